@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each step does to the store in memory.  Owns the rows, from malloc; under store.mutex.
+ *
+ * Each piece of memory holds its own texts behind itself.  A step that fails leaves the state
+ * stale, and it is made anew from the log. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance/model/model.h"
+#include "conformance/model/state.h"
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static size_t
+room_for(struct dk_bytes text)
+{
+  return text.ptr ? text.len + 1 : 0;
+}
+
+/* A zeroed piece with room behind it; *ret_tail then points there. */
+static void *
+new_piece(size_t size, size_t tail, char **ret_tail)
+{
+  char *piece = calloc(1, size + tail);
+
+  *ret_tail = piece ? piece + size : NULL;
+  return piece;
+}
+
+static struct dk_bytes
+keep(char **tail, struct dk_bytes text)
+{
+  struct dk_bytes kept = {text.ptr ? *tail : NULL, text.len};
+
+  if (text.len)
+    memcpy(*tail, text.ptr, text.len);
+  *tail += room_for(text);
+  return kept;
+}
+
+/* Puts a copy in place of a text that has memory of its own. */
+static bool
+replace(struct dk_bytes *place, struct dk_bytes text)
+{
+  char *tail, *copy = NULL;
+
+  if (text.ptr && !(copy = new_piece(0, room_for(text), &tail)))
+    return false;
+  free((char *)place->ptr);
+  *place = copy ? keep(&tail, text) : (struct dk_bytes){NULL, 0};
+  return true;
+}
+
+static struct instance *
+find_or_make_instance(struct store *s, struct dk_bytes id)
+{
+  char *tail;
+  struct instance *instance = find_instance(s, id);
+
+  if (instance || !(instance = new_piece(sizeof *instance, room_for(id), &tail)))
+    return instance;
+  instance->id = keep(&tail, id);
+  list_init(&instance->link);
+  list_init(&instance->messages);
+  table_add(&s->instances, &instance->entry, hash_of_instance(id));
+  return instance;
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+/* QUEUE-2: by effective visible time, then by arrival. */
+static bool
+comes_before(const struct store *s, const struct message *a, const struct message *waiting)
+{
+  bool by_time = REFUSED(M_QUEUE_BY_ARRIVAL_ONLY, a->visible_at != waiting->visible_at);
+
+  return HOLDS(M_QUEUE_NEWEST_FIRST, by_time ? a->visible_at < waiting->visible_at
+                                             : a->arrival < waiting->arrival);
+}
+
+static void
+put_in_queue(struct store *s, struct message *message)
+{
+  struct instance *of = message->of;
+  struct link *place = of->messages.previous;
+
+  while (place != &of->messages && comes_before(s, message, OWNER_OF(place, struct message, link)))
+    place = place->previous;
+  link_after(place, &message->link);
+  if (of->link.next == &of->link)
+    link_to_end(&s->waiting, &of->link);
+}
+
+static void
+remove_message(struct store *s, struct message *message)
+{
+  struct instance *of = message->of;
+
+  link_remove(&message->link);
+  if (message->id.ptr)
+    table_remove(&s->messages, &message->entry);
+  if (of->messages.next == &of->messages)
+    link_remove(&of->link);
+  free(message);
+}
+
+static dk_status
+message_comes(struct store *s, const struct step *p)
+{
+  char *tail;
+  struct instance *of = find_or_make_instance(s, p->instance);
+  size_t room = room_for(p->id) + room_for(p->payload);
+  struct message *message = of ? new_piece(sizeof *message, room, &tail) : NULL;
+
+  if (!message)
+    return DK_NO_MEMORY;
+  message->of = of;
+  message->arrival = ++s->arrivals;
+  message->id = keep(&tail, p->id);
+  message->payload = keep(&tail, p->payload);
+  message->visible_at = p->visible_at;
+  message->enqueued_at = p->enqueued_at;
+  if (message->id.ptr)
+    table_add(&s->messages, &message->entry, hash_of_message(of->id, message->id));
+  put_in_queue(s, message);
+  return DK_OK;
+}
+
+static dk_status
+messages_taken(struct store *s, const struct step *p)
+{
+  uint64_t left = p->count;
+  struct instance *of = find_instance(s, p->instance);
+
+  if (!of)
+    return DK_CORRUPT;
+  for (struct link *at = of->messages.next; at != &of->messages && left; at = at->next, left--) {
+    OWNER_OF(at, struct message, link)->turn = p->epoch;
+    OWNER_OF(at, struct message, link)->attempt += p->attempt;
+  }
+  link_to_end(&s->waiting, &of->link);
+  return left ? DK_CORRUPT : DK_OK;
+}
+
+static bool
+is_of_turn(const struct message *message, const struct step *p)
+{
+  return p->epoch == 0 || message->turn == p->epoch;
+}
+
+static dk_status
+messages_back(struct store *s, const struct step *p)
+{
+  struct link back;
+  struct instance *of = find_instance(s, p->instance);
+
+  if (!of)
+    return DK_CORRUPT;
+  list_init(&back);
+  FOR_EACH(at, &of->messages) {
+    struct message *message = OWNER_OF(at, struct message, link);
+    if (!is_of_turn(message, p))
+      continue;
+    message->attempt -= message->attempt < p->attempt ? message->attempt : p->attempt;
+    if (p->visible_at) /* else it keeps its place among those of the same time: TURN-7 */
+      link_to_end(&back, at);
+  }
+  FOR_EACH(at, &back) {
+    struct message *message = OWNER_OF(at, struct message, link);
+    link_remove(at);
+    message->visible_at = p->visible_at;
+    put_in_queue(s, message);
+  }
+  return DK_OK;
+}
+
+static dk_status
+messages_go(struct store *s, const struct step *p)
+{
+  struct instance *of = find_instance(s, p->instance);
+
+  if (!of)
+    return DK_CORRUPT;
+  FOR_EACH(at, &of->messages)
+    if (is_of_turn(OWNER_OF(at, struct message, link), p))
+      remove_message(s, OWNER_OF(at, struct message, link));
+  return DK_OK;
+}
+
+static dk_status
+message_goes(struct store *s, const struct step *p)
+{
+  struct message *message = find_message(s, p->instance, p->id);
+
+  if (message)
+    remove_message(s, message);
+  return DK_OK;
+}
+
+/* ---- instances ------------------------------------------------------------------------------- */
+
+static struct lock
+lock_of(struct store *s, const struct step *p)
+{
+  if (p->epoch > s->epochs)
+    s->epochs = p->epoch;
+  return (struct lock){p->epoch, p->until, p->held, p->handle};
+}
+
+static dk_status
+turn_lock(struct store *s, const struct step *p)
+{
+  struct instance *instance = find_instance(s, p->instance);
+
+  if (!instance)
+    return DK_CORRUPT;
+  instance->lock = lock_of(s, p);
+  instance->committed = p->committed;
+  return DK_OK;
+}
+
+static dk_status
+facts(struct store *s, const struct step *p)
+{
+  char *tail;
+  struct instance *instance = find_instance(s, p->instance);
+  size_t room =
+    room_for(p->name) + room_for(p->version) + room_for(p->parent) + room_for(p->owner);
+  struct facts *made = new_piece(sizeof *made, room, &tail);
+
+  if (!instance || !made) {
+    free(made);
+    return instance ? DK_NO_MEMORY : DK_CORRUPT;
+  }
+  *made = (struct facts){keep(&tail, p->name), keep(&tail, p->version), keep(&tail, p->parent),
+                         keep(&tail, p->owner)};
+  free(instance->facts);
+  instance->facts = made;
+  instance->birth = p->birth;
+  return DK_OK;
+}
+
+static struct execution *
+begin_execution(struct instance *instance, uint64_t execution_id)
+{
+  struct execution *begun = calloc(1, sizeof *begun);
+
+  if (!begun)
+    return NULL;
+  begun->execution_id = execution_id;
+  *(instance->current ? &instance->current->next : &instance->first) = begun;
+  instance->current = begun;
+  return begun;
+}
+
+static dk_status
+execution(struct store *s, const struct step *p)
+{
+  struct instance *instance = find_instance(s, p->instance);
+  struct execution *e = instance ? instance->current : NULL;
+
+  if (!instance)
+    return DK_CORRUPT;
+  if (!e || e->execution_id != p->execution_id)
+    e = begin_execution(instance, p->execution_id);
+  if (!e || !replace(&e->output, p->output))
+    return DK_NO_MEMORY;
+  e->status = (int32_t)p->status;
+  e->started_at = p->started_at;
+  e->completed_at = p->completed_at;
+  e->is_pinned = p->is_pinned;
+  e->pin = (struct dk_version){(uint32_t)p->major, (uint32_t)p->minor, (uint32_t)p->patch};
+  return DK_OK;
+}
+
+static dk_status
+event(struct store *s, const struct step *p)
+{
+  char *tail;
+  struct instance *instance = find_instance(s, p->instance);
+  struct execution *e = instance ? instance->current : NULL;
+  struct event *made = new_piece(sizeof *made, room_for(p->payload), &tail);
+
+  if (!e || !made) {
+    free(made);
+    return e ? DK_NO_MEMORY : DK_CORRUPT;
+  }
+  made->event_id = p->event_id;
+  made->payload = keep(&tail, p->payload);
+  *(e->last ? &e->last->next : &e->first) = made;
+  e->last = made;
+  e->last_event_id = p->event_id;
+  return DK_OK;
+}
+
+static void
+free_instance(struct store *s, struct instance *instance)
+{
+  FOR_EACH(at, &instance->messages)
+    remove_message(s, OWNER_OF(at, struct message, link));
+  for (struct execution *e = instance->first, *next; e; e = next) {
+    next = e->next;
+    for (struct event *v = e->first, *after; v; v = after) {
+      after = v->next;
+      free(v);
+    }
+    free((char *)e->output.ptr);
+    free(e);
+  }
+  free(instance->facts);
+  free(instance);
+}
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+static struct identity
+identity_of(const struct step *p)
+{
+  return (struct identity){p->instance, p->execution_id, p->activity_id};
+}
+
+static dk_status
+row_comes(struct store *s, const struct step *p)
+{
+  char *tail;
+  size_t room = room_for(p->instance) + room_for(p->tag) + room_for(p->payload);
+  struct row *row = new_piece(sizeof *row, room, &tail);
+
+  if (!row)
+    return DK_NO_MEMORY;
+  row->identity = identity_of(p);
+  row->identity.instance = keep(&tail, p->instance);
+  row->tag = keep(&tail, p->tag);
+  row->payload = keep(&tail, p->payload);
+  row->visible_at = p->visible_at;
+  table_add(&s->activities, &row->entry, hash_of_identity(&row->identity));
+  link_after(DEFECT(M_WORK_NEWEST_FIRST, s->rows.next != &s->rows) ? &s->rows : s->rows.previous,
+             &row->link);
+  return DK_OK;
+}
+
+static dk_status
+row_changes(struct store *s, const struct step *p)
+{
+  struct identity identity = identity_of(p);
+  struct row *row = find_row(s, &identity);
+
+  if (!row)
+    return DK_CORRUPT;
+  if (!replace(&row->owner, p->owner))
+    return DK_NO_MEMORY;
+  row->lock = lock_of(s, p);
+  row->visible_at = p->visible_at;
+  row->attempt = p->attempt;
+  link_to_end(&s->rows, &row->link);
+  return DK_OK;
+}
+
+static void
+remove_row(struct store *s, struct row *row)
+{
+  link_remove(&row->link);
+  table_remove(&s->activities, &row->entry);
+  free((char *)row->owner.ptr);
+  free(row);
+}
+
+static dk_status
+row_goes(struct store *s, const struct step *p)
+{
+  struct identity identity = identity_of(p);
+  struct row *row = find_row(s, &identity);
+
+  if (row)
+    remove_row(s, row);
+  return DK_OK;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+dk_status
+state_init(struct store *s)
+{
+  enum { FIRST_SLOTS = 64 };
+  struct table *tables[] = {&s->instances, &s->messages, &s->activities};
+
+  list_init(&s->waiting);
+  list_init(&s->rows);
+  s->epochs = s->arrivals = 0;
+  for (size_t i = 0; i < 3; i++)
+    *tables[i] = (struct table){calloc(FIRST_SLOTS, sizeof(struct entry *)), FIRST_SLOTS, 0};
+  return s->instances.slots && s->messages.slots && s->activities.slots ? DK_OK : DK_NO_MEMORY;
+}
+
+void
+state_done(struct store *s)
+{
+  FOR_EACH(at, &s->rows)
+    remove_row(s, OWNER_OF(at, struct row, link));
+  for (size_t i = 0; s->instances.slots && i < s->instances.n_slots; i++) {
+    for (struct entry *e = s->instances.slots[i], *next; e; e = next) {
+      next = e->next;
+      free_instance(s, OWNER_OF(e, struct instance, entry));
+    }
+  }
+  free(s->instances.slots);
+  free(s->messages.slots);
+  free(s->activities.slots);
+}
+
+dk_status
+state_apply(struct store *s, struct dk_bytes record)
+{
+  static dk_status (*const apply[STEP_KINDS])(struct store *, const struct step *) = {
+    [MESSAGE_COMES] = message_comes, [MESSAGES_TAKEN] = messages_taken,
+    [MESSAGES_BACK] = messages_back, [MESSAGES_GO] = messages_go,
+    [MESSAGE_GOES] = message_goes,   [TURN_LOCK] = turn_lock,
+    [FACTS] = facts,                 [EXECUTION] = execution,
+    [EVENT] = event,                 [ROW_COMES] = row_comes,
+    [ROW_CHANGES] = row_changes,     [ROW_GOES] = row_goes,
+  };
+  struct step step;
+
+  while (record.len) {
+    dk_status status = step_read(&record, &step) ? apply[step.kind](s, &step) : DK_CORRUPT;
+    if (status != DK_OK) {
+      s->is_stale = true;
+      return status;
+    }
+  }
+  return DK_OK;
+}

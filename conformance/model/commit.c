@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ACK, CANCEL: the commit.  What one turn did, whole or not at all. */
+#include "conformance/model/model.h"
+
+#include <string.h>
+
+/* ---- refusing: all of it before the first change --------------------------------------------- */
+
+static bool
+is_next_or_current(const struct instance *turn, uint64_t execution_id)
+{
+  uint64_t current = turn->current ? turn->current->execution_id : 0;
+
+  return execution_id == current + 1 || (current && execution_id == current);
+}
+
+/* ACK-8: an empty commit brings messages and nothing else. */
+static bool
+is_bare(const struct dk_turn_result *r)
+{
+  return !r->status && !r->n_events && !r->n_worker_items && !r->n_cancelled_activities &&
+         !r->n_cancelled_messages && !r->output.ptr && !r->name.ptr && !r->version.ptr &&
+         !r->parent_instance.ptr && !r->owner.ptr && !r->pinned;
+}
+
+static dk_status
+refuse_form(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
+{
+  const struct store *s = op->s;
+
+  if (r->execution_id == 0)
+    return REFUSED(M_ACK_EMPTY_COMMIT_TAKES_ANYTHING, !is_bare(r))
+             ? refuse(op, DK_INVALID, "an empty commit (execution_id 0) brings messages only")
+             : DK_OK;
+  if (REFUSED(M_ACK_NAMELESS_BIRTH, !turn->birth && (!r->name.ptr || !r->version.ptr)))
+    return refuse(op, DK_INVALID, "the first commit of an instance needs name and version");
+  if (REFUSED(M_ACK_ANY_EXECUTION, !is_next_or_current(turn, r->execution_id)))
+    return refuse(op, DK_INVALID, "execution %llu is neither the current one nor the next",
+                  (unsigned long long)r->execution_id);
+  return DK_OK;
+}
+
+/* ACK-12: each event id is above the last one of its execution. */
+static dk_status
+refuse_old_events(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
+{
+  const struct store *s = op->s;
+  bool is_current = turn->current && turn->current->execution_id == r->execution_id;
+  uint64_t last = is_current ? turn->current->last_event_id : 0;
+
+  for (size_t i = 0; i < r->n_events; i++)
+    if (REFUSED(M_ACK_OLD_EVENT_ACCEPTED, r->events[i].event_id <= last))
+      return refuse(op, DK_DUPLICATE, "event %llu is not above the last one, which is %llu",
+                    (unsigned long long)r->events[i].event_id, (unsigned long long)last);
+  return DK_OK;
+}
+
+static bool
+is_cancelled_by(const struct dk_turn_result *r, const struct dk_item *item)
+{
+  for (size_t i = 0; i < r->n_cancelled_activities; i++)
+    if (r->cancelled_activities[i].execution_id == item->execution_id &&
+        r->cancelled_activities[i].activity_id == item->activity_id)
+      return true;
+  return false;
+}
+
+/* CANCEL-11: one identity, one row, also if this commit cancels it. */
+static dk_status
+refuse_stored_activities(struct op *op, const struct instance *turn,
+                         const struct dk_turn_result *r)
+{
+  const struct store *s = op->s;
+
+  for (size_t i = 0; i < r->n_worker_items; i++) {
+    const struct dk_item *item = r->worker_items[i];
+    struct identity identity = {turn->id, item->execution_id, item->activity_id};
+    bool is_stored = find_row(s, &identity) != NULL;
+
+    if (REFUSED(M_CANCEL_SECOND_ROW_ACCEPTED, is_stored) &&
+        !(MUTANT(M_CANCEL_MAKES_ROOM) && is_cancelled_by(r, item)))
+      return refuse(op, DK_DUPLICATE, "activity %llu of execution %llu is stored",
+                    (unsigned long long)item->activity_id,
+                    (unsigned long long)item->execution_id);
+  }
+  return DK_OK;
+}
+
+/* CANCEL-4, ACK-13: what is listed and not there is no error. */
+static dk_status
+refuse_absent(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
+{
+  const struct store *s = op->s;
+
+  for (size_t i = 0; i < r->n_cancelled_activities; i++) {
+    struct identity identity = {turn->id, r->cancelled_activities[i].execution_id,
+                                r->cancelled_activities[i].activity_id};
+    if (DEFECT(M_CANCEL_ABSENT_IS_ERROR, !find_row(s, &identity)))
+      return refuse(op, DK_NOT_FOUND, "a cancelled activity is not there");
+  }
+  for (size_t i = 0; i < r->n_cancelled_messages; i++)
+    if (DEFECT(M_ACK_ABSENT_MESSAGE_IS_ERROR, !find_message(s, turn->id, r->cancelled_messages[i])))
+      return refuse(op, DK_NOT_FOUND, "a cancelled message is not there");
+  return DK_OK;
+}
+
+static dk_status
+refuse_what_is_unknown(struct op *op, const struct dk_turn_result *r)
+{
+  TRY(refuse_unknown(op, r->flags & ~(uint32_t)DK_REPEATED, "a flag of the commit"));
+  TRY(refuse_unknown(op, r->status < DK_STATUS_KEEP || r->status > DK_CANCELLED, "the status"));
+  TRY(refuse_unknown(op, r->n_kv || r->custom_status_op, "what belongs to an extension"));
+  for (size_t i = 0; i < r->n_worker_items; i++) {
+    TRY(refuse_unknown(op, r->worker_items[i]->flags, "a flag of an activity"));
+    TRY(refuse_unknown(op, r->worker_items[i]->session.ptr, "a session"));
+  }
+  for (size_t i = 0; i < r->n_orchestrator_items; i++)
+    TRY(refuse_unknown(op, r->orchestrator_items[i]->flags, "a flag of a message"));
+  return DK_OK;
+}
+
+/* ERR-5: form first, then what is stored; duplicates as the store stood before. */
+static dk_status
+refuse_what_cannot_be_applied(struct op *op, const struct instance *turn,
+                              const struct dk_turn_result *r)
+{
+  TRY(refuse_what_is_unknown(op, r));
+  TRY(refuse_form(op, turn, r));
+  TRY(refuse_old_events(op, turn, r));
+  TRY(refuse_stored_activities(op, turn, r));
+  for (size_t i = 0; i < r->n_orchestrator_items; i++)
+    TRY(refuse_stored_message(op, r->orchestrator_items[i]->instance, r->orchestrator_items[i]));
+  return refuse_absent(op, turn, r);
+}
+
+/* ---- applying -------------------------------------------------------------------------------- */
+
+/* ACK-3: the messages that this turn was given, and no others. */
+static void
+remove_messages_of_turn(struct op *op, const struct instance *turn)
+{
+  const struct store *s = op->s;
+
+  if (!MUTANT(M_ACK_KEEPS_MESSAGES))
+    STEP(op, .kind = MESSAGES_GO, .instance = turn->id,
+         .epoch = MUTANT(M_ACK_REMOVES_LATER_ARRIVALS) ? 0 : turn->lock.epoch);
+}
+
+/* EXEC-1, EXEC-3 to EXEC-5, ACK-9, PIN-6: the execution as this commit leaves it. */
+static void
+store_execution(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
+{
+  const struct store *s = op->s;
+  bool is_current = turn->current && turn->current->execution_id == r->execution_id;
+  struct execution e = {.execution_id = r->execution_id, .status = DK_RUNNING,
+                        .started_at = op->now};
+
+  if (is_current)
+    e = *turn->current;
+  if (DEFECT(M_ACK_ABSENT_STATUS_RESETS, !r->status && e.status != DK_RUNNING))
+    e.status = DK_RUNNING;
+  if (r->status != DK_STATUS_KEEP) {
+    e.status = r->status;
+    e.completed_at = r->status == DK_RUNNING ? 0 : op->now;
+    if (!DEFECT(M_ACK_ABSENT_OUTPUT_KEEPS, e.output.ptr && !r->output.ptr))
+      e.output = r->output;
+  }
+  if (r->pinned) {
+    e.is_pinned = true;
+    e.pin = *r->pinned;
+  }
+  STEP(op, .kind = EXECUTION, .instance = turn->id, .execution_id = e.execution_id,
+       .status = e.status, .started_at = e.started_at, .completed_at = e.completed_at,
+       .is_pinned = e.is_pinned, .major = e.pin.major, .minor = e.pin.minor,
+       .patch = e.pin.patch, .output = e.output);
+}
+
+/* ACK-4, ACK-10, TURN-5, TURN-11: what is known of the instance. */
+static void
+store_facts(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
+{
+  const struct store *s = op->s;
+  struct facts f = turn->birth ? *turn->facts : (struct facts){.owner = r->owner};
+  bool is_born = turn->birth && !MUTANT(M_TURN_BIRTH_CHANGES);
+
+  if (r->name.ptr || DEFECT(M_ACK_ABSENT_NAME_CLEARS, f.name.ptr != NULL))
+    f.name = r->name;
+  if (r->version.ptr)
+    f.version = r->version;
+  if (r->parent_instance.ptr)
+    f.parent = r->parent_instance;
+  STEP(op, .kind = FACTS, .instance = turn->id, .birth = is_born ? turn->birth : turn->lock.epoch,
+       .name = f.name, .version = f.version, .parent = f.parent, .owner = r->owner);
+}
+
+/* HIST-1. */
+static void
+append_events(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
+{
+  for (size_t i = 0; i < r->n_events; i++)
+    STEP(op, .kind = EVENT, .instance = turn->id, .event_id = r->events[i].event_id,
+         .payload = r->events[i].payload);
+}
+
+/* ACK-6, TAG-4. */
+static void
+insert_activities(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
+{
+  const struct store *s = op->s;
+
+  for (size_t i = 0; i < r->n_worker_items; i++) {
+    const struct dk_item *item = r->worker_items[i];
+    struct identity identity = {turn->id, item->execution_id, item->activity_id};
+    int64_t visible_at = visible_from(op, item);
+    struct dk_bytes tag = item->tag;
+
+    if (DEFECT(M_ACK_TAG_LOST, tag.ptr != NULL))
+      tag.ptr = NULL;
+    if (DEFECT(M_ACK_WORK_TIME_IGNORED, visible_at > op->now))
+      visible_at = op->now;
+    write_row(op, &identity, tag, item->payload, visible_at);
+  }
+}
+
+/* CANCEL-1: free, delayed, locked, expired or tagged, all rows go. */
+static bool
+is_spared(const struct op *op, const struct row *row, size_t i)
+{
+  const struct store *s = op->s;
+  bool is_live = row->lock.held && row->lock.until > op->now;
+
+  return MUTANT(M_CANCEL_NOTHING_DELETED) || DEFECT(M_CANCEL_ONLY_UNLOCKED, is_live) ||
+         DEFECT(M_CANCEL_EXPIRED_STAYS, row->lock.held && !is_live) ||
+         DEFECT(M_CANCEL_DELAYED_STAYS, row->visible_at > op->now) ||
+         DEFECT(M_CANCEL_TAGGED_STAYS, row->tag.ptr != NULL) ||
+         DEFECT(M_CANCEL_FIRST_1000_ONLY, i >= 1000);
+}
+
+/* CANCEL-6: a row that carried a token is told, with its holder, also if its lease has run out. */
+static void
+report_row(struct op *op, const struct row *row, struct dk_cancel_report *report)
+{
+  const struct store *s = op->s;
+  char room[MAX_TOKEN];
+  bool is_locked =
+    row->lock.held && !DEFECT(M_CANCEL_EXPIRED_NOT_STOLEN, row->lock.until <= op->now);
+  struct dk_stolen stolen = {
+    .struct_size = sizeof stolen,
+    .execution_id = row->identity.execution_id,
+    .activity_id = row->identity.activity_id,
+    .lock_token = work_token(room, &row->identity, row->lock.epoch),
+    .owner = row->owner,
+  };
+
+  *(is_locked ? &report->locked_rows : &report->free_rows) += 1;
+  if (DEFECT(M_CANCEL_STOLEN_LACKS_OWNER, stolen.owner.ptr != NULL))
+    stolen.owner = (struct dk_bytes){NULL, 0};
+  if (is_locked)
+    s->host->stolen(op->call, &stolen);
+}
+
+static void
+delete_row(struct op *op, struct dk_bytes instance, const struct dk_activity *activity)
+{
+  STEP(op, .kind = ROW_GOES, .instance = instance, .execution_id = activity->execution_id,
+       .activity_id = activity->activity_id);
+}
+
+/* CANCEL-1: no others, neither of another instance nor of another execution. */
+static void
+delete_likenesses(struct op *op, const struct identity *deleted, int32_t mutant)
+{
+  FOR_EACH(at, &op->s->rows) {
+    const struct identity *i = &OWNER_OF(at, struct row, link)->identity;
+    bool is_alike = mutant == M_CANCEL_ANY_INSTANCE ? i->execution_id == deleted->execution_id
+                                                    : same_bytes(i->instance, deleted->instance);
+    if (is_alike && i->activity_id == deleted->activity_id)
+      delete_row(op, i->instance, &(struct dk_activity){i->execution_id, i->activity_id});
+  }
+}
+
+static void
+delete_cancelled_activities(struct op *op, const struct instance *turn,
+                            const struct dk_turn_result *r)
+{
+  const struct store *s = op->s;
+  struct dk_cancel_report report = {.struct_size = sizeof report};
+
+  for (size_t i = 0; i < r->n_cancelled_activities; i++) {
+    const struct dk_activity *a = &r->cancelled_activities[i];
+    struct identity identity = {turn->id, a->execution_id, a->activity_id};
+    struct row *row = find_row(s, &identity);
+
+    if (row && is_spared(op, row, i))
+      continue;
+    if (row && row->seen_by != s->operations)    /* CANCEL-4: listed twice, counted once */
+      report_row(op, row, &report);
+    if (row)
+      row->seen_by = s->operations;
+    else if (MUTANT(M_CANCEL_REPORT_COUNTS_INSERTED)) /* CANCEL-6: those are not counted */
+      report.free_rows++;
+    delete_row(op, turn->id, a);
+    if (MUTANT(M_CANCEL_ANY_INSTANCE))
+      delete_likenesses(op, &identity, M_CANCEL_ANY_INSTANCE);
+    if (MUTANT(M_CANCEL_ANY_EXECUTION))
+      delete_likenesses(op, &identity, M_CANCEL_ANY_EXECUTION);
+  }
+  if (DEFECT(M_CANCEL_REPORT_SWAPPED, report.free_rows != report.locked_rows))
+    report = (struct dk_cancel_report){sizeof report, 0, report.locked_rows, report.free_rows};
+  if (r->n_cancelled_activities)
+    s->host->cancelled_rows(op->call, &report);
+}
+
+/* ACK-7, QUEUE-2: in the order of the list, each to whom it names, at its time. */
+static void
+enqueue_messages(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
+{
+  const struct store *s = op->s;
+
+  if (DEFECT(M_ACK_HALF_APPLIED, r->n_worker_items && r->n_orchestrator_items) ||
+      DEFECT(M_ACK_EMPTY_COMMIT_SENDS_NOTHING, !r->execution_id && r->n_orchestrator_items))
+    return;
+  for (size_t i = 0; i < r->n_orchestrator_items; i++) {
+    const struct dk_item *item = r->orchestrator_items[i];
+    int64_t visible_at = visible_from(op, item);
+    struct dk_bytes to = item->instance;
+
+    if (DEFECT(M_ACK_TIMER_FIRES_AT_ONCE, visible_at > op->now))
+      visible_at = op->now;
+    if (DEFECT(M_ACK_MESSAGES_GO_TO_ITSELF, !same_bytes(to, turn->id)))
+      to = turn->id;
+    write_message(op, to, item, visible_at);
+  }
+}
+
+/* ACK-13: also those that this commit enqueues. */
+static void
+remove_cancelled_messages(struct op *op, const struct instance *turn,
+                          const struct dk_turn_result *r)
+{
+  const struct store *s = op->s;
+
+  for (size_t i = 0; i < r->n_cancelled_messages; i++) {
+    if (MUTANT(M_ACK_CANCELLED_MESSAGES_STAY))
+      continue;
+    STEP(op, .kind = MESSAGE_GOES, .instance = turn->id, .id = r->cancelled_messages[i]);
+    if (MUTANT(M_ACK_CANCELS_MESSAGES_OF_OTHERS)) {
+      FOR_EACH(at, &s->waiting)
+        STEP(op, .kind = MESSAGE_GOES, .id = r->cancelled_messages[i],
+             .instance = OWNER_OF(at, struct instance, link)->id);
+    }
+  }
+}
+
+/* ---- the operation --------------------------------------------------------------------------- */
+
+/* ACK-1, ACK-2, CANCEL-2: a refused commit changes nothing.  Mutants leave one thing behind. */
+static dk_status
+refused(struct op *op, const struct instance *turn, const struct dk_turn_result *r,
+        dk_status status)
+{
+  const struct store *s = op->s;
+
+  if (MUTANT(M_ACK_REFUSAL_LOSES_MESSAGES))
+    remove_messages_of_turn(op, turn);
+  if (DEFECT(M_ACK_REFUSAL_SCHEDULES, r->n_worker_items))
+    insert_activities(op, turn, r);
+  if (MUTANT(M_CANCEL_DELETES_THOUGH_REFUSED))
+    for (size_t i = 0; i < r->n_cancelled_activities; i++)
+      delete_row(op, turn->id, &r->cancelled_activities[i]);
+  if (DEFECT(M_ACK_REFUSAL_ENQUEUES, r->n_orchestrator_items))
+    enqueue_messages(op, turn, r);
+  if (MUTANT(M_ACK_REFUSAL_DROPS_LEASE))
+    release_turn(op, turn, false);
+  op->leaves_traces = true;
+  return status;
+}
+
+/* ACK-11: the last commit of its instance, once more, is done already.  Else the token must be
+ * live. */
+static dk_status
+find_turn_to_commit(struct op *op, struct dk_bytes text, const struct dk_turn_result *r,
+                    struct instance **ret_turn)
+{
+  const struct store *s = op->s;
+  struct token token;
+  bool is_token = parse_turn_token(text, &token);
+  struct instance *last = is_token ? find_instance(s, token.of.instance) : NULL;
+  bool is_repeat = last && last->committed == token.epoch &&
+                   HOLDS(M_ACK_UNMARKED_REPEAT_IS_OK, r->flags & DK_REPEATED);
+
+  if (DEFECT(M_ACK_REPEAT_APPLIES_AGAIN, is_repeat)) {
+    *ret_turn = last;
+    return DK_OK;
+  }
+  if (REFUSED(M_ACK_REPEAT_IS_LOST, is_repeat))
+    return DONE_ALREADY;
+  return find_live_turn(op, text, M_TOKEN_EXPIRED_TURN_COMMITS, ret_turn);
+}
+
+static dk_status
+ack_orchestration_item(struct op *op, struct dk_bytes token, const struct dk_turn_result *r)
+{
+  const struct store *s = op->s;
+  struct instance *turn = NULL;
+
+  TRY(find_turn_to_commit(op, token, r, &turn));                    /* TOKEN-2 to TOKEN-8, ACK-11 */
+  if (MUTANT(M_ACK_TOKEN_CHECKED_OUTSIDE))                          /* ACK-14: under one lock */
+    TRY(let_others_in(op));
+  dk_status status = refuse_what_cannot_be_applied(op, turn, r);
+  if (status != DK_OK)
+    return refused(op, turn, r, status);
+
+  bool is_early = DEFECT(M_CANCEL_DELETE_FIRST, r->n_worker_items && r->n_cancelled_activities);
+  remove_messages_of_turn(op, turn);                                /* ACK-3 */
+  if (r->execution_id || DEFECT(M_ACK_EMPTY_COMMIT_CREATES, !turn->birth)) {
+    store_execution(op, turn, r);                                   /* ACK-9, EXEC-1 */
+    store_facts(op, turn, r);                                       /* ACK-4, ACK-10 */
+    append_events(op, turn, r);                                     /* HIST-1 */
+  }
+  if (is_early)
+    delete_cancelled_activities(op, turn, r);
+  insert_activities(op, turn, r);                                   /* CANCEL-3: insert first, */
+  if (!is_early)
+    delete_cancelled_activities(op, turn, r);                       /* CANCEL-1: delete second */
+  enqueue_messages(op, turn, r);                                    /* ACK-7 */
+  remove_cancelled_messages(op, turn, r);                           /* ACK-13 */
+  STEP(op, .kind = TURN_LOCK, .instance = turn->id,                 /* TURN-6, ACK-11 */
+       .epoch = turn->lock.epoch, .until = turn->lock.until, .handle = turn->lock.handle,
+       .held = MUTANT(M_TURN_COMMIT_KEEPS_LOCK), .committed = turn->lock.epoch);
+  return DK_OK;
+}
+
+dk_status
+model_ack_orchestration_item(void *self, struct dk_call *call, struct dk_bytes token,
+                             const struct dk_turn_result *result)
+{
+  struct op op;
+
+  TRY(enter(&op, self, call, "ack_orchestration_item"));
+  return leave(&op, ack_orchestration_item(&op, token, result));
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The log: the durable form of a store, and how an operation gets in and out.
+ *
+ * A header line, then records: a head, and the steps of one operation.  Whoever wants to operate
+ * takes the file's lock, applies what was appended since, decides, appends one record, and syncs.
+ * Records are only ever appended behind a whole one, so none but the last can be torn, and that one
+ * was never answered: it is cut off.  Without a setting `store` the log is a file in memory, which
+ * nobody else can open.
+ *
+ * Owns the descriptor and s->end.  Locks: store.mutex first, the file's lock under it;
+ * the mutex is given back before a wait for the file's lock, so that every wait ends on cancel. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "conformance/model/model.h"
+#include "core/base/checksum.h"
+
+#define MAGIC "durakit-model "
+static const char header[] = MAGIC "1 clock=host     \n"; /* version; kind of clock [TIME-7] */
+enum { HEADER_SIZE = sizeof header - 1 };
+
+struct head {
+  uint64_t length;
+  uint32_t checksum;      /* of the steps */
+  uint32_t own_checksum;  /* of the two above */
+};
+
+static uint32_t
+checksum_of_head(const struct head *head)
+{
+  return dk_crc32c(0, head, offsetof(struct head, own_checksum));
+}
+
+/* ---- refusing -------------------------------------------------------------------------------- */
+
+dk_status
+refuse(struct op *op, dk_status status, const char *format, ...)
+{
+  struct dk_text why = DK_TEXT_EMPTY;
+  va_list args;
+
+  dk_text_printf(&why, "%s: ", op->name);
+  va_start(args, format);
+  dk_text_vprintf(&why, format, args);
+  va_end(args);
+  status = op->s->host->fail(op->call, status, (struct dk_bytes){dk_text_str(&why), why.length});
+  dk_text_done(&why);
+  return status;
+}
+
+/* ABI-11. */
+dk_status
+refuse_unknown(struct op *op, bool is_unknown, const char *what)
+{
+  const struct store *s = op->s;
+
+  if (REFUSED(M_ABI_UNKNOWN_FLAGS_IGNORED, is_unknown))
+    return refuse(op, DK_UNSUPPORTED, "%s is not known to this provider", what);
+  return DK_OK;
+}
+
+static dk_status
+no_memory(struct op *op)
+{
+  return refuse(op, DK_NO_MEMORY, "out of memory");
+}
+
+static dk_status
+corrupt(struct op *op, const char *found)
+{
+  return refuse(op, DK_CORRUPT, "the record at byte %lld of the log %s; nothing was changed",
+                (long long)op->s->end, found);
+}
+
+/* ---- following ------------------------------------------------------------------------------- */
+
+static bool
+is_all_zero(const char *bytes, size_t size)
+{
+  return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
+}
+
+/* Reads all that follows s->end. */
+static dk_status
+read_rest(struct op *op, char *room, size_t size)
+{
+  for (size_t got = 0; got < size;) {
+    ssize_t n = pread(op->s->fd, room + got, size - got, op->s->end + (off_t)got);
+    if (n == 0 || (n < 0 && errno != EINTR))
+      return refuse(op, DK_UNAVAILABLE, "cannot read the log: %s",
+                    n ? strerror(errno) : "it is shorter now");
+    got += n > 0 ? (size_t)n : 0;
+  }
+  return DK_OK;
+}
+
+/* What was being appended when its writer died.  Nobody has been told that it happened. */
+static dk_status
+cut_off(struct op *op)
+{
+  struct store *s = op->s;
+
+  if (s->is_read_only)
+    return DK_OK;
+  if (ftruncate(s->fd, s->end) < 0)
+    return refuse(op, DK_UNAVAILABLE, "cannot cut off a torn record: %s", strerror(errno));
+  return DK_OK;
+}
+
+/* Applies the records in `rest`, which reaches to the end of the log. */
+static dk_status
+apply_records(struct op *op, struct dk_bytes rest)
+{
+  struct store *s = op->s;
+  struct head head;
+
+  while (rest.len) {
+    if (rest.len < sizeof head || is_all_zero(rest.ptr, rest.len))
+      return cut_off(op);
+    memcpy(&head, rest.ptr, sizeof head);
+    if (head.own_checksum != checksum_of_head(&head))
+      return corrupt(op, "has a damaged head");
+    if (head.length > rest.len - sizeof head)
+      return cut_off(op);
+    struct dk_bytes steps = {rest.ptr + sizeof head, head.length};
+    rest = (struct dk_bytes){steps.ptr + steps.len, rest.len - sizeof head - steps.len};
+    if (head.checksum != dk_crc32c(0, steps.ptr, steps.len))
+      return rest.len ? corrupt(op, "does not have its checksum") : cut_off(op);
+    dk_status status = state_apply(s, steps);
+    if (status != DK_OK)
+      return status == DK_NO_MEMORY ? no_memory(op) : corrupt(op, "does not fit what is before it");
+    s->end += (off_t)(sizeof head + steps.len);
+  }
+  return DK_OK;
+}
+
+/* Brings the state to where the log is, from the start if it is stale. */
+static dk_status
+follow(struct op *op)
+{
+  struct store *s = op->s;
+  struct stat now;
+
+  if (s->is_stale) {
+    state_done(s);
+    s->end = HEADER_SIZE;
+    if (state_init(s) != DK_OK)
+      return no_memory(op);
+    s->is_stale = false;
+  }
+  if (fstat(s->fd, &now) < 0)
+    return refuse(op, DK_UNAVAILABLE, "cannot look at the log: %s", strerror(errno));
+  if (now.st_size < s->end)
+    return corrupt(op, "is not there any more: the log became shorter");
+  if (now.st_size == s->end)
+    return DK_OK;
+  size_t size = (size_t)(now.st_size - s->end);
+  char *rest = malloc(size);
+  dk_status status = rest ? read_rest(op, rest, size) : no_memory(op);
+  if (status == DK_OK)
+    status = apply_records(op, (struct dk_bytes){rest, size});
+  free(rest);
+  return status;
+}
+
+/* ---- in and out ------------------------------------------------------------------------------ */
+
+static int
+set_lock(const struct store *s, short type)
+{
+  struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
+
+  return fcntl(s->fd, F_OFD_SETLK, &lock);
+}
+
+/* Somebody else has the file's lock.  The system can wait for it, but not for a cancel too: so try
+ * again. */
+static void
+wait_a_moment(struct op *op, int tries)
+{
+  enum { SOME = 20 };
+  struct pollfd cancel = {.fd = op->s->host->cancel_fd(op->call), .events = POLLIN};
+
+  if (tries < SOME)
+    sched_yield();
+  else
+    (void)poll(&cancel, 1, 1);
+}
+
+static dk_status
+take_lock(struct op *op)
+{
+  struct store *s = op->s;
+
+  for (int tries = 0;; tries++) {
+    pthread_mutex_lock(&s->mutex);
+    if (set_lock(s, s->is_read_only ? F_RDLCK : F_WRLCK) == 0)
+      return DK_OK;
+    int error = errno;
+    pthread_mutex_unlock(&s->mutex);
+    if (error != EAGAIN && error != EACCES && error != EINTR)
+      return refuse(op, DK_UNAVAILABLE, "cannot lock the log: %s", strerror(error));
+    if (s->host->cancelled(op->call))
+      return DK_CALL_CANCELLED;
+    wait_a_moment(op, tries);
+  }
+}
+
+static void
+give_lock_back(struct op *op)
+{
+  set_lock(op->s, F_UNLCK);
+  pthread_mutex_unlock(&op->s->mutex);
+}
+
+static dk_status
+take_lock_and_follow(struct op *op)
+{
+  TRY(take_lock(op));
+  dk_status status = follow(op);
+  if (status != DK_OK)
+    give_lock_back(op);
+  return status;
+}
+
+dk_status
+enter(struct op *op, void *self, struct dk_call *call, const char *name)
+{
+  struct store *s = self;
+
+  *op = (struct op){.s = s, .call = call, .name = name, .due = INT64_MAX};
+  TRY(take_lock_and_follow(op));
+  op->now = s->host->now(s->host);
+  s->operations++;
+  return DK_OK;
+}
+
+dk_status
+let_others_in(struct op *op)
+{
+  enum { A_GOOD_CHANCE = 3000 };
+  off_t end = op->s->end;
+  struct stat now = {.st_size = end};
+
+  give_lock_back(op);
+  for (int i = 0; i < A_GOOD_CHANCE && now.st_size == end; i++) {
+    sched_yield();
+    if (fstat(op->s->fd, &now) < 0)
+      break;
+  }
+  pthread_mutex_lock(&op->s->mutex);
+  while (set_lock(op->s, F_WRLCK) < 0)
+    sched_yield();
+  return follow(op);
+}
+
+void
+write_step(struct op *op, const struct step *step)
+{
+  struct head room = {0};
+
+  if (op->record.length == 0)
+    dk_text_add(&op->record, &room, sizeof room); /* filled in by append */
+  step_write(&op->record, step);
+}
+
+static int
+write_all(int fd, const char *bytes, size_t size, off_t at)
+{
+  while (size) {
+    ssize_t n = pwrite(fd, bytes, size, at);
+    if (n < 0 && errno != EINTR)
+      return -1;
+    size_t written = n > 0 ? (size_t)n : 0;
+    bytes += written;
+    size -= written;
+    at += (off_t)written;
+  }
+  return 0;
+}
+
+/* One operation, one record: in the log it has happened.  [ACK-1, QUEUE-9] */
+static dk_status
+append(struct op *op)
+{
+  struct store *s = op->s;
+  struct dk_text *record = &op->record;
+  struct dk_bytes steps;
+  struct head head;
+
+  if (dk_text_failed(record))
+    return no_memory(op);
+  if (s->is_read_only)
+    return refuse(op, DK_REFUSED, "the store was opened read-only");
+  steps = (struct dk_bytes){record->bytes + sizeof head, record->length - sizeof head};
+  head = (struct head){.length = steps.len, .checksum = dk_crc32c(0, steps.ptr, steps.len)};
+  head.own_checksum = checksum_of_head(&head);
+  memcpy(record->bytes, &head, sizeof head);
+  if (write_all(s->fd, record->bytes, record->length, s->end) < 0) {
+    int error = errno;
+    (void)!ftruncate(s->fd, s->end);
+    return refuse(op, DK_UNAVAILABLE, "cannot append to the log: %s", strerror(error));
+  }
+  if (fdatasync(s->fd) < 0)
+    return refuse(op, DK_OUTCOME_UNKNOWN, "cannot sync the log: %s", strerror(errno));
+  if (state_apply(s, steps) != DK_OK)
+    return refuse(op, DK_OUTCOME_UNKNOWN, "it is stored, but there is no memory to follow");
+  s->end += (off_t)record->length;
+  ring_waiters(s);
+  return DK_OK;
+}
+
+dk_status
+leave(struct op *op, dk_status status)
+{
+  if (status == DONE_ALREADY)
+    status = DK_OK;
+  if (op->record.length && (status == DK_OK || op->leaves_traces)) {
+    dk_status appended = append(op);
+    status = status == DK_OK ? appended : status;
+  }
+  give_lock_back(op);
+  dk_text_done(&op->record);
+  return status;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static dk_status
+refuse_path(struct op *op, const char *path)
+{
+  if (errno == ENOENT)
+    return refuse(op, DK_NOT_FOUND, "there is no store at %s", path);
+  if (errno == ENOMEM || errno == EMFILE || errno == ENFILE || errno == ENOSPC || errno == EIO)
+    return refuse(op, DK_UNAVAILABLE, "cannot open %s: %s", path, strerror(errno));
+  return refuse(op, DK_REFUSED, "cannot open %s: %s", path, strerror(errno));
+}
+
+static dk_status
+refuse_header(struct op *op, const char *path, const char *found, size_t size)
+{
+  size_t same = 0;
+
+  if (size >= strlen(MAGIC) && memcmp(found, MAGIC, strlen(MAGIC)) == 0)
+    return refuse(op, DK_REFUSED,
+                  "%s is of another version or goes by another clock; expected \"%.26s\", "
+                  "found \"%.*s\"",
+                  path, header, (int)strcspn(found, "\n"), found);
+  while (same < size && found[same] == header[same])
+    same++;
+  return refuse(op, DK_CORRUPT, "%s is no store of the model: expected \"" MAGIC "...\", "
+                "byte %zu is another", path, same);
+}
+
+/* The entry in the folder is synced too: a store that was made is there after a power cut. */
+static int
+sync_folder(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+  int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+  int answer = fd >= 0 ? fsync(fd) : -1;
+
+  if (fd >= 0)
+    close(fd);
+  free(folder);
+  return answer;
+}
+
+/* Reads the header, or writes it where that was not finished. */
+static dk_status
+settle_header(struct op *op, const char *path, bool may_create)
+{
+  struct store *s = op->s;
+  char found[HEADER_SIZE + 1] = {0};
+  ssize_t size = pread(s->fd, found, HEADER_SIZE, 0);
+
+  if (size == HEADER_SIZE && memcmp(found, header, HEADER_SIZE) == 0)
+    return DK_OK;
+  if (size < 0 || memcmp(found, header, (size_t)size) != 0)
+    return size < 0 ? refuse_path(op, path) : refuse_header(op, path, found, (size_t)size);
+  if (!may_create)
+    return refuse(op, DK_NOT_FOUND, "there is no store at %s: it was never finished", path);
+  if (write_all(s->fd, header, HEADER_SIZE, 0) < 0 || fdatasync(s->fd) < 0 ||
+      (s->is_file && sync_folder(path) < 0))
+    return refuse(op, DK_UNAVAILABLE, "cannot make %s: %s", path, strerror(errno));
+  return DK_OK;
+}
+
+dk_status
+log_open(struct op *op, const char *path, uint32_t flags)
+{
+  struct store *s = op->s;
+  struct stat kind;
+  bool may_create = HOLDS(M_ABI_OPEN_CREATES_ANYWAY, flags & DK_OPEN_CREATE); /* ABI-13 */
+
+  s->is_file = path != NULL;
+  s->is_read_only = s->is_file && flags & DK_OPEN_READ_ONLY;
+  may_create = (may_create && !s->is_read_only) || !s->is_file;
+  s->fd = s->is_file ? open(path, (s->is_read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK |
+                                    (may_create ? O_CREAT : 0), 0600)
+                     : memfd_create("durakit-model", MFD_CLOEXEC);
+  if (s->fd < 0)
+    return refuse_path(op, s->is_file ? path : "memory");
+  if (fstat(s->fd, &kind) < 0 || !S_ISREG(kind.st_mode))
+    return refuse(op, DK_REFUSED, "%s is not a file", path);
+  s->handle = (uint64_t)getpid() << 32 | (uint32_t)s->fd;
+  s->end = HEADER_SIZE;
+
+  TRY(take_lock(op));
+  dk_status status = settle_header(op, s->is_file ? path : "memory", may_create);
+  if (status == DK_OK)
+    status = follow(op);
+  give_lock_back(op);
+  return status;
+}
+
+void
+log_close(struct store *s)
+{
+  if (s->fd >= 0 && REFUSED(M_CALL_CLOSE_LEAVES_DESCRIPTOR, true))
+    close(s->fd);
+}
+
+/* ABI-14.  A file that is something else is left alone. */
+dk_status
+log_destroy(struct op *op, const char *path)
+{
+  const struct store *s = op->s;
+  char found[HEADER_SIZE] = {0};
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  ssize_t size = fd >= 0 ? read(fd, found, sizeof found) : -1;
+
+  if (fd >= 0)
+    close(fd);
+  if (size < 0)
+    return errno == ENOENT ? DK_OK : refuse_path(op, path);
+  if (memcmp(found, MAGIC, (size_t)size < strlen(MAGIC) ? (size_t)size : strlen(MAGIC)) != 0)
+    return refuse(op, DK_REFUSED, "%s is no store of the model, and was left alone", path);
+  if (REFUSED(M_ABI_DESTROY_LEAVES_STORE, true) && unlink(path) < 0 && errno != ENOENT)
+    return refuse_path(op, path);
+  return DK_OK;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The model: the contract as a provider, in plain steps.  A reference, not a store for use.
+ *
+ *   provider.c   the descriptor: what it offers, open, close, destroy_store
+ *   queue.c turn.c commit.c work.c history.c
+ *                the operations, in the contract's order and words
+ *   token.c      lock tokens, and how a dead one is refused
+ *   wait.c       the long poll
+ *   log.c        the file: locking, appending, following what others appended
+ *   step.c       a change of the store as bytes
+ *   apply.c      what each step does to the store in memory
+ *   state.c      how its rows are found
+ *
+ * How an operation runs.  It enters: takes the lock of the store and applies what others have
+ * appended to the log.  It decides, refuses, hands up; and writes what is to change as steps.  It
+ * leaves: the steps become one record of the log, all or nothing, synced, and only then are they
+ * applied to the state in memory.  So the state is what the log says, for whoever reads it, and
+ * nothing changes it but steps.  An operation sees the store as it stood before it, whatever it has
+ * written: that is how duplicates are judged.
+ *
+ * Locks.  store.mutex guards all of struct store; the file's lock (of the open file description) is
+ * taken and given back under it.  Neither is held while an operation waits, for work or for the
+ * file's lock.
+ */
+#ifndef DK_MODEL_H
+#define DK_MODEL_H
+
+#include <durakit/provider.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "conformance/contract/mutants.h"
+#include "core/base/text.h"
+
+#define TRY(call)                                                                                  \
+  do {                                                                                             \
+    dk_status tried_ = (call);                                                                     \
+    if (tried_ != DK_OK)                                                                           \
+      return tried_;                                                                               \
+  } while (0)
+
+/* ---- mutants --------------------------------------------------------------------------------- */
+
+/* Notes at the rules, which say how each is commonly got wrong (mutants.def).  They read as the
+ * condition alone, and are, unless the store was opened with that mutant.  `s` is the store. */
+#define MUTANT(id)             is_mutant(s, id)
+#define HOLDS(id, condition)   ((condition) || MUTANT(id))  /* the mutant takes it as true */
+#define REFUSED(id, condition) ((condition) && !MUTANT(id)) /* the mutant lets it pass */
+#define DEFECT(id, condition)  ((condition) && MUTANT(id))  /* the mutant then does what is wrong */
+
+/* ---- the store in memory --------------------------------------------------------------------- */
+
+struct link {
+  struct link *previous, *next;
+};
+#define OWNER_OF(pointer, type, member) ((type *)((char *)(pointer) - offsetof(type, member)))
+#define FOR_EACH(at, list)                                                                         \
+  for (struct link *at = (list)->next, *at##_next = at->next; at != (list);                        \
+       at = at##_next, at##_next = at->next)
+
+/* A hash table whose entries lie in the rows themselves. */
+struct entry {
+  struct entry *next;
+  uint64_t hash;
+};
+struct table {
+  struct entry **slots;
+  size_t n_slots, n;
+};
+
+struct lock {
+  uint64_t epoch;  /* number of the last token given out; 0: none yet */
+  int64_t until;
+  bool held;       /* not any more once it was given back or used up */
+  uint64_t handle; /* whose: nothing but mutants asks */
+};
+
+struct message {
+  struct link link; /* in its instance's queue: by visible_at, then by arrival */
+  struct entry entry;
+  struct instance *of;
+  uint64_t arrival;
+  uint64_t turn;    /* epoch of the turn that brought it last */
+  uint64_t attempt;
+  int64_t visible_at, enqueued_at;
+  struct dk_bytes id, payload;
+};
+
+struct event {
+  struct event *next;
+  uint64_t event_id;
+  struct dk_bytes payload;
+};
+
+struct execution {
+  struct execution *next;
+  uint64_t execution_id, last_event_id;
+  struct event *first, *last;
+  int32_t status;
+  int64_t started_at, completed_at;
+  bool is_pinned;
+  struct dk_version pin;
+  struct dk_bytes output; /* in memory of its own */
+};
+
+struct facts {
+  struct dk_bytes name, version, parent, owner;
+};
+
+/* An address with a queue; known, an instance proper, once it has a birth.  Never freed. */
+struct instance {
+  struct link link; /* in store.waiting, while there are messages; the one served last is last */
+  struct entry entry;
+  struct dk_bytes id;
+  struct link messages;
+  struct lock lock;
+  uint64_t committed; /* epoch of the last turn committed; 0: none yet */
+  uint64_t birth;
+  struct facts *facts;
+  struct execution *first, *current;
+};
+
+struct identity {
+  struct dk_bytes instance;
+  uint64_t execution_id, activity_id;
+};
+
+struct row {
+  struct link link; /* in store.rows; the one changed last is last */
+  struct entry entry;
+  struct identity identity;
+  struct lock lock;
+  struct dk_bytes owner; /* who holds the lock; in memory of its own */
+  uint64_t attempt, seen_by;
+  int64_t visible_at;
+  struct dk_bytes tag, payload;
+};
+
+struct store {
+  const struct dk_host *host;
+  pthread_mutex_t mutex;
+  /* the state */
+  struct table instances, messages, activities;
+  struct link waiting, rows;
+  uint64_t epochs;      /* tokens given out so far, by all handles */
+  uint64_t arrivals;    /* messages stored so far */
+  /* the log */
+  int fd;
+  bool is_file, is_read_only;
+  bool is_stale;        /* the state must be made anew */
+  off_t end;            /* so far the log has been applied */
+  /* the handle */
+  uint64_t handle;
+  uint64_t own_epochs, operations, cancelled_fetches;
+  struct link waiters;
+  int32_t mutant;       /* its number; -1: none, this is the model itself */
+  const struct dk_mutant_reached *reached;
+};
+
+static inline bool
+is_mutant(const struct store *s, int32_t number)
+{
+  if (s->reached && (uint32_t)number < s->reached->n)
+    __atomic_store_n(&s->reached->reached[number], 1, __ATOMIC_RELAXED);
+  return s->mutant == number;
+}
+
+dk_status state_init(struct store *s);
+void state_done(struct store *s);
+struct instance *find_instance(const struct store *s, struct dk_bytes id);
+struct message *find_message(const struct store *s, struct dk_bytes instance, struct dk_bytes id);
+struct row *find_row(const struct store *s, const struct identity *identity);
+bool same_bytes(struct dk_bytes a, struct dk_bytes b);
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+enum step_kind {
+  MESSAGE_COMES = 1, /* instance, id, payload, visible_at, enqueued_at */
+  MESSAGES_TAKEN,    /* instance, count from the front, epoch, attempt: to be added */
+  MESSAGES_BACK,     /* instance, epoch (0: all), visible_at (0: keeps), attempt: to be taken off */
+  MESSAGES_GO,       /* instance, epoch (0: all) */
+  MESSAGE_GOES,      /* instance, id */
+  TURN_LOCK,         /* instance, epoch, until, held, handle, committed */
+  FACTS,             /* instance, birth, name, version, parent, owner */
+  EXECUTION,         /* instance, execution_id, status, started_at, completed_at, pin, output */
+  EVENT,             /* instance, event_id, payload */
+  ROW_COMES,         /* identity, tag, payload, visible_at */
+  ROW_CHANGES,       /* identity, epoch, until, held, handle, owner, visible_at, attempt */
+  ROW_GOES,          /* identity */
+  STEP_KINDS
+};
+
+/* One change of one thing.  Zero and absent are not written. */
+struct step {
+  union {
+    struct {
+      uint64_t kind, execution_id, activity_id, event_id, epoch, held, handle, committed, birth,
+        attempt, count, is_pinned, major, minor, patch;
+      int64_t until, visible_at, enqueued_at, status, started_at, completed_at;
+    };
+    uint64_t numbers[21];
+  };
+  union {
+    struct {
+      struct dk_bytes instance, id, payload, tag, owner, name, version, parent, output;
+    };
+    struct dk_bytes texts[9];
+  };
+};
+
+void step_write(struct dk_text *record, const struct step *step);
+bool step_read(struct dk_bytes *rest, struct step *ret_step); /* false: these bytes are no step */
+/* Applies all steps of a record: DK_OK, DK_NO_MEMORY or DK_CORRUPT; then the state is stale. */
+dk_status state_apply(struct store *s, struct dk_bytes record);
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+enum { MAX_ID = 1024, MAX_TOKEN = 2 * MAX_ID + 128 };
+
+/* One running operation. */
+struct op {
+  struct store *s;
+  struct dk_call *call;
+  const char *name;
+  int64_t now;
+  int64_t due;            /* a fetch that found nothing: when the first becomes due */
+  struct dk_text record;  /* its steps */
+  char first_token[MAX_TOKEN]; /* a fetch of work: of its first item */
+  bool leaves_traces;     /* although it is refused: mutants only */
+};
+
+enum { DONE_ALREADY = -1 }; /* inside the model: stop here, nothing is to be done, and say DK_OK */
+
+/* Takes the lock, follows the log, reads the clock.  [TIME-1] */
+dk_status enter(struct op *op, void *self, struct dk_call *call, const char *name);
+/* Appends and applies what `op` has written if status is DK_OK, and gives the lock back. */
+dk_status leave(struct op *op, dk_status status);
+/* Gives the lock back in the midst of an operation and takes it again: mutants only. */
+dk_status let_others_in(struct op *op);
+void write_step(struct op *op, const struct step *step);
+#define STEP(op, ...) write_step(op, &(struct step){__VA_ARGS__})
+
+dk_status refuse(struct op *op, dk_status status, const char *format, ...)
+  __attribute__((format(printf, 3, 4)));
+dk_status refuse_unknown(struct op *op, bool is_unknown, const char *what);
+int64_t visible_from(const struct op *op, const struct dk_item *item);
+
+/* queue.c */
+dk_status refuse_stored_message(struct op *op, struct dk_bytes instance,
+                                const struct dk_item *item);
+void write_message(struct op *op, struct dk_bytes instance, const struct dk_item *item,
+                   int64_t visible_at);
+int64_t due_at(const struct op *op, const struct message *message);
+
+/* turn.c, work.c */
+dk_status find_live_turn(struct op *op, struct dk_bytes token, int32_t expired_mutant,
+                         struct instance **ret_turn);
+void release_turn(struct op *op, const struct instance *turn, bool is_kept);
+void write_row(struct op *op, const struct identity *identity, struct dk_bytes tag,
+               struct dk_bytes payload, int64_t visible_at);
+void note_due(struct op *op, int64_t visible_at, int64_t free_at);
+
+/* token.c */
+struct token {
+  uint64_t epoch;
+  struct identity of; /* a turn's has an instance only */
+};
+struct dk_bytes turn_token(char room[MAX_TOKEN], const struct instance *turn, uint64_t epoch);
+struct dk_bytes work_token(char room[MAX_TOKEN], const struct identity *row, uint64_t epoch);
+bool parse_turn_token(struct dk_bytes text, struct token *ret_token);
+bool parse_work_token(struct dk_bytes text, struct token *ret_token);
+uint64_t fresh_epoch(const struct op *op, uint64_t given_in_this_call);
+dk_status lost(struct op *op, const char *format, ...) __attribute__((format(printf, 2, 3)));
+dk_status lost_because(struct op *op, const struct lock *lock, uint64_t epoch);
+
+/* wait.c */
+typedef dk_status look_fn(struct op *op, const void *request);
+dk_status long_poll(struct store *s, struct dk_call *call, const char *name, look_fn *look,
+                    const void *request, int64_t wait_until);
+void ring_waiters(struct store *s);
+
+/* log.c */
+dk_status log_open(struct op *op, const char *path, uint32_t flags);
+void log_close(struct store *s);
+dk_status log_destroy(struct op *op, const char *path);
+
+/* the operations: see provider.h */
+dk_enqueue_fn model_enqueue_for_orchestrator, model_enqueue_for_worker;
+dk_fetch_turn_fn model_fetch_orchestration_item;
+dk_ack_turn_fn model_ack_orchestration_item;
+dk_abandon_fn model_abandon_orchestration_item, model_abandon_work_item;
+dk_renew_fn model_renew_orchestration_item_lock, model_renew_work_item_lock;
+dk_fetch_work_fn model_fetch_work_item;
+dk_ack_work_fn model_ack_work_item;
+dk_read_history_fn model_read_history;
+
+#endif

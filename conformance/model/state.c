@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store in memory: how its rows are found (hash tables) and kept in order (lists).  Owns the
+ * tables; everything here is under store.mutex. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance/model/state.h"
+#include "core/base/checksum.h"
+
+/* ---- lists and tables ------------------------------------------------------------------------ */
+
+void
+list_init(struct link *list)
+{
+  list->previous = list->next = list;
+}
+
+void
+link_after(struct link *place, struct link *link)
+{
+  link->previous = place;
+  link->next = place->next;
+  place->next->previous = link;
+  place->next = link;
+}
+
+void
+link_remove(struct link *link)
+{
+  link->previous->next = link->next;
+  link->next->previous = link->previous;
+  list_init(link);
+}
+
+void
+link_to_end(struct link *list, struct link *link)
+{
+  link_remove(link);
+  link_after(list->previous, link);
+}
+
+static void
+table_grow(struct table *t)
+{
+  size_t n_slots = t->n_slots * 2;
+  struct entry **slots = calloc(n_slots, sizeof *slots);
+
+  if (!slots)
+    return; /* it goes on, more slowly */
+  for (size_t i = 0; i < t->n_slots; i++) {
+    for (struct entry *e = t->slots[i], *next; e; e = next) {
+      next = e->next;
+      e->next = slots[e->hash % n_slots];
+      slots[e->hash % n_slots] = e;
+    }
+  }
+  free(t->slots);
+  t->slots = slots;
+  t->n_slots = n_slots;
+}
+
+void
+table_add(struct table *t, struct entry *entry, uint64_t hash)
+{
+  if (t->n >= t->n_slots)
+    table_grow(t);
+  entry->hash = hash;
+  entry->next = t->slots[hash % t->n_slots];
+  t->slots[hash % t->n_slots] = entry;
+  t->n++;
+}
+
+void
+table_remove(struct table *t, struct entry *entry)
+{
+  struct entry **at = &t->slots[entry->hash % t->n_slots];
+
+  while (*at != entry)
+    at = &(*at)->next;
+  *at = entry->next;
+  t->n--;
+}
+
+#define FOR_EACH_IN(table, hash_, e)                                                               \
+  for (struct entry *e = (table)->slots[(hash_) % (table)->n_slots]; e; e = e->next)               \
+    if (e->hash == (hash_))
+
+/* ---- finding --------------------------------------------------------------------------------- */
+
+bool
+same_bytes(struct dk_bytes a, struct dk_bytes b)
+{
+  return !a.ptr == !b.ptr && a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+uint64_t
+hash_of_instance(struct dk_bytes id)
+{
+  return dk_fnv1a64(DK_FNV1A64_START, id.ptr, id.len);
+}
+
+uint64_t
+hash_of_identity(const struct identity *i)
+{
+  uint64_t hash = hash_of_instance(i->instance);
+
+  hash = dk_fnv1a64(hash, &i->execution_id, sizeof i->execution_id);
+  return dk_fnv1a64(hash, &i->activity_id, sizeof i->activity_id);
+}
+
+uint64_t
+hash_of_message(struct dk_bytes instance, struct dk_bytes id)
+{
+  return dk_fnv1a64(hash_of_instance(instance), id.ptr, id.len);
+}
+
+struct instance *
+find_instance(const struct store *s, struct dk_bytes id)
+{
+  FOR_EACH_IN(&s->instances, hash_of_instance(id), e) {
+    struct instance *instance = OWNER_OF(e, struct instance, entry);
+    if (same_bytes(instance->id, id))
+      return instance;
+  }
+  return NULL;
+}
+
+struct message *
+find_message(const struct store *s, struct dk_bytes instance, struct dk_bytes id)
+{
+  if (!id.ptr)
+    return NULL;
+  FOR_EACH_IN(&s->messages, hash_of_message(instance, id), e) {
+    struct message *message = OWNER_OF(e, struct message, entry);
+    if (same_bytes(message->of->id, instance) && same_bytes(message->id, id))
+      return message;
+  }
+  return NULL;
+}
+
+struct row *
+find_row(const struct store *s, const struct identity *i)
+{
+  FOR_EACH_IN(&s->activities, hash_of_identity(i), e) {
+    struct row *row = OWNER_OF(e, struct row, entry);
+    if (row->identity.execution_id == i->execution_id &&
+        row->identity.activity_id == i->activity_id &&
+        same_bytes(row->identity.instance, i->instance))
+      return row;
+  }
+  return NULL;
+}

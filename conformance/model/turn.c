@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TURN: fetching, renewing and giving back one instance with its messages. */
+#include "conformance/model/model.h"
+#include "core/base/sat.h"
+
+/* ---- which instance -------------------------------------------------------------------------- */
+
+/* TURN-1, TIME-4: from when nobody holds the instance. */
+static int64_t
+turn_free_at(const struct op *op, const struct lock *lock)
+{
+  const struct store *s = op->s;
+  bool is_live = lock->held && lock->until > op->now;
+
+  if (!lock->held || DEFECT(M_TURN_LOCK_IGNORED, is_live) ||
+      DEFECT(M_TURN_LOCK_PER_HANDLE, is_live && lock->handle != s->handle) ||
+      DEFECT(M_TURN_LOCK_PER_PROCESS, is_live && lock->handle >> 32 != s->handle >> 32))
+    return INT64_MIN;
+  if (DEFECT(M_TURN_LEASE_NEVER_ENDS, !is_live))
+    return INT64_MAX;
+  return lock->until + (DEFECT(M_TIME_LEASE_ONE_LONGER, lock->until == op->now) ? 1 : 0);
+}
+
+static int
+compare_versions(struct dk_version a, struct dk_version b)
+{
+  if (a.major != b.major)
+    return a.major < b.major ? -1 : 1;
+  if (a.minor != b.minor)
+    return a.minor < b.minor ? -1 : 1;
+  return a.patch == b.patch ? 0 : a.patch < b.patch ? -1 : 1;
+}
+
+/* PIN-1 to PIN-5: without ranges all fit, with a list of none nothing does. */
+static bool
+fits_ranges(const struct instance *turn, const struct dk_fetch_turn *request)
+{
+  const struct execution *e = turn->current;
+
+  if (!request->ranges)
+    return true;
+  if (!e || !e->is_pinned)
+    return request->n_ranges > 0;
+  for (size_t i = 0; i < request->n_ranges; i++)
+    if (compare_versions(request->ranges[i].min, e->pin) <= 0 &&
+        compare_versions(e->pin, request->ranges[i].max) <= 0)
+      return true;
+  return false;
+}
+
+/* TURN-2: how many messages come: the visible ones, within the bounds, but at least one. */
+static uint64_t
+messages_that_come(const struct op *op, const struct instance *turn,
+                   const struct dk_fetch_turn *request)
+{
+  const struct store *s = op->s;
+  uint64_t n = 0, bytes = 0;
+
+  FOR_EACH(at, &turn->messages) {
+    const struct message *message = OWNER_OF(at, struct message, link);
+    bool is_large = request->max_bytes && bytes + message->payload.len > request->max_bytes;
+
+    if (!HOLDS(M_TURN_EARLY_DELIVERY, due_at(op, message) <= op->now) ||
+        REFUSED(M_TURN_MAX_MESSAGES_IGNORED, request->max_messages && n == request->max_messages) ||
+        REFUSED(M_TURN_MAX_BYTES_IGNORED, is_large && n > 0) ||
+        DEFECT(M_TURN_NOTHING_WHEN_TOO_LARGE, is_large && n == 0) ||
+        DEFECT(M_TURN_UNKNOWN_DROPPED, turn->birth == 0 && n > 0))
+      break;
+    n++;
+    bytes += message->payload.len;
+  }
+  return n;
+}
+
+/* CALL-6: a waiting fetch wakes up for this. */
+void
+note_due(struct op *op, int64_t visible_at, int64_t free_at)
+{
+  const struct store *s = op->s;
+  int64_t due = visible_at > free_at ? visible_at : free_at;
+
+  if (DEFECT(M_CALL_POLL_IGNORES_TIMERS, visible_at > op->now) ||
+      DEFECT(M_CALL_POLL_IGNORES_LEASES, free_at > op->now))
+    return;
+  if (due < op->due)
+    op->due = due;
+}
+
+/* QUEUE-8: who was served last stands last, and whoever cannot be served is passed by. */
+static struct instance *
+choose_instance(struct op *op, const struct dk_fetch_turn *request, uint64_t *ret_n)
+{
+  const struct store *s = op->s;
+
+  FOR_EACH(at, &s->waiting) {
+    struct instance *turn = OWNER_OF(at, struct instance, link);
+    int64_t visible_at = due_at(op, OWNER_OF(turn->messages.next, struct message, link));
+    int64_t free_at = turn_free_at(op, &turn->lock);
+
+    if (!fits_ranges(turn, request)) {
+      if (DEFECT(M_TURN_NOTHING_COUNTS, visible_at <= op->now))
+        OWNER_OF(turn->messages.next, struct message, link)->attempt++;
+      continue;
+    }
+    if (visible_at > op->now || free_at > op->now)
+      note_due(op, visible_at, free_at);
+    else if ((*ret_n = messages_that_come(op, turn, request)) > 0)
+      return turn;
+  }
+  return NULL;
+}
+
+/* ---- handing it up --------------------------------------------------------------------------- */
+
+/* TURN-5: the owner that the last commit named has the history in memory. */
+static bool
+is_warm(const struct op *op, const struct instance *turn, const struct dk_fetch_turn *request)
+{
+  const struct store *s = op->s;
+
+  if (!turn->birth || !turn->facts->owner.ptr)
+    return false;
+  return REFUSED(M_TURN_AFFINITY_IGNORED,
+                 HOLDS(M_TURN_ANYBODY_IS_OWNER, same_bytes(turn->facts->owner, request->owner)));
+}
+
+/* TURN-4, TURN-11, TURN-13: what a known instance tells of itself. */
+static void
+fill_known(const struct op *op, const struct instance *turn, bool warm, struct dk_turn_head *head)
+{
+  const struct store *s = op->s;
+  const struct execution *e = turn->current;
+  bool none_follows = warm || !e->first;
+  uint64_t from = none_follows ? e->last_event_id + 1 : e->first->event_id;
+
+  head->known = 1;
+  head->status = e->status;
+  if (!DEFECT(M_TURN_NAME_LOST, turn->facts->name.ptr != NULL))
+    head->name = turn->facts->name;
+  head->version = turn->facts->version;
+  head->parent_instance = turn->facts->parent;
+  head->birth = turn->birth;
+  head->execution_id = e->execution_id;
+  head->last_event_id =
+    e->last_event_id + (DEFECT(M_TURN_LAST_EVENT_WRONG, e->last_event_id > 0) ? 1 : 0);
+  head->history_from = DEFECT(M_TURN_HISTORY_FROM_WRONG, from > 1) ? 1 : from;
+}
+
+static dk_status
+hand_up_history(struct op *op, const struct instance *turn)
+{
+  const struct store *s = op->s;
+  const struct execution *e = turn->current;
+
+  if (DEFECT(M_TURN_HISTORY_OF_ALL_EXECUTIONS, turn->first != turn->current))
+    e = turn->first;
+  for (; e; e = e->next)
+    for (const struct event *v = e->first; v; v = v->next)
+      TRY(s->host->event(op->call, &(struct dk_event){v->event_id, v->payload}));
+  return DK_OK;
+}
+
+static dk_status
+hand_up_messages(struct op *op, const struct instance *turn, uint64_t n, uint64_t attempts)
+{
+  for (const struct link *at = turn->messages.next; n > 0; at = at->next, n--) {
+    const struct message *message = OWNER_OF(at, const struct message, link);
+    TRY(op->s->host->message(op->call, &(struct dk_message){
+                                         .struct_size = sizeof(struct dk_message),
+                                         .attempt = (uint32_t)(message->attempt + attempts),
+                                         .id = message->id,
+                                         .payload = message->payload,
+                                         .visible_at = message->visible_at,
+                                         .enqueued_at = message->enqueued_at,
+                                       }));
+  }
+  return DK_OK;
+}
+
+static dk_status
+hand_up_turn(struct op *op, const struct instance *turn, const struct dk_fetch_turn *request,
+             uint64_t epoch, int64_t until)
+{
+  const struct store *s = op->s;
+  char room[MAX_TOKEN];
+  bool warm = is_warm(op, turn, request);
+  struct dk_turn_head head = {
+    .struct_size = sizeof head,
+    .lock_token = turn_token(room, turn, epoch),
+    .instance = turn->id,
+    .now = op->now,
+    .lease_left_ms = MUTANT(M_TIME_LEASE_LEFT_WRONG) ? until : until - s->host->now(s->host),
+  };
+
+  if (turn->birth)
+    fill_known(op, turn, warm, &head);
+  else if (MUTANT(M_TURN_BIRTH_BEFORE_COMMIT))
+    head.birth = epoch;
+  TRY(s->host->turn(op->call, &head));
+  return turn->birth && !warm ? hand_up_history(op, turn) : DK_OK;
+}
+
+/* ---- the operations -------------------------------------------------------------------------- */
+
+/* The choice is made, others come between, and they were quicker. */
+static bool
+is_lost_in_race(struct op *op, const struct instance *turn)
+{
+  return let_others_in(op) != DK_OK || turn_free_at(op, &turn->lock) > op->now ||
+         turn->messages.next == &turn->messages;
+}
+
+static dk_status
+look_for_turn(struct op *op, const void *asked)
+{
+  const struct dk_fetch_turn *request = asked;
+  struct store *s = op->s;
+  int64_t until = dk_sat_add(op->now, request->lock_ms); /* TIME-1 */
+  uint64_t n = 0, epoch = fresh_epoch(op, 0);            /* TOKEN-1 */
+  struct instance *turn = choose_instance(op, request, &n);
+
+  if (!turn || (MUTANT(M_TURN_LOST_RACE_IS_NOTHING) && is_lost_in_race(op, turn)))
+    return DK_NOTHING;
+  if (DEFECT(M_TOKEN_TURN_SAME_AFTER_ABANDON,
+             turn->lock.epoch && !turn->lock.held && turn->lock.epoch != turn->committed))
+    epoch = turn->lock.epoch;
+  uint64_t attempts = DEFECT(M_CALL_CANCELLED_FETCH_COUNTS, s->cancelled_fetches > 0) ? 2 : 1;
+
+  TRY(hand_up_turn(op, turn, request, epoch, until));
+  TRY(hand_up_messages(op, turn, n, attempts));                      /* POISON-1 */
+  STEP(op, .kind = TURN_LOCK, .instance = turn->id, .epoch = epoch, .until = until, .held = true,
+       .handle = s->handle, .committed = turn->committed);           /* TURN-1 */
+  STEP(op, .kind = MESSAGES_TAKEN, .instance = turn->id, .count = n, .epoch = epoch,
+       .attempt = attempts);
+  s->own_epochs++;
+  return DK_OK;
+}
+
+dk_status
+model_fetch_orchestration_item(void *self, struct dk_call *call,
+                               const struct dk_fetch_turn *request)
+{
+  return long_poll(self, call, "fetch_orchestration_item", look_for_turn, request,
+                   request->wait_until);
+}
+
+/* TOKEN-2 to TOKEN-8: the instance whose turn this token holds. */
+dk_status
+find_live_turn(struct op *op, struct dk_bytes text, int32_t expired_mutant,
+               struct instance **ret_turn)
+{
+  const struct store *s = op->s;
+  struct token token;
+  bool is_token = parse_turn_token(text, &token);
+  struct instance *turn = is_token ? find_instance(s, token.of.instance) : NULL;
+
+  if (!is_token && DEFECT(M_TOKEN_ONE_NAMESPACE, parse_work_token(text, &token)))
+    return DONE_ALREADY;
+  if (!turn || token.epoch > s->epochs)
+    return MUTANT(M_TOKEN_UNKNOWN_TURN_IS_OK) ? DONE_ALREADY
+                                              : lost(op, "this token was never given out");
+  if (REFUSED(M_TOKEN_TURN_TOKEN_NOT_COMPARED, token.epoch != turn->lock.epoch) ||
+      REFUSED(M_TOKEN_ABANDONED_TURN_LIVES, !turn->lock.held) ||
+      REFUSED(expired_mutant, turn->lock.until <= op->now))
+    return lost_because(op, &turn->lock, token.epoch);
+  *ret_turn = turn;
+  return DK_OK;
+}
+
+/* TURN-6, TURN-7. */
+void
+release_turn(struct op *op, const struct instance *turn, bool is_kept)
+{
+  STEP(op, .kind = TURN_LOCK, .instance = turn->id, .epoch = turn->lock.epoch,
+       .until = turn->lock.until, .held = is_kept, .handle = turn->lock.handle,
+       .committed = turn->committed);
+}
+
+static dk_status
+abandon_orchestration_item(struct op *op, struct dk_bytes token, int64_t delay_ms,
+                           int32_t ignore_attempt)
+{
+  const struct store *s = op->s;
+  struct instance *turn = NULL;
+
+  TRY(find_live_turn(op, token, M_TOKEN_EXPIRED_TURN_ABANDONS, &turn)); /* TOKEN-2 to TOKEN-8 */
+  bool is_delayed = REFUSED(M_TURN_ABANDON_DELAY_IGNORED, delay_ms > 0);
+  STEP(op, .kind = MESSAGES_BACK, .instance = turn->id,                 /* TURN-8: its own only */
+       .epoch = MUTANT(M_TURN_ABANDON_DELAYS_ALL) ? 0 : turn->lock.epoch,
+       .visible_at = is_delayed ? dk_sat_add(op->now, delay_ms) : 0,    /* TURN-7 */
+       .attempt = ignore_attempt ? 1 : 0);                              /* POISON-4 */
+  release_turn(op, turn, MUTANT(M_TURN_ABANDON_KEEPS_LOCK));            /* TURN-7 */
+  return DK_OK;
+}
+
+dk_status
+model_abandon_orchestration_item(void *self, struct dk_call *call, struct dk_bytes token,
+                                 int64_t delay_ms, int32_t ignore_attempt)
+{
+  struct op op;
+
+  TRY(enter(&op, self, call, "abandon_orchestration_item"));
+  return leave(&op, abandon_orchestration_item(&op, token, delay_ms, ignore_attempt));
+}
+
+static dk_status
+renew_orchestration_item_lock(struct op *op, struct dk_bytes token, int64_t extend_ms)
+{
+  const struct store *s = op->s;
+  struct instance *turn = NULL;
+
+  TRY(find_live_turn(op, token, M_TOKEN_EXPIRED_TURN_RENEWS, &turn));   /* TOKEN-2 to TOKEN-8 */
+  int64_t until = dk_sat_add(op->now, extend_ms);                       /* TURN-9 */
+  if (DEFECT(M_TURN_RENEW_DOES_NOTHING, until != turn->lock.until) ||
+      DEFECT(M_TURN_RENEW_NEVER_SHORTENS, until < turn->lock.until))
+    until = turn->lock.until;
+  if (MUTANT(M_TURN_RENEW_ADDS))
+    until = dk_sat_add(turn->lock.until, extend_ms);
+  STEP(op, .kind = TURN_LOCK, .instance = turn->id, .epoch = turn->lock.epoch, .until = until,
+       .held = true, .handle = turn->lock.handle, .committed = turn->committed);
+  return DK_OK;
+}
+
+dk_status
+model_renew_orchestration_item_lock(void *self, struct dk_call *call, struct dk_bytes token,
+                                    int64_t extend_ms)
+{
+  struct op op;
+
+  TRY(enter(&op, self, call, "renew_orchestration_item_lock"));
+  return leave(&op, renew_orchestration_item_lock(&op, token, extend_ms));
+}

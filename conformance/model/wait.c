@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CALL: the long poll.  Look; make a descriptor, look again, and wait: so nothing slips between.
+ *
+ * Who waits for a file watches the file, and is woken by whatever handle or process appends to it.
+ * A store in memory has one handle only, whose operations ring the waiters' bells.  store.waiters
+ * is under store.mutex; nothing is held while the host waits. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "conformance/model/state.h"
+
+struct waiter {
+  struct link link;
+  int fd;
+};
+
+struct poll {
+  struct store *s;
+  struct dk_call *call;
+  const char *name;
+  look_fn *look;
+  const void *request;
+  int64_t due;          /* by the last look */
+  struct waiter waiter;
+};
+
+void
+ring_waiters(struct store *s)
+{
+  uint64_t one = 1;
+
+  FOR_EACH(at, &s->waiters)
+    (void)!write(OWNER_OF(at, struct waiter, link)->fd, &one, sizeof one);
+}
+
+static int
+watch_log(const struct store *s)
+{
+  char path[64];
+  int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+  snprintf(path, sizeof path, "/proc/self/fd/%d", s->fd);
+  if (fd >= 0 && inotify_add_watch(fd, path, IN_MODIFY) < 0) {
+    int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+  }
+  return fd;
+}
+
+static dk_status
+begin_to_wait(struct poll *p)
+{
+  struct store *s = p->s;
+  bool is_shared = REFUSED(M_CALL_DEAF_TO_OTHER_PROCESSES, s->is_file);
+
+  list_init(&p->waiter.link);
+  p->waiter.fd = is_shared ? watch_log(s) : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (p->waiter.fd < 0)
+    return refuse(&(struct op){.s = s, .call = p->call, .name = p->name}, DK_UNAVAILABLE,
+                  "cannot watch for work: %s", strerror(errno));
+  if (is_shared)
+    return DK_OK;
+  pthread_mutex_lock(&s->mutex);
+  link_after(&s->waiters, &p->waiter.link);
+  pthread_mutex_unlock(&s->mutex);
+  return DK_OK;
+}
+
+static void
+end_waiting(struct poll *p)
+{
+  pthread_mutex_lock(&p->s->mutex);
+  link_remove(&p->waiter.link);
+  pthread_mutex_unlock(&p->s->mutex);
+  close(p->waiter.fd);
+}
+
+static void
+silence(int fd)
+{
+  char heard[4096];
+
+  while (read(fd, heard, sizeof heard) > 0)
+    continue;
+}
+
+static dk_status
+look(struct poll *p)
+{
+  struct op op;
+
+  TRY(enter(&op, p->s, p->call, p->name));
+  dk_status status = leave(&op, p->look(&op, p->request));
+  p->due = op.due;
+  return status;
+}
+
+/* CALL-1: a cancelled fetch leaves nothing.  A mutant's counts for what is delivered next. */
+static dk_status
+cancelled(struct poll *p)
+{
+  pthread_mutex_lock(&p->s->mutex);
+  p->s->cancelled_fetches++;
+  pthread_mutex_unlock(&p->s->mutex);
+  return DK_CALL_CANCELLED;
+}
+
+static dk_status
+look_and_wait(struct poll *p, int64_t wait_until)
+{
+  const struct store *s = p->s;
+  int answers = 0;
+
+  for (;;) {
+    bool is_last = s->host->now(s->host) >= wait_until; /* CALL-3: when time is up, once more */
+    dk_status status = look(p);
+    if (status != DK_NOTHING || is_last)
+      return status;
+    status = s->host->wait(p->call, MUTANT(M_CALL_POLL_IS_DEAF) ? -1 : p->waiter.fd, 1,
+                           p->due < wait_until ? p->due : wait_until); /* CALL-2, CALL-6 */
+    if (status == DK_CALL_CANCELLED && !DEFECT(M_CALL_CANCEL_IGNORED, ++answers < 5))
+      return cancelled(p);                                             /* CALL-4 */
+    if (status != DK_OK && status != DK_NOTHING && status != DK_CALL_CANCELLED)
+      return status;
+    silence(p->waiter.fd);
+  }
+}
+
+dk_status
+long_poll(struct store *s, struct dk_call *call, const char *name, look_fn *look_for,
+          const void *request, int64_t wait_until)
+{
+  struct poll p = {.s = s, .call = call, .name = name, .look = look_for, .request = request};
+  dk_status status = look(&p);
+
+  if (status != DK_NOTHING || s->host->now(s->host) >= wait_until)
+    return status;
+  TRY(begin_to_wait(&p));
+  status = look_and_wait(&p, wait_until - (MUTANT(M_CALL_POLL_GIVES_UP_EARLY) ? 1 : 0));
+  end_waiting(&p);
+  return status;
+}

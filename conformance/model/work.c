@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* WORK, TAG: the worker queue.  If the row is there it is work; nothing asks for the state of an
+ * orchestration. */
+#include "conformance/model/model.h"
+
+#include <string.h>
+
+#include "core/base/sat.h"
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* WORK-3. */
+void
+write_row(struct op *op, const struct identity *identity, struct dk_bytes tag,
+          struct dk_bytes payload, int64_t visible_at)
+{
+  const struct store *s = op->s;
+  const char *nul = payload.len ? memchr(payload.ptr, 0, payload.len) : NULL;
+
+  if (DEFECT(M_WORK_PAYLOAD_CUT, nul != NULL))
+    payload.len = (size_t)(nul - payload.ptr);
+  STEP(op, .kind = ROW_COMES, .instance = identity->instance,
+       .execution_id = identity->execution_id, .activity_id = identity->activity_id, .tag = tag,
+       .payload = payload, .visible_at = visible_at);
+}
+
+/* The row with another lock, visible time and count.  `lock.held` false: it is given back. */
+static void
+change_row(struct op *op, const struct row *row, struct lock lock, struct dk_bytes owner,
+           int64_t visible_at, uint64_t attempt)
+{
+  const struct identity *i = &row->identity;
+
+  STEP(op, .kind = ROW_CHANGES, .instance = i->instance, .execution_id = i->execution_id,
+       .activity_id = i->activity_id, .epoch = lock.epoch, .until = lock.until, .held = lock.held,
+       .handle = lock.handle, .owner = owner, .visible_at = visible_at, .attempt = attempt);
+}
+
+static bool
+is_running(const struct store *s, struct dk_bytes id)
+{
+  const struct instance *instance = find_instance(s, id);
+
+  return instance && instance->current && instance->current->status == DK_RUNNING;
+}
+
+static bool
+is_known(const struct store *s, struct dk_bytes id)
+{
+  const struct instance *instance = find_instance(s, id);
+
+  return instance && instance->birth;
+}
+
+/* ---- fetching -------------------------------------------------------------------------------- */
+
+/* WORK-1, WORK-5. */
+static int64_t
+row_free_at(const struct op *op, const struct lock *lock)
+{
+  const struct store *s = op->s;
+  bool is_live = lock->held && lock->until > op->now;
+
+  if (!lock->held || DEFECT(M_WORK_LOCK_IGNORED, is_live) ||
+      DEFECT(M_WORK_LOCK_PER_HANDLE, is_live && lock->handle != s->handle))
+    return INT64_MIN;
+  return DEFECT(M_WORK_LEASE_NEVER_ENDS, !is_live) ? INT64_MAX : lock->until;
+}
+
+/* TAG-1, TAG-3. */
+static bool
+fits_tags(const struct row *row, const struct dk_fetch_work *request)
+{
+  if (request->tag_rule == DK_TAG_ANY)
+    return true;
+  if (!row->tag.ptr)
+    return request->tag_rule != DK_TAG_LISTED;
+  if (request->tag_rule == DK_TAG_UNTAGGED)
+    return false;
+  for (size_t i = 0; i < request->n_tags; i++)
+    if (same_bytes(row->tag, request->tags[i]))
+      return true;
+  return false;
+}
+
+/* WORK-2, TAG-2: what does not fit is passed by and stays as it is. */
+static bool
+is_eligible(struct op *op, const struct row *row, const struct dk_fetch_work *request)
+{
+  const struct store *s = op->s;
+  int64_t free_at = row_free_at(op, &row->lock);
+
+  if (!fits_tags(row, request) ||
+      DEFECT(M_CANCEL_FETCH_LOOKS_AT_STATE, !is_running(s, row->identity.instance)))
+    return false;
+  if (row->visible_at <= op->now && free_at <= op->now)
+    return true;
+  note_due(op, row->visible_at, free_at);
+  return false;
+}
+
+/* WORK-8: the bounds of a fetch, of which this is item n after `bytes`. */
+static bool
+is_beyond(const struct op *op, const struct row *row, const struct dk_fetch_work *request,
+          uint64_t n, uint64_t bytes)
+{
+  const struct store *s = op->s;
+  bool is_large = request->max_bytes && bytes + row->payload.len > request->max_bytes;
+
+  return REFUSED(M_WORK_MAX_ITEMS_IGNORED, n > 0 && n >= request->max_items) ||
+         REFUSED(M_WORK_MAX_BYTES_IGNORED, n > 0 && is_large);
+}
+
+static dk_status
+claim(struct op *op, const struct row *row, const struct dk_fetch_work *request, uint64_t n)
+{
+  struct store *s = op->s;
+  char room[MAX_TOKEN];
+  struct lock lock = {fresh_epoch(op, n), dk_sat_add(op->now, request->lock_ms), true, s->handle};
+  uint64_t attempt = row->attempt + 1; /* POISON-5 */
+
+  if (DEFECT(M_TOKEN_WORK_SAME_AFTER_ABANDON, row->lock.epoch && !row->lock.held))
+    lock.epoch = row->lock.epoch;
+  if (DEFECT(M_WORK_ATTEMPT_STUCK, attempt > 1))
+    attempt = 1;
+  if (DEFECT(M_CALL_CANCELLED_FETCH_COUNTS, s->cancelled_fetches > 0))
+    attempt++;
+  struct dk_item item = {
+    .struct_size = sizeof item,
+    .instance = row->identity.instance,
+    .execution_id = row->identity.execution_id,
+    .activity_id = row->identity.activity_id,
+    .tag = row->tag,
+    .visible_at = row->visible_at,
+    .payload = row->payload,
+  };
+  struct dk_bytes token = work_token(n ? room : op->first_token, &row->identity, lock.epoch);
+  if (DEFECT(M_WORK_ONE_TOKEN_FOR_ALL, n > 0))
+    token = (struct dk_bytes){op->first_token, strlen(op->first_token)};
+  TRY(s->host->work(op->call, &(struct dk_work){
+                                .struct_size = sizeof(struct dk_work),
+                                .attempt = (uint32_t)attempt,
+                                .lock_token = token,
+                                .item = &item,
+                                .now = op->now,
+                                .lease_left_ms = lock.until - s->host->now(s->host),
+                              }));
+  change_row(op, row, lock, request->owner, row->visible_at, attempt);
+  s->own_epochs++;
+  return DK_OK;
+}
+
+/* What was chosen before others came between is taken without another look. */
+static dk_status
+claim_unseen(struct op *op, const struct row *row, const struct dk_fetch_work *request)
+{
+  char room[MAX_TOKEN];
+  struct token token;
+  struct dk_bytes address = work_token(room, &row->identity, 1);
+
+  TRY(let_others_in(op));
+  row = parse_work_token(address, &token) ? find_row(op->s, &token.of) : NULL;
+  return row ? claim(op, row, request, 0) : DK_NOTHING;
+}
+
+static dk_status
+look_for_work(struct op *op, const void *asked)
+{
+  const struct dk_fetch_work *request = asked;
+  const struct store *s = op->s;
+  uint64_t n = 0, bytes = 0;
+
+  TRY(refuse_unknown(op, request->tag_rule < DK_TAG_UNTAGGED || request->tag_rule > DK_TAG_ANY,
+                     "the tag rule"));
+  TRY(refuse_unknown(op, request->session_rule != DK_SESSION_NONE, "the session rule"));
+  FOR_EACH(at, &s->rows) {
+    const struct row *row = OWNER_OF(at, struct row, link);
+    if (!is_eligible(op, row, request))
+      continue;
+    if (is_beyond(op, row, request, n, bytes))
+      break;
+    if (MUTANT(M_WORK_CHOSEN_OUTSIDE_LOCK))
+      return claim_unseen(op, row, request);
+    TRY(claim(op, row, request, n++));
+    bytes += row->payload.len;
+  }
+  return n ? DK_OK : DK_NOTHING;
+}
+
+dk_status
+model_fetch_work_item(void *self, struct dk_call *call, const struct dk_fetch_work *request)
+{
+  return long_poll(self, call, "fetch_work_item", look_for_work, request, request->wait_until);
+}
+
+/* ---- with a token ---------------------------------------------------------------------------- */
+
+/* CANCEL-5, TOKEN-6: the row is gone, and with it all that the token could do. */
+static dk_status
+lost_with_its_row(struct op *op)
+{
+  const struct store *s = op->s;
+
+  if (MUTANT(M_TOKEN_DELETED_ROW_FOUND))
+    return DONE_ALREADY;
+  if (MUTANT(M_CANCEL_LOST_IS_RETRYABLE))
+    return refuse(op, DK_BUSY, "this row is not there now");
+  return lost(op, "this row is gone: the activity was cancelled by a commit, or is done");
+}
+
+/* TOKEN-2 to TOKEN-8: the row that this token holds.  Only mutants get a row of NULL: with one of
+ * them (deleted_mutant) the operation goes on although the row is gone. */
+static dk_status
+find_live_row(struct op *op, struct dk_bytes text, int32_t expired_mutant, int32_t deleted_mutant,
+              struct token *ret_token, struct row **ret_row)
+{
+  const struct store *s = op->s;
+  bool is_token = parse_work_token(text, ret_token);
+  struct row *row = is_token ? find_row(s, &ret_token->of) : NULL;
+
+  if (!is_token && DEFECT(M_TOKEN_ONE_NAMESPACE, parse_turn_token(text, ret_token)))
+    return DONE_ALREADY;
+  if (!is_token || ret_token->epoch > s->epochs)
+    return MUTANT(M_TOKEN_UNKNOWN_WORK_IS_OK) ? DONE_ALREADY
+                                              : lost(op, "this token was never given out");
+  if (!row && REFUSED(deleted_mutant, true))
+    return lost_with_its_row(op);
+  if (row && (REFUSED(M_TOKEN_WORK_TOKEN_NOT_COMPARED, ret_token->epoch != row->lock.epoch) ||
+              REFUSED(M_TOKEN_ABANDONED_WORK_LIVES, !row->lock.held) ||
+              REFUSED(expired_mutant, row->lock.until <= op->now)))
+    return lost_because(op, &row->lock, ret_token->epoch);
+  *ret_row = row;
+  return DK_OK;
+}
+
+/* WORK-4: the row goes.  Mutants keep it, and only unlock it. */
+static void
+remove_row_of(struct op *op, const struct token *token, const struct row *row, bool is_kept)
+{
+  const struct identity *i = &token->of;
+
+  if (row && is_kept)
+    change_row(op, row, (struct lock){.epoch = row->lock.epoch}, (struct dk_bytes){NULL, 0},
+               row->visible_at, row->attempt);
+  else
+    STEP(op, .kind = ROW_GOES, .instance = i->instance, .execution_id = i->execution_id,
+         .activity_id = i->activity_id);
+}
+
+/* WORK-4, WORK-11: to whomever it names, at its time. */
+static void
+enqueue_completion(struct op *op, const struct dk_item *completion)
+{
+  const struct store *s = op->s;
+  int64_t visible_at = visible_from(op, completion);
+
+  if (MUTANT(M_WORK_COMPLETION_LOST))
+    return;
+  if (DEFECT(M_WORK_COMPLETION_TIME_IGNORED, visible_at > op->now))
+    visible_at = op->now;
+  write_message(op, completion->instance, completion, visible_at);
+}
+
+static dk_status
+refuse_stored_completion(struct op *op, const struct token *token, const struct row *row,
+                         const struct dk_item *completion)
+{
+  const struct store *s = op->s;
+
+  if (!REFUSED(M_WORK_DUPLICATE_COMPLETION_STORED,
+               find_message(s, completion->instance, completion->id) != NULL))
+    return DK_OK;
+  if (MUTANT(M_WORK_REFUSED_ACK_LOSES_ROW)) {
+    remove_row_of(op, token, row, false);
+    op->leaves_traces = true;
+  }
+  return refuse_stored_message(op, completion->instance, completion);
+}
+
+static dk_status
+ack_work_item(struct op *op, struct dk_bytes text, const struct dk_work_result *result)
+{
+  const struct store *s = op->s;
+  const struct dk_item *completion = result->completion;
+  bool is_repeat = result->flags & DK_REPEATED;
+  struct token token;
+  struct row *row = NULL;
+
+  TRY(find_live_row(op, text, M_TOKEN_EXPIRED_WORK_ACKS,               /* TOKEN-2 to TOKEN-8 */
+                    is_repeat ? M_WORK_REPEATED_ACK_ENQUEUES_AGAIN     /* WORK-10 */
+                              : M_CANCEL_ACK_OF_DELETED_ENQUEUES,      /* CANCEL-5 */
+                    &token, &row));
+  if (DEFECT(M_CANCEL_ACK_NEEDS_INSTANCE, !is_known(s, token.of.instance)))
+    return refuse(op, DK_NOT_FOUND, "there is no such instance");
+  if (MUTANT(M_CANCEL_ACK_CHECKS_OUTSIDE)) {                           /* CANCEL-7: one lock */
+    TRY(let_others_in(op));
+    row = find_row(s, &token.of);
+  }
+  TRY(refuse_unknown(op, result->flags & ~(uint32_t)DK_REPEATED, "a flag of the ack"));
+  if (completion) {
+    TRY(refuse_unknown(op, completion->flags, "a flag of the completion"));
+    TRY(refuse_stored_completion(op, &token, row, completion));        /* WORK-4, QUEUE-4 */
+    remove_row_of(op, &token, row, MUTANT(M_WORK_ACK_KEEPS_ROW));      /* WORK-4: both */
+    enqueue_completion(op, completion);                                /* or neither */
+    return DK_OK;
+  }
+  remove_row_of(op, &token, row, MUTANT(M_CANCEL_EMPTY_ACK_KEEPS_ROW)); /* CANCEL-8 */
+  if (MUTANT(M_CANCEL_EMPTY_ACK_ENQUEUES))
+    enqueue_completion(op, &(struct dk_item){.instance = token.of.instance});
+  return DK_OK;
+}
+
+dk_status
+model_ack_work_item(void *self, struct dk_call *call, struct dk_bytes token,
+                    const struct dk_work_result *result)
+{
+  struct op op;
+
+  TRY(enter(&op, self, call, "ack_work_item"));
+  return leave(&op, ack_work_item(&op, token, result));
+}
+
+static dk_status
+abandon_work_item(struct op *op, struct dk_bytes text, int64_t delay_ms, int32_t ignore_attempt)
+{
+  const struct store *s = op->s;
+  struct token token;
+  struct row *row = NULL;
+
+  TRY(find_live_row(op, text, M_TOKEN_EXPIRED_WORK_ABANDONS, M_CANCEL_ABANDON_REVIVES, &token,
+                    &row));                                            /* TOKEN-2 to TOKEN-8 */
+  int64_t visible_at = dk_sat_add(op->now, delay_ms);                  /* WORK-7 */
+  if (DEFECT(M_WORK_ABANDON_DELAY_IGNORED, delay_ms > 0))
+    visible_at = op->now;
+  if (!row) {
+    write_row(op, &token.of, (struct dk_bytes){NULL, 0}, (struct dk_bytes){"", 0}, visible_at);
+    return DK_OK;
+  }
+  struct lock freed = row->lock;
+  freed.held = MUTANT(M_WORK_ABANDON_KEEPS_LOCK);
+  change_row(op, row, freed, row->owner, visible_at,
+             row->attempt - (ignore_attempt && row->attempt ? 1 : 0)); /* POISON-4, POISON-5 */
+  return DK_OK;
+}
+
+dk_status
+model_abandon_work_item(void *self, struct dk_call *call, struct dk_bytes token,
+                        int64_t delay_ms, int32_t ignore_attempt)
+{
+  struct op op;
+
+  TRY(enter(&op, self, call, "abandon_work_item"));
+  return leave(&op, abandon_work_item(&op, token, delay_ms, ignore_attempt));
+}
+
+static dk_status
+renew_work_item_lock(struct op *op, struct dk_bytes text, int64_t extend_ms)
+{
+  const struct store *s = op->s;
+  struct token token;
+  struct row *row = NULL;
+
+  TRY(find_live_row(op, text, M_TOKEN_EXPIRED_WORK_RENEWS, M_CANCEL_RENEW_OF_DELETED_IS_OK,
+                    &token, &row));                                    /* TOKEN-2 to TOKEN-8 */
+  if (DEFECT(M_CANCEL_RENEW_LOOKS_AT_STATE, !is_running(s, token.of.instance)))
+    return lost(op, "the orchestration has ended");
+  if (!row)
+    return DK_OK;
+  struct lock renewed = row->lock;
+  if (!MUTANT(M_WORK_RENEW_DOES_NOTHING))
+    renewed.until = dk_sat_add(MUTANT(M_WORK_RENEW_ADDS) ? row->lock.until : op->now, extend_ms);
+  change_row(op, row, renewed, row->owner, row->visible_at, row->attempt); /* WORK-6 */
+  return DK_OK;
+}
+
+dk_status
+model_renew_work_item_lock(void *self, struct dk_call *call, struct dk_bytes token,
+                           int64_t extend_ms)
+{
+  struct op op;
+
+  TRY(enter(&op, self, call, "renew_work_item_lock"));
+  return leave(&op, renew_work_item_lock(&op, token, extend_ms));
+}
+
+/* ---- without a turn -------------------------------------------------------------------------- */
+
+/* WORK-9: the same row as a commit's. */
+static dk_status
+enqueue_for_worker(struct op *op, const struct dk_item *item)
+{
+  const struct store *s = op->s;
+  struct identity identity = {item->instance, item->execution_id, item->activity_id};
+  struct dk_bytes tag = item->tag;
+
+  TRY(refuse_unknown(op, item->flags & ~(uint32_t)DK_REPEATED, "a flag of the activity"));
+  TRY(refuse_unknown(op, item->session.ptr, "a session"));
+  if (REFUSED(M_CANCEL_DIRECT_SECOND_ROW_ACCEPTED, find_row(s, &identity) != NULL))
+    return refuse(op, DK_DUPLICATE, "activity %llu of execution %llu is stored", /* CANCEL-11 */
+                  (unsigned long long)item->activity_id,
+                  (unsigned long long)item->execution_id);
+  if (DEFECT(M_WORK_DIRECT_TAG_LOST, tag.ptr != NULL))
+    tag.ptr = NULL;
+  write_row(op, &identity, tag, item->payload, visible_from(op, item)); /* TAG-4, TIME-5 */
+  return DK_OK;
+}
+
+dk_status
+model_enqueue_for_worker(void *self, struct dk_call *call, const struct dk_item *item)
+{
+  struct op op;
+
+  TRY(enter(&op, self, call, "enqueue_for_worker"));
+  return leave(&op, enqueue_for_worker(&op, item));
+}
