@@ -3,14 +3,14 @@
  *
  * A host that gives a virtual clock decides what time it is.  Time then moves only when everybody
  * waits: each thread or process that makes calls is an *actor*, which is idle (no call), running or
- * waiting (in host->wait).  When no actor runs, and every waiter has looked at its descriptor since the
- * last change of any actor's state, the clock jumps to the smallest deadline.  An actor runs from the
- * moment a call is given to it until that is finished; a call that blocks in a lock of the store runs.
- * When all wait and none has a limit nothing could ever happen: "deadlock in virtual time", and every
- * wait answers DK_CALL_CANCELLED.
+ * waiting (in host->wait).  When no actor runs, and every waiter has looked at its descriptor since
+ * the last change of any actor's state, the clock jumps to the smallest deadline.  An actor runs
+ * from the moment a call is given to it until that is finished; a call that blocks in a lock of the
+ * store runs.  When all wait and none has a limit nothing could ever happen: "deadlock in virtual
+ * time", and every wait answers DK_CALL_CANCELLED.
  *
- * A virtual clock lies in a region that the caller gives: with MAP_SHARED, and made before the fork,
- * several processes share it.
+ * A virtual clock lies in a region that the caller gives: with MAP_SHARED, and made before the
+ * fork, several processes share it.
  */
 #ifndef DURAKIT_CLOCK_H
 #define DURAKIT_CLOCK_H
@@ -47,9 +47,10 @@ enum { DK_MAX_ACTORS = 16 };
 
 struct dk_virtual_clock;
 size_t dk_virtual_clock_size(void);
-/* Makes a clock in `region` (dk_virtual_clock_size() bytes, aligned to 64).  settle_ms: how much real time
- * each waiter gives its descriptor before time may jump: 0 where wake-ups are synchronous (one host),
- * a few round trips where a server brings them.  Returns NULL when descriptors run out. */
+/* Makes a clock in `region` (dk_virtual_clock_size() bytes, aligned to 64). settle_ms: how much
+ * real time each waiter gives its descriptor before time may jump: 0 where wake-ups are synchronous
+ * (one host), a few round trips where a server brings them.  Returns NULL when descriptors run
+ * out. */
 struct dk_virtual_clock *dk_virtual_clock_init(void *region, int64_t start, int32_t settle_ms);
 void dk_virtual_clock_done(struct dk_virtual_clock *clock);
 struct dk_clock *dk_virtual_clock_as_clock(struct dk_virtual_clock *clock);
@@ -70,8 +71,8 @@ void dk_virtual_clock_finished(struct dk_virtual_clock *clock, int32_t actor);
 /* `watcher` waits until `actor` is idle.  This is a wait without a limit: time may move.  DK_OK, or
  * DK_CALL_CANCELLED after a deadlock. */
 dk_status dk_virtual_clock_join(struct dk_virtual_clock *clock, int32_t watcher, int32_t actor);
-/* `watcher` looks on, running, until `actor` waits (true) or is idle (false).  Time stands still.  It
- * waits when it has looked at its descriptor since this call began, and found nothing. */
+/* `watcher` looks on, running, until `actor` waits (true) or is idle (false).  Time stands still.
+ * It waits when it has looked at its descriptor since this call began, and found nothing. */
 int32_t dk_virtual_clock_until_it_waits(struct dk_virtual_clock *clock, int32_t watcher,
                                         int32_t actor);
 /* `actor` waits until the time has come: others' deadlines on the way are met.

@@ -5,16 +5,17 @@
  * operations (what the plugin lacks is NULL from then on), refuses what no provider should have to
  * check, serialises calls for the lower thread models, collects results, and carries errors.
  *
- * Results are provisional: they lie in the caller's memory, and a `ret_` argument is written only when
- * the call returns DK_OK.  They live until dk_caller_reset; nothing has to be freed one by one, and a
- * call that fails or brings nothing takes no memory.
+ * Results are provisional: they lie in the caller's memory, and a `ret_` argument is written only
+ * when the call returns DK_OK. They live until dk_caller_reset; nothing has to be freed one by one,
+ * and a call that fails or brings nothing takes no memory.
  *
- * Text in a request (instance, id, session, tag, key, owner, name, version) has a NUL at ptr[len] that
- * `len` does not count: providers are promised one, and the host refuses what has none.  Results
- * have it.
+ * Text in a request (instance, id, session, tag, key, owner, name, version) has a NUL at ptr[len]
+ * that `len` does not count: providers are promised one, and the host refuses what has none.
+ * Results have it.
  *
- * Threads.  A dk_library and a dk_store may be used by any thread.  A dk_caller belongs to one thread at
- * a time.  A dk_canceller may be used by any number of callers and signalled from any thread.
+ * Threads.  A dk_library and a dk_store may be used by any thread.  A dk_caller belongs to one
+ * thread at a time.  A dk_canceller may be used by any number of callers and signalled from any
+ * thread.
  */
 #ifndef DURAKIT_HOST_H
 #define DURAKIT_HOST_H
@@ -29,7 +30,7 @@
 extern "C" {
 #endif
 
-/* ---- loading ---------------------------------------------------------------------------------- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 /* Why something was refused, in the parts that a person needs.  `number` is stable (DK_LOAD_*).
  * Text lies in the struct itself. */
@@ -49,17 +50,17 @@ enum {
   DK_LOAD_NOT_A_FILE = 4,     /* a folder, a device */
   DK_LOAD_NOT_READABLE = 5,
   DK_LOAD_NOT_ELF = 6,        /* a text file, an archive, a script */
-  DK_LOAD_OTHER_MACHINE = 7,  /* another architecture, word size or byte order, or no shared object */
+  DK_LOAD_OTHER_MACHINE = 7,  /* another architecture, word size, byte order; no shared object */
   DK_LOAD_DLOPEN = 8,         /* the dynamic linker's own text */
   DK_LOAD_NO_SYMBOL = 9,
-  DK_LOAD_ABI_1 = 10,         /* durakit_provider_1: fetch and renew that return an ExecutionState */
+  DK_LOAD_ABI_1 = 10,         /* durakit_provider_1: fetch and renew return an ExecutionState */
   DK_LOAD_DECLINED = 11,      /* the entry point returned NULL */
   DK_LOAD_MAGIC = 12,
   DK_LOAD_SIZE = 13,
   DK_LOAD_STAMP = 14,
   DK_LOAD_VENDOR = 15,
-  DK_LOAD_MEMBERS = 16,       /* required members of the descriptor or operations that are missing: all */
-  DK_LOAD_DESCRIPTOR = 17,    /* a value that makes no sense: thread model, clocks, limits, parameters */
+  DK_LOAD_MEMBERS = 16,       /* all required members and operations that are missing */
+  DK_LOAD_DESCRIPTOR = 17,    /* a value makes no sense: thread model, clocks, limits, ... */
   DK_LOAD_NOT_PURE = 18,      /* a second call of the entry point gave something else */
   DK_LOAD_NO_MEMORY = 19
 };
@@ -87,16 +88,16 @@ const char *const *dk_library_missing(const struct dk_library *library);
 int32_t dk_settings_check(const struct dk_library *library, const struct dk_setting *settings,
                           size_t n_settings, struct dk_refusal *ret_refusal);
 
-/* ---- callers ---------------------------------------------------------------------------------- */
+/* ---- callers --------------------------------------------------------------------------------- */
 
 struct dk_canceller;
 /* In `region` (dk_canceller_size() bytes) if it is given, else in memory of its own. */
 size_t dk_canceller_size(void);
 struct dk_canceller *dk_canceller_new(void *region);
 void dk_canceller_free(struct dk_canceller *canceller);
-/* Marks every call made with it, running and future, as wanted back, and interrupts the stores that have
- * such a call running in this process.  Never blocks.  A call that is made afterwards reaches the
- * provider, cancelled from its start. */
+/* Marks every call made with it, running and future, as wanted back, and interrupts the stores that
+ * have such a call running in this process.  Never blocks.  A call that is made afterwards reaches
+ * the provider, cancelled from its start. */
 void dk_cancel(struct dk_canceller *canceller);
 int32_t dk_cancelled(const struct dk_canceller *canceller);
 /* From here on calls run again.  For when the cancelled ones have returned. */
@@ -110,20 +111,21 @@ struct dk_failure {
 };
 
 struct dk_caller;
-/* With memory of its own, or all in `region` (of `size` bytes, which is also the most that one caller can
- * get; for maps that processes share). */
+/* With memory of its own, or all in `region` (of `size` bytes, which is also the most that one
+ * caller can get; for maps that processes share). */
 struct dk_caller *dk_caller_new(void *region, size_t size);
 void dk_caller_free(struct dk_caller *caller);
 void dk_caller_set_canceller(struct dk_caller *caller, struct dk_canceller *canceller);
 void dk_caller_set_actor(struct dk_caller *caller, int32_t actor);
-/* For a conformance kit: with 1 the host passes requests on as they are, without its own refusals. */
+/* For a conformance kit: with 1 the host passes requests on as they are, without its own
+ * refusals. */
 void dk_caller_set_unchecked(struct dk_caller *caller, int32_t unchecked);
 /* Forgets all results and failures. */
 void dk_caller_reset(struct dk_caller *caller);
 /* How the last call failed; status DK_OK if it did not. */
 const struct dk_failure *dk_caller_failure(const struct dk_caller *caller);
 
-/* ---- stores ----------------------------------------------------------------------------------- */
+/* ---- stores ---------------------------------------------------------------------------------- */
 
 /* What a host wants to hear and to lend.  Zero: nothing.  Called from any thread. */
 struct dk_host_options {
@@ -134,28 +136,26 @@ struct dk_host_options {
   /* The provider broke a rule of the ABI, in `operation`. */
   void (*violation)(void *context, const char *operation, const char *clause, const char *text);
   const void *(*service)(void *context, const char *id);
-  int64_t close_wait_ms;  /* how long close waits for a stuck call before it gives up; 0: 5,000 (real) */
+  int64_t close_wait_ms;  /* how long close waits for a stuck call, in real time; 0: 5,000 */
   /* Size of the host table that the provider sees, to show it an older host; 0: all of it. */
   uint64_t host_size;
 };
 enum {
   /* The host table ends at an unreadable page, and is unreadable itself after close. */
-  DK_HOST_GUARDED = 1u,
-  /* Plays a host that is one member older: its table ends before the last member, which lies in the
-   * unreadable page.  Goes with DK_HOST_GUARDED. */
-  DK_HOST_OLDER = 2u
+  DK_HOST_GUARDED = 1u
 };
 
 struct dk_store;
 
-/* The settings are checked as by dk_settings_check (DK_INVALID).  DK_OPEN_HOST_CLOCK is refused if the
- * provider cannot go by the host's clock, and set by the host if it cannot go by another. */
+/* The settings are checked as by dk_settings_check (DK_INVALID).  DK_OPEN_HOST_CLOCK is refused if
+ * the provider cannot go by the host's clock, and set by the host if it cannot go by another. */
 dk_status dk_store_open(struct dk_library *library, const struct dk_host_options *options,
                         struct dk_caller *caller, uint32_t open_flags,
                         const struct dk_setting *settings, size_t n_settings,
                         struct dk_store **ret_store);
-/* Stops new calls, cancels the running ones, interrupts, waits for the last, closes.  A call that does not
- * come back leaks the handle: then the answer is the operation's name, else NULL. */
+/* Stops new calls, cancels the running ones, interrupts, waits for the last, closes.  A call that
+ * does not come back keeps the handle from being closed: then the answer is the operation's name,
+ * and the store is leaked, unless it is closed again later.  Else NULL. */
 const char *dk_store_close(struct dk_store *store);
 dk_status dk_store_destroy(struct dk_library *library, const struct dk_host_options *options,
                            struct dk_caller *caller, const struct dk_setting *settings,
@@ -164,9 +164,10 @@ dk_status dk_store_destroy(struct dk_library *library, const struct dk_host_opti
 const void *dk_store_extension(struct dk_store *store, const char *id);
 struct dk_library *dk_store_library(const struct dk_store *store);
 
-/* ---- operations ------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
-/* Arrays in the caller's memory.  `deadline` is on the host's clock: until then the lease may be used. */
+/* Arrays in the caller's memory.  `deadline` is on the host's clock: until then the lease may be
+ * used. */
 struct dk_turn {
   struct dk_turn_head head;
   struct dk_kv *kv;
@@ -202,10 +203,11 @@ struct dk_history {
 
 /* Each is the operation of the same name in provider.h, with what the host checks before it:
  * DK_LOCK_LOST for a token that no provider can have given (absent, empty, too long, with a NUL);
- * DK_INVALID for malformed text, negative times, a lease of 0, event ids that do not ascend, one identity
- * twice in a commit, an instance or id in a worker item of a commit; DK_TOO_LARGE for what exceeds the limits; DK_UNSUPPORTED for flags that the host does not
- * know, for fields of an extension that the provider has not declared, and for an optional operation
- * that it lacks.  The text of a failure is in dk_caller_failure. */
+ * DK_INVALID for malformed text, negative times, a lease of 0, event ids that do not ascend, one
+ * identity twice in a commit, an instance or id in a worker item of a commit; DK_TOO_LARGE for what
+ * exceeds the limits; DK_UNSUPPORTED for flags that the host does not know, for fields of an
+ * extension that the provider has not declared, and for an optional operation that it lacks.  The
+ * text of a failure is in dk_caller_failure. */
 dk_status dk_store_enqueue_for_orchestrator(struct dk_store *store, struct dk_caller *caller,
                                             const struct dk_item *item);
 dk_status dk_store_enqueue_for_worker(struct dk_store *store, struct dk_caller *caller,
@@ -223,7 +225,8 @@ dk_status dk_store_abandon_orchestration_item(struct dk_store *store, struct dk_
 dk_status dk_store_renew_orchestration_item_lock(struct dk_store *store, struct dk_caller *caller,
                                                  struct dk_bytes token, int64_t extend_ms);
 dk_status dk_store_fetch_work_item(struct dk_store *store, struct dk_caller *caller,
-                                   const struct dk_fetch_work *request, struct dk_works **ret_works);
+                                   const struct dk_fetch_work *request,
+                                   struct dk_works **ret_works);
 dk_status dk_store_ack_work_item(struct dk_store *store, struct dk_caller *caller,
                                  struct dk_bytes token, const struct dk_work_result *result);
 dk_status dk_store_abandon_work_item(struct dk_store *store, struct dk_caller *caller,

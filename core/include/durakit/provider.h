@@ -2,8 +2,9 @@
 /* durakit/provider.h - what a storage provider for durable execution is.
  *
  * This header is the manual: it says what each operation promises, and names the clauses of the
- * contract (docs/contract.md, or `durakit explain CANCEL-5`) that hold it to that.  A provider is one
- * shared object which exports one function, durakit_provider_2, and includes nothing else of ours.
+ * contract (docs/contract.md, or `durakit explain CANCEL-5`) that hold it to that.  A provider
+ * is one shared object which exports one function, durakit_provider_2, and includes nothing else
+ * of ours.
  *
  * The idea.  Histories, queues and locks of a workflow engine live in your store.  A provider is a
  * dumb store: payloads are bytes that it never opens, and everything it must know crosses this
@@ -16,8 +17,8 @@
  *            beyond the other side's struct_size is absent: test with DK_HAS_FIELD or DK_HAS.  Zero
  *            always means "absent" or "leave it as it is".  Structs marked frozen stand in arrays
  *            and never grow.  A flag bit or a value that you do not know is DK_UNSUPPORTED.
- * Ownership. Memory is freed by the side that allocated it; nothing changes hands.  A pointer passed
- *            in either direction dies when the function it was passed to returns.
+ * Ownership. Memory is freed by the side that allocated it; nothing changes hands.  A pointer
+ *            passed in either direction dies when the function it was passed to returns.
  * Results.   Handed up through the upcalls of struct dk_host, copied at once, and provisional: they
  *            count only if the operation then returns DK_OK.
  * Time.      Milliseconds since the Unix epoch; durations in milliseconds.  Read host->now once per
@@ -32,13 +33,14 @@
  *              [load]        the loader's lock is held, there is no handle
  *              [serial]      nothing else runs on this handle
  *              [concurrent]  as your thread model allows
- *              [in-call]     from the call of an operation to its return: upcalls of one dk_call never
- *                            overlap; make them from any thread of yours, but wait only from the one
- *                            that was called
+ *              [in-call]     from the call of an operation to its return: upcalls of one dk_call
+ *                            never overlap; make them from any thread of yours, but wait only
+ *                            from the one that was called
  *              [any]         any thread, from open to close
- * Manners.   No signal handlers, no change of process state (directory, umask, locale, environment),
- *            nothing on standard output, no exit, no fork without exec, and no exception or panic
- *            across this boundary.  After close nothing of the handle is left.  [ABI-5 to ABI-7, CALL-8]
+ * Manners.   No signal handlers, no change of process state (directory, umask, locale,
+ *            environment), nothing on standard output, no exit, no fork without exec, and no
+ *            exception or panic across this boundary.  After close nothing of the handle is
+ *            left.  [ABI-5 to ABI-7, CALL-8]
  */
 #ifndef DURAKIT_PROVIDER_H
 #define DURAKIT_PROVIDER_H
@@ -55,16 +57,16 @@ extern "C" {
 #define DK_ABI_DRAFT 1u /* part of the stamp until the layout is frozen; see docs/abi.md */
 #define DK_MAGIC 0x324b4431u
 
-/* ---- status ----------------------------------------------------------------------------------- */
+/* ---- status ---------------------------------------------------------------------------------- */
 
 /* The hundreds digit is the class, so that an old host can act on a code it has never seen:
  *   0  not an error
  *   1  try again: nothing happened that counts
  *   2  do not try again: the same call will be refused again
  *   3  it is unknown whether it happened; repeat only with DK_REPEATED
- * Classes 0 (but for DK_OK) and 2 leave no lock and no counted attempt.  Classes 1 and 3 may leave a
- * lock that runs out, and one counted attempt.  When several refusals hold, the first of these is
- * given: dead token, form, size, state.  [ERR-1, ERR-3, ERR-5] */
+ * Classes 0 (but for DK_OK) and 2 leave no lock and no counted attempt.  Classes 1 and 3 may
+ * leave a lock that runs out, and one counted attempt.  When several refusals hold, the first of
+ * these is given: dead token, form, size, state.  [ERR-1, ERR-3, ERR-5] */
 typedef int32_t dk_status;
 
 enum {
@@ -87,8 +89,8 @@ enum {
   DK_OUTCOME_UNKNOWN = 300
 };
 
-/* ptr == NULL: absent.  ptr != NULL with len == 0: empty.  Text that is handed to a provider also has
- * an uncounted NUL at ptr[len].  Frozen. */
+/* ptr == NULL: absent.  ptr != NULL with len == 0: empty.  Text that is handed to a provider
+ * also has an uncounted NUL at ptr[len].  Frozen. */
 struct dk_bytes {
   const char *ptr;
   size_t len;
@@ -96,7 +98,7 @@ struct dk_bytes {
 
 struct dk_call; /* one running operation; dies when it returns */
 
-/* ---- what the host sends ---------------------------------------------------------------------- */
+/* ---- what the host sends --------------------------------------------------------------------- */
 
 /* This very call was made before and its answer was lost.  The first attempt may still be running:
  * decide after your last wait for a lock.  A DK_OK to a repeated commit may bring no stolen and no
@@ -107,11 +109,12 @@ enum { DK_REPEATED = 1u };
  * max(visible_at, now + delay_ms), and the sum saturates.  [TIME-3, TIME-5] */
 struct dk_item {
   uint32_t struct_size, flags;   /* DK_REPEATED, for enqueue_for_* only */
-  struct dk_bytes instance;      /* whose queue it goes to; absent in a commit's worker_items: the turn's */
+  struct dk_bytes instance;      /* whose queue it goes to; absent in a commit's worker_items, which
+                                    belong to the turn's */
   struct dk_bytes id;            /* absent: none.  While a message of this instance with this id is
                                     stored, a second one is DK_DUPLICATE.  [QUEUE-4] */
-  uint64_t execution_id;         /* activities: with the instance and activity_id the identity of the */
-  uint64_t activity_id;          /*   row, unique in the worker queue; messages: 0.  [CANCEL-11] */
+  uint64_t execution_id;         /* activities: with instance and activity_id the row's identity, */
+  uint64_t activity_id;          /*   unique in the worker queue; messages: 0.  [CANCEL-11] */
   struct dk_bytes session, tag;  /* activities; absent: none */
   int64_t visible_at, delay_ms;
   struct dk_bytes payload;
@@ -148,13 +151,14 @@ enum {
 };
 enum { DK_CUSTOM_KEEP = 0, DK_CUSTOM_SET = 1, DK_CUSTOM_CLEAR = 2 };
 
-/* What one turn did: applied whole, or not at all.  The members stand in the order in which a provider
- * applies them, but for the worker items, which go in before the cancelled activities go out. */
+/* What one turn did: applied whole, or not at all.  The members stand in the order in which a
+ * provider applies them, but for the worker items, which go in before the cancelled activities
+ * go out. */
 struct dk_turn_result {
   uint32_t struct_size, flags;                      /* DK_REPEATED */
-  uint64_t execution_id;                            /* 0: the empty commit; else the current or the next */
+  uint64_t execution_id;                            /* 0: the empty commit; else current or next */
   int32_t status, custom_status_op;
-  const struct dk_event *events;                    /* ids ascending, greater than the last stored */
+  const struct dk_event *events;                    /* ids ascending, above the last stored */
   size_t n_events;
   const struct dk_item *const *worker_items;        /* activities of this instance */
   size_t n_worker_items;
@@ -162,7 +166,7 @@ struct dk_turn_result {
   size_t n_orchestrator_items;
   const struct dk_activity *cancelled_activities;   /* rows to delete, locked ones too */
   size_t n_cancelled_activities;
-  const struct dk_bytes *cancelled_messages;        /* ids in this instance's queue (timers that lost) */
+  const struct dk_bytes *cancelled_messages;        /* ids in its queue (timers that lost) */
   size_t n_cancelled_messages;
   const struct dk_kv_change *kv;                    /* durakit.kv/1 only */
   size_t n_kv;
@@ -182,7 +186,7 @@ struct dk_work_result {
 struct dk_fetch_turn {
   uint32_t struct_size;
   uint32_t max_messages;  /* 0: all */
-  uint64_t max_bytes;     /* of payload; 0: all.  At least one message comes; then stop before it is exceeded */
+  uint64_t max_bytes;     /* of payload; 0: all.  At least one message comes; then stop before it */
   int64_t lock_ms;        /* length of the lease, at least 1 */
   int64_t wait_until;     /* host time; 0: do not wait */
   /* Equals the owner of an instance's last commit: its history and kv stay away.  Such instances
@@ -215,17 +219,17 @@ struct dk_read_history {
   uint64_t from_event;    /* the first event id wanted */
 };
 
-/* ---- what the provider hands up --------------------------------------------------------------- */
+/* ---- what the provider hands up -------------------------------------------------------------- */
 
 struct dk_turn_head {
   uint32_t struct_size, reserved;
   struct dk_bytes lock_token, instance;
-  int32_t known, status;        /* known 0: no turn of this instance was ever committed; what follows,
-                                   but for the times, is absent */
+  int32_t known, status;        /* known 0: no turn of this instance was ever committed; what
+                                   follows, but for the times, is absent */
   struct dk_bytes name, version, parent_instance;
   uint64_t birth;               /* differs between two lives of one id; a delete ends a life */
   uint64_t execution_id, last_event_id;
-  uint64_t history_from;        /* id of the first event that follows; last_event_id + 1: none does */
+  uint64_t history_from;        /* id of the first event that follows; last_event_id + 1: none */
   int64_t now;                  /* your clock at the claim */
   int64_t lease_left_ms;        /* at this upcall */
 };
@@ -256,8 +260,8 @@ struct dk_stolen {
   struct dk_bytes lock_token, owner;
 };
 
-/* Worker rows that a commit deleted.  Rows that the same commit inserted are not counted; locked_rows
- * is the number of stolen rows.  [CANCEL-6] */
+/* Worker rows that a commit deleted.  Rows that the same commit inserted are not counted;
+ * locked_rows is the number of stolen rows.  [CANCEL-6] */
 struct dk_cancel_report {
   uint32_t struct_size, reserved;
   uint64_t free_rows, locked_rows;
@@ -271,11 +275,11 @@ struct dk_execution {
   struct dk_bytes output;
 };
 
-/* The host.  Keep the pointer that you were given, never a copy of the table: the host is found by its
- * address.  An upcall that answers anything but DK_OK means: stop, undo, return that status.  Upcalls
- * take no lock that the host holds while it calls you, so make them under your own locks; wait is
- * the exception.  All upcalls that can be refused come before an operation's first write: that is
- * how a group of commits needs no savepoint.
+/* The host.  Keep the pointer that you were given, never a copy of the table: the host is found
+ * by its address.  An upcall that answers anything but DK_OK means: stop, undo, return that
+ * status.  Upcalls take no lock that the host holds while it calls you, so make them under your
+ * own locks; wait is the exception.  All upcalls that can be refused come before an operation's
+ * first write: that is how a group of commits needs no savepoint.
  * A turn is handed up in this order: turn, kv..., event... ascending, message... in queue order. */
 struct dk_host {
   uint32_t struct_size, abi_minor;
@@ -292,7 +296,8 @@ struct dk_host {
   dk_status (*message)(struct dk_call *call, const struct dk_message *message);
   /* One fetched work item.  [in-call] */
   dk_status (*work)(struct dk_call *call, const struct dk_work *work);
-  /* One locked row that the commit deletes.  Never refused, so it may follow the deletion.  [in-call] */
+  /* One locked row that the commit deletes.  Never refused, so it may follow the deletion.
+   * [in-call] */
   void (*stolen)(struct dk_call *call, const struct dk_stolen *stolen);
   /* The counts of a commit that names cancelled activities, once.  [in-call] */
   void (*cancelled_rows)(struct dk_call *call, const struct dk_cancel_report *report);
@@ -302,13 +307,15 @@ struct dk_host {
   dk_status (*execution)(struct dk_call *call, const struct dk_execution *execution);
   /* Non-zero once the host wants the call back; stays so.  [in-call] */
   int32_t (*cancelled)(struct dk_call *call);
-  /* A descriptor that is readable from then on, to be polled beside your own; never read it.  [in-call] */
+  /* A descriptor that is readable from then on, to be polled beside your own; never read it.
+   * [in-call] */
   int32_t (*cancel_fd)(struct dk_call *call);
   /* Waits until the call is cancelled (DK_CALL_CANCELLED), or fd is ready (DK_OK; events: 1 read, 2
-   * write, 3 either; fd -1: none), or now() has reached `until` (DK_NOTHING; INT64_MAX: no limit), in
-   * this order where several hold.  Make the fd, look for work, then wait: nothing slips between.
-   * Once cancelled, every further wait says so at once, and a third such answer to one call is a
-   * violation.  The only upcall that blocks: hold no lock.  [in-call] [CALL-3, CALL-4] */
+   * write, 3 either; fd -1: none), or now() has reached `until` (DK_NOTHING; INT64_MAX: no
+   * limit), in this order where several hold.  Make the fd, look for work, then wait: nothing
+   * slips between. Once cancelled, every further wait says so at once, and a third such answer
+   * to one call is a violation.  The only upcall that blocks: hold no lock.  [in-call] [CALL-3,
+   * CALL-4] */
   dk_status (*wait)(struct dk_call *call, int32_t fd, uint32_t events, int64_t until);
   /* The host's clock; never goes back while a handle is open.  [any] */
   int64_t (*now)(const struct dk_host *host);
@@ -318,17 +325,19 @@ struct dk_host {
   const void *(*service)(const struct dk_host *host, const char *id);
 };
 
-/* ---- what the provider offers ----------------------------------------------------------------- */
+/* ---- what the provider offers ---------------------------------------------------------------- */
 
 typedef dk_status dk_enqueue_fn(void *self, struct dk_call *call, const struct dk_item *item);
-typedef dk_status dk_fetch_turn_fn(void *self, struct dk_call *call, const struct dk_fetch_turn *request);
+typedef dk_status dk_fetch_turn_fn(void *self, struct dk_call *call,
+                                   const struct dk_fetch_turn *request);
 typedef dk_status dk_ack_turn_fn(void *self, struct dk_call *call, struct dk_bytes token,
                                  const struct dk_turn_result *result);
 typedef dk_status dk_abandon_fn(void *self, struct dk_call *call, struct dk_bytes token,
                                 int64_t delay_ms, int32_t ignore_attempt);
 typedef dk_status dk_renew_fn(void *self, struct dk_call *call, struct dk_bytes token,
                               int64_t extend_ms);
-typedef dk_status dk_fetch_work_fn(void *self, struct dk_call *call, const struct dk_fetch_work *request);
+typedef dk_status dk_fetch_work_fn(void *self, struct dk_call *call,
+                                   const struct dk_fetch_work *request);
 typedef dk_status dk_ack_work_fn(void *self, struct dk_call *call, struct dk_bytes token,
                                  const struct dk_work_result *result);
 typedef dk_status dk_read_history_fn(void *self, struct dk_call *call,
@@ -338,43 +347,45 @@ typedef dk_status dk_read_history_fn(void *self, struct dk_call *call,
  * Every operation that takes a token answers DK_LOCK_LOST, always permanent, when the token is
  * unknown, used up, expired (also if nobody took over), taken over, or its row was deleted; nothing
  * changes then, and the text should say what became of the row.  [TOKEN-2 to TOKEN-8]
- * Any operation may answer DK_BUSY, DK_UNAVAILABLE, DK_NO_MEMORY, DK_CORRUPT, DK_INTERNAL, and, if it
- * talks to a server, DK_OUTCOME_UNKNOWN. */
+ * Any operation may answer DK_BUSY, DK_UNAVAILABLE, DK_NO_MEMORY, DK_CORRUPT, DK_INTERNAL, and,
+ * if it talks to a server, DK_OUTCOME_UNKNOWN. */
 struct dk_ops {
   uint32_t struct_size, reserved;
 
   /* Stores a message for an instance, whether that is known or not; creates no instance.  Once it
    * answered DK_OK the message is there, after a crash too.
    * Errors: DK_DUPLICATE (a message of this instance with this id is stored), DK_TOO_LARGE.
-   * Clauses: QUEUE-1, QUEUE-2, QUEUE-4 to QUEUE-7, QUEUE-9, TIME-3, TIME-5.  Required.  [concurrent] */
+   * Clauses: QUEUE-1, QUEUE-2, QUEUE-4 to QUEUE-7, QUEUE-9, TIME-3, TIME-5.  Required.
+   * [concurrent] */
   dk_enqueue_fn *enqueue_for_orchestrator;
 
   /* Locks one instance that has a visible message and no live lock, and hands up its turn: head,
    * history of the current execution (none if `owner` made the last commit), and its visible
-   * messages in queue order, each counted once more.  The lease ends at now + lock_ms, `now` read after
-   * the last wait.  An instance that was never committed is handed out like any other, known = 0,
-   * with all its messages.  Instances pinned outside `ranges` are passed over, neither locked nor
-   * counted.  With `wait_until` the call waits for work: what is committed meanwhile, here or by
-   * another process, is returned by this call; what becomes due meanwhile (a timer, a lease that ends)
-   * too; when the time is up or the call is cancelled it makes at most one more attempt.
+   * messages in queue order, each counted once more.  The lease ends at now + lock_ms, `now`
+   * read after the last wait.  An instance that was never committed is handed out like any
+   * other, known = 0, with all its messages.  Instances pinned outside `ranges` are passed over,
+   * neither locked nor counted.  With `wait_until` the call waits for work: what is committed
+   * meanwhile, here or by another process, is returned by this call; what becomes due meanwhile
+   * (a timer, a lease that ends) too; when the time is up or the call is cancelled it makes at
+   * most one more attempt.
    * Errors: DK_NOTHING, DK_CALL_CANCELLED; neither leaves a trace.
-   * Clauses: TURN-1 to TURN-5, TURN-10 to TURN-13, TOKEN-1, TIME-1 to TIME-4, QUEUE-2, QUEUE-3, QUEUE-8,
-   * POISON-1 to POISON-3, PIN-1 to PIN-5, CALL-1 to CALL-7.  Required.  [concurrent] */
+   * Clauses: TURN-1 to TURN-5, TURN-10 to TURN-13, TOKEN-1, TIME-1 to TIME-4, QUEUE-2, QUEUE-3,
+   * QUEUE-8, POISON-1 to POISON-3, PIN-1 to PIN-5, CALL-1 to CALL-7.  Required.  [concurrent] */
   dk_fetch_turn_fn *fetch_orchestration_item;
 
-  /* The commit: what one turn did, whole or not at all.  In this order: the token owns a live lease;
-   * the request fits the instance; the turn's own messages go; events are appended; activities are
-   * inserted; cancelled activities are deleted, locked or not, and reported through stolen and
-   * cancelled_rows; messages are enqueued, cancelled ones removed; status, output, name, version,
-   * parent and pin are stored where given, and the owner in any case; the lease is released.  The first
-   * commit of an instance names execution 1.  A refused commit changes
-   * nothing and keeps the lease.  execution_id 0 is the empty commit: it removes the turn's messages,
-   * enqueues orchestrator_items, releases the lease, and touches no instance.
+  /* The commit: what one turn did, whole or not at all.  In this order: the token owns a live
+   * lease; the request fits the instance; the turn's own messages go; events are appended;
+   * activities are inserted; cancelled activities are deleted, locked or not, and reported
+   * through stolen and cancelled_rows; messages are enqueued, cancelled ones removed; status,
+   * output, name, version, parent and pin are stored where given, and the owner in any case; the
+   * lease is released.  The first commit of an instance names execution 1.  A refused commit
+   * changes nothing and keeps the lease.  execution_id 0 is the empty commit: it removes the
+   * turn's messages, enqueues orchestrator_items, releases the lease, and touches no instance.
    * Errors: DK_LOCK_LOST; DK_INVALID (first commit without name and version, an execution that is
    * neither the current nor the next, an empty commit with anything else in it); DK_DUPLICATE (an
    * event id not above the last, an activity or a message id that is stored); DK_TOO_LARGE.
-   * Clauses: ACK-1 to ACK-14, CANCEL-1 to CANCEL-6, CANCEL-10, CANCEL-11, HIST-1, HIST-4, EXEC-1 to EXEC-5,
-   * TURN-6, PIN-6.  Required.  [concurrent] */
+   * Clauses: ACK-1 to ACK-14, CANCEL-1 to CANCEL-6, CANCEL-10, CANCEL-11, HIST-1, HIST-4, EXEC-1
+   * to EXEC-5, TURN-6, PIN-6.  Required.  [concurrent] */
   dk_ack_turn_fn *ack_orchestration_item;
 
   /* Gives a turn back: the lease ends, its messages stay in their order, and with a delay become
@@ -387,12 +398,13 @@ struct dk_ops {
    * Errors: DK_LOCK_LOST.  Clauses: TURN-9, TOKEN-4.  Required.  [concurrent] */
   dk_renew_fn *renew_orchestration_item_lock;
 
-  /* Locks up to max_items work items that are visible, not locked, and fit the tag and session rules;
-   * each gets a token of its own and counts one more attempt.  The state of the orchestration plays
-   * no part: if the row is there, it is work.  Waiting as in fetch_orchestration_item.
+  /* Locks up to max_items work items that are visible, not locked, and fit the tag and session
+   * rules; each gets a token of its own and counts one more attempt.  The state of the
+   * orchestration plays no part: if the row is there, it is work.  Waiting as in
+   * fetch_orchestration_item.
    * Errors: DK_NOTHING, DK_CALL_CANCELLED.
-   * Clauses: WORK-1 to WORK-3, WORK-5, WORK-8, WORK-12, CANCEL-9, TAG-1 to TAG-4, POISON-5, TOKEN-1.
-   * Required.  [concurrent] */
+   * Clauses: WORK-1 to WORK-3, WORK-5, WORK-8, WORK-12, CANCEL-9, TAG-1 to TAG-4, POISON-5,
+   * TOKEN-1. Required.  [concurrent] */
   dk_fetch_work_fn *fetch_work_item;
 
   /* Removes the row and, if there is one, enqueues the completion: both or neither.  Look at the
@@ -400,15 +412,17 @@ struct dk_ops {
    * nothing may be enqueued.
    * Errors: DK_LOCK_LOST, DK_DUPLICATE (a message with the completion's id is stored; row and lease
    * stay), DK_TOO_LARGE.
-   * Clauses: WORK-4, WORK-10, WORK-11, CANCEL-5, CANCEL-7, CANCEL-8, TOKEN-2 to TOKEN-8.  Required.  [concurrent] */
+   * Clauses: WORK-4, WORK-10, WORK-11, CANCEL-5, CANCEL-7, CANCEL-8, TOKEN-2 to TOKEN-8.
+   * Required.  [concurrent] */
   dk_ack_work_fn *ack_work_item;
 
   /* Gives a work item back; it is visible at now + delay_ms.  With ignore_attempt as for turns.
    * Errors: DK_LOCK_LOST.  Clauses: WORK-7, POISON-5, CANCEL-5.  Required.  [concurrent] */
   dk_abandon_fn *abandon_work_item;
 
-  /* The lease now ends at now + extend_ms.  DK_LOCK_LOST here is how a running activity learns that it
-   * was cancelled.  Clauses: WORK-6, CANCEL-5, CANCEL-9, TOKEN-5.  Required.  [concurrent] */
+  /* The lease now ends at now + extend_ms.  DK_LOCK_LOST here is how a running activity learns
+   * that it was cancelled.  Clauses: WORK-6, CANCEL-5, CANCEL-9, TOKEN-5.  Required.
+   * [concurrent] */
   dk_renew_fn *renew_work_item_lock;
 
   /* Hands up the execution, then its events from from_event on.  What does not exist brings nothing
@@ -421,23 +435,24 @@ struct dk_ops {
    * Clauses: WORK-9, CANCEL-11, TAG-4.  [concurrent] */
   dk_enqueue_fn *enqueue_for_worker;
 
-  /* Called after a call was marked cancelled: every blocked operation looks at cancelled() again.  What
-   * has not begun answers DK_CALL_CANCELLED; what a group has begun answers what the group answers.
-   * Required of a provider that blocks anywhere but in host->wait; never blocks itself.
+  /* Called after a call was marked cancelled: every blocked operation looks at cancelled()
+   * again.  What has not begun answers DK_CALL_CANCELLED; what a group has begun answers what
+   * the group answers.  Required of a provider that blocks anywhere but in host->wait; never blocks itself.
    * Clauses: CALL-4, CALL-5.  [any] */
   void (*interrupt)(void *self);
 };
 
-/* How many calls may run at once.  The host serialises for the first two, and never asks them to wait. */
-enum { DK_ONE_AT_A_TIME = 1000, DK_ONE_PER_HANDLE = 2000, DK_PARALLEL = 3000 }; /* gaps are for later */
-/* Whose clock decides about leases and visibility.  Recorded when a store is made; opening it with the
- * other kind is DK_REFUSED.  [TIME-7] */
+/* How many calls may run at once.  The host serialises for the first two, and never asks them to
+ * wait. */
+enum { DK_ONE_AT_A_TIME = 1000, DK_ONE_PER_HANDLE = 2000, DK_PARALLEL = 3000 }; /* with gaps */
+/* Whose clock decides about leases and visibility.  Recorded when a store is made; opening it
+ * with the other kind is DK_REFUSED.  [TIME-7] */
 enum { DK_CLOCK_HOST = 1u, DK_CLOCK_STORE = 2u };
 enum { DK_PARAM_REQUIRED = 1u, DK_PARAM_SECRET = 2u, DK_PARAM_STORE = 4u };
 
 /* A setting that open takes.  type: string, path, integer, boolean, duration, address.  A STORE
- * parameter tells one store from another: its value may be extended by "-" and up to 40 of [a-z0-9-],
- * and that is then another store.  Frozen. */
+ * parameter tells one store from another: its value may be extended by "-" and up to 40 of
+ * [a-z0-9-], and that is then another store.  Frozen. */
 struct dk_param {
   const char *key, *type, *fallback, *help;
   uint32_t flags, reserved;
@@ -458,9 +473,9 @@ struct dk_open {
   size_t n_settings;
 };
 
-/* What a provider can take; beyond it is DK_TOO_LARGE, nothing changed.  At least 255 bytes of id, 64
- * KiB of payload, 1 MiB (all lengths together) and 100 items (all lists together) in a commit.
- * The host checks them, so that no author has to.  [ERR-4] */
+/* What a provider can take; beyond it is DK_TOO_LARGE, nothing changed.  At least 255 bytes of
+ * id, 64 KiB of payload, 1 MiB (all lengths together) and 100 items (all lists together) in a
+ * commit. The host checks them, so that no author has to.  [ERR-4] */
 struct dk_limits {
   uint32_t struct_size, max_id;
   uint64_t max_payload, max_commit_bytes, max_commit_items;
@@ -479,7 +494,8 @@ struct dk_provider {
   uint32_t abi_minor;                  /* DK_ABI_MINOR when it was compiled */
   uint32_t clocks;                     /* DK_CLOCK_* that it can go by */
   int32_t thread_model;                /* DK_PARALLEL, ... */
-  int32_t durable;                     /* 0: nothing outlives the process; 1: a kill; 2: a power cut */
+  int32_t durable;                     /* 0: dies with the process; 1: survives a kill; 2: a
+                                          power cut */
   int32_t shared;                      /* who may open one store at once: 0: one handle; 1: one
                                           process; 2: one host; 3: many hosts */
   int32_t unload;                      /* 1: the file may be unmapped after the last close */
@@ -489,9 +505,9 @@ struct dk_provider {
   const char *const *extensions;       /* ends with NULL; a handle may offer fewer, never more */
   const struct dk_limits *limits;
   const struct dk_ops *ops;
-  /* Opens a store, and gives a handle that all operations get as `self`.  *ret_self is written on DK_OK
-   * only.  Unknown settings were refused before.  Without DK_OPEN_CREATE a store that is not there is
-   * DK_NOT_FOUND, and nothing is made.  [serial] [ABI-13] */
+  /* Opens a store, and gives a handle that all operations get as `self`.  *ret_self is written
+   * on DK_OK only.  Unknown settings were refused before.  Without DK_OPEN_CREATE a store that
+   * is not there is DK_NOT_FOUND, and nothing is made.  [serial] [ABI-13] */
   dk_open_fn *open;
   /* Ends the handle: its threads are joined, its descriptors closed, its memory freed.  No call is
    * running.  [serial] [CALL-8] */
@@ -504,7 +520,7 @@ struct dk_provider {
   dk_extension_fn *extension;
 };
 
-/* ---- layout ----------------------------------------------------------------------------------- */
+/* ---- layout ---------------------------------------------------------------------------------- */
 
 struct dk_probe_ {
   char a;
@@ -528,8 +544,8 @@ struct dk_probe_ {
 #define DK_EXPORT
 #endif
 
-/* The one symbol of a provider.  Pure: no thread, no file, no allocation, the same pointer every time.
- * NULL declines a host of this minor.  [load] [ABI-1, ABI-8] */
+/* The one symbol of a provider.  Pure: no thread, no file, no allocation, the same pointer every
+ * time. NULL declines a host of this minor.  [load] [ABI-1, ABI-8] */
 typedef const struct dk_provider *dk_entry_fn(uint32_t host_minor);
 DK_EXPORT dk_entry_fn durakit_provider_2;
 

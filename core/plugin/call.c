@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making a call: the host's refusals, the turnstile, the provider, the judgement of its answer. */
+#include "core/plugin/call.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "core/base/sat.h"
+#include "core/plugin/library.h"
+#include "core/plugin/status.h"
+#include "core/plugin/store.h"
+
+/* A fetch that the host lets wait looks again after this long, for work that other processes
+ * brought or that has become due. */
+enum { LOOK_AGAIN_MS = 200, VIOLATION_TEXT = 512 };
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+dk_status
+dk_call_refuse(struct dk_call *call, dk_status status, const char *format, ...)
+{
+  struct dk_caller *caller = call->caller;
+  va_list args;
+
+  va_start(args, format);
+  vsnprintf(caller->text, sizeof(caller->text), format, args);
+  va_end(args);
+  caller->failure = (struct dk_failure){
+    .status = status,
+    .operation = call->operation->name,
+    .text = caller->text,
+    .by_host = 1,
+  };
+  return status;
+}
+
+static void
+report(struct dk_call *call, const char *clause, const char *text)
+{
+  if (call->violation)
+    call->violation(call->context, call->operation->name, clause, text);
+}
+
+void
+dk_call_report(struct dk_call *call, const char *clause, const char *format, ...)
+{
+  char text[VIOLATION_TEXT];
+  va_list args;
+
+  va_start(args, format);
+  vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  report(call, clause, text);
+}
+
+dk_status
+dk_call_violated(struct dk_call *call, const char *clause, const char *format, ...)
+{
+  char text[VIOLATION_TEXT];
+  va_list args;
+
+  va_start(args, format);
+  vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  report(call, clause, text);
+  call->refused = dk_call_refuse(call, DK_INTERNAL, "the provider broke %s: %s", clause, text);
+  call->caller->failure.by_host = 0;
+  return call->refused;
+}
+
+/* ---- cancelling ------------------------------------------------------------------------------ */
+
+bool
+dk_call_is_cancelled(struct dk_call *call)
+{
+  const struct dk_canceller *canceller = call->caller->canceller;
+
+  if ((canceller && atomic_load(&canceller->is_cancelled)) ||
+      atomic_load(&call->store->is_closing))
+    call->is_cancelled = true;
+  return call->is_cancelled;
+}
+
+/* Two may want the call back: the canceller, and the store when it closes.  One descriptor stands
+ * for both, and lives as long as the call. */
+static int
+make_gate(int canceller_fd, int closing_fd)
+{
+  struct epoll_event readable = {.events = EPOLLIN};
+  int gate = epoll_create1(EPOLL_CLOEXEC);
+
+  if (gate < 0)
+    return -1;
+  if (epoll_ctl(gate, EPOLL_CTL_ADD, canceller_fd, &readable) != 0 ||
+      epoll_ctl(gate, EPOLL_CTL_ADD, closing_fd, &readable) != 0) {
+    close(gate);
+    return -1;
+  }
+  return gate;
+}
+
+int
+dk_call_cancel_fd(struct dk_call *call)
+{
+  const struct dk_canceller *canceller = call->caller->canceller;
+
+  if (!canceller)
+    return call->store->closing_fd;
+  if (call->gate < 0)
+    call->gate = make_gate(canceller->fd, call->store->closing_fd);
+  return call->gate;
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+void
+dk_call_forget(struct dk_call *call)
+{
+  call->failed = DK_OK;
+  call->refused = DK_OK;
+  call->caller->text[0] = '\0';
+  memset(&call->results, 0, sizeof(call->results));
+  dk_arena_rewind(&call->caller->arena, call->begin);
+}
+
+static struct dk_call *
+begin(struct dk_store *store, struct dk_caller *caller, const struct dk_operation *operation,
+      const struct dk_request *request)
+{
+  struct dk_call *call = &caller->call;
+
+  memset(&call->results, 0, sizeof(call->results));
+  call->operation = operation;
+  call->request = request;
+  call->caller = caller;
+  call->store = store;
+  call->violation = store->options.violation;
+  call->context = store->options.context;
+  call->is_cancelled = false;
+  call->cancelled_waits = 0;
+  call->gate = -1;
+  call->failed = DK_OK;
+  call->refused = DK_OK;
+  call->begin = dk_arena_mark(&caller->arena);
+  caller->text[0] = '\0';
+  caller->failure = (struct dk_failure){.operation = operation->name, .text = caller->text};
+  return call;
+}
+
+/* What failed has no results; what succeeded has no failure. */
+static dk_status
+end(struct dk_call *call, dk_status status)
+{
+  struct dk_caller *caller = call->caller;
+
+  if (call->gate >= 0)
+    close(call->gate);
+  call->gate = -1;
+  if (status == DK_OK) {
+    caller->text[0] = '\0';
+    caller->failure.by_host = 0;
+  } else {
+    dk_arena_rewind(&caller->arena, call->begin);
+  }
+  caller->failure.status = status;
+  return status;
+}
+
+/* ---- judging --------------------------------------------------------------------------------- */
+
+static bool
+is_status(const struct dk_call *call, dk_status status)
+{
+  /* A newer provider may have codes that this host has not; their class says what to do. */
+  bool is_newer = call->store->library->provider.abi_minor > DK_ABI_MINOR;
+
+  return dk_status_known_name(status) || (is_newer && status >= 100 && status <= 399);
+}
+
+/* Reports it, and leaves the words for the caller if the provider had none. */
+__attribute__((format(printf, 3, 4))) static void
+broke(struct dk_call *call, const char *clause, const char *format, ...)
+{
+  char text[VIOLATION_TEXT];
+  va_list args;
+
+  va_start(args, format);
+  vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  report(call, clause, text);
+  if (!call->caller->text[0])
+    snprintf(call->caller->text, sizeof(call->caller->text), "the provider broke %s: %s", clause,
+             text);
+}
+
+/* ERR-1: the answers that make no sense here. */
+static dk_status
+judge_status(struct dk_call *call, dk_status status)
+{
+  const char *name = call->operation->name;
+
+  if (!is_status(call, status))
+    broke(call, "ERR-1", "%s returned %d, which is no status", name, (int)status);
+  else if (status == DK_NOTHING && !call->operation->may_find_nothing)
+    broke(call, "ERR-1", "%s returned DK_NOTHING, which only a fetch may", name);
+  else if (status == DK_CALL_CANCELLED && !dk_call_is_cancelled(call))
+    broke(call, "ERR-1", "%s returned DK_CALL_CANCELLED, but nobody wanted the call back", name);
+  else
+    return status;
+  return status >= 100 && status <= 399 ? status : DK_INTERNAL;
+}
+
+/* ERR-2 and ABI-4: what was said before fits what is returned. */
+static void
+judge_words(struct dk_call *call, dk_status status)
+{
+  const char *name = call->operation->name;
+
+  if (call->refused != DK_OK && status != call->refused)
+    broke(call, "ABI-4", "%s returned %s after an upcall had answered %s", name,
+          DK_STATUS_NAME(status), DK_STATUS_NAME(call->refused));
+  else if (call->refused != DK_OK)
+    return;
+  else if (status == DK_OK && call->failed != DK_OK)
+    broke(call, "ERR-2", "%s returned DK_OK after fail(%s): %s", name,
+          DK_STATUS_NAME(call->failed), call->caller->text);
+  else if (status >= 100 && call->failed == DK_OK)
+    broke(call, "ERR-2", "%s returned %s without a text: fail was not called", name,
+          DK_STATUS_NAME(status));
+  else if (status >= 100 && call->failed != status)
+    broke(call, "ERR-2", "%s returned %s after fail(%s)", name, DK_STATUS_NAME(status),
+          DK_STATUS_NAME(call->failed));
+}
+
+/* The status that counts: a provider that returns DK_OK after an error has not succeeded. */
+static dk_status
+judge(struct dk_call *call, dk_status returned)
+{
+  dk_status status = judge_status(call, returned);
+
+  judge_words(call, returned);
+  if (status != DK_OK)
+    return status;
+  if (call->refused != DK_OK)
+    return call->refused;
+  return call->failed != DK_OK ? call->failed : dk_sink_complete(call);
+}
+
+/* ---- calling --------------------------------------------------------------------------------- */
+
+static dk_status
+refuse_closing(struct dk_call *call)
+{
+  return dk_call_refuse(call, DK_CALL_CANCELLED, "%s: the store is being closed",
+                        call->operation->name);
+}
+
+static dk_status
+attempt(struct dk_call *call)
+{
+  struct dk_store *store = call->store;
+
+  dk_turnstile_enter(store->turnstile, -1);
+  if (atomic_load(&store->is_closing)) {
+    dk_turnstile_leave(store->turnstile);
+    return refuse_closing(call);
+  }
+  atomic_store(&call->is_running, true);
+  dk_status status = call->operation->attempt(call, call->request);
+  atomic_store(&call->is_running, false);
+  dk_turnstile_leave(store->turnstile);
+  return judge(call, status);
+}
+
+/* The clock's time at which the fetch gives up; 0: at once. */
+static int64_t
+wait_until(const struct dk_request *request)
+{
+  return request->fetch_turn   ? request->fetch_turn->wait_until
+         : request->fetch_work ? request->fetch_work->wait_until
+                               : 0;
+}
+
+/* CALL-2, CALL-3 in the provider's place: attempts, and waits between them. */
+static dk_status
+fetch_and_wait(struct dk_call *call, struct dk_bell *bell)
+{
+  struct dk_store *store = call->store;
+  int64_t until = wait_until(call->request);
+  dk_status waited = DK_OK, status = attempt(call);
+
+  while (status == DK_NOTHING && waited != DK_NOTHING && waited != DK_CALL_CANCELLED) {
+    int64_t next_look = dk_sat_add(dk_store_now(store), LOOK_AGAIN_MS);
+    bool is_last = next_look >= until;
+    struct dk_wait wait = {
+      .actor = call->caller->actor,
+      .cancel_fd = dk_call_cancel_fd(call),
+      .fd = bell->fd,
+      .events = 1,
+      .until = is_last ? until : next_look,
+    };
+    waited = store->clock->wait(store->clock, &wait);
+    if (waited == DK_NOTHING && !is_last)
+      waited = DK_OK;
+    if (waited == DK_CALL_CANCELLED)
+      return dk_call_refuse(call, DK_CALL_CANCELLED, "%s was cancelled", call->operation->name);
+    dk_bell_quiet(bell);
+    dk_call_forget(call);
+    status = attempt(call);
+  }
+  return status;
+}
+
+/* With the lower thread models the host waits, so that no call keeps the others out. */
+static dk_status
+run(struct dk_call *call)
+{
+  struct dk_bells *bells = &call->store->library->bells;
+  struct dk_bell bell;
+
+  if (!call->store->turnstile || wait_until(call->request) <= dk_store_now(call->store))
+    return attempt(call);
+  if (dk_call_cancel_fd(call) < 0 || !dk_bells_add(bells, &bell))
+    return dk_call_refuse(call, DK_UNAVAILABLE, "%s: there are no descriptors left to wait with",
+                          call->operation->name);
+  dk_status status = fetch_and_wait(call, &bell);
+  dk_bells_remove(bells, &bell);
+  return status;
+}
+
+static bool
+is_offered(const struct dk_call *call)
+{
+  static const char nothing[sizeof(void *)];
+  const char *ops = (const char *)&call->store->library->ops;
+  size_t member = call->operation->member;
+
+  return member == 0 || memcmp(ops + member, nothing, sizeof(nothing)) != 0;
+}
+
+static dk_status
+check(struct dk_call *call)
+{
+  if (!is_offered(call))
+    return dk_call_refuse(call, DK_UNSUPPORTED, "%s: the provider does not offer this operation",
+                          call->operation->name);
+  if (call->caller->is_unchecked || !call->operation->check)
+    return DK_OK;
+  return call->operation->check(call, call->request);
+}
+
+dk_status
+dk_call_make(struct dk_store *store, struct dk_caller *caller,
+             const struct dk_operation *operation, const struct dk_request *request)
+{
+  struct dk_call *call = begin(store, caller, operation, request);
+  dk_status status = check(call);
+
+  if (status == DK_OK && !dk_store_add_call(store, call))
+    status = refuse_closing(call);
+  else if (status == DK_OK) {
+    status = run(call);
+    dk_store_remove_call(store, call);
+  }
+  if (status == DK_OK && store->turnstile && operation->may_bring_work)
+    dk_bells_ring(&store->library->bells);
+  return end(call, status);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One call of an operation: what is asked, what was handed up, how it went.
+ *
+ * A caller owns the memory of all this, and is used by one thread at a time; upcalls may come from
+ * the provider's threads, one after the other.  What is looked at from elsewhere is atomic or
+ * guarded by the store's lock. */
+#ifndef DK_PLUGIN_CALL_H
+#define DK_PLUGIN_CALL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <durakit/host.h>
+
+#include "core/base/arena.h"
+
+/* Returns what is not DK_OK. */
+#define TRY(step)                                                                                  \
+  do {                                                                                             \
+    dk_status try_status = (step);                                                                 \
+    if (try_status != DK_OK)                                                                       \
+      return try_status;                                                                           \
+  } while (0)
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+/* All that the operations take; each uses its own. */
+struct dk_request {
+  const struct dk_item *item;
+  const struct dk_fetch_turn *fetch_turn;
+  const struct dk_fetch_work *fetch_work;
+  const struct dk_turn_result *turn_result;
+  const struct dk_work_result *work_result;
+  const struct dk_read_history *read_history;
+  const struct dk_open *open;
+  struct dk_bytes token;
+  int64_t ms;
+  int32_t ignore_attempt;
+};
+
+/* Which results an operation may hand up. */
+enum { DK_TAKES_TURN = 1u, DK_TAKES_WORK = 2u, DK_TAKES_HISTORY = 4u, DK_TAKES_STOLEN = 8u };
+
+struct dk_call;
+struct dk_operation {
+  const char *name;
+  /* Where it stands in struct dk_ops; 0 (which is struct_size): it is none of them. */
+  size_t member;
+  uint32_t takes;
+  bool may_find_nothing;
+  bool may_bring_work; /* after it, fetches that wait should look again */
+  dk_status (*check)(struct dk_call *call, const struct dk_request *request);
+  dk_status (*attempt)(struct dk_call *call, const struct dk_request *request);
+};
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* An array that grows in an arena. */
+struct dk_rows {
+  void *first;
+  size_t n, room;
+};
+
+/* In the order in which a turn is handed up. */
+enum dk_stage { DK_STAGE_NONE, DK_STAGE_HEAD, DK_STAGE_KV, DK_STAGE_EVENTS, DK_STAGE_MESSAGES };
+
+/* What was handed up so far. */
+struct dk_results {
+  enum dk_stage stage;
+  struct dk_turn *turn;
+  struct dk_works *works;
+  struct dk_history *history;
+  struct dk_rows kv, events, messages, work_rows, stolen;
+  struct dk_cancel_report report;
+  bool is_reported;
+  bool is_incomplete; /* a stolen row could not be kept */
+};
+
+struct dk_store;
+struct dk_call {
+  const struct dk_operation *operation;
+  const struct dk_request *request;
+  struct dk_caller *caller;
+  struct dk_store *store;
+  struct dk_call *next; /* among the running calls of the store, under its lock */
+  /* Kept here, so that an upcall after the store was closed can still be reported. */
+  void (*violation)(void *context, const char *operation, const char *clause, const char *text);
+  void *context;
+
+  atomic_bool is_running;    /* the provider has it */
+  bool is_cancelled;         /* was so once, and stays so */
+  uint32_t cancelled_waits;  /* answers of wait after the cancel */
+  int gate;                  /* what cancel_fd gave, if it was made for this call; else -1 */
+  dk_status failed;          /* what fail was told; DK_OK: nothing */
+  dk_status refused;         /* what an upcall answered that was refused; DK_OK: none was */
+  struct dk_arena_mark begin;
+  struct dk_results results;
+};
+
+enum { DK_FAILURE_TEXT = 2048 };
+
+struct dk_caller {
+  struct dk_arena arena;
+  bool is_own;               /* made by malloc */
+  bool is_unchecked;
+  int32_t actor;
+  struct dk_canceller *canceller;
+  struct dk_failure failure;
+  struct dk_call call;
+  char text[DK_FAILURE_TEXT]; /* the failure's */
+};
+
+struct dk_canceller {
+  atomic_bool is_cancelled;
+  bool is_own;
+  int fd; /* an eventfd, readable once it is cancelled */
+};
+
+/* Makes the call: checks the request, waits for its turn, calls, judges the answer.  What is not
+ * DK_OK has left nothing in the caller's memory, and is described in its failure. */
+dk_status dk_call_make(struct dk_store *store, struct dk_caller *caller,
+                       const struct dk_operation *operation, const struct dk_request *request);
+
+/* The host wants the call back. */
+bool dk_call_is_cancelled(struct dk_call *call);
+/* A descriptor that is readable from then on; -1: descriptors have run out. */
+int dk_call_cancel_fd(struct dk_call *call);
+/* Forgets all that was handed up, for another attempt. */
+void dk_call_forget(struct dk_call *call);
+
+/* The host's own refusal: writes the failure, and gives `status` back. */
+__attribute__((format(printf, 3, 4))) dk_status
+dk_call_refuse(struct dk_call *call, dk_status status, const char *format, ...);
+/* The provider broke a rule: reports it.  The second writes the failure as well and gives
+ * DK_INTERNAL back, for an upcall to answer. */
+__attribute__((format(printf, 3, 4))) void dk_call_report(struct dk_call *call, const char *clause,
+                                                          const char *format, ...);
+__attribute__((format(printf, 3, 4))) dk_status
+dk_call_violated(struct dk_call *call, const char *clause, const char *format, ...);
+
+/* Text that a person reads in a failure: cut to fit, without NUL inside. */
+void dk_caller_set_text(struct dk_caller *caller, struct dk_bytes text);
+
+/* ---- results (sink.c) ------------------------------------------------------------------------ */
+
+/* The upcalls that hand something up, put into the table. */
+void dk_sink_upcalls(struct dk_host *host);
+/* All is there that a DK_OK promises; then the results are ready to be read. */
+dk_status dk_sink_complete(struct dk_call *call);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cancellers: a mark and an eventfd.  A canceller may lie in memory that processes share; whom to
+ * interrupt is found in the process's list of stores, never in the canceller. */
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/plugin/call.h"
+#include "core/plugin/look.h"
+#include "core/plugin/process.h"
+#include "core/plugin/store.h"
+
+size_t
+dk_canceller_size(void)
+{
+  return sizeof(struct dk_canceller);
+}
+
+struct dk_canceller *
+dk_canceller_new(void *region)
+{
+  struct dk_canceller *canceller = region ? region : malloc(sizeof(*canceller));
+
+  if (!canceller)
+    return NULL;
+  atomic_init(&canceller->is_cancelled, false);
+  canceller->is_own = !region;
+  canceller->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (canceller->fd < 0) {
+    if (canceller->is_own)
+      free(canceller);
+    return NULL;
+  }
+  return canceller;
+}
+
+void
+dk_canceller_free(struct dk_canceller *canceller)
+{
+  if (!canceller)
+    return;
+  close(canceller->fd);
+  if (canceller->is_own)
+    free(canceller);
+}
+
+void
+dk_cancel(struct dk_canceller *canceller)
+{
+  struct dk_process *process = dk_process();
+
+  atomic_store(&canceller->is_cancelled, true);
+  dk_ring(canceller->fd);
+
+  pthread_mutex_lock(&process->lock);
+  for (struct dk_store *store = process->stores; store; store = store->next)
+    dk_store_interrupt(store, canceller);
+  pthread_mutex_unlock(&process->lock);
+}
+
+int32_t
+dk_cancelled(const struct dk_canceller *canceller)
+{
+  return atomic_load(&canceller->is_cancelled);
+}
+
+void
+dk_canceller_reset(struct dk_canceller *canceller)
+{
+  atomic_store(&canceller->is_cancelled, false);
+  dk_unring(canceller->fd);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A loaded provider, as the host keeps it. */
+#ifndef DK_PLUGIN_LIBRARY_H
+#define DK_PLUGIN_LIBRARY_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <durakit/host.h>
+
+#include "core/plugin/serialise.h"
+
+enum { DK_REQUIRED_OPERATIONS = 10 };
+
+struct dk_library {
+  struct dk_library *next;        /* in the process's list, under its lock */
+  uint32_t references;            /* opens and stores; under the process's lock */
+  uint32_t reserved;
+  void *handle;                   /* dlopen's; NULL: made from a descriptor */
+  dev_t device;
+  ino_t inode;
+  char *path;
+  struct dk_provider provider;    /* copied and completed; ops and limits point to the two below */
+  struct dk_ops ops;
+  struct dk_limits limits;
+  const char *missing[DK_REQUIRED_OPERATIONS + 1];
+  struct dk_turnstile turnstile;  /* for DK_ONE_AT_A_TIME */
+  struct dk_bells bells;          /* of fetches that the host lets wait */
+  atomic_bool probed;             /* extensions were asked for once */
+};
+
+/* Checks the descriptor and copies it into the library, in the order of host.h.  -1: refused. */
+int32_t dk_descriptor_read(const struct dk_provider *found, const char *path, uint32_t flags,
+                           struct dk_library *library, struct dk_refusal *refusal);
+
+/* For tests: a library without a file.  Closed by dk_library_close. */
+int32_t dk_library_from_descriptor(const struct dk_provider *descriptor, uint32_t flags,
+                                   struct dk_library **ret_library, struct dk_refusal *ret_refusal);
+
+/* The file can be handed to dlopen; and which file it is. */
+struct dk_file_identity {
+  dev_t device;
+  ino_t inode;
+};
+int32_t dk_file_check(const char *path, struct dk_file_identity *ret_identity,
+                      struct dk_refusal *refusal);
+
+/* One more, one less who uses it. */
+void dk_library_keep(struct dk_library *library);
+void dk_library_drop(struct dk_library *library);
+
+bool dk_library_declares(const struct dk_library *library, const char *extension);
+/* DK_ONE_AT_A_TIME, DK_ONE_PER_HANDLE or DK_PARALLEL: values between them are taken for the lower
+ * one. */
+int32_t dk_library_thread_model(const struct dk_library *library);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lists of loaded libraries, open stores and their tables: the one place where the host keeps
+ * something for the whole process, because a file is loaded once whoever asks, and a canceller
+ * finds the calls made with it wherever they run.
+ *
+ * Locking.  `loading` is held while a file is loaded, and so over its constructors and its entry
+ * function.  `lock` guards the three lists and the libraries' counts; it is held for moments only,
+ * so that dk_cancel never waits for a load.  Order: loading, lock, a store's lock.  Under `lock`
+ * nothing of a provider is called but interrupt, which never blocks. */
+#include "core/plugin/process.h"
+
+struct dk_process *
+dk_process(void)
+{
+  static struct dk_process the_process = {
+    .loading = PTHREAD_MUTEX_INITIALIZER,
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+  };
+
+  return &the_process;
+}

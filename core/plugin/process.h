@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What belongs to the process as a whole: which libraries are loaded, which stores are open,
+ * which tables of upcalls are in use. */
+#ifndef DK_PLUGIN_PROCESS_H
+#define DK_PLUGIN_PROCESS_H
+
+#include <pthread.h>
+
+struct dk_library;
+struct dk_store;
+struct dk_table;
+
+struct dk_process {
+  pthread_mutex_t loading;
+  pthread_mutex_t lock;
+  struct dk_library *libraries;
+  struct dk_store *stores;
+  struct dk_table *tables; /* the newest first */
+};
+
+struct dk_process *dk_process(void);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of the statuses, for the host itself.  Owns nothing. */
+#ifndef DK_PLUGIN_STATUS_H
+#define DK_PLUGIN_STATUS_H
+
+#include <durakit/host.h>
+
+/* NULL: this host has never seen it. */
+const char *dk_status_known_name(dk_status status);
+
+/* A name for a text, in a buffer of its own that lives as long as the block it stands in. */
+enum { DK_STATUS_NAME_SIZE = 24 };
+#define DK_STATUS_NAME(status)                                                                     \
+  dk_status_name((status), (char[DK_STATUS_NAME_SIZE]){0}, DK_STATUS_NAME_SIZE)
+
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening, closing and destroying stores; the calls that run in them.  Owns the stores.  Locking:
+ * see store.h and process.c. */
+#include "core/plugin/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/plugin/call.h"
+#include "core/plugin/library.h"
+#include "core/plugin/look.h"
+#include "core/plugin/process.h"
+
+enum { CLOSE_WAIT_MS = 5000 };
+
+/* ---- running calls --------------------------------------------------------------------------- */
+
+bool
+dk_store_add_call(struct dk_store *store, struct dk_call *call)
+{
+  pthread_mutex_lock(&store->lock);
+  bool is_open = !atomic_load(&store->is_closing);
+  if (is_open) {
+    call->next = store->calls;
+    store->calls = call;
+  }
+  pthread_mutex_unlock(&store->lock);
+  return is_open;
+}
+
+void
+dk_store_remove_call(struct dk_store *store, struct dk_call *call)
+{
+  pthread_mutex_lock(&store->lock);
+  for (struct dk_call **at = &store->calls; *at; at = &(*at)->next)
+    if (*at == call) {
+      *at = call->next;
+      break;
+    }
+  if (!store->calls)
+    pthread_cond_broadcast(&store->idle);
+  pthread_mutex_unlock(&store->lock);
+}
+
+static bool
+runs_call_of(const struct dk_store *store, const struct dk_canceller *canceller)
+{
+  for (const struct dk_call *call = store->calls; call; call = call->next)
+    if (!canceller || call->caller->canceller == canceller)
+      return true;
+  return false;
+}
+
+void
+dk_store_interrupt(struct dk_store *store, const struct dk_canceller *canceller)
+{
+  pthread_mutex_lock(&store->lock);
+  if (store->library->ops.interrupt && runs_call_of(store, canceller))
+    store->library->ops.interrupt(store->self);
+  pthread_mutex_unlock(&store->lock);
+}
+
+/* Of those that are still there, one that the provider has. */
+static const char *
+name_of_stuck_call(const struct dk_store *store)
+{
+  for (const struct dk_call *call = store->calls; call; call = call->next)
+    if (atomic_load(&call->is_running))
+      return call->operation->name;
+  return store->calls ? store->calls->operation->name : NULL;
+}
+
+static int64_t
+close_wait_ms(const struct dk_store *store)
+{
+  return store->options.close_wait_ms > 0 ? store->options.close_wait_ms : CLOSE_WAIT_MS;
+}
+
+/* NULL when all have returned; else which one has not. */
+static const char *
+wait_for_calls(struct dk_store *store)
+{
+  int64_t end = dk_monotonic_ms() + close_wait_ms(store);
+  struct timespec until = {
+    .tv_sec = (time_t)(end / 1000),
+    .tv_nsec = (long)(end % 1000) * 1000000,
+  };
+  int error = 0;
+
+  pthread_mutex_lock(&store->lock);
+  while (store->calls && error != ETIMEDOUT)
+    error = pthread_cond_timedwait(&store->idle, &store->lock, &until);
+  const char *stuck = name_of_stuck_call(store);
+  pthread_mutex_unlock(&store->lock);
+  return stuck;
+}
+
+/* ---- making and freeing ---------------------------------------------------------------------- */
+
+/* Somebody forgot struct_size; nothing of it would count. */
+static bool
+are_blank(const struct dk_host_options *options)
+{
+  return options && options->struct_size < offsetof(struct dk_host_options, clock);
+}
+
+static void
+copy_options(struct dk_store *store, const struct dk_host_options *options)
+{
+  size_t size = options ? options->struct_size : 0;
+
+  if (size > 0)
+    memcpy(&store->options, options, size < sizeof(*options) ? size : sizeof(*options));
+  store->clock = store->options.clock ? store->options.clock : dk_clock_system();
+}
+
+static bool
+make_locks(struct dk_store *store)
+{
+  pthread_condattr_t attributes;
+
+  if (!dk_turnstile_init(&store->own_turn))
+    return false;
+  pthread_mutex_init(&store->lock, NULL);
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&store->idle, &attributes);
+  pthread_condattr_destroy(&attributes);
+  return true;
+}
+
+static void
+free_store(struct dk_store *store)
+{
+  dk_table_free(store->table);
+  if (store->closing_fd >= 0)
+    close(store->closing_fd);
+  pthread_cond_destroy(&store->idle);
+  pthread_mutex_destroy(&store->lock);
+  dk_turnstile_done(&store->own_turn);
+  dk_library_drop(store->library);
+  free(store);
+}
+
+static struct dk_turnstile *
+turnstile_for(struct dk_store *store)
+{
+  switch (dk_library_thread_model(store->library)) {
+  case DK_ONE_AT_A_TIME:
+    return &store->library->turnstile;
+  case DK_ONE_PER_HANDLE:
+    return &store->own_turn;
+  default:
+    return NULL;
+  }
+}
+
+/* NULL: memory or descriptors have run out, or the options are blank. */
+static struct dk_store *
+new_store(struct dk_library *library, const struct dk_host_options *options)
+{
+  struct dk_store *store = are_blank(options) ? NULL : calloc(1, sizeof(*store));
+
+  if (!store)
+    return NULL;
+  if (!make_locks(store)) {
+    free(store);
+    return NULL;
+  }
+  store->library = library;
+  dk_library_keep(library);
+  copy_options(store, options);
+  store->turnstile = turnstile_for(store);
+  atomic_init(&store->latest, INT64_MIN);
+  store->closing_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  store->table = dk_table_new(store);
+  if (store->closing_fd < 0 || !store->table) {
+    free_store(store);
+    return NULL;
+  }
+  return store;
+}
+
+static void
+add_to_list(struct dk_store *store)
+{
+  struct dk_process *process = dk_process();
+
+  pthread_mutex_lock(&process->lock);
+  store->next = process->stores;
+  process->stores = store;
+  pthread_mutex_unlock(&process->lock);
+}
+
+static void
+remove_from_list(struct dk_store *store)
+{
+  struct dk_process *process = dk_process();
+
+  pthread_mutex_lock(&process->lock);
+  for (struct dk_store **at = &process->stores; *at; at = &(*at)->next)
+    if (*at == store) {
+      *at = store->next;
+      break;
+    }
+  pthread_mutex_unlock(&process->lock);
+}
+
+/* ---- opening and destroying ------------------------------------------------------------------ */
+
+static dk_status
+check_settings(struct dk_call *call, const struct dk_open *open)
+{
+  struct dk_refusal refusal;
+
+  if (dk_settings_check(call->store->library, open->settings, open->n_settings, &refusal) == 0)
+    return DK_OK;
+  return dk_call_refuse(call, DK_INVALID, "%s: expected %s, found %s", refusal.what,
+                        refusal.expected, refusal.found);
+}
+
+static dk_status
+check_open(struct dk_call *call, const struct dk_request *request)
+{
+  uint32_t known = DK_OPEN_CREATE | DK_OPEN_READ_ONLY | DK_OPEN_HOST_CLOCK;
+  const struct dk_open *open = request->open;
+  const struct dk_provider *provider = &call->store->library->provider;
+
+  if (open->flags & ~known)
+    return dk_call_refuse(call, DK_UNSUPPORTED, "open: flags: expected none but 0x%x, found 0x%x",
+                          known, open->flags);
+  if ((open->flags & DK_OPEN_HOST_CLOCK) && !(provider->clocks & DK_CLOCK_HOST))
+    return dk_call_refuse(call, DK_UNSUPPORTED, "open: flags: DK_OPEN_HOST_CLOCK, but the provider "
+                                                "goes by the store's clock only");
+  return check_settings(call, open);
+}
+
+static dk_status
+attempt_open(struct dk_call *call, const struct dk_request *request)
+{
+  struct dk_store *store = call->store;
+  void *const untouched = &store->self;
+  void *self = untouched;
+  dk_status status =
+    store->library->provider.open(dk_table_host(store->table), call, request->open, &self);
+
+  if (status == DK_OK && self != untouched)
+    store->self = self;
+  else if (status == DK_OK)
+    return dk_call_violated(call, "ABI-4", "open returned DK_OK and gave no handle");
+  else if (self != untouched)
+    dk_call_report(call, "ABI-4", "open wrote *ret_self although it did not return DK_OK");
+  return status;
+}
+
+static dk_status
+check_destroy(struct dk_call *call, const struct dk_request *request)
+{
+  return check_settings(call, request->open);
+}
+
+static dk_status
+attempt_destroy(struct dk_call *call, const struct dk_request *request)
+{
+  struct dk_store *store = call->store;
+
+  return store->library->provider.destroy_store(dk_table_host(store->table), call, request->open);
+}
+
+static const struct dk_operation open_store = {
+  .name = "open",
+  .check = check_open,
+  .attempt = attempt_open,
+};
+
+static const struct dk_operation destroy_store = {
+  .name = "destroy_store",
+  .check = check_destroy,
+  .attempt = attempt_destroy,
+};
+
+/* There is no store to say it with: the caller hears it all the same. */
+static dk_status
+refuse_store(struct dk_caller *caller, const struct dk_operation *operation,
+             const struct dk_host_options *options)
+{
+  struct dk_call *call = &caller->call;
+
+  call->operation = operation;
+  call->caller = caller;
+  if (are_blank(options))
+    return dk_call_refuse(call, DK_INVALID, "%s: options.struct_size: expected %zu, found %u",
+                          operation->name, sizeof(*options), options->struct_size);
+  return dk_call_refuse(call, DK_NO_MEMORY, "%s: memory or descriptors have run out",
+                        operation->name);
+}
+
+static const void *
+ask_extension(struct dk_store *store, const char *id)
+{
+  dk_turnstile_enter(store->turnstile, -1);
+  const void *extension = store->library->provider.extension(store->self, id);
+  dk_turnstile_leave(store->turnstile);
+  return extension;
+}
+
+/* ABI-3, once for each library: nothing for an unknown id, nothing that is not declared. */
+static void
+probe_extensions(struct dk_store *store, struct dk_call *call)
+{
+  static const char *const ids[] = {
+    "durakit.no-such-thing/1", "durakit.admin/1",   "durakit.sessions/1", "durakit.kv/1",
+    "durakit.status/1",        "durakit.locks/1",   "durakit.inspect/1",  "durakit.control/1",
+    "durakit.batch/1",
+  };
+
+  if (atomic_exchange(&store->library->probed, true))
+    return;
+  for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+    if (!dk_library_declares(store->library, ids[i]) && ask_extension(store, ids[i]))
+      dk_call_report(call, "ABI-3", "extension gave something for %s, which is not declared",
+                     ids[i]);
+}
+
+dk_status
+dk_store_open(struct dk_library *library, const struct dk_host_options *options,
+              struct dk_caller *caller, uint32_t open_flags, const struct dk_setting *settings,
+              size_t n_settings, struct dk_store **ret_store)
+{
+  struct dk_store *store = new_store(library, options);
+  /* A provider that can go by the host's clock only is not asked whether it would like to. */
+  uint32_t implied = library->provider.clocks & DK_CLOCK_STORE ? 0 : DK_OPEN_HOST_CLOCK;
+  struct dk_open open = {
+    .struct_size = sizeof(open),
+    .flags = open_flags | implied,
+    .settings = settings,
+    .n_settings = n_settings,
+  };
+  struct dk_request request = {.open = &open};
+
+  if (!store)
+    return refuse_store(caller, &open_store, options);
+  dk_status status = dk_call_make(store, caller, &open_store, &request);
+  if (status != DK_OK) {
+    free_store(store);
+    return status;
+  }
+  probe_extensions(store, &caller->call);
+  add_to_list(store);
+  *ret_store = store;
+  return DK_OK;
+}
+
+dk_status
+dk_store_destroy(struct dk_library *library, const struct dk_host_options *options,
+                 struct dk_caller *caller, const struct dk_setting *settings, size_t n_settings)
+{
+  struct dk_store *store = new_store(library, options);
+  struct dk_open open = {
+    .struct_size = sizeof(open),
+    .settings = settings,
+    .n_settings = n_settings,
+  };
+  struct dk_request request = {.open = &open};
+
+  if (!store)
+    return refuse_store(caller, &destroy_store, options);
+  dk_status status = dk_call_make(store, caller, &destroy_store, &request);
+  free_store(store);
+  return status;
+}
+
+/* ---- use and closing ------------------------------------------------------------------------- */
+
+const char *
+dk_store_close(struct dk_store *store)
+{
+  if (!store)
+    return NULL;
+  pthread_mutex_lock(&store->lock);
+  atomic_store(&store->is_closing, true);
+  pthread_mutex_unlock(&store->lock);
+  dk_ring(store->closing_fd);
+  dk_store_interrupt(store, NULL);
+
+  /* Nothing is closed under a running call: what does not come back keeps all it might touch. */
+  const char *stuck = wait_for_calls(store);
+  if (stuck)
+    return stuck;
+  if (!dk_turnstile_enter(store->turnstile, close_wait_ms(store)))
+    return "close";
+  remove_from_list(store);
+  store->library->provider.close(store->self);
+  dk_turnstile_leave(store->turnstile);
+  free_store(store);
+  return NULL;
+}
+
+const void *
+dk_store_extension(struct dk_store *store, const char *id)
+{
+  return dk_library_declares(store->library, id) ? ask_extension(store, id) : NULL;
+}
+
+struct dk_library *
+dk_store_library(const struct dk_store *store)
+{
+  return store->library;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An open store, as the host keeps it.
+ *
+ * Locking.  `lock` guards the list of running calls.  Under it nothing of a provider is called but
+ * interrupt, and no upcall takes it, so that a provider may make upcalls under locks of its own. */
+#ifndef DK_PLUGIN_STORE_H
+#define DK_PLUGIN_STORE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <durakit/host.h>
+
+#include "core/plugin/serialise.h"
+
+struct dk_library;
+struct dk_table;
+
+struct dk_store {
+  struct dk_store *next;          /* in the process's list, under its lock */
+  struct dk_library *library;
+  struct dk_host_options options; /* copied and completed */
+  struct dk_clock *clock;
+  struct dk_table *table;
+  void *self;                     /* the provider's handle */
+  _Atomic int64_t latest;         /* the latest time that the provider was told */
+  struct dk_turnstile own_turn;   /* for DK_ONE_PER_HANDLE */
+  struct dk_turnstile *turnstile; /* NULL: calls run in parallel */
+  pthread_mutex_t lock;
+  pthread_cond_t idle;            /* no call is running any more */
+  struct dk_call *calls;
+  atomic_bool is_closing;
+  int closing_fd;                 /* an eventfd, readable once it closes */
+};
+
+int64_t dk_store_now(struct dk_store *store);
+
+/* The table that the provider is given; NULL: no memory. */
+struct dk_table *dk_table_new(struct dk_store *store);
+const struct dk_host *dk_table_host(const struct dk_table *table);
+void dk_table_free(struct dk_table *table);
+
+/* Interrupts the provider if one of the running calls was made with this canceller (NULL: with
+ * any). */
+void dk_store_interrupt(struct dk_store *store, const struct dk_canceller *canceller);
+
+/* Adds to and removes from the running calls; false: the store is being closed. */
+bool dk_store_add_call(struct dk_store *store, struct dk_call *call);
+void dk_store_remove_call(struct dk_store *store, struct dk_call *call);
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of upcalls that a provider is given.  The host finds itself by the table's address: a
+ * pointer to the store stands in front of it, behind one to the table itself, which a copy cannot
+ * have.
+ *
+ * Owns the tables.  A guarded one ends where an unreadable page begins, and becomes unreadable
+ * itself when the store is closed; its pages are never given back, so that nothing else comes to
+ * lie there and a late use is always seen. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/plugin/call.h"
+#include "core/plugin/process.h"
+#include "core/plugin/store.h"
+
+struct dk_table {
+  struct dk_table *self;
+  struct dk_table *next; /* in the process's list, under its lock */
+  struct dk_store *store;
+  struct dk_host host;
+};
+
+/* ABI-12: somebody calls through a copy, and nothing tells whose it is.  The newest store hears of
+ * it and answers; NULL: none is there. */
+static struct dk_store *
+store_of_copy(const char *upcall)
+{
+  struct dk_process *process = dk_process();
+  struct dk_store *store;
+
+  pthread_mutex_lock(&process->lock);
+  store = process->tables ? process->tables->store : NULL;
+  pthread_mutex_unlock(&process->lock);
+  if (store && store->options.violation)
+    store->options.violation(store->options.context, upcall, "ABI-12",
+                             "an upcall was made through a copy of the host's table, or another "
+                             "pointer than the one that open was given");
+  return store;
+}
+
+static struct dk_store *
+store_of(const struct dk_host *host, const char *upcall)
+{
+  const struct dk_table *table =
+    (const void *)((const char *)host - offsetof(struct dk_table, host));
+
+  return table->self == table ? table->store : store_of_copy(upcall);
+}
+
+/* ---- upcalls with a call --------------------------------------------------------------------- */
+
+static bool
+is_late(struct dk_call *call, const char *upcall)
+{
+  if (atomic_load(&call->is_running))
+    return false;
+  dk_call_report(call, "ABI-4", "%s was called after %s had returned", upcall,
+                 call->operation->name);
+  return true;
+}
+
+static dk_status
+host_fail(struct dk_call *call, dk_status status, struct dk_bytes why)
+{
+  if (is_late(call, "fail"))
+    return status;
+  if (status == DK_OK) {
+    dk_call_violated(call, "ERR-2", "fail was called with DK_OK");
+    return call->refused;
+  }
+  /* What the host refused stays the reason, however the provider puts it. */
+  if (call->refused == DK_OK) {
+    call->failed = status;
+    dk_caller_set_text(call->caller, why);
+  }
+  return status;
+}
+
+static void
+host_reset(struct dk_call *call)
+{
+  if (!is_late(call, "reset"))
+    dk_call_forget(call);
+}
+
+static int32_t
+host_cancelled(struct dk_call *call)
+{
+  return is_late(call, "cancelled") || dk_call_is_cancelled(call);
+}
+
+static int32_t
+host_cancel_fd(struct dk_call *call)
+{
+  return is_late(call, "cancel_fd") ? -1 : dk_call_cancel_fd(call);
+}
+
+/* CALL-4: whoever is told for the third time that the call is cancelled does not listen. */
+static dk_status
+answer_cancelled(struct dk_call *call)
+{
+  enum { TOO_OFTEN = 3 };
+
+  call->is_cancelled = true;
+  if (++call->cancelled_waits == TOO_OFTEN)
+    dk_call_report(call, "CALL-4", "%s waited on after it had been told twice that it is cancelled",
+                   call->operation->name);
+  return DK_CALL_CANCELLED;
+}
+
+static dk_status
+host_wait(struct dk_call *call, int32_t fd, uint32_t events, int64_t until)
+{
+  if (is_late(call, "wait"))
+    return DK_CALL_CANCELLED;
+  if (dk_call_is_cancelled(call))
+    return answer_cancelled(call);
+
+  int cancel_fd = dk_call_cancel_fd(call);
+  if (cancel_fd < 0) {
+    call->refused = dk_call_refuse(call, DK_UNAVAILABLE, "there are no descriptors left to wait");
+    return call->refused;
+  }
+  struct dk_wait wait = {
+    .actor = call->caller->actor,
+    .cancel_fd = cancel_fd,
+    .fd = fd,
+    .events = events,
+    .until = until,
+  };
+  dk_status status = call->store->clock->wait(call->store->clock, &wait);
+  return status == DK_CALL_CANCELLED ? answer_cancelled(call) : status;
+}
+
+/* ---- upcalls without one --------------------------------------------------------------------- */
+
+int64_t
+dk_store_now(struct dk_store *store)
+{
+  int64_t now = store->clock->now(store->clock);
+  int64_t latest = atomic_load(&store->latest);
+
+  while (latest < now && !atomic_compare_exchange_weak(&store->latest, &latest, now))
+    continue;
+  return latest < now ? now : latest;
+}
+
+static int64_t
+host_now(const struct dk_host *host)
+{
+  struct dk_store *store = store_of(host, "now");
+
+  return store ? dk_store_now(store) : dk_clock_system()->now(dk_clock_system());
+}
+
+static void
+host_log(const struct dk_host *host, int32_t level, struct dk_bytes line)
+{
+  const struct dk_store *store = store_of(host, "log");
+
+  if (store && store->options.log)
+    store->options.log(store->options.context, level, line);
+}
+
+static const void *
+host_service(const struct dk_host *host, const char *id)
+{
+  const struct dk_store *store = store_of(host, "service");
+
+  if (!store || !store->options.service || !id)
+    return NULL;
+  return store->options.service(store->options.context, id);
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static void
+fill_table(struct dk_host *host, uint32_t size)
+{
+  host->struct_size = size;
+  host->abi_minor = DK_ABI_MINOR;
+  host->fail = host_fail;
+  dk_sink_upcalls(host);
+  host->reset = host_reset;
+  host->cancelled = host_cancelled;
+  host->cancel_fd = host_cancel_fd;
+  host->wait = host_wait;
+  host->now = host_now;
+  host->log = host_log;
+  host->service = host_service;
+}
+
+static size_t
+page_size(void)
+{
+  return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static char *
+guarded_end(struct dk_table *table)
+{
+  size_t page = page_size();
+
+  return (char *)((uintptr_t)table / page * page) + page;
+}
+
+/* Memory that ends, `size` bytes on, at a page that nobody can read. */
+static struct dk_table *
+guarded_memory(size_t size)
+{
+  size_t page = page_size();
+  char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+  if (pages == MAP_FAILED)
+    return NULL;
+  if (mprotect(pages + page, page, PROT_NONE) != 0) {
+    munmap(pages, 2 * page);
+    return NULL;
+  }
+  return (struct dk_table *)(pages + page - size);
+}
+
+static void
+add_to_list(struct dk_table *table)
+{
+  struct dk_process *process = dk_process();
+
+  pthread_mutex_lock(&process->lock);
+  table->next = process->tables;
+  process->tables = table;
+  pthread_mutex_unlock(&process->lock);
+}
+
+static void
+remove_from_list(const struct dk_table *table)
+{
+  struct dk_process *process = dk_process();
+
+  pthread_mutex_lock(&process->lock);
+  for (struct dk_table **at = &process->tables; *at; at = &(*at)->next)
+    if (*at == table) {
+      *at = table->next;
+      break;
+    }
+  pthread_mutex_unlock(&process->lock);
+}
+
+struct dk_table *
+dk_table_new(struct dk_store *store)
+{
+  uint64_t wanted = store->options.host_size;
+  size_t size = wanted > 0 && wanted < sizeof(struct dk_host) ? (size_t)wanted / 8 * 8
+                                                              : sizeof(struct dk_host);
+  size_t whole = offsetof(struct dk_table, host) + size;
+  struct dk_table filled = {.store = store};
+  struct dk_table *table =
+    store->options.flags & DK_HOST_GUARDED ? guarded_memory(whole) : malloc(whole);
+
+  if (!table)
+    return NULL;
+  filled.self = table;
+  fill_table(&filled.host, (uint32_t)size);
+  memcpy(table, &filled, whole);
+  add_to_list(table);
+  return table;
+}
+
+const struct dk_host *
+dk_table_host(const struct dk_table *table)
+{
+  return &table->host;
+}
+
+void
+dk_table_free(struct dk_table *table)
+{
+  if (!table)
+    return;
+  remove_from_list(table);
+  if (table->store->options.flags & DK_HOST_GUARDED)
+    mprotect(guarded_end(table) - page_size(), page_size(), PROT_NONE);
+  else
+    free(table);
+}

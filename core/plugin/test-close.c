@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads: cancelling, closing under running calls, serialising, the guarded table. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "conformance/tap/tap.h"
+#include "core/plugin/look.h"
+#include "core/plugin/testing/puppet.h"
+
+/* ---- another thread that makes one call ------------------------------------------------------ */
+
+struct other {
+  struct puppet *puppet;
+  struct dk_store *store;
+  struct dk_caller *caller;
+  int64_t wait_until;
+  struct dk_virtual_clock *clock; /* NULL: real time */
+  int32_t actor;
+  dk_status status;
+  int64_t returned_at;
+  pthread_t thread;
+};
+
+static void *
+other_thread(void *argument)
+{
+  struct other *other = argument;
+  struct dk_fetch_turn request = a_fetch_turn();
+  struct dk_turn *turn = NULL;
+
+  request.wait_until = other->wait_until;
+  other->status = dk_store_fetch_orchestration_item(other->store, other->caller, &request, &turn);
+  if (other->clock) {
+    other->returned_at = dk_virtual_clock_now(other->clock);
+    dk_virtual_clock_finished(other->clock, other->actor);
+  }
+  return NULL;
+}
+
+static void
+start(struct other *other, struct puppet *puppet)
+{
+  other->puppet = puppet;
+  other->store = other->store ? other->store : puppet->store;
+  other->caller = dk_caller_new(NULL, 0);
+  if (other->clock) {
+    dk_caller_set_actor(other->caller, other->actor);
+    dk_virtual_clock_give(other->clock, other->actor);
+  }
+}
+
+static void
+go(struct other *other)
+{
+  pthread_create(&other->thread, NULL, other_thread, other);
+}
+
+static void
+finish(struct other *other)
+{
+  pthread_join(other->thread, NULL);
+  dk_caller_free(other->caller);
+}
+
+/* A moment in which other threads run; what is waited for is looked at again after it. */
+static void
+a_moment(void)
+{
+  struct dk_wait nothing = {.cancel_fd = -1, .fd = -1};
+
+  dk_look(&nothing, -1, 1);
+}
+
+static void
+until_inside(struct puppet *puppet, int n)
+{
+  while (atomic_load(&puppet->acts) < n)
+    a_moment();
+}
+
+/* ---- cancelling ------------------------------------------------------------------------------ */
+
+static dk_status
+wait_for_ever(struct puppet *puppet, struct dk_call *call)
+{
+  return puppet->host->wait(call, -1, 0, INT64_MAX);
+}
+
+/* Polls the descriptor itself, as a provider does that waits for a server. */
+static dk_status
+poll_for_ever(struct puppet *puppet, struct dk_call *call)
+{
+  struct dk_wait wait = {.cancel_fd = puppet->host->cancel_fd(call), .fd = -1};
+
+  while (!(dk_look(&wait, -1, -1) & DK_LOOK_CANCELLED))
+    continue;
+  return puppet->host->cancelled(call) ? DK_CALL_CANCELLED : DK_INTERNAL;
+}
+
+static void
+test_cancel(act_fn *act, const char *what)
+{
+  struct puppet puppet = {.act = act};
+  struct dk_canceller *canceller = dk_canceller_new(NULL);
+  struct other other = {.actor = 0};
+
+  puppet_open(&puppet, NULL);
+  start(&other, &puppet);
+  dk_caller_set_canceller(other.caller, canceller);
+  go(&other);
+  until_inside(&puppet, 1);
+  cmp_ok(dk_cancelled(canceller), "==", 0, "a new canceller is not cancelled");
+  dk_cancel(canceller);
+  finish(&other);
+  cmp_ok(other.status, "==", DK_CALL_CANCELLED, "a call that %s is called back", what);
+  cmp_ok(dk_cancelled(canceller), "==", 1, "the mark stays");
+  ok(atomic_load(&puppet.interrupts) <= 1, "the store was interrupted at most once");
+  dk_canceller_reset(canceller);
+  puppet.act = NULL;
+  dk_caller_set_canceller(puppet.caller, canceller);
+  struct dk_turn *turn;
+  cmp_ok(fetch_turn(&puppet, &turn), "==", DK_OK, "after a reset calls run again");
+  cmp_ok(puppet.violations, "==", 0, "no rule was broken: %s", puppet.text);
+  puppet_close(&puppet);
+  dk_canceller_free(canceller);
+}
+
+/* Blocks outside of wait, until it is interrupted. */
+struct gate {
+  pthread_mutex_t lock;
+  pthread_cond_t opened;
+  bool is_open;
+};
+
+static dk_status
+block(struct puppet *puppet, struct dk_call *call)
+{
+  struct gate *gate = puppet->data;
+
+  (void)call;
+  pthread_mutex_lock(&gate->lock);
+  while (!gate->is_open)
+    pthread_cond_wait(&gate->opened, &gate->lock);
+  pthread_mutex_unlock(&gate->lock);
+  return puppet->n ? DK_CALL_CANCELLED : DK_NOTHING;
+}
+
+static void
+open_gate(struct puppet *puppet)
+{
+  struct gate *gate = puppet->data;
+
+  pthread_mutex_lock(&gate->lock);
+  gate->is_open = true;
+  pthread_cond_broadcast(&gate->opened);
+  pthread_mutex_unlock(&gate->lock);
+}
+
+#define A_GATE {.lock = PTHREAD_MUTEX_INITIALIZER, .opened = PTHREAD_COND_INITIALIZER}
+
+static void
+test_interrupt(void)
+{
+  struct gate gate = A_GATE;
+  struct puppet puppet = {.act = block, .data = &gate, .on_interrupt = open_gate, .n = 1};
+  struct puppet bystander = {.act = NULL};
+  struct dk_canceller *canceller = dk_canceller_new(NULL);
+  struct other other = {.actor = 0};
+
+  puppet_open(&puppet, NULL);
+  puppet_open(&bystander, NULL);
+  start(&other, &puppet);
+  dk_caller_set_canceller(other.caller, canceller);
+  go(&other);
+  until_inside(&puppet, 1);
+  dk_cancel(canceller);
+  finish(&other);
+  cmp_ok(other.status, "==", DK_CALL_CANCELLED, "interrupt frees a call that blocks elsewhere");
+  cmp_ok(atomic_load(&bystander.interrupts), "==", 0, "another store hears nothing");
+  puppet_close(&puppet);
+  puppet_close(&bystander);
+  dk_canceller_free(canceller);
+}
+
+/* ---- closing --------------------------------------------------------------------------------- */
+
+static void
+test_close_cancels(void)
+{
+  struct puppet puppet = {.act = wait_for_ever};
+  struct dk_canceller *canceller = dk_canceller_new(NULL);
+  struct other plain = {.actor = 0}, with_canceller = {.actor = 0};
+
+  puppet_open(&puppet, NULL);
+  start(&plain, &puppet);
+  start(&with_canceller, &puppet);
+  dk_caller_set_canceller(with_canceller.caller, canceller);
+  go(&plain);
+  go(&with_canceller);
+  until_inside(&puppet, 2);
+  is(puppet_close(&puppet), NULL, "a store with waiting calls closes");
+  finish(&plain);
+  finish(&with_canceller);
+  cmp_ok(plain.status, "==", DK_CALL_CANCELLED, "a call comes back");
+  cmp_ok(with_canceller.status, "==", DK_CALL_CANCELLED, "one with a canceller too");
+  ok(!puppet.is_open, "then it is closed");
+  cmp_ok(dk_cancelled(canceller), "==", 0, "nobody else's calls are cancelled");
+  dk_canceller_free(canceller);
+}
+
+static void
+test_close_of_stuck_call(int32_t thread_model)
+{
+  struct gate gate = A_GATE;
+  struct puppet puppet = {.act = block, .data = &gate};
+  struct puppet_descriptor described;
+  struct other other = {.actor = 0};
+
+  puppet_describe(&described);
+  described.provider.thread_model = thread_model;
+  puppet.options.close_wait_ms = 20;
+  puppet_open(&puppet, &described);
+  start(&other, &puppet);
+  go(&other);
+  until_inside(&puppet, 1);
+  is(dk_store_close(puppet.store), "fetch_orchestration_item", "a stuck call is named (model %d)",
+     (int)thread_model);
+  ok(puppet.is_open, "nothing is closed under it");
+  cmp_ok(enqueue(&puppet), "==", DK_CALL_CANCELLED, "no call is let in any more");
+  is(failure_text(&puppet), "enqueue_for_orchestrator: the store is being closed", "with words");
+  open_gate(&puppet);
+  finish(&other);
+  is(puppet_close(&puppet), NULL, "once it has come back the store can be closed");
+  ok(!puppet.is_open, "and is");
+}
+
+static void
+test_close_nothing(void)
+{
+  is(dk_store_close(NULL), NULL, "closing nothing is no error");
+  dk_library_close(NULL);
+  dk_caller_free(NULL);
+  dk_canceller_free(NULL);
+}
+
+/* ---- serialising ----------------------------------------------------------------------------- */
+
+/* Counts how many are in the provider at once; `data` points to the counter. */
+struct crowd {
+  atomic_int now, most, in_all;
+};
+
+static dk_status
+join_crowd(struct puppet *puppet, struct dk_call *call)
+{
+  struct crowd *crowd = puppet->data;
+  int now = atomic_fetch_add(&crowd->now, 1) + 1;
+  int most = atomic_load(&crowd->most);
+
+  (void)call;
+  while (most < now && !atomic_compare_exchange_weak(&crowd->most, &most, now))
+    continue;
+  a_moment();
+  atomic_fetch_sub(&crowd->now, 1);
+  atomic_fetch_add(&crowd->in_all, 1);
+  return DK_NOTHING;
+}
+
+enum { CALLS = 10 };
+
+static void *
+crowd_thread(void *argument)
+{
+  struct other *other = argument;
+
+  for (int i = 0; i < CALLS; i++)
+    other_thread(other);
+  return NULL;
+}
+
+/* Two threads on each of two stores of one library. */
+static int
+most_at_once(int32_t thread_model, bool two_stores)
+{
+  struct crowd crowd = {.now = 0};
+  struct puppet puppet = {.act = join_crowd, .data = &crowd};
+  struct puppet_descriptor described;
+  struct dk_store *second = NULL;
+  struct other others[4];
+
+  puppet_describe(&described);
+  described.provider.thread_model = thread_model;
+  puppet_open(&puppet, &described);
+  dk_store_open(puppet.library, &puppet.options, puppet.caller, 0, NULL, 0, &second);
+  for (int i = 0; i < 4; i++) {
+    others[i] = (struct other){.store = two_stores && i % 2 ? second : puppet.store};
+    start(&others[i], &puppet);
+    pthread_create(&others[i].thread, NULL, crowd_thread, &others[i]);
+  }
+  for (int i = 0; i < 4; i++)
+    finish(&others[i]);
+  cmp_ok(atomic_load(&crowd.in_all), "==", 4 * CALLS, "every call of model %d got through",
+         (int)thread_model);
+  dk_store_close(second);
+  puppet_close(&puppet);
+  return atomic_load(&crowd.most);
+}
+
+static void
+test_serialising(void)
+{
+  cmp_ok(most_at_once(DK_ONE_AT_A_TIME, true), "==", 1, "one at a time, over all handles");
+  cmp_ok(most_at_once(1999, true), "==", 1, "what is between the models counts as the lower one");
+  cmp_ok(most_at_once(DK_ONE_PER_HANDLE, false), "==", 1, "one at a time of one handle");
+  cmp_ok(most_at_once(DK_ONE_PER_HANDLE, true), "<=", 2, "two handles are two");
+  cmp_ok(most_at_once(DK_PARALLEL, false), ">", 1, "in parallel they meet");
+}
+
+/* ---- waiting in the provider's place --------------------------------------------------------- */
+
+/* Nothing, until something was enqueued. */
+static dk_status
+look_for_work(struct puppet *puppet, struct dk_call *call)
+{
+  if (strcmp(puppet->operation, "enqueue") == 0) {
+    puppet->n = 1;
+    return DK_OK;
+  }
+  return puppet->n ? give_turn(puppet, call) : DK_NOTHING;
+}
+
+static void
+test_host_waits(void)
+{
+  void *region = aligned_alloc(64, (dk_virtual_clock_size() + 63) / 64 * 64);
+  struct dk_virtual_clock *clock = dk_virtual_clock_init(region, 1000, 0);
+  struct puppet puppet = {.act = look_for_work, .wait_until = -1};
+  struct puppet_descriptor described;
+  struct other other = {.clock = clock, .actor = dk_virtual_clock_add_actor(clock)};
+
+  puppet_describe(&described);
+  described.provider.thread_model = DK_ONE_AT_A_TIME;
+  puppet.options.clock = dk_virtual_clock_as_clock(clock);
+  puppet_open(&puppet, &described);
+  other.wait_until = 61000;
+  start(&other, &puppet);
+  go(&other);
+  ok(dk_virtual_clock_until_it_waits(clock, 0, other.actor), "the host waits");
+  cmp_ok(puppet.wait_until, "==", 0, "the provider is not asked to");
+  cmp_ok(enqueue(&puppet), "==", DK_OK, "meanwhile others get in");
+  dk_virtual_clock_join(clock, 0, other.actor);
+  finish(&other);
+  cmp_ok(other.status, "==", DK_OK, "what they bring is returned by the waiting call");
+  cmp_ok(other.returned_at, "==", 1000, "at once");
+
+  puppet.n = 0;
+  atomic_store(&puppet.acts, 0);
+  start(&other, &puppet);
+  go(&other);
+  dk_virtual_clock_join(clock, 0, other.actor);
+  finish(&other);
+  cmp_ok(other.status, "==", DK_NOTHING, "when nothing comes the call ends");
+  cmp_ok(other.returned_at, "==", 61000, "when it was to");
+  cmp_ok(atomic_load(&puppet.acts), "==", 301, "having looked every 200 ms for others' work");
+
+  struct dk_canceller *canceller = dk_canceller_new(NULL);
+  other.wait_until = INT64_MAX;
+  start(&other, &puppet);
+  dk_caller_set_canceller(other.caller, canceller);
+  go(&other);
+  ok(dk_virtual_clock_until_it_waits(clock, 0, other.actor), "it waits again");
+  dk_cancel(canceller);
+  dk_virtual_clock_join(clock, 0, other.actor);
+  finish(&other);
+  cmp_ok(other.status, "==", DK_CALL_CANCELLED, "and is called back");
+  dk_canceller_free(canceller);
+  puppet_close(&puppet);
+  dk_virtual_clock_done(clock);
+  free(region);
+}
+
+/* ---- the guarded table ----------------------------------------------------------------------- */
+
+/* Does reading this byte kill a process? */
+static bool
+is_unreadable(const volatile char *byte)
+{
+  int status = 0;
+  pid_t process = fork();
+
+  if (process == 0) {
+    signal(SIGSEGV, SIG_DFL);
+    char read = *byte;
+    _exit(read == 0 ? 0 : 1);
+  }
+  waitpid(process, &status, 0);
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
+}
+
+static void
+test_guarded(void)
+{
+  size_t size = sizeof(struct dk_host);
+  struct puppet puppet = {.options = {.flags = DK_HOST_GUARDED}};
+  struct dk_turn *turn = NULL;
+
+  puppet_open(&puppet, NULL);
+  const char *table = (const char *)puppet.host;
+  cmp_ok(puppet.host->struct_size, "==", size, "the table says its size");
+  cmp_ok(fetch_turn(&puppet, &turn), "==", DK_OK, "a store with a guarded table works");
+  ok(!is_unreadable(table + size - 1), "the table's last byte is readable");
+  ok(is_unreadable(table + size), "the byte behind it is not");
+  puppet_close(&puppet);
+  ok(is_unreadable(table), "after close nothing of it is");
+}
+
+/* An older host, whose table ends before `service`: the puppet is found by other means. */
+static dk_status
+open_without_service(const struct dk_host *host, struct dk_call *call, const struct dk_open *open,
+                     void **ret_self)
+{
+  static int handle;
+
+  (void)call;
+  (void)open;
+  *ret_self = &handle;
+  handle = DK_HAS(dk_host, host, service) ? 1 : DK_HAS(dk_host, host, log) ? 2 : 3;
+  return DK_OK;
+}
+
+static void
+close_plain(void *self)
+{
+  (void)self;
+}
+
+static const void *
+no_extension(void *self, const char *id)
+{
+  (void)id;
+  return *(int *)self == 2 ? NULL : self;
+}
+
+static void
+test_older_host(void)
+{
+  struct puppet puppet = {
+    .options = {.flags = DK_HOST_GUARDED, .host_size = offsetof(struct dk_host, service)}};
+  struct puppet_descriptor described;
+
+  puppet_describe(&described);
+  described.provider.open = open_without_service;
+  described.provider.close = close_plain;
+  described.provider.extension = no_extension;
+  cmp_ok(puppet_open(&puppet, &described), "==", DK_OK, "a host without service");
+  cmp_ok(puppet.violations, "==", 0, "is seen to lack it, and nothing else");
+  puppet_close(&puppet);
+}
+
+int
+main(void)
+{
+  plan(NO_PLAN);
+  test_cancel(wait_for_ever, "waits");
+  test_cancel(poll_for_ever, "polls");
+  test_interrupt();
+  test_close_cancels();
+  test_close_of_stuck_call(DK_PARALLEL);
+  test_close_of_stuck_call(DK_ONE_AT_A_TIME);
+  test_close_nothing();
+  test_serialising();
+  test_host_waits();
+  test_guarded();
+  test_older_host();
+  return done_testing();
+}

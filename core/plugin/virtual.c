@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The virtual clock: see durakit/clock.h.  Owns its region, which processes may share, and one
+ * eventfd (the bell) for each actor, made with the clock so that a fork hands it on.
+ *
+ * Locking.  `lock` guards all but what is atomic and can be asked for at any time.  It is robust: a
+ * process that is killed while it holds it leaves words that are each whole, and the next one goes
+ * on.  Nothing that blocks is called under it.  There is no condition variable, for one whose
+ * waiter was killed may hang all others: whoever blocks, blocks in poll on its own bell, which is
+ * rung under the lock after the change.
+ *
+ * The rule of time.  `epoch` counts the changes of any actor's state.  A waiter looks at its
+ * descriptor, and if it is not ready notes the epoch from before the look in `looked`.  Time moves
+ * only when nobody runs and every waiter's `looked` is the epoch: what the last runner did has then
+ * been seen by all it could concern. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <durakit/clock.h>
+
+#include "core/plugin/look.h"
+
+enum state { IDLE, RUNNING, WAITING };
+
+struct actor {
+  int32_t state;
+  int32_t bell;
+  int32_t watches; /* the actor whose changes ring this bell too; -1: none */
+  int32_t reserved;
+  int64_t deadline; /* of a waiter */
+  uint64_t looked;
+};
+
+struct dk_virtual_clock {
+  struct dk_clock clock;
+  pthread_mutex_t lock;
+  _Atomic int64_t now;
+  uint64_t epoch;
+  int32_t settle_ms;
+  int32_t deadlocked;
+  _Atomic int32_t n_actors; /* changed under the lock, and asked for without it */
+  struct actor actors[DK_MAX_ACTORS];
+};
+
+/* ---- state ----------------------------------------------------------------------------------- */
+
+static void
+lock_clock(struct dk_virtual_clock *clock)
+{
+  if (pthread_mutex_lock(&clock->lock) == EOWNERDEAD)
+    pthread_mutex_consistent(&clock->lock);
+}
+
+static void
+unlock_clock(struct dk_virtual_clock *clock)
+{
+  pthread_mutex_unlock(&clock->lock);
+}
+
+static bool
+is_actor(const struct dk_virtual_clock *clock, int32_t actor)
+{
+  return actor >= 0 && actor < clock->n_actors;
+}
+
+static bool
+somebody_runs(const struct dk_virtual_clock *clock)
+{
+  for (int32_t i = 0; i < clock->n_actors; i++)
+    if (clock->actors[i].state == RUNNING)
+      return true;
+  return false;
+}
+
+static void
+ring_waiters(struct dk_virtual_clock *clock)
+{
+  for (int32_t i = 0; i < clock->n_actors; i++)
+    if (clock->actors[i].state == WAITING)
+      dk_ring(clock->actors[i].bell);
+}
+
+static void
+ring_watchers_of(struct dk_virtual_clock *clock, const struct actor *actor)
+{
+  for (int32_t i = 0; i < clock->n_actors; i++)
+    if (clock->actors[i].watches == actor - clock->actors)
+      dk_ring(clock->actors[i].bell);
+}
+
+/* While somebody runs, nobody has to look: the next change rings again. */
+static void
+set_state(struct dk_virtual_clock *clock, struct actor *actor, enum state state)
+{
+  actor->state = (int32_t)state;
+  clock->epoch++;
+  ring_watchers_of(clock, actor);
+  if (!somebody_runs(clock))
+    ring_waiters(clock);
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* The smallest deadline of all, if time may move now; then *ret_deadline is INT64_MAX if nobody has
+ * one. */
+static bool
+time_may_move(const struct dk_virtual_clock *clock, int64_t *ret_deadline)
+{
+  int64_t deadline = INT64_MAX;
+  bool somebody_waits = false;
+
+  for (int32_t i = 0; i < clock->n_actors; i++) {
+    const struct actor *actor = &clock->actors[i];
+    if (actor->state == RUNNING || (actor->state == WAITING && actor->looked != clock->epoch))
+      return false;
+    if (actor->state == WAITING) {
+      somebody_waits = true;
+      deadline = actor->deadline < deadline ? actor->deadline : deadline;
+    }
+  }
+  if (somebody_waits)
+    *ret_deadline = deadline;
+  return somebody_waits;
+}
+
+/* Those whose time has come run from here on: nobody may move time again before they have acted. */
+static void
+jump_to(struct dk_virtual_clock *clock, int64_t time)
+{
+  if (atomic_load(&clock->now) < time)
+    atomic_store(&clock->now, time);
+  for (int32_t i = 0; i < clock->n_actors; i++) {
+    struct actor *actor = &clock->actors[i];
+    if (actor->state == WAITING && actor->deadline <= time) {
+      set_state(clock, actor, RUNNING);
+      dk_ring(actor->bell);
+    }
+  }
+}
+
+static void
+move_time(struct dk_virtual_clock *clock)
+{
+  int64_t deadline;
+
+  if (!time_may_move(clock, &deadline))
+    return;
+  if (deadline != INT64_MAX) {
+    jump_to(clock, deadline);
+  } else {
+    clock->deadlocked = 1;
+    ring_waiters(clock);
+  }
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+/* A wait as an actor sees it: also joining, which is a wait for another actor's idleness. */
+struct turn {
+  const struct dk_wait *wait;
+  int32_t joins; /* -1: nobody */
+};
+
+static bool
+is_over(const struct dk_virtual_clock *clock, const struct turn *turn, unsigned seen,
+        dk_status *ret_status)
+{
+  if (turn->joins >= 0 && clock->actors[turn->joins].state == IDLE)
+    *ret_status = DK_OK;
+  else if (seen & DK_LOOK_CANCELLED)
+    *ret_status = DK_CALL_CANCELLED;
+  else if (seen & DK_LOOK_READY)
+    *ret_status = DK_OK;
+  else if (atomic_load(&clock->now) >= turn->wait->until)
+    *ret_status = DK_NOTHING;
+  else if (clock->deadlocked)
+    *ret_status = DK_CALL_CANCELLED;
+  else
+    return false;
+  return true;
+}
+
+static void
+begin_waiting(struct dk_virtual_clock *clock, struct actor *me, const struct turn *turn)
+{
+  lock_clock(clock);
+  me->deadline = turn->wait->until;
+  me->watches = turn->joins;
+  set_state(clock, me, WAITING);
+  unlock_clock(clock);
+}
+
+static void
+stop_waiting(struct dk_virtual_clock *clock, struct actor *me)
+{
+  me->watches = -1;
+  set_state(clock, me, RUNNING);
+}
+
+/* What was not rung again since before the look has been seen by it. */
+static void
+note_look(struct dk_virtual_clock *clock, struct actor *me, uint64_t epoch)
+{
+  if (me->state == WAITING && me->looked != epoch) {
+    me->looked = epoch;
+    ring_watchers_of(clock, me);
+  }
+  move_time(clock);
+}
+
+/* One look, after which the wait is over or the look is noted. */
+static bool
+look_once(struct dk_virtual_clock *clock, struct actor *me, const struct turn *turn,
+          dk_status *ret_status)
+{
+  int64_t settle_ms = turn->wait->fd >= 0 ? clock->settle_ms : 0;
+
+  dk_unring(me->bell);
+  lock_clock(clock);
+  uint64_t epoch = clock->epoch;
+  if (me->state != WAITING)
+    settle_ms = 0; /* its time has come */
+  unlock_clock(clock);
+
+  unsigned seen = dk_look(turn->wait, me->bell, settle_ms);
+  lock_clock(clock);
+  bool over = clock->deadlocked || is_over(clock, turn, seen, ret_status);
+  if (clock->deadlocked)
+    *ret_status = DK_CALL_CANCELLED;
+  if (over)
+    stop_waiting(clock, me);
+  else if (!(seen & DK_LOOK_BELL))
+    note_look(clock, me, epoch);
+  unlock_clock(clock);
+  return over;
+}
+
+static dk_status
+wait_turn(struct dk_virtual_clock *clock, int32_t actor, const struct turn *turn)
+{
+  struct actor *me = &clock->actors[actor];
+  dk_status status;
+
+  lock_clock(clock);
+  bool over = is_over(clock, turn, dk_look(turn->wait, -1, 0), &status);
+  unlock_clock(clock);
+  if (over)
+    return status;
+
+  begin_waiting(clock, me, turn);
+  while (!look_once(clock, me, turn, &status))
+    dk_look(turn->wait, me->bell, -1);
+  return status;
+}
+
+static dk_status
+virtual_wait(struct dk_clock *as_clock, const struct dk_wait *wait)
+{
+  struct dk_virtual_clock *clock = (struct dk_virtual_clock *)as_clock;
+  struct turn turn = {.wait = wait, .joins = -1};
+
+  return is_actor(clock, wait->actor) ? wait_turn(clock, wait->actor, &turn) : DK_CALL_CANCELLED;
+}
+
+static int64_t
+virtual_now(struct dk_clock *clock)
+{
+  return atomic_load(&((struct dk_virtual_clock *)clock)->now);
+}
+
+/* ---- the clock ------------------------------------------------------------------------------- */
+
+size_t
+dk_virtual_clock_size(void)
+{
+  return sizeof(struct dk_virtual_clock);
+}
+
+static void
+make_lock(pthread_mutex_t *lock)
+{
+  pthread_mutexattr_t attributes;
+
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  pthread_mutex_init(lock, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
+struct dk_virtual_clock *
+dk_virtual_clock_init(void *region, int64_t start, int32_t settle_ms)
+{
+  struct dk_virtual_clock *clock = region;
+
+  memset(clock, 0, sizeof(*clock));
+  clock->clock = (struct dk_clock){.now = virtual_now, .wait = virtual_wait};
+  clock->settle_ms = settle_ms;
+  make_lock(&clock->lock);
+  for (int32_t i = 0; i < DK_MAX_ACTORS; i++)
+    clock->actors[i].bell = -1;
+  for (int32_t i = 0; i < DK_MAX_ACTORS; i++) {
+    clock->actors[i].bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (clock->actors[i].bell < 0) {
+      dk_virtual_clock_done(clock);
+      return NULL;
+    }
+  }
+  dk_virtual_clock_restart(clock, start);
+  return clock;
+}
+
+void
+dk_virtual_clock_done(struct dk_virtual_clock *clock)
+{
+  if (!clock)
+    return;
+  for (int32_t i = 0; i < DK_MAX_ACTORS; i++) {
+    if (clock->actors[i].bell >= 0)
+      close(clock->actors[i].bell);
+    clock->actors[i].bell = -1;
+  }
+  pthread_mutex_destroy(&clock->lock);
+}
+
+struct dk_clock *
+dk_virtual_clock_as_clock(struct dk_virtual_clock *clock)
+{
+  return &clock->clock;
+}
+
+int64_t
+dk_virtual_clock_now(struct dk_virtual_clock *clock)
+{
+  return atomic_load(&clock->now);
+}
+
+void
+dk_virtual_clock_restart(struct dk_virtual_clock *clock, int64_t now)
+{
+  lock_clock(clock);
+  atomic_store(&clock->now, now);
+  clock->epoch++;
+  clock->deadlocked = 0;
+  clock->n_actors = 1;
+  for (int32_t i = 0; i < DK_MAX_ACTORS; i++) {
+    clock->actors[i].state = i == 0 ? RUNNING : IDLE;
+    clock->actors[i].watches = -1;
+    clock->actors[i].looked = 0;
+    dk_unring(clock->actors[i].bell);
+  }
+  unlock_clock(clock);
+}
+
+int32_t
+dk_virtual_clock_deadlocked(struct dk_virtual_clock *clock)
+{
+  lock_clock(clock);
+  int32_t deadlocked = clock->deadlocked;
+  unlock_clock(clock);
+  return deadlocked;
+}
+
+/* ---- actors ---------------------------------------------------------------------------------- */
+
+int32_t
+dk_virtual_clock_add_actor(struct dk_virtual_clock *clock)
+{
+  lock_clock(clock);
+  int32_t actor = clock->n_actors < DK_MAX_ACTORS ? clock->n_actors++ : -1;
+  unlock_clock(clock);
+  return actor;
+}
+
+void
+dk_virtual_clock_give(struct dk_virtual_clock *clock, int32_t actor)
+{
+  lock_clock(clock);
+  if (is_actor(clock, actor))
+    set_state(clock, &clock->actors[actor], RUNNING);
+  unlock_clock(clock);
+}
+
+void
+dk_virtual_clock_finished(struct dk_virtual_clock *clock, int32_t actor)
+{
+  lock_clock(clock);
+  if (is_actor(clock, actor)) {
+    clock->actors[actor].watches = -1;
+    set_state(clock, &clock->actors[actor], IDLE);
+  }
+  unlock_clock(clock);
+}
+
+dk_status
+dk_virtual_clock_join(struct dk_virtual_clock *clock, int32_t watcher, int32_t actor)
+{
+  struct dk_wait wait = {.actor = watcher, .cancel_fd = -1, .fd = -1, .until = INT64_MAX};
+  struct turn turn = {.wait = &wait, .joins = actor};
+
+  if (!is_actor(clock, watcher) || !is_actor(clock, actor))
+    return DK_CALL_CANCELLED;
+  return wait_turn(clock, watcher, &turn);
+}
+
+dk_status
+dk_virtual_clock_advance(struct dk_virtual_clock *clock, int32_t actor, int64_t until)
+{
+  struct dk_wait wait = {.actor = actor, .cancel_fd = -1, .fd = -1, .until = until};
+  dk_status status = virtual_wait(&clock->clock, &wait);
+
+  return status == DK_NOTHING ? DK_OK : status;
+}
+
+int32_t
+dk_virtual_clock_until_it_waits(struct dk_virtual_clock *clock, int32_t watcher, int32_t actor)
+{
+  struct dk_wait nothing = {.cancel_fd = -1, .fd = -1};
+
+  if (!is_actor(clock, watcher) || !is_actor(clock, actor))
+    return 0;
+
+  struct actor *me = &clock->actors[watcher];
+  struct actor *it = &clock->actors[actor];
+  lock_clock(clock);
+  uint64_t since = ++clock->epoch;
+  me->watches = actor;
+  dk_ring(it->bell); /* it may have looked before what the watcher did last */
+  while (it->state != IDLE && !(it->state == WAITING && it->looked >= since)) {
+    unlock_clock(clock);
+    dk_look(&nothing, me->bell, -1);
+    dk_unring(me->bell);
+    lock_clock(clock);
+  }
+  me->watches = -1;
+  int32_t waits = it->state == WAITING;
+  unlock_clock(clock);
+  return waits;
+}
