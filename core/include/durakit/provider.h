@@ -437,7 +437,8 @@ struct dk_ops {
 
   /* Called after a call was marked cancelled: every blocked operation looks at cancelled()
    * again.  What has not begun answers DK_CALL_CANCELLED; what a group has begun answers what
-   * the group answers.  Required of a provider that blocks anywhere but in host->wait; never blocks itself.
+   * the group answers.  Required of a provider that blocks anywhere but in host->wait; never
+   * blocks itself.
    * Clauses: CALL-4, CALL-5.  [any] */
   void (*interrupt)(void *self);
 };
