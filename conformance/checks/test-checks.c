@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of checks: whatever the runner and a reader rely on without looking. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conformance/checks/checks.h"
+#include "conformance/contract/contract.h"
+#include "conformance/tap/tap.h"
+
+static const struct check *const *checks;
+static size_t n_checks;
+
+/* "area/some-words": small letters, digits and single hyphens. */
+static bool
+is_well_formed(const char *id)
+{
+  size_t slashes = 0;
+
+  for (const char *at = id; *at; at++) {
+    bool between = at > id && isalnum((unsigned char)at[-1]) && isalnum((unsigned char)at[1]);
+
+    slashes += *at == '/';
+    if (*at == '/' || *at == '-') {
+      if (!between)
+        return false;
+    } else if (!islower((unsigned char)*at) && !isdigit((unsigned char)*at)) {
+      return false;
+    }
+  }
+  return slashes == 1;
+}
+
+static void
+test_ids(void)
+{
+  ok(is_well_formed("cancel/ack-after-deletion"), "an id has an area and words");
+  ok(!is_well_formed("cancel") && !is_well_formed("cancel/") && !is_well_formed("/x"),
+     "an id without one of them is not well-formed");
+  ok(!is_well_formed("cancel/Ack") && !is_well_formed("cancel/a--b") &&
+       !is_well_formed("cancel/a-") && !is_well_formed("a/b/c") && !is_well_formed("a/b c"),
+     "nor one of other letters or form");
+  for (size_t i = 0; i < n_checks; i++) {
+    ok(is_well_formed(checks[i]->id), "%s is a well-formed id", checks[i]->id);
+    for (size_t j = 0; j < i; j++)
+      if (strcmp(checks[i]->id, checks[j]->id) == 0)
+        fail("%s is the id of two checks", checks[i]->id);
+  }
+}
+
+/* The next clause of a list, or NULL; *at moves behind it. */
+static const struct dk_clause *
+next_clause(const char **at, char *name, size_t size)
+{
+  size_t length = strcspn(*at, " ");
+
+  snprintf(name, size, "%.*s", (int)length, *at);
+  *at += length;
+  *at += strspn(*at, " ");
+  return dk_clause_find(name);
+}
+
+static void
+test_clauses(void)
+{
+  char name[64];
+
+  for (size_t i = 0; i < n_checks; i++) {
+    const char *at = checks[i]->clauses;
+    const struct dk_clause *clause;
+    bool all_there = true;
+
+    do {
+      clause = next_clause(&at, name, sizeof name);
+      all_there = all_there && clause;
+    } while (clause && *at);
+    ok(all_there, "%s names clauses that exist: %s", checks[i]->id, checks[i]->clauses);
+  }
+}
+
+static const char *
+first_clause(const struct check *check, char *name, size_t size)
+{
+  const char *at = check->clauses;
+
+  next_clause(&at, name, size);
+  return name;
+}
+
+/* Every clause of these areas that a check can judge now has one that is meant for it. */
+static void
+test_coverage(void)
+{
+  static const char *const areas[] = {"TOKEN", "TURN", "ACK", "WORK", "CANCEL", "CALL"};
+  static const char *const elsewhere[] = {"CALL-5"}; /* only a provider that blocks can break it */
+  size_t n;
+  const struct dk_clause *clauses = dk_clauses(&n);
+
+  for (size_t i = 0; i < n; i++) {
+    bool ours = false, covered = false;
+    char name[64];
+
+    for (size_t a = 0; a < sizeof areas / sizeof areas[0]; a++)
+      ours = ours || strcmp(clauses[i].area, areas[a]) == 0;
+    for (size_t e = 0; e < sizeof elsewhere / sizeof elsewhere[0]; e++)
+      covered = covered || strcmp(clauses[i].id, elsewhere[e]) == 0;
+    for (size_t c = 0; c < n_checks; c++)
+      covered = covered || strcmp(first_clause(checks[c], name, sizeof name), clauses[i].id) == 0;
+    if (ours && clauses[i].by == DK_BY_CHECK && clauses[i].planned_issue == 0)
+      ok(covered, "%s has a check", clauses[i].id);
+  }
+}
+
+/* Areas in the contract's order; a check may be meant for a clause of another area. */
+static void
+test_order(void)
+{
+  static const char *const order[] = {"token/",  "turn/", "ack/", "work/",
+                                      "cancel/", "call/", "abi/"};
+  size_t area = 0;
+
+  for (size_t i = 0; i < n_checks; i++) {
+    while (area < sizeof order / sizeof order[0] &&
+           strncmp(checks[i]->id, order[area], strlen(order[area])) != 0)
+      area++;
+    if (area == sizeof order / sizeof order[0]) {
+      fail("%s stands with its area", checks[i]->id);
+      return;
+    }
+  }
+  pass("the checks stand in the contract's order of areas");
+}
+
+static void
+test_says(void)
+{
+  for (size_t i = 0; i < n_checks; i++) {
+    const char *says = checks[i]->says;
+    size_t length = says ? strlen(says) : 0;
+
+    ok(length > 0 && length < 100 && says[length - 1] != '.', "%s says in one line what must hold",
+       checks[i]->id);
+    for (size_t j = 0; length > 0 && j < i; j++)
+      if (strcmp(says, checks[j]->says) == 0)
+        fail("%s says the same as %s", checks[i]->id, checks[j]->id);
+  }
+}
+
+static void
+test_needs(void)
+{
+  const uint32_t known = NEEDS_HANDLES | NEEDS_PROCESSES | NEEDS_WORKER_ENQUEUE |
+                         NEEDS_HOST_CLOCK | NEEDS_STORE;
+
+  for (size_t i = 0; i < n_checks; i++) {
+    const struct check *check = checks[i];
+    bool many = (check->needs & NEEDS_PROCESSES) != 0;
+
+    ok(check->run && (check->needs & ~known) == 0 && (check->flags & ~(uint32_t)IS_RACE) == 0,
+       "%s can be run, with needs and flags that are known", check->id);
+    ok(many == (check->processes > 0), "%s needs other processes if and only if it uses them",
+       check->id);
+    for (size_t j = 0; j < i; j++)
+      if (check->run == checks[j]->run)
+        fail("%s runs the function of %s", check->id, checks[j]->id);
+  }
+}
+
+int
+main(void)
+{
+  plan(NO_PLAN);
+  checks = dk_checks(&n_checks);
+  ok(n_checks > 0, "there are checks");
+  test_ids();
+  test_clauses();
+  test_coverage();
+  test_order();
+  test_says();
+  test_needs();
+  return done_testing();
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One call, from the words of a check to its reply: traced before and after, counted, its instants
+ * named for the drain, its results copied, and judged by what the host saw.  All of it is done by
+ * the check's own thread; only kit_op_run in between may belong to an actor. */
+#include "conformance/kit/kit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/sat.h"
+
+/* ---- what the drain must know ---------------------------------------------------------------- */
+
+void
+kit_name_instant(struct dk_check *t, int64_t time)
+{
+  if (time <= t->start || time == INT64_MAX)
+    return;
+  for (size_t i = 0; i < t->instants.n; i++) {
+    if (t->instants.items[i] == time)
+      return;
+  }
+  *LIST_ADD(t, &t->arena, &t->instants) = time;
+}
+
+void
+kit_name_instance(struct dk_check *t, struct dk_bytes instance)
+{
+  if (instance.ptr == NULL)
+    return;
+  for (size_t i = 0; i < t->instances.n; i++) {
+    if (same_bytes(t->instances.items[i], instance))
+      return;
+  }
+  struct dk_bytes copy = kit_copy_bytes(t, &t->arena, instance);
+  *LIST_ADD(t, &t->arena, &t->instances) = copy;
+}
+
+static void
+name_item(struct dk_check *t, const struct dk_item *item, int64_t time)
+{
+  kit_name_instance(t, item->instance);
+  kit_name_instant(t, item->visible_at);
+  if (item->delay_ms > 0)
+    kit_name_instant(t, dk_sat_add(time, item->delay_ms));
+}
+
+static void
+name_result(struct dk_check *t, const struct dk_turn_result *r, int64_t time)
+{
+  for (size_t i = 0; i < r->n_worker_items; i++)
+    name_item(t, r->worker_items[i], time);
+  for (size_t i = 0; i < r->n_orchestrator_items; i++)
+    name_item(t, r->orchestrator_items[i], time);
+}
+
+/* Each instant that this call names, if it is made now: before the call, and after it too, because
+ * a call may wait. */
+static void
+name_instants(struct dk_check *t, const struct op *op)
+{
+  int64_t time = now(t);
+
+  switch (op->kind) {
+  case OP_ENQUEUE:
+  case OP_ENQUEUE_WORK:
+    name_item(t, &op->item, time);
+    break;
+  case OP_FETCH_TURN:
+    kit_name_instant(t, dk_sat_add(time, op->fetch_turn.lock_ms));
+    kit_name_instant(t, op->fetch_turn.wait_until);
+    break;
+  case OP_FETCH_WORK:
+    kit_name_instant(t, dk_sat_add(time, op->fetch_work.lock_ms));
+    kit_name_instant(t, op->fetch_work.wait_until);
+    break;
+  case OP_ACK_TURN:
+    name_result(t, op->result, time);
+    break;
+  case OP_ACK_WORK:
+    if (op->work_result.completion != NULL)
+      name_item(t, op->work_result.completion, time);
+    break;
+  case OP_READ_HISTORY:
+    kit_name_instance(t, op->read_history.instance);
+    break;
+  case OP_RAW:
+    break;
+  default:
+    if (op->ms > 0)
+      kit_name_instant(t, dk_sat_add(time, op->ms));
+  }
+}
+
+/* ---- before and after ------------------------------------------------------------------------ */
+
+struct op *
+kit_begin(struct dk_check *t, struct actor *who, enum op_kind kind)
+{
+  if (who->given)
+    kit_trouble(t, "%s got %s while its call of %s has not been finished", who->name,
+                kit_op_name(kind), kit_op_name(who->op.kind));
+  if (who->kind == IS_PROCESS)
+    dk_arena_reset(&who->requests);
+  memset(&who->op, 0, sizeof(who->op));
+  who->op.kind = kind;
+  return &who->op;
+}
+
+struct dk_arena *
+kit_requests(struct dk_check *t, struct actor *who)
+{
+  return who->kind == IS_PROCESS ? &who->requests : &t->arena;
+}
+
+static void
+trace_begin(struct dk_check *t, struct actor *who, bool start)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  if (start)
+    dk_text_puts(&text, "start ");
+  dk_text_printf(&text, "%s ", who->name);
+  kit_say_op(t, &text, &who->op);
+  who->trace_line = kit_trace(t->report, elapsed(t), dk_text_str(&text));
+  dk_text_done(&text);
+}
+
+static void
+trace_reply(struct dk_check *t, struct actor *who, bool started)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  if (started)
+    dk_text_printf(&text, "%s %s", who->name, kit_op_name(who->op.kind));
+  kit_say_reply(t, &text, &who->op);
+  if (started)
+    kit_trace(t->report, elapsed(t), dk_text_str(&text));
+  else
+    kit_trace_add(t->report, who->trace_line, dk_text_str(&text));
+  dk_text_done(&text);
+}
+
+static void
+note_operation(struct dk_check *t, const struct op *op)
+{
+  snprintf(t->report->operation, sizeof(t->report->operation), "%s", kit_op_name(op->kind));
+  t->report->operations++;
+}
+
+/* Everybody waits, and nobody until a time: whatever should have woken them did not. */
+static void
+judge_deadlock(struct dk_check *t, const struct actor *who)
+{
+  char text[KIT_TRACE_WIDTH];
+
+  if (t->real_time || dk_virtual_clock_deadlocked(t->shared->clock) == 0)
+    return;
+  snprintf(text, sizeof(text), "%s",
+           t->report->trace[who->trace_line % KIT_TRACE_LINES].text);
+  kit_fail(t, VERDICT_FAIL, NULL, "the call returns once there is what it waits for", text,
+           "deadlock in virtual time: all calls wait and no time limit is left: work that should "
+           "have woken %s of %s did not", kit_op_name(who->op.kind), who->name);
+}
+
+/* `check --next`: an operation that is not written yet is no failure of this check. */
+static void
+skip_if_missing(struct dk_check *t, const struct op *op)
+{
+  const char *const *missing;
+
+  if (!t->job->incomplete || op->status != DK_UNSUPPORTED || op->by_host == 0)
+    return;
+  missing = dk_library_missing(t->library);
+  for (size_t i = 0; missing != NULL && missing[i] != NULL; i++) {
+    if (strcmp(missing[i], kit_op_name(op->kind)) != 0)
+      continue;
+    snprintf(t->report->skip_reason, sizeof(t->report->skip_reason),
+             "needs %s, which is not written yet", missing[i]);
+    kit_fail(t, VERDICT_SKIP, NULL, NULL, NULL, "%s", t->report->skip_reason);
+  }
+}
+
+static void
+judge(struct dk_check *t, struct actor *who)
+{
+  struct op *op = &who->op;
+
+  kit_judge_violation(t);
+  if (op->broken != 0)
+    kit_fail(t, VERDICT_FAIL, NULL, "the store can be used by another process", op->text, "%s: %s",
+             who->name, op->text);
+  judge_deadlock(t, who);
+  skip_if_missing(t, op);
+}
+
+/* The reply is there: takes it over from the actor. */
+dk_status
+kit_conclude(struct dk_check *t, struct actor *who)
+{
+  struct op *op = &who->op;
+  bool started = who->given != 0;
+
+  who->given = 0;
+  t->last = who;
+  kit_copy_reply(t, &t->arena, op);
+  kit_meet_tokens(t, op);
+  if (op->turn != NULL)
+    kit_name_instance(t, op->turn->head.instance);
+  name_instants(t, op);
+  trace_reply(t, who, started);
+  kit_twin_log(t, who, op);
+  judge(t, who);
+  kit_twin_remember(t, op);
+  kit_take_back(op);
+  return op->status;
+}
+
+static void
+run_here(struct dk_check *t, struct actor *who)
+{
+  dk_caller_set_actor(who->caller, 0);
+  kit_op_run(&who->op, kit_store_of(t, who), who->caller);
+  if (dk_cancelled(who->canceller))
+    dk_canceller_reset(who->canceller);
+}
+
+/* The check's own calls, and those of another handle as long as nothing was started on it, are
+ * made by the check's own thread. */
+static bool
+runs_here(const struct actor *who, bool start)
+{
+  return !start && !who->has_thread &&
+         (who->kind == IS_MAIN || who->kind == IS_HANDLE);
+}
+
+dk_status
+kit_call(struct dk_check *t, struct actor *who, bool start)
+{
+  if (start && who->kind == IS_MAIN)
+    kit_trouble(t, "a call of the check itself cannot be started: give it .on = an actor");
+  if (!start && who->held)
+    kit_trouble(t, "%s is held at the line, so its call has to be started", who->name);
+  if (start && t->twin.inside)
+    kit_trouble(t, "no call can be started between before and expect_unchanged");
+  name_instants(t, &who->op);
+  if (kit_twin_skips(t))
+    return kit_twin_remembered(t, who);
+  note_operation(t, &who->op);
+  trace_begin(t, who, start);
+  if (runs_here(who, start)) {
+    run_here(t, who);
+    return kit_conclude(t, who);
+  }
+  kit_give(t, who);
+  if (start)
+    return DK_OK;
+  kit_wait_done(t, who);
+  who->given = 0; /* concluded as a call of the check itself: one line in the trace */
+  return kit_conclude(t, who);
+}
+
+/* ---- calls without a word of the kit -------------------------------------------------------- */
+
+bool
+kit_skips(struct dk_check *t, const char *call)
+{
+  kit_begin(t, kit_actor(t, NULL), OP_RAW);
+  if (!kit_twin_skips(t))
+    snprintf(t->report->operation, sizeof(t->report->operation), "%.47s", call);
+  return kit_twin_skips(t);
+}
+
+dk_status
+kit_skipped_status(struct dk_check *t)
+{
+  return kit_twin_remembered(t, kit_actor(t, NULL));
+}
+
+dk_status
+kit_traced(struct dk_check *t, dk_status status, const char *call)
+{
+  struct actor *who = kit_actor(t, NULL);
+  const struct dk_failure *failure = dk_caller_failure(who->caller);
+  char text[KIT_TRACE_WIDTH];
+
+  who->op.status = status;
+  if (failure->status == status && status != DK_OK) {
+    snprintf(who->op.text, sizeof(who->op.text), "%s", failure->text);
+    who->op.by_host = failure->by_host;
+  }
+  snprintf(text, sizeof(text), "%s %s", who->name, call);
+  who->trace_line = kit_trace(t->report, elapsed(t), text);
+  t->report->operations++;
+  return kit_conclude(t, who);
+}
+
+/* ---- calls of the drain --------------------------------------------------------------------- */
+
+dk_status
+kit_call_quietly(struct dk_check *t)
+{
+  struct actor *who = kit_actor(t, NULL);
+
+  note_operation(t, &who->op);
+  run_here(t, who);
+  kit_judge_violation(t);
+  return who->op.status;
+}

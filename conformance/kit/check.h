@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a check is written in: the vocabulary of the contract.
+ *
+ * A check is one function and one line in its area's table.  It runs in a child process that has
+ * loaded the plugin and opened a fresh store; it says what it expects, and the first expectation
+ * that fails ends it with the words, the trace of all operations, and the clause.  Nothing here
+ * sleeps: with a virtual clock time moves only when everybody waits.
+ *
+ * Where the provider has a choice (which instance, which work item comes first) a check takes all
+ * and picks by identity.
+ *
+ * Results (turns, work, histories, commit outcomes) are copies; they live until the check ends.
+ *
+ * Options are designated initialisers: fetch_turn(t, .on = other, .wait_ms = 60000).
+ */
+#ifndef DK_KIT_CHECK_H
+#define DK_KIT_CHECK_H
+
+#include <stdbool.h>
+
+#include <durakit/host.h>
+
+struct dk_check; /* one run of one check */
+struct actor;    /* who makes a call: the check itself (NULL), another handle, thread or process */
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+enum {
+  NEEDS_HANDLES = 1u,       /* two handles on one store: `shared` is at least 1 */
+  NEEDS_PROCESSES = 2u,     /* `shared` is at least 2 */
+  NEEDS_WORKER_ENQUEUE = 4u, /* the optional operation enqueue_for_worker */
+  NEEDS_HOST_CLOCK = 8u,     /* looks at exact instants, so time has to be virtual */
+  NEEDS_STORE = 16u          /* stores with names: a STORE parameter tells them apart */
+};
+enum {
+  IS_RACE = 1u /* runs alone, and reports how many overlaps it saw */
+};
+
+struct check {
+  const char *id;       /* "cancel/ack-after-deletion" */
+  const char *clauses;  /* "CANCEL-5 TOKEN-6": the first one is what it is for */
+  const char *says;     /* one line for people: what must hold */
+  void (*run)(struct dk_check *t);
+  uint32_t needs, flags;
+  uint32_t processes;   /* other processes that it uses, at most 3; forked before the load */
+};
+
+/* All checks of this kit, area by area, in the contract's order. */
+const struct check *const *dk_checks(size_t *ret_n);
+
+/* ---- expectations ---------------------------------------------------------------------------- */
+
+/* Each ends the check when it does not hold.  `what` is for people, printf style. */
+#define expect(t, condition, ...) \
+  kit_expect(t, (condition), #condition, __FILE__, __LINE__, __VA_ARGS__)
+/* The status of a call; the text of the call is part of the message. */
+#define expect_status(t, call, status) \
+  kit_expect_status(t, (call), (status), #call, __FILE__, __LINE__)
+#define must(t, call) kit_expect_status(t, (call), DK_OK, #call, __FILE__, __LINE__)
+/* expect_equal(t, turn->n_events, 3, "events of the turn") */
+#define expect_equal(t, got, wanted, ...) \
+  kit_expect_equal(t, (int64_t)(got), (int64_t)(wanted), #got, __FILE__, __LINE__, __VA_ARGS__)
+/* expect_text(t, turn->head.name, "order", "name of the orchestration"); NULL: absent */
+#define expect_text(t, got, wanted, ...) \
+  kit_expect_text(t, (got), (wanted), #got, __FILE__, __LINE__, __VA_ARGS__)
+#define expect_bytes(t, got, wanted, ...) \
+  kit_expect_bytes(t, (got), (wanted), #got, __FILE__, __LINE__, __VA_ARGS__)
+/* No instance has a turn now; no work item is to be had now (any tag, any session). */
+#define expect_no_turn(t, ...) \
+  kit_expect_no_turn(t, &(struct fetch_turn_args){__VA_ARGS__}, __FILE__, __LINE__)
+#define expect_no_work(t, ...) \
+  kit_expect_no_work(t, &(struct fetch_work_args){__VA_ARGS__}, __FILE__, __LINE__)
+/* After each call the check also fails if the host saw the provider break a rule of the ABI. */
+
+/* The calls between the two changed nothing: the check is run again in two more stores, once with
+ * these calls and once without, and both are then drained through virtual time and must agree.
+ * May be used several times in one check; regions do not nest.  Only calls that are refused, find
+ * nothing or repeat what was done (DK_OK without results) belong in, and none that is started: in
+ * the run without them they are not made, and give the status and text that they gave before.
+ * What follows expect_unchanged runs in the first run only. */
+#define before(t) kit_before(t)
+#define expect_unchanged(t) kit_expect_unchanged(t, __FILE__, __LINE__)
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+int64_t now(struct dk_check *t);
+int64_t elapsed(struct dk_check *t);              /* since the check began */
+void advance(struct dk_check *t, int64_t ms);     /* others' deadlines on the way are met */
+void advance_to(struct dk_check *t, int64_t time);
+
+/* ---- who calls ------------------------------------------------------------------------------- */
+
+struct actor *another_handle(struct dk_check *t);  /* opens the same store again */
+struct actor *another_thread(struct dk_check *t);  /* same handle, own thread */
+struct actor *another_process(struct dk_check *t); /* own process, own handle */
+
+/* With .start = true a call returns DK_OK at once and runs on; `finish` gives its status, and
+ * finished_turn or finished_work the result of a fetch.  One call at a time for an actor.  Calls
+ * of another handle are made by the check's own thread until one is started: from then on it has a
+ * thread of its own.  A process loads the plugin and opens the store with its first call. */
+dk_status finish(struct dk_check *t, struct actor *actor);
+struct dk_turn *finished_turn(struct dk_check *t, struct actor *actor);       /* NULL: none came */
+struct dk_works *finished_work(struct dk_check *t, struct actor *actor);
+const struct dk_commit_outcome *finished_commit(struct dk_check *t, struct actor *actor);
+void until_it_waits(struct dk_check *t, struct actor *actor); /* a call that returns is a failure */
+void cancel_call(struct dk_check *t, struct actor *actor);    /* of a thread or another handle */
+
+/* ---- operations ------------------------------------------------------------------------------ */
+/* All of them trace themselves.  Those that return dk_status are for expect_status and must. */
+
+struct enqueue_args {
+  struct actor *on;
+  bool start;
+  const char *id, *payload;      /* payload NULL: the id, or "message" */
+  struct dk_bytes bytes;         /* a payload of any bytes, instead */
+  int64_t visible_at, delay_ms;
+  bool repeated;
+};
+#define enqueue(t, instance, ...) kit_enqueue(t, instance, &(struct enqueue_args){__VA_ARGS__})
+
+/* An activity, in a commit or enqueued directly.  activity_id 0 ends a list of them. */
+struct activity {
+  uint64_t activity_id;
+  uint64_t execution_id;         /* 0: the commit's; 1 when enqueued directly */
+  const char *tag, *session, *payload; /* payload NULL: "activity N" */
+  struct dk_bytes bytes;
+  int64_t visible_at, delay_ms;
+};
+struct enqueue_work_args {
+  struct actor *on;
+  bool start, repeated;
+  struct activity activity;
+};
+#define enqueue_work(t, instance, ...) \
+  kit_enqueue_work(t, instance, &(struct enqueue_work_args){__VA_ARGS__})
+
+struct fetch_turn_args {
+  struct actor *on;
+  bool start;
+  int64_t lock_ms;               /* 0: 30,000 */
+  int64_t wait_ms;               /* 0: does not wait; < 0: without a limit */
+  uint32_t max_messages;
+  uint64_t max_bytes;
+  const char *owner;
+  const struct dk_version_range *ranges;
+  size_t n_ranges;
+};
+/* One turn; nothing or an error ends the check. */
+#define fetch_turn(t, ...) \
+  kit_fetch_turn(t, &(struct fetch_turn_args){__VA_ARGS__}, __FILE__, __LINE__)
+/* The turn of this instance: fetches until it comes; the others stay locked.  Such another is
+ * given to a later fetch_turn_of that asks for it, as long as its lease runs. */
+#define fetch_turn_of(t, instance, ...) \
+  kit_fetch_turn_of(t, instance, &(struct fetch_turn_args){__VA_ARGS__}, __FILE__, __LINE__)
+/* Any status; *ret is NULL unless DK_OK. */
+#define try_fetch_turn(t, ret, ...) \
+  kit_try_fetch_turn(t, ret, &(struct fetch_turn_args){__VA_ARGS__})
+
+struct fetch_work_args {
+  struct actor *on;
+  bool start;
+  int64_t lock_ms, wait_ms;      /* as for turns */
+  uint32_t max_items;            /* 0: 1 */
+  uint64_t max_bytes;
+  const char *owner;             /* NULL: "worker"; "": absent */
+  int32_t tag_rule;              /* 0 means DK_TAG_ANY here; TAG_UNTAGGED for untagged only */
+  const char *tags[8];
+  int32_t session_rule;          /* 0: DK_SESSION_ANY if the provider has sessions, else NONE */
+};
+enum { TAG_UNTAGGED = 100 };
+#define fetch_work(t, ...) \
+  kit_fetch_work(t, &(struct fetch_work_args){__VA_ARGS__}, __FILE__, __LINE__)
+#define try_fetch_work(t, ret, ...) \
+  kit_try_fetch_work(t, ret, &(struct fetch_work_args){__VA_ARGS__})
+/* Takes all work there is, one by one, and gives this one; the others stay locked, and are given
+ * to a later fetch_activity that asks for them, as long as their lease runs. */
+#define fetch_activity(t, instance, activity_id, ...) \
+  kit_fetch_activity(t, instance, 1, activity_id, &(struct fetch_work_args){__VA_ARGS__}, \
+                     __FILE__, __LINE__)
+#define fetch_activity_of(t, instance, execution_id, activity_id, ...) \
+  kit_fetch_activity(t, instance, execution_id, activity_id, \
+                     &(struct fetch_work_args){__VA_ARGS__}, __FILE__, __LINE__)
+
+struct event {
+  uint64_t id;                   /* 0 ends a list */
+  const char *payload;           /* NULL: "event N" */
+};
+struct message {                 /* an orchestrator item of a commit */
+  const char *to;                /* NULL ends a list */
+  const char *id, *payload;
+  int64_t visible_at, delay_ms;
+};
+struct ack_turn_args {
+  struct actor *on;
+  bool start, repeated, empty;   /* empty: execution_id 0 */
+  uint64_t execution_id;         /* 0: 1 unless empty */
+  int32_t status;                /* 0: keep */
+  const char *name, *version;    /* NULL: "order"/"1.0.0" when the turn said that the instance is
+                                    not known yet, and the check has not said .nameless */
+  bool nameless;
+  const char *parent, *output, *owner;
+  struct event events[16];
+  struct activity schedule[16];
+  struct message send[16];
+  uint64_t cancel[16];           /* activity ids of the commit's execution; 0 ends */
+  struct dk_activity cancel_of[16]; /* with their execution */
+  const char *cancel_messages[8];
+  const struct dk_version *pinned;
+  /* For what does not fit above: used as it stands, with the token, instead of all the rest. */
+  const struct dk_turn_result *raw;
+  struct dk_commit_outcome *ret_outcome;
+};
+/* The commit of a turn.  `turn` gives the token, and whether the instance is known. */
+#define ack_turn(t, turn, ...) kit_ack_turn(t, turn, &(struct ack_turn_args){__VA_ARGS__})
+#define ack_token(t, token, ...) kit_ack_token(t, token, &(struct ack_turn_args){__VA_ARGS__})
+
+struct token_args {
+  struct actor *on;
+  bool start;
+  int64_t ms;                    /* renew: 0 means 30,000; abandon: the delay */
+  bool ignore_attempt;
+};
+#define renew_turn(t, token, ...) kit_renew_turn(t, token, &(struct token_args){__VA_ARGS__})
+#define abandon_turn(t, token, ...) kit_abandon_turn(t, token, &(struct token_args){__VA_ARGS__})
+#define renew_work(t, token, ...) kit_renew_work(t, token, &(struct token_args){__VA_ARGS__})
+#define abandon_work(t, token, ...) kit_abandon_work(t, token, &(struct token_args){__VA_ARGS__})
+
+struct ack_work_args {
+  struct actor *on;
+  bool start, repeated;
+  const char *to;                /* NULL: no completion */
+  const char *id, *payload;      /* payload NULL: "done" */
+  int64_t visible_at, delay_ms;
+};
+#define ack_work(t, token, ...) kit_ack_work(t, token, &(struct ack_work_args){__VA_ARGS__})
+
+struct read_history_args {
+  struct actor *on;
+  uint64_t execution_id, from_event;
+  uint32_t max_events;
+};
+#define read_history(t, instance, ...) \
+  kit_read_history(t, instance, &(struct read_history_args){__VA_ARGS__}, __FILE__, __LINE__)
+
+/* ---- common beginnings ----------------------------------------------------------------------- */
+
+/* A known instance, running in execution 1, with one event and no message left. */
+void given_instance(struct dk_check *t, const char *instance);
+/* The same, with activities 1 to n scheduled, free. */
+void given_instance_with_activities(struct dk_check *t, const char *instance, uint64_t n);
+/* Sends the instance a message, fetches that turn and returns it: for the commit under test. */
+struct dk_turn *next_turn(struct dk_check *t, const char *instance);
+/* A whole turn that cancels one activity of execution 1 and only adds to the history else. */
+void commit_cancelling(struct dk_check *t, const char *instance, uint64_t activity_id);
+/* Event ids that the next commit of this turn may use: last_event_id + 1. */
+uint64_t next_event(const struct dk_turn *turn);
+
+/* ---- races ----------------------------------------------------------------------------------- */
+
+/* Two started calls that release each other: both stand at the line (hold_at_line), then go.
+ * Waits until both are done, for `finish` to give their statuses; true if they really
+ * overlapped. */
+bool race(struct dk_check *t, struct actor *a, struct actor *b);
+/* Counts one witnessed overlap: a check that ends with fewer than it needs is "unexercised". */
+void witness(struct dk_check *t, bool overlapped);
+/* Goes on until `enough` overlaps were seen or the bound of rounds is reached. */
+bool more_rounds(struct dk_check *t, uint32_t enough);
+/* For races: the next started call of this actor waits at the line until `race` lets it go. */
+void hold_at_line(struct dk_check *t, struct actor *actor);
+
+/* ---- what the provider says of itself -------------------------------------------------------- */
+
+const struct dk_provider *provider(struct dk_check *t);
+struct dk_store *store_of(struct dk_check *t, struct actor *actor); /* for what has no word here */
+struct dk_caller *caller_of(struct dk_check *t, struct actor *actor);
+const char *failure_text(struct dk_check *t, struct actor *actor); /* of the last call */
+struct dk_bytes bytes(const char *text);         /* NULL: absent */
+struct dk_bytes filled(struct dk_check *t, size_t n, char byte);
+bool same_bytes(struct dk_bytes a, struct dk_bytes b);
+void close_handle(struct dk_check *t, struct actor *actor);  /* NULL: the check's own */
+void open_handle(struct dk_check *t, struct actor *actor);   /* again, after close_handle */
+/* Opens with just these flags, and closes.  The store is the check's own (NULL), or another one. */
+dk_status open_status(struct dk_check *t, uint32_t flags, const char *store_suffix);
+dk_status destroy_store(struct dk_check *t, const char *store_suffix);
+/* A call of a dk_store_* function that has no word here, in the trace by its text; between before
+ * and expect_unchanged it is left out in the run without the refused calls, as those of words
+ * are. */
+#define traced(t, call) \
+  (kit_skips(t, #call) ? kit_skipped_status(t) : kit_traced(t, (call), #call))
+
+/* ---- behind the words (conformance/kit) ------------------------------------------------------ */
+
+__attribute__((format(printf, 6, 7))) void
+kit_expect(struct dk_check *t, bool holds, const char *condition, const char *file, int line,
+           const char *what, ...);
+void kit_expect_status(struct dk_check *t, dk_status got, dk_status wanted, const char *call,
+                       const char *file, int line);
+__attribute__((format(printf, 7, 8))) void
+kit_expect_equal(struct dk_check *t, int64_t got, int64_t wanted, const char *expression,
+                 const char *file, int line, const char *what, ...);
+__attribute__((format(printf, 7, 8))) void
+kit_expect_text(struct dk_check *t, struct dk_bytes got, const char *wanted, const char *expression,
+                const char *file, int line, const char *what, ...);
+__attribute__((format(printf, 7, 8))) void
+kit_expect_bytes(struct dk_check *t, struct dk_bytes got, struct dk_bytes wanted,
+                 const char *expression, const char *file, int line, const char *what, ...);
+void kit_expect_no_turn(struct dk_check *t, const struct fetch_turn_args *a, const char *file,
+                        int line);
+void kit_expect_no_work(struct dk_check *t, const struct fetch_work_args *a, const char *file,
+                        int line);
+void kit_before(struct dk_check *t);
+void kit_expect_unchanged(struct dk_check *t, const char *file, int line);
+dk_status kit_enqueue(struct dk_check *t, const char *instance, const struct enqueue_args *a);
+dk_status kit_enqueue_work(struct dk_check *t, const char *instance,
+                           const struct enqueue_work_args *a);
+struct dk_turn *kit_fetch_turn(struct dk_check *t, const struct fetch_turn_args *a,
+                               const char *file, int line);
+struct dk_turn *kit_fetch_turn_of(struct dk_check *t, const char *instance,
+                                  const struct fetch_turn_args *a, const char *file, int line);
+dk_status kit_try_fetch_turn(struct dk_check *t, struct dk_turn **ret,
+                             const struct fetch_turn_args *a);
+struct dk_work_item *kit_fetch_work(struct dk_check *t, const struct fetch_work_args *a,
+                                    const char *file, int line);
+dk_status kit_try_fetch_work(struct dk_check *t, struct dk_works **ret,
+                             const struct fetch_work_args *a);
+struct dk_work_item *kit_fetch_activity(struct dk_check *t, const char *instance,
+                                        uint64_t execution_id, uint64_t activity_id,
+                                        const struct fetch_work_args *a, const char *file,
+                                        int line);
+dk_status kit_ack_turn(struct dk_check *t, const struct dk_turn *turn,
+                       const struct ack_turn_args *a);
+bool kit_skips(struct dk_check *t, const char *call);
+dk_status kit_skipped_status(struct dk_check *t);
+dk_status kit_traced(struct dk_check *t, dk_status status, const char *call);
+dk_status kit_ack_token(struct dk_check *t, struct dk_bytes token, const struct ack_turn_args *a);
+dk_status kit_renew_turn(struct dk_check *t, struct dk_bytes token, const struct token_args *a);
+dk_status kit_abandon_turn(struct dk_check *t, struct dk_bytes token, const struct token_args *a);
+dk_status kit_renew_work(struct dk_check *t, struct dk_bytes token, const struct token_args *a);
+dk_status kit_abandon_work(struct dk_check *t, struct dk_bytes token, const struct token_args *a);
+dk_status kit_ack_work(struct dk_check *t, struct dk_bytes token, const struct ack_work_args *a);
+struct dk_history *kit_read_history(struct dk_check *t, const char *instance,
+                                    const struct read_history_args *a, const char *file, int line);
+
+#endif

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The drain: everything that a store would ever tell, as lines.
+ *
+ * It goes through time, and stops 1 ms before and at each instant that the check has named, then
+ * far later; at each it reads all histories, takes all turns by an empty commit and all work
+ * without a completion.  A line has its instant and what can be seen, but no token; a birth is
+ * told by its number among those of its instance.  In real time there is one stop, and no times
+ * are told. */
+#include "conformance/kit/kit.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checksum.h"
+#include "core/base/sat.h"
+
+enum { LEASE = 1000, MOST_EXECUTIONS = 64, LONG_PAYLOAD = 64 };
+
+struct birth {
+  struct dk_bytes instance;
+  uint64_t birth;
+  uint32_t number;
+};
+
+struct drain {
+  struct dk_check *t;
+  struct dk_arena *arena;
+  kit_lines *lines;
+  struct dk_text text;
+  LIST(struct birth) births;
+  uint32_t n_turns, n_work;
+};
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static void
+end_line(struct drain *d)
+{
+  char *copy = dk_arena_strdup(d->arena, dk_text_str(&d->text));
+
+  if (copy == NULL || dk_text_failed(&d->text))
+    kit_trouble(d->t, "no memory for what the drain tells");
+  /* Real instants differ from run to run. */
+  *LIST_ADD(d->t, d->arena, d->lines) =
+    (struct kit_line){d->t->real_time ? 0 : elapsed(d->t), copy};
+  dk_text_reset(&d->text);
+}
+
+static void
+say_field(struct drain *d, const char *name, struct dk_bytes value)
+{
+  dk_text_printf(&d->text, " %s ", name);
+  if (value.ptr == NULL) {
+    dk_text_puts(&d->text, "-");
+  } else if (value.len > LONG_PAYLOAD) {
+    dk_text_printf(&d->text, "%zu bytes, hash %016" PRIx64, value.len,
+                   dk_fnv1a64(DK_FNV1A64_START, value.ptr, value.len));
+  } else {
+    dk_text_puts(&d->text, "\"");
+    dk_text_add_escaped(&d->text, value.ptr, value.len, DK_ESCAPE_YAML);
+    dk_text_puts(&d->text, "\"");
+  }
+}
+
+static void
+say_when(struct drain *d, const char *name, int64_t time)
+{
+  if (d->t->real_time)
+    return;
+  dk_text_printf(&d->text, " %s ", name);
+  kit_say_time(d->t, &d->text, time);
+}
+
+static void
+say_instance(struct drain *d, const char *what, struct dk_bytes instance)
+{
+  dk_text_puts(&d->text, what);
+  say_field(d, "of", instance);
+}
+
+static int
+compare_lines(const void *a, const void *b)
+{
+  const struct kit_line *x = a, *y = b;
+
+  if (x->at != y->at)
+    return x->at < y->at ? -1 : 1;
+  return strcmp(x->text, y->text);
+}
+
+void
+kit_sort_lines(kit_lines *lines)
+{
+  if (lines->n > 1)
+    qsort(lines->items, lines->n, sizeof(*lines->items), compare_lines);
+}
+
+/* ---- one call -------------------------------------------------------------------------------- */
+
+static struct op *
+begin(struct drain *d, enum op_kind kind)
+{
+  return kit_begin(d->t, kit_actor(d->t, NULL), kind);
+}
+
+/* A refusal while draining is a line too: the twin must be refused alike. */
+static bool
+call(struct drain *d)
+{
+  struct op *op = &kit_actor(d->t, NULL)->op;
+  dk_status status = kit_call_quietly(d->t);
+  char name[32];
+
+  if (status == DK_OK || status == DK_NOTHING)
+    return status == DK_OK;
+  dk_text_printf(&d->text, "%s -> %s", kit_op_name(op->kind),
+                 kit_status_name(status, name, sizeof(name)));
+  end_line(d);
+  return false;
+}
+
+/* ---- histories ------------------------------------------------------------------------------- */
+
+static void
+tell_history(struct drain *d, struct dk_bytes instance, const struct dk_history *h)
+{
+  const struct dk_execution *e = &h->execution;
+
+  say_instance(d, "history", instance);
+  dk_text_printf(&d->text, " execution %" PRIu64 " status %" PRId32 " last event %" PRIu64,
+                 e->execution_id, e->status, e->last_event_id);
+  say_when(d, "started", e->started_at);
+  say_when(d, "completed", e->completed_at);
+  say_field(d, "output", e->output);
+  end_line(d);
+  for (size_t i = 0; i < h->n_events; i++) {
+    say_instance(d, "history", instance);
+    dk_text_printf(&d->text, " execution %" PRIu64 " event %" PRIu64, e->execution_id,
+                   h->events[i].event_id);
+    say_field(d, "payload", h->events[i].payload);
+    end_line(d);
+  }
+}
+
+/* Gives the execution's number; 0 if there is none. */
+static uint64_t
+drain_execution(struct drain *d, struct dk_bytes instance, uint64_t execution_id)
+{
+  struct op *op = begin(d, OP_READ_HISTORY);
+
+  op->read_history = (struct dk_read_history){
+    .struct_size = sizeof(op->read_history), .instance = instance, .execution_id = execution_id
+  };
+  if (!call(d) || op->history == NULL || op->history->found == 0)
+    return 0;
+  tell_history(d, instance, op->history);
+  return op->history->execution.execution_id;
+}
+
+static void
+drain_histories(struct drain *d)
+{
+  /* The list may grow meanwhile, by instances that only the drain meets. */
+  for (size_t i = 0; i < d->t->instances.n; i++) {
+    struct dk_bytes instance = d->t->instances.items[i];
+    uint64_t latest = drain_execution(d, instance, 0);
+
+    for (uint64_t n = 1; n < MOST_EXECUTIONS && latest > n; n++)
+      drain_execution(d, instance, latest - n);
+  }
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static uint32_t
+birth_number(struct drain *d, const struct dk_turn_head *head)
+{
+  uint32_t n = 0;
+
+  if (head->birth == 0)
+    return 0;
+  for (size_t i = 0; i < d->births.n; i++) {
+    if (!same_bytes(d->births.items[i].instance, head->instance))
+      continue;
+    if (d->births.items[i].birth == head->birth)
+      return d->births.items[i].number;
+    n++;
+  }
+  struct dk_bytes copy = kit_copy_bytes(d->t, &d->t->arena, head->instance);
+  *LIST_ADD(d->t, &d->t->arena, &d->births) = (struct birth){copy, head->birth, n + 1};
+  return n + 1;
+}
+
+static void
+tell_head(struct drain *d, const struct dk_turn_head *head)
+{
+  say_instance(d, "turn", head->instance);
+  dk_text_printf(&d->text, " known %" PRId32 " status %" PRId32 " birth %" PRIu32
+                 " execution %" PRIu64 " last event %" PRIu64 " from %" PRIu64,
+                 head->known, head->status, birth_number(d, head), head->execution_id,
+                 head->last_event_id, head->history_from);
+  say_field(d, "name", head->name);
+  say_field(d, "version", head->version);
+  say_field(d, "parent", head->parent_instance);
+  end_line(d);
+}
+
+static void
+tell_turn(struct drain *d, const struct dk_turn *turn)
+{
+  struct dk_bytes instance = turn->head.instance;
+
+  tell_head(d, &turn->head);
+  for (size_t i = 0; i < turn->n_events; i++) {
+    say_instance(d, "turn", instance);
+    dk_text_printf(&d->text, " event %" PRIu64, turn->events[i].event_id);
+    say_field(d, "payload", turn->events[i].payload);
+    end_line(d);
+  }
+  for (size_t i = 0; i < turn->n_messages; i++) {
+    const struct dk_message *m = &turn->messages[i];
+
+    say_instance(d, "message", instance);
+    dk_text_printf(&d->text, " place %zu", i + 1);
+    say_field(d, "id", m->id);
+    dk_text_printf(&d->text, " attempt %" PRIu32, m->attempt);
+    say_when(d, "visible", m->visible_at);
+    say_when(d, "enqueued", m->enqueued_at);
+    say_field(d, "payload", m->payload);
+    end_line(d);
+  }
+}
+
+static bool
+drain_turn(struct drain *d)
+{
+  struct op *op = begin(d, OP_FETCH_TURN);
+  static const struct dk_turn_result empty = {.struct_size = sizeof(empty)};
+
+  op->fetch_turn = (struct dk_fetch_turn){
+    .struct_size = sizeof(op->fetch_turn), .lock_ms = LEASE
+  };
+  if (!call(d) || op->turn == NULL)
+    return false;
+  tell_turn(d, op->turn);
+  kit_name_instance(d->t, op->turn->head.instance);
+  struct dk_bytes token = kit_copy_bytes(d->t, &d->t->arena, op->turn->head.lock_token);
+  op = begin(d, OP_ACK_TURN);
+  op->token = token;
+  op->result = &empty;
+  return call(d);
+}
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+static void
+tell_work(struct drain *d, const struct dk_work_item *work)
+{
+  const struct dk_item *item = &work->item;
+
+  say_instance(d, "work", item->instance);
+  dk_text_printf(&d->text, " execution %" PRIu64 " activity %" PRIu64 " attempt %" PRIu32,
+                 item->execution_id, item->activity_id, work->work.attempt);
+  say_field(d, "tag", item->tag);
+  say_field(d, "session", item->session);
+  say_when(d, "visible", item->visible_at);
+  say_field(d, "payload", item->payload);
+  end_line(d);
+}
+
+static bool
+drain_work(struct drain *d)
+{
+  struct op *op = begin(d, OP_FETCH_WORK);
+
+  op->fetch_work = (struct dk_fetch_work){
+    .struct_size = sizeof(op->fetch_work),
+    .max_items = 1,
+    .lock_ms = LEASE,
+    .owner = bytes("drain"),
+    .tag_rule = DK_TAG_ANY,
+    .session_rule = d->t->has_sessions ? DK_SESSION_ANY : DK_SESSION_NONE,
+    .session_lock_ms = d->t->has_sessions ? LEASE : 0,
+  };
+  if (!call(d) || op->works == NULL || op->works->n_items == 0)
+    return false;
+  tell_work(d, &op->works->items[0]);
+  struct dk_bytes token =
+    kit_copy_bytes(d->t, &d->t->arena, op->works->items[0].work.lock_token);
+  op = begin(d, OP_ACK_WORK);
+  op->token = token;
+  op->work_result = (struct dk_work_result){.struct_size = sizeof(op->work_result)};
+  return call(d);
+}
+
+/* ---- through time ---------------------------------------------------------------------------- */
+
+static void
+bound(struct drain *d, uint32_t n, const char *what)
+{
+  if (n >= KIT_MAX_FETCHES)
+    kit_fail(d->t, VERDICT_FAIL, NULL, "what was taken and acknowledged is gone", NULL,
+             "after %d %s that were fetched and acknowledged there are still more", n, what);
+}
+
+static void
+stop(struct drain *d)
+{
+  drain_histories(d);
+  for (uint32_t n = 0; drain_turn(d); n++) {
+    d->n_turns++;
+    bound(d, n, "turns");
+  }
+  for (uint32_t n = 0; drain_work(d); n++) {
+    d->n_work++;
+    bound(d, n, "work items");
+  }
+}
+
+static int
+compare_times(const void *a, const void *b)
+{
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+  return (x > y) - (x < y);
+}
+
+static void
+go_through_time(struct drain *d)
+{
+  struct dk_check *t = d->t;
+  size_t n = t->instants.n;
+  int64_t far = dk_sat_add(now(t), KIT_FAR);
+  int64_t *instants = kit_alloc(t, &t->arena, n, sizeof(*instants));
+
+  for (size_t i = 0; i < n; i++)
+    instants[i] = t->instants.items[i];
+  qsort(instants, n, sizeof(*instants), compare_times);
+  for (size_t i = 0; i < n && instants[i] < far; i++) {
+    if (instants[i] <= now(t))
+      continue;
+    if (instants[i] - 1 > now(t)) {
+      advance_to(t, instants[i] - 1);
+      stop(d);
+    }
+    advance_to(t, instants[i]);
+    stop(d);
+  }
+  advance_to(t, far);
+  stop(d);
+}
+
+void
+kit_drain(struct dk_check *t, struct dk_arena *arena, kit_lines *ret_lines)
+{
+  struct drain d = {.t = t, .arena = arena, .lines = ret_lines};
+
+  dk_text_init(&d.text);
+  stop(&d);
+  if (!t->real_time)
+    go_through_time(&d);
+  kit_trace_printf(t, "drained: %zu lines, %u turns, %u work items", ret_lines->n, d.n_turns,
+                   d.n_work);
+  dk_text_done(&d.text);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How one check is run: the boundary between the runner, which never runs provider code, and the
+ * child process that does.
+ *
+ * The runner makes one shared map (kit_shared_new) before it forks.  The child calls kit_run,
+ * which loads the plugin, opens a store, runs the check with all its passes, closes, destroys its
+ * stores, compares the process with what it was, and as its very last act writes the verdict.
+ * Whatever the runner finds without that word (an early exit, a signal, a time-out) is a failure
+ * with its own name.
+ */
+#ifndef DK_KIT_ENGINE_H
+#define DK_KIT_ENGINE_H
+
+#include <stdbool.h>
+
+#include "conformance/contract/mutants.h"
+#include "conformance/kit/check.h"
+
+enum verdict {
+  VERDICT_NONE = 0,    /* the child has not said anything: early exit, crash, time-out */
+  VERDICT_PASS,
+  VERDICT_FAIL,        /* an expectation did not hold, or the host saw a rule of the ABI broken */
+  VERDICT_HOST_DAMAGE, /* process state changed, output on descriptor 1, thread or fd left */
+  VERDICT_UNEXERCISED, /* a race without enough overlaps */
+  VERDICT_SKIP,
+  VERDICT_ERROR,       /* the kit's own fault, or the environment's (store not reachable) */
+  /* The rest is judged by the runner from outside; but the kit itself says CRASH or EARLY_EXIT
+   * when another process of the check ended in its call. */
+  VERDICT_CRASH,
+  VERDICT_TIMEOUT,
+  VERDICT_EARLY_EXIT,
+  VERDICT_FLAKY,
+  VERDICT_NOT_RUN
+};
+const char *verdict_name(enum verdict verdict); /* "early-exit" */
+
+enum phase {
+  PHASE_START = 0, PHASE_LOAD, PHASE_OPEN, PHASE_RUN, PHASE_TWIN, PHASE_CLOSE, PHASE_DESTROY,
+  PHASE_COMPARE, PHASE_DONE
+};
+const char *phase_name(enum phase phase); /* "while opening the store" */
+
+enum { KIT_TRACE_LINES = 400, KIT_TRACE_WIDTH = 240, KIT_MAX_STORES = 32, KIT_MAX_MUTANTS = 512 };
+
+struct kit_trace_line {
+  int64_t at;                  /* milliseconds since the check began, in its clock */
+  char text[KIT_TRACE_WIDTH];  /* "main renew_work_item_lock(#1, extend 5000) -> DK_OK" */
+};
+
+/* What the child leaves for the runner.  Lies in the shared map; plain data only. */
+struct kit_report {
+  uint64_t word;               /* KIT_SAID ^ verdict: written last, by kit_run only */
+  int32_t verdict;
+  int32_t phase;
+  int32_t pass;                /* 0, or which pass of a twin run */
+  char operation[48];          /* the one running, or the last */
+  char clause[16];             /* which clause is broken */
+  char message[1024];          /* in words: what did not hold */
+  char expected[1024];
+  char found[2048];
+  char where[128];             /* file:line of the expectation */
+  char skip_reason[256];
+  uint32_t regions;            /* twin regions that were judged */
+  uint32_t overlaps, rounds;   /* races */
+  uint32_t operations;         /* calls made */
+  int32_t real_time;           /* the provider cannot go by the host's clock: times were real */
+  int64_t virtual_ms;          /* how far the clock went */
+  uint32_t n_trace;            /* lines written in all; the ring keeps the last KIT_TRACE_LINES */
+  struct kit_trace_line trace[KIT_TRACE_LINES];
+  uint32_t n_stores;           /* announced before they were made; the suffix of each */
+  char stores[KIT_MAX_STORES][64];
+  uint8_t store_gone[KIT_MAX_STORES]; /* destroyed by the child itself */
+  uint8_t reached[KIT_MAX_MUTANTS];   /* for durakit.mutant-reached/1, by number in mutants.def */
+};
+#define KIT_SAID UINT64_C(0x6475726b69743264)
+
+struct kit_job {
+  const struct check *check;
+  /* Absolute path.  NULL: nothing is loaded and no store is opened; kit_run calls the check's
+   * function alone, and judges and compares as ever.  So the runner's canaries pass through the
+   * same engine whatever the plugin under test is; they use `expect` and nothing of a store. */
+  const char *plugin;
+  const struct dk_setting *settings;   /* as the user gave them, without the STORE parameter */
+  size_t n_settings;
+  const char *store_key;               /* NULL: the provider has no STORE parameter */
+  const char *store_value;             /* to be extended by "-dk<run>-<n>..." */
+  const char *run;                     /* the run's id, [a-z0-9], at most 12 */
+  uint32_t number;                     /* of the check in this run */
+  const char *folder;                  /* the check's own, empty; the child's working directory */
+  uint64_t seed;
+  int32_t settle_ms;                   /* 20 if the provider's `shared` is 3 (see probe), else 0 */
+  bool in_process;                     /* for a debugger: no comparison of the process's state */
+  bool incomplete;                     /* --next: accept missing operations */
+};
+
+/* The name of the store with this suffix ("-" between them): what the STORE parameter was set to,
+ * and what a person has to remove. */
+void kit_store_name(const struct kit_job *job, const char *suffix, char *buffer, size_t size);
+
+struct kit_shared;
+/* The map, with the virtual clock, report and memory of the actors; NULL with errno. */
+struct kit_shared *kit_shared_new(void);
+void kit_shared_free(struct kit_shared *shared);
+/* Back to the beginning, for the next child. */
+void kit_shared_reset(struct kit_shared *shared);
+struct kit_report *kit_report_of(struct kit_shared *shared);
+
+/* In the child: runs the job and writes the report.  Returns when all is said; the child then
+ * leaves by _exit(0).  Everything may also end in here, by a crash or an exit of the provider's. */
+void kit_run(struct kit_shared *shared, const struct kit_job *job);
+
+/* In a child: loads the plugin and removes these stores (by suffix) that a killed check left
+ * behind; writes VERDICT_PASS, or VERDICT_ERROR with what could not be removed. */
+void kit_destroy_stores(struct kit_shared *shared, const struct kit_job *job,
+                        const char (*suffixes)[64], size_t n);
+
+/* In a child: loads the plugin and describes it: descriptor, missing operations, what open
+ * answers.  The text (JSON) is written to `fd`; the report says how it ended.  For `durakit
+ * probe`. */
+struct kit_probe {
+  char name[128], version[128], built_with[256], help[1024];
+  int32_t thread_model, durable, shared, unload;
+  uint32_t clocks, abi_minor;
+  uint64_t stamp;
+  struct dk_limits limits;
+  uint32_t n_params, n_extensions, n_missing;
+  struct { char key[64], type[32], fallback[128], help[256]; uint32_t flags; } params[32];
+  char extensions[32][64];
+  char missing[16][64];
+  bool has_enqueue_for_worker, has_interrupt;
+  struct dk_refusal refusal;   /* number != 0: it could not be loaded */
+  bool loaded, opened;         /* opened: a store was made, and destroyed again */
+  dk_status open_status;
+  char open_text[512];
+  int64_t round_trip_ns;       /* one enqueue, measured: time-outs are scaled by it */
+  uint32_t threads_after_load; /* a constructor that starts threads */
+};
+struct kit_probe *kit_probe_of(struct kit_shared *shared);
+/* With `open` it also opens a store of the kit's own making, uses it once and destroys it. */
+void kit_probe(struct kit_shared *shared, const struct kit_job *job, bool open);
+/* The settings that the user gave, checked against the parameters.  In a child; the refusal, if
+ * any, is in kit_probe_of(shared)->refusal (number 0, `what` not empty). */
+void kit_check_settings(struct kit_shared *shared, const struct kit_job *job);
+
+#endif

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the kit share.  Checks and runner see check.h and engine.h only.
+ *
+ * Two kinds of memory.  `struct kit_shared` is one map, made before any fork and at one address in
+ * all processes: report, clock, and each actor's operation with its request and reply.  A process
+ * runs an operation just as a thread does, and nothing is marshalled.  `struct dk_check` belongs
+ * to the check's own thread alone: only that thread expects, traces and judges; actors only run
+ * operations.  What crosses: an operation belongs to its actor from kit_give until its `done` is
+ * set, and to the check's thread at all other times.
+ */
+#ifndef DK_KIT_KIT_H
+#define DK_KIT_KIT_H
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "conformance/kit/engine.h"
+#include "core/base/arena.h"
+#include "core/base/text.h"
+
+enum {
+  KIT_PROCESSES = 3,        /* other processes that one check may use */
+  KIT_ACTORS = 13,          /* the check itself, the processes, and handles and threads */
+  KIT_MAX_SETTINGS = 64,
+  KIT_MAX_ROUNDS = 400,     /* of a race */
+  KIT_MAX_FETCHES = 10000,  /* of a drain, or of a search for one instance */
+  KIT_MAX_VALUE = 2048      /* bytes of a store's name */
+};
+
+/* A virtual clock starts here in each pass of each check. */
+#define KIT_START INT64_C(1700000000000)
+/* Where a drain ends: far beyond every lease and timer. */
+#define KIT_FAR (INT64_C(10) * 365 * 24 * 3600 * 1000)
+
+/* ---- operations (ops.c) ---------------------------------------------------------------------- */
+
+enum op_kind {
+  OP_NONE,
+  OP_QUIT,
+  OP_OPEN,
+  OP_CLOSE,
+  OP_ENQUEUE,
+  OP_ENQUEUE_WORK,
+  OP_FETCH_TURN,
+  OP_ACK_TURN,
+  OP_ABANDON_TURN,
+  OP_RENEW_TURN,
+  OP_FETCH_WORK,
+  OP_ACK_WORK,
+  OP_ABANDON_WORK,
+  OP_RENEW_WORK,
+  OP_READ_HISTORY,
+  OP_RAW /* what a check calls without a word of the kit */
+};
+
+/* One call: every request, and the reply. */
+struct op {
+  enum op_kind kind;
+  int32_t at_line;                 /* stands at the line of a race first */
+  struct dk_bytes token;
+  int64_t ms;                      /* renew: the extension; abandon: the delay */
+  int32_t ignore_attempt;
+  struct dk_item item;             /* enqueue; completion of an acknowledged work item */
+  struct dk_fetch_turn fetch_turn;
+  struct dk_fetch_work fetch_work;
+  struct dk_read_history read_history;
+  struct dk_work_result work_result;
+  const struct dk_turn_result *result;
+
+  dk_status status;
+  int32_t by_host;
+  char text[512];                  /* of the failure */
+  int32_t broken;                  /* the actor could not even load or open; text says why */
+  struct dk_turn *turn;
+  struct dk_works *works;
+  struct dk_history *history;
+  struct dk_commit_outcome outcome;
+  int64_t began_ns, ended_ns;      /* real time, for the witness of a race */
+};
+
+const char *kit_op_name(enum op_kind kind); /* "ack_work_item" */
+/* Runs one of the operations of struct dk_ops and fills the reply; results lie in the caller. */
+void kit_op_run(struct op *op, struct dk_store *store, struct dk_caller *caller);
+
+/* ---- actors (actors.c, process.c) ------------------------------------------------------------ */
+
+enum actor_kind { IS_MAIN, IS_HANDLE, IS_THREAD, IS_PROCESS };
+
+struct actor {
+  enum actor_kind kind;
+  int32_t in_use;                  /* in this pass */
+  char name[16];                   /* "thread 1" */
+  int32_t clock_actor;             /* its number on the virtual clock, in this pass */
+  struct kit_shared *shared;
+  const struct kit_job *job;
+
+  /* Of the check's process; an actor that is a process has its own store and caller. */
+  struct dk_store *store;
+  struct dk_caller *caller;
+  struct dk_canceller *canceller;
+  pthread_t thread;
+  int32_t has_thread, given, held; /* given: an operation was given and not yet concluded */
+  uint32_t trace_line;             /* of the operation that runs */
+  pid_t pid;
+  int life_fd, done_fd, wait_fd;   /* done_fd: its word; wait_fd: that, or its death */
+  struct dk_arena requests;        /* of a process: its part of the map */
+  void *reply;
+  size_t reply_size;
+
+  sem_t go;
+  _Atomic int32_t done;
+  struct op op;
+};
+
+struct kit_violation {
+  _Atomic int32_t happened;        /* 1: being written, 2: written */
+  char operation[48], clause[16], text[512];
+};
+
+struct kit_shared {
+  struct kit_report report;
+  struct kit_probe probe;
+  struct dk_mutant_reached mutants;
+  struct kit_violation violation;
+  struct dk_virtual_clock *clock;  /* NULL: the system's */
+  _Atomic int32_t at_line;         /* how many actors stand at the line of a race */
+  _Atomic int32_t ready;           /* ... and are ready to go */
+  _Atomic int64_t go_ns;           /* when both go; 0: not yet known */
+  char store_key[64];              /* "": the provider has no such parameter */
+  char store_value[KIT_MAX_VALUE]; /* of this pass */
+  struct actor actors[KIT_ACTORS]; /* 0: the check itself; then the processes */
+};
+
+/* Where the parts of the map lie (shared.c). */
+/* In a child: leaves only the rooms of so many processes, for memcheck would search all of them. */
+void kit_shared_trim(struct kit_shared *shared, uint32_t processes);
+void *kit_clock_region(struct kit_shared *shared);
+void *kit_request_region(struct kit_shared *shared, uint32_t process, size_t *ret_size);
+void *kit_reply_region(struct kit_shared *shared, uint32_t process, size_t *ret_size);
+
+void kit_run_handle_op(struct dk_check *t, struct actor *who, enum op_kind kind);
+void kit_fork_processes(struct dk_check *t);
+void kit_quit_processes(struct dk_check *t, bool in_peace);
+__attribute__((noreturn)) void kit_process_main(struct actor *who);
+struct actor *kit_actor(struct dk_check *t, struct actor *actor); /* NULL: the check itself */
+struct dk_store *kit_store_of(struct dk_check *t, struct actor *who);
+void kit_give(struct dk_check *t, struct actor *who);
+void kit_wait_done(struct dk_check *t, struct actor *who);
+/* The actor's side: the operation is done. */
+void kit_done(struct actor *who);
+/* Both stand at the line, or the bound has passed. */
+void kit_stand_at_line(struct kit_shared *shared);
+void kit_end_actors(struct dk_check *t);
+bool kit_call_actors_back(struct dk_check *t);
+int64_t kit_real_ns(void);
+
+/* ---- one run of one check -------------------------------------------------------------------- */
+
+struct kit_token {
+  struct dk_bytes bytes;
+  int32_t known;        /* of a turn: was the instance known when it was fetched? */
+};
+
+struct kit_log_line {   /* what two runs of a twin must have in common */
+  enum op_kind kind;
+  int32_t actor;
+  dk_status status;
+};
+
+struct kit_remembered { /* a call of a region */
+  enum op_kind kind;
+  dk_status status;
+  int64_t ended;
+  const char *text;
+};
+
+struct kit_line {
+  int64_t at; /* since the check began */
+  const char *text;
+};
+
+/* Arrays that grow in an arena. */
+#define LIST(type) struct { type *items; size_t n, room; }
+#define LIST_ADD(t, arena, list)                                                                   \
+  ((list)->n < (list)->room                                                                        \
+     ? (void)0                                                                                     \
+     : (void)((list)->items = kit_grow(t, arena, (list)->items, (list)->n, &(list)->room,          \
+                                       sizeof(*(list)->items))),                                   \
+   &(list)->items[(list)->n++])
+
+typedef LIST(struct kit_line) kit_lines;
+
+struct kit_twin {
+  uint32_t region, regions;      /* the last one begun; how many pass 0 had */
+  bool inside, skips;            /* inside a region; and its calls are left out */
+  struct dk_arena arena;         /* lives through both runs of one region */
+  LIST(struct kit_log_line) log; /* of the run with the calls, up to the region */
+  size_t n_compared;             /* of the run without them: so many lines agreed */
+  LIST(struct kit_remembered) calls;
+  size_t n_skipped;
+  kit_lines with;                /* what the drain told */
+};
+
+struct dk_check {
+  struct kit_shared *shared;
+  struct kit_report *report;
+  const struct kit_job *job;
+  struct dk_library *library;
+  const struct dk_provider *provider;
+  bool has_sessions, real_time;
+  struct dk_clock *clock;
+  struct dk_arena arena;         /* lives through one pass */
+  int64_t start;
+  int32_t pass;
+  jmp_buf leave;
+  bool may_leave;
+  enum verdict verdict;
+  uint32_t enough;               /* overlaps that a race wants */
+  int64_t rounds_began;
+  char pass_suffix[48];
+  struct actor *last;            /* whose call was the last to be concluded */
+  LIST(struct kit_token) tokens;
+  LIST(struct dk_bytes) instances;
+  LIST(int64_t) instants;
+  LIST(struct dk_turn *) spare_turns;     /* fetched on the way to another */
+  LIST(struct dk_work_item *) spare_work;
+  struct kit_twin twin;
+};
+
+/* ---- trace (trace.c) ------------------------------------------------------------------------- */
+
+uint32_t kit_trace(struct kit_report *report, int64_t at, const char *text);
+void kit_trace_add(struct kit_report *report, uint32_t line, const char *text);
+void kit_trace_printf(struct dk_check *t, const char *format, ...)
+  __attribute__((format(printf, 2, 3)));
+void kit_say_op(struct dk_check *t, struct dk_text *text, const struct op *op);
+void kit_say_reply(struct dk_check *t, struct dk_text *text, const struct op *op);
+void kit_say_bytes(struct dk_text *text, struct dk_bytes bytes);
+void kit_say_time(struct dk_check *t, struct dk_text *text, int64_t time);
+struct kit_token *kit_token(struct dk_check *t, struct dk_bytes bytes); /* NULL: never handed out */
+void kit_meet_tokens(struct dk_check *t, const struct op *op);
+
+/* ---- copies (copy.c) ------------------------------------------------------------------------- */
+
+struct dk_bytes kit_copy_bytes(struct dk_check *t, struct dk_arena *arena, struct dk_bytes bytes);
+void kit_copy_reply(struct dk_check *t, struct dk_arena *arena, struct op *op);
+const struct dk_turn_result *kit_copy_result(struct dk_check *t, struct dk_arena *arena,
+                                             const struct dk_turn_result *result);
+/* Overwrites the texts of a request, which are the kit's own copies, once nobody may read them. */
+void kit_take_back(const struct op *op);
+void *kit_alloc(struct dk_check *t, struct dk_arena *arena, size_t n, size_t size);
+void *kit_grow(struct dk_check *t, struct dk_arena *arena, void *old, size_t n, size_t *room,
+               size_t size);
+
+/* ---- calls (call.c) -------------------------------------------------------------------------- */
+
+struct op *kit_begin(struct dk_check *t, struct actor *who, enum op_kind kind);
+struct dk_arena *kit_requests(struct dk_check *t, struct actor *who);
+dk_status kit_call(struct dk_check *t, struct actor *who, bool start);
+dk_status kit_conclude(struct dk_check *t, struct actor *who);
+/* Without trace, log and judgement: for the drain. */
+dk_status kit_call_quietly(struct dk_check *t);
+void kit_name_instant(struct dk_check *t, int64_t time);
+void kit_name_instance(struct dk_check *t, struct dk_bytes instance);
+
+/* ---- failures (expect.c) --------------------------------------------------------------------- */
+
+/* Ends the check: expected and found may be NULL. */
+__attribute__((noreturn, format(printf, 6, 7))) void
+kit_fail(struct dk_check *t, enum verdict verdict, const char *where, const char *expected,
+         const char *found, const char *format, ...);
+/* The kit's own fault, or that of how it was used. */
+__attribute__((noreturn, format(printf, 2, 3))) void
+kit_trouble(struct dk_check *t, const char *format, ...);
+__attribute__((noreturn)) void kit_leave(struct dk_check *t);
+void kit_judge_violation(struct dk_check *t);
+/* "checks/cancel.c:17" */
+const char *kit_place(char *buffer, size_t size, const char *file, int line);
+const char *kit_status_name(dk_status status, char *buffer, size_t size);
+
+/* ---- twin runs (twin.c, drain.c) ------------------------------------------------------------- */
+
+bool kit_twin_skips(struct dk_check *t);
+dk_status kit_twin_remembered(struct dk_check *t, struct actor *who);
+void kit_twin_remember(struct dk_check *t, const struct op *op);
+void kit_twin_log(struct dk_check *t, const struct actor *who, const struct op *op);
+/* How many passes the check needs in all, once pass 0 is through. */
+int32_t kit_twin_passes(const struct dk_check *t);
+void kit_twin_begin_pass(struct dk_check *t);
+void kit_drain(struct dk_check *t, struct dk_arena *arena, kit_lines *ret_lines);
+void kit_sort_lines(kit_lines *lines);
+
+/* ---- stores (store.c) ------------------------------------------------------------------------ */
+
+void kit_options(struct kit_shared *shared, struct dk_host_options *ret_options);
+uint32_t kit_open_flags(const struct dk_provider *provider);
+/* The user's settings with the store's; false if there are too many. */
+struct kit_settings {
+  struct dk_setting items[KIT_MAX_SETTINGS + 1];
+  size_t n;
+};
+bool kit_settings(const struct kit_shared *shared, const struct kit_job *job, const char *value,
+                  struct kit_settings *ret_settings);
+bool kit_find_store_key(struct kit_shared *shared, const struct kit_job *job,
+                        const struct dk_provider *provider);
+/* The name of the store with this suffix; false if it is too long. */
+bool kit_store_value(const struct kit_shared *shared, const struct kit_job *job,
+                     const char *suffix, char *buffer, size_t size);
+/* false: no room left in the list. */
+bool kit_announce(struct kit_report *report, const char *suffix);
+void kit_announce_gone(struct kit_report *report, const char *suffix);
+dk_status kit_open(struct dk_check *t, struct actor *who);
+void kit_close(struct dk_check *t, struct actor *who);
+void kit_new_store(struct dk_check *t);
+void kit_destroy_store(struct dk_check *t);
+void kit_refuse_existing_store(struct dk_check *t);
+
+/* ---- the process (state.c) ------------------------------------------------------------------- */
+
+struct kit_state;
+struct kit_state *kit_state_take(void); /* NULL: no memory, or /proc cannot be read */
+void kit_state_free(struct kit_state *state);
+/* Tells the first thing that differs; false if nothing does. */
+bool kit_state_differs(const struct kit_state *before, const struct kit_state *after,
+                       struct kit_report *report);
+uint32_t kit_count_threads(void);
+
+/* The last word. */
+void kit_say_verdict(struct kit_report *report, enum verdict verdict);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What else a child does for the runner: describes a plugin, judges settings, removes stores. */
+#include "conformance/kit/kit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void
+copy_text(char *to, size_t size, const char *from)
+{
+  snprintf(to, size, "%s", from == NULL ? "" : from);
+}
+
+/* ---- the descriptor -------------------------------------------------------------------------- */
+
+static void
+describe_params(struct kit_probe *probe, const struct dk_param *params)
+{
+  enum { MOST = sizeof(probe->params) / sizeof(probe->params[0]) };
+
+  for (; params != NULL && params->key != NULL && probe->n_params < MOST; params++) {
+    uint32_t i = probe->n_params++;
+
+    copy_text(probe->params[i].key, sizeof(probe->params[i].key), params->key);
+    copy_text(probe->params[i].type, sizeof(probe->params[i].type), params->type);
+    copy_text(probe->params[i].fallback, sizeof(probe->params[i].fallback), params->fallback);
+    copy_text(probe->params[i].help, sizeof(probe->params[i].help), params->help);
+    probe->params[i].flags = params->flags;
+  }
+}
+
+static void
+describe_lists(struct kit_probe *probe, const struct dk_library *library)
+{
+  const char *const *extension = dk_library_provider(library)->extensions;
+  const char *const *missing = dk_library_missing(library);
+
+  for (; extension != NULL && *extension != NULL && probe->n_extensions < 32; extension++)
+    copy_text(probe->extensions[probe->n_extensions++], sizeof(probe->extensions[0]), *extension);
+  for (; missing != NULL && *missing != NULL && probe->n_missing < 16; missing++)
+    copy_text(probe->missing[probe->n_missing++], sizeof(probe->missing[0]), *missing);
+}
+
+static void
+describe(struct kit_probe *probe, const struct dk_library *library)
+{
+  const struct dk_provider *p = dk_library_provider(library);
+
+  copy_text(probe->name, sizeof(probe->name), p->name);
+  copy_text(probe->version, sizeof(probe->version), p->version);
+  copy_text(probe->built_with, sizeof(probe->built_with), p->built_with);
+  copy_text(probe->help, sizeof(probe->help), p->help);
+  probe->thread_model = p->thread_model;
+  probe->durable = p->durable;
+  probe->shared = p->shared;
+  probe->unload = p->unload;
+  probe->clocks = p->clocks;
+  probe->abi_minor = p->abi_minor;
+  probe->stamp = p->stamp;
+  if (p->limits != NULL)
+    probe->limits = *p->limits;
+  if (p->ops != NULL) {
+    probe->has_enqueue_for_worker = p->ops->enqueue_for_worker != NULL;
+    probe->has_interrupt = p->ops->interrupt != NULL;
+  }
+  describe_params(probe, p->params);
+  describe_lists(probe, library);
+  probe->loaded = true;
+}
+
+static struct dk_library *
+load(struct kit_shared *shared, const struct kit_job *job)
+{
+  struct kit_probe *probe = kit_probe_of(shared);
+  struct kit_report *report = kit_report_of(shared);
+  struct dk_library *library = NULL;
+
+  report->phase = PHASE_LOAD;
+  if (dk_library_open(job->plugin, job->incomplete ? DK_LIBRARY_INCOMPLETE : 0, &library,
+                      &probe->refusal) == 0)
+    return library;
+  snprintf(report->message, sizeof(report->message), "the plugin cannot be loaded: %s",
+           probe->refusal.what);
+  return NULL;
+}
+
+/* ---- a store of its own ---------------------------------------------------------------------- */
+
+/* What a store is opened with: everything on the frame of the one who does it. */
+struct opening {
+  struct kit_shared *shared;
+  const struct kit_job *job;
+  struct dk_library *library;
+  struct dk_caller *caller;
+  struct dk_host_options options;
+  struct kit_settings settings;
+  char suffix[64], value[KIT_MAX_VALUE];
+};
+
+/* In real time, whatever the provider can do: nothing here waits. */
+static bool
+begin_opening(struct opening *o, const char *suffix)
+{
+  const struct dk_provider *provider = dk_library_provider(o->library);
+
+  copy_text(o->suffix, sizeof(o->suffix), suffix);
+  if (!kit_find_store_key(o->shared, o->job, provider) ||
+      !kit_store_value(o->shared, o->job, o->suffix, o->value, sizeof(o->value)) ||
+      !kit_settings(o->shared, o->job, o->value, &o->settings))
+    return false;
+  if (o->caller == NULL)
+    o->caller = dk_caller_new(NULL, 0);
+  kit_options(o->shared, &o->options);
+  return o->caller != NULL;
+}
+
+static dk_status
+open_store(struct opening *o, uint32_t flags, struct dk_store **ret_store)
+{
+  return dk_store_open(o->library, &o->options, o->caller, flags, o->settings.items, o->settings.n,
+                       ret_store);
+}
+
+static bool
+exists(struct opening *o, uint32_t flags)
+{
+  struct dk_store *store = NULL;
+  dk_status status;
+
+  if (o->job->store_value == NULL || o->value[0] == '\0')
+    return false;
+  status = open_store(o, flags & ~(uint32_t)DK_OPEN_CREATE, &store);
+  if (status == DK_OK)
+    dk_store_close(store);
+  return status == DK_OK || status == DK_REFUSED;
+}
+
+static void
+measure_round_trip(struct opening *o, struct dk_store *store, struct kit_probe *probe)
+{
+  struct dk_item item = {
+    .struct_size = sizeof(item), .instance = bytes("probe"), .payload = bytes("probe")
+  };
+  int64_t began = kit_real_ns();
+
+  if (dk_store_enqueue_for_orchestrator(store, o->caller, &item) == DK_OK)
+    probe->round_trip_ns = kit_real_ns() - began;
+}
+
+static void
+use_store(struct opening *o, struct kit_probe *probe)
+{
+  struct kit_report *report = kit_report_of(o->shared);
+  uint32_t flags = kit_open_flags(dk_library_provider(o->library));
+  struct dk_store *store = NULL;
+
+  report->phase = PHASE_OPEN;
+  if (exists(o, flags)) {
+    probe->open_status = DK_REFUSED;
+    copy_text(probe->open_text, sizeof(probe->open_text), "this store exists already");
+    return;
+  }
+  kit_announce(report, o->suffix);
+  probe->open_status = open_store(o, flags, &store);
+  copy_text(probe->open_text, sizeof(probe->open_text), dk_caller_failure(o->caller)->text);
+  if (probe->open_status == DK_OK) {
+    measure_round_trip(o, store, probe);
+    report->phase = PHASE_CLOSE;
+    dk_store_close(store);
+  }
+  report->phase = PHASE_DESTROY;
+  if (dk_store_destroy(o->library, &o->options, o->caller, o->settings.items, o->settings.n) ==
+      DK_OK)
+    kit_announce_gone(report, o->suffix);
+  probe->opened = probe->open_status == DK_OK;
+}
+
+static void
+probe_store(struct kit_shared *shared, const struct kit_job *job, struct dk_library *library)
+{
+  struct opening o = {.shared = shared, .job = job, .library = library};
+  struct kit_probe *probe = kit_probe_of(shared);
+  char suffix[64];
+
+  snprintf(suffix, sizeof(suffix), "dk%.12s-%u-probe", job->run, job->number);
+  if (begin_opening(&o, suffix)) {
+    use_store(&o, probe);
+  } else {
+    probe->open_status = DK_INVALID;
+    snprintf(probe->open_text, sizeof(probe->open_text),
+             "the store cannot be named: give a value for %s", shared->store_key);
+  }
+  dk_caller_free(o.caller);
+}
+
+/* ---- what the runner asks for ---------------------------------------------------------------- */
+
+static void
+finish_well(struct kit_report *report, bool well)
+{
+  if (well)
+    report->phase = PHASE_DONE;
+  kit_say_verdict(report, well ? VERDICT_PASS : VERDICT_ERROR);
+}
+
+void
+kit_probe(struct kit_shared *shared, const struct kit_job *job, bool open)
+{
+  struct kit_probe *probe = kit_probe_of(shared);
+  struct kit_report *report = kit_report_of(shared);
+  struct dk_library *library = load(shared, job);
+
+  if (library == NULL) {
+    finish_well(report, false);
+    return;
+  }
+  probe->threads_after_load = kit_count_threads();
+  describe(probe, library);
+  if (open)
+    probe_store(shared, job, library);
+  dk_library_close(library);
+  if (open && !probe->opened)
+    snprintf(report->message, sizeof(report->message), "the store could not be opened: %s",
+             probe->open_text);
+  finish_well(report, !open || probe->opened);
+}
+
+void
+kit_check_settings(struct kit_shared *shared, const struct kit_job *job)
+{
+  struct kit_probe *probe = kit_probe_of(shared);
+  struct kit_report *report = kit_report_of(shared);
+  struct dk_library *library = load(shared, job);
+  struct kit_settings settings = {.n = 0};
+  bool well;
+
+  if (library == NULL) {
+    finish_well(report, false);
+    return;
+  }
+  kit_find_store_key(shared, job, dk_library_provider(library));
+  well = kit_settings(shared, job, job->store_value == NULL ? "" : job->store_value, &settings) &&
+         dk_settings_check(library, settings.items, settings.n, &probe->refusal) == 0;
+  dk_library_close(library);
+  snprintf(report->message, sizeof(report->message), "%s", probe->refusal.what);
+  finish_well(report, well);
+}
+
+static bool
+destroy_one(struct opening *o, const char *suffix)
+{
+  struct kit_report *report = kit_report_of(o->shared);
+  size_t length = strlen(report->message);
+  dk_status status = DK_INVALID;
+  char name[32];
+
+  if (begin_opening(o, suffix))
+    status = dk_store_destroy(o->library, &o->options, o->caller, o->settings.items,
+                              o->settings.n);
+  if (status == DK_OK)
+    return true;
+  snprintf(report->message + length, sizeof(report->message) - length, "%s%s: %s",
+           length == 0 ? "" : "; ", suffix, dk_status_name(status, name, sizeof(name)));
+  return false;
+}
+
+void
+kit_destroy_stores(struct kit_shared *shared, const struct kit_job *job,
+                   const char (*suffixes)[64], size_t n)
+{
+  struct kit_report *report = kit_report_of(shared);
+  struct opening o = {.shared = shared, .job = job, .library = load(shared, job)};
+  bool well = o.library != NULL;
+
+  report->phase = PHASE_DESTROY;
+  for (size_t i = 0; o.library != NULL && i < n; i++)
+    well = destroy_one(&o, suffixes[i]) && well;
+  dk_caller_free(o.caller);
+  dk_library_close(o.library);
+  finish_well(report, well);
+}

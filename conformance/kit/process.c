@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An actor that is a process of its own.  It is forked before the check's process loads anything;
+ * with its first operation it loads the plugin itself and opens the same store, and from there it
+ * runs what it is given as a thread would.  It owns its library, handle and caller; the caller's
+ * memory is the actor's part of the shared map, so that the check reads the results where they
+ * lie. */
+#include "conformance/kit/kit.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+struct process {
+  struct actor *who;
+  struct dk_library *library;
+  struct dk_store *store;
+  struct dk_caller *caller;
+};
+
+static bool
+refuse(struct process *p, dk_status status, const char *what, const char *why)
+{
+  struct op *op = &p->who->op;
+
+  op->status = status;
+  op->broken = 1;
+  snprintf(op->text, sizeof(op->text), "%.80s: %.400s", what, why);
+  return false;
+}
+
+static bool
+need_library(struct process *p)
+{
+  const struct kit_job *job = p->who->job;
+  struct dk_refusal refusal = {.number = 0};
+
+  if (p->library != NULL)
+    return true;
+  if (dk_library_open(job->plugin, job->incomplete ? DK_LIBRARY_INCOMPLETE : 0, &p->library,
+                      &refusal) != 0)
+    return refuse(p, DK_INTERNAL, "the plugin cannot be loaded", refusal.what);
+  return true;
+}
+
+static bool
+need_store(struct process *p)
+{
+  struct kit_shared *shared = p->who->shared;
+  struct dk_host_options options;
+  struct kit_settings settings;
+  dk_status status;
+
+  if (p->store != NULL)
+    return true;
+  if (!need_library(p))
+    return false;
+  if (!kit_settings(shared, p->who->job, shared->store_value, &settings))
+    return refuse(p, DK_INTERNAL, "the store cannot be opened", "too many settings");
+  kit_options(shared, &options);
+  status = dk_store_open(p->library, &options, p->caller,
+                         kit_open_flags(dk_library_provider(p->library)), settings.items,
+                         settings.n, &p->store);
+  if (status != DK_OK)
+    return refuse(p, status, "the store cannot be opened", dk_caller_failure(p->caller)->text);
+  return true;
+}
+
+static void
+close_store(struct process *p)
+{
+  const char *stuck = dk_store_close(p->store);
+
+  if (stuck != NULL)
+    refuse(p, DK_INTERNAL, "a call did not come back when the store was closed", stuck);
+  p->store = NULL;
+}
+
+static void
+run(struct process *p)
+{
+  struct op *op = &p->who->op;
+
+  switch (op->kind) {
+  case OP_OPEN:
+    if (need_store(p))
+      op->status = DK_OK;
+    break;
+  case OP_CLOSE:
+    close_store(p);
+    break;
+  default:
+    /* To be ready at the line, the handle comes first. */
+    if (!need_store(p))
+      break;
+    if (op->at_line != 0)
+      kit_stand_at_line(p->who->shared);
+    kit_op_run(op, p->store, p->caller);
+  }
+}
+
+void
+kit_process_main(struct actor *who)
+{
+  struct process p = {.who = who};
+
+  p.caller = dk_caller_new(who->reply, who->reply_size);
+  if (p.caller == NULL)
+    _exit(1);
+  for (;;) {
+    while (sem_wait(&who->go) != 0)
+      continue;
+    if (who->op.kind == OP_QUIT)
+      break;
+    dk_caller_set_actor(p.caller, who->clock_actor);
+    run(&p);
+    kit_done(who);
+  }
+  dk_store_close(p.store);
+  dk_caller_free(p.caller);
+  dk_library_close(p.library);
+  _exit(0);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One check from its first step to its last word: see engine.h.
+ *
+ * The steps: a snapshot of the process, the clock, the other processes, the plugin; then for each
+ * pass a fresh store, the check, and the store's end; then everything is given back and the
+ * process is compared with the snapshot.  A step that fails has filled the report and left by
+ * kit_leave, which comes back to `guarded`; the first failure decides. */
+#include "conformance/kit/kit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void
+set_phase(struct dk_check *t, enum phase phase)
+{
+  t->report->phase = (int32_t)phase;
+}
+
+/* Runs one step; false once the check has failed. */
+static bool
+guarded(struct dk_check *t, void (*step)(struct dk_check *t))
+{
+  t->may_leave = true;
+  if (setjmp(t->leave) == 0)
+    step(t);
+  t->may_leave = false;
+  return t->verdict == VERDICT_NONE;
+}
+
+/* ---- before the passes ----------------------------------------------------------------------- */
+
+static void
+begin_main(struct dk_check *t)
+{
+  struct actor *me = kit_actor(t, NULL);
+
+  me->kind = IS_MAIN;
+  me->in_use = 1;
+  me->shared = t->shared;
+  me->job = t->job;
+  me->wait_fd = me->done_fd = me->life_fd = -1;
+  snprintf(me->name, sizeof(me->name), "main");
+  me->caller = dk_caller_new(NULL, 0);
+  me->canceller = dk_canceller_new(NULL);
+  if (me->caller == NULL || me->canceller == NULL)
+    kit_trouble(t, "no memory for a caller");
+  dk_caller_set_canceller(me->caller, me->canceller);
+}
+
+static void
+begin(struct dk_check *t)
+{
+  t->shared->mutants = (struct dk_mutant_reached){
+    sizeof(t->shared->mutants), KIT_MAX_MUTANTS, t->report->reached
+  };
+  t->shared->clock =
+    dk_virtual_clock_init(kit_clock_region(t->shared), KIT_START, t->job->settle_ms);
+  if (t->shared->clock == NULL)
+    kit_trouble(t, "no virtual clock: descriptors have run out");
+  t->clock = dk_virtual_clock_as_clock(t->shared->clock);
+  t->start = now(t);
+  kit_fork_processes(t);
+  begin_main(t);
+}
+
+static bool
+offers(const struct dk_provider *p, const char *id)
+{
+  for (size_t i = 0; p->extensions != NULL && p->extensions[i] != NULL; i++) {
+    if (strcmp(p->extensions[i], id) == 0)
+      return true;
+  }
+  return false;
+}
+
+static void
+load(struct dk_check *t)
+{
+  struct dk_refusal refusal = {.number = 0};
+
+  set_phase(t, PHASE_LOAD);
+  if (dk_library_open(t->job->plugin, t->job->incomplete ? DK_LIBRARY_INCOMPLETE : 0, &t->library,
+                      &refusal) != 0)
+    kit_fail(t, VERDICT_ERROR, refusal.where, refusal.expected, refusal.found,
+             "the plugin cannot be loaded: %s", refusal.what);
+  t->provider = dk_library_provider(t->library);
+  t->has_sessions = offers(t->provider, "durakit.sessions/1");
+  if ((t->provider->clocks & DK_CLOCK_HOST) == 0) {
+    t->real_time = true;
+    t->report->real_time = 1;
+    t->clock = dk_clock_system();
+    dk_virtual_clock_done(t->shared->clock);
+    t->shared->clock = NULL;
+  }
+  if (!kit_find_store_key(t->shared, t->job, t->provider))
+    kit_trouble(t, "the provider needs a store: --set <key>=<value> for its STORE parameter %s",
+                t->shared->store_key);
+}
+
+__attribute__((noreturn, format(printf, 2, 3))) static void
+skip(struct dk_check *t, const char *format, ...)
+{
+  va_list args;
+
+  va_start(args, format);
+  vsnprintf(t->report->skip_reason, sizeof(t->report->skip_reason), format, args);
+  va_end(args);
+  kit_fail(t, VERDICT_SKIP, NULL, NULL, NULL, "%s", t->report->skip_reason);
+}
+
+static void
+skip_what_is_not_offered(struct dk_check *t)
+{
+  const struct check *check = t->job->check;
+  int32_t shared = t->provider->shared;
+  bool handles = (check->needs & NEEDS_HANDLES) != 0;
+  bool processes = (check->needs & NEEDS_PROCESSES) != 0 || check->processes > 0;
+
+  if (handles && shared < 1)
+    skip(t, "needs two handles on one store; the provider declares shared %d", shared);
+  if (processes && shared < 2)
+    skip(t, "needs two processes on one store; the provider declares shared %d", shared);
+  if ((handles || processes) && t->shared->store_key[0] == '\0')
+    skip(t, "needs a store that can be opened twice; no value was given for a STORE parameter");
+  if ((check->needs & NEEDS_STORE) != 0 && t->shared->store_key[0] == '\0')
+    skip(t, "needs stores with names; there is no STORE parameter, or no value for it");
+  if ((check->needs & NEEDS_WORKER_ENQUEUE) != 0 && t->provider->ops->enqueue_for_worker == NULL)
+    skip(t, "needs enqueue_for_worker, which is optional and which the provider lacks");
+  if ((check->needs & NEEDS_HOST_CLOCK) != 0 && t->real_time)
+    skip(t, "needs exact instants; the provider declares no DK_CLOCK_HOST");
+}
+
+static void
+prepare(struct dk_check *t)
+{
+  begin(t);
+  if (t->job->plugin == NULL)
+    return;
+  load(t);
+  skip_what_is_not_offered(t);
+}
+
+/* ---- one pass -------------------------------------------------------------------------------- */
+
+static void
+forget_last_pass(struct dk_check *t)
+{
+  dk_arena_reset(&t->arena);
+  memset(&t->tokens, 0, sizeof(t->tokens));
+  memset(&t->instances, 0, sizeof(t->instances));
+  memset(&t->instants, 0, sizeof(t->instants));
+  memset(&t->spare_turns, 0, sizeof(t->spare_turns));
+  memset(&t->spare_work, 0, sizeof(t->spare_work));
+  memset(&kit_actor(t, NULL)->op, 0, sizeof(struct op));
+  t->last = NULL;
+}
+
+static void
+begin_pass(struct dk_check *t)
+{
+  forget_last_pass(t);
+  if (t->shared->clock != NULL)
+    dk_virtual_clock_restart(t->shared->clock, KIT_START);
+  t->start = now(t);
+  t->report->pass = t->pass;
+  kit_twin_begin_pass(t);
+  if (t->pass > 0)
+    kit_trace_printf(t, "--- twin of region %d, %s its calls", (t->pass + 1) / 2,
+                     t->pass % 2 == 1 ? "with" : "without");
+  if (t->job->plugin == NULL)
+    return;
+  set_phase(t, PHASE_OPEN);
+  if (t->pass == 0)
+    kit_refuse_existing_store(t);
+  kit_new_store(t);
+}
+
+static void
+run_pass(struct dk_check *t)
+{
+  begin_pass(t);
+  set_phase(t, t->pass == 0 ? PHASE_RUN : PHASE_TWIN);
+  t->job->check->run(t);
+  if (t->twin.inside)
+    kit_trouble(t, "the check ended between before and expect_unchanged");
+  if (t->pass > 0)
+    kit_trouble(t, "the twin run ended before its region was reached");
+}
+
+static void
+note_time(struct dk_check *t)
+{
+  int64_t ms = elapsed(t);
+
+  if (ms > t->report->virtual_ms)
+    t->report->virtual_ms = ms;
+}
+
+static void
+end_pass(struct dk_check *t)
+{
+  if (t->pass == 0)
+    note_time(t);
+  if (t->job->plugin == NULL)
+    return;
+  set_phase(t, PHASE_CLOSE);
+  kit_end_actors(t);
+  kit_close(t, kit_actor(t, NULL));
+  set_phase(t, PHASE_DESTROY);
+  kit_destroy_store(t);
+}
+
+/* After a failure: where the check stood then is what the report goes on saying. */
+static void
+clean_up(struct dk_check *t)
+{
+  struct kit_report *r = t->report;
+  int32_t phase = r->phase;
+  char operation[sizeof(r->operation)];
+
+  memcpy(operation, r->operation, sizeof(operation));
+  if (setjmp(t->leave) == 0)
+    end_pass(t);
+  r->phase = phase;
+  memcpy(r->operation, operation, sizeof(operation));
+}
+
+static void
+judge_overlaps(struct dk_check *t)
+{
+  struct kit_report *r = t->report;
+
+  if (r->overlaps >= t->enough)
+    return;
+  set_phase(t, PHASE_RUN);
+  t->pass = 0;
+  kit_fail(t, VERDICT_UNEXERCISED, NULL, NULL, NULL,
+           "only %u of %u overlaps were seen in %u rounds: nothing is known about the race",
+           r->overlaps, t->enough, r->rounds);
+}
+
+/* False if something still runs, so that nothing can be given back. */
+static bool
+run_passes(struct dk_check *t)
+{
+  for (t->pass = 0; t->verdict == VERDICT_NONE && t->pass < kit_twin_passes(t); t->pass++) {
+    guarded(t, run_pass);
+    if (t->verdict != VERDICT_NONE && !kit_call_actors_back(t))
+      return false;
+    guarded(t, t->verdict == VERDICT_NONE ? end_pass : clean_up);
+  }
+  guarded(t, judge_overlaps);
+  return true;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void
+give_back(struct dk_check *t, bool in_peace)
+{
+  struct actor *me = kit_actor(t, NULL);
+
+  kit_quit_processes(t, in_peace);
+  if (!in_peace)
+    return;
+  dk_caller_free(me->caller);
+  dk_canceller_free(me->canceller);
+  dk_library_close(t->library);
+  dk_virtual_clock_done(t->shared->clock);
+  dk_arena_done(&t->arena);
+  dk_arena_done(&t->twin.arena);
+}
+
+static void
+compare_states(struct dk_check *t, const struct kit_state *before)
+{
+  struct kit_state *after;
+
+  if (before == NULL || t->verdict != VERDICT_NONE)
+    return;
+  set_phase(t, PHASE_COMPARE);
+  after = kit_state_take();
+  if (after != NULL && kit_state_differs(before, after, t->report))
+    t->verdict = VERDICT_HOST_DAMAGE;
+  kit_state_free(after);
+}
+
+void
+kit_run(struct kit_shared *shared, const struct kit_job *job)
+{
+  struct kit_state *before = job->in_process ? NULL : kit_state_take();
+  struct dk_check *t = calloc(1, sizeof(*t));
+  bool in_peace = true;
+
+  if (t == NULL) {
+    kit_say_verdict(kit_report_of(shared), VERDICT_ERROR);
+    return;
+  }
+  t->shared = shared;
+  t->report = kit_report_of(shared);
+  t->job = job;
+  if (!job->in_process)
+    kit_shared_trim(shared, job->check->processes);
+  dk_arena_init(&t->arena);
+  dk_arena_init(&t->twin.arena);
+  if (guarded(t, prepare))
+    in_peace = run_passes(t);
+  give_back(t, in_peace);
+  compare_states(t, before);
+  if (t->verdict == VERDICT_NONE || t->verdict == VERDICT_PASS) {
+    t->verdict = VERDICT_PASS;
+    set_phase(t, PHASE_DONE);
+  }
+  kit_state_free(before);
+  kit_say_verdict(t->report, t->verdict);
+  free(t);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The map that runner, check and actors share: made once, at one address, before any fork.
+ *
+ * It owns its address range and lays it out: the plain part, the virtual clock, then for each
+ * process an actor may be, room for requests and room for replies.  Pages cost nothing until they
+ * are touched.
+ */
+#include "conformance/kit/kit.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+enum { PAGE = 4096 };
+#define REQUEST_ROOM ((size_t)32 << 20)
+#define REPLY_ROOM ((size_t)64 << 20)
+
+static size_t
+whole_pages(size_t size)
+{
+  return (size + PAGE - 1) / PAGE * PAGE;
+}
+
+static size_t
+clock_offset(void)
+{
+  return whole_pages(sizeof(struct kit_shared));
+}
+
+static size_t
+rooms_offset(void)
+{
+  return clock_offset() + whole_pages(dk_virtual_clock_size());
+}
+
+static size_t
+map_size(void)
+{
+  return rooms_offset() + KIT_PROCESSES * (REQUEST_ROOM + REPLY_ROOM);
+}
+
+struct kit_shared *
+kit_shared_new(void)
+{
+  void *map = mmap(NULL, map_size(), PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+  return map == MAP_FAILED ? NULL : map;
+}
+
+void
+kit_shared_free(struct kit_shared *shared)
+{
+  if (shared != NULL)
+    munmap(shared, map_size());
+}
+
+/* Gives all pages back, so that they read as zeros, at the cost of those that were touched. */
+void
+kit_shared_reset(struct kit_shared *shared)
+{
+  if (madvise(shared, map_size(), MADV_REMOVE) != 0)
+    memset(shared, 0, rooms_offset());
+}
+
+void
+kit_shared_trim(struct kit_shared *shared, uint32_t processes)
+{
+  size_t used = processes * (REQUEST_ROOM + REPLY_ROOM), all = map_size() - rooms_offset();
+
+  if (used < all)
+    munmap((char *)shared + rooms_offset() + used, all - used);
+}
+
+struct kit_report *
+kit_report_of(struct kit_shared *shared)
+{
+  return &shared->report;
+}
+
+struct kit_probe *
+kit_probe_of(struct kit_shared *shared)
+{
+  return &shared->probe;
+}
+
+void *
+kit_clock_region(struct kit_shared *shared)
+{
+  return (char *)shared + clock_offset();
+}
+
+void *
+kit_request_region(struct kit_shared *shared, uint32_t process, size_t *ret_size)
+{
+  *ret_size = REQUEST_ROOM;
+  return (char *)shared + rooms_offset() + process * (REQUEST_ROOM + REPLY_ROOM);
+}
+
+void *
+kit_reply_region(struct kit_shared *shared, uint32_t process, size_t *ret_size)
+{
+  *ret_size = REPLY_ROOM;
+  return (char *)shared + rooms_offset() + process * (REQUEST_ROOM + REPLY_ROOM) + REQUEST_ROOM;
+}
+
+void
+kit_say_verdict(struct kit_report *report, enum verdict verdict)
+{
+  report->verdict = (int32_t)verdict;
+  __atomic_store_n(&report->word, KIT_SAID ^ (uint64_t)verdict, __ATOMIC_RELEASE);
+}
+
+const char *
+verdict_name(enum verdict verdict)
+{
+  switch (verdict) {
+  case VERDICT_NONE: return "none";
+  case VERDICT_PASS: return "pass";
+  case VERDICT_FAIL: return "fail";
+  case VERDICT_HOST_DAMAGE: return "host-damage";
+  case VERDICT_UNEXERCISED: return "unexercised";
+  case VERDICT_SKIP: return "skip";
+  case VERDICT_ERROR: return "error";
+  case VERDICT_CRASH: return "crash";
+  case VERDICT_TIMEOUT: return "timeout";
+  case VERDICT_EARLY_EXIT: return "early-exit";
+  case VERDICT_FLAKY: return "flaky";
+  case VERDICT_NOT_RUN: return "not-run";
+  }
+  return "unknown";
+}
+
+const char *
+phase_name(enum phase phase)
+{
+  switch (phase) {
+  case PHASE_START: return "before the plugin was loaded";
+  case PHASE_LOAD: return "while loading the plugin";
+  case PHASE_OPEN: return "while opening the store";
+  case PHASE_RUN: return "while the check ran";
+  case PHASE_TWIN: return "in a twin run";
+  case PHASE_CLOSE: return "while closing the store";
+  case PHASE_DESTROY: return "while removing the store";
+  case PHASE_COMPARE: return "while comparing the process's state";
+  case PHASE_DONE: return "after all was done";
+  }
+  return "in an unknown phase";
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process as a plugin finds it and as it must leave it: descriptors, threads, signals, folder,
+ * umask, locale, environment, and what was written to standard output.  Owns the two snapshots
+ * that are compared; both are taken when nothing of the kit's own is open. */
+#include "conformance/kit/kit.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/checksum.h"
+
+enum { MOST_DESCRIPTORS = 256, SIGNALS = 64, SHOWN = 80 };
+
+struct descriptor {
+  int number;
+  char target[128];
+};
+
+struct kit_state {
+  struct descriptor descriptors[MOST_DESCRIPTORS];
+  size_t n_descriptors;
+  uint32_t threads;
+  struct sigaction handlers[SIGNALS + 1];
+  bool has_handler[SIGNALS + 1];
+  sigset_t mask;
+  mode_t umask;
+  char folder[1024];
+  char locale[512];
+  uint64_t environment;
+  off_t written; /* to standard output; -1: it is no file */
+};
+
+/* ---- taking it ------------------------------------------------------------------------------- */
+
+uint32_t
+kit_count_threads(void)
+{
+  DIR *folder = opendir("/proc/self/task");
+  const struct dirent *entry;
+  uint32_t n = 0;
+
+  while (folder != NULL && (entry = readdir(folder)) != NULL)
+    n += entry->d_name[0] != '.';
+  if (folder != NULL)
+    closedir(folder);
+  return n;
+}
+
+static int
+compare_descriptors(const void *a, const void *b)
+{
+  return ((const struct descriptor *)a)->number - ((const struct descriptor *)b)->number;
+}
+
+static bool
+take_descriptors(struct kit_state *state)
+{
+  DIR *folder = opendir("/proc/self/fd");
+  const struct dirent *entry;
+
+  if (folder == NULL)
+    return false;
+  while ((entry = readdir(folder)) != NULL && state->n_descriptors < MOST_DESCRIPTORS) {
+    struct descriptor *d = &state->descriptors[state->n_descriptors];
+    ssize_t length;
+
+    d->number = atoi(entry->d_name);
+    if (entry->d_name[0] == '.' || d->number == dirfd(folder))
+      continue;
+    length = readlinkat(dirfd(folder), entry->d_name, d->target, sizeof(d->target) - 1);
+    d->target[length < 0 ? 0 : length] = '\0';
+    state->n_descriptors++;
+  }
+  closedir(folder);
+  qsort(state->descriptors, state->n_descriptors, sizeof(*state->descriptors),
+        compare_descriptors);
+  return true;
+}
+
+static void
+take_signals(struct kit_state *state)
+{
+  for (int i = 1; i <= SIGNALS; i++)
+    state->has_handler[i] = sigaction(i, NULL, &state->handlers[i]) == 0;
+  pthread_sigmask(SIG_SETMASK, NULL, &state->mask);
+}
+
+static void
+take_environment(struct kit_state *state)
+{
+  state->environment = DK_FNV1A64_START;
+  for (char **entry = environ; entry != NULL && *entry != NULL; entry++)
+    state->environment = dk_fnv1a64(state->environment, *entry, strlen(*entry) + 1);
+}
+
+static void
+take_rest(struct kit_state *state)
+{
+  const char *locale = setlocale(LC_ALL, NULL);
+  struct stat out;
+
+  state->umask = umask(0);
+  umask(state->umask);
+  if (getcwd(state->folder, sizeof(state->folder)) == NULL)
+    snprintf(state->folder, sizeof(state->folder), "(unknown)");
+  snprintf(state->locale, sizeof(state->locale), "%s", locale == NULL ? "" : locale);
+  state->written = fstat(STDOUT_FILENO, &out) == 0 && S_ISREG(out.st_mode) ? out.st_size : -1;
+}
+
+struct kit_state *
+kit_state_take(void)
+{
+  struct kit_state *state = calloc(1, sizeof(*state));
+
+  fflush(stdout); /* a plugin's printf stands in the same buffer as ours */
+  if (state == NULL || !take_descriptors(state)) {
+    free(state);
+    return NULL;
+  }
+  state->threads = kit_count_threads();
+  take_signals(state);
+  take_environment(state);
+  take_rest(state);
+  return state;
+}
+
+void
+kit_state_free(struct kit_state *state)
+{
+  free(state);
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 4, 5))) static bool
+damage(struct kit_report *report, const char *clause, const char *expected, const char *format, ...)
+{
+  va_list args;
+
+  va_start(args, format);
+  vsnprintf(report->message, sizeof(report->message), format, args);
+  va_end(args);
+  snprintf(report->clause, sizeof(report->clause), "%s", clause);
+  snprintf(report->expected, sizeof(report->expected), "%s", expected);
+  snprintf(report->found, sizeof(report->found), "%s", report->message);
+  return true;
+}
+
+static const struct descriptor *
+find_descriptor(const struct kit_state *state, int number)
+{
+  for (size_t i = 0; i < state->n_descriptors; i++) {
+    if (state->descriptors[i].number == number)
+      return &state->descriptors[i];
+  }
+  return NULL;
+}
+
+static bool
+descriptors_differ(const struct kit_state *before, const struct kit_state *after,
+                   struct kit_report *report)
+{
+  for (size_t i = 0; i < before->n_descriptors; i++) {
+    const struct descriptor *was = &before->descriptors[i];
+    const struct descriptor *is = find_descriptor(after, was->number);
+
+    if (is == NULL)
+      return damage(report, "ABI-6", "the host's descriptors stay open",
+                    "descriptor %d (%s) of the host was closed", was->number, was->target);
+    if (strcmp(was->target, is->target) != 0)
+      return damage(report, "ABI-6", "the host's descriptors stay what they are",
+                    "descriptor %d of the host was %s and is now %s", was->number, was->target,
+                    is->target);
+  }
+  for (size_t i = 0; i < after->n_descriptors; i++) {
+    const struct descriptor *is = &after->descriptors[i];
+
+    if (find_descriptor(before, is->number) == NULL)
+      return damage(report, "CALL-8", "after close nothing of the handle is left",
+                    "descriptor %d (%s) is still open after close", is->number, is->target);
+  }
+  return false;
+}
+
+/* A thread that was joined may be seen for a moment longer: looks again for a while. */
+static bool
+threads_differ(const struct kit_state *before, const struct kit_state *after,
+               struct kit_report *report)
+{
+  int64_t bound = kit_real_ns() + INT64_C(300000000);
+  uint32_t n = after->threads;
+
+  while (n > before->threads && kit_real_ns() < bound) {
+    sched_yield();
+    n = kit_count_threads();
+  }
+  return n != before->threads &&
+         damage(report, "CALL-8", "after close nothing of the handle is left",
+                "%u threads after close, %u before the plugin was loaded", n, before->threads);
+}
+
+static bool
+signals_differ(const struct kit_state *before, const struct kit_state *after,
+               struct kit_report *report)
+{
+  for (int i = 1; i <= SIGNALS; i++) {
+    if (before->has_handler[i] && after->has_handler[i] &&
+        before->handlers[i].sa_handler != after->handlers[i].sa_handler)
+      return damage(report, "ABI-5", "signal handlers are the host's",
+                    "the handler of signal %d (%s) was changed", i, strsignal(i));
+    if (sigismember(&before->mask, i) != sigismember(&after->mask, i))
+      return damage(report, "ABI-5", "the signal mask is the host's",
+                    "the signal mask was changed: signal %d (%s)", i, strsignal(i));
+  }
+  return false;
+}
+
+static bool
+rest_differs(const struct kit_state *before, const struct kit_state *after,
+             struct kit_report *report)
+{
+  if (strcmp(before->folder, after->folder) != 0)
+    return damage(report, "ABI-5", before->folder, "the working directory is now %.400s",
+                  after->folder);
+  if (before->umask != after->umask)
+    return damage(report, "ABI-5", "the umask is the host's", "the umask was %03o and is now %03o",
+                  (unsigned)before->umask, (unsigned)after->umask);
+  if (strcmp(before->locale, after->locale) != 0)
+    return damage(report, "ABI-5", before->locale, "the locale is now %.400s", after->locale);
+  if (before->environment != after->environment)
+    return damage(report, "ABI-5", "the environment is the host's", "the environment was changed");
+  return false;
+}
+
+static bool
+output_differs(const struct kit_state *before, const struct kit_state *after,
+               struct kit_report *report)
+{
+  char start[SHOWN];
+  struct dk_text text = DK_TEXT_EMPTY;
+  ssize_t n = 0;
+  int fd;
+
+  if (before->written < 0 || after->written <= before->written)
+    return false;
+  fd = open("/proc/self/fd/1", O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) {
+    n = pread(fd, start, sizeof(start), before->written);
+    close(fd);
+  }
+  dk_text_add_escaped(&text, start, n > 0 ? (size_t)n : 0, DK_ESCAPE_VISIBLE);
+  damage(report, "ABI-6", "nothing is written to standard output",
+         "%lld bytes were written to standard output: %s",
+         (long long)(after->written - before->written), dk_text_str(&text));
+  dk_text_done(&text);
+  return true;
+}
+
+bool
+kit_state_differs(const struct kit_state *before, const struct kit_state *after,
+                  struct kit_report *report)
+{
+  return descriptors_differ(before, after, report) || output_differs(before, after, report) ||
+         threads_differ(before, after, report) || signals_differ(before, after, report) ||
+         rest_differs(before, after, report);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kit's tests share: a small check, often wrong on purpose, is run in a child against the
+ * model, and must get its verdict, its words and its trace.  MODEL names the model's plugin. */
+#ifndef DK_KIT_TEST_META_H
+#define DK_KIT_TEST_META_H
+
+#include "conformance/kit/kit.h"
+#include "conformance/tap/tap.h"
+
+struct meta {
+  const char *model;
+  char folder[64];
+  struct kit_shared *shared;
+};
+extern struct meta meta;
+
+/* What a check must lead to.  Texts are parts of what must be there; NULL: anything. */
+struct expected {
+  const char *name;
+  void (*run)(struct dk_check *t);
+  enum verdict verdict;
+  const char *clause, *message, *trace, *found, *mutant;
+  uint32_t processes;
+  bool without_plugin;
+};
+
+void meta_begin(void);
+/* Nothing may be left in the folder.  Gives the program's exit status. */
+int meta_end(void);
+struct kit_report *report(void);
+struct kit_job job_of(const struct check *check, const char *plugin);
+void run_job(const struct kit_job *job);
+void run_in_child(void (*act)(const struct kit_job *job), const struct kit_job *job);
+bool said(enum verdict verdict);
+bool stores_are_gone(void);
+void tell(void);
+void run_all(const struct expected *table, size_t n);
+#define RUN_ALL(table) run_all(table, sizeof(table) / sizeof((table)[0]))
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Time, and races.  With a virtual clock time moves only while the check waits in here (or in a
+ * call that waits); with the system's clock the same words wait for real, by the same wait of the
+ * clock. */
+#include "conformance/kit/kit.h"
+
+#include "core/base/sat.h"
+
+int64_t
+now(struct dk_check *t)
+{
+  return t->clock->now(t->clock);
+}
+
+int64_t
+elapsed(struct dk_check *t)
+{
+  return now(t) - t->start;
+}
+
+void
+advance(struct dk_check *t, int64_t ms)
+{
+  advance_to(t, dk_sat_add(now(t), ms));
+}
+
+void
+advance_to(struct dk_check *t, int64_t time)
+{
+  struct dk_wait wait = {.actor = 0, .cancel_fd = -1, .fd = -1, .until = time};
+
+  if (time <= now(t))
+    return;
+  if (t->clock->wait(t->clock, &wait) != DK_NOTHING)
+    kit_trouble(t, "time did not move on");
+}
+
+/* ---- races ----------------------------------------------------------------------------------- */
+
+void
+hold_at_line(struct dk_check *t, struct actor *actor)
+{
+  struct actor *who = kit_actor(t, actor);
+
+  if (who->kind == IS_MAIN)
+    kit_trouble(t, "the check itself cannot stand at the line of a race: use another actor");
+  who->held = 1;
+}
+
+/* Each lets the other go as it comes to the line; the check only waits, without taking a
+ * processor. */
+bool
+race(struct dk_check *t, struct actor *a, struct actor *b)
+{
+  if (!a->given || !b->given)
+    kit_trouble(t, "race() needs a started call of both actors");
+  kit_wait_done(t, a);
+  kit_wait_done(t, b);
+  atomic_store(&t->shared->at_line, 0);
+  atomic_store(&t->shared->ready, 0);
+  atomic_store(&t->shared->go_ns, 0);
+  return a->op.began_ns < b->op.ended_ns && b->op.began_ns < a->op.ended_ns;
+}
+
+void
+witness(struct dk_check *t, bool overlapped)
+{
+  if (overlapped)
+    t->report->overlaps++;
+}
+
+bool
+more_rounds(struct dk_check *t, uint32_t enough)
+{
+  enum { LONGEST_S = 10 };
+
+  t->enough = enough;
+  if (t->report->rounds == 0)
+    t->rounds_began = kit_real_ns();
+  if (t->report->overlaps >= enough || t->report->rounds >= KIT_MAX_ROUNDS ||
+      kit_real_ns() - t->rounds_began > LONGEST_S * INT64_C(1000000000))
+    return false;
+  t->report->rounds++;
+  return true;
+}

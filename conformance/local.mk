@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+# conformance/: TAP, the contract as data, the model and its mutants, the checks, the zoo.
+
+EXTRA_DIST += \
+	conformance/provider.map \
+	$(NULL)
+
+# ---- TAP, for our own tests too -----------------------------------------------------------------
+
+noinst_LTLIBRARIES += conformance/libdktap.la
+conformance_libdktap_la_SOURCES = \
+	conformance/tap/program.c \
+	conformance/tap/tap.c \
+	conformance/tap/tap.h \
+	$(NULL)
+
+# What a failing program says is judged by tests/tap-consumers.sh.
+check_PROGRAMS += conformance/tap/test-tap-failing
+
+# ---- the contract -------------------------------------------------------------------------------
+
+noinst_LTLIBRARIES += conformance/libdkcontract.la
+conformance_libdkcontract_la_SOURCES = \
+	conformance/contract/clauses.def \
+	conformance/contract/contract.c \
+	conformance/contract/contract.h \
+	conformance/contract/mutants.c \
+	conformance/contract/mutants.def \
+	conformance/contract/mutants.h \
+	$(NULL)
+
+noinst_PROGRAMS += conformance/contract/gen-contract
+conformance_contract_gen_contract_SOURCES = conformance/contract/gen-contract.c
+conformance_contract_gen_contract_LDADD = \
+	conformance/libdkcontract.la \
+	core/libdkbase.la \
+	$(NULL)
+
+# ---- the model: a plugin, and the reference that the kit is tested with --------------------------
+
+pkglib_LTLIBRARIES += conformance/model/model.la
+conformance_model_model_la_LDFLAGS = $(PLUGIN_FLAGS)
+conformance_model_model_la_LIBADD = core/libdkbase.la -lpthread
+EXTRA_conformance_model_model_la_DEPENDENCIES = $(provider_map)
+conformance_model_model_la_SOURCES = \
+	conformance/contract/mutants.c \
+	conformance/contract/mutants.def \
+	conformance/contract/mutants.h \
+	conformance/model/apply.c \
+	conformance/model/commit.c \
+	conformance/model/history.c \
+	conformance/model/log.c \
+	conformance/model/model.h \
+	conformance/model/provider.c \
+	conformance/model/queue.c \
+	conformance/model/state.c \
+	conformance/model/state.h \
+	conformance/model/step.c \
+	conformance/model/token.c \
+	conformance/model/turn.c \
+	conformance/model/wait.c \
+	conformance/model/work.c \
+	$(NULL)
+
+# ---- the kit and its checks, part of the command ------------------------------------------------
+
+noinst_LTLIBRARIES += conformance/libdkkit.la
+conformance_libdkkit_la_SOURCES = \
+	conformance/checks/abi.c \
+	conformance/checks/ack.c \
+	conformance/checks/call.c \
+	conformance/checks/cancel.c \
+	conformance/checks/checks.c \
+	conformance/checks/checks.def \
+	conformance/checks/checks.h \
+	conformance/checks/common.c \
+	conformance/checks/token.c \
+	conformance/checks/turn.c \
+	conformance/checks/work.c \
+	conformance/fixtures/zoo-table.c \
+	conformance/fixtures/zoo.def \
+	conformance/fixtures/zoo.h \
+	conformance/kit/actors.c \
+	conformance/kit/call.c \
+	conformance/kit/check.h \
+	conformance/kit/common.c \
+	conformance/kit/copy.c \
+	conformance/kit/drain.c \
+	conformance/kit/engine.h \
+	conformance/kit/expect.c \
+	conformance/kit/kit.h \
+	conformance/kit/ops.c \
+	conformance/kit/probe.c \
+	conformance/kit/process.c \
+	conformance/kit/run.c \
+	conformance/kit/shared.c \
+	conformance/kit/state.c \
+	conformance/kit/store.c \
+	conformance/kit/timing.c \
+	conformance/kit/trace.c \
+	conformance/kit/twin.c \
+	conformance/kit/words.c \
+	$(NULL)
+
+# ---- the zoo: one plugin for each defect, built for `make check` --------------------------------
+
+# What all fixtures share; the model is in it, with its entry point under another name.
+noinst_LTLIBRARIES += \
+	conformance/libdkzoo.la \
+	conformance/libdkzoomodel.la \
+	$(NULL)
+conformance_libdkzoomodel_la_CPPFLAGS = $(AM_CPPFLAGS) -Ddurakit_provider_2=zoo_model_entry
+conformance_libdkzoomodel_la_SOURCES = conformance/model/provider.c
+conformance_libdkzoo_la_LIBADD = \
+	conformance/libdkzoomodel.la \
+	core/libdkbase.la \
+	$(NULL)
+conformance_libdkzoo_la_SOURCES = \
+	conformance/contract/mutants.c \
+	conformance/contract/mutants.def \
+	conformance/contract/mutants.h \
+	conformance/fixtures/base.c \
+	conformance/fixtures/calls.c \
+	conformance/fixtures/damage.c \
+	conformance/fixtures/endings.c \
+	conformance/fixtures/fixture.h \
+	conformance/fixtures/honest.c \
+	conformance/fixtures/load.c \
+	conformance/fixtures/relay.c \
+	conformance/fixtures/relay.h \
+	conformance/fixtures/requests.c \
+	conformance/fixtures/shuffled.c \
+	conformance/fixtures/writer-operations.c \
+	conformance/fixtures/writer.c \
+	conformance/fixtures/writer.h \
+	conformance/model/apply.c \
+	conformance/model/commit.c \
+	conformance/model/history.c \
+	conformance/model/log.c \
+	conformance/model/model.h \
+	conformance/model/queue.c \
+	conformance/model/state.c \
+	conformance/model/state.h \
+	conformance/model/step.c \
+	conformance/model/token.c \
+	conformance/model/turn.c \
+	conformance/model/wait.c \
+	conformance/model/work.c \
+	$(NULL)
+
+include $(top_srcdir)/conformance/fixtures/local.mk
+
+# ---- tests --------------------------------------------------------------------------------------
+
+unit_tests += \
+	conformance/tap/test-tap \
+	conformance/contract/test-contract \
+	conformance/model/test-log \
+	conformance/model/test-model \
+	conformance/kit/test-engine \
+	conformance/kit/test-kit \
+	conformance/kit/test-twin \
+	conformance/checks/test-checks \
+	$(NULL)
+
+# Of the model, those that the kit cannot make: its log, threads, many rows.
+conformance_model_test_log_SOURCES = \
+	conformance/model/test-handle.c \
+	conformance/model/test-handle.h \
+	conformance/model/test-log.c \
+	$(NULL)
+conformance_model_test_model_SOURCES = \
+	conformance/model/test-handle.c \
+	conformance/model/test-handle.h \
+	conformance/model/test-model.c \
+	$(NULL)
+
+# Of the kit: small checks, some wrong on purpose, each in a child of its own.
+kit_test_sources = \
+	conformance/kit/test-meta.c \
+	conformance/kit/test-meta.h \
+	$(NULL)
+conformance_kit_test_engine_SOURCES = conformance/kit/test-engine.c $(kit_test_sources)
+conformance_kit_test_kit_SOURCES = conformance/kit/test-kit.c $(kit_test_sources)
+conformance_kit_test_twin_SOURCES = conformance/kit/test-twin.c $(kit_test_sources)

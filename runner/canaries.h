@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Canaries: checks that must not pass, run through the same engine in every run.  A canary that
+ * gets another verdict than its own says that no verdict of this run is worth anything. */
+#ifndef DK_RUNNER_CANARIES_H
+#define DK_RUNNER_CANARIES_H
+
+#include "runner/run.h"
+
+/* How many were caught; `text` says of the first other one what came ("" if there is none). */
+unsigned canaries_run(struct run *run, char *text, size_t size);
+unsigned canaries_count(void);
+/* Their names, in order; NULL behind the last. */
+const char *canaries_name(unsigned number);
+/* Those that this kit has not yet: for `durakit selftest`. */
+extern const char *const canaries_to_come;
+
+#endif

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `durakit certify` and `durakit check`: every check that is asked for, judged, in plan order. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/canaries.h"
+#include "runner/commands.h"
+#include "runner/facts.h"
+#include "runner/next.h"
+#include "runner/out.h"
+#include "runner/plan.h"
+#include "runner/results.h"
+#include "runner/run.h"
+
+enum {
+  LEAST_CHECK_MS = 100,    /* whatever has hung before */
+  TIMEOUTS_TO_HALVE = 3
+};
+
+/* The queue of one run.  Races come last when several checks run at a time, for they run alone. */
+struct queue {
+  struct run *run;
+  size_t *order;
+  size_t n, next;
+  size_t shown, finished;
+  bool race_runs;
+  unsigned *repeats;       /* left, by result */
+};
+
+static bool
+is_race(const struct result *result)
+{
+  return (result->check->flags & IS_RACE) != 0;
+}
+
+static void
+add_to_order(struct queue *queue, bool races, bool others)
+{
+  for (size_t i = 0; i < queue->run->n_results; i++) {
+    if (is_race(&queue->run->results[i]) ? races : others)
+      queue->order[queue->n++] = i;
+  }
+}
+
+static bool
+queue_begin(struct queue *queue, struct run *run)
+{
+  *queue = (struct queue){.run = run};
+  queue->order = calloc(run->n_results + 1, sizeof(*queue->order));
+  queue->repeats = calloc(run->n_results + 1, sizeof(*queue->repeats));
+  if (!queue->order || !queue->repeats)
+    return false;
+  bool parallel = run->options->jobs > 1;
+  add_to_order(queue, !parallel, true);
+  if (parallel)
+    add_to_order(queue, true, false);
+  for (size_t i = 0; i < run->n_results; i++)
+    queue->repeats[i] = run->options->repeat - 1;
+  return true;
+}
+
+/* Three time-outs in a run halve what the others get: what hangs everywhere is soon judged. */
+static int64_t
+deadline_now(const struct run *run)
+{
+  unsigned halves = run->timeouts / TIMEOUTS_TO_HALVE;
+  int64_t ms = halves < 40 ? run->deadline_ms >> halves : 0;
+  int64_t least = run->deadline_ms < LEAST_CHECK_MS ? run->deadline_ms : LEAST_CHECK_MS;
+
+  return ms < least ? least : ms;
+}
+
+static void
+settle_without_run(struct result *result, enum verdict verdict, const char *reason)
+{
+  result->done = true;
+  result->verdict = verdict;
+  snprintf(result->reason, sizeof(result->reason), "%s", reason);
+}
+
+static bool
+start(struct queue *queue, size_t number)
+{
+  struct run *run = queue->run;
+  struct result *result = &run->results[number];
+  struct task task = run_task(run, TASK_CHECK);
+
+  task.job.check = result->check;
+  task.job.number = result->number;
+  task.deadline_ms = deadline_now(run);
+  task.tag = number;
+  if (!engine_start(run->engine, &task))
+    return false;
+  queue->race_runs = is_race(result);
+  return true;
+}
+
+static void
+start_next(struct queue *queue)
+{
+  size_t number = queue->order[queue->next++];
+  char reason[128];
+
+  if (start(queue, number))
+    return;
+  snprintf(reason, sizeof(reason), "no process could be started: %s", strerror(errno));
+  settle_without_run(&queue->run->results[number], VERDICT_ERROR, reason);
+  results_add(queue->run->file, queue->run, &queue->run->results[number]);
+  queue->finished++;
+}
+
+static bool
+may_start(const struct queue *queue)
+{
+  const struct run *run = queue->run;
+
+  if (queue->next >= queue->n || engine_interrupted(run->engine)
+      || !engine_has_room(run->engine))
+    return false;
+  bool alone = queue->race_runs || is_race(&run->results[queue->order[queue->next]]);
+  return !alone || engine_running(run->engine) == 0;
+}
+
+/* ---- verdicts -------------------------------------------------------------------------------- */
+
+static bool
+deserves_rerun(const struct run *run, const struct result *result)
+{
+  return verdict_is_violation(result->verdict) && result->verdict != VERDICT_TIMEOUT
+         && result->reruns < run->options->classify && !engine_interrupted(run->engine);
+}
+
+/* The first outcome of a check decides; later ones only say whether it is so always. */
+static void
+take_rerun(struct run *run, struct result *result, struct outcome *outcome)
+{
+  if (!outcome->interrupted) {
+    result->reruns++;
+    result->failed_reruns += outcome->verdict != VERDICT_PASS ? 1u : 0u;
+  }
+  run_note_leftovers(run, outcome);
+  outcome_free(outcome);
+}
+
+static void
+take_first(struct run *run, struct result *result, struct outcome *outcome)
+{
+  outcome_free(result->outcome);
+  result->outcome = outcome;
+  result->verdict = outcome->interrupted ? VERDICT_NOT_RUN : outcome->verdict;
+  run->timeouts += outcome->verdict == VERDICT_TIMEOUT ? 1u : 0u;
+  if (outcome->interrupted)
+    snprintf(result->reason, sizeof(result->reason), "interrupted");
+  if (result->verdict == VERDICT_SKIP)
+    snprintf(result->reason, sizeof(result->reason), "%s", outcome->report->skip_reason);
+  if (result->verdict == VERDICT_SKIP && !result->reason[0]) {
+    result->verdict = VERDICT_ERROR;
+    snprintf(result->reason, sizeof(result->reason), "skipped without a reason");
+  }
+  if (run->options->next)
+    next_judge(run, result);
+  run_note_leftovers(run, outcome);
+}
+
+/* Some reruns passed.  A race is seen by chance: there one failure is a failure. */
+static void
+classify(struct result *result)
+{
+  if (result->failed_reruns < result->reruns && !is_race(result))
+    result->verdict = VERDICT_FLAKY;
+}
+
+static void
+show_ready(struct queue *queue)
+{
+  struct run *run = queue->run;
+
+  for (; queue->shown < run->n_results && run->results[queue->shown].done; queue->shown++)
+    out_result(run->out, run, &run->results[queue->shown]);
+  out_progress(run->out, run, queue->finished);
+}
+
+static void
+take(struct queue *queue, struct outcome *outcome)
+{
+  struct run *run = queue->run;
+  size_t number = (size_t)outcome->tag;
+  struct result *result = &run->results[number];
+  bool is_rerun = result->outcome != NULL && result->verdict != VERDICT_PASS;
+
+  queue->race_runs = false;
+  if (is_rerun)
+    take_rerun(run, result, outcome);
+  else
+    take_first(run, result, outcome);
+  bool again = deserves_rerun(run, result);
+  if (result->verdict == VERDICT_PASS && queue->repeats[number] > 0
+      && !engine_interrupted(run->engine)) {
+    queue->repeats[number]--;
+    again = true;
+  }
+  if (again && start(queue, number))
+    return;
+  classify(result);
+  result->done = true;
+  queue->finished++;
+  results_add(run->file, run, result);
+}
+
+/* What has no result yet gets the word for that. */
+static void
+settle_the_rest(struct queue *queue)
+{
+  struct run *run = queue->run;
+  int number = engine_interrupted(run->engine);
+  char reason[64] = "its result was lost";
+
+  if (number)
+    snprintf(reason, sizeof(reason), "interrupted by SIG%s", sigabbrev_np(number));
+  for (size_t i = 0; i < run->n_results; i++) {
+    if (run->results[i].done)
+      continue;
+    settle_without_run(&run->results[i], VERDICT_NOT_RUN, reason);
+    results_add(run->file, run, &run->results[i]);
+  }
+  show_ready(queue);
+}
+
+static int
+run_queue(struct run *run)
+{
+  struct queue queue;
+
+  if (!queue_begin(&queue, run)) {
+    free(queue.order);
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
+  out_progress(run->out, run, 0);
+  for (;;) {
+    while (may_start(&queue))
+      start_next(&queue);
+    struct outcome *outcome = engine_wait(run->engine);
+    if (outcome)
+      take(&queue, outcome);
+    show_ready(&queue);
+    if (!outcome && (queue.next >= queue.n || engine_interrupted(run->engine)))
+      break;
+  }
+  settle_the_rest(&queue);
+  free(queue.order);
+  free(queue.repeats);
+  return EXIT_PASSED;
+}
+
+/* ---- the whole run --------------------------------------------------------------------------- */
+
+static int
+make_results(struct run *run, const struct check **checks, size_t n)
+{
+  run->results = calloc(n, sizeof(*run->results));
+  if (!run->results) {
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
+  for (size_t i = 0; i < n; i++)
+    run->results[i] = (struct result){.check = checks[i], .number = (uint32_t)i + 1};
+  run->n_results = n;
+  return EXIT_PASSED;
+}
+
+/* The canaries, in words for the header; EXIT_INCOMPLETE if one is missed. */
+static int
+hear_canaries(struct run *run, struct dk_text *words)
+{
+  char missed[600];
+  unsigned count = canaries_count();
+  unsigned caught = canaries_run(run, missed, sizeof(missed));
+
+  dk_text_printf(words, "%u of %u caught", caught, count);
+  for (unsigned i = 0; i < count; i++)
+    dk_text_printf(words, "%s%s", i ? ", " : ": ", canaries_name(i) + strlen("canary/"));
+  if (caught == count)
+    return EXIT_PASSED;
+  if (engine_interrupted(run->engine)) {
+    say("interrupted before the first check");
+    return EXIT_INCOMPLETE;
+  }
+  return run_refuse(run, EXIT_INCOMPLETE,
+                    &(struct problem){"canary", "a check that must not pass got a wrong verdict, "
+                                      "so that no verdict of this run would be worth anything",
+                                      NULL, missed, "durakit selftest says more"});
+}
+
+static int
+open_results(struct run *run)
+{
+  if (!run->options->out)
+    return EXIT_PASSED;
+  run->file = results_new(run->options->out);
+  if (run->file)
+    return EXIT_PASSED;
+  return run_refuse(run, EXIT_ENVIRONMENT,
+                    &(struct problem){run->options->out, "results cannot be written there",
+                                      "a folder for results.jsonl", strerror(errno), NULL});
+}
+
+static void
+tell_leftovers(const struct run *run)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  if (run->n_leftovers == 0)
+    return;
+  dk_text_printf(&text, "%zu stores could not be removed; they are listed in %s/journal, and "
+                        "durakit clean PLUGIN with the same settings tries again",
+                 run->n_leftovers, run->folder.path);
+  out_comment(run->out, dk_text_str(&text));
+  dk_text_done(&text);
+}
+
+static int
+conclude(struct run *run)
+{
+  struct totals totals = totals_of(run, false);
+
+  tell_leftovers(run);
+  if (run->options->next)
+    next_tell(run);
+  results_footer(run->file, &totals);
+  if (engine_interrupted(run->engine))
+    say("interrupted: %u of %zu checks were not run", totals.counts[VERDICT_NOT_RUN],
+        run->n_results);
+  bool written = out_end(run->out, &totals);
+  if (!written || !results_are_written(run->file)) {
+    say("the results could not be written: %s", written ? run->options->out : "standard output");
+    return EXIT_ENVIRONMENT;
+  }
+  return totals.exit_code;
+}
+
+static int
+certify(struct run *run, const struct check **checks, size_t n)
+{
+  struct dk_text canaries = DK_TEXT_EMPTY;
+  int code = run_probe(run);
+
+  if (code == EXIT_PASSED)
+    code = run_take_settings(run);
+  if (code == EXIT_PASSED)
+    code = run_open(run);
+  if (code == EXIT_PASSED)
+    code = hear_canaries(run, &canaries);
+  if (code == EXIT_PASSED)
+    code = make_results(run, checks, n);
+  if (code == EXIT_PASSED)
+    code = open_results(run);
+  if (code == EXIT_PASSED) {
+    if (run->file)
+      results_header(run->file, run, dk_text_str(&canaries));
+    out_begin(run->out, run, dk_text_str(&canaries));
+    code = run_queue(run);
+  }
+  dk_text_done(&canaries);
+  return code == EXIT_PASSED ? conclude(run) : code;
+}
+
+int
+command_certify(const struct options *options)
+{
+  struct run run;
+  size_t n;
+  int code;
+  const struct check **checks = plan_select(options, &n, &code);
+
+  if (!checks)
+    return code;
+  code = run_begin(&run, options);
+  if (code == EXIT_PASSED)
+    code = certify(&run, checks, n);
+  run_end(&run);
+  free(checks);
+  return code;
+}

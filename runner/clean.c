@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `durakit clean`: removes what dead runs have left: folders, and with a plugin and its settings
+ * the stores that their journals name.  A run that lives holds a lock, and is left alone. */
+#include <dirent.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runner/commands.h"
+#include "runner/run.h"
+
+enum { MOST_STORES = 4096 };
+
+struct cleaning {
+  struct run *run;         /* NULL: no plugin was given */
+  unsigned folders;        /* removed */
+  unsigned cleaned;        /* runs whose stores were removed */
+  unsigned kept, failed;   /* runs whose stores stay: no plugin was given, or it did not work */
+};
+
+/* The stores that one dead run may have left, by suffix. */
+struct suffixes {
+  char (*items)[64];
+  size_t n;
+};
+
+static void
+add_suffix(struct suffixes *suffixes, const char *text)
+{
+  for (size_t i = 0; i < suffixes->n; i++) {
+    if (strcmp(suffixes->items[i], text) == 0)
+      return;
+  }
+  if (suffixes->n < MOST_STORES && strlen(text) < sizeof(*suffixes->items))
+    memcpy(suffixes->items[suffixes->n++], text, strlen(text) + 1);
+}
+
+/* A check that was running: the stores of its passes, as the kit names them, and of a probe. */
+static void
+add_passes(struct suffixes *suffixes, const char *run_id, unsigned number)
+{
+  char text[64];
+
+  snprintf(text, sizeof(text), "dk%s-%u-probe", run_id, number);
+  add_suffix(suffixes, text);
+  for (char letter = 'a'; letter <= 'z'; letter++) {
+    snprintf(text, sizeof(text), "dk%s-%u-%c", run_id, number, letter);
+    add_suffix(suffixes, text);
+  }
+}
+
+/* Its end may stand in a later line of the journal. */
+static bool
+was_ended(FILE *journal, unsigned number)
+{
+  long here = ftell(journal);
+  char line[128];
+  bool ended = false;
+
+  while (fgets(line, sizeof(line), journal)) {
+    if (line[0] == '-' && strtoul(line + 1, NULL, 10) == number)
+      ended = true;
+  }
+  fseek(journal, here, SEEK_SET);
+  return ended;
+}
+
+static void
+read_journal(struct suffixes *suffixes, const char *folder, const char *run_id)
+{
+  char path[600];
+  char line[128];
+
+  snprintf(path, sizeof(path), "%s/journal", folder);
+  FILE *file = fopen(path, "re");
+  while (file && fgets(line, sizeof(line), file)) {
+    line[strcspn(line, "\n")] = '\0';
+    unsigned number = (unsigned)strtoul(line + (line[0] ? 1 : 0), NULL, 10);
+    if (line[0] == '+' && !was_ended(file, number))
+      add_passes(suffixes, run_id, number);
+    else if (strncmp(line, "dk", 2) == 0 && strncmp(line + 2, run_id, strlen(run_id)) == 0)
+      add_suffix(suffixes, line); /* only what that run made */
+  }
+  if (file)
+    fclose(file);
+}
+
+/* Stores that are paths can be seen: those with a name of that run. */
+static void
+look_for_paths(struct suffixes *suffixes, const struct run *run, const char *run_id)
+{
+  struct dk_text pattern = DK_TEXT_EMPTY;
+  glob_t found = {0};
+
+  if (!run->store_value || !run->store_value[0])
+    return;
+  for (const char *c = run->store_value; *c; c++)
+    dk_text_printf(&pattern, strchr("*?[\\", *c) ? "\\%c" : "%c", *c);
+  dk_text_printf(&pattern, "-dk%s-*", run_id);
+  if (glob(dk_text_str(&pattern), GLOB_NOSORT, NULL, &found) == 0) {
+    for (size_t i = 0; i < found.gl_pathc; i++)
+      add_suffix(suffixes, found.gl_pathv[i] + strlen(run->store_value) + 1);
+  }
+  globfree(&found);
+  dk_text_done(&pattern);
+}
+
+static bool
+remove_stores(struct cleaning *cleaning, const struct suffixes *suffixes)
+{
+  struct task task = run_task(cleaning->run, TASK_DESTROY);
+
+  task.suffixes = (const char (*)[64])suffixes->items;
+  task.n_suffixes = suffixes->n;
+  struct outcome *outcome = engine_run(cleaning->run->engine, &task);
+  bool gone = outcome && outcome->verdict == VERDICT_PASS;
+  if (!gone)
+    say("stores could not be removed: %s",
+        outcome ? outcome->report->message : "no process could be started");
+  outcome_free(outcome);
+  return gone;
+}
+
+/* "durakit-run-ID-PID" -> ID */
+static bool
+run_id_of(const char *folder, char id[16])
+{
+  const char *name = strrchr(folder, '/') + 1 + strlen(FOLDER_PREFIX);
+  size_t n = strcspn(name, "-");
+
+  if (n == 0 || n > 12)
+    return false;
+  memcpy(id, name, n);
+  id[n] = '\0';
+  return true;
+}
+
+/* Removes the stores of a dead run, if there can be any; false if they stay. */
+static bool
+clean_stores(struct cleaning *cleaning, const char *folder)
+{
+  struct suffixes suffixes = {.items = calloc(MOST_STORES, sizeof(*suffixes.items))};
+  char id[16];
+  bool gone = suffixes.items && run_id_of(folder, id);
+
+  if (gone) {
+    read_journal(&suffixes, folder, id);
+    if (suffixes.n > 0 && !cleaning->run) {
+      cleaning->kept++;
+      gone = false;
+    } else if (suffixes.n > 0) {
+      look_for_paths(&suffixes, cleaning->run, id);
+      gone = remove_stores(cleaning, &suffixes);
+      cleaning->cleaned += gone ? 1u : 0u;
+      cleaning->failed += gone ? 0u : 1u;
+    }
+  }
+  free(suffixes.items);
+  return gone;
+}
+
+static void
+clean_folder(struct cleaning *cleaning, const char *folder)
+{
+  int lock = folder_lock_dead(folder);
+
+  if (lock < 0)
+    return;
+  if (clean_stores(cleaning, folder)) {
+    bool gone = folder_remove_tree(folder);
+    cleaning->folders += gone ? 1u : 0u;
+    cleaning->failed += gone ? 0u : 1u;
+  }
+  close(lock);
+}
+
+static int
+is_run(const struct dirent *entry)
+{
+  return strncmp(entry->d_name, FOLDER_PREFIX, strlen(FOLDER_PREFIX)) == 0;
+}
+
+static void
+clean_base(struct cleaning *cleaning, const char *base)
+{
+  struct dirent **entries;
+  int n = scandir(base, &entries, is_run, alphasort);
+
+  for (int i = 0; i < n; i++) {
+    char path[512];
+    if (snprintf(path, sizeof(path), "%s/%s", base, entries[i]->d_name) < (int)sizeof(path))
+      clean_folder(cleaning, path);
+    free(entries[i]);
+  }
+  if (n >= 0)
+    free(entries);
+}
+
+static int
+tell(const struct cleaning *cleaning)
+{
+  printf("removed the folders of %u dead runs, and the stores of %u of them\n", cleaning->folders,
+         cleaning->cleaned);
+  if (cleaning->kept > 0)
+    say("the stores of %u dead runs may be left; the plugin and its settings are needed for "
+        "them: durakit clean PLUGIN --set ...", cleaning->kept);
+  return cleaning->failed > 0 ? EXIT_ENVIRONMENT : EXIT_PASSED;
+}
+
+int
+command_clean(const struct options *options)
+{
+  struct options quiet = *options;
+  struct run run;
+  struct cleaning cleaning = {0};
+  const char *bases[FOLDER_BASES];
+  size_t n = folder_bases(bases);
+  int code = EXIT_PASSED;
+
+  quiet.format = FORMAT_HUMAN;
+  if (options->n_arguments > 0) {
+    code = run_begin(&run, &quiet);
+    if (code == EXIT_PASSED)
+      code = run_probe(&run);
+    if (code == EXIT_PASSED)
+      code = run_take_settings(&run);
+    cleaning.run = &run;
+  }
+  for (size_t i = 0; code == EXIT_PASSED && i < n; i++)
+    clean_base(&cleaning, bases[i]);
+  if (cleaning.run)
+    run_end(&run);
+  return code == EXIT_PASSED ? tell(&cleaning) : code;
+}

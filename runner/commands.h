@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands.  Each gives the exit code. */
+#ifndef DK_RUNNER_COMMANDS_H
+#define DK_RUNNER_COMMANDS_H
+
+#include "runner/options.h"
+
+int command_certify(const struct options *options); /* and check */
+int command_in_process(const struct options *options);
+int command_gdb(const struct options *options);
+int command_list(const struct options *options);
+int command_explain(const struct options *options);
+int command_probe(const struct options *options);
+int command_repro(struct options *options);
+int command_selftest(const struct options *options);
+int command_clean(const struct options *options);
+int command_version(void);
+
+#endif

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forks, watches and ends children.  Owns their slots; signals come as a descriptor, so that there
+ * is no handler and no lock. */
+#include "runner/engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runner/child.h"
+#include "runner/judge.h"
+#include "runner/orphans.h"
+#include "runner/run.h"
+#include "runner/slot.h"
+
+enum { GRACE_MS = 200, DESTROY_MS = 5000 };
+
+struct engine {
+  const struct folder *folder;
+  unsigned n_slots;
+  struct slot *slots;
+  int signal_fd;
+  sigset_t mask;             /* as it was */
+  uint64_t n_started;
+  int interrupted;
+};
+
+/* ---- making and ending it -------------------------------------------------------------------- */
+
+static int
+take_signals(struct engine *engine)
+{
+  sigset_t wanted;
+
+  sigemptyset(&wanted);
+  sigaddset(&wanted, SIGCHLD);
+  sigaddset(&wanted, SIGINT);
+  sigaddset(&wanted, SIGTERM);
+  sigaddset(&wanted, SIGHUP);
+  if (sigprocmask(SIG_BLOCK, &wanted, &engine->mask) != 0)
+    return -1;
+  engine->signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (engine->signal_fd < 0)
+    return -1;
+  return prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+struct engine *
+engine_new(const struct folder *folder, unsigned slots)
+{
+  struct engine *engine = calloc(1, sizeof(*engine));
+
+  if (!engine)
+    return NULL;
+  engine->folder = folder;
+  engine->signal_fd = -1;
+  engine->slots = calloc(slots, sizeof(*engine->slots));
+  sigprocmask(SIG_BLOCK, NULL, &engine->mask);
+  bool ready = engine->slots && take_signals(engine) == 0;
+  for (unsigned i = 0; ready && i < slots; i++) {
+    engine->slots[i] = (struct slot){.shared = kit_shared_new(), .output = -1, .errors = -1};
+    engine->n_slots++;
+    ready = engine->slots[i].shared != NULL;
+  }
+  if (ready)
+    return engine;
+  engine_free(engine);
+  return NULL;
+}
+
+void
+engine_free(struct engine *engine)
+{
+  char text[160];
+
+  if (!engine)
+    return;
+  for (unsigned i = 0; i < engine->n_slots; i++) {
+    struct slot *slot = &engine->slots[i];
+    if (slot->busy)
+      kill(-slot->pid, SIGKILL);
+    slot_close_output(slot);
+    outcome_free(slot->pending);
+    free(slot->stores);
+    kit_shared_free(slot->shared);
+  }
+  orphans_end(NULL, 0, text, sizeof(text));
+  if (engine->signal_fd >= 0)
+    close(engine->signal_fd);
+  sigprocmask(SIG_SETMASK, &engine->mask, NULL);
+  free(engine->slots);
+  free(engine);
+}
+
+unsigned
+engine_running(const struct engine *engine)
+{
+  unsigned n = 0;
+
+  for (unsigned i = 0; i < engine->n_slots; i++)
+    n += engine->slots[i].busy ? 1u : 0u;
+  return n;
+}
+
+bool
+engine_has_room(const struct engine *engine)
+{
+  return engine_running(engine) < engine->n_slots;
+}
+
+int
+engine_interrupted(const struct engine *engine)
+{
+  return engine->interrupted;
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
+/* The folder of the task, and the job with what lies in it. */
+static bool
+prepare(struct engine *engine, struct slot *slot, const struct task *task)
+{
+  slot->task = *task;
+  slot->job = task->job;
+  snprintf(slot->folder, sizeof(slot->folder), "%s/%s/%llu", engine->folder->path,
+           task->kind == TASK_CHECK ? "checks" : "others",
+           (unsigned long long)++engine->n_started);
+  if (mkdir(slot->folder, 0700) != 0)
+    return false;
+  slot->output = slot_open_file(slot, "out");
+  slot->errors = slot_open_file(slot, "err");
+  slot->job.folder = slot->folder;
+  return slot->output >= 0 && slot->errors >= 0;
+}
+
+/* Forks; what was buffered is written before, so that no child writes it again. */
+static bool
+fork_child(struct engine *engine, struct slot *slot)
+{
+  struct child child = {.task = &slot->task,
+                        .shared = slot->shared,
+                        .folder = slot->folder,
+                        .output = slot->output,
+                        .errors = slot->errors,
+                        .mask = &engine->mask,
+                        .runner = getpid()};
+
+  kit_shared_reset(slot->shared);
+  fflush(NULL);
+  slot->started_ns = run_clock_ns();
+  slot->deadline_ns = slot->started_ns + slot->task.deadline_ms * 1000000;
+  slot->signals = 0;
+  slot->timed_out = false;
+  slot->pid = fork();
+  if (slot->pid == 0)
+    child_main(&child, &slot->job);
+  if (slot->pid < 0)
+    return false;
+  setpgid(slot->pid, slot->pid);
+  slot->busy = true;
+  return true;
+}
+
+bool
+engine_start(struct engine *engine, const struct task *task)
+{
+  struct slot *slot = NULL;
+
+  for (unsigned i = 0; i < engine->n_slots && !slot; i++)
+    slot = engine->slots[i].busy ? NULL : &engine->slots[i];
+  if (!slot) {
+    errno = EAGAIN;
+    return false;
+  }
+  if (slot_makes_stores(task))
+    folder_note(engine->folder, '+', task->job.number);
+  if (prepare(engine, slot, task) && fork_child(engine, slot))
+    return true;
+  int reason = errno;
+  slot_remove_folder(slot);
+  errno = reason;
+  return false;
+}
+
+/* ---- ending ---------------------------------------------------------------------------------- */
+
+/* The leader has ended and is not reaped yet, so its group's number belongs to nobody else. */
+static void
+end_group(struct engine *engine, struct slot *slot, char *orphans, size_t size)
+{
+  struct running running[64];
+  size_t n = 0;
+  siginfo_t how;
+
+  for (unsigned i = 0; i < engine->n_slots && n < 64; i++) {
+    const struct slot *other = &engine->slots[i];
+    if (other->busy)
+      running[n++] = (struct running){other->pid, other == slot ? NULL : other->folder};
+  }
+  orphans_end(running, n, orphans, size);
+  kill(-slot->pid, SIGKILL);
+  while (waitid(P_PID, (id_t)slot->pid, &how, WEXITED) != 0 && errno == EINTR)
+    continue;
+  slot->busy = false;
+}
+
+/* A second child removes the stores; the check's outcome waits for it. */
+static bool
+start_removal(struct engine *engine, struct slot *slot, struct outcome *outcome)
+{
+  slot->task.kind = TASK_DESTROY;
+  slot->task.suffixes = (const char (*)[64])slot->stores;
+  slot->task.n_suffixes = slot->n_stores;
+  slot->task.deadline_ms = DESTROY_MS;
+  slot->pending = outcome;
+  if (fork_child(engine, slot))
+    return true;
+  slot->pending = NULL;
+  return false;
+}
+
+static void
+keep_leftovers(struct slot *slot, struct outcome *outcome)
+{
+  outcome->leftovers = slot->stores;
+  outcome->n_leftovers = slot->n_stores;
+  slot->stores = NULL;
+  slot->n_stores = 0;
+}
+
+/* After the second child: what of its stores is left. */
+static struct outcome *
+finish_removal(struct slot *slot, struct outcome *removal)
+{
+  struct outcome *outcome = slot->pending;
+
+  slot->pending = NULL;
+  if (!removal || removal->verdict != VERDICT_PASS)
+    keep_leftovers(slot, outcome);
+  outcome_free(removal);
+  return outcome;
+}
+
+static struct outcome *
+leave(struct engine *engine, struct slot *slot, struct outcome *outcome)
+{
+  if (slot->job.plugin && (!outcome || outcome->n_leftovers == 0))
+    folder_note(engine->folder, '-', slot->job.number);
+  slot_remove_folder(slot);
+  free(slot->stores);
+  slot->stores = NULL;
+  slot->n_stores = 0;
+  return outcome;
+}
+
+/* The child of this slot has ended.  NULL: there is more to do for it. */
+static struct outcome *
+finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
+{
+  char orphans[160];
+  struct ending ending = {.how = *how,
+                          .timed_out = slot->timed_out,
+                          .deadline_ms = slot->task.deadline_ms,
+                          .stdout_bytes = slot_stdout_bytes(slot)};
+
+  end_group(engine, slot, orphans, sizeof(orphans));
+  struct outcome *outcome = slot_collect(slot);
+  if (outcome) {
+    memcpy(outcome->orphans, orphans, sizeof(outcome->orphans));
+    judge(outcome, &slot->task, &ending);
+    outcome->interrupted = engine->interrupted && slot->signals > 0 && !slot->timed_out;
+  }
+  if (slot->pending)
+    return leave(engine, slot, finish_removal(slot, outcome));
+  if (outcome)
+    slot_list_stores(slot, outcome->report);
+  if (slot->n_stores > 0) {
+    if (start_removal(engine, slot, outcome))
+      return NULL;
+    keep_leftovers(slot, outcome);
+  }
+  return leave(engine, slot, outcome);
+}
+
+/* ---- watching -------------------------------------------------------------------------------- */
+
+static void
+send_signal(struct slot *slot, int number)
+{
+  kill(-slot->pid, number);
+  kill(slot->pid, number);
+  slot->signals++;
+}
+
+/* SIGTERM, some grace, SIGKILL.  A stopped process gets its SIGTERM only when it goes on. */
+static void
+push(struct slot *slot)
+{
+  if (slot->signals == 0) {
+    send_signal(slot, SIGTERM);
+    kill(-slot->pid, SIGCONT);
+    slot->deadline_ns = run_clock_ns() + (int64_t)GRACE_MS * 1000000;
+  } else {
+    send_signal(slot, SIGKILL);
+    slot->deadline_ns = INT64_MAX;
+  }
+}
+
+static void
+take_interruption(struct engine *engine, int number)
+{
+  if (engine->interrupted)
+    return;
+  engine->interrupted = number;
+  for (unsigned i = 0; i < engine->n_slots; i++) {
+    struct slot *slot = &engine->slots[i];
+    if (slot->busy && slot->task.kind != TASK_DESTROY)
+      push(slot);
+  }
+}
+
+/* Waits for a signal, or for the first deadline. */
+static void
+watch(struct engine *engine)
+{
+  struct pollfd signals = {.fd = engine->signal_fd, .events = POLLIN};
+  struct signalfd_siginfo info;
+  int64_t first = INT64_MAX;
+  int timeout = -1;
+
+  for (unsigned i = 0; i < engine->n_slots; i++) {
+    const struct slot *slot = &engine->slots[i];
+    if (slot->busy && slot->deadline_ns < first)
+      first = slot->deadline_ns;
+  }
+  if (first != INT64_MAX) {
+    int64_t left = (first - run_clock_ns() + 999999) / 1000000;
+    timeout = left < 0 ? 0 : left > 3600000 ? 3600000 : (int)left;
+  }
+  poll(&signals, 1, timeout);
+  while (read(engine->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+    if (info.ssi_signo != SIGCHLD)
+      take_interruption(engine, (int)info.ssi_signo);
+  }
+}
+
+/* Pushes the children whose time is up. */
+static void
+meet_deadlines(struct engine *engine)
+{
+  int64_t now = run_clock_ns();
+
+  for (unsigned i = 0; i < engine->n_slots; i++) {
+    struct slot *slot = &engine->slots[i];
+    if (!slot->busy || slot->deadline_ns > now)
+      continue;
+    if (slot->signals == 0)
+      slot->timed_out = true;
+    push(slot);
+  }
+}
+
+/* The outcome of one that has ended. */
+static struct outcome *
+look(struct engine *engine)
+{
+  for (unsigned i = 0; i < engine->n_slots; i++) {
+    struct slot *slot = &engine->slots[i];
+    siginfo_t how = {0};
+    if (!slot->busy
+        || waitid(P_PID, (id_t)slot->pid, &how, WEXITED | WNOWAIT | WNOHANG) != 0
+        || how.si_pid == 0)
+      continue;
+    struct outcome *outcome = finish_child(engine, slot, &how);
+    if (outcome)
+      return outcome;
+  }
+  return NULL;
+}
+
+struct outcome *
+engine_wait(struct engine *engine)
+{
+  while (engine_running(engine) > 0) {
+    struct outcome *outcome = look(engine);
+    if (outcome)
+      return outcome;
+    meet_deadlines(engine);
+    watch(engine);
+  }
+  return NULL;
+}
+
+struct outcome *
+engine_run(struct engine *engine, const struct task *task)
+{
+  if (!engine_start(engine, task))
+    return NULL;
+  return engine_wait(engine);
+}

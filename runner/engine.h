@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs provider code in children, and only there: forks, watches, ends and judges them.
+ *
+ * Each task has a process group, a folder, and files for its output of its own; its deadline is
+ * real time.  Only the verdict word in the shared map, with an exit of 0 after it, is a pass.  The
+ * engine is for one thread, and is a subreaper: what a child leaves behind is found, reported and
+ * ended.
+ */
+#ifndef DK_RUNNER_ENGINE_H
+#define DK_RUNNER_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "conformance/kit/engine.h"
+#include "runner/folder.h"
+
+enum task_kind {
+  TASK_CHECK,
+  TASK_PROBE,      /* loads and describes */
+  TASK_PROBE_OPEN, /* opens a store, too */
+  TASK_SETTINGS,   /* checks the settings */
+  TASK_DESTROY     /* removes the stores in `suffixes` */
+};
+
+/* What is to be run.  All pointers are the caller's and must last until the outcome is there. */
+struct task {
+  enum task_kind kind;
+  struct kit_job job;        /* its folder is the engine's to fill in */
+  bool store_in_folder;      /* its stores lie in the task's folder, and go with that */
+  int64_t deadline_ms;
+  const char (*suffixes)[64];
+  size_t n_suffixes;
+  uint64_t tag;              /* the caller's */
+};
+
+enum { OUTPUT_KEPT = 64 * 1024 };
+
+/* How it ended. */
+struct outcome {
+  uint64_t tag;
+  enum verdict verdict;
+  struct kit_report *report;  /* with the runner's own words where the child found none */
+  struct kit_probe *probe;    /* for the kinds that probe, else NULL */
+  char ended[96];             /* "by SIGSEGV (Segmentation fault)", "with exit 0" */
+  char orphans[160];          /* processes that were left behind; "": none */
+  char *output;               /* on standard output and error, at most OUTPUT_KEPT bytes */
+  size_t output_size;
+  uint64_t output_total;
+  int64_t wall_ns;
+  bool interrupted;           /* the runner was asked to stop: there is no verdict */
+  char (*leftovers)[64];      /* stores that could not be removed, by suffix */
+  size_t n_leftovers;
+};
+void outcome_free(struct outcome *outcome);
+
+struct engine;
+/* `slots` tasks at a time; NULL with errno.  The folder is the caller's. */
+struct engine *engine_new(const struct folder *folder, unsigned slots);
+void engine_free(struct engine *engine); /* ends what still runs */
+
+unsigned engine_running(const struct engine *engine);
+bool engine_has_room(const struct engine *engine);
+/* false with errno: no child could be made. */
+bool engine_start(struct engine *engine, const struct task *task);
+/* Waits for one task to end; NULL: none runs.  After an interruption all come back at once. */
+struct outcome *engine_wait(struct engine *engine);
+/* Starts a task and waits for it, while nothing else runs. */
+struct outcome *engine_run(struct engine *engine, const struct task *task);
+/* The signal that asked the runner to stop; 0: none. */
+int engine_interrupted(const struct engine *engine);
+
+#endif

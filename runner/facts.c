@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is said about a run, wherever it is said. */
+#include "runner/facts.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "config.h"
+#include "conformance/contract/contract.h"
+#include "runner/plan.h"
+#include "runner/repro.h"
+
+const char facts_kit_version[] = PACKAGE_VERSION;
+
+/* The numbers have suffixes of C ("0u"), which people do not want to read. */
+_Static_assert(DK_ABI_MAJOR == 2 && DK_ABI_MINOR == 0 && DK_ABI_DRAFT == 1, "facts_abi says it");
+const char facts_abi[] = "2.0 draft 1";
+
+void
+facts_manifest(struct dk_text *text)
+{
+  dk_text_printf(text, "0x%016" PRIx64, plan_manifest());
+}
+
+void
+facts_seed(struct dk_text *text, const struct run *run)
+{
+  dk_text_printf(text, "0x%016" PRIx64, run->options->seed);
+}
+
+void
+facts_kit(struct dk_text *text)
+{
+  dk_text_printf(text, "durakit %s, ABI %s, contract %s, manifest ", facts_kit_version, facts_abi,
+                 DK_CONTRACT_VERSION);
+  facts_manifest(text);
+}
+
+void
+facts_provider(struct dk_text *text, const struct run *run)
+{
+  dk_text_printf(text, "provider: ");
+  if (run->described)
+    dk_text_printf(text, "%s %s, ", run->probe->name, run->probe->version);
+  dk_text_printf(text, "%s", run->plugin);
+  if (run->trouble[0])
+    dk_text_printf(text, "; %s", run->trouble);
+}
+
+/* Of a plugin that could not be asked every setting may be one. */
+bool
+facts_is_secret(const struct run *run, const struct given *given)
+{
+  for (uint32_t i = 0; i < run->probe->n_params; i++) {
+    if (strcmp(run->probe->params[i].key, given->key) == 0)
+      return (run->probe->params[i].flags & DK_PARAM_SECRET) != 0;
+  }
+  return !run->described;
+}
+
+void
+facts_settings(struct dk_text *text, const struct run *run)
+{
+  dk_text_puts(text, "settings:");
+  for (size_t i = 0; i < run->options->n_settings; i++) {
+    const struct given *given = &run->options->settings[i];
+    dk_text_printf(text, " %s=", given->key);
+    if (facts_is_secret(run, given))
+      dk_text_puts(text, "***");
+    else
+      repro_quote(text, given->value);
+  }
+  if (run->options->n_settings == 0)
+    dk_text_puts(text, " none");
+}
+
+void
+facts_run(struct dk_text *text, const struct run *run)
+{
+  dk_text_puts(text, "seed ");
+  facts_seed(text, run);
+  dk_text_printf(text, ", run %s, mode native, time-out %" PRId64 " ms a check",
+                 run->options->run_id, run->deadline_ms);
+  if (run->probe->round_trip_ns > 0)
+    dk_text_printf(text, " (one enqueue took %.3f ms)", (double)run->probe->round_trip_ns / 1e6);
+}
+
+void
+facts_region(struct dk_text *text, const struct kit_report *report)
+{
+  if (report->pass > 0)
+    dk_text_printf(text, "%d, %s the calls of region %d of %u", report->pass,
+                   report->pass % 2 ? "with" : "without", (report->pass + 1) / 2,
+                   report->regions);
+}
+
+void
+facts_reruns(struct dk_text *text, const struct result *result)
+{
+  if (result->reruns > 0)
+    dk_text_printf(text, "failed again in %u of %u", result->failed_reruns, result->reruns);
+}
+
+void
+facts_leftovers(struct dk_text *text, const struct run *run, const struct outcome *outcome)
+{
+  struct kit_job job = run_task(run, TASK_CHECK).job;
+
+  for (size_t i = 0; i < outcome->n_leftovers; i++) {
+    char name[2048];
+    kit_store_name(&job, outcome->leftovers[i], name, sizeof(name));
+    dk_text_printf(text, "%s%s", i ? ", " : "", name);
+  }
+}
+
+void
+facts_more_trace(struct dk_text *text, const struct run *run, const struct result *result,
+                 unsigned left_out)
+{
+  if (left_out == 0)
+    return;
+  dk_text_printf(text, "%u more before these", left_out);
+  if (run->options->out)
+    dk_text_printf(text, ", in %s/checks/%s/trace.txt", run->options->out, result->check->id);
+  else
+    dk_text_puts(text, "; --out FOLDER keeps them");
+}

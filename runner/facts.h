@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pieces of text about a run that all views and files share.  None is masked yet. */
+#ifndef DK_RUNNER_FACTS_H
+#define DK_RUNNER_FACTS_H
+
+#include "core/base/text.h"
+#include "runner/run.h"
+
+extern const char facts_kit_version[];
+extern const char facts_abi[];               /* "2.0 draft 1" */
+void facts_manifest(struct dk_text *text);   /* "0x..." */
+void facts_seed(struct dk_text *text, const struct run *run);
+void facts_kit(struct dk_text *text);        /* "durakit 0.1.0, ABI ..., contract ..." */
+void facts_provider(struct dk_text *text, const struct run *run);
+void facts_settings(struct dk_text *text, const struct run *run);
+void facts_run(struct dk_text *text, const struct run *run);
+/* Which of the runs of a twin check it was; "" for the only one. */
+void facts_region(struct dk_text *text, const struct kit_report *report);
+void facts_reruns(struct dk_text *text, const struct result *result);
+void facts_leftovers(struct dk_text *text, const struct run *run, const struct outcome *outcome);
+void facts_more_trace(struct dk_text *text, const struct run *run, const struct result *result,
+                      unsigned left_out);
+/* The value of a setting may not be shown, not even in part. */
+bool facts_is_secret(const struct run *run, const struct given *given);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes and removes the folders of runs.  Owns them, and the lock inside. */
+#include "runner/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* A container's /dev/shm may be too small for the largest check. */
+enum { ROOM_MIB = 48 };
+
+static bool
+has_room(const char *path)
+{
+  struct statvfs fs;
+
+  if (access(path, W_OK | X_OK) != 0 || statvfs(path, &fs) != 0)
+    return false;
+  return (uint64_t)fs.f_bavail * fs.f_frsize >= (uint64_t)ROOM_MIB << 20;
+}
+
+size_t
+folder_bases(const char *bases[FOLDER_BASES])
+{
+  const char *tmp = getenv("TMPDIR");
+  size_t n = 0;
+
+  bases[n++] = "/dev/shm";
+  if (tmp && *tmp == '/' && strlen(tmp) < 128)
+    bases[n++] = tmp;
+  bases[n++] = "/tmp";
+  return n;
+}
+
+static int
+make_in(struct folder *folder, const char *base, const char *run_id)
+{
+  char name[sizeof(folder->path) + 16];
+  int length = snprintf(folder->path, sizeof(folder->path), "%s/" FOLDER_PREFIX "%s-%ld", base,
+                        run_id, (long)getpid());
+
+  if (length < 0 || (size_t)length >= sizeof(folder->path)) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  if (mkdir(folder->path, 0700) != 0)
+    return -1;
+  snprintf(name, sizeof(name), "%s/checks", folder->path);
+  if (mkdir(name, 0700) != 0)
+    return -1;
+  snprintf(name, sizeof(name), "%s/others", folder->path);
+  if (mkdir(name, 0700) != 0)
+    return -1;
+  snprintf(name, sizeof(name), "%s/lock", folder->path);
+  folder->lock_fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  snprintf(name, sizeof(name), "%s/journal", folder->path);
+  folder->journal_fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (folder->lock_fd < 0 || folder->journal_fd < 0 || flock(folder->lock_fd, LOCK_EX) != 0)
+    return -1;
+  return 0;
+}
+
+int
+folder_make(struct folder *folder, const char *run_id)
+{
+  const char *bases[FOLDER_BASES];
+  size_t n = folder_bases(bases);
+
+  *folder = (struct folder){.lock_fd = -1, .journal_fd = -1};
+  for (size_t i = 0; i < n; i++) {
+    /* The last resort is tried whatever room it has. */
+    if ((i + 1 == n || has_room(bases[i])) && make_in(folder, bases[i], run_id) == 0)
+      return 0;
+  }
+  return -1;
+}
+
+static void
+close_fd(int *fd)
+{
+  if (*fd >= 0)
+    close(*fd);
+  *fd = -1;
+}
+
+static void
+folder_remove_part(const struct folder *folder, const char *name)
+{
+  char path[sizeof(folder->path) + 16];
+
+  snprintf(path, sizeof(path), "%s/%s", folder->path, name);
+  folder_remove_tree(path);
+}
+
+void
+folder_done(struct folder *folder)
+{
+  if (!folder->path[0])
+    return;
+  folder_remove_part(folder, "checks");
+  folder_remove_part(folder, "others");
+  if (!folder->keep)
+    folder_remove_tree(folder->path);
+  close_fd(&folder->journal_fd);
+  close_fd(&folder->lock_fd);
+  folder->path[0] = '\0';
+}
+
+static bool
+write_note(const struct folder *folder, const char *line)
+{
+  size_t n = strlen(line);
+
+  return folder->journal_fd >= 0 && write(folder->journal_fd, line, n) == (ssize_t)n;
+}
+
+void
+folder_note(const struct folder *folder, char sign, unsigned number)
+{
+  char line[32];
+
+  snprintf(line, sizeof(line), "%c%u\n", sign, number);
+  write_note(folder, line);
+}
+
+void
+folder_note_store(struct folder *folder, const char *suffix)
+{
+  char line[72];
+
+  snprintf(line, sizeof(line), "%.63s\n", suffix);
+  folder->keep = write_note(folder, line) || folder->keep;
+}
+
+/* Removes what is in the open folder, and closes it. */
+static bool
+empty_folder(int fd)
+{
+  DIR *dir = fdopendir(fd);
+  bool all_gone = dir != NULL;
+  struct dirent *entry;
+
+  if (!dir) {
+    close(fd);
+    return false;
+  }
+  while ((entry = readdir(dir)) != NULL) {
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+      continue;
+    if (unlinkat(fd, entry->d_name, 0) == 0)
+      continue;
+    /* A folder: perhaps one that its owner may not enter any more. */
+    fchmodat(fd, entry->d_name, 0700, 0);
+    int inner = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (inner < 0 || !empty_folder(inner) || unlinkat(fd, entry->d_name, AT_REMOVEDIR) != 0)
+      all_gone = false;
+  }
+  closedir(dir);
+  return all_gone;
+}
+
+bool
+folder_remove_tree(const char *path)
+{
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+  if (fd < 0)
+    return errno == ENOENT;
+  return empty_folder(fd) && rmdir(path) == 0;
+}
+
+int
+folder_lock_dead(const char *path)
+{
+  char name[512];
+
+  if (snprintf(name, sizeof(name), "%s/lock", path) >= (int)sizeof(name))
+    return -1;
+  int fd = open(name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0)
+    close_fd(&fd);
+  return fd;
+}
+
+int
+folder_make_path(const char *path)
+{
+  char part[4096];
+  size_t n = strlen(path);
+
+  if (n == 0 || n >= sizeof(part)) {
+    errno = n ? ENAMETOOLONG : ENOENT;
+    return -1;
+  }
+  for (size_t i = 1; i <= n; i++) {
+    if (i < n && path[i] != '/')
+      continue;
+    memcpy(part, path, i);
+    part[i] = '\0';
+    if (mkdir(part, 0777) != 0 && errno != EEXIST)
+      return -1;
+  }
+  return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder of one run, with one folder for each check in it (under checks/, what else the engine
+ * runs under others/): in memory (/dev/shm) if there is room, else in $TMPDIR or /tmp.  A lock says
+ * that the run is alive; `durakit clean` removes those of dead runs. */
+#ifndef DK_RUNNER_FOLDER_H
+#define DK_RUNNER_FOLDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FOLDER_PREFIX "durakit-run-"
+
+enum { FOLDER_BASES = 3 };
+
+struct folder {
+  char path[256];    /* "" before it is made */
+  int lock_fd;       /* its file "lock", locked for as long as the run lives */
+  int journal_fd;    /* its file "journal": for `durakit clean`, see folder_note */
+  bool keep;         /* stores are left over: the journal stays for `durakit clean` */
+};
+
+/* 0, or -1 with errno and `path` the folder that could not be made. */
+int folder_make(struct folder *folder, const char *run_id);
+/* Removes it, unless it is kept: then only the journal stays. */
+void folder_done(struct folder *folder);
+/* A line in the journal: the check of this number begins ('+') to make stores, or has removed them
+ * ('-'). */
+void folder_note(const struct folder *folder, char sign, unsigned number);
+/* A line in the journal: this store could not be removed.  The folder is kept. */
+void folder_note_store(struct folder *folder, const char *suffix);
+
+/* Removes a folder with all in it, following no link; false if something is left. */
+bool folder_remove_tree(const char *path);
+
+/* The places where runs have their folders; as many as there are, at most FOLDER_BASES. */
+size_t folder_bases(const char *bases[FOLDER_BASES]);
+
+/* The lock of this folder is held by nobody: its run is dead.  Gives the locked descriptor, -1: it
+ * lives. */
+int folder_lock_dead(const char *path);
+
+/* mkdir -p; 0, or -1 with errno. */
+int folder_make_path(const char *path);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The help: examples first. */
+#include <stdio.h>
+
+#include "runner/options.h"
+#include "runner/plan.h"
+
+static const char of_settings[] =
+  "\n"
+  "Settings of the provider:\n"
+  "  --set KEY=VALUE         as its users give it; `durakit probe PLUGIN` shows which there are\n"
+  "  --set-env KEY=VARIABLE  from the environment, so that no secret is on a command line\n"
+  "  --settings FILE         lines of key = value\n";
+
+static const char of_runs[] =
+  "\n"
+  "The run:\n"
+  "  -j N                    N checks at a time; races run alone\n"
+  "  --classify N            runs a failure again, N times, to tell always from sometimes (1)\n"
+  "  --timeout-scale X       gives a check X times its time\n"
+  "  --seed NUMBER           the seed of an earlier run\n"
+  "  --run-id ID             the part of this run in the names of its stores\n"
+  "\n"
+  "Output:\n"
+  "  --format tap|human      TAP when standard output is no terminal\n"
+  "  --out FOLDER            results.jsonl there, and traces and output of what failed\n"
+  "  --color WHEN            auto, always or never; NO_COLOR is honoured\n"
+  "  --verbose               also what passed\n"
+  "\n"
+  "Exit: 0 passed; 1 a clause is violated; 2 usage, settings, a store that exists; 3 the plugin\n"
+  "cannot be loaded; 4 the kit, its surroundings or the store failed; 5 incomplete; 6 memory or\n"
+  "race findings only; 7 flaky or unexercised only.\n";
+
+static const char general[] =
+  "durakit tells whether a storage provider for durable execution keeps the contract.\n"
+  "\n"
+  "  durakit certify ./my_provider.so                 everything that is required\n"
+  "  durakit certify sqlite                           a name means an installed plugin\n"
+  "  durakit certify pg --set conninfo='service=test' what the provider needs to reach its store\n"
+  "  durakit check ./my_provider.so --only 'cancel/*' some of it\n"
+  "  durakit check ./my_provider.so --next            while it is being written\n"
+  "  durakit list checks                              or clauses, mutants, providers\n"
+  "  durakit explain CANCEL-5                         or a check, or a mutant\n"
+  "  durakit probe ./my_provider.so                   what it says of itself\n"
+  "  durakit repro out/results.jsonl:cancel/mass      one recorded failure again\n"
+  "  durakit selftest                                 tests the kit itself\n"
+  "  durakit clean                                    removes what dead runs have left\n"
+  "  durakit --version\n"
+  "\n"
+  "durakit COMMAND --help says more.\n";
+
+static const char certify[] =
+  "durakit certify PLUGIN: runs every check that the contract requires, and judges each.\n"
+  "\n"
+  "  durakit certify ./my_provider.so\n"
+  "  durakit certify ./my_provider.so -j4 --out results\n"
+  "  durakit certify pg --set host=db.example --set-env password=DB_PASSWORD\n"
+  "  prove -e 'durakit certify --format tap' ./my_provider.so\n";
+
+static const char check[] =
+  "durakit check PLUGIN: runs the checks that are asked for.\n"
+  "\n"
+  "  durakit check ./my_provider.so --only cancel/locked-row\n"
+  "  durakit check ./my_provider.so --only 'token/*,CANCEL-5'\n"
+  "  durakit check ./my_provider.so --only lock-stealing --repeat 20\n"
+  "  durakit check ./my_provider.so --next\n"
+  "  durakit check ./my_provider.so --only turn/birth --gdb\n"
+  "\n"
+  "Which checks:\n"
+  "  --only WHAT             ids, patterns, clauses, areas or topics, with commas between them\n"
+  "  --next                  accepts missing operations, and names the next one to write\n"
+  "  --repeat N              each check N times, until it fails\n"
+  "  --gdb                   stops in the one check, under gdb\n"
+  "  --in-process            runs the one check in this process, for a debugger; no verdict\n";
+
+static const char list[] =
+  "durakit list WHAT [--json]: what there is, one a line.\n"
+  "\n"
+  "  durakit list checks\n"
+  "  durakit list clauses --json\n"
+  "  durakit list mutants\n"
+  "  durakit list providers           in DURAKIT_PLUGIN_PATH, then where they are installed\n";
+
+static const char explain[] =
+  "durakit explain ID: a check, a clause or a mutant, with what belongs to it.\n"
+  "\n"
+  "  durakit explain cancel/ack-after-deletion\n"
+  "  durakit explain CANCEL-5\n"
+  "  durakit explain cancel/only-unlocked\n";
+
+static const char probe[] =
+  "durakit probe PLUGIN [--json]: loads it in a child, and shows what it says of itself.\n"
+  "\n"
+  "  durakit probe ./my_provider.so\n"
+  "  durakit probe pg --set conninfo='service=test' --json\n";
+
+static const char repro[] =
+  "durakit repro FILE[:CHECK]: runs what is recorded in results.jsonl again.\n"
+  "\n"
+  "  durakit repro out/results.jsonl                      all that did not pass\n"
+  "  durakit repro out/results.jsonl:cancel/locked-row\n"
+  "  durakit repro out/results.jsonl --set-env password=DB_PASSWORD   what was masked\n";
+
+static const char selftest[] =
+  "durakit selftest: tests the kit itself.\n"
+  "\n"
+  "  durakit selftest                 ends in one line\n"
+  "  durakit selftest --verbose       shows which check catches which mutant\n"
+  "  durakit selftest --format tap\n"
+  "\n"
+  "The model must pass everything, shuffled and twice; each of its mutants must be caught by the\n"
+  "check that is meant for it; each provider of the zoo must get its one verdict.\n"
+  "  --model PLUGIN          the model, if it is not installed\n"
+  "  --zoo FOLDER            where the providers of the zoo are\n"
+  "  -j N                    so many at a time (2)\n";
+
+static const char clean[] =
+  "durakit clean [PLUGIN]: removes what runs that were killed have left.\n"
+  "\n"
+  "  durakit clean                                      their folders\n"
+  "  durakit clean pg --set conninfo='service=test'     their stores, too\n";
+
+static void
+show_topics(void)
+{
+  printf("\nTopics:");
+  for (const struct topic *topic = plan_topics; topic->name; topic++)
+    printf(" %s", topic->name);
+  printf("\n");
+}
+
+void
+options_help(enum command command)
+{
+  static const char *const texts[COMMANDS] = {
+    [COMMAND_NONE] = general,     [COMMAND_CERTIFY] = certify, [COMMAND_CHECK] = check,
+    [COMMAND_LIST] = list,        [COMMAND_EXPLAIN] = explain, [COMMAND_PROBE] = probe,
+    [COMMAND_REPRO] = repro,      [COMMAND_SELFTEST] = selftest, [COMMAND_CLEAN] = clean,
+  };
+  bool runs = command == COMMAND_CERTIFY || command == COMMAND_CHECK || command == COMMAND_REPRO;
+
+  fputs(texts[command], stdout);
+  if (command == COMMAND_CHECK)
+    show_topics();
+  if (runs || command == COMMAND_PROBE || command == COMMAND_CLEAN)
+    fputs(of_settings, stdout);
+  if (runs)
+    fputs(of_runs, stdout);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turns the end of a child, and what it left in the shared map, into a verdict with words. */
+#include "runner/judge.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define TAME(array) ((array)[sizeof(array) - 1] = '\0')
+
+void
+judge_tame(struct kit_report *report)
+{
+  TAME(report->operation);
+  TAME(report->clause);
+  TAME(report->message);
+  TAME(report->expected);
+  TAME(report->found);
+  TAME(report->where);
+  TAME(report->skip_reason);
+  for (size_t i = 0; i < KIT_TRACE_LINES; i++)
+    TAME(report->trace[i].text);
+  for (size_t i = 0; i < KIT_MAX_STORES; i++)
+    TAME(report->stores[i]);
+  if (report->n_stores > KIT_MAX_STORES)
+    report->n_stores = KIT_MAX_STORES;
+  if (report->phase < PHASE_START || report->phase > PHASE_DONE)
+    report->phase = PHASE_START;
+}
+
+#define PUT(array, ...) snprintf((array), sizeof(array), __VA_ARGS__)
+
+static void
+describe_end(struct outcome *outcome, const siginfo_t *how)
+{
+  if (how->si_code == CLD_EXITED) {
+    PUT(outcome->ended, "with exit %d", how->si_status);
+  } else {
+    const char *name = sigabbrev_np(how->si_status);
+    const char *words = sigdescr_np(how->si_status);
+    PUT(outcome->ended, "by SIG%s (%s)", name ? name : "?", words ? words : "unknown");
+  }
+}
+
+/* "while opening the store, in fetch_work_item" */
+static void
+describe_place(const struct kit_report *report, char *text, size_t size)
+{
+  const char *phase = phase_name((enum phase)report->phase);
+
+  snprintf(text, size, "%s%s%s", phase ? phase : "", report->operation[0] ? ", in " : "",
+           report->operation);
+}
+
+static void
+say_timeout(struct outcome *outcome, const struct ending *ending, const char *place)
+{
+  struct kit_report *r = outcome->report;
+
+  outcome->verdict = VERDICT_TIMEOUT;
+  PUT(r->message, "did not end in time, %s", place);
+  PUT(r->expected, "an end within %" PRId64 " ms", ending->deadline_ms);
+  PUT(r->found, "still running; ended %s", outcome->ended);
+}
+
+static void
+say_crash(struct outcome *outcome, const char *place)
+{
+  struct kit_report *r = outcome->report;
+
+  outcome->verdict = VERDICT_CRASH;
+  PUT(r->clause, "ABI-7");
+  PUT(r->message, "the process was ended %s, %s", outcome->ended, place);
+  PUT(r->expected, "a process that lives until the check is over");
+  PUT(r->found, "its end %s", outcome->ended);
+}
+
+static void
+say_early_exit(struct outcome *outcome, const char *place)
+{
+  struct kit_report *r = outcome->report;
+
+  outcome->verdict = VERDICT_EARLY_EXIT;
+  PUT(r->clause, "ABI-7");
+  PUT(r->message, "the process ended early, %s, %s", outcome->ended, place);
+  PUT(r->expected, "a process that lives until the check is over");
+  PUT(r->found, "its end %s", outcome->ended);
+}
+
+/* The child said that it passed; what it did beside counts, too. */
+static void
+look_beside(struct outcome *outcome, const struct ending *ending)
+{
+  struct kit_report *r = outcome->report;
+
+  if (outcome->orphans[0]) {
+    outcome->verdict = VERDICT_HOST_DAMAGE;
+    PUT(r->clause, "ABI-5");
+    PUT(r->message, "a process was left behind");
+    PUT(r->expected, "nothing that runs on after close");
+    PUT(r->found, "%s", outcome->orphans);
+  } else if (ending->stdout_bytes > 0) {
+    outcome->verdict = VERDICT_HOST_DAMAGE;
+    PUT(r->clause, "ABI-6");
+    PUT(r->message, "something was written to standard output");
+    PUT(r->expected, "nothing on descriptor 1, which is the host's");
+    PUT(r->found, "%" PRIu64 " bytes, shown as \"output\"", ending->stdout_bytes);
+  }
+}
+
+/* The kit says crash and early exit itself, of another process of the check. */
+static bool
+is_a_word(int32_t verdict)
+{
+  return (verdict >= VERDICT_PASS && verdict <= VERDICT_ERROR) || verdict == VERDICT_CRASH
+         || verdict == VERDICT_EARLY_EXIT;
+}
+
+/* What the child said, if it did; VERDICT_NONE if not. */
+static enum verdict
+spoken(const struct kit_report *report)
+{
+  if (!is_a_word(report->verdict) || report->word != (KIT_SAID ^ (uint64_t)report->verdict))
+    return VERDICT_NONE;
+  return (enum verdict)report->verdict;
+}
+
+void
+judge(struct outcome *outcome, const struct task *task, const struct ending *ending)
+{
+  char place[128];
+  bool exited = ending->how.si_code == CLD_EXITED;
+
+  describe_end(outcome, &ending->how);
+  describe_place(outcome->report, place, sizeof(place));
+  outcome->verdict = spoken(outcome->report);
+  if (ending->timed_out) {
+    say_timeout(outcome, ending, place);
+  } else if (outcome->verdict == VERDICT_NONE || outcome->verdict == VERDICT_PASS) {
+    if (!exited)
+      say_crash(outcome, place);
+    else if (outcome->verdict == VERDICT_NONE || ending->how.si_status != 0)
+      say_early_exit(outcome, place);
+    else if (task->kind == TASK_CHECK)
+      look_beside(outcome, ending);
+  }
+}

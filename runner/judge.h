@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verdict over a child that has ended. */
+#ifndef DK_RUNNER_JUDGE_H
+#define DK_RUNNER_JUDGE_H
+
+#include <signal.h>
+
+#include "runner/engine.h"
+
+struct ending {
+  siginfo_t how;          /* of waitid */
+  bool timed_out;
+  int64_t deadline_ms;
+  uint64_t stdout_bytes;  /* written on descriptor 1 */
+};
+
+/* Fills in verdict, `ended` and, where the child found no words, those of the report. */
+void judge(struct outcome *outcome, const struct task *task, const struct ending *ending);
+
+/* Makes a report from a map that a provider could write to safe to read. */
+void judge_tame(struct kit_report *report);
+
+#endif

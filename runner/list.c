@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `durakit list`: what there is, one a line, or as JSON. */
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conformance/contract/contract.h"
+#include "conformance/contract/mutants.h"
+#include "runner/commands.h"
+#include "runner/plan.h"
+#include "runner/resolve.h"
+#include "runner/say.h"
+#include "runner/suggest.h"
+
+/* One row: an id, what it is about, a text.  With JSON they get the names of the columns. */
+struct columns {
+  const char *second, *third;
+  json_t *rows; /* NULL: text */
+};
+
+static void
+row(const struct columns *columns, const char *id, const char *second, const char *third)
+{
+  if (columns->rows)
+    json_array_append_new(columns->rows, json_pack("{s:s, s:s, s:s}", "id", id, columns->second,
+                                                   second, columns->third, third));
+  else
+    printf("%-36s %-12s %s\n", id, second, third);
+}
+
+static void
+list_checks(const struct columns *columns)
+{
+  size_t n;
+  const struct check *const *checks = dk_checks(&n);
+
+  for (size_t i = 0; i < n; i++)
+    row(columns, checks[i]->id, checks[i]->clauses, checks[i]->says);
+}
+
+static void
+list_clauses(const struct columns *columns)
+{
+  size_t n;
+  const struct dk_clause *clauses = dk_clauses(&n);
+
+  for (size_t i = 0; i < n; i++)
+    row(columns, clauses[i].id,
+        clauses[i].planned_issue ? "planned" : dk_clause_by_name(clauses[i].by), clauses[i].text);
+}
+
+static void
+list_mutants(const struct columns *columns)
+{
+  size_t n;
+  const struct dk_mutant *mutants = dk_mutants(&n);
+
+  for (size_t i = 0; i < n; i++)
+    row(columns, mutants[i].id, mutants[i].clause, mutants[i].text);
+}
+
+static void
+provider_row(void *context, const char *name, const char *path)
+{
+  row(context, name, "installed", path);
+}
+
+static void
+list_providers(const struct columns *columns)
+{
+  resolve_each(provider_row, (void *)(uintptr_t)columns);
+}
+
+static const struct {
+  const char *name;
+  void (*list)(const struct columns *columns);
+  const char *second, *third;
+} kinds[] = {
+  {"checks", list_checks, "clauses", "says"},
+  {"clauses", list_clauses, "by", "text"},
+  {"mutants", list_mutants, "clause", "text"},
+  {"providers", list_providers, "state", "path"},
+};
+
+int
+command_list(const struct options *options)
+{
+  struct suggest nearest = {.word = options->arguments[0]};
+  struct dk_text next = DK_TEXT_EMPTY;
+
+  for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    suggest_try(&nearest, kinds[i].name);
+    if (strcmp(kinds[i].name, options->arguments[0]) != 0)
+      continue;
+    struct columns columns = {kinds[i].second, kinds[i].third, NULL};
+    if (options->json)
+      columns.rows = json_array();
+    kinds[i].list(&columns);
+    if (options->json) {
+      json_dumpf(columns.rows, stdout, JSON_INDENT(2));
+      putchar('\n');
+    }
+    json_decref(columns.rows);
+    return fflush(stdout) == 0 ? EXIT_PASSED : EXIT_ENVIRONMENT;
+  }
+  int code = usage(options->arguments[0], "there is no such list",
+                   "checks, clauses, mutants or providers",
+                   did_you_mean(&next, nearest.best, NULL));
+  dk_text_done(&next);
+  return code;
+}

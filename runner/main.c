@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command `durakit`: options, and then one of the commands. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "runner/commands.h"
+#include "runner/facts.h"
+#include "runner/say.h"
+
+int
+command_version(void)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  facts_kit(&text);
+  puts(dk_text_str(&text));
+  dk_text_done(&text);
+  return fflush(stdout) == 0 ? EXIT_PASSED : EXIT_ENVIRONMENT;
+}
+
+static int
+command_check(const struct options *options)
+{
+  if (options->gdb)
+    return command_gdb(options);
+  if (options->in_process)
+    return command_in_process(options);
+  return command_certify(options);
+}
+
+static int
+call(struct options *options)
+{
+  switch (options->command) {
+  case COMMAND_CERTIFY:
+    return command_certify(options);
+  case COMMAND_CHECK:
+    return command_check(options);
+  case COMMAND_LIST:
+    return command_list(options);
+  case COMMAND_EXPLAIN:
+    return command_explain(options);
+  case COMMAND_PROBE:
+    return command_probe(options);
+  case COMMAND_REPRO:
+    return command_repro(options);
+  case COMMAND_SELFTEST:
+    return command_selftest(options);
+  case COMMAND_CLEAN:
+    return command_clean(options);
+  case COMMAND_NONE:
+  case COMMANDS:
+    break;
+  }
+  return EXIT_USAGE;
+}
+
+int
+main(int argc, char **argv)
+{
+  struct options options;
+
+  /* A reader that went away is an error of writing, seen where it is written. */
+  signal(SIGPIPE, SIG_IGN);
+  int code = options_parse(&options, argc, argv);
+  if (code == EXIT_PASSED && options.version) {
+    code = command_version();
+  } else if (code == EXIT_PASSED && options.help) {
+    options_help(options.command);
+    code = fflush(stdout) == 0 ? EXIT_PASSED : EXIT_ENVIRONMENT;
+  } else if (code == EXIT_PASSED) {
+    code = call(&options);
+  }
+  options_done(&options);
+  return code;
+}

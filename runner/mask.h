@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Secrets never leave the runner: what stands in this list is replaced by *** everywhere. */
+#ifndef DK_RUNNER_MASK_H
+#define DK_RUNNER_MASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/base/text.h"
+
+struct mask {
+  char **secrets; /* longest first */
+  size_t n;
+  bool failed;    /* out of memory: everything is masked from then on */
+};
+
+void mask_done(struct mask *mask);
+void mask_add(struct mask *mask, const char *secret, size_t length);
+/* The passwords inside a value: password=..., also quoted, and scheme://user:password@host. */
+void mask_add_passwords(struct mask *mask, const char *value, size_t length);
+
+/* Adds the bytes with all secrets replaced.  A NULL mask hides nothing. */
+void mask_text(const struct mask *mask, struct dk_text *out, const char *bytes, size_t length);
+/* The bytes hold a secret. */
+bool mask_applies(const struct mask *mask, const char *bytes, size_t length);
+
+#endif

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kill matrix: checks against mutants of the model.  The clean run tells which mutants would
+ * have mattered in which check; only those cells are run, which is sound for sequential checks.
+ * Races are run twice before that.  Owns the table of cells. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance/contract/contract.h"
+#include "conformance/contract/mutants.h"
+#include "runner/plan.h"
+#include "runner/selftest.h"
+
+enum { TIMES_CLEAN = 20, LEAST_CELL_MS = 1000 };
+
+struct matrix {
+  struct selftest *selftest;
+  const struct check *const *checks;
+  size_t n_checks;
+  const struct dk_mutant *mutants;
+  size_t n_mutants;
+  uint8_t *reached;     /* [check][mutant] in the clean run */
+  uint8_t *verdicts;    /* [check][mutant]; VERDICT_NONE: not run */
+  int64_t *clean_ms;    /* [check] */
+};
+
+/* What to run: a list of cells; mutant n_mutants is none. */
+struct cell {
+  uint32_t check, mutant;
+};
+struct cells {
+  struct cell *items;
+  size_t n;
+};
+
+typedef void take_fn(struct matrix *matrix, const struct cell *cell,
+                     const struct outcome *outcome);
+
+static uint8_t *
+at(uint8_t *table, const struct matrix *matrix, size_t check, size_t mutant)
+{
+  return &table[check * matrix->n_mutants + mutant];
+}
+
+static bool
+is_race(const struct matrix *matrix, const struct cell *cell)
+{
+  return (matrix->checks[cell->check]->flags & IS_RACE) != 0;
+}
+
+/* ---- running cells --------------------------------------------------------------------------- */
+
+static bool
+start(struct matrix *matrix, const struct cells *cells, size_t number, struct dk_setting *setting)
+{
+  const struct cell *cell = &cells->items[number];
+  struct run *run = &matrix->selftest->run;
+  struct task task = run_task(run, TASK_CHECK);
+  int64_t clean = matrix->clean_ms[cell->check];
+
+  task.job.check = matrix->checks[cell->check];
+  task.job.number = (uint32_t)number + 1;
+  task.deadline_ms = run->deadline_ms;
+  task.tag = number;
+  if (cell->mutant < matrix->n_mutants) {
+    const char *id = matrix->mutants[cell->mutant].id;
+    *setting = (struct dk_setting){"mutant", {id, strlen(id)}};
+    task.job.settings = setting;
+    task.job.n_settings = 1;
+    task.deadline_ms = clean * TIMES_CLEAN > LEAST_CELL_MS ? clean * TIMES_CLEAN : LEAST_CELL_MS;
+  }
+  return engine_start(run->engine, &task);
+}
+
+/* A race has the machine to itself. */
+static bool
+may_start(const struct matrix *matrix, const struct cells *cells, size_t next, bool race_runs)
+{
+  const struct engine *engine = matrix->selftest->run.engine;
+
+  if (next >= cells->n || engine_interrupted(engine) || !engine_has_room(engine))
+    return false;
+  return !(race_runs || is_race(matrix, &cells->items[next])) || engine_running(engine) == 0;
+}
+
+/* The settings must last as long as the child's copy of them is not made: until fork, here. */
+static int
+run_cells(struct matrix *matrix, const struct cells *cells, take_fn *take)
+{
+  struct engine *engine = matrix->selftest->run.engine;
+  size_t next = 0;
+  bool race_runs = false;
+
+  while (next < cells->n || engine_running(engine) > 0) {
+    while (may_start(matrix, cells, next, race_runs)) {
+      struct dk_setting setting;
+      if (!start(matrix, cells, next, &setting))
+        break;
+      race_runs = is_race(matrix, &cells->items[next++]);
+    }
+    struct outcome *outcome = engine_wait(engine);
+    race_runs = false;
+    if (outcome && !outcome->interrupted)
+      take(matrix, &cells->items[outcome->tag], outcome);
+    if (!outcome && (engine_interrupted(engine) || next < cells->n))
+      return EXIT_INCOMPLETE;
+    outcome_free(outcome);
+  }
+  return engine_interrupted(engine) ? EXIT_INCOMPLETE : EXIT_PASSED;
+}
+
+/* ---- the model itself ------------------------------------------------------------------------ */
+
+static void
+take_clean(struct matrix *matrix, const struct cell *cell, const struct outcome *outcome)
+{
+  const struct check *check = matrix->checks[cell->check];
+  struct dk_text name = DK_TEXT_EMPTY;
+  struct dk_text detail = DK_TEXT_EMPTY;
+  bool passed = outcome->verdict == VERDICT_PASS;
+
+  for (size_t m = 0; m < matrix->n_mutants && m < KIT_MAX_MUTANTS; m++)
+    *at(matrix->reached, matrix, cell->check, m) |= outcome->report->reached[m] ? 1 : 0;
+  int64_t ms = outcome->wall_ns / 1000000 + 1;
+  matrix->clean_ms[cell->check] =
+    ms > matrix->clean_ms[cell->check] ? ms : matrix->clean_ms[cell->check];
+  dk_text_printf(&name, "the model passes %s", check->id);
+  dk_text_printf(&detail, "%s: %s", verdict_name(outcome->verdict), outcome->report->message);
+  if (outcome->verdict == VERDICT_SKIP)
+    dk_text_printf(&detail, "%s", outcome->report->skip_reason);
+  selftest_point(matrix->selftest, passed, dk_text_str(&name), dk_text_str(&detail));
+  dk_text_done(&name);
+  dk_text_done(&detail);
+}
+
+static void
+shuffle(struct cells *cells, uint64_t seed)
+{
+  uint64_t x = seed ? seed : 1;
+
+  for (size_t i = cells->n; i > 1; i--) {
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    size_t j = (size_t)(x % i);
+    struct cell swapped = cells->items[j];
+    cells->items[j] = cells->items[i - 1];
+    cells->items[i - 1] = swapped;
+  }
+}
+
+/* In plan order, then once more in another order. */
+static int
+run_clean(struct matrix *matrix, struct cells *cells)
+{
+  cells->n = 0;
+  for (size_t c = 0; c < matrix->n_checks; c++)
+    cells->items[cells->n++] = (struct cell){(uint32_t)c, (uint32_t)matrix->n_mutants};
+  int code = run_cells(matrix, cells, take_clean);
+  if (code != EXIT_PASSED)
+    return code;
+  shuffle(cells, matrix->selftest->options->seed);
+  return run_cells(matrix, cells, take_clean);
+}
+
+/* ---- mutants --------------------------------------------------------------------------------- */
+
+static void
+take_mutant(struct matrix *matrix, const struct cell *cell, const struct outcome *outcome)
+{
+  *at(matrix->verdicts, matrix, cell->check, cell->mutant) = (uint8_t)outcome->verdict;
+}
+
+/* In a race another order may come to what the clean runs did not: what it is meant to catch is
+ * tried, whether they came to it or not. */
+static bool
+matters(struct matrix *matrix, size_t c, size_t m)
+{
+  return *at(matrix->reached, matrix, c, m)
+         || ((matrix->checks[c]->flags & IS_RACE)
+             && strcmp(matrix->mutants[m].check, matrix->checks[c]->id) == 0);
+}
+
+static int
+run_mutants(struct matrix *matrix, struct cells *cells)
+{
+  cells->n = 0;
+  for (int races = 0; races < 2; races++) {
+    for (size_t m = 0; m < matrix->n_mutants; m++) {
+      for (size_t c = 0; c < matrix->n_checks; c++) {
+        bool race = (matrix->checks[c]->flags & IS_RACE) != 0;
+        if (race == (races == 1) && matters(matrix, c, m))
+          cells->items[cells->n++] = (struct cell){(uint32_t)c, (uint32_t)m};
+      }
+    }
+  }
+  return run_cells(matrix, cells, take_mutant);
+}
+
+/* An expectation that did not hold, or the comparison of the process: no crash, no time-out. */
+static bool
+is_kill(enum verdict verdict)
+{
+  return verdict == VERDICT_FAIL || verdict == VERDICT_HOST_DAMAGE;
+}
+
+static size_t
+number_of_check(const struct matrix *matrix, const char *id)
+{
+  for (size_t c = 0; c < matrix->n_checks; c++) {
+    if (strcmp(matrix->checks[c]->id, id) == 0)
+      return c;
+  }
+  return matrix->n_checks;
+}
+
+static void
+list_catchers(const struct matrix *matrix, size_t mutant, struct dk_text *text)
+{
+  size_t meant = number_of_check(matrix, matrix->mutants[mutant].check);
+
+  for (size_t c = 0; c < matrix->n_checks; c++) {
+    if (c != meant && is_kill((enum verdict)*at(matrix->verdicts, matrix, c, mutant)))
+      dk_text_printf(text, " %s", matrix->checks[c]->id);
+  }
+}
+
+/* Each mutant is caught by the check that is meant to. */
+static void
+judge_mutant(struct matrix *matrix, size_t m)
+{
+  const struct dk_mutant *mutant = &matrix->mutants[m];
+  size_t c = number_of_check(matrix, mutant->check);
+  struct dk_text name = DK_TEXT_EMPTY;
+  struct dk_text detail = DK_TEXT_EMPTY;
+  struct dk_text others = DK_TEXT_EMPTY;
+  enum verdict verdict =
+    c < matrix->n_checks ? (enum verdict)*at(matrix->verdicts, matrix, c, m) : VERDICT_NONE;
+
+  list_catchers(matrix, m, &others);
+  dk_text_printf(&name, "%s is caught by %s", mutant->id, mutant->check);
+  if (c == matrix->n_checks)
+    dk_text_puts(&detail, "there is no such check");
+  else if (verdict == VERDICT_NONE)
+    dk_text_puts(&detail, "the check never comes to where it would matter");
+  else
+    dk_text_printf(&detail, "%s", verdict_name(verdict));
+  dk_text_printf(&detail, "; caught by:%s", others.length ? dk_text_str(&others) : " nobody");
+  matrix->selftest->caught += is_kill(verdict) ? 1u : 0u;
+  selftest_point(matrix->selftest, is_kill(verdict), dk_text_str(&name), dk_text_str(&detail));
+  if (matrix->selftest->options->verbose)
+    selftest_note(matrix->selftest, "%-40s %s%s%s", mutant->id, mutant->check,
+                  others.length ? ", and" : "", dk_text_str(&others));
+  dk_text_done(&name);
+  dk_text_done(&detail);
+  dk_text_done(&others);
+}
+
+/* ---- what the tables must have --------------------------------------------------------------- */
+
+/* A check that catches nothing could as well be left out.  What the engine finds at the end of
+ * every check is not its own. */
+static void
+judge_check(struct matrix *matrix, size_t c)
+{
+  struct dk_text name = DK_TEXT_EMPTY;
+  bool catches = false;
+
+  for (size_t m = 0; m < matrix->n_mutants && !catches; m++)
+    catches = *at(matrix->verdicts, matrix, c, m) == VERDICT_FAIL;
+  dk_text_printf(&name, "%s catches a mutant", matrix->checks[c]->id);
+  selftest_point(matrix->selftest, catches, dk_text_str(&name), NULL);
+  dk_text_done(&name);
+}
+
+static void
+judge_clause(struct matrix *matrix, const struct dk_clause *clause)
+{
+  struct dk_text name = DK_TEXT_EMPTY;
+  bool tested = false;
+
+  if (clause->by != DK_BY_CHECK)
+    return;
+  /* Of a planned clause a check may hold a part already; none is for it. */
+  for (size_t c = 0; c < matrix->n_checks && !tested; c++)
+    tested = clause->planned_issue ? plan_is_first(matrix->checks[c], clause->id)
+                                   : plan_tests(matrix->checks[c], clause->id);
+  dk_text_printf(&name, clause->planned_issue ? "%s is planned, and no check is for it yet"
+                                              : "%s has a check", clause->id);
+  selftest_point(matrix->selftest, tested == (clause->planned_issue == 0), dk_text_str(&name),
+                 tested ? "one is" : "it has none");
+  dk_text_done(&name);
+}
+
+static bool
+same_kills(struct matrix *matrix, size_t a, size_t b)
+{
+  bool any = false;
+
+  for (size_t m = 0; m < matrix->n_mutants; m++) {
+    bool in_a = *at(matrix->verdicts, matrix, a, m) == VERDICT_FAIL;
+    bool in_b = *at(matrix->verdicts, matrix, b, m) == VERDICT_FAIL;
+    if (in_a != in_b)
+      return false;
+    any = any || in_a;
+  }
+  return any;
+}
+
+/* Two checks that catch the same mutants and are for the same clause: one of them is not needed. */
+static void
+judge_kill_sets(struct matrix *matrix)
+{
+  struct dk_text pairs = DK_TEXT_EMPTY;
+
+  for (size_t a = 0; a < matrix->n_checks; a++) {
+    for (size_t b = a + 1; b < matrix->n_checks; b++) {
+      size_t n = plan_first_clause(matrix->checks[a]);
+      bool same_clause = plan_first_clause(matrix->checks[b]) == n
+                         && memcmp(matrix->checks[a]->clauses, matrix->checks[b]->clauses, n) == 0;
+      if (same_clause && same_kills(matrix, a, b))
+        dk_text_printf(&pairs, "%s%s and %s", pairs.length ? "; " : "", matrix->checks[a]->id,
+                       matrix->checks[b]->id);
+    }
+  }
+  selftest_point(matrix->selftest, pairs.length == 0,
+                 "no two checks for one clause catch the same mutants", dk_text_str(&pairs));
+  dk_text_done(&pairs);
+}
+
+static void
+judge(struct matrix *matrix)
+{
+  size_t n;
+  const struct dk_clause *clauses = dk_clauses(&n);
+
+  for (size_t m = 0; m < matrix->n_mutants; m++)
+    judge_mutant(matrix, m);
+  for (size_t c = 0; c < matrix->n_checks; c++)
+    judge_check(matrix, c);
+  for (size_t i = 0; i < n; i++)
+    judge_clause(matrix, &clauses[i]);
+  judge_kill_sets(matrix);
+}
+
+int
+matrix_run(struct selftest *selftest)
+{
+  struct matrix matrix = {.selftest = selftest};
+  struct cells cells = {0};
+  int code = EXIT_ENVIRONMENT;
+
+  matrix.checks = dk_checks(&matrix.n_checks);
+  matrix.mutants = dk_mutants(&matrix.n_mutants);
+  selftest->mutants = (unsigned)matrix.n_mutants;
+  size_t n = matrix.n_checks * (matrix.n_mutants + 1);
+  matrix.reached = calloc(n, 1);
+  matrix.verdicts = calloc(n, 1);
+  matrix.clean_ms = calloc(matrix.n_checks, sizeof(*matrix.clean_ms));
+  cells.items = calloc(n, sizeof(*cells.items));
+  if (matrix.reached && matrix.verdicts && matrix.clean_ms && cells.items)
+    code = run_clean(&matrix, &cells);
+  if (code == EXIT_PASSED)
+    code = run_mutants(&matrix, &cells);
+  if (code == EXIT_PASSED) {
+    selftest_note(selftest, "%zu of %zu cells were run", cells.n,
+                  matrix.n_checks * matrix.n_mutants);
+    judge(&matrix);
+  }
+  free(matrix.reached);
+  free(matrix.verdicts);
+  free(matrix.clean_ms);
+  free(cells.items);
+  return code;
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Takes the command line apart.  What is not known is refused, with the nearest name. */
+#include "runner/options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "runner/say.h"
+#include "runner/settings.h"
+#include "runner/suggest.h"
+
+static const char *const names[COMMANDS] = {
+  [COMMAND_CERTIFY] = "certify",   [COMMAND_CHECK] = "check", [COMMAND_LIST] = "list",
+  [COMMAND_EXPLAIN] = "explain",   [COMMAND_PROBE] = "probe", [COMMAND_REPRO] = "repro",
+  [COMMAND_SELFTEST] = "selftest", [COMMAND_CLEAN] = "clean",
+};
+
+/* Which commands take an option. */
+#define C(command) (1u << (COMMAND_##command))
+#define ALL (~0u)
+#define RUNS (C(CERTIFY) | C(CHECK) | C(REPRO))
+#define WITH_SETTINGS (RUNS | C(PROBE) | C(CLEAN))
+
+typedef int take_fn(struct options *o, const char *option, const char *value);
+
+struct option_row {
+  const char *name;  /* "--set" */
+  const char *value; /* what it takes, for people; NULL: nothing */
+  unsigned commands;
+  take_fn *take;
+};
+
+const char *
+command_name(enum command command)
+{
+  return command < COMMANDS && names[command] ? names[command] : "";
+}
+
+static int
+bad_value(const char *option, const char *value, const char *expected)
+{
+  struct dk_text what = DK_TEXT_EMPTY;
+
+  dk_text_printf(&what, "cannot be \"%s\"", value);
+  int code = usage(option, dk_text_str(&what), expected, "durakit --help shows examples");
+  dk_text_done(&what);
+  return code;
+}
+
+static int
+take_count(const char *option, const char *value, unsigned long least, unsigned *ret)
+{
+  char *end;
+
+  errno = 0;
+  unsigned long n = strtoul(value, &end, 10);
+  if (errno || *end || end == value || *value == '-' || n < least || n > 1000000)
+    return bad_value(option, value, least ? "a number from 1 on" : "a number from 0 on");
+  *ret = (unsigned)n;
+  return EXIT_PASSED;
+}
+
+static int
+take_jobs(struct options *o, const char *option, const char *value)
+{
+  int code = take_count(option, value, 1, &o->jobs);
+
+  if (code == EXIT_PASSED && o->jobs > 64)
+    return bad_value(option, value, "at most 64 checks at a time");
+  return code;
+}
+
+static int
+take_classify(struct options *o, const char *option, const char *value)
+{
+  return take_count(option, value, 0, &o->classify);
+}
+
+static int
+take_repeat(struct options *o, const char *option, const char *value)
+{
+  return take_count(option, value, 1, &o->repeat);
+}
+
+static int
+take_timeout_scale(struct options *o, const char *option, const char *value)
+{
+  char *end;
+  double scale = strtod(value, &end);
+
+  if (*end || end == value || !(scale >= 0.001 && scale <= 10000))
+    return bad_value(option, value, "a factor from 0.001 to 10000");
+  o->timeout_scale = scale;
+  return EXIT_PASSED;
+}
+
+static int
+take_seed(struct options *o, const char *option, const char *value)
+{
+  char *end;
+
+  errno = 0;
+  o->seed = strtoull(value, &end, 0);
+  if (errno || *end || end == value || *value == '-')
+    return bad_value(option, value, "a number of 64 bits, 0x... in hexadecimal");
+  return EXIT_PASSED;
+}
+
+static int
+take_run_id(struct options *o, const char *option, const char *value)
+{
+  size_t n = strlen(value);
+
+  if (n == 0 || n >= sizeof(o->run_id)
+      || value[strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789")])
+    return bad_value(option, value, "1 to 12 of a-z and 0-9");
+  memcpy(o->run_id, value, n + 1);
+  return EXIT_PASSED;
+}
+
+static int
+take_format(struct options *o, const char *option, const char *value)
+{
+  if (strcmp(value, "tap") == 0)
+    o->format = FORMAT_TAP;
+  else if (strcmp(value, "human") == 0)
+    o->format = FORMAT_HUMAN;
+  else
+    return bad_value(option, value, "tap or human");
+  return EXIT_PASSED;
+}
+
+static int
+take_color(struct options *o, const char *option, const char *value)
+{
+  if (strcmp(value, "always") == 0)
+    o->color = COLOR_ALWAYS;
+  else if (strcmp(value, "never") == 0)
+    o->color = COLOR_NEVER;
+  else if (strcmp(value, "auto") == 0)
+    o->color = COLOR_AUTO;
+  else
+    return bad_value(option, value, "auto, always or never");
+  return EXIT_PASSED;
+}
+
+/* Patterns stand for themselves, or several in one value with commas between. */
+static int
+take_only(struct options *o, const char *option, const char *value)
+{
+  (void)option;
+  const char **grown = reallocarray(o->only, o->n_only + 1, sizeof(*grown));
+  if (!grown) {
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
+  o->only = grown;
+  o->only[o->n_only++] = value;
+  return EXIT_PASSED;
+}
+
+static int
+take_set(struct options *o, const char *option, const char *value)
+{
+  return settings_take_pair(o, option, value);
+}
+
+static int
+take_set_env(struct options *o, const char *option, const char *value)
+{
+  return settings_take_env(o, option, value);
+}
+
+static int
+take_settings(struct options *o, const char *option, const char *value)
+{
+  (void)option;
+  return settings_take_file(o, value);
+}
+
+#define TEXT_OPTION(member)                                                                        \
+  static int take_##member(struct options *o, const char *option, const char *value)               \
+  {                                                                                                \
+    (void)option;                                                                                  \
+    o->member = value;                                                                             \
+    return EXIT_PASSED;                                                                            \
+  }
+#define SWITCH(member)                                                                             \
+  static int take_##member(struct options *o, const char *option, const char *value)               \
+  {                                                                                                \
+    (void)option;                                                                                  \
+    (void)value;                                                                                   \
+    o->member = true;                                                                              \
+    return EXIT_PASSED;                                                                            \
+  }
+TEXT_OPTION(out)
+TEXT_OPTION(zoo)
+TEXT_OPTION(model)
+SWITCH(help)
+SWITCH(version)
+SWITCH(next)
+SWITCH(gdb)
+SWITCH(in_process)
+SWITCH(json)
+SWITCH(verbose)
+
+static const struct option_row rows[] = {
+  {"--help", NULL, ALL, take_help},
+  {"--version", NULL, ALL, take_version},
+  {"--set", "KEY=VALUE", WITH_SETTINGS, take_set},
+  {"--set-env", "KEY=VARIABLE", WITH_SETTINGS, take_set_env},
+  {"--settings", "FILE", WITH_SETTINGS, take_settings},
+  {"--only", "GLOB|CLAUSE|TOPIC", C(CHECK), take_only},
+  {"--next", NULL, C(CHECK), take_next},
+  {"--gdb", NULL, C(CHECK), take_gdb},
+  {"--in-process", NULL, C(CHECK), take_in_process},
+  {"--repeat", "N", C(CHECK), take_repeat},
+  {"--classify", "N", RUNS, take_classify},
+  {"--jobs", "N", RUNS | C(SELFTEST), take_jobs},
+  {"--timeout-scale", "X", C(CERTIFY) | C(CHECK) | C(PROBE) | C(SELFTEST), take_timeout_scale},
+  {"--seed", "NUMBER", C(CERTIFY) | C(CHECK) | C(SELFTEST), take_seed},
+  {"--run-id", "ID", RUNS | C(PROBE), take_run_id},
+  {"--out", "FOLDER", RUNS, take_out},
+  {"--format", "tap|human", RUNS | C(SELFTEST), take_format},
+  {"--color", "auto|always|never", RUNS | C(SELFTEST), take_color},
+  {"--json", NULL, C(LIST) | C(PROBE), take_json},
+  {"--verbose", NULL, RUNS | C(SELFTEST), take_verbose},
+  {"--zoo", "FOLDER", C(SELFTEST), take_zoo},
+  {"--model", "PLUGIN", C(SELFTEST), take_model},
+};
+enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+static bool
+fits(const struct option_row *row, const struct options *o)
+{
+  return o->command == COMMAND_NONE ? row->commands == ALL
+                                    : (row->commands & (1u << o->command)) != 0;
+}
+
+/* An option of another command, or of none. */
+static int
+unknown_option(const struct options *o, const char *option)
+{
+  struct suggest nearest = {.word = option};
+  struct dk_text what = DK_TEXT_EMPTY;
+  struct dk_text next = DK_TEXT_EMPTY;
+  const char *other = NULL;
+
+  for (size_t i = 0; i < N_ROWS; i++) {
+    if (fits(&rows[i], o))
+      suggest_try(&nearest, rows[i].name);
+    for (unsigned c = 1; c < COMMANDS && strcmp(rows[i].name, option) == 0 && !other; c++)
+      other = rows[i].commands & (1u << c) ? names[c] : NULL;
+  }
+  dk_text_puts(&what, "there is no such option");
+  if (o->command != COMMAND_NONE)
+    dk_text_printf(&what, " of durakit %s", names[o->command]);
+  if (other)
+    dk_text_printf(&next, "it is an option of durakit %s", other);
+  int code = usage(option, dk_text_str(&what), NULL,
+                   other ? dk_text_str(&next)
+                         : did_you_mean(&next, nearest.best, "durakit --help lists them"));
+  dk_text_done(&what);
+  dk_text_done(&next);
+  return code;
+}
+
+/* Takes argv[*at], and the value after it if need be. */
+static int
+take_option(struct options *o, int argc, char **argv, int *at)
+{
+  const char *word = argv[*at];
+  size_t n = strcspn(word, "=");
+  const struct option_row *row = NULL;
+
+  for (size_t i = 0; i < N_ROWS && !row; i++) {
+    if (strlen(rows[i].name) == n && memcmp(rows[i].name, word, n) == 0 && fits(&rows[i], o))
+      row = &rows[i];
+  }
+  if (!row) {
+    struct dk_text name = DK_TEXT_EMPTY;
+    dk_text_add(&name, word, n);
+    int code = unknown_option(o, dk_text_str(&name));
+    dk_text_done(&name);
+    return code;
+  }
+  if (!row->value)
+    return word[n] ? usage(row->name, "takes no value", NULL, NULL) : row->take(o, row->name, "");
+  if (word[n])
+    return row->take(o, row->name, word + n + 1);
+  if (*at + 1 >= argc)
+    return usage(row->name, "needs a value", row->value, NULL);
+  return row->take(o, row->name, argv[++*at]);
+}
+
+/* -j4 and -j 4; -h. */
+static int
+take_short(struct options *o, int argc, char **argv, int *at)
+{
+  const char *word = argv[*at];
+
+  if (word[1] == 'h' && !word[2])
+    return take_help(o, "-h", "");
+  bool takes_jobs =
+    o->command == COMMAND_NONE || ((RUNS | C(SELFTEST)) & (1u << o->command)) != 0;
+  if (word[1] != 'j' || !takes_jobs)
+    return unknown_option(o, word);
+  if (word[2])
+    return take_jobs(o, "-j", word + 2);
+  if (*at + 1 >= argc)
+    return usage("-j", "needs a value", "N", NULL);
+  return take_jobs(o, "-j", argv[++*at]);
+}
+
+static int
+take_command(struct options *o, const char *word)
+{
+  struct suggest nearest = {.word = word};
+  struct dk_text next = DK_TEXT_EMPTY;
+
+  for (unsigned i = 1; i < COMMANDS; i++) {
+    if (strcmp(names[i], word) == 0) {
+      o->command = (enum command)i;
+      return EXIT_PASSED;
+    }
+    suggest_try(&nearest, names[i]);
+  }
+  int code = usage(word, "there is no such command",
+                   "certify, check, list, explain, probe, repro, selftest or clean",
+                   did_you_mean(&next, nearest.best, "durakit --help shows examples"));
+  dk_text_done(&next);
+  return code;
+}
+
+static int
+take_argument(struct options *o, const char *word)
+{
+  if (o->command == COMMAND_NONE)
+    return take_command(o, word);
+  if (o->n_arguments == sizeof(o->arguments) / sizeof(o->arguments[0]))
+    return usage(word, "is one argument too many", NULL, "durakit --help shows examples");
+  o->arguments[o->n_arguments++] = word;
+  return EXIT_PASSED;
+}
+
+/* How many arguments each command takes, and what they are. */
+static int
+count_arguments(const struct options *o)
+{
+  static const struct {
+    size_t least, most;
+    const char *expected;
+  } wants[COMMANDS] = {
+    [COMMAND_CERTIFY] = {1, 1, "a plugin: ./my_provider.so, or the name of an installed one"},
+    [COMMAND_CHECK] = {1, 1, "a plugin: ./my_provider.so, or the name of an installed one"},
+    [COMMAND_LIST] = {1, 1, "checks, clauses, mutants or providers"},
+    [COMMAND_EXPLAIN] = {1, 1, "a check, a clause or a mutant: CANCEL-5"},
+    [COMMAND_PROBE] = {1, 1, "a plugin: ./my_provider.so, or the name of an installed one"},
+    [COMMAND_REPRO] = {1, 1, "FILE[:CHECK]: out/results.jsonl:cancel/locked-row"},
+    [COMMAND_SELFTEST] = {0, 0, "no argument"},
+    [COMMAND_CLEAN] = {0, 1, "nothing, or the plugin whose stores are to be removed"},
+  };
+  const char *where = names[o->command];
+
+  if (o->n_arguments < wants[o->command].least)
+    return usage(where, "an argument is missing", wants[o->command].expected,
+                 "durakit --help shows examples");
+  if (o->n_arguments > wants[o->command].most)
+    return usage(o->arguments[wants[o->command].most], "is one argument too many",
+                 wants[o->command].expected, "durakit --help shows examples");
+  return EXIT_PASSED;
+}
+
+/* What was not given and depends on chance. */
+static int
+choose_the_rest(struct options *o, bool seed_given)
+{
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+  unsigned char random[16];
+
+  if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+    say("no random numbers from the system: %s", strerror(errno));
+    return EXIT_ENVIRONMENT;
+  }
+  if (!seed_given)
+    memcpy(&o->seed, random, sizeof(o->seed));
+  if (o->run_id[0] == '\0') {
+    for (size_t j = 0; j < 6; j++)
+      o->run_id[j] = letters[random[8 + j] % (sizeof(letters) - 1)];
+  }
+  return EXIT_PASSED;
+}
+
+int
+options_parse(struct options *options, int argc, char **argv)
+{
+  bool only_arguments = false;
+  int code = EXIT_PASSED;
+
+  *options = (struct options){.program = argv[0], .timeout_scale = 1, .classify = 1, .repeat = 1};
+  bool seed_given = false;
+  for (int i = 1; i < argc && code == EXIT_PASSED; i++) {
+    if (only_arguments || argv[i][0] != '-' || !argv[i][1]) {
+      code = take_argument(options, argv[i]);
+    } else if (strcmp(argv[i], "--") == 0) {
+      only_arguments = true;
+    } else {
+      seed_given = seed_given || strncmp(argv[i], "--seed", 6) == 0;
+      code = argv[i][1] == '-' ? take_option(options, argc, argv, &i)
+                               : take_short(options, argc, argv, &i);
+    }
+  }
+  if (code != EXIT_PASSED || options->help || options->version)
+    return code;
+  if (options->command == COMMAND_NONE)
+    return usage("", "a command is missing",
+                 "certify, check, list, explain, probe, repro, selftest or clean",
+                 "durakit --help shows examples");
+  code = count_arguments(options);
+  return code == EXIT_PASSED ? choose_the_rest(options, seed_given) : code;
+}
+
+void
+options_done(struct options *options)
+{
+  for (size_t i = 0; i < options->n_settings; i++) {
+    free(options->settings[i].key);
+    explicit_bzero(options->settings[i].value, strlen(options->settings[i].value));
+    free(options->settings[i].value);
+    free(options->settings[i].env);
+  }
+  free(options->settings);
+  free(options->only);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line, taken apart. */
+#ifndef DK_RUNNER_OPTIONS_H
+#define DK_RUNNER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum command {
+  COMMAND_NONE = 0,
+  COMMAND_CERTIFY,
+  COMMAND_CHECK,
+  COMMAND_LIST,
+  COMMAND_EXPLAIN,
+  COMMAND_PROBE,
+  COMMAND_REPRO,
+  COMMAND_SELFTEST,
+  COMMAND_CLEAN,
+  COMMANDS
+};
+
+enum format { FORMAT_AUTO, FORMAT_TAP, FORMAT_HUMAN };
+enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+/* One setting for the provider.  Owned by the options. */
+struct given {
+  char *key;
+  char *value;
+  char *env;   /* --set-env: the variable that it came from */
+};
+
+struct options {
+  enum command command;
+  bool help, version;
+  const char *program;       /* argv[0] */
+  const char *arguments[3];  /* what is no option */
+  size_t n_arguments;
+  struct given *settings;
+  size_t n_settings;
+  const char **only;         /* patterns, with commas between several */
+  size_t n_only;
+  enum format format;
+  enum color color;
+  unsigned jobs;             /* 0: not given */
+  unsigned classify, repeat;
+  double timeout_scale;
+  uint64_t seed;
+  char run_id[13];           /* "": not given */
+  const char *out;
+  const char *zoo, *model;   /* selftest */
+  bool next, gdb, in_process, json, verbose;
+};
+
+/* EXIT_PASSED, or EXIT_USAGE with the words said. */
+int options_parse(struct options *options, int argc, char **argv);
+void options_done(struct options *options);
+
+const char *command_name(enum command command);
+/* The help of one command, or of all (COMMAND_NONE), on standard output. */
+void options_help(enum command command);
+
+#endif

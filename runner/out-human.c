@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The human view: what failed, with its story; one last line. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance/contract/contract.h"
+#include "runner/facts.h"
+#include "runner/out.h"
+#include "runner/repro.h"
+
+enum { TRACE_SHOWN = 14, OUTPUT_SHOWN = 1000, WIDTH = 100 };
+
+enum paint { BOLD, RED, GREEN, YELLOW, PLAIN };
+
+static const char *
+painted(const struct out *out, enum paint paint)
+{
+  static const char *const codes[] = {"\033[1m", "\033[31m", "\033[32m", "\033[33m", "\033[0m"};
+
+  return out->color ? codes[paint] : "";
+}
+
+/* Masked, escaped, and broken at blanks so that it stays beside its label. */
+static void
+print_wrapped(struct out *out, const struct run *run, const char *label, const char *text)
+{
+  struct dk_text shown = DK_TEXT_EMPTY;
+  char *masked = text && *text ? out_masked(run, text) : NULL;
+
+  if (!masked)
+    return;
+  dk_text_add_escaped(&shown, masked, strlen(masked), DK_ESCAPE_VISIBLE);
+  const char *rest = dk_text_str(&shown);
+  const size_t room = WIDTH - 14;
+  while (*rest) {
+    size_t n = strlen(rest);
+    if (n > room) {
+      for (n = room; n > 0 && rest[n] != ' '; n--)
+        continue;
+      n = n > 0 ? n : strcspn(rest, " ");
+    }
+    fprintf(out->file, "    %-10s%.*s\n", label, (int)n, rest);
+    rest += n + strspn(rest + n, " ");
+    label = "";
+  }
+  dk_text_done(&shown);
+  free(masked);
+}
+
+static void
+print_line(struct out *out, const struct run *run, const char *label, const char *text)
+{
+  struct dk_text shown = DK_TEXT_EMPTY;
+  char *masked = text && *text ? out_masked(run, text) : NULL;
+
+  if (!masked)
+    return;
+  dk_text_add_escaped(&shown, masked, strlen(masked), DK_ESCAPE_VISIBLE);
+  fprintf(out->file, "    %-10s%s\n", label, dk_text_str(&shown));
+  dk_text_done(&shown);
+  free(masked);
+}
+
+void
+human_view_begin(struct out *out, const struct run *run, const char *canaries)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+  void (*const facts[])(struct dk_text *, const struct run *) = {facts_provider, facts_settings,
+                                                                 facts_run};
+
+  facts_kit(&text);
+  fprintf(out->file, "%s\n", dk_text_str(&text));
+  for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
+    dk_text_reset(&text);
+    facts[i](&text, run);
+    char *masked = out_masked(run, dk_text_str(&text));
+    dk_text_reset(&text);
+    dk_text_add_escaped(&text, masked ? masked : "", masked ? strlen(masked) : 0,
+                        DK_ESCAPE_VISIBLE);
+    fprintf(out->file, "%s\n", dk_text_str(&text));
+    free(masked);
+  }
+  fprintf(out->file, "canaries: %s\n\n", canaries);
+  dk_text_done(&text);
+}
+
+static void
+print_trace(struct out *out, const struct run *run, const struct result *result)
+{
+  const struct kit_report *report = result->outcome->report;
+  const struct kit_trace_line *line;
+  struct dk_text text = DK_TEXT_EMPTY;
+  unsigned left_out;
+
+  for (unsigned n = 0; (line = out_trace(report, TRACE_SHOWN, n, &left_out)) != NULL; n++) {
+    dk_text_reset(&text);
+    dk_text_printf(&text, "%6" PRId64 " ms  %s", line->at, line->text);
+    print_line(out, run, n == 0 ? "trace" : "", dk_text_str(&text));
+  }
+  dk_text_reset(&text);
+  facts_more_trace(&text, run, result, left_out);
+  print_line(out, run, "", dk_text_str(&text));
+  dk_text_done(&text);
+}
+
+static void
+print_output(struct out *out, const struct run *run, const struct outcome *outcome)
+{
+  char *text = strndup(outcome->output ? outcome->output : "",
+                       outcome->output_size < OUTPUT_SHOWN ? outcome->output_size : OUTPUT_SHOWN);
+
+  if (text)
+    print_wrapped(out, run, "output", text);
+  free(text);
+}
+
+static void
+print_outcome(struct out *out, const struct run *run, const struct result *result)
+{
+  const struct kit_report *report = result->outcome->report;
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  print_wrapped(out, run, "what", report->message);
+  print_wrapped(out, run, "expected", report->expected);
+  print_wrapped(out, run, "found", report->found);
+  print_line(out, run, "where", report->where);
+  print_trace(out, run, result);
+  print_output(out, run, result->outcome);
+  facts_reruns(&text, result);
+  print_line(out, run, "reruns", dk_text_str(&text));
+  dk_text_reset(&text);
+  facts_leftovers(&text, run, result->outcome);
+  print_wrapped(out, run, "left over", dk_text_str(&text));
+  dk_text_done(&text);
+}
+
+static void
+print_failure(struct out *out, const struct run *run, const struct result *result)
+{
+  const struct dk_clause *clause = result_clause(result);
+  bool violation = verdict_is_violation(result->verdict);
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  fprintf(out->file, "%s%s %s%s  %s %s  %s\n", painted(out, violation ? RED : YELLOW),
+          violation ? "✗" : "?", result->check->id, painted(out, PLAIN),
+          clause ? clause->id : "", clause ? dk_clause_level_name(clause->level) : "",
+          verdict_name(result->verdict));
+  print_wrapped(out, run, "must hold", clause ? clause->text : result->check->says);
+  print_wrapped(out, run, "reason", result->reason);
+  if (result->outcome)
+    print_outcome(out, run, result);
+  if (clause && violation)
+    print_wrapped(out, run, "usually", clause->breaks);
+  repro_command(&text, run, result->check->id);
+  print_line(out, run, "repro", dk_text_str(&text));
+  fputc('\n', out->file);
+  dk_text_done(&text);
+}
+
+void
+human_view_result(struct out *out, const struct run *run, const struct result *result)
+{
+  if (result->verdict == VERDICT_PASS) {
+    if (out->verbose)
+      fprintf(out->file, "%s✓%s %s\n", painted(out, GREEN), painted(out, PLAIN),
+              result->check->id);
+  } else if (result->verdict == VERDICT_SKIP) {
+    fprintf(out->file, "- %s  skipped: %s\n", result->check->id, result->reason);
+  } else {
+    print_failure(out, run, result);
+  }
+}
+
+void
+human_view_end(struct out *out, const struct totals *totals)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  out_totals_text(&text, totals);
+  fprintf(out->file, "%sRESULT=%s%s %s\n",
+          painted(out, totals->exit_code == EXIT_PASSED ? GREEN : RED), totals->word,
+          painted(out, PLAIN), dk_text_str(&text));
+  dk_text_done(&text);
+}

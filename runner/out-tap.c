@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The TAP view: one top-level point for each check, a YAML block with each that did not pass. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance/contract/contract.h"
+#include "runner/facts.h"
+#include "runner/out.h"
+#include "runner/repro.h"
+
+enum { TRACE_SHOWN = 40, OUTPUT_SHOWN = 2000 };
+
+static void
+comment(struct out *out, const struct run *run, struct dk_text *text)
+{
+  char *masked = out_masked(run, dk_text_str(text));
+
+  tap_comment(out->tap, masked ? masked : "out of memory");
+  free(masked);
+  dk_text_reset(text);
+}
+
+void
+tap_view_begin(struct out *out, const struct run *run, const char *canaries)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  out->tap = tap_new(out->file, tap_version_from_environment());
+  if (!out->tap)
+    return;
+  tap_plan(out->tap, (unsigned)run->n_results);
+  facts_kit(&text);
+  comment(out, run, &text);
+  facts_provider(&text, run);
+  comment(out, run, &text);
+  facts_settings(&text, run);
+  comment(out, run, &text);
+  facts_run(&text, run);
+  comment(out, run, &text);
+  dk_text_printf(&text, "canaries: %s", canaries);
+  comment(out, run, &text);
+  dk_text_done(&text);
+}
+
+static void
+yaml(struct out *out, const struct run *run, const char *key, const char *value)
+{
+  if (!value || !*value)
+    return;
+  char *masked = out_masked(run, value);
+  tap_yaml_string(out->tap, key, masked ? masked : "out of memory");
+  free(masked);
+}
+
+static void
+yaml_clause(struct out *out, const struct dk_clause *clause)
+{
+  if (!clause)
+    return;
+  tap_yaml_string(out->tap, "clause", clause->id);
+  tap_yaml_string(out->tap, "level", dk_clause_level_name(clause->level));
+  tap_yaml_string(out->tap, "requirement", clause->text);
+  tap_yaml_string(out->tap, "why", clause->why);
+}
+
+static void
+yaml_trace(struct out *out, const struct run *run, const struct result *result)
+{
+  const struct kit_report *report = result->outcome->report;
+  const struct kit_trace_line *line;
+  unsigned left_out;
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  if (report->n_trace == 0)
+    return;
+  tap_yaml_list_begin(out->tap, "trace");
+  for (unsigned n = 0; (line = out_trace(report, TRACE_SHOWN, n, &left_out)) != NULL; n++) {
+    dk_text_reset(&text);
+    dk_text_printf(&text, "%6" PRId64 " ms  %s", line->at, line->text);
+    char *masked = out_masked(run, dk_text_str(&text));
+    tap_yaml_item(out->tap, masked ? masked : "out of memory");
+    free(masked);
+  }
+  tap_yaml_list_end(out->tap);
+  dk_text_reset(&text);
+  facts_more_trace(&text, run, result, left_out);
+  yaml(out, run, "trace_more", dk_text_str(&text));
+  dk_text_done(&text);
+}
+
+static void
+yaml_output(struct out *out, const struct run *run, const struct outcome *outcome)
+{
+  struct dk_text masked = DK_TEXT_EMPTY;
+  struct dk_text shown = DK_TEXT_EMPTY;
+
+  if (outcome->output_size == 0)
+    return;
+  mask_text(&run->mask, &masked, outcome->output, outcome->output_size);
+  size_t n = masked.length < OUTPUT_SHOWN ? masked.length : OUTPUT_SHOWN;
+  dk_text_add(&shown, dk_text_str(&masked), n);
+  tap_yaml_bytes(out->tap, "output", dk_text_str(&shown), shown.length);
+  if (outcome->output_total > n)
+    tap_yaml_number(out->tap, "output_bytes", (int64_t)outcome->output_total);
+  dk_text_done(&masked);
+  dk_text_done(&shown);
+}
+
+static void
+yaml_outcome(struct out *out, const struct run *run, const struct result *result)
+{
+  const struct kit_report *report = result->outcome->report;
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  yaml(out, run, "message", report->message);
+  yaml(out, run, "expected", report->expected);
+  yaml(out, run, "found", report->found);
+  yaml(out, run, "where", report->where);
+  tap_yaml_string(out->tap, "phase", phase_name((enum phase)report->phase));
+  facts_region(&text, report);
+  yaml(out, run, "run", dk_text_str(&text));
+  yaml_trace(out, run, result);
+  dk_text_reset(&text);
+  facts_reruns(&text, result);
+  yaml(out, run, "reruns", dk_text_str(&text));
+  yaml_output(out, run, result->outcome);
+  dk_text_reset(&text);
+  facts_leftovers(&text, run, result->outcome);
+  yaml(out, run, "left_over", dk_text_str(&text));
+  dk_text_done(&text);
+}
+
+static void
+yaml_block(struct out *out, const struct run *run, const struct result *result)
+{
+  const struct dk_clause *clause = result_clause(result);
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  tap_yaml_begin(out->tap);
+  tap_yaml_string(out->tap, "verdict", verdict_name(result->verdict));
+  yaml_clause(out, clause);
+  yaml(out, run, "reason", result->reason);
+  if (result->outcome)
+    yaml_outcome(out, run, result);
+  if (clause && verdict_is_violation(result->verdict))
+    tap_yaml_string(out->tap, "usual_cause", clause->breaks);
+  facts_seed(&text, run);
+  tap_yaml_string(out->tap, "seed", dk_text_str(&text));
+  dk_text_reset(&text);
+  repro_command(&text, run, result->check->id);
+  yaml(out, run, "repro", dk_text_str(&text));
+  tap_yaml_end(out->tap);
+  dk_text_done(&text);
+}
+
+void
+tap_view_result(struct out *out, const struct run *run, const struct result *result)
+{
+  bool skipped = result->verdict == VERDICT_SKIP;
+  bool passed = skipped || result->verdict == VERDICT_PASS;
+
+  if (!out->tap)
+    return;
+  tap_point(out->tap, passed, result->check->id, skipped ? TAP_SKIP : TAP_NONE, result->reason);
+  if (!passed)
+    yaml_block(out, run, result);
+}
+
+void
+tap_view_end(struct out *out, const struct totals *totals)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  if (!out->tap)
+    return;
+  dk_text_printf(&text, "RESULT=%s ", totals->word);
+  out_totals_text(&text, totals);
+  tap_comment(out->tap, dk_text_str(&text));
+  dk_text_done(&text);
+}

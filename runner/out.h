@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the user reads: TAP, or the human view.  Both get the same results in plan order.
+ * Standard output is a private copy that no child has; progress goes to standard error. */
+#ifndef DK_RUNNER_OUT_H
+#define DK_RUNNER_OUT_H
+
+#include <stdio.h>
+
+#include "conformance/tap/tap.h"
+#include "runner/run.h"
+
+struct out {
+  enum format format;      /* tap or human */
+  bool color, progress, verbose, began;
+  FILE *file;
+  struct tap *tap;
+  size_t drawn;            /* width of the progress line that stands there */
+};
+
+struct out *out_new(const struct options *options); /* NULL: no memory, no descriptor */
+void out_free(struct out *out);
+
+/* Instead of a run. */
+void out_refusal(struct out *out, const struct problem *problem, const struct mask *mask);
+/* `canaries`: what to say of them. */
+void out_begin(struct out *out, const struct run *run, const char *canaries);
+void out_result(struct out *out, const struct run *run, const struct result *result);
+void out_progress(struct out *out, const struct run *run, size_t done);
+void out_comment(struct out *out, const char *text);
+/* The last line.  false: something could not be written. */
+bool out_end(struct out *out, const struct totals *totals);
+
+/* ---- shared by the two views ----------------------------------------------------------------- */
+
+/* Text from the child with secrets masked; from malloc, never NULL but without memory. */
+char *out_masked(const struct run *run, const char *text);
+/* The n-th of the last `most` lines of the trace, NULL behind them; `ret_left_out` lines stand
+ * before. */
+const struct kit_trace_line *out_trace(const struct kit_report *report, unsigned most, unsigned n,
+                                       unsigned *ret_left_out);
+
+void tap_view_begin(struct out *out, const struct run *run, const char *canaries);
+void tap_view_result(struct out *out, const struct run *run, const struct result *result);
+void tap_view_end(struct out *out, const struct totals *totals);
+void human_view_begin(struct out *out, const struct run *run, const char *canaries);
+void human_view_result(struct out *out, const struct run *run, const struct result *result);
+void human_view_end(struct out *out, const struct totals *totals);
+
+/* "passed=90 failed=0 ..." */
+void out_totals_text(struct dk_text *text, const struct totals *totals);
+
+#endif

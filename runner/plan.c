@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Selects checks by id, pattern, clause, area and topic.  Owns nothing. */
+#include "runner/plan.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "conformance/contract/contract.h"
+#include "conformance/contract/mutants.h"
+#include "core/base/checksum.h"
+#include "runner/say.h"
+#include "runner/suggest.h"
+
+const struct topic plan_topics[] = {
+  {"no-state", {"cancel/no-state", "cancel/renew-after-deletion", "cancel/ack-after-deletion"}},
+  {"lock-stealing", {"cancel/locked-row", "cancel/expired-row", "cancel/report-*",
+                     "cancel/*-after-deletion", "token/deleted-work-row"}},
+  {"ack-failure", {"cancel/ack-*", "token/*-work", "token/deleted-work-row",
+                   "work/refused-ack-changes-nothing", "work/repeated-ack"}},
+  {"mass-cancellation", {"cancel/mass", "cancel/part-of-the-commit", "cancel/absent-and-twice"}},
+  {NULL, {NULL}},
+};
+
+uint64_t
+plan_manifest(void)
+{
+  uint64_t hash = dk_contract_hash();
+  size_t n;
+  const struct check *const *checks = dk_checks(&n);
+
+  for (size_t i = 0; i < n; i++) {
+    hash = dk_fnv1a64(hash, checks[i]->id, strlen(checks[i]->id) + 1);
+    hash = dk_fnv1a64(hash, checks[i]->clauses, strlen(checks[i]->clauses) + 1);
+  }
+  const struct dk_mutant *mutants = dk_mutants(&n);
+  for (size_t i = 0; i < n; i++)
+    hash = dk_fnv1a64(hash, mutants[i].id, strlen(mutants[i].id) + 1);
+  return hash;
+}
+
+const struct check *
+plan_find(const char *id)
+{
+  size_t n;
+  const struct check *const *checks = dk_checks(&n);
+
+  for (size_t i = 0; i < n; i++) {
+    if (strcmp(checks[i]->id, id) == 0)
+      return checks[i];
+  }
+  return NULL;
+}
+
+size_t
+plan_first_clause(const struct check *check)
+{
+  return strcspn(check->clauses, " ,");
+}
+
+bool
+plan_is_first(const struct check *check, const char *clause)
+{
+  size_t n = strlen(clause);
+
+  return plan_first_clause(check) == n && strncasecmp(check->clauses, clause, n) == 0;
+}
+
+bool
+plan_tests(const struct check *check, const char *clause)
+{
+  size_t n = strlen(clause);
+
+  for (const char *at = check->clauses; *at; at += strspn(at, " ,")) {
+    size_t length = strcspn(at, " ,");
+    if (length == n && strncasecmp(at, clause, n) == 0)
+      return true;
+    at += length;
+  }
+  return false;
+}
+
+static const struct topic *
+find_topic(const char *name)
+{
+  for (const struct topic *topic = plan_topics; topic->name; topic++) {
+    if (strcmp(topic->name, name) == 0)
+      return topic;
+  }
+  return NULL;
+}
+
+static bool
+fits_topic(const struct check *check, const struct topic *topic)
+{
+  for (size_t i = 0; i < 8 && topic->patterns[i]; i++) {
+    if (fnmatch(topic->patterns[i], check->id, 0) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* "cancel" is the area, as "cancel/..." and CANCEL-5 are. */
+static bool
+is_in_area(const struct check *check, const char *area)
+{
+  size_t n = strlen(area);
+
+  return n > 0 && strncasecmp(check->id, area, n) == 0 && check->id[n] == '/';
+}
+
+static bool
+fits(const struct check *check, const char *pattern)
+{
+  const struct topic *topic = find_topic(pattern);
+
+  if (topic)
+    return fits_topic(check, topic);
+  return fnmatch(pattern, check->id, 0) == 0 || plan_tests(check, pattern)
+         || is_in_area(check, pattern);
+}
+
+/* ---- what fits nothing ----------------------------------------------------------------------- */
+
+static void
+try_names(struct suggest *nearest)
+{
+  size_t n;
+  const struct check *const *checks = dk_checks(&n);
+
+  for (size_t i = 0; i < n; i++)
+    suggest_try(nearest, checks[i]->id);
+  const struct dk_clause *clauses = dk_clauses(&n);
+  for (size_t i = 0; i < n; i++)
+    suggest_try(nearest, clauses[i].id);
+  for (const struct topic *topic = plan_topics; topic->name; topic++)
+    suggest_try(nearest, topic->name);
+}
+
+static const struct dk_clause *
+find_clause(const char *id)
+{
+  size_t n;
+  const struct dk_clause *clauses = dk_clauses(&n);
+
+  for (size_t i = 0; i < n; i++) {
+    if (strcasecmp(clauses[i].id, id) == 0)
+      return &clauses[i];
+  }
+  return NULL;
+}
+
+static int
+say_nothing_fits(const char *pattern)
+{
+  struct suggest nearest = {.word = pattern};
+  struct dk_text next = DK_TEXT_EMPTY;
+  const struct dk_clause *clause = find_clause(pattern);
+
+  if (clause || strpbrk(pattern, "*?[")) {
+    const char *why = !clause ? "no check fits this pattern, so that nothing is selected"
+                      : clause->planned_issue
+                        ? "no check tests this clause yet, so that nothing is selected"
+                        : "no check is named for this clause: host or loader enforce it, so "
+                          "that nothing is selected";
+    say_problem(&(struct problem){.where = pattern, .what = why,
+                                  .next = "durakit list checks shows what can be selected"}, NULL);
+    return EXIT_INCOMPLETE;
+  }
+  try_names(&nearest);
+  int code = usage(pattern, "there is no such check, clause, area or topic", NULL,
+                   did_you_mean(&next, nearest.best, "durakit list checks shows all"));
+  dk_text_done(&next);
+  return code;
+}
+
+/* Marks what fits one pattern of the comma-separated ones at `list`; moves on. */
+static int
+mark_one(const char **list, bool *marked)
+{
+  size_t n;
+  const struct check *const *checks = dk_checks(&n);
+  char *pattern = strndup(*list, strcspn(*list, ","));
+  bool found = false;
+
+  if (!pattern) {
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
+  for (size_t i = 0; i < n; i++) {
+    if (fits(checks[i], pattern))
+      found = marked[i] = true;
+  }
+  int code = found ? EXIT_PASSED : say_nothing_fits(pattern);
+  *list += strlen(pattern);
+  *list += **list == ',' ? 1 : 0;
+  free(pattern);
+  return code;
+}
+
+static int
+mark(const struct options *options, bool *marked, size_t n)
+{
+  if (options->n_only == 0)
+    memset(marked, true, n);
+  for (size_t i = 0; i < options->n_only; i++) {
+    const char *list = options->only[i];
+    do {
+      int code = mark_one(&list, marked);
+      if (code != EXIT_PASSED)
+        return code;
+    } while (*list);
+  }
+  return EXIT_PASSED;
+}
+
+const struct check **
+plan_select(const struct options *options, size_t *ret_n, int *ret_code)
+{
+  size_t n;
+  const struct check *const *checks = dk_checks(&n);
+  const struct check **selected = calloc(n + 1, sizeof(const struct check *));
+  bool *marked = calloc(n + 1, sizeof(*marked));
+  size_t taken = 0;
+
+  *ret_code = EXIT_ENVIRONMENT;
+  if (selected && marked)
+    *ret_code = mark(options, marked, n);
+  for (size_t i = 0; *ret_code == EXIT_PASSED && i < n; i++) {
+    if (marked[i])
+      selected[taken++] = checks[i];
+  }
+  free(marked);
+  if (*ret_code == EXIT_PASSED && taken == 0) {
+    say("nothing is selected: this kit has no checks");
+    *ret_code = EXIT_INCOMPLETE;
+  }
+  if (*ret_code != EXIT_PASSED) {
+    free(selected);
+    return NULL;
+  }
+  *ret_n = taken;
+  return selected;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `durakit probe`: what a plugin says of itself, and what its store says. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runner/commands.h"
+#include "runner/out.h"
+#include "runner/run.h"
+
+static const char *
+thread_model_name(int32_t model)
+{
+  switch (model) {
+  case DK_ONE_AT_A_TIME:
+    return "one call at a time";
+  case DK_ONE_PER_HANDLE:
+    return "one call at a time on a handle";
+  case DK_PARALLEL:
+    return "parallel";
+  default:
+    return "unknown";
+  }
+}
+
+static const char *
+shared_name(int32_t shared)
+{
+  static const char *const names[] = {"one handle", "handles of one process",
+                                      "processes of one host", "many hosts"};
+
+  return shared >= 0 && shared < 4 ? names[shared] : "unknown";
+}
+
+static const char *
+durable_name(int32_t durable)
+{
+  static const char *const names[] = {"nothing outlives the process", "outlives a kill",
+                                      "outlives a power cut"};
+
+  return durable >= 0 && durable < 3 ? names[durable] : "unknown";
+}
+
+static const char *
+clocks_name(uint32_t clocks)
+{
+  if (clocks == (DK_CLOCK_HOST | DK_CLOCK_STORE))
+    return "the host's or the store's";
+  return clocks & DK_CLOCK_HOST ? "the host's" : clocks & DK_CLOCK_STORE ? "the store's" : "none";
+}
+
+/* Text of the plugin may be anything. */
+static json_t *
+safe(const char *text)
+{
+  struct dk_text shown = DK_TEXT_EMPTY;
+
+  dk_text_add_escaped(&shown, text, strlen(text), DK_ESCAPE_VISIBLE);
+  json_t *value = json_string(dk_text_str(&shown));
+  dk_text_done(&shown);
+  return value;
+}
+
+static void
+line(const char *label, const char *text)
+{
+  struct dk_text shown = DK_TEXT_EMPTY;
+
+  if (*text) {
+    dk_text_add_escaped(&shown, text, strlen(text), DK_ESCAPE_VISIBLE);
+    printf("%-14s %s\n", label, dk_text_str(&shown));
+  }
+  dk_text_done(&shown);
+}
+
+static json_t *
+params_json(const struct kit_probe *probe)
+{
+  json_t *list = json_array();
+
+  for (uint32_t i = 0; i < probe->n_params; i++) {
+    uint32_t flags = probe->params[i].flags;
+    json_array_append_new(
+      list, json_pack("{s:o, s:o, s:o, s:o, s:b, s:b, s:b}", "key", safe(probe->params[i].key),
+                      "type", safe(probe->params[i].type), "default",
+                      safe(probe->params[i].fallback), "help", safe(probe->params[i].help),
+                      "required", (flags & DK_PARAM_REQUIRED) != 0, "secret",
+                      (flags & DK_PARAM_SECRET) != 0, "store", (flags & DK_PARAM_STORE) != 0));
+  }
+  return list;
+}
+
+static json_t *
+names_json(const char (*names)[64], uint32_t n)
+{
+  json_t *list = json_array();
+
+  for (uint32_t i = 0; i < n; i++)
+    json_array_append_new(list, safe(names[i]));
+  return list;
+}
+
+static json_t *
+limits_json(const struct dk_limits *limits)
+{
+  return json_pack("{s:I, s:I, s:I, s:I}", "max_id", (json_int_t)limits->max_id, "max_payload",
+                   (json_int_t)limits->max_payload, "max_commit_bytes",
+                   (json_int_t)limits->max_commit_bytes, "max_commit_items",
+                   (json_int_t)limits->max_commit_items);
+}
+
+static void
+show_json(const struct run *run)
+{
+  const struct kit_probe *p = run->probe;
+  json_t *object = json_pack(
+    "{s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:o, s:I, s:f}", "path",
+    safe(run->plugin), "name", safe(p->name), "version", safe(p->version), "built_with",
+    safe(p->built_with), "help", safe(p->help), "thread_model",
+    thread_model_name(p->thread_model), "clocks", clocks_name(p->clocks), "durable",
+    durable_name(p->durable), "shared", shared_name(p->shared), "unload", p->unload,
+    "enqueue_for_worker", p->has_enqueue_for_worker, "interrupt", p->has_interrupt, "limits",
+    limits_json(&p->limits), "threads_after_load", (json_int_t)p->threads_after_load,
+    "round_trip_ms", (double)p->round_trip_ns / 1e6);
+
+  json_object_set_new(object, "settings", params_json(p));
+  json_object_set_new(object, "extensions", names_json(p->extensions, p->n_extensions));
+  json_object_set_new(object, "missing", names_json(p->missing, p->n_missing));
+  json_object_set_new(object, "trouble", safe(run->trouble));
+  json_dumpf(object, stdout, JSON_INDENT(2));
+  putchar('\n');
+  json_decref(object);
+}
+
+static void
+show_settings(const struct kit_probe *p)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  for (uint32_t i = 0; i < p->n_params; i++) {
+    uint32_t flags = p->params[i].flags;
+    dk_text_reset(&text);
+    dk_text_printf(&text, "%s (%s%s%s%s%s%s)  %s", p->params[i].key, p->params[i].type,
+                   flags & DK_PARAM_REQUIRED ? ", required" : "",
+                   flags & DK_PARAM_SECRET ? ", secret" : "",
+                   flags & DK_PARAM_STORE ? ", tells stores apart" : "",
+                   p->params[i].fallback[0] ? ", default " : "", p->params[i].fallback,
+                   p->params[i].help);
+    line(i == 0 ? "settings" : "", dk_text_str(&text));
+  }
+  dk_text_done(&text);
+}
+
+static void
+show_text(const struct run *run)
+{
+  const struct kit_probe *p = run->probe;
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  line("plugin", run->plugin);
+  dk_text_printf(&text, "%s %s", p->name, p->version);
+  line("provider", dk_text_str(&text));
+  line("about", p->help);
+  line("built with", p->built_with);
+  line("threads", thread_model_name(p->thread_model));
+  line("clocks", clocks_name(p->clocks));
+  line("durable", durable_name(p->durable));
+  line("shared by", shared_name(p->shared));
+  dk_text_reset(&text);
+  dk_text_printf(&text, "id %" PRIu32 " bytes, payload %" PRIu64 " bytes, commit %" PRIu64
+                        " bytes and %" PRIu64 " items",
+                 p->limits.max_id, p->limits.max_payload, p->limits.max_commit_bytes,
+                 p->limits.max_commit_items);
+  line("limits", dk_text_str(&text));
+  show_settings(p);
+  for (uint32_t i = 0; i < p->n_extensions; i++)
+    line(i == 0 ? "extensions" : "", p->extensions[i]);
+  line("optional", p->has_enqueue_for_worker ? "enqueue_for_worker" : "");
+  line(p->has_enqueue_for_worker ? "" : "optional", p->has_interrupt ? "interrupt" : "");
+  for (uint32_t i = 0; i < p->n_missing; i++)
+    line(i == 0 ? "missing" : "", p->missing[i]);
+  if (p->threads_after_load > 1)
+    line("note", "its constructors start threads; memory checks then run each check cold");
+  dk_text_reset(&text);
+  dk_text_printf(&text, "opened, one enqueue took %.3f ms", (double)p->round_trip_ns / 1e6);
+  line("store", p->round_trip_ns > 0 ? dk_text_str(&text) : "");
+  line("trouble", run->trouble);
+  dk_text_done(&text);
+}
+
+int
+command_probe(const struct options *options)
+{
+  struct options quiet = *options;
+  struct run run;
+
+  quiet.format = FORMAT_HUMAN;
+  int code = run_begin(&run, &quiet);
+  if (code == EXIT_PASSED)
+    code = run_probe(&run);
+  if (code == EXIT_PASSED)
+    code = run_take_settings(&run);
+  if (code == EXIT_PASSED)
+    code = run_open(&run);
+  if (code == EXIT_PASSED && run.trouble[0])
+    code = EXIT_VIOLATED;
+  if (run.described && options->json)
+    show_json(&run);
+  else if (run.described)
+    show_text(&run);
+  run_end(&run);
+  return fflush(stdout) == 0 ? code : EXIT_ENVIRONMENT;
+}

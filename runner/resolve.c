@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds plugins by path and by name.  Opens none of them. */
+#include "runner/resolve.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runner/suggest.h"
+
+#ifndef DK_PLUGIN_DIR
+#define DK_PLUGIN_DIR "/usr/local/lib/durakit"
+#endif
+
+static bool
+looks_like_path(const char *name)
+{
+  size_t n = strlen(name);
+
+  return n == 0 || name[0] == '.' || strchr(name, '/') != NULL
+         || (n > 3 && strcmp(name + n - 3, ".so") == 0);
+}
+
+static char *
+absolute(const char *name)
+{
+  struct dk_text path = DK_TEXT_EMPTY;
+  char *folder = NULL;
+
+  if (name[0] != '/') {
+    folder = getcwd(NULL, 0);
+    if (!folder)
+      return NULL;
+    while (strncmp(name, "./", 2) == 0)
+      name += 2;
+    dk_text_printf(&path, "%s/", folder);
+  }
+  dk_text_puts(&path, name);
+  free(folder);
+  char *result = dk_text_failed(&path) ? NULL : strdup(dk_text_str(&path));
+  dk_text_done(&path);
+  return result;
+}
+
+/* Calls `visit` with each folder of plugins until it says stop. */
+static void
+each_folder(bool (*visit)(void *context, const char *folder), void *context)
+{
+  const char *list = getenv("DURAKIT_PLUGIN_PATH");
+
+  while (list && *list) {
+    size_t n = strcspn(list, ":");
+    char *folder = strndup(list, n);
+    bool stop = folder && n > 0 && visit(context, folder);
+    free(folder);
+    if (stop)
+      return;
+    list += n + (list[n] ? 1 : 0);
+  }
+  visit(context, DK_PLUGIN_DIR);
+}
+
+struct search {
+  const char *name;
+  char *found;
+};
+
+static bool
+look_in(void *context, const char *folder)
+{
+  struct search *search = context;
+  struct dk_text path = DK_TEXT_EMPTY;
+
+  dk_text_printf(&path, "%s/%s.so", folder, search->name);
+  if (!dk_text_failed(&path) && access(dk_text_str(&path), F_OK) == 0)
+    search->found = absolute(dk_text_str(&path));
+  dk_text_done(&path);
+  return search->found != NULL;
+}
+
+struct listing {
+  void (*each)(void *context, const char *name, const char *path);
+  void *context;
+};
+
+static int
+is_plugin(const struct dirent *entry)
+{
+  size_t n = strlen(entry->d_name);
+
+  return n > 3 && strcmp(entry->d_name + n - 3, ".so") == 0;
+}
+
+static bool
+list_in(void *context, const char *folder)
+{
+  struct listing *listing = context;
+  struct dirent **entries;
+  int n = scandir(folder, &entries, is_plugin, alphasort);
+
+  for (int i = 0; i < n; i++) {
+    char *file = entries[i]->d_name;
+    struct dk_text path = DK_TEXT_EMPTY;
+    dk_text_printf(&path, "%s/%s", folder, file);
+    file[strlen(file) - 3] = '\0';
+    listing->each(listing->context, file, dk_text_str(&path));
+    dk_text_done(&path);
+    free(entries[i]);
+  }
+  if (n >= 0)
+    free(entries);
+  return false;
+}
+
+void
+resolve_each(void (*each)(void *context, const char *name, const char *path), void *context)
+{
+  struct listing listing = {each, context};
+
+  each_folder(list_in, &listing);
+}
+
+/* ---- what to say when there is none ---------------------------------------------------------- */
+
+struct words {
+  struct dk_text *folders, *names;
+  const char *wanted;
+  char nearest[128];
+  unsigned distance;
+};
+
+static bool
+add_folder(void *context, const char *folder)
+{
+  struct words *words = context;
+
+  dk_text_printf(words->folders, "%s%s", words->folders->length ? ", " : "", folder);
+  return false;
+}
+
+static void
+add_name(void *context, const char *name, const char *path)
+{
+  struct words *words = context;
+  struct suggest suggest = {.word = words->wanted};
+
+  (void)path;
+  dk_text_printf(words->names, "%s%s", words->names->length ? ", " : "", name);
+  suggest_try(&suggest, name);
+  if (suggest.best && (!words->nearest[0] || suggest.distance < words->distance)) {
+    snprintf(words->nearest, sizeof(words->nearest), "%s", name);
+    words->distance = suggest.distance;
+  }
+}
+
+static void
+say_none(const char *name, struct problem *ret_problem, struct dk_text text[3])
+{
+  struct dk_text folders = DK_TEXT_EMPTY;
+  struct dk_text *names = &text[1];
+  struct words words = {.folders = &folders, .names = names, .wanted = name};
+
+  each_folder(add_folder, &words);
+  resolve_each(add_name, &words);
+  dk_text_printf(&text[0], "%s.so in %s", name, dk_text_str(&folders));
+  if (words.nearest[0])
+    dk_text_printf(&text[2], "did you mean %s? A file of your own is given as ./%s.so",
+                   words.nearest, name);
+  else
+    dk_text_printf(&text[2], "a file of your own is given as ./%s.so; DURAKIT_PLUGIN_PATH names "
+                             "more folders", name);
+  dk_text_done(&folders);
+  *ret_problem = (struct problem){.where = name,
+                                  .what = "no plugin of this name is installed",
+                                  .expected = dk_text_str(&text[0]),
+                                  .found = names->length ? dk_text_str(names) : "none at all",
+                                  .next = dk_text_str(&text[2])};
+}
+
+char *
+resolve_plugin(const char *name, struct problem *ret_problem, struct dk_text words[3])
+{
+  struct search search = {.name = name};
+
+  if (looks_like_path(name)) {
+    char *path = *name ? absolute(name) : NULL;
+    if (!path)
+      *ret_problem = (struct problem){.where = name,
+                                      .what = *name ? "the current folder is not known"
+                                                    : "the path of the plugin is empty",
+                                      .expected = "a file, ./my_provider.so"};
+    return path;
+  }
+  each_folder(look_in, &search);
+  if (!search.found)
+    say_none(name, ret_problem, words);
+  return search.found;
+}

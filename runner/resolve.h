@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what a user types to the absolute path of a plugin. */
+#ifndef DK_RUNNER_RESOLVE_H
+#define DK_RUNNER_RESOLVE_H
+
+#include <stddef.h>
+
+#include "runner/say.h"
+
+/* "./x.so" is a path, made absolute; "sqlite" is an installed plugin, looked for in
+ * DURAKIT_PLUGIN_PATH and where plugins are installed.  From malloc; NULL with *ret_problem, whose
+ * texts live in `words`. */
+char *resolve_plugin(const char *name, struct problem *ret_problem, struct dk_text words[3]);
+
+/* Calls `each` for every installed plugin: its name and path. */
+void resolve_each(void (*each)(void *context, const char *name, const char *path), void *context);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes results.jsonl, and the long things of what did not pass beside it. */
+#include "runner/results.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance/contract/contract.h"
+#include "core/base/utf8.h"
+#include "runner/canaries.h"
+#include "runner/facts.h"
+#include "runner/out.h"
+#include "runner/repro.h"
+
+struct results_file {
+  FILE *file;
+  char *folder;
+  bool failed;
+};
+
+struct results_file *
+results_new(const char *folder)
+{
+  struct results_file *file = calloc(1, sizeof(*file));
+  struct dk_text path = DK_TEXT_EMPTY;
+
+  if (!file)
+    return NULL;
+  dk_text_printf(&path, "%s/results.jsonl", folder);
+  file->folder = strdup(folder);
+  if (file->folder && folder_make_path(folder) == 0)
+    file->file = fopen(dk_text_str(&path), "we");
+  int reason = errno;
+  dk_text_done(&path);
+  if (file->file)
+    return file;
+  free(file->folder);
+  free(file);
+  errno = reason;
+  return NULL;
+}
+
+void
+results_close(struct results_file *file)
+{
+  if (!file)
+    return;
+  fclose(file->file);
+  free(file->folder);
+  free(file);
+}
+
+bool
+results_are_written(const struct results_file *file)
+{
+  return !file || !file->failed;
+}
+
+/* Takes the object. */
+static void
+write_line(struct results_file *file, json_t *object)
+{
+  if (!object || json_dumpf(object, file->file, JSON_COMPACT) != 0
+      || fputc('\n', file->file) == EOF || fflush(file->file) != 0)
+    file->failed = true;
+  json_decref(object);
+}
+
+/* Masked; what is not valid UTF-8 is escaped, for JSON has nothing else. */
+static json_t *
+text_value(const struct run *run, const char *bytes, size_t length)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+  struct dk_text escaped = DK_TEXT_EMPTY;
+
+  mask_text(&run->mask, &text, bytes, length);
+  bool valid = dk_utf8_valid(dk_text_str(&text), text.length);
+  if (!valid)
+    dk_text_add_escaped(&escaped, dk_text_str(&text), text.length, DK_ESCAPE_VISIBLE);
+  json_t *value = valid ? json_stringn(dk_text_str(&text), text.length)
+                        : json_stringn(dk_text_str(&escaped), escaped.length);
+  dk_text_done(&text);
+  dk_text_done(&escaped);
+  return value;
+}
+
+static void
+put(json_t *object, const struct run *run, const char *key, const char *text)
+{
+  if (text && *text)
+    json_object_set_new(object, key, text_value(run, text, strlen(text)));
+}
+
+static void
+put_fact(json_t *object, const char *key, struct dk_text *text)
+{
+  json_object_set_new(object, key, json_string(dk_text_str(text)));
+  dk_text_done(text);
+}
+
+static json_t *
+settings_of(const struct run *run)
+{
+  json_t *list = json_array();
+
+  for (size_t i = 0; i < run->options->n_settings; i++) {
+    const struct given *given = &run->options->settings[i];
+    size_t length = strlen(given->value);
+    bool secret = facts_is_secret(run, given);
+    json_t *setting = json_pack("{s:s}", "key", given->key);
+    json_object_set_new(setting, "value",
+                        secret ? json_string("***") : text_value(run, given->value, length));
+    json_object_set_new(setting, "masked",
+                        json_boolean(secret || mask_applies(&run->mask, given->value, length)));
+    put(setting, run, "env", given->env);
+    json_array_append_new(list, setting);
+  }
+  return list;
+}
+
+void
+results_header(struct results_file *file, const struct run *run, const char *canaries)
+{
+  struct dk_text seed = DK_TEXT_EMPTY;
+  struct dk_text manifest = DK_TEXT_EMPTY;
+  json_t *plugin = json_object();
+
+  put(plugin, run, "path", run->plugin);
+  put(plugin, run, "name", run->probe->name);
+  put(plugin, run, "version", run->probe->version);
+  put(plugin, run, "built_with", run->probe->built_with);
+  put(plugin, run, "trouble", run->trouble);
+  json_t *header = json_pack(
+    "{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:i, s:i, s:I, s:b, s:s}", "type",
+    "header", "format", 1, "command", command_name(run->options->command), "kit",
+    facts_kit_version, "abi", facts_abi, "contract", DK_CONTRACT_VERSION, "profile", "core",
+    "mode", "native", "run", run->options->run_id, "timeout_scale", run->options->timeout_scale,
+    "classify", (int)run->options->classify, "jobs",
+    (int)(run->options->jobs ? run->options->jobs : 1), "required", (json_int_t)run->n_results,
+    "next", run->options->next, "canaries", canaries);
+  facts_seed(&seed, run);
+  facts_manifest(&manifest);
+  put_fact(header, "seed", &seed);
+  put_fact(header, "manifest", &manifest);
+  json_object_set_new(header, "plugin", plugin);
+  json_object_set_new(header, "settings", settings_of(run));
+  write_line(file, header);
+}
+
+/* ---- one check ------------------------------------------------------------------------------- */
+
+static json_t *
+trace_of(const struct run *run, const struct kit_report *report)
+{
+  json_t *list = json_array();
+  const struct kit_trace_line *line;
+  unsigned left_out;
+
+  for (unsigned n = 0; (line = out_trace(report, KIT_TRACE_LINES, n, &left_out)) != NULL; n++) {
+    json_t *entry = json_pack("{s:I}", "at", (json_int_t)line->at);
+    put(entry, run, "text", line->text);
+    json_array_append_new(list, entry);
+  }
+  return list;
+}
+
+static void
+put_story(json_t *object, const struct run *run, const struct result *result)
+{
+  const struct outcome *outcome = result->outcome;
+  const struct kit_report *report = outcome->report;
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  put(object, run, "message", report->message);
+  put(object, run, "expected", report->expected);
+  put(object, run, "found", report->found);
+  put(object, run, "where", report->where);
+  put(object, run, "phase", phase_name((enum phase)report->phase));
+  put(object, run, "operation", report->operation);
+  put(object, run, "ended", outcome->ended);
+  put(object, run, "orphans", outcome->orphans);
+  json_object_set_new(object, "pass", json_integer(report->pass));
+  json_object_set_new(object, "trace_lines", json_integer(report->n_trace));
+  json_object_set_new(object, "trace", trace_of(run, report));
+  if (outcome->output_size > 0)
+    json_object_set_new(object, "output", text_value(run, outcome->output, outcome->output_size));
+  facts_leftovers(&text, run, outcome);
+  put(object, run, "left_over", dk_text_str(&text));
+  dk_text_reset(&text);
+  repro_command(&text, run, result->check->id);
+  put(object, run, "repro", dk_text_str(&text));
+  dk_text_done(&text);
+}
+
+static void
+put_counts(json_t *object, const struct result *result)
+{
+  const struct outcome *outcome = result->outcome;
+  const struct kit_report *report = outcome->report;
+
+  json_object_set_new(object, "seconds", json_real((double)outcome->wall_ns / 1e9));
+  json_object_set_new(object, "operations", json_integer(report->operations));
+  json_object_set_new(object, "regions", json_integer(report->regions));
+  json_object_set_new(object, "virtual_ms", json_integer(report->virtual_ms));
+  if (result->check->flags & IS_RACE) {
+    json_object_set_new(object, "rounds", json_integer(report->rounds));
+    json_object_set_new(object, "overlaps", json_integer(report->overlaps));
+  }
+  if (result->reruns > 0) {
+    json_object_set_new(object, "reruns", json_integer(result->reruns));
+    json_object_set_new(object, "failed_reruns", json_integer(result->failed_reruns));
+  }
+}
+
+/* checks/ID/NAME; NULL: it cannot be made. */
+static FILE *
+open_beside(struct results_file *file, const struct result *result, const char *name)
+{
+  struct dk_text path = DK_TEXT_EMPTY;
+  FILE *beside = NULL;
+
+  dk_text_printf(&path, "%s/checks/%s", file->folder, result->check->id);
+  if (folder_make_path(dk_text_str(&path)) == 0) {
+    dk_text_printf(&path, "/%s", name);
+    beside = fopen(dk_text_str(&path), "we");
+  }
+  if (!beside)
+    file->failed = true;
+  dk_text_done(&path);
+  return beside;
+}
+
+static void
+write_beside(struct results_file *file, const struct run *run, const struct result *result)
+{
+  const struct kit_trace_line *line;
+  unsigned left_out;
+  FILE *trace = open_beside(file, result, "trace.txt");
+
+  for (unsigned n = 0;
+       trace && (line = out_trace(result->outcome->report, KIT_TRACE_LINES, n, &left_out)); n++) {
+    char *masked = out_masked(run, line->text);
+    fprintf(trace, "%6" PRId64 " ms  %s\n", line->at, masked ? masked : "out of memory");
+    free(masked);
+  }
+  if (trace && fclose(trace) != 0)
+    file->failed = true;
+  if (result->outcome->output_size == 0)
+    return;
+  struct dk_text masked = DK_TEXT_EMPTY;
+  FILE *output = open_beside(file, result, "output");
+  mask_text(&run->mask, &masked, result->outcome->output, result->outcome->output_size);
+  if (output && fwrite(dk_text_str(&masked), 1, masked.length, output) != masked.length)
+    file->failed = true;
+  if (output && fclose(output) != 0)
+    file->failed = true;
+  dk_text_done(&masked);
+}
+
+void
+results_add(struct results_file *file, const struct run *run, const struct result *result)
+{
+  const struct dk_clause *clause = result_clause(result);
+  json_t *object =
+    json_pack("{s:s, s:i, s:s, s:s, s:s}", "type", "check", "n", (int)result->number, "check",
+              result->check->id, "verdict", verdict_name(result->verdict), "clauses",
+              result->check->clauses);
+
+  if (!file) {
+    json_decref(object);
+    return;
+  }
+  if (clause)
+    json_object_set_new(object, "clause", json_string(clause->id));
+  put(object, run, "reason", result->reason);
+  if (result->outcome)
+    put_counts(object, result);
+  if (result->outcome && result->verdict != VERDICT_PASS && result->verdict != VERDICT_SKIP) {
+    put_story(object, run, result);
+    write_beside(file, run, result);
+  }
+  write_line(file, object);
+}
+
+void
+results_footer(struct results_file *file, const struct totals *totals)
+{
+  json_t *counts = json_object();
+
+  if (!file) {
+    json_decref(counts);
+    return;
+  }
+  for (int i = VERDICT_PASS; i < VERDICTS; i++) {
+    if (totals->counts[i] > 0)
+      json_object_set_new(counts, verdict_name((enum verdict)i), json_integer(totals->counts[i]));
+  }
+  write_line(file, json_pack("{s:s, s:s, s:i, s:f, s:o}", "type", "footer", "result",
+                             totals->word, "exit", totals->exit_code, "seconds", totals->seconds,
+                             "counts", counts));
+}

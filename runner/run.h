@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run over one plugin: what is known of it, and what came of its checks. */
+#ifndef DK_RUNNER_RUN_H
+#define DK_RUNNER_RUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "conformance/kit/engine.h"
+#include "runner/engine.h"
+#include "runner/folder.h"
+#include "runner/mask.h"
+#include "runner/options.h"
+#include "runner/say.h"
+
+enum { VERDICTS = VERDICT_NOT_RUN + 1 };
+
+/* What came of one check. */
+struct result {
+  const struct check *check;
+  uint32_t number;            /* from 1, in plan order */
+  bool done;
+  enum verdict verdict;
+  struct outcome *outcome;    /* of the run that decided; NULL: it was not run */
+  char reason[256];           /* of a skip, of not having been run */
+  unsigned reruns, failed_reruns;
+};
+
+struct out;
+struct results_file;
+
+struct run {
+  const struct options *options;
+  struct mask mask;
+  char *plugin;               /* absolute */
+  struct kit_probe *probe;    /* what the plugin says of itself; else all zero */
+  bool described;
+  char trouble[256];          /* how the probe ended, if not well; "": well */
+  struct dk_setting *settings;/* as given, without the STORE parameter */
+  size_t n_settings;
+  const char *store_key;      /* in probe; NULL: none */
+  const char *store_value;    /* NULL: a path in the check's folder */
+  struct folder folder;
+  struct engine *engine;
+  int64_t deadline_ms;        /* of a check, before any time-out */
+  unsigned timeouts;          /* so far */
+  struct result *results;
+  size_t n_results;
+  size_t n_leftovers;
+  struct out *out;
+  struct results_file *file;  /* NULL: none was asked for */
+  int64_t started_ns;
+};
+
+/* ---- session.c: from the options to a plugin that is ready to be checked --------------------- */
+
+/* Each answers EXIT_PASSED, or what else with the words said. */
+int run_begin(struct run *run, const struct options *options); /* plugin, folder, engine */
+int run_probe(struct run *run);         /* loads and describes */
+int run_take_settings(struct run *run); /* checks and splits them */
+int run_open(struct run *run);          /* existing names, a store that is not there */
+void run_end(struct run *run);
+/* A job of this run; number and check are the caller's. */
+struct task run_task(const struct run *run, enum task_kind kind);
+/* Stores that the outcome left go into the journal, for `durakit clean`. */
+void run_note_leftovers(struct run *run, const struct outcome *outcome);
+int run_refuse(struct run *run, int code, const struct problem *problem);
+int64_t run_clock_ns(void);
+
+/* ---- totals.c -------------------------------------------------------------------------------- */
+
+struct totals {
+  unsigned counts[VERDICTS];
+  unsigned passed, failed, skipped, other;
+  int exit_code;
+  const char *word;           /* "PASS" */
+  double seconds;
+};
+/* `canaries_missed` and a run that was interrupted are incomplete, whatever passed. */
+struct totals totals_of(const struct run *run, bool canaries_missed);
+/* The verdict is one of a clause that is violated. */
+bool verdict_is_violation(enum verdict verdict);
+
+/* The clause that a result is about: the broken one, else the check's first. */
+struct dk_clause;
+const struct dk_clause *result_clause(const struct result *result);
+
+#endif

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the options to a plugin that is ready to be checked.  What the plugin does on the way is
+ * never an end of the run: only refusals by loader, settings and store are. */
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runner/out.h"
+#include "runner/resolve.h"
+#include "runner/results.h"
+#include "runner/run.h"
+#include "runner/settings.h"
+#include "runner/suggest.h"
+
+enum {
+  LEAST_DEADLINE_MS = 5000, /* of a check */
+  ROUND_TRIPS = 200,        /* that a check may take, at the speed that was measured */
+  HUNG_DEADLINE_MS = 400,   /* of a check, when the plugin hung already while it was probed */
+  PROBE_MS = 5000,
+  SETTLE_MS = 20
+};
+
+int64_t
+run_clock_ns(void)
+{
+  struct timespec t;
+
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int64_t
+scaled(const struct run *run, int64_t ms)
+{
+  double result = (double)ms * run->options->timeout_scale;
+
+  return result < 10 ? 10 : (int64_t)result;
+}
+
+/* The text with the plugin's path as the user gave it. */
+static const char *
+as_typed(const struct run *run, struct dk_text *buffer, const char *text)
+{
+  const char *found = run->plugin && text ? strstr(text, run->plugin) : NULL;
+
+  if (!found)
+    return text;
+  dk_text_add(buffer, text, (size_t)(found - text));
+  dk_text_puts(buffer, run->options->arguments[0]);
+  dk_text_puts(buffer, found + strlen(run->plugin));
+  return dk_text_str(buffer);
+}
+
+int
+run_refuse(struct run *run, int code, const struct problem *problem)
+{
+  struct problem shown = *problem;
+  struct dk_text where = DK_TEXT_EMPTY;
+  struct dk_text next = DK_TEXT_EMPTY;
+
+  shown.where = as_typed(run, &where, problem->where);
+  shown.next = as_typed(run, &next, problem->next);
+  say_problem(&shown, &run->mask);
+  out_refusal(run->out, &shown, &run->mask);
+  dk_text_done(&where);
+  dk_text_done(&next);
+  return code;
+}
+
+static int
+refuse_errno(struct run *run, const char *where, const char *what, const char *next)
+{
+  return run_refuse(run, EXIT_ENVIRONMENT,
+                    &(struct problem){where, what, NULL, strerror(errno), next});
+}
+
+static int
+find_plugin(struct run *run)
+{
+  struct problem problem;
+  struct dk_text words[3] = {DK_TEXT_EMPTY, DK_TEXT_EMPTY, DK_TEXT_EMPTY};
+  int code = EXIT_PASSED;
+
+  run->plugin = resolve_plugin(run->options->arguments[0], &problem, words);
+  if (!run->plugin)
+    code = run_refuse(run, EXIT_PLUGIN, &problem);
+  for (size_t i = 0; i < 3; i++)
+    dk_text_done(&words[i]);
+  return code;
+}
+
+/* Before anything is known of the parameters: whatever looks like a password. */
+static void
+mask_settings(struct run *run)
+{
+  for (size_t i = 0; i < run->options->n_settings; i++) {
+    const struct given *given = &run->options->settings[i];
+    mask_add_passwords(&run->mask, given->value, strlen(given->value));
+  }
+}
+
+int
+run_begin(struct run *run, const struct options *options)
+{
+  *run = (struct run){.options = options, .folder = {.lock_fd = -1, .journal_fd = -1}};
+  run->started_ns = run_clock_ns();
+  mask_settings(run);
+  run->out = out_new(options);
+  run->probe = calloc(1, sizeof(*run->probe));
+  if (!run->out || !run->probe) {
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
+  int code = options->n_arguments > 0 ? find_plugin(run) : EXIT_PASSED;
+  if (code != EXIT_PASSED)
+    return code;
+  if (folder_make(&run->folder, options->run_id) != 0)
+    return refuse_errno(run, run->folder.path, "the folder of the run cannot be made",
+                        "TMPDIR may name another place");
+  run->engine = engine_new(&run->folder, options->jobs ? options->jobs : 1);
+  if (!run->engine)
+    return refuse_errno(run, "the engine", "cannot be set up", "durakit clean, or a smaller -j");
+  run->deadline_ms = scaled(run, LEAST_DEADLINE_MS);
+  return EXIT_PASSED;
+}
+
+void
+run_end(struct run *run)
+{
+  for (size_t i = 0; i < run->n_results; i++)
+    outcome_free(run->results[i].outcome);
+  free(run->results);
+  engine_free(run->engine);
+  folder_done(&run->folder);
+  results_close(run->file);
+  out_free(run->out);
+  free(run->settings);
+  free(run->probe);
+  free(run->plugin);
+  mask_done(&run->mask);
+}
+
+struct task
+run_task(const struct run *run, enum task_kind kind)
+{
+  struct task task = {.kind = kind, .deadline_ms = scaled(run, PROBE_MS)};
+
+  task.job.plugin = run->plugin;
+  task.job.settings = run->settings;
+  task.job.n_settings = run->n_settings;
+  task.job.store_key = run->store_key;
+  task.job.store_value = run->store_value;
+  task.job.run = run->options->run_id;
+  task.job.seed = run->options->seed;
+  task.job.incomplete = run->options->next;
+  /* Another host's wake-up takes a few round trips. */
+  task.job.settle_ms = run->probe->shared >= 3 ? SETTLE_MS : 0;
+  task.store_in_folder = run->store_key && !run->store_value;
+  return task;
+}
+
+/* ---- what the plugin says of itself ---------------------------------------------------------- */
+
+/* The child did not come back well: that is said, and each check will meet it again. */
+static void
+note_trouble(struct run *run, const struct outcome *outcome, const char *doing)
+{
+  if (outcome->verdict == VERDICT_TIMEOUT)
+    snprintf(run->trouble, sizeof(run->trouble), "%s did not end within %lld ms", doing,
+             (long long)scaled(run, PROBE_MS));
+  else
+    snprintf(run->trouble, sizeof(run->trouble), "%s ended the process %s", doing,
+             outcome->ended);
+  if (outcome->verdict == VERDICT_TIMEOUT) {
+    int64_t hung = scaled(run, HUNG_DEADLINE_MS);
+    run->deadline_ms = hung < run->deadline_ms ? hung : run->deadline_ms;
+  }
+  say("%s: %s; the run goes on, and every check is judged", run->options->arguments[0],
+      run->trouble);
+}
+
+/* A child that came back and still has no good word: the kit's or the machine's trouble. */
+static int
+refuse_trouble(struct run *run, const struct outcome *outcome)
+{
+  const struct kit_report *report = outcome->report;
+
+  return run_refuse(run, EXIT_ENVIRONMENT,
+                    &(struct problem){run->plugin, report->message, report->expected,
+                                      report->found, NULL});
+}
+
+static bool
+was_ended(const struct outcome *outcome)
+{
+  return outcome->verdict == VERDICT_CRASH || outcome->verdict == VERDICT_TIMEOUT
+         || outcome->verdict == VERDICT_EARLY_EXIT;
+}
+
+static int
+no_child(struct run *run)
+{
+  if (engine_interrupted(run->engine)) {
+    say("interrupted before the first check");
+    return EXIT_INCOMPLETE;
+  }
+  return refuse_errno(run, "the engine", "no process can be started", NULL);
+}
+
+int
+run_probe(struct run *run)
+{
+  struct task task = run_task(run, TASK_PROBE);
+  struct outcome *outcome = engine_run(run->engine, &task);
+  int code = EXIT_PASSED;
+
+  if (!outcome || outcome->interrupted) {
+    code = no_child(run);
+  } else {
+    *run->probe = *outcome->probe;
+    run->described = run->probe->loaded;
+    if (run->probe->refusal.number != 0) {
+      struct problem problem = problem_of(&run->probe->refusal);
+      code = run_refuse(run, EXIT_PLUGIN, &problem);
+    } else if (was_ended(outcome)) {
+      note_trouble(run, outcome, "loading it");
+    } else if (!run->described) {
+      code = refuse_trouble(run, outcome);
+    }
+  }
+  outcome_free(outcome);
+  return code;
+}
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+static int
+refuse_unknown_key(struct run *run, const char *key)
+{
+  struct suggest nearest = {.word = key};
+  struct dk_text list = DK_TEXT_EMPTY;
+  struct dk_text next = DK_TEXT_EMPTY;
+  const struct kit_probe *probe = run->probe;
+
+  for (uint32_t i = 0; i < probe->n_params; i++) {
+    suggest_try(&nearest, probe->params[i].key);
+    dk_text_printf(&list, "%s%s", i ? ", " : "", probe->params[i].key);
+  }
+  const char *what = "the plugin has no such setting";
+  int code = run_refuse(
+    run, EXIT_USAGE,
+    &(struct problem){key, what, list.length ? dk_text_str(&list) : "no setting at all", NULL,
+                      did_you_mean(&next, nearest.best, "durakit probe PLUGIN shows them")});
+  dk_text_done(&list);
+  dk_text_done(&next);
+  return code;
+}
+
+static int
+check_keys(struct run *run)
+{
+  for (size_t i = 0; i < run->options->n_settings; i++) {
+    const struct given *given = &run->options->settings[i];
+    bool known = false;
+    for (uint32_t j = 0; j < run->probe->n_params && !known; j++) {
+      known = strcmp(given->key, run->probe->params[j].key) == 0;
+      if (known && run->probe->params[j].flags & DK_PARAM_SECRET)
+        mask_add(&run->mask, given->value, strlen(given->value));
+    }
+    if (!known)
+      return refuse_unknown_key(run, given->key);
+  }
+  return EXIT_PASSED;
+}
+
+/* Types and what is required, as the host that loads the plugin sees it. */
+static int
+check_values(struct run *run)
+{
+  size_t n;
+  struct dk_setting *all = settings_for_provider(run->options, NULL, &n);
+  struct task task = run_task(run, TASK_SETTINGS);
+
+  if (!all) {
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
+  task.job.settings = all;
+  task.job.n_settings = n;
+  task.job.store_key = NULL;
+  task.store_in_folder = false;
+  struct outcome *outcome = engine_run(run->engine, &task);
+  int code = EXIT_PASSED;
+  if (!outcome || outcome->interrupted) {
+    code = no_child(run);
+  } else if (!was_ended(outcome) && outcome->probe->refusal.what[0]) {
+    struct problem problem = problem_of(&outcome->probe->refusal);
+    code = run_refuse(run, EXIT_USAGE, &problem);
+  }
+  outcome_free(outcome);
+  free(all);
+  return code;
+}
+
+/* Where each check's store is: beside the one that the user names, else in the check's folder. */
+static void
+choose_store(struct run *run)
+{
+  for (uint32_t i = 0; i < run->probe->n_params; i++) {
+    if (!(run->probe->params[i].flags & DK_PARAM_STORE))
+      continue;
+    const struct given *given = settings_find(run->options, run->probe->params[i].key);
+    run->store_key = run->probe->params[i].key;
+    if (given)
+      run->store_value = given->value;
+    else if (run->probe->params[i].fallback[0])
+      run->store_value = run->probe->params[i].fallback;
+    else if (strcmp(run->probe->params[i].type, "path") != 0)
+      run->store_value = "durakit";
+    return;
+  }
+}
+
+int
+run_take_settings(struct run *run)
+{
+  int code = run->described ? check_keys(run) : EXIT_PASSED;
+
+  if (code == EXIT_PASSED && run->described)
+    code = check_values(run);
+  if (code != EXIT_PASSED)
+    return code;
+  choose_store(run);
+  run->settings = settings_for_provider(run->options, run->store_key, &run->n_settings);
+  if (run->settings)
+    return EXIT_PASSED;
+  say("out of memory");
+  return EXIT_ENVIRONMENT;
+}
+
+/* ---- the store ------------------------------------------------------------------------------- */
+
+static int
+refuse_name(struct run *run, const char *name)
+{
+  return run_refuse(run, EXIT_USAGE,
+                    &(struct problem){name,
+                                      "a store of this name exists already, and is left alone",
+                                      "names of the kit's own making that are not in use", NULL,
+                                      "another --run-id; durakit clean removes what dead runs "
+                                      "have left"});
+}
+
+/* Names of this run's stores that are there already, for a store that is a path. */
+static int
+refuse_existing(struct run *run)
+{
+  struct dk_text pattern = DK_TEXT_EMPTY;
+  glob_t found = {0};
+  int code = EXIT_PASSED;
+
+  if (!run->store_value || run->store_value[0] == '\0')
+    return EXIT_PASSED;
+  for (const char *c = run->store_value; *c; c++)
+    dk_text_printf(&pattern, strchr("*?[\\", *c) ? "\\%c" : "%c", *c);
+  dk_text_printf(&pattern, "-dk%s-*", run->options->run_id);
+  if (glob(dk_text_str(&pattern), GLOB_NOSORT, NULL, &found) == 0 && found.gl_pathc > 0)
+    code = refuse_name(run, found.gl_pathv[0]);
+  globfree(&found);
+  dk_text_done(&pattern);
+  return code;
+}
+
+/* The answers to making a store that say something of the place or the settings.  All others are
+ * the plugin's own, and the checks will say so. */
+static int
+code_of_open(const struct run *run, dk_status status)
+{
+  switch (status) {
+  case DK_UNAVAILABLE:
+  case DK_BUSY:
+  case DK_REFUSED:
+  case DK_NOT_FOUND:
+    return EXIT_ENVIRONMENT;
+  case DK_INVALID:
+    return run->options->n_settings > 0 ? EXIT_USAGE : EXIT_PASSED;
+  default:
+    return EXIT_PASSED;
+  }
+}
+
+static int
+judge_open(struct run *run, const struct kit_probe *probe)
+{
+  char found[600];
+  char name[32];
+  int code = probe->opened ? EXIT_PASSED : code_of_open(run, probe->open_status);
+
+  if (code == EXIT_PASSED)
+    return code;
+  if (strstr(probe->open_text, "exists already"))
+    return refuse_name(run, run->plugin);
+  snprintf(found, sizeof(found), "%s: %.511s",
+           dk_status_name(probe->open_status, name, sizeof(name)), probe->open_text);
+  return run_refuse(run, code,
+                    &(struct problem){run->plugin, "its store cannot be made",
+                                      code == EXIT_USAGE
+                                        ? "settings that its open takes"
+                                        : "a place where the kit may make stores of its own",
+                                      found, "look at the settings, and whether the server runs"});
+}
+
+void
+run_note_leftovers(struct run *run, const struct outcome *outcome)
+{
+  for (size_t i = 0; outcome && i < outcome->n_leftovers; i++) {
+    folder_note_store(&run->folder, outcome->leftovers[i]);
+    run->n_leftovers++;
+  }
+}
+
+int
+run_open(struct run *run)
+{
+  struct task task = run_task(run, TASK_PROBE_OPEN);
+  int code = refuse_existing(run);
+
+  if (code != EXIT_PASSED || !run->described)
+    return code;
+  struct outcome *outcome = engine_run(run->engine, &task);
+  if (!outcome || outcome->interrupted) {
+    code = no_child(run);
+  } else if (was_ended(outcome)) {
+    note_trouble(run, outcome, "opening a store");
+  } else {
+    code = judge_open(run, outcome->probe);
+    int64_t needed = scaled(run, outcome->probe->round_trip_ns / 1000000 * ROUND_TRIPS);
+    run->probe->round_trip_ns = outcome->probe->round_trip_ns;
+    run->deadline_ms = needed > run->deadline_ms ? needed : run->deadline_ms;
+  }
+  run_note_leftovers(run, outcome);
+  outcome_free(outcome);
+  return code;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads settings from the command line, the environment and files.  No message shows a value. */
+#include "runner/settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/say.h"
+
+int
+settings_add(struct options *options, const char *key, const char *value, const char *env)
+{
+  struct given given = {strdup(key), strdup(value), env ? strdup(env) : NULL};
+  struct given *grown =
+    reallocarray(options->settings, options->n_settings + 1, sizeof(*options->settings));
+
+  if (grown)
+    options->settings = grown;
+  if (!grown || !given.key || !given.value || (env && !given.env)) {
+    free(given.key);
+    free(given.value);
+    free(given.env);
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
+  options->settings[options->n_settings++] = given;
+  return EXIT_PASSED;
+}
+
+/* Splits KEY=VALUE; the key goes to `key`.  NULL: it is no such pair. */
+static const char *
+split(const char *pair, char *key, size_t size)
+{
+  size_t n = strcspn(pair, "=");
+
+  if (n == 0 || pair[n] != '=' || n >= size)
+    return NULL;
+  memcpy(key, pair, n);
+  key[n] = '\0';
+  return pair + n + 1;
+}
+
+int
+settings_take_pair(struct options *options, const char *option, const char *pair)
+{
+  char key[128];
+  const char *value = split(pair, key, sizeof(key));
+
+  if (!value)
+    return usage(option, "there is no key with a value", "KEY=VALUE", NULL);
+  return settings_add(options, key, value, NULL);
+}
+
+int
+settings_take_env(struct options *options, const char *option, const char *pair)
+{
+  char key[128];
+  const char *name = split(pair, key, sizeof(key));
+
+  if (!name || !*name)
+    return usage(option, "there is no key with a variable", "KEY=VARIABLE", NULL);
+  const char *value = getenv(name);
+  if (!value)
+    return usage(name, "the environment has no such variable", "the value of the setting", NULL);
+  return settings_add(options, key, value, name);
+}
+
+static char *
+trim(char *text)
+{
+  while (isspace((unsigned char)*text))
+    text++;
+  size_t n = strlen(text);
+  while (n > 0 && isspace((unsigned char)text[n - 1]))
+    text[--n] = '\0';
+  return text;
+}
+
+/* One line of a file: "key = value", a comment, or nothing. */
+static int
+take_line(struct options *options, const char *path, unsigned number, char *line)
+{
+  char *text = trim(line);
+  char *equals = strchr(text, '=');
+
+  if (*text == '#' || !*text)
+    return EXIT_PASSED;
+  if (!equals || equals == text) {
+    struct dk_text where = DK_TEXT_EMPTY;
+    dk_text_printf(&where, "%s:%u", path, number);
+    int code = usage(dk_text_str(&where), "this line is no setting", "key = value, or # a comment",
+                     NULL);
+    dk_text_done(&where);
+    return code;
+  }
+  *equals = '\0';
+  return settings_add(options, trim(text), trim(equals + 1), NULL);
+}
+
+int
+settings_take_file(struct options *options, const char *path)
+{
+  FILE *file = fopen(path, "re");
+  char *line = NULL;
+  size_t size = 0;
+  int code = EXIT_PASSED;
+
+  if (!file)
+    return usage(path, "the file of settings cannot be read", "lines of key = value",
+                 strerror(errno));
+  for (unsigned n = 1; code == EXIT_PASSED && getline(&line, &size, file) >= 0; n++)
+    code = take_line(options, path, n, line);
+  if (code == EXIT_PASSED && ferror(file))
+    code = usage(path, "the file of settings cannot be read", "lines of key = value", NULL);
+  if (line)
+    explicit_bzero(line, size);
+  free(line);
+  fclose(file);
+  return code;
+}
+
+const struct given *
+settings_find(const struct options *options, const char *key)
+{
+  for (size_t i = 0; key && i < options->n_settings; i++) {
+    if (strcmp(options->settings[i].key, key) == 0)
+      return &options->settings[i];
+  }
+  return NULL;
+}
+
+struct dk_setting *
+settings_for_provider(const struct options *options, const char *except, size_t *ret_n)
+{
+  struct dk_setting *settings = calloc(options->n_settings + 1, sizeof(*settings));
+  size_t n = 0;
+
+  if (!settings)
+    return NULL;
+  for (size_t i = 0; i < options->n_settings; i++) {
+    const struct given *given = &options->settings[i];
+    if (except && strcmp(given->key, except) == 0)
+      continue;
+    settings[n++] = (struct dk_setting){given->key, {given->value, strlen(given->value)}};
+  }
+  *ret_n = n;
+  return settings;
+}

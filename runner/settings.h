@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the user gives the provider: --set, --set-env, --settings. */
+#ifndef DK_RUNNER_SETTINGS_H
+#define DK_RUNNER_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <durakit/provider.h>
+
+#include "runner/options.h"
+
+/* Each answers EXIT_PASSED, or what else with the words said. */
+int settings_take_pair(struct options *options, const char *option, const char *pair);
+int settings_take_env(struct options *options, const char *option, const char *pair);
+int settings_take_file(struct options *options, const char *path);
+int settings_add(struct options *options, const char *key, const char *value, const char *env);
+
+/* The setting of this key, NULL: not given. */
+const struct given *settings_find(const struct options *options, const char *key);
+
+/* As a provider takes them, without the one named `except` (NULL: all); from malloc, NULL: no
+ * memory.  Points into the options. */
+struct dk_setting *settings_for_provider(const struct options *options, const char *except,
+                                         size_t *ret_n);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files and folder of a task, and its outcome as it is collected from them. */
+#include "runner/slot.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runner/judge.h"
+#include "runner/run.h"
+
+void
+outcome_free(struct outcome *outcome)
+{
+  if (!outcome)
+    return;
+  free(outcome->report);
+  free(outcome->probe);
+  free(outcome->output);
+  free(outcome->leftovers);
+  free(outcome);
+}
+
+int
+slot_open_file(const struct slot *slot, const char *ending)
+{
+  char path[sizeof(slot->folder) + 8];
+
+  snprintf(path, sizeof(path), "%s.%s", slot->folder, ending);
+  return open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+}
+
+void
+slot_close_output(struct slot *slot)
+{
+  if (slot->output >= 0)
+    close(slot->output);
+  if (slot->errors >= 0)
+    close(slot->errors);
+  slot->output = slot->errors = -1;
+}
+
+static void
+remove_file(const struct slot *slot, const char *ending)
+{
+  char path[sizeof(slot->folder) + 8];
+
+  snprintf(path, sizeof(path), "%s.%s", slot->folder, ending);
+  unlink(path);
+}
+
+void
+slot_remove_folder(struct slot *slot)
+{
+  slot_close_output(slot);
+  remove_file(slot, "out");
+  remove_file(slot, "err");
+  folder_remove_tree(slot->folder);
+}
+
+bool
+slot_makes_stores(const struct task *task)
+{
+  return (task->kind == TASK_CHECK || task->kind == TASK_PROBE_OPEN) && task->job.plugin
+         && !task->store_in_folder;
+}
+
+static uint64_t
+size_of(int fd)
+{
+  struct stat st;
+
+  return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* The beginning of a file, behind what is there already. */
+static void
+read_output(struct outcome *outcome, int fd, size_t most)
+{
+  ssize_t n = most > 0 ? pread(fd, outcome->output + outcome->output_size, most, 0) : 0;
+
+  if (n > 0)
+    outcome->output_size += (size_t)n;
+}
+
+uint64_t
+slot_stdout_bytes(const struct slot *slot)
+{
+  return size_of(slot->output);
+}
+
+static void
+collect_output(struct outcome *outcome, const struct slot *slot)
+{
+  uint64_t out = size_of(slot->output);
+  uint64_t err = size_of(slot->errors);
+
+  outcome->output_total = out + err;
+  if (outcome->output_total == 0)
+    return;
+  outcome->output = malloc(OUTPUT_KEPT);
+  if (!outcome->output)
+    return;
+  size_t half = OUTPUT_KEPT / 2;
+  read_output(outcome, slot->output, out > half && err > half ? half : OUTPUT_KEPT);
+  read_output(outcome, slot->errors, OUTPUT_KEPT - outcome->output_size);
+}
+
+struct outcome *
+slot_collect(const struct slot *slot)
+{
+  struct outcome *outcome = calloc(1, sizeof(*outcome));
+  bool probes = slot->task.kind != TASK_CHECK && slot->task.kind != TASK_DESTROY;
+
+  if (!outcome)
+    return NULL;
+  outcome->tag = slot->task.tag;
+  outcome->wall_ns = run_clock_ns() - slot->started_ns;
+  outcome->report = malloc(sizeof(*outcome->report));
+  outcome->probe = probes ? malloc(sizeof(*outcome->probe)) : NULL;
+  if (!outcome->report || (probes && !outcome->probe)) {
+    outcome_free(outcome);
+    return NULL;
+  }
+  *outcome->report = *kit_report_of(slot->shared);
+  judge_tame(outcome->report);
+  if (probes)
+    *outcome->probe = *kit_probe_of(slot->shared);
+  collect_output(outcome, slot);
+  return outcome;
+}
+
+void
+slot_list_stores(struct slot *slot, const struct kit_report *report)
+{
+  slot->n_stores = 0;
+  if (!slot_makes_stores(&slot->task) || report->n_stores == 0)
+    return;
+  slot->stores = calloc(report->n_stores, sizeof(*slot->stores));
+  for (uint32_t i = 0; slot->stores && i < report->n_stores; i++) {
+    if (!report->store_gone[i])
+      memcpy(slot->stores[slot->n_stores++], report->stores[i], sizeof(*slot->stores));
+  }
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One place of the engine, in which one task runs at a time: its folder, its files of output, and
+ * what is collected of them at its end.  For engine.c and slot.c. */
+#ifndef DK_RUNNER_SLOT_H
+#define DK_RUNNER_SLOT_H
+
+#include <sys/types.h>
+
+#include "runner/engine.h"
+
+struct slot {
+  struct kit_shared *shared;
+  bool busy;
+  pid_t pid;
+  struct task task;
+  struct kit_job job;
+  char folder[320];          /* of the task; beside it are FOLDER.out and FOLDER.err */
+  int output, errors;
+  int64_t started_ns, deadline_ns;
+  int signals;               /* 0: none yet; 1: SIGTERM was sent; 2: SIGKILL */
+  bool timed_out;
+  struct outcome *pending;   /* the check's, while its stores are removed */
+  char (*stores)[64];        /* those */
+  size_t n_stores;
+};
+
+/* The file FOLDER.ending, new and empty; -1 with errno. */
+int slot_open_file(const struct slot *slot, const char *ending);
+void slot_close_output(struct slot *slot);
+/* The folder and the files beside it. */
+void slot_remove_folder(struct slot *slot);
+
+/* It makes stores that do not go with its folder. */
+bool slot_makes_stores(const struct task *task);
+/* Those that the check announced and did not remove, into the slot. */
+void slot_list_stores(struct slot *slot, const struct kit_report *report);
+
+uint64_t slot_stdout_bytes(const struct slot *slot);
+/* What the ended child left, without a verdict; NULL: no memory. */
+struct outcome *slot_collect(const struct slot *slot);
+
+#endif

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The zoo: this very command, run over each provider with one defect; exit code, verdicts, clause
+ * and words must be the ones in the table.  Owns the children and the files of their output. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "conformance/fixtures/zoo.h"
+#include "runner/selftest.h"
+
+enum { MOST_JOBS = 8, MOST_WORDS = 24, MOST_OUTPUT = 1 << 20, LIMIT_S = 60 };
+
+struct visit {
+  const struct dk_fixture *fixture;
+  pid_t pid;           /* 0: none */
+  int output;
+  int64_t deadline_ns;
+};
+
+struct zoo_tour {
+  struct selftest *selftest;
+  const char *folder;
+  struct visit visits[MOST_JOBS];
+  unsigned jobs, running;
+};
+
+/* ---- one visit ------------------------------------------------------------------------------- */
+
+/* The words of the command; `options` is cut up. */
+static void
+put_words(const char **words, const struct dk_fixture *fixture, const char *path, char *options)
+{
+  size_t n = 0;
+  char *rest = options;
+
+  words[n++] = "durakit";
+  words[n++] = fixture->only ? "check" : "certify";
+  words[n++] = path;
+  words[n++] = "--format=tap";
+  if (fixture->only) {
+    words[n++] = "--only";
+    words[n++] = fixture->only;
+  }
+  for (char *word; n < MOST_WORDS - 1 && (word = strtok_r(rest, " ", &rest)) != NULL;)
+    words[n++] = word;
+  words[n] = NULL;
+}
+
+__attribute__((noreturn)) static void
+become(const struct visit *visit, const char *path)
+{
+  const char *words[MOST_WORDS];
+  char *options = strdup(visit->fixture->options);
+  sigset_t none;
+
+  if (!options || dup2(visit->output, 1) < 0 || dup2(visit->output, 2) < 0)
+    _exit(70);
+  put_words(words, visit->fixture, path, options);
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  unsetenv("TAP_VERSION");
+  execv("/proc/self/exe", (char *const *)(uintptr_t)words);
+  _exit(71);
+}
+
+static bool
+begin_visit(struct zoo_tour *tour, const struct dk_fixture *fixture)
+{
+  struct visit *visit = tour->visits;
+  char path[4096];
+
+  while (visit->pid != 0)
+    visit++;
+  snprintf(path, sizeof(path), "%s/%s.so", tour->folder, fixture->name);
+  *visit = (struct visit){.fixture = fixture, .output = memfd_create("output", MFD_CLOEXEC)};
+  visit->deadline_ns = run_clock_ns() + (int64_t)LIMIT_S * 1000000000;
+  fflush(NULL);
+  visit->pid = visit->output >= 0 ? fork() : -1;
+  if (visit->pid == 0)
+    become(visit, path);
+  if (visit->pid < 0) {
+    visit->pid = 0;
+    return false;
+  }
+  tour->running++;
+  return true;
+}
+
+/* ---- what it said ---------------------------------------------------------------------------- */
+
+struct heard {
+  unsigned points, passed, skipped;
+  bool bailed_out, plan;
+  const char *wrong;        /* the first thing that is not as the table has it */
+  char value[80];           /* that */
+};
+
+static void
+blame(struct heard *heard, const char *wrong, const char *value)
+{
+  if (heard->wrong)
+    return;
+  heard->wrong = wrong;
+  snprintf(heard->value, sizeof(heard->value), "%s", value);
+}
+
+/* The value of "  key: "...""; NULL: another line. */
+static const char *
+value_of(const char *line, const char *key, char *buffer, size_t size)
+{
+  size_t n = strlen(key);
+
+  if (strncmp(line, "  ", 2) != 0 || strncmp(line + 2, key, n) != 0
+      || strncmp(line + 2 + n, ": \"", 3) != 0)
+    return NULL;
+  snprintf(buffer, size, "%s", line + n + 5);
+  buffer[strcspn(buffer, "\"")] = '\0';
+  return buffer;
+}
+
+static void
+hear_line(struct heard *heard, const struct dk_fixture *fixture, const char *line)
+{
+  char buffer[80];
+  const char *value;
+
+  if (strncmp(line, "ok ", 3) == 0) {
+    heard->points++;
+    heard->passed++;
+    heard->skipped += strstr(line, " # SKIP ") ? 1u : 0u;
+  } else if (strncmp(line, "not ok ", 7) == 0) {
+    heard->points++;
+  } else if (strncmp(line, "1..", 3) == 0) {
+    heard->plan = true;
+  } else if (strncmp(line, "Bail out!", 9) == 0) {
+    heard->bailed_out = true;
+  } else if (strncmp(line, "::", 2) == 0) {
+    blame(heard, "a line that a CI system obeys", line);
+  } else if ((value = value_of(line, "verdict", buffer, sizeof(buffer))) != NULL) {
+    if (strcmp(value, fixture->verdict) != 0)
+      blame(heard, "verdict", value);
+  } else if ((value = value_of(line, "clause", buffer, sizeof(buffer))) != NULL) {
+    if (fixture->clause && strcmp(value, fixture->clause) != 0)
+      blame(heard, "clause", value);
+  }
+}
+
+/* `output` is cut into lines. */
+static void
+hear(struct heard *heard, const struct dk_fixture *fixture, char *output)
+{
+  bool phrase = !fixture->phrase || strstr(output, fixture->phrase);
+  char *rest = output;
+
+  for (char *line; (line = strtok_r(rest, "\n", &rest)) != NULL;)
+    hear_line(heard, fixture, line);
+  if (!phrase)
+    blame(heard, "these words are missing", fixture->phrase);
+  bool refused = strcmp(fixture->verdict, "refused") == 0;
+  if (refused || (heard->points == 0 && fixture->exit_code == 4)) {
+    if (heard->points > 0 || heard->plan || !heard->bailed_out)
+      blame(heard, "checks", "a plan or points, and not one line that bails out");
+  } else if (heard->points == 0 || !heard->plan || heard->bailed_out) {
+    blame(heard, "checks", "no plan with points");
+  } else if (strcmp(fixture->verdict, "pass") == 0 ? heard->passed != heard->points
+                                                   : heard->passed > 0) {
+    blame(heard, "passed", strcmp(fixture->verdict, "pass") == 0 ? "not all" : "some");
+  }
+}
+
+static void
+judge_visit(struct zoo_tour *tour, const struct visit *visit, int status)
+{
+  const struct dk_fixture *fixture = visit->fixture;
+  struct heard heard = {0};
+  char *output = calloc(MOST_OUTPUT + 1, 1);
+  char number[40];
+  struct dk_text name = DK_TEXT_EMPTY;
+  struct dk_text detail = DK_TEXT_EMPTY;
+
+  if (output && pread(visit->output, output, MOST_OUTPUT, 0) < 0)
+    blame(&heard, "output", "cannot be read");
+  int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  snprintf(number, sizeof(number), "%d instead of %d", code, fixture->exit_code);
+  if (code != fixture->exit_code)
+    blame(&heard, "exit code", number);
+  if (output)
+    hear(&heard, fixture, output);
+  dk_text_printf(&name, "zoo: %s is %s, exit %d", fixture->name, fixture->verdict,
+                 fixture->exit_code);
+  if (heard.wrong)
+    dk_text_printf(&detail, "%s: %s", heard.wrong, heard.value);
+  tour->selftest->fixtures++;
+  tour->selftest->right += heard.wrong ? 0u : 1u;
+  selftest_point(tour->selftest, !heard.wrong, dk_text_str(&name), dk_text_str(&detail));
+  dk_text_done(&name);
+  dk_text_done(&detail);
+  free(output);
+}
+
+/* ---- the tour -------------------------------------------------------------------------------- */
+
+/* Waits for a child to end, or for the first deadline; then ends those that are late. */
+static void
+wait_a_while(struct zoo_tour *tour)
+{
+  struct timespec second = {.tv_sec = 1};
+  sigset_t child;
+
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  sigtimedwait(&child, NULL, &second);
+  for (unsigned i = 0; i < tour->jobs; i++) {
+    struct visit *visit = &tour->visits[i];
+    if (visit->pid != 0 && run_clock_ns() > visit->deadline_ns)
+      kill(visit->pid, SIGKILL);
+  }
+}
+
+static void
+take_ended(struct zoo_tour *tour)
+{
+  for (unsigned i = 0; i < tour->jobs; i++) {
+    struct visit *visit = &tour->visits[i];
+    int status;
+    if (visit->pid == 0 || waitpid(visit->pid, &status, WNOHANG) != visit->pid)
+      continue;
+    judge_visit(tour, visit, status);
+    close(visit->output);
+    visit->pid = 0;
+    tour->running--;
+  }
+}
+
+static void
+walk(struct zoo_tour *tour)
+{
+  size_t n;
+  const struct dk_fixture *fixtures = dk_zoo(&n);
+  size_t next = 0;
+
+  while (next < n || tour->running > 0) {
+    while (next < n && tour->running < tour->jobs) {
+      if (!begin_visit(tour, &fixtures[next]))
+        selftest_point(tour->selftest, false, fixtures[next].name, "it could not be started");
+      next++;
+    }
+    take_ended(tour);
+    if (tour->running > 0 && (next >= n || tour->running == tour->jobs))
+      wait_a_while(tour);
+  }
+}
+
+static const char *
+zoo_folder(const struct selftest *selftest)
+{
+  const char *folder = selftest->options->zoo;
+
+  return folder ? folder : getenv("DURAKIT_ZOO");
+}
+
+int
+zoo_run(struct selftest *selftest)
+{
+  struct zoo_tour tour = {.selftest = selftest, .folder = zoo_folder(selftest)};
+  sigset_t child;
+  sigset_t before;
+  struct stat st;
+
+  if (!tour.folder) {
+    selftest_note(selftest, "the zoo is not here: it is built for make check, and --zoo FOLDER "
+                            "or DURAKIT_ZOO tells where it is");
+    return EXIT_PASSED;
+  }
+  if (stat(tour.folder, &st) != 0 || !S_ISDIR(st.st_mode))
+    return usage(tour.folder, "is no folder with the providers of the zoo", NULL,
+                 "make check builds them");
+  selftest->zoo_is_there = true;
+  tour.jobs = selftest->options->jobs < MOST_JOBS ? selftest->options->jobs : MOST_JOBS;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &child, &before);
+  walk(&tour);
+  sigprocmask(SIG_SETMASK, &before, NULL);
+  return EXIT_PASSED;
+}
