@@ -99,7 +99,7 @@ core_plugin_test_refusals_SOURCES = core/plugin/test-refusals.c $(puppet)
 core_plugin_test_violations_SOURCES = core/plugin/test-violations.c $(puppet)
 
 # A file for test-loader; -rpath makes libtool build a shared object although nobody installs it.
-check_LTLIBRARIES = core/plugin/loadable.la
+check_LTLIBRARIES += core/plugin/loadable.la
 core_plugin_loadable_la_SOURCES = core/plugin/testing/loadable.c
 core_plugin_loadable_la_LIBADD =
 core_plugin_loadable_la_LDFLAGS = \

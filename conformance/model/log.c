@@ -9,6 +9,7 @@
  *
  * Owns the descriptor and s->end.  Locks: store.mutex first, the file's lock under it;
  * the mutex is given back before a wait for the file's lock, so that every wait ends on cancel. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -244,19 +245,27 @@ enter(struct op *op, void *self, struct dk_call *call, const char *name)
   return DK_OK;
 }
 
+void
+let_others_pass(const struct store *s)
+{
+  enum { A_GOOD_CHANCE = 3000 };
+  struct stat before, now;
+
+  if (fstat(s->fd, &before) < 0)
+    return;
+  now = before;
+  for (int i = 0; i < A_GOOD_CHANCE && now.st_size == before.st_size; i++) {
+    sched_yield();
+    if (fstat(s->fd, &now) < 0)
+      return;
+  }
+}
+
 dk_status
 let_others_in(struct op *op)
 {
-  enum { A_GOOD_CHANCE = 3000 };
-  off_t end = op->s->end;
-  struct stat now = {.st_size = end};
-
   give_lock_back(op);
-  for (int i = 0; i < A_GOOD_CHANCE && now.st_size == end; i++) {
-    sched_yield();
-    if (fstat(op->s->fd, &now) < 0)
-      break;
-  }
+  let_others_pass(op->s);
   pthread_mutex_lock(&op->s->mutex);
   while (set_lock(op->s, F_WRLCK) < 0)
     sched_yield();
@@ -396,6 +405,20 @@ settle_header(struct op *op, const char *path, bool may_create)
   return DK_OK;
 }
 
+/* The name under which a mutant hides a store that was destroyed. */
+static void
+hide(const char *path, bool is_back)
+{
+  struct dk_text hidden = DK_TEXT_EMPTY;
+
+  dk_text_printf(&hidden, "%s.hidden", path);
+  if (is_back)
+    rename(dk_text_str(&hidden), path);
+  else
+    rename(path, dk_text_str(&hidden));
+  dk_text_done(&hidden);
+}
+
 dk_status
 log_open(struct op *op, const char *path, uint32_t flags)
 {
@@ -403,6 +426,8 @@ log_open(struct op *op, const char *path, uint32_t flags)
   struct stat kind;
   bool may_create = HOLDS(M_ABI_OPEN_CREATES_ANYWAY, flags & DK_OPEN_CREATE); /* ABI-13 */
 
+  if (path && MUTANT(M_ABI_DESTROY_HIDES) && flags & DK_OPEN_CREATE)
+    hide(path, true);
   s->is_file = path != NULL;
   s->is_read_only = s->is_file && flags & DK_OPEN_READ_ONLY;
   may_create = (may_create && !s->is_read_only) || !s->is_file;
@@ -427,8 +452,30 @@ log_open(struct op *op, const char *path, uint32_t flags)
 void
 log_close(struct store *s)
 {
+  close_watches(s);
   if (s->fd >= 0 && REFUSED(M_CALL_CLOSE_LEAVES_DESCRIPTOR, true))
     close(s->fd);
+}
+
+/* ABI-14: of a mutant, which takes whatever is in the folder for its own. */
+static void
+empty_neighbours(const char *path)
+{
+  struct dk_text name = DK_TEXT_EMPTY;
+  const char *slash = strrchr(path, '/');
+  struct dirent *entry;
+
+  dk_text_add(&name, path, slash ? (size_t)(slash - path) : 0);
+  DIR *folder = opendir(slash ? dk_text_str(&name) : ".");
+  while (folder && (entry = readdir(folder))) {
+    dk_text_reset(&name);
+    dk_text_printf(&name, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, entry->d_name);
+    if (entry->d_name[0] != '.' && strstr(entry->d_name, "store"))
+      (void)!truncate(dk_text_str(&name), 0);
+  }
+  if (folder)
+    closedir(folder);
+  dk_text_done(&name);
 }
 
 /* ABI-14.  A file that is something else is left alone. */
@@ -446,6 +493,10 @@ log_destroy(struct op *op, const char *path)
     return errno == ENOENT ? DK_OK : refuse_path(op, path);
   if (memcmp(found, MAGIC, (size_t)size < strlen(MAGIC) ? (size_t)size : strlen(MAGIC)) != 0)
     return refuse(op, DK_REFUSED, "%s is no store of the model, and was left alone", path);
+  if (MUTANT(M_ABI_DESTROY_EMPTIES_NEIGHBOURS))
+    empty_neighbours(path);
+  if (MUTANT(M_ABI_DESTROY_HIDES))
+    hide(path, false);
   if (REFUSED(M_ABI_DESTROY_LEAVES_STORE, true) && unlink(path) < 0 && errno != ENOENT)
     return refuse_path(op, path);
   return DK_OK;

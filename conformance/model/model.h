@@ -138,6 +138,8 @@ struct row {
   struct dk_bytes tag, payload;
 };
 
+enum { MAX_WATCHES = 4 };
+
 struct store {
   const struct dk_host *host;
   pthread_mutex_t mutex;
@@ -155,6 +157,8 @@ struct store {
   uint64_t handle;
   uint64_t own_epochs, operations, cancelled_fetches;
   struct link waiters;
+  int watches[MAX_WATCHES]; /* of the file, for the next who waits */
+  size_t n_watches;
   int32_t mutant;       /* its number; -1: none, this is the model itself */
   const struct dk_mutant_reached *reached;
 };
@@ -237,8 +241,10 @@ enum { DONE_ALREADY = -1 }; /* inside the model: stop here, nothing is to be don
 dk_status enter(struct op *op, void *self, struct dk_call *call, const char *name);
 /* Appends and applies what `op` has written if status is DK_OK, and gives the lock back. */
 dk_status leave(struct op *op, dk_status status);
-/* Gives the lock back in the midst of an operation and takes it again: mutants only. */
+/* Mutants only: gives the lock back in the midst of an operation and takes it again; and, where
+ * nothing is locked, stays away until somebody has written, or for a while. */
 dk_status let_others_in(struct op *op);
+void let_others_pass(const struct store *s);
 void write_step(struct op *op, const struct step *step);
 #define STEP(op, ...) write_step(op, &(struct step){__VA_ARGS__})
 
@@ -280,6 +286,7 @@ typedef dk_status look_fn(struct op *op, const void *request);
 dk_status long_poll(struct store *s, struct dk_call *call, const char *name, look_fn *look,
                     const void *request, int64_t wait_until);
 void ring_waiters(struct store *s);
+void close_watches(struct store *s);
 
 /* log.c */
 dk_status log_open(struct op *op, const char *path, uint32_t flags);

@@ -144,6 +144,10 @@ fill_known(const struct op *op, const struct instance *turn, bool warm, struct d
   head->last_event_id =
     e->last_event_id + (DEFECT(M_TURN_LAST_EVENT_WRONG, e->last_event_id > 0) ? 1 : 0);
   head->history_from = DEFECT(M_TURN_HISTORY_FROM_WRONG, from > 1) ? 1 : from;
+  if (DEFECT(M_TURN_OWNER_LEARNS_NO_LAST, warm && e->last_event_id > 0)) {
+    head->last_event_id = 0;
+    head->history_from = 1;
+  }
 }
 
 static dk_status

@@ -2,8 +2,9 @@
 /* CALL: the long poll.  Look; make a descriptor, look again, and wait: so nothing slips between.
  *
  * Who waits for a file watches the file, and is woken by whatever handle or process appends to it.
- * A store in memory has one handle only, whose operations ring the waiters' bells.  store.waiters
- * is under store.mutex; nothing is held while the host waits. */
+ * A watch is kept for the next wait, because the kernel takes milliseconds to close one.  A store in
+ * memory has one handle only, whose operations ring the waiters' bells.  store.waiters and
+ * store.watches are under store.mutex; nothing is held while the host waits. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +26,7 @@ struct poll {
   look_fn *look;
   const void *request;
   int64_t due;          /* by the last look */
+  bool is_watch;        /* of the file; else a bell */
   struct waiter waiter;
 };
 
@@ -37,8 +39,17 @@ ring_waiters(struct store *s)
     (void)!write(OWNER_OF(at, struct waiter, link)->fd, &one, sizeof one);
 }
 
+static void
+silence(int fd)
+{
+  char heard[4096];
+
+  while (read(fd, heard, sizeof heard) > 0)
+    continue;
+}
+
 static int
-watch_log(const struct store *s)
+new_watch(const struct store *s)
 {
   char path[64];
   int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -53,18 +64,41 @@ watch_log(const struct store *s)
   return fd;
 }
 
+/* What a kept one has heard meanwhile is of no interest: the look comes after this. */
+static int
+take_watch(struct store *s)
+{
+  int fd = -1;
+
+  pthread_mutex_lock(&s->mutex);
+  if (s->n_watches > 0)
+    fd = s->watches[--s->n_watches];
+  pthread_mutex_unlock(&s->mutex);
+  if (fd < 0)
+    return new_watch(s);
+  silence(fd);
+  return fd;
+}
+
+void
+close_watches(struct store *s)
+{
+  while (s->n_watches > 0)
+    close(s->watches[--s->n_watches]);
+}
+
 static dk_status
 begin_to_wait(struct poll *p)
 {
   struct store *s = p->s;
-  bool is_shared = REFUSED(M_CALL_DEAF_TO_OTHER_PROCESSES, s->is_file);
 
+  p->is_watch = REFUSED(M_CALL_DEAF_TO_OTHER_PROCESSES, s->is_file);
   list_init(&p->waiter.link);
-  p->waiter.fd = is_shared ? watch_log(s) : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  p->waiter.fd = p->is_watch ? take_watch(s) : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (p->waiter.fd < 0)
     return refuse(&(struct op){.s = s, .call = p->call, .name = p->name}, DK_UNAVAILABLE,
                   "cannot watch for work: %s", strerror(errno));
-  if (is_shared)
+  if (p->is_watch)
     return DK_OK;
   pthread_mutex_lock(&s->mutex);
   link_after(&s->waiters, &p->waiter.link);
@@ -75,19 +109,16 @@ begin_to_wait(struct poll *p)
 static void
 end_waiting(struct poll *p)
 {
-  pthread_mutex_lock(&p->s->mutex);
+  struct store *s = p->s;
+
+  pthread_mutex_lock(&s->mutex);
   link_remove(&p->waiter.link);
-  pthread_mutex_unlock(&p->s->mutex);
-  close(p->waiter.fd);
-}
-
-static void
-silence(int fd)
-{
-  char heard[4096];
-
-  while (read(fd, heard, sizeof heard) > 0)
-    continue;
+  bool is_kept = p->is_watch && s->n_watches < MAX_WATCHES;
+  if (is_kept)
+    s->watches[s->n_watches++] = p->waiter.fd;
+  pthread_mutex_unlock(&s->mutex);
+  if (!is_kept)
+    close(p->waiter.fd);
 }
 
 static dk_status
@@ -115,12 +146,15 @@ static dk_status
 look_and_wait(struct poll *p, int64_t wait_until)
 {
   const struct store *s = p->s;
+  bool is_woken = false;
   int answers = 0;
 
-  for (;;) {
+  for (bool is_first = true;; is_first = false) {
     bool is_last = s->host->now(s->host) >= wait_until; /* CALL-3: when time is up, once more */
-    dk_status status = look(p);
-    if (status != DK_NOTHING || is_last)
+    dk_status status = DK_NOTHING;
+    if (!is_first || REFUSED(M_CALL_NO_SECOND_LOOK, true))
+      status = look(p);                                                /* CALL-2 */
+    if (status != DK_NOTHING || is_last || DEFECT(M_CALL_ANY_WAKE_ENDS_THE_WAIT, is_woken))
       return status;
     status = s->host->wait(p->call, MUTANT(M_CALL_POLL_IS_DEAF) ? -1 : p->waiter.fd, 1,
                            p->due < wait_until ? p->due : wait_until); /* CALL-2, CALL-6 */
@@ -128,6 +162,7 @@ look_and_wait(struct poll *p, int64_t wait_until)
       return cancelled(p);                                             /* CALL-4 */
     if (status != DK_OK && status != DK_NOTHING && status != DK_CALL_CANCELLED)
       return status;
+    is_woken = status == DK_OK;
     silence(p->waiter.fd);
   }
 }
@@ -141,6 +176,8 @@ long_poll(struct store *s, struct dk_call *call, const char *name, look_fn *look
 
   if (status != DK_NOTHING || s->host->now(s->host) >= wait_until)
     return status;
+  if (MUTANT(M_CALL_NO_SECOND_LOOK))
+    let_others_pass(s);
   TRY(begin_to_wait(&p));
   status = look_and_wait(&p, wait_until - (MUTANT(M_CALL_POLL_GIVES_UP_EARLY) ? 1 : 0));
   end_waiting(&p);

@@ -168,15 +168,18 @@ look_for_work(struct op *op, const void *asked)
 {
   const struct dk_fetch_work *request = asked;
   const struct store *s = op->s;
-  uint64_t n = 0, bytes = 0;
+  uint64_t n = 0, bytes = 0, passed = 0;
 
   TRY(refuse_unknown(op, request->tag_rule < DK_TAG_UNTAGGED || request->tag_rule > DK_TAG_ANY,
                      "the tag rule"));
   TRY(refuse_unknown(op, request->session_rule != DK_SESSION_NONE, "the session rule"));
   FOR_EACH(at, &s->rows) {
     const struct row *row = OWNER_OF(at, struct row, link);
-    if (!is_eligible(op, row, request))
+    if (!is_eligible(op, row, request)) {
+      if (DEFECT(M_WORK_LOOKS_AT_A_HUNDRED, ++passed == 100))
+        break;
       continue;
+    }
     if (is_beyond(op, row, request, n, bytes))
       break;
     if (MUTANT(M_WORK_CHOSEN_OUTSIDE_LOCK))
