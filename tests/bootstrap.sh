@@ -1,0 +1,150 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What ./bootstrap does on a machine that is simulated: packages, options, totals, exit codes.
+
+. "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
+scratch
+bash=$(command -v bash) || skip_all 'bash is not there'
+unset MAKEFLAGS MFLAGS MAKELEVEL
+
+# A tree that is configured in no time, and a machine that does what the files in its folder say.
+mkdir -p "$scratch/tree" "$scratch/bin" "$scratch/says"
+cd "$scratch/tree" || exit 99
+mkdir build-aux m4 core
+cp "$top_srcdir/bootstrap" .
+touch configure.ac Makefile.am m4/durakit.m4 core/local.mk
+touch Makefile.in config.h.in build-aux/tap-driver.sh
+program() { cat > "$1"; chmod +x "$1"; }
+program configure <<'EOF'
+#!/bin/sh
+echo "configure $*" >> "$SAYS/log"
+touch Makefile config.status
+printf '\n    durakit summary\n\n'
+EOF
+program "$scratch/bin/autoreconf" <<'EOF'
+#!/bin/sh
+echo "autoreconf $*" >> "$SAYS/log"
+EOF
+program "$scratch/bin/dpkg-query" <<'EOF'
+#!/bin/sh
+shift 3
+for name; do
+  grep -qx "$name" "$SAYS/absent" || echo "$name:amd64 installed"
+done
+EOF
+program "$scratch/bin/apt-get" <<'EOF'
+#!/bin/sh
+echo "apt-get $*" >> "$SAYS/log"
+EOF
+program "$scratch/bin/id" <<'EOF'
+#!/bin/sh
+cat "$SAYS/user"
+EOF
+program "$scratch/bin/sudo" <<'EOF'
+#!/bin/sh
+[ "$1" != -n ] || shift
+[ -e "$SAYS/sudo" ] && exec "$@"
+exit 1
+EOF
+program "$scratch/bin/make" <<'EOF'
+#!/bin/sh
+echo "make $*" >> "$SAYS/log"
+case " $* " in *' check '*)
+  i=0
+  while read -r result; do
+    i=$((i + 1))
+    echo ":test-result: $result test $i" >> build/made.trs
+  done < "$SAYS/results"
+  exit "$(cat "$SAYS/status")" ;;
+esac
+EOF
+SAYS=$scratch/says
+export SAYS
+log=$SAYS/log
+
+# machine USER ABSENT-PACKAGE...
+machine() {
+  echo "$1" > "$SAYS/user"
+  shift
+  printf '%s\n' "$@" > "$SAYS/absent"
+  rm -f "$SAYS/sudo"
+  : > "$log"
+}
+
+# tests STATUS RESULT...: what make check will end with, and the results of its tests
+tests() {
+  echo "$1" > "$SAYS/status"
+  shift
+  [ $# -eq 0 ] && : > "$SAYS/results" || printf '%s\n' "$@" > "$SAYS/results"
+}
+
+# run EXPECTED-EXIT ARGUMENT...: standard output in $out, standard error in $err
+run() {
+  expected=$1
+  shift
+  PATH=$scratch/bin:$PATH "$bash" ./bootstrap "$@" > out 2> err < /dev/null
+  is $? "$expected" "bootstrap $*: exit $expected" || diag "$(cat out err)"
+  out=$(cat out) err=$(cat err)
+}
+count() { grep -c -e "$1" "$log"; }
+
+machine 0
+run 0
+is "$(cat "$log")" 'configure ' 'all is there: it only configures'
+machine 0
+run 0
+is "$(cat "$log")" '' 'the second time there is nothing to do'
+touch -d 'now + 1 minute' core/local.mk
+run 0
+is "$(count '^autoreconf')" 1 'a changed local.mk makes the configure script anew'
+touch -d 'now - 1 minute' core/local.mk
+
+machine 0 valgrind gcc
+run 0
+is "$(sed -n 's/^apt-get .* \(update\|install\)/\1/p' "$log" | tr '\n' ' ')" \
+  'update install -y --no-install-recommends gcc valgrind ' 'root: the missing ones are installed'
+machine 1000 valgrind
+touch "$SAYS/sudo"
+run 0
+is "$(count 'install .*valgrind$')" 1 'sudo without a password: so they are'
+machine 1000 valgrind
+run 4
+is "$(count '^apt-get')" 0 'nobody in particular: nothing is installed'
+like "$err" 'apt-get install --no-install-recommends valgrind$' 'the one command is said'
+like "$err" '^  valgrind .*memory' 'with the reason'
+
+machine 0
+run 0 -- --without-pg
+is "$(cat "$log" | tr '\n' ' ')" 'configure --without-pg make -C build clean ' \
+  'new options: configured, and everything is built again'
+machine 0
+run 0
+is "$(cat "$log")" '' 'they are kept'
+
+tests 0 PASS PASS XFAIL
+run 0 check
+is "$(echo "$out" | tail -n 1)" '3 passed, 0 failed' 'check: the last line'
+is "$(count '^configure --without-pg --enable-werror$')" 1 'check: a warning is an error'
+tests 0 PASS
+run 0 check
+is "$(echo "$out" | tail -n 1)" '1 passed, 0 failed' 'check: results of the last time do not count'
+tests 2 PASS SKIP FAIL ERROR XPASS
+run 1 check
+is "$(echo "$out" | tail -n 1)" '1 passed, 3 failed, 1 skipped' 'check: failures and skips'
+tests 2 PASS
+run 1 check
+is "$(echo "$out" | tail -n 1)" '1 passed, 1 failed' 'check: a build that fails is a failure'
+tests 0
+run 1 check
+is "$(echo "$out" | tail -n 1)" '0 passed, 1 failed' 'check: no test at all is a failure'
+tests 0 SKIP
+run 1 check
+is "$(echo "$out" | tail -n 1)" '0 passed, 1 failed, 1 skipped' 'check: skips alone are a failure'
+
+run 2 chekc
+like "$err" "unknown command 'chekc'" 'an unknown command is named'
+run 2 check --without-pg
+run 0 --help
+like "$out" '^  ./bootstrap check' 'the help'
+
+done_testing

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+# tests/: the tests that span folders, and how all tests run.
+
+script_tests += \
+	tests/style.sh \
+	tests/include-table.sh \
+	tests/exports.sh \
+	tests/docs.sh \
+	tests/tap-consumers.sh \
+	tests/runner-engine.sh \
+	tests/runner-refusals.sh \
+	tests/runner-results.sh \
+	tests/runner-secrets.sh \
+	tests/runner-selftest.sh \
+	tests/runner-tap.sh \
+	tests/zoo.sh \
+	tests/zoo-hostile.sh \
+	tests/bootstrap.sh \
+	tests/install.sh \
+	$(NULL)
+
+# ---- the proofs of the ABI (tests/abi) ---------------------------------------------------------
+
+script_tests += \
+	tests/abi/golden.sh \
+	tests/abi/diff.sh \
+	tests/abi/headers.sh \
+	tests/abi/versions.sh \
+	$(NULL)
+check_PROGRAMS += tests/abi/versions
+EXTRA_DIST += \
+	tests/abi/golden.c \
+	tests/abi/golden.def \
+	tests/abi/grown.c \
+	tests/abi/layout.pl \
+	tests/abi/tiny.c \
+	tests/abi/update.sh \
+	tests/abi/witness.abi \
+	tests/abi/witness.c \
+	$(NULL)
+
+# The layout changed on purpose: golden.def and the baseline anew.
+.PHONY: abi-update
+abi-update:
+	$(AM_V_GEN)top_srcdir='$(abs_top_srcdir)' CC='$(CC)' $(SHELL) $(top_srcdir)/tests/abi/update.sh
+
+# ---- the driver --------------------------------------------------------------------------------
+
+# Tests that build the tree again in other ways: make check-deep.
+deep_tests = \
+	tests/configure-options.sh \
+	tests/clang.sh \
+	$(NULL)
+
+check_PROGRAMS += $(unit_tests)
+TESTS = $(unit_tests) $(script_tests)
+EXTRA_DIST += \
+	$(script_tests) \
+	$(deep_tests) \
+	tests/include-table.awk \
+	tests/runner-secret.c \
+	tests/style.awk \
+	tests/tap.sh \
+	$(NULL)
+
+# Everything a test may need to know of the build; paths are absolute, for tests change folders.
+AM_TESTS_ENVIRONMENT = \
+	top_srcdir='$(abs_top_srcdir)'; export top_srcdir; \
+	top_builddir='$(abs_top_builddir)'; export top_builddir; \
+	DURAKIT='$(abs_top_builddir)/runner/durakit$(EXEEXT)'; export DURAKIT; \
+	MODEL='$(abs_top_builddir)/conformance/model/.libs/model.so'; export MODEL; \
+	ZOO='$(abs_top_builddir)/conformance/fixtures/zoo'; export ZOO; \
+	MAKE='$(MAKE)'; export MAKE; \
+	CC='$(CC)'; export CC; \
+	SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)'; export SANITIZER_CFLAGS; \
+	CXX='$(CXX)'; export CXX; \
+	AWK='$(AWK)'; export AWK; \
+	PKG_CONFIG='$(PKG_CONFIG)'; export PKG_CONFIG; \
+	VALGRIND='$(VALGRIND)'; export VALGRIND;
+
+# A crash has to stay a signal, as it is without sanitizers: the zoo's crashes are judged by it.
+if SANITIZERS
+AM_TESTS_ENVIRONMENT += \
+	ASAN_OPTIONS="handle_segv=0:handle_sigbus=0:handle_abort=0:$$ASAN_OPTIONS"; \
+	export ASAN_OPTIONS;
+endif
+
+tap_driver = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+TEST_EXTENSIONS = .sh
+LOG_DRIVER = $(tap_driver)
+SH_LOG_DRIVER = $(tap_driver)
+SH_LOG_COMPILER = $(SHELL)
+
+.PHONY: check-valgrind check-deep
+
+# The unit tests once more under Valgrind: an error or a lost block is the exit code that fails one.
+valgrind_command = $(VALGRIND) -q --error-exitcode=99 \
+	--leak-check=full --errors-for-leak-kinds=definite
+if WITH_VALGRIND
+check-valgrind:
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(unit_tests)' \
+	  LOG_COMPILER='$(valgrind_command)'
+else
+check-valgrind:
+	@echo 'durakit: nothing is checked: Valgrind is left out of this build, see configure' >&2
+	@exit 1
+endif
+
+check-deep: all
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(deep_tests)'
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) distcheck

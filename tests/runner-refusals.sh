@@ -1,0 +1,236 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What the command refuses: the number and the text of each refusal, word by word.
+
+. "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
+[ -x "$DURAKIT" ] && [ -f "$MODEL" ] || skip_all 'the command or the model is not built'
+scratch
+cd "$scratch" || exit 99
+cp "$MODEL" model.so
+DURAKIT_PLUGIN_PATH=$scratch
+export DURAKIT_PLUGIN_PATH
+
+# refuses CODE NAME ARGUMENTS...: what standard error must be stands on standard input; a line
+# that ends in "..." may go on in any way.
+refuses() {
+  wanted=$1
+  name=$2
+  shift 2
+  sed 's/[][\.*^$]/\\&/g; s/\\\.\\\.\\\.$/.*/; s/^/^/; s/$/$/' > pattern
+  "$DURAKIT" "$@" > out 2> err < /dev/null
+  is "$?" "$wanted" "$name: exit $wanted"
+  wrong=$(paste -d '\001' pattern err | while IFS=$(printf '\001') read -r pattern found; do
+    printf '%s\n' "$found" | grep -q -e "$pattern" || printf '%s\n' "$found"
+  done)
+  [ -z "$wrong" ] && [ "$(wc -l < pattern)" -eq "$(wc -l < err)" ]
+  ok $? "$name: its words" || diag "$(cat err)"
+}
+
+# ---- the plugin ----------------------------------------------------------------------------------
+
+refuses 3 'a wrong path' certify ./gone.so <<'TEXT'
+durakit: ./gone.so: there is no such file
+  expected  a provider's shared object
+  found     No such file or directory
+  next      check the path; durakit list providers shows those that are installed
+TEXT
+like "$(cat out)" '^Bail out!  ./gone.so: there is no such file$' 'a reader of TAP learns it too'
+mkdir folder
+refuses 3 'a folder' certify ./folder <<'TEXT'
+durakit: ./folder: this is a folder
+  expected  a provider's shared object, a regular file
+  found     a folder
+  next      name the .so file itself
+TEXT
+echo 'a text' > text.so
+refuses 3 'a text file' certify ./text.so <<'TEXT'
+durakit: ./text.so: this is no shared object
+  expected  an ELF file
+  found     a text file
+  next      build it with: cc -shared -fPIC -o my_provider.so my_provider.c
+TEXT
+# Byte 18 of an ELF file says for which machine it is.
+case $(uname -m) in
+aarch64) other='\076' ;;
+*) other='\267' ;;
+esac
+cp model.so other.so
+printf "$other" | dd of=other.so bs=1 seek=18 conv=notrunc 2> dd.err
+refuses 3 'another architecture' certify ./other.so <<'TEXT'
+durakit: ./other.so: ...
+  expected  ...
+  found     ...
+  next      ...
+TEXT
+like "$(cat err)" 'machine\|architecture' 'another architecture: it is said'
+refuses 3 'a name of no plugin' certify modle <<TEXT
+durakit: modle: no plugin of this name is installed
+  expected  modle.so in $scratch, ...
+  found     ...
+  next      did you mean model? A file of your own is given as ./modle.so
+TEXT
+refuses 3 'no name at all' certify '' <<'TEXT'
+durakit: the path of the plugin is empty
+  expected  a file, ./my_provider.so
+TEXT
+
+# ---- settings ------------------------------------------------------------------------------------
+
+refuses 2 'an unknown setting' certify model --set storr=x <<'TEXT'
+durakit: storr: the plugin has no such setting
+  expected  store, mutant
+  next      did you mean store?
+TEXT
+refuses 2 'a setting without a value' certify model --set store <<'TEXT'
+durakit: --set: there is no key with a value
+  expected  KEY=VALUE
+TEXT
+refuses 2 'a variable that is not there' certify model --set-env store=DURAKIT_NOT_SET <<'TEXT'
+durakit: DURAKIT_NOT_SET: the environment has no such variable
+  expected  the value of the setting
+TEXT
+printf '# of the model\nmutant cancel\n' > settings
+refuses 2 'a line that is no setting' certify model --settings settings <<'TEXT'
+durakit: settings:2: this line is no setting
+  expected  key = value, or # a comment
+TEXT
+refuses 2 'a file of settings that is not there' certify model --settings gone <<'TEXT'
+durakit: gone: the file of settings cannot be read
+  expected  lines of key = value
+  next      No such file or directory
+TEXT
+refuses 2 'a value that the plugin does not take' certify model \
+  --set mutant=cancel/only-unlockd <<'TEXT'
+durakit: model: its store cannot be made
+  expected  settings that its open takes
+  found     DK_INVALID: ...
+  next      look at the settings, and whether the server runs
+TEXT
+like "$(cat err)" 'cancel/only-unlocked' 'a value that the plugin does not take: its own words'
+"$DURAKIT" certify model --set store=a --set store=b > out 2> err
+is $? 2 'a setting twice: exit 2'
+like "$(cat err)" 'store' 'a setting twice: which'
+
+# ---- stores --------------------------------------------------------------------------------------
+
+"$DURAKIT" check model --only turn/birth --run-id abc --set "store=$scratch/s" > out 2> err
+is $? 0 'a run with an id of its own passes'
+is "$(ls "$scratch" | grep '^s-')" '' 'and leaves no store'
+echo 'of somebody else' > "$scratch/s-dkabc-1-a"
+refuses 2 'a store that exists' check model --only turn/birth --run-id abc \
+  --set "store=$scratch/s" <<TEXT
+durakit: $scratch/s-dkabc-1-a: a store of this name exists already, and is left alone
+  expected  names of the kit's own making that are not in use
+  next      another --run-id; durakit clean removes what dead runs have left
+TEXT
+is "$(cat "$scratch/s-dkabc-1-a")" 'of somebody else' 'and it is untouched'
+run_ok 'another id passes' "$DURAKIT" check model --only turn/birth --run-id abd \
+  --set "store=$scratch/s"
+
+refuses 4 'a folder that is not there' certify model --set "store=$scratch/no/s" <<'TEXT'
+durakit: model: its store cannot be made
+  expected  a place where the kit may make stores of its own
+  found     DK_...
+  next      look at the settings, and whether the server runs
+TEXT
+# For root every folder can be written to but those of the kernel.
+read_only=$scratch/read-only
+mkdir "$read_only"
+chmod 555 "$read_only"
+touch "$read_only/x" 2> touch.err && read_only=/proc
+refuses 4 'a read-only folder' certify model --set "store=$read_only/s" <<'TEXT'
+durakit: model: its store cannot be made
+  expected  a place where the kit may make stores of its own
+  found     DK_...
+  next      look at the settings, and whether the server runs
+TEXT
+refuses 4 'results that cannot be written' check model --only turn/birth --out /proc/out <<'TEXT'
+durakit: /proc/out: results cannot be written there
+  expected  a folder for results.jsonl
+  found     No such file or directory
+TEXT
+
+# ---- words ---------------------------------------------------------------------------------------
+
+refuses 2 'an unknown command' certfy <<'TEXT'
+durakit: certfy: there is no such command
+  expected  certify, check, list, explain, probe, repro, selftest or clean
+  next      did you mean certify?
+TEXT
+refuses 2 'no command' <<'TEXT'
+durakit: a command is missing
+  expected  certify, check, list, explain, probe, repro, selftest or clean
+  next      durakit --help shows examples
+TEXT
+refuses 2 'an unknown option' check model --onyl x <<'TEXT'
+durakit: --onyl: there is no such option of durakit check
+  next      did you mean --only?
+TEXT
+refuses 2 'an option of another command' certify model --only x <<'TEXT'
+durakit: --only: there is no such option of durakit certify
+  next      it is an option of durakit check
+TEXT
+refuses 2 'an option that is not there yet' check model --memcheck <<'TEXT'
+durakit: --memcheck: there is no such option of durakit check
+  next      durakit --help lists them
+TEXT
+refuses 2 'a command that is not there yet' doctor <<'TEXT'
+durakit: doctor: there is no such command
+  expected  certify, check, list, explain, probe, repro, selftest or clean
+  next      durakit --help shows examples
+TEXT
+refuses 2 'an option without its value' certify model --seed <<'TEXT'
+durakit: --seed: needs a value
+  expected  NUMBER
+TEXT
+refuses 2 'a value that is none' certify model -j none <<'TEXT'
+durakit: -j: cannot be "none"
+  expected  a number from 1 on
+  next      durakit --help shows examples
+TEXT
+refuses 2 'a run id with other letters' certify model --run-id A-B <<'TEXT'
+durakit: --run-id: cannot be "A-B"
+  expected  1 to 12 of a-z and 0-9
+  next      durakit --help shows examples
+TEXT
+refuses 2 'no plugin' certify <<'TEXT'
+durakit: certify: an argument is missing
+  expected  a plugin: ./my_provider.so, or the name of an installed one
+  next      durakit --help shows examples
+TEXT
+refuses 2 'an unknown check' check model --only cancel/lockd-row <<'TEXT'
+durakit: cancel/lockd-row: there is no such check, clause, area or topic
+  next      did you mean cancel/locked-row?
+TEXT
+refuses 2 'an unknown clause' check model --only CANCEL-55 <<'TEXT'
+durakit: CANCEL-55: there is no such check, clause, area or topic
+  next      did you mean CANCEL-5?
+TEXT
+refuses 2 'an unknown check among known ones' check model --only 'turn/*,turn/brith' <<'TEXT'
+durakit: turn/brith: there is no such check, clause, area or topic
+  next      did you mean turn/birth?
+TEXT
+refuses 5 'a pattern that fits nothing' check model --only 'x*' <<'TEXT'
+durakit: x*: no check fits this pattern, so that nothing is selected
+  next      durakit list checks shows what can be selected
+TEXT
+refuses 5 'a clause without a check' check model --only ERR-6 <<'TEXT'
+durakit: ERR-6: ...
+  next      durakit list checks shows what can be selected
+TEXT
+refuses 2 'an unknown thing to explain' explain CANCLE-5 <<'TEXT'
+durakit: CANCLE-5: there is no such check, clause or mutant
+  next      did you mean CANCEL-5?
+TEXT
+refuses 2 'an unknown list' list check <<'TEXT'
+durakit: check: there is no such list
+  expected  checks, clauses, mutants or providers
+  next      did you mean checks?
+TEXT
+refuses 2 'a file without results' repro settings <<'TEXT'
+durakit: settings: has no header of a run
+  expected  a results.jsonl of durakit certify --out FOLDER
+  found     no line with "type":"header"
+TEXT
+
+done_testing

@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Secrets do not leave the runner: not in TAP, the human view, results, traces, messages, commands.
+
+. "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
+[ -x "$DURAKIT" ] || skip_all 'the command is not built'
+scratch
+cd "$scratch" || exit 99
+${CC:-cc} -std=gnu11 -shared -fPIC ${SANITIZER_CFLAGS:-} -I"$top_srcdir/core/include" \
+  "$top_srcdir/tests/runner-secret.c" -o secret.so > cc.out 2>&1
+ok $? 'the provider that tells its secrets is built' || diag "$(cat cc.out)"
+
+PASSWORD=hunter2-of-the-environment
+export PASSWORD
+
+# quiet NAME SECRET FILE...: none of the files holds the secret.
+quiet() {
+  name=$1
+  secret=$2
+  shift 2
+  found=$(grep -l -r -F -e "$secret" "$@")
+  is "$found" '' "$name"
+}
+
+"$DURAKIT" check ./secret.so --only turn/birth --set user=me --set-env password=PASSWORD \
+  --out results > tap 2> err
+is $? 1 'it fails'
+like "$(cat tap)" 'user is me' 'what it says is shown'
+like "$(cat tap)" 'password is \*\*\*' 'but its password is not'
+quiet 'a secret from the environment is nowhere' "$PASSWORD" tap err results
+like "$(cat tap)" '^  repro: .*--set-env password=PASSWORD' 'the command names the variable'
+like "$(cat results/results.jsonl)" '"key":"password","value":"\*\*\*","masked":true' \
+  'the results say that it was masked'
+
+"$DURAKIT" check ./secret.so --only turn/birth --set password=hunter2-on-the-line --out results \
+  > tap 2> err
+quiet 'a secret on the command line is nowhere' hunter2-on-the-line tap err results
+like "$(cat tap)" "^  repro: .*password=\*\*\*" 'nor in the command'
+"$DURAKIT" check ./secret.so --only turn/birth --set password=hunter2-on-the-line --format human \
+  > human 2>&1
+quiet 'nor in the human view' hunter2-on-the-line human
+
+"$DURAKIT" repro results/results.jsonl > tap 2> err
+is $? 2 'what was masked must be given again'
+like "$(cat err)" '^durakit: password: was masked when it was recorded$' 'and that is said'
+"$DURAKIT" repro results/results.jsonl --set password=hunter2-again > tap 2> err
+is $? 1 'given again, it is repeated'
+quiet 'and shown nowhere' hunter2-again tap err
+like "$(cat err)" '^durakit: again: durakit check .*/secret.so --only turn/birth' \
+  'the command is said first'
+
+"$DURAKIT" check ./secret.so --only turn/birth --out results \
+  --set "address=host=db password='it is hunter2' user=me" > tap 2> err
+quiet 'a password inside an address is nowhere' 'it is hunter2' tap err results
+"$DURAKIT" check ./secret.so --only turn/birth --out results \
+  --set 'address=postgresql://me:hunter2@db/x' > tap 2> err
+quiet 'nor one before the host' hunter2 tap err results
+"$DURAKIT" probe ./secret.so --set password=hunter2-probed > probe 2>&1
+quiet 'nor what probe shows' hunter2-probed probe
+printf 'password = hunter2-in-a-file\n' > settings
+"$DURAKIT" check ./secret.so --only turn/birth --settings settings > tap 2> err
+quiet 'nor one from a file' hunter2-in-a-file tap err
+like "$(cat tap)" 'password is \*\*\*' 'which was used'
+
+zoo=$top_builddir/conformance/fixtures/zoo
+if [ -f "$zoo/exit-in-constructor.so" ]; then
+  "$DURAKIT" check "$zoo/exit-in-constructor.so" --only turn/birth --out results \
+    --set secret=hunter2-unasked > tap 2> err
+  is $? 1 'a plugin that cannot be asked what is secret'
+  quiet 'then every setting is' hunter2-unasked tap err results
+else
+  skip 'a plugin that cannot be asked' 'the zoo is not built'
+fi
+
+done_testing
