@@ -272,8 +272,8 @@ is_for_fixture(const char *check)
   return false;
 }
 
-/* A check that catches nothing of its own could as well be left out: each is meant for a mutant, and
- * catches it by an expectation of its own, not by what the engine finds at the end. */
+/* A check that catches nothing of its own could as well be left out: each is meant for a mutant,
+ * and catches it. */
 static void
 judge_check(struct matrix *matrix, size_t c)
 {

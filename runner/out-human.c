@@ -146,7 +146,8 @@ print_failure(struct out *out, const struct run *run, const struct result *resul
           violation ? "✗" : "?", result->check->id, painted(out, PLAIN),
           clause ? clause->id : "", clause ? dk_clause_level_name(clause->level) : "",
           verdict_name(result->verdict));
-  print_wrapped(out, run, "must hold", clause ? clause->text : result->check->says);
+  print_wrapped(out, run, "check", result->check->says);
+  print_wrapped(out, run, "must hold", clause ? clause->text : NULL);
   print_wrapped(out, run, "reason", result->reason);
   if (result->outcome)
     print_outcome(out, run, result);

@@ -139,6 +139,7 @@ yaml_block(struct out *out, const struct run *run, const struct result *result)
 
   tap_yaml_begin(out->tap);
   tap_yaml_string(out->tap, "verdict", verdict_name(result->verdict));
+  tap_yaml_string(out->tap, "check", result->check->says);
   yaml_clause(out, clause);
   yaml(out, run, "reason", result->reason);
   if (result->outcome)

@@ -2,8 +2,8 @@
 /* CALL: the long poll.  Look; make a descriptor, look again, and wait: so nothing slips between.
  *
  * Who waits for a file watches the file, and is woken by whatever handle or process appends to it.
- * A watch is kept for the next wait, because the kernel takes milliseconds to close one.  A store in
- * memory has one handle only, whose operations ring the waiters' bells.  store.waiters and
+ * A watch is kept for the next wait, because the kernel takes milliseconds to close one.  A store
+ * in memory has one handle only, whose operations ring the waiters' bells.  store.waiters and
  * store.watches are under store.mutex; nothing is held while the host waits. */
 #include <errno.h>
 #include <stdio.h>
