@@ -111,6 +111,9 @@ noinst_LTLIBRARIES += \
 	$(NULL)
 conformance_libdkzoomodel_la_CPPFLAGS = $(AM_CPPFLAGS) -Ddurakit_provider_2=zoo_model_entry
 conformance_libdkzoomodel_la_SOURCES = conformance/model/provider.c
+# A null pointer is left to the machine, also with sanitizers: the fixtures that crash by one are
+# judged by their signal.
+conformance_libdkzoo_la_CFLAGS = $(AM_CFLAGS) -fno-sanitize=null
 conformance_libdkzoo_la_LIBADD = \
 	conformance/libdkzoomodel.la \
 	core/libdkbase.la \

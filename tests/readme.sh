@@ -22,8 +22,9 @@ export PATH DURAKIT_PLUGIN_PATH
 # What differs from run to run.
 plain() {
   sed -e 's/0x[0-9a-f]\{16\}/HASH/g' -e 's/run [a-z0-9]\{6\}/run ID/' \
-      -e 's/seconds=[0-9.]*/seconds=S/' -e 's/took [0-9.]* ms/took T ms/' -e 's/time-out [0-9]* ms/time-out T ms/' \
-      -e 's/\.c:[0-9]*$/.c:LINE/' -e 's|^provider: \([^,]*\), .*|provider: \1, FILE|'
+      -e 's/seconds=[0-9.]*/seconds=S/' -e 's/took [0-9.]* ms/took T ms/' \
+      -e 's/time-out [0-9]* ms/time-out T ms/' -e 's/\.c:[0-9]*$/.c:LINE/' \
+      -e 's|^provider: \([^,]*\), .*|provider: \1, FILE|'
 }
 
 # Each comment that names a command is followed by a block with its output.
