@@ -18,6 +18,7 @@ script_tests += \
 	tests/zoo-hostile.sh \
 	tests/bootstrap.sh \
 	tests/install.sh \
+	tests/valgrind.sh \
 	$(NULL)
 
 # ---- the proofs of the ABI (tests/abi) ---------------------------------------------------------
@@ -50,7 +51,6 @@ abi-update:
 # Tests that build the tree again in other ways: make check-deep.
 deep_tests = \
 	tests/configure-options.sh \
-	tests/clang.sh \
 	$(NULL)
 
 check_PROGRAMS += $(unit_tests)
@@ -77,7 +77,8 @@ AM_TESTS_ENVIRONMENT = \
 	CXX='$(CXX)'; export CXX; \
 	AWK='$(AWK)'; export AWK; \
 	PKG_CONFIG='$(PKG_CONFIG)'; export PKG_CONFIG; \
-	VALGRIND='$(VALGRIND)'; export VALGRIND;
+	VALGRIND='$(VALGRIND)'; export VALGRIND; \
+	UNIT_TESTS='$(unit_tests)'; export UNIT_TESTS;
 
 # A crash stays a signal, as it is without sanitizers, and what they find becomes one: an exit code
 # would be taken for an early exit.  tap.sh leaves leaks to the unit tests.
