@@ -37,9 +37,12 @@ dk_call_refuse(struct dk_call *call, dk_status status, const char *format, ...)
   return status;
 }
 
-static void
-report(struct dk_call *call, const char *clause, const char *text)
+/* Reports it in these words, and leaves them in `text`. */
+__attribute__((format(printf, 4, 0))) static void
+format_violation(struct dk_call *call, const char *clause, char text[VIOLATION_TEXT],
+                 const char *format, va_list args)
 {
+  vsnprintf(text, VIOLATION_TEXT, format, args);
   if (call->violation)
     call->violation(call->context, call->operation->name, clause, text);
 }
@@ -51,9 +54,8 @@ dk_call_report(struct dk_call *call, const char *clause, const char *format, ...
   va_list args;
 
   va_start(args, format);
-  vsnprintf(text, sizeof(text), format, args);
+  format_violation(call, clause, text, format, args);
   va_end(args);
-  report(call, clause, text);
 }
 
 dk_status
@@ -63,9 +65,8 @@ dk_call_violated(struct dk_call *call, const char *clause, const char *format, .
   va_list args;
 
   va_start(args, format);
-  vsnprintf(text, sizeof(text), format, args);
+  format_violation(call, clause, text, format, args);
   va_end(args);
-  report(call, clause, text);
   call->refused = dk_call_refuse(call, DK_INTERNAL, "the provider broke %s: %s", clause, text);
   call->caller->failure.by_host = 0;
   return call->refused;
@@ -188,9 +189,8 @@ broke(struct dk_call *call, const char *clause, const char *format, ...)
   va_list args;
 
   va_start(args, format);
-  vsnprintf(text, sizeof(text), format, args);
+  format_violation(call, clause, text, format, args);
   va_end(args);
-  report(call, clause, text);
   if (!call->caller->text[0])
     snprintf(call->caller->text, sizeof(call->caller->text), "the provider broke %s: %s", clause,
              text);
@@ -258,12 +258,38 @@ refuse_closing(struct dk_call *call)
                         call->operation->name);
 }
 
+/* Until the one before has left.  It may be waiting in the clock's time, and so is this one. */
+static dk_status
+wait_for_turnstile(struct dk_call *call)
+{
+  struct dk_store *store = call->store;
+
+  while (!dk_turnstile_try(store->turnstile)) {
+    struct dk_wait wait = {
+      .actor = call->caller->actor,
+      .cancel_fd = dk_call_cancel_fd(call),
+      .fd = store->turnstile->fd,
+      .events = 1,
+      .until = INT64_MAX,
+    };
+    if (wait.cancel_fd < 0)
+      return dk_call_refuse(call, DK_UNAVAILABLE, "%s: there are no descriptors left to wait with",
+                            call->operation->name);
+    if (store->clock->wait(store->clock, &wait) == DK_CALL_CANCELLED)
+      return dk_call_refuse(call, DK_CALL_CANCELLED, "%s: cancelled before its turn came",
+                            call->operation->name);
+  }
+  return DK_OK;
+}
+
 static dk_status
 attempt(struct dk_call *call)
 {
   struct dk_store *store = call->store;
+  dk_status turn = wait_for_turnstile(call);
 
-  dk_turnstile_enter(store->turnstile, -1);
+  if (turn != DK_OK)
+    return turn;
   if (atomic_load(&store->is_closing)) {
     dk_turnstile_leave(store->turnstile);
     return refuse_closing(call);
@@ -275,13 +301,16 @@ attempt(struct dk_call *call)
   return judge(call, status);
 }
 
-/* The clock's time at which the fetch gives up; 0: at once. */
+/* The clock's time at which the fetch gives up; 0: at once.  Unchecked requests may lack it. */
 static int64_t
 wait_until(const struct dk_request *request)
 {
-  return request->fetch_turn   ? request->fetch_turn->wait_until
-         : request->fetch_work ? request->fetch_work->wait_until
-                               : 0;
+  const struct dk_fetch_turn *turn = request->fetch_turn;
+  const struct dk_fetch_work *work = request->fetch_work;
+
+  if (turn && DK_HAS_FIELD(dk_fetch_turn, turn, wait_until))
+    return turn->wait_until;
+  return work && DK_HAS_FIELD(dk_fetch_work, work, wait_until) ? work->wait_until : 0;
 }
 
 /* CALL-2, CALL-3 in the provider's place: attempts, and waits between them. */
@@ -363,9 +392,9 @@ dk_call_make(struct dk_store *store, struct dk_caller *caller,
     status = refuse_closing(call);
   else if (status == DK_OK) {
     status = run(call);
-    dk_store_remove_call(store, call);
+    if (status == DK_OK && store->turnstile && operation->may_bring_work)
+      dk_bells_ring(&store->library->bells);
+    dk_store_remove_call(store, call); /* from here on the store may be gone */
   }
-  if (status == DK_OK && store->turnstile && operation->may_bring_work)
-    dk_bells_ring(&store->library->bells);
   return end(call, status);
 }

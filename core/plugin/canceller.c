@@ -44,18 +44,34 @@ dk_canceller_free(struct dk_canceller *canceller)
     free(canceller);
 }
 
-void
-dk_cancel(struct dk_canceller *canceller)
+/* The next store in the list that has such a call, pinned; a pin keeps its place in the list.  What
+ * is opened meanwhile comes in at the beginning, and its calls are cancelled from their start. */
+static struct dk_store *
+pin_next(const struct dk_store *pinned, const struct dk_canceller *canceller)
 {
   struct dk_process *process = dk_process();
 
+  pthread_mutex_lock(&process->lock);
+  struct dk_store *store = pinned ? pinned->next : process->stores;
+  while (store && !dk_store_pin(store, canceller))
+    store = store->next;
+  pthread_mutex_unlock(&process->lock);
+  return store;
+}
+
+void
+dk_cancel(struct dk_canceller *canceller)
+{
   atomic_store(&canceller->is_cancelled, true);
   dk_ring(canceller->fd);
 
-  pthread_mutex_lock(&process->lock);
-  for (struct dk_store *store = process->stores; store; store = store->next)
-    dk_store_interrupt(store, canceller);
-  pthread_mutex_unlock(&process->lock);
+  struct dk_store *store = pin_next(NULL, canceller);
+  while (store) {
+    dk_store_interrupt(store);
+    struct dk_store *next = pin_next(store, canceller);
+    dk_store_unpin(store);
+    store = next;
+  }
 }
 
 int32_t

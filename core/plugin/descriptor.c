@@ -28,19 +28,36 @@ check_magic(const struct dk_provider *found, const char *path, struct dk_refusal
 }
 
 static int32_t
-check_size(const struct dk_provider *found, const char *path, struct dk_refusal *refusal)
+check_size(uint32_t size, size_t smallest, const char *what, const char *type, const char *path,
+           struct dk_refusal *refusal)
 {
-  size_t smallest = offsetof(struct dk_provider, extension) + sizeof(found->extension);
-
-  if (found->struct_size >= smallest && found->struct_size <= LARGEST_STRUCT &&
-      found->struct_size % 8 == 0)
+  if (size >= smallest && size <= LARGEST_STRUCT && size % 8 == 0)
     return 0;
-  dk_refusal_begin(refusal, DK_LOAD_SIZE, path, "the size of the descriptor makes no sense");
+  dk_refusal_begin(refusal, DK_LOAD_SIZE, path, "the size of the %s makes no sense", what);
   dk_refusal_say(refusal->expected, "struct_size from %zu to %d, a multiple of 8", smallest,
                  (int)LARGEST_STRUCT);
-  dk_refusal_say(refusal->found, "%u", found->struct_size);
-  dk_refusal_say(refusal->next, "write .struct_size = sizeof(struct dk_provider)");
+  dk_refusal_say(refusal->found, "%u", size);
+  dk_refusal_say(refusal->next, "write .struct_size = sizeof(struct %s)", type);
   return -1;
+}
+
+static int32_t
+check_own_size(const struct dk_provider *found, const char *path, struct dk_refusal *refusal)
+{
+  return check_size(found->struct_size, DK_SIZE_TO(dk_provider, extension), "descriptor",
+                    "dk_provider", path, refusal);
+}
+
+/* Of the two that it points to.  One that is merely too small is told by what it lacks. */
+static int32_t
+check_other_sizes(const struct dk_provider *found, const char *path, struct dk_refusal *refusal)
+{
+  if (found->ops &&
+      check_size(found->ops->struct_size, 8, "operations", "dk_ops", path, refusal) != 0)
+    return -1;
+  if (!found->limits)
+    return 0;
+  return check_size(found->limits->struct_size, 8, "limits", "dk_limits", path, refusal);
 }
 
 struct stamp_part {
@@ -176,16 +193,15 @@ add_missing_members(const struct dk_provider *found, char list[DK_REFUSAL_TEXT])
 }
 
 static int32_t
-refuse_missing(const struct dk_provider *found, const char *path, const struct dk_library *library,
-               size_t n_members, size_t n_operations, char list[DK_REFUSAL_TEXT],
-               struct dk_refusal *refusal)
+refuse_missing(const struct dk_library *library, size_t n_members, size_t n_operations,
+               char list[DK_REFUSAL_TEXT], struct dk_refusal *refusal)
 {
-  size_t whole = offsetof(struct dk_ops, read_history) + sizeof(library->ops.read_history);
+  size_t whole = DK_SIZE_TO(dk_ops, read_history);
   size_t n = n_members + n_operations;
 
   for (size_t i = 0; i < n_operations; i++)
     dk_refusal_add(list, "%s", library->missing[i]);
-  dk_refusal_begin(refusal, DK_LOAD_MEMBERS, path, "%zu required %s%s %s missing: %s", n,
+  dk_refusal_begin(refusal, DK_LOAD_MEMBERS, library->path, "%zu required %s%s %s missing: %s", n,
                    n_members ? "member" : "operation", n == 1 ? "" : "s", n == 1 ? "is" : "are",
                    list);
   if (n_members)
@@ -193,22 +209,34 @@ refuse_missing(const struct dk_provider *found, const char *path, const struct d
   if (n_operations)
     dk_refusal_add(refusal->expected, "all ten required members of struct dk_ops");
   dk_refusal_say(refusal->expected + strlen(refusal->expected), " (durakit/provider.h)");
-  if (n_operations && found->ops->struct_size < whole)
+  if (n_operations && library->ops.struct_size < whole)
     dk_refusal_say(refusal->found, "struct_size %u of %zu: built against an older header?",
-                   found->ops->struct_size, whole);
+                   library->ops.struct_size, whole);
   else
     dk_refusal_say(refusal->found, "NULL");
   if (n_members)
     dk_refusal_say(refusal->next, "fill them in; durakit/provider.h tells what each is for");
   else
-    dk_refusal_say(refusal->next, "durakit check --next %s names the first one to write", path);
+    dk_refusal_say(refusal->next, "durakit check --next %s names the first one to write",
+                   library->path);
   return -1;
+}
+
+int32_t
+dk_descriptor_refuse_incomplete(const struct dk_library *library, struct dk_refusal *refusal)
+{
+  char list[DK_REFUSAL_TEXT] = "";
+  size_t n = 0;
+
+  while (library->missing[n])
+    n++;
+  return refuse_missing(library, 0, n, list, refusal);
 }
 
 /* All in one message: nobody wants to hear of them one by one. */
 static int32_t
-check_members(const struct dk_provider *found, const char *path, uint32_t flags,
-              struct dk_library *library, struct dk_refusal *refusal)
+check_members(const struct dk_provider *found, uint32_t flags, struct dk_library *library,
+              struct dk_refusal *refusal)
 {
   char list[DK_REFUSAL_TEXT] = "";
   size_t n_members = add_missing_members(found, list);
@@ -217,8 +245,7 @@ check_members(const struct dk_provider *found, const char *path, uint32_t flags,
 
   if (n_members == 0 && (n_operations == 0 || may_be_incomplete))
     return 0;
-  return refuse_missing(found, path, library, n_members, may_be_incomplete ? 0 : n_operations,
-                        list, refusal);
+  return refuse_missing(library, n_members, may_be_incomplete ? 0 : n_operations, list, refusal);
 }
 
 /* ---- does it make sense ---------------------------------------------------------------------- */
@@ -273,7 +300,7 @@ check_limits(const struct dk_limits *limits, const char *path, struct dk_refusal
     uint64_t value, least;
     const char *member;
   } rows[] = {
-    {limits->struct_size, sizeof(*limits), "limits.struct_size"},
+    {limits->struct_size, DK_SIZE_TO(dk_limits, max_commit_items), "limits.struct_size"},
     {limits->max_id, 255, "limits.max_id"},
     {limits->max_payload, 64 * 1024, "limits.max_payload"},
     {limits->max_commit_bytes, 1024 * 1024, "limits.max_commit_bytes"},
@@ -371,13 +398,14 @@ int32_t
 dk_descriptor_read(const struct dk_provider *found, const char *path, uint32_t flags,
                    struct dk_library *library, struct dk_refusal *refusal)
 {
-  if (check_magic(found, path, refusal) != 0 || check_size(found, path, refusal) != 0 ||
-      check_stamp(found, path, refusal) != 0 || check_vendor(found, path, refusal) != 0)
+  if (check_magic(found, path, refusal) != 0 || check_own_size(found, path, refusal) != 0 ||
+      check_stamp(found, path, refusal) != 0 || check_vendor(found, path, refusal) != 0 ||
+      check_other_sizes(found, path, refusal) != 0)
     return -1;
 
   copy_descriptor(found, library);
   const struct dk_provider *copied = &library->provider;
-  if (check_members(found, path, flags, library, refusal) != 0 ||
+  if (check_members(found, flags, library, refusal) != 0 ||
       check_numbers(copied, path, refusal) != 0 ||
       check_limits(&library->limits, path, refusal) != 0 ||
       check_params(copied->params, path, refusal) != 0 ||

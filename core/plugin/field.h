@@ -27,7 +27,7 @@ __attribute__((format(printf, 4, 5))) dk_status
 dk_form_refuse(const struct dk_form *form, dk_status status, const char *field, const char *format,
                ...);
 
-/* struct_size is at least what this ABI has. */
+/* struct_size is at least what ABI 2.0 has (DK_SIZE_TO). */
 dk_status dk_form_struct(const struct dk_form *form, uint32_t struct_size, size_t least);
 dk_status dk_form_flags(const struct dk_form *form, uint32_t flags, uint32_t known);
 /* One of 0 to `most`. */

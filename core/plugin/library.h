@@ -14,6 +14,11 @@
 
 enum { DK_REQUIRED_OPERATIONS = 10 };
 
+/* The size of a struct that ends with this member: what one is at least whose last member of ABI
+ * 2.0 this is, however much it has grown since. */
+#define DK_SIZE_TO(type, last)                                                                     \
+  (offsetof(struct type, last) + sizeof(((const struct type *)NULL)->last))
+
 struct dk_library {
   struct dk_library *next;        /* in the process's list, under its lock */
   uint32_t references;            /* opens and stores; under the process's lock */
@@ -34,6 +39,10 @@ struct dk_library {
 /* Checks the descriptor and copies it into the library, in the order of host.h.  -1: refused. */
 int32_t dk_descriptor_read(const struct dk_provider *found, const char *path, uint32_t flags,
                            struct dk_library *library, struct dk_refusal *refusal);
+
+/* The refusal of one that was accepted incomplete, for who asks for all of it. */
+int32_t dk_descriptor_refuse_incomplete(const struct dk_library *library,
+                                        struct dk_refusal *refusal);
 
 /* For tests: a library without a file.  Closed by dk_library_close. */
 int32_t dk_library_from_descriptor(const struct dk_provider *descriptor, uint32_t flags,

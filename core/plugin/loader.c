@@ -214,14 +214,7 @@ share(struct dk_library *library, uint32_t flags, struct dk_library **ret_librar
       struct dk_refusal *refusal)
 {
   if (library->missing[0] && !(flags & DK_LIBRARY_INCOMPLETE)) {
-    char list[DK_REFUSAL_TEXT] = "";
-    for (size_t i = 0; library->missing[i]; i++)
-      dk_refusal_add(list, "%s", library->missing[i]);
-    dk_refusal_begin(refusal, DK_LOAD_MEMBERS, library->path,
-                     "required operations are missing: %s", list);
-    dk_refusal_say(refusal->expected,
-                   "all ten required members of struct dk_ops (durakit/provider.h)");
-    dk_refusal_say(refusal->found, "NULL");
+    dk_descriptor_refuse_incomplete(library, refusal);
     dk_library_drop(library);
     return -1;
   }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operations of host.h: each says what is checked before it, how the provider is called, and
  * what is given back.  Owns nothing. */
+#include <string.h>
+
 #include "core/plugin/call.h"
 #include "core/plugin/library.h"
 #include "core/plugin/request.h"
@@ -62,17 +64,26 @@ dk_store_enqueue_for_worker(struct dk_store *store, struct dk_caller *caller,
   return dk_call_make(store, caller, &enqueue_work, &request);
 }
 
+/* What a caller may have made for an older host: it is copied as far as it goes, the rest is
+ * absent. */
+static void
+copy_request(void *copy, uint32_t size, const void *given, uint32_t given_size)
+{
+  memcpy(copy, given, given_size < size ? given_size : size);
+  memcpy(copy, &size, sizeof(size)); /* struct_size comes first */
+}
+
 /* ---- turns ----------------------------------------------------------------------------------- */
 
 /* Where calls are serialised the host waits, never the provider. */
 static dk_status
 attempt_fetch_turn(struct dk_call *call, const struct dk_request *request)
 {
-  struct dk_fetch_turn fetch = *request->fetch_turn;
+  struct dk_fetch_turn fetch = {.struct_size = 0};
 
   if (!call->store->turnstile)
     return ops_of(call)->fetch_orchestration_item(call->store->self, call, request->fetch_turn);
-  fetch.struct_size = sizeof(fetch);
+  copy_request(&fetch, sizeof(fetch), request->fetch_turn, request->fetch_turn->struct_size);
   fetch.wait_until = 0;
   return ops_of(call)->fetch_orchestration_item(call->store->self, call, &fetch);
 }
@@ -187,11 +198,11 @@ dk_store_renew_orchestration_item_lock(struct dk_store *store, struct dk_caller 
 static dk_status
 attempt_fetch_work(struct dk_call *call, const struct dk_request *request)
 {
-  struct dk_fetch_work fetch = *request->fetch_work;
+  struct dk_fetch_work fetch = {.struct_size = 0};
 
   if (!call->store->turnstile)
     return ops_of(call)->fetch_work_item(call->store->self, call, request->fetch_work);
-  fetch.struct_size = sizeof(fetch);
+  copy_request(&fetch, sizeof(fetch), request->fetch_work, request->fetch_work->struct_size);
   fetch.wait_until = 0;
   return ops_of(call)->fetch_work_item(call->store->self, call, &fetch);
 }

@@ -5,8 +5,8 @@
  *
  * Locking.  `loading` is held while a file is loaded, and so over its constructors and its entry
  * function.  `lock` guards the three lists and the libraries' counts; it is held for moments only,
- * so that dk_cancel never waits for a load.  Order: loading, lock, a store's lock.  Under `lock`
- * nothing of a provider is called but interrupt, which never blocks. */
+ * so that neither dk_cancel nor an upcall ever waits for a load.  Order: loading, lock, a store's
+ * lock.  Under `lock` nothing of a provider or of the host's options is called. */
 #include "core/plugin/process.h"
 
 struct dk_process *
@@ -15,6 +15,7 @@ dk_process(void)
   static struct dk_process the_process = {
     .loading = PTHREAD_MUTEX_INITIALIZER,
     .lock = PTHREAD_MUTEX_INITIALIZER,
+    .table_unused = PTHREAD_COND_INITIALIZER,
   };
 
   return &the_process;

@@ -15,7 +15,8 @@ struct dk_process {
   pthread_mutex_t lock;
   struct dk_library *libraries;
   struct dk_store *stores;
-  struct dk_table *tables; /* the newest first */
+  struct dk_table *tables;     /* the newest first */
+  pthread_cond_t table_unused; /* a table that a copy stood for is not used any more */
 };
 
 struct dk_process *dk_process(void);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/plugin/field.h"
+#include "core/plugin/library.h"
 
 /* ---- items ----------------------------------------------------------------------------------- */
 
@@ -17,7 +18,7 @@ check_item(struct dk_form *form, const struct dk_item *item, uint32_t known_flag
 {
   if (!item)
     return dk_form_refuse(form, DK_INVALID, "item", "expected an item, found NULL");
-  TRY(dk_form_struct(form, item->struct_size, sizeof(*item)));
+  TRY(dk_form_struct(form, item->struct_size, DK_SIZE_TO(dk_item, payload)));
   TRY(dk_form_flags(form, item->flags, known_flags));
   TRY(dk_form_at_least(form, "visible_at", item->visible_at, 0));
   TRY(dk_form_at_least(form, "delay_ms", item->delay_ms, 0));
@@ -93,7 +94,7 @@ dk_check_fetch_turn(struct dk_call *call, const struct dk_request *request)
   struct dk_form form = dk_form_begin(call);
   const struct dk_fetch_turn *fetch = request->fetch_turn;
 
-  TRY(dk_form_struct(&form, fetch->struct_size, sizeof(*fetch)));
+  TRY(dk_form_struct(&form, fetch->struct_size, DK_SIZE_TO(dk_fetch_turn, n_ranges)));
   TRY(check_lease(&form, fetch->lock_ms, fetch->wait_until, fetch->owner));
   return dk_form_list(&form, "ranges", fetch->ranges, fetch->n_ranges);
 }
@@ -116,7 +117,7 @@ dk_check_fetch_work(struct dk_call *call, const struct dk_request *request)
   struct dk_form form = dk_form_begin(call);
   const struct dk_fetch_work *fetch = request->fetch_work;
 
-  TRY(dk_form_struct(&form, fetch->struct_size, sizeof(*fetch)));
+  TRY(dk_form_struct(&form, fetch->struct_size, DK_SIZE_TO(dk_fetch_work, session_lock_ms)));
   TRY(dk_form_at_least(&form, "max_items", fetch->max_items, 1));
   TRY(check_lease(&form, fetch->lock_ms, fetch->wait_until, fetch->owner));
   TRY(dk_form_value(&form, "tag_rule", fetch->tag_rule, DK_TAG_ANY));
@@ -366,7 +367,7 @@ dk_check_ack_turn(struct dk_call *call, const struct dk_request *request)
   const struct dk_turn_result *result = request->turn_result;
 
   TRY(dk_form_token(&form, request->token));
-  TRY(dk_form_struct(&form, result->struct_size, sizeof(*result)));
+  TRY(dk_form_struct(&form, result->struct_size, DK_SIZE_TO(dk_turn_result, pinned)));
   TRY(dk_form_flags(&form, result->flags, DK_REPEATED));
   if (result->execution_id != 0)
     TRY(dk_form_number(&form, "execution_id", result->execution_id));
@@ -389,7 +390,7 @@ dk_check_ack_work(struct dk_call *call, const struct dk_request *request)
   const struct dk_work_result *result = request->work_result;
 
   TRY(dk_form_token(&form, request->token));
-  TRY(dk_form_struct(&form, result->struct_size, sizeof(*result)));
+  TRY(dk_form_struct(&form, result->struct_size, DK_SIZE_TO(dk_work_result, completion)));
   TRY(dk_form_flags(&form, result->flags, DK_REPEATED));
   if (result->completion) {
     form.list = "completion";
@@ -423,7 +424,7 @@ dk_check_read_history(struct dk_call *call, const struct dk_request *request)
   struct dk_form form = dk_form_begin(call);
   const struct dk_read_history *asked = request->read_history;
 
-  TRY(dk_form_struct(&form, asked->struct_size, sizeof(*asked)));
+  TRY(dk_form_struct(&form, asked->struct_size, DK_SIZE_TO(dk_read_history, from_event)));
   TRY(dk_form_text(&form, "instance", asked->instance, false));
   if (asked->execution_id != 0)
     TRY(dk_form_number(&form, "execution_id", asked->execution_id));

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turnstiles and bells: see serialise.h.
  *
- * Locking.  A turnstile's lock guards `taken` and is held for moments; who is through holds no
- * mutex, so that a closer can give up on a turnstile that is never left.  The bells' lock guards
- * their list; nothing is called under it but eventfd_write. */
+ * Locking.  A turnstile is an eventfd that counts one: who reads it is through, and holds no mutex,
+ * so that who waits can be called back, is seen waiting by a virtual clock, and a closer can give up
+ * on a turnstile that is never left.  The bells' lock guards their list; nothing is called under it
+ * but eventfd_write. */
 #include "core/plugin/serialise.h"
 
-#include <errno.h>
+#include <poll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/plugin/look.h"
@@ -16,60 +16,44 @@
 bool
 dk_turnstile_init(struct dk_turnstile *turnstile)
 {
-  pthread_condattr_t attributes;
-  bool made = false;
-
-  turnstile->taken = false;
-  if (pthread_condattr_init(&attributes) != 0)
-    return false;
-  if (pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
-      pthread_cond_init(&turnstile->free, &attributes) == 0) {
-    made = pthread_mutex_init(&turnstile->lock, NULL) == 0;
-    if (!made)
-      pthread_cond_destroy(&turnstile->free);
-  }
-  pthread_condattr_destroy(&attributes);
-  return made;
+  turnstile->fd = eventfd(1, EFD_SEMAPHORE | EFD_CLOEXEC | EFD_NONBLOCK);
+  return turnstile->fd >= 0;
 }
 
 void
 dk_turnstile_done(struct dk_turnstile *turnstile)
 {
-  pthread_cond_destroy(&turnstile->free);
-  pthread_mutex_destroy(&turnstile->lock);
+  close(turnstile->fd);
+}
+
+bool
+dk_turnstile_try(struct dk_turnstile *turnstile)
+{
+  eventfd_t one;
+
+  return !turnstile || eventfd_read(turnstile->fd, &one) == 0;
 }
 
 bool
 dk_turnstile_enter(struct dk_turnstile *turnstile, int64_t limit_ms)
 {
-  if (!turnstile)
-    return true;
+  int64_t end = dk_monotonic_ms() + limit_ms;
 
-  int64_t end = dk_monotonic_ms() + (limit_ms < 0 ? 0 : limit_ms);
-  struct timespec until = {
-    .tv_sec = (time_t)(end / 1000),
-    .tv_nsec = (long)(end % 1000) * 1000000,
-  };
-  int error = 0;
-  pthread_mutex_lock(&turnstile->lock);
-  while (turnstile->taken && error != ETIMEDOUT)
-    error = limit_ms < 0 ? pthread_cond_wait(&turnstile->free, &turnstile->lock)
-                         : pthread_cond_timedwait(&turnstile->free, &turnstile->lock, &until);
-  bool entered = !turnstile->taken;
-  turnstile->taken = true;
-  pthread_mutex_unlock(&turnstile->lock);
-  return entered;
+  while (!dk_turnstile_try(turnstile)) {
+    struct pollfd look = {.fd = turnstile->fd, .events = POLLIN};
+    int64_t left = limit_ms < 0 ? -1 : end - dk_monotonic_ms();
+    if (limit_ms >= 0 && left <= 0)
+      return false;
+    poll(&look, 1, left < 0 ? -1 : (int)(left < 60000 ? left : 60000));
+  }
+  return true;
 }
 
 void
 dk_turnstile_leave(struct dk_turnstile *turnstile)
 {
-  if (!turnstile)
-    return;
-  pthread_mutex_lock(&turnstile->lock);
-  turnstile->taken = false;
-  pthread_cond_signal(&turnstile->free);
-  pthread_mutex_unlock(&turnstile->lock);
+  if (turnstile)
+    eventfd_write(turnstile->fd, 1);
 }
 
 bool

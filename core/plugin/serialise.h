@@ -9,13 +9,13 @@
 
 /* Lets one through at a time. */
 struct dk_turnstile {
-  pthread_mutex_t lock;
-  pthread_cond_t free;
-  bool taken;
+  int fd; /* readable while it is free */
 };
 
 bool dk_turnstile_init(struct dk_turnstile *turnstile);
 void dk_turnstile_done(struct dk_turnstile *turnstile);
+/* Enters if it is free now.  NULL is always free. */
+bool dk_turnstile_try(struct dk_turnstile *turnstile);
 /* Waits for at most `limit_ms` of real time (-1: no limit); false: it was not free.  NULL is always
  * free. */
 bool dk_turnstile_enter(struct dk_turnstile *turnstile, int64_t limit_ms);

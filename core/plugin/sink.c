@@ -64,6 +64,16 @@ keep(struct dk_call *call, const char *what, struct dk_bytes *bytes)
   return bytes->ptr ? DK_OK : refuse_memory(call);
 }
 
+/* Text is what the host lets in: UTF-8 without NUL, 1 to max_id bytes, or absent. */
+static dk_status
+keep_text(struct dk_call *call, const char *what, const char *clause, struct dk_bytes *text)
+{
+  if (text->ptr && !dk_text_id_valid(text->ptr, text->len, limits_of(call)->max_id))
+    return dk_call_violated(call, clause, "%s of %zu bytes that is no text of 1 to %u", what,
+                            text->len, limits_of(call)->max_id);
+  return keep(call, what, text);
+}
+
 /* ERR-4: more than the provider can take cannot come out of it. */
 static dk_status
 keep_payload(struct dk_call *call, const char *what, struct dk_bytes *payload)
@@ -148,7 +158,7 @@ read_struct(struct dk_call *call, const char *upcall, const void *given, void *c
 
   if (given)
     memcpy(&given_size, given, sizeof(given_size));
-  if (given_size < SMALLEST_STRUCT || given_size > LARGEST_STRUCT)
+  if (given_size < SMALLEST_STRUCT || given_size > LARGEST_STRUCT || given_size % 8 != 0)
     return dk_call_violated(call, "ABI-9", "%s with %s of struct_size %u", upcall,
                             given ? "a struct" : "NULL instead", given_size);
   memset(copy, 0, size);
@@ -176,6 +186,9 @@ take_lease(struct dk_call *call, const char *what, int64_t lease_left_ms, int64_
   int64_t asked =
     request->fetch_turn ? request->fetch_turn->lock_ms : request->fetch_work->lock_ms;
 
+  if (lease_left_ms < 1)
+    return dk_call_violated(call, "TIME-2", "%s with %lld ms left: its lease is over", what,
+                            (long long)lease_left_ms);
   if (lease_left_ms > asked)
     return dk_call_violated(call, "TIME-2", "%s with %lld ms left of a lease of %lld", what,
                             (long long)lease_left_ms, (long long)asked);
@@ -196,9 +209,9 @@ sink_turn(struct dk_call *call, const struct dk_turn_head *given)
   TRY(take_lease(call, "a turn", head.lease_left_ms, &deadline));
   TRY(keep_token(call, "a turn", &head.lock_token));
   TRY(keep_instance(call, "a turn", "TURN-4", &head.instance));
-  TRY(keep(call, "name", &head.name));
-  TRY(keep(call, "version", &head.version));
-  TRY(keep(call, "parent_instance", &head.parent_instance));
+  TRY(keep_text(call, "a turn with a name", "TURN-4", &head.name));
+  TRY(keep_text(call, "a turn with a version", "TURN-4", &head.version));
+  TRY(keep_text(call, "a turn with a parent_instance", "TURN-4", &head.parent_instance));
 
   struct dk_turn *turn = dk_arena_alloc(&call->caller->arena, sizeof(*turn));
   if (!turn)
@@ -218,7 +231,7 @@ sink_kv(struct dk_call *call, const struct dk_kv *given)
   if (!dk_library_declares(call->store->library, "durakit.kv/1"))
     return dk_call_violated(call, "ABI-3", "kv was called without durakit.kv/1 being declared");
   TRY(READ(call, "kv", given, &kv));
-  TRY(keep(call, "key", &kv.key));
+  TRY(keep_text(call, "a key", "ERR-6", &kv.key));
   TRY(keep_payload(call, "a value", &kv.value));
   ADD_ROW(call, &call->results.kv, kv);
   return DK_OK;
@@ -282,7 +295,7 @@ sink_message(struct dk_call *call, const struct dk_message *given)
   TRY(expect_stage(call, DK_STAGE_MESSAGES, "message"));
   TRY(READ(call, "message", given, &message));
   TRY(expect_attempt(call, "a message", message.attempt));
-  TRY(keep(call, "the id of a message", &message.id));
+  TRY(keep_text(call, "a message with an id", "QUEUE-6", &message.id));
   TRY(keep_payload(call, "the payload of a message", &message.payload));
   ADD_ROW(call, &call->results.messages, message);
   return DK_OK;
@@ -297,9 +310,9 @@ keep_item(struct dk_call *call, const struct dk_item *given, struct dk_item *ite
     return dk_call_violated(call, "WORK-3", "a work item without its item");
   TRY(READ(call, "work", given, item));
   TRY(keep_instance(call, "a work item", "WORK-3", &item->instance));
-  TRY(keep(call, "the id of a work item", &item->id));
-  TRY(keep(call, "session", &item->session));
-  TRY(keep(call, "tag", &item->tag));
+  TRY(keep_text(call, "a work item with an id", "WORK-3", &item->id));
+  TRY(keep_text(call, "a work item with a session", "WORK-3", &item->session));
+  TRY(keep_text(call, "a work item with a tag", "WORK-3", &item->tag));
   return keep_payload(call, "the payload of a work item", &item->payload);
 }
 
@@ -349,7 +362,7 @@ add_stolen(struct dk_call *call, const struct dk_stolen *given)
 
   TRY(READ(call, "stolen", given, &stolen));
   TRY(keep(call, "the lock token of a stolen row", &stolen.lock_token));
-  TRY(keep(call, "the owner of a stolen row", &stolen.owner));
+  TRY(keep_text(call, "a stolen row with an owner", "CANCEL-6", &stolen.owner));
   ADD_ROW(call, &call->results.stolen, stolen);
   return DK_OK;
 }

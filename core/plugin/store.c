@@ -32,6 +32,12 @@ dk_store_add_call(struct dk_store *store, struct dk_call *call)
   return is_open;
 }
 
+static bool
+is_in_use(const struct dk_store *store)
+{
+  return store->calls || store->pins > 0;
+}
+
 void
 dk_store_remove_call(struct dk_store *store, struct dk_call *call)
 {
@@ -41,7 +47,7 @@ dk_store_remove_call(struct dk_store *store, struct dk_call *call)
       *at = call->next;
       break;
     }
-  if (!store->calls)
+  if (!is_in_use(store))
     pthread_cond_broadcast(&store->idle);
   pthread_mutex_unlock(&store->lock);
 }
@@ -50,18 +56,37 @@ static bool
 runs_call_of(const struct dk_store *store, const struct dk_canceller *canceller)
 {
   for (const struct dk_call *call = store->calls; call; call = call->next)
-    if (!canceller || call->caller->canceller == canceller)
+    if (call->caller->canceller == canceller)
       return true;
   return false;
 }
 
-void
-dk_store_interrupt(struct dk_store *store, const struct dk_canceller *canceller)
+bool
+dk_store_pin(struct dk_store *store, const struct dk_canceller *canceller)
 {
   pthread_mutex_lock(&store->lock);
-  if (store->library->ops.interrupt && runs_call_of(store, canceller))
-    store->library->ops.interrupt(store->self);
+  bool is_pinned = !atomic_load(&store->is_closing) && runs_call_of(store, canceller);
+  if (is_pinned)
+    store->pins++;
   pthread_mutex_unlock(&store->lock);
+  return is_pinned;
+}
+
+void
+dk_store_unpin(struct dk_store *store)
+{
+  pthread_mutex_lock(&store->lock);
+  store->pins--;
+  if (!is_in_use(store))
+    pthread_cond_broadcast(&store->idle);
+  pthread_mutex_unlock(&store->lock);
+}
+
+void
+dk_store_interrupt(struct dk_store *store)
+{
+  if (store->library->ops.interrupt)
+    store->library->ops.interrupt(store->self);
 }
 
 /* Of those that are still there, one that the provider has. */
@@ -71,7 +96,7 @@ name_of_stuck_call(const struct dk_store *store)
   for (const struct dk_call *call = store->calls; call; call = call->next)
     if (atomic_load(&call->is_running))
       return call->operation->name;
-  return store->calls ? store->calls->operation->name : NULL;
+  return store->calls ? store->calls->operation->name : store->pins > 0 ? "interrupt" : NULL;
 }
 
 static int64_t
@@ -92,7 +117,7 @@ wait_for_calls(struct dk_store *store)
   int error = 0;
 
   pthread_mutex_lock(&store->lock);
-  while (store->calls && error != ETIMEDOUT)
+  while (is_in_use(store) && error != ETIMEDOUT)
     error = pthread_cond_timedwait(&store->idle, &store->lock, &until);
   const char *stuck = name_of_stuck_call(store);
   pthread_mutex_unlock(&store->lock);
@@ -210,6 +235,14 @@ remove_from_list(struct dk_store *store)
   pthread_mutex_unlock(&process->lock);
 }
 
+static void
+close_handle(struct dk_store *store)
+{
+  if (store->is_opened)
+    store->library->provider.close(store->self);
+  store->is_opened = false;
+}
+
 /* ---- opening and destroying ------------------------------------------------------------------ */
 
 static dk_status
@@ -248,9 +281,10 @@ attempt_open(struct dk_call *call, const struct dk_request *request)
   dk_status status =
     store->library->provider.open(dk_table_host(store->table), call, request->open, &self);
 
-  if (status == DK_OK && self != untouched)
+  if (status == DK_OK && self != untouched) {
     store->self = self;
-  else if (status == DK_OK)
+    store->is_opened = true;
+  } else if (status == DK_OK)
     return dk_call_violated(call, "ABI-4", "open returned DK_OK and gave no handle");
   else if (self != untouched)
     dk_call_report(call, "ABI-4", "open wrote *ret_self although it did not return DK_OK");
@@ -346,6 +380,9 @@ dk_store_open(struct dk_library *library, const struct dk_host_options *options,
     return refuse_store(caller, &open_store, options);
   dk_status status = dk_call_make(store, caller, &open_store, &request);
   if (status != DK_OK) {
+    dk_turnstile_enter(store->turnstile, -1);
+    close_handle(store); /* a handle that was given but does not count */
+    dk_turnstile_leave(store->turnstile);
     free_store(store);
     return status;
   }
@@ -383,9 +420,11 @@ dk_store_close(struct dk_store *store)
     return NULL;
   pthread_mutex_lock(&store->lock);
   atomic_store(&store->is_closing, true);
+  bool runs_calls = store->calls != NULL;
   pthread_mutex_unlock(&store->lock);
   dk_ring(store->closing_fd);
-  dk_store_interrupt(store, NULL);
+  if (runs_calls)
+    dk_store_interrupt(store);
 
   /* Nothing is closed under a running call: what does not come back keeps all it might touch. */
   const char *stuck = wait_for_calls(store);
@@ -394,7 +433,7 @@ dk_store_close(struct dk_store *store)
   if (!dk_turnstile_enter(store->turnstile, close_wait_ms(store)))
     return "close";
   remove_from_list(store);
-  store->library->provider.close(store->self);
+  close_handle(store);
   dk_turnstile_leave(store->turnstile);
   free_store(store);
   return NULL;

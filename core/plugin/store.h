@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An open store, as the host keeps it.
  *
- * Locking.  `lock` guards the list of running calls.  Under it nothing of a provider is called but
- * interrupt, and no upcall takes it, so that a provider may make upcalls under locks of its own. */
+ * Locking.  `lock` guards the list of running calls and the count of pins, and is held for moments.
+ * Under it nothing of a provider is called, and no upcall takes it, so that a provider may make
+ * upcalls under locks of its own.  Who interrupts holds a pin instead, which keeps the handle from
+ * being closed and the store in the process's list. */
 #ifndef DK_PLUGIN_STORE_H
 #define DK_PLUGIN_STORE_H
 
@@ -30,6 +32,8 @@ struct dk_store {
   pthread_mutex_t lock;
   pthread_cond_t idle;            /* no call is running any more */
   struct dk_call *calls;
+  uint32_t pins;                  /* cancellers that interrupt it just now */
+  bool is_opened;                 /* the provider gave `self`, and has not closed it */
   atomic_bool is_closing;
   int closing_fd;                 /* an eventfd, readable once it closes */
 };
@@ -41,9 +45,12 @@ struct dk_table *dk_table_new(struct dk_store *store);
 const struct dk_host *dk_table_host(const struct dk_table *table);
 void dk_table_free(struct dk_table *table);
 
-/* Interrupts the provider if one of the running calls was made with this canceller (NULL: with
- * any). */
-void dk_store_interrupt(struct dk_store *store, const struct dk_canceller *canceller);
+/* Keeps the store while it is interrupted, if one of its running calls was made with this
+ * canceller; false: none was, or it is being closed, which interrupts by itself. */
+bool dk_store_pin(struct dk_store *store, const struct dk_canceller *canceller);
+void dk_store_unpin(struct dk_store *store);
+/* Of a store that cannot go away meanwhile, with no lock held. */
+void dk_store_interrupt(struct dk_store *store);
 
 /* Adds to and removes from the running calls; false: the store is being closed. */
 bool dk_store_add_call(struct dk_store *store, struct dk_call *call);

@@ -18,42 +18,59 @@
 struct dk_table {
   struct dk_table *self;
   struct dk_table *next; /* in the process's list, under its lock */
+  uint64_t users;        /* upcalls through copies, under the process's lock */
   struct dk_store *store;
   struct dk_host host;
 };
 
 /* ABI-12: somebody calls through a copy, and nothing tells whose it is.  The newest store hears of
- * it and answers; NULL: none is there. */
-static struct dk_store *
-store_of_copy(const char *upcall)
+ * it and answers, and is not freed before it has; NULL: none is there. */
+static struct dk_table *
+table_of_copy(const char *upcall)
 {
   struct dk_process *process = dk_process();
-  struct dk_store *store;
+  struct dk_table *table;
 
   pthread_mutex_lock(&process->lock);
-  store = process->tables ? process->tables->store : NULL;
+  table = process->tables;
+  if (table)
+    table->users++;
   pthread_mutex_unlock(&process->lock);
-  if (store && store->options.violation)
-    store->options.violation(store->options.context, upcall, "ABI-12",
-                             "an upcall was made through a copy of the host's table, or another "
-                             "pointer than the one that open was given");
-  return store;
+  if (table && table->store->options.violation)
+    table->store->options.violation(table->store->options.context, upcall, "ABI-12",
+                                    "an upcall was made through a copy of the host's table, or "
+                                    "another pointer than the one that open was given");
+  return table;
 }
 
-/* In front of a copy lies anybody's memory.  One word of it is read, whatever a sanitizer thinks. */
+/* In front of a copy lies anybody's memory.  One word of it is read, whatever a sanitizer says. */
 __attribute__((no_sanitize("address"))) static bool
 is_ours(const struct dk_table *table)
 {
   return table->self == table;
 }
 
-static struct dk_store *
-store_of(const struct dk_host *host, const char *upcall)
+/* The table to answer by, until end_use. */
+static struct dk_table *
+begin_use(const struct dk_host *host, const char *upcall)
 {
-  const struct dk_table *table =
-    (const void *)((const char *)host - offsetof(struct dk_table, host));
+  uintptr_t in_front = (uintptr_t)host - offsetof(struct dk_table, host);
+  struct dk_table *table = (void *)in_front;
 
-  return is_ours(table) ? table->store : store_of_copy(upcall);
+  return is_ours(table) ? table : table_of_copy(upcall);
+}
+
+static void
+end_use(const struct dk_host *host, struct dk_table *table)
+{
+  struct dk_process *process = dk_process();
+
+  if (!table || host == &table->host)
+    return;
+  pthread_mutex_lock(&process->lock);
+  if (--table->users == 0)
+    pthread_cond_broadcast(&process->table_unused);
+  pthread_mutex_unlock(&process->lock);
 }
 
 /* ---- upcalls with a call --------------------------------------------------------------------- */
@@ -157,28 +174,35 @@ dk_store_now(struct dk_store *store)
 static int64_t
 host_now(const struct dk_host *host)
 {
-  struct dk_store *store = store_of(host, "now");
+  struct dk_table *table = begin_use(host, "now");
+  int64_t now =
+    table ? dk_store_now(table->store) : dk_clock_system()->now(dk_clock_system());
 
-  return store ? dk_store_now(store) : dk_clock_system()->now(dk_clock_system());
+  end_use(host, table);
+  return now;
 }
 
 static void
 host_log(const struct dk_host *host, int32_t level, struct dk_bytes line)
 {
-  const struct dk_store *store = store_of(host, "log");
+  struct dk_table *table = begin_use(host, "log");
+  const struct dk_host_options *options = table ? &table->store->options : NULL;
 
-  if (store && store->options.log)
-    store->options.log(store->options.context, level, line);
+  if (options && options->log)
+    options->log(options->context, level, line);
+  end_use(host, table);
 }
 
 static const void *
 host_service(const struct dk_host *host, const char *id)
 {
-  const struct dk_store *store = store_of(host, "service");
+  struct dk_table *table = begin_use(host, "service");
+  const struct dk_host_options *options = table ? &table->store->options : NULL;
+  const void *service =
+    options && options->service && id ? options->service(options->context, id) : NULL;
 
-  if (!store || !store->options.service || !id)
-    return NULL;
-  return store->options.service(store->options.context, id);
+  end_use(host, table);
+  return service;
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -240,6 +264,7 @@ add_to_list(struct dk_table *table)
   pthread_mutex_unlock(&process->lock);
 }
 
+/* Once nobody uses it: an upcall that found it by a copy ends first. */
 static void
 remove_from_list(const struct dk_table *table)
 {
@@ -251,6 +276,8 @@ remove_from_list(const struct dk_table *table)
       *at = table->next;
       break;
     }
+  while (table->users > 0)
+    pthread_cond_wait(&process->table_unused, &process->lock);
   pthread_mutex_unlock(&process->lock);
 }
 

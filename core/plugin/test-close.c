@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads: cancelling, closing under running calls, serialising, the guarded table. */
+/* Threads: cancelling, closing under running calls, serialising. */
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "conformance/tap/tap.h"
 #include "core/plugin/look.h"
+#include "core/plugin/store.h"
 #include "core/plugin/testing/puppet.h"
 
 /* ---- another thread that makes one call ------------------------------------------------------ */
@@ -186,6 +189,128 @@ test_interrupt(void)
   dk_canceller_free(canceller);
 }
 
+/* Lets its call go, through a copy of the host's table, which must not find anything locked. */
+static void
+open_gate_and_log(struct puppet *puppet)
+{
+  struct {
+    char before[64];
+    struct dk_host host;
+  } copy = {.host = *puppet->host};
+
+  copy.host.log(&copy.host, 1, text("interrupted"));
+  open_gate(puppet);
+}
+
+/* Lets the call go, and stays itself. */
+static void
+open_gate_and_block(struct puppet *puppet)
+{
+  struct gate *gates = puppet->data;
+
+  open_gate(puppet);
+  pthread_mutex_lock(&gates[1].lock);
+  while (!gates[1].is_open)
+    pthread_cond_wait(&gates[1].opened, &gates[1].lock);
+  pthread_mutex_unlock(&gates[1].lock);
+}
+
+static void *
+cancel_thread(void *canceller)
+{
+  dk_cancel(canceller);
+  return NULL;
+}
+
+/* The canceller holds nothing while it interrupts: the copy would wait for it for ever. */
+static void
+test_upcall_from_interrupt(void)
+{
+  struct gate gate = A_GATE;
+  struct puppet puppet = {.act = block, .data = &gate, .on_interrupt = open_gate_and_log, .n = 1};
+  struct dk_canceller *canceller = dk_canceller_new(NULL);
+  struct other other = {.actor = 0};
+  pthread_t thread;
+  struct timespec limit;
+
+  puppet_open(&puppet, NULL);
+  start(&other, &puppet);
+  dk_caller_set_canceller(other.caller, canceller);
+  go(&other);
+  until_inside(&puppet, 1);
+  pthread_create(&thread, NULL, cancel_thread, canceller);
+  clock_gettime(CLOCK_REALTIME, &limit);
+  limit.tv_sec += 10;
+  if (pthread_timedjoin_np(thread, NULL, &limit) != 0)
+    BAIL_OUT("dk_cancel blocks when interrupt calls the host");
+  finish(&other);
+  cmp_ok(other.status, "==", DK_CALL_CANCELLED, "interrupt may call the host, by any table");
+  is(puppet.line, "interrupted", "which hears it");
+  is(puppet.clause, "ABI-12", "and says: %s", puppet.text);
+  puppet_close(&puppet);
+  dk_canceller_free(canceller);
+}
+
+/* Nothing is closed under an interrupt, either. */
+static void
+test_close_under_interrupt(void)
+{
+  struct gate gates[2] = {A_GATE, A_GATE};
+  struct puppet puppet = {
+    .act = block, .data = gates, .on_interrupt = open_gate_and_block, .n = 1};
+  struct puppet second_gate = {.data = &gates[1]};
+  struct dk_canceller *canceller = dk_canceller_new(NULL);
+  struct other other = {.actor = 0};
+  pthread_t thread;
+
+  puppet.options.close_wait_ms = 20;
+  puppet_open(&puppet, NULL);
+  start(&other, &puppet);
+  dk_caller_set_canceller(other.caller, canceller);
+  go(&other);
+  until_inside(&puppet, 1);
+  pthread_create(&thread, NULL, cancel_thread, canceller);
+  finish(&other);
+  is(dk_store_close(puppet.store), "interrupt", "an interrupt that does not return is named");
+  ok(puppet.is_open, "and its handle stays");
+  open_gate(&second_gate);
+  pthread_join(thread, NULL);
+  is(puppet_close(&puppet), NULL, "once it has returned the store can be closed");
+  ok(!puppet.is_open, "and is");
+  dk_canceller_free(canceller);
+}
+
+/* One canceller for calls of several stores. */
+static void
+test_cancel_of_many(void)
+{
+  enum { STORES = 3 };
+  struct gate gates[STORES] = {A_GATE, A_GATE, A_GATE};
+  struct puppet puppets[STORES];
+  struct other others[STORES];
+  struct dk_canceller *canceller = dk_canceller_new(NULL);
+
+  for (int i = 0; i < STORES; i++) {
+    puppets[i] = (struct puppet){
+      .act = block, .data = &gates[i], .on_interrupt = open_gate, .n = 1};
+    others[i] = (struct other){.actor = 0};
+    puppet_open(&puppets[i], NULL);
+    start(&others[i], &puppets[i]);
+    dk_caller_set_canceller(others[i].caller, canceller);
+    go(&others[i]);
+    until_inside(&puppets[i], 1);
+  }
+  dk_cancel(canceller);
+  for (int i = 0; i < STORES; i++) {
+    finish(&others[i]);
+    cmp_ok(others[i].status, "==", DK_CALL_CANCELLED, "store %d of %d is interrupted", i + 1,
+           (int)STORES);
+    cmp_ok(atomic_load(&puppets[i].interrupts), "==", 1, "once");
+    puppet_close(&puppets[i]);
+  }
+  dk_canceller_free(canceller);
+}
+
 /* ---- closing --------------------------------------------------------------------------------- */
 
 static void
@@ -236,6 +361,42 @@ test_close_of_stuck_call(int32_t thread_model)
   finish(&other);
   is(puppet_close(&puppet), NULL, "once it has come back the store can be closed");
   ok(!puppet.is_open, "and is");
+}
+
+/* Wrapped by the linker (core/local.mk): a closer that comes as soon as the last call is off the
+ * list finds nobody in its way. */
+void __real_dk_store_remove_call(struct dk_store *store, struct dk_call *call);
+void __wrap_dk_store_remove_call(struct dk_store *store, struct dk_call *call);
+
+static struct dk_store *closes_at_once;
+
+void
+__wrap_dk_store_remove_call(struct dk_store *store, struct dk_call *call)
+{
+  __real_dk_store_remove_call(store, call);
+  if (store == closes_at_once) {
+    closes_at_once = NULL;
+    is(dk_store_close(store), NULL, "a store is closed while its last call goes out of the door");
+  }
+}
+
+static void
+test_close_at_once(int32_t thread_model)
+{
+  struct puppet puppet = {.act = NULL};
+  struct puppet_descriptor described;
+
+  puppet_describe(&described);
+  described.provider.thread_model = thread_model;
+  puppet_open(&puppet, &described);
+  mallopt(M_PERTURB, 0xa5); /* what is freed does not look the same */
+  closes_at_once = puppet.store;
+  cmp_ok(enqueue(&puppet), "==", DK_OK, "the call touches nothing of it after (model %d)",
+         (int)thread_model);
+  mallopt(M_PERTURB, 0);
+  ok(!puppet.is_open, "it is closed");
+  dk_caller_free(puppet.caller);
+  dk_library_close(puppet.library);
 }
 
 static void
@@ -333,11 +494,25 @@ look_for_work(struct puppet *puppet, struct dk_call *call)
   return puppet->n ? give_turn(puppet, call) : DK_NOTHING;
 }
 
+static struct dk_virtual_clock *
+new_clock(void)
+{
+  size_t size = (dk_virtual_clock_size() + 63) / 64 * 64;
+
+  return dk_virtual_clock_init(aligned_alloc(64, size), 1000, 0);
+}
+
+static void
+free_clock(struct dk_virtual_clock *clock)
+{
+  dk_virtual_clock_done(clock);
+  free(clock);
+}
+
 static void
 test_host_waits(void)
 {
-  void *region = aligned_alloc(64, (dk_virtual_clock_size() + 63) / 64 * 64);
-  struct dk_virtual_clock *clock = dk_virtual_clock_init(region, 1000, 0);
+  struct dk_virtual_clock *clock = new_clock();
   struct puppet puppet = {.act = look_for_work, .wait_until = -1};
   struct puppet_descriptor described;
   struct other other = {.clock = clock, .actor = dk_virtual_clock_add_actor(clock)};
@@ -379,86 +554,66 @@ test_host_waits(void)
   cmp_ok(other.status, "==", DK_CALL_CANCELLED, "and is called back");
   dk_canceller_free(canceller);
   puppet_close(&puppet);
-  dk_virtual_clock_done(clock);
-  free(region);
+  free_clock(clock);
 }
 
-/* ---- the guarded table ----------------------------------------------------------------------- */
-
-/* Does reading this byte kill a process? */
-static bool
-is_unreadable(const volatile char *byte)
-{
-  int status = 0;
-  pid_t process = fork();
-
-  if (process == 0) {
-    signal(SIGSEGV, SIG_DFL);
-    char read = *byte;
-    _exit(read == 0 ? 0 : 1);
-  }
-  waitpid(process, &status, 0);
-  return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
-}
-
-static void
-test_guarded(void)
-{
-  size_t size = sizeof(struct dk_host);
-  struct puppet puppet = {.options = {.flags = DK_HOST_GUARDED}};
-  struct dk_turn *turn = NULL;
-
-  puppet_open(&puppet, NULL);
-  const char *table = (const char *)puppet.host;
-  cmp_ok(puppet.host->struct_size, "==", size, "the table says its size");
-  cmp_ok(fetch_turn(&puppet, &turn), "==", DK_OK, "a store with a guarded table works");
-  ok(!is_unreadable(table + size - 1), "the table's last byte is readable");
-  ok(is_unreadable(table + size), "the byte behind it is not");
-  puppet_close(&puppet);
-  ok(is_unreadable(table), "after close nothing of it is");
-}
-
-/* An older host, whose table ends before `service`: the puppet is found by other means. */
+/* A wait in the provider's turn, of a minute. */
 static dk_status
-open_without_service(const struct dk_host *host, struct dk_call *call, const struct dk_open *open,
-                     void **ret_self)
+wait_a_minute(struct puppet *puppet, struct dk_call *call)
 {
-  static int handle;
+  int64_t now = puppet->host->now(puppet->host);
 
-  (void)call;
-  (void)open;
-  *ret_self = &handle;
-  handle = DK_HAS(dk_host, host, service) ? 1 : DK_HAS(dk_host, host, log) ? 2 : 3;
-  return DK_OK;
+  puppet->host->wait(call, -1, 0, now + 60000);
+  return DK_NOTHING;
 }
 
 static void
-close_plain(void *self)
+start_waiting(struct other *other, struct puppet *puppet, const char *name)
 {
-  (void)self;
+  start(other, puppet);
+  go(other);
+  ok(dk_virtual_clock_until_it_waits(other->clock, 0, other->actor), "%s", name);
 }
 
-static const void *
-no_extension(void *self, const char *id)
-{
-  (void)id;
-  return *(int *)self == 2 ? NULL : self;
-}
-
+/* Whoever stands before the turnstile waits as the clock sees it: time goes on for the one inside,
+ * and a call that has not got in can be called back. */
 static void
-test_older_host(void)
+test_queue_at_turnstile(void)
 {
-  struct puppet puppet = {
-    .options = {.flags = DK_HOST_GUARDED, .host_size = offsetof(struct dk_host, service)}};
+  struct dk_virtual_clock *clock = new_clock();
+  struct dk_canceller *canceller = dk_canceller_new(NULL);
+  struct puppet puppet = {.act = wait_a_minute};
   struct puppet_descriptor described;
+  struct other inside = {.clock = clock, .actor = dk_virtual_clock_add_actor(clock)};
+  struct other queued = {.clock = clock, .actor = dk_virtual_clock_add_actor(clock)};
 
   puppet_describe(&described);
-  described.provider.open = open_without_service;
-  described.provider.close = close_plain;
-  described.provider.extension = no_extension;
-  cmp_ok(puppet_open(&puppet, &described), "==", DK_OK, "a host without service");
-  cmp_ok(puppet.violations, "==", 0, "is seen to lack it, and nothing else");
+  described.provider.thread_model = DK_ONE_PER_HANDLE;
+  puppet.options.clock = dk_virtual_clock_as_clock(clock);
+  puppet_open(&puppet, &described);
+  start_waiting(&inside, &puppet, "one waits in its turn");
+  start_waiting(&queued, &puppet, "another one waits for its turn");
+  dk_virtual_clock_join(clock, 0, queued.actor);
+  cmp_ok(inside.returned_at, "==", 61000, "time went on for the first");
+  cmp_ok(queued.returned_at, "==", 121000, "and then for the second");
+  finish(&inside);
+  finish(&queued);
+
+  start_waiting(&inside, &puppet, "one waits in its turn again");
+  start(&queued, &puppet);
+  dk_caller_set_canceller(queued.caller, canceller);
+  go(&queued);
+  ok(dk_virtual_clock_until_it_waits(clock, 0, queued.actor), "and another one for its turn");
+  dk_cancel(canceller);
+  dk_virtual_clock_join(clock, 0, queued.actor);
+  cmp_ok(queued.status, "==", DK_CALL_CANCELLED, "which is called back");
+  cmp_ok(queued.returned_at, "==", 121000, "at once");
+  dk_virtual_clock_join(clock, 0, inside.actor);
+  finish(&inside);
+  finish(&queued);
+  dk_canceller_free(canceller);
   puppet_close(&puppet);
+  free_clock(clock);
 }
 
 int
@@ -468,13 +623,17 @@ main(void)
   test_cancel(wait_for_ever, "waits");
   test_cancel(poll_for_ever, "polls");
   test_interrupt();
+  test_upcall_from_interrupt();
+  test_close_under_interrupt();
+  test_cancel_of_many();
   test_close_cancels();
   test_close_of_stuck_call(DK_PARALLEL);
   test_close_of_stuck_call(DK_ONE_AT_A_TIME);
+  test_close_at_once(DK_PARALLEL);
+  test_close_at_once(DK_ONE_AT_A_TIME);
   test_close_nothing();
   test_serialising();
   test_host_waits();
-  test_guarded();
-  test_older_host();
+  test_queue_at_turnstile();
   return done_testing();
 }

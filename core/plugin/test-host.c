@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "conformance/tap/tap.h"
 #include "core/plugin/call.h"
@@ -218,6 +220,35 @@ test_failures(void)
   puppet_close(&puppet);
 }
 
+static dk_status
+open_after_fail(const struct dk_host *host, struct dk_call *call, const struct dk_open *open,
+                void **ret_self)
+{
+  struct puppet *puppet = (struct puppet *)(uintptr_t)host->service(host, "test.puppet/1");
+
+  (void)open;
+  puppet->host = host;
+  puppet->is_open = true;
+  *ret_self = puppet;
+  failing(puppet, call, DK_BUSY, text("busy"));
+  return DK_OK;
+}
+
+/* A handle that does not count is ended all the same. */
+static void
+test_open_after_fail(void)
+{
+  struct puppet puppet = {.act = NULL};
+  struct puppet_descriptor described;
+
+  puppet_describe(&described);
+  described.provider.open = open_after_fail;
+  cmp_ok(puppet_open(&puppet, &described), "==", DK_BUSY, "an open that fails and says DK_OK");
+  is(puppet.clause, "ERR-2", "is told as: %s", puppet.text);
+  ok(!puppet.is_open, "and what it opened is closed");
+  puppet_close(&puppet);
+}
+
 static void
 test_open_failure(void)
 {
@@ -333,6 +364,58 @@ test_sizes(void)
   puppet_close(&puppet);
 }
 
+/* The end of readable memory; nothing of a struct that ends there may be read beyond it. */
+static char *
+end_of_memory(void)
+{
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+  mprotect(pages + page, page, PROT_NONE);
+  return pages + page;
+}
+
+static void
+free_memory_before(char *end)
+{
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+  munmap(end - page, 2 * page);
+}
+
+/* Requests of an older caller, so to speak: what its structs lack is not read, also where the host
+ * makes a copy for the lower thread models. */
+static void
+test_smaller_requests(void)
+{
+  static const uint32_t turn_sizes[] = {8, offsetof(struct dk_fetch_turn, ranges)};
+  static const uint32_t work_sizes[] = {8, offsetof(struct dk_fetch_work, tags)};
+  struct puppet puppet = {.act = nothing};
+  struct puppet_descriptor described;
+  struct dk_fetch_turn turn_request = a_fetch_turn();
+  struct dk_fetch_work work_request = a_fetch_work(1);
+  struct dk_turn *turn;
+  struct dk_works *works;
+  char *end = end_of_memory();
+
+  puppet_describe(&described);
+  described.provider.thread_model = DK_ONE_PER_HANDLE;
+  puppet_open(&puppet, &described);
+  dk_caller_set_unchecked(puppet.caller, 1);
+  for (size_t i = 0; i < 2; i++) {
+    turn_request.struct_size = turn_sizes[i];
+    void *at = memcpy(end - turn_sizes[i], &turn_request, turn_sizes[i]);
+    cmp_ok(dk_store_fetch_orchestration_item(puppet.store, puppet.caller, at, &turn), "==",
+           DK_NOTHING, "a request for a turn of %u bytes is passed on", turn_sizes[i]);
+    work_request.struct_size = work_sizes[i];
+    at = memcpy(end - work_sizes[i], &work_request, work_sizes[i]);
+    cmp_ok(dk_store_fetch_work_item(puppet.store, puppet.caller, at, &works), "==", DK_NOTHING,
+           "and one for work of %u", work_sizes[i]);
+  }
+  puppet_close(&puppet);
+  free_memory_before(end);
+}
+
 /* ---- upcalls without results ----------------------------------------------------------------- */
 
 static dk_status
@@ -385,8 +468,10 @@ main(void)
   test_commit();
   test_failures();
   test_open_failure();
+  test_open_after_fail();
   test_caller_in_region();
   test_sizes();
+  test_smaller_requests();
   test_upcalls();
   test_status_names();
   return done_testing();

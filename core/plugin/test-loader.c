@@ -371,6 +371,8 @@ test_incomplete(struct folder *folder)
   is(dk_library_missing(library)[1], NULL, "and nothing else");
   cmp_ok(dk_library_open(path, 0, &strict, &refusal), "==", -1, "who wants all of it is refused");
   cmp_ok(refusal.number, "==", DK_LOAD_MEMBERS, "by number");
+  is(refusal.what, "1 required operation is missing: read_history", "in the usual words");
+  ok(strstr(refusal.next, "durakit check --next"), "and is told what to do: %s", refusal.next);
 
   struct dk_caller *caller = dk_caller_new(NULL, 0);
   struct dk_store *store = NULL;
@@ -421,6 +423,16 @@ test_identity(void)
   WRONG_DESCRIPTOR(d.provider.struct_size = 96, DK_LOAD_SIZE, sense, "a multiple of 8", "96");
   WRONG_DESCRIPTOR(d.provider.struct_size += 4, DK_LOAD_SIZE, sense, "a multiple of 8", "");
   WRONG_DESCRIPTOR(d.provider.struct_size = 65544, DK_LOAD_SIZE, sense, "to 65536", "65544");
+  WRONG_DESCRIPTOR(d.ops.struct_size = offsetof(struct dk_ops, interrupt) + 4, DK_LOAD_SIZE,
+                   "the size of the operations makes no sense", "a multiple of 8", "100");
+  WRONG_DESCRIPTOR(d.ops.struct_size = 0, DK_LOAD_SIZE, "the size of the operations", "from 8",
+                   "0");
+  WRONG_DESCRIPTOR(d.ops.struct_size = 65544, DK_LOAD_SIZE, "the size of the operations",
+                   "to 65536", "65544");
+  WRONG_DESCRIPTOR(d.limits.struct_size += 4, DK_LOAD_SIZE, "the size of the limits",
+                   "a multiple of 8", "36");
+  WRONG_DESCRIPTOR(d.limits.struct_size = 65544, DK_LOAD_SIZE, "the size of the limits",
+                   "to 65536", "65544");
   WRONG_DESCRIPTOR(d.provider.stamp += UINT64_C(1) << 48, DK_LOAD_STAMP, "another layout",
                    "ABI draft 1", "ABI draft 2");
   WRONG_DESCRIPTOR(d.provider.stamp -= 4, DK_LOAD_STAMP, "another layout", "size of a pointer 8",

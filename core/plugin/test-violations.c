@@ -146,6 +146,44 @@ lease_too_long(struct puppet *puppet, struct dk_call *call)
 }
 
 static dk_status
+lease_over(struct puppet *puppet, struct dk_call *call)
+{
+  struct dk_turn_head head = a_head();
+
+  head.lease_left_ms = 0;
+  return give_head(puppet, call, &head);
+}
+
+static dk_status
+name_with_nul(struct puppet *puppet, struct dk_call *call)
+{
+  struct dk_turn_head head = a_head();
+
+  head.name = (struct dk_bytes){"a\0b", 3};
+  return give_head(puppet, call, &head);
+}
+
+static dk_status
+version_too_long(struct puppet *puppet, struct dk_call *call)
+{
+  char version[256];
+  struct dk_turn_head head = a_head();
+
+  memset(version, '1', sizeof(version));
+  head.version = (struct dk_bytes){version, sizeof(version)};
+  return give_head(puppet, call, &head);
+}
+
+static dk_status
+parent_of_other_bytes(struct puppet *puppet, struct dk_call *call)
+{
+  struct dk_turn_head head = a_head();
+
+  head.parent_instance = text("a\xff");
+  return give_head(puppet, call, &head);
+}
+
+static dk_status
 bytes_at_null(struct puppet *puppet, struct dk_call *call)
 {
   struct dk_turn_head head = a_head();
@@ -210,6 +248,16 @@ attempt_zero(struct puppet *puppet, struct dk_call *call)
   struct dk_message message = a_message("m");
 
   message.attempt = 0;
+  TRY(puppet->host->turn(call, &head));
+  return puppet->host->message(call, &message);
+}
+
+static dk_status
+empty_message_id(struct puppet *puppet, struct dk_call *call)
+{
+  struct dk_turn_head head = a_head();
+  struct dk_message message = a_message("");
+
   TRY(puppet->host->turn(call, &head));
   return puppet->host->message(call, &message);
 }
@@ -308,16 +356,6 @@ result_after_fail(struct puppet *puppet, struct dk_call *call)
   return status;
 }
 
-static dk_status
-deaf(struct puppet *puppet, struct dk_call *call)
-{
-  struct dk_turn_head head = a_head();
-
-  head.lock_token = text("");
-  puppet->host->turn(call, &head);
-  return DK_OK;
-}
-
 /* ---- work, history, commits ------------------------------------------------------------------ */
 
 static dk_status
@@ -361,6 +399,57 @@ work_lease_too_long(struct puppet *puppet, struct dk_call *call)
 
   work.lease_left_ms = INT64_MAX;
   return give_one_work(puppet, call, &work);
+}
+
+static dk_status
+work_lease_over(struct puppet *puppet, struct dk_call *call)
+{
+  struct dk_item item = an_item("inst");
+  struct dk_work work = a_work(&item, "t");
+
+  work.lease_left_ms = -5;
+  return give_one_work(puppet, call, &work);
+}
+
+static dk_status
+half_an_item(struct puppet *puppet, struct dk_call *call)
+{
+  struct dk_item item = an_item("inst");
+  struct dk_work work = a_work(&item, "t");
+
+  work.struct_size = offsetof(struct dk_work, item) + 4;
+  return give_one_work(puppet, call, &work);
+}
+
+static dk_status
+give_item(struct puppet *puppet, struct dk_call *call, struct dk_bytes id, struct dk_bytes session,
+          struct dk_bytes tag)
+{
+  struct dk_item item = an_item("inst");
+  struct dk_work work = a_work(&item, "t");
+
+  item.id = id;
+  item.session = session;
+  item.tag = tag;
+  return give_one_work(puppet, call, &work);
+}
+
+static dk_status
+empty_work_id(struct puppet *puppet, struct dk_call *call)
+{
+  return give_item(puppet, call, text(""), text(NULL), text(NULL));
+}
+
+static dk_status
+session_of_other_bytes(struct puppet *puppet, struct dk_call *call)
+{
+  return give_item(puppet, call, text(NULL), text("\xc3"), text(NULL));
+}
+
+static dk_status
+tag_with_nul(struct puppet *puppet, struct dk_call *call)
+{
+  return give_item(puppet, call, text(NULL), text(NULL), (struct dk_bytes){"a\0", 2});
 }
 
 static dk_status
@@ -426,6 +515,16 @@ static dk_status
 stolen_by_enqueue(struct puppet *puppet, struct dk_call *call)
 {
   struct dk_stolen stolen = {.struct_size = sizeof(stolen)};
+
+  puppet->host->stolen(call, &stolen);
+  return DK_OK;
+}
+
+static dk_status
+stolen_from_nobody(struct puppet *puppet, struct dk_call *call)
+{
+  struct dk_stolen stolen = {
+    .struct_size = sizeof(stolen), .lock_token = text("t"), .owner = text("")};
 
   puppet->host->stolen(call, &stolen);
   return DK_OK;
@@ -499,6 +598,10 @@ static const struct row rows[] = {
   {"a token too long", call_fetch_turn, long_token, "TOKEN-1", DK_INTERNAL},
   {"no instance", call_fetch_turn, no_instance, "TURN-4", DK_INTERNAL},
   {"a lease longer than asked for", call_fetch_turn, lease_too_long, "TIME-2", DK_INTERNAL},
+  {"a lease that is over", call_fetch_turn, lease_over, "TIME-2", DK_INTERNAL},
+  {"a NUL in a name", call_fetch_turn, name_with_nul, "TURN-4", DK_INTERNAL},
+  {"a version too long", call_fetch_turn, version_too_long, "TURN-4", DK_INTERNAL},
+  {"a parent that is no text", call_fetch_turn, parent_of_other_bytes, "TURN-4", DK_INTERNAL},
   {"bytes at NULL", call_fetch_turn, bytes_at_null, "ABI-4", DK_INTERNAL},
   {"no struct_size", call_fetch_turn, no_struct_size, "ABI-9", DK_INTERNAL},
   {"NULL for a struct", call_fetch_turn, turn_of_null, "ABI-9", DK_INTERNAL},
@@ -507,6 +610,7 @@ static const struct row rows[] = {
   {"an event after a message", call_fetch_turn, event_after_message, "ABI-4", DK_INTERNAL},
   {"a turn without a message", call_fetch_turn, no_message, "TURN-2", DK_INTERNAL},
   {"attempt 0 of a message", call_fetch_turn, attempt_zero, "POISON-1", DK_INTERNAL},
+  {"an empty id of a message", call_fetch_turn, empty_message_id, "QUEUE-6", DK_INTERNAL},
   {"a payload beyond the limit", call_fetch_turn, large_payload, "ERR-4", DK_INTERNAL},
   {"kv without the extension", call_fetch_turn, undeclared_kv, "ABI-3", DK_INTERNAL},
   {"the first event is missing", call_fetch_turn, first_event_missing, "TURN-13", DK_INTERNAL},
@@ -520,12 +624,18 @@ static const struct row rows[] = {
   {"work without an instance", call_fetch_work, work_without_instance, "WORK-3", DK_INTERNAL},
   {"attempt 0 of work", call_fetch_work, work_attempt_zero, "POISON-1", DK_INTERNAL},
   {"a longer lease of work", call_fetch_work, work_lease_too_long, "TIME-2", DK_INTERNAL},
+  {"a lease of work that is over", call_fetch_work, work_lease_over, "TIME-2", DK_INTERNAL},
+  {"a size that ends inside a member", call_fetch_work, half_an_item, "ABI-9", DK_INTERNAL},
+  {"an empty id of work", call_fetch_work, empty_work_id, "WORK-3", DK_INTERNAL},
+  {"a session that is no text", call_fetch_work, session_of_other_bytes, "WORK-3", DK_INTERNAL},
+  {"a NUL in a tag", call_fetch_work, tag_with_nul, "WORK-3", DK_INTERNAL},
   {"more work than asked for", call_fetch_work, too_much_work, "WORK-8", DK_INTERNAL},
   {"an event before its execution", call_read, event_without_execution, "ABI-4", DK_INTERNAL},
   {"an event before from_event", call_read, event_too_early, "HIST-3", DK_INTERNAL},
   {"more events than asked for", call_read, too_many_events, "HIST-3", DK_INTERNAL},
   {"two executions", call_read, two_executions, "ABI-4", DK_INTERNAL},
   {"two reports of a commit", call_ack, two_reports, "ABI-4", DK_OK},
+  {"an empty owner of a stolen row", call_ack, stolen_from_nobody, "CANCEL-6", DK_OK},
   {"a stolen row in an enqueue", call_enqueue, stolen_by_enqueue, "ABI-4", DK_OK},
 };
 
@@ -547,137 +657,11 @@ test_row(const struct row *row)
   puppet_close(&puppet);
 }
 
-/* ---- others ---------------------------------------------------------------------------------- */
-
-static dk_status
-ignore_refusal(struct puppet *puppet, struct dk_call *call)
-{
-  return deaf(puppet, call);
-}
-
-static void
-test_refusal_ignored(void)
-{
-  struct puppet puppet = {.act = ignore_refusal};
-
-  puppet_open(&puppet, NULL);
-  cmp_ok(call_fetch_turn(&puppet), "==", DK_INTERNAL, "a refused upcall is not made good by DK_OK");
-  cmp_ok(puppet.violations, "==", 2, "which is told besides");
-  is(puppet.clause, "ABI-4", "as: %s", puppet.text);
-  puppet_close(&puppet);
-}
-
-static dk_status
-keep_call(struct puppet *puppet, struct dk_call *call)
-{
-  puppet->data = call;
-  return give_turn(puppet, call);
-}
-
-/* Every upcall of a call that has returned; none of them may do any harm. */
-static void
-test_late(void)
-{
-  struct puppet puppet = {.act = keep_call};
-  struct dk_turn *turn = NULL;
-  struct dk_turn_head head = a_head();
-  struct dk_message message = a_message("late");
-  int told = 0;
-
-  puppet_open(&puppet, NULL);
-  fetch_turn(&puppet, &turn);
-  struct dk_call *call = puppet.data;
-  const struct dk_host *host = puppet.host;
-  isnt(host->turn(call, &head) == DK_OK ? "ok" : "no", "ok", "a late turn");
-  cmp_ok(puppet.violations, "==", ++told, "is told");
-  isnt(host->message(call, &message) == DK_OK ? "ok" : "no", "ok", "a late message");
-  cmp_ok(puppet.violations, "==", ++told, "is told");
-  failing(&puppet, call, DK_BUSY, text("late"));
-  cmp_ok(puppet.violations, "==", ++told, "a late fail is told");
-  host->reset(call);
-  cmp_ok(puppet.violations, "==", ++told, "a late reset is told");
-  cmp_ok(host->wait(call, -1, 0, INT64_MAX), "==", DK_CALL_CANCELLED, "a late wait does not wait");
-  cmp_ok(puppet.violations, "==", ++told, "and is told");
-  cmp_ok(host->cancelled(call), "!=", 0, "a late question whether to go on: no");
-  cmp_ok(host->cancel_fd(call), "==", -1, "no descriptor any more");
-  is(puppet.clause, "ABI-4", "all of them as: %s", puppet.text);
-  is(puppet.violated_in, "fetch_orchestration_item", "of the operation that it was");
-  cmp_ok(turn->n_messages, "==", 1, "the turn is as it was");
-  cmp_ok(dk_caller_failure(puppet.caller)->status, "==", DK_OK, "and so is the caller");
-  puppet_close(&puppet);
-}
-
-/* The host finds itself by the table's address; what stands in front of a copy is the
- * provider's. */
-static void
-test_copied_table(void)
-{
-  struct puppet puppet = {.act = NULL};
-  struct {
-    char before[64];
-    struct dk_host host;
-  } copy = {.before = {0}};
-
-  puppet_open(&puppet, NULL);
-  copy.host = *puppet.host;
-  cmp_ok(puppet.host->now(puppet.host), ">", 0, "a table is used");
-  cmp_ok(puppet.violations, "==", 0, "as it should be");
-  cmp_ok(copy.host.now(&copy.host), ">", 0, "a copy of it is used");
-  is(puppet.clause, "ABI-12", "which is told as: %s", puppet.text);
-  copy.host.log(&copy.host, 1, text("a line"));
-  ok(!copy.host.service(&copy.host, "durakit.no-such-thing/1"), "by each upcall without a call");
-  cmp_ok(puppet.violations, "==", 3, "each time");
-  puppet_close(&puppet);
-}
-
-static void
-test_extensions(void)
-{
-  struct puppet puppet = {.answers_any_extension = true};
-
-  puppet_open(&puppet, NULL);
-  is(puppet.clause, "ABI-3", "an answer to an unknown id is told at open: %s", puppet.text);
-  cmp_ok(puppet.violations, ">", 1, "and one to what is not declared");
-  puppet_close(&puppet);
-}
-
-static dk_status
-wait_on_and_on(struct puppet *puppet, struct dk_call *call)
-{
-  for (int i = 0; i < puppet->n; i++)
-    puppet->host->wait(call, -1, 0, INT64_MAX);
-  return DK_CALL_CANCELLED;
-}
-
-static void
-test_deaf_waiter(void)
-{
-  struct puppet puppet = {.act = wait_on_and_on, .n = 2};
-  struct dk_canceller *canceller = dk_canceller_new(NULL);
-
-  puppet_open(&puppet, NULL);
-  dk_caller_set_canceller(puppet.caller, canceller);
-  dk_cancel(canceller);
-  cmp_ok(call_fetch_turn(&puppet), "==", DK_CALL_CANCELLED, "a cancelled call returns");
-  cmp_ok(puppet.violations, "==", 0, "two waits after the cancel are allowed: %s", puppet.text);
-  puppet.n = 5;
-  cmp_ok(call_fetch_turn(&puppet), "==", DK_CALL_CANCELLED, "one that waits on");
-  cmp_ok(puppet.violations, "==", 1, "is told once");
-  is(puppet.clause, "CALL-4", "as: %s", puppet.text);
-  puppet_close(&puppet);
-  dk_canceller_free(canceller);
-}
-
 int
 main(void)
 {
   plan(NO_PLAN);
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
     test_row(&rows[i]);
-  test_refusal_ignored();
-  test_late();
-  test_copied_table();
-  test_extensions();
-  test_deaf_waiter();
   return done_testing();
 }

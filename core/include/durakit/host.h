@@ -96,8 +96,10 @@ size_t dk_canceller_size(void);
 struct dk_canceller *dk_canceller_new(void *region);
 void dk_canceller_free(struct dk_canceller *canceller);
 /* Marks every call made with it, running and future, as wanted back, and interrupts the stores that
- * have such a call running in this process.  Never blocks.  A call that is made afterwards reaches
- * the provider, cancelled from its start. */
+ * have such a call running in this process, one after the other.  Takes no lock for longer than a
+ * moment and holds none while it interrupts, so it never blocks unless an interrupt does, which a
+ * provider must not.  A call that is made afterwards reaches the provider, cancelled from its
+ * start. */
 void dk_cancel(struct dk_canceller *canceller);
 int32_t dk_cancelled(const struct dk_canceller *canceller);
 /* From here on calls run again.  For when the cancelled ones have returned. */

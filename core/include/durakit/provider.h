@@ -21,9 +21,10 @@
  *            passed in either direction dies when the function it was passed to returns.
  * Results.   Handed up through the upcalls of struct dk_host, copied at once, and provisional: they
  *            count only if the operation then returns DK_OK.
- * Time.      Milliseconds since the Unix epoch; durations in milliseconds.  Read host->now once per
- *            operation, after your last wait for a lock or for work.  Every wait for a time goes
- *            through host->wait, until an absolute time; your own threads wait for events only.
+ * Time.      Milliseconds since the Unix epoch; durations in milliseconds.  Read host->now once for
+ *            all that an operation decides, after your last wait for a lock or for work; again only
+ *            for lease_left_ms.  Every wait for a time goes through host->wait, until an absolute
+ *            time; your own threads wait for events only.
  * Tokens.    1 to 2 * max_id + 128 bytes without NUL, opaque to everybody else.  Put your row's
  *            address and a counter in, and no index over tokens is needed.
  * Text.      Instance, id, session, tag, key, owner, name and version are UTF-8 without NUL, 1 to
@@ -115,7 +116,8 @@ struct dk_item {
                                     stored, a second one is DK_DUPLICATE.  [QUEUE-4] */
   uint64_t execution_id;         /* activities: with instance and activity_id the row's identity, */
   uint64_t activity_id;          /*   unique in the worker queue; messages: 0.  [CANCEL-11] */
-  struct dk_bytes session, tag;  /* activities; absent: none */
+  struct dk_bytes session, tag;  /* activities; absent: none.  A session comes to you only if you
+                                    declare durakit.sessions/1 */
   int64_t visible_at, delay_ms;
   struct dk_bytes payload;
 };
@@ -197,7 +199,7 @@ struct dk_fetch_turn {
 };
 
 enum { DK_TAG_UNTAGGED = 0, DK_TAG_LISTED = 1, DK_TAG_UNTAGGED_OR_LISTED = 2, DK_TAG_ANY = 3 };
-enum { DK_SESSION_NONE = 0, DK_SESSION_HELD = 1, DK_SESSION_ANY = 2 };
+enum { DK_SESSION_NONE = 0, DK_SESSION_HELD = 1, DK_SESSION_ANY = 2 }; /* durakit.sessions/1 */
 
 struct dk_fetch_work {
   uint32_t struct_size;
@@ -231,7 +233,8 @@ struct dk_turn_head {
   uint64_t execution_id, last_event_id;
   uint64_t history_from;        /* id of the first event that follows; last_event_id + 1: none */
   int64_t now;                  /* your clock at the claim */
-  int64_t lease_left_ms;        /* at this upcall */
+  int64_t lease_left_ms;        /* at this upcall, at least 1: a lease that is over by then is not
+                                   handed up, the fetch is DK_BUSY */
 };
 
 struct dk_message {
@@ -243,7 +246,7 @@ struct dk_message {
 struct dk_work {
   uint32_t struct_size, attempt;
   struct dk_bytes lock_token;
-  const struct dk_item *item;
+  const struct dk_item *item;  /* identity, tag, session, payload and visible_at as stored; no id */
   int64_t now, lease_left_ms;
 };
 
@@ -314,8 +317,8 @@ struct dk_host {
    * write, 3 either; fd -1: none), or now() has reached `until` (DK_NOTHING; INT64_MAX: no
    * limit), in this order where several hold.  Make the fd, look for work, then wait: nothing
    * slips between. Once cancelled, every further wait says so at once, and a third such answer
-   * to one call is a violation.  The only upcall that blocks: hold no lock.  [in-call] [CALL-3,
-   * CALL-4] */
+   * to one call is a violation.  The only upcall that blocks: hold no lock.  With the lower thread
+   * models nobody else can call meanwhile.  [in-call] [CALL-3, CALL-4] */
   dk_status (*wait)(struct dk_call *call, int32_t fd, uint32_t events, int64_t until);
   /* The host's clock; never goes back while a handle is open.  [any] */
   int64_t (*now)(const struct dk_host *host);
@@ -354,6 +357,8 @@ struct dk_ops {
 
   /* Stores a message for an instance, whether that is known or not; creates no instance.  Once it
    * answered DK_OK the message is there, after a crash too.
+   * With DK_REPEATED the rule is the same: with an id that is stored, DK_DUPLICATE; without an id
+   * it may be stored twice.
    * Errors: DK_DUPLICATE (a message of this instance with this id is stored), DK_TOO_LARGE.
    * Clauses: QUEUE-1, QUEUE-2, QUEUE-4 to QUEUE-7, QUEUE-9, TIME-3, TIME-5.  Required.
    * [concurrent] */
@@ -367,7 +372,8 @@ struct dk_ops {
    * neither locked nor counted.  With `wait_until` the call waits for work: what is committed
    * meanwhile, here or by another process, is returned by this call; what becomes due meanwhile
    * (a timer, a lease that ends) too; when the time is up or the call is cancelled it makes at
-   * most one more attempt.
+   * most one more attempt.  (What wakes host->wait: an eventfd that commits write in one process,
+   * inotify on a file beside the store for several.)
    * Errors: DK_NOTHING, DK_CALL_CANCELLED; neither leaves a trace.
    * Clauses: TURN-1 to TURN-5, TURN-10 to TURN-13, TOKEN-1, TIME-1 to TIME-4, QUEUE-2, QUEUE-3,
    * QUEUE-8, POISON-1 to POISON-3, PIN-1 to PIN-5, CALL-1 to CALL-7.  Required.  [concurrent] */
@@ -383,13 +389,15 @@ struct dk_ops {
    * turn's messages, enqueues orchestrator_items, releases the lease, and touches no instance.
    * Errors: DK_LOCK_LOST; DK_INVALID (first commit without name and version, an execution that is
    * neither the current nor the next, an empty commit with anything else in it); DK_DUPLICATE (an
-   * event id not above the last, an activity or a message id that is stored); DK_TOO_LARGE.
+   * event id not above the last, an activity or a message id that is stored as the commit comes,
+   * ids of the turn's own messages among them); DK_TOO_LARGE.
    * Clauses: ACK-1 to ACK-14, CANCEL-1 to CANCEL-6, CANCEL-10, CANCEL-11, HIST-1, HIST-4, EXEC-1
    * to EXEC-5, TURN-6, PIN-6.  Required.  [concurrent] */
   dk_ack_turn_fn *ack_orchestration_item;
 
-  /* Gives a turn back: the lease ends, its messages stay in their order, and with a delay become
-   * visible at now + delay_ms.  Messages that arrived after the fetch are not touched.  With
+  /* Gives a turn back: the lease ends.  Without a delay its messages keep their places; with one
+   * all of them become visible at now + delay_ms, and so come by arrival.  Messages that arrived
+   * after the fetch are not touched.  With
    * ignore_attempt this delivery is taken off their counts, never below 0.
    * Errors: DK_LOCK_LOST.  Clauses: TURN-7, TURN-8, POISON-4.  Required.  [concurrent] */
   dk_abandon_fn *abandon_orchestration_item;
@@ -443,8 +451,8 @@ struct dk_ops {
   void (*interrupt)(void *self);
 };
 
-/* How many calls may run at once.  The host serialises for the first two, and never asks them to
- * wait. */
+/* How many calls may run at once.  The host serialises for the first two, and waits for work in their
+ * place: it never asks them to (wait_until is 0). */
 enum { DK_ONE_AT_A_TIME = 1000, DK_ONE_PER_HANDLE = 2000, DK_PARALLEL = 3000 }; /* with gaps */
 /* Whose clock decides about leases and visibility.  Recorded when a store is made; opening it
  * with the other kind is DK_REFUSED.  [TIME-7] */
@@ -465,7 +473,7 @@ struct dk_setting { /* frozen */
 
 enum {
   DK_OPEN_CREATE = 1u,     /* make the store if it is not there; without it that is DK_NOT_FOUND */
-  DK_OPEN_READ_ONLY = 2u,
+  DK_OPEN_READ_ONLY = 2u,  /* makes nothing; what would write is DK_REFUSED */
   DK_OPEN_HOST_CLOCK = 4u  /* leases and visibility go by host->now */
 };
 struct dk_open {
@@ -495,7 +503,7 @@ struct dk_provider {
   uint32_t abi_minor;                  /* DK_ABI_MINOR when it was compiled */
   uint32_t clocks;                     /* DK_CLOCK_* that it can go by */
   int32_t thread_model;                /* DK_PARALLEL, ... */
-  int32_t durable;                     /* 0: dies with the process; 1: survives a kill; 2: a
+  int32_t durable;                     /* 0: may die with its last handle; 1: survives a kill; 2: a
                                           power cut */
   int32_t shared;                      /* who may open one store at once: 0: one handle; 1: one
                                           process; 2: one host; 3: many hosts */
@@ -503,7 +511,8 @@ struct dk_provider {
   const char *abi_vendor;              /* "durakit"; a fork that breaks the ABI renames it */
   const char *name, *version, *built_with, *help;
   const struct dk_param *params;       /* ends with a NULL key */
-  const char *const *extensions;       /* ends with NULL; a handle may offer fewer, never more */
+  const char *const *extensions;       /* ends with NULL; a handle never offers more, and fewer
+                                          only on a store that it did not make.  [ABI-3] */
   const struct dk_limits *limits;
   const struct dk_ops *ops;
   /* Opens a store, and gives a handle that all operations get as `self`.  *ret_self is written
@@ -517,7 +526,8 @@ struct dk_provider {
    * [serial] [ABI-14] */
   dk_destroy_store_fn *destroy_store;
   /* An extension of the handle by id ("durakit.kv/1"): a struct that lives until close, or NULL for
-   * every id that it does not know.  [concurrent] [ABI-3] */
+   * every id that it does not know.  On a store that this open has made all that are declared are
+   * there; on another (an older schema, read-only) there may be fewer.  [concurrent] [ABI-3] */
   dk_extension_fn *extension;
 };
 
