@@ -11,7 +11,9 @@ unset MAKEFLAGS MFLAGS MAKELEVEL
 mkdir -p "$scratch/tree" "$scratch/bin" "$scratch/says"
 cd "$scratch/tree" || exit 99
 mkdir build-aux m4 core
-cp "$top_srcdir/bootstrap" .
+sed "s#/etc/postgresql-common#$scratch/etc#" "$top_srcdir/bootstrap" > bootstrap
+conf=$scratch/etc/createcluster.conf
+export conf
 touch configure.ac Makefile.am m4/durakit.m4 core/local.mk
 touch Makefile.in config.h.in build-aux/tap-driver.sh
 program() { cat > "$1"; chmod +x "$1"; }
@@ -35,6 +37,8 @@ EOF
 program "$scratch/bin/apt-get" <<'EOF'
 #!/bin/sh
 echo "apt-get $*" >> "$SAYS/log"
+[ ! -e "$conf" ] || echo "conf $(cat "$conf")" >> "$SAYS/log"
+[ ! -e "$SAYS/apt-fails" ]
 EOF
 program "$scratch/bin/id" <<'EOF'
 #!/bin/sh
@@ -113,6 +117,21 @@ is "$(count '^apt-get')" 0 'nobody in particular: nothing is installed'
 like "$err" 'apt-get install --no-install-recommends valgrind$' 'the one command is said'
 like "$err" '^  valgrind .*memory' 'with the reason'
 
+machine 0 postgresql
+run 0
+is "$(count '^conf create_main_cluster = false$')" 2 'postgresql: no server while it is installed'
+is "$(ls "$scratch/etc" 2> ls.err)" '' 'and what said so is gone afterwards'
+: > "$SAYS/apt-fails"
+machine 0 postgresql
+run 4
+is "$(ls "$scratch/etc" 2> ls.err)" '' 'also when apt-get fails'
+rm "$SAYS/apt-fails"
+mkdir -p "$scratch/etc"
+echo 'of the administrator' > "$conf"
+machine 0 postgresql
+run 0
+is "$(cat "$conf")" 'of the administrator' 'but not if it was there before'
+
 machine 0
 run 0 -- --without-pg
 is "$(cat "$log" | tr '\n' ' ')" 'configure --without-pg make -C build clean ' \
@@ -140,6 +159,17 @@ is "$(echo "$out" | tail -n 1)" '0 passed, 1 failed' 'check: no test at all is a
 tests 0 SKIP
 run 1 check
 is "$(echo "$out" | tail -n 1)" '0 passed, 1 failed, 1 skipped' 'check: skips alone are a failure'
+
+tests 0 PASS
+machine 0
+run 0 check --
+is "$(count '^configure --enable-werror$')" 1 'check --: back to no options'
+machine 0
+run 0 --
+is "$(count '^configure $')" 1 '-- alone: back to none at all'
+machine 0
+run 0
+is "$(cat "$log")" '' 'which is kept'
 
 run 2 chekc
 like "$err" "unknown command 'chekc'" 'an unknown command is named'
