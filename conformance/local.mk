@@ -74,6 +74,9 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/checks.def \
 	conformance/checks/checks.h \
 	conformance/checks/common.c \
+	conformance/checks/large.c \
+	conformance/checks/reopen.c \
+	conformance/checks/repeat.c \
 	conformance/checks/token.c \
 	conformance/checks/turn.c \
 	conformance/checks/work.c \

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ABI: what of the binary interface shows only when operations are called. */
-#include <string.h>
-
 #include "conformance/checks/checks.h"
 
 /* ---- what the provider does not know --------------------------------------------------------- */
@@ -63,20 +61,63 @@ abi_unknown_flags(struct dk_check *t)
   must(t, ack_turn(t, turn, .events = {{next_event(turn)}}));
 }
 
-/* ABI-10: what was handed to the provider may be gone when the call has returned. */
+/* ABI-11: each item of a commit, and a completion, has flags of its own. */
+void
+abi_unknown_flags_of_items(struct dk_check *t)
+{
+  struct dk_item item = {.struct_size = sizeof item, .flags = 1u << 30, .payload = bytes("item")};
+  const struct dk_item *items[] = {&item};
+  struct dk_turn_result schedules = {.struct_size = sizeof schedules, .execution_id = 1,
+                                     .worker_items = items, .n_worker_items = 1};
+  struct dk_turn_result sends = {.struct_size = sizeof sends, .execution_id = 1,
+                                 .orchestrator_items = items, .n_orchestrator_items = 1};
+  struct dk_work_result done = {.struct_size = sizeof done, .completion = &item};
+
+  given_instance_with_activities(t, "inst", 1);
+  struct dk_work_item *work = fetch_work(t);
+  struct dk_turn *turn = next_turn(t, "inst");
+  struct dk_store *store = store_of(t, NULL);
+  struct dk_caller *caller = newer_host(t);
+
+  before(t);
+  item.execution_id = 1;
+  item.activity_id = 7;
+  expect_status(t, ack_turn(t, turn, .raw = &schedules), DK_UNSUPPORTED);
+  item.execution_id = item.activity_id = 0;
+  item.instance = bytes("other");
+  expect_status(t, ack_turn(t, turn, .raw = &sends), DK_UNSUPPORTED);
+  expect_status(t, traced(t, dk_store_ack_work_item(store, caller, work->work.lock_token, &done)),
+                DK_UNSUPPORTED);
+  expect_unchanged(t);
+  dk_caller_set_unchecked(caller, 0);
+  must(t, ack_work(t, work->work.lock_token));
+  must(t, ack_turn(t, turn, .events = {{next_event(turn)}}));
+}
+
+/* ABI-11: the same for work that is enqueued directly. */
+void
+abi_unknown_flags_directly(struct dk_check *t)
+{
+  struct dk_item item = {.struct_size = sizeof item, .flags = 1u << 30, .instance = bytes("inst"),
+                         .execution_id = 1, .activity_id = 1, .payload = bytes("item")};
+  struct dk_store *store = store_of(t, NULL);
+  struct dk_caller *caller = newer_host(t);
+
+  before(t);
+  expect_status(t, traced(t, dk_store_enqueue_for_worker(store, caller, &item)), DK_UNSUPPORTED);
+  expect_unchanged(t);
+  dk_caller_set_unchecked(caller, 0);
+  item.flags = 0;
+  must(t, traced(t, dk_store_enqueue_for_worker(store, caller, &item)));
+  the_item_of(t, "inst", 1);
+}
+
+/* ABI-10: what was handed to the provider may be gone when the call has returned: the kit writes
+ * over the texts of every request that its words have made. */
 void
 abi_keeps_no_pointer(struct dk_check *t)
 {
-  char instance[] = "inst", id[] = "id-1", payload[] = "payload";
-  struct dk_item item = {.struct_size = sizeof item, .instance = bytes(instance), .id = bytes(id),
-                         .payload = bytes(payload)};
-
-  expect_status(t, dk_store_enqueue_for_orchestrator(store_of(t, NULL), caller_of(t, NULL), &item),
-                DK_OK);
-  memset(instance, 'x', sizeof instance - 1);
-  memset(id, 'x', sizeof id - 1);
-  memset(payload, 'x', sizeof payload - 1);
-  memset(&item, 0, sizeof item);
+  must(t, enqueue(t, "inst", .id = "id-1", .payload = "payload"));
   struct dk_turn *turn = fetch_turn(t);
   expect_text(t, turn->head.instance, "inst", "instance");
   expect_ids(t, turn, "id-1");

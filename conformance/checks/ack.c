@@ -273,6 +273,21 @@ ack_messages_to_others(struct dk_check *t)
   expect_text(t, known->messages[1].payload, "bytes", "payload of message a");
 }
 
+/* ACK-7: what becomes of a message is the runtime's affair, also when its target has finished. */
+void
+ack_messages_to_finished(struct dk_check *t)
+{
+  given_instance_with_activities(t, "inst", 1);
+  given_instance(t, "finished");
+  must(t, ack_turn(t, next_turn(t, "finished"), .status = DK_COMPLETED, .output = "result"));
+  must(t, ack_turn(t, next_turn(t, "inst"), .send = {{"finished", .id = "sent"}}));
+  must(t, ack_work(t, fetch_work(t)->work.lock_token, .to = "finished", .id = "done"));
+  must(t, enqueue(t, "finished", .id = "signal"));
+  struct dk_turn *turn = the_turn_of(t, "finished");
+  expect_ids(t, turn, "sent", "done", "signal");
+  expect_equal(t, turn->head.status, DK_COMPLETED, "status of the instance that has finished");
+}
+
 /* ACK-13: cancelled messages of this instance go with the commit, visible or not, known or not. */
 void
 ack_cancels_messages(struct dk_check *t)
@@ -370,6 +385,8 @@ ack_status_and_output(struct dk_check *t)
   expect_outcome(t, DK_RUNNING, "half", "as stored");
   must(t, ack_turn(t, next_turn(t, "inst"), .events = {{2}}));
   expect_outcome(t, DK_RUNNING, "half", "after a commit without a status");
+  must(t, ack_turn(t, next_turn(t, "inst"), .output = "ignored"));
+  expect_outcome(t, DK_RUNNING, "half", "after a commit with an output, but without a status");
   must(t, ack_turn(t, next_turn(t, "inst"), .status = DK_CONTINUED_AS_NEW));
   expect_outcome(t, DK_CONTINUED_AS_NEW, NULL, "after a status without an output");
   must(t, ack_turn(t, next_turn(t, "inst"), .events = {{3}}));
@@ -434,6 +451,37 @@ ack_repeated_once(struct dk_check *t)
   expect_ids(t, turn, "meanwhile");
   expect_equal(t, turn->head.last_event_id, 2, "last event");
   expect_equal(t, turn->messages[0].attempt, 1, "attempt: the repeat is no delivery");
+}
+
+/* ACK-11: an empty commit is remembered by a known instance like any other. */
+void
+ack_repeated_empty(struct dk_check *t)
+{
+  given_instance(t, "inst");
+  struct dk_turn *turn = next_turn(t, "inst");
+  must(t, ack_turn(t, turn, .empty = true, .send = {{"other", .id = "sent"}}));
+  expect_status(t, ack_turn(t, turn, .empty = true, .send = {{"other", .id = "sent"}}),
+                DK_LOCK_LOST);
+  expect_status(t, ack_turn(t, turn, .empty = true, .repeated = true,
+                            .send = {{"other", .id = "sent"}}), DK_OK);
+  expect_ids(t, the_turn_of(t, "other"), "sent");
+}
+
+/* QUEUE-4: duplicates are judged as the store stood before, when the turn's messages were there. */
+void
+ack_own_message_is_stored(struct dk_check *t)
+{
+  given_instance(t, "inst");
+  must(t, enqueue(t, "inst", .id = "tick"));
+  struct dk_turn *turn = fetch_turn(t);
+  before(t);
+  expect_status(t, ack_turn(t, turn, .send = {{"inst", .id = "tick"}}), DK_DUPLICATE);
+  expect_unchanged(t);
+
+  must(t, ack_turn(t, turn));
+  turn = next_turn(t, "inst");
+  must(t, ack_turn(t, turn, .send = {{"inst", .id = "tick"}}));
+  expect_ids(t, the_turn_of(t, "inst"), "tick");
 }
 
 static dk_status

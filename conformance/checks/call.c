@@ -130,6 +130,28 @@ call_wakes_when_due(struct dk_check *t)
   expect_equal(t, now(t) - start, 10000, "when the fetch returned the delayed item");
 }
 
+/* CALL-6: what a fetch waits for may come sooner than it seemed when it began to wait. */
+void
+call_wakes_when_lease_is_cut(struct dk_check *t)
+{
+  struct actor *waiter = another_thread(t);
+
+  given_instance_with_activities(t, "inst", 1);
+  int64_t start = now(t);
+  struct dk_turn *turn = next_turn(t, "inst");
+  wait_for_turn(t, waiter);
+  must(t, renew_turn(t, turn->head.lock_token, .ms = 2000));
+  finished_turn(t, waiter);
+  expect_equal(t, now(t) - start, 2000, "when the turn came whose lease was cut");
+
+  start = now(t);
+  struct dk_work_item *work = fetch_work(t);
+  wait_for_work(t, waiter);
+  must(t, renew_work(t, work->work.lock_token, .ms = 2000));
+  finished_work(t, waiter);
+  expect_equal(t, now(t) - start, 2000, "when the item came whose lease was cut");
+}
+
 /* CALL-7: what another process does wakes a waiting fetch, and the other way round. */
 void
 call_other_process_wakes(struct dk_check *t)

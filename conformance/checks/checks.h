@@ -42,7 +42,10 @@ struct dk_work_item *the_item_of(struct dk_check *t, const char *instance, uint6
 
 /* ---- many ------------------------------------------------------------------------------------ */
 
-enum { BATCH = 50 }; /* what one commit schedules, or one fetch asks for: below all limits */
+enum {
+  BATCH = 50,          /* what one fetch asks for */
+  MOST_IN_COMMIT = 500 /* what one commit schedules, if the limits allow it */
+};
 
 /* Schedules n activities like this one for "inst", with ids from its own on, in as many turns as it
  * takes. */

@@ -115,18 +115,19 @@ expect_messages(struct dk_check *t, const struct dk_turn *turn, const char *cons
 void
 schedule_many(struct dk_check *t, struct dk_item like, uint64_t n)
 {
-  uint64_t end = like.activity_id + n;
+  uint64_t end = like.activity_id + n, most = provider(t)->limits->max_commit_items;
 
   like.struct_size = sizeof like;
   like.execution_id = 1;
   while (like.activity_id < end) {
-    struct dk_item items[BATCH];
-    const struct dk_item *pointers[BATCH];
+    struct dk_item items[MOST_IN_COMMIT];
+    const struct dk_item *pointers[MOST_IN_COMMIT];
     size_t count = 0;
 
-    for (; count < BATCH && like.activity_id < end; count++, like.activity_id++) {
+    for (; count < MOST_IN_COMMIT && count < most && like.activity_id < end; count++) {
       items[count] = like;
       pointers[count] = &items[count];
+      like.activity_id++;
     }
     struct dk_turn_result result = {.struct_size = sizeof result, .execution_id = 1,
                                     .worker_items = pointers, .n_worker_items = count};

@@ -150,7 +150,7 @@ static void
 test_needs(void)
 {
   const uint32_t known = NEEDS_HANDLES | NEEDS_PROCESSES | NEEDS_WORKER_ENQUEUE |
-                         NEEDS_HOST_CLOCK | NEEDS_STORE;
+                         NEEDS_HOST_CLOCK | NEEDS_STORE | NEEDS_RIVALS | NEEDS_DURABLE;
 
   for (size_t i = 0; i < n_checks; i++) {
     const struct check *check = checks[i];

@@ -52,6 +52,25 @@ token_fresh_every_time(struct dk_check *t)
   }
 }
 
+/* TOKEN-1: after as many fetches as a small counter has numbers, too. */
+void
+token_fresh_for_long(struct dk_check *t)
+{
+  enum { TURNS = 70, ITEMS = 70 };
+  struct dk_bytes tokens[TURNS + ITEMS];
+
+  given_instance_with_activities(t, "inst", 1);
+  must(t, enqueue(t, "inst"));
+  for (size_t n = 0; n < TURNS + ITEMS; n++) {
+    bool is_turn = n % 2;
+    tokens[n] = is_turn ? fetch_turn(t)->head.lock_token : fetch_work(t)->work.lock_token;
+    for (size_t i = 0; i < n; i++)
+      expect(t, !same_bytes(tokens[n], tokens[i]),
+             "the token of fetch %zu has been given before, by fetch %zu", n + 1, i + 1);
+    must(t, is_turn ? abandon_turn(t, tokens[n]) : abandon_work(t, tokens[n]));
+  }
+}
+
 /* TOKEN-1: two handles, each as old as the other and asked as often, give different tokens. */
 void
 token_unique_over_handles(struct dk_check *t)
@@ -87,8 +106,11 @@ struct unknown_tokens {
 static void
 make_unknown(struct dk_check *t, struct unknown_tokens *unknown, struct dk_bytes given)
 {
+  enum { LONG_ENOUGH = 1 << 20 };
   size_t most = 2 * (size_t)provider(t)->limits->max_id + 128;
 
+  if (most > LONG_ENOUGH)
+    most = LONG_ENOUGH;
   unknown->tokens[0] = bytes("never-given");
   unknown->tokens[1] = bytes("%s%n'; --");
   unknown->tokens[2] = bytes("\xff\x01\xc3:0:1");
@@ -262,6 +284,24 @@ token_deleted_work_row(struct dk_check *t)
   expect_dead_work(t, deleted->work.lock_token);
   expect_unchanged(t);
   must(t, ack_work(t, again->work.lock_token, .to = "inst"));
+}
+
+/* TOKEN-6: the row made later is not meant either while nobody has fetched it yet. */
+void
+token_remade_row_is_free(struct dk_check *t)
+{
+  given_instance_with_activities(t, "inst", 1);
+  struct dk_work_item *deleted = fetch_work(t);
+  commit_cancelling(t, "inst", 1);
+  must(t, ack_turn(t, next_turn(t, "inst"), .schedule = {{1}}));
+
+  before(t);
+  expect_dead_work(t, deleted->work.lock_token);
+  expect_unchanged(t);
+  struct dk_work_item *again = the_item_of(t, "inst", 1);
+  expect_equal(t, again->work.attempt, 1, "attempt of the row that was made later");
+  must(t, ack_work(t, again->work.lock_token, .to = "inst", .id = "done"));
+  expect_ids(t, the_turn_of(t, "inst"), "done");
 }
 
 /* ---- what a refusal says, and the two queues ------------------------------------------------- */

@@ -17,6 +17,22 @@ turn_locked_stays_away(struct dk_check *t)
   expect_no_turn(t);
 }
 
+/* TURN-1: a completion, and a message of another instance's commit, unlock nobody. */
+void
+turn_news_unlock_nobody(struct dk_check *t)
+{
+  given_instance_with_activities(t, "inst", 1);
+  given_instance(t, "other");
+  struct dk_turn *sender = next_turn(t, "other"), *turn = next_turn(t, "inst");
+  must(t, ack_work(t, fetch_work(t)->work.lock_token, .to = "inst", .id = "done"));
+  expect_no_turn(t);
+  must(t, ack_turn(t, sender, .send = {{"inst", .id = "sent"}}));
+  expect_no_turn(t);
+  must(t, renew_turn(t, turn->head.lock_token));
+  must(t, ack_turn(t, turn, .events = {{next_event(turn)}}));
+  expect_ids(t, the_turn_of(t, "inst"), "done", "sent");
+}
+
 static void
 each_respects_the_other(struct dk_check *t, struct actor *other)
 {
@@ -238,6 +254,20 @@ turn_owner_brings_no_history(struct dk_check *t)
   expect_history(t, NULL, 3, "a fetch without owner after a commit without");
 }
 
+/* TURN-5: an owner is meant by all of its name. */
+void
+turn_similar_owners(struct dk_check *t)
+{
+  must(t, enqueue(t, "inst"));
+  must(t, ack_turn(t, fetch_turn(t), .events = {{1}, {2}}, .owner = "runner-1"));
+  must(t, enqueue(t, "inst"));
+  expect_history(t, "runner-2", 2, "another owner whose name is as long");
+  expect_history(t, "runner-11", 2, "another owner whose name begins like that");
+  expect_history(t, "runner", 2, "another owner with the beginning of the name");
+  expect_history(t, "Runner-1", 2, "another owner whose name differs in case");
+  expect_history(t, "runner-1", 0, "the owner itself");
+}
+
 /* ---- how a turn ends ------------------------------------------------------------------------- */
 
 /* TURN-6: once the commit has returned the instance is free, for what came meanwhile. */
@@ -276,6 +306,23 @@ turn_abandon_frees_and_delays(struct dk_check *t)
   expect_no_turn(t);
   advance(t, 1);
   expect_ids(t, fetch_turn(t), "a", "b", "c");
+}
+
+/* TURN-7: given back without a delay they keep their places; a delay is one time for all. */
+void
+turn_abandon_keeps_order(struct dk_check *t)
+{
+  must(t, enqueue(t, "inst", .id = "late", .delay_ms = 2000));
+  must(t, enqueue(t, "inst", .id = "early", .delay_ms = 1000));
+  must(t, enqueue(t, "inst", .id = "between", .delay_ms = 1500));
+  advance(t, 3000);
+  must(t, abandon_turn(t, fetch_turn(t)->head.lock_token));
+  struct dk_turn *turn = fetch_turn(t);
+  expect_ids(t, turn, "early", "between", "late");
+
+  must(t, abandon_turn(t, turn->head.lock_token, .ms = 4000));
+  advance(t, 4000);
+  expect_ids(t, fetch_turn(t), "late", "early", "between");
 }
 
 /* TURN-8: abandon touches its own messages only: later, due later and behind a bound are others. */
@@ -341,6 +388,45 @@ turn_lease_end_frees(struct dk_check *t)
   expect_equal(t, turn->messages[0].enqueued_at, sent, "enqueued_at of what comes again");
   advance(t, LEASE_MS - 1);
   must(t, ack_turn(t, turn, .events = {{next_event(turn)}}));
+}
+
+enum { DELIVERIES = 8 };
+
+/* QUEUE-3: it comes again as often as it is not committed, and the attempts count on. */
+void
+turn_comes_again_and_again(struct dk_check *t)
+{
+  must(t, enqueue(t, "inst", .id = "m", .payload = "hello"));
+  for (uint32_t attempt = 1; attempt <= DELIVERIES; attempt++) {
+    struct dk_turn *turn = fetch_turn(t, .lock_ms = 1000);
+    expect_ids(t, turn, "m");
+    expect_text(t, turn->messages[0].payload, "hello", "payload of what comes again");
+    expect_equal(t, turn->messages[0].attempt, attempt, "attempt");
+    if (attempt % 2)
+      must(t, abandon_turn(t, turn->head.lock_token));
+    else
+      advance(t, 1000);
+  }
+}
+
+#define A_MONTH ((int64_t)31 * 24 * 3600 * 1000) /* more milliseconds than 31 bits hold */
+#define A_YEAR  (12 * A_MONTH)
+
+/* TURN-9: a lease, and a delay, may be as long as the runtime wants it. */
+void
+turn_long_times(struct dk_check *t)
+{
+  must(t, enqueue(t, "inst", .id = "m"));
+  struct dk_turn *turn = fetch_turn(t);
+  must(t, renew_turn(t, turn->head.lock_token, .ms = A_YEAR));
+  advance(t, A_YEAR - 1);
+  expect_no_turn(t);
+  must(t, renew_turn(t, turn->head.lock_token, .ms = 1000));
+  must(t, abandon_turn(t, turn->head.lock_token, .ms = A_MONTH));
+  advance(t, A_MONTH - 1);
+  expect_no_turn(t);
+  advance(t, 1);
+  expect_ids(t, the_turn_of(t, "inst"), "m");
 }
 
 /* TIME-2: lease_left_ms is what is left at the upcall of the lease that ends at now + lock_ms. */

@@ -103,6 +103,23 @@ work_comes_as_stored(struct dk_check *t)
   }
 }
 
+/* WORK-3: as often as it comes again, the attempts count on. */
+void
+work_attempts_count_on(struct dk_check *t)
+{
+  enum { DELIVERIES = 8 };
+
+  given_instance_with_activities(t, "inst", 1);
+  for (uint32_t attempt = 1; attempt <= DELIVERIES; attempt++) {
+    struct dk_work_item *work = fetch_work(t, .lock_ms = 1000);
+    expect_equal(t, work->work.attempt, attempt, "attempt");
+    if (attempt % 2)
+      must(t, abandon_work(t, work->work.lock_token));
+    else
+      advance(t, 1000);
+  }
+}
+
 /* WORK-8: a fetch brings at most max_items, each with a token and a life of its own. */
 void
 work_several_at_once(struct dk_check *t)
@@ -272,6 +289,48 @@ work_abandon_frees_and_delays(struct dk_check *t)
   work = the_item_of(t, "inst", 1);
   expect_text(t, work->item.tag, "gpu", "tag");
   expect_text(t, work->item.payload, "in", "payload");
+}
+
+/* WORK-6: a lease, and a delay, may be as long as the runtime wants it. */
+void
+work_long_times(struct dk_check *t)
+{
+  const int64_t month = (int64_t)31 * 24 * 3600 * 1000, year = 12 * month;
+
+  given_instance_with_activities(t, "inst", 1);
+  struct dk_work_item *work = fetch_work(t);
+  must(t, renew_work(t, work->work.lock_token, .ms = year));
+  advance(t, year - 1);
+  expect_no_work(t);
+  must(t, renew_work(t, work->work.lock_token, .ms = 1000));
+  must(t, abandon_work(t, work->work.lock_token, .ms = month));
+  advance(t, month - 1);
+  expect_no_work(t);
+  advance(t, 1);
+  the_item_of(t, "inst", 1);
+}
+
+/* WORK-7: the time of an item is one of milliseconds, and nothing is rounded. */
+void
+work_due_to_the_millisecond(struct dk_check *t)
+{
+  given_instance(t, "inst");
+  advance(t, 123);
+  must(t, ack_turn(t, next_turn(t, "inst"),
+                   .schedule = {{1, .delay_ms = 1500}, {2, .visible_at = now(t) + 2777}}));
+  advance(t, 1499);
+  expect_no_work(t);
+  advance(t, 1);
+  struct dk_work_item *work = the_item_of(t, "inst", 1);
+  advance(t, 1276);
+  expect_no_work(t);
+  advance(t, 1);
+  the_item_of(t, "inst", 2);
+  must(t, abandon_work(t, work->work.lock_token, .ms = 1234));
+  advance(t, 1233);
+  expect_no_work(t);
+  advance(t, 1);
+  the_item_of(t, "inst", 1);
 }
 
 static void

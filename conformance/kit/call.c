@@ -46,18 +46,45 @@ name_item(struct dk_check *t, const struct dk_item *item, int64_t time)
 }
 
 static void
+name_owner(struct dk_check *t, struct dk_bytes owner)
+{
+  if (owner.ptr == NULL)
+    return;
+  for (size_t i = 0; i < t->owners.n; i++) {
+    if (same_bytes(t->owners.items[i], owner))
+      return;
+  }
+  struct dk_bytes copy = kit_copy_bytes(t, &t->arena, owner);
+  *LIST_ADD(t, &t->arena, &t->owners) = copy;
+}
+
+static void
+name_pin(struct dk_check *t, const struct dk_version *pin)
+{
+  if (pin == NULL)
+    return;
+  for (size_t i = 0; i < t->pins.n; i++) {
+    if (memcmp(&t->pins.items[i], pin, sizeof(*pin)) == 0)
+      return;
+  }
+  *LIST_ADD(t, &t->arena, &t->pins) = *pin;
+}
+
+static void
 name_result(struct dk_check *t, const struct dk_turn_result *r, int64_t time)
 {
+  name_owner(t, r->owner);
+  name_pin(t, r->pinned);
   for (size_t i = 0; i < r->n_worker_items; i++)
     name_item(t, r->worker_items[i], time);
   for (size_t i = 0; i < r->n_orchestrator_items; i++)
     name_item(t, r->orchestrator_items[i], time);
 }
 
-/* Each instant that this call names, if it is made now: before the call, and after it too, because
- * a call may wait. */
+/* Each instant that this call names, if it is made now, and whom: before the call, and after it
+ * too, because a call may wait. */
 static void
-name_instants(struct dk_check *t, const struct op *op)
+name_all(struct dk_check *t, const struct op *op)
 {
   int64_t time = now(t);
 
@@ -69,6 +96,7 @@ name_instants(struct dk_check *t, const struct op *op)
   case OP_FETCH_TURN:
     kit_name_instant(t, dk_sat_add(time, op->fetch_turn.lock_ms));
     kit_name_instant(t, op->fetch_turn.wait_until);
+    name_owner(t, op->fetch_turn.owner);
     break;
   case OP_FETCH_WORK:
     kit_name_instant(t, dk_sat_add(time, op->fetch_work.lock_ms));
@@ -207,7 +235,7 @@ kit_conclude(struct dk_check *t, struct actor *who)
   kit_meet_tokens(t, op);
   if (op->turn != NULL)
     kit_name_instance(t, op->turn->head.instance);
-  name_instants(t, op);
+  name_all(t, op);
   trace_reply(t, who, started);
   kit_twin_log(t, who, op);
   judge(t, who);
@@ -243,7 +271,7 @@ kit_call(struct dk_check *t, struct actor *who, bool start)
     kit_trouble(t, "%s is held at the line, so its call has to be started", who->name);
   if (start && t->twin.inside)
     kit_trouble(t, "no call can be started between before and expect_unchanged");
-  name_instants(t, &who->op);
+  name_all(t, &who->op);
   if (kit_twin_skips(t))
     return kit_twin_remembered(t, who);
   note_operation(t, &who->op);

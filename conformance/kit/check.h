@@ -30,7 +30,9 @@ enum {
   NEEDS_PROCESSES = 2u,     /* `shared` is at least 2 */
   NEEDS_WORKER_ENQUEUE = 4u, /* the optional operation enqueue_for_worker */
   NEEDS_HOST_CLOCK = 8u,     /* looks at exact instants, so time has to be virtual */
-  NEEDS_STORE = 16u          /* stores with names: a STORE parameter tells them apart */
+  NEEDS_STORE = 16u,         /* stores with names: a STORE parameter tells them apart */
+  NEEDS_RIVALS = 32u,        /* two calls at once on one store: DK_PARALLEL, or two handles */
+  NEEDS_DURABLE = 64u        /* a store that outlives its last handle: `durable` is at least 1 */
 };
 enum {
   IS_RACE = 1u /* runs alone, and reports how many overlaps it saw */

@@ -2,20 +2,27 @@
 /* The drain: everything that a store would ever tell, as lines.
  *
  * It goes through time, and stops 1 ms before and at each instant that the check has named, then
- * far later; at each it reads all histories, takes all turns by an empty commit and all work
- * without a completion.  A line has its instant and what can be seen, but no token; a birth is
- * told by its number among those of its instance.  In real time there is one stop, and no times
- * are told. */
+ * far later; at each it reads all histories, asks who is warm and what fits which pin, takes all
+ * turns by an empty commit and all work without a completion.  A line has its instant and what can
+ * be seen, but no token; a birth is told by its number among those of its instance.  In real time
+ * there are two stops, at once and at the last instant that is near, and no times are told. */
 #include "conformance/kit/kit.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/checksum.h"
 #include "core/base/sat.h"
 
-enum { LEASE = 1000, MOST_EXECUTIONS = 64, LONG_PAYLOAD = 64 };
+enum {
+  LEASE = 1000,
+  PROBE_LEASE = 30000,    /* all are given back; in real time it must not end before */
+  MOST_EXECUTIONS = 64,
+  LONG_PAYLOAD = 64,
+  CLOCKS_DIFFER_MS = 50   /* in real time: the store's is not quite ours */
+};
 
 struct birth {
   struct dk_bytes instance;
@@ -252,6 +259,140 @@ drain_turn(struct drain *d)
   return call(d);
 }
 
+/* ---- what only a fetch shows ----------------------------------------------------------------- */
+
+/* One question to all instances: each that comes is fetched once and held, and then all are given
+ * back as if nothing had been. */
+struct probe {
+  const char *as;                /* "to owner me" */
+  struct dk_bytes owner;
+  const struct dk_version_range *ranges;
+  size_t n_ranges;
+  LIST(struct dk_bytes) instances, tokens;
+};
+
+static bool
+is_met_already(const struct probe *p, struct dk_bytes instance)
+{
+  for (size_t i = 0; i < p->instances.n; i++) {
+    if (same_bytes(p->instances.items[i], instance))
+      return true;
+  }
+  return false;
+}
+
+/* False when no more come; also when one comes again while it is held, which ends the round. */
+static bool
+probe_next(struct drain *d, struct probe *p)
+{
+  struct op *op = begin(d, OP_FETCH_TURN);
+
+  op->fetch_turn = (struct dk_fetch_turn){
+    .struct_size = sizeof(op->fetch_turn),
+    .lock_ms = PROBE_LEASE,
+    .owner = p->owner,
+    .ranges = p->ranges,
+    .n_ranges = p->n_ranges,
+  };
+  if (!call(d) || op->turn == NULL)
+    return false;
+  const struct dk_turn *turn = op->turn;
+  struct dk_bytes instance = kit_copy_bytes(d->t, &d->t->arena, turn->head.instance);
+  bool is_met = is_met_already(p, instance);
+
+  *LIST_ADD(d->t, &d->t->arena, &p->instances) = instance;
+  *LIST_ADD(d->t, &d->t->arena, &p->tokens) =
+    kit_copy_bytes(d->t, &d->t->arena, turn->head.lock_token);
+  dk_text_printf(&d->text, "would come %s:", p->as);
+  say_field(d, "instance", instance);
+  dk_text_printf(&d->text, " with %zu events from %" PRIu64, turn->n_events,
+                 turn->head.history_from);
+  end_line(d);
+  return !is_met;
+}
+
+static void
+run_probe(struct drain *d, struct probe *p)
+{
+  for (uint32_t n = 0; n < KIT_MAX_FETCHES && probe_next(d, p); n++)
+    continue;
+  for (size_t i = 0; i < p->tokens.n; i++) {
+    struct op *op = begin(d, OP_ABANDON_TURN);
+
+    op->token = p->tokens.items[i];
+    op->ignore_attempt = 1;
+    call(d);
+  }
+}
+
+/* TURN-5: to whom is it warm? */
+static void
+probe_owner(struct drain *d, struct dk_bytes owner)
+{
+  struct dk_text as = DK_TEXT_EMPTY;
+  struct probe probe = {.owner = owner};
+
+  dk_text_puts(&as, "to owner ");
+  dk_text_add_escaped(&as, owner.ptr, owner.len, DK_ESCAPE_YAML);
+  probe.as = dk_text_str(&as);
+  run_probe(d, &probe);
+  dk_text_done(&as);
+}
+
+static struct dk_version
+version_after(struct dk_version v)
+{
+  if (v.patch < UINT32_MAX)
+    return (struct dk_version){v.major, v.minor, v.patch + 1};
+  if (v.minor < UINT32_MAX)
+    return (struct dk_version){v.major, v.minor + 1, 0};
+  return (struct dk_version){v.major + 1, 0, 0}; /* 0.0.0 after the last of all */
+}
+
+static struct dk_version
+version_before(struct dk_version v)
+{
+  if (v.patch > 0)
+    return (struct dk_version){v.major, v.minor, v.patch - 1};
+  if (v.minor > 0)
+    return (struct dk_version){v.major, v.minor - 1, UINT32_MAX};
+  return (struct dk_version){v.major - 1, UINT32_MAX, UINT32_MAX}; /* the last before 0.0.0 */
+}
+
+/* PIN-1: with the pin alone, and with all but the pin. */
+static void
+probe_pin(struct drain *d, struct dk_version pin)
+{
+  static const struct dk_version first = {0, 0, 0}, last = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
+  struct dk_version_range only = {pin, pin}, others[2];
+  size_t n = 0;
+  char only_it[64], all_but[64];
+
+  if (memcmp(&pin, &first, sizeof(pin)) != 0)
+    others[n++] = (struct dk_version_range){first, version_before(pin)};
+  if (memcmp(&pin, &last, sizeof(pin)) != 0)
+    others[n++] = (struct dk_version_range){version_after(pin), last};
+  snprintf(only_it, sizeof(only_it), "for version %" PRIu32 ".%" PRIu32 ".%" PRIu32, pin.major,
+           pin.minor, pin.patch);
+  snprintf(all_but, sizeof(all_but), "for all but %" PRIu32 ".%" PRIu32 ".%" PRIu32, pin.major,
+           pin.minor, pin.patch);
+  run_probe(d, &(struct probe){.as = only_it, .ranges = &only, .n_ranges = 1});
+  run_probe(d, &(struct probe){.as = all_but, .ranges = others, .n_ranges = n});
+}
+
+/* Also as an owner and for a pin that nobody has named: what a refused call made up would be as
+ * unseen as what it copied. */
+static void
+probe_turns(struct drain *d)
+{
+  for (size_t i = 0; i < d->t->owners.n; i++)
+    probe_owner(d, d->t->owners.items[i]);
+  probe_owner(d, bytes("durakit: nobody"));
+  for (size_t i = 0; i < d->t->pins.n; i++)
+    probe_pin(d, d->t->pins.items[i]);
+  probe_pin(d, (struct dk_version){UINT32_MAX, UINT32_MAX, UINT32_MAX});
+}
+
 /* ---- work ------------------------------------------------------------------------------------ */
 
 static void
@@ -308,6 +449,7 @@ static void
 stop(struct drain *d)
 {
   drain_histories(d);
+  probe_turns(d);
   for (uint32_t n = 0; drain_turn(d); n++) {
     d->n_turns++;
     bound(d, n, "turns");
@@ -351,6 +493,31 @@ go_through_time(struct drain *d)
   stop(d);
 }
 
+/* Not at each instant, for no line tells when it was seen; and only as long as the job allows. */
+static void
+wait_for_what_is_near(struct drain *d)
+{
+  struct dk_check *t = d->t;
+  int64_t here = now(t), last = here;
+  size_t n_later = 0;
+
+  for (size_t i = 0; i < t->instants.n; i++) {
+    int64_t instant = t->instants.items[i];
+
+    if (instant > dk_sat_add(here, t->job->real_wait_ms))
+      n_later++;
+    else if (instant > last)
+      last = instant;
+  }
+  if (last > here) {
+    advance_to(t, last + CLOCKS_DIFFER_MS);
+    stop(d);
+  }
+  if (n_later > 0)
+    kit_trace_printf(t, "not looked at: %zu instants more than %" PRId64 " ms away (time is real)",
+                     n_later, t->job->real_wait_ms);
+}
+
 void
 kit_drain(struct dk_check *t, struct dk_arena *arena, kit_lines *ret_lines)
 {
@@ -358,7 +525,9 @@ kit_drain(struct dk_check *t, struct dk_arena *arena, kit_lines *ret_lines)
 
   dk_text_init(&d.text);
   stop(&d);
-  if (!t->real_time)
+  if (t->real_time)
+    wait_for_what_is_near(&d);
+  else
     go_through_time(&d);
   kit_trace_printf(t, "drained: %zu lines, %u turns, %u work items", ret_lines->n, d.n_turns,
                    d.n_work);

@@ -49,7 +49,7 @@ struct kit_trace_line {
 
 /* What the child leaves for the runner.  Lies in the shared map; plain data only. */
 struct kit_report {
-  uint64_t word;               /* KIT_SAID ^ verdict: written last, by kit_run only */
+  uint64_t word;               /* KIT_SAID ^ verdict: written last, by the child */
   int32_t verdict;
   int32_t phase;
   int32_t pass;                /* 0, or which pass of a twin run */
@@ -89,6 +89,9 @@ struct kit_job {
   const char *folder;                  /* the check's own, empty; the child's working directory */
   uint64_t seed;
   int32_t settle_ms;                   /* 20 if the provider's `shared` is 3 (see probe), else 0 */
+  bool real_time;                      /* whatever clocks the provider can go by */
+  int64_t real_wait_ms;                /* in real time: so far ahead each run of a twin looks, and
+                                          so long it may take more; 0: it does not wait */
   bool in_process;                     /* for a debugger: no comparison of the process's state */
   bool incomplete;                     /* --next: accept missing operations */
 };
@@ -115,7 +118,7 @@ void kit_destroy_stores(struct kit_shared *shared, const struct kit_job *job,
                         const char (*suffixes)[64], size_t n);
 
 /* In a child: loads the plugin and describes it: descriptor, missing operations, what open
- * answers.  The text (JSON) is written to `fd`; the report says how it ended.  For `durakit
+ * answers.  The description lies in the shared map; the report says how it ended.  For `durakit
  * probe`. */
 struct kit_probe {
   char name[128], version[128], built_with[256], help[1024];
@@ -130,6 +133,7 @@ struct kit_probe {
   bool has_enqueue_for_worker, has_interrupt;
   struct dk_refusal refusal;   /* number != 0: it could not be loaded */
   bool loaded, opened;         /* opened: a store was made, and destroyed again */
+  bool exists;                 /* not opened: there is a store of this name, left alone */
   dk_status open_status;
   char open_text[512];
   int64_t round_trip_ns;       /* one enqueue, measured: time-outs are scaled by it */

@@ -226,6 +226,8 @@ struct dk_check {
   LIST(struct kit_token) tokens;
   LIST(struct dk_bytes) instances;
   LIST(int64_t) instants;
+  LIST(struct dk_bytes) owners;           /* of turns, as requests have named them */
+  LIST(struct dk_version) pins;
   LIST(struct dk_turn *) spare_turns;     /* fetched on the way to another */
   LIST(struct dk_work_item *) spare_work;
   struct kit_twin twin;

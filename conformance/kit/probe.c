@@ -156,6 +156,7 @@ use_store(struct opening *o, struct kit_probe *probe)
 
   report->phase = PHASE_OPEN;
   if (exists(o, flags)) {
+    probe->exists = true;
     probe->open_status = DK_REFUSED;
     copy_text(probe->open_text, sizeof(probe->open_text), "this store exists already");
     return;

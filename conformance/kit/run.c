@@ -87,7 +87,7 @@ load(struct dk_check *t)
              "the plugin cannot be loaded: %s", refusal.what);
   t->provider = dk_library_provider(t->library);
   t->has_sessions = offers(t->provider, "durakit.sessions/1");
-  if ((t->provider->clocks & DK_CLOCK_HOST) == 0) {
+  if (t->job->real_time || (t->provider->clocks & DK_CLOCK_HOST) == 0) {
     t->real_time = true;
     t->report->real_time = 1;
     t->clock = dk_clock_system();
@@ -110,6 +110,25 @@ skip(struct dk_check *t, const char *format, ...)
   kit_fail(t, VERDICT_SKIP, NULL, NULL, NULL, "%s", t->report->skip_reason);
 }
 
+static bool
+has_store_parameter(const struct dk_provider *provider)
+{
+  for (const struct dk_param *p = provider->params; p != NULL && p->key != NULL; p++)
+    if ((p->flags & DK_PARAM_STORE) != 0)
+      return true;
+  return false;
+}
+
+/* ABI-12: with a store for each handle nothing is shared, whatever the descriptor says. */
+static void
+fail_untrue_sharing(struct dk_check *t)
+{
+  snprintf(t->report->clause, sizeof(t->report->clause), "ABI-12");
+  kit_fail(t, VERDICT_FAIL, NULL, "a parameter that is marked DK_PARAM_STORE, or shared 0",
+           "no such parameter", "it declares shared %d, but nothing tells its stores apart",
+           t->provider->shared);
+}
+
 static void
 skip_what_is_not_offered(struct dk_check *t)
 {
@@ -118,14 +137,21 @@ skip_what_is_not_offered(struct dk_check *t)
   bool handles = (check->needs & NEEDS_HANDLES) != 0;
   bool processes = (check->needs & NEEDS_PROCESSES) != 0 || check->processes > 0;
 
+  if ((check->needs & NEEDS_RIVALS) != 0 && t->provider->thread_model < DK_PARALLEL && shared < 1)
+    skip(t, "needs two calls at once; the provider declares one at a time, and shared 0");
   if (handles && shared < 1)
     skip(t, "needs two handles on one store; the provider declares shared %d", shared);
   if (processes && shared < 2)
     skip(t, "needs two processes on one store; the provider declares shared %d", shared);
+  if ((handles || processes) && !has_store_parameter(t->provider))
+    fail_untrue_sharing(t);
   if ((handles || processes) && t->shared->store_key[0] == '\0')
     skip(t, "needs a store that can be opened twice; no value was given for a STORE parameter");
   if ((check->needs & NEEDS_STORE) != 0 && t->shared->store_key[0] == '\0')
     skip(t, "needs stores with names; there is no STORE parameter, or no value for it");
+  if ((check->needs & NEEDS_DURABLE) != 0 && t->provider->durable < 1)
+    skip(t, "needs a store that outlives its last handle; the provider declares durable %d",
+         t->provider->durable);
   if ((check->needs & NEEDS_WORKER_ENQUEUE) != 0 && t->provider->ops->enqueue_for_worker == NULL)
     skip(t, "needs enqueue_for_worker, which is optional and which the provider lacks");
   if ((check->needs & NEEDS_HOST_CLOCK) != 0 && t->real_time)
@@ -151,6 +177,8 @@ forget_last_pass(struct dk_check *t)
   memset(&t->tokens, 0, sizeof(t->tokens));
   memset(&t->instances, 0, sizeof(t->instances));
   memset(&t->instants, 0, sizeof(t->instants));
+  memset(&t->owners, 0, sizeof(t->owners));
+  memset(&t->pins, 0, sizeof(t->pins));
   memset(&t->spare_turns, 0, sizeof(t->spare_turns));
   memset(&t->spare_work, 0, sizeof(t->spare_work));
   memset(&kit_actor(t, NULL)->op, 0, sizeof(struct op));

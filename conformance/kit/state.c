@@ -17,7 +17,7 @@
 
 #include "core/base/checksum.h"
 
-enum { MOST_DESCRIPTORS = 256, SIGNALS = 64, SHOWN = 80 };
+enum { FIRST_DESCRIPTORS = 64, SIGNALS = 64, SHOWN = 80 };
 
 struct descriptor {
   int number;
@@ -25,8 +25,8 @@ struct descriptor {
 };
 
 struct kit_state {
-  struct descriptor descriptors[MOST_DESCRIPTORS];
-  size_t n_descriptors;
+  struct descriptor *descriptors;
+  size_t n_descriptors, room;
   uint32_t threads;
   struct sigaction handlers[SIGNALS + 1];
   bool has_handler[SIGNALS + 1];
@@ -60,29 +60,54 @@ compare_descriptors(const void *a, const void *b)
   return ((const struct descriptor *)a)->number - ((const struct descriptor *)b)->number;
 }
 
+/* However many the host has: one that was left out would hide one that is left over. */
+static struct descriptor *
+add_descriptor(struct kit_state *state)
+{
+  if (state->n_descriptors == state->room) {
+    size_t room = state->room == 0 ? FIRST_DESCRIPTORS : state->room * 2;
+    void *more = reallocarray(state->descriptors, room, sizeof(*state->descriptors));
+
+    if (more == NULL)
+      return NULL;
+    state->descriptors = more;
+    state->room = room;
+  }
+  return &state->descriptors[state->n_descriptors++];
+}
+
+static bool
+take_descriptor(struct kit_state *state, int folder, const char *name)
+{
+  struct descriptor *d;
+  ssize_t length;
+
+  if (name[0] == '.' || atoi(name) == folder)
+    return true;
+  d = add_descriptor(state);
+  if (d == NULL)
+    return false;
+  d->number = atoi(name);
+  length = readlinkat(folder, name, d->target, sizeof(d->target) - 1);
+  d->target[length < 0 ? 0 : length] = '\0';
+  return true;
+}
+
 static bool
 take_descriptors(struct kit_state *state)
 {
   DIR *folder = opendir("/proc/self/fd");
   const struct dirent *entry;
+  bool well = folder != NULL;
 
-  if (folder == NULL)
-    return false;
-  while ((entry = readdir(folder)) != NULL && state->n_descriptors < MOST_DESCRIPTORS) {
-    struct descriptor *d = &state->descriptors[state->n_descriptors];
-    ssize_t length;
-
-    d->number = atoi(entry->d_name);
-    if (entry->d_name[0] == '.' || d->number == dirfd(folder))
-      continue;
-    length = readlinkat(dirfd(folder), entry->d_name, d->target, sizeof(d->target) - 1);
-    d->target[length < 0 ? 0 : length] = '\0';
-    state->n_descriptors++;
-  }
-  closedir(folder);
-  qsort(state->descriptors, state->n_descriptors, sizeof(*state->descriptors),
-        compare_descriptors);
-  return true;
+  while (well && (entry = readdir(folder)) != NULL)
+    well = take_descriptor(state, dirfd(folder), entry->d_name);
+  if (folder != NULL)
+    closedir(folder);
+  if (well && state->n_descriptors > 0)
+    qsort(state->descriptors, state->n_descriptors, sizeof(*state->descriptors),
+          compare_descriptors);
+  return well;
 }
 
 static void
@@ -122,7 +147,7 @@ kit_state_take(void)
 
   fflush(stdout); /* a plugin's printf stands in the same buffer as ours */
   if (state == NULL || !take_descriptors(state)) {
-    free(state);
+    kit_state_free(state);
     return NULL;
   }
   state->threads = kit_count_threads();
@@ -135,6 +160,9 @@ kit_state_take(void)
 void
 kit_state_free(struct kit_state *state)
 {
+  if (state == NULL)
+    return;
+  free(state->descriptors);
   free(state);
 }
 

@@ -340,8 +340,8 @@ kit_refuse_existing_store(struct dk_check *t)
     judge_open(t, who, status);
 }
 
-/* A handle may offer less than is declared, but not on a store that has just been made for it:
- * there what is declared has to hold. */
+/* ABI-3: a handle may offer less than is declared, but not on a store that its open has made: there
+ * what is declared has to hold. */
 static void
 judge_extensions(struct dk_check *t, struct actor *who)
 {
@@ -350,7 +350,7 @@ judge_extensions(struct dk_check *t, struct actor *who)
   for (; id != NULL && *id != NULL; id++) {
     if (dk_store_extension(who->store, *id) != NULL)
       continue;
-    snprintf(t->report->clause, sizeof(t->report->clause), "ABI-12");
+    snprintf(t->report->clause, sizeof(t->report->clause), "ABI-3");
     kit_fail(t, VERDICT_FAIL, NULL, "a table for each extension that is declared", "NULL",
              "the descriptor declares %s, and the handle of a new store does not offer it", *id);
   }

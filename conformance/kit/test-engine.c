@@ -257,11 +257,32 @@ test_damages(void)
   }
 }
 
+/* A host may have hundreds open, which its child inherits. */
+static void
+test_many_descriptors(void)
+{
+  enum { MANY = 300 };
+  int many[MANY];
+  struct expected left = {.name = "a descriptor left among hundreds", .run = leaves_descriptor,
+                          .without_plugin = true, .verdict = VERDICT_HOST_DAMAGE,
+                          .clause = "CALL-8", .message = "(/dev/null) is still open after close"};
+
+  for (size_t i = 0; i < MANY; i++)
+    many[i] = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+  if (many[MANY - 1] < 0)
+    skip(1, "fewer than %d descriptors may be open", MANY);
+  else
+    run_all(&left, 1);
+  for (size_t i = 0; i < MANY; i++)
+    close(many[i]);
+}
+
 int
 main(void)
 {
   meta_begin();
   test_damages();
+  test_many_descriptors();
   test_existing_store();
   test_probe();
   test_settings();

@@ -274,6 +274,17 @@ killed_process(struct dk_check *t)
 }
 
 static void
+killed_while_looked_at(struct dk_check *t)
+{
+  struct actor *other = another_process(t);
+
+  fetch_turn(t, .on = other, .start = true, .wait_ms = -1);
+  until_it_waits(t, other);
+  kill(other->pid, SIGKILL);
+  until_it_waits(t, other);
+}
+
+static void
 one_race(struct dk_check *t, struct actor *a, struct actor *b)
 {
   while (more_rounds(t, 3)) {
@@ -341,6 +352,9 @@ static const struct expected together[] = {
   {.name = "a call that does not wait", .run = does_not_wait, .verdict = VERDICT_FAIL,
    .message = "fetch_orchestration_item of thread 1 should have waited, but returned DK_OK"},
   {.name = "a call that is left waiting", .run = left_waiting, .verdict = VERDICT_PASS},
+  {.name = "a process that is killed while it is looked at", .run = killed_while_looked_at,
+   .verdict = VERDICT_CRASH, .processes = 1, .clause = "ABI-7",
+   .message = "process 1 was killed by signal 9 (Killed) in fetch_orchestration_item"},
   {.name = "a process that is killed", .run = killed_process, .verdict = VERDICT_CRASH,
    .processes = 1, .clause = "ABI-7",
    .message = "process 1 was killed by signal 9 (Killed) in fetch_orchestration_item"},

@@ -141,6 +141,8 @@ run_expected(const struct expected *e)
   struct kit_job job = job_of(&check, e->without_plugin ? NULL : meta.model);
   struct dk_setting mutant = {"mutant", bytes(e->mutant)};
 
+  job.real_time = e->real_time;
+  job.real_wait_ms = 1000;
   if (e->mutant != NULL) {
     job.settings = &mutant;
     job.n_settings = 1;

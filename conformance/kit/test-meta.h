@@ -21,7 +21,7 @@ struct expected {
   enum verdict verdict;
   const char *clause, *message, *trace, *found, *mutant;
   uint32_t processes;
-  bool without_plugin;
+  bool without_plugin, real_time;
 };
 
 void meta_begin(void);

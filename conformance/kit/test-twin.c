@@ -96,6 +96,44 @@ renew_of_an_expired_turn(struct dk_check *t)
   expect_unchanged(t);
 }
 
+/* Neither owner nor pin stands in what a fetch without them brings. */
+static void
+refused_with_owner_and_pin(struct dk_check *t)
+{
+  static const struct dk_version pin = {2, 0, 0};
+
+  given_instance(t, "inst");
+  struct dk_turn *turn = next_turn(t, "inst");
+
+  before(t);
+  ack_turn(t, turn, .events = {{1}}, .owner = "me", .pinned = &pin);
+  expect_unchanged(t);
+}
+
+/* Nothing but the end of the lease shows it. */
+static void
+region_that_moves_a_short_lease(struct dk_check *t)
+{
+  must(t, enqueue(t, "inst"));
+  struct dk_turn *turn = fetch_turn(t, .lock_ms = 300);
+
+  before(t);
+  must(t, renew_turn(t, turn->head.lock_token, .ms = 3000000));
+  expect_unchanged(t);
+}
+
+static void
+steady_with_a_short_lease(struct dk_check *t)
+{
+  must(t, enqueue(t, "inst"));
+  must(t, enqueue(t, "later", .delay_ms = 3000000));
+  struct dk_turn *turn = fetch_turn(t, .lock_ms = 300);
+
+  before(t);
+  expect_status(t, ack_turn(t, turn, .nameless = true), DK_INVALID);
+  expect_unchanged(t);
+}
+
 /* Not the same in each run: a fault of the check. */
 static void
 unsteady(struct dk_check *t)
@@ -156,6 +194,21 @@ static const struct expected twins[] = {
   {.name = "the same, where it has an effect", .run = renew_of_an_expired_turn,
    .mutant = "token/expired-turn-renews", .verdict = VERDICT_FAIL,
    .message = "the refused call changed something"},
+  {.name = "a refusal with owner and pin", .run = refused_with_owner_and_pin,
+   .verdict = VERDICT_PASS},
+  {.name = "the same, where it changes the owner", .run = refused_with_owner_and_pin,
+   .mutant = "ack/refusal-changes-owner", .verdict = VERDICT_FAIL,
+   .message = "with the refused call: would come to owner me: instance \"inst\" with 0 events from "
+   "2 / without: would come to owner me: instance \"inst\" with 1 events from 1"},
+  {.name = "the same, where it pins", .run = refused_with_owner_and_pin,
+   .mutant = "ack/refusal-pins", .verdict = VERDICT_FAIL,
+   .message = "with the refused call: nothing like it / without: would come for all but 2.0.0: "
+   "instance \"inst\" with 1 events from 1"},
+  {.name = "in real time", .run = steady_with_a_short_lease, .real_time = true,
+   .verdict = VERDICT_PASS, .trace = "not looked at: 1 instants more than 1000 ms away"},
+  {.name = "a moved lease in real time", .run = region_that_moves_a_short_lease,
+   .real_time = true, .verdict = VERDICT_FAIL,
+   .message = "without: message of \"inst\" place 1 id - attempt 2"},
   {.name = "a check that is not steady", .run = unsteady, .verdict = VERDICT_ERROR,
    .message = "part at call 3, before the region: nothing more in the one, main "
               "enqueue_for_orchestrator -> DK_OK in the other"},

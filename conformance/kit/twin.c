@@ -193,10 +193,20 @@ first_difference(const kit_lines *with, const kit_lines *without, bool *ret_is_w
   return NULL;
 }
 
+static bool
+has_line(const kit_lines *lines, const struct kit_line *line)
+{
+  for (size_t i = 0; i < lines->n; i++) {
+    if (lines->items[i].at == line->at && strcmp(lines->items[i].text, line->text) == 0)
+      return true;
+  }
+  return false;
+}
+
 /* The line of the other run that tells of the same thing at the same time, for the reader: the one
- * with the longest common beginning. */
+ * with the longest common beginning, of those that only the other run has. */
 static const char *
-counterpart(const struct kit_line *line, const kit_lines *others)
+counterpart(const struct kit_line *line, const kit_lines *own, const kit_lines *others)
 {
   const char *best = "nothing like it";
   size_t longest = 8; /* less in common is another thing */
@@ -204,7 +214,7 @@ counterpart(const struct kit_line *line, const kit_lines *others)
   for (size_t i = 0; i < others->n; i++) {
     size_t common = 0;
 
-    if (others->items[i].at != line->at)
+    if (others->items[i].at != line->at || has_line(own, &others->items[i]))
       continue;
     while (line->text[common] != '\0' && line->text[common] == others->items[i].text[common])
       common++;
@@ -228,7 +238,7 @@ compare(struct dk_check *t, const kit_lines *without, const char *where)
     t->report->regions++;
     return;
   }
-  const char *other = counterpart(line, is_with ? without : with);
+  const char *other = counterpart(line, is_with ? with : without, is_with ? without : with);
   snprintf(expected, sizeof(expected), "without: at T+%" PRId64 " %s", line->at,
            is_with ? other : line->text);
   snprintf(found, sizeof(found), "with the refused call: at T+%" PRId64 " %s", line->at,

@@ -126,20 +126,40 @@ message_comes(struct store *s, const struct step *p)
   return DK_OK;
 }
 
+/* From a place in the queue once around: whoever took several mostly took them in this order. */
+static struct message *
+find_arrival(const struct instance *of, const struct link *from, uint64_t arrival)
+{
+  struct link *at = from->next;
+
+  do {
+    if (at != &of->messages && OWNER_OF(at, struct message, link)->arrival == arrival)
+      return OWNER_OF(at, struct message, link);
+    at = at->next;
+  } while (at != from->next);
+  return NULL;
+}
+
 static dk_status
 messages_taken(struct store *s, const struct step *p)
 {
-  uint64_t left = p->count;
+  uint64_t arrival;
   struct instance *of = find_instance(s, p->instance);
+  const struct link *last = of ? &of->messages : NULL;
 
-  if (!of)
+  if (!of || p->arrivals.len % sizeof arrival)
     return DK_CORRUPT;
-  for (struct link *at = of->messages.next; at != &of->messages && left; at = at->next, left--) {
-    OWNER_OF(at, struct message, link)->turn = p->epoch;
-    OWNER_OF(at, struct message, link)->attempt += p->attempt;
+  for (size_t i = 0; i < p->arrivals.len; i += sizeof arrival) {
+    memcpy(&arrival, p->arrivals.ptr + i, sizeof arrival);
+    struct message *message = find_arrival(of, last, arrival);
+    if (!message)
+      return DK_CORRUPT;
+    message->turn = p->epoch;
+    message->attempt += p->attempt;
+    last = &message->link;
   }
   link_to_end(&s->waiting, &of->link);
-  return left ? DK_CORRUPT : DK_OK;
+  return DK_OK;
 }
 
 static bool
@@ -215,7 +235,10 @@ turn_lock(struct store *s, const struct step *p)
   if (!instance)
     return DK_CORRUPT;
   instance->lock = lock_of(s, p);
-  instance->committed = p->committed;
+  if (DEFECT(M_TURN_LOCK_NOT_STORED, s->is_opening && p->held))
+    instance->lock.held = false;
+  instance->committed =
+    DEFECT(M_ACK_REPEAT_FORGOTTEN_BY_OPEN, s->is_opening && p->committed) ? 0 : p->committed;
   return DK_OK;
 }
 
@@ -234,9 +257,11 @@ facts(struct store *s, const struct step *p)
   }
   *made = (struct facts){keep(&tail, p->name), keep(&tail, p->version), keep(&tail, p->parent),
                          keep(&tail, p->owner)};
+  if (DEFECT(M_TURN_OWNER_NOT_STORED, s->is_opening && p->owner.ptr))
+    made->owner = (struct dk_bytes){NULL, 0};
   free(instance->facts);
   instance->facts = made;
-  instance->birth = p->birth;
+  instance->birth = p->birth + (DEFECT(M_TURN_BIRTH_PER_OPENING, s->is_opening) ? 1 : 0);
   return DK_OK;
 }
 
@@ -263,7 +288,8 @@ execution(struct store *s, const struct step *p)
     return DK_CORRUPT;
   if (!e || e->execution_id != p->execution_id)
     e = begin_execution(instance, p->execution_id);
-  if (!e || !replace(&e->output, p->output))
+  bool is_lost = DEFECT(M_ACK_OUTPUT_NOT_STORED, s->is_opening && p->output.ptr);
+  if (!e || !replace(&e->output, is_lost ? (struct dk_bytes){NULL, 0} : p->output))
     return DK_NO_MEMORY;
   e->status = (int32_t)p->status;
   e->started_at = p->started_at;
@@ -351,7 +377,7 @@ row_changes(struct store *s, const struct step *p)
     return DK_NO_MEMORY;
   row->lock = lock_of(s, p);
   row->visible_at = p->visible_at;
-  row->attempt = p->attempt;
+  row->attempt = DEFECT(M_WORK_ATTEMPT_NOT_STORED, s->is_opening && p->attempt) ? 0 : p->attempt;
   link_to_end(&s->rows, &row->link);
   return DK_OK;
 }
@@ -371,7 +397,7 @@ row_goes(struct store *s, const struct step *p)
   struct identity identity = identity_of(p);
   struct row *row = find_row(s, &identity);
 
-  if (row)
+  if (row && !DEFECT(M_CANCEL_COMES_BACK, s->is_opening))
     remove_row(s, row);
   return DK_OK;
 }

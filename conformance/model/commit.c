@@ -3,6 +3,7 @@
 #include "conformance/model/model.h"
 
 #include <string.h>
+#include <strings.h>
 
 /* ---- refusing: all of it before the first change --------------------------------------------- */
 
@@ -107,16 +108,30 @@ refuse_absent(struct op *op, const struct instance *turn, const struct dk_turn_r
 static dk_status
 refuse_what_is_unknown(struct op *op, const struct dk_turn_result *r)
 {
+  const struct store *s = op->s;
+
   TRY(refuse_unknown(op, r->flags & ~(uint32_t)DK_REPEATED, "a flag of the commit"));
   TRY(refuse_unknown(op, r->status < DK_STATUS_KEEP || r->status > DK_CANCELLED, "the status"));
   TRY(refuse_unknown(op, r->n_kv || r->custom_status_op, "what belongs to an extension"));
   for (size_t i = 0; i < r->n_worker_items; i++) {
-    TRY(refuse_unknown(op, r->worker_items[i]->flags, "a flag of an activity"));
+    TRY(refuse_unknown(op, REFUSED(M_ABI_ACTIVITY_FLAGS_IGNORED, r->worker_items[i]->flags != 0),
+                       "a flag of an activity"));
     TRY(refuse_unknown(op, r->worker_items[i]->session.ptr, "a session"));
   }
   for (size_t i = 0; i < r->n_orchestrator_items; i++)
-    TRY(refuse_unknown(op, r->orchestrator_items[i]->flags, "a flag of a message"));
+    TRY(refuse_unknown(
+      op, REFUSED(M_ABI_MESSAGE_FLAGS_IGNORED, r->orchestrator_items[i]->flags != 0),
+      "a flag of a message"));
   return DK_OK;
+}
+
+/* A message that this commit will remove, and that is stored until then. */
+static bool
+is_of_this_turn(const struct store *s, const struct instance *turn, const struct dk_item *item)
+{
+  const struct message *stored = find_message(s, item->instance, item->id);
+
+  return stored && stored->of == turn && stored->turn == turn->lock.epoch;
 }
 
 /* ERR-5: form first, then what is stored; duplicates as the store stood before. */
@@ -124,12 +139,17 @@ static dk_status
 refuse_what_cannot_be_applied(struct op *op, const struct instance *turn,
                               const struct dk_turn_result *r)
 {
+  const struct store *s = op->s;
+
   TRY(refuse_what_is_unknown(op, r));
   TRY(refuse_form(op, turn, r));
   TRY(refuse_old_events(op, turn, r));
   TRY(refuse_stored_activities(op, turn, r));
-  for (size_t i = 0; i < r->n_orchestrator_items; i++)
-    TRY(refuse_stored_message(op, r->orchestrator_items[i]->instance, r->orchestrator_items[i]));
+  for (size_t i = 0; i < r->n_orchestrator_items; i++) {
+    const struct dk_item *item = r->orchestrator_items[i];
+    if (!DEFECT(M_ACK_OWN_MESSAGE_MAKES_ROOM, is_of_this_turn(s, turn, item)))
+      TRY(refuse_stored_message(op, item->instance, item));
+  }
   return refuse_absent(op, turn, r);
 }
 
@@ -164,7 +184,11 @@ store_execution(struct op *op, const struct instance *turn, const struct dk_turn
     e.completed_at = r->status == DK_RUNNING ? 0 : op->now;
     if (!DEFECT(M_ACK_ABSENT_OUTPUT_KEEPS, e.output.ptr && !r->output.ptr))
       e.output = r->output;
+    if (DEFECT(M_ACK_OUTPUT_CUT, e.output.len > 4000))
+      e.output.len = 4000;
   }
+  if (DEFECT(M_ACK_OUTPUT_WITHOUT_STATUS, r->status == DK_STATUS_KEEP && r->output.ptr))
+    e.output = r->output;
   if (r->pinned) {
     e.is_pinned = true;
     e.pin = *r->pinned;
@@ -266,15 +290,33 @@ delete_row(struct op *op, struct dk_bytes instance, const struct dk_activity *ac
        .activity_id = activity->activity_id);
 }
 
+static const int32_t likenesses[] = {M_CANCEL_ANY_INSTANCE, M_CANCEL_ANY_EXECUTION,
+                                     M_CANCEL_INSTANCE_BY_PREFIX, M_CANCEL_INSTANCE_IN_ANY_CASE};
+
+/* What one of these mutants takes for the same. */
+static bool
+is_alike(const struct identity *a, const struct identity *b, int32_t mutant)
+{
+  struct dk_bytes x = a->instance, y = b->instance;
+
+  if (mutant == M_CANCEL_ANY_EXECUTION)
+    return same_bytes(x, y);
+  if (a->execution_id != b->execution_id)
+    return false;
+  if (mutant == M_CANCEL_INSTANCE_BY_PREFIX)
+    return x.len >= y.len && memcmp(x.ptr, y.ptr, y.len) == 0;
+  if (mutant == M_CANCEL_INSTANCE_IN_ANY_CASE)
+    return x.len == y.len && strncasecmp(x.ptr, y.ptr, y.len) == 0;
+  return true;
+}
+
 /* CANCEL-1: no others, neither of another instance nor of another execution. */
 static void
 delete_likenesses(struct op *op, const struct identity *deleted, int32_t mutant)
 {
   FOR_EACH(at, &op->s->rows) {
     const struct identity *i = &OWNER_OF(at, struct row, link)->identity;
-    bool is_alike = mutant == M_CANCEL_ANY_INSTANCE ? i->execution_id == deleted->execution_id
-                                                    : same_bytes(i->instance, deleted->instance);
-    if (is_alike && i->activity_id == deleted->activity_id)
+    if (i->activity_id == deleted->activity_id && is_alike(i, deleted, mutant))
       delete_row(op, i->instance, &(struct dk_activity){i->execution_id, i->activity_id});
   }
 }
@@ -287,8 +329,10 @@ delete_cancelled_activities(struct op *op, const struct instance *turn,
   struct dk_cancel_report report = {.struct_size = sizeof report};
 
   for (size_t i = 0; i < r->n_cancelled_activities; i++) {
-    const struct dk_activity *a = &r->cancelled_activities[i];
-    struct identity identity = {turn->id, a->execution_id, a->activity_id};
+    struct dk_activity a = r->cancelled_activities[i];
+    if (DEFECT(M_CANCEL_LIST_32_BITS, a.activity_id > UINT32_MAX))
+      a.activity_id = (uint32_t)a.activity_id;
+    struct identity identity = {turn->id, a.execution_id, a.activity_id};
     struct row *row = find_row(s, &identity);
 
     if (row && is_spared(op, row, i))
@@ -299,11 +343,10 @@ delete_cancelled_activities(struct op *op, const struct instance *turn,
       row->seen_by = s->operations;
     else if (MUTANT(M_CANCEL_REPORT_COUNTS_INSERTED)) /* CANCEL-6: those are not counted */
       report.free_rows++;
-    delete_row(op, turn->id, a);
-    if (MUTANT(M_CANCEL_ANY_INSTANCE))
-      delete_likenesses(op, &identity, M_CANCEL_ANY_INSTANCE);
-    if (MUTANT(M_CANCEL_ANY_EXECUTION))
-      delete_likenesses(op, &identity, M_CANCEL_ANY_EXECUTION);
+    delete_row(op, turn->id, &a);
+    for (size_t k = 0; k < sizeof likenesses / sizeof likenesses[0]; k++)
+      if (MUTANT(likenesses[k]))
+        delete_likenesses(op, &identity, likenesses[k]);
   }
   if (DEFECT(M_CANCEL_REPORT_SWAPPED, report.free_rows != report.locked_rows))
     report = (struct dk_cancel_report){sizeof report, 0, report.locked_rows, report.free_rows};
@@ -324,7 +367,13 @@ enqueue_messages(struct op *op, const struct instance *turn, const struct dk_tur
     const struct dk_item *item = r->orchestrator_items[i];
     int64_t visible_at = visible_from(op, item);
     struct dk_bytes to = item->instance;
+    const struct instance *target = find_instance(s, to);
 
+    if (DEFECT(M_ACK_FINISHED_GETS_NOTHING,
+               target && target->current && target->current->status != DK_RUNNING))
+      continue;
+    if (target != turn && DEFECT(M_TURN_SENT_MESSAGE_UNLOCKS, target && target->lock.held))
+      release_turn(op, target, false);
     if (DEFECT(M_ACK_TIMER_FIRES_AT_ONCE, visible_at > op->now))
       visible_at = op->now;
     if (DEFECT(M_ACK_MESSAGES_GO_TO_ITSELF, !same_bytes(to, turn->id)))
@@ -354,6 +403,27 @@ remove_cancelled_messages(struct op *op, const struct instance *turn,
 
 /* ---- the operation --------------------------------------------------------------------------- */
 
+/* What mutants write before they look: the owner alone, and the pin alone. */
+static void
+change_owner(struct op *op, const struct instance *turn, struct dk_bytes owner)
+{
+  const struct facts *f = turn->facts;
+
+  STEP(op, .kind = FACTS, .instance = turn->id, .birth = turn->birth, .name = f->name,
+       .version = f->version, .parent = f->parent, .owner = owner);
+}
+
+static void
+change_pin(struct op *op, const struct instance *turn, const struct dk_version *pin)
+{
+  const struct execution *e = turn->current;
+
+  STEP(op, .kind = EXECUTION, .instance = turn->id, .execution_id = e->execution_id,
+       .status = e->status, .started_at = e->started_at, .completed_at = e->completed_at,
+       .is_pinned = true, .major = pin->major, .minor = pin->minor, .patch = pin->patch,
+       .output = e->output);
+}
+
 /* ACK-1, ACK-2, CANCEL-2: a refused commit changes nothing.  Mutants leave one thing behind. */
 static dk_status
 refused(struct op *op, const struct instance *turn, const struct dk_turn_result *r,
@@ -370,10 +440,28 @@ refused(struct op *op, const struct instance *turn, const struct dk_turn_result 
       delete_row(op, turn->id, &r->cancelled_activities[i]);
   if (DEFECT(M_ACK_REFUSAL_ENQUEUES, r->n_orchestrator_items))
     enqueue_messages(op, turn, r);
+  if (DEFECT(M_ACK_REFUSAL_CHANGES_OWNER, turn->birth && r->owner.ptr))
+    change_owner(op, turn, r->owner);
+  if (DEFECT(M_ACK_REFUSAL_PINS, turn->birth && r->pinned))
+    change_pin(op, turn, r->pinned);
   if (MUTANT(M_ACK_REFUSAL_DROPS_LEASE))
     release_turn(op, turn, false);
   op->leaves_traces = true;
   return status;
+}
+
+/* ACK-11: no token but the last one committed has landed, whatever the mark says. */
+static bool
+is_taken_for_landed(const struct op *op, const struct instance *turn, uint64_t epoch)
+{
+  const struct store *s = op->s;
+  const struct lock *lock = &turn->lock;
+  bool is_latest = epoch == lock->epoch && epoch != turn->committed;
+
+  return DEFECT(M_ACK_REPEAT_OF_EXPIRED_IS_OK,
+                is_latest && lock->held && lock->until <= op->now) ||
+         DEFECT(M_ACK_REPEAT_OF_ABANDONED_IS_OK, is_latest && !lock->held) ||
+         DEFECT(M_ACK_REPEAT_OF_OLDER_IS_OK, epoch < turn->committed);
 }
 
 /* ACK-11: the last commit of its instance, once more, is done already.  Else the token must be
@@ -387,13 +475,17 @@ find_turn_to_commit(struct op *op, struct dk_bytes text, const struct dk_turn_re
   bool is_token = parse_turn_token(text, &token);
   struct instance *last = is_token ? find_instance(s, token.of.instance) : NULL;
   bool is_repeat = last && last->committed == token.epoch &&
-                   HOLDS(M_ACK_UNMARKED_REPEAT_IS_OK, r->flags & DK_REPEATED);
+                   HOLDS(M_ACK_UNMARKED_REPEAT_IS_OK, r->flags & DK_REPEATED) &&
+                   !DEFECT(M_ACK_REPEAT_FORGOTTEN_BY_FETCH, token.epoch != last->lock.epoch);
 
   if (DEFECT(M_ACK_REPEAT_APPLIES_AGAIN, is_repeat)) {
     *ret_turn = last;
     return DK_OK;
   }
-  if (REFUSED(M_ACK_REPEAT_IS_LOST, is_repeat))
+  if (REFUSED(M_ACK_REPEAT_IS_LOST, is_repeat) &&
+      !DEFECT(M_ACK_REPEAT_OF_EMPTY_IS_LOST, r->execution_id == 0))
+    return DONE_ALREADY;
+  if (last && (r->flags & DK_REPEATED) && is_taken_for_landed(op, last, token.epoch))
     return DONE_ALREADY;
   return find_live_turn(op, text, M_TOKEN_EXPIRED_TURN_COMMITS, ret_turn);
 }

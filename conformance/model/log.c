@@ -4,8 +4,9 @@
  * A header line, then records: a head, and the steps of one operation.  Whoever wants to operate
  * takes the file's lock, applies what was appended since, decides, appends one record, and syncs.
  * Records are only ever appended behind a whole one, so none but the last can be torn, and that one
- * was never answered: it is cut off.  Without a setting `store` the log is a file in memory, which
- * nobody else can open.
+ * was never answered: it is cut off.  Any part of it may be what is missing, also its head; that it
+ * is the last is then seen by this, that no other head follows.  Without a setting `store` the log
+ * is a file in memory, which nobody else can open.
  *
  * Owns the descriptor and s->end.  Locks: store.mutex first, the file's lock under it;
  * the mutex is given back before a wait for the file's lock, so that every wait ends on cancel. */
@@ -117,6 +118,20 @@ cut_off(struct op *op)
   return DK_OK;
 }
 
+/* Is there a record behind this one, whose head is bad?  Then it was whole once. */
+static bool
+another_follows(struct dk_bytes rest)
+{
+  struct head head;
+
+  for (size_t at = 1; at < rest.len && rest.len - at >= sizeof head; at++) {
+    memcpy(&head, rest.ptr + at, sizeof head);
+    if (head.length > 0 && head.own_checksum == checksum_of_head(&head))
+      return true;
+  }
+  return false;
+}
+
 /* Applies the records in `rest`, which reaches to the end of the log. */
 static dk_status
 apply_records(struct op *op, struct dk_bytes rest)
@@ -129,7 +144,7 @@ apply_records(struct op *op, struct dk_bytes rest)
       return cut_off(op);
     memcpy(&head, rest.ptr, sizeof head);
     if (head.own_checksum != checksum_of_head(&head))
-      return corrupt(op, "has a damaged head");
+      return another_follows(rest) ? corrupt(op, "has a damaged head") : cut_off(op);
     if (head.length > rest.len - sizeof head)
       return cut_off(op);
     struct dk_bytes steps = {rest.ptr + sizeof head, head.length};
@@ -443,8 +458,10 @@ log_open(struct op *op, const char *path, uint32_t flags)
 
   TRY(take_lock(op));
   dk_status status = settle_header(op, s->is_file ? path : "memory", may_create);
+  s->is_opening = true;
   if (status == DK_OK)
     status = follow(op);
+  s->is_opening = false;
   give_lock_back(op);
   return status;
 }

@@ -15,8 +15,9 @@
  * appended to the log.  It decides, refuses, hands up; and writes what is to change as steps.  It
  * leaves: the steps become one record of the log, all or nothing, synced, and only then are they
  * applied to the state in memory.  So the state is what the log says, for whoever reads it, and
- * nothing changes it but steps.  An operation sees the store as it stood before it, whatever it has
- * written: that is how duplicates are judged.
+ * nothing changes it but steps; only the order in which a handle keeps it may be a mutant's own.
+ * An operation sees the store as it stood before it, whatever it has written: that is how
+ * duplicates are judged.
  *
  * Locks.  store.mutex guards all of struct store; the file's lock (of the open file description) is
  * taken and given back under it.  Neither is held while an operation waits, for work or for the
@@ -152,6 +153,7 @@ struct store {
   int fd;
   bool is_file, is_read_only;
   bool is_stale;        /* the state must be made anew */
+  bool is_opening;      /* what is applied, earlier handles have stored: only mutants ask */
   off_t end;            /* so far the log has been applied */
   /* the handle */
   uint64_t handle;
@@ -182,7 +184,7 @@ bool same_bytes(struct dk_bytes a, struct dk_bytes b);
 
 enum step_kind {
   MESSAGE_COMES = 1, /* instance, id, payload, visible_at, enqueued_at */
-  MESSAGES_TAKEN,    /* instance, count from the front, epoch, attempt: to be added */
+  MESSAGES_TAKEN,    /* instance, arrivals (of each), epoch, attempt: to be added */
   MESSAGES_BACK,     /* instance, epoch (0: all), visible_at (0: keeps), attempt: to be taken off */
   MESSAGES_GO,       /* instance, epoch (0: all) */
   MESSAGE_GOES,      /* instance, id */
@@ -201,16 +203,16 @@ struct step {
   union {
     struct {
       uint64_t kind, execution_id, activity_id, event_id, epoch, held, handle, committed, birth,
-        attempt, count, is_pinned, major, minor, patch;
+        attempt, is_pinned, major, minor, patch;
       int64_t until, visible_at, enqueued_at, status, started_at, completed_at;
     };
-    uint64_t numbers[21];
+    uint64_t numbers[20];
   };
   union {
     struct {
-      struct dk_bytes instance, id, payload, tag, owner, name, version, parent, output;
+      struct dk_bytes instance, id, payload, tag, owner, name, version, parent, output, arrivals;
     };
-    struct dk_bytes texts[9];
+    struct dk_bytes texts[10];
   };
 };
 

@@ -81,6 +81,36 @@ two_handles(void)
   free(region);
 }
 
+/* Which messages a turn took is in the log, not in the order that a handle keeps them in. */
+static void
+other_order(void)
+{
+  struct handle h;
+  void *region;
+  struct dk_virtual_clock *clock = new_clock(&region);
+  const char *path = store_path("order");
+  struct dk_fetch_turn one = {.struct_size = sizeof one, .max_messages = 1, .lock_ms = LEASE};
+  struct dk_turn *turn;
+
+  if (open_with(&h, clock, path, "queue/newest-first", DK_OPEN_CREATE) != DK_OK)
+    BAIL_OUT("no mutant");
+  enqueue(&h, "inst", "old");
+  enqueue(&h, "inst", "new");
+  cmp_ok(dk_store_fetch_orchestration_item(h.store, h.caller, &one, &turn), "==", DK_OK, "a turn");
+  ok(same(turn->messages[0].id, "new"), "of a handle that has the newest first");
+  dk_store_abandon_orchestration_item(h.store, h.caller, kept(turn->head.lock_token), 0, 0);
+  close_handle(&h);
+  open_handle(&h, clock, path);
+  turn = fetch_turn(&h);
+  ok(turn && turn->n_messages == 2 && same(turn->messages[0].id, "old") &&
+       same(turn->messages[1].id, "new"), "another handle has the oldest first");
+  ok(turn && turn->messages[0].attempt == 1 && turn->messages[1].attempt == 2,
+     "and knows which of them was taken before");
+  close_handle(&h);
+  dk_virtual_clock_done(clock);
+  free(region);
+}
+
 static void
 put_bytes(const char *path, off_t at, const void *bytes, size_t size)
 {
@@ -150,6 +180,34 @@ torn(void)
   expect_messages(path, 1, "a last record without its checksum is cut off");
 }
 
+/* Disks write sectors in any order: of a long record the first may be what is missing. */
+static void
+torn_at_its_head(void)
+{
+  enum { LONG = 20000, HEAD = 16 };
+  char *long_text = calloc(1, LONG);
+  struct dk_item item = {.struct_size = sizeof item, .instance = text("inst")};
+  struct handle h;
+  off_t last;
+  const char *path = log_of_two("headless", &last);
+
+  if (!long_text)
+    BAIL_OUT("no memory");
+  item.payload = (struct dk_bytes){memset(long_text, 'x', LONG), LONG};
+  last = size_of(path);
+  open_handle(&h, NULL, path);
+  cmp_ok(dk_store_enqueue_for_orchestrator(h.store, h.caller, &item), "==", DK_OK, "a long record");
+  close_handle(&h);
+  ok(size_of(path) > last + LONG, "is long in the log too");
+  memset(long_text, 0, HEAD);
+  put_bytes(path, last, long_text, HEAD);
+  expect_messages(path, 2, "a last record whose head was never written is cut off");
+  path = log_of_two("headless-short", &last);
+  put_bytes(path, last, "0123456789abcdef", HEAD);
+  expect_messages(path, 1, "a last record with something else for a head is cut off");
+  free(long_text);
+}
+
 static void
 expect_refused(const char *path, uint32_t flags, dk_status status, const char *word,
                const char *what)
@@ -176,6 +234,11 @@ damaged(void)
   path = log_of_two("damaged-head", &last);
   put_bytes(path, 32, "X", 1);
   expect_refused(path, 0, DK_CORRUPT, "head", "a damaged length is no torn tail");
+  path = log_of_two("damaged-head-and-torn", &last);
+  put_bytes(path, 32, "X", 1);
+  if (truncate(path, last + 20) < 0)
+    BAIL_OUT("cannot cut %s", path);
+  expect_refused(path, 0, DK_CORRUPT, "head", "also where the record behind it is torn");
   path = log_of_two("other-version", &last);
   put_bytes(path, 14, "9", 1);
   expect_refused(path, 0, DK_REFUSED, "version", "a log of another version");
@@ -305,7 +368,9 @@ main(void)
   library = begin();
   reopened();
   two_handles();
+  other_order();
   torn();
+  torn_at_its_head();
   damaged();
   destroyed();
   read_only();

@@ -82,6 +82,8 @@ fresh_epoch(const struct op *op, uint64_t given_in_this_call)
   uint64_t last = DEFECT(M_TOKEN_COUNTER_PER_HANDLE, s->own_epochs != s->epochs) ? s->own_epochs
                                                                                  : s->epochs;
 
+  if (DEFECT(M_TOKEN_COUNTER_WRAPS, last >= 128))
+    last = (last + s->own_epochs) % 128;
   return last + given_in_this_call + 1;
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TURN: fetching, renewing and giving back one instance with its messages. */
 #include "conformance/model/model.h"
+
+#include <string.h>
+
 #include "core/base/sat.h"
 
 /* ---- which instance -------------------------------------------------------------------------- */
@@ -120,8 +123,12 @@ is_warm(const struct op *op, const struct instance *turn, const struct dk_fetch_
 
   if (!turn->birth || !turn->facts->owner.ptr)
     return false;
-  return REFUSED(M_TURN_AFFINITY_IGNORED,
-                 HOLDS(M_TURN_ANYBODY_IS_OWNER, same_bytes(turn->facts->owner, request->owner)));
+  struct dk_bytes a = turn->facts->owner, b = request->owner;
+  size_t shorter = a.len < b.len ? a.len : b.len;
+  if (b.ptr && (DEFECT(M_TURN_OWNER_BY_LENGTH, a.len == b.len) ||
+                DEFECT(M_TURN_OWNER_BY_PREFIX, memcmp(a.ptr, b.ptr, shorter) == 0)))
+    return true;
+  return REFUSED(M_TURN_AFFINITY_IGNORED, HOLDS(M_TURN_ANYBODY_IS_OWNER, same_bytes(a, b)));
 }
 
 /* TURN-4, TURN-11, TURN-13: what a known instance tells of itself. */
@@ -159,26 +166,56 @@ hand_up_history(struct op *op, const struct instance *turn)
   if (DEFECT(M_TURN_HISTORY_OF_ALL_EXECUTIONS, turn->first != turn->current))
     e = turn->first;
   for (; e; e = e->next)
-    for (const struct event *v = e->first; v; v = v->next)
-      TRY(s->host->event(op->call, &(struct dk_event){v->event_id, v->payload}));
+    for (const struct event *v = e->first; v; v = v->next) {
+      bool is_cut = DEFECT(M_TURN_EVENT_ID_32_BITS, v->event_id > UINT32_MAX);
+      uint64_t event_id = is_cut ? (uint32_t)v->event_id : v->event_id;
+      TRY(s->host->event(op->call, &(struct dk_event){event_id, v->payload}));
+    }
+  return DK_OK;
+}
+
+/* Notes in `taken` which they were: their order is this handle's. */
+static dk_status
+hand_up_messages(struct op *op, const struct instance *turn, uint64_t n, uint64_t attempts,
+                 struct dk_text *taken)
+{
+  const struct store *s = op->s;
+
+  for (const struct link *at = turn->messages.next; n > 0; at = at->next, n--) {
+    const struct message *message = OWNER_OF(at, const struct message, link);
+    struct dk_bytes payload = message->payload;
+    uint64_t attempt = message->attempt + attempts;
+    if (DEFECT(M_TURN_ATTEMPT_STOPS, attempt > 3))
+      attempt = 3;
+    dk_text_add(taken, &message->arrival, sizeof message->arrival);
+    if (DEFECT(M_TURN_LARGE_PAYLOAD_CUT, payload.len > UINT16_MAX))
+      payload.len = UINT16_MAX;
+    TRY(s->host->message(op->call, &(struct dk_message){
+                                     .struct_size = sizeof(struct dk_message),
+                                     .attempt = (uint32_t)attempt,
+                                     .id = message->id,
+                                     .payload = payload,
+                                     .visible_at = message->visible_at,
+                                     .enqueued_at = message->enqueued_at,
+                                   }));
+  }
   return DK_OK;
 }
 
 static dk_status
-hand_up_messages(struct op *op, const struct instance *turn, uint64_t n, uint64_t attempts)
+take_messages(struct op *op, const struct instance *turn, uint64_t n, uint64_t epoch,
+              uint64_t attempts)
 {
-  for (const struct link *at = turn->messages.next; n > 0; at = at->next, n--) {
-    const struct message *message = OWNER_OF(at, const struct message, link);
-    TRY(op->s->host->message(op->call, &(struct dk_message){
-                                         .struct_size = sizeof(struct dk_message),
-                                         .attempt = (uint32_t)(message->attempt + attempts),
-                                         .id = message->id,
-                                         .payload = message->payload,
-                                         .visible_at = message->visible_at,
-                                         .enqueued_at = message->enqueued_at,
-                                       }));
-  }
-  return DK_OK;
+  struct dk_text taken = DK_TEXT_EMPTY;
+  dk_status status = hand_up_messages(op, turn, n, attempts, &taken);
+
+  if (status == DK_OK && dk_text_failed(&taken))
+    status = refuse(op, DK_NO_MEMORY, "out of memory");
+  if (status == DK_OK)
+    STEP(op, .kind = MESSAGES_TAKEN, .instance = turn->id, .epoch = epoch, .attempt = attempts,
+         .arrivals = {taken.bytes, taken.length});
+  dk_text_done(&taken);
+  return status;
 }
 
 static dk_status
@@ -231,11 +268,9 @@ look_for_turn(struct op *op, const void *asked)
   uint64_t attempts = DEFECT(M_CALL_CANCELLED_FETCH_COUNTS, s->cancelled_fetches > 0) ? 2 : 1;
 
   TRY(hand_up_turn(op, turn, request, epoch, until));
-  TRY(hand_up_messages(op, turn, n, attempts));                      /* POISON-1 */
+  TRY(take_messages(op, turn, n, epoch, attempts));                  /* POISON-1 */
   STEP(op, .kind = TURN_LOCK, .instance = turn->id, .epoch = epoch, .until = until, .held = true,
        .handle = s->handle, .committed = turn->committed);           /* TURN-1 */
-  STEP(op, .kind = MESSAGES_TAKEN, .instance = turn->id, .count = n, .epoch = epoch,
-       .attempt = attempts);
   s->own_epochs++;
   return DK_OK;
 }
@@ -288,10 +323,13 @@ abandon_orchestration_item(struct op *op, struct dk_bytes token, int64_t delay_m
   struct instance *turn = NULL;
 
   TRY(find_live_turn(op, token, M_TOKEN_EXPIRED_TURN_ABANDONS, &turn)); /* TOKEN-2 to TOKEN-8 */
+  if (DEFECT(M_TURN_DELAY_31_BITS, delay_ms > INT32_MAX))
+    delay_ms &= INT32_MAX;
   bool is_delayed = REFUSED(M_TURN_ABANDON_DELAY_IGNORED, delay_ms > 0);
   STEP(op, .kind = MESSAGES_BACK, .instance = turn->id,                 /* TURN-8: its own only */
        .epoch = MUTANT(M_TURN_ABANDON_DELAYS_ALL) ? 0 : turn->lock.epoch,
-       .visible_at = is_delayed ? dk_sat_add(op->now, delay_ms) : 0,    /* TURN-7 */
+       .visible_at = is_delayed ? dk_sat_add(op->now, delay_ms)         /* TURN-7 */
+                   : MUTANT(M_TURN_ABANDON_REORDERS) ? op->now : 0,
        .attempt = ignore_attempt ? 1 : 0);                              /* POISON-4 */
   release_turn(op, turn, MUTANT(M_TURN_ABANDON_KEEPS_LOCK));            /* TURN-7 */
   return DK_OK;
@@ -314,6 +352,9 @@ renew_orchestration_item_lock(struct op *op, struct dk_bytes token, int64_t exte
   struct instance *turn = NULL;
 
   TRY(find_live_turn(op, token, M_TOKEN_EXPIRED_TURN_RENEWS, &turn));   /* TOKEN-2 to TOKEN-8 */
+  enum { A_DAY = 24 * 3600 * 1000 };
+  if (DEFECT(M_TURN_RENEW_AT_MOST_A_DAY, extend_ms > A_DAY))
+    extend_ms = A_DAY;
   int64_t until = dk_sat_add(op->now, extend_ms);                       /* TURN-9 */
   if (DEFECT(M_TURN_RENEW_DOES_NOTHING, until != turn->lock.until) ||
       DEFECT(M_TURN_RENEW_NEVER_SHORTENS, until < turn->lock.until))

@@ -124,11 +124,13 @@ end_waiting(struct poll *p)
 static dk_status
 look(struct poll *p)
 {
+  const struct store *s = p->s;
   struct op op;
 
   TRY(enter(&op, p->s, p->call, p->name));
   dk_status status = leave(&op, p->look(&op, p->request));
-  p->due = op.due;
+  if (!DEFECT(M_CALL_POLL_KEEPS_ITS_ALARM, op.due < p->due))
+    p->due = op.due;
   return status;
 }
 

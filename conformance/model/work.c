@@ -93,6 +93,9 @@ is_eligible(struct op *op, const struct row *row, const struct dk_fetch_work *re
   if (!fits_tags(row, request) ||
       DEFECT(M_CANCEL_FETCH_LOOKS_AT_STATE, !is_running(s, row->identity.instance)))
     return false;
+  if (DEFECT(M_WORK_TIME_IN_SECONDS, row->visible_at > op->now &&
+                                       row->visible_at / 1000 == op->now / 1000))
+    return free_at <= op->now;
   if (row->visible_at <= op->now && free_at <= op->now)
     return true;
   note_due(op, row->visible_at, free_at);
@@ -114,6 +117,7 @@ is_beyond(const struct op *op, const struct row *row, const struct dk_fetch_work
 static dk_status
 claim(struct op *op, const struct row *row, const struct dk_fetch_work *request, uint64_t n)
 {
+  enum { FIXED_ROOM = 65 };
   struct store *s = op->s;
   char room[MAX_TOKEN];
   struct lock lock = {fresh_epoch(op, n), dk_sat_add(op->now, request->lock_ms), true, s->handle};
@@ -123,6 +127,8 @@ claim(struct op *op, const struct row *row, const struct dk_fetch_work *request,
     lock.epoch = row->lock.epoch;
   if (DEFECT(M_WORK_ATTEMPT_STUCK, attempt > 1))
     attempt = 1;
+  if (DEFECT(M_WORK_ATTEMPT_STOPS, attempt > 3))
+    attempt = 3;
   if (DEFECT(M_CALL_CANCELLED_FETCH_COUNTS, s->cancelled_fetches > 0))
     attempt++;
   struct dk_item item = {
@@ -134,6 +140,10 @@ claim(struct op *op, const struct row *row, const struct dk_fetch_work *request,
     .visible_at = row->visible_at,
     .payload = row->payload,
   };
+  if (DEFECT(M_WORK_INSTANCE_CUT, item.instance.len > FIXED_ROOM))
+    item.instance.len = FIXED_ROOM;
+  if (DEFECT(M_WORK_TAG_CUT, item.tag.len > FIXED_ROOM))
+    item.tag.len = FIXED_ROOM;
   struct dk_bytes token = work_token(n ? room : op->first_token, &row->identity, lock.epoch);
   if (DEFECT(M_WORK_ONE_TOKEN_FOR_ALL, n > 0))
     token = (struct dk_bytes){op->first_token, strlen(op->first_token)};
@@ -228,9 +238,10 @@ find_live_row(struct op *op, struct dk_bytes text, int32_t expired_mutant, int32
                                               : lost(op, "this token was never given out");
   if (!row && REFUSED(deleted_mutant, true))
     return lost_with_its_row(op);
-  if (row && (REFUSED(M_TOKEN_WORK_TOKEN_NOT_COMPARED, ret_token->epoch != row->lock.epoch) ||
-              REFUSED(M_TOKEN_ABANDONED_WORK_LIVES, !row->lock.held) ||
-              REFUSED(expired_mutant, row->lock.until <= op->now)))
+  if (row && !DEFECT(M_TOKEN_FREE_ROW_MEANT, row->lock.epoch == 0) &&
+      (REFUSED(M_TOKEN_WORK_TOKEN_NOT_COMPARED, ret_token->epoch != row->lock.epoch) ||
+       REFUSED(M_TOKEN_ABANDONED_WORK_LIVES, !row->lock.held) ||
+       REFUSED(expired_mutant, row->lock.until <= op->now)))
     return lost_because(op, &row->lock, ret_token->epoch);
   *ret_row = row;
   return DK_OK;
@@ -261,6 +272,9 @@ enqueue_completion(struct op *op, const struct dk_item *completion)
     return;
   if (DEFECT(M_WORK_COMPLETION_TIME_IGNORED, visible_at > op->now))
     visible_at = op->now;
+  const struct instance *target = find_instance(s, completion->instance);
+  if (DEFECT(M_TURN_COMPLETION_UNLOCKS, target && target->lock.held))
+    release_turn(op, target, false);
   write_message(op, completion->instance, completion, visible_at);
 }
 
@@ -280,6 +294,16 @@ refuse_stored_completion(struct op *op, const struct token *token, const struct 
   return refuse_stored_message(op, completion->instance, completion);
 }
 
+/* WORK-10: another one holds the row now. */
+static bool
+is_of_former_holder(const struct store *s, struct dk_bytes text)
+{
+  struct token token;
+  const struct row *row = parse_work_token(text, &token) ? find_row(s, &token.of) : NULL;
+
+  return row && token.epoch < row->lock.epoch;
+}
+
 static dk_status
 ack_work_item(struct op *op, struct dk_bytes text, const struct dk_work_result *result)
 {
@@ -289,7 +313,10 @@ ack_work_item(struct op *op, struct dk_bytes text, const struct dk_work_result *
   struct token token;
   struct row *row = NULL;
 
-  TRY(find_live_row(op, text, M_TOKEN_EXPIRED_WORK_ACKS,               /* TOKEN-2 to TOKEN-8 */
+  if (DEFECT(M_WORK_REPEATED_ACK_OF_FORMER, is_repeat && is_of_former_holder(s, text)))
+    return DONE_ALREADY;
+  TRY(find_live_row(op, text,                                          /* TOKEN-2 to TOKEN-8 */
+                    is_repeat ? M_WORK_REPEATED_ACK_OF_EXPIRED : M_TOKEN_EXPIRED_WORK_ACKS,
                     is_repeat ? M_WORK_REPEATED_ACK_ENQUEUES_AGAIN     /* WORK-10 */
                               : M_CANCEL_ACK_OF_DELETED_ENQUEUES,      /* CANCEL-5 */
                     &token, &row));
@@ -301,7 +328,8 @@ ack_work_item(struct op *op, struct dk_bytes text, const struct dk_work_result *
   }
   TRY(refuse_unknown(op, result->flags & ~(uint32_t)DK_REPEATED, "a flag of the ack"));
   if (completion) {
-    TRY(refuse_unknown(op, completion->flags, "a flag of the completion"));
+    TRY(refuse_unknown(op, REFUSED(M_ABI_COMPLETION_FLAGS_IGNORED, completion->flags != 0),
+                       "a flag of the completion"));
     TRY(refuse_stored_completion(op, &token, row, completion));        /* WORK-4, QUEUE-4 */
     remove_row_of(op, &token, row, MUTANT(M_WORK_ACK_KEEPS_ROW));      /* WORK-4: both */
     enqueue_completion(op, completion);                                /* or neither */
@@ -332,6 +360,8 @@ abandon_work_item(struct op *op, struct dk_bytes text, int64_t delay_ms, int32_t
 
   TRY(find_live_row(op, text, M_TOKEN_EXPIRED_WORK_ABANDONS, M_CANCEL_ABANDON_REVIVES, &token,
                     &row));                                            /* TOKEN-2 to TOKEN-8 */
+  if (DEFECT(M_WORK_DELAY_31_BITS, delay_ms > INT32_MAX))
+    delay_ms &= INT32_MAX;
   int64_t visible_at = dk_sat_add(op->now, delay_ms);                  /* WORK-7 */
   if (DEFECT(M_WORK_ABANDON_DELAY_IGNORED, delay_ms > 0))
     visible_at = op->now;
@@ -369,6 +399,9 @@ renew_work_item_lock(struct op *op, struct dk_bytes text, int64_t extend_ms)
     return lost(op, "the orchestration has ended");
   if (!row)
     return DK_OK;
+  enum { A_DAY = 24 * 3600 * 1000 };
+  if (DEFECT(M_WORK_RENEW_AT_MOST_A_DAY, extend_ms > A_DAY))
+    extend_ms = A_DAY;
   struct lock renewed = row->lock;
   if (!MUTANT(M_WORK_RENEW_DOES_NOTHING))
     renewed.until = dk_sat_add(MUTANT(M_WORK_RENEW_ADDS) ? row->lock.until : op->now, extend_ms);
@@ -396,8 +429,13 @@ enqueue_for_worker(struct op *op, const struct dk_item *item)
   struct identity identity = {item->instance, item->execution_id, item->activity_id};
   struct dk_bytes tag = item->tag;
 
-  TRY(refuse_unknown(op, item->flags & ~(uint32_t)DK_REPEATED, "a flag of the activity"));
+  uint32_t unknown = item->flags & ~(uint32_t)DK_REPEATED;
+  TRY(refuse_unknown(op, REFUSED(M_ABI_DIRECT_FLAGS_IGNORED, unknown != 0),
+                     "a flag of the activity"));
   TRY(refuse_unknown(op, item->session.ptr, "a session"));
+  if (DEFECT(M_CANCEL_DIRECT_REPEAT_IS_OK,
+             item->flags & DK_REPEATED && find_row(s, &identity) != NULL))
+    return DONE_ALREADY;
   if (REFUSED(M_CANCEL_DIRECT_SECOND_ROW_ACCEPTED, find_row(s, &identity) != NULL))
     return refuse(op, DK_DUPLICATE, "activity %llu of execution %llu is stored", /* CANCEL-11 */
                   (unsigned long long)item->activity_id,
