@@ -14,11 +14,6 @@
 #include "runner/results.h"
 #include "runner/run.h"
 
-enum {
-  LEAST_CHECK_MS = 100,    /* whatever has hung before */
-  TIMEOUTS_TO_HALVE = 3
-};
-
 /* The queue of one run.  Races come last when several checks run at a time, for they run alone. */
 struct queue {
   struct run *run;
@@ -61,17 +56,6 @@ queue_begin(struct queue *queue, struct run *run)
   return true;
 }
 
-/* Three time-outs in a run halve what the others get: what hangs everywhere is soon judged. */
-static int64_t
-deadline_now(const struct run *run)
-{
-  unsigned halves = run->timeouts / TIMEOUTS_TO_HALVE;
-  int64_t ms = halves < 40 ? run->deadline_ms >> halves : 0;
-  int64_t least = run->deadline_ms < LEAST_CHECK_MS ? run->deadline_ms : LEAST_CHECK_MS;
-
-  return ms < least ? least : ms;
-}
-
 static void
 settle_without_run(struct result *result, enum verdict verdict, const char *reason)
 {
@@ -89,7 +73,7 @@ start(struct queue *queue, size_t number)
 
   task.job.check = result->check;
   task.job.number = result->number;
-  task.deadline_ms = deadline_now(run);
+  task.deadline_ms = run_deadline(run, is_race(result));
   task.tag = number;
   if (!engine_start(run->engine, &task))
     return false;
@@ -150,7 +134,7 @@ take_first(struct run *run, struct result *result, struct outcome *outcome)
   outcome_free(result->outcome);
   result->outcome = outcome;
   result->verdict = outcome->interrupted ? VERDICT_NOT_RUN : outcome->verdict;
-  run->timeouts += outcome->verdict == VERDICT_TIMEOUT ? 1u : 0u;
+  run_note_time(run, is_race(result), outcome);
   if (outcome->interrupted)
     snprintf(result->reason, sizeof(result->reason), "interrupted");
   if (result->verdict == VERDICT_SKIP)
@@ -302,6 +286,12 @@ open_results(struct run *run)
   run->file = results_new(run->options->out);
   if (run->file)
     return EXIT_PASSED;
+  if (errno == EEXIST)
+    return run_refuse(run, EXIT_USAGE,
+                      &(struct problem){run->options->out, "there is something else already",
+                                        "a new folder, or one with results of an earlier run",
+                                        "results.jsonl or checks that no run of durakit wrote",
+                                        "another --out"});
   return run_refuse(run, EXIT_ENVIRONMENT,
                     &(struct problem){run->options->out, "results cannot be written there",
                                       "a folder for results.jsonl", strerror(errno), NULL});
@@ -314,9 +304,9 @@ tell_leftovers(const struct run *run)
 
   if (run->n_leftovers == 0)
     return;
-  dk_text_printf(&text, "%zu stores could not be removed; they are listed in %s/journal, and "
-                        "durakit clean PLUGIN with the same settings tries again",
-                 run->n_leftovers, run->folder.path);
+  dk_text_printf(&text, "%zu store%s could not be removed; see %s/journal; durakit clean PLUGIN "
+                        "with the same settings tries again",
+                 run->n_leftovers, run->n_leftovers == 1 ? "" : "s", run->folder.path);
   out_comment(run->out, dk_text_str(&text));
   dk_text_done(&text);
 }

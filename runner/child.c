@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -63,6 +64,7 @@ void
 child_main(const struct child *child, const struct kit_job *job)
 {
   struct rlimit no_core = {0, 0};
+  sigset_t none;
 
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -73,7 +75,9 @@ child_main(const struct child *child, const struct kit_job *job)
     _exit(70);
   setrlimit(RLIMIT_CORE, &no_core);
   signal(SIGPIPE, SIG_DFL);
-  sigprocmask(SIG_SETMASK, child->mask, NULL);
+  /* A signal that a parent of the runner blocks would make a crash look like a pass. */
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
   child_call(child->task, child->shared, job);
   _exit(0);
 }

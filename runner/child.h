@@ -3,7 +3,7 @@
 #ifndef DK_RUNNER_CHILD_H
 #define DK_RUNNER_CHILD_H
 
-#include <signal.h>
+#include <sys/types.h>
 
 #include "runner/engine.h"
 
@@ -12,7 +12,6 @@ struct child {
   struct kit_shared *shared;
   const char *folder;         /* its working directory */
   int output, errors;         /* descriptors 1 and 2 of the child */
-  const sigset_t *mask;       /* as the runner was given it */
   pid_t runner;
 };
 

@@ -18,6 +18,7 @@ struct cleaning {
   unsigned folders;        /* removed */
   unsigned cleaned;        /* runs whose stores were removed */
   unsigned kept, failed;   /* runs whose stores stay: no plugin was given, or it did not work */
+  unsigned foreign;        /* folders of our name that are not ours */
 };
 
 /* The stores that one dead run may have left, by suffix. */
@@ -72,7 +73,9 @@ read_journal(struct suffixes *suffixes, const char *folder, const char *run_id)
 {
   char path[600];
   char line[128];
+  char prefix[32];
 
+  snprintf(prefix, sizeof(prefix), "dk%s-", run_id);
   snprintf(path, sizeof(path), "%s/journal", folder);
   FILE *file = fopen(path, "re");
   while (file && fgets(line, sizeof(line), file)) {
@@ -80,7 +83,7 @@ read_journal(struct suffixes *suffixes, const char *folder, const char *run_id)
     unsigned number = (unsigned)strtoul(line + (line[0] ? 1 : 0), NULL, 10);
     if (line[0] == '+' && !was_ended(file, number))
       add_passes(suffixes, run_id, number);
-    else if (strncmp(line, "dk", 2) == 0 && strncmp(line + 2, run_id, strlen(run_id)) == 0)
+    else if (strncmp(line, prefix, strlen(prefix)) == 0)
       add_suffix(suffixes, line); /* only what that run made */
   }
   if (file)
@@ -96,9 +99,7 @@ look_for_paths(struct suffixes *suffixes, const struct run *run, const char *run
 
   if (!run->store_value || !run->store_value[0])
     return;
-  for (const char *c = run->store_value; *c; c++)
-    dk_text_printf(&pattern, strchr("*?[\\", *c) ? "\\%c" : "%c", *c);
-  dk_text_printf(&pattern, "-dk%s-*", run_id);
+  folder_store_pattern(&pattern, run->store_value, run_id);
   if (glob(dk_text_str(&pattern), GLOB_NOSORT, NULL, &found) == 0) {
     for (size_t i = 0; i < found.gl_pathc; i++)
       add_suffix(suffixes, found.gl_pathv[i] + strlen(run->store_value) + 1);
@@ -137,13 +138,25 @@ run_id_of(const char *folder, char id[16])
   return true;
 }
 
+/* Its id may have been given to a second run, which has stores of the same names. */
+static bool
+is_used_again(const char *run_id, const char *folder)
+{
+  char other[512];
+
+  if (!folder_find_live(run_id, folder, other, sizeof(other)))
+    return false;
+  say("%s: left alone, for %s has the same run id and lives", folder, other);
+  return true;
+}
+
 /* Removes the stores of a dead run, if there can be any; false if they stay. */
 static bool
 clean_stores(struct cleaning *cleaning, const char *folder)
 {
   struct suffixes suffixes = {.items = calloc(MOST_STORES, sizeof(*suffixes.items))};
   char id[16];
-  bool gone = suffixes.items && run_id_of(folder, id);
+  bool gone = suffixes.items && run_id_of(folder, id) && !is_used_again(id, folder);
 
   if (gone) {
     read_journal(&suffixes, folder, id);
@@ -164,16 +177,22 @@ clean_stores(struct cleaning *cleaning, const char *folder)
 static void
 clean_folder(struct cleaning *cleaning, const char *folder)
 {
-  int lock = folder_lock_dead(folder);
+  int lock;
+  enum folder_state state = folder_look(folder, &lock);
 
-  if (lock < 0)
+  if (state == FOLDER_FOREIGN) {
+    say("%s: left alone: not a folder of your own that only you can enter", folder);
+    cleaning->foreign++;
+  }
+  if (state != FOLDER_DEAD)
     return;
   if (clean_stores(cleaning, folder)) {
     bool gone = folder_remove_tree(folder);
     cleaning->folders += gone ? 1u : 0u;
     cleaning->failed += gone ? 0u : 1u;
   }
-  close(lock);
+  if (lock >= 0)
+    close(lock);
 }
 
 static int
@@ -201,11 +220,14 @@ clean_base(struct cleaning *cleaning, const char *base)
 static int
 tell(const struct cleaning *cleaning)
 {
-  printf("removed the folders of %u dead runs, and the stores of %u of them\n", cleaning->folders,
-         cleaning->cleaned);
+  if (cleaning->folders == 1)
+    printf("removed the folder of 1 dead run%s\n", cleaning->cleaned ? ", and its stores" : "");
+  else
+    printf("removed the folders of %u dead runs, and the stores of %u of them\n",
+           cleaning->folders, cleaning->cleaned);
   if (cleaning->kept > 0)
-    say("the stores of %u dead runs may be left; the plugin and its settings are needed for "
-        "them: durakit clean PLUGIN --set ...", cleaning->kept);
+    say("the stores of %u dead run%s may be left; the plugin and its settings are needed for "
+        "them: durakit clean PLUGIN --set ...", cleaning->kept, cleaning->kept == 1 ? "" : "s");
   return cleaning->failed > 0 ? EXIT_ENVIRONMENT : EXIT_PASSED;
 }
 

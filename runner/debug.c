@@ -13,6 +13,7 @@
 #include "runner/out.h"
 #include "runner/plan.h"
 #include "runner/run.h"
+#include "runner/settings.h"
 
 static const struct check *
 the_only(const struct options *options, const char *option, int *ret_code)
@@ -114,6 +115,18 @@ joined(const char *a, const char *b, const char *c)
   return copy ? copy : (char *)(uintptr_t) "";
 }
 
+/* gdb shows the command that it starts, and others can see it: so no value stands in there. */
+static const char *
+in_environment(const struct given *given, size_t number)
+{
+  char digits[32];
+
+  snprintf(digits, sizeof(digits), "%zu", number);
+  const char *name = joined(SETTINGS_PRIVATE, digits, "");
+  setenv(name, given->value, 1);
+  return name;
+}
+
 /* The words live until exec or exit. */
 static void
 gdb_words(struct words *words, const struct options *options, const struct check *check)
@@ -137,8 +150,8 @@ gdb_words(struct words *words, const struct options *options, const struct check
   add(words, joined("--seed=", seed, ""));
   for (size_t i = 0; i < options->n_settings; i++) {
     const struct given *given = &options->settings[i];
-    add(words, given->env ? "--set-env" : "--set");
-    add(words, joined(given->key, "=", given->env ? given->env : given->value));
+    add(words, "--set-env");
+    add(words, joined(given->key, "=", given->env ? given->env : in_environment(given, i)));
   }
 }
 

@@ -23,31 +23,42 @@
 #include "runner/run.h"
 #include "runner/slot.h"
 
-enum { GRACE_MS = 200, DESTROY_MS = 5000 };
+enum {
+  GRACE_MS = 200,
+  DESTROY_MS = 5000,
+  LOOK_MS = 50 /* between two looks at what the children have written */
+};
 
 struct engine {
   const struct folder *folder;
   unsigned n_slots;
   struct slot *slots;
   int signal_fd;
-  sigset_t mask;             /* as it was */
+  sigset_t mask;             /* as it was; only to be put back */
+  struct sigaction on_child; /* as it was */
+  struct strangers strangers;
   uint64_t n_started;
   int interrupted;
 };
 
 /* ---- making and ending it -------------------------------------------------------------------- */
 
+/* Whoever ignores SIGCHLD and execs passes that on, and then the kernel keeps no exit status. */
 static int
 take_signals(struct engine *engine)
 {
+  struct sigaction keep = {.sa_handler = SIG_DFL};
   sigset_t wanted;
 
+  if (sigaction(SIGCHLD, &keep, NULL) != 0)
+    return -1;
   sigemptyset(&wanted);
   sigaddset(&wanted, SIGCHLD);
   sigaddset(&wanted, SIGINT);
   sigaddset(&wanted, SIGTERM);
   sigaddset(&wanted, SIGHUP);
-  if (sigprocmask(SIG_BLOCK, &wanted, &engine->mask) != 0)
+  /* Nothing else stays blocked, whatever a parent has left so. */
+  if (sigprocmask(SIG_SETMASK, &wanted, &engine->mask) != 0)
     return -1;
   engine->signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
   if (engine->signal_fd < 0)
@@ -66,7 +77,8 @@ engine_new(const struct folder *folder, unsigned slots)
   engine->signal_fd = -1;
   engine->slots = calloc(slots, sizeof(*engine->slots));
   sigprocmask(SIG_BLOCK, NULL, &engine->mask);
-  bool ready = engine->slots && take_signals(engine) == 0;
+  sigaction(SIGCHLD, NULL, &engine->on_child);
+  bool ready = engine->slots && strangers_note(&engine->strangers) && take_signals(engine) == 0;
   for (unsigned i = 0; ready && i < slots; i++) {
     engine->slots[i] = (struct slot){.shared = kit_shared_new(), .output = -1, .errors = -1};
     engine->n_slots++;
@@ -94,9 +106,12 @@ engine_free(struct engine *engine)
     free(slot->stores);
     kit_shared_free(slot->shared);
   }
-  orphans_end(NULL, 0, text, sizeof(text));
+  if (engine->n_slots > 0)
+    orphans_end(&engine->strangers, NULL, 0, text, sizeof(text));
+  strangers_done(&engine->strangers);
   if (engine->signal_fd >= 0)
     close(engine->signal_fd);
+  sigaction(SIGCHLD, &engine->on_child, NULL);
   sigprocmask(SIG_SETMASK, &engine->mask, NULL);
   free(engine->slots);
   free(engine);
@@ -145,14 +160,13 @@ prepare(struct engine *engine, struct slot *slot, const struct task *task)
 
 /* Forks; what was buffered is written before, so that no child writes it again. */
 static bool
-fork_child(struct engine *engine, struct slot *slot)
+fork_child(struct slot *slot)
 {
   struct child child = {.task = &slot->task,
                         .shared = slot->shared,
                         .folder = slot->folder,
                         .output = slot->output,
                         .errors = slot->errors,
-                        .mask = &engine->mask,
                         .runner = getpid()};
 
   kit_shared_reset(slot->shared);
@@ -161,6 +175,7 @@ fork_child(struct engine *engine, struct slot *slot)
   slot->deadline_ns = slot->started_ns + slot->task.deadline_ms * 1000000;
   slot->signals = 0;
   slot->timed_out = false;
+  slot->flooded = false;
   slot->pid = fork();
   if (slot->pid == 0)
     child_main(&child, &slot->job);
@@ -184,7 +199,7 @@ engine_start(struct engine *engine, const struct task *task)
   }
   if (slot_makes_stores(task))
     folder_note(engine->folder, '+', task->job.number);
-  if (prepare(engine, slot, task) && fork_child(engine, slot))
+  if (prepare(engine, slot, task) && fork_child(slot))
     return true;
   int reason = errno;
   slot_remove_folder(slot);
@@ -194,9 +209,10 @@ engine_start(struct engine *engine, const struct task *task)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-/* The leader has ended and is not reaped yet, so its group's number belongs to nobody else. */
+/* The leader has ended and is not reaped yet, so its group's number belongs to nobody else; unless
+ * its end was not seen. */
 static void
-end_group(struct engine *engine, struct slot *slot, char *orphans, size_t size)
+end_group(struct engine *engine, struct slot *slot, bool seen, char *orphans, size_t size)
 {
   struct running running[64];
   size_t n = 0;
@@ -207,23 +223,24 @@ end_group(struct engine *engine, struct slot *slot, char *orphans, size_t size)
     if (other->busy)
       running[n++] = (struct running){other->pid, other == slot ? NULL : other->folder};
   }
-  orphans_end(running, n, orphans, size);
-  kill(-slot->pid, SIGKILL);
-  while (waitid(P_PID, (id_t)slot->pid, &how, WEXITED) != 0 && errno == EINTR)
+  orphans_end(&engine->strangers, running, n, orphans, size);
+  if (seen)
+    kill(-slot->pid, SIGKILL);
+  while (seen && waitid(P_PID, (id_t)slot->pid, &how, WEXITED) != 0 && errno == EINTR)
     continue;
   slot->busy = false;
 }
 
 /* A second child removes the stores; the check's outcome waits for it. */
 static bool
-start_removal(struct engine *engine, struct slot *slot, struct outcome *outcome)
+start_removal(struct slot *slot, struct outcome *outcome)
 {
   slot->task.kind = TASK_DESTROY;
   slot->task.suffixes = (const char (*)[64])slot->stores;
   slot->task.n_suffixes = slot->n_stores;
   slot->task.deadline_ms = DESTROY_MS;
   slot->pending = outcome;
-  if (fork_child(engine, slot))
+  if (fork_child(slot))
     return true;
   slot->pending = NULL;
   return false;
@@ -270,22 +287,24 @@ finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
   char orphans[160];
   struct ending ending = {.how = *how,
                           .timed_out = slot->timed_out,
+                          .flooded = slot->flooded,
                           .deadline_ms = slot->task.deadline_ms,
                           .stdout_bytes = slot_stdout_bytes(slot)};
 
-  end_group(engine, slot, orphans, sizeof(orphans));
+  end_group(engine, slot, how->si_code != 0, orphans, sizeof(orphans));
   struct outcome *outcome = slot_collect(slot);
   if (outcome) {
     memcpy(outcome->orphans, orphans, sizeof(outcome->orphans));
     judge(outcome, &slot->task, &ending);
-    outcome->interrupted = engine->interrupted && slot->signals > 0 && !slot->timed_out;
+    outcome->interrupted = engine->interrupted && slot->signals > 0 && !slot->timed_out
+                           && !slot->flooded;
   }
   if (slot->pending)
     return leave(engine, slot, finish_removal(slot, outcome));
   if (outcome)
     slot_list_stores(slot, outcome->report);
   if (slot->n_stores > 0) {
-    if (start_removal(engine, slot, outcome))
+    if (start_removal(slot, outcome))
       return NULL;
     keep_leftovers(slot, outcome);
   }
@@ -329,7 +348,7 @@ take_interruption(struct engine *engine, int number)
   }
 }
 
-/* Waits for a signal, or for the first deadline. */
+/* Waits for a signal, for the first deadline, or until output is to be looked at. */
 static void
 watch(struct engine *engine)
 {
@@ -343,14 +362,28 @@ watch(struct engine *engine)
     if (slot->busy && slot->deadline_ns < first)
       first = slot->deadline_ns;
   }
-  if (first != INT64_MAX) {
-    int64_t left = (first - run_clock_ns() + 999999) / 1000000;
-    timeout = left < 0 ? 0 : left > 3600000 ? 3600000 : (int)left;
+  if (engine_running(engine) > 0) {
+    int64_t left = first == INT64_MAX ? LOOK_MS : (first - run_clock_ns() + 999999) / 1000000;
+    timeout = left < 0 ? 0 : left > LOOK_MS ? LOOK_MS : (int)left;
   }
   poll(&signals, 1, timeout);
   while (read(engine->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
     if (info.ssi_signo != SIGCHLD)
       take_interruption(engine, (int)info.ssi_signo);
+  }
+}
+
+/* Pushes the children that write without end: they fill the memory that all checks share. */
+static void
+stop_floods(struct engine *engine)
+{
+  for (unsigned i = 0; i < engine->n_slots; i++) {
+    struct slot *slot = &engine->slots[i];
+    if (!slot->busy || slot->signals > 0
+        || slot_output_bytes(slot) <= (uint64_t)OUTPUT_MOST_MIB << 20)
+      continue;
+    slot->flooded = true;
+    push(slot);
   }
 }
 
@@ -370,16 +403,24 @@ meet_deadlines(struct engine *engine)
   }
 }
 
+/* It has ended: how, or nothing (si_code 0) if its status is lost. */
+static bool
+has_ended(const struct slot *slot, siginfo_t *ret_how)
+{
+  *ret_how = (siginfo_t){0};
+  if (waitid(P_PID, (id_t)slot->pid, ret_how, WEXITED | WNOWAIT | WNOHANG) == 0)
+    return ret_how->si_pid != 0;
+  return errno == ECHILD;
+}
+
 /* The outcome of one that has ended. */
 static struct outcome *
 look(struct engine *engine)
 {
   for (unsigned i = 0; i < engine->n_slots; i++) {
     struct slot *slot = &engine->slots[i];
-    siginfo_t how = {0};
-    if (!slot->busy
-        || waitid(P_PID, (id_t)slot->pid, &how, WEXITED | WNOWAIT | WNOHANG) != 0
-        || how.si_pid == 0)
+    siginfo_t how;
+    if (!slot->busy || !has_ended(slot, &how))
       continue;
     struct outcome *outcome = finish_child(engine, slot, &how);
     if (outcome)
@@ -396,6 +437,7 @@ engine_wait(struct engine *engine)
     if (outcome)
       return outcome;
     meet_deadlines(engine);
+    stop_floods(engine);
     watch(engine);
   }
   return NULL;

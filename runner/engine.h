@@ -35,7 +35,12 @@ struct task {
   uint64_t tag;              /* the caller's */
 };
 
-enum { OUTPUT_KEPT = 64 * 1024 };
+enum {
+  OUTPUT_KEPT = 64 * 1024,
+  /* A task that writes more on its standard output and error is ended.  Less than the room that
+   * the run's folder has at least, so that one check takes none from the others. */
+  OUTPUT_MOST_MIB = 32
+};
 
 /* How it ended. */
 struct outcome {

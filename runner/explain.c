@@ -119,8 +119,12 @@ explain_check(const struct check *check)
     part("Needs", "a store that two processes may open: `shared` is at least 2");
   if (check->needs & NEEDS_WORKER_ENQUEUE)
     part("Needs", "the optional operation enqueue_for_worker");
+  if (check->needs & NEEDS_RIVALS)
+    part("Needs", "two calls at once on one store: DK_PARALLEL, or `shared` at least 1");
   if (check->needs & NEEDS_STORE)
     part("Needs", "stores with names: a STORE parameter tells them apart");
+  if (check->needs & NEEDS_DURABLE)
+    part("Needs", "a store that outlives its last handle: `durable` is at least 1");
   if (check->flags & IS_RACE)
     part("Race", "It runs alone, and counts how often the calls really overlapped.");
   printf("\n  Mutants that it is meant to catch\n");

@@ -47,6 +47,20 @@ facts_provider(struct dk_text *text, const struct run *run)
     dk_text_printf(text, "; %s", run->trouble);
 }
 
+void
+facts_clauses(struct dk_text *text)
+{
+  size_t n;
+  const struct dk_clause *clauses = dk_clauses(&n);
+  size_t judged = 0;
+
+  for (size_t i = 0; i < n; i++)
+    judged += clauses[i].planned_issue == 0 ? 1 : 0;
+  dk_text_printf(text, "clauses: %zu of %zu are judged by this kit", judged, n);
+  if (judged < n)
+    dk_text_puts(text, "; the others are planned");
+}
+
 /* Of a plugin that could not be asked every setting may be one. */
 bool
 facts_is_secret(const struct run *run, const struct given *given)
@@ -61,15 +75,20 @@ facts_is_secret(const struct run *run, const struct given *given)
 void
 facts_settings(struct dk_text *text, const struct run *run)
 {
+  struct dk_text shown = DK_TEXT_EMPTY;
+
   dk_text_puts(text, "settings:");
   for (size_t i = 0; i < run->options->n_settings; i++) {
     const struct given *given = &run->options->settings[i];
     dk_text_printf(text, " %s=", given->key);
+    dk_text_reset(&shown);
+    mask_text(&run->mask, &shown, given->value, strlen(given->value));
     if (facts_is_secret(run, given))
       dk_text_puts(text, "***");
     else
-      repro_quote(text, given->value);
+      repro_quote(text, dk_text_str(&shown)); /* quotes would hide a secret from the mask */
   }
+  dk_text_done(&shown);
   if (run->options->n_settings == 0)
     dk_text_puts(text, " none");
 }

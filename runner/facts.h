@@ -12,6 +12,7 @@ void facts_manifest(struct dk_text *text);   /* "0x..." */
 void facts_seed(struct dk_text *text, const struct run *run);
 void facts_kit(struct dk_text *text);        /* "durakit 0.1.0, ABI ..., contract ..." */
 void facts_provider(struct dk_text *text, const struct run *run);
+void facts_clauses(struct dk_text *text);    /* how much of the contract has a judge */
 void facts_settings(struct dk_text *text, const struct run *run);
 void facts_run(struct dk_text *text, const struct run *run);
 /* Which of the runs of a twin check it was; "" for the only one. */

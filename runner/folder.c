@@ -11,10 +11,16 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "core/base/text.h"
 
 /* A container's /dev/shm may be too small for the largest check. */
 enum { ROOM_MIB = 48 };
+
+/* A folder without a lock is not made any more, or not removed any more, after so long. */
+enum { MAKING_S = 60 };
 
 static bool
 has_room(const char *path)
@@ -39,10 +45,41 @@ folder_bases(const char *bases[FOLDER_BASES])
   return n;
 }
 
+static void
+close_fd(int *fd)
+{
+  if (*fd >= 0)
+    close(*fd);
+  *fd = -1;
+}
+
+static int
+make_parts(struct folder *folder, const char *path)
+{
+  char name[sizeof(folder->path) + 24];
+
+  if (mkdir(path, 0700) != 0)
+    return -1;
+  snprintf(name, sizeof(name), "%s/lock", path);
+  folder->lock_fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (folder->lock_fd < 0 || flock(folder->lock_fd, LOCK_EX) != 0)
+    return -1;
+  snprintf(name, sizeof(name), "%s/checks", path);
+  if (mkdir(name, 0700) != 0)
+    return -1;
+  snprintf(name, sizeof(name), "%s/others", path);
+  if (mkdir(name, 0700) != 0)
+    return -1;
+  snprintf(name, sizeof(name), "%s/journal", path);
+  folder->journal_fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  return folder->journal_fd < 0 || chmod(path, 0700) != 0 ? -1 : 0;
+}
+
+/* It gets its name when its lock is held, so that a run that lives never looks dead. */
 static int
 make_in(struct folder *folder, const char *base, const char *run_id)
 {
-  char name[sizeof(folder->path) + 16];
+  char made[sizeof(folder->path) + 8];
   int length = snprintf(folder->path, sizeof(folder->path), "%s/" FOLDER_PREFIX "%s-%ld", base,
                         run_id, (long)getpid());
 
@@ -50,21 +87,30 @@ make_in(struct folder *folder, const char *base, const char *run_id)
     errno = ENAMETOOLONG;
     return -1;
   }
-  if (mkdir(folder->path, 0700) != 0)
-    return -1;
-  snprintf(name, sizeof(name), "%s/checks", folder->path);
-  if (mkdir(name, 0700) != 0)
-    return -1;
-  snprintf(name, sizeof(name), "%s/others", folder->path);
-  if (mkdir(name, 0700) != 0)
-    return -1;
-  snprintf(name, sizeof(name), "%s/lock", folder->path);
-  folder->lock_fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  snprintf(name, sizeof(name), "%s/journal", folder->path);
-  folder->journal_fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (folder->lock_fd < 0 || folder->journal_fd < 0 || flock(folder->lock_fd, LOCK_EX) != 0)
-    return -1;
-  return 0;
+  snprintf(made, sizeof(made), "%s.new", folder->path);
+  if (make_parts(folder, made) == 0 && rename(made, folder->path) == 0)
+    return 0;
+  int reason = errno;
+  if (folder->lock_fd >= 0)
+    folder_remove_tree(made);
+  close_fd(&folder->journal_fd);
+  close_fd(&folder->lock_fd);
+  errno = reason;
+  return -1;
+}
+
+/* Two runs of one id would make stores of the same names.  Each looks after it has its lock. */
+static int
+refuse_second(struct folder *folder, const char *run_id)
+{
+  char other[sizeof(folder->path)];
+
+  if (!folder_find_live(run_id, folder->path, other, sizeof(other)))
+    return 0;
+  folder_done(folder);
+  memcpy(folder->path, other, sizeof(other));
+  errno = EADDRINUSE;
+  return -1;
 }
 
 int
@@ -77,17 +123,9 @@ folder_make(struct folder *folder, const char *run_id)
   for (size_t i = 0; i < n; i++) {
     /* The last resort is tried whatever room it has. */
     if ((i + 1 == n || has_room(bases[i])) && make_in(folder, bases[i], run_id) == 0)
-      return 0;
+      return refuse_second(folder, run_id);
   }
   return -1;
-}
-
-static void
-close_fd(int *fd)
-{
-  if (*fd >= 0)
-    close(*fd);
-  *fd = -1;
 }
 
 static void
@@ -102,7 +140,7 @@ folder_remove_part(const struct folder *folder, const char *name)
 void
 folder_done(struct folder *folder)
 {
-  if (!folder->path[0])
+  if (folder->lock_fd < 0) /* it was not made: what has this path is another's */
     return;
   folder_remove_part(folder, "checks");
   folder_remove_part(folder, "others");
@@ -176,18 +214,98 @@ folder_remove_tree(const char *path)
   return empty_folder(fd) && rmdir(path) == 0;
 }
 
-int
-folder_lock_dead(const char *path)
+/* ---- of other runs --------------------------------------------------------------------------- */
+
+/* Ours alone: what others could write says nothing. */
+static bool
+is_trusted(const struct stat *st)
+{
+  return S_ISDIR(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & 07777) == 0700;
+}
+
+enum folder_state
+folder_look(const char *path, int *ret_lock)
+{
+  struct stat st;
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+  *ret_lock = -1;
+  if (fd < 0 || fstat(fd, &st) != 0 || !is_trusted(&st)) {
+    close_fd(&fd);
+    return FOLDER_FOREIGN;
+  }
+  int lock = openat(fd, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  bool absent = lock < 0 && errno == ENOENT;
+  close_fd(&fd);
+  if (absent)
+    return time(NULL) - st.st_ctime > MAKING_S ? FOLDER_DEAD : FOLDER_LIVES;
+  if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0) {
+    *ret_lock = lock;
+    return FOLDER_DEAD;
+  }
+  close_fd(&lock);
+  return FOLDER_LIVES;
+}
+
+/* Shared, so that two who look do not take each other for a run. */
+static bool
+is_locked(const char *path)
 {
   char name[512];
 
   if (snprintf(name, sizeof(name), "%s/lock", path) >= (int)sizeof(name))
-    return -1;
-  int fd = open(name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0)
-    close_fd(&fd);
-  return fd;
+    return false;
+  int fd = open(name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0;
+  close_fd(&fd);
+  return locked;
 }
+
+static bool
+find_live_in(const char *base, const char *run_id, const char *own, char *ret_path, size_t size)
+{
+  char prefix[64];
+  DIR *dir = opendir(base);
+  struct dirent *entry;
+  bool found = false;
+
+  int length = snprintf(prefix, sizeof(prefix), FOLDER_PREFIX "%s-", run_id);
+  while (dir && !found && (entry = readdir(dir)) != NULL) {
+    char path[512];
+    if (strncmp(entry->d_name, prefix, (size_t)length) != 0
+        || snprintf(path, sizeof(path), "%s/%s", base, entry->d_name) >= (int)sizeof(path))
+      continue;
+    found = !(own && strcmp(path, own) == 0) && is_locked(path);
+    if (found)
+      snprintf(ret_path, size, "%s", path);
+  }
+  if (dir)
+    closedir(dir);
+  return found;
+}
+
+bool
+folder_find_live(const char *run_id, const char *own, char *ret_path, size_t size)
+{
+  const char *bases[FOLDER_BASES];
+  size_t n = folder_bases(bases);
+
+  for (size_t i = 0; i < n; i++) {
+    if (find_live_in(bases[i], run_id, own, ret_path, size))
+      return true;
+  }
+  return false;
+}
+
+void
+folder_store_pattern(struct dk_text *text, const char *value, const char *run_id)
+{
+  for (const char *c = value; *c; c++)
+    dk_text_printf(text, strchr("*?[\\", *c) ? "\\%c" : "%c", *c);
+  dk_text_printf(text, "-dk%s-*", run_id);
+}
+
+/* ---- folders of others ----------------------------------------------------------------------- */
 
 int
 folder_make_path(const char *path)

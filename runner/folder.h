@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder of one run, with one folder for each check in it (under checks/, what else the engine
- * runs under others/): in memory (/dev/shm) if there is room, else in $TMPDIR or /tmp.  A lock says
- * that the run is alive; `durakit clean` removes those of dead runs. */
+ * runs under others/): in memory (/dev/shm) if there is room, else in $TMPDIR or /tmp.  It is 0700,
+ * and its lock, which says that the run is alive, is held before it has its name; `durakit clean`
+ * removes those of dead runs. */
 #ifndef DK_RUNNER_FOLDER_H
 #define DK_RUNNER_FOLDER_H
 
@@ -20,7 +21,8 @@ struct folder {
   bool keep;         /* stores are left over: the journal stays for `durakit clean` */
 };
 
-/* 0, or -1 with errno and `path` the folder that could not be made. */
+/* 0, or -1 with errno and `path` the folder that could not be made; EADDRINUSE: a run of this id
+ * lives, and `path` is its folder. */
 int folder_make(struct folder *folder, const char *run_id);
 /* Removes it, unless it is kept: then only the journal stays. */
 void folder_done(struct folder *folder);
@@ -36,9 +38,19 @@ bool folder_remove_tree(const char *path);
 /* The places where runs have their folders; as many as there are, at most FOLDER_BASES. */
 size_t folder_bases(const char *bases[FOLDER_BASES]);
 
-/* The lock of this folder is held by nobody: its run is dead.  Gives the locked descriptor, -1: it
- * lives. */
-int folder_lock_dead(const char *path);
+enum folder_state {
+  FOLDER_LIVES,   /* its lock is held, or it is so young that it may get one still */
+  FOLDER_DEAD,
+  FOLDER_FOREIGN  /* of another user, open to others, or no folder at all: never to be believed */
+};
+/* A dead one is locked: *ret_lock is the descriptor, or -1 if it has no lock any more. */
+enum folder_state folder_look(const char *path, int *ret_lock);
+/* A folder of a run of this id whose lock is held, but `own`, which may be NULL; false: none. */
+bool folder_find_live(const char *run_id, const char *own, char *ret_path, size_t size);
+
+struct dk_text;
+/* Stores that are paths, named after this value, made by the run of this id: a glob pattern. */
+void folder_store_pattern(struct dk_text *text, const char *value, const char *run_id);
 
 /* mkdir -p; 0, or -1 with errno. */
 int folder_make_path(const char *path);

@@ -23,7 +23,8 @@ static const char of_runs[] =
   "\n"
   "Output:\n"
   "  --format tap|human      TAP when standard output is no terminal\n"
-  "  --out FOLDER            results.jsonl there, and traces and output of what failed\n"
+  "  --out FOLDER            results.jsonl there, and traces and output of what failed; those of\n"
+  "                          an earlier run are replaced\n"
   "  --color WHEN            auto, always or never; NO_COLOR is honoured\n"
   "  --verbose               also what passed\n"
   "\n"
@@ -55,7 +56,11 @@ static const char certify[] =
   "  durakit certify ./my_provider.so\n"
   "  durakit certify ./my_provider.so -j4 --out results\n"
   "  durakit certify pg --set host=db.example --set-env password=DB_PASSWORD\n"
-  "  prove -e 'durakit certify --format tap' ./my_provider.so\n";
+  "  prove -e 'durakit certify --format tap' ./my_provider.so\n"
+  "\n"
+  "The kit finds mistakes, not malice.  A provider runs in processes of its own, so that crashes,\n"
+  "hangs and early exits are verdicts; but it runs with your rights, and one that sets out to\n"
+  "deceive the kit can.  Certify only what you would also run.\n";
 
 static const char check[] =
   "durakit check PLUGIN: runs the checks that are asked for.\n"

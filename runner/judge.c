@@ -7,6 +7,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
+/* A longer one was no measurement: the probe itself gets less. */
+#define LONGEST_TRIP_NS INT64_C(60000000000)
+
 #define TAME(array) ((array)[sizeof(array) - 1] = '\0')
 
 void
@@ -29,12 +32,74 @@ judge_tame(struct kit_report *report)
     report->phase = PHASE_START;
 }
 
+/* Anything may stand there, and only 0 and 1 may be read as a bool. */
+static void
+tame_bool(bool *value)
+{
+  unsigned char byte;
+
+  memcpy(&byte, value, 1);
+  *value = byte == 1;
+}
+
+static void
+tame_count(uint32_t *count, size_t most)
+{
+  if (*count > most)
+    *count = (uint32_t)most;
+}
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static void
+tame_lists(struct kit_probe *probe)
+{
+  tame_count(&probe->n_params, LENGTH(probe->params));
+  tame_count(&probe->n_extensions, LENGTH(probe->extensions));
+  tame_count(&probe->n_missing, LENGTH(probe->missing));
+  for (size_t i = 0; i < LENGTH(probe->params); i++) {
+    TAME(probe->params[i].key);
+    TAME(probe->params[i].type);
+    TAME(probe->params[i].fallback);
+    TAME(probe->params[i].help);
+  }
+  for (size_t i = 0; i < LENGTH(probe->extensions); i++)
+    TAME(probe->extensions[i]);
+  for (size_t i = 0; i < LENGTH(probe->missing); i++)
+    TAME(probe->missing[i]);
+}
+
+void
+judge_tame_probe(struct kit_probe *probe)
+{
+  TAME(probe->name);
+  TAME(probe->version);
+  TAME(probe->built_with);
+  TAME(probe->help);
+  TAME(probe->open_text);
+  TAME(probe->refusal.where);
+  TAME(probe->refusal.what);
+  TAME(probe->refusal.expected);
+  TAME(probe->refusal.found);
+  TAME(probe->refusal.next);
+  tame_lists(probe);
+  tame_bool(&probe->has_enqueue_for_worker);
+  tame_bool(&probe->has_interrupt);
+  tame_bool(&probe->loaded);
+  tame_bool(&probe->opened);
+  tame_bool(&probe->exists);
+  if (probe->round_trip_ns < 0 || probe->round_trip_ns > LONGEST_TRIP_NS)
+    probe->round_trip_ns = 0;
+}
+
 #define PUT(array, ...) snprintf((array), sizeof(array), __VA_ARGS__)
 
 static void
 describe_end(struct outcome *outcome, const siginfo_t *how)
 {
-  if (how->si_code == CLD_EXITED) {
+  if (how->si_code == 0) {
+    PUT(outcome->ended, "unseen: somebody else took its exit status");
+  } else if (how->si_code == CLD_EXITED) {
     PUT(outcome->ended, "with exit %d", how->si_status);
   } else {
     const char *name = sigabbrev_np(how->si_status);
@@ -59,9 +124,35 @@ say_timeout(struct outcome *outcome, const struct ending *ending, const char *pl
   struct kit_report *r = outcome->report;
 
   outcome->verdict = VERDICT_TIMEOUT;
-  PUT(r->message, "did not end in time, %s", place);
+  PUT(r->message, "did not end in time: %u operation%s in %" PRId64 " ms, %s; if the store is "
+                  "slow: --timeout-scale",
+      r->operations, r->operations == 1 ? "" : "s", ending->deadline_ms, place);
   PUT(r->expected, "an end within %" PRId64 " ms", ending->deadline_ms);
   PUT(r->found, "still running; ended %s", outcome->ended);
+}
+
+static void
+say_flood(struct outcome *outcome, const char *place)
+{
+  struct kit_report *r = outcome->report;
+
+  outcome->verdict = VERDICT_HOST_DAMAGE;
+  PUT(r->clause, "ABI-6");
+  PUT(r->message, "wrote output without end, %s", place);
+  PUT(r->expected, "nothing on standard output, and little on standard error");
+  PUT(r->found, "more than %d MiB; ended %s", OUTPUT_MOST_MIB, outcome->ended);
+}
+
+/* Without an exit status there is no pass, and nothing to blame the provider for. */
+static void
+say_unseen(struct outcome *outcome)
+{
+  struct kit_report *r = outcome->report;
+
+  outcome->verdict = VERDICT_ERROR;
+  PUT(r->message, "the end of the process was not seen");
+  PUT(r->expected, "an exit status");
+  PUT(r->found, "none: SIGCHLD is ignored, or another took it");
 }
 
 static void
@@ -135,10 +226,14 @@ judge(struct outcome *outcome, const struct task *task, const struct ending *end
   describe_end(outcome, &ending->how);
   describe_place(outcome->report, place, sizeof(place));
   outcome->verdict = spoken(outcome->report);
-  if (ending->timed_out) {
+  if (ending->flooded) {
+    say_flood(outcome, place);
+  } else if (ending->timed_out) {
     say_timeout(outcome, ending, place);
   } else if (outcome->verdict == VERDICT_NONE || outcome->verdict == VERDICT_PASS) {
-    if (!exited)
+    if (ending->how.si_code == 0)
+      say_unseen(outcome);
+    else if (!exited)
       say_crash(outcome, place);
     else if (outcome->verdict == VERDICT_NONE || ending->how.si_status != 0)
       say_early_exit(outcome, place);

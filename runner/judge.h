@@ -8,8 +8,9 @@
 #include "runner/engine.h"
 
 struct ending {
-  siginfo_t how;          /* of waitid */
+  siginfo_t how;          /* of waitid; si_code 0: nobody saw it */
   bool timed_out;
+  bool flooded;           /* ended for the sake of what it wrote */
   int64_t deadline_ms;
   uint64_t stdout_bytes;  /* written on descriptor 1 */
 };
@@ -17,7 +18,8 @@ struct ending {
 /* Fills in verdict, `ended` and, where the child found no words, those of the report. */
 void judge(struct outcome *outcome, const struct task *task, const struct ending *ending);
 
-/* Makes a report from a map that a provider could write to safe to read. */
+/* What comes from a map that a provider could write to becomes safe to read. */
 void judge_tame(struct kit_report *report);
+void judge_tame_probe(struct kit_probe *probe);
 
 #endif

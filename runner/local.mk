@@ -14,6 +14,7 @@ runner_libdkrunner_la_SOURCES = \
 	runner/child.h \
 	runner/clean.c \
 	runner/commands.h \
+	runner/deadline.c \
 	runner/debug.c \
 	runner/engine.c \
 	runner/engine.h \
@@ -58,6 +59,7 @@ runner_libdkrunner_la_SOURCES = \
 	runner/settings.h \
 	runner/slot.c \
 	runner/slot.h \
+	runner/store.c \
 	runner/suggest.c \
 	runner/suggest.h \
 	runner/totals.c \
@@ -65,8 +67,11 @@ runner_libdkrunner_la_SOURCES = \
 	$(NULL)
 
 unit_tests += \
+	runner/test-deadline \
 	runner/test-folder \
 	runner/test-judge \
 	runner/test-mask \
+	runner/test-orphans \
+	runner/test-selftest \
 	runner/test-suggest \
 	$(NULL)

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+enum { LEAST_PART = 4 }; /* of a secret that was cut; less than that tells nothing of it */
+
 void
 mask_done(struct mask *mask)
 {
@@ -28,8 +30,8 @@ is_listed(const struct mask *mask, const char *secret, size_t length)
   return false;
 }
 
-void
-mask_add(struct mask *mask, const char *secret, size_t length)
+static void
+add_form(struct mask *mask, const char *secret, size_t length)
 {
   if (length == 0 || is_listed(mask, secret, length))
     return;
@@ -50,6 +52,41 @@ mask_add(struct mask *mask, const char *secret, size_t length)
   }
   mask->secrets[at] = copy;
   mask->n++;
+}
+
+/* Text of a plugin may have been escaped before it comes here: so these forms are secret, too. */
+static void
+add_forms(struct mask *mask, const char *secret, size_t length)
+{
+  static const enum dk_escape hows[] = {DK_ESCAPE_VISIBLE, DK_ESCAPE_YAML, DK_ESCAPE_TAP};
+  struct dk_text escaped = DK_TEXT_EMPTY;
+
+  add_form(mask, secret, length);
+  for (size_t i = 0; i < sizeof(hows) / sizeof(hows[0]); i++) {
+    dk_text_reset(&escaped);
+    dk_text_add_escaped(&escaped, secret, length, hows[i]);
+    mask->failed = mask->failed || dk_text_failed(&escaped);
+    add_form(mask, dk_text_str(&escaped), escaped.length);
+  }
+  if (escaped.bytes)
+    explicit_bzero(escaped.bytes, escaped.length);
+  dk_text_done(&escaped);
+}
+
+/* A key of several lines is told line by line as well. */
+void
+mask_add(struct mask *mask, const char *secret, size_t length)
+{
+  size_t begin = 0;
+
+  add_forms(mask, secret, length);
+  for (size_t i = 0; i <= length; i++) {
+    if (i < length && secret[i] != '\n' && secret[i] != '\r')
+      continue;
+    if (i - begin >= LEAST_PART && i - begin < length)
+      add_forms(mask, secret + begin, i - begin);
+    begin = i + 1;
+  }
 }
 
 /* 'it\'s' as it stands between the quotes, and as it is meant. */
@@ -167,14 +204,23 @@ mask_add_passwords(struct mask *mask, const char *value, size_t length)
   add_in_address(mask, value, length);
 }
 
-/* The length of the longest secret that begins here, 0: none. */
+/* The length of the longest secret that begins here, 0: none.  Text is cut where its buffer ends
+ * before it comes here, so the beginning of a secret is one too, at the end of text or line. */
 static size_t
 secret_at(const struct mask *mask, const char *bytes, size_t length)
 {
+  size_t longest = mask->n > 0 ? strlen(mask->secrets[0]) : 0;
+  size_t line = length < longest ? length : longest;
+  const char *newline = memchr(bytes, '\n', line);
+
+  line = newline ? (size_t)(newline - bytes) : line;
+
   for (size_t i = 0; i < mask->n; i++) {
     size_t n = strlen(mask->secrets[i]);
     if (n <= length && memcmp(mask->secrets[i], bytes, n) == 0)
       return n;
+    if (n > line && line >= LEAST_PART && memcmp(mask->secrets[i], bytes, line) == 0)
+      return line;
   }
   return 0;
 }

@@ -15,11 +15,13 @@ struct mask {
 };
 
 void mask_done(struct mask *mask);
+/* The secret, its lines, and how each stands in text that was escaped. */
 void mask_add(struct mask *mask, const char *secret, size_t length);
 /* The passwords inside a value: password=..., also quoted, and scheme://user:password@host. */
 void mask_add_passwords(struct mask *mask, const char *value, size_t length);
 
-/* Adds the bytes with all secrets replaced.  A NULL mask hides nothing. */
+/* Adds the bytes with all secrets replaced, also one that is cut off by the end of text or line.  A
+ * NULL mask hides nothing. */
 void mask_text(const struct mask *mask, struct dk_text *out, const char *bytes, size_t length);
 /* The bytes hold a secret. */
 bool mask_applies(const struct mask *mask, const char *bytes, size_t length);

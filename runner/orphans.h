@@ -14,9 +14,25 @@ struct running {
   const char *folder;
 };
 
-/* Ends and reaps all children of this process but those in `running` and what they have left
- * behind; describes those that were alive in `text` ("" if there were none).  Returns how many
- * those were. */
-size_t orphans_end(const struct running *running, size_t n_running, char *text, size_t size);
+/* Children that this process had before it was the runner: a shell starts some and becomes the
+ * runner, and the first process of a container is given others.  They, and what is in their process
+ * groups, are neither ended nor reaped. */
+struct stranger {
+  pid_t pid, group;
+  unsigned long long started; /* since the boot, so that the pid may be used again */
+};
+struct strangers {
+  struct stranger *items;
+  size_t n, room;
+};
+/* Those that there are now; false: out of memory. */
+bool strangers_note(struct strangers *strangers);
+void strangers_done(struct strangers *strangers);
+
+/* Ends and reaps all children of this process but the strangers, those in `running` and what they
+ * have left behind; describes those that were alive in `text` ("" if there were none).  Returns how
+ * many those were.  What cannot be ended is a stranger from then on. */
+size_t orphans_end(struct strangers *strangers, const struct running *running, size_t n_running,
+                   char *text, size_t size);
 
 #endif

@@ -62,12 +62,19 @@ print_line(struct out *out, const struct run *run, const char *label, const char
   free(masked);
 }
 
+static void
+clauses(struct dk_text *text, const struct run *run)
+{
+  (void)run;
+  facts_clauses(text);
+}
+
 void
 human_view_begin(struct out *out, const struct run *run, const char *canaries)
 {
   struct dk_text text = DK_TEXT_EMPTY;
-  void (*const facts[])(struct dk_text *, const struct run *) = {facts_provider, facts_settings,
-                                                                 facts_run};
+  void (*const facts[])(struct dk_text *, const struct run *) = {facts_provider, clauses,
+                                                                 facts_settings, facts_run};
 
   facts_kit(&text);
   fprintf(out->file, "%s\n", dk_text_str(&text));
@@ -139,7 +146,7 @@ static void
 print_failure(struct out *out, const struct run *run, const struct result *result)
 {
   const struct dk_clause *clause = result_clause(result);
-  bool violation = verdict_is_violation(result->verdict);
+  bool violation = verdict_is_violation(result->verdict) && !result_is_advice(result);
   struct dk_text text = DK_TEXT_EMPTY;
 
   fprintf(out->file, "%s%s %s%s  %s %s  %s\n", painted(out, violation ? RED : YELLOW),
@@ -167,6 +174,9 @@ human_view_result(struct out *out, const struct run *run, const struct result *r
       fprintf(out->file, "%s✓%s %s\n", painted(out, GREEN), painted(out, PLAIN),
               result->check->id);
   } else if (result->verdict == VERDICT_SKIP) {
+    /* Who writes a provider knows what is not written; the last line counts it. */
+    if (run->options->next && !out->verbose)
+      return;
     fprintf(out->file, "- %s  skipped: %s\n", result->check->id, result->reason);
   } else {
     print_failure(out, run, result);

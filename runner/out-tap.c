@@ -34,6 +34,8 @@ tap_view_begin(struct out *out, const struct run *run, const char *canaries)
   comment(out, run, &text);
   facts_provider(&text, run);
   comment(out, run, &text);
+  facts_clauses(&text);
+  comment(out, run, &text);
   facts_settings(&text, run);
   comment(out, run, &text);
   facts_run(&text, run);
@@ -163,7 +165,10 @@ tap_view_result(struct out *out, const struct run *run, const struct result *res
 
   if (!out->tap)
     return;
-  tap_point(out->tap, passed, result->check->id, skipped ? TAP_SKIP : TAP_NONE, result->reason);
+  if (result_is_advice(result))
+    tap_point(out->tap, passed, result->check->id, TAP_TODO, "SHOULD: reported, and not needed");
+  else
+    tap_point(out->tap, passed, result->check->id, skipped ? TAP_SKIP : TAP_NONE, result->reason);
   if (!passed)
     yaml_block(out, run, result);
 }

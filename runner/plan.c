@@ -2,7 +2,9 @@
 /* Selects checks by id, pattern, clause, area and topic.  Owns nothing. */
 #include "runner/plan.h"
 
+#include <ctype.h>
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -138,6 +140,52 @@ try_names(struct suggest *nearest)
     suggest_try(nearest, topic->name);
 }
 
+/* "cancl/..." and "cancl*" are near the area cancel; "" if none with checks is near. */
+static void
+nearest_area(const char *pattern, char *area, size_t size)
+{
+  size_t n;
+  size_t n_checks;
+  const struct dk_area *areas = dk_areas(&n);
+  const struct check *const *checks = dk_checks(&n_checks);
+  char *word = strndup(pattern, strcspn(pattern, "/*?["));
+  struct suggest nearest = {.word = word ? word : ""};
+
+  for (size_t i = 0; i < n; i++) {
+    bool has_checks = false;
+    for (size_t j = 0; j < n_checks && !has_checks; j++)
+      has_checks = is_in_area(checks[j], areas[i].id);
+    if (has_checks)
+      suggest_try(&nearest, areas[i].id);
+  }
+  snprintf(area, size, "%s", nearest.best ? nearest.best : "");
+  for (char *c = area; *c; c++)
+    *c = (char)tolower((unsigned char)*c);
+  free(word);
+}
+
+/* A clause, or a pattern, that is right as such and selects no check. */
+static int
+say_nothing_selected(const char *pattern, const struct dk_clause *clause)
+{
+  const char *why = !clause ? "no check fits this pattern, so that nothing is selected"
+                    : clause->planned_issue
+                      ? "no check tests this clause yet, so that nothing is selected"
+                      : "no check is named for this clause: host or loader enforce it, so "
+                        "that nothing is selected";
+  char area[32] = "";
+  struct dk_text next = DK_TEXT_EMPTY;
+
+  if (!clause)
+    nearest_area(pattern, area, sizeof(area));
+  if (area[0])
+    dk_text_printf(&next, "did you mean %s/*? ", area);
+  dk_text_puts(&next, "durakit list checks shows what can be selected");
+  say_problem(&(struct problem){.where = pattern, .what = why, .next = dk_text_str(&next)}, NULL);
+  dk_text_done(&next);
+  return EXIT_INCOMPLETE;
+}
+
 static const struct dk_clause *
 find_clause(const char *id)
 {
@@ -158,16 +206,8 @@ say_nothing_fits(const char *pattern)
   struct dk_text next = DK_TEXT_EMPTY;
   const struct dk_clause *clause = find_clause(pattern);
 
-  if (clause || strpbrk(pattern, "*?[")) {
-    const char *why = !clause ? "no check fits this pattern, so that nothing is selected"
-                      : clause->planned_issue
-                        ? "no check tests this clause yet, so that nothing is selected"
-                        : "no check is named for this clause: host or loader enforce it, so "
-                          "that nothing is selected";
-    say_problem(&(struct problem){.where = pattern, .what = why,
-                                  .next = "durakit list checks shows what can be selected"}, NULL);
-    return EXIT_INCOMPLETE;
-  }
+  if (clause || strpbrk(pattern, "*?["))
+    return say_nothing_selected(pattern, clause);
   try_names(&nearest);
   int code = usage(pattern, "there is no such check, clause, area or topic", NULL,
                    did_you_mean(&next, nearest.best, "durakit list checks shows all"));

@@ -189,6 +189,27 @@ show_text(const struct run *run)
   dk_text_done(&text);
 }
 
+static int
+refuse_missing(struct run *run)
+{
+  const struct kit_probe *p = run->probe;
+  struct dk_text list = DK_TEXT_EMPTY;
+  struct dk_text next = DK_TEXT_EMPTY;
+
+  for (uint32_t i = 0; i < p->n_missing; i++)
+    dk_text_printf(&list, "%s%s", i ? ", " : "", p->missing[i]);
+  dk_text_printf(&next, "durakit check --next %s names the first one to write", run->plugin);
+  int code = run_refuse(
+    run, EXIT_PLUGIN,
+    &(struct problem){run->plugin, p->n_missing == 1 ? "a required operation is missing"
+                                                     : "required operations are missing",
+                      "all required operations of struct dk_ops (durakit/provider.h)",
+                      dk_text_str(&list), dk_text_str(&next)});
+  dk_text_done(&list);
+  dk_text_done(&next);
+  return code;
+}
+
 int
 command_probe(const struct options *options)
 {
@@ -196,6 +217,7 @@ command_probe(const struct options *options)
   struct run run;
 
   quiet.format = FORMAT_HUMAN;
+  quiet.next = true; /* what lacks operations is described, too */
   int code = run_begin(&run, &quiet);
   if (code == EXIT_PASSED)
     code = run_probe(&run);
@@ -209,6 +231,8 @@ command_probe(const struct options *options)
     show_json(&run);
   else if (run.described)
     show_text(&run);
+  if (run.described && run.probe->n_missing > 0)
+    code = refuse_missing(&run);
   run_end(&run);
   return fflush(stdout) == 0 ? code : EXIT_ENVIRONMENT;
 }

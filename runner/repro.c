@@ -2,6 +2,7 @@
 /* Commands that run one check again, and `durakit repro`, which takes one out of results.jsonl. */
 #include "runner/repro.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -83,33 +84,79 @@ text_of(const json_t *object, const char *key)
   return text ? text : "";
 }
 
-/* Reads the lines; the last line of a run that was killed may be cut short, and is left out. */
-static int
-read_file(const char *path, json_t **ret_header, json_t **ret_checks)
+/* What a file of results holds. */
+struct recorded {
+  json_t *header;
+  json_t *checks;
+  unsigned cut;    /* the line where it ends before its time, 0: it is whole */
+};
+
+/* The last line of a run that was killed may be cut short, and is left out; that is said. */
+static void
+say_cut(const char *path, unsigned line)
 {
-  FILE *file = fopen(path, "re");
+  struct dk_text where = DK_TEXT_EMPTY;
+
+  dk_text_printf(&where, "%s:%u", path, line);
+  say_problem(&(struct problem){dk_text_str(&where), "the file is cut here: the run was ended or "
+                                "the file was shortened", "a footer in the last line", NULL,
+                                "what stands before it is used"}, NULL);
+  dk_text_done(&where);
+}
+
+static int
+take_lines(const char *path, FILE *file, struct recorded *ret)
+{
+  struct recorded recorded = {.checks = json_array()};
+  bool ended = false;
+  bool first_is_cut = false;
+  unsigned number = 0;
   char *line = NULL;
   size_t size = 0;
 
-  if (!file)
-    return refuse_file(path, "cannot be read", NULL);
-  *ret_header = NULL;
-  *ret_checks = json_array();
+  errno = 0;
   while (getline(&line, &size, file) > 0) {
     json_t *object = json_loads(line, 0, NULL);
     const char *type = text_of(object, "type");
-    if (strcmp(type, "header") == 0 && !*ret_header)
-      *ret_header = json_incref(object);
+    number++;
+    ended = strcmp(type, "footer") == 0;
+    if (strcmp(type, "header") == 0 && !recorded.header)
+      recorded.header = json_incref(object);
     else if (strcmp(type, "check") == 0)
-      json_array_append(*ret_checks, object);
+      json_array_append(recorded.checks, object);
+    if (!object && !recorded.cut)
+      recorded.cut = number;
+    first_is_cut = first_is_cut || (!object && number == 1 && line[0] == '{');
     json_decref(object);
   }
+  int reason = ferror(file) ? errno : 0;
   free(line);
-  fclose(file);
-  if (*ret_header)
+  if (!recorded.cut && !ended)
+    recorded.cut = number + 1;
+  if (recorded.header && !reason) {
+    *ret = recorded;
     return EXIT_PASSED;
-  json_decref(*ret_checks);
-  return refuse_file(path, "has no header of a run", "no line with \"type\":\"header\"");
+  }
+  json_decref(recorded.header);
+  json_decref(recorded.checks);
+  if (reason)
+    return refuse_file(path, "cannot be read", strerror(reason));
+  return refuse_file(path, "has no header of a run",
+                     first_is_cut ? "line 1 is cut" : "no line with \"type\":\"header\"");
+}
+
+static int
+read_file(const char *path, struct recorded *ret)
+{
+  FILE *file = fopen(path, "re");
+
+  if (!file)
+    return refuse_file(path, "cannot be read", strerror(errno));
+  int code = take_lines(path, file, ret);
+  fclose(file);
+  if (code == EXIT_PASSED && ret->cut)
+    say_cut(path, ret->cut);
+  return code;
 }
 
 /* What was recorded and not given again now.  A masked value must be given again. */
@@ -155,8 +202,10 @@ did_not_pass(const json_t *check)
 
 /* The checks to run again: the named one, or all that did not pass. */
 static int
-take_checks(struct options *options, const char *path, const json_t *checks, const char *name)
+take_checks(struct options *options, const char *path, const struct recorded *recorded,
+            const char *name)
 {
+  const json_t *checks = recorded->checks;
   size_t i;
   json_t *check;
 
@@ -176,7 +225,10 @@ take_checks(struct options *options, const char *path, const json_t *checks, con
   if (options->n_only > 0)
     return EXIT_PASSED;
   say_problem(&(struct problem){.where = path,
-                                .what = "every check in it passed: there is nothing to repeat",
+                                .what = recorded->cut
+                                          ? "every check before the cut passed: there is nothing "
+                                            "to repeat"
+                                          : "every check in it passed: there is nothing to repeat",
                                 .next = "FILE:CHECK names one"}, NULL);
   return EXIT_INCOMPLETE;
 }
@@ -199,10 +251,12 @@ say_command(const struct options *options, const struct mask *mask)
 }
 
 static int
-repeat(struct options *options, const char *path, const char *name, json_t *header, json_t *checks)
+repeat(struct options *options, const char *path, const char *name,
+       const struct recorded *recorded)
 {
+  const json_t *header = recorded->header;
   struct mask mask = {0};
-  int code = take_checks(options, path, checks, name);
+  int code = take_checks(options, path, recorded, name);
 
   if (code == EXIT_PASSED)
     code = take_recorded_settings(options, header, &mask);
@@ -223,8 +277,7 @@ repeat(struct options *options, const char *path, const char *name, json_t *head
 int
 command_repro(struct options *options)
 {
-  json_t *header;
-  json_t *checks;
+  struct recorded recorded;
   char *path = strdup(options->arguments[0]);
   char *colon = path ? strrchr(path, ':') : NULL;
   const char *name = NULL;
@@ -235,11 +288,11 @@ command_repro(struct options *options)
     *colon = '\0';
     name = colon + 1;
   }
-  int code = read_file(path, &header, &checks);
+  int code = read_file(path, &recorded);
   if (code == EXIT_PASSED) {
-    code = repeat(options, path, name, header, checks);
-    json_decref(header);
-    json_decref(checks);
+    code = repeat(options, path, name, &recorded);
+    json_decref(recorded.header);
+    json_decref(recorded.checks);
   }
   free(path);
   return code;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "conformance/contract/contract.h"
 #include "core/base/utf8.h"
@@ -17,11 +18,53 @@
 #include "runner/out.h"
 #include "runner/repro.h"
 
+/* As results_header writes it. */
+#define HEADER_BEGINS "{\"type\":\"header\""
+
 struct results_file {
   FILE *file;
   char *folder;
   bool failed;
 };
+
+/* Its first line is the header of a run. */
+static bool
+is_of_a_run(const char *path)
+{
+  char begin[64] = "";
+  FILE *file = fopen(path, "re");
+  size_t n = file ? fread(begin, 1, sizeof(begin) - 1, file) : 0;
+
+  begin[n] = '\0';
+  if (file)
+    fclose(file);
+  return strncmp(begin, HEADER_BEGINS, strlen(HEADER_BEGINS)) == 0;
+}
+
+/* What an earlier run has written goes, so that no evidence of it lies beside the new results; what
+ * it has not written is left alone: -1 with EEXIST. */
+static int
+make_room(const char *folder, const char *results)
+{
+  struct dk_text checks = DK_TEXT_EMPTY;
+  bool ours = is_of_a_run(results);
+  int code = 0;
+
+  dk_text_printf(&checks, "%s/checks", folder);
+  if (dk_text_failed(&checks)) {
+    errno = ENOMEM;
+    code = -1;
+  } else if (ours) {
+    code = folder_remove_tree(dk_text_str(&checks)) ? 0 : -1;
+  } else if (access(results, F_OK) == 0 || access(dk_text_str(&checks), F_OK) == 0) {
+    errno = EEXIST;
+    code = -1;
+  }
+  int reason = errno;
+  dk_text_done(&checks);
+  errno = reason;
+  return code;
+}
 
 struct results_file *
 results_new(const char *folder)
@@ -33,7 +76,8 @@ results_new(const char *folder)
     return NULL;
   dk_text_printf(&path, "%s/results.jsonl", folder);
   file->folder = strdup(folder);
-  if (file->folder && folder_make_path(folder) == 0)
+  if (file->folder && folder_make_path(folder) == 0
+      && make_room(folder, dk_text_str(&path)) == 0)
     file->file = fopen(dk_text_str(&path), "we");
   int reason = errno;
   dk_text_done(&path);

@@ -44,7 +44,9 @@ struct run {
   struct folder folder;
   struct engine *engine;
   int64_t deadline_ms;        /* of a check, before any time-out */
+  int64_t least_ms;           /* of a check, whatever has hung before */
   unsigned timeouts;          /* so far */
+  int64_t slowest_ms[2];      /* that passed so far: of races [1], of all others [0] */
   struct result *results;
   size_t n_results;
   size_t n_leftovers;
@@ -55,7 +57,7 @@ struct run {
 
 /* ---- session.c: from the options to a plugin that is ready to be checked --------------------- */
 
-/* Each answers EXIT_PASSED, or what else with the words said. */
+/* Each answers EXIT_PASSED, or what else with the words said.  run_open is in store.c. */
 int run_begin(struct run *run, const struct options *options); /* plugin, folder, engine */
 int run_probe(struct run *run);         /* loads and describes */
 int run_take_settings(struct run *run); /* checks and splits them */
@@ -67,12 +69,28 @@ struct task run_task(const struct run *run, enum task_kind kind);
 void run_note_leftovers(struct run *run, const struct outcome *outcome);
 int run_refuse(struct run *run, int code, const struct problem *problem);
 int64_t run_clock_ns(void);
+/* By --timeout-scale. */
+int64_t run_scaled(const struct run *run, int64_t ms);
+/* There is no outcome of a probe, or a child of it did not come back well. */
+int run_no_child(struct run *run);
+bool outcome_was_ended(const struct outcome *outcome);
+void run_note_trouble(struct run *run, const struct outcome *outcome, const char *doing);
+
+/* ---- deadline.c ------------------------------------------------------------------------------ */
+
+void run_set_deadline(struct run *run);
+/* What the probe measured, or met; what came of the checks. */
+void run_note_round_trip(struct run *run, int64_t ns);
+void run_note_hung_probe(struct run *run);
+void run_note_time(struct run *run, bool race, const struct outcome *outcome);
+/* Of the next check, in milliseconds. */
+int64_t run_deadline(const struct run *run, bool race);
 
 /* ---- totals.c -------------------------------------------------------------------------------- */
 
 struct totals {
   unsigned counts[VERDICTS];
-  unsigned passed, failed, skipped, other;
+  unsigned passed, failed, skipped, advised, other;
   int exit_code;
   const char *word;           /* "PASS" */
   double seconds;
@@ -85,5 +103,7 @@ bool verdict_is_violation(enum verdict verdict);
 /* The clause that a result is about: the broken one, else the check's first. */
 struct dk_clause;
 const struct dk_clause *result_clause(const struct result *result);
+/* It failed, but the clause is a SHOULD: reported, and not needed. */
+bool result_is_advice(const struct result *result);
 
 #endif

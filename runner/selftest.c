@@ -50,6 +50,14 @@ selftest_note(struct selftest *selftest, const char *format, ...)
   dk_text_done(&text);
 }
 
+const char *
+selftest_word(const struct selftest *selftest, int code)
+{
+  if (code != EXIT_PASSED || selftest->failed > 0)
+    return "FAIL";
+  return selftest->zoo_is_there ? "PASS" : "PARTLY";
+}
+
 static bool
 begin(struct selftest *selftest)
 {
@@ -82,12 +90,12 @@ end(struct selftest *selftest, int code)
 
   if (code == EXIT_PASSED && selftest->failed > 0)
     code = EXIT_VIOLATED;
-  char zoo[64] = "not here (--zoo FOLDER)";
+  char zoo[64] = "not-here, so not tested (--zoo FOLDER)";
   if (selftest->zoo_is_there)
     snprintf(zoo, sizeof(zoo), "%u of %u judged rightly", selftest->right, selftest->fixtures);
   selftest_note(selftest, "SELFTEST=%s points=%u failed=%u; mutants %u of %u caught; zoo %s; "
                           "seconds=%.1f",
-                code == EXIT_PASSED ? "PASS" : "FAIL", selftest->points, selftest->failed,
+                selftest_word(selftest, code), selftest->points, selftest->failed,
                 selftest->caught, selftest->mutants, zoo, seconds);
   if (selftest->tap) {
     int failed = tap_done(selftest->tap);

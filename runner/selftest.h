@@ -24,6 +24,9 @@ void selftest_point(struct selftest *selftest, bool holds, const char *name, con
 __attribute__((format(printf, 2, 3))) void
 selftest_note(struct selftest *selftest, const char *format, ...);
 
+/* The word in the last line: PARTLY if all that was tested holds, and the zoo was not here. */
+const char *selftest_word(const struct selftest *selftest, int code);
+
 /* matrix.c: the model passes, its mutants do not.  EXIT_PASSED, or what ended the test. */
 int matrix_run(struct selftest *selftest);
 /* zoo.c: each provider of the zoo gets its one verdict. */

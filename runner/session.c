@@ -2,7 +2,6 @@
 /* From the options to a plugin that is ready to be checked.  What the plugin does on the way is
  * never an end of the run: only refusals by loader, settings and store are. */
 #include <errno.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +15,6 @@
 #include "runner/suggest.h"
 
 enum {
-  LEAST_DEADLINE_MS = 5000, /* of a check */
-  ROUND_TRIPS = 200,        /* that a check may take, at the speed that was measured */
-  HUNG_DEADLINE_MS = 400,   /* of a check, when the plugin hung already while it was probed */
   PROBE_MS = 5000,
   SETTLE_MS = 20
 };
@@ -32,8 +28,8 @@ run_clock_ns(void)
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static int64_t
-scaled(const struct run *run, int64_t ms)
+int64_t
+run_scaled(const struct run *run, int64_t ms)
 {
   double result = (double)ms * run->options->timeout_scale;
 
@@ -102,6 +98,18 @@ mask_settings(struct run *run)
   }
 }
 
+static int
+refuse_folder(struct run *run)
+{
+  if (errno == EADDRINUSE)
+    return run_refuse(run, EXIT_USAGE,
+                      &(struct problem){run->options->run_id, "a run of this id lives",
+                                        "an id of its own, for its stores are named after it",
+                                        run->folder.path, "another --run-id, or none"});
+  return refuse_errno(run, run->folder.path, "the folder of the run cannot be made",
+                      "TMPDIR may name another place");
+}
+
 int
 run_begin(struct run *run, const struct options *options)
 {
@@ -118,12 +126,11 @@ run_begin(struct run *run, const struct options *options)
   if (code != EXIT_PASSED)
     return code;
   if (folder_make(&run->folder, options->run_id) != 0)
-    return refuse_errno(run, run->folder.path, "the folder of the run cannot be made",
-                        "TMPDIR may name another place");
+    return refuse_folder(run);
   run->engine = engine_new(&run->folder, options->jobs ? options->jobs : 1);
   if (!run->engine)
     return refuse_errno(run, "the engine", "cannot be set up", "durakit clean, or a smaller -j");
-  run->deadline_ms = scaled(run, LEAST_DEADLINE_MS);
+  run_set_deadline(run);
   return EXIT_PASSED;
 }
 
@@ -146,7 +153,7 @@ run_end(struct run *run)
 struct task
 run_task(const struct run *run, enum task_kind kind)
 {
-  struct task task = {.kind = kind, .deadline_ms = scaled(run, PROBE_MS)};
+  struct task task = {.kind = kind, .deadline_ms = run_scaled(run, PROBE_MS)};
 
   task.job.plugin = run->plugin;
   task.job.settings = run->settings;
@@ -165,19 +172,17 @@ run_task(const struct run *run, enum task_kind kind)
 /* ---- what the plugin says of itself ---------------------------------------------------------- */
 
 /* The child did not come back well: that is said, and each check will meet it again. */
-static void
-note_trouble(struct run *run, const struct outcome *outcome, const char *doing)
+void
+run_note_trouble(struct run *run, const struct outcome *outcome, const char *doing)
 {
   if (outcome->verdict == VERDICT_TIMEOUT)
     snprintf(run->trouble, sizeof(run->trouble), "%s did not end within %lld ms", doing,
-             (long long)scaled(run, PROBE_MS));
+             (long long)run_scaled(run, PROBE_MS));
   else
     snprintf(run->trouble, sizeof(run->trouble), "%s ended the process %s", doing,
              outcome->ended);
-  if (outcome->verdict == VERDICT_TIMEOUT) {
-    int64_t hung = scaled(run, HUNG_DEADLINE_MS);
-    run->deadline_ms = hung < run->deadline_ms ? hung : run->deadline_ms;
-  }
+  if (outcome->verdict == VERDICT_TIMEOUT)
+    run_note_hung_probe(run);
   say("%s: %s; the run goes on, and every check is judged", run->options->arguments[0],
       run->trouble);
 }
@@ -193,15 +198,15 @@ refuse_trouble(struct run *run, const struct outcome *outcome)
                                       report->found, NULL});
 }
 
-static bool
-was_ended(const struct outcome *outcome)
+bool
+outcome_was_ended(const struct outcome *outcome)
 {
   return outcome->verdict == VERDICT_CRASH || outcome->verdict == VERDICT_TIMEOUT
-         || outcome->verdict == VERDICT_EARLY_EXIT;
+         || outcome->verdict == VERDICT_EARLY_EXIT || outcome->verdict == VERDICT_HOST_DAMAGE;
 }
 
-static int
-no_child(struct run *run)
+int
+run_no_child(struct run *run)
 {
   if (engine_interrupted(run->engine)) {
     say("interrupted before the first check");
@@ -218,15 +223,15 @@ run_probe(struct run *run)
   int code = EXIT_PASSED;
 
   if (!outcome || outcome->interrupted) {
-    code = no_child(run);
+    code = run_no_child(run);
   } else {
     *run->probe = *outcome->probe;
     run->described = run->probe->loaded;
-    if (run->probe->refusal.number != 0) {
+    if (outcome_was_ended(outcome)) {
+      run_note_trouble(run, outcome, "loading it");
+    } else if (run->probe->refusal.number != 0) {
       struct problem problem = problem_of(&run->probe->refusal);
       code = run_refuse(run, EXIT_PLUGIN, &problem);
-    } else if (was_ended(outcome)) {
-      note_trouble(run, outcome, "loading it");
     } else if (!run->described) {
       code = refuse_trouble(run, outcome);
     }
@@ -295,8 +300,8 @@ check_values(struct run *run)
   struct outcome *outcome = engine_run(run->engine, &task);
   int code = EXIT_PASSED;
   if (!outcome || outcome->interrupted) {
-    code = no_child(run);
-  } else if (!was_ended(outcome) && outcome->probe->refusal.what[0]) {
+    code = run_no_child(run);
+  } else if (!outcome_was_ended(outcome) && outcome->probe->refusal.what[0]) {
     struct problem problem = problem_of(&outcome->probe->refusal);
     code = run_refuse(run, EXIT_USAGE, &problem);
   }
@@ -339,109 +344,4 @@ run_take_settings(struct run *run)
     return EXIT_PASSED;
   say("out of memory");
   return EXIT_ENVIRONMENT;
-}
-
-/* ---- the store ------------------------------------------------------------------------------- */
-
-static int
-refuse_name(struct run *run, const char *name)
-{
-  return run_refuse(run, EXIT_USAGE,
-                    &(struct problem){name,
-                                      "a store of this name exists already, and is left alone",
-                                      "names of the kit's own making that are not in use", NULL,
-                                      "another --run-id; durakit clean removes what dead runs "
-                                      "have left"});
-}
-
-/* Names of this run's stores that are there already, for a store that is a path. */
-static int
-refuse_existing(struct run *run)
-{
-  struct dk_text pattern = DK_TEXT_EMPTY;
-  glob_t found = {0};
-  int code = EXIT_PASSED;
-
-  if (!run->store_value || run->store_value[0] == '\0')
-    return EXIT_PASSED;
-  for (const char *c = run->store_value; *c; c++)
-    dk_text_printf(&pattern, strchr("*?[\\", *c) ? "\\%c" : "%c", *c);
-  dk_text_printf(&pattern, "-dk%s-*", run->options->run_id);
-  if (glob(dk_text_str(&pattern), GLOB_NOSORT, NULL, &found) == 0 && found.gl_pathc > 0)
-    code = refuse_name(run, found.gl_pathv[0]);
-  globfree(&found);
-  dk_text_done(&pattern);
-  return code;
-}
-
-/* The answers to making a store that say something of the place or the settings.  All others are
- * the plugin's own, and the checks will say so. */
-static int
-code_of_open(const struct run *run, dk_status status)
-{
-  switch (status) {
-  case DK_UNAVAILABLE:
-  case DK_BUSY:
-  case DK_REFUSED:
-  case DK_NOT_FOUND:
-    return EXIT_ENVIRONMENT;
-  case DK_INVALID:
-    return run->options->n_settings > 0 ? EXIT_USAGE : EXIT_PASSED;
-  default:
-    return EXIT_PASSED;
-  }
-}
-
-static int
-judge_open(struct run *run, const struct kit_probe *probe)
-{
-  char found[600];
-  char name[32];
-  int code = probe->opened ? EXIT_PASSED : code_of_open(run, probe->open_status);
-
-  if (code == EXIT_PASSED)
-    return code;
-  if (strstr(probe->open_text, "exists already"))
-    return refuse_name(run, run->plugin);
-  snprintf(found, sizeof(found), "%s: %.511s",
-           dk_status_name(probe->open_status, name, sizeof(name)), probe->open_text);
-  return run_refuse(run, code,
-                    &(struct problem){run->plugin, "its store cannot be made",
-                                      code == EXIT_USAGE
-                                        ? "settings that its open takes"
-                                        : "a place where the kit may make stores of its own",
-                                      found, "look at the settings, and whether the server runs"});
-}
-
-void
-run_note_leftovers(struct run *run, const struct outcome *outcome)
-{
-  for (size_t i = 0; outcome && i < outcome->n_leftovers; i++) {
-    folder_note_store(&run->folder, outcome->leftovers[i]);
-    run->n_leftovers++;
-  }
-}
-
-int
-run_open(struct run *run)
-{
-  struct task task = run_task(run, TASK_PROBE_OPEN);
-  int code = refuse_existing(run);
-
-  if (code != EXIT_PASSED || !run->described)
-    return code;
-  struct outcome *outcome = engine_run(run->engine, &task);
-  if (!outcome || outcome->interrupted) {
-    code = no_child(run);
-  } else if (was_ended(outcome)) {
-    note_trouble(run, outcome, "opening a store");
-  } else {
-    code = judge_open(run, outcome->probe);
-    int64_t needed = scaled(run, outcome->probe->round_trip_ns / 1000000 * ROUND_TRIPS);
-    run->probe->round_trip_ns = outcome->probe->round_trip_ns;
-    run->deadline_ms = needed > run->deadline_ms ? needed : run->deadline_ms;
-  }
-  run_note_leftovers(run, outcome);
-  outcome_free(outcome);
-  return code;
 }

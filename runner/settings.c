@@ -65,7 +65,8 @@ settings_take_env(struct options *options, const char *option, const char *pair)
   const char *value = getenv(name);
   if (!value)
     return usage(name, "the environment has no such variable", "the value of the setting", NULL);
-  return settings_add(options, key, value, name);
+  bool is_private = strncmp(name, SETTINGS_PRIVATE, strlen(SETTINGS_PRIVATE)) == 0;
+  return settings_add(options, key, value, is_private ? NULL : name);
 }
 
 static char *

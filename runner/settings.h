@@ -10,6 +10,9 @@
 
 #include "runner/options.h"
 
+/* Variables that the command hands to itself: what comes by one counts as given with --set. */
+#define SETTINGS_PRIVATE "DURAKIT_SETTING_"
+
 /* Each answers EXIT_PASSED, or what else with the words said. */
 int settings_take_pair(struct options *options, const char *option, const char *pair);
 int settings_take_env(struct options *options, const char *option, const char *pair);

@@ -92,6 +92,12 @@ slot_stdout_bytes(const struct slot *slot)
   return size_of(slot->output);
 }
 
+uint64_t
+slot_output_bytes(const struct slot *slot)
+{
+  return size_of(slot->output) + size_of(slot->errors);
+}
+
 static void
 collect_output(struct outcome *outcome, const struct slot *slot)
 {
@@ -106,6 +112,9 @@ collect_output(struct outcome *outcome, const struct slot *slot)
     return;
   size_t half = OUTPUT_KEPT / 2;
   read_output(outcome, slot->output, out > half && err > half ? half : OUTPUT_KEPT);
+  /* A line of its own ends what is cut here: see mask.c for why that matters. */
+  if (outcome->output_size < out && outcome->output_size > 0)
+    outcome->output[outcome->output_size - 1] = '\n';
   read_output(outcome, slot->errors, OUTPUT_KEPT - outcome->output_size);
 }
 
@@ -127,8 +136,10 @@ slot_collect(const struct slot *slot)
   }
   *outcome->report = *kit_report_of(slot->shared);
   judge_tame(outcome->report);
-  if (probes)
-    *outcome->probe = *kit_probe_of(slot->shared);
+  if (probes) {
+    memcpy(outcome->probe, kit_probe_of(slot->shared), sizeof(*outcome->probe));
+    judge_tame_probe(outcome->probe);
+  }
   collect_output(outcome, slot);
   return outcome;
 }

@@ -18,7 +18,7 @@ struct slot {
   int output, errors;
   int64_t started_ns, deadline_ns;
   int signals;               /* 0: none yet; 1: SIGTERM was sent; 2: SIGKILL */
-  bool timed_out;
+  bool timed_out, flooded;
   struct outcome *pending;   /* the check's, while its stores are removed */
   char (*stores)[64];        /* those */
   size_t n_stores;
@@ -36,6 +36,7 @@ bool slot_makes_stores(const struct task *task);
 void slot_list_stores(struct slot *slot, const struct kit_report *report);
 
 uint64_t slot_stdout_bytes(const struct slot *slot);
+uint64_t slot_output_bytes(const struct slot *slot); /* with standard error */
 /* What the ended child left, without a verdict; NULL: no memory. */
 struct outcome *slot_collect(const struct slot *slot);
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "conformance/tap/tap.h"
+#include "core/base/text.h"
 
 static char base[256];
 
@@ -65,17 +66,23 @@ tells_the_dead(void)
 {
   struct folder folder;
   char path[sizeof(folder.path)];
+  int lock;
 
   if (folder_make(&folder, "test") != 0)
     BAIL_OUT("no folder of a run can be made");
   snprintf(path, sizeof(path), "%s", folder.path);
-  cmp_ok(folder_lock_dead(path), "==", -1, "a run that lives");
+  cmp_ok(folder_look(path, &lock), "==", FOLDER_LIVES, "a run that lives");
+  struct folder second;
+  cmp_ok(folder_make(&second, "test"), "==", -1, "no second run gets its id");
+  is(second.path, path, "and whose it is is said");
+  folder_done(&second);
+  cmp_ok(folder_look(path, &lock), "==", FOLDER_LIVES, "it lives on");
   folder_note(&folder, '+', 3);
   folder_note_store(&folder, "dktest-3-a");
   folder_done(&folder);
   ok(is_there(path), "with stores left over the journal stays");
-  int lock = folder_lock_dead(path);
-  cmp_ok(lock, ">=", 0, "a run that is dead");
+  cmp_ok(folder_look(path, &lock), "==", FOLDER_DEAD, "a run that is dead");
+  cmp_ok(lock, ">=", 0, "it is locked while it is cleaned");
   if (lock >= 0)
     close(lock);
   ok(folder_remove_tree(path), "and is removed");
@@ -85,6 +92,61 @@ tells_the_dead(void)
   snprintf(path, sizeof(path), "%s", folder.path);
   folder_done(&folder);
   ok(!is_there(path), "without leftovers nothing stays");
+}
+
+/* A folder with a lock that nobody holds, as a dead run leaves it. */
+static const char *
+left_folder(const char *name, mode_t mode)
+{
+  const char *path = in_base(name);
+  char lock[600];
+
+  snprintf(lock, sizeof(lock), "%s/lock", path);
+  if (mkdir(path, 0700) != 0)
+    BAIL_OUT("%s cannot be made", path);
+  touch(lock);
+  if (chmod(path, mode) != 0)
+    BAIL_OUT("%s cannot be changed", path);
+  return path;
+}
+
+static void
+is_state(const char *path, enum folder_state expected, const char *name)
+{
+  int lock;
+
+  cmp_ok(folder_look(path, &lock), "==", expected, "%s", name);
+  if (lock >= 0)
+    close(lock);
+}
+
+static void
+believes_only_its_own(void)
+{
+  is_state(left_folder("own", 0700), FOLDER_DEAD, "a dead one of our own");
+  is_state(left_folder("open", 0770), FOLDER_FOREIGN, "one that others can write to");
+  is_state(left_folder("sticky", 01777), FOLDER_FOREIGN, "one that all can write to");
+  if (symlink(in_base("own"), in_base("link-to-own")) != 0)
+    BAIL_OUT("no link can be made");
+  is_state(in_base("link-to-own"), FOLDER_FOREIGN, "a link");
+  is_state(in_base("gone"), FOLDER_FOREIGN, "what is not there");
+  unlink(in_base("own/lock"));
+  is_state(in_base("own"), FOLDER_LIVES, "a young one without a lock may get one still");
+  const char *other = left_folder("other", 0700);
+  if (geteuid() == 0 && chown(other, 65534, 65534) == 0)
+    is_state(other, FOLDER_FOREIGN, "one of another user");
+  else
+    skip(1, "only root can give a folder away");
+}
+
+static void
+escapes_what_a_pattern_knows(void)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  folder_store_pattern(&text, "/a*b?c[d\\e", "run");
+  is(dk_text_str(&text), "/a\\*b\\?c\\[d\\\\e-dkrun-*", "a store's name in a pattern");
+  dk_text_done(&text);
 }
 
 int
@@ -98,6 +160,8 @@ main(void)
     BAIL_OUT("%s cannot be made", base);
   removes_only_its_own();
   tells_the_dead();
+  believes_only_its_own();
+  escapes_what_a_pattern_knows();
   ok(folder_remove_tree(base), "the test leaves nothing");
   return done_testing();
 }

@@ -14,7 +14,7 @@ struct left {
   int32_t verdict;    /* said, if `said` */
   bool said;
   int code, status;   /* of waitid */
-  bool timed_out;
+  bool timed_out, flooded;
   uint64_t stdout_bytes;
   const char *orphans;
 };
@@ -27,7 +27,8 @@ judged(struct left left, enum verdict expected, const char *clause, const char *
   struct task task = {.kind = TASK_CHECK};
   struct outcome outcome = {.report = calloc(1, sizeof(*outcome.report))};
   struct ending ending = {
-    .timed_out = left.timed_out, .deadline_ms = 5000, .stdout_bytes = left.stdout_bytes};
+    .timed_out = left.timed_out, .flooded = left.flooded, .deadline_ms = 5000,
+    .stdout_bytes = left.stdout_bytes};
 
   if (!outcome.report)
     BAIL_OUT("out of memory");
@@ -70,6 +71,19 @@ judges(void)
   left.stdout_bytes = 5;
   judged(left, VERDICT_HOST_DAMAGE, "ABI-6", "the word, and something on standard output");
   left = well;
+  left.orphans = NULL;
+  left.flooded = true;
+  left.timed_out = false;
+  left.code = CLD_KILLED;
+  judged(left, VERDICT_HOST_DAMAGE, "ABI-6", "output without end");
+  left.said = false;
+  judged(left, VERDICT_HOST_DAMAGE, "ABI-6", "output without end, and no word");
+  left = well;
+  left.code = 0;
+  judged(left, VERDICT_ERROR, "", "the word, and an end that nobody saw");
+  left.verdict = VERDICT_FAIL;
+  judged(left, VERDICT_FAIL, "", "a failure, said, and an end that nobody saw");
+  left = well;
   left.orphans = "process 17 (helper)";
   judged(left, VERDICT_HOST_DAMAGE, "ABI-5", "the word, and a process left behind");
 }
@@ -107,6 +121,36 @@ tames(void)
   free(report);
 }
 
+static void
+tames_a_probe(int filling)
+{
+  struct kit_probe *probe = malloc(sizeof(*probe));
+
+  if (!probe)
+    BAIL_OUT("out of memory");
+  memset(probe, filling, sizeof(*probe));
+  judge_tame_probe(probe);
+  cmp_ok(probe->n_params, "<=", 32, "no more parameters than there are");
+  cmp_ok(probe->n_extensions, "<=", 32, "no more extensions");
+  cmp_ok(probe->n_missing, "<=", 16, "no more operations that are missing");
+  cmp_ok(strlen(probe->name), "<", sizeof(probe->name), "a name ends");
+  cmp_ok(strlen(probe->help), "<", sizeof(probe->help), "a help ends");
+  cmp_ok(strlen(probe->open_text), "<", sizeof(probe->open_text), "a text ends");
+  cmp_ok(strlen(probe->refusal.next), "<", sizeof(probe->refusal.next), "a refusal ends");
+  for (size_t i = 0; i < 32; i++) {
+    if (strlen(probe->params[i].help) >= sizeof(probe->params[i].help)
+        || strlen(probe->params[i].key) >= sizeof(probe->params[i].key)
+        || strlen(probe->extensions[i]) >= sizeof(probe->extensions[i]))
+      BAIL_OUT("row %zu has no end", i);
+  }
+  ok(probe->round_trip_ns >= 0 && probe->round_trip_ns <= INT64_C(60000000000),
+     "a time that can be reckoned with");
+  unsigned char loaded;
+  memcpy(&loaded, &probe->loaded, 1);
+  cmp_ok(loaded, "<=", 1, "a yes or no");
+  free(probe);
+}
+
 int
 main(void)
 {
@@ -114,5 +158,7 @@ main(void)
   judges();
   believes_no_other_word();
   tames();
+  tames_a_probe(0xff);
+  tames_a_probe(0x7f);
   return done_testing();
 }

@@ -52,6 +52,28 @@ replaces(void)
 }
 
 static void
+hides_what_is_cut(void)
+{
+  struct mask mask = {0};
+  struct dk_text out = DK_TEXT_EMPTY;
+
+  mask_add(&mask, "hunter2-long", 12);
+  is(masked(&mask, "it is hunter2-lon"), "it is ***", "all but its last letter");
+  is(masked(&mask, "it is hunt"), "it is ***", "four letters of it");
+  is(masked(&mask, "it is hun"), "it is hun", "less tells nothing");
+  is(masked(&mask, "it is hunter3"), "it is hunter3", "another word that begins so");
+  is(masked(&mask, "hunter2 is my name"), "hunter2 is my name", "its beginning in the middle");
+  is(masked(&mask, "is hunter2-\nnext"), "is ***\nnext", "at the end of a line");
+  mask_text(&mask, &out, "it is hunter2-long", 15);
+  is(dk_text_str(&out), "it is ***", "what is behind the end is not looked at");
+  ok(mask_applies(&mask, "it is hunter2", 13), "it counts as one");
+  mask_add(&mask, "hunter2", 7);
+  is(masked(&mask, "it is hunter2-lo"), "it is ***", "a short one inside a long one that is cut");
+  dk_text_done(&out);
+  mask_done(&mask);
+}
+
+static void
 hides_bytes(void)
 {
   struct mask mask = {0};
@@ -65,12 +87,41 @@ hides_bytes(void)
   mask_done(&mask);
 }
 
+/* Text that a plugin hands over is escaped on its way, before anybody masks it. */
+static void
+hides_what_is_escaped(void)
+{
+  static const char secret[] = "abc\ndef\tgh: \"i\"\r\nlast-line\n";
+  static const enum dk_escape hows[] = {DK_ESCAPE_VISIBLE, DK_ESCAPE_YAML, DK_ESCAPE_TAP};
+  struct mask mask = {0};
+  struct dk_text escaped = DK_TEXT_EMPTY;
+
+  mask_add(&mask, secret, strlen(secret));
+  for (size_t i = 0; i < sizeof(hows) / sizeof(hows[0]); i++) {
+    dk_text_reset(&escaped);
+    dk_text_puts(&escaped, "it is ");
+    dk_text_add_escaped(&escaped, secret, strlen(secret), hows[i]);
+    dk_text_puts(&escaped, ", no?");
+    is(masked(&mask, dk_text_str(&escaped)), "it is ***, no?", "escaped in way %zu", i);
+  }
+  is(masked(&mask, secret), "***", "as it is");
+  is(masked(&mask, "1 def\tgh: \"i\" 2"), "1 *** 2", "one of its lines");
+  is(masked(&mask, "1 def\\tgh: \"i\" 2"), "1 *** 2", "one of its lines, escaped");
+  is(masked(&mask, "1 last-line 2"), "1 *** 2", "its last line");
+  is(masked(&mask, "1 abc 2"), "1 abc 2", "a line that is too short to tell anything");
+  is(masked(&mask, "it is abc\\ndef"), "it is ***", "escaped, and cut");
+  dk_text_done(&escaped);
+  mask_done(&mask);
+}
+
 int
 main(void)
 {
   plan(NO_PLAN);
   replaces();
+  hides_what_is_cut();
   hides_bytes();
+  hides_what_is_escaped();
   hides("host=db password=hunter2 user=me", "host=db password=*** user=me");
   hides("host=db password = hunter2", "host=db password = ***");
   hides("PASSWORD=hunter2", "PASSWORD=***");

@@ -33,7 +33,7 @@ exit_code_of(const struct run *run, const struct totals *totals, bool canaries_m
     return EXIT_UNCLEAR;
   if (run->probe->n_missing > 0)
     return EXIT_INCOMPLETE; /* --next, on the way */
-  return totals->passed > 0 ? EXIT_PASSED : EXIT_INCOMPLETE;
+  return totals->passed + totals->advised > 0 ? EXIT_PASSED : EXIT_INCOMPLETE;
 }
 
 struct totals
@@ -50,15 +50,26 @@ totals_of(const struct run *run, bool canaries_missed)
     const struct result *result = &run->results[i];
     enum verdict verdict = result->done ? result->verdict : VERDICT_NOT_RUN;
     totals.counts[verdict]++;
-    if (verdict_is_violation(verdict))
+    if (result_is_advice(result))
+      totals.advised++;
+    else if (verdict_is_violation(verdict))
       totals.failed++;
   }
   totals.passed = totals.counts[VERDICT_PASS];
   totals.skipped = totals.counts[VERDICT_SKIP];
-  totals.other = (unsigned)run->n_results - totals.passed - totals.failed - totals.skipped;
+  totals.other = (unsigned)run->n_results - totals.passed - totals.failed - totals.skipped -
+                 totals.advised;
   totals.exit_code = exit_code_of(run, &totals, canaries_missed);
   totals.word = words[totals.exit_code];
   return totals;
+}
+
+bool
+result_is_advice(const struct result *result)
+{
+  const struct dk_clause *clause = result_clause(result);
+
+  return result->done && result->verdict == VERDICT_FAIL && clause && clause->level == DK_SHOULD;
 }
 
 const struct dk_clause *

@@ -59,6 +59,7 @@ EXTRA_DIST += \
 	$(script_tests) \
 	$(deep_tests) \
 	tests/include-table.awk \
+	tests/runner-damage.c \
 	tests/runner-secret.c \
 	tests/style.awk \
 	tests/tap.sh \

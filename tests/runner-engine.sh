@@ -49,6 +49,78 @@ for jobs in 1 4; do
   goes_on prints-bail-out host-damage $jobs
 done
 
+# ---- what the runner is given --------------------------------------------------------------------
+
+# A parent that ignores SIGCHLD, as some do in Python, passes that on.
+timeout 60 perl -e '$SIG{CHLD} = "IGNORE"; exec @ARGV' -- \
+  "$DURAKIT" check "$MODEL" --only turn/birth > tap 2> err
+is $? 0 'a run under a parent that ignores SIGCHLD' || diag "$(cat tap err)"
+
+# A parent that blocks signals passes that on, too; a crash must be one all the same.
+for name in ABRT SEGV; do
+  case $name in ABRT) fixture=abort-in-operation ;; SEGV) fixture=segfault-in-operation ;; esac
+  if env "--block-signal=$name" true 2> env.err; then
+    env "--block-signal=$name" "$DURAKIT" check "$zoo/$fixture.so" --only turn/birth > tap 2> err
+    is $? 1 "a parent that blocks SIG$name: exit 1"
+    like "$(cat tap)" '^  verdict: "crash"' "a parent that blocks SIG$name: a crash is one" \
+      || diag "$(cat tap err)"
+    run_ok "a parent that blocks SIG$name: the canaries" env "--block-signal=$name" \
+      "$DURAKIT" check "$MODEL" --only turn/birth
+  else
+    skip "a parent that blocks SIG$name" 'this env has no --block-signal'
+  fi
+done
+
+# A shell that becomes the runner leaves it its children, which are no work of a provider.
+cat > script <<'EOF'
+sh -c 'echo $$ > stranger; while :; do sleep 1; done' &
+until [ -s stranger ]; do :; done
+exec "$DURAKIT" check "$MODEL" --only turn/birth
+EOF
+export DURAKIT MODEL
+sh script > tap 2> err
+is $? 0 'a run that was given a child'
+kill -0 "$(cat stranger)" 2> kill.err
+ok $? 'does not end it'
+kill "$(cat stranger)"
+
+"$DURAKIT" check "$zoo/blocks.so" --only turn/birth --timeout-scale 0.05 > tap 2> err
+like "$(cat tap)" \
+  'did not end in time[^ ]* [0-9]* operations* in [0-9]* ms, .*; if the store is slow[^ ]* --time' \
+  'a time-out says how far the check came, and what helps a slow store'
+
+# ---- damage that is done while it is loaded ------------------------------------------------------
+
+# damage NAME FLAG: a plugin that does it.
+damage() {
+  ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -shared -fPIC ${SANITIZER_CFLAGS:-} "$2" \
+    "$top_srcdir/tests/runner-damage.c" -o "$1.so" > cc.out 2>&1
+  ok $? "$1: is built" || diag "$(cat cc.out)"
+}
+
+damage fill -DFILL
+"$DURAKIT" check ./fill.so --only turn/birth --set store=x > tap 2> err
+is $? 1 'fill: the runner survives what lies in the shared memory' || diag "$(cat err)"
+like "$(cat tap)" '^  verdict: "early-exit"' 'fill: and sees how it ended'
+"$DURAKIT" probe ./fill.so > out 2> err
+[ $? -le 5 ]
+ok $? 'fill: so does probe' || diag "$(cat err)"
+for fd in 1 2; do
+  damage "flood$fd" "-DFLOOD=$fd"
+  "$DURAKIT" check "./flood$fd.so" --only turn/birth --timeout-scale 4 > tap 2> err
+  is $? 1 "flood$fd: exit 1"
+  like "$(cat tap)" '^  verdict: "host-damage"' "flood$fd: ended for what it wrote"
+done
+
+# ---- a store with a clock of its own -------------------------------------------------------------
+
+sed 's/DK_CLOCK_HOST/DK_CLOCK_STORE/' "$top_srcdir/tests/runner-secret.c" > clock.c
+${CC:-cc} -std=gnu11 -shared -fPIC ${SANITIZER_CFLAGS:-} -I"$top_srcdir/core/include" clock.c \
+  -o clock.so > cc.out 2>&1
+ok $? 'a provider with a clock of its own is built' || diag "$(cat cc.out)"
+"$DURAKIT" check ./clock.so --only turn/birth > tap 2> err
+like "$(cat tap)" 'time-out 120000 ms a check' 'its checks may wait for leases in real time'
+
 # ---- while it is being written -------------------------------------------------------------------
 
 missing=$zoo/missing-renew-work-item-lock.so
@@ -58,8 +130,22 @@ is $? 3 'certify refuses a plugin that lacks an operation'
 is $? 5 'check --next goes on, and is incomplete'
 like "$(cat human)" '9 of 10 required operations are written; next: renew_work_item_lock' \
   'and names the next one'
+is "$(grep -c 'skipped: ' human)" 0 'and shows nothing of what waits for it'
+like "$(cat human)" '^RESULT=.* skipped=[1-9]' 'but counts it'
+"$DURAKIT" check "$missing" --next --format human --verbose > human 2> err
 [ "$(grep -c 'skipped: .*renew_work_item_lock.* not written yet' human)" -gt 0 ]
-ok $? 'what needs it waits for it'
+ok $? 'what needs it waits for it, and --verbose shows that'
+"$DURAKIT" check "$missing" --next --format tap > tap 2> err
+[ "$(grep -c '# SKIP .*renew_work_item_lock.* not written yet' tap)" -gt 0 ]
+ok $? 'as TAP does'
+"$DURAKIT" probe "$missing" > out 2> err
+is $? 3 'probe of it: exit 3'
+like "$(cat out)" '^limits  *id ' 'probe describes it'
+like "$(cat out)" '^missing  *renew_work_item_lock$' 'and lists what is missing'
+like "$(cat err)" 'a required operation is missing' 'and says so'
+"$DURAKIT" probe "$zoo/missing-all-operations.so" --json > out 2> err
+is $? 3 'probe of one without operations: exit 3'
+like "$(cat out)" '"read_history"' 'probe --json lists what is missing'
 
 # ---- debuggers -----------------------------------------------------------------------------------
 

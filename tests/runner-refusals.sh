@@ -104,7 +104,7 @@ refuses 2 'a value that the plugin does not take' certify model \
 durakit: model: its store cannot be made
   expected  settings that its open takes
   found     DK_INVALID: ...
-  next      look at the settings, and whether the server runs
+  next      look at the settings
 TEXT
 like "$(cat err)" 'cancel/only-unlocked' 'a value that the plugin does not take: its own words'
 "$DURAKIT" certify model --set store=a --set store=b > out 2> err
@@ -131,7 +131,7 @@ refuses 4 'a folder that is not there' certify model --set "store=$scratch/no/s"
 durakit: model: its store cannot be made
   expected  a place where the kit may make stores of its own
   found     DK_...
-  next      look at the settings, and whether the server runs
+  next      look at the settings, and whether the folder is there and can be written to
 TEXT
 # For root every folder can be written to but those of the kernel.
 read_only=$scratch/read-only
@@ -142,7 +142,7 @@ refuses 4 'a read-only folder' certify model --set "store=$read_only/s" <<'TEXT'
 durakit: model: its store cannot be made
   expected  a place where the kit may make stores of its own
   found     DK_...
-  next      look at the settings, and whether the server runs
+  next      look at the settings, and whether the folder is there and can be written to
 TEXT
 refuses 4 'results that cannot be written' check model --only turn/birth --out /proc/out <<'TEXT'
 durakit: /proc/out: results cannot be written there
@@ -214,6 +214,10 @@ refuses 5 'a pattern that fits nothing' check model --only 'x*' <<'TEXT'
 durakit: x*: no check fits this pattern, so that nothing is selected
   next      durakit list checks shows what can be selected
 TEXT
+refuses 5 'a pattern of no area' check model --only 'cancl/*' <<'TEXT'
+durakit: cancl/*: no check fits this pattern, so that nothing is selected
+  next      did you mean cancel/*? durakit list checks shows what can be selected
+TEXT
 refuses 5 'a clause without a check' check model --only ERR-6 <<'TEXT'
 durakit: ERR-6: ...
   next      durakit list checks shows what can be selected
@@ -231,6 +235,40 @@ refuses 2 'a file without results' repro settings <<'TEXT'
 durakit: settings: has no header of a run
   expected  a results.jsonl of durakit certify --out FOLDER
   found     no line with "type":"header"
+TEXT
+refuses 2 'results that are not there' repro nofile <<'TEXT'
+durakit: nofile: cannot be read
+  expected  a results.jsonl of durakit certify --out FOLDER
+  found     No such file or directory
+TEXT
+refuses 2 'a folder of results' repro folder <<'TEXT'
+durakit: folder: cannot be read
+  expected  a results.jsonl of durakit certify --out FOLDER
+  found     Is a directory
+TEXT
+"$DURAKIT" check model --only 'turn/*' --out turns > turns.tap 2> err
+head -c 30 turns/results.jsonl > header.jsonl
+refuses 2 'results cut in the header' repro header.jsonl <<'TEXT'
+durakit: header.jsonl: has no header of a run
+  expected  a results.jsonl of durakit certify --out FOLDER
+  found     line 1 is cut
+TEXT
+head -n 3 turns/results.jsonl > cut.jsonl
+sed -n 4p turns/results.jsonl | head -c 20 >> cut.jsonl
+refuses 5 'results cut in a line' repro cut.jsonl <<'TEXT'
+durakit: cut.jsonl:4: the file is cut here: the run was ended or the file was shortened
+  expected  a footer in the last line
+  next      what stands before it is used
+durakit: cut.jsonl: every check before the cut passed: there is nothing to repeat
+  next      FILE:CHECK names one
+TEXT
+head -n 3 turns/results.jsonl > cut.jsonl
+refuses 5 'results cut between two lines' repro cut.jsonl <<'TEXT'
+durakit: cut.jsonl:4: the file is cut here: the run was ended or the file was shortened
+  expected  a footer in the last line
+  next      what stands before it is used
+durakit: cut.jsonl: every check before the cut passed: there is nothing to repeat
+  next      FILE:CHECK names one
 TEXT
 
 done_testing

@@ -37,6 +37,27 @@ is "$(grep -c '^not ok' again)" "$(grep -c '^not ok' tap)" 'all of it'
 is $? 0 'repro repeats one that passed'
 is "$(grep -c '^ok' again)" 1 'alone'
 
+# ---- a folder that is used already ---------------------------------------------------------------
+
+"$DURAKIT" check "$MODEL" --only 'cancel/*' --out out > tap 2> err
+is $? 0 'a run that passes, into the same folder'
+is "$(find out -type f | sort)" out/results.jsonl 'no evidence of the earlier failures is left'
+mkdir other
+echo 'of somebody else' > other/results.jsonl
+"$DURAKIT" check "$MODEL" --only turn/birth --out other > tap 2> err
+is $? 2 'results that durakit did not write: exit 2'
+like "$(cat err)" '^durakit: other: there is something else already$' 'and that is said'
+is "$(cat other/results.jsonl)" 'of somebody else' 'they are untouched'
+rm other/results.jsonl
+mkdir other/checks
+"$DURAKIT" check "$MODEL" --only turn/birth --out other > tap 2> err
+is $? 2 'so are checks without results'
+rmdir other/checks
+echo 'my notes' > other/notes
+"$DURAKIT" check "$MODEL" --only turn/birth --out other > tap 2> err
+is $? 0 'anything else may lie there'
+is "$(cat other/notes)" 'my notes' 'and stays'
+
 # ---- stores of killed checks ---------------------------------------------------------------------
 
 mkdir stores
@@ -64,6 +85,33 @@ for name in INT TERM; do
   folder=$(ls -d /dev/shm/durakit-run-*-$pid /tmp/durakit-run-*-$pid 2> ls.err)
   is "$folder" '' "$name: no folder is left"
 done
+
+# ---- two runs of one id --------------------------------------------------------------------------
+
+"$DURAKIT" certify "$zoo/blocks.so" --timeout-scale 0.2 --run-id twice > tap 2> err &
+pid=$!
+until_it tap '^not ok 1' $pid
+ok $? 'a run with an id of its own'
+"$DURAKIT" check "$MODEL" --only turn/birth --run-id twice > tap2 2> err2
+is $? 2 'another of that id is refused while it lives'
+like "$(cat err2)" '^durakit: twice: a run of this id lives$' 'and that is said'
+# One that died under the same id.
+base=${TMPDIR:-/tmp}
+mkdir -m 700 "$base/durakit-run-twice-0"
+: > "$base/durakit-run-twice-0/lock"
+"$DURAKIT" clean > clean 2> err2
+like "$(cat err2)" 'durakit-run-twice-0: left alone, for .* has the same run id and lives' \
+  'clean touches nothing of that id'
+kill -INT $pid
+wait $pid
+chmod 777 "$base/durakit-run-twice-0"
+"$DURAKIT" clean > clean 2> err2
+like "$(cat err2)" 'durakit-run-twice-0: left alone: not a folder of your own' \
+  'nor of a folder that others can write to'
+chmod 700 "$base/durakit-run-twice-0"
+"$DURAKIT" clean > clean 2> err2
+is "$(ls -d "$base/durakit-run-twice-0" 2> ls.err)" '' 'then it is cleaned'
+is "$(grep -c -e ' 1 dead runs' clean err2)" "$(printf 'clean:0\nerr2:0')" 'one is one'
 
 # ---- killed --------------------------------------------------------------------------------------
 

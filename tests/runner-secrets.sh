@@ -53,14 +53,60 @@ like "$(cat err)" '^durakit: again: durakit check .*/secret.so --only turn/birth
   --set "address=host=db password='it is hunter2' user=me" > tap 2> err
 quiet 'a password inside an address is nowhere' 'it is hunter2' tap err results
 "$DURAKIT" check ./secret.so --only turn/birth --out results \
+  --set "user=host=db password='hun\\'ter3' port=1" > tap 2> err
+quiet 'a password that the shell would quote is nowhere' ter3 tap err results
+like "$(cat tap)" '^# settings: user=.*\*\*\*.*port=1' 'and what stands beside it is shown'
+"$DURAKIT" check ./secret.so --only turn/birth --format human \
+  --set "user=host=db password='hun\\'ter3' port=1" > human 2>&1
+quiet 'nor in the human view' ter3 human
+"$DURAKIT" check ./secret.so --only turn/birth --out results \
   --set 'address=postgresql://me:hunter2@db/x' > tap 2> err
 quiet 'nor one before the host' hunter2 tap err results
+
+# The kit keeps the beginning of what a provider says: its cut may go through the secret.
+for length in $(seq 60 30 240) $(seq 440 12 560); do
+  user=$(printf "%${length}s" '' | tr ' ' u)
+  "$DURAKIT" check ./secret.so --only turn/birth --out results --classify 0 --set "user=$user" \
+    --set password=hunter2-that-is-cut > "tap.$length" 2> err
+done
+quiet 'nor a part of one, wherever the text was cut' hunt tap.* results
+like "$(cat tap.*)" '\*\*\*' 'which stands there masked'
 "$DURAKIT" probe ./secret.so --set password=hunter2-probed > probe 2>&1
 quiet 'nor what probe shows' hunter2-probed probe
 printf 'password = hunter2-in-a-file\n' > settings
 "$DURAKIT" check ./secret.so --only turn/birth --settings settings > tap 2> err
 quiet 'nor one from a file' hunter2-in-a-file tap err
 like "$(cat tap)" 'password is \*\*\*' 'which was used'
+
+# What the provider says is escaped before it comes to the runner.
+key=$(printf -- '-----BEGIN KEY-----\nhunter2-first\tline\nhunter2-second line\n-----END KEY-----')
+for format in tap human; do
+  "$DURAKIT" check ./secret.so --only turn/birth --out results --set "password=$key" \
+    --format $format > tap 2> err
+  is $? 1 "$format: a key of several lines"
+  quiet "$format: is nowhere" hunter2 tap err results
+  quiet "$format: with none of its lines" 'BEGIN KEY' tap err results
+done
+"$DURAKIT" check ./secret.so --only turn/birth --set "password=$(printf 'abc\ndefgh')" > tap 2> err
+quiet 'two short lines are nowhere' defgh tap err
+quiet 'nor as one' 'abc\n' tap err
+
+# gdb tells the command that it starts.
+mkdir bin
+cat > bin/gdb <<'EOF'
+#!/bin/sh
+while [ "$1" != --args ]; do shift; done
+shift
+echo "Starting program: $*"
+exec "$@"
+EOF
+chmod +x bin/gdb
+PATH=$scratch/bin:$PATH "$DURAKIT" check ./secret.so --only turn/birth --gdb --set user=me \
+  --set password=hunter2-in-gdb > tap 2> err
+like "$(cat tap)" '^Starting program: .* --in-process .*--set-env password=' 'gdb starts it'
+quiet 'a secret is not on the command line, nor in what it prints' hunter2-in-gdb tap
+like "$(cat tap)" 'password is \*\*\*' 'which has it'
+like "$(cat tap)" "repro .*--set user=me --set 'password=\*\*\*'" 'as if it were given with --set'
 
 zoo=$top_builddir/conformance/fixtures/zoo
 if [ -f "$zoo/exit-in-constructor.so" ]; then

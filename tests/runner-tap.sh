@@ -45,8 +45,13 @@ passed=$(sed -n 's/^# RESULT=.* passed=\([0-9]*\) .*/\1/p' one.tap)
 others=$(grep -c -e '^not ok' -e ' # SKIP' one.tap)
 is "$((passed + others))" "$(wc -l < checks | tr -d ' ')" 'passed and not passed are all'
 is "$(grep ' # SKIP$' one.tap)" '' 'no skip without a reason'
+clauses=$("$DURAKIT" list clauses | wc -l | tr -d ' ')
+like "$(sed -n '/^# provider: /{n;p;}' one.tap)" "^# clauses: [1-9][0-9]* of $clauses are judged" \
+  'after the provider it is said how much of the contract is judged'
 like "$(cat one.tap)" '^# canaries: \([0-9]*\) of \1 caught' 'the canaries were caught'
 is "$(ls -d /dev/shm/durakit-run-*-$$ 2> ls.err)" '' 'no folder is left'
+
+like "$("$DURAKIT" certify --help)" 'finds mistakes, not malice' 'the help says what it is not for'
 
 # ---- prove ---------------------------------------------------------------------------------------
 
@@ -112,5 +117,13 @@ done
 is "$(names repeat.tap)" 'turn/birth' '--repeat has one point'
 "$DURAKIT" certify ./x.so > /dev/full 2> full.err
 is $? 4 'output that cannot be written is exit 4'
+
+# ---- a SHOULD ------------------------------------------------------------------------------------
+
+"$DURAKIT" check ./x.so --only 'token/refusal-tells-why,token/queues-do-not-mix' \
+  --set mutant=token/wordless-refusal > should.tap 2> should.err
+is $? 0 'a SHOULD that is not kept is no violation'
+like "$(cat should.tap)" '^not ok 1 - token/refusal-tells-why # TODO SHOULD' 'but it is reported'
+like "$(cat should.tap)" '^# RESULT=PASS passed=1 .* advised=1' 'and counted apart'
 
 done_testing

@@ -451,8 +451,8 @@ struct dk_ops {
   void (*interrupt)(void *self);
 };
 
-/* How many calls may run at once.  The host serialises for the first two, and waits for work in their
- * place: it never asks them to (wait_until is 0). */
+/* How many calls may run at once.  The host serialises for the first two, and waits for work in
+ * their place: it never asks them to (wait_until is 0). */
 enum { DK_ONE_AT_A_TIME = 1000, DK_ONE_PER_HANDLE = 2000, DK_PARALLEL = 3000 }; /* with gaps */
 /* Whose clock decides about leases and visibility.  Recorded when a store is made; opening it
  * with the other kind is DK_REFUSED.  [TIME-7] */

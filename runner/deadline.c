@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How long a check may take: by the store's clock, by what was measured, by what hung before. */
+#include "runner/run.h"
+
+enum {
+  LEAST_DEADLINE_MS = 5000,
+  SHORTEST_MS = 1000,      /* however much others have hung */
+  ROUND_TRIPS = 200,       /* that a check may take, at the speed that was measured */
+  LEAST_ROUND_TRIPS = 50,  /* however much others have hung */
+  REAL_TIME_MS = 120000,   /* of a check that waits for leases of 30 s in real time */
+  HUNG_DEADLINE_MS = 400,  /* when the plugin hung already while it was probed */
+  HUNG_SHORTEST_MS = 100,
+  TIMEOUTS_TO_HALVE = 3,
+  TIMES_SLOWEST = 4
+};
+
+static int64_t
+larger(int64_t a, int64_t b)
+{
+  return a > b ? a : b;
+}
+
+static bool
+goes_by_real_time(const struct run *run)
+{
+  return run->described && (run->probe->clocks & DK_CLOCK_HOST) == 0;
+}
+
+void
+run_set_deadline(struct run *run)
+{
+  run->deadline_ms = run_scaled(run, LEAST_DEADLINE_MS);
+  run->least_ms = run_scaled(run, SHORTEST_MS);
+}
+
+void
+run_note_round_trip(struct run *run, int64_t ns)
+{
+  int64_t needed = run_scaled(run, ns / 1000000 * ROUND_TRIPS);
+  int64_t least = run_scaled(run, ns / 1000000 * LEAST_ROUND_TRIPS);
+
+  if (goes_by_real_time(run))
+    needed = larger(needed, run_scaled(run, REAL_TIME_MS));
+  run->probe->round_trip_ns = ns;
+  run->deadline_ms = larger(run->deadline_ms, needed);
+  run->least_ms = larger(run->least_ms, least);
+}
+
+void
+run_note_hung_probe(struct run *run)
+{
+  int64_t hung = run_scaled(run, HUNG_DEADLINE_MS);
+
+  run->deadline_ms = hung < run->deadline_ms ? hung : run->deadline_ms;
+  run->least_ms = HUNG_SHORTEST_MS;
+}
+
+void
+run_note_time(struct run *run, bool race, const struct outcome *outcome)
+{
+  int64_t ms = outcome->wall_ns / 1000000 + 1;
+
+  if (outcome->verdict == VERDICT_TIMEOUT)
+    run->timeouts++;
+  else if (outcome->verdict == VERDICT_PASS)
+    run->slowest_ms[race] = larger(run->slowest_ms[race], ms);
+}
+
+/* What a check needs, as far as that was measured.  Once one has passed on a store that goes by its
+ * own clock, any other may wait for a lease in real time. */
+static int64_t
+needed_ms(const struct run *run, bool race)
+{
+  if (goes_by_real_time(run) && run->slowest_ms[0] + run->slowest_ms[1] > 0)
+    return run->deadline_ms;
+  return larger(run->least_ms, TIMES_SLOWEST * run->slowest_ms[race]);
+}
+
+/* Three time-outs in a run halve what the others get, down to what was seen to be needed: a check
+ * that is merely slow is not blamed for others that hang.  So the run over a plugin that hangs in
+ * every check takes less than six deadlines, and the least time for each check; at worst, when some
+ * pass and the rest hang, a deadline for each that hangs. */
+int64_t
+run_deadline(const struct run *run, bool race)
+{
+  unsigned halves = run->timeouts / TIMEOUTS_TO_HALVE;
+  int64_t ms = larger(halves < 40 ? run->deadline_ms >> halves : 0, needed_ms(run, race));
+
+  return ms < run->deadline_ms ? ms : run->deadline_ms;
+}
