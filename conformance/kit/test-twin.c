@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Twin runs: what changes a store is seen by what it does, and misuse of the words is trouble. */
+#include <stdlib.h>
+
 #include "conformance/kit/test-meta.h"
 
 /* ---- twin runs ------------------------------------------------------------------------------- */
@@ -204,11 +206,6 @@ static const struct expected twins[] = {
    .mutant = "ack/refusal-pins", .verdict = VERDICT_FAIL,
    .message = "with the refused call: nothing like it / without: would come for all but 2.0.0: "
    "instance \"inst\" with 1 events from 1"},
-  {.name = "in real time", .run = steady_with_a_short_lease, .real_time = true,
-   .verdict = VERDICT_PASS, .trace = "not looked at: 1 instants more than 1000 ms away"},
-  {.name = "a moved lease in real time", .run = region_that_moves_a_short_lease,
-   .real_time = true, .verdict = VERDICT_FAIL,
-   .message = "without: message of \"inst\" place 1 id - attempt 2"},
   {.name = "a check that is not steady", .run = unsteady, .verdict = VERDICT_ERROR,
    .message = "part at call 3, before the region: nothing more in the one, main "
               "enqueue_for_orchestrator -> DK_OK in the other"},
@@ -221,10 +218,21 @@ static const struct expected twins[] = {
    .message = "thread 1 got fetch_orchestration_item while its call"},
 };
 
+/* On a busy machine a short lease may end too soon: these have no place where machines are busy. */
+static const struct expected in_real_time[] = {
+  {.name = "in real time", .run = steady_with_a_short_lease, .real_time = true,
+   .verdict = VERDICT_PASS, .trace = "not looked at: 1 instants more than 1000 ms away"},
+  {.name = "a moved lease in real time", .run = region_that_moves_a_short_lease,
+   .real_time = true, .verdict = VERDICT_FAIL,
+   .message = "without: message of \"inst\" place 1 id - attempt 2"},
+};
+
 int
 main(void)
 {
   meta_begin();
   RUN_ALL(twins);
+  if (getenv("DURAKIT_DEEP"))
+    RUN_ALL(in_real_time);
   return meta_end();
 }
