@@ -43,6 +43,8 @@ core_libdkplugin_la_SOURCES = \
 	core/plugin/loader.c \
 	core/plugin/look.c \
 	core/plugin/look.h \
+	core/plugin/memory.c \
+	core/plugin/memory.h \
 	core/plugin/operations.c \
 	core/plugin/process.c \
 	core/plugin/process.h \
@@ -85,6 +87,7 @@ unit_tests += \
 	core/plugin/test-close \
 	core/plugin/test-host \
 	core/plugin/test-loader \
+	core/plugin/test-memory \
 	core/plugin/test-refusals \
 	core/plugin/test-settings \
 	core/plugin/test-table \
@@ -99,6 +102,7 @@ core_plugin_test_close_SOURCES = core/plugin/test-close.c $(puppet)
 core_plugin_test_close_LDFLAGS = -Wl,--wrap=dk_store_remove_call $(AM_LDFLAGS)
 core_plugin_test_host_SOURCES = core/plugin/test-host.c $(puppet)
 core_plugin_test_loader_SOURCES = core/plugin/test-loader.c $(puppet)
+core_plugin_test_memory_SOURCES = core/plugin/test-memory.c $(puppet)
 core_plugin_test_refusals_SOURCES = core/plugin/test-refusals.c $(puppet)
 core_plugin_test_table_SOURCES = core/plugin/test-table.c $(puppet)
 core_plugin_test_upcalls_SOURCES = core/plugin/test-upcalls.c $(puppet)

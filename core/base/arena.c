@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arena: see arena.h.  Owns its blocks, a list from the newest to the oldest; pieces are taken
  * from the newest only, so that a mark is one block and one offset. */
+#include "config.h"
+
 #include "core/base/arena.h"
 
 #include <assert.h>
@@ -8,6 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#if HAVE_VALGRIND
+#include <valgrind/memcheck.h>
+#endif
 
 enum { ALIGNMENT = 16, SMALLEST_BLOCK = 4096, LARGEST_USUAL_BLOCK = 1024 * 1024 };
 
@@ -34,6 +40,24 @@ static bool
 has_room(const struct dk_arena *arena, size_t size)
 {
   return arena->newest && arena->newest->size - arena->newest->used >= size;
+}
+
+/* All zeros.  For Valgrind: room that is given out again may be used, but not beyond what was asked
+ * for.  In a region that processes share, each of them sees it otherwise; there nothing is fenced.
+ */
+static void
+clear(const struct dk_arena *arena, char *piece, size_t size, size_t whole)
+{
+#if HAVE_VALGRIND
+  VALGRIND_MAKE_MEM_UNDEFINED(piece, whole);
+  memset(piece, 0, whole);
+  if (!arena->fixed)
+    VALGRIND_MAKE_MEM_NOACCESS(piece + size, whole - size);
+#else
+  (void)arena;
+  (void)size;
+  memset(piece, 0, whole);
+#endif
 }
 
 /* Blocks double, so that many small pieces cost few calls of malloc. */
@@ -105,7 +129,8 @@ dk_arena_alloc(struct dk_arena *arena, size_t size)
   char *piece = (char *)(arena->newest + 1) + arena->newest->used;
   arena->newest->used += whole;
   /* Room is used again after a rewind, so it has to be cleared here. */
-  return memset(piece, 0, whole);
+  clear(arena, piece, size, whole);
+  return piece;
 }
 
 void *
@@ -162,6 +187,17 @@ dk_arena_printf(struct dk_arena *arena, const char *format, ...)
   char *text = dk_arena_vprintf(arena, format, args);
   va_end(args);
   return text;
+}
+
+void
+dk_arena_withdraw(const void *bytes, size_t size)
+{
+#if HAVE_VALGRIND
+  VALGRIND_MAKE_MEM_NOACCESS(bytes, size);
+#else
+  (void)bytes;
+  (void)size;
+#endif
 }
 
 struct dk_arena_mark

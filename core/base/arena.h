@@ -51,6 +51,10 @@ char *dk_arena_printf(struct dk_arena *arena, const char *format, ...)
 char *dk_arena_vprintf(struct dk_arena *arena, const char *format, va_list args)
   __attribute__((format(printf, 2, 0)));
 
+/* Nobody may look at these bytes of a piece any more: under Valgrind it is found who does, until
+ * the room is given out again.  Else nothing happens. */
+void dk_arena_withdraw(const void *bytes, size_t size);
+
 /* Remembers what was given out so far; rewinding takes back everything given out since.  A rewind
  * or a reset ends the marks that were taken after the place it goes back to. */
 struct dk_arena_mark dk_arena_mark(const struct dk_arena *arena);

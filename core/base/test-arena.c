@@ -8,8 +8,14 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "config.h"
+
 #include "conformance/tap/tap.h"
 #include "core/base/arena.h"
+
+#if HAVE_VALGRIND
+#include <valgrind/memcheck.h>
+#endif
 
 enum { REGION = 8192, HEADER = 32 };
 
@@ -270,6 +276,49 @@ shared_with_a_child(void)
   munmap(shared, sizeof(*shared));
 }
 
+/* How many of these bytes may be used, as Valgrind sees it; all of them, if it does not look. */
+static size_t
+usable(const char *bytes, size_t size)
+{
+  uintptr_t wrong = 0;
+
+#if HAVE_VALGRIND
+  VALGRIND_DISABLE_ERROR_REPORTING;
+  wrong = (uintptr_t)VALGRIND_CHECK_MEM_IS_ADDRESSABLE(bytes, size);
+  VALGRIND_ENABLE_ERROR_REPORTING;
+#endif
+  return wrong == 0 ? size : wrong - (uintptr_t)bytes;
+}
+
+static bool
+is_watched(void)
+{
+#if HAVE_VALGRIND
+  return RUNNING_ON_VALGRIND != 0;
+#else
+  return false;
+#endif
+}
+
+static void
+withdrawn(void)
+{
+  struct dk_arena arena;
+
+  dk_arena_init(&arena);
+  struct dk_arena_mark begin = dk_arena_mark(&arena);
+  char *piece = dk_arena_alloc(&arena, 20);
+  cmp_ok(usable(piece, 20), "==", 20, "a piece can be used as far as it was asked for");
+  cmp_ok(usable(piece, 32), "==", is_watched() ? 20 : 32, "and no further, if somebody watches");
+  dk_arena_withdraw(piece + 4, 8);
+  cmp_ok(usable(piece, 20), "==", is_watched() ? 4 : 20, "nor are bytes that were withdrawn");
+  dk_arena_rewind(&arena, begin);
+  char *again = dk_arena_alloc(&arena, 32);
+  cmp_ok(usable(again, 32), "==", 32, "room that is given out again can be used");
+  ok(is_zero(again, 32), "and is all zeros");
+  dk_arena_done(&arena);
+}
+
 int
 main(void)
 {
@@ -277,5 +326,6 @@ main(void)
   growing();
   rewinding_over_blocks();
   in_a_region();
+  withdrawn();
   return done_testing();
 }

@@ -10,6 +10,7 @@
 
 #include "core/base/sat.h"
 #include "core/plugin/library.h"
+#include "core/plugin/memory.h"
 #include "core/plugin/status.h"
 #include "core/plugin/store.h"
 
@@ -298,7 +299,7 @@ attempt(struct dk_call *call)
   dk_status status = call->operation->attempt(call, call->request);
   atomic_store(&call->is_running, false);
   dk_turnstile_leave(store->turnstile);
-  return judge(call, status);
+  return judge(call, dk_memory_returned(call, status));
 }
 
 /* The clock's time at which the fetch gives up; 0: at once.  Unchecked requests may lack it. */

@@ -7,6 +7,7 @@
 #include "core/base/utf8.h"
 #include "core/plugin/call.h"
 #include "core/plugin/library.h"
+#include "core/plugin/memory.h"
 #include "core/plugin/store.h"
 
 enum { FEWEST_ROWS = 8, SMALLEST_STRUCT = 8, LARGEST_STRUCT = 64 * 1024 };
@@ -152,22 +153,26 @@ expect_stage(struct dk_call *call, enum dk_stage stage, const char *upcall)
 
 /* ABI-9: takes what the provider's struct has, leaves the rest zero. */
 static dk_status
-read_struct(struct dk_call *call, const char *upcall, const void *given, void *copy, size_t size)
+read_struct(struct dk_call *call, const char *upcall, const struct dk_shape *shape,
+            const void *given, void *copy, size_t size)
 {
   uint32_t given_size = 0, full = (uint32_t)size;
 
+  TRY(dk_memory_size(call, upcall, given));
   if (given)
     memcpy(&given_size, given, sizeof(given_size));
   if (given_size < SMALLEST_STRUCT || given_size > LARGEST_STRUCT || given_size % 8 != 0)
     return dk_call_violated(call, "ABI-9", "%s with %s of struct_size %u", upcall,
                             given ? "a struct" : "NULL instead", given_size);
+  TRY(dk_memory_struct(call, upcall, shape, given, given_size));
   memset(copy, 0, size);
   memcpy(copy, given, given_size < size ? given_size : size);
   memcpy(copy, &full, sizeof(full));
   return DK_OK;
 }
 
-#define READ(call, upcall, given, copy) read_struct(call, upcall, given, (copy), sizeof(*(copy)))
+#define READ(call, upcall, shape, given, copy)                                                     \
+  read_struct(call, upcall, &dk_shape_##shape, given, (copy), sizeof(*(copy)))
 
 /* POISON-1 */
 static dk_status
@@ -205,7 +210,7 @@ sink_turn(struct dk_call *call, const struct dk_turn_head *given)
   int64_t deadline;
 
   TRY(expect_stage(call, DK_STAGE_HEAD, "turn"));
-  TRY(READ(call, "turn", given, &head));
+  TRY(READ(call, "turn", turn, given, &head));
   TRY(take_lease(call, "a turn", head.lease_left_ms, &deadline));
   TRY(keep_token(call, "a turn", &head.lock_token));
   TRY(keep_instance(call, "a turn", "TURN-4", &head.instance));
@@ -230,7 +235,7 @@ sink_kv(struct dk_call *call, const struct dk_kv *given)
   TRY(expect_stage(call, DK_STAGE_KV, "kv"));
   if (!dk_library_declares(call->store->library, "durakit.kv/1"))
     return dk_call_violated(call, "ABI-3", "kv was called without durakit.kv/1 being declared");
-  TRY(READ(call, "kv", given, &kv));
+  TRY(READ(call, "kv", kv, given, &kv));
   TRY(keep_text(call, "a key", "ERR-6", &kv.key));
   TRY(keep_payload(call, "a value", &kv.value));
   ADD_ROW(call, &call->results.kv, kv);
@@ -278,6 +283,7 @@ sink_event(struct dk_call *call, const struct dk_event *given)
     TRY(expect_stage(call, DK_STAGE_EVENTS, "event"));
   if (!given)
     return dk_call_violated(call, "ABI-4", "event with NULL instead of a struct");
+  TRY(dk_memory_struct(call, "event", &dk_shape_event, given, sizeof(*given)));
   event = *given;
   if (call->operation->takes & DK_TAKES_HISTORY)
     TRY(expect_wanted(call, event.event_id));
@@ -293,7 +299,7 @@ sink_message(struct dk_call *call, const struct dk_message *given)
   struct dk_message message;
 
   TRY(expect_stage(call, DK_STAGE_MESSAGES, "message"));
-  TRY(READ(call, "message", given, &message));
+  TRY(READ(call, "message", message, given, &message));
   TRY(expect_attempt(call, "a message", message.attempt));
   TRY(keep_text(call, "a message with an id", "QUEUE-6", &message.id));
   TRY(keep_payload(call, "the payload of a message", &message.payload));
@@ -308,7 +314,7 @@ keep_item(struct dk_call *call, const struct dk_item *given, struct dk_item *ite
 {
   if (!given)
     return dk_call_violated(call, "WORK-3", "a work item without its item");
-  TRY(READ(call, "work", given, item));
+  TRY(READ(call, "work", item, given, item));
   TRY(keep_instance(call, "a work item", "WORK-3", &item->instance));
   TRY(keep_text(call, "a work item with an id", "WORK-3", &item->id));
   TRY(keep_text(call, "a work item with a session", "WORK-3", &item->session));
@@ -325,7 +331,7 @@ sink_work(struct dk_call *call, const struct dk_work *given)
   if (call->results.work_rows.n >= call->request->fetch_work->max_items)
     return dk_call_violated(call, "WORK-8", "more than the %u items that were asked for",
                             call->request->fetch_work->max_items);
-  TRY(READ(call, "work", given, &row.work));
+  TRY(READ(call, "work", work, given, &row.work));
   TRY(take_lease(call, "a work item", row.work.lease_left_ms, &row.deadline));
   TRY(expect_attempt(call, "a work item", row.work.attempt));
   TRY(keep_token(call, "a work item", &row.work.lock_token));
@@ -343,7 +349,7 @@ sink_execution(struct dk_call *call, const struct dk_execution *given)
   TRY(expect(call, DK_TAKES_HISTORY, "execution"));
   if (call->results.history)
     return dk_call_violated(call, "ABI-4", "execution was called twice");
-  TRY(READ(call, "execution", given, &execution));
+  TRY(READ(call, "execution", execution, given, &execution));
   TRY(keep_payload(call, "an output", &execution.output));
 
   struct dk_history *history = dk_arena_alloc(&call->caller->arena, sizeof(*history));
@@ -360,7 +366,7 @@ add_stolen(struct dk_call *call, const struct dk_stolen *given)
 {
   struct dk_stolen stolen;
 
-  TRY(READ(call, "stolen", given, &stolen));
+  TRY(READ(call, "stolen", stolen, given, &stolen));
   TRY(keep(call, "the lock token of a stolen row", &stolen.lock_token));
   TRY(keep_text(call, "a stolen row with an owner", "CANCEL-6", &stolen.owner));
   ADD_ROW(call, &call->results.stolen, stolen);
@@ -387,7 +393,7 @@ set_report(struct dk_call *call, const struct dk_cancel_report *given)
   TRY(expect(call, DK_TAKES_STOLEN, "cancelled_rows"));
   if (call->results.is_reported)
     return dk_call_violated(call, "ABI-4", "cancelled_rows was called twice");
-  TRY(READ(call, "cancelled_rows", given, &call->results.report));
+  TRY(READ(call, "cancelled_rows", report, given, &call->results.report));
   call->results.is_reported = true;
   return DK_OK;
 }

@@ -13,6 +13,7 @@
 #include "core/plugin/call.h"
 #include "core/plugin/library.h"
 #include "core/plugin/look.h"
+#include "core/plugin/memory.h"
 #include "core/plugin/process.h"
 
 enum { CLOSE_WAIT_MS = 5000 };
@@ -197,6 +198,7 @@ new_store(struct dk_library *library, const struct dk_host_options *options)
     return NULL;
   }
   store->library = library;
+  store->is_watched = dk_memory_is_watched();
   dk_library_keep(library);
   copy_options(store, options);
   store->turnstile = turnstile_for(store);
@@ -278,9 +280,12 @@ attempt_open(struct dk_call *call, const struct dk_request *request)
   struct dk_store *store = call->store;
   void *const untouched = &store->self;
   void *self = untouched;
-  dk_status status =
-    store->library->provider.open(dk_table_host(store->table), call, request->open, &self);
+  struct dk_memory_fault fault;
+  dk_status status = dk_memory_returned(
+    call, store->library->provider.open(dk_table_host(store->table), call, request->open, &self));
 
+  if (dk_memory_finds(store, "*ret_self", &self, sizeof(self), true, &fault))
+    return dk_call_violated(call, fault.clause, "open: %s", fault.text);
   if (status == DK_OK && self != untouched) {
     store->self = self;
     store->is_opened = true;
@@ -336,10 +341,17 @@ refuse_store(struct dk_caller *caller, const struct dk_operation *operation,
 static const void *
 ask_extension(struct dk_store *store, const char *id)
 {
+  const struct dk_host_options *options = &store->options;
+  struct dk_memory_fault fault;
+
   dk_turnstile_enter(store->turnstile, -1);
   const void *extension = store->library->provider.extension(store->self, id);
   dk_turnstile_leave(store->turnstile);
-  return extension;
+  if (!dk_memory_finds(store, "the pointer returned", &extension, sizeof(extension), true, &fault))
+    return extension;
+  if (options->violation)
+    options->violation(options->context, "extension", fault.clause, fault.text);
+  return NULL;
 }
 
 /* ABI-3, once for each library: nothing for an unknown id, nothing that is not declared. */

@@ -33,6 +33,7 @@ struct dk_store {
   pthread_cond_t idle;            /* no call is running any more */
   struct dk_call *calls;
   uint32_t pins;                  /* cancellers that interrupt it just now */
+  bool is_watched;                /* by Valgrind: what is handed up is looked at (memory.h) */
   bool is_opened;                 /* the provider gave `self`, and has not closed it */
   atomic_bool is_closing;
   int closing_fd;                 /* an eventfd, readable once it closes */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/plugin/call.h"
+#include "core/plugin/memory.h"
 #include "core/plugin/process.h"
 #include "core/plugin/store.h"
 
@@ -85,11 +86,21 @@ is_late(struct dk_call *call, const char *upcall)
   return true;
 }
 
+/* MEM-1, MEM-2: what fail was given can be used. */
+static dk_status
+look_at_failure(struct dk_call *call, dk_status status, struct dk_bytes why)
+{
+  TRY(dk_memory_value(call, "fail", "status", &status, sizeof(status)));
+  TRY(dk_memory_value(call, "fail", "why (ptr and len)", &why, sizeof(why)));
+  return dk_memory_bytes(call, "fail", "why", why);
+}
+
 static dk_status
 host_fail(struct dk_call *call, dk_status status, struct dk_bytes why)
 {
   if (is_late(call, "fail"))
     return status;
+  TRY(look_at_failure(call, status, why));
   if (status == DK_OK) {
     dk_call_violated(call, "ERR-2", "fail was called with DK_OK");
     return call->refused;
@@ -139,6 +150,9 @@ host_wait(struct dk_call *call, int32_t fd, uint32_t events, int64_t until)
 {
   if (is_late(call, "wait"))
     return DK_CALL_CANCELLED;
+  TRY(dk_memory_value(call, "wait", "fd", &fd, sizeof(fd)));
+  TRY(dk_memory_value(call, "wait", "events", &events, sizeof(events)));
+  TRY(dk_memory_value(call, "wait", "until", &until, sizeof(until)));
   if (dk_call_is_cancelled(call))
     return answer_cancelled(call);
 
@@ -182,13 +196,29 @@ host_now(const struct dk_host *host)
   return now;
 }
 
+/* MEM-1, MEM-2: a line that cannot be read is reported, and goes nowhere. */
+static bool
+is_readable(const struct dk_store *store, int32_t level, struct dk_bytes line)
+{
+  const struct dk_host_options *options = &store->options;
+  struct dk_memory_fault fault;
+
+  if (!dk_memory_finds(store, "level", &level, sizeof(level), false, &fault) &&
+      !dk_memory_finds(store, "line (ptr and len)", &line, sizeof(line), false, &fault) &&
+      !dk_memory_finds(store, "line", line.ptr, line.ptr ? line.len : 0, false, &fault))
+    return true;
+  if (options->violation)
+    options->violation(options->context, "log", fault.clause, fault.text);
+  return false;
+}
+
 static void
 host_log(const struct dk_host *host, int32_t level, struct dk_bytes line)
 {
   struct dk_table *table = begin_use(host, "log");
   const struct dk_host_options *options = table ? &table->store->options : NULL;
 
-  if (options && options->log)
+  if (options && options->log && is_readable(table->store, level, line))
     options->log(options->context, level, line);
   end_use(host, table);
 }

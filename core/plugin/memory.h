@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Is what a provider hands up really there, and has it been written?  Valgrind knows; without it
+ * nothing is asked, and the answer is yes.  Owns nothing.
+ *
+ * All of it is looked at before the host uses it, so that a finding names operation, upcall, member
+ * and byte, and Valgrind's own report has the provider's line in its stack. */
+#ifndef DK_PLUGIN_MEMORY_H
+#define DK_PLUGIN_MEMORY_H
+
+#include "core/plugin/call.h"
+
+/* This program runs under Valgrind: asked once for each store. */
+bool dk_memory_is_watched(void);
+
+struct dk_member {
+  const char *name;
+  uint16_t offset, size;
+  bool is_bytes; /* a struct dk_bytes, whose bytes are looked at as well */
+};
+/* The members of a struct that a provider writes; without padding, for that is nobody's. */
+struct dk_shape {
+  const char *name; /* as the finding calls it: "item" */
+  const struct dk_member *members;
+  size_t n_members;
+};
+extern const struct dk_shape dk_shape_turn, dk_shape_kv, dk_shape_event, dk_shape_message,
+  dk_shape_work, dk_shape_item, dk_shape_stolen, dk_shape_report, dk_shape_execution;
+
+/* MEM-1, MEM-2: reports what is wrong and refuses the call.  `upcall` is who hands it up. */
+dk_status dk_memory_size(struct dk_call *call, const char *upcall, const void *given);
+/* The first `size` bytes of the struct, which is what its struct_size says. */
+dk_status dk_memory_struct(struct dk_call *call, const char *upcall, const struct dk_shape *shape,
+                           const void *given, size_t size);
+dk_status dk_memory_value(struct dk_call *call, const char *upcall, const char *name,
+                          const void *value, size_t size);
+dk_status dk_memory_bytes(struct dk_call *call, const char *upcall, const char *name,
+                          struct dk_bytes bytes);
+
+/* The status that an operation returned, or the refusal of one that is undefined. */
+dk_status dk_memory_returned(struct dk_call *call, dk_status status);
+
+/* The words of the first thing that is wrong with these bytes; false: nothing is.  With `quietly`
+ * Valgrind says nothing itself: for what came by value, when no line of the provider runs. */
+enum { DK_MEMORY_TEXT = 160 };
+struct dk_memory_fault {
+  const char *clause;
+  char text[DK_MEMORY_TEXT];
+};
+bool dk_memory_finds(const struct dk_store *store, const char *name, const void *bytes, size_t size,
+                     bool quietly, struct dk_memory_fault *ret_fault);
+
+#endif
