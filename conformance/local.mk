@@ -2,6 +2,7 @@
 # conformance/: TAP, the contract as data, the model and its mutants, the checks, the zoo.
 
 EXTRA_DIST += \
+	conformance/contract/papers.def \
 	conformance/provider.map \
 	$(NULL)
 
@@ -47,15 +48,19 @@ conformance_model_model_la_SOURCES = \
 	conformance/contract/mutants.def \
 	conformance/contract/mutants.h \
 	conformance/model/apply.c \
+	conformance/model/cancel.c \
 	conformance/model/commit.c \
+	conformance/model/err.c \
 	conformance/model/history.c \
 	conformance/model/log.c \
 	conformance/model/model.h \
+	conformance/model/pin.c \
 	conformance/model/provider.c \
 	conformance/model/queue.c \
 	conformance/model/state.c \
 	conformance/model/state.h \
 	conformance/model/step.c \
+	conformance/model/tag.c \
 	conformance/model/token.c \
 	conformance/model/turn.c \
 	conformance/model/wait.c \
@@ -67,6 +72,7 @@ conformance_model_model_la_SOURCES = \
 noinst_LTLIBRARIES += conformance/libdkkit.la
 conformance_libdkkit_la_SOURCES = \
 	conformance/checks/abi.c \
+	conformance/checks/ack-failure.c \
 	conformance/checks/ack.c \
 	conformance/checks/call.c \
 	conformance/checks/cancel.c \
@@ -74,10 +80,27 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/checks.def \
 	conformance/checks/checks.h \
 	conformance/checks/common.c \
+	conformance/checks/err.c \
+	conformance/checks/exec.c \
+	conformance/checks/hist.c \
+	conformance/checks/interrupt.c \
 	conformance/checks/large.c \
+	conformance/checks/pin.c \
+	conformance/checks/poison.c \
+	conformance/checks/queue.c \
+	conformance/checks/limits.c \
+	conformance/checks/mass.c \
+	conformance/checks/no-state.c \
 	conformance/checks/reopen.c \
 	conformance/checks/repeat.c \
+	conformance/checks/tag.c \
+	conformance/checks/time.c \
+	conformance/checks/sizes.c \
+	conformance/checks/stealing.c \
 	conformance/checks/token.c \
+	conformance/checks/topics.c \
+	conformance/checks/topics.def \
+	conformance/checks/topics.h \
 	conformance/checks/turn.c \
 	conformance/checks/work.c \
 	conformance/fixtures/zoo-table.c \
@@ -92,11 +115,13 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/kit/engine.h \
 	conformance/kit/expect.c \
 	conformance/kit/kit.h \
+	conformance/kit/memory.c \
 	conformance/kit/ops.c \
 	conformance/kit/probe.c \
 	conformance/kit/process.c \
 	conformance/kit/run.c \
 	conformance/kit/shared.c \
+	conformance/kit/stall.c \
 	conformance/kit/state.c \
 	conformance/kit/store.c \
 	conformance/kit/timing.c \
@@ -132,6 +157,7 @@ conformance_libdkzoo_la_SOURCES = \
 	conformance/fixtures/fixture.h \
 	conformance/fixtures/honest.c \
 	conformance/fixtures/load.c \
+	conformance/fixtures/memory.c \
 	conformance/fixtures/relay.c \
 	conformance/fixtures/relay.h \
 	conformance/fixtures/requests.c \
@@ -140,14 +166,18 @@ conformance_libdkzoo_la_SOURCES = \
 	conformance/fixtures/writer.c \
 	conformance/fixtures/writer.h \
 	conformance/model/apply.c \
+	conformance/model/cancel.c \
 	conformance/model/commit.c \
+	conformance/model/err.c \
 	conformance/model/history.c \
 	conformance/model/log.c \
 	conformance/model/model.h \
+	conformance/model/pin.c \
 	conformance/model/queue.c \
 	conformance/model/state.c \
 	conformance/model/state.h \
 	conformance/model/step.c \
+	conformance/model/tag.c \
 	conformance/model/token.c \
 	conformance/model/turn.c \
 	conformance/model/wait.c \

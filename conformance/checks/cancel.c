@@ -251,7 +251,7 @@ expect_stolen(struct dk_check *t, const struct dk_commit_outcome *outcome,
 
     if (stolen->activity_id == work->item.activity_id) {
       expect_equal(t, stolen->execution_id, 1, "execution of the stolen row");
-      expect(t, same_bytes(stolen->lock_token, work->work.lock_token), "the stolen row's token");
+      expect_bytes(t, stolen->lock_token, work->work.lock_token, "the stolen row's token");
       expect_text(t, stolen->owner, owner, "who held the stolen row");
       return;
     }

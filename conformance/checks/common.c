@@ -61,8 +61,11 @@ item_of(const struct taken_work *taken, const char *instance, uint64_t execution
 struct dk_turn *
 the_turn_of(struct dk_check *t, const char *instance)
 {
-  struct dk_turn *turn = fetch_turn(t);
+  struct dk_turn *turn;
+  dk_status status = try_fetch_turn(t, &turn);
 
+  expect(t, status != DK_NOTHING, "a turn of \"%s\" is ready and should be brought now", instance);
+  expect_status(t, status, DK_OK);
   expect_text(t, turn->head.instance, instance, "the one instance that is ready");
   expect_no_turn(t);
   return turn;
@@ -71,8 +74,14 @@ the_turn_of(struct dk_check *t, const char *instance)
 struct dk_work_item *
 the_item_of(struct dk_check *t, const char *instance, uint64_t activity_id)
 {
-  struct dk_work_item *work = fetch_work(t);
+  struct dk_works *works;
+  dk_status status = try_fetch_work(t, &works);
 
+  expect(t, status != DK_NOTHING, "activity %llu of \"%s\" is ready and should be brought now",
+         (unsigned long long)activity_id, instance);
+  expect_status(t, status, DK_OK);
+  expect(t, works->n_items > 0, "fetch_work_item answered DK_OK and brought nothing");
+  struct dk_work_item *work = &works->items[0];
   expect_text(t, work->item.instance, instance, "instance of the one activity that is ready");
   expect_equal(t, work->item.activity_id, activity_id, "the one activity that is ready");
   expect_no_work(t);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conformance/checks/checks.h"
+#include "conformance/checks/topics.h"
 #include "conformance/contract/contract.h"
 #include "conformance/tap/tap.h"
 
@@ -91,8 +92,8 @@ first_clause(const struct check *check, char *name, size_t size)
 static void
 test_coverage(void)
 {
-  static const char *const areas[] = {"TOKEN", "TURN", "ACK", "WORK", "CANCEL", "CALL"};
-  static const char *const elsewhere[] = {"CALL-5"}; /* only a provider that blocks can break it */
+  static const char *const areas[] = {"TOKEN", "TURN", "ACK", "WORK",
+                                      "CANCEL", "HIST", "EXEC", "PIN", "TAG", "ERR", "CALL"};
   size_t n;
   const struct dk_clause *clauses = dk_clauses(&n);
 
@@ -102,8 +103,6 @@ test_coverage(void)
 
     for (size_t a = 0; a < sizeof areas / sizeof areas[0]; a++)
       ours = ours || strcmp(clauses[i].area, areas[a]) == 0;
-    for (size_t e = 0; e < sizeof elsewhere / sizeof elsewhere[0]; e++)
-      covered = covered || strcmp(clauses[i].id, elsewhere[e]) == 0;
     for (size_t c = 0; c < n_checks; c++)
       covered = covered || strcmp(first_clause(checks[c], name, sizeof name), clauses[i].id) == 0;
     if (ours && clauses[i].by == DK_BY_CHECK && clauses[i].planned_issue == 0)
@@ -115,8 +114,9 @@ test_coverage(void)
 static void
 test_order(void)
 {
-  static const char *const order[] = {"token/",  "turn/", "ack/", "work/",
-                                      "cancel/", "call/", "abi/"};
+  static const char *const order[] = {"token/", "time/", "queue/",  "turn/", "ack/",
+                                      "work/",  "cancel/", "hist/", "exec/", "poison/",
+                                      "pin/",   "tag/",  "err/",    "call/", "abi/"};
   size_t area = 0;
 
   for (size_t i = 0; i < n_checks; i++) {
@@ -150,7 +150,8 @@ static void
 test_needs(void)
 {
   const uint32_t known = NEEDS_HANDLES | NEEDS_PROCESSES | NEEDS_WORKER_ENQUEUE |
-                         NEEDS_HOST_CLOCK | NEEDS_STORE | NEEDS_RIVALS | NEEDS_DURABLE;
+                         NEEDS_HOST_CLOCK | NEEDS_STORE | NEEDS_RIVALS | NEEDS_DURABLE |
+                         NEEDS_TWO_CLOCKS;
 
   for (size_t i = 0; i < n_checks; i++) {
     const struct check *check = checks[i];
@@ -166,6 +167,34 @@ test_needs(void)
   }
 }
 
+/* Each line of the topics names what there is, and stands there once. */
+static void
+test_topics(void)
+{
+  size_t n, n_topics;
+  const struct dk_topic_member *members = dk_topic_members(&n);
+  const struct dk_topic *topics = dk_topics(&n_topics);
+
+  for (size_t i = 0; i < n; i++) {
+    bool is_check = false, is_new = true;
+
+    for (size_t c = 0; c < n_checks; c++)
+      is_check = is_check || strcmp(checks[c]->id, members[i].check) == 0;
+    for (size_t j = 0; j < i; j++)
+      is_new = is_new && (strcmp(members[i].topic, members[j].topic) != 0 ||
+                          strcmp(members[i].check, members[j].check) != 0);
+    ok(is_check && is_new && dk_topic_find(members[i].topic), "%s belongs to %s, and is there",
+       members[i].check, members[i].topic);
+  }
+  for (size_t i = 0; i < n_topics; i++) {
+    size_t has = 0;
+
+    for (size_t c = 0; c < n_checks; c++)
+      has += dk_topic_has(&topics[i], checks[c]->id);
+    ok(has > 1, "%s has checks: %zu", topics[i].name, has);
+  }
+}
+
 int
 main(void)
 {
@@ -178,5 +207,6 @@ main(void)
   test_order();
   test_says();
   test_needs();
+  test_topics();
   return done_testing();
 }

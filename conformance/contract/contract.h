@@ -17,7 +17,7 @@ enum dk_clause_level { DK_MUST, DK_SHOULD };
 enum dk_clause_by {
   DK_BY_CHECK,  /* a check of the kit judges it */
   DK_BY_HOST,   /* the host enforces it, so that no provider ever sees a breach */
-  DK_BY_LOADER, /* judged while loading, or by the engine at every check's end */
+  DK_BY_LOADER, /* judged while loading, or by the engine at every check's end, memcheck too */
 };
 
 struct dk_area {

@@ -559,6 +559,17 @@ quit_process(struct actor *who, bool in_peace)
   who->in_use = 0;
 }
 
+/* Its place may be taken by an actor of another kind; no second process is forked. */
+void
+kill_process(struct dk_check *t, struct actor *actor)
+{
+  if (actor == NULL || actor->kind != IS_PROCESS || actor->given)
+    kit_trouble(t, "kill_process() is for another process that has no call running");
+  kit_trace_printf(t, "%s is killed", actor->name);
+  quit_process(actor, false);
+  actor->kind = IS_HANDLE;
+}
+
 void
 kit_quit_processes(struct dk_check *t, bool in_peace)
 {

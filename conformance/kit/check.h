@@ -32,7 +32,8 @@ enum {
   NEEDS_HOST_CLOCK = 8u,     /* looks at exact instants, so time has to be virtual */
   NEEDS_STORE = 16u,         /* stores with names: a STORE parameter tells them apart */
   NEEDS_RIVALS = 32u,        /* two calls at once on one store: DK_PARALLEL, or two handles */
-  NEEDS_DURABLE = 64u        /* a store that outlives its last handle: `durable` is at least 1 */
+  NEEDS_DURABLE = 64u,       /* a store that outlives its last handle: `durable` is at least 1 */
+  NEEDS_TWO_CLOCKS = 128u    /* a provider that can go by the host's clock and by its own */
 };
 enum {
   IS_RACE = 1u /* runs alone, and reports how many overlaps it saw */
@@ -89,6 +90,7 @@ int64_t now(struct dk_check *t);
 int64_t elapsed(struct dk_check *t);              /* since the check began */
 void advance(struct dk_check *t, int64_t ms);     /* others' deadlines on the way are met */
 void advance_to(struct dk_check *t, int64_t time);
+void set_clock_back(struct dk_check *t, int64_t ms); /* while no handle is open */
 
 /* ---- who calls ------------------------------------------------------------------------------- */
 
@@ -106,6 +108,7 @@ struct dk_works *finished_work(struct dk_check *t, struct actor *actor);
 const struct dk_commit_outcome *finished_commit(struct dk_check *t, struct actor *actor);
 void until_it_waits(struct dk_check *t, struct actor *actor); /* a call that returns is a failure */
 void cancel_call(struct dk_check *t, struct actor *actor);    /* of a thread or another handle */
+void kill_process(struct dk_check *t, struct actor *actor);   /* SIGKILL: it is gone for good */
 
 /* ---- operations ------------------------------------------------------------------------------ */
 /* All of them trace themselves.  Those that return dk_status are for expect_status and must. */
@@ -270,6 +273,24 @@ bool more_rounds(struct dk_check *t, uint32_t enough);
 /* For races: the next started call of this actor waits at the line until `race` lets it go. */
 void hold_at_line(struct dk_check *t, struct actor *actor);
 
+/* ---- time that passes in a call -------------------------------------------------------------- */
+
+/* Whoever asks for the time so many questions from now is held in its question, whatever locks it
+ * has: the calls that follow are to be started ones.  A provider asks when it begins to decide, and
+ * the host for it as a result is handed up, so that a fetch of a turn is at least two questions. */
+void hold_at_clock(struct dk_check *t, uint32_t question);
+/* Waits until one is held (true), or the call of this actor is done (false): nobody will be. */
+bool stands_at_clock(struct dk_check *t, struct actor *actor);
+/* Another call was started meanwhile: once it has come as far as it can, so much time passes and
+ * the held one is let go.  PASSED_DURING: the call of this actor had not been judged by then, so
+ * that it is to be judged by the new time.  PASSED_AFTER: it was quicker, or may have been. */
+enum passed { PASSED_DURING, PASSED_AFTER };
+enum passed pass_time(struct dk_check *t, struct actor *actor, int64_t ms);
+/* Once both calls are finished. */
+void time_has_passed(struct dk_check *t);
+/* Has the started call of this actor returned, or does it within so long, in real time? */
+bool returns_within(struct dk_check *t, struct actor *actor, int real_ms);
+
 /* ---- what the provider says of itself -------------------------------------------------------- */
 
 const struct dk_provider *provider(struct dk_check *t);
@@ -281,6 +302,8 @@ struct dk_bytes filled(struct dk_check *t, size_t n, char byte);
 bool same_bytes(struct dk_bytes a, struct dk_bytes b);
 void close_handle(struct dk_check *t, struct actor *actor);  /* NULL: the check's own */
 void open_handle(struct dk_check *t, struct actor *actor);   /* again, after close_handle */
+/* The check's own handle, by a host whose table ends after so many bytes. */
+void open_handle_of_older_host(struct dk_check *t, size_t host_size);
 /* Opens with just these flags, and closes.  The store is the check's own (NULL), or another one. */
 dk_status open_status(struct dk_check *t, uint32_t flags, const char *store_suffix);
 dk_status destroy_store(struct dk_check *t, const char *store_suffix);

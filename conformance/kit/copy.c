@@ -225,8 +225,10 @@ enum { NOT_YOURS = 0x5a };
 static void
 overwrite(struct dk_bytes lent)
 {
-  if (lent.ptr != NULL)
-    memset((void *)(uintptr_t)lent.ptr, NOT_YOURS, lent.len);
+  if (lent.ptr == NULL)
+    return;
+  memset((void *)(uintptr_t)lent.ptr, NOT_YOURS, lent.len);
+  dk_arena_withdraw(lent.ptr, lent.len);
 }
 
 static void

@@ -29,6 +29,7 @@ enum verdict {
   VERDICT_CRASH,
   VERDICT_TIMEOUT,
   VERDICT_EARLY_EXIT,
+  VERDICT_MEMORY,      /* under memcheck: nothing but memory errors or leaks of the provider */
   VERDICT_FLAKY,
   VERDICT_NOT_RUN
 };
@@ -94,6 +95,8 @@ struct kit_job {
                                           so long it may take more; 0: it does not wait */
   bool in_process;                     /* for a debugger: no comparison of the process's state */
   bool incomplete;                     /* --next: accept missing operations */
+  bool memcheck;                       /* under Valgrind: races are short, and not judged */
+  bool unload;                         /* the plugin says that it may be unloaded, and is */
 };
 
 /* The name of the store with this suffix ("-" between them): what the STORE parameter was set to,
@@ -104,6 +107,10 @@ struct kit_shared;
 /* The map, with the virtual clock, report and memory of the actors; NULL with errno. */
 struct kit_shared *kit_shared_new(void);
 void kit_shared_free(struct kit_shared *shared);
+/* The same in two steps, for a child that is another program: a file without a name (-1 with
+ * errno), to be mapped by both.  They read plain data only, so that it may lie anywhere. */
+int kit_shared_file(void);
+struct kit_shared *kit_shared_map(int file);
 /* Back to the beginning, for the next child. */
 void kit_shared_reset(struct kit_shared *shared);
 struct kit_report *kit_report_of(struct kit_shared *shared);
@@ -142,6 +149,29 @@ struct kit_probe {
 struct kit_probe *kit_probe_of(struct kit_shared *shared);
 /* With `open` it also opens a store of the kit's own making, uses it once and destroys it. */
 void kit_probe(struct kit_shared *shared, const struct kit_job *job, bool open);
+/* ---- under memcheck (memory.c) --------------------------------------------------------------- */
+
+/* This program runs under Valgrind. */
+bool kit_under_memcheck(void);
+uint32_t kit_threads(void); /* of this process */
+/* Links the plugin and does nothing else with it; NULL with the reason. */
+void *kit_memory_hold(const char *plugin, char *why, size_t size);
+/* What has leaked by now is no leak of the children that are forked from here on. */
+void kit_memory_baseline(void);
+/* In a child, after kit_run and once its map is not needed: unloads the plugin for good if the job
+ * says so (`held` may be NULL), looks whether it went, and asks Valgrind for what has leaked.  All
+ * that it finds is in Valgrind's output, the last word too. */
+void kit_memory_end(struct kit_shared *shared, const struct kit_job *job, void *held);
+/* The check memory/cycle: open, every operation, close, again and again. */
+extern const struct check kit_memory_cycle;
+
+/* What the child says in Valgrind's output, line by line. */
+#define KIT_MEMORY_SAID "durakit: "
+#define KIT_MEMORY_JUDGED "memory was judged"       /* its last word */
+#define KIT_MEMORY_MAPPED "the plugin stays mapped" /* though it may be unloaded */
+#define KIT_MEMORY_CYCLE "cycle "                   /* the number of the one that has ended */
+enum { KIT_MEMORY_CYCLES = 4 };                     /* after one that warms up */
+
 /* The settings that the user gave, checked against the parameters.  In a child; the refusal, if
  * any, is in kit_probe_of(shared)->refusal (number 0, `what` not empty). */
 void kit_check_settings(struct kit_shared *shared, const struct kit_job *job);

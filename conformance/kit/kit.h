@@ -27,6 +27,7 @@ enum {
   KIT_ACTORS = 13,          /* the check itself, the processes, and handles and threads */
   KIT_MAX_SETTINGS = 64,
   KIT_MAX_ROUNDS = 400,     /* of a race */
+  KIT_MEMCHECK_ROUNDS = 3,  /* of one under Valgrind, where nothing overlaps */
   KIT_MAX_FETCHES = 10000,  /* of a drain, or of a search for one instance */
   KIT_MAX_VALUE = 2048      /* bytes of a store's name */
 };
@@ -121,12 +122,26 @@ struct kit_violation {
   char operation[48], clause[16], text[512];
 };
 
+/* Between the virtual clock and those who are given it: see stall.c. */
+struct kit_gate {
+  struct dk_clock clock;           /* what stores are given */
+  struct dk_clock *behind;
+  sem_t go;
+  _Atomic int32_t countdown;       /* so many questions until somebody is held; 0: not armed */
+  _Atomic int32_t holds;
+  _Atomic int32_t asked;           /* questions of others since then */
+  _Atomic int64_t pushed;          /* the time is at least this */
+};
+bool kit_gate_init(struct kit_gate *gate, struct dk_clock *behind);
+void kit_gate_reset(struct kit_gate *gate);
+
 struct kit_shared {
   struct kit_report report;
   struct kit_probe probe;
   struct dk_mutant_reached mutants;
   struct kit_violation violation;
   struct dk_virtual_clock *clock;  /* NULL: the system's */
+  struct kit_gate gate;            /* before that clock */
   _Atomic int32_t at_line;         /* how many actors stand at the line of a race */
   _Atomic int32_t ready;           /* ... and are ready to go */
   _Atomic int64_t go_ns;           /* when both go; 0: not yet known */
@@ -138,6 +153,8 @@ struct kit_shared {
 /* Where the parts of the map lie (shared.c). */
 /* In a child: leaves only the rooms of so many processes, for memcheck would search all of them. */
 void kit_shared_trim(struct kit_shared *shared, uint32_t processes);
+/* What that has left; the map is of no use then. */
+void kit_shared_drop(struct kit_shared *shared, uint32_t processes);
 void *kit_clock_region(struct kit_shared *shared);
 void *kit_request_region(struct kit_shared *shared, uint32_t process, size_t *ret_size);
 void *kit_reply_region(struct kit_shared *shared, uint32_t process, size_t *ret_size);
@@ -212,6 +229,7 @@ struct dk_check {
   struct dk_library *library;
   const struct dk_provider *provider;
   bool has_sessions, real_time;
+  size_t host_size;              /* of the table that stores see; 0: all of it */
   struct dk_clock *clock;
   struct dk_arena arena;         /* lives through one pass */
   int64_t start;
@@ -307,6 +325,8 @@ struct kit_settings {
 };
 bool kit_settings(const struct kit_shared *shared, const struct kit_job *job, const char *value,
                   struct kit_settings *ret_settings);
+/* How the job's plugin is to be loaded. */
+uint32_t kit_library_flags(const struct kit_job *job);
 bool kit_find_store_key(struct kit_shared *shared, const struct kit_job *job,
                         const struct dk_provider *provider);
 /* The name of the store with this suffix; false if it is too long. */

@@ -35,8 +35,7 @@ need_library(struct process *p)
 
   if (p->library != NULL)
     return true;
-  if (dk_library_open(job->plugin, job->incomplete ? DK_LIBRARY_INCOMPLETE : 0, &p->library,
-                      &refusal) != 0)
+  if (dk_library_open(job->plugin, kit_library_flags(job), &p->library, &refusal) != 0)
     return refuse(p, DK_INTERNAL, "the plugin cannot be loaded", refusal.what);
   return true;
 }

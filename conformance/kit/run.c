@@ -60,6 +60,8 @@ begin(struct dk_check *t)
   if (t->shared->clock == NULL)
     kit_trouble(t, "no virtual clock: descriptors have run out");
   t->clock = dk_virtual_clock_as_clock(t->shared->clock);
+  if (!kit_gate_init(&t->shared->gate, t->clock))
+    kit_trouble(t, "the gate before the virtual clock cannot be made");
   t->start = now(t);
   kit_fork_processes(t);
   begin_main(t);
@@ -81,8 +83,7 @@ load(struct dk_check *t)
   struct dk_refusal refusal = {.number = 0};
 
   set_phase(t, PHASE_LOAD);
-  if (dk_library_open(t->job->plugin, t->job->incomplete ? DK_LIBRARY_INCOMPLETE : 0, &t->library,
-                      &refusal) != 0)
+  if (dk_library_open(t->job->plugin, kit_library_flags(t->job), &t->library, &refusal) != 0)
     kit_fail(t, VERDICT_ERROR, refusal.where, refusal.expected, refusal.found,
              "the plugin cannot be loaded: %s", refusal.what);
   t->provider = dk_library_provider(t->library);
@@ -154,6 +155,10 @@ skip_what_is_not_offered(struct dk_check *t)
          t->provider->durable);
   if ((check->needs & NEEDS_WORKER_ENQUEUE) != 0 && t->provider->ops->enqueue_for_worker == NULL)
     skip(t, "needs enqueue_for_worker, which is optional and which the provider lacks");
+  if ((check->needs & NEEDS_TWO_CLOCKS) != 0 &&
+      t->provider->clocks != (DK_CLOCK_HOST | DK_CLOCK_STORE))
+    skip(t, "needs both kinds of clock; the provider declares DK_CLOCK_%s only",
+         t->provider->clocks & DK_CLOCK_HOST ? "HOST" : "STORE");
   if ((check->needs & NEEDS_HOST_CLOCK) != 0 && t->real_time)
     skip(t, "needs exact instants; the provider declares no DK_CLOCK_HOST");
 }
@@ -191,6 +196,7 @@ begin_pass(struct dk_check *t)
   forget_last_pass(t);
   if (t->shared->clock != NULL)
     dk_virtual_clock_restart(t->shared->clock, KIT_START);
+  kit_gate_reset(&t->shared->gate);
   t->start = now(t);
   t->report->pass = t->pass;
   kit_twin_begin_pass(t);
@@ -260,8 +266,8 @@ judge_overlaps(struct dk_check *t)
 {
   struct kit_report *r = t->report;
 
-  if (r->overlaps >= t->enough)
-    return;
+  if (r->overlaps >= t->enough || t->job->memcheck)
+    return; /* Valgrind runs one thread at a time */
   set_phase(t, PHASE_RUN);
   t->pass = 0;
   kit_fail(t, VERDICT_UNEXERCISED, NULL, NULL, NULL,

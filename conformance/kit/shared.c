@@ -7,8 +7,10 @@
  */
 #include "conformance/kit/kit.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { PAGE = 4096 };
 #define REQUEST_ROOM ((size_t)32 << 20)
@@ -38,13 +40,39 @@ map_size(void)
   return rooms_offset() + KIT_PROCESSES * (REQUEST_ROOM + REPLY_ROOM);
 }
 
+int
+kit_shared_file(void)
+{
+  int file = memfd_create("durakit", MFD_CLOEXEC);
+
+  if (file >= 0 && ftruncate(file, (off_t)map_size()) != 0) {
+    int reason = errno;
+    close(file);
+    errno = reason;
+    return -1;
+  }
+  return file;
+}
+
+struct kit_shared *
+kit_shared_map(int file)
+{
+  void *map = mmap(NULL, map_size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+
+  return map == MAP_FAILED ? NULL : map;
+}
+
 struct kit_shared *
 kit_shared_new(void)
 {
-  void *map = mmap(NULL, map_size(), PROT_READ | PROT_WRITE,
-                   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  int file = kit_shared_file();
+  struct kit_shared *shared = file < 0 ? NULL : kit_shared_map(file);
+  int reason = errno;
 
-  return map == MAP_FAILED ? NULL : map;
+  if (file >= 0)
+    close(file);
+  errno = reason;
+  return shared;
 }
 
 void
@@ -60,6 +88,12 @@ kit_shared_reset(struct kit_shared *shared)
 {
   if (madvise(shared, map_size(), MADV_REMOVE) != 0)
     memset(shared, 0, rooms_offset());
+}
+
+void
+kit_shared_drop(struct kit_shared *shared, uint32_t processes)
+{
+  munmap(shared, rooms_offset() + processes * (REQUEST_ROOM + REPLY_ROOM));
 }
 
 void
@@ -124,6 +158,7 @@ verdict_name(enum verdict verdict)
   case VERDICT_CRASH: return "crash";
   case VERDICT_TIMEOUT: return "timeout";
   case VERDICT_EARLY_EXIT: return "early-exit";
+  case VERDICT_MEMORY: return "memory";
   case VERDICT_FLAKY: return "flaky";
   case VERDICT_NOT_RUN: return "not-run";
   }

@@ -56,12 +56,18 @@ kit_options(struct kit_shared *shared, struct dk_host_options *ret_options)
   *ret_options = (struct dk_host_options){
     .struct_size = sizeof(*ret_options),
     .flags = DK_HOST_GUARDED,
-    .clock = shared->clock == NULL ? NULL : dk_virtual_clock_as_clock(shared->clock),
+    .clock = shared->clock == NULL ? NULL : &shared->gate.clock,
     .context = shared,
     .log = on_log,
     .violation = on_violation,
     .service = on_service,
   };
+}
+
+uint32_t
+kit_library_flags(const struct kit_job *job)
+{
+  return (job->incomplete ? DK_LIBRARY_INCOMPLETE : 0) | (job->unload ? DK_LIBRARY_UNLOAD : 0);
 }
 
 uint32_t
@@ -209,6 +215,7 @@ try_open(struct dk_check *t, struct actor *who, uint32_t flags, const char *valu
   struct dk_host_options options;
 
   kit_options(t->shared, &options);
+  options.host_size = t->host_size;
   dk_caller_set_actor(who->caller, 0);
   snprintf(t->report->operation, sizeof(t->report->operation), "open");
   return dk_store_open(t->library, &options, who->caller, flags, settings.items, settings.n,
@@ -289,6 +296,15 @@ open_handle(struct dk_check *t, struct actor *actor)
     kit_run_handle_op(t, who, OP_OPEN);
   else
     judge_open(t, who, kit_open(t, who));
+}
+
+void
+open_handle_of_older_host(struct dk_check *t, size_t host_size)
+{
+  t->host_size = host_size;
+  kit_trace_printf(t, "the host is an older one: its table has %zu bytes", host_size);
+  open_handle(t, NULL);
+  t->host_size = 0;
 }
 
 void

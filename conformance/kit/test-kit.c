@@ -333,6 +333,70 @@ held_without_start(struct dk_check *t)
   enqueue(t, "inst", .on = other);
 }
 
+/* A process that the check itself kills, whose place a handle then takes. */
+static void
+killed_by_the_check(struct dk_check *t)
+{
+  struct actor *other = another_process(t);
+
+  must(t, enqueue(t, "inst", .on = other, .id = "a"));
+  kill_process(t, other);
+  other = another_handle(t);
+  expect_text(t, fetch_turn(t, .on = other)->messages[0].id, "a", "id of what the dead one sent");
+}
+
+static void
+set_back(struct dk_check *t)
+{
+  int64_t before_that = now(t);
+
+  close_handle(t, NULL);
+  set_clock_back(t, 5000);
+  open_handle(t, NULL);
+  expect_equal(t, now(t), before_that - 5000, "the clock");
+  must(t, enqueue(t, "inst"));
+  expect_equal(t, fetch_turn(t)->head.now, before_that - 5000, "the clock of a fetch");
+}
+
+static void
+set_back_under_a_handle(struct dk_check *t)
+{
+  set_clock_back(t, 5000);
+}
+
+/* The model reads the clock under its lock, so that the second waits for the first. */
+static void
+time_passes_in_a_call(struct dk_check *t)
+{
+  struct actor *first = another_thread(t), *second = another_thread(t);
+  int64_t start = now(t);
+  struct dk_turn *none;
+
+  must(t, enqueue(t, "inst"));
+  hold_at_clock(t, 2);
+  must(t, try_fetch_turn(t, &none, .on = first, .start = true));
+  expect(t, stands_at_clock(t, first), "the first call stands at the clock");
+  must(t, enqueue(t, "other", .on = second, .start = true));
+  expect_equal(t, pass_time(t, second, 10000), PASSED_DURING, "when time has passed");
+  must(t, finish(t, first));
+  must(t, finish(t, second));
+  time_has_passed(t);
+  expect_equal(t, now(t), start + 10000, "the clock");
+  expect_equal(t, fetch_turn_of(t, "other")->messages[0].enqueued_at, now(t), "enqueued_at");
+}
+
+static void
+nobody_stands(struct dk_check *t)
+{
+  struct actor *other = another_thread(t);
+
+  hold_at_clock(t, 1000);
+  must(t, enqueue(t, "inst", .on = other, .start = true));
+  expect(t, !stands_at_clock(t, other), "a call that asks less often is not held");
+  must(t, finish(t, other));
+  fetch_turn(t);
+}
+
 static const struct expected together[] = {
   {.name = "another handle", .run = with_handle, .verdict = VERDICT_PASS,
    .trace = "handle 2 fetch_orchestration_item(lock 30000) -> DK_NOTHING"},
@@ -345,6 +409,14 @@ static const struct expected together[] = {
   {.name = "a long poll of a handle", .run = long_poll_of_handle, .verdict = VERDICT_PASS},
   {.name = "a long poll of a process", .run = long_poll_of_process, .verdict = VERDICT_PASS,
    .processes = 1, .trace = "process 1 fetch_orchestration_item -> DK_OK inst #1"},
+  {.name = "a process that the check kills", .run = killed_by_the_check, .verdict = VERDICT_PASS,
+   .processes = 1, .trace = "process 1 is killed"},
+  {.name = "a clock that is set back", .run = set_back, .verdict = VERDICT_PASS,
+   .trace = "the clock is set back by 5000 ms"},
+  {.name = "time that passes in a call", .run = time_passes_in_a_call, .verdict = VERDICT_PASS,
+   .trace = "10000 ms pass while a call is held and thread 2 waits for it"},
+  {.name = "a call that asks too seldom to be held", .run = nobody_stands,
+   .verdict = VERDICT_PASS},
   {.name = "a cancelled call", .run = cancelled_call, .verdict = VERDICT_PASS,
    .trace = "thread 1 fetch_work_item -> DK_CALL_CANCELLED"},
   {.name = "a thread that nobody wakes", .run = deaf_thread, .verdict = VERDICT_FAIL,
@@ -358,6 +430,8 @@ static const struct expected together[] = {
   {.name = "a process that is killed", .run = killed_process, .verdict = VERDICT_CRASH,
    .processes = 1, .clause = "ABI-7",
    .message = "process 1 was killed by signal 9 (Killed) in fetch_orchestration_item"},
+  {.name = "a clock that is set back under a handle", .run = set_back_under_a_handle,
+   .verdict = VERDICT_ERROR, .message = "the clock is set back while main may have a handle"},
   {.name = "a held call that is not started", .run = held_without_start,
    .verdict = VERDICT_ERROR, .message = "so its call has to be started"},
   {.name = "a race without overlap", .run = race_without_overlap, .verdict = VERDICT_UNEXERCISED,

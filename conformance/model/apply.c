@@ -68,11 +68,25 @@ find_or_make_instance(struct store *s, struct dk_bytes id)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
+/* What mutants go by where two have one time. */
+static bool
+has_smaller_id(const struct message *a, const struct message *b)
+{
+  size_t shorter = a->id.len < b->id.len ? a->id.len : b->id.len;
+  int order = shorter ? memcmp(a->id.ptr, b->id.ptr, shorter) : 0;
+
+  return order < 0 || (order == 0 && a->id.len < b->id.len);
+}
+
 /* QUEUE-2: by effective visible time, then by arrival. */
 static bool
 comes_before(const struct store *s, const struct message *a, const struct message *waiting)
 {
   bool by_time = REFUSED(M_QUEUE_BY_ARRIVAL_ONLY, a->visible_at != waiting->visible_at);
+
+  if (!by_time && (DEFECT(M_QUEUE_TIES_BY_ID, has_smaller_id(a, waiting)) ||
+                   DEFECT(M_TIME_ORDER_BY_ENQUEUED_AT, a->enqueued_at < waiting->enqueued_at)))
+    return true;
 
   return HOLDS(M_QUEUE_NEWEST_FIRST, by_time ? a->visible_at < waiting->visible_at
                                              : a->arrival < waiting->arrival);
@@ -97,8 +111,11 @@ remove_message(struct store *s, struct message *message)
   struct instance *of = message->of;
 
   link_remove(&message->link);
-  if (message->id.ptr)
+  if (message->id.ptr) {
+    s->gone_hash = message->entry.hash;
+    s->gone_attempt = message->attempt;
     table_remove(&s->messages, &message->entry);
+  }
   if (of->messages.next == &of->messages)
     link_remove(&of->link);
   free(message);
@@ -108,6 +125,9 @@ static dk_status
 message_comes(struct store *s, const struct step *p)
 {
   char *tail;
+
+  if (DEFECT(M_QUEUE_NOT_STORED, s->is_opening))
+    return DK_OK;
   struct instance *of = find_or_make_instance(s, p->instance);
   size_t room = room_for(p->id) + room_for(p->payload);
   struct message *message = of ? new_piece(sizeof *message, room, &tail) : NULL;
@@ -120,8 +140,12 @@ message_comes(struct store *s, const struct step *p)
   message->payload = keep(&tail, p->payload);
   message->visible_at = p->visible_at;
   message->enqueued_at = p->enqueued_at;
-  if (message->id.ptr)
+  message->turn = p->epoch; /* 0, but for a mutant */
+  if (message->id.ptr) {
     table_add(&s->messages, &message->entry, hash_of_message(of->id, message->id));
+    if (DEFECT(M_POISON_COUNT_BY_ID, message->entry.hash == s->gone_hash && s->gone_attempt > 0))
+      message->attempt = s->gone_attempt;
+  }
   put_in_queue(s, message);
   return DK_OK;
 }
@@ -140,6 +164,27 @@ find_arrival(const struct instance *of, const struct link *from, uint64_t arriva
   return NULL;
 }
 
+/* POISON-1: how much a delivery counts, which other handles or earlier ones may have made. */
+static uint64_t
+counted(const struct store *s, uint64_t attempts)
+{
+  if (DEFECT(M_POISON_COUNT_PER_HANDLE, s->is_following && attempts > 0) ||
+      DEFECT(M_POISON_COUNT_NOT_STORED, s->is_opening && attempts > 0))
+    return 0;
+  return attempts;
+}
+
+/* POISON-6: of mutants, which count all that an instance has. */
+static void
+count_others(struct store *s, const struct instance *of, const struct step *p)
+{
+  FOR_EACH(at, &of->messages) {
+    struct message *message = OWNER_OF(at, struct message, link);
+    if (DEFECT(M_POISON_BOUND_COUNTS_ALL, message->turn != p->epoch))
+      message->attempt += p->attempt;
+  }
+}
+
 static dk_status
 messages_taken(struct store *s, const struct step *p)
 {
@@ -155,10 +200,15 @@ messages_taken(struct store *s, const struct step *p)
     if (!message)
       return DK_CORRUPT;
     message->turn = p->epoch;
-    message->attempt += p->attempt;
-    last = &message->link;
+    message->attempt += counted(s, p->attempt);
+    if (DEFECT(M_QUEUE_DELIVERED_COME_LAST, message->link.next != &of->messages))
+      link_to_end(&of->messages, &message->link);
+    else
+      last = &message->link;
   }
-  link_to_end(&s->waiting, &of->link);
+  count_others(s, of, p);
+  if (!DEFECT(M_QUEUE_BUSY_STAYS_FIRST, of->link.next != &s->waiting))
+    link_to_end(&s->waiting, &of->link);
   return DK_OK;
 }
 
@@ -179,10 +229,12 @@ messages_back(struct store *s, const struct step *p)
   list_init(&back);
   FOR_EACH(at, &of->messages) {
     struct message *message = OWNER_OF(at, struct message, link);
-    if (!is_of_turn(message, p))
-      continue;
-    message->attempt -= message->attempt < p->attempt ? message->attempt : p->attempt;
-    if (p->visible_at) /* else it keeps its place among those of the same time: TURN-7 */
+    bool is_own = is_of_turn(message, p);
+    if (is_own || DEFECT(M_POISON_IGNORE_LOWERS_ALL, p->attempt > 0))
+      message->attempt -= message->attempt < p->attempt ? message->attempt : p->attempt;
+    if (DEFECT(M_QUEUE_DELAYED_KEEPS_PLACE, is_own && p->visible_at))
+      message->visible_at = p->visible_at;
+    else if (is_own && p->visible_at) /* else it keeps its place among those of its time: TURN-7 */
       link_to_end(&back, at);
   }
   FOR_EACH(at, &back) {
@@ -190,6 +242,10 @@ messages_back(struct store *s, const struct step *p)
     link_remove(at);
     message->visible_at = p->visible_at;
     put_in_queue(s, message);
+  }
+  if (DEFECT(M_QUEUE_GIVEN_BACK_FIRST, of->link.previous != &s->waiting)) {
+    link_remove(&of->link);
+    link_after(&s->waiting, &of->link);
   }
   return DK_OK;
 }
@@ -266,13 +322,17 @@ facts(struct store *s, const struct step *p)
 }
 
 static struct execution *
-begin_execution(struct instance *instance, uint64_t execution_id)
+begin_execution(const struct store *s, struct instance *instance, uint64_t execution_id)
 {
   struct execution *begun = calloc(1, sizeof *begun);
 
   if (!begun)
     return NULL;
   begun->execution_id = execution_id;
+  if (DEFECT(M_HIST_EARLIER_NOT_STORED, s->is_opening && instance->current))
+    instance->current->execution_id = 0;
+  if (DEFECT(M_EXEC_LAST_EVENT_GOES_ON, instance->current && instance->current->last_event_id))
+    begun->last_event_id = instance->current->last_event_id;
   *(instance->current ? &instance->current->next : &instance->first) = begun;
   instance->current = begun;
   return begun;
@@ -287,16 +347,41 @@ execution(struct store *s, const struct step *p)
   if (!instance)
     return DK_CORRUPT;
   if (!e || e->execution_id != p->execution_id)
-    e = begin_execution(instance, p->execution_id);
+    e = begin_execution(s, instance, p->execution_id);
   bool is_lost = DEFECT(M_ACK_OUTPUT_NOT_STORED, s->is_opening && p->output.ptr);
   if (!e || !replace(&e->output, is_lost ? (struct dk_bytes){NULL, 0} : p->output))
     return DK_NO_MEMORY;
   e->status = (int32_t)p->status;
   e->started_at = p->started_at;
+  if (DEFECT(M_EXEC_TIMES_NOT_STORED, s->is_opening))
+    e->started_at = s->host->now(s->host);
   e->completed_at = p->completed_at;
-  e->is_pinned = p->is_pinned;
+  e->is_pinned = p->is_pinned && !DEFECT(M_PIN_NOT_STORED, s->is_opening && p->is_pinned);
   e->pin = (struct dk_version){(uint32_t)p->major, (uint32_t)p->minor, (uint32_t)p->patch};
   return DK_OK;
+}
+
+/* Into the execution of this number, in its place; what stands there already is overwritten. */
+static dk_status
+late_event(struct instance *instance, uint64_t execution_id, struct event *made)
+{
+  struct execution *e = instance->first;
+
+  while (e && e->execution_id != execution_id)
+    e = e->next;
+  struct event **place = e ? &e->first : NULL;
+  while (place && *place && (*place)->event_id < made->event_id)
+    place = &(*place)->next;
+  struct event *old = place ? *place : NULL;
+  bool is_overwritten = old && old->event_id == made->event_id;
+  made->next = is_overwritten ? old->next : old;
+  *(place ? place : &made->next) = place ? made : NULL;
+  if (e && !made->next) {
+    e->last = made;
+    e->last_event_id = made->event_id;
+  }
+  free(is_overwritten ? old : place ? NULL : made);
+  return place ? DK_OK : DK_CORRUPT;
 }
 
 static dk_status
@@ -313,6 +398,8 @@ event(struct store *s, const struct step *p)
   }
   made->event_id = p->event_id;
   made->payload = keep(&tail, p->payload);
+  if (p->execution_id) /* mutants name it: those that write where nothing is written any more */
+    return late_event(instance, p->execution_id, made);
   *(e->last ? &e->last->next : &e->first) = made;
   e->last = made;
   e->last_event_id = p->event_id;
@@ -357,6 +444,8 @@ row_comes(struct store *s, const struct step *p)
   row->identity = identity_of(p);
   row->identity.instance = keep(&tail, p->instance);
   row->tag = keep(&tail, p->tag);
+  if (DEFECT(M_TAG_NOT_STORED, s->is_opening && p->tag.ptr))
+    row->tag = (struct dk_bytes){NULL, 0};
   row->payload = keep(&tail, p->payload);
   row->visible_at = p->visible_at;
   table_add(&s->activities, &row->entry, hash_of_identity(&row->identity));
@@ -375,6 +464,8 @@ row_changes(struct store *s, const struct step *p)
     return DK_CORRUPT;
   if (!replace(&row->owner, p->owner))
     return DK_NO_MEMORY;
+  if (DEFECT(M_TAG_LOST_BY_ABANDON, row->tag.ptr && row->lock.held && !p->held))
+    row->tag = (struct dk_bytes){NULL, 0};
   row->lock = lock_of(s, p);
   row->visible_at = p->visible_at;
   row->attempt = DEFECT(M_WORK_ATTEMPT_NOT_STORED, s->is_opening && p->attempt) ? 0 : p->attempt;

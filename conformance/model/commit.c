@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ACK, CANCEL: the commit.  What one turn did, whole or not at all. */
+/* ACK: the commit.  What one turn did, whole or not at all.  cancel.c has the deletion. */
 #include "conformance/model/model.h"
-
-#include <string.h>
-#include <strings.h>
 
 /* ---- refusing: all of it before the first change --------------------------------------------- */
 
@@ -35,8 +32,11 @@ refuse_form(struct op *op, const struct instance *turn, const struct dk_turn_res
              : DK_OK;
   if (REFUSED(M_ACK_NAMELESS_BIRTH, !turn->birth && (!r->name.ptr || !r->version.ptr)))
     return refuse(op, DK_INVALID, "the first commit of an instance needs name and version");
-  if (REFUSED(M_ACK_ANY_EXECUTION, !is_next_or_current(turn, r->execution_id)))
-    return refuse(op, DK_INVALID, "execution %llu is neither the current one nor the next",
+  bool is_earlier = turn->current && r->execution_id < turn->current->execution_id;
+  if (REFUSED(M_ACK_ANY_EXECUTION, !is_next_or_current(turn, r->execution_id)) &&
+      !DEFECT(M_EXEC_MOVES_BACK, is_earlier))
+    return refuse(op, MUTANT(M_ERR_UNFIT_COMMIT_NOT_FOUND) ? DK_NOT_FOUND : DK_INVALID,
+                  "execution %llu is neither the current one nor the next",
                   (unsigned long long)r->execution_id);
   return DK_OK;
 }
@@ -49,9 +49,13 @@ refuse_old_events(struct op *op, const struct instance *turn, const struct dk_tu
   bool is_current = turn->current && turn->current->execution_id == r->execution_id;
   uint64_t last = is_current ? turn->current->last_event_id : 0;
 
+  if (DEFECT(M_EXEC_EVENT_IDS_GO_ON, turn->current && !is_current))
+    last = turn->current->last_event_id;
+
   for (size_t i = 0; i < r->n_events; i++)
     if (REFUSED(M_ACK_OLD_EVENT_ACCEPTED, r->events[i].event_id <= last))
-      return refuse(op, DK_DUPLICATE, "event %llu is not above the last one, which is %llu",
+      return refuse(op, MUTANT(M_ERR_STORED_EVENT_IS_BUSY) ? DK_BUSY : DK_DUPLICATE,
+                    "event %llu is not above the last one, which is %llu",
                     (unsigned long long)r->events[i].event_id, (unsigned long long)last);
   return DK_OK;
 }
@@ -98,6 +102,8 @@ refuse_absent(struct op *op, const struct instance *turn, const struct dk_turn_r
                                 r->cancelled_activities[i].activity_id};
     if (DEFECT(M_CANCEL_ABSENT_IS_ERROR, !find_row(s, &identity)))
       return refuse(op, DK_NOT_FOUND, "a cancelled activity is not there");
+    if (DEFECT(M_CANCEL_DONE_IS_BUSY, !find_row(s, &identity)))
+      return refuse(op, DK_BUSY, "a cancelled activity has gone meanwhile");
   }
   for (size_t i = 0; i < r->n_cancelled_messages; i++)
     if (DEFECT(M_ACK_ABSENT_MESSAGE_IS_ERROR, !find_message(s, turn->id, r->cancelled_messages[i])))
@@ -134,15 +140,12 @@ is_of_this_turn(const struct store *s, const struct instance *turn, const struct
   return stored && stored->of == turn && stored->turn == turn->lock.epoch;
 }
 
-/* ERR-5: form first, then what is stored; duplicates as the store stood before. */
+/* Duplicates are judged as the store stood before. */
 static dk_status
-refuse_what_cannot_be_applied(struct op *op, const struct instance *turn,
-                              const struct dk_turn_result *r)
+refuse_state(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
 {
   const struct store *s = op->s;
 
-  TRY(refuse_what_is_unknown(op, r));
-  TRY(refuse_form(op, turn, r));
   TRY(refuse_old_events(op, turn, r));
   TRY(refuse_stored_activities(op, turn, r));
   for (size_t i = 0; i < r->n_orchestrator_items; i++) {
@@ -151,6 +154,35 @@ refuse_what_cannot_be_applied(struct op *op, const struct instance *turn,
       TRY(refuse_stored_message(op, item->instance, item));
   }
   return refuse_absent(op, turn, r);
+}
+
+/* Only mutants ask. */
+static uint64_t
+bytes_of_events(const struct dk_turn_result *r)
+{
+  uint64_t bytes = 0;
+
+  for (size_t i = 0; i < r->n_events; i++)
+    bytes += r->events[i].payload.len;
+  return bytes;
+}
+
+/* ERR-5: form first, then what is stored. */
+static dk_status
+refuse_what_cannot_be_applied(struct op *op, const struct instance *turn,
+                              const struct dk_turn_result *r)
+{
+  const struct store *s = op->s;
+
+  TRY(refuse_what_is_unknown(op, r));
+  if (MUTANT(M_ERR_STATE_BEFORE_FORM))
+    TRY(refuse_state(op, turn, r));
+  TRY(refuse_form(op, turn, r));
+  if (DEFECT(M_ERR_VARIABLES_RUN_OUT, r->n_cancelled_activities > 32766))
+    return refuse(op, DK_INTERNAL, "too many SQL variables");
+  if (DEFECT(M_ERR_STATEMENT_TOO_LONG, bytes_of_events(r) > (12u << 20)))
+    return refuse(op, DK_INTERNAL, "the statement is too long");
+  return refuse_state(op, turn, r);
 }
 
 /* ---- applying -------------------------------------------------------------------------------- */
@@ -166,6 +198,81 @@ remove_messages_of_turn(struct op *op, const struct instance *turn)
          .epoch = MUTANT(M_ACK_REMOVES_LATER_ARRIVALS) ? 0 : turn->lock.epoch);
 }
 
+/* EXEC-4, EXEC-5, ACK-9: a status comes with its output, and an end with its time. */
+static void
+give_status(const struct op *op, const struct dk_turn_result *r, struct execution *e)
+{
+  const struct store *s = op->s;
+  int64_t was_completed_at = e->completed_at;
+
+  e->status = r->status;
+  if (DEFECT(M_EXEC_CANCELLED_STORED_AS_FAILED, r->status == DK_CANCELLED))
+    e->status = DK_FAILED;
+  e->completed_at = r->status == DK_RUNNING ? 0 : op->now;
+  if (DEFECT(M_EXEC_RUNNING_COMPLETES, r->status == DK_RUNNING))
+    e->completed_at = op->now;
+  if (DEFECT(M_EXEC_RUNNING_STAYS_COMPLETED, r->status == DK_RUNNING && was_completed_at))
+    e->completed_at = was_completed_at;
+  if (DEFECT(M_EXEC_CONTINUED_IS_NO_END, r->status == DK_CONTINUED_AS_NEW))
+    e->completed_at = 0;
+  if (!DEFECT(M_ACK_ABSENT_OUTPUT_KEEPS, e->output.ptr && !r->output.ptr))
+    e->output = r->output;
+  if (DEFECT(M_ACK_OUTPUT_CUT, e->output.len > 4000))
+    e->output.len = 4000;
+}
+
+/* PIN-6. */
+static void
+give_pin(const struct op *op, const struct dk_turn_result *r, bool is_current,
+         struct execution *e)
+{
+  const struct store *s = op->s;
+
+  if (DEFECT(M_PIN_ABSENT_CLEARS, e->is_pinned && !r->pinned))
+    e->is_pinned = false;
+  if (!r->pinned || DEFECT(M_PIN_WRITE_ONCE, e->is_pinned) ||
+      DEFECT(M_PIN_ONLY_AT_FIRST, is_current && !e->is_pinned))
+    return;
+  e->is_pinned = true;
+  e->pin = *r->pinned;
+}
+
+/* EXEC-1, EXEC-3: what a mutant leaves to the execution that a commit begins. */
+static void
+inherit(const struct op *op, const struct execution *earlier, struct execution *e)
+{
+  const struct store *s = op->s;
+
+  if (DEFECT(M_EXEC_OUTPUT_GOES_ON, earlier->output.ptr != NULL))
+    e->output = earlier->output;
+  if (DEFECT(M_EXEC_STARTED_AT_GOES_ON, earlier->started_at != e->started_at))
+    e->started_at = earlier->started_at;
+  if (DEFECT(M_PIN_SURVIVES_CONTINUE, earlier->is_pinned)) {
+    e->is_pinned = true;
+    e->pin = earlier->pin;
+  }
+}
+
+static void
+write_execution(struct op *op, const struct instance *turn, const struct execution *e)
+{
+  STEP(op, .kind = EXECUTION, .instance = turn->id, .execution_id = e->execution_id,
+       .status = e->status, .started_at = e->started_at, .completed_at = e->completed_at,
+       .is_pinned = e->is_pinned, .major = e->pin.major, .minor = e->pin.minor,
+       .patch = e->pin.patch, .output = e->output);
+}
+
+/* EXEC-3: an earlier execution stays as it is.  A mutant ends it. */
+static void
+end_earlier(struct op *op, const struct instance *turn)
+{
+  struct execution e = *turn->current;
+
+  e.status = DK_CONTINUED_AS_NEW;
+  e.completed_at = op->now;
+  write_execution(op, turn, &e);
+}
+
 /* EXEC-1, EXEC-3 to EXEC-5, ACK-9, PIN-6: the execution as this commit leaves it. */
 static void
 store_execution(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
@@ -177,26 +284,23 @@ store_execution(struct op *op, const struct instance *turn, const struct dk_turn
 
   if (is_current)
     e = *turn->current;
+  else if (turn->current)
+    inherit(op, turn->current, &e);
+  if (DEFECT(M_EXEC_NEXT_ENDS_EARLIER, !is_current && turn->current &&
+                                         turn->current->status == DK_RUNNING))
+    end_earlier(op, turn);
+  if (DEFECT(M_EXEC_STARTED_AT_MOVES, is_current))
+    e.started_at = op->now;
+  if (DEFECT(M_EXEC_KEEP_COMPLETES_AGAIN, r->status == DK_STATUS_KEEP && e.completed_at))
+    e.completed_at = op->now;
   if (DEFECT(M_ACK_ABSENT_STATUS_RESETS, !r->status && e.status != DK_RUNNING))
     e.status = DK_RUNNING;
-  if (r->status != DK_STATUS_KEEP) {
-    e.status = r->status;
-    e.completed_at = r->status == DK_RUNNING ? 0 : op->now;
-    if (!DEFECT(M_ACK_ABSENT_OUTPUT_KEEPS, e.output.ptr && !r->output.ptr))
-      e.output = r->output;
-    if (DEFECT(M_ACK_OUTPUT_CUT, e.output.len > 4000))
-      e.output.len = 4000;
-  }
+  if (r->status != DK_STATUS_KEEP)
+    give_status(op, r, &e);
   if (DEFECT(M_ACK_OUTPUT_WITHOUT_STATUS, r->status == DK_STATUS_KEEP && r->output.ptr))
     e.output = r->output;
-  if (r->pinned) {
-    e.is_pinned = true;
-    e.pin = *r->pinned;
-  }
-  STEP(op, .kind = EXECUTION, .instance = turn->id, .execution_id = e.execution_id,
-       .status = e.status, .started_at = e.started_at, .completed_at = e.completed_at,
-       .is_pinned = e.is_pinned, .major = e.pin.major, .minor = e.pin.minor,
-       .patch = e.pin.patch, .output = e.output);
+  give_pin(op, r, is_current, &e);
+  write_execution(op, turn, &e);
 }
 
 /* ACK-4, ACK-10, TURN-5, TURN-11: what is known of the instance. */
@@ -213,8 +317,11 @@ store_facts(struct op *op, const struct instance *turn, const struct dk_turn_res
     f.version = r->version;
   if (r->parent_instance.ptr)
     f.parent = r->parent_instance;
+  bool is_next = turn->current && turn->current->execution_id != r->execution_id;
+  if (!DEFECT(M_EXEC_OWNER_GOES_ON, is_next && f.owner.ptr && !r->owner.ptr))
+    f.owner = r->owner;
   STEP(op, .kind = FACTS, .instance = turn->id, .birth = is_born ? turn->birth : turn->lock.epoch,
-       .name = f.name, .version = f.version, .parent = f.parent, .owner = r->owner);
+       .name = f.name, .version = f.version, .parent = f.parent, .owner = f.owner);
 }
 
 /* HIST-1. */
@@ -246,114 +353,6 @@ insert_activities(struct op *op, const struct instance *turn, const struct dk_tu
   }
 }
 
-/* CANCEL-1: free, delayed, locked, expired or tagged, all rows go. */
-static bool
-is_spared(const struct op *op, const struct row *row, size_t i)
-{
-  const struct store *s = op->s;
-  bool is_live = row->lock.held && row->lock.until > op->now;
-
-  return MUTANT(M_CANCEL_NOTHING_DELETED) || DEFECT(M_CANCEL_ONLY_UNLOCKED, is_live) ||
-         DEFECT(M_CANCEL_EXPIRED_STAYS, row->lock.held && !is_live) ||
-         DEFECT(M_CANCEL_DELAYED_STAYS, row->visible_at > op->now) ||
-         DEFECT(M_CANCEL_TAGGED_STAYS, row->tag.ptr != NULL) ||
-         DEFECT(M_CANCEL_FIRST_1000_ONLY, i >= 1000);
-}
-
-/* CANCEL-6: a row that carried a token is told, with its holder, also if its lease has run out. */
-static void
-report_row(struct op *op, const struct row *row, struct dk_cancel_report *report)
-{
-  const struct store *s = op->s;
-  char room[MAX_TOKEN];
-  bool is_locked =
-    row->lock.held && !DEFECT(M_CANCEL_EXPIRED_NOT_STOLEN, row->lock.until <= op->now);
-  struct dk_stolen stolen = {
-    .struct_size = sizeof stolen,
-    .execution_id = row->identity.execution_id,
-    .activity_id = row->identity.activity_id,
-    .lock_token = work_token(room, &row->identity, row->lock.epoch),
-    .owner = row->owner,
-  };
-
-  *(is_locked ? &report->locked_rows : &report->free_rows) += 1;
-  if (DEFECT(M_CANCEL_STOLEN_LACKS_OWNER, stolen.owner.ptr != NULL))
-    stolen.owner = (struct dk_bytes){NULL, 0};
-  if (is_locked)
-    s->host->stolen(op->call, &stolen);
-}
-
-static void
-delete_row(struct op *op, struct dk_bytes instance, const struct dk_activity *activity)
-{
-  STEP(op, .kind = ROW_GOES, .instance = instance, .execution_id = activity->execution_id,
-       .activity_id = activity->activity_id);
-}
-
-static const int32_t likenesses[] = {M_CANCEL_ANY_INSTANCE, M_CANCEL_ANY_EXECUTION,
-                                     M_CANCEL_INSTANCE_BY_PREFIX, M_CANCEL_INSTANCE_IN_ANY_CASE};
-
-/* What one of these mutants takes for the same. */
-static bool
-is_alike(const struct identity *a, const struct identity *b, int32_t mutant)
-{
-  struct dk_bytes x = a->instance, y = b->instance;
-
-  if (mutant == M_CANCEL_ANY_EXECUTION)
-    return same_bytes(x, y);
-  if (a->execution_id != b->execution_id)
-    return false;
-  if (mutant == M_CANCEL_INSTANCE_BY_PREFIX)
-    return x.len >= y.len && memcmp(x.ptr, y.ptr, y.len) == 0;
-  if (mutant == M_CANCEL_INSTANCE_IN_ANY_CASE)
-    return x.len == y.len && strncasecmp(x.ptr, y.ptr, y.len) == 0;
-  return true;
-}
-
-/* CANCEL-1: no others, neither of another instance nor of another execution. */
-static void
-delete_likenesses(struct op *op, const struct identity *deleted, int32_t mutant)
-{
-  FOR_EACH(at, &op->s->rows) {
-    const struct identity *i = &OWNER_OF(at, struct row, link)->identity;
-    if (i->activity_id == deleted->activity_id && is_alike(i, deleted, mutant))
-      delete_row(op, i->instance, &(struct dk_activity){i->execution_id, i->activity_id});
-  }
-}
-
-static void
-delete_cancelled_activities(struct op *op, const struct instance *turn,
-                            const struct dk_turn_result *r)
-{
-  const struct store *s = op->s;
-  struct dk_cancel_report report = {.struct_size = sizeof report};
-
-  for (size_t i = 0; i < r->n_cancelled_activities; i++) {
-    struct dk_activity a = r->cancelled_activities[i];
-    if (DEFECT(M_CANCEL_LIST_32_BITS, a.activity_id > UINT32_MAX))
-      a.activity_id = (uint32_t)a.activity_id;
-    struct identity identity = {turn->id, a.execution_id, a.activity_id};
-    struct row *row = find_row(s, &identity);
-
-    if (row && is_spared(op, row, i))
-      continue;
-    if (row && row->seen_by != s->operations)    /* CANCEL-4: listed twice, counted once */
-      report_row(op, row, &report);
-    if (row)
-      row->seen_by = s->operations;
-    else if (MUTANT(M_CANCEL_REPORT_COUNTS_INSERTED)) /* CANCEL-6: those are not counted */
-      report.free_rows++;
-    delete_row(op, turn->id, &a);
-    for (size_t k = 0; k < sizeof likenesses / sizeof likenesses[0]; k++)
-      if (MUTANT(likenesses[k]))
-        delete_likenesses(op, &identity, likenesses[k]);
-  }
-  if (DEFECT(M_CANCEL_REPORT_SWAPPED, report.free_rows != report.locked_rows))
-    report = (struct dk_cancel_report){sizeof report, 0, report.locked_rows, report.free_rows};
-  if (r->n_cancelled_activities)
-    s->host->cancelled_rows(op->call, &report);
-}
-
 /* ACK-7, QUEUE-2: in the order of the list, each to whom it names, at its time. */
 static void
 enqueue_messages(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
@@ -363,8 +362,9 @@ enqueue_messages(struct op *op, const struct instance *turn, const struct dk_tur
   if (DEFECT(M_ACK_HALF_APPLIED, r->n_worker_items && r->n_orchestrator_items) ||
       DEFECT(M_ACK_EMPTY_COMMIT_SENDS_NOTHING, !r->execution_id && r->n_orchestrator_items))
     return;
-  for (size_t i = 0; i < r->n_orchestrator_items; i++) {
-    const struct dk_item *item = r->orchestrator_items[i];
+  for (size_t i = 0, n = r->n_orchestrator_items; i < n; i++) {
+    const struct dk_item *item =
+      r->orchestrator_items[DEFECT(M_QUEUE_LIST_BACKWARDS, n > 1) ? n - 1 - i : i];
     int64_t visible_at = visible_from(op, item);
     struct dk_bytes to = item->instance;
     const struct instance *target = find_instance(s, to);
@@ -416,12 +416,26 @@ change_owner(struct op *op, const struct instance *turn, struct dk_bytes owner)
 static void
 change_pin(struct op *op, const struct instance *turn, const struct dk_version *pin)
 {
-  const struct execution *e = turn->current;
+  struct execution e = *turn->current;
 
-  STEP(op, .kind = EXECUTION, .instance = turn->id, .execution_id = e->execution_id,
-       .status = e->status, .started_at = e->started_at, .completed_at = e->completed_at,
-       .is_pinned = true, .major = pin->major, .minor = pin->minor, .patch = pin->patch,
-       .output = e->output);
+  e.is_pinned = true;
+  e.pin = *pin;
+  write_execution(op, turn, &e);
+}
+
+/* HIST-1, EXEC-2: also of an execution that is over, and events that stand there already. */
+static void
+append_though_refused(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
+{
+  const struct store *s = op->s;
+  const struct execution *e = turn->current;
+  bool is_late = r->execution_id && r->execution_id < e->execution_id;
+  bool is_stored = r->execution_id == e->execution_id && r->events[0].event_id <= e->last_event_id;
+
+  if (DEFECT(M_EXEC_LATE_EVENTS_APPENDED, is_late) ||
+      DEFECT(M_HIST_REFUSED_OVERWRITES, is_stored))
+    STEP(op, .kind = EVENT, .instance = turn->id, .execution_id = r->execution_id,
+         .event_id = r->events[0].event_id, .payload = r->events[0].payload);
 }
 
 /* ACK-1, ACK-2, CANCEL-2: a refused commit changes nothing.  Mutants leave one thing behind. */
@@ -438,12 +452,17 @@ refused(struct op *op, const struct instance *turn, const struct dk_turn_result 
   if (MUTANT(M_CANCEL_DELETES_THOUGH_REFUSED))
     for (size_t i = 0; i < r->n_cancelled_activities; i++)
       delete_row(op, turn->id, &r->cancelled_activities[i]);
+  for (size_t i = 0; DEFECT(M_CANCEL_CHUNKS_COMMITTED, r->n_cancelled_activities > 500) && i < 500;
+       i++)
+    delete_row(op, turn->id, &r->cancelled_activities[i]);
   if (DEFECT(M_ACK_REFUSAL_ENQUEUES, r->n_orchestrator_items))
     enqueue_messages(op, turn, r);
   if (DEFECT(M_ACK_REFUSAL_CHANGES_OWNER, turn->birth && r->owner.ptr))
     change_owner(op, turn, r->owner);
   if (DEFECT(M_ACK_REFUSAL_PINS, turn->birth && r->pinned))
     change_pin(op, turn, r->pinned);
+  if (turn->current && r->n_events)
+    append_though_refused(op, turn, r);
   if (MUTANT(M_ACK_REFUSAL_DROPS_LEASE))
     release_turn(op, turn, false);
   op->leaves_traces = true;
@@ -490,12 +509,29 @@ find_turn_to_commit(struct op *op, struct dk_bytes text, const struct dk_turn_re
   return find_live_turn(op, text, M_TOKEN_EXPIRED_TURN_COMMITS, ret_turn);
 }
 
+/* ERR-5: the token is looked at before all else.  Mutants look at the rest first. */
+static dk_status
+refuse_before_the_token(struct op *op, struct dk_bytes text, const struct dk_turn_result *r)
+{
+  const struct store *s = op->s;
+  struct token token;
+  const struct instance *turn =
+    parse_turn_token(text, &token) ? find_instance(s, token.of.instance) : NULL;
+
+  if (turn && MUTANT(M_ERR_FORM_BEFORE_TOKEN))
+    TRY(refuse_form(op, turn, r));
+  if (turn && MUTANT(M_ERR_STATE_BEFORE_TOKEN))
+    TRY(refuse_state(op, turn, r));
+  return DK_OK;
+}
+
 static dk_status
 ack_orchestration_item(struct op *op, struct dk_bytes token, const struct dk_turn_result *r)
 {
   const struct store *s = op->s;
   struct instance *turn = NULL;
 
+  TRY(refuse_before_the_token(op, token, r));
   TRY(find_turn_to_commit(op, token, r, &turn));                    /* TOKEN-2 to TOKEN-8, ACK-11 */
   if (MUTANT(M_ACK_TOKEN_CHECKED_OUTSIDE))                          /* ACK-14: under one lock */
     TRY(let_others_in(op));

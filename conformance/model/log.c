@@ -21,14 +21,28 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "conformance/model/model.h"
 #include "core/base/checksum.h"
 
+int64_t
+clock_now(const struct store *s)
+{
+  struct timespec time;
+
+  if (!s->own_clock)
+    return s->host->now(s->host);
+  clock_gettime(CLOCK_REALTIME, &time);
+  return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
 #define MAGIC "durakit-model "
-static const char header[] = MAGIC "1 clock=host     \n"; /* version; kind of clock [TIME-7] */
-enum { HEADER_SIZE = sizeof header - 1 };
+static const char by_host[] = MAGIC "1 clock=host     \n"; /* version; kind of clock [TIME-7] */
+static const char by_store[] = MAGIC "1 clock=store    \n";
+enum { HEADER_SIZE = sizeof by_host - 1 };
+_Static_assert(sizeof by_host == sizeof by_store, "one size for all headers");
 
 struct head {
   uint64_t length;
@@ -151,7 +165,9 @@ apply_records(struct op *op, struct dk_bytes rest)
     rest = (struct dk_bytes){steps.ptr + steps.len, rest.len - sizeof head - steps.len};
     if (head.checksum != dk_crc32c(0, steps.ptr, steps.len))
       return rest.len ? corrupt(op, "does not have its checksum") : cut_off(op);
+    s->is_following = !s->is_opening;
     dk_status status = state_apply(s, steps);
+    s->is_following = false;
     if (status != DK_OK)
       return status == DK_NO_MEMORY ? no_memory(op) : corrupt(op, "does not fit what is before it");
     s->end += (off_t)(sizeof head + steps.len);
@@ -225,7 +241,7 @@ take_lock(struct op *op)
     pthread_mutex_unlock(&s->mutex);
     if (error != EAGAIN && error != EACCES && error != EINTR)
       return refuse(op, DK_UNAVAILABLE, "cannot lock the log: %s", strerror(error));
-    if (s->host->cancelled(op->call))
+    if (REFUSED(M_CALL_LOCK_WAIT_IS_DEAF, s->host->cancelled(op->call))) /* CALL-5 */
       return DK_CALL_CANCELLED;
     wait_a_moment(op, tries);
   }
@@ -248,16 +264,45 @@ take_lock_and_follow(struct op *op)
   return status;
 }
 
+static dk_status append(struct op *op);
+
+/* QUEUE-9: a mutant has told a sender that its message is stored, and stores it now. */
+static dk_status
+write_what_was_answered(struct op *op)
+{
+  struct store *s = op->s;
+
+  if (s->unwritten.length == 0 || strcmp(op->name, "enqueue_for_orchestrator") == 0)
+    return DK_OK;
+  op->record = s->unwritten;
+  s->unwritten = (struct dk_text)DK_TEXT_EMPTY;
+  dk_status status = append(op);
+  dk_text_done(&op->record);
+  op->record = (struct dk_text)DK_TEXT_EMPTY;
+  if (status != DK_OK)
+    give_lock_back(op);
+  return status;
+}
+
 dk_status
 enter(struct op *op, void *self, struct dk_call *call, const char *name)
 {
   struct store *s = self;
 
   *op = (struct op){.s = s, .call = call, .name = name, .due = INT64_MAX};
+  bool is_fetch = strncmp(name, "fetch", 5) == 0, is_enqueue = strncmp(name, "enqueue", 7) == 0;
+  bool is_early = DEFECT(M_TIME_FETCH_READS_CLOCK_FIRST, is_fetch) ||
+                  DEFECT(M_TIME_ENQUEUE_READS_CLOCK_FIRST, is_enqueue) ||
+                  DEFECT(M_TIME_TOKEN_READS_CLOCK_FIRST, !is_fetch && !is_enqueue);
+  int64_t early = is_early ? clock_now(s) : 0;
   TRY(take_lock_and_follow(op));
-  op->now = s->host->now(s->host);
+  op->now = op->lease_from = is_early ? early : clock_now(s);          /* TIME-1, TIME-6 */
   s->operations++;
-  return DK_OK;
+  if (DEFECT(M_ERR_BUSY_NOW_AND_THEN, s->operations % 100 == 0)) { /* ERR-1 */
+    give_lock_back(op);
+    return refuse(op, DK_BUSY, "a checkpoint is running");
+  }
+  return write_what_was_answered(op);
 }
 
 void
@@ -343,14 +388,31 @@ append(struct op *op)
   return DK_OK;
 }
 
+static bool
+is_answered_only(struct op *op)
+{
+  struct store *s = op->s;
+  size_t head = s->unwritten.length ? sizeof(struct head) : 0;
+
+  if (!DEFECT(M_QUEUE_WRITTEN_LATER, strcmp(op->name, "enqueue_for_orchestrator") == 0))
+    return false;
+  dk_text_add(&s->unwritten, op->record.bytes + head, op->record.length - head);
+  return true;
+}
+
 dk_status
 leave(struct op *op, dk_status status)
 {
+  const struct store *s = op->s;
+
   if (status == DONE_ALREADY)
     status = DK_OK;
   if (op->record.length && (status == DK_OK || op->leaves_traces)) {
-    dk_status appended = append(op);
+    dk_status appended = is_answered_only(op) ? DK_OK : append(op);
     status = status == DK_OK ? appended : status;
+    if (DEFECT(M_CALL_CANCELLED_AFTER_THE_FACT,                          /* CALL-5 */
+               status == DK_OK && s->host->cancelled(op->call)))
+      status = DK_CALL_CANCELLED;
   }
   give_lock_back(op);
   dk_text_done(&op->record);
@@ -372,6 +434,7 @@ refuse_path(struct op *op, const char *path)
 static dk_status
 refuse_header(struct op *op, const char *path, const char *found, size_t size)
 {
+  const char *header = op->s->own_clock ? by_store : by_host;
   size_t same = 0;
 
   if (size >= strlen(MAGIC) && memcmp(found, MAGIC, strlen(MAGIC)) == 0)
@@ -405,10 +468,16 @@ static dk_status
 settle_header(struct op *op, const char *path, bool may_create)
 {
   struct store *s = op->s;
+  const char *header = s->own_clock ? by_store : by_host;
+  const char *other = s->own_clock ? by_host : by_store;
   char found[HEADER_SIZE + 1] = {0};
   ssize_t size = pread(s->fd, found, HEADER_SIZE, 0);
 
   if (size == HEADER_SIZE && memcmp(found, header, HEADER_SIZE) == 0)
+    return DK_OK;
+  bool is_of_other = size == HEADER_SIZE && memcmp(found, other, HEADER_SIZE) == 0;
+  if (DEFECT(M_TIME_CLOCK_NOT_COMPARED, is_of_other) ||                            /* TIME-7 */
+      DEFECT(M_TIME_READER_NOT_COMPARED, is_of_other && s->is_read_only))
     return DK_OK;
   if (size < 0 || memcmp(found, header, (size_t)size) != 0)
     return size < 0 ? refuse_path(op, path) : refuse_header(op, path, found, (size_t)size);
@@ -443,6 +512,7 @@ log_open(struct op *op, const char *path, uint32_t flags)
 
   if (path && MUTANT(M_ABI_DESTROY_HIDES) && flags & DK_OPEN_CREATE)
     hide(path, true);
+  s->own_clock = !(flags & DK_OPEN_HOST_CLOCK);
   s->is_file = path != NULL;
   s->is_read_only = s->is_file && flags & DK_OPEN_READ_ONLY;
   may_create = (may_create && !s->is_read_only) || !s->is_file;
@@ -470,6 +540,7 @@ void
 log_close(struct store *s)
 {
   close_watches(s);
+  dk_text_done(&s->unwritten);
   if (s->fd >= 0 && REFUSED(M_CALL_CLOSE_LEAVES_DESCRIPTOR, true))
     close(s->fd);
 }

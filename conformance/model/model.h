@@ -2,8 +2,9 @@
 /* The model: the contract as a provider, in plain steps.  A reference, not a store for use.
  *
  *   provider.c   the descriptor: what it offers, open, close, destroy_store
- *   queue.c turn.c commit.c work.c history.c
+ *   queue.c turn.c commit.c cancel.c work.c history.c
  *                the operations, in the contract's order and words
+ *   pin.c tag.c  which instances and which work items a fetch may be given
  *   token.c      lock tokens, and how a dead one is refused
  *   wait.c       the long poll
  *   log.c        the file: locking, appending, following what others appended
@@ -152,8 +153,10 @@ struct store {
   /* the log */
   int fd;
   bool is_file, is_read_only;
+  bool own_clock;       /* it goes by the system's clock, and not by the host's */
   bool is_stale;        /* the state must be made anew */
   bool is_opening;      /* what is applied, earlier handles have stored: only mutants ask */
+  bool is_following;    /* what is applied, other handles have stored: only mutants ask */
   off_t end;            /* so far the log has been applied */
   /* the handle */
   uint64_t handle;
@@ -163,6 +166,9 @@ struct store {
   size_t n_watches;
   int32_t mutant;       /* its number; -1: none, this is the model itself */
   const struct dk_mutant_reached *reached;
+  /* of mutants */
+  struct dk_text unwritten;        /* what was answered, and is not in the log yet */
+  uint64_t gone_hash, gone_attempt; /* of the message with an id that was removed last */
 };
 
 static inline bool
@@ -231,10 +237,12 @@ struct op {
   struct dk_call *call;
   const char *name;
   int64_t now;
+  int64_t lease_from;     /* `now`, but for a mutant */
   int64_t due;            /* a fetch that found nothing: when the first becomes due */
   struct dk_text record;  /* its steps */
   char first_token[MAX_TOKEN]; /* a fetch of work: of its first item */
   bool leaves_traces;     /* although it is refused: mutants only */
+  bool is_again;          /* a fetch that has looked before: only mutants ask */
 };
 
 enum { DONE_ALREADY = -1 }; /* inside the model: stop here, nothing is to be done, and say DK_OK */
@@ -254,6 +262,8 @@ dk_status refuse(struct op *op, dk_status status, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
 dk_status refuse_unknown(struct op *op, bool is_unknown, const char *what);
 int64_t visible_from(const struct op *op, const struct dk_item *item);
+int64_t lease_end(const struct op *op, int64_t from, int64_t ms);
+int64_t delayed_until(const struct op *op, int64_t delay_ms);
 
 /* queue.c */
 dk_status refuse_stored_message(struct op *op, struct dk_bytes instance,
@@ -268,7 +278,24 @@ dk_status find_live_turn(struct op *op, struct dk_bytes token, int32_t expired_m
 void release_turn(struct op *op, const struct instance *turn, bool is_kept);
 void write_row(struct op *op, const struct identity *identity, struct dk_bytes tag,
                struct dk_bytes payload, int64_t visible_at);
+void change_row(struct op *op, const struct row *row, struct lock lock, struct dk_bytes owner,
+                int64_t visible_at, uint64_t attempt);
 void note_due(struct op *op, int64_t visible_at, int64_t free_at);
+
+/* pin.c, tag.c */
+bool fits_ranges(const struct op *op, const struct instance *turn,
+                 const struct dk_fetch_turn *request);
+void pass_by_pinned(struct op *op, const struct instance *turn,
+                    const struct dk_fetch_turn *request);
+bool fits_tags(const struct op *op, const struct row *row, const struct dk_fetch_work *request);
+
+/* err.c */
+dk_status refuse_wrongly(struct op *op, const struct dk_item *item);
+
+/* cancel.c */
+void delete_cancelled_activities(struct op *op, const struct instance *turn,
+                                 const struct dk_turn_result *r);
+void delete_row(struct op *op, struct dk_bytes instance, const struct dk_activity *activity);
 
 /* token.c */
 struct token {
@@ -291,6 +318,7 @@ void ring_waiters(struct store *s);
 void close_watches(struct store *s);
 
 /* log.c */
+int64_t clock_now(const struct store *s); /* TIME-7: of the clock that this store goes by */
 dk_status log_open(struct op *op, const char *path, uint32_t flags);
 void log_close(struct store *s);
 dk_status log_destroy(struct op *op, const char *path);

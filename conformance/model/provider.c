@@ -48,8 +48,6 @@ begin(struct op *op, const struct dk_open *open)
 
   TRY(choose_mutant(op, settings.mutant));
   TRY(refuse_unknown(op, open->flags & ~known, "a flag of open"));
-  if (!(open->flags & DK_OPEN_HOST_CLOCK))
-    return refuse(op, DK_REFUSED, "the model goes by the host's clock only");       /* TIME-7 */
   if (state_init(op->s) != DK_OK)
     return refuse(op, DK_NO_MEMORY, "out of memory");
   return log_open(op, settings.store, open->flags);
@@ -63,7 +61,8 @@ model_close(void *self)
   log_close(s);
   state_done(s);
   pthread_mutex_destroy(&s->mutex);
-  free(s);
+  if (REFUSED(M_CALL_CLOSE_LEAVES_MEMORY, true))
+    free(s);
 }
 
 static dk_status
@@ -149,7 +148,7 @@ static const struct dk_provider provider = {
   .struct_size = sizeof provider,
   .stamp = DK_STAMP,
   .abi_minor = DK_ABI_MINOR,
-  .clocks = DK_CLOCK_HOST,
+  .clocks = DK_CLOCK_HOST | DK_CLOCK_STORE,
   .thread_model = DK_PARALLEL,
   .durable = 2,
   .shared = 2,

@@ -82,9 +82,9 @@ new_clock(void **ret_region)
   return clock;
 }
 
-dk_status
-open_with(struct handle *h, struct dk_virtual_clock *clock, const char *path, const char *mutant,
-          uint32_t flags)
+static dk_status
+open_store(struct handle *h, struct dk_virtual_clock *clock, const char *path, const char *mutant,
+           uint32_t flags)
 {
   struct dk_setting settings[2];
   size_t n = 0;
@@ -101,6 +101,19 @@ open_with(struct handle *h, struct dk_virtual_clock *clock, const char *path, co
   if (mutant)
     settings[n++] = (struct dk_setting){"mutant", text(mutant)};
   return dk_store_open(library, &options, h->caller, flags, settings, n, &h->store);
+}
+
+dk_status
+open_with(struct handle *h, struct dk_virtual_clock *clock, const char *path, const char *mutant,
+          uint32_t flags)
+{
+  return open_store(h, clock, path, mutant, flags | DK_OPEN_HOST_CLOCK);
+}
+
+dk_status
+open_by_its_own_clock(struct handle *h, const char *path)
+{
+  return open_store(h, NULL, path, NULL, DK_OPEN_CREATE);
 }
 
 void

@@ -28,6 +28,7 @@ struct dk_virtual_clock *new_clock(void **ret_region);
 /* With `clock` NULL it goes by the system's, without `path` it lies in memory. */
 dk_status open_with(struct handle *h, struct dk_virtual_clock *clock, const char *path,
                     const char *mutant, uint32_t flags);
+dk_status open_by_its_own_clock(struct handle *h, const char *path);
 void open_handle(struct handle *h, struct dk_virtual_clock *clock, const char *path);
 void close_handle(struct handle *h);
 

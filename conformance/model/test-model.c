@@ -251,6 +251,35 @@ many_rows(void)
   cmp_ok(many, "<", 40 * (few + 10), "time grows with the rows, not with their square");
 }
 
+/* TIME-7: by the store's clock too what is delayed comes when it is due, and a wait ends then. */
+static void
+by_its_own_clock(void)
+{
+  enum { DELAY = 30, LONG = 20000 };
+  struct handle h;
+  const char *path = store_path("own-clock");
+  struct dk_item item = {.struct_size = sizeof item, .instance = text("inst"),
+                         .payload = text("hello"), .delay_ms = DELAY};
+  int64_t start = dk_clock_system()->now(dk_clock_system());
+  struct dk_fetch_turn request = {.struct_size = sizeof request, .lock_ms = LEASE,
+                                  .wait_until = start + LONG};
+  struct dk_turn *turn = NULL;
+
+  if (open_by_its_own_clock(&h, path) != DK_OK)
+    BAIL_OUT("open: %s", dk_caller_failure(h.caller)->text);
+  cmp_ok(dk_store_enqueue_for_orchestrator(h.store, h.caller, &item), "==", DK_OK, "enqueue");
+  cmp_ok(dk_store_fetch_orchestration_item(h.store, h.caller, &request, &turn), "==", DK_OK,
+         "a fetch waits for what is delayed by the store's clock");
+  if (turn) {
+    cmp_ok(turn->head.now, ">=", start + DELAY, "it is not early");
+    cmp_ok(turn->head.lease_left_ms, ">", 0, "its lease is by that clock too");
+  }
+  close_handle(&h);
+  cmp_ok(open_with(&h, NULL, path, NULL, 0), "==", DK_REFUSED, "by the host's it is refused");
+  ok(strstr(dk_caller_failure(h.caller)->text, "clock"), "and the text names the clock");
+  close_handle(&h);
+}
+
 static void
 mutants(void)
 {
@@ -271,7 +300,7 @@ mutants(void)
      "and the nearest is named");
   close_handle(&h);
   is(dk_mutant_nearest("turn/brith-changes"), "turn/birth-changes", "the nearest mutant");
-  is(dk_mutant_nearest(""), "ack/tag-lost", "the nearest to nothing is the shortest");
+  is(dk_mutant_nearest(""), "pin/signed", "the nearest to nothing is the shortest");
 }
 
 int
@@ -286,6 +315,7 @@ main(void)
   long_polls();
   cancelled_behind_the_lock();
   many_rows();
+  by_its_own_clock();
   mutants();
   end();
   return done_testing();

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "conformance/model/model.h"
 
@@ -100,9 +101,14 @@ lost(struct op *op, const char *format, ...)
   va_start(args, format);
   vsnprintf(why, sizeof why, format, args);
   va_end(args);
+  dk_status status = DK_LOCK_LOST; /* ERR-1: its own status */
+  if (DEFECT(M_ERR_LOST_TURN_NOT_FOUND, strcmp(op->name, "abandon_orchestration_item") == 0))
+    status = DK_NOT_FOUND;
+  if (DEFECT(M_ERR_LOST_WORK_IS_INTERNAL, strcmp(op->name, "ack_work_item") == 0))
+    status = DK_INTERNAL;
   if (MUTANT(M_TOKEN_WORDLESS_REFUSAL))
     return s->host->fail(op->call, DK_LOCK_LOST, (struct dk_bytes){"lock lost", 9});
-  return refuse(op, DK_LOCK_LOST, "%s", why);
+  return refuse(op, status, "%s", why);
 }
 
 /* The row is there, and its lock is not this token's, or not any more. */

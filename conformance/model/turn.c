@@ -24,33 +24,6 @@ turn_free_at(const struct op *op, const struct lock *lock)
   return lock->until + (DEFECT(M_TIME_LEASE_ONE_LONGER, lock->until == op->now) ? 1 : 0);
 }
 
-static int
-compare_versions(struct dk_version a, struct dk_version b)
-{
-  if (a.major != b.major)
-    return a.major < b.major ? -1 : 1;
-  if (a.minor != b.minor)
-    return a.minor < b.minor ? -1 : 1;
-  return a.patch == b.patch ? 0 : a.patch < b.patch ? -1 : 1;
-}
-
-/* PIN-1 to PIN-5: without ranges all fit, with a list of none nothing does. */
-static bool
-fits_ranges(const struct instance *turn, const struct dk_fetch_turn *request)
-{
-  const struct execution *e = turn->current;
-
-  if (!request->ranges)
-    return true;
-  if (!e || !e->is_pinned)
-    return request->n_ranges > 0;
-  for (size_t i = 0; i < request->n_ranges; i++)
-    if (compare_versions(request->ranges[i].min, e->pin) <= 0 &&
-        compare_versions(e->pin, request->ranges[i].max) <= 0)
-      return true;
-  return false;
-}
-
 /* TURN-2: how many messages come: the visible ones, within the bounds, but at least one. */
 static uint64_t
 messages_that_come(const struct op *op, const struct instance *turn,
@@ -94,17 +67,26 @@ static struct instance *
 choose_instance(struct op *op, const struct dk_fetch_turn *request, uint64_t *ret_n)
 {
   const struct store *s = op->s;
+  uint64_t passed = 0, looked = 0;
 
   FOR_EACH(at, &s->waiting) {
     struct instance *turn = OWNER_OF(at, struct instance, link);
     int64_t visible_at = due_at(op, OWNER_OF(turn->messages.next, struct message, link));
     int64_t free_at = turn_free_at(op, &turn->lock);
 
-    if (!fits_ranges(turn, request)) {
+    if (DEFECT(M_QUEUE_LOOKS_AT_A_HUNDRED, ++looked == 100))
+      break;
+    if (!fits_ranges(op, turn, request)) {
       if (DEFECT(M_TURN_NOTHING_COUNTS, visible_at <= op->now))
         OWNER_OF(turn->messages.next, struct message, link)->attempt++;
+      if (visible_at <= op->now && free_at <= op->now)
+        pass_by_pinned(op, turn, request);
+      if (DEFECT(M_PIN_LOOKS_AT_A_HUNDRED, ++passed == 100))
+        break;
       continue;
     }
+    if (DEFECT(M_POISON_LOCKED_COUNTS, visible_at <= op->now && free_at > op->now))
+      OWNER_OF(turn->messages.next, struct message, link)->attempt++;
     if (visible_at > op->now || free_at > op->now)
       note_due(op, visible_at, free_at);
     else if ((*ret_n = messages_that_come(op, turn, request)) > 0)
@@ -142,6 +124,8 @@ fill_known(const struct op *op, const struct instance *turn, bool warm, struct d
 
   head->known = 1;
   head->status = e->status;
+  if (DEFECT(M_EXEC_CANCELLED_SHOWN_AS_FAILED, e->status == DK_CANCELLED))
+    head->status = DK_FAILED;
   if (!DEFECT(M_TURN_NAME_LOST, turn->facts->name.ptr != NULL))
     head->name = turn->facts->name;
   head->version = turn->facts->version;
@@ -165,8 +149,14 @@ hand_up_history(struct op *op, const struct instance *turn)
 
   if (DEFECT(M_TURN_HISTORY_OF_ALL_EXECUTIONS, turn->first != turn->current))
     e = turn->first;
+  uint64_t n = 0, bytes = 0;
   for (; e; e = e->next)
     for (const struct event *v = e->first; v; v = v->next) {
+      bytes += v->payload.len;
+      if (DEFECT(M_HIST_FETCH_BRINGS_1000, n++ == 1000))
+        return DK_OK;
+      if (DEFECT(M_HIST_LARGE_IS_REFUSED, bytes > 1 << 20))
+        return refuse(op, DK_INTERNAL, "the history is too large for one value");
       bool is_cut = DEFECT(M_TURN_EVENT_ID_32_BITS, v->event_id > UINT32_MAX);
       uint64_t event_id = is_cut ? (uint32_t)v->event_id : v->event_id;
       TRY(s->host->event(op->call, &(struct dk_event){event_id, v->payload}));
@@ -180,6 +170,7 @@ hand_up_messages(struct op *op, const struct instance *turn, uint64_t n, uint64_
                  struct dk_text *taken)
 {
   const struct store *s = op->s;
+  const struct message *oldest = OWNER_OF(turn->messages.next, const struct message, link);
 
   for (const struct link *at = turn->messages.next; n > 0; at = at->next, n--) {
     const struct message *message = OWNER_OF(at, const struct message, link);
@@ -187,6 +178,13 @@ hand_up_messages(struct op *op, const struct instance *turn, uint64_t n, uint64_
     uint64_t attempt = message->attempt + attempts;
     if (DEFECT(M_TURN_ATTEMPT_STOPS, attempt > 3))
       attempt = 3;
+    if (DEFECT(M_POISON_TOLD_BEFORE_INCREMENT, message->attempt > 0))
+      attempt = message->attempt;
+    if (DEFECT(M_POISON_COUNT_OF_BATCH, message->attempt < oldest->attempt))
+      attempt = oldest->attempt + attempts;
+    int64_t visible = message->visible_at, stored = message->enqueued_at;
+    bool is_untold = DEFECT(M_QUEUE_VISIBLE_AT_WRONG, visible != stored);
+    bool is_lost = DEFECT(M_QUEUE_ENQUEUED_AT_WRONG, visible != stored);
     dk_text_add(taken, &message->arrival, sizeof message->arrival);
     if (DEFECT(M_TURN_LARGE_PAYLOAD_CUT, payload.len > UINT16_MAX))
       payload.len = UINT16_MAX;
@@ -195,8 +193,8 @@ hand_up_messages(struct op *op, const struct instance *turn, uint64_t n, uint64_
                                      .attempt = (uint32_t)attempt,
                                      .id = message->id,
                                      .payload = payload,
-                                     .visible_at = message->visible_at,
-                                     .enqueued_at = message->enqueued_at,
+                                     .visible_at = is_untold ? stored : visible,
+                                     .enqueued_at = is_lost ? visible : stored,
                                    }));
   }
   return DK_OK;
@@ -230,7 +228,7 @@ hand_up_turn(struct op *op, const struct instance *turn, const struct dk_fetch_t
     .lock_token = turn_token(room, turn, epoch),
     .instance = turn->id,
     .now = op->now,
-    .lease_left_ms = MUTANT(M_TIME_LEASE_LEFT_WRONG) ? until : until - s->host->now(s->host),
+    .lease_left_ms = MUTANT(M_TIME_LEASE_LEFT_WRONG) ? until : until - clock_now(s),
   };
 
   if (turn->birth)
@@ -256,7 +254,7 @@ look_for_turn(struct op *op, const void *asked)
 {
   const struct dk_fetch_turn *request = asked;
   struct store *s = op->s;
-  int64_t until = dk_sat_add(op->now, request->lock_ms); /* TIME-1 */
+  int64_t until = lease_end(op, op->lease_from, request->lock_ms); /* TIME-1 */
   uint64_t n = 0, epoch = fresh_epoch(op, 0);            /* TOKEN-1 */
   struct instance *turn = choose_instance(op, request, &n);
 
@@ -266,6 +264,8 @@ look_for_turn(struct op *op, const void *asked)
              turn->lock.epoch && !turn->lock.held && turn->lock.epoch != turn->committed))
     epoch = turn->lock.epoch;
   uint64_t attempts = DEFECT(M_CALL_CANCELLED_FETCH_COUNTS, s->cancelled_fetches > 0) ? 2 : 1;
+  if (DEFECT(M_POISON_EXPIRED_NOT_COUNTED, turn->lock.held && turn->lock.until <= op->now))
+    attempts = 0;
 
   TRY(hand_up_turn(op, turn, request, epoch, until));
   TRY(take_messages(op, turn, n, epoch, attempts));                  /* POISON-1 */
@@ -300,7 +300,8 @@ find_live_turn(struct op *op, struct dk_bytes text, int32_t expired_mutant,
                                               : lost(op, "this token was never given out");
   if (REFUSED(M_TOKEN_TURN_TOKEN_NOT_COMPARED, token.epoch != turn->lock.epoch) ||
       REFUSED(M_TOKEN_ABANDONED_TURN_LIVES, !turn->lock.held) ||
-      REFUSED(expired_mutant, turn->lock.until <= op->now))
+      (REFUSED(expired_mutant, turn->lock.until <= op->now) &&
+       !DEFECT(M_TIME_TURN_ALIVE_AT_ITS_END, turn->lock.until == op->now))) /* TIME-4 */
     return lost_because(op, &turn->lock, token.epoch);
   *ret_turn = turn;
   return DK_OK;
@@ -315,6 +316,31 @@ release_turn(struct op *op, const struct instance *turn, bool is_kept)
        .committed = turn->committed);
 }
 
+/* ERR-3.  What a mutant does to the messages before it looks at the lock. */
+static void
+delay_before_looking(struct op *op, struct dk_bytes text, int64_t delay_ms)
+{
+  struct token token;
+  const struct instance *turn =
+    parse_turn_token(text, &token) ? find_instance(op->s, token.of.instance) : NULL;
+
+  if (!turn || delay_ms == 0 || token.epoch != turn->lock.epoch)
+    return;
+  STEP(op, .kind = MESSAGES_BACK, .instance = turn->id, .epoch = token.epoch,
+       .visible_at = dk_sat_add(op->now, delay_ms));
+  op->leaves_traces = true;
+}
+
+static uint64_t
+taken_back(const struct op *op, int32_t ignore_attempt)
+{
+  const struct store *s = op->s;
+
+  if (DEFECT(M_POISON_IGNORE_RESETS, ignore_attempt))
+    return UINT64_MAX;
+  return REFUSED(M_POISON_IGNORE_FORGOTTEN, ignore_attempt) ? 1 : 0;
+}
+
 static dk_status
 abandon_orchestration_item(struct op *op, struct dk_bytes token, int64_t delay_ms,
                            int32_t ignore_attempt)
@@ -322,15 +348,17 @@ abandon_orchestration_item(struct op *op, struct dk_bytes token, int64_t delay_m
   const struct store *s = op->s;
   struct instance *turn = NULL;
 
+  if (MUTANT(M_ERR_LOST_ABANDON_DELAYS))
+    delay_before_looking(op, token, delay_ms);
   TRY(find_live_turn(op, token, M_TOKEN_EXPIRED_TURN_ABANDONS, &turn)); /* TOKEN-2 to TOKEN-8 */
   if (DEFECT(M_TURN_DELAY_31_BITS, delay_ms > INT32_MAX))
     delay_ms &= INT32_MAX;
   bool is_delayed = REFUSED(M_TURN_ABANDON_DELAY_IGNORED, delay_ms > 0);
   STEP(op, .kind = MESSAGES_BACK, .instance = turn->id,                 /* TURN-8: its own only */
        .epoch = MUTANT(M_TURN_ABANDON_DELAYS_ALL) ? 0 : turn->lock.epoch,
-       .visible_at = is_delayed ? dk_sat_add(op->now, delay_ms)         /* TURN-7 */
+       .visible_at = is_delayed ? delayed_until(op, delay_ms)           /* TURN-7 */
                    : MUTANT(M_TURN_ABANDON_REORDERS) ? op->now : 0,
-       .attempt = ignore_attempt ? 1 : 0);                              /* POISON-4 */
+       .attempt = taken_back(op, ignore_attempt));                      /* POISON-4 */
   release_turn(op, turn, MUTANT(M_TURN_ABANDON_KEEPS_LOCK));            /* TURN-7 */
   return DK_OK;
 }
@@ -355,7 +383,7 @@ renew_orchestration_item_lock(struct op *op, struct dk_bytes token, int64_t exte
   enum { A_DAY = 24 * 3600 * 1000 };
   if (DEFECT(M_TURN_RENEW_AT_MOST_A_DAY, extend_ms > A_DAY))
     extend_ms = A_DAY;
-  int64_t until = dk_sat_add(op->now, extend_ms);                       /* TURN-9 */
+  int64_t until = lease_end(op, op->now, extend_ms);                    /* TURN-9 */
   if (DEFECT(M_TURN_RENEW_DOES_NOTHING, until != turn->lock.until) ||
       DEFECT(M_TURN_RENEW_NEVER_SHORTENS, until < turn->lock.until))
     until = turn->lock.until;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "conformance/model/state.h"
+#include "core/base/sat.h"
 
 struct waiter {
   struct link link;
@@ -26,6 +27,8 @@ struct poll {
   look_fn *look;
   const void *request;
   int64_t due;          /* by the last look */
+  int64_t began;        /* when it looked first; 0: not yet */
+  uint64_t looks;       /* so far */
   bool is_watch;        /* of the file; else a bell */
   struct waiter waiter;
 };
@@ -128,6 +131,11 @@ look(struct poll *p)
   struct op op;
 
   TRY(enter(&op, p->s, p->call, p->name));
+  if (p->began == 0)
+    p->began = op.now;
+  if (DEFECT(M_TIME_POLL_KEEPS_FIRST_NOW, op.now > p->began)) /* TIME-1 */
+    op.lease_from = p->began;
+  op.is_again = p->looks++ > 0;
   dk_status status = leave(&op, p->look(&op, p->request));
   if (!DEFECT(M_CALL_POLL_KEEPS_ITS_ALARM, op.due < p->due))
     p->due = op.due;
@@ -142,6 +150,17 @@ cancelled(struct poll *p)
   p->s->cancelled_fetches++;
   pthread_mutex_unlock(&p->s->mutex);
   return DK_CALL_CANCELLED;
+}
+
+/* When the host is to wake it: what is due by the store's clock, told by the host's. */
+static int64_t
+alarm_of(const struct poll *p)
+{
+  const struct store *s = p->s;
+
+  if (!s->own_clock || p->due == INT64_MAX)
+    return p->due;
+  return dk_sat_add(s->host->now(s->host), p->due - clock_now(s));
 }
 
 static dk_status
@@ -159,7 +178,7 @@ look_and_wait(struct poll *p, int64_t wait_until)
     if (status != DK_NOTHING || is_last || DEFECT(M_CALL_ANY_WAKE_ENDS_THE_WAIT, is_woken))
       return status;
     status = s->host->wait(p->call, MUTANT(M_CALL_POLL_IS_DEAF) ? -1 : p->waiter.fd, 1,
-                           p->due < wait_until ? p->due : wait_until); /* CALL-2, CALL-6 */
+                           alarm_of(p) < wait_until ? alarm_of(p) : wait_until); /* CALL-2 */
     if (status == DK_CALL_CANCELLED && !DEFECT(M_CALL_CANCEL_IGNORED, ++answers < 5))
       return cancelled(p);                                             /* CALL-4 */
     if (status != DK_OK && status != DK_NOTHING && status != DK_CALL_CANCELLED)

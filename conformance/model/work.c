@@ -19,13 +19,15 @@ write_row(struct op *op, const struct identity *identity, struct dk_bytes tag,
 
   if (DEFECT(M_WORK_PAYLOAD_CUT, nul != NULL))
     payload.len = (size_t)(nul - payload.ptr);
+  if (DEFECT(M_ERR_LONGEST_TAG_CUT, tag.len == MAX_ID))       /* ERR-4 */
+    tag.len--;
   STEP(op, .kind = ROW_COMES, .instance = identity->instance,
        .execution_id = identity->execution_id, .activity_id = identity->activity_id, .tag = tag,
        .payload = payload, .visible_at = visible_at);
 }
 
 /* The row with another lock, visible time and count.  `lock.held` false: it is given back. */
-static void
+void
 change_row(struct op *op, const struct row *row, struct lock lock, struct dk_bytes owner,
            int64_t visible_at, uint64_t attempt)
 {
@@ -42,6 +44,14 @@ is_running(const struct store *s, struct dk_bytes id)
   const struct instance *instance = find_instance(s, id);
 
   return instance && instance->current && instance->current->status == DK_RUNNING;
+}
+
+static bool
+has_ended(const struct store *s, struct dk_bytes id)
+{
+  const struct instance *instance = find_instance(s, id);
+
+  return instance && instance->current && instance->current->status > DK_RUNNING;
 }
 
 static bool
@@ -64,23 +74,28 @@ row_free_at(const struct op *op, const struct lock *lock)
   if (!lock->held || DEFECT(M_WORK_LOCK_IGNORED, is_live) ||
       DEFECT(M_WORK_LOCK_PER_HANDLE, is_live && lock->handle != s->handle))
     return INT64_MIN;
+  if (DEFECT(M_TIME_WORK_LEASE_ONE_LONGER, lock->until == op->now))
+    return lock->until + 1;
   return DEFECT(M_WORK_LEASE_NEVER_ENDS, !is_live) ? INT64_MAX : lock->until;
 }
 
-/* TAG-1, TAG-3. */
-static bool
-fits_tags(const struct row *row, const struct dk_fetch_work *request)
+/* TAG-2: mutants claim an item first and then look at its tag. */
+static void
+pass_by_tagged(struct op *op, const struct row *row, const struct dk_fetch_work *request)
 {
-  if (request->tag_rule == DK_TAG_ANY)
-    return true;
-  if (!row->tag.ptr)
-    return request->tag_rule != DK_TAG_LISTED;
-  if (request->tag_rule == DK_TAG_UNTAGGED)
-    return false;
-  for (size_t i = 0; i < request->n_tags; i++)
-    if (same_bytes(row->tag, request->tags[i]))
-      return true;
-  return false;
+  const struct store *s = op->s;
+  struct lock lock = row->lock;
+  int64_t later = dk_sat_add(op->now, request->lock_ms);
+  bool is_counted = MUTANT(M_TAG_LEFT_OUT_IS_COUNTED);
+
+  lock.held = MUTANT(M_TAG_LEFT_OUT_IS_LOCKED);
+  lock.until = later;
+  bool is_moved = MUTANT(M_TAG_LEFT_OUT_IS_MOVED);
+  if (!lock.held && !is_moved && !is_counted)
+    return;
+  change_row(op, row, lock, row->owner, is_moved ? later : row->visible_at,
+             row->attempt + (is_counted ? 1 : 0));
+  op->leaves_traces = true;
 }
 
 /* WORK-2, TAG-2: what does not fit is passed by and stays as it is. */
@@ -90,12 +105,18 @@ is_eligible(struct op *op, const struct row *row, const struct dk_fetch_work *re
   const struct store *s = op->s;
   int64_t free_at = row_free_at(op, &row->lock);
 
-  if (!fits_tags(row, request) ||
-      DEFECT(M_CANCEL_FETCH_LOOKS_AT_STATE, !is_running(s, row->identity.instance)))
+  if (!fits_tags(op, row, request)) {
+    if (row->visible_at <= op->now && free_at <= op->now)
+      pass_by_tagged(op, row, request);
+    return false;
+  }
+  if (DEFECT(M_CANCEL_FETCH_LOOKS_AT_STATE, !is_running(s, row->identity.instance)))
     return false;
   if (DEFECT(M_WORK_TIME_IN_SECONDS, row->visible_at > op->now &&
                                        row->visible_at / 1000 == op->now / 1000))
     return free_at <= op->now;
+  if (DEFECT(M_TIME_WORK_ROUNDED, row->visible_at % 10 && row->visible_at / 10 == op->now / 10))
+    return false;
   if (row->visible_at <= op->now && free_at <= op->now)
     return true;
   note_due(op, row->visible_at, free_at);
@@ -120,11 +141,14 @@ claim(struct op *op, const struct row *row, const struct dk_fetch_work *request,
   enum { FIXED_ROOM = 65 };
   struct store *s = op->s;
   char room[MAX_TOKEN];
-  struct lock lock = {fresh_epoch(op, n), dk_sat_add(op->now, request->lock_ms), true, s->handle};
+  struct lock lock = {fresh_epoch(op, n), lease_end(op, op->lease_from, request->lock_ms), true,
+                      s->handle};
   uint64_t attempt = row->attempt + 1; /* POISON-5 */
 
   if (DEFECT(M_TOKEN_WORK_SAME_AFTER_ABANDON, row->lock.epoch && !row->lock.held))
     lock.epoch = row->lock.epoch;
+  if (DEFECT(M_POISON_WORK_EXPIRED_NOT_COUNTED, row->lock.held && row->attempt > 0))
+    attempt--;
   if (DEFECT(M_WORK_ATTEMPT_STUCK, attempt > 1))
     attempt = 1;
   if (DEFECT(M_WORK_ATTEMPT_STOPS, attempt > 3))
@@ -153,7 +177,7 @@ claim(struct op *op, const struct row *row, const struct dk_fetch_work *request,
                                 .lock_token = token,
                                 .item = &item,
                                 .now = op->now,
-                                .lease_left_ms = lock.until - s->host->now(s->host),
+                                .lease_left_ms = lock.until - clock_now(s),
                               }));
   change_row(op, row, lock, request->owner, row->visible_at, attempt);
   s->own_epochs++;
@@ -178,20 +202,27 @@ look_for_work(struct op *op, const void *asked)
 {
   const struct dk_fetch_work *request = asked;
   const struct store *s = op->s;
-  uint64_t n = 0, bytes = 0, passed = 0;
+  uint64_t n = 0, bytes = 0, passed = 0, misfits = 0;
 
   TRY(refuse_unknown(op, request->tag_rule < DK_TAG_UNTAGGED || request->tag_rule > DK_TAG_ANY,
                      "the tag rule"));
   TRY(refuse_unknown(op, request->session_rule != DK_SESSION_NONE, "the session rule"));
+  if (DEFECT(M_ABI_SIZE_MUST_BE_EQUAL, request->struct_size != sizeof *request)) /* ABI-9 */
+    return refuse(op, DK_INVALID, "the request has another size than expected");
   FOR_EACH(at, &s->rows) {
     const struct row *row = OWNER_OF(at, struct row, link);
     if (!is_eligible(op, row, request)) {
-      if (DEFECT(M_WORK_LOOKS_AT_A_HUNDRED, ++passed == 100))
+      misfits += !fits_tags(op, row, request) && row_free_at(op, &row->lock) <= op->now ? 1 : 0;
+      if (DEFECT(M_WORK_LOOKS_AT_A_HUNDRED, ++passed == 100) ||
+          DEFECT(M_TAG_LIMIT_BEFORE_FILTER, misfits + n >= request->max_items))
         break;
       continue;
     }
-    if (is_beyond(op, row, request, n, bytes))
+    if (is_beyond(op, row, request, n, bytes)) {
+      if (MUTANT(M_POISON_CANDIDATES_COUNT))
+        change_row(op, row, row->lock, row->owner, row->visible_at, row->attempt + 1);
       break;
+    }
     if (MUTANT(M_WORK_CHOSEN_OUTSIDE_LOCK))
       return claim_unseen(op, row, request);
     TRY(claim(op, row, request, n++));
@@ -239,9 +270,12 @@ find_live_row(struct op *op, struct dk_bytes text, int32_t expired_mutant, int32
   if (!row && REFUSED(deleted_mutant, true))
     return lost_with_its_row(op);
   if (row && !DEFECT(M_TOKEN_FREE_ROW_MEANT, row->lock.epoch == 0) &&
+      !DEFECT(M_CANCEL_ACK_MEETS_REMADE,
+              ret_token->epoch < row->lock.epoch && row->attempt == 1) &&
       (REFUSED(M_TOKEN_WORK_TOKEN_NOT_COMPARED, ret_token->epoch != row->lock.epoch) ||
        REFUSED(M_TOKEN_ABANDONED_WORK_LIVES, !row->lock.held) ||
-       REFUSED(expired_mutant, row->lock.until <= op->now)))
+       (REFUSED(expired_mutant, row->lock.until <= op->now) &&
+        !DEFECT(M_TIME_WORK_ALIVE_AT_ITS_END, row->lock.until == op->now)))) /* TIME-4 */
     return lost_because(op, &row->lock, ret_token->epoch);
   *ret_row = row;
   return DK_OK;
@@ -291,7 +325,39 @@ refuse_stored_completion(struct op *op, const struct token *token, const struct 
     remove_row_of(op, token, row, false);
     op->leaves_traces = true;
   }
+  if (DEFECT(M_ERR_REFUSED_ACK_EXTENDS, row != NULL)) { /* ERR-3 */
+    struct lock longer = row->lock;
+    longer.until = dk_sat_add(longer.until, 30000);
+    change_row(op, row, longer, row->owner, row->visible_at, row->attempt);
+    op->leaves_traces = true;
+  }
+  if (MUTANT(M_ERR_STORED_COMPLETION_IS_UNKNOWN))       /* ERR-1 */
+    return refuse(op, DK_OUTCOME_UNKNOWN, "the transaction failed");
   return refuse_stored_message(op, completion->instance, completion);
+}
+
+/* CANCEL-5: its row is gone. */
+static bool
+is_of_deleted_row(const struct store *s, struct dk_bytes text)
+{
+  struct token token;
+
+  return parse_work_token(text, &token) && token.epoch <= s->epochs && !find_row(s, &token.of);
+}
+
+/* CANCEL-5: no row, no completion.  A mutant sends one to another instance all the same. */
+static void
+send_though_deleted(struct op *op, struct dk_bytes text, const struct dk_item *completion)
+{
+  const struct store *s = op->s;
+  struct token token;
+
+  if (!completion || !parse_work_token(text, &token) ||
+      !DEFECT(M_CANCEL_LATE_COMPLETION_TO_OTHERS,
+              is_of_deleted_row(s, text) && !same_bytes(completion->instance, token.of.instance)))
+    return;
+  enqueue_completion(op, completion);
+  op->leaves_traces = true;
 }
 
 /* WORK-10: another one holds the row now. */
@@ -315,6 +381,11 @@ ack_work_item(struct op *op, struct dk_bytes text, const struct dk_work_result *
 
   if (DEFECT(M_WORK_REPEATED_ACK_OF_FORMER, is_repeat && is_of_former_holder(s, text)))
     return DONE_ALREADY;
+  if (DEFECT(M_CANCEL_MARKED_ACK_IS_DONE, is_repeat && is_of_deleted_row(s, text)))
+    return DONE_ALREADY;
+  send_though_deleted(op, text, completion);
+  if (completion && MUTANT(M_ERR_COMPLETION_BEFORE_TOKEN))              /* ERR-5 */
+    TRY(refuse_stored_message(op, completion->instance, completion));
   TRY(find_live_row(op, text,                                          /* TOKEN-2 to TOKEN-8 */
                     is_repeat ? M_WORK_REPEATED_ACK_OF_EXPIRED : M_TOKEN_EXPIRED_WORK_ACKS,
                     is_repeat ? M_WORK_REPEATED_ACK_ENQUEUES_AGAIN     /* WORK-10 */
@@ -322,6 +393,8 @@ ack_work_item(struct op *op, struct dk_bytes text, const struct dk_work_result *
                     &token, &row));
   if (DEFECT(M_CANCEL_ACK_NEEDS_INSTANCE, !is_known(s, token.of.instance)))
     return refuse(op, DK_NOT_FOUND, "there is no such instance");
+  if (DEFECT(M_CANCEL_ACK_LOOKS_AT_STATE, has_ended(s, token.of.instance)))
+    return refuse(op, DK_NOT_FOUND, "the orchestration has ended");
   if (MUTANT(M_CANCEL_ACK_CHECKS_OUTSIDE)) {                           /* CANCEL-7: one lock */
     TRY(let_others_in(op));
     row = find_row(s, &token.of);
@@ -362,17 +435,22 @@ abandon_work_item(struct op *op, struct dk_bytes text, int64_t delay_ms, int32_t
                     &row));                                            /* TOKEN-2 to TOKEN-8 */
   if (DEFECT(M_WORK_DELAY_31_BITS, delay_ms > INT32_MAX))
     delay_ms &= INT32_MAX;
-  int64_t visible_at = dk_sat_add(op->now, delay_ms);                  /* WORK-7 */
+  int64_t visible_at = delayed_until(op, delay_ms);                    /* WORK-7 */
   if (DEFECT(M_WORK_ABANDON_DELAY_IGNORED, delay_ms > 0))
     visible_at = op->now;
   if (!row) {
     write_row(op, &token.of, (struct dk_bytes){NULL, 0}, (struct dk_bytes){"", 0}, visible_at);
     return DK_OK;
   }
+  bool is_taken_back = REFUSED(M_POISON_WORK_IGNORE_FORGOTTEN, ignore_attempt);
+  if (DEFECT(M_CANCEL_ABANDON_LOOKS_AT_STATE, has_ended(s, token.of.instance))) {
+    remove_row_of(op, &token, row, false);
+    return DK_OK;
+  }
   struct lock freed = row->lock;
   freed.held = MUTANT(M_WORK_ABANDON_KEEPS_LOCK);
   change_row(op, row, freed, row->owner, visible_at,
-             row->attempt - (ignore_attempt && row->attempt ? 1 : 0)); /* POISON-4, POISON-5 */
+             row->attempt - (is_taken_back && row->attempt ? 1 : 0)); /* POISON-4, POISON-5 */
   return DK_OK;
 }
 
@@ -404,8 +482,9 @@ renew_work_item_lock(struct op *op, struct dk_bytes text, int64_t extend_ms)
     extend_ms = A_DAY;
   struct lock renewed = row->lock;
   if (!MUTANT(M_WORK_RENEW_DOES_NOTHING))
-    renewed.until = dk_sat_add(MUTANT(M_WORK_RENEW_ADDS) ? row->lock.until : op->now, extend_ms);
-  change_row(op, row, renewed, row->owner, row->visible_at, row->attempt); /* WORK-6 */
+    renewed.until = lease_end(op, MUTANT(M_WORK_RENEW_ADDS) ? row->lock.until : op->now, extend_ms);
+  change_row(op, row, renewed, row->owner, row->visible_at,               /* WORK-6, POISON-5 */
+             row->attempt + (MUTANT(M_POISON_WORK_RENEW_COUNTS) ? 1 : 0));
   return DK_OK;
 }
 
@@ -420,6 +499,16 @@ model_renew_work_item_lock(void *self, struct dk_call *call, struct dk_bytes tok
 }
 
 /* ---- without a turn -------------------------------------------------------------------------- */
+
+static struct dk_bytes
+in_small_letters(struct dk_bytes tag, struct dk_text *room)
+{
+  for (size_t i = 0; i < tag.len; i++) {
+    char letter = tag.ptr[i] >= 'A' && tag.ptr[i] <= 'Z' ? (char)(tag.ptr[i] | 0x20) : tag.ptr[i];
+    dk_text_add(room, &letter, 1);
+  }
+  return (struct dk_bytes){dk_text_str(room), tag.len};
+}
 
 /* WORK-9: the same row as a commit's. */
 static dk_status
@@ -436,13 +525,25 @@ enqueue_for_worker(struct op *op, const struct dk_item *item)
   if (DEFECT(M_CANCEL_DIRECT_REPEAT_IS_OK,
              item->flags & DK_REPEATED && find_row(s, &identity) != NULL))
     return DONE_ALREADY;
-  if (REFUSED(M_CANCEL_DIRECT_SECOND_ROW_ACCEPTED, find_row(s, &identity) != NULL))
+  const struct row *stored = find_row(s, &identity);
+  if (DEFECT(M_ERR_REFUSED_DIRECT_UNLOCKS, stored && stored->lock.held)) {
+    change_row(op, stored, (struct lock){.epoch = stored->lock.epoch}, stored->owner,
+               stored->visible_at, stored->attempt);
+    op->leaves_traces = true;
+  }
+  if (DEFECT(M_ERR_STORED_ACTIVITY_IS_UNAVAILABLE, stored != NULL))
+    return refuse(op, DK_UNAVAILABLE, "the server answered with an error");
+  if (REFUSED(M_CANCEL_DIRECT_SECOND_ROW_ACCEPTED, stored != NULL))
     return refuse(op, DK_DUPLICATE, "activity %llu of execution %llu is stored", /* CANCEL-11 */
                   (unsigned long long)item->activity_id,
                   (unsigned long long)item->execution_id);
   if (DEFECT(M_WORK_DIRECT_TAG_LOST, tag.ptr != NULL))
     tag.ptr = NULL;
+  struct dk_text small = DK_TEXT_EMPTY;
+  if (DEFECT(M_TAG_DIRECT_IN_SMALL_LETTERS, tag.ptr != NULL))
+    tag = in_small_letters(tag, &small);
   write_row(op, &identity, tag, item->payload, visible_from(op, item)); /* TAG-4, TIME-5 */
+  dk_text_done(&small);
   return DK_OK;
 }
 

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CANCEL-9: if the row is there, it is work.  Whatever became of the orchestration meanwhile, its
+ * rows are fetched, renewed, given back and acked as before, free ones and held ones; and only a
+ * commit that lists them takes them away. */
+#include "conformance/checks/checks.h"
+
+/* ---- what may become of an orchestration ----------------------------------------------------- */
+
+/* Each is brought about by one commit, after its activities were scheduled. */
+static const struct end {
+  const char *instance;
+  struct ack_turn_args commit;
+} ends[] = {
+  {"running", {.status = DK_RUNNING}},
+  {"completed", {.status = DK_COMPLETED, .output = "result"}},
+  {"failed", {.status = DK_FAILED, .output = "reason"}},
+  {"cancelled", {.status = DK_CANCELLED}},
+  {"continued-as-new", {.status = DK_CONTINUED_AS_NEW}},
+  {"in-its-next-execution", {.execution_id = 2, .status = DK_RUNNING}},
+  {"over-in-its-next-execution", {.execution_id = 2, .status = DK_COMPLETED}},
+};
+enum { N_ENDS = sizeof ends / sizeof ends[0] };
+
+static void
+come_to(struct dk_check *t, const struct end *end)
+{
+  must(t, kit_ack_turn(t, next_turn(t, end->instance), &end->commit));
+}
+
+/* ---- rows that a worker holds ---------------------------------------------------------------- */
+
+enum { RENEWED = 1, GIVEN_BACK, ACKED, ACKED_WITHOUT, LEFT, N_ACTIVITIES = LEFT };
+
+/* What a worker may do with rows that it held when the orchestration came to its end. */
+static void
+go_on_with(struct dk_check *t, const struct taken_work *held, const char *instance,
+           uint64_t execution_id)
+{
+  struct dk_bytes token[N_ACTIVITIES + 1];
+
+  for (uint64_t i = RENEWED; i <= N_ACTIVITIES; i++) {
+    struct dk_work_item *work = item_of(held, instance, execution_id, i);
+    expect(t, work, "activity %d of %s was there", (int)i, instance);
+    token[i] = work->work.lock_token;
+  }
+  must(t, renew_work(t, token[RENEWED], .ms = 4 * LEASE_MS));
+  must(t, abandon_work(t, token[GIVEN_BACK]));
+  must(t, ack_work(t, token[ACKED], .to = instance, .id = "done"));
+  must(t, ack_work(t, token[ACKED_WITHOUT]));
+  struct dk_work_item *again = the_item_of(t, instance, GIVEN_BACK);
+  expect_equal(t, again->work.attempt, 2, "attempt of the row that was given back");
+  must(t, ack_work(t, again->work.lock_token));
+  struct dk_turn *turn = the_turn_of(t, instance);
+  expect_ids(t, turn, "done");
+  must(t, ack_turn(t, turn, .empty = true));
+}
+
+/* Those that nobody touched come again when the leases end; the renewed ones do so later. */
+static void
+expect_left(struct dk_check *t, uint64_t activity_id, uint32_t attempt)
+{
+  for (size_t i = 0; i < N_ENDS; i++) {
+    struct dk_work_item *work = fetch_activity(t, ends[i].instance, activity_id);
+    expect_equal(t, work->work.attempt, attempt, "attempt of a row of \"%s\"", ends[i].instance);
+    must(t, ack_work(t, work->work.lock_token));
+  }
+  expect_no_work(t);
+}
+
+/* CANCEL-9: a row that is held stays held, and its token works, whatever became of its instance. */
+void
+cancel_no_state_held(struct dk_check *t)
+{
+  for (size_t i = 0; i < N_ENDS; i++)
+    given_instance_with_activities(t, ends[i].instance, N_ACTIVITIES);
+  struct taken_work held = take_work(t);
+  expect_equal(t, held.n, N_ENDS * N_ACTIVITIES, "activities that are held");
+  for (size_t i = 0; i < N_ENDS; i++) {
+    come_to(t, &ends[i]);
+    expect_no_work(t);
+    go_on_with(t, &held, ends[i].instance, 1);
+  }
+  advance(t, LEASE_MS);
+  expect_left(t, LEFT, 2);
+  advance(t, 3 * LEASE_MS);
+  expect_left(t, RENEWED, 2);
+}
+
+/* CANCEL-9: a row comes when it is due, whatever became of its instance until then. */
+void
+cancel_no_state_delayed(struct dk_check *t)
+{
+  for (size_t i = 0; i < N_ENDS; i++) {
+    given_instance(t, ends[i].instance);
+    must(t, ack_turn(t, next_turn(t, ends[i].instance),
+                     .schedule = {{1, .delay_ms = 5000}, {2, .tag = "gpu", .delay_ms = 5000}}));
+    come_to(t, &ends[i]);
+  }
+  expect_no_work(t);
+  advance(t, 5000);
+  struct taken_work due = take_work(t);
+  expect_equal(t, due.n, 2 * N_ENDS, "activities that are due");
+  for (size_t i = 0; i < N_ENDS; i++) {
+    struct dk_work_item *tagged = item_of(&due, ends[i].instance, 1, 2);
+    expect(t, item_of(&due, ends[i].instance, 1, 1) && tagged, "both activities of \"%s\" are due",
+           ends[i].instance);
+    must(t, ack_work(t, tagged->work.lock_token, .to = "sink"));
+  }
+}
+
+/* CANCEL-9: nor does a status that was never given, or an instance that only has messages, hide
+ * work; and the first commit of an instance leaves the rows that were there before it. */
+void
+cancel_no_state_before_birth(struct dk_check *t)
+{
+  must(t, enqueue(t, "waiting"));
+  for (uint64_t i = RENEWED; i <= N_ACTIVITIES; i++)
+    must(t, enqueue_work(t, "waiting", .activity = {i}));
+  struct taken_work held = take_work(t);
+  struct dk_turn *turn = fetch_turn(t);
+  must(t, enqueue_work(t, "waiting", .activity = {7}));
+  must(t, ack_turn(t, turn, .events = {{1}}));
+  struct dk_work_item *before = the_item_of(t, "waiting", 7);
+  must(t, renew_work(t, before->work.lock_token));
+  must(t, ack_work(t, before->work.lock_token));
+  go_on_with(t, &held, "waiting", 1);
+  advance(t, LEASE_MS);
+  the_item_of(t, "waiting", LEFT);
+}
+
+/* ---- the commit that ends it ----------------------------------------------------------------- */
+
+/* CANCEL-1: a commit that ends an execution deletes what it lists, free or held, and no more. */
+void
+cancel_with_the_end(struct dk_check *t)
+{
+  struct dk_commit_outcome outcome;
+
+  for (size_t i = 0; i < N_ENDS; i++) {
+    given_instance_with_activities(t, ends[i].instance, 4);
+    struct taken_work held = take_work(t);
+    must(t, abandon_work(t, item_of(&held, ends[i].instance, 1, 1)->work.lock_token));
+    must(t, abandon_work(t, item_of(&held, ends[i].instance, 1, 3)->work.lock_token));
+    struct ack_turn_args commit = ends[i].commit;
+    commit.cancel_of[0] = (struct dk_activity){1, 1};
+    commit.cancel_of[1] = (struct dk_activity){1, 2};
+    commit.ret_outcome = &outcome;
+    must(t, kit_ack_turn(t, next_turn(t, ends[i].instance), &commit));
+    expect_equal(t, outcome.report.free_rows, 1, "free rows that \"%s\" deleted",
+                 ends[i].instance);
+    expect_equal(t, outcome.report.locked_rows, 1, "locked rows that \"%s\" deleted",
+                 ends[i].instance);
+    expect_dead_work(t, item_of(&held, ends[i].instance, 1, 2)->work.lock_token);
+    must(t, ack_work(t, the_item_of(t, ends[i].instance, 3)->work.lock_token));
+    must(t, ack_work(t, item_of(&held, ends[i].instance, 1, 4)->work.lock_token));
+  }
+  advance(t, LEASE_MS);
+  expect_no_work(t);
+}
+
+/* CANCEL-1: and so does one that comes after the end. */
+void
+cancel_after_the_end(struct dk_check *t)
+{
+  for (size_t i = 0; i < N_ENDS; i++) {
+    given_instance_with_activities(t, ends[i].instance, 3);
+    struct taken_work held = take_work(t);
+    must(t, abandon_work(t, item_of(&held, ends[i].instance, 1, 1)->work.lock_token));
+    come_to(t, &ends[i]);
+    struct dk_turn *turn = next_turn(t, ends[i].instance);
+    must(t, ack_turn(t, turn, .execution_id = turn->head.execution_id,
+                     .cancel_of = {{1, 1}, {1, 2}}));
+    expect_no_work(t);
+    expect_dead_work(t, item_of(&held, ends[i].instance, 1, 2)->work.lock_token);
+    must(t, ack_work(t, item_of(&held, ends[i].instance, 1, 3)->work.lock_token));
+  }
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a child does under memcheck beside its check: it holds the plugin that its parent has
+ * linked, gives it back for good, and asks Valgrind what has leaked.  And the one check that is
+ * about nothing else: memory/cycle.  All findings go into Valgrind's own output, in order, with the
+ * words of engine.h between them. */
+#include "conformance/kit/kit.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+
+#if HAVE_VALGRIND
+#include <valgrind/memcheck.h>
+
+static void
+say(const char *what, int number)
+{
+  if (number > 0)
+    VALGRIND_PRINTF(KIT_MEMORY_SAID "%s%d\n", what, number);
+  else
+    VALGRIND_PRINTF(KIT_MEMORY_SAID "%s\n", what);
+}
+
+static bool
+runs_on_valgrind(void)
+{
+  return RUNNING_ON_VALGRIND != 0;
+}
+
+/* Pointers in frames that have ended would keep a lost block "reachable". */
+__attribute__((noinline)) static void
+clear_old_frames(void)
+{
+  volatile char old[16 * 1024];
+
+  for (size_t i = 0; i < sizeof(old); i++)
+    old[i] = 0;
+}
+
+/* With XML Valgrind looks for leaks once more at the end, whatever it was told: that costs as much
+ * again, and finds what is the kit's to keep. */
+static void
+set_baseline(void)
+{
+  VALGRIND_CLO_CHANGE("--leak-check=no");
+  VALGRIND_DO_QUICK_LEAK_CHECK;
+}
+
+static void
+ask_for_leaks(void)
+{
+  clear_old_frames();
+  VALGRIND_DO_ADDED_LEAK_CHECK;
+}
+#else
+static void
+say(const char *what, int number)
+{
+  (void)what;
+  (void)number;
+}
+
+static bool
+runs_on_valgrind(void)
+{
+  return false;
+}
+
+static void
+set_baseline(void)
+{
+}
+
+static void
+ask_for_leaks(void)
+{
+}
+#endif
+
+bool
+kit_under_memcheck(void)
+{
+  return runs_on_valgrind();
+}
+
+uint32_t
+kit_threads(void)
+{
+  return kit_count_threads();
+}
+
+void *
+kit_memory_hold(const char *plugin, char *why, size_t size)
+{
+  void *handle = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
+
+  if (handle == NULL) {
+    const char *reason = dlerror();
+    snprintf(why, size, "%s", reason == NULL ? "the dynamic linker gives no reason" : reason);
+  }
+  return handle;
+}
+
+void
+kit_memory_baseline(void)
+{
+  set_baseline();
+}
+
+/* A line of /proc/self/maps ends in the file's path. */
+static bool
+is_mapped(const char *plugin)
+{
+  FILE *maps = fopen("/proc/self/maps", "re");
+  bool found = false;
+  char *line = NULL;
+  size_t room = 0;
+  ssize_t length;
+
+  while (maps != NULL && !found && (length = getline(&line, &room, maps)) > 0) {
+    const char *path = strchr(line, '/');
+    line[length - 1] = '\0';
+    found = path != NULL && strcmp(path, plugin) == 0;
+  }
+  free(line);
+  if (maps != NULL)
+    fclose(maps);
+  return found;
+}
+
+void
+kit_memory_end(struct kit_shared *shared, const struct kit_job *job, void *held)
+{
+  bool passed = shared->report.verdict == VERDICT_PASS;
+
+  kit_shared_drop(shared, job->check->processes);
+  if (passed) {
+    if (job->plugin != NULL && job->unload) {
+      if (held != NULL)
+        dlclose(held);
+      if (is_mapped(job->plugin))
+        say(KIT_MEMORY_MAPPED, 0);
+    }
+    ask_for_leaks();
+  }
+  say(KIT_MEMORY_JUDGED, 0);
+}
+
+/* ---- memory/cycle ---------------------------------------------------------------------------- */
+
+static void
+use_turns(struct dk_check *t, const char *instance)
+{
+  struct dk_turn *turn;
+
+  must(t, enqueue(t, instance, .id = instance));
+  must(t, ack_turn(t, fetch_turn(t), .events = {{1}}, .schedule = {{1}, {2}, {3}}));
+  must(t, enqueue(t, instance));
+  turn = fetch_turn(t);
+  must(t, renew_turn(t, turn->head.lock_token));
+  must(t, abandon_turn(t, turn->head.lock_token));
+  must(t, ack_turn(t, fetch_turn(t), .events = {{2}, {3}}, .cancel = {3}, .output = "so far",
+                   .status = DK_RUNNING));
+  read_history(t, instance);
+  expect_status(t, try_fetch_turn(t, &turn, .wait_ms = 50), DK_NOTHING);
+}
+
+static void
+use_work(struct dk_check *t, const char *instance)
+{
+  struct dk_work_item *item = fetch_work(t);
+  struct dk_works *works;
+
+  must(t, renew_work(t, item->work.lock_token));
+  must(t, abandon_work(t, item->work.lock_token));
+  if (provider(t)->ops->enqueue_for_worker != NULL)
+    must(t, enqueue_work(t, instance, .activity = {.activity_id = 4}));
+  while (try_fetch_work(t, &works) == DK_OK) {
+    struct dk_bytes token = works->items[0].work.lock_token;
+    must(t, ack_work(t, token, .to = instance));
+    expect_status(t, ack_work(t, token), DK_LOCK_LOST);
+  }
+  must(t, ack_turn(t, fetch_turn(t), .events = {{4}}, .status = DK_COMPLETED, .output = "done"));
+}
+
+/* MEM-3: what a cycle leaves, the next one leaves again. */
+static void
+run_cycles(struct dk_check *t)
+{
+  for (int cycle = 0; cycle <= KIT_MEMORY_CYCLES; cycle++) {
+    char instance[32];
+
+    snprintf(instance, sizeof(instance), "cycle-%d", cycle);
+    if (cycle > 0)
+      open_handle(t, NULL);
+    use_turns(t, instance);
+    use_work(t, instance);
+    close_handle(t, NULL);
+    ask_for_leaks();
+    say(KIT_MEMORY_CYCLE, cycle + 1);
+  }
+  open_handle(t, NULL);
+}
+
+const struct check kit_memory_cycle = {
+  .id = "memory/cycle",
+  .clauses = "MEM-3",
+  .says = "open, every operation and close, again and again, leave nothing allocated",
+  .run = run_cycles
+};
