@@ -15,14 +15,15 @@ AS_VAR_IF([dk_cache], [yes], [AS_VAR_APPEND([$1], [" $2"])])
 AS_VAR_POPDEF([dk_cache])dnl
 ])
 
-# DK_WITH_STORE(NAME, PKG-CONFIG MODULE, DEBIAN PACKAGE): --without-NAME, and what to say of it.
+# DK_WITH_STORE(NAME, PKG-CONFIG MODULE [>= VERSION], DEBIAN PACKAGE): --without-NAME, and what to
+# say of it.
 # Sets with_NAME to yes or no and NAME_said to the line for the summary.
 AC_DEFUN([DK_WITH_STORE],
 [AC_ARG_WITH([$1], [AS_HELP_STRING([--without-$1], [leave the $1 plugin out])],
              [], [AS_VAR_SET([with_$1], [auto])])
 AS_VAR_IF([with_$1], [no], [$1_said="left out (--without-$1)"],
   [PKG_CHECK_MODULES(m4_toupper([$1]), [$2],
-     [$1_said="$2 `$PKG_CONFIG --modversion $2`"
+     [$1_said="m4_bpatsubst([$2], [ .*]) `$PKG_CONFIG --modversion m4_bpatsubst([$2], [ .*])`"
       AS_VAR_SET([with_$1], [yes])],
      [AS_VAR_IF([with_$1], [yes],
         [AC_MSG_ERROR([--with-$1 was asked for, but $2 is not there (Debian: $3)])])

@@ -1,3 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # The reference plugins.  Each has a local.mk of its own beside its source, included here under its
 # condition (WITH_SQLITE, WITH_PG) when its milestone brings it.
+
+if WITH_SQLITE
+include $(top_srcdir)/providers/sqlite/local.mk
+endif
+
+# `make bench`: each plugin beside its floor, on the disk of $TMPDIR (or /var/tmp).  It takes some
+# minutes, judges nothing, and needs nobody else on the machine to be exact.
+.PHONY: bench $(benches)
+bench: $(benches)

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ACK, CANCEL: the commit.  What one turn did, whole or not at all: all that can be refused is
+ * refused before the first write, as the store stood before. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "providers/sqlite/handle.h"
+
+/* ---- refusing -------------------------------------------------------------------------------- */
+
+/* ACK-11: the last commit of its instance, once more, is done already.  Else the token must be
+ * live. */
+static dk_status
+find_turn_to_commit(struct operation *op, struct turn *ret_turn, bool *ret_is_done)
+{
+  const struct dk_turn_result *r = op->request;
+  struct token token;
+
+  *ret_is_done = false;
+  if (!(r->flags & DK_REPEATED))
+    return find_live_turn(op, ret_turn);
+  TRY(read_turn_token(op, op->token, &token));
+  TRY(read_turn(op, token.of.iid, ret_turn, NULL));
+  *ret_is_done = ret_turn->iid != 0 && ret_turn->done_epoch == token.epoch;
+  return *ret_is_done ? DK_OK : find_live_turn(op, ret_turn);
+}
+
+static dk_status
+refuse_what_is_unknown(struct operation *op, const struct dk_turn_result *r)
+{
+  TRY(refuse_unknown(op, r->flags & ~(uint32_t)DK_REPEATED, "a flag of the commit"));
+  TRY(refuse_unknown(op, r->status < DK_STATUS_KEEP || r->status > DK_CANCELLED, "the status"));
+  TRY(refuse_unknown(op, r->n_kv || r->custom_status_op, "what belongs to an extension"));
+  for (size_t i = 0; i < r->n_worker_items; i++) {
+    TRY(refuse_unknown(op, r->worker_items[i]->flags != 0, "a flag of an activity"));
+    TRY(refuse_odd_work(op, r->worker_items[i]));
+  }
+  for (size_t i = 0; i < r->n_orchestrator_items; i++)
+    TRY(refuse_unknown(op, r->orchestrator_items[i]->flags != 0, "a flag of a message"));
+  return DK_OK;
+}
+
+/* ACK-8: an empty commit brings messages and nothing else. */
+static bool
+is_bare(const struct dk_turn_result *r)
+{
+  return !r->status && !r->n_events && !r->n_worker_items && !r->n_cancelled_activities &&
+         !r->n_cancelled_messages && !r->output.ptr && !r->name.ptr && !r->version.ptr &&
+         !r->parent_instance.ptr && !r->owner.ptr && !r->pinned;
+}
+
+static dk_status
+refuse_form(struct operation *op, const struct turn *turn, const struct dk_turn_result *r)
+{
+  bool is_first = turn->known == 0;
+  int64_t execution = (int64_t)r->execution_id;
+
+  if (execution == 0)
+    return is_bare(r) ? DK_OK
+                      : refuse(op, DK_INVALID,
+                               "an empty commit (execution_id 0) brings messages only");
+  if (is_first && (!r->name.ptr || !r->version.ptr))                         /* ACK-4 */
+    return refuse(op, DK_INVALID, "the first commit of an instance needs name and version");
+  if (execution == turn->execution + 1 || (!is_first && execution == turn->execution))
+    return DK_OK;
+  return refuse(op, DK_INVALID,                                              /* ACK-5, EXEC-2 */
+                "execution %lld is neither the current one (%lld) nor the next",
+                (long long)execution, (long long)turn->execution);
+}
+
+/* ERR-4: the host counts too. */
+static dk_status
+refuse_size(struct operation *op, const struct dk_turn_result *r)
+{
+  const size_t lists[] = {r->n_events, r->n_worker_items, r->n_orchestrator_items,
+                          r->n_cancelled_activities, r->n_cancelled_messages};
+  size_t items = 0;
+  uint64_t bytes = r->output.len;
+
+  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+    items += lists[i];
+  for (size_t i = 0; i < r->n_events; i++)
+    bytes += r->events[i].payload.len;
+  for (size_t i = 0; i < r->n_worker_items; i++)
+    bytes += r->worker_items[i]->payload.len;
+  for (size_t i = 0; i < r->n_orchestrator_items; i++)
+    bytes += r->orchestrator_items[i]->payload.len;
+  if (items <= MAX_COMMIT_ITEMS && bytes <= MAX_COMMIT_BYTES)
+    return DK_OK;
+  return refuse(op, DK_TOO_LARGE,
+                "a commit of %zu items and %llu bytes; at most %d and %d are taken", items,
+                (unsigned long long)bytes, MAX_COMMIT_ITEMS, MAX_COMMIT_BYTES);
+}
+
+static int64_t
+last_event_of(const struct turn *turn, const struct dk_turn_result *r)
+{
+  return turn->execution == (int64_t)r->execution_id ? turn->last_event : 0;
+}
+
+/* ACK-12, CANCEL-11, QUEUE-4: what is stored already, or would be twice. */
+static dk_status
+refuse_duplicates(struct operation *op, const struct turn *turn, const struct dk_turn_result *r)
+{
+  uint64_t last = (uint64_t)last_event_of(turn, r);
+
+  for (size_t i = 0; i < r->n_events; last = r->events[i++].event_id)
+    if (r->events[i].event_id <= last)
+      return refuse(op, DK_DUPLICATE, "event %llu is not above the last one, which is %llu",
+                    (unsigned long long)r->events[i].event_id, (unsigned long long)last);
+  for (size_t i = 0; i < r->n_worker_items; i++)
+    TRY(refuse_stored_work(op, &(struct identity){turn->iid,
+                                                  (int64_t)r->worker_items[i]->execution_id,
+                                                  (int64_t)r->worker_items[i]->activity_id}));
+  for (size_t i = 0; i < r->n_orchestrator_items; i++)
+    TRY(refuse_stored_message(op, r->orchestrator_items[i]));
+  return DK_OK;
+}
+
+/* ERR-5: form, then size, then state. */
+static dk_status
+refuse_what_cannot_be_applied(struct operation *op, const struct turn *turn,
+                              const struct dk_turn_result *r)
+{
+  TRY(refuse_what_is_unknown(op, r));
+  TRY(refuse_form(op, turn, r));
+  TRY(refuse_size(op, r));
+  return refuse_duplicates(op, turn, r);
+}
+
+/* ---- applying -------------------------------------------------------------------------------- */
+
+/* ACK-3: the messages that this turn was given, and no others. */
+static dk_status
+remove_messages_of_turn(struct operation *op, const struct turn *turn)
+{
+  sqlite3_stmt *row;
+
+  TRY(sql_open(op->group->sql, SQL_DELETE_TURN_MESSAGES, &row, "iiii", turn->iid, turn->visible_at,
+               turn->seq, turn->cut));
+  return delete_with_payloads(op, row);
+}
+
+/* HIST-1. */
+static dk_status
+append_events(struct operation *op, const struct turn *turn, const struct dk_turn_result *r)
+{
+  for (size_t i = 0; i < r->n_events; i++) {
+    const struct dk_event *event = &r->events[i];
+    int64_t large;
+    TRY(store_payload(op, event->payload, &large));
+    TRY(sql_run(op->group->sql, SQL_INSERT_EVENT, "iiiop", turn->iid, (int64_t)r->execution_id,
+                (int64_t)event->event_id, large, event->payload));
+  }
+  return DK_OK;
+}
+
+/* ACK-6. */
+static dk_status
+insert_activities(struct operation *op, const struct turn *turn, const struct dk_turn_result *r)
+{
+  for (size_t i = 0; i < r->n_worker_items; i++)
+    TRY(insert_work(op, turn->iid, r->worker_items[i]));
+  return DK_OK;
+}
+
+/* ---- cancelling ------------------------------------------------------------------------------ */
+
+/* A JSON list, whose longest form is known before. */
+struct list {
+  char *bytes;
+  size_t length, room;
+};
+
+/* In digits, separators and brackets. */
+enum { LONGEST_NUMBER = 21, LONGEST_PAIR = 2 * LONGEST_NUMBER + 2, LIST_ENDS = 3 };
+
+static dk_status
+list_begin(struct operation *op, struct list *list, size_t entries, size_t longest)
+{
+  list->room = entries * longest + LIST_ENDS; /* at most MAX_COMMIT_ITEMS: no overflow */
+  list->bytes = malloc(list->room);
+  return list->bytes ? DK_OK : refuse(op, DK_NO_MEMORY, "out of memory for a list of %zu", entries);
+}
+
+__attribute__((format(printf, 2, 3))) static void
+list_add(struct list *list, const char *format, ...)
+{
+  va_list args;
+
+  va_start(args, format);
+  int length = vsnprintf(list->bytes + list->length, list->room - list->length, format, args);
+  va_end(args);
+  if (length > 0)
+    list->length += (size_t)length;
+}
+
+static struct dk_bytes
+list_text(const struct list *list)
+{
+  return (struct dk_bytes){list->bytes, list->length};
+}
+
+static dk_status
+write_identities(struct operation *op, const struct dk_turn_result *r, struct list *list)
+{
+  TRY(list_begin(op, list, r->n_cancelled_activities, LONGEST_PAIR));
+  for (size_t i = 0; i < r->n_cancelled_activities; i++)
+    list_add(list, "%c[%llu,%llu]", i == 0 ? '[' : ',',
+             (unsigned long long)r->cancelled_activities[i].execution_id,
+             (unsigned long long)r->cancelled_activities[i].activity_id);
+  list_add(list, "]");
+  return DK_OK;
+}
+
+/* CANCEL-6: who held it is told, also if the lease has run out; what this commit itself has
+ * inserted (numbers above `before`) is not counted. */
+static void
+report_row(struct operation *op, int64_t iid, sqlite3_stmt *row, int64_t before,
+           struct dk_cancel_report *report)
+{
+  struct identity of = {iid, sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
+  int64_t epoch = sqlite3_column_int64(row, 2);
+  char room[MAX_TOKEN];
+
+  if (sqlite3_column_int64(row, 3) > before)
+    return;
+  *(epoch ? &report->locked_rows : &report->free_rows) += 1;
+  if (epoch)
+    op->group->h->host->stolen(op->call, &(struct dk_stolen){
+                                           .struct_size = sizeof(struct dk_stolen),
+                                           .execution_id = (uint64_t)of.execution,
+                                           .activity_id = (uint64_t)of.activity,
+                                           .lock_token = work_token(room, &of, epoch),
+                                           .owner = sql_bytes(row, 4),
+                                         });
+}
+
+/* Notes the payload of a deleted row, if it lies elsewhere. */
+static dk_status
+note_large(struct operation *op, struct list *large, int64_t id)
+{
+  const struct dk_turn_result *r = op->request;
+
+  if (id == 0)
+    return DK_OK;
+  if (!large->bytes)
+    TRY(list_begin(op, large, r->n_cancelled_activities, LONGEST_NUMBER));
+  list_add(large, "%c%lld", large->length == 0 ? '[' : ',', (long long)id);
+  return DK_OK;
+}
+
+static dk_status
+delete_noted(struct operation *op, struct list *large)
+{
+  if (!large->bytes)
+    return DK_OK;
+  list_add(large, "]");
+  return sql_run(op->group->sql, SQL_DELETE_ALL_LARGE, "t", list_text(large));
+}
+
+/* CANCEL-1: free, delayed, locked, expired or tagged, the listed rows of this instance go, and the
+ * database tells which they were. */
+static dk_status
+delete_listed(struct operation *op, int64_t iid, struct dk_bytes list, int64_t before,
+              struct list *large)
+{
+  struct dk_cancel_report report = {.struct_size = sizeof report};
+  struct statements *sql = op->group->sql;
+  sqlite3_stmt *row;
+  bool is_there;
+
+  TRY(sql_open(sql, SQL_CANCEL_ACTIVITIES, &row, "it", iid, list));
+  for (;;) {
+    TRY(sql_next(sql, row, &is_there));
+    if (!is_there)
+      break;
+    report_row(op, iid, row, before, &report);
+    TRY(note_large(op, large, sqlite3_column_int64(row, 5)));
+  }
+  sql_close(row);
+  TRY(delete_noted(op, large));
+  op->group->h->host->cancelled_rows(op->call, &report);
+  return DK_OK;
+}
+
+static dk_status
+delete_cancelled_activities(struct operation *op, const struct turn *turn,
+                            const struct dk_turn_result *r, int64_t before)
+{
+  struct list list = {.length = 0}, large = {.length = 0};
+
+  if (r->n_cancelled_activities == 0)
+    return DK_OK;
+  dk_status status = write_identities(op, r, &list);
+  if (status == DK_OK)
+    status = delete_listed(op, turn->iid, list_text(&list), before, &large);
+  sql_close_all(op->group->sql); /* a statement that failed may still be bound to them */
+  free(list.bytes);
+  free(large.bytes);
+  return status;
+}
+
+/* ---- messages, outcome ----------------------------------------------------------------------- */
+
+/* ACK-7, QUEUE-2: in the order of the list. */
+static dk_status
+enqueue_messages(struct operation *op, const struct dk_turn_result *r)
+{
+  for (size_t i = 0; i < r->n_orchestrator_items; i++)
+    TRY(store_message(op, r->orchestrator_items[i]));
+  return DK_OK;
+}
+
+/* ACK-13: after the inserts; those that are not there are no error. */
+static dk_status
+remove_cancelled_messages(struct operation *op, const struct turn *turn,
+                          const struct dk_turn_result *r)
+{
+  for (size_t i = 0; i < r->n_cancelled_messages; i++) {
+    sqlite3_stmt *row;
+    TRY(sql_open(op->group->sql, SQL_CANCEL_MESSAGE, &row, "it", turn->iid,
+                 r->cancelled_messages[i]));
+    TRY(delete_with_payloads(op, row));
+  }
+  return DK_OK;
+}
+
+/* EXEC-4. */
+static int64_t
+completed_at(const struct operation *op, int32_t status)
+{
+  return status == DK_STATUS_KEEP || status == DK_RUNNING ? 0 : op->group->now;
+}
+
+static dk_status
+begin_execution(struct operation *op, const struct turn *turn, const struct dk_turn_result *r)
+{
+  struct dk_bytes output = r->status ? r->output : (struct dk_bytes){NULL, 0};
+  int64_t large;
+
+  TRY(store_payload(op, output, &large));
+  return sql_run(op->group->sql, SQL_INSERT_EXECUTION, "iiiiiop", turn->iid,
+                 (int64_t)r->execution_id, (int64_t)(r->status ? r->status : DK_RUNNING),
+                 op->group->now, completed_at(op, r->status), large, output);
+}
+
+static dk_status
+forget_output(struct operation *op, const struct turn *turn)
+{
+  struct statements *sql = op->group->sql;
+  int64_t large = 0;
+  sqlite3_stmt *row;
+  bool is_there;
+
+  TRY(sql_open(sql, SQL_FIND_OUTPUT, &row, "ii", turn->iid, turn->execution));
+  TRY(sql_next(sql, row, &is_there));
+  if (is_there)
+    large = sqlite3_column_int64(row, 0);
+  sql_close(row);
+  return delete_large(op, large);
+}
+
+/* ACK-9, EXEC-1 to EXEC-5: status and output together, or neither. */
+static dk_status
+store_outcome(struct operation *op, const struct turn *turn, const struct dk_turn_result *r)
+{
+  int64_t large;
+
+  if (turn->execution != (int64_t)r->execution_id)
+    return begin_execution(op, turn, r);
+  if (r->status == DK_STATUS_KEEP)
+    return DK_OK;
+  TRY(forget_output(op, turn));
+  TRY(store_payload(op, r->output, &large));
+  return sql_run(op->group->sql, SQL_END_EXECUTION, "iiiiop", turn->iid, turn->execution,
+                 (int64_t)r->status, completed_at(op, r->status), large, r->output);
+}
+
+/* PIN-6: a new execution has the pin that its first commit gives, or none. */
+static dk_status
+store_pin(struct operation *op, const struct turn *turn, const struct dk_turn_result *r)
+{
+  const struct dk_version *pin = r->pinned;
+
+  if (pin)
+    return sql_run(op->group->sql, SQL_PIN_INSTANCE, "iiii", turn->iid, (int64_t)pin->major,
+                   (int64_t)pin->minor, (int64_t)pin->patch);
+  if (turn->known && turn->execution != (int64_t)r->execution_id)
+    return sql_run(op->group->sql, SQL_PIN_INSTANCE, "iooo", turn->iid, (int64_t)0, (int64_t)0,
+                   (int64_t)0);
+  return DK_OK;
+}
+
+/* ACK-4, ACK-10, TURN-5, TURN-6: what is known of the instance from now on; and it is free. */
+static dk_status
+store_facts(struct operation *op, const struct turn *turn, const struct dk_turn_result *r)
+{
+  bool is_new = turn->execution != (int64_t)r->execution_id;
+  int64_t status = r->status ? r->status : is_new ? DK_RUNNING : turn->status;
+  int64_t last = r->n_events > 0 ? (int64_t)r->events[r->n_events - 1].event_id
+                                 : last_event_of(turn, r);
+
+  op->group->rings = true;
+  return sql_run(op->group->sql, SQL_COMMIT_INSTANCE, "iiiiiitttt", turn->iid, op->group->now,
+                 fresh_number(op), status, (int64_t)r->execution_id, last, r->owner, r->name,
+                 r->version, r->parent_instance);
+}
+
+/* ACK-8. */
+static dk_status
+apply_empty_commit(struct operation *op, const struct turn *turn, const struct dk_turn_result *r)
+{
+  TRY(remove_messages_of_turn(op, turn));
+  TRY(enqueue_messages(op, r));
+  return release_turn(op, turn, turn->epoch);
+}
+
+/* A step a line, in the contract's order and words. */
+dk_status
+apply_commit(struct operation *op)
+{
+  const struct dk_turn_result *r = op->request;
+  int64_t before = op->group->counter;
+  struct turn turn;
+  bool is_done;
+
+  TRY(find_turn_to_commit(op, &turn, &is_done));                     /* TOKEN-2 to TOKEN-8 */
+  if (is_done)
+    return DK_OK;                                                    /* ACK-11 */
+  TRY(refuse_what_cannot_be_applied(op, &turn, r));                  /* ACK-2 */
+  if (r->execution_id == 0)
+    return apply_empty_commit(op, &turn, r);
+  TRY(remove_messages_of_turn(op, &turn));                           /* ACK-3 */
+  TRY(append_events(op, &turn, r));                                  /* HIST-1 */
+  TRY(insert_activities(op, &turn, r));                              /* CANCEL-3: insert first, */
+  TRY(delete_cancelled_activities(op, &turn, r, before));            /* CANCEL-1: delete second */
+  TRY(enqueue_messages(op, r));                                      /* ACK-7 */
+  TRY(remove_cancelled_messages(op, &turn, r));                      /* ACK-13 */
+  TRY(store_outcome(op, &turn, r));                                  /* ACK-9, EXEC-1 */
+  TRY(store_pin(op, &turn, r));                                      /* PIN-6 */
+  return store_facts(op, &turn, r);                                  /* TURN-6 */
+}

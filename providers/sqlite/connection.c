@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection to the store: see connection.h.  No lock: a connection belongs to one thread at a
+ * time (SQLITE_OPEN_NOMUTEX). */
+#include "providers/sqlite/connection.h"
+
+#include <assert.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- waiting for those who do not know our lock file ----------------------------------------- */
+
+static int64_t
+real_ms(void)
+{
+  struct timespec time;
+
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+/* SQLite asks whether to try again.  Its own handler cannot be ended by a close or a cancel. */
+static int
+wait_a_step(void *context, int count)
+{
+  struct connection *c = context;
+  struct pollfd wake = {.fd = c->wake_fd, .events = POLLIN};
+
+  if (count == 0)
+    c->busy_since = real_ms();
+  int64_t left = c->busy_ms - (real_ms() - c->busy_since);
+  int step = count < 4 ? 1 << count : 10;
+  if (left <= 0)
+    return 0;
+  return poll(&wake, 1, left < step ? (int)left : step) <= 0;
+}
+
+bool
+connection_was_woken(const struct connection *c)
+{
+  struct pollfd wake = {.fd = c->wake_fd, .events = POLLIN};
+
+  return poll(&wake, 1, 0) > 0;
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+dk_status
+connection_attach(struct connection *c, const struct settings *settings,
+                  enum connection_kind kind, bool read_only, struct why *why)
+{
+  const int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW |
+                    SQLITE_OPEN_EXRESCODE |
+                    (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
+
+  *c = (struct connection){.kind = kind, .busy_ms = settings->busy_ms, .wake_fd = -1};
+  if (!sqlite3_threadsafe())
+    return why_set(why, DK_UNSUPPORTED,
+                   "SQLite %s was compiled without threads; expected SQLITE_THREADSAFE 1 or 2",
+                   sqlite3_libversion());
+  int code = sqlite3_open_v2(settings->path, &c->db, flags, NULL);
+  if (code == SQLITE_OK)
+    code = sqlite3_busy_handler(c->db, wait_a_step, c);
+  /* SQLite falls back to reading, and says so only with the first write. */
+  if (code == SQLITE_OK && !read_only && sqlite3_db_readonly(c->db, "main") == 1)
+    why_set(why, DK_REFUSED,
+            "%s: the file cannot be written; give the process the right to write it and its "
+            "folder, or open it read-only",
+            settings->path);
+  else if (code == SQLITE_OK)
+    return DK_OK;
+  else
+    why_sqlite(why, c->db, code, settings->path);
+  connection_close(c);
+  return why->status;
+}
+
+void
+connection_close(struct connection *c)
+{
+  int code = sqlite3_close(c->db);
+
+  assert(code == SQLITE_OK); /* else a statement was not finalized */
+  (void)code;
+  c->db = NULL;
+}
+
+/* ---- what is set, and read back -------------------------------------------------------------- */
+
+struct pragma {
+  const char *name;
+  const char *value;    /* as SQLite says it */
+  const char *next;     /* what to do if it is another */
+};
+
+static const struct pragma of_every_connection[] = {
+  {"secure_delete", "0", "another SQLite is needed: deleting must not overwrite with zeros"},
+  {"wal_autocheckpoint", "0", "another SQLite is needed: checkpoints belong to the writer"},
+  {"foreign_keys", "1", "another SQLite is needed, not compiled with SQLITE_OMIT_FOREIGN_KEY"},
+  {"trusted_schema", "0", "another SQLite is needed, 3.31 or later"},
+  {"cell_size_check", "1", "another SQLite is needed"},
+  {"temp_store", "2", "another SQLite is needed, not compiled with SQLITE_TEMP_STORE=0"},
+};
+
+static const struct pragma of_the_file[] = {
+  {"journal_mode", "wal", "the file must lie on a disk of this machine and be writable once"},
+  {"page_size", "4096",
+   "on a copy: PRAGMA journal_mode=DELETE; PRAGMA page_size=4096; VACUUM; then put it back"},
+  {"encoding", "UTF-8", "dump it with the sqlite3 shell and load it into a new UTF-8 file"},
+};
+
+/* The options that have no pragma. */
+static const struct {
+  int option, value;
+  const char *name;
+} options[] = {
+  {SQLITE_DBCONFIG_DEFENSIVE, 1, "SQLITE_DBCONFIG_DEFENSIVE"},
+  {SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, "SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE"},
+  {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, "SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION"},
+  {SQLITE_DBCONFIG_DQS_DML, 0, "SQLITE_DBCONFIG_DQS_DML"},
+};
+
+static dk_status
+read_back(struct connection *c, const char *path, const char *name, const char *expected,
+          const char *next, struct why *why)
+{
+  sqlite3_stmt *statement = NULL;
+  char sql[64];
+
+  snprintf(sql, sizeof sql, "PRAGMA %s", name);
+  int code = sqlite3_prepare_v2(c->db, sql, -1, &statement, NULL);
+  if (code == SQLITE_OK)
+    code = sqlite3_step(statement);
+  const char *found =
+    code == SQLITE_ROW ? (const char *)sqlite3_column_text(statement, 0) : "nothing";
+  if (code != SQLITE_ROW && code != SQLITE_DONE)
+    why_sqlite(why, c->db, code, sql);
+  else if (!found)
+    why_set(why, DK_NO_MEMORY, "%s: out of memory", sql);
+  else if (strcmp(found, expected) != 0)
+    why_set(why, DK_REFUSED, "%s: %s does not hold; expected %s, found %s; %s", path, sql, expected,
+            found, next);
+  else
+    why->status = DK_OK;
+  sqlite3_finalize(statement);
+  return why->status;
+}
+
+static dk_status
+set_and_read_back(struct connection *c, const char *path, const struct pragma *pragma,
+                  struct why *why)
+{
+  char sql[64];
+
+  snprintf(sql, sizeof sql, "PRAGMA %s = %s", pragma->name, pragma->value);
+  TRY(connection_exec(c, sql, sql, why));
+  return read_back(c, path, pragma->name, pragma->value, pragma->next, why);
+}
+
+static dk_status
+set_options(struct connection *c, const char *path, struct why *why)
+{
+  for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+    int found = -1;
+    int code = sqlite3_db_config(c->db, options[i].option, options[i].value, &found);
+    if (code != SQLITE_OK || found != options[i].value)
+      return why_set(why, DK_REFUSED,
+                     "%s: %s cannot be set; expected %d, found %d; another SQLite is needed than "
+                     "%s",
+                     path, options[i].name, options[i].value, found, sqlite3_libversion());
+  }
+  return DK_OK;
+}
+
+dk_status
+connection_settle(struct connection *c, const struct settings *settings, struct why *why)
+{
+  const char *path = settings->path;
+  const struct pragma synchronous = {
+    "synchronous", settings->synchronous == SYNCHRONOUS_FULL ? "2" : "1",
+    "another SQLite is needed"};
+  const struct pragma query_only = {"query_only", c->kind == CONNECTION_READER ? "1" : "0",
+                                    "another SQLite is needed"};
+
+  TRY(set_options(c, path, why));
+  /* No memory map: a stray write of the process would reach the file.  Where SQLite has none
+   * compiled in, the pragma says nothing. */
+  TRY(connection_exec(c, "PRAGMA mmap_size = 0", "PRAGMA mmap_size = 0", why));
+  TRY(set_and_read_back(c, path, &synchronous, why));
+  for (size_t i = 0; i < sizeof of_every_connection / sizeof of_every_connection[0]; i++)
+    TRY(set_and_read_back(c, path, &of_every_connection[i], why));
+  return set_and_read_back(c, path, &query_only, why);
+}
+
+dk_status
+connection_verify(struct connection *c, const struct settings *settings, struct why *why)
+{
+  for (size_t i = 0; i < sizeof of_the_file / sizeof of_the_file[0]; i++)
+    TRY(read_back(c, settings->path, of_the_file[i].name, of_the_file[i].value,
+                  of_the_file[i].next, why));
+  return DK_OK;
+}
+
+dk_status
+connection_open(struct connection *c, const struct settings *settings, enum connection_kind kind,
+                bool read_only, struct why *why)
+{
+  TRY(connection_attach(c, settings, kind, read_only, why));
+  dk_status status = connection_settle(c, settings, why);
+  if (status == DK_OK)
+    status = connection_verify(c, settings, why);
+  if (status != DK_OK)
+    connection_close(c);
+  return status;
+}
+
+/* ---- statements ------------------------------------------------------------------------------ */
+
+dk_status
+connection_exec(struct connection *c, const char *sql, const char *what, struct why *why)
+{
+  int code = sqlite3_exec(c->db, sql, NULL, NULL, NULL);
+
+  return code == SQLITE_OK ? DK_OK : why_sqlite(why, c->db, code, what);
+}
+
+dk_status
+connection_prepare(struct connection *c, const char *sql, sqlite3_stmt **ret_statement,
+                   struct why *why)
+{
+  int code =
+    sqlite3_prepare_v3(c->db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret_statement, NULL);
+
+  return code == SQLITE_OK ? DK_OK : why_sqlite(why, c->db, code, sql);
+}
+
+dk_status
+connection_integer(struct connection *c, const char *sql, int64_t *ret_value, struct why *why)
+{
+  sqlite3_stmt *statement = NULL;
+  int code = sqlite3_prepare_v2(c->db, sql, -1, &statement, NULL);
+  dk_status status = DK_OK;
+
+  if (code == SQLITE_OK)
+    code = sqlite3_step(statement);
+  if (code == SQLITE_ROW)
+    *ret_value = sqlite3_column_int64(statement, 0);
+  else if (code == SQLITE_DONE)
+    status = why_set(why, DK_CORRUPT, "%s: expected a row, found none", sql);
+  else
+    status = why_sqlite(why, c->db, code, sql);
+  sqlite3_finalize(statement);
+  return status;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A handle, its operations, and how they run.
+ *
+ *   provider.c   the descriptor; open, close
+ *   call.c       the operations as the host calls them: a struct operation each, queued
+ *   writer.c     the queue, the writer thread, the lock file around each group
+ *   group.c      a group of operations as one transaction, and what becomes of it if that fails
+ *   message.c    instances as addresses, messages, payloads
+ *   turn.c       fetching, renewing, giving back a turn
+ *   commit.c     the commit
+ *   work.c       the worker queue
+ *   history.c    reading, beside the writer
+ *   wait.c       the long poll
+ *   token.c      lock tokens, and how a dead one is refused
+ *
+ * How an operation runs.  Its caller queues it and blocks.  The writer thread takes the lock file,
+ * then all that is queued, begins a transaction, reads the clock once, and applies one after the
+ * other: renewals, then what changes something, large cancellations, fetches last.  It hands up
+ * rows as it reads them, commits, and lets the callers go.  What arrives meanwhile is the next
+ * group, so that a sync is shared by all who wait for it; there is no timer.
+ *
+ * No savepoint.  An operation refuses, and makes the upcalls that the host may refuse, before its
+ * first write.  Should a statement fail after that, the group is rolled back, each member's upcalls
+ * are taken back by host->reset, and each runs again in a transaction of its own.
+ */
+#ifndef DK_SQLITE_HANDLE_H
+#define DK_SQLITE_HANDLE_H
+
+#include <pthread.h>
+
+#include "providers/sqlite/statements.h"
+#include "providers/sqlite/store.h"
+
+enum {
+  MAX_ID = 1024,
+  MAX_PAYLOAD = 16 << 20,
+  MAX_COMMIT_BYTES = 64 << 20,
+  MAX_COMMIT_ITEMS = 200000,
+  CHECKPOINT_PAGES = 4096 /* of 4 KiB: so large the log becomes before it is written back */
+};
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+struct group;
+struct operation;
+typedef dk_status apply_fn(struct operation *op);
+
+/* The order within a group: renewals first, for their leases run out; a fetch sees what its group
+ * has enqueued.  Within a turn of this order, by arrival. */
+enum turn_of_group { RENEWAL, CHANGE, LARGE_CANCELLATION, FETCH, TURNS_OF_GROUP };
+
+/* `state` and `next` are under the handle's mutex, the rest is its caller's until it has begun,
+ * and then the writer's until it is done. */
+struct operation {
+  /* what is asked */
+  const char *name;
+  struct dk_call *call;
+  apply_fn *apply;
+  enum turn_of_group turn;
+  const void *request;
+  struct dk_bytes token;
+  int64_t ms;
+  int32_t ignore_attempt;
+  /* how it goes */
+  struct group *group;    /* while it is applied */
+  int64_t due;            /* of a fetch that found nothing: when the first becomes due */
+  dk_status status;
+  bool is_told;           /* host->fail was called */
+  /* the queue */
+  struct operation *next;
+  enum { OPERATION_QUEUED, OPERATION_BEGUN, OPERATION_DONE } state;
+  int64_t queued_at;      /* real time */
+  pthread_cond_t woken;
+};
+
+/* ---- the handle ------------------------------------------------------------------------------ */
+
+struct reader {
+  struct connection connection;
+  struct statements statements;
+  struct reader *next;
+};
+
+/* Locking: `mutex` guards queue, stop and the state of what is queued; `readers_mutex` guards
+ * `readers`.  Neither is held while the other is, nor over SQL, a wait or an upcall, but for
+ * host->cancelled under `mutex`.  `writer` to `fetches` belong to the writer thread. */
+struct handle {
+  const struct dk_host *host;
+  struct store_files files;
+
+  pthread_mutex_t mutex;
+  pthread_cond_t work;
+  struct operation *first, *last;
+  bool is_stopping;
+  bool has_thread;
+  pthread_t thread;
+  int wake_fd;            /* eventfd: look again, while the writer waits for another process */
+
+  struct connection writer;
+  struct statements statements;
+  int wal_pages;          /* after the last commit */
+  int next_checkpoint;    /* at so many */
+  uint64_t fetches;
+
+  pthread_mutex_t readers_mutex;
+  struct reader *readers; /* those that nobody uses */
+};
+
+/* writer.c */
+dk_status writer_start(struct handle *h, struct why *why);
+void writer_stop(struct handle *h); /* and joins */
+dk_status writer_submit(struct handle *h, struct operation *op);
+void sqlite_interrupt(void *self);
+
+/* ---- a group --------------------------------------------------------------------------------- */
+
+struct group {
+  struct handle *h;
+  struct statements *sql;
+  int64_t now;            /* TIME-1 */
+  int64_t counter;        /* the last number given */
+  int64_t commits, last_now;
+  bool has_written;       /* some member has */
+  bool rings;             /* something may have become ready */
+};
+
+/* Runs them: each has its status after it.  True: ring the bell. */
+bool group_run(struct handle *h, struct operation *const *ops, size_t n);
+/* Under the lock file; with `last`, cuts the log if nobody else has the store open. */
+void group_checkpoint(struct handle *h, bool is_last);
+void group_disconnect(struct handle *h);
+
+/* TIME-5: a sum of times stops at the ends. */
+static inline int64_t
+time_add(int64_t a, int64_t b)
+{
+  int64_t sum;
+
+  if (!__builtin_add_overflow(a, b, &sum))
+    return sum;
+  return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+static inline int64_t
+fresh_number(struct operation *op)
+{
+  return ++op->group->counter;
+}
+
+/* Tells the host why, in front of it the operation's name. */
+dk_status refuse(struct operation *op, dk_status status, const char *format, ...)
+  __attribute__((format(printf, 3, 4)));
+dk_status refuse_unknown(struct operation *op, bool is_unknown, const char *what);
+
+/* ---- tokens ---------------------------------------------------------------------------------- */
+
+enum { MAX_TOKEN = 96 };
+
+struct identity {
+  int64_t iid, execution, activity; /* of a turn: 0, 0 */
+};
+struct token {
+  struct identity of;
+  int64_t epoch;
+};
+
+struct dk_bytes turn_token(char room[MAX_TOKEN], int64_t iid, int64_t epoch);
+struct dk_bytes work_token(char room[MAX_TOKEN], const struct identity *of, int64_t epoch);
+/* DK_LOCK_LOST, told, for what is none of a turn or none of a work item. */
+dk_status read_turn_token(struct operation *op, struct dk_bytes text, struct token *ret_token);
+dk_status read_work_token(struct operation *op, struct dk_bytes text, struct token *ret_token);
+/* The row is there, and its lock is not this token's, or not any more; locked_until 0: free. */
+dk_status refuse_dead_token(struct operation *op, int64_t epoch, int64_t row_epoch,
+                            int64_t locked_until);
+
+/* ---- instances, messages, payloads (message.c) ----------------------------------------------- */
+
+struct address {
+  int64_t iid;            /* 0: there is none */
+  int64_t ready_at;       /* -1: it has no message */
+  int64_t locked_until;
+};
+
+dk_status find_address(struct operation *op, struct dk_bytes instance, struct address *ret_address);
+dk_status find_or_make_address(struct operation *op, struct dk_bytes instance,
+                               struct address *ret_address);
+int64_t visible_from(const struct operation *op, const struct dk_item *item);
+dk_status refuse_stored_message(struct operation *op, const struct dk_item *item);
+dk_status store_message(struct operation *op, const struct dk_item *item);
+dk_status store_payload(struct operation *op, struct dk_bytes payload, int64_t *ret_large);
+dk_status delete_large(struct operation *op, int64_t large); /* 0: none */
+/* Runs to its end a statement that returns, in its first column, the payloads to be deleted. */
+dk_status delete_with_payloads(struct operation *op, sqlite3_stmt *row);
+dk_status refuse_too_large(struct operation *op, const struct dk_item *item);
+
+apply_fn apply_enqueue_message;
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+struct turn {
+  int64_t iid, locked_until, epoch;
+  int64_t visible_at, seq, cut;   /* the range of its messages */
+  int64_t done_epoch, known, status, execution, last_event;
+};
+
+dk_status read_turn(struct operation *op, int64_t iid, struct turn *ret_turn,
+                    sqlite3_stmt **ret_row);
+dk_status find_live_turn(struct operation *op, struct turn *ret_turn);
+dk_status release_turn(struct operation *op, const struct turn *turn, int64_t done_epoch);
+
+apply_fn apply_fetch_turn, apply_renew_turn, apply_abandon_turn, apply_commit;
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+dk_status refuse_stored_work(struct operation *op, const struct identity *of);
+dk_status insert_work(struct operation *op, int64_t iid, const struct dk_item *item);
+dk_status refuse_odd_work(struct operation *op, const struct dk_item *item);
+
+apply_fn apply_fetch_work, apply_ack_work, apply_renew_work, apply_abandon_work, apply_enqueue_work;
+
+/* ---- reading and waiting --------------------------------------------------------------------- */
+
+dk_read_history_fn sqlite_read_history;
+void readers_close(struct handle *h);
+
+/* Submits a fetch, and waits for work until `wait_until`. */
+dk_status wait_for_work(struct handle *h, struct operation *op, int64_t wait_until);
+
+/* call.c: the operations' table */
+extern const struct dk_ops sqlite_ops;
+
+#endif

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+# providers/sqlite/: the plugin that keeps a store in one SQLite file.  All but its descriptor is a
+# convenience library, so that the tests can reach inside.
+
+noinst_LTLIBRARIES += providers/sqlite/libdksqlite.la
+providers_sqlite_libdksqlite_la_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_libdksqlite_la_SOURCES = \
+	providers/sqlite/bell.c \
+	providers/sqlite/call.c \
+	providers/sqlite/commit.c \
+	providers/sqlite/connection.c \
+	providers/sqlite/connection.h \
+	providers/sqlite/group.c \
+	providers/sqlite/handle.h \
+	providers/sqlite/history.c \
+	providers/sqlite/lockfile.c \
+	providers/sqlite/lockfile.h \
+	providers/sqlite/message.c \
+	providers/sqlite/migrate.c \
+	providers/sqlite/schema.c \
+	providers/sqlite/schema.h \
+	providers/sqlite/settings.c \
+	providers/sqlite/settings.h \
+	providers/sqlite/statements.c \
+	providers/sqlite/statements.def \
+	providers/sqlite/statements.h \
+	providers/sqlite/store.c \
+	providers/sqlite/store.h \
+	providers/sqlite/tables.c \
+	providers/sqlite/tables.h \
+	providers/sqlite/token.c \
+	providers/sqlite/turn.c \
+	providers/sqlite/wait.c \
+	providers/sqlite/why.c \
+	providers/sqlite/why.h \
+	providers/sqlite/work.c \
+	providers/sqlite/writer.c \
+	$(NULL)
+
+pkglib_LTLIBRARIES += providers/sqlite/sqlite.la
+providers_sqlite_sqlite_la_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_sqlite_la_LDFLAGS = $(PLUGIN_FLAGS)
+providers_sqlite_sqlite_la_LIBADD = \
+	providers/sqlite/libdksqlite.la \
+	core/libdkbase.la \
+	$(SQLITE_LIBS) \
+	-lpthread \
+	$(NULL)
+EXTRA_providers_sqlite_sqlite_la_DEPENDENCIES = $(provider_map)
+providers_sqlite_sqlite_la_SOURCES = providers/sqlite/provider.c
+
+# ---- its floor, for `make bench` ----------------------------------------------------------------
+
+noinst_PROGRAMS += providers/sqlite/bench/floor
+providers_sqlite_bench_floor_SOURCES = providers/sqlite/bench/floor.c
+providers_sqlite_bench_floor_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_bench_floor_LDFLAGS = $(count_syncs) $(AM_LDFLAGS)
+providers_sqlite_bench_floor_LDADD = $(SQLITE_LIBS)
+
+benches += bench-sqlite
+bench-sqlite: runner/durakit$(EXEEXT) providers/sqlite/bench/floor$(EXEEXT) \
+		providers/sqlite/sqlite.la
+	runner/durakit$(EXEEXT) bench providers/sqlite/.libs/sqlite.so \
+		--floor providers/sqlite/bench/floor$(EXEEXT)
+
+# ---- tests --------------------------------------------------------------------------------------
+
+sqlite_test_libraries = \
+	providers/sqlite/libdksqlite.la \
+	conformance/libdktap.la \
+	core/libdkbase.la \
+	$(SQLITE_LIBS) \
+	-lpthread \
+	$(NULL)
+
+EXTRA_DIST += providers/sqlite/fixtures/version-1.sql
+
+# Of the store's files.
+sqlite_test_files = \
+	providers/sqlite/test-files.c \
+	providers/sqlite/test-files.h \
+	$(NULL)
+# With SQLite's system calls in the hands of the test.
+sqlite_test_calls = \
+	providers/sqlite/test-calls.c \
+	providers/sqlite/test-calls.h \
+	$(NULL)
+unit_tests += \
+	providers/sqlite/test-killed \
+	providers/sqlite/test-lockfile \
+	providers/sqlite/test-migrate \
+	providers/sqlite/test-store \
+	providers/sqlite/test-trouble \
+	providers/sqlite/test-why \
+	$(NULL)
+providers_sqlite_test_killed_SOURCES = providers/sqlite/test-killed.c $(sqlite_test_files) \
+	$(sqlite_test_calls)
+providers_sqlite_test_killed_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_killed_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_lockfile_SOURCES = providers/sqlite/test-lockfile.c $(sqlite_test_files)
+providers_sqlite_test_lockfile_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_lockfile_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_migrate_SOURCES = providers/sqlite/test-migrate.c $(sqlite_test_files)
+providers_sqlite_test_migrate_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_migrate_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_store_SOURCES = providers/sqlite/test-store.c $(sqlite_test_files)
+providers_sqlite_test_store_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_store_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_trouble_SOURCES = providers/sqlite/test-trouble.c $(sqlite_test_files) \
+	$(sqlite_test_calls)
+providers_sqlite_test_trouble_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_trouble_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_why_SOURCES = providers/sqlite/test-why.c $(sqlite_test_files)
+providers_sqlite_test_why_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_why_LDADD = $(sqlite_test_libraries)
+
+# The plugin as a host uses it, and what the database and the disk are asked to do meanwhile.
+unit_tests += providers/sqlite/test-cost
+providers_sqlite_test_cost_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_cost_LDADD = providers/sqlite/libdksqlite.la $(LDADD) $(SQLITE_LIBS)
+providers_sqlite_test_cost_SOURCES = \
+	providers/sqlite/test-cost.c \
+	providers/sqlite/test-handle.c \
+	providers/sqlite/test-handle.h \
+	$(NULL)

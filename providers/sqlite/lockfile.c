@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lock of the file <store>-lock: see lockfile.h.  No lock of this process: a struct lockfile
+ * belongs to one thread at a time. */
+#include "providers/sqlite/lockfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The bytes that are locked; the first is also the one that is written to ring. */
+enum { STORE_BYTE = 0, GATE_BYTE = 1 };
+
+/* A wait is looked at again after 1, 2, 4, 4, ... ms: nothing tells that a lock was released by a
+ * process that died. */
+enum { LONGEST_STEP_MS = 4 };
+
+char *
+lockfile_path(const char *store)
+{
+  size_t length = strlen(store);
+  char *path = malloc(length + sizeof "-lock");
+
+  if (path) {
+    memcpy(path, store, length);
+    memcpy(path + length, "-lock", sizeof "-lock");
+  }
+  return path;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* The mode must not depend on the umask, which belongs to the process and is not ours to change. */
+static int
+make_file(const char *path, mode_t mode)
+{
+  int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+
+  if (fd >= 0 && fchmod(fd, mode) < 0) {
+    int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+  }
+  return fd;
+}
+
+static int
+open_file(const char *path, const char *store, bool create, bool *ret_is_new)
+{
+  struct stat there;
+  mode_t mode = stat(store, &there) == 0 ? there.st_mode & 0666 : 0600;
+
+  /* Another process may make it, or remove it with the store, between our two attempts. */
+  for (int attempt = 0; attempt < 100; attempt++) {
+    int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 || errno != ENOENT || !create)
+      return fd;
+    fd = make_file(path, mode);
+    *ret_is_new = fd >= 0;
+    if (fd >= 0 || errno != EEXIST)
+      return fd;
+  }
+  return -1;
+}
+
+dk_status
+lockfile_open(struct lockfile *l, struct bell *bell, const char *store, bool create,
+              struct why *why)
+{
+  *l = (struct lockfile){.fd = -1, .bell = bell, .path = lockfile_path(store)};
+  if (!l->path)
+    return why_set(why, DK_NO_MEMORY, "%s-lock: out of memory", store);
+  l->fd = open_file(l->path, store, create, &l->is_new);
+  if (l->fd >= 0)
+    return DK_OK;
+  why_errno(why, errno, "the lock file of the store cannot be opened", l->path);
+  lockfile_close(l);
+  return why->status;
+}
+
+void
+lockfile_close(struct lockfile *l)
+{
+  if (l->ear)
+    bell_take_back(l->bell, l->ear);
+  if (l->fd >= 0)
+    close(l->fd); /* releases what it holds */
+  free(l->path);
+  *l = (struct lockfile){.fd = -1};
+}
+
+void
+lockfile_unlink(struct lockfile *l)
+{
+  unlink(l->path);
+}
+
+bool
+lockfile_is_current(const struct lockfile *l)
+{
+  struct stat mine, there;
+
+  return fstat(l->fd, &mine) == 0 && stat(l->path, &there) == 0 && mine.st_ino == there.st_ino &&
+         mine.st_dev == there.st_dev;
+}
+
+/* ---- the lock -------------------------------------------------------------------------------- */
+
+static int64_t
+real_ms(void)
+{
+  struct timespec time;
+
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+static int
+set_byte(const struct lockfile *l, int byte, int type)
+{
+  struct flock lock = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+
+  return fcntl(l->fd, F_OFD_SETLK, &lock);
+}
+
+/* DK_OK, or DK_BUSY: another has it. */
+static dk_status
+try_byte(const struct lockfile *l, int byte, struct why *why)
+{
+  if (set_byte(l, byte, F_WRLCK) == 0)
+    return DK_OK;
+  if (errno == EAGAIN || errno == EACCES)
+    return DK_BUSY;
+  if (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)
+    return why_set(why, DK_REFUSED,
+                   "%s: the filesystem there has no locks by open file description, without which "
+                   "two processes would damage the store; put it on a disk of this machine",
+                   l->path);
+  return why_errno(why, errno, "the store cannot be locked", l->path);
+}
+
+/* DK_OK: look again.  DK_CALL_CANCELLED: the caller's descriptor is readable. */
+static dk_status
+wait_a_step(struct lockfile *l, int step_ms, int wake_fd, struct why *why)
+{
+  struct pollfd fds[2] = {{.fd = l->ear->fd, .events = POLLIN},
+                          {.fd = wake_fd, .events = POLLIN}};
+
+  if (poll(fds, 2, step_ms) < 0 && errno != EINTR)
+    return why_errno(why, errno, "waiting for the store failed", l->path);
+  if (fds[1].revents)
+    return why_set(why, DK_CALL_CANCELLED, "%s: the wait for the store was ended", l->path);
+  if (fds[0].revents)
+    bell_hear_out(l->bell, l->ear);
+  return DK_OK;
+}
+
+static dk_status
+wait_for_byte(struct lockfile *l, int byte, int64_t busy_ms, int64_t since, int wake_fd,
+              struct why *why)
+{
+  dk_status status;
+
+  for (int step = 1; (status = try_byte(l, byte, why)) == DK_BUSY;) {
+    int64_t waited = real_ms() - since;
+    if (waited >= busy_ms)
+      return why_set(why, DK_BUSY,
+                     "%s: another process has held the store for %lld ms; expected it free within "
+                     "busy_timeout, %lld ms; try again, and look for a process that is stopped",
+                     l->path, (long long)waited, (long long)busy_ms);
+    if (!l->ear) { /* then look once more: what was rung before was not heard */
+      TRY(bell_lend(l->bell, &l->ear, why));
+      continue;
+    }
+    int64_t left = busy_ms - waited;
+    TRY(wait_a_step(l, left < step ? (int)left : step, wake_fd, why));
+    step = step < LONGEST_STEP_MS ? 2 * step : LONGEST_STEP_MS;
+  }
+  return status;
+}
+
+dk_status
+lockfile_take(struct lockfile *l, int64_t busy_ms, int wake_fd, struct why *why)
+{
+  int64_t since = real_ms();
+
+  TRY(wait_for_byte(l, GATE_BYTE, busy_ms, since, wake_fd, why));
+  dk_status status = wait_for_byte(l, STORE_BYTE, busy_ms, since, wake_fd, why);
+  set_byte(l, GATE_BYTE, F_UNLCK);
+  l->is_held = status == DK_OK;
+  return status;
+}
+
+dk_status
+lockfile_try(struct lockfile *l, struct why *why)
+{
+  struct flock gate = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = GATE_BYTE, .l_len = 1};
+
+  /* Not past somebody who waits. */
+  dk_status status = fcntl(l->fd, F_OFD_GETLK, &gate) == 0 && gate.l_type != F_UNLCK
+                       ? DK_BUSY
+                       : try_byte(l, STORE_BYTE, why);
+  if (status == DK_BUSY)
+    why_set(why, DK_BUSY, "%s: another process holds the store", l->path);
+  l->is_held = status == DK_OK;
+  return status;
+}
+
+void
+lockfile_release(struct lockfile *l)
+{
+  struct flock gate = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = GATE_BYTE, .l_len = 1};
+
+  if (!l->is_held)
+    return;
+  l->is_held = false;
+  set_byte(l, STORE_BYTE, F_UNLCK);
+  if (fcntl(l->fd, F_OFD_GETLK, &gate) == 0 && gate.l_type != F_UNLCK)
+    lockfile_ring(l);
+}
+
+/* Where no byte can be written (a full disk that copies on write, say), the time of the file is
+ * changed, which is heard too. */
+bool
+lockfile_ring(struct lockfile *l)
+{
+  return pwrite(l->fd, "!", 1, STORE_BYTE) == 1 || futimens(l->fd, NULL) == 0;
+}

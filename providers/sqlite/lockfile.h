@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file <store>-lock: a lock that all write transactions and checkpoints of all processes are
+ * under, and a bell.
+ *
+ * The lock.  Two bytes of the file are locked by its open description (F_OFD_SETLK), so that it
+ * holds between handles of one process too, and dies with its owner.  The first is the store; the
+ * second is the gate before it: who waits for the store holds the gate, and nobody passes it.  So a
+ * busy process cannot take the store again and again before one that waits.  A wait uses real
+ * time, for it decides nothing by time, and ends when a descriptor of the caller becomes readable.
+ *
+ * The bell.  One byte written into the file reaches all that listen, in every process, at once
+ * (inotify).  Ring it after a commit that may have made something ready.
+ *
+ * Listening.  A handle has one inotify descriptor (their number is limited per user, and closing
+ * one costs 10 ms), and each waiting call an ear: an epoll descriptor over that and an eventfd of
+ * its own.  Who reads what inotify has to say tells all other ears, so that no call takes away
+ * another's ring.  Borrow the ear, hear it out, look for work, wait on ear->fd.
+ *
+ * Locking: the mutex of struct bell guards its ears and its descriptor; nothing is called under it
+ * but the system.  A struct lockfile belongs to one thread at a time.
+ */
+#ifndef DK_SQLITE_LOCKFILE_H
+#define DK_SQLITE_LOCKFILE_H
+
+#include <pthread.h>
+
+#include "providers/sqlite/why.h"
+
+struct ear {
+  int fd;               /* readable after a ring; for host->wait, events 1 */
+  int told;             /* eventfd: another ear heard it */
+  bool is_lent;
+  struct ear *next;
+};
+
+struct bell {
+  pthread_mutex_t mutex;
+  char *path;           /* of the lock file */
+  int inotify;          /* -1 until the first ear */
+  struct ear *ears;
+};
+
+struct lockfile {
+  int fd;
+  char *path;
+  bool is_held;
+  bool is_new;          /* this open has made it */
+  struct bell *bell;    /* heard while it waits; belongs to the same handle */
+  struct ear *ear;      /* made at the first wait */
+};
+
+/* The name, to be freed; NULL: no memory. */
+char *lockfile_path(const char *store);
+
+/* Opens <store>-lock and makes it if `create`; it gets the mode of the store, or 0600 if there is
+ * none yet.  Without `create` a file that is not there is DK_NOT_FOUND. */
+dk_status lockfile_open(struct lockfile *l, struct bell *bell, const char *store, bool create,
+                        struct why *why);
+void lockfile_close(struct lockfile *l);
+
+/* Takes the store.  `wake_fd` (-1: none) ends the wait when it is readable.
+ * DK_OK; DK_BUSY after `busy_ms` of real time; DK_CALL_CANCELLED: wake_fd became readable, nothing
+ * is held, and whoever asked looks why.  Where the filesystem has no such locks: DK_REFUSED. */
+dk_status lockfile_take(struct lockfile *l, int64_t busy_ms, int wake_fd, struct why *why);
+/* Takes it if it is free: DK_OK or DK_BUSY at once. */
+dk_status lockfile_try(struct lockfile *l, struct why *why);
+void lockfile_release(struct lockfile *l);
+
+/* Wakes every ear, in this process and in others.  False: the byte could not be written. */
+bool lockfile_ring(struct lockfile *l);
+
+/* Removes the file; only while it is held.  Who waits for it sees that it is not current. */
+void lockfile_unlink(struct lockfile *l);
+
+/* The file is still the one that its name leads to: nobody removed the store meanwhile. */
+bool lockfile_is_current(const struct lockfile *l);
+
+dk_status bell_init(struct bell *bell, const char *store, struct why *why);
+void bell_done(struct bell *bell); /* all ears must be back */
+
+/* An ear that hears every ring from now on; the lock file must be there.  Give it back after the
+ * call, on every path. */
+dk_status bell_lend(struct bell *bell, struct ear **ret_ear, struct why *why);
+void bell_take_back(struct bell *bell, struct ear *ear);
+/* Forgets the rings so far.  What is rung during or after it makes ear->fd readable again. */
+void bell_hear_out(struct bell *bell, struct ear *ear);
+
+#endif

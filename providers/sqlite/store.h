@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of one store: the database, SQLite's -wal and -shm, and our -lock; made 0600 whatever
+ * the umask is.  Opens, makes, migrates and removes them. */
+#ifndef DK_SQLITE_STORE_H
+#define DK_SQLITE_STORE_H
+
+#include "providers/sqlite/connection.h"
+#include "providers/sqlite/lockfile.h"
+
+struct store_files {
+  struct settings settings;
+  struct bell bell;
+  struct lockfile lock; /* not open if is_read_only */
+  bool is_read_only;
+  bool has_bell;
+};
+
+/* Everything that open does before there are threads.  `wake_fd` ends a wait for another process
+ * (host->cancel_fd; -1: none).
+ * DK_OPEN_CREATE makes a store where there is none or an empty file; without it what is not there
+ * is DK_NOT_FOUND, and nothing is made.  Version 1 is migrated, under DK_OPEN_READ_ONLY refused.
+ * Two processes may do this at once.  On DK_OK the writer's connection is open (with
+ * DK_OPEN_READ_ONLY: a connection that cannot write); otherwise nothing is left open.
+ * Must not move afterwards. */
+dk_status store_files_open(struct store_files *files, const struct dk_open *open, int wake_fd,
+                           struct connection *ret_writer, struct why *why);
+
+/* Another connection to it; also after the first was poisoned. */
+dk_status store_files_connect(struct store_files *files, enum connection_kind kind,
+                              struct connection *ret_connection, struct why *why);
+
+/* The connections must be closed before. */
+void store_files_close(struct store_files *files);
+
+/* Removes the database and all files beside it.  What is not there is DK_OK; what is not ours is
+ * DK_REFUSED and stays. */
+dk_status store_files_destroy(const struct dk_open *open, struct why *why);
+
+#endif

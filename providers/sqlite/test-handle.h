@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of the operations share: the plugin through a host, in a folder of their own, and
+ * what the database and the disk were asked to do meanwhile.  Misfortune bails out. */
+#ifndef DK_SQLITE_TEST_HANDLE_H
+#define DK_SQLITE_TEST_HANDLE_H
+
+#include <durakit/host.h>
+
+#include <stdbool.h>
+
+enum { LEASE = 3600000 };
+
+struct handle_under_test {
+  struct dk_caller *caller;
+  struct dk_store *store;
+};
+
+void begin(void);
+void end(void);
+void open_store(struct handle_under_test *h, const char *name);
+void close_store(struct handle_under_test *h);
+/* Another caller of the same store, for another thread. */
+struct handle_under_test with_caller(const struct handle_under_test *h);
+
+struct dk_bytes text(const char *string);
+
+/* ---- operations in short: they bail out if they are not DK_OK -------------------------------- */
+
+void enqueue(struct handle_under_test *h, const char *instance);
+/* The token of its turn; lives until the caller's next result. */
+struct dk_bytes fetch_turn(struct handle_under_test *h);
+struct dk_bytes fetch_work(struct handle_under_test *h);
+void ack_work(struct handle_under_test *h, struct dk_bytes token);
+/* The first commit of an instance, with activities 1 to n of execution 1. */
+void commit_first(struct handle_under_test *h, struct dk_bytes token, size_t n_activities);
+/* Cancels `n` activities from `first` on. */
+void commit_cancelling(struct handle_under_test *h, struct dk_bytes token, uint64_t first, size_t n,
+                       struct dk_commit_outcome *ret_outcome);
+/* An instance with that many activities, whose next turn is there to be fetched. */
+void given_activities(struct handle_under_test *h, const char *instance, size_t n);
+
+/* ---- what was asked of the database and the disk --------------------------------------------- */
+
+/* The texts of the statements that ran on all connections since the last forgetting, one by one. */
+void forget_statements(void);
+size_t n_statements(void);
+const char *statement_run(size_t i);
+/* Calls of fsync and fdatasync since then. */
+void forget_syncs(void);
+size_t n_syncs(void);
+
+#endif

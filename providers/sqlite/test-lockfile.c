@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lock file: one owner over handles and processes, nobody passes who waits, waits that end; and
+ * its bell, whose rings nobody takes from another. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "providers/sqlite/test-files.h"
+
+struct handle {
+  struct bell bell;
+  struct lockfile lock;
+};
+
+static void
+open_handle(struct handle *h, const char *store)
+{
+  if (bell_init(&h->bell, store, &why) != DK_OK ||
+      lockfile_open(&h->lock, &h->bell, store, true, &why) != DK_OK)
+    BAIL_OUT("%s", why.text);
+}
+
+static void
+close_handle(struct handle *h)
+{
+  lockfile_close(&h->lock);
+  bell_done(&h->bell);
+}
+
+static int64_t
+real_ms(void)
+{
+  struct timespec time;
+
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+static bool
+is_readable(int fd, int timeout_ms)
+{
+  struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+
+  return poll(&poll_fd, 1, timeout_ms) == 1;
+}
+
+/* ---- the lock -------------------------------------------------------------------------------- */
+
+static void
+test_one_owner(void)
+{
+  struct handle a, b;
+  const char *store = place("owner");
+
+  expect_refused(lockfile_open(&a.lock, &a.bell, store, false, &why), DK_NOT_FOUND, "owner-lock",
+                 "cannot be opened", "without leave none is made");
+  open_handle(&a, store);
+  open_handle(&b, store);
+  cmp_ok(a.lock.is_new, "==", true, "the first has made it");
+  cmp_ok(b.lock.is_new, "==", false, "the second has not");
+  cmp_ok(lockfile_take(&a.lock, 0, -1, &why), "==", DK_OK, "it is taken");
+  expect_refused(lockfile_try(&b.lock, &why), DK_BUSY, "another process", "", "and by no other");
+  int64_t before = real_ms();
+  expect_refused(lockfile_take(&b.lock, 60, -1, &why), DK_BUSY, "busy_timeout, 60 ms", "owner-lock",
+                 "who waits is told");
+  cmp_ok(real_ms() - before, ">=", 60, "after the time");
+  lockfile_release(&a.lock);
+  cmp_ok(lockfile_try(&b.lock, &why), "==", DK_OK, "it is free after the release");
+  expect_refused(lockfile_try(&a.lock, &why), DK_BUSY, "", "", "and taken again");
+  close_handle(&b);
+  cmp_ok(lockfile_take(&a.lock, 0, -1, &why), "==", DK_OK, "it is free after the close");
+  ok(lockfile_is_current(&a.lock), "it is the file of its name");
+  lockfile_unlink(&a.lock);
+  ok(!lockfile_is_current(&a.lock), "and is not when it was removed");
+  open_handle(&b, store);
+  ok(!lockfile_is_current(&a.lock), "nor when there is another");
+  close_handle(&a);
+  close_handle(&b);
+}
+
+static void
+test_woken(void)
+{
+  struct handle a, b;
+  int wake = eventfd(1, EFD_CLOEXEC);
+
+  open_handle(&a, place("woken"));
+  open_handle(&b, place("woken"));
+  lockfile_take(&a.lock, 0, -1, &why);
+  int64_t before = real_ms();
+  cmp_ok(lockfile_take(&b.lock, 60000, wake, &why), "==", DK_CALL_CANCELLED, "a wait is ended");
+  cmp_ok(real_ms() - before, "<", 30000, "at once");
+  lockfile_release(&a.lock);
+  cmp_ok(lockfile_try(&a.lock, &why), "==", DK_OK, "and leaves nothing locked");
+  close_handle(&a);
+  close_handle(&b);
+  close(wake);
+}
+
+struct waiter {
+  struct handle handle;
+  int took[2];          /* a byte: it holds the store */
+  int go_on[2];         /* a byte: it may release it */
+};
+
+static void *
+wait_for_store(void *context)
+{
+  struct waiter *w = context;
+  char byte = 0;
+
+  if (lockfile_take(&w->handle.lock, 60000, -1, &why) == DK_OK)
+    byte = 1;
+  if (write(w->took[1], &byte, 1) != 1 || read(w->go_on[0], &byte, 1) != 1)
+    return NULL;
+  lockfile_release(&w->handle.lock);
+  return NULL;
+}
+
+/* Somebody holds the gate: it waits for the store. */
+static bool
+gate_is_held(const char *store)
+{
+  char *path = lockfile_path(store);
+  int fd = open(path, O_RDWR | O_CLOEXEC);
+  struct flock gate = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1, .l_len = 1};
+  bool is_held = fcntl(fd, F_OFD_GETLK, &gate) == 0 && gate.l_type != F_UNLCK;
+
+  close(fd);
+  free(path);
+  return is_held;
+}
+
+static void
+test_nobody_passes(void)
+{
+  const char *store = place("gate");
+  struct handle a;
+  struct waiter w;
+  pthread_t thread;
+  char byte = 0;
+
+  open_handle(&a, store);
+  open_handle(&w.handle, store);
+  if (pipe(w.took) < 0 || pipe(w.go_on) < 0)
+    BAIL_OUT("no pipe");
+  lockfile_take(&a.lock, 0, -1, &why);
+  if (pthread_create(&thread, NULL, wait_for_store, &w) != 0)
+    BAIL_OUT("no thread");
+  for (int64_t since = real_ms(); !gate_is_held(store); is_readable(w.took[0], 1))
+    if (real_ms() - since > 60000)
+      BAIL_OUT("who waits does not hold the gate");
+  /* The waiter has the gate, then the store: the one who releases comes behind it. */
+  lockfile_release(&a.lock);
+  expect_refused(lockfile_take(&a.lock, 0, -1, &why), DK_BUSY, "", "", "nobody passes a waiter");
+  expect_refused(lockfile_try(&a.lock, &why), DK_BUSY, "", "", "nor by a try");
+  ok(is_readable(w.took[0], 60000) && read(w.took[0], &byte, 1) == 1 && byte == 1,
+     "the waiter has it");
+  ok(write(w.go_on[1], &byte, 1) == 1, "and lets it go");
+  pthread_join(thread, NULL);
+  cmp_ok(lockfile_take(&a.lock, 60000, -1, &why), "==", DK_OK, "then it is free");
+  close_handle(&a);
+  close_handle(&w.handle);
+  close(w.took[0]), close(w.took[1]), close(w.go_on[0]), close(w.go_on[1]);
+}
+
+static void
+test_owner_dies(void)
+{
+  const char *store = place("dies");
+  struct handle a;
+  int pipes[2];
+  char byte;
+
+  if (pipe(pipes) < 0)
+    BAIL_OUT("no pipe");
+  pid_t child = fork();
+  if (child == 0) {
+    struct handle h;
+    open_handle(&h, store);
+    if (lockfile_take(&h.lock, 0, -1, &why) != DK_OK || write(pipes[1], "x", 1) != 1)
+      _exit(1);
+    for (;;)
+      pause();
+  }
+  if (read(pipes[0], &byte, 1) != 1)
+    BAIL_OUT("no child");
+  open_handle(&a, store);
+  expect_refused(lockfile_take(&a.lock, 20, -1, &why), DK_BUSY, "", "", "another process has it");
+  kill(child, SIGKILL);
+  cmp_ok(lockfile_take(&a.lock, 60000, -1, &why), "==", DK_OK, "it is free when that was killed");
+  waitpid(child, NULL, 0);
+  close_handle(&a);
+  close(pipes[0]), close(pipes[1]);
+}
+
+/* ---- the bell -------------------------------------------------------------------------------- */
+
+static struct ear *
+lend(struct handle *h)
+{
+  struct ear *ear = NULL;
+
+  if (bell_lend(&h->bell, &ear, &why) != DK_OK)
+    BAIL_OUT("%s", why.text);
+  bell_hear_out(&h->bell, ear);
+  return ear;
+}
+
+static int
+inotify_descriptors(void)
+{
+  DIR *folder = opendir("/proc/self/fd");
+  char path[300], target[64];
+  int n = 0;
+
+  for (struct dirent *entry; folder && (entry = readdir(folder));) {
+    snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
+    ssize_t size = readlink(path, target, sizeof target);
+    n += size > 0 && memmem(target, (size_t)size, "inotify", 7);
+  }
+  closedir(folder);
+  return n;
+}
+
+static void
+test_bell(void)
+{
+  struct handle a, b;
+  struct ear *ears[100];
+
+  open_handle(&a, place("bell"));
+  open_handle(&b, place("bell"));
+  struct ear *one = lend(&a), *two = lend(&a), *far = lend(&b);
+  ok(!is_readable(one->fd, 0) && !is_readable(far->fd, 0), "nothing was rung");
+  ok(lockfile_ring(&a.lock), "it is rung");
+  ok(is_readable(one->fd, 0), "an ear hears it at once");
+  bell_hear_out(&a.bell, one);
+  ok(!is_readable(one->fd, 0), "and has heard it");
+  ok(is_readable(two->fd, 0), "the other ear hears it still");
+  ok(is_readable(far->fd, 0), "and that of another handle");
+  bell_hear_out(&a.bell, two);
+  ok(!is_readable(two->fd, 0) && !is_readable(one->fd, 0), "each hears it once");
+  bell_hear_out(&b.bell, far);
+  pid_t child = fork();
+  if (child == 0) {
+    struct handle h;
+    open_handle(&h, place("bell"));
+    _exit(lockfile_ring(&h.lock) ? 0 : 1);
+  }
+  waitpid(child, NULL, 0);
+  ok(is_readable(one->fd, 0) && is_readable(far->fd, 0), "another process rings");
+  bell_take_back(&a.bell, two);
+  bell_hear_out(&a.bell, one);
+  two = lend(&a);
+  ok(!is_readable(two->fd, 0), "who borrows an ear hears it out");
+  for (size_t i = 0; i < 100; i++)
+    ears[i] = lend(&a);
+  cmp_ok(inotify_descriptors(), "==", 2, "two handles have two inotify descriptors");
+  lockfile_ring(&b.lock);
+  size_t heard = 0;
+  for (size_t i = 0; i < 100; i++) {
+    heard += is_readable(ears[i]->fd, 0);
+    bell_hear_out(&a.bell, ears[i]);
+  }
+  cmp_ok(heard, "==", 100, "a hundred ears hear one ring");
+  close_handle(&a);
+  close_handle(&b);
+  cmp_ok(inotify_descriptors(), "==", 0, "none is left");
+}
+
+/* Listeners that look, and then wait for a ring: none may sleep through the last one. */
+struct listener {
+  struct handle *handle;
+  const uint64_t *work;
+  uint64_t last;
+  bool slept;
+};
+
+static void *
+listen_until_last(void *context)
+{
+  struct listener *l = context;
+  struct ear *ear;
+  struct why my_why;
+
+  if (bell_lend(&l->handle->bell, &ear, &my_why) != DK_OK)
+    return NULL;
+  for (l->slept = false; !l->slept;) {
+    bell_hear_out(&l->handle->bell, ear);
+    if (__atomic_load_n(l->work, __ATOMIC_SEQ_CST) == l->last)
+      break;
+    l->slept = !is_readable(ear->fd, 20000);
+  }
+  bell_take_back(&l->handle->bell, ear);
+  return l;
+}
+
+static void
+test_no_ring_is_lost(void)
+{
+  enum { LISTENERS = 8, RINGS = 3000 };
+  struct handle h;
+  struct listener listeners[LISTENERS];
+  pthread_t threads[LISTENERS];
+  uint64_t work = 0;
+  int slept = 0, done = 0;
+  void *result;
+
+  open_handle(&h, place("rings"));
+  for (int i = 0; i < LISTENERS; i++) {
+    listeners[i] = (struct listener){&h, &work, RINGS, true};
+    if (pthread_create(&threads[i], NULL, listen_until_last, &listeners[i]) != 0)
+      BAIL_OUT("no thread");
+  }
+  for (int i = 0; i < RINGS; i++) {
+    __atomic_add_fetch(&work, 1, __ATOMIC_SEQ_CST);
+    lockfile_ring(&h.lock);
+  }
+  for (int i = 0; i < LISTENERS; i++) {
+    pthread_join(threads[i], &result);
+    done += result != NULL;
+    slept += listeners[i].slept;
+  }
+  cmp_ok(done, "==", LISTENERS, "all listeners came back");
+  cmp_ok(slept, "==", 0, "none slept through a ring");
+  close_handle(&h);
+}
+
+int
+main(void)
+{
+  plan(NO_PLAN);
+  begin();
+  test_one_owner();
+  test_woken();
+  test_nobody_passes();
+  test_owner_dies();
+  test_bell();
+  test_no_ring_is_lost();
+  return end();
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TOKEN: a token is the address of a row and the number of a claim, in hex: "t2a.7f" is a turn,
+ * "w2a.1.5.80" activity 5 of execution 1.  No claim of a store has another's number, so no index
+ * over tokens is needed, and no token comes twice. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "providers/sqlite/handle.h"
+
+struct dk_bytes
+turn_token(char room[MAX_TOKEN], int64_t iid, int64_t epoch)
+{
+  int length = snprintf(room, MAX_TOKEN, "t%" PRIx64 ".%" PRIx64, (uint64_t)iid, (uint64_t)epoch);
+
+  return (struct dk_bytes){room, (size_t)length};
+}
+
+struct dk_bytes
+work_token(char room[MAX_TOKEN], const struct identity *of, int64_t epoch)
+{
+  int length = snprintf(room, MAX_TOKEN, "w%" PRIx64 ".%" PRIx64 ".%" PRIx64 ".%" PRIx64,
+                        (uint64_t)of->iid, (uint64_t)of->execution, (uint64_t)of->activity,
+                        (uint64_t)epoch);
+
+  return (struct dk_bytes){room, (size_t)length};
+}
+
+/* Takes a hex number, from 1 to INT64_MAX, off the front.  One number has one spelling, so one
+ * token has one. */
+static bool
+take_number(struct dk_bytes *text, int64_t *ret_number)
+{
+  static const char digits[] = "0123456789abcdef";
+  uint64_t number = 0;
+  size_t i = 0;
+
+  for (; i < text->len && i < 16; i++) {
+    const char *digit = memchr(digits, text->ptr[i], 16);
+    if (!digit || (i == 0 && digit == digits))
+      break;
+    number = number << 4 | (uint64_t)(digit - digits);
+  }
+  if (i == 0 || number > INT64_MAX)
+    return false;
+  *ret_number = (int64_t)number;
+  *text = (struct dk_bytes){text->ptr + i, text->len - i};
+  return true;
+}
+
+static bool
+take_letter(struct dk_bytes *text, char letter)
+{
+  if (text->len == 0 || text->ptr[0] != letter)
+    return false;
+  *text = (struct dk_bytes){text->ptr + 1, text->len - 1};
+  return true;
+}
+
+static bool
+is_turn_token(struct dk_bytes text, struct token *ret_token)
+{
+  *ret_token = (struct token){.epoch = 0};
+  return take_letter(&text, 't') && take_number(&text, &ret_token->of.iid) &&
+         take_letter(&text, '.') && take_number(&text, &ret_token->epoch) && text.len == 0;
+}
+
+static bool
+is_work_token(struct dk_bytes text, struct token *ret_token)
+{
+  struct identity *of = &ret_token->of;
+
+  *ret_token = (struct token){.epoch = 0};
+  return take_letter(&text, 'w') && take_number(&text, &of->iid) && take_letter(&text, '.') &&
+         take_number(&text, &of->execution) && take_letter(&text, '.') &&
+         take_number(&text, &of->activity) && take_letter(&text, '.') &&
+         take_number(&text, &ret_token->epoch) && text.len == 0;
+}
+
+/* ---- refusing -------------------------------------------------------------------------------- */
+
+static dk_status
+refuse_strange_token(struct operation *op)
+{
+  return refuse(op, DK_LOCK_LOST, "this token was never given out");
+}
+
+dk_status
+read_turn_token(struct operation *op, struct dk_bytes text, struct token *ret_token)
+{
+  struct token other;
+
+  if (is_turn_token(text, ret_token))
+    return ret_token->epoch > op->group->counter ? refuse_strange_token(op) : DK_OK;
+  if (is_work_token(text, &other))
+    return refuse(op, DK_LOCK_LOST, "this token is a work item's; a turn's is needed");
+  return refuse_strange_token(op);
+}
+
+dk_status
+read_work_token(struct operation *op, struct dk_bytes text, struct token *ret_token)
+{
+  struct token other;
+
+  if (is_work_token(text, ret_token))
+    return ret_token->epoch > op->group->counter ? refuse_strange_token(op) : DK_OK;
+  if (is_turn_token(text, &other))
+    return refuse(op, DK_LOCK_LOST, "this token is a turn's; a work item's is needed");
+  return refuse_strange_token(op);
+}
+
+/* TOKEN-7: what became of the row. */
+dk_status
+refuse_dead_token(struct operation *op, int64_t epoch, int64_t row_epoch, int64_t locked_until)
+{
+  if (epoch > row_epoch)
+    return refuse_strange_token(op);
+  if (locked_until == 0)
+    return refuse(op, DK_LOCK_LOST, "this token is used up: its lock was given back or committed");
+  if (epoch != row_epoch)
+    return refuse(op, DK_LOCK_LOST, "this token was taken over: its lease ran out or was given "
+                                    "back, and it was delivered again since");
+  return refuse(op, DK_LOCK_LOST, "the lease of this token ran out %" PRId64 " ms ago; nobody has "
+                                  "taken over yet", op->group->now - locked_until);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why an operation fails: see why.h.  Owns the table of SQLite's result codes. */
+#include "providers/sqlite/why.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What a result code means to a host, and what a person may do about it.  An extended code that has
+ * no row of its own goes by its primary one. */
+static const struct meaning {
+  int code;
+  dk_status status;
+  bool poisons;
+  const char *name, *next;
+} meanings[] = {
+  {SQLITE_BUSY, DK_BUSY, false, "SQLITE_BUSY",
+   "another process holds the database; try again, or give busy_timeout more time"},
+  {SQLITE_BUSY_RECOVERY, DK_BUSY, false, "SQLITE_BUSY_RECOVERY",
+   "another process recovers the database after a crash; try again"},
+  {SQLITE_BUSY_SNAPSHOT, DK_BUSY, false, "SQLITE_BUSY_SNAPSHOT", "try again"},
+  {SQLITE_LOCKED, DK_BUSY, false, "SQLITE_LOCKED", "try again"},
+  {SQLITE_PROTOCOL, DK_BUSY, false, "SQLITE_PROTOCOL", "the locks are contended; try again"},
+  {SQLITE_FULL, DK_UNAVAILABLE, false, "SQLITE_FULL", "make room where the store lies; try again"},
+  {SQLITE_NOMEM, DK_NO_MEMORY, false, "SQLITE_NOMEM", "give the process more memory"},
+  {SQLITE_IOERR_NOMEM, DK_NO_MEMORY, false, "SQLITE_IOERR_NOMEM", "give the process more memory"},
+  {SQLITE_IOERR, DK_UNAVAILABLE, true, "SQLITE_IOERR", "look at the disk and the system's log"},
+  {SQLITE_IOERR_READ, DK_UNAVAILABLE, true, "SQLITE_IOERR_READ",
+   "the disk cannot be read; look at the system's log"},
+  {SQLITE_IOERR_SHORT_READ, DK_UNAVAILABLE, true, "SQLITE_IOERR_SHORT_READ",
+   "the file is shorter than it should be; look at who else writes it"},
+  {SQLITE_IOERR_WRITE, DK_UNAVAILABLE, true, "SQLITE_IOERR_WRITE",
+   "the disk cannot be written; look at the system's log"},
+  {SQLITE_IOERR_FSYNC, DK_UNAVAILABLE, true, "SQLITE_IOERR_FSYNC",
+   "the disk did not take what was written; look at the system's log"},
+  {SQLITE_IOERR_DIR_FSYNC, DK_UNAVAILABLE, true, "SQLITE_IOERR_DIR_FSYNC",
+   "the disk did not take what was written; look at the system's log"},
+  {SQLITE_IOERR_TRUNCATE, DK_UNAVAILABLE, true, "SQLITE_IOERR_TRUNCATE",
+   "look at the disk and the system's log"},
+  {SQLITE_IOERR_SHMOPEN, DK_UNAVAILABLE, true, "SQLITE_IOERR_SHMOPEN",
+   "the folder must be writable and on a disk of this machine; look at the system's log"},
+  {SQLITE_IOERR_SHMSIZE, DK_UNAVAILABLE, true, "SQLITE_IOERR_SHMSIZE",
+   "make room where the store lies, and look at the system's log; try again"},
+  {SQLITE_IOERR_CORRUPTFS, DK_CORRUPT, true, "SQLITE_IOERR_CORRUPTFS",
+   "the filesystem is damaged; check it"},
+  {SQLITE_CORRUPT, DK_CORRUPT, true, "SQLITE_CORRUPT",
+   "run PRAGMA integrity_check, and go back to a copy that is whole"},
+  {SQLITE_NOTADB, DK_CORRUPT, true, "SQLITE_NOTADB",
+   "something has overwritten the store; go back to a copy that is whole"},
+  {SQLITE_READONLY, DK_REFUSED, false, "SQLITE_READONLY",
+   "give the process the right to write the file and its folder"},
+  {SQLITE_READONLY_DBMOVED, DK_REFUSED, true, "SQLITE_READONLY_DBMOVED",
+   "the file was moved or removed while it was open; close and open again"},
+  {SQLITE_READONLY_DIRECTORY, DK_REFUSED, false, "SQLITE_READONLY_DIRECTORY",
+   "give the process the right to write the folder: SQLite makes files beside the store"},
+  {SQLITE_CANTOPEN, DK_UNAVAILABLE, false, "SQLITE_CANTOPEN",
+   "the file must be there, and the process must have a right to it and to its folder"},
+  {SQLITE_PERM, DK_REFUSED, false, "SQLITE_PERM", "give the process the right to the file"},
+  {SQLITE_AUTH, DK_REFUSED, false, "SQLITE_AUTH", "give the process the right to the file"},
+  {SQLITE_NOLFS, DK_UNAVAILABLE, false, "SQLITE_NOLFS", "the filesystem has no large files"},
+  {SQLITE_TOOBIG, DK_TOO_LARGE, false, "SQLITE_TOOBIG", "send less at once"},
+};
+
+static const struct meaning other = {SQLITE_ERROR, DK_INTERNAL, false, "SQLite",
+                                     "this is a fault of the plugin or of SQLite; report it"};
+
+static const struct meaning *
+meaning_of(int code)
+{
+  const struct meaning *found = &other;
+
+  for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++) {
+    if (meanings[i].code == code)
+      return &meanings[i];
+    if (meanings[i].code == (code & 0xff))
+      found = &meanings[i];
+  }
+  return found;
+}
+
+static bool
+is_no_error(int code)
+{
+  return code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE;
+}
+
+dk_status
+why_status_of(int code)
+{
+  return is_no_error(code) ? DK_OK : meaning_of(code)->status;
+}
+
+bool
+why_poisons(int code)
+{
+  return !is_no_error(code) && meaning_of(code)->poisons;
+}
+
+dk_status
+why_set(struct why *why, dk_status status, const char *format, ...)
+{
+  va_list args;
+
+  why->status = status;
+  why->code = 0;
+  why->poisons = false;
+  va_start(args, format);
+  if (vsnprintf(why->text, sizeof why->text, format, args) < 0)
+    why->text[0] = '\0';
+  va_end(args);
+  return status;
+}
+
+dk_status
+why_errno(struct why *why, int error, const char *what, const char *path)
+{
+  dk_status status = DK_UNAVAILABLE;
+  const char *next = "";
+  char room[128];
+
+  if (error == ENOMEM) {
+    status = DK_NO_MEMORY;
+  } else if (error == ENOENT || error == ENOTDIR) {
+    status = DK_NOT_FOUND;
+  } else if (error == EACCES || error == EPERM || error == EROFS || error == EISDIR ||
+             error == ELOOP) {
+    status = DK_REFUSED;
+    next = "; give the process the right to write it and its folder, or open the store read-only";
+  } else if (error == ENOSPC || error == EDQUOT) {
+    next = "; make room where the store lies, and try again";
+  }
+  return why_set(why, status, "%s: %s: %s%s", path, what, strerror_r(error, room, sizeof room),
+                 next);
+}
+
+dk_status
+why_sqlite(struct why *why, sqlite3 *db, int code, const char *what)
+{
+  int extended = db ? sqlite3_extended_errcode(db) : code;
+  int error = db ? sqlite3_system_errno(db) : 0;
+  char room[128], system[192] = "";
+
+  if (code > 0xff || (extended & 0xff) != (code & 0xff))
+    extended = code;
+  if (is_no_error(extended))
+    extended = SQLITE_INTERNAL;
+  const struct meaning *meaning = meaning_of(extended);
+  if (error && ((extended & 0xff) == SQLITE_IOERR || (extended & 0xff) == SQLITE_CANTOPEN ||
+                (extended & 0xff) == SQLITE_FULL))
+    snprintf(system, sizeof system, "; the system says: %s",
+             strerror_r(error, room, sizeof room));
+  why_set(why, meaning->status, "%s: %s (%s, code %d)%s; %s", what,
+          db && sqlite3_errcode(db) ? sqlite3_errmsg(db) : sqlite3_errstr(extended),
+          meaning->name, extended, system, meaning->next);
+  why->code = extended;
+  why->poisons = meaning->poisons;
+  return meaning->status;
+}
+
+dk_status
+why_tell(const struct why *why, const struct dk_host *host, struct dk_call *call)
+{
+  if (why->status < DK_BUSY) /* no error: nothing, or cancelled */
+    return why->status;
+  return host->fail(call, why->status, (struct dk_bytes){why->text, strlen(why->text)});
+}

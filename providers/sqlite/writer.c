@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The queue and the writer thread.
+ *
+ * The writer takes the lock file first and the queue second: what waits for another process has not
+ * begun, so that its caller can take it back when the call is cancelled.  When the lock is given
+ * back and the bell is rung, the callers are let go.
+ *
+ * Locking: handle.mutex guards the queue, is_stopping, and the state of every operation in it.
+ * Under it nothing is called but the system and host->cancelled, which the caller of an operation
+ * asks until it has begun; from then on all upcalls are the writer's.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "providers/sqlite/handle.h"
+
+enum { LARGEST_GROUP = 512 };
+
+static int64_t
+real_ms(void)
+{
+  struct timespec t;
+
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void
+wake_writer(struct handle *h)
+{
+  uint64_t one = 1;
+
+  while (write(h->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+    continue; /* that it is full already means that it is readable */
+}
+
+static void
+forget_wakes(struct handle *h)
+{
+  uint64_t heard;
+
+  while (read(h->wake_fd, &heard, sizeof heard) > 0)
+    continue;
+}
+
+/* ---- the queue: all under the mutex ---------------------------------------------------------- */
+
+static void
+append(struct handle *h, struct operation *op)
+{
+  op->next = NULL;
+  op->state = OPERATION_QUEUED;
+  op->queued_at = real_ms();
+  *(h->last ? &h->last->next : &h->first) = op;
+  h->last = op;
+}
+
+static void
+take_back(struct handle *h, struct operation *op)
+{
+  struct operation *before = NULL;
+
+  for (struct operation *at = h->first; at != op; at = at->next)
+    before = at;
+  *(before ? &before->next : &h->first) = op->next;
+  if (h->last == op)
+    h->last = before;
+}
+
+/* The first of the queue that were there by `until`. */
+static size_t
+take_group(struct handle *h, struct operation *group[LARGEST_GROUP], int64_t until)
+{
+  size_t n = 0;
+
+  while (h->first && n < LARGEST_GROUP && h->first->queued_at <= until) {
+    group[n] = h->first;
+    h->first = h->first->next;
+    group[n++]->state = OPERATION_BEGUN;
+  }
+  if (!h->first)
+    h->last = NULL;
+  return n;
+}
+
+static void
+finish(struct operation *const *group, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    group[i]->state = OPERATION_DONE;
+    pthread_cond_signal(&group[i]->woken);
+  }
+}
+
+/* ---- the writer ------------------------------------------------------------------------------ */
+
+/* The lock cannot be had: for those that have waited as long as they may, that is the answer. */
+static void
+fail_waiting(struct handle *h, const struct why *why, int64_t until)
+{
+  struct operation *group[LARGEST_GROUP];
+
+  pthread_mutex_lock(&h->mutex);
+  size_t n = take_group(h, group, until);
+  pthread_mutex_unlock(&h->mutex);
+  for (size_t i = 0; i < n; i++)
+    group[i]->status = why_tell(why, h->host, group[i]->call);
+  pthread_mutex_lock(&h->mutex);
+  finish(group, n);
+  pthread_mutex_unlock(&h->mutex);
+}
+
+static void
+run_queued(struct handle *h)
+{
+  struct operation *group[LARGEST_GROUP];
+  bool rings = false;
+
+  pthread_mutex_lock(&h->mutex);
+  size_t n = take_group(h, group, INT64_MAX);
+  pthread_mutex_unlock(&h->mutex);
+  forget_wakes(h);
+  if (n > 0)
+    rings = group_run(h, group, n);
+  group_checkpoint(h, false);
+  lockfile_release(&h->files.lock);
+  if (rings)
+    lockfile_ring(&h->files.lock);
+  pthread_mutex_lock(&h->mutex);
+  finish(group, n);
+  pthread_mutex_unlock(&h->mutex);
+}
+
+static void
+run_under_lock(struct handle *h)
+{
+  struct why why = {.status = DK_OK};
+  int64_t since = real_ms();
+  dk_status status = lockfile_take(&h->files.lock, h->files.settings.busy_ms, h->wake_fd, &why);
+
+  if (status == DK_OK)
+    run_queued(h);
+  else if (status == DK_CALL_CANCELLED)
+    forget_wakes(h);
+  else
+    fail_waiting(h, &why, status == DK_BUSY ? since : INT64_MAX);
+}
+
+/* The log is cut if it can be had at once: else whoever has the lock will. */
+static void
+cut_log(struct handle *h)
+{
+  struct why why;
+
+  if (h->wal_pages == 0 || lockfile_try(&h->files.lock, &why) != DK_OK)
+    return;
+  group_checkpoint(h, true);
+  lockfile_release(&h->files.lock);
+}
+
+static void *
+write_in_groups(void *self)
+{
+  struct handle *h = self;
+  bool is_over = false;
+
+  while (!is_over) {
+    pthread_mutex_lock(&h->mutex);
+    while (!h->first && !h->is_stopping)
+      pthread_cond_wait(&h->work, &h->mutex);
+    is_over = !h->first;
+    pthread_mutex_unlock(&h->mutex);
+    if (!is_over)
+      run_under_lock(h);
+  }
+  cut_log(h);
+  group_disconnect(h);
+  return NULL;
+}
+
+/* ---- the callers ----------------------------------------------------------------------------- */
+
+/* Under the mutex: until it is done, or not wanted any more before it has begun. */
+static dk_status
+wait_until_done(struct handle *h, struct operation *op)
+{
+  while (op->state != OPERATION_DONE) {
+    if (op->state == OPERATION_QUEUED && h->host->cancelled(op->call)) {
+      take_back(h, op);
+      if (!h->first)
+        wake_writer(h); /* it need not wait for the lock any more */
+      return DK_CALL_CANCELLED;
+    }
+    pthread_cond_wait(&op->woken, &h->mutex);
+  }
+  return op->status;
+}
+
+dk_status
+writer_submit(struct handle *h, struct operation *op)
+{
+  pthread_cond_init(&op->woken, NULL);
+  pthread_mutex_lock(&h->mutex);
+  append(h, op);
+  pthread_cond_signal(&h->work);
+  dk_status status = wait_until_done(h, op);
+  pthread_mutex_unlock(&h->mutex);
+  pthread_cond_destroy(&op->woken);
+  return status;
+}
+
+/* CALL-5: whoever has not begun looks whether its call is cancelled. */
+void
+sqlite_interrupt(void *self)
+{
+  struct handle *h = self;
+
+  pthread_mutex_lock(&h->mutex);
+  for (struct operation *op = h->first; op; op = op->next)
+    pthread_cond_signal(&op->woken);
+  pthread_mutex_unlock(&h->mutex);
+}
+
+/* ---- beginning and ending -------------------------------------------------------------------- */
+
+/* The thread takes no signals: they are the host's. */
+static int
+start_thread(struct handle *h)
+{
+  sigset_t all, before;
+
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  int error = pthread_create(&h->thread, NULL, write_in_groups, h);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return error;
+}
+
+dk_status
+writer_start(struct handle *h, struct why *why)
+{
+  int error = start_thread(h);
+
+  if (error != 0)
+    return why_errno(why, error, "start the writer thread for", h->files.settings.path);
+  h->has_thread = true;
+  return DK_OK;
+}
+
+void
+writer_stop(struct handle *h)
+{
+  if (!h->has_thread)
+    return;
+  pthread_mutex_lock(&h->mutex);
+  h->is_stopping = true;
+  pthread_cond_signal(&h->work);
+  pthread_mutex_unlock(&h->mutex);
+  wake_writer(h);
+  pthread_join(h->thread, NULL);
+  h->has_thread = false;
+}
