@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-# The documents.  docs/contract.md is made from the clauses; it is committed, so that it can be read
-# without a build, and a test holds that it is what the clauses say.
+# The documents.  docs/contract.md and docs/coverage.md are made from the tables; they are
+# committed, so that they can be read without a build, and a test holds that they are what the
+# tables say.
 
 EXTRA_DIST += \
 	docs/abi.md \
 	docs/contract.md \
+	docs/coverage.md \
 	docs/migration-from-abi-1.md \
+	docs/papers.md \
+	docs/provider-implementation-guide.md \
+	docs/provider-testing-guide.md \
+	docs/why-deletion.md \
 	$(NULL)
 
 .PHONY: docs
-docs: conformance/contract/gen-contract$(EXEEXT)
+docs: conformance/contract/gen-contract$(EXEEXT) runner/gen-coverage$(EXEEXT)
 	$(AM_V_GEN)conformance/contract/gen-contract$(EXEEXT) > $(srcdir)/docs/contract.md-t
 	$(AM_V_at)mv $(srcdir)/docs/contract.md-t $(srcdir)/docs/contract.md
+	$(AM_V_GEN)runner/gen-coverage$(EXEEXT) > $(srcdir)/docs/coverage.md-t
+	$(AM_V_at)mv $(srcdir)/docs/coverage.md-t $(srcdir)/docs/coverage.md

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints docs/coverage.md: each clause with its checks, each check with what it is known to catch,
+ * and each provider test that the design papers name with the checks that answer it.
+ *
+ * Ends with 1, and says why, when a clause is judged by nothing, when a check catches nothing, or
+ * when a line of papers.def names no check or one that does not exist.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conformance/checks/checks.h"
+#include "conformance/contract/contract.h"
+#include "conformance/contract/mutants.h"
+#include "conformance/fixtures/zoo.h"
+
+struct paper_test {
+  const char *paper, *name, *checks, *note;
+};
+
+static const struct paper_test paper_tests[] = {
+#define PAPER_TEST(paper_, name_, checks_, note_)                                                  \
+  {.paper = paper_, .name = name_, .checks = checks_, .note = note_},
+#include "conformance/contract/papers.def"
+};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ---- lists of words -------------------------------------------------------------------------- */
+
+struct words {
+  const char *at;
+};
+
+/* The next word of a list that blanks separate, its length or 0 at the end. */
+static size_t
+next_word(struct words *words, const char **ret_word)
+{
+  words->at += strspn(words->at, " ");
+  *ret_word = words->at;
+  size_t length = strcspn(words->at, " ");
+  words->at += length;
+  return length;
+}
+
+static bool
+is_word(const char *word, size_t length, const char *text)
+{
+  return strlen(text) == length && memcmp(word, text, length) == 0;
+}
+
+static bool
+holds_word(const char *list, const char *text)
+{
+  struct words words = {list};
+  const char *word;
+  size_t length;
+
+  while ((length = next_word(&words, &word)) > 0)
+    if (is_word(word, length, text))
+      return true;
+  return false;
+}
+
+static const struct check *
+find_check(const char *id, size_t length)
+{
+  size_t n;
+  const struct check *const *checks = dk_checks(&n);
+
+  for (size_t i = 0; i < n; i++)
+    if (is_word(id, length, checks[i]->id))
+      return checks[i];
+  return NULL;
+}
+
+/* ---- clauses and their checks ---------------------------------------------------------------- */
+
+static void
+put_anchor(const char *clause)
+{
+  for (; *clause; clause++)
+    putchar(*clause >= 'A' && *clause <= 'Z' ? *clause - 'A' + 'a' : *clause);
+}
+
+/* What is known to be caught by this check: mutants of the model, providers of the zoo. */
+static size_t
+put_catches(const struct check *check)
+{
+  size_t n, put = 0;
+  const struct dk_mutant *mutants = dk_mutants(&n);
+
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(mutants[i].check, check->id) == 0)
+      printf("%s`%s`", put++ ? ", " : "", mutants[i].id);
+  const struct dk_fixture *zoo = dk_zoo(&n);
+  for (size_t i = 0; i < n; i++)
+    if (zoo[i].only && strcmp(zoo[i].only, check->id) == 0 && strcmp(zoo[i].verdict, "pass") != 0)
+      printf("%s`%s.so`", put++ ? ", " : "", zoo[i].name);
+  return put;
+}
+
+/* The checks that this clause is first of; then the names of those that hold a part of it. */
+static size_t
+put_checks(const struct dk_clause *clause)
+{
+  size_t n, put = 0;
+  const struct check *const *checks = dk_checks(&n);
+  size_t length = strlen(clause->id);
+
+  for (size_t i = 0; i < n; i++) {
+    const char *first = checks[i]->clauses;
+    if (!is_word(first, strcspn(first, " "), clause->id))
+      continue;
+    printf("| `%s` | %s | ", checks[i]->id, checks[i]->says);
+    put_catches(checks[i]);
+    puts(" |");
+    put++;
+  }
+  size_t parts = 0;
+  for (size_t i = 0; i < n; i++)
+    if (holds_word(checks[i]->clauses, clause->id) &&
+        !is_word(checks[i]->clauses, length, clause->id) &&
+        strncmp(checks[i]->clauses, clause->id, length) != 0)
+      printf("%s`%s`", parts++ ? ", " : "\nIn part also: ", checks[i]->id);
+  if (parts)
+    puts(".");
+  return put;
+}
+
+static bool
+put_clause(const struct dk_clause *clause)
+{
+  printf("\n### [%s](contract.md#", clause->id);
+  put_anchor(clause->id);
+  printf(")\n\n%s\n\n", clause->text);
+  if (clause->planned_issue) {
+    printf("Its check comes with issue %d.\n", clause->planned_issue);
+    return true;
+  }
+  if (clause->by == DK_BY_HOST)
+    puts("Held by the host before it calls: the tests of `core/plugin`.\n");
+  if (clause->by == DK_BY_LOADER)
+    puts("Judged while loading or by the engine at the end of each check: the providers of the "
+         "zoo.\n");
+  if (clause->by == DK_BY_CHECK)
+    puts("| check | what must hold | catches |\n|---|---|---|");
+  if (put_checks(clause) > 0 || clause->by != DK_BY_CHECK)
+    return true;
+  fprintf(stderr, "gen-coverage: %s is judged by no check: one must name it first in checks.def, "
+                  "or clauses.def must name the issue that brings it\n", clause->id);
+  return false;
+}
+
+static bool
+put_area(const struct dk_area *area)
+{
+  size_t n;
+  const struct dk_clause *clauses = dk_clauses(&n);
+  bool whole = true;
+
+  printf("\n## %s: %s\n", area->id, area->title);
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(clauses[i].area, area->id) == 0)
+      whole = put_clause(&clauses[i]) && whole;
+  return whole;
+}
+
+/* ---- the papers' tests ----------------------------------------------------------------------- */
+
+static bool
+put_answers(const struct paper_test *test)
+{
+  struct words words = {test->checks};
+  const char *id;
+  size_t length, put = 0;
+
+  while ((length = next_word(&words, &id)) > 0) {
+    if (!find_check(id, length)) {
+      fprintf(stderr, "gen-coverage: papers.def: %s names the check %.*s, which does not exist\n",
+              test->name, (int)length, id);
+      return false;
+    }
+    printf("%s`%.*s`", put++ ? ", " : "", (int)length, id);
+  }
+  if (put > 0)
+    return true;
+  fprintf(stderr, "gen-coverage: papers.def: %s is answered by no check\n", test->name);
+  return false;
+}
+
+static bool
+put_papers(void)
+{
+  bool whole = true;
+
+  puts("\n## The provider tests that the papers name\n\n"
+       "Where the paper's claim is not ours the last column says what we do instead; "
+       "[papers.md](papers.md) says why.\n\n"
+       "| paper | test | our checks | what differs |\n|---|---|---|---|");
+  for (size_t i = 0; i < COUNT(paper_tests); i++) {
+    const struct paper_test *test = &paper_tests[i];
+    printf("| %s | %s | ", test->paper, test->name);
+    whole = put_answers(test) && whole;
+    printf(" | %s |\n", test->note);
+  }
+  return whole;
+}
+
+/* ---- the page -------------------------------------------------------------------------------- */
+
+static void
+put_front(void)
+{
+  size_t n_clauses, n_checks, n_mutants, n_zoo, judged = 0;
+  const struct dk_clause *clauses = dk_clauses(&n_clauses);
+
+  dk_checks(&n_checks);
+  dk_mutants(&n_mutants);
+  dk_zoo(&n_zoo);
+  for (size_t i = 0; i < n_clauses; i++)
+    judged += clauses[i].planned_issue == 0;
+  printf("<!-- Made by gen-coverage from the tables of conformance/: edit there. -->\n\n"
+         "# What is tested by what\n\n"
+         "%zu clauses, %zu of them judged now; %zu checks; %zu mutants of the model; %zu providers "
+         "in the zoo. A mutant stands with the check that is meant to catch it; `durakit selftest` "
+         "proves each line, and that no check is without one.\n",
+         n_clauses, judged, n_checks, n_mutants, n_zoo);
+}
+
+int
+main(void)
+{
+  size_t n;
+  const struct dk_area *areas = dk_areas(&n);
+  bool whole = true;
+
+  put_front();
+  for (size_t i = 0; i < n; i++)
+    whole = put_area(&areas[i]) && whole;
+  whole = put_papers() && whole;
+  if (fflush(stdout) != 0 || ferror(stdout)) {
+    fputs("gen-coverage: the page could not be written\n", stderr);
+    return 1;
+  }
+  return whole ? 0 : 1;
+}
