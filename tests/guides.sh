@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The guides tell the truth, as the README does: each is typed from its top in a folder of its own.
+
+. "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
+[ -x "$DURAKIT" ] && [ -f "$MODEL" ] || skip_all 'the command or the model is not built'
+scratch
+. "$top_srcdir/tests/typed.sh"
+
+# How many clauses and canaries there are is told by the README, which is held to it.
+also() { sed -e 's/^clauses: .*/clauses: SOME/' -e 's/^canaries: .*/canaries: ALL/'; }
+
+for guide in provider-implementation-guide provider-testing-guide migration-from-abi-1; do
+  mkdir "$scratch/$guide"
+  cd "$scratch/$guide" || exit 99
+  file=$top_srcdir/docs/$guide.md
+  [ "$(commands_of "$file" | wc -l)" -ge 3 ]
+  ok $? "$guide shows commands"
+  type_document "$file"
+  show_document "$file"
+done
+
+# What the mechanism is worth: a document that lies is found.
+mkdir "$scratch/lies"
+cd "$scratch/lies" || exit 99
+printf '%s\n' '    durakit explain NO-SUCH-1' '' '<!-- exit: 0 -->' '    durakit --version' \
+  > lies.md
+found=$(tap_count=0; type_document lies.md | grep -c '^not ok 1 ')
+is "$found" 1 'a command that does not work is found'
+printf '%s\n' '<!-- output: durakit explain CANCEL-5 -->' '```' 'something else' '```' > lies.md
+found=$(tap_count=0; show_document lies.md | grep -c '^not ok 1 ')
+is "$found" 1 'an output that is not what is printed is found'
+
+done_testing

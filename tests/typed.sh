@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+# For the tests of documents: what they show as output is what the command prints, and every
+# command that they show can be typed.  Source it after tap.sh and scratch.
+#
+#   <!-- output: COMMAND -->   the block that follows is what COMMAND prints (--format human)
+#   <!-- exit: N -->           the commands of the next block end with N instead of 0
+#
+# Commands are the lines that are indented by four and begin with one of the words below; those of a
+# table or a list stand between backquotes.  A document is typed from its top, in one folder.
+
+: "${CC:=cc}" "${CXX:=c++}"
+unset HARNESS_ACTIVE HARNESS_VERSION TAP_VERSION DURAKIT_PLUGIN_PATH MAKEFLAGS MFLAGS MAKELEVEL
+
+# What a reader has installed: the command, the model, pkg-config's file, the examples.
+mkdir "$scratch/bin" "$scratch/plugins"
+cp "$MODEL" "$scratch/plugins/model.so"
+cat > "$scratch/bin/durakit" <<'COMMAND'
+#!/bin/sh
+# Whole runs under Valgrind take minutes, and are typed by examples.sh.
+case " $* " in
+  *' --no-memcheck '*) ;;
+  ' certify '*) exec "$DURAKIT" "$@" --no-memcheck ;;
+esac
+exec "$DURAKIT" "$@"
+COMMAND
+chmod 755 "$scratch/bin/durakit"
+cat > "$scratch/bin/durakit.pc" <<PC
+examplesdir=$top_srcdir/examples
+Name: durakit
+Description: as it will be installed
+Version: 0
+Cflags: -I$top_srcdir/core/include
+PC
+PATH=$scratch/bin:$PATH
+DURAKIT_PLUGIN_PATH=$scratch/plugins
+PKG_CONFIG_PATH=$scratch/bin
+export PATH DURAKIT_PLUGIN_PATH PKG_CONFIG_PATH CC CXX DURAKIT
+
+# What differs from run to run, and what a test that sourced this wants to be silent about.
+also() { cat; }
+plain() {
+  sed -e 's/0x[0-9a-f]\{16\}/HASH/g' -e 's/run [a-z0-9]\{6\}/run ID/' \
+      -e 's/seconds=[0-9.]*/seconds=S/' -e 's/took [0-9.]* ms/took T ms/' \
+      -e 's/time-out [0-9]* ms/time-out T ms/' -e 's/\.c:[0-9]*$/.c:LINE/' \
+      -e 's|^provider: \([^,]*\), .*|provider: \1, FILE|' | also
+}
+
+# One line for each command of a document: its exit code, a blank, the command.
+commands_of() {
+  awk '
+    function command(line) {
+      sub(/  +#.*/, "", line)
+      if (line ~ /^(durakit|prove|mkdir|cp|make|cc|sed|c\+\+) /) print want, line
+    }
+    BEGIN { want = 0 }
+    /^<!-- exit: / { marked = $3; next }
+    /^```/ { inside = !inside; next }
+    inside { next }
+    /^    / {
+      want = marked != "" ? marked : 0
+      in_block = 1
+      command(substr($0, 5))
+      want = 0
+      next
+    }
+    in_block && /[^ ]/ { marked = ""; in_block = 0 }
+    /^\| .* \| `/ { line = $0; sub(/^\| .* \| `/, "", line); sub(/`.*/, "", line); command(line) }
+    /^[0-9]\. `/ { line = $0; sub(/^[0-9]\. `/, "", line); sub(/`.*/, "", line); command(line) }
+  ' "$1"
+}
+
+# type_command WANT COMMAND
+type_command() {
+  want=$1
+  case $2 in
+    'durakit repro'*) want=1 ;; # what failed fails again
+    'durakit selftest'*) skip "$2" 'it is a test of its own: runner-selftest.sh'; return ;;
+    *--gdb*)
+      if command -v gdb > /dev/null; then
+        like "$(echo quit | eval "$2" 2>&1)" '/' "$2"
+      else
+        skip "$2" 'gdb is not there'
+      fi
+      return ;;
+    *memcheck* | *suppressions*)
+      if [ -z "${VALGRIND-}" ] || [ -n "${SANITIZER_CFLAGS-}" ]; then
+        skip "$2" 'Valgrind is not there, or sanitizers are'
+        return
+      fi ;;
+  esac
+  (eval "$2") > typed.out 2>&1
+  typed=$?
+  if [ $typed -eq 7 ] && grep -q 'unexercised=' typed.out && ! grep -q 'flaky=' typed.out; then
+    skip "$2" 'a race found no overlap: the machine is busy'
+    return
+  fi
+  is "$typed" "$want" "$2" || diag "$(tail -n 20 typed.out)"
+}
+
+# type_document FILE: in the folder where we are.
+type_document() {
+  commands_of "$1" > typed.commands
+  while IFS= read -r line; do
+    type_command "${line%% *}" "${line#* }"
+  done < typed.commands
+}
+
+# show_document FILE: its blocks of output.  How many there are is in $shown.
+show_document() {
+  rm -f command.* shown.*
+  awk '/^<!-- output: / { sub(/^<!-- output: /, ""); sub(/ -->$/, "")
+                          print > ("command." ++n); next }
+       /^```/ { if (n && !shown[n]) { shown[n] = inside = 1 } else inside = 0; next }
+       inside { print > ("shown." n) }' "$1"
+  shown=0
+  while [ -f "command.$((shown + 1))" ]; do
+    shown=$((shown + 1))
+    typed=$(cat "command.$shown")
+    # shellcheck disable=SC2086
+    case $typed in
+      'durakit certify'*) "$DURAKIT" ${typed#durakit } --format human > got 2>&1 ;;
+      *) $typed --format human > got 2>&1 ;;
+    esac
+    plain < got > got.plain
+    plain < "shown.$shown" > shown.plain
+    is "$(diff shown.plain got.plain)" '' "what ${1##*/} shows of: $typed"
+  done
+}
