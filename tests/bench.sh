@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# durakit bench: what it measures and how it says so.  No figure is judged here: a machine that is
+# shared has no times.
+
+. "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
+scratch
+durakit=$top_builddir/runner/durakit
+model=$top_builddir/conformance/model/.libs/model.so
+TMPDIR=$scratch
+export TMPDIR
+
+bench() {
+  "$durakit" bench "$model" --pairs 1 --slice 10 "$@" > "$scratch/out" 2> "$scratch/err"
+}
+
+bench --only turn-1,work-1,turn-16
+is $? 0 'a bench without a floor ends with 0'
+is "$(sed -n 's/ .*//; /^[a-z]*-[0-9]*$/p' "$scratch/out" | paste -sd ' ' -)" \
+  'turn-1 turn-16 work-1' 'the rows that were asked for, in their order'
+is "$(grep -c 'no floor was given' "$scratch/out")" 3 \
+  'each says that it has nothing to be compared to'
+is "$(tail -n 1 "$scratch/out")" 'BENCH reached=0 missed=0 failed=0' 'the last line counts them'
+is "$(ls -d "$scratch"/durakit-bench-* 2> /dev/null)" '' 'it leaves no store'
+
+bench --only timers --json
+is $? 0 'as JSON'
+python3 - "$scratch/out" <<'PY'
+import json, sys
+whole = json.load(open(sys.argv[1]))
+row, = whole["rows"]
+assert row["name"] == "timers" and row["at_most"] and row["ratio"]["median"] > 0, row
+assert row["operations"] > 0 and row["seconds"] > 0
+PY
+ok $? 'the object has the figures'
+
+# A floor of a few lines: a second for each operation, so that anything reaches it.
+cat > "$scratch/floor" <<'SH'
+#!/bin/sh
+while read -r word workload a b; do
+  case $word in
+    about) echo "ok slow, on $1" ;;
+    begin) echo ok ;;
+    run) echo 'ok 1 1000000000 1' ;;
+    *) echo "no $word" ; exit 1 ;;
+  esac
+done
+SH
+chmod +x "$scratch/floor"
+bench --only turn-1 --floor "$scratch/floor"
+is $? 0 'with a floor'
+is "$(tail -n 1 "$scratch/out")" 'BENCH reached=1 missed=0 failed=0' 'the floor is reached'
+like "$(cat "$scratch/out")" 'floor: slow, on ' 'the floor says what it is'
+
+printf '#!/bin/sh\nread -r line\necho "no the disk is away"\n' > "$scratch/floor"
+bench --only turn-1 --floor "$scratch/floor"
+is $? 4 'a floor that fails is no figure'
+like "$(cat "$scratch/out")" 'failed: the floor: the disk is away' 'and says why'
+printf '#!/bin/sh\nread -r line\nkill -9 $$\n' > "$scratch/floor"
+bench --only turn-1 --floor "$scratch/floor"
+is $? 4 'one that is killed neither'
+like "$(cat "$scratch/out")" 'failed: the floor: was ended by signal 9' 'and says how it ended'
+bench --only turn-1 --floor "$scratch/not-there"
+is $? 4 'nor one that is not there'
+like "$(cat "$scratch/out")" 'not-there: No such file' 'which is named'
+
+bench --only no-such-row
+is $? 2 'an unknown row is refused'
+like "$(cat "$scratch/err")" 'turn-1, turn-16' 'and those that there are are named'
+"$durakit" bench "$scratch/nothing.so" > "$scratch/out" 2> "$scratch/err"
+is $? 3 'a plugin that is not there is refused'
+
+done_testing
