@@ -8,9 +8,12 @@
 
 /* How many were caught; `text` says of the first other one what came ("" if there is none). */
 unsigned canaries_run(struct run *run, char *text, size_t size);
-unsigned canaries_count(void);
-/* Their names, in order; NULL behind the last. */
+/* Those of memory are for runs under memcheck. */
+unsigned canaries_count(const struct run *run);
+/* Their names, in order; NULL behind the last of all. */
 const char *canaries_name(unsigned number);
+/* By the id of its check, for a child that was told no more than that; NULL: no such one. */
+const struct check *canaries_find(const char *id);
 /* Those that this kit has not yet: for `durakit selftest`. */
 extern const char *const canaries_to_come;
 

@@ -8,6 +8,7 @@
 #include "runner/canaries.h"
 #include "runner/commands.h"
 #include "runner/facts.h"
+#include "runner/findings.h"
 #include "runner/next.h"
 #include "runner/out.h"
 #include "runner/plan.h"
@@ -24,10 +25,11 @@ struct queue {
   unsigned *repeats;       /* left, by result */
 };
 
+/* Nothing overlaps under Valgrind, and so nothing has to run alone there. */
 static bool
 is_race(const struct result *result)
 {
-  return (result->check->flags & IS_RACE) != 0;
+  return (result->check->flags & IS_RACE) != 0 && result->mode == MODE_NATIVE;
 }
 
 static void
@@ -73,7 +75,13 @@ start(struct queue *queue, size_t number)
 
   task.job.check = result->check;
   task.job.number = result->number;
-  task.deadline_ms = run_deadline(run, is_race(result));
+  task.memcheck = result->mode == MODE_MEMCHECK;
+  task.deadline_ms = task.memcheck ? run_memcheck_deadline(run)
+                                   : run_deadline(run, is_race(result));
+  task.job.unload = task.memcheck && run->probe->unload == 1;
+  /* The second run of an undefined byte also tells where it is from. */
+  task.origins = task.memcheck && result->verdict == VERDICT_MEMORY
+                 && strcmp(result->outcome->report->clause, "MEM-1") == 0;
   task.tag = number;
   if (!engine_start(run->engine, &task))
     return false;
@@ -112,8 +120,23 @@ may_start(const struct queue *queue)
 static bool
 deserves_rerun(const struct run *run, const struct result *result)
 {
-  return verdict_is_violation(result->verdict) && result->verdict != VERDICT_TIMEOUT
+  bool failed = verdict_is_violation(result->verdict) || result->verdict == VERDICT_MEMORY;
+
+  return failed && result->verdict != VERDICT_TIMEOUT
          && result->reruns < run->options->classify && !engine_interrupted(run->engine);
+}
+
+/* The same findings, which name the origins now. */
+static void
+take_origins(struct result *result, struct outcome *outcome)
+{
+  struct findings *origins = outcome->findings;
+
+  if (result->verdict != VERDICT_MEMORY || outcome->verdict != VERDICT_MEMORY
+      || strcmp(outcome->report->clause, "MEM-1") != 0)
+    return;
+  outcome->findings = result->outcome->findings;
+  result->outcome->findings = origins;
 }
 
 /* The first outcome of a check decides; later ones only say whether it is so always. */
@@ -123,6 +146,7 @@ take_rerun(struct run *run, struct result *result, struct outcome *outcome)
   if (!outcome->interrupted) {
     result->reruns++;
     result->failed_reruns += outcome->verdict != VERDICT_PASS ? 1u : 0u;
+    take_origins(result, outcome);
   }
   run_note_leftovers(run, outcome);
   outcome_free(outcome);
@@ -134,7 +158,11 @@ take_first(struct run *run, struct result *result, struct outcome *outcome)
   outcome_free(result->outcome);
   result->outcome = outcome;
   result->verdict = outcome->interrupted ? VERDICT_NOT_RUN : outcome->verdict;
-  run_note_time(run, is_race(result), outcome);
+  if (result->mode == MODE_MEMCHECK)
+    run_note_memcheck_time(run, outcome);
+  else
+    run_note_time(run, is_race(result), outcome);
+  run_note_suppressed(run, outcome->findings);
   if (outcome->interrupted)
     snprintf(result->reason, sizeof(result->reason), "interrupted");
   if (result->verdict == VERDICT_SKIP)
@@ -241,18 +269,38 @@ run_queue(struct run *run)
 
 /* ---- the whole run --------------------------------------------------------------------------- */
 
+static void
+add_results(struct run *run, const struct check **checks, size_t n, enum mode mode)
+{
+  for (size_t i = 0; i < n; i++) {
+    struct result *result = &run->results[run->n_results];
+    if (mode == MODE_NATIVE && checks[i] == &kit_memory_cycle)
+      continue;
+    *result = (struct result){.check = checks[i], .mode = mode};
+    result->number = (uint32_t)++run->n_results;
+    snprintf(result->id, sizeof(result->id), "%.80s%s", checks[i]->id,
+             mode == MODE_MEMCHECK ? "@memcheck" : "");
+  }
+}
+
 static int
 make_results(struct run *run, const struct check **checks, size_t n)
 {
-  run->results = calloc(n, sizeof(*run->results));
+  run->results = calloc(2 * n, sizeof(*run->results));
   if (!run->results) {
     say("out of memory");
     return EXIT_ENVIRONMENT;
   }
-  for (size_t i = 0; i < n; i++)
-    run->results[i] = (struct result){.check = checks[i], .number = (uint32_t)i + 1};
-  run->n_results = n;
-  return EXIT_PASSED;
+  if (run->native)
+    add_results(run, checks, n, MODE_NATIVE);
+  if (run->memcheck)
+    add_results(run, checks, n, MODE_MEMCHECK);
+  if (run->n_results > 0)
+    return EXIT_PASSED;
+  return run_refuse(run, EXIT_INCOMPLETE,
+                    &(struct problem){kit_memory_cycle.id,
+                                      "is run under Valgrind only, so that nothing is selected",
+                                      "--memcheck", NULL, NULL});
 }
 
 /* The canaries, in words for the header; EXIT_INCOMPLETE if one is missed. */
@@ -260,7 +308,7 @@ static int
 hear_canaries(struct run *run, struct dk_text *words)
 {
   char missed[600];
-  unsigned count = canaries_count();
+  unsigned count = canaries_count(run);
   unsigned caught = canaries_run(run, missed, sizeof(missed));
 
   dk_text_printf(words, "%u of %u caught", caught, count);
@@ -311,12 +359,38 @@ tell_leftovers(const struct run *run)
   dk_text_done(&text);
 }
 
+/* What was taken out of the judgement, and what was never in it. */
+static void
+tell_memcheck(const struct run *run)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  for (size_t i = 0; i < run->n_suppressed; i++) {
+    dk_text_printf(&text, "suppression used: %s (%u)", run->suppressed[i].name,
+                   run->suppressed[i].count);
+    out_comment(run->out, dk_text_str(&text));
+    dk_text_reset(&text);
+  }
+  if (run->memcheck && engine_cold_reason(run->engine)[0]) {
+    dk_text_printf(&text, "memcheck: each check was a start of Valgrind of its own, for the plugin "
+                          "cannot be copied: %s", engine_cold_reason(run->engine));
+    out_comment(run->out, dk_text_str(&text));
+    dk_text_reset(&text);
+  }
+  if (run->no_memcheck[0]) {
+    dk_text_printf(&text, "memcheck was %s", run->no_memcheck);
+    out_comment(run->out, dk_text_str(&text));
+  }
+  dk_text_done(&text);
+}
+
 static int
 conclude(struct run *run)
 {
   struct totals totals = totals_of(run, false);
 
   tell_leftovers(run);
+  tell_memcheck(run);
   if (run->options->next)
     next_tell(run);
   results_footer(run->file, &totals);
@@ -341,6 +415,8 @@ certify(struct run *run, const struct check **checks, size_t n)
     code = run_take_settings(run);
   if (code == EXIT_PASSED)
     code = run_open(run);
+  if (code == EXIT_PASSED)
+    code = run_take_memcheck(run);
   if (code == EXIT_PASSED)
     code = hear_canaries(run, &canaries);
   if (code == EXIT_PASSED)

@@ -13,6 +13,8 @@ struct child {
   const char *folder;         /* its working directory */
   int output, errors;         /* descriptors 1 and 2 of the child */
   pid_t runner;
+  bool memcheck;              /* Valgrind judges the memory at the end */
+  void *held;                 /* there: the plugin as it was linked before, or NULL */
 };
 
 /* Never returns.  `job` is the task's with the engine's members filled in. */

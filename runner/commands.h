@@ -14,6 +14,7 @@ int command_probe(const struct options *options);
 int command_repro(struct options *options);
 int command_selftest(const struct options *options);
 int command_clean(const struct options *options);
+int command_bench(const struct options *options);
 int command_version(void);
 
 #endif

@@ -11,7 +11,8 @@ enum {
   HUNG_DEADLINE_MS = 400,  /* when the plugin hung already while it was probed */
   HUNG_SHORTEST_MS = 100,
   TIMEOUTS_TO_HALVE = 3,
-  TIMES_SLOWEST = 4
+  TIMES_SLOWEST = 4,
+  TIMES_MEMCHECK = 20      /* slower than natively, at most */
 };
 
 static int64_t
@@ -87,4 +88,30 @@ run_deadline(const struct run *run, bool race)
   int64_t ms = larger(halves < 40 ? run->deadline_ms >> halves : 0, needed_ms(run, race));
 
   return ms < run->deadline_ms ? ms : run->deadline_ms;
+}
+
+/* ---- under Valgrind -------------------------------------------------------------------------- */
+
+void
+run_note_memcheck_time(struct run *run, const struct outcome *outcome)
+{
+  int64_t ms = outcome->wall_ns / 1000000 + 1;
+
+  if (outcome->verdict == VERDICT_TIMEOUT)
+    run->memcheck_timeouts++;
+  else if (outcome->verdict == VERDICT_PASS)
+    run->memcheck_slowest_ms = larger(run->memcheck_slowest_ms, ms);
+}
+
+/* What hangs natively has hung already: those halve it too. */
+int64_t
+run_memcheck_deadline(const struct run *run)
+{
+  unsigned halves = (run->timeouts + run->memcheck_timeouts) / TIMEOUTS_TO_HALVE;
+  int64_t most = run->deadline_ms * TIMES_MEMCHECK;
+  int64_t needed = larger(run->least_ms * TIMES_MEMCHECK / 2,
+                          TIMES_SLOWEST * run->memcheck_slowest_ms);
+  int64_t ms = larger(halves < 40 ? most >> halves : 0, needed);
+
+  return ms < most ? ms : most;
 }

@@ -25,12 +25,14 @@
 
 enum {
   GRACE_MS = 200,
+  MEMCHECK_GRACE_MS = 5000, /* Valgrind tells where a child hangs before it ends it */
   DESTROY_MS = 5000,
   LOOK_MS = 50 /* between two looks at what the children have written */
 };
 
 struct engine {
   const struct folder *folder;
+  const struct memcheck *memcheck; /* NULL: nothing runs under it */
   unsigned n_slots;
   struct slot *slots;
   int signal_fd;
@@ -80,9 +82,8 @@ engine_new(const struct folder *folder, unsigned slots)
   sigaction(SIGCHLD, NULL, &engine->on_child);
   bool ready = engine->slots && strangers_note(&engine->strangers) && take_signals(engine) == 0;
   for (unsigned i = 0; ready && i < slots; i++) {
-    engine->slots[i] = (struct slot){.shared = kit_shared_new(), .output = -1, .errors = -1};
     engine->n_slots++;
-    ready = engine->slots[i].shared != NULL;
+    ready = slot_init(&engine->slots[i], folder->path, i);
   }
   if (ready)
     return engine;
@@ -101,10 +102,7 @@ engine_free(struct engine *engine)
     struct slot *slot = &engine->slots[i];
     if (slot->busy)
       kill(-slot->pid, SIGKILL);
-    slot_close_output(slot);
-    outcome_free(slot->pending);
-    free(slot->stores);
-    kit_shared_free(slot->shared);
+    slot_done(slot);
   }
   if (engine->n_slots > 0)
     orphans_end(&engine->strangers, NULL, 0, text, sizeof(text));
@@ -115,6 +113,23 @@ engine_free(struct engine *engine)
   sigprocmask(SIG_SETMASK, &engine->mask, NULL);
   free(engine->slots);
   free(engine);
+}
+
+void
+engine_use_memcheck(struct engine *engine, const struct memcheck *memcheck)
+{
+  engine->memcheck = memcheck;
+}
+
+const char *
+engine_cold_reason(const struct engine *engine)
+{
+  for (unsigned i = 0; i < engine->n_slots; i++) {
+    const struct zygote *zygote = &engine->slots[i].zygote;
+    if (zygote->cold && zygote->plugin[0])
+      return zygote->why;
+  }
+  return "";
 }
 
 unsigned
@@ -158,9 +173,24 @@ prepare(struct engine *engine, struct slot *slot, const struct task *task)
   return slot->output >= 0 && slot->errors >= 0;
 }
 
+/* Under memcheck it becomes another program, and starts late: its time begins when it is there. */
+static bool
+start_memcheck(const struct engine *engine, struct slot *slot)
+{
+  if (!engine->memcheck) {
+    errno = ENOSYS;
+    return false;
+  }
+  slot->pid = zygote_start_child(&slot->zygote, engine->memcheck, &slot->task, &slot->job,
+                                 slot->file);
+  slot->started_ns = run_clock_ns();
+  slot->deadline_ns = slot->started_ns + slot->task.deadline_ms * 1000000;
+  return slot->pid > 0;
+}
+
 /* Forks; what was buffered is written before, so that no child writes it again. */
 static bool
-fork_child(struct slot *slot)
+fork_child(const struct engine *engine, struct slot *slot)
 {
   struct child child = {.task = &slot->task,
                         .shared = slot->shared,
@@ -176,11 +206,16 @@ fork_child(struct slot *slot)
   slot->signals = 0;
   slot->timed_out = false;
   slot->flooded = false;
-  slot->pid = fork();
-  if (slot->pid == 0)
-    child_main(&child, &slot->job);
-  if (slot->pid < 0)
-    return false;
+  if (slot->task.memcheck) {
+    if (!start_memcheck(engine, slot))
+      return false;
+  } else {
+    slot->pid = fork();
+    if (slot->pid == 0)
+      child_main(&child, &slot->job);
+    if (slot->pid < 0)
+      return false;
+  }
   setpgid(slot->pid, slot->pid);
   slot->busy = true;
   return true;
@@ -199,7 +234,7 @@ engine_start(struct engine *engine, const struct task *task)
   }
   if (slot_makes_stores(task))
     folder_note(engine->folder, '+', task->job.number);
-  if (prepare(engine, slot, task) && fork_child(slot))
+  if (prepare(engine, slot, task) && fork_child(engine, slot))
     return true;
   int reason = errno;
   slot_remove_folder(slot);
@@ -214,12 +249,14 @@ engine_start(struct engine *engine, const struct task *task)
 static void
 end_group(struct engine *engine, struct slot *slot, bool seen, char *orphans, size_t size)
 {
-  struct running running[64];
+  struct running running[128];
   size_t n = 0;
   siginfo_t how;
 
-  for (unsigned i = 0; i < engine->n_slots && n < 64; i++) {
+  for (unsigned i = 0; i < engine->n_slots && n < 127; i++) {
     const struct slot *other = &engine->slots[i];
+    if (other->zygote.pid > 0)
+      running[n++] = (struct running){other->zygote.pid, NULL};
     if (other->busy)
       running[n++] = (struct running){other->pid, other == slot ? NULL : other->folder};
   }
@@ -233,14 +270,15 @@ end_group(struct engine *engine, struct slot *slot, bool seen, char *orphans, si
 
 /* A second child removes the stores; the check's outcome waits for it. */
 static bool
-start_removal(struct slot *slot, struct outcome *outcome)
+start_removal(const struct engine *engine, struct slot *slot, struct outcome *outcome)
 {
   slot->task.kind = TASK_DESTROY;
+  slot->task.memcheck = false;
   slot->task.suffixes = (const char (*)[64])slot->stores;
   slot->task.n_suffixes = slot->n_stores;
   slot->task.deadline_ms = DESTROY_MS;
   slot->pending = outcome;
-  if (fork_child(slot))
+  if (fork_child(engine, slot))
     return true;
   slot->pending = NULL;
   return false;
@@ -296,6 +334,8 @@ finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
   if (outcome) {
     memcpy(outcome->orphans, orphans, sizeof(outcome->orphans));
     judge(outcome, &slot->task, &ending);
+    if (slot->task.memcheck)
+      judge_memory(outcome, &slot->task, engine->memcheck->self);
     outcome->interrupted = engine->interrupted && slot->signals > 0 && !slot->timed_out
                            && !slot->flooded;
   }
@@ -304,7 +344,7 @@ finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
   if (outcome)
     slot_list_stores(slot, outcome->report);
   if (slot->n_stores > 0) {
-    if (start_removal(slot, outcome))
+    if (start_removal(engine, slot, outcome))
       return NULL;
     keep_leftovers(slot, outcome);
   }
@@ -328,7 +368,8 @@ push(struct slot *slot)
   if (slot->signals == 0) {
     send_signal(slot, SIGTERM);
     kill(-slot->pid, SIGCONT);
-    slot->deadline_ns = run_clock_ns() + (int64_t)GRACE_MS * 1000000;
+    int64_t grace = slot->task.memcheck ? MEMCHECK_GRACE_MS : GRACE_MS;
+    slot->deadline_ns = run_clock_ns() + grace * 1000000;
   } else {
     send_signal(slot, SIGKILL);
     slot->deadline_ns = INT64_MAX;
@@ -348,12 +389,22 @@ take_interruption(struct engine *engine, int number)
   }
 }
 
+static void
+hear_signals(struct engine *engine)
+{
+  struct signalfd_siginfo info;
+
+  while (read(engine->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+    if (info.ssi_signo != SIGCHLD)
+      take_interruption(engine, (int)info.ssi_signo);
+  }
+}
+
 /* Waits for a signal, for the first deadline, or until output is to be looked at. */
 static void
 watch(struct engine *engine)
 {
   struct pollfd signals = {.fd = engine->signal_fd, .events = POLLIN};
-  struct signalfd_siginfo info;
   int64_t first = INT64_MAX;
   int timeout = -1;
 
@@ -367,10 +418,7 @@ watch(struct engine *engine)
     timeout = left < 0 ? 0 : left > LOOK_MS ? LOOK_MS : (int)left;
   }
   poll(&signals, 1, timeout);
-  while (read(engine->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-    if (info.ssi_signo != SIGCHLD)
-      take_interruption(engine, (int)info.ssi_signo);
-  }
+  hear_signals(engine);
 }
 
 /* Pushes the children that write without end: they fill the memory that all checks share. */
@@ -433,6 +481,7 @@ struct outcome *
 engine_wait(struct engine *engine)
 {
   while (engine_running(engine) > 0) {
+    hear_signals(engine); /* though some child has always ended */
     struct outcome *outcome = look(engine);
     if (outcome)
       return outcome;

@@ -29,6 +29,8 @@ struct task {
   enum task_kind kind;
   struct kit_job job;        /* its folder is the engine's to fill in */
   bool store_in_folder;      /* its stores lie in the task's folder, and go with that */
+  bool memcheck;             /* under Valgrind; a check only */
+  bool origins;              /* there: also where undefined bytes come from, in a cold child */
   int64_t deadline_ms;
   const char (*suffixes)[64];
   size_t n_suffixes;
@@ -54,16 +56,26 @@ struct outcome {
   size_t output_size;
   uint64_t output_total;
   int64_t wall_ns;
+  struct findings *findings;  /* of memcheck, NULL natively */
+  bool cold;                  /* under memcheck: the child was an exec of its own */
   bool interrupted;           /* the runner was asked to stop: there is no verdict */
   char (*leftovers)[64];      /* stores that could not be removed, by suffix */
   size_t n_leftovers;
 };
+struct findings;
+struct memcheck;
 void outcome_free(struct outcome *outcome);
 
 struct engine;
 /* `slots` tasks at a time; NULL with errno.  The folder is the caller's. */
 struct engine *engine_new(const struct folder *folder, unsigned slots);
 void engine_free(struct engine *engine); /* ends what still runs */
+
+/* Tasks under memcheck may be started from now on; the set-up is the caller's, and must last. */
+void engine_use_memcheck(struct engine *engine, const struct memcheck *memcheck);
+/* Why the plugin cannot be copied under memcheck, so that each check costs a start of Valgrind; ""
+ * if it can, or no check was started so. */
+const char *engine_cold_reason(const struct engine *engine);
 
 unsigned engine_running(const struct engine *engine);
 bool engine_has_room(const struct engine *engine);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "conformance/checks/topics.h"
 #include "conformance/contract/contract.h"
 #include "conformance/contract/mutants.h"
 #include "runner/commands.h"
@@ -125,6 +126,8 @@ explain_check(const struct check *check)
     part("Needs", "stores with names: a STORE parameter tells them apart");
   if (check->needs & NEEDS_DURABLE)
     part("Needs", "a store that outlives its last handle: `durable` is at least 1");
+  if (check->needs & NEEDS_TWO_CLOCKS)
+    part("Needs", "a provider that can go by the host's clock and by its own");
   if (check->flags & IS_RACE)
     part("Race", "It runs alone, and counts how often the calls really overlapped.");
   printf("\n  Mutants that it is meant to catch\n");
@@ -149,12 +152,35 @@ explain_mutant(const struct dk_mutant *mutant)
          mutant->check);
 }
 
-/* An id may be that of a check and of a mutant. */
+static void
+explain_topic(const struct dk_topic *topic)
+{
+  size_t n;
+  const struct check *const *checks = dk_checks(&n);
+
+  printf("%s  (a topic)\n", topic->name);
+  part("What it is about", topic->says);
+  printf("\n  Checks\n");
+  for (size_t i = 0; i < n; i++)
+    if (dk_topic_has(topic, checks[i]->id))
+      printf("    %-36s %s\n", checks[i]->id, checks[i]->says);
+  printf("\n  Alone\n    durakit check ./my_provider.so --only %s\n", topic->name);
+}
+
+/* An id may be that of a check and of a mutant, or be the name of a topic. */
 static bool
 explain_id(const char *id, struct suggest *nearest)
 {
   size_t n;
   bool found = false;
+  const struct dk_topic *topics = dk_topics(&n);
+  for (size_t i = 0; i < n; i++) {
+    suggest_try(nearest, topics[i].name);
+    if (strcmp(topics[i].name, id) == 0) {
+      explain_topic(&topics[i]);
+      found = true;
+    }
+  }
   const struct dk_clause *clauses = dk_clauses(&n);
   for (size_t i = 0; i < n; i++) {
     suggest_try(nearest, clauses[i].id);
@@ -191,7 +217,7 @@ command_explain(const struct options *options)
 
   if (explain_id(options->arguments[0], &nearest))
     return fflush(stdout) == 0 ? EXIT_PASSED : EXIT_ENVIRONMENT;
-  int code = usage(options->arguments[0], "there is no such check, clause or mutant", NULL,
+  int code = usage(options->arguments[0], "there is no such check, clause, topic or mutant", NULL,
                    did_you_mean(&next, nearest.best,
                                 "durakit list checks, clauses or mutants shows all"));
   dk_text_done(&next);

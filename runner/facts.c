@@ -7,6 +7,7 @@
 
 #include "config.h"
 #include "conformance/contract/contract.h"
+#include "runner/findings.h"
 #include "runner/plan.h"
 #include "runner/repro.h"
 
@@ -93,13 +94,21 @@ facts_settings(struct dk_text *text, const struct run *run)
     dk_text_puts(text, " none");
 }
 
+const char *
+facts_mode(const struct run *run)
+{
+  if (run->memcheck)
+    return run->native ? "native and memcheck" : "memcheck";
+  return "native";
+}
+
 void
 facts_run(struct dk_text *text, const struct run *run)
 {
   dk_text_puts(text, "seed ");
   facts_seed(text, run);
-  dk_text_printf(text, ", run %s, mode native, time-out %" PRId64 " ms a check",
-                 run->options->run_id, run->deadline_ms);
+  dk_text_printf(text, ", run %s, mode %s, time-out %" PRId64 " ms a check",
+                 run->options->run_id, facts_mode(run), run->deadline_ms);
   if (run->probe->round_trip_ns > 0)
     dk_text_printf(text, " (one enqueue took %.3f ms)", (double)run->probe->round_trip_ns / 1e6);
 }
@@ -140,7 +149,56 @@ facts_more_trace(struct dk_text *text, const struct run *run, const struct resul
     return;
   dk_text_printf(text, "%u more before these", left_out);
   if (run->options->out)
-    dk_text_printf(text, ", in %s/checks/%s/trace.txt", run->options->out, result->check->id);
+    dk_text_printf(text, ", in %s/checks/%s/trace.txt", run->options->out, result->id);
   else
     dk_text_puts(text, "; --out FOLDER keeps them");
+}
+
+/* ---- memcheck -------------------------------------------------------------------------------- */
+
+enum { FRAMES_SHOWN = 8 };
+
+static void
+add_stop(struct dk_text *text, const struct findings *findings)
+{
+  dk_text_printf(text, "ended by %s", findings->stopped);
+  for (unsigned i = 0; i < findings->stopped_at.n && i < FRAMES_SHOWN; i++) {
+    dk_text_puts(text, i ? " < " : ": ");
+    frame_text(text, &findings->stopped_at.frames[i]);
+  }
+}
+
+bool
+facts_finding(struct dk_text *text, const struct findings *findings, unsigned n, unsigned most)
+{
+  static const char *const whose[] = {
+    [OWNER_UNKNOWN] = "unknown", [OWNER_PROVIDER] = "provider", [OWNER_KIT] = "kit"};
+  unsigned left = n;
+
+  if (findings->stopped[0] && left-- == 0) {
+    add_stop(text, findings);
+    return true;
+  }
+  for (size_t i = 0; i < findings->n; i++) {
+    const struct finding *finding = &findings->items[i];
+    if (!finding->counts || left-- > 0)
+      continue;
+    if (n >= most)
+      return false;
+    if (n + 1 == most)
+      dk_text_puts(text, "the last that is shown: ");
+    dk_text_printf(text, "%s, %s: ", finding_clause(finding), whose[finding->owner]);
+    finding_text(text, finding, FRAMES_SHOWN);
+    return true;
+  }
+  return false;
+}
+
+void
+facts_xml(struct dk_text *text, const struct run *run, const struct result *result)
+{
+  const struct findings *findings = result->outcome ? result->outcome->findings : NULL;
+
+  if (findings && findings->xml && run->options->out)
+    dk_text_printf(text, "%s/checks/%s/memcheck.xml", run->options->out, result->id);
 }

@@ -14,11 +14,18 @@ void facts_kit(struct dk_text *text);        /* "durakit 0.1.0, ABI ..., contrac
 void facts_provider(struct dk_text *text, const struct run *run);
 void facts_clauses(struct dk_text *text);    /* how much of the contract has a judge */
 void facts_settings(struct dk_text *text, const struct run *run);
+const char *facts_mode(const struct run *run); /* "native", "native and memcheck", "memcheck" */
 void facts_run(struct dk_text *text, const struct run *run);
 /* Which of the runs of a twin check it was; "" for the only one. */
 void facts_region(struct dk_text *text, const struct kit_report *report);
 void facts_reruns(struct dk_text *text, const struct result *result);
 void facts_leftovers(struct dk_text *text, const struct run *run, const struct outcome *outcome);
+/* The n-th finding of memcheck as one line, `most` lines at most; false: there is none. */
+struct findings;
+bool facts_finding(struct dk_text *text, const struct findings *findings, unsigned n,
+                   unsigned most);
+/* Where Valgrind's own output of it lies; "" if it is not kept. */
+void facts_xml(struct dk_text *text, const struct run *run, const struct result *result);
 void facts_more_trace(struct dk_text *text, const struct run *run, const struct result *result,
                       unsigned left_out);
 /* The value of a setting may not be shown, not even in part. */

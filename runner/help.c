@@ -2,6 +2,7 @@
 /* The help: examples first. */
 #include <stdio.h>
 
+#include "conformance/checks/topics.h"
 #include "runner/options.h"
 #include "runner/plan.h"
 
@@ -18,6 +19,8 @@ static const char of_runs[] =
   "  -j N                    N checks at a time; races run alone\n"
   "  --classify N            runs a failure again, N times, to tell always from sometimes (1)\n"
   "  --timeout-scale X       gives a check X times its time\n"
+  "  --suppressions FILE     of Valgrind, for its findings in other libraries; each entry needs a\n"
+  "                          reason (# ...) in the line above it, and none may hide the provider\n"
   "  --seed NUMBER           the seed of an earlier run\n"
   "  --run-id ID             the part of this run in the names of its stores\n"
   "\n"
@@ -40,12 +43,13 @@ static const char general[] =
   "  durakit certify pg --set conninfo='service=test' what the provider needs to reach its store\n"
   "  durakit check ./my_provider.so --only 'cancel/*' some of it\n"
   "  durakit check ./my_provider.so --next            while it is being written\n"
-  "  durakit list checks                              or clauses, mutants, providers\n"
+  "  durakit list checks                              or clauses, mutants, topics, providers\n"
   "  durakit explain CANCEL-5                         or a check, or a mutant\n"
   "  durakit probe ./my_provider.so                   what it says of itself\n"
   "  durakit repro out/results.jsonl:cancel/mass      one recorded failure again\n"
   "  durakit selftest                                 tests the kit itself\n"
   "  durakit clean                                    removes what dead runs have left\n"
+  "  durakit bench ./my_provider.so                   how fast it is, beside what it could be\n"
   "  durakit --version\n"
   "\n"
   "durakit COMMAND --help says more.\n";
@@ -55,8 +59,12 @@ static const char certify[] =
   "\n"
   "  durakit certify ./my_provider.so\n"
   "  durakit certify ./my_provider.so -j4 --out results\n"
+  "  durakit certify ./my_provider.so --no-memcheck     quickly; the result says so\n"
   "  durakit certify pg --set host=db.example --set-env password=DB_PASSWORD\n"
   "  prove -e 'durakit certify --format tap' ./my_provider.so\n"
+  "\n"
+  "Each check runs natively and, where Valgrind is installed, once more under it (its id then\n"
+  "ends in @memcheck): no invalid access, no use of undefined bytes, no leak.\n"
   "\n"
   "The kit finds mistakes, not malice.  A provider runs in processes of its own, so that crashes,\n"
   "hangs and early exits are verdicts; but it runs with your rights, and one that sets out to\n"
@@ -68,11 +76,13 @@ static const char check[] =
   "  durakit check ./my_provider.so --only cancel/locked-row\n"
   "  durakit check ./my_provider.so --only 'token/*,CANCEL-5'\n"
   "  durakit check ./my_provider.so --only lock-stealing --repeat 20\n"
+  "  durakit check ./my_provider.so --only 'cancel/*' --memcheck\n"
   "  durakit check ./my_provider.so --next\n"
   "  durakit check ./my_provider.so --only turn/birth --gdb\n"
   "\n"
   "Which checks:\n"
   "  --only WHAT             ids, patterns, clauses, areas or topics, with commas between them\n"
+  "  --memcheck              runs them under Valgrind; memory/cycle is run there only\n"
   "  --next                  accepts missing operations, and names the next one to write\n"
   "  --repeat N              each check N times, until it fails\n"
   "  --gdb                   stops in the one check, under gdb\n"
@@ -125,13 +135,34 @@ static const char clean[] =
   "  durakit clean                                      their folders\n"
   "  durakit clean pg --set conninfo='service=test'     their stores, too\n";
 
+static const char bench[] =
+  "durakit bench PLUGIN: measures workloads, each beside something that it can be compared to.\n"
+  "\n"
+  "  durakit bench ./my_provider.so\n"
+  "  durakit bench sqlite --floor ./floor --only turn-1,turn-16\n"
+  "\n"
+  "The floor is a program that does the least that each workload needs; it speaks the protocol of\n"
+  "runner/bench.h.  Without one only those rows have a ratio that compare the provider with\n"
+  "itself.\n"
+  "  --floor PROGRAM         is given the path of a store, and the protocol on its standard input\n"
+  "  --only NAMES            turn-1, turn-16, work-1, work-16, cancel, cancel-growth,\n"
+  "                          cancel-foreign, timers, leases\n"
+  "  --pairs N               N pairs of slices for each row (7)\n"
+  "  --slice MS              length of a slice (200)\n"
+  "  --json                  all figures, as one object\n"
+  "The stores lie in $TMPDIR, or in /var/tmp: on the disk that is meant.  What is missed is told;\n"
+  "the exit code is 0 when everything could be measured.\n";
+
 static void
 show_topics(void)
 {
+  size_t n;
+  const struct dk_topic *topics = dk_topics(&n);
+
   printf("\nTopics:");
-  for (const struct topic *topic = plan_topics; topic->name; topic++)
-    printf(" %s", topic->name);
-  printf("\n");
+  for (size_t i = 0; i < n; i++)
+    printf(" %s", topics[i].name);
+  printf(" (durakit explain %s)\n", topics[0].name);
 }
 
 void
@@ -141,13 +172,15 @@ options_help(enum command command)
     [COMMAND_NONE] = general,     [COMMAND_CERTIFY] = certify, [COMMAND_CHECK] = check,
     [COMMAND_LIST] = list,        [COMMAND_EXPLAIN] = explain, [COMMAND_PROBE] = probe,
     [COMMAND_REPRO] = repro,      [COMMAND_SELFTEST] = selftest, [COMMAND_CLEAN] = clean,
+    [COMMAND_BENCH] = bench,
   };
   bool runs = command == COMMAND_CERTIFY || command == COMMAND_CHECK || command == COMMAND_REPRO;
 
   fputs(texts[command], stdout);
   if (command == COMMAND_CHECK)
     show_topics();
-  if (runs || command == COMMAND_PROBE || command == COMMAND_CLEAN)
+  if (runs || command == COMMAND_PROBE || command == COMMAND_CLEAN
+      || command == COMMAND_BENCH)
     fputs(of_settings, stdout);
   if (runs)
     fputs(of_runs, stdout);

@@ -18,6 +18,9 @@ struct ending {
 /* Fills in verdict, `ended` and, where the child found no words, those of the report. */
 void judge(struct outcome *outcome, const struct task *task, const struct ending *ending);
 
+/* After it, of a check under memcheck; `self` is this executable. */
+void judge_memory(struct outcome *outcome, const struct task *task, const char *self);
+
 /* What comes from a map that a provider could write to becomes safe to read. */
 void judge_tame(struct kit_report *report);
 void judge_tame_probe(struct kit_probe *probe);

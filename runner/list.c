@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "conformance/checks/topics.h"
 #include "conformance/contract/contract.h"
 #include "conformance/contract/mutants.h"
 #include "runner/commands.h"
@@ -28,14 +29,53 @@ row(const struct columns *columns, const char *id, const char *second, const cha
     printf("%-36s %-12s %s\n", id, second, third);
 }
 
+/* " [no-state]": what of --only it belongs to, beside its own names. */
+static void
+add_topics(struct dk_text *says, const char *check)
+{
+  size_t n;
+  const struct dk_topic *topics = dk_topics(&n);
+
+  for (size_t i = 0; i < n; i++)
+    if (dk_topic_has(&topics[i], check))
+      dk_text_printf(says, " [%s]", topics[i].name);
+}
+
 static void
 list_checks(const struct columns *columns)
 {
   size_t n;
   const struct check *const *checks = dk_checks(&n);
 
-  for (size_t i = 0; i < n; i++)
-    row(columns, checks[i]->id, checks[i]->clauses, checks[i]->says);
+  for (size_t i = 0; i < n; i++) {
+    struct dk_text says = DK_TEXT_EMPTY;
+
+    dk_text_puts(&says, checks[i]->says);
+    if (!columns->rows)
+      add_topics(&says, checks[i]->id);
+    row(columns, checks[i]->id, checks[i]->clauses, dk_text_str(&says));
+    dk_text_done(&says);
+  }
+}
+
+/* With how many checks each. */
+static void
+list_topics(const struct columns *columns)
+{
+  size_t n;
+  size_t n_members;
+  const struct dk_topic *topics = dk_topics(&n);
+  const struct dk_topic_member *members = dk_topic_members(&n_members);
+
+  for (size_t i = 0; i < n; i++) {
+    char checks[32];
+    unsigned has = 0;
+
+    for (size_t k = 0; k < n_members; k++)
+      has += strcmp(members[k].topic, topics[i].name) == 0 ? 1u : 0u;
+    snprintf(checks, sizeof(checks), "%u checks", has);
+    row(columns, topics[i].name, checks, topics[i].says);
+  }
 }
 
 static void
@@ -79,6 +119,7 @@ static const struct {
   {"checks", list_checks, "clauses", "says"},
   {"clauses", list_clauses, "by", "text"},
   {"mutants", list_mutants, "clause", "text"},
+  {"topics", list_topics, "checks", "says"},
   {"providers", list_providers, "state", "path"},
 };
 
@@ -104,7 +145,7 @@ command_list(const struct options *options)
     return fflush(stdout) == 0 ? EXIT_PASSED : EXIT_ENVIRONMENT;
   }
   int code = usage(options->arguments[0], "there is no such list",
-                   "checks, clauses, mutants or providers",
+                   "checks, clauses, mutants, topics or providers",
                    did_you_mean(&next, nearest.best, NULL));
   dk_text_done(&next);
   return code;

@@ -2,11 +2,24 @@
 # runner/: the command durakit.  All but main.c is a library, so that its tests can use the parts.
 
 bin_PROGRAMS += runner/durakit
-runner_durakit_SOURCES = runner/main.c
+# syncs.c stands in for functions of the C library, in this program and in what it loads.
+runner_durakit_SOURCES = runner/main.c runner/syncs.c
+runner_durakit_LDFLAGS = $(count_syncs) $(AM_LDFLAGS)
+
+# Makes docs/coverage.md: it needs all tables, of the contract, the checks and the zoo.
+noinst_PROGRAMS += runner/gen-coverage
+runner_gen_coverage_SOURCES = runner/gen-coverage.c
 
 noinst_LTLIBRARIES += runner/libdkrunner.la
-runner_libdkrunner_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+runner_libdkrunner_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(EXPAT_CFLAGS)
 runner_libdkrunner_la_SOURCES = \
+	runner/bench.c \
+	runner/bench.h \
+	runner/bench-figures.c \
+	runner/bench-load.c \
+	runner/bench-peer.c \
+	runner/bench-serve.c \
+	runner/blame.c \
 	runner/canaries.c \
 	runner/canaries.h \
 	runner/certify.c \
@@ -21,15 +34,22 @@ runner_libdkrunner_la_SOURCES = \
 	runner/explain.c \
 	runner/facts.c \
 	runner/facts.h \
+	runner/findings.c \
+	runner/findings.h \
 	runner/folder.c \
 	runner/folder.h \
 	runner/help.c \
+	runner/judge-memory.c \
 	runner/judge.c \
 	runner/judge.h \
 	runner/list.c \
 	runner/mask.c \
 	runner/mask.h \
 	runner/matrix.c \
+	runner/memcheck-child.c \
+	runner/memcheck-run.c \
+	runner/memcheck.c \
+	runner/memcheck.h \
 	runner/next.c \
 	runner/next.h \
 	runner/options.c \
@@ -45,6 +65,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/probe.c \
 	runner/repro.c \
 	runner/repro.h \
+	runner/request.c \
+	runner/request.h \
 	runner/resolve.c \
 	runner/resolve.h \
 	runner/results.c \
@@ -62,12 +84,19 @@ runner_libdkrunner_la_SOURCES = \
 	runner/store.c \
 	runner/suggest.c \
 	runner/suggest.h \
+	runner/suppressions.c \
+	runner/suppressions.h \
+	runner/symbols.c \
+	runner/symbols.h \
 	runner/totals.c \
 	runner/zoo.c \
+	runner/zygote.c \
+	runner/zygote.h \
 	$(NULL)
 
 unit_tests += \
 	runner/test-deadline \
+	runner/test-findings \
 	runner/test-folder \
 	runner/test-judge \
 	runner/test-mask \
@@ -75,3 +104,19 @@ unit_tests += \
 	runner/test-selftest \
 	runner/test-suggest \
 	$(NULL)
+
+# ---- Valgrind's suppressions: installed to be read, and part of the command ----------------------
+
+suppressions = \
+	runner/suppressions/libc.supp \
+	runner/suppressions/sqlite.supp \
+	$(NULL)
+suppressionsdir = $(pkgdatadir)/suppressions
+dist_suppressions_DATA = $(suppressions)
+nodist_runner_libdkrunner_la_SOURCES = runner/suppressions-own.c
+CLEANFILES += runner/suppressions-own.c
+runner/suppressions-own.c: $(suppressions) runner/suppressions.awk
+	$(AM_V_GEN)$(MKDIR_P) runner
+	$(AM_V_at)(cd $(srcdir) && $(AWK) -f runner/suppressions.awk $(suppressions)) > $@-t
+	$(AM_V_at)mv -f $@-t $@
+EXTRA_DIST += runner/suppressions.awk

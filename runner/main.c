@@ -2,10 +2,12 @@
 /* The command `durakit`: options, and then one of the commands. */
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "runner/commands.h"
 #include "runner/facts.h"
 #include "runner/say.h"
+#include "runner/zygote.h"
 
 int
 command_version(void)
@@ -21,6 +23,10 @@ command_version(void)
 static int
 command_check(const struct options *options)
 {
+  if (options->memcheck && (options->gdb || options->in_process))
+    return usage("--memcheck", options->gdb ? "cannot be combined with --gdb"
+                                            : "cannot be combined with --in-process",
+                 "checks in children of their own, under Valgrind", "one of the two");
   if (options->gdb)
     return command_gdb(options);
   if (options->in_process)
@@ -48,6 +54,8 @@ call(struct options *options)
     return command_selftest(options);
   case COMMAND_CLEAN:
     return command_clean(options);
+  case COMMAND_BENCH:
+    return command_bench(options);
   case COMMAND_NONE:
   case COMMANDS:
     break;
@@ -60,6 +68,8 @@ main(int argc, char **argv)
 {
   struct options options;
 
+  if (argc > 1 && strcmp(argv[1], MEMCHECK_WORD) == 0)
+    return memcheck_child_main(argc, argv);
   /* A reader that went away is an error of writing, seen where it is written. */
   signal(SIGPIPE, SIG_IGN);
   int code = options_parse(&options, argc, argv);

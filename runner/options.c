@@ -14,14 +14,14 @@
 static const char *const names[COMMANDS] = {
   [COMMAND_CERTIFY] = "certify",   [COMMAND_CHECK] = "check", [COMMAND_LIST] = "list",
   [COMMAND_EXPLAIN] = "explain",   [COMMAND_PROBE] = "probe", [COMMAND_REPRO] = "repro",
-  [COMMAND_SELFTEST] = "selftest", [COMMAND_CLEAN] = "clean",
+  [COMMAND_SELFTEST] = "selftest", [COMMAND_CLEAN] = "clean", [COMMAND_BENCH] = "bench",
 };
 
 /* Which commands take an option. */
 #define C(command) (1u << (COMMAND_##command))
 #define ALL (~0u)
 #define RUNS (C(CERTIFY) | C(CHECK) | C(REPRO))
-#define WITH_SETTINGS (RUNS | C(PROBE) | C(CLEAN))
+#define WITH_SETTINGS (RUNS | C(PROBE) | C(CLEAN) | C(BENCH))
 
 typedef int take_fn(struct options *o, const char *option, const char *value);
 
@@ -82,6 +82,22 @@ static int
 take_repeat(struct options *o, const char *option, const char *value)
 {
   return take_count(option, value, 1, &o->repeat);
+}
+
+static int
+take_pairs(struct options *o, const char *option, const char *value)
+{
+  int code = take_count(option, value, 1, &o->pairs);
+
+  if (code == EXIT_PASSED && o->pairs > 99)
+    return bad_value(option, value, "at most 99 pairs");
+  return code;
+}
+
+static int
+take_slice(struct options *o, const char *option, const char *value)
+{
+  return take_count(option, value, 1, &o->slice_ms);
 }
 
 static int
@@ -158,6 +174,7 @@ take_only(struct options *o, const char *option, const char *value)
   }
   o->only = grown;
   o->only[o->n_only++] = value;
+  o->memcheck = o->memcheck || strstr(value, "@memcheck"); /* as a result calls itself */
   return EXIT_PASSED;
 }
 
@@ -198,6 +215,7 @@ take_settings(struct options *o, const char *option, const char *value)
 TEXT_OPTION(out)
 TEXT_OPTION(zoo)
 TEXT_OPTION(model)
+TEXT_OPTION(floor)
 SWITCH(help)
 SWITCH(version)
 SWITCH(next)
@@ -205,6 +223,17 @@ SWITCH(gdb)
 SWITCH(in_process)
 SWITCH(json)
 SWITCH(verbose)
+SWITCH(memcheck)
+SWITCH(no_memcheck)
+
+static int
+take_suppressions(struct options *o, const char *option, const char *value)
+{
+  if (o->n_suppressions == sizeof(o->suppressions) / sizeof(o->suppressions[0]))
+    return bad_value(option, value, "at most 8 files");
+  o->suppressions[o->n_suppressions++] = value;
+  return EXIT_PASSED;
+}
 
 static const struct option_row rows[] = {
   {"--help", NULL, ALL, take_help},
@@ -212,7 +241,10 @@ static const struct option_row rows[] = {
   {"--set", "KEY=VALUE", WITH_SETTINGS, take_set},
   {"--set-env", "KEY=VARIABLE", WITH_SETTINGS, take_set_env},
   {"--settings", "FILE", WITH_SETTINGS, take_settings},
-  {"--only", "GLOB|CLAUSE|TOPIC", C(CHECK), take_only},
+  {"--only", "GLOB|CLAUSE|TOPIC", C(CHECK) | C(BENCH), take_only},
+  {"--memcheck", NULL, C(CHECK), take_memcheck},
+  {"--no-memcheck", NULL, C(CERTIFY), take_no_memcheck},
+  {"--suppressions", "FILE", RUNS, take_suppressions},
   {"--next", NULL, C(CHECK), take_next},
   {"--gdb", NULL, C(CHECK), take_gdb},
   {"--in-process", NULL, C(CHECK), take_in_process},
@@ -221,14 +253,17 @@ static const struct option_row rows[] = {
   {"--jobs", "N", RUNS | C(SELFTEST), take_jobs},
   {"--timeout-scale", "X", C(CERTIFY) | C(CHECK) | C(PROBE) | C(SELFTEST), take_timeout_scale},
   {"--seed", "NUMBER", C(CERTIFY) | C(CHECK) | C(SELFTEST), take_seed},
-  {"--run-id", "ID", RUNS | C(PROBE), take_run_id},
+  {"--run-id", "ID", RUNS | C(PROBE) | C(BENCH), take_run_id},
   {"--out", "FOLDER", RUNS, take_out},
   {"--format", "tap|human", RUNS | C(SELFTEST), take_format},
   {"--color", "auto|always|never", RUNS | C(SELFTEST), take_color},
-  {"--json", NULL, C(LIST) | C(PROBE), take_json},
+  {"--json", NULL, C(LIST) | C(PROBE) | C(BENCH), take_json},
   {"--verbose", NULL, RUNS | C(SELFTEST), take_verbose},
   {"--zoo", "FOLDER", C(SELFTEST), take_zoo},
   {"--model", "PLUGIN", C(SELFTEST), take_model},
+  {"--floor", "PROGRAM", C(BENCH), take_floor},
+  {"--pairs", "N", C(BENCH), take_pairs},
+  {"--slice", "MS", C(BENCH), take_slice},
 };
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
 
@@ -328,7 +363,7 @@ take_command(struct options *o, const char *word)
     suggest_try(&nearest, names[i]);
   }
   int code = usage(word, "there is no such command",
-                   "certify, check, list, explain, probe, repro, selftest or clean",
+                   "certify, check, list, explain, probe, repro, selftest, clean or bench",
                    did_you_mean(&next, nearest.best, "durakit --help shows examples"));
   dk_text_done(&next);
   return code;
@@ -355,12 +390,13 @@ count_arguments(const struct options *o)
   } wants[COMMANDS] = {
     [COMMAND_CERTIFY] = {1, 1, "a plugin: ./my_provider.so, or the name of an installed one"},
     [COMMAND_CHECK] = {1, 1, "a plugin: ./my_provider.so, or the name of an installed one"},
-    [COMMAND_LIST] = {1, 1, "checks, clauses, mutants or providers"},
+    [COMMAND_LIST] = {1, 1, "checks, clauses, mutants, topics or providers"},
     [COMMAND_EXPLAIN] = {1, 1, "a check, a clause or a mutant: CANCEL-5"},
     [COMMAND_PROBE] = {1, 1, "a plugin: ./my_provider.so, or the name of an installed one"},
     [COMMAND_REPRO] = {1, 1, "FILE[:CHECK]: out/results.jsonl:cancel/locked-row"},
     [COMMAND_SELFTEST] = {0, 0, "no argument"},
     [COMMAND_CLEAN] = {0, 1, "nothing, or the plugin whose stores are to be removed"},
+    [COMMAND_BENCH] = {1, 1, "a plugin: ./my_provider.so, or the name of an installed one"},
   };
   const char *where = names[o->command];
 
@@ -416,7 +452,7 @@ options_parse(struct options *options, int argc, char **argv)
     return code;
   if (options->command == COMMAND_NONE)
     return usage("", "a command is missing",
-                 "certify, check, list, explain, probe, repro, selftest or clean",
+                 "certify, check, list, explain, probe, repro, selftest, clean or bench",
                  "durakit --help shows examples");
   code = count_arguments(options);
   return code == EXIT_PASSED ? choose_the_rest(options, seed_given) : code;

@@ -17,6 +17,7 @@ enum command {
   COMMAND_REPRO,
   COMMAND_SELFTEST,
   COMMAND_CLEAN,
+  COMMAND_BENCH,
   COMMANDS
 };
 
@@ -49,6 +50,13 @@ struct options {
   char run_id[13];           /* "": not given */
   const char *out;
   const char *zoo, *model;   /* selftest */
+  const char *floor;         /* bench */
+  unsigned pairs, slice_ms;  /* bench; 0: not given */
+  bool memcheck;             /* check: under Valgrind */
+  bool no_memcheck;          /* certify: natively only */
+  bool both;                 /* repro: natively and under Valgrind */
+  const char *suppressions[8];
+  size_t n_suppressions;
   bool next, gdb, in_process, json, verbose;
 };
 

@@ -6,10 +6,11 @@
 
 #include "conformance/contract/contract.h"
 #include "runner/facts.h"
+#include "runner/findings.h"
 #include "runner/out.h"
 #include "runner/repro.h"
 
-enum { TRACE_SHOWN = 14, OUTPUT_SHOWN = 1000, WIDTH = 100 };
+enum { FINDINGS_SHOWN = 5, TRACE_SHOWN = 14, OUTPUT_SHOWN = 1000, WIDTH = 100 };
 
 enum paint { BOLD, RED, GREEN, YELLOW, PLAIN };
 
@@ -123,6 +124,22 @@ print_output(struct out *out, const struct run *run, const struct outcome *outco
 }
 
 static void
+print_findings(struct out *out, const struct run *run, const struct result *result)
+{
+  const struct findings *findings = result->outcome->findings;
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  for (unsigned n = 0; findings && facts_finding(&text, findings, n, FINDINGS_SHOWN); n++) {
+    print_wrapped(out, run, n == 0 ? "findings" : "", dk_text_str(&text));
+    dk_text_reset(&text);
+  }
+  dk_text_reset(&text);
+  facts_xml(&text, run, result);
+  print_line(out, run, "xml", dk_text_str(&text));
+  dk_text_done(&text);
+}
+
+static void
 print_outcome(struct out *out, const struct run *run, const struct result *result)
 {
   const struct kit_report *report = result->outcome->report;
@@ -132,6 +149,7 @@ print_outcome(struct out *out, const struct run *run, const struct result *resul
   print_wrapped(out, run, "expected", report->expected);
   print_wrapped(out, run, "found", report->found);
   print_line(out, run, "where", report->where);
+  print_findings(out, run, result);
   print_trace(out, run, result);
   print_output(out, run, result->outcome);
   facts_reruns(&text, result);
@@ -150,7 +168,7 @@ print_failure(struct out *out, const struct run *run, const struct result *resul
   struct dk_text text = DK_TEXT_EMPTY;
 
   fprintf(out->file, "%s%s %s%s  %s %s  %s\n", painted(out, violation ? RED : YELLOW),
-          violation ? "✗" : "?", result->check->id, painted(out, PLAIN),
+          violation ? "✗" : "?", result->id, painted(out, PLAIN),
           clause ? clause->id : "", clause ? dk_clause_level_name(clause->level) : "",
           verdict_name(result->verdict));
   print_wrapped(out, run, "check", result->check->says);
@@ -160,7 +178,7 @@ print_failure(struct out *out, const struct run *run, const struct result *resul
     print_outcome(out, run, result);
   if (clause && violation)
     print_wrapped(out, run, "usually", clause->breaks);
-  repro_command(&text, run, result->check->id);
+  repro_of(&text, run, result);
   print_line(out, run, "repro", dk_text_str(&text));
   fputc('\n', out->file);
   dk_text_done(&text);
@@ -172,12 +190,12 @@ human_view_result(struct out *out, const struct run *run, const struct result *r
   if (result->verdict == VERDICT_PASS) {
     if (out->verbose)
       fprintf(out->file, "%s✓%s %s\n", painted(out, GREEN), painted(out, PLAIN),
-              result->check->id);
+              result->id);
   } else if (result->verdict == VERDICT_SKIP) {
     /* Who writes a provider knows what is not written; the last line counts it. */
     if (run->options->next && !out->verbose)
       return;
-    fprintf(out->file, "- %s  skipped: %s\n", result->check->id, result->reason);
+    fprintf(out->file, "- %s  skipped: %s\n", result->id, result->reason);
   } else {
     print_failure(out, run, result);
   }

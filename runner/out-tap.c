@@ -6,10 +6,11 @@
 
 #include "conformance/contract/contract.h"
 #include "runner/facts.h"
+#include "runner/findings.h"
 #include "runner/out.h"
 #include "runner/repro.h"
 
-enum { TRACE_SHOWN = 40, OUTPUT_SHOWN = 2000 };
+enum { FINDINGS_SHOWN = 10, TRACE_SHOWN = 40, OUTPUT_SHOWN = 2000 };
 
 static void
 comment(struct out *out, const struct run *run, struct dk_text *text)
@@ -109,6 +110,29 @@ yaml_output(struct out *out, const struct run *run, const struct outcome *outcom
   dk_text_done(&shown);
 }
 
+/* Each finding on a line of its own; the first is in `found`, too. */
+static void
+yaml_findings(struct out *out, const struct run *run, const struct result *result)
+{
+  const struct findings *findings = result->outcome->findings;
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  if (!findings || !findings_any(findings))
+    return;
+  tap_yaml_list_begin(out->tap, "findings");
+  for (unsigned n = 0; facts_finding(&text, findings, n, FINDINGS_SHOWN); n++) {
+    char *masked = out_masked(run, dk_text_str(&text));
+    tap_yaml_item(out->tap, masked ? masked : "out of memory");
+    free(masked);
+    dk_text_reset(&text);
+  }
+  tap_yaml_list_end(out->tap);
+  dk_text_reset(&text);
+  facts_xml(&text, run, result);
+  yaml(out, run, "xml", dk_text_str(&text));
+  dk_text_done(&text);
+}
+
 static void
 yaml_outcome(struct out *out, const struct run *run, const struct result *result)
 {
@@ -122,6 +146,7 @@ yaml_outcome(struct out *out, const struct run *run, const struct result *result
   tap_yaml_string(out->tap, "phase", phase_name((enum phase)report->phase));
   facts_region(&text, report);
   yaml(out, run, "run", dk_text_str(&text));
+  yaml_findings(out, run, result);
   yaml_trace(out, run, result);
   dk_text_reset(&text);
   facts_reruns(&text, result);
@@ -151,7 +176,7 @@ yaml_block(struct out *out, const struct run *run, const struct result *result)
   facts_seed(&text, run);
   tap_yaml_string(out->tap, "seed", dk_text_str(&text));
   dk_text_reset(&text);
-  repro_command(&text, run, result->check->id);
+  repro_of(&text, run, result);
   yaml(out, run, "repro", dk_text_str(&text));
   tap_yaml_end(out->tap);
   dk_text_done(&text);
@@ -166,9 +191,9 @@ tap_view_result(struct out *out, const struct run *run, const struct result *res
   if (!out->tap)
     return;
   if (result_is_advice(result))
-    tap_point(out->tap, passed, result->check->id, TAP_TODO, "SHOULD: reported, and not needed");
+    tap_point(out->tap, passed, result->id, TAP_TODO, "SHOULD: reported, and not needed");
   else
-    tap_point(out->tap, passed, result->check->id, skipped ? TAP_SKIP : TAP_NONE, result->reason);
+    tap_point(out->tap, passed, result->id, skipped ? TAP_SKIP : TAP_NONE, result->reason);
   if (!passed)
     yaml_block(out, run, result);
 }

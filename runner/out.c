@@ -174,11 +174,15 @@ out_totals_text(struct dk_text *text, const struct totals *totals)
     dk_text_printf(text, " flaky=%u", totals->counts[VERDICT_FLAKY]);
   if (totals->counts[VERDICT_UNEXERCISED] > 0)
     dk_text_printf(text, " unexercised=%u", totals->counts[VERDICT_UNEXERCISED]);
+  if (totals->memory > 0)
+    dk_text_printf(text, " memory=%u", totals->memory);
   if (totals->advised > 0)
     dk_text_printf(text, " advised=%u", totals->advised);
   if (totals->counts[VERDICT_ERROR] > 0)
     dk_text_printf(text, " errors=%u", totals->counts[VERDICT_ERROR]);
   if (totals->counts[VERDICT_NOT_RUN] > 0)
     dk_text_printf(text, " not-run=%u", totals->counts[VERDICT_NOT_RUN]);
+  if (totals->memcheck && totals->memcheck[0])
+    dk_text_puts(text, " memcheck=not-tested");
   dk_text_printf(text, " seconds=%.2f", totals->seconds);
 }

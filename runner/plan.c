@@ -9,21 +9,13 @@
 #include <string.h>
 #include <strings.h>
 
+#include "conformance/checks/topics.h"
 #include "conformance/contract/contract.h"
 #include "conformance/contract/mutants.h"
+#include "conformance/kit/engine.h"
 #include "core/base/checksum.h"
 #include "runner/say.h"
 #include "runner/suggest.h"
-
-const struct topic plan_topics[] = {
-  {"no-state", {"cancel/no-state", "cancel/renew-after-deletion", "cancel/ack-after-deletion"}},
-  {"lock-stealing", {"cancel/locked-row", "cancel/expired-row", "cancel/report-*",
-                     "cancel/*-after-deletion", "token/deleted-work-row"}},
-  {"ack-failure", {"cancel/ack-*", "token/*-work", "token/deleted-work-row",
-                   "work/refused-ack-changes-nothing", "work/repeated-ack"}},
-  {"mass-cancellation", {"cancel/mass", "cancel/part-of-the-commit", "cancel/absent-and-twice"}},
-  {NULL, {NULL}},
-};
 
 uint64_t
 plan_manifest(void)
@@ -52,7 +44,7 @@ plan_find(const char *id)
     if (strcmp(checks[i]->id, id) == 0)
       return checks[i];
   }
-  return NULL;
+  return strcmp(kit_memory_cycle.id, id) == 0 ? &kit_memory_cycle : NULL;
 }
 
 size_t
@@ -83,26 +75,6 @@ plan_tests(const struct check *check, const char *clause)
   return false;
 }
 
-static const struct topic *
-find_topic(const char *name)
-{
-  for (const struct topic *topic = plan_topics; topic->name; topic++) {
-    if (strcmp(topic->name, name) == 0)
-      return topic;
-  }
-  return NULL;
-}
-
-static bool
-fits_topic(const struct check *check, const struct topic *topic)
-{
-  for (size_t i = 0; i < 8 && topic->patterns[i]; i++) {
-    if (fnmatch(topic->patterns[i], check->id, 0) == 0)
-      return true;
-  }
-  return false;
-}
-
 /* "cancel" is the area, as "cancel/..." and CANCEL-5 are. */
 static bool
 is_in_area(const struct check *check, const char *area)
@@ -115,10 +87,10 @@ is_in_area(const struct check *check, const char *area)
 static bool
 fits(const struct check *check, const char *pattern)
 {
-  const struct topic *topic = find_topic(pattern);
+  const struct dk_topic *topic = dk_topic_find(pattern);
 
   if (topic)
-    return fits_topic(check, topic);
+    return dk_topic_has(topic, check->id);
   return fnmatch(pattern, check->id, 0) == 0 || plan_tests(check, pattern)
          || is_in_area(check, pattern);
 }
@@ -136,8 +108,9 @@ try_names(struct suggest *nearest)
   const struct dk_clause *clauses = dk_clauses(&n);
   for (size_t i = 0; i < n; i++)
     suggest_try(nearest, clauses[i].id);
-  for (const struct topic *topic = plan_topics; topic->name; topic++)
-    suggest_try(nearest, topic->name);
+  const struct dk_topic *topics = dk_topics(&n);
+  for (size_t i = 0; i < n; i++)
+    suggest_try(nearest, topics[i].name);
 }
 
 /* "cancl/..." and "cancl*" are near the area cancel; "" if none with checks is near. */
@@ -228,12 +201,18 @@ mark_one(const char **list, bool *marked)
     say("out of memory");
     return EXIT_ENVIRONMENT;
   }
+  size_t length = strlen(pattern);
+  char *mode = strstr(pattern, "@memcheck");
+  if (mode)
+    *mode = '\0';
   for (size_t i = 0; i < n; i++) {
     if (fits(checks[i], pattern))
       found = marked[i] = true;
   }
+  if (fits(&kit_memory_cycle, pattern))
+    found = marked[n] = true;
   int code = found ? EXIT_PASSED : say_nothing_fits(pattern);
-  *list += strlen(pattern);
+  *list += length;
   *list += **list == ',' ? 1 : 0;
   free(pattern);
   return code;
@@ -243,7 +222,7 @@ static int
 mark(const struct options *options, bool *marked, size_t n)
 {
   if (options->n_only == 0)
-    memset(marked, true, n);
+    memset(marked, true, n + 1);
   for (size_t i = 0; i < options->n_only; i++) {
     const char *list = options->only[i];
     do {
@@ -260,7 +239,7 @@ plan_select(const struct options *options, size_t *ret_n, int *ret_code)
 {
   size_t n;
   const struct check *const *checks = dk_checks(&n);
-  const struct check **selected = calloc(n + 1, sizeof(const struct check *));
+  const struct check **selected = calloc(n + 2, sizeof(const struct check *));
   bool *marked = calloc(n + 1, sizeof(*marked));
   size_t taken = 0;
 
@@ -271,6 +250,8 @@ plan_select(const struct options *options, size_t *ret_n, int *ret_code)
     if (marked[i])
       selected[taken++] = checks[i];
   }
+  if (*ret_code == EXIT_PASSED && marked[n])
+    selected[taken++] = &kit_memory_cycle;
   free(marked);
   if (*ret_code == EXIT_PASSED && taken == 0) {
     say("nothing is selected: this kit has no checks");

@@ -24,11 +24,4 @@ bool plan_tests(const struct check *check, const char *clause);
 size_t plan_first_clause(const struct check *check);
 bool plan_is_first(const struct check *check, const char *clause);
 
-/* The topics of --only, for help: name and patterns; NULL at the end. */
-struct topic {
-  const char *name;
-  const char *patterns[8];
-};
-extern const struct topic plan_topics[];
-
 #endif

@@ -50,12 +50,18 @@ add_setting(struct dk_text *text, const struct run *run, const struct given *giv
 }
 
 void
-repro_command(struct dk_text *text, const struct run *run, const char *only)
+repro_command(struct dk_text *text, const struct run *run, const char *only, bool memcheck)
 {
   dk_text_puts(text, "durakit check ");
   repro_quote(text, run->options->arguments[0]);
   dk_text_puts(text, " --only ");
   repro_quote(text, only);
+  if (memcheck)
+    dk_text_puts(text, " --memcheck");
+  for (size_t i = 0; memcheck && i < run->options->n_suppressions; i++) {
+    dk_text_puts(text, " --suppressions ");
+    repro_quote(text, run->options->suppressions[i]);
+  }
   dk_text_puts(text, " --seed ");
   facts_seed(text, run);
   for (size_t i = 0; i < run->options->n_settings; i++)
@@ -64,6 +70,12 @@ repro_command(struct dk_text *text, const struct run *run, const char *only)
     dk_text_printf(text, " --timeout-scale %g", run->options->timeout_scale);
   if (run->options->next)
     dk_text_puts(text, " --next");
+}
+
+void
+repro_of(struct dk_text *text, const struct run *run, const struct result *result)
+{
+  repro_command(text, run, result->check->id, result->mode == MODE_MEMCHECK);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -192,6 +204,22 @@ take_recorded_settings(struct options *options, const json_t *header, struct mas
   return EXIT_PASSED;
 }
 
+/* Those of the recorded run, unless others are given now. */
+static void
+take_suppressions(struct options *options, const json_t *header)
+{
+  const json_t *files = json_object_get(header, "suppressions");
+  const size_t most = sizeof(options->suppressions) / sizeof(options->suppressions[0]);
+  bool given = options->n_suppressions > 0;
+  size_t i;
+  json_t *file;
+
+  json_array_foreach(files, i, file) {
+    if (!given && json_string_value(file) && options->n_suppressions < most)
+      options->suppressions[options->n_suppressions++] = json_string_value(file);
+  }
+}
+
 static bool
 did_not_pass(const json_t *check)
 {
@@ -214,14 +242,22 @@ take_checks(struct options *options, const char *path, const struct recorded *re
   options->only = calloc(json_array_size(checks) + 1, sizeof(*options->only));
   if (!options->only)
     return EXIT_ENVIRONMENT;
+  bool native = false;
   if (name) {
     options->only[options->n_only++] = name;
+    options->memcheck = strstr(name, "@memcheck") != NULL;
     return EXIT_PASSED;
   }
   json_array_foreach(checks, i, check) {
-    if (did_not_pass(check))
-      options->only[options->n_only++] = text_of(check, "check");
+    if (!did_not_pass(check))
+      continue;
+    options->only[options->n_only++] = text_of(check, "check");
+    if (strcmp(text_of(check, "mode"), "memcheck") == 0)
+      options->memcheck = true;
+    else
+      native = true;
   }
+  options->both = native && options->memcheck;
   if (options->n_only > 0)
     return EXIT_PASSED;
   say_problem(&(struct problem){.where = path,
@@ -244,8 +280,8 @@ say_command(const struct options *options, const struct mask *mask)
 
   for (size_t i = 0; i < options->n_only; i++)
     dk_text_printf(&only, "%s%s", i ? "," : "", options->only[i]);
-  repro_command(&command, &run, dk_text_str(&only));
-  say("again: %s", dk_text_str(&command));
+  repro_command(&command, &run, dk_text_str(&only), options->memcheck);
+  say("again: %s%s", dk_text_str(&command), options->both ? ", and without --memcheck" : "");
   dk_text_done(&only);
   dk_text_done(&command);
 }
@@ -266,6 +302,8 @@ repeat(struct options *options, const char *path, const char *name,
     options->seed = strtoull(text_of(header, "seed"), NULL, 0);
     options->timeout_scale = json_number_value(json_object_get(header, "timeout_scale"));
     options->next = json_is_true(json_object_get(header, "next"));
+    if (options->memcheck)
+      take_suppressions(options, header);
     for (size_t i = 0; i < options->n_settings; i++)
       mask_add_passwords(&mask, options->settings[i].value, strlen(options->settings[i].value));
     say_command(options, &mask);

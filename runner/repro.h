@@ -7,7 +7,9 @@
 #include "runner/run.h"
 
 /* The whole command, with all that is needed for these checks, quoted for a shell, masked. */
-void repro_command(struct dk_text *text, const struct run *run, const char *only);
+void repro_command(struct dk_text *text, const struct run *run, const char *only, bool memcheck);
+/* That of one result. */
+void repro_of(struct dk_text *text, const struct run *run, const struct result *result);
 /* One word for a shell. */
 void repro_quote(struct dk_text *text, const char *word);
 

@@ -15,6 +15,7 @@
 #include "core/base/utf8.h"
 #include "runner/canaries.h"
 #include "runner/facts.h"
+#include "runner/findings.h"
 #include "runner/out.h"
 #include "runner/repro.h"
 
@@ -167,6 +168,18 @@ settings_of(const struct run *run)
   return list;
 }
 
+static void
+put_memcheck(json_t *header, const struct run *run)
+{
+  json_t *files = json_array();
+
+  for (size_t i = 1; run->memcheck && run->valgrind.files[i]; i++)
+    json_array_append_new(files, text_value(run, run->valgrind.files[i],
+                                            strlen(run->valgrind.files[i])));
+  put(header, run, "memcheck", run->memcheck ? "run" : run->no_memcheck);
+  json_object_set_new(header, "suppressions", files);
+}
+
 void
 results_header(struct results_file *file, const struct run *run, const char *canaries)
 {
@@ -183,7 +196,8 @@ results_header(struct results_file *file, const struct run *run, const char *can
     "{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:i, s:i, s:I, s:b, s:s}", "type",
     "header", "format", 1, "command", command_name(run->options->command), "kit",
     facts_kit_version, "abi", facts_abi, "contract", DK_CONTRACT_VERSION, "profile", "core",
-    "mode", "native", "run", run->options->run_id, "timeout_scale", run->options->timeout_scale,
+    "mode", facts_mode(run), "run", run->options->run_id, "timeout_scale",
+    run->options->timeout_scale,
     "classify", (int)run->options->classify, "jobs",
     (int)(run->options->jobs ? run->options->jobs : 1), "required", (json_int_t)run->n_results,
     "next", run->options->next, "canaries", canaries);
@@ -192,6 +206,7 @@ results_header(struct results_file *file, const struct run *run, const char *can
   put_fact(header, "seed", &seed);
   put_fact(header, "manifest", &manifest);
   json_object_set_new(header, "plugin", plugin);
+  put_memcheck(header, run);
   json_object_set_new(header, "settings", settings_of(run));
   write_line(file, header);
 }
@@ -209,6 +224,46 @@ trace_of(const struct run *run, const struct kit_report *report)
     json_t *entry = json_pack("{s:I}", "at", (json_int_t)line->at);
     put(entry, run, "text", line->text);
     json_array_append_new(list, entry);
+  }
+  return list;
+}
+
+static json_t *
+stack_of(const struct run *run, const struct stack *stack)
+{
+  json_t *list = json_array();
+
+  for (unsigned i = 0; i < stack->n; i++) {
+    struct dk_text text = DK_TEXT_EMPTY;
+    frame_text(&text, &stack->frames[i]);
+    json_array_append_new(list, text_value(run, dk_text_str(&text), text.length));
+    dk_text_done(&text);
+  }
+  return list;
+}
+
+static json_t *
+findings_of(const struct run *run, const struct findings *findings)
+{
+  static const char *const whose[] = {
+    [OWNER_UNKNOWN] = "unknown", [OWNER_PROVIDER] = "provider", [OWNER_KIT] = "kit"};
+  json_t *list = json_array();
+
+  for (size_t i = 0; i < findings->n; i++) {
+    const struct finding *finding = &findings->items[i];
+    if (!finding->counts)
+      continue;
+    json_t *object = json_pack("{s:s, s:s}", "owner", whose[finding->owner], "clause",
+                               finding_clause(finding));
+    put(object, run, "kind", finding->kind);
+    put(object, run, "what", finding->what);
+    json_object_set_new(object, "stack", stack_of(run, &finding->stacks[0]));
+    for (unsigned s = 1; s < finding->n_stacks; s++) {
+      put(object, run, s == 1 ? "memory" : "more", finding->stacks[s].what);
+      json_object_set_new(object, s == 1 ? "memory_stack" : "more_stack",
+                          stack_of(run, &finding->stacks[s]));
+    }
+    json_array_append_new(list, object);
   }
   return list;
 }
@@ -231,12 +286,18 @@ put_story(json_t *object, const struct run *run, const struct result *result)
   json_object_set_new(object, "pass", json_integer(report->pass));
   json_object_set_new(object, "trace_lines", json_integer(report->n_trace));
   json_object_set_new(object, "trace", trace_of(run, report));
+  if (outcome->findings) {
+    json_object_set_new(object, "findings", findings_of(run, outcome->findings));
+    put(object, run, "stopped", outcome->findings->stopped);
+    if (outcome->findings->stopped[0])
+      json_object_set_new(object, "stopped_at", stack_of(run, &outcome->findings->stopped_at));
+  }
   if (outcome->output_size > 0)
     json_object_set_new(object, "output", text_value(run, outcome->output, outcome->output_size));
   facts_leftovers(&text, run, outcome);
   put(object, run, "left_over", dk_text_str(&text));
   dk_text_reset(&text);
-  repro_command(&text, run, result->check->id);
+  repro_of(&text, run, result);
   put(object, run, "repro", dk_text_str(&text));
   dk_text_done(&text);
 }
@@ -268,7 +329,7 @@ open_beside(struct results_file *file, const struct result *result, const char *
   struct dk_text path = DK_TEXT_EMPTY;
   FILE *beside = NULL;
 
-  dk_text_printf(&path, "%s/checks/%s", file->folder, result->check->id);
+  dk_text_printf(&path, "%s/checks/%s", file->folder, result->id);
   if (folder_make_path(dk_text_str(&path)) == 0) {
     dk_text_printf(&path, "/%s", name);
     beside = fopen(dk_text_str(&path), "we");
@@ -277,6 +338,19 @@ open_beside(struct results_file *file, const struct result *result, const char *
     file->failed = true;
   dk_text_done(&path);
   return beside;
+}
+
+/* As Valgrind has written it. */
+static void
+write_xml(struct results_file *file, const struct result *result)
+{
+  const struct findings *findings = result->outcome->findings;
+  FILE *xml = findings && findings->xml ? open_beside(file, result, "memcheck.xml") : NULL;
+
+  if (xml && fwrite(findings->xml, 1, findings->xml_size, xml) != findings->xml_size)
+    file->failed = true;
+  if (xml && fclose(xml) != 0)
+    file->failed = true;
 }
 
 static void
@@ -294,6 +368,7 @@ write_beside(struct results_file *file, const struct run *run, const struct resu
   }
   if (trace && fclose(trace) != 0)
     file->failed = true;
+  write_xml(file, result);
   if (result->outcome->output_size == 0)
     return;
   struct dk_text masked = DK_TEXT_EMPTY;
@@ -311,8 +386,9 @@ results_add(struct results_file *file, const struct run *run, const struct resul
 {
   const struct dk_clause *clause = result_clause(result);
   json_t *object =
-    json_pack("{s:s, s:i, s:s, s:s, s:s}", "type", "check", "n", (int)result->number, "check",
-              result->check->id, "verdict", verdict_name(result->verdict), "clauses",
+    json_pack("{s:s, s:i, s:s, s:s, s:s, s:s}", "type", "check", "n", (int)result->number, "check",
+              result->id, "mode", result->mode == MODE_MEMCHECK ? "memcheck" : "native",
+              "verdict", verdict_name(result->verdict), "clauses",
               result->check->clauses);
 
   if (!file) {

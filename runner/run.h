@@ -11,14 +11,19 @@
 #include "runner/engine.h"
 #include "runner/folder.h"
 #include "runner/mask.h"
+#include "runner/memcheck.h"
 #include "runner/options.h"
 #include "runner/say.h"
 
 enum { VERDICTS = VERDICT_NOT_RUN + 1 };
 
+enum mode { MODE_NATIVE, MODE_MEMCHECK };
+
 /* What came of one check. */
 struct result {
   const struct check *check;
+  enum mode mode;
+  char id[96];                /* the check's, with the mode: "turn/birth@memcheck" */
   uint32_t number;            /* from 1, in plan order */
   bool done;
   enum verdict verdict;
@@ -47,9 +52,17 @@ struct run {
   int64_t least_ms;           /* of a check, whatever has hung before */
   unsigned timeouts;          /* so far */
   int64_t slowest_ms[2];      /* that passed so far: of races [1], of all others [0] */
+  unsigned memcheck_timeouts; /* the same under Valgrind */
+  int64_t memcheck_slowest_ms;
   struct result *results;
   size_t n_results;
   size_t n_leftovers;
+  bool native;                /* checks run without Valgrind */
+  bool memcheck;              /* checks run under Valgrind, too or only */
+  char no_memcheck[256];      /* why not, when certify wants it; "": they do */
+  struct memcheck valgrind;
+  struct suppressed *suppressed; /* names of suppressions that were used, with how often */
+  size_t n_suppressed;
   struct out *out;
   struct results_file *file;  /* NULL: none was asked for */
   int64_t started_ns;
@@ -76,6 +89,14 @@ int run_no_child(struct run *run);
 bool outcome_was_ended(const struct outcome *outcome);
 void run_note_trouble(struct run *run, const struct outcome *outcome, const char *doing);
 
+/* ---- memcheck-run.c: what Valgrind adds to a run --------------------------------------------- */
+
+/* Makes ready what the options ask for: Valgrind, the suppressions. */
+int run_take_memcheck(struct run *run);
+/* Adds what was used in it to what the run has used. */
+struct findings;
+void run_note_suppressed(struct run *run, const struct findings *findings);
+
 /* ---- deadline.c ------------------------------------------------------------------------------ */
 
 void run_set_deadline(struct run *run);
@@ -85,14 +106,18 @@ void run_note_hung_probe(struct run *run);
 void run_note_time(struct run *run, bool race, const struct outcome *outcome);
 /* Of the next check, in milliseconds. */
 int64_t run_deadline(const struct run *run, bool race);
+/* The same under Valgrind. */
+void run_note_memcheck_time(struct run *run, const struct outcome *outcome);
+int64_t run_memcheck_deadline(const struct run *run);
 
 /* ---- totals.c -------------------------------------------------------------------------------- */
 
 struct totals {
   unsigned counts[VERDICTS];
-  unsigned passed, failed, skipped, advised, other;
+  unsigned passed, failed, skipped, advised, memory, other;
   int exit_code;
   const char *word;           /* "PASS" */
+  const char *memcheck;       /* why certify has not tested memory; "": it has, or need not */
   double seconds;
 };
 /* `canaries_missed` and a run that was interrupted are incomplete, whatever passed. */

@@ -55,7 +55,7 @@ selftest_word(const struct selftest *selftest, int code)
 {
   if (code != EXIT_PASSED || selftest->failed > 0)
     return "FAIL";
-  return selftest->zoo_is_there ? "PASS" : "PARTLY";
+  return selftest->zoo_is_there && selftest->passed_by == 0 ? "PASS" : "PARTLY";
 }
 
 static bool
@@ -80,7 +80,8 @@ hear_canaries(struct selftest *selftest)
   char missed[600];
   unsigned caught = canaries_run(&selftest->run, missed, sizeof(missed));
 
-  selftest_point(selftest, caught == canaries_count(), "every canary is caught", missed);
+  selftest_point(selftest, caught == canaries_count(&selftest->run), "every canary is caught",
+                 missed);
 }
 
 static int

@@ -17,6 +17,7 @@ struct selftest {
   unsigned points, failed;
   unsigned mutants, caught, fixtures, right;
   bool zoo_is_there;
+  unsigned passed_by;    /* providers of the zoo that nothing here can judge */
 };
 
 /* `detail` is shown if it does not hold; may be NULL. */
@@ -24,7 +25,8 @@ void selftest_point(struct selftest *selftest, bool holds, const char *name, con
 __attribute__((format(printf, 2, 3))) void
 selftest_note(struct selftest *selftest, const char *format, ...);
 
-/* The word in the last line: PARTLY if all that was tested holds, and the zoo was not here. */
+/* The word in the last line: PARTLY if all that was tested holds, and the zoo was not here or not
+ * all of it could be judged. */
 const char *selftest_word(const struct selftest *selftest, int code);
 
 /* matrix.c: the model passes, its mutants do not.  EXIT_PASSED, or what ended the test. */

@@ -140,6 +140,7 @@ run_end(struct run *run)
   for (size_t i = 0; i < run->n_results; i++)
     outcome_free(run->results[i].outcome);
   free(run->results);
+  free(run->suppressed);
   engine_free(run->engine);
   folder_done(&run->folder);
   results_close(run->file);
@@ -281,12 +282,30 @@ check_keys(struct run *run)
   return EXIT_PASSED;
 }
 
+/* All that the user gives, and a store, which the kit always gives. */
+static struct dk_setting *
+all_settings(const struct run *run, size_t *ret_n)
+{
+  const char *store = run->store_value ? run->store_value : run->folder.path;
+  struct dk_setting *given = settings_for_provider(run->options, NULL, ret_n);
+
+  if (!given || !run->store_key || settings_find(run->options, run->store_key))
+    return given;
+  struct dk_setting *all = reallocarray(given, *ret_n + 1, sizeof(*all));
+  if (!all) {
+    free(given);
+    return NULL;
+  }
+  all[(*ret_n)++] = (struct dk_setting){run->store_key, {store, strlen(store)}};
+  return all;
+}
+
 /* Types and what is required, as the host that loads the plugin sees it. */
 static int
 check_values(struct run *run)
 {
   size_t n;
-  struct dk_setting *all = settings_for_provider(run->options, NULL, &n);
+  struct dk_setting *all = all_settings(run, &n);
   struct task task = run_task(run, TASK_SETTINGS);
 
   if (!all) {
@@ -296,6 +315,7 @@ check_values(struct run *run)
   task.job.settings = all;
   task.job.n_settings = n;
   task.job.store_key = NULL;
+  task.job.store_value = NULL; /* it is among them */
   task.store_in_folder = false;
   struct outcome *outcome = engine_run(run->engine, &task);
   int code = EXIT_PASSED;
@@ -334,11 +354,13 @@ run_take_settings(struct run *run)
 {
   int code = run->described ? check_keys(run) : EXIT_PASSED;
 
-  if (code == EXIT_PASSED && run->described)
-    code = check_values(run);
   if (code != EXIT_PASSED)
     return code;
   choose_store(run);
+  if (run->described)
+    code = check_values(run);
+  if (code != EXIT_PASSED)
+    return code;
   run->settings = settings_for_provider(run->options, run->store_key, &run->n_settings);
   if (run->settings)
     return EXIT_PASSED;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runner/findings.h"
 #include "runner/judge.h"
 #include "runner/run.h"
 
@@ -21,7 +22,30 @@ outcome_free(struct outcome *outcome)
   free(outcome->probe);
   free(outcome->output);
   free(outcome->leftovers);
+  findings_free(outcome->findings);
   free(outcome);
+}
+
+bool
+slot_init(struct slot *slot, const char *folder, unsigned number)
+{
+  *slot = (struct slot){.output = -1, .errors = -1, .file = kit_shared_file()};
+  if (slot->file >= 0)
+    slot->shared = kit_shared_map(slot->file);
+  zygote_init(&slot->zygote, folder, number);
+  return slot->shared != NULL;
+}
+
+void
+slot_done(struct slot *slot)
+{
+  zygote_end(&slot->zygote);
+  slot_close_output(slot);
+  outcome_free(slot->pending);
+  free(slot->stores);
+  kit_shared_free(slot->shared);
+  if (slot->file >= 0)
+    close(slot->file);
 }
 
 int
@@ -118,6 +142,21 @@ collect_output(struct outcome *outcome, const struct slot *slot)
   read_output(outcome, slot->errors, OUTPUT_KEPT - outcome->output_size);
 }
 
+/* What linking the plugin did in the zygote is told by memory/cycle, once for all checks. */
+static void
+collect_findings(struct outcome *outcome, const struct slot *slot)
+{
+  const struct zygote *zygote = &slot->zygote;
+  char path[sizeof(zygote->folder) + 32];
+
+  outcome->cold = zygote->cold || slot->task.origins;
+  outcome->findings = findings_read(zygote->folder, slot->pid, zygote->pid);
+  if (!outcome->findings || zygote->pid <= 0 || slot->task.job.check != &kit_memory_cycle)
+    return;
+  snprintf(path, sizeof(path), "%s/%ld.xml", zygote->folder, (long)zygote->pid);
+  findings_add_file(outcome->findings, path);
+}
+
 struct outcome *
 slot_collect(const struct slot *slot)
 {
@@ -141,6 +180,8 @@ slot_collect(const struct slot *slot)
     judge_tame_probe(outcome->probe);
   }
   collect_output(outcome, slot);
+  if (slot->task.memcheck)
+    collect_findings(outcome, slot);
   return outcome;
 }
 

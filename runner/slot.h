@@ -7,9 +7,12 @@
 #include <sys/types.h>
 
 #include "runner/engine.h"
+#include "runner/zygote.h"
 
 struct slot {
   struct kit_shared *shared;
+  int file;                  /* of the shared map */
+  struct zygote zygote;
   bool busy;
   pid_t pid;
   struct task task;
@@ -23,6 +26,10 @@ struct slot {
   char (*stores)[64];        /* those */
   size_t n_stores;
 };
+
+/* Its map; false with errno. */
+bool slot_init(struct slot *slot, const char *folder, unsigned number);
+void slot_done(struct slot *slot);
 
 /* The file FOLDER.ending, new and empty; -1 with errno. */
 int slot_open_file(const struct slot *slot, const char *ending);

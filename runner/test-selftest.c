@@ -10,6 +10,9 @@ main(void)
   plan(NO_PLAN);
   is(selftest_word(&selftest, EXIT_PASSED), "PASS", "all of it held");
   is(selftest_word(&selftest, EXIT_INCOMPLETE), "FAIL", "it did not come to its end");
+  selftest.passed_by = 1;
+  is(selftest_word(&selftest, EXIT_PASSED), "PARTLY", "nor while a provider of it was passed by");
+  selftest.passed_by = 0;
   selftest.zoo_is_there = false;
   is(selftest_word(&selftest, EXIT_PASSED), "PARTLY", "without the zoo it is no pass");
   is(selftest_word(&selftest, EXIT_ENVIRONMENT), "FAIL", "without the zoo, and not to its end");

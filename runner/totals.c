@@ -29,6 +29,8 @@ exit_code_of(const struct run *run, const struct totals *totals, bool canaries_m
     return EXIT_ENVIRONMENT;
   if (counts[VERDICT_NONE] > 0 || counts[VERDICT_NOT_RUN] > 0 || run->n_results == 0)
     return EXIT_INCOMPLETE;
+  if (totals->memory > 0)
+    return EXIT_FINDINGS;
   if (counts[VERDICT_FLAKY] > 0 || counts[VERDICT_UNEXERCISED] > 0)
     return EXIT_UNCLEAR;
   if (run->probe->n_missing > 0)
@@ -42,7 +44,7 @@ totals_of(const struct run *run, bool canaries_missed)
   static const char *const words[] = {
     [EXIT_PASSED] = "PASS",           [EXIT_VIOLATED] = "FAIL",
     [EXIT_ENVIRONMENT] = "ERROR",     [EXIT_INCOMPLETE] = "INCOMPLETE",
-    [EXIT_UNCLEAR] = "UNCLEAR",
+    [EXIT_FINDINGS] = "MEMORY",       [EXIT_UNCLEAR] = "UNCLEAR",
   };
   struct totals totals = {.seconds = (double)(run_clock_ns() - run->started_ns) / 1e9};
 
@@ -57,8 +59,10 @@ totals_of(const struct run *run, bool canaries_missed)
   }
   totals.passed = totals.counts[VERDICT_PASS];
   totals.skipped = totals.counts[VERDICT_SKIP];
+  totals.memory = totals.counts[VERDICT_MEMORY];
+  totals.memcheck = run->memcheck ? "" : run->no_memcheck;
   totals.other = (unsigned)run->n_results - totals.passed - totals.failed - totals.skipped -
-                 totals.advised;
+                 totals.advised - totals.memory;
   totals.exit_code = exit_code_of(run, &totals, canaries_missed);
   totals.word = words[totals.exit_code];
   return totals;

@@ -25,7 +25,7 @@ conformance/fixtures/zoo-table.c: core/include conformance/fixtures
 runner: core/include core/base conformance runner
 examples: core/include/durakit/provider.h core/include/durakit/runtime.h examples
 tests: core conformance runner tests
-test: conformance/tap
+test: conformance/tap core/include/durakit/host.h
 TABLE
 
 # violations LIST: those of the files in LIST, under the current folder.

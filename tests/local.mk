@@ -7,8 +7,10 @@ script_tests += \
 	tests/exports.sh \
 	tests/docs.sh \
 	tests/readme.sh \
+	tests/guides.sh \
 	tests/tap-consumers.sh \
 	tests/runner-engine.sh \
+	tests/runner-memcheck.sh \
 	tests/runner-refusals.sh \
 	tests/runner-results.sh \
 	tests/runner-secrets.sh \
@@ -16,8 +18,10 @@ script_tests += \
 	tests/runner-tap.sh \
 	tests/zoo.sh \
 	tests/zoo-hostile.sh \
+	tests/bench.sh \
 	tests/bootstrap.sh \
 	tests/install.sh \
+	tests/examples.sh \
 	tests/valgrind.sh \
 	$(NULL)
 
@@ -63,6 +67,7 @@ EXTRA_DIST += \
 	tests/runner-secret.c \
 	tests/style.awk \
 	tests/tap.sh \
+	tests/typed.sh \
 	$(NULL)
 
 # Everything a test may need to know of the build; paths are absolute, for tests change folders.
@@ -71,6 +76,7 @@ AM_TESTS_ENVIRONMENT = \
 	top_builddir='$(abs_top_builddir)'; export top_builddir; \
 	DURAKIT='$(abs_top_builddir)/runner/durakit$(EXEEXT)'; export DURAKIT; \
 	MODEL='$(abs_top_builddir)/conformance/model/.libs/model.so'; export MODEL; \
+	SQLITE_PLUGIN='$(abs_top_builddir)/providers/sqlite/.libs/sqlite.so'; export SQLITE_PLUGIN; \
 	ZOO='$(abs_top_builddir)/conformance/fixtures/zoo'; export ZOO; \
 	MAKE='$(MAKE)'; export MAKE; \
 	CC='$(CC)'; export CC; \
@@ -96,7 +102,31 @@ LOG_DRIVER = $(tap_driver)
 SH_LOG_DRIVER = $(tap_driver)
 SH_LOG_COMPILER = $(SHELL)
 
-.PHONY: check-valgrind check-deep
+.PHONY: check-valgrind check-deep conformance conformance-valgrind
+
+# Each plugin of ours against the whole contract: reports/NAME-MODE.tap, of all even if one fails.
+conformance_plugins = conformance/model/model.la
+if WITH_SQLITE
+conformance_plugins += providers/sqlite/sqlite.la
+endif
+conformance_run = \
+	$(MKDIR_P) reports; failed=0; \
+	for plugin in $(conformance_plugins); do \
+	  name=`basename $$plugin .la`; \
+	  report=reports/$$name-$$mode.tap; \
+	  ./runner/durakit$(EXEEXT) $$command "./`dirname $$plugin`/.libs/$$name.so" \
+	    --format tap > $$report || failed=1; \
+	  echo "$$report: `tail -n 1 $$report`"; \
+	done; \
+	exit $$failed
+conformance: runner/durakit$(EXEEXT) $(conformance_plugins)
+	$(AM_V_at)mode=native; command='certify --no-memcheck'; $(conformance_run)
+conformance-valgrind: runner/durakit$(EXEEXT) $(conformance_plugins)
+	$(AM_V_at)mode=memcheck; command='check --memcheck'; $(conformance_run)
+clean-local: clean-reports
+.PHONY: clean-reports
+clean-reports:
+	$(AM_V_at)rm -rf reports
 
 # The unit tests once more under Valgrind: an error or a lost block is the exit code that fails one.
 valgrind_command = $(VALGRIND) -q --error-exitcode=99 \

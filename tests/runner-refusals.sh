@@ -154,12 +154,12 @@ TEXT
 
 refuses 2 'an unknown command' certfy <<'TEXT'
 durakit: certfy: there is no such command
-  expected  certify, check, list, explain, probe, repro, selftest or clean
+  expected  certify, check, list, explain, probe, repro, selftest, clean or bench
   next      did you mean certify?
 TEXT
 refuses 2 'no command' <<'TEXT'
 durakit: a command is missing
-  expected  certify, check, list, explain, probe, repro, selftest or clean
+  expected  certify, check, list, explain, probe, repro, selftest, clean or bench
   next      durakit --help shows examples
 TEXT
 refuses 2 'an unknown option' check model --onyl x <<'TEXT'
@@ -176,7 +176,7 @@ durakit: --memcheck: there is no such option of durakit check
 TEXT
 refuses 2 'a command that is not there yet' doctor <<'TEXT'
 durakit: doctor: there is no such command
-  expected  certify, check, list, explain, probe, repro, selftest or clean
+  expected  certify, check, list, explain, probe, repro, selftest, clean or bench
   next      durakit --help shows examples
 TEXT
 refuses 2 'an option without its value' certify model --seed <<'TEXT'
@@ -228,7 +228,7 @@ durakit: CANCLE-5: there is no such check, clause or mutant
 TEXT
 refuses 2 'an unknown list' list check <<'TEXT'
 durakit: check: there is no such list
-  expected  checks, clauses, mutants or providers
+  expected  checks, clauses, mutants, topics or providers
   next      did you mean checks?
 TEXT
 refuses 2 'a file without results' repro settings <<'TEXT'

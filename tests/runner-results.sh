@@ -69,7 +69,7 @@ is "$(ls stores)" '' 'its stores were removed'
 # ---- interrupted ---------------------------------------------------------------------------------
 
 for name in INT TERM; do
-  "$DURAKIT" certify "$zoo/blocks.so" --out out --timeout-scale 0.2 \
+  "$DURAKIT" certify "$zoo/blocks.so" --no-memcheck --out out --timeout-scale 0.2 \
     --set "store=$scratch/stores/s" > tap 2> err &
   pid=$!
   until_it tap '^not ok 2' $pid
@@ -88,7 +88,7 @@ done
 
 # ---- two runs of one id --------------------------------------------------------------------------
 
-"$DURAKIT" certify "$zoo/blocks.so" --timeout-scale 0.2 --run-id twice > tap 2> err &
+"$DURAKIT" certify "$zoo/blocks.so" --no-memcheck --timeout-scale 0.2 --run-id twice > tap 2> err &
 pid=$!
 until_it tap '^not ok 1' $pid
 ok $? 'a run with an id of its own'
@@ -115,8 +115,8 @@ is "$(grep -c -e ' 1 dead runs' clean err2)" "$(printf 'clean:0\nerr2:0')" 'one 
 
 # ---- killed --------------------------------------------------------------------------------------
 
-"$DURAKIT" certify "$zoo/blocks.so" --timeout-scale 0.2 --set "store=$scratch/stores/s" \
-  > tap 2> err &
+"$DURAKIT" certify "$zoo/blocks.so" --no-memcheck --timeout-scale 0.2 \
+  --set "store=$scratch/stores/s" > tap 2> err &
 pid=$!
 until_it tap '^not ok 2' $pid
 ok $? 'a run that is going to be killed'

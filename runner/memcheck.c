@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds Valgrind, writes our suppressions where it can read them, and makes its command line. */
+#include "runner/memcheck.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "runner/suppressions.h"
+
+/* On PATH, as a shell would find it. */
+static bool
+find_valgrind(char *buffer, size_t size)
+{
+  const char *path = getenv("PATH");
+
+  for (const char *at = path ? path : ""; *at; at += strspn(at, ":")) {
+    size_t length = strcspn(at, ":");
+    int n = snprintf(buffer, size, "%.*s/valgrind", (int)length, at);
+    if (n > 0 && (size_t)n < size && access(buffer, X_OK) == 0)
+      return true;
+    at += length;
+  }
+  return false;
+}
+
+static bool
+write_own(struct memcheck *memcheck, const char *folder)
+{
+  snprintf(memcheck->own, sizeof(memcheck->own), "%.280s/durakit.supp", folder);
+  FILE *file = fopen(memcheck->own, "we");
+  if (!file)
+    return false;
+  bool written = fputs(suppressions_own, file) >= 0;
+  return fclose(file) == 0 && written;
+}
+
+bool
+memcheck_find(struct memcheck *memcheck, const char *folder, char *why, size_t size)
+{
+  *memcheck = (struct memcheck){.files = {memcheck->own}};
+#if !HAVE_VALGRIND
+  snprintf(why, size, "this durakit was built without Valgrind");
+  return false;
+#elif defined(__SANITIZE_ADDRESS__)
+  snprintf(why, size, "this durakit was built with sanitizers, which do not run under Valgrind");
+  return false;
+#endif
+  if (!find_valgrind(memcheck->valgrind, sizeof(memcheck->valgrind))) {
+    snprintf(why, size, "there is no valgrind on PATH (Debian: valgrind)");
+    return false;
+  }
+  ssize_t n = readlink("/proc/self/exe", memcheck->self, sizeof(memcheck->self) - 1);
+  if (n <= 0 || !write_own(memcheck, folder)) {
+    snprintf(why, size, "%s: %s", n <= 0 ? "/proc/self/exe" : memcheck->own, strerror(errno));
+    return false;
+  }
+  return true;
+}
+
+bool
+memcheck_add_file(struct memcheck *memcheck, const char *path)
+{
+  size_t n = 1;
+
+  while (memcheck->files[n])
+    n++;
+  if (n + 1 >= MEMCHECK_FILES || strlen(path) >= sizeof(memcheck->author[0]))
+    return false;
+  snprintf(memcheck->author[n - 1], sizeof(memcheck->author[0]), "%s", path);
+  memcheck->files[n] = memcheck->author[n - 1];
+  return true;
+}
+
+/* No file of options of the user's may change what is found; and no limit may hide some of it. */
+static const char *const always[] = {
+  "--tool=memcheck", "--command-line-only=yes", "--xml=yes", "--leak-check=no",
+  "--show-leak-kinds=all", "--keep-debuginfo=yes", "--error-limit=no", "--num-callers=40",
+  "--fair-sched=yes", "--vgdb=no", "--child-silent-after-fork=no", "--trace-children=no",
+  "--read-var-info=no"};
+
+void
+memcheck_words(struct memcheck_words *words, const struct memcheck *memcheck, const char *folder,
+               const char *way, const int fds[2], const char *plugin, bool origins)
+{
+  size_t n = 0;
+
+  words->items[n++] = memcheck->valgrind;
+  for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
+    words->items[n++] = always[i];
+  if (origins)
+    words->items[n++] = "--track-origins=yes";
+  snprintf(words->xml, sizeof(words->xml), "--xml-file=%.330s/%%p.xml", folder);
+  words->items[n++] = words->xml;
+  for (size_t i = 0; memcheck->files[i]; i++) {
+    snprintf(words->suppressions[i], sizeof(words->suppressions[i]), "--suppressions=%.1080s",
+             memcheck->files[i]);
+    words->items[n++] = words->suppressions[i];
+  }
+  words->items[n++] = memcheck->self;
+  words->items[n++] = MEMCHECK_WORD;
+  words->items[n++] = way;
+  for (size_t i = 0; i < 2; i++) {
+    snprintf(words->fds[i], sizeof(words->fds[i]), "%d", fds[i]);
+    words->items[n++] = words->fds[i];
+  }
+  if (plugin)
+    words->items[n++] = plugin;
+  words->items[n] = NULL;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run needs to run checks under Valgrind: the command, and the suppressions. */
+#ifndef DK_RUNNER_MEMCHECK_H
+#define DK_RUNNER_MEMCHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The hidden first argument of the command when it is a child under Valgrind. */
+#define MEMCHECK_WORD "--memcheck-child"
+
+enum { MEMCHECK_FILES = 10, MEMCHECK_WORDS = 48 };
+
+struct memcheck {
+  char valgrind[1024];       /* its path */
+  char self[4096];           /* this executable */
+  char own[320];             /* our suppressions, written for this run */
+  const char *files[MEMCHECK_FILES]; /* of suppressions, ours first; NULL at the end */
+  char author[MEMCHECK_FILES - 2][1024];
+  const char *plugin;        /* for a zygote, when a check needs none; NULL: none */
+};
+
+/* Finds what is needed; false with a reason for people.  `folder` is the run's. */
+bool memcheck_find(struct memcheck *memcheck, const char *folder, char *why, size_t size);
+
+/* Another file of suppressions; false: too many, or its path is too long. */
+bool memcheck_add_file(struct memcheck *memcheck, const char *path);
+
+/* The words of a command line, in `buffer`'s memory: valgrind ... self MEMCHECK_WORD `way` numbers
+ * [plugin].  The XML goes to `folder`. */
+struct memcheck_words {
+  const char *items[MEMCHECK_WORDS];
+  char xml[400], fds[2][16], suppressions[MEMCHECK_FILES][1100];
+};
+void memcheck_words(struct memcheck_words *words, const struct memcheck *memcheck,
+                    const char *folder, const char *way, const int fds[2], const char *plugin,
+                    bool origins);
+
+#endif

@@ -1,0 +1,202 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Checks under Valgrind: what each kind of finding, and of end, looks like; what is refused.
+
+. "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
+zoo=$top_builddir/conformance/fixtures/zoo
+[ -n "${VALGRIND:-}" ] || skip_all 'Valgrind is left out of this build'
+[ -z "${SANITIZER_CFLAGS:-}" ] || skip_all 'sanitizers do not run under Valgrind'
+[ -x "$DURAKIT" ] && [ -f "$MODEL" ] || skip_all 'the command or the model is not built'
+[ -f "$zoo/leaks-one-byte.so" ] || skip_all 'the zoo is not built'
+scratch
+cd "$scratch" || exit 99
+
+# under EXIT FIXTURE CHECK OPTION...: one check under Valgrind; its output is in tap.
+under() {
+  under_code=$1
+  under_name=$2
+  under_check=$3
+  shift 3
+  "$DURAKIT" check "$zoo/$under_name.so" --only "$under_check" --memcheck --classify 0 "$@" \
+    > tap 2> err
+  is $? "$under_code" "$under_name: exit $under_code" || diag "$(cat err tap)"
+}
+
+# ---- findings ------------------------------------------------------------------------------------
+
+ack=work/ack-enqueues-completion
+under 6 leaks-one-byte $ack --out out
+like "$(cat tap)" "^not ok 1 - $ack@memcheck\$" \
+  'a leak: the id ends in its mode'
+like "$(cat tap)" '^  verdict: "memory"$' 'a leak: its verdict'
+like "$(cat tap)" '^  clause: "MEM-3"$' 'a leak: its clause'
+like "$(cat tap)" '^  message: "memcheck.x3a .*definitely lost, in [a-z_]* (memory\.c:[0-9]*)"$' \
+  'a leak: kind, function, file and line'
+like "$(cat tap)" '^  where: "memory\.c:[0-9]*"$' 'a leak: where'
+like "$(cat tap)" '^    - "MEM-3, provider.x3a .* malloc .* < leak_a_byte (memory\.c:[0-9]*)' \
+  'a leak: its stack'
+like "$(cat tap)" "^  repro: \".* --only $ack --memcheck --seed" \
+  'a leak: the command that runs it again'
+like "$(cat tap)" '^# RESULT=MEMORY .* failed=0 .* memory=1 ' 'a leak: the last line'
+[ -s "out/checks/$ack@memcheck/memcheck.xml" ]
+ok $? 'a leak: --out keeps what Valgrind wrote'
+like "$(cat out/results.jsonl)" '"mode":"memcheck","verdict":"memory"' \
+  'a leak: results.jsonl has its mode'
+like "$(cat out/results.jsonl)" '"findings":\[{"owner":"provider","clause":"MEM-3"' \
+  'a leak: and the finding'
+"$DURAKIT" repro out/results.jsonl --classify 0 > tap 2> err
+is $? 6 'repro runs it under Valgrind again' || diag "$(cat err tap)"
+like "$(cat tap)" "^not ok 1 - $ack@memcheck\$" 'repro: the same finding'
+
+under 6 writes-one-past turn/commit-frees
+like "$(cat tap)" \
+  '^  message: "memcheck.x3a Invalid write of size 1, in write_one_past (memory\.c:[0-9]*)"$' \
+  'an invalid write: kind, function, file and line'
+like "$(cat tap)" '^  found: ".*Address .* 0 bytes after a block of size .*x3a malloc ' \
+  'an invalid write: and whose memory it is beside'
+under 6 undefined-byte $ack
+like "$(cat tap)" '^  clause: "MEM-1"$' 'an undefined byte that is handed up: its clause'
+like "$(cat tap)" 'item\.payload, byte 3 of' 'an undefined byte: which one'
+
+# ---- ends ----------------------------------------------------------------------------------------
+
+under 1 blocks turn/commit-frees --timeout-scale 0.05
+like "$(cat tap)" '^  verdict: "timeout"$' 'a hang: its verdict'
+like "$(cat tap)" '^    - "ended by SIGTERM.* < ' 'a hang: where it hangs'
+under 1 segfault-in-operation turn/commit-frees
+like "$(cat tap)" '^  verdict: "crash"$' 'a crash: its verdict'
+like "$(cat tap)" '^    - "ended by SIGSEGV.*x3a .*(.*\.c:[0-9]*)' 'a crash: where'
+under 1 exit-in-operation turn/commit-frees
+like "$(cat tap)" '^  verdict: "early-exit"$' 'an early exit is no pass here either'
+"$DURAKIT" check "$zoo/constructor-thread.so" --only turn/commit-frees --memcheck --classify 0 \
+  > tap 2> err
+is $? 0 'a constructor that starts a thread' || diag "$(cat err tap)"
+like "$(cat tap)" '^# memcheck: each check was a start of Valgrind of its own, .* threads' \
+  'and its checks are not copies, which is said'
+
+# ---- what passes ---------------------------------------------------------------------------------
+
+"$DURAKIT" check "$MODEL" --only 'memory/cycle,turn/birth,TURN-10' --memcheck > tap 2> err
+is $? 0 'the model passes' || diag "$(cat err tap)"
+like "$(cat tap)" '^ok [0-9]* - memory/cycle@memcheck$' 'and its cycles leave nothing'
+is "$(grep -c unexercised tap)" 0 'no race is judged for its overlaps'
+like "$(cat tap)" '^# suppression used: ' 'suppressions that were used are listed'
+like "$(cat tap)" ', mode memcheck, ' 'the mode is said'
+under 6 grows-in-a-global memory/cycle
+like "$(cat tap)" '^  found: ".*, more of it after each of [34] cycles' \
+  'growth over cycles is a finding'
+
+cat > constructor.c <<'TEXT'
+#include <stdlib.h>
+__attribute__((constructor)) static void
+write_at_load(void)
+{
+  volatile char *bytes = malloc(5);
+
+  bytes[5] = 1;
+  free((void *)bytes);
+}
+TEXT
+${CC:-cc} -g -fPIC -shared -I"$top_srcdir/core/include" constructor.c \
+  "$top_srcdir/examples/provider-minimal/minimal.c" -o constructor.so > cc.out 2>&1
+ok $? 'a plugin whose constructor writes past its memory is built' || diag "$(cat cc.out)"
+"$DURAKIT" check ./constructor.so --only 'turn/birth,memory/cycle' --memcheck --classify 0 \
+  > tap 2> err
+is $? 6 'what linking it does wrong is found' || diag "$(cat err tap)"
+like "$(cat tap)" '^ok 1 - turn/birth@memcheck' 'not in each check'
+like "$(cat tap)" '^  message: "memcheck.x3a Invalid write .*, in write_at_load (constructor\.c:' \
+  'but once, by memory/cycle'
+
+# ---- suppressions --------------------------------------------------------------------------------
+
+# suppresses CODE NAME: with the entry on standard input.
+suppresses() {
+  cat > author.supp
+  "$DURAKIT" check "$zoo/leaks-one-byte.so" --only $ack --memcheck \
+    --classify 0 --suppressions author.supp > tap 2> err
+  is $? "$1" "$2" || diag "$(cat err tap)"
+}
+
+suppresses 2 'a suppression without a reason is refused' <<'TEXT'
+# A comment that is not directly above.
+
+{
+   third
+   Memcheck:Leak
+   fun:malloc
+   obj:*/libthird.so*
+}
+TEXT
+is "$(cat err)" "durakit: author.supp:3: this suppression has no reason
+  expected  a line above it that begins with # and says why it is right" 'with its line'
+suppresses 2 'one that hides the provider is refused' <<'TEXT'
+# It is not so bad.
+{
+   ours
+   Memcheck:Leak
+   fun:malloc
+   obj:*/leaks-one-byte.so
+}
+TEXT
+like "$(cat err)" '^durakit: author.supp:6: its first frame is the provider$' 'with the line'
+suppresses 2 'one that hides a function of the provider is refused' <<'TEXT'
+# It is not so bad.
+{
+   ours
+   Memcheck:Leak
+   fun:malloc
+   fun:leak_a_*
+}
+TEXT
+like "$(cat err)" '^durakit: author.supp:6: its first frame is a function of the provider$' \
+  'with the line'
+suppresses 2 'one that hides anything is refused' <<'TEXT'
+# It is not so bad.
+{
+   all
+   Memcheck:Leak
+   fun:malloc
+   ...
+   obj:*/libthird.so*
+}
+TEXT
+like "$(cat err)" '^durakit: author.supp:6: its first frame may be anything' 'with the line'
+suppresses 2 'one without a frame is refused' <<'TEXT'
+# It is not so bad.
+{
+   all
+   Memcheck:Leak
+   fun:malloc
+}
+TEXT
+like "$(cat err)" '^durakit: author.supp:2: the entry names no frame' 'with the line'
+suppresses 6 'one for another library is taken, and hides no more than that' <<'TEXT'
+# libthird keeps its table for the process: its manual, section 3.
+{
+   third
+   Memcheck:Leak
+   fun:malloc
+   obj:*/libthird.so*
+}
+TEXT
+
+# ---- without it ----------------------------------------------------------------------------------
+
+mkdir empty
+"$DURAKIT" certify "$MODEL" --no-memcheck > tap 2> err
+like "$(tail -n 1 tap)" '^# RESULT=.* memcheck=not-tested ' '--no-memcheck stands in the last line'
+like "$(cat tap)" '^# memcheck was left out: --no-memcheck$' 'and is said'
+PATH=$scratch/empty "$DURAKIT" certify "$MODEL" > tap 2> err
+like "$(tail -n 1 tap)" '^# RESULT=.* memcheck=not-tested ' 'without a valgrind: so does that'
+like "$(cat err)" 'memory is not tested' 'and it is said what it means'
+PATH=$scratch/empty "$DURAKIT" check "$MODEL" --only turn/birth --memcheck > tap 2> err
+is $? 4 'check --memcheck without a valgrind: exit 4'
+like "$(cat err)" 'there is no valgrind on PATH' 'and why'
+for debugger in --gdb --in-process; do
+  "$DURAKIT" check "$MODEL" --only turn/birth --memcheck $debugger > tap 2> err
+  is $? 2 "$debugger with --memcheck: exit 2"
+done
+"$DURAKIT" check "$MODEL" --only memory/cycle > tap 2> err
+is $? 5 'memory/cycle without --memcheck: nothing is selected'
+
+done_testing
