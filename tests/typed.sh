@@ -14,6 +14,8 @@ unset HARNESS_ACTIVE HARNESS_VERSION TAP_VERSION DURAKIT_PLUGIN_PATH MAKEFLAGS M
 # What a reader has installed: the command, the model, pkg-config's file, the examples.
 mkdir "$scratch/bin" "$scratch/plugins"
 cp "$MODEL" "$scratch/plugins/model.so"
+: "${SQLITE_PLUGIN:=}"
+[ ! -f "$SQLITE_PLUGIN" ] || cp "$SQLITE_PLUGIN" "$scratch/plugins/sqlite.so"
 cat > "$scratch/bin/durakit" <<'COMMAND'
 #!/bin/sh
 # Whole runs under Valgrind take minutes, and are typed by examples.sh.
@@ -74,6 +76,11 @@ type_command() {
   want=$1
   case $2 in
     'durakit repro'*) want=1 ;; # what failed fails again
+    *' sqlite')
+      if [ ! -f "$SQLITE_PLUGIN" ]; then
+        skip "$2" 'the sqlite plugin was left out'
+        return
+      fi ;;
     'durakit selftest'*) skip "$2" 'it is a test of its own: runner-selftest.sh'; return ;;
     *--gdb*)
       if command -v gdb > /dev/null; then
@@ -116,6 +123,13 @@ show_document() {
   while [ -f "command.$((shown + 1))" ]; do
     shown=$((shown + 1))
     typed=$(cat "command.$shown")
+    case $typed in
+      *' sqlite '*)
+        if [ ! -f "$SQLITE_PLUGIN" ]; then
+          skip "what ${1##*/} shows of: $typed" 'the sqlite plugin was left out'
+          continue
+        fi ;;
+    esac
     # shellcheck disable=SC2086
     case $typed in
       'durakit certify'*) "$DURAKIT" ${typed#durakit } --format human > got 2>&1 ;;
