@@ -16,7 +16,8 @@ static const char of_settings[] =
 static const char of_runs[] =
   "\n"
   "The run:\n"
-  "  -j N                    N checks at a time; races run alone\n"
+  "  -j N                    N checks at a time (as many as processors, at most 4); races run\n"
+  "                          alone\n"
   "  --classify N            runs a failure again, N times, to tell always from sometimes (1)\n"
   "  --timeout-scale X       gives a check X times its time\n"
   "  --suppressions FILE     of Valgrind, for its findings in other libraries; each entry needs a\n"

@@ -3,6 +3,7 @@
 #include "runner/options.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -22,6 +23,8 @@ static const char *const names[COMMANDS] = {
 #define ALL (~0u)
 #define RUNS (C(CERTIFY) | C(CHECK) | C(REPRO))
 #define WITH_SETTINGS (RUNS | C(PROBE) | C(CLEAN) | C(BENCH))
+
+enum { MOST_PROCESSORS = 4 };
 
 typedef int take_fn(struct options *o, const char *option, const char *value);
 
@@ -409,7 +412,18 @@ count_arguments(const struct options *o)
   return EXIT_PASSED;
 }
 
-/* What was not given and depends on chance. */
+/* That this process may use; a few are enough, since each check has its own stores to write. */
+static unsigned
+processors(void)
+{
+  cpu_set_t set;
+
+  if (sched_getaffinity(0, sizeof(set), &set) != 0)
+    return 1;
+  return CPU_COUNT(&set) < MOST_PROCESSORS ? (unsigned)CPU_COUNT(&set) : MOST_PROCESSORS;
+}
+
+/* What was not given: chance decides, or the machine. */
 static int
 choose_the_rest(struct options *o, bool seed_given)
 {
@@ -422,6 +436,8 @@ choose_the_rest(struct options *o, bool seed_given)
   }
   if (!seed_given)
     memcpy(&o->seed, random, sizeof(o->seed));
+  if (o->jobs == 0 && (RUNS & (1u << o->command)))
+    o->jobs = processors();
   if (o->run_id[0] == '\0') {
     for (size_t j = 0; j < 6; j++)
       o->run_id[j] = letters[random[8 + j] % (sizeof(letters) - 1)];

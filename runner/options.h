@@ -43,7 +43,7 @@ struct options {
   size_t n_only;
   enum format format;
   enum color color;
-  unsigned jobs;             /* 0: not given */
+  unsigned jobs;             /* for runs, as many as processors if it was not given; else 0 */
   unsigned classify, repeat;
   double timeout_scale;
   uint64_t seed;

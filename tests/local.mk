@@ -144,4 +144,5 @@ endif
 check-deep: all
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(deep_tests)'
 	$(AM_V_at)DURAKIT_DEEP=1 $(MAKE) $(AM_MAKEFLAGS) check TESTS='conformance/kit/test-twin'
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) conformance-valgrind
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) distcheck
