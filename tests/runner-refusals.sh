@@ -170,8 +170,8 @@ refuses 2 'an option of another command' certify model --only x <<'TEXT'
 durakit: --only: there is no such option of durakit certify
   next      it is an option of durakit check
 TEXT
-refuses 2 'an option that is not there yet' check model --memcheck <<'TEXT'
-durakit: --memcheck: there is no such option of durakit check
+refuses 2 'an option that is not there yet' check model --race <<'TEXT'
+durakit: --race: there is no such option of durakit check
   next      durakit --help lists them
 TEXT
 refuses 2 'a command that is not there yet' doctor <<'TEXT'
