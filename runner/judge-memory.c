@@ -65,7 +65,7 @@ say_mapped(struct outcome *outcome)
                   "unload 1");
   PUT(r->expected, "a file that is gone from the process after the last dlclose, or unload 0");
   PUT(r->found, "it is in /proc/self/maps still: a thread-local destructor, an own dlopen, "
-                "RTLD_NODELETE or a unique symbol keeps it");
+                "RTLD_NODELETE or a unique symbol (g++ without -fno-gnu-unique) keeps it");
 }
 
 /* Without Valgrind's own last word nothing is known of the memory. */
