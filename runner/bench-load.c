@@ -228,11 +228,22 @@ schedule(struct load *load, const char *instance, size_t n)
   return well;
 }
 
+/* As many as one commit takes, and not too many. */
+static int64_t
+at_once(const struct load *load)
+{
+  uint64_t most = dk_library_provider(dk_store_library(load->store))->limits->max_commit_items;
+
+  return most < AT_ONCE ? (int64_t)most : AT_ONCE;
+}
+
 static bool
 schedule_all(struct load *load, const char *instance, int64_t n)
 {
-  for (; n > 0; n -= AT_ONCE)
-    if (!schedule(load, instance, n < AT_ONCE ? (size_t)n : AT_ONCE))
+  int64_t most = at_once(load);
+
+  for (; n > 0; n -= most)
+    if (!schedule(load, instance, (size_t)(n < most ? n : most)))
       return false;
   return true;
 }
@@ -261,8 +272,10 @@ set_timers(struct load *load, size_t n)
 static bool
 prepare_turns_among_timers(struct load *load)
 {
-  for (int64_t n = load->b; n > 0; n -= AT_ONCE)
-    if (!set_timers(load, n < AT_ONCE ? (size_t)n : AT_ONCE))
+  int64_t most = at_once(load);
+
+  for (int64_t n = load->b; n > 0; n -= most)
+    if (!set_timers(load, (size_t)(n < most ? n : most)))
       return false;
   return prepare_turns(load);
 }

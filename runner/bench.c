@@ -71,6 +71,7 @@ struct measured {
   bool paired;              /* there is a floor, or the row needs none */
   struct figures figures;   /* of the ratios */
   struct sum sums[2];
+  bool left_out;            /* the provider's limits do not allow it */
   char trouble[700];        /* why there is no figure; "": there is */
 };
 
@@ -217,6 +218,20 @@ measure_pairs(const struct bench *bench, struct measured *m, struct peer *peers,
   return true;
 }
 
+/* A commit that cancels so many is more than one may hold. */
+static bool
+is_beyond_limits(const struct bench *bench, struct measured *m)
+{
+  uint64_t most = bench->run.probe->limits.max_commit_items;
+  const struct side *side = &m->row->sides[0];
+
+  if (!m->row->single || (uint64_t)side->a < most)
+    return false;
+  m->left_out = true;
+  snprintf(m->trouble, sizeof(m->trouble), "the provider takes %" PRIu64 " items in a commit", most);
+  return true;
+}
+
 static void
 measure_row(struct bench *bench, struct measured *m)
 {
@@ -259,7 +274,7 @@ tell_row(const struct measured *m)
 
   printf("%-16s", m->row->name);
   if (m->trouble[0]) {
-    printf("failed: %s\n", m->trouble);
+    printf("%s: %s\n", m->left_out ? "left out" : "failed", m->trouble);
     return;
   }
   if (m->paired)
@@ -332,7 +347,7 @@ tell_end(const struct bench *bench, const struct measured *measured, size_t n)
   unsigned reached = 0, missed = 0, failed = 0;
 
   for (size_t i = 0; i < n; i++) {
-    failed += measured[i].trouble[0] != '\0';
+    failed += measured[i].trouble[0] && !measured[i].left_out;
     if (!measured[i].trouble[0] && measured[i].paired)
       *(is_reached(&measured[i]) ? &reached : &missed) += 1;
   }
@@ -373,7 +388,8 @@ measure_all(struct bench *bench)
     measured[n].paired = rows[i].sides[1].who == PROVIDER || options->floor;
     if (n == 0 && !options->json)
       tell_front(bench);
-    measure_row(bench, &measured[n]);
+    if (!is_beyond_limits(bench, &measured[n]))
+      measure_row(bench, &measured[n]);
     if (!options->json)
       tell_row(&measured[n]);
     n++;

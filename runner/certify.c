@@ -340,6 +340,10 @@ open_results(struct run *run)
                                         "a new folder, or one with results of an earlier run",
                                         "results.jsonl or checks that no run of durakit wrote",
                                         "another --out"});
+  if (errno == EBUSY)
+    return run_refuse(run, EXIT_USAGE,
+                      &(struct problem){run->options->out, "another run writes its results there",
+                                        "a folder for each run", NULL, "another --out"});
   return run_refuse(run, EXIT_ENVIRONMENT,
                     &(struct problem){run->options->out, "results cannot be written there",
                                       "a folder for results.jsonl", strerror(errno), NULL});

@@ -59,6 +59,7 @@ run_here(struct run *run, const struct check *check)
 
   struct outcome outcome = {.report = kit_report_of(shared)};
   struct result result = {.check = check, .number = 1, .outcome = &outcome};
+  snprintf(result.id, sizeof(result.id), "%.80s", check->id);
   judge_tame(outcome.report);
   result.verdict = (enum verdict)outcome.report->verdict;
   run->out->verbose = true;

@@ -13,6 +13,7 @@
 #include "runner/facts.h"
 #include "runner/plan.h"
 #include "runner/settings.h"
+#include "runner/suggest.h"
 
 void
 repro_quote(struct dk_text *text, const char *word)
@@ -228,6 +229,29 @@ did_not_pass(const json_t *check)
   return strcmp(verdict, "pass") != 0 && strcmp(verdict, "skip") != 0;
 }
 
+/* The named one, if the run was of it. */
+static int
+take_named(struct options *options, const char *path, const json_t *checks, const char *name)
+{
+  struct suggest nearest = {.word = name};
+  struct dk_text next = DK_TEXT_EMPTY;
+  bool found = false;
+  size_t i;
+  json_t *check;
+
+  json_array_foreach(checks, i, check) {
+    found = found || strcmp(text_of(check, "check"), name) == 0;
+    suggest_try(&nearest, text_of(check, "check"));
+  }
+  options->only[options->n_only++] = name;
+  options->memcheck = strstr(name, "@memcheck") != NULL;
+  int code = found ? EXIT_PASSED
+                   : usage(name, "was not run when this was recorded", path,
+                           did_you_mean(&next, nearest.best, "durakit check --only runs it"));
+  dk_text_done(&next);
+  return code;
+}
+
 /* The checks to run again: the named one, or all that did not pass. */
 static int
 take_checks(struct options *options, const char *path, const struct recorded *recorded,
@@ -243,11 +267,8 @@ take_checks(struct options *options, const char *path, const struct recorded *re
   if (!options->only)
     return EXIT_ENVIRONMENT;
   bool native = false;
-  if (name) {
-    options->only[options->n_only++] = name;
-    options->memcheck = strstr(name, "@memcheck") != NULL;
-    return EXIT_PASSED;
-  }
+  if (name)
+    return take_named(options, path, checks, name);
   json_array_foreach(checks, i, check) {
     if (!did_not_pass(check))
       continue;

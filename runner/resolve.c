@@ -24,8 +24,8 @@ looks_like_path(const char *name)
          || (n > 3 && strcmp(name + n - 3, ".so") == 0);
 }
 
-static char *
-absolute(const char *name)
+char *
+resolve_absolute(const char *name)
 {
   struct dk_text path = DK_TEXT_EMPTY;
   char *folder = NULL;
@@ -76,7 +76,7 @@ look_in(void *context, const char *folder)
 
   dk_text_printf(&path, "%s/%s.so", folder, search->name);
   if (!dk_text_failed(&path) && access(dk_text_str(&path), F_OK) == 0)
-    search->found = absolute(dk_text_str(&path));
+    search->found = resolve_absolute(dk_text_str(&path));
   dk_text_done(&path);
   return search->found != NULL;
 }
@@ -186,7 +186,7 @@ resolve_plugin(const char *name, struct problem *ret_problem, struct dk_text wor
   struct search search = {.name = name};
 
   if (looks_like_path(name)) {
-    char *path = *name ? absolute(name) : NULL;
+    char *path = *name ? resolve_absolute(name) : NULL;
     if (!path)
       *ret_problem = (struct problem){.where = name,
                                       .what = *name ? "the current folder is not known"

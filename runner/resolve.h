@@ -12,6 +12,9 @@
  * texts live in `words`. */
 char *resolve_plugin(const char *name, struct problem *ret_problem, struct dk_text words[3]);
 
+/* From the folder that the command was called in; from malloc, NULL with errno. */
+char *resolve_absolute(const char *path);
+
 /* Calls `each` for every installed plugin: its name and path. */
 void resolve_each(void (*each)(void *context, const char *name, const char *path), void *context);
 

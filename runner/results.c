@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "conformance/contract/contract.h"
@@ -42,6 +44,14 @@ is_of_a_run(const char *path)
   return strncmp(begin, HEADER_BEGINS, strlen(HEADER_BEGINS)) == 0;
 }
 
+static bool
+is_empty(const char *path)
+{
+  struct stat st;
+
+  return stat(path, &st) == 0 && st.st_size == 0;
+}
+
 /* What an earlier run has written goes, so that no evidence of it lies beside the new results; what
  * it has not written is left alone: -1 with EEXIST. */
 static int
@@ -57,7 +67,7 @@ make_room(const char *folder, const char *results)
     code = -1;
   } else if (ours) {
     code = folder_remove_tree(dk_text_str(&checks)) ? 0 : -1;
-  } else if (access(results, F_OK) == 0 || access(dk_text_str(&checks), F_OK) == 0) {
+  } else if (!is_empty(results) || access(dk_text_str(&checks), F_OK) == 0) {
     errno = EEXIST;
     code = -1;
   }
@@ -65,6 +75,37 @@ make_room(const char *folder, const char *results)
   dk_text_done(&checks);
   errno = reason;
   return code;
+}
+
+/* Nobody else's: two runs that write there at once would leave the record of neither. */
+static FILE *
+open_alone(const char *path)
+{
+  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+
+  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+    return fdopen(fd, "r+");
+  int reason = errno == EWOULDBLOCK ? EBUSY : errno;
+  if (fd >= 0)
+    close(fd);
+  errno = reason;
+  return NULL;
+}
+
+/* The file, emptied; NULL with errno, and then nothing of the folder was changed. */
+static FILE *
+open_results(const char *folder, const char *path)
+{
+  FILE *file = open_alone(path);
+
+  if (!file || (make_room(folder, path) == 0 && ftruncate(fileno(file), 0) == 0))
+    return file;
+  int reason = errno;
+  if (is_empty(path))
+    unlink(path);
+  fclose(file);
+  errno = reason;
+  return NULL;
 }
 
 struct results_file *
@@ -77,9 +118,8 @@ results_new(const char *folder)
     return NULL;
   dk_text_printf(&path, "%s/results.jsonl", folder);
   file->folder = strdup(folder);
-  if (file->folder && folder_make_path(folder) == 0
-      && make_room(folder, dk_text_str(&path)) == 0)
-    file->file = fopen(dk_text_str(&path), "we");
+  if (file->folder && folder_make_path(folder) == 0)
+    file->file = open_results(folder, dk_text_str(&path));
   int reason = errno;
   dk_text_done(&path);
   if (file->file)

@@ -282,6 +282,33 @@ check_keys(struct run *run)
   return EXIT_PASSED;
 }
 
+static bool
+is_path(const struct run *run, const char *key)
+{
+  for (uint32_t i = 0; i < run->probe->n_params; i++)
+    if (strcmp(run->probe->params[i].key, key) == 0)
+      return strcmp(run->probe->params[i].type, "path") == 0;
+  return false;
+}
+
+/* A child has a folder of its own, where a path that begins nowhere would mean another place than
+ * in the user's. */
+static int
+make_paths_absolute(struct run *run)
+{
+  for (size_t i = 0; i < run->options->n_settings; i++) {
+    struct given *given = &run->options->settings[i];
+    if (given->value[0] == '\0' || given->value[0] == '/' || !is_path(run, given->key))
+      continue;
+    char *path = resolve_absolute(given->value);
+    if (!path)
+      return refuse_errno(run, given->value, "the path cannot be made absolute", NULL);
+    free(given->value);
+    given->value = path;
+  }
+  return EXIT_PASSED;
+}
+
 /* All that the user gives, and a store, which the kit always gives. */
 static struct dk_setting *
 all_settings(const struct run *run, size_t *ret_n)
@@ -354,6 +381,8 @@ run_take_settings(struct run *run)
 {
   int code = run->described ? check_keys(run) : EXIT_PASSED;
 
+  if (code == EXIT_PASSED && run->described)
+    code = make_paths_absolute(run);
   if (code != EXIT_PASSED)
     return code;
   choose_store(run);

@@ -64,6 +64,13 @@ bench --only turn-1 --floor "$scratch/not-there"
 is $? 4 'nor one that is not there'
 like "$(cat "$scratch/out")" 'not-there: No such file' 'which is named'
 
+# One item in a commit less than the row needs.
+"${CC:-cc}" -shared -fPIC -std=c11 -I"$top_srcdir/core/include" -o "$scratch/small.so" \
+  "$top_srcdir/examples/provider-minimal/minimal.c"
+"$durakit" bench "$scratch/small.so" --pairs 1 --slice 10 --only turn-1,cancel > "$scratch/out"
+is $? 0 'a row that the limits of a provider do not allow is no failure'
+like "$(cat "$scratch/out")" 'cancel *left out: the provider takes 1000 items' 'and is left out'
+
 bench --only no-such-row
 is $? 2 'an unknown row is refused'
 like "$(cat "$scratch/err")" 'turn-1, turn-16' 'and those that there are are named'

@@ -141,4 +141,29 @@ run_ok 'clean with the plugin and its settings' "$DURAKIT" clean "$zoo/blocks.so
 is "$(ls stores)" '' 'removes the stores'
 is "$(ls -d "$folder" 2> ls.err)" '' 'and the folder'
 
+# ---- two runs, one folder ------------------------------------------------------------------------
+
+run_ok 'a run writes its results' "$DURAKIT" check "$MODEL" --only turn/birth --out both
+cp both/results.jsonl before
+exec 9>> both/results.jsonl
+flock 9
+"$DURAKIT" check "$MODEL" --only turn/birth --out both > said 2> err
+is $? 2 'while another run writes there, none is begun'
+like "$(cat err)" 'both: another run writes its results there' 'and says so'
+exec 9>&-
+run_ok 'what was there is as it was' cmp before both/results.jsonl
+run_ok 'afterwards it is written again' "$DURAKIT" check "$MODEL" --only turn/birth --out both
+"$DURAKIT" repro both/results.jsonl:turn/brith > said 2> err
+is $? 2 'a check that was not recorded is not repeated'
+like "$(cat err)" 'did you mean turn/birth?' 'and the nearest is named'
+
+# ---- a path that begins in the user's folder -----------------------------------------------------
+
+mkdir here
+run_ok 'a store is named from here' "$DURAKIT" check "$MODEL" --only turn/birth \
+  --set store=here/s --out relative
+like "$(cat relative/results.jsonl)" "\"$scratch/here/s\"" 'and means this folder'
+"$DURAKIT" probe "$MODEL" --set store=not-here/s > said 2> err
+is $? 4 'a folder that is not here is not made up'
+
 done_testing
