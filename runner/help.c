@@ -41,7 +41,7 @@ static const char general[] =
   "\n"
   "  durakit certify ./my_provider.so                 everything that is required\n"
   "  durakit certify sqlite                           a name means an installed plugin\n"
-  "  durakit certify pg --set conninfo='service=test' what the provider needs to reach its store\n"
+  "  durakit certify ./x.so --set host=db.example     what the provider needs to reach its store\n"
   "  durakit check ./my_provider.so --only 'cancel/*' some of it\n"
   "  durakit check ./my_provider.so --next            while it is being written\n"
   "  durakit list checks                              or clauses, mutants, topics, providers\n"
@@ -61,7 +61,7 @@ static const char certify[] =
   "  durakit certify ./my_provider.so\n"
   "  durakit certify ./my_provider.so -j4 --out results\n"
   "  durakit certify ./my_provider.so --no-memcheck     quickly; the result says so\n"
-  "  durakit certify pg --set host=db.example --set-env password=DB_PASSWORD\n"
+  "  durakit certify ./x.so --set host=db.example --set-env password=DB_PASSWORD\n"
   "  prove -e 'durakit certify --format tap' ./my_provider.so\n"
   "\n"
   "Each check runs natively and, where Valgrind is installed, once more under it (its id then\n"
@@ -108,7 +108,7 @@ static const char probe[] =
   "durakit probe PLUGIN [--json]: loads it in a child, and shows what it says of itself.\n"
   "\n"
   "  durakit probe ./my_provider.so\n"
-  "  durakit probe pg --set conninfo='service=test' --json\n";
+  "  durakit probe sqlite --json\n";
 
 static const char repro[] =
   "durakit repro FILE[:CHECK]: runs what is recorded in results.jsonl again.\n"
@@ -134,7 +134,7 @@ static const char clean[] =
   "durakit clean [PLUGIN]: removes what runs that were killed have left.\n"
   "\n"
   "  durakit clean                                      their folders\n"
-  "  durakit clean pg --set conninfo='service=test'     their stores, too\n";
+  "  durakit clean sqlite --set store=/srv/x.db         their stores, too\n";
 
 static const char bench[] =
   "durakit bench PLUGIN: measures workloads, each beside something that it can be compared to.\n"
