@@ -9,6 +9,7 @@ script_tests += \
 	tests/readme.sh \
 	tests/guides.sh \
 	tests/tap-consumers.sh \
+	tests/runner-author.sh \
 	tests/runner-engine.sh \
 	tests/runner-memcheck.sh \
 	tests/runner-refusals.sh \
@@ -50,12 +51,31 @@ EXTRA_DIST += \
 abi-update:
 	$(AM_V_GEN)top_srcdir='$(abs_top_srcdir)' CC='$(CC)' $(SHELL) $(top_srcdir)/tests/abi/update.sh
 
+# ---- a store under stress (tests/stress) -------------------------------------------------------
+
+script_tests += tests/stress.sh
+check_PROGRAMS += tests/stress/stress
+tests_stress_stress_SOURCES = \
+	tests/stress/drain.c \
+	tests/stress/journal.c \
+	tests/stress/judge.c \
+	tests/stress/load.c \
+	tests/stress/main.c \
+	tests/stress/stress.h \
+	$(NULL)
+
 # ---- the driver --------------------------------------------------------------------------------
 
 # Tests that build the tree again in other ways: make check-deep.
 deep_tests = \
 	tests/configure-options.sh \
 	$(NULL)
+# Tests that can take longer, and then do.
+long_tests = conformance/kit/test-twin
+if WITH_SQLITE
+deep_tests += tests/sqlite-tsan.sh
+long_tests += tests/sqlite-stress.sh
+endif
 
 check_PROGRAMS += $(unit_tests)
 TESTS = $(unit_tests) $(script_tests)
@@ -143,6 +163,6 @@ endif
 
 check-deep: all
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(deep_tests)'
-	$(AM_V_at)DURAKIT_DEEP=1 $(MAKE) $(AM_MAKEFLAGS) check TESTS='conformance/kit/test-twin'
+	$(AM_V_at)DURAKIT_DEEP=1 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(long_tests)'
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) conformance-valgrind
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) distcheck

@@ -50,7 +50,7 @@ header() {
 certify() {
   "$durakit" certify "$1/sqlite.so" --no-memcheck -j2 --out "$1/out" > "$1/log" 2>&1
   certified=$?
-  sed -n 's/^{"type":"check",.*"check":"\([^"]*\)","mode":"native","verdict":"\([^"]*\)".*/\1 \2/p' \
+  sed -n 's/^{"type":"check",.*"check":"\([^"]*\)",.*"verdict":"\([^"]*\)".*/\1 \2/p' \
     "$1/out/results.jsonl" > "$1/verdicts"
   sed -n 's/ \(fail\|crash\|timeout\|early-exit\|host-damage\)$//p' "$1/verdicts" > "$1/failed"
 }
@@ -91,7 +91,7 @@ judge() {
   found_by=$(header "$1" Found-by | tr '\n' ' ')
   [ -n "$found_by" ] && [ -n "$(header "$1" Says)" ]
   ok $? "$1: says what it must come to" || return
-  copy "$scratch/$1" || exit 99
+  cp -r "$scratch/sources" "$scratch/$1" || exit 99
   run_ok "$1: applies" patch -d "$scratch/$1" -p1 -F0 --no-backup-if-mismatch \
     -i "$patches/$1.patch" || return
   run_ok "$1: is built" build "$scratch/$1" || return
@@ -102,7 +102,7 @@ judge() {
   rm -rf "${scratch:?}/$1"
 }
 
-copy "$scratch/sound" || exit 99
+copy "$scratch/sources" && cp -r "$scratch/sources" "$scratch/sound" || exit 99
 run_ok 'the plugin is built as the patched ones are' build "$scratch/sound" || done_testing
 certify "$scratch/sound"
 is "$certified" 0 'and has none of their defects' || diag "$(tail -n 40 "$scratch/sound/log")"

@@ -125,16 +125,44 @@ bell_take_back(struct bell *bell, struct ear *ear)
   pthread_mutex_unlock(&bell->mutex);
 }
 
-/* Whether there was anything to read. */
-static bool
-read_out(int fd)
+static void
+forget_told(struct ear *ear)
 {
-  char room[4096] __attribute__((aligned(8)));
-  bool had_some = false;
+  uint64_t told;
 
-  while (read(fd, room, sizeof room) > 0)
+  while (read(ear->told, &told, sizeof told) > 0)
+    continue;
+}
+
+/* Whether there was anything to read.  What is no write has left no number: the time of the file
+ * was changed, for it could not be written, or more was rung than could be remembered. */
+static bool
+read_out(struct bell *bell)
+{
+  char room[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+  bool had_some = false;
+  ssize_t size;
+
+  while ((size = read(bell->inotify, room, sizeof room)) > 0) {
+    const struct inotify_event *event;
+    for (ssize_t at = 0; at < size; at += (ssize_t)(sizeof *event + event->len)) {
+      event = (const void *)(room + at);
+      if ((event->mask & IN_MODIFY) == 0)
+        bell->alarms++;
+    }
     had_some = true;
+  }
   return had_some;
+}
+
+uint64_t
+bell_alarms(struct bell *bell, bool raises)
+{
+  pthread_mutex_lock(&bell->mutex);
+  bell->alarms += raises ? 1 : 0;
+  uint64_t alarms = bell->alarms;
+  pthread_mutex_unlock(&bell->mutex);
+  return alarms;
 }
 
 /* A write to an eventfd that is set already fails or adds; it is readable in both cases. */
@@ -152,8 +180,8 @@ void
 bell_hear_out(struct bell *bell, struct ear *ear)
 {
   pthread_mutex_lock(&bell->mutex);
-  read_out(ear->told);
-  if (read_out(bell->inotify))
+  forget_told(ear);
+  if (read_out(bell))
     tell_others(bell, ear);
   pthread_mutex_unlock(&bell->mutex);
 }

@@ -47,6 +47,7 @@ sqlite_fetch_orchestration_item(void *self, struct dk_call *call,
                                           .call = call,
                                           .apply = apply_fetch_turn,
                                           .turn = FETCH,
+                                          .queue = QUEUE_TURNS,
                                           .request = request}, request->wait_until);
 }
 
@@ -96,6 +97,7 @@ sqlite_fetch_work_item(void *self, struct dk_call *call, const struct dk_fetch_w
                                           .call = call,
                                           .apply = apply_fetch_work,
                                           .turn = FETCH,
+                                          .queue = QUEUE_WORK,
                                           .request = request}, request->wait_until);
 }
 

@@ -214,6 +214,27 @@ write_identities(struct operation *op, const struct dk_turn_result *r, struct li
   return DK_OK;
 }
 
+/* Of one execution.  There may be 100,000: each digit by hand. */
+static dk_status
+write_numbers(struct operation *op, const struct dk_turn_result *r, struct list *list)
+{
+  TRY(list_begin(op, list, r->n_cancelled_activities, LONGEST_NUMBER));
+  for (size_t i = 0; i < r->n_cancelled_activities; i++) {
+    uint64_t number = r->cancelled_activities[i].activity_id;
+    char digits[LONGEST_NUMBER];
+    size_t n = 0;
+
+    do
+      digits[n++] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    list->bytes[list->length++] = i == 0 ? '[' : ',';
+    while (n > 0)
+      list->bytes[list->length++] = digits[--n];
+  }
+  list->bytes[list->length++] = ']';
+  return DK_OK;
+}
+
 /* CANCEL-6: who held it is told, also if the lease has run out; what this commit itself has
  * inserted (numbers above `before`) is not counted. */
 static void
@@ -232,7 +253,7 @@ report_row(struct operation *op, int64_t iid, sqlite3_stmt *row, int64_t before,
                                            .struct_size = sizeof(struct dk_stolen),
                                            .execution_id = (uint64_t)of.execution,
                                            .activity_id = (uint64_t)of.activity,
-                                           .lock_token = work_token(room, &of, epoch),
+                                           .lock_token = work_token(op, room, &of, epoch),
                                            .owner = sql_bytes(row, 4),
                                          });
 }
@@ -285,17 +306,89 @@ delete_listed(struct operation *op, int64_t iid, struct dk_bytes list, int64_t b
   return DK_OK;
 }
 
+/* To be told of each row costs more than to delete it.  Where many of one execution go, those that
+ * must be told are looked for first: in the whole span of their numbers, which takes no list. */
+enum { FEW = 2000, WIDEST_SPAN = 16 }; /* as many numbers for each that is cancelled */
+
+struct span {
+  uint64_t execution, first, last;
+};
+
+static bool
+is_one_span(const struct dk_turn_result *r, struct span *ret_span)
+{
+  const struct dk_activity *all = r->cancelled_activities;
+  struct span span = {all[0].execution_id, all[0].activity_id, all[0].activity_id};
+
+  if (r->n_cancelled_activities <= FEW)
+    return false;
+  for (size_t i = 1; i < r->n_cancelled_activities; i++) {
+    if (all[i].execution_id != span.execution)
+      return false;
+    span.first = all[i].activity_id < span.first ? all[i].activity_id : span.first;
+    span.last = all[i].activity_id > span.last ? all[i].activity_id : span.last;
+  }
+  *ret_span = span;
+  return (span.last - span.first) / WIDEST_SPAN < r->n_cancelled_activities;
+}
+
+/* Tells what is locked, has its payload elsewhere, or was inserted by this commit itself. */
+static dk_status
+tell_odd_rows(struct operation *op, int64_t iid, const struct span *span, struct dk_bytes list,
+              int64_t before, struct list *large, struct dk_cancel_report *report,
+              uint64_t *ret_rows)
+{
+  struct statements *sql = op->group->sql;
+  sqlite3_stmt *row;
+  bool is_there;
+
+  *ret_rows = 0;
+  TRY(sql_open(sql, SQL_FIND_ODD_ACTIVITIES, &row, "iiiiit", iid, (int64_t)span->execution,
+               (int64_t)span->first, (int64_t)span->last, before, list));
+  for (;;) {
+    TRY(sql_next(sql, row, &is_there));
+    if (!is_there)
+      break;
+    report_row(op, iid, row, before, report);
+    TRY(note_large(op, large, sqlite3_column_int64(row, 5)));
+    *ret_rows += 1;
+  }
+  sql_close(row);
+  return DK_OK;
+}
+
+/* As delete_listed; what is not odd is only counted. */
+static dk_status
+delete_span(struct operation *op, int64_t iid, const struct span *span, struct dk_bytes list,
+            int64_t before, struct list *large)
+{
+  struct dk_cancel_report report = {.struct_size = sizeof report};
+  struct statements *sql = op->group->sql;
+  uint64_t odd;
+
+  TRY(tell_odd_rows(op, iid, span, list, before, large, &report, &odd));
+  TRY(sql_run(sql, SQL_CANCEL_OF_EXECUTION, "iit", iid, (int64_t)span->execution, list));
+  report.free_rows += (uint64_t)sqlite3_changes(sql->connection->db) - odd;
+  TRY(delete_noted(op, large));
+  op->group->h->host->cancelled_rows(op->call, &report);
+  return DK_OK;
+}
+
 static dk_status
 delete_cancelled_activities(struct operation *op, const struct turn *turn,
                             const struct dk_turn_result *r, int64_t before)
 {
   struct list list = {.length = 0}, large = {.length = 0};
+  struct span span;
 
   if (r->n_cancelled_activities == 0)
     return DK_OK;
-  dk_status status = write_identities(op, r, &list);
+  bool is_span = is_one_span(r, &span);
+  dk_status status = is_span ? write_numbers(op, r, &list) : write_identities(op, r, &list);
   if (status == DK_OK)
-    status = delete_listed(op, turn->iid, list_text(&list), before, &large);
+    status = is_span
+               ? delete_span(op, turn->iid, &span, list_text(&list), before, &large)
+               : delete_listed(op, turn->iid, list_text(&list), before, &large);
   sql_close_all(op->group->sql); /* a statement that failed may still be bound to them */
   free(list.bytes);
   free(large.bytes);
@@ -402,7 +495,7 @@ store_facts(struct operation *op, const struct turn *turn, const struct dk_turn_
   int64_t last = r->n_events > 0 ? (int64_t)r->events[r->n_events - 1].event_id
                                  : last_event_of(turn, r);
 
-  op->group->rings = true;
+  op->group->rings |= RING_TURNS;
   return sql_run(op->group->sql, SQL_COMMIT_INSTANCE, "iiiiiitttt", turn->iid, op->group->now,
                  fresh_number(op), status, (int64_t)r->execution_id, last, r->owner, r->name,
                  r->version, r->parent_instance);

@@ -4,21 +4,16 @@
 #include "providers/sqlite/connection.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "providers/sqlite/elapsed.h"
+#include <unistd.h>
 
 /* ---- waiting for those who do not know our lock file ----------------------------------------- */
-
-static int64_t
-real_ms(void)
-{
-  struct timespec time;
-
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
-}
 
 /* SQLite asks whether to try again.  Its own handler cannot be ended by a close or a cancel. */
 static int
@@ -46,6 +41,22 @@ connection_was_woken(const struct connection *c)
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
+/* Where there is the right, it was something else: no descriptor was left, say. */
+static void
+cannot_be_written(const char *path, struct why *why)
+{
+  if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0)
+    why_set(why, DK_UNAVAILABLE,
+            "%s: the file could not be opened for writing, though the process has the right to; "
+            "try again, and look at the number of descriptors (ulimit -n) and the system's log",
+            path);
+  else
+    why_set(why, DK_REFUSED,
+            "%s: the file cannot be written; give the process the right to write it and its "
+            "folder, or open it read-only",
+            path);
+}
+
 dk_status
 connection_attach(struct connection *c, const struct settings *settings,
                   enum connection_kind kind, bool read_only, struct why *why)
@@ -61,17 +72,53 @@ connection_attach(struct connection *c, const struct settings *settings,
                    sqlite3_libversion());
   int code = sqlite3_open_v2(settings->path, &c->db, flags, NULL);
   if (code == SQLITE_OK)
+    code = sqlite3_db_config(c->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+  if (code == SQLITE_OK)
     code = sqlite3_busy_handler(c->db, wait_a_step, c);
   /* SQLite falls back to reading, and says so only with the first write. */
   if (code == SQLITE_OK && !read_only && sqlite3_db_readonly(c->db, "main") == 1)
-    why_set(why, DK_REFUSED,
-            "%s: the file cannot be written; give the process the right to write it and its "
-            "folder, or open it read-only",
-            settings->path);
+    cannot_be_written(settings->path, why);
   else if (code == SQLITE_OK)
     return DK_OK;
   else
     why_sqlite(why, c->db, code, settings->path);
+  connection_close(c);
+  return why->status;
+}
+
+/* As a URI, in which these bytes mean something: "?", "#" and "%". */
+static char *
+immutable_uri(const char *path)
+{
+  const size_t size = 3 * strlen(path) + sizeof "file:?immutable=1";
+  char *uri = malloc(size);
+  size_t n = 0;
+
+  if (!uri)
+    return NULL;
+  n += (size_t)snprintf(uri, size, "file:");
+  for (; *path != '\0'; path++)
+    n += (size_t)snprintf(uri + n, size - n, strchr("?#%", *path) ? "%%%02x" : "%c",
+                          (unsigned char)*path);
+  snprintf(uri + n, size - n, "?immutable=1");
+  return uri;
+}
+
+dk_status
+connection_glance(struct connection *c, const struct settings *settings, struct why *why)
+{
+  const int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW |
+                    SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
+  char *uri = immutable_uri(settings->path);
+
+  *c = (struct connection){.kind = CONNECTION_READER, .wake_fd = -1};
+  if (!uri)
+    return why_set(why, DK_NO_MEMORY, "%s: out of memory", settings->path);
+  int code = sqlite3_open_v2(uri, &c->db, flags, NULL);
+  free(uri);
+  if (code == SQLITE_OK)
+    return DK_OK;
+  why_sqlite(why, c->db, code, settings->path);
   connection_close(c);
   return why->status;
 }
@@ -103,8 +150,11 @@ static const struct pragma of_every_connection[] = {
   {"temp_store", "2", "another SQLite is needed, not compiled with SQLITE_TEMP_STORE=0"},
 };
 
+static const struct pragma wal = {
+  "journal_mode", "wal", "the file must lie on a disk of this machine and be writable once"};
+
+/* These a file has from its first page on. */
 static const struct pragma of_the_file[] = {
-  {"journal_mode", "wal", "the file must lie on a disk of this machine and be writable once"},
   {"page_size", "4096",
    "on a copy: PRAGMA journal_mode=DELETE; PRAGMA page_size=4096; VACUUM; then put it back"},
   {"encoding", "UTF-8", "dump it with the sqlite3 shell and load it into a new UTF-8 file"},
@@ -194,12 +244,19 @@ connection_settle(struct connection *c, const struct settings *settings, struct 
 }
 
 dk_status
-connection_verify(struct connection *c, const struct settings *settings, struct why *why)
+connection_verify_form(struct connection *c, const struct settings *settings, struct why *why)
 {
   for (size_t i = 0; i < sizeof of_the_file / sizeof of_the_file[0]; i++)
     TRY(read_back(c, settings->path, of_the_file[i].name, of_the_file[i].value,
                   of_the_file[i].next, why));
   return DK_OK;
+}
+
+dk_status
+connection_verify(struct connection *c, const struct settings *settings, struct why *why)
+{
+  TRY(read_back(c, settings->path, wal.name, wal.value, wal.next, why));
+  return connection_verify_form(c, settings, why);
 }
 
 dk_status
@@ -231,8 +288,10 @@ connection_prepare(struct connection *c, const char *sql, sqlite3_stmt **ret_sta
 {
   int code =
     sqlite3_prepare_v3(c->db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret_statement, NULL);
+  char head[120]; /* of a long text: what is wrong with it must find room behind it */
 
-  return code == SQLITE_OK ? DK_OK : why_sqlite(why, c->db, code, sql);
+  snprintf(head, sizeof head, "%s", sql);
+  return code == SQLITE_OK ? DK_OK : why_sqlite(why, c->db, code, head);
 }
 
 dk_status

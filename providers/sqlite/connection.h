@@ -21,19 +21,30 @@ struct connection {
   int wake_fd;                  /* -1: none; readable: stop waiting, which is SQLITE_BUSY */
 };
 
-/* Opens the store's file, which must be there, and changes nothing: it may be anybody's. */
+/* Opens the store's file, which must be there, and changes nothing: it may be anybody's.  Its log
+ * is not written back when this is closed; but a transaction that its owner could not finish may
+ * be taken back by the first statement (a hot journal), so glance first. */
 dk_status connection_attach(struct connection *c, const struct settings *settings,
                             enum connection_kind kind, bool read_only, struct why *why);
+
+/* Opens it as it lies on the disk: nothing is locked, no log and no journal is looked at, nothing
+ * is changed or made.  Good for a glance at the first page, while no program of ours writes. */
+dk_status connection_glance(struct connection *c, const struct settings *settings,
+                            struct why *why);
 
 /* Sets what belongs to the connection (synchronous, secure_delete, wal_autocheckpoint, ...) and
  * reads it back; for a store that is known to be ours. */
 dk_status connection_settle(struct connection *c, const struct settings *settings,
                             struct why *why);
 
-/* Reads back what must hold of the file: WAL, page size, encoding.  Here and in settle, what is
- * wrong is DK_REFUSED, saying which, what was expected, what was found, and what to do. */
+/* Reads back what must hold of the file: WAL, and its form.  Here and in settle, what is wrong is
+ * DK_REFUSED, saying which, what was expected, what was found, and what to do. */
 dk_status connection_verify(struct connection *c, const struct settings *settings,
                             struct why *why);
+
+/* Only the form, which cannot be changed any more: page size, encoding. */
+dk_status connection_verify_form(struct connection *c, const struct settings *settings,
+                                 struct why *why);
 
 /* All three: for a store whose schema is checked (see store.h).  Also to reopen a poisoned one. */
 dk_status connection_open(struct connection *c, const struct settings *settings,

@@ -4,7 +4,8 @@
  * A member that is refused has written nothing, and the others go on.  If a statement fails, or the
  * commit does, all is rolled back, and each member runs again alone, so that one that cannot be
  * applied fails alone.  A sync that failed leaves open whether the commit is on the disk: the
- * connection is made anew and the number of the last commit looked up (see settle).
+ * connection is made anew, the number of the last commit looked up, and the log begun anew (see
+ * settle).
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -26,7 +27,6 @@ tell(struct operation *op, const struct dk_host *host, dk_status status, const c
 
   if (size >= sizeof text)
     size = sizeof text - 1;
-  op->is_told = true;
   return host->fail(op->call, status, (struct dk_bytes){text, size});
 }
 
@@ -60,7 +60,6 @@ static void
 forget(struct handle *h, struct operation *op)
 {
   h->host->reset(op->call);
-  op->is_told = false;
 }
 
 /* ---- the connection -------------------------------------------------------------------------- */
@@ -72,6 +71,8 @@ note_wal(void *self, sqlite3 *db, const char *name, int pages)
 
   (void)db;
   (void)name;
+  if (pages < h->wal_pages)
+    h->next_checkpoint = CHECKPOINT_PAGES; /* the log has begun anew */
   h->wal_pages = pages;
   return SQLITE_OK;
 }
@@ -83,7 +84,8 @@ group_disconnect(struct handle *h)
   connection_close(&h->writer);
 }
 
-/* Makes the connection, if there is none or `anew`. */
+/* Makes the connection, if there is none or `anew`; DK_REFUSED if its files are not the store's any
+ * more. */
 static dk_status
 connect(struct handle *h, bool anew, struct why *why)
 {
@@ -91,10 +93,10 @@ connect(struct handle *h, bool anew, struct why *why)
     group_disconnect(h);
   h->statements.connection = &h->writer;
   if (!h->writer.db)
-    TRY(store_files_connect(&h->files, CONNECTION_WRITER, &h->writer, why));
+    TRY(store_files_connect(&h->files, CONNECTION_WRITER, &h->writer, &h->ids, why));
   h->writer.wake_fd = h->wake_fd;
   sqlite3_wal_hook(h->writer.db, note_wal, h);
-  return DK_OK;
+  return store_files_check(&h->files, &h->ids, why);
 }
 
 /* ---- one transaction ------------------------------------------------------------------------- */
@@ -116,6 +118,7 @@ read_meta(struct group *g)
   g->counter = sqlite3_column_int64(row, 0);
   g->commits = sqlite3_column_int64(row, 1);
   g->last_now = sqlite3_column_int64(row, 2);
+  g->store = sqlite3_column_int64(row, 3);
   sql_close(row);
   return DK_OK;
 }
@@ -130,9 +133,11 @@ begin(struct group *g)
   g->sql->has_written = false;
   if (g->now >= g->last_now)
     return DK_OK;
-  TRY(sql_run(g->sql, SQL_FOLLOW_THE_CLOCK, "i", g->now));
+  TRY(sql_run(g->sql, SQL_FOLLOW_THE_CLOCK, "ii", g->now, g->last_now));
+  if (sqlite3_changes(g->sql->connection->db) == 0)
+    return DK_OK;
   g->has_written = true;
-  g->rings = true;
+  g->rings = RING_TURNS;
   return DK_OK;
 }
 
@@ -141,7 +146,6 @@ static bool
 apply(struct group *g, struct operation *op)
 {
   op->group = g;
-  op->is_told = false;
   g->sql->has_written = false;
   op->status = op->apply(op);
   op->group = NULL;
@@ -173,8 +177,8 @@ roll_back(struct group *g)
 
 /* ---- a commit whose answer was lost ---------------------------------------------------------- */
 
-/* Overwrites what a failed commit has left behind the end of the log: a recovery after a crash
- * might else find it whole, and take it for committed. */
+/* A commit of nothing: where a failed one has left something behind the end of the log, it is
+ * overwritten, for a recovery after a crash might else find it whole, and take it for committed. */
 static dk_status
 overwrite(struct group *g)
 {
@@ -184,25 +188,76 @@ overwrite(struct group *g)
   return sql_run(g->sql, SQL_COMMIT, "");
 }
 
-/* Under the lock file, which nobody had meanwhile.  On a new connection the commit is there, and is
- * then written back to the database, with its own sync; or it is not, and is overwritten.  If that
- * fails too, nobody can know. */
-static enum outcome
-settle(struct group *g)
+/* What a failed sync was to write may never reach the disk, though it can be read, and no later
+ * sync says so: a recovery after a power cut would end there, and lose what was committed behind
+ * it.  So all is written to the database, whose sync is its own, and the log begins anew; nothing
+ * is committed before. */
+static dk_status
+renew_log(struct group *g, struct why *why)
 {
   struct handle *h = g->h;
-  int64_t expected = g->commits;
+  int code = sqlite3_wal_checkpoint_v2(h->writer.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+
+  if (code != SQLITE_OK) {
+    why_sqlite(why, h->writer.db, code, "a sync of the log has failed, and writing it back");
+  } else if (overwrite(g) != DK_OK) {
+    *why = g->sql->why;
+  } else {
+    h->log_is_in_doubt = false;
+    return DK_OK;
+  }
+  group_disconnect(h);
+  return why->status;
+}
+
+/* On a new connection the commit is there, or it is not.  What is not there is overwritten, if no
+ * recovery has read the log since the sync failed; else the log cannot be trusted any more. */
+static enum outcome
+look_and_mend(struct group *g, int64_t expected, bool was_recovered)
+{
   struct why why;
 
-  if (connect(h, true, &why) != DK_OK)
+  if (connect(g->h, true, &why) != DK_OK)
     return UNKNOWN;
   g->sql->is_broken = false;
   if (read_meta(g) != DK_OK)
     return UNKNOWN;
-  if (g->commits != expected)
-    return overwrite(g) == DK_OK ? ROLLED_BACK : UNKNOWN;
-  int code = sqlite3_wal_checkpoint_v2(h->writer.db, NULL, SQLITE_CHECKPOINT_FULL, NULL, NULL);
-  return code == SQLITE_OK ? COMMITTED : UNKNOWN;
+  bool is_there = g->commits == expected;
+  if (!is_there && !was_recovered && overwrite(g) == DK_OK)
+    g->h->log_is_in_doubt = false;
+  else if (renew_log(g, &why) != DK_OK)
+    return UNKNOWN;
+  return is_there ? COMMITTED : ROLLED_BACK;
+}
+
+/* Under the lock file, which nobody had meanwhile.  The keeper holds the log's index from before,
+ * so that the new connection finds no reason to recover: a recovery would take what the failed sync
+ * was to write for committed, though it may be in memory only.  If the disk fails even then, nobody
+ * can know. */
+static enum outcome
+settle(struct group *g)
+{
+  int64_t expected = g->commits;
+  struct connection keeper;
+  struct store_ids ids;
+  struct why why;
+
+  g->h->log_is_in_doubt = true;
+  dk_status kept = store_files_connect(&g->h->files, CONNECTION_READER, &keeper, &ids, &why);
+  enum outcome outcome = look_and_mend(g, expected, kept != DK_OK);
+  if (kept == DK_OK)
+    connection_close(&keeper);
+  return outcome;
+}
+
+/* Its last write is what makes a commit one: if a write fails, or none was made, it is none.  Any
+ * other failure may have come after it. */
+static bool
+may_be_committed(int code)
+{
+  int primary = code & 0xff;
+
+  return code != SQLITE_IOERR_WRITE && primary != SQLITE_FULL && primary != SQLITE_BUSY;
 }
 
 static enum outcome
@@ -222,9 +277,11 @@ commit(struct group *g, struct why *why)
   if (status == DK_OK)
     return COMMITTED;
   *why = g->sql->why;
-  if (was_asked && why->poisons)
+  if (was_asked && may_be_committed(why->code))
     return settle(g);
   roll_back(g);
+  if (why->poisons)
+    group_disconnect(g->h);
   return ROLLED_BACK;
 }
 
@@ -236,6 +293,8 @@ attempt(struct group *g, struct operation *const *ops, size_t n, struct why *why
   g->sql->is_broken = false;
   g->sql->why.status = DK_OK;
   if (connect(g->h, false, why) != DK_OK)
+    return NOT_BEGUN;
+  if (g->h->log_is_in_doubt && renew_log(g, why) != DK_OK)
     return NOT_BEGUN;
   if (begin(g) == DK_OK) {
     outcome = ROLLED_BACK;
@@ -258,31 +317,36 @@ static const char *const unknown_outcome =
   "it, marked DK_REPEATED, when the disk works again";
 
 /* Alone: what it answered stands if it refused; else it is told what the database said. */
-static bool
+static unsigned
 run_alone(struct handle *h, struct operation *op)
 {
   struct group g = {.h = h, .sql = &h->statements};
   struct why why = {.status = DK_OK};
   enum outcome outcome = attempt(&g, &op, 1, &why);
 
+  if (outcome == ROLLED_BACK && why_may_be_the_disk(&why)) {
+    forget(h, op);
+    g = (struct group){.h = h, .sql = &h->statements};
+    outcome = attempt(&g, &op, 1, &why);
+  }
   if (outcome == COMMITTED)
     return g.rings;
   if (outcome == ROLLED_BACK && !g.sql->is_broken && why.status == DK_OK)
-    return false; /* it refused, after it had written */
+    return 0; /* it refused, after it had written */
   forget(h, op);
   if (outcome == UNKNOWN)
     op->status = tell(op, h->host, DK_OUTCOME_UNKNOWN, unknown_outcome);
   else
     fail(h, op, &why);
-  return outcome == UNKNOWN;
+  return outcome == UNKNOWN ? RING_ALL : 0;
 }
 
-bool
+unsigned
 group_run(struct handle *h, struct operation *const *ops, size_t n)
 {
   struct group g = {.h = h, .sql = &h->statements};
   struct why why = {.status = DK_OK};
-  bool rings = false;
+  unsigned rings = 0;
 
   if (n == 1)
     return run_alone(h, ops[0]);
@@ -299,7 +363,7 @@ group_run(struct handle *h, struct operation *const *ops, size_t n)
     else
       rings |= run_alone(h, ops[i]);
   }
-  return rings || outcome == UNKNOWN;
+  return outcome == UNKNOWN ? RING_ALL : rings;
 }
 
 /* ---- the log --------------------------------------------------------------------------------- */
@@ -318,19 +382,56 @@ note_failed_checkpoint(struct handle *h)
     group_disconnect(h);
 }
 
+/* The log begins anew when all is written back and nobody reads in it, which readers that overlap
+ * might never let happen.  So most is written first, then those of this handle are held back and
+ * the others waited for: who comes meanwhile reads in the database.  Who reads on and on costs
+ * each CHECKPOINT_PAGES a wait. */
+static int
+restart_log(struct handle *h)
+{
+  int64_t busy_ms = h->writer.busy_ms;
+  int64_t wait_ms = (int64_t)RESTART_MS * (h->wal_pages / RESTART_PAGES);
+  int code = sqlite3_wal_checkpoint_v2(h->writer.db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+
+  if (code != SQLITE_OK && code != SQLITE_BUSY)
+    return code;
+  wait_ms = wait_ms < LONGEST_RESTART_MS ? wait_ms : LONGEST_RESTART_MS;
+  h->writer.busy_ms = wait_ms < busy_ms ? wait_ms : busy_ms;
+  readers_hold(h);
+  code = sqlite3_wal_checkpoint_v2(h->writer.db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+  readers_let_go(h);
+  h->writer.busy_ms = busy_ms;
+  return code;
+}
+
 /* SQ3: by the writer only, and under the lock file. */
 void
 group_checkpoint(struct handle *h, bool is_last)
 {
   int mode = is_last ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
-  int pages = 0, done = 0;
 
   if (!h->writer.db || (is_last ? h->wal_pages == 0 : h->wal_pages < h->next_checkpoint))
     return;
   if (is_last)
     sqlite3_busy_handler(h->writer.db, NULL, NULL); /* who reads now will cut it */
-  int code = sqlite3_wal_checkpoint_v2(h->writer.db, NULL, mode, &pages, &done);
-  h->next_checkpoint = (done == pages ? 0 : h->wal_pages) + CHECKPOINT_PAGES;
+  int code = !is_last && h->wal_pages >= RESTART_PAGES
+               ? restart_log(h)
+               : sqlite3_wal_checkpoint_v2(h->writer.db, NULL, mode, NULL, NULL);
+  h->next_checkpoint = h->wal_pages + CHECKPOINT_PAGES;
   if (code != SQLITE_OK && (code & 0xff) != SQLITE_BUSY)
     note_failed_checkpoint(h);
+}
+
+/* Who has the store next must not build on a log with a gap; the disk may work again. */
+void
+group_leave(struct handle *h)
+{
+  struct group g = {.h = h, .sql = &h->statements};
+  struct why why;
+
+  g.sql->is_broken = false;
+  if (!h->log_is_in_doubt)
+    group_checkpoint(h, true);
+  else if (connect(h, false, &why) != DK_OK || renew_log(&g, &why) != DK_OK)
+    h->host->log(h->host, 2, (struct dk_bytes){why.text, strlen(why.text)});
 }

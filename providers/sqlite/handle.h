@@ -36,7 +36,10 @@ enum {
   MAX_PAYLOAD = 16 << 20,
   MAX_COMMIT_BYTES = 64 << 20,
   MAX_COMMIT_ITEMS = 200000,
-  CHECKPOINT_PAGES = 4096 /* of 4 KiB: so large the log becomes before it is written back */
+  CHECKPOINT_PAGES = 4096, /* of 4 KiB: so large the log becomes before it is written back */
+  RESTART_PAGES = 2 * CHECKPOINT_PAGES, /* and so large before readers are waited for, */
+  RESTART_MS = 200,       /* real time, for each RESTART_PAGES so long, */
+  LONGEST_RESTART_MS = 1000 /* but no longer; then again after CHECKPOINT_PAGES */
 };
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -57,6 +60,7 @@ struct operation {
   struct dk_call *call;
   apply_fn *apply;
   enum turn_of_group turn;
+  enum queue queue;       /* of a fetch */
   const void *request;
   struct dk_bytes token;
   int64_t ms;
@@ -65,7 +69,6 @@ struct operation {
   struct group *group;    /* while it is applied */
   int64_t due;            /* of a fetch that found nothing: when the first becomes due */
   dk_status status;
-  bool is_told;           /* host->fail was called */
   /* the queue */
   struct operation *next;
   enum { OPERATION_QUEUED, OPERATION_BEGUN, OPERATION_DONE } state;
@@ -77,13 +80,15 @@ struct operation {
 
 struct reader {
   struct connection connection;
+  struct store_ids ids;
   struct statements statements;
   struct reader *next;
 };
 
-/* Locking: `mutex` guards queue, stop and the state of what is queued; `readers_mutex` guards
- * `readers`.  Neither is held while the other is, nor over SQL, a wait or an upcall, but for
- * host->cancelled under `mutex`.  `writer` to `fetches` belong to the writer thread. */
+/* Locking: `mutex` guards queue, stop, wait and the state of what is queued; `readers_mutex` guards
+ * `readers` and readers_are_held.  Neither is held while the other is, nor over SQL, a wait or an
+ * upcall, but for host->cancelled under `mutex`.  `writer` to `fetches` belong to the writer
+ * thread. */
 struct handle {
   const struct dk_host *host;
   struct store_files files;
@@ -92,18 +97,23 @@ struct handle {
   pthread_cond_t work;
   struct operation *first, *last;
   bool is_stopping;
+  bool waits_for_lock;    /* the writer does: a wake ends that */
   bool has_thread;
   pthread_t thread;
-  int wake_fd;            /* eventfd: look again, while the writer waits for another process */
+  int wake_fd;            /* eventfd: look again; once a group has begun, only the end is told so */
 
   struct connection writer;
+  struct store_ids ids;   /* its files */
   struct statements statements;
+  bool log_is_in_doubt;   /* a sync of it failed: it is begun anew before the next commit */
   int wal_pages;          /* after the last commit */
   int next_checkpoint;    /* at so many */
   uint64_t fetches;
 
   pthread_mutex_t readers_mutex;
   struct reader *readers; /* those that nobody uses */
+  bool readers_are_held;  /* while the log is begun anew none begins */
+  pthread_cond_t readers_go;
 };
 
 /* writer.c */
@@ -120,14 +130,17 @@ struct group {
   int64_t now;            /* TIME-1 */
   int64_t counter;        /* the last number given */
   int64_t commits, last_now;
+  int64_t store;          /* its number, in every token */
   bool has_written;       /* some member has */
-  bool rings;             /* something may have become ready */
+  unsigned rings;         /* RING_...: where something may have become ready */
 };
 
-/* Runs them: each has its status after it.  True: ring the bell. */
-bool group_run(struct handle *h, struct operation *const *ops, size_t n);
+/* Runs them: each has its status after it.  Gives RING_... for which the bell is to be rung. */
+unsigned group_run(struct handle *h, struct operation *const *ops, size_t n);
 /* Under the lock file; with `last`, cuts the log if nobody else has the store open. */
 void group_checkpoint(struct handle *h, bool is_last);
+/* Before the writer ends, under the lock file. */
+void group_leave(struct handle *h);
 void group_disconnect(struct handle *h);
 
 /* TIME-5: a sum of times stops at the ends. */
@@ -160,12 +173,15 @@ struct identity {
   int64_t iid, execution, activity; /* of a turn: 0, 0 */
 };
 struct token {
+  int64_t store;
   struct identity of;
   int64_t epoch;
 };
 
-struct dk_bytes turn_token(char room[MAX_TOKEN], int64_t iid, int64_t epoch);
-struct dk_bytes work_token(char room[MAX_TOKEN], const struct identity *of, int64_t epoch);
+struct dk_bytes turn_token(const struct operation *op, char room[MAX_TOKEN], int64_t iid,
+                           int64_t epoch);
+struct dk_bytes work_token(const struct operation *op, char room[MAX_TOKEN],
+                           const struct identity *of, int64_t epoch);
 /* DK_LOCK_LOST, told, for what is none of a turn or none of a work item. */
 dk_status read_turn_token(struct operation *op, struct dk_bytes text, struct token *ret_token);
 dk_status read_work_token(struct operation *op, struct dk_bytes text, struct token *ret_token);
@@ -221,6 +237,8 @@ apply_fn apply_fetch_work, apply_ack_work, apply_renew_work, apply_abandon_work,
 /* ---- reading and waiting --------------------------------------------------------------------- */
 
 dk_read_history_fn sqlite_read_history;
+void readers_hold(struct handle *h);
+void readers_let_go(struct handle *h);
 void readers_close(struct handle *h);
 
 /* Submits a fetch, and waits for work until `wait_until`. */

@@ -2,8 +2,8 @@
 /* HIST: reading a history, beside the writer: on a connection of its own, in one short transaction
  * that sees what is committed.  Takes no lock of an instance, and what does not exist is no error.
  *
- * Locking: handle.readers_mutex guards the list of the connections that nobody uses; nothing is
- * called under it. */
+ * Locking: handle.readers_mutex guards the list of the connections that nobody uses, and whether
+ * they may begin; nothing is called under it. */
 #include <stdlib.h>
 
 #include "providers/sqlite/handle.h"
@@ -29,7 +29,8 @@ reader_new(struct handle *h, struct reader **ret_reader, struct why *why)
 
   if (!r)
     return why_set(why, DK_NO_MEMORY, "out of memory for another connection");
-  dk_status status = store_files_connect(&h->files, CONNECTION_READER, &r->connection, why);
+  dk_status status = store_files_connect(&h->files, CONNECTION_READER, &r->connection, &r->ids,
+                                         why);
   if (status != DK_OK) {
     free(r);
     return status;
@@ -43,6 +44,8 @@ static dk_status
 reader_take(struct handle *h, struct reader **ret_reader, struct why *why)
 {
   pthread_mutex_lock(&h->readers_mutex);
+  while (h->readers_are_held)
+    pthread_cond_wait(&h->readers_go, &h->readers_mutex);
   struct reader *r = h->readers;
   if (r)
     h->readers = r->next;
@@ -69,6 +72,24 @@ reader_give_back(struct handle *h, struct reader *r)
   pthread_mutex_unlock(&h->readers_mutex);
   if (!is_kept)
     reader_free(r);
+}
+
+/* For no longer than LONGEST_RESTART_MS. */
+void
+readers_hold(struct handle *h)
+{
+  pthread_mutex_lock(&h->readers_mutex);
+  h->readers_are_held = true;
+  pthread_mutex_unlock(&h->readers_mutex);
+}
+
+void
+readers_let_go(struct handle *h)
+{
+  pthread_mutex_lock(&h->readers_mutex);
+  h->readers_are_held = false;
+  pthread_cond_broadcast(&h->readers_go);
+  pthread_mutex_unlock(&h->readers_mutex);
 }
 
 void
@@ -149,34 +170,55 @@ read_both(struct reading *r)
   return hand_up_page(r);
 }
 
+/* Whatever fails: *ret_why is why, unless the host said no. */
 static dk_status
-read_with(struct reading *r)
+read_with(struct reading *r, struct why *ret_why)
 {
   r->sql->is_broken = false;
   dk_status status = read_both(r);
-  bool was_broken = r->sql->is_broken;
-  struct why why = r->sql->why;
 
+  *ret_why = (struct why){.status = DK_OK};
+  if (r->sql->is_broken) {
+    *ret_why = r->sql->why;
+    status = ret_why->status;
+  }
   sql_close_all(r->sql);
   if (!sqlite3_get_autocommit(r->sql->connection->db))
     sql_run(r->sql, SQL_ROLLBACK, ""); /* if it fails, the connection is not kept */
-  return was_broken ? why_tell(&why, r->host, r->call) : status;
+  return status;
+}
+
+static dk_status
+read_once(struct handle *h, struct dk_call *call, const struct dk_read_history *request,
+          struct why *ret_why)
+{
+  struct reader *reader = NULL;
+
+  TRY(reader_take(h, &reader, ret_why));
+  reader->statements.is_broken = store_files_check(&h->files, &reader->ids, ret_why) != DK_OK;
+  if (reader->statements.is_broken) {
+    reader_give_back(h, reader);
+    return ret_why->status;
+  }
+  struct reading reading = {.host = h->host, .call = call, .sql = &reader->statements,
+                            .request = request};
+  dk_status status = read_with(&reading, ret_why);
+  reader_give_back(h, reader);
+  return status;
 }
 
 dk_status
 sqlite_read_history(void *self, struct dk_call *call, const struct dk_read_history *request)
 {
   struct handle *h = self;
-  struct reader *reader = NULL;
   struct why why;
 
   if (request->execution_id > INT64_MAX)
     return DK_OK; /* no execution has such a number */
-  if (reader_take(h, &reader, &why) != DK_OK)
-    return why_tell(&why, h->host, call);
-  struct reading reading = {.host = h->host, .call = call, .sql = &reader->statements,
-                            .request = request};
-  dk_status status = read_with(&reading);
-  reader_give_back(h, reader);
-  return status;
+  dk_status status = read_once(h, call, request, &why);
+  if (status != DK_OK && why_may_be_the_disk(&why)) {
+    h->host->reset(call);
+    status = read_once(h, call, request, &why);
+  }
+  return status != DK_OK && why.status == status ? why_tell(&why, h->host, call) : status;
 }

@@ -10,6 +10,7 @@ providers_sqlite_libdksqlite_la_SOURCES = \
 	providers/sqlite/commit.c \
 	providers/sqlite/connection.c \
 	providers/sqlite/connection.h \
+	providers/sqlite/elapsed.h \
 	providers/sqlite/group.c \
 	providers/sqlite/handle.h \
 	providers/sqlite/history.c \
@@ -80,6 +81,11 @@ sqlite_test_files = \
 	providers/sqlite/test-files.c \
 	providers/sqlite/test-files.h \
 	$(NULL)
+# Operations, and whether they are done.
+sqlite_test_deeds = \
+	providers/sqlite/test-deeds.c \
+	providers/sqlite/test-deeds.h \
+	$(NULL)
 # With SQLite's system calls in the hands of the test.
 sqlite_test_calls = \
 	providers/sqlite/test-calls.c \
@@ -115,11 +121,89 @@ providers_sqlite_test_why_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
 providers_sqlite_test_why_LDADD = $(sqlite_test_libraries)
 
 # The plugin as a host uses it, and what the database and the disk are asked to do meanwhile.
-unit_tests += providers/sqlite/test-cost
+unit_tests += \
+	providers/sqlite/test-cost \
+	providers/sqlite/test-faults \
+	providers/sqlite/test-locked \
+	providers/sqlite/test-moved \
+	providers/sqlite/test-identity \
+	providers/sqlite/test-neighbours \
+	providers/sqlite/test-stranger \
+	$(NULL)
 providers_sqlite_test_cost_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
 providers_sqlite_test_cost_LDADD = providers/sqlite/libdksqlite.la $(LDADD) $(SQLITE_LIBS)
 providers_sqlite_test_cost_SOURCES = \
 	providers/sqlite/test-cost.c \
 	providers/sqlite/test-handle.c \
 	providers/sqlite/test-handle.h \
+	$(NULL)
+providers_sqlite_test_faults_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_faults_LDADD = providers/sqlite/libdksqlite.la $(LDADD) $(SQLITE_LIBS)
+providers_sqlite_test_faults_SOURCES = \
+	$(sqlite_test_deeds) \
+	providers/sqlite/test-disk.c \
+	providers/sqlite/test-disk.h \
+	providers/sqlite/test-faults.c \
+	$(sqlite_test_calls) \
+	$(sqlite_test_files) \
+	$(NULL)
+providers_sqlite_test_locked_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_locked_LDADD = providers/sqlite/libdksqlite.la $(LDADD) $(SQLITE_LIBS)
+providers_sqlite_test_locked_SOURCES = \
+	providers/sqlite/test-locked.c \
+	$(sqlite_test_calls) \
+	$(sqlite_test_deeds) \
+	$(sqlite_test_files) \
+	$(NULL)
+providers_sqlite_test_moved_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_moved_LDADD = providers/sqlite/libdksqlite.la $(LDADD) $(SQLITE_LIBS)
+providers_sqlite_test_moved_SOURCES = \
+	providers/sqlite/test-moved.c \
+	$(sqlite_test_deeds) \
+	$(sqlite_test_files) \
+	$(NULL)
+providers_sqlite_test_identity_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_identity_LDADD = $(LDADD) $(SQLITE_LIBS)
+providers_sqlite_test_identity_SOURCES = \
+	providers/sqlite/test-identity.c \
+	providers/sqlite/test-handle.c \
+	providers/sqlite/test-handle.h \
+	$(NULL)
+providers_sqlite_test_neighbours_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_neighbours_LDADD = $(LDADD) $(SQLITE_LIBS) -lpthread
+providers_sqlite_test_neighbours_SOURCES = \
+	providers/sqlite/test-handle.c \
+	providers/sqlite/test-handle.h \
+	providers/sqlite/test-neighbours.c \
+	$(NULL)
+providers_sqlite_test_stranger_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_stranger_LDADD = $(LDADD) $(SQLITE_LIBS)
+providers_sqlite_test_stranger_SOURCES = \
+	providers/sqlite/test-stranger.c \
+	providers/sqlite/test-handle.c \
+	providers/sqlite/test-handle.h \
+	$(NULL)
+
+# Defects that the kit finds, as patches of the plugin.
+script_tests += tests/sqlite-patches.sh
+
+# Under stress, and what the file is like afterwards.
+script_tests += tests/sqlite-stress.sh
+check_PROGRAMS += providers/sqlite/test-file
+providers_sqlite_test_file_SOURCES = providers/sqlite/test-file.c
+providers_sqlite_test_file_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_file_LDADD = conformance/libdktap.la core/libdkbase.la $(SQLITE_LIBS)
+EXTRA_DIST += \
+	conformance/fixtures/sqlite/cancel-by-activity-id.patch \
+	conformance/fixtures/sqlite/cancel-only-unlocked-rows.patch \
+	conformance/fixtures/sqlite/checkpoint-outside-lock.patch \
+	conformance/fixtures/sqlite/deferred-begin.patch \
+	conformance/fixtures/sqlite/delete-outside-transaction.patch \
+	conformance/fixtures/sqlite/give-back-delay-ignored.patch \
+	conformance/fixtures/sqlite/or-chain-delete.patch \
+	conformance/fixtures/sqlite/renew-ignores-token.patch \
+	conformance/fixtures/sqlite/stale-ack-after-takeover.patch \
+	conformance/fixtures/sqlite/stale-commit-after-takeover.patch \
+	conformance/fixtures/sqlite/timer-fire-time-ignored.patch \
+	conformance/fixtures/sqlite/work-ack-ignores-affected-rows.patch \
 	$(NULL)

@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-/* The bytes that are locked; the first is also the one that is written to ring. */
-enum { STORE_BYTE = 0, GATE_BYTE = 1 };
+#include "providers/sqlite/elapsed.h"
+
+/* The bytes that are locked; the first is also the one that is written to ring for the lock.
+ * Behind them a number for each queue, larger with each ring for it. */
+enum { STORE_BYTE = 0, GATE_BYTE = 1, USE_BYTE = 2, NUMBERS = 16 };
 
 /* A wait is looked at again after 1, 2, 4, 4, ... ms: nothing tells that a lock was released by a
  * process that died. */
@@ -30,6 +32,14 @@ lockfile_path(const char *store)
     memcpy(path + length, "-lock", sizeof "-lock");
   }
   return path;
+}
+
+static int
+set_byte(const struct lockfile *l, int byte, int type)
+{
+  struct flock lock = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+
+  return fcntl(l->fd, F_OFD_SETLK, &lock);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -100,6 +110,22 @@ lockfile_unlink(struct lockfile *l)
   unlink(l->path);
 }
 
+/* Who is about to use it has to take the store first, and sees then that it is gone. */
+void
+lockfile_unlink_if_unused(struct lockfile *l)
+{
+  if (l->is_held && set_byte(l, USE_BYTE, F_WRLCK) == 0)
+    unlink(l->path);
+}
+
+dk_status
+lockfile_use(struct lockfile *l, struct why *why)
+{
+  if (set_byte(l, USE_BYTE, F_RDLCK) == 0)
+    return DK_OK;
+  return why_errno(why, errno, "the lock file cannot be marked as used", l->path);
+}
+
 bool
 lockfile_is_current(const struct lockfile *l)
 {
@@ -110,23 +136,6 @@ lockfile_is_current(const struct lockfile *l)
 }
 
 /* ---- the lock -------------------------------------------------------------------------------- */
-
-static int64_t
-real_ms(void)
-{
-  struct timespec time;
-
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
-}
-
-static int
-set_byte(const struct lockfile *l, int byte, int type)
-{
-  struct flock lock = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
-
-  return fcntl(l->fd, F_OFD_SETLK, &lock);
-}
 
 /* DK_OK, or DK_BUSY: another has it. */
 static dk_status
@@ -148,7 +157,7 @@ try_byte(const struct lockfile *l, int byte, struct why *why)
 static dk_status
 wait_a_step(struct lockfile *l, int step_ms, int wake_fd, struct why *why)
 {
-  struct pollfd fds[2] = {{.fd = l->ear->fd, .events = POLLIN},
+  struct pollfd fds[2] = {{.fd = l->ear ? l->ear->fd : -1, .events = POLLIN},
                           {.fd = wake_fd, .events = POLLIN}};
 
   if (poll(fds, 2, step_ms) < 0 && errno != EINTR)
@@ -173,10 +182,10 @@ wait_for_byte(struct lockfile *l, int byte, int64_t busy_ms, int64_t since, int 
                      "%s: another process has held the store for %lld ms; expected it free within "
                      "busy_timeout, %lld ms; try again, and look for a process that is stopped",
                      l->path, (long long)waited, (long long)busy_ms);
-    if (!l->ear) { /* then look once more: what was rung before was not heard */
-      TRY(bell_lend(l->bell, &l->ear, why));
+    /* With a new ear look once more: what was rung before was not heard.  If there is none (the
+     * user's inotify descriptors are used up, say), the steps are short enough. */
+    if (!l->ear && bell_lend(l->bell, &l->ear, why) == DK_OK)
       continue;
-    }
     int64_t left = busy_ms - waited;
     TRY(wait_a_step(l, left < step ? (int)left : step, wake_fd, why));
     step = step < LONGEST_STEP_MS ? 2 * step : LONGEST_STEP_MS;
@@ -230,4 +239,28 @@ bool
 lockfile_ring(struct lockfile *l)
 {
   return pwrite(l->fd, "!", 1, STORE_BYTE) == 1 || futimens(l->fd, NULL) == 0;
+}
+
+/* One write, so that one event is heard.  A file that is new has no numbers: they are 0. */
+bool
+lockfile_ring_for(struct lockfile *l, unsigned queues)
+{
+  uint64_t numbers[QUEUES] = {0};
+
+  if (pread(l->fd, numbers, sizeof numbers, NUMBERS) < 0)
+    return futimens(l->fd, NULL) == 0;
+  for (int queue = 0; queue < QUEUES; queue++)
+    numbers[queue] += queues >> queue & 1;
+  return pwrite(l->fd, numbers, sizeof numbers, NUMBERS) == (ssize_t)sizeof numbers ||
+         futimens(l->fd, NULL) == 0;
+}
+
+uint64_t
+lockfile_rung_for(const struct lockfile *l, enum queue queue)
+{
+  uint64_t number = 0;
+  bool failed = pread(l->fd, &number, sizeof number,
+                      NUMBERS + (off_t)queue * (off_t)sizeof number) < 0;
+
+  return number + bell_alarms(l->bell, failed);
 }

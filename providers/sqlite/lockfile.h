@@ -2,14 +2,21 @@
 /* The file <store>-lock: a lock that all write transactions and checkpoints of all processes are
  * under, and a bell.
  *
- * The lock.  Two bytes of the file are locked by its open description (F_OFD_SETLK), so that it
- * holds between handles of one process too, and dies with its owner.  The first is the store; the
- * second is the gate before it: who waits for the store holds the gate, and nobody passes it.  So a
- * busy process cannot take the store again and again before one that waits.  A wait uses real
- * time, for it decides nothing by time, and ends when a descriptor of the caller becomes readable.
+ * The lock.  Bytes of the file are locked by its open description (F_OFD_SETLK), so that it holds
+ * between handles of one process too, and dies with its owner (but see Fork).  The first is the
+ * store; the second is the gate before it: who waits for the store holds the gate, and nobody
+ * passes it.  So a busy process cannot take the store again and again before one that waits.  A
+ * wait uses real time, for it decides nothing by time, and ends when a descriptor of the caller
+ * becomes readable.  The third is locked for reading by all who have the store open.
  *
- * The bell.  One byte written into the file reaches all that listen, in every process, at once
- * (inotify).  Ring it after a commit that may have made something ready.
+ * Fork.  An open description is shared with a child that was forked without exec: if its owner dies
+ * with the store locked, the store stays locked until that child has ended too.  (With exec it is
+ * closed.)  A host that forks does so before it opens a store, or its children exec.
+ *
+ * The bell.  What is written into the file reaches all that listen, in every process, at once
+ * (inotify).  Ring it after a commit that may have made something ready.  What is written is a
+ * number for each queue, larger with each ring for it: who waits for work has read the number
+ * before it looked, and need not look again if another queue was rung for.
  *
  * Listening.  A handle has one inotify descriptor (their number is limited per user, and closing
  * one costs 10 ms), and each waiting call an ear: an epoll descriptor over that and an eventfd of
@@ -33,10 +40,14 @@ struct ear {
   struct ear *next;
 };
 
+enum queue { QUEUE_TURNS, QUEUE_WORK, QUEUES };
+enum { RING_TURNS = 1u << QUEUE_TURNS, RING_WORK = 1u << QUEUE_WORK, RING_ALL = 3u };
+
 struct bell {
   pthread_mutex_t mutex;
   char *path;           /* of the lock file */
   int inotify;          /* -1 until the first ear */
+  uint64_t alarms;      /* rings that left no number */
   struct ear *ears;
 };
 
@@ -59,6 +70,7 @@ dk_status lockfile_open(struct lockfile *l, struct bell *bell, const char *store
 void lockfile_close(struct lockfile *l);
 
 /* Takes the store.  `wake_fd` (-1: none) ends the wait when it is readable.
+ * Then ask whether it is current.
  * DK_OK; DK_BUSY after `busy_ms` of real time; DK_CALL_CANCELLED: wake_fd became readable, nothing
  * is held, and whoever asked looks why.  Where the filesystem has no such locks: DK_REFUSED. */
 dk_status lockfile_take(struct lockfile *l, int64_t busy_ms, int wake_fd, struct why *why);
@@ -66,11 +78,21 @@ dk_status lockfile_take(struct lockfile *l, int64_t busy_ms, int wake_fd, struct
 dk_status lockfile_try(struct lockfile *l, struct why *why);
 void lockfile_release(struct lockfile *l);
 
-/* Wakes every ear, in this process and in others.  False: the byte could not be written. */
+/* Wakes every ear, in this process and in others.  False: nothing could be written. */
 bool lockfile_ring(struct lockfile *l);
+/* So, for those that wait for work of these queues (RING_...); only while it is held. */
+bool lockfile_ring_for(struct lockfile *l, unsigned queues);
+/* Changes with each ring for the queue, and with none for the other.  Hear the ear out, read this,
+ * look for work, wait: while it is the same there is nothing new.  By any thread. */
+uint64_t lockfile_rung_for(const struct lockfile *l, enum queue queue);
+
+/* From now until the close it is in use; only while it is held. */
+dk_status lockfile_use(struct lockfile *l, struct why *why);
 
 /* Removes the file; only while it is held.  Who waits for it sees that it is not current. */
 void lockfile_unlink(struct lockfile *l);
+/* The same, but not if another has the store open. */
+void lockfile_unlink_if_unused(struct lockfile *l);
 
 /* The file is still the one that its name leads to: nobody removed the store meanwhile. */
 bool lockfile_is_current(const struct lockfile *l);
@@ -84,5 +106,7 @@ dk_status bell_lend(struct bell *bell, struct ear **ret_ear, struct why *why);
 void bell_take_back(struct bell *bell, struct ear *ear);
 /* Forgets the rings so far.  What is rung during or after it makes ear->fd readable again. */
 void bell_hear_out(struct bell *bell, struct ear *ear);
+/* How often something was heard that is no write; one more with `raises`. */
+uint64_t bell_alarms(struct bell *bell, bool raises);
 
 #endif

@@ -137,7 +137,7 @@ store_message(struct operation *op, const struct dk_item *item)
   int64_t seq = fresh_number(op);
   TRY(sql_run(op->group->sql, SQL_INSERT_MESSAGE, "iiiitop", to.iid, visible_at, seq,
               op->group->now, item->id, large, item->payload));
-  op->group->rings = true;
+  op->group->rings |= RING_TURNS;
   return make_ready(op, &to, visible_at, seq);
 }
 

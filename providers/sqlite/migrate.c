@@ -189,8 +189,9 @@ static const char *const copy[] = {
   " FROM old JOIN instance ON instance = " ACTIVITY("instance"),
   COPY_LARGE("worker_queue", "id", "work_item", "1"),
 
-  "UPDATE meta SET counter = (SELECT coalesce(max(iid), 0) FROM instance)"
-  " + (SELECT count(*) FROM message) + (SELECT count(*) FROM work)",
+  "UPDATE meta SET counter = (SELECT max(n) FROM (SELECT 0 AS n UNION SELECT max(iid) FROM instance"
+  " UNION SELECT max(seq) FROM message UNION SELECT max(seq) FROM work"
+  " UNION SELECT max(id) FROM large))",
   NULL,
 };
 

@@ -22,6 +22,7 @@ sqlite_close(void *self)
   pthread_cond_destroy(&h->work);
   pthread_mutex_destroy(&h->mutex);
   pthread_mutex_destroy(&h->readers_mutex);
+  pthread_cond_destroy(&h->readers_go);
   free(h);
 }
 
@@ -42,6 +43,7 @@ handle_new(const struct dk_host *host, struct handle **ret_handle, struct why *w
   h->next_checkpoint = CHECKPOINT_PAGES;
   pthread_mutex_init(&h->mutex, NULL);
   pthread_mutex_init(&h->readers_mutex, NULL);
+  pthread_cond_init(&h->readers_go, NULL);
   pthread_cond_init(&h->work, NULL);
   *ret_handle = h;
   return DK_OK;
@@ -58,7 +60,9 @@ open_files(struct handle *h, struct dk_call *call, const struct dk_open *open, s
   if (!(open->flags & DK_OPEN_HOST_CLOCK))                             /* TIME-7 */
     return why_set(why, DK_REFUSED, "open: this plugin goes by the host's clock only; open the "
                                     "store with DK_OPEN_HOST_CLOCK");
-  return store_files_open(&h->files, open, h->host->cancel_fd(call), &h->writer, why);
+  TRY(store_files_open(&h->files, open, h->host->cancel_fd(call), &h->writer, why));
+  h->ids = h->files.ids;
+  return DK_OK;
 }
 
 static dk_status
@@ -85,8 +89,9 @@ static dk_status
 sqlite_destroy_store(const struct dk_host *host, struct dk_call *call, const struct dk_open *open)
 {
   struct why why;
+  dk_status status = store_files_destroy(open, host->cancel_fd(call), &why);
 
-  return store_files_destroy(open, &why) == DK_OK ? DK_OK : why_tell(&why, host, call);
+  return status == DK_OK || status == DK_CALL_CANCELLED ? status : why_tell(&why, host, call);
 }
 
 /* ABI-3: none is declared. */
@@ -124,7 +129,9 @@ static const struct dk_provider provider = {
   .name = "sqlite",
   .version = "1",
   .built_with = "gcc " __VERSION__ ", SQLite " SQLITE_VERSION,
-  .help = "A store in one SQLite file, for all processes of one machine.",
+  .help = "A store in one SQLite file, for all processes of one machine.  All writes of a store go "
+          "one group after the other, and a commit at the limits takes seconds: where such are "
+          "made, let leases be 30 s or longer.",
   .params = sqlite_params,
   .extensions = extensions,
   .limits = &limits,

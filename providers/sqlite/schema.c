@@ -2,7 +2,9 @@
 /* Whose file it is, which version its tables have, and how they are made: see schema.h. */
 #include "providers/sqlite/schema.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <sys/random.h>
 
 #include "providers/sqlite/tables.h"
 
@@ -71,6 +73,22 @@ schema_look(struct connection *c, const char *path, enum schema_found *ret_found
 }
 
 dk_status
+schema_glance(const struct settings *settings, struct why *why)
+{
+  struct connection c;
+  struct marks marks;
+  enum schema_found found;
+
+  if (connection_glance(&c, settings, why) != DK_OK)
+    return why->status == DK_NO_MEMORY ? DK_NO_MEMORY : DK_OK; /* the look will say */
+  dk_status status = read_marks(&c, &marks, why);
+  connection_close(&c);
+  if (status != DK_OK)
+    return status == DK_NO_MEMORY ? DK_NO_MEMORY : DK_OK;
+  return judge(&marks, settings->path, &found, why);
+}
+
+dk_status
 schema_check_clock(struct connection *c, struct why *why)
 {
   int64_t clock;
@@ -85,6 +103,21 @@ schema_check_clock(struct connection *c, struct why *why)
 
 /* ---- how it is made -------------------------------------------------------------------------- */
 
+/* Of 48 bits, for a token is short; not 0, which is what a store without one has. */
+static dk_status
+give_it_a_number(struct connection *c, struct why *why)
+{
+  static const char what[] = "giving the store its number";
+  uint64_t number;
+  char sql[64];
+
+  if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+    return why_errno(why, errno, what, "getrandom");
+  snprintf(sql, sizeof sql, "UPDATE meta SET store = %llu",
+           (unsigned long long)(number >> 16 | 1));
+  return connection_exec(c, sql, what, why);
+}
+
 dk_status
 schema_add_tables(struct connection *c, struct why *why)
 {
@@ -92,6 +125,7 @@ schema_add_tables(struct connection *c, struct why *why)
 
   for (const char *const *table = sqlite_tables; *table; table++)
     TRY(connection_exec(c, *table, "making the tables of the store", why));
+  TRY(give_it_a_number(c, why));
   snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d",
            SCHEMA_APPLICATION_ID, SCHEMA_VERSION);
   return connection_exec(c, sql, "marking the store as ours", why);
@@ -104,6 +138,43 @@ schema_create(struct connection *c, struct why *why)
   dk_status status = schema_add_tables(c, why);
   if (status == DK_OK)
     status = connection_exec(c, "COMMIT", "making the store", why);
+  if (status != DK_OK)
+    sqlite3_exec(c->db, "ROLLBACK", NULL, NULL, NULL); /* may be rolled back already */
+  return status;
+}
+
+/* ---- what earlier builds have made ----------------------------------------------------------- */
+
+static dk_status
+mend(struct connection *c, bool has_number, struct why *why)
+{
+  if (!has_number) {
+    TRY(connection_exec(c, "ALTER TABLE meta ADD COLUMN store INTEGER NOT NULL DEFAULT 0",
+                        "making room for the store's number", why));
+    TRY(give_it_a_number(c, why));
+  }
+  return connection_exec(c,
+                         "UPDATE meta SET counter = max(counter, (SELECT coalesce(max(id), 0)"
+                         " FROM large))",
+                         "mending the counter", why);
+}
+
+/* Each by the schema or the end of a primary key. */
+dk_status
+schema_mend(struct connection *c, struct why *why)
+{
+  int64_t has_number, is_behind;
+
+  TRY(connection_integer(c, "SELECT count(*) FROM pragma_table_info('meta') WHERE name = 'store'",
+                         &has_number, why));
+  TRY(connection_integer(c, "SELECT counter < (SELECT coalesce(max(id), 0) FROM large) FROM meta",
+                         &is_behind, why));
+  if (has_number && !is_behind)
+    return DK_OK;
+  TRY(connection_exec(c, "BEGIN IMMEDIATE", "beginning to mend the store", why));
+  dk_status status = mend(c, has_number, why);
+  if (status == DK_OK)
+    status = connection_exec(c, "COMMIT", "mending the store", why);
   if (status != DK_OK)
     sqlite3_exec(c->db, "ROLLBACK", NULL, NULL, NULL); /* may be rolled back already */
   return status;

@@ -24,6 +24,11 @@ enum schema_found {
 dk_status schema_look(struct connection *c, const char *path, enum schema_found *ret_found,
                       struct why *why);
 
+/* The same by the first page of the file alone, before anything is opened that could change it:
+ * refuses what is not ours, and leaves to schema_look what is unclear (a log that was not written
+ * back may have made it ours). */
+dk_status schema_glance(const struct settings *settings, struct why *why);
+
 /* Adds the tables of version 2 and the marks, in the transaction that runs. */
 dk_status schema_add_tables(struct connection *c, struct why *why);
 
@@ -32,6 +37,10 @@ dk_status schema_create(struct connection *c, struct why *why);
 
 /* Makes version 2 of version 1 (migrate.c says how), all or nothing. */
 dk_status schema_migrate(struct connection *c, const char *path, struct why *why);
+
+/* Mends what an earlier build of version 2 has made: a counter that its migration had left behind
+ * the numbers of large payloads, and a store without a number of its own. */
+dk_status schema_mend(struct connection *c, struct why *why);
 
 /* The store was made for the host's clock?  [TIME-7] */
 dk_status schema_check_clock(struct connection *c, struct why *why);

@@ -5,9 +5,9 @@
 #include <stdarg.h>
 
 static const struct {
-  const char *name, *clauses, *text;
+  const char *name, *text;
 } table[] = {
-#define STATEMENT(name, clauses, text) {#name, clauses, text},
+#define STATEMENT(name, clauses, text) {#name, text},
 #include "providers/sqlite/statements.def"
 #undef STATEMENT
 };
@@ -22,12 +22,6 @@ const char *
 sql_text(int number)
 {
   return table[number].text;
-}
-
-const char *
-sql_clauses(int number)
-{
-  return table[number].clauses;
 }
 
 /* ---- failing --------------------------------------------------------------------------------- */

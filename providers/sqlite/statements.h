@@ -24,7 +24,6 @@ struct statements {
 /* What the plan test and the statement counter show; `number` is an enum statement. */
 const char *sql_name(int number);
 const char *sql_text(int number);
-const char *sql_clauses(int number);
 
 /* Payloads up to here lie in their row. */
 enum { SMALL_PAYLOAD = 1024 };

@@ -55,20 +55,65 @@ make_file(const char *path, struct why *why)
 static dk_status
 remove_database(const char *path, struct why *why)
 {
-  static const char *const endings[] = {"-wal", "-shm", "-journal", ""};
+  static const char *const in_turn[] = {"-wal", "-shm", "-journal", ""};
   size_t size = strlen(path) + sizeof "-journal";
   char *name = malloc(size);
   dk_status status = DK_OK;
 
   if (!name)
     return why_set(why, DK_NO_MEMORY, "%s: out of memory", path);
-  for (size_t i = 0; status == DK_OK && i < sizeof endings / sizeof endings[0]; i++) {
-    snprintf(name, size, "%s%s", path, endings[i]);
+  for (size_t i = 0; status == DK_OK && i < sizeof in_turn / sizeof in_turn[0]; i++) {
+    snprintf(name, size, "%s%s", path, in_turn[i]);
     if (unlink(name) < 0 && errno != ENOENT)
       status = why_errno(why, errno, "the file cannot be removed", name);
   }
   free(name);
   return status;
+}
+
+/* ---- whether they are still there ------------------------------------------------------------ */
+
+static const char *const endings[] = {"", "-wal", "-shm"};
+
+static struct store_ids
+look_at_ids(const char *path)
+{
+  struct store_ids ids = {0};
+  char name[4096 + 8];
+  struct stat file;
+
+  for (int i = 0; i < 3; i++) {
+    snprintf(name, sizeof name, "%s%s", path, endings[i]);
+    if (stat(name, &file) == 0) {
+      ids.of[i].dev = file.st_dev;
+      ids.of[i].ino = file.st_ino;
+    }
+  }
+  return ids;
+}
+
+static dk_status
+not_the_same(const char *path, const char *ending, struct why *why)
+{
+  return why_set(why, DK_REFUSED,
+                 "%s%s: expected the file that was there when the store was opened, found another "
+                 "or none: it was removed, moved or replaced; close the store, see to it that all "
+                 "of its files are what they should be, and open it again",
+                 path, ending);
+}
+
+dk_status
+store_files_check(const struct store_files *files, const struct store_ids *ids, struct why *why)
+{
+  const char *path = files->settings.path;
+  struct store_ids now = look_at_ids(path);
+
+  for (int i = 0; i < 3; i++)
+    if (ids->of[i].ino && (now.of[i].ino != ids->of[i].ino || now.of[i].dev != ids->of[i].dev))
+      return not_the_same(path, endings[i], why);
+  if (files->lock.fd >= 0 && !lockfile_is_current(&files->lock))
+    return not_the_same(path, "-lock", why);
+  return DK_OK;
 }
 
 /* ---- the lock -------------------------------------------------------------------------------- */
@@ -82,10 +127,13 @@ lock_store(struct lockfile *l, struct bell *bell, const struct settings *setting
   for (;;) {
     TRY(lockfile_open(l, bell, settings->path, true, why));
     dk_status status = lockfile_take(l, settings->busy_ms, wake_fd, why);
-    if (status == DK_OK && lockfile_is_current(l))
+    bool is_current = status != DK_OK || lockfile_is_current(l);
+    if (status == DK_OK && is_current)
+      status = lockfile_use(l, why);
+    if (status == DK_OK && is_current)
       return DK_OK;
     lockfile_close(l);
-    if (status != DK_OK)
+    if (is_current)
       return status;
     /* The bell of the file that is gone would never ring. */
     bell_done(bell);
@@ -104,6 +152,20 @@ make_store(struct connection *c, struct why *why)
   return schema_create(c, why);
 }
 
+/* What cannot be made to fit is refused before anything is changed.  A file without pages has no
+ * form yet. */
+static dk_status
+check_fitness(struct connection *c, const struct settings *settings, enum schema_found found,
+              struct why *why)
+{
+  int64_t pages;
+
+  TRY(connection_integer(c, "PRAGMA page_count", &pages, why));
+  if (pages > 0)
+    TRY(connection_verify_form(c, settings, why));
+  return found == SCHEMA_OURS ? schema_check_clock(c, why) : DK_OK;
+}
+
 static dk_status
 make_fit(struct connection *c, const struct settings *settings, bool create, struct why *why)
 {
@@ -113,13 +175,14 @@ make_fit(struct connection *c, const struct settings *settings, bool create, str
   if (found == SCHEMA_EMPTY && !create)
     return not_there(settings->path, why);
   TRY(connection_settle(c, settings, why));
+  TRY(check_fitness(c, settings, found, why));
   if (found == SCHEMA_EMPTY)
     TRY(make_store(c, why));
   if (found == SCHEMA_OLD)
     TRY(schema_migrate(c, settings->path, why));
   TRY(connection_exec(c, "PRAGMA journal_mode = WAL", "choosing the write-ahead log", why));
   TRY(connection_verify(c, settings, why));
-  return schema_check_clock(c, why);
+  return schema_mend(c, why);
 }
 
 static dk_status
@@ -151,7 +214,8 @@ open_locked(struct store_files *files, uint32_t flags, int wake_fd,
   TRY(look_at_file(path, &is_there, why));
   if (!is_there && !create)
     return not_there(path, why);
-  dk_status status = is_there ? DK_OK : make_file(path, why);
+  dk_status status =
+    is_there ? schema_glance(&files->settings, why) : make_file(path, why);
   if (status == DK_OK)
     status = attach_and_make_fit(&files->settings, create, wake_fd, ret_writer, why);
   if (status != DK_OK && !is_there)
@@ -168,7 +232,7 @@ open_for_writing(struct store_files *files, uint32_t flags, int wake_fd,
   TRY(lock_store(&files->lock, &files->bell, &files->settings, wake_fd, why));
   dk_status status = open_locked(files, flags, wake_fd, ret_writer, why);
   if (status != DK_OK && files->lock.is_new)
-    lockfile_unlink(&files->lock);
+    lockfile_unlink_if_unused(&files->lock);
   lockfile_release(&files->lock);
   return status;
 }
@@ -228,14 +292,24 @@ store_files_open(struct store_files *files, const struct dk_open *open, int wake
   dk_status status = open_with_settings(files, open->flags, wake_fd, ret_writer, why);
   if (status != DK_OK)
     store_files_close(files);
+  else
+    files->ids = look_at_ids(files->settings.path);
   return status;
 }
 
 dk_status
 store_files_connect(struct store_files *files, enum connection_kind kind,
-                    struct connection *ret_connection, struct why *why)
+                    struct connection *ret_connection, struct store_ids *ret_ids,
+                    struct why *why)
 {
-  return connection_open(ret_connection, &files->settings, kind, files->is_read_only, why);
+  struct store_ids database = {.of = {files->ids.of[0]}};
+
+  TRY(store_files_check(files, &database, why));
+  TRY(connection_open(ret_connection, &files->settings, kind, files->is_read_only, why));
+  *ret_ids = look_at_ids(files->settings.path);
+  if (store_files_check(files, &database, why) != DK_OK)
+    connection_close(ret_connection);
+  return why->status;
 }
 
 void
@@ -250,13 +324,19 @@ store_files_close(struct store_files *files)
 
 /* An empty file is one of ours only if our lock file lay beside it: of an open that was killed. */
 static dk_status
-refuse_what_is_not_ours(const struct settings *settings, bool had_lock, struct why *why)
+refuse_what_is_not_ours(const struct settings *settings, bool had_lock, int wake_fd,
+                        struct why *why)
 {
   struct connection c;
   enum schema_found found;
 
+  TRY(schema_glance(settings, why));
   TRY(connection_attach(&c, settings, CONNECTION_READER, false, why));
+  c.wake_fd = wake_fd;
   dk_status status = schema_look(&c, settings->path, &found, why);
+  if (status == DK_BUSY && connection_was_woken(&c))
+    status = why_set(why, DK_CALL_CANCELLED, "%s: the wait for the store was ended",
+                     settings->path);
   if (status == DK_OK && found == SCHEMA_EMPTY && !had_lock)
     status = why_set(why, DK_REFUSED,
                      "%s: an empty file without our lock file beside it; remove it yourself if you "
@@ -267,32 +347,34 @@ refuse_what_is_not_ours(const struct settings *settings, bool had_lock, struct w
 }
 
 static dk_status
-destroy_locked(const struct settings *settings, bool had_lock, struct why *why)
+destroy_locked(const struct settings *settings, bool had_lock, int wake_fd, struct why *why)
 {
   bool is_there;
 
   TRY(look_at_file(settings->path, &is_there, why));
   if (is_there)
-    TRY(refuse_what_is_not_ours(settings, had_lock, why));
+    TRY(refuse_what_is_not_ours(settings, had_lock, wake_fd, why));
   return is_there || had_lock ? remove_database(settings->path, why) : DK_OK;
 }
 
 static dk_status
-destroy(const struct settings *settings, struct bell *bell, struct why *why)
+destroy(const struct settings *settings, struct bell *bell, int wake_fd, struct why *why)
 {
   struct lockfile lock;
 
-  TRY(lock_store(&lock, bell, settings, -1, why));
+  TRY(lock_store(&lock, bell, settings, wake_fd, why));
   const bool had_lock = !lock.is_new;
-  dk_status status = destroy_locked(settings, had_lock, why);
-  if (status == DK_OK || !had_lock)
+  dk_status status = destroy_locked(settings, had_lock, wake_fd, why);
+  if (status == DK_OK)
     lockfile_unlink(&lock);
+  else if (!had_lock)
+    lockfile_unlink_if_unused(&lock);
   lockfile_close(&lock);
   return status;
 }
 
 dk_status
-store_files_destroy(const struct dk_open *open, struct why *why)
+store_files_destroy(const struct dk_open *open, int wake_fd, struct why *why)
 {
   struct settings settings;
   struct bell bell;
@@ -303,7 +385,7 @@ store_files_destroy(const struct dk_open *open, struct why *why)
   TRY(status);
   status = bell_init(&bell, settings.path, why);
   if (status == DK_OK) {
-    status = destroy(&settings, &bell, why);
+    status = destroy(&settings, &bell, wake_fd, why);
     bell_done(&bell);
   }
   settings_done(&settings);

@@ -4,13 +4,24 @@
 #ifndef DK_SQLITE_STORE_H
 #define DK_SQLITE_STORE_H
 
+#include <sys/types.h>
+
 #include "providers/sqlite/connection.h"
 #include "providers/sqlite/lockfile.h"
+
+/* Which files the names lead to: database, log and its index; 0, 0: not there. */
+struct store_ids {
+  struct {
+    dev_t dev;
+    ino_t ino;
+  } of[3];
+};
 
 struct store_files {
   struct settings settings;
   struct bell bell;
   struct lockfile lock; /* not open if is_read_only */
+  struct store_ids ids; /* when it was opened */
   bool is_read_only;
   bool has_bell;
 };
@@ -25,15 +36,21 @@ struct store_files {
 dk_status store_files_open(struct store_files *files, const struct dk_open *open, int wake_fd,
                            struct connection *ret_writer, struct why *why);
 
-/* Another connection to it; also after the first was poisoned. */
+/* Another connection to it; also after the first was poisoned.  Its log may be another then. */
 dk_status store_files_connect(struct store_files *files, enum connection_kind kind,
-                              struct connection *ret_connection, struct why *why);
+                              struct connection *ret_connection, struct store_ids *ret_ids,
+                              struct why *why);
+
+/* A connection goes on with the files it has opened, whatever becomes of their names, and what it
+ * writes is lost with them.  DK_REFUSED: one was removed or replaced.  Before each use. */
+dk_status store_files_check(const struct store_files *files, const struct store_ids *ids,
+                            struct why *why);
 
 /* The connections must be closed before. */
 void store_files_close(struct store_files *files);
 
 /* Removes the database and all files beside it.  What is not there is DK_OK; what is not ours is
- * DK_REFUSED and stays. */
-dk_status store_files_destroy(const struct dk_open *open, struct why *why);
+ * DK_REFUSED and stays.  `wake_fd` as in open. */
+dk_status store_files_destroy(const struct dk_open *open, int wake_fd, struct why *why);
 
 #endif

@@ -8,16 +8,18 @@
 
 const char *const sqlite_tables[] = {
   /* One row.  clock: DK_CLOCK_*, whose clock all times are of.  counter: the last number given to
-   * an instance, a message or a lease; no number is ever given twice.  commits: groups that were
-   * committed, by which a commit whose answer was lost is found.  last_now: time never goes
-   * back. */
+   * an instance, a message, a payload or a lease; no number is ever given twice.  commits: groups
+   * that were committed, by which a commit whose answer was lost is found.  last_now: time never
+   * goes back.  store: a random number, in every token; no other store has it, nor this one in
+   * another life. */
   "CREATE TABLE meta("
   "  id INTEGER PRIMARY KEY CHECK(id = 1),"
   "  clock INTEGER NOT NULL,"
   "  counter INTEGER NOT NULL,"
   "  commits INTEGER NOT NULL,"
-  "  last_now INTEGER NOT NULL)",
-  "INSERT INTO meta VALUES(1, 1, 0, 0, 0)",
+  "  last_now INTEGER NOT NULL,"
+  "  store INTEGER NOT NULL DEFAULT 0)",
+  "INSERT INTO meta VALUES(1, 1, 0, 0, 0, 0)", /* schema_add_tables gives it its number */
 
   /* ready_at: NULL without messages, else the greater of the first message's visible_at and
    * locked_until; ready_seq: the number of what made it so, which is its place among those of one
@@ -52,7 +54,8 @@ const char *const sqlite_tables[] = {
 
   /* The primary key is the identity by which a commit cancels.  ready_at: visible_at, or the end of
    * the lease; seq: the number of what made it so, its place among those of one instant.  epoch 0:
-   * no token was given since it was free.  tag '': none. */
+   * no token was given since it was free.  tag '': none.  session: of an item of version 1 that
+   * had one; nothing goes by it without durakit.sessions/1, and dropping it would lose it. */
   "CREATE TABLE work("
   "  iid INTEGER NOT NULL, execution INTEGER NOT NULL, activity INTEGER NOT NULL,"
   "  ready_at INTEGER NOT NULL, seq INTEGER NOT NULL DEFAULT 0,"

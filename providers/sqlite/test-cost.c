@@ -12,6 +12,16 @@
 #include "providers/sqlite/tables.h"
 #include "providers/sqlite/test-handle.h"
 
+static void
+expect_no_work(struct handle_under_test *h)
+{
+  struct dk_fetch_work request = {.struct_size = sizeof request, .max_items = 1, .lock_ms = LEASE};
+  struct dk_works *works;
+
+  ok(dk_store_fetch_work_item(h->store, h->caller, &request, &works) == DK_NOTHING,
+     "a fetch that finds nothing");
+}
+
 /* ---- statements ------------------------------------------------------------------------------ */
 
 /* Of the commit that cancels n of the instance's activities. */
@@ -120,65 +130,212 @@ test_plan_of_cancellation(struct handle_under_test *h)
   ok(strstr(plan, "PRIMARY KEY (iid=? AND execution=? AND activity=?)") != NULL,
      "a cancellation finds each row by its identity");
   diag("%s", plan);
+  plan_of(db, sql_text(SQL_CANCEL_OF_EXECUTION), plan, sizeof plan);
+  ok(strstr(plan, "PRIMARY KEY (iid=? AND execution=? AND activity=?)") != NULL,
+     "so does one of many");
   sqlite3_close(db);
+}
+
+/* ---- rows that must be told, among thousands ------------------------------------------------- */
+
+enum { THOUSANDS = 5000, HELD = 3, LARGE = 5000 };
+
+/* Cancels 1 to n, in no order of theirs; the last, of a large payload, it adds itself. */
+static void
+commit_odd(struct handle_under_test *h, size_t n, struct dk_commit_outcome *ret_outcome)
+{
+  static struct dk_activity cancelled[THOUSANDS];
+  static const char large[LARGE];
+  struct dk_item own = {.struct_size = sizeof own, .execution_id = 1, .activity_id = n,
+                        .payload = {large, sizeof large}};
+  const struct dk_item *items[] = {&own};
+  struct dk_turn_result result = {.struct_size = sizeof result, .execution_id = 1,
+                                  .worker_items = items, .n_worker_items = 1,
+                                  .cancelled_activities = cancelled, .n_cancelled_activities = n};
+  struct dk_bytes token = fetch_turn(h);
+
+  for (size_t i = 0; i < n; i++)
+    cancelled[i] = (struct dk_activity){1, n - i};
+  forget_statements();
+  if (dk_store_ack_orchestration_item(h->store, h->caller, token, &result, ret_outcome) != DK_OK)
+    BAIL_OUT("a commit: %s", dk_caller_failure(h->caller)->text);
+}
+
+static bool
+has_run(const char *sql)
+{
+  for (size_t i = 0; i < n_statements(); i++)
+    if (strcmp(statement_run(i), sql) == 0)
+      return true;
+  return false;
+}
+
+/* CANCEL-6: what is held is told, what nobody has seen is not counted. */
+static void
+test_odd_rows(struct handle_under_test *h)
+{
+  struct handle_under_test others[HELD];
+  struct dk_commit_outcome outcome;
+  const size_t n_free = THOUSANDS - 1 - HELD;
+
+  given_activities(h, "odd", THOUSANDS - 1);
+  for (int i = 0; i < HELD; i++) {
+    others[i] = with_caller(h);
+    fetch_work(&others[i]);
+  }
+  commit_odd(h, THOUSANDS, &outcome);
+  ok(has_run(sql_text(SQL_CANCEL_OF_EXECUTION)) && has_run(sql_text(SQL_DELETE_ALL_LARGE)),
+     "thousands of one execution are only counted, and the large payload goes with its row");
+  ok(outcome.report.free_rows == n_free && outcome.report.locked_rows == HELD &&
+       outcome.n_stolen == HELD,
+     "%zu free and %d held: told are %llu, %llu, and %zu by their tokens", n_free, HELD,
+     (unsigned long long)outcome.report.free_rows, (unsigned long long)outcome.report.locked_rows,
+     outcome.n_stolen);
+  expect_no_work(h);
+  for (int i = 0; i < HELD; i++)
+    dk_caller_free(others[i].caller);
 }
 
 /* ---- syncs ----------------------------------------------------------------------------------- */
 
-enum { ALONE = 100, CALLERS = 16, OPERATIONS = 60 };
-
-/* The first write of a log syncs its head too. */
-static void
-test_syncs_alone(struct handle_under_test *h)
-{
-  enqueue(h, "first");
-  forget_syncs();
-  for (int i = 0; i < ALONE; i++)
-    enqueue(h, "alone");
-  ok(n_syncs() == ALONE, "one caller: %d operations, %zu syncs", ALONE, n_syncs());
-  forget_syncs();
-  struct dk_fetch_work request = {.struct_size = sizeof request, .max_items = 1, .lock_ms = LEASE,
-                                  .tag_rule = DK_TAG_LISTED};
-  struct dk_works *works;
-  ok(dk_store_fetch_work_item(h->store, h->caller, &request, &works) == DK_NOTHING,
-     "a fetch that finds nothing");
-  ok(n_syncs() == 0, "makes no sync (%zu)", n_syncs());
-}
+enum { ALONE = 100, CALLERS = 16, OPERATIONS = 60, PAIRS = OPERATIONS / 2 };
 
 struct crowd {
   struct handle_under_test *h;
+  void (*act)(struct handle_under_test *own, const char *instance); /* one or two operations */
+  int times;
   atomic_int number;
 };
 
+static void
+enqueue_once(struct handle_under_test *own, const char *instance)
+{
+  enqueue(own, instance);
+}
+
+/* Three events, an activity, and a message to itself, so that there is another turn: of whichever
+ * instance it is. */
+static void
+do_turn(struct handle_under_test *own, const char *instance)
+{
+  struct dk_fetch_turn request = {.struct_size = sizeof request, .lock_ms = LEASE};
+  struct dk_turn *turn = NULL;
+
+  (void)instance;
+  if (dk_store_fetch_orchestration_item(own->store, own->caller, &request, &turn) != DK_OK)
+    BAIL_OUT("no turn: %s", dk_caller_failure(own->caller)->text);
+  const uint64_t last = turn->head.last_event_id;
+  char of[64];
+  snprintf(of, sizeof of, "%.*s", (int)turn->head.instance.len, turn->head.instance.ptr);
+  struct dk_event events[3];
+  for (uint64_t i = 0; i < 3; i++)
+    events[i] = (struct dk_event){last + 1 + i, text("happened")};
+  struct dk_item activity = {.struct_size = sizeof activity, .execution_id = 1,
+                             .activity_id = last + 1, .payload = text("do")};
+  struct dk_item message = {.struct_size = sizeof message, .instance = text(of),
+                            .payload = text("go on")};
+  const struct dk_item *activities[] = {&activity}, *messages[] = {&message};
+  struct dk_turn_result result = {.struct_size = sizeof result, .execution_id = 1,
+                                  .name = text("order"), .version = text("1"),
+                                  .events = events, .n_events = 3,
+                                  .worker_items = activities, .n_worker_items = 1,
+                                  .orchestrator_items = messages, .n_orchestrator_items = 1};
+  struct dk_commit_outcome outcome;
+  if (dk_store_ack_orchestration_item(own->store, own->caller, turn->head.lock_token, &result,
+                                      &outcome) != DK_OK)
+    BAIL_OUT("a commit: %s", dk_caller_failure(own->caller)->text);
+}
+
+static void
+do_work(struct handle_under_test *own, const char *instance)
+{
+  (void)instance;
+  ack_work(own, fetch_work(own));
+}
+
+/* The first write of a log syncs its head too; what was prepared before has made it. */
+static void
+test_syncs_alone(struct handle_under_test *h, struct crowd *crowd, int operations, const char *what)
+{
+  forget_syncs();
+  for (int i = 0; i < ALONE; i++)
+    crowd->act(h, "alone");
+  ok(n_syncs() == (size_t)(ALONE * operations), "one caller, %s: %d operations, %zu syncs", what,
+     ALONE * operations, n_syncs());
+}
+
 static void *
-enqueue_many(void *context)
+act_many_times(void *context)
 {
   struct crowd *crowd = context;
   struct handle_under_test own = with_caller(crowd->h);
   char instance[32];
 
   snprintf(instance, sizeof instance, "caller-%d", atomic_fetch_add(&crowd->number, 1));
-  for (int i = 0; i < OPERATIONS; i++)
-    enqueue(&own, instance);
+  for (int i = 0; i < crowd->times; i++)
+    crowd->act(&own, instance);
   dk_caller_free(own.caller);
   return NULL;
 }
 
 static void
-test_syncs_together(struct handle_under_test *h)
+test_syncs_together(struct crowd *crowd, const char *what)
 {
-  struct crowd crowd = {.h = h};
   pthread_t threads[CALLERS];
 
   forget_syncs();
   for (int i = 0; i < CALLERS; i++)
-    if (pthread_create(&threads[i], NULL, enqueue_many, &crowd) != 0)
+    if (pthread_create(&threads[i], NULL, act_many_times, crowd) != 0)
       BAIL_OUT("no thread");
   for (int i = 0; i < CALLERS; i++)
     pthread_join(threads[i], NULL);
   double shared = (double)(CALLERS * OPERATIONS) / (double)(n_syncs() ? n_syncs() : 1);
-  ok(n_syncs() > 0 && shared >= 6, "%d callers: %.1f operations a sync; at least 6", CALLERS,
-     shared);
+  ok(n_syncs() > 0 && shared >= 6, "%d callers, %s: %.1f operations a sync; at least 6", CALLERS,
+     what, shared);
+}
+
+static void
+test_syncs_of_enqueues(struct handle_under_test *h)
+{
+  struct crowd crowd = {.h = h, .act = enqueue_once, .times = OPERATIONS};
+
+  enqueue(h, "first");
+  test_syncs_alone(h, &crowd, 1, "messages");
+  test_syncs_together(&crowd, "messages");
+  forget_syncs();
+  expect_no_work(h);
+  ok(n_syncs() == 0, "a fetch that finds nothing makes no sync (%zu)", n_syncs());
+}
+
+/* A turn is fetched and committed, each with its sync; for each caller there is an instance. */
+static void
+test_syncs_of_turns(void)
+{
+  struct handle_under_test h;
+  struct crowd crowd = {.h = &h, .act = do_turn, .times = PAIRS};
+
+  open_store(&h, "turns.db");
+  for (int i = 0; i < CALLERS; i++) {
+    char instance[32];
+    snprintf(instance, sizeof instance, "turns-%d", i);
+    enqueue(&h, instance);
+  }
+  test_syncs_alone(&h, &crowd, 2, "turns");
+  test_syncs_together(&crowd, "turns");
+  close_store(&h);
+}
+
+static void
+test_syncs_of_work(void)
+{
+  struct handle_under_test h;
+  struct crowd crowd = {.h = &h, .act = do_work, .times = PAIRS};
+
+  open_store(&h, "work.db");
+  given_activities(&h, "work", ALONE + CALLERS * PAIRS);
+  test_syncs_alone(&h, &crowd, 2, "work");
+  test_syncs_together(&crowd, "work");
+  close_store(&h);
 }
 
 int
@@ -191,8 +348,10 @@ main(void)
   test_plans();
   test_statements(&h);
   test_plan_of_cancellation(&h);
-  test_syncs_alone(&h);
-  test_syncs_together(&h);
+  test_odd_rows(&h);
+  test_syncs_of_enqueues(&h);
+  test_syncs_of_turns();
+  test_syncs_of_work();
   close_store(&h);
   end();
   return done_testing();

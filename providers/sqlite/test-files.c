@@ -142,7 +142,7 @@ destroy(const char *path)
   const struct dk_open open = {sizeof open, 0, settings, 2};
 
   why = (struct why){.status = DK_OK};
-  return store_files_destroy(&open, &why);
+  return store_files_destroy(&open, -1, &why);
 }
 
 void

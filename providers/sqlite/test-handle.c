@@ -29,19 +29,34 @@ enum { MOST_STATEMENTS = 100000 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static char **statements;
 static size_t n_run;
-static atomic_size_t syncs;
+static atomic_size_t syncs, rows;
+static void (*watcher)(const char *path, const char *sql);
 
 static int
 note_statement(unsigned kind, void *context, void *statement, void *unused)
 {
-  (void)kind;
   (void)context;
   (void)unused;
+  if (kind == SQLITE_TRACE_ROW) {
+    atomic_fetch_add(&rows, 1);
+    return 0;
+  }
   pthread_mutex_lock(&mutex);
   if (n_run < MOST_STATEMENTS)
     statements[n_run++] = strdup(sqlite3_sql(statement));
+  void (*act)(const char *path, const char *sql) = watcher;
   pthread_mutex_unlock(&mutex);
+  if (act)
+    act(sqlite3_db_filename(sqlite3_db_handle(statement), "main"), sqlite3_sql(statement));
   return 0;
+}
+
+void
+watch_statements(void (*act)(const char *path, const char *sql))
+{
+  pthread_mutex_lock(&mutex);
+  watcher = act;
+  pthread_mutex_unlock(&mutex);
 }
 
 static int
@@ -49,7 +64,7 @@ watch_connection(sqlite3 *db, char **error, const void *api)
 {
   (void)error;
   (void)api;
-  return sqlite3_trace_v2(db, SQLITE_TRACE_STMT, note_statement, NULL);
+  return sqlite3_trace_v2(db, SQLITE_TRACE_STMT | SQLITE_TRACE_ROW, note_statement, NULL);
 }
 
 void
@@ -58,6 +73,7 @@ forget_statements(void)
   pthread_mutex_lock(&mutex);
   while (n_run > 0)
     free(statements[--n_run]);
+  atomic_store(&rows, 0);
   pthread_mutex_unlock(&mutex);
 }
 
@@ -71,6 +87,12 @@ const char *
 statement_run(size_t i)
 {
   return statements[i];
+}
+
+size_t
+n_rows(void)
+{
+  return atomic_load(&rows);
 }
 
 /* The database's calls find these first. */
@@ -153,15 +175,22 @@ text(const char *string)
   return (struct dk_bytes){string, strlen(string)};
 }
 
-void
-open_store(struct handle_under_test *h, const char *name)
+const char *
+path_of(const char *name)
 {
-  char path[sizeof folder + 64];
-  struct dk_host_options options = {.struct_size = sizeof options, .violation = note_violation};
-  struct dk_setting setting = {"store", {path, 0}};
+  static char path[sizeof folder + 64];
 
   snprintf(path, sizeof path, "%s/%s", folder, name);
-  setting.value.len = strlen(path);
+  return path;
+}
+
+void
+open_store_by(struct handle_under_test *h, const char *name, struct dk_clock *clock)
+{
+  struct dk_host_options options = {.struct_size = sizeof options, .violation = note_violation,
+                                    .clock = clock};
+  struct dk_setting setting = {"store", text(path_of(name))};
+
   h->caller = dk_caller_new(NULL, 0);
   if (!h->caller)
     BAIL_OUT("no caller");
@@ -170,11 +199,43 @@ open_store(struct handle_under_test *h, const char *name)
 }
 
 void
+open_store(struct handle_under_test *h, const char *name)
+{
+  open_store_by(h, name, NULL);
+}
+
+void
 close_store(struct handle_under_test *h)
 {
   if (dk_store_close(h->store) != 0)
     BAIL_OUT("close: an operation did not come back");
   dk_caller_free(h->caller);
+}
+
+const char *
+place(const char *name)
+{
+  static char path[sizeof folder + 64];
+
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  return path;
+}
+
+dk_status
+destroy_store(const char *name, struct dk_canceller *canceller)
+{
+  struct dk_host_options options = {.struct_size = sizeof options, .violation = note_violation};
+  struct dk_setting settings[] = {{"store", text(place(name))}, {"busy_timeout", text("1m")}};
+  struct dk_caller *caller = dk_caller_new(NULL, 0);
+
+  if (!caller)
+    BAIL_OUT("no caller");
+  dk_caller_set_canceller(caller, canceller);
+  dk_status status = dk_store_destroy(library, &options, caller, settings, 2);
+  if (status >= DK_BUSY)
+    diag("%s", dk_caller_failure(caller)->text);
+  dk_caller_free(caller);
+  return status;
 }
 
 struct handle_under_test

@@ -18,7 +18,15 @@ struct handle_under_test {
 void begin(void);
 void end(void);
 void open_store(struct handle_under_test *h, const char *name);
+/* By a clock; NULL: the system's. */
+void open_store_by(struct handle_under_test *h, const char *name, struct dk_clock *clock);
+/* In the folder; lives until the next call. */
+const char *path_of(const char *name);
 void close_store(struct handle_under_test *h);
+/* Its file; lives until the next call. */
+const char *place(const char *name);
+/* Removes it, with a busy_timeout of a minute; NULL: nobody calls it back. */
+dk_status destroy_store(const char *name, struct dk_canceller *canceller);
 /* Another caller of the same store, for another thread. */
 struct handle_under_test with_caller(const struct handle_under_test *h);
 
@@ -42,9 +50,14 @@ void given_activities(struct handle_under_test *h, const char *instance, size_t 
 /* ---- what was asked of the database and the disk --------------------------------------------- */
 
 /* The texts of the statements that ran on all connections since the last forgetting, one by one. */
+/* Called before each statement of the plugin, in its thread, with the name of its file; NULL: no
+ * more. */
+void watch_statements(void (*act)(const char *path, const char *sql));
 void forget_statements(void);
 size_t n_statements(void);
 const char *statement_run(size_t i);
+/* Rows that they gave. */
+size_t n_rows(void);
 /* Calls of fsync and fdatasync since then. */
 void forget_syncs(void);
 size_t n_syncs(void);

@@ -36,10 +36,19 @@ killed_at(int n, const char *path, uint32_t flags)
   return status;
 }
 
+/* The store's own number is random: with one, and 0 stands for none. */
+static char *
+dump_with_number_1(const char *path)
+{
+  if (number_at(path, "PRAGMA user_version") == 2)
+    sql_at(path, "UPDATE meta SET store = min(store, 1)");
+  return dump_of(path);
+}
+
 static bool
 is_dump(const char *path, const char *expected)
 {
-  char *found = dump_of(path);
+  char *found = dump_with_number_1(path);
   bool is_same = strcmp(found, expected) == 0;
 
   if (!is_same)
@@ -60,7 +69,7 @@ test_migration(const char *before_sql, const char *name)
   sql_at(old, before_sql);
   copy_file(old, new);
   try_open(new, 0);
-  char *version_1 = dump_of(old), *version_2 = dump_of(new);
+  char *version_1 = dump_of(old), *version_2 = dump_with_number_1(new);
   for (n = 1;; n += calls_step()) {
     destroy(path);
     copy_file(old, path);
@@ -88,7 +97,7 @@ test_creation(bool has_file, const char *name)
   int n, wrong = 0, status;
 
   try_open(whole, DK_OPEN_CREATE);
-  char *expected = dump_of(whole);
+  char *expected = dump_with_number_1(whole);
   for (n = 1;; n += calls_step()) {
     destroy(path);
     if (has_file)

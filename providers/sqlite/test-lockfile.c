@@ -87,6 +87,28 @@ test_one_owner(void)
   close_handle(&b);
 }
 
+/* Who fails to open a store removes the lock file that it has made, unless others use it. */
+static void
+test_in_use(void)
+{
+  const char *store = place("in-use");
+  struct handle maker, user;
+
+  open_handle(&maker, store);
+  open_handle(&user, store);
+  cmp_ok(lockfile_take(&user.lock, 0, -1, &why), "==", DK_OK, "another was faster");
+  cmp_ok(lockfile_use(&user.lock, &why), "==", DK_OK, "and uses it");
+  lockfile_release(&user.lock);
+  lockfile_take(&maker.lock, 0, -1, &why);
+  cmp_ok(lockfile_use(&maker.lock, &why), "==", DK_OK, "so does the one who has made it");
+  lockfile_unlink_if_unused(&maker.lock);
+  ok(lockfile_is_current(&user.lock), "who leaves it to others removes it not");
+  close_handle(&user);
+  lockfile_unlink_if_unused(&maker.lock);
+  ok(!lockfile_is_current(&maker.lock), "and removes it when nobody else uses it");
+  close_handle(&maker);
+}
+
 static void
 test_woken(void)
 {
@@ -203,6 +225,24 @@ test_owner_dies(void)
   close(pipes[0]), close(pipes[1]);
 }
 
+/* Nothing may be lost for want of a descriptor. */
+static void
+test_taken_without_an_ear(void)
+{
+  struct handle a, b;
+  const char *store = place("deaf");
+
+  open_handle(&a, store);
+  open_handle(&b, store);
+  cmp_ok(lockfile_take(&a.lock, 0, -1, &why), "==", DK_OK, "one has the store");
+  free(b.bell.path);
+  b.bell.path = strdup("/nowhere/to-be-watched");
+  expect_refused(lockfile_take(&b.lock, 20, -1, &why), DK_BUSY, "busy_timeout, 20 ms", "deaf-lock",
+                 "who cannot hear the bell waits too");
+  close_handle(&b);
+  close_handle(&a);
+}
+
 /* ---- the bell -------------------------------------------------------------------------------- */
 
 static struct ear *
@@ -230,6 +270,52 @@ inotify_descriptors(void)
   }
   closedir(folder);
   return n;
+}
+
+/* What both numbers are for an ear that has heard all. */
+static void
+hear_numbers(struct handle *h, struct ear *ear, uint64_t ret_numbers[QUEUES])
+{
+  bell_hear_out(&h->bell, ear);
+  for (int queue = 0; queue < QUEUES; queue++)
+    ret_numbers[queue] = lockfile_rung_for(&h->lock, (enum queue)queue);
+}
+
+static void
+test_numbers(void)
+{
+  uint64_t before[QUEUES], after[QUEUES];
+  struct handle a, b;
+
+  open_handle(&a, place("numbers"));
+  open_handle(&b, place("numbers"));
+  struct ear *far = lend(&b);
+  hear_numbers(&b, far, before);
+  lockfile_ring_for(&a.lock, RING_WORK);
+  ok(is_readable(far->fd, 0), "a ring for a queue is heard");
+  hear_numbers(&b, far, after);
+  ok(after[QUEUE_WORK] != before[QUEUE_WORK], "its number has changed");
+  ok(after[QUEUE_TURNS] == before[QUEUE_TURNS], "and not that of the other");
+  lockfile_ring(&a.lock);
+  hear_numbers(&b, far, before);
+  ok(memcmp(before, after, sizeof before) == 0, "a ring for the lock changes neither");
+  lockfile_ring_for(&a.lock, RING_ALL);
+  hear_numbers(&b, far, after);
+  ok(after[QUEUE_WORK] != before[QUEUE_WORK] && after[QUEUE_TURNS] != before[QUEUE_TURNS],
+     "a ring for all changes both");
+
+  /* As on a full disk: nothing can be written. */
+  int fd = a.lock.fd;
+  a.lock.fd = open(a.lock.path, O_RDONLY | O_CLOEXEC);
+  ok(lockfile_ring_for(&a.lock, RING_WORK), "if no number can be written there is a ring still");
+  close(a.lock.fd);
+  a.lock.fd = fd;
+  ok(is_readable(far->fd, 0), "which is heard");
+  hear_numbers(&b, far, before);
+  ok(after[QUEUE_WORK] != before[QUEUE_WORK] && after[QUEUE_TURNS] != before[QUEUE_TURNS],
+     "and makes everybody look");
+  close_handle(&a);
+  close_handle(&b);
 }
 
 static void
@@ -342,10 +428,13 @@ main(void)
   plan(NO_PLAN);
   begin();
   test_one_owner();
+  test_in_use();
   test_woken();
   test_nobody_passes();
   test_owner_dies();
+  test_taken_without_an_ear();
   test_bell();
+  test_numbers();
   test_no_ring_is_lost();
   return end();
 }

@@ -62,8 +62,10 @@ static const struct {
    " SELECT 1 FROM main.work WHERE epoch <> 0 OR ready_at <> visible_at OR owner IS NOT NULL"},
   {"numbers that were given: none is above the counter",
    "SELECT max(n) FROM (SELECT max(iid) AS n FROM main.instance UNION SELECT max(seq)"
-   " FROM main.message UNION SELECT max(seq) FROM main.work)",
+   " FROM main.message UNION SELECT max(seq) FROM main.work UNION SELECT max(id)"
+   " FROM main.large)",
    "SELECT counter FROM main.meta"},
+  {"it has a number of its own", "SELECT 1", "SELECT store <> 0 FROM main.meta"},
   {"large payloads: each belongs to one row",
    "SELECT id FROM main.large",
    "SELECT large FROM main.message WHERE large > 0 UNION ALL SELECT large FROM main.work"
@@ -188,6 +190,47 @@ test_refusals(void)
                  "open it once for writing", "a reader migrates nothing");
 }
 
+/* ---- what cannot be changed ------------------------------------------------------------------ */
+
+static void
+test_form(const char *name, const char *sql, const char *part, const char *other_part)
+{
+  const char *path = place(name);
+  size_t before_size, after_size;
+
+  sql_at(path, sql);
+  make_version_1(path);
+  char *before = bytes_of(path, &before_size);
+  expect_refused(try_open(path, 0), DK_REFUSED, part, other_part, name);
+  char *after = bytes_of(path, &after_size);
+  ok(before_size == after_size && memcmp(before, after, before_size) == 0, "no byte has changed");
+  free(before);
+  free(after);
+}
+
+/* ---- what an earlier build has migrated ------------------------------------------------------ */
+
+/* It left the counter behind the large payloads, and gave the store no number. */
+static void
+test_earlier_build(void)
+{
+  const char *path = place("earlier"), *copy = place("earlier-copy");
+
+  make_version_1(path);
+  cmp_ok(try_open(path, 0), "==", DK_OK, "a store is migrated");
+  sql_at(path, "UPDATE meta SET counter = 12; ALTER TABLE meta DROP COLUMN store");
+  copy_file(path, copy);
+  cmp_ok(try_open(copy, DK_OPEN_READ_ONLY), "==", DK_OK, "a reader takes it as it is");
+  cmp_ok(number_at(copy, "SELECT counter FROM meta"), "==", 12, "and mends nothing");
+  cmp_ok(try_open(path, 0), "==", DK_OK, "as an earlier build left it, it is opened");
+  ok(number_at(path, "SELECT counter = (SELECT max(id) FROM large) FROM meta"),
+     "its counter is at the last payload");
+  int64_t number = number_at(path, "SELECT store FROM meta");
+  ok(number != 0, "it has a number of its own");
+  cmp_ok(try_open(path, 0), "==", DK_OK, "it is opened again");
+  cmp_ok(number_at(path, "SELECT store FROM meta"), "==", number, "and keeps that");
+}
+
 int
 main(void)
 {
@@ -195,5 +238,9 @@ main(void)
   begin();
   test_row_by_row();
   test_refusals();
+  test_form("pages of 1 KiB", "PRAGMA page_size = 1024; VACUUM", "page_size", "found 1024");
+  test_form("UTF-16", "PRAGMA encoding = 'UTF-16le'; CREATE TABLE x(a);"
+            " DROP TABLE x", "encoding", "found UTF-16le");
+  test_earlier_build();
   return end();
 }

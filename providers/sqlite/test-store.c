@@ -153,6 +153,20 @@ refuse(const char *path, dk_status status, const char *part, const char *other_p
   free(after);
 }
 
+/* To be made a store. */
+static void
+refuse_new(const char *path, const char *part, const char *other_part, const char *name)
+{
+  size_t before_size, after_size;
+  char *before = bytes_of(path, &before_size);
+
+  expect_refused(try_open(path, CREATE), DK_REFUSED, part, other_part, name);
+  char *after = bytes_of(path, &after_size);
+  ok(before_size == after_size && memcmp(before, after, after_size) == 0, "no byte has changed");
+  free(before);
+  free(after);
+}
+
 static void
 test_foreign(void)
 {
@@ -172,6 +186,90 @@ test_foreign(void)
   refuse(place("version"), DK_REFUSED, "another program", "", "their user_version");
   sql_at(place("wal"), "PRAGMA journal_mode = WAL; CREATE TABLE theirs(a)");
   refuse(place("wal"), DK_REFUSED, "another program", "", "their tables in WAL mode");
+}
+
+/* ---- what its owner left behind when it was killed ------------------------------------------- */
+
+struct killed {
+  const char *path, *sql;
+};
+
+static void
+write_and_die(void *context)
+{
+  static sqlite3 *volatile never_closed;
+  const struct killed *killed = context;
+
+  never_closed = somebody(killed->path);
+  run_sql(never_closed, killed->sql);
+  _exit(0);
+}
+
+struct contents {
+  char *bytes[3];
+  size_t sizes[3];
+};
+
+static const char *const left_behind[] = {"", "-wal", "-journal"};
+
+static struct contents
+contents_of(const char *path)
+{
+  struct contents c;
+
+  for (int i = 0; i < 3; i++)
+    c.bytes[i] = bytes_of(beside(path, left_behind[i]), &c.sizes[i]);
+  return c;
+}
+
+/* No byte of it is changed, nor is what is left recovered or taken back: that is its owner's. */
+static void
+test_foreign_and_killed(const char *name, const char *sql, const char *ending)
+{
+  const char *path = place(name);
+  struct killed killed = {path, sql};
+
+  if (in_child(write_and_die, &killed) != 0 || !is_there(beside(path, ending)))
+    BAIL_OUT("%s: no %s was left", name, ending);
+  unlink(beside(path, "-shm"));
+  struct contents before = contents_of(path);
+  expect_refused(try_open(path, RW), DK_REFUSED, "another program", path, name);
+  expect_refused(try_open(path, CREATE), DK_REFUSED, "another program", path, "nor made");
+  expect_refused(destroy(path), DK_REFUSED, "another program", path, "nor removed");
+  try_open(path, RO);
+  struct contents after = contents_of(path);
+  for (int i = 0; i < 3; i++) {
+    ok(before.sizes[i] == after.sizes[i] && !before.bytes[i] == !after.bytes[i] &&
+         (!before.bytes[i] || memcmp(before.bytes[i], after.bytes[i], before.sizes[i]) == 0),
+       "no byte of the file%s has changed", left_behind[i]);
+    free(before.bytes[i]);
+    free(after.bytes[i]);
+  }
+  ok(!is_there(beside(path, "-lock")), "no lock file was made");
+}
+
+static void
+test_left_behind(void)
+{
+  test_foreign_and_killed("theirs, with a log",
+                          "PRAGMA journal_mode = WAL; CREATE TABLE theirs(a);"
+                          "PRAGMA wal_checkpoint; INSERT INTO theirs VALUES(1)", "-wal");
+  test_foreign_and_killed("theirs, all in the log?100%#",
+                          "PRAGMA journal_mode = WAL; CREATE TABLE theirs(a)", "-wal");
+  test_foreign_and_killed("theirs, with half a transaction",
+                          "CREATE TABLE theirs(a); INSERT INTO theirs VALUES(zeroblob(900000));"
+                          "PRAGMA cache_size = 5; BEGIN; UPDATE theirs SET a = randomblob(900000)",
+                          "-journal");
+}
+
+/* A file without tables that cannot be given the form of a store. */
+static void
+test_odd_and_empty(void)
+{
+  sql_at(place("small-pages"), "PRAGMA page_size = 1024; CREATE TABLE x(a); DROP TABLE x");
+  refuse_new(place("small-pages"), "page_size", "expected 4096, found 1024", "pages of 1 KiB");
+  sql_at(place("wide"), "PRAGMA encoding = 'UTF-16le'; CREATE TABLE x(a); DROP TABLE x");
+  refuse_new(place("wide"), "encoding", "expected UTF-8, found UTF-16le", "UTF-16");
 }
 
 /* A store of ours, then changed by SQL. */
@@ -331,6 +429,7 @@ test_connections(void)
   const struct dk_open open = {sizeof open, CREATE, settings, 2};
   struct store_files files;
   struct connection c, reader;
+  struct store_ids ids;
   int64_t value;
 
   cmp_ok(open_files(path, CREATE, &files, &c), "==", DK_OK, "a store");
@@ -340,7 +439,8 @@ test_connections(void)
   cmp_ok(value, "==", 0, "secure_delete is off");
   connection_integer(&c, "PRAGMA wal_autocheckpoint", &value, &why);
   cmp_ok(value, "==", 0, "wal_autocheckpoint is off");
-  cmp_ok(store_files_connect(&files, CONNECTION_READER, &reader, &why), "==", DK_OK, "a reader");
+  cmp_ok(store_files_connect(&files, CONNECTION_READER, &reader, &ids, &why), "==", DK_OK,
+         "a reader");
   cmp_ok(connection_exec(&reader, "DELETE FROM instance", "deleting", &why), "==", DK_REFUSED,
          "it writes nothing");
   connection_close(&reader);
@@ -404,6 +504,8 @@ main(void)
   test_read_only();
   test_symlink();
   test_foreign();
+  test_left_behind();
+  test_odd_and_empty();
   test_not_for_us();
   test_no_file();
   test_lock_is_held();

@@ -139,7 +139,8 @@ test_writing(const struct trouble *trouble)
   calls.fails_from = 0;
   if (poisons) {
     connection_close(&c);
-    cmp_ok(store_files_connect(&files, CONNECTION_WRITER, &c, &why), "==", DK_OK,
+    struct store_ids ids;
+    cmp_ok(store_files_connect(&files, CONNECTION_WRITER, &c, &ids, &why), "==", DK_OK,
            "%s: another is opened", trouble->name);
   }
   cmp_ok(connection_exec(&c, "INSERT INTO instance(instance) VALUES('y')", "inserting", &why), "==",

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TOKEN: a token is the address of a row and the number of a claim, in hex: "t2a.7f" is a turn,
- * "w2a.1.5.80" activity 5 of execution 1.  No claim of a store has another's number, so no index
- * over tokens is needed, and no token comes twice. */
+/* TOKEN: a token is the number of the store, the address of a row, and the number of a claim, in
+ * hex: "t3f9a6c81d20b.2a.7f" is a turn, "w3f9a6c81d20b.2a.1.5.80" activity 5 of execution 1.  No
+ * claim of a store has another's number, so no index over tokens is needed, and no token comes
+ * twice.  The store's is random: a host that mixes up two stores, or brings a token of one that was
+ * removed and made again, finds no row by chance. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,19 +11,22 @@
 #include "providers/sqlite/handle.h"
 
 struct dk_bytes
-turn_token(char room[MAX_TOKEN], int64_t iid, int64_t epoch)
+turn_token(const struct operation *op, char room[MAX_TOKEN], int64_t iid, int64_t epoch)
 {
-  int length = snprintf(room, MAX_TOKEN, "t%" PRIx64 ".%" PRIx64, (uint64_t)iid, (uint64_t)epoch);
+  int length = snprintf(room, MAX_TOKEN, "t%" PRIx64 ".%" PRIx64 ".%" PRIx64,
+                        (uint64_t)op->group->store, (uint64_t)iid, (uint64_t)epoch);
 
   return (struct dk_bytes){room, (size_t)length};
 }
 
 struct dk_bytes
-work_token(char room[MAX_TOKEN], const struct identity *of, int64_t epoch)
+work_token(const struct operation *op, char room[MAX_TOKEN], const struct identity *of,
+           int64_t epoch)
 {
-  int length = snprintf(room, MAX_TOKEN, "w%" PRIx64 ".%" PRIx64 ".%" PRIx64 ".%" PRIx64,
-                        (uint64_t)of->iid, (uint64_t)of->execution, (uint64_t)of->activity,
-                        (uint64_t)epoch);
+  int length = snprintf(room, MAX_TOKEN,
+                        "w%" PRIx64 ".%" PRIx64 ".%" PRIx64 ".%" PRIx64 ".%" PRIx64,
+                        (uint64_t)op->group->store, (uint64_t)of->iid, (uint64_t)of->execution,
+                        (uint64_t)of->activity, (uint64_t)epoch);
 
   return (struct dk_bytes){room, (size_t)length};
 }
@@ -61,7 +66,8 @@ static bool
 is_turn_token(struct dk_bytes text, struct token *ret_token)
 {
   *ret_token = (struct token){.epoch = 0};
-  return take_letter(&text, 't') && take_number(&text, &ret_token->of.iid) &&
+  return take_letter(&text, 't') && take_number(&text, &ret_token->store) &&
+         take_letter(&text, '.') && take_number(&text, &ret_token->of.iid) &&
          take_letter(&text, '.') && take_number(&text, &ret_token->epoch) && text.len == 0;
 }
 
@@ -71,7 +77,8 @@ is_work_token(struct dk_bytes text, struct token *ret_token)
   struct identity *of = &ret_token->of;
 
   *ret_token = (struct token){.epoch = 0};
-  return take_letter(&text, 'w') && take_number(&text, &of->iid) && take_letter(&text, '.') &&
+  return take_letter(&text, 'w') && take_number(&text, &ret_token->store) &&
+         take_letter(&text, '.') && take_number(&text, &of->iid) && take_letter(&text, '.') &&
          take_number(&text, &of->execution) && take_letter(&text, '.') &&
          take_number(&text, &of->activity) && take_letter(&text, '.') &&
          take_number(&text, &ret_token->epoch) && text.len == 0;
@@ -85,13 +92,23 @@ refuse_strange_token(struct operation *op)
   return refuse(op, DK_LOCK_LOST, "this token was never given out");
 }
 
+/* Of its form; was it this store that gave it? */
+static dk_status
+refuse_anothers_token(struct operation *op, const struct token *token)
+{
+  if (token->store != op->group->store)
+    return refuse(op, DK_LOCK_LOST, "this token is another store's, or of this one before it was "
+                                    "removed and made again");
+  return token->epoch > op->group->counter ? refuse_strange_token(op) : DK_OK;
+}
+
 dk_status
 read_turn_token(struct operation *op, struct dk_bytes text, struct token *ret_token)
 {
   struct token other;
 
   if (is_turn_token(text, ret_token))
-    return ret_token->epoch > op->group->counter ? refuse_strange_token(op) : DK_OK;
+    return refuse_anothers_token(op, ret_token);
   if (is_work_token(text, &other))
     return refuse(op, DK_LOCK_LOST, "this token is a work item's; a turn's is needed");
   return refuse_strange_token(op);
@@ -103,7 +120,7 @@ read_work_token(struct operation *op, struct dk_bytes text, struct token *ret_to
   struct token other;
 
   if (is_work_token(text, ret_token))
-    return ret_token->epoch > op->group->counter ? refuse_strange_token(op) : DK_OK;
+    return refuse_anothers_token(op, ret_token);
   if (is_turn_token(text, &other))
     return refuse(op, DK_LOCK_LOST, "this token is a turn's; a work item's is needed");
   return refuse_strange_token(op);

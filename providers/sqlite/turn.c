@@ -164,7 +164,7 @@ hand_up_head(struct operation *op, const struct turn *turn, sqlite3_stmt *row, b
   char room[MAX_TOKEN];
   struct dk_turn_head head = {
     .struct_size = sizeof head,
-    .lock_token = turn_token(room, turn->iid, epoch),
+    .lock_token = turn_token(op, room, turn->iid, epoch),
     .instance = sql_bytes(row, 17),
     .now = op->group->now,
     .known = turn->known != 0,
@@ -265,41 +265,48 @@ count_last_delivery(struct operation *op, const struct turn *before)
                  before->seq, before->cut);
 }
 
-/* TURN-1, TIME-1: all upcalls first, then what is written. */
+/* TURN-2, TURN-4, TURN-13: head, history, messages.  `claimed` gets their range. */
 static dk_status
-claim_turn(struct operation *op, const struct turn *before, sqlite3_stmt *row)
+hand_up_turn(struct operation *op, const struct turn *before, sqlite3_stmt *row,
+             struct turn *claimed)
 {
-  const struct dk_fetch_turn *request = op->request;
-  int64_t until = time_add(op->group->now, request->lock_ms);
-  bool warm = is_warm(request, sql_bytes(row, 13), before->known != 0);      /* TURN-5 */
-  struct turn claimed = {.cut = op->group->counter};
+  bool warm = is_warm(op->request, sql_bytes(row, 13), before->known != 0);  /* TURN-5 */
 
-  claimed.epoch = fresh_number(op);                                          /* TOKEN-1 */
-  TRY(hand_up_head(op, before, row, warm, until, claimed.epoch));
+  TRY(hand_up_head(op, before, row, warm, claimed->locked_until, claimed->epoch));
   sql_close(row);
   if (before->known && !warm)
     TRY(hand_up_events(op, before));
-  TRY(hand_up_messages(op, before, &claimed));
-  if (claimed.seq == 0)
+  TRY(hand_up_messages(op, before, claimed));
+  if (claimed->seq == 0)
     return refuse(op, DK_CORRUPT, "instance %lld is noted as ready and has no message; the store "
                   "is damaged", (long long)before->iid);
-  TRY(count_last_delivery(op, before));                                      /* POISON-2 */
-  return sql_run(op->group->sql, SQL_CLAIM_TURN, "iiiiii", before->iid, until, claimed.epoch,
-                 claimed.visible_at, claimed.seq, claimed.cut);
+  return DK_OK;
 }
 
+static dk_status
+store_claim(struct operation *op, const struct turn *claimed)
+{
+  return sql_run(op->group->sql, SQL_CLAIM_TURN, "iiiiii", claimed->iid, claimed->locked_until,
+                 claimed->epoch, claimed->visible_at, claimed->seq, claimed->cut);
+}
+
+/* TURN-1, TIME-1: all upcalls first, then what is written. */
 dk_status
 apply_fetch_turn(struct operation *op)
 {
-  struct turn before;
+  const struct dk_fetch_turn *request = op->request;
+  struct turn before, claimed = {.cut = op->group->counter};
   sqlite3_stmt *row;
-  int64_t iid;
 
-  TRY(choose_instance(op, &iid));
-  if (iid == 0)
+  TRY(choose_instance(op, &claimed.iid));
+  if (claimed.iid == 0)
     return note_next_turn(op);
-  TRY(read_turn(op, iid, &before, &row));
-  return claim_turn(op, &before, row);
+  TRY(read_turn(op, claimed.iid, &before, &row));
+  claimed.locked_until = time_add(op->group->now, request->lock_ms);
+  claimed.epoch = fresh_number(op);                                          /* TOKEN-1 */
+  TRY(hand_up_turn(op, &before, row, &claimed));
+  TRY(count_last_delivery(op, &before));                                     /* POISON-2 */
+  return store_claim(op, &claimed);
 }
 
 /* ---- with a token ---------------------------------------------------------------------------- */
@@ -323,7 +330,7 @@ find_live_turn(struct operation *op, struct turn *ret_turn)
 dk_status
 release_turn(struct operation *op, const struct turn *turn, int64_t done_epoch)
 {
-  op->group->rings = true;
+  op->group->rings |= RING_TURNS;
   return sql_run(op->group->sql, SQL_RELEASE_TURN, "iiii", turn->iid, op->group->now,
                  fresh_number(op), done_epoch);
 }
@@ -336,7 +343,7 @@ apply_renew_turn(struct operation *op)
 
   TRY(find_live_turn(op, &turn));
   if (until < turn.locked_until)
-    op->group->rings = true; /* somebody waits for the old end */
+    op->group->rings |= RING_TURNS; /* somebody waits for the old end */
   return sql_run(op->group->sql, SQL_RENEW_TURN, "ii", turn.iid, until);     /* TURN-9 */
 }
 

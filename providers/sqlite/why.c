@@ -42,8 +42,8 @@ static const struct meaning {
    "the folder must be writable and on a disk of this machine; look at the system's log"},
   {SQLITE_IOERR_SHMSIZE, DK_UNAVAILABLE, true, "SQLITE_IOERR_SHMSIZE",
    "make room where the store lies, and look at the system's log; try again"},
-  {SQLITE_IOERR_CORRUPTFS, DK_CORRUPT, true, "SQLITE_IOERR_CORRUPTFS",
-   "the filesystem is damaged; check it"},
+  {SQLITE_IOERR_CORRUPTFS, DK_UNAVAILABLE, true, "SQLITE_IOERR_CORRUPTFS",
+   "the disk cannot be read; look at the system's log, and check the filesystem"},
   {SQLITE_CORRUPT, DK_CORRUPT, true, "SQLITE_CORRUPT",
    "run PRAGMA integrity_check, and go back to a copy that is whole"},
   {SQLITE_NOTADB, DK_CORRUPT, true, "SQLITE_NOTADB",
@@ -156,6 +156,12 @@ why_sqlite(struct why *why, sqlite3 *db, int code, const char *what)
   why->code = extended;
   why->poisons = meaning->poisons;
   return meaning->status;
+}
+
+bool
+why_may_be_the_disk(const struct why *why)
+{
+  return (why->code & 0xff) == SQLITE_CORRUPT;
 }
 
 dk_status

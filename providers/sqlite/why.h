@@ -45,6 +45,10 @@ dk_status why_status_of(int code);
  * disk is unknown, and a second sync would lie): close it, open another, look what is there. */
 bool why_poisons(int code);
 
+/* SQLite says of a read that failed that the database is damaged: look again on a new
+ * connection. */
+bool why_may_be_the_disk(const struct why *why);
+
 /* Tells the host, and gives the status back. */
 dk_status why_tell(const struct why *why, const struct dk_host *host, struct dk_call *call);
 

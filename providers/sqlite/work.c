@@ -43,7 +43,7 @@ insert_work(struct operation *op, int64_t iid, const struct dk_item *item)
   int64_t large;
 
   TRY(store_payload(op, item->payload, &large));
-  op->group->rings = true;
+  op->group->rings |= RING_WORK;
   return sql_run(op->group->sql, SQL_INSERT_WORK, "iiiiitop", iid, (int64_t)item->execution_id,
                  (int64_t)item->activity_id, visible_from(op, item), fresh_number(op), tag, large,
                  item->payload);
@@ -76,37 +76,56 @@ struct candidate {
   struct identity of;
   int64_t ready_at, seq, epoch;
 };
+/* The best so far, the best first, no more than `most`. */
 struct candidates {
   struct candidate *first;
-  size_t n, room;
+  size_t n, most;
 };
 
+/* WORK-2: what is ready longest first.  No two items share a number. */
+static int
+compare_candidates(const struct candidate *a, const struct candidate *b)
+{
+  if (a->ready_at != b->ready_at)
+    return a->ready_at < b->ready_at ? -1 : 1;
+  return (a->seq > b->seq) - (a->seq < b->seq);
+}
+
+/* Of those of one tag most come behind the others of it: the place is looked for from the end. */
+static void
+insert_candidate(struct candidates *list, const struct candidate *c)
+{
+  size_t at = list->n;
+  int order = 1;
+
+  while (at > 0 && (order = compare_candidates(c, &list->first[at - 1])) < 0)
+    at--;
+  if (at > 0 && order == 0)
+    return; /* its tag is listed twice */
+  if (list->n < list->most)
+    list->n++;
+  memmove(&list->first[at + 1], &list->first[at], (list->n - 1 - at) * sizeof *c);
+  list->first[at] = *c;
+}
+
+static bool
+is_wanted(const struct candidates *list, const struct candidate *c)
+{
+  return list->n < list->most || compare_candidates(c, &list->first[list->n - 1]) < 0;
+}
+
+/* The bound of what a fetch brings, whatever it asks. */
 static dk_status
-add_candidate(struct operation *op, struct candidates *list, sqlite3_stmt *row)
+make_room(struct operation *op, struct candidates *list)
 {
-  if (list->n == list->room) {
-    size_t room = list->room ? list->room * 2 : 16;
-    struct candidate *first = reallocarray(list->first, room, sizeof *first);
-    if (!first)
-      return refuse(op, DK_NO_MEMORY, "out of memory");
-    list->first = first;
-    list->room = room;
-  }
-  list->first[list->n++] = (struct candidate){
-    .of = {sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1),
-           sqlite3_column_int64(row, 2)},
-    .ready_at = sqlite3_column_int64(row, 3),
-    .seq = sqlite3_column_int64(row, 4),
-  };
-  return DK_OK;
+  const struct dk_fetch_work *request = op->request;
+
+  list->most = request->max_items < MOST_ITEMS ? request->max_items : MOST_ITEMS;
+  list->first = reallocarray(NULL, list->most, sizeof *list->first);
+  return list->first ? DK_OK : refuse(op, DK_NO_MEMORY, "out of memory");
 }
 
-static int64_t
-most_items(const struct dk_fetch_work *request)
-{
-  return request->max_items < MOST_ITEMS ? request->max_items : MOST_ITEMS;
-}
-
+/* They come in order: behind one that is not wanted there is none that is. */
 static dk_status
 look_under_tag(struct operation *op, struct dk_bytes tag, struct candidates *list)
 {
@@ -114,12 +133,20 @@ look_under_tag(struct operation *op, struct dk_bytes tag, struct candidates *lis
   sqlite3_stmt *row;
   bool is_there;
 
-  TRY(sql_open(sql, SQL_READY_WORK, &row, "tii", tag, op->group->now, most_items(op->request)));
+  TRY(sql_open(sql, SQL_READY_WORK, &row, "tii", tag, op->group->now, (int64_t)list->most));
   for (;;) {
     TRY(sql_next(sql, row, &is_there));
     if (!is_there)
       break;
-    TRY(add_candidate(op, list, row));
+    struct candidate c = {
+      .of = {sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1),
+             sqlite3_column_int64(row, 2)},
+      .ready_at = sqlite3_column_int64(row, 3),
+      .seq = sqlite3_column_int64(row, 4),
+    };
+    if (!is_wanted(list, &c))
+      break;
+    insert_candidate(list, &c);
   }
   sql_close(row);
   return DK_OK;
@@ -149,7 +176,10 @@ look(struct operation *op, struct dk_bytes tag, struct candidates *list)
   return list ? look_under_tag(op, tag, list) : note_next_work(op, tag);
 }
 
-/* DK_TAG_ANY: each tag that there is, one after the other in the index. */
+/* DK_TAG_ANY: each tag that there is, one after the other in the index: two looks for each tag, and
+ * little more than max_items rows in all, for a tag is left at the first row that is not wanted.
+ * Right for tags that name kinds of workers; with one for each of many thousand tenants a fetch
+ * takes as many looks (some 3 us each), and a host does better to list tags. */
 static dk_status
 look_under_all_tags(struct operation *op, struct candidates *list)
 {
@@ -195,43 +225,14 @@ look_under_rule(struct operation *op, struct candidates *list)
   return DK_OK;
 }
 
-/* WORK-2: what is ready longest first.  No two items share a number. */
-static int
-compare_candidates(const void *left, const void *right)
-{
-  const struct candidate *a = left, *b = right;
-
-  if (a->ready_at != b->ready_at)
-    return a->ready_at < b->ready_at ? -1 : 1;
-  return (a->seq > b->seq) - (a->seq < b->seq);
-}
-
-/* A tag that is listed twice has brought its items twice. */
-static void
-sort_candidates(struct candidates *list)
-{
-  size_t n = 0;
-
-  if (list->n < 2)
-    return;
-  qsort(list->first, list->n, sizeof *list->first, compare_candidates);
-  for (size_t i = 0; i < list->n; i++)
-    if (n == 0 || memcmp(&list->first[n - 1].of, &list->first[i].of, sizeof list->first->of) != 0)
-      list->first[n++] = list->first[i];
-  list->n = n;
-}
-
 /* ---- fetching -------------------------------------------------------------------------------- */
 
-/* *ret_fits false: it would exceed the bound, and was not handed up.  `bytes` came before it. */
+/* The item lives until the row is closed. */
 static dk_status
-hand_up_work(struct operation *op, struct candidate *c, bool is_first, uint64_t *bytes,
-             bool *ret_fits)
+read_item(struct operation *op, const struct candidate *c, struct dk_work *ret_work,
+          struct dk_item *ret_item, sqlite3_stmt **ret_row)
 {
-  const struct dk_fetch_work *request = op->request;
-  const struct dk_host *host = op->group->h->host;
   struct statements *sql = op->group->sql;
-  char room[MAX_TOKEN];
   sqlite3_stmt *row;
   bool is_there;
 
@@ -242,8 +243,8 @@ hand_up_work(struct operation *op, struct candidate *c, bool is_first, uint64_t 
                   "activity %lld of execution %lld of instance %lld has no address; the store is "
                   "damaged", (long long)c->of.activity, (long long)c->of.execution,
                   (long long)c->of.iid);
-  struct dk_item item = {
-    .struct_size = sizeof item,
+  *ret_item = (struct dk_item){
+    .struct_size = sizeof *ret_item,
     .instance = sql_bytes(row, 3),
     .execution_id = (uint64_t)c->of.execution,
     .activity_id = (uint64_t)c->of.activity,
@@ -251,25 +252,69 @@ hand_up_work(struct operation *op, struct candidate *c, bool is_first, uint64_t 
     .visible_at = sqlite3_column_int64(row, 1),
     .payload = sql_bytes(row, 4),
   };
-  if (item.tag.len == 0)
-    item.tag.ptr = NULL;
-  *bytes += item.payload.len;
-  *ret_fits = is_first || !request->max_bytes || *bytes <= request->max_bytes;
-  if (*ret_fits) {
-    c->epoch = fresh_number(op);                                       /* TOKEN-1 */
-    struct dk_work work = {
-      .struct_size = sizeof work,
-      .attempt = (uint32_t)sqlite3_column_int64(row, 0) + 1,
-      .lock_token = work_token(room, &c->of, c->epoch),
-      .item = &item,
-      .now = op->group->now,
-      .lease_left_ms = time_add(op->group->now, request->lock_ms) - host->now(host),
-    };
-    if (work.lease_left_ms < 1)
-      return refuse(op, DK_BUSY, "the lease was over before the work could be handed up");
-    TRY(host->work(op->call, &work));
-  }
+  if (ret_item->tag.len == 0)
+    ret_item->tag.ptr = NULL;
+  *ret_work = (struct dk_work){
+    .struct_size = sizeof *ret_work,
+    .attempt = (uint32_t)sqlite3_column_int64(row, 0) + 1,
+    .item = ret_item,
+    .now = op->group->now,
+  };
+  *ret_row = row;
+  return DK_OK;
+}
+
+/* WORK-8; `bytes` came before it. */
+static bool
+is_within_bounds(const struct dk_fetch_work *request, const struct dk_item *item, bool is_first,
+                 uint64_t *bytes)
+{
+  *bytes += item->payload.len;
+  return is_first || !request->max_bytes || *bytes <= request->max_bytes;
+}
+
+/* TOKEN-1, TIME-2: under a token of its own, with what is left of the lease. */
+static dk_status
+hand_up_item(struct operation *op, struct candidate *c, struct dk_work *work)
+{
+  const struct dk_fetch_work *request = op->request;
+  const struct dk_host *host = op->group->h->host;
+  char room[MAX_TOKEN];
+
+  c->epoch = fresh_number(op);
+  work->lock_token = work_token(op, room, &c->of, c->epoch);
+  work->lease_left_ms = time_add(op->group->now, request->lock_ms) - host->now(host);
+  if (work->lease_left_ms < 1)
+    return refuse(op, DK_BUSY, "the lease was over before the work could be handed up");
+  return host->work(op->call, work);
+}
+
+/* *ret_fits false: it would exceed the bound, and was not handed up. */
+static dk_status
+hand_up_work(struct operation *op, struct candidate *c, bool is_first, uint64_t *bytes,
+             bool *ret_fits)
+{
+  struct dk_work work;
+  struct dk_item item;
+  sqlite3_stmt *row = NULL;
+
+  TRY(read_item(op, c, &work, &item, &row));
+  *ret_fits = is_within_bounds(op->request, &item, is_first, bytes);
+  if (*ret_fits)
+    TRY(hand_up_item(op, c, &work));
   sql_close(row);
+  return DK_OK;
+}
+
+static dk_status
+store_claims(struct operation *op, const struct candidate *claimed, size_t n)
+{
+  const struct dk_fetch_work *request = op->request;
+  int64_t until = time_add(op->group->now, request->lock_ms);
+
+  for (const struct candidate *c = claimed; c < claimed + n; c++)
+    TRY(sql_run(op->group->sql, SQL_CLAIM_WORK, "iiiiit", c->of.iid, c->of.execution,
+                c->of.activity, until, c->epoch, request->owner));
   return DK_OK;
 }
 
@@ -277,29 +322,22 @@ hand_up_work(struct operation *op, struct candidate *c, bool is_first, uint64_t 
 static dk_status
 claim_candidates(struct operation *op, struct candidates *list)
 {
-  const struct dk_fetch_work *request = op->request;
-  int64_t until = time_add(op->group->now, request->lock_ms);
-  size_t most = (size_t)most_items(request), n = 0;
+  size_t n = 0;
   uint64_t bytes = 0;
   bool fits = true;
 
-  while (n < list->n && n < most && fits) {
+  while (n < list->n && fits) {
     TRY(hand_up_work(op, &list->first[n], n == 0, &bytes, &fits));
     n += fits ? 1 : 0;
   }
-  for (size_t i = 0; i < n; i++) {
-    const struct candidate *c = &list->first[i];
-    TRY(sql_run(op->group->sql, SQL_CLAIM_WORK, "iiiiit", c->of.iid, c->of.execution,
-                c->of.activity, until, c->epoch, request->owner));
-  }
-  return DK_OK;
+  return store_claims(op, list->first, n);
 }
 
 static dk_status
 look_and_claim(struct operation *op, struct candidates *list)
 {
+  TRY(make_room(op, list));
   TRY(look_under_rule(op, list));
-  sort_candidates(list);
   if (list->n > 0)
     return claim_candidates(op, list);
   op->due = INT64_MAX;
@@ -397,7 +435,7 @@ apply_renew_work(struct operation *op)
 
   TRY(find_live_work(op, &work));
   if (until < work.locked_until)
-    op->group->rings = true; /* somebody waits for the old end */
+    op->group->rings |= RING_WORK; /* somebody waits for the old end */
   return sql_run(op->group->sql, SQL_RENEW_WORK, "iiii", work.token.of.iid,
                  work.token.of.execution, work.token.of.activity, until);    /* WORK-6 */
 }
@@ -409,7 +447,7 @@ apply_abandon_work(struct operation *op)
   struct held_work work;
 
   TRY(find_live_work(op, &work));
-  op->group->rings = true;
+  op->group->rings |= RING_WORK;
   return sql_run(op->group->sql, SQL_ABANDON_WORK, "iiiiii", work.token.of.iid,
                  work.token.of.execution, work.token.of.activity,
                  time_add(op->group->now, op->ms), fresh_number(op),

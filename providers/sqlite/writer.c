@@ -12,21 +12,12 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "providers/sqlite/elapsed.h"
 #include "providers/sqlite/handle.h"
 
 enum { LARGEST_GROUP = 512 };
-
-static int64_t
-real_ms(void)
-{
-  struct timespec t;
-
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static void
 wake_writer(struct handle *h)
@@ -117,18 +108,20 @@ static void
 run_queued(struct handle *h)
 {
   struct operation *group[LARGEST_GROUP];
-  bool rings = false;
+  unsigned rings = 0;
 
   pthread_mutex_lock(&h->mutex);
   size_t n = take_group(h, group, INT64_MAX);
+  h->waits_for_lock = false;
+  if (!h->is_stopping)
+    forget_wakes(h); /* from now on none comes before the end */
   pthread_mutex_unlock(&h->mutex);
-  forget_wakes(h);
   if (n > 0)
     rings = group_run(h, group, n);
   group_checkpoint(h, false);
-  lockfile_release(&h->files.lock);
   if (rings)
-    lockfile_ring(&h->files.lock);
+    lockfile_ring_for(&h->files.lock, rings);
+  lockfile_release(&h->files.lock);
   pthread_mutex_lock(&h->mutex);
   finish(group, n);
   pthread_mutex_unlock(&h->mutex);
@@ -155,9 +148,9 @@ cut_log(struct handle *h)
 {
   struct why why;
 
-  if (h->wal_pages == 0 || lockfile_try(&h->files.lock, &why) != DK_OK)
+  if ((h->wal_pages == 0 && !h->log_is_in_doubt) || lockfile_try(&h->files.lock, &why) != DK_OK)
     return;
-  group_checkpoint(h, true);
+  group_leave(h);
   lockfile_release(&h->files.lock);
 }
 
@@ -172,6 +165,7 @@ write_in_groups(void *self)
     while (!h->first && !h->is_stopping)
       pthread_cond_wait(&h->work, &h->mutex);
     is_over = !h->first;
+    h->waits_for_lock = !is_over;
     pthread_mutex_unlock(&h->mutex);
     if (!is_over)
       run_under_lock(h);
@@ -190,7 +184,7 @@ wait_until_done(struct handle *h, struct operation *op)
   while (op->state != OPERATION_DONE) {
     if (op->state == OPERATION_QUEUED && h->host->cancelled(op->call)) {
       take_back(h, op);
-      if (!h->first)
+      if (!h->first && h->waits_for_lock)
         wake_writer(h); /* it need not wait for the lock any more */
       return DK_CALL_CANCELLED;
     }

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deeds: operations of a host on one prepared store, each on an instance of its own, and what tells
+ * by SQL whether one is done, wholly or not at all.  For the tests of what goes wrong amid them.
+ * Time stands still. */
+#ifndef DK_SQLITE_TEST_DEEDS_H
+#define DK_SQLITE_TEST_DEEDS_H
+
+#include <durakit/host.h>
+
+#include "providers/sqlite/test-files.h"
+
+enum { DEEDS = 16, COMMITTING = 5, READING = 15 /* the last changes nothing */ };
+
+/* The plugin, and a store that is open with it. */
+struct doer {
+  struct dk_caller *caller;
+  struct dk_store *store;
+};
+
+void deeds_begin(void);
+void deeds_end(void);
+/* Makes the store in which nothing of it is done; copies of it are what deeds are tried on. */
+void deeds_prepare(const char *path);
+
+dk_status doer_open(struct doer *doer, const char *path, uint32_t flags);
+void doer_close(struct doer *doer);
+struct doer with_caller(const struct doer *doer);
+const char *failure_of(const struct doer *doer);
+
+const char *deed_name(int deed);
+dk_status deed_do(int deed, struct doer *doer, bool is_repeated);
+/* What a done one answers when it is repeated and marked so; -1: it cannot be marked. */
+dk_status deed_answer_when_repeated(int deed);
+
+enum state { UNDONE = -1, HALF_DONE = 0, DONE = 1 };
+/* How far each is, and what in the store does not fit together: 0, if all does. */
+int deeds_look(const char *path, enum state ret_states[DEEDS]);
+
+/* Another message, of any size. */
+dk_status enqueue_bytes(struct doer *doer, const char *instance, size_t size);
+
+#endif

@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The SQLite plugin, the host and tests/stress, built anew with ThreadSanitizer: 16 threads on one
+# store.  SQLite itself is not, so that what is called from within it is not judged.
+
+. "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
+[ ! -w /dev/shm ] || TMPDIR=/dev/shm
+scratch
+flags='-std=gnu11 -D_GNU_SOURCE -O1 -g -fsanitize=thread -fPIC'
+includes="-I$top_builddir -I$top_srcdir/core/include -I$top_srcdir"
+
+# sources FOLDER: without the tests beside them.
+sources() {
+  find "$top_srcdir/$1" -maxdepth 1 -name '*.c' ! -name 'test-*' | sort
+}
+
+printf 'int main(void) { return 0; }\n' > "$scratch/probe.c"
+# shellcheck disable=SC2086
+${CC:-cc} $flags "$scratch/probe.c" -o "$scratch/probe" 2> /dev/null && "$scratch/probe" ||
+  skip_all 'the compiler has no ThreadSanitizer'
+
+# What is to find races does.
+cat > "$scratch/race.c" <<'C'
+#include <pthread.h>
+static int n;
+static void *add(void *unused) { n++; return unused; }
+int main(void)
+{
+  pthread_t other;
+  if (pthread_create(&other, 0, add, 0) != 0)
+    return 1;
+  n++;
+  return pthread_join(other, 0);
+}
+C
+# shellcheck disable=SC2086
+${CC:-cc} $flags "$scratch/race.c" -lpthread -o "$scratch/race" &&
+  TSAN_OPTIONS=exitcode=66 "$scratch/race" 2> /dev/null
+is $? 66 'a race is found'
+
+# shellcheck disable=SC2046,SC2086
+build_plugin() {
+  ${CC:-cc} $flags $includes -fvisibility=hidden -shared \
+    "-Wl,--version-script=$top_srcdir/conformance/provider.map" \
+    $(sources providers/sqlite) $(sources core/base) \
+    $(${PKG_CONFIG:-pkg-config} --cflags --libs sqlite3) -lpthread -o "$scratch/sqlite.so"
+}
+# shellcheck disable=SC2046,SC2086
+build_stress() {
+  ${CC:-cc} $flags $includes '-DDK_PLUGIN_DIR="/"' $(sources tests/stress) $(sources core/plugin) \
+    $(sources core/base) $(sources conformance/tap) -ldl -lpthread -o "$scratch/stress"
+}
+run_ok 'the plugin is built' build_plugin || done_testing
+run_ok 'tests/stress is built' build_stress || done_testing
+
+echo 'called_from_lib:libsqlite3.so' > "$scratch/suppressions"
+TSAN_OPTIONS="suppressions=$scratch/suppressions:halt_on_error=0:exitcode=66"
+export TSAN_OPTIONS
+run_ok '16 threads: no race, and the invariants hold' \
+  "$scratch/stress" -p 0 -t 16 -n 10000 "$scratch/sqlite.so" "store=$scratch/store.db"
+
+done_testing
