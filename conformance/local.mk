@@ -74,6 +74,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/abi.c \
 	conformance/checks/ack-failure.c \
 	conformance/checks/ack.c \
+	conformance/checks/ack-whole.c \
 	conformance/checks/call.c \
 	conformance/checks/cancel.c \
 	conformance/checks/checks.c \

@@ -2,8 +2,9 @@
 /* Prints docs/coverage.md: each clause with its checks, each check with what it is known to catch,
  * and each provider test that the design papers name with the checks that answer it.
  *
- * Ends with 1, and says why, when a clause is judged by nothing, when a check catches nothing, or
- * when a line of papers.def names no check or one that does not exist.
+ * Ends with 1, and says why, when a clause is judged by nothing, when a check catches nothing, when
+ * what a paper names is not answered once, or when an answer names no check or one that does not
+ * exist.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -22,6 +23,16 @@ struct paper_test {
 static const struct paper_test paper_tests[] = {
 #define PAPER_TEST(paper_, name_, checks_, note_)                                                  \
   {.paper = paper_, .name = name_, .checks = checks_, .note = note_},
+#include "conformance/contract/papers.def"
+};
+
+/* What the papers name, whether it is answered or not. */
+static const struct paper_name {
+  const char *paper, *name;
+} paper_names[] = {
+#undef PAPER_TEST
+#undef PAPER_NAMES
+#define PAPER_NAMES(paper_, name_) {.paper = paper_, .name = name_},
 #include "conformance/contract/papers.def"
 };
 
@@ -190,10 +201,58 @@ put_answers(const struct paper_test *test)
   return false;
 }
 
+static size_t
+count_answers(const struct paper_name *named)
+{
+  size_t n = 0;
+
+  for (size_t i = 0; i < COUNT(paper_tests); i++)
+    n += strcmp(paper_tests[i].paper, named->paper) == 0 &&
+         strcmp(paper_tests[i].name, named->name) == 0;
+  return n;
+}
+
+static size_t
+count_names(const struct paper_test *test)
+{
+  size_t n = 0;
+
+  for (size_t i = 0; i < COUNT(paper_names); i++)
+    n += strcmp(paper_names[i].paper, test->paper) == 0 &&
+         strcmp(paper_names[i].name, test->name) == 0;
+  return n;
+}
+
+/* Each test that a paper names has one answer, and each answer is to such a test. */
+static bool
+names_agree(void)
+{
+  bool agree = true;
+
+  for (size_t i = 0; i < COUNT(paper_names); i++) {
+    size_t n = count_answers(&paper_names[i]);
+    if (n == 1)
+      continue;
+    fprintf(stderr, "gen-coverage: papers.def: paper %s names %s, which has %zu answers: it needs "
+                    "one PAPER_TEST line\n", paper_names[i].paper, paper_names[i].name, n);
+    agree = false;
+  }
+  for (size_t i = 0; i < COUNT(paper_tests); i++) {
+    size_t n = count_names(&paper_tests[i]);
+    if (n == 1)
+      continue;
+    fprintf(stderr, "gen-coverage: papers.def: %s is answered for paper %s, which names it %zu "
+                    "times: it needs one PAPER_NAMES line\n", paper_tests[i].name,
+            paper_tests[i].paper, n);
+    agree = false;
+  }
+  return agree;
+}
+
 static bool
 put_papers(void)
 {
-  bool whole = true;
+  bool whole = names_agree();
 
   puts("\n## The provider tests that the papers name\n\n"
        "Where the paper's claim is not ours the last column says what we do instead; "

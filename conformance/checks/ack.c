@@ -1,87 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ACK: the commit of a turn, applied whole or not at all. */
+/* ACK: the commit of a turn, part by part.  ack-whole.c has the whole. */
 #include "conformance/checks/checks.h"
 
-/* ---- whole, or not at all -------------------------------------------------------------------- */
-
-static const struct dk_version pinned_to = {2, 0, 0};
-
-/* What a turn can say besides events, activities and messages. */
-#define ALL_THE_REST                                                                               \
-  .status = DK_COMPLETED, .output = "result", .name = "renamed", .version = "2.0.0",               \
-  .parent = "mother", .owner = "me", .pinned = &pinned_to, .cancel = {2},                          \
-  .cancel_messages = {"timer"}
-
-/* "inst" with activities 1 and 2 and a timer in 50 s; "other" has a message; a turn of "inst". */
-static struct dk_turn *
-given_much(struct dk_check *t)
-{
-  given_instance_with_activities(t, "inst", 2);
-  must(t, enqueue(t, "inst", .id = "timer", .delay_ms = 50000));
-  struct dk_turn *turn = next_turn(t, "inst");
-  must(t, enqueue(t, "other", .id = "there"));
-  return turn;
-}
-
-/* ACK-1: a commit with every field filled has all of its effects. */
-void
-ack_fat_commit(struct dk_check *t)
-{
-  struct dk_turn *turn = given_much(t);
-  must(t, ack_turn(t, turn, ALL_THE_REST, .events = {{2}, {3}},
-                   .schedule = {{7, .tag = "gpu"}, {8, .delay_ms = 70000}},
-                   .send = {{"other", .id = "hello"}, {"inst", .id = "late", .delay_ms = 60000}}));
-
-  struct dk_history *history = read_history(t, "inst");
-  expect_equal(t, history->n_events, 3, "events of the history");
-  expect_equal(t, history->execution.status, DK_COMPLETED, "status");
-  expect_text(t, history->execution.output, "result", "output");
-  struct taken_work work = take_work(t);
-  expect_equal(t, work.n, 2, "work that is ready: one old activity and one new one");
-  expect(t, item_of(&work, "inst", 1, 1), "the activity that was not cancelled is there");
-  expect(t, item_of(&work, "inst", 1, 7), "the new activity is there");
-  expect_ids(t, the_turn_of(t, "other"), "there", "hello");
-
-  advance(t, 60000);
-  struct taken_turns turns = take_turns(t);
-  turn = turn_of(&turns, "inst");
-  expect(t, turn, "the message to itself has made a turn");
-  expect_ids(t, turn, "late");
-  expect_text(t, turn->head.name, "renamed", "name");
-  expect_text(t, turn->head.version, "2.0.0", "version");
-  expect_text(t, turn->head.parent_instance, "mother", "parent");
-  must(t, abandon_turn(t, turn->head.lock_token));
-  expect_equal(t, fetch_turn(t, .owner = "me")->n_events, 0, "events for the owner");
-  advance(t, 10000);
-  work = take_work(t);
-  expect(t, item_of(&work, "inst", 1, 8), "the delayed activity is there");
-}
-
-/* ACK-1: a fat commit that is refused for what is stored already changes nothing. */
-void
-ack_refused_changes_nothing(struct dk_check *t)
-{
-  struct dk_turn *turn = given_much(t);
-
-  before(t);
-  expect_status(t,
-                ack_turn(t, turn, ALL_THE_REST, .events = {{1}, {2}}, .schedule = {{7}, {8}},
-                         .send = {{"other", .id = "hello"}, {"inst"}}),
-                DK_DUPLICATE);
-  expect_unchanged(t);
-  before(t);
-  expect_status(t,
-                ack_turn(t, turn, ALL_THE_REST, .events = {{2}, {3}}, .schedule = {{7}, {1}},
-                         .send = {{"other", .id = "hello"}, {"inst"}}),
-                DK_DUPLICATE);
-  expect_unchanged(t);
-  before(t);
-  expect_status(t,
-                ack_turn(t, turn, ALL_THE_REST, .events = {{2}, {3}}, .schedule = {{7}, {8}},
-                         .send = {{"other", .id = "hello"}, {"inst"}, {"other", .id = "there"}}),
-                DK_DUPLICATE);
-  expect_unchanged(t);
-}
+/* ---- what stays ------------------------------------------------------------------------------ */
 
 /* ACK-2: a refused commit keeps the lease and its end, and the same token carries a correct one. */
 void
@@ -342,6 +263,8 @@ ack_empty_commit(struct dk_check *t)
 void
 ack_empty_commit_is_bare(struct dk_check *t)
 {
+  static const struct dk_version pinned_to = {2, 0, 0};
+
   given_instance_with_activities(t, "inst", 1);
   struct dk_turn *turn = next_turn(t, "inst");
   must(t, enqueue(t, "inst", .id = "timer", .delay_ms = 5000));

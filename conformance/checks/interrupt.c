@@ -195,6 +195,21 @@ call_back_from_a_lock(struct dk_check *t)
   }
 }
 
+/* The started enqueue of this id: a store may tell it to come again, which is done at once.  True
+ * if it had to be. */
+static bool
+finish_or_repeat(struct dk_check *t, struct actor *caller, const char *id)
+{
+  dk_status status = finish(t, caller);
+
+  if (!is_retryable(status)) {
+    expect_status(t, status, DK_OK);
+    return false;
+  }
+  insist(t, enqueue(t, "inst", .id = id));
+  return true;
+}
+
 /* CALL-5: the second in the queue comes back, though the first is stuck. */
 void
 call_back_from_the_queue(struct dk_check *t)
@@ -213,11 +228,14 @@ call_back_from_the_queue(struct dk_check *t)
   bool came_back = returns_within(t, second, TO_COME_BACK_MS);
   let_go(t, process, second, was_held);
   dk_status status = finish(t, second);
-  insist(t, finish(t, first));
+  bool is_reversed = finish_or_repeat(t, first, "first") && status == DK_OK;
   expect(t, came_back,
          "a call that waits behind another one of its handle comes back once the host wants it "
          "back; this one did not within %d ms: interrupt does not wake it", TO_COME_BACK_MS);
   if (status != DK_OK)
     insist(t, enqueue(t, "inst", .id = "second"));
-  expect_ids(t, the_turn_of(t, "inst"), "first", "second");
+  if (is_reversed)
+    expect_ids(t, the_turn_of(t, "inst"), "second", "first");
+  else
+    expect_ids(t, the_turn_of(t, "inst"), "first", "second");
 }

@@ -29,61 +29,130 @@ come_to(struct dk_check *t, const struct end *end)
 
 /* ---- rows that a worker holds ---------------------------------------------------------------- */
 
-enum { RENEWED = 1, GIVEN_BACK, ACKED, ACKED_WITHOUT, LEFT, N_ACTIVITIES = LEFT };
+/* The activities of an instance, by what becomes of them. */
+enum {
+  RENEWED = 1, CUT_SHORT, GIVEN_BACK, TAGGED, NOT_COUNTED, PUT_OFF, ACKED, ACKED_FOR_LATER,
+  ACKED_AGAIN, ACKED_WITHOUT, LEFT, N_ACTIVITIES = LEFT
+};
+/* When, counted from the end of the orchestration, what was put off comes. */
+enum { CUT_MS = 5000, PUT_OFF_MS = 10000, LATER_MS = 15000, AT_MS = 20000, RENEWED_MS = 120000 };
+
+static const char *
+tag_of(uint64_t activity_id)
+{
+  return activity_id == TAGGED ? "gpu" : NULL;
+}
+
+static struct taken_work
+given_held_work(struct dk_check *t, const char *instance)
+{
+  struct ack_turn_args commit = {.execution_id = 1};
+
+  given_instance(t, instance);
+  for (uint64_t i = 1; i <= N_ACTIVITIES; i++)
+    commit.schedule[i - 1] = (struct activity){i, .tag = tag_of(i)};
+  must(t, kit_ack_turn(t, next_turn(t, instance), &commit));
+  struct taken_work held = take_work(t);
+  expect_equal(t, held.n, N_ACTIVITIES, "activities of \"%s\" that are held", instance);
+  return held;
+}
+
+/* It was given back, and is the only one that is ready: with such an attempt and its tag. */
+static void
+comes_again(struct dk_check *t, const char *instance, uint64_t activity_id, uint32_t attempt)
+{
+  struct dk_work_item *again = the_item_of(t, instance, activity_id);
+
+  expect_equal(t, again->work.attempt, attempt, "attempt of activity %d of \"%s\"",
+               (int)activity_id, instance);
+  expect_text(t, again->item.tag, tag_of(activity_id), "its tag");
+  must(t, ack_work(t, again->work.lock_token));
+}
 
 /* What a worker may do with rows that it held when the orchestration came to its end. */
 static void
-go_on_with(struct dk_check *t, const struct taken_work *held, const char *instance,
-           uint64_t execution_id)
+go_on_with(struct dk_check *t, const struct taken_work *held, const char *instance)
 {
   struct dk_bytes token[N_ACTIVITIES + 1];
+  int64_t end = now(t);
 
-  for (uint64_t i = RENEWED; i <= N_ACTIVITIES; i++) {
-    struct dk_work_item *work = item_of(held, instance, execution_id, i);
+  for (uint64_t i = 1; i <= N_ACTIVITIES; i++) {
+    struct dk_work_item *work = item_of(held, instance, 1, i);
     expect(t, work, "activity %d of %s was there", (int)i, instance);
     token[i] = work->work.lock_token;
   }
-  must(t, renew_work(t, token[RENEWED], .ms = 4 * LEASE_MS));
+  must(t, renew_work(t, token[RENEWED], .ms = RENEWED_MS));
+  must(t, renew_work(t, token[CUT_SHORT], .ms = CUT_MS));
+  must(t, abandon_work(t, token[PUT_OFF], .ms = PUT_OFF_MS));
+  expect_no_work(t);
   must(t, abandon_work(t, token[GIVEN_BACK]));
+  comes_again(t, instance, GIVEN_BACK, 2);
+  must(t, abandon_work(t, token[TAGGED]));
+  comes_again(t, instance, TAGGED, 2);
+  must(t, abandon_work(t, token[NOT_COUNTED], .ignore_attempt = true));
+  comes_again(t, instance, NOT_COUNTED, 1);
+
   must(t, ack_work(t, token[ACKED], .to = instance, .id = "done"));
+  must(t, ack_work(t, token[ACKED_FOR_LATER], .to = instance, .id = "later",
+                   .delay_ms = LATER_MS));
+  must(t, ack_work(t, token[ACKED_AGAIN], .to = instance, .id = "marked", .repeated = true,
+                   .visible_at = end + AT_MS));
   must(t, ack_work(t, token[ACKED_WITHOUT]));
-  struct dk_work_item *again = the_item_of(t, instance, GIVEN_BACK);
-  expect_equal(t, again->work.attempt, 2, "attempt of the row that was given back");
-  must(t, ack_work(t, again->work.lock_token));
   struct dk_turn *turn = the_turn_of(t, instance);
   expect_ids(t, turn, "done");
   must(t, ack_turn(t, turn, .empty = true));
+  expect_no_work(t);
 }
 
-/* Those that nobody touched come again when the leases end; the renewed ones do so later. */
+/* The row of which the lease or the delay ends now. */
 static void
-expect_left(struct dk_check *t, uint64_t activity_id, uint32_t attempt)
+expect_row(struct dk_check *t, const char *instance, uint64_t activity_id)
 {
-  for (size_t i = 0; i < N_ENDS; i++) {
-    struct dk_work_item *work = fetch_activity(t, ends[i].instance, activity_id);
-    expect_equal(t, work->work.attempt, attempt, "attempt of a row of \"%s\"", ends[i].instance);
-    must(t, ack_work(t, work->work.lock_token));
-  }
+  comes_again(t, instance, activity_id, 2);
+  expect_no_turn(t);
+}
+
+static void
+expect_completion(struct dk_check *t, const char *instance, const char *id)
+{
+  struct dk_turn *turn = the_turn_of(t, instance);
+
+  expect_ids(t, turn, id);
+  must(t, ack_turn(t, turn, .empty = true));
   expect_no_work(t);
+}
+
+/* What was put off comes at its time and not earlier, and nothing else does. */
+static void
+expect_the_rest(struct dk_check *t, const char *instance)
+{
+  int64_t end = now(t);
+
+  advance_to(t, end + CUT_MS);
+  expect_row(t, instance, CUT_SHORT);
+  advance_to(t, end + PUT_OFF_MS);
+  expect_row(t, instance, PUT_OFF);
+  advance_to(t, end + LATER_MS);
+  expect_completion(t, instance, "later");
+  advance_to(t, end + AT_MS);
+  expect_completion(t, instance, "marked");
+  advance_to(t, end + LEASE_MS);
+  expect_row(t, instance, LEFT);
+  advance_to(t, end + RENEWED_MS);
+  expect_row(t, instance, RENEWED);
 }
 
 /* CANCEL-9: a row that is held stays held, and its token works, whatever became of its instance. */
 void
 cancel_no_state_held(struct dk_check *t)
 {
-  for (size_t i = 0; i < N_ENDS; i++)
-    given_instance_with_activities(t, ends[i].instance, N_ACTIVITIES);
-  struct taken_work held = take_work(t);
-  expect_equal(t, held.n, N_ENDS * N_ACTIVITIES, "activities that are held");
   for (size_t i = 0; i < N_ENDS; i++) {
+    struct taken_work held = given_held_work(t, ends[i].instance);
     come_to(t, &ends[i]);
     expect_no_work(t);
-    go_on_with(t, &held, ends[i].instance, 1);
+    go_on_with(t, &held, ends[i].instance);
+    expect_the_rest(t, ends[i].instance);
   }
-  advance(t, LEASE_MS);
-  expect_left(t, LEFT, 2);
-  advance(t, 3 * LEASE_MS);
-  expect_left(t, RENEWED, 2);
 }
 
 /* CANCEL-9: a row comes when it is due, whatever became of its instance until then. */
@@ -114,18 +183,17 @@ void
 cancel_no_state_before_birth(struct dk_check *t)
 {
   must(t, enqueue(t, "waiting"));
-  for (uint64_t i = RENEWED; i <= N_ACTIVITIES; i++)
-    must(t, enqueue_work(t, "waiting", .activity = {i}));
+  for (uint64_t i = 1; i <= N_ACTIVITIES; i++)
+    must(t, enqueue_work(t, "waiting", .activity = {i, .tag = tag_of(i)}));
   struct taken_work held = take_work(t);
   struct dk_turn *turn = fetch_turn(t);
-  must(t, enqueue_work(t, "waiting", .activity = {7}));
+  must(t, enqueue_work(t, "waiting", .activity = {100}));
   must(t, ack_turn(t, turn, .events = {{1}}));
-  struct dk_work_item *before = the_item_of(t, "waiting", 7);
+  struct dk_work_item *before = the_item_of(t, "waiting", 100);
   must(t, renew_work(t, before->work.lock_token));
   must(t, ack_work(t, before->work.lock_token));
-  go_on_with(t, &held, "waiting", 1);
-  advance(t, LEASE_MS);
-  the_item_of(t, "waiting", LEFT);
+  go_on_with(t, &held, "waiting");
+  expect_the_rest(t, "waiting");
 }
 
 /* ---- the commit that ends it ----------------------------------------------------------------- */

@@ -167,6 +167,36 @@ token_unknown_work_token(struct dk_check *t)
   must(t, ack_work(t, work->work.lock_token));
 }
 
+/* A turn and a work item, held. */
+static void
+hold_both(struct dk_check *t, struct dk_turn **ret_turn, struct dk_work_item **ret_work)
+{
+  given_instance_with_activities(t, "inst", 1);
+  *ret_turn = next_turn(t, "inst");
+  *ret_work = fetch_work(t);
+}
+
+/* TOKEN-2: a store that is made anew counts as its former life did, and means no token of that. */
+void
+token_next_life(struct dk_check *t)
+{
+  struct dk_turn *old_turn, *turn;
+  struct dk_work_item *old_work, *work;
+
+  hold_both(t, &old_turn, &old_work);
+  close_handle(t, NULL);
+  must(t, destroy_store(t, NULL));
+  open_handle(t, NULL);
+  hold_both(t, &turn, &work);
+
+  before(t);
+  expect_dead_turn(t, old_turn->head.lock_token);
+  expect_dead_work(t, old_work->work.lock_token);
+  expect_unchanged(t);
+  must(t, ack_turn(t, turn));
+  must(t, ack_work(t, work->work.lock_token));
+}
+
 /* ---- used up --------------------------------------------------------------------------------- */
 
 /* TOKEN-3: a commit and an abandon each use up their token; a second use meets only a refusal. */

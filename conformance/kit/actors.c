@@ -342,8 +342,10 @@ kit_wait_done(struct dk_check *t, struct actor *who)
 {
   uint64_t count;
 
+  kit_enter(t, kit_op_name(who->op.kind));
   while (atomic_load_explicit(&who->done, memory_order_acquire) == 0)
     wait_once(t, who);
+  kit_left(t);
   /* It has said so; from here it only becomes idle.  Takes the word back for the next call. */
   if (t->shared->clock != NULL)
     dk_virtual_clock_join(t->shared->clock, 0, who->clock_actor);

@@ -169,10 +169,23 @@ trace_reply(struct dk_check *t, struct actor *who, bool started)
   dk_text_done(&text);
 }
 
+void
+kit_enter(struct dk_check *t, const char *operation)
+{
+  snprintf(t->report->operation, sizeof(t->report->operation), "%s", operation);
+  t->report->running = 1;
+}
+
+void
+kit_left(struct dk_check *t)
+{
+  t->report->running = 0;
+}
+
 static void
 note_operation(struct dk_check *t, const struct op *op)
 {
-  snprintf(t->report->operation, sizeof(t->report->operation), "%s", kit_op_name(op->kind));
+  kit_enter(t, kit_op_name(op->kind));
   t->report->operations++;
 }
 
@@ -191,17 +204,22 @@ judge_deadlock(struct dk_check *t, const struct actor *who)
            "have woken %s of %s did not", kit_op_name(who->op.kind), who->name);
 }
 
-/* `check --next`: an operation that is not written yet is no failure of this check. */
+/* `check --next`: an operation that is not written yet is no failure of this check, whether the
+ * call was made by a word of the kit or directly. */
 static void
-skip_if_missing(struct dk_check *t, const struct op *op)
+skip_if_missing(struct dk_check *t, struct actor *who)
 {
+  const struct op *op = &who->op;
+  const char *operation = kit_op_name(op->kind);
   const char *const *missing;
 
   if (!t->job->incomplete || op->status != DK_UNSUPPORTED || op->by_host == 0)
     return;
+  if (op->kind == OP_RAW) /* made by this thread, so the host's word for it is still there */
+    operation = dk_caller_failure(who->caller)->operation;
   missing = dk_library_missing(t->library);
   for (size_t i = 0; missing != NULL && missing[i] != NULL; i++) {
-    if (strcmp(missing[i], kit_op_name(op->kind)) != 0)
+    if (strcmp(missing[i], operation) != 0)
       continue;
     snprintf(t->report->skip_reason, sizeof(t->report->skip_reason),
              "needs %s, which is not written yet", missing[i]);
@@ -219,7 +237,7 @@ judge(struct dk_check *t, struct actor *who)
     kit_fail(t, VERDICT_FAIL, NULL, "the store can be used by another process", op->text, "%s: %s",
              who->name, op->text);
   judge_deadlock(t, who);
-  skip_if_missing(t, op);
+  skip_if_missing(t, who);
 }
 
 /* The reply is there: takes it over from the actor. */
@@ -231,6 +249,7 @@ kit_conclude(struct dk_check *t, struct actor *who)
 
   who->given = 0;
   t->last = who;
+  kit_left(t);
   kit_copy_reply(t, &t->arena, op);
   kit_meet_tokens(t, op);
   if (op->turn != NULL)
@@ -281,8 +300,10 @@ kit_call(struct dk_check *t, struct actor *who, bool start)
     return kit_conclude(t, who);
   }
   kit_give(t, who);
-  if (start)
+  if (start) {
+    kit_left(t); /* the check goes on; finish() waits for it */
     return DK_OK;
+  }
   kit_wait_done(t, who);
   who->given = 0; /* concluded as a call of the check itself: one line in the trace */
   return kit_conclude(t, who);
@@ -295,7 +316,7 @@ kit_skips(struct dk_check *t, const char *call)
 {
   kit_begin(t, kit_actor(t, NULL), OP_RAW);
   if (!kit_twin_skips(t))
-    snprintf(t->report->operation, sizeof(t->report->operation), "%.47s", call);
+    kit_enter(t, call);
   return kit_twin_skips(t);
 }
 
@@ -332,6 +353,7 @@ kit_call_quietly(struct dk_check *t)
 
   note_operation(t, &who->op);
   run_here(t, who);
+  kit_left(t);
   kit_judge_violation(t);
   return who->op.status;
 }

@@ -55,6 +55,7 @@ struct kit_report {
   int32_t phase;
   int32_t pass;                /* 0, or which pass of a twin run */
   char operation[48];          /* the one running, or the last */
+  int32_t running;             /* 1: that one has not come back yet */
   char clause[16];             /* which clause is broken */
   char message[1024];          /* in words: what did not hold */
   char expected[1024];

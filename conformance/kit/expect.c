@@ -110,10 +110,20 @@ words(struct words *w, const char *file, int line, const char *format, va_list a
   vsnprintf(w->what, sizeof(w->what), format, args);
 }
 
+/* What the last call brought: the trace tells it best. */
+static const char *
+last_call(const struct dk_check *t)
+{
+  uint32_t n = t->report->n_trace;
+
+  return n > 0 ? t->report->trace[(n - 1) % KIT_TRACE_LINES].text : "none";
+}
+
 void
 kit_expect(struct dk_check *t, bool holds, const char *condition, const char *file, int line,
            const char *what, ...)
 {
+  char found[512];
   struct words w;
   va_list args;
 
@@ -122,7 +132,8 @@ kit_expect(struct dk_check *t, bool holds, const char *condition, const char *fi
   va_start(args, what);
   words(&w, file, line, what, args);
   va_end(args);
-  kit_fail(t, VERDICT_FAIL, w.where, condition, "it does not hold", "%s", w.what);
+  snprintf(found, sizeof(found), "it does not hold; the last call: %s", last_call(t));
+  kit_fail(t, VERDICT_FAIL, w.where, condition, found, "%s", w.what);
 }
 
 static enum verdict
@@ -218,19 +229,16 @@ kit_expect_bytes(struct dk_check *t, struct dk_bytes got, struct dk_bytes wanted
   expect_same_bytes(t, got, wanted, &w);
 }
 
-/* What came although nothing should have: the last line of the trace tells it best. */
+/* What came although nothing should have. */
 static void
 expect_nothing(struct dk_check *t, dk_status status, const char *what, const char *file, int line)
 {
-  struct words w;
-  char name[32];
-  uint32_t last = t->report->n_trace - 1;
+  char where[128], name[32];
 
   if (status == DK_NOTHING)
     return;
-  kit_place(w.where, sizeof(w.where), file, line);
-  snprintf(w.what, sizeof(w.what), "%s", t->report->trace[last % KIT_TRACE_LINES].text);
-  kit_fail(t, verdict_of_status(status, DK_OK), w.where, "DK_NOTHING", w.what,
+  kit_place(where, sizeof(where), file, line);
+  kit_fail(t, verdict_of_status(status, DK_OK), where, "DK_NOTHING", last_call(t),
            "there should be no %s now, but the fetch answered %s", what,
            kit_status_name(status, name, sizeof(name)));
 }

@@ -284,6 +284,9 @@ dk_status kit_call(struct dk_check *t, struct actor *who, bool start);
 dk_status kit_conclude(struct dk_check *t, struct actor *who);
 /* Without trace, log and judgement: for the drain. */
 dk_status kit_call_quietly(struct dk_check *t);
+/* For the report: what the check waits for from here on; until kit_left. */
+void kit_enter(struct dk_check *t, const char *operation);
+void kit_left(struct dk_check *t);
 void kit_name_instant(struct dk_check *t, int64_t time);
 void kit_name_instance(struct dk_check *t, struct dk_bytes instance);
 

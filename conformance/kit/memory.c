@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "config.h"
 
@@ -110,20 +112,47 @@ kit_memory_baseline(void)
   set_baseline();
 }
 
-/* A line of /proc/self/maps ends in the file's path. */
+static bool
+same_file(const struct stat *one, const struct stat *other)
+{
+  return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+/* "7f00-7f01 r-xp 00000000 08:01 1234   /path", whatever the path that it was loaded by.  Some file
+ * systems (overlayfs, btrfs) show another device there than stat does: then what lies at the path
+ * is compared. */
+static bool
+is_line_of(const char *line, const char *plugin, const struct stat *wanted)
+{
+  const char *path = strchr(line, '/');
+  unsigned major_of, minor_of;
+  unsigned long long inode;
+  struct stat there;
+
+  if (path == NULL)
+    return false;
+  if (wanted == NULL)
+    return strcmp(path, plugin) == 0;
+  if (sscanf(line, "%*s %*s %*s %x:%x %llu", &major_of, &minor_of, &inode) == 3
+      && makedev(major_of, minor_of) == wanted->st_dev && inode == wanted->st_ino)
+    return true;
+  return stat(path, &there) == 0 && same_file(&there, wanted);
+}
+
 static bool
 is_mapped(const char *plugin)
 {
   FILE *maps = fopen("/proc/self/maps", "re");
+  struct stat wanted;
+  bool there = stat(plugin, &wanted) == 0;
   bool found = false;
   char *line = NULL;
   size_t room = 0;
   ssize_t length;
 
   while (maps != NULL && !found && (length = getline(&line, &room, maps)) > 0) {
-    const char *path = strchr(line, '/');
     line[length - 1] = '\0';
-    found = path != NULL && strcmp(path, plugin) == 0;
+    found = is_line_of(line, plugin, there ? &wanted : NULL);
   }
   free(line);
   if (maps != NULL)

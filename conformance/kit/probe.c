@@ -165,6 +165,7 @@ use_store(struct opening *o, struct kit_probe *probe)
   probe->open_status = open_store(o, flags, &store);
   copy_text(probe->open_text, sizeof(probe->open_text), dk_caller_failure(o->caller)->text);
   if (probe->open_status == DK_OK) {
+    report->phase = PHASE_RUN;
     measure_round_trip(o, store, probe);
     report->phase = PHASE_CLOSE;
     dk_store_close(store);

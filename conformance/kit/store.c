@@ -217,9 +217,11 @@ try_open(struct dk_check *t, struct actor *who, uint32_t flags, const char *valu
   kit_options(t->shared, &options);
   options.host_size = t->host_size;
   dk_caller_set_actor(who->caller, 0);
-  snprintf(t->report->operation, sizeof(t->report->operation), "open");
-  return dk_store_open(t->library, &options, who->caller, flags, settings.items, settings.n,
-                       ret_store);
+  kit_enter(t, "open");
+  dk_status status = dk_store_open(t->library, &options, who->caller, flags, settings.items,
+                                   settings.n, ret_store);
+  kit_left(t);
+  return status;
 }
 
 static void
@@ -227,8 +229,9 @@ close_store(struct dk_check *t, const char *whose, struct dk_store *store)
 {
   const char *stuck;
 
-  snprintf(t->report->operation, sizeof(t->report->operation), "close");
+  kit_enter(t, "close");
   stuck = dk_store_close(store);
+  kit_left(t);
   if (stuck != NULL) {
     snprintf(t->report->clause, sizeof(t->report->clause), "CALL-4");
     kit_fail(t, VERDICT_FAIL, NULL, "every call comes back when its handle is closed", stuck,
@@ -397,9 +400,10 @@ destroy(struct dk_check *t, const char *suffix)
     kit_trouble(t, "the name of the store is too long");
   struct kit_settings settings = settings_for(t, value);
   kit_options(t->shared, &options);
-  snprintf(t->report->operation, sizeof(t->report->operation), "destroy_store");
+  kit_enter(t, "destroy_store");
   status = dk_store_destroy(t->library, &options, kit_actor(t, NULL)->caller, settings.items,
                             settings.n);
+  kit_left(t);
   kit_judge_violation(t);
   if (status == DK_OK)
     kit_announce_gone(t->report, suffix);

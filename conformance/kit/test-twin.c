@@ -54,6 +54,20 @@ region_among_others(struct dk_check *t)
   must(t, ack_turn(t, turn, .on = process));
 }
 
+/* A call that is left out has used up its cancellation too: the drain must not be cancelled. */
+static void
+region_with_a_cancelled_call(struct dk_check *t)
+{
+  given_instance(t, "inst");
+  struct dk_turn *turn = next_turn(t, "inst");
+
+  cancel_call(t, NULL);
+  before(t);
+  expect_status(t, ack_turn(t, turn, .events = {{1}}), DK_DUPLICATE);
+  expect(t, !dk_cancelled(t->shared->actors[0].canceller), "the next call runs again");
+  expect_unchanged(t);
+}
+
 static void
 region_that_enqueues(struct dk_check *t)
 {
@@ -183,6 +197,8 @@ static const struct expected twins[] = {
   {.name = "a region that waits", .run = region_that_waits, .verdict = VERDICT_PASS},
   {.name = "a region among others", .run = region_among_others, .verdict = VERDICT_PASS,
    .processes = 1, .trace = "process 1 renew_orchestration_item_lock is left out"},
+  {.name = "a region with a cancelled call", .run = region_with_a_cancelled_call,
+   .verdict = VERDICT_PASS},
   {.name = "a region that enqueues", .run = region_that_enqueues, .verdict = VERDICT_FAIL,
    .message = "the refused call changed something (region 1)",
    .found = "with the refused call: at T+0 message of \"inst\" place 1 id \"m1\" attempt 1"},

@@ -146,6 +146,8 @@ kit_twin_remembered(struct dk_check *t, struct actor *who)
   advance_to(t, was->ended);
   op->status = was->status;
   snprintf(op->text, sizeof(op->text), "%s", was->text);
+  if (who->canceller != NULL) /* as after the call: the next one runs again */
+    dk_canceller_reset(who->canceller);
   t->last = who;
   kit_trace_printf(t, "%s %s is left out", who->name, kit_op_name(op->kind));
   return op->status;

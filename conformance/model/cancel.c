@@ -39,7 +39,7 @@ report_row(struct op *op, const struct row *row, struct dk_cancel_report *report
     .execution_id = row->identity.execution_id,
     .activity_id = row->identity.activity_id,
     .lock_token =
-      work_token(room, &row->identity,
+      work_token(op->s, room, &row->identity,
                  row->lock.epoch - (DEFECT(M_CANCEL_STOLEN_FIRST_TOKEN, row->attempt > 1) ? 1 : 0)),
     .owner = row->owner,
   };

@@ -491,7 +491,7 @@ find_turn_to_commit(struct op *op, struct dk_bytes text, const struct dk_turn_re
 {
   const struct store *s = op->s;
   struct token token;
-  bool is_token = parse_turn_token(text, &token);
+  bool is_token = parse_turn_token(s, text, &token);
   struct instance *last = is_token ? find_instance(s, token.of.instance) : NULL;
   bool is_repeat = last && last->committed == token.epoch &&
                    HOLDS(M_ACK_UNMARKED_REPEAT_IS_OK, r->flags & DK_REPEATED) &&
@@ -516,13 +516,43 @@ refuse_before_the_token(struct op *op, struct dk_bytes text, const struct dk_tur
   const struct store *s = op->s;
   struct token token;
   const struct instance *turn =
-    parse_turn_token(text, &token) ? find_instance(s, token.of.instance) : NULL;
+    parse_turn_token(s, text, &token) ? find_instance(s, token.of.instance) : NULL;
 
   if (turn && MUTANT(M_ERR_FORM_BEFORE_TOKEN))
     TRY(refuse_form(op, turn, r));
   if (turn && MUTANT(M_ERR_STATE_BEFORE_TOKEN))
     TRY(refuse_state(op, turn, r));
   return DK_OK;
+}
+
+/* ACK-1.  What a mutant deletes for a token that has lost its lease. */
+static void
+delete_before_looking(struct op *op, struct dk_bytes text, const struct dk_turn_result *r)
+{
+  const struct store *s = op->s;
+  struct token token;
+  const struct instance *turn =
+    parse_turn_token(s, text, &token) ? find_instance(s, token.of.instance) : NULL;
+
+  if (!DEFECT(M_ACK_LATE_COMMIT_CANCELS, turn && token.epoch != turn->committed &&
+                                           (token.epoch != turn->lock.epoch || !turn->lock.held ||
+                                            turn->lock.until <= op->now)))
+    return;
+  for (size_t i = 0; i < r->n_cancelled_activities; i++)
+    delete_row(op, turn->id, &r->cancelled_activities[i]);
+  op->leaves_traces = true;
+}
+
+/* ACK-1.  A mutant looks, when the rows are deleted, whether the call is wanted back. */
+static dk_status
+stop_half_done(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
+{
+  if (!op->s->host->cancelled(op->call))
+    return DK_OK;
+  for (size_t i = 0; i < r->n_cancelled_activities; i++)
+    delete_row(op, turn->id, &r->cancelled_activities[i]);
+  op->leaves_traces = true;
+  return DK_CALL_CANCELLED;
 }
 
 static dk_status
@@ -532,12 +562,15 @@ ack_orchestration_item(struct op *op, struct dk_bytes token, const struct dk_tur
   struct instance *turn = NULL;
 
   TRY(refuse_before_the_token(op, token, r));
+  delete_before_looking(op, token, r);
   TRY(find_turn_to_commit(op, token, r, &turn));                    /* TOKEN-2 to TOKEN-8, ACK-11 */
   if (MUTANT(M_ACK_TOKEN_CHECKED_OUTSIDE))                          /* ACK-14: under one lock */
     TRY(let_others_in(op));
   dk_status status = refuse_what_cannot_be_applied(op, turn, r);
   if (status != DK_OK)
     return refused(op, turn, r, status);
+  if (MUTANT(M_ACK_CANCELLED_IS_HALF_DONE))
+    TRY(stop_half_done(op, turn, r));
 
   bool is_early = DEFECT(M_CANCEL_DELETE_FIRST, r->n_worker_items && r->n_cancelled_activities);
   remove_messages_of_turn(op, turn);                                /* ACK-3 */

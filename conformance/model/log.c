@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The log: the durable form of a store, and how an operation gets in and out.
  *
- * A header line, then records: a head, and the steps of one operation.  Whoever wants to operate
- * takes the file's lock, applies what was appended since, decides, appends one record, and syncs.
+ * A header line, the store's number in another, then records: a head, and the steps of one
+ * operation.  Whoever wants to operate takes the file's lock, applies what was appended since,
+ * decides, appends one record, and syncs.
  * Records are only ever appended behind a whole one, so none but the last can be torn, and that one
  * was never answered: it is cut off.  Any part of it may be what is missing, also its head; that it
  * is the last is then seen by this, that no other head follows.  Without a setting `store` the log
@@ -13,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -20,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,7 +44,7 @@ clock_now(const struct store *s)
 #define MAGIC "durakit-model "
 static const char by_host[] = MAGIC "1 clock=host     \n"; /* version; kind of clock [TIME-7] */
 static const char by_store[] = MAGIC "1 clock=store    \n";
-enum { HEADER_SIZE = sizeof by_host - 1 };
+enum { HEADER_SIZE = sizeof by_host - 1, LIFE_SIZE = 21, LOG_FROM = HEADER_SIZE + LIFE_SIZE };
 _Static_assert(sizeof by_host == sizeof by_store, "one size for all headers");
 
 struct head {
@@ -184,7 +187,7 @@ follow(struct op *op)
 
   if (s->is_stale) {
     state_done(s);
-    s->end = HEADER_SIZE;
+    s->end = LOG_FROM;
     if (state_init(s) != DK_OK)
       return no_memory(op);
     s->is_stale = false;
@@ -463,6 +466,23 @@ sync_folder(const char *path)
   return answer;
 }
 
+/* The second line: the store's number, as long as there may be, and never 0. */
+static dk_status
+make_header(struct op *op, const char *header, const char *path)
+{
+  struct store *s = op->s;
+  char lines[LOG_FROM + 1];
+
+  if (getrandom(&s->life, sizeof s->life, 0) != (ssize_t)sizeof s->life)
+    return refuse(op, DK_UNAVAILABLE, "no random number for %s: %s", path, strerror(errno));
+  s->life = s->life / 2 + 1;
+  snprintf(lines, sizeof lines, "%s%020" PRIu64 "\n", header, s->life);
+  if (write_all(s->fd, lines, LOG_FROM, 0) < 0 || fdatasync(s->fd) < 0 ||
+      (s->is_file && sync_folder(path) < 0))
+    return refuse(op, DK_UNAVAILABLE, "cannot make %s: %s", path, strerror(errno));
+  return DK_OK;
+}
+
 /* Reads the header, or writes it where that was not finished. */
 static dk_status
 settle_header(struct op *op, const char *path, bool may_create)
@@ -470,11 +490,16 @@ settle_header(struct op *op, const char *path, bool may_create)
   struct store *s = op->s;
   const char *header = s->own_clock ? by_store : by_host;
   const char *other = s->own_clock ? by_host : by_store;
-  char found[HEADER_SIZE + 1] = {0};
-  ssize_t size = pread(s->fd, found, HEADER_SIZE, 0);
+  char found[LOG_FROM + 1] = {0};
+  ssize_t size = pread(s->fd, found, LOG_FROM, 0);
 
-  if (size == HEADER_SIZE && memcmp(found, header, HEADER_SIZE) == 0)
-    return DK_OK;
+  s->life = size == LOG_FROM ? strtoull(found + HEADER_SIZE, NULL, 10) : 0;
+  if (size == LOG_FROM && memcmp(found, header, HEADER_SIZE) == 0)
+    return s->life ? DK_OK
+                   : refuse(op, DK_CORRUPT, "%s: its number cannot be read; expected 20 digits "
+                            "in its second line", path);
+  if (size > HEADER_SIZE)
+    size = HEADER_SIZE;
   bool is_of_other = size == HEADER_SIZE && memcmp(found, other, HEADER_SIZE) == 0;
   if (DEFECT(M_TIME_CLOCK_NOT_COMPARED, is_of_other) ||                            /* TIME-7 */
       DEFECT(M_TIME_READER_NOT_COMPARED, is_of_other && s->is_read_only))
@@ -483,10 +508,7 @@ settle_header(struct op *op, const char *path, bool may_create)
     return size < 0 ? refuse_path(op, path) : refuse_header(op, path, found, (size_t)size);
   if (!may_create)
     return refuse(op, DK_NOT_FOUND, "there is no store at %s: it was never finished", path);
-  if (write_all(s->fd, header, HEADER_SIZE, 0) < 0 || fdatasync(s->fd) < 0 ||
-      (s->is_file && sync_folder(path) < 0))
-    return refuse(op, DK_UNAVAILABLE, "cannot make %s: %s", path, strerror(errno));
-  return DK_OK;
+  return make_header(op, header, path);
 }
 
 /* The name under which a mutant hides a store that was destroyed. */
@@ -524,7 +546,7 @@ log_open(struct op *op, const char *path, uint32_t flags)
   if (fstat(s->fd, &kind) < 0 || !S_ISREG(kind.st_mode))
     return refuse(op, DK_REFUSED, "%s is not a file", path);
   s->handle = (uint64_t)getpid() << 32 | (uint32_t)s->fd;
-  s->end = HEADER_SIZE;
+  s->end = LOG_FROM;
 
   TRY(take_lock(op));
   dk_status status = settle_header(op, s->is_file ? path : "memory", may_create);

@@ -148,6 +148,7 @@ struct store {
   /* the state */
   struct table instances, messages, activities;
   struct link waiting, rows;
+  uint64_t life;        /* random, made with the store: part of each token */
   uint64_t epochs;      /* tokens given out so far, by all handles */
   uint64_t arrivals;    /* messages stored so far */
   /* the log */
@@ -302,10 +303,13 @@ struct token {
   uint64_t epoch;
   struct identity of; /* a turn's has an instance only */
 };
-struct dk_bytes turn_token(char room[MAX_TOKEN], const struct instance *turn, uint64_t epoch);
-struct dk_bytes work_token(char room[MAX_TOKEN], const struct identity *row, uint64_t epoch);
-bool parse_turn_token(struct dk_bytes text, struct token *ret_token);
-bool parse_work_token(struct dk_bytes text, struct token *ret_token);
+struct dk_bytes turn_token(const struct store *s, char room[MAX_TOKEN],
+                           const struct instance *turn, uint64_t epoch);
+struct dk_bytes work_token(const struct store *s, char room[MAX_TOKEN],
+                           const struct identity *row, uint64_t epoch);
+/* True if this store may have given it. */
+bool parse_turn_token(const struct store *s, struct dk_bytes text, struct token *ret_token);
+bool parse_work_token(const struct store *s, struct dk_bytes text, struct token *ret_token);
 uint64_t fresh_epoch(const struct op *op, uint64_t given_in_this_call);
 dk_status lost(struct op *op, const char *format, ...) __attribute__((format(printf, 2, 3)));
 dk_status lost_because(struct op *op, const struct lock *lock, uint64_t epoch);

@@ -226,19 +226,23 @@ expect_refused(const char *path, uint32_t flags, dk_status status, const char *w
 static void
 damaged(void)
 {
+  enum { FIRST_HEAD = 53 }; /* behind the two lines */
   off_t last;
   const char *path = log_of_two("damaged", &last);
 
   put_bytes(path, last - 1, "X", 1);
   expect_refused(path, 0, DK_CORRUPT, "checksum", "damage before the last record is no torn tail");
   path = log_of_two("damaged-head", &last);
-  put_bytes(path, 32, "X", 1);
+  put_bytes(path, FIRST_HEAD, "X", 1);
   expect_refused(path, 0, DK_CORRUPT, "head", "a damaged length is no torn tail");
   path = log_of_two("damaged-head-and-torn", &last);
-  put_bytes(path, 32, "X", 1);
+  put_bytes(path, FIRST_HEAD, "X", 1);
   if (truncate(path, last + 20) < 0)
     BAIL_OUT("cannot cut %s", path);
   expect_refused(path, 0, DK_CORRUPT, "head", "also where the record behind it is torn");
+  path = log_of_two("no-number", &last);
+  put_bytes(path, 32, "X", 1);
+  expect_refused(path, DK_OPEN_CREATE, DK_CORRUPT, "number", "a log without its number");
   path = log_of_two("other-version", &last);
   put_bytes(path, 14, "9", 1);
   expect_refused(path, 0, DK_REFUSED, "version", "a log of another version");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TOKEN: lock tokens.  A token is a number that no other token of the store has, and the address of
- * what it locks: "t7:order-1" is a turn, "w8:1:2:order-1" activity 2 of execution 1. */
+/* TOKEN: lock tokens.  A token is a number that no other token of the store has, the number of the
+ * store, which no other has, nor this one when it is made anew, and the address of what it locks:
+ * "t7:4711:order-1" is a turn, "w8:4711:1:2:order-1" activity 2 of execution 1. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,18 +10,20 @@
 #include "conformance/model/model.h"
 
 struct dk_bytes
-turn_token(char room[MAX_TOKEN], const struct instance *turn, uint64_t epoch)
+turn_token(const struct store *s, char room[MAX_TOKEN], const struct instance *turn,
+           uint64_t epoch)
 {
-  int length =
-    snprintf(room, MAX_TOKEN, "t%" PRIu64 ":%.*s", epoch, (int)turn->id.len, turn->id.ptr);
+  int length = snprintf(room, MAX_TOKEN, "t%" PRIu64 ":%" PRIu64 ":%.*s", epoch, s->life,
+                        (int)turn->id.len, turn->id.ptr);
 
   return (struct dk_bytes){room, length < MAX_TOKEN ? (size_t)length : MAX_TOKEN - 1};
 }
 
 struct dk_bytes
-work_token(char room[MAX_TOKEN], const struct identity *row, uint64_t epoch)
+work_token(const struct store *s, char room[MAX_TOKEN], const struct identity *row, uint64_t epoch)
 {
-  int length = snprintf(room, MAX_TOKEN, "w%" PRIu64 ":%" PRIu64 ":%" PRIu64 ":%.*s", epoch,
+  int length = snprintf(room, MAX_TOKEN,
+                        "w%" PRIu64 ":%" PRIu64 ":%" PRIu64 ":%" PRIu64 ":%.*s", epoch, s->life,
                         row->execution_id, row->activity_id, (int)row->instance.len,
                         row->instance.ptr);
 
@@ -55,20 +58,30 @@ take_letter(struct dk_bytes *text, char letter)
   return true;
 }
 
-bool
-parse_turn_token(struct dk_bytes text, struct token *ret_token)
+/* TOKEN-2: another store's is none. */
+static bool
+take_life(const struct store *s, struct dk_bytes *text)
 {
-  bool is_one = take_letter(&text, 't') && take_number(&text, &ret_token->epoch);
+  uint64_t life;
+
+  return take_number(text, &life) && HOLDS(M_TOKEN_OF_ANOTHER_LIFE, life == s->life);
+}
+
+bool
+parse_turn_token(const struct store *s, struct dk_bytes text, struct token *ret_token)
+{
+  bool is_one =
+    take_letter(&text, 't') && take_number(&text, &ret_token->epoch) && take_life(s, &text);
 
   ret_token->of = (struct identity){.instance = text};
   return is_one;
 }
 
 bool
-parse_work_token(struct dk_bytes text, struct token *ret_token)
+parse_work_token(const struct store *s, struct dk_bytes text, struct token *ret_token)
 {
   bool is_one = take_letter(&text, 'w') && take_number(&text, &ret_token->epoch) &&
-                take_number(&text, &ret_token->of.execution_id) &&
+                take_life(s, &text) && take_number(&text, &ret_token->of.execution_id) &&
                 take_number(&text, &ret_token->of.activity_id);
 
   ret_token->of.instance = text;

@@ -225,7 +225,7 @@ hand_up_turn(struct op *op, const struct instance *turn, const struct dk_fetch_t
   bool warm = is_warm(op, turn, request);
   struct dk_turn_head head = {
     .struct_size = sizeof head,
-    .lock_token = turn_token(room, turn, epoch),
+    .lock_token = turn_token(op->s, room, turn, epoch),
     .instance = turn->id,
     .now = op->now,
     .lease_left_ms = MUTANT(M_TIME_LEASE_LEFT_WRONG) ? until : until - clock_now(s),
@@ -290,10 +290,10 @@ find_live_turn(struct op *op, struct dk_bytes text, int32_t expired_mutant,
 {
   const struct store *s = op->s;
   struct token token;
-  bool is_token = parse_turn_token(text, &token);
+  bool is_token = parse_turn_token(s, text, &token);
   struct instance *turn = is_token ? find_instance(s, token.of.instance) : NULL;
 
-  if (!is_token && DEFECT(M_TOKEN_ONE_NAMESPACE, parse_work_token(text, &token)))
+  if (!is_token && DEFECT(M_TOKEN_ONE_NAMESPACE, parse_work_token(s, text, &token)))
     return DONE_ALREADY;
   if (!turn || token.epoch > s->epochs)
     return MUTANT(M_TOKEN_UNKNOWN_TURN_IS_OK) ? DONE_ALREADY
@@ -322,7 +322,7 @@ delay_before_looking(struct op *op, struct dk_bytes text, int64_t delay_ms)
 {
   struct token token;
   const struct instance *turn =
-    parse_turn_token(text, &token) ? find_instance(op->s, token.of.instance) : NULL;
+    parse_turn_token(op->s, text, &token) ? find_instance(op->s, token.of.instance) : NULL;
 
   if (!turn || delay_ms == 0 || token.epoch != turn->lock.epoch)
     return;

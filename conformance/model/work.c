@@ -110,7 +110,9 @@ is_eligible(struct op *op, const struct row *row, const struct dk_fetch_work *re
       pass_by_tagged(op, row, request);
     return false;
   }
-  if (DEFECT(M_CANCEL_FETCH_LOOKS_AT_STATE, !is_running(s, row->identity.instance)))
+  if (DEFECT(M_CANCEL_FETCH_LOOKS_AT_STATE, !is_running(s, row->identity.instance)) ||
+      DEFECT(M_CANCEL_ENDED_TAGGED_HIDDEN,
+             row->tag.ptr && row->attempt > 0 && has_ended(s, row->identity.instance)))
     return false;
   if (DEFECT(M_WORK_TIME_IN_SECONDS, row->visible_at > op->now &&
                                        row->visible_at / 1000 == op->now / 1000))
@@ -168,7 +170,7 @@ claim(struct op *op, const struct row *row, const struct dk_fetch_work *request,
     item.instance.len = FIXED_ROOM;
   if (DEFECT(M_WORK_TAG_CUT, item.tag.len > FIXED_ROOM))
     item.tag.len = FIXED_ROOM;
-  struct dk_bytes token = work_token(n ? room : op->first_token, &row->identity, lock.epoch);
+  struct dk_bytes token = work_token(op->s, n ? room : op->first_token, &row->identity, lock.epoch);
   if (DEFECT(M_WORK_ONE_TOKEN_FOR_ALL, n > 0))
     token = (struct dk_bytes){op->first_token, strlen(op->first_token)};
   TRY(s->host->work(op->call, &(struct dk_work){
@@ -190,10 +192,10 @@ claim_unseen(struct op *op, const struct row *row, const struct dk_fetch_work *r
 {
   char room[MAX_TOKEN];
   struct token token;
-  struct dk_bytes address = work_token(room, &row->identity, 1);
+  struct dk_bytes address = work_token(op->s, room, &row->identity, 1);
 
   TRY(let_others_in(op));
-  row = parse_work_token(address, &token) ? find_row(op->s, &token.of) : NULL;
+  row = parse_work_token(op->s, address, &token) ? find_row(op->s, &token.of) : NULL;
   return row ? claim(op, row, request, 0) : DK_NOTHING;
 }
 
@@ -259,10 +261,10 @@ find_live_row(struct op *op, struct dk_bytes text, int32_t expired_mutant, int32
               struct token *ret_token, struct row **ret_row)
 {
   const struct store *s = op->s;
-  bool is_token = parse_work_token(text, ret_token);
+  bool is_token = parse_work_token(s, text, ret_token);
   struct row *row = is_token ? find_row(s, &ret_token->of) : NULL;
 
-  if (!is_token && DEFECT(M_TOKEN_ONE_NAMESPACE, parse_turn_token(text, ret_token)))
+  if (!is_token && DEFECT(M_TOKEN_ONE_NAMESPACE, parse_turn_token(s, text, ret_token)))
     return DONE_ALREADY;
   if (!is_token || ret_token->epoch > s->epochs)
     return MUTANT(M_TOKEN_UNKNOWN_WORK_IS_OK) ? DONE_ALREADY
@@ -297,14 +299,15 @@ remove_row_of(struct op *op, const struct token *token, const struct row *row, b
 
 /* WORK-4, WORK-11: to whomever it names, at its time. */
 static void
-enqueue_completion(struct op *op, const struct dk_item *completion)
+enqueue_completion(struct op *op, const struct identity *of, const struct dk_item *completion)
 {
   const struct store *s = op->s;
   int64_t visible_at = visible_from(op, completion);
 
   if (MUTANT(M_WORK_COMPLETION_LOST))
     return;
-  if (DEFECT(M_WORK_COMPLETION_TIME_IGNORED, visible_at > op->now))
+  if (DEFECT(M_WORK_COMPLETION_TIME_IGNORED, visible_at > op->now) ||
+      DEFECT(M_CANCEL_ENDED_DONE_AT_ONCE, visible_at > op->now && has_ended(s, of->instance)))
     visible_at = op->now;
   const struct instance *target = find_instance(s, completion->instance);
   if (DEFECT(M_TURN_COMPLETION_UNLOCKS, target && target->lock.held))
@@ -342,7 +345,7 @@ is_of_deleted_row(const struct store *s, struct dk_bytes text)
 {
   struct token token;
 
-  return parse_work_token(text, &token) && token.epoch <= s->epochs && !find_row(s, &token.of);
+  return parse_work_token(s, text, &token) && token.epoch <= s->epochs && !find_row(s, &token.of);
 }
 
 /* CANCEL-5: no row, no completion.  A mutant sends one to another instance all the same. */
@@ -352,11 +355,11 @@ send_though_deleted(struct op *op, struct dk_bytes text, const struct dk_item *c
   const struct store *s = op->s;
   struct token token;
 
-  if (!completion || !parse_work_token(text, &token) ||
+  if (!completion || !parse_work_token(s, text, &token) ||
       !DEFECT(M_CANCEL_LATE_COMPLETION_TO_OTHERS,
               is_of_deleted_row(s, text) && !same_bytes(completion->instance, token.of.instance)))
     return;
-  enqueue_completion(op, completion);
+  enqueue_completion(op, &token.of, completion);
   op->leaves_traces = true;
 }
 
@@ -365,7 +368,7 @@ static bool
 is_of_former_holder(const struct store *s, struct dk_bytes text)
 {
   struct token token;
-  const struct row *row = parse_work_token(text, &token) ? find_row(s, &token.of) : NULL;
+  const struct row *row = parse_work_token(s, text, &token) ? find_row(s, &token.of) : NULL;
 
   return row && token.epoch < row->lock.epoch;
 }
@@ -395,6 +398,8 @@ ack_work_item(struct op *op, struct dk_bytes text, const struct dk_work_result *
     return refuse(op, DK_NOT_FOUND, "there is no such instance");
   if (DEFECT(M_CANCEL_ACK_LOOKS_AT_STATE, has_ended(s, token.of.instance)))
     return refuse(op, DK_NOT_FOUND, "the orchestration has ended");
+  if (DEFECT(M_CANCEL_ENDED_MARKED_LOST, is_repeat && has_ended(s, token.of.instance)))
+    return lost(op, "the orchestration has ended");
   if (MUTANT(M_CANCEL_ACK_CHECKS_OUTSIDE)) {                           /* CANCEL-7: one lock */
     TRY(let_others_in(op));
     row = find_row(s, &token.of);
@@ -405,12 +410,12 @@ ack_work_item(struct op *op, struct dk_bytes text, const struct dk_work_result *
                        "a flag of the completion"));
     TRY(refuse_stored_completion(op, &token, row, completion));        /* WORK-4, QUEUE-4 */
     remove_row_of(op, &token, row, MUTANT(M_WORK_ACK_KEEPS_ROW));      /* WORK-4: both */
-    enqueue_completion(op, completion);                                /* or neither */
+    enqueue_completion(op, &token.of, completion);                     /* or neither */
     return DK_OK;
   }
   remove_row_of(op, &token, row, MUTANT(M_CANCEL_EMPTY_ACK_KEEPS_ROW)); /* CANCEL-8 */
   if (MUTANT(M_CANCEL_EMPTY_ACK_ENQUEUES))
-    enqueue_completion(op, &(struct dk_item){.instance = token.of.instance});
+    enqueue_completion(op, &token.of, &(struct dk_item){.instance = token.of.instance});
   return DK_OK;
 }
 
@@ -436,14 +441,17 @@ abandon_work_item(struct op *op, struct dk_bytes text, int64_t delay_ms, int32_t
   if (DEFECT(M_WORK_DELAY_31_BITS, delay_ms > INT32_MAX))
     delay_ms &= INT32_MAX;
   int64_t visible_at = delayed_until(op, delay_ms);                    /* WORK-7 */
-  if (DEFECT(M_WORK_ABANDON_DELAY_IGNORED, delay_ms > 0))
+  bool is_over = has_ended(s, token.of.instance);
+  if (DEFECT(M_WORK_ABANDON_DELAY_IGNORED, delay_ms > 0) ||
+      DEFECT(M_CANCEL_ENDED_BACK_AT_ONCE, delay_ms > 0 && is_over))
     visible_at = op->now;
   if (!row) {
     write_row(op, &token.of, (struct dk_bytes){NULL, 0}, (struct dk_bytes){"", 0}, visible_at);
     return DK_OK;
   }
-  bool is_taken_back = REFUSED(M_POISON_WORK_IGNORE_FORGOTTEN, ignore_attempt);
-  if (DEFECT(M_CANCEL_ABANDON_LOOKS_AT_STATE, has_ended(s, token.of.instance))) {
+  bool is_taken_back = REFUSED(M_POISON_WORK_IGNORE_FORGOTTEN, ignore_attempt) &&
+                       !DEFECT(M_CANCEL_ENDED_BACK_COUNTS, is_over);
+  if (DEFECT(M_CANCEL_ABANDON_LOOKS_AT_STATE, is_over)) {
     remove_row_of(op, &token, row, false);
     return DK_OK;
   }
@@ -483,6 +491,9 @@ renew_work_item_lock(struct op *op, struct dk_bytes text, int64_t extend_ms)
   struct lock renewed = row->lock;
   if (!MUTANT(M_WORK_RENEW_DOES_NOTHING))
     renewed.until = lease_end(op, MUTANT(M_WORK_RENEW_ADDS) ? row->lock.until : op->now, extend_ms);
+  if (DEFECT(M_CANCEL_ENDED_LEASE_NOT_CUT,
+             renewed.until < row->lock.until && has_ended(s, token.of.instance)))
+    renewed.until = row->lock.until;
   change_row(op, row, renewed, row->owner, row->visible_at,               /* WORK-6, POISON-5 */
              row->attempt + (MUTANT(M_POISON_WORK_RENEW_COUNTS) ? 1 : 0));
   return DK_OK;
