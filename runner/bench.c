@@ -228,7 +228,8 @@ is_beyond_limits(const struct bench *bench, struct measured *m)
   if (!m->row->single || (uint64_t)side->a < most)
     return false;
   m->left_out = true;
-  snprintf(m->trouble, sizeof(m->trouble), "the provider takes %" PRIu64 " items in a commit", most);
+  snprintf(m->trouble, sizeof(m->trouble), "the provider takes %" PRIu64 " items in a commit",
+           most);
   return true;
 }
 

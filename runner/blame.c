@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose a finding of Valgrind is, what it breaks, and how it is told. */
+/* Whose a finding of Valgrind is, whether an author's suppression hides it, what it breaks, and how
+ * it is told. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "conformance/kit/engine.h"
 #include "runner/findings.h"
+#include "runner/suppressions.h"
 
 /* Found again in so many of KIT_MEMORY_CYCLES, it grows. */
 enum { CYCLES_THAT_GROW = KIT_MEMORY_CYCLES - 1 };
@@ -68,6 +70,74 @@ owner_of_error(const struct finding *finding, const char *object, const char *se
   return owner;
 }
 
+/* ---- what an author hides -------------------------------------------------------------------- */
+
+static bool
+begins(const char *text, const char *with)
+{
+  return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* Neither the kit nor the plugin, nor what stands on top of the stacks of both: the C library, and
+ * what Valgrind puts in its place. */
+static bool
+is_other_library(const struct parties *parties, const struct frame *frame)
+{
+  static const char *const common[] = {"vgpreload_", "libc.so", "libc-2", "ld-linux", "ld-2",
+                                       "ld.so", "ld64.so", "ld-musl", "libpthread"};
+  const char *slash = strrchr(frame->object, '/');
+
+  for (size_t i = 0; slash && i < sizeof(common) / sizeof(common[0]); i++) {
+    if (begins(slash + 1, common[i]))
+      return false;
+  }
+  return slash && !is_object(frame, parties->plugin) && !is_object(frame, parties->self);
+}
+
+static bool
+has_other_library(const struct parties *parties, const struct finding *finding)
+{
+  bool has = false;
+
+  if (finding->n_stacks > 0 && !finding->cut) {
+    for (unsigned i = 0; i < finding->stacks[0].n && !has; i++)
+      has = is_other_library(parties, &finding->stacks[0].frames[i]);
+  }
+  return has;
+}
+
+/* The names of an entry tell nothing of whose a finding is: what the provider has its part in
+ * stays, and so does what cannot be told to be another's. */
+bool
+findings_hide(struct findings *findings, struct finding *finding)
+{
+  const struct parties *parties = &findings->parties;
+  const char *object = parties->plugin ? parties->plugin : parties->self;
+  bool hidden = false;
+
+  finding->owner = finding_is_leak(finding) ? owner_of_leak(finding, object, parties->self)
+                                            : owner_of_error(finding, object, parties->self);
+  if (finding_is_leak(finding) && finding->late)
+    return false;
+  bool provider = finding->owner == OWNER_PROVIDER;
+  bool other = !provider && has_other_library(parties, finding);
+  for (size_t i = 0; parties->authors && i < parties->authors->n && !hidden; i++) {
+    const struct suppression *entry = &parties->authors->items[i];
+    struct suppressed used = {.author = true};
+    if (!suppression_fits(entry, finding))
+      continue;
+    memcpy(used.name, entry->name, sizeof(used.name));
+    used.count = other ? 1 : 0;
+    used.provider = provider ? 1 : 0;
+    used.nobody = !other && !provider ? 1 : 0;
+    /* What is hidden is also told. */
+    hidden = suppressed_add(&findings->suppressed, &findings->n_suppressed, &used) && other;
+  }
+  return hidden;
+}
+
+/* ---- what counts ----------------------------------------------------------------------------- */
+
 /* The same stack at the end of later cycles: one finding, which knows how many. */
 static void
 join_cycles(struct findings *findings)
@@ -107,19 +177,12 @@ counts(const struct findings *findings, const struct finding *finding)
 }
 
 void
-findings_judge(struct findings *findings, const char *plugin, const char *self, bool cycles)
+findings_judge(struct findings *findings, bool cycles)
 {
-  const char *object = plugin ? plugin : self;
-
   if (cycles)
     join_cycles(findings);
-  for (size_t i = 0; i < findings->n; i++) {
-    struct finding *finding = &findings->items[i];
-    bool leak = finding_is_leak(finding);
-    finding->owner = leak ? owner_of_leak(finding, object, self)
-                          : owner_of_error(finding, object, self);
-    finding->counts = counts(findings, finding);
-  }
+  for (size_t i = 0; i < findings->n; i++)
+    findings->items[i].counts = counts(findings, &findings->items[i]);
 }
 
 const struct finding *

@@ -11,11 +11,13 @@
 #include "runner/findings.h"
 #include "runner/next.h"
 #include "runner/out.h"
+#include "runner/overview.h"
 #include "runner/plan.h"
 #include "runner/results.h"
 #include "runner/run.h"
 
-/* The queue of one run.  Races come last when several checks run at a time, for they run alone. */
+/* The queue of one run.  When several checks run at a time, races come last of those that are run
+ * natively, for they run alone; what is run under Valgrind comes after its native twin always. */
 struct queue {
   struct run *run;
   size_t *order;
@@ -33,12 +35,20 @@ is_race(const struct result *result)
 }
 
 static void
-add_to_order(struct queue *queue, bool races, bool others)
+add_to_order(struct queue *queue, enum mode mode, bool races)
 {
   for (size_t i = 0; i < queue->run->n_results; i++) {
-    if (is_race(&queue->run->results[i]) ? races : others)
+    const struct result *result = &queue->run->results[i];
+    if (result->mode == mode && is_race(result) == races)
       queue->order[queue->n++] = i;
   }
+}
+
+static void
+add_all_to_order(struct queue *queue)
+{
+  for (size_t i = 0; i < queue->run->n_results; i++)
+    queue->order[queue->n++] = i;
 }
 
 static bool
@@ -49,10 +59,13 @@ queue_begin(struct queue *queue, struct run *run)
   queue->repeats = calloc(run->n_results + 1, sizeof(*queue->repeats));
   if (!queue->order || !queue->repeats)
     return false;
-  bool parallel = run->options->jobs > 1;
-  add_to_order(queue, !parallel, true);
-  if (parallel)
-    add_to_order(queue, true, false);
+  if (run->options->jobs > 1) {
+    add_to_order(queue, MODE_NATIVE, false);
+    add_to_order(queue, MODE_NATIVE, true);
+    add_to_order(queue, MODE_MEMCHECK, false);
+  } else {
+    add_all_to_order(queue);
+  }
   for (size_t i = 0; i < run->n_results; i++)
     queue->repeats[i] = run->options->repeat - 1;
   return true;
@@ -89,17 +102,23 @@ start(struct queue *queue, size_t number)
   return true;
 }
 
+/* What hung natively would hang for many times as long under Valgrind, and tell nothing new. */
 static void
 start_next(struct queue *queue)
 {
   size_t number = queue->order[queue->next++];
-  char reason[128];
+  struct result *result = &queue->run->results[number];
+  const struct result *hung = overview_hung_twin(queue->run, result);
+  char reason[160];
 
-  if (start(queue, number))
+  if (!hung && start(queue, number))
     return;
-  snprintf(reason, sizeof(reason), "no process could be started: %s", strerror(errno));
-  settle_without_run(&queue->run->results[number], VERDICT_ERROR, reason);
-  results_add(queue->run->file, queue->run, &queue->run->results[number]);
+  if (hung)
+    snprintf(reason, sizeof(reason), "not run under Valgrind, for %s hung natively", hung->id);
+  else
+    snprintf(reason, sizeof(reason), "no process could be started: %s", strerror(errno));
+  settle_without_run(result, hung ? VERDICT_TIMEOUT : VERDICT_ERROR, reason);
+  results_add(queue->run->file, queue->run, result);
   queue->finished++;
 }
 
@@ -370,8 +389,7 @@ tell_memcheck(const struct run *run)
   struct dk_text text = DK_TEXT_EMPTY;
 
   for (size_t i = 0; i < run->n_suppressed; i++) {
-    dk_text_printf(&text, "suppression used: %s (%u)", run->suppressed[i].name,
-                   run->suppressed[i].count);
+    facts_suppression(&text, &run->suppressed[i]);
     out_comment(run->out, dk_text_str(&text));
     dk_text_reset(&text);
   }
@@ -388,6 +406,17 @@ tell_memcheck(const struct run *run)
   dk_text_done(&text);
 }
 
+static void
+tell_overview(const struct run *run)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  overview_text(&text, run);
+  if (text.length > 0)
+    out_comment(run->out, dk_text_str(&text));
+  dk_text_done(&text);
+}
+
 static int
 conclude(struct run *run)
 {
@@ -395,9 +424,10 @@ conclude(struct run *run)
 
   tell_leftovers(run);
   tell_memcheck(run);
+  tell_overview(run);
   if (run->options->next)
     next_tell(run);
-  results_footer(run->file, &totals);
+  results_footer(run->file, run, &totals);
   if (engine_interrupted(run->engine))
     say("interrupted: %u of %zu checks were not run", totals.counts[VERDICT_NOT_RUN],
         run->n_results);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runner/commands.h"
+#include "runner/origin.h"
 #include "runner/run.h"
 
 enum { MOST_STORES = 4096 };
@@ -18,6 +19,7 @@ struct cleaning {
   unsigned folders;        /* removed */
   unsigned cleaned;        /* runs whose stores were removed */
   unsigned kept, failed;   /* runs whose stores stay: no plugin was given, or it did not work */
+  unsigned others;         /* the same: those of another plugin, or somewhere else */
   unsigned foreign;        /* folders of our name that are not ours */
 };
 
@@ -150,6 +152,19 @@ is_used_again(const char *run_id, const char *folder)
   return true;
 }
 
+/* Another plugin, or the same at another place, would find nothing and call that removed. */
+static bool
+is_of_others(const struct run *run, const char *folder)
+{
+  struct dk_text how = DK_TEXT_EMPTY;
+  bool differs = origin_differs(run, folder, &how);
+
+  if (differs)
+    say("%s: left alone, for %s", folder, dk_text_str(&how));
+  dk_text_done(&how);
+  return differs;
+}
+
 /* Removes the stores of a dead run, if there can be any; false if they stay. */
 static bool
 clean_stores(struct cleaning *cleaning, const char *folder)
@@ -162,6 +177,9 @@ clean_stores(struct cleaning *cleaning, const char *folder)
     read_journal(&suffixes, folder, id);
     if (suffixes.n > 0 && !cleaning->run) {
       cleaning->kept++;
+      gone = false;
+    } else if (suffixes.n > 0 && is_of_others(cleaning->run, folder)) {
+      cleaning->others++;
       gone = false;
     } else if (suffixes.n > 0) {
       look_for_paths(&suffixes, cleaning->run, id);

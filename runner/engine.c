@@ -330,7 +330,7 @@ finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
                           .stdout_bytes = slot_stdout_bytes(slot)};
 
   end_group(engine, slot, how->si_code != 0, orphans, sizeof(orphans));
-  struct outcome *outcome = slot_collect(slot);
+  struct outcome *outcome = slot_collect(slot, engine->memcheck);
   if (outcome) {
     memcpy(outcome->orphans, orphans, sizeof(outcome->orphans));
     judge(outcome, &slot->task, &ending);

@@ -129,6 +129,25 @@ facts_reruns(struct dk_text *text, const struct result *result)
     dk_text_printf(text, "failed again in %u of %u", result->failed_reruns, result->reruns);
 }
 
+/* --in-process, which --gdb is made of, is native. */
+void
+facts_next(struct dk_text *text, const struct run *run, const struct result *result)
+{
+  if (result->verdict != VERDICT_TIMEOUT || !result->outcome)
+    return;
+  repro_command(text, run, result->check->id, false);
+  dk_text_puts(text, " --gdb; there continue, and ^C and bt show where it is");
+}
+
+const char *
+facts_usually(const struct result *result)
+{
+  const struct dk_clause *clause = result_clause(result);
+  bool is_known = verdict_is_violation(result->verdict) && result->verdict != VERDICT_TIMEOUT;
+
+  return clause && is_known ? clause->breaks : NULL;
+}
+
 void
 facts_leftovers(struct dk_text *text, const struct run *run, const struct outcome *outcome)
 {
@@ -157,6 +176,17 @@ facts_more_trace(struct dk_text *text, const struct run *run, const struct resul
 /* ---- memcheck -------------------------------------------------------------------------------- */
 
 enum { FRAMES_SHOWN = 8 };
+
+void
+facts_suppression(struct dk_text *text, const struct suppressed *entry)
+{
+  if (entry->count > 0)
+    dk_text_printf(text, "suppression used: %s (%u)", entry->name, entry->count);
+  else
+    dk_text_printf(text, "suppression unused: %s (matches %s, which nothing hides)", entry->name,
+                   entry->provider > 0 ? "the provider's own findings"
+                                       : "findings with no frame in another library");
+}
 
 static void
 add_stop(struct dk_text *text, const struct findings *findings)

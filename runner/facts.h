@@ -18,8 +18,15 @@ const char *facts_mode(const struct run *run); /* "native", "native and memcheck
 void facts_run(struct dk_text *text, const struct run *run);
 /* Which of the runs of a twin check it was; "" for the only one. */
 void facts_region(struct dk_text *text, const struct kit_report *report);
+/* What to do about it, where the clause cannot tell; "": nothing. */
+void facts_next(struct dk_text *text, const struct run *run, const struct result *result);
+/* What usually breaks it; NULL: nothing is known of the cause, as with a time-out. */
+const char *facts_usually(const struct result *result);
 void facts_reruns(struct dk_text *text, const struct result *result);
 void facts_leftovers(struct dk_text *text, const struct run *run, const struct outcome *outcome);
+/* "suppression used: libc: ... (3)"; or that it is not, and why. */
+struct suppressed;
+void facts_suppression(struct dk_text *text, const struct suppressed *entry);
 /* The n-th finding of memcheck as one line, `most` lines at most; false: there is none. */
 struct findings;
 bool facts_finding(struct dk_text *text, const struct findings *findings, unsigned n,

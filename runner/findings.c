@@ -67,13 +67,10 @@ is_within(const struct reader *reader, const char *name)
 
 /* ---- beginnings ------------------------------------------------------------------------------ */
 
+/* One more than are kept, until it is known whether it is hidden. */
 static struct finding *
 add_finding(struct findings *findings)
 {
-  if (findings->n >= FINDINGS_MOST) {
-    findings->left_out++;
-    return NULL;
-  }
   if (findings->n == findings->room) {
     size_t room = findings->room ? 2 * findings->room : 4;
     struct finding *grown = reallocarray(findings->items, room, sizeof(*grown));
@@ -89,12 +86,56 @@ add_finding(struct findings *findings)
   return finding;
 }
 
+static void
+free_frames(struct finding *finding)
+{
+  for (unsigned i = 0; i < finding->n_stacks; i++)
+    free(finding->stacks[i].frames);
+}
+
+/* It is read: the last one. */
+static void
+end_finding(struct findings *findings, struct finding *finding)
+{
+  bool hidden;
+
+  for (unsigned i = 0; i < finding->n_stacks; i++)
+    finding->cut = finding->cut || finding->stacks[i].n >= FINDING_CALLERS;
+  hidden = findings_hide(findings, finding);
+  if (!hidden && findings->n <= FINDINGS_MOST)
+    return;
+  findings->left_out += hidden ? 0u : 1u;
+  free_frames(finding);
+  findings->n--;
+}
+
+static bool
+add_frame(struct stack *stack)
+{
+  if (stack->n == FINDING_FRAMES)
+    return false;
+  if (stack->n == stack->room) {
+    unsigned room = stack->room ? 2 * stack->room : 8;
+    struct frame *grown = reallocarray(stack->frames, room, sizeof(*grown));
+    if (!grown)
+      return false;
+    stack->frames = grown;
+    stack->room = room;
+  }
+  stack->frames[stack->n++] = (struct frame){.line = 0};
+  return true;
+}
+
 /* The first stack of an error has no words of its own; each other one follows its auxwhat. */
 static struct stack *
 next_stack(struct finding *error)
 {
-  if (!error || error->n_stacks >= FINDING_STACKS)
+  if (!error)
     return NULL;
+  if (error->n_stacks >= FINDING_STACKS) {
+    error->cut = true;
+    return NULL;
+  }
   return &error->stacks[error->n_stacks++];
 }
 
@@ -123,10 +164,11 @@ begin_element(void *data, const char *name, const char **attributes)
     else
       reader->stack = next_stack(reader->error);
   } else if (inside(reader, 0, "frame") && reader->stack) {
-    if (reader->stack->n < FINDING_FRAMES)
-      reader->stack->frames[reader->stack->n++] = (struct frame){.line = 0};
-    else
+    if (!add_frame(reader->stack)) {
       reader->stack = NULL;
+      if (reader->error)
+        reader->error->cut = true;
+    }
   }
 }
 
@@ -217,21 +259,24 @@ take_message(struct reader *reader, const char *text)
   }
 }
 
-static void
-add_suppressed(struct findings *findings, const struct suppressed *pair)
+bool
+suppressed_add(struct suppressed **list, size_t *n, const struct suppressed *more)
 {
-  for (size_t i = 0; i < findings->n_suppressed; i++) {
-    if (strcmp(findings->suppressed[i].name, pair->name) == 0) {
-      findings->suppressed[i].count += pair->count;
-      return;
+  for (size_t i = 0; i < *n; i++) {
+    struct suppressed *same = &(*list)[i];
+    if (same->author == more->author && strcmp(same->name, more->name) == 0) {
+      same->count += more->count;
+      same->provider += more->provider;
+      same->nobody += more->nobody;
+      return true;
     }
   }
-  struct suppressed *grown =
-    reallocarray(findings->suppressed, findings->n_suppressed + 1, sizeof(*grown));
+  struct suppressed *grown = reallocarray(*list, *n + 1, sizeof(*grown));
   if (!grown)
-    return;
-  findings->suppressed = grown;
-  findings->suppressed[findings->n_suppressed++] = *pair;
+    return false;
+  *list = grown;
+  grown[(*n)++] = *more;
+  return true;
 }
 
 static void
@@ -242,7 +287,8 @@ end_in_pair(struct reader *reader, const char *text)
   else if (inside(reader, 0, "name"))
     COPY(reader->pair.name, text);
   else if (inside(reader, 0, "pair"))
-    add_suppressed(reader->findings, &reader->pair);
+    suppressed_add(&reader->findings->suppressed, &reader->findings->n_suppressed,
+                   &reader->pair);
 }
 
 static void
@@ -275,10 +321,13 @@ end_element(void *data, const char *name)
     take_message(reader, text);
   else if (is_within(reader, "suppcounts"))
     end_in_pair(reader, text);
-  if (inside(reader, 0, "stack"))
+  if (inside(reader, 0, "stack")) {
     reader->stack = NULL;
-  else if (inside(reader, 0, "error"))
+  } else if (inside(reader, 0, "error")) {
+    if (reader->error)
+      end_finding(reader->findings, reader->error);
     reader->error = NULL;
+  }
   if (reader->depth == 1 && reader->own)
     reader->findings->whole = true;
   reader->depth--;
@@ -303,6 +352,10 @@ findings_parse(struct findings *findings, const char *xml, size_t size, bool own
     for (size_t at = 0; well && at < size; at += PIECE) {
       size_t n = size - at < PIECE ? size - at : PIECE;
       well = XML_Parse(parser, xml + at, (int)n, 0) == XML_STATUS_OK;
+    }
+    if (reader->error) {
+      reader->error->cut = true;
+      end_finding(findings, reader->error);
     }
   }
   if (parser)
@@ -360,12 +413,14 @@ add_own(struct findings *findings, const char *path)
 }
 
 struct findings *
-findings_read(const char *folder, pid_t child, pid_t zygote)
+findings_read(const struct parties *parties, const char *folder, pid_t child, pid_t zygote)
 {
   struct findings *findings = calloc(1, sizeof(*findings));
   DIR *dir = opendir(folder);
   struct dirent *entry;
 
+  if (findings)
+    findings->parties = *parties;
   while (findings && dir && (entry = readdir(dir)) != NULL) {
     char path[700];
     char *end;
@@ -389,6 +444,9 @@ findings_free(struct findings *findings)
 {
   if (!findings)
     return;
+  for (size_t i = 0; i < findings->n; i++)
+    free_frames(&findings->items[i]);
+  free(findings->stopped_at.frames);
   free(findings->items);
   free(findings->suppressed);
   free(findings->xml);

@@ -11,21 +11,22 @@
 #include "core/base/text.h"
 
 enum {
-  FINDING_FRAMES = 16,       /* that are kept of a stack */
-  FINDING_STACKS = 3,        /* where it happened; where the memory is from, or was freed */
+  FINDING_CALLERS = 40,      /* that Valgrind tells of a stack */
+  FINDING_FRAMES = 200,      /* that are kept of it: a caller is several when some are inlined */
+  FINDING_STACKS = 4,        /* where it happened; where the memory is from, or was freed */
   FINDINGS_MOST = 100,       /* of one check; the rest are counted */
   FINDINGS_XML = 1 << 20     /* bytes of XML that are kept for --out */
 };
 
 struct frame {
-  char function[128], object[256], file[128];
+  char function[256], object[256], file[128];
   unsigned line;             /* 0: not known */
 };
 
 struct stack {
   char what[256];            /* of the second and third: "Address 0x... is 0 bytes after ..." */
-  struct frame frames[FINDING_FRAMES];
-  unsigned n;
+  struct frame *frames;
+  unsigned n, room;
 };
 
 enum owner { OWNER_UNKNOWN, OWNER_PROVIDER, OWNER_KIT };
@@ -40,16 +41,30 @@ struct finding {
   bool late;                 /* after the child's last word */
   unsigned cycle;            /* of memory/cycle, at whose end it was found; 0: at the very end */
   unsigned cycles;           /* in how many after the first it was found again */
+  bool cut;                  /* there may be more to its stacks than is known */
   enum owner owner;
   bool counts;               /* against its owner */
 };
 
 struct suppressed {
   char name[128];
-  unsigned count;
+  bool author;               /* it is the author's, and was applied here */
+  unsigned count;            /* hidden by it */
+  unsigned provider;         /* not hidden, though it fits: the provider's own findings */
+  unsigned nobody;           /* nor these: no frame of theirs is in another library */
+};
+
+struct suppressions;
+
+/* Who may be to blame, and what an author would not hear of. */
+struct parties {
+  const char *plugin;        /* NULL: `self` is what is tested */
+  const char *self;          /* this executable: the kit */
+  const struct suppressions *authors; /* NULL: none */
 };
 
 struct findings {
+  struct parties parties;    /* set before anything is read */
   struct finding *items;
   size_t n, room;
   unsigned left_out;
@@ -64,17 +79,23 @@ struct findings {
   size_t xml_size;
 };
 
-/* Reads and removes all FOLDER/PID.xml but the zygote's; `child` is the check's own process.  NULL:
- * no memory. */
-struct findings *findings_read(const char *folder, pid_t child, pid_t zygote);
+/* Reads and removes all FOLDER/PID.xml but the zygote's; `child` is the check's own process.  What
+ * the author's suppressions hide is not in it, but counted.  NULL: no memory. */
+struct findings *findings_read(const struct parties *parties, const char *folder, pid_t child,
+                               pid_t zygote);
 /* Adds what lies in the one file, which may be cut. */
 void findings_add_file(struct findings *findings, const char *path);
 void findings_free(struct findings *findings);
 /* For a test: the same out of text; false: it is no XML as far as it goes. */
 bool findings_parse(struct findings *findings, const char *xml, size_t size, bool own);
 
-/* Whose each is, and which count; `plugin` NULL: `self` is what is tested. */
-void findings_judge(struct findings *findings, const char *plugin, const char *self, bool cycles);
+/* Adds to the counts of what has this name, from the same side. */
+bool suppressed_add(struct suppressed **list, size_t *n, const struct suppressed *more);
+
+/* Whose it is; true: an entry of the author's hides it, and is noted. */
+bool findings_hide(struct findings *findings, struct finding *finding);
+/* Which count. */
+void findings_judge(struct findings *findings, bool cycles);
 /* The first that counts against this owner, errors before leaks; NULL: none. */
 const struct finding *findings_first(const struct findings *findings, enum owner owner);
 

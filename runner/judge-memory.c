@@ -117,7 +117,7 @@ judge_memory(struct outcome *outcome, const struct task *task, const char *self)
   bool cycles = task->job.check && strcmp(task->job.check->id, kit_memory_cycle.id) == 0;
 
   if (outcome->findings)
-    findings_judge(outcome->findings, task->job.plugin, self, cycles);
+    findings_judge(outcome->findings, cycles);
   if (outcome->verdict == VERDICT_PASS)
     judge_pass(outcome, object, self);
   else if (outcome->verdict == VERDICT_FAIL

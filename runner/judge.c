@@ -122,11 +122,14 @@ static void
 say_timeout(struct outcome *outcome, const struct ending *ending, const char *place)
 {
   struct kit_report *r = outcome->report;
+  char first[96] = "";
 
   outcome->verdict = VERDICT_TIMEOUT;
-  PUT(r->message, "did not end in time: %u operation%s in %" PRId64 " ms, %s; if the store is "
+  if (r->running == 1 && r->operation[0])
+    PUT(first, "%s did not come back, and so the check ", r->operation);
+  PUT(r->message, "%sdid not end in time: %u operation%s in %" PRId64 " ms, %s; if the store is "
                   "slow: --timeout-scale",
-      r->operations, r->operations == 1 ? "" : "s", ending->deadline_ms, place);
+      first, r->operations, r->operations == 1 ? "" : "s", ending->deadline_ms, place);
   PUT(r->expected, "an end within %" PRId64 " ms", ending->deadline_ms);
   PUT(r->found, "still running; ended %s", outcome->ended);
 }

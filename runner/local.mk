@@ -54,8 +54,12 @@ runner_libdkrunner_la_SOURCES = \
 	runner/next.h \
 	runner/options.c \
 	runner/options.h \
+	runner/origin.c \
+	runner/origin.h \
 	runner/orphans.c \
 	runner/orphans.h \
+	runner/overview.c \
+	runner/overview.h \
 	runner/out-human.c \
 	runner/out-tap.c \
 	runner/out.c \
@@ -84,6 +88,7 @@ runner_libdkrunner_la_SOURCES = \
 	runner/store.c \
 	runner/suggest.c \
 	runner/suggest.h \
+	runner/suppression.c \
 	runner/suppressions.c \
 	runner/suppressions.h \
 	runner/symbols.c \

@@ -27,7 +27,7 @@ go_without(struct run *run, const char *why)
   return EXIT_PASSED;
 }
 
-/* The run's child is in another folder, and so the paths are whole. */
+/* The results name them by whole paths, for whoever repeats them is in another folder. */
 static int
 take_files(struct run *run)
 {
@@ -35,7 +35,7 @@ take_files(struct run *run)
 
   for (size_t i = 0; i < run->options->n_suppressions && code == EXIT_PASSED; i++) {
     char *path = realpath(run->options->suppressions[i], NULL);
-    code = suppressions_check(run, run->options->suppressions[i]);
+    code = suppressions_read(run, &run->valgrind.authors, run->options->suppressions[i]);
     if (code == EXIT_PASSED && (!path || !memcheck_add_file(&run->valgrind, path)))
       code = run_refuse(run, EXIT_USAGE,
                         &(struct problem){run->options->suppressions[i], "cannot be taken",
@@ -73,20 +73,6 @@ run_take_memcheck(struct run *run)
 void
 run_note_suppressed(struct run *run, const struct findings *findings)
 {
-  for (size_t i = 0; findings && i < findings->n_suppressed; i++) {
-    const struct suppressed *used = &findings->suppressed[i];
-    size_t at = 0;
-    while (at < run->n_suppressed && strcmp(run->suppressed[at].name, used->name) != 0)
-      at++;
-    if (at == run->n_suppressed) {
-      struct suppressed *grown = reallocarray(run->suppressed, at + 1, sizeof(*grown));
-      if (!grown)
-        return;
-      run->suppressed = grown;
-      run->suppressed[at] = (struct suppressed){.count = 0};
-      memcpy(run->suppressed[at].name, used->name, sizeof(used->name));
-      run->n_suppressed++;
-    }
-    run->suppressed[at].count += used->count;
-  }
+  for (size_t i = 0; findings && i < findings->n_suppressed; i++)
+    suppressed_add(&run->suppressed, &run->n_suppressed, &findings->suppressed[i]);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "runner/findings.h"
 #include "runner/suppressions.h"
 
 /* On PATH, as a shell would find it. */
@@ -78,9 +79,8 @@ memcheck_add_file(struct memcheck *memcheck, const char *path)
 /* No file of options of the user's may change what is found; and no limit may hide some of it. */
 static const char *const always[] = {
   "--tool=memcheck", "--command-line-only=yes", "--xml=yes", "--leak-check=no",
-  "--show-leak-kinds=all", "--keep-debuginfo=yes", "--error-limit=no", "--num-callers=40",
-  "--fair-sched=yes", "--vgdb=no", "--child-silent-after-fork=no", "--trace-children=no",
-  "--read-var-info=no"};
+  "--show-leak-kinds=all", "--keep-debuginfo=yes", "--error-limit=no", "--fair-sched=yes",
+  "--vgdb=no", "--child-silent-after-fork=no", "--trace-children=no", "--read-var-info=no"};
 
 void
 memcheck_words(struct memcheck_words *words, const struct memcheck *memcheck, const char *folder,
@@ -95,11 +95,11 @@ memcheck_words(struct memcheck_words *words, const struct memcheck *memcheck, co
     words->items[n++] = "--track-origins=yes";
   snprintf(words->xml, sizeof(words->xml), "--xml-file=%.330s/%%p.xml", folder);
   words->items[n++] = words->xml;
-  for (size_t i = 0; memcheck->files[i]; i++) {
-    snprintf(words->suppressions[i], sizeof(words->suppressions[i]), "--suppressions=%.1080s",
-             memcheck->files[i]);
-    words->items[n++] = words->suppressions[i];
-  }
+  snprintf(words->callers, sizeof(words->callers), "--num-callers=%d", FINDING_CALLERS);
+  words->items[n++] = words->callers;
+  snprintf(words->suppressions, sizeof(words->suppressions), "--suppressions=%.330s",
+           memcheck->own);
+  words->items[n++] = words->suppressions;
   words->items[n++] = memcheck->self;
   words->items[n++] = MEMCHECK_WORD;
   words->items[n++] = way;

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "runner/suppressions.h"
+
 /* The hidden first argument of the command when it is a child under Valgrind. */
 #define MEMCHECK_WORD "--memcheck-child"
 
@@ -15,22 +17,25 @@ struct memcheck {
   char valgrind[1024];       /* its path */
   char self[4096];           /* this executable */
   char own[320];             /* our suppressions, written for this run */
-  const char *files[MEMCHECK_FILES]; /* of suppressions, ours first; NULL at the end */
+  const char *files[MEMCHECK_FILES]; /* of suppressions, ours first, which is for Valgrind; NULL at
+                                        the end */
   char author[MEMCHECK_FILES - 2][1024];
+  struct suppressions authors; /* what is in the author's files */
   const char *plugin;        /* for a zygote, when a check needs none; NULL: none */
 };
 
 /* Finds what is needed; false with a reason for people.  `folder` is the run's. */
 bool memcheck_find(struct memcheck *memcheck, const char *folder, char *why, size_t size);
 
-/* Another file of suppressions; false: too many, or its path is too long. */
+/* The path of another file of suppressions, an author's, to be named in results; false: too many,
+ * or it is too long. */
 bool memcheck_add_file(struct memcheck *memcheck, const char *path);
 
 /* The words of a command line, in `buffer`'s memory: valgrind ... self MEMCHECK_WORD `way` numbers
  * [plugin].  The XML goes to `folder`. */
 struct memcheck_words {
   const char *items[MEMCHECK_WORDS];
-  char xml[400], fds[2][16], suppressions[MEMCHECK_FILES][1100];
+  char xml[400], fds[2][16], callers[32], suppressions[400];
 };
 void memcheck_words(struct memcheck_words *words, const struct memcheck *memcheck,
                     const char *folder, const char *way, const int fds[2], const char *plugin,

@@ -8,6 +8,7 @@
 #include "runner/facts.h"
 #include "runner/findings.h"
 #include "runner/out.h"
+#include "runner/overview.h"
 #include "runner/repro.h"
 
 enum { FINDINGS_SHOWN = 5, TRACE_SHOWN = 14, OUTPUT_SHOWN = 1000, WIDTH = 100 };
@@ -165,21 +166,29 @@ print_failure(struct out *out, const struct run *run, const struct result *resul
 {
   const struct dk_clause *clause = result_clause(result);
   bool violation = verdict_is_violation(result->verdict) && !result_is_advice(result);
+  const struct result *told = out->verbose ? NULL : overview_same(run, result);
+  bool brief = told || (result->verdict == VERDICT_TIMEOUT && !result->outcome);
   struct dk_text text = DK_TEXT_EMPTY;
 
-  fprintf(out->file, "%s%s %s%s  %s %s  %s\n", painted(out, violation ? RED : YELLOW),
+  fprintf(out->file, "%s%s %s%s  %s %s  %s%s%s%s\n", painted(out, violation ? RED : YELLOW),
           violation ? "✗" : "?", result->id, painted(out, PLAIN),
           clause ? clause->id : "", clause ? dk_clause_level_name(clause->level) : "",
-          verdict_name(result->verdict));
+          verdict_name(result->verdict), brief ? ": " : "", told ? "as in " : "",
+          told ? told->id : brief ? result->reason : "");
+  if (brief)
+    return;
   print_wrapped(out, run, "check", result->check->says);
   print_wrapped(out, run, "must hold", clause ? clause->text : NULL);
   print_wrapped(out, run, "reason", result->reason);
   if (result->outcome)
     print_outcome(out, run, result);
-  if (clause && violation)
-    print_wrapped(out, run, "usually", clause->breaks);
+  if (violation)
+    print_wrapped(out, run, "usually", facts_usually(result));
   repro_of(&text, run, result);
   print_line(out, run, "repro", dk_text_str(&text));
+  dk_text_reset(&text);
+  facts_next(&text, run, result);
+  print_line(out, run, "next", dk_text_str(&text));
   fputc('\n', out->file);
   dk_text_done(&text);
 }

@@ -171,13 +171,15 @@ yaml_block(struct out *out, const struct run *run, const struct result *result)
   yaml(out, run, "reason", result->reason);
   if (result->outcome)
     yaml_outcome(out, run, result);
-  if (clause && verdict_is_violation(result->verdict))
-    tap_yaml_string(out->tap, "usual_cause", clause->breaks);
+  yaml(out, run, "usual_cause", facts_usually(result));
   facts_seed(&text, run);
   tap_yaml_string(out->tap, "seed", dk_text_str(&text));
   dk_text_reset(&text);
   repro_of(&text, run, result);
   yaml(out, run, "repro", dk_text_str(&text));
+  dk_text_reset(&text);
+  facts_next(&text, run, result);
+  yaml(out, run, "next", dk_text_str(&text));
   tap_yaml_end(out->tap);
   dk_text_done(&text);
 }

@@ -447,8 +447,28 @@ results_add(struct results_file *file, const struct run *run, const struct resul
   write_line(file, object);
 }
 
+/* How often each has hidden something; `fits_provider` is what an author's would have hidden. */
+static json_t *
+suppressions_of(const struct run *run)
+{
+  json_t *list = json_array();
+
+  for (size_t i = 0; i < run->n_suppressed; i++) {
+    const struct suppressed *entry = &run->suppressed[i];
+    json_t *object = json_pack("{s:I, s:b}", "used", (json_int_t)entry->count, "author",
+                               entry->author);
+    put(object, run, "name", entry->name);
+    if (entry->provider > 0)
+      json_object_set_new(object, "fits_provider", json_integer(entry->provider));
+    if (entry->nobody > 0)
+      json_object_set_new(object, "fits_no_library", json_integer(entry->nobody));
+    json_array_append_new(list, object);
+  }
+  return list;
+}
+
 void
-results_footer(struct results_file *file, const struct totals *totals)
+results_footer(struct results_file *file, const struct run *run, const struct totals *totals)
 {
   json_t *counts = json_object();
 
@@ -460,7 +480,7 @@ results_footer(struct results_file *file, const struct totals *totals)
     if (totals->counts[i] > 0)
       json_object_set_new(counts, verdict_name((enum verdict)i), json_integer(totals->counts[i]));
   }
-  write_line(file, json_pack("{s:s, s:s, s:i, s:f, s:o}", "type", "footer", "result",
+  write_line(file, json_pack("{s:s, s:s, s:i, s:f, s:o, s:o}", "type", "footer", "result",
                              totals->word, "exit", totals->exit_code, "seconds", totals->seconds,
-                             "counts", counts));
+                             "counts", counts, "suppressions", suppressions_of(run)));
 }

@@ -141,6 +141,7 @@ run_end(struct run *run)
     outcome_free(run->results[i].outcome);
   free(run->results);
   free(run->suppressed);
+  suppressions_done(&run->valgrind.authors);
   engine_free(run->engine);
   folder_done(&run->folder);
   results_close(run->file);

@@ -144,13 +144,15 @@ collect_output(struct outcome *outcome, const struct slot *slot)
 
 /* What linking the plugin did in the zygote is told by memory/cycle, once for all checks. */
 static void
-collect_findings(struct outcome *outcome, const struct slot *slot)
+collect_findings(struct outcome *outcome, const struct slot *slot,
+                 const struct memcheck *memcheck)
 {
   const struct zygote *zygote = &slot->zygote;
+  struct parties parties = {slot->task.job.plugin, memcheck->self, &memcheck->authors};
   char path[sizeof(zygote->folder) + 32];
 
   outcome->cold = zygote->cold || slot->task.origins;
-  outcome->findings = findings_read(zygote->folder, slot->pid, zygote->pid);
+  outcome->findings = findings_read(&parties, zygote->folder, slot->pid, zygote->pid);
   if (!outcome->findings || zygote->pid <= 0 || slot->task.job.check != &kit_memory_cycle)
     return;
   snprintf(path, sizeof(path), "%s/%ld.xml", zygote->folder, (long)zygote->pid);
@@ -158,7 +160,7 @@ collect_findings(struct outcome *outcome, const struct slot *slot)
 }
 
 struct outcome *
-slot_collect(const struct slot *slot)
+slot_collect(const struct slot *slot, const struct memcheck *memcheck)
 {
   struct outcome *outcome = calloc(1, sizeof(*outcome));
   bool probes = slot->task.kind != TASK_CHECK && slot->task.kind != TASK_DESTROY;
@@ -181,7 +183,7 @@ slot_collect(const struct slot *slot)
   }
   collect_output(outcome, slot);
   if (slot->task.memcheck)
-    collect_findings(outcome, slot);
+    collect_findings(outcome, slot, memcheck);
   return outcome;
 }
 

@@ -45,6 +45,6 @@ void slot_list_stores(struct slot *slot, const struct kit_report *report);
 uint64_t slot_stdout_bytes(const struct slot *slot);
 uint64_t slot_output_bytes(const struct slot *slot); /* with standard error */
 /* What the ended child left, without a verdict; NULL: no memory. */
-struct outcome *slot_collect(const struct slot *slot);
+struct outcome *slot_collect(const struct slot *slot, const struct memcheck *memcheck);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stores of a run: names that are in use already, the first one that is made, what is left. */
+#include <errno.h>
 #include <glob.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "runner/origin.h"
 #include "runner/run.h"
 
 static int
@@ -98,19 +100,35 @@ run_note_leftovers(struct run *run, const struct outcome *outcome)
   }
 }
 
+static const char *
+doing_what(const struct kit_report *report)
+{
+  switch ((enum phase)report->phase) {
+  case PHASE_RUN: return "an enqueue";
+  case PHASE_CLOSE: return "closing a store";
+  case PHASE_DESTROY: return "removing a store";
+  case PHASE_DONE: return "what it left running";
+  default: return "opening a store";
+  }
+}
+
 int
 run_open(struct run *run)
 {
   struct task task = run_task(run, TASK_PROBE_OPEN);
   int code = refuse_existing(run);
 
+  if (code == EXIT_PASSED && !origin_note(run))
+    code = run_refuse(run, EXIT_ENVIRONMENT,
+                      &(struct problem){run->folder.path, "the folder of this run cannot be "
+                                        "written to", NULL, strerror(errno), NULL});
   if (code != EXIT_PASSED || !run->described)
     return code;
   struct outcome *outcome = engine_run(run->engine, &task);
   if (!outcome || outcome->interrupted) {
     code = run_no_child(run);
   } else if (outcome_was_ended(outcome)) {
-    run_note_trouble(run, outcome, "opening a store");
+    run_note_trouble(run, outcome, doing_what(outcome->report));
   } else {
     code = judge_open(run, outcome->probe);
     run_note_round_trip(run, outcome->probe->round_trip_ns);

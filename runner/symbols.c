@@ -4,13 +4,14 @@
 
 #include <elf.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <link.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "runner/suppressions.h"
 
 struct file {
   const char *bytes;
@@ -36,7 +37,7 @@ table_has(const struct file *file, const ElfW(Shdr) *table, const ElfW(Shdr) *na
     ElfW(Sym) symbol;
     memcpy(&symbol, symbols + at, sizeof(symbol));
     if ((symbol.st_info & 0xf) == STT_FUNC && symbol.st_shndx != SHN_UNDEF
-        && symbol.st_name < names->sh_size && fnmatch(pattern, texts + symbol.st_name, 0) == 0)
+        && symbol.st_name < names->sh_size && suppression_glob(pattern, texts + symbol.st_name))
       return true;
   }
   return false;

@@ -179,6 +179,168 @@ suppresses 6 'one for another library is taken, and hides no more than that' <<'
    obj:*/libthird.so*
 }
 TEXT
+is "$(grep -c '^# suppression .*third' tap)" 0 'and is not listed'
+
+# refuses LINE WHAT: a file that is malformed there; on standard input.
+refuses() {
+  suppresses 2 "malformed: $2 is refused"
+  like "$(cat err)" "^durakit: author.supp:$1: " 'with its line'
+}
+
+refuses 6 'a kind that Memcheck has not' <<'TEXT'
+# A reason.
+
+# Another.
+{
+   third
+   Memcheck:Leaks
+   obj:*/libthird.so*
+}
+TEXT
+refuses 5 'a frame that is none' <<'TEXT'
+# A reason.
+{
+   third
+   Memcheck:Leak
+   object:*/libthird.so*
+}
+TEXT
+refuses 5 'a leak of no kind' <<'TEXT'
+# A reason.
+{
+   third
+   Memcheck:Leak
+   match-leak-kinds: definite,lost
+   obj:*/libthird.so*
+}
+TEXT
+refuses 5 'a parameter without its name' <<'TEXT'
+# A reason.
+{
+   third
+   Memcheck:Param
+   obj:*/libthird.so*
+}
+TEXT
+refuses 2 'an entry that does not end' <<'TEXT'
+# A reason.
+{
+   third
+   Memcheck:Leak
+   obj:*/libthird.so*
+TEXT
+refuses 7 'a line of no entry' <<'TEXT'
+# A reason.
+{
+   third
+   Memcheck:Leak
+   obj:*/libthird.so*
+}
+}
+TEXT
+
+# By whatever names: what an author writes for the provider's own functions hides nothing.
+for pattern in '*lloc' '*alloc' malloc; do
+  suppresses 2 "fun:$pattern above the provider is the allocator's" <<TEXT
+# libthird keeps its table for the process.
+{
+   third
+   Memcheck:Leak
+   fun:$pattern
+   obj:*/leaks-one-byte.so
+}
+TEXT
+done
+ln -s "$(cd "$zoo" && pwd)/leaks-one-byte.so" alias.so
+"$DURAKIT" check ./alias.so --only $ack --memcheck --classify 0 --suppressions author.supp \
+  > tap 2> err
+is $? 2 'nor does the name of a link to it help' || diag "$(cat err tap)"
+cat > author.supp <<'TEXT'
+# libthird keeps its table for the process.
+{
+   third
+   Memcheck:Leak
+   fun:*lloc
+   ...
+   obj:*/leaks-one-byte.so
+}
+# The same, from what is above it.
+{
+   by letters
+   Memcheck:Leak
+   fun:m*c
+   src:memory.c
+}
+TEXT
+"$DURAKIT" check "$zoo/leaks-one-byte.so" --only $ack --memcheck --classify 0 \
+  --suppressions author.supp > tap 2> err
+is $? 2 'a first frame that may be anything is refused behind the allocator, too'
+sed '1,8d' author.supp > only.supp
+"$DURAKIT" check ./alias.so --only $ack --memcheck --classify 0 --suppressions only.supp \
+  --out hidden > tap 2> err
+is $? 6 'what is taken for another place hides nothing of the provider' || diag "$(cat err tap)"
+like "$(cat tap)" "^# suppression unused: by letters (matches the provider's own findings, which" \
+  'and that is said'
+like "$(tail -n 1 hidden/results.jsonl)" '"used":0,"author":true,"name":"by letters","fits_' \
+  'in results.jsonl, too'
+
+# One byte past the end by a copy, and by an inlined function.
+cat > past.c <<'TEXT'
+#include <stdlib.h>
+#include <string.h>
+static inline __attribute__((always_inline)) void
+poke_inlined(volatile char *bytes)
+{
+  bytes[6] = 1;
+}
+__attribute__((constructor)) static void
+write_at_load(void)
+{
+  static const char from[8] = "1234567";
+  volatile size_t n = 8;
+  char *volatile bytes = malloc(6);
+
+  poke_inlined(bytes);
+  memmove(bytes, from, n);
+  free(bytes);
+}
+TEXT
+"${CC:-cc}" -O1 -g -fPIC -shared -fno-builtin -I"$top_srcdir/core/include" past.c \
+  "$top_srcdir/examples/provider-minimal/minimal.c" -o past.so > cc.out 2>&1
+ok $? 'a plugin that writes past its memory in two ways' || diag "$(cat cc.out)"
+"${CC:-cc}" -O1 -g -fPIC -shared -fno-builtin past.c -o libthird.so > cc.out 2>&1 \
+  && "${CC:-cc}" -g -fPIC -shared -I"$top_srcdir/core/include" \
+    "$top_srcdir/examples/provider-minimal/minimal.c" -Wl,--no-as-needed -L. -lthird \
+    -Wl,-rpath,"$PWD" -o uses-third.so >> cc.out 2>&1
+ok $? 'one that only needs a library which does' || diag "$(cat cc.out)"
+for size in 1 2 4 8; do
+  printf '# libthird copies in pairs of bytes.\n{\n a copy\n Memcheck:Addr%s\n fun:memmove\n' $size
+  printf ' ...\n fun:call_init*\n}\n# And pokes.\n{\n a poke\n Memcheck:Addr%s\n' $size
+  printf ' fun:poke_inlined\n}\n'
+done > author.supp
+"$DURAKIT" check ./past.so --only memory/cycle --memcheck --classify 0 \
+  --suppressions author.supp > tap 2> err
+is $? 6 'neither is hidden in the provider' || diag "$(cat err tap)"
+is "$(grep -c '^# suppression unused: a [cp]o[pk][ey]* (matches the provider' tap)" 2 \
+  'both entries are unused' || diag "$(cat tap)"
+"$DURAKIT" check ./uses-third.so --only memory/cycle --memcheck --classify 0 > tap 2> err
+is $? 4 "in the library they are nobody's, but count" || diag "$(cat err tap)"
+"$DURAKIT" check ./uses-third.so --only memory/cycle --memcheck --classify 0 \
+  --suppressions author.supp --out third > tap 2> err
+is $? 0 'until an entry with a reason hides them' || diag "$(cat err tap)"
+is "$(grep -c '^# suppression used: a [cp]o[pk][ey]* ([1-9]' tap)" 2 'which is listed' \
+  || diag "$(cat tap)"
+like "$(tail -n 1 third/results.jsonl)" '"used":[1-9][0-9]*,"author":true,"name":"a poke"' \
+  'in results.jsonl, too'
+
+# ---- a file that stays mapped --------------------------------------------------------------------
+
+ln -s "$(cd "$zoo" && pwd)/stays-mapped.so" mapped.so
+for path in "$zoo/stays-mapped.so" "$zoo/../zoo/stays-mapped.so" ./mapped.so; do
+  "$DURAKIT" check "$path" --only turn/birth --memcheck --classify 0 > tap 2> err
+  is $? 6 'a file that stays mapped is found' || diag "$(cat err tap)"
+  like "$(cat tap)" '^  clause: "MEM-4"$' "by whatever path: ${path##*/zoo/}"
+done
 
 # ---- without it ----------------------------------------------------------------------------------
 

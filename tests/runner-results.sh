@@ -136,6 +136,15 @@ ok $? 'and a store'
 [ -d "$folder" ]
 ok $? 'clean keeps what tells of stores'
 like "$(cat err)" 'durakit clean PLUGIN --set' 'and says what it needs'
+"$DURAKIT" clean "$zoo/blocks.so" --set "store=$scratch/elsewhere" > clean 2> err
+is "$(cat clean)" 'removed the folders of 0 dead runs, and the stores of 0 of them' \
+  'clean with a store elsewhere claims nothing'
+like "$(cat err)" "left alone, for its stores are of .*blocks.so --set store=.*/stores/s" \
+  'and says where they are'
+[ -d "$folder" ] && [ -n "$(ls stores)" ]
+ok $? 'and leaves both'
+"$DURAKIT" clean "$MODEL" > clean 2> err
+like "$(cat err)" 'left alone, for its stores are of .*blocks.so' 'so does one with another plugin'
 run_ok 'clean with the plugin and its settings' "$DURAKIT" clean "$zoo/blocks.so" \
   --set "store=$scratch/stores/s"
 is "$(ls stores)" '' 'removes the stores'

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes and compares the file "origin" in the folders of runs: texts that end in NUL, for a value
+ * may hold anything else.  A secret stands there as its checksum only. */
+#include "runner/origin.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checksum.h"
+#include "runner/facts.h"
+#include "runner/repro.h"
+
+enum { PLUGIN, NAME, KEY, VALUE, DIGEST, PARTS };
+
+static void
+path_of(const char *folder, char *path, size_t size)
+{
+  snprintf(path, size, "%s/origin", folder);
+}
+
+static bool
+is_hidden(const struct run *run)
+{
+  const struct given given = {.key = (char *)(uintptr_t)run->store_key};
+
+  return run->store_key
+         && (facts_is_secret(run, &given)
+             || mask_applies(&run->mask, run->store_value, strlen(run->store_value)));
+}
+
+/* What stands in a run's file. */
+static void
+describe(const struct run *run, struct dk_text parts[PARTS])
+{
+  const char *value = run->store_value ? run->store_value : "";
+
+  dk_text_puts(&parts[PLUGIN], run->plugin);
+  dk_text_puts(&parts[NAME], run->described ? run->probe->name : "");
+  dk_text_puts(&parts[KEY], run->store_key ? run->store_key : "");
+  if (value[0] && is_hidden(run))
+    dk_text_printf(&parts[DIGEST], "%016" PRIx64, dk_fnv1a64(0, value, strlen(value)));
+  else
+    dk_text_puts(&parts[VALUE], value);
+}
+
+static void
+parts_done(struct dk_text parts[PARTS])
+{
+  for (int i = 0; i < PARTS; i++)
+    dk_text_done(&parts[i]);
+}
+
+bool
+origin_note(const struct run *run)
+{
+  struct dk_text parts[PARTS] = {DK_TEXT_EMPTY};
+  char path[sizeof(run->folder.path) + 16];
+
+  path_of(run->folder.path, path, sizeof(path));
+  FILE *file = fopen(path, "wxe");
+  if (!file)
+    return false;
+  describe(run, parts);
+  bool written = true;
+  for (int i = 0; i < PARTS; i++) {
+    size_t size = parts[i].length + 1;
+    written = fwrite(dk_text_str(&parts[i]), 1, size, file) == size && written;
+  }
+  parts_done(parts);
+  int reason = errno;
+  if (fclose(file) == 0 && written)
+    return true;
+  errno = written ? errno : reason;
+  return false;
+}
+
+static bool
+read_parts(const char *folder, struct dk_text parts[PARTS])
+{
+  char path[600];
+  int part = 0;
+  int byte;
+
+  path_of(folder, path, sizeof(path));
+  FILE *file = fopen(path, "re");
+  while (file && part < PARTS && (byte = getc(file)) != EOF) {
+    const char letter = (char)byte;
+    if (letter == '\0')
+      part++;
+    else
+      dk_text_add(&parts[part], &letter, 1);
+  }
+  if (file)
+    fclose(file);
+  return part == PARTS;
+}
+
+static bool
+same(const struct dk_text *a, const struct dk_text *b)
+{
+  return strcmp(dk_text_str(a), dk_text_str(b)) == 0;
+}
+
+/* A provider is known by its name, which stays when its file is moved; else by its file. */
+static bool
+same_plugin(const struct dk_text one[PARTS], const struct dk_text other[PARTS])
+{
+  bool named = one[NAME].length > 0 && other[NAME].length > 0;
+
+  return named ? same(&one[NAME], &other[NAME]) : same(&one[PLUGIN], &other[PLUGIN]);
+}
+
+static void
+say_parts(struct dk_text *text, const struct dk_text parts[PARTS])
+{
+  struct dk_text word = DK_TEXT_EMPTY;
+
+  dk_text_puts(text, "its stores are of ");
+  dk_text_add_escaped(text, dk_text_str(&parts[PLUGIN]), parts[PLUGIN].length, DK_ESCAPE_VISIBLE);
+  if (parts[VALUE].length > 0 || parts[DIGEST].length > 0) {
+    dk_text_add_escaped(&word, dk_text_str(&parts[VALUE]), parts[VALUE].length,
+                        DK_ESCAPE_VISIBLE);
+    dk_text_printf(text, " --set %s=", dk_text_str(&parts[KEY]));
+    if (parts[DIGEST].length > 0)
+      dk_text_puts(text, "*** (another value)");
+    else
+      repro_quote(text, dk_text_str(&word));
+  }
+  dk_text_done(&word);
+}
+
+bool
+origin_differs(const struct run *run, const char *folder, struct dk_text *ret_how)
+{
+  struct dk_text theirs[PARTS] = {DK_TEXT_EMPTY};
+  struct dk_text ours[PARTS] = {DK_TEXT_EMPTY};
+  bool known = read_parts(folder, theirs);
+
+  describe(run, ours);
+  bool differs = !known || !same_plugin(theirs, ours) || !same(&theirs[KEY], &ours[KEY])
+                 || !same(&theirs[VALUE], &ours[VALUE]) || !same(&theirs[DIGEST], &ours[DIGEST]);
+  if (!known)
+    dk_text_puts(ret_how, "it does not say whose its stores are");
+  else if (differs)
+    say_parts(ret_how, theirs);
+  parts_done(theirs);
+  parts_done(ours);
+  return differs;
+}

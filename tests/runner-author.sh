@@ -1,0 +1,123 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What an author reads while a plugin is not whole or not right yet: no operation that is still to
+# be written is a failure, and no failure is told as another one.
+
+. "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
+[ -x "$DURAKIT" ] || skip_all 'the command is not built'
+scratch
+cd "$scratch" || exit 99
+minimal=$top_srcdir/examples/provider-minimal/minimal.c
+
+# build NAME: NAME.c becomes NAME.so, if it differs from the example at all.
+build() {
+  ! cmp -s "$1.c" "$minimal"
+  ok $? "$1: differs from the example"
+  ${CC:-cc} -std=gnu11 -O1 -g -shared -fPIC ${SANITIZER_CFLAGS:-} -I"$top_srcdir/core/include" \
+    "$1.c" -o "$1.so" > cc.out 2>&1
+  ok $? "$1: is built" || diag "$(cat cc.out)"
+}
+
+# ---- the first operations ------------------------------------------------------------------------
+
+cp "$minimal" first10.c
+left=9
+for operation in read_history renew_work_item_lock abandon_work_item ack_work_item \
+  fetch_work_item renew_orchestration_item_lock abandon_orchestration_item \
+  ack_orchestration_item fetch_orchestration_item enqueue_for_orchestrator; do
+  sed "s/\.$operation = $operation,//" "first$((left + 1)).c" > "first$left.c"
+  ! cmp -s "first$left.c" "first$((left + 1)).c"
+  ok $? "the first $left: $operation is cut out of the table" || break
+  build "first$left"
+  "$DURAKIT" check "./first$left.so" --next --format tap > tap 2> err
+  is $? 5 "the first $left: exit 5, incomplete"
+  is "$(grep '^not ok' tap)" '' "the first $left: what is not written yet is no failure"
+  left=$((left - 1))
+done
+
+# ---- an end in close -----------------------------------------------------------------------------
+
+sed '/^static void store_close/,/^}/s/  free(s);/  exit(3);/' "$minimal" > exits.c
+build exits
+"$DURAKIT" check ./exits.so --only queue/any-payload --format human > human 2> err
+like "$(cat err)" 'closing a store ended the process with exit 3' \
+  'an end in close is not told as one in open'
+
+# ---- a store without room ------------------------------------------------------------------------
+
+sed 's/^  return enqueue(begin(self, call, "enqueue_for_orch.*/ \
+    struct op full = begin(self, call, "enqueue_for_orchestrator"); \
+    if (full.s->counter > 40) \
+      return refuse(\&full, DK_UNAVAILABLE, "no room on the disk"); \
+    return enqueue(full, MESSAGE, item);/' "$minimal" > full.c
+build full
+"$DURAKIT" check ./full.so --only err/alone-and-healthy --format tap > tap 2> err
+is $? 4 'a store without room: exit 4, trouble of the machine'
+like "$(cat tap)" '^  verdict: "error"' 'and no violation'
+like "$(cat tap)" '^  found: "DK_UNAVAILABLE.*no room on the disk' "with the provider's text"
+
+# ---- an operation that does not come back --------------------------------------------------------
+
+sed 's/^  return renew(begin(self, call, "renew_work_item_lock".*/ \
+    for (volatile int i = 0; i == 0;) continue; &/' "$minimal" > loops.c
+build loops
+"$DURAKIT" check ./loops.so --only token/unknown-work-token --format tap --timeout-scale 0.2 \
+  > tap 2> err
+is $? 1 'an operation that loops: exit 1'
+like "$(cat tap)" '^  verdict: "timeout"' 'a time-out'
+like "$(cat tap)" '^  message: "renew_work_item_lock did not come back' 'which names it'
+like "$(cat tap)" '^  next: ".*--gdb' 'and says how to see where it is'
+is "$(grep -c '^  usual_cause:' tap)" 0 'and guesses no cause'
+"$DURAKIT" check ./loops.so --only token/unknown-work-token --format human --timeout-scale 0.2 \
+  > human 2> err
+like "$(cat human)" '^    next  .*--gdb' 'so does the human view'
+is "$(grep -c '^    usually' human)" 0 'which guesses no cause either'
+
+# ---- many failures -------------------------------------------------------------------------------
+
+"$DURAKIT" check ./loops.so --only token/unknown-work-token,token/expired-work \
+  --format human --timeout-scale 0.2 > human 2> err
+like "$(cat human)" '^violated: a time-out in renew_work_item_lock (2 checks)$' 'an overview'
+is "$(grep -c '^✗ .*  timeout: as in token/unknown-work-token$' human)" 1 \
+  'what hangs at the same place is told once'
+sed 's/^  if (!found)$/  if (found) abort();\n&/' "$minimal" > crashes.c
+build crashes
+"$DURAKIT" check ./crashes.so --only 'turn/*' --format human > human 2> err
+is "$(grep -c '^    found .*SIGABRT' human)" 1 'one crash is told once'
+[ "$(grep -c '^✗ .*  crash: as in turn/' human)" -gt 5 ]
+ok $? 'all others refer to it'
+like "$(cat human)" '^violated: ABI-7 ([1-9][0-9]* checks)$' 'and the overview counts them'
+"$DURAKIT" check ./crashes.so --only 'turn/*' --format tap > tap 2> err
+like "$(cat tap)" '^# violated: ABI-7 ([1-9][0-9]* checks)$' 'as TAP does'
+is "$(grep -c '^  found: .*SIGABRT' tap)" "$(grep -c '^  verdict: "crash"' tap)" \
+  'where each failure is whole'
+"$DURAKIT" check ./crashes.so --only turn/birth --format human > human 2> err
+is "$(grep -c '^violated' human)" 0 'one failure needs no overview'
+
+# ---- what hung natively --------------------------------------------------------------------------
+
+zoo=$top_builddir/conformance/fixtures/zoo
+if [ -z "${VALGRIND-}" ] || [ ! -f "$zoo/hangs-in-constructor.so" ]; then
+  skip 'what hung natively is not run again' 'no Valgrind, or no zoo'
+else
+  began=$(date +%s)
+  "$DURAKIT" certify "$zoo/hangs-in-constructor.so" --format tap --timeout-scale 0.01 > tap 2> err
+  is $? 1 'a plugin that hangs, certified in full: exit 1'
+  is "$(grep -c '^ok' tap)" 0 'nothing of it passes'
+  is "$(grep -c '^  reason: "not run under Valgrind, for' tap)" \
+    "$("$DURAKIT" list checks | grep -vc '^memory/cycle ')" \
+    'what hung natively is not run again under Valgrind'
+  is "$(grep -c '^not ok' tap)" "$(sed -n 's/^1\.\.//p' tap)" 'each has its point all the same'
+  diag "it took $(($(date +%s) - began)) s"
+fi
+
+# ---- a store that is busy ------------------------------------------------------------------------
+
+if [ ! -f "${SQLITE_PLUGIN-}" ]; then
+  skip 'a store that is busy' 'SQLite is left out of this build'
+else
+  run_ok 'a call that is told to come again does so, and is no trouble of the kit' \
+    "$DURAKIT" check "$SQLITE_PLUGIN" --only call/back-from-the-queue --set busy_timeout=5
+fi
+
+done_testing
