@@ -22,7 +22,7 @@ dk_monotonic_ms(void)
 static short
 poll_events(uint32_t events)
 {
-  int wanted = (events & 1 ? POLLIN : 0) | (events & 2 ? POLLOUT : 0);
+  int wanted = (events & DK_WAIT_READ ? POLLIN : 0) | (events & DK_WAIT_WRITE ? POLLOUT : 0);
 
   return (short)wanted;
 }

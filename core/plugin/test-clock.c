@@ -371,6 +371,28 @@ test_settling(void)
   free_clock(virtual);
 }
 
+/* Whoever waits for an answer runs: another one's time does not come meanwhile. */
+static void
+test_answer(void)
+{
+  struct dk_virtual_clock *virtual = new_clock(0);
+  struct dk_clock *clock = dk_virtual_clock_as_clock(virtual);
+  int bell = new_bell();
+  struct dk_wait wait = {.cancel_fd = -1, .fd = bell, .events = DK_WAIT_READ | DK_WAIT_ANSWER,
+                         .until = START + 10};
+  pthread_t server;
+
+  pthread_create(&server, NULL, ring_late, &bell);
+  cmp_ok(clock->wait(clock, &wait), "==", DK_OK, "an answer that takes its time is waited for");
+  cmp_ok(clock->now(clock), "==", START, "and none passes");
+  pthread_join(server, NULL);
+  dk_unring(bell);
+  wait.until = START;
+  cmp_ok(clock->wait(clock, &wait), "==", DK_NOTHING, "but not when the time is up already");
+  close(bell);
+  free_clock(virtual);
+}
+
 /* ---- a process that is killed ---------------------------------------------------------------- */
 
 /* Changes the clock's state as fast as it can, until it is killed: often enough inside the lock. */
@@ -412,6 +434,7 @@ main(void)
   test_deadlock();
   test_restart();
   test_settling();
+  test_answer();
   test_smallest_deadline_first(start_process, "process");
   test_no_early_jump(0);
   test_no_early_jump(1);

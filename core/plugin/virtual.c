@@ -239,14 +239,23 @@ look_once(struct dk_virtual_clock *clock, struct actor *me, const struct turn *t
   return over;
 }
 
+static bool
+is_for_answer(struct dk_virtual_clock *clock, const struct dk_wait *wait)
+{
+  return (wait->events & DK_WAIT_ANSWER) != 0 && wait->fd >= 0 &&
+         atomic_load(&clock->now) < wait->until;
+}
+
+/* Who waits for an answer goes on running, and time stands still. */
 static dk_status
 wait_turn(struct dk_virtual_clock *clock, int32_t actor, const struct turn *turn)
 {
   struct actor *me = &clock->actors[actor];
+  unsigned seen = dk_look(turn->wait, -1, is_for_answer(clock, turn->wait) ? DK_ANSWER_MS : 0);
   dk_status status;
 
   lock_clock(clock);
-  bool over = is_over(clock, turn, dk_look(turn->wait, -1, 0), &status);
+  bool over = is_over(clock, turn, seen, &status);
   unlock_clock(clock);
   if (over)
     return status;

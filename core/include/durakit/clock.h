@@ -6,8 +6,10 @@
  * waiting (in host->wait).  When no actor runs, and every waiter has looked at its descriptor since
  * the last change of any actor's state, the clock jumps to the smallest deadline.  An actor runs
  * from the moment a call is given to it until that is finished; a call that blocks in a lock of the
- * store runs.  When all wait and none has a limit nothing could ever happen: "deadlock in virtual
- * time", and every wait answers DK_CALL_CANCELLED.
+ * store runs, and so does one that waits for an answer (DK_WAIT_ANSWER): only if that has not come
+ * after DK_ANSWER_MS of real time is it one that waits like others.  When all wait and none has a
+ * limit nothing could ever happen: "deadlock in virtual time", and every wait answers
+ * DK_CALL_CANCELLED.
  *
  * A virtual clock lies in a region that the caller gives: with MAP_SHARED, and made before the
  * fork, several processes share it.
@@ -29,7 +31,7 @@ struct dk_wait {
   int32_t actor;      /* its number with a virtual clock; the system's clock ignores it */
   int32_t cancel_fd;  /* readable once the wait is to end with DK_CALL_CANCELLED */
   int32_t fd;
-  uint32_t events;    /* 1 read, 2 write, 3 either */
+  uint32_t events;    /* DK_WAIT_... */
   int64_t until;      /* in the clock's time; INT64_MAX: no limit */
 };
 
@@ -44,6 +46,8 @@ struct dk_clock {
 struct dk_clock *dk_clock_system(void);
 
 enum { DK_MAX_ACTORS = 16 };
+
+enum { DK_ANSWER_MS = 5000 };
 
 struct dk_virtual_clock;
 size_t dk_virtual_clock_size(void);

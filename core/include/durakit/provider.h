@@ -278,6 +278,11 @@ struct dk_execution {
   struct dk_bytes output;
 };
 
+/* What host->wait waits for.  DK_WAIT_ANSWER beside one of the others: somebody outside was asked
+ * (a server, a child) and will answer, as a disk would: where the host makes the time, none passes
+ * meanwhile.  Without it, to wait is to have nothing to do. */
+enum { DK_WAIT_READ = 1u, DK_WAIT_WRITE = 2u, DK_WAIT_ANSWER = 4u };
+
 /* The host.  Keep the pointer that you were given, never a copy of the table: the host is found
  * by its address.  An upcall that answers anything but DK_OK means: stop, undo, return that
  * status.  Upcalls take no lock that the host holds while it calls you, so make them under your
@@ -313,12 +318,12 @@ struct dk_host {
   /* A descriptor that is readable from then on, to be polled beside your own; never read it.
    * [in-call] */
   int32_t (*cancel_fd)(struct dk_call *call);
-  /* Waits until the call is cancelled (DK_CALL_CANCELLED), or fd is ready (DK_OK; events: 1 read, 2
-   * write, 3 either; fd -1: none), or now() has reached `until` (DK_NOTHING; INT64_MAX: no
-   * limit), in this order where several hold.  Make the fd, look for work, then wait: nothing
-   * slips between. Once cancelled, every further wait says so at once, and a third such answer
-   * to one call is a violation.  The only upcall that blocks: hold no lock.  With the lower thread
-   * models nobody else can call meanwhile.  [in-call] [CALL-3, CALL-4] */
+  /* Waits until the call is cancelled (DK_CALL_CANCELLED), or fd is ready (DK_OK; events:
+   * DK_WAIT_...; fd -1: none), or now() has reached `until` (DK_NOTHING; INT64_MAX: no limit), in
+   * this order where several hold.  Make the fd, look for work, then wait: nothing slips between.
+   * Once cancelled, every further wait says so at once, and a third such answer to one call is a
+   * violation.  The only upcall that blocks: hold no lock.  With the lower thread models nobody
+   * else can call meanwhile.  [in-call] [CALL-3, CALL-4] */
   dk_status (*wait)(struct dk_call *call, int32_t fd, uint32_t events, int64_t until);
   /* The host's clock; never goes back while a handle is open.  [any] */
   int64_t (*now)(const struct dk_host *host);
