@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # The reference plugins.  Each has a local.mk of its own beside its source, included here under its
-# condition (WITH_SQLITE, WITH_PG) when its milestone brings it.
+# condition (WITH_SQLITE, WITH_PG).
 
 if WITH_SQLITE
 include $(top_srcdir)/providers/sqlite/local.mk
+endif
+if WITH_PG
+include $(top_srcdir)/providers/pg/local.mk
 endif
 
 # `make bench`: each plugin beside its floor, on the disk of $TMPDIR (or /var/tmp).  It takes some

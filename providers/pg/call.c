@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operations as the host calls them, and one attempt of one: a connection of the pool for as
+ * long as the request takes.  Owns nothing. */
+#include <endian.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "providers/pg/handle.h"
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+dk_status
+refuse(struct operation *op, dk_status status, const char *format, ...)
+{
+  struct why why = {.status = status};
+  int length = snprintf(why.text, sizeof why.text, "%s: ", op->name);
+  va_list arguments;
+
+  if (length < 0 || (size_t)length >= sizeof why.text)
+    length = 0;
+  va_start(arguments, format);
+  vsnprintf(why.text + length, sizeof why.text - (size_t)length, format, arguments);
+  va_end(arguments);
+  return why_tell(&why, op->h->host, op->call);
+}
+
+dk_status
+refuse_unknown(struct operation *op, bool is_unknown, const char *what)
+{
+  if (!is_unknown)
+    return DK_OK;
+  return refuse(op, DK_UNSUPPORTED, "%s is not known to this provider", what);
+}
+
+/* ---- one attempt ----------------------------------------------------------------------------- */
+
+void
+operation_values(struct operation *op, struct values *v)
+{
+  const struct handle *h = op->h;
+
+  values_begin(v);
+  if (h->store.host_clock)
+    value_bigint(v, h->host->now(h->host));
+  else
+    value_null(v, TYPE_BIGINT);
+  value_int(v, h->settings.lock_ms > INT32_MAX ? INT32_MAX : (int32_t)h->settings.lock_ms);
+}
+
+/* The name is the schema's own, and the schema's is quoted: no data is ever in it. */
+enum { MAX_FUNCTION = 64, MAX_SQL = 1024 };
+
+static bool
+write_statement(char room[MAX_SQL], const char *schema, const char *function, int n)
+{
+  int length = snprintf(room, MAX_SQL, "SELECT * FROM %s.%s(", schema, function);
+
+  for (int i = 1; i <= n && length > 0 && length < MAX_SQL; i++) {
+    int more = snprintf(room + length, (size_t)(MAX_SQL - length), i == 1 ? "$%d" : ",$%d", i);
+    length = more < 0 ? more : length + more;
+  }
+  if (length < 0 || length + 1 >= MAX_SQL)
+    return false;
+  room[length] = ')';
+  room[length + 1] = '\0';
+  return true;
+}
+
+/* TIME-1: the host's `now` is that of the sending, which a connection may have been waited for. */
+static dk_status
+send_and_check(struct operation *op, struct connection *c, struct request *request,
+               const char *types, PGresult **ret, struct why *why)
+{
+  const struct handle *h = op->h;
+  PGresult *result;
+
+  op->sent_at = h->host->now(h->host);
+  op->sent_bytes = htobe64((uint64_t)op->sent_at);
+  if (h->store.host_clock)
+    request->values->bytes[0] = (const char *)&op->sent_bytes;
+  TRY(connection_run(c, op->call, request, &result, why));
+  dk_status status = result_check(result, types, op->name, why);
+  if (status != DK_OK) {
+    PQclear(result);
+    return status;
+  }
+  *ret = result;
+  return DK_OK;
+}
+
+dk_status
+operation_run(struct operation *op, const char *function, bool writes, struct values *v,
+              const char *types, PGresult **ret)
+{
+  struct handle *h = op->h;
+  struct why why = {.status = DK_OK};
+  struct connection *c;
+  char sql[MAX_SQL];
+
+  if (!write_statement(sql, h->settings.quoted, function, v->n))
+    return refuse(op, DK_INTERNAL, "the statement is longer than %d bytes", (int)MAX_SQL);
+  dk_status status = pool_take(h->pool, op->call, &c, &why);
+  if (status == DK_OK) {
+    struct request request = {.what = op->name, .sql = sql, .values = v, .writes = writes};
+    status = send_and_check(op, c, &request, types, ret, &why);
+    pool_give_back(h->pool, c);
+  }
+  return status < DK_BUSY ? status : why_tell(&why, h->host, op->call);
+}
+
+/* ---- the operations -------------------------------------------------------------------------- */
+
+/* DK_OK: it may begin. */
+static dk_status
+begin(struct operation *op, void *self, struct dk_call *call, const char *name)
+{
+  *op = (struct operation){.name = name, .h = self, .call = call};
+  if (!op->h->store.is_read_only)
+    return DK_OK;
+  return refuse(op, DK_REFUSED, "the store was opened read-only: schema %s of %s; open it without "
+                "DK_OPEN_READ_ONLY to change it", op->h->settings.quoted, op->h->settings.shown);
+}
+
+static dk_status
+ops_enqueue_for_orchestrator(void *self, struct dk_call *call, const struct dk_item *item)
+{
+  struct operation op;
+
+  TRY(begin(&op, self, call, "enqueue_for_orchestrator"));
+  return pg_enqueue_message(&op, item);
+}
+
+static dk_status
+ops_fetch_orchestration_item(void *self, struct dk_call *call, const struct dk_fetch_turn *request)
+{
+  struct operation op;
+
+  TRY(begin(&op, self, call, "fetch_orchestration_item"));
+  return wait_for_turn(&op, request);
+}
+
+static dk_status
+ops_ack_orchestration_item(void *self, struct dk_call *call, struct dk_bytes token,
+                           const struct dk_turn_result *result)
+{
+  struct operation op;
+
+  TRY(begin(&op, self, call, "ack_orchestration_item"));
+  return pg_commit(&op, token, result);
+}
+
+static dk_status
+ops_abandon_orchestration_item(void *self, struct dk_call *call, struct dk_bytes token,
+                               int64_t delay_ms, int32_t ignore_attempt)
+{
+  struct operation op;
+
+  TRY(begin(&op, self, call, "abandon_orchestration_item"));
+  return pg_abandon_turn(&op, token, delay_ms, ignore_attempt != 0);
+}
+
+static dk_status
+ops_renew_orchestration_item_lock(void *self, struct dk_call *call, struct dk_bytes token,
+                                  int64_t extend_ms)
+{
+  struct operation op;
+
+  TRY(begin(&op, self, call, "renew_orchestration_item_lock"));
+  return pg_renew_turn(&op, token, extend_ms);
+}
+
+static dk_status
+ops_fetch_work_item(void *self, struct dk_call *call, const struct dk_fetch_work *request)
+{
+  struct operation op;
+
+  TRY(begin(&op, self, call, "fetch_work_item"));
+  return wait_for_work(&op, request);
+}
+
+static dk_status
+ops_ack_work_item(void *self, struct dk_call *call, struct dk_bytes token,
+                  const struct dk_work_result *result)
+{
+  struct operation op;
+
+  TRY(begin(&op, self, call, "ack_work_item"));
+  return pg_ack_work(&op, token, result);
+}
+
+static dk_status
+ops_abandon_work_item(void *self, struct dk_call *call, struct dk_bytes token, int64_t delay_ms,
+                      int32_t ignore_attempt)
+{
+  struct operation op;
+
+  TRY(begin(&op, self, call, "abandon_work_item"));
+  return pg_abandon_work(&op, token, delay_ms, ignore_attempt != 0);
+}
+
+static dk_status
+ops_renew_work_item_lock(void *self, struct dk_call *call, struct dk_bytes token,
+                         int64_t extend_ms)
+{
+  struct operation op;
+
+  TRY(begin(&op, self, call, "renew_work_item_lock"));
+  return pg_renew_work(&op, token, extend_ms);
+}
+
+/* HIST: reads, and so may a read-only handle. */
+static dk_status
+ops_read_history(void *self, struct dk_call *call, const struct dk_read_history *request)
+{
+  struct operation op = {.name = "read_history", .h = self, .call = call};
+
+  return pg_read_history(&op, request);
+}
+
+static dk_status
+ops_enqueue_for_worker(void *self, struct dk_call *call, const struct dk_item *item)
+{
+  struct operation op;
+
+  TRY(begin(&op, self, call, "enqueue_for_worker"));
+  return pg_enqueue_work(&op, item);
+}
+
+/* No `interrupt`: nothing blocks but in host->wait. */
+const struct dk_ops pg_ops = {
+  .struct_size = sizeof(struct dk_ops),
+  .enqueue_for_orchestrator = ops_enqueue_for_orchestrator,
+  .fetch_orchestration_item = ops_fetch_orchestration_item,
+  .ack_orchestration_item = ops_ack_orchestration_item,
+  .abandon_orchestration_item = ops_abandon_orchestration_item,
+  .renew_orchestration_item_lock = ops_renew_orchestration_item_lock,
+  .fetch_work_item = ops_fetch_work_item,
+  .ack_work_item = ops_ack_work_item,
+  .abandon_work_item = ops_abandon_work_item,
+  .renew_work_item_lock = ops_renew_work_item_lock,
+  .read_history = ops_read_history,
+  .enqueue_for_worker = ops_enqueue_for_worker,
+};

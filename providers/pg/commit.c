@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ACK, CANCEL: the commit: all its lists as arrays of one call.  What is refused, and in which
+ * order the rest is applied, is in schema/commit.sql. */
+#include "providers/pg/handle.h"
+
+/* ---- refusing -------------------------------------------------------------------------------- */
+
+static dk_status
+refuse_what_is_unknown(struct operation *op, const struct dk_turn_result *r)
+{
+  TRY(refuse_unknown(op, (r->flags & ~(uint32_t)DK_REPEATED) != 0, "a flag of the commit"));
+  TRY(refuse_unknown(op, r->status < DK_STATUS_KEEP || r->status > DK_CANCELLED, "the status"));
+  TRY(refuse_unknown(op, r->n_kv || r->custom_status_op, "what belongs to an extension"));
+  for (size_t i = 0; i < r->n_worker_items; i++) {
+    TRY(refuse_unknown(op, r->worker_items[i]->flags != 0, "a flag of an activity"));
+    TRY(refuse_odd_work(op, r->worker_items[i]));
+  }
+  for (size_t i = 0; i < r->n_orchestrator_items; i++)
+    TRY(refuse_unknown(op, r->orchestrator_items[i]->flags != 0, "a flag of a message"));
+  return DK_OK;
+}
+
+/* ACK-8: an empty commit brings messages and nothing else. */
+static bool
+is_bare(const struct dk_turn_result *r)
+{
+  return !r->status && !r->n_events && !r->n_worker_items && !r->n_cancelled_activities &&
+         !r->n_cancelled_messages && !r->output.ptr && !r->name.ptr && !r->version.ptr &&
+         !r->parent_instance.ptr && !r->owner.ptr && !r->pinned;
+}
+
+/* ERR-4: the host counts too. */
+static dk_status
+refuse_size(struct operation *op, const struct dk_turn_result *r)
+{
+  const size_t lists[] = {r->n_events, r->n_worker_items, r->n_orchestrator_items,
+                          r->n_cancelled_activities, r->n_cancelled_messages};
+  size_t items = 0;
+  uint64_t bytes = r->output.len;
+
+  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+    items += lists[i];
+  for (size_t i = 0; i < r->n_events; i++)
+    bytes += r->events[i].payload.len;
+  for (size_t i = 0; i < r->n_worker_items; i++)
+    bytes += r->worker_items[i]->payload.len;
+  for (size_t i = 0; i < r->n_orchestrator_items; i++)
+    bytes += r->orchestrator_items[i]->payload.len;
+  if (items <= MAX_COMMIT_ITEMS && bytes <= MAX_COMMIT_BYTES)
+    return DK_OK;
+  return refuse(op, DK_TOO_LARGE,
+                "a commit of %zu items and %llu bytes; at most %d and %d are taken", items,
+                (unsigned long long)bytes, (int)MAX_COMMIT_ITEMS, (int)MAX_COMMIT_BYTES);
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* Members of the elements of a list, by their number. */
+#define MEMBER(name, type, list, element, expression)                                              \
+  static type name(const void *context, size_t i)                                                  \
+  {                                                                                                \
+    const struct dk_turn_result *r = context;                                                      \
+    const element = r->list[i];                                                                    \
+    return expression;                                                                             \
+  }
+MEMBER(event_number, int64_t, events, struct dk_event e, (int64_t)e.event_id)
+MEMBER(event_payload, struct dk_bytes, events, struct dk_event e, e.payload)
+MEMBER(work_execution, int64_t, worker_items, struct dk_item *w, (int64_t)w->execution_id)
+MEMBER(work_activity, int64_t, worker_items, struct dk_item *w, (int64_t)w->activity_id)
+MEMBER(work_visible_at, int64_t, worker_items, struct dk_item *w, w->visible_at)
+MEMBER(work_delay, int64_t, worker_items, struct dk_item *w, w->delay_ms)
+MEMBER(work_tag, struct dk_bytes, worker_items, struct dk_item *w, w->tag)
+MEMBER(work_payload, struct dk_bytes, worker_items, struct dk_item *w, w->payload)
+MEMBER(message_instance, struct dk_bytes, orchestrator_items, struct dk_item *m, m->instance)
+MEMBER(message_id, struct dk_bytes, orchestrator_items, struct dk_item *m, m->id)
+MEMBER(message_visible_at, int64_t, orchestrator_items, struct dk_item *m, m->visible_at)
+MEMBER(message_delay, int64_t, orchestrator_items, struct dk_item *m, m->delay_ms)
+MEMBER(message_payload, struct dk_bytes, orchestrator_items, struct dk_item *m, m->payload)
+MEMBER(cancelled_execution, int64_t, cancelled_activities, struct dk_activity c,
+       (int64_t)c.execution_id)
+MEMBER(cancelled_activity, int64_t, cancelled_activities, struct dk_activity c,
+       (int64_t)c.activity_id)
+MEMBER(cancelled_message, struct dk_bytes, cancelled_messages, struct dk_bytes id, id)
+#undef MEMBER
+
+static int64_t
+number_of_version(const void *context, size_t i)
+{
+  const struct dk_version *version = context;
+
+  return i == 0 ? version->major : i == 1 ? version->minor : version->patch;
+}
+
+static void
+add_facts(struct values *v, const struct dk_turn_result *r)
+{
+  value_bool(v, (r->flags & DK_REPEATED) != 0);
+  value_bool(v, is_bare(r));
+  value_bigint(v, (int64_t)r->execution_id);
+  value_int(v, r->status);
+  value_text(v, r->name);
+  value_text(v, r->version);
+  value_text(v, r->parent_instance);
+  value_text(v, r->owner);
+  value_bytea(v, r->output);
+  if (r->pinned)
+    value_bigints(v, 3, number_of_version, r->pinned);
+  else
+    value_null(v, TYPE_BIGINTS);
+}
+
+static void
+add_lists(struct values *v, const struct dk_turn_result *r)
+{
+  value_bigints(v, r->n_events, event_number, r);
+  value_byteas(v, r->n_events, event_payload, r);
+  value_bigints(v, r->n_worker_items, work_execution, r);
+  value_bigints(v, r->n_worker_items, work_activity, r);
+  value_bigints(v, r->n_worker_items, work_visible_at, r);
+  value_bigints(v, r->n_worker_items, work_delay, r);
+  value_texts(v, r->n_worker_items, work_tag, r);
+  value_byteas(v, r->n_worker_items, work_payload, r);
+  value_texts(v, r->n_orchestrator_items, message_instance, r);
+  value_texts(v, r->n_orchestrator_items, message_id, r);
+  value_bigints(v, r->n_orchestrator_items, message_visible_at, r);
+  value_bigints(v, r->n_orchestrator_items, message_delay, r);
+  value_byteas(v, r->n_orchestrator_items, message_payload, r);
+  value_bigints(v, r->n_cancelled_activities, cancelled_execution, r);
+  value_bigints(v, r->n_cancelled_activities, cancelled_activity, r);
+  value_texts(v, r->n_cancelled_messages, cancelled_message, r);
+}
+
+static dk_status
+send_commit(struct operation *op, const struct token *token, const struct dk_turn_result *r,
+            PGresult **ret)
+{
+  struct values v;
+
+  operation_values(op, &v);
+  value_text(&v, token->instance);
+  value_bigint(&v, token->epoch);
+  add_facts(&v, r);
+  add_lists(&v, r);
+  dk_status status = operation_run(op, "commit_turn", true, &v, "ibbbbtt", ret);
+  values_done(&v);
+  return status;
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+enum kind { ANSWER, CANCELLED, STOLEN };
+enum { KIND, A, B, C, D, T1, T2 };
+
+static dk_status
+tell_refusal(struct operation *op, const struct token *token, const PGresult *r, int row)
+{
+  dk_status status = (dk_status)field_bigint(r, row, A);
+  long long what = field_bigint(r, row, B), c = field_bigint(r, row, C);
+  long long d = field_bigint(r, row, D);
+  struct dk_bytes instance = field_bytes(r, row, T1), id = field_bytes(r, row, T2);
+
+  if (status == DK_LOCK_LOST)
+    return refuse_dead_token(op, token->epoch, what, c, d);
+  if (status == DK_INVALID && what == 1)
+    return refuse(op, status, "an empty commit (execution_id 0) brings messages only");
+  if (status == DK_INVALID && what == 2)
+    return refuse(op, status, "the first commit of an instance needs name and version");
+  if (status == DK_INVALID)
+    return refuse(op, status, "the execution is neither the current one (%lld) nor the next", c);
+  if (status == DK_DUPLICATE && what == 1)
+    return refuse(op, status, "event %lld is not above the last one, which is %lld", c, d);
+  if (status == DK_DUPLICATE && what == 2)
+    return refuse(op, status, "activity %lld of execution %lld is stored", d, c);
+  if (status == DK_DUPLICATE && instance.ptr && id.ptr)
+    return refuse(op, status, "a message of instance \"%.64s\" with the id \"%.64s\" is stored",
+                  instance.ptr, id.ptr);
+  return refuse(op, DK_CORRUPT, "the function gave the status %d", (int)status);
+}
+
+/* CANCEL-6: who held it is told, also if the lease has run out. */
+static void
+tell_stolen(struct operation *op, struct dk_bytes instance, const PGresult *r, int row)
+{
+  int64_t execution = field_bigint(r, row, A), activity = field_bigint(r, row, B);
+  char room[MAX_TOKEN];
+
+  op->h->host->stolen(op->call, &(struct dk_stolen){
+                                  .struct_size = sizeof(struct dk_stolen),
+                                  .execution_id = (uint64_t)execution,
+                                  .activity_id = (uint64_t)activity,
+                                  .lock_token = work_token(op->h, room, instance, execution,
+                                                           activity, field_bigint(r, row, C)),
+                                  .owner = field_bytes(r, row, T1),
+                                });
+}
+
+/* The rows of what was deleted: counts for each execution, and each that was locked. */
+static void
+tell_cancelled(struct operation *op, struct dk_bytes instance, const PGresult *r, int n)
+{
+  struct dk_cancel_report report = {.struct_size = sizeof report};
+
+  for (int row = 0; row < n; row++)
+    if (field_int(r, row, KIND) == STOLEN) {
+      tell_stolen(op, instance, r, row);
+    } else {
+      report.free_rows += (uint64_t)field_bigint(r, row, A);
+      report.locked_rows += (uint64_t)field_bigint(r, row, B);
+    }
+  if (n > 0)
+    op->h->host->cancelled_rows(op->call, &report);
+}
+
+/* The answer comes last. */
+static dk_status
+take_answer(struct operation *op, const struct token *token, const PGresult *r, uint32_t rings)
+{
+  int last = PQntuples(r) - 1;
+
+  if (last < 0 || field_int(r, last, KIND) != ANSWER)
+    return refuse(op, DK_CORRUPT, "the function gave no answer");
+  if (field_bigint(r, last, A) != DK_OK)
+    return tell_refusal(op, token, r, last);
+  tell_cancelled(op, token->instance, r, last);
+  if (!field_is_null(r, last, B))
+    bell_ring(op->h->bell, rings, field_bigint(r, last, B));
+  return DK_OK;
+}
+
+dk_status
+pg_commit(struct operation *op, struct dk_bytes text, const struct dk_turn_result *result)
+{
+  struct token token;
+  PGresult *r;
+
+  TRY(read_turn_token(op, text, &token));
+  TRY(refuse_what_is_unknown(op, result));
+  TRY(refuse_size(op, result));
+  TRY(send_commit(op, &token, result, &r));
+  dk_status status = take_answer(op, &token, r,
+                                 RING_TURNS | (result->n_worker_items ? RING_WORK : 0u));
+  PQclear(r);
+  return status;
+}

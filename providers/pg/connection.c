@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One connection to the server: see connection.h.  Owns the PGconn.
+ *
+ * What a lost answer means.  The server commits a request when it has read the whole of it, to the
+ * last byte (Sync, or the end of a script).  So as long as libpq has some of it left, nothing can
+ * have been done; from then until the server says that it is ready for the next request, nobody
+ * knows.  The rows of an answer come before its commit: they are no proof of it. */
+#include "providers/pg/connection.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* Past this libpq's buffers are worth a new connection: it never makes them smaller. */
+enum { LARGE_ANSWER = 16 << 20 };
+
+/* ---- notices --------------------------------------------------------------------------------- */
+
+static bool
+is_fatal(const PGresult *result)
+{
+  const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+
+  return severity && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0);
+}
+
+static void
+drop_notice(void *context, const PGresult *notice)
+{
+  (void)context;
+  (void)notice;
+}
+
+/* Never to standard error, where libpq puts them.  A commit whose wait for a standby was cut short
+ * stands on this server alone.  It is answered as any other, after a warning that only the place
+ * where it is made tells from others. */
+static void
+note(void *context, const PGresult *notice)
+{
+  struct connection *c = context;
+  const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+  const char *place = PQresultErrorField(notice, PG_DIAG_SOURCE_FUNCTION);
+  bool is_warning = severity && strcmp(severity, "WARNING") == 0;
+  char text[300] = "the server says: ";
+  size_t length = strlen(text);
+
+  c->has_ended = c->has_ended || is_fatal(notice);
+  c->is_doubtful = c->is_doubtful || (place && strcmp(place, "SyncRepWaitForLSN") == 0);
+  why_line(text + length, sizeof text - length,
+           PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY));
+  c->host->log(c->host, is_warning ? 2 : 0, (struct dk_bytes){text, strlen(text)});
+}
+
+/* ---- connecting ------------------------------------------------------------------------------ */
+
+PGconn *
+connection_start(const struct settings *settings)
+{
+  struct connect_params params;
+  struct why why;
+
+  if (conninfo_params(settings, &params, &why) != DK_OK)
+    return NULL;
+  PGconn *pg = PQconnectStartParams(params.keywords, params.values, 1);
+  if (pg) {
+    PQsetNoticeReceiver(pg, drop_notice, NULL);
+    PQsetErrorVerbosity(pg, PQERRORS_VERBOSE); /* see why_connect */
+  }
+  return pg;
+}
+
+static dk_status
+wait_for(struct connection *c, struct dk_call *call, uint32_t events, int64_t until)
+{
+  return c->host->wait(call, PQsocket(c->pg), events | DK_WAIT_ANSWER, until);
+}
+
+/* The host wants the call back, or will not wait. */
+static dk_status
+ended_by_host(struct why *why, dk_status status, const char *what)
+{
+  return why_set(why, status, "%s: the host has ended the wait", what);
+}
+
+static dk_status
+finish_connecting(struct connection *c, struct dk_call *call, struct why *why)
+{
+  int64_t until = time_add(c->host->now(c->host), c->settings->connect_ms);
+  PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+
+  if (PQstatus(c->pg) == CONNECTION_BAD)
+    return why_connect(why, c->pg, c->settings->shown);
+  while (next != PGRES_POLLING_OK) {
+    uint32_t events = next == PGRES_POLLING_READING ? DK_WAIT_READ : DK_WAIT_WRITE;
+    dk_status status = wait_for(c, call, events, until);
+    if (status == DK_NOTHING)
+      return why_set(why, DK_UNAVAILABLE,
+                     "cannot connect to %s: no answer within %lldms; look whether it runs and can "
+                     "be reached, or give connect_timeout more time",
+                     c->settings->shown, (long long)c->settings->connect_ms);
+    if (status != DK_OK)
+      return ended_by_host(why, status, "connect");
+    next = PQconnectPoll(c->pg);
+    if (next == PGRES_POLLING_FAILED)
+      return why_connect(why, c->pg, c->settings->shown);
+  }
+  PQsetErrorVerbosity(c->pg, PQERRORS_DEFAULT);
+  if (PQsetnonblocking(c->pg, 1) != 0)
+    return why_connection(why, c->pg, NOTHING_SENT, false, "connect");
+  return DK_OK;
+}
+
+static dk_status
+check_version(const struct connection *c, struct why *why)
+{
+  int version = PQserverVersion(c->pg);
+  const char *name = PQparameterStatus(c->pg, "server_version");
+  const char *encoding = PQparameterStatus(c->pg, "server_encoding");
+
+  if (version < MIN_SERVER_VERSION)
+    return why_set(why, DK_REFUSED, "%s is of version %s; expected %d or later", c->settings->shown,
+                   name ? name : "unknown", MIN_SERVER_VERSION / 10000);
+  if (!encoding || strcmp(encoding, "UTF8") != 0)
+    return why_set(why, DK_REFUSED,
+                   "the database \"%s\" of %s has the encoding %s; expected UTF8; make one with "
+                   "CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0",
+                   PQdb(c->pg), c->settings->shown, encoding ? encoding : "unknown");
+  return DK_OK;
+}
+
+/* What cannot be told from the connection alone. */
+static dk_status
+check_session(struct connection *c, struct dk_call *call, struct why *why)
+{
+  static const char sql[] =
+    "SELECT pg_catalog.pg_is_in_recovery(), "
+    "pg_catalog.current_setting('default_transaction_isolation')";
+  struct values none;
+  struct request request = {.what = "connect", .sql = sql, .values = &none};
+  PGresult *result;
+
+  values_begin(&none);
+  TRY(connection_run(c, call, &request, &result, why));
+  dk_status status = result_check(result, "ot", "connect", why);
+  if (status == DK_OK && field_bool(result, 0, 0) && !c->settings->is_read_only)
+    status = why_set(why, DK_UNAVAILABLE,
+                     "%s is a standby, which takes no writes; name its primary (with several hosts "
+                     "target_session_attrs=read-write finds it), or open the store with "
+                     "DK_OPEN_READ_ONLY",
+                     c->settings->shown);
+  /* What was committed while a function waited for a lock it must see. */
+  if (status == DK_OK && strcmp(PQgetvalue(result, 0, 1), "read committed") != 0)
+    status = why_set(why, DK_REFUSED,
+                     "default_transaction_isolation is \"%.40s\" on %s; expected read committed: "
+                     "ALTER ROLE ... SET default_transaction_isolation = 'read committed'",
+                     PQgetvalue(result, 0, 1), c->settings->shown);
+  PQclear(result);
+  return status;
+}
+
+dk_status
+connection_open(struct connection *c, struct dk_call *call, struct why *why)
+{
+  if (c->host->cancelled(call))
+    return ended_by_host(why, DK_CALL_CANCELLED, "connect");
+  c->has_ended = c->is_doubtful = c->is_bloated = false;
+  c->pg = connection_start(c->settings);
+  if (!c->pg)
+    return why_set(why, DK_NO_MEMORY, "connect: out of memory");
+  PQsetNoticeReceiver(c->pg, note, c);
+  dk_status status = finish_connecting(c, call, why);
+  if (status == DK_OK)
+    status = check_version(c, why);
+  if (status == DK_OK)
+    status = check_session(c, call, why);
+  if (status != DK_OK)
+    connection_close(c);
+  return status;
+}
+
+/* A farewell that the server does not take is left unsaid: the socket does not block. */
+void
+connection_close(struct connection *c)
+{
+  PQfinish(c->pg);
+  c->pg = NULL;
+}
+
+/* While something of a request is under way.  After this no farewell is tried. */
+static void
+drop(struct connection *c)
+{
+  if (c->pg && PQsocket(c->pg) >= 0)
+    shutdown(PQsocket(c->pg), SHUT_RDWR);
+  connection_close(c);
+}
+
+bool
+connection_is_alive(struct connection *c)
+{
+  enum { MOST_LOOKS = 10 };
+  struct pollfd fd = {.fd = c->pg ? PQsocket(c->pg) : -1, .events = POLLIN};
+
+  for (int i = 0; i < MOST_LOOKS; i++) {
+    if (!c->pg || PQstatus(c->pg) != CONNECTION_OK || c->has_ended)
+      return false;
+    if (poll(&fd, 1, 0) == 0)
+      return true;
+    /* A notice, a changed setting, or the end. */
+    if (!PQconsumeInput(c->pg) || PQisBusy(c->pg))
+      return false;
+    PGnotify *unexpected;
+    while ((unexpected = PQnotifies(c->pg)) != NULL)
+      PQfreemem(unexpected);
+  }
+  return false;
+}
+
+/* ---- a request and its answer ---------------------------------------------------------------- */
+
+enum stage { PARTLY_SENT, ALL_SENT, ANSWERED };
+
+struct exchange {
+  struct connection *c;
+  struct dk_call *call;
+  const char *what;
+  bool writes;
+  int64_t until;
+  enum stage stage;
+  dk_status wait;         /* what ended the waiting; DK_OK: nothing yet */
+  PGresult *result;       /* the first error, or else the last */
+};
+
+/* False: there is no use in waiting.  What has come meanwhile is looked at all the same. */
+static bool
+wait_and_read(struct exchange *x)
+{
+  if (x->wait != DK_OK)
+    return false;
+  x->wait = wait_for(x->c, x->call, DK_WAIT_READ, x->until);
+  return PQconsumeInput(x->c->pg) != 0;
+}
+
+/* While the server sends, it may read nothing: so both are waited for.  When the wait is ended,
+ * something is left for certain, and it is not touched again. */
+static bool
+send_all(struct exchange *x)
+{
+  int left;
+  bool is_read = true;
+
+  while (is_read && (left = PQflush(x->c->pg)) > 0) {
+    x->wait = wait_for(x->c, x->call, DK_WAIT_READ | DK_WAIT_WRITE, x->until);
+    if (x->wait != DK_OK)
+      return false;
+    is_read = PQconsumeInput(x->c->pg) != 0; /* which sends, too */
+  }
+  x->stage = ALL_SENT;
+  return is_read && left == 0;
+}
+
+static bool
+is_error(const PGresult *result)
+{
+  ExecStatusType status = PQresultStatus(result);
+
+  return status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK && status != PGRES_EMPTY_QUERY;
+}
+
+/* After it the server says nothing that is of use; a COPY is nothing that we have asked for. */
+static bool
+is_last(const struct exchange *x, const PGresult *result)
+{
+  return is_fatal(result) || PQstatus(x->c->pg) != CONNECTION_OK ||
+         (is_error(result) && PQresultStatus(result) != PGRES_FATAL_ERROR);
+}
+
+static void
+keep(struct exchange *x, PGresult *result)
+{
+  if (x->result && is_error(x->result)) {
+    PQclear(result);
+    return;
+  }
+  PQclear(x->result);
+  x->result = result;
+}
+
+/* Until the server is ready for the next request, or is so no more. */
+static bool
+receive_all(struct exchange *x)
+{
+  for (;;) {
+    while (PQisBusy(x->c->pg))
+      if (!wait_and_read(x))
+        return false;
+    PGresult *result = PQgetResult(x->c->pg);
+    if (!result)
+      break;
+    bool is_end = is_last(x, result);
+    keep(x, result);
+    if (is_end)
+      return false;
+  }
+  x->stage = ANSWERED;
+  return PQstatus(x->c->pg) == CONNECTION_OK;
+}
+
+/* There will be no answer; the connection goes. */
+static dk_status
+give_up(struct exchange *x, struct why *why)
+{
+  bool is_undone = x->stage == PARTLY_SENT;
+  bool is_unknown = x->writes && !is_undone;
+  const char *unknown = "whether it was done is not known";
+
+  if (x->result && is_error(x->result))
+    why_result(why, x->result, is_unknown, x->what);
+  else if (x->wait == DK_CALL_CANCELLED && is_unknown)
+    why_set(why, DK_OUTCOME_UNKNOWN, "%s: it was called back while the server was asked; %s",
+            x->what, unknown);
+  else if (x->wait == DK_NOTHING)
+    why_set(why, is_unknown ? DK_OUTCOME_UNKNOWN : DK_UNAVAILABLE,
+            "%s: no answer from %s within %lldms; %s; look whether it runs, or give "
+            "answer_timeout more time", x->what, x->c->settings->shown,
+            (long long)x->c->settings->answer_ms, is_unknown ? unknown : "nothing was done");
+  else if (x->wait != DK_OK)
+    ended_by_host(why, is_unknown ? DK_OUTCOME_UNKNOWN : x->wait, x->what);
+  else
+    why_connection(why, x->c->pg, is_undone ? NOTHING_SENT : SENT, x->writes, x->what);
+  drop(x->c);
+  return why->status;
+}
+
+static dk_status
+judge(struct exchange *x, struct why *why)
+{
+  if (!x->result)
+    return why_set(why, DK_INTERNAL, "%s: the server has answered nothing", x->what);
+  if (is_error(x->result)) {
+    why_result(why, x->result, x->writes, x->what);
+    if (why_ends_connection(why->sqlstate))
+      drop(x->c);
+    return why->status;
+  }
+  if (x->c->is_doubtful && x->writes)
+    return why_set(why, DK_OUTCOME_UNKNOWN,
+                   "%s: the server did not wait for its standby, see the warning in the log; "
+                   "whether it lasts is not known", x->what);
+  return DK_OK;
+}
+
+/* Something was given to libpq.  Frees what is not handed on. */
+static dk_status
+exchange(struct exchange *x, PGresult **ret, struct why *why)
+{
+  bool is_whole = send_all(x) && receive_all(x);
+  dk_status status = is_whole ? judge(x, why) : give_up(x, why);
+
+  if (x->c->pg && x->result && PQresultMemorySize(x->result) > LARGE_ANSWER)
+    x->c->is_bloated = true;
+  if (status == DK_OK && ret)
+    *ret = x->result;
+  else
+    PQclear(x->result);
+  return status;
+}
+
+static dk_status
+begin(struct exchange *x, struct why *why)
+{
+  const struct dk_host *host = x->c->host;
+
+  if (!x->c->pg)
+    return why_set(why, DK_UNAVAILABLE, "%s: there is no connection", x->what);
+  if (host->cancelled(x->call))
+    return ended_by_host(why, DK_CALL_CANCELLED, x->what);
+  /* Without one the host cannot wait, and would say so when it is too late. */
+  if (host->cancel_fd(x->call) < 0)
+    return why_set(why, DK_UNAVAILABLE, "%s: no descriptor is left (ulimit -n)", x->what);
+  x->until = time_add(host->now(host), x->c->settings->answer_ms);
+  x->c->is_doubtful = false;
+  return DK_OK;
+}
+
+/* Not even in libpq's hands: the last of it is missing. */
+static dk_status
+refuse_send(struct exchange *x, struct why *why)
+{
+  why_connection(why, x->c->pg, NOTHING_SENT, x->writes, x->what);
+  drop(x->c);
+  return why->status;
+}
+
+static dk_status
+check_values(const struct request *request, struct why *why)
+{
+  dk_status status = request->values->status;
+
+  if (status == DK_OK)
+    return DK_OK;
+  return why_set(why, status, "%s: %s", request->what,
+                 status == DK_NO_MEMORY   ? "out of memory"
+                 : status == DK_TOO_LARGE ? "more than a request to the server holds"
+                                          : "too many values");
+}
+
+dk_status
+connection_run(struct connection *c, struct dk_call *call, const struct request *request,
+               PGresult **ret, struct why *why)
+{
+  const struct values *v = request->values;
+  struct exchange x = {.c = c, .call = call, .what = request->what, .writes = request->writes};
+
+  TRY(check_values(request, why));
+  TRY(begin(&x, why));
+  if (!PQsendQueryParams(c->pg, request->sql, v->n, v->types, v->bytes, v->lengths, v->formats, 1))
+    return refuse_send(&x, why);
+  return exchange(&x, ret, why);
+}
+
+dk_status
+connection_script(struct connection *c, struct dk_call *call, const char *what, const char *sql,
+                  struct why *why)
+{
+  struct exchange x = {.c = c, .call = call, .what = what, .writes = true};
+
+  TRY(begin(&x, why));
+  if (!PQsendQuery(c->pg, sql))
+    return refuse_send(&x, why);
+  return exchange(&x, NULL, why);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A handle, its operations, and how they run.
+ *
+ *   provider.c    the descriptor; open, close, destroy_store
+ *   settings.c    what open was told
+ *   connection.c  one connection, requests on it          pool.c    the connections
+ *   values.c      parameters and fields in binary         why.c     SQLSTATE to status and words
+ *   store.c       whose schema, which version             migrate.c from version 1
+ *   schema/....sql tables and functions, as the server has them
+ *   call.c        the operations as the host calls them; one attempt, and again where it must be
+ *   message.c turn.c commit.c work.c history.c            each operation: values, result, upcalls
+ *   token.c       lock tokens, and how a dead one is refused
+ *   bell.c        who waits here, and what other processes say (LISTEN, NOTIFY)
+ *   wait.c        the long poll
+ *
+ * How an operation runs.  It takes a connection from the pool, calls one function of the schema
+ * with all it has (arrays where there are many), and gets all it needs as rows of one result: one
+ * round trip.  The function decides under row locks, refuses before it writes and answers so in a
+ * row; an error is raised only for a race.  The rows are then handed up.
+ */
+#ifndef DK_PG_HANDLE_H
+#define DK_PG_HANDLE_H
+
+#include "providers/pg/connection.h"
+#include "providers/pg/store.h"
+
+enum {
+  MAX_ID = 1024,
+  MAX_PAYLOAD = 16 << 20,
+  MAX_COMMIT_BYTES = 64 << 20,
+  MAX_COMMIT_ITEMS = 200000,
+  MAX_TOKEN = 2 * MAX_ID + 128
+};
+
+struct bell;
+
+struct handle {
+  const struct dk_host *host;
+  struct settings settings;
+  struct store store;
+  struct pool *pool;
+  struct bell *bell;      /* NULL: read-only */
+  _Atomic uint32_t fetches; /* of turns: see turn.c */
+};
+
+/* ---- operations (call.c) --------------------------------------------------------------------- */
+
+struct operation {
+  const char *name;
+  struct handle *h;
+  struct dk_call *call;
+  int64_t sent_at;        /* the host's clock when the last attempt was sent, as in p_now */
+  uint64_t sent_bytes;    /* the same, as it is sent */
+  int32_t tries;          /* of a fetch: how often it was tried before: p_try */
+};
+
+/* The values that every function begins with: the host's `now` or NULL for the server's clock, and
+ * the lock timeout. */
+void operation_values(struct operation *op, struct values *v);
+/* Runs `SELECT * FROM "schema".function($1, ..., $n)` with these values in one attempt on a
+ * connection of the pool.  `types` as for result_check.  Tells the host of an error. */
+dk_status operation_run(struct operation *op, const char *function, bool writes, struct values *v,
+                        const char *types, PGresult **ret);
+/* A time of the store's clock in the host's; `store_now` came with the answer of the last attempt.
+ * INT64_MAX stays what it is. */
+int64_t host_time(const struct operation *op, int64_t store_now, int64_t store_time);
+/* Tells the host why, in front of it the operation's name. */
+dk_status refuse(struct operation *op, dk_status status, const char *format, ...)
+  __attribute__((format(printf, 3, 4)));
+dk_status refuse_unknown(struct operation *op, bool is_unknown, const char *what);
+
+/* What an attempt of a fetch answers inside: due rows are there, but a transaction that runs holds
+ * them.  Nothing is told to the host; the caller tries again in a new transaction: see call.c. */
+enum { ATTEMPT_AGAIN = -1 };
+
+extern const struct dk_ops pg_ops;
+
+/* ---- tokens (token.c) ------------------------------------------------------------------------ */
+
+struct token {
+  struct dk_bytes instance;         /* points into the text */
+  int64_t execution, activity;      /* of a turn: 0, 0 */
+  int64_t epoch;
+};
+
+struct dk_bytes turn_token(const struct handle *h, char room[MAX_TOKEN], struct dk_bytes instance,
+                           int64_t epoch);
+struct dk_bytes work_token(const struct handle *h, char room[MAX_TOKEN], struct dk_bytes instance,
+                           int64_t execution, int64_t activity, int64_t epoch);
+/* DK_LOCK_LOST, told, for what is none of a turn or none of a work item of this store. */
+dk_status read_turn_token(struct operation *op, struct dk_bytes text, struct token *ret_token);
+dk_status read_work_token(struct operation *op, struct dk_bytes text, struct token *ret_token);
+
+/* What became of it: `row_epoch` is that of the row's last lease, 0 if there is no row,
+ * `locked_until` 0 if it is not locked. */
+dk_status refuse_dead_token(struct operation *op, int64_t epoch, int64_t row_epoch,
+                            int64_t locked_until, int64_t store_now);
+
+/* ---- each operation -------------------------------------------------------------------------- */
+
+dk_status pg_enqueue_message(struct operation *op, const struct dk_item *item);
+/* One attempt; *ret_due: when nothing was found, when the first will be due (host time; INT64_MAX:
+ * nobody knows).  ATTEMPT_AGAIN is tried again by the caller. */
+dk_status pg_fetch_turn(struct operation *op, const struct dk_fetch_turn *request,
+                        int64_t *ret_due);
+dk_status pg_fetch_work(struct operation *op, const struct dk_fetch_work *request,
+                        int64_t *ret_due);
+dk_status pg_renew_turn(struct operation *op, struct dk_bytes token, int64_t extend_ms);
+dk_status pg_abandon_turn(struct operation *op, struct dk_bytes token, int64_t delay_ms,
+                          bool ignore_attempt);
+dk_status pg_commit(struct operation *op, struct dk_bytes token,
+                    const struct dk_turn_result *result);
+dk_status pg_ack_work(struct operation *op, struct dk_bytes token,
+                      const struct dk_work_result *result);
+dk_status pg_renew_work(struct operation *op, struct dk_bytes token, int64_t extend_ms);
+dk_status pg_abandon_work(struct operation *op, struct dk_bytes token, int64_t delay_ms,
+                          bool ignore_attempt);
+dk_status pg_enqueue_work(struct operation *op, const struct dk_item *item);
+dk_status pg_read_history(struct operation *op, const struct dk_read_history *request);
+
+/* An activity that the store does not take, through a commit neither (work.c). */
+dk_status refuse_odd_work(struct operation *op, const struct dk_item *item);
+
+/* ---- the bell, and waiting ------------------------------------------------------------------- */
+
+enum { RING_TURNS = 1u, RING_WORK = 2u };
+
+/* Own connection and thread for what other processes say; the thread waits for events only, and
+ * begins with the first waiter. */
+dk_status bell_new(struct handle *h, struct bell **ret_bell, struct why *why);
+void bell_free(struct bell *bell); /* also while the server does not answer */
+/* Something may have become ready: waiters of this handle look at once, and, if other handles
+ * listen, they are told.  `listening`: what the operation's function gave from
+ * "schema".listening(), asked after its first write: see schema/listener.sql. */
+void bell_ring(struct bell *bell, uint32_t rings, int64_t listening);
+
+/* Guarded by the bell, but for `fd`, which is only ever polled by its owner. */
+struct waiter {
+  int fd;                 /* readable after a ring; -1: waiting is polling */
+  uint32_t rings;
+  uint64_t group;         /* what one of a group can fetch, each of it can */
+  bool waits;             /* else it looks */
+  bool is_rung;           /* and has not begun a look since */
+  bool was_rung;          /* for the look that is under way */
+  int64_t patience;       /* the next short one, in ms */
+  struct waiter *next;
+};
+/* Before the first look for work. */
+void bell_join(struct bell *bell, struct waiter *waiter, uint32_t rings, uint64_t group);
+/* Before a look: rings from here on are heard by the next wait. */
+void bell_hear_out(struct bell *bell, struct waiter *waiter);
+/* After a look that found nothing: how long the waiter may wait before it looks anyway, in ms.
+ * Short, and then longer, while nobody else can be heard.  Begins to listen, or begins anew. */
+int64_t bell_patience(struct bell *bell, struct waiter *waiter);
+/* With what the last look found, or how the wait was ended.  A ring that it has not followed to its
+ * end is handed on. */
+void bell_leave(struct bell *bell, struct waiter *waiter, dk_status status);
+
+dk_status wait_for_turn(struct operation *op, const struct dk_fetch_turn *request);
+dk_status wait_for_work(struct operation *op, const struct dk_fetch_work *request);
+
+#endif

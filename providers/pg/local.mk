@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+# providers/pg/: the plugin that keeps stores on a PostgreSQL server.  All but its descriptor is a
+# convenience library, so that the tests can reach inside.
+
+noinst_LTLIBRARIES += providers/pg/libdkpg.la
+providers_pg_libdkpg_la_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_libdkpg_la_SOURCES = \
+	providers/pg/bell.c \
+	providers/pg/call.c \
+	providers/pg/commit.c \
+	providers/pg/connection.c \
+	providers/pg/connection.h \
+	providers/pg/conninfo.c \
+	providers/pg/handle.h \
+	providers/pg/history.c \
+	providers/pg/message.c \
+	providers/pg/migrate.c \
+	providers/pg/pool.c \
+	providers/pg/schema.c \
+	providers/pg/schema.h \
+	providers/pg/settings.c \
+	providers/pg/settings.h \
+	providers/pg/store.c \
+	providers/pg/store.h \
+	providers/pg/token.c \
+	providers/pg/turn.c \
+	providers/pg/values.c \
+	providers/pg/values.h \
+	providers/pg/wait.c \
+	providers/pg/why.c \
+	providers/pg/why.h \
+	providers/pg/work.c \
+	$(NULL)
+nodist_providers_pg_libdkpg_la_SOURCES = providers/pg/schema-text.c
+
+pkglib_LTLIBRARIES += providers/pg/pg.la
+providers_pg_pg_la_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_pg_la_LDFLAGS = $(PLUGIN_FLAGS)
+providers_pg_pg_la_LIBADD = \
+	providers/pg/libdkpg.la \
+	core/libdkbase.la \
+	$(PG_LIBS) \
+	-lpthread \
+	$(NULL)
+EXTRA_providers_pg_pg_la_DEPENDENCIES = $(provider_map)
+providers_pg_pg_la_SOURCES = providers/pg/provider.c
+
+# ---- tables and functions, as texts of C --------------------------------------------------------
+
+# In the order in which they are made.
+pg_schema = \
+	providers/pg/schema/meta.sql \
+	providers/pg/schema/tables.sql \
+	providers/pg/schema/common.sql \
+	providers/pg/schema/listener.sql \
+	providers/pg/schema/message.sql \
+	providers/pg/schema/turn.sql \
+	providers/pg/schema/commit.sql \
+	providers/pg/schema/work.sql \
+	providers/pg/schema/history.sql \
+	$(NULL)
+# From version 1: what cannot be migrated, and the copy.
+pg_migration = \
+	providers/pg/schema/from-1-demands.sql \
+	providers/pg/schema/from-1-copy.sql \
+	$(NULL)
+EXTRA_DIST += \
+	providers/pg/schema/text.awk \
+	$(pg_migration) \
+	$(pg_schema) \
+	$(NULL)
+CLEANFILES += providers/pg/schema-text.c
+
+providers/pg/schema-text.c: $(pg_schema) $(pg_migration) providers/pg/schema/text.awk
+	$(AM_V_GEN)$(MKDIR_P) providers/pg; out=$$PWD/$@-t; \
+	text () { LC_ALL=C $(AWK) -f providers/pg/schema/text.awk "$$@"; }; \
+	(cd '$(top_srcdir)' && \
+	  text -v name=pg_schema_text $(pg_schema) && \
+	  text -v name=pg_drop_text -v drops=1 $(pg_schema) && \
+	  text -v name=pg_demands_text providers/pg/schema/from-1-demands.sql && \
+	  text -v name=pg_copy_text providers/pg/schema/from-1-copy.sql) > "$$out" && \
+	mv "$$out" $@
+
+# ---- its floor, for `make bench` ----------------------------------------------------------------
+
+noinst_PROGRAMS += providers/pg/bench/floor
+providers_pg_bench_floor_SOURCES = providers/pg/bench/floor.c
+providers_pg_bench_floor_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_bench_floor_LDADD = $(PG_LIBS) -lpthread
+
+# On a server of its own, which writes through to the disk; DURAKIT_PG names another.
+benches += bench-pg
+bench-pg: runner/durakit$(EXEEXT) providers/pg/bench/floor$(EXEEXT) providers/pg/pg.la
+	TMPDIR=$${TMPDIR:-/var/tmp} WITH_POSTGRES_DURABLE=1 $(top_srcdir)/tests/with-postgres \
+		runner/durakit$(EXEEXT) bench providers/pg/.libs/pg.so \
+		--set-env conninfo=DURAKIT_PG --floor providers/pg/bench/floor$(EXEEXT)
+
+# ---- tests --------------------------------------------------------------------------------------
+
+# Those that need no server are unit tests.  The others have names that end in .pg, and run beside a
+# server of their own, or that of DURAKIT_PG.
+pg_test_libraries = \
+	providers/pg/libdkpg.la \
+	conformance/libdktap.la \
+	core/libdkbase.la \
+	$(PG_LIBS) \
+	-lpthread \
+	$(NULL)
+
+EXTRA_DIST += providers/pg/fixtures/version-1.sql
+
+# Settings, values, connections: before a server that says what the test tells it to.
+pg_test_host = \
+	providers/pg/test-host.c \
+	providers/pg/test-host.h \
+	$(NULL)
+pg_test_fake = \
+	providers/pg/test-fake.c \
+	providers/pg/test-fake.h \
+	$(pg_test_host) \
+	$(NULL)
+unit_tests += \
+	providers/pg/test-connection \
+	providers/pg/test-pool \
+	providers/pg/test-settings \
+	providers/pg/test-values \
+	providers/pg/test-why \
+	$(NULL)
+providers_pg_test_connection_SOURCES = providers/pg/test-connection.c $(pg_test_fake)
+providers_pg_test_connection_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_connection_LDADD = $(pg_test_libraries)
+providers_pg_test_pool_SOURCES = providers/pg/test-pool.c $(pg_test_fake)
+providers_pg_test_pool_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_pool_LDADD = $(pg_test_libraries)
+providers_pg_test_settings_SOURCES = providers/pg/test-settings.c
+providers_pg_test_settings_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_settings_LDADD = $(pg_test_libraries)
+providers_pg_test_values_SOURCES = providers/pg/test-values.c
+providers_pg_test_values_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_values_LDADD = $(pg_test_libraries)
+providers_pg_test_why_SOURCES = providers/pg/test-why.c
+providers_pg_test_why_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_why_LDADD = $(pg_test_libraries)
+
+# And before a real one.
+server_tests += providers/pg/test-session.pg
+providers_pg_test_session_pg_SOURCES = providers/pg/test-session.c $(pg_test_host)
+providers_pg_test_session_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_session_pg_LDADD = $(pg_test_libraries)
+
+# What operations cost, counted at the wire and by the server.
+server_tests += \
+	providers/pg/test-cost.pg \
+	providers/pg/test-round-trips.pg \
+	$(NULL)
+pg_test_wire = \
+	providers/pg/test-handle.c \
+	providers/pg/test-handle.h \
+	providers/pg/test-wire.c \
+	providers/pg/test-wire.h \
+	$(NULL)
+providers_pg_test_cost_pg_SOURCES = providers/pg/test-cost.c $(pg_test_wire)
+providers_pg_test_cost_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_cost_pg_LDADD = $(LDADD) $(PG_LIBS)
+providers_pg_test_round_trips_pg_SOURCES = providers/pg/test-round-trips.c $(pg_test_wire)
+providers_pg_test_round_trips_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_round_trips_pg_LDADD = $(LDADD) $(PG_LIBS)
+
+# Under stress: crowds, kills, cuts and crashes.
+script_tests += tests/pg-stress.sh
+
+# Who is told of what, and by whom.
+server_tests += providers/pg/test-bell.pg
+providers_pg_test_bell_pg_SOURCES = \
+	providers/pg/test-bell.c \
+	providers/pg/test-handle.c \
+	providers/pg/test-handle.h \
+	$(NULL)
+providers_pg_test_bell_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_bell_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
+
+# Whose schema it is; making, migrating and removing a store.
+server_tests += \
+	providers/pg/test-migrate.pg \
+	providers/pg/test-store.pg \
+	$(NULL)
+pg_test_stores = \
+	providers/pg/test-handle.c \
+	providers/pg/test-handle.h \
+	providers/pg/test-stores.c \
+	providers/pg/test-stores.h \
+	$(NULL)
+providers_pg_test_migrate_pg_SOURCES = providers/pg/test-migrate.c $(pg_test_stores)
+providers_pg_test_migrate_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_migrate_pg_LDADD = $(LDADD) $(PG_LIBS)
+providers_pg_test_store_pg_SOURCES = providers/pg/test-store.c $(pg_test_stores)
+providers_pg_test_store_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_store_pg_LDADD = $(LDADD) $(PG_LIBS)
+
+# Rows that others hold, and what the host does not take.
+server_tests += providers/pg/test-work.pg
+providers_pg_test_work_pg_SOURCES = \
+	providers/pg/test-handle.c \
+	providers/pg/test-handle.h \
+	providers/pg/test-work.c \
+	$(NULL)
+providers_pg_test_work_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_work_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
+
+# The whole kit against it.
+script_tests += tests/pg-certify.sh

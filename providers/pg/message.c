@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* QUEUE: messages.  A message is stored for any target; the row that its address then has makes no
+ * instance (birth is 0). */
+#include "providers/pg/handle.h"
+
+/* "status", "listening" */
+static const char answer[] = "ib";
+
+/* ERR-4: the host has looked already; what it does not look at is refused here. */
+static dk_status
+refuse_too_large(struct operation *op, const struct dk_item *item)
+{
+  if (item->payload.len <= MAX_PAYLOAD)
+    return DK_OK;
+  return refuse(op, DK_TOO_LARGE, "a payload of %zu bytes; at most %d are stored",
+                item->payload.len, (int)MAX_PAYLOAD);
+}
+
+static dk_status
+send_message(struct operation *op, const struct dk_item *item, PGresult **ret)
+{
+  struct values v;
+
+  operation_values(op, &v);
+  value_text(&v, item->instance);
+  value_text(&v, item->id);
+  value_bigint(&v, item->visible_at);
+  value_bigint(&v, item->delay_ms);
+  value_bytea(&v, item->payload);
+  dk_status status = operation_run(op, "enqueue_message", true, &v, answer, ret);
+  values_done(&v);
+  return status;
+}
+
+/* QUEUE-1, QUEUE-2, QUEUE-4. */
+dk_status
+pg_enqueue_message(struct operation *op, const struct dk_item *item)
+{
+  PGresult *r;
+
+  TRY(refuse_unknown(op, (item->flags & ~(uint32_t)DK_REPEATED) != 0, "a flag of the message"));
+  TRY(refuse_too_large(op, item));
+  TRY(send_message(op, item, &r));
+  int32_t status = field_int(r, 0, 0);
+  int64_t listening = field_bigint(r, 0, 1);
+  bool is_whole = PQntuples(r) == 1;
+  PQclear(r);
+  if (!is_whole)
+    return refuse(op, DK_CORRUPT, "the function gave no row");
+  if (status != DK_OK)
+    return refuse(op, status, "a message of instance \"%.64s\" with the id \"%.64s\" is stored",
+                  item->instance.ptr, item->id.ptr);
+  bell_ring(op->h->bell, RING_TURNS, listening);
+  return DK_OK;
+}

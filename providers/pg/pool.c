@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connections of a handle: see connection.h.  They are made when they are needed, up to the
+ * setting `pool`, and the one that was used last is used next.  Who finds all in use waits in the
+ * order of coming, and is handed a place: with a connection, or the right to make one.
+ *
+ * Owns the places.  A place is in the idle list, with whoever took it, or not made yet.
+ *
+ * Locking: `mutex` guards the lists, the number of places and the waiters.  It is held over no
+ * wait and no call of libpq, and only such upcalls as may come from anywhere. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "providers/pg/connection.h"
+
+/* On the stack of who waits. */
+struct queued {
+  int fd;                       /* readable once `place` is there */
+  struct connection *place;
+  struct queued *next;
+};
+
+struct pool {
+  const struct dk_host *host;
+  const struct settings *settings;
+  pthread_mutex_t mutex;
+  struct connection *idle;      /* last used first; those without a connection at the end */
+  uint32_t n_places;
+  struct queued *first, **last; /* who has come first is first */
+};
+
+dk_status
+pool_new(const struct dk_host *host, const struct settings *settings, struct pool **ret_pool,
+         struct why *why)
+{
+  struct pool *pool = calloc(1, sizeof *pool);
+
+  if (!pool)
+    return why_set(why, DK_NO_MEMORY, "open: out of memory for the connections");
+  pool->host = host;
+  pool->settings = settings;
+  pool->last = &pool->first;
+  pthread_mutex_init(&pool->mutex, NULL);
+  *ret_pool = pool;
+  return DK_OK;
+}
+
+void
+pool_free(struct pool *pool)
+{
+  if (!pool)
+    return;
+  while (pool->idle) {
+    struct connection *c = pool->idle;
+    pool->idle = c->next;
+    connection_close(c);
+    free(c);
+  }
+  pthread_mutex_destroy(&pool->mutex);
+  free(pool);
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/* A free place, or NULL; in the second case `queued`, if it is given, stands in the queue. */
+static struct connection *
+place_or_queue(struct pool *pool, struct connection *fresh, struct queued *queued)
+{
+  struct connection *place = NULL;
+
+  pthread_mutex_lock(&pool->mutex);
+  if (pool->idle) {
+    place = pool->idle;
+    pool->idle = place->next;
+  } else if (fresh && pool->n_places < pool->settings->pool) {
+    pool->n_places++;
+    place = fresh;
+  } else if (queued) {
+    *pool->last = queued;
+    pool->last = &queued->next;
+  }
+  pthread_mutex_unlock(&pool->mutex);
+  return place;
+}
+
+static void
+hand_to(struct pool *pool, struct queued *queued, struct connection *place)
+{
+  static const char failed[] = "an eventfd takes no byte: a call waits for a connection in vain";
+  const uint64_t one = 1;
+
+  pool->first = queued->next;
+  if (!pool->first)
+    pool->last = &pool->first;
+  queued->place = place;
+  if (write(queued->fd, &one, sizeof one) < 0)
+    pool->host->log(pool->host, 3, (struct dk_bytes){failed, sizeof failed - 1});
+}
+
+static void
+give_place(struct pool *pool, struct connection *place)
+{
+  struct connection **at = &pool->idle;
+
+  pthread_mutex_lock(&pool->mutex);
+  if (pool->first) {
+    hand_to(pool, pool->first, place); /* under the lock, for the waiter may go */
+  } else {
+    while (!place->pg && *at)
+      at = &(*at)->next;
+    place->next = *at;
+    *at = place;
+  }
+  pthread_mutex_unlock(&pool->mutex);
+}
+
+/* Out of the queue, unless a place was given meanwhile: that one is the result. */
+static struct connection *
+leave_queue(struct pool *pool, struct queued *queued)
+{
+  pthread_mutex_lock(&pool->mutex);
+  for (struct queued **at = &pool->first; *at && !queued->place; at = &(*at)->next) {
+    if (*at != queued)
+      continue;
+    *at = queued->next;
+    if (!queued->next)
+      pool->last = at;
+    break;
+  }
+  pthread_mutex_unlock(&pool->mutex);
+  return queued->place;
+}
+
+static dk_status
+wait_in_queue(struct pool *pool, struct dk_call *call, struct queued *queued,
+              struct connection **ret_place, struct why *why)
+{
+  dk_status status = pool->host->wait(call, queued->fd, DK_WAIT_READ, INT64_MAX);
+  struct connection *place = leave_queue(pool, queued);
+
+  if (status == DK_OK && place) {
+    *ret_place = place;
+    return DK_OK;
+  }
+  if (place)
+    give_place(pool, place);
+  return why_set(why, status == DK_OK ? DK_INTERNAL : status,
+                 "the host has ended the wait for a connection");
+}
+
+/* A new place, if there may be one more; else one that is waited for. */
+static dk_status
+make_place(struct pool *pool, struct dk_call *call, struct connection **ret_place, struct why *why)
+{
+  struct connection *fresh = calloc(1, sizeof *fresh);
+  struct queued queued = {.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  dk_status status = DK_OK;
+
+  if (!fresh || (queued.fd < 0 && errno == ENOMEM))
+    status = why_set(why, DK_NO_MEMORY, "out of memory for a connection");
+  else if (queued.fd < 0)
+    status = why_set(why, DK_UNAVAILABLE,
+                     "no descriptor is left to wait for a connection (ulimit -n)");
+  struct connection *place = status == DK_OK ? place_or_queue(pool, fresh, &queued) : NULL;
+  if (place != fresh)
+    free(fresh);
+  if (status == DK_OK && !place)
+    status = wait_in_queue(pool, call, &queued, &place, why);
+  if (queued.fd >= 0)
+    close(queued.fd);
+  if (status == DK_OK)
+    *ret_place = place;
+  return status;
+}
+
+static dk_status
+find_place(struct pool *pool, struct dk_call *call, struct connection **ret_place, struct why *why)
+{
+  struct connection *place = place_or_queue(pool, NULL, NULL);
+
+  if (!place)
+    return make_place(pool, call, ret_place, why);
+  *ret_place = place;
+  return DK_OK;
+}
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+dk_status
+pool_take(struct pool *pool, struct dk_call *call, struct connection **ret, struct why *why)
+{
+  struct connection *c;
+
+  if (pool->host->cancelled(call))
+    return why_set(why, DK_CALL_CANCELLED, "the host wants the call back");
+  TRY(find_place(pool, call, &c, why));
+  c->host = pool->host;
+  c->settings = pool->settings;
+  if (c->pg && !connection_is_alive(c))
+    connection_close(c);
+  dk_status status = c->pg ? DK_OK : connection_open(c, call, why);
+  if (status == DK_OK)
+    *ret = c;
+  else
+    give_place(pool, c); /* whoever waits may have more luck */
+  return status;
+}
+
+void
+pool_give_back(struct pool *pool, struct connection *c)
+{
+  if (c->pg && (c->is_bloated || PQtransactionStatus(c->pg) != PQTRANS_IDLE))
+    connection_close(c);
+  give_place(pool, c);
+}

@@ -1,0 +1,282 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- ACK, CANCEL: the commit.  What one turn did, whole or not at all: all that can be refused is
+-- refused under the locks and before the first change.
+
+-- Locks the rows of these instances and makes those that are not there, in one order.
+CREATE FUNCTION @schema@.lock_addresses(p_instances text[]) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO @schema@.instance(instance)
+    SELECT DISTINCT x.instance COLLATE "C" FROM unnest(p_instances) AS x(instance) ORDER BY 1
+    ON CONFLICT (instance) DO UPDATE SET birth = excluded.birth WHERE false;
+  RETURN true;
+END
+$$;
+
+-- ERR-5: form, then state.  status NULL: it can be applied.  Else the answer of the refusal, as
+-- commit_turn says.
+CREATE FUNCTION @schema@.refuse_commit(
+  v @schema@.instance, p_execution bigint, p_is_bare boolean, p_has_names boolean,
+  p_first_event bigint, w_execution bigint[], w_activity bigint[], m_instance text[], m_id text[],
+  OUT status bigint, OUT what bigint, OUT c bigint, OUT d bigint, OUT t1 text, OUT t2 text)
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF p_execution = 0 THEN                                                         -- ACK-8
+    IF NOT p_is_bare THEN
+      status := 200;
+      what := 1;
+    END IF;
+  ELSIF v.birth = 0 AND NOT p_has_names THEN                                      -- ACK-4
+    status := 200;
+    what := 2;
+  ELSIF p_execution <> v.execution + 1 AND (v.birth = 0 OR p_execution <> v.execution) THEN
+    status := 200;
+    what := 3;
+    c := v.execution;
+  ELSIF p_execution = v.execution AND p_first_event <= v.last_event THEN          -- ACK-12
+    status := 202;
+    what := 1;
+    c := p_first_event;
+    d := v.last_event;
+  END IF;
+  IF status IS NULL AND cardinality(w_activity) > 0 THEN                          -- CANCEL-11
+    SELECT 202, 2, x.execution, x.activity INTO status, what, c, d
+      FROM unnest(w_execution, w_activity) AS x(execution, activity),
+        LATERAL (SELECT 1 FROM @schema@.work w WHERE w.instance = v.instance
+                 AND w.execution = x.execution AND w.activity = x.activity OFFSET 0) AS w LIMIT 1;
+  END IF;
+  IF status IS NULL AND cardinality(array_remove(m_id, NULL)) > 0 THEN            -- QUEUE-4
+    SELECT 202, 3, x.instance, x.id INTO status, what, t1, t2
+      FROM unnest(m_instance, m_id) AS x(instance, id),
+        LATERAL (SELECT 1 FROM @schema@.message m WHERE m.instance || '' = x.instance
+                 AND m.id = x.id OFFSET 0) AS m LIMIT 1;
+  END IF;
+END
+$$;
+
+-- ACK-6, TAG-4.
+CREATE FUNCTION @schema@.insert_activities(
+  p_instance text, p_now bigint, w_execution bigint[], w_activity bigint[],
+  w_visible_at bigint[], w_delay bigint[], w_tag text[], w_payload bytea[])
+RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_rows bigint;
+BEGIN
+  INSERT INTO @schema@.work(instance, execution, activity, ready_at, place, visible_at, tag,
+      payload)
+    SELECT p_instance, x.execution, x.activity,
+        greatest(x.visible_at, @schema@.later(p_now, x.delay)), @schema@.next_number(),
+        greatest(x.visible_at, @schema@.later(p_now, x.delay)), coalesce(x.tag, ''), x.payload
+      FROM unnest(w_execution, w_activity, w_visible_at, w_delay, w_tag, w_payload)
+        AS x(execution, activity, visible_at, delay, tag, payload)
+    ON CONFLICT DO NOTHING;
+  GET DIAGNOSTICS v_rows = ROW_COUNT;
+  IF v_rows <> cardinality(w_activity) THEN
+    RAISE EXCEPTION 'an activity with this identity was stored at this moment; the next try says so'
+      USING ERRCODE = 'serialization_failure';
+  END IF;
+  RETURN true;
+END
+$$;
+
+-- ACK-7, QUEUE-2: in the order of the list.  All that they are for is locked.
+CREATE FUNCTION @schema@.enqueue_messages(
+  p_instance text, p_now bigint, m_instance text[], m_id text[], m_visible_at bigint[],
+  m_delay bigint[], m_payload bytea[])
+RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+  x record;
+  v_done boolean;
+BEGIN
+  INSERT INTO @schema@.message(instance, visible_at, seq, enqueued_at, id, payload)
+    SELECT m.instance, m.visible_at, @schema@.next_number(), p_now, m.id, m.payload
+      FROM (SELECT y.instance, greatest(y.visible_at, @schema@.later(p_now, y.delay)) AS visible_at,
+              y.id, y.payload
+            FROM unnest(m_instance, m_id, m_visible_at, m_delay, m_payload) WITH ORDINALITY
+              AS y(instance, id, visible_at, delay, payload, n)
+            ORDER BY y.n) AS m;
+  IF p_instance = ALL (m_instance) THEN
+    RETURN true;
+  END IF;
+  FOR x IN
+    SELECT y.instance, min(greatest(y.visible_at, @schema@.later(p_now, y.delay))) AS visible_at
+      FROM unnest(m_instance, m_visible_at, m_delay) AS y(instance, visible_at, delay)
+      WHERE y.instance <> p_instance GROUP BY y.instance
+  LOOP
+    v_done := @schema@.make_ready(x.instance, x.visible_at);
+  END LOOP;
+  RETURN true;
+END
+$$;
+
+-- ACK-4, ACK-9, ACK-10, EXEC-1 to EXEC-5, PIN-6, TURN-5, TURN-6: what is known of the instance from
+-- now on; and it is free.
+CREATE FUNCTION @schema@.store_outcome(
+  v @schema@.instance, p_now bigint, p_execution bigint, p_status integer, p_name text,
+  p_version text, p_parent text, p_owner text, p_output bytea, p_pinned bigint[],
+  p_last_event bigint)
+RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_is_new boolean := p_execution <> v.execution;
+  v_completed_at bigint := CASE WHEN p_status > 1 THEN p_now ELSE 0 END;          -- EXEC-4
+  v_next bigint;
+BEGIN
+  IF v_is_new THEN
+    INSERT INTO @schema@.execution(instance, execution, status, started_at, completed_at, output)
+      VALUES (v.instance, p_execution, CASE WHEN p_status = 0 THEN 1 ELSE p_status END, p_now,
+              v_completed_at, CASE WHEN p_status <> 0 THEN p_output END);
+  ELSIF p_status <> 0 THEN
+    UPDATE @schema@.execution x
+      SET status = p_status, completed_at = v_completed_at, output = p_output
+      WHERE x.instance = v.instance AND x.execution = p_execution;
+  END IF;
+  SELECT m.visible_at INTO v_next FROM @schema@.message m WHERE m.instance = v.instance
+    ORDER BY m.visible_at, m.seq LIMIT 1;
+  UPDATE @schema@.instance i
+    SET locked_until = 0, ready_at = CASE WHEN v_next < p_now THEN p_now ELSE v_next END,
+        put_off = coalesce(v_next < p_now, false), place = @schema@.next_number(),
+        done_epoch = v.epoch, execution = p_execution, owner = p_owner,
+        birth = CASE WHEN v.birth = 0 THEN @schema@.next_number() ELSE v.birth END,
+        status = CASE WHEN p_status <> 0 THEN p_status WHEN v_is_new THEN 1 ELSE v.status END,
+        last_event = coalesce(p_last_event, CASE WHEN v_is_new THEN 0 ELSE v.last_event END),
+        pinned = CASE WHEN p_pinned IS NULL AND NOT v_is_new THEN v.pinned ELSE p_pinned END,
+        name = coalesce(p_name, v.name), version = coalesce(p_version, v.version),
+        parent = coalesce(p_parent, v.parent)
+    WHERE i.instance = v.instance;
+  RETURN true;
+END
+$$;
+
+-- The whole.  Lists come as one array for each member: e_ the events, w_ the worker items, m_ the
+-- messages, c_ what is cancelled.  p_is_bare: an empty commit brings nothing that it must not.
+-- The rows, by kind:
+--   0  a: the status.
+--        0    applied, or it was before (ACK-11); b: listening, NULL if nothing became ready
+--        200  b 1 an empty commit with something in it; 2 no name or version; 3 neither the current
+--             execution (c) nor the next
+--        201  b epoch of the row, 0: there is none; c locked_until; d now
+--        202  b 1 event c is not above d; 2 activity d of execution c; 3 a message to t1 with id t2
+--   1  how many activities were deleted: a free, b locked
+--   2  a locked one: a execution, b activity, c epoch, t1 owner
+CREATE FUNCTION @schema@.commit_turn(
+  p_now bigint, p_lock_ms integer, p_instance text, p_epoch bigint, p_is_repeated boolean,
+  p_is_bare boolean, p_execution bigint, p_status integer, p_name text, p_version text,
+  p_parent text, p_owner text, p_output bytea, p_pinned bigint[], e_event bigint[],
+  e_payload bytea[], w_execution bigint[], w_activity bigint[], w_visible_at bigint[],
+  w_delay bigint[], w_tag text[], w_payload bytea[], m_instance text[], m_id text[],
+  m_visible_at bigint[], m_delay bigint[], m_payload bytea[], c_execution bigint[],
+  c_activity bigint[], c_message text[])
+RETURNS TABLE(kind integer, a bigint, b bigint, c bigint, d bigint, t1 text, t2 text)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off
+SET jit = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+  v @schema@.instance;
+  v_now bigint;
+  v_refusal record;
+  v_set text := @schema@.begin_write(p_lock_ms);
+  v_done boolean := p_instance = ALL (m_instance)
+    OR @schema@.lock_addresses(m_instance || p_instance);
+BEGIN
+  SELECT * INTO v FROM @schema@.instance i WHERE i.instance = p_instance FOR NO KEY UPDATE;
+  v_now := @schema@.clock(p_now);
+
+  IF p_is_repeated AND v.done_epoch = p_epoch THEN                                -- ACK-11
+    a := 0;
+  ELSIF v.epoch IS DISTINCT FROM p_epoch OR v.locked_until <= v_now THEN          -- TOKEN-2 to -8
+    a := 201;
+    b := v.epoch;
+    c := v.locked_until;
+    d := v_now;
+  ELSE
+    v_refusal := @schema@.refuse_commit(v, p_execution, p_is_bare,
+      p_name IS NOT NULL AND p_version IS NOT NULL, e_event[1], w_execution, w_activity,
+      m_instance, m_id);
+    a := v_refusal.status;
+    b := v_refusal.what;
+    c := v_refusal.c;
+    d := v_refusal.d;
+    t1 := v_refusal.t1;
+    t2 := v_refusal.t2;
+  END IF;
+  IF a IS NOT NULL THEN
+    PERFORM @schema@.forget_address(x.instance)
+      FROM (SELECT DISTINCT y.instance FROM unnest(m_instance || p_instance) AS y(instance)) AS x;
+    kind := 0;
+    RETURN NEXT;
+    RETURN;
+  END IF;
+
+  DELETE FROM @schema@.message m WHERE m.instance = p_instance                    -- ACK-3
+    AND (m.visible_at, m.seq) <= (v.turn_visible_at, v.turn_seq) AND m.seq < v.epoch;
+  IF cardinality(e_event) > 0 THEN                                                -- HIST-1
+    INSERT INTO @schema@.history(instance, execution, event, payload)
+      SELECT p_instance, p_execution, x.event, x.payload
+      FROM unnest(e_event, e_payload) AS x(event, payload);
+  END IF;
+  IF cardinality(w_activity) > 0 THEN                                             -- CANCEL-3
+    v_done := @schema@.insert_activities(p_instance, v_now, w_execution, w_activity, w_visible_at,
+      w_delay, w_tag, w_payload);
+  END IF;
+  IF cardinality(c_activity) > 0 THEN                                             -- CANCEL-1
+    RETURN QUERY SELECT * FROM @schema@.cancel_activities(p_instance, c_execution, c_activity);
+  END IF;
+  IF cardinality(m_instance) > 0 THEN                                             -- ACK-7
+    v_done := @schema@.enqueue_messages(p_instance, v_now, m_instance, m_id, m_visible_at, m_delay,
+      m_payload);
+  END IF;
+  IF cardinality(c_message) > 0 THEN                                              -- ACK-13
+    DELETE FROM @schema@.message m WHERE m.ctid = ANY (ARRAY(
+      SELECT y.ctid FROM unnest(c_message) AS x(id), LATERAL (
+        SELECT z.ctid FROM @schema@.message z WHERE z.instance || '' = p_instance
+          AND z.id = x.id OFFSET 0) AS y));
+  END IF;
+  IF p_execution = 0 THEN                                                         -- ACK-8
+    v_done := @schema@.release_turn(p_instance, v_now, p_epoch);
+  ELSE
+    v_done := @schema@.store_outcome(v, v_now, p_execution, p_status, p_name, p_version, p_parent,
+      p_owner, p_output, p_pinned, e_event[cardinality(e_event)]);
+  END IF;
+  kind := 0;
+  a := 0;
+  b := @schema@.listening();
+  RETURN NEXT;
+END
+$$;
+
+-- CANCEL-1, CANCEL-6, CANCEL-10: free, delayed, locked, expired or tagged, the listed rows of this
+-- instance go, and what they were is told.  Two statements for any number: the rows are locked,
+-- each found by its identity, which a LATERAL with a lock leaves no other way to do; then they go
+-- by the places where they are, and cannot move from.  (One DELETE with the list beside it may be
+-- planned the other way about: all of the list for each row of the instance.)  What this very
+-- transaction has inserted is not counted.
+CREATE FUNCTION @schema@.cancel_activities(
+  p_instance text, c_execution bigint[], c_activity bigint[])
+RETURNS TABLE(kind integer, a bigint, b bigint, c bigint, d bigint, t1 text, t2 text)
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_rows tid[];
+BEGIN
+  SELECT array_agg(w.ctid) INTO v_rows
+    FROM unnest(c_execution, c_activity) AS x(execution, activity),
+      LATERAL (SELECT y.ctid FROM @schema@.work y
+               WHERE y.instance = p_instance AND y.execution = x.execution
+                 AND y.activity = x.activity FOR UPDATE) AS w;
+  RETURN QUERY
+    WITH gone AS (
+      DELETE FROM @schema@.work w WHERE w.ctid = ANY (v_rows)
+        RETURNING w.execution, w.activity, w.epoch, w.owner,
+          w.xmin = pg_current_xact_id()::xid AS is_new)
+    SELECT 1, count(*) FILTER (WHERE g.epoch = 0 AND NOT g.is_new),
+      count(*) FILTER (WHERE g.epoch <> 0), 0::bigint, 0::bigint, NULL::text, NULL::text
+      FROM gone g
+    UNION ALL
+    SELECT 2, g.execution, g.activity, g.epoch, 0::bigint, g.owner::text, NULL::text
+      FROM gone g WHERE g.epoch <> 0;
+END
+$$;

@@ -1,0 +1,91 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What the operations' functions share.
+
+CREATE FUNCTION @schema@.clock(p_now bigint) RETURNS bigint
+LANGUAGE sql VOLATILE AS $$
+  SELECT coalesce(p_now, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+$$;
+
+-- TIME-5: the sum of a time and a length, which saturates.
+CREATE FUNCTION @schema@.later(p_time bigint, p_length bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT p_time + least(p_length, 9223372036854775807 - p_time)
+$$;
+
+-- How long this transaction waits for a lock; and its commit is durable, whatever the session says.
+CREATE FUNCTION @schema@.begin_write(p_lock_ms integer) RETURNS text
+LANGUAGE sql VOLATILE AS $$
+  SELECT set_config('lock_timeout', p_lock_ms::text, true)
+    || CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
+         THEN set_config('synchronous_commit', 'on', true) ELSE '' END
+$$;
+
+-- What returns `true` here does so that it can stand in an assignment, which the server evaluates
+-- without the machinery of a statement.
+
+-- QUEUE-1: locks the row of an address, which is made if it is not there: without messages as yet.
+CREATE FUNCTION @schema@.lock_address(p_instance text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+  LOOP
+    PERFORM 1 FROM @schema@.instance i WHERE i.instance = p_instance FOR NO KEY UPDATE;
+    EXIT WHEN FOUND;
+    INSERT INTO @schema@.instance(instance) VALUES (p_instance) ON CONFLICT DO NOTHING;
+    EXIT WHEN FOUND;
+  END LOOP;
+  RETURN true;
+END
+$$;
+
+-- An address that nobody needs: its row was made by this transaction, or its last message is gone.
+CREATE FUNCTION @schema@.forget_address(p_instance text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM @schema@.instance i
+    WHERE i.instance = p_instance AND i.birth = 0 AND i.ready_at IS NULL;
+END
+$$;
+
+-- QUEUE-5: an instance whose turn is out gets the message with its next one; its row is locked.
+CREATE FUNCTION @schema@.make_ready(p_instance text, p_visible_at bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE @schema@.instance i
+    SET ready_at = p_visible_at, place = @schema@.next_number(), put_off = false
+    WHERE i.instance = p_instance AND i.locked_until = 0
+      AND (i.ready_at IS NULL OR i.ready_at > p_visible_at);
+  RETURN true;
+END
+$$;
+
+-- TURN-6, TURN-7: the turn is over, and what is ready now stands behind those that are.  ready_at
+-- is then later than the first message is due, which matters if the clock goes back: put_off.  An
+-- address without messages goes.  p_done: the lease of the last commit.
+CREATE FUNCTION @schema@.release_turn(p_instance text, p_now bigint, p_done bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_next bigint;
+BEGIN
+  SELECT m.visible_at INTO v_next FROM @schema@.message m WHERE m.instance = p_instance
+    ORDER BY m.visible_at, m.seq LIMIT 1;
+  UPDATE @schema@.instance i
+    SET locked_until = 0, ready_at = CASE WHEN v_next < p_now THEN p_now ELSE v_next END,
+        put_off = coalesce(v_next < p_now, false), place = @schema@.next_number(),
+        done_epoch = p_done
+    WHERE i.instance = p_instance;
+  IF v_next IS NULL THEN
+    PERFORM @schema@.forget_address(p_instance);
+  END IF;
+  RETURN true;
+END
+$$;
+
+-- For people: a payload as text if it is any, else with its odd bytes escaped.
+CREATE FUNCTION @schema@.readable(p_payload bytea) RETURNS text
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN convert_from(p_payload, 'UTF8');
+EXCEPTION WHEN OTHERS THEN
+  RETURN encode(p_payload, 'escape');
+END
+$$;

@@ -1,0 +1,100 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- CALL-7: which handles want to be told by NOTIFY that something may have become ready.
+--
+-- A notification is a hint, and a missed one costs patience only.  So the rows go with the
+-- server's memory (unlogged), as do the sessions that they stand for.  Each session holds its
+-- row's number as an advisory lock: who finds a row without one removes it.
+--
+-- Who makes something ready asks listening() in the same transaction, after its first write to
+-- one of the queues, and tells the others once that is committed.  A transaction that asked
+-- before a registration was there holds a lock on its queue since before; so when the writers()
+-- that are seen after the registration have ended, all others know of it.
+CREATE UNLOGGED TABLE @schema@.listener (
+  number bigint PRIMARY KEY
+);
+COMMENT ON TABLE @schema@.listener IS
+  'handles that listen for notifications; a row without a session is removed by the next one';
+
+-- 0: nobody; the number of the only one; -1: several.
+CREATE FUNCTION @schema@.listening() RETURNS bigint
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  v_number bigint;
+BEGIN
+  SELECT l.number INTO v_number FROM @schema@.listener AS l LIMIT 1;
+  IF NOT FOUND THEN
+    RETURN 0;
+  END IF;
+  PERFORM 1 FROM @schema@.listener AS l WHERE l.number <> v_number LIMIT 1;
+  RETURN CASE WHEN FOUND THEN -1 ELSE v_number END;
+END
+$$;
+
+-- Two that do it at once do not wait for one another.
+CREATE FUNCTION @schema@.forget_listeners() RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  DELETE FROM @schema@.listener AS l
+  WHERE l.number = ANY (ARRAY(
+    SELECT d.number FROM @schema@.listener AS d
+    WHERE NOT EXISTS (
+      SELECT FROM pg_catalog.pg_locks AS k
+      WHERE k.locktype = 'advisory' AND k.objsubid = 1 AND k.granted
+        AND k.database = (SELECT b.oid FROM pg_catalog.pg_database AS b
+                          WHERE b.datname = pg_catalog.current_database())
+        AND (k.classid::bigint << 32 | k.objid::bigint) = d.number)
+    FOR UPDATE SKIP LOCKED));
+END
+$$;
+
+-- Registers this session if it is one: `p_pid` is the number by which the client knows the session,
+-- which a pooler that lends out sessions would not know.  False: nothing was done.  It is idle most
+-- of the time, and a time-out for that (since PostgreSQL 14) would only make it register again.
+CREATE FUNCTION @schema@.listen(p_number bigint, p_pid int) RETURNS boolean
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  IF p_pid <> pg_catalog.pg_backend_pid() OR NOT pg_catalog.pg_try_advisory_lock(p_number) THEN
+    RETURN false;
+  END IF;
+  PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
+  IF pg_catalog.current_setting('idle_session_timeout', true) IS NOT NULL THEN
+    PERFORM pg_catalog.set_config('idle_session_timeout', '0', false);
+  END IF;
+  PERFORM @schema@.forget_listeners();
+  INSERT INTO @schema@.listener(number) VALUES (p_number) ON CONFLICT DO NOTHING;
+  RETURN true;
+END
+$$;
+
+-- Transactions that write to a queue of this schema: all, or those of `p_among` that still run.
+-- '': none.
+CREATE FUNCTION @schema@.writers(p_schema text, p_among text) RETURNS text
+LANGUAGE sql VOLATILE AS $$
+  SELECT coalesce(pg_catalog.string_agg(DISTINCT k.virtualtransaction, ','), '')
+  FROM pg_catalog.pg_locks AS k
+  WHERE k.locktype = 'relation' AND k.mode = 'RowExclusiveLock'
+    AND k.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()
+    AND k.relation IN (
+      SELECT c.oid FROM pg_catalog.pg_class AS c
+      WHERE c.relname IN ('instance', 'work')
+        AND c.relnamespace = (SELECT n.oid FROM pg_catalog.pg_namespace AS n
+                              WHERE n.nspname = p_schema))
+    AND k.database = (SELECT d.oid FROM pg_catalog.pg_database AS d
+                      WHERE d.datname = pg_catalog.current_database())
+    AND (p_among IS NULL
+         OR k.virtualtransaction = ANY (pg_catalog.string_to_array(p_among, ',')))
+$$;
+
+-- Tells the others: bit 1 turns, bit 2 work.  Its own commit need not be durable, so that no
+-- sync is made under the lock that a transaction with notifications holds while it commits.
+CREATE FUNCTION @schema@.tell(p_channel text, p_rings int, p_forgets boolean) RETURNS boolean
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
+  IF p_forgets THEN
+    PERFORM @schema@.forget_listeners();
+  END IF;
+  PERFORM pg_catalog.pg_notify(p_channel, p_rings::text);
+  RETURN true;
+END
+$$;

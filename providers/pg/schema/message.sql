@@ -1,0 +1,33 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- QUEUE: messages.
+
+-- QUEUE-1, QUEUE-4: stored for any target, unless one with this id is.  The instance's row first:
+-- under its lock the answer is certain, and the number that the message gets is its arrival.
+CREATE FUNCTION @schema@.enqueue_message(
+  p_now bigint, p_lock_ms integer, p_instance text, p_id text, p_visible_at bigint,
+  p_delay bigint, p_payload bytea)
+RETURNS TABLE(status integer, listening bigint)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+  v_now bigint;
+  v_visible_at bigint;
+  v_set text := @schema@.begin_write(p_lock_ms);
+  v_done boolean := @schema@.lock_address(p_instance);
+BEGIN
+  v_now := @schema@.clock(p_now);
+  v_visible_at := greatest(p_visible_at, @schema@.later(v_now, p_delay));
+  INSERT INTO @schema@.message(instance, visible_at, seq, enqueued_at, id, payload)
+    VALUES (p_instance, v_visible_at, @schema@.next_number(), v_now, p_id, p_payload)
+    ON CONFLICT DO NOTHING;
+  status := 202;
+  IF FOUND THEN
+    v_done := @schema@.make_ready(p_instance, v_visible_at);
+    status := 0;
+    listening := @schema@.listening();
+  END IF;
+  RETURN NEXT;
+END
+$$;

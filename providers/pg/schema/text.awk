@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# Makes one text of C, a `const char` array by the name in `name`, of files in SQL.  Lines that are
+# nothing but a comment are left out: the server has no use for them.  With -v drops=1 the text is
+# what removes all that the files make, each by its name and nothing else; for this their CREATE
+# stands at the beginning of a line, and no function has the name of another.
+
+# No gsub: how many backslashes it wants differs between awks.
+function escaped(line,    i, c, said) {
+  said = ""
+  for (i = 1; i <= length(line); i++) {
+    c = substr(line, i, 1)
+    if (c == "\\" || c == "\"") said = said "\\"
+    said = said c
+  }
+  return said
+}
+
+function put(line) {
+  print "  \"" escaped(line) "\\n\""
+}
+
+# What uses others goes first.  Nobody's of ours is used by what is not ours: RESTRICT.
+function put_drop(kind) {
+  if (kind in names) put("DROP " kind " IF EXISTS " names[kind] " RESTRICT;")
+}
+
+NR == 1 {
+  print "/* Made by schema/text.awk from schema/. */"
+  print "extern const char " name "[];"
+  print "const char " name "[] ="
+}
+
+drops {
+  sub(/^CREATE UNLOGGED /, "CREATE ")
+  if (match($0, /^CREATE (TABLE|VIEW|FUNCTION|SEQUENCE|TYPE) @schema@\.[a-z0-9_]+/)) {
+    split(substr($0, RSTART, RLENGTH), words, " ")
+    before = (words[2] in names) ? names[words[2]] ", " : ""
+    names[words[2]] = before words[3]
+  }
+  next
+}
+
+/^[ \t]*(--.*)?$/ { next }
+{ put($0) }
+
+END {
+  if (drops) {
+    put_drop("VIEW")
+    put_drop("FUNCTION")
+    put_drop("TABLE")
+    put_drop("SEQUENCE")
+    put_drop("TYPE")
+  }
+  print "  \"\";"
+}

@@ -1,0 +1,270 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- TURN: fetching, renewing and giving back one instance with its messages.
+
+-- PIN-1 to PIN-5.  p_ranges: for each range six numbers, its least and its greatest version.
+CREATE FUNCTION @schema@.fits(p_pinned bigint[], p_ranges bigint[]) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  IF p_ranges IS NULL OR p_pinned IS NULL THEN
+    RETURN true;
+  END IF;
+  FOR i IN 1 .. cardinality(p_ranges) BY 6 LOOP
+    IF p_pinned BETWEEN p_ranges[i : i + 2] AND p_ranges[i + 3 : i + 5] THEN
+      RETURN true;
+    END IF;
+  END LOOP;
+  RETURN false;
+END
+$$;
+
+-- TURN-10, QUEUE-8: the instance that is ready longest, but before it one whose history its fetcher
+-- has, if it prefers such.  Its row is locked then.  A row of NULLs: there is none, or others have
+-- it locked.  The rows that were put off until a time that has not
+-- come again are ready too (TIME-8).
+CREATE FUNCTION @schema@.choose_instance(
+  p_now bigint, p_owner text, p_prefers boolean, p_ranges bigint[]) RETURNS @schema@.instance
+LANGUAGE plpgsql AS $$
+DECLARE
+  v @schema@.instance;
+BEGIN
+  IF p_prefers THEN
+    SELECT * INTO v FROM @schema@.instance i
+      WHERE i.owner = p_owner AND i.ready_at + 0 <= p_now AND @schema@.fits(i.pinned, p_ranges)
+      ORDER BY i.ready_at + 0, i.place LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
+    IF FOUND THEN
+      RETURN v;
+    END IF;
+  END IF;
+  SELECT * INTO v FROM @schema@.instance i
+    WHERE i.ready_at <= p_now AND @schema@.fits(i.pinned, p_ranges)
+    ORDER BY i.ready_at, i.place LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
+  IF NOT FOUND THEN
+    SELECT * INTO v FROM @schema@.instance i
+      WHERE i.put_off AND i.ready_at + 0 > p_now AND @schema@.fits(i.pinned, p_ranges)
+        AND (SELECT m.visible_at FROM @schema@.message m WHERE m.instance = i.instance
+             ORDER BY m.visible_at, m.seq LIMIT 1) <= p_now
+      ORDER BY i.ready_at + 0 LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
+  END IF;
+  RETURN v;
+END
+$$;
+
+-- Waits, once and with no lock held, for the row of one that is ready and that others hold.
+CREATE FUNCTION @schema@.await_instance(p_now bigint, p_ranges bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_instance text;
+BEGIN
+  SELECT i.instance INTO v_instance FROM @schema@.instance i
+    WHERE i.ready_at <= p_now AND @schema@.fits(i.pinned, p_ranges)
+    ORDER BY i.ready_at, i.place LIMIT 1;
+  IF FOUND THEN
+    PERFORM 1 FROM @schema@.instance i WHERE i.instance = v_instance FOR NO KEY UPDATE;
+  END IF;
+END
+$$;
+
+-- POISON-1, POISON-2: the messages of the last lease have been delivered p_counted times more than
+-- their rows say.  p_visible_at: from when all of them are visible; NULL: as they are.
+CREATE FUNCTION @schema@.count_delivery(
+  p_of @schema@.instance, p_counted bigint, p_visible_at bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE @schema@.message m
+    SET attempt = m.attempt + p_counted, visible_at = coalesce(p_visible_at, m.visible_at)
+    WHERE m.instance = p_of.instance
+      AND (m.visible_at, m.seq) <= (p_of.turn_visible_at, p_of.turn_seq) AND m.seq < p_of.epoch;
+  RETURN true;
+END
+$$;
+
+-- TURN-2: the last message that is within the bounds: from the front, but at least one.
+CREATE FUNCTION @schema@.end_of_turn(
+  p_instance text, p_now bigint, p_max bigint, p_bytes bigint,
+  OUT visible_at bigint, OUT seq bigint)
+LANGUAGE plpgsql AS $$
+DECLARE
+  m record;
+  v_bytes bigint := 0;
+BEGIN
+  IF p_max = 0 AND p_bytes = 0 THEN
+    SELECT x.visible_at, x.seq INTO visible_at, seq FROM @schema@.message x
+      WHERE x.instance = p_instance AND x.visible_at <= p_now
+      ORDER BY x.visible_at DESC, x.seq DESC LIMIT 1;
+    RETURN;
+  END IF;
+  FOR m IN SELECT x.visible_at, x.seq, coalesce(octet_length(x.payload), 0) AS bytes
+      FROM @schema@.message x
+      WHERE x.instance = p_instance AND x.visible_at <= p_now
+      ORDER BY x.visible_at, x.seq LIMIT nullif(p_max, 0) LOOP
+    v_bytes := v_bytes + m.bytes;
+    EXIT WHEN p_bytes > 0 AND v_bytes > p_bytes AND seq IS NOT NULL;
+    visible_at := m.visible_at;
+    seq := m.seq;
+  END LOOP;
+END
+$$;
+
+-- TURN-1 to TURN-5.  The rows, by kind:
+--   0  a: 0 found; 1 nothing; 100 again: what is ready is held by others for a moment, and only a
+--      new transaction may wait for it, for this one may hold rows that it has passed over
+--      b: now   c: when the next will be ready, NULL: none
+--   1  the head: a epoch, b birth, c execution, d last_event, e the first event that follows
+--      (NULL: none), f status; t1 instance, t2 name, t3 version, t4 parent
+--   2  an event: a number, payload
+--   3  a message: a attempt, b visible_at, c enqueued_at; t1 id, payload
+-- p_try: how often the same was answered "again" before; from 2 on it begins by waiting.
+CREATE FUNCTION @schema@.fetch_turn(
+  p_now bigint, p_lock_ms integer, p_try integer, p_lease bigint, p_owner text,
+  p_prefers boolean, p_max bigint, p_bytes bigint, p_ranges bigint[])
+RETURNS TABLE(kind integer, a bigint, b bigint, c bigint, d bigint, e bigint, f bigint,
+              t1 text, t2 text, t3 text, t4 text, payload bytea)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off
+SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+  v_now bigint;
+  v @schema@.instance;
+  v_end record;
+  v_epoch bigint;
+  v_set text := @schema@.begin_write(p_lock_ms);
+  v_done boolean;
+BEGIN
+  IF p_try >= 2 THEN
+    PERFORM @schema@.await_instance(@schema@.clock(p_now), p_ranges);
+  END IF;
+  v_now := @schema@.clock(p_now);
+  LOOP
+    v := @schema@.choose_instance(v_now, p_owner, p_prefers, p_ranges);
+    IF v.instance IS NULL THEN
+      PERFORM 1 FROM @schema@.instance i
+        WHERE i.ready_at <= v_now AND @schema@.fits(i.pinned, p_ranges)
+        ORDER BY i.ready_at LIMIT 1;
+      kind := 0;
+      a := CASE WHEN FOUND THEN 100 ELSE 1 END;
+      b := v_now;
+      SELECT i.ready_at INTO c FROM @schema@.instance i WHERE i.ready_at > v_now
+        ORDER BY i.ready_at LIMIT 1;
+      RETURN NEXT;
+      RETURN;
+    END IF;
+    v_end := @schema@.end_of_turn(v.instance, v_now, p_max, p_bytes);
+    EXIT WHEN v_end.seq IS NOT NULL;
+    -- Nothing that is written here leaves an instance ready without a message.  If something else
+    -- has, it must not stand in the way of all.
+    v_done := @schema@.release_turn(v.instance, v_now, v.done_epoch);
+  END LOOP;
+
+  IF v.locked_until <> 0 THEN
+    v_done := @schema@.count_delivery(v, 1, NULL);
+  END IF;
+  v_epoch := @schema@.next_number();                                              -- TOKEN-1
+  UPDATE @schema@.instance i
+    SET ready_at = @schema@.later(v_now, p_lease), locked_until = @schema@.later(v_now, p_lease),
+        place = v_epoch, put_off = false, epoch = v_epoch,
+        turn_visible_at = v_end.visible_at, turn_seq = v_end.seq
+    WHERE i.instance = v.instance;
+
+  kind := 0;
+  a := 0;
+  b := v_now;
+  RETURN NEXT;
+  IF v.birth <> 0 AND (v.owner IS NULL OR v.owner IS DISTINCT FROM p_owner) THEN  -- TURN-5
+    SELECT h.event INTO e FROM @schema@.history h
+      WHERE h.instance = v.instance AND h.execution = v.execution ORDER BY h.event LIMIT 1;
+  END IF;
+  kind := 1;
+  a := v_epoch;
+  b := v.birth;
+  c := v.execution;
+  d := v.last_event;
+  f := v.status;
+  t1 := v.instance;
+  t2 := v.name;
+  t3 := v.version;
+  t4 := v.parent;
+  RETURN NEXT;
+  IF e IS NOT NULL THEN
+    RETURN QUERY SELECT 2, h.event, 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint,
+      NULL::text, NULL::text, NULL::text, NULL::text, h.payload
+      FROM @schema@.history h WHERE h.instance = v.instance AND h.execution = v.execution
+      ORDER BY h.event;
+  END IF;
+  RETURN QUERY SELECT 3, m.attempt + 1, m.visible_at, m.enqueued_at, 0::bigint, 0::bigint,
+    0::bigint, m.id, NULL::text, NULL::text, NULL::text, m.payload
+    FROM @schema@.message m WHERE m.instance = v.instance
+      AND (m.visible_at, m.seq) <= (v_end.visible_at, v_end.seq)
+    ORDER BY m.visible_at, m.seq;
+END
+$$;
+
+-- ---- with a token ------------------------------------------------------------------------------
+
+-- TOKEN-2 to TOKEN-8, TIME-6: judged under the lock.
+CREATE FUNCTION @schema@.renew_turn(
+  p_now bigint, p_lock_ms integer, p_instance text, p_epoch bigint, p_extend bigint)
+RETURNS TABLE(status integer, listening bigint, epoch bigint, locked_until bigint, now bigint)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+  v @schema@.instance;
+  v_until bigint;
+  v_set text := @schema@.begin_write(p_lock_ms);
+BEGIN
+  SELECT * INTO v FROM @schema@.instance i WHERE i.instance = p_instance FOR NO KEY UPDATE;
+  now := @schema@.clock(p_now);
+  epoch := v.epoch;
+  locked_until := v.locked_until;
+  IF v.epoch IS DISTINCT FROM p_epoch OR v.locked_until <= now THEN
+    status := 201;
+    RETURN NEXT;
+    RETURN;
+  END IF;
+  v_until := @schema@.later(now, p_extend);
+  UPDATE @schema@.instance i SET ready_at = v_until, locked_until = v_until
+    WHERE i.instance = p_instance;
+  status := 0;
+  IF v_until < v.locked_until THEN -- who waits for the old end hears of a sooner one
+    listening := @schema@.listening();
+  END IF;
+  RETURN NEXT;
+END
+$$;
+
+-- TURN-7, TURN-8, POISON-4: the messages of this turn, and nothing else.
+CREATE FUNCTION @schema@.abandon_turn(
+  p_now bigint, p_lock_ms integer, p_instance text, p_epoch bigint, p_delay bigint,
+  p_ignore boolean)
+RETURNS TABLE(status integer, listening bigint, epoch bigint, locked_until bigint, now bigint)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+  v @schema@.instance;
+  v_set text := @schema@.begin_write(p_lock_ms);
+  v_done boolean;
+BEGIN
+  SELECT * INTO v FROM @schema@.instance i WHERE i.instance = p_instance FOR NO KEY UPDATE;
+  now := @schema@.clock(p_now);
+  epoch := v.epoch;
+  locked_until := v.locked_until;
+  IF v.epoch IS DISTINCT FROM p_epoch OR v.locked_until <= now THEN
+    status := 201;
+    RETURN NEXT;
+    RETURN;
+  END IF;
+  IF p_delay > 0 OR NOT p_ignore THEN
+    v_done := @schema@.count_delivery(v, CASE WHEN p_ignore THEN 0 ELSE 1 END,
+      CASE WHEN p_delay > 0 THEN @schema@.later(now, p_delay) END);
+  END IF;
+  v_done := @schema@.release_turn(p_instance, now, v.done_epoch);
+  status := 0;
+  listening := @schema@.listening();
+  RETURN NEXT;
+END
+$$;

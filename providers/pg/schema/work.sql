@@ -1,0 +1,306 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- WORK, TAG: the worker queue.  If the row is there it is work: nothing here reads the state of an
+-- orchestration.
+
+-- WORK-9: the same row as a commit's.  CANCEL-11: one identity, one row.
+CREATE FUNCTION @schema@.enqueue_work(
+  p_now bigint, p_lock_ms integer, p_instance text, p_execution bigint, p_activity bigint,
+  p_visible_at bigint, p_delay bigint, p_tag text, p_payload bytea)
+RETURNS TABLE(status integer, listening bigint)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+  v_visible_at bigint;
+BEGIN
+  PERFORM @schema@.begin_write(p_lock_ms);
+  v_visible_at := greatest(p_visible_at, @schema@.later(@schema@.clock(p_now), p_delay));
+  INSERT INTO @schema@.work(instance, execution, activity, ready_at, place, visible_at, tag,
+                            payload)
+    VALUES (p_instance, p_execution, p_activity, v_visible_at, @schema@.next_number(), v_visible_at,
+            coalesce(p_tag, ''), p_payload)
+    ON CONFLICT DO NOTHING;
+  IF FOUND THEN
+    RETURN QUERY SELECT 0, @schema@.listening();
+  ELSE
+    RETURN QUERY SELECT 202, NULL::bigint;
+  END IF;
+END
+$$;
+
+-- ---- fetching -----------------------------------------------------------------------------------
+
+-- TAG-1: the tags that a rule takes, as they are stored; '' is that of an item without one.  Of
+-- "any" those that there are, one after the other in the index: right for tags that name kinds
+-- of workers; with one for each of many thousand tenants a fetch takes as many looks, and a host
+-- does better to list tags.
+CREATE FUNCTION @schema@.wanted_tags(p_rule integer, p_tags text[]) RETURNS text[]
+LANGUAGE plpgsql
+AS $$
+BEGIN
+  IF p_rule = 0 THEN
+    RETURN ARRAY[''];
+  ELSIF p_rule < 3 THEN
+    RETURN ARRAY(SELECT DISTINCT t.tag FROM unnest(p_tags) AS t(tag) WHERE t.tag <> ''
+                 UNION ALL SELECT '' WHERE p_rule = 2);
+  END IF;
+  RETURN ARRAY(
+    WITH RECURSIVE stored(tag) AS (
+      (SELECT w.tag FROM @schema@.work AS w ORDER BY w.tag LIMIT 1)
+      UNION ALL
+      SELECT (SELECT w.tag FROM @schema@.work AS w WHERE w.tag > s.tag ORDER BY w.tag LIMIT 1)
+      FROM stored AS s WHERE s.tag IS NOT NULL)
+    SELECT s.tag FROM stored AS s WHERE s.tag IS NOT NULL);
+END
+$$;
+
+-- WORK-2: the tags under which something is ready, that first which is ready longest.
+CREATE FUNCTION @schema@.ready_tags(p_tags text[], p_now bigint) RETURNS text[]
+LANGUAGE plpgsql
+AS $$
+BEGIN
+  RETURN ARRAY(
+    SELECT t.tag FROM unnest(p_tags) AS t(tag) CROSS JOIN LATERAL (
+      SELECT w.ready_at, w.place FROM @schema@.work AS w
+      WHERE w.tag = t.tag AND w.ready_at <= p_now ORDER BY w.ready_at, w.place LIMIT 1) AS h
+    ORDER BY h.ready_at, h.place);
+END
+$$;
+
+-- CALL-6: when the first under these tags is ready.
+CREATE FUNCTION @schema@.next_work(p_tags text[]) RETURNS bigint
+LANGUAGE plpgsql
+AS $$
+BEGIN
+  RETURN (
+    SELECT min(h.ready_at) FROM unnest(p_tags) AS t(tag) CROSS JOIN LATERAL (
+      SELECT w.ready_at FROM @schema@.work AS w
+      WHERE w.tag = t.tag ORDER BY w.ready_at, w.place LIMIT 1) AS h);
+END
+$$;
+
+-- Waits for whoever holds what is ready longest, before this transaction has any lock: a claim
+-- skips what is held, and never waits, for it keeps locks of rows that it did not take.
+CREATE FUNCTION @schema@.await_work(p_tags text[], p_now bigint) RETURNS void
+LANGUAGE plpgsql
+AS $$
+DECLARE
+  v_tags text[] := @schema@.ready_tags(p_tags, p_now);
+  k record;
+BEGIN
+  SELECT w.instance, w.execution, w.activity INTO k FROM @schema@.work AS w
+    WHERE w.tag = v_tags[1] AND w.ready_at <= p_now ORDER BY w.ready_at, w.place LIMIT 1;
+  PERFORM 1 FROM @schema@.work AS w
+    WHERE w.instance = k.instance AND w.execution = k.execution AND w.activity = k.activity
+    FOR NO KEY UPDATE;
+END
+$$;
+
+-- WORK-1, WORK-8: rows of kind 1 are items.  One of kind 0: nothing is ready, the next will be at
+-- `due` (NULL: never); of kind 2: what is ready is held by transactions that run, so try again.
+-- WORK-12: a claimed row is skipped by all others until this has committed, and is not ready then.
+CREATE FUNCTION @schema@.fetch_work(
+  p_now bigint, p_lock_ms integer, p_try integer, p_lease bigint, p_owner text, p_max integer,
+  p_bytes bigint, p_rule integer, p_tags text[])
+RETURNS TABLE(kind integer, now bigint, due bigint, instance text, execution bigint,
+              activity bigint, epoch bigint, attempt bigint, visible_at bigint, tag text,
+              payload bytea)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+  v_wanted text[];
+  v_tags text[];
+  v_tag text;
+  v_n integer := 0;
+  v_bytes bigint := 0;
+  v_is_full boolean := false;
+  v_number bigint;
+  v_until bigint;
+  k record;
+BEGIN
+  PERFORM @schema@.begin_write(p_lock_ms);
+  v_wanted := @schema@.wanted_tags(p_rule, p_tags);
+  IF p_try >= 3 THEN
+    PERFORM @schema@.await_work(v_wanted, @schema@.clock(p_now));
+  END IF;
+  now := @schema@.clock(p_now);
+  v_tags := v_wanted;
+  IF cardinality(v_wanted) > 1 THEN
+    v_tags := @schema@.ready_tags(v_wanted, now);
+  END IF;
+
+  kind := 1;
+  v_until := @schema@.later(now, p_lease);
+  FOREACH v_tag IN ARRAY v_tags LOOP
+    FOR k IN
+      SELECT w.instance, w.execution, w.activity, coalesce(octet_length(w.payload), 0) AS bytes
+      FROM @schema@.work AS w
+      WHERE w.tag = v_tag AND w.ready_at <= now
+      ORDER BY w.ready_at, w.place LIMIT p_max - v_n FOR NO KEY UPDATE SKIP LOCKED
+    LOOP
+      v_bytes := v_bytes + k.bytes;
+      v_is_full := v_n > 0 AND v_bytes > p_bytes;
+      EXIT WHEN v_is_full;
+      v_number := @schema@.next_number();                                         -- TOKEN-1
+      UPDATE @schema@.work AS w
+        SET ready_at = v_until, epoch = v_number, place = v_number, attempt = w.attempt + 1,
+            owner = p_owner
+        WHERE w.instance = k.instance AND w.execution = k.execution AND w.activity = k.activity
+        RETURNING w.epoch, w.attempt, w.visible_at, nullif(w.tag, ''), w.payload
+        INTO epoch, attempt, visible_at, tag, payload;
+      instance := k.instance;
+      execution := k.execution;
+      activity := k.activity;
+      v_n := v_n + 1;
+      RETURN NEXT;
+    END LOOP;
+    EXIT WHEN v_is_full OR v_n >= p_max;
+  END LOOP;
+  IF v_n > 0 THEN
+    RETURN;
+  END IF;
+
+  IF cardinality(v_wanted) = 1 THEN
+    SELECT w.ready_at INTO due FROM @schema@.work AS w
+      WHERE w.tag = v_wanted[1] ORDER BY w.ready_at, w.place LIMIT 1;
+  ELSE
+    due := @schema@.next_work(v_wanted);
+  END IF;
+  kind := CASE WHEN due <= now THEN 2 ELSE 0 END;
+  RETURN NEXT;
+END
+$$;
+
+-- ---- with a token -------------------------------------------------------------------------------
+
+-- TOKEN-2 to TOKEN-8, CANCEL-5: locks the row, and looks at the clock after that.  `status` 0:
+-- it is this token's; else 201, with what became of it.
+CREATE FUNCTION @schema@.lock_work(
+  p_now bigint, p_instance text, p_execution bigint, p_activity bigint, p_epoch bigint,
+  OUT status integer, OUT epoch bigint, OUT locked_until bigint, OUT now bigint)
+LANGUAGE plpgsql
+AS $$
+BEGIN
+  SELECT w.epoch, CASE w.epoch WHEN 0 THEN 0 ELSE w.ready_at END INTO epoch, locked_until
+    FROM @schema@.work AS w
+    WHERE w.instance = p_instance AND w.execution = p_execution AND w.activity = p_activity
+    FOR NO KEY UPDATE;
+  now := @schema@.clock(p_now);
+  status := CASE WHEN epoch = p_epoch AND locked_until > now THEN 0 ELSE 201 END;
+END
+$$;
+
+-- WORK-4: the row goes and the completion comes, or neither.  CANCEL-7: the rows in the order of a
+-- commit that cancels: first the address, then the work.  A token that is seen to be dead makes no
+-- address.
+CREATE FUNCTION @schema@.ack_work(
+  p_now bigint, p_lock_ms integer, p_instance text, p_execution bigint, p_activity bigint,
+  p_epoch bigint, p_to text, p_id text, p_visible_at bigint, p_delay bigint, p_payload bytea)
+RETURNS TABLE(status integer, listening bigint, epoch bigint, locked_until bigint, now bigint)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+  v record;
+  v_visible_at bigint;
+BEGIN
+  PERFORM @schema@.begin_write(p_lock_ms);
+  IF p_to IS NOT NULL THEN
+    PERFORM 1 FROM @schema@.work AS w
+      WHERE w.instance = p_instance AND w.execution = p_execution AND w.activity = p_activity
+        AND w.epoch = p_epoch;
+    IF FOUND THEN
+      PERFORM @schema@.lock_address(p_to);
+    END IF;
+  END IF;
+  v := @schema@.lock_work(p_now, p_instance, p_execution, p_activity, p_epoch);
+  status := v.status;
+  epoch := v.epoch;
+  locked_until := v.locked_until;
+  now := v.now;
+  IF status = 0 AND p_to IS NOT NULL THEN
+    v_visible_at := greatest(p_visible_at, @schema@.later(now, p_delay));
+    INSERT INTO @schema@.message(instance, visible_at, seq, enqueued_at, id, payload)
+      VALUES (p_to, v_visible_at, @schema@.next_number(), now, p_id, p_payload)
+      ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+      PERFORM @schema@.make_ready(p_to, v_visible_at);
+    ELSE
+      status := 202;
+    END IF;
+  END IF;
+  IF status = 0 THEN
+    DELETE FROM @schema@.work AS w
+      WHERE w.instance = p_instance AND w.execution = p_execution AND w.activity = p_activity;
+    listening := CASE WHEN p_to IS NOT NULL THEN @schema@.listening() END;
+  ELSIF p_to IS NOT NULL THEN
+    PERFORM @schema@.forget_address(p_to);
+  END IF;
+  RETURN NEXT;
+END
+$$;
+
+-- WORK-6.  Somebody may wait for the old end, if the new one is sooner.
+CREATE FUNCTION @schema@.renew_work(
+  p_now bigint, p_lock_ms integer, p_instance text, p_execution bigint, p_activity bigint,
+  p_epoch bigint, p_extend bigint)
+RETURNS TABLE(status integer, listening bigint, epoch bigint, locked_until bigint, now bigint)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+  v record;
+BEGIN
+  PERFORM @schema@.begin_write(p_lock_ms);
+  v := @schema@.lock_work(p_now, p_instance, p_execution, p_activity, p_epoch);
+  status := v.status;
+  epoch := v.epoch;
+  locked_until := v.locked_until;
+  now := v.now;
+  IF status = 0 THEN
+    UPDATE @schema@.work AS w SET ready_at = @schema@.later(now, p_extend)
+      WHERE w.instance = p_instance AND w.execution = p_execution AND w.activity = p_activity;
+    IF @schema@.later(now, p_extend) < locked_until THEN
+      listening := @schema@.listening();
+    END IF;
+  END IF;
+  RETURN NEXT;
+END
+$$;
+
+-- WORK-7, POISON-5: behind those that are ready.
+CREATE FUNCTION @schema@.abandon_work(
+  p_now bigint, p_lock_ms integer, p_instance text, p_execution bigint, p_activity bigint,
+  p_epoch bigint, p_delay bigint, p_ignore boolean)
+RETURNS TABLE(status integer, listening bigint, epoch bigint, locked_until bigint, now bigint)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+  v record;
+  v_visible_at bigint;
+BEGIN
+  PERFORM @schema@.begin_write(p_lock_ms);
+  v := @schema@.lock_work(p_now, p_instance, p_execution, p_activity, p_epoch);
+  status := v.status;
+  epoch := v.epoch;
+  locked_until := v.locked_until;
+  now := v.now;
+  IF status = 0 THEN
+    v_visible_at := @schema@.later(now, p_delay);
+    UPDATE @schema@.work AS w
+      SET ready_at = v_visible_at, visible_at = v_visible_at, place = @schema@.next_number(),
+          epoch = 0, owner = NULL,
+          attempt = w.attempt - CASE WHEN p_ignore AND w.attempt > 0 THEN 1 ELSE 0 END
+      WHERE w.instance = p_instance AND w.execution = p_execution AND w.activity = p_activity;
+    listening := @schema@.listening();
+  END IF;
+  RETURN NEXT;
+END
+$$;

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What open was told: see settings.h. */
+#include "providers/pg/settings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  MAX_NAME = 63, /* the server cuts longer names, and then two would be one */
+  MAX_POOL = 1000,
+  DEFAULT_POOL = 16,
+  DEFAULT_CONNECT_MS = 10000,
+  DEFAULT_ANSWER_MS = 60000,
+  DEFAULT_LOCK_MS = 5000
+};
+
+const struct dk_param pg_params[] = {
+  {.key = "conninfo", .type = "string", .fallback = "",
+   .help = "which server, as libpq takes it: \"host=... dbname=... user=...\" or postgresql://...; "
+           "without it libpq's environment (PGHOST, PGDATABASE, PGSERVICE, ...) says so.  "
+           "hostaddr spares a name lookup, which nothing can take back"},
+  {.key = "password", .type = "string", .flags = DK_PARAM_SECRET,
+   .help = "the password; better in a passfile (~/.pgpass), where no command line shows it"},
+  {.key = "schema", .type = "string", .fallback = "durakit", .flags = DK_PARAM_STORE,
+   .help = "the schema that is the store: any name of up to 63 bytes that does not begin with pg_"},
+  {.key = "pool", .type = "integer", .fallback = "16",
+   .help = "connections at most, 1 to 1000, made as they are needed; whoever waits for work has "
+           "one more"},
+  {.key = "connect_timeout", .type = "duration", .fallback = "10s",
+   .help = "how long to wait for a connection before DK_UNAVAILABLE"},
+  {.key = "answer_timeout", .type = "duration", .fallback = "60s",
+   .help = "how long to wait for an answer before the connection is given up; what was to be "
+           "written is then DK_OUTCOME_UNKNOWN"},
+  {.key = "lock_timeout", .type = "duration", .fallback = "5s",
+   .help = "how long the server waits for a row that another holds before DK_BUSY"},
+  {.key = NULL},
+};
+
+static const char *
+value_of(const struct dk_open *open, const char *key)
+{
+  for (size_t i = 0; i < open->n_settings; i++)
+    if (strcmp(open->settings[i].key, key) == 0 && open->settings[i].value.ptr)
+      return open->settings[i].value.ptr;
+  return NULL;
+}
+
+static char *
+copy(const char *text, struct why *why)
+{
+  char *made = strdup(text);
+
+  if (!made)
+    why_set(why, DK_NO_MEMORY, "settings: out of memory");
+  return made;
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static dk_status
+read_pool(const char *text, uint32_t *ret_pool, struct why *why)
+{
+  char *rest;
+
+  *ret_pool = DEFAULT_POOL;
+  if (!text)
+    return DK_OK;
+  errno = 0;
+  long number = strtol(text, &rest, 10);
+  if (rest == text || *rest || errno || number < 1 || number > MAX_POOL)
+    return why_set(why, DK_INVALID, "pool is \"%.40s\"; expected a number from 1 to %d", text,
+                   MAX_POOL);
+  *ret_pool = (uint32_t)number;
+  return DK_OK;
+}
+
+/* The server takes milliseconds in 32 bits, and 0 for no limit. */
+static dk_status
+read_duration(const struct dk_open *open, const char *key, int64_t fallback, int64_t *ret_ms,
+              struct why *why)
+{
+  static const struct {
+    const char *name;
+    int64_t ms;
+  } units[] = {{"", 1}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
+  const char *text = value_of(open, key);
+  char *rest;
+
+  *ret_ms = fallback;
+  if (!text)
+    return DK_OK;
+  errno = 0;
+  long long number = strtoll(text, &rest, 10);
+  for (size_t i = 0; rest != text && errno == 0 && i < sizeof units / sizeof units[0]; i++)
+    if (strcmp(rest, units[i].name) == 0 &&
+        !__builtin_mul_overflow(number, units[i].ms, ret_ms) && *ret_ms >= 1 &&
+        *ret_ms <= INT32_MAX)
+      return DK_OK;
+  return why_set(why, DK_INVALID, "%s is \"%.40s\"; expected a duration as 500ms or 5s, at least "
+                                  "1ms and at most 596h", key, text);
+}
+
+static dk_status
+read_times(const struct dk_open *open, int64_t of_conninfo, struct settings *s, struct why *why)
+{
+  bool is_lock_given = value_of(open, "lock_timeout") != NULL;
+
+  TRY(read_duration(open, "connect_timeout", of_conninfo > 0 ? of_conninfo : DEFAULT_CONNECT_MS,
+                    &s->connect_ms, why));
+  TRY(read_duration(open, "answer_timeout", DEFAULT_ANSWER_MS, &s->answer_ms, why));
+  TRY(read_duration(open, "lock_timeout", DEFAULT_LOCK_MS, &s->lock_ms, why));
+  if (s->lock_ms < s->answer_ms)
+    return DK_OK;
+  if (is_lock_given)
+    return why_set(why, DK_INVALID, "lock_timeout is %lldms and answer_timeout %lldms; expected "
+                                    "lock_timeout to be the shorter: else each wait for a row "
+                                    "becomes an outcome that nobody knows",
+                   (long long)s->lock_ms, (long long)s->answer_ms);
+  s->lock_ms = s->answer_ms / 2 > 0 ? s->answer_ms / 2 : 1;
+  return DK_OK;
+}
+
+/* ---- the schema ------------------------------------------------------------------------------ */
+
+static bool
+is_utf8(const char *text)
+{
+  const unsigned char *at = (const unsigned char *)text;
+
+  while (*at) {
+    int more = *at < 0x80 ? 0 : *at >= 0xc2 && *at < 0xe0 ? 1 : (*at & 0xf0) == 0xe0 ? 2
+               : *at >= 0xf0 && *at < 0xf5                                           ? 3
+                                                                                     : -1;
+    if (more < 0 || (*at == 0xe0 && at[1] < 0xa0) || (*at == 0xed && at[1] > 0x9f) ||
+        (*at == 0xf0 && at[1] < 0x90) || (*at == 0xf4 && at[1] > 0x8f))
+      return false;
+    for (at++; more > 0; more--, at++)
+      if ((*at & 0xc0) != 0x80)
+        return false;
+  }
+  return true;
+}
+
+static dk_status
+check_schema(const char *name, struct why *why)
+{
+  if (!*name)
+    return why_set(why, DK_INVALID, "schema is empty; expected the name of a schema");
+  if (strlen(name) > MAX_NAME)
+    return why_set(why, DK_INVALID,
+                   "schema is \"%.80s\", %zu bytes; the server takes %d; give a shorter name%s",
+                   name, strlen(name), MAX_NAME,
+                   strstr(name, "-dk") ? " (a test adds up to 41 bytes to the one that it is given)"
+                                       : "");
+  if (!is_utf8(name))
+    return why_set(why, DK_INVALID, "schema is not valid UTF-8");
+  if (strncmp(name, "pg_", 3) == 0)
+    return why_set(why, DK_INVALID,
+                   "schema is \"%s\"; names that begin with pg_ belong to the server", name);
+  return DK_OK;
+}
+
+static char *
+quote(const char *name, struct why *why)
+{
+  size_t length = strlen(name);
+  char *quoted = malloc(2 * length + 3), *at = quoted;
+
+  if (!quoted) {
+    why_set(why, DK_NO_MEMORY, "settings: out of memory");
+    return NULL;
+  }
+  *at++ = '"';
+  for (; *name; name++) {
+    if (*name == '"')
+      *at++ = '"';
+    *at++ = *name;
+  }
+  *at++ = '"';
+  *at = '\0';
+  return quoted;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static dk_status
+read_all(const struct dk_open *open, struct settings *s, struct why *why)
+{
+  const char *conninfo = value_of(open, "conninfo"), *schema = value_of(open, "schema");
+  const char *password = value_of(open, "password");
+  int64_t of_conninfo;
+
+  TRY(check_schema(schema ? schema : "durakit", why));
+  TRY(read_pool(value_of(open, "pool"), &s->pool, why));
+  TRY(conninfo_read(conninfo ? conninfo : "", &s->shown, &of_conninfo, why));
+  TRY(read_times(open, of_conninfo, s, why));
+  s->conninfo = copy(conninfo ? conninfo : "", why);
+  s->schema = copy(schema ? schema : "durakit", why);
+  s->quoted = s->schema ? quote(s->schema, why) : NULL;
+  s->password = password ? copy(password, why) : NULL;
+  if (!s->conninfo || !s->quoted || (password && !s->password))
+    return why->status;
+  s->is_read_only = (open->flags & DK_OPEN_READ_ONLY) != 0;
+  return DK_OK;
+}
+
+dk_status
+settings_read(const struct dk_open *open, struct settings *ret_settings, struct why *why)
+{
+  struct settings settings = {0};
+  dk_status status = read_all(open, &settings, why);
+
+  if (status == DK_OK)
+    *ret_settings = settings;
+  else
+    settings_done(&settings);
+  return status;
+}
+
+static void
+wipe(char *secret)
+{
+  if (secret)
+    explicit_bzero(secret, strlen(secret));
+  free(secret);
+}
+
+void
+settings_done(struct settings *settings)
+{
+  wipe(settings->conninfo);
+  wipe(settings->password);
+  free(settings->shown);
+  free(settings->schema);
+  free(settings->quoted);
+  *settings = (struct settings){0};
+}

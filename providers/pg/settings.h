@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What open was told: which server, which schema, how many connections, how long to wait. */
+#ifndef DK_PG_SETTINGS_H
+#define DK_PG_SETTINGS_H
+
+#include "providers/pg/why.h"
+
+struct settings {
+  char *conninfo;         /* as given; may hold a password: never shown */
+  char *password;         /* NULL: none but what conninfo and the environment have */
+  char *shown;            /* host, port, dbname and user only, for people */
+  char *schema;           /* as given: for parameters, and for people in double quotes */
+  char *quoted;           /* "schema", each quote doubled: for the text of a statement */
+  uint32_t pool;          /* connections at most, the listener's not counted */
+  int64_t connect_ms, answer_ms, lock_ms; /* connect_timeout, answer_timeout, lock_timeout */
+  bool is_read_only;      /* DK_OPEN_READ_ONLY: a standby will do */
+};
+
+extern const struct dk_param pg_params[];
+
+/* Bad input is refused before anything is done.  On success free by settings_done. */
+dk_status settings_read(const struct dk_open *open, struct settings *ret_settings,
+                        struct why *why);
+void settings_done(struct settings *settings);
+
+/* ---- conninfo (conninfo.c) ------------------------------------------------------------------- */
+
+/* Whether libpq can read it, and has nothing in it that would break us; what of it is shown; the
+ * connect_timeout that it has, in milliseconds, 0 for none. */
+dk_status conninfo_read(const char *conninfo, char **ret_shown, int64_t *ret_connect_ms,
+                        struct why *why);
+
+/* What PQconnectStartParams is given, with expand_dbname. */
+enum { MOST_CONNECT_PARAMS = 12 };
+struct connect_params {
+  const char *keywords[MOST_CONNECT_PARAMS + 1], *values[MOST_CONNECT_PARAMS + 1];
+  char user_timeout[24];
+};
+dk_status conninfo_params(const struct settings *settings, struct connect_params *ret_params,
+                          struct why *why);
+
+#endif

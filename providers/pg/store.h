@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which schema is ours, which version its tables have, and how they are made, migrated, removed. */
+#ifndef DK_PG_STORE_H
+#define DK_PG_STORE_H
+
+#include "providers/pg/connection.h"
+
+enum { SCHEMA_VERSION = 2 };
+
+struct store {
+  int64_t number;         /* random, of this store: in every token */
+  bool is_read_only;
+  bool host_clock;        /* DK_OPEN_HOST_CLOCK, as the store was made */
+};
+
+/* Opens, makes or migrates by the flags of `open`, in one transaction under a lock that ten
+ * processes may want at once.  A read-only open changes nothing. */
+dk_status store_open(struct connection *c, struct dk_call *call, const struct dk_open *open,
+                     struct store *ret_store, struct why *why);
+/* Drops the schema if it is ours; none is DK_OK, somebody else's DK_REFUSED. */
+dk_status store_destroy(struct connection *c, struct dk_call *call, struct why *why);
+
+#endif

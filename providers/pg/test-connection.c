@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection, with a server that misbehaves at each place: what is said of it, and that nothing
+ * is left, blocks, or kills the process (a write to a closed socket raises no SIGPIPE). */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "conformance/tap/tap.h"
+#include "providers/pg/test-fake.h"
+#include "providers/pg/test-host.h"
+
+/* One connection to a server that serves so, in a host of its own. */
+struct scene {
+  struct test_host host;
+  struct dk_call call;
+  struct settings settings;
+  struct connection c;
+  struct fake *fake;
+  struct why why;
+};
+
+static void
+scene_begin(struct scene *s, uint32_t flags, fake_serve_fn *serve, void *context)
+{
+  memset(s, 0, sizeof *s);
+  test_host_init(&s->host);
+  call_init(&s->call);
+  s->fake = fake_start(serve, context);
+  char conninfo[100];
+  snprintf(conninfo, sizeof conninfo, "host=%s user=me dbname=it", fake_folder(s->fake));
+  s->settings = SETTINGS(flags, "conninfo", conninfo, "connect_timeout", "20s", "answer_timeout",
+                         "20s", "password", "hunter2");
+  s->c = (struct connection){.host = &s->host.host, .settings = &s->settings};
+}
+
+static void
+scene_end(struct scene *s)
+{
+  connection_close(&s->c);
+  fake_stop(s->fake);
+  settings_done(&s->settings);
+  call_done(&s->call);
+  ok(!strstr(s->why.text, "hunter2"), "no password is told");
+}
+
+static void
+expect_open(struct scene *s, dk_status expected, const char *words, const char *name)
+{
+  dk_status status = connection_open(&s->c, &s->call, &s->why);
+
+  cmp_ok(status, "==", expected, "%s", name);
+  if (status == DK_OK)
+    return;
+  has_words(s->why.text, words, name);
+  ok(!s->c.pg, "%s: there is no connection", name);
+}
+
+/* ---- connecting ------------------------------------------------------------------------------ */
+
+struct greeting {
+  const char *version, *encoding, *isolation;
+  bool is_standby;
+  const char *severity, *sqlstate, *message; /* instead of a greeting, or a notice before it */
+};
+
+static void
+serve_greeting(int fd, void *context)
+{
+  const struct greeting *g = context;
+
+  if (!fake_read_start(fd))
+    return;
+  if (g->sqlstate && strcmp(g->severity, "FATAL") == 0) {
+    fake_error(fd, 'E', g->severity, g->sqlstate, g->message);
+    return;
+  }
+  fake_welcome(fd);
+  if (g->sqlstate)
+    fake_error(fd, 'N', g->severity, g->sqlstate, g->message);
+  fake_greet(fd, g->version ? g->version : "15.1", g->encoding ? g->encoding : "UTF8");
+  if (!fake_read_request(fd))
+    return;
+  const char *isolation = g->isolation ? g->isolation : "read committed";
+  fake_row(fd, g->is_standby, isolation, strlen(isolation));
+  fake_ready(fd, 'I');
+  fake_answer_all(fd);
+}
+
+static void
+test_greetings(void)
+{
+  static const struct {
+    const char *name;
+    struct greeting greeting;
+    uint32_t flags;
+    dk_status status;
+    const char *words;
+  } rows[] = {
+    {"a server as it should be", {.version = "15.1"}, 0, DK_OK, ""},
+    {"the first version", {.version = "13.0"}, 0, DK_OK, ""},
+    {"an old server", {.version = "12.9"}, 0, DK_REFUSED, "version 12.9; expected 13"},
+    {"an older one", {.version = "9.6.24"}, 0, DK_REFUSED, "version 9.6.24; expected 13"},
+    {"another encoding", {.encoding = "LATIN1"}, 0, DK_REFUSED, "LATIN1; expected UTF8"},
+    {"a standby", {.is_standby = true}, 0, DK_UNAVAILABLE, "target_session_attrs=read-write"},
+    {"a standby, to read", {.is_standby = true}, DK_OPEN_READ_ONLY, DK_OK, ""},
+    {"serializable", {.isolation = "serializable"}, 0, DK_REFUSED, "read committed"},
+    {"a wrong password", {.severity = "FATAL", .sqlstate = "28P01", .message = "no, \"me\""}, 0,
+     DK_REFUSED, "FATAL:  no, \"me\" (SQLSTATE 28P01); look at user, password"},
+    {"no database", {.severity = "FATAL", .sqlstate = "3D000", .message = "no"}, 0, DK_REFUSED,
+     "(SQLSTATE 3D000); name a database"},
+    {"no right to connect", {.severity = "FATAL", .sqlstate = "42501", .message = "no"}, 0,
+     DK_REFUSED, "GRANT CONNECT"},
+    {"too many connections", {.severity = "FATAL", .sqlstate = "53300", .message = "no"}, 0,
+     DK_UNAVAILABLE, "lower the setting pool"},
+    {"starting up", {.severity = "FATAL", .sqlstate = "57P03", .message = "no"}, 0, DK_UNAVAILABLE,
+     "starts or stops"},
+    {"a bad option", {.severity = "FATAL", .sqlstate = "42704", .message = "no"}, 0, DK_REFUSED,
+     "the parameters that conninfo gives"},
+    {"no memory", {.severity = "FATAL", .sqlstate = "53200", .message = "no"}, 0, DK_NO_MEMORY,
+     "lacks memory"},
+    {"a fault", {.severity = "FATAL", .sqlstate = "XX000", .message = "no"}, 0, DK_REFUSED,
+     "XX000"},
+  };
+
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct scene s;
+    struct greeting greeting = rows[i].greeting;
+    scene_begin(&s, rows[i].flags, serve_greeting, &greeting);
+    expect_open(&s, rows[i].status, rows[i].words, rows[i].name);
+    if (rows[i].status != DK_OK)
+      ok(!strstr(s.why.text, "LOCATION"), "no place in the server's source is told");
+    if (greeting.sqlstate)
+      is(s.why.sqlstate, greeting.sqlstate, "its SQLSTATE is known");
+    scene_end(&s);
+  }
+}
+
+static void
+test_notices(void)
+{
+  struct greeting greeting = {.severity = "WARNING", .sqlstate = "01000", .message = "mind"};
+  struct scene s;
+
+  scene_begin(&s, 0, serve_greeting, &greeting);
+  FILE *kept = tmpfile();
+  int err = dup(STDERR_FILENO);
+  if (!kept || err < 0 || dup2(fileno(kept), STDERR_FILENO) < 0)
+    BAIL_OUT("standard error cannot be kept");
+  dk_status status = connection_open(&s.c, &s.call, &s.why);
+  fflush(stderr);
+  dup2(err, STDERR_FILENO);
+  close(err);
+  cmp_ok(status, "==", DK_OK, "a warning is no refusal");
+  cmp_ok(lseek(fileno(kept), 0, SEEK_END), "==", 0, "nothing goes to standard error");
+  fclose(kept);
+  is(s.host.log, "the server says: mind", "a warning goes to the log");
+  cmp_ok(s.host.level, "==", 2, "as one");
+  scene_end(&s);
+}
+
+static void
+serve_rubbish(int fd, void *context)
+{
+  const char *rubbish = context;
+
+  fake_send(fd, rubbish, strlen(rubbish));
+}
+
+static void
+serve_silence(int fd, void *context)
+{
+  char byte;
+
+  (void)context;
+  while (recv(fd, &byte, 1, 0) == 1)
+    continue;
+}
+
+static void
+test_strangers(void)
+{
+  static const char *const rubbish[] = {"", "SSH-2.0-OpenSSH_9.2p1\r\n", "R", "E\1\1\1\1\1\1",
+                                        "HTTP/1.0 400 Bad Request\r\n\r\n"};
+  struct scene s;
+
+  for (size_t i = 0; i < sizeof rubbish / sizeof rubbish[0]; i++) {
+    char *said = strdup(rubbish[i]);
+    scene_begin(&s, 0, serve_rubbish, said);
+    expect_open(&s, DK_UNAVAILABLE, "cannot connect to the server of host=/tmp/test-pg-",
+                "rubbish");
+    scene_end(&s);
+    free(said);
+  }
+
+  scene_begin(&s, 0, serve_silence, NULL);
+  s.settings.connect_ms = 30;
+  expect_open(&s, DK_UNAVAILABLE, "no answer within 30ms", "silence");
+  cmp_ok(s.call.events & DK_WAIT_ANSWER, "!=", 0, "time stands still for who waits for a server");
+  scene_end(&s);
+
+  for (int at = 1; at <= 2; at++) {
+    scene_begin(&s, 0, serve_silence, NULL);
+    s.call.cancel_at = at;
+    expect_open(&s, DK_CALL_CANCELLED, "", "taken back at a wait");
+    cmp_ok(s.call.n_cancelled, "==", 1, "which then was the last");
+    scene_end(&s);
+  }
+  scene_begin(&s, 0, serve_silence, NULL);
+  call_cancel(&s.call);
+  expect_open(&s, DK_CALL_CANCELLED, "", "taken back before");
+  cmp_ok(fake_connections(s.fake), "==", 0, "the server was not asked");
+  scene_end(&s);
+}
+
+static void
+test_nobody(void)
+{
+  struct scene s;
+
+  scene_begin(&s, 0, serve_silence, NULL);
+  settings_done(&s.settings);
+  s.settings = SETTINGS(0, "conninfo", "host=/nowhere user=me password=hunter2 dbname=it");
+  expect_open(&s, DK_UNAVAILABLE, "host=/nowhere dbname=it user=me: ", "no server");
+  has_words(s.why.text, "tests/with-postgres", "how one starts");
+  has_words(s.why.text, "No such file", "what the system says");
+  ok(!strchr(s.why.text, '\n'), "in one line");
+  scene_end(&s);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+enum deed {
+  ANSWER, ANSWER_IN_TRANSACTION, CLOSE, CLOSE_AFTER_ROWS, SAY_NOTHING, COPY, RUBBISH, ERROR,
+  ERROR_AND_CLOSE, WARN_AND_ANSWER, HALF_A_ROW
+};
+
+struct play {
+  enum deed deed;
+  const char *severity, *sqlstate;
+};
+
+static void
+serve_play(int fd, void *context)
+{
+  const struct play *play = context;
+  char byte;
+
+  if (!fake_let_in(fd) || !fake_read_request(fd))
+    return;
+  if (play->deed == WARN_AND_ANSWER)
+    fake_error(fd, 'N', play->severity, play->sqlstate, "mind");
+  if (play->deed == ERROR || play->deed == ERROR_AND_CLOSE)
+    fake_error(fd, 'E', play->severity, play->sqlstate, "no");
+  if (play->deed == ANSWER || play->deed == ANSWER_IN_TRANSACTION ||
+      play->deed == CLOSE_AFTER_ROWS || play->deed == WARN_AND_ANSWER)
+    fake_row(fd, true, "yes", 3);
+  if (play->deed == COPY)
+    fake_message(fd, 'G', "\1\0\0", 3);
+  if (play->deed == RUBBISH)
+    fake_send(fd, "\377\377\377\377\377\377\377\377", 8);
+  if (play->deed == HALF_A_ROW)
+    fake_send(fd, "D\0\0\1\0\0\2", 7);
+  if (play->deed == ANSWER || play->deed == ERROR || play->deed == WARN_AND_ANSWER)
+    fake_ready(fd, 'I');
+  if (play->deed == ANSWER_IN_TRANSACTION)
+    fake_ready(fd, 'T');
+  if (play->deed == CLOSE || play->deed == CLOSE_AFTER_ROWS || play->deed == ERROR_AND_CLOSE ||
+      play->deed == HALF_A_ROW)
+    return;
+  while (recv(fd, &byte, 1, 0) == 1)
+    continue;
+}
+
+static dk_status
+run(struct scene *s, bool writes, const char *payload, size_t length)
+{
+  struct values values;
+  struct request request = {.what = "commit", .sql = "SELECT $1", .values = &values,
+                            .writes = writes};
+  PGresult *result = NULL;
+
+  values_begin(&values);
+  value_bytea(&values, (struct dk_bytes){payload, length});
+  dk_status status = connection_run(&s->c, &s->call, &request, &result, &s->why);
+  values_done(&values);
+  if (status == DK_OK) {
+    cmp_ok(result_check(result, "ot", "commit", &s->why), "==", DK_OK, "the answer is whole");
+    cmp_mem(field_bytes(result, 0, 1).ptr, "yes", 3, "and what was sent");
+    PQclear(result);
+  } else {
+    ok(!result, "no result without DK_OK");
+  }
+  return status;
+}
+
+/* What becomes of a request: of one that writes, of one that reads, and of the connection. */
+static const struct {
+  const char *name;
+  struct play play;
+  dk_status writing, reading;
+  bool stays;
+  int64_t answer_ms;
+} plays[] = {
+  {"an answer", {ANSWER, 0, 0}, DK_OK, DK_OK, true, 0},
+  {"an answer inside a transaction", {ANSWER_IN_TRANSACTION, 0, 0}, DK_OK, DK_OK, true, 0},
+  {"the end", {CLOSE, 0, 0}, DK_OUTCOME_UNKNOWN, DK_UNAVAILABLE, false, 0},
+  {"rows, and no word of the commit", {CLOSE_AFTER_ROWS, 0, 0}, DK_OUTCOME_UNKNOWN, DK_UNAVAILABLE,
+   false, 0},
+  {"half a row", {HALF_A_ROW, 0, 0}, DK_OUTCOME_UNKNOWN, DK_UNAVAILABLE, false, 0},
+  {"nothing", {SAY_NOTHING, 0, 0}, DK_OUTCOME_UNKNOWN, DK_UNAVAILABLE, false, 30},
+  {"a copy", {COPY, 0, 0}, DK_OUTCOME_UNKNOWN, DK_UNAVAILABLE, false, 0},
+  {"rubbish", {RUBBISH, 0, 0}, DK_OUTCOME_UNKNOWN, DK_UNAVAILABLE, false, 0},
+  {"a serialization failure", {ERROR, "ERROR", "40001"}, DK_BUSY, DK_BUSY, true, 0},
+  {"a deadlock, then the end", {ERROR_AND_CLOSE, "ERROR", "40P01"}, DK_BUSY, DK_BUSY, false, 0},
+  {"a refusal of ours", {ERROR, "ERROR", "DK201"}, DK_LOCK_LOST, DK_LOCK_LOST, true, 0},
+  {"a read-only server", {ERROR, "ERROR", "25006"}, DK_REFUSED, DK_REFUSED, false, 0},
+  {"no right", {ERROR, "ERROR", "42501"}, DK_REFUSED, DK_REFUSED, true, 0},
+  {"the disk is full", {ERROR, "ERROR", "53100"}, DK_UNAVAILABLE, DK_UNAVAILABLE, true, 0},
+  {"an administrator", {ERROR_AND_CLOSE, "FATAL", "57P01"}, DK_OUTCOME_UNKNOWN, DK_UNAVAILABLE,
+   false, 0},
+  {"an administrator who leaves it open", {ERROR, "FATAL", "57P01"}, DK_OUTCOME_UNKNOWN,
+   DK_UNAVAILABLE, false, 0},
+  {"a death of another kind", {ERROR_AND_CLOSE, "FATAL", "53200"}, DK_OUTCOME_UNKNOWN, DK_NO_MEMORY,
+   false, 0},
+  {"a warning", {WARN_AND_ANSWER, "WARNING", "01000"}, DK_OK, DK_OK, true, 0},
+};
+
+static void
+test_answers(void)
+{
+  for (size_t i = 0; i < 2 * sizeof plays / sizeof plays[0]; i++) {
+    bool writes = i % 2 == 0;
+    struct play play = plays[i / 2].play;
+    struct scene s;
+
+    scene_begin(&s, 0, serve_play, &play);
+    expect_open(&s, DK_OK, "", "open");
+    s.settings.answer_ms = plays[i / 2].answer_ms ? plays[i / 2].answer_ms : 20000;
+    cmp_ok(run(&s, writes, "x", 1), "==", writes ? plays[i / 2].writing : plays[i / 2].reading,
+           "%s, %s", plays[i / 2].name, writes ? "to what writes" : "to what reads");
+    cmp_ok(s.c.pg != NULL, "==", plays[i / 2].stays, "%s: the connection", plays[i / 2].name);
+    note("%s", s.why.text);
+    if (s.why.status == DK_OUTCOME_UNKNOWN)
+      has_words(s.why.text, "not known", "it is said");
+    scene_end(&s);
+  }
+}
+
+static void
+test_taken_back(void)
+{
+  struct play play = {SAY_NOTHING, 0, 0};
+  struct scene s;
+
+  for (int writes = 0; writes < 2; writes++) {
+    scene_begin(&s, 0, serve_play, &play);
+    expect_open(&s, DK_OK, "", "open");
+    s.call.cancel_at = s.call.n_waits + 1;
+    cmp_ok(run(&s, writes != 0, "x", 1), "==", writes ? DK_OUTCOME_UNKNOWN : DK_CALL_CANCELLED,
+           "taken back while the server was asked");
+    cmp_ok(s.call.n_cancelled, "==", 1, "it did not wait again");
+    ok(!s.c.pg, "and has no connection");
+    scene_end(&s);
+  }
+
+  play.deed = ANSWER;
+  scene_begin(&s, 0, serve_play, &play);
+  expect_open(&s, DK_OK, "", "open");
+  call_cancel(&s.call);
+  cmp_ok(run(&s, true, "x", 1), "==", DK_CALL_CANCELLED, "taken back before it was sent");
+  ok(connection_is_alive(&s.c), "the connection is as it was");
+  scene_end(&s);
+
+  scene_begin(&s, 0, serve_play, &play);
+  expect_open(&s, DK_OK, "", "open");
+  s.call.cancel_at = s.call.n_waits + 1;
+  s.call.is_late = true;
+  dk_status status = run(&s, true, "x", 1);
+  ok(status == DK_OK || status == DK_OUTCOME_UNKNOWN, "taken back as the answer comes: %d",
+     (int)status);
+  scene_end(&s);
+}
+
+/* More than sockets hold.  What is not sent to its end cannot have been done. */
+enum { MUCH = 8 << 20 };
+
+static void
+serve_deaf(int fd, void *context)
+{
+  int *told = context;
+  char byte;
+
+  if (fake_let_in(fd) && recv(told[0], &byte, 1, 0) == 1 && byte == 'r')
+    fake_answer_all(fd);
+}
+
+static void
+test_deaf(void)
+{
+  char *much = calloc(1, MUCH);
+  struct scene s;
+  int told[2];
+
+  for (int way = 0; way < 3; way++) {
+    if (!much || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, told) < 0)
+      BAIL_OUT("no sockets");
+    scene_begin(&s, 0, serve_deaf, told);
+    expect_open(&s, DK_OK, "", "open");
+    if (way == 0) {
+      s.call.cancel_at = s.call.n_waits + 1;
+      cmp_ok(run(&s, true, much, MUCH), "==", DK_CALL_CANCELLED, "taken back before all was sent");
+      cmp_ok(s.call.events, "==", DK_WAIT_READ | DK_WAIT_WRITE | DK_WAIT_ANSWER, "waits for both");
+    } else if (way == 1) {
+      s.settings.answer_ms = 30;
+      cmp_ok(run(&s, true, much, MUCH), "==", DK_UNAVAILABLE, "no time to send all of it");
+      has_words(s.why.text, "nothing was done", "and that is said");
+    } else {
+      cmp_ok(write(told[1], "r", 1), "==", 1, "the server begins to read");
+      cmp_ok(run(&s, true, much, MUCH), "==", DK_OK, "all is sent and answered");
+    }
+    cmp_ok(s.c.pg != NULL, "==", way == 2, "the connection");
+    shutdown(told[1], SHUT_RDWR);
+    scene_end(&s);
+    close(told[0]);
+    close(told[1]);
+  }
+  free(much);
+}
+
+/* Says so much before it reads that both would wait for ever if only one of them was waited for. */
+static void
+serve_talk(int fd, void *context)
+{
+  (void)context;
+  if (!fake_let_in(fd))
+    return;
+  for (int i = 0; i < 20000; i++)
+    fake_error(fd, 'N', "NOTICE", "00000", "talk talk talk talk talk talk talk talk talk");
+  fake_answer_all(fd);
+}
+
+static void
+test_talk(void)
+{
+  char *much = calloc(1, MUCH);
+  struct scene s;
+
+  scene_begin(&s, 0, serve_talk, NULL);
+  expect_open(&s, DK_OK, "", "open");
+  cmp_ok(run(&s, true, much, MUCH), "==", DK_OK, "a server that talks first");
+  cmp_ok(s.host.level, "==", 0, "its notices are for who looks for a fault");
+  scene_end(&s);
+  free(much);
+}
+
+/* ---- idle connections ------------------------------------------------------------------------ */
+
+enum idle { STAY, LEAVE, LEAVE_WITH_WORDS, WORDS_ONLY, CHANGE_A_SETTING, NOTIFY };
+
+struct idle_play {
+  enum idle idle;
+  int told[2];
+};
+
+static void
+serve_idle(int fd, void *context)
+{
+  struct idle_play *play = context;
+  char byte;
+
+  if (!fake_let_in(fd))
+    return;
+  if (play->idle == LEAVE_WITH_WORDS || play->idle == WORDS_ONLY)
+    fake_error(fd, 'E', "FATAL", "57P01", "go");
+  if (play->idle == CHANGE_A_SETTING)
+    fake_message(fd, 'S', "TimeZone\0UTC", 13);
+  if (play->idle == NOTIFY)
+    fake_message(fd, 'A', "\0\0\0\1channel\0payload", 20);
+  if (play->idle == LEAVE || play->idle == LEAVE_WITH_WORDS)
+    shutdown(fd, SHUT_RDWR);
+  fake_send(play->told[1], "x", 1);
+  while (recv(fd, &byte, 1, 0) == 1)
+    continue;
+}
+
+static void
+test_idle(void)
+{
+  static const struct {
+    enum idle idle;
+    bool is_alive;
+    const char *name;
+  } rows[] = {
+    {STAY, true, "nothing"},
+    {LEAVE, false, "the end"},
+    {LEAVE_WITH_WORDS, false, "a last word, and the end"},
+    {WORDS_ONLY, false, "a last word"},
+    {CHANGE_A_SETTING, true, "a changed setting"},
+    {NOTIFY, true, "a notification"},
+  };
+
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct idle_play play = {.idle = rows[i].idle};
+    struct scene s;
+    char byte;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, play.told) < 0)
+      BAIL_OUT("no sockets");
+    scene_begin(&s, 0, serve_idle, &play);
+    expect_open(&s, DK_OK, "", "open");
+    cmp_ok(recv(play.told[0], &byte, 1, 0), "==", 1, "the server has had its word");
+    int waits = s.call.n_waits;
+    cmp_ok(connection_is_alive(&s.c), "==", rows[i].is_alive, "idle, and then %s", rows[i].name);
+    cmp_ok(s.call.n_waits, "==", waits, "seen without a wait");
+    scene_end(&s);
+    close(play.told[0]);
+    close(play.told[1]);
+  }
+}
+
+int
+main(void)
+{
+  plan(NO_PLAN);
+  ok(PQisthreadsafe(), "libpq may be used by many threads");
+  test_nobody(); /* what the libraries open once is open */
+  int before = n_descriptors();
+  test_greetings();
+  test_notices();
+  test_strangers();
+  test_nobody();
+  test_answers();
+  test_taken_back();
+  test_deaf();
+  test_talk();
+  test_idle();
+  cmp_ok(n_descriptors(), "==", before, "no descriptor is left");
+  return done_testing();
+}

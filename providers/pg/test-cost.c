@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What operations cost the server, counted: the statements of a commit do not grow with what it
+ * cancels, rows are found by their keys, and nobody walks past rows that are not for him.
+ *
+ * auto_explain tells the plan of each statement inside the functions, with the pages that it has
+ * touched, as notices to the client; the proxy before the server keeps them.  The connection is
+ * warmed while the tables are tiny, and they are never analyzed: what was planned then must do.
+ *
+ *   DURAKIT_DEEP=1    1,000,000 rows instead of 100,000 where they are others'  */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance/tap/tap.h"
+#include "providers/pg/test-handle.h"
+#include "providers/pg/test-wire.h"
+
+enum { MANY = 100000, WARM = 8, TIMES = 5, MOST_AT_ONCE = 1000, FEW_PAGES = 24,
+       FEW_STATEMENTS = 3 };
+
+struct server {
+  PGconn *plain, *super;
+  struct wire *wire;
+  struct handle_under_test quiet; /* whose statements are not explained: for what is prepared */
+};
+
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+/* For all connections of this role that are made from now on. */
+static void
+explain_all(struct server *s)
+{
+  static const char *const settings[] = {
+    "session_preload_libraries = 'auto_explain'",
+    "client_min_messages = 'log'",
+    "auto_explain.log_min_duration = 0",
+    "auto_explain.log_nested_statements = on",
+    "auto_explain.log_analyze = on",
+    "auto_explain.log_buffers = on",
+    "auto_explain.log_timing = off",
+  };
+
+  sql(s->super, "LOAD 'auto_explain'");
+  for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+    sql(s->super, "ALTER ROLE %s IN DATABASE %s SET %s", PQuser(s->plain), PQdb(s->plain),
+        settings[i]);
+}
+
+static void
+explain_no_more(struct server *s)
+{
+  sql(s->super, "ALTER ROLE %s IN DATABASE %s RESET ALL", PQuser(s->plain), PQdb(s->plain));
+}
+
+/* The tables are as they were written: the server neither analyzes nor cleans them by itself. */
+static void
+leave_alone(struct server *s, const char *schema)
+{
+  sql(s->plain, "DO $$ DECLARE t text; BEGIN FOR t IN SELECT format('%%I.%%I', schemaname,"
+      " tablename) FROM pg_tables WHERE schemaname = '%s' LOOP EXECUTE 'ALTER TABLE ' || t ||"
+      " ' SET (autovacuum_enabled = off)'; END LOOP; END $$", schema);
+}
+
+static const char *const queues[] = {"instance", "message", "work", "execution", "history"};
+
+/* A table is walked, row by row. */
+static bool
+walks_a_table(const char *plan)
+{
+  for (const char *at = strstr(plan, "Seq Scan on "); at; at = strstr(at + 1, "Seq Scan on "))
+    for (size_t i = 0; i < sizeof queues / sizeof queues[0]; i++) {
+      size_t length = strlen(queues[i]);
+      const char *name = at + strlen("Seq Scan on ");
+      if (strncmp(name, queues[i], length) == 0 && strchr(" \n", name[length]))
+        return true;
+    }
+  return false;
+}
+
+/* Pages that the statement has touched, and all that ran within it. */
+static uint64_t
+pages_of(const char *plan)
+{
+  const char *at = strstr(plan, "Buffers: shared ");
+  uint64_t hit = 0, missed = 0;
+
+  if (!at)
+    return 0;
+  at += strlen("Buffers: shared ");
+  if (sscanf(at, "hit=%" SCNu64 " read=%" SCNu64, &hit, &missed) < 1)
+    sscanf(at, "read=%" SCNu64, &missed);
+  return hit + missed;
+}
+
+/* Of the operation that was the last: its own statement is the last that ends. */
+static uint64_t
+pages(struct wire *wire)
+{
+  size_t n = wire_notices(wire);
+
+  if (n == 0)
+    BAIL_OUT("auto_explain says nothing");
+  return pages_of(wire_notice(wire, n - 1));
+}
+
+static void
+test_no_walks(struct wire *wire, const char *what)
+{
+  const char *bad = NULL;
+
+  for (size_t i = 0; i < wire_notices(wire); i++)
+    if (walks_a_table(wire_notice(wire, i)))
+      bad = wire_notice(wire, i);
+  if (!ok(!bad && wire_notices(wire) > 0, "%s: of %zu statements none walks a table", what,
+          wire_notices(wire)))
+    diag("%.3000s", bad ? bad : "there are no plans");
+}
+
+/* What would be missed if it were not found out. */
+static void
+test_finder(struct server *s)
+{
+  PGconn *pg = connect_to(wire_conninfo(s->wire));
+
+  sql(pg, "SET search_path = cost");
+  wire_forget(s->wire);
+  sql(pg, "SELECT count(*) FROM message WHERE payload = 'x'");
+  ok(wire_notices(s->wire) == 1 && walks_a_table(wire_notice(s->wire, 0)),
+     "a statement that walks a table is found out");
+  sql(pg, "SET enable_seqscan = off");
+  wire_forget(s->wire);
+  sql(pg, "SELECT count(*) FROM message WHERE instance = 'x'");
+  ok(wire_notices(s->wire) == 1 && !walks_a_table(wire_notice(s->wire, 0)),
+     "one that goes by a key is not");
+  ok(pages_of("Buffers: shared hit=31 read=2 dirtied=1\n  Buffers: shared hit=9") == 33 &&
+       pages_of("Buffers: shared read=4") == 4 && pages_of("Result") == 0,
+     "pages are read from plans");
+  PQfinish(pg);
+}
+
+/* ---- each operation -------------------------------------------------------------------------- */
+
+static struct dk_bytes
+next_turn(struct handle_under_test *h, const char *instance)
+{
+  enqueue(h, instance);
+  return fetch_turn_as(h, "me")->head.lock_token;
+}
+
+/* All of them, some times: what is prepared and cached then is for tables of a few rows. */
+static void
+warm(struct handle_under_test *h, struct wire *wire)
+{
+  for (int i = 0; i < WARM; i++) {
+    struct dk_commit_outcome outcome;
+    struct dk_works *works;
+    char name[32];
+    snprintf(name, sizeof name, "warm-%d", i);
+    given_activities(h, name, 4);
+    struct dk_bytes token = fetch_turn_as(h, "me")->head.lock_token;
+    dk_store_renew_orchestration_item_lock(h->store, h->caller, token, LEASE);
+    dk_store_abandon_orchestration_item(h->store, h->caller, token, 0, 0);
+    commit_cancelling(h, fetch_turn(h), 1, 2, &outcome);
+    token = fetch_work(h);
+    dk_store_renew_work_item_lock(h->store, h->caller, token, LEASE);
+    ack_work(h, token, name);
+    commit_cancelling(h, fetch_turn(h), 3, 2, &outcome);
+    struct dk_fetch_work none = {.struct_size = sizeof none, .lock_ms = 1, .max_items = 1};
+    dk_store_fetch_work_item(h->store, h->caller, &none, &works);
+    dk_caller_reset(h->caller);
+  }
+  test_no_walks(wire, "all operations on a store of a few rows");
+  wire_forget(wire);
+}
+
+/* ---- cancellations --------------------------------------------------------------------------- */
+
+/* Statements of the commit that cancels n of the instance's activities. */
+static size_t
+statements_of_commit(struct handle_under_test *h, struct wire *wire, const char *instance, size_t n)
+{
+  struct dk_commit_outcome outcome;
+
+  given_activities(h, instance, n);
+  struct dk_bytes token = fetch_turn_as(h, "me")->head.lock_token;
+  wire_forget(wire);
+  commit_cancelling(h, token, 1, n, &outcome);
+  ok(outcome.report.free_rows == n && wire_counts(wire).round_trips == 1,
+     "%zu rows are deleted in one round trip, %" PRIu64 " are told", n, outcome.report.free_rows);
+  dk_caller_reset(h->caller);
+  return wire_notices(wire);
+}
+
+/* By all three columns of the key; and what is deleted is that, or where that has led. */
+static bool
+cancels_by_identity(struct wire *wire)
+{
+  bool finds = false, deletes = false;
+
+  for (size_t i = 0; i < wire_notices(wire); i++) {
+    const char *plan = wire_notice(wire, i);
+    const char *scan = strstr(plan, "Index Scan using work_pkey on work");
+    const char *condition = scan ? strstr(scan, "Index Cond: ") : NULL;
+    const char *delete = strstr(plan, "Delete on work");
+    if (condition) {
+      size_t length = strcspn(condition, "\n");
+      finds |= memmem(condition, length, "instance = ", 11) &&
+               memmem(condition, length, "execution = ", 12) &&
+               memmem(condition, length, "activity = ", 11);
+    }
+    deletes |= delete && (strstr(delete, "Index Scan using work_pkey on work") ||
+                          strstr(delete, "Tid Scan on work"));
+  }
+  return finds && deletes;
+}
+
+/* On the wire it is one, with 100,000 cancels as with none; inside, some few, however many. */
+static void
+test_statements(struct handle_under_test *h, struct wire *wire)
+{
+  static const size_t counts[] = {1, 50, 2000, 20000, 100000};
+  size_t without = statements_of_commit(h, wire, "none", 0);
+
+  for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "many-%zu", counts[i]);
+    size_t with = statements_of_commit(h, wire, name, counts[i]);
+    ok(with <= without + FEW_STATEMENTS, "%zu cancels take %zu statements inside, none takes %zu; "
+       "at most %d more", counts[i], with, without, FEW_STATEMENTS);
+    test_no_walks(wire, "a commit that cancels");
+    ok(cancels_by_identity(wire), "each row is found by its identity");
+  }
+}
+
+static int
+by_size(const void *a, const void *b)
+{
+  const uint64_t *x = a, *y = b;
+
+  return (*x > *y) - (*x < *y);
+}
+
+static uint64_t
+median(uint64_t values[TIMES])
+{
+  qsort(values, TIMES, sizeof values[0], by_size);
+  return values[TIMES / 2];
+}
+
+/* Pages that 50 cancels touch. */
+static uint64_t
+pages_of_fifty(struct handle_under_test *h, struct wire *wire, const char *among)
+{
+  struct dk_commit_outcome outcome;
+  uint64_t values[TIMES];
+
+  for (int i = 0; i < TIMES; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "fifty-%s-%d", among, i);
+    given_activities(h, name, 50);
+    struct dk_bytes token = fetch_turn_as(h, "me")->head.lock_token;
+    wire_forget(wire);
+    commit_cancelling(h, token, 1, 50, &outcome);
+    values[i] = pages(wire);
+    test_no_walks(wire, "50 cancels");
+    dk_caller_reset(h->caller);
+  }
+  return median(values);
+}
+
+/* Rows of others, written by SQL: what they are is nothing to the one who cancels. */
+static void
+fill_queue(struct server *s, size_t n)
+{
+  sql(s->plain, "INSERT INTO cost.work(instance, execution, activity, ready_at, place, visible_at,"
+      " payload) SELECT 'others-' || i / 1000, 1, i, 9000000000000, i, 0, 'do' FROM"
+      " generate_series(1, %zu) i ON CONFLICT DO NOTHING", n);
+}
+
+static void
+test_foreign_rows(struct handle_under_test *h, struct server *s)
+{
+  size_t most = getenv("DURAKIT_DEEP") ? 10 * MANY : MANY;
+
+  fill_queue(s, 1000);
+  uint64_t few = pages_of_fifty(h, s->wire, "few");
+  fill_queue(s, most);
+  uint64_t many = pages_of_fifty(h, s->wire, "many");
+  ok(many <= 2 * few, "50 cancels among %zu rows of others touch %" PRIu64 " pages, among 1,000 %"
+     PRIu64 "; at most twice as many", most, many, few);
+  sql(s->plain, "DELETE FROM cost.work WHERE instance LIKE 'others-%%'");
+  sql(s->plain, "VACUUM cost.work");
+}
+
+/* ---- fetches --------------------------------------------------------------------------------- */
+
+static uint64_t
+pages_of_turn(struct handle_under_test *h, struct wire *wire)
+{
+  struct dk_commit_outcome outcome;
+  uint64_t values[TIMES];
+
+  for (int i = 0; i < TIMES; i++) {
+    enqueue(h, "fetched");
+    wire_forget(wire);
+    struct dk_turn *turn = fetch_turn_as(h, "me");
+    values[i] = pages(wire);
+    test_no_walks(wire, "a fetch of a turn");
+    if (turn->head.known)
+      commit_cancelling(h, turn->head.lock_token, 1, 0, &outcome);
+    else
+      commit_first(h, turn->head.lock_token, 0);
+    dk_caller_reset(h->caller);
+  }
+  return median(values);
+}
+
+static uint64_t
+pages_of_work(struct handle_under_test *h, struct wire *wire, const char *among)
+{
+  struct dk_commit_outcome outcome;
+  uint64_t values[TIMES];
+
+  for (int i = 0; i < TIMES; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "worked-%s-%d", among, i);
+    given_activities(h, name, 1);
+    commit_cancelling(h, fetch_turn(h), 9, 0, &outcome);
+    wire_forget(wire);
+    struct dk_bytes token = fetch_work(h);
+    values[i] = pages(wire);
+    test_no_walks(wire, "a fetch of work");
+    ack_work(h, token, NULL);
+    dk_caller_reset(h->caller);
+  }
+  return median(values);
+}
+
+static uint64_t
+pages_of_nothing(struct handle_under_test *h, struct wire *wire, bool work)
+{
+  struct dk_fetch_turn turn_request = {.struct_size = sizeof turn_request, .lock_ms = 1};
+  struct dk_fetch_work work_request = {.struct_size = sizeof work_request, .lock_ms = 1,
+                                       .max_items = 1, .tag_rule = DK_TAG_ANY};
+  uint64_t values[TIMES];
+  struct dk_turn *turn;
+  struct dk_works *works;
+
+  for (int i = 0; i < TIMES; i++) {
+    wire_forget(wire);
+    dk_status status =
+      work ? dk_store_fetch_work_item(h->store, h->caller, &work_request, &works)
+           : dk_store_fetch_orchestration_item(h->store, h->caller, &turn_request, &turn);
+    if (status != DK_NOTHING)
+      BAIL_OUT("a fetch that should find nothing: status %d", (int)status);
+    values[i] = pages(wire);
+    test_no_walks(wire, "a fetch that finds nothing");
+  }
+  return median(values);
+}
+
+/* An index without rows has no pages; with 100,000 it is three pages deep, and has thousands. */
+static void
+test_ratio(uint64_t many, uint64_t none, const char *what, const char *among)
+{
+  ok(many <= 2 * none || many <= FEW_PAGES, "%s among 100,000 %s touches %" PRIu64 " pages, among"
+     " none %" PRIu64 "; at most twice as many, or %d", what, among, many, none, FEW_PAGES);
+}
+
+static void
+test_timers(struct handle_under_test *h, struct server *s)
+{
+  uint64_t turn = pages_of_turn(h, s->wire), none = pages_of_nothing(h, s->wire, false);
+
+  commit_timers(&s->quiet, next_turn(&s->quiet, "clock"), MANY);
+  dk_caller_reset(s->quiet.caller);
+  test_ratio(pages_of_turn(h, s->wire), turn, "a fetch of a turn", "future timers");
+  test_ratio(pages_of_nothing(h, s->wire, false), none, "a fetch that finds no turn",
+             "future timers");
+}
+
+static void
+hold_work(struct handle_under_test *h, size_t n)
+{
+  struct dk_fetch_work request = {.struct_size = sizeof request, .max_items = MOST_AT_ONCE,
+                                  .lock_ms = LEASE, .tag_rule = DK_TAG_ANY};
+  struct dk_works *works;
+
+  for (size_t held = 0; held < n; held += works->n_items) {
+    dk_caller_reset(h->caller);
+    if (dk_store_fetch_work_item(h->store, h->caller, &request, &works) != DK_OK)
+      BAIL_OUT("no work: %s", dk_caller_failure(h->caller)->text);
+  }
+  dk_caller_reset(h->caller);
+}
+
+/* What was claimed leaves dead entries behind, until the server cleans up, as it does by itself
+ * once a minute. */
+static void
+test_leases(struct handle_under_test *h, struct server *s)
+{
+  uint64_t work = pages_of_work(h, s->wire, "free"), none = pages_of_nothing(h, s->wire, true);
+  struct dk_commit_outcome outcome;
+
+  given_activities(&s->quiet, "held", MANY);
+  commit_cancelling(&s->quiet, fetch_turn(&s->quiet), MANY + 1, 1, &outcome);
+  hold_work(&s->quiet, MANY);
+  sql(s->plain, "VACUUM cost.work");
+  test_ratio(pages_of_work(h, s->wire, "held"), work, "a fetch of work", "held items");
+  test_ratio(pages_of_nothing(h, s->wire, true), none, "a fetch that finds no work", "held items");
+}
+
+int
+main(void)
+{
+  struct handle_under_test h;
+
+  if (!getenv("DURAKIT_PG_SUPER"))
+    plan(SKIP_ALL, "auto_explain needs a superuser: DURAKIT_PG_SUPER is not set");
+  begin();
+  struct server s = {connect_to(getenv("DURAKIT_PG")), connect_to(getenv("DURAKIT_PG_SUPER")),
+                     wire_new(getenv("DURAKIT_PG")), {NULL, NULL}};
+  if (!s.wire)
+    plan(SKIP_ALL, "the server of DURAKIT_PG is on no unix socket");
+  open_store(&s.quiet, getenv("DURAKIT_PG"), "cost");
+  leave_alone(&s, "cost");
+  enqueue(&s.quiet, "first"); /* its connection is there before it would be explained */
+  commit_first(&s.quiet, fetch_turn(&s.quiet), 0);
+  explain_all(&s);
+  open_store(&h, wire_conninfo(s.wire), "cost");
+  warm(&h, s.wire);
+  test_finder(&s);
+  test_foreign_rows(&h, &s);
+  test_timers(&h, &s);
+  test_leases(&h, &s);
+  test_statements(&h, s.wire);
+  close_store(&h);
+  close_store(&s.quiet);
+  explain_no_more(&s);
+  wire_free(s.wire);
+  destroy_store(getenv("DURAKIT_PG"), "cost");
+  PQfinish(s.plain);
+  PQfinish(s.super);
+  end();
+  return done_testing();
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server that says what a test tells it to: it speaks PostgreSQL's protocol 3 on a socket in a
+ * folder of its own, each connection in a thread, which runs the test's function, then closes. */
+#ifndef DK_PG_TEST_FAKE_H
+#define DK_PG_TEST_FAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef void fake_serve_fn(int fd, void *context);
+
+struct fake;
+struct fake *fake_start(fake_serve_fn *serve, void *context);
+void fake_stop(struct fake *fake);
+/* The folder: conninfo's host. */
+const char *fake_folder(const struct fake *fake);
+int fake_connections(struct fake *fake); /* so far */
+
+/* ---- for the test's function: they give up silently when the client is gone ------------------ */
+
+void fake_send(int fd, const void *bytes, size_t size);
+void fake_message(int fd, char type, const void *body, size_t size);
+/* Reads the start-up packet; false: there is none. */
+bool fake_read_start(int fd);
+/* One request, to its Sync, or one Query; false: the client is gone or says good-bye. */
+bool fake_read_request(int fd);
+
+/* Lets the client in; then "15.1", "UTF8". */
+void fake_welcome(int fd);
+void fake_greet(int fd, const char *version, const char *encoding);
+void fake_ready(int fd, char transaction); /* 'I', 'T', 'E' */
+/* Error 'E' or notice 'N'. */
+void fake_error(int fd, char type, const char *severity, const char *sqlstate, const char *message);
+/* One row of a boolean and a text, and that the command is complete. */
+void fake_row(int fd, bool value, const char *text, size_t length);
+
+/* Start-up, and the answer to what a connection asks first; then it is for the test. */
+bool fake_let_in(int fd);
+/* Answers each request in this way for as long as they come. */
+void fake_answer_all(int fd);
+
+#endif

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connections of a handle: how many are made, who gets one, and what is never given again. */
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "conformance/tap/tap.h"
+#include "providers/pg/test-fake.h"
+#include "providers/pg/test-host.h"
+
+/* ---- a pool before a server ------------------------------------------------------------------ */
+
+static atomic_bool refuses; /* the server lets nobody in */
+static atomic_int n_refused;
+
+static void
+serve(int fd, void *context)
+{
+  (void)context;
+  if (atomic_load(&refuses)) {
+    atomic_fetch_add(&n_refused, 1);
+    if (fake_read_start(fd))
+      fake_error(fd, 'E', "FATAL", "53300", "full");
+    return;
+  }
+  if (fake_let_in(fd))
+    fake_answer_all(fd);
+}
+
+struct scene {
+  struct test_host host;
+  struct dk_call call;
+  struct settings settings;
+  struct fake *fake;
+  struct pool *pool;
+  struct why why;
+};
+
+static void
+scene_begin(struct scene *s, uint32_t size, fake_serve_fn *serve_fn)
+{
+  char conninfo[100], pool[12];
+
+  memset(s, 0, sizeof *s);
+  atomic_store(&refuses, false);
+  atomic_store(&n_refused, 0);
+  test_host_init(&s->host);
+  call_init(&s->call);
+  s->fake = fake_start(serve_fn, NULL);
+  snprintf(conninfo, sizeof conninfo, "host=%s user=me", fake_folder(s->fake));
+  snprintf(pool, sizeof pool, "%u", size);
+  s->settings = SETTINGS(0, "conninfo", conninfo, "pool", pool);
+  if (pool_new(&s->host.host, &s->settings, &s->pool, &s->why) != DK_OK)
+    BAIL_OUT("no pool");
+}
+
+static void
+scene_end(struct scene *s)
+{
+  pool_free(s->pool);
+  fake_stop(s->fake);
+  settings_done(&s->settings);
+  call_done(&s->call);
+}
+
+static struct connection *
+take(struct scene *s)
+{
+  struct connection *c = NULL;
+
+  if (pool_take(s->pool, &s->call, &c, &s->why) != DK_OK)
+    BAIL_OUT("take: %s", s->why.text);
+  return c;
+}
+
+static dk_status
+ask(struct scene *s, struct connection *c)
+{
+  struct values none;
+  struct request request = {.what = "ask", .sql = "SELECT", .values = &none};
+  PGresult *result = NULL;
+
+  values_begin(&none);
+  dk_status status = connection_run(c, &s->call, &request, &result, &s->why);
+  PQclear(result);
+  return status;
+}
+
+static void
+test_order(void)
+{
+  struct scene s;
+
+  scene_begin(&s, 3, serve);
+  cmp_ok(fake_connections(s.fake), "==", 0, "none is made before it is needed");
+  struct connection *first = take(&s);
+  cmp_ok(fake_connections(s.fake), "==", 1, "the first is made");
+  struct connection *second = take(&s);
+  cmp_ok(fake_connections(s.fake), "==", 2, "and the second");
+  pool_give_back(s.pool, first);
+  pool_give_back(s.pool, second);
+  ok(take(&s) == second, "the last used comes first");
+  ok(take(&s) == first, "then the one before");
+  cmp_ok(fake_connections(s.fake), "==", 2, "none is made for it");
+  cmp_ok(ask(&s, first), "==", DK_OK, "it works");
+  pool_give_back(s.pool, first);
+  pool_give_back(s.pool, second);
+  scene_end(&s);
+}
+
+/* ---- who waits ------------------------------------------------------------------------------- */
+
+struct waiter {
+  struct scene *scene;
+  struct dk_call call;
+  pthread_t thread;
+  struct connection *c;
+  dk_status status;
+  struct why why;
+  atomic_bool waits;         /* it is in the queue */
+  atomic_int *turn;          /* the next number to be drawn by who gets one */
+  int number;
+};
+
+static void
+note_wait(struct dk_call *call)
+{
+  struct waiter *w = call->context;
+
+  if (call->events == DK_WAIT_READ)
+    atomic_store(&w->waits, true);
+}
+
+static void *
+wait_for_one(void *context)
+{
+  struct waiter *w = context;
+
+  w->status = pool_take(w->scene->pool, &w->call, &w->c, &w->why);
+  w->number = atomic_fetch_add(w->turn, 1);
+  return NULL;
+}
+
+static void
+begin_waiting(struct waiter *w, struct scene *s, atomic_int *turn)
+{
+  *w = (struct waiter){.scene = s, .turn = turn};
+  call_init(&w->call);
+  w->call.at_wait = note_wait;
+  w->call.context = w;
+  if (pthread_create(&w->thread, NULL, wait_for_one, w) != 0)
+    BAIL_OUT("no thread");
+  while (!atomic_load(&w->waits))
+    sched_yield();
+}
+
+static void
+end_waiting(struct waiter *w)
+{
+  pthread_join(w->thread, NULL);
+  call_done(&w->call);
+}
+
+static void
+test_queue(void)
+{
+  struct waiter w[3];
+  struct scene s;
+  atomic_int turn = 0;
+
+  scene_begin(&s, 1, serve);
+  struct connection *c = take(&s);
+  for (int i = 0; i < 3; i++)
+    begin_waiting(&w[i], &s, &turn);
+  cmp_ok(atomic_load(&turn), "==", 0, "there is none for three who wait");
+  for (int i = 0; i < 3; i++) {
+    pool_give_back(s.pool, c);
+    end_waiting(&w[i]);
+    cmp_ok(w[i].status, "==", DK_OK, "waiter %d is given one", i);
+    cmp_ok(w[i].number, "==", i, "in the order of coming");
+    ok(w[i].c == c, "the one that there is");
+  }
+  cmp_ok(fake_connections(s.fake), "==", 1, "no other was made");
+  pool_give_back(s.pool, c);
+  ok(take(&s) == c, "afterwards it is free again");
+  pool_give_back(s.pool, c);
+  scene_end(&s);
+}
+
+/* The first, the middle and the last of a queue leave it. */
+static void
+test_leaving(void)
+{
+  for (int who = 0; who < 3; who++) {
+    struct waiter w[3];
+    struct scene s;
+    atomic_int turn = 0;
+
+    scene_begin(&s, 1, serve);
+    struct connection *c = take(&s);
+    for (int i = 0; i < 3; i++)
+      begin_waiting(&w[i], &s, &turn);
+    call_cancel(&w[who].call);
+    end_waiting(&w[who]);
+    cmp_ok(w[who].status, "==", DK_CALL_CANCELLED, "waiter %d is called back", who);
+    for (int i = 0; i < 3; i++) {
+      if (i == who)
+        continue;
+      pool_give_back(s.pool, c);
+      end_waiting(&w[i]);
+      cmp_ok(w[i].status, "==", DK_OK, "the others get theirs");
+    }
+    pool_give_back(s.pool, c);
+    c = take(&s);
+    begin_waiting(&w[0], &s, &turn);
+    pool_give_back(s.pool, c);
+    end_waiting(&w[0]);
+    cmp_ok(w[0].status, "==", DK_OK, "the queue is whole for who comes later");
+    pool_give_back(s.pool, c);
+    scene_end(&s);
+  }
+}
+
+/* Given and called back at once: whichever it hears of, the connection is not lost. */
+static void
+test_both(void)
+{
+  int n_given = 0, n_back = 0;
+
+  for (int i = 0; i < 30; i++) {
+    struct waiter w;
+    struct scene s;
+    atomic_int turn = 0;
+
+    scene_begin(&s, 1, serve);
+    struct connection *c = take(&s);
+    begin_waiting(&w, &s, &turn);
+    if (i % 2)
+      call_cancel(&w.call);
+    pool_give_back(s.pool, c);
+    if (!(i % 2))
+      call_cancel(&w.call);
+    end_waiting(&w);
+    n_given += w.status == DK_OK;
+    n_back += w.status == DK_CALL_CANCELLED;
+    if (w.status == DK_OK)
+      pool_give_back(s.pool, w.c);
+    if (take(&s) != c)
+      fail("the connection is lost");
+    pool_give_back(s.pool, c);
+    scene_end(&s);
+  }
+  note("%d were given one, %d called back", n_given, n_back);
+  cmp_ok(n_given + n_back, "==", 30, "all have heard of one of the two");
+}
+
+static void
+test_called_back_before(void)
+{
+  struct connection *c;
+  struct scene s;
+
+  scene_begin(&s, 1, serve);
+  call_cancel(&s.call);
+  cmp_ok(pool_take(s.pool, &s.call, &c, &s.why), "==", DK_CALL_CANCELLED, "before it began");
+  cmp_ok(fake_connections(s.fake), "==", 0, "no connection is made");
+  scene_end(&s);
+}
+
+/* Who cannot connect makes room for the next, who tries it himself. */
+static void
+test_failing(void)
+{
+  struct waiter w[2];
+  struct scene s;
+  atomic_int turn = 0;
+  struct connection *c;
+
+  scene_begin(&s, 1, serve);
+  c = take(&s);
+  for (int i = 0; i < 2; i++)
+    begin_waiting(&w[i], &s, &turn);
+  atomic_store(&refuses, true);
+  connection_close(c); /* as a lost one is */
+  pool_give_back(s.pool, c);
+  for (int i = 0; i < 2; i++) {
+    end_waiting(&w[i]);
+    cmp_ok(w[i].status, "==", DK_UNAVAILABLE, "waiter %d could not connect", i);
+    ok(strstr(w[i].why.text, "53300") != NULL, "and says why");
+  }
+  cmp_ok(atomic_load(&n_refused), "==", 2, "each has tried it");
+  atomic_store(&refuses, false);
+  c = take(&s);
+  cmp_ok(ask(&s, c), "==", DK_OK, "when the server is back, the next call works");
+  pool_give_back(s.pool, c);
+  scene_end(&s);
+}
+
+/* ---- what is not given again ----------------------------------------------------------------- */
+
+static void
+serve_one(int fd, void *context)
+{
+  (void)context;
+  if (fake_let_in(fd) && fake_read_request(fd)) {
+    fake_row(fd, true, "yes", 3);
+    fake_ready(fd, 'I');
+  }
+}
+
+static void
+serve_open_transaction(int fd, void *context)
+{
+  (void)context;
+  if (!fake_let_in(fd))
+    return;
+  while (fake_read_request(fd)) {
+    fake_row(fd, true, "yes", 3);
+    fake_ready(fd, 'T');
+  }
+}
+
+static void
+serve_much(int fd, void *context)
+{
+  enum { MUCH = 17 << 20 };
+  char *much = calloc(1, MUCH);
+
+  (void)context;
+  if (!much)
+    BAIL_OUT("no memory");
+  if (fake_let_in(fd))
+    while (fake_read_request(fd)) {
+      fake_row(fd, true, much, MUCH);
+      fake_ready(fd, 'I');
+    }
+  free(much);
+}
+
+static void
+test_not_again(void)
+{
+  static const struct {
+    fake_serve_fn *serve;
+    const char *name;
+    int connections;
+  } rows[] = {
+    {serve, "one that works", 1},
+    {serve_one, "one that the server has ended", 2},
+    {serve_open_transaction, "one in a transaction", 2},
+    {serve_much, "one that holds much memory", 2},
+  };
+
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct scene s;
+
+    scene_begin(&s, 1, rows[i].serve);
+    struct connection *c = take(&s);
+    cmp_ok(ask(&s, c), "==", DK_OK, "%s: it is used", rows[i].name);
+    if (rows[i].serve == serve_one) {
+      struct pollfd end = {.fd = PQsocket(c->pg), .events = POLLIN};
+      char byte;
+      cmp_ok(poll(&end, 1, -1), "==", 1, "something is there");
+      cmp_ok(recv(end.fd, &byte, 1, MSG_PEEK), "==", 0, "the end");
+    }
+    pool_give_back(s.pool, c);
+    c = take(&s);
+    cmp_ok(fake_connections(s.fake), "==", rows[i].connections, "%s: then a new one or not",
+           rows[i].name);
+    pool_give_back(s.pool, c);
+    scene_end(&s);
+  }
+}
+
+/* One that lives is taken before one that would have to be made. */
+static void
+test_living_first(void)
+{
+  struct scene s;
+
+  scene_begin(&s, 2, serve);
+  struct connection *living = take(&s), *dead = take(&s);
+  pool_give_back(s.pool, living);
+  connection_close(dead);
+  pool_give_back(s.pool, dead);
+  ok(take(&s) == living, "the one that lives");
+  cmp_ok(fake_connections(s.fake), "==", 2, "nothing is made");
+  pool_give_back(s.pool, living);
+  scene_end(&s);
+}
+
+static void
+test_no_descriptors(void)
+{
+  struct rlimit before, none;
+  struct connection *other;
+  struct scene s;
+
+  scene_begin(&s, 1, serve);
+  struct connection *c = take(&s);
+  if (getrlimit(RLIMIT_NOFILE, &before) != 0)
+    BAIL_OUT("no limits");
+  none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+  if (setrlimit(RLIMIT_NOFILE, &none) != 0)
+    BAIL_OUT("limits cannot be set");
+  dk_status status = pool_take(s.pool, &s.call, &other, &s.why);
+  setrlimit(RLIMIT_NOFILE, &before);
+  cmp_ok(status, "==", DK_UNAVAILABLE, "no descriptor is left to wait with");
+  has_words(s.why.text, "ulimit -n", "what to do");
+  pool_give_back(s.pool, c);
+  ok(take(&s) == c, "the pool is as it was");
+  pool_give_back(s.pool, c);
+  scene_end(&s);
+}
+
+int
+main(void)
+{
+  plan(NO_PLAN);
+  test_order(); /* what the libraries open once is open */
+  int before = n_descriptors();
+  test_queue();
+  test_leaving();
+  test_both();
+  test_called_back_before();
+  test_failing();
+  test_not_again();
+  test_living_first();
+  test_no_descriptors();
+  cmp_ok(n_descriptors(), "==", before, "no descriptor is left");
+  return done_testing();
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TOKEN: a token is the number of the store, the number of a claim and the address of a row:
+ * "t3f9a6c81d20b.7f.order-1" is a turn of instance "order-1", "w3f9a6c81d20b.80.1.5.order-1" its
+ * activity 5 of execution 1.  No claim of a store has another's number, so no index over tokens is
+ * needed, and no token comes twice.  The store's is random: a host that mixes up two stores, or
+ * brings a token of one that was removed and made again, finds no row by chance. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "providers/pg/handle.h"
+
+static struct dk_bytes
+finish(char room[MAX_TOKEN], int length, struct dk_bytes instance)
+{
+  size_t left = (size_t)(MAX_TOKEN - length);
+  size_t n = instance.len < left ? instance.len : left; /* no id is longer */
+
+  memcpy(room + length, instance.ptr, n);
+  return (struct dk_bytes){room, (size_t)length + n};
+}
+
+struct dk_bytes
+turn_token(const struct handle *h, char room[MAX_TOKEN], struct dk_bytes instance, int64_t epoch)
+{
+  int length = snprintf(room, MAX_TOKEN, "t%" PRIx64 ".%" PRIx64 ".", (uint64_t)h->store.number,
+                        (uint64_t)epoch);
+
+  return finish(room, length, instance);
+}
+
+struct dk_bytes
+work_token(const struct handle *h, char room[MAX_TOKEN], struct dk_bytes instance,
+           int64_t execution, int64_t activity, int64_t epoch)
+{
+  int length = snprintf(room, MAX_TOKEN, "w%" PRIx64 ".%" PRIx64 ".%" PRIx64 ".%" PRIx64 ".",
+                        (uint64_t)h->store.number, (uint64_t)epoch, (uint64_t)execution,
+                        (uint64_t)activity);
+
+  return finish(room, length, instance);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* Takes a hex number, from 1 to INT64_MAX, and a dot off the front.  One number has one spelling,
+ * so one token has one. */
+static bool
+take_number(struct dk_bytes *text, int64_t *ret_number)
+{
+  static const char digits[] = "0123456789abcdef";
+  uint64_t number = 0;
+  size_t i = 0;
+
+  for (; i < text->len && i < 16; i++) {
+    const char *digit = memchr(digits, text->ptr[i], 16);
+    if (!digit || (i == 0 && digit == digits))
+      break;
+    number = number << 4 | (uint64_t)(digit - digits);
+  }
+  if (i == 0 || number > INT64_MAX || i == text->len || text->ptr[i] != '.')
+    return false;
+  *ret_number = (int64_t)number;
+  *text = (struct dk_bytes){text->ptr + i + 1, text->len - i - 1};
+  return true;
+}
+
+static bool
+take_letter(struct dk_bytes *text, char letter)
+{
+  if (text->len == 0 || text->ptr[0] != letter)
+    return false;
+  *text = (struct dk_bytes){text->ptr + 1, text->len - 1};
+  return true;
+}
+
+/* How many bytes the character takes that begins here; 0: it is none of UTF-8. */
+static size_t
+length_of_character(const unsigned char *at, size_t left)
+{
+  static const struct {
+    unsigned char mask, lead;
+    size_t length;
+    uint32_t least;
+  } forms[] = {
+    {0x80, 0, 1, 1}, {0xe0, 0xc0, 2, 0x80}, {0xf0, 0xe0, 3, 0x800}, {0xf8, 0xf0, 4, 0x10000}};
+
+  for (size_t form = 0; form < sizeof forms / sizeof forms[0]; form++) {
+    size_t length = forms[form].length;
+    uint32_t code = at[0] & (unsigned char)~forms[form].mask;
+    if ((at[0] & forms[form].mask) != forms[form].lead)
+      continue;
+    if (length > left)
+      return 0;
+    for (size_t i = 1; i < length; i++) {
+      if ((at[i] & 0xc0) != 0x80)
+        return 0;
+      code = code << 6 | (at[i] & 0x3fu);
+    }
+    bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
+    return code < forms[form].least || code > 0x10ffff || is_surrogate ? 0 : length;
+  }
+  return 0;
+}
+
+/* A token's bytes may be any, and the server takes no others as text. */
+static bool
+is_an_id(struct dk_bytes text)
+{
+  const unsigned char *at = (const unsigned char *)text.ptr;
+  size_t length;
+
+  if (text.len == 0 || text.len > MAX_ID)
+    return false;
+  for (size_t i = 0; i < text.len; i += length) {
+    length = length_of_character(at + i, text.len - i);
+    if (length == 0)
+      return false;
+  }
+  return true;
+}
+
+static bool
+is_turn_token(struct dk_bytes text, int64_t *ret_store, struct token *ret_token)
+{
+  struct token token = {.epoch = 0};
+
+  if (!take_letter(&text, 't') || !take_number(&text, ret_store) ||
+      !take_number(&text, &token.epoch) || !is_an_id(text))
+    return false;
+  token.instance = text;
+  *ret_token = token;
+  return true;
+}
+
+static bool
+is_work_token(struct dk_bytes text, int64_t *ret_store, struct token *ret_token)
+{
+  struct token token = {.epoch = 0};
+
+  if (!take_letter(&text, 'w') || !take_number(&text, ret_store) ||
+      !take_number(&text, &token.epoch) || !take_number(&text, &token.execution) ||
+      !take_number(&text, &token.activity) || !is_an_id(text))
+    return false;
+  token.instance = text;
+  *ret_token = token;
+  return true;
+}
+
+/* ---- refusing -------------------------------------------------------------------------------- */
+
+static dk_status
+refuse_strange_token(struct operation *op)
+{
+  return refuse(op, DK_LOCK_LOST, "this token was never given out");
+}
+
+static dk_status
+refuse_anothers_token(struct operation *op, int64_t store)
+{
+  if (store == op->h->store.number)
+    return DK_OK;
+  return refuse(op, DK_LOCK_LOST, "this token is another store's, or of this one before it was "
+                                  "removed and made again");
+}
+
+dk_status
+read_turn_token(struct operation *op, struct dk_bytes text, struct token *ret_token)
+{
+  struct token other;
+  int64_t store;
+
+  if (is_turn_token(text, &store, ret_token))
+    return refuse_anothers_token(op, store);
+  if (is_work_token(text, &store, &other))
+    return refuse(op, DK_LOCK_LOST, "this token is a work item's; a turn's is needed");
+  return refuse_strange_token(op);
+}
+
+dk_status
+read_work_token(struct operation *op, struct dk_bytes text, struct token *ret_token)
+{
+  struct token other;
+  int64_t store;
+
+  if (is_work_token(text, &store, ret_token))
+    return refuse_anothers_token(op, store);
+  if (is_turn_token(text, &store, &other))
+    return refuse(op, DK_LOCK_LOST, "this token is a turn's; a work item's is needed");
+  return refuse_strange_token(op);
+}
+
+/* TOKEN-7: what became of the row. */
+dk_status
+refuse_dead_token(struct operation *op, int64_t epoch, int64_t row_epoch, int64_t locked_until,
+                  int64_t store_now)
+{
+  if (row_epoch == 0)
+    return refuse(op, DK_LOCK_LOST, "this row is gone: what it stood for is done, was cancelled or "
+                                    "was removed; or it was not there, and the token was never "
+                                    "given out");
+  if (epoch > row_epoch)
+    return refuse_strange_token(op);
+  if (locked_until == 0)
+    return refuse(op, DK_LOCK_LOST, "this token is used up: its lock was given back or committed");
+  if (epoch != row_epoch)
+    return refuse(op, DK_LOCK_LOST, "this token was taken over: its lease ran out or was given "
+                                    "back, and it was delivered again since");
+  return refuse(op, DK_LOCK_LOST, "the lease of this token ran out %" PRId64 " ms ago; nobody has "
+                                  "taken over yet", store_now - locked_until);
+}

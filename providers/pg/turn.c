@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TURN: fetching, renewing and giving back one instance with its messages.  What is chosen, and
+ * what a claim writes, is in schema/turn.sql. */
+#include "providers/pg/handle.h"
+
+/* QUEUE-8: one fetch of so many does not prefer the instances whose history its owner has, so that
+ * nobody starves. */
+enum { HEAD_EVERY = 8 };
+
+/* ---- what is asked --------------------------------------------------------------------------- */
+
+/* PIN-3, PIN-4: six numbers for each range. */
+static int64_t
+number_of_range(const void *context, size_t i)
+{
+  const struct dk_fetch_turn *request = context;
+  const struct dk_version_range *range = &request->ranges[i / 6];
+  const struct dk_version *end = i % 6 < 3 ? &range->min : &range->max;
+
+  return i % 3 == 0 ? end->major : i % 3 == 1 ? end->minor : end->patch;
+}
+
+static dk_status
+send_fetch(struct operation *op, const struct dk_fetch_turn *request, PGresult **ret)
+{
+  bool prefers = request->owner.ptr && ++op->h->fetches % HEAD_EVERY != 0;
+  struct values v;
+
+  operation_values(op, &v);
+  value_int(&v, op->tries);
+  value_bigint(&v, request->lock_ms);
+  value_text(&v, request->owner);
+  value_bool(&v, prefers);
+  value_bigint(&v, request->max_messages);
+  value_bigint(&v, request->max_bytes > INT64_MAX ? 0 : (int64_t)request->max_bytes);
+  if (request->ranges)
+    value_bigints(&v, request->n_ranges * 6, number_of_range, request);
+  else
+    value_null(&v, TYPE_BIGINTS);
+  dk_status status = operation_run(op, "fetch_turn", true, &v, "ibbbbbbtttty", ret);
+  values_done(&v);
+  return status;
+}
+
+/* ---- handing it up --------------------------------------------------------------------------- */
+
+enum kind { ANSWER, HEAD, EVENT, MESSAGE };
+enum { FOUND, NOTHING, AGAIN = 100 };
+/* The columns a to f, t1 to t4 and the payload. */
+enum { KIND, A, B, C, D, E, F, T1, T2, T3, T4, PAYLOAD };
+
+/* TURN-13: also if no event can have that number. */
+static uint64_t
+history_from(const PGresult *r, int row)
+{
+  if (!field_is_null(r, row, E))
+    return (uint64_t)field_bigint(r, row, E);
+  return field_bigint(r, row, B) ? (uint64_t)field_bigint(r, row, D) + 1 : 0;
+}
+
+/* TIME-2: what is left since the request was sent, at the most; what is over is not handed up. */
+static dk_status
+hand_up_head(struct operation *op, const PGresult *r, int row, int64_t now, int64_t lock_ms)
+{
+  const struct dk_host *host = op->h->host;
+  char room[MAX_TOKEN];
+  struct dk_turn_head head = {
+    .struct_size = sizeof head,
+    .instance = field_bytes(r, row, T1),
+    .known = field_bigint(r, row, B) != 0,
+    .status = (int32_t)field_bigint(r, row, F),
+    .name = field_bytes(r, row, T2),
+    .version = field_bytes(r, row, T3),
+    .parent_instance = field_bytes(r, row, T4),
+    .birth = (uint64_t)field_bigint(r, row, B),
+    .execution_id = (uint64_t)field_bigint(r, row, C),
+    .last_event_id = (uint64_t)field_bigint(r, row, D),
+    .history_from = history_from(r, row),
+    .now = now,
+  };
+
+  head.lock_token = turn_token(op->h, room, head.instance, field_bigint(r, row, A));
+  head.lease_left_ms = lock_ms - (host->now(host) - op->sent_at);
+  if (head.lease_left_ms < 1)
+    return refuse(op, DK_BUSY, "the lease was over before the turn could be handed up");
+  return host->turn(op->call, &head);
+}
+
+static dk_status
+hand_up_message(struct operation *op, const PGresult *r, int row)
+{
+  return op->h->host->message(op->call, &(struct dk_message){
+                                          .struct_size = sizeof(struct dk_message),
+                                          .attempt = (uint32_t)field_bigint(r, row, A),
+                                          .id = field_bytes(r, row, T1),
+                                          .payload = field_bytes(r, row, PAYLOAD),
+                                          .visible_at = field_bigint(r, row, B),
+                                          .enqueued_at = field_bigint(r, row, C),
+                                        });
+}
+
+static dk_status
+hand_up_row(struct operation *op, const PGresult *r, int row, int64_t lock_ms)
+{
+  switch (field_int(r, row, KIND)) {
+  case HEAD:
+    return hand_up_head(op, r, row, field_bigint(r, 0, B), lock_ms);
+  case EVENT:
+    return op->h->host->event(op->call, &(struct dk_event){(uint64_t)field_bigint(r, row, A),
+                                                           field_bytes(r, row, PAYLOAD)});
+  case MESSAGE:
+    return hand_up_message(op, r, row);
+  default:
+    return refuse(op, DK_CORRUPT, "the function gave a row of kind %d", field_int(r, row, KIND));
+  }
+}
+
+/* ---- fetching -------------------------------------------------------------------------------- */
+
+static dk_status
+send_abandon(struct operation *op, const struct token *token, int64_t delay_ms,
+             bool ignore_attempt, PGresult **ret)
+{
+  struct values v;
+
+  operation_values(op, &v);
+  value_text(&v, token->instance);
+  value_bigint(&v, token->epoch);
+  value_bigint(&v, delay_ms);
+  value_bool(&v, ignore_attempt);
+  dk_status status = operation_run(op, "abandon_turn", true, &v, "ibbbb", ret);
+  values_done(&v);
+  return status;
+}
+
+/* TURN-12, POISON-6: the host does not take the turn, which is claimed by now.  If giving it back
+ * fails, the answer is what that failed with: it lets a lock be left, as the host's may not. */
+static dk_status
+undo_claim(struct operation *op, const PGresult *r, dk_status why)
+{
+  struct token token = {.instance = field_bytes(r, 1, T1), .epoch = field_bigint(r, 1, A)};
+  PGresult *answer;
+
+  if (why >= DK_OUTCOME_UNKNOWN)
+    return why;
+  dk_status status = send_abandon(op, &token, 0, true, &answer);
+  if (status == DK_CALL_CANCELLED)
+    return refuse(op, DK_OUTCOME_UNKNOWN, "the call was taken back before a turn that the host did "
+                  "not take was given back; its lease runs out");
+  if (status != DK_OK)
+    return status;
+  bell_ring(op->h->bell, RING_TURNS, field_bigint(answer, 0, 1));
+  PQclear(answer);
+  return why;
+}
+
+/* Head, events, messages: as the rows stand. */
+static dk_status
+hand_up_turn(struct operation *op, const PGresult *r, int64_t lock_ms)
+{
+  for (int row = 1; row < PQntuples(r); row++) {
+    dk_status status = hand_up_row(op, r, row, lock_ms);
+    if (status != DK_OK)
+      return undo_claim(op, r, status);
+  }
+  return DK_OK;
+}
+
+dk_status
+pg_fetch_turn(struct operation *op, const struct dk_fetch_turn *request, int64_t *ret_due)
+{
+  PGresult *r;
+
+  *ret_due = INT64_MAX;
+  if (request->ranges && request->n_ranges == 0)
+    return DK_NOTHING;                                                  /* PIN-2 */
+  TRY(send_fetch(op, request, &r));
+  int64_t found = PQntuples(r) > 0 ? field_bigint(r, 0, A) : -1;
+  dk_status status = DK_NOTHING;
+  if (found == FOUND && PQntuples(r) > 1)
+    status = hand_up_turn(op, r, request->lock_ms);
+  else if (found == AGAIN)
+    status = ATTEMPT_AGAIN;
+  else if (found != NOTHING)
+    status = refuse(op, DK_CORRUPT, "the function gave %d rows", PQntuples(r));
+  else if (!field_is_null(r, 0, C))
+    *ret_due = host_time(op, field_bigint(r, 0, B), field_bigint(r, 0, C));
+  PQclear(r);
+  return status;
+}
+
+/* ---- with a token ---------------------------------------------------------------------------- */
+
+/* Of renew and abandon: status, listening, and what became of a dead token's row. */
+static dk_status
+take_answer(struct operation *op, const struct token *token, PGresult *r)
+{
+  dk_status status = DK_OK;
+
+  if (PQntuples(r) != 1)
+    status = refuse(op, DK_CORRUPT, "the function gave %d rows", PQntuples(r));
+  else if (field_int(r, 0, 0) != DK_OK)
+    status = refuse_dead_token(op, token->epoch, field_bigint(r, 0, 2), field_bigint(r, 0, 3),
+                               field_bigint(r, 0, 4));
+  else if (!field_is_null(r, 0, 1))
+    bell_ring(op->h->bell, RING_TURNS, field_bigint(r, 0, 1));
+  PQclear(r);
+  return status;
+}
+
+/* TURN-9. */
+dk_status
+pg_renew_turn(struct operation *op, struct dk_bytes text, int64_t extend_ms)
+{
+  struct token token;
+  struct values v;
+  PGresult *r;
+
+  TRY(read_turn_token(op, text, &token));
+  operation_values(op, &v);
+  value_text(&v, token.instance);
+  value_bigint(&v, token.epoch);
+  value_bigint(&v, extend_ms);
+  dk_status status = operation_run(op, "renew_turn", true, &v, "ibbbb", &r);
+  values_done(&v);
+  return status == DK_OK ? take_answer(op, &token, r) : status;
+}
+
+/* TURN-7, TURN-8, POISON-4. */
+dk_status
+pg_abandon_turn(struct operation *op, struct dk_bytes text, int64_t delay_ms, bool ignore_attempt)
+{
+  struct token token;
+  PGresult *r;
+
+  TRY(read_turn_token(op, text, &token));
+  TRY(send_abandon(op, &token, delay_ms, ignore_attempt, &r));
+  return take_answer(op, &token, r);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why an operation fails: see why.h.  Owns the table of SQLSTATEs. */
+#include "providers/pg/why.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What a SQLSTATE means to a host, and what a person may do about it.  One that has no row of its
+ * own goes by that of its class, its first two characters.
+ *
+ * LOSES: the connection ends, and with it what a write has come to is not known: the answer to a
+ * commit may have been on its way.  ENDS: the connection is of no use; the request is undone. */
+enum effect { STAYS, ENDS, LOSES };
+
+static const struct meaning {
+  const char *sqlstate;
+  dk_status status;       /* of a lost request: if it only reads */
+  enum effect effect;
+  const char *next;
+} meanings[] = {
+  /* connections */
+  {"08", DK_UNAVAILABLE, LOSES, "the connection was lost; look at the server's log"},
+  {"08001", DK_UNAVAILABLE, LOSES, "look whether the server runs"},
+  {"08004", DK_UNAVAILABLE, LOSES, "the server takes no connection; look at its log"},
+  {"57P01", DK_UNAVAILABLE, LOSES, "an administrator has ended the session"},
+  {"57P02", DK_UNAVAILABLE, LOSES, "the server recovers from a crash"},
+  {"57P03", DK_UNAVAILABLE, LOSES, "the server starts or stops"},
+  {"57P04", DK_UNAVAILABLE, LOSES, "the database was dropped; look at conninfo's dbname"},
+  {"57P05", DK_UNAVAILABLE, LOSES, "the server's idle_session_timeout has ended the session"},
+  {"25P03", DK_UNAVAILABLE, ENDS, "a transaction was idle for too long; try again"},
+  {"57", DK_UNAVAILABLE, ENDS, "look at the server's log, and try again"},
+  {"57014", DK_BUSY, STAYS,
+   "a statement_timeout or an administrator has ended the request; try again, or give it more "
+   "time (ALTER ROLE ... SET statement_timeout)"},
+  /* who is allowed to, and what is there */
+  {"28", DK_REFUSED, ENDS, "look at user, password and the server's pg_hba.conf"},
+  {"0P", DK_REFUSED, ENDS, "look at the role that conninfo names"},
+  {"3D000", DK_REFUSED, ENDS, "name a database that is there (conninfo's dbname), or make it: "
+                              "CREATE DATABASE ... ENCODING 'UTF8'"},
+  {"42501", DK_REFUSED, STAYS,
+   "let the owner grant it to the role: USAGE on the schema, EXECUTE on its functions, SELECT and, "
+   "to write, INSERT, UPDATE, DELETE on its tables and USAGE on its sequences; to make a store, "
+   "CREATE on the database"},
+  {"25006", DK_REFUSED, ENDS,
+   "the session is read-only: name a server that takes writes (target_session_attrs=read-write "
+   "chooses it among several), look for default_transaction_read_only, or open the store with "
+   "DK_OPEN_READ_ONLY"},
+  {"3F000", DK_REFUSED, STAYS, "the store's schema is not there any more; close and open again"},
+  {"42P01", DK_REFUSED, STAYS, "the store was removed, or is of another version; open it again"},
+  {"42703", DK_REFUSED, STAYS, "the store was removed, or is of another version; open it again"},
+  {"42704", DK_REFUSED, STAYS, "the store was removed, or is of another version; open it again"},
+  {"42883", DK_REFUSED, STAYS, "the store was removed, or is of another version; open it again"},
+  /* others were there at the same time */
+  {"40", DK_BUSY, STAYS, "others changed the same; try again"},
+  {"40001", DK_BUSY, STAYS, "others changed the same; try again"},
+  {"40003", DK_UNAVAILABLE, LOSES, "the server does not know whether it was done"},
+  {"40P01", DK_BUSY, STAYS, "a deadlock was undone; try again"},
+  {"55P03", DK_BUSY, STAYS, "others hold what it needs; try again, or give lock_timeout more time"},
+  {"55006", DK_BUSY, STAYS, "others use it; try again"},
+  {"23505", DK_BUSY, STAYS, "somebody has stored the same at the same moment; try again"},
+  {"0A000", DK_BUSY, STAYS, "the schema has changed meanwhile; try again"},
+  {"26000", DK_BUSY, ENDS, "try again"},
+  {"72000", DK_BUSY, STAYS, "try again"},
+  /* what there is too little of */
+  {"53", DK_UNAVAILABLE, STAYS, "the server lacks something; look at its log, and try again"},
+  {"53100", DK_UNAVAILABLE, STAYS, "make room on the server's disk; then try again"},
+  {"53200", DK_NO_MEMORY, STAYS, "the server lacks memory; try again, or give it more"},
+  {"53300", DK_UNAVAILABLE, ENDS,
+   "the server has no connection left; lower the setting pool, or raise its max_connections"},
+  {"53400", DK_UNAVAILABLE, STAYS, "a limit of the server is reached; look at its settings"},
+  {"54", DK_TOO_LARGE, STAYS, "send less at once"},
+  /* what is broken */
+  {"58", DK_UNAVAILABLE, STAYS, "the server's system refuses something; look at the server's log"},
+  {"F0", DK_UNAVAILABLE, STAYS, "look at the server's configuration file"},
+  {"XX001", DK_CORRUPT, STAYS, "the database is damaged; go back to a copy that is whole"},
+  {"XX002", DK_CORRUPT, STAYS, "an index is damaged; REINDEX it, and look at the disk"},
+  {"22021", DK_INVALID, STAYS, "send text in UTF-8"},
+};
+
+static const struct meaning other = {
+  "", DK_INTERNAL, STAYS, "this is a fault of the plugin or of the server; report it"};
+
+/* Functions of the schema may raise a status by its name: DK and its digits. */
+static bool
+is_raised_status(const char *sqlstate, dk_status *ret_status)
+{
+  if (strncmp(sqlstate, "DK", 2) != 0)
+    return false;
+  dk_status status = 0;
+  for (const char *digit = sqlstate + 2; *digit; digit++) {
+    if (*digit < '0' || *digit > '9')
+      return false;
+    status = status * 10 + (*digit - '0');
+  }
+  *ret_status = status;
+  return status >= DK_BUSY && status < DK_OUTCOME_UNKNOWN;
+}
+
+static const struct meaning *
+meaning_of(const char *sqlstate)
+{
+  const struct meaning *found = &other;
+
+  for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++) {
+    if (strcmp(meanings[i].sqlstate, sqlstate) == 0)
+      return &meanings[i];
+    if (strlen(meanings[i].sqlstate) == 2 && strncmp(meanings[i].sqlstate, sqlstate, 2) == 0)
+      found = &meanings[i];
+  }
+  return found;
+}
+
+static dk_status
+status_of_loss(bool writes)
+{
+  return writes ? DK_OUTCOME_UNKNOWN : DK_UNAVAILABLE;
+}
+
+dk_status
+why_status_of(const char *sqlstate, bool writes)
+{
+  dk_status raised;
+
+  if (!*sqlstate)
+    return status_of_loss(writes);
+  if (is_raised_status(sqlstate, &raised))
+    return raised;
+  const struct meaning *meaning = meaning_of(sqlstate);
+  return meaning->effect == LOSES ? status_of_loss(writes) : meaning->status;
+}
+
+bool
+why_ends_connection(const char *sqlstate)
+{
+  return !*sqlstate || meaning_of(sqlstate)->effect != STAYS;
+}
+
+static const char *
+next_after(const char *sqlstate)
+{
+  return *sqlstate ? meaning_of(sqlstate)->next : "try again, and look whether the server runs";
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+/* So many bytes of the text, or a little less: no part of a character. */
+static size_t
+whole_characters(const char *text, size_t length)
+{
+  while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80)
+    length--;
+  return length;
+}
+
+/* A text that was cut by its buffer: its last character may be a part. */
+static void
+end_before_part(char *text, size_t length)
+{
+  size_t lead = length;
+
+  while (lead > 0 && ((unsigned char)text[lead - 1] & 0xc0) == 0x80)
+    lead--;
+  unsigned char first = lead > 0 ? (unsigned char)text[lead - 1] : 0;
+  size_t needed = first < 0xc0 ? 0 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+  if (lead > 0 && length - lead < needed)
+    text[lead - 1] = '\0';
+}
+
+dk_status
+why_set(struct why *why, dk_status status, const char *format, ...)
+{
+  va_list args;
+
+  why->status = status;
+  why->sqlstate[0] = '\0';
+  va_start(args, format);
+  int length = vsnprintf(why->text, sizeof why->text, format, args);
+  va_end(args);
+  if (length < 0)
+    why->text[0] = '\0';
+  else if ((size_t)length >= sizeof why->text)
+    end_before_part(why->text, sizeof why->text - 1);
+  return status;
+}
+
+const char *
+why_line(char *room, size_t size, const char *text)
+{
+  size_t length = text ? strlen(text) : 0, used = 0;
+
+  while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
+    length--;
+  for (size_t i = 0; i < length; i++) {
+    char c = text[i] == '\t' || text[i] == '\r' ? ' ' : text[i];
+    /* A line that is set in goes on with the one before. */
+    bool is_end = c == '\n' && text[i + 1] != '\t' && text[i + 1] != ' ';
+    size_t n = is_end ? 2 : c == '\n' ? 0 : 1;
+    if (used + n + sizeof "..." > size) {
+      used -= i - whole_characters(text, i);
+      memcpy(room + used, "...", 3);
+      used += 3;
+      break;
+    }
+    memcpy(room + used, is_end ? "; " : &c, n);
+    used += n;
+  }
+  room[used] = '\0';
+  return room;
+}
+
+/* ---- what libpq and the server say ----------------------------------------------------------- */
+
+enum { MOST_MESSAGE = 420, MOST_DETAIL = 160 };
+
+static dk_status
+add_sqlstate(struct why *why, const char *sqlstate)
+{
+  snprintf(why->sqlstate, sizeof why->sqlstate, "%s", sqlstate);
+  return why->status;
+}
+
+dk_status
+why_connection(struct why *why, const PGconn *pg, enum progress progress, bool writes,
+               const char *what)
+{
+  dk_status status = progress == SENT ? status_of_loss(writes) : DK_UNAVAILABLE;
+  char room[MOST_MESSAGE];
+
+  why_line(room, sizeof room, pg ? PQerrorMessage(pg) : "");
+  return why_set(why, status, "%s: the connection to the server was lost%s%s; %s", what,
+                 *room ? ": " : "", room,
+                 status == DK_OUTCOME_UNKNOWN ? "whether it was done is not known"
+                                              : "nothing was done; try again");
+}
+
+/* Verbose messages have it: "FATAL:  28P01: password authentication failed".  Takes it out, and
+ * where in the server's source that was.  Of several hosts the last counts. */
+static void
+take_sqlstate_out(char *text, char sqlstate[6])
+{
+  enum { LENGTH = 5 };
+  char *location;
+
+  for (char *at = strstr(text, ":  "); at; at = strstr(at, ":  ")) {
+    at += 3;
+    if (strspn(at, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") != LENGTH ||
+        strncmp(at + LENGTH, ": ", 2) != 0)
+      continue;
+    memcpy(sqlstate, at, LENGTH);
+    sqlstate[LENGTH] = '\0';
+    memmove(at, at + LENGTH + 2, strlen(at + LENGTH + 2) + 1);
+  }
+  while ((location = strstr(text, "\nLOCATION:  ")) != NULL) {
+    char *end = strchr(location + 1, '\n');
+    memmove(location, end ? end : "", end ? strlen(end) + 1 : 1);
+  }
+}
+
+static const char *
+next_after_connect(const char *sqlstate)
+{
+  if (!*sqlstate)
+    return "start the server, or name another: conninfo=\"host=... dbname=... user=...\"; a "
+           "throw-away one for tests is started by tests/with-postgres in the source tree";
+  if (strncmp(sqlstate, "42501", 5) == 0)
+    return "let the owner of the database grant it: GRANT CONNECT ON DATABASE ... TO ...";
+  if (strncmp(sqlstate, "42", 2) == 0 || strncmp(sqlstate, "22", 2) == 0 ||
+      strncmp(sqlstate, "0A", 2) == 0)
+    return "look at the parameters that conninfo gives";
+  return next_after(sqlstate);
+}
+
+/* What the server will not have today it will not have tomorrow. */
+static dk_status
+status_after_connect(const char *sqlstate, bool needs_password)
+{
+  if (!*sqlstate)
+    return needs_password ? DK_REFUSED : DK_UNAVAILABLE;
+  dk_status status = why_status_of(sqlstate, false);
+  return status == DK_UNAVAILABLE || status == DK_NO_MEMORY ? status : DK_REFUSED;
+}
+
+dk_status
+why_connect(struct why *why, const PGconn *pg, const char *where)
+{
+  char text[2 * MOST_MESSAGE], room[MOST_MESSAGE], sqlstate[6] = "";
+
+  snprintf(text, sizeof text, "%s", PQerrorMessage(pg));
+  take_sqlstate_out(text, sqlstate);
+  bool needs_password = !*sqlstate && PQconnectionNeedsPassword(pg);
+  const char *next = needs_password ? "give the setting password, or a passfile"
+                                    : next_after_connect(sqlstate);
+  why_set(why, status_after_connect(sqlstate, needs_password), "cannot connect to %s: %s%s%s%s; %s",
+          where, why_line(room, sizeof room, text), *sqlstate ? " (SQLSTATE " : "", sqlstate,
+          *sqlstate ? ")" : "", next);
+  return add_sqlstate(why, sqlstate);
+}
+
+static const char *
+field_of(const PGresult *result, int field)
+{
+  const char *text = PQresultErrorField(result, field);
+
+  return text ? text : "";
+}
+
+dk_status
+why_result(struct why *why, const PGresult *result, bool writes, const char *what)
+{
+  const char *sqlstate = field_of(result, PG_DIAG_SQLSTATE);
+  const char *message = field_of(result, PG_DIAG_MESSAGE_PRIMARY);
+  const char *detail = field_of(result, PG_DIAG_MESSAGE_DETAIL);
+  const char *severity = field_of(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+  char room[MOST_MESSAGE], detail_room[MOST_DETAIL];
+  dk_status status = why_status_of(sqlstate, writes), raised;
+
+  if (writes && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0))
+    status = DK_OUTCOME_UNKNOWN; /* the session has ended, wherever the commit was */
+  why_line(room, sizeof room, *message ? message : PQresultErrorMessage(result));
+  if (!*room)
+    snprintf(room, sizeof room, "the server answers with what was not asked for");
+  why_line(detail_room, sizeof detail_room, detail);
+  if (is_raised_status(sqlstate, &raised)) /* by a function of the schema: its words are ours */
+    why_set(why, status, "%s: %s%s%s", what, room, *detail ? ": " : "", detail_room);
+  else if (!*sqlstate)
+    why_set(why, status, "%s: %s; %s", what, room,
+            status == DK_OUTCOME_UNKNOWN ? "whether it was done is not known" : "try again");
+  else
+    why_set(why, status, "%s: %s%s%s%s (SQLSTATE %s)%s; %s", what, room, *detail ? " (" : "",
+            detail_room, *detail ? ")" : "", sqlstate,
+            status == DK_OUTCOME_UNKNOWN ? "; whether it was done is not known" : "",
+            next_after(sqlstate));
+  return add_sqlstate(why, sqlstate);
+}
+
+dk_status
+why_tell(const struct why *why, const struct dk_host *host, struct dk_call *call)
+{
+  if (why->status < DK_BUSY) /* no error: nothing, or cancelled */
+    return why->status;
+  return host->fail(call, why->status, (struct dk_bytes){why->text, strlen(why->text)});
+}
