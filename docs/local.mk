@@ -9,6 +9,7 @@ EXTRA_DIST += \
 	docs/coverage.md \
 	docs/migration-from-abi-1.md \
 	docs/papers.md \
+	docs/postgresql.md \
 	docs/provider-implementation-guide.md \
 	docs/provider-testing-guide.md \
 	docs/why-deletion.md \

@@ -34,6 +34,16 @@ is "$(declared "$scratch/sample.h" | tr '\n' ' ')" 'dk_one dk_two ' 'declaration
 
 # ---- plugins -------------------------------------------------------------------------------------
 
+# provided FILE LIBRARY...: what those libraries define for it without a version.
+provided() {
+  user=$1
+  shift
+  for library; do
+    found=$(ldd "$user" | awk -v name="$library" '$1 == name { print $3 }')
+    [ -z "$found" ] || $NM -D --defined-only "$found" | awk '$3 !~ /@@/ { print $3 }'
+  done
+}
+
 # faults FILE LIBRARY...: what is wrong with a plugin that may need these libraries, a line each.
 faults() {
   so=$1
@@ -49,8 +59,11 @@ faults() {
       *) echo "needs $needed" ;;
     esac
   done
-  # A symbol of a library has a version; one without could only come from a host.
-  $NM -D --undefined-only "$so" | awk '$1 == "U" && $2 !~ /@/ { print "undefined: " $2 }'
+  # A symbol of a library has a version; one without comes from those that have none, or could only
+  # come from a host.
+  provided "$so" "$@" > "$scratch/provided"
+  $NM -D --undefined-only "$so" | awk '$1 == "U" && $2 !~ /@/ { print $2 }' |
+    grep -v -x -F -f "$scratch/provided" | sed 's/^/undefined: /'
 }
 
 if ! command -v readelf > /dev/null; then
@@ -59,6 +72,10 @@ elif [ -n "${SANITIZER_CFLAGS:-}" ]; then
   skip 'plugins' 'sanitizers add their own libraries'
 else
   is "$(faults "$MODEL")" '' 'model.so is as a plugin should be'
+  if [ -f "${PG_PLUGIN:=}" ]; then
+    is "$(faults "$PG_PLUGIN" libpq.so.5)" '' 'pg.so needs libpq besides'
+    like "$(faults "$PG_PLUGIN")" '^undefined: PQclear' 'which is seen'
+  fi
 
   # Each fault is found in a plugin that has it.
   cat > "$scratch/bad.c" <<'SAMPLE'

@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The PostgreSQL plugin keeps the whole contract: as a plain role, on a server that the kit may
+# crash, stop, cut off and deny; and some of it under Valgrind (make conformance-valgrind: all).
+
+. "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
+[ -z "${SANITIZER_CFLAGS:-}" ] || skip_all 'sanitizers find libpq'\''s own'
+if [ -z "${DURAKIT_PG-}" ]; then
+  exec "$top_srcdir/tests/with-postgres" -q --tap "${SHELL:-sh}" "$0"
+fi
+scratch
+plugin=${PG_PLUGIN:-$top_builddir/providers/pg/.libs/pg.so}
+
+# On a server of the user's only what cannot harm others.
+set -- --set-env conninfo=DURAKIT_PG
+whole=
+if [ -n "${DURAKIT_PG_LOG-}" ]; then
+  whole=1
+  set -- "$@" --store-crash "$DURAKIT_PG_CRASH" --store-start "$DURAKIT_PG_START" \
+    --store-pause "$DURAKIT_PG_PAUSE" --store-resume "$DURAKIT_PG_RESUME" \
+    --store-deny "$DURAKIT_PG_DENY" --store-allow "$DURAKIT_PG_ALLOW" \
+    --store-address "$DURAKIT_PG_SOCKET" \
+    --through "conninfo=host={folder} port=$PGPORT dbname=$PGDATABASE user=$PGUSER"
+fi
+
+# points PATTERN: how many test points of the report look so.
+points() { grep -c "$1" "$scratch/out" || :; }
+
+"$DURAKIT" certify "$plugin" --no-memcheck --format tap --timeout-scale 4 "$@" \
+  > "$scratch/out" 2> "$scratch/err"
+code=$?
+# On a busy machine a race may be seen too seldom.
+[ $code -eq 0 ] || [ $code -eq 7 ]
+ok $? 'the contract is kept' ||
+  diag "exit $code; $(cat "$scratch/err"); $(grep -A 20 '^not ok' "$scratch/out")"
+[ "$(points '^ok')" -gt 250 ]
+ok $? "by all of its checks: $(points '^ok')"
+if [ -n "$whole" ]; then
+  is "$(grep '^ok.*# SKIP' "$scratch/out" | grep -v 'sessions\|durakit\.')" '' 'nothing is left out'
+  is "$(grep -c ' 40P01 ' "$DURAKIT_PG_LOG")" 0 'the server saw no deadlock' ||
+    diag "$(grep -A 4 ' 40P01 ' "$DURAKIT_PG_LOG")"
+  is "$(psql -X -A -t -c "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'durakit%'")" 0 \
+    'no store is left on the server'
+  is "$(psql -X -A -t -c "SELECT string_agg(rolname, ' ') FROM pg_roles
+    WHERE rolname = current_user AND NOT (rolsuper OR rolcreatedb OR rolcreaterole)")" durakit \
+    'the role is a plain one'
+fi
+
+if [ -z "${VALGRIND:-}" ]; then
+  skip 'memcheck has no finding' 'Valgrind is left out of this build'
+else
+  some=memory/cycle,turn/birth,turn/same-after-reopening,ack/fat-commit,cancel/report-stolen
+  some=$some,call/returns-new-work,err/refusals-of-commit,hist/reads-what-is-asked,abi/destroy-*
+  "$DURAKIT" check "$plugin" --memcheck --format tap --timeout-scale 4 "$@" --only "$some" \
+    > "$scratch/out" 2> "$scratch/err"
+  code=$?
+  [ $code -eq 0 ] && [ "$(points '^ok')" -gt 3 ]
+  ok $? "memcheck has no finding in $(points '^ok') checks" ||
+    diag "exit $code; $(cat "$scratch/err"); $(grep -A 20 '^not ok' "$scratch/out")"
+fi
+
+done_testing
