@@ -3,7 +3,8 @@
  *
  *   turn         fetch a turn, commit it: 3 events, 1 activity, 1 message to itself
  *   turn-timers  the same among B instances whose only message is due in a day
- *   work         fetch an activity, ack it with a completion
+ *   work         fetch an activity, ack it with a completion for one of 16 instances
+ *   fan-in       the same, all completions for one instance
  *   work-leased  the same among B activities that somebody holds
  *   cancel       one commit that cancels A activities among B of other instances
  *
@@ -21,6 +22,7 @@
 enum {
   PAYLOAD = 150,
   INSTANCES = 64,     /* that always have a message */
+  DONE_INSTANCES = 16, /* that get completions */
   ROOM = 4000,        /* work items that lie ready when a slice begins */
   AT_ONCE = 10000,    /* rows in one commit of the preparations */
   LEASE_MS = 600000,
@@ -294,8 +296,9 @@ take_work(struct load *load, struct dk_caller *caller, uint32_t most, struct dk_
   return dk_store_fetch_work_item(load->store, caller, &fetch, ret_works);
 }
 
+/* Fetches an activity, and acks it with a completion for this instance. */
 static bool
-step_work(struct load *load, struct dk_caller *caller)
+do_work(struct load *load, struct dk_caller *caller, const char *completes)
 {
   struct dk_works *works;
 
@@ -307,7 +310,7 @@ step_work(struct load *load, struct dk_caller *caller)
   load->operations++;
   load->left--;
   struct dk_item done = {
-    .struct_size = sizeof(done), .instance = text("bench"), .payload = payload()};
+    .struct_size = sizeof(done), .instance = text(completes), .payload = payload()};
   struct dk_work_result result = {.struct_size = sizeof(result), .completion = &done};
   if (dk_store_ack_work_item(load->store, caller, works->items[0].work.lock_token, &result)
       != DK_OK)
@@ -316,7 +319,37 @@ step_work(struct load *load, struct dk_caller *caller)
   return true;
 }
 
-/* The completions of the slice before go with the turn. */
+static bool
+step_work(struct load *load, struct dk_caller *caller)
+{
+  char instance[32];
+
+  snprintf(instance, sizeof(instance), "done-%" PRIu64, ++load->sequence % DONE_INSTANCES);
+  return do_work(load, caller, instance);
+}
+
+static bool
+step_fan_in(struct load *load, struct dk_caller *caller)
+{
+  return do_work(load, caller, "bench");
+}
+
+/* The completions of the slice before. */
+static bool
+consume_messages(struct load *load)
+{
+  struct dk_turn *turn;
+
+  do {
+    dk_caller_reset(load->callers[0]);
+    if (!take_turn(load, load->callers[0], &turn))
+      return false;
+    if (turn && !commit(load, load->callers[0], turn, &(struct dk_turn_result){.flags = 0}))
+      return false;
+  } while (turn);
+  return true;
+}
+
 static bool
 top_up_work(struct load *load)
 {
@@ -324,6 +357,8 @@ top_up_work(struct load *load)
 
   if (missing <= 0)
     return true;
+  if (!consume_messages(load))
+    return false;
   load->left = ROOM;
   return schedule_all(load, "bench", missing);
 }
@@ -396,6 +431,7 @@ static const struct workload workloads[] = {
   {"turn", prepare_turns, NULL, step_turn, false},
   {"turn-timers", prepare_turns_among_timers, NULL, step_turn, false},
   {"work", prepare_nothing, top_up_work, step_work, false},
+  {"fan-in", prepare_nothing, top_up_work, step_fan_in, false},
   {"work-leased", prepare_leased_work, top_up_work, step_work, false},
   {"cancel", prepare_cancels, NULL, NULL, true},
 };

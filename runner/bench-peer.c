@@ -113,7 +113,8 @@ peer_ask(struct peer *peer, char *ret_answer, size_t size, const char *format, .
   vfprintf(peer->to, format, args);
   va_end(args);
   fputc('\n', peer->to);
-  if (fflush(peer->to) != 0 || !fgets(line, sizeof(line), peer->from))
+  fflush(peer->to); /* who has ended hears nothing any more, but may have said why */
+  if (!fgets(line, sizeof(line), peer->from))
     return note_end(peer);
   line[strcspn(line, "\n")] = '\0';
   if (strncmp(line, "ok", 2) != 0 || (line[2] && line[2] != ' ')) {

@@ -36,7 +36,7 @@ struct row {
   struct side sides[2];
   bool single;    /* one operation a slice */
   bool of_times;  /* else of rates */
-  double reach;   /* at least, of rates; at most, of times */
+  double reach;   /* at least, of rates; at most, of times; 0: it is told, and not judged */
 };
 
 static const struct row rows[] = {
@@ -48,6 +48,8 @@ static const struct row rows[] = {
    false, false, 0.6},
   {"work-16", "fetch and ack of work, 16 callers",
    {{PROVIDER, "work", 16, 0}, {FLOOR, "work", 16, 0}}, false, false, 0.6},
+  {"fan-in", "fetch and ack of work, 16 callers, for one instance",
+   {{PROVIDER, "fan-in", 16, 0}, {FLOOR, "fan-in", 16, 0}}, false, false, 0},
   {"cancel", "100,000 cancellations in one commit",
    {{PROVIDER, "cancel", 100000, 100000}, {FLOOR, "cancel", 100000, 100000}}, true, false, 0.6},
   {"cancel-growth", "100,000 cancellations against 1,000",
@@ -58,6 +60,22 @@ static const struct row rows[] = {
    {{PROVIDER, "turn-timers", 1, 100000}, {PROVIDER, "turn-timers", 1, 0}}, false, true, 2},
   {"leases", "work among 100,000 held items against none",
    {{PROVIDER, "work-leased", 1, 100000}, {PROVIDER, "work-leased", 1, 0}}, false, true, 2},
+  {"turn-1-2", "commits of turns, 2 callers against 1",
+   {{PROVIDER, "turn", 2, 0}, {PROVIDER, "turn", 1, 0}}, false, false, 0.9},
+  {"turn-2-4", "commits of turns, 4 callers against 2",
+   {{PROVIDER, "turn", 4, 0}, {PROVIDER, "turn", 2, 0}}, false, false, 0.9},
+  {"turn-4-8", "commits of turns, 8 callers against 4",
+   {{PROVIDER, "turn", 8, 0}, {PROVIDER, "turn", 4, 0}}, false, false, 0.9},
+  {"turn-8-16", "commits of turns, 16 callers against 8",
+   {{PROVIDER, "turn", 16, 0}, {PROVIDER, "turn", 8, 0}}, false, false, 0.9},
+  {"work-1-2", "fetch and ack of work, 2 callers against 1",
+   {{PROVIDER, "work", 2, 0}, {PROVIDER, "work", 1, 0}}, false, false, 0.9},
+  {"work-2-4", "fetch and ack of work, 4 callers against 2",
+   {{PROVIDER, "work", 4, 0}, {PROVIDER, "work", 2, 0}}, false, false, 0.9},
+  {"work-4-8", "fetch and ack of work, 8 callers against 4",
+   {{PROVIDER, "work", 8, 0}, {PROVIDER, "work", 4, 0}}, false, false, 0.9},
+  {"work-8-16", "fetch and ack of work, 16 callers against 8",
+   {{PROVIDER, "work", 16, 0}, {PROVIDER, "work", 8, 0}}, false, false, 0.9},
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
@@ -107,6 +125,16 @@ make_folder(struct bench *bench)
   return EXIT_PASSED;
 }
 
+/* A store that is a path lies in a folder; all others are names on a server. */
+static bool
+store_is_path(const struct run *run)
+{
+  for (uint32_t i = 0; run->store_key && i < run->probe->n_params; i++)
+    if (strcmp(run->probe->params[i].key, run->store_key) == 0)
+      return strcmp(run->probe->params[i].type, "path") == 0;
+  return true;
+}
+
 /* The provider's settings, with a store of this side's own; its value is written to `value`. */
 static bool
 settings_of_side(const struct bench *bench, unsigned side, struct bench_provider *ret,
@@ -130,16 +158,33 @@ settings_of_side(const struct bench *bench, unsigned side, struct bench_provider
   return true;
 }
 
+/* A floor on a server is told what names it: never as an argument, where all could see it. */
+static bool
+start_floor(struct bench *bench, unsigned number, struct peer *ret_peer)
+{
+  const struct run *run = &bench->run;
+  char value[1024], answer[64];
+
+  if (store_is_path(run) || !run->store_value)
+    snprintf(value, sizeof(value), "%s/floor%u", bench->folder, number);
+  else
+    snprintf(value, sizeof(value), "%s-dk%s-floor%u", run->store_value, run->options->run_id,
+             number);
+  bool well = peer_execute(ret_peer, "the floor", run->options->floor, value);
+  for (size_t i = 0; well && i < run->n_settings; i++)
+    well = peer_ask(ret_peer, answer, sizeof(answer), "set %s=%.*s", run->settings[i].key,
+                    (int)run->settings[i].value.len, run->settings[i].value.ptr);
+  return well;
+}
+
 static bool
 start_side(struct bench *bench, unsigned number, const struct side *side, struct peer *ret_peer)
 {
   struct bench_provider provider;
   char value[1024];
 
-  if (side->who == FLOOR) {
-    snprintf(value, sizeof(value), "%s/floor%u", bench->folder, number);
-    return peer_execute(ret_peer, "the floor", bench->run.options->floor, value);
-  }
+  if (side->who == FLOOR)
+    return start_floor(bench, number, ret_peer);
   *ret_peer = (struct peer){.pid = -1, .trouble = "out of memory"};
   if (!settings_of_side(bench, number, &provider, value, sizeof(value)))
     return false;
@@ -279,15 +324,16 @@ tell_row(const struct measured *m)
     return;
   }
   if (m->paired)
-    printf(" %7.2f  [%.2f, %.2f]  %s %g: %-3s", m->figures.median, m->figures.low,
-           m->figures.high, m->row->of_times ? "at most" : "at least", m->row->reach,
+    printf(" %7.2f  [%.2f, %.2f]  ", m->figures.median, m->figures.low, m->figures.high);
+  if (m->paired && m->row->reach > 0)
+    printf("%s %g: %-3s", m->row->of_times ? "at most" : "at least", m->row->reach,
            is_reached(m) ? "yes" : "NO");
-  else
+  if (!m->paired)
     printf(" %s", "no floor was given");
   if (!m->row->single)
     printf("  %8.0f ops/s", rate(own));
-  if (m->row->sides[1].who == FLOOR && m->paired && !m->row->single)
-    printf(", floor %.0f", rate(&m->sums[1]));
+  if (!m->row->of_times && m->paired && !m->row->single)
+    printf(", %s %.0f", m->row->sides[1].who == FLOOR ? "floor" : "against", rate(&m->sums[1]));
   if (!m->row->single && own->syncs > 0)
     printf("; %.2f ops a sync", own->operations / own->syncs);
   printf("\n%16s %s\n", "", m->row->what);
@@ -337,7 +383,7 @@ tell_front(const struct bench *bench)
   printf("%u pairs of slices of %" PRId64 " ms, in turns; a ratio is the median, with its 95 %% "
          "interval.\n",
          bench->pairs, bench->slice_ms);
-  if (!bench->on_disk)
+  if (!bench->on_disk && store_is_path(&bench->run))
     printf("The stores lie in memory, where a sync costs nothing: TMPDIR may name a disk.\n");
   fflush(stdout);
 }
@@ -349,7 +395,7 @@ tell_end(const struct bench *bench, const struct measured *measured, size_t n)
 
   for (size_t i = 0; i < n; i++) {
     failed += measured[i].trouble[0] && !measured[i].left_out;
-    if (!measured[i].trouble[0] && measured[i].paired)
+    if (!measured[i].trouble[0] && measured[i].paired && measured[i].row->reach > 0)
       *(is_reached(&measured[i]) ? &reached : &missed) += 1;
   }
   if (!bench->run.options->json) {
@@ -397,8 +443,9 @@ measure_all(struct bench *bench)
   }
   if (n == 0)
     return usage("--only", "no workload has such a name",
-                 "turn-1, turn-16, work-1, work-16, cancel, cancel-growth, cancel-foreign, timers "
-                 "or leases, with commas between",
+                 "turn-1, turn-16, work-1, work-16, fan-in, cancel, cancel-growth, "
+                 "cancel-foreign, timers, leases, turn-1-2 to turn-8-16 or work-1-2 to work-8-16, "
+                 "with commas between",
                  NULL);
   int code = options->json ? tell_json(bench, measured, n) : EXIT_PASSED;
   int end = tell_end(bench, measured, n);

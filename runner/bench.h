@@ -3,6 +3,7 @@
  *
  * Both sides are processes that speak one protocol of lines, so that slices can take turns:
  *
+ *   set KEY=VALUE             ok                               floors only, first: a setting
  *   about                     ok TEXT                          what it is, settings read back
  *   begin WORKLOAD A B        ok                               a new store, made ready
  *   run MS                    ok OPERATIONS NANOSECONDS SYNCS  as many as fit; `cancel`: one

@@ -52,6 +52,28 @@ is $? 0 'with a floor'
 is "$(tail -n 1 "$scratch/out")" 'BENCH reached=1 missed=0 failed=0' 'the floor is reached'
 like "$(cat "$scratch/out")" 'floor: slow, on ' 'the floor says what it is'
 
+# What the provider is told, the floor is told first, on its input.
+cat > "$scratch/floor" <<'SH'
+#!/bin/sh
+while read -r line; do
+  case $line in
+    about) echo "ok told $told, $#" ;;
+    set*) told="${line#set }"; echo ok ;;
+    begin*) echo ok ;;
+    run*) echo 'ok 1 1000000000 1' ;;
+  esac
+done
+SH
+bench --only work-1 --floor "$scratch/floor" --set mutant=work/newest-first
+is $? 0 'with a floor and a setting'
+like "$(cat "$scratch/out")" 'floor: told mutant=work/newest-first, 1$' \
+  'the floor is told of it, and not by an argument'
+
+bench --only turn-1-2,work-4-8
+is $? 0 'callers against fewer callers'
+is "$(grep -c 'at least 0.9: .*ops/s, against [0-9]' "$scratch/out")" 2 \
+  'need no floor, and tell both rates'
+
 printf '#!/bin/sh\nread -r line\necho "no the disk is away"\n' > "$scratch/floor"
 bench --only turn-1 --floor "$scratch/floor"
 is $? 4 'a floor that fails is no figure'

@@ -2,6 +2,7 @@
 /* The journal: see stress.h. */
 #include "tests/stress/stress.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +53,22 @@ broken(struct journal *j, const char *format, ...)
 void
 name_instance(char name[16], uint64_t instance)
 {
-  snprintf(name, 16, "inst-%u", (unsigned)(instance % INSTANCES));
+  snprintf(name, 16, "inst-%u", (unsigned)(instance % MOST_INSTANCES));
+}
+
+uint64_t
+number_of_instance(struct dk_bytes name)
+{
+  unsigned number = 0;
+
+  sscanf(name.ptr, "inst-%u", &number);
+  return number % MOST_INSTANCES;
+}
+
+void
+let_pass(int ms)
+{
+  poll(NULL, 0, ms);
 }
 
 struct dk_bytes

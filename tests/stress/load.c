@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a thread does: the operations at random, for whatever instance comes.  Nobody waits for
  * anybody: a turn is committed, given back or left to its lease; a few work items are held and
- * ended later, so that commits cancel what somebody holds. */
+ * ended later, so that commits cancel what somebody holds.  Who holds something tries again while
+ * the store cannot be reached. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,13 @@
 
 #include "tests/stress/stress.h"
 
-enum { HELD = 6, LARGEST_FILL = 24000, SHORT_LEASE_MS = 3 };
+enum {
+  HELD = 6,
+  LARGEST_FILL = 24000,
+  SHORT_LEASE_MS = 3,
+  BREATH_MS = 1,           /* after what is to be repeated */
+  MOST_ATTEMPTS = 30000
+};
 
 struct held {
   struct entry *entry;
@@ -84,19 +91,42 @@ judge_answer(struct worker *w, dk_status status)
     broken(w->j, "%s: %s: %s", failure->operation, dk_status_name(status, name, sizeof name),
            failure->text);
   atomic_fetch_add(&w->j->answers[answer], 1);
-  atomic_fetch_add(&w->j->operations[w->slot], 1);
+  if (answer == WAS_RETRYABLE || answer == WAS_UNKNOWN)
+    let_pass(BREATH_MS);
+  else if (answer != WAS_NOTHING)
+    atomic_fetch_add(&w->j->operations[w->slot], 1);
 }
 
-/* Nothing was changed by what is answered otherwise; an unknown outcome is no answer. */
-static dk_status
-answer(struct worker *w, struct entry *entry, dk_status status)
+/* Of one attempt.  True: there is to be another one; after an unknown outcome it must bring to
+ * light what became of the first. */
+static bool
+is_to_be_repeated(struct worker *w, struct entry *entry, dk_status status, unsigned *attempts)
 {
   judge_answer(w, status);
+  entry->unknown += dk_status_class(status) == 3;
+  if (dk_status_class(status) != 1 && dk_status_class(status) != 3)
+    return false;
+  if (++*attempts < MOST_ATTEMPTS && !atomic_load(&w->j->is_broken))
+    return true;
+  if (entry->unknown > 0)
+    atomic_fetch_add(&w->j->unresolved, 1);
+  return false;
+}
+
+static uint32_t
+flags_of(const struct entry *entry)
+{
+  return entry->unknown > 0 ? DK_REPEATED : 0;
+}
+
+/* The last attempt's.  Nothing was changed by what is answered otherwise than with DK_OK. */
+static void
+answer(struct worker *w, struct entry *entry, dk_status status)
+{
   entry->answered = tick(w->j);
   entry->since = clock_now();
-  if (dk_status_class(status) != 3)
+  if (entry->unknown == 0 || (dk_status_class(status) != 1 && dk_status_class(status) != 3))
     atomic_store(&entry->status, status);
-  return status;
 }
 
 /* ---- payloads -------------------------------------------------------------------------------- */
@@ -148,14 +178,23 @@ send_message(struct worker *w)
   char room[sizeof(struct body) + LARGEST_FILL], name[16], id[32];
   uint64_t number = fresh(w->j);
   struct entry *entry = enter(w->j, SENT, number, 0);
-  uint64_t target = chance(w, INSTANCES);
+  uint64_t target = chance(w, w->run->instances);
+  unsigned attempts = 0;
+  dk_status status;
 
   name_instance(name, target);
   struct dk_item item = make_message(w, room, name, number, 0);
   snprintf(id, sizeof id, "m%llu", (unsigned long long)number);
   if (chance(w, 2) == 0)
     item.id = text(id);
-  answer(w, entry, dk_store_enqueue_for_orchestrator(w->store, w->caller, &item));
+  do {
+    item.flags = flags_of(entry);
+    status = dk_store_enqueue_for_orchestrator(w->store, w->caller, &item);
+    if (status == DK_DUPLICATE && entry->unknown > 0)
+      status = DK_OK; /* the first attempt's message is there */
+  } while (is_to_be_repeated(w, entry, status, &attempts) && (item.id.ptr || !entry->unknown));
+  if (entry->unknown == 0 || item.id.ptr)
+    answer(w, entry, status); /* else it would be stored twice */
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */
@@ -203,15 +242,50 @@ open_activities(const struct dk_turn *turn, uint64_t open[MOST_OPEN])
   return n;
 }
 
+/* Who keeps histories in memory knows them without being told: as far as these tests need it, in
+ * the journal.  What is taken out of it is cancelled by nobody else. */
+static size_t
+remembered_activities(struct worker *w, const struct dk_turn *turn, uint64_t open[MOST_OPEN])
+{
+  atomic_uint_fast64_t *recent = w->j->recent[number_of_instance(turn->head.instance)];
+  size_t n = 0;
+
+  for (size_t i = 0; w->run->keeps_histories && i < MOST_RECENT && n < MOST_OPEN; i++)
+    if (chance(w, 4) == 0 && (open[n] = atomic_exchange(&recent[i], 0)) != 0)
+      n++;
+  return n;
+}
+
+static bool
+is_cancelled(const struct decision *d, uint64_t activity)
+{
+  for (size_t i = 0; i < d->n_cancelled; i++)
+    if (d->cancelled[i].activity_id == activity)
+      return true;
+  return false;
+}
+
+static void
+remember_activities(struct worker *w, const struct dk_turn *turn, const struct decision *d)
+{
+  atomic_uint_fast64_t *recent = w->j->recent[number_of_instance(turn->head.instance)];
+
+  for (size_t i = 0; w->run->keeps_histories && i < d->n_activities; i++)
+    if (!is_cancelled(d, d->activities[i].activity_id))
+      atomic_store(&recent[d->activities[i].activity_id % MOST_RECENT],
+                   d->activities[i].activity_id);
+}
+
 /* In the order of what is listed, now and then twice, and one that never was. */
 static void
 decide_cancels(struct worker *w, const struct dk_turn *turn, struct decision *d)
 {
   uint64_t open[MOST_OPEN], one_in = chance(w, 6) == 0 ? 1 : 4;
-  size_t n = open_activities(turn, open);
+  size_t n = w->run->keeps_histories ? remembered_activities(w, turn, open)
+                                     : open_activities(turn, open);
 
   for (size_t i = 0; i < n; i++) {
-    if (chance(w, one_in) != 0)
+    if (!w->run->keeps_histories && chance(w, one_in) != 0)
       continue;
     add_fact(d, CANCELS, open[i]);
     d->cancelled[d->n_cancelled++] = (struct dk_activity){1, open[i]};
@@ -247,7 +321,7 @@ decide_new(struct worker *w, struct decision *d, struct rooms *rooms)
   }
   d->n_messages = chance(w, 4) == 0 ? chance(w, MOST_SENT) : 0;
   for (size_t i = 0; i < d->n_messages; i++) {
-    name_instance(rooms->names[i], chance(w, INSTANCES));
+    name_instance(rooms->names[i], chance(w, w->run->instances));
     d->messages[i] = make_message(w, rooms->bodies[MOST_SENT + i], rooms->names[i], fresh(w->j), 0);
   }
 }
@@ -261,15 +335,18 @@ number_of(const struct dk_item *item)
   return body.number;
 }
 
-/* What it will do is in the journal before it is tried. */
-static void
-note_decision(struct journal *j, struct decision *d, uint64_t number, uint64_t last_event)
+void
+note_decision(struct journal *j, const struct dk_turn *turn, struct decision *d)
 {
+  const uint64_t number = d->facts[0].commit;
+
   for (size_t i = 0; i < d->n_facts; i++) {
     struct fact *fact = &d->facts[i];
     fact->commit = number;
+    fact->instance = number_of_instance(turn->head.instance);
     fact->n = (uint32_t)d->n_facts;
-    d->events[i] = (struct dk_event){last_event + 1 + i, {(const char *)fact, sizeof *fact}};
+    d->events[i] = (struct dk_event){turn->head.last_event_id + 1 + i,
+                                     {(const char *)fact, sizeof *fact}};
     if (fact->what == SCHEDULES || fact->what == CANCELS)
       enter(j, fact->what == SCHEDULES ? SCHEDULED : CANCELLED, fact->number, number);
   }
@@ -282,24 +359,45 @@ note_decision(struct journal *j, struct decision *d, uint64_t number, uint64_t l
 }
 
 dk_status
-commit(struct journal *j, struct dk_store *store, struct dk_caller *caller,
-       const struct dk_turn *turn, struct decision *d, struct dk_commit_outcome *outcome)
+commit(struct dk_store *store, struct dk_caller *caller, const struct dk_turn *turn,
+       const struct decision *d, struct dk_turn_result *result, struct dk_commit_outcome *outcome)
 {
-  uint64_t last = turn->head.known ? turn->head.last_event_id : 0;
-
-  note_decision(j, d, d->facts[0].commit, last);
-  struct dk_turn_result result = {
-    .struct_size = sizeof result, .execution_id = 1, .status = DK_RUNNING,
-    .events = d->events, .n_events = d->n_facts,
-    .worker_items = d->activity_list, .n_worker_items = d->n_activities,
-    .orchestrator_items = d->message_list, .n_orchestrator_items = d->n_messages,
-    .cancelled_activities = d->cancelled, .n_cancelled_activities = d->n_cancelled,
-  };
+  result->struct_size = sizeof *result;
+  result->execution_id = 1;
+  result->status = DK_RUNNING;
+  result->events = d->events;
+  result->n_events = d->n_facts;
+  result->worker_items = d->activity_list;
+  result->n_worker_items = d->n_activities;
+  result->orchestrator_items = d->message_list;
+  result->n_orchestrator_items = d->n_messages;
+  result->cancelled_activities = d->cancelled;
+  result->n_cancelled_activities = d->n_cancelled;
   if (!turn->head.known) {
-    result.name = text("stress");
-    result.version = text("1");
+    result->name = text("stress");
+    result->version = text("1");
   }
-  return dk_store_ack_orchestration_item(store, caller, turn->head.lock_token, &result, outcome);
+  return dk_store_ack_orchestration_item(store, caller, turn->head.lock_token, result, outcome);
+}
+
+/* Until it is known whether it landed. */
+static dk_status
+commit_for_sure(struct worker *w, const struct dk_turn *turn, const struct decision *d,
+                struct entry *entry)
+{
+  struct dk_commit_outcome outcome;
+  unsigned attempts = 0;
+  dk_status status;
+
+  do {
+    struct dk_turn_result result = {.flags = flags_of(entry)};
+    if (w->run->keeps_histories)
+      result.owner = text("stress");
+    outcome = (struct dk_commit_outcome){.reported = 0};
+    status = commit(w->store, w->caller, turn, d, &result, &outcome);
+    entry->rows = outcome.report.free_rows + outcome.report.locked_rows;
+  } while (is_to_be_repeated(w, entry, status, &attempts));
+  return status;
 }
 
 static void
@@ -307,7 +405,6 @@ commit_turn(struct worker *w, const struct dk_turn *turn, struct entry *held)
 {
   struct decision d = {.n_facts = 0};
   struct rooms *rooms = malloc(sizeof *rooms);
-  struct dk_commit_outcome outcome = {.reported = 0};
 
   if (!rooms || !consume(w->j, turn, &d)) {
     free(rooms);
@@ -320,9 +417,11 @@ commit_turn(struct worker *w, const struct dk_turn *turn, struct entry *held)
   struct entry *entry = enter(w->j, COMMITTED, number, d.n_cancelled);
   entry->until = held->until;
   held->released = tick(w->j);
-  dk_status status = commit(w->j, w->store, w->caller, turn, &d, &outcome);
-  entry->rows = outcome.report.free_rows + outcome.report.locked_rows;
+  note_decision(w->j, turn, &d);
+  dk_status status = commit_for_sure(w, turn, &d, entry);
   answer(w, entry, status);
+  if (status == DK_OK)
+    remember_activities(w, turn, &d);
   free(rooms);
 }
 
@@ -347,15 +446,15 @@ take_turn(struct worker *w)
   struct dk_turn *turn;
   uint64_t asked = tick(w->j);
 
+  if (w->run->keeps_histories)
+    request.owner = text("stress");
   if (chance(w, 4) == 0)
     request.wait_until = clock_now() + 5;
   dk_status status = dk_store_fetch_orchestration_item(w->store, w->caller, &request, &turn);
   judge_answer(w, status);
   if (status != DK_OK)
     return;
-  unsigned instance = 0;
-  sscanf(turn->head.instance.ptr, "inst-%u", &instance);
-  struct entry *held = enter(w->j, TURN_HELD, instance, 0);
+  struct entry *held = enter(w->j, TURN_HELD, number_of_instance(turn->head.instance), 0);
   held->answered = held->asked;
   held->asked = asked;
   held->since = turn->head.now;
@@ -383,7 +482,9 @@ end_work(struct worker *w, size_t at)
   struct dk_bytes token = {held.token, held.token_size};
   struct dk_work_result result = {.struct_size = sizeof result};
   uint64_t completion = chance(w, 5) == 0 ? 0 : fresh(w->j);
+  unsigned attempts = 0;
   struct dk_item item;
+  dk_status status;
 
   w->held[at] = w->held[--w->n_held];
   outwait(w, held.entry);
@@ -400,7 +501,12 @@ end_work(struct worker *w, size_t at)
     item = make_message(w, room, name, completion, held.entry->number);
     result.completion = &item;
   }
-  answer(w, entry, dk_store_ack_work_item(w->store, w->caller, token, &result));
+  do {
+    result.flags = flags_of(entry);
+    status = dk_store_ack_work_item(w->store, w->caller, token, &result);
+  } while (is_to_be_repeated(w, entry, status, &attempts));
+  if (entry->unknown == 0 || status != DK_LOCK_LOST)
+    answer(w, entry, status); /* else it may have landed, or not */
 }
 
 static void
@@ -419,15 +525,13 @@ static void
 hold(struct worker *w, const struct dk_work_item *item, uint64_t asked, int64_t lease)
 {
   struct held *held = &w->held[w->n_held++];
-  unsigned instance = 0;
   struct body body;
 
   if (!read_body(w->j, item->item.payload, &body) || body.number != item->item.activity_id)
     broken(w->j, "an activity has the payload of another");
   else if (body.not_before > item->work.now)
     broken(w->j, "activity %llu is early", (unsigned long long)body.number);
-  sscanf(item->item.instance.ptr, "inst-%u", &instance);
-  held->instance = instance;
+  held->instance = number_of_instance(item->item.instance);
   held->token_size = item->work.lock_token.len < sizeof held->token ? item->work.lock_token.len : 0;
   memcpy(held->token, item->work.lock_token.ptr, held->token_size);
   held->entry = enter(w->j, WORK_HELD, item->item.activity_id, 0);
@@ -496,6 +600,27 @@ note_violation(void *context, const char *operation, const char *clause, const c
   broken(context, "%s breaks %s: %s", operation, clause, what);
 }
 
+/* As many as can be; fewer are told. */
+static int
+start_workers(const struct run *run, int slot, uint64_t seed, struct dk_store *store,
+              struct worker *workers, pthread_t *threads)
+{
+  for (int n = 0; n < run->threads; n++) {
+    workers[n] = (struct worker){.run = run, .j = run->journal, .store = store, .slot = slot,
+                                 .caller = dk_caller_new(NULL, 0),
+                                 .waiter = dk_caller_new(NULL, 0),
+                                 .state = (seed + (uint64_t)n * 7919) * 2654435761u | 1};
+    if (!workers[n].caller || !workers[n].waiter ||
+        pthread_create(&threads[n], NULL, work_on, &workers[n]) != 0) {
+      dk_caller_free(workers[n].caller);
+      dk_caller_free(workers[n].waiter);
+      broken(run->journal, "no thread could be started");
+      return n;
+    }
+  }
+  return run->threads;
+}
+
 void
 run_load(const struct run *run, int slot, uint64_t seed)
 {
@@ -503,29 +628,21 @@ run_load(const struct run *run, int slot, uint64_t seed)
                                     .violation = note_violation};
   struct worker *workers = calloc((size_t)run->threads, sizeof *workers);
   pthread_t *threads = calloc((size_t)run->threads, sizeof *threads);
+  struct cutter *cutter = run->harm == CUT_SOCKETS ? cutter_new(run, seed) : NULL;
   struct dk_caller *caller = dk_caller_new(NULL, 0);
   struct dk_store *store = NULL;
   int n = 0;
 
   if (workers && threads && caller && open_store(run, &options, 0, caller, &store))
-    for (; n < run->threads; n++) {
-      workers[n] = (struct worker){.run = run, .j = run->journal, .store = store, .slot = slot,
-                                   .caller = dk_caller_new(NULL, 0),
-                                   .waiter = dk_caller_new(NULL, 0),
-                                   .state = (seed + (uint64_t)n * 7919) * 2654435761u | 1};
-      if (!workers[n].caller || !workers[n].waiter ||
-          pthread_create(&threads[n], NULL, work_on, &workers[n]) != 0) {
-        dk_caller_free(workers[n].caller);
-        dk_caller_free(workers[n].waiter);
-        broken(run->journal, "no thread could be started");
-        break;
-      }
-    }
+    n = start_workers(run, slot, seed, store, workers, threads);
+  if (n > 0 && run->harm == CUT_SOCKETS && !cutter_start(cutter))
+    broken(run->journal, "nobody could be started to cut sockets");
   for (int i = 0; i < n; i++) {
     pthread_join(threads[i], NULL);
     dk_caller_free(workers[i].caller);
     dk_caller_free(workers[i].waiter);
   }
+  cutter_end(cutter);
   if (store && dk_store_close(store))
     broken(run->journal, "close: an operation did not come back");
   dk_caller_free(caller);

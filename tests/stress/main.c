@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A store under stress: see stress.h.
  *
- *   stress [-p PROCESSES] [-t THREADS] [-n OPERATIONS] [-k KILLS] [-l LEASE_MS] [-s SEED]
- *          PLUGIN KEY=VALUE...
+ *   stress [-p PROCESSES] [-t THREADS] [-i INSTANCES] [-n OPERATIONS] [-l LEASE_MS] [-s SEED] [-o]
+ *          [-k KILLS [-w MS] [-c | -x COMMAND]] PLUGIN KEY=VALUE...
  *
- * The store is made, and left behind.  PROCESSES 0: this one alone, for a race detector.  With
- * KILLS, the processes work on until so many of them were killed, each replaced by another. */
+ * The store is made, and left behind.  PROCESSES 0: this one alone, for a race detector.
+ * OPERATIONS are those that found something to do.  -o: all threads are one owner, who keeps the
+ * histories.
+ *
+ * With KILLS, the processes work on until so many of them were killed, each replaced by another;
+ * with -c, until so many of their sockets were shut; with -x, until COMMAND was run so often, which
+ * may do anything to the store's server.  From one to the next it is up to MS, by chance. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -22,15 +27,16 @@
 #include "conformance/tap/tap.h"
 #include "tests/stress/stress.h"
 
-enum { MOST_SETTINGS = 16, LONGEST_LIFE_MS = 40, PATIENCE_MS = 60000 };
+enum { MOST_SETTINGS = 16, LONGEST_LIFE_MS = 40, PATIENCE_MS = 60000, MOST_CUTS_A_RUN = 100000 };
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
 static void
 usage(void)
 {
-  fputs("usage: stress [-p PROCESSES] [-t THREADS] [-n OPERATIONS] [-k KILLS] [-l LEASE_MS]\n"
-        "              [-s SEED] PLUGIN KEY=VALUE...\n", stderr);
+  fputs("usage: stress [-p PROCESSES] [-t THREADS] [-i INSTANCES] [-n OPERATIONS] [-l LEASE_MS]\n"
+        "              [-s SEED] [-o] [-k KILLS [-w MS] [-c | -x COMMAND]] PLUGIN KEY=VALUE...\n",
+        stderr);
   exit(2);
 }
 
@@ -47,25 +53,34 @@ number_from(const char *word, uint64_t most)
 }
 
 static void
+read_option(struct run *run, int option)
+{
+  switch (option) {
+  case 'p': run->processes = (int)number_from(optarg, MOST_SLOTS); break;
+  case 't': run->threads = (int)number_from(optarg, 64); break;
+  case 'i': run->instances = number_from(optarg, MOST_INSTANCES); break;
+  case 'n': run->operations = number_from(optarg, 1000000); break;
+  case 'k': run->kills = (int)number_from(optarg, 100000); break;
+  case 'l': run->lease_ms = (int64_t)number_from(optarg, 86400000); break;
+  case 's': run->seed = number_from(optarg, UINT64_MAX); break;
+  case 'w': run->life_ms = (int)number_from(optarg, 60000); break;
+  case 'o': run->keeps_histories = true; break;
+  case 'c': run->harm = CUT_SOCKETS; break;
+  case 'x':
+    run->harm = RUN_COMMAND;
+    run->command = optarg;
+    break;
+  default: usage();
+  }
+}
+
+static void
 read_options(struct run *run, int argc, char **argv)
 {
-  for (int option; (option = getopt(argc, argv, "p:t:n:k:l:s:")) != -1;) {
-    if (option == 'p')
-      run->processes = (int)number_from(optarg, MOST_SLOTS);
-    else if (option == 't')
-      run->threads = (int)number_from(optarg, 64);
-    else if (option == 'n')
-      run->operations = number_from(optarg, 100000);
-    else if (option == 'k')
-      run->kills = (int)number_from(optarg, 10000);
-    else if (option == 'l')
-      run->lease_ms = (int64_t)number_from(optarg, 86400000);
-    else if (option == 's')
-      run->seed = number_from(optarg, UINT64_MAX);
-    else
-      usage();
-  }
-  if (optind >= argc || run->threads == 0 || (run->kills > 0 && run->processes == 0))
+  for (int option; (option = getopt(argc, argv, "p:t:i:n:k:l:s:w:ocx:")) != -1;)
+    read_option(run, option);
+  if (optind >= argc || run->threads == 0 || run->instances == 0 || run->life_ms == 0 ||
+      (run->kills > 0 && run->processes == 0) || (run->kills == 0 && run->harm != KILL_PROCESSES))
     usage();
   if (run->kills > 0)
     run->operations = 0;
@@ -159,19 +174,67 @@ ends_within(pid_t pid, int ms)
   return n > 0;
 }
 
-/* It has begun to work, and is then killed at whatever it does. */
-static bool
-kill_one(const struct run *run, int slot, pid_t pid, uint64_t before)
+/* It works, and has for a while. */
+static void
+let_work(const struct run *run, int slot, pid_t pid)
 {
   struct journal *j = run->journal;
-  int waited = 0, status;
+  uint64_t before = atomic_load(&j->operations[slot]);
 
-  while (atomic_load(&j->operations[slot]) < before + 2 && waited++ < PATIENCE_MS &&
-         !ends_within(pid, 1))
+  for (int waited = 0; atomic_load(&j->operations[slot]) < before + 2 && waited < PATIENCE_MS &&
+                       !atomic_load(&j->is_broken) && !ends_within(pid, 1); waited++)
     continue;
-  ends_within(pid, rand() % LONGEST_LIFE_MS);
+  ends_within(pid, rand() % run->life_ms);
+}
+
+/* At whatever it does. */
+static bool
+kill_one(pid_t pid)
+{
+  int status;
+
   kill(pid, SIGKILL);
   return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
+static void
+kill_processes(const struct run *run, pid_t *pids, uint64_t seed)
+{
+  int killed = 0;
+
+  for (int i = 0; i < run->kills && !atomic_load(&run->journal->is_broken); i++) {
+    int slot = i % run->processes;
+    let_work(run, slot, pids[slot]);
+    killed += kill_one(pids[slot]);
+    pids[slot] = start(run, slot, seed++);
+  }
+  cmp_ok(killed, "==", run->kills, "so many times a process was killed at its work");
+}
+
+static void
+run_commands(const struct run *run, const pid_t *pids)
+{
+  int done = 0;
+
+  for (int i = 0; i < run->kills && !atomic_load(&run->journal->is_broken); i++) {
+    let_work(run, i % run->processes, pids[i % run->processes]);
+    done += system(run->command) == 0;
+  }
+  cmp_ok(done, "==", run->kills, "so many times the command was run, and ended well");
+}
+
+static void
+wait_for_cuts(const struct run *run, const pid_t *pids)
+{
+  struct journal *j = run->journal;
+  uint64_t wanted = (uint64_t)run->kills;
+
+  for (int i = 0; i < MOST_CUTS_A_RUN && atomic_load(&j->harmed) < wanted; i++)
+    if (atomic_load(&j->is_broken) || ends_within(pids[0], 10))
+      break;
+  ok(atomic_load(&j->harmed) >= wanted, "%" PRIuFAST64 " sockets were shut, of %" PRIu64,
+     atomic_load(&j->harmed), wanted);
+  ok(atomic_load(&j->answers[WAS_UNKNOWN]) > 0, "some of them while an answer was on its way");
 }
 
 static void
@@ -190,20 +253,18 @@ run_processes(const struct run *run)
 {
   pid_t pids[MOST_SLOTS];
   uint64_t seed = run->seed;
-  int killed = 0;
 
   srand((unsigned)run->seed);
   for (int i = 0; i < run->processes; i++)
     pids[i] = start(run, i, seed++);
-  for (int i = 0; i < run->kills && !atomic_load(&run->journal->is_broken); i++) {
-    int slot = i % run->processes;
-    killed += kill_one(run, slot, pids[slot], atomic_load(&run->journal->operations[slot]));
-    pids[slot] = start(run, slot, seed++);
-  }
-  if (run->kills > 0) {
+  if (run->kills > 0 && run->harm == KILL_PROCESSES)
+    kill_processes(run, pids, seed);
+  else if (run->kills > 0 && run->harm == RUN_COMMAND)
+    run_commands(run, pids);
+  else if (run->kills > 0)
+    wait_for_cuts(run, pids);
+  if (run->kills > 0)
     atomic_store(&run->journal->stops, true);
-    cmp_ok(killed, "==", run->kills, "so many times a process was killed at its work");
-  }
   test_ends(run, pids);
 }
 
@@ -223,7 +284,7 @@ int
 main(int argc, char **argv)
 {
   struct run run = {.processes = 2, .threads = 4, .operations = 10000, .lease_ms = 60000,
-                    .seed = (uint64_t)getpid()};
+                    .instances = 24, .life_ms = LONGEST_LIFE_MS, .seed = (uint64_t)getpid()};
   struct dk_setting settings[MOST_SETTINGS];
   struct dk_refusal refusal;
   struct told told = {.n = 0};

@@ -2,14 +2,16 @@
 /* A store under stress: many threads of many processes, some of them killed, and what must hold of
  * it afterwards.  Works with any provider, through the host's interface alone.
  *
- *   main.c     the command, the processes, the kills
+ *   main.c     the command, the processes, and what is done to them
+ *   cut.c      the sockets of a process are shut, one after the other
  *   load.c     what a thread does: the operations at random, each noted in the journal
  *   drain.c    when all has ended: everything is consumed, the histories are read
  *   judge.c    the invariants, from the journal and the histories
  *
  * The journal lies in memory that the processes share, so that what a killed one has noted is kept.
  * An entry is made before its call, without an answer; the answer is written when it is there.
- * What has none may have happened or not; what has one must be true.
+ * What has none may have happened or not; what has one must be true.  An outcome that is unknown is
+ * asked for again with DK_REPEATED, as a runtime would, until it is known.
  *
  * Each message, commit and activity has a number of its own.  A commit writes into the history what
  * it has consumed, scheduled and cancelled, so that the histories tell which commits there were.
@@ -22,7 +24,13 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { INSTANCES = 24, MOST_SLOTS = 8, MOST_ENTRIES = 1 << 20, NO_ANSWER = -1 };
+enum {
+  MOST_INSTANCES = 64,
+  MOST_SLOTS = 8,
+  MOST_ENTRIES = 1 << 22,
+  MOST_RECENT = 16,  /* activities of an instance that a commit may cancel unseen */
+  NO_ANSWER = -1
+};
 
 /* ---- the journal ----------------------------------------------------------------------------- */
 
@@ -39,6 +47,7 @@ enum kind {
 struct entry {
   _Atomic int32_t status;  /* NO_ANSWER until there is one */
   int32_t kind;
+  uint32_t unknown;        /* so many answers were that the outcome is unknown */
   uint64_t number, by, rows;
   uint64_t asked;          /* ticks, one for each question and answer: before the call, */
   uint64_t answered;       /* after it, */
@@ -50,6 +59,9 @@ struct journal {
   atomic_uint_fast64_t tick, number, n;
   atomic_uint_fast64_t operations[MOST_SLOTS];
   atomic_uint_fast64_t answers[8]; /* by enum answer */
+  atomic_uint_fast64_t harmed;     /* sockets that were shut */
+  atomic_uint_fast64_t unresolved; /* outcomes that nobody came to know */
+  atomic_uint_fast64_t recent[MOST_INSTANCES][MOST_RECENT]; /* scheduled; 0: none */
   atomic_bool stops;
   atomic_bool is_broken;
   char broken[512];
@@ -70,7 +82,7 @@ enum what { CONSUMES = 1, SCHEDULES, CANCELS, COMPLETES };
 
 /* An event: one of the n facts of a commit. */
 struct fact {
-  uint64_t commit, number;
+  uint64_t commit, number, instance;
   uint32_t what, n;
 };
 
@@ -83,12 +95,24 @@ struct body {
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
+/* What is done, `kills` times, while the load runs. */
+enum harm {
+  KILL_PROCESSES,        /* with signal 9; another takes its place */
+  CUT_SOCKETS,           /* of the processes: those that are connected */
+  RUN_COMMAND            /* which may do anything to the store's server */
+};
+
 struct run {
   struct journal *journal;
   struct dk_library *library;
   const struct dk_setting *settings;
   size_t n_settings;
   int processes, threads, kills;
+  enum harm harm;
+  const char *command;   /* for sh */
+  int life_ms;           /* between two of them, at most */
+  uint64_t instances;
+  bool keeps_histories;  /* all are one owner, whose fetches bring no history */
   uint64_t operations;   /* of each process; 0: until it is told to stop */
   int64_t lease_ms;
   uint64_t seed;
@@ -96,8 +120,16 @@ struct run {
 
 bool open_store(const struct run *run, const struct dk_host_options *options, uint32_t flags,
                 struct dk_caller *caller, struct dk_store **ret_store);
+/* Real time passes. */
+void let_pass(int ms);
 /* As many threads as the run has, until all is done. */
 void run_load(const struct run *run, int slot, uint64_t seed);
+
+/* Shuts sockets that this process has opened since, a thread of its own, until the run stops. */
+struct cutter;
+struct cutter *cutter_new(const struct run *run, uint64_t seed);
+bool cutter_start(struct cutter *cutter);
+void cutter_end(struct cutter *cutter);
 
 /* What the histories say. */
 struct told {
@@ -112,6 +144,7 @@ bool drain(const struct run *run, struct told *told);
 void judge(const struct run *run, const struct told *told);
 
 void name_instance(char name[16], uint64_t instance);
+uint64_t number_of_instance(struct dk_bytes name);
 struct dk_bytes text(const char *string);
 
 /* ---- a turn (load.c) ------------------------------------------------------------------------- */
@@ -133,7 +166,11 @@ struct decision {
 /* Notes what the turn's messages are; false: they are not what was sent. */
 bool consume(struct journal *j, const struct dk_turn *turn, struct decision *d);
 void add_fact(struct decision *d, enum what what, uint64_t number);
-dk_status commit(struct journal *j, struct dk_store *store, struct dk_caller *caller,
-                 const struct dk_turn *turn, struct decision *d, struct dk_commit_outcome *outcome);
+/* What it will do is in the journal before it is tried.  Its number is that of its first fact. */
+void note_decision(struct journal *j, const struct dk_turn *turn, struct decision *d);
+/* `result` may have flags and an owner. */
+dk_status commit(struct dk_store *store, struct dk_caller *caller, const struct dk_turn *turn,
+                 const struct decision *d, struct dk_turn_result *result,
+                 struct dk_commit_outcome *outcome);
 
 #endif

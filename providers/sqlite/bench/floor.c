@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <sqlite3.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +105,8 @@ static const char *const texts[STATEMENTS] = {
   [COUNT_WORK] = "SELECT count(*) FROM work WHERE ready_at <= ?1",
 };
 
-enum { LEASE_MS = 60000, INSTANCES = 64, MOST_CALLERS = 64, ROOM = 4000, PAYLOAD = 150 };
+enum { LEASE_MS = 60000, INSTANCES = 64, MOST_CALLERS = 64, ROOM = 4000, PAYLOAD = 150,
+       DONE_INSTANCES = 16 };
 
 struct claim {
   int64_t iid, act, epoch, last_event, seq;
@@ -320,6 +322,16 @@ add_work(int64_t iid, int64_t n)
   execute("COMMIT");
 }
 
+static void
+begin_work(void)
+{
+  execute("BEGIN");
+  run(bind(ADD_INSTANCE, 1, (int64_t)1));
+  for (int64_t i = 0; i < DONE_INSTANCES; i++)
+    run(bind(ADD_INSTANCE, 1, 100 + i));
+  execute("COMMIT");
+}
+
 static int64_t
 count_work(void)
 {
@@ -345,14 +357,17 @@ fetch_work(struct claim *claim, int64_t time)
   run(bind(CLAIM_WORK, 3, claim->iid, claim->act, time + LEASE_MS));
 }
 
-/* With a completion for its instance. */
+/* With a completion for instance 1, or one of those that get them. */
 static void
 ack_work(const struct claim *claim, int64_t time)
 {
+  const bool is_fan_in = floor_.workload[0] == 'f';
+  const int64_t to = is_fan_in ? 1 : 100 + claim->act % DONE_INSTANCES;
+
   if (run(bind(ACK_WORK, 4, claim->iid, claim->act, claim->epoch, time)) != 1)
     die("a row is gone");
-  add_message(claim->iid, time);
-  run(bind(WAKE, 2, claim->iid, time));
+  add_message(to, time);
+  run(bind(WAKE, 2, to, time));
 }
 
 static uint64_t
@@ -429,8 +444,8 @@ begin(const char *workload, int64_t a, int64_t b)
   floor_.group = a > MOST_CALLERS ? MOST_CALLERS / 2 : a > 1 ? (unsigned)a / 2 : 1;
   if (strcmp(workload, "turn") == 0)
     begin_turns();
-  else if (strcmp(workload, "work") == 0)
-    run(bind(ADD_INSTANCE, 1, (int64_t)1));
+  else if (strcmp(workload, "work") == 0 || strcmp(workload, "fan-in") == 0)
+    begin_work();
   else if (strcmp(workload, "cancel") == 0)
     begin_cancels(a, b);
   else
@@ -444,8 +459,8 @@ run_slice(int64_t ms)
   struct claim claims[MOST_CALLERS] = {{0}};
   uint64_t operations = 0;
   uint64_t (*step)(struct claim *) = floor_.workload[0] == 't'   ? turns
-                                     : floor_.workload[0] == 'w' ? work
-                                                                 : cancel_all;
+                                     : floor_.workload[0] == 'c' ? cancel_all
+                                                                 : work;
   int64_t left = INT64_MAX;
 
   if (step == work) {
@@ -493,7 +508,9 @@ main(int argc, char **argv)
   snprintf(floor_.path, sizeof(floor_.path), "%s", argv[1]);
   memset(floor_.payload, 'x', PAYLOAD);
   while (fgets(line, sizeof(line), stdin)) {
-    if (strcmp(line, "about\n") == 0)
+    if (strncmp(line, "set ", 4) == 0)
+      puts("ok"); /* what the provider is told about waiting is nothing to the floor */
+    else if (strcmp(line, "about\n") == 0)
       about();
     else if (sscanf(line, "begin %31s %" SCNd64 " %" SCNd64, workload, &a, &b) == 3)
       begin(workload, a, b);
