@@ -92,7 +92,11 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/limits.c \
 	conformance/checks/mass.c \
 	conformance/checks/no-state.c \
+	conformance/checks/own-clock.c \
 	conformance/checks/reopen.c \
+	conformance/checks/server.c \
+	conformance/checks/server-trials.c \
+	conformance/checks/server-trials.h \
 	conformance/checks/repeat.c \
 	conformance/checks/tag.c \
 	conformance/checks/time.c \
@@ -115,11 +119,13 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/kit/drain.c \
 	conformance/kit/engine.h \
 	conformance/kit/expect.c \
+	conformance/kit/hurt.c \
 	conformance/kit/kit.h \
 	conformance/kit/memory.c \
 	conformance/kit/ops.c \
 	conformance/kit/probe.c \
 	conformance/kit/process.c \
+	conformance/kit/proxy.c \
 	conformance/kit/run.c \
 	conformance/kit/shared.c \
 	conformance/kit/stall.c \
@@ -162,6 +168,8 @@ conformance_libdkzoo_la_SOURCES = \
 	conformance/fixtures/relay.c \
 	conformance/fixtures/relay.h \
 	conformance/fixtures/requests.c \
+	conformance/fixtures/served.c \
+	conformance/fixtures/server.h \
 	conformance/fixtures/shuffled.c \
 	conformance/fixtures/writer-operations.c \
 	conformance/fixtures/writer.c \

@@ -23,7 +23,7 @@ struct queue {
   size_t *order;
   size_t n, next;
   size_t shown, finished;
-  bool race_runs;
+  bool one_runs_alone;
   unsigned *repeats;       /* left, by result */
 };
 
@@ -34,12 +34,19 @@ is_race(const struct result *result)
   return (result->check->flags & IS_RACE) != 0 && result->mode == MODE_NATIVE;
 }
 
+/* A race, and what hurts a server that others would use meanwhile. */
+static bool
+runs_alone(const struct result *result)
+{
+  return is_race(result) || (result->check->flags & IS_ALONE) != 0;
+}
+
 static void
-add_to_order(struct queue *queue, enum mode mode, bool races)
+add_to_order(struct queue *queue, enum mode mode, bool alone)
 {
   for (size_t i = 0; i < queue->run->n_results; i++) {
     const struct result *result = &queue->run->results[i];
-    if (result->mode == mode && is_race(result) == races)
+    if (result->mode == mode && runs_alone(result) == alone)
       queue->order[queue->n++] = i;
   }
 }
@@ -63,6 +70,7 @@ queue_begin(struct queue *queue, struct run *run)
     add_to_order(queue, MODE_NATIVE, false);
     add_to_order(queue, MODE_NATIVE, true);
     add_to_order(queue, MODE_MEMCHECK, false);
+    add_to_order(queue, MODE_MEMCHECK, true);
   } else {
     add_all_to_order(queue);
   }
@@ -79,6 +87,12 @@ settle_without_run(struct result *result, enum verdict verdict, const char *reas
   snprintf(result->reason, sizeof(result->reason), "%s", reason);
 }
 
+static int64_t
+at_least(int64_t a, int64_t b)
+{
+  return a > b ? a : b;
+}
+
 static bool
 start(struct queue *queue, size_t number)
 {
@@ -91,6 +105,8 @@ start(struct queue *queue, size_t number)
   task.memcheck = result->mode == MODE_MEMCHECK;
   task.deadline_ms = task.memcheck ? run_memcheck_deadline(run)
                                    : run_deadline(run, is_race(result));
+  if (result->check->flags & IS_SLOW)
+    task.deadline_ms = at_least(task.deadline_ms, run_slow_deadline(run, result));
   task.job.unload = task.memcheck && run->probe->unload == 1;
   /* The second run of an undefined byte also tells where it is from. */
   task.origins = task.memcheck && result->verdict == VERDICT_MEMORY
@@ -98,7 +114,7 @@ start(struct queue *queue, size_t number)
   task.tag = number;
   if (!engine_start(run->engine, &task))
     return false;
-  queue->race_runs = is_race(result);
+  queue->one_runs_alone = runs_alone(result);
   return true;
 }
 
@@ -130,7 +146,7 @@ may_start(const struct queue *queue)
   if (queue->next >= queue->n || engine_interrupted(run->engine)
       || !engine_has_room(run->engine))
     return false;
-  bool alone = queue->race_runs || is_race(&run->results[queue->order[queue->next]]);
+  bool alone = queue->one_runs_alone || runs_alone(&run->results[queue->order[queue->next]]);
   return !alone || engine_running(run->engine) == 0;
 }
 
@@ -221,7 +237,7 @@ take(struct queue *queue, struct outcome *outcome)
   struct result *result = &run->results[number];
   bool is_rerun = result->outcome != NULL && result->verdict != VERDICT_PASS;
 
-  queue->race_runs = false;
+  queue->one_runs_alone = false;
   if (is_rerun)
     take_rerun(run, result, outcome);
   else

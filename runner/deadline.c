@@ -7,12 +7,14 @@ enum {
   SHORTEST_MS = 1000,      /* however much others have hung */
   ROUND_TRIPS = 200,       /* that a check may take, at the speed that was measured */
   LEAST_ROUND_TRIPS = 50,  /* however much others have hung */
-  REAL_TIME_MS = 120000,   /* of a check that waits for leases of 30 s in real time */
+  REAL_TIME_MS = 30000,    /* of a check that waits in real time, in each run of its twins */
+  WITH_SERVER_MS = 120000, /* of one that cuts a connection, or crashes a server, many times */
   HUNG_DEADLINE_MS = 400,  /* when the plugin hung already while it was probed */
   HUNG_SHORTEST_MS = 100,
   TIMEOUTS_TO_HALVE = 3,
   TIMES_SLOWEST = 4,
-  TIMES_MEMCHECK = 20      /* slower than natively, at most */
+  TIMES_MEMCHECK = 20,     /* slower than natively, at most */
+  TIMES_SLOW_MEMCHECK = 3  /* the same of what mostly waits */
 };
 
 static int64_t
@@ -88,6 +90,15 @@ run_deadline(const struct run *run, bool race)
   int64_t ms = larger(halves < 40 ? run->deadline_ms >> halves : 0, needed_ms(run, race));
 
   return ms < run->deadline_ms ? ms : run->deadline_ms;
+}
+
+int64_t
+run_slow_deadline(const struct run *run, const struct result *result)
+{
+  bool has_server = (result->check->needs & NEEDS_SERVER) != 0;
+  int64_t times = result->mode == MODE_MEMCHECK ? TIMES_SLOW_MEMCHECK : 1;
+
+  return run_scaled(run, times * (has_server ? WITH_SERVER_MS : REAL_TIME_MS));
 }
 
 /* ---- under Valgrind -------------------------------------------------------------------------- */

@@ -118,6 +118,18 @@ explain_check(const struct check *check)
     part("Needs", "a store that two handles may open: `shared` is at least 1");
   if (check->needs & NEEDS_PROCESSES)
     part("Needs", "a store that two processes may open: `shared` is at least 2");
+  if (check->needs & NEEDS_STORE_CLOCK)
+    part("Needs", "a store that goes by its own clock: DK_CLOCK_STORE");
+  if (check->needs & NEEDS_SERVER)
+    part("Needs", "a server behind the store: `shared` is 3");
+  if (check->needs & NEEDS_CRASH)
+    part("Needs", "--store-crash and --store-start: commands that crash and start the server");
+  if (check->needs & NEEDS_PAUSE)
+    part("Needs", "--store-pause and --store-resume: commands that stop it and let it go on");
+  if (check->needs & NEEDS_RIGHTS)
+    part("Needs", "--store-deny and --store-allow: commands for the rights of the role");
+  if (check->needs & NEEDS_PROXY)
+    part("Needs", "--through and --store-address: a way to the server through the kit");
   if (check->needs & NEEDS_WORKER_ENQUEUE)
     part("Needs", "the optional operation enqueue_for_worker");
   if (check->needs & NEEDS_RIVALS)

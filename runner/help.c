@@ -36,6 +36,24 @@ static const char of_runs[] =
   "cannot be loaded; 4 the kit, its surroundings or the store failed; 5 incomplete; 6 memory or\n"
   "race findings only; 7 flaky or unexercised only.\n";
 
+static const char of_servers[] =
+  "\n"
+  "A server behind the store (providers that declare `shared` 3); what is not given is not\n"
+  "tested, and said so:\n"
+  "  --store-crash COMMAND   crashes the server at once, as kill -9 does\n"
+  "  --store-start COMMAND   starts it again, and returns when it can be reached\n"
+  "  --store-pause COMMAND   stops it, as kill -STOP does\n"
+  "  --store-resume COMMAND  lets it go on\n"
+  "  --store-deny COMMAND    withdraws the rights of the provider's role on the store {store}\n"
+  "  --store-allow COMMAND   gives them back\n"
+  "  --store-address WHERE   where the server listens: the path of a socket, or HOST:PORT\n"
+  "  --through KEY=VALUE     how the provider reaches the kit instead, which then stands between:\n"
+  "                          {folder} has a socket of the same name, {host} and {port} are for\n"
+  "                          TCP\n"
+  "Commands are run by sh -c; {store} in them is the store of the check, as is $DURAKIT_STORE,\n"
+  "and {folder} the folder of the run, as is $DURAKIT_FOLDER.  Whatever was done is undone, also\n"
+  "after a check that was killed.  Use a server that nobody else uses.\n";
+
 static const char general[] =
   "durakit tells whether a storage provider for durable execution keeps the contract.\n"
   "\n"
@@ -142,12 +160,15 @@ static const char bench[] =
   "  durakit bench ./my_provider.so\n"
   "  durakit bench sqlite --floor ./floor --only turn-1,turn-16\n"
   "\n"
-  "The floor is a program that does the least that each workload needs.  Its lines: about, begin\n"
-  "WORKLOAD A B, run MS; its answers: ok, or ok OPERATIONS NANOSECONDS SYNCS.  Without a floor\n"
-  "only those rows have a ratio that compare the provider with itself.\n"
-  "  --floor PROGRAM         is given the path of a store, and the protocol on its standard input\n"
-  "  --only NAMES            turn-1, turn-16, work-1, work-16, cancel, cancel-growth,\n"
-  "                          cancel-foreign, timers, leases\n"
+  "The floor is a program that does the least that each workload needs.  Its lines: set KEY=VALUE\n"
+  "for each setting of the provider, about, begin WORKLOAD A B, run MS; its answers: ok, or ok\n"
+  "OPERATIONS NANOSECONDS SYNCS.  Without a floor only those rows have a ratio that compare the\n"
+  "provider with itself: turn-4-8 is the rate of 8 callers as a share of the rate of 4.\n"
+  "  --floor PROGRAM         is given a store of its own, a path or what the provider's setting\n"
+  "                          takes, and the protocol on its standard input\n"
+  "  --only NAMES            turn-1, turn-16, work-1, work-16, fan-in, cancel, cancel-growth,\n"
+  "                          cancel-foreign, timers, leases, turn-1-2, turn-2-4, turn-4-8,\n"
+  "                          turn-8-16, work-1-2, work-2-4, work-4-8, work-8-16\n"
   "  --pairs N               N pairs of slices for each row (7)\n"
   "  --slice MS              length of a slice (200)\n"
   "  --json                  all figures, as one object\n"
@@ -183,6 +204,8 @@ options_help(enum command command)
   if (runs || command == COMMAND_PROBE || command == COMMAND_CLEAN
       || command == COMMAND_BENCH)
     fputs(of_settings, stdout);
-  if (runs)
+  if (runs) {
+    fputs(of_servers, stdout);
     fputs(of_runs, stdout);
+  }
 }

@@ -38,7 +38,11 @@ runner_libdkrunner_la_SOURCES = \
 	runner/findings.h \
 	runner/folder.c \
 	runner/folder.h \
+	runner/hand.c \
+	runner/hand.h \
 	runner/help.c \
+	runner/hurting.c \
+	runner/hurting.h \
 	runner/judge-memory.c \
 	runner/judge.c \
 	runner/judge.h \

@@ -189,6 +189,8 @@ add_in_address(struct mask *mask, const char *value, size_t length)
   const char *slash = memchr(user, '/', left);
   const char *at = memrchr(user, '@', slash ? (size_t)(slash - user) : left);
   if (!at)
+    at = memrchr(user, '@', left); /* a password with a slash that is not encoded */
+  if (!at)
     return;
   const char *colon = memchr(user, ':', (size_t)(at - user));
   if (colon)
@@ -201,6 +203,9 @@ mask_add_passwords(struct mask *mask, const char *value, size_t length)
   add_after_key(mask, value, length, "password");
   add_after_key(mask, value, length, "passwd");
   add_after_key(mask, value, length, "pwd");
+  add_after_key(mask, value, length, "secret");
+  add_after_key(mask, value, length, "scram_client_key");
+  add_after_key(mask, value, length, "scram_server_key");
   add_in_address(mask, value, length);
 }
 

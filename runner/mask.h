@@ -17,7 +17,8 @@ struct mask {
 void mask_done(struct mask *mask);
 /* The secret, its lines, and how each stands in text that was escaped. */
 void mask_add(struct mask *mask, const char *secret, size_t length);
-/* The passwords inside a value: password=..., also quoted, and scheme://user:password@host. */
+/* The passwords inside a value: password=..., also quoted, and scheme://user:password@host; and
+ * what else of its kind libpq takes. */
 void mask_add_passwords(struct mask *mask, const char *value, size_t length);
 
 /* Adds the bytes with all secrets replaced, also one that is cut off by the end of text or line.  A

@@ -207,6 +207,15 @@ take_settings(struct options *o, const char *option, const char *value)
     o->member = value;                                                                             \
     return EXIT_PASSED;                                                                            \
   }
+/* A command for the server, or the way to it. */
+#define HURT_OPTION(member)                                                                        \
+  static int take_##member(struct options *o, const char *option, const char *value)               \
+  {                                                                                                \
+    if (!*value)                                                                                   \
+      return bad_value(option, value, "a command");                                                \
+    o->hurting.member = value;                                                                     \
+    return EXIT_PASSED;                                                                            \
+  }
 #define SWITCH(member)                                                                             \
   static int take_##member(struct options *o, const char *option, const char *value)               \
   {                                                                                                \
@@ -219,6 +228,12 @@ TEXT_OPTION(out)
 TEXT_OPTION(zoo)
 TEXT_OPTION(model)
 TEXT_OPTION(floor)
+HURT_OPTION(crash)
+HURT_OPTION(start)
+HURT_OPTION(pause)
+HURT_OPTION(resume)
+HURT_OPTION(deny)
+HURT_OPTION(allow)
 SWITCH(help)
 SWITCH(version)
 SWITCH(next)
@@ -228,6 +243,28 @@ SWITCH(json)
 SWITCH(verbose)
 SWITCH(memcheck)
 SWITCH(no_memcheck)
+
+static int
+take_through(struct options *o, const char *option, const char *value)
+{
+  const char *equals = strchr(value, '=');
+
+  if (!equals || equals == value || (!strstr(value, "{folder}") && !strstr(value, "{port}")))
+    return bad_value(option, value, "KEY=VALUE with {folder}, or {host} and {port}, in the value");
+  o->hurting.through = value;
+  return EXIT_PASSED;
+}
+
+static int
+take_address(struct options *o, const char *option, const char *value)
+{
+  const char *colon = strrchr(value, ':');
+
+  if (value[0] != '/' && (!colon || colon == value || !colon[1]))
+    return bad_value(option, value, "the absolute path of a socket, or HOST:PORT");
+  o->hurting.address = value;
+  return EXIT_PASSED;
+}
 
 static int
 take_suppressions(struct options *o, const char *option, const char *value)
@@ -248,6 +285,14 @@ static const struct option_row rows[] = {
   {"--memcheck", NULL, C(CHECK), take_memcheck},
   {"--no-memcheck", NULL, C(CERTIFY), take_no_memcheck},
   {"--suppressions", "FILE", RUNS, take_suppressions},
+  {"--store-crash", "COMMAND", RUNS, take_crash},
+  {"--store-start", "COMMAND", RUNS, take_start},
+  {"--store-pause", "COMMAND", RUNS, take_pause},
+  {"--store-resume", "COMMAND", RUNS, take_resume},
+  {"--store-deny", "COMMAND", RUNS, take_deny},
+  {"--store-allow", "COMMAND", RUNS, take_allow},
+  {"--store-address", "PATH|HOST:PORT", RUNS, take_address},
+  {"--through", "KEY=VALUE", RUNS, take_through},
   {"--next", NULL, C(CHECK), take_next},
   {"--gdb", NULL, C(CHECK), take_gdb},
   {"--in-process", NULL, C(CHECK), take_in_process},
@@ -412,6 +457,32 @@ count_arguments(const struct options *o)
   return EXIT_PASSED;
 }
 
+/* What hurts a server goes with what mends it. */
+static int
+check_hurting(const struct options *o)
+{
+  const struct hurting *h = &o->hurting;
+  const struct {
+    const char *one, *other, *name, *missing;
+  } pairs[] = {
+    {h->crash, h->start, "--store-crash", "--store-start"},
+    {h->start, h->crash, "--store-start", "--store-crash"},
+    {h->pause, h->resume, "--store-pause", "--store-resume"},
+    {h->resume, h->pause, "--store-resume", "--store-pause"},
+    {h->deny, h->allow, "--store-deny", "--store-allow"},
+    {h->allow, h->deny, "--store-allow", "--store-deny"},
+    {h->through, h->address, "--through", "--store-address"},
+    {h->address, h->through, "--store-address", "--through"},
+  };
+
+  for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+    if (pairs[i].one && !pairs[i].other)
+      return usage(pairs[i].name, "is of no use alone", pairs[i].missing,
+                   "durakit certify --help shows both");
+  }
+  return EXIT_PASSED;
+}
+
 /* That this process may use; a few are enough, since each check has its own stores to write. */
 static unsigned
 processors(void)
@@ -471,6 +542,8 @@ options_parse(struct options *options, int argc, char **argv)
                  "certify, check, list, explain, probe, repro, selftest, clean or bench",
                  "durakit --help shows examples");
   code = count_arguments(options);
+  if (code == EXIT_PASSED)
+    code = check_hurting(options);
   return code == EXIT_PASSED ? choose_the_rest(options, seed_given) : code;
 }
 

@@ -31,6 +31,12 @@ struct given {
   char *env;   /* --set-env: the variable that it came from */
 };
 
+/* How a server may be hurt: commands and a way through the kit, as given; NULL: not given. */
+struct hurting {
+  const char *crash, *start, *pause, *resume, *deny, *allow;
+  const char *through, *address;
+};
+
 struct options {
   enum command command;
   bool help, version;
@@ -58,6 +64,7 @@ struct options {
   const char *suppressions[8];
   size_t n_suppressions;
   bool next, gdb, in_process, json, verbose;
+  struct hurting hurting;
 };
 
 /* EXIT_PASSED, or EXIT_USAGE with the words said. */

@@ -6,6 +6,7 @@
 
 #include "conformance/contract/contract.h"
 #include "runner/facts.h"
+#include "runner/hurting.h"
 #include "runner/findings.h"
 #include "runner/out.h"
 #include "runner/overview.h"
@@ -76,13 +77,16 @@ human_view_begin(struct out *out, const struct run *run, const char *canaries)
 {
   struct dk_text text = DK_TEXT_EMPTY;
   void (*const facts[])(struct dk_text *, const struct run *) = {facts_provider, clauses,
-                                                                 facts_settings, facts_run};
+                                                                 facts_settings, facts_server,
+                                                                 facts_run};
 
   facts_kit(&text);
   fprintf(out->file, "%s\n", dk_text_str(&text));
   for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
     dk_text_reset(&text);
     facts[i](&text, run);
+    if (text.length == 0)
+      continue;
     char *masked = out_masked(run, dk_text_str(&text));
     dk_text_reset(&text);
     dk_text_add_escaped(&text, masked ? masked : "", masked ? strlen(masked) : 0,

@@ -6,6 +6,7 @@
 
 #include "conformance/contract/contract.h"
 #include "runner/facts.h"
+#include "runner/hurting.h"
 #include "runner/findings.h"
 #include "runner/out.h"
 #include "runner/repro.h"
@@ -39,6 +40,9 @@ tap_view_begin(struct out *out, const struct run *run, const char *canaries)
   comment(out, run, &text);
   facts_settings(&text, run);
   comment(out, run, &text);
+  facts_server(&text, run);
+  if (text.length > 0)
+    comment(out, run, &text);
   facts_run(&text, run);
   comment(out, run, &text);
   dk_text_printf(&text, "canaries: %s", canaries);

@@ -11,6 +11,7 @@
 
 #include "runner/commands.h"
 #include "runner/facts.h"
+#include "runner/hurting.h"
 #include "runner/plan.h"
 #include "runner/settings.h"
 #include "runner/suggest.h"
@@ -50,6 +51,25 @@ add_setting(struct dk_text *text, const struct run *run, const struct given *giv
   dk_text_done(&pair);
 }
 
+static void
+add_server(struct dk_text *text, const struct run *run)
+{
+  size_t n;
+  const struct hurting_option *options = hurting_options(&n);
+  struct dk_text shown = DK_TEXT_EMPTY;
+
+  for (size_t i = 0; i < n; i++) {
+    const char *value = hurting_given(&run->options->hurting, &options[i]);
+    if (!value)
+      continue;
+    dk_text_reset(&shown);
+    mask_text(&run->mask, &shown, value, strlen(value));
+    dk_text_printf(text, " %s ", options[i].name);
+    repro_quote(text, dk_text_str(&shown));
+  }
+  dk_text_done(&shown);
+}
+
 void
 repro_command(struct dk_text *text, const struct run *run, const char *only, bool memcheck)
 {
@@ -67,6 +87,7 @@ repro_command(struct dk_text *text, const struct run *run, const char *only, boo
   facts_seed(text, run);
   for (size_t i = 0; i < run->options->n_settings; i++)
     add_setting(text, run, &run->options->settings[i]);
+  add_server(text, run);
   if (run->options->timeout_scale < 1 || run->options->timeout_scale > 1)
     dk_text_printf(text, " --timeout-scale %g", run->options->timeout_scale);
   if (run->options->next)
@@ -221,6 +242,28 @@ take_suppressions(struct options *options, const json_t *header)
   }
 }
 
+/* What hurt the server then, unless it is given otherwise now. */
+static int
+take_recorded_server(struct options *options, const json_t *header)
+{
+  const json_t *server = json_object_get(header, "server");
+  size_t n, i;
+  const struct hurting_option *rows = hurting_options(&n);
+  json_t *given;
+
+  json_array_foreach(server, i, given) {
+    for (size_t r = 0; r < n; r++) {
+      const char **value = hurting_value(&options->hurting, &rows[r]);
+      if (strcmp(rows[r].name, text_of(given, "option")) != 0 || *value)
+        continue;
+      if (json_is_true(json_object_get(given, "masked")))
+        return usage(rows[r].name, "was masked when it was recorded", NULL, "give it again");
+      *value = text_of(given, "value");
+    }
+  }
+  return EXIT_PASSED;
+}
+
 static bool
 did_not_pass(const json_t *check)
 {
@@ -317,6 +360,8 @@ repeat(struct options *options, const char *path, const char *name,
 
   if (code == EXIT_PASSED)
     code = take_recorded_settings(options, header, &mask);
+  if (code == EXIT_PASSED)
+    code = take_recorded_server(options, header);
   if (code == EXIT_PASSED) {
     options->command = COMMAND_CHECK;
     options->arguments[0] = text_of(json_object_get(header, "plugin"), "path");
@@ -327,6 +372,7 @@ repeat(struct options *options, const char *path, const char *name,
       take_suppressions(options, header);
     for (size_t i = 0; i < options->n_settings; i++)
       mask_add_passwords(&mask, options->settings[i].value, strlen(options->settings[i].value));
+    mask_commands(&mask, &options->hurting);
     say_command(options, &mask);
   }
   mask_done(&mask);

@@ -52,6 +52,10 @@ request_write(struct dk_text *bytes, const struct task *task, const struct kit_j
   put_number(bytes, (uint64_t)job->real_wait_ms);
   put_number(bytes, job->incomplete);
   put_number(bytes, job->unload);
+  put_number(bytes, job->hurt.powers);
+  put_text(bytes, job->hurt.hand);
+  put_text(bytes, job->hurt.through);
+  put_text(bytes, job->hurt.address);
   put_number(bytes, task->tag);
   put_number(bytes, (uint64_t)runner);
   put_number(bytes, job->n_settings);
@@ -151,6 +155,10 @@ request_read(struct request *ret, const char *bytes, size_t size)
   job->real_wait_ms = (int64_t)take_number(&reader);
   job->incomplete = take_number(&reader) != 0;
   job->unload = take_number(&reader) != 0;
+  job->hurt.powers = (uint32_t)take_number(&reader);
+  job->hurt.hand = take_text(&reader);
+  job->hurt.through = take_text(&reader);
+  job->hurt.address = take_text(&reader);
   ret->task.tag = take_number(&reader);
   ret->runner = (pid_t)take_number(&reader);
   return take_settings(&reader, ret) && job->check && job->run && job->folder;

@@ -18,6 +18,7 @@
 #include "runner/canaries.h"
 #include "runner/facts.h"
 #include "runner/findings.h"
+#include "runner/hurting.h"
 #include "runner/out.h"
 #include "runner/repro.h"
 
@@ -208,6 +209,27 @@ settings_of(const struct run *run)
   return list;
 }
 
+/* How its server could be hurt, for repro. */
+static json_t *
+server_of(const struct run *run)
+{
+  json_t *list = json_array();
+  size_t n;
+  const struct hurting_option *options = hurting_options(&n);
+
+  for (size_t i = 0; i < n; i++) {
+    const char *value = hurting_given(&run->options->hurting, &options[i]);
+    if (!value)
+      continue;
+    json_t *given = json_pack("{s:s}", "option", options[i].name);
+    json_object_set_new(given, "value", text_value(run, value, strlen(value)));
+    json_object_set_new(given, "masked",
+                        json_boolean(mask_applies(&run->mask, value, strlen(value))));
+    json_array_append_new(list, given);
+  }
+  return list;
+}
+
 static void
 put_memcheck(json_t *header, const struct run *run)
 {
@@ -248,6 +270,7 @@ results_header(struct results_file *file, const struct run *run, const char *can
   json_object_set_new(header, "plugin", plugin);
   put_memcheck(header, run);
   json_object_set_new(header, "settings", settings_of(run));
+  json_object_set_new(header, "server", server_of(run));
   write_line(file, header);
 }
 

@@ -48,6 +48,7 @@ struct run {
   const char *store_value;    /* NULL: a path in the check's folder */
   struct folder folder;
   struct engine *engine;
+  struct hand *hand;          /* NULL: no command was given for a server */
   int64_t deadline_ms;        /* of a check, before any time-out */
   int64_t least_ms;           /* of a check, whatever has hung before */
   unsigned timeouts;          /* so far */
@@ -71,6 +72,7 @@ struct run {
 /* ---- session.c: from the options to a plugin that is ready to be checked --------------------- */
 
 /* Each answers EXIT_PASSED, or what else with the words said.  run_open is in store.c. */
+void mask_commands(struct mask *mask, const struct hurting *hurting);
 int run_begin(struct run *run, const struct options *options); /* plugin, folder, engine */
 int run_probe(struct run *run);         /* loads and describes */
 int run_take_settings(struct run *run); /* checks and splits them */
@@ -106,6 +108,8 @@ void run_note_hung_probe(struct run *run);
 void run_note_time(struct run *run, bool race, const struct outcome *outcome);
 /* Of the next check, in milliseconds. */
 int64_t run_deadline(const struct run *run, bool race);
+/* Of one that takes real time: at least this, whatever has hung before. */
+int64_t run_slow_deadline(const struct run *run, const struct result *result);
 /* The same under Valgrind. */
 void run_note_memcheck_time(struct run *run, const struct outcome *outcome);
 int64_t run_memcheck_deadline(const struct run *run);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "runner/hand.h"
+#include "runner/hurting.h"
 #include "runner/out.h"
 #include "runner/resolve.h"
 #include "runner/results.h"
@@ -16,7 +18,8 @@
 
 enum {
   PROBE_MS = 5000,
-  SETTLE_MS = 20
+  SETTLE_MS = 20,
+  REAL_WAIT_MS = 400
 };
 
 int64_t
@@ -88,6 +91,20 @@ find_plugin(struct run *run)
   return code;
 }
 
+/* Commands for a server, and the way to it, may have passwords in them too. */
+void
+mask_commands(struct mask *mask, const struct hurting *hurting)
+{
+  size_t n;
+  const struct hurting_option *options = hurting_options(&n);
+
+  for (size_t i = 0; i < n; i++) {
+    const char *value = hurting_given(hurting, &options[i]);
+    if (value)
+      mask_add_passwords(mask, value, strlen(value));
+  }
+}
+
 /* Before anything is known of the parameters: whatever looks like a password. */
 static void
 mask_settings(struct run *run)
@@ -96,6 +113,7 @@ mask_settings(struct run *run)
     const struct given *given = &run->options->settings[i];
     mask_add_passwords(&run->mask, given->value, strlen(given->value));
   }
+  mask_commands(&run->mask, &run->options->hurting);
 }
 
 static int
@@ -127,6 +145,9 @@ run_begin(struct run *run, const struct options *options)
     return code;
   if (folder_make(&run->folder, options->run_id) != 0)
     return refuse_folder(run);
+  if (!hand_start(&run->hand, &options->hurting, run->folder.path))
+    return refuse_errno(run, "--store-...", "the process that runs the commands cannot be made",
+                        NULL);
   run->engine = engine_new(&run->folder, options->jobs ? options->jobs : 1);
   if (!run->engine)
     return refuse_errno(run, "the engine", "cannot be set up", "durakit clean, or a smaller -j");
@@ -143,6 +164,7 @@ run_end(struct run *run)
   free(run->suppressed);
   suppressions_done(&run->valgrind.authors);
   engine_free(run->engine);
+  hand_end(run->hand);
   folder_done(&run->folder);
   results_close(run->file);
   out_free(run->out);
@@ -165,6 +187,8 @@ run_task(const struct run *run, enum task_kind kind)
   task.job.run = run->options->run_id;
   task.job.seed = run->options->seed;
   task.job.incomplete = run->options->next;
+  task.job.real_wait_ms = REAL_WAIT_MS;
+  task.job.hurt = hand_hurt(run->hand, &run->options->hurting);
   /* Another host's wake-up takes a few round trips. */
   task.job.settle_ms = run->probe->shared >= 3 ? SETTLE_MS : 0;
   task.store_in_folder = run->store_key && !run->store_value;

@@ -130,6 +130,10 @@ main(void)
   hides("sslpassword=hunter2", "sslpassword=***");
   hides("postgresql://me:hunter2@db/x", "postgresql://me:***@db/x");
   hides("postgresql://me:p%40ss@db/x", "postgresql://me:***@db/x");
+  hides("postgresql://me:hun/ter2@db/x", "postgresql://me:***@db/x");
+  hides("postgresql://me:hunter2@db/x?a=b@c", "postgresql://me:***@db/x?a=b@c");
+  hides("oauth_client_secret=hunter2 user=me", "oauth_client_secret=*** user=me");
+  hides("scram_client_key=hunter2", "scram_client_key=***");
   hides("postgresql://db/x?password=hunter2&a=b", "postgresql://db/x?password=***");
   hides("postgresql://db:5432/x", "postgresql://db:5432/x");
   hides("user=me host=db", "user=me host=db");

@@ -16,29 +16,73 @@
 #include "runner/memcheck.h"
 #include "runner/selftest.h"
 
-enum { MOST_JOBS = 8, MOST_WORDS = 24, MOST_OUTPUT = 1 << 20 };
-enum { LIMIT_S = 60, MEMCHECK_LIMIT_S = 300 };
+enum { MOST_JOBS = 8, MOST_WORDS = 48, MOST_OUTPUT = 1 << 20 };
+enum { LIMIT_S = 180, MEMCHECK_LIMIT_S = 300 };
 
 struct visit {
   const struct dk_fixture *fixture;
   pid_t pid;           /* 0: none */
   int output;
   int64_t deadline_ns;
+  char server[4096];   /* the folder of its server; "": it has none */
 };
 
 struct zoo_tour {
   struct selftest *selftest;
   const char *folder;
   struct visit visits[MOST_JOBS];
-  unsigned jobs, running;
+  unsigned jobs, running, servers;
   bool memcheck;       /* Valgrind is here */
   char without[600];   /* or why it is not */
 };
 
 /* ---- one visit ------------------------------------------------------------------------------- */
 
+/* ---- the server of some ---------------------------------------------------------------------- */
+
+/* One of its commands; it is no provider code, and so it may be run from here. */
+static bool
+command_server(const struct zoo_tour *tour, const char *command, const char *folder)
+{
+  struct dk_text program = DK_TEXT_EMPTY;
+  int status = -1;
+
+  dk_text_printf(&program, "%s/server", tour->folder);
+  pid_t pid = fork();
+  if (pid == 0) {
+    execl(dk_text_str(&program), "server", command, folder, (char *)NULL);
+    _exit(127);
+  }
+  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    continue;
+  dk_text_done(&program);
+  return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* The words by which a run may hurt it; they last until the process becomes another program. */
+static size_t
+put_server_words(const char **words, size_t n, const struct zoo_tour *tour, const char *folder)
+{
+  static const char *const verbs[] = {"crash", "start", "pause", "resume", "deny", "allow"};
+  static struct dk_text texts[10];
+  size_t used = 0;
+  char program[4096];
+
+  if (!realpath(tour->folder, program))
+    return n;
+  for (; used < sizeof(verbs) / sizeof(verbs[0]); used++)
+    dk_text_printf(&texts[used], "--store-%s='%s/server' %s '%s'", verbs[used], program,
+                   verbs[used], folder);
+  dk_text_printf(&texts[used++], "--set=server=%s/socket", folder);
+  dk_text_printf(&texts[used++], "--store-address=%s/socket", folder);
+  dk_text_puts(&texts[used++], "--through=server={folder}/socket");
+  for (size_t i = 0; i < used; i++)
+    words[n++] = dk_text_str(&texts[i]);
+  return n;
+}
+
 /* The words of the command; `options` is cut up. */
-static void
+static size_t
 put_words(const char **words, const struct dk_fixture *fixture, const char *path, char *options)
 {
   size_t n = 0;
@@ -54,13 +98,13 @@ put_words(const char **words, const struct dk_fixture *fixture, const char *path
     words[n++] = "--only";
     words[n++] = fixture->only;
   }
-  for (char *word; n < MOST_WORDS - 1 && (word = strtok_r(rest, " ", &rest)) != NULL;)
+  for (char *word; n < MOST_WORDS - 16 && (word = strtok_r(rest, " ", &rest)) != NULL;)
     words[n++] = word;
-  words[n] = NULL;
+  return n;
 }
 
 __attribute__((noreturn)) static void
-become(const struct visit *visit, const char *path)
+become(const struct zoo_tour *tour, const struct visit *visit, const char *path)
 {
   const char *words[MOST_WORDS];
   char *options = strdup(visit->fixture->options);
@@ -68,7 +112,10 @@ become(const struct visit *visit, const char *path)
 
   if (!options || dup2(visit->output, 1) < 0 || dup2(visit->output, 2) < 0)
     _exit(70);
-  put_words(words, visit->fixture, path, options);
+  size_t n = put_words(words, visit->fixture, path, options);
+  if (visit->server[0])
+    n = put_server_words(words, n, tour, visit->server);
+  words[n] = NULL;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   unsetenv("TAP_VERSION");
@@ -92,12 +139,18 @@ begin_visit(struct zoo_tour *tour, const struct dk_fixture *fixture)
     visit++;
   snprintf(path, sizeof(path), "%s/%s.so", tour->folder, fixture->name);
   *visit = (struct visit){.fixture = fixture, .output = memfd_create("output", MFD_CLOEXEC)};
+  if (fixture->has_server) {
+    snprintf(visit->server, sizeof(visit->server), "%s/server-%u",
+             tour->selftest->run.folder.path, ++tour->servers);
+    if (!command_server(tour, "start", visit->server))
+      return false;
+  }
   int64_t limit_s = is_for_memcheck(fixture) ? MEMCHECK_LIMIT_S : LIMIT_S;
   visit->deadline_ns = run_clock_ns() + limit_s * 1000000000;
   fflush(NULL);
   visit->pid = visit->output >= 0 ? fork() : -1;
   if (visit->pid == 0)
-    become(visit, path);
+    become(tour, visit, path);
   if (visit->pid < 0) {
     visit->pid = 0;
     return false;
@@ -247,6 +300,8 @@ take_ended(struct zoo_tour *tour)
       continue;
     judge_visit(tour, visit, status);
     close(visit->output);
+    if (visit->server[0])
+      command_server(tour, "crash", visit->server);
     visit->pid = 0;
     tour->running--;
   }

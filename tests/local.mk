@@ -16,6 +16,7 @@ script_tests += \
 	tests/runner-results.sh \
 	tests/runner-secrets.sh \
 	tests/runner-selftest.sh \
+	tests/runner-server.sh \
 	tests/runner-tap.sh \
 	tests/zoo.sh \
 	tests/zoo-hostile.sh \
@@ -24,6 +25,7 @@ script_tests += \
 	tests/install.sh \
 	tests/examples.sh \
 	tests/valgrind.sh \
+	tests/with-postgres.sh \
 	$(NULL)
 
 # ---- the proofs of the ABI (tests/abi) ---------------------------------------------------------
@@ -56,6 +58,7 @@ abi-update:
 script_tests += tests/stress.sh
 check_PROGRAMS += tests/stress/stress
 tests_stress_stress_SOURCES = \
+	tests/stress/cut.c \
 	tests/stress/drain.c \
 	tests/stress/journal.c \
 	tests/stress/judge.c \
@@ -76,9 +79,15 @@ if WITH_SQLITE
 deep_tests += tests/sqlite-tsan.sh
 long_tests += tests/sqlite-stress.sh
 endif
+if WITH_PG
+long_tests += \
+	providers/pg/test-cost.pg \
+	tests/pg-stress.sh \
+	$(NULL)
+endif
 
-check_PROGRAMS += $(unit_tests)
-TESTS = $(unit_tests) $(script_tests)
+check_PROGRAMS += $(unit_tests) $(server_tests)
+TESTS = $(unit_tests) $(server_tests) $(script_tests)
 EXTRA_DIST += \
 	$(script_tests) \
 	$(deep_tests) \
@@ -88,6 +97,7 @@ EXTRA_DIST += \
 	tests/style.awk \
 	tests/tap.sh \
 	tests/typed.sh \
+	tests/with-postgres \
 	$(NULL)
 
 # Everything a test may need to know of the build; paths are absolute, for tests change folders.
@@ -97,6 +107,7 @@ AM_TESTS_ENVIRONMENT = \
 	DURAKIT='$(abs_top_builddir)/runner/durakit$(EXEEXT)'; export DURAKIT; \
 	MODEL='$(abs_top_builddir)/conformance/model/.libs/model.so'; export MODEL; \
 	SQLITE_PLUGIN='$(abs_top_builddir)/providers/sqlite/.libs/sqlite.so'; export SQLITE_PLUGIN; \
+	PG_PLUGIN='$(abs_top_builddir)/providers/pg/.libs/pg.so'; export PG_PLUGIN; \
 	ZOO='$(abs_top_builddir)/conformance/fixtures/zoo'; export ZOO; \
 	MAKE='$(MAKE)'; export MAKE; \
 	CC='$(CC)'; export CC; \
@@ -117,10 +128,14 @@ AM_TESTS_ENVIRONMENT += \
 endif
 
 tap_driver = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
-TEST_EXTENSIONS = .sh
+TEST_EXTENSIONS = .sh .pg
 LOG_DRIVER = $(tap_driver)
 SH_LOG_DRIVER = $(tap_driver)
 SH_LOG_COMPILER = $(SHELL)
+# A server for each, or the one of DURAKIT_PG.
+with_postgres = $(top_srcdir)/tests/with-postgres -q
+PG_LOG_DRIVER = $(tap_driver)
+PG_LOG_COMPILER = $(with_postgres) --tap
 
 .PHONY: check-valgrind check-deep conformance conformance-valgrind
 
@@ -129,12 +144,16 @@ conformance_plugins = conformance/model/model.la
 if WITH_SQLITE
 conformance_plugins += providers/sqlite/sqlite.la
 endif
+if WITH_PG
+conformance_plugins += providers/pg/pg.la
+endif
 conformance_run = \
 	$(MKDIR_P) reports; failed=0; \
 	for plugin in $(conformance_plugins); do \
 	  name=`basename $$plugin .la`; \
-	  report=reports/$$name-$$mode.tap; \
-	  ./runner/durakit$(EXEEXT) $$command "./`dirname $$plugin`/.libs/$$name.so" \
+	  report=reports/$$name-$$mode.tap; beside=; \
+	  test $$name != pg || beside='$(with_postgres)'; \
+	  $$beside ./runner/durakit$(EXEEXT) $$command "./`dirname $$plugin`/.libs/$$name.so" \
 	    --format tap > $$report || failed=1; \
 	  echo "$$report: `tail -n 1 $$report`"; \
 	done; \
@@ -153,8 +172,9 @@ valgrind_command = $(VALGRIND) -q --error-exitcode=99 \
 	--leak-check=full --errors-for-leak-kinds=definite
 if WITH_VALGRIND
 check-valgrind:
-	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(unit_tests)' \
-	  LOG_COMPILER='$(valgrind_command)'
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(unit_tests) $(server_tests)' \
+	  LOG_COMPILER='$(valgrind_command)' \
+	  PG_LOG_COMPILER='$(with_postgres) --tap $(valgrind_command)'
 else
 check-valgrind:
 	@echo 'durakit: nothing is checked: Valgrind is left out of this build, see configure' >&2

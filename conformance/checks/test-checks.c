@@ -116,7 +116,8 @@ test_order(void)
 {
   static const char *const order[] = {"token/", "time/", "queue/",  "turn/", "ack/",
                                       "work/",  "cancel/", "hist/", "exec/", "poison/",
-                                      "pin/",   "tag/",  "err/",    "call/", "abi/"};
+                                      "pin/",   "tag/",  "err/",    "call/", "srv/",
+                                      "abi/"};
   size_t area = 0;
 
   for (size_t i = 0; i < n_checks; i++) {
@@ -151,13 +152,16 @@ test_needs(void)
 {
   const uint32_t known = NEEDS_HANDLES | NEEDS_PROCESSES | NEEDS_WORKER_ENQUEUE |
                          NEEDS_HOST_CLOCK | NEEDS_STORE | NEEDS_RIVALS | NEEDS_DURABLE |
-                         NEEDS_TWO_CLOCKS;
+                         NEEDS_TWO_CLOCKS | NEEDS_STORE_CLOCK | NEEDS_SERVER | NEEDS_CRASH |
+                         NEEDS_PAUSE | NEEDS_RIGHTS | NEEDS_PROXY;
+
+  const uint32_t known_flags = IS_RACE | IS_SLOW | IS_ALONE;
 
   for (size_t i = 0; i < n_checks; i++) {
     const struct check *check = checks[i];
     bool many = (check->needs & NEEDS_PROCESSES) != 0;
 
-    ok(check->run && (check->needs & ~known) == 0 && (check->flags & ~(uint32_t)IS_RACE) == 0,
+    ok(check->run && (check->needs & ~known) == 0 && (check->flags & ~known_flags) == 0,
        "%s can be run, with needs and flags that are known", check->id);
     ok(many == (check->processes > 0), "%s needs other processes if and only if it uses them",
        check->id);

@@ -221,9 +221,7 @@ skip_if_missing(struct dk_check *t, struct actor *who)
   for (size_t i = 0; missing != NULL && missing[i] != NULL; i++) {
     if (strcmp(missing[i], operation) != 0)
       continue;
-    snprintf(t->report->skip_reason, sizeof(t->report->skip_reason),
-             "needs %s, which is not written yet", missing[i]);
-    kit_fail(t, VERDICT_SKIP, NULL, NULL, NULL, "%s", t->report->skip_reason);
+    kit_skip(t, "needs %s, which is not written yet", missing[i]);
   }
 }
 

@@ -33,10 +33,18 @@ enum {
   NEEDS_STORE = 16u,         /* stores with names: a STORE parameter tells them apart */
   NEEDS_RIVALS = 32u,        /* two calls at once on one store: DK_PARALLEL, or two handles */
   NEEDS_DURABLE = 64u,       /* a store that outlives its last handle: `durable` is at least 1 */
-  NEEDS_TWO_CLOCKS = 128u    /* a provider that can go by the host's clock and by its own */
+  NEEDS_TWO_CLOCKS = 128u,   /* a provider that can go by the host's clock and by its own */
+  NEEDS_STORE_CLOCK = 256u,  /* goes by the store's own clock, in real time: see below */
+  NEEDS_SERVER = 512u,       /* a server behind the store: `shared` is 3 */
+  NEEDS_CRASH = 1024u,       /* ... that may be crashed and started (--store-crash ...) */
+  NEEDS_PAUSE = 2048u,       /* ... that may be stopped for a while */
+  NEEDS_RIGHTS = 4096u,      /* ... whose rights may be withdrawn */
+  NEEDS_PROXY = 8192u        /* ... that is reached through the kit (--through) */
 };
 enum {
-  IS_RACE = 1u /* runs alone, and reports how many overlaps it saw */
+  IS_RACE = 1u, /* runs alone, and reports how many overlaps it saw */
+  IS_SLOW = 2u, /* takes real time: the kill matrix tries on it only what it is meant to catch */
+  IS_ALONE = 4u /* runs alone, under Valgrind too: it hurts what others would use meanwhile */
 };
 
 struct check {
@@ -91,6 +99,10 @@ int64_t elapsed(struct dk_check *t);              /* since the check began */
 void advance(struct dk_check *t, int64_t ms);     /* others' deadlines on the way are met */
 void advance_to(struct dk_check *t, int64_t time);
 void set_clock_back(struct dk_check *t, int64_t ms); /* while no handle is open */
+/* A check that NEEDS_STORE_CLOCK opens stores that go by their own clock.  Its host's clock, which
+ * `now` tells, begins an hour behind the system's, so that nobody takes the one for the other; with
+ * this it jumps forward, and the store's does not. */
+void set_host_clock_forward(struct dk_check *t, int64_t ms);
 
 /* ---- who calls ------------------------------------------------------------------------------- */
 
@@ -241,11 +253,16 @@ struct ack_work_args {
 
 struct read_history_args {
   struct actor *on;
+  bool start;                    /* of try_read_history only */
   uint64_t execution_id, from_event;
   uint32_t max_events;
 };
 #define read_history(t, instance, ...) \
   kit_read_history(t, instance, &(struct read_history_args){__VA_ARGS__}, __FILE__, __LINE__)
+
+/* Any status. */
+#define try_read_history(t, instance, ...) \
+  kit_try_read_history(t, instance, &(struct read_history_args){__VA_ARGS__})
 
 /* ---- common beginnings ----------------------------------------------------------------------- */
 
@@ -291,9 +308,48 @@ void time_has_passed(struct dk_check *t);
 /* Has the started call of this actor returned, or does it within so long, in real time? */
 bool returns_within(struct dk_check *t, struct actor *actor, int real_ms);
 
+/* ---- hurting a server ------------------------------------------------------------------------ */
+
+/* What happens at the n-th wait for a server (host->wait with a connected socket) from now on. */
+enum cut {
+  CUT_REQUEST = 1, /* the connection is shut down, and then waited for */
+  CUT_ANSWER,      /* the answer is waited for, thrown away, and the connection shut down */
+  CRASH_SERVER     /* the server is crashed, and then waited for */
+};
+void cut_at_wait(struct dk_check *t, enum cut cut, uint32_t n);
+bool was_cut(struct dk_check *t); /* it came to that; whether or not, it does not from here on */
+/* Shuts down all that the provider has open in this process; how many those were. */
+size_t cut_connections(struct dk_check *t);
+
+/* The kit between provider and server: what happens to the n-th piece that one side sends from now
+ * on.  Dropped, or first passed on; and the connection is closed to both, or reset. */
+struct message_cut {
+  uint32_t n;
+  bool is_answer;  /* what the server sends, else what the provider does */
+  bool passed_on, reset;
+};
+void cut_at_message(struct dk_check *t, struct message_cut cut);
+bool message_was_cut(struct dk_check *t);
+
+/* Each ends the check as the kit's or the surroundings' fault if its command fails.  Whatever was
+ * done is undone when the check ends, however that is. */
+void crash_server(struct dk_check *t);
+void start_server(struct dk_check *t);
+void pause_server(struct dk_check *t); /* goes on by itself after SERVER_PAUSE_MS */
+bool resume_server(struct dk_check *t); /* false: it had gone on by itself */
+void deny_rights(struct dk_check *t);
+void allow_rights(struct dk_check *t);
+enum { SERVER_PAUSE_MS = 12000 };
+/* Real time, whatever clock the store goes by. */
+int64_t real_time_ms(void);
+void wait_for_real(struct dk_check *t, int ms);
+
 /* ---- what the provider says of itself -------------------------------------------------------- */
 
 const struct dk_provider *provider(struct dk_check *t);
+uint32_t calls_so_far(struct dk_check *t);
+/* The check ends here: it cannot be told whether this holds, for this reason. */
+__attribute__((noreturn)) void skip_check(struct dk_check *t, const char *why);
 struct dk_store *store_of(struct dk_check *t, struct actor *actor); /* for what has no word here */
 struct dk_caller *caller_of(struct dk_check *t, struct actor *actor);
 const char *failure_text(struct dk_check *t, struct actor *actor); /* of the last call */
@@ -363,6 +419,8 @@ dk_status kit_abandon_turn(struct dk_check *t, struct dk_bytes token, const stru
 dk_status kit_renew_work(struct dk_check *t, struct dk_bytes token, const struct token_args *a);
 dk_status kit_abandon_work(struct dk_check *t, struct dk_bytes token, const struct token_args *a);
 dk_status kit_ack_work(struct dk_check *t, struct dk_bytes token, const struct ack_work_args *a);
+dk_status kit_try_read_history(struct dk_check *t, const char *instance,
+                               const struct read_history_args *a);
 struct dk_history *kit_read_history(struct dk_check *t, const char *instance,
                                     const struct read_history_args *a, const char *file, int line);
 

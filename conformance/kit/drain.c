@@ -483,13 +483,13 @@ go_through_time(struct drain *d)
     if (instants[i] <= now(t))
       continue;
     if (instants[i] - 1 > now(t)) {
-      advance_to(t, instants[i] - 1);
+      kit_go_to(t, instants[i] - 1);
       stop(d);
     }
-    advance_to(t, instants[i]);
+    kit_go_to(t, instants[i]);
     stop(d);
   }
-  advance_to(t, far);
+  kit_go_to(t, far);
   stop(d);
 }
 
@@ -510,7 +510,7 @@ wait_for_what_is_near(struct drain *d)
       last = instant;
   }
   if (last > here) {
-    advance_to(t, last + CLOCKS_DIFFER_MS);
+    kit_go_to(t, last + CLOCKS_DIFFER_MS);
     stop(d);
   }
   if (n_later > 0)

@@ -76,6 +76,22 @@ struct kit_report {
 };
 #define KIT_SAID UINT64_C(0x6475726b69743264)
 
+/* What the user lets the kit do to the server behind a store.  The commands themselves are run by a
+ * process beside the run (runner/hand.c), because what they start must outlive the check. */
+enum kit_power {
+  KIT_CAN_CRASH = 1u,    /* crash and start */
+  KIT_CAN_PAUSE = 2u,    /* pause and resume */
+  KIT_CAN_DENY = 4u,     /* withdraw the role's rights and give them back */
+  KIT_CAN_STAND_BETWEEN = 8u
+};
+struct kit_hurt {
+  uint32_t powers;                     /* KIT_CAN_..., as far as commands were given */
+  const char *hand;                    /* path of the socket where the commands are asked for */
+  const char *through;                 /* "key=value" with {folder}, {host}, {port}: a connection
+                                          that the kit stands in; NULL: not given */
+  const char *address;                 /* of the server: a socket's path, or HOST:PORT */
+};
+
 struct kit_job {
   const struct check *check;
   /* Absolute path.  NULL: nothing is loaded and no store is opened; kit_run calls the check's
@@ -98,6 +114,7 @@ struct kit_job {
   bool incomplete;                     /* --next: accept missing operations */
   bool memcheck;                       /* under Valgrind: races are short, and not judged */
   bool unload;                         /* the plugin says that it may be unloaded, and is */
+  struct kit_hurt hurt;
 };
 
 /* The name of the store with this suffix ("-" between them): what the STORE parameter was set to,

@@ -63,6 +63,17 @@ kit_fail(struct dk_check *t, enum verdict verdict, const char *where, const char
 }
 
 void
+kit_skip(struct dk_check *t, const char *format, ...)
+{
+  va_list args;
+
+  va_start(args, format);
+  vsnprintf(t->report->skip_reason, sizeof(t->report->skip_reason), format, args);
+  va_end(args);
+  kit_fail(t, VERDICT_SKIP, NULL, NULL, NULL, "%s", t->report->skip_reason);
+}
+
+void
 kit_trouble(struct dk_check *t, const char *format, ...)
 {
   char text[1024];

@@ -131,9 +131,29 @@ struct kit_gate {
   _Atomic int32_t holds;
   _Atomic int32_t asked;           /* questions of others since then */
   _Atomic int64_t pushed;          /* the time is at least this */
+  _Atomic int64_t ahead;           /* of the clock behind: where stores go by their own */
+  struct kit_shared *shared;
+};
+/* What is to happen at a wait for a server (hurt.c).  Of the check's own process only. */
+struct kit_cut {
+  _Atomic int32_t countdown;       /* so many waits until then; 0: not armed */
+  _Atomic int32_t done;
+  int32_t what;                    /* enum cut */
+  struct dk_check *by;
 };
 bool kit_gate_init(struct kit_gate *gate, struct dk_clock *behind);
-void kit_gate_reset(struct kit_gate *gate);
+void kit_gate_reset(struct kit_gate *gate, int64_t ahead);
+enum { KIT_HOST_BEHIND_MS = 3600000 }; /* where stores go by their own clock */
+
+/* The process between provider and server, and what it is to do (proxy.c). */
+struct kit_proxy {
+  pid_t pid;
+  _Atomic int32_t countdown;       /* so many pieces until then; 0: not armed */
+  _Atomic int32_t done;
+  _Atomic uint32_t n_connections;
+  struct message_cut cut;
+  char key[64], value[KIT_MAX_VALUE]; /* the setting by which it is reached; "": it is not there */
+};
 
 struct kit_shared {
   struct kit_report report;
@@ -142,6 +162,10 @@ struct kit_shared {
   struct kit_violation violation;
   struct dk_virtual_clock *clock;  /* NULL: the system's */
   struct kit_gate gate;            /* before that clock */
+  int32_t own_clock;               /* stores go by their own; the host's is not the system's */
+  int32_t is_gated;                /* in real time too, stores are given the gate */
+  struct kit_cut cut;
+  struct kit_proxy proxy;
   _Atomic int32_t at_line;         /* how many actors stand at the line of a race */
   _Atomic int32_t ready;           /* ... and are ready to go */
   _Atomic int64_t go_ns;           /* when both go; 0: not yet known */
@@ -174,6 +198,22 @@ void kit_stand_at_line(struct kit_shared *shared);
 void kit_end_actors(struct dk_check *t);
 bool kit_call_actors_back(struct dk_check *t);
 int64_t kit_real_ns(void);
+
+/* ---- hurting a server (hurt.c, proxy.c) ------------------------------------------------------ */
+
+/* At a wait for a server: true if the wait is over, with this status. */
+bool kit_cut_wait(struct kit_shared *shared, struct dk_clock *behind, const struct dk_wait *wait,
+                  dk_status *ret_status);
+void kit_note_own_sockets(struct dk_check *t);
+/* Undoes what was done to the server, and lets go of who did it. */
+void kit_hurt_end(struct dk_check *t);
+/* For a process that only wants the server to be well: waits until it is. */
+void kit_wait_until_mended(const struct kit_job *job);
+/* "": the check may be run; else what the user did not give, in `why`. */
+bool kit_lacks_power(const struct kit_job *job, const struct check *check, char *why, size_t size);
+/* Before the plugin is loaded; a job without --through: nothing. */
+void kit_proxy_start(struct dk_check *t);
+void kit_proxy_end(struct dk_check *t);
 
 /* ---- one run of one check -------------------------------------------------------------------- */
 
@@ -229,6 +269,10 @@ struct dk_check {
   struct dk_library *library;
   const struct dk_provider *provider;
   bool has_sessions, real_time;
+  int64_t waited_ms;             /* in real time, by the check itself, in this pass */
+  int hand_fd;                   /* to who runs commands on the server; -1: not asked yet */
+  int *own_sockets;              /* there before the plugin was loaded */
+  size_t n_own_sockets;
   size_t host_size;              /* of the table that stores see; 0: all of it */
   struct dk_clock *clock;
   struct dk_arena arena;         /* lives through one pass */
@@ -284,6 +328,8 @@ dk_status kit_call(struct dk_check *t, struct actor *who, bool start);
 dk_status kit_conclude(struct dk_check *t, struct actor *who);
 /* Without trace, log and judgement: for the drain. */
 dk_status kit_call_quietly(struct dk_check *t);
+/* As advance_to, however long it takes. */
+void kit_go_to(struct dk_check *t, int64_t time);
 /* For the report: what the check waits for from here on; until kit_left. */
 void kit_enter(struct dk_check *t, const char *operation);
 void kit_left(struct dk_check *t);
@@ -292,6 +338,9 @@ void kit_name_instance(struct dk_check *t, struct dk_bytes instance);
 
 /* ---- failures (expect.c) --------------------------------------------------------------------- */
 
+/* Ends the check: it was not run, or not to its end, for this reason. */
+__attribute__((noreturn, format(printf, 2, 3))) void
+kit_skip(struct dk_check *t, const char *format, ...);
 /* Ends the check: expected and found may be NULL. */
 __attribute__((noreturn, format(printf, 6, 7))) void
 kit_fail(struct dk_check *t, enum verdict verdict, const char *where, const char *expected,
@@ -320,10 +369,10 @@ void kit_sort_lines(kit_lines *lines);
 /* ---- stores (store.c) ------------------------------------------------------------------------ */
 
 void kit_options(struct kit_shared *shared, struct dk_host_options *ret_options);
-uint32_t kit_open_flags(const struct dk_provider *provider);
+uint32_t kit_open_flags(const struct kit_shared *shared, const struct dk_provider *provider);
 /* The user's settings with the store's; false if there are too many. */
 struct kit_settings {
-  struct dk_setting items[KIT_MAX_SETTINGS + 1];
+  struct dk_setting items[KIT_MAX_SETTINGS + 2];
   size_t n;
 };
 bool kit_settings(const struct kit_shared *shared, const struct kit_job *job, const char *value,

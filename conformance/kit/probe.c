@@ -151,7 +151,7 @@ static void
 use_store(struct opening *o, struct kit_probe *probe)
 {
   struct kit_report *report = kit_report_of(o->shared);
-  uint32_t flags = kit_open_flags(dk_library_provider(o->library));
+  uint32_t flags = kit_open_flags(o->shared, dk_library_provider(o->library));
   struct dk_store *store = NULL;
 
   report->phase = PHASE_OPEN;
@@ -275,6 +275,7 @@ kit_destroy_stores(struct kit_shared *shared, const struct kit_job *job,
   bool well = o.library != NULL;
 
   report->phase = PHASE_DESTROY;
+  kit_wait_until_mended(job);
   for (size_t i = 0; o.library != NULL && i < n; i++)
     well = destroy_one(&o, suffixes[i]) && well;
   dk_caller_free(o.caller);

@@ -56,8 +56,8 @@ need_store(struct process *p)
     return refuse(p, DK_INTERNAL, "the store cannot be opened", "too many settings");
   kit_options(shared, &options);
   status = dk_store_open(p->library, &options, p->caller,
-                         kit_open_flags(dk_library_provider(p->library)), settings.items,
-                         settings.n, &p->store);
+                         kit_open_flags(shared, dk_library_provider(p->library)),
+                         settings.items, settings.n, &p->store);
   if (status != DK_OK)
     return refuse(p, status, "the store cannot be opened", dk_caller_failure(p->caller)->text);
   return true;

@@ -62,8 +62,11 @@ begin(struct dk_check *t)
   t->clock = dk_virtual_clock_as_clock(t->shared->clock);
   if (!kit_gate_init(&t->shared->gate, t->clock))
     kit_trouble(t, "the gate before the virtual clock cannot be made");
+  t->shared->gate.shared = t->shared;
   t->start = now(t);
+  kit_note_own_sockets(t);
   kit_fork_processes(t);
+  kit_proxy_start(t);
   begin_main(t);
 }
 
@@ -77,6 +80,29 @@ offers(const struct dk_provider *p, const char *id)
   return false;
 }
 
+/* In real time stores are given the system's clock itself, but where the kit comes between. */
+static void
+put_gate_before_clock(struct dk_check *t)
+{
+  t->shared->gate.behind = t->clock;
+  t->clock = &t->shared->gate.clock;
+  t->shared->is_gated = 1;
+}
+
+/* Other processes of the check see it too: they were forked, and have not opened yet. */
+static void
+go_by_real_time(struct dk_check *t, bool own_clock)
+{
+  t->real_time = true;
+  t->report->real_time = 1;
+  t->clock = dk_clock_system();
+  dk_virtual_clock_done(t->shared->clock);
+  t->shared->clock = NULL;
+  t->shared->own_clock = own_clock;
+  if (own_clock || (t->job->check->needs & NEEDS_SERVER) != 0)
+    put_gate_before_clock(t);
+}
+
 static void
 load(struct dk_check *t)
 {
@@ -88,27 +114,13 @@ load(struct dk_check *t)
              "the plugin cannot be loaded: %s", refusal.what);
   t->provider = dk_library_provider(t->library);
   t->has_sessions = offers(t->provider, "durakit.sessions/1");
-  if (t->job->real_time || (t->provider->clocks & DK_CLOCK_HOST) == 0) {
-    t->real_time = true;
-    t->report->real_time = 1;
-    t->clock = dk_clock_system();
-    dk_virtual_clock_done(t->shared->clock);
-    t->shared->clock = NULL;
-  }
+  bool own_clock = (t->job->check->needs & NEEDS_STORE_CLOCK) != 0 &&
+                   (t->provider->clocks & DK_CLOCK_STORE) != 0;
+  if (own_clock || t->job->real_time || (t->provider->clocks & DK_CLOCK_HOST) == 0)
+    go_by_real_time(t, own_clock);
   if (!kit_find_store_key(t->shared, t->job, t->provider))
     kit_trouble(t, "the provider needs a store: --set <key>=<value> for its STORE parameter %s",
                 t->shared->store_key);
-}
-
-__attribute__((noreturn, format(printf, 2, 3))) static void
-skip(struct dk_check *t, const char *format, ...)
-{
-  va_list args;
-
-  va_start(args, format);
-  vsnprintf(t->report->skip_reason, sizeof(t->report->skip_reason), format, args);
-  va_end(args);
-  kit_fail(t, VERDICT_SKIP, NULL, NULL, NULL, "%s", t->report->skip_reason);
 }
 
 static bool
@@ -137,30 +149,38 @@ skip_what_is_not_offered(struct dk_check *t)
   int32_t shared = t->provider->shared;
   bool handles = (check->needs & NEEDS_HANDLES) != 0;
   bool processes = (check->needs & NEEDS_PROCESSES) != 0 || check->processes > 0;
+  char why[160];
 
   if ((check->needs & NEEDS_RIVALS) != 0 && t->provider->thread_model < DK_PARALLEL && shared < 1)
-    skip(t, "needs two calls at once; the provider declares one at a time, and shared 0");
+    kit_skip(t, "needs two calls at once; the provider declares one at a time, and shared 0");
   if (handles && shared < 1)
-    skip(t, "needs two handles on one store; the provider declares shared %d", shared);
+    kit_skip(t, "needs two handles on one store; the provider declares shared %d", shared);
   if (processes && shared < 2)
-    skip(t, "needs two processes on one store; the provider declares shared %d", shared);
+    kit_skip(t, "needs two processes on one store; the provider declares shared %d", shared);
   if ((handles || processes) && !has_store_parameter(t->provider))
     fail_untrue_sharing(t);
   if ((handles || processes) && t->shared->store_key[0] == '\0')
-    skip(t, "needs a store that can be opened twice; no value was given for a STORE parameter");
+    kit_skip(t, "needs a store that can be opened twice; no value was given for a STORE parameter");
   if ((check->needs & NEEDS_STORE) != 0 && t->shared->store_key[0] == '\0')
-    skip(t, "needs stores with names; there is no STORE parameter, or no value for it");
+    kit_skip(t, "needs stores with names; there is no STORE parameter, or no value for it");
   if ((check->needs & NEEDS_DURABLE) != 0 && t->provider->durable < 1)
-    skip(t, "needs a store that outlives its last handle; the provider declares durable %d",
+    kit_skip(t, "needs a store that outlives its last handle; the provider declares durable %d",
          t->provider->durable);
   if ((check->needs & NEEDS_WORKER_ENQUEUE) != 0 && t->provider->ops->enqueue_for_worker == NULL)
-    skip(t, "needs enqueue_for_worker, which is optional and which the provider lacks");
+    kit_skip(t, "needs enqueue_for_worker, which is optional and which the provider lacks");
   if ((check->needs & NEEDS_TWO_CLOCKS) != 0 &&
       t->provider->clocks != (DK_CLOCK_HOST | DK_CLOCK_STORE))
-    skip(t, "needs both kinds of clock; the provider declares DK_CLOCK_%s only",
+    kit_skip(t, "needs both kinds of clock; the provider declares DK_CLOCK_%s only",
          t->provider->clocks & DK_CLOCK_HOST ? "HOST" : "STORE");
+  if ((check->needs & NEEDS_SERVER) != 0 && shared < 3)
+    kit_skip(t, "needs a server behind the store; the provider declares shared %d, no server",
+             shared);
+  if (kit_lacks_power(t->job, check, why, sizeof(why)))
+    kit_skip(t, "%s", why);
+  if ((check->needs & NEEDS_STORE_CLOCK) != 0 && t->shared->own_clock == 0)
+    kit_skip(t, "needs a store with a clock of its own; the provider declares no DK_CLOCK_STORE");
   if ((check->needs & NEEDS_HOST_CLOCK) != 0 && t->real_time)
-    skip(t, "needs exact instants; the provider declares no DK_CLOCK_HOST");
+    kit_skip(t, "needs exact instants; the provider declares no DK_CLOCK_HOST");
 }
 
 static void
@@ -196,8 +216,9 @@ begin_pass(struct dk_check *t)
   forget_last_pass(t);
   if (t->shared->clock != NULL)
     dk_virtual_clock_restart(t->shared->clock, KIT_START);
-  kit_gate_reset(&t->shared->gate);
+  kit_gate_reset(&t->shared->gate, t->shared->own_clock != 0 ? -KIT_HOST_BEHIND_MS : 0);
   t->start = now(t);
+  t->waited_ms = 0;
   t->report->pass = t->pass;
   kit_twin_begin_pass(t);
   if (t->pass > 0)
@@ -239,6 +260,7 @@ end_pass(struct dk_check *t)
     note_time(t);
   if (t->job->plugin == NULL)
     return;
+  kit_hurt_end(t);
   set_phase(t, PHASE_CLOSE);
   kit_end_actors(t);
   kit_close(t, kit_actor(t, NULL));
@@ -281,6 +303,8 @@ run_passes(struct dk_check *t)
 {
   for (t->pass = 0; t->verdict == VERDICT_NONE && t->pass < kit_twin_passes(t); t->pass++) {
     guarded(t, run_pass);
+    if (t->verdict != VERDICT_NONE)
+      kit_hurt_end(t); /* a stopped server would hold up the calls that are called back */
     if (t->verdict != VERDICT_NONE && !kit_call_actors_back(t))
       return false;
     guarded(t, t->verdict == VERDICT_NONE ? end_pass : clean_up);
@@ -297,6 +321,9 @@ give_back(struct dk_check *t, bool in_peace)
   struct actor *me = kit_actor(t, NULL);
 
   kit_quit_processes(t, in_peace);
+  kit_hurt_end(t);
+  kit_proxy_end(t);
+  free(t->own_sockets);
   if (!in_peace)
     return;
   dk_caller_free(me->caller);
@@ -335,6 +362,7 @@ kit_run(struct kit_shared *shared, const struct kit_job *job)
   t->shared = shared;
   t->report = kit_report_of(shared);
   t->job = job;
+  t->hand_fd = -1;
   if (!job->in_process)
     kit_shared_trim(shared, job->check->processes);
   dk_arena_init(&t->arena);

@@ -30,7 +30,7 @@ gate_now(struct dk_clock *clock)
     atomic_fetch_add(&gate->asked, 1);
   }
   pushed = atomic_load(&gate->pushed);
-  time = gate->behind->now(gate->behind);
+  time = gate->behind->now(gate->behind) + atomic_load(&gate->ahead);
   return time > pushed ? time : pushed;
 }
 
@@ -38,8 +38,16 @@ static dk_status
 gate_wait(struct dk_clock *clock, const struct dk_wait *wait)
 {
   struct kit_gate *gate = (struct kit_gate *)clock;
+  struct dk_wait behind = *wait;
 
-  return gate->behind->wait(gate->behind, wait);
+  dk_status status;
+
+  if (wait->until != INT64_MAX)
+    behind.until -= atomic_load(&gate->ahead);
+  if (atomic_load(&gate->shared->cut.countdown) > 0 &&
+      kit_cut_wait(gate->shared, gate->behind, &behind, &status))
+    return status;
+  return gate->behind->wait(gate->behind, &behind);
 }
 
 bool
@@ -52,8 +60,9 @@ kit_gate_init(struct kit_gate *gate, struct dk_clock *behind)
 
 /* Nobody is held: a new pass begins. */
 void
-kit_gate_reset(struct kit_gate *gate)
+kit_gate_reset(struct kit_gate *gate, int64_t ahead)
 {
+  atomic_store(&gate->ahead, ahead);
   atomic_store(&gate->countdown, 0);
   atomic_store(&gate->asked, 0);
   atomic_store(&gate->pushed, 0);
@@ -123,5 +132,5 @@ void
 time_has_passed(struct dk_check *t)
 {
   advance_to(t, atomic_load(&t->shared->gate.pushed));
-  kit_gate_reset(&t->shared->gate);
+  kit_gate_reset(&t->shared->gate, 0);
 }

@@ -53,10 +53,12 @@ on_service(void *context, const char *id)
 void
 kit_options(struct kit_shared *shared, struct dk_host_options *ret_options)
 {
+  bool by_gate = shared->clock != NULL || shared->is_gated != 0;
+
   *ret_options = (struct dk_host_options){
     .struct_size = sizeof(*ret_options),
     .flags = DK_HOST_GUARDED,
-    .clock = shared->clock == NULL ? NULL : &shared->gate.clock,
+    .clock = by_gate ? &shared->gate.clock : NULL,
     .context = shared,
     .log = on_log,
     .violation = on_violation,
@@ -71,9 +73,9 @@ kit_library_flags(const struct kit_job *job)
 }
 
 uint32_t
-kit_open_flags(const struct dk_provider *provider)
+kit_open_flags(const struct kit_shared *shared, const struct dk_provider *provider)
 {
-  bool by_host = (provider->clocks & DK_CLOCK_HOST) != 0;
+  bool by_host = (provider->clocks & DK_CLOCK_HOST) != 0 && shared->own_clock == 0;
 
   return DK_OPEN_CREATE | (by_host ? (uint32_t)DK_OPEN_HOST_CLOCK : 0u);
 }
@@ -85,8 +87,14 @@ kit_settings(const struct kit_shared *shared, const struct kit_job *job, const c
   ret_settings->n = 0;
   if (job->n_settings > KIT_MAX_SETTINGS)
     return false;
-  for (size_t i = 0; i < job->n_settings; i++)
-    ret_settings->items[ret_settings->n++] = job->settings[i];
+  for (size_t i = 0; i < job->n_settings; i++) {
+    if (strcmp(job->settings[i].key, shared->proxy.key) != 0)
+      ret_settings->items[ret_settings->n++] = job->settings[i];
+  }
+  if (shared->proxy.key[0] != '\0')
+    ret_settings->items[ret_settings->n++] = (struct dk_setting){
+      shared->proxy.key, {shared->proxy.value, strlen(shared->proxy.value)}
+    };
   if (shared->store_key[0] != '\0' && value[0] != '\0')
     ret_settings->items[ret_settings->n++] =
       (struct dk_setting){shared->store_key, {value, strlen(value)}};
@@ -243,8 +251,8 @@ close_store(struct dk_check *t, const char *whose, struct dk_store *store)
 dk_status
 kit_open(struct dk_check *t, struct actor *who)
 {
-  dk_status status = try_open(t, who, kit_open_flags(t->provider), t->shared->store_value,
-                              &who->store);
+  dk_status status = try_open(t, who, kit_open_flags(t->shared, t->provider),
+                              t->shared->store_value, &who->store);
 
   kit_judge_violation(t);
   return status;
@@ -349,8 +357,8 @@ kit_refuse_existing_store(struct dk_check *t)
     return;
   if (t->shared->store_value[0] == '/' && lstat(t->shared->store_value, &there) == 0)
     say_exists(t);
-  dk_status status = try_open(t, who, kit_open_flags(t->provider) & ~(uint32_t)DK_OPEN_CREATE,
-                              t->shared->store_value, &store);
+  uint32_t flags = kit_open_flags(t->shared, t->provider) & ~(uint32_t)DK_OPEN_CREATE;
+  dk_status status = try_open(t, who, flags, t->shared->store_value, &store);
   if (status == DK_OK)
     close_store(t, who->name, store);
   if (status == DK_OK || status == DK_REFUSED)

@@ -43,6 +43,18 @@ provider(struct dk_check *t)
   return t->provider;
 }
 
+uint32_t
+calls_so_far(struct dk_check *t)
+{
+  return t->report->operations;
+}
+
+void
+skip_check(struct dk_check *t, const char *why)
+{
+  kit_skip(t, "%s", why);
+}
+
 struct dk_store *
 store_of(struct dk_check *t, struct actor *actor)
 {
@@ -449,9 +461,8 @@ kit_ack_work(struct dk_check *t, struct dk_bytes token, const struct ack_work_ar
   return kit_call(t, r.who, a->start);
 }
 
-struct dk_history *
-kit_read_history(struct dk_check *t, const char *instance, const struct read_history_args *a,
-                 const char *file, int line)
+dk_status
+kit_try_read_history(struct dk_check *t, const char *instance, const struct read_history_args *a)
 {
   struct request r = request(t, a->on, OP_READ_HISTORY);
 
@@ -462,6 +473,16 @@ kit_read_history(struct dk_check *t, const char *instance, const struct read_his
     .execution_id = a->execution_id,
     .from_event = a->from_event,
   };
-  kit_expect_status(t, kit_call(t, r.who, false), DK_OK, "read_history", file, line);
-  return r.op->history;
+  return kit_call(t, r.who, a->start);
+}
+
+struct dk_history *
+kit_read_history(struct dk_check *t, const char *instance, const struct read_history_args *a,
+                 const char *file, int line)
+{
+  struct read_history_args args = *a;
+
+  args.start = false;
+  kit_expect_status(t, kit_try_read_history(t, instance, &args), DK_OK, "read_history", file, line);
+  return kit_actor(t, a->on)->op.history;
 }

@@ -35,7 +35,7 @@ clock_now(const struct store *s)
 {
   struct timespec time;
 
-  if (!s->own_clock)
+  if (!s->own_clock || MUTANT(M_TIME_OWN_IS_THE_HOSTS)) /* TIME-7 */
     return s->host->now(s->host);
   clock_gettime(CLOCK_REALTIME, &time);
   return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
@@ -298,9 +298,12 @@ enter(struct op *op, void *self, struct dk_call *call, const char *name)
                   DEFECT(M_TIME_ENQUEUE_READS_CLOCK_FIRST, is_enqueue) ||
                   DEFECT(M_TIME_TOKEN_READS_CLOCK_FIRST, !is_fetch && !is_enqueue);
   int64_t early = is_early ? clock_now(s) : 0;
+  if (s->elsewhere)
+    TRY(s->elsewhere->hello(op, s->elsewhere));
   TRY(take_lock_and_follow(op));
   op->now = op->lease_from = is_early ? early : clock_now(s);          /* TIME-1, TIME-6 */
-  s->operations++;
+  if (s->operations++ == 0)
+    s->first_now = op->now;
   if (DEFECT(M_ERR_BUSY_NOW_AND_THEN, s->operations % 100 == 0)) { /* ERR-1 */
     give_lock_back(op);
     return refuse(op, DK_BUSY, "a checkpoint is running");
@@ -360,6 +363,23 @@ write_all(int fd, const char *bytes, size_t size, off_t at)
   return 0;
 }
 
+static dk_status
+write_record(struct op *op, struct dk_bytes record)
+{
+  struct store *s = op->s;
+
+  if (s->elsewhere)
+    return s->elsewhere->append(op, s->elsewhere, record);
+  if (write_all(s->fd, record.ptr, record.len, s->end) < 0) {
+    int error = errno;
+    (void)!ftruncate(s->fd, s->end);
+    return refuse(op, DK_UNAVAILABLE, "cannot append to the log: %s", strerror(error));
+  }
+  if (fdatasync(s->fd) < 0)
+    return refuse(op, DK_OUTCOME_UNKNOWN, "cannot sync the log: %s", strerror(errno));
+  return DK_OK;
+}
+
 /* One operation, one record: in the log it has happened.  [ACK-1, QUEUE-9] */
 static dk_status
 append(struct op *op)
@@ -377,13 +397,7 @@ append(struct op *op)
   head = (struct head){.length = steps.len, .checksum = dk_crc32c(0, steps.ptr, steps.len)};
   head.own_checksum = checksum_of_head(&head);
   memcpy(record->bytes, &head, sizeof head);
-  if (write_all(s->fd, record->bytes, record->length, s->end) < 0) {
-    int error = errno;
-    (void)!ftruncate(s->fd, s->end);
-    return refuse(op, DK_UNAVAILABLE, "cannot append to the log: %s", strerror(error));
-  }
-  if (fdatasync(s->fd) < 0)
-    return refuse(op, DK_OUTCOME_UNKNOWN, "cannot sync the log: %s", strerror(errno));
+  TRY(write_record(op, (struct dk_bytes){record->bytes, record->length}));
   if (state_apply(s, steps) != DK_OK)
     return refuse(op, DK_OUTCOME_UNKNOWN, "it is stored, but there is no memory to follow");
   s->end += (off_t)record->length;

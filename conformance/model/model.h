@@ -142,8 +142,18 @@ struct row {
 
 enum { MAX_WATCHES = 4 };
 
+struct op;
+/* Somebody else appends to the log for this handle, and is asked before each operation: a server,
+ * of some fixtures.  NULL for the model itself. */
+struct elsewhere {
+  dk_status (*hello)(struct op *op, const struct elsewhere *elsewhere);
+  dk_status (*append)(struct op *op, const struct elsewhere *elsewhere, struct dk_bytes record);
+  bool is_deaf; /* a fixture's fault: nothing wakes whoever waits for work */
+};
+
 struct store {
   const struct dk_host *host;
+  const struct elsewhere *elsewhere;
   pthread_mutex_t mutex;
   /* the state */
   struct table instances, messages, activities;
@@ -169,6 +179,7 @@ struct store {
   const struct dk_mutant_reached *reached;
   /* of mutants */
   struct dk_text unwritten;        /* what was answered, and is not in the log yet */
+  int64_t first_now;               /* of the handle's first operation */
   uint64_t gone_hash, gone_attempt; /* of the message with an id that was removed last */
 };
 

@@ -17,7 +17,10 @@ settings_of(const struct dk_open *open)
 
   for (size_t i = 0; i < open->n_settings; i++) {
     const struct dk_setting *setting = &open->settings[i];
-    *(strcmp(setting->key, "store") == 0 ? &found.store : &found.mutant) = setting->value.ptr;
+    if (strcmp(setting->key, "store") == 0)
+      found.store = setting->value.ptr;
+    else if (strcmp(setting->key, "mutant") == 0)
+      found.mutant = setting->value.ptr; /* a fixture may have others */
   }
   return found;
 }

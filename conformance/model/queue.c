@@ -17,7 +17,9 @@ visible_from(const struct op *op, const struct dk_item *item)
   const struct store *s = op->s;
   int64_t delayed = dk_sat_add(op->now, item->delay_ms);
 
-  if (DEFECT(M_TIME_SUM_WRAPS, item->delay_ms > INT64_MAX - op->now))
+  if (DEFECT(M_TIME_SUM_WRAPS, item->delay_ms > INT64_MAX - op->now) ||
+      DEFECT(M_TIME_OWN_TIMER_EARLY, s->own_clock && item->delay_ms % 1000 && !item->activity_id) ||
+      DEFECT(M_TIME_OWN_WORK_EARLY, s->own_clock && item->delay_ms && item->activity_id))
     return op->now;
   if (DEFECT(M_TIME_DELAY_ONLY_WITHOUT_TIME, item->visible_at && delayed > item->visible_at))
     return item->visible_at > op->now ? item->visible_at : op->now;

@@ -19,7 +19,8 @@ turn_free_at(const struct op *op, const struct lock *lock)
       DEFECT(M_TURN_LOCK_PER_HANDLE, is_live && lock->handle != s->handle) ||
       DEFECT(M_TURN_LOCK_PER_PROCESS, is_live && lock->handle >> 32 != s->handle >> 32))
     return INT64_MIN;
-  if (DEFECT(M_TURN_LEASE_NEVER_ENDS, !is_live))
+  if (DEFECT(M_TURN_LEASE_NEVER_ENDS, !is_live) ||
+      DEFECT(M_TIME_OWN_LEASE_FOR_EVER, !is_live && s->own_clock))
     return INT64_MAX;
   return lock->until + (DEFECT(M_TIME_LEASE_ONE_LONGER, lock->until == op->now) ? 1 : 0);
 }
@@ -227,7 +228,7 @@ hand_up_turn(struct op *op, const struct instance *turn, const struct dk_fetch_t
     .struct_size = sizeof head,
     .lock_token = turn_token(op->s, room, turn, epoch),
     .instance = turn->id,
-    .now = op->now,
+    .now = DEFECT(M_TIME_OWN_NOW_STANDS, s->own_clock) ? s->first_now : op->now, /* TIME-1 */
     .lease_left_ms = MUTANT(M_TIME_LEASE_LEFT_WRONG) ? until : until - clock_now(s),
   };
 
@@ -301,7 +302,8 @@ find_live_turn(struct op *op, struct dk_bytes text, int32_t expired_mutant,
   if (REFUSED(M_TOKEN_TURN_TOKEN_NOT_COMPARED, token.epoch != turn->lock.epoch) ||
       REFUSED(M_TOKEN_ABANDONED_TURN_LIVES, !turn->lock.held) ||
       (REFUSED(expired_mutant, turn->lock.until <= op->now) &&
-       !DEFECT(M_TIME_TURN_ALIVE_AT_ITS_END, turn->lock.until == op->now))) /* TIME-4 */
+       !DEFECT(M_TIME_TURN_ALIVE_AT_ITS_END, turn->lock.until == op->now) && /* TIME-4 */
+       !DEFECT(M_TIME_OWN_TOKEN_OUTLIVES, s->own_clock && op->now - turn->lock.until < 1000)))
     return lost_because(op, &turn->lock, token.epoch);
   *ret_turn = turn;
   return DK_OK;
@@ -385,7 +387,8 @@ renew_orchestration_item_lock(struct op *op, struct dk_bytes token, int64_t exte
     extend_ms = A_DAY;
   int64_t until = lease_end(op, op->now, extend_ms);                    /* TURN-9 */
   if (DEFECT(M_TURN_RENEW_DOES_NOTHING, until != turn->lock.until) ||
-      DEFECT(M_TURN_RENEW_NEVER_SHORTENS, until < turn->lock.until))
+      DEFECT(M_TURN_RENEW_NEVER_SHORTENS, until < turn->lock.until) ||
+      DEFECT(M_TIME_OWN_RENEW_IS_LOST, s->own_clock))
     until = turn->lock.until;
   if (MUTANT(M_TURN_RENEW_ADDS))
     until = dk_sat_add(turn->lock.until, extend_ms);

@@ -158,7 +158,7 @@ alarm_of(const struct poll *p)
 {
   const struct store *s = p->s;
 
-  if (!s->own_clock || p->due == INT64_MAX)
+  if (!s->own_clock || p->due == INT64_MAX || MUTANT(M_TIME_OWN_ALARM_OF_HOST))
     return p->due;
   return dk_sat_add(s->host->now(s->host), p->due - clock_now(s));
 }
@@ -177,7 +177,8 @@ look_and_wait(struct poll *p, int64_t wait_until)
       status = look(p);                                                /* CALL-2 */
     if (status != DK_NOTHING || is_last || DEFECT(M_CALL_ANY_WAKE_ENDS_THE_WAIT, is_woken))
       return status;
-    status = s->host->wait(p->call, MUTANT(M_CALL_POLL_IS_DEAF) ? -1 : p->waiter.fd, 1,
+    bool is_deaf = MUTANT(M_CALL_POLL_IS_DEAF) || (s->elsewhere && s->elsewhere->is_deaf);
+    status = s->host->wait(p->call, is_deaf ? -1 : p->waiter.fd, 1,
                            alarm_of(p) < wait_until ? alarm_of(p) : wait_until); /* CALL-2 */
     if (status == DK_CALL_CANCELLED && !DEFECT(M_CALL_CANCEL_IGNORED, ++answers < 5))
       return cancelled(p);                                             /* CALL-4 */

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SRV: a server behind the store, and all that happens between. */
+#include "conformance/checks/server-trials.h"
+
+#include <stdio.h>
+
+enum {
+  MOST_WAITS = 12,      /* of one call; a trial for each */
+  RETURNS_MS = 8000,    /* so long a call may take to return that is wanted back */
+  UNDER_WAY_MS = 100    /* after that a started call waits for its server */
+};
+
+static const char never_waits[] =
+  "needs a provider that waits for its server by host->wait; none of its calls did";
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+/* Each operation, cut at its first wait for the server, then at its second, and so on until it is
+ * through before that.  How many cuts there were. */
+static unsigned
+try_all_cut(struct dk_check *t, enum cut cut)
+{
+  unsigned cuts = 0;
+
+  for (int deed = 0; deed < DEEDS; deed++) {
+    bool is_cut = true;
+
+    for (uint32_t n = 1; n <= MOST_WAITS && is_cut; n++) {
+      struct trial trial = trial_of(t, (enum deed)deed);
+
+      cut_at_wait(t, cut, n);
+      dk_status status = trial_call(&trial, false);
+      is_cut = was_cut(t);
+      cuts += is_cut ? 1u : 0u;
+      trial_judge_status(&trial, status);
+      until_well(t);
+      trial_settle(&trial, status);
+    }
+  }
+  return cuts;
+}
+
+/* SRV-1: a connection that is lost in a call ends it with the right class; nothing by halves. */
+void
+srv_connection_lost(struct dk_check *t)
+{
+  if (try_all_cut(t, CUT_REQUEST) == 0)
+    skip_check(t, never_waits);
+}
+
+/* SRV-2: what was done and whose answer is lost is of unknown outcome; a repeat tells the truth. */
+void
+srv_answer_lost(struct dk_check *t)
+{
+  if (try_all_cut(t, CUT_ANSWER) == 0)
+    skip_check(t, never_waits);
+}
+
+/* SRV-3: connections that went while nobody used them are made again, without a new open. */
+void
+srv_idle_connection_lost(struct dk_check *t)
+{
+  size_t cut = 0;
+
+  for (int deed = 0; deed < DEEDS; deed++) {
+    struct trial trial = trial_of(t, (enum deed)deed);
+
+    cut += cut_connections(t);
+    dk_status status = trial_call(&trial, false);
+    trial_judge_status(&trial, status);
+    until_well(t);
+    trial_settle(&trial, status);
+  }
+  if (cut == 0)
+    skip_check(t, "needs a provider that keeps a connection to its server; no socket was found");
+}
+
+/* The fetch of the other handle is woken, and does not come back because its time is up. */
+static void
+expect_woken(struct dk_check *t, struct actor *waiter, bool cut_meanwhile)
+{
+  enum { WAIT_MS = 600000 };
+  struct dk_turn *turn;
+  int64_t began = now(t);
+
+  must(t, try_fetch_turn(t, &turn, .on = waiter, .start = true, .wait_ms = WAIT_MS));
+  until_it_waits(t, waiter);
+  if (cut_meanwhile) {
+    cut_connections(t);
+    until_well(t);
+    until_it_waits(t, waiter);
+  }
+  must(t, enqueue(t, "inst", .id = "news"));
+  dk_status status = finish(t, waiter);
+  if (is_retryable(status) || status == DK_OUTCOME_UNKNOWN) { /* it was told of the loss */
+    until_well(t);
+    must(t, ack_turn(t, fetch_turn(t, .wait_ms = 2 * LEASE_MS), .empty = true));
+    return;
+  }
+  expect_status(t, status, DK_OK);
+  turn = finished_turn(t, waiter);
+  expect(t, now(t) - began < WAIT_MS, "a fetch that waits is woken by the commit of another handle "
+         "after a connection was lost, and does not come back when its time is up");
+  must(t, ack_turn(t, turn, .empty = true));
+}
+
+/* SRV-3: what tells a waiting fetch of news goes with a connection, and comes with the next. */
+void
+srv_woken_on_a_new_connection(struct dk_check *t)
+{
+  struct actor *waiter = another_handle(t);
+
+  given_instance(t, "inst");
+  expect_woken(t, waiter, false);
+  cut_connections(t);
+  until_well(t);
+  expect_woken(t, waiter, false);
+  expect_woken(t, waiter, true);
+}
+
+static void
+try_all_through(struct dk_check *t, struct message_cut cut)
+{
+  for (int deed = 0; deed < DEEDS; deed++) {
+    bool is_cut = true;
+
+    for (cut.n = 1; cut.n <= MOST_WAITS && is_cut; cut.n++) {
+      struct trial trial = trial_of(t, (enum deed)deed);
+
+      cut_at_message(t, cut);
+      dk_status status = trial_call(&trial, false);
+      is_cut = message_was_cut(t);
+      trial_judge_status(&trial, status);
+      until_well(t);
+      trial_settle(&trial, status);
+    }
+  }
+}
+
+/* SRV-1: the same from outside, before and after each message in each direction. */
+void
+srv_messages_lost(struct dk_check *t)
+{
+  try_all_through(t, (struct message_cut){.is_answer = false});
+  try_all_through(t, (struct message_cut){.is_answer = true});
+}
+
+/* SRV-2: what had come to the other side counts, whatever became of the connection then. */
+void
+srv_messages_passed_on(struct dk_check *t)
+{
+  try_all_through(t, (struct message_cut){.is_answer = false, .passed_on = true});
+  try_all_through(t, (struct message_cut){.is_answer = true, .passed_on = true});
+}
+
+/* SRV-1: a connection that is reset is no other than one that is closed. */
+void
+srv_connection_reset(struct dk_check *t)
+{
+  try_all_through(t, (struct message_cut){.is_answer = false, .reset = true});
+  try_all_through(t, (struct message_cut){.is_answer = true, .reset = true});
+  try_all_through(t, (struct message_cut){.is_answer = true, .reset = true, .passed_on = true});
+}
+
+/* ---- the server ------------------------------------------------------------------------------ */
+
+/* While it is down a call says that it may be repeated, and says so again. */
+static void
+expect_down(struct dk_check *t)
+{
+  char name[32];
+
+  for (int i = 0; i < 3; i++) {
+    dk_status status = ask_for_nothing(t);
+
+    expect(t, dk_status_class(status) == 1 || (i == 0 && status == DK_OUTCOME_UNKNOWN),
+           "a call while the server is down is of class 1: nothing happened, try again; it is %s",
+           dk_status_name(status, name, sizeof(name)));
+  }
+}
+
+/* SRV-4: crashed in the midst of each operation and started again.  What was acknowledged is there,
+ * what was not is whole or absent, and the same handle goes on. */
+void
+srv_crash(struct dk_check *t)
+{
+  for (int deed = 0; deed < DEEDS; deed++) {
+    struct trial trial = trial_of(t, (enum deed)deed);
+
+    cut_at_wait(t, CRASH_SERVER, 1);
+    dk_status status = trial_call(&trial, false);
+    if (!was_cut(t))
+      crash_server(t);
+    trial_judge_status(&trial, status);
+    expect_down(t);
+    start_server(t);
+    until_well(t);
+    trial_settle(&trial, status);
+  }
+}
+
+/* SRV-4: what was acknowledged just before a crash is there after it. */
+void
+srv_acknowledged_survives(struct dk_check *t)
+{
+  enum { CRASHES = 3 };
+  char kept[32];
+
+  given_instance(t, "inst");
+  for (int i = 0; i < CRASHES; i++) {
+    snprintf(kept, sizeof(kept), "kept-%d", i);
+    must(t, ack_turn(t, next_turn(t, "inst"), .events = {{(uint64_t)i + 2}},
+                     .schedule = {{(uint64_t)i + 1}}));
+    must(t, enqueue(t, kept, .id = "message"));
+    crash_server(t);
+    start_server(t);
+    until_well(t);
+    expect_equal(t, read_history(t, "inst")->n_events, i + 2, "events after a crash");
+    must(t, ack_work(t, the_item_of(t, "inst", (uint64_t)i + 1)->work.lock_token));
+    expect_ids(t, the_turn_of(t, kept), "message");
+  }
+}
+
+/* ---- a server that does not answer ----------------------------------------------------------- */
+
+static void
+expect_back(struct dk_check *t, struct trial *trial)
+{
+  dk_status status;
+
+  cancel_call(t, trial->on);
+  expect(t, returns_within(t, trial->on, RETURNS_MS),
+         "%s returns when it is wanted back, though its server is stopped", deed_name(trial->deed));
+  status = finish(t, trial->on);
+  trial_take(trial);
+  trial_judge_status(trial, status);
+  expect(t, resume_server(t), "the call was back before the server went on");
+  until_well(t);
+  trial_settle(trial, status);
+}
+
+/* SRV-5: a call that waits for a stopped server comes back when the host wants it. */
+void
+srv_stopped_call_returns(struct dk_check *t)
+{
+  struct actor *other = another_thread(t);
+
+  for (int deed = 0; deed < DEEDS; deed++) {
+    struct trial trial = trial_of(t, (enum deed)deed);
+
+    trial.on = other;
+    pause_server(t);
+    must(t, trial_call(&trial, true));
+    returns_within(t, other, UNDER_WAY_MS);
+    expect_back(t, &trial);
+  }
+}
+
+/* SRV-5: so does close, with a call that waits and without one; and nothing is lost by it. */
+void
+srv_stopped_close_returns(struct dk_check *t)
+{
+  struct actor *handle = another_handle(t);
+
+  given_instance(t, "inst");
+  must(t, enqueue(t, "kept", .id = "message"));
+  must(t, renew_turn(t, next_turn(t, "inst")->head.lock_token, .on = handle));
+  pause_server(t);
+  close_handle(t, handle);
+  expect(t, resume_server(t), "close returns while its server is stopped");
+  open_handle(t, handle);
+
+  pause_server(t);
+  must(t, enqueue(t, "late", .id = "late", .on = handle, .start = true));
+  returns_within(t, handle, UNDER_WAY_MS);
+  close_handle(t, handle);
+  expect(t, resume_server(t), "close returns, and ends the call that waits for a stopped server");
+  dk_status status = finish(t, handle);
+  expect(t, status == DK_OK || status == DK_CALL_CANCELLED || status == DK_OUTCOME_UNKNOWN ||
+         is_retryable(status), "the call that close has ended says what may be done next");
+  open_handle(t, handle);
+  until_well(t);
+  expect_ids(t, fetch_turn_of(t, "kept"), "message");
+}
+
+/* ---- rights ---------------------------------------------------------------------------------- */
+
+/* SRV-6: without the right to it each operation is refused, and has changed nothing; with the right
+ * back the same handle does what it was asked. */
+void
+srv_rights_withdrawn(struct dk_check *t)
+{
+  struct trial trials[DEEDS];
+
+  for (int deed = 0; deed < DEEDS; deed++) {
+    trials[deed] = trial_of(t, (enum deed)deed);
+    deny_rights(t);
+    expect_status(t, trial_call(&trials[deed], false), DK_REFUSED);
+    allow_rights(t);
+    until_well(t);
+    trials[deed].fetches = 0;
+    dk_status status = trial_call(&trials[deed], false);
+    expect_status(t, status, DK_OK);
+    trials[deed].fetches = 0;
+    trial_settle(&trials[deed], status);
+  }
+}

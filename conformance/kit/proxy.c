@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between a provider and its server: a process that passes on what both send, and on demand drops a
+ * piece, closes the connection or resets it.
+ *
+ * A piece is what one side has sent and the other has not yet been given: with a protocol of
+ * questions and answers, a message.  The process is forked before the plugin is loaded, and owns
+ * its listening socket and all connections; what it is to do lies in the shared map.  It ends with
+ * the check's process. */
+#include "conformance/kit/kit.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST_PAIRS = 64, PIECE = 1 << 16 };
+
+struct pair {
+  int provider, server; /* -1: this place is free */
+};
+
+struct proxy {
+  struct kit_proxy *told;
+  const char *address;
+  int listener;
+  struct pair pairs[MOST_PAIRS];
+  char piece[PIECE];
+};
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+static bool
+unix_address(struct sockaddr_un *address, const char *path)
+{
+  *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+  if (strlen(path) >= sizeof(address->sun_path))
+    return false;
+  memcpy(address->sun_path, path, strlen(path));
+  return true;
+}
+
+static int
+connect_unix(const char *path)
+{
+  struct sockaddr_un address;
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+  if (fd >= 0 && unix_address(&address, path) &&
+      connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+    return fd;
+  if (fd >= 0)
+    close(fd);
+  return -1;
+}
+
+static int
+connect_tcp(const char *name)
+{
+  struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+  const char *colon = strrchr(name, ':');
+  char host[256];
+  int fd = -1;
+
+  snprintf(host, sizeof(host), "%.*s", (int)(colon - name), name);
+  if (getaddrinfo(host, colon + 1, &hints, &found) != 0)
+    return -1;
+  for (struct addrinfo *a = found; a != NULL && fd < 0; a = a->ai_next) {
+    fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+    if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) != 0) {
+      close(fd);
+      fd = -1;
+    }
+  }
+  freeaddrinfo(found);
+  return fd;
+}
+
+static int
+connect_to(const char *address)
+{
+  return address[0] == '/' ? connect_unix(address) : connect_tcp(address);
+}
+
+static int
+listen_unix(struct dk_check *t, const char *path)
+{
+  struct sockaddr_un address;
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+  if (!unix_address(&address, path))
+    kit_trouble(t, "the path of the socket between provider and server is too long: %s", path);
+  if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+      listen(fd, MOST_PAIRS) != 0)
+    kit_trouble(t, "the kit cannot listen at %s: %s", path, strerror(errno));
+  return fd;
+}
+
+static int
+listen_tcp(struct dk_check *t, unsigned *ret_port)
+{
+  struct sockaddr_in address = {.sin_family = AF_INET};
+  socklen_t size = sizeof(address);
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+      listen(fd, MOST_PAIRS) != 0 || getsockname(fd, (struct sockaddr *)&address, &size) != 0)
+    kit_trouble(t, "the kit cannot listen at 127.0.0.1: %s", strerror(errno));
+  *ret_port = ntohs(address.sin_port);
+  return fd;
+}
+
+/* ---- passing on ------------------------------------------------------------------------------ */
+
+static void
+close_pair(struct pair *pair)
+{
+  close(pair->provider);
+  close(pair->server);
+  *pair = (struct pair){-1, -1};
+}
+
+/* Whoever reads next is told of an error, not of an end: so it is with TCP, and else for whoever
+ * has sent what was not read. */
+static void
+reset_pair(struct pair *pair)
+{
+  struct linger at_once = {.l_onoff = 1};
+
+  setsockopt(pair->provider, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  setsockopt(pair->server, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  close_pair(pair);
+}
+
+static bool
+send_all(int fd, const char *bytes, size_t size)
+{
+  while (size > 0) {
+    ssize_t n = send(fd, bytes, size, MSG_NOSIGNAL);
+
+    if (n < 0 && errno != EINTR)
+      return false;
+    size_t sent = n > 0 ? (size_t)n : 0;
+    bytes += sent;
+    size -= sent;
+  }
+  return true;
+}
+
+/* Is it this piece that something is to happen to? */
+static bool
+is_the_one(struct proxy *p, bool is_answer)
+{
+  struct kit_proxy *told = p->told;
+
+  return atomic_load(&told->countdown) > 0 && told->cut.is_answer == is_answer &&
+         atomic_fetch_sub(&told->countdown, 1) == 1;
+}
+
+static void
+pass_on(struct proxy *p, struct pair *pair, bool is_answer)
+{
+  int from = is_answer ? pair->server : pair->provider;
+  int to = is_answer ? pair->provider : pair->server;
+  ssize_t n = recv(from, p->piece, sizeof(p->piece), MSG_PEEK);
+
+  if (n < 0 && errno == EINTR)
+    return;
+  if (n <= 0) {
+    close_pair(pair);
+    return;
+  }
+  bool is_cut = is_the_one(p, is_answer);
+  if (!is_cut || p->told->cut.passed_on) {
+    n = recv(from, p->piece, sizeof(p->piece), 0);
+    if (n > 0 && send_all(to, p->piece, (size_t)n) && !is_cut)
+      return;
+  }
+  if (is_cut && p->told->cut.reset)
+    reset_pair(pair);
+  else
+    close_pair(pair);
+  if (is_cut)
+    atomic_store(&p->told->done, 1);
+}
+
+static void
+take_connection(struct proxy *p)
+{
+  struct pair pair = {.provider = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC)};
+  size_t i = 0;
+
+  if (pair.provider < 0)
+    return;
+  pair.server = connect_to(p->address);
+  while (i < MOST_PAIRS && p->pairs[i].provider >= 0)
+    i++;
+  if (pair.server < 0 || i == MOST_PAIRS) {
+    close_pair(&pair);
+    return;
+  }
+  p->pairs[i] = pair;
+  atomic_fetch_add(&p->told->n_connections, 1);
+}
+
+static void
+serve_once(struct proxy *p)
+{
+  struct pollfd ends[1 + 2 * MOST_PAIRS];
+
+  ends[0] = (struct pollfd){.fd = p->listener, .events = POLLIN};
+  for (size_t i = 0; i < MOST_PAIRS; i++) {
+    ends[1 + 2 * i] = (struct pollfd){.fd = p->pairs[i].provider, .events = POLLIN};
+    ends[2 + 2 * i] = (struct pollfd){.fd = p->pairs[i].server, .events = POLLIN};
+  }
+  if (poll(ends, 1 + 2 * MOST_PAIRS, -1) < 0)
+    return;
+  for (size_t i = 0; i < MOST_PAIRS; i++) {
+    if (ends[1 + 2 * i].revents != 0)
+      pass_on(p, &p->pairs[i], false);
+    if (ends[2 + 2 * i].revents != 0 && p->pairs[i].server >= 0)
+      pass_on(p, &p->pairs[i], true);
+  }
+  if (ends[0].revents != 0)
+    take_connection(p);
+}
+
+__attribute__((noreturn)) static void
+be_proxy(struct kit_proxy *told, const char *address, int listener)
+{
+  struct proxy *p = calloc(1, sizeof(*p));
+
+  if (p == NULL)
+    _exit(1);
+  *p = (struct proxy){.told = told, .address = address, .listener = listener};
+  for (size_t i = 0; i < MOST_PAIRS; i++)
+    p->pairs[i] = (struct pair){-1, -1};
+  for (;;)
+    serve_once(p);
+}
+
+/* ---- the check's side ------------------------------------------------------------------------ */
+
+/* "host={folder} port={port}" with what is meant. */
+static void
+fill_in(struct dk_check *t, const char *form, const char *folder, unsigned port)
+{
+  struct kit_proxy *proxy = &t->shared->proxy;
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  while (*form != '\0') {
+    if (strncmp(form, "{folder}", 8) == 0) {
+      dk_text_puts(&text, folder);
+      form += 8;
+    } else if (strncmp(form, "{host}", 6) == 0) {
+      dk_text_puts(&text, "127.0.0.1");
+      form += 6;
+    } else if (strncmp(form, "{port}", 6) == 0) {
+      dk_text_printf(&text, "%u", port);
+      form += 6;
+    } else {
+      dk_text_add(&text, form++, 1);
+    }
+  }
+  if (dk_text_failed(&text) || text.length >= sizeof(proxy->value))
+    kit_trouble(t, "the value of --through is too long");
+  memcpy(proxy->value, dk_text_str(&text), text.length + 1);
+  dk_text_done(&text);
+}
+
+static int
+listen_for_check(struct dk_check *t, const char *folder)
+{
+  const struct kit_hurt *hurt = &t->job->hurt;
+  const char *equals = strchr(hurt->through, '=');
+  char path[KIT_MAX_VALUE];
+  unsigned port = 0;
+  int listener;
+
+  if (equals == NULL || (size_t)(equals - hurt->through) >= sizeof(t->shared->proxy.key))
+    kit_trouble(t, "--through needs key=value");
+  snprintf(path, sizeof(path), "%s%s", folder,
+           hurt->address[0] == '/' ? strrchr(hurt->address, '/') : "");
+  if (hurt->address[0] == '/')
+    listener = listen_unix(t, path);
+  else
+    listener = listen_tcp(t, &port);
+  fill_in(t, equals + 1, folder, port);
+  snprintf(t->shared->proxy.key, sizeof(t->shared->proxy.key), "%.*s",
+           (int)(equals - hurt->through), hurt->through);
+  return listener;
+}
+
+void
+kit_proxy_start(struct dk_check *t)
+{
+  const struct check *check = t->job->check;
+  pid_t parent = getpid(), child;
+  int listener;
+
+  if ((check->needs & NEEDS_PROXY) == 0 || (t->job->hurt.powers & KIT_CAN_STAND_BETWEEN) == 0)
+    return;
+  listener = listen_for_check(t, t->job->folder);
+  child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+      _exit(0);
+    be_proxy(&t->shared->proxy, t->job->hurt.address, listener);
+  }
+  close(listener);
+  if (child < 0)
+    kit_trouble(t, "the process between provider and server cannot be forked: %s",
+                strerror(errno));
+  t->shared->proxy.pid = child;
+}
+
+void
+kit_proxy_end(struct dk_check *t)
+{
+  siginfo_t info;
+
+  if (t->shared->proxy.pid <= 0)
+    return;
+  kill(t->shared->proxy.pid, SIGKILL);
+  while (waitid(P_PID, (id_t)t->shared->proxy.pid, &info, WEXITED) != 0 && errno == EINTR)
+    continue;
+  t->shared->proxy.pid = 0;
+}
+
+void
+cut_at_message(struct dk_check *t, struct message_cut cut)
+{
+  struct kit_proxy *proxy = &t->shared->proxy;
+
+  if (proxy->pid <= 0)
+    kit_trouble(t, "nobody stands between provider and server in this check");
+  atomic_store(&proxy->countdown, 0);
+  atomic_store(&proxy->done, 0);
+  proxy->cut = cut;
+  atomic_store(&proxy->countdown, (int32_t)cut.n);
+}
+
+bool
+message_was_cut(struct dk_check *t)
+{
+  struct kit_proxy *proxy = &t->shared->proxy;
+  const struct message_cut *cut = &proxy->cut;
+  bool done = atomic_exchange(&proxy->countdown, 0) <= 0;
+
+  /* What was passed on may be here before the connection is closed. */
+  while (done && atomic_load(&proxy->done) == 0)
+    wait_for_real(t, 1);
+  if (done)
+    kit_trace_printf(t, "(meanwhile piece %u of the %s was %s, and the connection %s)", cut->n,
+                     cut->is_answer ? "server" : "provider",
+                     cut->passed_on ? "passed on" : "dropped", cut->reset ? "reset" : "closed");
+  return done;
+}
