@@ -8,6 +8,7 @@ enum {
   ROUND_TRIPS = 200,       /* that a check may take, at the speed that was measured */
   LEAST_ROUND_TRIPS = 50,  /* however much others have hung */
   REAL_TIME_MS = 30000,    /* of a check that waits in real time, in each run of its twins */
+  ON_SERVER_MS = 20000,    /* a machine that is busy makes a server slower than one process */
   WITH_SERVER_MS = 120000, /* of one that cuts a connection, or crashes a server, many times */
   HUNG_DEADLINE_MS = 400,  /* when the plugin hung already while it was probed */
   HUNG_SHORTEST_MS = 100,
@@ -44,6 +45,8 @@ run_note_round_trip(struct run *run, int64_t ns)
 
   if (goes_by_real_time(run))
     needed = larger(needed, run_scaled(run, REAL_TIME_MS));
+  if (run->described && run->probe->shared >= 3)
+    needed = larger(needed, run_scaled(run, ON_SERVER_MS));
   run->probe->round_trip_ns = ns;
   run->deadline_ms = larger(run->deadline_ms, needed);
   run->least_ms = larger(run->least_ms, least);

@@ -22,7 +22,7 @@ conformance/kit: core/include core/base conformance/tap conformance/contract con
 conformance/checks: core/include core/base conformance/contract conformance/kit conformance/checks
 conformance/fixtures: core/include/durakit/provider.h conformance/fixtures
 conformance/fixtures/zoo-table.c: core/include conformance/fixtures
-conformance/fixtures/served.c: core/include/durakit/provider.h conformance/fixtures conformance/model
+conformance/fixtures/served.c: core/include/durakit/provider.h conformance
 runner: core/include core/base conformance runner
 examples: core/include/durakit/provider.h core/include/durakit/runtime.h examples
 tests: core conformance runner tests

@@ -218,6 +218,15 @@ call_waits_on(struct dk_check *t)
 
 /* ---- called back ----------------------------------------------------------------------------- */
 
+/* It was wanted back while it waited.  A server may have been asked once more just then, and its
+ * answer is not waited for. */
+static void
+expect_called_back(struct dk_check *t, dk_status status)
+{
+  if (provider(t)->shared < 3 || status != DK_OUTCOME_UNKNOWN)
+    expect_status(t, status, DK_CALL_CANCELLED);
+}
+
 /* CALL-4: a fetch that waits without a limit returns once the host wants it back. */
 void
 call_cancelled_call_returns(struct dk_check *t)
@@ -231,9 +240,9 @@ call_cancelled_call_returns(struct dk_check *t)
   until_it_waits(t, waiter);
   until_it_waits(t, worker);
   cancel_call(t, waiter);
-  expect_status(t, finish(t, waiter), DK_CALL_CANCELLED);
+  expect_called_back(t, finish(t, waiter));
   cancel_call(t, worker);
-  expect_status(t, finish(t, worker), DK_CALL_CANCELLED);
+  expect_called_back(t, finish(t, worker));
 }
 
 /* A fetch that is wanted back before it has looked brings what is there, or leaves it. */
@@ -267,11 +276,11 @@ call_cancelled_fetch_leaves_no_trace(struct dk_check *t)
   must(t, try_fetch_turn(t, &none, .on = waiter, .start = true, .wait_ms = -1));
   until_it_waits(t, waiter);
   cancel_call(t, waiter);
-  expect_status(t, finish(t, waiter), DK_CALL_CANCELLED);
+  expect_called_back(t, finish(t, waiter));
   must(t, try_fetch_work(t, &no_work, .on = waiter, .start = true, .wait_ms = -1));
   until_it_waits(t, waiter);
   cancel_call(t, waiter);
-  expect_status(t, finish(t, waiter), DK_CALL_CANCELLED);
+  expect_called_back(t, finish(t, waiter));
 
   advance(t, 5000);
   expect_equal(t, fetch_turn(t)->messages[0].attempt, 1, "attempt of the message");

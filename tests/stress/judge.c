@@ -276,13 +276,17 @@ by_lease(const void *left, const void *right)
   return (a->answered > b->answered) - (a->answered < b->answered);
 }
 
-/* By the clock and by the order of what was seen: the clock alone does not tell, for it is read
- * before a server is asked, and the server may come to another question first. */
+/* When the later one was known, neither had been given back, and both leases were live.  Where they
+ * began does not tell: the clock is read before a server is asked, which may come to another
+ * question first, and by then the other lease may have ended. */
 static bool
 are_at_once(const struct entry *a, const struct entry *b)
 {
+  const struct entry *later = a->answered > b->answered ? a : b;
+
   return a->number == b->number && a->since < b->until && b->since < a->until &&
-         a->answered < b->released && b->answered < a->released;
+         a->answered < b->released && b->answered < a->released &&
+         later->seen < a->until && later->seen < b->until;
 }
 
 static void
@@ -290,8 +294,8 @@ tell_lease(const struct entry *e, size_t n)
 {
   if (n <= 5)
     diag("  a lease from %" PRId64 " for %" PRId64 " ms; asked for at tick %" PRIu64
-         ", known at %" PRIu64 ", given back at %" PRIu64, e->since, e->until - e->since, e->asked,
-         e->answered, e->released);
+         ", known at %" PRIu64 " and %" PRId64 ", given back at %" PRIu64, e->since,
+         e->until - e->since, e->asked, e->answered, e->seen, e->released);
 }
 
 static void

@@ -457,6 +457,7 @@ take_turn(struct worker *w)
   struct entry *held = enter(w->j, TURN_HELD, number_of_instance(turn->head.instance), 0);
   held->answered = held->asked;
   held->asked = asked;
+  held->seen = clock_now();
   held->since = turn->head.now;
   held->until = turn->head.now + lease;
   atomic_store(&held->status, DK_OK);
@@ -537,6 +538,7 @@ hold(struct worker *w, const struct dk_work_item *item, uint64_t asked, int64_t 
   held->entry = enter(w->j, WORK_HELD, item->item.activity_id, 0);
   held->entry->answered = held->entry->asked;
   held->entry->asked = asked;
+  held->entry->seen = clock_now();
   held->entry->since = item->work.now;
   held->entry->until = item->work.now + lease;
   atomic_store(&held->entry->status, DK_OK);

@@ -53,6 +53,7 @@ struct entry {
   uint64_t answered;       /* after it, */
   uint64_t released;       /* what is held: before the call that gives it back */
   int64_t since, until;    /* the lease, by the clock */
+  int64_t seen;            /* what is held: the clock when it was known */
 };
 
 struct journal {
