@@ -197,20 +197,45 @@ print_failure(struct out *out, const struct run *run, const struct result *resul
   dk_text_done(&text);
 }
 
+/* Many checks need the same: they are told in one line. */
+void
+human_view_skipped(struct out *out)
+{
+  const struct result *first = out->skipped;
+
+  if (!first)
+    return;
+  fprintf(out->file, "- %s", first->id);
+  if (out->n_skipped > 1)
+    fprintf(out->file, " and %zu more", out->n_skipped - 1);
+  fprintf(out->file, "  skipped: %s\n", first->reason);
+  out->skipped = NULL;
+  out->n_skipped = 0;
+}
+
+static void
+note_skipped(struct out *out, const struct result *result)
+{
+  if (out->skipped && (out->verbose || strcmp(out->skipped->reason, result->reason) != 0))
+    human_view_skipped(out);
+  if (!out->skipped)
+    out->skipped = result;
+  out->n_skipped++;
+}
+
 void
 human_view_result(struct out *out, const struct run *run, const struct result *result)
 {
-  if (result->verdict == VERDICT_PASS) {
-    if (out->verbose)
-      fprintf(out->file, "%s✓%s %s\n", painted(out, GREEN), painted(out, PLAIN),
-              result->id);
-  } else if (result->verdict == VERDICT_SKIP) {
+  if (result->verdict == VERDICT_SKIP) {
     /* Who writes a provider knows what is not written; the last line counts it. */
-    if (run->options->next && !out->verbose)
-      return;
-    fprintf(out->file, "- %s  skipped: %s\n", result->id, result->reason);
-  } else {
+    if (!run->options->next || out->verbose)
+      note_skipped(out, result);
+  } else if (result->verdict != VERDICT_PASS) {
+    human_view_skipped(out);
     print_failure(out, run, result);
+  } else if (out->verbose) {
+    human_view_skipped(out);
+    fprintf(out->file, "%s✓%s %s\n", painted(out, GREEN), painted(out, PLAIN), result->id);
   }
 }
 
@@ -219,6 +244,7 @@ human_view_end(struct out *out, const struct totals *totals)
 {
   struct dk_text text = DK_TEXT_EMPTY;
 
+  human_view_skipped(out);
   out_totals_text(&text, totals);
   fprintf(out->file, "%sRESULT=%s%s %s\n",
           painted(out, totals->exit_code == EXIT_PASSED ? GREEN : RED), totals->word,

@@ -122,10 +122,12 @@ void
 out_comment(struct out *out, const char *text)
 {
   clear_progress(out);
-  if (out->format == FORMAT_TAP && out->tap)
+  if (out->format == FORMAT_TAP && out->tap) {
     tap_comment(out->tap, text);
-  else if (out->format == FORMAT_HUMAN)
+  } else if (out->format == FORMAT_HUMAN) {
+    human_view_skipped(out);
     fprintf(out->file, "%s\n", text);
+  }
   fflush(out->file);
 }
 

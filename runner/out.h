@@ -15,6 +15,8 @@ struct out {
   FILE *file;
   struct tap *tap;
   size_t drawn;            /* width of the progress line that stands there */
+  const struct result *skipped; /* human: first of n_skipped with one reason, not told yet */
+  size_t n_skipped;
 };
 
 struct out *out_new(const struct options *options); /* NULL: no memory, no descriptor */
@@ -44,6 +46,7 @@ void tap_view_result(struct out *out, const struct run *run, const struct result
 void tap_view_end(struct out *out, const struct totals *totals);
 void human_view_begin(struct out *out, const struct run *run, const char *canaries);
 void human_view_result(struct out *out, const struct run *run, const struct result *result);
+void human_view_skipped(struct out *out); /* tells those that were not told yet */
 void human_view_end(struct out *out, const struct totals *totals);
 
 /* "passed=90 failed=0 ..." */

@@ -40,7 +40,7 @@ like "$(cat "$scratch/out")" '^not ok .* the command was run' 'by its own point'
 
 finds cancel/only-unlocked 'what a commit has cancelled'
 finds cancel/comes-back 'what a commit has cancelled'
-finds token/turn-token-not-compared 'messages\|one live lease\|no answer and no delivery'
+finds token/turn-token-not-compared 'messages\|one live lease\|no answer and no' -n 30000
 finds work/completion-lost 'messages: none lost'
 finds ack/timer-fires-at-once 'no answer and no delivery is wrong'
 finds cancel/only-unlocked 'what a commit has cancelled' -i 4 -o

@@ -103,7 +103,8 @@ static bool
 is_to_be_repeated(struct worker *w, struct entry *entry, dk_status status, unsigned *attempts)
 {
   judge_answer(w, status);
-  entry->unknown += dk_status_class(status) == 3;
+  if (dk_status_class(status) == 3 && entry->unknown++ == 0)
+    atomic_fetch_add(&w->j->unknown, 1);
   if (dk_status_class(status) != 1 && dk_status_class(status) != 3)
     return false;
   if (++*attempts < MOST_ATTEMPTS && !atomic_load(&w->j->is_broken))

@@ -61,6 +61,7 @@ struct journal {
   atomic_uint_fast64_t operations[MOST_SLOTS];
   atomic_uint_fast64_t answers[8]; /* by enum answer */
   atomic_uint_fast64_t harmed;     /* sockets that were shut */
+  atomic_uint_fast64_t unknown;    /* outcomes that were unknown at first */
   atomic_uint_fast64_t unresolved; /* outcomes that nobody came to know */
   atomic_uint_fast64_t recent[MOST_INSTANCES][MOST_RECENT]; /* scheduled; 0: none */
   atomic_bool stops;
