@@ -50,6 +50,7 @@ static dk_status
 refuse_what_breaks_us(const PQconninfoOption *options, struct why *why)
 {
   const char *replication = value_of(options, "replication"), *port = value_of(options, "port");
+  const char *host = value_of(options, "host");
 
   if (replication && strcmp(replication, "false") != 0 && strcmp(replication, "0") != 0 &&
       strcmp(replication, "off") != 0 && strcmp(replication, "no") != 0)
@@ -59,6 +60,12 @@ refuse_what_breaks_us(const PQconninfoOption *options, struct why *why)
   if (port && port[strspn(port, "0123456789,")])
     return why_set(why, DK_INVALID, "conninfo's port is no number; in an address a password is "
                                     "percent-encoded: %%2F for /, %%40 for @, %%3A for :");
+  /* So is its end then, and libpq would show it as a name that it cannot look up.  A folder or an
+   * abstract socket begins with one of / and @. */
+  if (host && !strchr("/@", *host) && strchr(host, '@'))
+    return why_set(why, DK_INVALID, "conninfo's host has an @ in it, so that a part of the "
+                                    "password may be taken for the host; in an address a "
+                                    "password is percent-encoded: %%40 for @");
   return DK_OK;
 }
 

@@ -248,6 +248,7 @@ test_unreadable(void)
   refuses("conninfo", "replication=database", "leave it out");
   refuses("conninfo", "replication=1 host=db", "leave it out");
   refuses("conninfo", "host=db port=http", "port is no number");
+  refuses("conninfo", "postgresql://app:secr@Zw77@db/work", "host has an @ in it");
 
   struct settings s;
   takes("conninfo", "replication=false", &s);
