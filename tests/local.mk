@@ -10,6 +10,7 @@ script_tests += \
 	tests/guides.sh \
 	tests/tap-consumers.sh \
 	tests/runner-author.sh \
+	tests/runner-clean.sh \
 	tests/runner-engine.sh \
 	tests/runner-memcheck.sh \
 	tests/runner-refusals.sh \
@@ -94,6 +95,7 @@ EXTRA_DIST += \
 	tests/include-table.awk \
 	tests/runner-damage.c \
 	tests/runner-secret.c \
+	tests/runner-stores.c \
 	tests/style.awk \
 	tests/tap.sh \
 	tests/typed.sh \
@@ -151,10 +153,10 @@ conformance_run = \
 	$(MKDIR_P) reports; failed=0; \
 	for plugin in $(conformance_plugins); do \
 	  name=`basename $$plugin .la`; \
-	  report=reports/$$name-$$mode.tap; beside=; \
-	  test $$name != pg || beside='$(with_postgres)'; \
+	  report=reports/$$name-$$mode.tap; beside= options=; \
+	  test $$name != pg || { beside='$(with_postgres)'; options='{kit}'; }; \
 	  $$beside ./runner/durakit$(EXEEXT) $$command "./`dirname $$plugin`/.libs/$$name.so" \
-	    --format tap > $$report || failed=1; \
+	    --format tap $$options > $$report || failed=1; \
 	  echo "$$report: `tail -n 1 $$report`"; \
 	done; \
 	exit $$failed

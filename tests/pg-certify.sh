@@ -5,32 +5,23 @@
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 [ -z "${SANITIZER_CFLAGS:-}" ] || skip_all 'sanitizers find libpq'\''s own'
-if [ -z "${DURAKIT_PG-}" ]; then
-  exec "$top_srcdir/tests/with-postgres" -q --tap "${SHELL:-sh}" "$0"
+if [ $# -eq 0 ]; then
+  exec "$top_srcdir/tests/with-postgres" -q --tap "${SHELL:-sh}" "$0" '{kit}'
 fi
 scratch
 plugin=${PG_PLUGIN:-$top_builddir/providers/pg/.libs/pg.so}
 
-# On a server of the user's only what cannot harm others.
-set -- --set-env conninfo=DURAKIT_PG
-whole=
-if [ -n "${DURAKIT_PG_LOG-}" ]; then
-  whole=1
-  set -- "$@" --store-crash "$DURAKIT_PG_CRASH" --store-start "$DURAKIT_PG_START" \
-    --store-pause "$DURAKIT_PG_PAUSE" --store-resume "$DURAKIT_PG_RESUME" \
-    --store-deny "$DURAKIT_PG_DENY" --store-allow "$DURAKIT_PG_ALLOW" \
-    --store-address "$DURAKIT_PG_SOCKET" \
-    --through "conninfo=host={folder} port=$PGPORT dbname=$PGDATABASE user=$PGUSER"
-fi
+# On a server of the user's only what cannot harm others: nothing is inside.
+whole=${DURAKIT_PG_LOG:+1}
 
 # points PATTERN: how many test points of the report look so.
 points() { grep -c "$1" "$scratch/out" || :; }
 
-"$DURAKIT" certify "$plugin" --no-memcheck --format tap --timeout-scale 4 "$@" \
+"$DURAKIT" certify "$plugin" --no-memcheck --format tap "$@" \
   > "$scratch/out" 2> "$scratch/err"
 code=$?
 # On a busy machine a race may be seen too seldom.
-[ $code -eq 0 ] || [ $code -eq 7 ]
+[ $code -eq 0 ] || { [ $code -eq 7 ] && ! grep -q flaky "$scratch/out"; }
 ok $? 'the contract is kept' ||
   diag "exit $code; $(cat "$scratch/err"); $(grep -A 20 '^not ok' "$scratch/out")"
 [ "$(points '^ok')" -gt 250 ]

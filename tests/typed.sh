@@ -12,7 +12,7 @@
 unset HARNESS_ACTIVE HARNESS_VERSION TAP_VERSION DURAKIT_PLUGIN_PATH MAKEFLAGS MFLAGS MAKELEVEL
 
 # What a reader has installed: the command, the model, pkg-config's file, the examples.
-mkdir "$scratch/bin" "$scratch/plugins"
+mkdir "${scratch:?scratch comes first}/bin" "$scratch/plugins"
 cp "$MODEL" "$scratch/plugins/model.so"
 : "${SQLITE_PLUGIN:=}"
 [ ! -f "$SQLITE_PLUGIN" ] || cp "$SQLITE_PLUGIN" "$scratch/plugins/sqlite.so"
