@@ -514,7 +514,7 @@ go_on_talking(struct bell *bell)
   bell->events = POLLIN;
   if (flushed > 0)
     bell->events |= POLLOUT;
-  if (flushed < 0 || !PQconsumeInput(bell->pg)) {
+  if (flushed < 0 || !connection_read(bell->pg)) {
     drop_lost(bell);
     return;
   }
@@ -531,7 +531,11 @@ drop_what_is_late(struct bell *bell)
   const struct settings *settings = &bell->h->settings;
   int64_t limit = bell->under_way == CONNECT ? settings->connect_ms : settings->answer_ms;
 
-  if (bell->pg && bell->under_way != NO_WORK && real_ms() - bell->since > limit)
+  if (!bell->pg || bell->under_way == NO_WORK || real_ms() - bell->since <= limit)
+    return;
+  if (bell->under_way == CONNECT && connection_go_on(settings, &bell->pg))
+    begin(bell, CONNECT);
+  else
     drop_lost(bell);
 }
 

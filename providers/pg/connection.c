@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 
 /* Past this libpq's buffers are worth a new connection: it never makes them smaller. */
-enum { LARGE_ANSWER = 16 << 20 };
+enum { LARGE_TEXT = 16 << 20 };
 
 /* ---- notices --------------------------------------------------------------------------------- */
 
@@ -54,20 +54,49 @@ note(void *context, const PGresult *notice)
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 
-PGconn *
-connection_start(const struct settings *settings)
+/* With these hosts; NULL: with all. */
+static PGconn *
+start(const struct settings *settings, const struct hosts *hosts)
 {
   struct connect_params params;
   struct why why;
 
   if (conninfo_params(settings, &params, &why) != DK_OK)
     return NULL;
+  if (hosts)
+    conninfo_narrow(&params, hosts);
   PGconn *pg = PQconnectStartParams(params.keywords, params.values, 1);
   if (pg) {
     PQsetNoticeReceiver(pg, drop_notice, NULL);
     PQsetErrorVerbosity(pg, PQERRORS_VERBOSE); /* see why_connect */
   }
   return pg;
+}
+
+PGconn *
+connection_start(const struct settings *settings)
+{
+  return start(settings, NULL);
+}
+
+/* libpq looks for another by itself when the way to an address fails; what has taken the way and
+ * then says nothing it would wait for. */
+bool
+connection_go_on(const struct settings *settings, PGconn **pg)
+{
+  struct hosts hosts;
+
+  if (PQstatus(*pg) == CONNECTION_STARTED && PQsocket(*pg) >= 0)
+    return shutdown(PQsocket(*pg), SHUT_RDWR) == 0;
+  if (!hosts_after(*pg, &hosts))
+    return false;
+  PGconn *next = start(settings, &hosts);
+  hosts_done(&hosts);
+  if (!next)
+    return false;
+  PQfinish(*pg);
+  *pg = next;
+  return true;
 }
 
 static dk_status
@@ -84,27 +113,52 @@ ended_by_host(struct why *why, dk_status status, const char *what)
 }
 
 static dk_status
-finish_connecting(struct connection *c, struct dk_call *call, struct why *why)
+too_late(const struct connection *c, struct why *why)
 {
-  int64_t until = time_add(c->host->now(c->host), c->settings->connect_ms);
-  PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+  return why_set(why, DK_UNAVAILABLE,
+                 "cannot connect to %s: no answer within %lldms; look whether it runs and can be "
+                 "reached, or give connect_timeout more time",
+                 c->settings->shown, (long long)c->settings->connect_ms);
+}
 
-  if (PQstatus(c->pg) == CONNECTION_BAD)
-    return why_connect(why, c->pg, c->settings->shown);
+/* Of several hosts each has the whole of the limit, as with libpq's own. */
+static dk_status
+reach_server(struct connection *c, struct dk_call *call, struct why *why)
+{
+  PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+  const char *tried = NULL, *late = NULL; /* compared by where they are */
+  int64_t until = 0;
+
   while (next != PGRES_POLLING_OK) {
+    if (next == PGRES_POLLING_FAILED || PQstatus(c->pg) == CONNECTION_BAD)
+      return late && late == PQhost(c->pg) ? too_late(c, why)
+                                           : why_connect(why, c->pg, c->settings->shown);
+    if (tried != PQhost(c->pg))
+      until = time_add(c->host->now(c->host), c->settings->connect_ms);
+    tried = PQhost(c->pg);
     uint32_t events = next == PGRES_POLLING_READING ? DK_WAIT_READ : DK_WAIT_WRITE;
     dk_status status = wait_for(c, call, events, until);
-    if (status == DK_NOTHING)
-      return why_set(why, DK_UNAVAILABLE,
-                     "cannot connect to %s: no answer within %lldms; look whether it runs and can "
-                     "be reached, or give connect_timeout more time",
-                     c->settings->shown, (long long)c->settings->connect_ms);
-    if (status != DK_OK)
+    if (status == DK_NOTHING) {
+      PGconn *before = c->pg;
+      if (!connection_go_on(c->settings, &c->pg))
+        return too_late(c, why);
+      PQsetNoticeReceiver(c->pg, note, c);
+      late = c->pg == before ? tried : NULL;
+      tried = NULL;
+      next = PGRES_POLLING_WRITING; /* as after a start; what was shut is ready */
+    } else if (status != DK_OK) {
       return ended_by_host(why, status, "connect");
-    next = PQconnectPoll(c->pg);
-    if (next == PGRES_POLLING_FAILED)
-      return why_connect(why, c->pg, c->settings->shown);
+    } else {
+      next = PQconnectPoll(c->pg);
+    }
   }
+  return DK_OK;
+}
+
+static dk_status
+finish_connecting(struct connection *c, struct dk_call *call, struct why *why)
+{
+  TRY(reach_server(c, call, why));
   PQsetErrorVerbosity(c->pg, PQERRORS_DEFAULT);
   if (PQsetnonblocking(c->pg, 1) != 0)
     return why_connection(why, c->pg, NOTHING_SENT, false, "connect");
@@ -220,17 +274,43 @@ connection_is_alive(struct connection *c)
 /* ---- a request and its answer ---------------------------------------------------------------- */
 
 enum stage { PARTLY_SENT, ALL_SENT, ANSWERED };
+enum { TLS_LOOK_MS = 50 };
 
 struct exchange {
   struct connection *c;
   struct dk_call *call;
   const char *what;
   bool writes;
-  int64_t until;
+  int64_t until;          /* INT64_MAX: for as long as the host waits */
   enum stage stage;
   dk_status wait;         /* what ended the waiting; DK_OK: nothing yet */
   PGresult *result;       /* the first error, or else the last */
 };
+
+/* OpenSSL may keep up to half a record that libpq had no room for, and no descriptor shows it: so
+ * there is a second look, which has room for certain.  What comes between the two is seen by the
+ * short waits below. */
+bool
+connection_read(PGconn *pg)
+{
+  return PQconsumeInput(pg) && (!PQsslInUse(pg) || PQconsumeInput(pg));
+}
+
+/* The limit counts from the last progress: what is large, or comes by a slow way, takes its time,
+ * and is not given up while it comes. */
+static void
+wait_more(struct exchange *x, uint32_t events)
+{
+  const struct dk_host *host = x->c->host;
+  int64_t soon = time_add(host->now(host), TLS_LOOK_MS);
+  bool is_short = PQsslInUse(x->c->pg) && soon < x->until;
+
+  x->wait = wait_for(x->c, x->call, events, is_short ? soon : x->until);
+  if (x->wait == DK_OK && x->until != INT64_MAX)
+    x->until = time_add(host->now(host), x->c->settings->answer_ms);
+  else if (x->wait == DK_NOTHING && is_short)
+    x->wait = DK_OK;
+}
 
 /* False: there is no use in waiting.  What has come meanwhile is looked at all the same. */
 static bool
@@ -238,8 +318,8 @@ wait_and_read(struct exchange *x)
 {
   if (x->wait != DK_OK)
     return false;
-  x->wait = wait_for(x->c, x->call, DK_WAIT_READ, x->until);
-  return PQconsumeInput(x->c->pg) != 0;
+  wait_more(x, DK_WAIT_READ);
+  return connection_read(x->c->pg);
 }
 
 /* While the server sends, it may read nothing: so both are waited for.  When the wait is ended,
@@ -251,10 +331,10 @@ send_all(struct exchange *x)
   bool is_read = true;
 
   while (is_read && (left = PQflush(x->c->pg)) > 0) {
-    x->wait = wait_for(x->c, x->call, DK_WAIT_READ | DK_WAIT_WRITE, x->until);
+    wait_more(x, DK_WAIT_READ | DK_WAIT_WRITE);
     if (x->wait != DK_OK)
       return false;
-    is_read = PQconsumeInput(x->c->pg) != 0; /* which sends, too */
+    is_read = connection_read(x->c->pg); /* which sends, too */
   }
   x->stage = ALL_SENT;
   return is_read && left == 0;
@@ -358,7 +438,7 @@ exchange(struct exchange *x, PGresult **ret, struct why *why)
   bool is_whole = send_all(x) && receive_all(x);
   dk_status status = is_whole ? judge(x, why) : give_up(x, why);
 
-  if (x->c->pg && x->result && PQresultMemorySize(x->result) > LARGE_ANSWER)
+  if (x->c->pg && x->result && PQresultMemorySize(x->result) > LARGE_TEXT)
     x->c->is_bloated = true;
   if (status == DK_OK && ret)
     *ret = x->result;
@@ -368,7 +448,7 @@ exchange(struct exchange *x, PGresult **ret, struct why *why)
 }
 
 static dk_status
-begin(struct exchange *x, struct why *why)
+begin(struct exchange *x, int64_t answer_ms, struct why *why)
 {
   const struct dk_host *host = x->c->host;
 
@@ -379,7 +459,7 @@ begin(struct exchange *x, struct why *why)
   /* Without one the host cannot wait, and would say so when it is too late. */
   if (host->cancel_fd(x->call) < 0)
     return why_set(why, DK_UNAVAILABLE, "%s: no descriptor is left (ulimit -n)", x->what);
-  x->until = time_add(host->now(host), x->c->settings->answer_ms);
+  x->until = time_add(host->now(host), answer_ms);
   x->c->is_doubtful = false;
   return DK_OK;
 }
@@ -406,6 +486,16 @@ check_values(const struct request *request, struct why *why)
                                           : "too many values");
 }
 
+static bool
+is_large(const struct values *v)
+{
+  size_t size = 0;
+
+  for (int i = 0; i < v->n && size <= LARGE_TEXT; i++)
+    size += v->bytes[i] ? (size_t)v->lengths[i] : 0;
+  return size > LARGE_TEXT;
+}
+
 dk_status
 connection_run(struct connection *c, struct dk_call *call, const struct request *request,
                PGresult **ret, struct why *why)
@@ -414,9 +504,10 @@ connection_run(struct connection *c, struct dk_call *call, const struct request 
   struct exchange x = {.c = c, .call = call, .what = request->what, .writes = request->writes};
 
   TRY(check_values(request, why));
-  TRY(begin(&x, why));
+  TRY(begin(&x, c->settings->answer_ms, why));
   if (!PQsendQueryParams(c->pg, request->sql, v->n, v->types, v->bytes, v->lengths, v->formats, 1))
     return refuse_send(&x, why);
+  c->is_bloated = c->is_bloated || is_large(v);
   return exchange(&x, ret, why);
 }
 
@@ -426,7 +517,7 @@ connection_script(struct connection *c, struct dk_call *call, const char *what, 
 {
   struct exchange x = {.c = c, .call = call, .what = what, .writes = true};
 
-  TRY(begin(&x, why));
+  TRY(begin(&x, INT64_MAX, why));
   if (!PQsendQuery(c->pg, sql))
     return refuse_send(&x, why);
   return exchange(&x, NULL, why);

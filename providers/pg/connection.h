@@ -20,7 +20,7 @@ struct connection {
   struct connection *next; /* in the pool */
   bool has_ended;          /* the server has said so to the idle connection */
   bool is_doubtful;        /* a commit did not wait for its standby: see connection.c */
-  bool is_bloated;         /* libpq keeps the buffers of a very large answer */
+  bool is_bloated;         /* libpq keeps the buffers of something very large */
 };
 
 /* Connects, and looks at what is there: server version, encoding, whether it is in recovery.  A
@@ -31,6 +31,11 @@ dk_status connection_open(struct connection *c, struct dk_call *call, struct why
 /* Begins to connect with the parameters of all our connections, for who waits by itself (bell.c):
  * PQconnectPoll is next.  NULL: no memory. */
 PGconn *connection_start(const struct settings *settings);
+/* Reads what has come, and what TLS has kept of it.  False: the connection is lost. */
+bool connection_read(PGconn *pg);
+/* The host that is tried has had its time.  True: whoever waits waits as after a start, with a new
+ * limit; *pg may be another. */
+bool connection_go_on(const struct settings *settings, PGconn **pg);
 /* Never blocks, whatever the server does. */
 void connection_close(struct connection *c);
 /* An idle connection that the server has ended is seen without a round trip. */
@@ -43,13 +48,14 @@ struct request {
   bool writes;            /* a lost answer is DK_OUTCOME_UNKNOWN */
 };
 
-/* Sends it and waits for its answer, at most settings->answer_ms.  DK_OK: *ret is the result, to be
- * freed by PQclear, and the server has committed it (it was ready for the next).  An error leaves a
- * usable connection, or none (pg NULL).  DK_CALL_CANCELLED only if nothing was done: not all of it
- * was sent, or it only reads. */
+/* Sends it and waits for its answer, without progress at most settings->answer_ms.  DK_OK: *ret is
+ * the result, to be freed by PQclear, and the server has committed it (it was ready for the next).
+ * An error leaves a usable connection, or none (pg NULL).  DK_CALL_CANCELLED only if nothing was
+ * done: not all of it was sent, or it only reads. */
 dk_status connection_run(struct connection *c, struct dk_call *call, const struct request *request,
                          PGresult **ret, struct why *why);
-/* Several statements at once by the simple protocol, without results: for schemas. */
+/* Several statements at once by the simple protocol, without results: for schemas.  For as long as
+ * it takes, or until the host ends the wait: given up, it would only have to be begun anew. */
 dk_status connection_script(struct connection *c, struct dk_call *call, const char *what,
                             const char *sql, struct why *why);
 

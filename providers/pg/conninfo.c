@@ -162,3 +162,92 @@ conninfo_params(const struct settings *settings, struct connect_params *ret_para
   tell(p, &n, NULL, NULL);
   return DK_OK;
 }
+
+/* ---- of several hosts ------------------------------------------------------------------------ */
+
+/* Whether the first of a list, "a,b,c", is this one. */
+static bool
+is_first(const char *list, const char *name)
+{
+  size_t length = strcspn(list, ",");
+
+  return strlen(name) == length && memcmp(list, name, length) == 0;
+}
+
+/* NULL: that was the last. */
+static const char *
+behind_first(const char *list)
+{
+  const char *comma = list ? strchr(list, ',') : NULL;
+
+  return comma ? comma + 1 : NULL;
+}
+
+static bool
+copy_list(const char *list, char **ret)
+{
+  *ret = list ? strdup(list) : NULL;
+  return !list || *ret;
+}
+
+/* One port is that of all hosts.  A name that is there twice is found at its first place: so one
+ * may be tried again, but the list gets shorter each time. */
+bool
+hosts_after(PGconn *pg, struct hosts *ret_hosts)
+{
+  PQconninfoOption *options = PQconninfo(pg);
+  struct hosts rest = {0};
+  bool is_there = false, is_whole = false;
+
+  if (!options)
+    return false;
+  const char *host = value_of(options, "host"), *hostaddr = value_of(options, "hostaddr");
+  const char *port = value_of(options, "port");
+  bool has_ports = port && strchr(port, ',');
+  while (!is_there && (host || hostaddr)) {
+    const char *name = host && *host && *host != ',' ? host : hostaddr;
+    is_there = name && is_first(name, PQhost(pg)) &&
+               (!has_ports || *port == ',' || !*port || is_first(port, PQport(pg)));
+    host = behind_first(host);
+    hostaddr = behind_first(hostaddr);
+    port = has_ports ? behind_first(port) : port;
+    has_ports = has_ports && port;
+  }
+  /* One of them that ends in nothing would be taken for one that is not given. */
+  bool is_told = (host || hostaddr) && (!host || *host) && (!hostaddr || *hostaddr) &&
+                 (!port || *port);
+  if (is_there && is_told)
+    is_whole = copy_list(host, &rest.host) & copy_list(hostaddr, &rest.hostaddr) &
+               copy_list(port, &rest.port);
+  PQconninfoFree(options);
+  if (is_whole)
+    *ret_hosts = rest;
+  else
+    hosts_done(&rest);
+  return is_whole;
+}
+
+void
+hosts_done(struct hosts *hosts)
+{
+  free(hosts->host);
+  free(hosts->hostaddr);
+  free(hosts->port);
+  *hosts = (struct hosts){0};
+}
+
+void
+conninfo_narrow(struct connect_params *params, const struct hosts *hosts)
+{
+  size_t n = 0;
+
+  while (params->keywords[n])
+    n++;
+  if (hosts->host)
+    tell(params, &n, "host", hosts->host);
+  if (hosts->hostaddr)
+    tell(params, &n, "hostaddr", hosts->hostaddr);
+  if (hosts->port)
+    tell(params, &n, "port", hosts->port);
+  tell(params, &n, NULL, NULL);
+}

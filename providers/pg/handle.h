@@ -71,7 +71,7 @@ dk_status refuse_unknown(struct operation *op, bool is_unknown, const char *what
 
 /* What an attempt of a fetch answers inside: due rows are there, but a transaction that runs holds
  * them.  Nothing is told to the host; the caller tries again in a new transaction: see call.c. */
-enum { ATTEMPT_AGAIN = -1 };
+enum { ATTEMPT_AGAIN = -1, ATTEMPT_IN_VAIN = -2 }; /* the latter has waited for them */
 
 extern const struct dk_ops pg_ops;
 
@@ -100,7 +100,7 @@ dk_status refuse_dead_token(struct operation *op, int64_t epoch, int64_t row_epo
 
 dk_status pg_enqueue_message(struct operation *op, const struct dk_item *item);
 /* One attempt; *ret_due: when nothing was found, when the first will be due (host time; INT64_MAX:
- * nobody knows).  ATTEMPT_AGAIN is tried again by the caller. */
+ * nobody knows).  ATTEMPT_AGAIN and ATTEMPT_IN_VAIN are tried again by the caller. */
 dk_status pg_fetch_turn(struct operation *op, const struct dk_fetch_turn *request,
                         int64_t *ret_due);
 dk_status pg_fetch_work(struct operation *op, const struct dk_fetch_work *request,

@@ -121,6 +121,7 @@ pg_test_fake = \
 	$(NULL)
 unit_tests += \
 	providers/pg/test-connection \
+	providers/pg/test-limits \
 	providers/pg/test-pool \
 	providers/pg/test-settings \
 	providers/pg/test-values \
@@ -129,6 +130,9 @@ unit_tests += \
 providers_pg_test_connection_SOURCES = providers/pg/test-connection.c $(pg_test_fake)
 providers_pg_test_connection_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_connection_LDADD = $(pg_test_libraries)
+providers_pg_test_limits_SOURCES = providers/pg/test-limits.c $(pg_test_fake)
+providers_pg_test_limits_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_limits_LDADD = $(pg_test_libraries)
 providers_pg_test_pool_SOURCES = providers/pg/test-pool.c $(pg_test_fake)
 providers_pg_test_pool_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_pool_LDADD = $(pg_test_libraries)
@@ -206,6 +210,16 @@ providers_pg_test_work_pg_SOURCES = \
 	$(NULL)
 providers_pg_test_work_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_work_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
+
+# Waits in the server.
+server_tests += providers/pg/test-waits.pg
+providers_pg_test_waits_pg_SOURCES = \
+	providers/pg/test-handle.c \
+	providers/pg/test-handle.h \
+	providers/pg/test-waits.c \
+	$(NULL)
+providers_pg_test_waits_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_waits_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
 
 # The whole kit against it.
 script_tests += tests/pg-certify.sh

@@ -28,10 +28,11 @@ const struct dk_param pg_params[] = {
    .help = "connections at most, 1 to 1000, made as they are needed; whoever waits for work has "
            "one more"},
   {.key = "connect_timeout", .type = "duration", .fallback = "10s",
-   .help = "how long to wait for a connection before DK_UNAVAILABLE"},
+   .help = "how long to wait for a connection, to each host that conninfo has, before "
+           "DK_UNAVAILABLE"},
   {.key = "answer_timeout", .type = "duration", .fallback = "60s",
-   .help = "how long to wait for an answer before the connection is given up; what was to be "
-           "written is then DK_OUTCOME_UNKNOWN"},
+   .help = "how long to wait for an answer, or for more of it, before the connection is given up; "
+           "what was to be written is then DK_OUTCOME_UNKNOWN"},
   {.key = "lock_timeout", .type = "duration", .fallback = "5s",
    .help = "how long the server waits for a row that another holds before DK_BUSY"},
   {.key = NULL},

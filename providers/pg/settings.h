@@ -31,12 +31,22 @@ dk_status conninfo_read(const char *conninfo, char **ret_shown, int64_t *ret_con
                         struct why *why);
 
 /* What PQconnectStartParams is given, with expand_dbname. */
-enum { MOST_CONNECT_PARAMS = 12 };
+enum { MOST_CONNECT_PARAMS = 16 };
 struct connect_params {
   const char *keywords[MOST_CONNECT_PARAMS + 1], *values[MOST_CONNECT_PARAMS + 1];
   char user_timeout[24];
 };
 dk_status conninfo_params(const struct settings *settings, struct connect_params *ret_params,
                           struct why *why);
+
+/* Of several hosts those behind the one that is tried now, as libpq takes them; NULL: not given. */
+struct hosts {
+  char *host, *hostaddr, *port;
+};
+/* False: there is none, or no memory. */
+bool hosts_after(PGconn *pg, struct hosts *ret_hosts);
+void hosts_done(struct hosts *hosts);
+/* Only these; they live as long as the parameters. */
+void conninfo_narrow(struct connect_params *params, const struct hosts *hosts);
 
 #endif

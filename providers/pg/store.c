@@ -388,7 +388,7 @@ open_once(struct connection *c, struct dk_call *call, const struct dk_open *open
   TRY(look(c, call, found, why));
   TRY(refuse_others(c, found, why));
   if (found->is_in_recovery && !(open->flags & DK_OPEN_READ_ONLY))
-    return why_set(why, DK_REFUSED,
+    return why_set(why, DK_UNAVAILABLE,
                    "%s: the server is a standby, which takes no writes; name the primary "
                    "(target_session_attrs=read-write in conninfo chooses it among several), or "
                    "open with DK_OPEN_READ_ONLY",

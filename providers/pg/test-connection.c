@@ -316,7 +316,7 @@ static const struct {
   {"a serialization failure", {ERROR, "ERROR", "40001"}, DK_BUSY, DK_BUSY, true, 0},
   {"a deadlock, then the end", {ERROR_AND_CLOSE, "ERROR", "40P01"}, DK_BUSY, DK_BUSY, false, 0},
   {"a refusal of ours", {ERROR, "ERROR", "DK201"}, DK_LOCK_LOST, DK_LOCK_LOST, true, 0},
-  {"a read-only server", {ERROR, "ERROR", "25006"}, DK_REFUSED, DK_REFUSED, false, 0},
+  {"a read-only server", {ERROR, "ERROR", "25006"}, DK_UNAVAILABLE, DK_UNAVAILABLE, false, 0},
   {"no right", {ERROR, "ERROR", "42501"}, DK_REFUSED, DK_REFUSED, true, 0},
   {"the disk is full", {ERROR, "ERROR", "53100"}, DK_UNAVAILABLE, DK_UNAVAILABLE, true, 0},
   {"an administrator", {ERROR_AND_CLOSE, "FATAL", "57P01"}, DK_OUTCOME_UNKNOWN, DK_UNAVAILABLE,
@@ -325,6 +325,9 @@ static const struct {
    DK_UNAVAILABLE, false, 0},
   {"a death of another kind", {ERROR_AND_CLOSE, "FATAL", "53200"}, DK_OUTCOME_UNKNOWN, DK_NO_MEMORY,
    false, 0},
+  {"a death that nobody knows", {ERROR_AND_CLOSE, "FATAL", "ZZZ01"}, DK_OUTCOME_UNKNOWN,
+   DK_UNAVAILABLE, false, 0},
+  {"a fault", {ERROR, "ERROR", "ZZZ01"}, DK_INTERNAL, DK_INTERNAL, true, 0},
   {"a warning", {WARN_AND_ANSWER, "WARNING", "01000"}, DK_OK, DK_OK, true, 0},
 };
 

@@ -12,6 +12,9 @@ struct dk_call {
   int cancel_at;             /* taken back at this wait, the first is 1; 0: never */
   bool is_late;              /* the wait that is cancelled lets the answer come first */
   uint32_t events;           /* of the last wait */
+  struct test_host *host;    /* whose time goes by so much at each wait; NULL: by itself only */
+  int64_t passes;
+  bool is_blind;             /* what has come is not seen: each wait goes to its end at once */
   struct why why;            /* room for the caller */
   void (*at_wait)(struct dk_call *call); /* before each; NULL: nothing */
   void *context;
@@ -19,6 +22,7 @@ struct dk_call {
 
 struct test_host {
   struct dk_host host;       /* first: the others are found by its address */
+  int64_t passed;            /* milliseconds that its clock is ahead of the real one */
   char log[400];             /* the last line */
   int32_t level;
 };

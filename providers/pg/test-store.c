@@ -330,7 +330,7 @@ test_settings_of_the_role(void)
   ok(reads_history(&h), "its store is used");
   close_store(&h);
   sql(super, "ALTER ROLE \"%s\" SET default_transaction_read_only = on", role);
-  expect_refused(try_open(named("new"), CREATE), DK_REFUSED, "read-only",
+  expect_refused(try_open(named("new"), CREATE), DK_UNAVAILABLE, "read-only",
                  "a role that only reads makes no store");
   expect_done(try_open(schema, RO), "but opens one read-only");
   sql(super, "ALTER ROLE \"%s\" RESET ALL", role);

@@ -24,6 +24,9 @@ static const struct {
   {"57P05", DK_UNAVAILABLE, DK_OUTCOME_UNKNOWN, true},
   {"40003", DK_UNAVAILABLE, DK_OUTCOME_UNKNOWN, true},
   {"25P03", DK_UNAVAILABLE, DK_UNAVAILABLE, true},
+  {"25P04", DK_UNAVAILABLE, DK_OUTCOME_UNKNOWN, true},
+  /* of the session: another may take writes */
+  {"25006", DK_UNAVAILABLE, DK_UNAVAILABLE, true},
   /* undone, and to be tried again */
   {"40000", DK_BUSY, DK_BUSY, false},
   {"40001", DK_BUSY, DK_BUSY, false},
@@ -46,7 +49,6 @@ static const struct {
   {"54000", DK_TOO_LARGE, DK_TOO_LARGE, false},
   {"54011", DK_TOO_LARGE, DK_TOO_LARGE, false},
   /* refused */
-  {"25006", DK_REFUSED, DK_REFUSED, true},
   {"28000", DK_REFUSED, DK_REFUSED, true},
   {"28P01", DK_REFUSED, DK_REFUSED, true},
   {"0P000", DK_REFUSED, DK_REFUSED, true},

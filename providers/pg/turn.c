@@ -45,7 +45,7 @@ send_fetch(struct operation *op, const struct dk_fetch_turn *request, PGresult *
 /* ---- handing it up --------------------------------------------------------------------------- */
 
 enum kind { ANSWER, HEAD, EVENT, MESSAGE };
-enum { FOUND, NOTHING, AGAIN = 100 };
+enum { FOUND, NOTHING, AGAIN = 100, IN_VAIN };
 /* The columns a to f, t1 to t4 and the payload. */
 enum { KIND, A, B, C, D, E, F, T1, T2, T3, T4, PAYLOAD };
 
@@ -181,6 +181,8 @@ pg_fetch_turn(struct operation *op, const struct dk_fetch_turn *request, int64_t
     status = hand_up_turn(op, r, request->lock_ms);
   else if (found == AGAIN)
     status = ATTEMPT_AGAIN;
+  else if (found == IN_VAIN)
+    status = ATTEMPT_IN_VAIN;
   else if (found != NOTHING)
     status = refuse(op, DK_CORRUPT, "the function gave %d rows", PQntuples(r));
   else if (!field_is_null(r, 0, C))

@@ -7,10 +7,12 @@
  * A look may find rows that are due and held by a transaction that runs, most often for a moment.
  * It never waits for them, for it may hold locks itself; there is another look in another
  * transaction.  That knows how many there were, and after a few begins by waiting for the first
- * such row, with nothing in its hands. */
+ * such row, with nothing in its hands; and not for long, for something else may become ready. */
 #include "providers/pg/handle.h"
 
-enum { LOOKS = 200 };   /* and then DK_BUSY */
+/* How many looks may find that others were there first, and for how long each of the others waits
+ * in the server (begin_await in schema/common.sql).  Then DK_BUSY. */
+enum { LOOKS = 200, AWAIT_MS = 100 };
 
 typedef dk_status look_fn(struct operation *op, const void *request, int64_t *ret_due);
 
@@ -41,16 +43,23 @@ static dk_status
 look(struct operation *op, const struct fetch *f, int64_t *ret_due)
 {
   const struct dk_host *host = op->h->host;
+  int64_t lock_ms = op->h->settings.lock_ms, waited_ms = 0;
+  int n_again = 0;
 
-  for (op->tries = 0; op->tries < LOOKS; op->tries++) {
+  for (op->tries = 0; n_again < LOOKS && waited_ms < lock_ms; op->tries++) {
     dk_status status = f->look(op, f->request, ret_due);
-    if (status != ATTEMPT_AGAIN)
+    if (status == ATTEMPT_IN_VAIN)
+      waited_ms += AWAIT_MS;
+    else if (status == ATTEMPT_AGAIN)
+      n_again++;
+    else
       return status;
     if (host->cancelled(op->call))
       return DK_CALL_CANCELLED;
   }
-  return refuse(op, DK_BUSY, "what is due was held by other transactions at each of %d looks",
-                LOOKS);
+  return refuse(op, DK_BUSY, "what is due was held by other transactions at each of %d looks, for "
+                "%lldms of them by the same; look for a transaction that somebody left open, or "
+                "give lock_timeout more time", (int)op->tries, (long long)waited_ms);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */

@@ -29,6 +29,9 @@ static const struct meaning {
   {"57P04", DK_UNAVAILABLE, LOSES, "the database was dropped; look at conninfo's dbname"},
   {"57P05", DK_UNAVAILABLE, LOSES, "the server's idle_session_timeout has ended the session"},
   {"25P03", DK_UNAVAILABLE, ENDS, "a transaction was idle for too long; try again"},
+  {"25P04", DK_UNAVAILABLE, LOSES,
+   "the server's transaction_timeout has ended the session; try again, or give it more time "
+   "(ALTER ROLE ... SET transaction_timeout)"},
   {"57", DK_UNAVAILABLE, ENDS, "look at the server's log, and try again"},
   {"57014", DK_BUSY, STAYS,
    "a statement_timeout or an administrator has ended the request; try again, or give it more "
@@ -42,7 +45,8 @@ static const struct meaning {
    "let the owner grant it to the role: USAGE on the schema, EXECUTE on its functions, SELECT and, "
    "to write, INSERT, UPDATE, DELETE on its tables and USAGE on its sequences; to make a store, "
    "CREATE on the database"},
-  {"25006", DK_REFUSED, ENDS,
+  /* After a failover, or behind a pooler, another session may take writes. */
+  {"25006", DK_UNAVAILABLE, ENDS,
    "the session is read-only: name a server that takes writes (target_session_attrs=read-write "
    "chooses it among several), look for default_transaction_read_only, or open the store with "
    "DK_OPEN_READ_ONLY"},
@@ -80,6 +84,8 @@ static const struct meaning {
 
 static const struct meaning other = {
   "", DK_INTERNAL, STAYS, "this is a fault of the plugin or of the server; report it"};
+/* Whatever it was that has ended the session. */
+static const char after_death[] = "the session has ended; look at the server's log, and try again";
 
 /* Functions of the schema may raise a status by its name: DK and its digits. */
 static bool
@@ -314,9 +320,12 @@ why_result(struct why *why, const PGresult *result, bool writes, const char *wha
   const char *severity = field_of(result, PG_DIAG_SEVERITY_NONLOCALIZED);
   char room[MOST_MESSAGE], detail_room[MOST_DETAIL];
   dk_status status = why_status_of(sqlstate, writes), raised;
+  bool is_death = strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0;
+  bool is_strange = is_death && !is_raised_status(sqlstate, &raised) &&
+                    meaning_of(sqlstate) == &other;
 
-  if (writes && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0))
-    status = DK_OUTCOME_UNKNOWN; /* the session has ended, wherever the commit was */
+  if (is_strange || (is_death && writes)) /* the session has ended, wherever the commit was */
+    status = status_of_loss(writes);
   why_line(room, sizeof room, *message ? message : PQresultErrorMessage(result));
   if (!*room)
     snprintf(room, sizeof room, "the server answers with what was not asked for");
@@ -330,7 +339,7 @@ why_result(struct why *why, const PGresult *result, bool writes, const char *wha
     why_set(why, status, "%s: %s%s%s%s (SQLSTATE %s)%s; %s", what, room, *detail ? " (" : "",
             detail_room, *detail ? ")" : "", sqlstate,
             status == DK_OUTCOME_UNKNOWN ? "; whether it was done is not known" : "",
-            next_after(sqlstate));
+            is_strange ? after_death : next_after(sqlstate));
   return add_sqlstate(why, sqlstate);
 }
 

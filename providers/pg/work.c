@@ -81,7 +81,7 @@ add_token(struct operation *op, const struct token *token, struct values *v)
 
 /* ---- fetching -------------------------------------------------------------------------------- */
 
-enum kind { NOTHING_READY, ITEM, ALL_HELD };
+enum kind { NOTHING_READY, ITEM, ALL_HELD, HELD_FOR_LONG };
 /* The columns of fetch_work's rows. */
 enum column {
   KIND, NOW, DUE, INSTANCE, EXECUTION, ACTIVITY, EPOCH, ATTEMPT, VISIBLE_AT, TAG, PAYLOAD
@@ -178,6 +178,8 @@ take_rows(struct operation *op, const struct dk_fetch_work *request, const PGres
 
   if (kind == ALL_HELD)
     return ATTEMPT_AGAIN;
+  if (kind == HELD_FOR_LONG)
+    return ATTEMPT_IN_VAIN;
   if (kind == NOTHING_READY) {
     *ret_due = PQntuples(rows) == 0 || field_is_null(rows, 0, DUE)
                  ? INT64_MAX

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- ACK, CANCEL: the commit.  What one turn did, whole or not at all: all that can be refused is
--- refused under the locks and before the first change.
+-- refused under the locks and before the first change that stays.
 
 -- Locks the rows of these instances and makes those that are not there, in one order.
 CREATE FUNCTION @schema@.lock_addresses(p_instances text[]) RETURNS boolean
@@ -13,93 +13,37 @@ BEGIN
 END
 $$;
 
--- ERR-5: form, then state.  status NULL: it can be applied.  Else the answer of the refusal, as
--- commit_turn says.
-CREATE FUNCTION @schema@.refuse_commit(
-  v @schema@.instance, p_execution bigint, p_is_bare boolean, p_has_names boolean,
-  p_first_event bigint, w_execution bigint[], w_activity bigint[], m_instance text[], m_id text[],
-  OUT status bigint, OUT what bigint, OUT c bigint, OUT d bigint, OUT t1 text, OUT t2 text)
+-- CANCEL-11: some of these activities were stored before.  Takes away again what this transaction
+-- has stored of them, and tells the first of the others.
+CREATE FUNCTION @schema@.find_stored(
+  p_instance text, w_execution bigint[], w_activity bigint[],
+  OUT execution bigint, OUT activity bigint)
 LANGUAGE plpgsql AS $$
 BEGIN
-  IF p_execution = 0 THEN                                                         -- ACK-8
-    IF NOT p_is_bare THEN
-      status := 200;
-      what := 1;
-    END IF;
-  ELSIF v.birth = 0 AND NOT p_has_names THEN                                      -- ACK-4
-    status := 200;
-    what := 2;
-  ELSIF p_execution <> v.execution + 1 AND (v.birth = 0 OR p_execution <> v.execution) THEN
-    status := 200;
-    what := 3;
-    c := v.execution;
-  ELSIF p_execution = v.execution AND p_first_event <= v.last_event THEN          -- ACK-12
-    status := 202;
-    what := 1;
-    c := p_first_event;
-    d := v.last_event;
-  END IF;
-  IF status IS NULL AND cardinality(w_activity) > 0 THEN                          -- CANCEL-11
-    SELECT 202, 2, x.execution, x.activity INTO status, what, c, d
-      FROM unnest(w_execution, w_activity) AS x(execution, activity),
-        LATERAL (SELECT 1 FROM @schema@.work w WHERE w.instance = v.instance
-                 AND w.execution = x.execution AND w.activity = x.activity OFFSET 0) AS w LIMIT 1;
-  END IF;
-  IF status IS NULL AND cardinality(array_remove(m_id, NULL)) > 0 THEN            -- QUEUE-4
-    SELECT 202, 3, x.instance, x.id INTO status, what, t1, t2
-      FROM unnest(m_instance, m_id) AS x(instance, id),
-        LATERAL (SELECT 1 FROM @schema@.message m WHERE m.instance || '' = x.instance
-                 AND m.id = x.id OFFSET 0) AS m LIMIT 1;
-  END IF;
-END
-$$;
-
--- ACK-6, TAG-4.
-CREATE FUNCTION @schema@.insert_activities(
-  p_instance text, p_now bigint, w_execution bigint[], w_activity bigint[],
-  w_visible_at bigint[], w_delay bigint[], w_tag text[], w_payload bytea[])
-RETURNS boolean
-LANGUAGE plpgsql AS $$
-DECLARE
-  v_rows bigint;
-BEGIN
-  INSERT INTO @schema@.work(instance, execution, activity, ready_at, place, visible_at, tag,
-      payload)
-    SELECT p_instance, x.execution, x.activity,
-        greatest(x.visible_at, @schema@.later(p_now, x.delay)), @schema@.next_number(),
-        greatest(x.visible_at, @schema@.later(p_now, x.delay)), coalesce(x.tag, ''), x.payload
-      FROM unnest(w_execution, w_activity, w_visible_at, w_delay, w_tag, w_payload)
-        AS x(execution, activity, visible_at, delay, tag, payload)
-    ON CONFLICT DO NOTHING;
-  GET DIAGNOSTICS v_rows = ROW_COUNT;
-  IF v_rows <> cardinality(w_activity) THEN
+  DELETE FROM @schema@.work w WHERE w.xmin = pg_current_xact_id()::xid AND w.ctid = ANY (ARRAY(
+    SELECT y.ctid FROM unnest(w_execution, w_activity) AS x(execution, activity), LATERAL (
+      SELECT z.ctid FROM @schema@.work z WHERE z.instance = p_instance
+        AND z.execution = x.execution AND z.activity = x.activity OFFSET 0) AS y));
+  SELECT x.execution, x.activity INTO execution, activity
+    FROM unnest(w_execution, w_activity) AS x(execution, activity),
+      LATERAL (SELECT 1 FROM @schema@.work w WHERE w.instance = p_instance
+               AND w.execution = x.execution AND w.activity = x.activity OFFSET 0) AS w LIMIT 1;
+  IF NOT FOUND THEN
     RAISE EXCEPTION 'an activity with this identity was stored at this moment; the next try says so'
       USING ERRCODE = 'serialization_failure';
   END IF;
-  RETURN true;
 END
 $$;
 
--- ACK-7, QUEUE-2: in the order of the list.  All that they are for is locked.
-CREATE FUNCTION @schema@.enqueue_messages(
-  p_instance text, p_now bigint, m_instance text[], m_id text[], m_visible_at bigint[],
-  m_delay bigint[], m_payload bytea[])
+-- QUEUE-5: the instances other than this one that get messages.
+CREATE FUNCTION @schema@.make_others_ready(
+  p_instance text, p_now bigint, m_instance text[], m_visible_at bigint[], m_delay bigint[])
 RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
   x record;
   v_done boolean;
 BEGIN
-  INSERT INTO @schema@.message(instance, visible_at, seq, enqueued_at, id, payload)
-    SELECT m.instance, m.visible_at, @schema@.next_number(), p_now, m.id, m.payload
-      FROM (SELECT y.instance, greatest(y.visible_at, @schema@.later(p_now, y.delay)) AS visible_at,
-              y.id, y.payload
-            FROM unnest(m_instance, m_id, m_visible_at, m_delay, m_payload) WITH ORDINALITY
-              AS y(instance, id, visible_at, delay, payload, n)
-            ORDER BY y.n) AS m;
-  IF p_instance = ALL (m_instance) THEN
-    RETURN true;
-  END IF;
   FOR x IN
     SELECT y.instance, min(greatest(y.visible_at, @schema@.later(p_now, y.delay))) AS visible_at
       FROM unnest(m_instance, m_visible_at, m_delay) AS y(instance, visible_at, delay)
@@ -107,45 +51,6 @@ BEGIN
   LOOP
     v_done := @schema@.make_ready(x.instance, x.visible_at);
   END LOOP;
-  RETURN true;
-END
-$$;
-
--- ACK-4, ACK-9, ACK-10, EXEC-1 to EXEC-5, PIN-6, TURN-5, TURN-6: what is known of the instance from
--- now on; and it is free.
-CREATE FUNCTION @schema@.store_outcome(
-  v @schema@.instance, p_now bigint, p_execution bigint, p_status integer, p_name text,
-  p_version text, p_parent text, p_owner text, p_output bytea, p_pinned bigint[],
-  p_last_event bigint)
-RETURNS boolean
-LANGUAGE plpgsql AS $$
-DECLARE
-  v_is_new boolean := p_execution <> v.execution;
-  v_completed_at bigint := CASE WHEN p_status > 1 THEN p_now ELSE 0 END;          -- EXEC-4
-  v_next bigint;
-BEGIN
-  IF v_is_new THEN
-    INSERT INTO @schema@.execution(instance, execution, status, started_at, completed_at, output)
-      VALUES (v.instance, p_execution, CASE WHEN p_status = 0 THEN 1 ELSE p_status END, p_now,
-              v_completed_at, CASE WHEN p_status <> 0 THEN p_output END);
-  ELSIF p_status <> 0 THEN
-    UPDATE @schema@.execution x
-      SET status = p_status, completed_at = v_completed_at, output = p_output
-      WHERE x.instance = v.instance AND x.execution = p_execution;
-  END IF;
-  SELECT m.visible_at INTO v_next FROM @schema@.message m WHERE m.instance = v.instance
-    ORDER BY m.visible_at, m.seq LIMIT 1;
-  UPDATE @schema@.instance i
-    SET locked_until = 0, ready_at = CASE WHEN v_next < p_now THEN p_now ELSE v_next END,
-        put_off = coalesce(v_next < p_now, false), place = @schema@.next_number(),
-        done_epoch = v.epoch, execution = p_execution, owner = p_owner,
-        birth = CASE WHEN v.birth = 0 THEN @schema@.next_number() ELSE v.birth END,
-        status = CASE WHEN p_status <> 0 THEN p_status WHEN v_is_new THEN 1 ELSE v.status END,
-        last_event = coalesce(p_last_event, CASE WHEN v_is_new THEN 0 ELSE v.last_event END),
-        pinned = CASE WHEN p_pinned IS NULL AND NOT v_is_new THEN v.pinned ELSE p_pinned END,
-        name = coalesce(p_name, v.name), version = coalesce(p_version, v.version),
-        parent = coalesce(p_parent, v.parent)
-    WHERE i.instance = v.instance;
   RETURN true;
 END
 $$;
@@ -176,14 +81,27 @@ SET jit = off
 SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-  v @schema@.instance;
+  v record;
   v_now bigint;
-  v_refusal record;
+  v_cancelled tid[];
+  v_next bigint;
+  v_rows bigint;
+  v_is_new boolean;
   v_set text := @schema@.begin_write(p_lock_ms);
-  v_done boolean := p_instance = ALL (m_instance)
-    OR @schema@.lock_addresses(m_instance || p_instance);
+  v_is_alone boolean := p_instance = ALL (m_instance);
+  v_done boolean := v_is_alone OR @schema@.lock_addresses(m_instance || p_instance);
 BEGIN
-  SELECT * INTO v FROM @schema@.instance i WHERE i.instance = p_instance FOR NO KEY UPDATE;
+  SELECT i.epoch, i.locked_until, i.done_epoch, i.turn_visible_at, i.turn_seq, i.birth, i.execution,
+      i.last_event
+    INTO v FROM @schema@.instance i WHERE i.instance = p_instance FOR NO KEY UPDATE;
+  IF v.epoch = p_epoch AND v.locked_until <> 0 THEN   -- TIME-6: all that may wait, before the clock
+    IF cardinality(w_activity) > 0 THEN
+      v_done := @schema@.lock_activities_of(p_instance, true);
+    END IF;
+    IF cardinality(c_activity) > 0 THEN
+      v_cancelled := @schema@.lock_activities(p_instance, c_execution, c_activity);
+    END IF;
+  END IF;
   v_now := @schema@.clock(p_now);
 
   IF p_is_repeated AND v.done_epoch = p_epoch THEN                                -- ACK-11
@@ -193,21 +111,54 @@ BEGIN
     b := v.epoch;
     c := v.locked_until;
     d := v_now;
-  ELSE
-    v_refusal := @schema@.refuse_commit(v, p_execution, p_is_bare,
-      p_name IS NOT NULL AND p_version IS NOT NULL, e_event[1], w_execution, w_activity,
-      m_instance, m_id);
-    a := v_refusal.status;
-    b := v_refusal.what;
-    c := v_refusal.c;
-    d := v_refusal.d;
-    t1 := v_refusal.t1;
-    t2 := v_refusal.t2;
+  ELSIF p_execution = 0 THEN                                                      -- ERR-5, ACK-8
+    IF NOT p_is_bare THEN
+      a := 200;
+      b := 1;
+    END IF;
+  ELSIF v.birth = 0 AND (p_name IS NULL OR p_version IS NULL) THEN                -- ACK-4
+    a := 200;
+    b := 2;
+  ELSIF p_execution <> v.execution + 1 AND (v.birth = 0 OR p_execution <> v.execution) THEN
+    a := 200;
+    b := 3;
+    c := v.execution;
+  ELSIF p_execution = v.execution AND e_event[1] <= v.last_event THEN             -- ACK-12
+    a := 202;
+    b := 1;
+    c := e_event[1];
+    d := v.last_event;
   END IF;
+  IF a IS NULL AND cardinality(array_remove(m_id, NULL)) > 0 THEN                 -- QUEUE-4
+    SELECT 202, 3, x.instance, x.id INTO a, b, t1, t2
+      FROM unnest(m_instance, m_id) AS x(instance, id),
+        LATERAL (SELECT 1 FROM @schema@.message m WHERE m.instance || '' = x.instance
+                 AND m.id = x.id OFFSET 0) AS m LIMIT 1;
+  END IF;
+  IF a IS NULL AND cardinality(w_activity) > 0 THEN                               -- ACK-6, TAG-4
+    INSERT INTO @schema@.work(instance, execution, activity, ready_at, place, visible_at, tag,
+        payload)
+      SELECT p_instance, x.execution, x.activity,
+          greatest(x.visible_at, @schema@.later(v_now, x.delay)), @schema@.next_number(),
+          greatest(x.visible_at, @schema@.later(v_now, x.delay)), coalesce(x.tag, ''), x.payload
+        FROM unnest(w_execution, w_activity, w_visible_at, w_delay, w_tag, w_payload)
+          AS x(execution, activity, visible_at, delay, tag, payload)
+      ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS v_rows = ROW_COUNT;
+    IF v_rows <> cardinality(w_activity) THEN                                     -- CANCEL-11
+      SELECT 202, 2, x.execution, x.activity INTO a, b, c, d
+        FROM @schema@.find_stored(p_instance, w_execution, w_activity) AS x;
+    ELSIF p_now IS NULL AND v.locked_until <= @schema@.clock(NULL)
+        AND v_now + v_rows < @schema@.clock(NULL) THEN
+      -- TIME-6: so long takes none but who waited, for an ack of the same activity.
+      RAISE EXCEPTION 'the lease ended while an activity that is stored was waited for'
+        USING ERRCODE = 'DK201';
+    END IF;
+  END IF;
+  kind := 0;
   IF a IS NOT NULL THEN
     PERFORM @schema@.forget_address(x.instance)
       FROM (SELECT DISTINCT y.instance FROM unnest(m_instance || p_instance) AS y(instance)) AS x;
-    kind := 0;
     RETURN NEXT;
     RETURN;
   END IF;
@@ -219,16 +170,20 @@ BEGIN
       SELECT p_instance, p_execution, x.event, x.payload
       FROM unnest(e_event, e_payload) AS x(event, payload);
   END IF;
-  IF cardinality(w_activity) > 0 THEN                                             -- CANCEL-3
-    v_done := @schema@.insert_activities(p_instance, v_now, w_execution, w_activity, w_visible_at,
-      w_delay, w_tag, w_payload);
+  IF cardinality(c_activity) > 0 THEN                                             -- CANCEL-1, -3
+    IF cardinality(w_activity) > 0 THEN
+      v_cancelled := v_cancelled || @schema@.just_inserted(p_instance, c_execution, c_activity);
+    END IF;
+    RETURN QUERY SELECT * FROM @schema@.cancel_activities(v_cancelled);
   END IF;
-  IF cardinality(c_activity) > 0 THEN                                             -- CANCEL-1
-    RETURN QUERY SELECT * FROM @schema@.cancel_activities(p_instance, c_execution, c_activity);
-  END IF;
-  IF cardinality(m_instance) > 0 THEN                                             -- ACK-7
-    v_done := @schema@.enqueue_messages(p_instance, v_now, m_instance, m_id, m_visible_at, m_delay,
-      m_payload);
+  IF cardinality(m_instance) > 0 THEN                                             -- ACK-7, QUEUE-2
+    INSERT INTO @schema@.message(instance, visible_at, seq, enqueued_at, id, payload)
+      SELECT x.instance, greatest(x.visible_at, @schema@.later(v_now, x.delay)),
+          @schema@.next_number(), v_now, x.id, x.payload
+        FROM unnest(m_instance, m_id, m_visible_at, m_delay, m_payload)
+          AS x(instance, id, visible_at, delay, payload);
+    v_done := v_is_alone OR @schema@.make_others_ready(p_instance, v_now, m_instance, m_visible_at,
+      m_delay);
   END IF;
   IF cardinality(c_message) > 0 THEN                                              -- ACK-13
     DELETE FROM @schema@.message m WHERE m.ctid = ANY (ARRAY(
@@ -236,15 +191,43 @@ BEGIN
         SELECT z.ctid FROM @schema@.message z WHERE z.instance || '' = p_instance
           AND z.id = x.id OFFSET 0) AS y));
   END IF;
+
+  a := 0;
   IF p_execution = 0 THEN                                                         -- ACK-8
     v_done := @schema@.release_turn(p_instance, v_now, p_epoch);
-  ELSE
-    v_done := @schema@.store_outcome(v, v_now, p_execution, p_status, p_name, p_version, p_parent,
-      p_owner, p_output, p_pinned, e_event[cardinality(e_event)]);
+    b := @schema@.listening();
+    RETURN NEXT;
+    RETURN;
   END IF;
-  kind := 0;
-  a := 0;
-  b := @schema@.listening();
+  v_is_new := p_execution <> v.execution;
+  IF v_is_new THEN                                                                -- EXEC-1 to -5
+    INSERT INTO @schema@.execution(instance, execution, status, started_at, completed_at, output)
+      VALUES (p_instance, p_execution, CASE WHEN p_status = 0 THEN 1 ELSE p_status END, v_now,
+              CASE WHEN p_status > 1 THEN v_now ELSE 0 END,
+              CASE WHEN p_status <> 0 THEN p_output END);
+  ELSIF p_status <> 0 THEN
+    UPDATE @schema@.execution x
+      SET status = p_status, completed_at = CASE WHEN p_status > 1 THEN v_now ELSE 0 END,
+          output = p_output
+      WHERE x.instance = p_instance AND x.execution = p_execution;
+  END IF;
+  -- What is known of the instance from now on, and it is free: ACK-4, ACK-9, ACK-10, PIN-6, TURN-5,
+  -- TURN-6.
+  SELECT m.visible_at INTO v_next FROM @schema@.message m WHERE m.instance = p_instance
+    ORDER BY m.visible_at, m.seq LIMIT 1;
+  UPDATE @schema@.instance i
+    SET locked_until = 0, ready_at = CASE WHEN v_next < v_now THEN v_now ELSE v_next END,
+        put_off = coalesce(v_next < v_now, false), place = @schema@.next_number(),
+        done_epoch = i.epoch, execution = p_execution, owner = p_owner,
+        birth = CASE WHEN i.birth = 0 THEN @schema@.next_number() ELSE i.birth END,
+        status = CASE WHEN p_status <> 0 THEN p_status WHEN v_is_new THEN 1 ELSE i.status END,
+        last_event = coalesce(e_event[cardinality(e_event)],
+                              CASE WHEN v_is_new THEN 0 ELSE i.last_event END),
+        pinned = CASE WHEN p_pinned IS NULL AND NOT v_is_new THEN i.pinned ELSE p_pinned END,
+        name = coalesce(p_name, i.name), version = coalesce(p_version, i.version),
+        parent = coalesce(p_parent, i.parent)
+    WHERE i.instance = p_instance
+    RETURNING (SELECT l.listening FROM @schema@.listening l) INTO b;
   RETURN NEXT;
 END
 $$;
@@ -253,20 +236,39 @@ $$;
 -- instance go, and what they were is told.  Two statements for any number: the rows are locked,
 -- each found by its identity, which a LATERAL with a lock leaves no other way to do; then they go
 -- by the places where they are, and cannot move from.  (One DELETE with the list beside it may be
--- planned the other way about: all of the list for each row of the instance.)  What this very
--- transaction has inserted is not counted.
-CREATE FUNCTION @schema@.cancel_activities(
+-- planned the other way about: all of the list for each row of the instance.)
+CREATE FUNCTION @schema@.lock_activities(
   p_instance text, c_execution bigint[], c_activity bigint[])
-RETURNS TABLE(kind integer, a bigint, b bigint, c bigint, d bigint, t1 text, t2 text)
+RETURNS tid[]
 LANGUAGE plpgsql AS $$
-DECLARE
-  v_rows tid[];
 BEGIN
-  SELECT array_agg(w.ctid) INTO v_rows
+  RETURN ARRAY(SELECT w.ctid
     FROM unnest(c_execution, c_activity) AS x(execution, activity),
       LATERAL (SELECT y.ctid FROM @schema@.work y
                WHERE y.instance = p_instance AND y.execution = x.execution
-                 AND y.activity = x.activity FOR UPDATE) AS w;
+                 AND y.activity = x.activity FOR UPDATE) AS w);
+END
+$$;
+
+-- CANCEL-3: those of them that this very transaction has inserted since.
+CREATE FUNCTION @schema@.just_inserted(
+  p_instance text, c_execution bigint[], c_activity bigint[])
+RETURNS tid[]
+LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN ARRAY(SELECT w.ctid
+    FROM unnest(c_execution, c_activity) AS x(execution, activity),
+      LATERAL (SELECT y.ctid FROM @schema@.work y
+               WHERE y.instance = p_instance AND y.execution = x.execution
+                 AND y.activity = x.activity AND y.xmin = pg_current_xact_id()::xid OFFSET 0) AS w);
+END
+$$;
+
+-- And these are not counted.
+CREATE FUNCTION @schema@.cancel_activities(v_rows tid[])
+RETURNS TABLE(kind integer, a bigint, b bigint, c bigint, d bigint, t1 text, t2 text)
+LANGUAGE plpgsql AS $$
+BEGIN
   RETURN QUERY
     WITH gone AS (
       DELETE FROM @schema@.work w WHERE w.ctid = ANY (v_rows)

@@ -12,12 +12,42 @@ LANGUAGE sql IMMUTABLE AS $$
   SELECT p_time + least(p_length, 9223372036854775807 - p_time)
 $$;
 
--- How long this transaction waits for a lock; and its commit is durable, whatever the session says.
+-- How long this transaction waits for a lock; and its commit is durable, whatever the session says,
+-- or it is heard that it may not be: the server says so in a warning.
 CREATE FUNCTION @schema@.begin_write(p_lock_ms integer) RETURNS text
 LANGUAGE sql VOLATILE AS $$
   SELECT set_config('lock_timeout', p_lock_ms::text, true)
     || CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
          THEN set_config('synchronous_commit', 'on', true) ELSE '' END
+    || CASE WHEN current_setting('client_min_messages') = 'error'
+         THEN set_config('client_min_messages', 'warning', true) ELSE '' END
+$$;
+
+-- A fetch that waits for what others hold: no longer than this, for there may be more by then.
+CREATE FUNCTION @schema@.begin_await(p_lock_ms integer) RETURNS text
+LANGUAGE sql VOLATILE AS $$
+  SELECT set_config('lock_timeout', least(p_lock_ms, 100)::text, true)
+$$;
+
+-- TOKEN-1: the number of a lease is above all that its row has seen, or no token is safe.
+CREATE FUNCTION @schema@.refuse_number(p_number bigint, p_seen bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'the store''s sequence "number" has fallen behind: it gives %, and what is stored '
+    'has %; set it above all that is stored, as docs/postgresql.md says', p_number, p_seen
+    USING ERRCODE = 'DK205';
+END
+$$;
+
+-- Activities of one instance are stored by one commit, or by others meanwhile that are no commit:
+-- so a commit that has this waits for no row that it inserts.  To the end of the transaction; locks
+-- of other names are with a number of 64 bits (listener.sql).
+CREATE FUNCTION @schema@.lock_activities_of(p_instance text, p_alone boolean) RETURNS boolean
+LANGUAGE sql VOLATILE AS $$
+  SELECT CASE WHEN p_alone
+    THEN pg_advisory_xact_lock(hashtext(@schema_literal@), hashtext(p_instance)) IS NULL
+    ELSE pg_advisory_xact_lock_shared(hashtext(@schema_literal@), hashtext(p_instance)) IS NULL
+  END
 $$;
 
 -- What returns `true` here does so that it can stand in an assignment, which the server evaluates
@@ -60,7 +90,7 @@ $$;
 
 -- TURN-6, TURN-7: the turn is over, and what is ready now stands behind those that are.  ready_at
 -- is then later than the first message is due, which matters if the clock goes back: put_off.  An
--- address without messages goes.  p_done: the lease of the last commit.
+-- address without messages goes.  p_done: the lease of the last commit, NULL: as it is.
 CREATE FUNCTION @schema@.release_turn(p_instance text, p_now bigint, p_done bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -71,7 +101,7 @@ BEGIN
   UPDATE @schema@.instance i
     SET locked_until = 0, ready_at = CASE WHEN v_next < p_now THEN p_now ELSE v_next END,
         put_off = coalesce(v_next < p_now, false), place = @schema@.next_number(),
-        done_epoch = p_done
+        done_epoch = coalesce(p_done, i.done_epoch)
     WHERE i.instance = p_instance;
   IF v_next IS NULL THEN
     PERFORM @schema@.forget_address(p_instance);

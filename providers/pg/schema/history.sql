@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- HIST: reading a history.  STABLE: all that it reads is as one moment had it; no lock is taken.
+-- HIST: reading a history.  STABLE: all that it reads is as one moment had it; no row is locked,
+-- and a table that somebody has locked is not waited for without end.
 
 -- HIST-2, HIST-3, EXEC-3.  The rows, by kind: 0 the execution: a its number, b last event,
 -- c started_at, d completed_at, status, payload: the output; 1 an event: a its number, payload.
@@ -15,6 +16,7 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
   v_execution bigint := p_execution;
+  v_set text := set_config('lock_timeout', p_lock_ms::text, true);
 BEGIN
   IF p_execution = 0 THEN
     SELECT i.execution INTO v_execution FROM @schema@.instance i WHERE i.instance = p_instance;

@@ -15,18 +15,16 @@ CREATE UNLOGGED TABLE @schema@.listener (
 COMMENT ON TABLE @schema@.listener IS
   'handles that listen for notifications; a row without a session is removed by the next one';
 
--- 0: nobody; the number of the only one; -1: several.
+-- 0: nobody; the number of the only one; -1: several.  The view is for a RETURNING of the write
+-- itself: a statement locks its tables before it takes its snapshot.
+CREATE VIEW @schema@.listening AS
+  SELECT CASE count(*) WHEN 0 THEN 0 WHEN 1 THEN min(l.number) ELSE -1 END AS listening
+  FROM (SELECT x.number FROM @schema@.listener AS x ORDER BY x.number LIMIT 2) AS l;
+
 CREATE FUNCTION @schema@.listening() RETURNS bigint
 LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-  v_number bigint;
 BEGIN
-  SELECT l.number INTO v_number FROM @schema@.listener AS l LIMIT 1;
-  IF NOT FOUND THEN
-    RETURN 0;
-  END IF;
-  PERFORM 1 FROM @schema@.listener AS l WHERE l.number <> v_number LIMIT 1;
-  RETURN CASE WHEN FOUND THEN -1 ELSE v_number END;
+  RETURN (SELECT l.listening FROM @schema@.listening AS l);
 END
 $$;
 

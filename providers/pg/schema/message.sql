@@ -14,9 +14,16 @@ AS $$
 DECLARE
   v_now bigint;
   v_visible_at bigint;
+  v_ready_at bigint;
+  v_is_out boolean;
   v_set text := @schema@.begin_write(p_lock_ms);
-  v_done boolean := @schema@.lock_address(p_instance);
+  v_done boolean;
 BEGIN
+  SELECT i.ready_at, i.locked_until <> 0 INTO v_ready_at, v_is_out
+    FROM @schema@.instance i WHERE i.instance = p_instance FOR NO KEY UPDATE;
+  IF NOT FOUND THEN
+    v_done := @schema@.lock_address(p_instance);
+  END IF;
   v_now := @schema@.clock(p_now);
   v_visible_at := greatest(p_visible_at, @schema@.later(v_now, p_delay));
   INSERT INTO @schema@.message(instance, visible_at, seq, enqueued_at, id, payload)
@@ -24,7 +31,9 @@ BEGIN
     ON CONFLICT DO NOTHING;
   status := 202;
   IF FOUND THEN
-    v_done := @schema@.make_ready(p_instance, v_visible_at);
+    IF NOT coalesce(v_is_out OR v_ready_at <= v_visible_at, false) THEN
+      v_done := @schema@.make_ready(p_instance, v_visible_at);
+    END IF;
     status := 0;
     listening := @schema@.listening();
   END IF;

@@ -13,17 +13,19 @@
 --   locks     rows of `instance` first, all that a function needs, its own among them, in the order
 --             of their ids, in one statement; then work.  One strength: FOR NO KEY UPDATE.  Who
 --             holds an instance's row owns its messages, executions and history: nobody waits for
---             those.  A fetch waits for a row only while it holds none.
+--             those.  A fetch waits for a row only while it holds none.  Between instances and
+--             work: who stores activities of an instance, alone by a commit, shared else.
 --   now       read by clock() after the last wait for a lock.
 --
 -- The functions.  All begin with p_now bigint (the host's clock; NULL: the server's) and p_lock_ms
 -- int.  The rows that they give back; `status` is 0, or a dk_status, and what else is in the row
 -- is said there.  `listening` (bigint): whose handles listen, as listening() in listener.sql says;
 -- NULL: nothing became ready.
---   common.sql    clock(p_now) bigint; later(bigint, bigint) bigint; begin_write(p_lock_ms) void
+--   common.sql    clock(p_now) bigint; later(bigint, bigint) bigint; begin_write(p_lock_ms) text
 --                 lock_address(text) void         locks the instance's row, made if it is not there
 --                 forget_address(text) void       takes it away again if nothing needs it
 --                 make_ready(text, bigint) void   a message for it is visible from then on
+--                 lock_activities_of(text, bool) void   who stores activities of the instance
 --                 readable(bytea) text
 --   message.sql   enqueue_message(p_now, p_lock_ms, p_instance text, p_id text,
 --                   p_visible_at bigint, p_delay bigint, p_payload bytea)

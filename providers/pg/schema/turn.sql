@@ -17,50 +17,42 @@ BEGIN
 END
 $$;
 
--- TURN-10, QUEUE-8: the instance that is ready longest, but before it one whose history its fetcher
--- has, if it prefers such.  Its row is locked then.  A row of NULLs: there is none, or others have
--- it locked.  The rows that were put off until a time that has not
--- come again are ready too (TIME-8).
-CREATE FUNCTION @schema@.choose_instance(
-  p_now bigint, p_owner text, p_prefers boolean, p_ranges bigint[]) RETURNS @schema@.instance
+-- TIME-8: an instance that was put off until a time that has not come again, and has a message that
+-- is due.  Its row is locked then.
+CREATE FUNCTION @schema@.choose_put_off(
+  p_now bigint, p_ranges bigint[], OUT instance text, OUT locked_until bigint, OUT epoch bigint)
 LANGUAGE plpgsql AS $$
-DECLARE
-  v @schema@.instance;
 BEGIN
-  IF p_prefers THEN
-    SELECT * INTO v FROM @schema@.instance i
-      WHERE i.owner = p_owner AND i.ready_at + 0 <= p_now AND @schema@.fits(i.pinned, p_ranges)
-      ORDER BY i.ready_at + 0, i.place LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
-    IF FOUND THEN
-      RETURN v;
-    END IF;
-  END IF;
-  SELECT * INTO v FROM @schema@.instance i
-    WHERE i.ready_at <= p_now AND @schema@.fits(i.pinned, p_ranges)
-    ORDER BY i.ready_at, i.place LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
-  IF NOT FOUND THEN
-    SELECT * INTO v FROM @schema@.instance i
-      WHERE i.put_off AND i.ready_at + 0 > p_now AND @schema@.fits(i.pinned, p_ranges)
-        AND (SELECT m.visible_at FROM @schema@.message m WHERE m.instance = i.instance
-             ORDER BY m.visible_at, m.seq LIMIT 1) <= p_now
-      ORDER BY i.ready_at + 0 LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
-  END IF;
-  RETURN v;
+  SELECT i.instance, i.locked_until, i.epoch INTO instance, locked_until, epoch
+    FROM @schema@.instance i
+    WHERE i.put_off AND i.ready_at + 0 > p_now
+      AND (p_ranges IS NULL OR @schema@.fits(i.pinned, p_ranges))
+      AND (SELECT m.visible_at FROM @schema@.message m WHERE m.instance = i.instance
+           ORDER BY m.visible_at, m.seq LIMIT 1) <= p_now
+    ORDER BY i.ready_at + 0 LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
 END
 $$;
 
--- Waits, once and with no lock held, for the row of one that is ready and that others hold.
-CREATE FUNCTION @schema@.await_instance(p_now bigint, p_ranges bigint[]) RETURNS void
+-- Waits, once and with no lock held, for the row of one that is ready and that others hold.  False:
+-- for as long as a fetch may, and in vain.
+CREATE FUNCTION @schema@.await_instance(
+  p_now bigint, p_lock_ms integer, p_ranges bigint[]) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
   v_instance text;
+  v_set text;
 BEGIN
   SELECT i.instance INTO v_instance FROM @schema@.instance i
-    WHERE i.ready_at <= p_now AND @schema@.fits(i.pinned, p_ranges)
+    WHERE i.ready_at <= p_now AND (p_ranges IS NULL OR @schema@.fits(i.pinned, p_ranges))
     ORDER BY i.ready_at, i.place LIMIT 1;
   IF FOUND THEN
+    v_set := @schema@.begin_await(p_lock_ms);
     PERFORM 1 FROM @schema@.instance i WHERE i.instance = v_instance FOR NO KEY UPDATE;
+    v_set := set_config('lock_timeout', p_lock_ms::text, true);
   END IF;
+  RETURN true;
+EXCEPTION WHEN lock_not_available THEN
+  RETURN false;
 END
 $$;
 
@@ -87,12 +79,6 @@ DECLARE
   m record;
   v_bytes bigint := 0;
 BEGIN
-  IF p_max = 0 AND p_bytes = 0 THEN
-    SELECT x.visible_at, x.seq INTO visible_at, seq FROM @schema@.message x
-      WHERE x.instance = p_instance AND x.visible_at <= p_now
-      ORDER BY x.visible_at DESC, x.seq DESC LIMIT 1;
-    RETURN;
-  END IF;
   FOR m IN SELECT x.visible_at, x.seq, coalesce(octet_length(x.payload), 0) AS bytes
       FROM @schema@.message x
       WHERE x.instance = p_instance AND x.visible_at <= p_now
@@ -107,7 +93,8 @@ $$;
 
 -- TURN-1 to TURN-5.  The rows, by kind:
 --   0  a: 0 found; 1 nothing; 100 again: what is ready is held by others for a moment, and only a
---      new transaction may wait for it, for this one may hold rows that it has passed over
+--      new transaction may wait for it, for this one may hold rows that it has passed over; 101
+--      the same, and this one has waited in vain
 --      b: now   c: when the next will be ready, NULL: none
 --   1  the head: a epoch, b birth, c execution, d last_event, e the first event that follows
 --      (NULL: none), f status; t1 instance, t2 name, t3 version, t4 parent
@@ -126,76 +113,102 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
   v_now bigint;
+  v_instance text;
+  v_until bigint;
+  v_last bigint;
+  v_visible_at bigint;
+  v_seq bigint;
+  v_owner text;
   v @schema@.instance;
-  v_end record;
-  v_epoch bigint;
   v_set text := @schema@.begin_write(p_lock_ms);
+  v_is_let_go boolean := true;
   v_done boolean;
 BEGIN
   IF p_try >= 2 THEN
-    PERFORM @schema@.await_instance(@schema@.clock(p_now), p_ranges);
+    v_is_let_go := @schema@.await_instance(@schema@.clock(p_now), p_lock_ms, p_ranges);
   END IF;
   v_now := @schema@.clock(p_now);
+  kind := 0;
+  a := 0;
+  b := v_now;
   LOOP
-    v := @schema@.choose_instance(v_now, p_owner, p_prefers, p_ranges);
-    IF v.instance IS NULL THEN
+    -- TURN-10, QUEUE-8: the instance that is ready longest, but before it one whose history its
+    -- fetcher has, if it prefers such.
+    v_instance := NULL;
+    IF p_prefers THEN
+      SELECT i.instance, i.locked_until, i.epoch INTO v_instance, v_until, v_last
+        FROM @schema@.instance i
+        WHERE i.owner = p_owner AND i.ready_at + 0 <= v_now
+          AND (p_ranges IS NULL OR @schema@.fits(i.pinned, p_ranges))
+        ORDER BY i.ready_at + 0, i.place LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
+    END IF;
+    IF v_instance IS NULL THEN
+      SELECT i.instance, i.locked_until, i.epoch INTO v_instance, v_until, v_last
+        FROM @schema@.instance i
+        WHERE i.ready_at <= v_now AND (p_ranges IS NULL OR @schema@.fits(i.pinned, p_ranges))
+        ORDER BY i.ready_at, i.place LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
+    END IF;
+    IF v_instance IS NULL THEN
+      SELECT i.instance, i.locked_until, i.epoch INTO v_instance, v_until, v_last
+        FROM @schema@.choose_put_off(v_now, p_ranges) AS i;
+    END IF;
+    IF v_instance IS NULL THEN
       PERFORM 1 FROM @schema@.instance i
-        WHERE i.ready_at <= v_now AND @schema@.fits(i.pinned, p_ranges)
+        WHERE i.ready_at <= v_now AND (p_ranges IS NULL OR @schema@.fits(i.pinned, p_ranges))
         ORDER BY i.ready_at LIMIT 1;
-      kind := 0;
-      a := CASE WHEN FOUND THEN 100 ELSE 1 END;
-      b := v_now;
+      a := CASE WHEN NOT FOUND THEN 1 WHEN v_is_let_go THEN 100 ELSE 101 END;
       SELECT i.ready_at INTO c FROM @schema@.instance i WHERE i.ready_at > v_now
         ORDER BY i.ready_at LIMIT 1;
       RETURN NEXT;
       RETURN;
     END IF;
-    v_end := @schema@.end_of_turn(v.instance, v_now, p_max, p_bytes);
-    EXIT WHEN v_end.seq IS NOT NULL;
+    IF p_max = 0 AND p_bytes = 0 THEN                                             -- TURN-2
+      SELECT m.visible_at, m.seq INTO v_visible_at, v_seq FROM @schema@.message m
+        WHERE m.instance = v_instance AND m.visible_at <= v_now
+        ORDER BY m.visible_at DESC, m.seq DESC LIMIT 1;
+    ELSE
+      SELECT x.visible_at, x.seq INTO v_visible_at, v_seq
+        FROM @schema@.end_of_turn(v_instance, v_now, p_max, p_bytes) AS x;
+    END IF;
+    EXIT WHEN v_seq IS NOT NULL;
     -- Nothing that is written here leaves an instance ready without a message.  If something else
     -- has, it must not stand in the way of all.
-    v_done := @schema@.release_turn(v.instance, v_now, v.done_epoch);
+    v_done := @schema@.release_turn(v_instance, v_now, NULL);
   END LOOP;
+  RETURN NEXT;
 
-  IF v.locked_until <> 0 THEN
+  IF v_until <> 0 THEN
+    SELECT * INTO v FROM @schema@.instance i WHERE i.instance = v_instance;
     v_done := @schema@.count_delivery(v, 1, NULL);
   END IF;
-  v_epoch := @schema@.next_number();                                              -- TOKEN-1
-  UPDATE @schema@.instance i
-    SET ready_at = @schema@.later(v_now, p_lease), locked_until = @schema@.later(v_now, p_lease),
-        place = v_epoch, put_off = false, epoch = v_epoch,
-        turn_visible_at = v_end.visible_at, turn_seq = v_end.seq
-    WHERE i.instance = v.instance;
-
-  kind := 0;
-  a := 0;
-  b := v_now;
-  RETURN NEXT;
-  IF v.birth <> 0 AND (v.owner IS NULL OR v.owner IS DISTINCT FROM p_owner) THEN  -- TURN-5
-    SELECT h.event INTO e FROM @schema@.history h
-      WHERE h.instance = v.instance AND h.execution = v.execution ORDER BY h.event LIMIT 1;
-  END IF;
   kind := 1;
-  a := v_epoch;
-  b := v.birth;
-  c := v.execution;
-  d := v.last_event;
-  f := v.status;
-  t1 := v.instance;
-  t2 := v.name;
-  t3 := v.version;
-  t4 := v.parent;
+  a := @schema@.next_number();                                                    -- TOKEN-1
+  IF a <= greatest(v_last, v_seq) THEN
+    PERFORM @schema@.refuse_number(a, greatest(v_last, v_seq));
+  END IF;
+  v_until := @schema@.later(v_now, p_lease);
+  UPDATE @schema@.instance i
+    SET ready_at = v_until, locked_until = v_until, place = a, put_off = false, epoch = a,
+        turn_visible_at = v_visible_at, turn_seq = v_seq
+    WHERE i.instance = v_instance
+    RETURNING i.birth, i.execution, i.last_event, i.status, i.instance, i.name, i.version, i.parent,
+      i.owner
+    INTO b, c, d, f, t1, t2, t3, t4, v_owner;
+  IF b <> 0 AND (v_owner IS NULL OR v_owner IS DISTINCT FROM p_owner) THEN        -- TURN-5
+    SELECT h.event INTO e FROM @schema@.history h
+      WHERE h.instance = v_instance AND h.execution = c ORDER BY h.event LIMIT 1;
+  END IF;
   RETURN NEXT;
   IF e IS NOT NULL THEN
     RETURN QUERY SELECT 2, h.event, 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint,
       NULL::text, NULL::text, NULL::text, NULL::text, h.payload
-      FROM @schema@.history h WHERE h.instance = v.instance AND h.execution = v.execution
+      FROM @schema@.history h WHERE h.instance = v_instance AND h.execution = c
       ORDER BY h.event;
   END IF;
   RETURN QUERY SELECT 3, m.attempt + 1, m.visible_at, m.enqueued_at, 0::bigint, 0::bigint,
     0::bigint, m.id, NULL::text, NULL::text, NULL::text, m.payload
-    FROM @schema@.message m WHERE m.instance = v.instance
-      AND (m.visible_at, m.seq) <= (v_end.visible_at, v_end.seq)
+    FROM @schema@.message m WHERE m.instance = v_instance
+      AND (m.visible_at, m.seq) <= (v_visible_at, v_seq)
     ORDER BY m.visible_at, m.seq;
 END
 $$;

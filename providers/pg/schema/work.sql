@@ -9,12 +9,13 @@ CREATE FUNCTION @schema@.enqueue_work(
 RETURNS TABLE(status integer, listening bigint)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
-SET plan_cache_mode = force_generic_plan
+SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
+  v_set text := @schema@.begin_write(p_lock_ms);
+  v_done boolean := @schema@.lock_activities_of(p_instance, false);
   v_visible_at bigint;
 BEGIN
-  PERFORM @schema@.begin_write(p_lock_ms);
   v_visible_at := greatest(p_visible_at, @schema@.later(@schema@.clock(p_now), p_delay));
   INSERT INTO @schema@.work(instance, execution, activity, ready_at, place, visible_at, tag,
                             payload)
@@ -22,6 +23,13 @@ BEGIN
             coalesce(p_tag, ''), p_payload)
     ON CONFLICT DO NOTHING;
   IF FOUND THEN
+    IF p_delay > 0 THEN -- TIME-1: it may have waited for the end of the same one
+      UPDATE @schema@.work AS w SET ready_at = n.visible_at, visible_at = n.visible_at
+        FROM (SELECT greatest(p_visible_at, @schema@.later(@schema@.clock(p_now), p_delay))
+                AS visible_at) AS n
+        WHERE w.instance = p_instance AND w.execution = p_execution AND w.activity = p_activity
+          AND n.visible_at > v_visible_at;
+    END IF;
     RETURN QUERY SELECT 0, @schema@.listening();
   ELSE
     RETURN QUERY SELECT 202, NULL::bigint;
@@ -38,12 +46,21 @@ $$;
 CREATE FUNCTION @schema@.wanted_tags(p_rule integer, p_tags text[]) RETURNS text[]
 LANGUAGE plpgsql
 AS $$
+DECLARE
+  v_first text;
+  v_last text;
 BEGIN
   IF p_rule = 0 THEN
     RETURN ARRAY[''];
   ELSIF p_rule < 3 THEN
     RETURN ARRAY(SELECT DISTINCT t.tag FROM unnest(p_tags) AS t(tag) WHERE t.tag <> ''
                  UNION ALL SELECT '' WHERE p_rule = 2);
+  END IF;
+  SELECT (SELECT w.tag FROM @schema@.work AS w ORDER BY w.tag LIMIT 1),
+      (SELECT w.tag FROM @schema@.work AS w ORDER BY w.tag DESC LIMIT 1)
+    INTO v_first, v_last;
+  IF v_first = v_last THEN
+    RETURN ARRAY[v_first];
   END IF;
   RETURN ARRAY(
     WITH RECURSIVE stored(tag) AS (
@@ -81,8 +98,9 @@ END
 $$;
 
 -- Waits for whoever holds what is ready longest, before this transaction has any lock: a claim
--- skips what is held, and never waits, for it keeps locks of rows that it did not take.
-CREATE FUNCTION @schema@.await_work(p_tags text[], p_now bigint) RETURNS void
+-- skips what is held, and never waits, for it keeps locks of rows that it did not take.  False: for
+-- as long as a fetch may, and in vain.
+CREATE FUNCTION @schema@.await_work(p_tags text[], p_now bigint, p_lock_ms integer) RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -91,14 +109,20 @@ DECLARE
 BEGIN
   SELECT w.instance, w.execution, w.activity INTO k FROM @schema@.work AS w
     WHERE w.tag = v_tags[1] AND w.ready_at <= p_now ORDER BY w.ready_at, w.place LIMIT 1;
+  PERFORM @schema@.begin_await(p_lock_ms);
   PERFORM 1 FROM @schema@.work AS w
     WHERE w.instance = k.instance AND w.execution = k.execution AND w.activity = k.activity
     FOR NO KEY UPDATE;
+  PERFORM set_config('lock_timeout', p_lock_ms::text, true);
+  RETURN true;
+EXCEPTION WHEN lock_not_available THEN
+  RETURN false;
 END
 $$;
 
 -- WORK-1, WORK-8: rows of kind 1 are items.  One of kind 0: nothing is ready, the next will be at
--- `due` (NULL: never); of kind 2: what is ready is held by transactions that run, so try again.
+-- `due` (NULL: never); of kind 2: what is ready is held by transactions that run, so try again; of
+-- kind 3: the same, and this one has waited in vain.
 -- WORK-12: a claimed row is skipped by all others until this has committed, and is not ready then.
 CREATE FUNCTION @schema@.fetch_work(
   p_now bigint, p_lock_ms integer, p_try integer, p_lease bigint, p_owner text, p_max integer,
@@ -108,23 +132,24 @@ RETURNS TABLE(kind integer, now bigint, due bigint, instance text, execution big
               payload bytea)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off
-SET plan_cache_mode = force_generic_plan
+SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
+  v_set text := @schema@.begin_write(p_lock_ms);
   v_wanted text[];
   v_tags text[];
   v_tag text;
   v_n integer := 0;
   v_bytes bigint := 0;
   v_is_full boolean := false;
+  v_is_let_go boolean := true;
   v_number bigint;
   v_until bigint;
   k record;
 BEGIN
-  PERFORM @schema@.begin_write(p_lock_ms);
   v_wanted := @schema@.wanted_tags(p_rule, p_tags);
   IF p_try >= 3 THEN
-    PERFORM @schema@.await_work(v_wanted, @schema@.clock(p_now));
+    v_is_let_go := @schema@.await_work(v_wanted, @schema@.clock(p_now), p_lock_ms);
   END IF;
   now := @schema@.clock(p_now);
   v_tags := v_wanted;
@@ -136,7 +161,8 @@ BEGIN
   v_until := @schema@.later(now, p_lease);
   FOREACH v_tag IN ARRAY v_tags LOOP
     FOR k IN
-      SELECT w.instance, w.execution, w.activity, coalesce(octet_length(w.payload), 0) AS bytes
+      SELECT w.instance, w.execution, w.activity, w.epoch, w.place,
+        coalesce(octet_length(w.payload), 0) AS bytes
       FROM @schema@.work AS w
       WHERE w.tag = v_tag AND w.ready_at <= now
       ORDER BY w.ready_at, w.place LIMIT p_max - v_n FOR NO KEY UPDATE SKIP LOCKED
@@ -145,6 +171,9 @@ BEGIN
       v_is_full := v_n > 0 AND v_bytes > p_bytes;
       EXIT WHEN v_is_full;
       v_number := @schema@.next_number();                                         -- TOKEN-1
+      IF v_number <= greatest(k.epoch, k.place) THEN
+        PERFORM @schema@.refuse_number(v_number, greatest(k.epoch, k.place));
+      END IF;
       UPDATE @schema@.work AS w
         SET ready_at = v_until, epoch = v_number, place = v_number, attempt = w.attempt + 1,
             owner = p_owner
@@ -169,7 +198,7 @@ BEGIN
   ELSE
     due := @schema@.next_work(v_wanted);
   END IF;
-  kind := CASE WHEN due <= now THEN 2 ELSE 0 END;
+  kind := CASE WHEN due > now OR due IS NULL THEN 0 WHEN v_is_let_go THEN 2 ELSE 3 END;
   RETURN NEXT;
 END
 $$;
@@ -202,41 +231,49 @@ CREATE FUNCTION @schema@.ack_work(
 RETURNS TABLE(status integer, listening bigint, epoch bigint, locked_until bigint, now bigint)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
-SET plan_cache_mode = force_generic_plan
+SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-  v record;
+  v_set text := @schema@.begin_write(p_lock_ms);
   v_visible_at bigint;
+  v_ready_at bigint;
+  v_is_out boolean;
+  v_done boolean;
 BEGIN
-  PERFORM @schema@.begin_write(p_lock_ms);
   IF p_to IS NOT NULL THEN
-    PERFORM 1 FROM @schema@.work AS w
-      WHERE w.instance = p_instance AND w.execution = p_execution AND w.activity = p_activity
-        AND w.epoch = p_epoch;
-    IF FOUND THEN
-      PERFORM @schema@.lock_address(p_to);
+    SELECT i.ready_at, i.locked_until <> 0 INTO v_ready_at, v_is_out
+      FROM @schema@.instance i WHERE i.instance = p_to FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+      PERFORM 1 FROM @schema@.work AS w
+        WHERE w.instance = p_instance AND w.execution = p_execution AND w.activity = p_activity
+          AND w.epoch = p_epoch;
+      IF FOUND THEN
+        v_done := @schema@.lock_address(p_to);
+      END IF;
     END IF;
   END IF;
-  v := @schema@.lock_work(p_now, p_instance, p_execution, p_activity, p_epoch);
-  status := v.status;
-  epoch := v.epoch;
-  locked_until := v.locked_until;
-  now := v.now;
+  SELECT w.epoch, CASE w.epoch WHEN 0 THEN 0 ELSE w.ready_at END INTO epoch, locked_until
+    FROM @schema@.work AS w
+    WHERE w.instance = p_instance AND w.execution = p_execution AND w.activity = p_activity
+    FOR NO KEY UPDATE;
+  now := @schema@.clock(p_now);
+  status := CASE WHEN epoch = p_epoch AND locked_until > now THEN 0 ELSE 201 END;
   IF status = 0 AND p_to IS NOT NULL THEN
     v_visible_at := greatest(p_visible_at, @schema@.later(now, p_delay));
     INSERT INTO @schema@.message(instance, visible_at, seq, enqueued_at, id, payload)
       VALUES (p_to, v_visible_at, @schema@.next_number(), now, p_id, p_payload)
       ON CONFLICT DO NOTHING;
-    IF FOUND THEN
-      PERFORM @schema@.make_ready(p_to, v_visible_at);
-    ELSE
+    IF NOT FOUND THEN
       status := 202;
+    ELSIF NOT coalesce(v_is_out OR v_ready_at <= v_visible_at, false) THEN
+      v_done := @schema@.make_ready(p_to, v_visible_at);
     END IF;
   END IF;
   IF status = 0 THEN
     DELETE FROM @schema@.work AS w
-      WHERE w.instance = p_instance AND w.execution = p_execution AND w.activity = p_activity;
-    listening := CASE WHEN p_to IS NOT NULL THEN @schema@.listening() END;
+      WHERE w.instance = p_instance AND w.execution = p_execution AND w.activity = p_activity
+      RETURNING CASE WHEN p_to IS NOT NULL THEN (SELECT l.listening FROM @schema@.listening l) END
+      INTO listening;
   ELSIF p_to IS NOT NULL THEN
     PERFORM @schema@.forget_address(p_to);
   END IF;
@@ -251,12 +288,12 @@ CREATE FUNCTION @schema@.renew_work(
 RETURNS TABLE(status integer, listening bigint, epoch bigint, locked_until bigint, now bigint)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
-SET plan_cache_mode = force_generic_plan
+SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
+  v_set text := @schema@.begin_write(p_lock_ms);
   v record;
 BEGIN
-  PERFORM @schema@.begin_write(p_lock_ms);
   v := @schema@.lock_work(p_now, p_instance, p_execution, p_activity, p_epoch);
   status := v.status;
   epoch := v.epoch;
@@ -280,13 +317,13 @@ CREATE FUNCTION @schema@.abandon_work(
 RETURNS TABLE(status integer, listening bigint, epoch bigint, locked_until bigint, now bigint)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
-SET plan_cache_mode = force_generic_plan
+SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
+  v_set text := @schema@.begin_write(p_lock_ms);
   v record;
   v_visible_at bigint;
 BEGIN
-  PERFORM @schema@.begin_write(p_lock_ms);
   v := @schema@.lock_work(p_now, p_instance, p_execution, p_activity, p_epoch);
   status := v.status;
   epoch := v.epoch;
