@@ -3,6 +3,7 @@
  * the stores that their journals name.  A run that lives holds a lock, and is left alone. */
 #include <dirent.h>
 #include <glob.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,8 @@
 #include "runner/origin.h"
 #include "runner/run.h"
 
-enum { MOST_STORES = 4096 };
+/* After so many rounds in which no store went away the rest waits for another `durakit clean`. */
+enum { MOST_FRUITLESS = 3 };
 
 struct cleaning {
   struct run *run;         /* NULL: no plugin was given */
@@ -26,7 +28,9 @@ struct cleaning {
 /* The stores that one dead run may have left, by suffix. */
 struct suffixes {
   char (*items)[64];
-  size_t n;
+  size_t n, room;
+  size_t untried;          /* while they are removed: so many at the beginning */
+  bool failed;             /* out of memory: some may be missing */
 };
 
 static void
@@ -36,8 +40,18 @@ add_suffix(struct suffixes *suffixes, const char *text)
     if (strcmp(suffixes->items[i], text) == 0)
       return;
   }
-  if (suffixes->n < MOST_STORES && strlen(text) < sizeof(*suffixes->items))
-    memcpy(suffixes->items[suffixes->n++], text, strlen(text) + 1);
+  if (strlen(text) >= sizeof(*suffixes->items))
+    return;
+  if (suffixes->n == suffixes->room) {
+    size_t room = suffixes->room + 256;
+    void *grown = reallocarray(suffixes->items, room, sizeof(*suffixes->items));
+    suffixes->failed = suffixes->failed || !grown;
+    if (!grown)
+      return;
+    suffixes->items = grown;
+    suffixes->room = room;
+  }
+  memcpy(suffixes->items[suffixes->n++], text, strlen(text) + 1);
 }
 
 /* A check that was running: the stores of its passes, as the kit names them, and of a probe. */
@@ -110,20 +124,105 @@ look_for_paths(struct suffixes *suffixes, const struct run *run, const char *run
   dk_text_done(&pattern);
 }
 
-static bool
-remove_stores(struct cleaning *cleaning, const struct suffixes *suffixes)
+/* What is left, instead of what stood in the journal; if that fails, all is tried again. */
+static void
+write_journal(const struct suffixes *left, const char *folder)
 {
-  struct task task = run_task(cleaning->run, TASK_DESTROY);
+  char path[600];
+  char made[610];
+
+  snprintf(path, sizeof(path), "%s/journal", folder);
+  snprintf(made, sizeof(made), "%s-t", path);
+  FILE *file = fopen(made, "we");
+  for (size_t i = 0; file && i < left->n; i++)
+    fprintf(file, "%s\n", left->items[i]);
+  bool written = file && !ferror(file);
+  if (file && fclose(file) == 0 && written)
+    rename(made, path);
+}
+
+/* Takes out what is gone; what was tried in vain goes to the end, so that it holds up nothing, the
+ * next time neither.  Returns how many went away. */
+static size_t
+sort_out(struct suffixes *suffixes, const struct outcome *outcome)
+{
+  size_t n_tried = outcome->report->n_stores; /* in this order, from the first */
+  char vain[KIT_MAX_STORES][64];
+  size_t n_vain = 0;
+
+  n_tried = n_tried < suffixes->untried ? n_tried : suffixes->untried;
+  for (size_t i = 0; i < n_tried; i++) {
+    if (!outcome_removed(outcome, suffixes->items[i]))
+      memcpy(vain[n_vain++], suffixes->items[i], sizeof(vain[0]));
+  }
+  size_t rest = suffixes->n - n_tried;
+  memmove(suffixes->items, suffixes->items + n_tried, rest * sizeof(vain[0]));
+  memcpy(suffixes->items + rest, vain, n_vain * sizeof(vain[0]));
+  suffixes->n = rest + n_vain;
+  suffixes->untried -= n_tried;
+  return n_tried - n_vain;
+}
+
+/* With the store at which it ended, if it did not come back. */
+static void
+say_why(const struct run *run, const char *folder, const struct task *task,
+        const struct outcome *outcome)
+{
+  const struct kit_report *report = outcome->report;
+  char name[2048] = "loading the plugin";
+  struct dk_text text = DK_TEXT_EMPTY;
+  struct dk_text shown = DK_TEXT_EMPTY;
+
+  if (report->n_stores > 0)
+    kit_store_name(&task->job, report->stores[report->n_stores - 1], name, sizeof(name));
+  if (outcome->verdict == VERDICT_TIMEOUT)
+    dk_text_printf(&text, "%s did not come back within %" PRId64 " ms; --timeout-scale gives it "
+                          "more time", name, task->deadline_ms);
+  else if (outcome_was_ended(outcome))
+    dk_text_printf(&text, "%s: the process ended %s", name, outcome->ended);
+  else
+    dk_text_puts(&text, report->message);
+  mask_text(&run->mask, &shown, dk_text_str(&text), text.length);
+  say("%s: stores could not be removed: %s", folder, dk_text_str(&shown));
+  dk_text_done(&text);
+  dk_text_done(&shown);
+}
+
+/* The next of them, as many as one process removes.  False: there is no going on. */
+static bool
+remove_some(struct run *run, struct suffixes *suffixes, const char *folder, unsigned *fruitless)
+{
+  struct task task = run_task(run, TASK_DESTROY);
 
   task.suffixes = (const char (*)[64])suffixes->items;
-  task.n_suffixes = suffixes->n;
-  struct outcome *outcome = engine_run(cleaning->run->engine, &task);
-  bool gone = outcome && outcome->verdict == VERDICT_PASS;
-  if (!gone)
-    say("stores could not be removed: %s",
-        outcome ? outcome->report->message : "no process could be started");
+  task.n_suffixes = suffixes->untried < KIT_MAX_STORES ? suffixes->untried : KIT_MAX_STORES;
+  struct outcome *outcome = engine_run(run->engine, &task);
+  if (!outcome) {
+    say("%s: stores could not be removed: no process could be started", folder);
+    return false;
+  }
+  size_t gone = sort_out(suffixes, outcome);
+  if (gone < task.n_suffixes)
+    say_why(run, folder, &task, outcome);
   outcome_free(outcome);
-  return gone;
+  write_journal(suffixes, folder);
+  *fruitless += gone == 0 ? 1u : 0u;
+  return *fruitless < MOST_FRUITLESS && !engine_interrupted(run->engine);
+}
+
+/* Tries each once.  What is gone stands in the journal no more: the next time is shorter. */
+static bool
+remove_stores(struct run *run, struct suffixes *suffixes, const char *folder)
+{
+  unsigned fruitless = 0;
+
+  suffixes->untried = suffixes->n;
+  while (suffixes->untried > 0 && remove_some(run, suffixes, folder, &fruitless))
+    continue;
+  if (suffixes->n > 0)
+    say("%s: %zu name%s of stores left in its journal; durakit clean with the same settings goes "
+        "on with them", folder, suffixes->n, suffixes->n == 1 ? "" : "s");
+  return suffixes->n == 0;
 }
 
 /* "durakit-run-ID-PID" -> ID */
@@ -169,13 +268,17 @@ is_of_others(const struct run *run, const char *folder)
 static bool
 clean_stores(struct cleaning *cleaning, const char *folder)
 {
-  struct suffixes suffixes = {.items = calloc(MOST_STORES, sizeof(*suffixes.items))};
+  struct suffixes suffixes = {.n = 0};
   char id[16];
-  bool gone = suffixes.items && run_id_of(folder, id) && !is_used_again(id, folder);
+  bool gone = run_id_of(folder, id) && !is_used_again(id, folder);
 
   if (gone) {
     read_journal(&suffixes, folder, id);
-    if (suffixes.n > 0 && !cleaning->run) {
+    if (suffixes.failed) {
+      say("%s: left alone: out of memory", folder);
+      cleaning->failed++;
+      gone = false;
+    } else if (suffixes.n > 0 && !cleaning->run) {
       cleaning->kept++;
       gone = false;
     } else if (suffixes.n > 0 && is_of_others(cleaning->run, folder)) {
@@ -183,7 +286,7 @@ clean_stores(struct cleaning *cleaning, const char *folder)
       gone = false;
     } else if (suffixes.n > 0) {
       look_for_paths(&suffixes, cleaning->run, id);
-      gone = remove_stores(cleaning, &suffixes);
+      gone = remove_stores(cleaning->run, &suffixes, folder);
       cleaning->cleaned += gone ? 1u : 0u;
       cleaning->failed += gone ? 0u : 1u;
     }

@@ -26,7 +26,7 @@
 enum {
   GRACE_MS = 200,
   MEMCHECK_GRACE_MS = 5000, /* Valgrind tells where a child hangs before it ends it */
-  DESTROY_MS = 5000,
+  DESTROY_MS = 5000, /* each store */
   LOOK_MS = 50 /* between two looks at what the children have written */
 };
 
@@ -204,6 +204,7 @@ fork_child(const struct engine *engine, struct slot *slot)
   slot->started_ns = run_clock_ns();
   slot->deadline_ns = slot->started_ns + slot->task.deadline_ms * 1000000;
   slot->signals = 0;
+  slot->tried = 0;
   slot->timed_out = false;
   slot->flooded = false;
   if (slot->task.memcheck) {
@@ -276,7 +277,7 @@ start_removal(const struct engine *engine, struct slot *slot, struct outcome *ou
   slot->task.memcheck = false;
   slot->task.suffixes = (const char (*)[64])slot->stores;
   slot->task.n_suffixes = slot->n_stores;
-  slot->task.deadline_ms = DESTROY_MS;
+  slot->task.deadline_ms = slot->task.removal_ms ? slot->task.removal_ms : DESTROY_MS;
   slot->pending = outcome;
   if (fork_child(engine, slot))
     return true;
@@ -300,7 +301,9 @@ finish_removal(struct slot *slot, struct outcome *removal)
   struct outcome *outcome = slot->pending;
 
   slot->pending = NULL;
-  if (!removal || removal->verdict != VERDICT_PASS)
+  if (removal)
+    slot_forget_gone(slot, removal);
+  if (slot->n_stores > 0)
     keep_leftovers(slot, outcome);
   outcome_free(removal);
   return outcome;
@@ -309,7 +312,7 @@ finish_removal(struct slot *slot, struct outcome *removal)
 static struct outcome *
 leave(struct engine *engine, struct slot *slot, struct outcome *outcome)
 {
-  if (slot->job.plugin && (!outcome || outcome->n_leftovers == 0))
+  if (slot->job.plugin && (!outcome || outcome->n_leftovers + outcome->n_unsure == 0))
     folder_note(engine->folder, '-', slot->job.number);
   slot_remove_folder(slot);
   free(slot->stores);
@@ -341,8 +344,10 @@ finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
   }
   if (slot->pending)
     return leave(engine, slot, finish_removal(slot, outcome));
-  if (outcome)
+  if (outcome) {
     slot_list_stores(slot, outcome->report);
+    slot_list_unsure(slot, outcome);
+  }
   if (slot->n_stores > 0) {
     if (start_removal(engine, slot, outcome))
       return NULL;
@@ -435,6 +440,19 @@ stop_floods(struct engine *engine)
   }
 }
 
+/* Each store that is removed has the whole time. */
+static void
+take_progress(struct slot *slot)
+{
+  uint32_t tried = kit_report_of(slot->shared)->operations;
+
+  if (slot->task.kind != TASK_DESTROY || slot->signals > 0 || tried <= slot->tried
+      || tried > slot->task.n_suffixes)
+    return;
+  slot->tried = tried;
+  slot->deadline_ns = run_clock_ns() + slot->task.deadline_ms * 1000000;
+}
+
 /* Pushes the children whose time is up. */
 static void
 meet_deadlines(struct engine *engine)
@@ -443,6 +461,8 @@ meet_deadlines(struct engine *engine)
 
   for (unsigned i = 0; i < engine->n_slots; i++) {
     struct slot *slot = &engine->slots[i];
+    if (slot->busy)
+      take_progress(slot);
     if (!slot->busy || slot->deadline_ns > now)
       continue;
     if (slot->signals == 0)

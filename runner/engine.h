@@ -31,9 +31,10 @@ struct task {
   bool store_in_folder;      /* its stores lie in the task's folder, and go with that */
   bool memcheck;             /* under Valgrind; a check only */
   bool origins;              /* there: also where undefined bytes come from, in a cold child */
-  int64_t deadline_ms;
+  int64_t deadline_ms;       /* to remove stores: of each */
+  int64_t removal_ms;        /* the same, of those that the task leaves behind; 0: as usual */
   const char (*suffixes)[64];
-  size_t n_suffixes;
+  size_t n_suffixes;         /* at most KIT_MAX_STORES */
   uint64_t tag;              /* the caller's */
 };
 
@@ -61,10 +62,15 @@ struct outcome {
   bool interrupted;           /* the runner was asked to stop: there is no verdict */
   char (*leftovers)[64];      /* stores that could not be removed, by suffix */
   size_t n_leftovers;
+  char (*unsure)[64];         /* those it was making when it ended: a server may do so yet, though
+                                 they were removed */
+  size_t n_unsure;
 };
 struct findings;
 struct memcheck;
 void outcome_free(struct outcome *outcome);
+/* Of TASK_DESTROY: this store is gone. */
+bool outcome_removed(const struct outcome *outcome, const char *suffix);
 
 struct engine;
 /* `slots` tasks at a time; NULL with errno.  The folder is the caller's. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes and compares the file "origin" in the folders of runs: texts that end in NUL, for a value
- * may hold anything else.  A secret stands there as its checksum only. */
+ * may hold anything else.  A secret stands there as its checksum only, and so do all settings but
+ * the one that names the store: they say which server it is on, perhaps with a password. */
 #include "runner/origin.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include "runner/facts.h"
 #include "runner/repro.h"
 
-enum { PLUGIN, NAME, KEY, VALUE, DIGEST, PARTS };
+enum { PLUGIN, NAME, KEY, VALUE, DIGEST, OTHERS, PARTS };
 
 static void
 path_of(const char *folder, char *path, size_t size)
@@ -31,8 +32,35 @@ is_hidden(const struct run *run)
              || mask_applies(&run->mask, run->store_value, strlen(run->store_value)));
 }
 
+static int
+compare_keys(const void *a, const void *b)
+{
+  return strcmp((*(const struct given *const *)a)->key, (*(const struct given *const *)b)->key);
+}
+
+/* All settings but the store's, in the order of their keys: "conninfo=0123456789abcdef ". */
+static bool
+add_others(const struct run *run, struct dk_text *text)
+{
+  size_t n = run->options->n_settings;
+  const struct given **sorted = calloc(n + 1, sizeof(const struct given *));
+
+  for (size_t i = 0; sorted && i < n; i++)
+    sorted[i] = &run->options->settings[i];
+  if (sorted)
+    qsort(sorted, n, sizeof(const struct given *), compare_keys);
+  for (size_t i = 0; sorted && i < n; i++) {
+    const char *value = sorted[i]->value;
+    if (!run->store_key || strcmp(sorted[i]->key, run->store_key) != 0)
+      dk_text_printf(text, "%s=%016" PRIx64 " ", sorted[i]->key,
+                     dk_fnv1a64(DK_FNV1A64_START, value, strlen(value)));
+  }
+  free(sorted);
+  return sorted != NULL;
+}
+
 /* What stands in a run's file. */
-static void
+static bool
 describe(const struct run *run, struct dk_text parts[PARTS])
 {
   const char *value = run->store_value ? run->store_value : "";
@@ -44,6 +72,7 @@ describe(const struct run *run, struct dk_text parts[PARTS])
     dk_text_printf(&parts[DIGEST], "%016" PRIx64, dk_fnv1a64(0, value, strlen(value)));
   else
     dk_text_puts(&parts[VALUE], value);
+  return add_others(run, &parts[OTHERS]);
 }
 
 static void
@@ -63,8 +92,7 @@ origin_note(const struct run *run)
   FILE *file = fopen(path, "wxe");
   if (!file)
     return false;
-  describe(run, parts);
-  bool written = true;
+  bool written = describe(run, parts);
   for (int i = 0; i < PARTS; i++) {
     size_t size = parts[i].length + 1;
     written = fwrite(dk_text_str(&parts[i]), 1, size, file) == size && written;
@@ -132,6 +160,40 @@ say_parts(struct dk_text *text, const struct dk_text parts[PARTS])
   dk_text_done(&word);
 }
 
+/* "pool=0123456789abcdef" stands in the list, or only "pool=" of it. */
+static bool
+has_setting(const struct dk_text *list, const char *pair, size_t length)
+{
+  const char *next = dk_text_str(list);
+
+  while (*next) {
+    if (strncmp(next, pair, length) == 0)
+      return true;
+    next += strcspn(next, " ");
+    next += *next ? 1 : 0;
+  }
+  return false;
+}
+
+/* The keys of `list` that are not in `other`; those too that have another value there. */
+static void
+say_keys(struct dk_text *text, const char *how, const struct dk_text *list,
+         const struct dk_text *other, bool values)
+{
+  const char *next = dk_text_str(list);
+
+  while (*next) {
+    size_t key = strcspn(next, "= ");
+    size_t n = strcspn(next, " ");
+    if (!has_setting(other, next, values ? n : key + 1)) {
+      dk_text_puts(text, how);
+      dk_text_add_escaped(text, next, key, DK_ESCAPE_VISIBLE);
+    }
+    next += n;
+    next += *next ? 1 : 0;
+  }
+}
+
 bool
 origin_differs(const struct run *run, const char *folder, struct dk_text *ret_how)
 {
@@ -139,13 +201,19 @@ origin_differs(const struct run *run, const char *folder, struct dk_text *ret_ho
   struct dk_text ours[PARTS] = {DK_TEXT_EMPTY};
   bool known = read_parts(folder, theirs);
 
-  describe(run, ours);
+  known = describe(run, ours) && known;
   bool differs = !known || !same_plugin(theirs, ours) || !same(&theirs[KEY], &ours[KEY])
-                 || !same(&theirs[VALUE], &ours[VALUE]) || !same(&theirs[DIGEST], &ours[DIGEST]);
+                 || !same(&theirs[VALUE], &ours[VALUE]) || !same(&theirs[DIGEST], &ours[DIGEST])
+                 || !same(&theirs[OTHERS], &ours[OTHERS]);
   if (!known)
-    dk_text_puts(ret_how, "it does not say whose its stores are");
+    dk_text_puts(ret_how, "it does not say whose its stores are, as this version would have; its "
+                          "journal names them, to be removed by hand, and then this folder");
   else if (differs)
     say_parts(ret_how, theirs);
+  if (known && differs) {
+    say_keys(ret_how, ", made with another ", &theirs[OTHERS], &ours[OTHERS], true);
+    say_keys(ret_how, ", made without ", &ours[OTHERS], &theirs[OTHERS], false);
+  }
   parts_done(theirs);
   parts_done(ours);
   return differs;

@@ -22,6 +22,7 @@ outcome_free(struct outcome *outcome)
   free(outcome->probe);
   free(outcome->output);
   free(outcome->leftovers);
+  free(outcome->unsure);
   findings_free(outcome->findings);
   free(outcome);
 }
@@ -187,6 +188,16 @@ slot_collect(const struct slot *slot, const struct memcheck *memcheck)
   return outcome;
 }
 
+/* What lies in the shared map may be anything; only this run's own stores may be removed. */
+static bool
+is_ours(const struct slot *slot, const char *suffix)
+{
+  char prefix[32];
+
+  snprintf(prefix, sizeof(prefix), "dk%.12s-%u-", slot->job.run, slot->job.number);
+  return strncmp(suffix, prefix, strlen(prefix)) == 0;
+}
+
 void
 slot_list_stores(struct slot *slot, const struct kit_report *report)
 {
@@ -195,7 +206,45 @@ slot_list_stores(struct slot *slot, const struct kit_report *report)
     return;
   slot->stores = calloc(report->n_stores, sizeof(*slot->stores));
   for (uint32_t i = 0; slot->stores && i < report->n_stores; i++) {
-    if (!report->store_gone[i])
+    if (!report->store_gone[i] && is_ours(slot, report->stores[i]))
       memcpy(slot->stores[slot->n_stores++], report->stores[i], sizeof(*slot->stores));
   }
+}
+
+void
+slot_list_unsure(const struct slot *slot, struct outcome *outcome)
+{
+  const struct kit_report *report = outcome->report;
+
+  if (!slot_makes_stores(&slot->task) || report->n_stores == 0)
+    return;
+  outcome->unsure = calloc(report->n_stores, sizeof(*outcome->unsure));
+  for (uint32_t i = 0; outcome->unsure && i < report->n_stores; i++) {
+    if (report->store_making[i] && is_ours(slot, report->stores[i]))
+      memcpy(outcome->unsure[outcome->n_unsure++], report->stores[i], sizeof(*outcome->unsure));
+  }
+}
+
+bool
+outcome_removed(const struct outcome *outcome, const char *suffix)
+{
+  const struct kit_report *removal = outcome->report;
+
+  for (uint32_t i = 0; i < removal->n_stores; i++) {
+    if (removal->store_gone[i] && strcmp(removal->stores[i], suffix) == 0)
+      return true;
+  }
+  return false;
+}
+
+void
+slot_forget_gone(struct slot *slot, const struct outcome *removal)
+{
+  size_t left = 0;
+
+  for (size_t i = 0; i < slot->n_stores; i++) {
+    if (!outcome_removed(removal, slot->stores[i]))
+      memmove(slot->stores[left++], slot->stores[i], sizeof(*slot->stores));
+  }
+  slot->n_stores = left;
 }

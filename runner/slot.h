@@ -25,6 +25,7 @@ struct slot {
   struct outcome *pending;   /* the check's, while its stores are removed */
   char (*stores)[64];        /* those */
   size_t n_stores;
+  uint32_t tried;            /* of the stores that this task removes */
 };
 
 /* Its map; false with errno. */
@@ -41,6 +42,10 @@ void slot_remove_folder(struct slot *slot);
 bool slot_makes_stores(const struct task *task);
 /* Those that the check announced and did not remove, into the slot. */
 void slot_list_stores(struct slot *slot, const struct kit_report *report);
+/* Those that it was making and of which no answer came, into the outcome. */
+void slot_list_unsure(const struct slot *slot, struct outcome *outcome);
+/* Takes those out that the child which removes them has removed. */
+void slot_forget_gone(struct slot *slot, const struct outcome *removal);
 
 uint64_t slot_stdout_bytes(const struct slot *slot);
 uint64_t slot_output_bytes(const struct slot *slot); /* with standard error */

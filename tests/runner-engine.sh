@@ -11,15 +11,17 @@ cd "$scratch" || exit 99
 "$DURAKIT" list checks | sed 's/ .*//' > checks
 all=$(wc -l < checks | tr -d ' ')
 
-# judges FIXTURE VERDICT JOBS: certify goes over every check, all with this verdict.
+# judges FIXTURE VERDICT JOBS: certify goes over every check, all with this verdict; but those that
+# need a server are skipped where the plugin gets so far that it says it has none.
 judges() {
   "$DURAKIT" certify "$zoo/$1.so" --no-memcheck --format tap --timeout-scale 0.05 \
     "-j$3" > tap 2> err
   is $? 1 "$1 -j$3: exit 1"
-  sed -n 's/^not ok [0-9]* - //p' tap > points
+  sed -n -e 's/^not ok [0-9]* - //p' -e 's/^ok [0-9]* - \(srv.*\) # SKIP needs a server .*/\1/p' \
+    tap > points
   cmp -s points checks
   ok $? "$1 -j$3: every check has its point, in order, and fails"
-  is "$(grep -c "^  verdict: \"$2\"" tap)" "$all" "$1 -j$3: each is $2"
+  is "$(grep -c "^  verdict: \"$2\"" tap)" "$((all - $(grep -c '^ok' tap)))" "$1 -j$3: each is $2"
   is "$(grep -c '^Bail out' tap)" 0 "$1 -j$3: nothing is forged"
 }
 
@@ -121,7 +123,7 @@ ${CC:-cc} -std=gnu11 -shared -fPIC ${SANITIZER_CFLAGS:-} -I"$top_srcdir/core/inc
   -o clock.so > cc.out 2>&1
 ok $? 'a provider with a clock of its own is built' || diag "$(cat cc.out)"
 "$DURAKIT" check ./clock.so --only turn/birth > tap 2> err
-like "$(cat tap)" 'time-out 120000 ms a check' 'its checks may wait for leases in real time'
+like "$(cat tap)" 'time-out 30000 ms a check' 'its checks may wait for leases in real time'
 
 # ---- while it is being written -------------------------------------------------------------------
 

@@ -1,0 +1,102 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What a run leaves on a server: stores that are made after their check was ended, and what
+# `durakit clean` does about those that stay.
+
+. "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
+[ -x "$DURAKIT" ] || skip_all 'the command is not built'
+scratch
+cd "$scratch" || exit 99
+here=$(pwd)
+TMPDIR=$here
+export TMPDIR
+${CC:-cc} -std=gnu11 -D_GNU_SOURCE -shared -fPIC ${SANITIZER_CFLAGS:-} \
+  -I"$top_srcdir/core/include" "$top_srcdir/tests/runner-stores.c" -o stores.so > cc.out 2>&1
+ok $? 'a provider with a folder for a server is built' || diag "$(cat cc.out)"
+
+# check RUN [OPTION...]: one check, against the server in ./srv
+check() {
+  run=$1
+  shift
+  "$DURAKIT" check ./stores.so --only turn/birth --set store=x --set server="$here/srv" \
+    --timeout-scale 0.05 --classify 0 --run-id "$run" "$@" > tap 2> err
+}
+
+# clean [OPTION...]
+clean() {
+  "$DURAKIT" clean ./stores.so --set store=x "$@" > out 2> err
+}
+
+# folder_of RUN
+folder_of() {
+  for base in /dev/shm "$here" /tmp; do
+    for path in "$base/durakit-run-$1-"*; do
+      [ ! -d "$path" ] || printf '%s\n' "$path"
+    done
+  done
+}
+
+stores() {
+  (cd srv && ls -d x-* 2> "$here/ls.err")
+}
+
+# ---- a store that comes late ---------------------------------------------------------------------
+
+me=c$$
+mkdir srv other
+touch srv/hang-make srv/late
+check "${me}a"
+is $? 1 'a check is ended while it makes its store'
+like "$(cat tap)" 'verdict: "timeout"' 'by its time-out'
+like "$(cat tap)" 'open did not come back' 'in open'
+is "$(grep -c "x-dk${me}a-1-a" srv/log)" 2 'the store is removed at once, and again at the end'
+is "$(stores)" '' 'so that none is left, though the server made it in between'
+is "$(folder_of "${me}a")" '' 'and the folder of the run is gone'
+
+touch srv/refuse
+rm srv/log
+check "${me}b"
+is $? 1 'the same with a server that does not remove it any more'
+is "$(stores | grep -c -e '-1-a$')" 1 'it stays'
+like "$(cat err)" "left over, for their check was ended while they were made:.* x-dk${me}b-1-a" \
+  'that is said'
+like "$(cat tap)" 'could not be removed; see .*/journal; durakit clean' 'with what removes it'
+folder=$(folder_of "${me}b")
+like "$(cat "$folder/journal")" "^dk${me}b-1-a\$" 'and it stands in the journal'
+
+# ---- of another server ---------------------------------------------------------------------------
+
+rm srv/hang-make srv/late
+clean --set server="$here/other"
+like "$(cat err)" "$folder: left alone, .*stores.so --set store=x, made with another server" \
+  'clean on another server says whose stores they are'
+[ -d "$folder" ] && [ -n "$(stores)" ]
+ok $? 'and forgets nothing'
+[ ! -e other/log ]
+ok $? 'nor has it removed anything there'
+is "$(grep -c -e "$here/srv" -e "$here/other" "$folder/origin")" 0 'the value stands nowhere'
+
+# ---- a long journal ------------------------------------------------------------------------------
+
+n=0
+while [ $n -lt 40 ]; do
+  n=$((n + 1))
+  mkdir "srv/x-dk${me}b-7-$n"
+  echo "dk${me}b-7-$n" >> "$folder/journal"
+done
+rm -f srv/refuse srv/log
+touch srv/slow "srv/hang-x-dk${me}b-7-3"
+clean --set server="$here/srv" --timeout-scale 0.4
+is $? 4 'clean with a store whose removal hangs' || diag "$(cat err)"
+like "$(cat err)" "$folder: stores could not be removed: x-dk${me}b-7-3 did not come back within" \
+  'names the run and the store'
+like "$(cat err)" '--timeout-scale gives it more time' 'and what helps'
+is "$(stores)" "x-dk${me}b-7-3" 'all others are removed, though they took longer in all'
+is "$(cat "$folder/journal")" "dk${me}b-7-3" 'what is gone stands in the journal no more'
+rm "srv/hang-x-dk${me}b-7-3" srv/log
+clean --set server="$here/srv"
+is $? 0 'afterwards it comes to an end' || diag "$(cat err)"
+is "$(cat srv/log)" "x-dk${me}b-7-3" 'and tries nothing twice'
+is "$(stores)$(folder_of "${me}b")" '' 'nothing is left'
+
+done_testing
