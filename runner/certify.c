@@ -438,6 +438,7 @@ conclude(struct run *run)
 {
   struct totals totals = totals_of(run, false);
 
+  run_remove_unsure(run);
   tell_leftovers(run);
   tell_memcheck(run);
   tell_overview(run);

@@ -152,7 +152,9 @@ static const char clean[] =
   "durakit clean [PLUGIN]: removes what runs that were killed have left.\n"
   "\n"
   "  durakit clean                                      their folders\n"
-  "  durakit clean sqlite --set store=/srv/x.db         their stores, too\n";
+  "  durakit clean sqlite --set store=/srv/x.db         their stores, too\n"
+  "\n"
+  "  --timeout-scale X       gives the removal of each store X times its time\n";
 
 static const char bench[] =
   "durakit bench PLUGIN: measures workloads, each beside something that it can be compared to.\n"

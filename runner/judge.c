@@ -16,6 +16,7 @@ void
 judge_tame(struct kit_report *report)
 {
   TAME(report->operation);
+  TAME(report->command);
   TAME(report->clause);
   TAME(report->message);
   TAME(report->expected);
@@ -134,6 +135,20 @@ say_timeout(struct outcome *outcome, const struct ending *ending, const char *pl
   PUT(r->found, "still running; ended %s", outcome->ended);
 }
 
+/* A command of the user's, which the provider cannot help. */
+static void
+say_command_timeout(struct outcome *outcome, const struct ending *ending)
+{
+  struct kit_report *r = outcome->report;
+
+  outcome->verdict = VERDICT_ERROR;
+  PUT(r->message, "%s: the command had not ended when the time of the check, %" PRId64 " ms, was "
+                  "up; it has to end once it has had its effect; if it is slow: --timeout-scale",
+      r->command, ending->deadline_ms);
+  PUT(r->expected, "a command that ends");
+  PUT(r->found, "still running");
+}
+
 static void
 say_flood(struct outcome *outcome, const char *place)
 {
@@ -231,6 +246,8 @@ judge(struct outcome *outcome, const struct task *task, const struct ending *end
   outcome->verdict = spoken(outcome->report);
   if (ending->flooded) {
     say_flood(outcome, place);
+  } else if (ending->timed_out && outcome->report->command[0]) {
+    say_command_timeout(outcome, ending);
   } else if (ending->timed_out) {
     say_timeout(outcome, ending, place);
   } else if (outcome->verdict == VERDICT_NONE || outcome->verdict == VERDICT_PASS) {

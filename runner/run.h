@@ -58,6 +58,9 @@ struct run {
   struct result *results;
   size_t n_results;
   size_t n_leftovers;
+  char (*unsure)[64];         /* stores that were being made when their check was ended */
+  size_t n_unsure;
+  int64_t unsure_ns;          /* when the last of them was */
   bool native;                /* checks run without Valgrind */
   bool memcheck;              /* checks run under Valgrind, too or only */
   char no_memcheck[256];      /* why not, when certify wants it; "": they do */
@@ -82,6 +85,9 @@ void run_end(struct run *run);
 struct task run_task(const struct run *run, enum task_kind kind);
 /* Stores that the outcome left go into the journal, for `durakit clean`. */
 void run_note_leftovers(struct run *run, const struct outcome *outcome);
+/* Stores that a server may have made after they were removed are removed again; says those that
+ * stay. */
+void run_remove_unsure(struct run *run);
 int run_refuse(struct run *run, int code, const struct problem *problem);
 int64_t run_clock_ns(void);
 /* By --timeout-scale. */

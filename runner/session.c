@@ -158,6 +158,7 @@ run_begin(struct run *run, const struct options *options)
 void
 run_end(struct run *run)
 {
+  run_remove_unsure(run);
   for (size_t i = 0; i < run->n_results; i++)
     outcome_free(run->results[i].outcome);
   free(run->results);
@@ -168,6 +169,7 @@ run_end(struct run *run)
   folder_done(&run->folder);
   results_close(run->file);
   out_free(run->out);
+  free(run->unsure);
   free(run->settings);
   free(run->probe);
   free(run->plugin);
@@ -179,6 +181,8 @@ run_task(const struct run *run, enum task_kind kind)
 {
   struct task task = {.kind = kind, .deadline_ms = run_scaled(run, PROBE_MS)};
 
+  /* No check is judged by it: less time for checks is not less for this. */
+  task.removal_ms = task.deadline_ms > PROBE_MS ? task.deadline_ms : PROBE_MS;
   task.job.plugin = run->plugin;
   task.job.settings = run->settings;
   task.job.n_settings = run->n_settings;
@@ -290,6 +294,29 @@ refuse_unknown_key(struct run *run, const char *key)
   return code;
 }
 
+static bool
+is_key(const struct run *run, const char *key)
+{
+  for (uint32_t i = 0; i < run->probe->n_params; i++) {
+    if (strcmp(run->probe->params[i].key, key) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* The key of --through=KEY=VALUE is one of the provider's, too. */
+static int
+check_through(struct run *run)
+{
+  const char *through = run->options->hurting.through;
+  char key[64];
+
+  if (!through)
+    return EXIT_PASSED;
+  snprintf(key, sizeof(key), "%.*s", (int)strcspn(through, "="), through);
+  return is_key(run, key) ? EXIT_PASSED : refuse_unknown_key(run, key);
+}
+
 static int
 check_keys(struct run *run)
 {
@@ -304,7 +331,7 @@ check_keys(struct run *run)
     if (!known)
       return refuse_unknown_key(run, given->key);
   }
-  return EXIT_PASSED;
+  return check_through(run);
 }
 
 static bool

@@ -2,11 +2,15 @@
 /* The stores of a run: names that are in use already, the first one that is made, what is left. */
 #include <errno.h>
 #include <glob.h>
+#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runner/origin.h"
 #include "runner/run.h"
+
+enum { SETTLES_MS = 1500, SETTLES_MOST_MS = 15000 };
 
 static int
 refuse_name(struct run *run, const char *name)
@@ -91,13 +95,107 @@ judge_open(struct run *run, const struct kit_probe *probe)
                                       found, next_of_open(run, code)});
 }
 
+/* A check that was repeated has made stores of the same names. */
+static bool
+is_unsure(const struct run *run, const char *suffix)
+{
+  for (size_t i = 0; i < run->n_unsure; i++) {
+    if (strcmp(run->unsure[i], suffix) == 0)
+      return true;
+  }
+  return false;
+}
+
+static void
+note_unsure(struct run *run, const struct outcome *outcome)
+{
+  size_t most = run->n_unsure + outcome->n_unsure;
+  char (*grown)[64] = reallocarray(run->unsure, most, sizeof(*grown));
+
+  run->unsure_ns = run_clock_ns();
+  if (grown)
+    run->unsure = grown;
+  for (size_t i = 0; i < outcome->n_unsure; i++) {
+    if (!grown) {
+      folder_note_store(&run->folder, outcome->unsure[i]);
+      run->n_leftovers++;
+    } else if (!is_unsure(run, outcome->unsure[i])) {
+      memcpy(run->unsure[run->n_unsure++], outcome->unsure[i], sizeof(*grown));
+    }
+  }
+}
+
+/* The client is dead, and its server goes on with what it was told; nobody says when it is done. */
+static void
+wait_for_server(const struct run *run)
+{
+  int64_t ms = run_scaled(run, SETTLES_MS);
+  int64_t left;
+
+  ms = ms < SETTLES_MS ? SETTLES_MS : ms > SETTLES_MOST_MS ? SETTLES_MOST_MS : ms;
+  int64_t until = run->unsure_ns + ms * 1000000;
+
+  while (run->probe->shared >= 3 && (left = until - run_clock_ns()) > 0)
+    poll(NULL, 0, (int)(left / 1000000) + 1);
+}
+
 void
 run_note_leftovers(struct run *run, const struct outcome *outcome)
 {
+  if (outcome && outcome->n_unsure > 0)
+    note_unsure(run, outcome);
   for (size_t i = 0; outcome && i < outcome->n_leftovers; i++) {
+    if (is_unsure(run, outcome->leftovers[i]))
+      continue; /* it is tried again */
     folder_note_store(&run->folder, outcome->leftovers[i]);
     run->n_leftovers++;
   }
+}
+
+/* The next of them, as many as a process removes, without those that it has removed. */
+static bool
+remove_some_unsure(struct run *run, size_t first, struct dk_text *left)
+{
+  struct task task = run_task(run, TASK_DESTROY);
+  size_t n = run->n_unsure - first;
+  char name[2048];
+
+  task.deadline_ms = task.removal_ms;
+  task.suffixes = (const char (*)[64])(run->unsure + first);
+  task.n_suffixes = n < KIT_MAX_STORES ? n : KIT_MAX_STORES;
+  struct outcome *outcome = engine_run(run->engine, &task);
+  for (size_t i = 0; i < task.n_suffixes; i++) {
+    if (outcome && outcome_removed(outcome, task.suffixes[i]))
+      continue;
+    kit_store_name(&task.job, task.suffixes[i], name, sizeof(name));
+    dk_text_printf(left, "%s%s", left->length > 0 ? ", " : "", name);
+    folder_note_store(&run->folder, task.suffixes[i]);
+    run->n_leftovers++;
+  }
+  outcome_free(outcome);
+  return first + task.n_suffixes < run->n_unsure;
+}
+
+void
+run_remove_unsure(struct run *run)
+{
+  struct dk_text left = DK_TEXT_EMPTY;
+  size_t first = 0;
+
+  if (run->n_unsure == 0)
+    return;
+  wait_for_server(run);
+  while (remove_some_unsure(run, first, &left))
+    first += KIT_MAX_STORES;
+  run->n_unsure = 0;
+  if (left.length > 0) {
+    struct dk_text shown = DK_TEXT_EMPTY;
+    mask_text(&run->mask, &shown, dk_text_str(&left), left.length);
+    say("left over, for their check was ended while they were made: %s; durakit clean PLUGIN "
+        "with the same settings tries again", dk_text_str(&shown));
+    dk_text_done(&shown);
+  }
+  dk_text_done(&left);
 }
 
 static const char *

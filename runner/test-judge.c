@@ -16,7 +16,7 @@ struct left {
   int code, status;   /* of waitid */
   bool timed_out, flooded;
   uint64_t stdout_bytes;
-  const char *orphans;
+  const char *orphans, *command;
 };
 
 static const struct left well = {.verdict = VERDICT_PASS, .said = true, .code = CLD_EXITED};
@@ -38,6 +38,8 @@ judged(struct left left, enum verdict expected, const char *clause, const char *
   outcome.report->word = left.said ? KIT_SAID ^ (uint64_t)left.verdict : 0;
   if (left.orphans)
     memcpy(outcome.orphans, left.orphans, strlen(left.orphans) + 1);
+  if (left.command)
+    memcpy(outcome.report->command, left.command, strlen(left.command) + 1);
   judge(&outcome, &task, &ending);
   is(verdict_name(outcome.verdict), verdict_name(expected), "%s", name);
   is(outcome.report->clause, clause, "%s: the clause", name);
@@ -67,6 +69,9 @@ judges(void)
   left = well;
   left.timed_out = true;
   judged(left, VERDICT_TIMEOUT, "", "the word, but too late");
+  left.said = false;
+  left.command = "--store-crash";
+  judged(left, VERDICT_ERROR, "", "no word in time, while a command of the user's ran");
   left = well;
   left.stdout_bytes = 5;
   judged(left, VERDICT_HOST_DAMAGE, "ABI-6", "the word, and something on standard output");

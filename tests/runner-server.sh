@@ -93,6 +93,62 @@ is $? 2 'a way through the kit has a place for the kit'
 check honest-server srv/crash --through 'server={folder}/y' --store-address nowhere
 is $? 2 'and the server an address'
 
+check honest-server srv/crash --through 'sever={folder}/y' --store-address /x/y
+is $? 2 'and what leads through the kit is a setting of the plugin'
+like "$(cat err)" 'sever: the plugin has no such setting' 'which is looked at before anything'
+like "$(cat err)" 'did you mean server' 'as any other is'
+
+# ---- commands that have no effect ----------------------------------------------------------------
+
+# no_effect OPTION CHECK [OPTION...]: the check is an error that names the option; nobody's fault.
+no_effect() {
+  option=$1 what=$2
+  shift 2
+  check honest-server "$what" --classify 0 "$@"
+  is $? 4 "$option that has no effect is no fault of the provider"
+  like "$(cat tap)" "message: .*$option.x3a it ended with exit 0 and has had no effect" \
+    "$option: it is named"
+  is "$(grep -c 'verdict: "error"' tap)" "$(grep -c '^not ok' tap)" "$option: that is all"
+}
+
+no_effect --store-crash srv/crash --store-crash true --store-start true
+no_effect --store-crash srv/acknowledged-survives --store-crash true --store-start true
+like "$(cat tap)" 'server that is down until --store-start; read_history of a new handle .*DK_OK' \
+  'with what was seen'
+no_effect --store-deny srv/rights-withdrawn --store-deny true --store-allow true
+no_effect --store-allow srv/rights-withdrawn --store-allow true \
+  --store-deny "'$zoo/server' deny '$here/s'"
+like "$(cat tap)" 'this role has no right' 'with what the provider says'
+"$zoo/server" allow "$here/s"
+no_effect --store-start srv/acknowledged-survives --store-start true \
+  --store-crash "'$zoo/server' crash '$here/s'"
+like "$(cat tap)" 'the server cannot be reached' 'with what the provider says'
+"$zoo/server" start "$here/s"
+check honest-server srv/stopped-call-returns,srv/stopped-close-returns --classify 0 \
+  --store-pause true --store-resume true
+is $? 4 'a server that is not stopped is no fault of the provider'
+is "$(grep -c 'message: .*--store-pause.x3a the server still answers' tap)" 2 'in each check'
+
+check honest-server srv/crash --classify 0 --timeout-scale 0.02 --store-start true \
+  --store-crash 'sleep 8'
+is $? 4 'a command that does not end is no fault of the provider'
+like "$(cat tap)" 'message: .*--store-crash.x3a the command had not ended' 'and is named'
+
+# ---- a store that the provider will not open -----------------------------------------------------
+
+"$zoo/server" deny "$here/s"
+check honest-server turn/birth --set store="$here/mine"
+is $? 4 'a store that is refused is not one that exists'
+like "$(cat err)" 'its store cannot be made' 'it cannot be made'
+like "$(cat err)" 'refuses for another reason: .*role has no right' 'and the provider says why'
+"$DURAKIT" probe "$zoo/honest-server.so" --set server="$here/s/socket" \
+  --set store="$here/mine" > out 2> err
+is $? 4 'nor is it for a probe'
+like "$(cat err)" 'refuses for another reason: .*role has no right' 'which tells it too'
+"$zoo/server" allow "$here/s"
+check honest-server turn/birth --set store="$here/mine"
+is $? 0 'with the right to it the same store is made'
+
 # ---- undone, however it ends ---------------------------------------------------------------------
 
 # Never resumed by the check: it is ended while the server is stopped.

@@ -235,6 +235,8 @@ answer_in_the_end(struct trial *trial, dk_status status)
     if (status != DK_CALL_CANCELLED)
       trial_judge_status(trial, status);
     trial->is_unknown = trial->is_unknown || status == DK_OUTCOME_UNKNOWN;
+    if (status != DK_OK && status != DK_OUTCOME_UNKNOWN)
+      trial->denied = status;
     if (status == DK_OK || (trial->is_unknown && trial->deed == DEED_ENQUEUE_NAMELESS))
       return status;
     until_well(trial->t);
@@ -249,12 +251,33 @@ answer_in_the_end(struct trial *trial, dk_status status)
   return status;
 }
 
+/* What the truth shows to have happened, though an answer has said that it did not. */
+static void
+fail_denied(const struct trial *trial, const char *what_shows_it)
+{
+  char name[32];
+
+  expect(trial->t, false,
+         "%s: an answer was %s, which says that nothing happened, yet it had: expected "
+         "DK_OUTCOME_UNKNOWN; %s", deed_name(trial->deed),
+         dk_status_name(trial->denied, name, sizeof(name)), what_shows_it);
+}
+
 /* Of what says DK_LOCK_LOST, or DK_DUPLICATE, to a repeat, because it had happened. */
+static void
+expect_not_denied(const struct trial *trial, dk_status status, dk_status had_happened)
+{
+  if (status == had_happened && !trial->is_unknown && trial->denied != DK_OK)
+    fail_denied(trial, had_happened == DK_DUPLICATE ? "its repeat was answered DK_DUPLICATE"
+                                                    : "its repeat was answered DK_LOCK_LOST");
+}
+
 static void
 expect_done(const struct trial *trial, dk_status status, dk_status had_happened)
 {
   if (status == had_happened && trial->is_unknown)
     return;
+  expect_not_denied(trial, status, had_happened);
   expect_status(trial->t, status, DK_OK);
 }
 
@@ -284,6 +307,8 @@ expect_one_message(const struct trial *trial, const char *instance, const char *
 {
   struct dk_turn *turn = fetch_turn_of(trial->t, instance);
 
+  if (turn->n_messages > 1 && trial->denied != DK_OK && !trial->is_unknown)
+    fail_denied(trial, "its repeat has made a second message");
   expect_equal(trial->t, turn->n_messages, 1, "messages of the %s", what);
   must(trial->t, ack_turn(trial->t, turn, .empty = true));
 }
@@ -303,6 +328,7 @@ settle_commit(struct trial *trial, dk_status status)
 {
   struct dk_check *t = trial->t;
 
+  expect_not_denied(trial, status, DK_LOCK_LOST);
   expect_status(t, status, DK_OK);
   expect_equal(t, read_history(t, trial->instance)->n_events, 2, "events after one commit more");
   expect_one_message(trial, trial->other, "instance to which the commit has sent one");

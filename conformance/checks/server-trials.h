@@ -34,6 +34,7 @@ struct trial {
   struct dk_work_item *work;
   uint32_t fetches;            /* that may each have counted an attempt */
   bool is_unknown;             /* an answer said so */
+  dk_status denied;            /* the last answer that says that nothing happened; DK_OK: none */
 };
 
 const char *deed_name(enum deed deed); /* "ack_orchestration_item" */

@@ -331,11 +331,15 @@ struct message_cut {
 void cut_at_message(struct dk_check *t, struct message_cut cut);
 bool message_was_cut(struct dk_check *t);
 
-/* Each ends the check as the kit's or the surroundings' fault if its command fails.  Whatever was
- * done is undone when the check ends, however that is. */
+/* Each ends the check as the kit's or the surroundings' fault if its command fails, or if a new
+ * handle shows that it has had no effect.  Whatever was done is undone when the check ends, however
+ * that is. */
 void crash_server(struct dk_check *t);
 void start_server(struct dk_check *t);
+void judge_crashed(struct dk_check *t); /* after CRASH_SERVER: has that had its effect? */
 void pause_server(struct dk_check *t); /* goes on by itself after SERVER_PAUSE_MS */
+/* The call was answered, which a stopped server does not do: the command has had no effect. */
+__attribute__((noreturn)) void judge_not_paused(struct dk_check *t, const char *call);
 bool resume_server(struct dk_check *t); /* false: it had gone on by itself */
 void deny_rights(struct dk_check *t);
 void allow_rights(struct dk_check *t);

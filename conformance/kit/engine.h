@@ -65,6 +65,7 @@ struct kit_report {
   uint32_t regions;            /* twin regions that were judged */
   uint32_t overlaps, rounds;   /* races */
   uint32_t operations;         /* calls made */
+  char command[64];            /* "--store-crash": it is waited for; "": none is */
   int32_t real_time;           /* the provider cannot go by the host's clock: times were real */
   int64_t virtual_ms;          /* how far the clock went */
   uint32_t n_trace;            /* lines written in all; the ring keeps the last KIT_TRACE_LINES */
@@ -72,6 +73,8 @@ struct kit_report {
   uint32_t n_stores;           /* announced before they were made; the suffix of each */
   char stores[KIT_MAX_STORES][64];
   uint8_t store_gone[KIT_MAX_STORES]; /* destroyed by the child itself */
+  uint8_t store_making[KIT_MAX_STORES]; /* no answer says whether it was made: a server may do so
+                                           yet, after it was destroyed too */
   uint8_t reached[KIT_MAX_MUTANTS];   /* for durakit.mutant-reached/1, by number in mutants.def */
 };
 #define KIT_SAID UINT64_C(0x6475726b69743264)
@@ -138,7 +141,9 @@ struct kit_report *kit_report_of(struct kit_shared *shared);
 void kit_run(struct kit_shared *shared, const struct kit_job *job);
 
 /* In a child: loads the plugin and removes these stores (by suffix) that a killed check left
- * behind; writes VERDICT_PASS, or VERDICT_ERROR with what could not be removed. */
+ * behind; writes VERDICT_PASS, or VERDICT_ERROR with what could not be removed.  Each is announced
+ * when its turn comes, so that also of a child that is killed it is known which are gone, for
+ * KIT_MAX_STORES at most; `operations` counts those that were tried. */
 void kit_destroy_stores(struct kit_shared *shared, const struct kit_job *job,
                         const char (*suffixes)[64], size_t n);
 

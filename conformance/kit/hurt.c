@@ -129,6 +129,7 @@ cut_at_wait(struct dk_check *t, enum cut cut, uint32_t n)
     kit_trouble(t, "a wait can be cut only in a check that NEEDS_SERVER");
   armed->what = (int32_t)cut;
   armed->by = t;
+  armed->trouble[0] = '\0';
   atomic_store(&armed->done, 0);
   atomic_store(&armed->countdown, (int32_t)n);
 }
@@ -144,6 +145,8 @@ was_cut(struct dk_check *t)
   struct kit_cut *armed = &t->shared->cut;
 
   atomic_store(&armed->countdown, 0);
+  if (armed->trouble[0] != '\0')
+    kit_trouble(t, "--store-crash: %s", armed->trouble);
   bool done = atomic_load(&armed->done) != 0;
   if (done)
     kit_trace_printf(t, "(meanwhile %s)", words[armed->what]);
@@ -166,12 +169,16 @@ kit_cut_wait(struct kit_shared *shared, struct dk_clock *behind, const struct dk
              dk_status *ret_status)
 {
   struct kit_cut *cut = &shared->cut;
-  char answer[512];
 
   if (wait->fd < 0 || !is_connection(wait->fd) || atomic_fetch_sub(&cut->countdown, 1) != 1)
     return false;
   if (cut->what == CRASH_SERVER) {
-    atomic_store(&cut->done, ask_hand(cut->by, "crash", answer, sizeof(answer)) ? 1 : 0);
+    char answer[sizeof(cut->trouble)];
+
+    if (ask_hand(cut->by, "crash", answer, sizeof(answer)))
+      atomic_store(&cut->done, 1);
+    else
+      snprintf(cut->trouble, sizeof(cut->trouble), "%s", answer);
     return false;
   }
   if (cut->what == CUT_ANSWER) {
@@ -229,16 +236,28 @@ exchange(int fd, const char *line, char *ret_answer, size_t size)
   return n > 0;
 }
 
+/* While the hand is at work it is a command that is waited for, and not the provider. */
+static bool
+ask(struct kit_report *report, int fd, const char *option, const char *line, char *ret_answer,
+    size_t size)
+{
+  snprintf(report->command, sizeof(report->command), "%s", option);
+  bool answered = exchange(fd, line, ret_answer, size);
+  report->command[0] = '\0';
+  return answered;
+}
+
 /* May be called by whoever waits, so it judges nothing.  False: `ret_answer` says why. */
 static bool
 ask_hand(struct dk_check *t, const char *verb, char *ret_answer, size_t size)
 {
-  char line[KIT_MAX_VALUE + 32];
+  char line[KIT_MAX_VALUE + 32], option[32];
 
   if (t->hand_fd < 0)
     t->hand_fd = connect_to_hand(t->job->hurt.hand);
   snprintf(line, sizeof(line), "%s %s\n", verb, t->shared->store_value);
-  if (t->hand_fd < 0 || !exchange(t->hand_fd, line, ret_answer, size)) {
+  snprintf(option, sizeof(option), "--store-%s", verb);
+  if (t->hand_fd < 0 || !ask(t->report, t->hand_fd, option, line, ret_answer, size)) {
     snprintf(ret_answer, size, "the process that runs the commands does not answer");
     return false;
   }
@@ -257,16 +276,61 @@ command(struct dk_check *t, const char *verb)
   return answer;
 }
 
+/* ---- whether it has had its effect ----------------------------------------------------------- */
+
+/* By a handle of its own: what the one under test answers is the provider's. */
+static void
+expect_no_answer(struct dk_check *t, const char *verb, const char *wanted)
+{
+  char why[700];
+
+  if (kit_store_answers(t, why, sizeof(why)))
+    kit_trouble(t, "--store-%s: it ended with exit 0 and has had no effect: expected %s; %s", verb,
+                wanted, why);
+}
+
+static void
+expect_answer(struct dk_check *t, const char *verb, int within_ms)
+{
+  enum { ASKED_EVERY_MS = 100 };
+  int64_t bound = real_time_ms() + within_ms;
+  char why[700];
+
+  while (!kit_store_answers(t, why, sizeof(why))) {
+    if (real_time_ms() >= bound)
+      kit_trouble(t, "--store-%s: it ended with exit 0 and has had no effect: expected a server "
+                  "that answers, at the latest %d s later; %s", verb, within_ms / 1000, why);
+    wait_for_real(t, ASKED_EVERY_MS);
+  }
+}
+
+void
+judge_crashed(struct dk_check *t)
+{
+  expect_no_answer(t, "crash", "a server that is down until --store-start");
+}
+
+void
+judge_not_paused(struct dk_check *t, const char *call)
+{
+  kit_trouble(t, "--store-pause: the server still answers: it ended with exit 0, and then %s was "
+              "answered with DK_OK", call);
+}
+
+/* ---- on demand ------------------------------------------------------------------------------- */
+
 void
 crash_server(struct dk_check *t)
 {
   command(t, "crash");
+  judge_crashed(t);
 }
 
 void
 start_server(struct dk_check *t)
 {
   command(t, "start");
+  expect_answer(t, "start", 20000);
 }
 
 void
@@ -285,12 +349,14 @@ void
 deny_rights(struct dk_check *t)
 {
   command(t, "deny");
+  expect_no_answer(t, "deny", "a store that may not be used until --store-allow");
 }
 
 void
 allow_rights(struct dk_check *t)
 {
   command(t, "allow");
+  expect_answer(t, "allow", 5000);
 }
 
 void
@@ -302,7 +368,8 @@ kit_hurt_end(struct dk_check *t)
   atomic_store(&t->shared->proxy.countdown, 0);
   if (t->hand_fd < 0)
     return;
-  if (!exchange(t->hand_fd, "mend\n", answer, sizeof(answer)) || strncmp(answer, "ok", 2) != 0)
+  if (!ask(t->report, t->hand_fd, "--store-start, --store-resume or --store-allow", "mend\n",
+           answer, sizeof(answer)) || strncmp(answer, "ok", 2) != 0)
     kit_trace_printf(t, "the server may not be well again: %s", answer);
   close(t->hand_fd);
   t->hand_fd = -1;

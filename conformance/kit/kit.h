@@ -140,6 +140,7 @@ struct kit_cut {
   _Atomic int32_t done;
   int32_t what;                    /* enum cut */
   struct dk_check *by;
+  char trouble[512];               /* why the server could not be crashed; "": it could */
 };
 bool kit_gate_init(struct kit_gate *gate, struct dk_clock *behind);
 void kit_gate_reset(struct kit_gate *gate, int64_t ahead);
@@ -386,12 +387,19 @@ bool kit_store_value(const struct kit_shared *shared, const struct kit_job *job,
                      const char *suffix, char *buffer, size_t size);
 /* false: no room left in the list. */
 bool kit_announce(struct kit_report *report, const char *suffix);
+/* What making it was answered; until then it is being made. */
+void kit_announce_made(struct kit_report *report, const char *suffix, dk_status status);
 void kit_announce_gone(struct kit_report *report, const char *suffix);
 dk_status kit_open(struct dk_check *t, struct actor *who);
 void kit_close(struct dk_check *t, struct actor *who);
 void kit_new_store(struct dk_check *t);
 void kit_destroy_store(struct dk_check *t);
 void kit_refuse_existing_store(struct dk_check *t);
+/* Before the provider's words, when it refuses to open a store that is not to be made. */
+#define KIT_MAY_EXIST "it may exist already, or the provider refuses for another reason: "
+/* With a handle of its own, that is closed again: is the store reached, and does it answer a call?
+ * If not, `ret_why` is what was answered. */
+bool kit_store_answers(struct dk_check *t, char *ret_why, size_t size);
 
 /* ---- the process (state.c) ------------------------------------------------------------------- */
 

@@ -121,18 +121,30 @@ open_store(struct opening *o, uint32_t flags, struct dk_store **ret_store)
                        ret_store);
 }
 
+/* Only where the provider says that there is none may one be made, and removed.  False: the probe
+ * says why not. */
 static bool
-exists(struct opening *o, uint32_t flags)
+is_free(struct opening *o, uint32_t flags, struct kit_probe *probe)
 {
   struct dk_store *store = NULL;
-  dk_status status;
+  const char *text;
 
   if (o->job->store_value == NULL || o->value[0] == '\0')
-    return false;
-  status = open_store(o, flags & ~(uint32_t)DK_OPEN_CREATE, &store);
-  if (status == DK_OK)
+    return true;
+  probe->open_status = open_store(o, flags & ~(uint32_t)DK_OPEN_CREATE, &store);
+  if (probe->open_status == DK_NOT_FOUND)
+    return true;
+  text = dk_caller_failure(o->caller)->text;
+  if (probe->open_status == DK_OK) {
     dk_store_close(store);
-  return status == DK_OK || status == DK_REFUSED;
+    probe->exists = true;
+    probe->open_status = DK_REFUSED;
+    copy_text(probe->open_text, sizeof(probe->open_text), "this store exists already");
+  } else {
+    snprintf(probe->open_text, sizeof(probe->open_text), "%s%s",
+             probe->open_status == DK_REFUSED ? KIT_MAY_EXIST : "", text);
+  }
+  return false;
 }
 
 static void
@@ -155,14 +167,11 @@ use_store(struct opening *o, struct kit_probe *probe)
   struct dk_store *store = NULL;
 
   report->phase = PHASE_OPEN;
-  if (exists(o, flags)) {
-    probe->exists = true;
-    probe->open_status = DK_REFUSED;
-    copy_text(probe->open_text, sizeof(probe->open_text), "this store exists already");
+  if (!is_free(o, flags, probe))
     return;
-  }
   kit_announce(report, o->suffix);
   probe->open_status = open_store(o, flags, &store);
+  kit_announce_made(report, o->suffix, probe->open_status);
   copy_text(probe->open_text, sizeof(probe->open_text), dk_caller_failure(o->caller)->text);
   if (probe->open_status == DK_OK) {
     report->phase = PHASE_RUN;
@@ -256,11 +265,17 @@ destroy_one(struct opening *o, const char *suffix)
   dk_status status = DK_INVALID;
   char name[32];
 
+  kit_announce(report, suffix);
+  report->running = 1;
   if (begin_opening(o, suffix))
     status = dk_store_destroy(o->library, &o->options, o->caller, o->settings.items,
                               o->settings.n);
-  if (status == DK_OK)
+  report->running = 0;
+  report->operations++;
+  if (status == DK_OK) {
+    kit_announce_gone(report, suffix);
     return true;
+  }
   snprintf(report->message + length, sizeof(report->message) - length, "%s%s: %s",
            length == 0 ? "" : "; ", suffix, dk_status_name(status, name, sizeof(name)));
   return false;
@@ -276,6 +291,7 @@ kit_destroy_stores(struct kit_shared *shared, const struct kit_job *job,
 
   report->phase = PHASE_DESTROY;
   kit_wait_until_mended(job);
+  copy_text(report->operation, sizeof(report->operation), "destroy_store");
   for (size_t i = 0; o.library != NULL && i < n; i++)
     well = destroy_one(&o, suffixes[i]) && well;
   dk_caller_free(o.caller);

@@ -163,7 +163,7 @@ kit_announce(struct kit_report *report, const char *suffix)
 
   /* A place whose store is gone again may be used for another. */
   for (uint32_t k = 0; i < 0 && k < report->n_stores; k++) {
-    if (report->store_gone[k] != 0)
+    if (report->store_gone[k] != 0 && report->store_making[k] == 0)
       i = (int)k;
   }
   if (i < 0 && report->n_stores == KIT_MAX_STORES)
@@ -172,9 +172,19 @@ kit_announce(struct kit_report *report, const char *suffix)
     i = (int)report->n_stores;
   snprintf(report->stores[i], sizeof(report->stores[i]), "%s", suffix);
   report->store_gone[i] = 0;
+  report->store_making[i] = 1;
   if (i == (int)report->n_stores)
     report->n_stores++;
   return true;
+}
+
+void
+kit_announce_made(struct kit_report *report, const char *suffix, dk_status status)
+{
+  int i = find_announced(report, suffix);
+
+  if (i >= 0)
+    report->store_making[i] = dk_status_class(status) == 3;
 }
 
 void
@@ -361,10 +371,36 @@ kit_refuse_existing_store(struct dk_check *t)
   dk_status status = try_open(t, who, flags, t->shared->store_value, &store);
   if (status == DK_OK)
     close_store(t, who->name, store);
-  if (status == DK_OK || status == DK_REFUSED)
+  if (status == DK_OK)
     say_exists(t);
+  if (status == DK_REFUSED)
+    kit_trouble(t, "the store %s cannot be made: %s%s", t->shared->store_value, KIT_MAY_EXIST,
+                dk_caller_failure(who->caller)->text);
   if (status != DK_NOT_FOUND)
     judge_open(t, who, status);
+}
+
+bool
+kit_store_answers(struct dk_check *t, char *ret_why, size_t size)
+{
+  struct actor *who = kit_actor(t, NULL);
+  struct dk_read_history request = {.struct_size = sizeof(request),
+                                    .instance = bytes("durakit: is anybody there")};
+  struct dk_history *history;
+  struct dk_store *store = NULL;
+  uint32_t flags = kit_open_flags(t->shared, t->provider) & ~(uint32_t)DK_OPEN_CREATE;
+  dk_status status = try_open(t, who, flags, t->shared->store_value, &store);
+  const char *doing = store != NULL ? "read_history" : "open";
+  char name[32];
+
+  if (store != NULL)
+    status = dk_store_read_history(store, who->caller, &request, &history);
+  snprintf(ret_why, size, "%s of a new handle answered %s: %s", doing,
+           kit_status_name(status, name, sizeof(name)),
+           status == DK_OK ? "all is well" : dk_caller_failure(who->caller)->text);
+  if (store != NULL)
+    close_store(t, "a new handle", store);
+  return status == DK_OK;
 }
 
 /* ABI-3: a handle may offer less than is declared, but not on a store that its open has made: there
@@ -393,7 +429,9 @@ kit_new_store(struct dk_check *t)
     kit_trouble(t, "the name of the store is too long");
   if (!kit_announce(t->report, t->pass_suffix))
     kit_trouble(t, "more than %d stores at once", KIT_MAX_STORES);
-  judge_open(t, who, kit_open(t, who));
+  dk_status status = kit_open(t, who);
+  kit_announce_made(t->report, t->pass_suffix, status);
+  judge_open(t, who, status);
   judge_extensions(t, who);
 }
 
@@ -457,6 +495,7 @@ open_status(struct dk_check *t, uint32_t flags, const char *store_suffix)
   if (!kit_announce(t->report, suffix))
     kit_trouble(t, "more than %d stores at once", KIT_MAX_STORES);
   status = try_open(t, who, flags, value, &store);
+  kit_announce_made(t->report, suffix, status);
   if (status == DK_OK)
     close_store(t, "the opened store", store);
   kit_judge_violation(t);

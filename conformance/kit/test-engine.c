@@ -174,6 +174,35 @@ probe_open(const struct kit_job *job)
   kit_probe(meta.shared, job, true);
 }
 
+/* What the provider refuses, a folder, is told in its words, and left alone. */
+static void
+test_refused_store(void)
+{
+  struct check check = {.id = "meta/check", .clauses = "TURN-1", .run = passes};
+  struct kit_job job = job_of(&check, meta.model);
+  struct kit_probe *probe = kit_probe_of(meta.shared);
+  int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+  /* Of a path that does not begin at the root only the provider can say what is there. */
+  ok(here >= 0 && chdir(meta.folder) == 0, "in a folder of its own");
+  job.store_value = "other";
+  ok(mkdir("other-dkt1-7-a", 0700) == 0, "there is something else");
+  run_job(&job);
+  ok(said(VERDICT_ERROR) && strstr(report()->message, KIT_MAY_EXIST) != NULL &&
+       strlen(strstr(report()->message, KIT_MAY_EXIST)) > strlen(KIT_MAY_EXIST),
+     "it is refused with the provider's words: %s", report()->message);
+  ok(report()->n_stores == 0 && rename("other-dkt1-7-a", "other-dkt1-7-probe") == 0,
+     "and left alone");
+  run_in_child(probe_open, &job);
+  ok(said(VERDICT_ERROR) && !probe->opened && !probe->exists &&
+       probe->open_status == DK_REFUSED && strstr(probe->open_text, KIT_MAY_EXIST) != NULL &&
+       strlen(probe->open_text) > strlen(KIT_MAY_EXIST),
+     "so it is by a probe: %s", probe->open_text);
+  ok(report()->n_stores == 0 && rmdir("other-dkt1-7-probe") == 0, "which leaves it alone, too");
+  ok(fchdir(here) == 0, "back again");
+  close(here);
+}
+
 static void
 check_settings(const struct kit_job *job)
 {
@@ -284,6 +313,7 @@ main(void)
   test_damages();
   test_many_descriptors();
   test_existing_store();
+  test_refused_store();
   test_probe();
   test_settings();
   test_left_stores();

@@ -47,7 +47,7 @@ struct dk_clock *dk_clock_system(void);
 
 enum { DK_MAX_ACTORS = 16 };
 
-enum { DK_ANSWER_MS = 5000 };
+enum { DK_ANSWER_MS = 15000 };
 
 struct dk_virtual_clock;
 size_t dk_virtual_clock_size(void);
