@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/: the tests that span folders, and how all tests run.
 
+# The longest begin first, so that none is left to run alone at the end.
 script_tests += \
+	tests/valgrind.sh \
+	tests/runner-selftest.sh \
 	tests/style.sh \
 	tests/include-table.sh \
 	tests/exports.sh \
@@ -16,7 +19,6 @@ script_tests += \
 	tests/runner-refusals.sh \
 	tests/runner-results.sh \
 	tests/runner-secrets.sh \
-	tests/runner-selftest.sh \
 	tests/runner-server.sh \
 	tests/runner-tap.sh \
 	tests/zoo.sh \
@@ -25,7 +27,6 @@ script_tests += \
 	tests/bootstrap.sh \
 	tests/install.sh \
 	tests/examples.sh \
-	tests/valgrind.sh \
 	tests/with-postgres.sh \
 	$(NULL)
 
@@ -88,7 +89,7 @@ long_tests += \
 endif
 
 check_PROGRAMS += $(unit_tests) $(server_tests)
-TESTS = $(unit_tests) $(server_tests) $(script_tests)
+TESTS = $(script_tests) $(server_tests) $(unit_tests)
 EXTRA_DIST += \
 	$(script_tests) \
 	$(deep_tests) \
