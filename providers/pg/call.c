@@ -69,24 +69,37 @@ write_statement(char room[MAX_SQL], const char *schema, const char *function, in
 
 /* TIME-1: the host's `now` is that of the sending, which a connection may have been waited for. */
 static dk_status
-send_and_check(struct operation *op, struct connection *c, struct request *request,
-               const char *types, PGresult **ret, struct why *why)
+send_request(struct operation *op, struct connection *c, struct request *request, PGresult **ret,
+             struct why *why)
 {
   const struct handle *h = op->h;
-  PGresult *result;
 
   op->sent_at = h->host->now(h->host);
   op->sent_bytes = htobe64((uint64_t)op->sent_at);
   if (h->store.host_clock)
     request->values->bytes[0] = (const char *)&op->sent_bytes;
-  TRY(connection_run(c, op->call, request, &result, why));
-  dk_status status = result_check(result, types, op->name, why);
-  if (status != DK_OK) {
-    PQclear(result);
-    return status;
+  return connection_run(c, op->call, request, ret, why);
+}
+
+/* A prepared statement that is gone, or that the schema has outlived, is nobody's business. */
+static dk_status
+send_and_check(struct operation *op, struct connection *c, struct request *request,
+               const char *types, PGresult **ret, struct why *why)
+{
+  PGresult *result;
+  dk_status status = send_request(op, c, request, &result, why);
+
+  if (status >= DK_BUSY && connection_is_changed(c)) {
+    TRY(connection_renew(c, op->call, why));
+    status = send_request(op, c, request, &result, why);
   }
-  *ret = result;
-  return DK_OK;
+  TRY(status);
+  status = result_check(result, types, op->name, why);
+  if (status == DK_OK)
+    *ret = result;
+  else
+    PQclear(result);
+  return status;
 }
 
 dk_status
@@ -102,9 +115,14 @@ operation_run(struct operation *op, const char *function, bool writes, struct va
     return refuse(op, DK_INTERNAL, "the statement is longer than %d bytes", (int)MAX_SQL);
   dk_status status = pool_take(h->pool, op->call, &c, &why);
   if (status == DK_OK) {
-    struct request request = {.what = op->name, .sql = sql, .values = v, .writes = writes};
+    struct request request = {
+      .what = op->name, .sql = sql, .values = v, .writes = writes, .is_frequent = true};
     status = send_and_check(op, c, &request, types, ret, &why);
     pool_give_back(h->pool, c);
+  }
+  if (status >= DK_BUSY && op->keeps) {
+    *op->keeps = why;
+    return status;
   }
   return status < DK_BUSY ? status : why_tell(&why, h->host, op->call);
 }
@@ -227,7 +245,8 @@ ops_enqueue_for_worker(void *self, struct dk_call *call, const struct dk_item *i
   return pg_enqueue_work(&op, item);
 }
 
-/* No `interrupt`: nothing blocks but in host->wait. */
+/* No `interrupt`: nothing blocks but in host->wait, and for a moment where a call that is taken
+ * back has its answer on the way (connection.c). */
 const struct dk_ops pg_ops = {
   .struct_size = sizeof(struct dk_ops),
   .enqueue_for_orchestrator = ops_enqueue_for_orchestrator,

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 /* Past this libpq's buffers are worth a new connection: it never makes them smaller. */
 enum { LARGE_TEXT = 16 << 20 };
@@ -34,17 +35,20 @@ drop_notice(void *context, const PGresult *notice)
 
 /* Never to standard error, where libpq puts them.  A commit whose wait for a standby was cut short
  * stands on this server alone.  It is answered as any other, after a warning that only the place
- * where it is made tells from others. */
+ * where it is made tells from others.  A pipeline is a transaction all the same (25P01). */
 static void
 note(void *context, const PGresult *notice)
 {
   struct connection *c = context;
   const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
   const char *place = PQresultErrorField(notice, PG_DIAG_SOURCE_FUNCTION);
+  const char *sqlstate = PQresultErrorField(notice, PG_DIAG_SQLSTATE);
   bool is_warning = severity && strcmp(severity, "WARNING") == 0;
   char text[300] = "the server says: ";
   size_t length = strlen(text);
 
+  if (sqlstate && strcmp(sqlstate, "25P01") == 0)
+    return;
   c->has_ended = c->has_ended || is_fatal(notice);
   c->is_doubtful = c->is_doubtful || (place && strcmp(place, "SyncRepWaitForLSN") == 0);
   why_line(text + length, sizeof text - length,
@@ -183,42 +187,13 @@ check_version(const struct connection *c, struct why *why)
   return DK_OK;
 }
 
-/* What cannot be told from the connection alone. */
-static dk_status
-check_session(struct connection *c, struct dk_call *call, struct why *why)
-{
-  static const char sql[] =
-    "SELECT pg_catalog.pg_is_in_recovery(), "
-    "pg_catalog.current_setting('default_transaction_isolation')";
-  struct values none;
-  struct request request = {.what = "connect", .sql = sql, .values = &none};
-  PGresult *result;
-
-  values_begin(&none);
-  TRY(connection_run(c, call, &request, &result, why));
-  dk_status status = result_check(result, "ot", "connect", why);
-  if (status == DK_OK && field_bool(result, 0, 0) && !c->settings->is_read_only)
-    status = why_set(why, DK_UNAVAILABLE,
-                     "%s is a standby, which takes no writes; name its primary (with several hosts "
-                     "target_session_attrs=read-write finds it), or open the store with "
-                     "DK_OPEN_READ_ONLY",
-                     c->settings->shown);
-  /* What was committed while a function waited for a lock it must see. */
-  if (status == DK_OK && strcmp(PQgetvalue(result, 0, 1), "read committed") != 0)
-    status = why_set(why, DK_REFUSED,
-                     "default_transaction_isolation is \"%.40s\" on %s; expected read committed: "
-                     "ALTER ROLE ... SET default_transaction_isolation = 'read committed'",
-                     PQgetvalue(result, 0, 1), c->settings->shown);
-  PQclear(result);
-  return status;
-}
-
 dk_status
 connection_open(struct connection *c, struct dk_call *call, struct why *why)
 {
   if (c->host->cancelled(call))
     return ended_by_host(why, DK_CALL_CANCELLED, "connect");
-  c->has_ended = c->is_doubtful = c->is_bloated = false;
+  c->has_ended = c->is_doubtful = c->is_bloated = c->is_own = c->is_settled = false;
+  c->n_renewed = 0;
   c->pg = connection_start(c->settings);
   if (!c->pg)
     return why_set(why, DK_NO_MEMORY, "connect: out of memory");
@@ -227,7 +202,7 @@ connection_open(struct connection *c, struct dk_call *call, struct why *why)
   if (status == DK_OK)
     status = check_version(c, why);
   if (status == DK_OK)
-    status = check_session(c, call, why);
+    status = session_settle(c, call, why);
   if (status != DK_OK)
     connection_close(c);
   return status;
@@ -250,23 +225,26 @@ drop(struct connection *c)
   connection_close(c);
 }
 
+/* What has come behind the last answer, a notice, a changed setting or the end, may be in the
+ * socket, or with libpq, which has read it with that answer. */
 bool
 connection_is_alive(struct connection *c)
 {
   enum { MOST_LOOKS = 10 };
   struct pollfd fd = {.fd = c->pg ? PQsocket(c->pg) : -1, .events = POLLIN};
+  PGnotify *unexpected;
 
-  for (int i = 0; i < MOST_LOOKS; i++) {
-    if (!c->pg || PQstatus(c->pg) != CONNECTION_OK || c->has_ended)
+  for (int i = 0; c->pg && i < MOST_LOOKS; i++) {
+    if (PQisBusy(c->pg))
+      return false;
+    while ((unexpected = PQnotifies(c->pg)) != NULL)
+      PQfreemem(unexpected);
+    if (PQstatus(c->pg) != CONNECTION_OK || c->has_ended)
       return false;
     if (poll(&fd, 1, 0) == 0)
       return true;
-    /* A notice, a changed setting, or the end. */
-    if (!PQconsumeInput(c->pg) || PQisBusy(c->pg))
+    if (!PQconsumeInput(c->pg))
       return false;
-    PGnotify *unexpected;
-    while ((unexpected = PQnotifies(c->pg)) != NULL)
-      PQfreemem(unexpected);
   }
   return false;
 }
@@ -274,7 +252,7 @@ connection_is_alive(struct connection *c)
 /* ---- a request and its answer ---------------------------------------------------------------- */
 
 enum stage { PARTLY_SENT, ALL_SENT, ANSWERED };
-enum { TLS_LOOK_MS = 50 };
+enum { TLS_LOOK_MS = 50, LAST_MOMENT_MS = 1000 };
 
 struct exchange {
   struct connection *c;
@@ -283,6 +261,9 @@ struct exchange {
   bool writes;
   int64_t until;          /* INT64_MAX: for as long as the host waits */
   enum stage stage;
+  struct statement statement;
+  bool is_pipeline;
+  int64_t taken_back_at;  /* real time; 0: it was not */
   dk_status wait;         /* what ended the waiting; DK_OK: nothing yet */
   PGresult *result;       /* the first error, or else the last */
 };
@@ -294,6 +275,37 @@ bool
 connection_read(PGconn *pg)
 {
   return PQconsumeInput(pg) && (!PQsslInUse(pg) || PQconsumeInput(pg));
+}
+
+/* Never 0. */
+static int64_t
+real_ms(void)
+{
+  struct timespec t;
+
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 + 1;
+}
+
+/* CALL-1, CALL-4: the host wants the call back, and what it has asked for is done or being done.
+ * The answer is waited for no longer than a moment, by the real time: a turn that the server has
+ * handed out is better taken than left to its lease.  The host would not wait any more. */
+static dk_status
+wait_a_moment(struct exchange *x)
+{
+  struct pollfd fd = {.fd = PQsocket(x->c->pg), .events = POLLIN};
+  int64_t left;
+
+  if (x->taken_back_at == 0)
+    x->taken_back_at = real_ms();
+  while ((left = x->taken_back_at + LAST_MOMENT_MS - real_ms()) > 0) {
+    int n = poll(&fd, 1, PQsslInUse(x->c->pg) && left > TLS_LOOK_MS ? TLS_LOOK_MS : (int)left);
+    if (n > 0 || (n == 0 && PQsslInUse(x->c->pg)))
+      return DK_OK;
+    if (n < 0 && errno != EINTR)
+      break;
+  }
+  return DK_CALL_CANCELLED;
 }
 
 /* The limit counts from the last progress: what is large, or comes by a slow way, takes its time,
@@ -318,7 +330,10 @@ wait_and_read(struct exchange *x)
 {
   if (x->wait != DK_OK)
     return false;
-  wait_more(x, DK_WAIT_READ);
+  if (x->taken_back_at == 0)
+    wait_more(x, DK_WAIT_READ);
+  if (x->writes && (x->wait == DK_CALL_CANCELLED || x->taken_back_at != 0))
+    x->wait = wait_a_moment(x);
   return connection_read(x->c->pg);
 }
 
@@ -340,12 +355,25 @@ send_all(struct exchange *x)
   return is_read && left == 0;
 }
 
+/* Its end, or what was not done after an error in it. */
+static bool
+is_of_pipeline(ExecStatusType status)
+{
+#ifdef LIBPQ_HAS_PIPELINING
+  return status == PGRES_PIPELINE_SYNC || status == PGRES_PIPELINE_ABORTED;
+#else
+  (void)status;
+  return false;
+#endif
+}
+
 static bool
 is_error(const PGresult *result)
 {
   ExecStatusType status = PQresultStatus(result);
 
-  return status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK && status != PGRES_EMPTY_QUERY;
+  return status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK &&
+         status != PGRES_EMPTY_QUERY && !is_of_pipeline(status);
 }
 
 /* After it the server says nothing that is of use; a COPY is nothing that we have asked for. */
@@ -359,7 +387,9 @@ is_last(const struct exchange *x, const PGresult *result)
 static void
 keep(struct exchange *x, PGresult *result)
 {
-  if (x->result && is_error(x->result)) {
+  if (x->statement.way == TO_BE_PREPARED && !x->result && !is_error(result))
+    session_note_prepared(x->c, &x->statement); /* also if its use fails: it stays */
+  if ((x->result && is_error(x->result)) || is_of_pipeline(PQresultStatus(result))) {
     PQclear(result);
     return;
   }
@@ -367,22 +397,56 @@ keep(struct exchange *x, PGresult *result)
   x->result = result;
 }
 
+#ifdef LIBPQ_HAS_PIPELINING
+static bool
+begin_pipeline(struct exchange *x)
+{
+  x->is_pipeline = PQenterPipelineMode(x->c->pg) == 1;
+  return x->is_pipeline;
+}
+#endif
+
+static bool
+end_pipeline(struct exchange *x)
+{
+#ifdef LIBPQ_HAS_PIPELINING
+  return !x->is_pipeline || PQexitPipelineMode(x->c->pg) == 1;
+#else
+  return !x->is_pipeline;
+#endif
+}
+
+/* The end of the answer: of one statement the first nothing, of a pipeline what is said of its end;
+ * in it nothing stands behind each statement, and never twice. */
+static bool
+is_end(const struct exchange *x, const PGresult *result, int n_nothings)
+{
+#ifdef LIBPQ_HAS_PIPELINING
+  if (x->is_pipeline && result)
+    return PQresultStatus(result) == PGRES_PIPELINE_SYNC;
+#endif
+  return !result && n_nothings == (x->is_pipeline ? 2 : 1);
+}
+
 /* Until the server is ready for the next request, or is so no more. */
 static bool
 receive_all(struct exchange *x)
 {
-  for (;;) {
+  bool is_over = false, is_useless = false;
+
+  for (int n_nothings = 0; !is_over && !is_useless;) {
     while (PQisBusy(x->c->pg))
       if (!wait_and_read(x))
         return false;
     PGresult *result = PQgetResult(x->c->pg);
-    if (!result)
-      break;
-    bool is_end = is_last(x, result);
-    keep(x, result);
-    if (is_end)
-      return false;
+    n_nothings = result ? 0 : n_nothings + 1;
+    is_over = is_end(x, result, n_nothings);
+    is_useless = result && is_last(x, result);
+    if (result)
+      keep(x, result);
   }
+  if (is_useless || !end_pipeline(x))
+    return false;
   x->stage = ANSWERED;
   return PQstatus(x->c->pg) == CONNECTION_OK;
 }
@@ -420,6 +484,8 @@ judge(struct exchange *x, struct why *why)
     return why_set(why, DK_INTERNAL, "%s: the server has answered nothing", x->what);
   if (is_error(x->result)) {
     why_result(why, x->result, x->writes, x->what);
+    if (session_was_changed(&x->statement, why->sqlstate))
+      x->c->is_settled = false;
     if (why_ends_connection(why->sqlstate))
       drop(x->c);
     return why->status;
@@ -496,19 +562,100 @@ is_large(const struct values *v)
   return size > LARGE_TEXT;
 }
 
+static bool
+give_at_once(struct exchange *x, const struct request *request)
+{
+  const struct values *v = request->values;
+
+  return PQsendQueryParams(x->c->pg, request->sql, v->n, v->types, v->bytes, v->lengths, v->formats,
+                           1);
+}
+
+static bool
+give_by_name(struct exchange *x, const struct request *request)
+{
+  const struct values *v = request->values;
+
+  return PQsendQueryPrepared(x->c->pg, x->statement.name, v->n, v->bytes, v->lengths, v->formats,
+                             1);
+}
+
+#ifdef LIBPQ_HAS_PIPELINING
+/* One round trip, one transaction: an error in the first, and the second is not done. */
+static bool
+give_after_preparing(struct exchange *x, const struct request *request)
+{
+  const struct values *v = request->values;
+
+  return begin_pipeline(x) &&
+         PQsendPrepare(x->c->pg, x->statement.name, request->sql, v->n, v->types) &&
+         give_by_name(x, request) && PQpipelineSync(x->c->pg);
+}
+
+/* For the transaction, and so for this pipeline. */
+static bool
+give_uncompiled(struct exchange *x, const struct request *request)
+{
+  return begin_pipeline(x) &&
+         PQsendQueryParams(x->c->pg, "SET LOCAL jit = off", 0, NULL, NULL, NULL, NULL, 1) &&
+         give_at_once(x, request);
+}
+
+static bool
+give_after_settling(struct exchange *x, const struct request *request)
+{
+  struct values values;
+  char room[24];
+  const struct request settling = session_settling(x->c, false, room, &values);
+  bool is_given = give_uncompiled(x, &settling);
+
+  values_done(&values);
+  return is_given && give_at_once(x, request) && PQpipelineSync(x->c->pg);
+}
+#endif
+
+/* To libpq. */
+static bool
+give(struct exchange *x, const struct request *request)
+{
+  switch (x->statement.way) {
+  case BY_NAME:
+    return give_by_name(x, request);
+#ifdef LIBPQ_HAS_PIPELINING
+  case TO_BE_PREPARED:
+    return give_after_preparing(x, request);
+  case AFTER_SETTLING:
+    return give_after_settling(x, request);
+  case UNCOMPILED:
+    return give_uncompiled(x, request) && PQpipelineSync(x->c->pg);
+#endif
+  default:
+    return give_at_once(x, request);
+  }
+}
+
 dk_status
 connection_run(struct connection *c, struct dk_call *call, const struct request *request,
                PGresult **ret, struct why *why)
 {
-  const struct values *v = request->values;
   struct exchange x = {.c = c, .call = call, .what = request->what, .writes = request->writes};
 
   TRY(check_values(request, why));
   TRY(begin(&x, c->settings->answer_ms, why));
-  if (!PQsendQueryParams(c->pg, request->sql, v->n, v->types, v->bytes, v->lengths, v->formats, 1))
+  x.statement = session_statement(c, request);
+  if (!give(&x, request))
     return refuse_send(&x, why);
-  c->is_bloated = c->is_bloated || is_large(v);
+  c->is_bloated = c->is_bloated || is_large(request->values);
   return exchange(&x, ret, why);
+}
+
+static dk_status
+run_script(struct exchange *x, int64_t answer_ms, const char *sql, struct why *why)
+{
+  TRY(begin(x, answer_ms, why));
+  if (!PQsendQuery(x->c->pg, sql))
+    return refuse_send(x, why);
+  return exchange(x, NULL, why);
 }
 
 dk_status
@@ -517,8 +664,23 @@ connection_script(struct connection *c, struct dk_call *call, const char *what, 
 {
   struct exchange x = {.c = c, .call = call, .what = what, .writes = true};
 
-  TRY(begin(&x, INT64_MAX, why));
-  if (!PQsendQuery(c->pg, sql))
-    return refuse_send(&x, why);
-  return exchange(&x, NULL, why);
+  return run_script(&x, INT64_MAX, sql, why);
+}
+
+/* ---- a session that is not as it was --------------------------------------------------------- */
+
+bool
+connection_is_changed(const struct connection *c)
+{
+  return c->pg && !c->is_settled;
+}
+
+dk_status
+connection_renew(struct connection *c, struct dk_call *call, struct why *why)
+{
+  struct exchange x = {.c = c, .call = call, .what = "connect"};
+
+  c->n_renewed++;
+  TRY(run_script(&x, c->settings->answer_ms, "DISCARD ALL", why));
+  return session_settle(c, call, why);
 }

@@ -2,15 +2,21 @@
 /* One connection to the server, and requests on it.
  *
  * Non-blocking: whoever waits for the server waits in host->wait, with DK_WAIT_ANSWER, and so can
- * be called back; the socket is then dropped, never asked to cancel (that would block).  A request
- * is one statement with binary parameters and a binary result: one round trip.  Nothing is prepared
- * under a name, and no setting of the session is relied upon, so that a pooler in transaction mode
- * may stand between, and a statement survives failover and a change of the schema. */
+ * be called back.  What is not sent by then is dropped; what was sent and writes is given a moment
+ * more, for most often the answer is on its way, and whoever is told that it is not known can do
+ * less than who has it.  A request is one statement with binary parameters and a binary result: one
+ * round trip.
+ *
+ * A session that is ours alone is settled as it begins, and keeps what is asked often as prepared
+ * statements, each from its first use on.  Behind a pooler that lends sessions out nothing is left
+ * in them.  A session that is not as we left it is settled again: see session.c. */
 #ifndef DK_PG_CONNECTION_H
 #define DK_PG_CONNECTION_H
 
 #include "providers/pg/settings.h"
 #include "providers/pg/values.h"
+
+enum { MOST_PREPARED = 32 };
 
 /* It stays where it is while it is connected: libpq's notices lead here. */
 struct connection {
@@ -21,6 +27,11 @@ struct connection {
   bool has_ended;          /* the server has said so to the idle connection */
   bool is_doubtful;        /* a commit did not wait for its standby: see connection.c */
   bool is_bloated;         /* libpq keeps the buffers of something very large */
+  bool is_own;             /* the session: no pooler lends it out */
+  bool is_settled;         /* and is as session.c has left it; not: see connection_renew */
+  uint64_t prepared[MOST_PREPARED]; /* what is, in this session */
+  int n_prepared;
+  int n_renewed;           /* so often was it not as it was left */
 };
 
 /* Connects, and looks at what is there: server version, encoding, whether it is in recovery.  A
@@ -46,6 +57,8 @@ struct request {
   const char *sql;        /* constant text but for the schema's quoted name */
   struct values *values;
   bool writes;            /* a lost answer is DK_OUTCOME_UNKNOWN */
+  bool is_frequent;       /* worth a prepared statement */
+  bool relies;            /* on the session's settings, and sets none for itself */
 };
 
 /* Sends it and waits for its answer, without progress at most settings->answer_ms.  DK_OK: *ret is
@@ -54,6 +67,10 @@ struct request {
  * done: not all of it was sent, or it only reads. */
 dk_status connection_run(struct connection *c, struct dk_call *call, const struct request *request,
                          PGresult **ret, struct why *why);
+/* After an error: the session is there, and has lost what was prepared in it, or it has changed.
+ * Nothing was done; once connection_renew has begun anew, the request may be run again. */
+bool connection_is_changed(const struct connection *c);
+dk_status connection_renew(struct connection *c, struct dk_call *call, struct why *why);
 /* Several statements at once by the simple protocol, without results: for schemas.  For as long as
  * it takes, or until the host ends the wait: given up, it would only have to be begun anew. */
 dk_status connection_script(struct connection *c, struct dk_call *call, const char *what,
@@ -69,6 +86,30 @@ time_add(int64_t a, int64_t b)
     return sum;
   return a < 0 ? INT64_MIN : INT64_MAX;
 }
+
+/* ---- the session (session.c) ----------------------------------------------------------------- */
+
+/* What `room` and `values` hold until it was sent.  Not for good: for its transaction only. */
+struct request session_settling(const struct connection *c, bool for_good, char room[24],
+                                struct values *values);
+/* Of a new session, or one that was reset; also looks whether it will do. */
+dk_status session_settle(struct connection *c, struct dk_call *call, struct why *why);
+
+/* How a request is sent. */
+struct statement {
+  enum {
+    AT_ONCE,
+    BY_NAME,
+    TO_BE_PREPARED,
+    AFTER_SETTLING, /* in a session that is lent out */
+    UNCOMPILED      /* before it is known which: to compile (jit) would take longest of all */
+  } way;
+  uint64_t identity;
+  char name[32];
+};
+struct statement session_statement(const struct connection *c, const struct request *request);
+void session_note_prepared(struct connection *c, const struct statement *st);
+bool session_was_changed(const struct statement *st, const char *sqlstate);
 
 /* ---- the pool -------------------------------------------------------------------------------- */
 

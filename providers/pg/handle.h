@@ -4,10 +4,12 @@
  *   provider.c    the descriptor; open, close, destroy_store
  *   settings.c    what open was told
  *   connection.c  one connection, requests on it          pool.c    the connections
+ *   session.c     what is set and prepared in a session
  *   values.c      parameters and fields in binary         why.c     SQLSTATE to status and words
  *   store.c       whose schema, which version             migrate.c from version 1
  *   schema/....sql tables and functions, as the server has them
  *   call.c        the operations as the host calls them; one attempt, and again where it must be
+ *   damage.c      rows that cannot be handed over
  *   message.c turn.c commit.c work.c history.c            each operation: values, result, upcalls
  *   token.c       lock tokens, and how a dead one is refused
  *   bell.c        who waits here, and what other processes say (LISTEN, NOTIFY)
@@ -52,6 +54,7 @@ struct operation {
   int64_t sent_at;        /* the host's clock when the last attempt was sent, as in p_now */
   uint64_t sent_bytes;    /* the same, as it is sent */
   int32_t tries;          /* of a fetch: how often it was tried before: p_try */
+  struct why *keeps;      /* where a failure of operation_run is kept; NULL: the host is told */
 };
 
 /* The values that every function begins with: the host's `now` or NULL for the server's clock, and
@@ -95,6 +98,26 @@ dk_status read_work_token(struct operation *op, struct dk_bytes text, struct tok
  * `locked_until` 0 if it is not locked. */
 dk_status refuse_dead_token(struct operation *op, int64_t epoch, int64_t row_epoch,
                             int64_t locked_until, int64_t store_now);
+
+/* ---- what cannot be handed over (damage.c) --------------------------------------------------- */
+
+enum { SET_ASIDE_MS = 3600000 };
+/* DK_CORRUPT, told: of which instance, and what it is. */
+dk_status damage_refuse(struct operation *op, struct dk_bytes instance, const char *what);
+/* A fetch may have failed with this for a row that it has met. */
+bool damage_may_be(const struct why *why);
+/* Finds it, by a function of schema/damage.sql that takes the values and two more, and sets it
+ * aside: DK_CORRUPT.  ATTEMPT_AGAIN: there is none (any more).  Frees the values. */
+dk_status damage_find(struct operation *op, const char *function, struct values *v,
+                      const struct why *first);
+
+/* What no host would take, in words. */
+struct fault {
+  char text[200];
+};
+bool fault_of_id(struct fault *f, const char *what, struct dk_bytes text, bool may_be_absent);
+bool fault_of_number(struct fault *f, const char *what, int64_t number, int64_t most);
+bool fault_of_payload(struct fault *f, const char *what, int64_t number, struct dk_bytes payload);
 
 /* ---- each operation -------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@ providers_pg_libdkpg_la_SOURCES = \
 	providers/pg/connection.c \
 	providers/pg/connection.h \
 	providers/pg/conninfo.c \
+	providers/pg/damage.c \
 	providers/pg/handle.h \
 	providers/pg/history.c \
 	providers/pg/message.c \
@@ -18,6 +19,7 @@ providers_pg_libdkpg_la_SOURCES = \
 	providers/pg/pool.c \
 	providers/pg/schema.c \
 	providers/pg/schema.h \
+	providers/pg/session.c \
 	providers/pg/settings.c \
 	providers/pg/settings.h \
 	providers/pg/store.c \
@@ -57,6 +59,7 @@ pg_schema = \
 	providers/pg/schema/turn.sql \
 	providers/pg/schema/commit.sql \
 	providers/pg/schema/work.sql \
+	providers/pg/schema/damage.sql \
 	providers/pg/schema/history.sql \
 	$(NULL)
 # From version 1: what cannot be migrated, and the copy.
@@ -183,9 +186,10 @@ providers_pg_test_bell_pg_SOURCES = \
 providers_pg_test_bell_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_bell_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
 
-# Whose schema it is; making, migrating and removing a store.
+# Whose schema it is; opening, making, migrating and removing a store.
 server_tests += \
 	providers/pg/test-migrate.pg \
+	providers/pg/test-open.pg \
 	providers/pg/test-store.pg \
 	$(NULL)
 pg_test_stores = \
@@ -197,6 +201,14 @@ pg_test_stores = \
 providers_pg_test_migrate_pg_SOURCES = providers/pg/test-migrate.c $(pg_test_stores)
 providers_pg_test_migrate_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_migrate_pg_LDADD = $(LDADD) $(PG_LIBS)
+providers_pg_test_open_pg_SOURCES = \
+	providers/pg/test-open.c \
+	providers/pg/test-wire.c \
+	providers/pg/test-wire.h \
+	$(pg_test_stores) \
+	$(NULL)
+providers_pg_test_open_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_open_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
 providers_pg_test_store_pg_SOURCES = providers/pg/test-store.c $(pg_test_stores)
 providers_pg_test_store_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_store_pg_LDADD = $(LDADD) $(PG_LIBS)
@@ -211,6 +223,46 @@ providers_pg_test_work_pg_SOURCES = \
 providers_pg_test_work_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_work_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
 
+# What cannot be handed over.
+server_tests += providers/pg/test-damage.pg
+providers_pg_test_damage_pg_SOURCES = \
+	providers/pg/test-damage.c \
+	providers/pg/test-handle.c \
+	providers/pg/test-handle.h \
+	$(NULL)
+providers_pg_test_damage_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_damage_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
+
+# Rows that others hold, for each operation.
+server_tests += providers/pg/test-busy.pg
+providers_pg_test_busy_pg_SOURCES = \
+	providers/pg/test-busy.c \
+	providers/pg/test-handle.c \
+	providers/pg/test-handle.h \
+	$(NULL)
+providers_pg_test_busy_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_busy_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
+
+# People and roles that read.
+server_tests += providers/pg/test-reader.pg
+providers_pg_test_reader_pg_SOURCES = \
+	providers/pg/test-handle.c \
+	providers/pg/test-handle.h \
+	providers/pg/test-reader.c \
+	$(NULL)
+providers_pg_test_reader_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_reader_pg_LDADD = $(LDADD) $(PG_LIBS)
+
+# Many at once, on few rows.
+server_tests += providers/pg/test-races.pg
+providers_pg_test_races_pg_SOURCES = \
+	providers/pg/test-handle.c \
+	providers/pg/test-handle.h \
+	providers/pg/test-races.c \
+	$(NULL)
+providers_pg_test_races_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_races_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
+
 # Waits in the server.
 server_tests += providers/pg/test-waits.pg
 providers_pg_test_waits_pg_SOURCES = \
@@ -220,6 +272,27 @@ providers_pg_test_waits_pg_SOURCES = \
 	$(NULL)
 providers_pg_test_waits_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_waits_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
+
+# A server that ends sessions, crashes, and comes back.
+server_tests += providers/pg/test-failover.pg
+providers_pg_test_failover_pg_SOURCES = \
+	providers/pg/test-failover.c \
+	providers/pg/test-handle.c \
+	providers/pg/test-handle.h \
+	$(NULL)
+providers_pg_test_failover_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_failover_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
+
+# Ways not to get a connection; a real pooler between; a real standby.
+script_tests += \
+	tests/pg-connect.sh \
+	tests/pg-pooler.sh \
+	tests/pg-standby.sh \
+	$(NULL)
+check_PROGRAMS += providers/pg/test-standby
+providers_pg_test_standby_SOURCES = providers/pg/test-standby.c $(pg_test_stores)
+providers_pg_test_standby_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_standby_LDADD = $(LDADD) $(PG_LIBS)
 
 # The whole kit against it.
 script_tests += tests/pg-certify.sh

@@ -211,7 +211,8 @@ pool_take(struct pool *pool, struct dk_call *call, struct connection **ret, stru
 void
 pool_give_back(struct pool *pool, struct connection *c)
 {
-  if (c->pg && (c->is_bloated || PQtransactionStatus(c->pg) != PQTRANS_IDLE))
+  if (c->pg && (c->is_bloated || connection_is_changed(c) ||
+                PQtransactionStatus(c->pg) != PQTRANS_IDLE))
     connection_close(c);
   give_place(pool, c);
 }

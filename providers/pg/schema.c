@@ -111,11 +111,13 @@ script_add_number(struct script *s, int64_t number)
 }
 
 /* The isolation first, before there is a snapshot: who has waited for the lock must see what the
- * one before has made. */
+ * one before has made.  The search_path before anything is looked up, for a session that a pooler
+ * lends out has the role's. */
 void
 script_add_head(struct script *s, int64_t lock_ms)
 {
   script_add(s, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;\n"
+                "SET LOCAL search_path = pg_catalog, pg_temp;\n"
                 "DO $head$ BEGIN\n"
                 "PERFORM pg_catalog.set_config('lock_timeout', '");
   script_add_number(s, lock_ms);
@@ -123,8 +125,10 @@ script_add_head(struct script *s, int64_t lock_ms)
                 "  pg_catalog.set_config('client_min_messages', 'error', true),\n"
                 "  pg_catalog.set_config('check_function_bodies', 'off', true),\n"
                 "  pg_catalog.set_config('standard_conforming_strings', 'on', true),\n"
-                "  pg_catalog.set_config('search_path', 'pg_catalog', true),\n"
+                "  pg_catalog.set_config('statement_timeout', '0', true),\n"
+                "  pg_catalog.set_config('row_security', 'off', true),\n"
                 "  pg_catalog.set_config('default_tablespace', '', true),\n"
+                "  pg_catalog.set_config('default_table_access_method', 'heap', true),\n"
                 "  pg_catalog.set_config('synchronous_commit',\n"
                 "    CASE WHEN pg_catalog.current_setting('synchronous_commit')\n"
                 "      IN ('off', 'local') THEN 'on'\n"

@@ -13,12 +13,15 @@
 
 /* ---- what is there --------------------------------------------------------------------------- */
 
+/* What marks a table meta as ours from version 2 on. */
+enum { ALL_MARKS = 4 };
+
 /* The SQLSTATE that our scripts raise if it is not as it was when we looked. */
 #define OVERTAKEN "DK100"
 
 struct found {
   bool has_schema, may_use, may_create, owns_schema, may_create_schema;
-  int64_t marks;          /* columns of meta that are as ours: 3, in version 1 one; 0: not ours */
+  int64_t marks;          /* columns of meta that are as ours, in version 1 one; 0: not ours */
   bool may_read;
   int64_t objects;        /* in the schema, whosever they are */
   bool is_in_recovery;
@@ -47,7 +50,7 @@ static const char look_sql[] =
   " LEFT JOIN LATERAL (SELECT c.oid, count(*) AS marks FROM pg_catalog.pg_class c"
   "   JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid WHERE c.relnamespace = n.oid"
   "   AND c.relname = 'meta' AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped"
-  "   AND a.attname IN ('durakit_version', 'store', 'clock')"
+  "   AND a.attname IN ('durakit_version', 'store', 'clock', 'schema_name')"
   "   GROUP BY c.oid HAVING bool_or(a.attname = 'durakit_version')) m ON true";
 
 static void
@@ -83,7 +86,7 @@ static dk_status
 read_row(struct connection *c, struct dk_call *call, const char *what, const char *sql,
          struct values *values, const char *types, PGresult **ret, struct why *why)
 {
-  const struct request request = {.what = what, .sql = sql, .values = values};
+  const struct request request = {.what = what, .sql = sql, .values = values, .relies = true};
 
   TRY(connection_run(c, call, &request, ret, why));
   dk_status status = result_check(*ret, types, what, why);
@@ -130,6 +133,7 @@ look(struct connection *c, struct dk_call *call, struct found *ret, struct why *
 struct meta {
   int32_t version, clock;
   int64_t number;
+  char schema[64];        /* "" in version 1 */
 };
 
 /* ABI-13, ABI-14: a schema without our meta is no store; with anything in it, it is another's. */
@@ -169,11 +173,11 @@ check_version(const struct connection *c, const struct found *found, int32_t ver
                    "schema %s (%s): its tables have version %d, and this plugin knows them up to "
                    "version %d; use the plugin that has made it, or a later one",
                    c->settings->quoted, c->settings->shown, version, SCHEMA_VERSION);
-  if (version < 1 || (version > 1 && found->marks != 3)) {
+  if (version < 1 || (version > 1 && found->marks != ALL_MARKS)) {
     why_set(why, DK_CORRUPT,
             "schema %s (%s): ours by its table meta, but its version is %d with %lld of the "
-            "columns durakit_version, store and clock; expected version 1 to %d, and all "
-            "three from version 2 on",
+            "columns durakit_version, store, clock and schema_name; expected version 1 to %d, and "
+            "all of them from version 2 on",
             c->settings->quoted, c->settings->shown, version, (long long)found->marks,
             SCHEMA_VERSION);
     snprintf(why->sqlstate, sizeof why->sqlstate, OVERTAKEN); /* migrated since we looked? */
@@ -193,15 +197,32 @@ read_meta(struct connection *c, struct dk_call *call, const struct found *found,
 
   TRY(refuse_without_rights(c, found, why));
   snprintf(sql, sizeof sql, "SELECT durakit_version, %s FROM %s.meta",
-           found->marks == 3 ? "store, clock" : "0::bigint, 0", c->settings->quoted);
+           found->marks == ALL_MARKS ? "store, clock, schema_name" : "0::bigint, 0, ''::text",
+           c->settings->quoted);
   values_begin(&none);
-  dk_status status = read_row(c, call, "reading the store's version", sql, &none, "ibi", &r, why);
+  dk_status status = read_row(c, call, "reading the store's version", sql, &none, "ibit", &r, why);
   values_done(&none);
   TRY(status);
   *ret = (struct meta){
     .version = field_int(r, 0, 0), .number = field_bigint(r, 0, 1), .clock = field_int(r, 0, 2)};
+  take_text(ret->schema, sizeof ret->schema, r, 3);
   PQclear(r);
   return check_version(c, found, ret->version, why);
+}
+
+/* The functions name the schema that they were made in, which may be there too, and another's. */
+static dk_status
+check_schema_name(const struct connection *c, const struct meta *meta, struct why *why)
+{
+  if (strcmp(meta->schema, c->settings->schema) == 0)
+    return DK_OK;
+  return why_set(why, DK_REFUSED,
+                 "schema %s (%s): the store was made in the schema \"%s\", and was renamed or "
+                 "copied since; its functions still name that one, so it is left alone; give it "
+                 "its name back (ALTER SCHEMA %s RENAME TO \"%s\"), or restore the copy into a "
+                 "database of its own, with the name that it had",
+                 c->settings->quoted, c->settings->shown, meta->schema, c->settings->quoted,
+                 meta->schema);
 }
 
 static int32_t
@@ -288,13 +309,14 @@ refuse_to_make(const struct connection *c, const struct found *found, struct why
 static void
 add_meta_row(struct script *s, const struct meta *meta)
 {
-  script_add(s, "\nINSERT INTO @schema@.meta(durakit_version, store, clock) VALUES (");
+  script_add(s, "\nINSERT INTO @schema@.meta(durakit_version, store, clock, schema_name)"
+                " VALUES (");
   script_add_number(s, meta->version);
   script_add(s, ", ");
   script_add_number(s, meta->number);
   script_add(s, ", ");
   script_add_number(s, meta->clock);
-  script_add(s, ");\n");
+  script_add(s, ", @schema_literal@);\n");
 }
 
 /* Under the lock: is it as it was when we looked?  What is wrong otherwise, the next look will
@@ -369,8 +391,10 @@ open_what_is_there(struct connection *c, struct dk_call *call, const struct dk_o
                    const struct found *found, struct meta *ret, struct why *why)
 {
   TRY(read_meta(c, call, found, ret, why));
-  if (ret->version == SCHEMA_VERSION)
+  if (ret->version == SCHEMA_VERSION) {
+    TRY(check_schema_name(c, ret, why));
     return check_clock(c, ret, open, why);
+  }
   if (open->flags & DK_OPEN_READ_ONLY)
     return why_set(why, DK_REFUSED,
                    "schema %s (%s): its tables have version %d, expected %d; a read-only handle "
@@ -396,6 +420,49 @@ open_once(struct connection *c, struct dk_call *call, const struct dk_open *open
   if (found->marks > 0)
     return open_what_is_there(c, call, open, found, ret, why);
   return makes ? make(c, call, open, found, ret, why) : not_there(c, found, why);
+}
+
+/* ---- who is in the way ----------------------------------------------------------------------- */
+
+/* Of those who hold the lock of this store, or one on something in it, the one who is most in the
+ * way.  Every role may see that much of the others. */
+static const char holder_sql[] =
+  "SELECT 'process ' || k.pid || ' of role \"' || coalesce(a.usename, '?') || '\"'"
+  " || CASE WHEN coalesce(a.application_name, '') <> ''"
+  "   THEN ' (' || a.application_name || ')' ELSE '' END"
+  " FROM pg_catalog.pg_locks k LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = k.pid"
+  " WHERE k.granted AND k.database = (SELECT d.oid FROM pg_catalog.pg_database d"
+  "     WHERE d.datname = current_database()) AND k.pid <> pg_backend_pid()"
+  "   AND (k.locktype = 'advisory' AND k.objsubid = 1"
+  "       AND (k.classid::bigint << 32 | k.objid::bigint) = hashtextextended('durakit ' || $1, 0)"
+  "     OR k.locktype = 'relation' AND k.relation IN (SELECT c.oid FROM pg_catalog.pg_class c"
+  "       JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1))"
+  " ORDER BY k.locktype <> 'advisory', k.mode <> 'AccessExclusiveLock', k.pid LIMIT 1";
+
+/* An open that has waited for long enough.  The words are for people: where they cannot be had, or
+ * nobody is in the way any more, what there is will do. */
+static void
+add_holder(struct connection *c, struct dk_call *call, dk_status status, struct why *why)
+{
+  const struct dk_bytes schema = {c->settings->schema, strlen(c->settings->schema)};
+  char before[sizeof why->text], holder[200];
+  struct why ignored;
+  struct values values;
+  PGresult *r;
+
+  if (status != DK_BUSY || strcmp(why->sqlstate, "55P03") != 0 || !c->pg)
+    return;
+  values_begin(&values);
+  value_text(&values, schema);
+  status = read_row(c, call, "who is in the way", holder_sql, &values, "t", &r, &ignored);
+  values_done(&values);
+  if (status != DK_OK)
+    return;
+  take_text(holder, sizeof holder, r, 0);
+  PQclear(r);
+  snprintf(before, sizeof before, "%s", why->text);
+  why_set(why, DK_BUSY, "schema %s: %.600s; it was %s who held it", c->settings->quoted, before,
+          holder);
 }
 
 /* DUR: read back and said, for nobody can see it from outside. */
@@ -430,6 +497,7 @@ store_open(struct connection *c, struct dk_call *call, const struct dk_open *ope
     why->sqlstate[0] = '\0';
     status = open_once(c, call, open, &found, &meta, why);
   } while (status >= DK_BUSY && was_overtaken(why) && ++tries < MAX_TRIES && c->pg);
+  add_holder(c, call, status, why);
   TRY(repeatable(status, why));
   warn_of_losses(c, &found);
   *ret_store = (struct store){
@@ -492,5 +560,6 @@ store_destroy(struct connection *c, struct dk_call *call, struct why *why)
     why->sqlstate[0] = '\0';
     status = destroy_once(c, call, why);
   } while (status >= DK_BUSY && was_overtaken(why) && ++tries < MAX_TRIES && c->pg);
+  add_holder(c, call, status, why);
   return repeatable(status, why);
 }

@@ -61,8 +61,8 @@ expect_open(struct scene *s, dk_status expected, const char *words, const char *
 /* ---- connecting ------------------------------------------------------------------------------ */
 
 struct greeting {
-  const char *version, *encoding, *isolation;
-  bool is_standby;
+  const char *version, *encoding;
+  struct fake_session session;
   const char *severity, *sqlstate, *message; /* instead of a greeting, or a notice before it */
 };
 
@@ -83,9 +83,7 @@ serve_greeting(int fd, void *context)
   fake_greet(fd, g->version ? g->version : "15.1", g->encoding ? g->encoding : "UTF8");
   if (!fake_read_request(fd))
     return;
-  const char *isolation = g->isolation ? g->isolation : "read committed";
-  fake_row(fd, g->is_standby, isolation, strlen(isolation));
-  fake_ready(fd, 'I');
+  fake_session(fd, &g->session);
   fake_answer_all(fd);
 }
 
@@ -104,9 +102,16 @@ test_greetings(void)
     {"an old server", {.version = "12.9"}, 0, DK_REFUSED, "version 12.9; expected 13"},
     {"an older one", {.version = "9.6.24"}, 0, DK_REFUSED, "version 9.6.24; expected 13"},
     {"another encoding", {.encoding = "LATIN1"}, 0, DK_REFUSED, "LATIN1; expected UTF8"},
-    {"a standby", {.is_standby = true}, 0, DK_UNAVAILABLE, "target_session_attrs=read-write"},
-    {"a standby, to read", {.is_standby = true}, DK_OPEN_READ_ONLY, DK_OK, ""},
-    {"serializable", {.isolation = "serializable"}, 0, DK_REFUSED, "read committed"},
+    {"a standby", {.session = {.is_standby = true}}, 0, DK_UNAVAILABLE,
+     "target_session_attrs=read-write"},
+    {"a standby, to read", {.session = {.is_standby = true}}, DK_OPEN_READ_ONLY, DK_OK, ""},
+    {"one that may not write", {.session = {.is_own = true, .is_read_only = true}}, 0,
+     DK_UNAVAILABLE, "default_transaction_read_only is on for the role \"me\""},
+    {"the same, to read", {.session = {.is_own = true, .is_read_only = true}}, DK_OPEN_READ_ONLY,
+     DK_OK, ""},
+    {"serializable", {.session = {.is_own = true, .isolation = "serializable"}}, 0, DK_OK, ""},
+    {"serializable, through a pooler", {.session = {.isolation = "serializable"}}, 0, DK_REFUSED,
+     "expected read committed"},
     {"a wrong password", {.severity = "FATAL", .sqlstate = "28P01", .message = "no, \"me\""}, 0,
      DK_REFUSED, "FATAL:  no, \"me\" (SQLSTATE 28P01); look at user, password"},
     {"no database", {.severity = "FATAL", .sqlstate = "3D000", .message = "no"}, 0, DK_REFUSED,
@@ -352,6 +357,7 @@ test_answers(void)
   }
 }
 
+/* Taken back while the server is asked: the answer is waited for, if it writes, for a moment. */
 static void
 test_taken_back(void)
 {
@@ -377,15 +383,143 @@ test_taken_back(void)
   ok(connection_is_alive(&s.c), "the connection is as it was");
   scene_end(&s);
 
-  scene_begin(&s, 0, serve_play, &play);
+  for (int is_late = 0; is_late < 2; is_late++) {
+    scene_begin(&s, 0, serve_play, &play);
+    expect_open(&s, DK_OK, "", "open");
+    s.call.cancel_at = s.call.n_waits + 1;
+    s.call.is_late = is_late != 0;
+    cmp_ok(run(&s, true, "x", 1), "==", DK_OK, "taken back %s the answer comes: it is taken",
+           is_late ? "as" : "before");
+    cmp_ok(s.call.n_cancelled, "==", 1, "it did not ask the host to wait again");
+    ok(s.c.pg && connection_is_alive(&s.c), "and the connection stays");
+    scene_end(&s);
+  }
+}
+
+/* ---- prepared statements --------------------------------------------------------------------- */
+
+/* Of each request after the first what it was made of, and what it is answered. */
+struct record {
+  struct fake_session session;
+  const char *sqlstates[8]; /* NULL: a row */
+  char types[8][20];
+  int n;
+};
+
+static void
+serve_record(int fd, void *context)
+{
+  struct record *record = context;
+
+  if (!fake_let_in_as(fd, &record->session))
+    return;
+  while (record->n < 8 && fake_read_types(fd, record->types[record->n])) {
+    const char *sqlstate = record->sqlstates[record->n];
+    bool is_script = strcmp(record->types[record->n], "Q") == 0;
+    bool is_settling = record->n > 0 && strcmp(record->types[record->n - 1], "Q") == 0;
+    record->n++;
+    if (is_script) {
+      fake_message(fd, 'C', "DISCARD ALL", 12);
+    } else if (sqlstate) {
+      fake_error(fd, 'E', "ERROR", sqlstate, "no");
+    } else if (is_settling) {
+      fake_session(fd, &record->session);
+      continue;
+    } else {
+      fake_row(fd, true, "yes", 3);
+    }
+    fake_ready(fd, 'I');
+  }
+}
+
+static dk_status
+run_often(struct scene *s, const char *sql)
+{
+  struct values none;
+  struct request request = {.what = "ask", .sql = sql, .values = &none, .writes = true,
+                            .is_frequent = true};
+  PGresult *result = NULL;
+
+  values_begin(&none);
+  dk_status status = connection_run(&s->c, &s->call, &request, &result, &s->why);
+  PQclear(result);
+  values_done(&none);
+  return status;
+}
+
+/* Parse, Bind, Describe, Execute, Sync: the first time with the preparing before it. */
+static void
+test_prepared(void)
+{
+  struct record record = {.session = {.is_own = true}}, lent = {.session = {.is_own = false}};
+  struct scene s;
+
+  scene_begin(&s, 0, serve_record, &record);
   expect_open(&s, DK_OK, "", "open");
-  s.call.cancel_at = s.call.n_waits + 1;
-  s.call.is_late = true;
-  dk_status status = run(&s, true, "x", 1);
-  ok(status == DK_OK || status == DK_OUTCOME_UNKNOWN, "taken back as the answer comes: %d",
-     (int)status);
+  for (int i = 0; i < 4; i++)
+    cmp_ok(run_often(&s, i < 2 ? "SELECT 1" : "SELECT 2"), "==", DK_OK, "request %d", i + 1);
+#ifdef LIBPQ_HAS_PIPELINING
+  is(record.types[0], "PBDES", "prepared with its first use, in one request");
+  is(record.types[1], "BDES", "and then only used");
+  is(record.types[2], "PBDES", "another is prepared, too");
+  is(record.types[3], "BDES", "and used");
+#endif
+  scene_end(&s);
+
+  scene_begin(&s, 0, serve_record, &lent);
+  expect_open(&s, DK_OK, "", "open");
+  for (int i = 0; i < 2; i++) {
+    cmp_ok(run_often(&s, "SELECT 1"), "==", DK_OK, "in a session that is lent");
+    is(lent.types[i], "PBDES", "nothing is prepared");
+  }
+  cmp_ok(s.c.n_prepared, "==", 0, "under a name");
   scene_end(&s);
 }
+
+#ifdef LIBPQ_HAS_PIPELINING
+static void
+test_changed(void)
+{
+  static const char *const states[] = {"26000", "0A000", "42P05", "22012"};
+
+  for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
+    struct record record = {.session = {.is_own = true}, .sqlstates = {NULL, states[i]}};
+    bool is_change = strcmp(states[i], "22012") != 0;
+    struct scene s;
+
+    scene_begin(&s, 0, serve_record, &record);
+    expect_open(&s, DK_OK, "", "open");
+    cmp_ok(run_often(&s, "SELECT 1"), "==", DK_OK, "it is prepared");
+    ok(run_often(&s, "SELECT 1") >= DK_BUSY, "and refused with %s", states[i]);
+    cmp_ok(connection_is_changed(&s.c), "==", is_change, "the session %s",
+           is_change ? "is not as it was" : "is as it was");
+    if (is_change) {
+      cmp_ok(connection_renew(&s.c, &s.call, &s.why), "==", DK_OK, "a new beginning");
+      cmp_ok(run_often(&s, "SELECT 1"), "==", DK_OK, "it can be run again");
+      is(record.types[2], "Q", "by resetting the session,");
+      is(record.types[3], "PBDEPBDES", "settling it,");
+      is(record.types[4], "PBDES", "and preparing");
+    }
+    scene_end(&s);
+  }
+}
+
+/* An error of a pipeline ends at its end. */
+static void
+test_failed_first_use(void)
+{
+  struct record record = {.session = {.is_own = true}, .sqlstates = {"40001"}};
+  struct scene s;
+
+  scene_begin(&s, 0, serve_record, &record);
+  expect_open(&s, DK_OK, "", "open");
+  cmp_ok(run_often(&s, "SELECT 1"), "==", DK_BUSY, "an error at once");
+  ok(s.c.pg && connection_is_alive(&s.c), "the connection is as it was");
+  cmp_ok(run_often(&s, "SELECT 1"), "==", DK_OK, "and serves the next");
+  is(record.types[1], "PBDES", "what could not be prepared is prepared then");
+  scene_end(&s);
+}
+#endif
 
 /* More than sockets hold.  What is not sent to its end cannot have been done. */
 enum { MUCH = 8 << 20 };
@@ -537,6 +671,11 @@ main(void)
   test_nobody();
   test_answers();
   test_taken_back();
+  test_prepared();
+#ifdef LIBPQ_HAS_PIPELINING
+  test_changed();
+  test_failed_first_use();
+#endif
   test_deaf();
   test_talk();
   test_idle();

@@ -17,7 +17,7 @@
 #include "providers/pg/test-wire.h"
 
 enum { MANY = 100000, WARM = 8, TIMES = 5, MOST_AT_ONCE = 1000, FEW_PAGES = 24,
-       FEW_STATEMENTS = 3 };
+       FIFTY_PAGES = 1000, FEW_STATEMENTS = 3 };
 
 struct server {
   PGconn *plain, *super;
@@ -33,7 +33,7 @@ explain_all(struct server *s)
 {
   static const char *const settings[] = {
     "session_preload_libraries = 'auto_explain'",
-    "client_min_messages = 'log'",
+    "auto_explain.log_level = 'warning'", /* a session of the plugin's hears no less */
     "auto_explain.log_min_duration = 0",
     "auto_explain.log_nested_statements = on",
     "auto_explain.log_analyze = on",
@@ -411,6 +411,38 @@ test_leases(struct handle_under_test *h, struct server *s)
   test_ratio(pages_of_nothing(h, s->wire, true), none, "a fetch that finds no work", "held items");
 }
 
+/* ---- other plans ----------------------------------------------------------------------------- */
+
+static void
+set_for_role(struct server *s, const char *what)
+{
+  sql(s->super, "ALTER ROLE %s IN DATABASE %s %s", PQuser(s->plain), PQdb(s->plain), what);
+}
+
+/* When the server knows how large the tables are, and the role has odd wishes: in new sessions. */
+static void
+test_odd_role(struct server *s)
+{
+  static const char *const wishes[] = {
+    "SET enable_indexscan = off", "SET enable_nestloop = off", "SET enable_tidscan = off",
+    "SET random_page_cost = 1000", "SET plan_cache_mode = force_custom_plan",
+  };
+  struct handle_under_test h;
+
+  sql(s->plain, "VACUUM ANALYZE cost.instance, cost.message, cost.work, cost.execution,"
+      " cost.history");
+  for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++)
+    set_for_role(s, wishes[i]);
+  open_store(&h, wire_conninfo(s->wire), "cost");
+  warm(&h, s->wire);
+  ok(pages_of_fifty(&h, s->wire, "odd") <= FIFTY_PAGES, "50 cancels touch at most %d pages",
+     (int)FIFTY_PAGES);
+  ok(pages_of_turn(&h, s->wire) <= 2 * FEW_PAGES, "a fetch of a turn at most %d",
+     2 * (int)FEW_PAGES);
+  ok(pages_of_work(&h, s->wire, "odd") <= FEW_PAGES, "a fetch of work at most %d", (int)FEW_PAGES);
+  close_store(&h);
+}
+
 int
 main(void)
 {
@@ -435,6 +467,7 @@ main(void)
   test_timers(&h, &s);
   test_leases(&h, &s);
   test_statements(&h, s.wire);
+  test_odd_role(&s);
   close_store(&h);
   close_store(&s.quiet);
   explain_no_more(&s);

@@ -5,6 +5,7 @@
 #include "providers/pg/test-fake.h"
 
 #include <arpa/inet.h>
+#include <libpq-fe.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -185,9 +186,21 @@ fake_read_start(int fd)
 bool
 fake_read_request(int fd)
 {
+  char types[20];
+
+  return fake_read_types(fd, types);
+}
+
+bool
+fake_read_types(int fd, char ret_types[20])
+{
+  size_t n = 0;
   char type;
 
   while (recv(fd, &type, 1, MSG_WAITALL) == 1) {
+    if (n + 1 < 20)
+      ret_types[n++] = type;
+    ret_types[n] = '\0';
     char *body = read_body(fd);
     if (!body || type == 'X') {
       free(body);
@@ -284,20 +297,57 @@ fake_row(int fd, bool value, const char *text, size_t length)
   free(row);
 }
 
-bool
-fake_let_in(int fd)
+static char *
+put_text(char *at, const char *text)
 {
-  static const char isolation[] = "read committed";
+  at = put(at, (uint32_t)strlen(text), 4);
+  memcpy(at, text, strlen(text));
+  return at + strlen(text);
+}
 
+void
+fake_session(int fd, const struct fake_session *session)
+{
+  char columns[200], *at = put(columns, 5, 2), row[200];
+
+#ifdef LIBPQ_HAS_PIPELINING /* a SET before it */
+  fake_message(fd, '1', NULL, 0);
+  fake_message(fd, '2', NULL, 0);
+  fake_message(fd, 'n', NULL, 0);
+  fake_message(fd, 'C', "SET", 4);
+#endif
+  fake_message(fd, '1', NULL, 0);
+  fake_message(fd, '2', NULL, 0);
+  at = put_column(put_column(at, "o", 16), "t", 25);
+  at = put_column(put_column(put_column(at, "o", 16), "t", 25), "b", 20);
+  fake_message(fd, 'T', columns, (size_t)(at - columns));
+  at = put(put(put(row, 5, 2), 1, 4), session->is_standby, 1);
+  at = put_text(at, session->isolation ? session->isolation : "read committed");
+  at = put(put(at, 1, 4), session->is_own, 1);
+  at = put_text(at, session->is_read_only || session->is_standby ? "on" : "off");
+  at = put(put(put(at, 8, 4), 0, 4), 30, 4);
+  fake_message(fd, 'D', row, (size_t)(at - row));
+  fake_message(fd, 'C', "SELECT 1", 9);
+  fake_ready(fd, 'I');
+}
+
+bool
+fake_let_in_as(int fd, const struct fake_session *session)
+{
   if (!fake_read_start(fd))
     return false;
   fake_welcome(fd);
   fake_greet(fd, "15.1", "UTF8");
   if (!fake_read_request(fd))
     return false;
-  fake_row(fd, false, isolation, strlen(isolation));
-  fake_ready(fd, 'I');
+  fake_session(fd, session);
   return true;
+}
+
+bool
+fake_let_in(int fd)
+{
+  return fake_let_in_as(fd, &(struct fake_session){.is_own = true});
 }
 
 void

@@ -24,6 +24,8 @@ void fake_message(int fd, char type, const void *body, size_t size);
 bool fake_read_start(int fd);
 /* One request, to its Sync, or one Query; false: the client is gone or says good-bye. */
 bool fake_read_request(int fd);
+/* The same; the letters of its messages go to `ret_types`. */
+bool fake_read_types(int fd, char ret_types[20]);
 
 /* Lets the client in; then "15.1", "UTF8". */
 void fake_welcome(int fd);
@@ -34,8 +36,15 @@ void fake_error(int fd, char type, const char *severity, const char *sqlstate, c
 /* One row of a boolean and a text, and that the command is complete. */
 void fake_row(int fd, bool value, const char *text, size_t length);
 
-/* Start-up, and the answer to what a connection asks first; then it is for the test. */
-bool fake_let_in(int fd);
+/* The answer to what a connection asks first (session.c). */
+struct fake_session {
+  bool is_own, is_standby, is_read_only;
+  const char *isolation; /* NULL: read committed */
+};
+void fake_session(int fd, const struct fake_session *session);
+/* Start-up, and that answer; then it is for the test. */
+bool fake_let_in(int fd); /* to a session of one's own */
+bool fake_let_in_as(int fd, const struct fake_session *session);
 /* Answers each request in this way for as long as they come. */
 void fake_answer_all(int fd);
 

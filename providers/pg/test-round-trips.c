@@ -176,6 +176,52 @@ test_work(struct handle_under_test *h, struct wire *wire)
   test_wire_said(wire, 1, "read_history, 3,000 events");
 }
 
+/* What is prepared in the sessions of this wire, as the server knows them. */
+static void
+test_reuse(struct handle_under_test *h, struct wire *wire)
+{
+  PGconn *pg = connect_to(getenv("DURAKIT_PG"));
+
+  for (int i = 0; i < 3; i++) {
+    enqueue(h, "reused");
+    test_wire_said(wire, 1, i == 0 ? "a first use" : "a reuse");
+  }
+  /* The statement is gone under the plugin's hands, with the next message. */
+  sql(pg, "CREATE FUNCTION \"round \"\"trips\".forget() RETURNS trigger LANGUAGE plpgsql AS"
+          " 'BEGIN DEALLOCATE ALL; RETURN NULL; END'");
+  sql(pg, "CREATE TRIGGER forget AFTER INSERT ON \"round \"\"trips\".message"
+          " EXECUTE FUNCTION \"round \"\"trips\".forget()");
+  enqueue(h, "forgetful");
+  sql(pg, "DROP TRIGGER forget ON \"round \"\"trips\".message");
+  sql(pg, "DROP FUNCTION \"round \"\"trips\".forget()");
+  wire_forget(wire);
+  enqueue(h, "again");
+  test_wire_said(wire, 4, "one that is gone: tried, session reset, settled, prepared and run");
+  enqueue(h, "again");
+  test_wire_said(wire, 1, "and from then on reused");
+  char *n = sql_value(pg, "SELECT count(*) FROM \"round \"\"trips\".message"
+                          " WHERE instance = 'again'");
+  is(n, "2", "each was done once");
+  free(n);
+  PQfinish(pg);
+}
+
+/* Where sessions are lent out. */
+static void
+test_lent(struct wire *wire)
+{
+  struct handle_under_test h;
+
+  wire_pose_as_pooler(wire);
+  open_store(&h, wire_conninfo(wire), "round \"trips");
+  wire_forget(wire);
+  for (int i = 0; i < 3; i++) {
+    enqueue(&h, "lent");
+    test_wire_said(wire, 1, "through a pooler");
+  }
+  close_store(&h);
+}
+
 int
 main(void)
 {
@@ -193,7 +239,9 @@ main(void)
   test_enqueue(&h, wire);
   test_turns(&h, wire);
   test_work(&h, wire);
+  test_reuse(&h, wire);
   close_store(&h);
+  test_lent(wire);
   destroy_store(wire_conninfo(wire), "round \"trips");
   wire_free(wire);
   end();

@@ -25,7 +25,7 @@ struct session {
 static dk_status
 session_try(struct session *s, const char *conninfo, const char *more, const char *password)
 {
-  char all[500];
+  char all[1000];
 
   memset(s, 0, sizeof *s);
   call_init(&s->call);
@@ -218,20 +218,172 @@ test_raised(void)
   session_end(&s);
 }
 
+/* ---- what is set and prepared ---------------------------------------------------------------- */
+
+static void
+expect_setting(struct session *s, const char *name, const char *expected)
+{
+  char sql[200];
+  PGresult *r;
+
+  snprintf(sql, sizeof sql, "SELECT pg_catalog.current_setting('%s')", name);
+  if (ask(s, sql, false, &r) != DK_OK)
+    BAIL_OUT("%s", s->why.text);
+  is(PQgetvalue(r, 0, 0), expected, "%s", name);
+  PQclear(r);
+}
+
+/* Whatever a role may have set, and the session may set back. */
+static void
+test_settled(void)
+{
+  struct session s;
+  const char *options =
+    "options='-c search_path=evil -c default_transaction_isolation=serializable"
+    " -c lock_timeout=1 -c statement_timeout=100000 -c synchronous_commit=off"
+    " -c client_min_messages=error -c standard_conforming_strings=off -c bytea_output=escape"
+    " -c transform_null_equals=on -c enable_nestloop=off -c enable_indexscan=off"
+    " -c jit_above_cost=0 -c jit=on -c DateStyle=German -c idle_in_transaction_session_timeout=1"
+    " -c row_security=on -c plan_cache_mode=force_custom_plan'";
+
+  cmp_ok(session_try(&s, server, options, NULL), "==", DK_OK, "a role with much of its own");
+  expect_setting(&s, "search_path", "pg_catalog, pg_temp");
+  expect_setting(&s, "transaction_isolation", "read committed");
+  expect_setting(&s, "lock_timeout", "5s");
+  expect_setting(&s, "statement_timeout", "0");
+  expect_setting(&s, "synchronous_commit", "on");
+  expect_setting(&s, "client_min_messages", "warning");
+  expect_setting(&s, "standard_conforming_strings", "on");
+  expect_setting(&s, "bytea_output", "hex");
+  expect_setting(&s, "transform_null_equals", "off");
+  expect_setting(&s, "enable_nestloop", "on");
+  expect_setting(&s, "enable_indexscan", "on");
+  expect_setting(&s, "jit", "off");
+  expect_setting(&s, "DateStyle", "ISO, DMY");
+  expect_setting(&s, "idle_in_transaction_session_timeout", "0");
+  expect_setting(&s, "row_security", "off");
+  expect_setting(&s, "plan_cache_mode", "force_generic_plan");
+  ok(s.c.is_own, "the session is known as one of our own");
+  session_end(&s);
+  cmp_ok(session_try(&s, server, "options='-c synchronous_commit=remote_apply'", NULL), "==", DK_OK,
+         "who wants more than durable");
+  expect_setting(&s, "synchronous_commit", "remote_apply");
+  session_end(&s);
+}
+
+#ifdef LIBPQ_HAS_PIPELINING
+static dk_status
+ask_often(struct session *s, const char *sql)
+{
+  struct values none;
+  struct request request = {.what = "ask", .sql = sql, .values = &none, .is_frequent = true};
+  PGresult *r = NULL;
+
+  values_begin(&none);
+  dk_status status = connection_run(&s->c, &s->call, &request, &r, &s->why);
+  PQclear(r);
+  return status;
+}
+#endif
+
+/* What a prepared statement gives has changed, or it is gone. */
+static void
+test_prepared(void)
+{
+#ifdef LIBPQ_HAS_PIPELINING
+  static const char *const changes[] = {"ALTER TABLE prepared.t ADD COLUMN b int", "DISCARD ALL",
+                                        "DEALLOCATE ALL"};
+  struct session s;
+
+  session_begin(&s, server);
+  script(&s, "DROP SCHEMA IF EXISTS prepared CASCADE; CREATE SCHEMA prepared;"
+             " CREATE TABLE prepared.t(a int)");
+  for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+    for (int n = 0; n < 3; n++)
+      cmp_ok(ask_often(&s, "SELECT * FROM prepared.t"), "==", DK_OK, "it is prepared, and used");
+    cmp_ok(s.c.n_prepared, "==", 1, "one statement");
+    script(&s, changes[i]);
+    cmp_ok(ask_often(&s, "SELECT * FROM prepared.t"), "==", DK_BUSY, "after %s", changes[i]);
+    ok(connection_is_changed(&s.c), "the session has changed: %s", s.why.sqlstate);
+    cmp_ok(connection_renew(&s.c, &s.call, &s.why), "==", DK_OK, "it begins anew");
+    ok(!connection_is_changed(&s.c), "and is as it should be");
+    expect_setting(&s, "search_path", "pg_catalog, pg_temp");
+  }
+  script(&s, "DROP SCHEMA prepared CASCADE");
+  session_end(&s);
+#endif
+}
+
+/* One that is lent out by somebody who hides it: found out after a while. */
+static void
+test_hidden_pooler(void)
+{
+#ifdef LIBPQ_HAS_PIPELINING
+  struct session s;
+  int n = 0;
+
+  session_begin(&s, server);
+  for (; s.c.is_own && n < 20; n++) {
+    cmp_ok(ask_often(&s, "SELECT 1"), "==", DK_OK, "a session, and what is prepared there");
+    script(&s, "DEALLOCATE ALL");
+    cmp_ok(ask_often(&s, "SELECT 1"), "==", DK_BUSY, "is gone for the time %d", n + 1);
+    cmp_ok(connection_renew(&s.c, &s.call, &s.why), "==", DK_OK, "a new beginning");
+  }
+  ok(n > 1 && n < 20, "after %d times it is taken for one that is lent out", n);
+  for (int i = 0; i < 2; i++) {
+    cmp_ok(ask_often(&s, "SELECT 1"), "==", DK_OK, "nothing is prepared from then on");
+    script(&s, "DEALLOCATE ALL");
+  }
+  session_end(&s);
+#endif
+}
+
+/* As behind a pooler that lends sessions out: the client does not know the server's process. */
+static void
+test_lent(void)
+{
+  struct values none;
+  struct request request = {.what = "ask", .values = &none, .relies = true,
+                            .sql = "SELECT pg_catalog.current_setting('search_path')"};
+  struct session s;
+  PGresult *r;
+
+  cmp_ok(session_try(&s, server, "options='-c search_path=evil'", NULL), "==", DK_OK, "a session");
+  script(&s, "DISCARD ALL");
+  s.c.is_own = false;
+  values_begin(&none);
+#ifdef LIBPQ_HAS_PIPELINING
+  for (int i = 0; i < 2; i++) {
+    cmp_ok(connection_run(&s.c, &s.call, &request, &r, &s.why), "==", DK_OK, "what relies on it");
+    is(PQgetvalue(r, 0, 0), "pg_catalog, pg_temp", "has its settings");
+    PQclear(r);
+  }
+#endif
+  request.relies = false;
+  request.is_frequent = true;
+  cmp_ok(connection_run(&s.c, &s.call, &request, &r, &s.why), "==", DK_OK, "and what does not");
+  is(PQgetvalue(r, 0, 0), "evil", "finds the session as it was");
+  PQclear(r);
+  request.sql = "SELECT count(*)::text FROM pg_catalog.pg_prepared_statements WHERE name <> ''";
+  cmp_ok(connection_run(&s.c, &s.call, &request, &r, &s.why), "==", DK_OK, "what is prepared");
+  is(PQgetvalue(r, 0, 0), "0", "nothing");
+  PQclear(r);
+  session_end(&s);
+}
+
 static void
 test_sessions(void)
 {
   struct session s;
 
-  cmp_ok(session_try(&s, server, "options='-c default_transaction_isolation=serializable'", NULL),
-         "==", DK_REFUSED, "another isolation");
-  has_words(s.why.text, "serializable", "which one");
-  session_end(&s);
-
   cmp_ok(session_try(&s, server, "options='-c default_transaction_read_only=on'", NULL), "==",
-         DK_OK, "a session that only reads");
+         DK_UNAVAILABLE, "a session that only reads");
+  has_words(s.why.text, "default_transaction_read_only is on", "why");
+  session_end(&s);
+  session_begin(&s, server);
+  script(&s, "SET default_transaction_read_only = on");
   cmp_ok(connection_script(&s.c, &s.call, "make", "CREATE SCHEMA mine", &s.why), "==",
-         DK_UNAVAILABLE, "does not write");
+         DK_UNAVAILABLE, "one that has become so does not write");
   has_words(s.why.text, "25006", "its SQLSTATE");
   ok(!s.c.pg, "the next will look whether the server is still one that only reads");
   session_end(&s);
@@ -490,6 +642,10 @@ main(void)
   test_large();
   test_refusals();
   test_raised();
+  test_settled();
+  test_prepared();
+  test_hidden_pooler();
+  test_lent();
   test_sessions();
   test_locks();
   test_terminated();

@@ -121,9 +121,10 @@ test_versions(void)
   expect_refused(try_open(schema, CREATE), DK_CORRUPT, "version is 0", "of version 0");
   sql(plain, "DELETE FROM \"%s\".meta", schema);
   expect_refused(try_open(schema, CREATE), DK_CORRUPT, "one row", "without a version");
-  sql(plain, "ALTER TABLE \"%s\".meta DROP COLUMN clock; INSERT INTO \"%s\".meta VALUES (2, 7)",
-      schema, schema);
-  expect_refused(try_open(schema, CREATE), DK_CORRUPT, "durakit_version, store and clock",
+  sql(plain, "ALTER TABLE \"%s\".meta DROP COLUMN clock; "
+             "INSERT INTO \"%s\".meta(durakit_version, store, schema_name) VALUES (2, 7, '%s')",
+      schema, schema, schema);
+  expect_refused(try_open(schema, CREATE), DK_CORRUPT, "store, clock and schema_name",
                  "without its columns");
   sql(plain, "DROP SCHEMA \"%s\" CASCADE", schema);
 }

@@ -38,6 +38,7 @@ struct waiting {
   struct dk_bytes token;  /* of a commit */
   uint64_t schedules, cancels; /* activities of the commit; 0: none */
   int64_t wait_until;     /* of a fetch */
+  struct dk_canceller *canceller; /* NULL: none */
   char found[32];         /* the instance that a fetch has brought */
   dk_status status;
 };
@@ -109,6 +110,8 @@ static void
 begin_waiting(struct waiting *w, const struct handle_under_test *h)
 {
   w->h = with_caller(h);
+  if (w->canceller)
+    dk_caller_set_canceller(w->h.caller, w->canceller);
   if (pthread_create(&w->thread, NULL, run_it, w) != 0)
     BAIL_OUT("no thread");
 }
@@ -300,6 +303,65 @@ test_read(struct handle_under_test *impatient, PGconn *pg)
          DK_OK, "and can be repeated");
 }
 
+/* ---- taken back ------------------------------------------------------------------------------ */
+
+/* A long poll that is taken back while the server is about to answer it, and then does. */
+static dk_status
+fetch_taken_back(struct handle_under_test *h, PGconn *pg, struct waiting *w, const char *table)
+{
+  w->canceller = dk_canceller_new(NULL);
+  w->wait_until = INT64_MAX;
+  if (!w->canceller)
+    BAIL_OUT("no canceller");
+  sql(pg, "BEGIN");
+  sql(pg, "LOCK TABLE %s", table);
+  begin_waiting(w, h);
+  if (!somebody_waits(pg))
+    BAIL_OUT("no fetch waits for %s", table);
+  dk_cancel(w->canceller);
+  sql(pg, "ROLLBACK");
+  dk_status status = end_waiting(w);
+  dk_canceller_free(w->canceller);
+  return status;
+}
+
+/* CALL-1: what the server has handed out by then is brought; nobody has it otherwise.  A machine
+ * that is slow enough lets the moment pass that the fetch waits, and then it is not known. */
+static void
+test_taken_back(struct handle_under_test *h, PGconn *pg)
+{
+  static const struct {
+    dk_status (*run)(struct waiting *w);
+    const char *table, *name, *leased;
+  } rows[] = {
+    {run_fetch_turn, "instance", "a turn", "count(*) = 0 FROM instance WHERE locked_until <> 0"},
+    {run_fetch_work, "work", "an activity", "count(*) = 0 FROM work WHERE epoch <> 0"},
+  };
+
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct waiting w = {.run = rows[i].run};
+    dk_status status = DK_OUTCOME_UNKNOWN;
+    sql(pg, "DELETE FROM work");
+    sql(pg, "DELETE FROM message");
+    sql(pg, "DELETE FROM instance");
+    for (int tries = 0; status == DK_OUTCOME_UNKNOWN && tries < 20; tries++) {
+      char name[20];
+      snprintf(name, sizeof name, "late-%d", tries);
+      enqueue(h, name);
+      sql(pg, "SELECT * FROM enqueue_work(NULL, 5000, '%s', 1, 1, 0, 0, NULL, '')", name);
+      status = fetch_taken_back(h, pg, &w, rows[i].table);
+    }
+    cmp_ok(status, "==", DK_OK, "%s that is found for a fetch taken back is brought", rows[i].name);
+    ok(strncmp(w.found, "late-", 5) == 0, "whole: \"%s\"", w.found);
+    ok(!is_so(pg, rows[i].leased), "and is leased");
+    sql(pg, "DELETE FROM work");
+    sql(pg, "DELETE FROM message");
+    sql(pg, "DELETE FROM instance");
+    cmp_ok(fetch_taken_back(h, pg, &w, rows[i].table), "==", DK_CALL_CANCELLED,
+           "where nothing is found, the fetch is cancelled");
+  }
+}
+
 /* ---- what the session or the store has ------------------------------------------------------- */
 
 /* A commit that did not wait for its standby is known by a warning. */
@@ -355,6 +417,7 @@ main(void)
   test_delay(&h, pg);
   test_what_comes_meanwhile(&h, &impatient, pg);
   test_read(&impatient, pg);
+  test_taken_back(&h, pg);
   test_session(pg);
   test_number(&h, pg);
   PQfinish(pg);

@@ -46,6 +46,7 @@ struct wire {
   size_t n_notices;
   struct line *lines;
   int listener;
+  bool poses;
   struct sockaddr_un at, server;
   char folder[64], conninfo[300];
   pthread_t thread;
@@ -77,6 +78,17 @@ end_message(struct line *line)
   *m = (struct message){.have = 0};
 }
 
+/* A pooler gives its clients numbers of its own for the sessions: the first four bytes of the key
+ * by which they may be cancelled. */
+static char
+posed(const struct line *line, char byte)
+{
+  const struct message *m = &line->message;
+  bool is_number = m->head[0] == 'K' && m->have >= HEAD && m->have < HEAD + sizeof(uint32_t);
+
+  return line->wire->poses && is_number ? (char)(byte ^ 0x55) : byte;
+}
+
 static void
 note_byte(struct line *line, char byte)
 {
@@ -101,11 +113,13 @@ note_byte(struct line *line, char byte)
 }
 
 static void
-note_bytes(struct line *line, bool from_server, const char *bytes, size_t n)
+note_bytes(struct line *line, bool from_server, char *bytes, size_t n)
 {
   pthread_mutex_lock(&line->wire->mutex);
-  for (size_t i = 0; from_server && i < n; i++)
+  for (size_t i = 0; from_server && i < n; i++) {
+    bytes[i] = posed(line, bytes[i]);
     note_byte(line, bytes[i]);
+  }
   if (!from_server && !line->client_spoke && line->is_logged_in && bytes[0] != 'X')
     line->wire->counts.round_trips++;
   line->client_spoke = !from_server;
@@ -265,6 +279,14 @@ wire_free(struct wire *wire)
   rmdir(wire->folder);
   pthread_mutex_destroy(&wire->mutex);
   free(wire);
+}
+
+void
+wire_pose_as_pooler(struct wire *wire)
+{
+  pthread_mutex_lock(&wire->mutex);
+  wire->poses = true;
+  pthread_mutex_unlock(&wire->mutex);
 }
 
 const char *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes over the wire, counted there: a proxy between a client and the server, on a unix socket
- * in a folder of its own.  It changes nothing. */
+ * in a folder of its own.  It changes nothing, unless it poses as a pooler. */
 #ifndef DK_PG_TEST_WIRE_H
 #define DK_PG_TEST_WIRE_H
 
@@ -13,6 +13,9 @@ struct wire;
 struct wire *wire_new(const char *conninfo);
 void wire_free(struct wire *wire); /* its connections are cut */
 const char *wire_conninfo(const struct wire *wire);
+/* From here on clients do not know the numbers of their sessions, as behind a pooler that lends
+ * sessions out. */
+void wire_pose_as_pooler(struct wire *wire);
 
 struct wire_counts {
   size_t connections;  /* made since */

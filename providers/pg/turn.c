@@ -42,6 +42,35 @@ send_fetch(struct operation *op, const struct dk_fetch_turn *request, PGresult *
   return status;
 }
 
+/* An instance that the server cannot read would stand first for ever. */
+static dk_status
+set_aside(struct operation *op, const struct dk_fetch_turn *request, const struct why *why)
+{
+  struct values v;
+
+  operation_values(op, &v);
+  value_text(&v, request->owner);
+  if (request->ranges)
+    value_bigints(&v, request->n_ranges * 6, number_of_range, request);
+  else
+    value_null(&v, TYPE_BIGINTS);
+  return damage_find(op, "set_aside_turn", &v, why);
+}
+
+static dk_status
+fetch(struct operation *op, const struct dk_fetch_turn *request, PGresult **ret)
+{
+  struct why why = {.status = DK_OK};
+
+  op->keeps = &why;
+  dk_status status = send_fetch(op, request, ret);
+  op->keeps = NULL;
+  if (status < DK_BUSY || why.status == DK_OK) /* told by now */
+    return status;
+  return damage_may_be(&why) ? set_aside(op, request, &why)
+                             : why_tell(&why, op->h->host, op->call);
+}
+
 /* ---- handing it up --------------------------------------------------------------------------- */
 
 enum kind { ANSWER, HEAD, EVENT, MESSAGE };
@@ -154,10 +183,60 @@ undo_claim(struct operation *op, const PGresult *r, dk_status why)
   return why;
 }
 
+static bool
+is_faulty_row(const PGresult *r, int row, struct fault *f)
+{
+  int64_t number = field_bigint(r, row, A);
+
+  switch (field_int(r, row, KIND)) {
+  case HEAD:
+    return fault_of_id(f, "the instance's id", field_bytes(r, row, T1), false) ||
+           fault_of_id(f, "its name", field_bytes(r, row, T2), true) ||
+           fault_of_id(f, "its version", field_bytes(r, row, T3), true) ||
+           fault_of_id(f, "its parent", field_bytes(r, row, T4), true);
+  case EVENT:
+    return fault_of_number(f, "the number of an event", number, INT64_MAX) ||
+           fault_of_payload(f, "event", number, field_bytes(r, row, PAYLOAD));
+  case MESSAGE:
+    return fault_of_number(f, "a message's attempt", number, UINT32_MAX) ||
+           fault_of_id(f, "a message's id", field_bytes(r, row, T1), true) ||
+           fault_of_payload(f, "the message enqueued at", field_bigint(r, row, C),
+                            field_bytes(r, row, PAYLOAD));
+  default:
+    return false;
+  }
+}
+
+/* It is claimed by now, and stays so: for longer than was asked for, or, if not even its id can be
+ * said, for that. */
+static dk_status
+keep_aside(struct operation *op, const PGresult *r, const struct fault *f)
+{
+  struct values v;
+  struct why why;
+  PGresult *answer;
+
+  operation_values(op, &v);
+  value_text(&v, field_bytes(r, 1, T1));
+  value_bigint(&v, field_bigint(r, 1, A));
+  value_bigint(&v, SET_ASIDE_MS);
+  op->keeps = &why;
+  if (operation_run(op, "renew_turn", true, &v, "ibbbb", &answer) == DK_OK)
+    PQclear(answer);
+  op->keeps = NULL;
+  values_done(&v);
+  return damage_refuse(op, field_bytes(r, 1, T1), f->text);
+}
+
 /* Head, events, messages: as the rows stand. */
 static dk_status
 hand_up_turn(struct operation *op, const PGresult *r, int64_t lock_ms)
 {
+  struct fault f;
+
+  for (int row = 1; row < PQntuples(r); row++)
+    if (is_faulty_row(r, row, &f))
+      return keep_aside(op, r, &f);
   for (int row = 1; row < PQntuples(r); row++) {
     dk_status status = hand_up_row(op, r, row, lock_ms);
     if (status != DK_OK)
@@ -174,7 +253,7 @@ pg_fetch_turn(struct operation *op, const struct dk_fetch_turn *request, int64_t
   *ret_due = INT64_MAX;
   if (request->ranges && request->n_ranges == 0)
     return DK_NOTHING;                                                  /* PIN-2 */
-  TRY(send_fetch(op, request, &r));
+  TRY(fetch(op, request, &r));
   int64_t found = PQntuples(r) > 0 ? field_bigint(r, 0, A) : -1;
   dk_status status = DK_NOTHING;
   if (found == FOUND && PQntuples(r) > 1)

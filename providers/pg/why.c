@@ -64,12 +64,16 @@ static const struct meaning {
   {"55006", DK_BUSY, STAYS, "others use it; try again"},
   {"23505", DK_BUSY, STAYS, "somebody has stored the same at the same moment; try again"},
   {"0A000", DK_BUSY, STAYS, "the schema has changed meanwhile; try again"},
-  {"26000", DK_BUSY, ENDS, "try again"},
+  {"26000", DK_BUSY, STAYS, "try again"},
+  {"42P05", DK_BUSY, STAYS, "try again"},
   {"72000", DK_BUSY, STAYS, "try again"},
   /* what there is too little of */
   {"53", DK_UNAVAILABLE, STAYS, "the server lacks something; look at its log, and try again"},
   {"53100", DK_UNAVAILABLE, STAYS, "make room on the server's disk; then try again"},
   {"53200", DK_NO_MEMORY, STAYS, "the server lacks memory; try again, or give it more"},
+  {"55000", DK_REFUSED, STAYS,
+   "it is not in the state for that; a database that takes no connections is opened by ALTER "
+   "DATABASE ... ALLOW_CONNECTIONS true"},
   {"53300", DK_UNAVAILABLE, ENDS,
    "the server has no connection left; lower the setting pool, or raise its max_connections"},
   {"53400", DK_UNAVAILABLE, STAYS, "a limit of the server is reached; look at its settings"},

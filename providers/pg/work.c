@@ -99,17 +99,22 @@ tag_of(const void *context, size_t i)
   return request->tags[i];
 }
 
+static int32_t
+most_items(const struct dk_fetch_work *request)
+{
+  return (int32_t)(request->max_items < MOST_ITEMS ? request->max_items : MOST_ITEMS);
+}
+
 static void
 add_request(struct operation *op, const struct dk_fetch_work *request, struct values *v)
 {
-  uint32_t max_items = request->max_items < MOST_ITEMS ? request->max_items : MOST_ITEMS;
   bool is_bound = request->max_bytes > 0 && request->max_bytes < MOST_BYTES;
 
   operation_values(op, v);
   value_int(v, op->tries);
   value_bigint(v, request->lock_ms);
   value_text(v, request->owner);
-  value_int(v, (int32_t)max_items);
+  value_int(v, most_items(request));
   value_bigint(v, is_bound ? (int64_t)request->max_bytes : MOST_BYTES);
   value_int(v, request->tag_rule);
   value_texts(v, request->n_tags, tag_of, request);
@@ -145,29 +150,92 @@ hand_up_item(struct operation *op, const struct dk_fetch_work *request, const PG
   return host->work(op->call, &work);
 }
 
+static struct token
+token_of_row(const PGresult *rows, int i)
+{
+  return (struct token){field_bytes(rows, i, INSTANCE), field_bigint(rows, i, EXECUTION),
+                        field_bigint(rows, i, ACTIVITY), field_bigint(rows, i, EPOCH)};
+}
+
+static dk_status
+give_back_row(struct operation *op, const PGresult *rows, int i)
+{
+  struct token token = token_of_row(rows, i);
+  struct values v;
+  PGresult *row;
+
+  add_token(op, &token, &v);
+  value_bigint(&v, 0);
+  value_bool(&v, true);
+  dk_status status = run_for_status(op, "abandon_work", &v, HELD_TYPES, RING_WORK, &row);
+  if (status == DK_CALL_CANCELLED)
+    return refuse(op, DK_OUTCOME_UNKNOWN, "the call was taken back before work that the host did "
+                  "not take was given back; its lease runs out");
+  TRY(status);
+  PQclear(row);
+  return DK_OK;
+}
+
+/* All but one; -1: all. */
+static dk_status
+give_back_but(struct operation *op, const PGresult *rows, int one)
+{
+  for (int i = 0; i < PQntuples(rows); i++)
+    if (i != one)
+      TRY(give_back_row(op, rows, i));
+  return DK_OK;
+}
+
 /* POISON-6: the host does not take them, and they are claimed by now.  If giving one back fails,
  * the answer is what that failed with: it lets a lock be left, as the host's may not. */
 static dk_status
 give_back(struct operation *op, const PGresult *rows, dk_status why)
 {
+  TRY(give_back_but(op, rows, -1));
+  return why;
+}
+
+static bool
+is_faulty_row(const PGresult *rows, int i, struct fault *f)
+{
+  return fault_of_id(f, "the instance's id", field_bytes(rows, i, INSTANCE), false) ||
+         fault_of_id(f, "an activity's tag", field_bytes(rows, i, TAG), true) ||
+         fault_of_number(f, "an activity's attempt", field_bigint(rows, i, ATTEMPT), UINT32_MAX) ||
+         fault_of_payload(f, "activity", field_bigint(rows, i, ACTIVITY),
+                          field_bytes(rows, i, PAYLOAD));
+}
+
+/* It stays claimed, for longer than was asked for if its id can be said; and the others go back. */
+static dk_status
+keep_aside(struct operation *op, const PGresult *rows, int i, const struct fault *f)
+{
+  struct token token = token_of_row(rows, i);
   struct values v;
+  struct why why;
   PGresult *row;
 
-  for (int i = 0; i < PQntuples(rows); i++) {
-    const struct token token = {field_bytes(rows, i, INSTANCE), field_bigint(rows, i, EXECUTION),
-                                field_bigint(rows, i, ACTIVITY), field_bigint(rows, i, EPOCH)};
-    add_token(op, &token, &v);
-    value_bigint(&v, 0);
-    value_bool(&v, true);
-    dk_status status = run_for_status(op, "abandon_work", &v, HELD_TYPES, RING_WORK, &row);
-    if (status == DK_CALL_CANCELLED)
-      return refuse(op, DK_OUTCOME_UNKNOWN, "the call was taken back before work that the host did "
-                    "not take was given back; its lease runs out");
-    if (status != DK_OK)
-      return status;
+  add_token(op, &token, &v);
+  value_bigint(&v, SET_ASIDE_MS);
+  op->keeps = &why;
+  if (run_for_status(op, "renew_work", &v, HELD_TYPES, RING_WORK, &row) == DK_OK)
     PQclear(row);
-  }
-  return why;
+  op->keeps = NULL;
+  TRY(give_back_but(op, rows, i));
+  return damage_refuse(op, token.instance, f->text);
+}
+
+static dk_status
+hand_up_items(struct operation *op, const struct dk_fetch_work *request, const PGresult *rows)
+{
+  dk_status status = DK_OK;
+  struct fault f;
+
+  for (int i = 0; i < PQntuples(rows); i++)
+    if (is_faulty_row(rows, i, &f))
+      return keep_aside(op, rows, i, &f);
+  for (int i = 0; i < PQntuples(rows) && status == DK_OK; i++)
+    status = hand_up_item(op, request, rows, i);
+  return status == DK_OK ? DK_OK : give_back(op, rows, status);
 }
 
 static dk_status
@@ -186,27 +254,57 @@ take_rows(struct operation *op, const struct dk_fetch_work *request, const PGres
                  : host_time(op, field_bigint(rows, 0, NOW), field_bigint(rows, 0, DUE));
     return DK_NOTHING;
   }
-  dk_status status = DK_OK;
-  for (int i = 0; i < PQntuples(rows) && status == DK_OK; i++)
-    status = hand_up_item(op, request, rows, i);
-  return status == DK_OK ? DK_OK : give_back(op, rows, status);
+  return hand_up_items(op, request, rows);
+}
+
+static dk_status
+send_fetch(struct operation *op, const struct dk_fetch_work *request, PGresult **ret)
+{
+  struct values v;
+
+  add_request(op, request, &v);
+  dk_status status = operation_run(op, "fetch_work", true, &v, ITEM_TYPES, ret);
+  values_done(&v);
+  return status;
+}
+
+/* An item that the server cannot read would stand first for ever. */
+static dk_status
+set_aside(struct operation *op, const struct dk_fetch_work *request, const struct why *why)
+{
+  struct values v;
+
+  operation_values(op, &v);
+  value_int(&v, most_items(request));
+  value_int(&v, request->tag_rule);
+  value_texts(&v, request->n_tags, tag_of, request);
+  return damage_find(op, "set_aside_work", &v, why);
+}
+
+static dk_status
+fetch(struct operation *op, const struct dk_fetch_work *request, PGresult **ret)
+{
+  struct why why = {.status = DK_OK};
+
+  op->keeps = &why;
+  dk_status status = send_fetch(op, request, ret);
+  op->keeps = NULL;
+  if (status < DK_BUSY || why.status == DK_OK) /* told by now */
+    return status;
+  return damage_may_be(&why) ? set_aside(op, request, &why)
+                             : why_tell(&why, op->h->host, op->call);
 }
 
 dk_status
 pg_fetch_work(struct operation *op, const struct dk_fetch_work *request, int64_t *ret_due)
 {
-  struct values v;
   PGresult *rows;
 
   TRY(refuse_unknown(op, request->tag_rule < DK_TAG_UNTAGGED || request->tag_rule > DK_TAG_ANY,
                      "the tag rule"));
   TRY(refuse_unknown(op, request->session_rule != DK_SESSION_NONE, "the session rule"));
-  add_request(op, request, &v);
-  dk_status status = operation_run(op, "fetch_work", true, &v, ITEM_TYPES, &rows);
-  values_done(&v);
-  if (status != DK_OK)
-    return status;
-  status = take_rows(op, request, rows, ret_due);
+  TRY(fetch(op, request, &rows));
+  dk_status status = take_rows(op, request, rows, ret_due);
   PQclear(rows);
   return status;
 }

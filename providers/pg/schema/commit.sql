@@ -98,7 +98,7 @@ BEGIN
     IF cardinality(w_activity) > 0 THEN
       v_done := @schema@.lock_activities_of(p_instance, true);
     END IF;
-    IF cardinality(c_activity) > 0 THEN
+    IF cardinality(w_activity) > 0 AND cardinality(c_activity) > 0 THEN
       v_cancelled := @schema@.lock_activities(p_instance, c_execution, c_activity);
     END IF;
   END IF;
@@ -155,6 +155,14 @@ BEGIN
         USING ERRCODE = 'DK201';
     END IF;
   END IF;
+  IF a IS NULL AND v_cancelled IS NULL AND cardinality(c_activity) > 0 THEN       -- CANCEL-1
+    RETURN QUERY SELECT * FROM @schema@.cancel_listed(p_instance, c_execution, c_activity);
+    v_now := @schema@.clock(p_now);
+    IF v.locked_until <= v_now THEN                                               -- TIME-6
+      RAISE EXCEPTION 'the lease ended while an activity that is cancelled was waited for'
+        USING ERRCODE = 'DK201';
+    END IF;
+  END IF;
   kind := 0;
   IF a IS NOT NULL THEN
     PERFORM @schema@.forget_address(x.instance)
@@ -170,10 +178,8 @@ BEGIN
       SELECT p_instance, p_execution, x.event, x.payload
       FROM unnest(e_event, e_payload) AS x(event, payload);
   END IF;
-  IF cardinality(c_activity) > 0 THEN                                             -- CANCEL-1, -3
-    IF cardinality(w_activity) > 0 THEN
-      v_cancelled := v_cancelled || @schema@.just_inserted(p_instance, c_execution, c_activity);
-    END IF;
+  IF v_cancelled IS NOT NULL THEN                                                 -- CANCEL-3
+    v_cancelled := v_cancelled || @schema@.just_inserted(p_instance, c_execution, c_activity);
     RETURN QUERY SELECT * FROM @schema@.cancel_activities(v_cancelled);
   END IF;
   IF cardinality(m_instance) > 0 THEN                                             -- ACK-7, QUEUE-2
@@ -233,10 +239,57 @@ END
 $$;
 
 -- CANCEL-1, CANCEL-6, CANCEL-10: free, delayed, locked, expired or tagged, the listed rows of this
--- instance go, and what they were is told.  Two statements for any number: the rows are locked,
--- each found by its identity, which a LATERAL with a lock leaves no other way to do; then they go
--- by the places where they are, and cannot move from.  (One DELETE with the list beside it may be
--- planned the other way about: all of the list for each row of the instance.)
+-- instance go, and what they were is told.  One statement for any number: each is found by its
+-- identity, which a LATERAL leaves no other way to do, and goes by the place that was found.  (One
+-- DELETE with the list beside it may be planned the other way about: all of the list for each row
+-- of the instance.)  c: how many have left their place at that moment: claimed, renewed, or gone.
+CREATE FUNCTION @schema@.cancel_found(
+  p_instance text, c_execution bigint[], c_activity bigint[])
+RETURNS TABLE(kind integer, a bigint, b bigint, c bigint, d bigint, t1 text, t2 text)
+LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN QUERY
+    WITH found AS MATERIALIZED (
+      SELECT ARRAY(
+        SELECT y.ctid FROM unnest(c_execution, c_activity) AS x(execution, activity), LATERAL (
+          SELECT z.ctid FROM @schema@.work z WHERE z.instance = p_instance
+            AND z.execution = x.execution AND z.activity = x.activity OFFSET 0) AS y) AS places),
+    gone AS (
+      DELETE FROM @schema@.work w WHERE w.ctid = ANY ((SELECT f.places FROM found f)::tid[])
+        RETURNING w.execution, w.activity, w.epoch, w.owner)
+    SELECT 1, count(*) FILTER (WHERE g.epoch = 0), count(*) FILTER (WHERE g.epoch <> 0),
+      (SELECT cardinality(f.places) FROM found f) - count(*), 0::bigint, NULL::text, NULL::text
+      FROM gone g
+    UNION ALL
+    SELECT 2, g.execution, g.activity, g.epoch, 0::bigint, g.owner::text, NULL::text
+      FROM gone g WHERE g.epoch <> 0;
+END
+$$;
+
+-- And what has left its place is locked where it is now.
+CREATE FUNCTION @schema@.cancel_listed(
+  p_instance text, c_execution bigint[], c_activity bigint[])
+RETURNS TABLE(kind integer, a bigint, b bigint, c bigint, d bigint, t1 text, t2 text)
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_missed bigint := 0;
+BEGIN
+  FOR kind, a, b, c, d, t1, t2 IN
+    SELECT * FROM @schema@.cancel_found(p_instance, c_execution, c_activity)
+  LOOP
+    v_missed := v_missed + CASE WHEN kind = 1 THEN c ELSE 0 END;
+    RETURN NEXT;
+  END LOOP;
+  IF v_missed > 0 THEN
+    RETURN QUERY SELECT * FROM @schema@.cancel_activities(
+      @schema@.lock_activities(p_instance, c_execution, c_activity));
+  END IF;
+END
+$$;
+
+-- Two statements for the same: the rows are locked where they are, and then they go by their
+-- places, for they cannot move any more.  So does a commit that also stores some, for what it
+-- decides it decides after the last wait.
 CREATE FUNCTION @schema@.lock_activities(
   p_instance text, c_execution bigint[], c_activity bigint[])
 RETURNS tid[]

@@ -30,7 +30,8 @@ $$;
 
 -- Two that do it at once do not wait for one another.
 CREATE FUNCTION @schema@.forget_listeners() RETURNS void
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
   DELETE FROM @schema@.listener AS l
   WHERE l.number = ANY (ARRAY(
@@ -49,7 +50,8 @@ $$;
 -- which a pooler that lends out sessions would not know.  False: nothing was done.  It is idle most
 -- of the time, and a time-out for that (since PostgreSQL 14) would only make it register again.
 CREATE FUNCTION @schema@.listen(p_number bigint, p_pid int) RETURNS boolean
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
   IF p_pid <> pg_catalog.pg_backend_pid() OR NOT pg_catalog.pg_try_advisory_lock(p_number) THEN
     RETURN false;
@@ -67,7 +69,8 @@ $$;
 -- Transactions that write to a queue of this schema: all, or those of `p_among` that still run.
 -- '': none.
 CREATE FUNCTION @schema@.writers(p_schema text, p_among text) RETURNS text
-LANGUAGE sql VOLATILE AS $$
+LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp SET jit = off AS $$
   SELECT coalesce(pg_catalog.string_agg(DISTINCT k.virtualtransaction, ','), '')
   FROM pg_catalog.pg_locks AS k
   WHERE k.locktype = 'relation' AND k.mode = 'RowExclusiveLock'
@@ -86,7 +89,8 @@ $$;
 -- Tells the others: bit 1 turns, bit 2 work.  Its own commit need not be durable, so that no
 -- sync is made under the lock that a transaction with notifications holds while it commits.
 CREATE FUNCTION @schema@.tell(p_channel text, p_rings int, p_forgets boolean) RETURNS boolean
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
   PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
   IF p_forgets THEN

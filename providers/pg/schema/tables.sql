@@ -51,6 +51,11 @@
 --                 renew_work(..., p_epoch bigint, p_extend bigint)
 --                 abandon_work(..., p_epoch bigint, p_delay bigint, p_ignore bool)
 --                   -> as renew_turn
+--   damage.sql    set_aside_turn(p_now, p_lock_ms, p_owner text, p_ranges bigint[], p_most bigint,
+--                   p_length bigint)
+--                 set_aside_work(p_now, p_lock_ms, p_among int, p_rule int, p_tags text[],
+--                   p_most bigint, p_length bigint)
+--                   -> (instance text, why text), or no row
 --   history.sql   read_history(p_now, p_lock_ms, p_instance text, p_execution bigint,
 --                   p_from bigint, p_max bigint), see there; view history_text
 --   A dead token is status 201 (DK_LOCK_LOST) with what its row says: epoch of the last lease

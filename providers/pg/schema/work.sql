@@ -47,7 +47,6 @@ CREATE FUNCTION @schema@.wanted_tags(p_rule integer, p_tags text[]) RETURNS text
 LANGUAGE plpgsql
 AS $$
 DECLARE
-  v_first text;
   v_last text;
 BEGIN
   IF p_rule = 0 THEN
@@ -56,11 +55,9 @@ BEGIN
     RETURN ARRAY(SELECT DISTINCT t.tag FROM unnest(p_tags) AS t(tag) WHERE t.tag <> ''
                  UNION ALL SELECT '' WHERE p_rule = 2);
   END IF;
-  SELECT (SELECT w.tag FROM @schema@.work AS w ORDER BY w.tag LIMIT 1),
-      (SELECT w.tag FROM @schema@.work AS w ORDER BY w.tag DESC LIMIT 1)
-    INTO v_first, v_last;
-  IF v_first = v_last THEN
-    RETURN ARRAY[v_first];
+  SELECT w.tag INTO v_last FROM @schema@.work AS w ORDER BY w.tag DESC LIMIT 1;
+  IF v_last = '' THEN -- the least of all
+    RETURN ARRAY[''];
   END IF;
   RETURN ARRAY(
     WITH RECURSIVE stored(tag) AS (

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What cannot be handed over must not stand in the way of all: it is set aside for an hour, as if
+ * somebody held it, and the fetch that has met it says so by its name (DK_CORRUPT).
+ *
+ * What the server cannot read fails the fetch as a whole: schema/damage.sql finds which it was.
+ * What it can, and no host would take, is found in the answer, and its claim is made longer. */
+#include "providers/pg/handle.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_LOOKS = 8 };
+
+/* ---- what no host takes ---------------------------------------------------------------------- */
+
+static bool
+is_id(struct dk_bytes text)
+{
+  return text.ptr && dk_text_id_valid(text.ptr, text.len, MAX_ID);
+}
+
+bool
+fault_of_id(struct fault *f, const char *what, struct dk_bytes text, bool may_be_absent)
+{
+  if (is_id(text) || (may_be_absent && !text.ptr))
+    return false;
+  snprintf(f->text, sizeof f->text, "%s is no text of 1 to %d bytes", what, (int)MAX_ID);
+  return true;
+}
+
+bool
+fault_of_number(struct fault *f, const char *what, int64_t number, int64_t most)
+{
+  if (number >= 1 && number <= most)
+    return false;
+  snprintf(f->text, sizeof f->text, "%s is %" PRId64 "; expected 1 to %" PRId64, what, number,
+           most);
+  return true;
+}
+
+bool
+fault_of_payload(struct fault *f, const char *what, int64_t number, struct dk_bytes payload)
+{
+  if (payload.len <= MAX_PAYLOAD)
+    return false;
+  snprintf(f->text, sizeof f->text, "%s %" PRId64 " has %zu bytes, and at most %d are handed over",
+           what, number, payload.len, (int)MAX_PAYLOAD);
+  return true;
+}
+
+/* ---- what the server cannot read ------------------------------------------------------------- */
+
+/* Of whatever may be no id: a part of it, up to a whole character; in what is none, a dot for what
+ * does not print. */
+static const char *
+readable(char room[80], struct dk_bytes text)
+{
+  size_t n = text.len < 79 ? text.len : 79;
+
+  if (is_id(text)) {
+    while (n > 0 && n < text.len && ((unsigned char)text.ptr[n] & 0xc0) == 0x80)
+      n--;
+    snprintf(room, 80, "%.*s", (int)n, text.ptr);
+    return room;
+  }
+  for (size_t i = 0; i < n; i++)
+    room[i] = text.ptr[i] >= ' ' && text.ptr[i] < 127 ? text.ptr[i] : '.';
+  room[n] = '\0';
+  return room;
+}
+
+/* Another has set it aside, or it was something else. */
+static dk_status
+find_nothing(struct operation *op, const struct why *first)
+{
+  if (op->tries < MOST_LOOKS)
+    return ATTEMPT_AGAIN;
+  return why_tell(first, op->h->host, op->call);
+}
+
+dk_status
+damage_refuse(struct operation *op, struct dk_bytes instance, const char *what)
+{
+  char room[80], line[400];
+
+  return refuse(op, DK_CORRUPT, "instance \"%s\": %s; this cannot be handed over, and is set aside "
+                "for an hour; repair or remove it, as docs/postgresql.md says",
+                readable(room, instance), why_line(line, sizeof line, what));
+}
+
+/* Not what others are to blame for: a server that is not there, a right that is missing. */
+bool
+damage_may_be(const struct why *why)
+{
+  return why->status == DK_CORRUPT || why->status == DK_INTERNAL || why->status == DK_TOO_LARGE ||
+         why->status == DK_INVALID || strncmp(why->sqlstate, "58", 2) == 0;
+}
+
+/* If even that fails, what is told is what the fetch has failed with. */
+dk_status
+damage_find(struct operation *op, const char *function, struct values *v, const struct why *first)
+{
+  PGresult *r = NULL;
+  struct why second;
+
+  value_bigint(v, MAX_PAYLOAD);
+  value_bigint(v, SET_ASIDE_MS);
+  op->keeps = &second;
+  dk_status status = operation_run(op, function, true, v, "tt", &r);
+  op->keeps = NULL;
+  values_done(v);
+  if (status != DK_OK)
+    return why_tell(first, op->h->host, op->call);
+  status = PQntuples(r) > 0
+             ? damage_refuse(op, field_bytes(r, 0, 0), PQgetvalue(r, 0, 1))
+             : find_nothing(op, first);
+  PQclear(r);
+  return status;
+}

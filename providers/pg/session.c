@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What we rely on in a session, and which statements are prepared there: see connection.h.  Owns
+ * the names of prepared statements.
+ *
+ * What a role, a database or the server sets is a wish for those who do not know better.  A session
+ * that is ours alone is told once, as it begins, all that the plugin relies on.  So nothing but the
+ * server's own and the store's functions, types and operators is ever run, whatever stands in its
+ * search_path, and no plan is made for other queries than ours.  In a session that a pooler lends
+ * out nothing is left: the functions of the schema set for themselves what they need, and whatever
+ * else is run has the same said before it, in the same transaction and round trip.
+ *
+ * Left alone: default_transaction_read_only, for who sets it wants nothing to be written, and
+ * whatever only a superuser may set. */
+#include <stdio.h>
+#include <string.h>
+
+#include "providers/pg/connection.h"
+
+/* Without a name that could be another's, for it runs before there is a search_path of ours. $1:
+ * the process that this client believes to talk to, which behind a pooler is another. */
+static const char settle_sql[] =
+  "SELECT pg_catalog.pg_is_in_recovery(),"
+  " pg_catalog.current_setting('default_transaction_isolation'),"
+  " o.is_own,"
+  " pg_catalog.current_setting('transaction_read_only'),"
+  " (SELECT pg_catalog.count(pg_catalog.set_config(s.name, s.value, NOT o.is_own))"
+  "  FROM (VALUES"
+  "   ('search_path', 'pg_catalog, pg_temp'),"
+  "   ('default_transaction_isolation', 'read committed'),"
+  "   ('lock_timeout', $2),"
+  /* The host has answer_timeout; and what ends in the server is not known better for it. */
+  "   ('statement_timeout', '0'), ('transaction_timeout', '0'),"
+  "   ('idle_in_transaction_session_timeout', '0'), ('idle_session_timeout', '0'),"
+  /* What was asked by who is gone is not done later: after lock_timeout, or a migration's time. */
+  "   ('client_connection_check_interval', CASE WHEN pg_catalog.version()"
+  "     OPERATOR(pg_catalog.~~) '%linux%' THEN '1s' ELSE '0' END),"
+  /* An acknowledged commit lasts, and what puts that in doubt is heard. */
+  "   ('synchronous_commit', CASE WHEN pg_catalog.current_setting('synchronous_commit')"
+  "     OPERATOR(pg_catalog.=) ANY (ARRAY['off', 'local']) THEN 'on'"
+  "     ELSE pg_catalog.current_setting('synchronous_commit') END),"
+  "   ('client_min_messages', 'warning'),"
+  /* Rows that a policy hides are an error, and not a queue without them. */
+  "   ('row_security', 'off'),"
+  "   ('standard_conforming_strings', 'on'), ('transform_null_equals', 'off'),"
+  "   ('array_nulls', 'on'), ('bytea_output', 'hex'), ('DateStyle', 'ISO'),"
+  "   ('IntervalStyle', 'postgres'), ('extra_float_digits', '1'),"
+  "   ('quote_all_identifiers', 'off'), ('check_function_bodies', 'on'),"
+  "   ('default_tablespace', ''), ('default_table_access_method', 'heap'),"
+  "   ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'),"
+  "   ('max_parallel_workers_per_gather', '0'),"
+  "   ('enable_bitmapscan', 'on'), ('enable_hashagg', 'on'), ('enable_hashjoin', 'on'),"
+  "   ('enable_incremental_sort', 'on'), ('enable_indexonlyscan', 'on'),"
+  "   ('enable_indexscan', 'on'), ('enable_material', 'on'), ('enable_memoize', 'on'),"
+  "   ('enable_mergejoin', 'on'), ('enable_nestloop', 'on'), ('enable_seqscan', 'on'),"
+  "   ('enable_sort', 'on'), ('enable_tidscan', 'on')"
+  "  ) AS s(name, value)"
+  "  WHERE pg_catalog.current_setting(s.name, true) IS NOT NULL)"
+  " FROM (SELECT pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1 AS is_own) AS o";
+
+struct request
+session_settling(const struct connection *c, bool for_good, char room[24], struct values *values)
+{
+  int length = snprintf(room, 24, "%lld", (long long)c->settings->lock_ms);
+
+  values_begin(values);
+  value_int(values, for_good ? PQbackendPID(c->pg) : 0);
+  value_text(values, (struct dk_bytes){room, length > 0 ? (size_t)length : 0});
+  return (struct request){.what = "connect", .sql = settle_sql, .values = values};
+}
+
+/* ---- whether it will do ---------------------------------------------------------------------- */
+
+static dk_status
+refuse_standby(const struct connection *c, struct why *why)
+{
+  return why_set(why, DK_UNAVAILABLE,
+                 "%s is a standby, which takes no writes; name its primary (with several hosts "
+                 "target_session_attrs=read-write finds it), or open the store with "
+                 "DK_OPEN_READ_ONLY",
+                 c->settings->shown);
+}
+
+static dk_status
+refuse_read_only(const struct connection *c, struct why *why)
+{
+  return why_set(why, DK_UNAVAILABLE,
+                 "%s takes no writes, for its sessions are read-only: "
+                 "default_transaction_read_only is on for the role \"%s\", the database or the "
+                 "server; ask who has set it; or open the store with DK_OPEN_READ_ONLY",
+                 c->settings->shown, PQuser(c->pg));
+}
+
+/* What was committed while a function waited for a lock it must see. */
+static dk_status
+refuse_isolation(const struct connection *c, const char *isolation, struct why *why)
+{
+  return why_set(why, DK_REFUSED,
+                 "default_transaction_isolation is \"%.40s\" on %s, and there is a pooler between, "
+                 "so that the session cannot be told another; expected read committed: ALTER ROLE "
+                 "\"%s\" SET default_transaction_isolation = 'read committed'",
+                 isolation, c->settings->shown, PQuser(c->pg));
+}
+
+static dk_status
+judge(struct connection *c, const PGresult *r, struct why *why)
+{
+  TRY(result_check(r, "ototb", "connect", why));
+  if (PQntuples(r) != 1)
+    return why_set(why, DK_UNAVAILABLE, "connect: %s gave %d rows; expected one",
+                   c->settings->shown, PQntuples(r));
+  c->is_own = field_bool(r, 0, 2);
+  if (field_bool(r, 0, 0) && !c->settings->is_read_only)
+    return refuse_standby(c, why);
+  if (strcmp(PQgetvalue(r, 0, 3), "off") != 0 && !c->settings->is_read_only)
+    return refuse_read_only(c, why);
+  if (!c->is_own && strcmp(PQgetvalue(r, 0, 1), "read committed") != 0)
+    return refuse_isolation(c, PQgetvalue(r, 0, 1), why);
+  c->is_settled = true;
+  return DK_OK;
+}
+
+/* A session that is not as it was left again and again is lent out by somebody who hides it. */
+enum { MOST_RENEWALS = 3 };
+
+dk_status
+session_settle(struct connection *c, struct dk_call *call, struct why *why)
+{
+  bool for_good = c->n_renewed <= MOST_RENEWALS;
+  struct values values;
+  char room[24];
+  PGresult *r;
+
+  c->is_own = c->is_settled = false;
+  c->n_prepared = 0;
+  struct request request = session_settling(c, for_good, room, &values);
+  dk_status status = connection_run(c, call, &request, &r, why);
+  values_done(&values);
+  TRY(status);
+  status = judge(c, r, why);
+  PQclear(r);
+  return status;
+}
+
+/* ---- prepared statements --------------------------------------------------------------------- */
+
+/* FNV-1a. */
+static uint64_t
+mix(uint64_t hash, const void *bytes, size_t n)
+{
+  const unsigned char *at = bytes;
+
+  for (size_t i = 0; i < n; i++)
+    hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+  return hash;
+}
+
+/* Of the text and the types: what has this name is this statement, whoever has prepared it. */
+static uint64_t
+identity_of(const struct request *request)
+{
+  const struct values *v = request->values;
+  uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), request->sql, strlen(request->sql));
+
+  return mix(hash, v->types, (size_t)v->n * sizeof v->types[0]);
+}
+
+struct statement
+session_statement(const struct connection *c, const struct request *request)
+{
+  struct statement st = {.way = AT_ONCE};
+
+#ifdef LIBPQ_HAS_PIPELINING
+  if (!c->is_settled)
+    st.way = UNCOMPILED;
+  else if (!c->is_own && request->relies)
+    st.way = AFTER_SETTLING;
+  if (!c->is_own || !c->is_settled || !request->is_frequent)
+    return st;
+  st.identity = identity_of(request);
+  snprintf(st.name, sizeof st.name, "durakit_%016llx", (unsigned long long)st.identity);
+  for (int i = 0; i < c->n_prepared && st.way == AT_ONCE; i++)
+    if (c->prepared[i] == st.identity)
+      st.way = BY_NAME;
+  if (st.way == AT_ONCE && c->n_prepared < MOST_PREPARED)
+    st.way = TO_BE_PREPARED;
+#else
+  (void)c;
+  (void)request;
+  (void)identity_of;
+#endif
+  return st;
+}
+
+void
+session_note_prepared(struct connection *c, const struct statement *st)
+{
+  if (c->n_prepared < MOST_PREPARED)
+    c->prepared[c->n_prepared++] = st->identity;
+}
+
+/* It is gone, it is another's, or what it gives has changed: refused before anything was done. */
+bool
+session_was_changed(const struct statement *st, const char *sqlstate)
+{
+  static const char *const states[] = {"26000", "0A000", "42P05"};
+
+  for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
+    if (strcmp(states[i], sqlstate) == 0)
+      return st->way == BY_NAME || st->way == TO_BE_PREPARED;
+  return false;
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each operation against a row that a session beside holds in an open transaction: it says DK_BUSY
+ * after lock_timeout, with words that say what to do, has changed nothing, and does its work when
+ * the row is let go.  And if that is while it waits, it goes by the time of then (TIME-1, TIME-6).
+ * Nothing is judged by how long it took. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance/tap/tap.h"
+#include "providers/pg/test-handle.h"
+
+static const char schema[] = "busy";
+
+/* A turn of "mine" and activity 1 of it are out, activity 2 is locked by another; "other" has a
+ * row; nothing is ready. */
+struct held {
+  struct handle_under_test h;
+  struct dk_bytes turn, work;
+  struct handle_under_test keeper, worker; /* whose callers keep the tokens */
+};
+
+typedef dk_status run_fn(struct held *held);
+
+/* ---- the operations -------------------------------------------------------------------------- */
+
+static dk_status
+run_enqueue(struct held *held)
+{
+  struct dk_item item = {.struct_size = sizeof item, .instance = text("other"),
+                         .payload = text("hello")};
+
+  return dk_store_enqueue_for_orchestrator(held->h.store, held->h.caller, &item);
+}
+
+static dk_status
+run_fetch_turn(struct held *held)
+{
+  struct dk_fetch_turn request = {.struct_size = sizeof request, .lock_ms = LEASE};
+  struct dk_turn *turn;
+
+  return dk_store_fetch_orchestration_item(held->h.store, held->h.caller, &request, &turn);
+}
+
+static dk_status
+commit(struct held *held, struct dk_turn_result *result)
+{
+  struct dk_commit_outcome outcome;
+
+  result->struct_size = sizeof *result;
+  result->execution_id = 1;
+  return dk_store_ack_orchestration_item(held->h.store, held->h.caller, held->turn, result,
+                                         &outcome);
+}
+
+static dk_status
+run_commit(struct held *held)
+{
+  struct dk_item item = {.struct_size = sizeof item, .instance = text("mine"),
+                         .payload = text("hello")};
+  const struct dk_item *list[] = {&item};
+
+  return commit(held, &(struct dk_turn_result){.orchestrator_items = list,
+                                               .n_orchestrator_items = 1});
+}
+
+static dk_status
+run_commit_to_other(struct held *held)
+{
+  struct dk_item item = {.struct_size = sizeof item, .instance = text("other"),
+                         .payload = text("hello")};
+  const struct dk_item *list[] = {&item};
+
+  return commit(held, &(struct dk_turn_result){.orchestrator_items = list,
+                                               .n_orchestrator_items = 1});
+}
+
+static dk_status
+run_commit_cancelling(struct held *held)
+{
+  struct dk_activity cancelled = {1, 2};
+
+  return commit(held, &(struct dk_turn_result){.cancelled_activities = &cancelled,
+                                               .n_cancelled_activities = 1});
+}
+
+static dk_status
+run_commit_scheduling(struct held *held)
+{
+  struct dk_item item = {.struct_size = sizeof item, .execution_id = 1, .activity_id = 9,
+                         .payload = text("do")};
+  const struct dk_item *list[] = {&item};
+
+  return commit(held, &(struct dk_turn_result){.worker_items = list, .n_worker_items = 1});
+}
+
+static dk_status
+run_commit_cancelling_and_scheduling(struct held *held)
+{
+  struct dk_activity cancelled = {1, 2};
+  struct dk_item item = {.struct_size = sizeof item, .execution_id = 1, .activity_id = 9,
+                         .payload = text("do")};
+  const struct dk_item *list[] = {&item};
+
+  return commit(held, &(struct dk_turn_result){.cancelled_activities = &cancelled,
+                                               .n_cancelled_activities = 1, .worker_items = list,
+                                               .n_worker_items = 1});
+}
+
+static dk_status
+run_renew_turn(struct held *held)
+{
+  return dk_store_renew_orchestration_item_lock(held->h.store, held->h.caller, held->turn, LEASE);
+}
+
+static dk_status
+run_abandon_turn(struct held *held)
+{
+  return dk_store_abandon_orchestration_item(held->h.store, held->h.caller, held->turn, 0, 0);
+}
+
+static dk_status
+run_fetch_work(struct held *held)
+{
+  struct dk_fetch_work request = {.struct_size = sizeof request, .max_items = 1, .lock_ms = LEASE,
+                                  .owner = text("worker"), .tag_rule = DK_TAG_ANY};
+  struct dk_works *works;
+
+  return dk_store_fetch_work_item(held->h.store, held->h.caller, &request, &works);
+}
+
+static dk_status
+run_ack_work(struct held *held)
+{
+  struct dk_item done = {.struct_size = sizeof done, .instance = text("other"),
+                         .payload = text("done")};
+  struct dk_work_result result = {.struct_size = sizeof result, .completion = &done};
+
+  return dk_store_ack_work_item(held->h.store, held->h.caller, held->work, &result);
+}
+
+static dk_status
+run_renew_work(struct held *held)
+{
+  return dk_store_renew_work_item_lock(held->h.store, held->h.caller, held->work, LEASE);
+}
+
+static dk_status
+run_abandon_work(struct held *held)
+{
+  return dk_store_abandon_work_item(held->h.store, held->h.caller, held->work, 0, 0);
+}
+
+static dk_status
+run_enqueue_work(struct held *held)
+{
+  struct dk_item item = {.struct_size = sizeof item, .instance = text("mine"), .execution_id = 1,
+                         .activity_id = 7, .payload = text("do")};
+
+  return dk_store_enqueue_for_worker(held->h.store, held->h.caller, &item);
+}
+
+static dk_status
+run_read_history(struct held *held)
+{
+  struct dk_read_history request = {.struct_size = sizeof request, .instance = text("mine")};
+  struct dk_history *history;
+
+  return dk_store_read_history(held->h.store, held->h.caller, &request, &history);
+}
+
+#define LOCK(table, which) "SELECT 1 FROM busy." table " WHERE " which " FOR NO KEY UPDATE"
+#define LOCK_MINE LOCK("instance", "instance = 'mine'")
+#define LOCK_OTHER LOCK("instance", "instance = 'other'")
+#define LOCK_WORK(n) LOCK("work", "activity = " #n)
+#define MAKE_READY "UPDATE busy.instance SET ready_at = 1, locked_until = 0 WHERE instance = 'mine'"
+#define MAKE_WORK_READY "UPDATE busy.work SET ready_at = 1, epoch = 0 WHERE activity = 2"
+#define ADD_WORK \
+  "INSERT INTO busy.work(instance, execution, activity, ready_at, place, visible_at)" \
+  " VALUES ('mine', 1, 7, 9000000000000, 1, 0)"
+
+#define STORE_WORK "SELECT * FROM busy.enqueue_work(NULL, 5000, 'mine', 1, 9, 0, 0, NULL, NULL)"
+#define TIME_OF_MESSAGE "SELECT max(visible_at) FROM busy.message WHERE instance = 'other'"
+#define TIME_OF_TURN "SELECT locked_until - 3600000 FROM busy.instance WHERE instance = 'mine'"
+#define TIME_OF_LEASE(n) "SELECT ready_at - 3600000 FROM busy.work WHERE activity = " #n
+#define TIME_OF_COMMIT "SELECT max(visible_at) FROM busy.message WHERE instance = 'mine'"
+
+/* `first` is committed; `holds` stands in a transaction that is open.  `time`: the operation's now,
+ * by what it has stored; NULL: it stores none. */
+static const struct busy_case {
+  const char *name, *first, *holds;
+  run_fn *run;
+  const char *time;
+} cases[] = {
+  {"enqueue, of the instance's row", NULL, LOCK_OTHER, run_enqueue, TIME_OF_MESSAGE},
+  {"fetch of a turn, of the only one that is ready", MAKE_READY, LOCK_MINE, run_fetch_turn,
+   TIME_OF_TURN},
+  {"commit, of the instance's row", NULL, LOCK_MINE, run_commit, TIME_OF_COMMIT},
+  {"commit, of the row of one that gets a message", NULL, LOCK_OTHER, run_commit_to_other,
+   TIME_OF_MESSAGE},
+  {"commit, of an activity that another stores", NULL, STORE_WORK, run_commit_scheduling,
+   "SELECT ready_at FROM busy.work WHERE activity = 9"},
+  {"commit, of an activity that it cancels", NULL, LOCK_WORK(2), run_commit_cancelling,
+   NULL},
+  {"commit that schedules too, of an activity that it cancels", NULL, LOCK_WORK(2),
+   run_commit_cancelling_and_scheduling, "SELECT ready_at FROM busy.work WHERE activity = 9"},
+  {"renew of a turn", NULL, LOCK_MINE, run_renew_turn, TIME_OF_TURN},
+  {"abandon of a turn", NULL, LOCK_MINE, run_abandon_turn,
+   "SELECT ready_at FROM busy.instance WHERE instance = 'mine'"},
+  {"fetch of work, of the only item that is ready", MAKE_WORK_READY, LOCK_WORK(2), run_fetch_work,
+   TIME_OF_LEASE(2)},
+  {"ack of work, of the item", NULL, LOCK_WORK(1), run_ack_work, TIME_OF_MESSAGE},
+  {"ack of work, of the instance that it completes for", NULL, LOCK_OTHER, run_ack_work,
+   TIME_OF_MESSAGE},
+  {"renew of work", NULL, LOCK_WORK(1), run_renew_work, TIME_OF_LEASE(1)},
+  {"abandon of work", NULL, LOCK_WORK(1), run_abandon_work,
+   "SELECT ready_at FROM busy.work WHERE activity = 1"},
+  {"enqueue of work, of one that is being stored", NULL, ADD_WORK, run_enqueue_work, NULL},
+  {"read of a history, of the table", NULL, "LOCK TABLE busy.history", run_read_history,
+   NULL},
+};
+
+/* ---- each ------------------------------------------------------------------------------------ */
+
+static void
+open_waiting_for(struct handle_under_test *h, const char *lock_timeout)
+{
+  struct dk_host_options options = {.struct_size = sizeof options};
+  struct dk_setting settings[] = {{"conninfo", text(getenv("DURAKIT_PG"))},
+                                  {"schema", text(schema)}, {"lock_timeout", text(lock_timeout)},
+                                  {"answer_timeout", text("10m")}};
+
+  h->caller = dk_caller_new(NULL, 0);
+  if (!h->caller)
+    BAIL_OUT("no caller");
+  if (dk_store_open(library_under_test(), &options, h->caller, DK_OPEN_CREATE, settings, 4,
+                    &h->store) != DK_OK)
+    BAIL_OUT("open: %s", dk_caller_failure(h->caller)->text);
+}
+
+static void
+prepare(struct held *held, const struct busy_case *c, PGconn *pg, const char *lock_timeout)
+{
+  open_waiting_for(&held->h, lock_timeout);
+  held->keeper = with_caller(&held->h);
+  held->worker = with_caller(&held->h);
+  struct handle_under_test taker = with_caller(&held->h);
+  enqueue(&taker, "other");
+  commit_first(&taker, fetch_turn(&taker), 0);
+  given_activities(&taker, "mine", 2);
+  held->turn = fetch_turn(&held->keeper);
+  held->work = fetch_work(&held->worker);
+  fetch_work(&taker);
+  dk_caller_free(taker.caller);
+  if (c->first)
+    sql(pg, "%s", c->first);
+}
+
+static void
+remove_all(struct held *held)
+{
+  dk_caller_free(held->worker.caller);
+  dk_caller_free(held->keeper.caller);
+  close_store(&held->h);
+  destroy_store(getenv("DURAKIT_PG"), schema);
+}
+
+/* All that is stored, as one value. */
+static char *
+store_as_text(PGconn *pg)
+{
+  return sql_value(pg, "SELECT md5(string_agg(t, '|' ORDER BY t)) FROM ("
+                   "SELECT x::text AS t FROM busy.instance x UNION ALL "
+                   "SELECT x::text FROM busy.message x UNION ALL "
+                   "SELECT x::text FROM busy.work x UNION ALL "
+                   "SELECT x::text FROM busy.execution x) y");
+}
+
+static void
+test_busy(const struct busy_case *c, PGconn *pg)
+{
+  struct held held;
+
+  prepare(&held, c, pg, "100ms");
+  char *before = store_as_text(pg);
+  sql(pg, "BEGIN");
+  sql(pg, "%s", c->holds);
+  dk_status status = c->run(&held);
+  cmp_ok(status, "==", DK_BUSY, "%s: DK_BUSY", c->name);
+  const char *words = status >= DK_BUSY ? dk_caller_failure(held.h.caller)->text : "no words";
+  if (!ok(strstr(words, "lock_timeout"), "and what to do"))
+    diag("%s; expected lock_timeout in it", words);
+  sql(pg, "ROLLBACK");
+  char *after = store_as_text(pg);
+  is(after, before, "nothing is changed");
+  cmp_ok(c->run(&held), "==", DK_OK, "and it is done when that is let go");
+  free(before);
+  free(after);
+  remove_all(&held);
+}
+
+/* ---- let go while it waits ------------------------------------------------------------------- */
+
+struct waiting {
+  struct held held;
+  run_fn *run;
+  dk_status status;
+};
+
+static void *
+run_waiting(void *argument)
+{
+  struct waiting *w = argument;
+
+  w->status = w->run(&w->held);
+  return NULL;
+}
+
+/* Until a session waits for a lock. */
+static bool
+somebody_waits(PGconn *pg)
+{
+  for (int i = 0; i < 3000; i++) {
+    char *n = sql_value(pg, "SELECT count(*) FROM pg_catalog.pg_locks WHERE NOT granted");
+    bool is_so = strcmp(n, "0") != 0;
+    free(n);
+    if (is_so)
+      return true;
+    free(sql_value(pg, "SELECT pg_catalog.pg_sleep(0.01)"));
+  }
+  return false;
+}
+
+static int64_t
+number_of(PGconn *pg, const char *query)
+{
+  char *value = sql_value(pg, "%s", query);
+  int64_t number = strtoll(value, NULL, 10);
+
+  free(value);
+  return number;
+}
+
+/* The server's clock has gone on when it is let go, and what is stored must be of after that. */
+static void
+test_time(const struct busy_case *c, PGconn *pg)
+{
+  struct waiting w = {.run = c->run};
+  pthread_t thread;
+
+  prepare(&w.held, c, pg, "5m");
+  sql(pg, "BEGIN");
+  sql(pg, "%s", c->holds);
+  if (pthread_create(&thread, NULL, run_waiting, &w) != 0)
+    BAIL_OUT("no thread");
+  ok(somebody_waits(pg), "%s: it waits", c->name);
+  free(sql_value(pg, "SELECT pg_catalog.pg_sleep(0.02)"));
+  int64_t then = number_of(pg, "SELECT busy.clock(NULL)");
+  sql(pg, "ROLLBACK");
+  pthread_join(thread, NULL);
+  cmp_ok(w.status, "==", DK_OK, "is done when that is let go");
+  int64_t now = number_of(pg, c->time);
+  ok(now >= then, "and by the time of then: %lld, not before %lld", (long long)now,
+     (long long)then);
+  remove_all(&w.held);
+}
+
+int
+main(void)
+{
+  begin();
+  destroy_store(getenv("DURAKIT_PG"), schema);
+  PGconn *pg = connect_to(getenv("DURAKIT_PG"));
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    test_busy(&cases[i], pg);
+    if (cases[i].time)
+      test_time(&cases[i], pg);
+  }
+  PQfinish(pg);
+  end();
+  return done_testing();
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server that ends sessions, crashes, comes back, or takes no writes for a while: what a handle
+ * that has stayed open says meanwhile, and that it goes on by itself.  Crashes are for a server
+ * that tests/with-postgres has made. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance/tap/tap.h"
+#include "providers/pg/test-handle.h"
+
+enum { CROWD = 4 };
+static const char schema[] = "failover";
+static const char *conninfo, *superuser;
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+static dk_status
+try_to_enqueue(struct handle_under_test *h, const char *instance, const char *id)
+{
+  struct dk_item item = {.struct_size = sizeof item, .instance = text(instance), .id = text(id),
+                         .payload = text("hello")};
+
+  return dk_store_enqueue_for_orchestrator(h->store, h->caller, &item);
+}
+
+static void
+expect_words(struct handle_under_test *h, dk_status found, dk_status expected, const char *words,
+             const char *name)
+{
+  const char *said = dk_caller_failure(h->caller)->text;
+
+  if (!ok(found == expected && strstr(said, words), "%s: %d, \"%s\"", name, (int)expected, words))
+    diag("found %d: %s", (int)found, said);
+}
+
+static void
+test_all_work(struct handle_under_test *h, const char *when)
+{
+  struct dk_read_history request = {.struct_size = sizeof request, .instance = text("order")};
+  struct dk_history *history;
+
+  given_activities(h, "order", 1);
+  ack_work(h, fetch_work(h), NULL);
+  commit_first(h, fetch_turn(h), 0);
+  ok(dk_store_read_history(h->store, h->caller, &request, &history) == DK_OK,
+     "%s every operation works at once", when);
+}
+
+/* ---- a crowd, so that there are several connections ------------------------------------------ */
+
+struct member {
+  struct handle_under_test h;
+  pthread_t thread;
+  char id[20];
+  dk_status status;
+};
+
+static void *
+join_in(void *argument)
+{
+  struct member *m = argument;
+
+  m->status = try_to_enqueue(&m->h, "crowded", m->id);
+  return NULL;
+}
+
+static void
+begin_crowd(struct member crowd[CROWD], const struct handle_under_test *h, const char *name)
+{
+  for (int i = 0; i < CROWD; i++) {
+    crowd[i].h = with_caller(h);
+    snprintf(crowd[i].id, sizeof crowd[i].id, "%.10s-%d", name, i);
+    if (pthread_create(&crowd[i].thread, NULL, join_in, &crowd[i]) != 0)
+      BAIL_OUT("no thread");
+  }
+}
+
+/* How many of them were answered so. */
+static int
+end_crowd(struct member crowd[CROWD], dk_status status)
+{
+  int n = 0;
+
+  for (int i = 0; i < CROWD; i++) {
+    pthread_join(crowd[i].thread, NULL);
+    n += crowd[i].status == status;
+    if (crowd[i].status != status)
+      diag("%d, not %d: %s", (int)crowd[i].status, (int)status,
+           dk_caller_failure(crowd[i].h.caller)->text);
+    dk_caller_free(crowd[i].h.caller);
+  }
+  return n;
+}
+
+static void
+until(PGconn *pg, const char *condition)
+{
+  for (int i = 0; i < 3000; i++) {
+    char *value = sql_value(pg, "SELECT %s", condition);
+    bool is_so = strcmp(value, "t") == 0;
+    free(value);
+    if (is_so)
+      return;
+    sql(pg, "SELECT pg_sleep(0.01)");
+  }
+  BAIL_OUT("waited in vain until %s", condition);
+}
+
+/* Who holds the row that all of them want, until they wait for it: each has a connection then. */
+static PGconn *
+hold_the_row(void)
+{
+  PGconn *pg = connect_to(conninfo);
+
+  sql(pg, "BEGIN");
+  sql(pg, "SELECT FROM %s.instance WHERE instance = 'crowded' FOR UPDATE", schema);
+  return pg;
+}
+
+static void
+given_connections(struct handle_under_test *h, const char *name)
+{
+  static const char all_wait[] =
+    "count(*) >= 4 FROM pg_locks WHERE NOT granted AND locktype IN ('tuple', 'transactionid')";
+  struct member crowd[CROWD];
+  PGconn *holder = hold_the_row();
+
+  begin_crowd(crowd, h, name);
+  until(holder, all_wait);
+  sql(holder, "ROLLBACK");
+  PQfinish(holder);
+  cmp_ok(end_crowd(crowd, DK_OK), "==", CROWD, "%s: %d connections are made and used", name, CROWD);
+}
+
+static void
+test_crowd_is_served(struct handle_under_test *h, const char *name)
+{
+  struct member crowd[CROWD];
+
+  begin_crowd(crowd, h, name);
+  cmp_ok(end_crowd(crowd, DK_OK), "==", CROWD, "%s: all callers are served at once", name);
+}
+
+/* ---- sessions that end ----------------------------------------------------------------------- */
+
+static void
+end_sessions(PGconn *super)
+{
+  sql(super, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+             " AND backend_type = 'client backend'");
+  until(super, "count(*) = 0 FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+               " AND backend_type = 'client backend'");
+}
+
+static void
+test_ended(struct handle_under_test *h, PGconn *super)
+{
+  given_connections(h, "ended");
+  end_sessions(super);
+  test_crowd_is_served(h, "after that all sessions were ended");
+  end_sessions(super);
+  test_all_work(h, "after an administrator has ended all sessions");
+}
+
+/* As on a primary that has become a standby: there sessions are read-only, too. */
+static void
+test_read_only(struct handle_under_test *h, PGconn *super)
+{
+  given_connections(h, "read-only");
+  sql(super, "ALTER DATABASE \"%s\" SET default_transaction_read_only = on", PQdb(super));
+  end_sessions(super);
+  for (int i = 0; i < 2; i++)
+    expect_words(h, try_to_enqueue(h, "refused", "1"), DK_UNAVAILABLE,
+                 "default_transaction_read_only is on", "a server that takes no writes");
+  sql(super, "ALTER DATABASE \"%s\" RESET default_transaction_read_only", PQdb(super));
+  test_crowd_is_served(h, "when it takes writes again");
+  cmp_ok(try_to_enqueue(h, "refused", "1"), "==", DK_OK, "what was refused had not been done");
+}
+
+/* ---- a server that crashes ------------------------------------------------------------------- */
+
+static void
+run(const char *variable)
+{
+  const char *command = getenv(variable);
+
+  if (!command || system(command) != 0)
+    BAIL_OUT("%s: %s", variable, command ? command : "not set");
+}
+
+static void
+test_restart(struct handle_under_test *h)
+{
+  given_connections(h, "restarted");
+  run("DURAKIT_PG_CRASH");
+  expect_words(h, try_to_enqueue(h, "down", "1"), DK_UNAVAILABLE, "cannot connect to",
+               "while it is down");
+  run("DURAKIT_PG_START");
+  test_crowd_is_served(h, "after a restart that nobody was told of");
+  run("DURAKIT_PG_CRASH");
+  run("DURAKIT_PG_START");
+  test_all_work(h, "after a restart");
+}
+
+/* What waits in the server as it crashes may have been done, for all that anybody knows. */
+static void
+test_crash_under_requests(struct handle_under_test *h)
+{
+  struct member crowd[CROWD];
+  PGconn *holder = hold_the_row();
+
+  begin_crowd(crowd, h, "cut");
+  until(holder, "count(*) >= 4 FROM pg_locks WHERE NOT granted"
+                " AND locktype IN ('tuple', 'transactionid')");
+  run("DURAKIT_PG_CRASH");
+  cmp_ok(end_crowd(crowd, DK_OUTCOME_UNKNOWN), "==", CROWD, "a crash under requests that write");
+  PQfinish(holder);
+  run("DURAKIT_PG_START");
+  test_crowd_is_served(h, "cut"); /* with the same ids: it had not been done */
+  test_all_work(h, "after the crash");
+}
+
+int
+main(void)
+{
+  struct handle_under_test h;
+
+  conninfo = getenv("DURAKIT_PG");
+  superuser = getenv("DURAKIT_PG_SUPER");
+  if (!superuser || !getenv("DURAKIT_PG_CRASH") || !getenv("DURAKIT_PG_START"))
+    plan(SKIP_ALL, "the server of DURAKIT_PG is not one of tests/with-postgres");
+  begin();
+  open_store(&h, conninfo, schema);
+  enqueue(&h, "crowded");
+  commit_first(&h, fetch_turn(&h), 0);
+  PGconn *super = connect_to(superuser);
+  test_ended(&h, super);
+  test_read_only(&h, super);
+  PQfinish(super);
+  test_restart(&h);
+  test_crash_under_requests(&h);
+  close_store(&h);
+  destroy_store(conninfo, schema);
+  end();
+  return done_testing();
+}

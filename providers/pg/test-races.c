@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many at once, on few rows: whoever fetches gets one as long as there is one (WORK-2, TURN-10),
+ * nobody gets what another has, and the server finds no deadlock.  Nothing is slept for: a gate
+ * lets all begin at once, and each ends by what it has got. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance/tap/tap.h"
+#include "providers/pg/test-handle.h"
+
+enum { CALLERS = 16, ROUNDS = 10, STEPS = 60, INSTANCES = 4 };
+
+static const char schema[] = "races";
+
+struct caller {
+  struct handle_under_test h;
+  pthread_t thread;
+  pthread_barrier_t *gate;
+  int number;
+  bool of_work;
+  int got, nothing, busy, deadlocks, other;
+  char found[64];
+};
+
+static void
+start(struct caller callers[CALLERS], const struct handle_under_test *h, pthread_barrier_t *gate,
+      void *(*run)(void *), bool of_work)
+{
+  if (pthread_barrier_init(gate, NULL, CALLERS) != 0)
+    BAIL_OUT("no gate");
+  for (int i = 0; i < CALLERS; i++) {
+    callers[i] = (struct caller){.h = with_caller(h), .gate = gate, .number = i,
+                                 .of_work = of_work};
+    if (pthread_create(&callers[i].thread, NULL, run, &callers[i]) != 0)
+      BAIL_OUT("no thread");
+  }
+}
+
+static void
+join(struct caller callers[CALLERS], pthread_barrier_t *gate, struct caller *ret_sum)
+{
+  *ret_sum = (struct caller){.number = 0};
+  for (int i = 0; i < CALLERS; i++) {
+    pthread_join(callers[i].thread, NULL);
+    dk_caller_free(callers[i].h.caller);
+    ret_sum->got += callers[i].got;
+    ret_sum->nothing += callers[i].nothing;
+    ret_sum->busy += callers[i].busy;
+    ret_sum->deadlocks += callers[i].deadlocks;
+    ret_sum->other += callers[i].other;
+  }
+  pthread_barrier_destroy(gate);
+}
+
+/* 40P01 is told as DK_BUSY: by its words. */
+static bool
+count(struct caller *c, dk_status status)
+{
+  bool is_busy = status == DK_BUSY;
+
+  c->got += status == DK_OK;
+  c->nothing += status == DK_NOTHING;
+  c->busy += is_busy;
+  c->deadlocks += is_busy && strstr(dk_caller_failure(c->h.caller)->text, "40P01") != NULL;
+  c->other += status != DK_OK && status != DK_NOTHING && !is_busy && status != DK_LOCK_LOST;
+  if (status > DK_BUSY && status != DK_LOCK_LOST)
+    diag("status %d: %s", (int)status, dk_caller_failure(c->h.caller)->text);
+  return status == DK_OK;
+}
+
+/* ---- as many as there are rows --------------------------------------------------------------- */
+
+static dk_status
+take_work(struct handle_under_test *h, struct dk_works **ret_works)
+{
+  struct dk_fetch_work request = {.struct_size = sizeof request, .max_items = 1, .lock_ms = LEASE,
+                                  .owner = text("worker"), .tag_rule = DK_TAG_ANY};
+
+  return dk_store_fetch_work_item(h->store, h->caller, &request, ret_works);
+}
+
+static dk_status
+take_turn(struct handle_under_test *h, struct dk_turn **ret_turn)
+{
+  struct dk_fetch_turn request = {.struct_size = sizeof request, .lock_ms = LEASE,
+                                  .owner = text("same")};
+
+  return dk_store_fetch_orchestration_item(h->store, h->caller, &request, ret_turn);
+}
+
+static void *
+take_one(void *argument)
+{
+  struct caller *c = argument;
+  struct dk_works *works;
+  struct dk_turn *turn;
+
+  pthread_barrier_wait(c->gate);
+  if (c->of_work) {
+    if (count(c, take_work(&c->h, &works)))
+      snprintf(c->found, sizeof c->found, "%d", (int)works->items[0].item.activity_id);
+  } else if (count(c, take_turn(&c->h, &turn))) {
+    snprintf(c->found, sizeof c->found, "%.*s", (int)turn->head.instance.len,
+             turn->head.instance.ptr);
+  }
+  return NULL;
+}
+
+static bool
+all_differ(const struct caller callers[CALLERS])
+{
+  for (int i = 0; i < CALLERS; i++)
+    for (int j = 0; j < i; j++)
+      if (strcmp(callers[i].found, callers[j].found) == 0)
+        return false;
+  return true;
+}
+
+static void
+enqueue_activity(struct handle_under_test *h, int activity)
+{
+  struct dk_item item = {.struct_size = sizeof item, .instance = text("inst"), .execution_id = 1,
+                         .activity_id = (uint64_t)activity, .payload = text("do")};
+
+  if (dk_store_enqueue_for_worker(h->store, h->caller, &item) != DK_OK)
+    BAIL_OUT("enqueue_for_worker: %s", dk_caller_failure(h->caller)->text);
+}
+
+/* The rows that all of them would like best are the same. */
+static void
+test_as_many_as_rows(struct handle_under_test *h, PGconn *pg, bool of_work)
+{
+  struct caller callers[CALLERS], sum, all = {.number = 0};
+  pthread_barrier_t gate;
+  bool differ = true;
+
+  for (int round = 0; round < ROUNDS; round++) {
+    for (int i = 0; i < CALLERS; i++) {
+      char name[32];
+      snprintf(name, sizeof name, "one-%d-%d", round, i);
+      if (of_work)
+        enqueue_activity(h, round * CALLERS + i + 1);
+      else
+        enqueue(h, name);
+    }
+    start(callers, h, &gate, take_one, of_work);
+    join(callers, &gate, &sum);
+    differ = differ && all_differ(callers);
+    all.got += sum.got;
+    all.nothing += sum.nothing;
+    all.deadlocks += sum.deadlocks;
+  }
+  cmp_ok(all.got, "==", ROUNDS * CALLERS, "%d callers, %d rows of %s: each gets one, each time",
+         (int)CALLERS, (int)CALLERS, of_work ? "work" : "turns");
+  cmp_ok(all.nothing, "==", 0, "none is told that there is nothing");
+  ok(differ, "no two get the same");
+  sql(pg, "TRUNCATE races.instance, races.message, races.work");
+}
+
+/* ---- cancelled while it is claimed ----------------------------------------------------------- */
+
+struct cancelling {
+  struct handle_under_test h;
+  struct dk_bytes token;
+  struct dk_commit_outcome outcome;
+};
+
+static void *
+cancel_two(void *argument)
+{
+  struct cancelling *c = argument;
+
+  commit_cancelling(&c->h, c->token, 1, 2, &c->outcome);
+  return NULL;
+}
+
+/* Until a session waits for a lock. */
+static bool
+somebody_waits(PGconn *pg)
+{
+  for (int i = 0; i < 3000; i++) {
+    char *n = sql_value(pg, "SELECT count(*) FROM pg_catalog.pg_locks WHERE NOT granted");
+    bool is_so = strcmp(n, "0") != 0;
+    free(n);
+    if (is_so)
+      return true;
+    free(sql_value(pg, "SELECT pg_catalog.pg_sleep(0.01)"));
+  }
+  return false;
+}
+
+/* CANCEL-1, CANCEL-6: a row that leaves its place while the commit waits for it is deleted where it
+ * is then, and told as what it has become. */
+static void
+test_claimed_meanwhile(struct handle_under_test *h, PGconn *pg)
+{
+  struct cancelling c = {.h = with_caller(h)};
+  struct handle_under_test taker = with_caller(h);
+  pthread_t thread;
+
+  given_activities(&taker, "claimed", 2);
+  c.token = fetch_turn(&taker);
+  sql(pg, "BEGIN");
+  sql(pg, "UPDATE races.work SET epoch = races.next_number(), owner = 'thief',"
+      " ready_at = 9000000000000 WHERE instance = 'claimed' AND activity = 2");
+  if (pthread_create(&thread, NULL, cancel_two, &c) != 0)
+    BAIL_OUT("no thread");
+  ok(somebody_waits(pg), "a commit waits for a row that is being claimed");
+  sql(pg, "COMMIT");
+  pthread_join(thread, NULL);
+  cmp_ok(c.outcome.report.free_rows, "==", 1, "the one that was free is told as free");
+  cmp_ok(c.outcome.report.locked_rows, "==", 1, "and the one that was claimed as locked");
+  ok(c.outcome.n_stolen == 1 && c.outcome.stolen[0].owner.len == 5 &&
+       memcmp(c.outcome.stolen[0].owner.ptr, "thief", 5) == 0, "with who has claimed it");
+  char *left = sql_value(pg, "SELECT count(*) FROM races.work");
+  is(left, "0", "both are gone");
+  free(left);
+  dk_caller_free(taker.caller);
+  dk_caller_free(c.h.caller);
+}
+
+/* ---- cross traffic --------------------------------------------------------------------------- */
+
+static void
+name_instance(char room[16], int number)
+{
+  snprintf(room, 16, "cross-%d", number % INSTANCES);
+}
+
+/* Two messages, to others and in any order, an activity, and the one before cancelled. */
+static dk_status
+commit_crossing(struct caller *c, const struct dk_turn *turn, int step)
+{
+  char names[2][16];
+  uint64_t last = turn->head.last_event_id;
+  struct dk_event event = {last + 1, text("event")};
+  struct dk_item work = {.struct_size = sizeof work, .execution_id = 1, .activity_id = last + 1,
+                         .payload = text("do")};
+  struct dk_item messages[2] = {{.struct_size = sizeof messages[0], .payload = text("a")},
+                                {.struct_size = sizeof messages[1], .payload = text("b")}};
+  const struct dk_item *list[] = {&messages[0], &messages[1]}, *works[] = {&work};
+  struct dk_activity cancelled = {1, last};
+  struct dk_turn_result result = {.struct_size = sizeof result, .execution_id = 1,
+                                  .name = text("cross"), .version = text("1"),
+                                  .owner = text("same"), .events = &event, .n_events = 1,
+                                  .worker_items = works, .n_worker_items = 1,
+                                  .orchestrator_items = list, .n_orchestrator_items = 2,
+                                  .cancelled_activities = &cancelled,
+                                  .n_cancelled_activities = last > 0 && step % 2 ? 1 : 0};
+  struct dk_commit_outcome outcome;
+
+  for (int i = 0; i < 2; i++) {
+    name_instance(names[i], c->number + step * (i + 1) + 3 * i);
+    messages[i].instance = text(names[i]);
+  }
+  return dk_store_ack_orchestration_item(c->h.store, c->h.caller, turn->head.lock_token, &result,
+                                         &outcome);
+}
+
+/* Its completion is for any of them. */
+static void
+work_across(struct caller *c, int step)
+{
+  char name[16];
+  struct dk_works *works;
+
+  if (!count(c, take_work(&c->h, &works)))
+    return;
+  name_instance(name, c->number + step);
+  struct dk_item done = {.struct_size = sizeof done, .instance = text(name),
+                         .payload = text("done")};
+  struct dk_work_result result = {.struct_size = sizeof result, .completion = &done};
+  count(c, dk_store_ack_work_item(c->h.store, c->h.caller, works->items[0].work.lock_token,
+                                 &result));
+}
+
+static void *
+run_across(void *argument)
+{
+  struct caller *c = argument;
+  struct dk_turn *turn;
+
+  pthread_barrier_wait(c->gate);
+  for (int step = 0; step < STEPS; step++) {
+    dk_caller_reset(c->h.caller);
+    if (c->number % 2)
+      work_across(c, step);
+    else if (count(c, take_turn(&c->h, &turn)))
+      count(c, commit_crossing(c, turn, step));
+  }
+  return NULL;
+}
+
+/* Nobody is left behind: what has a message that is due can be fetched. */
+static void
+test_cross_traffic(struct handle_under_test *h, PGconn *pg)
+{
+  struct caller callers[CALLERS], sum;
+  pthread_barrier_t gate;
+
+  for (int i = 0; i < INSTANCES; i++) {
+    char name[16];
+    name_instance(name, i);
+    enqueue(h, name);
+  }
+  start(callers, h, &gate, run_across, false);
+  join(callers, &gate, &sum);
+  cmp_ok(sum.deadlocks, "==", 0, "%d operations of %d callers on %d instances: no deadlock",
+         sum.got, (int)CALLERS, (int)INSTANCES);
+  cmp_ok(sum.other, "==", 0, "and no other trouble");
+  char *deadlocks = sql_value(pg, "SELECT deadlocks FROM pg_stat_database"
+                              " WHERE datname = current_database()");
+  diag("deadlocks of the database, as the server counts: %s", deadlocks);
+  free(deadlocks);
+  char *stranded = sql_value(pg, "SELECT count(*) FROM races.instance i WHERE locked_until = 0"
+                             " AND ready_at IS NULL AND EXISTS (SELECT FROM races.message m"
+                             "   WHERE m.instance = i.instance)");
+  is(stranded, "0", "no instance has messages and is not ready");
+  free(stranded);
+}
+
+int
+main(void)
+{
+  struct handle_under_test h;
+
+  begin();
+  destroy_store(getenv("DURAKIT_PG"), schema);
+  open_store(&h, getenv("DURAKIT_PG"), schema);
+  PGconn *pg = connect_to(getenv("DURAKIT_PG"));
+  test_as_many_as_rows(&h, pg, false);
+  test_as_many_as_rows(&h, pg, true);
+  test_claimed_meanwhile(&h, pg);
+  test_cross_traffic(&h, pg);
+  PQfinish(pg);
+  close_store(&h);
+  destroy_store(getenv("DURAKIT_PG"), schema);
+  end();
+  return done_testing();
+}

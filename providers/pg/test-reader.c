@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What people and roles that only read may do: the view history_text shows what can be read as
+ * text, whatever the bytes; a role with no more than SELECT reads all, and every act that would
+ * change something is refused by the server (42501).  What is tried comes from the catalogue, so
+ * that nothing is forgotten. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance/tap/tap.h"
+#include "providers/pg/test-handle.h"
+
+static const char schema[] = "reader";
+
+/* The tables, each of their columns, */
+static const char tables[] =
+  "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = 'reader'"
+  " ORDER BY 1";
+static const char columns[] =
+  "SELECT format('UPDATE reader.%I SET %I = %I', table_name, column_name, column_name)"
+  " FROM information_schema.columns JOIN pg_tables ON tablename = table_name"
+  " AND schemaname = table_schema WHERE table_schema = 'reader' ORDER BY 1";
+/* and the functions that write, whatever they are given. */
+static const char functions[] =
+  "SELECT format('SELECT * FROM reader.%I(%s)', p.proname, (SELECT string_agg(CASE"
+  "   WHEN t = 'text'::regtype THEN '''inst''' WHEN t = 'integer'::regtype THEN '1'"
+  "   WHEN t = 'text[]'::regtype THEN '''{x}''' WHEN t = 'bigint'::regtype THEN '1'"
+  "   WHEN t = 'boolean'::regtype THEN 'true'"
+  "   ELSE format('NULL::%s', t::regtype) END, ', ' ORDER BY n)"
+  "   FROM unnest(p.proargtypes) WITH ORDINALITY AS a(t, n)))"
+  " FROM pg_proc p WHERE p.pronamespace = 'reader'::regnamespace"
+  "   AND p.proname IN ('enqueue_message', 'fetch_turn', 'enqueue_work', 'fetch_work', 'ack_work',"
+  "     'renew_turn', 'abandon_turn', 'renew_work', 'abandon_work', 'next_number',"
+  "     'lock_address', 'make_ready', 'release_turn', 'forget_listeners')"
+  " ORDER BY 1";
+
+/* ---- refused acts ---------------------------------------------------------------------------- */
+
+static void
+expect_refused(PGconn *reader, const char *statement)
+{
+  PGresult *result = PQexec(reader, statement);
+  const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+  if (!ok(state && strcmp(state, "42501") == 0, "refused: %.120s", statement))
+    diag("%s %s", state ? state : "done", PQresultErrorMessage(result));
+  PQclear(result);
+}
+
+/* A statement for each row of a query of the owner's, with `format`'s %s replaced. */
+static void
+expect_all_refused(PGconn *owner, PGconn *reader, const char *query, const char *format)
+{
+  PGresult *rows = PQexec(owner, query);
+
+  if (PQresultStatus(rows) != PGRES_TUPLES_OK || PQntuples(rows) == 0)
+    BAIL_OUT("%s: %d rows: %s", query, PQntuples(rows), PQerrorMessage(owner));
+  for (int i = 0; i < PQntuples(rows); i++) {
+    char statement[1000];
+    const char *at = strstr(format, "%s");
+    snprintf(statement, sizeof statement, "%.*s%s%s", (int)(at - format), format,
+             PQgetvalue(rows, i, 0), at + 2);
+    expect_refused(reader, statement);
+  }
+  PQclear(rows);
+}
+
+static void
+test_refused_acts(PGconn *owner, PGconn *reader)
+{
+  expect_all_refused(owner, reader, tables, "INSERT INTO %s DEFAULT VALUES");
+  expect_all_refused(owner, reader, tables, "DELETE FROM %s");
+  expect_all_refused(owner, reader, tables, "TRUNCATE %s");
+  expect_all_refused(owner, reader, tables, "ALTER TABLE %s SET (fillfactor = 90)");
+  expect_all_refused(owner, reader, tables, "SELECT 1 FROM %s FOR UPDATE");
+  expect_all_refused(owner, reader, tables, "DROP TABLE %s");
+  expect_all_refused(owner, reader, columns, "%s");
+  expect_all_refused(owner, reader, functions, "%s");
+  expect_refused(reader, "SELECT nextval('reader.number')");
+  expect_refused(reader, "SELECT setval('reader.number', 1)");
+  expect_refused(reader, "CREATE TABLE reader.mine(n int)");
+  expect_refused(reader, "CREATE FUNCTION reader.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'");
+  expect_refused(reader, "DROP SCHEMA reader CASCADE");
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static void
+commit_events(struct handle_under_test *h, const struct dk_event *events, size_t n)
+{
+  struct dk_turn_result result = {.struct_size = sizeof result, .execution_id = 1,
+                                  .name = text("order"), .version = text("1"), .events = events,
+                                  .n_events = n};
+  struct dk_commit_outcome outcome;
+
+  enqueue(h, "inst");
+  if (dk_store_ack_orchestration_item(h->store, h->caller, fetch_turn(h), &result, &outcome)
+      != DK_OK)
+    BAIL_OUT("commit: %s", dk_caller_failure(h->caller)->text);
+}
+
+static void
+test_view(struct handle_under_test *h, PGconn *reader)
+{
+  static const struct dk_event events[] = {
+    {1, {"{\"name\": \"caf\xc3\xa9\"}", 17}}, {2, {"a\xff" "b", 3}}, {3, {"", 0}}, {4, {NULL, 0}},
+    {5, {"a\0b", 3}}, {6, {"\\", 1}},
+  };
+  static const char *const shown[] = {"{\"name\": \"caf\xc3\xa9\"}", "a\\377b", "", "(null)",
+                                      "a\\000b", "\\"};
+
+  commit_events(h, events, sizeof events / sizeof events[0]);
+  for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
+    char *payload = sql_value(reader, "SELECT coalesce(payload, '(null)') FROM reader.history_text"
+                              " WHERE instance = 'inst' AND execution = 1 AND event = %zu", i + 1);
+    is(payload, shown[i], "event %zu as history_text shows it", i + 1);
+    free(payload);
+  }
+}
+
+/* As docs/postgresql.md grants it. */
+static void
+test_reads(PGconn *owner, PGconn *reader)
+{
+  PGresult *rows = PQexec(owner, tables);
+
+  for (int i = 0; i < PQntuples(rows); i++) {
+    free(sql_value(reader, "SELECT count(*) FROM %s", PQgetvalue(rows, i, 0)));
+    pass("reads %s", PQgetvalue(rows, i, 0));
+  }
+  PQclear(rows);
+}
+
+static void
+test_read_only_handle(void)
+{
+  struct dk_host_options options = {.struct_size = sizeof options};
+  struct dk_setting settings[] = {{"conninfo", text(getenv("DURAKIT_PG_READER"))},
+                                  {"schema", text(schema)}};
+  struct handle_under_test h = {dk_caller_new(NULL, 0), NULL};
+  struct dk_read_history request = {.struct_size = sizeof request, .instance = text("inst")};
+  struct dk_item item = {.struct_size = sizeof item, .instance = text("inst"),
+                         .payload = text("hello")};
+  struct dk_history *history = NULL;
+
+  if (!h.caller)
+    BAIL_OUT("no caller");
+  if (!ok(dk_store_open(library_under_test(), &options, h.caller, DK_OPEN_READ_ONLY, settings, 2,
+                        &h.store) == DK_OK, "a handle of this role that only reads"))
+    BAIL_OUT("%s", dk_caller_failure(h.caller)->text);
+  ok(dk_store_read_history(h.store, h.caller, &request, &history) == DK_OK &&
+       history->n_events == 6, "reads the history");
+  cmp_ok(dk_store_enqueue_for_orchestrator(h.store, h.caller, &item), "==", DK_REFUSED,
+         "and is refused what would write");
+  close_store(&h);
+}
+
+int
+main(void)
+{
+  struct handle_under_test h;
+
+  if (!getenv("DURAKIT_PG_READER"))
+    plan(SKIP_ALL, "DURAKIT_PG_READER is not set: it names a role without any rights");
+  begin();
+  destroy_store(getenv("DURAKIT_PG"), schema);
+  open_store(&h, getenv("DURAKIT_PG"), schema);
+  PGconn *owner = connect_to(getenv("DURAKIT_PG"));
+  PGconn *reader = connect_to(getenv("DURAKIT_PG_READER"));
+  sql(owner, "GRANT USAGE ON SCHEMA reader TO %s", PQuser(reader));
+  sql(owner, "GRANT SELECT ON ALL TABLES IN SCHEMA reader TO %s", PQuser(reader));
+  test_view(&h, reader);
+  test_reads(owner, reader);
+  test_read_only_handle();
+  test_refused_acts(owner, reader);
+  PQfinish(reader);
+  PQfinish(owner);
+  close_store(&h);
+  destroy_store(getenv("DURAKIT_PG"), schema);
+  end();
+  return done_testing();
+}
