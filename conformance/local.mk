@@ -81,6 +81,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/checks.def \
 	conformance/checks/checks.h \
 	conformance/checks/common.c \
+	conformance/checks/crowd.c \
 	conformance/checks/err.c \
 	conformance/checks/exec.c \
 	conformance/checks/hist.c \
@@ -95,6 +96,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/own-clock.c \
 	conformance/checks/reopen.c \
 	conformance/checks/server.c \
+	conformance/checks/server-between.c \
 	conformance/checks/server-trials.c \
 	conformance/checks/server-trials.h \
 	conformance/checks/repeat.c \

@@ -139,14 +139,14 @@ static const char selftest[] =
   "durakit selftest: tests the kit itself.\n"
   "\n"
   "  durakit selftest                 ends in one line\n"
-  "  durakit selftest --verbose       shows which check catches which mutant\n"
+  "  durakit selftest --verbose       shows which check catches which mutant; takes longer\n"
   "  durakit selftest --format tap\n"
   "\n"
   "The model must pass everything, shuffled and twice; each of its mutants must be caught by the\n"
   "check that is meant for it; each provider of the zoo must get its one verdict.\n"
   "  --model PLUGIN          the model, if it is not installed\n"
   "  --zoo FOLDER            where the providers of the zoo are\n"
-  "  -j N                    so many at a time (2)\n";
+  "  -j N                    so many at a time (3)\n";
 
 static const char clean[] =
   "durakit clean [PLUGIN]: removes what runs that were killed have left.\n"

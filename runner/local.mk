@@ -89,6 +89,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/settings.h \
 	runner/slot.c \
 	runner/slot.h \
+	runner/starved.c \
+	runner/starved.h \
 	runner/store.c \
 	runner/suggest.c \
 	runner/suggest.h \
@@ -111,6 +113,7 @@ unit_tests += \
 	runner/test-mask \
 	runner/test-orphans \
 	runner/test-selftest \
+	runner/test-starved \
 	runner/test-suggest \
 	$(NULL)
 

@@ -12,7 +12,7 @@
 #include "runner/facts.h"
 #include "runner/out.h"
 
-enum { JOBS = 2 };
+enum { JOBS = 3 /* some only wait */ };
 
 void
 selftest_point(struct selftest *selftest, bool holds, const char *name, const char *detail)

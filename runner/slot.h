@@ -20,6 +20,7 @@ struct slot {
   char folder[320];          /* of the task; beside it are FOLDER.out and FOLDER.err */
   int output, errors;
   int64_t started_ns, deadline_ns;
+  int64_t granted_ns;        /* of that deadline: for the time that it waited for a processor */
   int signals;               /* 0: none yet; 1: SIGTERM was sent; 2: SIGKILL */
   bool timed_out, flooded;
   struct outcome *pending;   /* the check's, while its stores are removed */

@@ -50,6 +50,18 @@ work_that_comes(struct dk_check *t)
   return fetch_work(t, .wait_ms = COMES_MS);
 }
 
+static struct dk_turn *
+turn_that_comes_for(struct dk_check *t, int64_t lock_ms)
+{
+  return fetch_turn(t, .wait_ms = COMES_MS, .lock_ms = lock_ms);
+}
+
+static struct dk_work_item *
+work_that_comes_for(struct dk_check *t, int64_t lock_ms)
+{
+  return fetch_work(t, .wait_ms = COMES_MS, .lock_ms = lock_ms);
+}
+
 /* ---- leases ---------------------------------------------------------------------------------- */
 
 /* TIME-4: a lease ends by the store's clock; then the turn or item is free, and the token dead. */
@@ -343,4 +355,64 @@ time_host_clock_plays_no_part(struct dk_check *t)
   expect_of_lease(t, &first, "when the host's clock has jumped");
   expect(t, first.now - turn->head.now < AN_HOUR,
          "the store's clock has not jumped with the host's");
+}
+
+/* ---- on the way to a server ------------------------------------------------------------------ */
+
+enum late { LATE_COMMIT, LATE_RENEW, LATE_ABANDON, LATE_ACK, LATE_WORK_RENEW, LATE_WORK_ABANDON,
+            LATE_CALLS };
+
+static dk_status
+call_late(struct dk_check *t, enum late late, struct dk_bytes token, struct actor *on, bool start)
+{
+  switch (late) {
+  case LATE_COMMIT:
+    return ack_token(t, token, .on = on, .start = start, .execution_id = 1, .events = {{2}});
+  case LATE_RENEW:
+    return renew_turn(t, token, .on = on, .start = start);
+  case LATE_ABANDON:
+    return abandon_turn(t, token, .on = on, .start = start);
+  case LATE_ACK:
+    return ack_work(t, token, .on = on, .start = start, .to = "nobody");
+  case LATE_WORK_RENEW:
+    return renew_work(t, token, .on = on, .start = start);
+  default:
+    return abandon_work(t, token, .on = on, .start = start);
+  }
+}
+
+static struct dk_bytes
+short_lease(struct dk_check *t, enum late late)
+{
+  return late < LATE_ACK ? turn_that_comes_for(t, SHORT_MS)->head.lock_token
+                         : work_that_comes_for(t, SHORT_MS)->work.lock_token;
+}
+
+/* TIME-6: the call was made while its lease was alive, and its first message comes to the store
+ * when that is over. */
+void
+time_own_lease_judged_late(struct dk_check *t)
+{
+  struct actor *other = another_thread(t);
+
+  given_instance_with_activities(t, "inst", 1);
+  must(t, enqueue(t, "inst"));
+  for (int late = 0; late < LATE_CALLS; late++) {
+    struct dk_bytes token = short_lease(t, (enum late)late);
+
+    cut_at_message(t, (struct message_cut){.n = 1, .passed_on = true, .held = true});
+    must(t, call_late(t, (enum late)late, token, other, true));
+    bool is_held = message_is_held(t, other);
+    advance(t, SHORT_MS + ROUNDING_MS);
+    if (is_held)
+      let_message_go(t);
+    dk_status status = finish(t, other);
+    for (int i = 0; i < MOST_RETRIES && is_retryable(status); i++)
+      status = call_late(t, (enum late)late, token, other, false);
+    expect_status(t, status, DK_LOCK_LOST);
+  }
+  expect_equal(t, read_history(t, "inst")->n_events, 1, "events, of which none came too late");
+  must(t, ack_turn(t, turn_that_comes(t), .execution_id = 1));
+  must(t, ack_work(t, work_that_comes(t)->work.lock_token));
+  expect_no_turn(t);
 }

@@ -402,6 +402,25 @@ queue_given_back_lets_others_in(struct dk_check *t)
          MOST_DELIVERIES);
 }
 
+/* QUEUE-8: whose own instances always have more messages is given those of others too. */
+void
+queue_owner_lets_others_in(struct dk_check *t)
+{
+  must(t, enqueue(t, "own"));
+  must(t, ack_turn(t, fetch_turn(t), .events = {{1}}, .owner = "me"));
+  must(t, enqueue(t, "own"));
+  must(t, enqueue(t, "quiet"));
+  for (int i = 0; i < MOST_DELIVERIES; i++) {
+    struct dk_turn *turn = fetch_turn(t, .owner = "me");
+    if (is_quiet(turn))
+      return;
+    must(t, ack_turn(t, turn, .owner = "me"));
+    must(t, enqueue(t, "own"));
+  }
+  expect(t, false, "a message has been delivered while %d of the owner's own instances were",
+         MOST_DELIVERIES);
+}
+
 /* ---- never lost ------------------------------------------------------------------------------ */
 
 /* QUEUE-9: what was answered with DK_OK is there when the store is opened again. */

@@ -27,10 +27,18 @@ deed_name(enum deed deed)
     [DEED_ACK_WORK] = "ack_work_item",
     [DEED_ABANDON_WORK] = "abandon_work_item",
     [DEED_RENEW_WORK] = "renew_work_item_lock",
+    [DEED_CANCEL] = "ack_orchestration_item, which cancels activities",
     [DEED_READ_HISTORY] = "read_history",
+    [DEED_ENQUEUE_WORK] = "enqueue_for_worker",
   };
 
   return names[deed];
+}
+
+int
+deeds_of(struct dk_check *t)
+{
+  return provider(t)->ops->enqueue_for_worker ? DEEDS : DEED_ENQUEUE_WORK;
 }
 
 /* What nobody knows about may come later, when a server has found time for it. */
@@ -95,6 +103,12 @@ is_of_work(enum deed deed)
          deed == DEED_RENEW_WORK;
 }
 
+static uint64_t
+activities_of(enum deed deed)
+{
+  return deed == DEED_CANCEL ? 2 : is_of_work(deed) ? 1 : 0;
+}
+
 static struct dk_turn *
 held_turn(struct trial *trial)
 {
@@ -113,12 +127,12 @@ trial_of(struct dk_check *t, enum deed deed)
   snprintf(trial.other, sizeof(trial.other), "other-%u", calls_so_far(t));
   if (deed == DEED_ENQUEUE || deed == DEED_ENQUEUE_NAMELESS)
     return trial;
-  given_instance_with_activities(t, trial.instance, is_of_work(deed) ? 1 : 0);
-  if (is_of_work(deed) && deed != DEED_FETCH_WORK)
-    trial.work = fetch_activity(t, trial.instance, 1, .lock_ms = HELD_MS);
+  given_instance_with_activities(t, trial.instance, activities_of(deed));
+  if (activities_of(deed) > 0 && deed != DEED_FETCH_WORK)
+    trial.work = fetch_work(t, .lock_ms = HELD_MS);
   if (deed == DEED_FETCH_TURN)
     must(t, enqueue(t, trial.instance, .id = "first"));
-  else if (!is_of_work(deed) && deed != DEED_READ_HISTORY)
+  else if (!is_of_work(deed) && deed != DEED_READ_HISTORY && deed != DEED_ENQUEUE_WORK)
     trial.turn = held_turn(&trial);
   return trial;
 }
@@ -131,6 +145,13 @@ commit(struct trial *trial, bool start, bool repeated)
   return ack_turn(trial->t, trial->turn, .on = trial->on, .start = start, .repeated = repeated,
                   .events = {{next_event(trial->turn), "the event"}}, .schedule = {{7}},
                   .send = {{trial->other, .payload = "sent"}});
+}
+
+static dk_status
+commit_cancels(struct trial *trial, bool start, bool repeated)
+{
+  return ack_turn(trial->t, trial->turn, .on = trial->on, .start = start, .repeated = repeated,
+                  .events = {{next_event(trial->turn), "the event"}}, .cancel = {1, 2});
 }
 
 static dk_status
@@ -190,6 +211,11 @@ call(struct trial *trial, bool start, bool repeated)
     return abandon_work(t, token, .on = on, .start = start);
   case DEED_RENEW_WORK:
     return renew_work(t, token, .on = on, .start = start, .ms = HELD_MS);
+  case DEED_CANCEL:
+    return commit_cancels(trial, start, repeated);
+  case DEED_ENQUEUE_WORK:
+    return enqueue_work(t, trial->instance, .on = on, .start = start, .repeated = repeated,
+                        .activity = {7});
   default:
     return read_it(trial, start);
   }
@@ -337,6 +363,22 @@ settle_commit(struct trial *trial, dk_status status)
   expect_no_more_turns(t);
 }
 
+/* The cancelling commit is there once, and both activities are gone: nobody gets the one that was
+ * free, and who holds the other has lost it. */
+static void
+settle_cancel(const struct trial *trial, dk_status status)
+{
+  struct dk_check *t = trial->t;
+
+  expect_not_denied(trial, status, DK_LOCK_LOST);
+  expect_status(t, status, DK_OK);
+  expect_equal(t, read_history(t, trial->instance)->n_events, 2, "events after one commit more");
+  expect_status(t, ack_work(t, trial->work->work.lock_token, .to = trial->instance),
+                DK_LOCK_LOST);
+  expect_no_work(t);
+  expect_no_more_turns(t);
+}
+
 /* A fetch whose answer was lost may have left a lock that runs out, and one counted attempt. */
 static void
 settle_fetched_turn(struct trial *trial)
@@ -450,6 +492,14 @@ trial_settle(struct trial *trial, dk_status status)
   case DEED_RENEW_WORK:
     expect_status(t, status, DK_OK);
     finish_work(trial);
+    break;
+  case DEED_CANCEL:
+    settle_cancel(trial, status);
+    break;
+  case DEED_ENQUEUE_WORK:
+    expect_done(trial, status, DK_DUPLICATE);
+    must(t, ack_work(t, the_item_of(t, trial->instance, 7)->work.lock_token));
+    expect_no_work(t);
     break;
   default:
     expect_status(t, status, DK_OK);

@@ -21,7 +21,9 @@ enum deed {
   DEED_ACK_WORK,
   DEED_ABANDON_WORK,
   DEED_RENEW_WORK,
+  DEED_CANCEL,           /* a commit that cancels an activity that is held and one that is free */
   DEED_READ_HISTORY,
+  DEED_ENQUEUE_WORK,     /* the last, because a provider need not have it */
   DEEDS
 };
 
@@ -38,6 +40,7 @@ struct trial {
 };
 
 const char *deed_name(enum deed deed); /* "ack_orchestration_item" */
+int deeds_of(struct dk_check *t);      /* those before this one are offered by the provider */
 
 /* A new instance with what the deed needs; everything else is out of the way. */
 struct trial trial_of(struct dk_check *t, enum deed deed);

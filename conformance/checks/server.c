@@ -22,7 +22,7 @@ try_all_cut(struct dk_check *t, enum cut cut)
 {
   unsigned cuts = 0;
 
-  for (int deed = 0; deed < DEEDS; deed++) {
+  for (int deed = 0; deed < deeds_of(t); deed++) {
     bool is_cut = true;
 
     for (uint32_t n = 1; n <= MOST_WAITS && is_cut; n++) {
@@ -62,7 +62,7 @@ srv_idle_connection_lost(struct dk_check *t)
 {
   size_t cut = 0;
 
-  for (int deed = 0; deed < DEEDS; deed++) {
+  for (int deed = 0; deed < deeds_of(t); deed++) {
     struct trial trial = trial_of(t, (enum deed)deed);
 
     cut += cut_connections(t);
@@ -121,7 +121,7 @@ srv_woken_on_a_new_connection(struct dk_check *t)
 static void
 try_all_through(struct dk_check *t, struct message_cut cut)
 {
-  for (int deed = 0; deed < DEEDS; deed++) {
+  for (int deed = 0; deed < deeds_of(t); deed++) {
     bool is_cut = true;
 
     for (cut.n = 1; cut.n <= MOST_WAITS && is_cut; cut.n++) {
@@ -162,6 +162,15 @@ srv_connection_reset(struct dk_check *t)
   try_all_through(t, (struct message_cut){.is_answer = true, .reset = true, .passed_on = true});
 }
 
+/* SRV-1, SRV-2: a connection may end in one direction only, and then it is lost like any other. */
+void
+srv_half_closed(struct dk_check *t)
+{
+  try_all_through(t, (struct message_cut){.is_answer = false, .passed_on = true, .half = true});
+  try_all_through(t, (struct message_cut){.is_answer = true, .half = true});
+  try_all_through(t, (struct message_cut){.is_answer = true, .passed_on = true, .half = true});
+}
+
 /* ---- the server ------------------------------------------------------------------------------ */
 
 /* While it is down a call says that it may be repeated, and says so again. */
@@ -184,7 +193,7 @@ expect_down(struct dk_check *t)
 void
 srv_crash(struct dk_check *t)
 {
-  for (int deed = 0; deed < DEEDS; deed++) {
+  for (int deed = 0; deed < deeds_of(t); deed++) {
     struct trial trial = trial_of(t, (enum deed)deed);
 
     cut_at_wait(t, CRASH_SERVER, 1);
@@ -199,6 +208,65 @@ srv_crash(struct dk_check *t)
     until_well(t);
     trial_settle(&trial, status);
   }
+}
+
+/* The call, until the kit has what it has sent, or what was answered, in its hands; then the server
+ * is crashed, and that thrown away.  False: it was through before that. */
+static bool
+crash_holding(struct trial *trial, struct message_cut cut, dk_status *ret_status)
+{
+  struct dk_check *t = trial->t;
+
+  cut_at_message(t, cut);
+  must(t, trial_call(trial, true));
+  bool is_held = message_is_held(t, trial->on);
+  if (is_held) {
+    crash_server_now(t);
+    let_message_go(t);
+  }
+  *ret_status = finish(t, trial->on);
+  trial_take(trial);
+  if (is_held)
+    judge_crashed(t);
+  return is_held;
+}
+
+/* Each call that changes something, at each of its messages. */
+static void
+crash_all_holding(struct dk_check *t, struct message_cut cut)
+{
+  struct actor *other = another_thread(t);
+
+  for (int deed = 0; deed < deeds_of(t); deed++) {
+    bool is_held = deed != DEED_READ_HISTORY;
+
+    for (cut.n = 1; cut.n <= MOST_WAITS && is_held; cut.n++) {
+      struct trial trial = trial_of(t, (enum deed)deed);
+      dk_status status;
+
+      trial.on = other;
+      is_held = crash_holding(&trial, cut, &status);
+      trial_judge_status(&trial, status);
+      if (is_held)
+        start_server(t);
+      until_well(t);
+      trial_settle(&trial, status);
+    }
+  }
+}
+
+/* SRV-4: crashed before what was sent had come to it: that did not happen, and nobody says so. */
+void
+srv_crash_before_request(struct dk_check *t)
+{
+  crash_all_holding(t, (struct message_cut){.held = true});
+}
+
+/* SRV-4: crashed when it had answered, and the answer never came: what was done is not undone. */
+void
+srv_crash_before_answer(struct dk_check *t)
+{
+  crash_all_holding(t, (struct message_cut){.is_answer = true, .held = true});
 }
 
 /* SRV-4: what was acknowledged just before a crash is there after it. */
@@ -258,7 +326,7 @@ srv_stopped_call_returns(struct dk_check *t)
 {
   struct actor *other = another_thread(t);
 
-  for (int deed = 0; deed < DEEDS; deed++) {
+  for (int deed = 0; deed < deeds_of(t); deed++) {
     struct trial trial = trial_of(t, (enum deed)deed);
 
     trial.on = other;
@@ -306,7 +374,7 @@ srv_rights_withdrawn(struct dk_check *t)
 {
   struct trial trials[DEEDS];
 
-  for (int deed = 0; deed < DEEDS; deed++) {
+  for (int deed = 0; deed < deeds_of(t); deed++) {
     trials[deed] = trial_of(t, (enum deed)deed);
     deny_rights(t);
     expect_status(t, trial_call(&trials[deed], false), DK_REFUSED);

@@ -90,6 +90,7 @@ thread_main(void *argument)
       return NULL;
     if (who->op.at_line != 0)
       kit_stand_at_line(who->shared);
+    atomic_store(&who->begun, 1);
     kit_op_run(&who->op, who->store, who->caller);
     kit_done(who);
   }
@@ -293,6 +294,7 @@ kit_give(struct dk_check *t, struct actor *who)
   who->op.at_line = who->held;
   who->held = 0;
   atomic_store(&who->done, 0);
+  atomic_store(&who->begun, 0);
   who->given = 1;
   if (t->shared->clock != NULL)
     dk_virtual_clock_give(t->shared->clock, who->clock_actor);

@@ -298,6 +298,10 @@ void hold_at_line(struct dk_check *t, struct actor *actor);
 void hold_at_clock(struct dk_check *t, uint32_t question);
 /* Waits until one is held (true), or the call of this actor is done (false): nobody will be. */
 bool stands_at_clock(struct dk_check *t, struct actor *actor);
+/* The held one goes on, and no time has passed. */
+void let_clock_go(struct dk_check *t);
+/* Waits until the started call of this actor has begun, and returns at once if it is done. */
+void until_begun(struct dk_check *t, struct actor *actor);
 /* Another call was started meanwhile: once it has come as far as it can, so much time passes and
  * the held one is let go.  PASSED_DURING: the call of this actor had not been judged by then, so
  * that it is to be judged by the new time.  PASSED_AFTER: it was quicker, or may have been. */
@@ -322,21 +326,28 @@ bool was_cut(struct dk_check *t); /* it came to that; whether or not, it does no
 size_t cut_connections(struct dk_check *t);
 
 /* The kit between provider and server: what happens to the n-th piece that one side sends from now
- * on.  Dropped, or first passed on; and the connection is closed to both, or reset. */
+ * on.  Dropped, or first passed on; and the connection is closed to both, or reset, or ends in this
+ * direction only.  Held: it is kept, with all that comes after it on its connection, until it is
+ * let go; then it is dropped and the connection closed, or passed on and nothing is cut. */
 struct message_cut {
   uint32_t n;
   bool is_answer;  /* what the server sends, else what the provider does */
-  bool passed_on, reset;
+  bool passed_on, reset, half, held;
 };
 void cut_at_message(struct dk_check *t, struct message_cut cut);
 bool message_was_cut(struct dk_check *t);
+/* Waits until the piece is held (true), or the started call of this actor is done (false): nothing
+ * will be. */
+bool message_is_held(struct dk_check *t, struct actor *actor);
+void let_message_go(struct dk_check *t);
 
 /* Each ends the check as the kit's or the surroundings' fault if its command fails, or if a new
  * handle shows that it has had no effect.  Whatever was done is undone when the check ends, however
  * that is. */
 void crash_server(struct dk_check *t);
 void start_server(struct dk_check *t);
-void judge_crashed(struct dk_check *t); /* after CRASH_SERVER: has that had its effect? */
+void crash_server_now(struct dk_check *t); /* while a call runs; then comes judge_crashed */
+void judge_crashed(struct dk_check *t); /* after that, or CRASH_SERVER: has it had its effect? */
 void pause_server(struct dk_check *t); /* goes on by itself after SERVER_PAUSE_MS */
 /* The call was answered, which a stopped server does not do: the command has had no effect. */
 __attribute__((noreturn)) void judge_not_paused(struct dk_check *t, const char *call);

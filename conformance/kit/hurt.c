@@ -319,10 +319,17 @@ judge_not_paused(struct dk_check *t, const char *call)
 
 /* ---- on demand ------------------------------------------------------------------------------- */
 
+/* A new handle may have to wait for the call that runs: it is asked later. */
+void
+crash_server_now(struct dk_check *t)
+{
+  command(t, "crash");
+}
+
 void
 crash_server(struct dk_check *t)
 {
-  command(t, "crash");
+  crash_server_now(t);
   judge_crashed(t);
 }
 
@@ -366,6 +373,8 @@ kit_hurt_end(struct dk_check *t)
 
   atomic_store(&t->shared->cut.countdown, 0);
   atomic_store(&t->shared->proxy.countdown, 0);
+  if (atomic_load(&t->shared->proxy.holds) != 0)
+    atomic_store(&t->shared->proxy.go, 1);
   if (t->hand_fd < 0)
     return;
   if (!ask(t->report, t->hand_fd, "--store-start, --store-resume or --store-allow", "mend\n",

@@ -114,6 +114,7 @@ struct actor {
 
   sem_t go;
   _Atomic int32_t done;
+  _Atomic int32_t begun;           /* the call, on the actor's own thread */
   struct op op;
 };
 
@@ -130,6 +131,7 @@ struct kit_gate {
   _Atomic int32_t countdown;       /* so many questions until somebody is held; 0: not armed */
   _Atomic int32_t holds;
   _Atomic int32_t asked;           /* questions of others since then */
+  _Atomic int32_t answers;         /* so many wait for a server's answer */
   _Atomic int64_t pushed;          /* the time is at least this */
   _Atomic int64_t ahead;           /* of the clock behind: where stores go by their own */
   struct kit_shared *shared;
@@ -151,6 +153,8 @@ struct kit_proxy {
   pid_t pid;
   _Atomic int32_t countdown;       /* so many pieces until then; 0: not armed */
   _Atomic int32_t done;
+  _Atomic int32_t holds;           /* a piece, until `go` */
+  _Atomic int32_t go;
   _Atomic uint32_t n_connections;
   struct message_cut cut;
   char key[64], value[KIT_MAX_VALUE]; /* the setting by which it is reached; "": it is not there */
@@ -198,6 +202,8 @@ void kit_done(struct actor *who);
 void kit_stand_at_line(struct kit_shared *shared);
 void kit_end_actors(struct dk_check *t);
 bool kit_call_actors_back(struct dk_check *t);
+/* The started call of this actor has returned, or does so within this time. */
+bool kit_is_done(struct actor *who, int wait_ms);
 int64_t kit_real_ns(void);
 
 /* ---- hurting a server (hurt.c, proxy.c) ------------------------------------------------------ */
@@ -410,6 +416,8 @@ void kit_state_free(struct kit_state *state);
 bool kit_state_differs(const struct kit_state *before, const struct kit_state *after,
                        struct kit_report *report);
 uint32_t kit_count_threads(void);
+/* Any thread of it has a processor or waits for one; the one that asks does not count. */
+bool kit_process_runs(pid_t pid);
 
 /* The last word. */
 void kit_say_verdict(struct kit_report *report, enum verdict verdict);

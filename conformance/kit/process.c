@@ -92,6 +92,7 @@ run(struct process *p)
       break;
     if (op->at_line != 0)
       kit_stand_at_line(p->who->shared);
+    atomic_store(&p->who->begun, 1);
     kit_op_run(op, p->store, p->caller);
   }
 }

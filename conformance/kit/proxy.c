@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between a provider and its server: a process that passes on what both send, and on demand drops a
- * piece, closes the connection or resets it.
+ * piece or holds it back, closes the connection, to both or in one direction, or resets it.
  *
  * A piece is what one side has sent and the other has not yet been given: with a protocol of
  * questions and answers, a message.  The process is forked before the plugin is loaded, and owns
@@ -23,16 +23,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_PAIRS = 64, PIECE = 1 << 16 };
+enum {
+  MOST_PAIRS = 64,
+  PIECE = 1 << 16,
+  HELD_LOOK_MS = 2 /* between two looks at whether what is held may go */
+};
 
 struct pair {
   int provider, server; /* -1: this place is free */
+  bool requests_ended, answers_ended;
 };
 
 struct proxy {
   struct kit_proxy *told;
   const char *address;
   int listener;
+  struct pair *held;   /* its piece is still in its socket; NULL: nothing is held */
   struct pair pairs[MOST_PAIRS];
   char piece[PIECE];
 };
@@ -127,7 +133,7 @@ close_pair(struct pair *pair)
 {
   close(pair->provider);
   close(pair->server);
-  *pair = (struct pair){-1, -1};
+  *pair = (struct pair){.provider = -1, .server = -1};
 }
 
 /* Whoever reads next is told of an error, not of an end: so it is with TCP, and else for whoever
@@ -167,12 +173,47 @@ is_the_one(struct proxy *p, bool is_answer)
          atomic_fetch_sub(&told->countdown, 1) == 1;
 }
 
+/* Nothing more comes this way; what comes the other way is passed on as ever. */
+static void
+end_half(struct pair *pair, bool is_answer)
+{
+  shutdown(is_answer ? pair->server : pair->provider, SHUT_RD);
+  shutdown(is_answer ? pair->provider : pair->server, SHUT_WR);
+  if (is_answer)
+    pair->answers_ended = true;
+  else
+    pair->requests_ended = true;
+}
+
+static void
+cut(struct proxy *p, struct pair *pair)
+{
+  const struct message_cut *cut = &p->told->cut;
+
+  if (cut->half)
+    end_half(pair, cut->is_answer);
+  else if (cut->reset)
+    reset_pair(pair);
+  else
+    close_pair(pair);
+  atomic_store(&p->told->done, 1);
+}
+
+/* False: one of the two is gone. */
+static bool
+pass_piece_on(struct proxy *p, const struct pair *pair, bool is_answer)
+{
+  int from = is_answer ? pair->server : pair->provider;
+  ssize_t n = recv(from, p->piece, sizeof(p->piece), 0);
+
+  return n > 0 && send_all(is_answer ? pair->provider : pair->server, p->piece, (size_t)n);
+}
+
 static void
 pass_on(struct proxy *p, struct pair *pair, bool is_answer)
 {
-  int from = is_answer ? pair->server : pair->provider;
-  int to = is_answer ? pair->provider : pair->server;
-  ssize_t n = recv(from, p->piece, sizeof(p->piece), MSG_PEEK);
+  const struct message_cut *told = &p->told->cut;
+  ssize_t n = recv(is_answer ? pair->server : pair->provider, p->piece, 1, MSG_PEEK);
 
   if (n < 0 && errno == EINTR)
     return;
@@ -181,17 +222,35 @@ pass_on(struct proxy *p, struct pair *pair, bool is_answer)
     return;
   }
   bool is_cut = is_the_one(p, is_answer);
-  if (!is_cut || p->told->cut.passed_on) {
-    n = recv(from, p->piece, sizeof(p->piece), 0);
-    if (n > 0 && send_all(to, p->piece, (size_t)n) && !is_cut)
-      return;
+  if (is_cut && told->held) {
+    p->held = pair;
+    atomic_store(&p->told->holds, 1);
+    return;
   }
-  if (is_cut && p->told->cut.reset)
-    reset_pair(pair);
-  else
-    close_pair(pair);
+  if (is_cut && !told->passed_on) {
+    cut(p, pair);
+    return;
+  }
+  bool is_whole = pass_piece_on(p, pair, is_answer);
   if (is_cut)
-    atomic_store(&p->told->done, 1);
+    cut(p, pair);
+  else if (!is_whole)
+    close_pair(pair);
+}
+
+/* What was held is passed on, and all goes on as if nothing had been; or its connection is gone. */
+static void
+let_go(struct proxy *p)
+{
+  struct pair *pair = p->held;
+  const struct message_cut *told = &p->told->cut;
+
+  p->held = NULL;
+  atomic_store(&p->told->go, 0);
+  if (!told->passed_on || !pass_piece_on(p, pair, told->is_answer))
+    close_pair(pair);
+  atomic_store(&p->told->holds, 0);
+  atomic_store(&p->told->done, 1);
 }
 
 static void
@@ -213,6 +272,28 @@ take_connection(struct proxy *p)
   atomic_fetch_add(&p->told->n_connections, 1);
 }
 
+/* Of a direction that has ended only the other's end is heard (POLLHUP); of a connection that is
+ * held, nothing. */
+static struct pollfd
+end_of(const struct proxy *p, const struct pair *pair, bool is_answer)
+{
+  bool has_ended = is_answer ? pair->answers_ended : pair->requests_ended;
+  int fd = is_answer ? pair->server : pair->provider;
+
+  return (struct pollfd){.fd = pair == p->held ? -1 : fd, .events = has_ended ? 0 : POLLIN};
+}
+
+static void
+hear(struct proxy *p, struct pair *pair, const struct pollfd *end, bool is_answer)
+{
+  if (end->revents == 0 || end->fd < 0 || pair->provider < 0 || pair == p->held)
+    return;
+  if (end->events == 0)
+    close_pair(pair);
+  else
+    pass_on(p, pair, is_answer);
+}
+
 static void
 serve_once(struct proxy *p)
 {
@@ -220,19 +301,19 @@ serve_once(struct proxy *p)
 
   ends[0] = (struct pollfd){.fd = p->listener, .events = POLLIN};
   for (size_t i = 0; i < MOST_PAIRS; i++) {
-    ends[1 + 2 * i] = (struct pollfd){.fd = p->pairs[i].provider, .events = POLLIN};
-    ends[2 + 2 * i] = (struct pollfd){.fd = p->pairs[i].server, .events = POLLIN};
+    ends[1 + 2 * i] = end_of(p, &p->pairs[i], false);
+    ends[2 + 2 * i] = end_of(p, &p->pairs[i], true);
   }
-  if (poll(ends, 1 + 2 * MOST_PAIRS, -1) < 0)
+  if (poll(ends, 1 + 2 * MOST_PAIRS, p->held != NULL ? HELD_LOOK_MS : -1) < 0)
     return;
   for (size_t i = 0; i < MOST_PAIRS; i++) {
-    if (ends[1 + 2 * i].revents != 0)
-      pass_on(p, &p->pairs[i], false);
-    if (ends[2 + 2 * i].revents != 0 && p->pairs[i].server >= 0)
-      pass_on(p, &p->pairs[i], true);
+    hear(p, &p->pairs[i], &ends[1 + 2 * i], false);
+    hear(p, &p->pairs[i], &ends[2 + 2 * i], true);
   }
   if (ends[0].revents != 0)
     take_connection(p);
+  if (p->held != NULL && atomic_load(&p->told->go) != 0)
+    let_go(p);
 }
 
 __attribute__((noreturn)) static void
@@ -244,7 +325,7 @@ be_proxy(struct kit_proxy *told, const char *address, int listener)
     _exit(1);
   *p = (struct proxy){.told = told, .address = address, .listener = listener};
   for (size_t i = 0; i < MOST_PAIRS; i++)
-    p->pairs[i] = (struct pair){-1, -1};
+    p->pairs[i] = (struct pair){.provider = -1, .server = -1};
   for (;;)
     serve_once(p);
 }
@@ -345,25 +426,63 @@ cut_at_message(struct dk_check *t, struct message_cut cut)
 
   if (proxy->pid <= 0)
     kit_trouble(t, "nobody stands between provider and server in this check");
+  if (atomic_load(&proxy->holds) != 0)
+    kit_trouble(t, "a piece is still held");
   atomic_store(&proxy->countdown, 0);
   atomic_store(&proxy->done, 0);
   proxy->cut = cut;
   atomic_store(&proxy->countdown, (int32_t)cut.n);
 }
 
+/* "piece 2 of the server was passed on, and the connection closed" */
+static void
+trace_cut(struct dk_check *t, const struct message_cut *cut)
+{
+  static const char *const ends[] = {"closed", "reset", "ended in this direction", "goes on"};
+  int end = cut->held && cut->passed_on ? 3 : cut->half ? 2 : cut->reset ? 1 : 0;
+
+  kit_trace_printf(t, "(meanwhile piece %u of the %s was %s%s, and the connection %s)", cut->n,
+                   cut->is_answer ? "server" : "provider", cut->held ? "held, and then " : "",
+                   cut->passed_on ? "passed on" : "dropped", ends[end]);
+}
+
+/* What was passed on may be here before the connection is closed. */
+static void
+until_done(struct dk_check *t)
+{
+  while (atomic_load(&t->shared->proxy.done) == 0)
+    wait_for_real(t, 1);
+  trace_cut(t, &t->shared->proxy.cut);
+}
+
 bool
 message_was_cut(struct dk_check *t)
 {
-  struct kit_proxy *proxy = &t->shared->proxy;
-  const struct message_cut *cut = &proxy->cut;
-  bool done = atomic_exchange(&proxy->countdown, 0) <= 0;
+  bool done = atomic_exchange(&t->shared->proxy.countdown, 0) <= 0;
 
-  /* What was passed on may be here before the connection is closed. */
-  while (done && atomic_load(&proxy->done) == 0)
-    wait_for_real(t, 1);
   if (done)
-    kit_trace_printf(t, "(meanwhile piece %u of the %s was %s, and the connection %s)", cut->n,
-                     cut->is_answer ? "server" : "provider",
-                     cut->passed_on ? "passed on" : "dropped", cut->reset ? "reset" : "closed");
+    until_done(t);
   return done;
+}
+
+/* Whoever takes the countdown to 0 says a moment later that it holds. */
+bool
+message_is_held(struct dk_check *t, struct actor *actor)
+{
+  struct kit_proxy *proxy = &t->shared->proxy;
+
+  while (atomic_load(&proxy->holds) == 0) {
+    bool is_done = kit_is_done(kit_actor(t, actor), 1);
+
+    if (is_done && atomic_exchange(&proxy->countdown, 0) > 0)
+      return false;
+  }
+  return true;
+}
+
+void
+let_message_go(struct dk_check *t)
+{
+  atomic_store(&t->shared->proxy.go, 1);
+  until_done(t);
 }

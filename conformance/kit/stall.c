@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <unistd.h>
 
 static int64_t
 gate_now(struct dk_clock *clock)
@@ -44,10 +45,14 @@ gate_wait(struct dk_clock *clock, const struct dk_wait *wait)
 
   if (wait->until != INT64_MAX)
     behind.until -= atomic_load(&gate->ahead);
-  if (atomic_load(&gate->shared->cut.countdown) > 0 &&
-      kit_cut_wait(gate->shared, gate->behind, &behind, &status))
-    return status;
-  return gate->behind->wait(gate->behind, &behind);
+  bool is_answer = (wait->events & DK_WAIT_ANSWER) != 0;
+
+  atomic_fetch_add(&gate->answers, is_answer);
+  if (atomic_load(&gate->shared->cut.countdown) <= 0 ||
+      !kit_cut_wait(gate->shared, gate->behind, &behind, &status))
+    status = gate->behind->wait(gate->behind, &behind);
+  atomic_fetch_sub(&gate->answers, is_answer);
+  return status;
 }
 
 bool
@@ -65,11 +70,12 @@ kit_gate_reset(struct kit_gate *gate, int64_t ahead)
   atomic_store(&gate->ahead, ahead);
   atomic_store(&gate->countdown, 0);
   atomic_store(&gate->asked, 0);
+  atomic_store(&gate->answers, 0); /* whoever was killed has not counted it down */
   atomic_store(&gate->pushed, 0);
 }
 
-static bool
-is_done(struct actor *who, int wait_ms)
+bool
+kit_is_done(struct actor *who, int wait_ms)
 {
   struct pollfd done = {.fd = who->done_fd, .events = POLLIN};
 
@@ -90,41 +96,87 @@ stands_at_clock(struct dk_check *t, struct actor *actor)
 {
   struct kit_gate *gate = &t->shared->gate;
 
-  while (atomic_load(&gate->holds) == 0 && !is_done(kit_actor(t, actor), 1))
+  while (atomic_load(&gate->holds) == 0 && !kit_is_done(kit_actor(t, actor), 1))
     continue;
   atomic_store(&gate->countdown, 0);
   return atomic_load(&gate->holds) != 0;
 }
 
-/* Who has not asked for the time yet will be told the new one.  Who has, and is not done long after
- * that, waits for the one that is held. */
+static void
+let_go(struct kit_gate *gate)
+{
+  while (sem_post(&gate->go) != 0 && errno == EINTR)
+    continue;
+}
+
+void
+let_clock_go(struct dk_check *t)
+{
+  kit_trace_printf(t, "the held call goes on");
+  let_go(&t->shared->gate);
+}
+
+/* Its thread may have to wait for a processor; the check's own deadline bounds that. */
+void
+until_begun(struct dk_check *t, struct actor *actor)
+{
+  struct actor *who = kit_actor(t, actor);
+
+  while (atomic_load(&who->begun) == 0 && !kit_is_done(who, 1))
+    continue;
+}
+
+/* ---- who waits, and who is only slow --------------------------------------------------------- */
+
+/* Who has been told the time and is not done: it waits for the held one if nothing of it has run in
+ * so many looks, and it is no server that it waits for.  A machine that is busy makes it slow, and
+ * then it does run, or waits for a processor. */
+static bool
+waits_for_held(struct dk_check *t, struct actor *who)
+{
+  enum { LOOKS = 200, LOOK_MS = 2, AT_MOST_MS = 20000 };
+  int64_t bound = real_time_ms() + AT_MOST_MS;
+  pid_t pid = who->kind == IS_PROCESS ? who->pid : getpid();
+
+  int still = 0;
+
+  while (still < LOOKS && real_time_ms() < bound) {
+    if (kit_is_done(who, LOOK_MS))
+      return false;
+    still += kit_process_runs(pid) ? 0 : 1;
+  }
+  return still == LOOKS && atomic_load(&t->shared->gate.answers) == 0;
+}
+
+/* ---- time passes ----------------------------------------------------------------------------- */
+
+/* Who has not asked for the time yet will be told the new one. */
 enum passed
 pass_time(struct dk_check *t, struct actor *actor, int64_t ms)
 {
-  enum { TO_COME_THERE_MS = 60, TO_BE_DONE_MS = 400 };
+  enum { TO_COME_THERE_MS = 60 };
   struct kit_gate *gate = &t->shared->gate;
   struct actor *who = kit_actor(t, actor);
   bool done = false, asked = false;
 
   for (int i = 0; i < TO_COME_THERE_MS && !done && !asked; i++) {
-    done = is_done(who, 1);
+    done = kit_is_done(who, 1);
     asked = atomic_load(&gate->asked) != 0;
   }
   if (asked && !done)
-    done = is_done(who, TO_BE_DONE_MS);
+    done = !waits_for_held(t, who);
   atomic_store(&gate->pushed, now(t) + ms);
   bool asks_now = !asked && atomic_load(&gate->asked) != 0;
   kit_trace_printf(t, "%lld ms pass while a call is held and %s %s", (long long)ms, who->name,
                    done ? "is done" : "waits for it");
-  while (sem_post(&gate->go) != 0 && errno == EINTR)
-    continue;
+  let_go(gate);
   return done || asks_now ? PASSED_AFTER : PASSED_DURING;
 }
 
 bool
 returns_within(struct dk_check *t, struct actor *actor, int real_ms)
 {
-  return is_done(kit_actor(t, actor), real_ms);
+  return kit_is_done(kit_actor(t, actor), real_ms);
 }
 
 /* Both calls have been finished: the check's own clock catches up. */

@@ -7,7 +7,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <locale.h>
-#include <sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +52,42 @@ kit_count_threads(void)
   if (folder != NULL)
     closedir(folder);
   return n;
+}
+
+/* Has this thread a processor, or waits for one? */
+static bool
+thread_runs(const char *folder, const char *thread)
+{
+  char path[128], line[512];
+  ssize_t n = -1;
+
+  snprintf(path, sizeof(path), "%s/%.20s/stat", folder, thread);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) {
+    n = read(fd, line, sizeof(line) - 1);
+    close(fd);
+  }
+  line[n > 0 ? n : 0] = '\0';
+  const char *state = strrchr(line, ')'); /* the program's name may have any letters */
+  return state != NULL && strlen(state) > 2 && (state[2] == 'R' || state[2] == 'D');
+}
+
+bool
+kit_process_runs(pid_t pid)
+{
+  char folder[64], self[24];
+  const struct dirent *entry;
+  bool runs = false;
+
+  snprintf(folder, sizeof(folder), "/proc/%ld/task", (long)pid);
+  snprintf(self, sizeof(self), "%ld", (long)gettid());
+  DIR *threads = opendir(folder);
+  while (threads != NULL && !runs && (entry = readdir(threads)) != NULL)
+    runs = entry->d_name[0] != '.' && strcmp(entry->d_name, self) != 0 &&
+           thread_runs(folder, entry->d_name);
+  if (threads != NULL)
+    closedir(threads);
+  return runs;
 }
 
 static int
@@ -218,16 +254,20 @@ descriptors_differ(const struct kit_state *before, const struct kit_state *after
   return false;
 }
 
-/* A thread that was joined may be seen for a moment longer: looks again for a while. */
+/* A thread that was joined may be seen for a moment longer: looks again for a while, in which one
+ * that waits for a processor does not count. */
 static bool
 threads_differ(const struct kit_state *before, const struct kit_state *after,
                struct kit_report *report)
 {
-  int64_t bound = kit_real_ns() + INT64_C(300000000);
+  enum { LOOKS = 150 };
+  const struct timespec look = {.tv_nsec = 2000000};
+  int64_t bound = kit_real_ns() + INT64_C(10000000000);
   uint32_t n = after->threads;
 
-  while (n > before->threads && kit_real_ns() < bound) {
-    sched_yield();
+  for (int still = 0; n > before->threads && still < LOOKS && kit_real_ns() < bound;) {
+    (void)ppoll(NULL, 0, &look, NULL);
+    still += kit_process_runs(getpid()) ? 0 : 1;
     n = kit_count_threads();
   }
   return n != before->threads &&

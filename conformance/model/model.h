@@ -149,6 +149,7 @@ struct elsewhere {
   dk_status (*hello)(struct op *op, const struct elsewhere *elsewhere);
   dk_status (*append)(struct op *op, const struct elsewhere *elsewhere, struct dk_bytes record);
   bool is_deaf; /* a fixture's fault: nothing wakes whoever waits for work */
+  bool is_open; /* a fixture's fault: while it appends the store is not locked */
 };
 
 struct store {
@@ -180,6 +181,7 @@ struct store {
   /* of mutants */
   struct dk_text unwritten;        /* what was answered, and is not in the log yet */
   int64_t first_now;               /* of the handle's first operation */
+  uint32_t fetching;               /* fetches that look for the first time */
   uint64_t gone_hash, gone_attempt; /* of the message with an id that was removed last */
 };
 

@@ -242,6 +242,21 @@ hand_up_turn(struct op *op, const struct instance *turn, const struct dk_fetch_t
 
 /* ---- the operations -------------------------------------------------------------------------- */
 
+/* One that is eligible and was last committed by who asks; NULL: none. */
+static struct instance *
+own_instance(const struct op *op, const struct dk_fetch_turn *request)
+{
+  FOR_EACH(at, &op->s->waiting) {
+    struct instance *turn = OWNER_OF(at, struct instance, link);
+
+    if (request->owner.len > 0 && turn->facts && same_bytes(turn->facts->owner, request->owner) &&
+        due_at(op, OWNER_OF(turn->messages.next, struct message, link)) <= op->now &&
+        turn_free_at(op, &turn->lock) <= op->now && fits_ranges(op, turn, request))
+      return turn;
+  }
+  return NULL;
+}
+
 /* The choice is made, others come between, and they were quicker. */
 static bool
 is_lost_in_race(struct op *op, const struct instance *turn)
@@ -258,7 +273,12 @@ look_for_turn(struct op *op, const void *asked)
   int64_t until = lease_end(op, op->lease_from, request->lock_ms); /* TIME-1 */
   uint64_t n = 0, epoch = fresh_epoch(op, 0);            /* TOKEN-1 */
   struct instance *turn = choose_instance(op, request, &n);
+  struct instance *own = turn ? own_instance(op, request) : NULL;
 
+  if (DEFECT(M_QUEUE_OWN_FIRST, own && own != turn)) { /* QUEUE-8 */
+    turn = own;
+    n = messages_that_come(op, turn, request);
+  }
   if (!turn || (MUTANT(M_TURN_LOST_RACE_IS_NOTHING) && is_lost_in_race(op, turn)))
     return DK_NOTHING;
   if (DEFECT(M_TOKEN_TURN_SAME_AFTER_ABANDON,

@@ -189,12 +189,28 @@ look_and_wait(struct poll *p, int64_t wait_until)
   }
 }
 
+/* Mutants turn away who comes when so many are looking already. */
+static dk_status
+look_first(struct poll *p)
+{
+  enum { A_CROWD = 3 };
+  struct store *s = p->s;
+  uint32_t before = __atomic_fetch_add(&s->fetching, 1, __ATOMIC_RELAXED);
+  bool is_turned_away =
+    strcmp(p->name, "fetch_work_item") == 0 ? DEFECT(M_WORK_CROWD_GETS_NOTHING, before >= A_CROWD)
+                                            : DEFECT(M_TURN_CROWD_GETS_NOTHING, before >= A_CROWD);
+  dk_status status = is_turned_away ? DK_NOTHING : look(p);
+
+  __atomic_fetch_sub(&s->fetching, 1, __ATOMIC_RELAXED);
+  return status;
+}
+
 dk_status
 long_poll(struct store *s, struct dk_call *call, const char *name, look_fn *look_for,
           const void *request, int64_t wait_until)
 {
   struct poll p = {.s = s, .call = call, .name = name, .look = look_for, .request = request};
-  dk_status status = look(&p);
+  dk_status status = look_first(&p);
 
   if (status != DK_NOTHING || s->host->now(s->host) >= wait_until)
     return status;
