@@ -59,6 +59,8 @@ case " $* " in *' check '*)
     i=$((i + 1))
     echo ":test-result: $result test $i" >> build/made.trs
   done < "$SAYS/results"
+  printf ':took: 12\n0m0.1s 0m0.1s\n1m1.5s 0m2.5s\n' >> build/made.trs
+  printf 'ok 1 - well\nnot ok 2 - not so well\n# found: nothing\n' > build/made.log
   exit "$(cat "$SAYS/status")" ;;
 esac
 EOF
@@ -143,6 +145,7 @@ is "$(cat "$log")" '' 'they are kept'
 tests 0 PASS PASS XFAIL
 run 0 check
 is "$(echo "$out" | tail -n 1)" '3 passed, 0 failed' 'check: the last line'
+is "$(echo "$out" | grep -c '^====')" 0 'check: what tests have said is shown if they failed'
 is "$(count '^configure --without-pg --enable-werror$')" 1 'check: a warning is an error'
 tests 0 PASS
 run 0 check
@@ -150,6 +153,10 @@ is "$(echo "$out" | tail -n 1)" '1 passed, 0 failed' 'check: results of the last
 tests 2 PASS SKIP FAIL ERROR XPASS
 run 1 check
 is "$(echo "$out" | tail -n 1)" '1 passed, 3 failed, 1 skipped' 'check: failures and skips'
+is "$(echo "$out" | sed -n '/^====/,/^# found/p')" '==== build/made.log
+not ok 2 - not so well
+# found: nothing' 'check: what the failed tests have said'
+like "$out" '^ *12 *64  made$' 'check: the slowest tests, with their times'
 tests 2 PASS
 run 1 check
 is "$(echo "$out" | tail -n 1)" '1 passed, 1 failed' 'check: a build that fails is a failure'

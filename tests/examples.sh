@@ -3,6 +3,8 @@
 # A stranger's path: the installed example, copied to an empty folder, built with nothing but
 # pkg-config durakit, certified by the installed command as a user without rights; and what the
 # command says to an author who has forgotten an operation, mistyped a setting, broken a clause.
+#
+#   DURAKIT_DEEP=1    all is certified under memcheck, too: else parts of it are checked so
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 : "${CC:=cc}" "${CXX:=c++}" "${MAKE:=make}" "${PKG_CONFIG:=pkg-config}" "${SANITIZER_CFLAGS=}"
@@ -58,20 +60,33 @@ build() {
 }
 run_ok "$who builds it with its own Makefile, without a warning" build
 
-memcheck=--no-memcheck
-[ -n "$SANITIZER_CFLAGS" ] || [ -z "${VALGRIND-}" ] || memcheck=
-for provider in minimal minimal-cc; do
-  as_user durakit certify "./$provider.so" --format human $memcheck > out 2>&1
-  is $? 0 "$who certifies $provider${memcheck:+ ($memcheck)}" || diag "$(grep -A 12 '^✗' out)"
+# certify PROVIDER [OPTION]
+certify() {
+  as_user durakit certify "./$1.so" --format human --timeout-scale 4 ${2-} > out 2>&1
+  is $? 0 "$who certifies $1${2+ $2}" || diag "$(grep -A 12 '^✗' out)"
   like "$(tail -n 1 out)" '^RESULT=PASS passed=[1-9][0-9]* failed=0 ' 'RESULT=PASS, 0 failed'
   unexplained=$(grep '  skipped: ' out | grep -v -e 'the provider declares' -e 'STORE parameter')
   is "$unexplained" '' 'what is skipped, is so for what it declares'
-  [ -z "$memcheck" ] || continue
-  # The whole of it once is enough: of the other one what allocates and deletes most.
-  memcheck=--no-memcheck
-  as_user durakit check ./minimal-cc.so --only ack,cancel --memcheck > out 2>&1
-  is $? 0 'minimal-cc under memcheck: commits and cancellations' || diag "$(grep -A 12 '^not' out)"
-done
+}
+
+# memcheck PROVIDER CHECKS: what allocates or deletes most, and whole cycles.
+memcheck() {
+  as_user durakit check "./$1.so" --only "$2,memory/cycle" --memcheck > out 2>&1
+  is $? 0 "$1 under memcheck: $2" || diag "$(grep -A 12 '^not' out)"
+}
+
+if [ -n "$SANITIZER_CFLAGS" ] || [ -z "${VALGRIND-}" ]; then
+  certify minimal --no-memcheck
+  certify minimal-cc --no-memcheck
+elif [ -n "${DURAKIT_DEEP-}" ]; then
+  certify minimal
+  certify minimal-cc
+else
+  certify minimal --no-memcheck
+  memcheck minimal ack
+  certify minimal-cc --no-memcheck
+  memcheck minimal-cc cancel
+fi
 as_user durakit probe ./minimal.so > out 2>&1
 like "$(cat out)" '^threads  *one call at a time$' 'probe shows what it declares'
 
@@ -126,7 +141,7 @@ says err 'clause: what is told' <<'TEXT'
 TEXT
 like "$(cat out)" 'repro     durakit check .* --only cancel/locked-row --seed 0x' \
   'clause: the command that repeats it'
-as_user durakit certify ./spared/minimal.so --format human --no-memcheck > out 2>&1
+as_user durakit check ./spared/minimal.so --only pin,turn,cancel --format human > out 2>&1
 is "$(grep -c -e '^✗ pin/' -e '^✗ turn/' out)" 0 \
   'clause: nothing fails that has nothing to do with it'
 like "$(tail -n 1 out)" '^RESULT=FAIL ' 'clause: RESULT=FAIL'

@@ -31,4 +31,16 @@ printf '%s\n' '<!-- output: durakit explain CANCEL-5 -->' '```' 'something else'
 found=$(tap_count=0; show_document lies.md | grep -c '^not ok 1 ')
 is "$found" 1 'an output that is not what is printed is found'
 
+# What is forgiven on a busy machine, and no more.
+said() { echo "# RESULT=WORD passed=1 $1 seconds=1" > typed.out; }
+said "failed=0 skipped=0 unexercised=1"
+is_too_busy 'durakit check model'
+ok $? 'a race that found no overlap is left out'
+for wrong in 'failed=1 skipped=0' 'failed=0 skipped=0 flaky=1' 'failed=0 skipped=0 memory=1'; do
+  said "$wrong unexercised=1"
+  is_too_busy 'durakit check model'
+  [ $? -ne 0 ]
+  ok $? "with $wrong it is not"
+done
+
 done_testing

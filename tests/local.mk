@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/: the tests that span folders, and how all tests run.
 
-# The longest begin first, so that none is left to run alone at the end.
-script_tests += \
-	tests/valgrind.sh \
+# The longest begin first, so that none is left to run alone at the end: TESTS puts these first.
+first_tests = \
 	tests/runner-selftest.sh \
+	tests/valgrind-certify.sh \
+	tests/valgrind.sh \
+	tests/runner-author.sh \
+	tests/runner-engine.sh \
+	$(NULL)
+script_tests += \
 	tests/style.sh \
 	tests/include-table.sh \
 	tests/exports.sh \
@@ -12,9 +17,7 @@ script_tests += \
 	tests/readme.sh \
 	tests/guides.sh \
 	tests/tap-consumers.sh \
-	tests/runner-author.sh \
 	tests/runner-clean.sh \
-	tests/runner-engine.sh \
 	tests/runner-memcheck.sh \
 	tests/runner-refusals.sh \
 	tests/runner-results.sh \
@@ -76,12 +79,18 @@ deep_tests = \
 	tests/configure-options.sh \
 	$(NULL)
 # Tests that can take longer, and then do.
-long_tests = conformance/kit/test-twin
+long_tests = \
+	conformance/kit/test-twin \
+	tests/examples.sh \
+	tests/runner-selftest.sh \
+	tests/valgrind-certify.sh \
+	$(NULL)
 if WITH_SQLITE
 deep_tests += tests/sqlite-tsan.sh
 long_tests += tests/sqlite-stress.sh
 endif
 if WITH_PG
+deep_tests += tests/deep-pg.sh
 long_tests += \
 	providers/pg/test-cost.pg \
 	tests/pg-stress.sh \
@@ -89,8 +98,9 @@ long_tests += \
 endif
 
 check_PROGRAMS += $(unit_tests) $(server_tests)
-TESTS = $(script_tests) $(server_tests) $(unit_tests)
+TESTS = $(first_tests) $(script_tests) $(server_tests) $(unit_tests)
 EXTRA_DIST += \
+	$(first_tests) \
 	$(script_tests) \
 	$(deep_tests) \
 	tests/include-table.awk \
@@ -99,6 +109,7 @@ EXTRA_DIST += \
 	tests/runner-stores.c \
 	tests/style.awk \
 	tests/tap.sh \
+	tests/timed \
 	tests/typed.sh \
 	tests/with-postgres \
 	$(NULL)
@@ -119,7 +130,7 @@ AM_TESTS_ENVIRONMENT = \
 	AWK='$(AWK)'; export AWK; \
 	PKG_CONFIG='$(PKG_CONFIG)'; export PKG_CONFIG; \
 	VALGRIND='$(VALGRIND)'; export VALGRIND; \
-	UNIT_TESTS='$(unit_tests)'; export UNIT_TESTS;
+	UNIT_TESTS='$(filter-out $(slow_under_valgrind),$(unit_tests))'; export UNIT_TESTS;
 
 # A crash stays a signal, as it is without sanitizers, and what they find becomes one: an exit code
 # would be taken for an early exit.  tap.sh leaves leaks to the unit tests.
@@ -130,7 +141,8 @@ AM_TESTS_ENVIRONMENT += \
 	UBSAN_OPTIONS=abort_on_error=1:print_stacktrace=1; export UBSAN_OPTIONS;
 endif
 
-tap_driver = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+tap_driver = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/tests/timed \
+	$(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 TEST_EXTENSIONS = .sh .pg
 LOG_DRIVER = $(tap_driver)
 SH_LOG_DRIVER = $(tap_driver)
@@ -170,6 +182,8 @@ clean-local: clean-reports
 clean-reports:
 	$(AM_V_at)rm -rf reports
 
+# What tests/valgrind.sh leaves to check-valgrind: its plans are SQLite's work, for the most part.
+slow_under_valgrind = providers/sqlite/test-cost
 # The unit tests once more under Valgrind: an error or a lost block is the exit code that fails one.
 valgrind_command = $(VALGRIND) -q --error-exitcode=99 \
 	--leak-check=full --errors-for-leak-kinds=definite
@@ -187,5 +201,6 @@ endif
 check-deep: all
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(deep_tests)'
 	$(AM_V_at)DURAKIT_DEEP=1 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(long_tests)'
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) check-valgrind
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) conformance-valgrind
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) distcheck

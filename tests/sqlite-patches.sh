@@ -14,6 +14,7 @@
 scratch
 patches=$top_srcdir/conformance/fixtures/sqlite
 durakit=${DURAKIT:-$top_builddir/runner/durakit}
+unset MAKEFLAGS MFLAGS MAKELEVEL
 # Stores in memory: what is judged is no disk.
 if [ -w /dev/shm ]; then
   TMPDIR=/dev/shm
@@ -29,17 +30,32 @@ copy() {
     cp "$top_srcdir"/core/base/*.h "$1/core/base" &&
     cp "$top_srcdir"/core/include/durakit/*.h "$1/core/include/durakit" &&
     cp "$top_srcdir/conformance/provider.map" "$1/conformance" &&
+    rules > "$1/rules.mk" &&
     chmod -R u+w "$1"
 }
 
-# build TREE: $1/sqlite.so, as make would.  The words of the compiler's command are split.
-build() (
-  cd "$1" &&
-    ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -Icore/include -I. -O1 -g -fPIC -fvisibility=hidden \
-      ${SANITIZER_CFLAGS-} -shared -Wl,-z,now -Wl,--version-script=conformance/provider.map \
-      providers/sqlite/*.c "$top_builddir/core/.libs/libdkbase.a" \
-      $(${PKG_CONFIG:-pkg-config} --cflags --libs sqlite3) -lpthread -o sqlite.so
-)
+# What a patch has changed is compiled anew, and what includes it.
+rules() {
+  cat <<'MAKE'
+.RECIPEPREFIX = >
+objects := $(patsubst %.c,%.o,$(wildcard providers/sqlite/*.c))
+flags = -std=gnu11 -D_GNU_SOURCE -Icore/include -I. -O1 -g -fPIC -fvisibility=hidden
+sqlite.so: $(objects)
+> $(CC) $(SANITIZER_CFLAGS) -shared -Wl,-z,now -Wl,--version-script=conformance/provider.map \
+>   -o $@ $(objects) $(LIBRARIES) -lpthread
+%.o: %.c
+> $(CC) $(flags) $(SANITIZER_CFLAGS) $(SQLITE_CFLAGS) -MMD -MP -c -o $@ $<
+-include $(objects:.o=.d)
+MAKE
+}
+
+# build TREE: $1/sqlite.so, as make would.
+build() {
+  ${MAKE:-make} -s -j2 -C "$1" -f rules.mk sqlite.so CC="${CC:-cc}" \
+    SANITIZER_CFLAGS="${SANITIZER_CFLAGS-}" \
+    SQLITE_CFLAGS="$(${PKG_CONFIG:-pkg-config} --cflags sqlite3)" \
+    LIBRARIES="$top_builddir/core/.libs/libdkbase.a $(${PKG_CONFIG:-pkg-config} --libs sqlite3)"
+}
 
 # header NAME KEY: what follows KEY in the lines before the diff.
 header() {
@@ -48,7 +64,8 @@ header() {
 
 # certify TREE: leaves TREE/failed, the names of the checks that failed.
 certify() {
-  "$durakit" certify "$1/sqlite.so" --no-memcheck -j2 --out "$1/out" > "$1/log" 2>&1
+  "$durakit" certify "$1/sqlite.so" --no-memcheck -j2 --timeout-scale 4 --out "$1/out" \
+    > "$1/log" 2>&1
   certified=$?
   sed -n 's/^{"type":"check",.*"check":"\([^"]*\)",.*"verdict":"\([^"]*\)".*/\1 \2/p' \
     "$1/out/results.jsonl" > "$1/verdicts"
@@ -91,7 +108,7 @@ judge() {
   found_by=$(header "$1" Found-by | tr '\n' ' ')
   [ -n "$found_by" ] && [ -n "$(header "$1" Says)" ]
   ok $? "$1: says what it must come to" || return
-  cp -r "$scratch/sources" "$scratch/$1" || exit 99
+  cp -Rp "$scratch/built" "$scratch/$1" || exit 99
   run_ok "$1: applies" patch -d "$scratch/$1" -p1 -F0 --no-backup-if-mismatch \
     -i "$patches/$1.patch" || return
   run_ok "$1: is built" build "$scratch/$1" || return
@@ -102,8 +119,9 @@ judge() {
   rm -rf "${scratch:?}/$1"
 }
 
-copy "$scratch/sources" && cp -r "$scratch/sources" "$scratch/sound" || exit 99
-run_ok 'the plugin is built as the patched ones are' build "$scratch/sound" || done_testing
+copy "$scratch/built" || exit 99
+run_ok 'the plugin is built as the patched ones are' build "$scratch/built" || done_testing
+cp -Rp "$scratch/built" "$scratch/sound" || exit 99
 certify "$scratch/sound"
 is "$certified" 0 'and has none of their defects' || diag "$(tail -n 40 "$scratch/sound/log")"
 if [ $# -eq 0 ]; then

@@ -14,10 +14,35 @@ enum { MOST_LOOKS = 8 };
 
 /* ---- what no host takes ---------------------------------------------------------------------- */
 
+/* Bytes of the character at `text`, or 0: it is none, or too long, or no scalar value. */
+static size_t
+character(const unsigned char *text, size_t size)
+{
+  static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+  size_t n = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3
+           : text[0] < 0xf5 ? 4 : 0;
+  uint32_t value = n < 2 ? text[0] : text[0] & (0x7fu >> n);
+
+  for (size_t i = 1; i < n && i < size; i++) {
+    if ((text[i] & 0xc0) != 0x80)
+      return 0;
+    value = value << 6 | (text[i] & 0x3fu);
+  }
+  bool is_surrogate = value >= 0xd800 && value < 0xe000;
+  return n > size || value < least[n] || value > 0x10ffff || is_surrogate ? 0 : n;
+}
+
 static bool
 is_id(struct dk_bytes text)
 {
-  return text.ptr && dk_text_id_valid(text.ptr, text.len, MAX_ID);
+  const unsigned char *bytes = (const unsigned char *)text.ptr;
+  size_t at = 0;
+
+  if (!text.ptr || text.len < 1 || text.len > MAX_ID || memchr(text.ptr, '\0', text.len))
+    return false;
+  for (size_t n = 1; at < text.len && n > 0; at += n)
+    n = character(bytes + at, text.len - at);
+  return at == text.len;
 }
 
 bool
