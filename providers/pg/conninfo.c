@@ -50,6 +50,7 @@ static dk_status
 refuse_what_breaks_us(const PQconninfoOption *options, struct why *why)
 {
   const char *replication = value_of(options, "replication"), *port = value_of(options, "port");
+  const char *dbname = value_of(options, "dbname");
   const char *host = value_of(options, "host");
 
   if (replication && strcmp(replication, "false") != 0 && strcmp(replication, "0") != 0 &&
@@ -66,6 +67,11 @@ refuse_what_breaks_us(const PQconninfoOption *options, struct why *why)
     return why_set(why, DK_INVALID, "conninfo's host has an @ in it, so that a part of the "
                                     "password may be taken for the host; in an address a "
                                     "password is percent-encoded: %%40 for @");
+  /* libpq takes it for a name here, and the server says that name. */
+  if (dbname && (strstr(dbname, "://") || strstr(dbname, "password=")))
+    return why_set(why, DK_INVALID, "conninfo's dbname is an address or has a password in it, and "
+                                    "is the name of a database there; give the address itself as "
+                                    "conninfo");
   return DK_OK;
 }
 

@@ -530,7 +530,7 @@ remove_store(struct connection *c, struct dk_call *call, const struct found *fou
     snprintf(said, sizeof said, "%s", why->text);
     status = why_set(why, DK_REFUSED,
                      "schema %s: something that is not ours is in it, or uses it; nothing was "
-                     "removed; move that away, and try again: %.600s",
+                     "removed: %.600s",
                      c->settings->quoted, said);
   }
   return status;

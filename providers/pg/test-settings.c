@@ -249,6 +249,8 @@ test_unreadable(void)
   refuses("conninfo", "replication=1 host=db", "leave it out");
   refuses("conninfo", "host=db port=http", "port is no number");
   refuses("conninfo", "postgresql://app:secr@Zw77@db/work", "host has an @ in it");
+  refuses("conninfo", "dbname=postgresql://app:Zw77@db/work", "dbname is an address");
+  refuses("conninfo", "dbname='host=db password=Zw77'", "has a password in it");
 
   struct settings s;
   takes("conninfo", "replication=false", &s);

@@ -141,6 +141,7 @@ test_guests(void)
   sql(plain, "DROP TABLE \"%s\".guest; CREATE SCHEMA \"%s\"", schema, other);
   sql(plain, "CREATE VIEW \"%s\".report AS SELECT * FROM \"%s\".history", other, schema);
   expect_refused(try_destroy(schema), DK_REFUSED, "report", "somebody's view needs it");
+  ok(strstr(said, "move away") && !strstr(said, "report it"), "what to do is said, and only that");
   cmp_ok(number(plain, "SELECT count(*) FROM \"%s\".report", other), "==", 0, "the view is there");
   sql(plain, "CREATE TABLE \"%s\".guest(x int)", schema);
   char *after = digest(schema);

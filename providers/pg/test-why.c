@@ -35,8 +35,9 @@ static const struct {
   {"55006", DK_BUSY, DK_BUSY, false},
   {"57014", DK_BUSY, DK_BUSY, false},
   {"23505", DK_BUSY, DK_BUSY, false},
+  {"2BP01", DK_REFUSED, DK_REFUSED, false},
   {"0A000", DK_BUSY, DK_BUSY, false},
-  {"26000", DK_BUSY, DK_BUSY, true},
+  {"26000", DK_BUSY, DK_BUSY, false},
   {"72000", DK_BUSY, DK_BUSY, false},
   /* too little of something */
   {"53000", DK_UNAVAILABLE, DK_UNAVAILABLE, false},

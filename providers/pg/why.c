@@ -62,6 +62,7 @@ static const struct meaning {
   {"40P01", DK_BUSY, STAYS, "a deadlock was undone; try again"},
   {"55P03", DK_BUSY, STAYS, "others hold what it needs; try again, or give lock_timeout more time"},
   {"55006", DK_BUSY, STAYS, "others use it; try again"},
+  {"2BP01", DK_REFUSED, STAYS, "move away what is not the store's, and try again"},
   {"23505", DK_BUSY, STAYS, "somebody has stored the same at the same moment; try again"},
   {"0A000", DK_BUSY, STAYS, "the schema has changed meanwhile; try again"},
   {"26000", DK_BUSY, STAYS, "try again"},
