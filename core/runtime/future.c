@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Futures, and who gets what arrives.
+ *
+ * What arrives under a name is kept, in order, for those who wait for that name, in order: the k-th
+ * open one gets the k-th that is not taken.  So a wait that is dropped gives what was kept for it
+ * to the next one, and nothing is ever lost to somebody who does not look.  See orch.h. */
+#include "core/runtime/orch.h"
+
+enum { FIRST_BLOCK = 16 };
+
+/* ---- what arrives -----------------------------------------------------------------------------*/
+
+static struct mailbox *
+mailbox_of(struct dk_orch *o, struct names *names, dk_str name)
+{
+  void **at = orch_name(o, names, name);
+
+  if (!*at)
+    *at = orch_array(o, 1, sizeof(struct mailbox));
+  return *at;
+}
+
+static struct arrival *
+post(struct dk_orch *o, struct names *names, dk_str name, const struct event *event, dk_str data)
+{
+  struct mailbox *box = mailbox_of(o, names, name);
+  struct arrival *arrival = orch_array(o, 1, sizeof(*arrival));
+
+  *arrival = (struct arrival){.event = event, .data = data, .position = event->id};
+  if (box->last_free)
+    box->last_free->next = arrival;
+  else
+    box->free = arrival;
+  box->last_free = arrival;
+  return arrival;
+}
+
+static void
+post_queued(struct dk_orch *o, dk_str queue, const struct event *event, dk_str data)
+{
+  struct queued *queued = orch_array(o, 1, sizeof(*queued));
+
+  *queued = (struct queued){.arrival = post(o, &o->queues, queue, event, data), .queue = queue};
+  if (o->last_queued)
+    o->last_queued->next = queued;
+  else
+    o->queued = queued;
+  o->last_queued = queued;
+}
+
+void
+orch_post_arrivals(struct dk_orch *o)
+{
+  for (size_t i = 0; i < o->started->n_carried; i++)
+    post_queued(o, o->started->carried[i].queue, o->started, o->started->carried[i].data);
+  for (const struct outside *outside = o->history->outside; outside; outside = outside->next) {
+    const struct event *event = outside->event;
+    if (event->kind == EVENT_QUEUED)
+      post_queued(o, event->name, event, event->text);
+    else
+      post(o, &o->raised, event->name, event, event->text);
+  }
+}
+
+/* ---- who waits for it -------------------------------------------------------------------------*/
+
+static bool
+waits_for_arrival(const struct dk_future *future)
+{
+  return future->kind == EVENT_WAIT || future->kind == EVENT_DEQUEUE;
+}
+
+static struct mailbox *
+mailbox_for(struct dk_orch *o, const struct dk_future *future)
+{
+  return mailbox_of(o, future->kind == EVENT_WAIT ? &o->raised : &o->queues, future->name);
+}
+
+static struct arrival *
+pop_free(struct mailbox *box)
+{
+  struct arrival *arrival = box->free;
+
+  if (arrival) {
+    box->free = arrival->next;
+    if (!box->free)
+      box->last_free = NULL;
+  }
+  return arrival;
+}
+
+static void
+keep_for(struct dk_future *future, struct arrival *arrival)
+{
+  future->arrival = arrival;
+  future->position = arrival ? arrival->position : POSITION_NONE;
+}
+
+static void
+line_up(struct mailbox *box, struct dk_future *future)
+{
+  future->before = box->last;
+  if (box->last)
+    box->last->after = future;
+  else
+    box->first = future;
+  box->last = future;
+  keep_for(future, pop_free(box));
+}
+
+static void
+step_out(struct mailbox *box, struct dk_future *future)
+{
+  if (future->before)
+    future->before->after = future->after;
+  else
+    box->first = future->after;
+  if (future->after)
+    future->after->before = future->before;
+  else
+    box->last = future->before;
+}
+
+/* Each one behind it gets what was kept for the one before; the last one's is free again.  All that
+ * is kept is older than all that is free, so that the front is its place. */
+static void
+give_back(struct mailbox *box, struct dk_future *future)
+{
+  struct arrival *moving = future->arrival;
+
+  for (struct dk_future *next = future->after; next && moving; next = next->after) {
+    struct arrival *kept = next->arrival;
+    keep_for(next, moving);
+    moving = kept;
+  }
+  step_out(box, future);
+  keep_for(future, NULL);
+  if (!moving)
+    return;
+  moving->next = box->free;
+  box->free = moving;
+  if (!box->last_free)
+    box->last_free = moving;
+}
+
+struct arrival *
+orch_unclaimed(struct dk_orch *o, dk_str queue)
+{
+  struct mailbox *box = names_find(&o->queues, queue);
+
+  return box ? box->free : NULL;
+}
+
+void
+orch_take_unclaimed(struct dk_orch *o, dk_str queue)
+{
+  struct arrival *arrival = pop_free(mailbox_of(o, &o->queues, queue));
+
+  if (arrival)
+    arrival->taken = true;
+}
+
+/* ---- futures ----------------------------------------------------------------------------------*/
+
+static struct dk_future *
+new_future(struct dk_orch *o)
+{
+  struct future_block *block = o->futures;
+
+  if (!block || block->used == block->size) {
+    size_t size = block ? block->size * 2 : FIRST_BLOCK;
+    struct future_block *added =
+      orch_array(o, 1, sizeof(*added) + size * sizeof(struct dk_future));
+    added->older = block;
+    added->size = size;
+    o->futures = block = added;
+  }
+  return &block->futures[block->used++];
+}
+
+struct dk_future *
+orch_future(struct dk_orch *o, const struct event *command)
+{
+  struct dk_future *future = new_future(o);
+
+  *future = (struct dk_future){.kind = command->kind, .id = command->id, .name = command->name,
+                               .position = POSITION_NONE};
+  if (waits_for_arrival(future)) {
+    line_up(mailbox_for(o, future), future);
+    return future;
+  }
+  future->end = history_end_of(o->history, future->id);
+  if (future->end)
+    future->position = future->end->id;
+  return future;
+}
+
+/* Told by its address alone: memory of another turn may be gone. */
+static bool
+is_one_of(const struct future_block *block, const struct dk_future *future)
+{
+  uintptr_t first = (uintptr_t)block->futures, at = (uintptr_t)future;
+
+  return at >= first && at - first < block->used * sizeof(struct dk_future) &&
+         (at - first) % sizeof(struct dk_future) == 0;
+}
+
+struct dk_future *
+orch_check_future(struct dk_orch *o, const dk_future *future)
+{
+  if (!future)
+    orch_wrong(o, "the future is NULL; give one that dk_activity, dk_timer and the like have made");
+  for (struct future_block *block = o->futures; block; block = block->older)
+    if (is_one_of(block, future))
+      return &block->futures[future - block->futures];
+  orch_wrong(o, "the future is none of this turn; futures may not be kept from turn to turn");
+}
+
+void
+orch_take(struct dk_orch *o, struct dk_future *future)
+{
+  if (future->dropped || future->taken)
+    return;
+  future->taken = true;
+  if (future->position > o->now)
+    o->now = future->position;
+  if (!waits_for_arrival(future))
+    return;
+  future->arrival->taken = true;
+  step_out(mailbox_for(o, future), future);
+}
+
+/* A wait is over only when it was looked at: before, what is kept for it is still anybody's. */
+static bool
+is_over(const struct dk_orch *o, const struct dk_future *future)
+{
+  if (future->taken || future->dropped)
+    return true;
+  return !waits_for_arrival(future) && rule_is_over(future->position, o->now);
+}
+
+void
+orch_drop(struct dk_orch *o, struct dk_future *future, enum code code)
+{
+  bool made;
+
+  if (is_over(o, future))
+    return;
+  orch_say_command(o, &(struct event){.kind = EVENT_DROPPED, .source = future->id, .code = code},
+                   &made);
+  if (waits_for_arrival(future))
+    give_back(mailbox_for(o, future), future);
+  future->dropped = true;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run of an orchestration: what the calls of runtime.h share.
+ *
+ * It lives in the turn's arena and belongs to the thread that runs the turn.  That thread knows the
+ * run it is in, so that a call with a wrong dk_orch has a turn to fail.  Everything that leaves the
+ * code goes through orch_leave, and so nothing in these files may hold what has to be given back.
+ */
+#ifndef DK_RUNTIME_ORCH_H
+#define DK_RUNTIME_ORCH_H
+
+#define DK_NO_SOURCE_LINES /* the calls are defined here */
+
+#include <setjmp.h>
+
+#include "core/runtime/history.h"
+#include "core/runtime/names.h"
+#include "core/runtime/replay.h"
+#include "core/runtime/rule.h"
+
+struct arrival { /* a raised event or a queue's message, until somebody takes it */
+  const struct event *event; /* where it stands */
+  dk_str data;
+  uint64_t position;
+  bool taken;
+  struct arrival *next;      /* of the same name */
+};
+
+struct dk_future {
+  enum event_kind kind;
+  uint64_t id;
+  dk_str name;
+  const struct event *end;   /* of an activity, timer or child */
+  struct arrival *arrival;   /* of a wait or dequeue: the one that is kept for it */
+  uint64_t position;         /* POSITION_NONE: not ready */
+  bool taken, dropped;
+  struct dk_future *before, *after; /* the open ones of the same name */
+};
+
+struct mailbox { /* arrivals of one name, and who waits for them, both in order */
+  struct arrival *free, *last_free;
+  struct dk_future *first, *last;
+};
+
+struct future_block {
+  struct future_block *older;
+  size_t used, size;
+  struct dk_future futures[];
+};
+
+struct queued { /* all messages of queues, for the next execution */
+  struct arrival *arrival;
+  dk_str queue;
+  struct queued *next;
+};
+
+struct dk_orch {
+  struct dk_arena *arena;
+  const struct past *past;
+  const struct history *history;
+  const struct event *started;
+  struct ran *ran;
+  jmp_buf top;
+  const char *call;         /* the call that is made, for messages */
+  const char *line;         /* and where it stands in the source; NULL: not known */
+  const char *told_line;    /* the last that dk_orch_at has told */
+  bool over;                /* the code has said how it ends */
+  uint64_t now;             /* the rule's */
+  size_t cursor;            /* before this many events all commands are matched */
+  uint64_t n_matched;
+  struct event *commands;   /* new ones; moves when it grows */
+  size_t n_commands, room;
+  struct future_block *futures;
+  struct names raised, queues; /* of struct mailbox */
+  struct queued *queued, *last_queued;
+  struct names kv;          /* of struct kv_known */
+  bool kv_cleared;
+  int64_t last_now;
+  uint64_t seed;
+};
+
+/* ---- orch.c: coming and going ---- */
+
+/* At the top of every call: the run that this thread is in.  It leaves the code if `given` is
+ * another, or the turn has taken too long.  NULL: this thread runs no orchestration; that is told
+ * on standard error, and the call is to return nothing. */
+struct dk_orch *orch_enter(const dk_orch *given, const char *call);
+/* As that; what begins, says or waits must not follow dk_completed or dk_failed. */
+struct dk_orch *orch_begin(const dk_orch *given, const char *call);
+
+DK_NORETURN void orch_leave(struct dk_orch *o, enum ending ending);
+/* ENDING_WRONG_USE, _LIMIT: "dk_timer: ..." with the source line. */
+DK_NORETURN void orch_wrong(struct dk_orch *o, const char *format, ...) DK_PRINTF(2, 3);
+DK_NORETURN void orch_limit(struct dk_orch *o, const char *format, ...) DK_PRINTF(2, 3);
+DK_NORETURN void orch_nondeterminism(struct dk_orch *o, const char *format, ...) DK_PRINTF(2, 3);
+
+/* These leave the code where there is no memory. */
+void *orch_array(struct dk_orch *o, size_t count, size_t size);
+dk_str orch_copy(struct dk_orch *o, dk_str text); /* absent stays absent */
+dk_str orch_vprintf(struct dk_orch *o, const char *format, va_list args) DK_PRINTF(2, 0);
+void **orch_name(struct dk_orch *o, struct names *names, dk_str name);
+
+/* The text of a string argument, checked as a name: what is not one leaves. */
+dk_str orch_text_id(struct dk_orch *o, const char *what, dk_str text);
+dk_str orch_name_of(struct dk_orch *o, const char *what, const char *string);
+/* Bytes that may be empty or absent, and have to fit into a payload. */
+dk_str orch_payload(struct dk_orch *o, const char *what, dk_str bytes);
+/* NULL is absent; else it has to be "1.2.3". */
+dk_str orch_version_of(struct dk_orch *o, const char *version);
+
+/* ---- match.c: the stream of commands ---- */
+
+/* Says a command: the history's next one, which has to be alike (*ret_made false), or a new one.
+ * The event is good until the next command. */
+const struct event *orch_say_command(struct dk_orch *o, const struct event *said, bool *ret_made);
+/* The history's next one that was not said again yet, NULL: none. */
+const struct event *orch_next_recorded(struct dk_orch *o);
+/* How many commands of the history were not said again; *ret_first: one of them. */
+size_t orch_left_over(struct dk_orch *o, const struct event **ret_first);
+/* "activity \"charge\"", for messages. */
+const char *orch_describe(struct dk_orch *o, const struct event *event);
+
+/* ---- future.c: futures, and who gets what arrives ---- */
+
+void orch_post_arrivals(struct dk_orch *o); /* fills the mailboxes, once */
+struct dk_future *orch_future(struct dk_orch *o, const struct event *command);
+/* The argument of a call, which has to be a future of this turn. */
+struct dk_future *orch_check_future(struct dk_orch *o, const dk_future *future);
+/* It has won: `now` moves to it, and what was kept for it is taken. */
+void orch_take(struct dk_orch *o, struct dk_future *future);
+/* Cancels it if it is not over. */
+void orch_drop(struct dk_orch *o, struct dk_future *future, enum code code);
+/* The first message that is kept for nobody, NULL: none. */
+struct arrival *orch_unclaimed(struct dk_orch *o, dk_str queue);
+void orch_take_unclaimed(struct dk_orch *o, dk_str queue);
+
+#endif

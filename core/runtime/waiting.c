@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How an orchestration waits.  What is not ready anywhere in the history leaves the code; what is
+ * ready wins by the rule (rule.h).  See orch.h. */
+#include "core/runtime/orch.h"
+
+/* One that was dropped is over: nothing has to be waited for. */
+static uint64_t
+position_of(const struct dk_future *future)
+{
+  return future->dropped ? 0 : future->position;
+}
+
+static void
+wait_for(struct dk_orch *o, struct dk_future *future)
+{
+  if (position_of(future) == POSITION_NONE)
+    orch_leave(o, ENDING_WAITS);
+  orch_take(o, future);
+}
+
+static bool
+has_failed(const struct dk_future *future)
+{
+  return future->end && (future->end->kind == EVENT_ACTIVITY_FAILED ||
+                         future->end->kind == EVENT_CHILD_FAILED);
+}
+
+static int32_t
+outcome_of(const struct dk_future *future)
+{
+  if (future->dropped)
+    return DK_DROPPED;
+  return has_failed(future) ? DK_FAULTED : DK_SUCCEEDED;
+}
+
+/* The result or the error's text; never absent.  A timer has none, and what came for one that was
+ * dropped is not seen. */
+static dk_str
+value_of(const struct dk_future *future)
+{
+  dk_str value = dk_str_of(NULL);
+
+  if (future->dropped || future->kind == EVENT_TIMER)
+    return dk_str_of("");
+  if (future->end)
+    value = future->end->text;
+  else if (future->arrival)
+    value = future->arrival->data;
+  return value.ptr ? value : dk_str_of("");
+}
+
+static const char *
+noun(const struct dk_future *future)
+{
+  switch (future->kind) {
+  case EVENT_ACTIVITY:
+    return "activity";
+  case EVENT_CHILD:
+    return "child";
+  case EVENT_WAIT:
+    return "event";
+  case EVENT_DEQUEUE:
+    return "queue";
+  default:
+    return "timer";
+  }
+}
+
+DK_NORETURN static void
+fail_with(struct dk_orch *o, dk_str error)
+{
+  o->ran->code = CODE_APPLICATION;
+  o->ran->text = error;
+  orch_leave(o, ENDING_FAILED);
+}
+
+DK_NORETURN static void
+fail_as_dropped(struct dk_orch *o, const struct dk_future *future)
+{
+  char *text = dk_arena_printf(o->arena, "waited for what was dropped: %s %.*s", noun(future),
+                               (int)future->name.len, future->name.len > 0 ? future->name.ptr : "");
+
+  if (!text)
+    orch_leave(o, ENDING_NO_MEMORY);
+  fail_with(o, dk_str_of(text));
+}
+
+dk_str
+dk_await(dk_orch *given, dk_future *of)
+{
+  struct dk_orch *o = orch_begin(given, "dk_await");
+
+  if (!o)
+    return dk_str_of(NULL);
+  struct dk_future *future = orch_check_future(o, of);
+  wait_for(o, future);
+  if (future->dropped)
+    fail_as_dropped(o, future);
+  if (has_failed(future))
+    fail_with(o, value_of(future));
+  return value_of(future);
+}
+
+int32_t
+dk_outcome(dk_orch *given, dk_future *of, dk_str *ret_value)
+{
+  struct dk_orch *o = orch_begin(given, "dk_outcome");
+
+  if (!o)
+    return DK_PENDING;
+  struct dk_future *future = orch_check_future(o, of);
+  wait_for(o, future);
+  if (ret_value)
+    *ret_value = value_of(future);
+  return outcome_of(future);
+}
+
+/* ---- several ----------------------------------------------------------------------------------*/
+
+static void
+check_futures(struct dk_orch *o, dk_future *const *futures, size_t n)
+{
+  if (n == 0 || !futures)
+    orch_wrong(o, "there are no futures to wait for; give at least one");
+  for (size_t i = 0; i < n; i++)
+    orch_check_future(o, futures[i]);
+}
+
+static struct dk_future *
+first_of(struct dk_orch *o, dk_future *const *futures, size_t n)
+{
+  uint64_t best = POSITION_NONE;
+  struct dk_future *winner = NULL;
+
+  check_futures(o, futures, n);
+  for (size_t i = 0; i < n; i++)
+    if (rule_prefers(position_of(futures[i]), best, o->now)) {
+      winner = futures[i];
+      best = position_of(winner);
+    }
+  if (!winner)
+    orch_leave(o, ENDING_WAITS);
+  orch_take(o, winner);
+  return winner;
+}
+
+dk_future *
+dk_any_of(dk_orch *given, dk_future *const *futures, size_t n)
+{
+  struct dk_orch *o = orch_begin(given, "dk_any_of");
+
+  return o ? first_of(o, futures, n) : NULL;
+}
+
+dk_future *
+dk_select_of(dk_orch *given, dk_future *const *futures, size_t n)
+{
+  struct dk_orch *o = orch_begin(given, "dk_select_of");
+
+  if (!o)
+    return NULL;
+  struct dk_future *winner = first_of(o, futures, n);
+  enum code code =
+    winner->kind == EVENT_TIMER ? CODE_SELECT_LOSER_TIMEOUT : CODE_SELECT_LOSER_OTHER;
+  for (size_t i = 0; i < n; i++)
+    if (futures[i] != winner)
+      orch_drop(o, futures[i], code);
+  return winner;
+}
+
+void
+dk_all_of(dk_orch *given, dk_future *const *futures, size_t n)
+{
+  struct dk_orch *o = orch_begin(given, "dk_all_of");
+
+  if (!o)
+    return;
+  check_futures(o, futures, n);
+  for (size_t i = 0; i < n; i++)
+    wait_for(o, futures[i]);
+}
+
+/* ---- without waiting --------------------------------------------------------------------------*/
+
+void
+dk_drop(dk_orch *given, dk_future *future)
+{
+  struct dk_orch *o = orch_begin(given, "dk_drop");
+
+  if (o)
+    orch_drop(o, orch_check_future(o, future), CODE_DROPPED);
+}
+
+int32_t
+dk_ready(const dk_orch *given, const dk_future *of)
+{
+  struct dk_orch *o = orch_enter(given, "dk_ready");
+
+  if (!o)
+    return DK_PENDING;
+  const struct dk_future *future = orch_check_future(o, of);
+  if (!future->taken && !future->dropped && !rule_sees(future->position, o->now))
+    return DK_PENDING;
+  return outcome_of(future);
+}
