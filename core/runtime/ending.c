@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How errands end: the store is told what became of them, and asked again while their lease lives.
+ * Locking: see slot.h; all here is called without the lock. */
+#include "core/runtime/slot.h"
+
+#include <stdio.h>
+
+enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 1000 };
+
+int64_t
+worker_backoff(const struct worker *worker, uint32_t attempt)
+{
+  const struct dk_runtime_options *options = worker->setup.options;
+  int64_t delay = options->backoff_ms;
+
+  for (uint32_t i = 1; i < attempt && delay < options->max_backoff_ms; i++)
+    delay = ticks_after(delay, delay);
+  return delay < options->max_backoff_ms ? delay : options->max_backoff_ms;
+}
+
+/* ---- asking again ---------------------------------------------------------------------------- */
+
+/* What the store is asked for an errand, as often as it takes. */
+struct asking {
+  struct slot *slot;
+  struct errand *errand;
+  const struct dk_item *completion; /* acknowledged with it; NULL: without */
+  bool gives_back;                  /* instead of acknowledging */
+  int64_t delay_ms;
+  bool is_counted;
+
+  bool is_repeated;  /* an outcome is unknown: it may have been done */
+  uint32_t failures;
+};
+
+static dk_status
+ask_once(struct asking *asking)
+{
+  struct slot *slot = asking->slot;
+  struct dk_store *store = slot->worker->setup.store;
+  struct dk_bytes token = asking->errand->lock_token;
+  struct dk_work_result result = {
+    .struct_size = sizeof(result),
+    .flags = asking->is_repeated ? DK_REPEATED : 0,
+    .completion = asking->completion,
+  };
+
+  if (asking->gives_back)
+    return dk_store_abandon_work_item(store, slot->caller, token, asking->delay_ms,
+                                      !asking->is_counted);
+  return dk_store_ack_work_item(store, slot->caller, token, &result);
+}
+
+/* Until when the store may be asked: the lease's end, or the runtime's. */
+static int64_t
+last_tick(const struct asking *asking)
+{
+  struct worker *worker = asking->slot->worker;
+  int64_t deadline = lease_deadline(asking->errand->lease);
+
+  pthread_mutex_lock(&worker->lock);
+  int64_t end = worker->end_at;
+  pthread_mutex_unlock(&worker->lock);
+  return deadline < end ? deadline : end;
+}
+
+static void
+tell_failure(struct asking *asking, dk_status status)
+{
+  struct journal *journal = asking->slot->worker->setup.journal;
+  struct dk_log_event event = errand_event(asking->errand, DK_LOG_ACK_RETRIED);
+
+  journal_count(journal, COUNT_ACKS_RETRIED);
+  event.status = status;
+  if (asking->failures++ > 0)
+    event.level = DK_LEVEL_TRACE;
+  journal_tell(journal, &event, "the store could not be told of its end, and is told again: %s",
+               dk_caller_failure(asking->slot->caller)->text);
+}
+
+static void
+tell_success(const struct asking *asking)
+{
+  struct journal *journal = asking->slot->worker->setup.journal;
+  struct dk_log_event event = errand_event(asking->errand, DK_LOG_ACK_RETRIED);
+
+  event.level = DK_LEVEL_INFO;
+  journal_tell(journal, &event, "the store was told of its end, after %u attempts that failed",
+               asking->failures);
+}
+
+/* Pauses; sooner if the runtime ends meanwhile and changes `end_at`. */
+static void
+pause_before_next(const struct asking *asking, int64_t until)
+{
+  struct worker *worker = asking->slot->worker;
+  uint32_t doublings = asking->failures < 8 ? asking->failures : 8;
+  int64_t pause = (int64_t)FIRST_PAUSE_MS << doublings;
+  int64_t at = ticks_now() + (pause < LONGEST_PAUSE_MS ? pause : LONGEST_PAUSE_MS);
+
+  pthread_mutex_lock(&worker->lock);
+  while (ticks_now() < (at < until ? at : until) && ticks_now() < worker->end_at)
+    ticks_cond_wait(&worker->changed, &worker->lock, at < until ? at : until);
+  pthread_mutex_unlock(&worker->lock);
+}
+
+static bool
+may_be_asked_again(dk_status status)
+{
+  int32_t class = dk_status_class(status);
+
+  return class == 1 || class == 3 || status == DK_CALL_CANCELLED;
+}
+
+/* The store's last word: one that can be tried again only if there was no more time to. */
+static dk_status
+ask(struct asking *asking)
+{
+  for (;;) {
+    slot_begin_call(asking->slot, last_tick(asking));
+    dk_status status = ask_once(asking);
+    slot_end_call(asking->slot);
+    if (!may_be_asked_again(status)) {
+      if (asking->failures > 0 && status == DK_OK)
+        tell_success(asking);
+      return status;
+    }
+    asking->is_repeated = asking->is_repeated || dk_status_class(status) == 3;
+    tell_failure(asking, status);
+    pause_before_next(asking, last_tick(asking));
+    if (ticks_now() >= last_tick(asking))
+      return status;
+  }
+}
+
+/* ---- what came of it ------------------------------------------------------------------------- */
+
+/* The row is gone: that is how it is learnt that the activity was cancelled. */
+static void
+tell_gone(const struct asking *asking)
+{
+  struct journal *journal = asking->slot->worker->setup.journal;
+  struct dk_log_event event = errand_event(asking->errand, DK_LOG_RESULT_REFUSED);
+
+  event.cause = DK_CAUSE_CANCELLED;
+  event.learnt = DK_LEARNT_BY_ACK;
+  errand_forget(asking->errand);
+  journal_count(journal, COUNT_RESULTS_REFUSED);
+  journal_count(journal, COUNT_LEARNT_BY_ACK);
+  journal_count(journal, COUNT_ACTIVITIES_CANCELLED);
+  journal_tell(journal, &event, "its row is gone: nobody waits for it, its result is dropped");
+}
+
+static void
+tell_lost(const struct asking *asking, dk_status status)
+{
+  struct journal *journal = asking->slot->worker->setup.journal;
+  struct dk_log_event event = errand_event(asking->errand, DK_LOG_LEASE_LOST);
+
+  event.cause = DK_CAUSE_LEASE_LOST;
+  event.learnt = DK_LEARNT_BY_DEADLINE;
+  event.status = status;
+  errand_pardon(asking->errand);
+  journal_count(journal, COUNT_LEARNT_BY_DEADLINE);
+  journal_count(journal, COUNT_ACTIVITIES_LOST);
+  journal_tell(journal, &event, "its end could not be told before its lease was over; it will be "
+               "run again");
+}
+
+/* After an answer that was lost a dead token tells that the first attempt was heard, or that the
+ * lease is over: no cancellation in any case. */
+static void
+tell_unknown(const struct asking *asking)
+{
+  struct dk_log_event event = errand_event(asking->errand, DK_LOG_TEXT);
+
+  event.level = DK_LEVEL_INFO;
+  event.status = DK_LOCK_LOST;
+  journal_tell(asking->slot->worker->setup.journal, &event, "the store had heard of its end, or "
+               "somebody else has it");
+}
+
+/* The token is dead: by a cancellation, or because the lease is over by our own clock, too. */
+static void
+tell_dead(const struct asking *asking)
+{
+  if (asking->is_repeated)
+    tell_unknown(asking);
+  else if (ticks_now() >= lease_deadline(asking->errand->lease))
+    tell_lost(asking, DK_LOCK_LOST);
+  else
+    tell_gone(asking);
+}
+
+bool
+errand_give_back(struct slot *slot, struct errand *errand, int64_t delay_ms, bool is_counted)
+{
+  struct asking asking = {.slot = slot, .errand = errand, .gives_back = true,
+                          .delay_ms = delay_ms, .is_counted = is_counted};
+  dk_status status = ask(&asking);
+
+  if (status == DK_LOCK_LOST)
+    tell_dead(&asking);
+  else if (status != DK_OK)
+    tell_lost(&asking, status);
+  return status == DK_OK || status == DK_LOCK_LOST;
+}
+
+/* ---- completions ----------------------------------------------------------------------------- */
+
+static const struct message *
+message_of(const struct errand *errand, const struct outcome *outcome, struct message *message)
+{
+  *message = (struct message){
+    .kind = outcome->kind == OUTCOME_DONE ? MESSAGE_ACTIVITY_COMPLETED : MESSAGE_ACTIVITY_FAILED,
+    .code = outcome->code,
+    .execution = errand->task.info.execution_id,
+    .source = errand->task.info.activity_id,
+    .text = outcome->text,
+  };
+  return message;
+}
+
+static void
+count_end(struct journal *journal, const struct outcome *outcome)
+{
+  journal_count(journal, outcome->kind == OUTCOME_DONE ? COUNT_ACTIVITIES_COMPLETED
+                                                       : COUNT_ACTIVITIES_FAILED);
+}
+
+/* The completion is stored already, from an attempt whose answer was lost or of an earlier owner:
+ * what is left is the row. */
+static dk_status
+remove_row(struct asking *asking)
+{
+  asking->completion = NULL;
+  return ask(asking);
+}
+
+/* DK_OK: it is dealt with, whatever the store said; else the store refuses this completion for
+ * good, or (DK_NO_MEMORY) it could not be made. */
+static dk_status
+acknowledge(struct slot *slot, struct errand *errand, const struct outcome *outcome)
+{
+  const struct dk_task_info *info = &errand->task.info;
+  struct dk_text payload = DK_TEXT_EMPTY;
+  struct message message;
+  char id[64];
+  struct dk_item item = {.struct_size = sizeof(item), .instance = info->instance};
+  struct asking asking = {.slot = slot, .errand = errand, .completion = &item};
+
+  message_encode(&payload, message_of(errand, outcome, &message));
+  if (dk_text_failed(&payload)) {
+    dk_text_done(&payload);
+    return DK_NO_MEMORY;
+  }
+  snprintf(id, sizeof(id), "a%llu.%llu", (unsigned long long)info->execution_id,
+           (unsigned long long)info->activity_id);
+  item.id = dk_str_of(id);
+  item.payload = (dk_str){dk_text_str(&payload), payload.length};
+  dk_status status = ask(&asking);
+  if (status == DK_DUPLICATE)
+    status = remove_row(&asking);
+  dk_text_done(&payload);
+  if (status == DK_OK || (status == DK_LOCK_LOST && asking.is_repeated))
+    count_end(slot->worker->setup.journal, outcome);
+  if (status == DK_OK)
+    errand_forget(errand);
+  if (status == DK_LOCK_LOST)
+    tell_dead(&asking);
+  else if (may_be_asked_again(status))
+    tell_lost(&asking, status);
+  return dk_status_class(status) == 2 && status != DK_LOCK_LOST ? status : DK_OK;
+}
+
+/* Text absent: it was the body's wish, or is told already. */
+static void
+put_off(struct slot *slot, struct errand *errand, const struct outcome *later)
+{
+  const struct worker *worker = slot->worker;
+  struct dk_log_event event = errand_event(errand, DK_LOG_STALLED);
+  int64_t delay_ms = later->delay_ms;
+
+  if (delay_ms < 0)
+    delay_ms = worker_backoff(worker, errand->task.info.attempt);
+  event.ms = delay_ms;
+  journal_count(worker->setup.journal, COUNT_ACTIVITIES_PUT_OFF);
+  if (later->text.ptr)
+    journal_tell(worker->setup.journal, &event, "put off for %lld ms: %.*s", (long long)delay_ms,
+                 (int)later->text.len, later->text.ptr);
+  errand_give_back(slot, errand, delay_ms, later->is_counted);
+}
+
+/* The store will not have it: the orchestration is told so instead; if it will not have that
+ * either, the activity is put off. */
+static void
+refuse_result(struct slot *slot, struct errand *errand, const struct outcome *outcome,
+              dk_status status)
+{
+  const char *why = dk_caller_failure(slot->caller)->text;
+  struct outcome refused;
+  char name[32];
+
+  task_fail(&errand->task, status == DK_TOO_LARGE ? CODE_LIMIT : CODE_APPLICATION, &refused,
+            "its result of %zu bytes was refused by the store (%s): %.500s", outcome->text.len,
+            dk_status_name(status, name, sizeof(name)), why);
+  if (outcome->kind != OUTCOME_DONE && outcome->text.len < 1000)
+    status = DK_INVALID; /* it is not for its size: no need to ask with other words */
+  else
+    status = acknowledge(slot, errand, &refused);
+  if (status != DK_OK) {
+    refused.kind = OUTCOME_LATER;
+    refused.delay_ms = -1;
+    refused.is_counted = true;
+    put_off(slot, errand, &refused);
+  }
+}
+
+static void
+finish(struct slot *slot, struct errand *errand, const struct outcome *outcome)
+{
+  static const struct outcome without_memory = {
+    .kind = OUTCOME_LATER,
+    .text = {"there is no memory for its completion", 37},
+    .delay_ms = -1,
+  };
+  dk_status status = acknowledge(slot, errand, outcome);
+
+  if (status == DK_NO_MEMORY)
+    put_off(slot, errand, &without_memory);
+  else if (status != DK_OK)
+    refuse_result(slot, errand, outcome, status);
+}
+
+/* ---- settling -------------------------------------------------------------------------------- */
+
+/* The runtime stops: it will be run again, and this attempt does not count. */
+static void
+leave_over(struct slot *slot, struct errand *errand)
+{
+  struct worker *worker = slot->worker;
+  bool is_given_back = errand_give_back(slot, errand, 0, false);
+
+  pthread_mutex_lock(&worker->lock);
+  worker->leftover.activities++;
+  worker->leftover.not_given_back += !is_given_back;
+  pthread_mutex_unlock(&worker->lock);
+}
+
+void
+errand_settle(struct slot *slot, struct errand *errand, const struct outcome *outcome)
+{
+  int32_t cause = dk_token_cancelled(errand->task.token);
+
+  if (cause == DK_CAUSE_SHUTDOWN)
+    leave_over(slot, errand);
+  else if (cause != DK_CAUSE_NONE)
+    return; /* nobody waits for it */
+  else if (outcome->kind == OUTCOME_LATER)
+    put_off(slot, errand, outcome);
+  else
+    finish(slot, errand, outcome);
+}

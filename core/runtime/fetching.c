@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The poller: fetches as many activities as there are free slots, and hands them over.  It waits in
+ * the store, and is called back when the worker drains or its cap is reached.  Locking: see slot.h.
+ */
+#include "core/runtime/slot.h"
+
+#include "core/plugin/store.h"
+
+enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 1000 };
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+/* How many may be fetched now; waits for a free slot.  0: nothing any more.  A call-back that comes
+ * from now on reaches the next fetch. */
+static uint32_t
+wait_for_room(struct worker *worker)
+{
+  pthread_mutex_lock(&worker->lock);
+  while (!worker->is_draining &&
+         (worker_is_capped(worker) || worker->n_slots <= worker->n_errands))
+    pthread_cond_wait(&worker->changed, &worker->lock);
+  uint32_t room = worker->is_draining ? 0 : worker->n_slots - worker->n_errands;
+  dk_canceller_reset(worker->fetch_canceller);
+  pthread_mutex_unlock(&worker->lock);
+  return room;
+}
+
+/* After a failure it does not wait for work: that the store is back is to be told at once. */
+static dk_status
+fetch(struct worker *worker, uint32_t room, bool has_failed, struct dk_works **ret_works)
+{
+  const struct dk_runtime_options *options = worker->setup.options;
+  struct dk_store *store = worker->setup.store;
+  struct dk_fetch_work request = {
+    .struct_size = sizeof(request),
+    .max_items = room,
+    .lock_ms = options->activity_lock_ms,
+    .wait_until = has_failed ? 0 : ticks_after(dk_store_now(store), options->poll_ms),
+    .owner = dk_str_of(worker->setup.name),
+    .tag_rule = options->tag_rule,
+    .session_rule = options->session_rule,
+    .tags = options->tags,
+    .n_tags = options->n_tags,
+    .session_lock_ms =
+      options->session_rule == DK_SESSION_NONE ? 0 : options->session_lock_ms,
+  };
+
+  dk_caller_reset(worker->fetcher);
+  return dk_store_fetch_work_item(store, worker->fetcher, &request, ret_works);
+}
+
+/* ---- handing over ---------------------------------------------------------------------------- */
+
+/* Nobody here can take it: given back as it was.  Without an answer its lease runs out. */
+static void
+return_item(struct worker *worker, const struct dk_work_item *item, const char *why)
+{
+  struct dk_log_event event = {
+    .struct_size = sizeof(event),
+    .number = DK_LOG_TEXT,
+    .level = DK_LEVEL_INFO,
+    .execution_id = item->item.execution_id,
+    .activity_id = item->item.activity_id,
+    .instance = item->item.instance,
+    .token = item->work.lock_token,
+  };
+  /* What calls the fetch back is not meant for this. */
+  dk_caller_set_canceller(worker->fetcher, NULL);
+  dk_status status = dk_store_abandon_work_item(worker->setup.store, worker->fetcher,
+                                                item->work.lock_token, 0, 1);
+  dk_caller_set_canceller(worker->fetcher, worker->fetch_canceller);
+
+  event.status = status;
+  journal_count(worker->setup.journal, COUNT_ACTIVITIES_PUT_OFF);
+  journal_tell(worker->setup.journal, &event, "given back: %s", why);
+  pthread_mutex_lock(&worker->lock);
+  if (worker->is_draining) {
+    worker->leftover.activities++;
+    worker->leftover.not_given_back += status != DK_OK && status != DK_LOCK_LOST;
+  }
+  pthread_mutex_unlock(&worker->lock);
+}
+
+static void
+hand_over(struct worker *worker, const struct dk_work_item *item)
+{
+  struct errand *errand = errand_new(worker, item);
+
+  if (!errand) {
+    return_item(worker, item, "there is no memory to run it");
+    return;
+  }
+  pthread_mutex_lock(&worker->lock);
+  bool is_taken = !worker->is_draining;
+  if (is_taken)
+    errand_add(errand);
+  pthread_mutex_unlock(&worker->lock);
+  if (is_taken)
+    return;
+  return_item(worker, item, "the runtime stops");
+  errand_drop(errand);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+static void
+tell_store(struct worker *worker, int32_t number, dk_status status, const char *what,
+           const char *why)
+{
+  struct dk_log_event event = {.struct_size = sizeof(event), .number = number, .status = status};
+
+  journal_tell(worker->setup.journal, &event, "%s%s", what, why);
+}
+
+/* Once, until it works again.  A store that is busy is there. */
+static void
+note_status(struct worker *worker, dk_status status)
+{
+  bool fails = status != DK_OK && status != DK_NOTHING && status != DK_BUSY;
+
+  pthread_mutex_lock(&worker->lock);
+  bool has_changed = worker->is_away != fails && status != DK_BUSY;
+  if (has_changed)
+    worker->is_away = fails;
+  pthread_mutex_unlock(&worker->lock);
+  if (has_changed && fails)
+    tell_store(worker, DK_LOG_STORE_AWAY, status, "no activities can be fetched: ",
+               dk_caller_failure(worker->fetcher)->text);
+  else if (has_changed)
+    tell_store(worker, DK_LOG_STORE_BACK, status, "activities are fetched again", "");
+}
+
+/* After a failure, longer each time; sooner if the worker drains. */
+static void
+pause_after(struct worker *worker, uint32_t failures)
+{
+  int64_t pause = (int64_t)FIRST_PAUSE_MS << (failures < 8 ? failures : 8);
+  int64_t until = ticks_now() + (pause < LONGEST_PAUSE_MS ? pause : LONGEST_PAUSE_MS);
+
+  pthread_mutex_lock(&worker->lock);
+  while (!worker->is_draining && ticks_now() < until)
+    ticks_cond_wait(&worker->changed, &worker->lock, until);
+  pthread_mutex_unlock(&worker->lock);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+void *
+poller_main(void *argument)
+{
+  struct worker *worker = argument;
+  uint32_t room, failures = 0;
+
+  while ((room = wait_for_room(worker)) > 0) {
+    struct dk_works *works = NULL;
+    dk_status status = fetch(worker, room, failures > 0, &works);
+    if (status != DK_OK && dk_cancelled(worker->fetch_canceller))
+      continue; /* called back: that says nothing of the store */
+    note_status(worker, status);
+    for (size_t i = 0; status == DK_OK && i < works->n_items; i++)
+      hand_over(worker, &works->items[i]);
+    failures = status == DK_OK || status == DK_NOTHING ? 0 : failures + 1;
+    if (failures > 0)
+      pause_after(worker, failures);
+  }
+  pthread_mutex_lock(&worker->lock);
+  worker->is_poller_over = true;
+  pthread_cond_broadcast(&worker->changed);
+  pthread_mutex_unlock(&worker->lock);
+  return NULL;
+}

@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store that fails to order: see faulty.h.
+ *
+ * Locking: `lock` guards the plans and the counts; nothing is called under it.  Who hangs polls
+ * `gate`, an eventfd that faulty_release rings and the next plan unrings. */
+#include "core/runtime/testing/faulty.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TAP_NO_MACROS /* one of them is `fail` */
+#include "conformance/tap/tap.h"
+#include "core/plugin/call.h"
+#include "core/plugin/library.h"
+#include "core/plugin/look.h"
+
+enum { PATIENCE_S = 60 };
+
+struct plan {
+  uint32_t skip, times;
+  enum fault fault;
+  dk_status status;
+};
+
+struct faulty {
+  struct dk_library *inner, *outer;
+  struct dk_store *store;
+  const struct dk_host *host;
+  void *self;               /* the real provider's handle */
+
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  struct plan plans[N_FAULTY_OPERATIONS];
+  uint64_t calls[N_FAULTY_OPERATIONS], successes[N_FAULTY_OPERATIONS];
+  uint32_t hanging;
+  bool is_away;
+  int gate;
+};
+
+/* open is given no pointer of ours: the store that is being opened, one at a time. */
+static struct faulty *being_opened;
+
+static const struct dk_ops *
+inner_ops(const struct faulty *faulty)
+{
+  return dk_library_provider(faulty->inner)->ops;
+}
+
+/* ---- what is to happen ----------------------------------------------------------------------- */
+
+/* The fault of the next call, which is counted; false: none. */
+static bool
+next_fault(struct faulty *faulty, enum faulty_operation operation, struct plan *ret_plan)
+{
+  struct plan *plan = &faulty->plans[operation];
+  bool fails = true;
+
+  pthread_mutex_lock(&faulty->lock);
+  faulty->calls[operation]++;
+  if (faulty->is_away)
+    *ret_plan = (struct plan){.fault = FAULT_REFUSE, .status = DK_UNAVAILABLE};
+  else if (plan->times == 0)
+    fails = false;
+  else if (plan->skip > 0) {
+    plan->skip--;
+    fails = false;
+  } else {
+    *ret_plan = *plan;
+    plan->times -= plan->times != UINT32_MAX;
+  }
+  pthread_cond_broadcast(&faulty->changed);
+  pthread_mutex_unlock(&faulty->lock);
+  return fails;
+}
+
+static void
+count_hanging(struct faulty *faulty, int change)
+{
+  pthread_mutex_lock(&faulty->lock);
+  faulty->hanging += (uint32_t)change;
+  pthread_cond_broadcast(&faulty->changed);
+  pthread_mutex_unlock(&faulty->lock);
+}
+
+static void
+wait_deafly(int gate)
+{
+  struct pollfd gate_opens = {.fd = gate, .events = POLLIN};
+
+  while (poll(&gate_opens, 1, -1) < 0 && errno == EINTR)
+    continue;
+}
+
+/* DK_OK: released. */
+static dk_status
+hang(struct faulty *faulty, struct dk_call *call, bool is_deaf)
+{
+  dk_status status = DK_OK;
+
+  count_hanging(faulty, 1);
+  if (is_deaf)
+    wait_deafly(faulty->gate);
+  else
+    status = faulty->host->wait(call, faulty->gate, DK_WAIT_READ, INT64_MAX);
+  count_hanging(faulty, -1);
+  return status;
+}
+
+static dk_status
+as_planned(struct faulty *faulty, struct dk_call *call, const struct plan *plan)
+{
+  static const char text[] = "as the test has planned it";
+
+  (void)faulty;
+  if (plan->status < DK_BUSY)
+    return plan->status;
+  return faulty->host->fail(call, plan->status, (struct dk_bytes){text, sizeof(text) - 1});
+}
+
+static bool
+was_lost(struct faulty *faulty, enum faulty_operation operation)
+{
+  bool is_fetch = operation == FAULTY_FETCH_TURN || operation == FAULTY_FETCH_WORK;
+
+  pthread_mutex_lock(&faulty->lock);
+  bool is_away = faulty->is_away;
+  pthread_mutex_unlock(&faulty->lock);
+  return is_fetch && is_away;
+}
+
+/* What the real provider did is forgotten: in words, if the status is one that needs them. */
+static dk_status
+forget(struct faulty *faulty, struct dk_call *call, const struct plan *plan)
+{
+  faulty->host->reset(call);
+  return as_planned(faulty, call, plan);
+}
+
+static void
+count_success(struct faulty *faulty, enum faulty_operation operation)
+{
+  pthread_mutex_lock(&faulty->lock);
+  faulty->successes[operation]++;
+  pthread_mutex_unlock(&faulty->lock);
+}
+
+/* ---- the calls ------------------------------------------------------------------------------- */
+
+struct asked {
+  enum faulty_operation operation;
+  const void *request;     /* an item, a fetch, a result, ... */
+  struct dk_bytes token;
+  int64_t ms;
+  int32_t ignore_attempt;
+};
+
+static dk_status
+hand_on(struct faulty *faulty, struct dk_call *call, const struct asked *asked)
+{
+  const struct dk_ops *ops = inner_ops(faulty);
+  void *self = faulty->self;
+
+  switch (asked->operation) {
+  case FAULTY_ENQUEUE_MESSAGE:
+    return ops->enqueue_for_orchestrator(self, call, asked->request);
+  case FAULTY_FETCH_TURN:
+    return ops->fetch_orchestration_item(self, call, asked->request);
+  case FAULTY_ACK_TURN:
+    return ops->ack_orchestration_item(self, call, asked->token, asked->request);
+  case FAULTY_ABANDON_TURN:
+    return ops->abandon_orchestration_item(self, call, asked->token, asked->ms,
+                                           asked->ignore_attempt);
+  case FAULTY_RENEW_TURN:
+    return ops->renew_orchestration_item_lock(self, call, asked->token, asked->ms);
+  case FAULTY_FETCH_WORK:
+    return ops->fetch_work_item(self, call, asked->request);
+  case FAULTY_ACK_WORK:
+    return ops->ack_work_item(self, call, asked->token, asked->request);
+  case FAULTY_ABANDON_WORK:
+    return ops->abandon_work_item(self, call, asked->token, asked->ms, asked->ignore_attempt);
+  case FAULTY_RENEW_WORK:
+    return ops->renew_work_item_lock(self, call, asked->token, asked->ms);
+  case FAULTY_READ_HISTORY:
+    return ops->read_history(self, call, asked->request);
+  default:
+    return ops->enqueue_for_worker(self, call, asked->request);
+  }
+}
+
+static dk_status
+make(void *self, struct dk_call *call, const struct asked *asked)
+{
+  struct faulty *faulty = self;
+  const struct plan lost = {.fault = FAULT_FORGET, .status = DK_UNAVAILABLE};
+  struct plan plan = {.fault = FAULT_REFUSE};
+  bool fails = next_fault(faulty, asked->operation, &plan);
+
+  if (fails && plan.fault == FAULT_REFUSE)
+    return as_planned(faulty, call, &plan);
+  if (fails && plan.fault != FAULT_FORGET)
+    TRY(hang(faulty, call, plan.fault == FAULT_DEAF));
+  dk_status status = hand_on(faulty, call, asked);
+  if (status != DK_OK)
+    return status;
+  if (was_lost(faulty, asked->operation))
+    return forget(faulty, call, &lost);
+  if (fails && plan.fault == FAULT_FORGET)
+    return forget(faulty, call, &plan);
+  count_success(faulty, asked->operation);
+  return DK_OK;
+}
+
+static dk_status
+enqueue_message(void *self, struct dk_call *call, const struct dk_item *item)
+{
+  return make(self, call, &(struct asked){.operation = FAULTY_ENQUEUE_MESSAGE, .request = item});
+}
+
+static dk_status
+fetch_turn(void *self, struct dk_call *call, const struct dk_fetch_turn *request)
+{
+  return make(self, call, &(struct asked){.operation = FAULTY_FETCH_TURN, .request = request});
+}
+
+static dk_status
+ack_turn(void *self, struct dk_call *call, struct dk_bytes token,
+         const struct dk_turn_result *result)
+{
+  return make(self, call,
+              &(struct asked){.operation = FAULTY_ACK_TURN, .request = result, .token = token});
+}
+
+static dk_status
+abandon_turn(void *self, struct dk_call *call, struct dk_bytes token, int64_t delay_ms,
+             int32_t ignore_attempt)
+{
+  return make(self, call,
+              &(struct asked){.operation = FAULTY_ABANDON_TURN, .token = token, .ms = delay_ms,
+                              .ignore_attempt = ignore_attempt});
+}
+
+static dk_status
+renew_turn(void *self, struct dk_call *call, struct dk_bytes token, int64_t extend_ms)
+{
+  return make(self, call,
+              &(struct asked){.operation = FAULTY_RENEW_TURN, .token = token, .ms = extend_ms});
+}
+
+static dk_status
+fetch_work(void *self, struct dk_call *call, const struct dk_fetch_work *request)
+{
+  return make(self, call, &(struct asked){.operation = FAULTY_FETCH_WORK, .request = request});
+}
+
+static dk_status
+ack_work(void *self, struct dk_call *call, struct dk_bytes token,
+         const struct dk_work_result *result)
+{
+  return make(self, call,
+              &(struct asked){.operation = FAULTY_ACK_WORK, .request = result, .token = token});
+}
+
+static dk_status
+abandon_work(void *self, struct dk_call *call, struct dk_bytes token, int64_t delay_ms,
+             int32_t ignore_attempt)
+{
+  return make(self, call,
+              &(struct asked){.operation = FAULTY_ABANDON_WORK, .token = token, .ms = delay_ms,
+                              .ignore_attempt = ignore_attempt});
+}
+
+static dk_status
+renew_work(void *self, struct dk_call *call, struct dk_bytes token, int64_t extend_ms)
+{
+  return make(self, call,
+              &(struct asked){.operation = FAULTY_RENEW_WORK, .token = token, .ms = extend_ms});
+}
+
+static dk_status
+read_history(void *self, struct dk_call *call, const struct dk_read_history *request)
+{
+  return make(self, call, &(struct asked){.operation = FAULTY_READ_HISTORY, .request = request});
+}
+
+static dk_status
+enqueue_work(void *self, struct dk_call *call, const struct dk_item *item)
+{
+  return make(self, call, &(struct asked){.operation = FAULTY_ENQUEUE_WORK, .request = item});
+}
+
+static void
+interrupt(void *self)
+{
+  struct faulty *faulty = self;
+
+  if (inner_ops(faulty)->interrupt)
+    inner_ops(faulty)->interrupt(faulty->self);
+}
+
+/* ---- the descriptor -------------------------------------------------------------------------- */
+
+static dk_status
+open_inner(const struct dk_host *host, struct dk_call *call, const struct dk_open *open,
+           void **ret_self)
+{
+  struct faulty *faulty = being_opened;
+
+  faulty->host = host;
+  TRY(dk_library_provider(faulty->inner)->open(host, call, open, &faulty->self));
+  *ret_self = faulty;
+  return DK_OK;
+}
+
+static void
+close_inner(void *self)
+{
+  struct faulty *faulty = self;
+
+  dk_library_provider(faulty->inner)->close(faulty->self);
+}
+
+static const void *
+extension(void *self, const char *id)
+{
+  struct faulty *faulty = self;
+
+  return dk_library_provider(faulty->inner)->extension(faulty->self, id);
+}
+
+/* As the real one, but for what it does; a store of its own for each test, so none is destroyed. */
+static dk_status
+load(struct faulty *faulty, struct dk_refusal *ret_refusal)
+{
+  static const struct dk_ops ops = {
+    .struct_size = sizeof(ops),
+    .enqueue_for_orchestrator = enqueue_message,
+    .fetch_orchestration_item = fetch_turn,
+    .ack_orchestration_item = ack_turn,
+    .abandon_orchestration_item = abandon_turn,
+    .renew_orchestration_item_lock = renew_turn,
+    .fetch_work_item = fetch_work,
+    .ack_work_item = ack_work,
+    .abandon_work_item = abandon_work,
+    .renew_work_item_lock = renew_work,
+    .read_history = read_history,
+    .enqueue_for_worker = enqueue_work,
+    .interrupt = interrupt,
+  };
+  struct dk_provider provider = *dk_library_provider(faulty->inner);
+
+  provider.struct_size = sizeof(provider);
+  provider.ops = &ops;
+  provider.open = open_inner;
+  provider.close = close_inner;
+  provider.extension = extension;
+  return dk_library_from_descriptor(&provider, 0, &faulty->outer, ret_refusal);
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+static void
+say_violation(void *context, const char *operation, const char *clause, const char *text)
+{
+  (void)context;
+  tap_program_ok(__FILE__, __LINE__, "no violation", false, "%s breaks %s: %s", operation, clause,
+                 text);
+}
+
+static void
+open_store(struct faulty *faulty, const struct dk_setting *settings, size_t n_settings)
+{
+  struct dk_host_options options = {.struct_size = sizeof(options), .violation = say_violation};
+  struct dk_caller *caller = dk_caller_new(NULL, 0);
+
+  if (!caller)
+    tap_program_bail_out("no memory for a caller");
+  being_opened = faulty;
+  if (dk_store_open(faulty->outer, &options, caller, DK_OPEN_CREATE, settings, n_settings,
+                    &faulty->store) != DK_OK)
+    tap_program_bail_out("the store cannot be opened: %s", dk_caller_failure(caller)->text);
+  dk_caller_free(caller);
+}
+
+static void
+make_locks(struct faulty *faulty)
+{
+  pthread_condattr_t attributes;
+
+  pthread_mutex_init(&faulty->lock, NULL);
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&faulty->changed, &attributes);
+  pthread_condattr_destroy(&attributes);
+}
+
+struct faulty *
+faulty_open(const char *plugin, const struct dk_setting *settings, size_t n_settings)
+{
+  struct faulty *faulty = calloc(1, sizeof(*faulty));
+  struct dk_refusal refusal = {.number = 0};
+
+  if (!faulty)
+    tap_program_bail_out("no memory for a store");
+  make_locks(faulty);
+  faulty->gate = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (faulty->gate < 0)
+    tap_program_bail_out("no descriptor for a store");
+  if (dk_library_open(plugin, 0, &faulty->inner, &refusal) != 0 || load(faulty, &refusal) != 0)
+    tap_program_bail_out("%s cannot be loaded: %s", plugin, refusal.what);
+  open_store(faulty, settings, n_settings);
+  return faulty;
+}
+
+struct faulty *
+faulty_open_model(void)
+{
+  const char *model = getenv("MODEL");
+
+  if (!model)
+    tap_program_bail_out("MODEL does not name the model's plugin");
+  return faulty_open(model, NULL, 0);
+}
+
+void
+faulty_close(struct faulty *faulty)
+{
+  faulty_heal(faulty);
+  faulty_release(faulty);
+  const char *stuck = dk_store_close(faulty->store);
+  if (stuck)
+    tap_program_bail_out("%s did not come back before the store was closed", stuck);
+  dk_library_close(faulty->outer);
+  dk_library_close(faulty->inner);
+  close(faulty->gate);
+  pthread_cond_destroy(&faulty->changed);
+  pthread_mutex_destroy(&faulty->lock);
+  free(faulty);
+}
+
+struct dk_store *
+faulty_store(struct faulty *faulty)
+{
+  return faulty->store;
+}
+
+/* ---- orders ---------------------------------------------------------------------------------- */
+
+void
+faulty_plan(struct faulty *faulty, enum faulty_operation operation, uint32_t skip, uint32_t times,
+            enum fault fault, dk_status status)
+{
+  pthread_mutex_lock(&faulty->lock);
+  dk_unring(faulty->gate);
+  faulty->plans[operation] =
+    (struct plan){.skip = skip, .times = times, .fault = fault, .status = status};
+  pthread_mutex_unlock(&faulty->lock);
+}
+
+void
+faulty_heal(struct faulty *faulty)
+{
+  pthread_mutex_lock(&faulty->lock);
+  memset(faulty->plans, 0, sizeof(faulty->plans));
+  faulty->is_away = false;
+  pthread_mutex_unlock(&faulty->lock);
+}
+
+void
+faulty_away(struct faulty *faulty, bool is_away)
+{
+  pthread_mutex_lock(&faulty->lock);
+  faulty->is_away = is_away;
+  pthread_mutex_unlock(&faulty->lock);
+}
+
+void
+faulty_release(struct faulty *faulty)
+{
+  struct timespec until;
+  int error = 0;
+
+  dk_ring(faulty->gate);
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += PATIENCE_S;
+  pthread_mutex_lock(&faulty->lock);
+  while (faulty->hanging > 0 && error != ETIMEDOUT)
+    error = pthread_cond_timedwait(&faulty->changed, &faulty->lock, &until);
+  pthread_mutex_unlock(&faulty->lock);
+}
+
+/* ---- what has happened ----------------------------------------------------------------------- */
+
+uint64_t
+faulty_calls(struct faulty *faulty, enum faulty_operation operation)
+{
+  pthread_mutex_lock(&faulty->lock);
+  uint64_t calls = faulty->calls[operation];
+  pthread_mutex_unlock(&faulty->lock);
+  return calls;
+}
+
+uint64_t
+faulty_successes(struct faulty *faulty, enum faulty_operation operation)
+{
+  pthread_mutex_lock(&faulty->lock);
+  uint64_t successes = faulty->successes[operation];
+  pthread_mutex_unlock(&faulty->lock);
+  return successes;
+}
+
+uint32_t
+faulty_hanging(struct faulty *faulty)
+{
+  pthread_mutex_lock(&faulty->lock);
+  uint32_t hanging = faulty->hanging;
+  pthread_mutex_unlock(&faulty->lock);
+  return hanging;
+}
+
+/* Waits until *calls (NULL: how many hang) is n or more. */
+static bool
+until_count(struct faulty *faulty, const uint64_t *calls, uint64_t n)
+{
+  struct timespec until;
+  int error = 0;
+
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += PATIENCE_S;
+  pthread_mutex_lock(&faulty->lock);
+  while ((calls ? *calls : faulty->hanging) < n && error != ETIMEDOUT)
+    error = pthread_cond_timedwait(&faulty->changed, &faulty->lock, &until);
+  bool is_there = (calls ? *calls : faulty->hanging) >= n;
+  pthread_mutex_unlock(&faulty->lock);
+  return is_there;
+}
+
+bool
+faulty_until_calls(struct faulty *faulty, enum faulty_operation operation, uint64_t n)
+{
+  return until_count(faulty, &faulty->calls[operation], n);
+}
+
+bool
+faulty_until_hanging(struct faulty *faulty, uint32_t n)
+{
+  return until_count(faulty, NULL, n);
+}

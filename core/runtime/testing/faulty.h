@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store that fails to order; for the tests of the runtime.
+ *
+ * A provider inside of the test, which hands every call on to a real one (the model, SQLite) with
+ * the host and the call as they are, and does what was planned for it before or after.  Plans may
+ * be made and changed at any time, by any thread. */
+#ifndef DK_RUNTIME_TESTING_FAULTY_H
+#define DK_RUNTIME_TESTING_FAULTY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <durakit/host.h>
+
+enum faulty_operation {
+  FAULTY_ENQUEUE_MESSAGE, /* enqueue_for_orchestrator */
+  FAULTY_FETCH_TURN,
+  FAULTY_ACK_TURN,
+  FAULTY_ABANDON_TURN,
+  FAULTY_RENEW_TURN,
+  FAULTY_FETCH_WORK,
+  FAULTY_ACK_WORK,
+  FAULTY_ABANDON_WORK,
+  FAULTY_RENEW_WORK,
+  FAULTY_READ_HISTORY,
+  FAULTY_ENQUEUE_WORK,
+  N_FAULTY_OPERATIONS
+};
+
+enum fault {
+  FAULT_REFUSE,  /* not done; answers the status */
+  FAULT_FORGET,  /* done, and if that was DK_OK the status is answered all the same */
+  FAULT_HANG,    /* until faulty_release: then it is done; called back before: DK_CALL_CANCELLED */
+  FAULT_DEAF     /* as FAULT_HANG, but deaf to being called back */
+};
+
+struct faulty;
+
+/* The plugin's store of these settings (none for the model: a store in memory), made if it is not
+ * there.  Ends the program with words if that does not go. */
+struct faulty *faulty_open(const char *plugin, const struct dk_setting *settings,
+                           size_t n_settings);
+/* The model's, whose plugin the variable MODEL names, in memory. */
+struct faulty *faulty_open_model(void);
+/* Releases what hangs and closes; ends the program if a call does not come back. */
+void faulty_close(struct faulty *faulty);
+struct dk_store *faulty_store(struct faulty *faulty);
+
+/* From now on, after `skip` calls that go well, `times` calls (UINT32_MAX: all) of the operation
+ * fail so; `status` is for FAULT_REFUSE and FAULT_FORGET.  Takes the place of an earlier plan. */
+void faulty_plan(struct faulty *faulty, enum faulty_operation operation, uint32_t skip,
+                 uint32_t times, enum fault fault, dk_status status);
+/* No plan for any operation, and not away; what hangs goes on hanging. */
+void faulty_heal(struct faulty *faulty);
+/* The store cannot be reached: every call is DK_UNAVAILABLE, without being done.  A fetch that is
+ * waiting just then is not called back; what it brings is lost (its lease runs out). */
+void faulty_away(struct faulty *faulty, bool is_away);
+/* All that hangs goes on, and has done so when this returns; what would hang later does not, up to
+ * the next plan. */
+void faulty_release(struct faulty *faulty);
+
+/* How many calls were made, how many came back with DK_OK, and how many hang now. */
+uint64_t faulty_calls(struct faulty *faulty, enum faulty_operation operation);
+uint64_t faulty_successes(struct faulty *faulty, enum faulty_operation operation);
+uint32_t faulty_hanging(struct faulty *faulty);
+/* Waits until so many calls were made (hang); false after 60 s. */
+bool faulty_until_calls(struct faulty *faulty, enum faulty_operation operation, uint64_t n);
+bool faulty_until_hanging(struct faulty *faulty, uint32_t n);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Listens to the log: see listener.h.  Locking: `lock` guards all; nothing is called under it. */
+#include "core/runtime/testing/listener.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "conformance/tap/tap.h"
+#include "core/plugin/look.h"
+
+enum { PATIENCE_MS = 60000 };
+
+struct listener *
+listener_new(void)
+{
+  struct listener *listener = calloc(1, sizeof(*listener));
+
+  if (!listener)
+    BAIL_OUT("no memory to listen");
+  pthread_mutex_init(&listener->lock, NULL);
+  ticks_cond_init(&listener->changed);
+  return listener;
+}
+
+void
+listener_free(struct listener *listener)
+{
+  pthread_cond_destroy(&listener->changed);
+  pthread_mutex_destroy(&listener->lock);
+  free(listener);
+}
+
+static void
+keep(struct listener *listener, const struct dk_log_event *event)
+{
+  struct heard *heard = &listener->heard[listener->n_heard % LISTENER_HEARD];
+
+  listener->n_heard++;
+  *heard = (struct heard){
+    .number = event->number,
+    .level = event->level,
+    .cause = event->cause,
+    .learnt = event->learnt,
+    .activity_id = event->activity_id,
+    .at = ticks_now(),
+    .ms = event->ms,
+  };
+  snprintf(heard->text, sizeof(heard->text), "%.*s", (int)event->text.len, event->text.ptr);
+}
+
+void
+listener_log(void *context, const struct dk_log_event *event)
+{
+  struct listener *listener = context;
+
+  pthread_mutex_lock(&listener->lock);
+  listener->numbers[event->number]++;
+  listener->levels[event->level + 1]++;
+  if (event->level > DK_LEVEL_TRACE)
+    keep(listener, event);
+  pthread_cond_broadcast(&listener->changed);
+  pthread_mutex_unlock(&listener->lock);
+}
+
+uint32_t
+listener_count(struct listener *listener, int32_t number)
+{
+  pthread_mutex_lock(&listener->lock);
+  uint32_t n = listener->numbers[number];
+  pthread_mutex_unlock(&listener->lock);
+  return n;
+}
+
+uint32_t
+listener_level(struct listener *listener, int32_t level)
+{
+  pthread_mutex_lock(&listener->lock);
+  uint32_t n = listener->levels[level + 1];
+  pthread_mutex_unlock(&listener->lock);
+  return n;
+}
+
+bool
+listener_until(struct listener *listener, int32_t number, uint32_t n)
+{
+  int64_t until = ticks_now() + PATIENCE_MS;
+
+  pthread_mutex_lock(&listener->lock);
+  while (listener->numbers[number] < n && ticks_now() < until)
+    ticks_cond_wait(&listener->changed, &listener->lock, until);
+  bool is_there = listener->numbers[number] >= n;
+  pthread_mutex_unlock(&listener->lock);
+  return is_there;
+}
+
+static uint32_t
+n_kept(const struct listener *listener)
+{
+  return listener->n_heard < LISTENER_HEARD ? listener->n_heard : LISTENER_HEARD;
+}
+
+struct heard
+listener_latest(struct listener *listener, int32_t number)
+{
+  struct heard latest = {.number = 0};
+
+  pthread_mutex_lock(&listener->lock);
+  for (uint32_t i = 0; i < n_kept(listener); i++)
+    if (listener->heard[i].number == number)
+      latest = listener->heard[i];
+  pthread_mutex_unlock(&listener->lock);
+  return latest;
+}
+
+uint32_t
+listener_matching(struct listener *listener, int32_t number, int32_t cause, int32_t learnt)
+{
+  uint32_t n = 0;
+
+  pthread_mutex_lock(&listener->lock);
+  for (uint32_t i = 0; i < n_kept(listener); i++) {
+    const struct heard *heard = &listener->heard[i];
+    if (heard->number == number && (cause < 0 || heard->cause == cause) &&
+        (learnt < 0 || heard->learnt == learnt))
+      n++;
+  }
+  pthread_mutex_unlock(&listener->lock);
+  return n;
+}
+
+void
+listener_show(struct listener *listener, int32_t level)
+{
+  pthread_mutex_lock(&listener->lock);
+  for (uint32_t i = 0; i < n_kept(listener); i++)
+    if (listener->heard[i].level >= level)
+      diag("level %d, number %d: %s", listener->heard[i].level, listener->heard[i].number,
+           listener->heard[i].text);
+  pthread_mutex_unlock(&listener->lock);
+}
+
+void
+a_moment(void)
+{
+  struct dk_wait nothing = {.cancel_fd = -1, .fd = -1};
+
+  dk_look(&nothing, -1, 1);
+}

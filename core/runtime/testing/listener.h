@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Listens to the log of a runtime, for its tests: what was said, and how often. */
+#ifndef DK_RUNTIME_TESTING_LISTENER_H
+#define DK_RUNTIME_TESTING_LISTENER_H
+
+#include <durakit/runtime.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "core/runtime/ticks.h"
+
+enum { LISTENER_NUMBERS = 32, LISTENER_LEVELS = 5, LISTENER_HEARD = 4096 };
+
+/* One event; of the text as much as has room. */
+struct heard {
+  int32_t number, level, cause, learnt;
+  uint64_t activity_id;
+  int64_t at, ms; /* at: the tick */
+  char text[300];
+};
+
+struct listener {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  uint32_t numbers[LISTENER_NUMBERS], levels[LISTENER_LEVELS];
+  struct heard heard[LISTENER_HEARD]; /* but for what is traced */
+  uint32_t n_heard;
+};
+
+/* NULL never: ends the program without memory. */
+struct listener *listener_new(void);
+void listener_free(struct listener *listener);
+/* A dk_log_fn; the context is the listener. */
+void listener_log(void *context, const struct dk_log_event *event);
+uint32_t listener_count(struct listener *listener, int32_t number);
+uint32_t listener_level(struct listener *listener, int32_t level);
+/* Waits until it was said n times; false after 60 s. */
+bool listener_until(struct listener *listener, int32_t number, uint32_t n);
+/* A copy of the latest with that number; all zero if there is none. */
+struct heard listener_latest(struct listener *listener, int32_t number);
+/* How many of that number have this cause and were learnt so (-1: any). */
+uint32_t listener_matching(struct listener *listener, int32_t number, int32_t cause,
+                           int32_t learnt);
+/* All that was heard from a level on, as comments. */
+void listener_show(struct listener *listener, int32_t level);
+
+/* A moment in which others run. */
+void a_moment(void);
+/* Looks until the condition holds; whether it does after 60 s. */
+#define UNTIL(condition)                                                                           \
+  __extension__({                                                                                  \
+    int64_t until_tick_ = ticks_now() + 60000;                                                     \
+    bool holds_;                                                                                   \
+    while (!(holds_ = (condition)) && ticks_now() < until_tick_)                                   \
+      a_moment();                                                                                  \
+    holds_;                                                                                        \
+  })
+
+#endif
