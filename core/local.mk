@@ -8,8 +8,9 @@ durakit_include_HEADERS += \
 	core/include/durakit/provider.h \
 	$(NULL)
 
-# The command and the tests link these two directly, so that each is one real executable in the
-# build folder, without libtool's wrapper; libdurakit.la is what is installed for hosts.
+# The command and the tests link these directly (and core/libdkruntime.la), so that each is one real
+# executable in the build folder, without libtool's wrapper; libdurakit.la is what is installed for
+# hosts.
 noinst_LTLIBRARIES += \
 	core/libdkbase.la \
 	core/libdkplugin.la \
@@ -67,7 +68,7 @@ core_libdkplugin_la_SOURCES = \
 
 lib_LTLIBRARIES += libdurakit.la
 libdurakit_la_SOURCES =
-libdurakit_la_LIBADD = core/libdkplugin.la
+libdurakit_la_LIBADD = core/libdkruntime.la -lpthread
 libdurakit_la_LDFLAGS = \
 	-version-info 0:0:0 \
 	-no-undefined \

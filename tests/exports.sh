@@ -9,12 +9,14 @@
 scratch
 syms=$top_srcdir/core/libdurakit.syms
 
-# The functions that a header declares: comments removed, a name at the start of a declarator.
+# The functions that a header declares: comments removed, a name at the start of a declarator; what
+# is defined inline, and function types, are none.
 declared() {
-  $CC -E -P -fpreprocessed "$1" | grep -oE '(^|[ *])dk_[a-z0-9_]+\(' | tr -d ' *('
+  $CC -w -E -P -fpreprocessed "$1" | sed '/^static inline/,/^}/d' |
+    grep -oE '(^|[ *])dk_[a-z0-9_]+\(' | tr -d ' *(' | grep -v '_fn$'
 }
 
-for header in host clock; do
+for header in host clock runtime; do
   declared "$top_srcdir/core/include/durakit/$header.h"
 done | sort > "$scratch/declared"
 is "$(sort "$syms" | diff - "$scratch/declared")" '' \
@@ -29,6 +31,12 @@ cat > "$scratch/sample.h" <<'SAMPLE'
 /* dk_not_this(void) */
 int32_t dk_one(int32_t (*dk_nor_this)(void));
 void *dk_two(void);
+typedef int32_t dk_three_fn(void);
+static inline int32_t
+dk_four(void)
+{
+  return dk_one(0);
+}
 SAMPLE
 is "$(declared "$scratch/sample.h" | tr '\n' ' ')" 'dk_one dk_two ' 'declarations are recognised'
 

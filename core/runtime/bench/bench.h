@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `make bench-runtime`: figures of the runtime on a provider.  Nothing is judged here but printed,
+ * with the target beside it: a machine that is shared has no times.
+ *
+ *   main.c    the command, stores and runtimes
+ *   rate.c    five activities one after the other, 64 instances at once, against the floor
+ *   warm.c    a warm turn with a long history against one with a short one
+ *   told.c    from the commit that cancels to the activity's token
+ */
+#ifndef DK_RUNTIME_BENCH_H
+#define DK_RUNTIME_BENCH_H
+
+#include <durakit/runtime.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum { SLOTS = 32, MOST_SETTINGS = 8 };
+
+struct bench {
+  const char *floor, *only;    /* the program, NULL: none; the part, NULL: all */
+  struct dk_library *library;
+  struct dk_setting settings[MOST_SETTINGS];
+  size_t n_settings;           /* the last tells one store from another */
+  char store_name[512], place[600];  /* as it was given; and with a scene's name */
+  int slice_ms;
+};
+
+/* A store of its own with a runtime on it. */
+struct scene {
+  struct bench *bench;
+  struct dk_store *store;
+  struct dk_caller *caller;
+  struct dk_registry *registry;
+  struct dk_runtime_options options;
+  struct dk_runtime *runtime;
+  struct dk_client *client;
+};
+
+/* All of these end the program with words if they do not go. */
+struct scene scene_open(struct bench *bench, const char *name);
+void scene_orchestration(struct scene *scene, const char *name, dk_orchestration_fn *function);
+void scene_activity(struct scene *scene, const char *name, dk_activity_fn *function);
+void scene_start(struct scene *scene);
+void scene_close(struct scene *scene);
+void scene_begin(struct scene *scene, const char *instance, const char *name, const char *input);
+__attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
+/* Looks until it holds. */
+#define WAIT_FOR(condition)                                                                        \
+  do {                                                                                             \
+    int64_t until_ = now_ns() + 300 * INT64_C(1000000000);                                         \
+    while (!(condition))                                                                           \
+      if (now_ns() > until_)                                                                       \
+        die("waited too long for: %s", #condition);                                                \
+      else                                                                                         \
+        pause_a_moment();                                                                          \
+  } while (0)
+void pause_a_moment(void);
+int64_t now_ns(void);
+double median_of(double *values, size_t n);                   /* sorts them */
+double quantile_of(const double *sorted, size_t n, double q);
+
+/* The last turn of an instance that was committed ("NAME-NUMBER" with a number below MOST_NUMBERS),
+ * as seen at the store's door. */
+enum { MOST_NUMBERS = 4096 };
+struct turn_seen {
+  atomic_uint n;                   /* how many */
+  _Atomic int64_t committed_at;    /* when the commit came back, ns */
+  _Atomic int64_t decided, whole;  /* from the fetch to the commit's call, and to its end, ns */
+  atomic_bool is_warm;
+};
+extern struct turn_seen turns_seen[MOST_NUMBERS];
+int number_of(dk_str instance);
+
+void bench_rate(struct bench *bench);
+void bench_warm(struct bench *bench);
+void bench_told(struct bench *bench);
+
+#endif

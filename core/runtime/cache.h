@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cache: histories of instances whose last commit was ours, so that the next fetch needs none.
+ *
+ * An entry is one execution's events and the instance's key-values, decoded, in memory of its own.
+ * It is taken out while a turn uses it, and put back only once that turn's commit is known to have
+ * landed.  Any thread; one lock, held for no call.
+ */
+#ifndef DK_RUNTIME_CACHE_H
+#define DK_RUNTIME_CACHE_H
+
+#include "core/runtime/event.h"
+
+struct remembered {
+  dk_str instance;
+  uint64_t birth, execution;
+  struct event *events;          /* by id */
+  size_t n_events, room;
+  struct dk_kv *kv;
+  size_t n_kv, kv_room;
+  size_t bytes;                  /* what it costs, about */
+  struct dk_arena arena;         /* all text */
+  struct remembered *next;       /* in its row of the table */
+  struct remembered *older, *newer;
+};
+
+/* NULL: no memory. */
+struct remembered *remembered_new(dk_str instance, uint64_t birth, uint64_t execution);
+void remembered_free(struct remembered *remembered); /* NULL is allowed */
+/* Room for one more event at the end, zeroed, which counts from then on; NULL: no memory. */
+struct event *remembered_next(struct remembered *remembered, size_t text_bytes);
+/* Deep copies; false: no memory, and the entry is of no use any more. */
+bool remembered_add(struct remembered *remembered, const struct event *events, size_t n_events);
+bool remembered_kv(struct remembered *remembered, const struct dk_kv *kv, size_t n_kv);
+bool remembered_change(struct remembered *remembered, const struct dk_kv_change *changes,
+                       size_t n_changes);
+/* The id of the last event; 0: there is none. */
+uint64_t remembered_last(const struct remembered *remembered);
+
+struct cache;
+/* NULL: no memory. */
+struct cache *cache_new(uint64_t bytes);
+void cache_free(struct cache *cache); /* NULL is allowed */
+/* The entry, which is the caller's then; NULL if there is none.  One of this instance that does not
+ * fit is freed.  What was put in by an instance's first commit has the birth 0, for nobody knew it
+ * yet; it fits any: the store keeps a history back only if the last commit was ours. */
+struct remembered *cache_take(struct cache *cache, dk_str instance, uint64_t birth,
+                              uint64_t execution, uint64_t last_event);
+/* Gives it back (or frees it, if there is no room).  The least recently used go. */
+void cache_put(struct cache *cache, struct remembered *remembered);
+/* How many entries, and what they cost. */
+size_t cache_size(struct cache *cache, uint64_t *ret_bytes);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job: one fetched turn on its way to a commit, or back into the queue.
+ *
+ *   inbox.c       what the messages say
+ *   past.c        the history: from memory, from the fetch, or read
+ *   deciding.c    the code is run, and what it did becomes a decision
+ *   committing.c  the decision becomes a commit, tried until the lease ends
+ *   job.c         the order of these, and what becomes of the turn
+ *
+ * A job belongs to one seat's thread.  What it shares with others is in struct turning.
+ */
+#ifndef DK_RUNTIME_JOB_H
+#define DK_RUNTIME_JOB_H
+
+#include "core/runtime/cache.h"
+#include "core/runtime/decision.h"
+#include "core/runtime/keeper.h"
+#include "core/runtime/notes.h"
+#include "core/runtime/parking.h"
+#include "core/runtime/registry.h"
+#include "core/runtime/worker.h"
+
+/* What all turns of a runtime share. */
+struct turning {
+  struct dk_store *store;
+  const struct dk_runtime_options *options;
+  struct keeper *keeper;
+  struct journal *journal;
+  struct worker *worker;
+  dk_str owner;
+  struct cache *cache;
+  struct notes *notes;
+  struct parking *parking;
+  struct dk_limits limits;
+  bool has_kv, has_status, has_sessions;
+  atomic_int cold_fetches;   /* so many fetches do without the owner: a cached copy is gone, and
+                                only a fetch brings the key-values */
+  atomic_int whole_fetches;  /* so many fetches bring all messages: what begins an execution stands
+                                behind more than max_messages */
+  atomic_bool commits_fail;  /* told, until one lands */
+};
+
+/* What becomes of a turn. */
+enum fate {
+  FATE_COMMITTED,
+  FATE_STALLED,   /* given back with a delay; job->stall says why */
+  FATE_AGAIN,     /* given back at once, its attempt not counted */
+  FATE_DROPPED,   /* the store could not be reached while the lease lived */
+  FATE_LOST,      /* the lease is somebody else's, or its commit may have landed */
+  FATE_TOO_LATE,  /* its code was stuck, and the lease was not kept any more */
+  FATE_LEFT       /* the runtime has gone without this thread: nothing of it may be touched */
+};
+
+/* A message that does nothing, told once the turn's commit has landed. */
+struct stray {
+  const char *kind, *why;
+  bool is_unreadable;
+};
+
+struct seat;
+struct job {
+  struct turning *w;
+  struct seat *seat;
+  struct dk_caller *caller;
+  struct dk_arena arena;
+  const struct dk_turn *turn;
+  dk_str instance;
+  struct lease *lease;
+  atomic_bool is_lost;       /* the keeper's word */
+  int64_t now;               /* the store's clock at the claim: for all that this turn decides */
+  bool is_unsure;            /* a commit may have landed */
+  bool is_whole;             /* fetched with all messages that are due */
+
+  /* The inbox. */
+  struct message *messages;  /* in order; those that nobody has to look at are of no kind */
+  size_t n_messages;
+  uint32_t attempt;          /* the highest count of deliveries, */
+  uint32_t least_attempt;    /* the lowest, */
+  uint32_t start_attempt;    /* and that of the start */
+  struct stray *strays;
+  size_t n_strays;
+
+  /* The past. */
+  struct remembered *memory;
+  uint64_t execution;
+  size_t n_committed;
+  bool is_first;             /* of its execution */
+  const struct event *started;  /* in memory, or in the arena */
+  dk_str name;               /* of the orchestration, for the log */
+  const char *corrupt;       /* why the history, or what begins it, cannot be read */
+
+  /* The decision. */
+  struct staged staged;
+  struct decision decision;
+
+  enum stall stall;
+  bool stall_counts;         /* as an attempt */
+  char words[512];
+};
+
+/* From the fetched turn to its end. */
+void job_run(struct job *job);
+
+/* Says why, and gives the fate back. */
+enum fate job_stalled(struct job *job, enum stall why, bool counts, const char *format, ...)
+  __attribute__((format(printf, 4, 5)));
+/* The count of deliveries that counts against the turn. */
+uint32_t job_judged(const struct job *job);
+void job_stray(struct job *job, const char *kind, const char *why, bool is_unreadable);
+/* A log event about the job. */
+struct dk_log_event job_event(const struct job *job, int32_t number);
+
+/* inbox.c: DK_OK or DK_NO_MEMORY. */
+dk_status inbox_read(struct job *job);
+/* Takes the first message of that kind and execution out of the inbox; false: there is none. */
+bool inbox_take(struct job *job, enum message_kind kind, uint64_t execution,
+                struct message *ret_message, uint32_t *ret_attempt);
+bool inbox_has(const struct job *job, enum message_kind kind);
+
+/* past.c: FATE_COMMITTED here says: go on. */
+enum fate past_load(struct job *job);
+/* The first event of a new execution; FATE_COMMITTED: go on. */
+enum fate past_begin(struct job *job, uint64_t execution, const struct event *started);
+/* The parent of an instance that is over. */
+enum fate past_parent(struct job *job, struct parent *ret_parent);
+
+/* deciding.c */
+enum fate decide_turn(struct job *job);
+/* The decision anew: failed by the runtime.  DK_OK or DK_NO_MEMORY. */
+dk_status decide_failure(struct job *job, enum code code, dk_str text);
+
+/* committing.c */
+enum fate commit_decision(struct job *job);
+/* Removes the messages, sends the answers, touches nothing else. */
+enum fate commit_nothing(struct job *job, const struct outgoing *answers, size_t n_answers);
+
+#endif

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runtime: starts and stops its parts, in order.  Owns the options' copies, the names and the
+ * journal, which the parts use until the last of their threads has ended. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "core/base/utf8.h"
+#include "core/plugin/refusal.h"
+#include "core/runtime/options.h"
+#include "core/runtime/ticks.h"
+#include "core/runtime/turns.h"
+#include "core/runtime/worker.h"
+
+enum { MOST_OF_A_NAME = 128 };
+
+struct dk_runtime {
+  struct dk_runtime_options options;
+  struct journal journal;
+  struct keeper *keeper;
+  struct worker *worker;
+  struct turns *turns;
+  struct dk_arena arena;     /* names and tags */
+  const char *name;          /* for people */
+  const char *owner;         /* nobody else's, ever: whose memory holds a history */
+};
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* The user's name or the host's, as far as every store takes it. */
+static void
+begin_of_name(const char *given, char ret_name[MOST_OF_A_NAME + 1])
+{
+  size_t length = given ? strnlen(given, MOST_OF_A_NAME) : 0;
+
+  memset(ret_name, 0, MOST_OF_A_NAME + 1);
+  if (given)
+    memcpy(ret_name, given, length);
+  else if (gethostname(ret_name, MOST_OF_A_NAME) < 0)
+    ret_name[0] = '\0';
+  length = strlen(ret_name);
+  while (length > 0 && !dk_text_id_valid(ret_name, length, MOST_OF_A_NAME))
+    length--; /* not in the middle of a character */
+  ret_name[length] = '\0';
+}
+
+/* "host:pid:number" */
+static bool
+make_names(struct dk_runtime *runtime)
+{
+  char begin[MOST_OF_A_NAME + 1];
+  uint64_t number;
+
+  if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+    return false;
+  begin_of_name(runtime->options.name, begin);
+  runtime->owner = dk_arena_printf(&runtime->arena, "%s:%ld:%016llx", begin, (long)getpid(),
+                                   (unsigned long long)number);
+  runtime->name = runtime->options.name
+                    ? dk_arena_strdup(&runtime->arena, runtime->options.name)
+                    : runtime->owner;
+  runtime->options.name = runtime->name;
+  return runtime->name && runtime->owner;
+}
+
+/* The tags get the NUL that providers are promised. */
+static bool
+copy_tags(struct dk_runtime *runtime)
+{
+  size_t n = runtime->options.n_tags;
+  dk_str *tags = dk_arena_array(&runtime->arena, n, sizeof(*tags));
+
+  for (size_t i = 0; tags && i < n; i++) {
+    const dk_str *given = &runtime->options.tags[i];
+    tags[i] = (dk_str){dk_arena_copy(&runtime->arena, given->ptr, given->len), given->len};
+    if (!tags[i].ptr)
+      return false;
+  }
+  runtime->options.tags = tags;
+  return tags != NULL;
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+static dk_status
+refuse_memory(struct dk_refusal *refusal)
+{
+  dk_refusal_begin(refusal, 0, "dk_runtime_start", "there is no memory for the runtime");
+  dk_refusal_say(refusal->next, "raise the memory limit of the process");
+  return DK_NO_MEMORY;
+}
+
+/* What only the store can tell. */
+static dk_status
+check_store(struct dk_store *store, const struct dk_runtime_options *options,
+            struct dk_refusal *refusal)
+{
+  if (!store) {
+    dk_refusal_begin(refusal, 0, "store", "there is none");
+    dk_refusal_say(refusal->expected, "an open store, from dk_store_open");
+    return DK_INVALID;
+  }
+  if (options->session_rule == DK_SESSION_NONE ||
+      dk_store_extension(store, "durakit.sessions/1"))
+    return DK_OK;
+  dk_refusal_begin(refusal, 0, "session_rule", "the store has no sessions");
+  dk_refusal_say(refusal->expected, "DK_SESSION_NONE, or a provider with durakit.sessions/1");
+  dk_refusal_say(refusal->found, "session_rule %d, and the provider %s", options->session_rule,
+                 dk_library_provider(dk_store_library(store))->name);
+  dk_refusal_say(refusal->next, "leave session_rule away, or open a store that has them");
+  return DK_UNSUPPORTED;
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
+static dk_status
+start_turns(struct dk_runtime *runtime, struct dk_store *store, struct dk_refusal *refusal)
+{
+  const struct turns_setup setup = {
+    .store = store,
+    .options = &runtime->options,
+    .keeper = runtime->keeper,
+    .journal = &runtime->journal,
+    .worker = runtime->worker,
+    .name = runtime->owner,
+  };
+
+  return turns_start(&setup, &runtime->turns, refusal);
+}
+
+static dk_status
+start_worker(struct dk_runtime *runtime, struct dk_store *store, struct dk_refusal *refusal)
+{
+  const struct worker_setup setup = {
+    .store = store,
+    .options = &runtime->options,
+    .keeper = runtime->keeper,
+    .journal = &runtime->journal,
+    .name = runtime->owner,
+  };
+
+  return worker_start(&setup, &runtime->worker, refusal);
+}
+
+static dk_status
+start_keeper(struct dk_runtime *runtime, struct dk_store *store, struct dk_refusal *refusal)
+{
+  const struct keeper_setup setup = {.store = store, .journal = &runtime->journal};
+  dk_status status = keeper_start(&setup, &runtime->keeper);
+
+  return status == DK_OK ? status : refuse_memory(refusal);
+}
+
+/* The worker before the turns, which tell it of stolen rows. */
+static dk_status
+start_parts(struct dk_runtime *runtime, struct dk_store *store, struct dk_refusal *refusal)
+{
+  dk_status status = start_keeper(runtime, store, refusal);
+
+  if (status == DK_OK)
+    status = start_worker(runtime, store, refusal);
+  if (status == DK_OK)
+    status = start_turns(runtime, store, refusal);
+  return status;
+}
+
+/* Stops what was started; 1 if nothing is left. */
+static int32_t
+end_parts(struct dk_runtime *runtime, int64_t until, struct dk_leftover *leftover)
+{
+  if (runtime->worker)
+    worker_stop_fetching(runtime->worker);
+  if (runtime->turns) {
+    turns_stop_fetching(runtime->turns);
+    turns_drain(runtime->turns, until);
+  }
+  if (runtime->worker) {
+    worker_drain(runtime->worker, until);
+    worker_end(runtime->worker, leftover);
+  }
+  if (runtime->turns)
+    turns_end(runtime->turns, leftover);
+  bool turns_are_gone = !runtime->turns || turns_free(runtime->turns);
+  bool worker_is_gone = !runtime->worker || worker_free(runtime->worker);
+  return turns_are_gone && worker_is_gone;
+}
+
+/* Of what was started nothing runs any more but the keeper, which needs nothing of the runtime.  1
+ * if that has ended, too. */
+static int32_t
+free_runtime(struct dk_runtime *runtime, struct dk_leftover *leftover)
+{
+  uint32_t left = runtime->keeper ? keeper_stop(runtime->keeper) : 0;
+
+  leftover->quarantined += left;
+  dk_arena_done(&runtime->arena);
+  free(runtime);
+  return left == 0;
+}
+
+static dk_status
+start(struct dk_runtime *runtime, struct dk_store *store, struct dk_refusal *refusal)
+{
+  dk_status status = check_store(store, &runtime->options, refusal);
+
+  if (status != DK_OK)
+    return status;
+  if (!make_names(runtime) || !copy_tags(runtime))
+    return refuse_memory(refusal);
+  journal_init(&runtime->journal, runtime->options.log, runtime->options.log_context,
+               runtime->name);
+  return start_parts(runtime, store, refusal);
+}
+
+dk_status
+dk_runtime_start(struct dk_store *store, const struct dk_runtime_options *options,
+                 struct dk_runtime **ret_runtime, struct dk_refusal *ret_refusal)
+{
+  struct dk_leftover leftover = {.struct_size = sizeof(leftover)};
+  struct dk_runtime_options complete;
+  dk_status status = options_complete(options, &complete, ret_refusal);
+
+  if (status != DK_OK)
+    return status;
+  struct dk_runtime *runtime = calloc(1, sizeof(*runtime));
+  if (!runtime)
+    return refuse_memory(ret_refusal);
+  dk_arena_init(&runtime->arena);
+  runtime->options = complete;
+  status = start(runtime, store, ret_refusal);
+  if (status == DK_OK) {
+    *ret_runtime = runtime;
+    return DK_OK;
+  }
+  if (end_parts(runtime, ticks_now(), &leftover))
+    free_runtime(runtime, &leftover);
+  return status;
+}
+
+/* ---- stopping -------------------------------------------------------------------------------- */
+
+int32_t
+dk_runtime_stop(struct dk_runtime *runtime, int64_t wait_ms, struct dk_leftover *ret_leftover)
+{
+  struct dk_leftover leftover = {.struct_size = sizeof(leftover)};
+
+  if (!runtime)
+    return 1;
+  int32_t is_gone = end_parts(runtime, ticks_after(ticks_now(), wait_ms), &leftover);
+  if (is_gone)
+    is_gone = free_runtime(runtime, &leftover);
+  if (ret_leftover) {
+    size_t size = ret_leftover->struct_size; /* an older caller's is shorter */
+    leftover.struct_size = (uint32_t)size;
+    memcpy(ret_leftover, &leftover, size < sizeof(leftover) ? size : sizeof(leftover));
+  }
+  return is_gone;
+}
+
+/* ---- what it says of itself ------------------------------------------------------------------ */
+
+int32_t
+dk_runtime_healthy(struct dk_runtime *runtime, char *reason, size_t size)
+{
+  char why[512] = "";
+  bool is_healthy = worker_healthy(runtime->worker, why, sizeof(why)) &&
+                    turns_healthy(runtime->turns, why, sizeof(why));
+
+  if (reason && size > 0)
+    snprintf(reason, size, "%s", is_healthy ? "" : why);
+  return is_healthy;
+}
+
+void
+dk_runtime_counters(struct dk_runtime *runtime, struct dk_counters *ret_counters)
+{
+  journal_read(&runtime->journal, ret_counters);
+}
