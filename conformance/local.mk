@@ -137,6 +137,20 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/kit/trace.c \
 	conformance/kit/twin.c \
 	conformance/kit/words.c \
+	conformance/runtime/arriving.c \
+	conformance/runtime/cancelling.c \
+	conformance/runtime/controls.def \
+	conformance/runtime/leases.c \
+	conformance/runtime/payload.c \
+	conformance/runtime/payload.h \
+	conformance/runtime/run.c \
+	conformance/runtime/run.h \
+	conformance/runtime/runs.c \
+	conformance/runtime/runs.def \
+	conformance/runtime/runs.h \
+	conformance/runtime/telling.c \
+	conformance/runtime/unsteady.c \
+	conformance/runtime/unsteady.h \
 	$(NULL)
 
 # ---- the zoo: one plugin for each defect, built for `make check` --------------------------------
@@ -208,6 +222,7 @@ unit_tests += \
 	conformance/kit/test-kit \
 	conformance/kit/test-twin \
 	conformance/checks/test-checks \
+	conformance/runtime/test-runs \
 	$(NULL)
 
 # Of the model, those that the kit cannot make: its log, threads, many rows.

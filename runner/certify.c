@@ -107,6 +107,7 @@ start(struct queue *queue, size_t number)
                                    : run_deadline(run, is_race(result));
   if (result->check->flags & IS_SLOW)
     task.deadline_ms = at_least(task.deadline_ms, run_slow_deadline(run, result));
+  task.job.patience_ms = run_patience(run, result);
   task.job.unload = task.memcheck && run->probe->unload == 1;
   /* The second run of an undefined byte also tells where it is from. */
   task.origins = task.memcheck && result->verdict == VERDICT_MEMORY

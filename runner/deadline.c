@@ -9,6 +9,8 @@ enum {
   LEAST_ROUND_TRIPS = 50,  /* however much others have hung */
   REAL_TIME_MS = 30000,    /* of a check that waits in real time, in each run of its twins */
   ON_SERVER_MS = 20000,    /* a machine that is busy makes a server slower than one process */
+  WITH_RUNTIME_MS = 120000, /* of one that waits for a runtime, several times */
+  WAITS_OF_RUNTIME = 3,    /* so many at most before it has failed */
   WITH_SERVER_MS = 120000, /* of one that cuts a connection, or crashes a server, many times */
   HUNG_DEADLINE_MS = 400,  /* when the plugin hung already while it was probed */
   HUNG_SHORTEST_MS = 100,
@@ -99,9 +101,17 @@ int64_t
 run_slow_deadline(const struct run *run, const struct result *result)
 {
   bool has_server = (result->check->needs & NEEDS_SERVER) != 0;
+  bool runtime = (result->check->flags & IS_RUNTIME) != 0;
   int64_t times = result->mode == MODE_MEMCHECK ? TIMES_SLOW_MEMCHECK : 1;
+  int64_t ms = runtime ? WITH_RUNTIME_MS : has_server ? WITH_SERVER_MS : REAL_TIME_MS;
 
-  return run_scaled(run, times * (has_server ? WITH_SERVER_MS : REAL_TIME_MS));
+  return run_scaled(run, times * ms);
+}
+
+int64_t
+run_patience(const struct run *run, const struct result *result)
+{
+  return run_slow_deadline(run, result) / WAITS_OF_RUNTIME;
 }
 
 /* ---- under Valgrind -------------------------------------------------------------------------- */

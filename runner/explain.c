@@ -7,6 +7,7 @@
 #include "conformance/checks/topics.h"
 #include "conformance/contract/contract.h"
 #include "conformance/contract/mutants.h"
+#include "conformance/runtime/runs.h"
 #include "runner/commands.h"
 #include "runner/plan.h"
 #include "runner/say.h"
@@ -105,6 +106,20 @@ clauses_of_check(const struct check *check)
   }
 }
 
+/* Or, for one of the runtime, shows that it can fail. */
+static bool
+is_meant_for(const struct dk_mutant *mutant, const struct check *check)
+{
+  size_t n;
+  const struct dk_control *controls = dk_controls(&n);
+
+  for (size_t i = 0; i < n; i++) {
+    if (strcmp(controls[i].check, check->id) == 0 && strcmp(controls[i].mutant, mutant->id) == 0)
+      return true;
+  }
+  return strcmp(mutant->check, check->id) == 0;
+}
+
 static void
 explain_check(const struct check *check)
 {
@@ -142,9 +157,11 @@ explain_check(const struct check *check)
     part("Needs", "a provider that can go by the host's clock and by its own");
   if (check->flags & IS_RACE)
     part("Race", "It runs alone, and counts how often the calls really overlapped.");
+  if (check->flags & IS_RUNTIME)
+    part("Profile", "runtime: it runs the runtime on the provider, in real time");
   printf("\n  Mutants that it is meant to catch\n");
   for (size_t i = 0; i < n; i++) {
-    if (strcmp(mutants[i].check, check->id) == 0)
+    if (is_meant_for(&mutants[i], check))
       printf("    %-36s %s\n", mutants[i].id, mutants[i].text);
   }
   printf("\n  Alone\n    durakit check ./my_provider.so --only %s\n", check->id);
@@ -201,11 +218,11 @@ explain_id(const char *id, struct suggest *nearest)
       found = true;
     }
   }
-  const struct check *const *checks = dk_checks(&n);
-  for (size_t i = 0; i < n; i++) {
-    suggest_try(nearest, checks[i]->id);
-    if (strcmp(checks[i]->id, id) == 0) {
-      explain_check(checks[i]);
+  for (size_t i = 0; i < plan_count(); i++) {
+    const struct check *check = plan_check(i);
+    suggest_try(nearest, check->id);
+    if (strcmp(check->id, id) == 0) {
+      explain_check(check);
       found = true;
     }
   }

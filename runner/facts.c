@@ -107,8 +107,10 @@ facts_run(struct dk_text *text, const struct run *run)
 {
   dk_text_puts(text, "seed ");
   facts_seed(text, run);
-  dk_text_printf(text, ", run %s, mode %s, time-out %" PRId64 " ms a check",
-                 run->options->run_id, facts_mode(run), run->deadline_ms);
+  dk_text_printf(text, ", run %s, mode %s", run->options->run_id, facts_mode(run));
+  if (run->options->profile != PROFILE_CORE)
+    dk_text_printf(text, ", profile %s", profile_name(run->options->profile));
+  dk_text_printf(text, ", time-out %" PRId64 " ms a check", run->deadline_ms);
   if (run->probe->round_trip_ns > 0)
     dk_text_printf(text, " (one enqueue took %.3f ms)", (double)run->probe->round_trip_ns / 1e6);
 }

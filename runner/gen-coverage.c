@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints docs/coverage.md: each clause with its checks, each check with what it is known to catch,
- * and each provider test that the design papers name with the checks that answer it.
+ * and each test that the design papers name with the checks that answer it.
  *
  * Ends with 1, and says why, when a clause is judged by nothing, when a check catches nothing, when
  * what a paper names is not answered once, or when an answer names no check or one that does not
@@ -15,6 +15,7 @@
 #include "conformance/contract/contract.h"
 #include "conformance/contract/mutants.h"
 #include "conformance/fixtures/zoo.h"
+#include "conformance/runtime/runs.h"
 
 struct paper_test {
   const char *paper, *name, *checks, *note;
@@ -80,6 +81,10 @@ find_check(const char *id, size_t length)
   size_t n;
   const struct check *const *checks = dk_checks(&n);
 
+  for (size_t i = 0; i < n; i++)
+    if (is_word(id, length, checks[i]->id))
+      return checks[i];
+  checks = dk_runtime_checks(&n);
   for (size_t i = 0; i < n; i++)
     if (is_word(id, length, checks[i]->id))
       return checks[i];
@@ -178,6 +183,41 @@ put_area(const struct dk_area *area)
   return whole;
 }
 
+/* ---- the runtime on a provider --------------------------------------------------------------- */
+
+static bool
+put_control(const struct check *check)
+{
+  size_t n, put = 0;
+  const struct dk_control *controls = dk_controls(&n);
+
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(controls[i].check, check->id) == 0)
+      printf("%s`%s`", put++ ? ", " : "", controls[i].mutant);
+  if (put == 0)
+    fprintf(stderr, "gen-coverage: controls.def: %s has no mutant on which it fails\n", check->id);
+  return put > 0;
+}
+
+static bool
+put_runtime(void)
+{
+  size_t n;
+  const struct check *const *checks = dk_runtime_checks(&n);
+  bool whole = true;
+
+  printf("\n## The runtime on a provider\n\n"
+         "%zu checks more, of `--profile runtime`. Most are there twice: told by the commit of the "
+         "worker's own process, and by a renewal. Each stands with a mutant on which it fails.\n\n"
+         "| check | what must hold | fails on |\n|---|---|---|\n", n);
+  for (size_t i = 0; i < n; i++) {
+    printf("| `%s` | %s | ", checks[i]->id, checks[i]->says);
+    whole = put_control(checks[i]) && whole;
+    printf(" |\n");
+  }
+  return whole;
+}
+
 /* ---- the papers' tests ----------------------------------------------------------------------- */
 
 static bool
@@ -254,7 +294,7 @@ put_papers(void)
 {
   bool whole = names_agree();
 
-  puts("\n## The provider tests that the papers name\n\n"
+  puts("\n## The tests that the papers name\n\n"
        "Where the paper's claim is not ours the last column says what we do instead; "
        "[papers.md](papers.md) says why.\n\n"
        "| paper | test | our checks | what differs |\n|---|---|---|---|");
@@ -298,6 +338,7 @@ main(void)
   put_front();
   for (size_t i = 0; i < n; i++)
     whole = put_area(&areas[i]) && whole;
+  whole = put_runtime() && whole;
   whole = put_papers() && whole;
   if (fflush(stdout) != 0 || ferror(stdout)) {
     fputs("gen-coverage: the page could not be written\n", stderr);

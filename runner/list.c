@@ -7,6 +7,7 @@
 #include "conformance/checks/topics.h"
 #include "conformance/contract/contract.h"
 #include "conformance/contract/mutants.h"
+#include "conformance/kit/engine.h"
 #include "runner/commands.h"
 #include "runner/plan.h"
 #include "runner/resolve.h"
@@ -17,6 +18,7 @@
 struct columns {
   const char *second, *third;
   json_t *rows; /* NULL: text */
+  enum profile profile;
 };
 
 static void
@@ -44,16 +46,16 @@ add_topics(struct dk_text *says, const char *check)
 static void
 list_checks(const struct columns *columns)
 {
-  size_t n;
-  const struct check *const *checks = dk_checks(&n);
-
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = 0; i < plan_count(); i++) {
+    const struct check *check = plan_check(i);
     struct dk_text says = DK_TEXT_EMPTY;
 
-    dk_text_puts(&says, checks[i]->says);
+    if (check == &kit_memory_cycle || !plan_is_of_profile(check, columns->profile))
+      continue;
+    dk_text_puts(&says, check->says);
     if (!columns->rows)
-      add_topics(&says, checks[i]->id);
-    row(columns, checks[i]->id, checks[i]->clauses, dk_text_str(&says));
+      add_topics(&says, check->id);
+    row(columns, check->id, check->clauses, dk_text_str(&says));
     dk_text_done(&says);
   }
 }
@@ -133,7 +135,7 @@ command_list(const struct options *options)
     suggest_try(&nearest, kinds[i].name);
     if (strcmp(kinds[i].name, options->arguments[0]) != 0)
       continue;
-    struct columns columns = {kinds[i].second, kinds[i].third, NULL};
+    struct columns columns = {kinds[i].second, kinds[i].third, NULL, options->profile};
     if (options->json)
       columns.rows = json_array();
     kinds[i].list(&columns);

@@ -151,6 +151,34 @@ take_format(struct options *o, const char *option, const char *value)
   return EXIT_PASSED;
 }
 
+static const struct {
+  const char *name;
+  enum profile profile;
+} profiles[] = {{"core", PROFILE_CORE}, {"runtime", PROFILE_RUNTIME}, {"all", PROFILE_ALL}};
+enum { N_PROFILES = sizeof(profiles) / sizeof(profiles[0]) };
+
+const char *
+profile_name(enum profile profile)
+{
+  for (size_t i = 0; i < N_PROFILES; i++) {
+    if (profiles[i].profile == profile)
+      return profiles[i].name;
+  }
+  return "";
+}
+
+static int
+take_profile(struct options *o, const char *option, const char *value)
+{
+  for (size_t i = 0; i < N_PROFILES; i++) {
+    if (strcmp(profiles[i].name, value) == 0) {
+      o->profile = profiles[i].profile;
+      return EXIT_PASSED;
+    }
+  }
+  return bad_value(option, value, "core, runtime or all");
+}
+
 static int
 take_color(struct options *o, const char *option, const char *value)
 {
@@ -282,6 +310,7 @@ static const struct option_row rows[] = {
   {"--set-env", "KEY=VARIABLE", WITH_SETTINGS, take_set_env},
   {"--settings", "FILE", WITH_SETTINGS, take_settings},
   {"--only", "GLOB|CLAUSE|TOPIC", C(CHECK) | C(BENCH), take_only},
+  {"--profile", "core|runtime|all", C(CERTIFY) | C(CHECK) | C(LIST), take_profile},
   {"--memcheck", NULL, C(CHECK), take_memcheck},
   {"--no-memcheck", NULL, C(CERTIFY), take_no_memcheck},
   {"--suppressions", "FILE", RUNS, take_suppressions},
@@ -523,7 +552,11 @@ options_parse(struct options *options, int argc, char **argv)
   bool only_arguments = false;
   int code = EXIT_PASSED;
 
-  *options = (struct options){.program = argv[0], .timeout_scale = 1, .classify = 1, .repeat = 1};
+  *options = (struct options){.program = argv[0],
+                              .profile = PROFILE_CORE,
+                              .timeout_scale = 1,
+                              .classify = 1,
+                              .repeat = 1};
   bool seed_given = false;
   for (int i = 1; i < argc && code == EXIT_PASSED; i++) {
     if (only_arguments || argv[i][0] != '-' || !argv[i][1]) {

@@ -22,6 +22,8 @@ enum command {
 };
 
 enum format { FORMAT_AUTO, FORMAT_TAP, FORMAT_HUMAN };
+/* Which checks: those of the contract, those of the runtime on the provider. */
+enum profile { PROFILE_CORE = 1, PROFILE_RUNTIME = 2, PROFILE_ALL = 3 };
 enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 /* One setting for the provider.  Owned by the options. */
@@ -47,6 +49,7 @@ struct options {
   size_t n_settings;
   const char **only;         /* patterns, with commas between several */
   size_t n_only;
+  enum profile profile;
   enum format format;
   enum color color;
   unsigned jobs;             /* for runs, as many as processors if it was not given; else 0 */
@@ -72,6 +75,7 @@ int options_parse(struct options *options, int argc, char **argv);
 void options_done(struct options *options);
 
 const char *command_name(enum command command);
+const char *profile_name(enum profile profile);
 /* The help of one command, or of all (COMMAND_NONE), on standard output. */
 void options_help(enum command command);
 

@@ -28,23 +28,57 @@ plan_manifest(void)
     hash = dk_fnv1a64(hash, checks[i]->id, strlen(checks[i]->id) + 1);
     hash = dk_fnv1a64(hash, checks[i]->clauses, strlen(checks[i]->clauses) + 1);
   }
+  checks = dk_runtime_checks(&n);
+  for (size_t i = 0; i < n; i++)
+    hash = dk_fnv1a64(hash, checks[i]->id, strlen(checks[i]->id) + 1);
   const struct dk_mutant *mutants = dk_mutants(&n);
   for (size_t i = 0; i < n; i++)
     hash = dk_fnv1a64(hash, mutants[i].id, strlen(mutants[i].id) + 1);
   return hash;
 }
 
+/* ---- all that can be selected: the contract's, the runtime's, and last memory/cycle ---------- */
+
+size_t
+plan_count(void)
+{
+  size_t n_core;
+  size_t n_runtime;
+
+  dk_checks(&n_core);
+  dk_runtime_checks(&n_runtime);
+  return n_core + n_runtime + 1;
+}
+
+const struct check *
+plan_check(size_t i)
+{
+  size_t n_core;
+  size_t n_runtime;
+  const struct check *const *core = dk_checks(&n_core);
+  const struct check *const *runtime = dk_runtime_checks(&n_runtime);
+
+  if (i < n_core)
+    return core[i];
+  return i - n_core < n_runtime ? runtime[i - n_core] : &kit_memory_cycle;
+}
+
+bool
+plan_is_of_profile(const struct check *check, enum profile profile)
+{
+  bool runtime = (check->flags & IS_RUNTIME) != 0;
+
+  return ((unsigned)profile & (runtime ? PROFILE_RUNTIME : PROFILE_CORE)) != 0;
+}
+
 const struct check *
 plan_find(const char *id)
 {
-  size_t n;
-  const struct check *const *checks = dk_checks(&n);
-
-  for (size_t i = 0; i < n; i++) {
-    if (strcmp(checks[i]->id, id) == 0)
-      return checks[i];
+  for (size_t i = 0; i < plan_count(); i++) {
+    if (strcmp(plan_check(i)->id, id) == 0)
+      return plan_check(i);
   }
-  return strcmp(kit_memory_cycle.id, id) == 0 ? &kit_memory_cycle : NULL;
+  return NULL;
 }
 
 size_t
@@ -101,10 +135,9 @@ static void
 try_names(struct suggest *nearest)
 {
   size_t n;
-  const struct check *const *checks = dk_checks(&n);
 
-  for (size_t i = 0; i < n; i++)
-    suggest_try(nearest, checks[i]->id);
+  for (size_t i = 0; i < plan_count(); i++)
+    suggest_try(nearest, plan_check(i)->id);
   const struct dk_clause *clauses = dk_clauses(&n);
   for (size_t i = 0; i < n; i++)
     suggest_try(nearest, clauses[i].id);
@@ -188,12 +221,18 @@ say_nothing_fits(const char *pattern)
   return code;
 }
 
+/* The checks of the runtime have clauses of the contract too, but take real time: outside of their
+ * profile only who names them gets them. */
+static bool
+names_runtime(const char *pattern)
+{
+  return strcasecmp(pattern, "run") == 0 || strncmp(pattern, "run/", 4) == 0;
+}
+
 /* Marks what fits one pattern of the comma-separated ones at `list`; moves on. */
 static int
-mark_one(const char **list, bool *marked)
+mark_one(const struct options *options, const char **list, bool *marked)
 {
-  size_t n;
-  const struct check *const *checks = dk_checks(&n);
   char *pattern = strndup(*list, strcspn(*list, ","));
   bool found = false;
 
@@ -205,12 +244,12 @@ mark_one(const char **list, bool *marked)
   char *mode = strstr(pattern, "@memcheck");
   if (mode)
     *mode = '\0';
-  for (size_t i = 0; i < n; i++) {
-    if (fits(checks[i], pattern))
+  for (size_t i = 0; i < plan_count(); i++) {
+    const struct check *check = plan_check(i);
+    if (fits(check, pattern)
+        && (plan_is_of_profile(check, options->profile) || names_runtime(pattern)))
       found = marked[i] = true;
   }
-  if (fits(&kit_memory_cycle, pattern))
-    found = marked[n] = true;
   int code = found ? EXIT_PASSED : say_nothing_fits(pattern);
   *list += length;
   *list += **list == ',' ? 1 : 0;
@@ -219,14 +258,14 @@ mark_one(const char **list, bool *marked)
 }
 
 static int
-mark(const struct options *options, bool *marked, size_t n)
+mark(const struct options *options, bool *marked)
 {
-  if (options->n_only == 0)
-    memset(marked, true, n + 1);
+  for (size_t i = 0; options->n_only == 0 && i < plan_count(); i++)
+    marked[i] = plan_is_of_profile(plan_check(i), options->profile);
   for (size_t i = 0; i < options->n_only; i++) {
     const char *list = options->only[i];
     do {
-      int code = mark_one(&list, marked);
+      int code = mark_one(options, &list, marked);
       if (code != EXIT_PASSED)
         return code;
     } while (*list);
@@ -237,21 +276,18 @@ mark(const struct options *options, bool *marked, size_t n)
 const struct check **
 plan_select(const struct options *options, size_t *ret_n, int *ret_code)
 {
-  size_t n;
-  const struct check *const *checks = dk_checks(&n);
-  const struct check **selected = calloc(n + 2, sizeof(const struct check *));
-  bool *marked = calloc(n + 1, sizeof(*marked));
+  size_t n = plan_count();
+  const struct check **selected = calloc(n + 1, sizeof(const struct check *));
+  bool *marked = calloc(n, sizeof(*marked));
   size_t taken = 0;
 
   *ret_code = EXIT_ENVIRONMENT;
   if (selected && marked)
-    *ret_code = mark(options, marked, n);
+    *ret_code = mark(options, marked);
   for (size_t i = 0; *ret_code == EXIT_PASSED && i < n; i++) {
     if (marked[i])
-      selected[taken++] = checks[i];
+      selected[taken++] = plan_check(i);
   }
-  if (*ret_code == EXIT_PASSED && marked[n])
-    selected[taken++] = &kit_memory_cycle;
   free(marked);
   if (*ret_code == EXIT_PASSED && taken == 0) {
     say("nothing is selected: this kit has no checks");

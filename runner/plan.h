@@ -17,6 +17,10 @@ uint64_t plan_manifest(void);
  * NULL with the words said and *ret_code. */
 const struct check **plan_select(const struct options *options, size_t *ret_n, int *ret_code);
 
+/* All that can be selected, by number from 0. */
+size_t plan_count(void);
+const struct check *plan_check(size_t i);
+bool plan_is_of_profile(const struct check *check, enum profile profile);
 const struct check *plan_find(const char *id); /* NULL: no such check */
 /* The check has this clause, as its first or another. */
 bool plan_tests(const struct check *check, const char *clause);

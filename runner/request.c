@@ -50,6 +50,7 @@ request_write(struct dk_text *bytes, const struct task *task, const struct kit_j
   put_number(bytes, (uint64_t)job->settle_ms);
   put_number(bytes, job->real_time);
   put_number(bytes, (uint64_t)job->real_wait_ms);
+  put_number(bytes, (uint64_t)job->patience_ms);
   put_number(bytes, job->incomplete);
   put_number(bytes, job->unload);
   put_number(bytes, job->hurt.powers);
@@ -153,6 +154,7 @@ request_read(struct request *ret, const char *bytes, size_t size)
   job->settle_ms = (int32_t)take_number(&reader);
   job->real_time = take_number(&reader) != 0;
   job->real_wait_ms = (int64_t)take_number(&reader);
+  job->patience_ms = (int64_t)take_number(&reader);
   job->incomplete = take_number(&reader) != 0;
   job->unload = take_number(&reader) != 0;
   job->hurt.powers = (uint32_t)take_number(&reader);

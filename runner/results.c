@@ -257,7 +257,8 @@ results_header(struct results_file *file, const struct run *run, const char *can
   json_t *header = json_pack(
     "{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:i, s:i, s:I, s:b, s:s}", "type",
     "header", "format", 1, "command", command_name(run->options->command), "kit",
-    facts_kit_version, "abi", facts_abi, "contract", DK_CONTRACT_VERSION, "profile", "core",
+    facts_kit_version, "abi", facts_abi, "contract", DK_CONTRACT_VERSION, "profile",
+    profile_name(run->options->profile),
     "mode", facts_mode(run), "run", run->options->run_id, "timeout_scale",
     run->options->timeout_scale,
     "classify", (int)run->options->classify, "jobs",

@@ -116,6 +116,8 @@ void run_note_time(struct run *run, bool race, const struct outcome *outcome);
 int64_t run_deadline(const struct run *run, bool race);
 /* Of one that takes real time: at least this, whatever has hung before. */
 int64_t run_slow_deadline(const struct run *run, const struct result *result);
+/* For each of the waits of a check of the runtime. */
+int64_t run_patience(const struct run *run, const struct result *result);
 /* The same under Valgrind. */
 void run_note_memcheck_time(struct run *run, const struct outcome *outcome);
 int64_t run_memcheck_deadline(const struct run *run);

@@ -36,7 +36,7 @@ build_generator() {
     "$top_builddir/libtool" --silent --tag=CC --mode=link ${CC:-cc} ${SANITIZER_CFLAGS:-} \
       -o "$scratch/gen-coverage" "$scratch/gen-coverage.lo" "$top_builddir/runner/libdkrunner.la" \
       "$top_builddir/conformance/libdkkit.la" "$top_builddir/conformance/libdkcontract.la" \
-      "$top_builddir/core/libdkplugin.la" -ldl -lpthread
+      "$top_builddir/core/libdkruntime.la" "$top_builddir/core/libdkplugin.la" -ldl -lpthread
 }
 lost=test_ack_work_item_succeeds_if_row_exists
 damaged 'an answer is lost' "/^PAPER_TEST(\"000\", \"$lost\"/,/)\$/d" \

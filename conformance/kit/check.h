@@ -44,7 +44,8 @@ enum {
 enum {
   IS_RACE = 1u, /* runs alone, and reports how many overlaps it saw */
   IS_SLOW = 2u, /* takes real time: the kill matrix tries on it only what it is meant to catch */
-  IS_ALONE = 4u /* runs alone, under Valgrind too: it hurts what others would use meanwhile */
+  IS_ALONE = 4u, /* runs alone, under Valgrind too: it hurts what others would use meanwhile */
+  IS_RUNTIME = 8u /* of the profile `runtime`: the runtime on the provider, in real time */
 };
 
 struct check {
@@ -56,8 +57,10 @@ struct check {
   uint32_t processes;   /* other processes that it uses, at most 3; forked before the load */
 };
 
-/* All checks of this kit, area by area, in the contract's order. */
+/* All checks of the profile `core`, area by area, in the contract's order. */
 const struct check *const *dk_checks(size_t *ret_n);
+/* Those of the profile `runtime` (conformance/runtime). */
+const struct check *const *dk_runtime_checks(size_t *ret_n);
 
 /* ---- expectations ---------------------------------------------------------------------------- */
 
@@ -378,6 +381,17 @@ void open_handle_of_older_host(struct dk_check *t, size_t host_size);
 /* Opens with just these flags, and closes.  The store is the check's own (NULL), or another one. */
 dk_status open_status(struct dk_check *t, uint32_t flags, const char *store_suffix);
 dk_status destroy_store(struct dk_check *t, const char *store_suffix);
+/* The check's own handle, closed before, again: by this library, which stands for the plugin's and
+ * calls it. */
+void open_handle_through(struct dk_check *t, struct dk_library *library);
+/* A line of the check's own in the trace. */
+__attribute__((format(printf, 2, 3))) void say_in_trace(struct dk_check *t, const char *format,
+                                                        ...);
+/* What is done once when this pass of the check is over, passed or failed, before the store is
+ * closed.  false: something runs on and may use the store, which is left open therefore. */
+void at_end(struct dk_check *t, bool (*ending)(struct dk_check *t));
+/* How long a check of the profile `runtime` waits for what should happen. */
+int64_t patience_ms(const struct dk_check *t);
 /* A call of a dk_store_* function that has no word here, in the trace by its text; between before
  * and expect_unchanged it is left out in the run without the refused calls, as those of words
  * are. */

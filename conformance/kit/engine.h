@@ -114,6 +114,7 @@ struct kit_job {
   int64_t real_wait_ms;                /* in real time: so far ahead each run of a twin looks, and
                                           so long it may take more; 0: it does not wait */
   bool in_process;                     /* for a debugger: no comparison of the process's state */
+  int64_t patience_ms;                 /* of a check of the runtime, for what should happen */
   bool incomplete;                     /* --next: accept missing operations */
   bool memcheck;                       /* under Valgrind: races are short, and not judged */
   bool unload;                         /* the plugin says that it may be unloaded, and is */

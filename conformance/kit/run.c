@@ -116,7 +116,9 @@ load(struct dk_check *t)
   t->has_sessions = offers(t->provider, "durakit.sessions/1");
   bool own_clock = (t->job->check->needs & NEEDS_STORE_CLOCK) != 0 &&
                    (t->provider->clocks & DK_CLOCK_STORE) != 0;
-  if (own_clock || t->job->real_time || (t->provider->clocks & DK_CLOCK_HOST) == 0)
+  bool runtime = (t->job->check->flags & IS_RUNTIME) != 0;
+
+  if (own_clock || runtime || t->job->real_time || (t->provider->clocks & DK_CLOCK_HOST) == 0)
     go_by_real_time(t, own_clock);
   if (!kit_find_store_key(t->shared, t->job, t->provider))
     kit_trouble(t, "the provider needs a store: --set <key>=<value> for its STORE parameter %s",
@@ -208,6 +210,8 @@ forget_last_pass(struct dk_check *t)
   memset(&t->spare_work, 0, sizeof(t->spare_work));
   memset(&kit_actor(t, NULL)->op, 0, sizeof(struct op));
   t->last = NULL;
+  t->through = NULL;
+  t->ending = NULL;
 }
 
 static void
@@ -297,12 +301,30 @@ judge_overlaps(struct dk_check *t)
            r->overlaps, t->enough, r->rounds);
 }
 
+/* false: something still runs. */
+static bool
+end_what_runs(struct dk_check *t)
+{
+  bool (*ending)(struct dk_check *t) = t->ending;
+
+  t->ending = NULL;
+  if (ending == NULL || ending(t))
+    return true;
+  if (t->verdict != VERDICT_NONE)
+    return false;
+  snprintf(t->report->message, sizeof(t->report->message), "a thread of the runtime runs on");
+  t->verdict = VERDICT_ERROR;
+  return false;
+}
+
 /* False if something still runs, so that nothing can be given back. */
 static bool
 run_passes(struct dk_check *t)
 {
   for (t->pass = 0; t->verdict == VERDICT_NONE && t->pass < kit_twin_passes(t); t->pass++) {
     guarded(t, run_pass);
+    if (!end_what_runs(t))
+      return false;
     if (t->verdict != VERDICT_NONE)
       kit_hurt_end(t); /* a stopped server would hold up the calls that are called back */
     if (t->verdict != VERDICT_NONE && !kit_call_actors_back(t))

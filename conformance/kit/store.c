@@ -236,8 +236,9 @@ try_open(struct dk_check *t, struct actor *who, uint32_t flags, const char *valu
   options.host_size = t->host_size;
   dk_caller_set_actor(who->caller, 0);
   kit_enter(t, "open");
-  dk_status status = dk_store_open(t->library, &options, who->caller, flags, settings.items,
-                                   settings.n, ret_store);
+  struct dk_library *library = t->through != NULL ? t->through : t->library;
+  dk_status status =
+    dk_store_open(library, &options, who->caller, flags, settings.items, settings.n, ret_store);
   kit_left(t);
   return status;
 }
@@ -326,6 +327,14 @@ open_handle_of_older_host(struct dk_check *t, size_t host_size)
   kit_trace_printf(t, "the host is an older one: its table has %zu bytes", host_size);
   open_handle(t, NULL);
   t->host_size = 0;
+}
+
+void
+open_handle_through(struct dk_check *t, struct dk_library *library)
+{
+  t->through = library;
+  open_handle(t, NULL);
+  t->through = NULL;
 }
 
 void

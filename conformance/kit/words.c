@@ -5,11 +5,12 @@
 #include "conformance/kit/kit.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/sat.h"
 
-enum { USUAL_LEASE = 30000 };
+enum { USUAL_LEASE = 30000, USUAL_PATIENCE_MS = 40000 };
 
 /* ---- small ones ------------------------------------------------------------------------------ */
 
@@ -47,6 +48,30 @@ uint32_t
 calls_so_far(struct dk_check *t)
 {
   return t->report->operations;
+}
+
+void
+at_end(struct dk_check *t, bool (*ending)(struct dk_check *t))
+{
+  t->ending = ending;
+}
+
+int64_t
+patience_ms(const struct dk_check *t)
+{
+  return t->job->patience_ms > 0 ? t->job->patience_ms : USUAL_PATIENCE_MS;
+}
+
+void
+say_in_trace(struct dk_check *t, const char *format, ...)
+{
+  char text[KIT_TRACE_WIDTH];
+  va_list args;
+
+  va_start(args, format);
+  vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  kit_trace_printf(t, "%s", text);
 }
 
 void
