@@ -12,6 +12,7 @@ EXTRA_DIST += \
 	docs/postgresql.md \
 	docs/provider-implementation-guide.md \
 	docs/provider-testing-guide.md \
+	docs/runtime.md \
 	docs/why-deletion.md \
 	$(NULL)
 

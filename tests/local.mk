@@ -6,6 +6,7 @@ first_tests = \
 	tests/runner-selftest.sh \
 	tests/valgrind-certify.sh \
 	tests/valgrind.sh \
+	tests/valgrind-runtime.sh \
 	tests/runner-author.sh \
 	tests/runner-engine.sh \
 	$(NULL)
@@ -21,6 +22,7 @@ script_tests += \
 	tests/runner-memcheck.sh \
 	tests/runner-refusals.sh \
 	tests/runner-results.sh \
+	tests/runner-runtime.sh \
 	tests/runner-secrets.sh \
 	tests/runner-server.sh \
 	tests/runner-tap.sh \
@@ -30,6 +32,8 @@ script_tests += \
 	tests/bootstrap.sh \
 	tests/install.sh \
 	tests/examples.sh \
+	tests/examples-runtime.sh \
+	tests/runtime-guide.sh \
 	tests/with-postgres.sh \
 	$(NULL)
 
@@ -72,17 +76,33 @@ tests_stress_stress_SOURCES = \
 	tests/stress/stress.h \
 	$(NULL)
 
+# ---- runtimes in a storm (tests/storm) ---------------------------------------------------------
+
+script_tests += tests/runtime-storm.sh
+check_PROGRAMS += tests/storm/storm
+tests_storm_storm_SOURCES = \
+	core/runtime/testing/faulty.c \
+	core/runtime/testing/faulty.h \
+	tests/storm/judge.c \
+	tests/storm/main.c \
+	tests/storm/process.c \
+	tests/storm/shapes.c \
+	tests/storm/storm.h \
+	$(NULL)
+
 # ---- the driver --------------------------------------------------------------------------------
 
 # Tests that build the tree again in other ways: make check-deep.
 deep_tests = \
 	tests/configure-options.sh \
+	tests/runner-runtime-controls.sh \
 	$(NULL)
 # Tests that can take longer, and then do.
 long_tests = \
 	conformance/kit/test-twin \
 	tests/examples.sh \
 	tests/runner-selftest.sh \
+	tests/runtime-storm.sh \
 	tests/valgrind-certify.sh \
 	$(NULL)
 if WITH_SQLITE
@@ -90,7 +110,10 @@ deep_tests += tests/sqlite-tsan.sh
 long_tests += tests/sqlite-stress.sh
 endif
 if WITH_PG
-deep_tests += tests/deep-pg.sh
+deep_tests += \
+	tests/deep-pg.sh \
+	tests/pg-runtime.sh \
+	$(NULL)
 long_tests += \
 	providers/pg/test-cost.pg \
 	tests/pg-stress.sh \
@@ -104,6 +127,7 @@ EXTRA_DIST += \
 	$(script_tests) \
 	$(deep_tests) \
 	tests/include-table.awk \
+	tests/memcheck.sh \
 	tests/runner-damage.c \
 	tests/runner-secret.c \
 	tests/runner-stores.c \
@@ -182,8 +206,12 @@ clean-local: clean-reports
 clean-reports:
 	$(AM_V_at)rm -rf reports
 
-# What tests/valgrind.sh leaves to check-valgrind: its plans are SQLite's work, for the most part.
-slow_under_valgrind = providers/sqlite/test-cost
+# What tests/valgrind*.sh leave to check-valgrind: the plans are SQLite's work mostly, and
+# an outage takes its time.
+slow_under_valgrind = \
+	core/runtime/test-outage \
+	providers/sqlite/test-cost \
+	$(NULL)
 # The unit tests once more under Valgrind: an error or a lost block is the exit code that fails one.
 valgrind_command = $(VALGRIND) -q --error-exitcode=99 \
 	--leak-check=full --errors-for-leak-kinds=definite

@@ -11,14 +11,15 @@ readme=$top_srcdir/README.md
 cd "$scratch" || exit 99
 cp "$MODEL" my_provider.so
 
-show_document "$readme"
-[ "$shown" -ge 2 ]
-ok $? 'the README shows output'
-
 # A failure to repeat, as the README's own line makes it.
 durakit check model --set mutant=cancel/first-1000-only --only cancel/mass --out out > out.tap 2>&1
 [ "$(commands_of "$readme" | wc -l)" -ge 10 ]
 ok $? 'the README shows commands'
 type_document "$readme"
+
+# Afterwards, for some of it comes from programs that were built.
+show_document "$readme"
+[ "$shown" -ge 3 ]
+ok $? 'the README shows output'
 
 done_testing

@@ -2,7 +2,8 @@
 # For the tests of documents: what they show as output is what the command prints, and every
 # command that they show can be typed.  Source it after tap.sh and scratch.
 #
-#   <!-- output: COMMAND -->   the block that follows is what COMMAND prints (--format human)
+#   <!-- output: COMMAND -->   the block that follows is what COMMAND prints (--format human); a
+#                              program that the document has built is called as it stands
 #   <!-- exit: N -->           the commands of the next block end with N instead of 0
 #
 # Commands are the lines that are indented by four and begin with one of the words below; those of a
@@ -33,10 +34,13 @@ COMMAND
 chmod 755 "$scratch/bin/durakit"
 cat > "$scratch/bin/durakit.pc" <<PC
 examplesdir=$top_srcdir/examples
+plugindir=$scratch/plugins
+libs=$top_builddir/.libs
 Name: durakit
 Description: as it will be installed
 Version: 0
 Cflags: -I$top_srcdir/core/include
+Libs: -L\${libs} -Wl,-rpath,\${libs} -ldurakit ${SANITIZER_CFLAGS-}
 PC
 PATH=$scratch/bin:$PATH
 DURAKIT_PLUGIN_PATH=$scratch/plugins
@@ -150,7 +154,8 @@ show_document() {
     case $typed in
       'durakit certify'*)
         "$DURAKIT" ${typed#durakit } --format human --timeout-scale 4 > got 2>&1 ;;
-      *) $typed --format human > got 2>&1 ;;
+      durakit*) $typed --format human > got 2>&1 ;;
+      *) timeout 600 $typed > got 2>&1 ;; # a program of the document's own
     esac
     plain < got > got.plain
     plain < "shown.$shown" > shown.plain

@@ -1,0 +1,150 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# docs/runtime.md tells the truth: its tables are what the code says, its C is compiled, its
+# commands are typed, and what it shows as output is what is printed.
+#
+#   <!-- program: NAME -->   the block of C that follows is a whole program, built as ./NAME; the
+#                            other blocks of C are functions, each compiled by itself
+
+. "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
+: "${CC:=cc}" "${AWK:=awk}" "${SANITIZER_CFLAGS=}"
+[ -f "$MODEL" ] || skip_all 'the model is not built'
+scratch
+. "$top_srcdir/tests/typed.sh"
+guide=$top_srcdir/docs/runtime.md
+header=$top_srcdir/core/include/durakit/runtime.h
+runtime=$top_srcdir/core/runtime
+cd "$scratch" || exit 99
+
+# ---- tables --------------------------------------------------------------------------------------
+
+# members STRUCT: the names in the header's struct, one a line, without struct_size and reserved.
+members() {
+  sed -n "/^struct $1 {/,/^};/p" "$header" | sed -e 's|/\*.*||' -e '1d;$d' |
+    grep ';$\|,$\|; *$\|, *$' | sed -e 's/^ *\(const \)\{0,1\}\(struct \)\{0,1\}[a-z0-9_]* //' |
+    tr -d ' *;' | tr ',' '\n' | sed -e '/^$/d' -e 's/^uint64_t//' |
+    grep -v -x -e struct_size -e reserved | sort
+}
+
+# rows DOCUMENT COLUMNS PATTERN: cells of the rows whose first cell looks so, without backquotes.
+rows() {
+  $AWK -F ' *[|] *' -v columns="$2" -v pattern="$3" '
+    $2 ~ pattern {
+      n = split(columns, column, " ")
+      line = ""
+      for (i = 1; i <= n; i++) line = line (i > 1 ? " " : "") $(column[i] + 1)
+      gsub(/`/, "", line)
+      print line
+    }' "$1" | sort
+}
+
+# section DOCUMENT HEADING: what stands below it, up to the next one.
+section() {
+  $AWK -v heading="$2" '/^#/ { inside = $0 == heading } inside' "$1"
+}
+
+section "$guide" '### Options' > options.md
+is "$(rows options.md 1 '^`[a-z_]+`$')" "$(members dk_runtime_options)" \
+  'options: each member of the struct has its row, and no other has'
+
+# NUMBER(grace_ms, MS, 10000, 1, ten_years): name, default, least.
+numbers() {
+  sed -n 's/^ *NUMBER(\([a-z_]*\), [A-Z]*, \(.*\), \([0-9]*\), [^,]*),$/\1|\2|\3/p' "$1" |
+    while IFS='|' read -r name fallback least; do
+      eval "echo $name \$(($fallback)) $least"
+    done | sort
+}
+numbers "$runtime/options.c" > numbers
+is "$(wc -l < numbers | tr -d ' ')" "$(grep -c '^ *NUMBER(' "$runtime/options.c")" \
+  'options: each number of options.c is read'
+rows options.md '1 2 3' '^`[a-z_]+`$' | grep '^[a-z_]* [0-9][0-9]* [0-9]' > told
+is "$(diff numbers told)" '' 'options: defaults and least values are those of options.c'
+like "$(cat "$runtime/options.c")" 'options->max_quarantined = 2 \* options->activity_slots;' \
+  'options: max_quarantined is twice activity_slots'
+like "$(cat options.md)" '^| `max_quarantined` | 2 × `activity_slots` | 1 |' 'and so it is told'
+least=$(sed -n 's/.*LEAST_RENEWAL_MS = \([0-9]*\).*/\1/p' "$runtime/options.c")
+is "$(grep -c "lock - buffer, which has to be $least ms at least" options.md)" 2 \
+  'options: the least time between renewals'
+
+section "$guide" '### The log' > log.md
+sed -n 's/^ *\(DK_LOG_[A-Z_]*\) = \([0-9]*\).*/\1 \2/p' "$header" | while read -r name number; do
+  level=$(sed -n "s/^ *\[$name\] = DK_LEVEL_\([A-Z]*\),/\1/p" "$runtime/journal.c")
+  echo "$name $number ${level:-its own}"
+done | $AWK '{ print tolower($0) }' | sort > numbers
+[ "$(wc -l < numbers)" -ge 19 ]
+ok $? 'log: the events of the header are read'
+is "$(rows log.md '1 2 3' '^`DK_LOG_' | $AWK '{ print tolower($0) }' | sort | diff numbers -)" '' \
+  'log: events, numbers and levels are those of the code'
+
+section "$guide" '### Counters and health' > counters.md
+is "$(grep -o '`[a-z_]*`' counters.md | tr -d '`' | grep -v '^dk_' | sort)" \
+  "$(members dk_counters)" 'counters: each is told, and no other'
+
+sed -n 's/^ *\[CODE_[A-Z_]*\] = "\(.\{1,\}\)",/\1/p' "$runtime/event.c" | sort > numbers
+section "$guide" '### Futures' > futures.md
+is "$(rows futures.md 1 '^`[a-z_]+`$' | grep -v '^dk_' | diff numbers -)" '' \
+  'codes: the closed list'
+
+# The worst cases follow from lock and buffer, and the grace.
+grace=$(sed -n 's/^ *NUMBER(grace_ms, MS, \([0-9]*\)000,.*/\1/p' "$runtime/options.c")
+is "$(grep '^| [0-9]* s / [0-9]* s' "$guide" | sed 's/[^0-9 ]//g' | $AWK -v grace="$grace" '
+  $3 != $1 - $2 || $4 != $3 + grace || $5 != $1 { print }
+  END { if (NR != 2) print NR " rows" }')" '' 'latency: the table is lock - buffer, and the grace'
+
+# ---- C -------------------------------------------------------------------------------------------
+
+# blocks DOCUMENT: block-N.c for functions, NAME.c for programs.
+blocks() {
+  rm -f block-*.c
+  $AWK '
+    /^<!-- program: / { name = $3; next }
+    /^```c$/ { file = name == "" ? "block-" ++n ".c" : name ".c"; name = ""; next }
+    /^```/ { file = ""; next }
+    file != "" { print > file }' "$1"
+}
+headers='durakit/runtime.h errno.h poll.h signal.h stdio.h stdlib.h sys/syscall.h sys/wait.h
+  syslog.h unistd.h'
+warnings='-Wall -Wextra -Wshadow -Wconversion -Werror'
+compile_block() {
+  # shellcheck disable=SC2046,SC2086
+  { for file in $headers; do echo "#include <$file>"; done; cat "$1"; } |
+    $CC -std=gnu11 $warnings -Wno-unused-function $(pkg-config --cflags durakit) \
+      -fsyntax-only -x c -
+}
+
+blocks "$guide"
+compiled=0
+for block in block-*.c; do
+  run_ok "C: $(grep -m 1 '(' "$block" | sed 's/(.*//') compiles" compile_block "$block"
+  compiled=$((compiled + 1))
+done
+[ $compiled -ge 10 ]
+ok $? "C: $compiled blocks"
+# shellcheck disable=SC2046,SC2086
+run_ok 'C: the whole program is built' $CC -std=gnu11 $warnings $SANITIZER_CFLAGS -pthread \
+  "-DPLUGIN_DIR=\"/nowhere\"" -I"$top_srcdir/examples/runtime" $(pkg-config --cflags durakit) \
+  -o killed killed.c "$top_srcdir/examples/runtime/example.c" $(pkg-config --libs durakit)
+
+# ---- commands and output -------------------------------------------------------------------------
+
+also() {
+  sed -e 's/"\(time\|fire_at\)":[0-9]*/"\1":T/g' -e 's/to end after [0-9]* ms/to end after T ms/'
+}
+type_document "$guide"
+show_document "$guide"
+is "$shown" 2 'two outputs are shown'
+
+# ---- what all that is worth ----------------------------------------------------------------------
+
+sed 's/^| `grace_ms` | 10000 /| `grace_ms` | 11000 /' options.md > lies.md
+! cmp -s options.md lies.md
+ok $? 'a table with a wrong default'
+numbers "$runtime/options.c" > numbers
+rows lies.md '1 2 3' '^`[a-z_]+`$' | grep '^[a-z_]* [0-9][0-9]* [0-9]' > told
+is "$(diff numbers told | grep -c '^[<>] grace_ms')" 2 'is found'
+printf '%s\n' '```c' 'static int f(void) { return dk_no_such_call(); }' '```' > lies.md
+blocks lies.md
+! compile_block block-1.c > /dev/null 2>&1
+ok $? 'so is C that does not compile'
+
+done_testing
