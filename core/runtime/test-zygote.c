@@ -325,12 +325,16 @@ static void
 test_zygote_dies(struct dk_zygote *zygote)
 {
   struct shop *shop = open_shop(zygote);
+  char reason[200] = "";
 
   shop_order(shop, 1, "stubborn", "x");
   ok(UNTIL(atomic_load(&shared->runs) == 1), "an activity in a process runs");
+  ok(worker_healthy(shop->worker, reason, sizeof(reason)), "the worker is healthy");
   pid_t pid = atomic_load(&shared->pid);
   kill(parent_of(pid), SIGKILL);
   ok(UNTIL(!is_alive(pid)), "when the zygote dies, so does its process");
+  ok(UNTIL(!worker_healthy(shop->worker, reason, sizeof(reason))), "the worker is not healthy");
+  ok(says(reason, "zygote"), "and says why");
   ok(listener_until(shop->listener, DK_LOG_STALLED, 1), "others are put off");
   ok(UNTIL(shop_counter(shop, COUNT_ACTIVITIES_PUT_OFF) >= 5), "again and again");
   cmp_ok(listener_count(shop->listener, DK_LOG_STALLED), "==", 1, "which is told once");

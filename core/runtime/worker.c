@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker: starts and stops its threads, and hears of commits.  Locking: see slot.h. */
 #include "core/runtime/slot.h"
+#include "core/runtime/zygote.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -399,6 +400,9 @@ worker_free(struct worker *worker)
 bool
 worker_healthy(struct worker *worker, char *reason, size_t size)
 {
+  const struct dk_zygote *zygote = worker->setup.options->zygote;
+  bool is_childless = zygote && zygote_is_dead(zygote);
+
   pthread_mutex_lock(&worker->lock);
   bool is_capped = worker_is_capped(worker), is_away = worker->is_away;
   uint32_t n = worker->n_quarantined;
@@ -407,5 +411,7 @@ worker_healthy(struct worker *worker, char *reason, size_t size)
     snprintf(reason, size, "cap reached: %u threads of activities do not come back", n);
   else if (is_away)
     snprintf(reason, size, "the store is away: no activities can be fetched");
-  return !is_capped && !is_away;
+  else if (is_childless)
+    snprintf(reason, size, "the zygote is dead: activities in processes are put off; restart");
+  return !is_capped && !is_away && !is_childless;
 }

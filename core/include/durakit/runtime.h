@@ -400,7 +400,7 @@ struct dk_leftover {
 int32_t dk_runtime_stop(struct dk_runtime *runtime, int64_t wait_ms,
                         struct dk_leftover *ret_leftover);
 
-/* 1, or 0 with the reason: cap reached, a stuck turn, the store away. */
+/* 1, or 0 with the reason: cap reached, a stuck turn, the store away, the zygote dead. */
 int32_t dk_runtime_healthy(struct dk_runtime *runtime, char *reason, size_t size);
 
 struct dk_counters {
