@@ -96,6 +96,7 @@ tests_storm_storm_SOURCES = \
 deep_tests = \
 	tests/configure-options.sh \
 	tests/runner-runtime-controls.sh \
+	tests/runtime-tsan.sh \
 	$(NULL)
 # Tests that can take longer, and then do.
 long_tests = \

@@ -189,6 +189,16 @@ dk_arena_printf(struct dk_arena *arena, const char *format, ...)
   return text;
 }
 
+size_t
+dk_arena_size(const struct dk_arena *arena)
+{
+  size_t size = 0;
+
+  for (const struct dk_arena_block *block = arena->newest; block; block = block->older)
+    size += sizeof(*block) + block->size;
+  return size;
+}
+
 void
 dk_arena_withdraw(const void *bytes, size_t size)
 {

@@ -51,6 +51,9 @@ char *dk_arena_printf(struct dk_arena *arena, const char *format, ...)
 char *dk_arena_vprintf(struct dk_arena *arena, const char *format, va_list args)
   __attribute__((format(printf, 2, 0)));
 
+/* What its blocks take. */
+size_t dk_arena_size(const struct dk_arena *arena);
+
 /* Nobody may look at these bytes of a piece any more: under Valgrind it is found who does, until
  * the room is given out again.  Else nothing happens. */
 void dk_arena_withdraw(const void *bytes, size_t size);

@@ -15,8 +15,9 @@ struct cache {
   pthread_mutex_t lock;
   struct remembered *rows[ROWS];
   struct remembered *oldest, *newest;
+  struct remembered *first_run;  /* no older one has a run; NULL: none has */
   uint64_t bytes, most;
-  size_t n;
+  size_t n, n_runs;
 };
 
 /* ---- an entry -------------------------------------------------------------------------------- */
@@ -34,7 +35,6 @@ copy_text(struct remembered *to, dk_str *text)
   if (!text->ptr)
     return true;
   text->ptr = dk_arena_copy(&to->arena, text->ptr, text->len);
-  to->bytes += text->len + 1;
   return text->ptr != NULL;
 }
 
@@ -49,7 +49,6 @@ remembered_new(dk_str instance, uint64_t birth, uint64_t execution)
   made->instance = instance;
   made->birth = birth;
   made->execution = execution;
-  made->bytes = sizeof(*made);
   if (!copy_text(made, &made->instance)) {
     remembered_free(made);
     return NULL;
@@ -62,6 +61,7 @@ remembered_free(struct remembered *remembered)
 {
   if (!remembered)
     return;
+  replay_free(remembered->run);
   dk_arena_done(&remembered->arena);
   free(remembered->events);
   free(remembered->kv);
@@ -83,7 +83,7 @@ grown(void *list, size_t n, size_t *room, size_t size)
 }
 
 struct event *
-remembered_next(struct remembered *remembered, size_t text_bytes)
+remembered_next(struct remembered *remembered)
 {
   struct event *events = grown(remembered->events, remembered->n_events, &remembered->room,
                                sizeof(*events));
@@ -91,7 +91,6 @@ remembered_next(struct remembered *remembered, size_t text_bytes)
   if (!events)
     return NULL;
   remembered->events = events;
-  remembered->bytes += sizeof(*events) + text_bytes;
   memset(&events[remembered->n_events], 0, sizeof(*events));
   return &events[remembered->n_events++];
 }
@@ -131,7 +130,7 @@ bool
 remembered_add(struct remembered *remembered, const struct event *events, size_t n_events)
 {
   for (size_t i = 0; i < n_events; i++) {
-    struct event *event = remembered_next(remembered, 0);
+    struct event *event = remembered_next(remembered);
     if (!event)
       return false;
     *event = events[i];
@@ -141,10 +140,34 @@ remembered_add(struct remembered *remembered, const struct event *events, size_t
   return true;
 }
 
+struct history *
+remembered_index(struct remembered *remembered)
+{
+  if (!remembered->index)
+    remembered->index =
+      history_new(&remembered->arena, remembered->events, remembered->n_events);
+  return remembered->index;
+}
+
+void
+remembered_drop_run(struct remembered *remembered)
+{
+  replay_free(remembered->run);
+  remembered->run = NULL;
+}
+
 uint64_t
 remembered_last(const struct remembered *remembered)
 {
   return remembered->n_events ? remembered->events[remembered->n_events - 1].id : 0;
+}
+
+static size_t
+bytes_of(const struct remembered *remembered)
+{
+  return sizeof(*remembered) + remembered->room * sizeof(struct event) +
+         remembered->kv_room * sizeof(struct dk_kv) + dk_arena_size(&remembered->arena) +
+         (remembered->run ? replay_bytes(remembered->run) : 0);
 }
 
 /* ---- its key-values -------------------------------------------------------------------------- */
@@ -166,7 +189,6 @@ add_key(struct remembered *remembered, struct dk_kv added)
   if (!kv)
     return false;
   remembered->kv = kv;
-  remembered->bytes += sizeof(*kv);
   added.struct_size = sizeof(added);
   if (!copy_text(remembered, &added.key) || !copy_text(remembered, &added.value))
     return false;
@@ -260,7 +282,15 @@ row_of(struct cache *cache, dk_str instance)
   return &cache->rows[(hash ^ hash >> 32) % ROWS];
 }
 
-/* Out of its row, the list and the sum. */
+/* The next one may have a run, too. */
+static void
+pass_run(struct cache *cache)
+{
+  while (cache->first_run && !cache->first_run->run)
+    cache->first_run = cache->first_run->newer;
+}
+
+/* Out of its row, the list and the sums. */
 static void
 unlink_entry(struct cache *cache, struct remembered *entry)
 {
@@ -269,11 +299,16 @@ unlink_entry(struct cache *cache, struct remembered *entry)
   while (*link != entry)
     link = &(*link)->next;
   *link = entry->next;
+  if (entry == cache->first_run) {
+    cache->first_run = entry->newer;
+    pass_run(cache);
+  }
   *(entry->older ? &entry->older->newer : &cache->oldest) = entry->newer;
   *(entry->newer ? &entry->newer->older : &cache->newest) = entry->older;
   entry->next = entry->older = entry->newer = NULL;
   cache->bytes -= entry->bytes;
   cache->n--;
+  cache->n_runs -= entry->run != NULL;
 }
 
 static void
@@ -289,6 +324,9 @@ link_entry(struct cache *cache, struct remembered *entry)
   cache->newest = entry;
   cache->bytes += entry->bytes;
   cache->n++;
+  cache->n_runs += entry->run != NULL;
+  if (entry->run && !cache->first_run)
+    cache->first_run = entry;
 }
 
 /* Takes out the instance's entry, whatever it holds. */
@@ -338,16 +376,37 @@ make_room(struct cache *cache)
   return gone;
 }
 
+/* The run that was not used longest, if there are too many; to be freed without the lock. */
+static struct dk_orch *
+one_run_less(struct cache *cache)
+{
+  struct remembered *entry = cache->first_run;
+
+  if (cache->n_runs <= CACHE_RUNS)
+    return NULL;
+  struct dk_orch *run = entry->run;
+  size_t bytes = replay_bytes(run);
+  entry->run = NULL;
+  entry->bytes -= bytes;
+  cache->bytes -= bytes;
+  cache->n_runs--;
+  pass_run(cache);
+  return run;
+}
+
 void
 cache_put(struct cache *cache, struct remembered *remembered)
 {
+  remembered->bytes = bytes_of(remembered);
   pthread_mutex_lock(&cache->lock);
   struct remembered *earlier = take_out(cache, remembered->instance);
   link_entry(cache, remembered);
   struct remembered *gone = make_room(cache);
+  struct dk_orch *run = one_run_less(cache);
   pthread_mutex_unlock(&cache->lock);
 
   remembered_free(earlier);
+  replay_free(run);
   while (gone) {
     struct remembered *next = gone->next;
     remembered_free(gone);
@@ -361,6 +420,15 @@ cache_size(struct cache *cache, uint64_t *ret_bytes)
   pthread_mutex_lock(&cache->lock);
   size_t n = cache->n;
   *ret_bytes = cache->bytes;
+  pthread_mutex_unlock(&cache->lock);
+  return n;
+}
+
+size_t
+cache_runs(struct cache *cache)
+{
+  pthread_mutex_lock(&cache->lock);
+  size_t n = cache->n_runs;
   pthread_mutex_unlock(&cache->lock);
   return n;
 }

@@ -136,6 +136,25 @@ landed(struct job *job)
   tell_strays(job);
 }
 
+/* What was committed stands in the memory; false: no memory. */
+static bool
+add_decision(struct remembered *memory, const struct decision *d, size_t n_there)
+{
+  return remembered_add(memory, d->events + n_there, d->n_events - n_there) &&
+         remembered_change(memory, d->kv, d->n_kv) &&
+         history_settle(memory->index, memory->events, memory->n_events) == DK_OK;
+}
+
+/* The code can go on from here, if it waits; a test wants to see that it comes here again from its
+ * start. */
+static bool
+keeps_run(const struct job *job)
+{
+  return job->memory->run && replay_waits(job->memory->run) &&
+         job->decision.status == DK_RUNNING &&
+         !(job->w->options->flags & DK_RUNTIME_FAIL_FAST);
+}
+
 /* What was committed is remembered for the next turn, unless there is none, or it is not sure what
  * the store has. */
 static void
@@ -150,9 +169,10 @@ remember(struct job *job)
     return;
   if (n_there > d->n_events)
     return;
-  if (!remembered_add(memory, d->events + n_there, d->n_events - n_there) ||
-      !remembered_change(memory, d->kv, d->n_kv))
+  if (!add_decision(memory, d, n_there))
     return;
+  if (!keeps_run(job))
+    remembered_drop_run(memory);
   cache_put(job->w->cache, memory);
   job->memory = NULL;
 }

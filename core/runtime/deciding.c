@@ -39,7 +39,7 @@ past_of(struct job *job)
   const struct turning *w = job->w;
 
   return (struct past){
-    .instance = job->instance,
+    .instance = job->memory->instance,
     .execution = job->execution,
     .events = job->memory->events,
     .n_events = job->memory->n_events,
@@ -74,11 +74,12 @@ keep_stray(void *context, const struct message *message, const char *why)
 static dk_status
 stage(struct job *job)
 {
-  const struct remembered *memory = job->memory;
+  struct history *index = remembered_index(job->memory);
 
-  return decision_stage(&job->arena, memory->events, memory->n_events, job->execution,
-                        job->messages, job->n_messages, job->now, keep_stray, job,
-                        &job->staged);
+  if (!index)
+    return DK_NO_MEMORY;
+  return decision_stage(&job->arena, index, job->execution, job->messages, job->n_messages,
+                        job->now, keep_stray, job, &job->staged);
 }
 
 /* ---- failures by the runtime ----------------------------------------------------------------- */
@@ -172,15 +173,32 @@ judge_run(struct job *job, const struct ran *ran, struct verdict_of *verdict)
   return FATE_COMMITTED;
 }
 
+/* The one that waits for what has come now, or another that begins at the start; NULL: no
+ * memory. */
+static struct dk_orch *
+run_for(struct job *job, dk_orchestration_fn *function, const struct past *past)
+{
+  struct remembered *memory = job->memory;
+
+  if (memory->run && !replay_fits(memory->run, past))
+    remembered_drop_run(memory);
+  if (!memory->run)
+    memory->run = replay_new(function);
+  return memory->run;
+}
+
 static enum fate
 run_code(struct job *job, dk_orchestration_fn *function, struct ran *ran,
          struct verdict_of *verdict)
 {
   struct past past = past_of(job);
+  struct dk_orch *run = run_for(job, function, &past);
 
+  if (!run)
+    return job_stalled(job, STALL_NO_MEMORY, true, "no memory for its code");
   past.overdue = overdue;
   seat_code_begins(job->seat, job->instance);
-  replay_run(&job->arena, &past, function, ran);
+  replay_turn(run, &past, ran);
   if (!seat_code_ends(job->seat))
     return seat_is_left(job->seat) ? FATE_LEFT : FATE_TOO_LATE;
   return judge_run(job, ran, verdict);

@@ -57,7 +57,9 @@ dk_str child_instance_id(struct dk_arena *arena, dk_str parent, uint64_t executi
 
 /* The arrivals of a turn become events behind the history, each once: what is for another
  * execution, for nothing open, or a repetition is a stray, and is told to `stray` (why is a
- * literal).  Nothing is copied: history and messages outlive what is made of them.
+ * literal).  Nothing is copied: history and messages outlive what is made of them.  The history has
+ * no arrivals yet; after the commit it is settled (history.h), and without one it is of no use any
+ * more.
  *
  * `history` begins with the EVENT_STARTED: in an execution's first turn the one that the caller has
  * made of the start or continue message, which itself is MESSAGE_NONE then, as is one that cannot
@@ -73,9 +75,8 @@ struct staged {
                                  sends them along */
   size_t n_answers;
 };
-dk_status decision_stage(struct dk_arena *arena, const struct event *history, size_t n_history,
-                         uint64_t execution, const struct message *messages, size_t n_messages,
-                         int64_t time,
+dk_status decision_stage(struct dk_arena *arena, struct history *history, uint64_t execution,
+                         const struct message *messages, size_t n_messages, int64_t time,
                          void (*stray)(void *context, const struct message *message,
                                        const char *why),
                          void *context, struct staged *ret_staged);

@@ -20,27 +20,50 @@ mailbox_of(struct dk_orch *o, struct names *names, dk_str name)
   return *at;
 }
 
+/* Somebody may be waiting for it already. */
+static struct dk_future *
+first_without(const struct mailbox *box)
+{
+  struct dk_future *future = box->first;
+
+  while (future && future->arrival)
+    future = future->after;
+  return future;
+}
+
+static void
+keep_for(struct dk_future *future, struct arrival *arrival)
+{
+  future->arrival = arrival;
+  future->position = arrival ? arrival->position : POSITION_NONE;
+}
+
 static struct arrival *
-post(struct dk_orch *o, struct names *names, dk_str name, const struct event *event, dk_str data)
+post(struct dk_orch *o, struct names *names, dk_str name, uint64_t position, dk_str data)
 {
   struct mailbox *box = mailbox_of(o, names, name);
   struct arrival *arrival = orch_array(o, 1, sizeof(*arrival));
+  struct dk_future *waiting = first_without(box);
 
-  *arrival = (struct arrival){.event = event, .data = data, .position = event->id};
-  if (box->last_free)
+  *arrival = (struct arrival){.data = data, .position = position};
+  if (waiting)
+    keep_for(waiting, arrival);
+  else if (box->last_free)
     box->last_free->next = arrival;
   else
     box->free = arrival;
-  box->last_free = arrival;
+  if (!waiting)
+    box->last_free = arrival;
   return arrival;
 }
 
 static void
-post_queued(struct dk_orch *o, dk_str queue, const struct event *event, dk_str data)
+post_queued(struct dk_orch *o, dk_str queue, uint64_t position, dk_str data)
 {
   struct queued *queued = orch_array(o, 1, sizeof(*queued));
 
-  *queued = (struct queued){.arrival = post(o, &o->queues, queue, event, data), .queue = queue};
+  *queued =
+    (struct queued){.arrival = post(o, &o->queues, queue, position, data), .queue = queue};
   if (o->last_queued)
     o->last_queued->next = queued;
   else
@@ -49,16 +72,34 @@ post_queued(struct dk_orch *o, dk_str queue, const struct event *event, dk_str d
 }
 
 void
+orch_post_carried(struct dk_orch *o)
+{
+  const struct event *started = o->started;
+
+  for (size_t i = 0; i < started->n_carried; i++)
+    post_queued(o, started->carried[i].queue, started->id, started->carried[i].data);
+}
+
+/* What has come in this turn is in memory that goes with the turn. */
+static dk_str
+kept(struct dk_orch *o, size_t place, dk_str text)
+{
+  return place < o->past->n_events ? text : orch_copy(o, text);
+}
+
+void
 orch_post_arrivals(struct dk_orch *o)
 {
-  for (size_t i = 0; i < o->started->n_carried; i++)
-    post_queued(o, o->started->carried[i].queue, o->started, o->started->carried[i].data);
-  for (const struct outside *outside = o->history->outside; outside; outside = outside->next) {
-    const struct event *event = outside->event;
+  const struct outside *next = o->posted ? o->posted->next : o->history->outside;
+
+  for (; next; next = next->next) {
+    const struct event *event = history_event(o->history, next->place);
+    dk_str name = kept(o, next->place, event->name), data = kept(o, next->place, event->text);
     if (event->kind == EVENT_QUEUED)
-      post_queued(o, event->name, event, event->text);
+      post_queued(o, name, event->id, data);
     else
-      post(o, &o->raised, event->name, event, event->text);
+      post(o, &o->raised, name, event->id, data);
+    o->posted = next;
   }
 }
 
@@ -87,13 +128,6 @@ pop_free(struct mailbox *box)
       box->last_free = NULL;
   }
   return arrival;
-}
-
-static void
-keep_for(struct dk_future *future, struct arrival *arrival)
-{
-  future->arrival = arrival;
-  future->position = arrival ? arrival->position : POSITION_NONE;
 }
 
 static void
@@ -185,14 +219,20 @@ orch_future(struct dk_orch *o, const struct event *command)
 
   *future = (struct dk_future){.kind = command->kind, .id = command->id, .name = command->name,
                                .position = POSITION_NONE};
-  if (waits_for_arrival(future)) {
+  if (waits_for_arrival(future))
     line_up(mailbox_for(o, future), future);
-    return future;
-  }
-  future->end = history_end_of(o->history, future->id);
-  if (future->end)
-    future->position = future->end->id;
   return future;
+}
+
+uint64_t
+orch_position(const struct dk_orch *o, struct dk_future *future)
+{
+  if (future->position == POSITION_NONE && !waits_for_arrival(future)) {
+    const struct event *end = history_end_of(o->history, future->id);
+    if (end)
+      future->position = end->id;
+  }
+  return future->position;
 }
 
 /* Told by its address alone: memory of another turn may be gone. */
@@ -213,7 +253,7 @@ orch_check_future(struct dk_orch *o, const dk_future *future)
   for (struct future_block *block = o->futures; block; block = block->older)
     if (is_one_of(block, future))
       return &block->futures[future - block->futures];
-  orch_wrong(o, "the future is none of this turn; futures may not be kept from turn to turn");
+  orch_wrong(o, "the future is not of this run; futures may not be kept outside of the function");
 }
 
 void
@@ -222,7 +262,7 @@ orch_take(struct dk_orch *o, struct dk_future *future)
   if (future->dropped || future->taken)
     return;
   future->taken = true;
-  if (future->position > o->now)
+  if (orch_position(o, future) > o->now)
     o->now = future->position;
   if (!waits_for_arrival(future))
     return;
@@ -232,11 +272,11 @@ orch_take(struct dk_orch *o, struct dk_future *future)
 
 /* A wait is over only when it was looked at: before, what is kept for it is still anybody's. */
 static bool
-is_over(const struct dk_orch *o, const struct dk_future *future)
+is_over(const struct dk_orch *o, struct dk_future *future)
 {
   if (future->taken || future->dropped)
     return true;
-  return !waits_for_arrival(future) && rule_is_over(future->position, o->now);
+  return !waits_for_arrival(future) && rule_is_over(orch_position(o, future), o->now);
 }
 
 void

@@ -4,7 +4,7 @@
 
 /* In a history that makes sense the event `id` is number id - 1, and so all lookups are at once. */
 struct trace_of {
-  const struct event *end;
+  size_t end; /* behind the place of the event that ended it; 0: it has not ended */
   bool dropped;
 };
 
@@ -107,7 +107,9 @@ history_end_of(const struct history *history, uint64_t id)
 {
   size_t place = place_of(history, id);
 
-  return place == SIZE_MAX ? NULL : history->traces[place].end;
+  if (place == SIZE_MAX || history->traces[place].end == 0)
+    return NULL;
+  return history_event(history, history->traces[place].end - 1);
 }
 
 bool
@@ -116,6 +118,12 @@ history_is_dropped(const struct history *history, uint64_t id)
   size_t place = place_of(history, id);
 
   return place != SIZE_MAX && history->traces[place].dropped;
+}
+
+const struct event *
+history_cancel(const struct history *history)
+{
+  return history->cancel == 0 ? NULL : history_event(history, history->cancel - 1);
 }
 
 uint64_t
@@ -162,7 +170,7 @@ check_place(struct history *history, const struct event *event, size_t i)
 /* ---- the pass ---------------------------------------------------------------------------------*/
 
 static void
-index_end(struct history *history, const struct event *event)
+index_end(struct history *history, const struct event *event, size_t i)
 {
   size_t place = place_of(history, event->source);
 
@@ -172,7 +180,7 @@ index_end(struct history *history, const struct event *event)
   else if (history->traces[place].end)
     complain(history, event, "its source has ended before");
   else
-    history->traces[place].end = event;
+    history->traces[place].end = i + 1;
 }
 
 static void
@@ -188,7 +196,7 @@ index_drop(struct history *history, const struct event *event)
 }
 
 static void
-index_outside(struct history *history, const struct event *event)
+index_outside(struct history *history, size_t i)
 {
   struct outside *outside = dk_arena_alloc(history->arena, sizeof(*outside));
 
@@ -196,7 +204,7 @@ index_outside(struct history *history, const struct event *event)
     history->no_memory = true;
     return;
   }
-  outside->event = event;
+  outside->place = i;
   if (history->last_outside)
     history->last_outside->next = outside;
   else
@@ -211,34 +219,68 @@ index_event(struct history *history, size_t i)
 
   check_place(history, event, i);
   if (event_role(event->kind) == ROLE_END)
-    index_end(history, event);
+    index_end(history, event, i);
   else if (event->kind == EVENT_DROPPED)
     index_drop(history, event);
   else if (event->kind == EVENT_RAISED || event->kind == EVENT_QUEUED)
-    index_outside(history, event);
-  else if (event->kind == EVENT_CANCEL_REQUESTED && !history->cancel)
-    history->cancel = event;
+    index_outside(history, i);
+  else if (event->kind == EVENT_CANCEL_REQUESTED && history->cancel == 0)
+    history->cancel = i + 1;
+}
+
+/* Room doubles; what it was in before stays in the arena. */
+static bool
+make_room(struct history *history, size_t wanted)
+{
+  size_t room = history->room < wanted / 2 ? wanted : history->room * 2;
+
+  if (wanted <= history->room)
+    return true;
+  struct trace_of *traces = dk_arena_array(history->arena, room, sizeof(*traces));
+  if (!traces) {
+    history->no_memory = true;
+    return false;
+  }
+  if (history->room > 0)
+    memcpy(traces, history->traces, history->room * sizeof(*traces));
+  history->traces = traces;
+  history->room = room;
+  return true;
+}
+
+/* What stands from that place on. */
+static dk_status
+index_from(struct history *history, size_t first)
+{
+  for (size_t i = first; i < history_length(history); i++)
+    index_event(history, i);
+  return history->no_memory ? DK_NO_MEMORY : DK_OK;
 }
 
 struct history *
-history_new(struct dk_arena *arena, const struct event *events, size_t n_events,
-            const struct event *arrived, size_t room)
+history_new(struct dk_arena *arena, const struct event *events, size_t n_events)
 {
   struct history *history = dk_arena_alloc(arena, sizeof(*history));
-  size_t n;
 
-  if (!history || __builtin_add_overflow(n_events, room, &n))
+  if (!history)
     return NULL;
-  *history = (struct history){.arena = arena, .events = events, .n_events = n_events,
-                              .arrived = arrived};
-  history->traces = dk_arena_array(arena, n, sizeof(struct trace_of));
-  if (!history->traces)
+  *history = (struct history){.arena = arena};
+  if (history_settle(history, events, n_events) != DK_OK)
     return NULL;
-  for (size_t i = 0; i < n_events; i++)
-    index_event(history, i);
   if (n_events == 0)
     history->why = "it is empty, where \"started\" has to be the first event";
-  return history->no_memory ? NULL : history;
+  return history;
+}
+
+dk_status
+history_expect(struct history *history, const struct event *arrived, size_t room)
+{
+  size_t wanted;
+
+  history->arrived = arrived;
+  if (__builtin_add_overflow(history->n_events, room, &wanted))
+    return DK_NO_MEMORY;
+  return make_room(history, wanted) ? DK_OK : DK_NO_MEMORY;
 }
 
 void
@@ -246,4 +288,48 @@ history_arrive(struct history *history)
 {
   history->n_arrived++;
   index_event(history, history_length(history) - 1);
+}
+
+dk_status
+history_settle(struct history *history, const struct event *events, size_t n_events)
+{
+  size_t known = history_length(history);
+
+  if (!make_room(history, n_events))
+    return DK_NO_MEMORY;
+  history->events = events;
+  history->n_events = n_events;
+  history->arrived = NULL;
+  history->n_arrived = 0;
+  return index_from(history, known);
+}
+
+/* ---- messages ---------------------------------------------------------------------------------*/
+
+/* Learnt only if there is something to find; of what has arrived the texts may go. */
+static dk_status
+learn_messages(struct history *history)
+{
+  const struct outside *next =
+    history->last_message ? history->last_message->next : history->outside;
+
+  for (; next && next->place < history->n_events; next = next->next) {
+    dk_str id = history->events[next->place].message_id;
+    void **at = id.ptr ? names_at(&history->messages, history->arena, id) : NULL;
+    if (id.ptr && !at)
+      return DK_NO_MEMORY;
+    if (at)
+      *at = history;
+    history->last_message = next;
+  }
+  return DK_OK;
+}
+
+dk_status
+history_knows_message(struct history *history, dk_str id, bool *ret_is_known)
+{
+  if (learn_messages(history) != DK_OK)
+    return DK_NO_MEMORY;
+  *ret_is_known = names_find(&history->messages, id) != NULL;
+  return DK_OK;
 }

@@ -68,6 +68,8 @@ core_libdkruntime_la_SOURCES += \
 	core/runtime/decide.c \
 	core/runtime/decide.h \
 	core/runtime/ends.c \
+	core/runtime/fiber.c \
+	core/runtime/fiber.h \
 	core/runtime/future.c \
 	core/runtime/history.c \
 	core/runtime/history.h \
@@ -90,6 +92,7 @@ core_libdkruntime_la_SOURCES += \
 unit_tests += \
 	core/runtime/test-commands \
 	core/runtime/test-decide \
+	core/runtime/test-fiber \
 	core/runtime/test-history \
 	core/runtime/test-programs \
 	core/runtime/test-replay \
@@ -201,12 +204,14 @@ rig = \
 unit_tests += \
 	core/runtime/test-cache \
 	core/runtime/test-commit \
+	core/runtime/test-kept \
 	core/runtime/test-outage \
 	core/runtime/test-runtime \
 	core/runtime/test-stop \
 	core/runtime/test-turns \
 	$(NULL)
 core_runtime_test_commit_SOURCES = core/runtime/test-commit.c $(rig)
+core_runtime_test_kept_SOURCES = core/runtime/test-kept.c $(rig)
 core_runtime_test_outage_SOURCES = core/runtime/test-outage.c $(rig)
 core_runtime_test_runtime_SOURCES = core/runtime/test-runtime.c $(rig)
 core_runtime_test_stop_SOURCES = core/runtime/test-stop.c $(rig)

@@ -14,13 +14,28 @@ static _Thread_local struct dk_orch *running;
 
 enum { RESULT_COMPLETED = 1, RESULT_FAILED = 2 };
 
+/* Code may go on in another thread after it has waited.  What looks at `running` has to be a call,
+ * so that nobody keeps the address that it had before. */
+#define IN_THIS_THREAD __attribute__((noinline, noclone))
+
 /* ---- leaving ----------------------------------------------------------------------------------*/
 
 void
 orch_leave(struct dk_orch *o, enum ending ending)
 {
   o->ran->ending = ending;
-  longjmp(o->top, 1);
+  fiber_step_out(o->fiber);
+  abort(); /* who does not wait is not run again */
+}
+
+void
+orch_wait(struct dk_orch *o)
+{
+  o->ran->ending = ENDING_WAITS;
+  o->waits = true;
+  fiber_step_out(o->fiber);
+  o->waits = false;
+  orch_post_arrivals(o);
 }
 
 /* Ends the run with a text that tells the call and its line. */
@@ -189,13 +204,13 @@ refuse_call(const char *call)
   return NULL;
 }
 
-struct dk_orch *
+IN_THIS_THREAD struct dk_orch *
 orch_enter(const dk_orch *given, const char *call)
 {
   return running ? enter(given, call, NULL) : refuse_call(call);
 }
 
-struct dk_orch *
+IN_THIS_THREAD struct dk_orch *
 orch_begin(const dk_orch *given, const char *call)
 {
   if (!running)
@@ -206,7 +221,7 @@ orch_begin(const dk_orch *given, const char *call)
   return o;
 }
 
-dk_orch *
+IN_THIS_THREAD dk_orch *
 dk_orch_at(dk_orch *given, const char *line)
 {
   if (running)
@@ -306,16 +321,23 @@ returned(struct dk_orch *o, dk_result result)
     orch_wrong(o, "the orchestration did not return what dk_completed or dk_failed gave");
 }
 
-/* The one setjmp.  What is looked at after a jump lies in *o, never in a register. */
+/* The first thing on the run's own stack. */
 static void
-run_code(struct dk_orch *o, dk_orchestration_fn *function)
+run_function(void *context)
+{
+  struct dk_orch *o = context;
+
+  orch_post_carried(o);
+  orch_post_arrivals(o);
+  returned(o, o->function(o, (dk_str){o->started->text.ptr ? o->started->text.ptr : "",
+                                      o->started->text.len}));
+}
+
+static void
+run_code(struct dk_orch *o)
 {
   running = o;
-  if (setjmp(o->top) == 0) {
-    orch_post_arrivals(o);
-    returned(o, function(o, (dk_str){o->started->text.ptr ? o->started->text.ptr : "",
-                                     o->started->text.len}));
-  }
+  fiber_run(o->fiber);
   running = NULL;
 }
 
@@ -372,6 +394,8 @@ conclude(struct dk_orch *o)
     carry(o);
   o->ran->commands = o->commands;
   o->ran->n_commands = o->n_commands;
+  o->waits = o->ran->ending == ENDING_WAITS;
+  o->n_said = history_length(o->history) + o->n_commands;
 }
 
 /* ---- before the run ---------------------------------------------------------------------------*/
@@ -382,11 +406,12 @@ index_of(struct dk_arena *arena, const struct past *past)
 {
   if (past->index)
     return past->index;
-  struct history *history =
-    history_new(arena, past->events, past->n_events, past->arrived, past->n_arrived);
-  for (size_t i = 0; history && i < past->n_arrived; i++)
+  struct history *history = history_new(arena, past->events, past->n_events);
+  if (!history || history_expect(history, past->arrived, past->n_arrived) != DK_OK)
+    return NULL;
+  for (size_t i = 0; i < past->n_arrived; i++)
     history_arrive(history);
-  return history && !history->no_memory ? history : NULL;
+  return history->no_memory ? NULL : history;
 }
 
 static bool
@@ -416,27 +441,90 @@ can_run(struct dk_arena *arena, const struct past *past, const struct history *h
   return true;
 }
 
-void
-replay_run(struct dk_arena *arena, const struct past *past, dk_orchestration_fn *function,
-           struct ran *ret_ran)
+/* ---- turn by turn -----------------------------------------------------------------------------*/
+
+struct dk_orch *
+replay_new(dk_orchestration_fn *function)
 {
-  const struct history *history = index_of(arena, past);
-  struct dk_orch *o = dk_arena_alloc(arena, sizeof(*o));
+  struct dk_orch *o = calloc(1, sizeof(*o));
+
+  if (!o)
+    return NULL;
+  dk_arena_init(&o->memory);
+  o->arena = &o->memory;
+  o->function = function;
+  o->call = "the orchestration";
+  o->last_now = INT64_MIN;
+  return o;
+}
+
+void
+replay_free(struct dk_orch *run)
+{
+  if (!run)
+    return;
+  fiber_free(run->fiber);
+  dk_arena_done(&run->memory);
+  free(run);
+}
+
+bool
+replay_waits(const struct dk_orch *run)
+{
+  return run->waits;
+}
+
+bool
+replay_fits(const struct dk_orch *run, const struct past *past)
+{
+  return run->waits && run->history == past->index && run->execution == past->execution &&
+         run->n_said == past->n_events;
+}
+
+size_t
+replay_bytes(const struct dk_orch *run)
+{
+  return sizeof(*run) + dk_arena_size(&run->memory) + (run->fiber ? fiber_bytes(run->fiber) : 0);
+}
+
+/* The first turn, at the top of the function. */
+static bool
+begin_run(struct dk_orch *o)
+{
+  o->execution = o->past->execution;
+  o->now = o->started->id;
+  o->fiber = fiber_new(run_function, o);
+  return o->fiber;
+}
+
+/* Any other: what the last one has said stands in the history now. */
+static bool
+go_on(struct dk_orch *o)
+{
+  o->cursor = o->past->n_events;
+  o->n_matched += o->n_commands;
+  o->n_commands = 0;
+  return true;
+}
+
+void
+replay_turn(struct dk_orch *run, const struct past *past, struct ran *ret_ran)
+{
+  const struct history *history = index_of(run->arena, past);
 
   *ret_ran = (struct ran){.ending = ENDING_NO_MEMORY};
-  if (!history || !o || !can_run(arena, past, history, ret_ran))
+  run->waits = false;
+  if (!history || !can_run(run->arena, past, history, ret_ran))
     return;
-  o->arena = arena;
-  o->past = past;
-  o->history = history;
-  o->started = history_event(history, 0);
-  o->ran = ret_ran;
-  o->now = o->started->id;
-  o->last_now = INT64_MIN;
-  o->seed = past->seed;
-  o->call = "the orchestration";
-  run_code(o, function);
-  conclude(o);
+  run->past = past;
+  run->history = history;
+  run->started = history_event(history, 0);
+  run->ran = ret_ran;
+  run->seed = past->seed;
+  if (!(run->fiber ? go_on(run) : begin_run(run)))
+    return;
+  run_code(run);
+  conclude(run);
 }
 
 /* ---- what the code may ask and use ------------------------------------------------------------*/

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One run of an orchestration: what the calls of runtime.h share.
  *
- * It lives in the turn's arena and belongs to the thread that runs the turn.  That thread knows the
- * run it is in, so that a call with a wrong dk_orch has a turn to fail.  Everything that leaves the
- * code goes through orch_leave, and so nothing in these files may hold what has to be given back.
+ * It belongs to the thread that runs its turn.  That thread knows the run it is in, so that a call
+ * with a wrong dk_orch has a turn to fail.  The code is left by orch_wait, which may come back, in
+ * another thread maybe, and by orch_leave, which does not; so nothing in these files may hold what
+ * has to be given back.
  */
 #ifndef DK_RUNTIME_ORCH_H
 #define DK_RUNTIME_ORCH_H
 
 #define DK_NO_SOURCE_LINES /* the calls are defined here */
 
-#include <setjmp.h>
-
+#include "core/runtime/fiber.h"
 #include "core/runtime/history.h"
 #include "core/runtime/names.h"
 #include "core/runtime/replay.h"
 #include "core/runtime/rule.h"
 
 struct arrival { /* a raised event or a queue's message, until somebody takes it */
-  const struct event *event; /* where it stands */
   dk_str data;
   uint64_t position;
   bool taken;
@@ -29,9 +28,9 @@ struct dk_future {
   enum event_kind kind;
   uint64_t id;
   dk_str name;
-  const struct event *end;   /* of an activity, timer or child */
   struct arrival *arrival;   /* of a wait or dequeue: the one that is kept for it */
-  uint64_t position;         /* POSITION_NONE: not ready */
+  uint64_t position;         /* as far as it was looked for; POSITION_NONE: not ready */
+  dk_str value;              /* of an activity or child, once somebody has asked */
   bool taken, dropped;
   struct dk_future *before, *after; /* the open ones of the same name */
 };
@@ -54,12 +53,17 @@ struct queued { /* all messages of queues, for the next execution */
 };
 
 struct dk_orch {
-  struct dk_arena *arena;
-  const struct past *past;
-  const struct history *history;
-  const struct event *started;
+  struct dk_arena memory, *arena; /* which is its memory */
+  dk_orchestration_fn *function;
+  struct fiber *fiber;      /* NULL before the first turn */
+  bool waits;               /* it stands in orch_wait */
+  uint64_t execution;
+  size_t n_said;            /* events with its last turn's, for replay_fits */
+  const struct past *past;  /* this turn's, and: */
   struct ran *ran;
-  jmp_buf top;
+  const struct event *started;
+  const struct history *history;
+  const struct outside *posted; /* the last that is in a mailbox */
   const char *call;         /* the call that is made, for messages */
   const char *line;         /* and where it stands in the source; NULL: not known */
   const char *told_line;    /* the last that dk_orch_at has told */
@@ -88,6 +92,8 @@ struct dk_orch *orch_enter(const dk_orch *given, const char *call);
 struct dk_orch *orch_begin(const dk_orch *given, const char *call);
 
 DK_NORETURN void orch_leave(struct dk_orch *o, enum ending ending);
+/* The turn is over; comes back in the next one, if there is one for this run. */
+void orch_wait(struct dk_orch *o);
 /* ENDING_WRONG_USE, _LIMIT: "dk_timer: ..." with the source line. */
 DK_NORETURN void orch_wrong(struct dk_orch *o, const char *format, ...) DK_PRINTF(2, 3);
 DK_NORETURN void orch_limit(struct dk_orch *o, const char *format, ...) DK_PRINTF(2, 3);
@@ -121,10 +127,13 @@ const char *orch_describe(struct dk_orch *o, const struct event *event);
 
 /* ---- future.c: futures, and who gets what arrives ---- */
 
-void orch_post_arrivals(struct dk_orch *o); /* fills the mailboxes, once */
+void orch_post_carried(struct dk_orch *o);  /* what the last execution has left, once */
+void orch_post_arrivals(struct dk_orch *o); /* fills the mailboxes with what is new */
 struct dk_future *orch_future(struct dk_orch *o, const struct event *command);
 /* The argument of a call, which has to be a future of this turn. */
 struct dk_future *orch_check_future(struct dk_orch *o, const dk_future *future);
+/* Where it became ready; POSITION_NONE: it is not. */
+uint64_t orch_position(const struct dk_orch *o, struct dk_future *future);
 /* It has won: `now` moves to it, and what was kept for it is taken. */
 void orch_take(struct dk_orch *o, struct dk_future *future);
 /* Cancels it if it is not over. */

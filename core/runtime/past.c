@@ -18,7 +18,7 @@ no_memory(struct job *job)
 static bool
 add_event(struct job *job, const struct dk_event *stored)
 {
-  struct event *event = remembered_next(job->memory, stored->payload.len);
+  struct event *event = remembered_next(job->memory);
   const char *why = NULL;
 
   if (!event)

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One turn's code: an orchestration run from its start against its history.  Pure: no store, no
- * clock, no lock; what goes in decides what comes out.
+/* An orchestration's code, run against its history.  Pure: no store, no clock, no lock; what goes
+ * in decides what comes out.
+ *
+ * A run begins at the top of the function and goes as far as its history reaches; there it waits,
+ * on a stack of its own (fiber.h).  When the commit of its turn has landed it can be kept, and the
+ * next turn goes on where it waits; else, after a restart, say, another run begins at the top and
+ * comes to the same place.  Both decide alike: that is what the rules below are for.
  *
  * The rule (by position).  Each event of an execution has a position, its id.  `now` is the highest
  * position of an arrival or completion that the code has consumed so far.  await moves it there;
@@ -32,7 +37,7 @@ struct past {
                                   only event is the EVENT_STARTED to be */
   const struct event *arrived; /* this turn's, of decision_stage; ids go on from events' */
   size_t n_arrived;
-  const struct history *index; /* of decision_stage; NULL: made when it is needed */
+  const struct history *index; /* of decision_stage; NULL: made for this run */
   const struct dk_kv *kv;      /* the store's snapshot, of any time in this execution: what this
                                   execution has read or changed comes from its events */
   size_t n_kv;
@@ -65,7 +70,7 @@ struct ran {
   enum ending ending;
   enum code code;       /* of a failure: what its EVENT_FAILED tells */
   dk_str text, version;
-  /* The commands that were made anew in this run, in call order, with ids from the last event's
+  /* The commands that were made anew in this turn, in call order, with ids from the last event's
    * on; not the terminal event. */
   struct event *commands;
   size_t n_commands;
@@ -74,9 +79,18 @@ struct ran {
   size_t n_carried;
 };
 
-/* Runs the function once.  All memory is the arena's.  A pending cancel request is the caller's
- * business: this runs the code. */
-void replay_run(struct dk_arena *arena, const struct past *past, dk_orchestration_fn *function,
-                struct ran *ret_ran);
+/* NULL: no memory. */
+struct dk_orch *replay_new(dk_orchestration_fn *function);
+/* One turn; what it gives lives until the next one, or until replay_free.  A pending cancel request
+ * is the caller's business: this runs the code.  For a turn behind the first see replay_fits. */
+void replay_turn(struct dk_orch *run, const struct past *past, struct ran *ret_ran);
+/* It waits: it may be kept. */
+bool replay_waits(const struct dk_orch *run);
+/* It waits, and what was committed since its last turn is what that turn has said: the same index,
+ * settled with the arrivals and the commands.  What the events of that turn tell (texts) has to
+ * live as long as the run. */
+bool replay_fits(const struct dk_orch *run, const struct past *past);
+size_t replay_bytes(const struct dk_orch *run); /* of memory, about */
+void replay_free(struct dk_orch *run);          /* NULL is allowed */
 
 #endif

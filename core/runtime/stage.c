@@ -9,8 +9,7 @@ struct staging {
   struct history *history;
   uint64_t execution;
   int64_t time;
-  struct names ids;      /* of messages that have become events */
-  bool ids_are_known;
+  struct names ids;      /* of messages that have become events in this turn */
   struct staged *staged;
 };
 
@@ -120,39 +119,21 @@ stray_cancel(const struct staging *staging, const struct message *message)
 {
   if (message->parent.instance.ptr && !same_parent(&message->parent, own_parent(staging)))
     return "it comes from an instance that is not the parent";
-  return staging->history->cancel ? "the cancellation was asked for before" : NULL;
-}
-
-/* The ids in the history, looked at only if there is something to find. */
-static dk_status
-learn_ids(struct staging *staging)
-{
-  if (staging->ids_are_known)
-    return DK_OK;
-  staging->ids_are_known = true;
-  for (const struct outside *o = staging->history->outside; o; o = o->next) {
-    if (!o->event->message_id.ptr)
-      continue;
-    void **at = names_at(&staging->ids, staging->arena, o->event->message_id);
-    if (!at)
-      return DK_NO_MEMORY;
-    *at = staging;
-  }
-  return DK_OK;
+  return staging->history->cancel > 0 ? "the cancellation was asked for before" : NULL;
 }
 
 /* Sent again, though the first one had come. */
 static dk_status
 find_repetition(struct staging *staging, const struct message *message, const char **ret_why)
 {
+  bool is_known;
+
   if (!message->id.ptr)
     return DK_OK;
-  if (learn_ids(staging) != DK_OK)
-    return DK_NO_MEMORY;
   void **at = names_at(&staging->ids, staging->arena, message->id);
-  if (!at)
+  if (!at || history_knows_message(staging->history, message->id, &is_known) != DK_OK)
     return DK_NO_MEMORY;
-  if (*at)
+  if (*at || is_known)
     *ret_why = "it has come before";
   *at = staging;
   return DK_OK;
@@ -204,39 +185,38 @@ arrive(struct staging *staging, const struct message *message)
 }
 
 static dk_status
-begin(struct staging *staging, const struct event *history, size_t n_history, size_t n_messages)
+begin(struct staging *staging, size_t n_messages)
 {
   struct staged *staged = staging->staged;
 
   staged->arrived = dk_arena_array(staging->arena, n_messages, sizeof(*staged->arrived));
   staged->answers = dk_arena_array(staging->arena, n_messages, sizeof(*staged->answers));
-  staging->history =
-    history_new(staging->arena, history, n_history, staged->arrived, n_messages);
   staged->index = staging->history;
-  return staged->arrived && staged->answers && staging->history ? DK_OK : DK_NO_MEMORY;
+  if (!staged->arrived || !staged->answers)
+    return DK_NO_MEMORY;
+  return history_expect(staging->history, staged->arrived, n_messages);
 }
 
 static void
 conclude(const struct staging *staging)
 {
-  staging->staged->cancel = staging->history->cancel;
-  staging->staged->cancel_requested = staging->history->cancel;
+  staging->staged->cancel = history_cancel(staging->history);
+  staging->staged->cancel_requested = staging->staged->cancel;
 }
 
 dk_status
-decision_stage(struct dk_arena *arena, const struct event *history, size_t n_history,
-               uint64_t execution, const struct message *messages, size_t n_messages,
-               int64_t time,
+decision_stage(struct dk_arena *arena, struct history *history, uint64_t execution,
+               const struct message *messages, size_t n_messages, int64_t time,
                void (*stray)(void *context, const struct message *message, const char *why),
                void *context, struct staged *ret_staged)
 {
-  struct staging staging = {.arena = arena, .execution = execution, .time = time,
-                            .staged = ret_staged};
+  struct staging staging = {.arena = arena, .history = history, .execution = execution,
+                            .time = time, .staged = ret_staged};
   dk_status status;
   const char *why;
 
   *ret_staged = (struct staged){.n_arrived = 0};
-  status = begin(&staging, history, n_history, n_messages);
+  status = begin(&staging, n_messages);
   for (size_t i = 0; i < n_messages && status == DK_OK; i++) {
     if (messages[i].kind == MESSAGE_NONE)
       continue;

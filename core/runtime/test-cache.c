@@ -145,6 +145,68 @@ test_room(void)
   cache_free(cache);
 }
 
+static dk_result
+waits(dk_orch *o, dk_str input)
+{
+  (void)input;
+  return dk_completed(o, dk_await(o, dk_external(o, "go")));
+}
+
+/* An entry whose code waits. */
+static struct remembered *
+an_entry_with_run(const char *instance)
+{
+  const struct event started = {.id = 1, .kind = EVENT_STARTED, .name = text("o")};
+  struct remembered *entry = remembered_new(text(instance), 1, 1);
+  struct ran ran;
+
+  if (!entry || !remembered_add(entry, &started, 1) || !remembered_index(entry) ||
+      !(entry->run = replay_new(waits)))
+    BAIL_OUT("no memory");
+  const struct past past = {.instance = entry->instance, .execution = 1, .events = entry->events,
+                            .n_events = 1, .index = entry->index};
+  replay_turn(entry->run, &past, &ran);
+  if (!replay_waits(entry->run))
+    BAIL_OUT("the code does not wait");
+  return entry;
+}
+
+/* There are fewer stacks than histories. */
+static void
+test_runs(void)
+{
+  enum { MORE = 100, N = CACHE_RUNS + MORE };
+  struct cache *cache = cache_new(1 << 30);
+  uint64_t bytes, with, without;
+  unsigned n_runs = 0;
+  char name[16];
+
+  cache_put(cache, an_entry_with_run("i-0"));
+  cache_size(cache, &with);
+  struct remembered *entry = cache_take(cache, text("i-0"), 1, 1, 1);
+  remembered_drop_run(entry);
+  cache_put(cache, entry);
+  cache_size(cache, &without);
+  ok(with > without + 4096, "a run counts: %zu bytes, and %zu without", (size_t)with,
+     (size_t)without);
+  for (int i = 1; i <= N; i++) {
+    snprintf(name, sizeof(name), "i-%d", i);
+    cache_put(cache, an_entry_with_run(name));
+  }
+  cmp_ok(cache_runs(cache), "==", CACHE_RUNS, "so many runs are kept, and no more");
+  cmp_ok(cache_size(cache, &bytes), "==", N + 1, "and all histories");
+  for (int i = 1; i <= N; i++) {
+    snprintf(name, sizeof(name), "i-%d", i);
+    entry = cache_take(cache, text(name), 1, 1, 1);
+    n_runs += entry->run && i > MORE;
+    remembered_free(entry);
+  }
+  cmp_ok(n_runs, "==", CACHE_RUNS, "the newest have them");
+  cmp_ok(cache_runs(cache), "==", 0, "none is left when they are taken");
+  cmp_ok((cache_size(cache, &bytes), bytes), "==", without, "nor what they cost");
+  cache_free(cache);
+}
+
 /* ---- the notes ------------------------------------------------------------------------------- */
 
 static void
@@ -197,6 +259,7 @@ main(void)
   test_keys();
   test_take();
   test_room();
+  test_runs();
   test_notes();
   test_many_notes();
   return done_testing();

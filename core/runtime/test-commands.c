@@ -306,8 +306,8 @@ static const struct {
   const char *what, *says;
 } wrong_uses[] = {
   {null_future, "a future that is NULL", "dk_await: the future is NULL"},
-  {old_future, "a future of another turn", "dk_drop: the future is none of this turn"},
-  {bent_future, "an address inside of a future", "dk_ready: the future is none of this turn"},
+  {old_future, "a future of another run", "dk_drop: the future is not of this run"},
+  {bent_future, "an address inside of a future", "dk_ready: the future is not of this run"},
   {no_futures, "no futures at all", "dk_any_of: there are no futures"},
   {null_array, "an array that is NULL", "dk_select_of: there are no futures"},
   {null_among, "NULL among futures", "dk_all_of: the future is NULL"},

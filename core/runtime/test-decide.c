@@ -5,6 +5,8 @@
 #include "conformance/tap/tap.h"
 #include "core/base/utf8.h"
 #include "core/runtime/decision.h"
+#include "core/runtime/history.h"
+#include "core/runtime/orch.h"
 #include "core/runtime/testing/scene.h"
 
 static struct scene s;
@@ -71,8 +73,10 @@ rows(void)
 static void
 stage(const struct message *messages, size_t n)
 {
-  if (decision_stage(&s.arena, s.events, s.n_events, 3, messages, n, 1000, NULL, NULL, &staged) !=
-      DK_OK)
+  struct history *history = history_new(&s.arena, s.events, s.n_events);
+
+  if (!history ||
+      decision_stage(&s.arena, history, 3, messages, n, 1000, NULL, NULL, &staged) != DK_OK)
     BAIL_OUT("no memory for a handful of messages");
   s.past.arrived = staged.arrived;
   s.past.n_arrived = staged.n_arrived;
@@ -514,12 +518,16 @@ turn_within(size_t size)
   struct dk_arena small;
 
   dk_arena_init_fixed(&small, region, size);
-  if (decision_stage(&small, s.events, s.n_events, 3, messages, 3, 1000, NULL, NULL, &staged) !=
-      DK_OK)
+  struct history *history = history_new(&small, s.events, s.n_events);
+  if (!history ||
+      decision_stage(&small, history, 3, messages, 3, 1000, NULL, NULL, &staged) != DK_OK)
     return false;
   s.past.arrived = staged.arrived;
   s.past.n_arrived = staged.n_arrived;
-  replay_run(&small, &s.past, ends_as_told, &s.ran);
+  replay_free(s.run);
+  s.run = replay_new(ends_as_told);
+  s.run->arena = &small;
+  replay_turn(s.run, &s.past, &s.ran);
   if (s.ran.ending == ENDING_NO_MEMORY)
     return false;
   if (s.ran.ending != ENDING_CONTINUED)

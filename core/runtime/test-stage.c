@@ -2,6 +2,7 @@
 /* Tests of staging: what arrives becomes an event once, or is a stray. */
 #include "conformance/tap/tap.h"
 #include "core/runtime/decision.h"
+#include "core/runtime/history.h"
 #include "core/runtime/testing/scene.h"
 
 static struct scene s;
@@ -37,9 +38,11 @@ arrived(void)
 static void
 stage(const struct message *messages, size_t n)
 {
+  struct history *history = history_new(&s.arena, s.events, s.n_events);
+
   strays[0] = '\0';
-  if (decision_stage(&s.arena, s.events, s.n_events, 3, messages, n, 1000, tell, NULL, &staged) !=
-      DK_OK)
+  if (!history ||
+      decision_stage(&s.arena, history, 3, messages, n, 1000, tell, NULL, &staged) != DK_OK)
     BAIL_OUT("no memory for a handful of messages");
 }
 

@@ -17,10 +17,13 @@ enum { KV_READ = 0, GUID_LENGTH = 36 };
 
 /* ---- time and chance --------------------------------------------------------------------------*/
 
+/* Of this turn's seed and the event that it would be in: so it does not matter where the run of the
+ * code began. */
 static uint64_t
-random_bits(struct dk_orch *o)
+random_bits(const struct dk_orch *o, uint64_t half)
 {
-  uint64_t bits = o->seed += UINT64_C(0x9e3779b97f4a7c15);
+  uint64_t event = history_next_id(o->history) + o->n_commands;
+  uint64_t bits = o->seed + (2 * event + half) * UINT64_C(0x9e3779b97f4a7c15);
 
   bits = (bits ^ bits >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
   bits = (bits ^ bits >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -55,14 +58,14 @@ dk_random(dk_orch *given)
 {
   struct dk_orch *o = orch_begin(given, "dk_random");
 
-  return o ? (uint64_t)record(o, "random", (int64_t)random_bits(o), dk_str_of(NULL))->number : 0;
+  return o ? (uint64_t)record(o, "random", (int64_t)random_bits(o, 0), dk_str_of(NULL))->number : 0;
 }
 
 /* A random one, version 4. */
 static void
-make_guid(struct dk_orch *o, char guid[GUID_LENGTH + 1])
+make_guid(const struct dk_orch *o, char guid[GUID_LENGTH + 1])
 {
-  uint64_t high = random_bits(o), low = random_bits(o);
+  uint64_t high = random_bits(o, 0), low = random_bits(o, 1);
 
   snprintf(guid, GUID_LENGTH + 1, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(high >> 32),
            (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xfff),

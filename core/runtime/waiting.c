@@ -1,51 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an orchestration waits.  What is not ready anywhere in the history leaves the code; what is
+/* How an orchestration waits.  What is not ready anywhere in the history ends the turn; what is
  * ready wins by the rule (rule.h).  See orch.h. */
 #include "core/runtime/orch.h"
 
 /* One that was dropped is over: nothing has to be waited for. */
 static uint64_t
-position_of(const struct dk_future *future)
+position_of(const struct dk_orch *o, struct dk_future *future)
 {
-  return future->dropped ? 0 : future->position;
+  return future->dropped ? 0 : orch_position(o, future);
 }
 
 static void
 wait_for(struct dk_orch *o, struct dk_future *future)
 {
-  if (position_of(future) == POSITION_NONE)
-    orch_leave(o, ENDING_WAITS);
+  while (position_of(o, future) == POSITION_NONE)
+    orch_wait(o);
   orch_take(o, future);
 }
 
-static bool
-has_failed(const struct dk_future *future)
+/* What ended an activity, timer or child that was taken. */
+static const struct event *
+end_of(const struct dk_orch *o, const struct dk_future *future)
 {
-  return future->end && (future->end->kind == EVENT_ACTIVITY_FAILED ||
-                         future->end->kind == EVENT_CHILD_FAILED);
+  return history_find(o->history, future->position);
+}
+
+static bool
+has_failed(const struct dk_orch *o, const struct dk_future *future)
+{
+  const struct event *end = future->arrival ? NULL : end_of(o, future);
+
+  return end && (end->kind == EVENT_ACTIVITY_FAILED || end->kind == EVENT_CHILD_FAILED);
 }
 
 static int32_t
-outcome_of(const struct dk_future *future)
+outcome_of(const struct dk_orch *o, const struct dk_future *future)
 {
   if (future->dropped)
     return DK_DROPPED;
-  return has_failed(future) ? DK_FAULTED : DK_SUCCEEDED;
+  return has_failed(o, future) ? DK_FAULTED : DK_SUCCEEDED;
+}
+
+/* What has come in this turn is in memory that goes with the turn. */
+static dk_str
+text_of_end(struct dk_orch *o, struct dk_future *future)
+{
+  if (!future->value.ptr) {
+    dk_str text = end_of(o, future)->text;
+    future->value = future->position <= o->past->n_events ? text : orch_copy(o, text);
+  }
+  return future->value;
 }
 
 /* The result or the error's text; never absent.  A timer has none, and what came for one that was
  * dropped is not seen. */
 static dk_str
-value_of(const struct dk_future *future)
+value_of(struct dk_orch *o, struct dk_future *future)
 {
-  dk_str value = dk_str_of(NULL);
-
   if (future->dropped || future->kind == EVENT_TIMER)
     return dk_str_of("");
-  if (future->end)
-    value = future->end->text;
-  else if (future->arrival)
-    value = future->arrival->data;
+  dk_str value = future->arrival ? future->arrival->data : text_of_end(o, future);
   return value.ptr ? value : dk_str_of("");
 }
 
@@ -96,9 +110,9 @@ dk_await(dk_orch *given, dk_future *of)
   wait_for(o, future);
   if (future->dropped)
     fail_as_dropped(o, future);
-  if (has_failed(future))
-    fail_with(o, value_of(future));
-  return value_of(future);
+  if (has_failed(o, future))
+    fail_with(o, value_of(o, future));
+  return value_of(o, future);
 }
 
 int32_t
@@ -111,8 +125,8 @@ dk_outcome(dk_orch *given, dk_future *of, dk_str *ret_value)
   struct dk_future *future = orch_check_future(o, of);
   wait_for(o, future);
   if (ret_value)
-    *ret_value = value_of(future);
-  return outcome_of(future);
+    *ret_value = value_of(o, future);
+  return outcome_of(o, future);
 }
 
 /* ---- several ----------------------------------------------------------------------------------*/
@@ -126,20 +140,29 @@ check_futures(struct dk_orch *o, dk_future *const *futures, size_t n)
     orch_check_future(o, futures[i]);
 }
 
+/* The winner so far; NULL: none is ready. */
 static struct dk_future *
-first_of(struct dk_orch *o, dk_future *const *futures, size_t n)
+best_of(struct dk_orch *o, dk_future *const *futures, size_t n)
 {
   uint64_t best = POSITION_NONE;
   struct dk_future *winner = NULL;
 
-  check_futures(o, futures, n);
   for (size_t i = 0; i < n; i++)
-    if (rule_prefers(position_of(futures[i]), best, o->now)) {
+    if (rule_prefers(position_of(o, futures[i]), best, o->now)) {
       winner = futures[i];
-      best = position_of(winner);
+      best = position_of(o, winner);
     }
-  if (!winner)
-    orch_leave(o, ENDING_WAITS);
+  return winner;
+}
+
+static struct dk_future *
+first_of(struct dk_orch *o, dk_future *const *futures, size_t n)
+{
+  struct dk_future *winner;
+
+  check_futures(o, futures, n);
+  while (winner = best_of(o, futures, n), !winner)
+    orch_wait(o);
   orch_take(o, winner);
   return winner;
 }
@@ -198,8 +221,8 @@ dk_ready(const dk_orch *given, const dk_future *of)
 
   if (!o)
     return DK_PENDING;
-  const struct dk_future *future = orch_check_future(o, of);
-  if (!future->taken && !future->dropped && !rule_sees(future->position, o->now))
+  struct dk_future *future = orch_check_future(o, of);
+  if (!future->taken && !future->dropped && !rule_sees(orch_position(o, future), o->now))
     return DK_PENDING;
-  return outcome_of(future);
+  return outcome_of(o, future);
 }

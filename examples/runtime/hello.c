@@ -24,8 +24,8 @@ greet(dk_task *task, dk_str input)
   return dk_done(task, dk_str_of(text)); /* copied */
 }
 
-/* An orchestration says what is to be done, and in which order.  It is run again from its top at
- * every turn; dk_await leaves the function while there is nothing to go on with. */
+/* An orchestration says what is to be done, and in which order.  Where it waits it may be gone on
+ * with, or be run again from its top, in this process or in another: it comes to the same place. */
 static dk_result
 hello(dk_orch *o, dk_str input)
 {

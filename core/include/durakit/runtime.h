@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: 0BSD */
 /* durakit/runtime.h - durable orchestrations and activities on any provider.
  *
- * An orchestration is a plain C function that is run again from its start at every turn; what it
- * calls is matched with its history, so that it finds itself where it was.  An activity is a plain
- * C function in a worker's thread, which may do whatever it likes and is run at least once.
+ * An orchestration is a plain C function that lives longer than the process.  Where it waits it is
+ * kept in memory, if there is room, and goes on from there; else it is run again from its start, in
+ * any turn, and what it calls is matched with its history, so that it finds itself where it was.
+ * An activity is a plain C function in a worker's thread, which may do whatever it likes and is run
+ * at least once.
  *
  *   static dk_result order(dk_orch *o, dk_str input)
  *   {
@@ -15,12 +17,13 @@
  *   }
  *
  * Rules for orchestrations.  Time, chance and everything outside come through the calls below,
- * never from elsewhere: the same history must lead to the same calls.  A call that has to wait
- * leaves the function (longjmp), so nothing may be held across a call of this header: no lock, no
- * file, no malloc.  Memory is dk_orch_alloc's and lives until the turn ends.
+ * never from elsewhere: the same history must lead to the same calls.  A call that has to wait may
+ * not come back, or come back in another thread: nothing may be held across a call of this header,
+ * no lock, no file, no malloc, nothing that is the thread's (errno).  Memory is dk_orch_alloc's and
+ * lives as long as the run; the stack has 1 MiB.
  *
  * Text that is given to a call is copied, and needs no NUL; dk_str_of("...") makes it of a string.
- * Text that comes from one has a NUL at ptr[len], and lives until the turn (the activity) ends.
+ * Text that comes from one has a NUL at ptr[len], and lives as long as the run (the activity).
  *
  * Threads.  Registries are filled by one thread before a runtime is started with them.  A runtime,
  * a client and a token may be used by any thread; a dk_orch by the function that it was given to; a
@@ -51,7 +54,7 @@ extern "C" {
 #endif
 
 typedef struct dk_bytes dk_str;
-typedef struct dk_orch dk_orch;     /* an orchestration, during one turn */
+typedef struct dk_orch dk_orch;     /* a run of an orchestration */
 typedef struct dk_future dk_future; /* what was begun in it and may not be over */
 typedef struct dk_task dk_task;     /* a running activity */
 typedef struct dk_token dk_token;   /* tells an activity that it is to end */
@@ -177,7 +180,7 @@ dk_str dk_orch_version(const dk_orch *o);
 dk_str dk_orch_parent(const dk_orch *o); /* absent: none */
 /* 1 while the code does again what an earlier turn has committed. */
 int32_t dk_replaying(const dk_orch *o);
-/* Zeroed memory of the turn; without memory the turn is put off, and the call does not return. */
+/* Zeroed memory of the run; without memory the turn is put off, and the call does not return. */
 void *dk_orch_alloc(dk_orch *o, size_t size);
 dk_str dk_format(dk_orch *o, const char *format, ...) DK_PRINTF(2, 3);
 /* A line for people, once: not while replaying. */
@@ -345,7 +348,8 @@ typedef void dk_log_fn(void *context, const struct dk_log_event *event);
 
 enum {
   DK_RUNTIME_NO_LOCAL_SIGNAL = 1u,  /* activities of this process learn by renewal only */
-  DK_RUNTIME_FAIL_FAST = 2u         /* a changed orchestration fails its instances at once */
+  DK_RUNTIME_FAIL_FAST = 2u         /* for tests: an orchestration is run from its start at each
+                                       turn, and a changed one fails its instances at once */
 };
 
 /* Zero is the default, in brackets.  Times in milliseconds. */
@@ -371,7 +375,7 @@ struct dk_runtime_options {
   int64_t backoff_ms, max_backoff_ms;   /* for what is put off [1,000; 60,000] */
   uint32_t max_events;                  /* in one execution, then it fails [100,000] */
   uint32_t max_messages;                /* taken into one turn [1,000] */
-  uint64_t cache_bytes;                 /* recent histories in memory [64 MiB] */
+  uint64_t cache_bytes;                 /* recent histories and runs in memory [64 MiB] */
   const dk_str *tags;                   /* activities with these tags only... */
   size_t n_tags;
   int32_t tag_rule;                     /* DK_TAG_... [DK_TAG_UNTAGGED] */

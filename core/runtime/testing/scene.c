@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/runtime/orch.h"
+
 const char *
 ending_name(enum ending ending)
 {
@@ -49,7 +51,12 @@ scene_set(struct scene *scene, const struct event *events, size_t n_events)
 const char *
 scene_run(struct scene *scene, dk_orchestration_fn *function)
 {
-  replay_run(&scene->arena, &scene->past, function, &scene->ran);
+  replay_free(scene->run);
+  scene->run = replay_new(function);
+  if (!scene->run)
+    abort();
+  scene->run->arena = &scene->arena; /* what an earlier run has said stays */
+  replay_turn(scene->run, &scene->past, &scene->ran);
   return ending_name(scene->ran.ending);
 }
 
@@ -89,5 +96,6 @@ void
 scene_done(struct scene *scene)
 {
   dk_arena_done(&scene->arena);
+  replay_free(scene->run);
   *scene = (struct scene){.n_events = 0};
 }

@@ -10,7 +10,8 @@ struct scene {
   struct event events[40];
   size_t n_events;
   struct past past;  /* what is set between scene_set and scene_run counts */
-  struct ran ran;
+  struct dk_orch *run;
+  struct ran ran;    /* the run's */
   size_t n_said;     /* lines of dk_say, and the last */
   char said[200];
 };

@@ -29,6 +29,8 @@ struct world {
   struct message pending[MOST_PENDING];
   size_t n_pending;
   const struct message *late; /* came after its source was dropped */
+  struct history *index;      /* of the history, as long as no turn is lost; NULL: made anew */
+  struct dk_orch *run;        /* that is kept from turn to turn; NULL: there is none */
   struct dk_kv kv[N_KEYS];
   size_t n_kv;
   bool over;
@@ -191,7 +193,7 @@ arrive_late(struct world *w, struct staged *staged)
   event->kind = w->late->kind == MESSAGE_TIMER_FIRED ? EVENT_TIMER_FIRED
               : w->history[w->late->source - 1].kind == EVENT_CHILD ? EVENT_CHILD_COMPLETED
                                                                     : EVENT_ACTIVITY_COMPLETED;
-  history_arrive((struct history *)staged->index);
+  history_arrive(w->index);
 }
 
 /* ---- what a turn may not do -------------------------------------------------------------------*/
@@ -205,15 +207,19 @@ same_event(const struct event *a, const struct event *b)
 }
 
 static void
-compare_runs(struct world *w, const struct ran *one, const struct ran *other)
+compare_runs(struct world *w, const struct ran *one, const char *what, const struct ran *other)
 {
   if (one->ending != other->ending || one->n_commands != other->n_commands ||
-      !str_equal(one->text, other->text))
-    complain(w, "a second run ended as %d with %zu commands, the first as %d with %zu",
-             other->ending, other->n_commands, one->ending, one->n_commands);
+      one->n_carried != other->n_carried || !str_equal(one->text, other->text))
+    complain(w, "turn %u: %s ended as %d with %zu commands, the first as %d with %zu", w->n_turns,
+             what, other->ending, other->n_commands, one->ending, one->n_commands);
   for (size_t i = 0; i < one->n_commands && i < other->n_commands; i++)
     if (!same_event(&one->commands[i], &other->commands[i]))
-      complain(w, "a second run made another command %zu", i);
+      complain(w, "turn %u: %s made another command %zu", w->n_turns, what, i);
+  for (size_t i = 0; i < one->n_carried && i < other->n_carried; i++)
+    if (!str_equal(one->carried[i].queue, other->carried[i].queue) ||
+        !str_equal(one->carried[i].data, other->carried[i].data))
+      complain(w, "turn %u: %s left another message %zu", w->n_turns, what, i);
 }
 
 static bool
@@ -364,6 +370,16 @@ past_of(struct world *w, const struct staged *staged)
                        .has_kv = true, .has_status = true, .has_sessions = true};
 }
 
+/* From the top of the function; to be freed. */
+static struct dk_orch *
+run_once(dk_orchestration_fn *program, const struct past *past, struct ran *ret_ran)
+{
+  struct dk_orch *run = enough(replay_new(program));
+
+  replay_turn(run, past, ret_ran);
+  return run;
+}
+
 /* After a restart the code finds itself where it was, and does nothing anew. */
 static void
 restart(struct world *w, dk_orchestration_fn *program, const struct ran *before)
@@ -378,11 +394,12 @@ restart(struct world *w, dk_orchestration_fn *program, const struct ran *before)
           past.events[past.n_events - 1].kind == EVENT_ENDED))
     past.n_events--;
   past.n_committed = past.n_events;
-  replay_run(&w->turn, &past, program, &ran);
+  struct dk_orch *run = run_once(program, &past, &ran);
   if (ran.ending != before->ending || ran.n_commands > 0 || !str_equal(ran.text, before->text))
     complain(w, "after a restart turn %u ends as %d with %zu new commands, and had ended as %d: "
                 "%.*s", w->n_turns, ran.ending, ran.n_commands, before->ending, (int)ran.text.len,
              ran.text.len > 0 ? ran.text.ptr : "");
+  replay_free(run);
 }
 
 static void
@@ -418,6 +435,80 @@ conclude(struct world *w, dk_orchestration_fn *program, const struct past *past,
   w->n_turns++;
 }
 
+/* What is delivered is gone with the turn: nobody may look at it later. */
+static struct message *
+deliver(struct world *w, size_t n)
+{
+  struct message *batch = enough(dk_arena_array(&w->turn, n, sizeof(*batch)));
+
+  for (size_t i = 0; i < n; i++) {
+    batch[i] = w->pending[w->n_pending - n + i];
+    dk_str *texts[] = {&batch[i].id, &batch[i].name, &batch[i].text, &batch[i].by};
+    for (size_t t = 0; t < sizeof(texts) / sizeof(texts[0]); t++)
+      if (texts[t]->ptr)
+        texts[t]->ptr = enough(dk_arena_copy(&w->turn, texts[t]->ptr, texts[t]->len));
+  }
+  return batch;
+}
+
+static void
+stage(struct world *w, size_t n_batch, struct staged *ret_staged)
+{
+  w->late = NULL;
+  if (!w->index)
+    w->index = enough(history_new(&w->kept, w->history, w->n_history));
+  if (decision_stage(&w->turn, w->index, 1, deliver(w, n_batch), n_batch, 1000 + w->n_turns,
+                     count_stray, w, ret_staged) != DK_OK)
+    abort();
+  if (w->late && dice_below(&w->dice, 2))
+    arrive_late(w, ret_staged);
+}
+
+static void
+forget_run(struct world *w)
+{
+  replay_free(w->run);
+  w->run = NULL;
+}
+
+/* The run that waits goes on; it does what one does that begins at the top. */
+static void
+go_on(struct world *w, dk_orchestration_fn *program, struct past past, const struct staged *staged,
+      const struct ran *ran)
+{
+  struct ran further;
+
+  past.index = staged->index;
+  if (w->run && !replay_fits(w->run, &past))
+    complain(w, "turn %u: the run that was kept does not fit", w->n_turns);
+  w->tally->gone_on += w->run != NULL;
+  if (!w->run)
+    w->run = enough(replay_new(program));
+  replay_turn(w->run, &past, &further);
+  compare_runs(w, ran, "the run that was kept", &further);
+}
+
+/* After the commit the index goes on too; now and then the memory is needed for others. */
+static void
+settle(struct world *w)
+{
+  if (history_settle(w->index, w->history, w->n_history) != DK_OK)
+    abort();
+  if (!replay_waits(w->run) || dice_below(&w->dice, 8) == 0)
+    forget_run(w);
+  if (!w->run && dice_below(&w->dice, 2))
+    w->index = NULL;
+}
+
+/* What the store has is not what the run believes. */
+static void
+lose(struct world *w)
+{
+  w->tally->lost++;
+  forget_run(w);
+  w->index = NULL;
+}
+
 static void
 play_turn(struct world *w, dk_orchestration_fn *program)
 {
@@ -425,25 +516,21 @@ play_turn(struct world *w, dk_orchestration_fn *program)
   struct staged staged;
   struct ran ran, again;
 
-  w->late = NULL;
-  if (decision_stage(&w->turn, w->history, w->n_history, 1,
-                     w->pending + w->n_pending - n_batch, n_batch, 1000 + w->n_turns, count_stray,
-                     w, &staged) != DK_OK)
-    abort();
-  if (w->late && dice_below(&w->dice, 2))
-    arrive_late(w, &staged);
+  stage(w, n_batch, &staged);
   struct past past = past_of(w, &staged);
-  replay_run(&w->turn, &past, program, &ran);
-  replay_run(&w->turn, &past, program, &again);
-  compare_runs(w, &ran, &again);
+  struct dk_orch *one = run_once(program, &past, &ran), *other = run_once(program, &past, &again);
+  compare_runs(w, &ran, "a second run", &again);
+  go_on(w, program, past, &staged, &ran);
   judge_ending(w, &ran);
   w->tally->turns++;
-  if (w->complaint[0])
-    return;
-  if (dice_below(&w->dice, 4) == 0)
-    w->tally->lost++;
-  else
+  if (!w->complaint[0] && dice_below(&w->dice, 4) == 0) {
+    lose(w);
+  } else if (!w->complaint[0]) {
     conclude(w, program, &past, &staged, &ran, n_batch);
+    settle(w);
+  }
+  replay_free(one);
+  replay_free(other);
 }
 
 /* ---- the end ----------------------------------------------------------------------------------*/
@@ -487,6 +574,7 @@ world_play(uint64_t seed, dk_orchestration_fn *program, struct tally *tally)
   memset(w->states, 0, sizeof(w->states));
   w->n_history = w->n_pending = w->n_kv = w->n_turns = w->n_messages = 0;
   w->over = false;
+  w->index = NULL;
   w->complaint[0] = '\0';
   w->tally = tally;
   w->dice.state = seed;
@@ -496,10 +584,11 @@ world_play(uint64_t seed, dk_orchestration_fn *program, struct tally *tally)
   for (unsigned n = 0; n < MOST_TURNS && !w->over && !w->complaint[0]; n++) {
     something_happens(w);
     play_turn(w, program);
-    dk_arena_reset(&w->turn);
+    dk_arena_done(&w->turn);
   }
   if (!w->complaint[0])
     judge_end(w);
+  forget_run(w);
   tally->events += w->n_history;
   dk_arena_done(&w->kept);
   dk_arena_done(&w->turn);

@@ -9,7 +9,7 @@
 #include <durakit/runtime.h>
 
 struct tally { /* what the programs have met */
-  unsigned long turns, lost, strays, events, drops, cancelled_rows, terminal[8];
+  unsigned long turns, lost, gone_on, strays, events, drops, cancelled_rows, terminal[8];
 };
 
 /* Plays one program from its start to its end; what it does, and what happens to it, follows from
