@@ -375,12 +375,10 @@ ends_completed(struct dk_check *t, const char *instance)
 void
 run_high_concurrency(struct dk_check *t)
 {
-  uint32_t n = kit_under_memcheck() ? 8 : 100;
-  uint32_t slots = kit_under_memcheck() ? 5 : 20;
+  uint32_t n = kit_under_memcheck() ? 8 : 100, slots = 5 * n;
   struct dk_runtime_options *options = given_runtime(t);
 
-  options->activity_slots = slots;
-  renew_often(options);
+  options->activity_slots = slots; /* all have begun before anything is cancelled */
   given_orchestration(t, "five activities", five_activities);
   start_runtime(t);
   each(t, n, "i", starts_five);
@@ -388,6 +386,11 @@ run_high_concurrency(struct dk_check *t)
   each(t, n, "i", cancel_instance);
   each(t, n, "i", ends_cancelled);
   eventually(t, counters(t).orchestrations_cancelled == n, "each instance is counted");
+  expect_told(t, slots);
+  expect_equal(t, counters(t).activities_cancelled, slots, "activities that are counted");
+  expect_equal(t, is_by_renewal() ? counters(t).learnt_by_renewal : counters(t).learnt_by_commit,
+               slots, "those that are counted by how they have learnt it");
+  expect_equal(t, counters(t).activities_completed, 0, "activities that have completed");
   expect_no_warning(t);
   expect_all_told(t);
 }

@@ -221,6 +221,7 @@ core_runtime_test_turns_SOURCES = core/runtime/test-turns.c $(rig)
 
 noinst_PROGRAMS += core/runtime/bench/bench
 core_runtime_bench_bench_SOURCES = \
+	core/runtime/bench/back.c \
 	core/runtime/bench/bench.h \
 	core/runtime/bench/main.c \
 	core/runtime/bench/rate.c \

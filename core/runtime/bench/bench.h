@@ -6,6 +6,7 @@
  *   rate.c    five activities one after the other, 64 instances at once, against the floor
  *   warm.c    a warm turn with a long history against one with a short one
  *   told.c    from the commit that cancels to the activity's token
+ *   back.c    the rate of other work before and after many activities were cancelled at once
  */
 #ifndef DK_RUNTIME_BENCH_H
 #define DK_RUNTIME_BENCH_H
@@ -75,5 +76,12 @@ int number_of(dk_str instance);
 void bench_rate(struct bench *bench);
 void bench_warm(struct bench *bench);
 void bench_told(struct bench *bench);
+void bench_back(struct bench *bench);
+
+/* rate.c: five activities that do nothing, one after the other, in the scene; so many instances a
+ * second end in one slice, with IN_FLIGHT at once. */
+enum { IN_FLIGHT = 64 };
+void five_prepare(struct scene *scene); /* before scene_start */
+double five_run(struct scene *scene);
 
 #endif

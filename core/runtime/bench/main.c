@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bench of the runtime: the command, stores and runtimes: see bench.h.
  *
- *   bench [-o rate|warm|told] [-f FLOOR] [-s SLICE_MS] [-e KEY=VARIABLE]
+ *   bench [-o rate|warm|told|back] [-f FLOOR] [-s SLICE_MS] [-e KEY=VARIABLE]
  *         PLUGIN [KEY=VALUE]... STOREKEY=VALUE */
 #include "core/runtime/bench/bench.h"
 
@@ -240,7 +240,7 @@ read_words(struct bench *bench, int argc, char **argv)
     else if (option == 'e')
       add_setting(bench, optarg, true);
     else
-      die("usage: bench [-o rate|warm|told] [-f FLOOR] [-s MS] [-e KEY=VARIABLE]"
+      die("usage: bench [-o rate|warm|told|back] [-f FLOOR] [-s MS] [-e KEY=VARIABLE]"
           " PLUGIN [KEY=VALUE]... KEY=STORE");
   if (optind + 1 >= argc)
     die("a plugin and the setting that names the store are wanted");
@@ -255,7 +255,8 @@ read_words(struct bench *bench, int argc, char **argv)
 static const struct {
   const char *name;
   void (*run)(struct bench *bench);
-} parts[] = {{"rate", bench_rate}, {"warm", bench_warm}, {"told", bench_told}};
+} parts[] = {{"rate", bench_rate}, {"warm", bench_warm}, {"told", bench_told},
+             {"back", bench_back}};
 
 int
 main(int argc, char **argv)

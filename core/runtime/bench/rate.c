@@ -12,7 +12,7 @@
 
 #include "runner/bench.h"
 
-enum { IN_FLIGHT = 64, STEPS = 5, ROUNDS = 5, STARTERS = 8 };
+enum { STEPS = 5, ROUNDS = 5, STARTERS = 8 };
 
 static struct {
   struct scene *scene;
@@ -38,7 +38,10 @@ static void
 listen(void *context, const struct dk_log_event *event)
 {
   (void)context;
-  if (event->number == DK_LOG_ORCHESTRATION_ENDED)
+  dk_str name = event->orchestration;
+
+  if (event->number == DK_LOG_ORCHESTRATION_ENDED && name.len == 4
+      && memcmp(name.ptr, "five", 4) == 0)
     atomic_fetch_add(&rate.ended, 1);
 }
 
@@ -64,12 +67,21 @@ start_them(void *context)
   return NULL;
 }
 
-/* Instances a second. */
-static double
-run_runtime(const struct bench *bench)
+void
+five_prepare(struct scene *scene)
 {
+  scene_orchestration(scene, "five", five);
+  scene_activity(scene, "nothing", nothing);
+  scene->options.log = listen;
+}
+
+double
+five_run(struct scene *scene)
+{
+  const struct bench *bench = scene->bench;
   pthread_t threads[STARTERS];
 
+  rate.scene = scene;
   atomic_store(&rate.stops, false);
   for (int i = 0; i < STARTERS; i++)
     if (pthread_create(&threads[i], NULL, start_them, NULL) != 0)
@@ -148,14 +160,11 @@ bench_rate(struct bench *bench)
   if (bench->floor)
     start_floor(&floor, bench, store);
   struct scene scene = scene_open(bench, "rate");
-  scene_orchestration(&scene, "five", five);
-  scene_activity(&scene, "nothing", nothing);
-  scene.options.log = listen;
+  five_prepare(&scene);
   scene_start(&scene);
-  rate.scene = &scene;
   for (int i = 0; i < ROUNDS; i++) {
     theirs[i] = bench->floor ? floor_rate(&floor, bench->slice_ms / 2) : 0;
-    ours[i] = run_runtime(bench);
+    ours[i] = five_run(&scene);
     ratios[i] = theirs[i] > 0 ? ours[i] / theirs[i] : 0;
   }
   tell_rate(median_of(ours, ROUNDS), median_of(theirs, ROUNDS), median_of(ratios, ROUNDS));
