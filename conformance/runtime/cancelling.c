@@ -99,7 +99,7 @@ run_select_timeout(struct dk_check *t)
 void
 run_retry_timeout(struct dk_check *t)
 {
-  renew_often(given_runtime(t));
+  given_runtime(t);
   given_orchestration(t, "retries", retries);
   start_runtime(t);
   start_instance(t, "i", "retries", "");

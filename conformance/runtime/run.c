@@ -285,13 +285,6 @@ usual_options(void)
   };
 }
 
-void
-renew_often(struct dk_runtime_options *options)
-{
-  options->activity_lock_ms = 30000;
-  options->activity_renewal_buffer_ms = 29400;
-}
-
 struct dk_runtime_options *
 given_runtime(struct dk_check *t)
 {

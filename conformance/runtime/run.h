@@ -23,9 +23,6 @@
 
 /* All is prepared and nothing runs yet: the options may be changed, up to start_runtime. */
 struct dk_runtime_options *given_runtime(struct dk_check *t);
-/* Renewals soon come in this check also with the local signal, which misses an activity that is
- * just being fetched. */
-void renew_often(struct dk_runtime_options *options);
 /* From here on, in this check: learnt by renewal only.  Before given_runtime. */
 void without_local_signal(void);
 bool is_by_renewal(void);

@@ -399,7 +399,7 @@ run_high_concurrency(struct dk_check *t)
 void
 run_all_slots_busy(struct dk_check *t)
 {
-  renew_often(given_works(t));
+  given_works(t);
   start_runtime(t);
   each(t, 8, "i", starts_one);
   eventually(t, atomic_load(&marks.began) == 4, "every slot has an activity");

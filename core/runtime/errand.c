@@ -196,6 +196,43 @@ errand_remove(struct errand *errand)
   pthread_cond_broadcast(&worker->changed);
 }
 
+/* ---- told before it is here ------------------------------------------------------------------ */
+
+/* Without memory it learns by its renewal. */
+void
+errand_note_early(struct worker *worker, dk_str token)
+{
+  struct early *early = malloc(sizeof(*early) + token.len);
+
+  if (!early)
+    return;
+  early->length = token.len;
+  memcpy(early->token, token.ptr, token.len);
+  early->next = worker->early;
+  worker->early = early;
+}
+
+bool
+errand_is_early(const struct errand *errand)
+{
+  dk_str token = errand->lock_token;
+
+  for (const struct early *early = errand->worker->early; early; early = early->next)
+    if (early->length == token.len && memcmp(early->token, token.ptr, token.len) == 0)
+      return true;
+  return false;
+}
+
+void
+errand_forget_early(struct worker *worker)
+{
+  while (worker->early) {
+    struct early *early = worker->early;
+    worker->early = early->next;
+    free(early);
+  }
+}
+
 /* ---- signals --------------------------------------------------------------------------------- */
 
 struct dk_log_event

@@ -11,15 +11,18 @@ enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 1000 };
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 /* How many may be fetched now; waits for a free slot.  0: nothing any more.  A call-back that comes
- * from now on reaches the next fetch. */
+ * from now on reaches the next fetch, and what is cancelled from now on may be what that brings. */
 static uint32_t
 wait_for_room(struct worker *worker)
 {
   pthread_mutex_lock(&worker->lock);
+  worker->is_fetching = false;
+  errand_forget_early(worker);
   while (!worker->is_draining &&
          (worker_is_capped(worker) || worker->n_slots <= worker->n_errands))
     pthread_cond_wait(&worker->changed, &worker->lock);
   uint32_t room = worker->is_draining ? 0 : worker->n_slots - worker->n_errands;
+  worker->is_fetching = room > 0;
   dk_canceller_reset(worker->fetch_canceller);
   pthread_mutex_unlock(&worker->lock);
   return room;
@@ -81,10 +84,23 @@ return_item(struct worker *worker, const struct dk_work_item *item, const char *
   pthread_mutex_unlock(&worker->lock);
 }
 
+/* Told before anybody runs it, with a reference; false: its row was there when it was last heard
+ * of.  Under the lock. */
+static bool
+tell_early(struct errand *errand)
+{
+  if (!errand_is_early(errand) ||
+      !errand_signal(errand, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT))
+    return false;
+  errand->references++;
+  return true;
+}
+
 static void
 hand_over(struct worker *worker, const struct dk_work_item *item)
 {
   struct errand *errand = errand_new(worker, item);
+  bool is_told = false;
 
   if (!errand) {
     return_item(worker, item, "there is no memory to run it");
@@ -92,9 +108,15 @@ hand_over(struct worker *worker, const struct dk_work_item *item)
   }
   pthread_mutex_lock(&worker->lock);
   bool is_taken = !worker->is_draining;
-  if (is_taken)
+  if (is_taken) {
     errand_add(errand);
+    is_told = tell_early(errand);
+  }
   pthread_mutex_unlock(&worker->lock);
+  if (is_told) {
+    errand_tell_signal(errand, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT);
+    errand_drop(errand);
+  }
   if (is_taken)
     return;
   return_item(worker, item, "the runtime stops");

@@ -22,6 +22,13 @@
 
 enum errand_state { ERRAND_READY, ERRAND_RUNS, ERRAND_ENDS, ERRAND_QUARANTINED };
 
+/* The token of a row that a commit has deleted while the poller was still bringing it. */
+struct early {
+  struct early *next;
+  size_t length;
+  char token[];
+};
+
 struct slot;
 struct errand {
   struct errand *next, *next_ready;
@@ -76,6 +83,8 @@ struct worker {
   struct dk_caller *fetcher;
   struct dk_canceller *fetch_canceller;
   bool is_away;                 /* fetches fail */
+  bool is_fetching;             /* the poller may hold rows that are no errands yet: */
+  struct early *early;          /* of these a commit has deleted some */
 
   bool is_draining;             /* nothing is fetched any more */
   bool is_poller_over;
@@ -95,6 +104,10 @@ void errand_drop(struct errand *errand);
 /* Under the lock: */
 void errand_add(struct errand *errand);
 void errand_remove(struct errand *errand);
+/* A commit has deleted a row that may be on its way; and whether it was this one's. */
+void errand_note_early(struct worker *worker, dk_str token);
+bool errand_is_early(const struct errand *errand);
+void errand_forget_early(struct worker *worker);
 /* Sets the token if the body has not ended; false: nothing changed. */
 bool errand_signal(struct errand *errand, int32_t cause, int32_t learnt);
 /* Tells of a signal and counts it; without the lock. */

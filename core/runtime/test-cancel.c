@@ -220,6 +220,34 @@ test_before_start(void)
 }
 
 /* Acknowledged before the cancelling commit, it is there. */
+/* Its row was locked for us and deleted before the fetch has brought it. */
+static void
+test_on_its_way(void)
+{
+  struct shop *shop = shop_open();
+
+  reset();
+  shop->options.activity_renewal_buffer_ms = 1; /* no renewal in time */
+  shop_register(shop, "obeys", obeys);
+  faulty_plan(shop->faulty, FAULTY_FETCH_WORK, 0, 1, FAULT_LATE, DK_OK);
+  shop_start(shop);
+  shop_order(shop, 1, "obeys", "x");
+  ok(faulty_until_hanging(shop->faulty, 1), "an activity is fetched, but not here yet");
+  shop_cancel(shop, 1, 1, true);
+  faulty_release(shop->faulty);
+  ok(listener_until(shop->listener, DK_LOG_ACTIVITY_CANCELLED, 1), "it is told as it comes");
+  cmp_ok(listener_matching(shop->listener, DK_LOG_ACTIVITY_CANCELLED, DK_CAUSE_CANCELLED,
+                           DK_LEARNT_BY_COMMIT), "==", 1, "by the commit");
+  faulty_heal(shop->faulty);
+  shop_order(shop, 2, "obeys", "x");
+  ok(UNTIL(atomic_load(&runs) == 1), "the next one runs");
+  cmp_ok(atomic_load(&seen_before), "==", 0, "and is not told");
+  shop_cancel(shop, 2, 1, true);
+  ok(UNTIL(atomic_load(&ended) == 1), "before it is cancelled itself");
+  cmp_ok(atomic_load(&runs), "==", 1, "the first has never run");
+  shop_close(shop);
+}
+
 static void
 test_too_late(void)
 {
@@ -354,6 +382,7 @@ main(void)
     test_too_late();
     test_many();
   }
+  test_on_its_way();
   test_learnt_by_ack();
   test_busy_is_none();
   test_lease_lost();

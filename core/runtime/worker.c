@@ -61,6 +61,7 @@ static void
 discard_worker(struct worker *worker)
 {
   notes_free(worker->notes);
+  errand_forget_early(worker);
   slot_free(&worker->own);
   dk_caller_free(worker->fetcher);
   dk_canceller_free(worker->fetch_canceller);
@@ -158,7 +159,8 @@ is_same(dk_str a, dk_str b)
   return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
-/* The errand of that row, with a reference, told to end; NULL: it is somebody else's, or over. */
+/* The errand of that row, with a reference, told to end; NULL: it is somebody else's, or over, or
+ * on its way here, and will be told then. */
 static struct errand *
 signal_owner(struct worker *worker, dk_str instance, const struct dk_stolen *stolen)
 {
@@ -171,6 +173,8 @@ signal_owner(struct worker *worker, dk_str instance, const struct dk_stolen *sto
         is_same(errand->lock_token, stolen->lock_token) &&
         is_same(errand->task.info.instance, instance))
       found = errand;
+  if (!found && worker->is_fetching && is_same(stolen->owner, dk_str_of(worker->setup.name)))
+    errand_note_early(worker, stolen->lock_token);
   if (found && errand_signal(found, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT))
     found->references++;
   else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `make bench-runtime`: figures of the runtime on a provider.  Nothing is judged here but printed,
- * with the target beside it: a machine that is shared has no times.
+/* `make bench-runtime`: figures of the runtime on a provider, each with its target and whether that
+ * was reached; the exit code is 1 if one was missed.  A machine that is busy says nothing.
  *
  *   main.c    the command, stores and runtimes
  *   rate.c    five activities one after the other, 64 instances at once, against the floor
@@ -25,6 +25,7 @@ struct bench {
   size_t n_settings;           /* the last tells one store from another */
   char store_name[512], place[600];  /* as it was given; and with a scene's name */
   int slice_ms;
+  bool has_missed;             /* a target */
 };
 
 /* A store of its own with a runtime on it. */
@@ -46,6 +47,8 @@ void scene_start(struct scene *scene);
 void scene_close(struct scene *scene);
 void scene_begin(struct scene *scene, const char *instance, const char *name, const char *input);
 __attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
+/* Ends the line of a figure: "reached" or "missed". */
+void judge(struct bench *bench, bool is_reached);
 /* Looks until it holds. */
 #define WAIT_FOR(condition)                                                                        \
   do {                                                                                             \
@@ -58,8 +61,8 @@ __attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...
   } while (0)
 void pause_a_moment(void);
 int64_t now_ns(void);
-double median_of(double *values, size_t n);                   /* sorts them */
-double quantile_of(const double *sorted, size_t n, double q);
+double median_of(double *values, size_t n);                   /* sorts them, */
+double quantile_of(const double *sorted, size_t n, double q); /* as this wants them */
 
 /* The last turn of an instance that was committed ("NAME-NUMBER" with a number below MOST_NUMBERS),
  * as seen at the store's door. */
@@ -78,10 +81,12 @@ void bench_warm(struct bench *bench);
 void bench_told(struct bench *bench);
 void bench_back(struct bench *bench);
 
-/* rate.c: five activities that do nothing, one after the other, in the scene; so many instances a
- * second end in one slice, with IN_FLIGHT at once. */
+/* rate.c: instances of five activities that do nothing, one after the other, IN_FLIGHT at once.
+ * From five_begin, which waits until they flow, to five_end; so many a second end in one slice. */
 enum { IN_FLIGHT = 64 };
 void five_prepare(struct scene *scene); /* before scene_start */
-double five_run(struct scene *scene);
+void five_begin(struct scene *scene);
+double five_rate(const struct scene *scene);
+void five_end(void);
 
 #endif

@@ -27,6 +27,13 @@ die(const char *format, ...)
   exit(1);
 }
 
+void
+judge(struct bench *bench, bool is_reached)
+{
+  puts(is_reached ? ": reached" : ": missed");
+  bench->has_missed |= !is_reached;
+}
+
 int64_t
 now_ns(void)
 {
@@ -273,5 +280,5 @@ main(int argc, char **argv)
     if (!bench.only || strcmp(bench.only, parts[i].name) == 0)
       parts[i].run(&bench);
   dk_library_close(bench.library);
-  return 0;
+  return bench.has_missed;
 }

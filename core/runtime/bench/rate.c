@@ -12,10 +12,11 @@
 
 #include "runner/bench.h"
 
-enum { STEPS = 5, ROUNDS = 5, STARTERS = 8 };
+enum { STEPS = 5, ROUNDS = 7, STARTERS = 8 };
 
 static struct {
   struct scene *scene;
+  pthread_t starters[STARTERS];
   atomic_uint began, ended, names;
   atomic_bool stops;
 } rate;
@@ -75,28 +76,45 @@ five_prepare(struct scene *scene)
   scene->options.log = listen;
 }
 
-double
-five_run(struct scene *scene)
+void
+five_begin(struct scene *scene)
 {
-  const struct bench *bench = scene->bench;
-  pthread_t threads[STARTERS];
+  unsigned before = atomic_load(&rate.ended);
 
   rate.scene = scene;
   atomic_store(&rate.stops, false);
   for (int i = 0; i < STARTERS; i++)
-    if (pthread_create(&threads[i], NULL, start_them, NULL) != 0)
+    if (pthread_create(&rate.starters[i], NULL, start_them, NULL) != 0)
       die("no thread");
-  unsigned before = atomic_load(&rate.ended);
   WAIT_FOR(atomic_load(&rate.ended) >= before + IN_FLIGHT / 2);
+}
+
+double
+five_rate(const struct scene *scene)
+{
+  unsigned before = atomic_load(&rate.ended);
   int64_t from = now_ns();
-  before = atomic_load(&rate.ended);
-  while (now_ns() - from < bench->slice_ms * INT64_C(1000000))
+
+  while (now_ns() - from < scene->bench->slice_ms * INT64_C(1000000))
     pause_a_moment();
-  double per_second = (atomic_load(&rate.ended) - before) * 1e9 / (double)(now_ns() - from);
+  return (atomic_load(&rate.ended) - before) * 1e9 / (double)(now_ns() - from);
+}
+
+void
+five_end(void)
+{
   atomic_store(&rate.stops, true);
   for (int i = 0; i < STARTERS; i++)
-    pthread_join(threads[i], NULL);
+    pthread_join(rate.starters[i], NULL);
   WAIT_FOR(atomic_load(&rate.ended) >= atomic_load(&rate.began));
+}
+
+static double
+run_runtime(struct scene *scene)
+{
+  five_begin(scene);
+  double per_second = five_rate(scene);
+  five_end();
   return per_second;
 }
 
@@ -141,13 +159,18 @@ start_floor(struct peer *floor, struct bench *bench, char store[600])
 }
 
 static void
-tell_rate(double ours, double floor, double ratio)
+tell_rate(struct bench *bench, double ours, double floor, double *ratios)
 {
+  double ratio = median_of(ratios, ROUNDS);
+
   printf("rate      %d activities in a row, %d at once: %.0f instances/s", STEPS, IN_FLIGHT, ours);
-  if (floor > 0)
-    printf(", the floor %.0f: %.2f (at least 0.5)\n", floor, ratio);
-  else
+  if (floor <= 0) {
     puts(" (no floor was given)");
+    return;
+  }
+  printf(", the floor %.0f: %.2f [%.2f, %.2f] (at least 0.5)", floor, ratio, ratios[0],
+         ratios[ROUNDS - 1]);
+  judge(bench, ratio >= 0.5);
 }
 
 void
@@ -164,10 +187,10 @@ bench_rate(struct bench *bench)
   scene_start(&scene);
   for (int i = 0; i < ROUNDS; i++) {
     theirs[i] = bench->floor ? floor_rate(&floor, bench->slice_ms / 2) : 0;
-    ours[i] = five_run(&scene);
+    ours[i] = run_runtime(&scene);
     ratios[i] = theirs[i] > 0 ? ours[i] / theirs[i] : 0;
   }
-  tell_rate(median_of(ours, ROUNDS), median_of(theirs, ROUNDS), median_of(ratios, ROUNDS));
+  tell_rate(bench, median_of(ours, ROUNDS), median_of(theirs, ROUNDS), ratios);
   scene_close(&scene);
   peer_end(&floor);
 }

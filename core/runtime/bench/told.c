@@ -7,11 +7,12 @@
 #include <poll.h>
 #include <stdio.h>
 
-enum { BATCHES = 6, LOCK_MS = 1500, BUFFER_MS = 1000, INTERVAL_MS = LOCK_MS - BUFFER_MS };
+enum { BATCHES = 6, LOCK_MS = 30000, INTERVAL_MS = 500 };
 
 static _Atomic int64_t told_at[MOST_NUMBERS];
 static atomic_int n_running, n_told;
 
+/* A machine that is too busy to renew in 30 s measures nothing. */
 static dk_result
 held(dk_task *task, dk_str input)
 {
@@ -21,6 +22,8 @@ held(dk_task *task, dk_str input)
   atomic_fetch_add(&n_running, 1);
   while (!dk_task_cancelled(task))
     poll(&token, 1, -1);
+  if (dk_task_cancelled(task) != DK_CAUSE_CANCELLED)
+    die("the lease of an activity was lost");
   atomic_store(&told_at[number_of(dk_task_info(task)->instance)], now_ns());
   atomic_fetch_add(&n_told, 1);
   return dk_error(task, "cancelled");
@@ -52,7 +55,7 @@ run_batch(struct scene *s, int batch)
 }
 
 static void
-tell(const char *what, double limit)
+tell(struct bench *bench, const char *what, double limit)
 {
   double ms[BATCHES * SLOTS];
   size_t n = 0;
@@ -60,8 +63,9 @@ tell(const char *what, double limit)
   for (int i = 1; i <= BATCHES * SLOTS; i++)
     ms[n++] = (double)(atomic_load(&told_at[i]) - atomic_load(&turns_seen[i].committed_at)) / 1e6;
   median_of(ms, n);
-  printf("told      %s: %.2f ms after the commit, p99 %.2f, longest %.2f (at most %.0f), of %zu\n",
-         what, quantile_of(ms, n, 0.5), quantile_of(ms, n, 0.99), ms[n - 1], limit, n);
+  printf("told      %s: %.2f ms after the commit, longest %.2f, of %zu; p99 %.2f (at most %.0f)",
+         what, quantile_of(ms, n, 0.5), ms[n - 1], n, quantile_of(ms, n, 0.99), limit);
+  judge(bench, quantile_of(ms, n, 0.99) <= limit);
 }
 
 static void
@@ -73,11 +77,11 @@ measure(struct bench *bench, uint32_t flags, const char *what, double limit)
   scene_activity(&s, "held", held);
   s.options.flags = flags;
   s.options.activity_lock_ms = LOCK_MS;
-  s.options.activity_renewal_buffer_ms = BUFFER_MS;
+  s.options.activity_renewal_buffer_ms = LOCK_MS - INTERVAL_MS;
   scene_start(&s);
   for (int i = 0; i < BATCHES; i++)
     run_batch(&s, i);
-  tell(what, limit);
+  tell(bench, what, limit);
   scene_close(&s);
 }
 

@@ -57,7 +57,7 @@ one_turn(struct scene *s, const char *name)
     die("%s: %s", name, dk_client_error(s->client));
   WAIT_FOR(atomic_load(&seen->n) > before);
   if (!atomic_load(&seen->is_warm))
-    printf("# a turn of %s was not warm\n", name);
+    die("a turn of %s was not warm", name);
   return (struct measured){(double)atomic_load(&seen->whole) / 1000,
                            (double)atomic_load(&seen->decided) / 1000};
 }
@@ -106,9 +106,11 @@ bench_warm(struct bench *bench)
       decided[big][i] = g.decided[big];
     }
   }
+  double middle = median_of(ratio, GROUPS);
   printf("warm      a turn with %d events: %.0f us (%.0f before its commit), with %d: %.0f us"
-         " (%.0f): %.2f (at most 1.2)\n", LONG, median_of(whole[1], GROUPS),
+         " (%.0f): %.2f [%.2f, %.2f] (at most 1.2)", LONG, median_of(whole[1], GROUPS),
          median_of(decided[1], GROUPS), SHORT, median_of(whole[0], GROUPS),
-         median_of(decided[0], GROUPS), median_of(ratio, GROUPS));
+         median_of(decided[0], GROUPS), middle, ratio[0], ratio[GROUPS - 1]);
+  judge(bench, middle <= 1.2);
   scene_close(&s);
 }

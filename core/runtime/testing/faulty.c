@@ -203,7 +203,7 @@ make(void *self, struct dk_call *call, const struct asked *asked)
 
   if (fails && plan.fault == FAULT_REFUSE)
     return as_planned(faulty, call, &plan);
-  if (fails && plan.fault != FAULT_FORGET)
+  if (fails && (plan.fault == FAULT_HANG || plan.fault == FAULT_DEAF))
     TRY(hang(faulty, call, plan.fault == FAULT_DEAF));
   dk_status status = hand_on(faulty, call, asked);
   if (status != DK_OK)
@@ -212,6 +212,8 @@ make(void *self, struct dk_call *call, const struct asked *asked)
     return forget(faulty, call, &lost);
   if (fails && plan.fault == FAULT_FORGET)
     return forget(faulty, call, &plan);
+  if (fails && plan.fault == FAULT_LATE)
+    hang(faulty, call, true);
   count_success(faulty, asked->operation);
   return DK_OK;
 }
