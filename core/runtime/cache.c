@@ -376,13 +376,14 @@ make_room(struct cache *cache)
   return gone;
 }
 
-/* The run that was not used longest, if there are too many; to be freed without the lock. */
+/* The run that was not used longest, if there are more than so many; to be freed without the lock.
+ */
 static struct dk_orch *
-one_run_less(struct cache *cache)
+take_run(struct cache *cache, size_t most)
 {
   struct remembered *entry = cache->first_run;
 
-  if (cache->n_runs <= CACHE_RUNS)
+  if (cache->n_runs <= most)
     return NULL;
   struct dk_orch *run = entry->run;
   size_t bytes = replay_bytes(run);
@@ -394,15 +395,31 @@ one_run_less(struct cache *cache)
   return run;
 }
 
+/* It may be one that nothing else has to go for: false. */
+static bool
+fits(const struct cache *cache, struct remembered *remembered)
+{
+  remembered->bytes = bytes_of(remembered);
+  if (remembered->bytes > cache->most && remembered->run) {
+    remembered_drop_run(remembered);
+    remembered->bytes = bytes_of(remembered);
+  }
+  return remembered->bytes <= cache->most;
+}
+
 void
 cache_put(struct cache *cache, struct remembered *remembered)
 {
-  remembered->bytes = bytes_of(remembered);
+  if (!fits(cache, remembered)) {
+    cache_forget(cache, remembered->instance);
+    remembered_free(remembered);
+    return;
+  }
   pthread_mutex_lock(&cache->lock);
   struct remembered *earlier = take_out(cache, remembered->instance);
   link_entry(cache, remembered);
   struct remembered *gone = make_room(cache);
-  struct dk_orch *run = one_run_less(cache);
+  struct dk_orch *run = take_run(cache, CACHE_RUNS);
   pthread_mutex_unlock(&cache->lock);
 
   remembered_free(earlier);
@@ -411,6 +428,27 @@ cache_put(struct cache *cache, struct remembered *remembered)
     struct remembered *next = gone->next;
     remembered_free(gone);
     gone = next;
+  }
+}
+
+void
+cache_forget(struct cache *cache, dk_str instance)
+{
+  pthread_mutex_lock(&cache->lock);
+  struct remembered *entry = take_out(cache, instance);
+  pthread_mutex_unlock(&cache->lock);
+  remembered_free(entry);
+}
+
+void
+cache_drop_runs(struct cache *cache)
+{
+  for (struct dk_orch *run = NULL;; replay_free(run)) {
+    pthread_mutex_lock(&cache->lock);
+    run = take_run(cache, 0);
+    pthread_mutex_unlock(&cache->lock);
+    if (!run)
+      return;
   }
 }
 

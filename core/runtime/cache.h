@@ -12,9 +12,9 @@
 #include "core/runtime/history.h"
 #include "core/runtime/replay.h"
 
-/* Runs have a stack each: with more of them, those that were not used longest are freed, and their
+/* Runs have a thread each: with more of them, those that were not used longest are freed, and their
  * histories stay. */
-enum { CACHE_RUNS = 1024 };
+enum { CACHE_RUNS = 256 };
 
 struct remembered {
   dk_str instance;
@@ -57,8 +57,13 @@ void cache_free(struct cache *cache); /* NULL is allowed */
  * yet; it fits any: the store keeps a history back only if the last commit was ours. */
 struct remembered *cache_take(struct cache *cache, dk_str instance, uint64_t birth,
                               uint64_t execution, uint64_t last_event);
-/* Gives it back (or frees it, if there is no room).  The least recently used go. */
+/* Gives it back.  The least recently used go; one that is too large goes itself, first without its
+ * run. */
 void cache_put(struct cache *cache, struct remembered *remembered);
+/* Another life of the instance begins. */
+void cache_forget(struct cache *cache, dk_str instance);
+/* Memory or threads are needed elsewhere: the histories stay. */
+void cache_drop_runs(struct cache *cache);
 /* How many entries, and what they cost. */
 size_t cache_size(struct cache *cache, uint64_t *ret_bytes);
 /* How many of them have a run. */

@@ -163,6 +163,7 @@ judge_run(struct job *job, const struct ran *ran, struct verdict_of *verdict)
   case ENDING_CORRUPT:
     return judge_corrupt(job, text_of(job, ran->text), verdict);
   case ENDING_NO_MEMORY:
+    cache_drop_runs(job->w->cache); /* next time there is more; threads, too */
     return job_stalled(job, STALL_NO_MEMORY, true, "no memory for its turn");
   case ENDING_WAITS:
   case ENDING_COMPLETED:

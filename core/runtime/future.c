@@ -20,17 +20,6 @@ mailbox_of(struct dk_orch *o, struct names *names, dk_str name)
   return *at;
 }
 
-/* Somebody may be waiting for it already. */
-static struct dk_future *
-first_without(const struct mailbox *box)
-{
-  struct dk_future *future = box->first;
-
-  while (future && future->arrival)
-    future = future->after;
-  return future;
-}
-
 static void
 keep_for(struct dk_future *future, struct arrival *arrival)
 {
@@ -38,22 +27,30 @@ keep_for(struct dk_future *future, struct arrival *arrival)
   future->position = arrival ? arrival->position : POSITION_NONE;
 }
 
+/* Somebody may be waiting for it already. */
+static void
+deliver(struct mailbox *box, struct arrival *arrival)
+{
+  if (box->without) {
+    keep_for(box->without, arrival);
+    box->without = box->without->after;
+    return;
+  }
+  if (box->last_free)
+    box->last_free->next = arrival;
+  else
+    box->free = arrival;
+  box->last_free = arrival;
+}
+
 static struct arrival *
 post(struct dk_orch *o, struct names *names, dk_str name, uint64_t position, dk_str data)
 {
   struct mailbox *box = mailbox_of(o, names, name);
   struct arrival *arrival = orch_array(o, 1, sizeof(*arrival));
-  struct dk_future *waiting = first_without(box);
 
   *arrival = (struct arrival){.data = data, .position = position};
-  if (waiting)
-    keep_for(waiting, arrival);
-  else if (box->last_free)
-    box->last_free->next = arrival;
-  else
-    box->free = arrival;
-  if (!waiting)
-    box->last_free = arrival;
+  deliver(box, arrival);
   return arrival;
 }
 
@@ -140,11 +137,15 @@ line_up(struct mailbox *box, struct dk_future *future)
     box->first = future;
   box->last = future;
   keep_for(future, pop_free(box));
+  if (!future->arrival && !box->without)
+    box->without = future;
 }
 
 static void
 step_out(struct mailbox *box, struct dk_future *future)
 {
+  if (box->without == future)
+    box->without = future->after;
   if (future->before)
     future->before->after = future->after;
   else
@@ -166,6 +167,8 @@ give_back(struct mailbox *box, struct dk_future *future)
     struct arrival *kept = next->arrival;
     keep_for(next, moving);
     moving = kept;
+    if (box->without == next)
+      box->without = next->after;
   }
   step_out(box, future);
   keep_for(future, NULL);

@@ -146,6 +146,7 @@ unknown(struct job *job)
 {
   struct message start;
 
+  cache_forget(job->w->cache, job->instance);
   if (inbox_take(job, MESSAGE_START, 0, &start, &job->start_attempt))
     return begin(job, 1, &start, NULL);
   return may_be_behind(job) ? fetch_whole(job) : wait_for_start(job);

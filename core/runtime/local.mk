@@ -68,8 +68,8 @@ core_libdkruntime_la_SOURCES += \
 	core/runtime/decide.c \
 	core/runtime/decide.h \
 	core/runtime/ends.c \
-	core/runtime/fiber.c \
-	core/runtime/fiber.h \
+	core/runtime/coroutine.c \
+	core/runtime/coroutine.h \
 	core/runtime/future.c \
 	core/runtime/history.c \
 	core/runtime/history.h \
@@ -92,7 +92,7 @@ core_libdkruntime_la_SOURCES += \
 unit_tests += \
 	core/runtime/test-commands \
 	core/runtime/test-decide \
-	core/runtime/test-fiber \
+	core/runtime/test-coroutine \
 	core/runtime/test-history \
 	core/runtime/test-programs \
 	core/runtime/test-replay \

@@ -9,14 +9,10 @@
 #include "core/runtime/registry.h"
 #include "core/runtime/room.h"
 
-/* The run that this thread is in. */
+/* The run whose thread this is. */
 static _Thread_local struct dk_orch *running;
 
 enum { RESULT_COMPLETED = 1, RESULT_FAILED = 2 };
-
-/* Code may go on in another thread after it has waited.  What looks at `running` has to be a call,
- * so that nobody keeps the address that it had before. */
-#define IN_THIS_THREAD __attribute__((noinline, noclone))
 
 /* ---- leaving ----------------------------------------------------------------------------------*/
 
@@ -24,7 +20,7 @@ void
 orch_leave(struct dk_orch *o, enum ending ending)
 {
   o->ran->ending = ending;
-  fiber_step_out(o->fiber);
+  coroutine_step_out(o->coroutine);
   abort(); /* who does not wait is not run again */
 }
 
@@ -33,7 +29,7 @@ orch_wait(struct dk_orch *o)
 {
   o->ran->ending = ENDING_WAITS;
   o->waits = true;
-  fiber_step_out(o->fiber);
+  coroutine_step_out(o->coroutine);
   o->waits = false;
   orch_post_arrivals(o);
 }
@@ -204,13 +200,13 @@ refuse_call(const char *call)
   return NULL;
 }
 
-IN_THIS_THREAD struct dk_orch *
+struct dk_orch *
 orch_enter(const dk_orch *given, const char *call)
 {
   return running ? enter(given, call, NULL) : refuse_call(call);
 }
 
-IN_THIS_THREAD struct dk_orch *
+struct dk_orch *
 orch_begin(const dk_orch *given, const char *call)
 {
   if (!running)
@@ -221,7 +217,7 @@ orch_begin(const dk_orch *given, const char *call)
   return o;
 }
 
-IN_THIS_THREAD dk_orch *
+dk_orch *
 dk_orch_at(dk_orch *given, const char *line)
 {
   if (running)
@@ -321,24 +317,17 @@ returned(struct dk_orch *o, dk_result result)
     orch_wrong(o, "the orchestration did not return what dk_completed or dk_failed gave");
 }
 
-/* The first thing on the run's own stack. */
+/* The first thing in the run's own thread. */
 static void
 run_function(void *context)
 {
   struct dk_orch *o = context;
 
+  running = o;
   orch_post_carried(o);
   orch_post_arrivals(o);
   returned(o, o->function(o, (dk_str){o->started->text.ptr ? o->started->text.ptr : "",
                                       o->started->text.len}));
-}
-
-static void
-run_code(struct dk_orch *o)
-{
-  running = o;
-  fiber_run(o->fiber);
-  running = NULL;
 }
 
 /* Commands of the history that the code did not say again. */
@@ -463,7 +452,7 @@ replay_free(struct dk_orch *run)
 {
   if (!run)
     return;
-  fiber_free(run->fiber);
+  coroutine_free(run->coroutine);
   dk_arena_done(&run->memory);
   free(run);
 }
@@ -484,7 +473,7 @@ replay_fits(const struct dk_orch *run, const struct past *past)
 size_t
 replay_bytes(const struct dk_orch *run)
 {
-  return sizeof(*run) + dk_arena_size(&run->memory) + (run->fiber ? fiber_bytes(run->fiber) : 0);
+  return sizeof(*run) + dk_arena_size(&run->memory) + (run->coroutine ? coroutine_bytes(run->coroutine) : 0);
 }
 
 /* The first turn, at the top of the function. */
@@ -493,8 +482,8 @@ begin_run(struct dk_orch *o)
 {
   o->execution = o->past->execution;
   o->now = o->started->id;
-  o->fiber = fiber_new(run_function, o);
-  return o->fiber;
+  o->coroutine = coroutine_new(run_function, o);
+  return o->coroutine;
 }
 
 /* Any other: what the last one has said stands in the history now. */
@@ -521,9 +510,9 @@ replay_turn(struct dk_orch *run, const struct past *past, struct ran *ret_ran)
   run->started = history_event(history, 0);
   run->ran = ret_ran;
   run->seed = past->seed;
-  if (!(run->fiber ? go_on(run) : begin_run(run)))
+  if (!(run->coroutine ? go_on(run) : begin_run(run)))
     return;
-  run_code(run);
+  coroutine_run(run->coroutine);
   conclude(run);
 }
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One run of an orchestration: what the calls of runtime.h share.
  *
- * It belongs to the thread that runs its turn.  That thread knows the run it is in, so that a call
- * with a wrong dk_orch has a turn to fail.  The code is left by orch_wait, which may come back, in
- * another thread maybe, and by orch_leave, which does not; so nothing in these files may hold what
- * has to be given back.
+ * It belongs to its own thread, or to who runs its turn, whichever runs.  Its thread knows the run
+ * that it is in, so that a call with a wrong dk_orch has a turn to fail.  The code is left by
+ * orch_wait, which may come back, and by orch_leave, which does not; so nothing in these files may
+ * hold what has to be given back.
  */
 #ifndef DK_RUNTIME_ORCH_H
 #define DK_RUNTIME_ORCH_H
 
 #define DK_NO_SOURCE_LINES /* the calls are defined here */
 
-#include "core/runtime/fiber.h"
+#include "core/runtime/coroutine.h"
 #include "core/runtime/history.h"
 #include "core/runtime/names.h"
 #include "core/runtime/replay.h"
@@ -38,6 +38,7 @@ struct dk_future {
 struct mailbox { /* arrivals of one name, and who waits for them, both in order */
   struct arrival *free, *last_free;
   struct dk_future *first, *last;
+  struct dk_future *without;     /* the first for whom nothing is kept; nor for any behind it */
 };
 
 struct future_block {
@@ -55,7 +56,7 @@ struct queued { /* all messages of queues, for the next execution */
 struct dk_orch {
   struct dk_arena memory, *arena; /* which is its memory */
   dk_orchestration_fn *function;
-  struct fiber *fiber;      /* NULL before the first turn */
+  struct coroutine *coroutine;      /* NULL before the first turn */
   bool waits;               /* it stands in orch_wait */
   uint64_t execution;
   size_t n_said;            /* events with its last turn's, for replay_fits */

@@ -3,7 +3,7 @@
  * in decides what comes out.
  *
  * A run begins at the top of the function and goes as far as its history reaches; there it waits,
- * on a stack of its own (fiber.h).  When the commit of its turn has landed it can be kept, and the
+ * in a thread of its own (coroutine.h).  When the commit of its turn has landed it can be kept, and the
  * next turn goes on where it waits; else, after a restart, say, another run begins at the top and
  * comes to the same place.  Both decide alike: that is what the rules below are for.
  *

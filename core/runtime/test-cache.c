@@ -7,6 +7,7 @@
 #include "conformance/tap/tap.h"
 #include "core/runtime/cache.h"
 #include "core/runtime/notes.h"
+#include "core/runtime/orch.h"
 
 static dk_str
 text(const char *string)
@@ -171,7 +172,7 @@ an_entry_with_run(const char *instance)
   return entry;
 }
 
-/* There are fewer stacks than histories. */
+/* There are fewer threads than histories. */
 static void
 test_runs(void)
 {
@@ -204,6 +205,40 @@ test_runs(void)
   cmp_ok(n_runs, "==", CACHE_RUNS, "the newest have them");
   cmp_ok(cache_runs(cache), "==", 0, "none is left when they are taken");
   cmp_ok((cache_size(cache, &bytes), bytes), "==", without, "nor what they cost");
+  cache_free(cache);
+}
+
+/* Nobody else has to go for what is too large. */
+static void
+test_too_large(void)
+{
+  enum { OTHERS = 4, N = 100 };
+  struct cache *cache = cache_new(1 << 20);
+  struct remembered *large = an_entry_with_run("large");
+  uint64_t bytes;
+  char name[16];
+
+  for (int i = 0; i < OTHERS; i++) {
+    snprintf(name, sizeof(name), "i-%d", i);
+    cache_put(cache, an_entry_with_run(name));
+  }
+  cache_put(cache, an_entry_with_run("large"));
+  if (!dk_arena_alloc(large->run->arena, 1 << 20))
+    BAIL_OUT("no memory");
+  cache_put(cache, large);
+  cmp_ok(cache_size(cache, &bytes), "==", OTHERS + 1, "with a run that is too large it is kept");
+  cmp_ok(cache_runs(cache), "==", OTHERS, "without the run");
+  large = an_entry("large", 1, N);
+  if (!dk_arena_alloc(&large->arena, 1 << 20))
+    BAIL_OUT("no memory");
+  cache_put(cache, large);
+  cmp_ok(cache_size(cache, &bytes), "==", OTHERS, "too large itself, it alone is gone");
+  ok(!cache_take(cache, text("large"), 1, 1, N), "and so is what was there before");
+  cache_drop_runs(cache);
+  cmp_ok(cache_runs(cache), "==", 0, "all runs can be dropped");
+  cmp_ok(cache_size(cache, &bytes), "==", OTHERS, "and the histories stay");
+  cache_forget(cache, text("i-0"));
+  cmp_ok(cache_size(cache, &bytes), "==", OTHERS - 1, "one can be forgotten");
   cache_free(cache);
 }
 
@@ -260,6 +295,7 @@ main(void)
   test_take();
   test_room();
   test_runs();
+  test_too_large();
   test_notes();
   test_many_notes();
   return done_testing();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random orchestrations in a random world: every turn is run twice from its start, and by the run
- * that was kept from the turn before; a quarter of them is lost, each commit is followed by a
- * restart from its encoded history, and nothing may ever disagree.
+/* Random orchestrations in a random world: every turn is run from its start, and once more by the
+ * run that was kept from the turn before, or from its start again; a quarter of them is lost, each
+ * commit is followed by a restart from its encoded history, and nothing may ever disagree.
  *
  * What a program does next follows from all that it has seen, so that any difference in what it
  * sees becomes another command.  Three engines that are wrong on purpose (see local.mk: the linker

@@ -1,30 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that step out and go on, in whichever thread runs them. */
+/* Functions that step out and go on, each in its own thread, whoever runs them. */
 #include <alloca.h>
+#include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "conformance/tap/tap.h"
-#include "core/runtime/fiber.h"
+#include "core/runtime/coroutine.h"
 
 struct counting {
-  struct fiber *fiber;
+  struct coroutine *coroutine;
   int count;
+  int strays;    /* looks at what is the thread's that found another's */
   bool over;
 };
 
-/* Its own number is on its own stack, and is still there when it goes on. */
+static _Thread_local int of_this_thread;
+
+/* Its own number is on its own stack, and is still there when it goes on; so is what belongs to its
+ * thread, also where the compiler has kept its address. */
 static void
 count(void *context)
 {
   struct counting *counting = context;
+  pthread_t self = pthread_self();
 
   for (int own = 1; own <= 3; own++) {
     counting->count = own;
-    fiber_step_out(counting->fiber);
+    of_this_thread = own;
+    errno = own;
+    coroutine_step_out(counting->coroutine);
+    counting->strays += of_this_thread != own || !pthread_equal(self, pthread_self());
+    errno = 0;
+    counting->strays += strtol("99999999999999999999", NULL, 10) != LONG_MAX || errno != ERANGE;
   }
   counting->over = true;
 }
@@ -32,8 +45,8 @@ count(void *context)
 static struct counting
 new_counting(struct counting *counting)
 {
-  *counting = (struct counting){.fiber = fiber_new(count, counting)};
-  if (!counting->fiber)
+  *counting = (struct counting){.coroutine = coroutine_new(count, counting)};
+  if (!counting->coroutine)
     BAIL_OUT("no memory for a stack");
   return *counting;
 }
@@ -46,18 +59,18 @@ test_steps(void)
   new_counting(&one);
   new_counting(&other);
   cmp_ok(one.count, "==", 0, "nothing runs before it is told to");
-  fiber_run(one.fiber);
-  fiber_run(one.fiber);
-  fiber_run(other.fiber);
+  coroutine_run(one.coroutine);
+  coroutine_run(one.coroutine);
+  coroutine_run(other.coroutine);
   cmp_ok(one.count, "==", 2, "each run goes on where it stepped out");
   cmp_ok(other.count, "==", 1, "and so does another between");
-  fiber_run(one.fiber);
+  coroutine_run(one.coroutine);
   ok(!one.over, "it waits at its last step");
-  fiber_run(one.fiber);
+  coroutine_run(one.coroutine);
   ok(one.over, "and comes to its end");
-  fiber_free(one.fiber);
-  fiber_free(other.fiber);
-  fiber_free(NULL);
+  coroutine_free(one.coroutine);
+  coroutine_free(other.coroutine);
+  coroutine_free(NULL);
   pass("one that has returned, one in its middle and none are freed");
 }
 
@@ -68,7 +81,7 @@ run_on(void *context)
 {
   struct counting *counting = context;
 
-  fiber_run(counting->fiber);
+  coroutine_run(counting->coroutine);
   return NULL;
 }
 
@@ -85,17 +98,20 @@ test_threads(void)
     pthread_join(thread, NULL);
     cmp_ok(counting.count, "==", i, "thread %d takes it one step on", i);
   }
-  fiber_run(counting.fiber);
+  of_this_thread = 7;
+  coroutine_run(counting.coroutine);
   ok(counting.over, "this one to its end");
-  fiber_free(counting.fiber);
+  cmp_ok(counting.strays, "==", 0, "what is the thread's is its own all the while");
+  cmp_ok(of_this_thread, "==", 7, "and this one's is this one's");
+  coroutine_free(counting.coroutine);
 }
 
 /* ---- its stack ------------------------------------------------------------------------------- */
 
-enum { DEEP = FIBER_STACK * 3 / 4, SOME = 40000 };
+enum { DEEP = COROUTINE_STACK * 3 / 4, SOME = 40000 };
 
 struct using {
-  struct fiber *fiber;
+  struct coroutine *coroutine;
   size_t size;
   unsigned sum;
 };
@@ -108,7 +124,7 @@ use_stack(void *context)
 
   for (size_t i = 0; i < using->size; i++)
     bytes[i] = (unsigned char)i;
-  fiber_step_out(using->fiber);
+  coroutine_step_out(using->coroutine);
   for (size_t i = 0; i < using->size; i++)
     using->sum += bytes[i] == (unsigned char)i;
 }
@@ -118,14 +134,14 @@ cost_of(size_t size)
 {
   struct using using = {.size = size};
 
-  using.fiber = fiber_new(use_stack, &using);
-  if (!using.fiber)
+  using.coroutine = coroutine_new(use_stack, &using);
+  if (!using.coroutine)
     BAIL_OUT("no memory for a stack");
-  fiber_run(using.fiber);
-  size_t cost = fiber_bytes(using.fiber);
-  fiber_run(using.fiber);
+  coroutine_run(using.coroutine);
+  size_t cost = coroutine_bytes(using.coroutine);
+  coroutine_run(using.coroutine);
   cmp_ok(using.sum, "==", size, "%zu bytes of its stack are as they were", size);
-  fiber_free(using.fiber);
+  coroutine_free(using.coroutine);
   return cost;
 }
 
@@ -134,7 +150,7 @@ test_stack(void)
 {
   size_t small = cost_of(16), more = cost_of(SOME);
 
-  cmp_ok(small, "<", 32768, "one that needs little costs little: %zu bytes", small);
+  cmp_ok(small, "<", 65536, "one that needs little costs little: %zu bytes", small);
   ok(more > small + SOME / 2 && more < small + 2 * SOME, "one that needs more costs that: %zu",
      more);
   cost_of(DEEP);
@@ -148,7 +164,7 @@ overflow(void *context)
   volatile unsigned char bytes[4096];
 
   memset((void *)bytes, (int)using->size, sizeof(bytes));
-  if (using->size < 2 * FIBER_STACK)
+  if (using->size < 2 * COROUTINE_STACK)
     overflow(&deeper);
   using->sum = deeper.sum + bytes[0];
 }
@@ -163,8 +179,8 @@ test_overflow(void)
   if (child == 0) {
     struct using using = {.size = 0};
     signal(SIGSEGV, SIG_DFL);
-    using.fiber = fiber_new(overflow, &using);
-    fiber_run(using.fiber);
+    using.coroutine = coroutine_new(overflow, &using);
+    coroutine_run(using.coroutine);
     _exit(0);
   }
   waitpid(child, &status, 0);
