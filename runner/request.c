@@ -48,6 +48,7 @@ request_write(struct dk_text *bytes, const struct task *task, const struct kit_j
   put_number(bytes, job->number);
   put_number(bytes, job->seed);
   put_number(bytes, (uint64_t)job->settle_ms);
+  put_number(bytes, (uint64_t)job->answer_ms);
   put_number(bytes, job->real_time);
   put_number(bytes, (uint64_t)job->real_wait_ms);
   put_number(bytes, (uint64_t)job->patience_ms);
@@ -152,6 +153,7 @@ request_read(struct request *ret, const char *bytes, size_t size)
   job->number = (uint32_t)take_number(&reader);
   job->seed = take_number(&reader);
   job->settle_ms = (int32_t)take_number(&reader);
+  job->answer_ms = (int32_t)take_number(&reader);
   job->real_time = take_number(&reader) != 0;
   job->real_wait_ms = (int64_t)take_number(&reader);
   job->patience_ms = (int64_t)take_number(&reader);

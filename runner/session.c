@@ -195,6 +195,7 @@ run_task(const struct run *run, enum task_kind kind)
   task.job.hurt = hand_hurt(run->hand, &run->options->hurting);
   /* Another host's wake-up takes a few round trips. */
   task.job.settle_ms = run->probe->shared >= 3 ? SETTLE_MS : 0;
+  task.job.answer_ms = (int32_t)run_scaled(run, DK_ANSWER_MS);
   task.store_in_folder = run->store_key && !run->store_value;
   return task;
 }

@@ -35,8 +35,8 @@ TABLE
 # What decides in core/runtime is pure: it knows no store, no clock and no thread.
 pure='base64 commands commit decide decode ends event future history ids json match names orch retry
   room rule stage values waiting'
-pure_headers=.codec commit coroutine decide decision event history json names orch registry replay room
-  rule'
+pure_headers='codec commit coroutine decide decision event history json names orch registry replay
+  room rule'
 for file in $pure; do
   printf 'core/runtime/%s.c: core/include core/base' "$file"
   for header in $pure_headers; do

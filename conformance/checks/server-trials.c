@@ -7,7 +7,6 @@
 
 enum {
   WELL_IN_A_ROW = 20,    /* so many connections a pool may have, each broken */
-  WELL_AGAIN_MS = 20000, /* so long it may take, in real time, until a server is reached again */
   HELD_MS = 600000,      /* what is held stays so */
   SHORT_LEASE_MS = 1000, /* of a fetch whose answer may be lost */
   MOST_CALLS = 400
@@ -75,7 +74,7 @@ may_be_asked_again(dk_status status)
 void
 until_well(struct dk_check *t)
 {
-  int64_t bound = real_time_ms() + WELL_AGAIN_MS;
+  int64_t patience = patience_ms(t), bound = real_time_ms() + patience;
 
   for (int in_a_row = 0; in_a_row < WELL_IN_A_ROW;) {
     dk_status status = ask_quietly(t);
@@ -89,7 +88,7 @@ until_well(struct dk_check *t)
            "while a server is being reached again a call may be repeated; it answers %d", status);
     expect(t, real_time_ms() < bound,
            "the server is there, and calls on the same handle are answered again, within %d s",
-           WELL_AGAIN_MS / 1000);
+           (int)(patience / 1000));
     wait_for_real(t, 5);
   }
 }

@@ -110,11 +110,12 @@ struct kit_job {
   const char *folder;                  /* the check's own, empty; the child's working directory */
   uint64_t seed;
   int32_t settle_ms;                   /* 20 if the provider's `shared` is 3 (see probe), else 0 */
+  int32_t answer_ms;                   /* so long a server may take, in real time; 0: as usual */
   bool real_time;                      /* whatever clocks the provider can go by */
   int64_t real_wait_ms;                /* in real time: so far ahead each run of a twin looks, and
                                           so long it may take more; 0: it does not wait */
   bool in_process;                     /* for a debugger: no comparison of the process's state */
-  int64_t patience_ms;                 /* of a check of the runtime, for what should happen */
+  int64_t patience_ms;                 /* in real time, for what should happen */
   bool incomplete;                     /* --next: accept missing operations */
   bool memcheck;                       /* under Valgrind: races are short, and not judged */
   bool unload;                         /* the plugin says that it may be unloaded, and is */

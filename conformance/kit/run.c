@@ -59,6 +59,8 @@ begin(struct dk_check *t)
     dk_virtual_clock_init(kit_clock_region(t->shared), KIT_START, t->job->settle_ms);
   if (t->shared->clock == NULL)
     kit_trouble(t, "no virtual clock: descriptors have run out");
+  if (t->job->answer_ms > 0)
+    dk_virtual_clock_answer_within(t->shared->clock, t->job->answer_ms);
   t->clock = dk_virtual_clock_as_clock(t->shared->clock);
   if (!kit_gate_init(&t->shared->gate, t->clock))
     kit_trouble(t, "the gate before the virtual clock cannot be made");

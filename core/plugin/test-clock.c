@@ -389,6 +389,10 @@ test_answer(void)
   dk_unring(bell);
   wait.until = START;
   cmp_ok(clock->wait(clock, &wait), "==", DK_NOTHING, "but not when the time is up already");
+  dk_virtual_clock_answer_within(virtual, 1);
+  wait.until = START + 10;
+  cmp_ok(clock->wait(clock, &wait), "==", DK_NOTHING, "nor for longer than it may take");
+  cmp_ok(clock->now(clock), "==", START + 10, "then time passes");
   close(bell);
   free_clock(virtual);
 }

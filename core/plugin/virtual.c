@@ -40,7 +40,7 @@ struct dk_virtual_clock {
   pthread_mutex_t lock;
   _Atomic int64_t now;
   uint64_t epoch;
-  int32_t settle_ms;
+  int32_t settle_ms, answer_ms;
   int32_t deadlocked;
   _Atomic int32_t n_actors; /* changed under the lock, and asked for without it */
   struct actor actors[DK_MAX_ACTORS];
@@ -251,7 +251,7 @@ static dk_status
 wait_turn(struct dk_virtual_clock *clock, int32_t actor, const struct turn *turn)
 {
   struct actor *me = &clock->actors[actor];
-  unsigned seen = dk_look(turn->wait, -1, is_for_answer(clock, turn->wait) ? DK_ANSWER_MS : 0);
+  unsigned seen = dk_look(turn->wait, -1, is_for_answer(clock, turn->wait) ? clock->answer_ms : 0);
   dk_status status;
 
   lock_clock(clock);
@@ -309,6 +309,7 @@ dk_virtual_clock_init(void *region, int64_t start, int32_t settle_ms)
   memset(clock, 0, sizeof(*clock));
   clock->clock = (struct dk_clock){.now = virtual_now, .wait = virtual_wait};
   clock->settle_ms = settle_ms;
+  clock->answer_ms = DK_ANSWER_MS;
   make_lock(&clock->lock);
   for (int32_t i = 0; i < DK_MAX_ACTORS; i++)
     clock->actors[i].bell = -1;
@@ -321,6 +322,12 @@ dk_virtual_clock_init(void *region, int64_t start, int32_t settle_ms)
   }
   dk_virtual_clock_restart(clock, start);
   return clock;
+}
+
+void
+dk_virtual_clock_answer_within(struct dk_virtual_clock *clock, int32_t ms)
+{
+  clock->answer_ms = ms;
 }
 
 void

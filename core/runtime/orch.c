@@ -473,7 +473,8 @@ replay_fits(const struct dk_orch *run, const struct past *past)
 size_t
 replay_bytes(const struct dk_orch *run)
 {
-  return sizeof(*run) + dk_arena_size(&run->memory) + (run->coroutine ? coroutine_bytes(run->coroutine) : 0);
+  return sizeof(*run) + dk_arena_size(&run->memory) +
+         (run->coroutine ? coroutine_bytes(run->coroutine) : 0);
 }
 
 /* The first turn, at the top of the function. */

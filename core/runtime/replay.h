@@ -3,9 +3,9 @@
  * in decides what comes out.
  *
  * A run begins at the top of the function and goes as far as its history reaches; there it waits,
- * in a thread of its own (coroutine.h).  When the commit of its turn has landed it can be kept, and the
- * next turn goes on where it waits; else, after a restart, say, another run begins at the top and
- * comes to the same place.  Both decide alike: that is what the rules below are for.
+ * in a thread of its own (coroutine.h).  When the commit of its turn has landed it can be kept, and
+ * the next turn goes on where it waits; else, after a restart, say, another run begins at the top
+ * and comes to the same place.  Both decide alike: that is what the rules below are for.
  *
  * The rule (by position).  Each event of an execution has a position, its id.  `now` is the highest
  * position of an arrival or completion that the code has consumed so far.  await moves it there;

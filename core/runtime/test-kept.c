@@ -53,6 +53,7 @@ begin(void)
   struct rig rig = rig_begin();
 
   atomic_store(&begun, 0);
+  rig.options.orchestration_slots = 1; /* else the next turn may begin before this one is kept */
   rig_orchestration(&rig, "gathers", gathers);
   rig_orchestration(&rig, "works", works);
   rig_activity(&rig, "twice", twice);

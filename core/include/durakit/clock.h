@@ -7,9 +7,9 @@
  * the last change of any actor's state, the clock jumps to the smallest deadline.  An actor runs
  * from the moment a call is given to it until that is finished; a call that blocks in a lock of the
  * store runs, and so does one that waits for an answer (DK_WAIT_ANSWER): only if that has not come
- * after DK_ANSWER_MS of real time is it one that waits like others.  When all wait and none has a
- * limit nothing could ever happen: "deadlock in virtual time", and every wait answers
- * DK_CALL_CANCELLED.
+ * after DK_ANSWER_MS of real time (dk_virtual_clock_answer_within) does it wait like others.
+ * When all wait and none has a limit nothing could ever happen: "deadlock in virtual time", and
+ * every wait answers DK_CALL_CANCELLED.
  *
  * A virtual clock lies in a region that the caller gives: with MAP_SHARED, and made before the
  * fork, several processes share it.
@@ -56,6 +56,9 @@ size_t dk_virtual_clock_size(void);
  * (one host), a few round trips where a server brings them.  Returns NULL when descriptors run
  * out. */
 struct dk_virtual_clock *dk_virtual_clock_init(void *region, int64_t start, int32_t settle_ms);
+/* Answers may take so much real time instead of DK_ANSWER_MS: on a busy machine, say.  Before
+ * anybody waits. */
+void dk_virtual_clock_answer_within(struct dk_virtual_clock *clock, int32_t ms);
 void dk_virtual_clock_done(struct dk_virtual_clock *clock);
 struct dk_clock *dk_virtual_clock_as_clock(struct dk_virtual_clock *clock);
 

@@ -18,9 +18,9 @@
  *
  * Rules for orchestrations.  Time, chance and everything outside come through the calls below,
  * never from elsewhere: the same history must lead to the same calls.  A call that has to wait may
- * not come back (longjmp), so nothing may be held across a call of this header: no lock, no file, no
- * malloc.  Memory is dk_orch_alloc's and lives as long as the run, which has a thread of its own
- * with a stack of 1 MiB.
+ * not come back (longjmp), so nothing may be held across a call of this header: no lock, no file,
+ * no malloc.  Memory is dk_orch_alloc's and lives as long as the run, which has a thread of its
+ * own with a stack of 1 MiB.
  *
  * Text that is given to a call is copied, and needs no NUL; dk_str_of("...") makes it of a string.
  * Text that comes from one has a NUL at ptr[len], and lives as long as the run (the activity).

@@ -471,7 +471,8 @@ forget_run(struct world *w)
   w->run = NULL;
 }
 
-/* The run that waits goes on, or a second one begins at the top; it does what the first one does. */
+/* The run that waits goes on, or a second one begins at the top: it does what the first one does.
+ */
 static void
 go_on(struct world *w, dk_orchestration_fn *program, struct past past, const struct staged *staged,
       const struct ran *ran)
