@@ -116,6 +116,8 @@ keep_lease(struct errand *errand, const struct dk_work_item *item)
     .buffer_ms = setup->options->activity_renewal_buffer_ms,
     .deadline = ticks_of(setup->store, item->deadline),
     .instance = errand->task.info.instance,
+    .activity = errand->task.info.name,
+    .orchestration = errand->task.info.orchestration,
     .execution_id = errand->task.info.execution_id,
     .activity_id = errand->task.info.activity_id,
     .lost = errand_lost,

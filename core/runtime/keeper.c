@@ -30,7 +30,7 @@ struct renewer;
 struct lease {
   struct due due;             /* first: what the heap has is the lease */
   struct keeper *keeper;
-  struct lease_terms terms;   /* token and instance point behind the struct */
+  struct lease_terms terms;   /* its texts stand behind the struct */
   enum lease_state state;
   int64_t deadline, renew_at;
   struct renewer *renewer;    /* that has it; a lease that rests may have one, too */
@@ -77,6 +77,8 @@ event_of(const struct lease *lease, int32_t number)
     .execution_id = lease->terms.execution_id,
     .activity_id = lease->terms.activity_id,
     .instance = lease->terms.instance,
+    .activity = lease->terms.activity,
+    .orchestration = lease->terms.orchestration,
     .token = lease->terms.token,
   };
 }
@@ -432,22 +434,35 @@ clock_main(void *argument)
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
+/* Into the room at *at, which is zeroed and moves on; an absent text stays absent. */
+static dk_str
+move_in(char **at, dk_str text)
+{
+  char *copy = *at;
+
+  if (!text.ptr)
+    return text;
+  memcpy(copy, text.ptr, text.len);
+  *at += text.len + 1;
+  return (dk_str){copy, text.len};
+}
+
 static struct lease *
 new_lease(struct keeper *keeper, const struct lease_terms *terms)
 {
-  size_t token = terms->token.len + 1, instance = terms->instance.len + 1;
-  struct lease *lease = calloc(1, sizeof(*lease) + token + instance);
+  size_t room = terms->token.len + terms->instance.len + terms->activity.len +
+                terms->orchestration.len + 4;
+  struct lease *lease = calloc(1, sizeof(*lease) + room);
 
   if (!lease)
     return NULL;
-  char *text = (char *)(lease + 1);
-  memcpy(text, terms->token.ptr, terms->token.len);
-  if (terms->instance.len > 0)
-    memcpy(text + token, terms->instance.ptr, terms->instance.len);
+  char *at = (char *)(lease + 1);
   lease->keeper = keeper;
   lease->terms = *terms;
-  lease->terms.token.ptr = text;
-  lease->terms.instance.ptr = text + token;
+  lease->terms.token = move_in(&at, terms->token);
+  lease->terms.instance = move_in(&at, terms->instance);
+  lease->terms.activity = move_in(&at, terms->activity);
+  lease->terms.orchestration = move_in(&at, terms->orchestration);
   lease->deadline = sooner(terms->deadline, ticks_after(ticks_now(), terms->lock_ms));
   return lease;
 }

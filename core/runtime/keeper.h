@@ -30,7 +30,8 @@ struct lease_terms {
   dk_str token;           /* copied */
   int64_t lock_ms, buffer_ms;
   int64_t deadline;       /* in ticks; held to be lock_ms from now at most */
-  dk_str instance;        /* for the log; copied */
+  /* Whose it is, for the log.  The text is copied. */
+  dk_str instance, activity, orchestration;
   uint64_t execution_id, activity_id;
   /* Called at most once, by a thread of the keeper, without its lock; must neither block nor let
    * the lease go. */
