@@ -97,6 +97,16 @@ with_child(dk_task *task, dk_str input)
   return dk_error(task, "interrupted");
 }
 
+/* The latest of that number names the activity with all that is known of it. */
+static void
+is_told_of(struct shop *shop, int32_t number, uint64_t id, const char *name)
+{
+  struct heard heard = listener_latest(shop->listener, number);
+  struct whom whom = shop_whom(shop, id, name);
+
+  ok(whom.token[0] != '\0' && heard_names(&heard, &whom), "it names whom it is about");
+}
+
 /* ---- one ------------------------------------------------------------------------------------- */
 
 static void
@@ -118,6 +128,7 @@ test_token(void)
   listener_until(shop->listener, DK_LOG_ACTIVITY_CANCELLED, 1);
   cmp_ok(listener_matching(shop->listener, DK_LOG_ACTIVITY_CANCELLED, DK_CAUSE_CANCELLED,
                            learnt()), "==", 1, "one line says so, with cause and how learnt");
+  is_told_of(shop, DK_LOG_ACTIVITY_CANCELLED, 1, "obeys");
   cmp_ok(shop_counter(shop, is_local ? COUNT_LEARNT_BY_COMMIT : COUNT_LEARNT_BY_RENEWAL), "==", 1,
          "it is counted");
   shop_order(shop, 2, "obeys", "x");
@@ -189,6 +200,7 @@ test_learnt_by_ack(void)
   ok(listener_until(shop->listener, DK_LOG_RESULT_REFUSED, 1), "its result is refused");
   cmp_ok(listener_matching(shop->listener, DK_LOG_RESULT_REFUSED, DK_CAUSE_CANCELLED,
                            DK_LEARNT_BY_ACK), "==", 1, "that is how it is learnt");
+  is_told_of(shop, DK_LOG_RESULT_REFUSED, 1, "unaware");
   cmp_ok(listener_level(shop->listener, DK_LEVEL_INFO), "==", 1, "one line says it");
   cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING), "==", 0, "nobody is warned");
   cmp_ok(shop_counter(shop, COUNT_ACTIVITIES_CANCELLED), "==", 1, "counted as cancelled");
@@ -319,6 +331,13 @@ test_busy_is_none(void)
   shop_order(shop, 1, "unaware", "x");
   ok(UNTIL(faulty_successes(shop->faulty, FAULTY_RENEW_WORK) > 0), "a renewal that fails is "
      "tried again");
+  ok(UNTIL(listener_latest(shop->listener, DK_LOG_RENEWED).activity_id == 1), "which is told");
+  struct heard retried = listener_latest(shop->listener, DK_LOG_RENEWAL_RETRIED);
+  struct heard renewed = listener_latest(shop->listener, DK_LOG_RENEWED);
+  struct whom whom = shop_whom(shop, 1, "unaware");
+  whom.token = renewed.token;
+  ok(renewed.token[0] != '\0' && heard_names(&retried, &whom), "it names whom it is about");
+  ok(heard_names(&renewed, &whom), "as does the line that it is over");
   atomic_store(&may_end, 1);
   is(shop_wait(shop, 1)->text, "x", "and cancels nothing");
   shop_close(shop);

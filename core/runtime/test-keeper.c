@@ -103,11 +103,21 @@ keep(struct rig *rig, struct kept *kept, int64_t lock_ms, int64_t every_ms)
   struct lease_terms terms = {
     .kind = LEASE_WORK, .token = kept->token, .lock_ms = lock_ms,
     .buffer_ms = lock_ms - every_ms, .deadline = kept->deadline, .instance = dk_str_of("i"),
-    .execution_id = 1, .activity_id = rig->activities, .lost = lost, .context = kept,
+    .activity = dk_str_of("a"), .orchestration = dk_str_of("o"), .execution_id = 1,
+    .activity_id = rig->activities, .lost = lost, .context = kept,
   };
   kept->lease = keeper_keep(rig->keeper, &terms);
   if (!kept->lease)
     BAIL_OUT("the keeper keeps nothing");
+}
+
+/* Whom the log is to name for it. */
+static struct whom
+whom(const struct rig *rig, const struct kept *kept)
+{
+  return (struct whom){.instance = "i", .execution_id = 1, .activity_id = rig->activities,
+                       .activity = "a", .orchestration = "o", .token = kept->bytes,
+                       .worker = "w"};
 }
 
 /* ---- kept ------------------------------------------------------------------------------------ */
@@ -127,6 +137,9 @@ test_renewed(void)
   cmp_ok(atomic_load(&kept.losses), "==", 0, "nothing is lost");
   ok(listener_until(rig.listener, DK_LOG_RENEWED, 4), "each is told");
   cmp_ok(listener_level(rig.listener, DK_LEVEL_INFO), "==", 0, "but only to who traces");
+  struct whom ours = whom(&rig, &kept);
+  struct heard heard = listener_latest_trace(rig.listener, DK_LOG_RENEWED);
+  ok(heard_names(&heard, &ours), "with all the names of whose it is");
   keeper_let_go(rig.keeper, kept.lease);
   uint64_t calls = faulty_calls(rig.faulty, FAULTY_RENEW_WORK);
   struct kept other = {.losses = 0};
@@ -219,6 +232,13 @@ test_retried(void)
   }
   ok(UNTIL(faulty_successes(rig.faulty, FAULTY_RENEW_WORK) >= 2), "the next are made");
   ok(UNTIL(listener_level(rig.listener, DK_LEVEL_INFO) == 1), "told once when it is over");
+  struct whom ours = whom(&rig, &kept);
+  struct heard over = listener_latest(rig.listener, DK_LOG_RENEWED);
+  ok(heard_names(&over, &ours), "with all the names");
+  struct heard retried = listener_latest(rig.listener, DK_LOG_RENEWAL_RETRIED);
+  ok(heard_names(&retried, &ours), "which the warning has had");
+  cmp_ok(retried.level, "==", DK_LEVEL_WARNING, "and it was one");
+  cmp_ok(retried.status, "==", statuses[0], "and said what the store has answered");
   cmp_ok(atomic_load(&kept.losses), "==", 0, "nothing is lost");
   cmp_ok(listener_count(rig.listener, DK_LOG_RENEWAL_RETRIED), "==", 3, "each is told");
   cmp_ok(listener_level(rig.listener, DK_LEVEL_WARNING), "==", 1, "but only the first warns");

@@ -59,6 +59,18 @@ open_shop(void)
   return shop;
 }
 
+/* The latest of that number has this level, and names the activity with all that is known of it. */
+static void
+is_told_of(struct shop *shop, int32_t number, int32_t level, uint64_t id)
+{
+  struct heard heard = listener_latest(shop->listener, number);
+  struct whom whom = shop_whom(shop, id, "stubborn");
+
+  ok(whom.token[0] != '\0' && heard_names(&heard, &whom), "it names whom it is about");
+  cmp_ok(heard.level, "==", level, "in its level");
+  cmp_ok(heard.ms, "==", 100, "with the grace that was not kept");
+}
+
 static void
 test_exceeded(void)
 {
@@ -78,8 +90,9 @@ test_exceeded(void)
   ok(listener_until(shop->listener, DK_LOG_GRACE_EXCEEDED, 1), "that is told");
   struct heard heard = listener_latest(shop->listener, DK_LOG_GRACE_EXCEEDED);
   ok(says(heard.text, "stubborn") && says(heard.text, "100 ms"), "with name and time");
-  cmp_ok(heard.ms, "==", 100, "the time as a number, too");
+  is_told_of(shop, DK_LOG_GRACE_EXCEEDED, DK_LEVEL_WARNING, 1);
   ok(listener_until(shop->listener, DK_LOG_QUARANTINED, 1), "and what becomes of it");
+  is_told_of(shop, DK_LOG_QUARANTINED, DK_LEVEL_WARNING, 1);
   cmp_ok(shop_counter(shop, COUNT_QUARANTINED_NOW), "==", 1, "one is counted");
   cmp_ok(shop_counter(shop, COUNT_GRACE_EXCEEDED), "==", 1, "and its grace");
   cmp_ok(shop_counter(shop, COUNT_GRACE_KEPT), "==", 0, "which is not kept");
@@ -141,8 +154,9 @@ test_cap(void)
   shop_cancel(shop, 1, 2, true);
   ok(listener_until(shop->listener, DK_LOG_CAP_REACHED, 1), "with two that do not end the cap is "
      "reached");
-  cmp_ok(listener_latest(shop->listener, DK_LOG_CAP_REACHED).level, "==", DK_LEVEL_ERROR,
-         "which is an error");
+  struct heard heard = listener_latest(shop->listener, DK_LOG_CAP_REACHED);
+  is_told_of(shop, DK_LOG_CAP_REACHED, DK_LEVEL_ERROR, heard.activity_id);
+  ok(says(heard.text, "2 threads"), "and says how many are left to themselves");
   ok(!worker_healthy(shop->worker, reason, sizeof(reason)), "the worker is not healthy");
   ok(says(reason, "cap reached"), "and says why");
   shop_order(shop, 3, "echo", "y");

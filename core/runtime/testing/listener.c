@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "conformance/tap/tap.h"
 #include "core/plugin/look.h"
@@ -30,22 +31,29 @@ listener_free(struct listener *listener)
   free(listener);
 }
 
-static void
-keep(struct listener *listener, const struct dk_log_event *event)
-{
-  struct heard *heard = &listener->heard[listener->n_heard % LISTENER_HEARD];
+#define COPY(to, text)                                                                             \
+  snprintf(to, sizeof(to), "%.*s", (int)(text).len, (text).ptr ? (text).ptr : "")
 
-  listener->n_heard++;
+static void
+keep(struct heard *heard, const struct dk_log_event *event)
+{
   *heard = (struct heard){
     .number = event->number,
     .level = event->level,
     .cause = event->cause,
     .learnt = event->learnt,
+    .status = event->status,
+    .execution_id = event->execution_id,
     .activity_id = event->activity_id,
     .at = ticks_now(),
     .ms = event->ms,
   };
-  snprintf(heard->text, sizeof(heard->text), "%.*s", (int)event->text.len, event->text.ptr);
+  COPY(heard->instance, event->instance);
+  COPY(heard->activity, event->activity);
+  COPY(heard->orchestration, event->orchestration);
+  COPY(heard->token, event->token);
+  COPY(heard->worker, event->worker);
+  COPY(heard->text, event->text);
 }
 
 void
@@ -57,7 +65,9 @@ listener_log(void *context, const struct dk_log_event *event)
   listener->numbers[event->number]++;
   listener->levels[event->level + 1]++;
   if (event->level > DK_LEVEL_TRACE)
-    keep(listener, event);
+    keep(&listener->heard[listener->n_heard++ % LISTENER_HEARD], event);
+  else
+    keep(&listener->traced[event->number], event);
   pthread_cond_broadcast(&listener->changed);
   pthread_mutex_unlock(&listener->lock);
 }
@@ -110,6 +120,46 @@ listener_latest(struct listener *listener, int32_t number)
       latest = listener->heard[i];
   pthread_mutex_unlock(&listener->lock);
   return latest;
+}
+
+struct heard
+listener_latest_trace(struct listener *listener, int32_t number)
+{
+  pthread_mutex_lock(&listener->lock);
+  struct heard latest = listener->traced[number];
+  pthread_mutex_unlock(&listener->lock);
+  return latest;
+}
+
+static bool
+is_named(const char *what, const char *heard, const char *expected)
+{
+  if (strcmp(heard, expected ? expected : "") == 0)
+    return true;
+  diag("%s: \"%s\", expected \"%s\"", what, heard, expected ? expected : "");
+  return false;
+}
+
+static bool
+is_numbered(const char *what, uint64_t heard, uint64_t expected)
+{
+  if (heard == expected)
+    return true;
+  diag("%s: %llu, expected %llu", what, (unsigned long long)heard, (unsigned long long)expected);
+  return false;
+}
+
+/* All are looked at, so that all that differ are told. */
+bool
+heard_names(const struct heard *heard, const struct whom *whom)
+{
+  return is_named("instance", heard->instance, whom->instance) &
+         is_numbered("execution", heard->execution_id, whom->execution_id) &
+         is_numbered("activity id", heard->activity_id, whom->activity_id) &
+         is_named("activity", heard->activity, whom->activity) &
+         is_named("orchestration", heard->orchestration, whom->orchestration) &
+         is_named("token", heard->token, whom->token) &
+         is_named("worker", heard->worker, whom->worker);
 }
 
 uint32_t

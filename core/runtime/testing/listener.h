@@ -12,19 +12,29 @@
 
 enum { LISTENER_NUMBERS = 32, LISTENER_LEVELS = 5, LISTENER_HEARD = 4096 };
 
-/* One event; of the text as much as has room. */
+/* One event; of the text as much as has room, and of the names. */
 struct heard {
   int32_t number, level, cause, learnt;
-  uint64_t activity_id;
+  dk_status status;
+  uint64_t execution_id, activity_id;
   int64_t at, ms; /* at: the tick */
+  char instance[64], activity[64], orchestration[64], token[256], worker[64];
   char text[300];
+};
+
+/* Whom an event has to name; NULL: nobody by that name. */
+struct whom {
+  const char *instance;
+  uint64_t execution_id, activity_id;
+  const char *activity, *orchestration, *token, *worker;
 };
 
 struct listener {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   uint32_t numbers[LISTENER_NUMBERS], levels[LISTENER_LEVELS];
-  struct heard heard[LISTENER_HEARD]; /* but for what is traced */
+  struct heard heard[LISTENER_HEARD]; /* but for what is traced: */
+  struct heard traced[LISTENER_NUMBERS]; /* the latest of each number */
   uint32_t n_heard;
 };
 
@@ -39,6 +49,10 @@ uint32_t listener_level(struct listener *listener, int32_t level);
 bool listener_until(struct listener *listener, int32_t number, uint32_t n);
 /* A copy of the latest with that number; all zero if there is none. */
 struct heard listener_latest(struct listener *listener, int32_t number);
+/* The same of those that are traced, which the other does not see. */
+struct heard listener_latest_trace(struct listener *listener, int32_t number);
+/* Whether the event names just these, in its members; if not, what differs is told. */
+bool heard_names(const struct heard *heard, const struct whom *whom);
 /* How many of that number have this cause and were learnt so (-1: any). */
 uint32_t listener_matching(struct listener *listener, int32_t number, int32_t cause,
                            int32_t learnt);

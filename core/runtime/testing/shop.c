@@ -179,6 +179,17 @@ take_message(struct shop *shop, const struct dk_message *stored)
 }
 
 static void
+keep_tokens(struct shop *shop, const struct dk_commit_outcome *outcome)
+{
+  for (size_t i = 0; i < outcome->n_stolen; i++) {
+    const struct dk_stolen *stolen = &outcome->stolen[i];
+    struct came *came = &shop->came[stolen->activity_id];
+    snprintf(came->token, sizeof(came->token), "%.*s", (int)stolen->lock_token.len,
+             stolen->lock_token.ptr);
+  }
+}
+
+static void
 commit(struct shop *shop, const struct dk_turn *turn, const struct dk_activity *cancelled,
        size_t n, bool is_local)
 {
@@ -196,6 +207,7 @@ commit(struct shop *shop, const struct dk_turn *turn, const struct dk_activity *
                                       turn->head.lock_token, &result, &outcome) != DK_OK)
     BAIL_OUT("no commit: %s", dk_caller_failure(shop->caller)->text);
   shop->has_begun = true;
+  keep_tokens(shop, &outcome);
   if (is_local)
     worker_signal(shop->worker, dk_str_of("i"), outcome.stolen, outcome.n_stolen);
 }
@@ -259,6 +271,13 @@ shop_cancel(struct shop *shop, uint64_t id, size_t n, bool is_local)
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */
+
+struct whom
+shop_whom(const struct shop *shop, uint64_t id, const char *name)
+{
+  return (struct whom){.instance = "i", .execution_id = 1, .activity_id = id, .activity = name,
+                       .orchestration = "test", .token = shop->came[id].token, .worker = "here"};
+}
 
 uint64_t
 shop_counter(struct shop *shop, enum counter counter)

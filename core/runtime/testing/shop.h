@@ -18,6 +18,7 @@ struct came {
   enum code code;
   char text[400];
   size_t length;       /* of the whole text */
+  char token[256];     /* that its worker had when it was cancelled, says the store; "": none */
 };
 
 struct shop {
@@ -50,6 +51,8 @@ void shop_cancel(struct shop *shop, uint64_t id, size_t n, bool is_local);
 struct came *shop_wait(struct shop *shop, uint64_t id);
 /* What has come so far is taken from the store: look into `came` afterwards. */
 void shop_look(struct shop *shop);
+/* Whom the log is to name for an activity of that name, once it was cancelled. */
+struct whom shop_whom(const struct shop *shop, uint64_t id, const char *name);
 uint64_t shop_counter(struct shop *shop, enum counter counter);
 /* The phases of dk_runtime_stop, with so long to drain; the store stays open. */
 bool shop_stop(struct shop *shop, int64_t drain_ms, struct dk_leftover *ret_leftover);
