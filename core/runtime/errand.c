@@ -79,6 +79,17 @@ copy_item(struct errand *errand, const struct dk_work_item *item)
          task_copy(task, item->work.lock_token, &errand->lock_token);
 }
 
+static const char *
+unreadable(struct errand *errand, const char *why)
+{
+  const char *text = dk_arena_printf(&errand->task.arena,
+                                     "its order cannot be read (%s): no runtime of this version "
+                                     "has made it; cancel the instance, or let a newer one take it",
+                                     why);
+
+  return text ? text : why;
+}
+
 /* What it is and what is to be run: not known (text says why), or known. */
 static bool
 read_order(struct errand *errand)
@@ -91,7 +102,7 @@ read_order(struct errand *errand)
   if (status == DK_NO_MEMORY)
     return false;
   if (status != DK_OK) {
-    errand->unreadable = why;
+    errand->unreadable = unreadable(errand, why ? why : "of no kind");
     return true;
   }
   info->name = order.name;

@@ -12,6 +12,17 @@ count_attempt(struct job *job, const struct dk_message *message)
     job->least_attempt = message->attempt;
 }
 
+static const char *
+unreadable(struct job *job, const char *why)
+{
+  const char *text = dk_arena_printf(&job->arena,
+                                     "%s; let a client send it (dk_client_raise, "
+                                     "dk_client_enqueue), or a runtime of this version",
+                                     why);
+
+  return text ? text : why;
+}
+
 /* In their place stays a message of no kind, which nobody looks at. */
 static dk_status
 read_message(struct job *job, const struct dk_message *message, struct message *ret_message)
@@ -25,7 +36,7 @@ read_message(struct job *job, const struct dk_message *message, struct message *
   ret_message->id = message->id;
   if (status != DK_OK) {
     *ret_message = (struct message){.kind = MESSAGE_NONE};
-    job_stray(job, "unreadable", why ? why : "its payload cannot be read", true);
+    job_stray(job, "unreadable", unreadable(job, why ? why : "its payload cannot be read"), true);
   }
   return DK_OK;
 }

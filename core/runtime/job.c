@@ -78,7 +78,9 @@ give_up_waiting(struct job *job)
 {
   for (size_t i = 0; i < job->n_messages; i++)
     if (job->messages[i].kind != MESSAGE_NONE)
-      job_stray(job, message_kind_name(job->messages[i].kind), "its instance was never started",
+      job_stray(job, message_kind_name(job->messages[i].kind),
+                "nobody has started its instance while it waited: is the id right?  If so, "
+                "dk_client_start it sooner",
                 true);
   return commit_nothing(job, NULL, 0);
 }
@@ -100,7 +102,8 @@ wait_for_start(struct job *job)
   if (job->n_strays == job->n_messages || waited_long_enough(job))
     return give_up_waiting(job);
   return job_stalled(job, STALL_NO_START, true,
-                     "messages for an instance that was not started (yet) have to wait");
+                     "messages for an instance that was not started (yet) have to wait, and are "
+                     "dropped in the end: dk_client_start it");
 }
 
 /* ---- beginnings ------------------------------------------------------------------------------ */

@@ -71,7 +71,8 @@ obstacle(const struct errand *errand)
   if (errand->unreadable)
     return errand->unreadable;
   if (!errand->registered)
-    return "no activity of this name is registered here";
+    return "no activity of this name is registered here: dk_register_activity, or give it a tag "
+           "that only those fetch who know it";
   if (needs_zygote(errand))
     return "it is to run in a process, and the runtime was started without a zygote "
            "(dk_zygote_start, dk_runtime_options.zygote)";
@@ -87,7 +88,7 @@ stall(struct errand *errand, const char *why, struct outcome *ret_outcome)
   uint32_t attempt = errand->judged;
 
   if (attempt >= worker->setup.options->max_attempts) {
-    task_fail(&errand->task, CODE_POISON, ret_outcome, "poison: %s, in %u attempts", why, attempt);
+    task_fail(&errand->task, CODE_POISON, ret_outcome, "poison: tried %u times: %s", attempt, why);
     return;
   }
   *ret_outcome = (struct outcome){.kind = OUTCOME_LATER, .text = dk_str_of(why),

@@ -26,12 +26,16 @@ tell_quarantine(const struct errand *errand, bool is_cap_reached)
   journal_tell(worker->setup.journal, &event, "it has not ended in its grace of %lld ms",
                (long long)errand->grace_ms);
   event.number = DK_LOG_QUARANTINED;
-  journal_tell(worker->setup.journal, &event, "its thread is left to itself, its slot is free");
+  journal_tell(worker->setup.journal, &event,
+               "its thread is left to itself, its slot is free; let it look at its token "
+               "(dk_task_cancelled), or run it in a process (DK_IN_PROCESS)");
   if (!is_cap_reached)
     return;
   event.number = DK_LOG_CAP_REACHED;
-  journal_tell(worker->setup.journal, &event, "%u threads are left to themselves: no activity is "
-               "fetched until one of them comes back", worker->setup.options->max_quarantined);
+  journal_tell(worker->setup.journal, &event,
+               "%u threads are left to themselves: no activity is fetched until one of them comes "
+               "back; if none does, restart the process",
+               worker->setup.options->max_quarantined);
 }
 
 /* Under the lock, which is open while it is told. */
