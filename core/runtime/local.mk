@@ -205,6 +205,7 @@ unit_tests += \
 	core/runtime/test-cache \
 	core/runtime/test-commit \
 	core/runtime/test-kept \
+	core/runtime/test-misuse \
 	core/runtime/test-outage \
 	core/runtime/test-runtime \
 	core/runtime/test-stop \
@@ -212,6 +213,7 @@ unit_tests += \
 	$(NULL)
 core_runtime_test_commit_SOURCES = core/runtime/test-commit.c $(rig)
 core_runtime_test_kept_SOURCES = core/runtime/test-kept.c $(rig)
+core_runtime_test_misuse_SOURCES = core/runtime/test-misuse.c $(rig)
 core_runtime_test_outage_SOURCES = core/runtime/test-outage.c $(rig)
 core_runtime_test_runtime_SOURCES = core/runtime/test-runtime.c $(rig)
 core_runtime_test_stop_SOURCES = core/runtime/test-stop.c $(rig)

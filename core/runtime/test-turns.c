@@ -100,21 +100,6 @@ takes_two(dk_orch *o, dk_str input)
 
 /* ---- helpers --------------------------------------------------------------------------------- */
 
-/* Ten of them complete, whatever else there is. */
-static void
-ten_others_complete(struct rig *rig)
-{
-  char name[16];
-  int completed = 0;
-
-  for (int i = 0; i < 10; i++) {
-    snprintf(name, sizeof(name), "other-%d", i);
-    rig_run(rig, name, "hello", "you");
-    completed += strcmp(rig_result(rig, name), "completed: hello you") == 0;
-  }
-  cmp_ok(completed, "==", 10, "ten other instances complete meanwhile");
-}
-
 static struct dk_turn *
 fetch(struct rig *rig)
 {
@@ -214,9 +199,9 @@ test_unregistered(void)
   rig_run(&rig, "ghost-2", "ghost", "");
   ok(UNTIL(rig_counters(&rig).turns_stalled >= 12), "two are put off again and again");
   cmp_ok(listener_level(rig.listener, DK_LEVEL_WARNING), "==", 2, "each is warned of once");
-  ok(rig_says(listener_latest(rig.listener, DK_LOG_STALLED).text, "no orchestration \"ghost\""),
-       "and the name is told");
-  ten_others_complete(&rig);
+  rig_is_told(&rig, DK_LOG_STALLED, "instance ghost", "no orchestration \"ghost\"",
+              "dk_register_orchestration");
+  rig_ten_complete(&rig, "hello");
   cancel(&rig, "ghost-2", "nobody knows it");
   is(rig_result(&rig, "ghost-2"), "cancelled: nobody knows it (me)",
      "a cancel request needs no code");
@@ -236,8 +221,10 @@ test_unreadable_message(void)
   rig_run(&rig, "i", "waits", "");
   rig_send_raw(&rig, "i", "this is no JSON");
   ok(listener_until(rig.listener, DK_LOG_MESSAGE_DROPPED, 1), "what is no JSON is dropped");
-  ok(rig_says(listener_latest(rig.listener, DK_LOG_MESSAGE_DROPPED).text, "instance i"),
-       "and for whom it was is told");
+  rig_is_told(&rig, DK_LOG_MESSAGE_DROPPED, "instance i (waits)", "the payload is no JSON",
+              "dk_client_raise");
+  cmp_ok(rig_counters(&rig).messages_dropped, "==", 1, "it is counted");
+  rig_ten_complete(&rig, "hello");
   raise_event(&rig, "i", "go", "fine");
   is(rig_result(&rig, "i"), "completed: fine", "the instance does not mind");
   rig_end(&rig);
@@ -254,7 +241,10 @@ test_unknown_instance(void)
      "a message that nobody comes for is dropped");
   cmp_ok(rig_counters(&rig).messages_dropped, "==", 1, "and counted");
   ok(rig_counters(&rig).turns_stalled == 3, "after max_attempts deliveries");
-  ten_others_complete(&rig);
+  rig_is_told(&rig, DK_LOG_STALLED, "instance nobody", "was not started (yet)", "dk_client_start");
+  rig_is_told(&rig, DK_LOG_MESSAGE_DROPPED, "instance nobody", "nobody has started its instance",
+              "dk_client_start");
+  rig_ten_complete(&rig, "hello");
   rig_end(&rig);
 }
 
@@ -329,7 +319,7 @@ test_nondeterminism(void)
   raise_event(&rig, "j", "go", "");
   ok(UNTIL(rig_counters(&rig).turns_stalled > 4), "changed code stalls them");
   ok(rig_says(listener_latest(rig.listener, DK_LOG_STALLED).text, "go"), "and it is told where");
-  ten_others_complete(&rig);
+  rig_ten_complete(&rig, "hello");
   rig_stop(&rig, 10000);
 
   rig.options.registry = first;
@@ -494,7 +484,7 @@ test_long_queue(bool starts_first)
   is(rig_result(&rig, "i"), all, "a long queue is taken in its order, %s",
      starts_first ? "from the start on" : "also what came before the start");
   cmp_ok(rig_counters(&rig).turns_stalled, "==", 0, "and nothing is put off for it");
-  ten_others_complete(&rig);
+  rig_ten_complete(&rig, "hello");
   rig_end(&rig);
 }
 
@@ -551,7 +541,7 @@ test_stuck(void)
   ok(listener_until(rig.listener, DK_LOG_TURN_STUCK, 1), "code that does not come back is told");
   ok(!dk_runtime_healthy(rig.runtime, reason, sizeof(reason)), "the runtime is not healthy then");
   ok(rig_says(reason, "instance i"), "and says who it is");
-  ten_others_complete(&rig);
+  rig_ten_complete(&rig, "hello");
   ok(UNTIL(rig_counters(&rig).turns_stalled > 0), "its next turn does not run it once more");
   cmp_ok(atomic_load(&n_stuck), "==", 1, "as long as the first has not come back");
   sem_post(&let_go);

@@ -206,6 +206,30 @@ rig_count_events(struct rig *rig, const char *instance, enum event_kind kind)
   return count;
 }
 
+void
+rig_ten_complete(struct rig *rig, const char *orchestration)
+{
+  char name[16];
+  int completed = 0;
+
+  for (int i = 0; i < 10; i++) {
+    snprintf(name, sizeof(name), "other-%d", i);
+    rig_run(rig, name, orchestration, "you");
+    completed += strcmp(rig_result(rig, name), "completed: hello you") == 0;
+  }
+  cmp_ok(completed, "==", 10, "ten other instances complete meanwhile");
+}
+
+void
+rig_is_told(struct rig *rig, int32_t number, const char *whom, const char *what, const char *next)
+{
+  struct heard heard = listener_latest(rig->listener, number);
+
+  ok(rig_says(heard.text, what), "it is told: %s", what);
+  ok(rig_says(heard.text, whom), "of whom: %s", whom);
+  ok(rig_says(heard.text, next), "and what to do: %s", next);
+}
+
 bool
 rig_says(const char *text, const char *part)
 {

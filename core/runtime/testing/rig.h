@@ -50,6 +50,12 @@ struct event *rig_events(struct rig *rig, struct dk_arena *arena, const char *in
                          uint64_t execution, size_t *ret_n);
 /* How many of that kind there are in the latest execution. */
 uint32_t rig_count_events(struct rig *rig, const char *instance, enum event_kind kind);
+/* Tests that ten instances of this orchestration, given "you", complete with "hello you", whatever
+ * else there is. */
+void rig_ten_complete(struct rig *rig, const char *orchestration);
+/* Tests that the latest event of that number says to whom what has happened, and what to do. */
+void rig_is_told(struct rig *rig, int32_t number, const char *whom, const char *what,
+                 const char *next);
 /* Is this in the text?  If not, what is there is told. */
 bool rig_says(const char *text, const char *part);
 
