@@ -192,11 +192,14 @@ tell_dead(const struct asking *asking)
     tell_gone(asking);
 }
 
+/* An attempt that does not count is handed out again a millisecond later at the soonest: else it
+ * could have the same time and the same attempt, and so the same fence. */
 bool
 errand_give_back(struct slot *slot, struct errand *errand, int64_t delay_ms, bool is_counted)
 {
   struct asking asking = {.slot = slot, .errand = errand, .gives_back = true,
-                          .delay_ms = delay_ms, .is_counted = is_counted};
+                          .delay_ms = !is_counted && delay_ms < 1 ? 1 : delay_ms,
+                          .is_counted = is_counted};
   dk_status status = ask(&asking);
 
   if (status == DK_LOCK_LOST)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "conformance/tap/tap.h"
+#include "core/plugin/store.h"
 #include "core/runtime/testing/shop.h"
 
 static atomic_int runs, ended, may_end, read_well;
@@ -204,6 +205,7 @@ test_stop(void)
 {
   struct shop *shop = open_shop();
   struct dk_leftover leftover;
+  struct dk_store *store = faulty_store(shop->faulty);
   struct dk_fetch_work request = {.struct_size = sizeof(request), .max_items = 1,
                                   .lock_ms = 60000};
   struct dk_works *works = NULL;
@@ -215,8 +217,9 @@ test_stop(void)
   cmp_ok(leftover.quarantined, "==", 1, "and says that its thread is left");
   cmp_ok(leftover.activities, "==", 1, "that the activity was given back");
   cmp_ok(leftover.not_given_back, "==", 0, "and the store has taken it");
-  cmp_ok(dk_store_fetch_work_item(faulty_store(shop->faulty), shop->caller, &request, &works),
-         "==", DK_OK, "so that somebody else can have it");
+  request.wait_until = dk_store_now(store) + 60000;
+  cmp_ok(dk_store_fetch_work_item(store, shop->caller, &request, &works), "==", DK_OK,
+         "so that somebody else can have it");
   cmp_ok(works ? works->items[0].work.attempt : 0, "==", 1, "without a counted attempt");
   atomic_store(&may_end, 1);
   ok(UNTIL(worker_free(shop->worker)), "once it has come back all is freed");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "conformance/tap/tap.h"
+#include "core/plugin/store.h"
 #include "core/runtime/testing/shop.h"
 
 static atomic_int runs, may_end, most_at_once, at_once;
@@ -78,6 +79,26 @@ tells_info(dk_task *task, dk_str input)
            info->name.ptr, info->orchestration.ptr, info->version.ptr, info->worker.ptr,
            info->attempt, info->fence > 0);
   return dk_done(task, dk_str_of(text));
+}
+
+enum { HANDED = 200 };
+static _Atomic uint64_t fences[HANDED];
+static atomic_int last_run;
+
+/* Keeps its fence, and then does what its input says. */
+static dk_result
+keeps_fence(dk_task *task, dk_str input)
+{
+  int run = atomic_fetch_add(&runs, 1);
+
+  if (run < HANDED)
+    atomic_store(&fences[run], dk_task_info(task)->fence);
+  if (run >= atomic_load(&last_run))
+    return dk_done(task, input);
+  if (strcmp(input.ptr, "later") == 0)
+    return dk_later(task, 0);
+  dk_task_sleep(task, 3600 * 1000); /* until its lease is lost */
+  return dk_done(task, input);
 }
 
 static dk_result
@@ -163,6 +184,58 @@ test_later(void)
   cmp_ok(atomic_load(&runs), "==", 6, "as often as it says so, without counting the attempts");
   cmp_ok(shop_counter(shop, COUNT_ACTIVITIES_PUT_OFF), "==", 5, "each is counted as put off");
   cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING), "==", 0, "and nobody is warned");
+  shop_close(shop);
+}
+
+static void
+fences_grow(const char *what)
+{
+  int grown = 0, last = atomic_load(&last_run);
+
+  for (int i = 1; i <= last; i++) {
+    uint64_t before = atomic_load(&fences[i - 1]), after = atomic_load(&fences[i]);
+    grown += after > before;
+    if (after <= before)
+      diag("fence %llu after %llu", (unsigned long long)after, (unsigned long long)before);
+  }
+  cmp_ok(grown, "==", last, "%s: its fence grows each time", what);
+}
+
+/* Given back at once, and without counting the attempt: the attempts say nothing, and several fit
+ * into one millisecond of the store. */
+static void
+test_fence_of_later(void)
+{
+  struct shop *shop = shop_open();
+
+  reset();
+  atomic_store(&last_run, HANDED - 1);
+  shop_register(shop, "fenced", keeps_fence);
+  shop_start(shop);
+  shop_order(shop, 1, "fenced", "later");
+  is(shop_wait(shop, 1)->text, "later", "an activity is put off again and again");
+  cmp_ok(atomic_load(&runs), "==", HANDED, "and handed out as often");
+  fences_grow("put off");
+  shop_close(shop);
+}
+
+static void
+test_fence_of_lost(void)
+{
+  struct shop *shop = shop_open();
+
+  reset();
+  atomic_store(&last_run, 3);
+  shop_register(shop, "fenced", keeps_fence);
+  shop->options.activity_lock_ms = 600;
+  shop->options.activity_renewal_buffer_ms = 500;
+  shop->options.max_attempts = 1000;
+  faulty_plan(shop->faulty, FAULTY_RENEW_WORK, 0, UINT32_MAX, FAULT_REFUSE, DK_UNAVAILABLE);
+  shop_start(shop);
+  shop_order(shop, 1, "fenced", "lost");
+  ok(UNTIL(atomic_load(&runs) >= 4), "an activity loses its lease and is handed out again");
+  is(shop_wait(shop, 1)->text, "lost", "until it ends");
+  fences_grow("lease lost");
   shop_close(shop);
 }
 
@@ -416,11 +489,11 @@ test_stop_drains(void)
 static uint32_t
 attempt_of_next(struct shop *shop)
 {
+  struct dk_store *store = faulty_store(shop->faulty);
   struct dk_fetch_work request = {.struct_size = sizeof(request), .max_items = 1,
-                                  .lock_ms = 60000};
+                                  .lock_ms = 60000, .wait_until = dk_store_now(store) + 60000};
   struct dk_works *works = NULL;
-  dk_status status = dk_store_fetch_work_item(faulty_store(shop->faulty), shop->caller, &request,
-                                              &works);
+  dk_status status = dk_store_fetch_work_item(store, shop->caller, &request, &works);
 
   return status == DK_OK ? works->items[0].work.attempt : 0;
 }
@@ -488,6 +561,8 @@ main(void)
   test_ends();
   test_slots();
   test_later();
+  test_fence_of_later();
+  test_fence_of_lost();
   test_cannot_run();
   test_poison();
   test_ack_retried(FAULT_REFUSE, DK_BUSY, "acknowledged when the store is busy");
