@@ -202,6 +202,8 @@ conformance: runner/durakit$(EXEEXT) $(conformance_plugins)
 	$(AM_V_at)mode=native; command='certify --no-memcheck'; $(conformance_run)
 conformance-valgrind: runner/durakit$(EXEEXT) $(conformance_plugins)
 	$(AM_V_at)mode=memcheck; command='check --memcheck'; $(conformance_run)
+	$(AM_V_at)mode=memcheck-runtime; command='check --memcheck --profile runtime'; \
+	  $(conformance_run)
 clean-local: clean-reports
 .PHONY: clean-reports
 clean-reports:

@@ -46,6 +46,16 @@ if [ -f "${SQLITE_PLUGIN:-}" ]; then
   certifies sqlite "$SQLITE_PLUGIN"
 fi
 
+# All of them under Valgrind: make conformance-valgrind.
+if [ -z "${VALGRIND:-}" ] || [ -n "${SANITIZER_CFLAGS:-}" ]; then
+  skip 'some under memcheck' 'Valgrind is left out of this build'
+else
+  some=run/select-timeout,run/late-result,run/cancel-instance-by-renewal
+  "$DURAKIT" check "$MODEL" --profile runtime --memcheck --only "$some" --format tap > out 2> err
+  is $? 0 'some pass under memcheck' || diag "$(cat err)$(sed -n '/^not ok/,/^  \.\.\./p' out)"
+  is "$(grep -c '^ok .*@memcheck' out)" 3 'and that was memcheck'
+fi
+
 # ---- providers that are wrong --------------------------------------------------------------------
 
 # fails MUTANT CHECK...: each of them fails on the model with this mutant.

@@ -41,6 +41,8 @@ finds() {
 
 if [ -f "$sqlite" ]; then
   holds 'SQLite' "$sqlite" "store=$scratch/db"
+  [ -z "${DURAKIT_DEEP-}" ] ||
+    holds 'SQLite, by renewals' -r "$sqlite" "store=$scratch/by-renewal"
   run_ok 'SQLite: the file is sound, and nothing is left in it' \
     "$top_builddir/providers/sqlite/test-file" "$scratch/db"
 else

@@ -9,6 +9,7 @@
  *   -d COMMAND, -u COMMAND   what takes it away and brings it back, for sh [a store in front]
  *   -s MS a process that is stopped drains for so long [5000]
  *   -q MS so long without any progress is the end [120000]
+ *   -r    activities learn by their renewals only
  */
 #include "tests/storm/storm.h"
 
@@ -373,7 +374,7 @@ drive(const struct run *run)
 __attribute__((noreturn)) static void
 usage(void)
 {
-  fputs("usage: storm [-p N] [-k N] [-n N] [-l MS] [-w MS] [-s MS] [-d COMMAND -u COMMAND] [-q MS]"
+  fputs("usage: storm [-p N] [-k N] [-n N] [-l MS] [-w MS] [-s MS] [-d COMMAND -u COMMAND] [-q MS] [-r]"
         " PLUGIN [KEY=VALUE]...\n", stderr);
   exit(2);
 }
@@ -390,6 +391,7 @@ read_option(struct run *run, int option)
   case 'd': run->away = optarg; break;
   case 'u': run->back = optarg; break;
   case 's': run->stop_ms = atoi(optarg); break;
+  case 'r': run->by_renewal = true; break;
   case 'q': run->patience_ms = atoi(optarg); break;
   case 'P': run->memory = atoi(optarg); break;
   default: usage();
@@ -399,7 +401,7 @@ read_option(struct run *run, int option)
 static void
 read_options(struct run *run, int argc, char **argv)
 {
-  for (int option; (option = getopt(argc, argv, "p:k:n:l:w:s:d:u:q:P:")) != -1;)
+  for (int option; (option = getopt(argc, argv, "p:k:n:l:w:s:d:u:q:P:r")) != -1;)
     read_option(run, option);
   if (optind >= argc || run->processes < 1 || run->processes > MOST_PROCESSES || run->kills < 0
       || run->kills > MOST_ACTIONS - 3 || run->instances < 10 || run->instances > MOST_INSTANCES

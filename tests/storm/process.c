@@ -55,6 +55,7 @@ start_runtime(const struct run *run, struct dk_store *store, struct dk_registry 
   const struct dk_runtime_options options = {
     .struct_size = sizeof options,
     .registry = registry,
+    .flags = run->by_renewal ? DK_RUNTIME_NO_LOCAL_SIGNAL : 0,
     .log = listen,
     .log_context = run->shared,
     .orchestration_slots = TURN_SLOTS,

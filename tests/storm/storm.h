@@ -55,6 +55,7 @@ struct run {
   int memory;                 /* the descriptor of `shared` */
   int processes, kills, instances;
   int64_t lock_ms, away_ms, stop_ms, patience_ms;
+  bool by_renewal;            /* no local signal */
   const char *away, *back;    /* commands for sh; NULL: by a store in front of each */
   char **arguments;           /* to start another process with */
 };
