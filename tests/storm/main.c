@@ -374,8 +374,8 @@ drive(const struct run *run)
 __attribute__((noreturn)) static void
 usage(void)
 {
-  fputs("usage: storm [-p N] [-k N] [-n N] [-l MS] [-w MS] [-s MS] [-d COMMAND -u COMMAND] [-q MS] [-r]"
-        " PLUGIN [KEY=VALUE]...\n", stderr);
+  fputs("usage: storm [-p N] [-k N] [-n N] [-l MS] [-w MS] [-s MS] [-q MS] [-r]"
+        " [-d COMMAND -u COMMAND] PLUGIN [KEY=VALUE]...\n", stderr);
   exit(2);
 }
 
