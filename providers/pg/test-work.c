@@ -161,6 +161,61 @@ test_held_instance(struct handle_under_test *h, PGconn *pg)
   cmp_ok(end_fetching(&f), "==", DK_OK, "and brings it when it is let go");
 }
 
+/* ---- whose history it is --------------------------------------------------------------------- */
+
+/* The instance's first commit, by this owner. */
+static void
+commit_as(struct handle_under_test *h, const char *instance, const char *owner)
+{
+  struct dk_turn_result result = {.struct_size = sizeof result, .execution_id = 1,
+                                  .name = text("order"), .version = text("1"),
+                                  .owner = text(owner)};
+  struct dk_commit_outcome outcome;
+
+  enqueue(h, instance);
+  struct dk_bytes token = fetch_turn_as(h, owner)->head.lock_token;
+  if (dk_store_ack_orchestration_item(h->store, h->caller, token, &result, &outcome) != DK_OK)
+    BAIL_OUT("commit: %s", dk_caller_failure(h->caller)->text);
+}
+
+/* How many of `n` fetches bring this instance, when "yours" is ready for longer than "mine". */
+static int
+count_brought(struct handle_under_test *h, PGconn *pg, const char *owner, const char *instance,
+              int n)
+{
+  int n_brought = 0;
+
+  for (int i = 0; i < n; i++) {
+    sql(pg, "UPDATE instance SET ready_at = CASE instance WHEN 'yours' THEN 1 ELSE 2 END");
+    struct dk_turn *turn = fetch_turn_as(h, owner);
+    n_brought += turn->head.instance.len == strlen(instance) &&
+                 memcmp(turn->head.instance.ptr, instance, strlen(instance)) == 0;
+    if (dk_store_abandon_orchestration_item(h->store, h->caller, turn->head.lock_token, 0, 1)
+        != DK_OK)
+      BAIL_OUT("abandon: %s", dk_caller_failure(h->caller)->text);
+  }
+  return n_brought;
+}
+
+/* QUEUE-8: what its fetcher has committed last comes first, but for one fetch in eight. */
+static void
+test_preferred(struct handle_under_test *h, PGconn *pg)
+{
+  enum { N = 16 };
+
+  sql(pg, "TRUNCATE instance, message");
+  commit_as(h, "yours", "you");
+  commit_as(h, "mine", "me");
+  enqueue(h, "yours");
+  enqueue(h, "mine");
+  cmp_ok(count_brought(h, pg, NULL, "yours", N), "==", N, "nobody gets what is ready longest");
+  cmp_ok(count_brought(h, pg, "other", "yours", N), "==", N, "as who has committed neither does");
+  cmp_ok(count_brought(h, pg, "me", "mine", N), "==", N - N / 8,
+         "who has committed another last gets that, but for one fetch in eight");
+  cmp_ok(count_brought(h, pg, "you", "yours", N), "==", N, "and the other's owner gets his");
+  sql(pg, "TRUNCATE instance, message");
+}
+
 /* ---- not taken ------------------------------------------------------------------------------- */
 
 /* POISON-6, TURN-12: a caller without room for the answer. */
@@ -210,6 +265,7 @@ main(void)
   PGconn *pg = connect_into_schema();
   test_held_row(&h, pg);
   test_held_instance(&h, pg);
+  test_preferred(&h, pg);
   test_what_the_host_does_not_take(&h, pg);
   PQfinish(pg);
   close_store(&h);
