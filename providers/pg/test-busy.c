@@ -2,6 +2,7 @@
 /* Each operation against a row that a session beside holds in an open transaction: it says DK_BUSY
  * after lock_timeout, with words that say what to do, has changed nothing, and does its work when
  * the row is let go.  And if that is while it waits, it goes by the time of then (TIME-1, TIME-6).
+ * And what else the server refuses for this time, while it writes or as it commits: the same.
  * Nothing is judged by how long it took. */
 #include <pthread.h>
 #include <stdio.h>
@@ -274,6 +275,7 @@ store_as_text(PGconn *pg)
                    "SELECT x::text AS t FROM busy.instance x UNION ALL "
                    "SELECT x::text FROM busy.message x UNION ALL "
                    "SELECT x::text FROM busy.work x UNION ALL "
+                   "SELECT x::text FROM busy.history x UNION ALL "
                    "SELECT x::text FROM busy.execution x) y");
 }
 
@@ -366,6 +368,70 @@ test_time(const struct busy_case *c, PGconn *pg)
   remove_all(&w.held);
 }
 
+/* ---- what the server refuses ----------------------------------------------------------------- */
+
+/* The first row that is stored there is refused in this way; `commits`: by the commit, when
+ * the function has given all its rows. */
+static void
+refuse_with(PGconn *pg, const char *table, const char *sqlstate, bool commits)
+{
+  sql(pg, "CREATE FUNCTION busy.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+          " RAISE EXCEPTION 'so it is' USING ERRCODE = TG_ARGV[0]; END $$");
+  sql(pg, "CREATE %s TRIGGER refuse AFTER INSERT ON busy.%s %s FOR EACH ROW"
+          " EXECUTE FUNCTION busy.refuse('%s')", commits ? "CONSTRAINT" : "", table,
+      commits ? "DEFERRABLE INITIALLY DEFERRED" : "", sqlstate);
+}
+
+static void
+test_refusal(struct held *held, const struct busy_case *c, PGconn *pg, const char *sqlstate,
+             dk_status expected, bool commits)
+{
+  char *before = store_as_text(pg);
+  refuse_with(pg, c->first, sqlstate, commits);
+  dk_status status = c->run(held);
+  sql(pg, "DROP FUNCTION busy.refuse CASCADE");
+  cmp_ok(status, "==", expected, "%s, %s %s", c->name, sqlstate,
+         commits ? "as it is committed" : "while it is done");
+  const char *words = status >= DK_BUSY ? dk_caller_failure(held->h.caller)->text : "no words";
+  if (!ok(strstr(words, sqlstate) && strstr(words, "so it is"), "its words"))
+    diag("%s; expected %s in it", words, sqlstate);
+  char *after = store_as_text(pg);
+  is(after, before, "nothing is changed");
+  free(before);
+  free(after);
+}
+
+/* `first`: the table that is written. */
+static void
+test_refusals(PGconn *pg)
+{
+  static const struct busy_case writing[] = {
+    {.name = "enqueue", .first = "message", .run = run_enqueue},
+    {.name = "enqueue of work", .first = "work", .run = run_enqueue_work},
+    {.name = "commit", .first = "message", .run = run_commit_to_other},
+    {.name = "commit that schedules", .first = "work", .run = run_commit_scheduling},
+    {.name = "ack of work", .first = "message", .run = run_ack_work},
+  };
+  static const struct {
+    const char *sqlstate;
+    dk_status status;
+  } states[] = {
+    {"40001", DK_BUSY}, {"40P01", DK_BUSY}, {"55P03", DK_BUSY}, {"57014", DK_BUSY},
+    {"53100", DK_UNAVAILABLE}, {"53200", DK_NO_MEMORY}, {"53400", DK_UNAVAILABLE},
+    {"58030", DK_UNAVAILABLE},
+  };
+  enum { N_STATES = sizeof states / sizeof states[0] };
+
+  for (size_t i = 0; i < sizeof writing / sizeof writing[0]; i++) {
+    struct held held;
+    prepare(&held, &(struct busy_case){.name = "none"}, pg, "5s");
+    for (size_t n = 0; n < 2 * N_STATES; n++)
+      test_refusal(&held, &writing[i], pg, states[n / 2].sqlstate, states[n / 2].status, n % 2);
+    cmp_ok(writing[i].run(&held), "==", DK_OK, "%s: the same call is then done", writing[i].name);
+    remove_all(&held);
+  }
+}
+
 int
 main(void)
 {
@@ -377,6 +443,7 @@ main(void)
     if (cases[i].time)
       test_time(&cases[i], pg);
   }
+  test_refusals(pg);
   PQfinish(pg);
   end();
   return done_testing();
