@@ -35,20 +35,17 @@ drop_notice(void *context, const PGresult *notice)
 
 /* Never to standard error, where libpq puts them.  A commit whose wait for a standby was cut short
  * stands on this server alone.  It is answered as any other, after a warning that only the place
- * where it is made tells from others.  A pipeline is a transaction all the same (25P01). */
+ * where it is made tells from others. */
 static void
 note(void *context, const PGresult *notice)
 {
   struct connection *c = context;
   const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
   const char *place = PQresultErrorField(notice, PG_DIAG_SOURCE_FUNCTION);
-  const char *sqlstate = PQresultErrorField(notice, PG_DIAG_SQLSTATE);
   bool is_warning = severity && strcmp(severity, "WARNING") == 0;
   char text[300] = "the server says: ";
   size_t length = strlen(text);
 
-  if (sqlstate && strcmp(sqlstate, "25P01") == 0)
-    return;
   c->has_ended = c->has_ended || is_fatal(notice);
   c->is_doubtful = c->is_doubtful || (place && strcmp(place, "SyncRepWaitForLSN") == 0);
   why_line(text + length, sizeof text - length,
@@ -592,12 +589,15 @@ give_after_preparing(struct exchange *x, const struct request *request)
          give_by_name(x, request) && PQpipelineSync(x->c->pg);
 }
 
-/* For the transaction, and so for this pipeline. */
+/* For the transaction, and so for this pipeline.  SET LOCAL would say so in the server's log, as a
+ * warning (25P01); and to give the values as a list of rows is not itself compiled. */
 static bool
 give_uncompiled(struct exchange *x, const struct request *request)
 {
-  return begin_pipeline(x) &&
-         PQsendQueryParams(x->c->pg, "SET LOCAL jit = off", 0, NULL, NULL, NULL, NULL, 1) &&
+  static const char sql[] = "VALUES (pg_catalog.set_config('statement_timeout', '0', true)),"
+                            " (pg_catalog.set_config('jit', 'off', true))";
+
+  return begin_pipeline(x) && PQsendQueryParams(x->c->pg, sql, 0, NULL, NULL, NULL, NULL, 1) &&
          give_at_once(x, request);
 }
 

@@ -102,7 +102,8 @@ struct statement {
     BY_NAME,
     TO_BE_PREPARED,
     AFTER_SETTLING, /* in a session that is lent out */
-    UNCOMPILED      /* before it is known which: to compile (jit) would take longest of all */
+    UNCOMPILED      /* before it is known which: to compile (jit) would take longest of all, and a
+                     * role's statement_timeout may be short */
   } way;
   uint64_t identity;
   char name[32];

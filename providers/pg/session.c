@@ -122,21 +122,36 @@ judge(struct connection *c, const PGresult *r, struct why *why)
 /* A session that is not as it was left again and again is lent out by somebody who hides it. */
 enum { MOST_RENEWALS = 3 };
 
+/* What a role has for statement_timeout may be over before it is told otherwise, the more so as the
+ * session is new and has looked up nothing yet.  Nothing is changed then, and it is told again. */
+enum { MOST_SETTLINGS = 20 };
+
+static dk_status
+tell_settings(struct connection *c, struct dk_call *call, PGresult **ret, struct why *why)
+{
+  bool for_good = c->n_renewed <= MOST_RENEWALS, was_ended = true;
+  dk_status status = DK_BUSY;
+  struct values values;
+  char room[24];
+
+  struct request request = session_settling(c, for_good, room, &values);
+  for (int i = 0; i < MOST_SETTLINGS && was_ended; i++) {
+    status = connection_run(c, call, &request, ret, why);
+    was_ended = status == DK_BUSY && strcmp(why->sqlstate, "57014") == 0;
+  }
+  values_done(&values);
+  return status;
+}
+
 dk_status
 session_settle(struct connection *c, struct dk_call *call, struct why *why)
 {
-  bool for_good = c->n_renewed <= MOST_RENEWALS;
-  struct values values;
-  char room[24];
   PGresult *r;
 
   c->is_own = c->is_settled = false;
   c->n_prepared = 0;
-  struct request request = session_settling(c, for_good, room, &values);
-  dk_status status = connection_run(c, call, &request, &r, why);
-  values_done(&values);
-  TRY(status);
-  status = judge(c, r, why);
+  TRY(tell_settings(c, call, &r, why));
+  dk_status status = judge(c, r, why);
   PQclear(r);
   return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long a connection waits: for each of several hosts, for the next piece of an answer, for what
- * TLS has kept inside; and what it keeps of a large request.  Time goes as the test wants it. */
+ * TLS has kept inside; and what it keeps of a large request.  Time goes as the test wants it.  And
+ * how often it tells a session its settings, whose role has little time. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -310,6 +311,51 @@ test_large_request(void)
   free(large);
 }
 
+/* ---- a role's statement_timeout -------------------------------------------------------------- */
+
+struct impatience {
+  int n_ended, n_asked;  /* so often is the settling of the session ended; asked for */
+};
+
+static void
+serve_impatience(int fd, void *context)
+{
+  static const struct fake_session own = {.is_own = true};
+  struct impatience *p = context;
+
+  if (!fake_read_start(fd))
+    return;
+  fake_welcome(fd);
+  fake_greet(fd, "15.1", "UTF8");
+  while (fake_read_request(fd)) {
+    if (++p->n_asked > p->n_ended) {
+      fake_session(fd, &own);
+      continue;
+    }
+    fake_error(fd, 'E', "ERROR", "57014", "too slow");
+    fake_ready(fd, 'I');
+  }
+}
+
+static void
+test_impatience(void)
+{
+  enum { MOST = 20 };
+  static const int n_ended[] = {1, MOST - 1, MOST};
+
+  for (size_t i = 0; i < sizeof n_ended / sizeof n_ended[0]; i++) {
+    struct impatience p = {.n_ended = n_ended[i]};
+    struct scene s;
+    scene_begin(&s, 0, serve_impatience, &p);
+    bool is_settled = n_ended[i] < MOST;
+    expect_open(&s, is_settled ? DK_OK : DK_BUSY, "statement_timeout",
+                is_settled ? "a session that is settled at last" : "one that is given up");
+    cmp_ok(p.n_asked, "==", n_ended[i] + is_settled, "after so many tries");
+    cmp_ok(fake_connections(s.fake), "==", 1, "on one connection");
+    scene_end(&s);
+  }
+}
+
 int
 main(void)
 {
@@ -320,6 +366,7 @@ main(void)
   test_slow();
   test_tls();
   test_large_request();
+  test_impatience();
   cmp_ok(n_descriptors(), "==", before, "no descriptor is left");
   return done_testing();
 }

@@ -326,6 +326,29 @@ test_dear_plans(const char *by)
 }
 #endif
 
+/* ---- a short time ---------------------------------------------------------------------------- */
+
+/* What the role has for statement_timeout is over before a new session has been told its settings,
+ * as it may be. */
+static void
+test_short_time(void)
+{
+  enum { N = 20 };
+  const char *schema = named("short");
+  int n_opened = 0;
+
+  sql(super, "ALTER ROLE \"%s\" SET statement_timeout = '1ms'", role);
+  for (int i = 0; i < N; i++) {
+    if (try_open(schema, i == 0 ? CREATE : RW) == DK_OK)
+      n_opened++;
+    else
+      diag("%s", said);
+  }
+  cmp_ok(n_opened, "==", N, "a role with a statement_timeout of 1 ms opens a store each time");
+  expect_done(try_destroy(schema), "and removes it");
+  sql(super, "ALTER ROLE \"%s\" RESET ALL", role);
+}
+
 int
 main(void)
 {
@@ -345,6 +368,7 @@ main(void)
   test_renamed();
   if (super) {
     test_traps(wire);
+    test_short_time();
 #ifdef LIBPQ_HAS_PIPELINING
     test_dear_plans(conninfo);
     if (wire)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each attempt of an operation is one round trip, counted at the wire: cold fetches, large commits
- * and refusals among them.  A connection is there already, and stays. */
+ * and refusals among them.  A connection is there already, and stays.  And the server finds nothing
+ * to warn of in its log. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,6 +223,54 @@ test_lent(struct wire *wire)
   close_store(&h);
 }
 
+/* ---- the server's log ------------------------------------------------------------------------ */
+
+static FILE *
+open_log(void)
+{
+  const char *path = getenv("DURAKIT_PG_LOG");
+  FILE *log = path ? fopen(path, "r") : NULL;
+
+  if (log && fseek(log, 0, SEEK_END) != 0)
+    BAIL_OUT("%s: cannot be read", path);
+  return log;
+}
+
+static char found_line[1000];
+
+/* Of the lines since the last count those with this word; the last of them is kept. */
+static int
+count_lines(FILE *log, const char *word)
+{
+  char line[1000];
+  int n = 0;
+
+  clearerr(log); /* it was read to its end before, and has grown */
+  while (fgets(line, sizeof line, log))
+    if (strstr(line, word)) {
+      snprintf(found_line, sizeof found_line, "%s", line);
+      n++;
+    }
+  return n;
+}
+
+static void
+test_log(FILE *log)
+{
+  if (!log) {
+    skip(2, "DURAKIT_PG_LOG is not set, or cannot be read");
+    return;
+  }
+  if (!cmp_ok(count_lines(log, "WARNING:"), "==", 0,
+              "all this has put no warning into the server's log"))
+    diag("%s", found_line);
+  PGconn *pg = connect_to(getenv("DURAKIT_PG"));
+  sql(pg, "SET LOCAL jit = off");
+  PQfinish(pg);
+  cmp_ok(count_lines(log, "WARNING:"), "==", 1, "where one would be seen");
+  fclose(log);
+}
+
 int
 main(void)
 {
@@ -231,6 +280,7 @@ main(void)
   struct wire *wire = wire_new(getenv("DURAKIT_PG"));
   if (!wire)
     plan(SKIP_ALL, "the server of DURAKIT_PG is on no unix socket");
+  FILE *log = open_log();
   test_wire(wire);
   open_store(&h, wire_conninfo(wire), "round \"trips");
   enqueue(&h, "first");
@@ -243,6 +293,7 @@ main(void)
   close_store(&h);
   test_lent(wire);
   destroy_store(wire_conninfo(wire), "round \"trips");
+  test_log(log);
   wire_free(wire);
   end();
   return done_testing();
