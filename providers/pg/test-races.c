@@ -310,15 +310,71 @@ test_cross_traffic(struct handle_under_test *h, PGconn *pg)
   cmp_ok(sum.deadlocks, "==", 0, "%d operations of %d callers on %d instances: no deadlock",
          sum.got, (int)CALLERS, (int)INSTANCES);
   cmp_ok(sum.other, "==", 0, "and no other trouble");
-  char *deadlocks = sql_value(pg, "SELECT deadlocks FROM pg_stat_database"
-                              " WHERE datname = current_database()");
-  diag("deadlocks of the database, as the server counts: %s", deadlocks);
-  free(deadlocks);
   char *stranded = sql_value(pg, "SELECT count(*) FROM races.instance i WHERE locked_until = 0"
                              " AND ready_at IS NULL AND EXISTS (SELECT FROM races.message m"
                              "   WHERE m.instance = i.instance)");
   is(stranded, "0", "no instance has messages and is not ready");
   free(stranded);
+}
+
+/* ---- as the server counts -------------------------------------------------------------------- */
+
+/* A session tells what it has counted at its end, at the latest. */
+static void
+until_alone(PGconn *pg)
+{
+  for (int i = 0; i < 3000; i++) {
+    char *n = sql_value(pg, "SELECT count(*) FROM pg_stat_activity a, pg_stat_activity me"
+                        " WHERE me.pid = pg_backend_pid() AND a.datid = me.datid"
+                        " AND a.usename = me.usename AND a.backend_start > me.backend_start");
+    bool is_alone = strcmp(n, "0") == 0;
+    free(n);
+    if (is_alone)
+      return;
+    free(sql_value(pg, "SELECT pg_sleep(0.01)"));
+  }
+  diag("sessions of this role go on");
+}
+
+static long
+count_deadlocks(PGconn *pg)
+{
+  until_alone(pg);
+  char *deadlocks = sql_value(pg, "SELECT deadlocks FROM pg_stat_database"
+                              " WHERE datname = current_database()");
+  long n = strtol(deadlocks, NULL, 10);
+
+  free(deadlocks);
+  return n;
+}
+
+/* Each has what the other waits for, until one is refused. */
+static void
+meet_deadly(void)
+{
+  static const char statement[] = "SELECT pg_advisory_xact_lock(4711, %d)";
+  PGconn *pg[2];
+  char wait[80];
+  int n_refused = 0;
+
+  for (int i = 0; i < 2; i++) {
+    pg[i] = connect_to(getenv("DURAKIT_PG"));
+    sql(pg[i], "BEGIN");
+    sql(pg[i], statement, i);
+  }
+  for (int i = 0; i < 2; i++) {
+    snprintf(wait, sizeof wait, statement, 1 - i);
+    if (!PQsendQuery(pg[i], wait))
+      BAIL_OUT("%s", PQerrorMessage(pg[i]));
+  }
+  for (int i = 0; i < 2; i++) {
+    PGresult *r = PQgetResult(pg[i]);
+    n_refused += PQresultStatus(r) == PGRES_FATAL_ERROR;
+    PQclear(r);
+    PQfinish(pg[i]);
+  }
+  if (n_refused != 1)
+    BAIL_OUT("no deadlock can be made: %d refused", n_refused);
 }
 
 int
@@ -327,16 +383,20 @@ main(void)
   struct handle_under_test h;
 
   begin();
+  PGconn *pg = connect_to(getenv("DURAKIT_PG"));
+  long before = count_deadlocks(pg);
   destroy_store(getenv("DURAKIT_PG"), schema);
   open_store(&h, getenv("DURAKIT_PG"), schema);
-  PGconn *pg = connect_to(getenv("DURAKIT_PG"));
   test_as_many_as_rows(&h, pg, false);
   test_as_many_as_rows(&h, pg, true);
   test_claimed_meanwhile(&h, pg);
   test_cross_traffic(&h, pg);
-  PQfinish(pg);
   close_store(&h);
   destroy_store(getenv("DURAKIT_PG"), schema);
+  cmp_ok(count_deadlocks(pg) - before, "==", 0, "the server has counted no deadlock in all this");
+  meet_deadly();
+  cmp_ok(count_deadlocks(pg) - before, "==", 1, "as it does when there is one");
+  PQfinish(pg);
   end();
   return done_testing();
 }
