@@ -9,7 +9,7 @@ with=$top_srcdir/tests/with-postgres
 chmod 711 "$scratch" # the server may belong to somebody else
 TMPDIR=$scratch
 export TMPDIR
-unset DURAKIT_PG WITH_POSTGRES_DURABLE
+unset DURAKIT_PG WITH_POSTGRES_DURABLE WITH_POSTGRES_VERSION
 "$with" -q --tap true > "$scratch/probe" 2>&1 || { cat "$scratch/probe"; exit 99; }
 grep -q SKIP "$scratch/probe" && skip_all 'postgres is not there (Debian: postgresql)'
 
@@ -96,6 +96,42 @@ like "$(in_tree durakit certify pg '{kit}' 2>&1)" \
 printf '#!/bin/sh\necho installed "$DURAKIT_PLUGIN_PATH"\n' > "$tree/bin/durakit"
 chmod +x "$tree/bin/durakit"
 is "$(in_tree durakit 2>&1)" 'installed mine' 'one that is installed comes first, as it was'
+
+# ---- which version -------------------------------------------------------------------------------
+
+# One of another version comes first in PATH: its server cannot be made, and says so.
+mkdir "$scratch/old"
+for name in initdb pg_ctl psql; do
+  printf '#!/bin/sh\necho "the old %s"\nexit 1\n' $name > "$scratch/old/$name"
+done
+printf '#!/bin/sh\necho "postgres (PostgreSQL) 7.4.30 (Debian 1)"\n' > "$scratch/old/postgres"
+chmod +x "$scratch"/old/*
+path=$PATH
+number=$("$with" -q psql -Atc 'SHOW server_version' | sed 's/ .*//')
+major=${number%%[!0-9]*}
+ask_version() { "$with" "$@" sh -c 'PATH=$1; psql -Atc "SHOW server_version"' sh "$path" 2>&1; }
+PATH=$scratch/old:$PATH
+like "$(ask_version -q)" 'the old initdb' 'what is first in PATH is taken'
+like "$(ask_version -q -v "$major")" "^$major" "-v $major: that version is found behind it"
+like "$(ask_version -q -v "$number")" "^$number" "-v $number: to the minor one"
+WITH_POSTGRES_VERSION=$major
+export WITH_POSTGRES_VERSION
+like "$(ask_version -q)" "^$major" 'WITH_POSTGRES_VERSION says the same'
+like "$(ask_version -q -v 7.4)" 'the old initdb' '-v comes before it'
+unset WITH_POSTGRES_VERSION
+for version in 7.3 7.40 74 7.4.3 "${major}0" '*'; do
+  "$with" -q --tap -v "$version" true > "$scratch/out" 2>&1
+  is $? 4 "-v $version: refused"
+  like "$(cat "$scratch/out")" "there is no PostgreSQL .*; found: 7.4.30 in $scratch/old, " \
+    "-v $version: it is said which there are"
+done
+PATH=$path
+DURAKIT_PG=host=nowhere "$with" -v "$major" true > "$scratch/out" 2>&1
+is $? 4 'a version of the server of DURAKIT_PG cannot be chosen'
+is "$(DURAKIT_PG=host=nowhere WITH_POSTGRES_VERSION=7.4 "$with" echo used 2>&1)" used \
+  'where WITH_POSTGRES_VERSION does no harm'
+nothing_is_left
+ok $? 'nothing is left of those' || diag "$(servers)" "$(folders)"
 
 # ---- crash, start, pause, resume -----------------------------------------------------------------
 
