@@ -178,11 +178,7 @@ script_tests += tests/pg-stress.sh
 
 # Who is told of what, and by whom.
 server_tests += providers/pg/test-bell.pg
-providers_pg_test_bell_pg_SOURCES = \
-	providers/pg/test-bell.c \
-	providers/pg/test-handle.c \
-	providers/pg/test-handle.h \
-	$(NULL)
+providers_pg_test_bell_pg_SOURCES = providers/pg/test-bell.c $(pg_test_wire)
 providers_pg_test_bell_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_bell_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
 

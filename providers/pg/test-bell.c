@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CALL-7: what other handles do wakes a waiting fetch by a notification, and what can become of the
  * connection that brings them.  Nothing here is judged by how long it took: the clock of the handle
- * that waits is asked what each wait was to last, and what has ended it. */
+ * that waits is asked what each wait was to last, and what has ended it.  And what waiting costs
+ * the server, counted at the wire. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include "conformance/tap/tap.h"
 #include "providers/pg/test-handle.h"
+#include "providers/pg/test-wire.h"
 
 static const char schema[] = "bell \"of\" $$ 'test'";
 
@@ -342,6 +344,74 @@ test_pooler(struct bells *t)
   free(n);
 }
 
+/* ---- what waiting costs ---------------------------------------------------------------------- */
+
+enum { IDLE = 12, IDLE_MS = 3000 };
+
+/* While so many wait, no more than they may ask: each `n_first` times, and then once in
+ * `patience`. */
+static void
+expect_quiet(struct wire *wire, int n_first, int64_t patience, const char *name)
+{
+  struct dk_clock *clock = dk_clock_system();
+  int64_t from = clock->now(clock);
+
+  wire_forget(wire);
+  clock->wait(clock, &(struct dk_wait){.fd = -1, .cancel_fd = -1, .until = from + IDLE_MS});
+  struct wire_counts counts = wire_counts(wire);
+  int64_t passed = clock->now(clock) - from;
+  int64_t most = IDLE * (n_first + passed / patience + 1);
+  cmp_ok(counts.round_trips, "<=", most, "%s: %d fetches that wait ask the server %zu times in %lld"
+         " ms, of at most %lld", name, (int)IDLE, counts.round_trips, (long long)passed,
+         (long long)most);
+}
+
+static void
+wait_idly(struct wire *wire, bool is_lent)
+{
+  struct handle_under_test h;
+  struct watched_clock clock;
+  struct waiting w[IDLE];
+
+  watched_init(&clock);
+  let_clock_be(&clock.clock);
+  open_store(&h, wire_conninfo(wire), schema);
+  let_clock_be(NULL);
+  for (int i = 0; i < IDLE; i++)
+    begin_waiting(&w[i], &h);
+  if (is_lent) {
+    /* 20, 40, ... 640 ms, and then each second. */
+    expect_quiet(wire, 7, 1000, "behind a pooler");
+  } else {
+    until_patient(&clock, IDLE);
+    expect_quiet(wire, 0, 5000, "told of what others do");
+  }
+  int n_cancelled = 0;
+  for (int i = 0; i < IDLE; i++) {
+    dk_cancel(w[i].canceller);
+    n_cancelled += end_waiting(&w[i]) == DK_CALL_CANCELLED;
+  }
+  cmp_ok(n_cancelled, "==", IDLE, "all of them waited all the time");
+  close_store(&h);
+}
+
+static void
+test_idle(void)
+{
+  struct wire *wire = wire_new(getenv("DURAKIT_PG"));
+
+  if (!wire) {
+    skip(4, "the server of DURAKIT_PG is on no unix socket");
+    return;
+  }
+  wait_idly(wire, false);
+  wire_pose_as_pooler(wire);
+  wait_idly(wire, true);
+  wire_free(wire);
+}
+
+/* ---- a server that stands still -------------------------------------------------------------- */
+
 static void
 run_command(const char *variable)
 {
@@ -393,6 +463,7 @@ main(void)
   test_listener_is_cut(&t);
   test_writer_that_does_not_know(&t);
   test_pooler(&t);
+  test_idle();
   test_close_while_server_stands_still(&t);
   PQfinish(t.pg);
   destroy_store(conninfo, schema);
