@@ -51,6 +51,7 @@ conformance_model_model_la_SOURCES = \
 	conformance/model/cancel.c \
 	conformance/model/commit.c \
 	conformance/model/err.c \
+	conformance/model/extension.c \
 	conformance/model/history.c \
 	conformance/model/log.c \
 	conformance/model/model.h \
@@ -66,6 +67,14 @@ conformance_model_model_la_SOURCES = \
 	conformance/model/wait.c \
 	conformance/model/work.c \
 	$(NULL)
+
+# The same with extensions, which the runtime is tested on until the kit has checks for them.
+check_LTLIBRARIES += conformance/model/model-full.la
+conformance_model_model_full_la_CPPFLAGS = $(AM_CPPFLAGS) -DMODEL_FULL
+conformance_model_model_full_la_LDFLAGS = $(PLUGIN_FLAGS) -rpath $(abs_builddir)
+conformance_model_model_full_la_LIBADD = $(conformance_model_model_la_LIBADD)
+EXTRA_conformance_model_model_full_la_DEPENDENCIES = $(provider_map)
+conformance_model_model_full_la_SOURCES = $(conformance_model_model_la_SOURCES)
 
 # ---- the kit and its checks, part of the command ------------------------------------------------
 
@@ -194,6 +203,7 @@ conformance_libdkzoo_la_SOURCES = \
 	conformance/model/cancel.c \
 	conformance/model/commit.c \
 	conformance/model/err.c \
+	conformance/model/extension.c \
 	conformance/model/history.c \
 	conformance/model/log.c \
 	conformance/model/model.h \

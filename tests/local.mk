@@ -145,6 +145,7 @@ AM_TESTS_ENVIRONMENT = \
 	top_builddir='$(abs_top_builddir)'; export top_builddir; \
 	DURAKIT='$(abs_top_builddir)/runner/durakit$(EXEEXT)'; export DURAKIT; \
 	MODEL='$(abs_top_builddir)/conformance/model/.libs/model.so'; export MODEL; \
+	MODEL_FULL='$(abs_top_builddir)/conformance/model/.libs/model-full.so'; export MODEL_FULL; \
 	SQLITE_PLUGIN='$(abs_top_builddir)/providers/sqlite/.libs/sqlite.so'; export SQLITE_PLUGIN; \
 	PG_PLUGIN='$(abs_top_builddir)/providers/pg/.libs/pg.so'; export PG_PLUGIN; \
 	ZOO='$(abs_top_builddir)/conformance/fixtures/zoo'; export ZOO; \

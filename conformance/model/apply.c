@@ -406,6 +406,130 @@ event(struct store *s, const struct step *p)
   return DK_OK;
 }
 
+/* ---- key-values, custom status, sessions ----------------------------------------------------- */
+
+/* The key of this name, or where it would stand. */
+static struct key **
+place_of_key(struct instance *instance, struct dk_bytes name)
+{
+  struct key **place = &instance->keys;
+
+  while (*place) {
+    struct dk_bytes at = (*place)->name;
+    int order = memcmp(at.ptr, name.ptr, at.len < name.len ? at.len : name.len);
+    if (order > 0 || (order == 0 && at.len >= name.len))
+      break;
+    place = &(*place)->next;
+  }
+  return place;
+}
+
+static void
+remove_key(struct key **place)
+{
+  struct key *gone = *place;
+
+  *place = gone->next;
+  free(gone);
+}
+
+static void
+remove_keys(struct instance *instance)
+{
+  while (instance->keys)
+    remove_key(&instance->keys);
+}
+
+static dk_status
+key_comes(struct store *s, const struct step *p)
+{
+  char *tail;
+  struct instance *instance = find_instance(s, p->instance);
+  struct key *made = new_piece(sizeof *made, room_for(p->id) + room_for(p->payload), &tail);
+
+  if (!instance || !made) {
+    free(made);
+    return instance ? DK_NO_MEMORY : DK_CORRUPT;
+  }
+  made->name = keep(&tail, p->id);
+  made->value = keep(&tail, p->payload);
+  made->updated_at = p->enqueued_at;
+  struct key **place = place_of_key(instance, p->id);
+  if (*place && same_bytes((*place)->name, p->id))
+    remove_key(place);
+  made->next = *place;
+  *place = made;
+  return DK_OK;
+}
+
+static dk_status
+key_goes(struct store *s, const struct step *p)
+{
+  struct instance *instance = find_instance(s, p->instance);
+
+  if (!instance)
+    return DK_CORRUPT;
+  if (!p->id.ptr) {
+    remove_keys(instance);
+    return DK_OK;
+  }
+  struct key **place = place_of_key(instance, p->id);
+  if (*place && same_bytes((*place)->name, p->id))
+    remove_key(place);
+  return DK_OK;
+}
+
+static dk_status
+custom_status(struct store *s, const struct step *p)
+{
+  struct instance *instance = find_instance(s, p->instance);
+
+  if (!instance)
+    return DK_CORRUPT;
+  if (!replace(&instance->custom_status, p->payload))
+    return DK_NO_MEMORY;
+  instance->custom_version++;
+  return DK_OK;
+}
+
+static struct session *
+find_or_make_session(struct store *s, struct dk_bytes id)
+{
+  char *tail;
+  struct session *session = find_session(s, id);
+
+  if (session || !(session = new_piece(sizeof *session, room_for(id), &tail)))
+    return session;
+  session->id = keep(&tail, id);
+  session->next = s->sessions;
+  s->sessions = session;
+  return session;
+}
+
+static dk_status
+session(struct store *s, const struct step *p)
+{
+  struct session *held = find_or_make_session(s, p->id);
+
+  if (!held || !replace(&held->owner, p->owner))
+    return DK_NO_MEMORY;
+  held->until = p->until;
+  return DK_OK;
+}
+
+static void
+free_sessions(struct store *s)
+{
+  while (s->sessions) {
+    struct session *gone = s->sessions;
+    s->sessions = gone->next;
+    free((char *)gone->owner.ptr);
+    free(gone);
+  }
+}
+
+/* ---- freeing --------------------------------------------------------------------------------- */
+
 static void
 free_instance(struct store *s, struct instance *instance)
 {
@@ -420,6 +544,8 @@ free_instance(struct store *s, struct instance *instance)
     free((char *)e->output.ptr);
     free(e);
   }
+  remove_keys(instance);
+  free((char *)instance->custom_status.ptr);
   free(instance->facts);
   free(instance);
 }
@@ -436,7 +562,8 @@ static dk_status
 row_comes(struct store *s, const struct step *p)
 {
   char *tail;
-  size_t room = room_for(p->instance) + room_for(p->tag) + room_for(p->payload);
+  size_t room =
+    room_for(p->instance) + room_for(p->tag) + room_for(p->session) + room_for(p->payload);
   struct row *row = new_piece(sizeof *row, room, &tail);
 
   if (!row)
@@ -446,6 +573,7 @@ row_comes(struct store *s, const struct step *p)
   row->tag = keep(&tail, p->tag);
   if (DEFECT(M_TAG_NOT_STORED, s->is_opening && p->tag.ptr))
     row->tag = (struct dk_bytes){NULL, 0};
+  row->session = keep(&tail, p->session);
   row->payload = keep(&tail, p->payload);
   row->visible_at = p->visible_at;
   table_add(&s->activities, &row->entry, hash_of_identity(&row->identity));
@@ -520,6 +648,7 @@ state_done(struct store *s)
       free_instance(s, OWNER_OF(e, struct instance, entry));
     }
   }
+  free_sessions(s);
   free(s->instances.slots);
   free(s->messages.slots);
   free(s->activities.slots);
@@ -535,6 +664,8 @@ state_apply(struct store *s, struct dk_bytes record)
     [FACTS] = facts,                 [EXECUTION] = execution,
     [EVENT] = event,                 [ROW_COMES] = row_comes,
     [ROW_CHANGES] = row_changes,     [ROW_GOES] = row_goes,
+    [KEY_COMES] = key_comes,         [KEY_GOES] = key_goes,
+    [CUSTOM_STATUS] = custom_status, [SESSION] = session,
   };
   struct step step;
 

@@ -18,7 +18,8 @@ is_bare(const struct dk_turn_result *r)
 {
   return !r->status && !r->n_events && !r->n_worker_items && !r->n_cancelled_activities &&
          !r->n_cancelled_messages && !r->output.ptr && !r->name.ptr && !r->version.ptr &&
-         !r->parent_instance.ptr && !r->owner.ptr && !r->pinned;
+         !r->parent_instance.ptr && !r->owner.ptr && !r->pinned && !r->n_kv &&
+         !r->custom_status_op;
 }
 
 static dk_status
@@ -118,11 +119,11 @@ refuse_what_is_unknown(struct op *op, const struct dk_turn_result *r)
 
   TRY(refuse_unknown(op, r->flags & ~(uint32_t)DK_REPEATED, "a flag of the commit"));
   TRY(refuse_unknown(op, r->status < DK_STATUS_KEEP || r->status > DK_CANCELLED, "the status"));
-  TRY(refuse_unknown(op, r->n_kv || r->custom_status_op, "what belongs to an extension"));
+  TRY(refuse_unknown_changes(op, r));
   for (size_t i = 0; i < r->n_worker_items; i++) {
     TRY(refuse_unknown(op, REFUSED(M_ABI_ACTIVITY_FLAGS_IGNORED, r->worker_items[i]->flags != 0),
                        "a flag of an activity"));
-    TRY(refuse_unknown(op, r->worker_items[i]->session.ptr, "a session"));
+    TRY(refuse_unknown(op, !s->has_extensions && r->worker_items[i]->session.ptr, "a session"));
   }
   for (size_t i = 0; i < r->n_orchestrator_items; i++)
     TRY(refuse_unknown(
@@ -349,7 +350,7 @@ insert_activities(struct op *op, const struct instance *turn, const struct dk_tu
       tag.ptr = NULL;
     if (DEFECT(M_ACK_WORK_TIME_IGNORED, visible_at > op->now))
       visible_at = op->now;
-    write_row(op, &identity, tag, item->payload, visible_at);
+    write_row(op, &identity, item, tag, visible_at);
   }
 }
 
@@ -586,6 +587,8 @@ ack_orchestration_item(struct op *op, struct dk_bytes token, const struct dk_tur
     delete_cancelled_activities(op, turn, r);                       /* CANCEL-1: delete second */
   enqueue_messages(op, turn, r);                                    /* ACK-7 */
   remove_cancelled_messages(op, turn, r);                           /* ACK-13 */
+  change_keys(op, turn, r);
+  change_custom_status(op, turn, r);
   STEP(op, .kind = TURN_LOCK, .instance = turn->id,                 /* TURN-6, ACK-11 */
        .epoch = turn->lock.epoch, .until = turn->lock.until, .handle = turn->lock.handle,
        .held = MUTANT(M_TURN_COMMIT_KEEPS_LOCK), .committed = turn->lock.epoch);

@@ -5,6 +5,7 @@
  *   queue.c turn.c commit.c cancel.c work.c history.c
  *                the operations, in the contract's order and words
  *   pin.c tag.c  which instances and which work items a fetch may be given
+ *   extension.c  key-values, custom status, sessions: of model-full only
  *   token.c      lock tokens, and how a dead one is refused
  *   wait.c       the long poll
  *   log.c        the file: locking, appending, following what others appended
@@ -111,6 +112,12 @@ struct facts {
   struct dk_bytes name, version, parent, owner;
 };
 
+struct key {
+  struct key *next; /* by name, bytewise */
+  struct dk_bytes name, value;
+  int64_t updated_at;
+};
+
 /* An address with a queue; known, an instance proper, once it has a birth.  Never freed. */
 struct instance {
   struct link link; /* in store.waiting, while there are messages; the one served last is last */
@@ -122,6 +129,9 @@ struct instance {
   uint64_t birth;
   struct facts *facts;
   struct execution *first, *current;
+  struct key *keys;
+  struct dk_bytes custom_status; /* in memory of its own */
+  uint64_t custom_version;       /* how often it was set or cleared */
 };
 
 struct identity {
@@ -137,7 +147,15 @@ struct row {
   struct dk_bytes owner; /* who holds the lock; in memory of its own */
   uint64_t attempt, seen_by;
   int64_t visible_at;
-  struct dk_bytes tag, payload;
+  struct dk_bytes tag, session, payload;
+};
+
+/* Of the whole store, for whichever instances name it.  Never freed. */
+struct session {
+  struct session *next;
+  struct dk_bytes id;
+  struct dk_bytes owner; /* in memory of its own */
+  int64_t until;
 };
 
 enum { MAX_WATCHES = 4 };
@@ -159,12 +177,14 @@ struct store {
   /* the state */
   struct table instances, messages, activities;
   struct link waiting, rows;
+  struct session *sessions;
   uint64_t life;        /* random, made with the store: part of each token */
   uint64_t epochs;      /* tokens given out so far, by all handles */
   uint64_t arrivals;    /* messages stored so far */
   /* the log */
   int fd;
   bool is_file, is_read_only;
+  bool has_extensions;  /* it is opened as model-full */
   bool own_clock;       /* it goes by the system's clock, and not by the host's */
   bool is_stale;        /* the state must be made anew */
   bool is_opening;      /* what is applied, earlier handles have stored: only mutants ask */
@@ -198,6 +218,7 @@ void state_done(struct store *s);
 struct instance *find_instance(const struct store *s, struct dk_bytes id);
 struct message *find_message(const struct store *s, struct dk_bytes instance, struct dk_bytes id);
 struct row *find_row(const struct store *s, const struct identity *identity);
+struct session *find_session(const struct store *s, struct dk_bytes id);
 bool same_bytes(struct dk_bytes a, struct dk_bytes b);
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -212,9 +233,13 @@ enum step_kind {
   FACTS,             /* instance, birth, name, version, parent, owner */
   EXECUTION,         /* instance, execution_id, status, started_at, completed_at, pin, output */
   EVENT,             /* instance, event_id, payload */
-  ROW_COMES,         /* identity, tag, payload, visible_at */
+  ROW_COMES,         /* identity, tag, session, payload, visible_at */
   ROW_CHANGES,       /* identity, epoch, until, held, handle, owner, visible_at, attempt */
   ROW_GOES,          /* identity */
+  KEY_COMES,         /* instance, id, payload, updated_at in enqueued_at */
+  KEY_GOES,          /* instance, id (absent: all) */
+  CUSTOM_STATUS,     /* instance, payload (absent: none any more) */
+  SESSION,           /* id, owner, until */
   STEP_KINDS
 };
 
@@ -230,9 +255,10 @@ struct step {
   };
   union {
     struct {
-      struct dk_bytes instance, id, payload, tag, owner, name, version, parent, output, arrivals;
+      struct dk_bytes instance, id, payload, tag, owner, name, version, parent, output, arrivals,
+        session;
     };
-    struct dk_bytes texts[10];
+    struct dk_bytes texts[11];
   };
 };
 
@@ -290,8 +316,8 @@ int64_t due_at(const struct op *op, const struct message *message);
 dk_status find_live_turn(struct op *op, struct dk_bytes token, int32_t expired_mutant,
                          struct instance **ret_turn);
 void release_turn(struct op *op, const struct instance *turn, bool is_kept);
-void write_row(struct op *op, const struct identity *identity, struct dk_bytes tag,
-               struct dk_bytes payload, int64_t visible_at);
+void write_row(struct op *op, const struct identity *identity, const struct dk_item *item,
+               struct dk_bytes tag, int64_t visible_at);
 void change_row(struct op *op, const struct row *row, struct lock lock, struct dk_bytes owner,
                 int64_t visible_at, uint64_t attempt);
 void note_due(struct op *op, int64_t visible_at, int64_t free_at);
@@ -302,6 +328,17 @@ bool fits_ranges(const struct op *op, const struct instance *turn,
 void pass_by_pinned(struct op *op, const struct instance *turn,
                     const struct dk_fetch_turn *request);
 bool fits_tags(const struct op *op, const struct row *row, const struct dk_fetch_work *request);
+
+/* extension.c */
+dk_status refuse_unknown_changes(struct op *op, const struct dk_turn_result *r);
+void change_keys(struct op *op, const struct instance *turn, const struct dk_turn_result *r);
+void change_custom_status(struct op *op, const struct instance *turn,
+                          const struct dk_turn_result *r);
+dk_status hand_up_keys(struct op *op, const struct instance *turn);
+/* INT64_MAX: this fetch gets none of it, however long it waits. */
+int64_t session_free_at(const struct op *op, const struct row *row,
+                        const struct dk_fetch_work *request);
+void hold_session(struct op *op, const struct row *row, const struct dk_fetch_work *request);
 
 /* err.c */
 dk_status refuse_wrongly(struct op *op, const struct dk_item *item);

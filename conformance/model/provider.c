@@ -1,9 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model's descriptor: what it declares, and how a handle begins and ends. */
+/* The model's descriptor: what it declares, and how a handle begins and ends.
+ *
+ * Compiled with MODEL_FULL it is that of model-full, which declares extensions besides.  The model
+ * itself does not: what it declares, checks have to be there for. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "conformance/model/state.h"
+
+#ifdef MODEL_FULL
+#define NAME "model-full"
+static const bool has_extensions = true;
+static const char *const extensions[] = {"durakit.kv/1", "durakit.sessions/1", "durakit.status/1",
+                                         NULL};
+#else
+#define NAME "model"
+static const bool has_extensions = false;
+static const char *const extensions[] = {NULL};
+#endif
 
 struct settings {
   const char *store;  /* NULL: in memory */
@@ -79,6 +93,7 @@ model_open(const struct dk_host *host, struct dk_call *call, const struct dk_ope
     return host->fail(call, DK_NO_MEMORY, (struct dk_bytes){"open: out of memory", 19});
   s->host = host;
   s->fd = -1;
+  s->has_extensions = has_extensions;
   pthread_mutex_init(&s->mutex, NULL);
   list_init(&s->waiters);
   list_init(&s->waiting);
@@ -106,9 +121,12 @@ model_destroy_store(const struct dk_host *host, struct dk_call *call, const stru
 static const void *
 model_extension(void *self, const char *id)
 {
+  static const struct dk_extension fields_only = {.struct_size = sizeof fields_only};
   const struct store *s = self;
 
-  (void)id;
+  for (size_t i = 0; extensions[i]; i++)
+    if (strcmp(extensions[i], id) == 0)
+      return &fields_only;
   return MUTANT(M_ABI_ANSWERS_ANY_EXTENSION) ? s->host : NULL;                      /* ABI-3 */
 }
 
@@ -119,8 +137,6 @@ static const struct dk_param params[] = {
    .help = "one defect, by its id, that a check must catch: durakit list mutants"},
   {.key = NULL},
 };
-
-static const char *const extensions[] = {NULL};
 
 static const struct dk_limits limits = {
   .struct_size = sizeof limits,
@@ -157,7 +173,7 @@ static const struct dk_provider provider = {
   .shared = 2,
   .unload = 1,
   .abi_vendor = "durakit",
-  .name = "model",
+  .name = NAME,
   .version = "1",
   .built_with = "gcc " __VERSION__,
   .help = "The contract as a provider, for reference and for the tests of the kit; with mutants.",

@@ -138,6 +138,16 @@ find_message(const struct store *s, struct dk_bytes instance, struct dk_bytes id
   return NULL;
 }
 
+struct session *
+find_session(const struct store *s, struct dk_bytes id)
+{
+  struct session *session = s->sessions;
+
+  while (session && !same_bytes(session->id, id))
+    session = session->next;
+  return session;
+}
+
 struct row *
 find_row(const struct store *s, const struct identity *i)
 {

@@ -237,7 +237,10 @@ hand_up_turn(struct op *op, const struct instance *turn, const struct dk_fetch_t
   else if (MUTANT(M_TURN_BIRTH_BEFORE_COMMIT))
     head.birth = epoch;
   TRY(s->host->turn(op->call, &head));
-  return turn->birth && !warm ? hand_up_history(op, turn) : DK_OK;
+  if (!turn->birth || warm)
+    return DK_OK;
+  TRY(hand_up_keys(op, turn));
+  return hand_up_history(op, turn);
 }
 
 /* ---- the operations -------------------------------------------------------------------------- */

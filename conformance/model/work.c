@@ -9,12 +9,13 @@
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* WORK-3. */
+/* WORK-3.  The item is as it was sent, but for its tag. */
 void
-write_row(struct op *op, const struct identity *identity, struct dk_bytes tag,
-          struct dk_bytes payload, int64_t visible_at)
+write_row(struct op *op, const struct identity *identity, const struct dk_item *item,
+          struct dk_bytes tag, int64_t visible_at)
 {
   const struct store *s = op->s;
+  struct dk_bytes payload = item->payload;
   const char *nul = payload.len ? memchr(payload.ptr, 0, payload.len) : NULL;
 
   if (DEFECT(M_WORK_PAYLOAD_CUT, nul != NULL))
@@ -23,7 +24,7 @@ write_row(struct op *op, const struct identity *identity, struct dk_bytes tag,
     tag.len--;
   STEP(op, .kind = ROW_COMES, .instance = identity->instance,
        .execution_id = identity->execution_id, .activity_id = identity->activity_id, .tag = tag,
-       .payload = payload, .visible_at = visible_at);
+       .session = item->session, .payload = payload, .visible_at = visible_at);
 }
 
 /* The row with another lock, visible time and count.  `lock.held` false: it is given back. */
@@ -110,6 +111,8 @@ is_eligible(struct op *op, const struct row *row, const struct dk_fetch_work *re
       pass_by_tagged(op, row, request);
     return false;
   }
+  if (session_free_at(op, row, request) > free_at)
+    free_at = session_free_at(op, row, request);
   if (DEFECT(M_CANCEL_FETCH_LOOKS_AT_STATE, !is_running(s, row->identity.instance)) ||
       DEFECT(M_CANCEL_ENDED_TAGGED_HIDDEN,
              row->tag.ptr && row->attempt > 0 && has_ended(s, row->identity.instance)))
@@ -162,6 +165,7 @@ claim(struct op *op, const struct row *row, const struct dk_fetch_work *request,
     .instance = row->identity.instance,
     .execution_id = row->identity.execution_id,
     .activity_id = row->identity.activity_id,
+    .session = row->session,
     .tag = row->tag,
     .visible_at = row->visible_at,
     .payload = row->payload,
@@ -182,6 +186,7 @@ claim(struct op *op, const struct row *row, const struct dk_fetch_work *request,
                                 .lease_left_ms = lock.until - clock_now(s),
                               }));
   change_row(op, row, lock, request->owner, row->visible_at, attempt);
+  hold_session(op, row, request);
   s->own_epochs++;
   return DK_OK;
 }
@@ -208,7 +213,9 @@ look_for_work(struct op *op, const void *asked)
 
   TRY(refuse_unknown(op, request->tag_rule < DK_TAG_UNTAGGED || request->tag_rule > DK_TAG_ANY,
                      "the tag rule"));
-  TRY(refuse_unknown(op, request->session_rule != DK_SESSION_NONE, "the session rule"));
+  int32_t highest = s->has_extensions ? DK_SESSION_ANY : DK_SESSION_NONE;
+  TRY(refuse_unknown(op, request->session_rule < DK_SESSION_NONE || request->session_rule > highest,
+                     "the session rule"));
   if (DEFECT(M_ABI_SIZE_MUST_BE_EQUAL, request->struct_size != sizeof *request)) /* ABI-9 */
     return refuse(op, DK_INVALID, "the request has another size than expected");
   FOR_EACH(at, &s->rows) {
@@ -446,7 +453,8 @@ abandon_work_item(struct op *op, struct dk_bytes text, int64_t delay_ms, int32_t
       DEFECT(M_CANCEL_ENDED_BACK_AT_ONCE, delay_ms > 0 && is_over))
     visible_at = op->now;
   if (!row) {
-    write_row(op, &token.of, (struct dk_bytes){NULL, 0}, (struct dk_bytes){"", 0}, visible_at);
+    write_row(op, &token.of, &(struct dk_item){.payload = {"", 0}}, (struct dk_bytes){NULL, 0},
+              visible_at);
     return DK_OK;
   }
   bool is_taken_back = REFUSED(M_POISON_WORK_IGNORE_FORGOTTEN, ignore_attempt) &&
@@ -532,7 +540,7 @@ enqueue_for_worker(struct op *op, const struct dk_item *item)
   uint32_t unknown = item->flags & ~(uint32_t)DK_REPEATED;
   TRY(refuse_unknown(op, REFUSED(M_ABI_DIRECT_FLAGS_IGNORED, unknown != 0),
                      "a flag of the activity"));
-  TRY(refuse_unknown(op, item->session.ptr, "a session"));
+  TRY(refuse_unknown(op, !s->has_extensions && item->session.ptr, "a session"));
   if (DEFECT(M_CANCEL_DIRECT_REPEAT_IS_OK,
              item->flags & DK_REPEATED && find_row(s, &identity) != NULL))
     return DONE_ALREADY;
@@ -553,7 +561,7 @@ enqueue_for_worker(struct op *op, const struct dk_item *item)
   struct dk_text small = DK_TEXT_EMPTY;
   if (DEFECT(M_TAG_DIRECT_IN_SMALL_LETTERS, tag.ptr != NULL))
     tag = in_small_letters(tag, &small);
-  write_row(op, &identity, tag, item->payload, visible_from(op, item)); /* TAG-4, TIME-5 */
+  write_row(op, &identity, item, tag, visible_from(op, item)); /* TAG-4, TIME-5 */
   dk_text_done(&small);
   return DK_OK;
 }

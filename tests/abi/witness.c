@@ -31,4 +31,5 @@ WITNESS(dk_param);
 WITNESS(dk_setting);
 WITNESS(dk_open);
 WITNESS(dk_limits);
+WITNESS(dk_extension);
 WITNESS(dk_provider);

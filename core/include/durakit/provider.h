@@ -495,6 +495,21 @@ struct dk_limits {
   uint64_t max_payload, max_commit_bytes, max_commit_items;
 };
 
+/* How the table of every extension begins; its operations follow, and are absent by struct_size
+ * where they are not there.  Declared, an extension brings the fields that name it:
+ *   durakit.kv/1        a commit's kv is applied with it; a fetch that brings a history brings the
+ *                       instance's keys too.  They belong to the instance, not to an execution.
+ *   durakit.status/1    a commit's custom_status, likewise the instance's.
+ *   durakit.sessions/1  session of an item; session_rule and session_lock_ms of a fetch.  A session
+ *                       is one for the whole store.  Who is given an item of it holds it for
+ *                       session_lock_ms from then on; while somebody does, nobody else is given
+ *                       another.  DK_SESSION_NONE: items without a session; DK_SESSION_HELD: those
+ *                       and items of sessions that `owner` holds; DK_SESSION_ANY: and of sessions
+ *                       that nobody holds.  Without an owner no session is held. */
+struct dk_extension {
+  uint32_t struct_size, reserved;
+};
+
 typedef dk_status dk_open_fn(const struct dk_host *host, struct dk_call *call,
                              const struct dk_open *open, void **ret_self);
 typedef dk_status dk_destroy_store_fn(const struct dk_host *host, struct dk_call *call,
