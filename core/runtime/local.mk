@@ -204,6 +204,7 @@ rig = \
 unit_tests += \
 	core/runtime/test-cache \
 	core/runtime/test-commit \
+	core/runtime/test-extensions \
 	core/runtime/test-kept \
 	core/runtime/test-misuse \
 	core/runtime/test-outage \
@@ -212,6 +213,7 @@ unit_tests += \
 	core/runtime/test-turns \
 	$(NULL)
 core_runtime_test_commit_SOURCES = core/runtime/test-commit.c $(rig)
+core_runtime_test_extensions_SOURCES = core/runtime/test-extensions.c $(rig)
 core_runtime_test_kept_SOURCES = core/runtime/test-kept.c $(rig)
 core_runtime_test_misuse_SOURCES = core/runtime/test-misuse.c $(rig)
 core_runtime_test_outage_SOURCES = core/runtime/test-outage.c $(rig)

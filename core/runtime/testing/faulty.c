@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -40,6 +41,7 @@ struct faulty {
   uint64_t calls[N_FAULTY_OPERATIONS], successes[N_FAULTY_OPERATIONS];
   uint32_t hanging;
   bool is_away;
+  char custom_status[64];
   int gate;
 };
 
@@ -150,6 +152,20 @@ count_success(struct faulty *faulty, enum faulty_operation operation)
   pthread_mutex_unlock(&faulty->lock);
 }
 
+static void
+note_custom_status(struct faulty *faulty, const struct dk_turn_result *result)
+{
+  if (result->custom_status_op == DK_CUSTOM_KEEP)
+    return;
+  pthread_mutex_lock(&faulty->lock);
+  if (result->custom_status_op == DK_CUSTOM_CLEAR)
+    snprintf(faulty->custom_status, sizeof(faulty->custom_status), "cleared");
+  else
+    snprintf(faulty->custom_status, sizeof(faulty->custom_status), "set to %.*s",
+             (int)result->custom_status.len, result->custom_status.ptr);
+  pthread_mutex_unlock(&faulty->lock);
+}
+
 /* ---- the calls ------------------------------------------------------------------------------- */
 
 struct asked {
@@ -208,6 +224,8 @@ make(void *self, struct dk_call *call, const struct asked *asked)
   dk_status status = hand_on(faulty, call, asked);
   if (status != DK_OK)
     return status;
+  if (asked->operation == FAULTY_ACK_TURN)
+    note_custom_status(faulty, asked->request);
   if (was_lost(faulty, asked->operation))
     return forget(faulty, call, &lost);
   if (fails && plan.fault == FAULT_FORGET)
@@ -419,14 +437,26 @@ faulty_open(const char *plugin, const struct dk_setting *settings, size_t n_sett
   return faulty;
 }
 
+static struct faulty *
+open_named_by(const char *variable)
+{
+  const char *model = getenv(variable);
+
+  if (!model)
+    tap_program_bail_out("%s does not name the model's plugin", variable);
+  return faulty_open(model, NULL, 0);
+}
+
 struct faulty *
 faulty_open_model(void)
 {
-  const char *model = getenv("MODEL");
+  return open_named_by("MODEL");
+}
 
-  if (!model)
-    tap_program_bail_out("MODEL does not name the model's plugin");
-  return faulty_open(model, NULL, 0);
+struct faulty *
+faulty_open_full_model(void)
+{
+  return open_named_by("MODEL_FULL");
 }
 
 void
@@ -514,6 +544,14 @@ faulty_successes(struct faulty *faulty, enum faulty_operation operation)
   uint64_t successes = faulty->successes[operation];
   pthread_mutex_unlock(&faulty->lock);
   return successes;
+}
+
+void
+faulty_custom_status(struct faulty *faulty, char *ret_words, size_t size)
+{
+  pthread_mutex_lock(&faulty->lock);
+  snprintf(ret_words, size, "%s", faulty->custom_status);
+  pthread_mutex_unlock(&faulty->lock);
 }
 
 uint32_t

@@ -43,6 +43,8 @@ struct faulty *faulty_open(const char *plugin, const struct dk_setting *settings
                            size_t n_settings);
 /* The model's, whose plugin the variable MODEL names, in memory. */
 struct faulty *faulty_open_model(void);
+/* The one that has extensions, from MODEL_FULL: key-values, sessions and the custom status. */
+struct faulty *faulty_open_full_model(void);
 /* Releases what hangs and closes; ends the program if a call does not come back. */
 void faulty_close(struct faulty *faulty);
 struct dk_store *faulty_store(struct faulty *faulty);
@@ -65,6 +67,9 @@ uint64_t faulty_calls(struct faulty *faulty, enum faulty_operation operation);
 uint64_t faulty_successes(struct faulty *faulty, enum faulty_operation operation);
 uint32_t faulty_hanging(struct faulty *faulty);
 /* Waits until so many calls were made (hang); false after 60 s. */
+/* What the last commit that landed and changed a custom status made of it: "set to ...", "cleared";
+ * "" if there was none. */
+void faulty_custom_status(struct faulty *faulty, char *ret_words, size_t size);
 bool faulty_until_calls(struct faulty *faulty, enum faulty_operation operation, uint64_t n);
 bool faulty_until_hanging(struct faulty *faulty, uint32_t n);
 

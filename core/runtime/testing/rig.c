@@ -7,10 +7,10 @@
 
 #include "conformance/tap/tap.h"
 
-struct rig
-rig_begin(void)
+static struct rig
+begin_on(struct faulty *faulty)
 {
-  struct rig rig = {.faulty = faulty_open_model(),
+  struct rig rig = {.faulty = faulty,
                     .listener = listener_new(),
                     .registry = dk_registry_new(),
                     .caller = dk_caller_new(NULL, 0)};
@@ -30,6 +30,18 @@ rig_begin(void)
     .activity_slots = 4,
   };
   return rig;
+}
+
+struct rig
+rig_begin(void)
+{
+  return begin_on(faulty_open_model());
+}
+
+struct rig
+rig_begin_full(void)
+{
+  return begin_on(faulty_open_full_model());
 }
 
 void

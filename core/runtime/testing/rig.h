@@ -23,6 +23,8 @@ struct rig {
 
 /* The model in memory; nothing runs yet. */
 struct rig rig_begin(void);
+/* The same on the model that has extensions. */
+struct rig rig_begin_full(void);
 /* Stops the runtime, if it runs, and frees all. */
 void rig_end(struct rig *rig);
 void rig_orchestration(struct rig *rig, const char *name, dk_orchestration_fn *function);
