@@ -52,6 +52,7 @@ conformance_model_model_la_SOURCES = \
 	conformance/model/commit.c \
 	conformance/model/err.c \
 	conformance/model/extension.c \
+	conformance/model/extension.h \
 	conformance/model/history.c \
 	conformance/model/log.c \
 	conformance/model/model.h \
@@ -204,6 +205,7 @@ conformance_libdkzoo_la_SOURCES = \
 	conformance/model/commit.c \
 	conformance/model/err.c \
 	conformance/model/extension.c \
+	conformance/model/extension.h \
 	conformance/model/history.c \
 	conformance/model/log.c \
 	conformance/model/model.h \
@@ -226,6 +228,7 @@ include $(top_srcdir)/conformance/fixtures/local.mk
 unit_tests += \
 	conformance/tap/test-tap \
 	conformance/contract/test-contract \
+	conformance/model/test-extension \
 	conformance/model/test-log \
 	conformance/model/test-model \
 	conformance/kit/test-engine \
@@ -236,6 +239,11 @@ unit_tests += \
 	$(NULL)
 
 # Of the model, those that the kit cannot make: its log, threads, many rows.
+conformance_model_test_extension_SOURCES = \
+	conformance/model/test-extension.c \
+	conformance/model/test-handle.c \
+	conformance/model/test-handle.h \
+	$(NULL)
 conformance_model_test_log_SOURCES = \
 	conformance/model/test-handle.c \
 	conformance/model/test-handle.h \

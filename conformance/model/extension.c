@@ -4,7 +4,39 @@
  * and no mutant is here: both come with the checks of these areas. */
 #include "conformance/model/model.h"
 
+#include <string.h>
+
 #include "core/base/sat.h"
+
+/* ---- the tables ------------------------------------------------------------------------------ */
+
+static uint64_t
+look_at_status(void *self, struct dk_bytes id, struct dk_bytes *ret_text)
+{
+  struct store *s = self;
+
+  pthread_mutex_lock(&s->mutex);
+  const struct instance *instance = find_instance(s, id);
+  *ret_text = instance ? instance->custom_status : (struct dk_bytes){NULL, 0};
+  uint64_t version = instance ? instance->custom_version : 0;
+  pthread_mutex_unlock(&s->mutex);
+  return version;
+}
+
+void
+make_tables(struct store *s)
+{
+  s->status_table = (struct model_status){
+    .head = {.struct_size = sizeof s->status_table}, .self = s, .look = look_at_status};
+}
+
+const void *
+table_of(const struct store *s, const char *id)
+{
+  static const struct dk_extension fields_only = {.struct_size = sizeof fields_only};
+
+  return strcmp(id, "durakit.status/1") == 0 ? (const void *)&s->status_table : &fields_only;
+}
 
 /* ---- a commit -------------------------------------------------------------------------------- */
 

@@ -35,6 +35,7 @@
 #include <sys/types.h>
 
 #include "conformance/contract/mutants.h"
+#include "conformance/model/extension.h"
 #include "core/base/text.h"
 
 #define TRY(call)                                                                                  \
@@ -172,6 +173,7 @@ struct elsewhere {
 
 struct store {
   const struct dk_host *host;
+  struct model_status status_table;
   const struct elsewhere *elsewhere;
   pthread_mutex_t mutex;
   /* the state */
@@ -334,6 +336,8 @@ dk_status refuse_unknown_changes(struct op *op, const struct dk_turn_result *r);
 void change_keys(struct op *op, const struct instance *turn, const struct dk_turn_result *r);
 void change_custom_status(struct op *op, const struct instance *turn,
                           const struct dk_turn_result *r);
+void make_tables(struct store *s);
+const void *table_of(const struct store *s, const char *id); /* of one that is declared */
 dk_status hand_up_keys(struct op *op, const struct instance *turn);
 /* INT64_MAX: this fetch gets none of it, however long it waits. */
 int64_t session_free_at(const struct op *op, const struct row *row,

@@ -94,6 +94,7 @@ model_open(const struct dk_host *host, struct dk_call *call, const struct dk_ope
   s->host = host;
   s->fd = -1;
   s->has_extensions = has_extensions;
+  make_tables(s);
   pthread_mutex_init(&s->mutex, NULL);
   list_init(&s->waiters);
   list_init(&s->waiting);
@@ -121,12 +122,11 @@ model_destroy_store(const struct dk_host *host, struct dk_call *call, const stru
 static const void *
 model_extension(void *self, const char *id)
 {
-  static const struct dk_extension fields_only = {.struct_size = sizeof fields_only};
   const struct store *s = self;
 
   for (size_t i = 0; extensions[i]; i++)
     if (strcmp(extensions[i], id) == 0)
-      return &fields_only;
+      return table_of(s, id);
   return MUTANT(M_ABI_ANSWERS_ANY_EXTENSION) ? s->host : NULL;                      /* ABI-3 */
 }
 

@@ -27,17 +27,31 @@ same(struct dk_bytes got, const char *expected)
 
 /* ---- the model and a folder ------------------------------------------------------------------ */
 
-struct dk_library *
-begin(void)
+static struct dk_library *
+load(const char *variable)
 {
   struct dk_refusal refusal;
-  const char *model = getenv("MODEL");
+  const char *model = getenv(variable);
 
-  if (!model || dk_library_open(model, 0, &library, &refusal) < 0)
-    BAIL_OUT("the model cannot be loaded: %s", model ? refusal.what : "MODEL is not set");
+  if (!model)
+    BAIL_OUT("%s is not set", variable);
+  if (dk_library_open(model, 0, &library, &refusal) < 0)
+    BAIL_OUT("the model cannot be loaded: %s", refusal.what);
   if (!mkdtemp(folder))
     BAIL_OUT("no folder for the stores");
   return library;
+}
+
+struct dk_library *
+begin(void)
+{
+  return load("MODEL");
+}
+
+struct dk_library *
+begin_full(void)
+{
+  return load("MODEL_FULL");
 }
 
 void

@@ -18,8 +18,10 @@ struct handle {
   bool broke_a_rule;
 };
 
-/* Loads the model ($MODEL) and makes a folder for its stores; removes both. */
+/* Loads the model ($MODEL; the full one: $MODEL_FULL) and makes a folder for its stores; removes
+ * both. */
 struct dk_library *begin(void);
+struct dk_library *begin_full(void);
 void end(void);
 const char *store_path(const char *name); /* until the next call */
 off_t size_of(const char *path);          /* -1: it is not there */
