@@ -222,6 +222,10 @@ hold_ends(struct handle *h, struct dk_virtual_clock *clock)
   cmp_ok(item_for(h, "you", DK_SESSION_ANY, from + HOLD), "==", 6, "and then it is his");
   add_item(h, 7, "one");
   cmp_ok(item_for(h, "me", DK_SESSION_ANY, 0), "==", 0, "and not the first one's any more");
+  dk_virtual_clock_advance(clock, 0, from + 2 * HOLD);
+  cmp_ok(item_for(h, "you", DK_SESSION_HELD, 0), "==", 0, "at its end nobody holds it");
+  cmp_ok(item_for(h, "you", DK_SESSION_ANY, 0), "==", 7, "it can be had again");
+  add_item(h, 8, "one");
 }
 
 static void
@@ -240,8 +244,8 @@ sessions(void)
   hold_ends(&h, clock);
   close_handle(&h);
   open_handle(&h, clock, store_path("sessions"));
-  cmp_ok(item_for(&h, "me", DK_SESSION_ANY, 0), "==", 0, "opened again, the store knows who holds");
-  cmp_ok(item_for(&h, "you", DK_SESSION_ANY, 0), "==", 7, "what");
+  cmp_ok(item_for(&h, "me", DK_SESSION_ANY, 0), "==", 0, "opened again, the store knows it held");
+  cmp_ok(item_for(&h, "you", DK_SESSION_ANY, 0), "==", 8, "and by whom");
   close_handle(&h);
   free(region);
 }
