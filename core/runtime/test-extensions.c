@@ -59,14 +59,14 @@ obey(dk_orch *o, dk_str said, const char *order)
   return said;
 }
 
-/* One order in each turn, until "end"; what its reads have found it tells at the end. */
+/* One order after the other, until "end"; what its reads have found it tells at the end. */
 static dk_result
 obeys(dk_orch *o, dk_str input)
 {
   dk_str said = input, order;
 
   for (;;) {
-    order = dk_await(o, dk_external(o, "do"));
+    order = dk_await(o, dk_dequeue(o, "do"));
     if (strcmp(order.ptr, "end") == 0)
       return dk_completed(o, said);
     said = obey(o, said, order.ptr);
@@ -168,18 +168,24 @@ execution_of(struct rig *rig, const char *instance)
                                                                             : 0;
 }
 
+static void
+send(struct rig *rig, const char *instance, const char *order)
+{
+  if (dk_client_enqueue(rig->client, dk_str_of(instance), "do", dk_str_of(order)) != DK_OK)
+    BAIL_OUT("the order is not given: %s", dk_client_error(rig->client));
+}
+
 /* Gives the order; it is carried out when this returns. */
 static void
 give(struct rig *rig, const char *instance, const char *order)
 {
   uint64_t execution = execution_of(rig, instance);
-  uint32_t obeyed = rig_count_events(rig, instance, EVENT_RAISED);
+  uint32_t obeyed = rig_count_events(rig, instance, EVENT_QUEUED);
 
-  if (dk_client_raise(rig->client, dk_str_of(instance), "do", dk_str_of(order)) != DK_OK)
-    BAIL_OUT("the order is not given: %s", dk_client_error(rig->client));
+  send(rig, instance, order);
   bool carried_out = strcmp(order, "again") == 0
                        ? UNTIL(execution_of(rig, instance) == execution + 1)
-                       : UNTIL(rig_count_events(rig, instance, EVENT_RAISED) == obeyed + 1);
+                       : UNTIL(rig_count_events(rig, instance, EVENT_QUEUED) == obeyed + 1);
   if (!carried_out)
     fail("\"%s\" is carried out", order);
 }
@@ -291,6 +297,37 @@ test_forgotten(void)
   cmp_ok(faulty_calls(rig.faulty, FAULTY_ABANDON_TURN), ">", 0,
          "after a turn that came without was given back");
   cmp_ok(listener_level(rig.listener, DK_LEVEL_WARNING), "==", 0, "which is worth no warning");
+  finish(&rig);
+}
+
+/* From memory or from the store, as it comes: there is room for a few only, and a fetch may be
+ * quicker than what puts the history into memory. */
+static void
+test_many(void)
+{
+  static const char *const orders[] = {"set a=1", "get b", "set b=2", "again",   "get a",
+                                       "clear a", "again", "get a",   "set b=3", "again",
+                                       "get b",   "end"};
+  enum { INSTANCES = 40, ORDERS = sizeof(orders) / sizeof(orders[0]) };
+  struct rig rig = prepared(rig_begin_full());
+  char name[16];
+  int as_said = 0;
+
+  rig.options.orchestration_slots = 4;
+  rig.options.cache_bytes = 64 << 10;
+  rig_start(&rig);
+  for (int i = 0; i < INSTANCES * ORDERS; i++) {
+    snprintf(name, sizeof(name), "i-%d", i % INSTANCES);
+    if (i < INSTANCES)
+      rig_run(&rig, name, "obeys", "");
+    send(&rig, name, orders[i / INSTANCES]);
+  }
+  for (int i = 0; i < INSTANCES; i++) {
+    snprintf(name, sizeof(name), "i-%d", i);
+    as_said += strcmp(rig_result(&rig, name), "completed: b=none a=1 a=none b=3 ") == 0;
+  }
+  cmp_ok(as_said, "==", INSTANCES, "all of many at once read what they should");
+  cmp_ok(rig_counters(&rig).cold_turns, ">", 0, "not all of it from memory");
   finish(&rig);
 }
 
@@ -429,8 +466,7 @@ fails(struct rig *rig, const char *order, const char *why)
 
   snprintf(name, sizeof(name), "refused-%d", n++);
   rig_run(rig, name, "obeys", "");
-  if (dk_client_raise(rig->client, dk_str_of(name), "do", dk_str_of(order)) != DK_OK)
-    BAIL_OUT("the order is not given: %s", dk_client_error(rig->client));
+  send(rig, name, order);
   const char *result = rig_result(rig, name);
   ok(strncmp(result, "failed: ", 8) == 0 && rig_says(result, why), "\"%s\" fails: %s", order, why);
 }
@@ -467,6 +503,7 @@ main(void)
   test_continued();
   test_restarted();
   test_forgotten();
+  test_many();
   test_status();
   test_one_worker();
   test_next_worker();
