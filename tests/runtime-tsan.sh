@@ -37,11 +37,12 @@ run_ok 'configure' "$top_srcdir/configure" --quiet --without-sqlite --without-pg
   done_testing
 tests=$(cd "$top_srcdir" && echo core/runtime/test-*.c | sed 's/\.c\>//g')
 # shellcheck disable=SC2086
-run_ok 'make' "$MAKE" -s -j"$(nproc 2> /dev/null || echo 1)" conformance/model/model.la $tests ||
-  done_testing
+run_ok 'make' "$MAKE" -s -j"$(nproc 2> /dev/null || echo 1)" conformance/model/model.la \
+  conformance/model/model-full.la $tests || done_testing
 
 MODEL=$scratch/conformance/model/.libs/model.so
-export MODEL
+MODEL_FULL=$scratch/conformance/model/.libs/model-full.so
+export MODEL MODEL_FULL
 for test in $tests; do
   "./$test" > out 2> err
   code=$?
