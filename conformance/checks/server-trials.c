@@ -85,7 +85,8 @@ until_well(struct dk_check *t)
     }
     in_a_row = 0;
     expect(t, may_be_asked_again(status),
-           "while a server is being reached again a call may be repeated; it answers %d", status);
+           "while a server is being reached again what a call answers is of class 1, or an unknown "
+           "outcome: it may be repeated; it answers %d", status);
     expect(t, real_time_ms() < bound,
            "the server is there, and calls on the same handle are answered again, within %d s",
            (int)(patience / 1000));
