@@ -135,6 +135,7 @@ EXTRA_DIST += \
 	tests/style.awk \
 	tests/tap.sh \
 	tests/timed \
+	tests/tsan.sh \
 	tests/typed.sh \
 	tests/with-postgres \
 	$(NULL)

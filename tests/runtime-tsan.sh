@@ -13,25 +13,8 @@ flags='-O1 -g -fsanitize=thread'
 TSAN_OPTIONS=halt_on_error=0:exitcode=66
 export TSAN_OPTIONS
 
-# What is to find races does.
-cat > race.c <<'C'
-#include <pthread.h>
-static int n;
-static void *add(void *unused) { n++; return unused; }
-int main(void)
-{
-  pthread_t other;
-  if (pthread_create(&other, 0, add, 0) != 0)
-    return 1;
-  n++;
-  return pthread_join(other, 0);
-}
-C
-# shellcheck disable=SC2086
-${CC:-cc} $flags race.c -lpthread -o race 2> /dev/null ||
-  skip_all 'the compiler has no ThreadSanitizer'
-./race 2> /dev/null
-is $? 66 'a race is found'
+. "$top_srcdir/tests/tsan.sh"
+tsan_or_skip "$flags"
 
 run_ok 'configure' "$top_srcdir/configure" --quiet --without-sqlite --without-pg CFLAGS="$flags" ||
   done_testing

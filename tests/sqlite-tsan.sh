@@ -14,29 +14,9 @@ sources() {
   find "$top_srcdir/$1" -maxdepth 1 -name '*.c' ! -name 'test-*' | sort
 }
 
-printf 'int main(void) { return 0; }\n' > "$scratch/probe.c"
-# shellcheck disable=SC2086
-${CC:-cc} $flags "$scratch/probe.c" -o "$scratch/probe" 2> /dev/null && "$scratch/probe" ||
-  skip_all 'the compiler has no ThreadSanitizer'
-
-# What is to find races does.
-cat > "$scratch/race.c" <<'C'
-#include <pthread.h>
-static int n;
-static void *add(void *unused) { n++; return unused; }
-int main(void)
-{
-  pthread_t other;
-  if (pthread_create(&other, 0, add, 0) != 0)
-    return 1;
-  n++;
-  return pthread_join(other, 0);
-}
-C
-# shellcheck disable=SC2086
-${CC:-cc} $flags "$scratch/race.c" -lpthread -o "$scratch/race" &&
-  TSAN_OPTIONS=exitcode=66 "$scratch/race" 2> /dev/null
-is $? 66 'a race is found'
+. "$top_srcdir/tests/tsan.sh"
+cd "$scratch" || exit 99
+tsan_or_skip "$flags"
 
 # shellcheck disable=SC2046,SC2086
 build_plugin() {

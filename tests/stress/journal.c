@@ -29,12 +29,16 @@ enter(struct journal *j, enum kind kind, uint64_t number, uint64_t by)
     at = MOST_ENTRIES - 1;
   }
   struct entry *entry = &j->entries[at];
-  entry->kind = kind;
+  /* Who is killed in the middle of this has asked for nothing: what is not answered is said first,
+   * for else it would read as DK_OK, and the kind last. */
+  atomic_store(&entry->status, NO_ANSWER);
+  atomic_thread_fence(memory_order_seq_cst);
   entry->number = number;
   entry->by = by;
   entry->released = UINT64_MAX;
   entry->asked = tick(j);
-  atomic_store(&entry->status, NO_ANSWER);
+  atomic_thread_fence(memory_order_seq_cst);
+  entry->kind = kind;
   return entry;
 }
 

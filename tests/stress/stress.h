@@ -35,7 +35,7 @@ enum {
 /* ---- the journal ----------------------------------------------------------------------------- */
 
 enum kind {
-  SENT,       /* number: a message; by: the commit that sends it, 0: enqueued */
+  SENT = 1,   /* number: a message; by: the commit that sends it, 0: enqueued */
   COMMITTED,  /* number: a commit; rows: that it told to have deleted */
   SCHEDULED,  /* number: an activity; by: the commit */
   CANCELLED,  /* number: an activity; by: the commit */
