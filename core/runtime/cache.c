@@ -17,7 +17,7 @@ struct cache {
   struct remembered *oldest, *newest;
   struct remembered *first_run;  /* no older one has a run; NULL: none has */
   uint64_t bytes, most;
-  size_t n, n_runs;
+  size_t n, n_runs, most_runs;
 };
 
 /* ---- an entry -------------------------------------------------------------------------------- */
@@ -246,7 +246,7 @@ remembered_change(struct remembered *remembered, const struct dk_kv_change *chan
 /* ---- the table ------------------------------------------------------------------------------- */
 
 struct cache *
-cache_new(uint64_t bytes)
+cache_new(uint64_t bytes, size_t runs)
 {
   struct cache *cache = calloc(1, sizeof(*cache));
 
@@ -254,6 +254,7 @@ cache_new(uint64_t bytes)
     return NULL;
   pthread_mutex_init(&cache->lock, NULL);
   cache->most = bytes;
+  cache->most_runs = runs;
   return cache;
 }
 
@@ -419,7 +420,7 @@ cache_put(struct cache *cache, struct remembered *remembered)
   struct remembered *earlier = take_out(cache, remembered->instance);
   link_entry(cache, remembered);
   struct remembered *gone = make_room(cache);
-  struct dk_orch *run = take_run(cache, CACHE_RUNS);
+  struct dk_orch *run = take_run(cache, cache->most_runs);
   pthread_mutex_unlock(&cache->lock);
 
   remembered_free(earlier);

@@ -13,7 +13,7 @@
 #include "core/runtime/replay.h"
 
 /* Runs have a thread each: with more of them, those that were not used longest are freed, and their
- * histories stay. */
+ * histories stay.  A runtime has at most so many: */
 enum { CACHE_RUNS = 256 };
 
 struct remembered {
@@ -49,8 +49,8 @@ void remembered_drop_run(struct remembered *remembered);
 uint64_t remembered_last(const struct remembered *remembered);
 
 struct cache;
-/* NULL: no memory. */
-struct cache *cache_new(uint64_t bytes);
+/* With at most so many bytes and runs.  NULL: no memory. */
+struct cache *cache_new(uint64_t bytes, size_t runs);
 void cache_free(struct cache *cache); /* NULL is allowed */
 /* The entry, which is the caller's then; NULL if there is none.  One of this instance that does not
  * fit is freed.  What was put in by an instance's first commit has the birth 0, for nobody knew it

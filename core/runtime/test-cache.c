@@ -89,7 +89,7 @@ test_keys(void)
 static void
 test_take(void)
 {
-  struct cache *cache = cache_new(1 << 20);
+  struct cache *cache = cache_new(1 << 20, CACHE_RUNS);
   uint64_t bytes;
 
   ok(!cache_take(cache, text("i"), 1, 1, 3), "an empty cache has nothing");
@@ -118,7 +118,7 @@ static void
 test_room(void)
 {
   enum { N = 1000, MOST = 100000 };
-  struct cache *cache = cache_new(MOST);
+  struct cache *cache = cache_new(MOST, CACHE_RUNS);
   uint64_t bytes, most = 0;
   char name[16];
 
@@ -176,8 +176,8 @@ an_entry_with_run(const char *instance)
 static void
 test_runs(void)
 {
-  enum { MORE = 100, N = CACHE_RUNS + MORE };
-  struct cache *cache = cache_new(1 << 30);
+  enum { MOST_RUNS = 16, MORE = 100, N = MOST_RUNS + MORE };
+  struct cache *cache = cache_new(1 << 30, MOST_RUNS);
   uint64_t bytes, with, without;
   unsigned n_runs = 0;
   char name[16];
@@ -194,7 +194,7 @@ test_runs(void)
     snprintf(name, sizeof(name), "i-%d", i);
     cache_put(cache, an_entry_with_run(name));
   }
-  cmp_ok(cache_runs(cache), "==", CACHE_RUNS, "so many runs are kept, and no more");
+  cmp_ok(cache_runs(cache), "==", MOST_RUNS, "so many runs are kept, and no more");
   cmp_ok(cache_size(cache, &bytes), "==", N + 1, "and all histories");
   for (int i = 1; i <= N; i++) {
     snprintf(name, sizeof(name), "i-%d", i);
@@ -202,7 +202,7 @@ test_runs(void)
     n_runs += entry->run && i > MORE;
     remembered_free(entry);
   }
-  cmp_ok(n_runs, "==", CACHE_RUNS, "the newest have them");
+  cmp_ok(n_runs, "==", MOST_RUNS, "the newest have them");
   cmp_ok(cache_runs(cache), "==", 0, "none is left when they are taken");
   cmp_ok((cache_size(cache, &bytes), bytes), "==", without, "nor what they cost");
   cache_free(cache);
@@ -213,7 +213,7 @@ static void
 test_too_large(void)
 {
   enum { OTHERS = 4, N = 100 };
-  struct cache *cache = cache_new(1 << 20);
+  struct cache *cache = cache_new(1 << 20, CACHE_RUNS);
   struct remembered *large = an_entry_with_run("large");
   uint64_t bytes;
   char name[16];
