@@ -23,7 +23,7 @@ struct coroutine {
   enum { OURS, ITS } turn;   /* who runs: the caller, or the function */
   bool is_over;              /* to be freed: the function is left */
   jmp_buf bottom;
-  uintptr_t top;             /* of its stack, about */
+  uintptr_t low, top;        /* of its stack: the end, and about where it begins; 0: not known */
   size_t depth;              /* where it has stepped out, from the top */
 };
 
@@ -61,6 +61,24 @@ give_turn_away(struct coroutine *coroutine)
 
 /* ---- its thread ------------------------------------------------------------------------------ */
 
+/* Asked, not reckoned: what else lies in a thread's memory (thread-local variables) may be large,
+ * and below it is another's. */
+static void
+find_stack(struct coroutine *coroutine)
+{
+  pthread_attr_t attributes;
+  void *low = NULL;
+  size_t size;
+
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+    return;
+  if (pthread_attr_getstack(&attributes, &low, &size) == 0) {
+    coroutine->low = (uintptr_t)low;
+    coroutine->top = (uintptr_t)__builtin_frame_address(0);
+  }
+  pthread_attr_destroy(&attributes);
+}
+
 /* The one setjmp: a function that is not gone on with is left from where it stands. */
 static void
 run_function(struct coroutine *coroutine)
@@ -74,24 +92,23 @@ thread_main(void *context)
 {
   struct coroutine *coroutine = context;
 
-  coroutine->top = (uintptr_t)__builtin_frame_address(0);
+  find_stack(coroutine);
   wait_for_turn(coroutine);
   run_function(coroutine);
   give_turn_away(coroutine);
   return NULL;
 }
 
-/* Pages that were in use for a moment, below where it stands, are given back.  Its lowest are
- * perhaps the guard's, which has none. */
+/* Pages that were in use for a moment, below where it stands, are given back. */
 static void
 trim_stack(struct coroutine *coroutine)
 {
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
   uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-  uintptr_t low = (coroutine->top - COROUTINE_STACK) / page * page;
+  uintptr_t low = (coroutine->low + page - 1) / page * page;
   uintptr_t unused = here / page * page - 2 * page; /* some is used on the way out */
 
-  if (here > coroutine->top || unused <= low)
+  if (here < coroutine->low || here > coroutine->top || unused <= low)
     return; /* a stack of the code's own, or hardly anything is left */
   coroutine->depth = coroutine->top - unused;
   madvise((void *)low, unused - low, MADV_DONTNEED);

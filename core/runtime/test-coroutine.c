@@ -21,6 +21,9 @@ struct counting {
 };
 
 static _Thread_local int of_this_thread;
+/* So much of a thread's memory is no stack. */
+enum { LARGE = 400 * 1024 };
+static _Thread_local unsigned char large[LARGE];
 
 /* Its own number is on its own stack, and is still there when it goes on; so is what belongs to its
  * thread, also where the compiler has kept its address. */
@@ -106,9 +109,45 @@ test_threads(void)
   coroutine_free(counting.coroutine);
 }
 
+/* What is given back of a stack is its own: nothing of the threads beside it. */
+static void
+fill(void *context)
+{
+  struct counting *counting = context;
+  unsigned char number = (unsigned char)(counting->count + 1);
+
+  memset(large, number, LARGE);
+  coroutine_step_out(counting->coroutine);
+  for (size_t i = 0; i < LARGE; i++)
+    counting->strays += large[i] != number;
+}
+
+static void
+test_neighbours(void)
+{
+  enum { N = 8 };
+  struct counting countings[N];
+  int strays = 0;
+
+  for (int i = 0; i < N; i++) {
+    countings[i] = (struct counting){.count = i};
+    countings[i].coroutine = coroutine_new(fill, &countings[i]);
+    if (!countings[i].coroutine)
+      BAIL_OUT("no memory for a stack");
+  }
+  for (int round = 0; round < 2; round++)
+    for (int i = 0; i < N; i++)
+      coroutine_run(countings[i].coroutine);
+  for (int i = 0; i < N; i++) {
+    strays += countings[i].strays;
+    coroutine_free(countings[i].coroutine);
+  }
+  cmp_ok(strays, "==", 0, "what is given back of a stack is nothing of the threads beside it");
+}
+
 /* ---- its stack ------------------------------------------------------------------------------- */
 
-enum { DEEP = COROUTINE_STACK * 3 / 4, SOME = 40000 };
+enum { DEEP = COROUTINE_STACK / 2, SOME = 40000 };
 
 struct using {
   struct coroutine *coroutine;
@@ -194,6 +233,7 @@ main(void)
   plan(NO_PLAN);
   test_steps();
   test_threads();
+  test_neighbours();
   test_stack();
   test_overflow();
   return done_testing();
