@@ -6,6 +6,7 @@
 
 enum {
   MOST_WAITS = 12,      /* of one call; a trial for each */
+  MOST_ROUNDS = 12,     /* of all calls, until one has felt that it was cut */
   RETURNS_MS = 8000,    /* so long a call may take to return that is wanted back */
   UNDER_WAY_MS = 300    /* by then a started call is answered, or waits for its server */
 };
@@ -15,13 +16,16 @@ static const char never_waits[] =
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-/* Each operation, cut at its first wait for the server, then at its second, and so on until it is
- * through before that.  How many cuts there were. */
-static unsigned
-try_all_cut(struct dk_check *t, enum cut cut)
-{
-  unsigned cuts = 0;
+/* How many there were, and how many of the calls did not just go on. */
+struct cuts {
+  unsigned made, felt;
+};
 
+/* Each operation, cut at its first wait for the server, then at its second, and so on until it is
+ * through before that. */
+static void
+try_each_cut(struct dk_check *t, enum cut cut, struct cuts *cuts)
+{
   for (int deed = 0; deed < deeds_of(t); deed++) {
     bool is_cut = true;
 
@@ -31,13 +35,25 @@ try_all_cut(struct dk_check *t, enum cut cut)
       cut_at_wait(t, cut, n);
       dk_status status = trial_call(&trial, false);
       is_cut = was_cut(t);
-      cuts += is_cut ? 1u : 0u;
+      cuts->made += is_cut ? 1u : 0u;
+      cuts->felt += is_cut && status != DK_OK ? 1u : 0u;
       trial_judge_status(&trial, status);
       until_well(t);
       trial_settle(&trial, status);
     }
   }
-  return cuts;
+}
+
+/* A server may be so quick, or the machine so busy, that every answer is there before the cut. */
+static unsigned
+try_all_cut(struct dk_check *t, enum cut cut)
+{
+  struct cuts cuts = {0, 0};
+
+  try_each_cut(t, cut, &cuts);
+  for (int round = 1; round < MOST_ROUNDS && cuts.made > 0 && cuts.felt == 0; round++)
+    try_each_cut(t, cut, &cuts);
+  return cuts.made;
 }
 
 /* SRV-1: a connection that is lost in a call ends it with the right class; nothing by halves. */
