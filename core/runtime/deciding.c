@@ -164,7 +164,8 @@ judge_run(struct job *job, const struct ran *ran, struct verdict_of *verdict)
     return judge_corrupt(job, text_of(job, ran->text), verdict);
   case ENDING_NO_MEMORY:
     cache_drop_runs(job->w->cache); /* next time there is more; threads, too */
-    return job_stalled(job, STALL_NO_MEMORY, true, "no memory for its turn");
+    return job_stalled(job, STALL_NO_MEMORY, true, "no memory, or no thread, for its code: fewer "
+                                                   "slots, or higher limits (ulimit -u)");
   case ENDING_WAITS:
   case ENDING_COMPLETED:
   case ENDING_FAILED:
