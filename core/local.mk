@@ -3,6 +3,7 @@
 
 durakit_includedir = $(includedir)/durakit
 durakit_include_HEADERS += \
+	core/include/durakit/admin.h \
 	core/include/durakit/clock.h \
 	core/include/durakit/host.h \
 	core/include/durakit/provider.h \

@@ -15,8 +15,8 @@ core/plugin: core/include core/base core/plugin
 core/runtime: core/include core/base core/plugin core/runtime
 core/runtime/testing: core conformance/tap
 core/runtime/bench: core runner/bench.h
-providers/sqlite: core/include/durakit/provider.h providers/sqlite
-providers/pg: core/include/durakit/provider.h providers/pg
+providers/sqlite: core/include/durakit/provider.h core/include/durakit/admin.h providers/sqlite
+providers/pg: core/include/durakit/provider.h core/include/durakit/admin.h providers/pg
 conformance/tap: core/include core/base conformance/tap
 conformance/contract: core/include core/base conformance/tap conformance/contract
 conformance/model: core/include core/base conformance/contract conformance/model

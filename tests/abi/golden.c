@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holds durakit/provider.h to golden.def, the layout as it was when this draft was made: every
- * member at its place, of its size and type; every function type and constant; every size.  It is
- * compiled, never run.
+/* Holds provider.h and admin.h to golden.def, the layout as it was when this draft was made: every member at its place, of its size and type; every function type and constant; every size.
+ * It is compiled, never run.
  *
  * A struct may grow at its end, but then the minor number must have grown too.  Everything else is
  * another ABI: until the freeze a new draft number, then never.  `make abi-update` makes golden.def
  * and the baseline anew, and asks for a line in docs/abi.md.
  */
-#include <durakit/provider.h>
+#include <durakit/admin.h>
 
 #define SAME(a, b) __builtin_types_compatible_p(__typeof__(a), b)
 

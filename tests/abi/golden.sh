@@ -1,12 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The layout of provider.h is the one in golden.def; and the comparison sees every kind of change.
+# The layout of provider.h and admin.h is the one in golden.def; and the comparison sees every kind
+# of change.
 
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/tap.sh"
 : "${CC:=cc}"
 scratch
 abi=$top_srcdir/tests/abi
-header=$top_srcdir/core/include/durakit/provider.h
+include=$top_srcdir/core/include/durakit
+header=$include/provider.h
 
 # judge FOLDER: compiles golden.c against FOLDER/durakit/provider.h.
 judge() {
@@ -19,6 +21,7 @@ run_ok 'provider.h has the layout of golden.def' judge "$top_srcdir/core/include
 mutant() {
   folder=$scratch/$1
   mkdir -p "$folder/durakit"
+  cp "$include/admin.h" "$folder/durakit"
   sed "$2" "$header" > "$folder/durakit/provider.h"
   ! cmp -s "$header" "$folder/durakit/provider.h"
   ok $? "$1: the header was changed"
@@ -31,8 +34,8 @@ refused() {
   like "$found" "$3" "$1 is refused for its own reason"
 }
 
-minor='s/^#define DK_ABI_MINOR 0u/#define DK_ABI_MINOR 1u/'
-append='s/^  const void \*(\*service)(.*/&\n  int32_t (*added)(struct dk_call *call);/'
+minor='s/^#define DK_ABI_MINOR .*/#define DK_ABI_MINOR 99u/'
+append='s/^  void (\*removed)(.*/&\n  int32_t (*added)(struct dk_call *call);/'
 
 mutant 'append-with-minor' "$append;$minor"
 run_ok 'a member at the end, with a new minor number, is accepted' judge "$folder"
@@ -57,7 +60,7 @@ refused 'draft' 's/^#define DK_ABI_DRAFT .*/#define DK_ABI_DRAFT 99u/' 'make abi
 
 # The list is complete: what the generator finds in the header now is what golden.def holds.
 run_ok 'the generator reads provider.h' \
-  sh -c "perl '$abi/layout.pl' '$header' > '$scratch/list.c' &&
+  sh -c "perl '$abi/layout.pl' '$header' '$include/admin.h' > '$scratch/list.c' &&
          $CC -I '$top_srcdir/core/include' '$scratch/list.c' -o '$scratch/list' &&
          '$scratch/list' > '$scratch/golden.def'"
 is "$(diff "$abi/golden.def" "$scratch/golden.def")" '' \

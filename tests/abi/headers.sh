@@ -9,7 +9,7 @@ scratch
 include=$top_srcdir/core/include
 
 strict='-Wall -Wextra -pedantic -Wundef -Wshadow -Werror -fsyntax-only'
-for header in provider clock host runtime; do
+for header in provider admin clock host runtime; do
   printf '#include <durakit/%s.h>\n#include <durakit/%s.h>\n' $header $header > "$scratch/twice.c"
   cp "$scratch/twice.c" "$scratch/twice.cc"
   for std in c90 c99 c11 c17 c2x gnu11; do
@@ -26,17 +26,23 @@ for header in provider clock host runtime; do
 done
 
 # No holes that a compiler fills as it likes (the probe's are there on purpose).
-sed '/^struct dk_probe_ {/,/^};/s/char/uint64_t/' "$include/durakit/provider.h" > "$scratch/dense.h"
-printf '#include "dense.h"\n' > "$scratch/dense.c"
-run_ok 'provider.h has no padding' $CC -std=c11 -Wpadded -Werror -fsyntax-only "$scratch/dense.c"
+mkdir -p "$scratch/dense/durakit"
+sed '/^struct dk_probe_ {/,/^};/s/char/uint64_t/' "$include/durakit/provider.h" \
+  > "$scratch/dense/durakit/provider.h"
+cp "$include/durakit/admin.h" "$scratch/dense/durakit"
+printf '#include <durakit/admin.h>\n' > "$scratch/dense.c"
+run_ok 'provider.h and admin.h have no padding' \
+  $CC -std=c11 -Wpadded -Werror -fsyntax-only -I "$scratch/dense" "$scratch/dense.c"
 
-code=$($CC -fpreprocessed -dD -E -P "$include/durakit/provider.h" 2>/dev/null)
+code=$(for header in provider admin; do
+  $CC -fpreprocessed -dD -E -P "$include/durakit/$header.h" 2>/dev/null
+done)
 for word in '[^_]bool' 'long' 'FILE' 'errno' 'va_list' 'time_t' 'off_t' 'wchar_t' '\.\.\.'; do
   is "$(printf '%s\n' "$code" | grep -nE "(^|[^a-z_0-9])$word([^a-z_0-9]|\$)")" '' \
-    "provider.h does not use $word"
+    "provider.h and admin.h do not use $word"
 done
 is "$(printf '%s\n' "$code" | grep -nE 'enum [a-z_]+ [a-z]|[a-z] : [0-9]')" '' \
-  'provider.h has no enum types and no bitfields'
+  'neither has enum types or bitfields'
 is "$(grep -h '^#include' "$include/durakit/provider.h" | tr '\n' ' ')" \
   '#include <stddef.h> #include <stdint.h> ' 'provider.h includes stddef.h and stdint.h only'
 
@@ -54,11 +60,12 @@ if [ -n "${DURAKIT:-}" ] && [ -x "$DURAKIT" ]; then
 fi
 
 # Every clause that the manual names is one of the contract.
-clauses=$(grep -oE '\b[A-Z]+-[0-9]+\b' "$include/durakit/provider.h" | grep -v '^UTF-' | sort -u)
+clauses=$(cat "$include/durakit/provider.h" "$include/durakit/admin.h" |
+  grep -oE '\b[A-Z]+-[0-9]+\b' | grep -v '^UTF-' | sort -u)
 for clause in $clauses; do
   grep -q "CLAUSE(\"$clause\"" "$top_srcdir/conformance/contract/clauses.def" ||
     missing="${missing:-} $clause"
 done
-is "${missing:-}" '' 'every clause that provider.h names stands in the contract'
+is "${missing:-}" '' 'every clause that the manuals name stands in the contract'
 
 done_testing

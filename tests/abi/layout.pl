@@ -1,15 +1,16 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
 # Reads the structs, function types and constants of a C header and writes, for the compiler to
-# fill in, a program that prints the layout: `layout.pl HEADER > list.c`, compiled and run, makes
+# fill in, a program that prints the layout: `layout.pl HEADER... > list.c`, compiled and run, makes
 # golden.def.
-# Written for provider.h and for nothing else: one declaration a statement, no nested structs.
+# Written for provider.h and admin.h, and for nothing else: one declaration a statement, no nested
+# structs.
 
 use strict;
 use warnings;
 
 local $/;
-my $text = <>;
+my $text = join '', <>;
 $text =~ s{/\*.*?\*/}{ }gs;
 $text =~ s{^\s*#.*?(?:\\\n.*?)*$}{}gm;
 $text =~ s{\s+}{ }g;
@@ -62,7 +63,7 @@ while ($text =~ /\benum \{(.*?)\}/g) {
   push @constants, map { /(\w+)/ ? $1 : () } split /,/, $1;
 }
 
-print "#include <stdio.h>\n#include <durakit/provider.h>\nint main(void)\n{\n";
+print "#include <stdio.h>\n#include <durakit/admin.h>\nint main(void)\n{\n";
 print "  printf(\"MINOR(%u)\\nDRAFT(%u)\\n\", (unsigned)DK_ABI_MINOR, (unsigned)DK_ABI_DRAFT);\n";
 print "  printf(\"STAMP(0x%llx)\\n\", (unsigned long long)DK_STAMP);\n";
 print "  printf(\"CONSTANT($_, %lld)\\n\", (long long)$_);\n" for @constants;

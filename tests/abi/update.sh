@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# make abi-update: golden.def and the baseline of abidiff, made anew from provider.h.  For a new
+# make abi-update: golden.def and the baseline of abidiff, made anew from provider.h and
+# admin.h.  For a new
 # draft, or an additive change with a new minor number; docs/abi.md gets a line that says what and
 # why.
 
@@ -10,7 +11,8 @@ abi=$top_srcdir/tests/abi
 work=$(mktemp -d "${TMPDIR:-/tmp}/durakit-abi.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-perl "$abi/layout.pl" "$top_srcdir/core/include/durakit/provider.h" > "$work/list.c"
+include=$top_srcdir/core/include/durakit
+perl "$abi/layout.pl" "$include/provider.h" "$include/admin.h" > "$work/list.c"
 $CC -I "$top_srcdir/core/include" "$work/list.c" -o "$work/list"
 "$work/list" > "$work/golden.def-t"
 # All types are loaded: without that abidiff 2.2 stops at an assertion when it reads the file.

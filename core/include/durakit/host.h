@@ -20,6 +20,7 @@
 #ifndef DURAKIT_HOST_H
 #define DURAKIT_HOST_H
 
+#include <durakit/admin.h>
 #include <durakit/clock.h>
 #include <durakit/provider.h>
 
@@ -239,6 +240,44 @@ dk_status dk_store_renew_work_item_lock(struct dk_store *store, struct dk_caller
 dk_status dk_store_read_history(struct dk_store *store, struct dk_caller *caller,
                                 const struct dk_read_history *request,
                                 struct dk_history **ret_history);
+
+/* durakit.admin/1; DK_UNSUPPORTED of a store that does not offer it.  Arrays in the caller's
+ * memory.  DK_INVALID for malformed text, negative times, a deletion without a filter, a page of 0,
+ * a prune with both or neither of instance and filter; DK_UNSUPPORTED for unknown flags and
+ * statuses. */
+struct dk_instances {
+  struct dk_instance *items;
+  size_t n_items;
+};
+struct dk_executions {
+  struct dk_execution *items;
+  size_t n_items;
+};
+struct dk_messages {
+  struct dk_message *items;
+  size_t n_items;
+};
+dk_status dk_store_list_instances(struct dk_store *store, struct dk_caller *caller,
+                                  const struct dk_list_instances *request,
+                                  struct dk_instances **ret_instances);
+dk_status dk_store_list_executions(struct dk_store *store, struct dk_caller *caller,
+                                   const struct dk_list_executions *request,
+                                   struct dk_executions **ret_executions);
+dk_status dk_store_read_messages(struct dk_store *store, struct dk_caller *caller,
+                                 const struct dk_read_messages *request,
+                                 struct dk_messages **ret_messages);
+dk_status dk_store_read_stats(struct dk_store *store, struct dk_caller *caller,
+                              struct dk_stats *ret_stats);
+/* ret_removed may be NULL; its `next` lies in the caller's memory. */
+dk_status dk_store_delete_instances(struct dk_store *store, struct dk_caller *caller,
+                                    const struct dk_delete_instances *request,
+                                    struct dk_removed *ret_removed);
+dk_status dk_store_delete_matching(struct dk_store *store, struct dk_caller *caller,
+                                   const struct dk_delete_matching *request,
+                                   struct dk_removed *ret_removed);
+dk_status dk_store_prune_executions(struct dk_store *store, struct dk_caller *caller,
+                                    const struct dk_prune *request,
+                                    struct dk_removed *ret_removed);
 
 /* "DK_LOCK_LOST", or "status 137" for one that this host has never seen. */
 const char *dk_status_name(dk_status status, char *buffer, size_t size);

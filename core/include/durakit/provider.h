@@ -54,7 +54,7 @@ extern "C" {
 #endif
 
 #define DK_ABI_MAJOR 2
-#define DK_ABI_MINOR 0u
+#define DK_ABI_MINOR 1u
 #define DK_ABI_DRAFT 1u /* part of the stamp until the layout is frozen; see docs/abi.md */
 #define DK_MAGIC 0x324b4431u
 
@@ -82,7 +82,8 @@ enum {
   DK_LOCK_LOST = 201,    /* the token is dead: unknown, used up, expired, taken over, row deleted */
   DK_DUPLICATE = 202,    /* an event, activity or message with this identity is stored */
   DK_NOT_FOUND = 203,
-  DK_REFUSED = 204,      /* the store is not for this: other clock, other version, read-only */
+  DK_REFUSED = 204,      /* the store is not for this (other clock, other version, read-only), or
+                            the instance is not: it is not over */
   DK_CORRUPT = 205,
   DK_UNSUPPORTED = 206,  /* a flag, value or extension that this provider does not know */
   DK_TOO_LARGE = 207,    /* beyond dk_limits; nothing changed */
@@ -278,6 +279,10 @@ struct dk_execution {
   struct dk_bytes output;
 };
 
+struct dk_instance; /* these three: durakit/admin.h */
+struct dk_stats;
+struct dk_removed;
+
 /* What host->wait waits for.  DK_WAIT_ANSWER beside one of the others: somebody outside was asked
  * (a server, a child) and will answer, as a disk would: where the host makes the time, none passes
  * meanwhile.  Without it, to wait is to have nothing to do. */
@@ -300,7 +305,7 @@ struct dk_host {
   dk_status (*kv)(struct dk_call *call, const struct dk_kv *kv);
   /* One event of a turn or of read_history, ids ascending.  [in-call] */
   dk_status (*event)(struct dk_call *call, const struct dk_event *event);
-  /* One message of a turn.  [in-call] */
+  /* One message of a turn, or of read_messages.  [in-call] */
   dk_status (*message)(struct dk_call *call, const struct dk_message *message);
   /* One fetched work item.  [in-call] */
   dk_status (*work)(struct dk_call *call, const struct dk_work *work);
@@ -311,7 +316,8 @@ struct dk_host {
   void (*cancelled_rows)(struct dk_call *call, const struct dk_cancel_report *report);
   /* Forgets all that was handed up in this call, fail too: its work is done again.  [in-call] */
   void (*reset)(struct dk_call *call);
-  /* The execution that read_history reads, first and once.  [in-call] */
+  /* The execution that read_history reads, first and once; each of list_executions, numbers
+   * ascending.  [in-call] */
   dk_status (*execution)(struct dk_call *call, const struct dk_execution *execution);
   /* Non-zero once the host wants the call back; stays so.  [in-call] */
   int32_t (*cancelled)(struct dk_call *call);
@@ -331,6 +337,13 @@ struct dk_host {
   void (*log)(const struct dk_host *host, int32_t level, struct dk_bytes line);
   /* A service of the host by id ("name/revision"): a struct, or NULL if it has none.  [any] */
   const void *(*service)(const struct dk_host *host, const char *id);
+  /* One instance of a list, ids ascending bytewise; durakit.admin/1 only.  [in-call] */
+  dk_status (*instance)(struct dk_call *call, const struct dk_instance *instance);
+  /* The counts of read_stats, once; durakit.admin/1 only.  [in-call] */
+  dk_status (*stats)(struct dk_call *call, const struct dk_stats *stats);
+  /* What a delete or a prune removes, once, with DK_OK always; durakit.admin/1 only.  Never
+   * refused, so it may follow the deletion.  [in-call] */
+  void (*removed)(struct dk_call *call, const struct dk_removed *removed);
 };
 
 /* ---- what the provider offers ---------------------------------------------------------------- */
@@ -500,6 +513,7 @@ struct dk_limits {
  *   durakit.kv/1        a commit's kv is applied with it; a fetch that brings a history brings the
  *                       instance's keys too.  They belong to the instance, not to an execution.
  *   durakit.status/1    a commit's custom_status, likewise the instance's.
+ *   durakit.admin/1     struct dk_admin (durakit/admin.h), and no fields.
  *   durakit.sessions/1  session of an item; session_rule and session_lock_ms of a fetch.  A session
  *                       is one for the whole store.  Who is given an item of it holds it for
  *                       session_lock_ms from then on; while somebody does, nobody else is given
