@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holds provider.h and admin.h to golden.def, the layout as it was when this draft was made: every member at its place, of its size and type; every function type and constant; every size.
- * It is compiled, never run.
+/* Holds provider.h and admin.h to golden.def, the layout as it was when this draft was made: every
+ * member at its place, of its size and type; every function type and constant; every size.  It is
+ * compiled, never run.
  *
  * A struct may grow at its end, but then the minor number must have grown too.  Everything else is
  * another ABI: until the freeze a new draft number, then never.  `make abi-update` makes golden.def
