@@ -32,6 +32,7 @@ core_libdkbase_la_SOURCES = \
 core_libdkplugin_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
 core_libdkplugin_la_LIBADD = core/libdkbase.la
 core_libdkplugin_la_SOURCES = \
+	core/plugin/admin.c \
 	core/plugin/call.c \
 	core/plugin/call.h \
 	core/plugin/caller.c \
@@ -58,7 +59,9 @@ core_libdkplugin_la_SOURCES = \
 	core/plugin/serialise.h \
 	core/plugin/settings.c \
 	core/plugin/settings.h \
+	core/plugin/sink-admin.c \
 	core/plugin/sink.c \
+	core/plugin/sink.h \
 	core/plugin/status.c \
 	core/plugin/status.h \
 	core/plugin/store.c \

@@ -362,21 +362,43 @@ run(struct dk_call *call)
 }
 
 static bool
-is_offered(const struct dk_call *call)
+is_null(const void *table, size_t member)
 {
   static const char nothing[sizeof(void *)];
-  const char *ops = (const char *)&call->store->library->ops;
-  size_t member = call->operation->member;
 
-  return member == 0 || memcmp(ops + member, nothing, sizeof(nothing)) != 0;
+  return memcmp((const char *)table + member, nothing, sizeof(nothing)) == 0;
+}
+
+static bool
+is_offered(const struct dk_call *call)
+{
+  const struct dk_operation *operation = call->operation;
+
+  return !(operation->member && is_null(&call->store->library->ops, operation->member)) &&
+         !(operation->admin_member && is_null(&call->store->admin, operation->admin_member));
+}
+
+/* An extension that is not declared is another case than one that this store has not. */
+static dk_status
+refuse_absent(struct dk_call *call)
+{
+  const char *name = call->operation->name;
+
+  if (!call->operation->admin_member)
+    return dk_call_refuse(call, DK_UNSUPPORTED, "%s: the provider does not offer this operation",
+                          name);
+  if (!dk_library_declares(call->store->library, DK_ADMIN))
+    return dk_call_refuse(call, DK_UNSUPPORTED,
+                          "%s: the provider does not declare " DK_ADMIN ", which has it", name);
+  return dk_call_refuse(call, DK_UNSUPPORTED,
+                        "%s: the provider does not offer " DK_ADMIN " on this store", name);
 }
 
 static dk_status
 check(struct dk_call *call)
 {
   if (!is_offered(call))
-    return dk_call_refuse(call, DK_UNSUPPORTED, "%s: the provider does not offer this operation",
-                          call->operation->name);
+    return refuse_absent(call);
   if (call->caller->is_unchecked || !call->operation->check)
     return DK_OK;
   return call->operation->check(call, call->request);

@@ -32,6 +32,13 @@ struct dk_request {
   const struct dk_turn_result *turn_result;
   const struct dk_work_result *work_result;
   const struct dk_read_history *read_history;
+  const struct dk_list_instances *list_instances;
+  const struct dk_list_executions *list_executions;
+  const struct dk_read_messages *read_messages;
+  const struct dk_read_stats *read_stats;
+  const struct dk_delete_instances *delete_instances;
+  const struct dk_delete_matching *delete_matching;
+  const struct dk_prune *prune;
   const struct dk_open *open;
   struct dk_bytes token;
   int64_t ms;
@@ -39,13 +46,25 @@ struct dk_request {
 };
 
 /* Which results an operation may hand up. */
-enum { DK_TAKES_TURN = 1u, DK_TAKES_WORK = 2u, DK_TAKES_HISTORY = 4u, DK_TAKES_STOLEN = 8u };
+enum {
+  DK_TAKES_TURN = 1u,
+  DK_TAKES_WORK = 2u,
+  DK_TAKES_HISTORY = 4u,
+  DK_TAKES_STOLEN = 8u,
+  DK_TAKES_INSTANCES = 16u,
+  DK_TAKES_EXECUTIONS = 32u,
+  DK_TAKES_MESSAGES = 64u,
+  DK_TAKES_STATS = 128u,
+  DK_TAKES_REMOVED = 256u,
+  DK_TAKES_NEXT = 512u /* what was removed is a page */
+};
 
 struct dk_call;
 struct dk_operation {
   const char *name;
-  /* Where it stands in struct dk_ops; 0 (which is struct_size): it is none of them. */
-  size_t member;
+  /* Where it stands in struct dk_ops, or in struct dk_admin; 0 (which is struct_size): in
+   * neither. */
+  size_t member, admin_member;
   uint32_t takes;
   bool may_find_nothing;
   bool may_bring_work; /* after it, fetches that wait should look again */
@@ -70,10 +89,15 @@ struct dk_results {
   struct dk_turn *turn;
   struct dk_works *works;
   struct dk_history *history;
-  struct dk_rows kv, events, messages, work_rows, stolen;
+  struct dk_instances *instances;
+  struct dk_executions *executions;
+  struct dk_messages *waiting;
+  struct dk_rows kv, events, messages, work_rows, stolen, instance_rows, execution_rows;
   struct dk_cancel_report report;
-  bool is_reported;
-  bool is_incomplete; /* a stolen row could not be kept */
+  struct dk_stats stats;
+  struct dk_removed removed;
+  bool is_reported;   /* the report, the stats, or what was removed */
+  bool is_incomplete; /* a stolen row, or where a page ended, could not be kept */
 };
 
 struct dk_store;

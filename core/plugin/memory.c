@@ -88,6 +88,34 @@ static const struct dk_member execution_members[] = {
 };
 SHAPE(execution, "execution", execution_members);
 
+static const struct dk_member instance_members[] = {
+  VALUE(dk_instance, struct_size), VALUE(dk_instance, status), BYTES(dk_instance, instance),
+  VALUE(dk_instance, created_at), VALUE(dk_instance, locked_until), BYTES(dk_instance, owner),
+  BYTES(dk_instance, name), BYTES(dk_instance, version), BYTES(dk_instance, parent_instance),
+  VALUE(dk_instance, birth), VALUE(dk_instance, execution_id), VALUE(dk_instance, last_event_id),
+  VALUE(dk_instance, started_at), VALUE(dk_instance, completed_at), BYTES(dk_instance, output),
+};
+SHAPE(instance, "instance", instance_members);
+
+static const struct dk_member stats_members[] = {
+  VALUE(dk_stats, struct_size), VALUE(dk_stats, reserved), VALUE(dk_stats, now),
+  VALUE(dk_stats, not_started), VALUE(dk_stats, running), VALUE(dk_stats, completed),
+  VALUE(dk_stats, failed), VALUE(dk_stats, continued_as_new), VALUE(dk_stats, cancelled),
+  VALUE(dk_stats, executions), VALUE(dk_stats, events), VALUE(dk_stats, messages_ready),
+  VALUE(dk_stats, messages_delayed), VALUE(dk_stats, messages_locked),
+  VALUE(dk_stats, activities_ready), VALUE(dk_stats, activities_delayed),
+  VALUE(dk_stats, activities_locked), VALUE(dk_stats, oldest_message),
+  VALUE(dk_stats, oldest_activity),
+};
+SHAPE(stats, "stats", stats_members);
+
+static const struct dk_member removed_members[] = {
+  VALUE(dk_removed, struct_size), VALUE(dk_removed, reserved), VALUE(dk_removed, instances),
+  VALUE(dk_removed, executions), VALUE(dk_removed, events), VALUE(dk_removed, messages),
+  VALUE(dk_removed, activities), BYTES(dk_removed, next),
+};
+SHAPE(removed, "removed", removed_members);
+
 /* ---- asking Valgrind ------------------------------------------------------------------------- */
 
 enum state { IS_FINE, IS_UNDEFINED, IS_NOT_THERE };

@@ -24,7 +24,8 @@ struct dk_shape {
   size_t n_members;
 };
 extern const struct dk_shape dk_shape_turn, dk_shape_kv, dk_shape_event, dk_shape_message,
-  dk_shape_work, dk_shape_item, dk_shape_stolen, dk_shape_report, dk_shape_execution;
+  dk_shape_work, dk_shape_item, dk_shape_stolen, dk_shape_report, dk_shape_execution,
+  dk_shape_instance, dk_shape_stats, dk_shape_removed;
 
 /* MEM-1, MEM-2: reports what is wrong and refuses the call.  `upcall` is who hands it up. */
 dk_status dk_memory_size(struct dk_call *call, const char *upcall, const void *given);

@@ -8,6 +8,7 @@
 #include "core/plugin/call.h"
 #include "core/plugin/library.h"
 #include "core/plugin/memory.h"
+#include "core/plugin/sink.h"
 #include "core/plugin/store.h"
 
 enum { FEWEST_ROWS = 8, SMALLEST_STRUCT = 8, LARGEST_STRUCT = 64 * 1024 };
@@ -20,8 +21,8 @@ limits_of(const struct dk_call *call)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static dk_status
-refuse_memory(struct dk_call *call)
+dk_status
+dk_sink_no_memory(struct dk_call *call)
 {
   call->refused = dk_call_refuse(call, DK_NO_MEMORY, "there is no room for the results");
   call->caller->failure.by_host = 0;
@@ -29,8 +30,8 @@ refuse_memory(struct dk_call *call)
 }
 
 /* A zeroed row behind the others; NULL: no memory. */
-static void *
-add_row(struct dk_call *call, struct dk_rows *rows, size_t size)
+void *
+dk_sink_add_row(struct dk_call *call, struct dk_rows *rows, size_t size)
 {
   if (rows->n == rows->room) {
     size_t room = rows->room ? rows->room * 2 : FEWEST_ROWS;
@@ -45,44 +46,36 @@ add_row(struct dk_call *call, struct dk_rows *rows, size_t size)
   return (char *)rows->first + rows->n++ * size;
 }
 
-#define ADD_ROW(call, rows, row)                                                                   \
-  do {                                                                                             \
-    void *added = add_row((call), (rows), sizeof(row));                                            \
-    if (!added)                                                                                    \
-      return refuse_memory(call);                                                                  \
-    memcpy(added, &(row), sizeof(row));                                                            \
-  } while (0)
-
 /* Makes the bytes the caller's own; absent stays absent. */
-static dk_status
-keep(struct dk_call *call, const char *what, struct dk_bytes *bytes)
+dk_status
+dk_sink_keep(struct dk_call *call, const char *what, struct dk_bytes *bytes)
 {
   if (!bytes->ptr && bytes->len > 0)
     return dk_call_violated(call, "ABI-4", "%s: %zu bytes at NULL", what, bytes->len);
   if (!bytes->ptr)
     return DK_OK;
   bytes->ptr = dk_arena_copy(&call->caller->arena, bytes->ptr, bytes->len);
-  return bytes->ptr ? DK_OK : refuse_memory(call);
+  return bytes->ptr ? DK_OK : dk_sink_no_memory(call);
 }
 
 /* Text is what the host lets in: UTF-8 without NUL, 1 to max_id bytes, or absent. */
-static dk_status
-keep_text(struct dk_call *call, const char *what, const char *clause, struct dk_bytes *text)
+dk_status
+dk_sink_keep_text(struct dk_call *call, const char *what, const char *clause, struct dk_bytes *text)
 {
   if (text->ptr && !dk_text_id_valid(text->ptr, text->len, limits_of(call)->max_id))
     return dk_call_violated(call, clause, "%s of %zu bytes that is no text of 1 to %u", what,
                             text->len, limits_of(call)->max_id);
-  return keep(call, what, text);
+  return dk_sink_keep(call, what, text);
 }
 
 /* ERR-4: more than the provider can take cannot come out of it. */
-static dk_status
-keep_payload(struct dk_call *call, const char *what, struct dk_bytes *payload)
+dk_status
+dk_sink_keep_payload(struct dk_call *call, const char *what, struct dk_bytes *payload)
 {
   if (payload->len > limits_of(call)->max_payload)
     return dk_call_violated(call, "ERR-4", "%s of %zu bytes, more than the declared %llu", what,
                             payload->len, (unsigned long long)limits_of(call)->max_payload);
-  return keep(call, what, payload);
+  return dk_sink_keep(call, what, payload);
 }
 
 /* TOKEN-1 */
@@ -98,24 +91,24 @@ keep_token(struct dk_call *call, const char *what, struct dk_bytes *token)
                             token->len, most);
   if (memchr(token->ptr, '\0', token->len))
     return dk_call_violated(call, "TOKEN-1", "%s with a NUL in its lock token", what);
-  return keep(call, what, token);
+  return dk_sink_keep(call, what, token);
 }
 
-static dk_status
-keep_instance(struct dk_call *call, const char *what, const char *clause,
-              struct dk_bytes *instance)
+dk_status
+dk_sink_keep_instance(struct dk_call *call, const char *what, const char *clause,
+                      struct dk_bytes *instance)
 {
   if (!instance->ptr ||
       !dk_text_id_valid(instance->ptr, instance->len, limits_of(call)->max_id))
     return dk_call_violated(call, clause, "%s whose instance is no id", what);
-  return keep(call, what, instance);
+  return dk_sink_keep(call, what, instance);
 }
 
 /* ---- may this be handed up now --------------------------------------------------------------- */
 
 /* ABI-4: in a running call, of an operation that has such results, and not after an error. */
-static dk_status
-expect(struct dk_call *call, uint32_t takes, const char *upcall)
+dk_status
+dk_sink_expect(struct dk_call *call, uint32_t takes, const char *upcall)
 {
   const char *name = call->operation->name;
 
@@ -139,7 +132,7 @@ expect(struct dk_call *call, uint32_t takes, const char *upcall)
 static dk_status
 expect_stage(struct dk_call *call, enum dk_stage stage, const char *upcall)
 {
-  TRY(expect(call, DK_TAKES_TURN, upcall));
+  TRY(dk_sink_expect(call, DK_TAKES_TURN, upcall));
   if (stage == DK_STAGE_HEAD ? call->results.stage != DK_STAGE_NONE
                              : call->results.stage < DK_STAGE_HEAD)
     return dk_call_violated(call, "ABI-4", "%s was called %s", upcall,
@@ -152,9 +145,9 @@ expect_stage(struct dk_call *call, enum dk_stage stage, const char *upcall)
 }
 
 /* ABI-9: takes what the provider's struct has, leaves the rest zero. */
-static dk_status
-read_struct(struct dk_call *call, const char *upcall, const struct dk_shape *shape,
-            const void *given, void *copy, size_t size)
+dk_status
+dk_sink_read_struct(struct dk_call *call, const char *upcall, const struct dk_shape *shape,
+                    const void *given, void *copy, size_t size)
 {
   uint32_t given_size = 0, full = (uint32_t)size;
 
@@ -170,9 +163,6 @@ read_struct(struct dk_call *call, const char *upcall, const struct dk_shape *sha
   memcpy(copy, &full, sizeof(full));
   return DK_OK;
 }
-
-#define READ(call, upcall, shape, given, copy)                                                     \
-  read_struct(call, upcall, &dk_shape_##shape, given, (copy), sizeof(*(copy)))
 
 /* POISON-1 */
 static dk_status
@@ -213,14 +203,14 @@ sink_turn(struct dk_call *call, const struct dk_turn_head *given)
   TRY(READ(call, "turn", turn, given, &head));
   TRY(take_lease(call, "a turn", head.lease_left_ms, &deadline));
   TRY(keep_token(call, "a turn", &head.lock_token));
-  TRY(keep_instance(call, "a turn", "TURN-4", &head.instance));
-  TRY(keep_text(call, "a turn with a name", "TURN-4", &head.name));
-  TRY(keep_text(call, "a turn with a version", "TURN-4", &head.version));
-  TRY(keep_text(call, "a turn with a parent_instance", "TURN-4", &head.parent_instance));
+  TRY(dk_sink_keep_instance(call, "a turn", "TURN-4", &head.instance));
+  TRY(dk_sink_keep_text(call, "a turn with a name", "TURN-4", &head.name));
+  TRY(dk_sink_keep_text(call, "a turn with a version", "TURN-4", &head.version));
+  TRY(dk_sink_keep_text(call, "a turn with a parent_instance", "TURN-4", &head.parent_instance));
 
   struct dk_turn *turn = dk_arena_alloc(&call->caller->arena, sizeof(*turn));
   if (!turn)
-    return refuse_memory(call);
+    return dk_sink_no_memory(call);
   turn->head = head;
   turn->deadline = deadline;
   call->results.turn = turn;
@@ -236,8 +226,8 @@ sink_kv(struct dk_call *call, const struct dk_kv *given)
   if (!dk_library_declares(call->store->library, "durakit.kv/1"))
     return dk_call_violated(call, "ABI-3", "kv was called without durakit.kv/1 being declared");
   TRY(READ(call, "kv", kv, given, &kv));
-  TRY(keep_text(call, "a key", "ERR-6", &kv.key));
-  TRY(keep_payload(call, "a value", &kv.value));
+  TRY(dk_sink_keep_text(call, "a key", "ERR-6", &kv.key));
+  TRY(dk_sink_keep_payload(call, "a value", &kv.value));
   ADD_ROW(call, &call->results.kv, kv);
   return DK_OK;
 }
@@ -278,7 +268,7 @@ sink_event(struct dk_call *call, const struct dk_event *given)
 {
   struct dk_event event;
 
-  TRY(expect(call, DK_TAKES_TURN | DK_TAKES_HISTORY, "event"));
+  TRY(dk_sink_expect(call, DK_TAKES_TURN | DK_TAKES_HISTORY, "event"));
   if (call->operation->takes & DK_TAKES_TURN)
     TRY(expect_stage(call, DK_STAGE_EVENTS, "event"));
   if (!given)
@@ -288,7 +278,7 @@ sink_event(struct dk_call *call, const struct dk_event *given)
   if (call->operation->takes & DK_TAKES_HISTORY)
     TRY(expect_wanted(call, event.event_id));
   TRY(expect_ascending(call, event.event_id));
-  TRY(keep_payload(call, "the payload of an event", &event.payload));
+  TRY(dk_sink_keep_payload(call, "the payload of an event", &event.payload));
   ADD_ROW(call, &call->results.events, event);
   return DK_OK;
 }
@@ -298,11 +288,16 @@ sink_message(struct dk_call *call, const struct dk_message *given)
 {
   struct dk_message message;
 
-  TRY(expect_stage(call, DK_STAGE_MESSAGES, "message"));
+  TRY(dk_sink_expect(call, DK_TAKES_TURN | DK_TAKES_MESSAGES, "message"));
+  if (call->operation->takes & DK_TAKES_TURN)
+    TRY(expect_stage(call, DK_STAGE_MESSAGES, "message"));
+  else
+    TRY(dk_sink_expect_message(call));
   TRY(READ(call, "message", message, given, &message));
-  TRY(expect_attempt(call, "a message", message.attempt));
-  TRY(keep_text(call, "a message with an id", "QUEUE-6", &message.id));
-  TRY(keep_payload(call, "the payload of a message", &message.payload));
+  if (call->operation->takes & DK_TAKES_TURN)
+    TRY(expect_attempt(call, "a message", message.attempt));
+  TRY(dk_sink_keep_text(call, "a message with an id", "QUEUE-6", &message.id));
+  TRY(dk_sink_keep_payload(call, "the payload of a message", &message.payload));
   ADD_ROW(call, &call->results.messages, message);
   return DK_OK;
 }
@@ -315,11 +310,11 @@ keep_item(struct dk_call *call, const struct dk_item *given, struct dk_item *ite
   if (!given)
     return dk_call_violated(call, "WORK-3", "a work item without its item");
   TRY(READ(call, "work", item, given, item));
-  TRY(keep_instance(call, "a work item", "WORK-3", &item->instance));
-  TRY(keep_text(call, "a work item with an id", "WORK-3", &item->id));
-  TRY(keep_text(call, "a work item with a session", "WORK-3", &item->session));
-  TRY(keep_text(call, "a work item with a tag", "WORK-3", &item->tag));
-  return keep_payload(call, "the payload of a work item", &item->payload);
+  TRY(dk_sink_keep_instance(call, "a work item", "WORK-3", &item->instance));
+  TRY(dk_sink_keep_text(call, "a work item with an id", "WORK-3", &item->id));
+  TRY(dk_sink_keep_text(call, "a work item with a session", "WORK-3", &item->session));
+  TRY(dk_sink_keep_text(call, "a work item with a tag", "WORK-3", &item->tag));
+  return dk_sink_keep_payload(call, "the payload of a work item", &item->payload);
 }
 
 static dk_status
@@ -327,7 +322,7 @@ sink_work(struct dk_call *call, const struct dk_work *given)
 {
   struct dk_work_item row = {.deadline = 0};
 
-  TRY(expect(call, DK_TAKES_WORK, "work"));
+  TRY(dk_sink_expect(call, DK_TAKES_WORK, "work"));
   if (call->results.work_rows.n >= call->request->fetch_work->max_items)
     return dk_call_violated(call, "WORK-8", "more than the %u items that were asked for",
                             call->request->fetch_work->max_items);
@@ -346,15 +341,17 @@ sink_execution(struct dk_call *call, const struct dk_execution *given)
 {
   struct dk_execution execution;
 
-  TRY(expect(call, DK_TAKES_HISTORY, "execution"));
+  TRY(dk_sink_expect(call, DK_TAKES_HISTORY | DK_TAKES_EXECUTIONS, "execution"));
+  if (call->operation->takes & DK_TAKES_EXECUTIONS)
+    return dk_sink_add_execution(call, given);
   if (call->results.history)
     return dk_call_violated(call, "ABI-4", "execution was called twice");
   TRY(READ(call, "execution", execution, given, &execution));
-  TRY(keep_payload(call, "an output", &execution.output));
+  TRY(dk_sink_keep_payload(call, "an output", &execution.output));
 
   struct dk_history *history = dk_arena_alloc(&call->caller->arena, sizeof(*history));
   if (!history)
-    return refuse_memory(call);
+    return dk_sink_no_memory(call);
   history->found = 1;
   history->execution = execution;
   call->results.history = history;
@@ -367,8 +364,8 @@ add_stolen(struct dk_call *call, const struct dk_stolen *given)
   struct dk_stolen stolen;
 
   TRY(READ(call, "stolen", stolen, given, &stolen));
-  TRY(keep(call, "the lock token of a stolen row", &stolen.lock_token));
-  TRY(keep_text(call, "a stolen row with an owner", "CANCEL-6", &stolen.owner));
+  TRY(dk_sink_keep(call, "the lock token of a stolen row", &stolen.lock_token));
+  TRY(dk_sink_keep_text(call, "a stolen row with an owner", "CANCEL-6", &stolen.owner));
   ADD_ROW(call, &call->results.stolen, stolen);
   return DK_OK;
 }
@@ -379,7 +376,7 @@ static void
 sink_stolen(struct dk_call *call, const struct dk_stolen *given)
 {
   dk_status refused = call->refused;
-  dk_status status = expect(call, DK_TAKES_STOLEN, "stolen");
+  dk_status status = dk_sink_expect(call, DK_TAKES_STOLEN, "stolen");
 
   if (status == DK_OK)
     status = add_stolen(call, given);
@@ -390,7 +387,7 @@ sink_stolen(struct dk_call *call, const struct dk_stolen *given)
 static dk_status
 set_report(struct dk_call *call, const struct dk_cancel_report *given)
 {
-  TRY(expect(call, DK_TAKES_STOLEN, "cancelled_rows"));
+  TRY(dk_sink_expect(call, DK_TAKES_STOLEN, "cancelled_rows"));
   if (call->results.is_reported)
     return dk_call_violated(call, "ABI-4", "cancelled_rows was called twice");
   TRY(READ(call, "cancelled_rows", report, given, &call->results.report));
@@ -418,6 +415,7 @@ dk_sink_upcalls(struct dk_host *host)
   host->stolen = sink_stolen;
   host->cancelled_rows = sink_cancelled_rows;
   host->execution = sink_execution;
+  dk_sink_admin_upcalls(host);
 }
 
 /* ---- completeness ---------------------------------------------------------------------------- */
@@ -478,7 +476,7 @@ complete_work(struct dk_call *call)
 
   struct dk_works *works = dk_arena_alloc(&call->caller->arena, sizeof(*works));
   if (!works)
-    return refuse_memory(call);
+    return dk_sink_no_memory(call);
   *works = (struct dk_works){.items = items, .n_items = call->results.work_rows.n};
   call->results.works = works;
   return DK_OK;
@@ -492,7 +490,7 @@ complete_history(struct dk_call *call)
   if (!results->history)
     results->history = dk_arena_alloc(&call->caller->arena, sizeof(*results->history));
   if (!results->history)
-    return refuse_memory(call);
+    return dk_sink_no_memory(call);
   results->history->events = results->events.first;
   results->history->n_events = results->events.n;
   return DK_OK;
@@ -506,5 +504,5 @@ dk_sink_complete(struct dk_call *call)
   return takes & DK_TAKES_TURN      ? complete_turn(call)
          : takes & DK_TAKES_WORK    ? complete_work(call)
          : takes & DK_TAKES_HISTORY ? complete_history(call)
-                                    : DK_OK;
+                                    : dk_sink_complete_admin(call);
 }

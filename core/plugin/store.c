@@ -372,6 +372,19 @@ probe_extensions(struct dk_store *store, struct dk_call *call)
                      ids[i]);
 }
 
+/* After this nobody asks for it: what is not offered is NULL. */
+static void
+copy_admin(struct dk_store *store)
+{
+  const struct dk_extension *head = dk_store_extension(store, DK_ADMIN);
+  struct dk_memory_fault fault;
+
+  if (!head || dk_memory_finds(store, "the extension's table", head, sizeof(*head), true, &fault))
+    return;
+  memcpy(&store->admin, head,
+         head->struct_size < sizeof(store->admin) ? head->struct_size : sizeof(store->admin));
+}
+
 dk_status
 dk_store_open(struct dk_library *library, const struct dk_host_options *options,
               struct dk_caller *caller, uint32_t open_flags, const struct dk_setting *settings,
@@ -399,6 +412,7 @@ dk_store_open(struct dk_library *library, const struct dk_host_options *options,
     return status;
   }
   probe_extensions(store, &caller->call);
+  copy_admin(store);
   add_to_list(store);
   *ret_store = store;
   return DK_OK;

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include <durakit/admin.h>
 #include <durakit/host.h>
 
 #include "core/plugin/serialise.h"
@@ -26,6 +27,7 @@ struct dk_store {
   struct dk_clock *clock;
   struct dk_table *table;
   void *self;                     /* the provider's handle */
+  struct dk_admin admin;          /* durakit.admin/1, copied and completed; zero: not offered */
   _Atomic int64_t latest;         /* the latest time that the provider was told */
   struct dk_turnstile own_turn;   /* for DK_ONE_PER_HANDLE */
   struct dk_turnstile *turnstile; /* NULL: calls run in parallel */
