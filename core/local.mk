@@ -88,6 +88,7 @@ unit_tests += \
 	core/base/test-checksum \
 	core/base/test-text \
 	core/base/test-utf8 \
+	core/plugin/test-admin \
 	core/plugin/test-clock \
 	core/plugin/test-close \
 	core/plugin/test-host \
@@ -102,6 +103,7 @@ unit_tests += \
 
 # A provider inside of the test, which does what the test tells it.
 puppet = core/plugin/testing/puppet.c core/plugin/testing/puppet.h
+core_plugin_test_admin_SOURCES = core/plugin/test-admin.c $(puppet)
 core_plugin_test_close_SOURCES = core/plugin/test-close.c $(puppet)
 # So that it can close a store at the one moment that matters.
 core_plugin_test_close_LDFLAGS = -Wl,--wrap=dk_store_remove_call $(AM_LDFLAGS)
