@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The help: examples first. */
+/* The help: examples first.  The pages of the manual are made from it (gen-manual.c), so it keeps
+ * to a few forms: the first line is "durakit COMMAND ARGUMENTS: what it does."; a line that is
+ * indented by two is an example or an option, two blanks before what is said of it; "Something:" is
+ * a heading; "Exit: 0 ...; 1 ....", else those that all have.  What several commands share is told
+ * of each as far as it takes it.
+ */
 #include <stdio.h>
+#include <string.h>
 
 #include "conformance/checks/topics.h"
+#include "core/base/text.h"
 #include "runner/options.h"
 #include "runner/plan.h"
 
@@ -16,7 +23,7 @@ static const char of_settings[] =
 static const char of_runs[] =
   "\n"
   "The run:\n"
-  "  -j N                    N checks at a time (as many as processors, at most 4); races run\n"
+  "  -j, --jobs N            N checks at a time (as many as processors, at most 4); races run\n"
   "                          alone\n"
   "  --classify N            runs a failure again, N times, to tell always from sometimes (1)\n"
   "  --timeout-scale X       gives a check X times its time\n"
@@ -30,11 +37,23 @@ static const char of_runs[] =
   "  --out FOLDER            results.jsonl there, and traces and output of what failed; those of\n"
   "                          an earlier run are replaced\n"
   "  --color WHEN            auto, always or never; NO_COLOR is honoured\n"
-  "  --verbose               also what passed\n"
+  "  --verbose               also what passed\n";
+
+static const char of_all[] =
+  "\n"
+  "  -h, --help              this text; of all commands without one\n"
+  "  --version               the versions of the command, of the ABI and of the contract\n";
+
+static const char of_verdicts[] =
   "\n"
   "Exit: 0 passed; 1 a clause is violated; 2 usage, settings, a store that exists; 3 the plugin\n"
   "cannot be loaded; 4 the kit, its surroundings or the store failed; 5 incomplete; 6 memory or\n"
   "race findings only; 7 flaky or unexercised only.\n";
+
+static const char of_others[] =
+  "\n"
+  "Exit: 0 done; 2 usage, settings, an unknown name; 3 the plugin cannot be loaded; 4 the\n"
+  "command, its surroundings or the store failed.\n";
 
 static const char of_servers[] =
   "\n"
@@ -57,41 +76,50 @@ static const char of_servers[] =
 static const char general[] =
   "durakit tells whether a storage provider for durable execution keeps the contract.\n"
   "\n"
-  "  durakit certify ./my_provider.so                 everything that is required\n"
-  "  durakit certify sqlite                           a name means an installed plugin\n"
-  "  durakit certify ./x.so --set host=db.example     what the provider needs to reach its store\n"
-  "  durakit check ./my_provider.so --only 'cancel/*' some of it\n"
-  "  durakit check ./my_provider.so --next            while it is being written\n"
-  "  durakit list checks                              or clauses, mutants, topics, providers\n"
-  "  durakit explain CANCEL-5                         or a check, or a mutant\n"
-  "  durakit probe ./my_provider.so                   what it says of itself\n"
-  "  durakit repro out/results.jsonl:cancel/mass      one recorded failure again\n"
-  "  durakit selftest                                 tests the kit itself\n"
-  "  durakit clean                                    removes what dead runs have left\n"
-  "  durakit bench ./my_provider.so                   how fast it is, beside what it could be\n"
+  "  durakit certify ./my_provider.so                  everything that is required\n"
+  "  durakit certify sqlite                            a name means an installed plugin\n"
+  "  durakit certify ./x.so --set host=db.example      what the provider needs to reach its store\n"
+  "  durakit check ./my_provider.so --only 'cancel/*'  some of it\n"
+  "  durakit check ./my_provider.so --next             while it is being written\n"
+  "  durakit list checks                               or clauses, mutants, topics, providers\n"
+  "  durakit explain CANCEL-5                          or a check, or a mutant\n"
+  "  durakit probe ./my_provider.so                    what it says of itself\n"
+  "  durakit repro out/results.jsonl:cancel/mass       one recorded failure again\n"
+  "  durakit selftest                                  tests the kit itself\n"
+  "  durakit clean                                     removes what dead runs have left\n"
+  "  durakit bench ./my_provider.so                    how fast it is, beside what it could be\n"
   "  durakit --version\n"
   "\n"
-  "durakit COMMAND --help says more.\n";
+  "durakit COMMAND --help says more.\n"
+  "\n"
+  "Environment:\n"
+  "  DURAKIT_PLUGIN_PATH     folders that are searched for a plugin's name before the one where\n"
+  "                          plugins are installed, with colons between them\n"
+  "  TMPDIR                  where stores and what belongs to a run are kept while it runs\n"
+  "  NO_COLOR                if it is set and not empty, nothing is coloured\n";
 
 static const char certify[] =
   "durakit certify PLUGIN: runs every check that the contract requires, and judges each.\n"
   "\n"
   "  durakit certify ./my_provider.so\n"
   "  durakit certify ./my_provider.so -j4 --out results\n"
-  "  durakit certify ./my_provider.so --profile runtime orchestrations on it, and cancellation\n"
-  "  durakit certify ./my_provider.so --no-memcheck     quickly; the result says so\n"
+  "  durakit certify ./my_provider.so --profile runtime  orchestrations on it, and cancellation\n"
+  "  durakit certify ./my_provider.so --no-memcheck      quickly; the result says so\n"
   "  durakit certify ./x.so --set host=db.example --set-env password=DB_PASSWORD\n"
   "  prove -e 'durakit certify --format tap' ./my_provider.so\n"
-  "\n"
-  "Profiles: core is the contract, and the usual one; runtime runs the runtime on the provider,\n"
-  "in real time, with the integration tests of the design papers; all is both.\n"
   "\n"
   "Each check runs natively and, where Valgrind is installed, once more under it (its id then\n"
   "ends in @memcheck): no invalid access, no use of undefined bytes, no leak.\n"
   "\n"
   "The kit finds mistakes, not malice.  A provider runs in processes of its own, so that crashes,\n"
   "hangs and early exits are verdicts; but it runs with your rights, and one that sets out to\n"
-  "deceive the kit can.  Certify only what you would also run.\n";
+  "deceive the kit can.  Certify only what you would also run.\n"
+  "\n"
+  "Which checks:\n"
+  "  --profile WHICH         core is the contract, and the usual one; runtime runs the runtime on\n"
+  "                          the provider, in real time, with the integration tests of the design\n"
+  "                          papers; all is both\n"
+  "  --no-memcheck           natively only; the result says so\n";
 
 static const char check[] =
   "durakit check PLUGIN: runs the checks that are asked for.\n"
@@ -106,6 +134,7 @@ static const char check[] =
   "\n"
   "Which checks:\n"
   "  --only WHAT             ids, patterns, clauses, areas or topics, with commas between them\n"
+  "  --profile WHICH         of the core, which is the usual one, of runtime or of all\n"
   "  --memcheck              runs them under Valgrind; memory/cycle is run there only\n"
   "  --next                  accepts missing operations, and names the next one to write\n"
   "  --repeat N              each check N times, until it fails\n"
@@ -119,7 +148,10 @@ static const char list[] =
   "  durakit list checks --profile runtime\n"
   "  durakit list clauses --json\n"
   "  durakit list mutants\n"
-  "  durakit list providers           in DURAKIT_PLUGIN_PATH, then where they are installed\n";
+  "  durakit list providers           in DURAKIT_PLUGIN_PATH, then where they are installed\n"
+  "\n"
+  "  --profile WHICH         of the checks: core, which is the usual one, runtime or all\n"
+  "  --json                  an array of objects\n";
 
 static const char explain[] =
   "durakit explain ID: a check, a clause or a mutant, with what belongs to it.\n"
@@ -132,7 +164,10 @@ static const char probe[] =
   "durakit probe PLUGIN [--json]: loads it in a child, and shows what it says of itself.\n"
   "\n"
   "  durakit probe ./my_provider.so\n"
-  "  durakit probe sqlite --json\n";
+  "  durakit probe sqlite --json\n"
+  "\n"
+  "  --json                  all of it, as one object\n"
+  "  --timeout-scale X       gives the child X times its time\n";
 
 static const char repro[] =
   "durakit repro FILE[:CHECK]: runs what is recorded in results.jsonl again.\n"
@@ -152,7 +187,10 @@ static const char selftest[] =
   "check that is meant for it; each provider of the zoo must get its one verdict.\n"
   "  --model PLUGIN          the model, if it is not installed\n"
   "  --zoo FOLDER            where the providers of the zoo are\n"
-  "  -j N                    so many at a time (3)\n";
+  "  -j, --jobs N            so many at a time (3)\n"
+  "\n"
+  "Exit: 0 the kit is as it should be; 1 something of it is not; 2 usage or settings; 3 the model\n"
+  "cannot be loaded; 4 its surroundings failed.\n";
 
 static const char clean[] =
   "durakit clean [PLUGIN]: removes what runs that were killed have left.\n"
@@ -183,37 +221,126 @@ static const char bench[] =
   "The stores lie in $TMPDIR, or in /var/tmp: on the disk that is meant.  What is missed is told;\n"
   "the exit code is 0 when everything could be measured.\n";
 
+static const char *const texts[COMMANDS] = {
+  [COMMAND_NONE] = general,     [COMMAND_CERTIFY] = certify,   [COMMAND_CHECK] = check,
+  [COMMAND_LIST] = list,        [COMMAND_EXPLAIN] = explain,   [COMMAND_PROBE] = probe,
+  [COMMAND_REPRO] = repro,      [COMMAND_SELFTEST] = selftest, [COMMAND_CLEAN] = clean,
+  [COMMAND_BENCH] = bench,
+};
+
 static void
-show_topics(void)
+add_topics(struct dk_text *help)
 {
   size_t n;
   const struct dk_topic *topics = dk_topics(&n);
 
-  printf("\nTopics:");
+  dk_text_puts(help, "\nTopics:");
   for (size_t i = 0; i < n; i++)
-    printf(" %s", topics[i].name);
-  printf(" (durakit explain %s)\n", topics[0].name);
+    dk_text_printf(help, " %s", topics[i].name);
+  dk_text_printf(help, " (durakit explain %s)\n", topics[0].name);
 }
 
 void
-options_help(enum command command)
+options_synopsis(enum command command, struct dk_text *arguments, struct dk_text *says)
 {
-  static const char *const texts[COMMANDS] = {
-    [COMMAND_NONE] = general,     [COMMAND_CERTIFY] = certify, [COMMAND_CHECK] = check,
-    [COMMAND_LIST] = list,        [COMMAND_EXPLAIN] = explain, [COMMAND_PROBE] = probe,
-    [COMMAND_REPRO] = repro,      [COMMAND_SELFTEST] = selftest, [COMMAND_CLEAN] = clean,
-    [COMMAND_BENCH] = bench,
-  };
-  bool runs = command == COMMAND_CERTIFY || command == COMMAND_CHECK || command == COMMAND_REPRO;
+  const char *line = texts[command];
+  size_t length = strcspn(line, "\n");
+  const char *colon = command == COMMAND_NONE ? NULL : memmem(line, length, ": ", 2);
+  size_t front = strlen("durakit ");
 
-  fputs(texts[command], stdout);
-  if (command == COMMAND_CHECK)
-    show_topics();
-  if (runs || command == COMMAND_PROBE || command == COMMAND_CLEAN
-      || command == COMMAND_BENCH)
-    fputs(of_settings, stdout);
-  if (runs) {
-    fputs(of_servers, stdout);
-    fputs(of_runs, stdout);
+  if (colon) {
+    front += strlen(command_name(command));
+    front += line[front] == ' ' ? 1 : 0;
+    dk_text_add(arguments, line + front, (size_t)(colon - line) - front);
+    front = (size_t)(colon - line) + 2;
   }
+  length -= length > 0 && line[length - 1] == '.' ? 1 : 0;
+  dk_text_add(says, line + front, length - front);
+}
+
+/* ---- what several commands share ------------------------------------------------------------- */
+
+/* "--jobs" in "  -j, --jobs N            so many"; false if the line is of no option. */
+static bool
+option_of(const char *line, size_t length, char *ret_name, size_t size)
+{
+  const char *dashes = length > 3 && line[2] == '-' ? memmem(line, length, "--", 2) : NULL;
+  size_t n = dashes ? strspn(dashes + 2, "abcdefghijklmnopqrstuvwxyz-") + 2 : 0;
+
+  if (n == 0 || n >= size || memcmp(line, "  ", 2) != 0)
+    return false;
+  memcpy(ret_name, dashes, n);
+  ret_name[n] = '\0';
+  return true;
+}
+
+/* The command takes it, and its own text does not tell of it. */
+static bool
+is_to_tell(enum command command, const char *name)
+{
+  for (const char *at = texts[command]; *at; at += strcspn(at, "\n") + 1) {
+    char told[40];
+    if (option_of(at, strcspn(at, "\n"), told, sizeof(told)) && strcmp(told, name) == 0)
+      return false;
+  }
+  return options_takes(command, name);
+}
+
+/* A paragraph as far as it is of the command; none of it if none of its options is. */
+static void
+add_shared(struct dk_text *help, enum command command, const char *paragraph, size_t length)
+{
+  struct dk_text kept = DK_TEXT_EMPTY;
+  bool has_options = false, has_some = false, keep = true;
+
+  for (const char *at = paragraph; at < paragraph + length; at += strcspn(at, "\n") + 1) {
+    size_t line = strcspn(at, "\n");
+    char name[40];
+
+    if (option_of(at, line, name, sizeof(name))) {
+      keep = is_to_tell(command, name);
+      has_options = true;
+      has_some = has_some || keep;
+    } else if (*at != ' ') {
+      keep = true;
+    }
+    if (keep)
+      dk_text_add(&kept, at, line + 1);
+  }
+  if (has_some || !has_options)
+    dk_text_printf(help, "\n%s", dk_text_str(&kept));
+  dk_text_done(&kept);
+}
+
+/* Each of these texts begins with an empty line, which ends what stands before it. */
+static void
+add_all_shared(struct dk_text *help, enum command command, const char *text)
+{
+  while (*text) {
+    text++;
+    const char *end = strstr(text, "\n\n");
+    size_t length = end ? (size_t)(end - text) + 1 : strlen(text);
+    add_shared(help, command, text, length);
+    text += length;
+  }
+}
+
+void
+options_help_text(enum command command, struct dk_text *help)
+{
+  bool runs = command == COMMAND_CERTIFY || command == COMMAND_CHECK || command == COMMAND_REPRO;
+  const char *own_exit = strstr(texts[command], "\nExit: ");
+  size_t length = own_exit ? (size_t)(own_exit - texts[command]) : strlen(texts[command]);
+
+  dk_text_add(help, texts[command], length);
+  if (command == COMMAND_CHECK)
+    add_topics(help);
+  add_all_shared(help, command, of_settings);
+  add_all_shared(help, command, of_servers);
+  add_all_shared(help, command, of_runs);
+  add_all_shared(help, command, of_all);
+  if (own_exit)
+    dk_text_puts(help, own_exit);
+  else
+    dk_text_puts(help, runs || command == COMMAND_NONE ? of_verdicts : of_others);
 }

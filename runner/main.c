@@ -21,6 +21,20 @@ command_version(void)
 }
 
 static int
+command_help(enum command command)
+{
+  struct dk_text help = DK_TEXT_EMPTY;
+
+  options_help_text(command, &help);
+  bool told = !dk_text_failed(&help) && fputs(dk_text_str(&help), stdout) >= 0;
+  dk_text_done(&help);
+  if (told && fflush(stdout) == 0)
+    return EXIT_PASSED;
+  say("the help could not be written");
+  return EXIT_ENVIRONMENT;
+}
+
+static int
 command_check(const struct options *options)
 {
   if (options->memcheck && (options->gdb || options->in_process))
@@ -76,8 +90,7 @@ main(int argc, char **argv)
   if (code == EXIT_PASSED && options.version) {
     code = command_version();
   } else if (code == EXIT_PASSED && options.help) {
-    options_help(options.command);
-    code = fflush(stdout) == 0 ? EXIT_PASSED : EXIT_ENVIRONMENT;
+    code = command_help(options.command);
   } else if (code == EXIT_PASSED) {
     code = call(&options);
   }

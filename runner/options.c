@@ -309,7 +309,8 @@ static const struct option_row rows[] = {
   {"--set", "KEY=VALUE", WITH_SETTINGS, take_set},
   {"--set-env", "KEY=VARIABLE", WITH_SETTINGS, take_set_env},
   {"--settings", "FILE", WITH_SETTINGS, take_settings},
-  {"--only", "GLOB|CLAUSE|TOPIC", C(CHECK) | C(BENCH), take_only},
+  {"--only", "GLOB|CLAUSE|TOPIC", C(CHECK), take_only},
+  {"--only", "WORKLOADS", C(BENCH), take_only},
   {"--profile", "core|runtime|all", C(CERTIFY) | C(CHECK) | C(LIST), take_profile},
   {"--memcheck", NULL, C(CHECK), take_memcheck},
   {"--no-memcheck", NULL, C(CERTIFY), take_no_memcheck},
@@ -346,10 +347,34 @@ static const struct option_row rows[] = {
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 static bool
+is_of(const struct option_row *row, enum command command)
+{
+  return command == COMMAND_NONE ? row->commands == ALL : (row->commands & (1u << command)) != 0;
+}
+
+static bool
 fits(const struct option_row *row, const struct options *o)
 {
-  return o->command == COMMAND_NONE ? row->commands == ALL
-                                    : (row->commands & (1u << o->command)) != 0;
+  return is_of(row, o->command);
+}
+
+bool
+options_takes(enum command command, const char *name)
+{
+  for (size_t i = 0; i < N_ROWS; i++) {
+    if (strcmp(rows[i].name, name) == 0 && is_of(&rows[i], command))
+      return true;
+  }
+  return false;
+}
+
+void
+options_each(enum command command, option_fn *each, void *context)
+{
+  for (size_t i = 0; i < N_ROWS; i++) {
+    if (is_of(&rows[i], command))
+      each(context, rows[i].name, rows[i].value);
+  }
 }
 
 /* An option of another command, or of none. */

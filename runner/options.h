@@ -76,7 +76,15 @@ void options_done(struct options *options);
 
 const char *command_name(enum command command);
 const char *profile_name(enum profile profile);
-/* The help of one command, or of all (COMMAND_NONE), on standard output. */
-void options_help(enum command command);
+/* Whether the command, or all commands (COMMAND_NONE), take the option "--name". */
+bool options_takes(enum command command, const char *name);
+/* Each option of it, with what it takes (for people; "a|b" is one of these), or NULL. */
+typedef void option_fn(void *context, const char *name, const char *value);
+void options_each(enum command command, option_fn *each, void *context);
+/* Adds the help of one command, or of all (COMMAND_NONE). */
+struct dk_text;
+void options_help_text(enum command command, struct dk_text *help);
+/* Of its first line: "PLUGIN [--json]", and "loads it in a child, ..." without the full stop. */
+void options_synopsis(enum command command, struct dk_text *arguments, struct dk_text *says);
 
 #endif
