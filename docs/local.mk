@@ -23,6 +23,14 @@ docs: conformance/contract/gen-contract$(EXEEXT) runner/gen-coverage$(EXEEXT)
 	$(AM_V_GEN)runner/gen-coverage$(EXEEXT) > $(srcdir)/docs/coverage.md-t
 	$(AM_V_at)mv $(srcdir)/docs/coverage.md-t $(srcdir)/docs/coverage.md
 
+# ---- completion for bash ------------------------------------------------------------------------
+
+# Below our own prefix, where bash-completion looks too; its own folder may belong to the system.
+bashcompletiondir = $(datadir)/bash-completion/completions
+dist_bashcompletion_DATA = completions/durakit
+
+# ---- the committed documents ---------------------------------------------------------------------
+
 # A clause without a check, or a test of the papers without an answer, ends the build.
 noinst_DATA += docs/coverage.made
 docs/coverage.made: runner/gen-coverage$(EXEEXT)

@@ -409,6 +409,12 @@ tell_end(const struct bench *bench, const struct measured *measured, size_t n)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+const char *
+bench_name(size_t i)
+{
+  return i < ROWS ? rows[i].name : NULL;
+}
+
 static bool
 is_wanted(const struct options *options, const struct row *row)
 {

@@ -17,4 +17,10 @@ int command_clean(const struct options *options);
 int command_bench(const struct options *options);
 int command_version(void);
 
+/* What the shell asks to complete a line: the command's first word, and words.c. */
+#define WORDS_WORD "--completion-words"
+int words_main(int argc, char **argv);
+const char *list_name(size_t i);  /* what `durakit list` takes, and what `bench --only` takes; */
+const char *bench_name(size_t i); /* NULL behind the last */
+
 #endif

@@ -125,6 +125,12 @@ static const struct {
   {"providers", list_providers, "state", "path"},
 };
 
+const char *
+list_name(size_t i)
+{
+  return i < sizeof(kinds) / sizeof(kinds[0]) ? kinds[i].name : NULL;
+}
+
 int
 command_list(const struct options *options)
 {

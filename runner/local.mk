@@ -100,6 +100,7 @@ runner_libdkrunner_la_SOURCES = \
 	runner/symbols.c \
 	runner/symbols.h \
 	runner/totals.c \
+	runner/words.c \
 	runner/zoo.c \
 	runner/zygote.c \
 	runner/zygote.h \

@@ -84,6 +84,8 @@ main(int argc, char **argv)
 
   if (argc > 1 && strcmp(argv[1], MEMCHECK_WORD) == 0)
     return memcheck_child_main(argc, argv);
+  if (argc > 1 && strcmp(argv[1], WORDS_WORD) == 0)
+    return words_main(argc, argv);
   /* A reader that went away is an error of writing, seen where it is written. */
   signal(SIGPIPE, SIG_IGN);
   int code = options_parse(&options, argc, argv);

@@ -19,6 +19,8 @@ command=$(found '*/bin/durakit')
 [ -n "$plugin" ]; ok $? 'the model is installed as a plugin'
 [ -n "$command" ]; ok $? 'the command is installed'
 
+[ -n "$(found '*/bash-completion/completions/durakit')" ]; ok $? 'the completion is installed'
+
 # pkg-config as a user has it, with DESTDIR in the place of the system's root.
 query() {
   PKG_CONFIG_LIBDIR=$(dirname "$pc") PKG_CONFIG_PATH='' PKG_CONFIG_SYSROOT_DIR=$root \
