@@ -23,6 +23,37 @@ docs: conformance/contract/gen-contract$(EXEEXT) runner/gen-coverage$(EXEEXT)
 	$(AM_V_GEN)runner/gen-coverage$(EXEEXT) > $(srcdir)/docs/coverage.md-t
 	$(AM_V_at)mv $(srcdir)/docs/coverage.md-t $(srcdir)/docs/coverage.md
 
+# ---- the manual: a page for the command, and one for each of its commands ------------------------
+
+# Made from what --help says.  They are in the tarball, so that a build for another machine, which
+# cannot run gen-manual, has them: hence they depend on what they are made from, and on gen-manual
+# only as far as it has to be there.
+dist_man_MANS = \
+	docs/man/durakit.1 \
+	docs/man/durakit-bench.1 \
+	docs/man/durakit-certify.1 \
+	docs/man/durakit-check.1 \
+	docs/man/durakit-clean.1 \
+	docs/man/durakit-explain.1 \
+	docs/man/durakit-list.1 \
+	docs/man/durakit-probe.1 \
+	docs/man/durakit-repro.1 \
+	docs/man/durakit-selftest.1 \
+	$(NULL)
+manual_sources = \
+	conformance/checks/topics.c \
+	conformance/checks/topics.def \
+	configure.ac \
+	runner/gen-manual.c \
+	runner/help.c \
+	runner/options.c \
+	$(NULL)
+$(dist_man_MANS): $(manual_sources) | runner/gen-manual$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) docs/man
+	$(AM_V_at)runner/gen-manual$(EXEEXT) $$(basename $@ .1) > $@-t
+	$(AM_V_at)mv -f $@-t $@
+MAINTAINERCLEANFILES = $(dist_man_MANS)
+
 # ---- completion for bash ------------------------------------------------------------------------
 
 # Below our own prefix, where bash-completion looks too; its own folder may belong to the system.

@@ -19,6 +19,9 @@ command=$(found '*/bin/durakit')
 [ -n "$plugin" ]; ok $? 'the model is installed as a plugin'
 [ -n "$command" ]; ok $? 'the command is installed'
 
+is "$(cd "$(dirname "$(found '*/man1/durakit.1')")" && echo *)" \
+  "$({ echo durakit.1; "$DURAKIT" --completion-words | sed 's/.*/durakit-&.1/'; } |
+     LC_ALL=C sort | paste -sd ' ' -)" 'a page for each command, and no other'
 [ -n "$(found '*/bash-completion/completions/durakit')" ]; ok $? 'the completion is installed'
 
 # pkg-config as a user has it, with DESTDIR in the place of the system's root.

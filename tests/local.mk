@@ -15,6 +15,7 @@ script_tests += \
 	tests/include-table.sh \
 	tests/exports.sh \
 	tests/docs.sh \
+	tests/manual.sh \
 	tests/completion.sh \
 	tests/readme.sh \
 	tests/guides.sh \
