@@ -8,6 +8,7 @@ EXTRA_DIST += \
 	docs/contract.md \
 	docs/coverage.md \
 	docs/migration-from-abi-1.md \
+	docs/operating.md \
 	docs/papers.md \
 	docs/postgresql.md \
 	docs/provider-implementation-guide.md \

@@ -36,6 +36,8 @@ script_tests += \
 	tests/examples.sh \
 	tests/examples-runtime.sh \
 	tests/runtime-guide.sh \
+	tests/operating.sh \
+	tests/operating-pg.sh \
 	tests/with-postgres.sh \
 	$(NULL)
 
@@ -131,6 +133,7 @@ EXTRA_DIST += \
 	$(deep_tests) \
 	tests/include-table.awk \
 	tests/memcheck.sh \
+	tests/operating-load.c \
 	tests/runner-damage.c \
 	tests/runner-secret.c \
 	tests/runner-stores.c \

@@ -8,6 +8,11 @@
 #
 # Commands are the lines that are indented by four and begin with one of the words below; those of a
 # table or a list stand between backquotes.  A document is typed from its top, in one folder.
+#
+# A document that is followed (follow_document) is done in its order, all of it: every line that is
+# indented by four is a command, and every block belongs to one:
+#
+#   <!-- sql: COMMAND -->      the block that follows is what COMMAND reads
 
 : "${CC:=cc}" "${CXX:=c++}"
 unset HARNESS_ACTIVE HARNESS_VERSION TAP_VERSION DURAKIT_PLUGIN_PATH MAKEFLAGS MFLAGS MAKELEVEL
@@ -160,5 +165,58 @@ show_document() {
     plain < got > got.plain
     plain < "shown.$shown" > shown.plain
     is "$(diff shown.plain got.plain)" '' "what ${1##*/} shows of: $typed"
+  done
+}
+
+# ---- in its order --------------------------------------------------------------------------------
+
+# steps_of DOCUMENT PARTS: step.N.head (what is to be done) and step.N.text, of the parts below
+# these headings, "|One|Two|".
+steps_of() {
+  awk -v parts="$2" '
+    function step(head, text) {
+      n++
+      print head > ("step." n ".head")
+      if (text != "") print text > ("step." n ".text")
+    }
+    BEGIN { want = 0 }
+    !fence && /^##? / { heading = $0; sub(/^##? /, "", heading)
+                        inside = index(parts, "|" heading "|") }
+    !inside { next }
+    /^<!-- exit: / { want = $3; next }
+    /^<!-- (sql|output): / { marker = substr($0, 6); sub(/ -->$/, "", marker); next }
+    /^```/ { fence = !fence
+             if (fence) { step(marker == "" ? "stray: " $0 : marker, ""); marker = "" }
+             next }
+    fence { print > ("step." n ".text"); next }
+    /^    / { line = substr($0, 5); sub(/  +#.*/, "", line); step("type: " want, line); block = 1 }
+    block && /^[^ ]/ { want = block = 0 }
+  ' "$1"
+}
+
+# follow_document DOCUMENT PARTS: in the folder where we are; what was printed is in step.N.out.
+# How many steps there were is in $followed.
+follow_document() {
+  rm -f step.*
+  steps_of "$1" "$2"
+  followed=0
+  while [ -f "step.$((followed + 1)).head" ]; do
+    followed=$((followed + 1))
+    step=step.$followed
+    read -r kind command < "$step.head"
+    case $kind in
+      type:)
+        (eval "$(cat "$step.text")") > "$step.out" 2>&1 < /dev/null
+        is $? "$command" "$(cat "$step.text")" || diag "$(tail -n 20 "$step.out")" ;;
+      sql:)
+        case $command in psql*) command="$command -X -q -v ON_ERROR_STOP=1" ;; esac
+        run_ok "$command: $(head -n 1 "$step.text")" \
+          sh -c "$command < $step.text > $step.out 2>&1 || { cat $step.out; exit 1; }" ;;
+      output:)
+        sh -c "$command" 2>&1 < /dev/null | plain > "$step.out"
+        is "$(plain < "$step.text" | diff - "$step.out")" '' "what is shown of: $command" ;;
+      *)
+        ok 1 "a block that belongs to nothing: $command" ;;
+    esac
   done
 }
