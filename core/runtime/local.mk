@@ -228,6 +228,7 @@ core_runtime_bench_bench_SOURCES = \
 	core/runtime/bench/back.c \
 	core/runtime/bench/bench.h \
 	core/runtime/bench/main.c \
+	core/runtime/bench/many.c \
 	core/runtime/bench/rate.c \
 	core/runtime/bench/told.c \
 	core/runtime/bench/warm.c \

@@ -7,6 +7,7 @@
  *   warm.c    a warm turn with a long history against one with a short one
  *   told.c    from the commit that cancels to the activity's token
  *   back.c    the rate of other work before and after many activities were cancelled at once
+ *   many.c    lists and prunes of large stores, where the provider offers durakit.admin/1
  */
 #ifndef DK_RUNTIME_BENCH_H
 #define DK_RUNTIME_BENCH_H
@@ -25,6 +26,7 @@ struct bench {
   size_t n_settings;           /* the last tells one store from another */
   char store_name[512], place[600];  /* as it was given; and with a scene's name */
   int slice_ms;
+  unsigned instances;          /* of the large store */
   bool has_missed;             /* a target */
 };
 
@@ -80,6 +82,8 @@ void bench_rate(struct bench *bench);
 void bench_warm(struct bench *bench);
 void bench_told(struct bench *bench);
 void bench_back(struct bench *bench);
+void bench_pages(struct bench *bench);
+void bench_prune(struct bench *bench);
 
 /* rate.c: instances of five activities that do nothing, one after the other, IN_FLIGHT at once.
  * From five_begin, which waits until they flow, to five_end; so many a second end in one slice. */
@@ -88,5 +92,6 @@ void five_prepare(struct scene *scene); /* before scene_start */
 void five_begin(struct scene *scene);
 double five_rate(const struct scene *scene);
 void five_end(void);
+unsigned five_ended(void);               /* so far */
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bench of the runtime: the command, stores and runtimes: see bench.h.
  *
- *   bench [-o rate|warm|told|back] [-f FLOOR] [-s SLICE_MS] [-e KEY=VARIABLE]
+ *   bench [-o rate|warm|told|back|pages|prune] [-f FLOOR] [-s SLICE_MS] [-n INSTANCES]
+ *         [-e KEY=VARIABLE]
  *         PLUGIN [KEY=VALUE]... STOREKEY=VALUE */
 #include "core/runtime/bench/bench.h"
 
@@ -237,17 +238,20 @@ read_words(struct bench *bench, int argc, char **argv)
 {
   struct dk_refusal refusal;
 
-  for (int option; (option = getopt(argc, argv, "f:o:s:e:")) != -1;)
+  for (int option; (option = getopt(argc, argv, "f:n:o:s:e:")) != -1;)
     if (option == 'f')
       bench->floor = optarg;
     else if (option == 'o')
       bench->only = optarg;
+    else if (option == 'n')
+      bench->instances = (unsigned)atoi(optarg);
     else if (option == 's')
       bench->slice_ms = atoi(optarg);
     else if (option == 'e')
       add_setting(bench, optarg, true);
     else
-      die("usage: bench [-o rate|warm|told|back] [-f FLOOR] [-s MS] [-e KEY=VARIABLE]"
+      die("usage: bench [-o rate|warm|told|back|pages|prune] [-f FLOOR] [-s MS] [-n INSTANCES]"
+          " [-e KEY=VARIABLE]"
           " PLUGIN [KEY=VALUE]... KEY=STORE");
   if (optind + 1 >= argc)
     die("a plugin and the setting that names the store are wanted");
@@ -263,12 +267,12 @@ static const struct {
   const char *name;
   void (*run)(struct bench *bench);
 } parts[] = {{"rate", bench_rate}, {"warm", bench_warm}, {"told", bench_told},
-             {"back", bench_back}};
+             {"back", bench_back}, {"pages", bench_pages}, {"prune", bench_prune}};
 
 int
 main(int argc, char **argv)
 {
-  struct bench bench = {.slice_ms = 2000};
+  struct bench bench = {.slice_ms = 2000, .instances = 1000000};
   double load[1] = {0};
 
   setvbuf(stdout, NULL, _IOLBF, 0);

@@ -100,6 +100,12 @@ five_rate(const struct scene *scene)
   return (atomic_load(&rate.ended) - before) * 1e9 / (double)(now_ns() - from);
 }
 
+unsigned
+five_ended(void)
+{
+  return atomic_load(&rate.ended);
+}
+
 void
 five_end(void)
 {
