@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: 0BSD */
-/* example.c - how a program opens a store: see example.h.
+/* example.c - how a program opens a store, and what else the examples share: see example.h.
  *
  * A plugin is loaded by its absolute path (dk_library_open), and a store of it is opened with the
  * settings that this provider knows (dk_store_open): `durakit probe PROVIDER` tells them. */
 #include "example.h"
 
+#include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
-enum { MOST_SETTINGS = 16 };
+enum { MOST_SETTINGS = 16, LOOK_EVERY_MS = 10, LOOK_FOR_MS = 60 * 1000 };
 
 void
 example_refused(const char *what, const struct dk_refusal *refusal)
@@ -123,4 +126,42 @@ example_print_end(const char *instance, const struct dk_instance_info *info)
 
   printf("%s is %s: %.*s\n", instance, how, (int)info->output.len,
          info->output.ptr ? info->output.ptr : "");
+}
+
+int64_t
+example_ticks_ms(void)
+{
+  struct timespec now;
+
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* The ways in which an activity that has begun can end, but for dk_later: with a result that the
+ * store took or refused, or told to end, and then in its grace or not. */
+static uint64_t
+n_over(const struct dk_counters *c)
+{
+  return c->activities_completed + c->activities_failed + c->results_refused + c->grace_kept +
+         c->grace_exceeded;
+}
+
+/* A counter changes a moment after what it counts, and there is no call that waits for it. */
+int
+example_counters_at_end(struct dk_runtime *runtime, struct dk_counters *ret_counters)
+{
+  int64_t until = example_ticks_ms() + LOOK_FOR_MS;
+
+  *ret_counters = (struct dk_counters){.struct_size = sizeof(*ret_counters)};
+  dk_runtime_counters(runtime, ret_counters);
+  while (n_over(ret_counters) < ret_counters->activities_started) {
+    if (example_ticks_ms() >= until) {
+      fprintf(stderr, "%" PRIu64 " activities have begun, and %" PRIu64 " are over\n",
+              ret_counters->activities_started, n_over(ret_counters));
+      return 0;
+    }
+    poll(NULL, 0, LOOK_EVERY_MS);
+    dk_runtime_counters(runtime, ret_counters);
+  }
+  return 1;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* example.h - what the examples have in common: a store is opened, an end is printed. */
+/* example.h - what the examples have in common: a store is opened, an end is printed, counters are
+ * waited for. */
 #ifndef EXAMPLE_H
 #define EXAMPLE_H
 
@@ -24,5 +25,12 @@ DK_NORETURN void example_failed(const char *what, dk_status status, const char *
 
 /* A line: how the instance ended. */
 void example_print_end(const char *instance, const struct dk_instance_info *info);
+
+/* The counters when each activity that has begun is counted as over, in one way or another.  0, and
+ * it says so: that was not so within a minute. */
+int example_counters_at_end(struct dk_runtime *runtime, struct dk_counters *ret_counters);
+
+/* Milliseconds of a clock that only goes forward. */
+int64_t example_ticks_ms(void);
 
 #endif

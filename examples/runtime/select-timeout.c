@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "example.h"
 
@@ -22,24 +21,15 @@ static struct {
   int64_t ms;
 } noticed;
 
-static int64_t
-ticks_ms(void)
-{
-  struct timespec now;
-
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Works for so many milliseconds, but ends as soon as it is told to: dk_task_sleep returns at once
  * when the token is set.  What it returns then goes nowhere. */
 static dk_result
 charge(dk_task *task, dk_str input)
 {
-  int64_t began = ticks_ms();
+  int64_t began = example_ticks_ms();
 
   noticed.cause = dk_task_sleep(task, atoll(input.ptr));
-  noticed.ms = ticks_ms() - began;
+  noticed.ms = example_ticks_ms() - began;
   noticed.has_ended = 1;
   if (noticed.cause != DK_CAUSE_NONE)
     return dk_error(task, "nobody waits any more");
