@@ -4,6 +4,7 @@
 # built with nothing but pkg-config durakit, and judged by what they print.
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
+. "$top_srcdir/tests/varying.sh"
 : "${CC:=cc}" "${MAKE:=make}" "${PKG_CONFIG:=pkg-config}" "${SANITIZER_CFLAGS=}" "${SQLITE_PLUGIN=}"
 : "${PG_PLUGIN=}"
 scratch
@@ -29,11 +30,8 @@ run_ok 'they are built with their own Makefile, without a warning' \
   "$MAKE" -s CC="$CC" \
   CFLAGS="-Werror -Wshadow -Wconversion -Wpointer-arith $SANITIZER_CFLAGS" || done_testing
 
-# What differs from run to run: times, and where it is installed.
-plain() {
-  sed -e 's/"\(time\|fire_at\)":[0-9]*/"\1":T/g' -e 's/after [0-9]* ms/after T ms/' \
-      -e 's|/[^ ]*/model\.so|MODEL|'
-}
+# What differs from run to run, and where it is installed.
+plain() { without_varying | sed 's|/[^ ]*/model\.so|MODEL|'; }
 
 # run COMMAND...: what it prints, on standard output and on the other, and its exit code.
 run() {
@@ -65,7 +63,93 @@ shows './hello model Ada' 'hello-Ada is started
 hello-Ada is completed: Hello, Ada!
 exit 0' 'hello: on the model'
 
-# ---- both, where a store outlives them -----------------------------------------------------------
+# ---- what all of them print ----------------------------------------------------------------------
+
+# said FILE TEXT NAME
+said() { is "$(plain < "$1")" "$2" "$3"; }
+
+# number FILE WORDS: the number where a line with these words has an N.
+number() { sed -n "s/^.*$(printf %s "$2" | sed 's/N/\\([0-9][0-9]*\\)/').*/\1/p" "$1"; }
+
+# read_counts FILE
+read_counts() {
+  ended=$(number "$1" ' N ran to their end, in time')
+  late=$(number "$1" ' N ran to their end, too late')
+  told=$(number "$1" ' N were told to end') never=$(number "$1" ' N never ran')
+  offers=$(number "$1" 'offers N ') refusals=$(number "$1" 'refusals N ')
+  dropped=$(number "$1" 'dropped N ')
+}
+
+# judge_fan PROVIDER: four run at once, and these three providers hand out rows in their order.  One
+# that is slow stands before the third offer; and when sixteen have begun, all four slots are taken
+# by slow ones.
+judge_fan() {
+  counts='N ran to their end, in time
+N ran to their end, too late: the store refused the result
+N were told to end while they ran
+N never ran'
+  said fan-1 "trip-1 is started: 100 suppliers are asked, 3 offers are enough
+trip-1 is completed: booked for N from supplier N; offers 3 + refusals N + dropped N = 100
+$counts
+   100 together, of 100
+exit 0" "fan-out: on $1"
+  read_counts fan-1
+  is "$((ended + late + told + never)) $((offers + refusals + dropped))" '100 100' \
+    "fan-out: on $1 both views add up"
+  [ "$ended" -ge "$((offers + refusals))" ] && [ "$told" -ge 1 ] && [ "$told" -le 4 ]
+  ok $? "fan-out: on $1 $ended have ended, $late too late, $told were told"
+  [ "$never" -ge 84 ]
+  ok $? "fan-out: on $1 $never never ran"
+  said fan-few "trip-2 is started: 3 suppliers are asked, 3 offers are enough
+trip-2 is failed: 2 of 3 suppliers have an offer
+$counts
+     3 together, of 3
+exit 0" "fan-out: on $1 too few have an offer"
+  read_counts fan-few
+  is "$ended $late $told $never" '3 0 0 0' "fan-out: on $1 all of these run to their end"
+}
+
+# judge_jobs PROVIDER: what is printed, how soon each has ended, and what is left of it.
+judge_jobs() {
+  said jobs-1 "durakit: warning: instance job-process, activity 2 (process): it has not ended in \
+its grace of 500 ms: its process is killed
+job-flag is started
+job-flag is cancelled: it takes too long
+  Ada has asked for that
+  it noticed T ms after that was asked for
+job-descriptor is started
+job-descriptor is cancelled: it takes too long
+  Ada has asked for that
+  it noticed T ms after that was asked for
+  its program PID was dead T ms after that was asked for
+job-process is started
+job-process is cancelled: it takes too long
+  Ada has asked for that
+  it never looks, and had its grace of 500 ms
+  its process PID was dead T ms after that was asked for
+  its program PID was dead T ms after that was asked for
+3 told to end, 3 of them by the commit; 2 ended in their grace, 1 killed; threads in quarantine: 0
+exit 0" "cancellable: on $1"
+  sed -n 's/.* \([0-9]*\) ms after .*/\1/p' jobs-1 > jobs-ms
+  is "$(awk '$1 >= 25000 { print } END { if (NR != 5) print NR " times" }' jobs-ms)" '' \
+    "cancellable: on $1 none waits for a renewal: ms $(tr '\n' ' ' < jobs-ms)"
+  is "$(awk 'NR > 3 && $1 < 499' jobs-ms)" '' "cancellable: on $1 the grace is granted"
+  is "$(cat jobs-left)" '' "cancellable: on $1 no process is left"
+}
+
+# left.sh VALUE PAUSE: processes that have this value in their environment.  It waits for a while
+# until there is none, for what was killed needs a moment to die.
+cat > left.sh <<'LEFT'
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  grep -l -a -F "EXAMPLE=$1" /proc/[0-9]*/environ 2> /dev/null || exit 0
+  sleep "$2"
+done | tail -n 1
+LEFT
+env EXAMPLE="$PWD/control" sleep 60 &
+control=$!
+until [ "$(cat /proc/$control/comm)" = sleep ]; do sleep 0.1; done
+like "$(sh left.sh "$PWD/control" 0.1)" "/$control/environ" 'a process that is left is found'
+kill $control
 
 # In the timer's case the limit is long enough for the activity to begin on a busy machine.
 cat > all.sh <<'ALL'
@@ -78,10 +162,27 @@ run ./hello "$@" > hello-2
 run ./select-timeout "$@" o1 3000 600000 > timer-1
 run ./select-timeout "$@" o1 3000 600000 > timer-2
 run ./select-timeout "$@" o2 600000 10 > activity
+run ./fan-out "$@" > fan-1
+run ./fan-out "$@" > fan-2
+run ./fan-out "$@" trip-2 3 > fan-few
+run env EXAMPLE="$PWD/jobs" ./cancellable "$@" > jobs-1
+sh left.sh "$PWD/jobs" 1 > jobs-left
+run ./cancellable "$@" > jobs-2
 ALL
 
-# said FILE TEXT NAME
-said() { is "$(plain < "$1")" "$2" "$3"; }
+# ---- fan-out and cancellable, on the model -------------------------------------------------------
+
+# Its store lives as long as the process.
+sh all.sh model
+judge_fan model
+judge_jobs model
+
+# One that deletes nothing.  The last of them end after twenty seconds.
+run ./fan-out model mutant=cancel/nothing-deleted trip-1 8 > spared
+read_counts spared
+is "$ended $late $told $never" '8 0 0 0' 'fan-out: where no row is deleted all of them run'
+
+# ---- all, where a store outlives them ------------------------------------------------------------
 
 # judge PROVIDER: what all.sh has left here.
 judge() {
@@ -123,7 +224,20 @@ charge ended after T ms, and was not told to
   5 {\"v\":1,\"kind\":\"dropped\",\"time\":T,\"source\":3,\"code\":\"select_loser_other\"}
   6 {\"v\":1,\"kind\":\"completed\",\"time\":T,\"output\":\"paid\"}
 exit 0" "select-timeout: on $1 the activity wins"
-  rm -f hello-1 hello-2 timer-1 timer-2 activity
+
+  judge_fan "$1"
+  said fan-2 "trip-1 is there already
+$(plain < fan-1 | sed -n '2p;$p')" "fan-out: on $1 the same, once more"
+  judge_jobs "$1"
+  again=
+  for style in flag descriptor process; do
+    again="${again}job-$style is there already
+job-$style is cancelled: it takes too long
+  Ada has asked for that
+"
+  done
+  said jobs-2 "${again}exit 0" "cancellable: on $1 the same, once more"
+  rm -f hello-[12] timer-[12] activity fan-[12] fan-few jobs-*
 }
 
 if [ -f "$SQLITE_PLUGIN" ]; then

@@ -142,6 +142,7 @@ EXTRA_DIST += \
 	tests/timed \
 	tests/tsan.sh \
 	tests/typed.sh \
+	tests/varying.sh \
 	tests/with-postgres \
 	$(NULL)
 

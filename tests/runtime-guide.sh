@@ -11,6 +11,7 @@
 [ -f "$MODEL" ] || skip_all 'the model is not built'
 scratch
 . "$top_srcdir/tests/typed.sh"
+. "$top_srcdir/tests/varying.sh"
 guide=$top_srcdir/docs/runtime.md
 header=$top_srcdir/core/include/durakit/runtime.h
 runtime=$top_srcdir/core/runtime
@@ -127,12 +128,10 @@ run_ok 'C: the whole program is built' $CC -std=gnu11 $warnings $SANITIZER_CFLAG
 
 # ---- commands and output -------------------------------------------------------------------------
 
-also() {
-  sed -e 's/"\(time\|fire_at\)":[0-9]*/"\1":T/g' -e 's/to end after [0-9]* ms/to end after T ms/'
-}
+also() { without_varying; }
 type_document "$guide"
 show_document "$guide"
-is "$shown" 2 'two outputs are shown'
+is "$shown" 4 'four outputs are shown'
 
 # ---- what all that is worth ----------------------------------------------------------------------
 
