@@ -47,7 +47,9 @@ conformance_model_model_la_SOURCES = \
 	conformance/contract/mutants.c \
 	conformance/contract/mutants.def \
 	conformance/contract/mutants.h \
+	conformance/model/apply-values.c \
 	conformance/model/apply.c \
+	conformance/model/apply.h \
 	conformance/model/cancel.c \
 	conformance/model/commit.c \
 	conformance/model/err.c \
@@ -200,7 +202,9 @@ conformance_libdkzoo_la_SOURCES = \
 	conformance/fixtures/writer-operations.c \
 	conformance/fixtures/writer.c \
 	conformance/fixtures/writer.h \
+	conformance/model/apply-values.c \
 	conformance/model/apply.c \
+	conformance/model/apply.h \
 	conformance/model/cancel.c \
 	conformance/model/commit.c \
 	conformance/model/err.c \

@@ -6,19 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conformance/model/model.h"
+#include "conformance/model/apply.h"
 #include "conformance/model/state.h"
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-static size_t
+size_t
 room_for(struct dk_bytes text)
 {
   return text.ptr ? text.len + 1 : 0;
 }
 
-/* A zeroed piece with room behind it; *ret_tail then points there. */
-static void *
+void *
 new_piece(size_t size, size_t tail, char **ret_tail)
 {
   char *piece = calloc(1, size + tail);
@@ -27,7 +26,7 @@ new_piece(size_t size, size_t tail, char **ret_tail)
   return piece;
 }
 
-static struct dk_bytes
+struct dk_bytes
 keep(char **tail, struct dk_bytes text)
 {
   struct dk_bytes kept = {text.ptr ? *tail : NULL, text.len};
@@ -38,8 +37,7 @@ keep(char **tail, struct dk_bytes text)
   return kept;
 }
 
-/* Puts a copy in place of a text that has memory of its own. */
-static bool
+bool
 replace(struct dk_bytes *place, struct dk_bytes text)
 {
   char *tail, *copy = NULL;
@@ -406,128 +404,6 @@ event(struct store *s, const struct step *p)
   return DK_OK;
 }
 
-/* ---- key-values, custom status, sessions ----------------------------------------------------- */
-
-/* The key of this name, or where it would stand. */
-static struct key **
-place_of_key(struct instance *instance, struct dk_bytes name)
-{
-  struct key **place = &instance->keys;
-
-  while (*place) {
-    struct dk_bytes at = (*place)->name;
-    int order = memcmp(at.ptr, name.ptr, at.len < name.len ? at.len : name.len);
-    if (order > 0 || (order == 0 && at.len >= name.len))
-      break;
-    place = &(*place)->next;
-  }
-  return place;
-}
-
-static void
-remove_key(struct key **place)
-{
-  struct key *gone = *place;
-
-  *place = gone->next;
-  free(gone);
-}
-
-static void
-remove_keys(struct instance *instance)
-{
-  while (instance->keys)
-    remove_key(&instance->keys);
-}
-
-static dk_status
-key_comes(struct store *s, const struct step *p)
-{
-  char *tail;
-  struct instance *instance = find_instance(s, p->instance);
-  struct key *made = new_piece(sizeof *made, room_for(p->id) + room_for(p->payload), &tail);
-
-  if (!instance || !made) {
-    free(made);
-    return instance ? DK_NO_MEMORY : DK_CORRUPT;
-  }
-  made->name = keep(&tail, p->id);
-  made->value = keep(&tail, p->payload);
-  made->updated_at = p->enqueued_at;
-  struct key **place = place_of_key(instance, p->id);
-  if (*place && same_bytes((*place)->name, p->id))
-    remove_key(place);
-  made->next = *place;
-  *place = made;
-  return DK_OK;
-}
-
-static dk_status
-key_goes(struct store *s, const struct step *p)
-{
-  struct instance *instance = find_instance(s, p->instance);
-
-  if (!instance)
-    return DK_CORRUPT;
-  if (!p->id.ptr) {
-    remove_keys(instance);
-    return DK_OK;
-  }
-  struct key **place = place_of_key(instance, p->id);
-  if (*place && same_bytes((*place)->name, p->id))
-    remove_key(place);
-  return DK_OK;
-}
-
-static dk_status
-custom_status(struct store *s, const struct step *p)
-{
-  struct instance *instance = find_instance(s, p->instance);
-
-  if (!instance)
-    return DK_CORRUPT;
-  if (!replace(&instance->custom_status, p->payload))
-    return DK_NO_MEMORY;
-  instance->custom_version++;
-  return DK_OK;
-}
-
-static struct session *
-find_or_make_session(struct store *s, struct dk_bytes id)
-{
-  char *tail;
-  struct session *session = find_session(s, id);
-
-  if (session || !(session = new_piece(sizeof *session, room_for(id), &tail)))
-    return session;
-  session->id = keep(&tail, id);
-  session->next = s->sessions;
-  s->sessions = session;
-  return session;
-}
-
-static dk_status
-session(struct store *s, const struct step *p)
-{
-  struct session *held = find_or_make_session(s, p->id);
-
-  if (!held || !replace(&held->owner, p->owner))
-    return DK_NO_MEMORY;
-  held->until = p->until;
-  return DK_OK;
-}
-
-static void
-free_sessions(struct store *s)
-{
-  while (s->sessions) {
-    struct session *gone = s->sessions;
-    s->sessions = gone->next;
-    free((char *)gone->owner.ptr);
-    free(gone);
-  }
-}
-
 /* ---- freeing --------------------------------------------------------------------------------- */
 
 static void
@@ -664,8 +540,8 @@ state_apply(struct store *s, struct dk_bytes record)
     [FACTS] = facts,                 [EXECUTION] = execution,
     [EVENT] = event,                 [ROW_COMES] = row_comes,
     [ROW_CHANGES] = row_changes,     [ROW_GOES] = row_goes,
-    [KEY_COMES] = key_comes,         [KEY_GOES] = key_goes,
-    [CUSTOM_STATUS] = custom_status, [SESSION] = session,
+    [KEY_COMES] = apply_key_comes,   [KEY_GOES] = apply_key_goes,
+    [SESSION] = apply_session,       [CUSTOM_STATUS] = apply_custom_status,
   };
   struct step step;
 

@@ -10,7 +10,8 @@
  *   wait.c       the long poll
  *   log.c        the file: locking, appending, following what others appended
  *   step.c       a change of the store as bytes
- *   apply.c      what each step does to the store in memory
+ *   apply.c apply-values.c
+ *                what each step does to the store in memory
  *   state.c      how its rows are found
  *
  * How an operation runs.  It enters: takes the lock of the store and applies what others have
