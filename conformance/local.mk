@@ -47,19 +47,23 @@ conformance_model_model_la_SOURCES = \
 	conformance/contract/mutants.c \
 	conformance/contract/mutants.def \
 	conformance/contract/mutants.h \
+	conformance/model/admin.c \
 	conformance/model/apply-values.c \
 	conformance/model/apply.c \
 	conformance/model/apply.h \
 	conformance/model/cancel.c \
 	conformance/model/commit.c \
+	conformance/model/delete.c \
 	conformance/model/err.c \
 	conformance/model/extension.c \
 	conformance/model/extension.h \
+	conformance/model/fate.c \
 	conformance/model/history.c \
 	conformance/model/log.c \
 	conformance/model/model.h \
 	conformance/model/pin.c \
 	conformance/model/provider.c \
+	conformance/model/prune.c \
 	conformance/model/queue.c \
 	conformance/model/state.c \
 	conformance/model/state.h \
@@ -202,18 +206,22 @@ conformance_libdkzoo_la_SOURCES = \
 	conformance/fixtures/writer-operations.c \
 	conformance/fixtures/writer.c \
 	conformance/fixtures/writer.h \
+	conformance/model/admin.c \
 	conformance/model/apply-values.c \
 	conformance/model/apply.c \
 	conformance/model/apply.h \
 	conformance/model/cancel.c \
 	conformance/model/commit.c \
+	conformance/model/delete.c \
 	conformance/model/err.c \
 	conformance/model/extension.c \
 	conformance/model/extension.h \
+	conformance/model/fate.c \
 	conformance/model/history.c \
 	conformance/model/log.c \
 	conformance/model/model.h \
 	conformance/model/pin.c \
+	conformance/model/prune.c \
 	conformance/model/queue.c \
 	conformance/model/state.c \
 	conformance/model/state.h \
@@ -232,6 +240,7 @@ include $(top_srcdir)/conformance/fixtures/local.mk
 unit_tests += \
 	conformance/tap/test-tap \
 	conformance/contract/test-contract \
+	conformance/model/test-admin \
 	conformance/model/test-extension \
 	conformance/model/test-log \
 	conformance/model/test-model \
@@ -243,6 +252,11 @@ unit_tests += \
 	$(NULL)
 
 # Of the model, those that the kit cannot make: its log, threads, many rows.
+conformance_model_test_admin_SOURCES = \
+	conformance/model/test-admin.c \
+	conformance/model/test-handle.c \
+	conformance/model/test-handle.h \
+	$(NULL)
 conformance_model_test_extension_SOURCES = \
 	conformance/model/test-extension.c \
 	conformance/model/test-handle.c \

@@ -61,6 +61,7 @@ find_or_make_instance(struct store *s, struct dk_bytes id)
   list_init(&instance->link);
   list_init(&instance->messages);
   table_add(&s->instances, &instance->entry, hash_of_instance(id));
+  s->is_in_order = false;
   return instance;
 }
 
@@ -316,6 +317,7 @@ facts(struct store *s, const struct step *p)
   free(instance->facts);
   instance->facts = made;
   instance->birth = p->birth + (DEFECT(M_TURN_BIRTH_PER_OPENING, s->is_opening) ? 1 : 0);
+  instance->created_at = p->enqueued_at;
   return DK_OK;
 }
 
@@ -404,26 +406,78 @@ event(struct store *s, const struct step *p)
   return DK_OK;
 }
 
-/* ---- freeing --------------------------------------------------------------------------------- */
+/* ---- what goes ------------------------------------------------------------------------------- */
+
+static void
+free_execution(struct execution *e)
+{
+  for (struct event *v = e->first, *after; v; v = after) {
+    after = v->next;
+    free(v);
+  }
+  free((char *)e->output.ptr);
+  free(e);
+}
+
+/* All that is the instance's own: it is an address then, as before its first commit. */
+static void
+forget(struct instance *instance)
+{
+  for (struct execution *e = instance->first, *next; e; e = next) {
+    next = e->next;
+    free_execution(e);
+  }
+  remove_keys(instance);
+  free((char *)instance->custom_status.ptr);
+  free(instance->facts);
+  *instance = (struct instance){.link = instance->link,
+                                .entry = instance->entry,
+                                .id = instance->id,
+                                .messages = instance->messages};
+}
 
 static void
 free_instance(struct store *s, struct instance *instance)
 {
   FOR_EACH(at, &instance->messages)
     remove_message(s, OWNER_OF(at, struct message, link));
-  for (struct execution *e = instance->first, *next; e; e = next) {
-    next = e->next;
-    for (struct event *v = e->first, *after; v; v = after) {
-      after = v->next;
-      free(v);
-    }
-    free((char *)e->output.ptr);
-    free(e);
-  }
-  remove_keys(instance);
-  free((char *)instance->custom_status.ptr);
-  free(instance->facts);
+  forget(instance);
   free(instance);
+}
+
+/* Its messages and its work items go by steps of their own, before. */
+static dk_status
+instance_goes(struct store *s, const struct step *p)
+{
+  struct instance *gone = find_instance(s, p->instance);
+
+  if (!gone)
+    return DK_CORRUPT;
+  if (gone->messages.next != &gone->messages) { /* as mutants leave them */
+    forget(gone);
+    return DK_OK;
+  }
+  table_remove(&s->instances, &gone->entry);
+  s->is_in_order = false;
+  free_instance(s, gone);
+  return DK_OK;
+}
+
+/* Never the current one. */
+static dk_status
+execution_goes(struct store *s, const struct step *p)
+{
+  struct instance *instance = find_instance(s, p->instance);
+  struct execution **place = instance ? &instance->first : NULL;
+
+  while (place && *place && (*place)->execution_id != p->execution_id)
+    place = &(*place)->next;
+  struct execution *gone = place ? *place : NULL;
+  if (!gone || gone == instance->current)
+    return DK_CORRUPT;
+  *place = gone->next;
+  free_execution(gone);
+  return DK_OK;
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -525,6 +579,9 @@ state_done(struct store *s)
     }
   }
   free_sessions(s);
+  free(s->in_order);
+  s->in_order = NULL;
+  s->is_in_order = false;
   free(s->instances.slots);
   free(s->messages.slots);
   free(s->activities.slots);
@@ -542,6 +599,7 @@ state_apply(struct store *s, struct dk_bytes record)
     [ROW_CHANGES] = row_changes,     [ROW_GOES] = row_goes,
     [KEY_COMES] = apply_key_comes,   [KEY_GOES] = apply_key_goes,
     [SESSION] = apply_session,       [CUSTOM_STATUS] = apply_custom_status,
+    [INSTANCE_GOES] = instance_goes, [EXECUTION_GOES] = execution_goes,
   };
   struct step step;
 

@@ -322,7 +322,8 @@ store_facts(struct op *op, const struct instance *turn, const struct dk_turn_res
   if (!DEFECT(M_EXEC_OWNER_GOES_ON, is_next && f.owner.ptr && !r->owner.ptr))
     f.owner = r->owner;
   STEP(op, .kind = FACTS, .instance = turn->id, .birth = is_born ? turn->birth : turn->lock.epoch,
-       .name = f.name, .version = f.version, .parent = f.parent, .owner = f.owner);
+       .enqueued_at = turn->birth ? turn->created_at : op->now, .name = f.name,
+       .version = f.version, .parent = f.parent, .owner = f.owner);
 }
 
 /* HIST-1. */
@@ -410,8 +411,9 @@ change_owner(struct op *op, const struct instance *turn, struct dk_bytes owner)
 {
   const struct facts *f = turn->facts;
 
-  STEP(op, .kind = FACTS, .instance = turn->id, .birth = turn->birth, .name = f->name,
-       .version = f->version, .parent = f->parent, .owner = owner);
+  STEP(op, .kind = FACTS, .instance = turn->id, .birth = turn->birth,
+       .enqueued_at = turn->created_at, .name = f->name, .version = f->version,
+       .parent = f->parent, .owner = owner);
 }
 
 static void

@@ -35,6 +35,8 @@ table_of(const struct store *s, const char *id)
 {
   static const struct dk_extension fields_only = {.struct_size = sizeof fields_only};
 
+  if (strcmp(id, DK_ADMIN) == 0)
+    return &model_admin;
   return strcmp(id, "durakit.status/1") == 0 ? (const void *)&s->status_table : &fields_only;
 }
 

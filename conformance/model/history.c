@@ -50,15 +50,11 @@ find_execution(const struct store *s, const struct instance *of, uint64_t execut
   return DEFECT(M_HIST_ANY_EXECUTION, execution_id != 0) ? latest : NULL;
 }
 
-/* EXEC-3: of each execution its own. */
-static dk_status
-hand_up_execution(const struct reading *r)
+struct dk_execution
+told_execution(const struct execution *e)
 {
-  enum { SECOND = 1000 };
-  const struct store *s = r->op->s;
-  const struct execution *e = r->e, *current = r->of->current;
-  struct dk_execution head = {
-    .struct_size = sizeof head,
+  return (struct dk_execution){
+    .struct_size = sizeof(struct dk_execution),
     .status = e->status,
     .execution_id = e->execution_id,
     .last_event_id = e->last_event_id,
@@ -66,6 +62,16 @@ hand_up_execution(const struct reading *r)
     .completed_at = e->completed_at,
     .output = e->output,
   };
+}
+
+/* EXEC-3: of each execution its own. */
+static dk_status
+hand_up_execution(const struct reading *r)
+{
+  enum { SECOND = 1000 };
+  const struct store *s = r->op->s;
+  const struct execution *e = r->e, *current = r->of->current;
+  struct dk_execution head = told_execution(e);
 
   if (DEFECT(M_EXEC_ONE_STATUS, e->status != current->status))
     head.status = current->status;

@@ -5,6 +5,9 @@
  *   queue.c turn.c commit.c cancel.c work.c history.c
  *                the operations, in the contract's order and words
  *   pin.c tag.c  which instances and which work items a fetch may be given
+ *   admin.c delete.c prune.c
+ *                looking at what is there, and removing what is over
+ *   fate.c       which instances a filter selects, and which go with a deletion
  *   extension.c  key-values, custom status, sessions: of model-full only
  *   token.c      lock tokens, and how a dead one is refused
  *   wait.c       the long poll
@@ -29,7 +32,7 @@
 #ifndef DK_MODEL_H
 #define DK_MODEL_H
 
-#include <durakit/provider.h>
+#include <durakit/admin.h>
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -120,7 +123,8 @@ struct key {
   int64_t updated_at;
 };
 
-/* An address with a queue; known, an instance proper, once it has a birth.  Never freed. */
+/* An address with a queue; known, an instance proper, once it has a birth.  Only a deletion frees
+ * it. */
 struct instance {
   struct link link; /* in store.waiting, while there are messages; the one served last is last */
   struct entry entry;
@@ -129,11 +133,15 @@ struct instance {
   struct lock lock;
   uint64_t committed; /* epoch of the last turn committed; 0: none yet */
   uint64_t birth;
+  int64_t created_at; /* by the first commit */
   struct facts *facts;
   struct execution *first, *current;
   struct key *keys;
   struct dk_bytes custom_status; /* in memory of its own */
   uint64_t custom_version;       /* how often it was set or cleared */
+  /* of one operation, by its number: see fate.c */
+  uint64_t listed_by, judged_by;
+  enum fate { STAYS, GOES, IS_ASKED } fate;
 };
 
 struct identity {
@@ -179,6 +187,8 @@ struct store {
   pthread_mutex_t mutex;
   /* the state */
   struct table instances, messages, activities;
+  struct instance **in_order; /* all instances by id, as long as is_in_order says so */
+  bool is_in_order;
   struct link waiting, rows;
   struct session *sessions;
   uint64_t life;        /* random, made with the store: part of each token */
@@ -222,7 +232,10 @@ struct instance *find_instance(const struct store *s, struct dk_bytes id);
 struct message *find_message(const struct store *s, struct dk_bytes instance, struct dk_bytes id);
 struct row *find_row(const struct store *s, const struct identity *identity);
 struct session *find_session(const struct store *s, struct dk_bytes id);
+/* All of them, s->instances.n, in the order of their ids, until the next step; NULL: no memory. */
+struct instance *const *instances_in_order(struct store *s);
 bool same_bytes(struct dk_bytes a, struct dk_bytes b);
+int compare_bytes(struct dk_bytes a, struct dk_bytes b); /* as memcmp, the shorter one first */
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
@@ -233,7 +246,7 @@ enum step_kind {
   MESSAGES_GO,       /* instance, epoch (0: all) */
   MESSAGE_GOES,      /* instance, id */
   TURN_LOCK,         /* instance, epoch, until, held, handle, committed */
-  FACTS,             /* instance, birth, name, version, parent, owner */
+  FACTS,             /* instance, birth, name, version, parent, owner, created_at in enqueued_at */
   EXECUTION,         /* instance, execution_id, status, started_at, completed_at, pin, output */
   EVENT,             /* instance, event_id, payload */
   ROW_COMES,         /* identity, tag, session, payload, visible_at */
@@ -243,6 +256,8 @@ enum step_kind {
   KEY_GOES,          /* instance, id (absent: all) */
   CUSTOM_STATUS,     /* instance, payload (absent: none any more) */
   SESSION,           /* id, owner, until */
+  INSTANCE_GOES,     /* instance: all but its messages and rows */
+  EXECUTION_GOES,    /* instance, execution_id: with its history */
   STEP_KINDS
 };
 
@@ -344,6 +359,36 @@ dk_status hand_up_keys(struct op *op, const struct instance *turn);
 int64_t session_free_at(const struct op *op, const struct row *row,
                         const struct dk_fetch_work *request);
 void hold_session(struct op *op, const struct row *row, const struct dk_fetch_work *request);
+
+/* fate.c */
+bool is_there(const struct instance *instance); /* committed once, or it has messages */
+bool is_over(const struct op *op, const struct instance *instance);
+int32_t status_of(const struct instance *instance);
+int64_t created_at(const struct op *op, const struct instance *instance);
+/* DK_UNSUPPORTED for what is not known; else marks what the filter (NULL: none) lists. */
+dk_status begin_filter(struct op *op, const struct dk_instance_filter *filter);
+bool is_selected(const struct op *op, const struct instance *instance,
+                 const struct dk_instance_filter *filter);
+/* The first of all instances in their order that comes after this id. */
+size_t place_after(const struct op *op, struct instance *const *all, struct dk_bytes after);
+/* NULL: none that is there. */
+struct instance *parent_of(const struct op *op, const struct instance *instance);
+void let_go(const struct op *op, struct instance *instance);   /* and its descendants with it */
+void let_stay(const struct op *op, struct instance *instance); /* and its ancestors with it */
+bool has_to_stay(const struct op *op, const struct instance *instance);
+/* Has it been let go, or an ancestor?  Asked once all is said of all. */
+bool goes(const struct op *op, struct instance *instance);
+
+/* history.c */
+struct dk_execution told_execution(const struct execution *e);
+
+/* admin.c, delete.c, prune.c: the table of durakit.admin/1 */
+extern const struct dk_admin model_admin;
+dk_delete_instances_fn model_delete_instances;
+dk_delete_matching_fn model_delete_matching;
+dk_prune_fn model_prune_executions;
+dk_status refuse_reader(struct op *op); /* DK_REFUSED where the store was opened read-only */
+bool is_held(const struct op *op, const struct lock *lock); /* by a live lease */
 
 /* err.c */
 dk_status refuse_wrongly(struct op *op, const struct dk_item *item);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The model's descriptor: what it declares, and how a handle begins and ends.
  *
- * Compiled with MODEL_FULL it is that of model-full, which declares extensions besides.  The model
- * itself does not: what it declares, checks have to be there for. */
+ * Compiled with MODEL_FULL it is that of model-full, which declares further extensions besides.  The
+ * model itself does not: what it declares, checks have to be there for. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,12 +11,12 @@
 #ifdef MODEL_FULL
 #define NAME "model-full"
 static const bool has_extensions = true;
-static const char *const extensions[] = {"durakit.kv/1", "durakit.sessions/1", "durakit.status/1",
-                                         NULL};
+static const char *const extensions[] = {DK_ADMIN, "durakit.kv/1", "durakit.sessions/1",
+                                         "durakit.status/1", NULL};
 #else
 #define NAME "model"
 static const bool has_extensions = false;
-static const char *const extensions[] = {NULL};
+static const char *const extensions[] = {DK_ADMIN, NULL};
 #endif
 
 struct settings {

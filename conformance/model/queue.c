@@ -212,7 +212,7 @@ write_message(struct op *op, struct dk_bytes instance, const struct dk_item *ite
 static void
 make_instance(struct op *op, struct dk_bytes id)
 {
-  STEP(op, .kind = FACTS, .instance = id, .birth = op->s->epochs + 1);
+  STEP(op, .kind = FACTS, .instance = id, .birth = op->s->epochs + 1, .enqueued_at = op->now);
   STEP(op, .kind = EXECUTION, .instance = id, .execution_id = 1, .status = DK_RUNNING,
        .started_at = op->now);
 }

@@ -93,6 +93,15 @@ same_bytes(struct dk_bytes a, struct dk_bytes b)
   return !a.ptr == !b.ptr && a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
+int
+compare_bytes(struct dk_bytes a, struct dk_bytes b)
+{
+  size_t shorter = a.len < b.len ? a.len : b.len;
+  int order = shorter ? memcmp(a.ptr, b.ptr, shorter) : 0;
+
+  return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
 uint64_t
 hash_of_instance(struct dk_bytes id)
 {
@@ -123,6 +132,35 @@ find_instance(const struct store *s, struct dk_bytes id)
       return instance;
   }
   return NULL;
+}
+
+static int
+compare_instances(const void *a, const void *b)
+{
+  const struct instance *const *x = a, *const *y = b;
+
+  return compare_bytes((*x)->id, (*y)->id);
+}
+
+/* Sorted when it is asked for, and kept until an instance comes or goes. */
+struct instance *const *
+instances_in_order(struct store *s)
+{
+  struct instance **all;
+  size_t n = 0;
+
+  if (s->is_in_order)
+    return s->in_order;
+  all = reallocarray(s->in_order, s->instances.n + 1, sizeof(struct instance *));
+  if (!all)
+    return NULL;
+  for (size_t i = 0; i < s->instances.n_slots; i++)
+    for (struct entry *e = s->instances.slots[i]; e; e = e->next)
+      all[n++] = OWNER_OF(e, struct instance, entry);
+  qsort(all, n, sizeof(struct instance *), compare_instances);
+  s->in_order = all;
+  s->is_in_order = true;
+  return all;
 }
 
 struct message *

@@ -129,7 +129,7 @@ dk_status
 lost_because(struct op *op, const struct lock *lock, uint64_t epoch)
 {
   if (epoch > lock->epoch)
-    return lost(op, "this token was never given out");
+    return lost(op, "this token was never given out, or to an instance that was deleted");
   if (epoch < lock->epoch)
     return lost(op, "this token is of an earlier delivery; it was delivered again since");
   if (!lock->held)

@@ -321,7 +321,8 @@ find_live_turn(struct op *op, struct dk_bytes text, int32_t expired_mutant,
     return DONE_ALREADY;
   if (!turn || token.epoch > s->epochs)
     return MUTANT(M_TOKEN_UNKNOWN_TURN_IS_OK) ? DONE_ALREADY
-                                              : lost(op, "this token was never given out");
+                                              : lost(op, "this token was never given out, or its "
+                                                         "instance was deleted");
   if (REFUSED(M_TOKEN_TURN_TOKEN_NOT_COMPARED, token.epoch != turn->lock.epoch) ||
       REFUSED(M_TOKEN_ABANDONED_TURN_LIVES, !turn->lock.held) ||
       (REFUSED(expired_mutant, turn->lock.until <= op->now) &&

@@ -258,7 +258,8 @@ lost_with_its_row(struct op *op)
     return DONE_ALREADY;
   if (MUTANT(M_CANCEL_LOST_IS_RETRYABLE))
     return refuse(op, DK_BUSY, "this row is not there now");
-  return lost(op, "this row is gone: the activity was cancelled by a commit, or is done");
+  return lost(op, "this row is gone: the activity was cancelled by a commit, is done, or was "
+              "deleted with its instance");
 }
 
 /* TOKEN-2 to TOKEN-8: the row that this token holds.  Only mutants get a row of NULL: with one of
