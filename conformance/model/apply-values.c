@@ -92,7 +92,7 @@ apply_custom_status(struct store *s, const struct step *p)
   return DK_OK;
 }
 
-/* ---- sessions --------------------------------------------------------------------------------- */
+/* ---- sessions -------------------------------------------------------------------------------- */
 
 static struct session *
 find_or_make_session(struct store *s, struct dk_bytes id)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The model's descriptor: what it declares, and how a handle begins and ends.
  *
- * Compiled with MODEL_FULL it is that of model-full, which declares further extensions besides.  The
- * model itself does not: what it declares, checks have to be there for. */
+ * Compiled with MODEL_FULL it is that of model-full, which declares more extensions.  The model
+ * itself does not: what it declares, checks have to be there for. */
 #include <stdlib.h>
 #include <string.h>
 
