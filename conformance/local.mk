@@ -130,6 +130,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/fixtures/zoo.def \
 	conformance/fixtures/zoo.h \
 	conformance/kit/actors.c \
+	conformance/kit/admin.c \
 	conformance/kit/call.c \
 	conformance/kit/check.h \
 	conformance/kit/common.c \

@@ -115,6 +115,7 @@ name_all(struct dk_check *t, const struct op *op)
   case OP_RAW:
     break;
   default:
+    kit_name_admin(t, op);
     if (op->ms > 0)
       kit_name_instant(t, dk_sat_add(time, op->ms));
   }
@@ -289,8 +290,11 @@ kit_call(struct dk_check *t, struct actor *who, bool start)
   if (start && t->twin.inside)
     kit_trouble(t, "no call can be started between before and expect_unchanged");
   name_all(t, &who->op);
-  if (kit_twin_skips(t))
-    return kit_twin_remembered(t, who);
+  if (kit_twin_skips(t)) {
+    dk_status status = kit_twin_remembered(t, who);
+    name_all(t, &who->op);
+    return status;
+  }
   note_operation(t, &who->op);
   trace_begin(t, who, start);
   if (runs_here(who, start)) {

@@ -39,7 +39,8 @@ enum {
   NEEDS_CRASH = 1024u,       /* ... that may be crashed and started (--store-crash ...) */
   NEEDS_PAUSE = 2048u,       /* ... that may be stopped for a while */
   NEEDS_RIGHTS = 4096u,      /* ... whose rights may be withdrawn */
-  NEEDS_PROXY = 8192u        /* ... that is reached through the kit (--through) */
+  NEEDS_PROXY = 8192u,       /* ... that is reached through the kit (--through) */
+  NEEDS_ADMIN = 16384u       /* durakit.admin/1 */
 };
 enum {
   IS_RACE = 1u, /* runs alone, and reports how many overlaps it saw */
@@ -267,6 +268,84 @@ struct read_history_args {
 #define try_read_history(t, instance, ...) \
   kit_try_read_history(t, instance, &(struct read_history_args){__VA_ARGS__})
 
+/* ---- durakit.admin/1 ------------------------------------------------------------------------- */
+/* For checks that say NEEDS_ADMIN. */
+
+struct filter {                  /* what is not given is not asked for */
+  bool by_ids;                   /* DK_FILTER_IDS, also where there are none */
+  const char *ids[8];
+  const struct dk_bytes *list;   /* ids too: any number */
+  size_t n;
+  bool roots;
+  const char *name, *version, *parent;
+  uint32_t statuses;             /* WITH_STATUS(DK_RUNNING) | ... */
+  int64_t created_from, created_before, completed_from, completed_before;
+};
+#define WITH_STATUS(status) (1u << (status))
+
+/* Each that looks brings its result, or ends the check; the one that begins with try_ answers any
+ * status, and finished_... gives its result then.  Between before and expect_unchanged they may
+ * stand with results too. */
+struct look_args {
+  struct actor *on;
+  bool start;                    /* of try_... only */
+  struct filter only;            /* list_instances; nothing given: no filter */
+  bool filtered;                 /* a filter although nothing of it is given */
+  bool outputs;
+  const char *after;             /* list_instances */
+  uint64_t after_number;         /* list_executions */
+  uint32_t max;
+};
+#define list_instances(t, ...) \
+  kit_list_instances(t, &(struct look_args){__VA_ARGS__}, __FILE__, __LINE__)
+#define list_executions(t, instance, ...) \
+  kit_list_executions(t, instance, &(struct look_args){__VA_ARGS__}, __FILE__, __LINE__)
+#define read_messages(t, instance, ...) \
+  kit_read_messages(t, instance, &(struct look_args){__VA_ARGS__}, __FILE__, __LINE__)
+#define read_stats(t, ...) \
+  kit_read_stats(t, &(struct look_args){__VA_ARGS__}, __FILE__, __LINE__)
+#define try_list_instances(t, ...) \
+  kit_try_list_instances(t, &(struct look_args){__VA_ARGS__})
+#define try_list_executions(t, instance, ...) \
+  kit_try_list_executions(t, instance, &(struct look_args){__VA_ARGS__})
+#define try_read_messages(t, instance, ...) \
+  kit_try_read_messages(t, instance, &(struct look_args){__VA_ARGS__})
+#define try_read_stats(t, ...) \
+  kit_try_read_stats(t, &(struct look_args){__VA_ARGS__})
+const struct dk_instances *finished_instances(struct dk_check *t, struct actor *actor);
+const struct dk_executions *finished_executions(struct dk_check *t, struct actor *actor);
+const struct dk_messages *finished_messages(struct dk_check *t, struct actor *actor);
+const struct dk_stats *finished_stats(struct dk_check *t, struct actor *actor);
+
+/* What was removed is all 0 unless the call answered DK_OK. */
+struct delete_args {
+  struct actor *on;
+  bool start, force;
+  const char *ids[8];
+  const struct dk_bytes *list;   /* ids too: any number */
+  size_t n;
+  struct dk_removed *ret;
+};
+struct remove_args {
+  struct actor *on;
+  bool start;
+  struct filter only;            /* nothing given: all */
+  const char *after;
+  uint32_t max;                  /* 0: 1,000 */
+  uint32_t keep;                 /* of a prune, as the next */
+  int64_t completed_before;
+  struct dk_removed *ret;
+};
+#define delete_instances(t, ...) \
+  kit_delete_instances(t, &(struct delete_args){__VA_ARGS__})
+#define delete_matching(t, ...) \
+  kit_delete_matching(t, &(struct remove_args){__VA_ARGS__})
+#define prune(t, instance, ...) \
+  kit_prune(t, instance, &(struct remove_args){__VA_ARGS__})
+#define prune_matching(t, ...) \
+  kit_prune(t, NULL, &(struct remove_args){__VA_ARGS__})
+const struct dk_removed *finished_removal(struct dk_check *t, struct actor *actor);
+
 /* ---- common beginnings ----------------------------------------------------------------------- */
 
 /* A known instance, running in execution 1, with one event and no message left. */
@@ -452,5 +531,23 @@ dk_status kit_try_read_history(struct dk_check *t, const char *instance,
                                const struct read_history_args *a);
 struct dk_history *kit_read_history(struct dk_check *t, const char *instance,
                                     const struct read_history_args *a, const char *file, int line);
+dk_status kit_try_list_instances(struct dk_check *t, const struct look_args *a);
+dk_status kit_try_list_executions(struct dk_check *t, const char *instance,
+                                  const struct look_args *a);
+dk_status kit_try_read_messages(struct dk_check *t, const char *instance,
+                                const struct look_args *a);
+dk_status kit_try_read_stats(struct dk_check *t, const struct look_args *a);
+const struct dk_instances *kit_list_instances(struct dk_check *t, const struct look_args *a,
+                                              const char *file, int line);
+const struct dk_executions *kit_list_executions(struct dk_check *t, const char *instance,
+                                                const struct look_args *a, const char *file,
+                                                int line);
+const struct dk_messages *kit_read_messages(struct dk_check *t, const char *instance,
+                                            const struct look_args *a, const char *file, int line);
+const struct dk_stats *kit_read_stats(struct dk_check *t, const struct look_args *a,
+                                      const char *file, int line);
+dk_status kit_delete_instances(struct dk_check *t, const struct delete_args *a);
+dk_status kit_delete_matching(struct dk_check *t, const struct remove_args *a);
+dk_status kit_prune(struct dk_check *t, const char *instance, const struct remove_args *a);
 
 #endif

@@ -145,8 +145,10 @@ kit_copy_reply(struct dk_check *t, struct dk_arena *arena, struct op *op)
     op->works = NULL;
     op->history = NULL;
     op->outcome = (struct dk_commit_outcome){.reported = 0};
+    kit_give_admin_reply(op, &(struct op){.kind = OP_NONE});
     return;
   }
+  kit_copy_admin_reply(t, arena, op);
   if (op->turn != NULL)
     op->turn = copy_turn(t, arena, op->turn);
   if (op->works != NULL)
@@ -222,8 +224,8 @@ kit_copy_result(struct dk_check *t, struct dk_arena *arena, const struct dk_turn
 
 enum { NOT_YOURS = 0x5a };
 
-static void
-overwrite(struct dk_bytes lent)
+void
+kit_overwrite(struct dk_bytes lent)
 {
   if (lent.ptr == NULL)
     return;
@@ -234,29 +236,29 @@ overwrite(struct dk_bytes lent)
 static void
 take_back_item(const struct dk_item *item)
 {
-  overwrite(item->instance);
-  overwrite(item->id);
-  overwrite(item->session);
-  overwrite(item->tag);
-  overwrite(item->payload);
+  kit_overwrite(item->instance);
+  kit_overwrite(item->id);
+  kit_overwrite(item->session);
+  kit_overwrite(item->tag);
+  kit_overwrite(item->payload);
 }
 
 static void
 take_back_result(const struct dk_turn_result *r)
 {
   for (size_t i = 0; i < r->n_events; i++)
-    overwrite(r->events[i].payload);
+    kit_overwrite(r->events[i].payload);
   for (size_t i = 0; i < r->n_worker_items; i++)
     take_back_item(r->worker_items[i]);
   for (size_t i = 0; i < r->n_orchestrator_items; i++)
     take_back_item(r->orchestrator_items[i]);
   for (size_t i = 0; i < r->n_cancelled_messages; i++)
-    overwrite(r->cancelled_messages[i]);
-  overwrite(r->output);
-  overwrite(r->name);
-  overwrite(r->version);
-  overwrite(r->parent_instance);
-  overwrite(r->owner);
+    kit_overwrite(r->cancelled_messages[i]);
+  kit_overwrite(r->output);
+  kit_overwrite(r->name);
+  kit_overwrite(r->version);
+  kit_overwrite(r->parent_instance);
+  kit_overwrite(r->owner);
 }
 
 /* ABI-10: the texts of a request are gone once its call is over; a provider that kept a pointer
@@ -264,13 +266,14 @@ take_back_result(const struct dk_turn_result *r)
 void
 kit_take_back(const struct op *op)
 {
-  overwrite(op->token);
+  kit_overwrite(op->token);
   take_back_item(&op->item);
-  overwrite(op->fetch_turn.owner);
-  overwrite(op->fetch_work.owner);
+  kit_overwrite(op->fetch_turn.owner);
+  kit_overwrite(op->fetch_work.owner);
   for (size_t i = 0; i < op->fetch_work.n_tags; i++)
-    overwrite(op->fetch_work.tags[i]);
-  overwrite(op->read_history.instance);
+    kit_overwrite(op->fetch_work.tags[i]);
+  kit_overwrite(op->read_history.instance);
+  kit_take_back_admin(op);
   if (op->result != NULL)
     take_back_result(op->result);
 }

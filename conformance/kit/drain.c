@@ -3,7 +3,9 @@
  *
  * It goes through time, and stops 1 ms before and at each instant that the check has named, then
  * far later; at each it reads all histories, asks who is warm and what fits which pin, takes all
- * turns by an empty commit and all work without a completion.  A line has its instant and what can
+ * turns by an empty commit and all work without a completion.  Where durakit.admin/1 is declared it
+ * lists and counts before that, in lines that are kept apart and compared last: what a call has done
+ * is told best by who meets it.  A line has its instant and what can
  * be seen, but no token; a birth is told by its number among those of its instance.  In real time
  * there are two stops, at once and at the last instant that is near, and no times are told. */
 #include "conformance/kit/kit.h"
@@ -34,7 +36,8 @@ struct birth {
 struct drain {
   struct dk_check *t;
   struct dk_arena *arena;
-  kit_lines *lines;
+  struct kit_drained *told;
+  kit_lines *lines;              /* of the two, where the next one goes */
   struct dk_text text;
   LIST(struct birth) births;
   uint32_t n_turns, n_work;
@@ -97,8 +100,8 @@ compare_lines(const void *a, const void *b)
   return strcmp(x->text, y->text);
 }
 
-void
-kit_sort_lines(kit_lines *lines)
+static void
+sort_lines(kit_lines *lines)
 {
   if (lines->n > 1)
     qsort(lines->items, lines->n, sizeof(*lines->items), compare_lines);
@@ -190,26 +193,80 @@ drain_histories(struct drain *d)
   }
 }
 
-/* ---- turns ----------------------------------------------------------------------------------- */
+/* ---- what is listed -------------------------------------------------------------------------- */
 
 static uint32_t
-birth_number(struct drain *d, const struct dk_turn_head *head)
+birth_number(struct drain *d, struct dk_bytes instance, uint64_t birth)
 {
   uint32_t n = 0;
 
-  if (head->birth == 0)
+  if (birth == 0)
     return 0;
   for (size_t i = 0; i < d->births.n; i++) {
-    if (!same_bytes(d->births.items[i].instance, head->instance))
+    if (!same_bytes(d->births.items[i].instance, instance))
       continue;
-    if (d->births.items[i].birth == head->birth)
+    if (d->births.items[i].birth == birth)
       return d->births.items[i].number;
     n++;
   }
-  struct dk_bytes copy = kit_copy_bytes(d->t, &d->t->arena, head->instance);
-  *LIST_ADD(d->t, &d->t->arena, &d->births) = (struct birth){copy, head->birth, n + 1};
+  struct dk_bytes copy = kit_copy_bytes(d->t, &d->t->arena, instance);
+  *LIST_ADD(d->t, &d->t->arena, &d->births) = (struct birth){copy, birth, n + 1};
   return n + 1;
 }
+
+static void
+tell_instance(struct drain *d, const struct dk_instance *i)
+{
+  say_instance(d, "listed", i->instance);
+  dk_text_printf(&d->text, " status %" PRId32 " birth %" PRIu32 " execution %" PRIu64
+                 " last event %" PRIu64, i->status, birth_number(d, i->instance, i->birth),
+                 i->execution_id, i->last_event_id);
+  say_when(d, "created", i->created_at);
+  say_when(d, "locked until", i->locked_until);
+  say_when(d, "started", i->started_at);
+  say_when(d, "completed", i->completed_at);
+  say_field(d, "owner", i->owner);
+  say_field(d, "name", i->name);
+  say_field(d, "version", i->version);
+  say_field(d, "parent", i->parent_instance);
+  say_field(d, "output", i->output);
+  end_line(d);
+}
+
+static void
+drain_list(struct drain *d)
+{
+  struct op *op = begin(d, OP_LIST_INSTANCES);
+
+  op->list_instances = (struct dk_list_instances){
+    .struct_size = sizeof(op->list_instances), .flags = DK_LIST_OUTPUT
+  };
+  if (!call(d))
+    return;
+  for (size_t i = 0; i < op->instances->n_items; i++)
+    tell_instance(d, &op->instances->items[i]);
+}
+
+/* In real time two runs do not count at the same moment. */
+static void
+drain_stats(struct drain *d)
+{
+  struct op *op = begin(d, OP_READ_STATS);
+  const struct dk_stats *s = &op->stats;
+
+  if (d->t->real_time || !call(d))
+    return;
+  dk_text_printf(&d->text, "counted: executions %" PRIu64 " events %" PRIu64
+                 ", ready/delayed/locked: messages %" PRIu64 "/%" PRIu64 "/%" PRIu64
+                 " activities %" PRIu64 "/%" PRIu64 "/%" PRIu64, s->executions, s->events,
+                 s->messages_ready, s->messages_delayed, s->messages_locked, s->activities_ready,
+                 s->activities_delayed, s->activities_locked);
+  say_when(d, "oldest message", s->oldest_message);
+  say_when(d, "oldest activity", s->oldest_activity);
+  end_line(d);
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
 
 static void
 tell_head(struct drain *d, const struct dk_turn_head *head)
@@ -217,7 +274,8 @@ tell_head(struct drain *d, const struct dk_turn_head *head)
   say_instance(d, "turn", head->instance);
   dk_text_printf(&d->text, " known %" PRId32 " status %" PRId32 " birth %" PRIu32
                  " execution %" PRIu64 " last event %" PRIu64 " from %" PRIu64,
-                 head->known, head->status, birth_number(d, head), head->execution_id,
+                 head->known, head->status, birth_number(d, head->instance, head->birth),
+                 head->execution_id,
                  head->last_event_id, head->history_from);
   say_field(d, "name", head->name);
   say_field(d, "version", head->version);
@@ -460,6 +518,12 @@ bound(struct drain *d, uint32_t n, const char *what)
 static void
 stop(struct drain *d)
 {
+  if (d->t->has_admin) {
+    d->lines = &d->told->listed;
+    drain_list(d);
+    drain_stats(d);
+    d->lines = &d->told->seen;
+  }
   drain_histories(d);
   probe_turns(d);
   for (uint32_t n = 0; drain_turn(d); n++) {
@@ -531,9 +595,9 @@ wait_for_what_is_near(struct drain *d)
 }
 
 void
-kit_drain(struct dk_check *t, struct dk_arena *arena, kit_lines *ret_lines)
+kit_drain(struct dk_check *t, struct dk_arena *arena, struct kit_drained *ret_told)
 {
-  struct drain d = {.t = t, .arena = arena, .lines = ret_lines};
+  struct drain d = {.t = t, .arena = arena, .told = ret_told, .lines = &ret_told->seen};
 
   dk_text_init(&d.text);
   stop(&d);
@@ -541,7 +605,9 @@ kit_drain(struct dk_check *t, struct dk_arena *arena, kit_lines *ret_lines)
     wait_for_what_is_near(&d);
   else
     go_through_time(&d);
-  kit_trace_printf(t, "drained: %zu lines, %u turns, %u work items", ret_lines->n, d.n_turns,
+  sort_lines(&ret_told->seen);
+  sort_lines(&ret_told->listed);
+  kit_trace_printf(t, "drained: %zu lines, %u turns, %u work items", ret_told->seen.n, d.n_turns,
                    d.n_work);
   dk_text_done(&d.text);
 }

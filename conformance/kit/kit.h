@@ -55,6 +55,13 @@ enum op_kind {
   OP_ABANDON_WORK,
   OP_RENEW_WORK,
   OP_READ_HISTORY,
+  OP_LIST_INSTANCES, /* from here on: durakit.admin/1 (admin.c) */
+  OP_LIST_EXECUTIONS,
+  OP_READ_MESSAGES,
+  OP_READ_STATS,
+  OP_DELETE_INSTANCES,
+  OP_DELETE_MATCHING,
+  OP_PRUNE,
   OP_RAW /* what a check calls without a word of the kit */
 };
 
@@ -71,6 +78,13 @@ struct op {
   struct dk_read_history read_history;
   struct dk_work_result work_result;
   const struct dk_turn_result *result;
+  struct dk_instance_filter filter; /* of the requests that have one */
+  struct dk_list_instances list_instances;
+  struct dk_list_executions list_executions;
+  struct dk_read_messages read_messages;
+  struct dk_delete_instances delete_instances;
+  struct dk_delete_matching delete_matching;
+  struct dk_prune prune;
 
   dk_status status;
   int32_t by_host;
@@ -80,11 +94,17 @@ struct op {
   struct dk_works *works;
   struct dk_history *history;
   struct dk_commit_outcome outcome;
+  struct dk_instances *instances;
+  struct dk_executions *executions;
+  struct dk_messages *waiting;     /* of read_messages */
+  struct dk_stats stats;
+  struct dk_removed removed;
   int64_t began_ns, ended_ns;      /* real time, for the witness of a race */
 };
 
 const char *kit_op_name(enum op_kind kind); /* "ack_work_item" */
-/* Runs one of the operations of struct dk_ops and fills the reply; results lie in the caller. */
+/* Runs one of the operations of struct dk_ops or of struct dk_admin, and fills the reply; results lie
+ * in the caller. */
 void kit_op_run(struct op *op, struct dk_store *store, struct dk_caller *caller);
 
 /* ---- actors (actors.c, process.c) ------------------------------------------------------------ */
@@ -240,6 +260,7 @@ struct kit_remembered { /* a call of a region */
   dk_status status;
   int64_t ended;
   const char *text;
+  const struct op *reply; /* of durakit.admin/1: what it brought; else NULL */
 };
 
 struct kit_line {
@@ -258,6 +279,11 @@ struct kit_line {
 
 typedef LIST(struct kit_line) kit_lines;
 
+struct kit_drained {
+  kit_lines seen;   /* by fetches and reads of histories */
+  kit_lines listed; /* by durakit.admin/1, where it is declared */
+};
+
 struct kit_twin {
   uint32_t region, regions;      /* the last one begun; how many pass 0 had */
   bool inside, skips;            /* inside a region; and its calls are left out */
@@ -266,7 +292,7 @@ struct kit_twin {
   size_t n_compared;             /* of the run without them: so many lines agreed */
   LIST(struct kit_remembered) calls;
   size_t n_skipped;
-  kit_lines with;                /* what the drain told */
+  struct kit_drained with;       /* what the drain told */
 };
 
 struct dk_check {
@@ -275,7 +301,7 @@ struct dk_check {
   const struct kit_job *job;
   struct dk_library *library;
   const struct dk_provider *provider;
-  bool has_sessions, real_time;
+  bool has_sessions, has_admin, real_time;
   int64_t waited_ms;             /* in real time, by the check itself, in this pass */
   int hand_fd;                   /* to who runs commands on the server; -1: not asked yet */
   int *own_sockets;              /* there before the plugin was loaded */
@@ -313,6 +339,7 @@ void kit_trace_printf(struct dk_check *t, const char *format, ...)
 void kit_say_op(struct dk_check *t, struct dk_text *text, const struct op *op);
 void kit_say_reply(struct dk_check *t, struct dk_text *text, const struct op *op);
 void kit_say_bytes(struct dk_text *text, struct dk_bytes bytes);
+void kit_say_id(struct dk_text *text, struct dk_bytes id); /* without quotes; "-": absent */
 void kit_say_time(struct dk_check *t, struct dk_text *text, int64_t time);
 struct kit_token *kit_token(struct dk_check *t, struct dk_bytes bytes); /* NULL: never handed out */
 void kit_meet_tokens(struct dk_check *t, const struct op *op);
@@ -325,6 +352,7 @@ const struct dk_turn_result *kit_copy_result(struct dk_check *t, struct dk_arena
                                              const struct dk_turn_result *result);
 /* Overwrites the texts of a request, which are the kit's own copies, once nobody may read them. */
 void kit_take_back(const struct op *op);
+void kit_overwrite(struct dk_bytes lent);
 void *kit_alloc(struct dk_check *t, struct dk_arena *arena, size_t n, size_t size);
 void *kit_grow(struct dk_check *t, struct dk_arena *arena, void *old, size_t n, size_t *room,
                size_t size);
@@ -344,6 +372,29 @@ void kit_enter(struct dk_check *t, const char *operation);
 void kit_left(struct dk_check *t);
 void kit_name_instant(struct dk_check *t, int64_t time);
 void kit_name_instance(struct dk_check *t, struct dk_bytes instance);
+
+/* A request in the making: whose, and where its texts go (words.c). */
+struct kit_request {
+  struct dk_check *t;
+  struct actor *who;
+  struct dk_arena *arena;
+  struct op *op;
+};
+struct kit_request kit_request(struct dk_check *t, struct actor *actor, enum op_kind kind);
+struct dk_bytes kit_keep(const struct kit_request *r, const char *text);
+
+/* ---- durakit.admin/1 (admin.c) --------------------------------------------------------------- */
+
+bool kit_is_admin(enum op_kind kind);
+dk_status kit_admin_operation(struct op *op, struct dk_store *store, struct dk_caller *caller);
+/* Each does for these operations what the function without `admin` in its name does for all. */
+void kit_name_admin(struct dk_check *t, const struct op *op);
+void kit_say_admin_op(struct dk_check *t, struct dk_text *text, const struct op *op);
+void kit_say_admin_reply(struct dk_check *t, struct dk_text *text, const struct op *op);
+void kit_copy_admin_reply(struct dk_check *t, struct dk_arena *arena, struct op *op);
+void kit_take_back_admin(const struct op *op);
+/* The reply of another one, as if it were its own. */
+void kit_give_admin_reply(struct op *op, const struct op *reply);
 
 /* ---- failures (expect.c) --------------------------------------------------------------------- */
 
@@ -372,8 +423,7 @@ void kit_twin_log(struct dk_check *t, const struct actor *who, const struct op *
 /* How many passes the check needs in all, once pass 0 is through. */
 int32_t kit_twin_passes(const struct dk_check *t);
 void kit_twin_begin_pass(struct dk_check *t);
-void kit_drain(struct dk_check *t, struct dk_arena *arena, kit_lines *ret_lines);
-void kit_sort_lines(kit_lines *lines);
+void kit_drain(struct dk_check *t, struct dk_arena *arena, struct kit_drained *ret_lines);
 
 /* ---- stores (store.c) ------------------------------------------------------------------------ */
 

@@ -215,6 +215,24 @@ use_work(struct dk_check *t, const char *instance)
   must(t, ack_turn(t, fetch_turn(t), .events = {{4}}, .status = DK_COMPLETED, .output = "done"));
 }
 
+/* What is there is looked at, and what is over goes. */
+static void
+use_admin(struct dk_check *t, const char *instance)
+{
+  struct dk_removed removed;
+
+  must(t, enqueue(t, instance));
+  read_messages(t, instance);
+  list_instances(t, .outputs = true);
+  list_executions(t, instance);
+  read_stats(t);
+  must(t, prune(t, instance, .keep = 1));
+  must(t, prune_matching(t, .max = 1, .ret = &removed));
+  must(t, delete_instances(t, .ids = {instance}));
+  must(t, delete_matching(t, .only = {.name = "order"}));
+  expect_status(t, delete_instances(t, .ids = {instance}), DK_NOT_FOUND);
+}
+
 /* MEM-3: what a cycle leaves, the next one leaves again. */
 static void
 run_cycles(struct dk_check *t)
@@ -227,6 +245,8 @@ run_cycles(struct dk_check *t)
       open_handle(t, NULL);
     use_turns(t, instance);
     use_work(t, instance);
+    if (t->has_admin)
+      use_admin(t, instance);
     close_handle(t, NULL);
     ask_for_leaks();
     say(KIT_MEMORY_CYCLE, cycle + 1);

@@ -25,6 +25,13 @@ kit_op_name(enum op_kind kind)
   case OP_ABANDON_WORK: return "abandon_work_item";
   case OP_RENEW_WORK: return "renew_work_item_lock";
   case OP_READ_HISTORY: return "read_history";
+  case OP_LIST_INSTANCES: return "list_instances";
+  case OP_LIST_EXECUTIONS: return "list_executions";
+  case OP_READ_MESSAGES: return "read_messages";
+  case OP_READ_STATS: return "read_stats";
+  case OP_DELETE_INSTANCES: return "delete_instances";
+  case OP_DELETE_MATCHING: return "delete_matching";
+  case OP_PRUNE: return "prune_executions";
   case OP_RAW: return "a call of its own";
   }
   return "an unknown operation";
@@ -59,6 +66,8 @@ turn_operation(struct op *op, struct dk_store *s, struct dk_caller *c)
 static dk_status
 operation(struct op *op, struct dk_store *s, struct dk_caller *c)
 {
+  if (kit_is_admin(op->kind))
+    return kit_admin_operation(op, s, c);
   switch (op->kind) {
   case OP_ENQUEUE:
     return dk_store_enqueue_for_orchestrator(s, c, &op->item);

@@ -116,6 +116,7 @@ load(struct dk_check *t)
              "the plugin cannot be loaded: %s", refusal.what);
   t->provider = dk_library_provider(t->library);
   t->has_sessions = offers(t->provider, "durakit.sessions/1");
+  t->has_admin = offers(t->provider, DK_ADMIN);
   bool own_clock = (t->job->check->needs & NEEDS_STORE_CLOCK) != 0 &&
                    (t->provider->clocks & DK_CLOCK_STORE) != 0;
   bool runtime = (t->job->check->flags & IS_RUNTIME) != 0;
@@ -172,6 +173,8 @@ skip_what_is_not_offered(struct dk_check *t)
          t->provider->durable);
   if ((check->needs & NEEDS_WORKER_ENQUEUE) != 0 && t->provider->ops->enqueue_for_worker == NULL)
     kit_skip(t, "needs enqueue_for_worker, which is optional and which the provider lacks");
+  if ((check->needs & NEEDS_ADMIN) != 0 && !t->has_admin)
+    kit_skip(t, "the provider does not declare " DK_ADMIN);
   if ((check->needs & NEEDS_TWO_CLOCKS) != 0 &&
       t->provider->clocks != (DK_CLOCK_HOST | DK_CLOCK_STORE))
     kit_skip(t, "needs both kinds of clock; the provider declares DK_CLOCK_%s only",

@@ -150,6 +150,35 @@ steady_with_a_short_lease(struct dk_check *t)
   expect_unchanged(t);
 }
 
+/* Looking brings the same in all runs, also in the one in which nobody looks. */
+static void
+region_that_looks(struct dk_check *t)
+{
+  given_instance(t, "inst");
+  must(t, enqueue(t, "inst", .id = "m1"));
+  before(t);
+  const struct dk_instances *list = list_instances(t, .only = {.ids = {"inst", "nobody"}});
+  expect_equal(t, list->n_items, 1, "instances of the list");
+  expect_text(t, list->items[0].name, "order", "name");
+  expect_equal(t, list_executions(t, "inst")->n_items, 1, "executions");
+  expect_text(t, read_messages(t, "inst")->items[0].id, "m1", "id of the message");
+  expect_equal(t, read_stats(t)->running, 1, "instances that run");
+  expect_status(t, delete_instances(t, .ids = {"nobody"}), DK_NOT_FOUND);
+  expect_unchanged(t);
+}
+
+static void
+region_that_deletes(struct dk_check *t)
+{
+  struct dk_removed removed;
+
+  given_instance(t, "inst");
+  before(t);
+  must(t, delete_instances(t, .ids = {"inst"}, .force = true, .ret = &removed));
+  expect_equal(t, removed.instances, 1, "instances that went");
+  expect_unchanged(t);
+}
+
 /* Not the same in each run: a fault of the check. */
 static void
 unsteady(struct dk_check *t)
@@ -222,6 +251,10 @@ static const struct expected twins[] = {
    .mutant = "ack/refusal-pins", .verdict = VERDICT_FAIL,
    .message = "with the refused call: nothing like it / without: would come for all but 2.0.0: "
    "instance \"inst\" with 1 events from 1"},
+  {.name = "a region that looks", .run = region_that_looks, .verdict = VERDICT_PASS,
+   .trace = "main read_stats is left out"},
+  {.name = "a region that deletes", .run = region_that_deletes, .verdict = VERDICT_FAIL,
+   .message = "with the refused call: nothing like it / without: history of \"inst\" execution 1"},
   {.name = "a check that is not steady", .run = unsteady, .verdict = VERDICT_ERROR,
    .message = "part at call 3, before the region: nothing more in the one, main "
               "enqueue_for_orchestrator -> DK_OK in the other"},

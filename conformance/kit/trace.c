@@ -109,8 +109,8 @@ kit_say_time(struct dk_check *t, struct dk_text *text, int64_t time)
     dk_text_printf(text, "T%+" PRId64, time - t->start);
 }
 
-static void
-say_id(struct dk_text *text, struct dk_bytes id)
+void
+kit_say_id(struct dk_text *text, struct dk_bytes id)
 {
   enum { SHOWN = 40 };
 
@@ -136,7 +136,7 @@ say_token(struct dk_check *t, struct dk_text *text, struct dk_bytes bytes)
 static void
 say_item(struct dk_check *t, struct dk_text *text, const struct dk_item *item)
 {
-  say_id(text, item->instance);
+  kit_say_id(text, item->instance);
   if (item->activity_id != 0)
     dk_text_printf(text, "/%" PRIu64 "/%" PRIu64, item->execution_id, item->activity_id);
   if (item->id.ptr != NULL) {
@@ -283,7 +283,7 @@ kit_say_op(struct dk_check *t, struct dk_text *text, const struct op *op)
     say_fetch_work(t, text, &op->fetch_work);
     break;
   case OP_READ_HISTORY:
-    say_id(text, op->read_history.instance);
+    kit_say_id(text, op->read_history.instance);
     dk_text_printf(text, ", execution %" PRIu64, op->read_history.execution_id);
     if (op->read_history.from_event != 0)
       dk_text_printf(text, ", from %" PRIu64, op->read_history.from_event);
@@ -297,7 +297,10 @@ kit_say_op(struct dk_check *t, struct dk_text *text, const struct op *op)
   case OP_RAW:
     break;
   default:
-    say_token_request(t, text, op);
+    if (kit_is_admin(op->kind))
+      kit_say_admin_op(t, text, op);
+    else
+      say_token_request(t, text, op);
   }
   dk_text_puts(text, ")");
 }
@@ -310,7 +313,7 @@ say_turn(struct dk_check *t, struct dk_text *text, const struct dk_turn *turn)
   const struct dk_turn_head *head = &turn->head;
 
   dk_text_puts(text, " ");
-  say_id(text, head->instance);
+  kit_say_id(text, head->instance);
   dk_text_puts(text, " ");
   say_token(t, text, head->lock_token);
   if (head->known == 0)
@@ -330,7 +333,7 @@ say_works(struct dk_check *t, struct dk_text *text, const struct dk_works *works
     const struct dk_work_item *work = &works->items[i];
 
     dk_text_puts(text, " ");
-    say_id(text, work->item.instance);
+    kit_say_id(text, work->item.instance);
     dk_text_printf(text, "/%" PRIu64 "/%" PRIu64 " ", work->item.execution_id,
                    work->item.activity_id);
     say_token(t, text, work->work.lock_token);
@@ -367,6 +370,8 @@ kit_say_reply(struct dk_check *t, struct dk_text *text, const struct op *op)
     dk_text_printf(text, " deleted free %" PRIu64 " locked %" PRIu64 ", stolen %zu",
                    op->outcome.report.free_rows, op->outcome.report.locked_rows,
                    op->outcome.n_stolen);
+  if (op->status == DK_OK)
+    kit_say_admin_reply(t, text, op);
   if (op->text[0] != '\0') {
     dk_text_puts(text, op->by_host != 0 ? ": (the host) " : ": ");
     dk_text_add_escaped(text, op->text, strlen(op->text), DK_ESCAPE_VISIBLE);

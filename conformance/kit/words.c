@@ -104,37 +104,29 @@ failure_text(struct dk_check *t, struct actor *actor)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* A request in the making: whose, and where its texts go. */
-struct request {
-  struct dk_check *t;
-  struct actor *who;
-  struct dk_arena *arena;
-  struct op *op;
-};
-
-static struct request
-request(struct dk_check *t, struct actor *actor, enum op_kind kind)
+struct kit_request
+kit_request(struct dk_check *t, struct actor *actor, enum op_kind kind)
 {
-  struct request r = {.t = t, .who = kit_actor(t, actor)};
+  struct kit_request r = {.t = t, .who = kit_actor(t, actor)};
 
   r.op = kit_begin(t, r.who, kind);
   r.arena = kit_requests(t, r.who);
   return r;
 }
 
-static struct dk_bytes
-keep(const struct request *r, const char *text)
+struct dk_bytes
+kit_keep(const struct kit_request *r, const char *text)
 {
   return kit_copy_bytes(r->t, r->arena, bytes(text));
 }
 
 /* The bytes if there are any, else the text, else the usual one. */
 static struct dk_bytes
-payload(const struct request *r, struct dk_bytes any, const char *text, const char *usual)
+payload(const struct kit_request *r, struct dk_bytes any, const char *text, const char *usual)
 {
   if (any.ptr != NULL)
     return kit_copy_bytes(r->t, r->arena, any);
-  return keep(r, text != NULL ? text : usual);
+  return kit_keep(r, text != NULL ? text : usual);
 }
 
 static int64_t
@@ -146,7 +138,7 @@ wait_until(struct dk_check *t, int64_t wait_ms)
 }
 
 static const char *
-numbered(const struct request *r, const char *what, uint64_t number)
+numbered(const struct kit_request *r, const char *what, uint64_t number)
 {
   char *text = dk_arena_printf(r->arena, "%s %" PRIu64, what, number);
 
@@ -160,13 +152,13 @@ numbered(const struct request *r, const char *what, uint64_t number)
 dk_status
 kit_enqueue(struct dk_check *t, const char *instance, const struct enqueue_args *a)
 {
-  struct request r = request(t, a->on, OP_ENQUEUE);
+  struct kit_request r = kit_request(t, a->on, OP_ENQUEUE);
 
   r.op->item = (struct dk_item){
     .struct_size = sizeof(struct dk_item),
     .flags = a->repeated ? DK_REPEATED : 0u,
-    .instance = keep(&r, instance),
-    .id = keep(&r, a->id),
+    .instance = kit_keep(&r, instance),
+    .id = kit_keep(&r, a->id),
     .visible_at = a->visible_at,
     .delay_ms = a->delay_ms,
     .payload = payload(&r, a->bytes, a->payload, a->id != NULL ? a->id : "message"),
@@ -175,14 +167,14 @@ kit_enqueue(struct dk_check *t, const char *instance, const struct enqueue_args 
 }
 
 static struct dk_item
-activity_item(const struct request *r, const struct activity *a, uint64_t execution_id)
+activity_item(const struct kit_request *r, const struct activity *a, uint64_t execution_id)
 {
   return (struct dk_item){
     .struct_size = sizeof(struct dk_item),
     .execution_id = a->execution_id != 0 ? a->execution_id : execution_id,
     .activity_id = a->activity_id,
-    .session = keep(r, a->session),
-    .tag = keep(r, a->tag),
+    .session = kit_keep(r, a->session),
+    .tag = kit_keep(r, a->tag),
     .visible_at = a->visible_at,
     .delay_ms = a->delay_ms,
     .payload = payload(r, a->bytes, a->payload, numbered(r, "activity", a->activity_id)),
@@ -192,11 +184,11 @@ activity_item(const struct request *r, const struct activity *a, uint64_t execut
 dk_status
 kit_enqueue_work(struct dk_check *t, const char *instance, const struct enqueue_work_args *a)
 {
-  struct request r = request(t, a->on, OP_ENQUEUE_WORK);
+  struct kit_request r = kit_request(t, a->on, OP_ENQUEUE_WORK);
 
   r.op->item = activity_item(&r, &a->activity, 1);
   r.op->item.flags = a->repeated ? DK_REPEATED : 0u;
-  r.op->item.instance = keep(&r, instance);
+  r.op->item.instance = kit_keep(&r, instance);
   return kit_call(t, r.who, a->start);
 }
 
@@ -205,7 +197,7 @@ kit_enqueue_work(struct dk_check *t, const char *instance, const struct enqueue_
 dk_status
 kit_try_fetch_turn(struct dk_check *t, struct dk_turn **ret, const struct fetch_turn_args *a)
 {
-  struct request r = request(t, a->on, OP_FETCH_TURN);
+  struct kit_request r = kit_request(t, a->on, OP_FETCH_TURN);
   struct dk_version_range *ranges = NULL;
 
   if (a->ranges != NULL) {
@@ -219,7 +211,7 @@ kit_try_fetch_turn(struct dk_check *t, struct dk_turn **ret, const struct fetch_
     .max_bytes = a->max_bytes,
     .lock_ms = a->lock_ms != 0 ? a->lock_ms : USUAL_LEASE,
     .wait_until = wait_until(t, a->wait_ms),
-    .owner = keep(&r, a->owner),
+    .owner = kit_keep(&r, a->owner),
     .ranges = ranges,
     .n_ranges = a->n_ranges,
   };
@@ -247,22 +239,22 @@ session_rule(struct dk_check *t, const struct fetch_work_args *a)
 }
 
 static struct dk_bytes
-worker(const struct request *r, const char *owner)
+worker(const struct kit_request *r, const char *owner)
 {
   if (owner != NULL && owner[0] == '\0')
     return bytes(NULL);
-  return keep(r, owner != NULL ? owner : "worker");
+  return kit_keep(r, owner != NULL ? owner : "worker");
 }
 
 dk_status
 kit_try_fetch_work(struct dk_check *t, struct dk_works **ret, const struct fetch_work_args *a)
 {
-  struct request r = request(t, a->on, OP_FETCH_WORK);
+  struct kit_request r = kit_request(t, a->on, OP_FETCH_WORK);
   struct dk_bytes *tags = kit_alloc(t, r.arena, 8, sizeof(*tags));
   size_t n = 0;
 
   while (n < 8 && a->tags[n] != NULL) {
-    tags[n] = keep(&r, a->tags[n]);
+    tags[n] = kit_keep(&r, a->tags[n]);
     n++;
   }
   r.op->fetch_work = (struct dk_fetch_work){
@@ -289,7 +281,7 @@ kit_try_fetch_work(struct dk_check *t, struct dk_works **ret, const struct fetch
 /* ---- the commit ------------------------------------------------------------------------------ */
 
 static void
-add_events(const struct request *r, const struct ack_turn_args *a, struct dk_turn_result *result)
+add_events(const struct kit_request *r, const struct ack_turn_args *a, struct dk_turn_result *result)
 {
   struct dk_event *events = kit_alloc(r->t, r->arena, 16, sizeof(*events));
 
@@ -297,14 +289,14 @@ add_events(const struct request *r, const struct ack_turn_args *a, struct dk_tur
     const struct event *e = &a->events[result->n_events];
 
     events[result->n_events] = (struct dk_event){
-      e->id, keep(r, e->payload != NULL ? e->payload : numbered(r, "event", e->id))
+      e->id, kit_keep(r, e->payload != NULL ? e->payload : numbered(r, "event", e->id))
     };
   }
   result->events = events;
 }
 
 static void
-add_activities(const struct request *r, const struct ack_turn_args *a,
+add_activities(const struct kit_request *r, const struct ack_turn_args *a,
                struct dk_turn_result *result)
 {
   struct dk_item *items = kit_alloc(r->t, r->arena, 16, sizeof(*items));
@@ -320,7 +312,7 @@ add_activities(const struct request *r, const struct ack_turn_args *a,
 }
 
 static void
-add_messages(const struct request *r, const struct ack_turn_args *a, struct dk_turn_result *result)
+add_messages(const struct kit_request *r, const struct ack_turn_args *a, struct dk_turn_result *result)
 {
   struct dk_item *items = kit_alloc(r->t, r->arena, 16, sizeof(*items));
   const struct dk_item **list = kit_alloc(r->t, r->arena, 16, sizeof(*list));
@@ -331,11 +323,11 @@ add_messages(const struct request *r, const struct ack_turn_args *a, struct dk_t
 
     items[n] = (struct dk_item){
       .struct_size = sizeof(struct dk_item),
-      .instance = keep(r, m->to),
-      .id = keep(r, m->id),
+      .instance = kit_keep(r, m->to),
+      .id = kit_keep(r, m->id),
       .visible_at = m->visible_at,
       .delay_ms = m->delay_ms,
-      .payload = keep(r, m->payload != NULL ? m->payload : m->id != NULL ? m->id : "message"),
+      .payload = kit_keep(r, m->payload != NULL ? m->payload : m->id != NULL ? m->id : "message"),
     };
     list[n] = &items[n];
   }
@@ -344,7 +336,7 @@ add_messages(const struct request *r, const struct ack_turn_args *a, struct dk_t
 }
 
 static void
-add_cancellations(const struct request *r, const struct ack_turn_args *a,
+add_cancellations(const struct kit_request *r, const struct ack_turn_args *a,
                   struct dk_turn_result *result)
 {
   struct dk_activity *activities = kit_alloc(r->t, r->arena, 32, sizeof(*activities));
@@ -358,7 +350,7 @@ add_cancellations(const struct request *r, const struct ack_turn_args *a,
   result->cancelled_activities = activities;
   result->n_cancelled_activities = n;
   for (n = 0; n < 8 && a->cancel_messages[n] != NULL; n++)
-    ids[n] = keep(r, a->cancel_messages[n]);
+    ids[n] = kit_keep(r, a->cancel_messages[n]);
   result->cancelled_messages = ids;
   result->n_cancelled_messages = n;
 }
@@ -373,7 +365,7 @@ needs_name(struct dk_check *t, struct dk_bytes token, const struct ack_turn_args
 }
 
 static const struct dk_turn_result *
-result_of(const struct request *r, struct dk_bytes token, const struct ack_turn_args *a)
+result_of(const struct kit_request *r, struct dk_bytes token, const struct ack_turn_args *a)
 {
   struct dk_turn_result *result = kit_alloc(r->t, r->arena, 1, sizeof(*result));
   bool named = needs_name(r->t, token, a);
@@ -383,11 +375,11 @@ result_of(const struct request *r, struct dk_bytes token, const struct ack_turn_
     .flags = a->repeated ? DK_REPEATED : 0u,
     .execution_id = a->execution_id != 0 || a->empty ? a->execution_id : 1,
     .status = a->status,
-    .output = keep(r, a->output),
-    .name = keep(r, a->name != NULL || !named ? a->name : "order"),
-    .version = keep(r, a->version != NULL || !named ? a->version : "1.0.0"),
-    .parent_instance = keep(r, a->parent),
-    .owner = keep(r, a->owner),
+    .output = kit_keep(r, a->output),
+    .name = kit_keep(r, a->name != NULL || !named ? a->name : "order"),
+    .version = kit_keep(r, a->version != NULL || !named ? a->version : "1.0.0"),
+    .parent_instance = kit_keep(r, a->parent),
+    .owner = kit_keep(r, a->owner),
   };
   if (a->pinned != NULL) {
     struct dk_version *pinned = kit_alloc(r->t, r->arena, 1, sizeof(*pinned));
@@ -405,7 +397,7 @@ result_of(const struct request *r, struct dk_bytes token, const struct ack_turn_
 dk_status
 kit_ack_token(struct dk_check *t, struct dk_bytes token, const struct ack_turn_args *a)
 {
-  struct request r = request(t, a->on, OP_ACK_TURN);
+  struct kit_request r = kit_request(t, a->on, OP_ACK_TURN);
   dk_status status;
 
   r.op->token = kit_copy_bytes(t, r.arena, token);
@@ -431,7 +423,7 @@ static dk_status
 token_call(struct dk_check *t, enum op_kind kind, struct dk_bytes token, int64_t ms,
            const struct token_args *a)
 {
-  struct request r = request(t, a->on, kind);
+  struct kit_request r = kit_request(t, a->on, kind);
 
   r.op->token = kit_copy_bytes(t, r.arena, token);
   r.op->ms = ms;
@@ -466,7 +458,7 @@ kit_abandon_work(struct dk_check *t, struct dk_bytes token, const struct token_a
 dk_status
 kit_ack_work(struct dk_check *t, struct dk_bytes token, const struct ack_work_args *a)
 {
-  struct request r = request(t, a->on, OP_ACK_WORK);
+  struct kit_request r = kit_request(t, a->on, OP_ACK_WORK);
 
   r.op->token = kit_copy_bytes(t, r.arena, token);
   r.op->work_result = (struct dk_work_result){
@@ -475,11 +467,11 @@ kit_ack_work(struct dk_check *t, struct dk_bytes token, const struct ack_work_ar
   if (a->to != NULL) {
     r.op->item = (struct dk_item){
       .struct_size = sizeof(struct dk_item),
-      .instance = keep(&r, a->to),
-      .id = keep(&r, a->id),
+      .instance = kit_keep(&r, a->to),
+      .id = kit_keep(&r, a->id),
       .visible_at = a->visible_at,
       .delay_ms = a->delay_ms,
-      .payload = keep(&r, a->payload != NULL ? a->payload : "done"),
+      .payload = kit_keep(&r, a->payload != NULL ? a->payload : "done"),
     };
     r.op->work_result.completion = &r.op->item;
   }
@@ -489,12 +481,12 @@ kit_ack_work(struct dk_check *t, struct dk_bytes token, const struct ack_work_ar
 dk_status
 kit_try_read_history(struct dk_check *t, const char *instance, const struct read_history_args *a)
 {
-  struct request r = request(t, a->on, OP_READ_HISTORY);
+  struct kit_request r = kit_request(t, a->on, OP_READ_HISTORY);
 
   r.op->read_history = (struct dk_read_history){
     .struct_size = sizeof(struct dk_read_history),
     .max_events = a->max_events,
-    .instance = keep(&r, instance),
+    .instance = kit_keep(&r, instance),
     .execution_id = a->execution_id,
     .from_event = a->from_event,
   };
