@@ -116,9 +116,10 @@ static const char certify[] =
   "deceive the kit can.  Certify only what you would also run.\n"
   "\n"
   "Which checks:\n"
-  "  --profile WHICH         core is the contract, and the usual one; runtime runs the runtime on\n"
-  "                          the provider, in real time, with the integration tests of the design\n"
-  "                          papers; all is both\n"
+  "  --profile WHICH         core is the contract with what the provider declares, and the usual\n"
+  "                          one; admin is what durakit.admin/1 is judged by, alone; runtime runs\n"
+  "                          the runtime on the provider, in real time, with the integration\n"
+  "                          tests of the design papers; all is core and runtime\n"
   "  --no-memcheck           natively only; the result says so\n";
 
 static const char check[] =
@@ -134,7 +135,7 @@ static const char check[] =
   "\n"
   "Which checks:\n"
   "  --only WHAT             ids, patterns, clauses, areas or topics, with commas between them\n"
-  "  --profile WHICH         of the core, which is the usual one, of runtime or of all\n"
+  "  --profile WHICH         of core, which is the usual one, of admin, runtime or all\n"
   "  --memcheck              runs them under Valgrind; memory/cycle is run there only\n"
   "  --next                  accepts missing operations, and names the next one to write\n"
   "  --repeat N              each check N times, until it fails\n"
@@ -150,7 +151,8 @@ static const char list[] =
   "  durakit list mutants\n"
   "  durakit list providers           in DURAKIT_PLUGIN_PATH, then where they are installed\n"
   "\n"
-  "  --profile WHICH         of the checks: core, which is the usual one, runtime or all\n"
+  "  --profile WHICH         of the checks: core, which is the usual one, admin, runtime\n"
+  "                          or all\n"
   "  --json                  an array of objects\n";
 
 static const char explain[] =

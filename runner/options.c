@@ -154,7 +154,10 @@ take_format(struct options *o, const char *option, const char *value)
 static const struct {
   const char *name;
   enum profile profile;
-} profiles[] = {{"core", PROFILE_CORE}, {"runtime", PROFILE_RUNTIME}, {"all", PROFILE_ALL}};
+} profiles[] = {{"core", PROFILE_CORE},
+                {"admin", PROFILE_ADMIN},
+                {"runtime", PROFILE_RUNTIME},
+                {"all", PROFILE_ALL}};
 enum { N_PROFILES = sizeof(profiles) / sizeof(profiles[0]) };
 
 const char *
@@ -176,7 +179,7 @@ take_profile(struct options *o, const char *option, const char *value)
       return EXIT_PASSED;
     }
   }
-  return bad_value(option, value, "core, runtime or all");
+  return bad_value(option, value, "core, admin, runtime or all");
 }
 
 static int
@@ -311,7 +314,7 @@ static const struct option_row rows[] = {
   {"--settings", "FILE", WITH_SETTINGS, take_settings},
   {"--only", "GLOB|CLAUSE|TOPIC", C(CHECK), take_only},
   {"--only", "WORKLOADS", C(BENCH), take_only},
-  {"--profile", "core|runtime|all", C(CERTIFY) | C(CHECK) | C(LIST), take_profile},
+  {"--profile", "core|admin|runtime|all", C(CERTIFY) | C(CHECK) | C(LIST), take_profile},
   {"--memcheck", NULL, C(CHECK), take_memcheck},
   {"--no-memcheck", NULL, C(CERTIFY), take_no_memcheck},
   {"--suppressions", "FILE", RUNS, take_suppressions},

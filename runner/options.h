@@ -22,8 +22,9 @@ enum command {
 };
 
 enum format { FORMAT_AUTO, FORMAT_TAP, FORMAT_HUMAN };
-/* Which checks: those of the contract, those of the runtime on the provider. */
-enum profile { PROFILE_CORE = 1, PROFILE_RUNTIME = 2, PROFILE_ALL = 3 };
+/* Which checks: those of the contract (of what the provider declares), of these the ones that
+ * durakit.admin/1 is judged by, those of the runtime on the provider. */
+enum profile { PROFILE_CORE = 1, PROFILE_RUNTIME = 2, PROFILE_ALL = 3, PROFILE_ADMIN = 4 };
 enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 /* One setting for the provider.  Owned by the options. */

@@ -63,12 +63,15 @@ plan_check(size_t i)
   return i - n_core < n_runtime ? runtime[i - n_core] : &kit_memory_cycle;
 }
 
+/* What a provider declares is judged with its core: an extension's checks are of both profiles. */
 bool
 plan_is_of_profile(const struct check *check, enum profile profile)
 {
-  bool runtime = (check->flags & IS_RUNTIME) != 0;
+  unsigned of = (check->flags & IS_RUNTIME) != 0   ? PROFILE_RUNTIME
+                : (check->needs & NEEDS_ADMIN) != 0 ? PROFILE_CORE | PROFILE_ADMIN
+                                                    : PROFILE_CORE;
 
-  return ((unsigned)profile & (runtime ? PROFILE_RUNTIME : PROFILE_CORE)) != 0;
+  return ((unsigned)profile & of) != 0;
 }
 
 const struct check *

@@ -25,7 +25,7 @@ like "$("$DURAKIT" explain run/token)" 'cancel/only-unlocked' 'and on which muta
 like "$("$DURAKIT" certify --help)" '--profile runtime' 'the help shows the profile'
 "$DURAKIT" certify "$MODEL" --profile fast > out 2> err
 is $? 2 'another profile is refused'
-like "$(cat err)" 'core, runtime or all' 'with those that there are'
+like "$(cat err)" 'core, admin, runtime or all' 'with those that there are'
 
 # ---- providers that are right --------------------------------------------------------------------
 
