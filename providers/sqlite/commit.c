@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ACK, CANCEL: the commit.  What one turn did, whole or not at all: all that can be refused is
  * refused before the first write, as the store stood before. */
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "providers/sqlite/handle.h"
+#include "providers/sqlite/list.h"
 
 /* ---- refusing -------------------------------------------------------------------------------- */
 
@@ -167,72 +165,25 @@ insert_activities(struct operation *op, const struct turn *turn, const struct dk
 
 /* ---- cancelling ------------------------------------------------------------------------------ */
 
-/* A JSON list, whose longest form is known before. */
-struct list {
-  char *bytes;
-  size_t length, room;
-};
-
-/* In digits, separators and brackets. */
-enum { LONGEST_NUMBER = 21, LONGEST_PAIR = 2 * LONGEST_NUMBER + 2, LIST_ENDS = 3 };
-
 static dk_status
-list_begin(struct operation *op, struct list *list, size_t entries, size_t longest)
+write_identities(struct operation *op, const struct dk_turn_result *r, struct list *list,
+                 struct dk_bytes *ret_text)
 {
-  list->room = entries * longest + LIST_ENDS; /* at most MAX_COMMIT_ITEMS: no overflow */
-  list->bytes = malloc(list->room);
-  return list->bytes ? DK_OK : refuse(op, DK_NO_MEMORY, "out of memory for a list of %zu", entries);
-}
+  const struct dk_activity *all = r->cancelled_activities;
 
-__attribute__((format(printf, 2, 3))) static void
-list_add(struct list *list, const char *format, ...)
-{
-  va_list args;
-
-  va_start(args, format);
-  int length = vsnprintf(list->bytes + list->length, list->room - list->length, format, args);
-  va_end(args);
-  if (length > 0)
-    list->length += (size_t)length;
-}
-
-static struct dk_bytes
-list_text(const struct list *list)
-{
-  return (struct dk_bytes){list->bytes, list->length};
-}
-
-static dk_status
-write_identities(struct operation *op, const struct dk_turn_result *r, struct list *list)
-{
-  TRY(list_begin(op, list, r->n_cancelled_activities, LONGEST_PAIR));
   for (size_t i = 0; i < r->n_cancelled_activities; i++)
-    list_add(list, "%c[%llu,%llu]", i == 0 ? '[' : ',',
-             (unsigned long long)r->cancelled_activities[i].execution_id,
-             (unsigned long long)r->cancelled_activities[i].activity_id);
-  list_add(list, "]");
-  return DK_OK;
+    list_add_pair(list, all[i].execution_id, all[i].activity_id);
+  return list_text(op, list, ret_text);
 }
 
-/* Of one execution.  There may be 100,000: each digit by hand. */
+/* Of one execution. */
 static dk_status
-write_numbers(struct operation *op, const struct dk_turn_result *r, struct list *list)
+write_numbers(struct operation *op, const struct dk_turn_result *r, struct list *list,
+              struct dk_bytes *ret_text)
 {
-  TRY(list_begin(op, list, r->n_cancelled_activities, LONGEST_NUMBER));
-  for (size_t i = 0; i < r->n_cancelled_activities; i++) {
-    uint64_t number = r->cancelled_activities[i].activity_id;
-    char digits[LONGEST_NUMBER];
-    size_t n = 0;
-
-    do
-      digits[n++] = (char)('0' + number % 10);
-    while ((number /= 10) > 0);
-    list->bytes[list->length++] = i == 0 ? '[' : ',';
-    while (n > 0)
-      list->bytes[list->length++] = digits[--n];
-  }
-  list->bytes[list->length++] = ']';
-  return DK_OK;
+  for (size_t i = 0; i < r->n_cancelled_activities; i++)
+    list_add(list, r->cancelled_activities[i].activity_id);
+  return list_text(op, list, ret_text);
 }
 
 /* CANCEL-6: who held it is told, also if the lease has run out; what this commit itself has
@@ -258,27 +209,23 @@ report_row(struct operation *op, int64_t iid, sqlite3_stmt *row, int64_t before,
                                          });
 }
 
-/* Notes the payload of a deleted row, if it lies elsewhere. */
-static dk_status
-note_large(struct operation *op, struct list *large, int64_t id)
+/* The payload of a deleted row, if it lies elsewhere. */
+static void
+note_large(struct list *large, int64_t id)
 {
-  const struct dk_turn_result *r = op->request;
-
-  if (id == 0)
-    return DK_OK;
-  if (!large->bytes)
-    TRY(list_begin(op, large, r->n_cancelled_activities, LONGEST_NUMBER));
-  list_add(large, "%c%lld", large->length == 0 ? '[' : ',', (long long)id);
-  return DK_OK;
+  if (id != 0)
+    list_add(large, (uint64_t)id);
 }
 
 static dk_status
 delete_noted(struct operation *op, struct list *large)
 {
-  if (!large->bytes)
+  struct dk_bytes text;
+
+  if (!large->bytes && !large->is_short)
     return DK_OK;
-  list_add(large, "]");
-  return sql_run(op->group->sql, SQL_DELETE_ALL_LARGE, "t", list_text(large));
+  TRY(list_text(op, large, &text));
+  return sql_run(op->group->sql, SQL_DELETE_ALL_LARGE, "t", text);
 }
 
 /* CANCEL-1: free, delayed, locked, expired or tagged, the listed rows of this instance go, and the
@@ -298,7 +245,7 @@ delete_listed(struct operation *op, int64_t iid, struct dk_bytes list, int64_t b
     if (!is_there)
       break;
     report_row(op, iid, row, before, &report);
-    TRY(note_large(op, large, sqlite3_column_int64(row, 5)));
+    note_large(large, sqlite3_column_int64(row, 5));
   }
   sql_close(row);
   TRY(delete_noted(op, large));
@@ -350,7 +297,7 @@ tell_odd_rows(struct operation *op, int64_t iid, const struct span *span, struct
     if (!is_there)
       break;
     report_row(op, iid, row, before, report);
-    TRY(note_large(op, large, sqlite3_column_int64(row, 5)));
+    note_large(large, sqlite3_column_int64(row, 5));
     *ret_rows += 1;
   }
   sql_close(row);
@@ -379,16 +326,17 @@ delete_cancelled_activities(struct operation *op, const struct turn *turn,
                             const struct dk_turn_result *r, int64_t before)
 {
   struct list list = {.length = 0}, large = {.length = 0};
+  struct dk_bytes text;
   struct span span;
 
   if (r->n_cancelled_activities == 0)
     return DK_OK;
   bool is_span = is_one_span(r, &span);
-  dk_status status = is_span ? write_numbers(op, r, &list) : write_identities(op, r, &list);
+  dk_status status =
+    is_span ? write_numbers(op, r, &list, &text) : write_identities(op, r, &list, &text);
   if (status == DK_OK)
-    status = is_span
-               ? delete_span(op, turn->iid, &span, list_text(&list), before, &large)
-               : delete_listed(op, turn->iid, list_text(&list), before, &large);
+    status = is_span ? delete_span(op, turn->iid, &span, text, before, &large)
+                     : delete_listed(op, turn->iid, text, before, &large);
   sql_close_all(op->group->sql); /* a statement that failed may still be bound to them */
   free(list.bytes);
   free(large.bytes);

@@ -8,6 +8,7 @@
  *   message.c    instances as addresses, messages, payloads
  *   turn.c       fetching, renewing, giving back a turn
  *   commit.c     the commit
+ *   list.h       how a statement is given any number of rows
  *   work.c       the worker queue
  *   history.c    reading, beside the writer
  *   wait.c       the long poll

@@ -14,6 +14,8 @@ providers_sqlite_libdksqlite_la_SOURCES = \
 	providers/sqlite/group.c \
 	providers/sqlite/handle.h \
 	providers/sqlite/history.c \
+	providers/sqlite/list.c \
+	providers/sqlite/list.h \
 	providers/sqlite/lockfile.c \
 	providers/sqlite/lockfile.h \
 	providers/sqlite/message.c \

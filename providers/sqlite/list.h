@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A JSON list of numbers, or of pairs of them: how one statement is given any number of rows.  It
+ * grows; that there was no memory is told when the list is asked for.  {0} is an empty one. */
+#ifndef DK_SQLITE_LIST_H
+#define DK_SQLITE_LIST_H
+
+#include "providers/sqlite/handle.h"
+
+struct list {
+  char *bytes;          /* to be freed, when the statement is closed */
+  size_t length, room;
+  bool is_short;        /* of memory */
+};
+
+void list_add(struct list *list, uint64_t number);
+void list_add_pair(struct list *list, uint64_t first, uint64_t second);
+
+/* Ends it.  It lives as long as the list does. */
+dk_status list_text(struct operation *op, struct list *list, struct dk_bytes *ret_text);
+
+#endif
