@@ -10,7 +10,8 @@
  *   commit.c     the commit
  *   list.h       how a statement is given any number of rows
  *   work.c       the worker queue
- *   history.c    reading, beside the writer
+ *   reader.c     reading beside the writer
+ *   history.c    a history
  *   wait.c       the long poll
  *   token.c      lock tokens, and how a dead one is refused
  *
@@ -237,6 +238,17 @@ apply_fn apply_fetch_work, apply_ack_work, apply_renew_work, apply_abandon_work,
 
 /* ---- reading and waiting --------------------------------------------------------------------- */
 
+struct reading {
+  const struct dk_host *host;
+  struct dk_call *call;
+  struct statements *sql;
+  const void *request;
+};
+typedef dk_status read_fn(struct reading *r);
+
+/* In one transaction, on a connection that only reads. */
+dk_status read_beside_writer(struct handle *h, struct dk_call *call, const void *request,
+                             read_fn *read);
 dk_read_history_fn sqlite_read_history;
 void readers_hold(struct handle *h);
 void readers_let_go(struct handle *h);

@@ -20,6 +20,7 @@ providers_sqlite_libdksqlite_la_SOURCES = \
 	providers/sqlite/lockfile.h \
 	providers/sqlite/message.c \
 	providers/sqlite/migrate.c \
+	providers/sqlite/reader.c \
 	providers/sqlite/schema.c \
 	providers/sqlite/schema.h \
 	providers/sqlite/settings.c \
