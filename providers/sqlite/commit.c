@@ -444,9 +444,11 @@ store_facts(struct operation *op, const struct turn *turn, const struct dk_turn_
                                  : last_event_of(turn, r);
 
   op->group->rings |= RING_TURNS;
-  return sql_run(op->group->sql, SQL_COMMIT_INSTANCE, "iiiiiitttt", turn->iid, op->group->now,
+  if (r->parent_instance.ptr)
+    TRY(sql_run(op->group->sql, SQL_SET_PARENT, "it", turn->iid, r->parent_instance));
+  return sql_run(op->group->sql, SQL_COMMIT_INSTANCE, "iiiiiittt", turn->iid, op->group->now,
                  fresh_number(op), status, (int64_t)r->execution_id, last, r->owner, r->name,
-                 r->version, r->parent_instance);
+                 r->version);
 }
 
 /* ACK-8. */

@@ -56,8 +56,10 @@ static const struct demand {
   {"instances",
    "SELECT rowid FROM instances WHERE NOT coalesce(" IS_TEXT("instance_id")
    " AND " IS_TEXT("orchestration_name") " AND " IS_ABSENT_OR_TEXT("orchestration_version")
-   " AND " IS_ABSENT_OR_TEXT("parent_instance_id") ", 0) ORDER BY rowid LIMIT 1",
-   "an id, a name or a version is not what it must be; expected texts of 1 to 1024 bytes"},
+   " AND " IS_ABSENT_OR_TEXT("parent_instance_id") " AND " IS_TIME("created_at")
+   ", 0) ORDER BY rowid LIMIT 1",
+   "an id, a name, a version or created_at is not what it must be; expected texts of 1 to 1024"
+   " bytes, and a number"},
   {"instances",
    "SELECT i.rowid FROM instances i LEFT JOIN executions e ON e.instance_id = i.instance_id"
    " AND e.execution_id = i.current_execution_id WHERE e.execution_id IS NULL"
@@ -141,13 +143,13 @@ check_tables(struct connection *c, const char *path, struct why *why)
 static const char *const copy[] = {
   /* Instances in the order in which they were made; then those that are only somebody's target. */
   "INSERT INTO instance(iid, known, status, execution, last_event, pinned_major, pinned_minor,"
-  " pinned_patch, name, version, parent, instance)"
+  " pinned_patch, name, version, parent, instance, created_at)"
   " SELECT row_number() OVER (ORDER BY i.rowid), 1, " STATUS("e.status")
   ", i.current_execution_id, coalesce((SELECT max(event_id) FROM old_history h"
   " WHERE h.instance_id = i.instance_id AND h.execution_id = i.current_execution_id), 0),"
   " e.pinned_major, e.pinned_minor, e.pinned_patch,"
-  " i.orchestration_name, i.orchestration_version, i.parent_instance_id, i.instance_id"
-  " FROM instances i JOIN executions e ON e.instance_id = i.instance_id"
+  " i.orchestration_name, i.orchestration_version, i.parent_instance_id, i.instance_id,"
+  " i.created_at FROM instances i JOIN executions e ON e.instance_id = i.instance_id"
   " AND e.execution_id = i.current_execution_id",
   "INSERT INTO instance(iid, instance)"
   " SELECT (SELECT coalesce(max(iid), 0) FROM instance) + row_number() OVER (ORDER BY target),"
@@ -171,7 +173,7 @@ static const char *const copy[] = {
   /* Their arrival is their old number; ours go on behind those of the instances. */
   NUMBERED("orchestrator_queue", "id")
   "INSERT INTO message(iid, visible_at, seq, attempt, enqueued_at, large, payload)"
-  " SELECT iid, visible_at, n + (SELECT max(iid) FROM instance), attempt_count, created_at, "
+  " SELECT iid, visible_at, n + (SELECT max(iid) FROM instance), attempt_count, old.created_at, "
   LARGE("work_item", "0") ", " SMALL("work_item")
   " FROM old JOIN instance ON instance = instance_id",
   COPY_LARGE("orchestrator_queue", "id", "work_item", "0"),

@@ -231,6 +231,7 @@ open_for_writing(struct store_files *files, uint32_t flags, int wake_fd,
   files->has_bell = true;
   TRY(lock_store(&files->lock, &files->bell, &files->settings, wake_fd, why));
   dk_status status = open_locked(files, flags, wake_fd, ret_writer, why);
+  files->has_admin = true;
   if (status != DK_OK && files->lock.is_new)
     lockfile_unlink_if_unused(&files->lock);
   lockfile_release(&files->lock);
@@ -238,7 +239,8 @@ open_for_writing(struct store_files *files, uint32_t flags, int wake_fd,
 }
 
 static dk_status
-check_read_only(struct connection *c, const struct settings *settings, struct why *why)
+check_read_only(struct connection *c, const struct settings *settings, bool *ret_has_admin,
+                struct why *why)
 {
   enum schema_found found;
 
@@ -252,15 +254,17 @@ check_read_only(struct connection *c, const struct settings *settings, struct wh
                    settings->path, SCHEMA_VERSION);
   TRY(connection_settle(c, settings, why));
   TRY(connection_verify(c, settings, why));
-  return schema_check_clock(c, why);
+  TRY(schema_check_clock(c, why));
+  return schema_look_for_admin(c, ret_has_admin, why);
 }
 
 static dk_status
-open_for_reading(const struct settings *settings, struct connection *ret_connection,
-                 struct why *why)
+open_for_reading(struct store_files *files, struct connection *ret_connection, struct why *why)
 {
+  const struct settings *settings = &files->settings;
+
   TRY(connection_attach(ret_connection, settings, CONNECTION_READER, true, why));
-  dk_status status = check_read_only(ret_connection, settings, why);
+  dk_status status = check_read_only(ret_connection, settings, &files->has_admin, why);
   if (status != DK_OK)
     connection_close(ret_connection);
   return status;
@@ -279,7 +283,7 @@ open_with_settings(struct store_files *files, uint32_t flags, int wake_fd,
   if (!is_there && (files->is_read_only || !(flags & DK_OPEN_CREATE)))
     return not_there(files->settings.path, why);
   return files->is_read_only
-           ? open_for_reading(&files->settings, ret_writer, why)
+           ? open_for_reading(files, ret_writer, why)
            : open_for_writing(files, flags, wake_fd, ret_writer, why);
 }
 

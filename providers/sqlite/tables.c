@@ -25,7 +25,8 @@ const char *const sqlite_tables[] = {
    * locked_until; ready_seq: the number of what made it so, which is its place among those of one
    * instant.  locked_until 0: nobody has a turn.  epoch: the number of the last lease.  The turn_
    * columns bound the messages of its turn.  done_epoch: the lease of the last commit.  known 0: no
-   * turn was ever committed. */
+   * turn was ever committed.  created_at: NULL while its first execution is stored and says it;
+   * prune, which removes that, puts its time here. */
   "CREATE TABLE instance("
   "  iid INTEGER PRIMARY KEY,"
   "  ready_at INTEGER,"
@@ -42,8 +43,9 @@ const char *const sqlite_tables[] = {
   "  last_event INTEGER NOT NULL DEFAULT 0,"
   "  pinned_major INTEGER, pinned_minor INTEGER, pinned_patch INTEGER,"
   "  owner TEXT, name TEXT, version TEXT, parent TEXT,"
-  "  instance TEXT NOT NULL UNIQUE)",
+  "  instance TEXT NOT NULL UNIQUE, created_at INTEGER)",
   "CREATE INDEX instance_ready ON instance(ready_at, ready_seq) WHERE ready_at IS NOT NULL",
+  SQLITE_INSTANCE_PARENT,
 
   "CREATE TABLE message("
   "  iid INTEGER NOT NULL, visible_at INTEGER NOT NULL, seq INTEGER NOT NULL,"

@@ -107,8 +107,15 @@ copy_file(const char *from, const char *to)
 dk_status
 open_files(const char *path, uint32_t flags, struct store_files *files, struct connection *c)
 {
+  return open_files_within(path, flags, "300ms", files, c);
+}
+
+dk_status
+open_files_within(const char *path, uint32_t flags, const char *busy_timeout,
+                  struct store_files *files, struct connection *c)
+{
   const struct dk_setting settings[] = {{"store", {path, strlen(path)}},
-                                        {"busy_timeout", {"300ms", 5}}};
+                                        {"busy_timeout", {busy_timeout, strlen(busy_timeout)}}};
   const struct dk_open open = {sizeof open, flags, settings, 2};
 
   why = (struct why){.status = DK_OK};
@@ -200,6 +207,22 @@ number_at(const char *path, const char *sql)
   sqlite3_finalize(statement);
   sqlite3_close(db);
   return number;
+}
+
+char *
+text_at(const char *path, const char *sql)
+{
+  sqlite3 *db = somebody(path);
+  sqlite3_stmt *statement;
+
+  if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK ||
+      sqlite3_step(statement) != SQLITE_ROW)
+    BAIL_OUT("%.300s: %s", sql, sqlite3_errmsg(db));
+  const unsigned char *text = sqlite3_column_text(statement, 0);
+  char *copy = strdup(text ? (const char *)text : "");
+  sqlite3_finalize(statement);
+  sqlite3_close(db);
+  return copy;
 }
 
 static int

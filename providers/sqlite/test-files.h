@@ -24,6 +24,8 @@ void copy_file(const char *from, const char *to);
 /* The plugin's side. */
 dk_status open_files(const char *path, uint32_t flags, struct store_files *files,
                      struct connection *c);
+dk_status open_files_within(const char *path, uint32_t flags, const char *busy_timeout,
+                            struct store_files *files, struct connection *c);
 void close_files(struct store_files *files, struct connection *c);
 dk_status try_open(const char *path, uint32_t flags); /* and close */
 dk_status destroy(const char *path);
@@ -36,6 +38,7 @@ sqlite3 *somebody(const char *path);
 void run_sql(sqlite3 *db, const char *sql);
 void sql_at(const char *path, const char *sql);
 int64_t number_at(const char *path, const char *sql);
+char *text_at(const char *path, const char *sql); /* to be freed */
 /* All rows of all tables, and what the schema says; to be freed. */
 char *dump_of(const char *path);
 
