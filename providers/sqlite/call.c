@@ -18,8 +18,7 @@ refuse_read_only(const struct handle *h, const struct operation *op)
   return why_tell(&why, h->host, op->call);
 }
 
-/* `wait_until` is a fetch's. */
-static dk_status
+dk_status
 submit(void *self, struct operation *op, int64_t wait_until)
 {
   struct handle *h = self;
@@ -60,7 +59,7 @@ sqlite_ack_orchestration_item(void *self, struct dk_call *call, struct dk_bytes 
   return submit(self, &(struct operation){.name = "ack_orchestration_item",
                                           .call = call,
                                           .apply = apply_commit,
-                                          .turn = is_large ? LARGE_CANCELLATION : CHANGE,
+                                          .turn = is_large ? LARGE_CHANGE : CHANGE,
                                           .request = result,
                                           .token = token}, 0);
 }

@@ -12,12 +12,13 @@
  *   work.c       the worker queue
  *   reader.c     reading beside the writer
  *   history.c    a history
+ *   admin.h      durakit.admin/1: looking at instances, deleting, pruning
  *   wait.c       the long poll
  *   token.c      lock tokens, and how a dead one is refused
  *
  * How an operation runs.  Its caller queues it and blocks.  The writer thread takes the lock file,
  * then all that is queued, begins a transaction, reads the clock once, and applies one after the
- * other: renewals, then what changes something, large cancellations, fetches last.  It hands up
+ * other: renewals, then what changes something, what changes much, fetches last.  It hands up
  * rows as it reads them, commits, and lets the callers go.  What arrives meanwhile is the next
  * group, so that a sync is shared by all who wait for it; there is no timer.
  *
@@ -52,7 +53,7 @@ typedef dk_status apply_fn(struct operation *op);
 
 /* The order within a group: renewals first, for their leases run out; a fetch sees what its group
  * has enqueued.  Within a turn of this order, by arrival. */
-enum turn_of_group { RENEWAL, CHANGE, LARGE_CANCELLATION, FETCH, TURNS_OF_GROUP };
+enum turn_of_group { RENEWAL, CHANGE, LARGE_CHANGE, FETCH, TURNS_OF_GROUP };
 
 /* `state` and `next` are under the handle's mutex, the rest is its caller's until it has begun,
  * and then the writer's until it is done. */
@@ -197,6 +198,7 @@ struct address {
   int64_t iid;            /* 0: there is none */
   int64_t ready_at;       /* -1: it has no message */
   int64_t locked_until;
+  bool is_known;
 };
 
 dk_status find_address(struct operation *op, struct dk_bytes instance, struct address *ret_address);
@@ -257,7 +259,9 @@ void readers_close(struct handle *h);
 /* Submits a fetch, and waits for work until `wait_until`. */
 dk_status wait_for_work(struct handle *h, struct operation *op, int64_t wait_until);
 
-/* call.c: the operations' table */
+/* call.c: has the writer apply it; a fetch waits for work until `wait_until`, if that is not 0. */
+dk_status submit(void *self, struct operation *op, int64_t wait_until);
+/* The operations' table. */
 extern const struct dk_ops sqlite_ops;
 
 #endif

@@ -5,11 +5,14 @@
 noinst_LTLIBRARIES += providers/sqlite/libdksqlite.la
 providers_sqlite_libdksqlite_la_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
 providers_sqlite_libdksqlite_la_SOURCES = \
+	providers/sqlite/admin.c \
+	providers/sqlite/admin.h \
 	providers/sqlite/bell.c \
 	providers/sqlite/call.c \
 	providers/sqlite/commit.c \
 	providers/sqlite/connection.c \
 	providers/sqlite/connection.h \
+	providers/sqlite/delete.c \
 	providers/sqlite/elapsed.h \
 	providers/sqlite/group.c \
 	providers/sqlite/handle.h \
@@ -18,8 +21,11 @@ providers_sqlite_libdksqlite_la_SOURCES = \
 	providers/sqlite/list.h \
 	providers/sqlite/lockfile.c \
 	providers/sqlite/lockfile.h \
+	providers/sqlite/look.c \
 	providers/sqlite/message.c \
 	providers/sqlite/migrate.c \
+	providers/sqlite/page.c \
+	providers/sqlite/prune.c \
 	providers/sqlite/reader.c \
 	providers/sqlite/schema.c \
 	providers/sqlite/schema.h \
@@ -35,6 +41,7 @@ providers_sqlite_libdksqlite_la_SOURCES = \
 	providers/sqlite/token.c \
 	providers/sqlite/turn.c \
 	providers/sqlite/wait.c \
+	providers/sqlite/walk.c \
 	providers/sqlite/why.c \
 	providers/sqlite/why.h \
 	providers/sqlite/work.c \
@@ -93,6 +100,13 @@ sqlite_test_deeds = \
 sqlite_test_calls = \
 	providers/sqlite/test-calls.c \
 	providers/sqlite/test-calls.h \
+	$(NULL)
+# Instances to be looked at and removed.
+sqlite_test_scene = \
+	providers/sqlite/test-handle.c \
+	providers/sqlite/test-handle.h \
+	providers/sqlite/test-scene.c \
+	providers/sqlite/test-scene.h \
 	$(NULL)
 unit_tests += \
 	providers/sqlite/test-killed \
@@ -186,6 +200,22 @@ providers_sqlite_test_stranger_SOURCES = \
 	providers/sqlite/test-handle.c \
 	providers/sqlite/test-handle.h \
 	$(NULL)
+
+# durakit.admin/1.
+unit_tests += \
+	providers/sqlite/test-delete \
+	providers/sqlite/test-look \
+	providers/sqlite/test-prune \
+	$(NULL)
+providers_sqlite_test_delete_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_delete_LDADD = $(LDADD) $(SQLITE_LIBS) -lpthread
+providers_sqlite_test_delete_SOURCES = providers/sqlite/test-delete.c $(sqlite_test_scene)
+providers_sqlite_test_look_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_look_LDADD = $(LDADD) $(SQLITE_LIBS)
+providers_sqlite_test_look_SOURCES = providers/sqlite/test-look.c $(sqlite_test_scene)
+providers_sqlite_test_prune_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_prune_LDADD = $(LDADD) $(SQLITE_LIBS) -lpthread
+providers_sqlite_test_prune_SOURCES = providers/sqlite/test-prune.c $(sqlite_test_scene)
 
 # Defects that the kit finds, as patches of the plugin.
 script_tests += tests/sqlite-patches.sh

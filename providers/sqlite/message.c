@@ -24,7 +24,7 @@ find_address(struct operation *op, struct dk_bytes instance, struct address *ret
   *ret_address = (struct address){.ready_at = -1};
   if (is_there)
     *ret_address = (struct address){sqlite3_column_int64(row, 0), number_or(row, 1, -1),
-                                    sqlite3_column_int64(row, 2)};
+                                    sqlite3_column_int64(row, 2), sqlite3_column_int(row, 3) != 0};
   sql_close(row);
   return DK_OK;
 }

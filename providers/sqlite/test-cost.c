@@ -93,7 +93,7 @@ static bool
 is_flat(const char *plan)
 {
   for (const char *scan = strstr(plan, "SCAN "); scan; scan = strstr(scan + 1, "SCAN "))
-    if (strncmp(scan, "SCAN json_each", 14) != 0)
+    if (strncmp(scan, "SCAN json_each", 14) != 0 && strncmp(scan, "SCAN doomed", 11) != 0)
       return false;
   return !strstr(plan, "B-TREE FOR ORDER BY") && !strstr(plan, "AUTOMATIC");
 }
@@ -105,6 +105,8 @@ test_plans(void)
   char plan[4096];
 
   for (int i = 0; i < SQL_STATEMENTS; i++) {
+    if (strncmp(sql_name(i), "STATS_", 6) == 0)
+      continue; /* counts every row */
     plan_of(db, sql_text(i), plan, sizeof plan);
     if (!ok(is_flat(plan), "%s goes by a key or an index", sql_name(i)))
       diag("%s\n%s", sql_text(i), plan);

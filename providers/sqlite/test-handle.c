@@ -5,6 +5,8 @@
  * syncs because this program's fsync and fdatasync come before the C library's.
  *
  * Locking: `mutex` guards the list of statements; the number of syncs is atomic. */
+#include "config.h"
+
 #include "providers/sqlite/test-handle.h"
 
 #include <errno.h>
@@ -19,6 +21,10 @@
 
 #include "conformance/tap/tap.h"
 
+#ifdef HAVE_VALGRIND
+#include <valgrind/valgrind.h>
+#endif
+
 static struct dk_library *library; /* one program, one plugin, one folder */
 static char folder[] = "/tmp/test-sqlite-XXXXXX";
 
@@ -29,7 +35,7 @@ enum { MOST_STATEMENTS = 100000 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static char **statements;
 static size_t n_run;
-static atomic_size_t syncs, rows;
+static atomic_size_t syncs, rows, steps;
 static void (*watcher)(const char *path, const char *sql);
 
 static int
@@ -39,6 +45,10 @@ note_statement(unsigned kind, void *context, void *statement, void *unused)
   (void)unused;
   if (kind == SQLITE_TRACE_ROW) {
     atomic_fetch_add(&rows, 1);
+    return 0;
+  }
+  if (kind == SQLITE_TRACE_PROFILE) {
+    atomic_fetch_add(&steps, (size_t)sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_VM_STEP, 1));
     return 0;
   }
   pthread_mutex_lock(&mutex);
@@ -64,7 +74,8 @@ watch_connection(sqlite3 *db, char **error, const void *api)
 {
   (void)error;
   (void)api;
-  return sqlite3_trace_v2(db, SQLITE_TRACE_STMT | SQLITE_TRACE_ROW, note_statement, NULL);
+  return sqlite3_trace_v2(db, SQLITE_TRACE_STMT | SQLITE_TRACE_ROW | SQLITE_TRACE_PROFILE,
+                          note_statement, NULL);
 }
 
 void
@@ -74,6 +85,7 @@ forget_statements(void)
   while (n_run > 0)
     free(statements[--n_run]);
   atomic_store(&rows, 0);
+  atomic_store(&steps, 0);
   pthread_mutex_unlock(&mutex);
 }
 
@@ -93,6 +105,12 @@ size_t
 n_rows(void)
 {
   return atomic_load(&rows);
+}
+
+size_t
+n_steps(void)
+{
+  return atomic_load(&steps);
 }
 
 /* The database's calls find these first. */
@@ -153,6 +171,16 @@ end(void)
     diag("cannot remove %s", folder);
 }
 
+bool
+is_slow(void)
+{
+#ifdef HAVE_VALGRIND
+  return RUNNING_ON_VALGRIND != 0;
+#else
+  return false;
+#endif
+}
+
 /* ---- handles --------------------------------------------------------------------------------- */
 
 static void
@@ -185,17 +213,24 @@ path_of(const char *name)
 }
 
 void
-open_store_by(struct handle_under_test *h, const char *name, struct dk_clock *clock)
+open_store_with(struct handle_under_test *h, const char *name, uint32_t flags,
+                struct dk_host_options *options)
 {
-  struct dk_host_options options = {.struct_size = sizeof options, .violation = note_violation,
-                                    .clock = clock};
   struct dk_setting setting = {"store", text(path_of(name))};
 
+  options->violation = note_violation;
   h->caller = dk_caller_new(NULL, 0);
   if (!h->caller)
     BAIL_OUT("no caller");
-  must(h, dk_store_open(library, &options, h->caller, DK_OPEN_CREATE, &setting, 1, &h->store),
-       "open");
+  must(h, dk_store_open(library, options, h->caller, flags, &setting, 1, &h->store), "open");
+}
+
+void
+open_store_by(struct handle_under_test *h, const char *name, struct dk_clock *clock)
+{
+  struct dk_host_options options = {.struct_size = sizeof options, .clock = clock};
+
+  open_store_with(h, name, DK_OPEN_CREATE, &options);
 }
 
 void

@@ -17,9 +17,13 @@ struct handle_under_test {
 
 void begin(void);
 void end(void);
+bool is_slow(void); /* under Valgrind: less is to be done */
 void open_store(struct handle_under_test *h, const char *name);
 /* By a clock; NULL: the system's. */
 void open_store_by(struct handle_under_test *h, const char *name, struct dk_clock *clock);
+/* As a host that was told so, and hears of violations. */
+void open_store_with(struct handle_under_test *h, const char *name, uint32_t flags,
+                     struct dk_host_options *options);
 /* In the folder; lives until the next call. */
 const char *path_of(const char *name);
 void close_store(struct handle_under_test *h);
@@ -58,6 +62,9 @@ size_t n_statements(void);
 const char *statement_run(size_t i);
 /* Rows that they gave. */
 size_t n_rows(void);
+/* Steps that SQLite's machine has made for those that are done: it is told how much work they were,
+ * and not by a clock. */
+size_t n_steps(void);
 /* Calls of fsync and fdatasync since then. */
 void forget_syncs(void);
 size_t n_syncs(void);

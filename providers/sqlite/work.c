@@ -382,7 +382,7 @@ find_live_work(struct operation *op, struct held_work *ret_work)
   if (!is_there) {
     sql_close(row);
     return refuse(op, DK_LOCK_LOST, "this row is gone: the activity was cancelled by a commit, or "
-                                    "is done");
+                                    "is done, or its instance was deleted");
   }
   epoch = sqlite3_column_int64(row, 1);
   ret_work->locked_until = epoch ? sqlite3_column_int64(row, 0) : 0;
