@@ -88,7 +88,8 @@ plan_of(sqlite3 *db, const char *sql, char *plan, size_t size)
   sqlite3_finalize(steps);
 }
 
-/* A list that the caller gives is walked; a table never is.  What is sorted was not in order. */
+/* A list that the caller gives is walked, and what a statement has found itself; a table never is.
+ * What is sorted was not in order. */
 static bool
 is_flat(const char *plan)
 {
@@ -196,6 +197,118 @@ test_odd_rows(struct handle_under_test *h)
   expect_no_work(h);
   for (int i = 0; i < HELD; i++)
     dk_caller_free(others[i].caller);
+}
+
+/* ---- a million instances --------------------------------------------------------------------- */
+
+enum { PAGE = 100, PLACES = 5, SPREAD = 10 };
+
+/* Each tenth is a child of the first. */
+static void
+given_instances(const char *name, int n)
+{
+  char sql[1024];
+  sqlite3 *db;
+
+  snprintf(sql, sizeof sql,
+           "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<%d)"
+           "INSERT INTO instance(iid, known, status, execution, last_event, name, version, parent,"
+           " instance) SELECT i, 1, 2, 1, 3, 'order', '1', iif(i%%%d=0, 'i-0000001', NULL),"
+           " printf('i-%%07d', i) FROM n;"
+           "INSERT INTO execution(iid, execution, status, started_at, completed_at)"
+           " SELECT iid, 1, 2, 5, 6 FROM instance; UPDATE meta SET counter=%d", n, SPREAD, n);
+  if (sqlite3_open(path_of(name), &db) != SQLITE_OK ||
+      sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+    BAIL_OUT("%s: %s", name, sqlite3_errmsg(db));
+  sqlite3_close(db);
+}
+
+/* What a page takes that begins behind the number `after`. */
+static size_t
+steps_of_page(struct handle_under_test *h, const struct dk_instance_filter *filter, int after)
+{
+  char id[32];
+  struct dk_list_instances request = {.struct_size = sizeof request, .filter = filter,
+                                      .max_instances = PAGE};
+  struct dk_instances *found = NULL;
+
+  snprintf(id, sizeof id, "i-%07d", after);
+  request.after = text(id);
+  forget_statements();
+  if (dk_store_list_instances(h->store, h->caller, &request, &found) != DK_OK ||
+      found->n_items != PAGE)
+    BAIL_OUT("a page: %s", dk_caller_failure(h->caller)->text);
+  return n_steps();
+}
+
+static void
+test_pages(struct handle_under_test *h, const struct dk_instance_filter *filter, int n,
+           const char *what)
+{
+  size_t least = SIZE_MAX, most = 0;
+
+  for (int i = 0; i < PLACES; i++) {
+    size_t steps = steps_of_page(h, filter, (int)((int64_t)(n - PAGE * SPREAD - 1) * i /
+                                                  (PLACES - 1)));
+    least = steps < least ? steps : least;
+    most = steps > most ? steps : most;
+  }
+  ok(most - least <= least / 20 && most < PAGE * 150,
+     "%s: a page of %d takes %zu to %zu steps, wherever it begins in %d instances", what, PAGE,
+     least, most, n);
+}
+
+/* ADMIN-1; and the one writer looks at so many, whatever is selected. */
+static void
+test_a_million(void)
+{
+  const struct dk_instance_filter children = {.struct_size = sizeof children,
+                                              .parent_instance = text("i-0000001")};
+  const struct dk_instance_filter failed = {.struct_size = sizeof failed,
+                                            .statuses = 1u << DK_FAILED};
+  struct dk_delete_matching request = {.struct_size = sizeof request, .filter = &failed,
+                                       .max_instances = 1000};
+  const int n = is_slow() ? 20000 : 1000000;
+  struct handle_under_test h;
+  struct dk_removed removed;
+
+  open_store(&h, "million.db");
+  given_instances("million.db", n);
+  test_pages(&h, NULL, n, "all");
+  test_pages(&h, &children, n, "children");
+  forget_statements();
+  if (dk_store_delete_matching(h.store, h.caller, &request, &removed) != DK_OK)
+    BAIL_OUT("a page: %s", dk_caller_failure(h.caller)->text);
+  ok(removed.instances == 0 && removed.next.ptr && n_rows() < 2100,
+     "a deletion that finds nothing ends its page after %zu rows", n_rows());
+  close_store(&h);
+}
+
+/* The statements of a deletion do not grow with what goes. */
+static void
+test_statements_of_deletion(void)
+{
+  struct handle_under_test h;
+  size_t statements[2];
+  struct dk_bytes root = text("i-0000001");
+  struct dk_delete_instances request = {.struct_size = sizeof request, .instances = &root,
+                                        .n_instances = 1};
+  struct dk_removed removed;
+
+  for (int i = 0; i < 2; i++) {
+    const char *name = i == 0 ? "few.db" : "more.db";
+    const int n = i == 0 ? SPREAD : 2000 * SPREAD;
+    open_store(&h, name);
+    given_instances(name, n);
+    forget_statements();
+    if (dk_store_delete_instances(h.store, h.caller, &request, &removed) != DK_OK)
+      BAIL_OUT("a deletion: %s", dk_caller_failure(h.caller)->text);
+    statements[i] = n_statements();
+    ok(removed.instances == (uint64_t)(1 + n / SPREAD), "a tree of %d", 1 + n / SPREAD);
+    close_store(&h);
+  }
+  ok(statements[0] == statements[1] && statements[0] < 20, "takes %zu statements, and %zu",
+     statements[0], statements[1]);
 }
 
 /* ---- syncs ----------------------------------------------------------------------------------- */
@@ -351,6 +464,8 @@ main(void)
   test_statements(&h);
   test_plan_of_cancellation(&h);
   test_odd_rows(&h);
+  test_a_million();
+  test_statements_of_deletion();
   test_syncs_of_enqueues(&h);
   test_syncs_of_turns();
   test_syncs_of_work();
