@@ -117,9 +117,9 @@ unit_tests += \
 	providers/sqlite/test-why \
 	$(NULL)
 providers_sqlite_test_killed_SOURCES = providers/sqlite/test-killed.c $(sqlite_test_files) \
-	$(sqlite_test_calls)
+	$(sqlite_test_calls) $(sqlite_test_deeds)
 providers_sqlite_test_killed_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_killed_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_killed_LDADD = providers/sqlite/libdksqlite.la $(LDADD) $(SQLITE_LIBS)
 providers_sqlite_test_lockfile_SOURCES = providers/sqlite/test-lockfile.c $(sqlite_test_files)
 providers_sqlite_test_lockfile_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
 providers_sqlite_test_lockfile_LDADD = $(sqlite_test_libraries)

@@ -228,6 +228,37 @@ enqueue_work(struct doer *doer, const char *instance, uint32_t flags)
   return dk_store_enqueue_for_worker(doer->store, doer->caller, &item);
 }
 
+/* Whatever it does, with whatever descends from it. */
+static dk_status
+delete_instance(struct doer *doer, const char *instance)
+{
+  struct dk_bytes list[] = {text(instance)};
+  struct dk_delete_instances request = {.struct_size = sizeof request, .flags = DK_DELETE_FORCE,
+                                        .instances = list, .n_instances = 1};
+
+  return dk_store_delete_instances(doer->store, doer->caller, &request, NULL);
+}
+
+static dk_status
+delete_page(struct doer *doer, const char *instance)
+{
+  struct dk_bytes list[] = {text(instance)};
+  const struct dk_instance_filter filter = {.struct_size = sizeof filter, .flags = DK_FILTER_IDS,
+                                            .ids = list, .n_ids = 1};
+  struct dk_delete_matching request = {.struct_size = sizeof request, .filter = &filter,
+                                       .max_instances = 10};
+
+  return dk_store_delete_matching(doer->store, doer->caller, &request, NULL);
+}
+
+static dk_status
+prune(struct doer *doer, const char *instance)
+{
+  struct dk_prune request = {.struct_size = sizeof request, .instance = text(instance)};
+
+  return dk_store_prune_executions(doer->store, doer->caller, &request, NULL);
+}
+
 static dk_status
 read_history(struct doer *doer, const char *instance)
 {
@@ -243,9 +274,10 @@ read_history(struct doer *doer, const char *instance)
 /* ---- the deeds ------------------------------------------------------------------------------- */
 
 enum verb { ENQUEUE, ENQUEUE_LARGE, FETCH_TURN, RENEW_TURN, COMMIT, CANCEL, GIVE_BACK_TURN,
-            FETCH_WORK, RENEW_WORK, ACK_WORK, GIVE_BACK_WORK, ENQUEUE_WORK, READ };
-/* What it needs; each includes those above it. */
-enum need { NOTHING, MESSAGE, TURN, KNOWN, WORK, LOCKED_WORK, SECOND_TURN };
+            FETCH_WORK, RENEW_WORK, ACK_WORK, GIVE_BACK_WORK, ENQUEUE_WORK, DELETE, DELETE_PAGE,
+            PRUNE, READ };
+/* What it needs; each includes those above it, but for the locked work. */
+enum need { NOTHING, MESSAGE, TURN, KNOWN, WORK, LOCKED_WORK, SECOND_TURN, OVER, NEXT_EXECUTION };
 
 #define IID(name) "(SELECT iid FROM instance WHERE instance='" name "')"
 #define ROWS(table, name) "(SELECT count(*) FROM " table " WHERE iid=" IID(name) ")"
@@ -323,6 +355,21 @@ static struct deed {
    OF("work", "epoch>0 AND visible_at=1000000", "item-given-back"), ""},
   {"item-new", ENQUEUE_WORK, NOTHING, 0, DK_DUPLICATE, LARGE_ROWS("work", "item-new") "=1",
    IID("item-new") " IS NULL", ""},
+  [REMOVING] = {"deleted", DELETE, KNOWN, 40, DK_NOT_FOUND,
+   IID("deleted") " IS NULL AND " IID("deleted-child") " IS NULL",
+   ROWS("work", "deleted") "=40 AND " ROWS("history", "deleted") "=3 AND "
+   LARGE_ROWS("work", "deleted") "=1 AND " ROWS("message", "deleted-child") "=1 AND "
+   ROWS("history", "deleted-child") "=3 AND " OF_INSTANCE("locked_until=" LATER, "deleted-child"),
+   ""},
+  {"deleted-by-page", DELETE_PAGE, OVER, 5, DK_OK, IID("deleted-by-page") " IS NULL",
+   ROWS("history", "deleted-by-page") "=4 AND " LARGE_ROWS("execution", "deleted-by-page") "=1",
+   ""},
+  {"pruned", PRUNE, NEXT_EXECUTION, 5, DK_OK,
+   ROWS("execution", "pruned") "=1 AND " ROWS("history", "pruned") "=0 AND "
+   OF_INSTANCE("created_at=1000000", "pruned"),
+   ROWS("execution", "pruned") "=2 AND " ROWS("history", "pruned") "=4 AND "
+   LARGE_ROWS("history", "pruned") "=2 AND " LARGE_ROWS("execution", "pruned") "=1 AND "
+   OF_INSTANCE("created_at IS NULL", "pruned"), ""},
   [READING] = {"read", READ, KNOWN, 1, -1, "0", ROWS("history", "read") "=3", ""},
 };
 
@@ -370,6 +417,12 @@ deed_do(int deed, struct doer *doer, bool is_repeated)
     return dk_store_abandon_work_item(doer->store, doer->caller, token, 5000, 0);
   case ENQUEUE_WORK:
     return enqueue_work(doer, d->instance, flags);
+  case DELETE:
+    return delete_instance(doer, d->instance);
+  case DELETE_PAGE:
+    return delete_page(doer, d->instance);
+  case PRUNE:
+    return prune(doer, d->instance);
   case READ:
     return read_history(doer, d->instance);
   }
@@ -400,22 +453,52 @@ prepare_turn(struct deed *d, struct doer *doer)
 }
 
 static void
-prepare(struct deed *d, struct doer *doer)
+prepare_locked_work(struct deed *d, struct doer *doer)
 {
   struct dk_bytes token;
 
+  must(doer, fetch_work(doer, d->instance, &token), "fetch work");
+  keep_token(d, token);
+}
+
+static void
+prepare_next_execution(struct deed *d, struct doer *doer)
+{
+  struct dk_turn_result result = {.struct_size = sizeof result, .execution_id = 2};
+  struct dk_commit_outcome outcome;
+
+  prepare_turn(d, doer);
+  dk_status status = dk_store_ack_orchestration_item(doer->store, doer->caller, text(d->token),
+                                                     &result, &outcome);
+  must(doer, status, "the next execution");
+}
+
+static void
+prepare(struct deed *d, struct doer *doer)
+{
   if (d->need == NOTHING)
     return;
   prepare_turn(d, doer);
   if (d->need < KNOWN)
     return;
   must(doer, commit(doer, text(d->token), d->instance, d->n, 0), "the first commit");
-  if (d->need == SECOND_TURN)
+  if (d->need >= SECOND_TURN)
     prepare_turn(d, doer);
-  if (d->need != LOCKED_WORK)
-    return;
-  must(doer, fetch_work(doer, d->instance, &token), "fetch work");
-  keep_token(d, token);
+  if (d->need >= OVER)
+    must(doer, commit_cancelling(doer, text(d->token), d->n, 0), "the last commit");
+  if (d->need == NEXT_EXECUTION)
+    prepare_next_execution(d, doer);
+  if (d->need == LOCKED_WORK)
+    prepare_locked_work(d, doer);
+}
+
+/* What goes with it is amid a turn. */
+static void
+prepare_child(struct doer *doer)
+{
+  struct deed child = {.instance = "deleted-child", .need = SECOND_TURN, .n = 5};
+
+  prepare(&child, doer);
 }
 
 /* What is to be fetched last: the others fetch theirs. */
@@ -428,13 +511,18 @@ deeds_prepare(const char *path)
   for (int i = 0; i < DEEDS; i++)
     if (deeds[i].need != MESSAGE)
       prepare(&deeds[i], &doer);
+  prepare_child(&doer);
   for (int i = 0; i < DEEDS; i++)
     if (deeds[i].need == MESSAGE)
       prepare(&deeds[i], &doer);
   doer_close(&doer);
+  sql_at(path, "UPDATE instance SET parent='deleted' WHERE instance='deleted-child'");
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
+
+#define OF_NOBODY(table)                                                                           \
+  "(SELECT count(*) FROM " table " WHERE iid NOT IN (SELECT iid FROM instance))"
 
 /* Each counts what does not fit. */
 static const char *const invariants =
@@ -448,6 +536,10 @@ static const char *const invariants =
   "  WHERE large NOTNULL AND large NOT IN (SELECT id FROM large))"
   "+(SELECT count(*) FROM instance i WHERE i.ready_at IS NOT max(i.locked_until,"
   "   (SELECT min(m.visible_at) FROM message m WHERE m.iid=i.iid)))"
+  "+" OF_NOBODY("message") "+" OF_NOBODY("work") "+" OF_NOBODY("execution") "+"
+  OF_NOBODY("history")
+  "+(SELECT count(*) FROM history h WHERE NOT EXISTS (SELECT 1 FROM execution e"
+  "   WHERE e.iid=h.iid AND e.execution=h.execution))"
   "+(SELECT max(seq)>(SELECT counter FROM meta) FROM message)"
   "+(SELECT max(epoch)>(SELECT counter FROM meta) FROM instance)";
 

@@ -9,7 +9,11 @@
 
 #include "providers/sqlite/test-files.h"
 
-enum { DEEDS = 16, COMMITTING = 5, READING = 15 /* the last changes nothing */ };
+enum {
+  DEEDS = 19, COMMITTING = 5,
+  REMOVING = 15, /* from here on a deed removes, */
+  READING = 18   /* but the last, which changes nothing */
+};
 
 /* The plugin, and a store that is open with it. */
 struct doer {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults of the disk and of memory in the middle of operations: one caller, and sixteen in one
+/* Faults of the disk and of memory in the middle of operations: one caller, and all deeds in one
  * group.  Whatever call of the system fails, once or until it is mended: an operation that answered
  * DK_OK is there, in the store, in a copy as a killed process leaves it, and after a power cut; one
  * that may be tried again has left nothing; each says why, and works when it is mended. */
@@ -327,7 +327,7 @@ test_fault(const struct fault *fault, int first, int last)
         try_case(fault, n, deed);
   }
   cmp_ok(tally.wrong, "==", 0, "%s, %s: %d cases: what is done is there, and what is not is not",
-         fault->name, first < 0 ? "16 callers" : "one caller", tally.cases);
+         fault->name, first < 0 ? "all at once" : "one caller", tally.cases);
   if (first < 0)
     cmp_ok(tally.cases, ">", 1, "it was tried");
   note("%d done, %d refused, %d unknown", tally.done, tally.refused, tally.unknown);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Killed (SIGKILL) before each system call that changes a file, while a store is made or migrated:
- * what is left is what was there before or what there was to be, whole, and is opened the next
- * time. */
+/* Killed (SIGKILL) before each system call that changes a file, while a store is made, migrated or
+ * mended, or something is removed from it: what is left is what was there before or what there was
+ * to be, whole, and is opened the next time. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "providers/sqlite/test-calls.h"
-#include "providers/sqlite/test-files.h"
+#include "providers/sqlite/test-deeds.h"
 
 struct victim {
   const char *path;
@@ -59,40 +59,62 @@ is_dump(const char *path, const char *expected)
 
 /* Not on the stack: the child that exits is asked by memcheck for what nobody points to any more,
  * and the optimizer may have left a local in no place where that is seen. */
-static char *version_1, *version_2, *made;
+static char *before, *after, *made;
 
+/* The store `old` becomes another when it is opened; `is_new` says by SQL whether it has. */
 static void
-test_migration(const char *before_sql, const char *name)
+test_change(const char *old, const char *is_new, int fewest, const char *name)
 {
-  const char *old = place("old"), *new = place("new"), *path = place("killed");
+  const char *new = place("new"), *path = place("killed");
   int n, wrong = 0, left[2] = {0, 0}, status;
 
-  unlink(old);
   destroy(new);
-  make_version_1(old);
-  sql_at(old, before_sql);
   copy_file(old, new);
   try_open(new, 0);
-  version_1 = dump_of(old);
-  version_2 = dump_with_number_1(new);
+  before = dump_with_number_1(old);
+  after = dump_with_number_1(new);
   for (n = 1;; n += calls_step()) {
     destroy(path);
     copy_file(old, path);
     status = killed_at(n, path, 0);
     if (status != -SIGKILL)
       break;
-    bool is_old = number_at(path, "PRAGMA user_version") == 1;
-    left[!is_old]++;
-    wrong += !is_dump(path, is_old ? version_1 : version_2);
-    wrong += try_open(path, 0) != DK_OK || !is_dump(path, version_2);
+    bool is_done = number_at(path, is_new) != 0;
+    left[is_done]++;
+    wrong += !is_dump(path, is_done ? after : before);
+    wrong += try_open(path, 0) != DK_OK || !is_dump(path, after);
   }
   cmp_ok(status, "==", 0, "%s: at last it was done", name);
-  cmp_ok(n, ">", 20, "%s: killed before each of %d calls (step %d)", name, n - 1, calls_step());
-  cmp_ok(wrong, "==", 0, "%s: version 1 or 2 was left, whole, and then opened", name);
-  ok(left[0] > 0 && (left[1] > 0 || calls_step() > 1),
-     "%s: %d times 1 was left, %d times 2", name, left[0], left[1]);
-  free(version_1);
-  free(version_2);
+  cmp_ok(n, ">", fewest, "%s: killed before each of %d calls (step %d)", name, n - 1, calls_step());
+  cmp_ok(wrong, "==", 0, "%s: the old or the new one was left, whole, and then opened", name);
+  ok(left[0] > 0 && (left[1] > 0 || calls_step() > 1), "%s: %d times the old one, %d times the new",
+     name, left[0], left[1]);
+  free(before);
+  free(after);
+}
+
+static void
+test_migration(const char *before_sql, const char *name)
+{
+  const char *old = place("old");
+
+  unlink(old);
+  make_version_1(old);
+  sql_at(old, before_sql);
+  test_change(old, "SELECT user_version=2 FROM pragma_user_version", 20, name);
+}
+
+/* As an earlier build has made it. */
+static void
+test_mending(void)
+{
+  const char *old = place("unmended");
+
+  make_version_1(old);
+  try_open(old, 0);
+  sql_at(old, "DROP INDEX instance_parent; ALTER TABLE instance DROP COLUMN created_at");
+  test_change(old, "SELECT count(*) FROM sqlite_schema WHERE name='instance_parent'"
+                   " OR sql LIKE '%created_at%'", 4, "what an earlier build has made");
 }
 
 static void
@@ -121,6 +143,91 @@ test_creation(bool has_file, const char *name)
   free(made);
 }
 
+/* ---- removing -------------------------------------------------------------------------------- */
+
+struct deed_victim {
+  const char *path;
+  int deed, dies_before;
+};
+
+static void
+do_and_die(void *context)
+{
+  const struct deed_victim *victim = context;
+  struct doer doer;
+
+  if (doer_open(&doer, victim->path, 0) != DK_OK)
+    _exit(2);
+  calls = (struct calls){.kinds = CALL_ANY, .dies_before = victim->dies_before};
+  if (deed_do(victim->deed, &doer, false) != DK_OK)
+    _exit(3);
+  doer_close(&doer);
+  _exit(0);
+}
+
+/* What it is like, and that all else is as it was. */
+static enum state
+look(const char *path, int deed, int *wrong)
+{
+  enum state states[DEEDS];
+
+  *wrong += deeds_look(path, states) != 0;
+  for (int i = 0; i < DEEDS; i++)
+    *wrong += i != deed && states[i] != UNDONE;
+  *wrong += states[deed] == HALF_DONE;
+  return states[deed];
+}
+
+static void
+try_again(const char *path, int deed, enum state state, int *wrong)
+{
+  dk_status expected = state == DONE ? deed_answer_when_repeated(deed) : DK_OK;
+  struct doer doer;
+
+  if (doer_open(&doer, path, 0) != DK_OK)
+    BAIL_OUT("%s", failure_of(&doer));
+  *wrong += deed_do(deed, &doer, false) != expected;
+  doer_close(&doer);
+  *wrong += look(path, deed, wrong) != DONE;
+}
+
+/* DEL-4, PRUNE-3: all of it, or nothing. */
+static void
+test_deed(const char *prepared, int deed)
+{
+  const char *path = place("removed");
+  int n, wrong = 0, left[2] = {0, 0}, status;
+
+  for (n = 1;; n += calls_step()) {
+    destroy(path);
+    copy_file(prepared, path);
+    status = in_child(do_and_die, &(struct deed_victim){path, deed, n});
+    if (status != -SIGKILL)
+      break;
+    enum state state = look(path, deed, &wrong);
+    left[state == DONE]++;
+    try_again(path, deed, state, &wrong);
+  }
+  cmp_ok(status, "==", 0, "%s: at last it was done", deed_name(deed));
+  cmp_ok(n, ">", 5, "%s: killed before each of %d calls (step %d)", deed_name(deed), n - 1,
+         calls_step());
+  cmp_ok(wrong, "==", 0, "%s: all of it or nothing was done, and then the rest", deed_name(deed));
+  ok(left[0] > 0 && (left[1] > 0 || calls_step() > 1), "%s: %d times nothing, %d times all",
+     deed_name(deed), left[0], left[1]);
+}
+
+static void
+test_removing(void)
+{
+  const char *prepared = place("prepared");
+
+  deeds_begin();
+  deeds_prepare(prepared);
+  for (int deed = REMOVING; deed < READING; deed++)
+    test_deed(prepared, deed);
+  deeds_end();
+}
+
 int
 main(void)
 {
@@ -131,5 +238,7 @@ main(void)
   test_creation(true, "an empty file");
   test_migration("PRAGMA journal_mode = DELETE", "version 1 with a rollback journal");
   test_migration("PRAGMA journal_mode = WAL", "version 1 with a log");
+  test_mending();
+  test_removing();
   return end();
 }
