@@ -41,6 +41,7 @@ struct faulty {
   uint64_t calls[N_FAULTY_OPERATIONS], successes[N_FAULTY_OPERATIONS];
   uint32_t hanging;
   bool is_away;
+  bool is_plain;            /* offers no extension */
   char custom_status[64];
   int gate;
 };
@@ -177,6 +178,31 @@ struct asked {
 };
 
 static dk_status
+hand_to_admin(struct faulty *faulty, struct dk_call *call, const struct asked *asked)
+{
+  const struct dk_admin *admin =
+    dk_library_provider(faulty->inner)->extension(faulty->self, DK_ADMIN);
+  void *self = faulty->self;
+
+  switch (asked->operation) {
+  case FAULTY_LIST_INSTANCES:
+    return admin->list_instances(self, call, asked->request);
+  case FAULTY_LIST_EXECUTIONS:
+    return admin->list_executions(self, call, asked->request);
+  case FAULTY_READ_MESSAGES:
+    return admin->read_messages(self, call, asked->request);
+  case FAULTY_READ_STATS:
+    return admin->read_stats(self, call, asked->request);
+  case FAULTY_DELETE_INSTANCES:
+    return admin->delete_instances(self, call, asked->request);
+  case FAULTY_DELETE_MATCHING:
+    return admin->delete_matching(self, call, asked->request);
+  default:
+    return admin->prune_executions(self, call, asked->request);
+  }
+}
+
+static dk_status
 hand_on(struct faulty *faulty, struct dk_call *call, const struct asked *asked)
 {
   const struct dk_ops *ops = inner_ops(faulty);
@@ -204,8 +230,10 @@ hand_on(struct faulty *faulty, struct dk_call *call, const struct asked *asked)
     return ops->renew_work_item_lock(self, call, asked->token, asked->ms);
   case FAULTY_READ_HISTORY:
     return ops->read_history(self, call, asked->request);
-  default:
+  case FAULTY_ENQUEUE_WORK:
     return ops->enqueue_for_worker(self, call, asked->request);
+  default:
+    return hand_to_admin(faulty, call, asked);
   }
 }
 
@@ -236,17 +264,24 @@ make(void *self, struct dk_call *call, const struct asked *asked)
   return DK_OK;
 }
 
-static dk_status
-enqueue_message(void *self, struct dk_call *call, const struct dk_item *item)
-{
-  return make(self, call, &(struct asked){.operation = FAULTY_ENQUEUE_MESSAGE, .request = item});
-}
-
-static dk_status
-fetch_turn(void *self, struct dk_call *call, const struct dk_fetch_turn *request)
-{
-  return make(self, call, &(struct asked){.operation = FAULTY_FETCH_TURN, .request = request});
-}
+/* Those that take a request and nothing besides. */
+#define WITH_REQUEST(name, type, which)                                                            \
+  static dk_status name(void *self, struct dk_call *call, const struct type *request)              \
+  {                                                                                                \
+    return make(self, call, &(struct asked){.operation = which, .request = request});              \
+  }
+WITH_REQUEST(enqueue_message, dk_item, FAULTY_ENQUEUE_MESSAGE)
+WITH_REQUEST(fetch_turn, dk_fetch_turn, FAULTY_FETCH_TURN)
+WITH_REQUEST(fetch_work, dk_fetch_work, FAULTY_FETCH_WORK)
+WITH_REQUEST(read_history, dk_read_history, FAULTY_READ_HISTORY)
+WITH_REQUEST(enqueue_work, dk_item, FAULTY_ENQUEUE_WORK)
+WITH_REQUEST(list_instances, dk_list_instances, FAULTY_LIST_INSTANCES)
+WITH_REQUEST(list_executions, dk_list_executions, FAULTY_LIST_EXECUTIONS)
+WITH_REQUEST(read_messages, dk_read_messages, FAULTY_READ_MESSAGES)
+WITH_REQUEST(read_stats, dk_read_stats, FAULTY_READ_STATS)
+WITH_REQUEST(delete_instances, dk_delete_instances, FAULTY_DELETE_INSTANCES)
+WITH_REQUEST(delete_matching, dk_delete_matching, FAULTY_DELETE_MATCHING)
+WITH_REQUEST(prune_executions, dk_prune, FAULTY_PRUNE)
 
 static dk_status
 ack_turn(void *self, struct dk_call *call, struct dk_bytes token,
@@ -273,12 +308,6 @@ renew_turn(void *self, struct dk_call *call, struct dk_bytes token, int64_t exte
 }
 
 static dk_status
-fetch_work(void *self, struct dk_call *call, const struct dk_fetch_work *request)
-{
-  return make(self, call, &(struct asked){.operation = FAULTY_FETCH_WORK, .request = request});
-}
-
-static dk_status
 ack_work(void *self, struct dk_call *call, struct dk_bytes token,
          const struct dk_work_result *result)
 {
@@ -300,18 +329,6 @@ renew_work(void *self, struct dk_call *call, struct dk_bytes token, int64_t exte
 {
   return make(self, call,
               &(struct asked){.operation = FAULTY_RENEW_WORK, .token = token, .ms = extend_ms});
-}
-
-static dk_status
-read_history(void *self, struct dk_call *call, const struct dk_read_history *request)
-{
-  return make(self, call, &(struct asked){.operation = FAULTY_READ_HISTORY, .request = request});
-}
-
-static dk_status
-enqueue_work(void *self, struct dk_call *call, const struct dk_item *item)
-{
-  return make(self, call, &(struct asked){.operation = FAULTY_ENQUEUE_WORK, .request = item});
 }
 
 static void
@@ -348,9 +365,21 @@ close_inner(void *self)
 static const void *
 extension(void *self, const char *id)
 {
+  static const struct dk_admin admin = {
+    .struct_size = sizeof(admin),
+    .list_instances = list_instances,
+    .list_executions = list_executions,
+    .read_messages = read_messages,
+    .read_stats = read_stats,
+    .delete_instances = delete_instances,
+    .delete_matching = delete_matching,
+    .prune_executions = prune_executions,
+  };
   struct faulty *faulty = self;
+  const void *inner =
+    faulty->is_plain ? NULL : dk_library_provider(faulty->inner)->extension(faulty->self, id);
 
-  return dk_library_provider(faulty->inner)->extension(faulty->self, id);
+  return inner && strcmp(id, DK_ADMIN) == 0 ? &admin : inner;
 }
 
 /* As the real one, but for what it does; a store of its own for each test, so none is destroyed. */
@@ -372,8 +401,11 @@ load(struct faulty *faulty, struct dk_refusal *ret_refusal)
     .enqueue_for_worker = enqueue_work,
     .interrupt = interrupt,
   };
+  static const char *const none[] = {NULL};
   struct dk_provider provider = *dk_library_provider(faulty->inner);
 
+  if (faulty->is_plain)
+    provider.extensions = none;
   provider.struct_size = sizeof(provider);
   provider.ops = &ops;
   provider.open = open_inner;
@@ -419,8 +451,8 @@ make_locks(struct faulty *faulty)
   pthread_condattr_destroy(&attributes);
 }
 
-struct faulty *
-faulty_open(const char *plugin, const struct dk_setting *settings, size_t n_settings)
+static struct faulty *
+open_faulty(const char *plugin, const struct dk_setting *settings, size_t n_settings, bool is_plain)
 {
   struct faulty *faulty = calloc(1, sizeof(*faulty));
   struct dk_refusal refusal = {.number = 0};
@@ -428,6 +460,7 @@ faulty_open(const char *plugin, const struct dk_setting *settings, size_t n_sett
   if (!faulty)
     tap_program_bail_out("no memory for a store");
   make_locks(faulty);
+  faulty->is_plain = is_plain;
   faulty->gate = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (faulty->gate < 0)
     tap_program_bail_out("no descriptor for a store");
@@ -437,26 +470,38 @@ faulty_open(const char *plugin, const struct dk_setting *settings, size_t n_sett
   return faulty;
 }
 
+struct faulty *
+faulty_open(const char *plugin, const struct dk_setting *settings, size_t n_settings)
+{
+  return open_faulty(plugin, settings, n_settings, false);
+}
+
 static struct faulty *
-open_named_by(const char *variable)
+open_named_by(const char *variable, bool is_plain)
 {
   const char *model = getenv(variable);
 
   if (!model)
     tap_program_bail_out("%s does not name the model's plugin", variable);
-  return faulty_open(model, NULL, 0);
+  return open_faulty(model, NULL, 0, is_plain);
 }
 
 struct faulty *
 faulty_open_model(void)
 {
-  return open_named_by("MODEL");
+  return open_named_by("MODEL", false);
 }
 
 struct faulty *
 faulty_open_full_model(void)
 {
-  return open_named_by("MODEL_FULL");
+  return open_named_by("MODEL_FULL", false);
+}
+
+struct faulty *
+faulty_open_plain_model(void)
+{
+  return open_named_by("MODEL", true);
 }
 
 void

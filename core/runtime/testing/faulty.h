@@ -24,6 +24,13 @@ enum faulty_operation {
   FAULTY_RENEW_WORK,
   FAULTY_READ_HISTORY,
   FAULTY_ENQUEUE_WORK,
+  FAULTY_LIST_INSTANCES, /* durakit.admin/1 */
+  FAULTY_LIST_EXECUTIONS,
+  FAULTY_READ_MESSAGES,
+  FAULTY_READ_STATS,
+  FAULTY_DELETE_INSTANCES,
+  FAULTY_DELETE_MATCHING,
+  FAULTY_PRUNE,
   N_FAULTY_OPERATIONS
 };
 
@@ -45,6 +52,8 @@ struct faulty *faulty_open(const char *plugin, const struct dk_setting *settings
 struct faulty *faulty_open_model(void);
 /* The one that has extensions, from MODEL_FULL: key-values, sessions and the custom status. */
 struct faulty *faulty_open_full_model(void);
+/* The model that offers no extension. */
+struct faulty *faulty_open_plain_model(void);
 /* Releases what hangs and closes; ends the program if a call does not come back. */
 void faulty_close(struct faulty *faulty);
 struct dk_store *faulty_store(struct faulty *faulty);
