@@ -16,7 +16,7 @@ declared() {
     grep -oE '(^|[ *])dk_[a-z0-9_]+\(' | tr -d ' *(' | grep -v '_fn$'
 }
 
-for header in host clock runtime; do
+for header in host clock runtime manage; do
   declared "$top_srcdir/core/include/durakit/$header.h"
 done | sort > "$scratch/declared"
 is "$(sort "$syms" | diff - "$scratch/declared")" '' \

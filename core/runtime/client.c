@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client: messages to instances, and what became of them, with the operations of host.h only.
- *
- * Owns a caller, and the texts of the last info.  `lock` guards both and the error's text; it is
- * held for one call of the store at a time, never while anything is waited for.  Under it nothing
- * else is locked but what the host locks.
- */
+/* A client: what it sends, with the operations of host.h only.  Owns a caller, and the texts of the
+ * last info.  Locking: client.h. */
+#include "core/runtime/client.h"
+
 #include <errno.h>
-#include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -16,38 +12,15 @@
 #include "core/base/utf8.h"
 #include "core/plugin/call.h"
 #include "core/plugin/look.h"
-#include "core/runtime/event.h"
 #include "core/runtime/registry.h"
 
-enum {
-  MAX_REPEATS = 8,       /* of a call whose outcome is unknown: about a second */
-  FIRST_PAUSE_MS = 10,
-  LONGEST_PAUSE_MS = 500,
-  CLASS_UNKNOWN = 3,
-  ID_SIZE = 1 + 2 * 16 + 1
-};
-
-struct dk_client {
-  struct dk_store *store;
-  struct dk_canceller *canceller;
-  pthread_mutex_t lock;
-  struct dk_caller *caller;
-  struct dk_arena arena;  /* the last info's texts */
-  char error[1024];
-};
-
-/* A message on its way: what the request points to. */
-struct letter {
-  struct dk_text instance, payload;
-  char id[ID_SIZE];
-  struct dk_item item;
-};
+enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 500, ID_BYTES = 16, MAX_REASON = 1024,
+       MAX_BY = 256 };
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-/* A call of this client failed before it came to the store. */
-__attribute__((format(printf, 3, 4))) static dk_status
-refuse(struct dk_client *client, dk_status status, const char *format, ...)
+dk_status
+client_refuse(struct dk_client *client, dk_status status, const char *format, ...)
 {
   va_list args;
 
@@ -59,19 +32,26 @@ refuse(struct dk_client *client, dk_status status, const char *format, ...)
   return status;
 }
 
-static void
-forget_error(struct dk_client *client)
+void
+client_forget_error(struct dk_client *client)
 {
   pthread_mutex_lock(&client->lock);
   client->error[0] = '\0';
   pthread_mutex_unlock(&client->lock);
 }
 
-/* What the store said, to be kept after the caller's next call.  Under the lock. */
-static void
-keep_error(struct dk_client *client, dk_status status)
+void
+client_copy_error(struct dk_client *client, char *ret_words, size_t size)
 {
-  const struct dk_failure *failure = dk_caller_failure(client->caller);
+  pthread_mutex_lock(&client->lock);
+  snprintf(ret_words, size, "%s", client->error);
+  pthread_mutex_unlock(&client->lock);
+}
+
+dk_status
+client_set_error(struct dk_client *client, const struct dk_caller *caller, dk_status status)
+{
+  const struct dk_failure *failure = dk_caller_failure(caller);
   char name[32];
 
   if (status == DK_OK || !failure->operation[0])
@@ -79,13 +59,54 @@ keep_error(struct dk_client *client, dk_status status)
   else
     snprintf(client->error, sizeof(client->error), "%s: %s: %s", failure->operation,
              dk_status_name(status, name, sizeof(name)), failure->text);
+  return status;
 }
 
-/* ---- waiting --------------------------------------------------------------------------------- */
+dk_status
+client_keep_error(struct dk_client *client, const struct dk_caller *caller, dk_status status)
+{
+  pthread_mutex_lock(&client->lock);
+  client_set_error(client, caller, status);
+  pthread_mutex_unlock(&client->lock);
+  return status;
+}
 
-/* Waits for so long; false: the canceller wants the call back. */
-static bool
-pause_for(const struct dk_client *client, int64_t ms)
+/* ---- what the provider is -------------------------------------------------------------------- */
+
+static const struct dk_provider *
+provider_of(const struct dk_client *client)
+{
+  return dk_library_provider(dk_store_library(client->store));
+}
+
+size_t
+client_max_id(const struct dk_client *client)
+{
+  return provider_of(client)->limits->max_id;
+}
+
+bool
+client_has_admin(const struct dk_client *client)
+{
+  return client->has_admin;
+}
+
+dk_status
+client_needs_admin(struct dk_client *client, const char *call)
+{
+  client_forget_error(client);
+  if (client_has_admin(client))
+    return DK_OK;
+  return client_refuse(client, DK_UNSUPPORTED,
+                       "%s needs " DK_ADMIN ", which the provider %s does not offer; without it go "
+                       "dk_client_status, dk_client_history, dk_client_cancel and dk_cancel_many",
+                       call, provider_of(client)->name);
+}
+
+/* ---- again ----------------------------------------------------------------------------------- */
+
+bool
+client_pause_for(const struct dk_client *client, int64_t ms)
 {
   const struct dk_wait wait = {.cancel_fd = client->canceller ? client->canceller->fd : -1,
                                .fd = -1};
@@ -100,28 +121,44 @@ pause_for(const struct dk_client *client, int64_t ms)
   }
 }
 
-/* 10, 20, 40, ... 500 ms. */
-static int64_t
-pause_of(unsigned n)
+int64_t
+client_pause_of(unsigned n)
 {
   int64_t ms = n < 6 ? (int64_t)FIRST_PAUSE_MS << n : LONGEST_PAUSE_MS;
 
   return ms < LONGEST_PAUSE_MS ? ms : LONGEST_PAUSE_MS;
 }
 
-static bool
-is_unknown(dk_status status)
+bool
+client_is_unknown(dk_status status)
 {
-  return dk_status_class(status) == CLASS_UNKNOWN;
+  return dk_status_class(status) == 3;
+}
+
+bool
+client_is_called_back(const struct dk_client *client)
+{
+  return client->canceller && dk_cancelled(client->canceller);
+}
+
+bool
+client_reads_again(const struct dk_client *client, dk_status status, bool is_patient, unsigned *n)
+{
+  int32_t class = dk_status_class(status);
+
+  if ((class != 3 && !(is_patient && class == 1)) || *n >= CLIENT_REPEATS)
+    return false;
+  unsigned before = (*n)++;
+  return !is_patient || client_pause_for(client, client_pause_of(before));
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
 /* A letter's own id: a repetition is found by it. */
 static bool
-make_id(char id[ID_SIZE], char first)
+make_id(char id[2 + 2 * ID_BYTES], char first)
 {
-  unsigned char bytes[16];
+  unsigned char bytes[ID_BYTES];
   size_t n = 0;
 
   while (n < sizeof(bytes)) {
@@ -136,19 +173,20 @@ make_id(char id[ID_SIZE], char first)
   return true;
 }
 
-/* first: 's' for the id "start", which is the same for all who start; else the id's first letter.
- */
-static dk_status
-write_letter(struct dk_client *client, struct letter *letter, dk_str instance, char first,
-             const struct message *message)
+dk_status
+letter_write(struct dk_client *client, struct letter *letter, dk_str instance, const char *id,
+             char first, const struct message *message)
 {
-  *letter = (struct letter){.id = "start"};
+  *letter = (struct letter){.item = {.flags = 0}};
   dk_text_add(&letter->instance, instance.ptr, instance.ptr ? instance.len : 0);
   message_encode(&letter->payload, message);
   if (dk_text_failed(&letter->instance) || dk_text_failed(&letter->payload))
-    return refuse(client, DK_NO_MEMORY, "no memory for the message");
-  if (first != 's' && !make_id(letter->id, first))
-    return refuse(client, DK_UNAVAILABLE, "the system has no random numbers for the message's id");
+    return client_refuse(client, DK_NO_MEMORY, "no memory for the message");
+  if (id)
+    snprintf(letter->id, sizeof(letter->id), "%s", id);
+  else if (!make_id(letter->id, first))
+    return client_refuse(client, DK_UNAVAILABLE,
+                         "the system has no random numbers for the message's id");
   letter->item = (struct dk_item){
     .struct_size = sizeof(letter->item),
     .instance = {dk_text_str(&letter->instance), letter->instance.length},
@@ -158,8 +196,8 @@ write_letter(struct dk_client *client, struct letter *letter, dk_str instance, c
   return DK_OK;
 }
 
-static void
-burn_letter(struct letter *letter)
+void
+letter_burn(struct letter *letter)
 {
   dk_text_done(&letter->instance);
   dk_text_done(&letter->payload);
@@ -172,23 +210,21 @@ send_once(struct dk_client *client, const struct letter *letter)
   dk_caller_reset(client->caller);
   dk_status status =
     dk_store_enqueue_for_orchestrator(client->store, client->caller, &letter->item);
-  keep_error(client, status);
+  client_set_error(client, client->caller, status);
   pthread_mutex_unlock(&client->lock);
   return status;
 }
 
-/* Sends it.  Where it is unknown whether it arrived, sends it again until that is known, for a
- * second or so.  *ret_repeated: the answer is that of a repetition. */
-static dk_status
-send_surely(struct dk_client *client, struct letter *letter, bool *ret_repeated)
+dk_status
+letter_send(struct dk_client *client, struct letter *letter, bool *ret_repeated)
 {
   dk_status status = send_once(client, letter);
 
-  *ret_repeated = is_unknown(status);
-  if (!is_unknown(status))
+  *ret_repeated = client_is_unknown(status);
+  if (!client_is_unknown(status))
     return status;
   letter->item.flags = DK_REPEATED;
-  for (unsigned n = 0; n < MAX_REPEATS && pause_for(client, pause_of(n)); n++) {
+  for (unsigned n = 0; n < CLIENT_REPEATS && client_pause_for(client, client_pause_of(n)); n++) {
     status = send_once(client, letter);
     if (status == DK_OK || status == DK_DUPLICATE)
       return status;
@@ -204,184 +240,69 @@ send_message(struct dk_client *client, dk_str instance, char first, const struct
 {
   struct letter letter;
   bool repeated = false;
-  dk_status status = write_letter(client, &letter, instance, first, message);
+  dk_status status = letter_write(client, &letter, instance, NULL, first, message);
 
   if (status == DK_OK)
-    status = send_surely(client, &letter, &repeated);
+    status = letter_send(client, &letter, &repeated);
   if (status == DK_DUPLICATE && repeated) {
-    forget_error(client);
+    client_forget_error(client);
     status = DK_OK;
   }
-  burn_letter(&letter);
+  letter_burn(&letter);
   return status;
 }
+
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static dk_status
 check_name(struct dk_client *client, const char *what, const char *name)
 {
-  const struct dk_provider *provider = dk_library_provider(dk_store_library(client->store));
-  size_t most = provider->limits->max_id;
+  size_t most = client_max_id(client);
 
-  forget_error(client);
+  client_forget_error(client);
   if (name && dk_text_id_valid(name, strlen(name), most))
     return DK_OK;
-  return refuse(client, DK_INVALID, "%s has to be 1 to %zu bytes of UTF-8, and is %s", what, most,
-                !name ? "NULL" : !name[0] ? "empty" : "not");
+  return client_refuse(client, DK_INVALID, "%s has to be 1 to %zu bytes of UTF-8, and is %s", what,
+                       most, !name ? "NULL" : !name[0] ? "empty" : "not");
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
-
-/* Reads in the caller's memory, under the lock; again while it is unknown whether that was read,
- * which harms nobody. */
-static dk_status
-read_once(struct dk_client *client, const struct dk_read_history *request,
-          struct dk_history **ret_history)
+/* What a terminal might obey, in a text of Unicode: C0, DEL and C1. */
+static bool
+is_control(uint32_t character)
 {
-  dk_caller_reset(client->caller);
-  dk_status status =
-    dk_store_read_history(client->store, client->caller, request, ret_history);
-  for (unsigned n = 0; n < MAX_REPEATS && is_unknown(status); n++) {
-    dk_caller_reset(client->caller);
-    status = dk_store_read_history(client->store, client->caller, request, ret_history);
-  }
-  keep_error(client, status);
-  return status;
-}
-
-static struct dk_read_history
-a_reading(const struct dk_text *instance, uint64_t execution, uint64_t from)
-{
-  return (struct dk_read_history){
-    .struct_size = sizeof(struct dk_read_history),
-    .max_events = 1,
-    .instance = {dk_text_str(instance), instance->length},
-    .execution_id = execution,
-    .from_event = from,
-  };
-}
-
-/* The status of the newest execution, without any of its events; DK_NOT_FOUND: there is none. */
-static dk_status
-read_status(struct dk_client *client, const struct dk_text *instance, int32_t *ret_status)
-{
-  const struct dk_read_history request = a_reading(instance, 0, INT64_MAX);
-  struct dk_history *history;
-
-  pthread_mutex_lock(&client->lock);
-  dk_status status = read_once(client, &request, &history);
-  if (status == DK_OK && !history->found)
-    status = DK_NOT_FOUND;
-  if (status == DK_OK)
-    *ret_status = history->execution.status;
-  pthread_mutex_unlock(&client->lock);
-  return status;
-}
-
-/* The next execution is about to begin: nothing is over. */
-static int32_t
-shown_status(int32_t status)
-{
-  return status == DK_CONTINUED_AS_NEW ? DK_RUNNING : status;
+  return character < 0x20 || (character >= 0x7f && character < 0xa0);
 }
 
 static dk_status
-keep(struct dk_client *client, dk_str text, dk_str *ret_text)
+check_words(struct dk_client *client, const char *what, const char *words, size_t least,
+            size_t most)
 {
-  *ret_text = (dk_str){text.ptr ? dk_arena_copy(&client->arena, text.ptr, text.len) : NULL,
-                       text.len};
-  return text.ptr && !ret_text->ptr ? DK_NO_MEMORY : DK_OK;
-}
+  size_t size = words ? strlen(words) : 0, length;
+  uint32_t character;
 
-/* The first event of what was read, if there is one that can be read; else of kind EVENT_NONE: the
- * status of an execution is told also if its history is damaged. */
-static dk_status
-first_event(struct dk_client *client, const struct dk_history *history, struct event *ret_event)
-{
-  const char *why;
-  dk_status status = DK_OK;
-
-  *ret_event = (struct event){.kind = EVENT_NONE};
-  if (history->found && history->n_events > 0)
-    status = event_decode(&client->arena, history->events[0].payload, ret_event, &why);
-  return status == DK_CORRUPT ? DK_OK : status;
-}
-
-/* The head, and the name and version of the beginning. */
-static dk_status
-read_begin(struct dk_client *client, const struct dk_text *instance, struct dk_instance_info *info)
-{
-  const struct dk_read_history request = a_reading(instance, 0, 1);
-  struct dk_history *history;
-  struct event event;
-
-  TRY(read_once(client, &request, &history));
-  if (!history->found)
-    return DK_NOT_FOUND;
-  const struct dk_execution *execution = &history->execution;
-  info->status = shown_status(execution->status);
-  info->execution_id = execution->execution_id;
-  info->n_events = execution->last_event_id;
-  info->started_at = execution->started_at;
-  info->ended_at = info->status == DK_RUNNING ? 0 : execution->completed_at;
-  if (info->status != DK_RUNNING)
-    TRY(keep(client, execution->output, &info->output));
-  TRY(first_event(client, history, &event));
-  if (event.kind == EVENT_STARTED) {
-    info->name = event.name;
-    info->version = event.version;
+  if (!words)
+    return DK_OK;
+  if (size < least)
+    return client_refuse(client, DK_INVALID, "%s is empty: give words, or none (NULL)", what);
+  if (size > most)
+    return client_refuse(client, DK_INVALID, "%s has %zu bytes, and at most %zu are stored; it is "
+                         "not cut: say it shorter", what, size, most);
+  for (size_t i = 0; i < size; i += length) {
+    length = dk_utf8_next(words + i, size - i, &character);
+    if (length == 0)
+      return client_refuse(client, DK_INVALID, "%s is not valid UTF-8 at byte %zu", what, i);
+    if (is_control(character))
+      return client_refuse(client, DK_INVALID, "%s has the control character U+%04X at byte %zu: "
+                           "leave it away", what, (unsigned)character, i);
   }
   return DK_OK;
 }
 
-/* Who has cancelled it, from its last event. */
-static dk_status
-read_end(struct dk_client *client, const struct dk_text *instance, struct dk_instance_info *info)
+dk_status
+client_check_words(struct dk_client *client, const char *reason, const char *by)
 {
-  const struct dk_read_history request =
-    a_reading(instance, info->execution_id, info->n_events);
-  struct dk_history *history;
-  struct event event;
-
-  TRY(read_once(client, &request, &history));
-  TRY(first_event(client, history, &event));
-  if (event.kind == EVENT_CANCELLED)
-    info->cancelled_by = event.by;
-  return DK_OK;
-}
-
-static dk_status
-read_info(struct dk_client *client, const struct dk_text *instance, struct dk_instance_info *info)
-{
-  TRY(read_begin(client, instance, info));
-  return info->status == DK_CANCELLED ? read_end(client, instance, info) : DK_OK;
-}
-
-/* What the caller's struct has room for. */
-static void
-give_info(const struct dk_instance_info *info, struct dk_instance_info *ret_info)
-{
-  uint32_t size = ret_info->struct_size;
-
-  memcpy(ret_info, info, size < sizeof(*info) ? size : sizeof(*info));
-  ret_info->struct_size = size;
-}
-
-static dk_status
-fetch_info(struct dk_client *client, const struct dk_text *instance,
-           struct dk_instance_info *ret_info)
-{
-  struct dk_instance_info info = {.struct_size = sizeof(info)};
-
-  if (!DK_HAS_FIELD(dk_instance_info, ret_info, status))
-    return refuse(client, DK_INVALID, "struct_size of the info is %u: set it to its size",
-                  (unsigned)ret_info->struct_size);
-  pthread_mutex_lock(&client->lock);
-  dk_arena_reset(&client->arena);
-  dk_status status = read_info(client, instance, &info);
-  pthread_mutex_unlock(&client->lock);
-  if (status == DK_OK)
-    give_info(&info, ret_info);
-  return status;
+  TRY(check_words(client, "the reason", reason, 0, MAX_REASON));
+  return check_words(client, "who asks (by)", by, 1, MAX_BY);
 }
 
 /* ---- the public part ------------------------------------------------------------------------- */
@@ -400,6 +321,7 @@ dk_client_new(struct dk_store *store, struct dk_canceller *canceller)
   dk_caller_set_canceller(caller, canceller);
   dk_arena_init(&client->arena);
   client->store = store;
+  client->has_admin = dk_store_extension(store, DK_ADMIN) != NULL;
   client->canceller = canceller;
   client->caller = caller;
   return client;
@@ -428,11 +350,11 @@ static dk_status
 send_start(struct dk_client *client, struct letter *letter)
 {
   bool repeated;
-  dk_status status = send_surely(client, letter, &repeated);
+  dk_status status = letter_send(client, letter, &repeated);
 
   if (status == DK_DUPLICATE && repeated)
-    return refuse(client, status, "a start is stored: this one, whose first outcome was unknown, "
-                                  "or another's");
+    return client_refuse(client, status, "a start is stored: this one, whose first outcome was "
+                                         "unknown, or another's");
   return status;
 }
 
@@ -450,15 +372,16 @@ dk_client_start(struct dk_client *client, dk_str instance, const char *name, dk_
 
   TRY(check_name(client, "the orchestration's name", name));
   if (version && version_parse(message.version, &parsed) != DK_OK)
-    return refuse(client, DK_INVALID, "the version \"%.40s\" is not of the form 1.2.3", version);
-  dk_status status = write_letter(client, &letter, instance, 's', &message);
+    return client_refuse(client, DK_INVALID, "the version \"%.40s\" is not of the form 1.2.3",
+                         version);
+  dk_status status = letter_write(client, &letter, instance, CLIENT_START_ID, 0, &message);
   if (status == DK_OK)
-    status = read_status(client, &letter.instance, &status_of);
+    status = client_read_status(client, &letter.instance, &status_of);
   if (status == DK_OK)
-    status = refuse(client, DK_DUPLICATE, "the instance is there already");
+    status = client_refuse(client, DK_DUPLICATE, "the instance is there already");
   else if (status == DK_NOT_FOUND)
     status = send_start(client, &letter);
-  burn_letter(&letter);
+  letter_burn(&letter);
   return status;
 }
 
@@ -482,72 +405,24 @@ dk_client_enqueue(struct dk_client *client, dk_str instance, const char *queue, 
   return send_message(client, instance, 'q', &message);
 }
 
+/* One that is stored is as good as this one, and was there first. */
 dk_status
 dk_client_cancel(struct dk_client *client, dk_str instance, const char *reason, const char *by)
 {
   const struct message message = {
     .kind = MESSAGE_CANCEL, .text = dk_str_of(reason), .by = dk_str_of(by)};
+  struct letter letter;
+  bool repeated;
 
-  forget_error(client);
-  return send_message(client, instance, 'k', &message);
-}
-
-dk_status
-dk_client_status(struct dk_client *client, dk_str instance, struct dk_instance_info *ret_info)
-{
-  struct dk_text copy = DK_TEXT_EMPTY;
-  dk_status status;
-
-  forget_error(client);
-  dk_text_add(&copy, instance.ptr, instance.ptr ? instance.len : 0);
-  if (dk_text_failed(&copy))
-    status = refuse(client, DK_NO_MEMORY, "no memory for the instance's id");
-  else
-    status = fetch_info(client, &copy, ret_info);
-  dk_text_done(&copy);
-  return status;
-}
-
-/* Looks until it is over, the time is up, or nothing can come of it any more.  A store that is away
- * meanwhile is waited for: only at the end it is told. */
-static dk_status
-wait_until_over(struct dk_client *client, const struct dk_text *instance, int64_t until)
-{
-  int32_t status_of = DK_RUNNING;
-
-  for (unsigned n = 0;; n++) {
-    dk_status status = read_status(client, instance, &status_of);
-    if (status == DK_OK && shown_status(status_of) != DK_RUNNING)
-      return DK_OK;
-    if (status == DK_CALL_CANCELLED ||
-        (dk_status_class(status) == 2 && status != DK_NOT_FOUND))
-      return status;
-    int64_t left = until - dk_monotonic_ms();
-    if (left <= 0)
-      return status == DK_OK || status == DK_NOT_FOUND ? DK_NOTHING : status;
-    if (!pause_for(client, left < pause_of(n) ? left : pause_of(n)))
-      return refuse(client, DK_CALL_CANCELLED, "the wait was called back");
-  }
-}
-
-dk_status
-dk_client_wait(struct dk_client *client, dk_str instance, int64_t wait_ms,
-               struct dk_instance_info *ret_info)
-{
-  const int64_t until = dk_sat_add(dk_monotonic_ms(), wait_ms);
-  struct dk_text copy = DK_TEXT_EMPTY;
-  dk_status status;
-
-  forget_error(client);
-  dk_text_add(&copy, instance.ptr, instance.ptr ? instance.len : 0);
-  if (wait_ms < 0)
-    status = refuse(client, DK_INVALID, "wait_ms is negative");
-  else if (dk_text_failed(&copy))
-    status = refuse(client, DK_NO_MEMORY, "no memory for the instance's id");
-  else
-    status = wait_until_over(client, &copy, until);
+  client_forget_error(client);
+  TRY(client_check_words(client, reason, by));
+  dk_status status = letter_write(client, &letter, instance, CLIENT_CANCEL_ID, 0, &message);
   if (status == DK_OK)
-    status = fetch_info(client, &copy, ret_info);
-  dk_text_done(&copy);
+    status = letter_send(client, &letter, &repeated);
+  if (status == DK_DUPLICATE) {
+    client_forget_error(client);
+    status = DK_OK;
+  }
+  letter_burn(&letter);
   return status;
 }

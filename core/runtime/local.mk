@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # core/runtime/: orchestrations and activities on any provider; part of libdurakit.
 
-durakit_include_HEADERS += core/include/durakit/runtime.h
+durakit_include_HEADERS += \
+	core/include/durakit/manage.h \
+	core/include/durakit/runtime.h \
+	$(NULL)
 
 noinst_LTLIBRARIES += core/libdkruntime.la
 core_libdkruntime_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
@@ -24,14 +27,20 @@ core_libdkruntime_la_SOURCES = \
 core_libdkruntime_la_SOURCES += \
 	core/runtime/base64.c \
 	core/runtime/client.c \
+	core/runtime/client.h \
 	core/runtime/codec.h \
 	core/runtime/decode.c \
 	core/runtime/event.c \
 	core/runtime/journal.c \
 	core/runtime/json.c \
 	core/runtime/json.h \
+	core/runtime/looking.c \
+	core/runtime/looking.h \
 	core/runtime/options.c \
 	core/runtime/registry.c \
+	core/runtime/selecting.c \
+	core/runtime/selecting.h \
+	core/runtime/status.c \
 	$(NULL)
 
 unit_tests += \
@@ -41,18 +50,24 @@ unit_tests += \
 	core/runtime/test-json \
 	core/runtime/test-options \
 	core/runtime/test-registry \
+	core/runtime/test-selecting \
+	core/runtime/test-status \
 	$(NULL)
 dice = core/runtime/testing/dice.h
-core_runtime_test_client_SOURCES = \
-	core/runtime/test-client.c \
+# A client, and turns that are made by hand.
+hand = \
 	core/runtime/testing/faulty.c \
 	core/runtime/testing/faulty.h \
+	core/runtime/testing/hand.c \
+	core/runtime/testing/hand.h \
 	$(NULL)
-core_runtime_test_client_LDFLAGS = \
-	-Wl,--wrap=dk_store_enqueue_for_orchestrator \
-	-Wl,--wrap=dk_store_read_history \
-	$(AM_LDFLAGS) \
-	$(NULL)
+core_runtime_test_client_SOURCES = core/runtime/test-client.c $(hand)
+core_runtime_test_client_LDFLAGS = -Wl,--wrap=dk_store_enqueue_for_orchestrator $(AM_LDFLAGS)
+core_runtime_test_selecting_SOURCES = core/runtime/test-selecting.c $(hand)
+core_runtime_test_selecting_LDFLAGS = \
+	-Wl,--wrap=dk_store_list_instances -Wl,--wrap=dk_store_read_messages $(AM_LDFLAGS)
+core_runtime_test_status_SOURCES = core/runtime/test-status.c $(hand)
+core_runtime_test_status_LDFLAGS = -Wl,--wrap=dk_store_read_history $(AM_LDFLAGS)
 core_runtime_test_event_SOURCES = \
 	core/runtime/test-event.c \
 	core/runtime/testing/payloads.h \

@@ -9,11 +9,13 @@ scratch
 include=$top_srcdir/core/include
 
 strict='-Wall -Wextra -pedantic -Wundef -Wshadow -Werror -fsyntax-only'
-for header in provider admin clock host runtime; do
+for header in provider admin clock host runtime manage; do
   printf '#include <durakit/%s.h>\n#include <durakit/%s.h>\n' $header $header > "$scratch/twice.c"
   cp "$scratch/twice.c" "$scratch/twice.cc"
   for std in c90 c99 c11 c17 c2x gnu11; do
-    [ $header.$std != runtime.c90 ] || continue # it has inline functions
+    case $header.$std in
+      runtime.c90 | manage.c90) continue ;; # runtime.h has inline functions
+    esac
     # shellcheck disable=SC2086
     run_ok "$header.h alone and twice, $std" \
       $CC -std=$std $strict -Wstrict-prototypes -I "$include" "$scratch/twice.c"

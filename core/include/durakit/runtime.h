@@ -447,26 +447,38 @@ dk_status dk_client_raise(struct dk_client *client, dk_str instance, const char 
                           dk_str data);
 dk_status dk_client_enqueue(struct dk_client *client, dk_str instance, const char *queue,
                             dk_str data);
-/* Asks for the cancellation; DK_OK: asked.  The first reason wins; what is over stays as it is.
- * reason and by may be NULL. */
+/* Asks for the cancellation, whether the instance is there or not (dk_cancel_one of
+ * durakit/manage.h looks first); DK_OK: asked, now or before.  The first reason wins; what is over
+ * stays as it is.  reason (at most 1,024 bytes) and by (1 to 256 bytes) are UTF-8 without control
+ * characters, or NULL. */
 dk_status dk_client_cancel(struct dk_client *client, dk_str instance, const char *reason,
                            const char *by);
 
 struct dk_instance_info {
   uint32_t struct_size;
-  int32_t status;            /* DK_RUNNING, DK_COMPLETED, DK_FAILED, DK_CANCELLED */
+  int32_t status;            /* DK_NOT_STARTED, DK_RUNNING, DK_COMPLETED, DK_FAILED, DK_CANCELLED */
   uint64_t execution_id, n_events;
   int64_t started_at, ended_at;
   dk_str name, version;
-  dk_str output;             /* completed: the output; failed: the error; cancelled: the reason */
+  dk_str output;             /* not started: the input; completed: the output; failed: the error;
+                                cancelled: the reason */
   dk_str cancelled_by;
+  dk_str instance;
+  /* Of a provider with durakit.admin/1: */
+  dk_str parent;             /* absent: none */
+  dk_str owner;              /* who has its history in memory */
+  int64_t created_at;        /* not started: when its first message was stored */
+  int64_t locked_until;      /* somebody runs its turn; 0: nobody does */
 };
-/* Text in the info lives until the client's next call.  DK_NOT_FOUND: no turn was committed yet. */
+/* Text in the info lives until the client's next call.  DK_NOT_STARTED: its start is stored, and no
+ * turn of it was committed yet, which a provider with durakit.admin/1 can tell; name, version (if
+ * one was asked for), input and parent are the start's.  Else that is DK_NOT_FOUND. */
 dk_status dk_client_status(struct dk_client *client, dk_str instance,
                            struct dk_instance_info *ret_info);
 /* Waits until the instance is over, whatever execution it is in by then: DK_NOTHING if it is not
- * after wait_ms (or the start did not come), DK_CALL_CANCELLED.  A store that is away is waited for
- * as well; it is told (DK_UNAVAILABLE, ...) if it is away when the time is up. */
+ * after wait_ms (dk_client_error tells how it stands: not there, not started, running),
+ * DK_CALL_CANCELLED.  A store that is away is waited for as well; it is told (DK_UNAVAILABLE, ...)
+ * if it is away when the time is up. */
 dk_status dk_client_wait(struct dk_client *client, dk_str instance, int64_t wait_ms,
                          struct dk_instance_info *ret_info);
 

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: 0BSD */
+/* durakit/manage.h - what operators do with instances: look, cancel many, delete, prune, count.
+ *
+ * More functions of a client (durakit/runtime.h).  They need a provider that offers durakit.admin/1;
+ * of one that does not all but dk_cancel_one, dk_cancel_many and dk_client_history are
+ * DK_UNSUPPORTED, and dk_client_error says so.
+ *
+ * Text that is given to them is copied, and needs no NUL.  Text that is handed to a function of
+ * yours has one, and lives during that call.  Such a function gives 0 to go on; anything else ends
+ * the whole, which then is DK_CALL_CANCELLED.  It may use the client, but the one error text is of
+ * the last call then.
+ *
+ * What is read is of one moment for each page, not for the whole; an instance that is there all the
+ * time is told of once.  What is kept in memory is a page.
+ */
+#ifndef DURAKIT_MANAGE_H
+#define DURAKIT_MANAGE_H
+
+#include <durakit/admin.h>
+#include <durakit/runtime.h>
+
+#if defined __GNUC__
+#pragma GCC visibility push(default)
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+typedef int32_t dk_instance_fn(void *context, const struct dk_instance_info *info);
+/* The instances that the filter selects (NULL: all), by their ids, from the first after `after`
+ * (absent: from the first), at most `max` (0: all).  What each costs does not grow with the store.
+ *
+ * One whose start is stored, and of which no turn was committed, is DK_NOT_STARTED (struct
+ * dk_instance_info says what is known of it): the filter's name, version, parent and
+ * DK_FILTER_ROOTS are held against its start, which asks the store once more for each.  An id that
+ * has messages but no start is none.  Between two executions an instance is DK_RUNNING, here and in
+ * `statuses`.
+ *
+ * with_output: with outputs, with the inputs of those that are not started, and with who has
+ * cancelled; 0: these are absent. */
+dk_status dk_client_list(struct dk_client *client, const struct dk_instance_filter *filter,
+                         dk_str after, uint64_t max, int32_t with_output, dk_instance_fn *each,
+                         void *context);
+
+#ifdef __cplusplus
+}
+#endif
+#if defined __GNUC__
+#pragma GCC visibility pop
+#endif
+#endif
