@@ -41,6 +41,7 @@ core_libdkruntime_la_SOURCES += \
 	core/runtime/selecting.c \
 	core/runtime/selecting.h \
 	core/runtime/status.c \
+	core/runtime/telling.c \
 	$(NULL)
 
 unit_tests += \

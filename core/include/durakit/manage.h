@@ -44,6 +44,51 @@ dk_status dk_client_list(struct dk_client *client, const struct dk_instance_filt
                          dk_str after, uint64_t max, int32_t with_output, dk_instance_fn *each,
                          void *context);
 
+struct dk_history_entry {
+  uint32_t struct_size, reserved;
+  uint64_t execution_id, event_id;
+  uint64_t source;           /* the event that it belongs to: whose end it is, what was dropped */
+  int64_t time;
+  const char *kind;          /* "activity_completed": docs/runtime.md lists them; "unreadable" */
+  const char *code;          /* "select_loser_timeout"; "" if there is none */
+  dk_str name;               /* of the activity, the orchestration, the event, the queue, the key */
+  dk_str text;               /* the input, result, error or reason */
+  dk_str by;                 /* who has cancelled it */
+  dk_str other_instance;     /* the child, or the parent */
+  dk_str payload;            /* as it is stored: JSON */
+};
+typedef int32_t dk_history_fn(void *context, const struct dk_history_entry *entry);
+/* The events of one execution (0: the one that is the latest when it begins), from an id on, at
+ * most `max` (0: all).  DK_NOT_FOUND: there is no such execution. */
+dk_status dk_client_history(struct dk_client *client, dk_str instance, uint64_t execution_id,
+                            uint64_t from_event, uint64_t max, dk_history_fn *each, void *context);
+
+typedef int32_t dk_execution_fn(void *context, const struct dk_execution *execution);
+/* Those that are stored, from the first, with their outputs.  One that is not started has none;
+ * DK_NOT_FOUND: nothing is stored for this id. */
+dk_status dk_client_executions(struct dk_client *client, dk_str instance, dk_execution_fn *each,
+                               void *context);
+
+/* What waits for an instance to take it. */
+struct dk_waiting {
+  uint32_t struct_size, reserved;
+  int64_t visible_at, enqueued_at;
+  const char *kind;          /* "start", "raised", "cancel", ...: docs/runtime.md; "unreadable" */
+  dk_str id;
+  dk_str name;               /* of the orchestration, the event, the queue */
+  dk_str text;               /* the input, data, result or reason */
+  dk_str by;                 /* who asks for the cancellation */
+  dk_str payload;            /* as it is stored: JSON */
+};
+typedef int32_t dk_waiting_fn(void *context, const struct dk_waiting *message);
+/* In the order of the queue; DK_NOT_FOUND: nothing is stored for this id.  All of them are in
+ * memory at once. */
+dk_status dk_client_messages(struct dk_client *client, dk_str instance, dk_waiting_fn *each,
+                             void *context);
+
+/* Counts of one moment; the store may have to look at every row. */
+dk_status dk_client_stats(struct dk_client *client, struct dk_stats *ret_stats);
+
 #ifdef __cplusplus
 }
 #endif
