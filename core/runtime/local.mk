@@ -26,6 +26,7 @@ core_libdkruntime_la_SOURCES = \
 
 core_libdkruntime_la_SOURCES += \
 	core/runtime/base64.c \
+	core/runtime/cancelling.c \
 	core/runtime/client.c \
 	core/runtime/client.h \
 	core/runtime/codec.h \

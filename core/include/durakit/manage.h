@@ -89,6 +89,71 @@ dk_status dk_client_messages(struct dk_client *client, dk_str instance, dk_waiti
 /* Counts of one moment; the store may have to look at every row. */
 dk_status dk_client_stats(struct dk_client *client, struct dk_stats *ret_stats);
 
+/* ---- cancelling ------------------------------------------------------------------------------ */
+
+/* A cancellation is asked for by a message of the fixed id "cancel": while one is stored there is
+ * no second one, and its reason stays.  So a command that was killed may be run again.  It takes
+ * effect in the instance's next turn; an instance that was not started never runs. */
+enum {
+  DK_CANCEL_REQUESTED = 1,         /* the request is stored now; dry: it would be */
+  DK_CANCEL_ALREADY_REQUESTED = 2, /* one is stored and not taken yet; it stays as it is */
+  DK_CANCEL_OVER = 3,              /* the instance is over, with this status, and stays so */
+  DK_CANCEL_NOT_FOUND = 4,         /* without durakit.admin/1 also what is not started */
+  DK_CANCEL_FAILED = 5             /* `error` and `text` say why */
+};
+struct dk_cancel_outcome {
+  uint32_t struct_size;
+  int32_t outcome;                 /* DK_CANCEL_... */
+  int32_t status;                  /* of the instance, as it was seen */
+  dk_status error;                 /* DK_OK but for DK_CANCEL_FAILED */
+  dk_str instance, text;
+};
+typedef int32_t dk_cancel_fn(void *context, const struct dk_cancel_outcome *outcome);
+
+enum { DK_CANCEL_DRY_RUN = 1u };   /* tells what would be done, and sends nothing */
+/* Text is UTF-8 without control characters.  What does not fit is DK_INVALID, and never cut. */
+struct dk_cancel_options {
+  uint32_t struct_size, flags;     /* DK_CANCEL_... */
+  const char *reason;              /* at most 1,024 bytes; NULL: none */
+  const char *by;                  /* who asks: 1 to 256 bytes; NULL: nobody says */
+  uint64_t expect;                 /* so many are DK_CANCEL_REQUESTED, which is counted first: else
+                                      DK_INVALID, nothing is sent, and the counts are those found;
+                                      0 is zero, UINT64_MAX any number */
+};
+struct dk_cancel_counts {
+  uint32_t struct_size, reserved;
+  uint64_t requested, already_requested, over, not_found, failed;
+};
+
+/* One; DK_OK, or the outcome's error.  ret_outcome (may be NULL) is written if its outcome is not
+ * 0; its text lives until the client's next call.  options NULL: no reason, nobody says, any
+ * number. */
+dk_status dk_cancel_one(struct dk_client *client, dk_str instance,
+                        const struct dk_cancel_options *options,
+                        struct dk_cancel_outcome *ret_outcome);
+/* Many.  `each` (may be NULL) is told of every id, in the order of the list; one that stands in it
+ * twice is told of once.
+ *
+ * What can be tried again (DK_BUSY, DK_UNAVAILABLE) is, for about a second.  What fails for one id
+ * is its outcome, and the others go on: DK_OK, and `failed` counts.  If the store fails, that is
+ * the answer, and what was not tried is DK_CANCEL_FAILED with it.  ret_counts (may be NULL) is
+ * written whatever the answer; if somebody stops it, what is not counted was not tried. */
+dk_status dk_cancel_many(struct dk_client *client, const dk_str *instances, size_t n,
+                         const struct dk_cancel_options *options, dk_cancel_fn *each, void *context,
+                         struct dk_cancel_counts *ret_counts);
+/* What the filter selects, as dk_client_list has it, and is not over, by the ids: in pages of 500,
+ * each selected when the one before is sent; instances that are started later may not be among
+ * them.  Children are cancelled by their parents' end, and by this, if they are selected.  A filter
+ * that selects all (none, an empty one, DK_FILTER_ROOTS only) is DK_INVALID: give the statuses if
+ * all is meant.  If the store fails, that is the answer, and ret_counts what was done. */
+dk_status dk_cancel_matching(struct dk_client *client, const struct dk_instance_filter *filter,
+                             const struct dk_cancel_options *options, dk_cancel_fn *each,
+                             void *context, struct dk_cancel_counts *ret_counts);
+/* The same with this name only. */
+dk_status dk_cancel_by_name(struct dk_client *client, const char *name,
+                            const struct dk_cancel_options *options, dk_cancel_fn *each,
+                            void *context, struct dk_cancel_counts *ret_counts);
+
 #ifdef __cplusplus
 }
 #endif
