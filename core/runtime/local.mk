@@ -39,6 +39,7 @@ core_libdkruntime_la_SOURCES += \
 	core/runtime/looking.h \
 	core/runtime/options.c \
 	core/runtime/registry.c \
+	core/runtime/removing.c \
 	core/runtime/selecting.c \
 	core/runtime/selecting.h \
 	core/runtime/status.c \

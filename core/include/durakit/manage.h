@@ -154,6 +154,33 @@ dk_status dk_cancel_by_name(struct dk_client *client, const char *name,
                             const struct dk_cancel_options *options, dk_cancel_fn *each,
                             void *context, struct dk_cancel_counts *ret_counts);
 
+/* ---- removing -------------------------------------------------------------------------------- */
+
+/* What is deleted or pruned is gone, with its history.  `next` of what was removed is absent here.
+ *
+ * As delete_instances of durakit/admin.h: whole or not at all; DK_REFUSED: one is not over (cancel
+ * it, and wait; or DK_DELETE_FORCE), or has a parent that stays.  DK_OUTCOME_UNKNOWN also if they
+ * were not found by a repetition: look, whether they are there. */
+dk_status dk_client_delete(struct dk_client *client, const dk_str *instances, size_t n,
+                           uint32_t flags, struct dk_removed *ret_removed);
+/* What the filter selects (an empty one: all) and is over, with all descendants: page by page, as
+ * many roots as `max` at most (0: all; fewer may go where they have descendants).  ret_removed has
+ * the sums, and is written whatever the answer: if it fails midway, they tell what is known to be
+ * gone, and it may be called again. */
+dk_status dk_client_delete_matching(struct dk_client *client,
+                                    const struct dk_instance_filter *filter, uint64_t max,
+                                    struct dk_removed *ret_removed);
+/* Removes executions that have ended, but for the newest `keep` of the instance (0 is 1);
+ * completed_before: only those that ended before, 0: whenever. */
+dk_status dk_client_prune(struct dk_client *client, dk_str instance, uint32_t keep,
+                          int64_t completed_before, struct dk_removed *ret_removed);
+/* The same for what the filter selects (an empty one: all), page by page; at most `max` instances
+ * are looked at (0: all).  ret_removed as above. */
+dk_status dk_client_prune_matching(struct dk_client *client,
+                                   const struct dk_instance_filter *filter, uint32_t keep,
+                                   int64_t completed_before, uint64_t max,
+                                   struct dk_removed *ret_removed);
+
 #ifdef __cplusplus
 }
 #endif

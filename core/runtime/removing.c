@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client that removes what is over.  Owns nothing. */
+#include "core/plugin/call.h"
+#include "core/runtime/selecting.h"
+
+enum { PAGE = 100 }; /* roots to delete in one transaction, instances to prune */
+
+/* ---- what was removed ------------------------------------------------------------------------ */
+
+static void
+give_removed(const struct dk_removed *removed, struct dk_removed *ret_removed)
+{
+  uint32_t size = ret_removed ? ret_removed->struct_size : 0;
+  struct dk_removed whole = *removed;
+
+  if (size < sizeof(uint32_t))
+    return;
+  whole.next = dk_str_of(NULL);
+  memcpy(ret_removed, &whole, size < sizeof(whole) ? size : sizeof(whole));
+  ret_removed->struct_size = size;
+}
+
+static void
+add(struct dk_removed *sum, const struct dk_removed *removed)
+{
+  sum->instances += removed->instances;
+  sum->executions += removed->executions;
+  sum->events += removed->events;
+  sum->messages += removed->messages;
+  sum->activities += removed->activities;
+}
+
+/* ---- by ids ---------------------------------------------------------------------------------- */
+
+static dk_status
+copy_ids(struct dk_client *client, struct dk_arena *arena, const dk_str *given, size_t n,
+         struct dk_bytes **ret_ids)
+{
+  struct dk_bytes *ids = dk_arena_array(arena, n, sizeof(*ids));
+
+  if (n > 0 && !given)
+    return client_refuse(client, DK_INVALID, "there are %zu ids, and their list is NULL", n);
+  for (size_t i = 0; i < n && ids; i++) {
+    ids[i] = (struct dk_bytes){
+      given[i].ptr ? dk_arena_copy(arena, given[i].ptr, given[i].len) : NULL, given[i].len};
+    if (given[i].ptr && !ids[i].ptr)
+      ids = NULL;
+  }
+  *ret_ids = ids;
+  return ids ? DK_OK : client_refuse(client, DK_NO_MEMORY, "no memory for a list of %zu ids", n);
+}
+
+/* That they are not there may be our own doing, if the first outcome was unknown. */
+static dk_status
+delete_surely(struct dk_client *client, struct dk_caller *caller,
+              const struct dk_delete_instances *request, struct dk_removed *removed)
+{
+  dk_status status;
+  unsigned n = 0;
+
+  do {
+    dk_caller_reset(caller);
+    status = dk_store_delete_instances(client->store, caller, request, removed);
+  } while (client_reads_again(client, status, false, &n));
+  client_keep_error(client, caller, status);
+  if (status == DK_NOT_FOUND && n > 0)
+    return client_refuse(client, DK_OUTCOME_UNKNOWN,
+                         "whether they were deleted is not known: the answer was lost, and now one "
+                         "of them is not there; look which are (dk_client_list)");
+  return status;
+}
+
+dk_status
+dk_client_delete(struct dk_client *client, const dk_str *instances, size_t n, uint32_t flags,
+                 struct dk_removed *ret_removed)
+{
+  struct dk_removed removed = {.struct_size = sizeof(removed)};
+  struct dk_delete_instances request = {.struct_size = sizeof(request), .flags = flags};
+  struct dk_bytes *ids;
+  struct looking l;
+
+  give_removed(&removed, ret_removed);
+  TRY(client_needs_admin(client, "dk_client_delete"));
+  dk_status status = looking_begin(&l, client, false);
+  if (status == DK_OK)
+    status = copy_ids(client, &l.page, instances, n, &ids);
+  if (status == DK_OK) {
+    request.instances = ids;
+    request.n_instances = n;
+    status = delete_surely(client, l.detail, &request, &removed);
+  }
+  looking_end(&l);
+  if (status == DK_OK)
+    give_removed(&removed, ret_removed);
+  return status;
+}
+
+/* ---- page by page ---------------------------------------------------------------------------- */
+
+/* What is removed of one page, and where it has ended. */
+struct removing {
+  struct looking l;
+  struct dk_instance_filter filter;
+  struct dk_text after;
+  uint32_t keep;
+  int64_t completed_before;
+  struct dk_removed sum;
+};
+typedef dk_status remove_page_fn(struct removing *r, uint32_t max, struct dk_removed *removed);
+
+static dk_str
+after_of(const struct removing *r)
+{
+  return (dk_str){r->after.length > 0 ? dk_text_str(&r->after) : NULL, r->after.length};
+}
+
+static dk_status
+delete_page(struct removing *r, uint32_t max, struct dk_removed *removed)
+{
+  const struct dk_delete_matching request = {.struct_size = sizeof(request),
+                                             .filter = &r->filter,
+                                             .after = after_of(r),
+                                             .max_instances = max};
+
+  return dk_store_delete_matching(r->l.client->store, r->l.detail, &request, removed);
+}
+
+static dk_status
+prune_page(struct removing *r, uint32_t max, struct dk_removed *removed)
+{
+  const struct dk_prune request = {.struct_size = sizeof(request),
+                                   .filter = &r->filter,
+                                   .after = after_of(r),
+                                   .max_instances = max,
+                                   .keep = r->keep,
+                                   .completed_before = r->completed_before};
+
+  return dk_store_prune_executions(r->l.client->store, r->l.detail, &request, removed);
+}
+
+/* What was removed by an attempt whose answer was lost is in no sum. */
+static dk_status
+remove_page(struct removing *r, remove_page_fn *function, uint32_t max,
+            struct dk_removed *removed)
+{
+  struct dk_client *client = r->l.client;
+  dk_status status;
+  unsigned n = 0;
+
+  do {
+    *removed = (struct dk_removed){.struct_size = sizeof(*removed)};
+    dk_caller_reset(r->l.detail);
+    status = function(r, max, removed);
+  } while (client_reads_again(client, status, false, &n));
+  return client_keep_error(client, r->l.detail, status);
+}
+
+static dk_status
+go_on_behind(struct removing *r, dk_str next)
+{
+  dk_text_reset(&r->after);
+  dk_text_add(&r->after, next.ptr, next.len);
+  return dk_text_failed(&r->after)
+           ? client_refuse(r->l.client, DK_NO_MEMORY, "no memory for the id after which it goes on")
+           : DK_OK;
+}
+
+/* Of a page that deletes it is not told how many of what went were roots: no more than it was
+ * allowed, and no more than went. */
+static dk_status
+remove_pages(struct removing *r, remove_page_fn *function, uint64_t max)
+{
+  uint64_t left = max > 0 ? max : UINT64_MAX;
+  struct dk_removed removed;
+
+  do {
+    if (client_is_called_back(r->l.client))
+      return client_refuse(r->l.client, DK_CALL_CANCELLED, "the removing was called back");
+    uint32_t most = left < PAGE ? (uint32_t)left : PAGE;
+    TRY(remove_page(r, function, most, &removed));
+    add(&r->sum, &removed);
+    left -= removed.instances < most ? removed.instances : most;
+    if (removed.next.ptr)
+      TRY(go_on_behind(r, removed.next));
+  } while (removed.next.ptr && left > 0);
+  return DK_OK;
+}
+
+static dk_status
+remove_matching(struct dk_client *client, struct removing *r,
+                const struct dk_instance_filter *filter, uint64_t max, remove_page_fn *function,
+                struct dk_removed *ret_removed)
+{
+  struct dk_arena texts;
+
+  dk_arena_init(&texts);
+  dk_text_init(&r->after);
+  dk_status status = looking_begin(&r->l, client, false);
+  if (status == DK_OK)
+    status = selecting_copy(client, &texts, filter, &r->filter);
+  if (status == DK_OK && !filter)
+    status = client_refuse(client, DK_INVALID, "the filter is NULL: give one, if need be an empty "
+                           "one, which selects all");
+  if (status == DK_OK)
+    status = remove_pages(r, function, max);
+  looking_end(&r->l);
+  dk_text_done(&r->after);
+  dk_arena_done(&texts);
+  give_removed(&r->sum, ret_removed);
+  return status;
+}
+
+dk_status
+dk_client_delete_matching(struct dk_client *client, const struct dk_instance_filter *filter,
+                          uint64_t max, struct dk_removed *ret_removed)
+{
+  struct removing r = {.sum = {.struct_size = 0}};
+
+  give_removed(&r.sum, ret_removed);
+  TRY(client_needs_admin(client, "dk_client_delete_matching"));
+  return remove_matching(client, &r, filter, max, delete_page, ret_removed);
+}
+
+dk_status
+dk_client_prune_matching(struct dk_client *client, const struct dk_instance_filter *filter,
+                         uint32_t keep, int64_t completed_before, uint64_t max,
+                         struct dk_removed *ret_removed)
+{
+  struct removing r = {.keep = keep, .completed_before = completed_before};
+
+  give_removed(&r.sum, ret_removed);
+  TRY(client_needs_admin(client, "dk_client_prune_matching"));
+  return remove_matching(client, &r, filter, max, prune_page, ret_removed);
+}
+
+dk_status
+dk_client_prune(struct dk_client *client, dk_str instance, uint32_t keep, int64_t completed_before,
+                struct dk_removed *ret_removed)
+{
+  struct dk_removed removed = {.struct_size = sizeof(removed)};
+  struct dk_prune request = {
+    .struct_size = sizeof(request), .keep = keep, .completed_before = completed_before};
+  struct dk_text id = DK_TEXT_EMPTY;
+  struct looking l;
+  unsigned n = 0;
+
+  give_removed(&removed, ret_removed);
+  TRY(client_needs_admin(client, "dk_client_prune"));
+  dk_text_add(&id, instance.ptr, instance.ptr ? instance.len : 0);
+  request.instance = (dk_str){dk_text_str(&id), id.length};
+  dk_status status = looking_begin(&l, client, false);
+  if (status == DK_OK && dk_text_failed(&id))
+    status = client_refuse(client, DK_NO_MEMORY, "no memory for the instance's id");
+  if (status == DK_OK) {
+    do {
+      dk_caller_reset(l.detail);
+      status = dk_store_prune_executions(client->store, l.detail, &request, &removed);
+    } while (client_reads_again(client, status, false, &n));
+    client_keep_error(client, l.detail, status);
+  }
+  looking_end(&l);
+  dk_text_done(&id);
+  if (status == DK_OK)
+    give_removed(&removed, ret_removed);
+  return status;
+}
