@@ -47,6 +47,7 @@ core_libdkruntime_la_SOURCES += \
 	$(NULL)
 
 unit_tests += \
+	core/runtime/test-cancelling \
 	core/runtime/test-client \
 	core/runtime/test-event \
 	core/runtime/test-journal \
@@ -66,6 +67,7 @@ hand = \
 	$(NULL)
 core_runtime_test_client_SOURCES = core/runtime/test-client.c $(hand)
 core_runtime_test_client_LDFLAGS = -Wl,--wrap=dk_store_enqueue_for_orchestrator $(AM_LDFLAGS)
+core_runtime_test_cancelling_SOURCES = core/runtime/test-cancelling.c $(hand)
 core_runtime_test_selecting_SOURCES = core/runtime/test-selecting.c $(hand)
 core_runtime_test_selecting_LDFLAGS = \
 	-Wl,--wrap=dk_store_list_instances -Wl,--wrap=dk_store_read_messages $(AM_LDFLAGS)
@@ -226,6 +228,7 @@ unit_tests += \
 	core/runtime/test-kept \
 	core/runtime/test-misuse \
 	core/runtime/test-outage \
+	core/runtime/test-requests \
 	core/runtime/test-runtime \
 	core/runtime/test-stop \
 	core/runtime/test-turns \
@@ -235,6 +238,7 @@ core_runtime_test_extensions_SOURCES = core/runtime/test-extensions.c $(rig)
 core_runtime_test_kept_SOURCES = core/runtime/test-kept.c $(rig)
 core_runtime_test_misuse_SOURCES = core/runtime/test-misuse.c $(rig)
 core_runtime_test_outage_SOURCES = core/runtime/test-outage.c $(rig)
+core_runtime_test_requests_SOURCES = core/runtime/test-requests.c $(rig)
 core_runtime_test_runtime_SOURCES = core/runtime/test-runtime.c $(rig)
 core_runtime_test_stop_SOURCES = core/runtime/test-stop.c $(rig)
 core_runtime_test_turns_SOURCES = core/runtime/test-turns.c $(rig)
