@@ -54,8 +54,10 @@ unit_tests += \
 	core/runtime/test-json \
 	core/runtime/test-options \
 	core/runtime/test-registry \
+	core/runtime/test-removing \
 	core/runtime/test-selecting \
 	core/runtime/test-status \
+	core/runtime/test-telling \
 	$(NULL)
 dice = core/runtime/testing/dice.h
 # A client, and turns that are made by hand.
@@ -68,11 +70,13 @@ hand = \
 core_runtime_test_client_SOURCES = core/runtime/test-client.c $(hand)
 core_runtime_test_client_LDFLAGS = -Wl,--wrap=dk_store_enqueue_for_orchestrator $(AM_LDFLAGS)
 core_runtime_test_cancelling_SOURCES = core/runtime/test-cancelling.c $(hand)
+core_runtime_test_removing_SOURCES = core/runtime/test-removing.c $(hand)
 core_runtime_test_selecting_SOURCES = core/runtime/test-selecting.c $(hand)
 core_runtime_test_selecting_LDFLAGS = \
 	-Wl,--wrap=dk_store_list_instances -Wl,--wrap=dk_store_read_messages $(AM_LDFLAGS)
 core_runtime_test_status_SOURCES = core/runtime/test-status.c $(hand)
 core_runtime_test_status_LDFLAGS = -Wl,--wrap=dk_store_read_history $(AM_LDFLAGS)
+core_runtime_test_telling_SOURCES = core/runtime/test-telling.c $(hand)
 core_runtime_test_event_SOURCES = \
 	core/runtime/test-event.c \
 	core/runtime/testing/payloads.h \

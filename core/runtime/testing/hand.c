@@ -6,7 +6,7 @@
 
 #include "conformance/tap/tap.h"
 
-enum { PATIENCE_MS = 60000 };
+enum { PATIENCE_MS = 60000, MOST_EVENTS = 200 };
 
 void
 hand_begin(struct hand *hand, bool is_plain)
@@ -61,7 +61,7 @@ void
 hand_commit(struct hand *hand, uint64_t execution, uint64_t first, const struct event *events,
             size_t n, int32_t status, const char *output)
 {
-  struct dk_event rows[8];
+  struct dk_event rows[MOST_EVENTS];
   struct dk_commit_outcome outcome;
   struct dk_turn_result result = {
     .struct_size = sizeof(result),
@@ -75,6 +75,8 @@ hand_commit(struct hand *hand, uint64_t execution, uint64_t first, const struct 
     .parent_instance = dk_str_of(hand->parent),
   };
 
+  if (n > MOST_EVENTS)
+    BAIL_OUT("%zu events are too many for a turn by hand", n);
   for (size_t i = 0; i < n; i++) {
     struct dk_text text = DK_TEXT_EMPTY;
     event_encode(&text, &events[i]);
