@@ -2,13 +2,16 @@
 /* A client that cancels many: what is known of each, what is sent, and what is told of it.  Owns
  * nothing.
  *
- * The ids come in batches, from a list or from a filter.  Each is looked at before anything is sent
- * to it; between look and sending it may end, and the request is nobody's then. */
-#include "core/runtime/selecting.h"
+ * The ids come in batches, from a list or from a filter.  All of a batch are looked at, then those
+ * that are not over are asked, many at once, then all are told of.  What ends between look and
+ * sending has no use for its request. */
+#include <stdio.h>
 
 #include "core/base/utf8.h"
 #include "core/plugin/call.h"
 #include "core/runtime/names.h"
+#include "core/runtime/selecting.h"
+#include "core/runtime/senders.h"
 
 enum { BATCH = 500 };
 
@@ -20,6 +23,7 @@ struct cancelling {
   dk_cancel_fn *each;
   void *context;
   struct dk_cancel_counts counts;
+  char no_id[80];        /* why something is none */
 };
 
 /* What is asked for, copied from what the user gave. */
@@ -54,7 +58,141 @@ read_options(struct dk_client *client, const struct dk_cancel_options *given,
   return client_check_words(client, given->reason, given->by);
 }
 
-/* ---- one instance ---------------------------------------------------------------------------- */
+/* ---- one batch ------------------------------------------------------------------------------- */
+
+/* What is known of some instances, in order; `outcome` 0: they are to be asked. */
+struct batch {
+  struct dk_cancel_outcome *outcomes;
+  size_t n;
+};
+
+/* In the memory of the page. */
+static dk_status
+new_batch(struct cancelling *c, size_t most, struct batch *ret_batch)
+{
+  *ret_batch =
+    (struct batch){.outcomes = dk_arena_array(&c->l.page, most, sizeof(*ret_batch->outcomes))};
+  if (ret_batch->outcomes)
+    return DK_OK;
+  return client_refuse(c->client, DK_NO_MEMORY, "no memory for %zu outcomes", most);
+}
+
+static const char cannot_tell[] =
+  "no turn of it was committed, and whether a start is stored a provider without " DK_ADMIN
+  " cannot tell: dk_client_cancel asks all the same";
+
+/* info NULL: it is not there. */
+static void
+add(struct cancelling *c, struct batch *batch, dk_str instance, const struct dk_instance_info *info)
+{
+  struct dk_cancel_outcome *outcome = &batch->outcomes[batch->n++];
+
+  *outcome = (struct dk_cancel_outcome){.struct_size = sizeof(*outcome), .instance = instance};
+  if (!info) {
+    outcome->outcome = DK_CANCEL_NOT_FOUND;
+    if (!client_has_admin(c->client))
+      outcome->text = dk_str_of(cannot_tell);
+    return;
+  }
+  outcome->status = info->status;
+  if (info->status != DK_RUNNING && info->status != DK_NOT_STARTED)
+    outcome->outcome = DK_CANCEL_OVER;
+}
+
+static void
+fail(struct dk_cancel_outcome *outcome, dk_status error, const char *words)
+{
+  outcome->outcome = DK_CANCEL_FAILED;
+  outcome->error = error;
+  outcome->text = dk_str_of(words);
+}
+
+static void
+add_failed(struct batch *batch, dk_str instance, dk_status error, const char *words)
+{
+  struct dk_cancel_outcome *outcome = &batch->outcomes[batch->n++];
+
+  *outcome = (struct dk_cancel_outcome){.struct_size = sizeof(*outcome), .instance = instance};
+  fail(outcome, error, words);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static dk_status
+was_called_back(struct cancelling *c)
+{
+  return client_refuse(c->client, DK_CALL_CANCELLED, "the cancelling was called back");
+}
+
+/* Dry: has the store a request already? */
+static dk_status
+look_for_request(struct cancelling *c, struct dk_cancel_outcome *outcome)
+{
+  const dk_str id = dk_str_of(CLIENT_CANCEL_ID);
+  struct dk_messages *messages;
+  bool is_there = false;
+
+  if (client_has_admin(c->client)) {
+    TRY(look_messages(&c->l, outcome->instance, 0, &messages));
+    for (size_t i = 0; i < messages->n_items; i++)
+      is_there |= messages->items[i].id.ptr && str_equal(messages->items[i].id, id);
+  }
+  outcome->outcome = is_there ? DK_CANCEL_ALREADY_REQUESTED : DK_CANCEL_REQUESTED;
+  return DK_OK;
+}
+
+static dk_status
+look_for_requests(struct cancelling *c, struct batch *batch)
+{
+  for (size_t i = 0; i < batch->n; i++) {
+    if (client_is_called_back(c->client))
+      return was_called_back(c);
+    if (batch->outcomes[i].outcome == 0)
+      TRY(look_for_request(c, &batch->outcomes[i]));
+  }
+  return DK_OK;
+}
+
+/* *ret_status: if the store has failed, its answer. */
+static void
+read_receipt(struct cancelling *c, const struct parcel *parcel, struct dk_cancel_outcome *outcome,
+             dk_status *ret_status)
+{
+  dk_status status = parcel->status;
+
+  if (!parcel->was_sent)
+    return;
+  if (status == DK_OK || (status == DK_DUPLICATE && parcel->is_ours))
+    outcome->outcome = DK_CANCEL_REQUESTED;
+  else if (status == DK_DUPLICATE)
+    outcome->outcome = DK_CANCEL_ALREADY_REQUESTED;
+  else
+    fail(outcome, status, parcel->words);
+  if (senders_fail_all(status) && *ret_status == DK_OK)
+    *ret_status = client_refuse(c->client, status, "%s", parcel->words ? parcel->words : "");
+}
+
+static dk_status
+send_requests(struct cancelling *c, struct batch *batch)
+{
+  struct parcel *parcels = dk_arena_array(&c->l.page, batch->n, sizeof(*parcels));
+  dk_status status = DK_OK;
+  size_t n = 0;
+
+  if (!parcels)
+    return client_refuse(c->client, DK_NO_MEMORY, "no memory for %zu requests", batch->n);
+  for (size_t i = 0; i < batch->n; i++)
+    if (batch->outcomes[i].outcome == 0)
+      parcels[n++].instance = batch->outcomes[i].instance;
+  senders_send(c->client, c->l.detail, &c->request, &c->l.page, parcels, n);
+  n = 0;
+  for (size_t i = 0; i < batch->n; i++)
+    if (batch->outcomes[i].outcome == 0)
+      read_receipt(c, &parcels[n++], &batch->outcomes[i], &status);
+  return status == DK_OK && client_is_called_back(c->client) ? was_called_back(c) : status;
+}
+
+/* ---- telling --------------------------------------------------------------------------------- */
 
 static void
 count(struct dk_cancel_counts *counts, int32_t outcome)
@@ -66,116 +204,32 @@ count(struct dk_cancel_counts *counts, int32_t outcome)
   counts->failed += outcome == DK_CANCEL_FAILED;
 }
 
+/* All that was done is counted, also what nobody wants to be told of any more. */
 static dk_status
-tell(struct cancelling *c, const struct dk_cancel_outcome *outcome)
+tell(struct cancelling *c, const struct batch *batch)
 {
-  count(&c->counts, outcome->outcome);
-  if (!c->each || c->each(c->context, outcome) == 0)
-    return DK_OK;
-  return client_refuse(c->client, DK_CALL_CANCELLED, "the function that it calls has ended it");
-}
-
-/* A store that is busy or away is asked again, for about a second. */
-static dk_status
-send(struct cancelling *c, dk_str instance, bool *ret_is_ours)
-{
-  struct letter letter;
-  bool repeated = false;
-  dk_status status = letter_write(c->client, &letter, instance, CLIENT_CANCEL_ID, 0, &c->request);
-
-  if (status == DK_OK)
-    status = letter_send(c->client, &letter, &repeated);
-  for (unsigned n = 0; n < CLIENT_REPEATS && dk_status_class(status) == 1; n++) {
-    if (!client_pause_for(c->client, client_pause_of(n)))
-      break;
-    status = letter_send(c->client, &letter, &repeated);
-  }
-  letter_burn(&letter);
-  *ret_is_ours = repeated;
-  return status;
-}
-
-/* Dry: DK_DUPLICATE if the store would say so. */
-static dk_status
-look_for_request(struct cancelling *c, dk_str instance)
-{
-  const dk_str id = dk_str_of(CLIENT_CANCEL_ID);
-  struct dk_messages *messages;
-
-  if (!client_has_admin(c->client))
-    return DK_OK;
-  TRY(look_messages(&c->l, instance, 0, &messages));
-  for (size_t i = 0; i < messages->n_items; i++)
-    if (messages->items[i].id.ptr && str_equal(messages->items[i].id, id))
-      return DK_DUPLICATE;
+  for (size_t i = 0; i < batch->n; i++)
+    count(&c->counts, batch->outcomes[i].outcome);
+  for (size_t i = 0; i < batch->n && c->each; i++)
+    if (batch->outcomes[i].outcome != 0 && c->each(c->context, &batch->outcomes[i]) != 0)
+      return client_refuse(c->client, DK_CALL_CANCELLED, "the function that it calls has ended it");
   return DK_OK;
 }
 
-/* What keeps this one from being asked keeps others from it, too. */
-static bool
-is_of_the_store(dk_status status)
-{
-  return status != DK_OK && status != DK_BUSY && status != DK_INVALID && status != DK_TOO_LARGE;
-}
-
+/* Asks those that are to be asked, and tells of all.  The store's failure is that of all that it
+ * was not asked for. */
 static dk_status
-tell_failure(struct cancelling *c, struct dk_cancel_outcome *outcome, dk_status error)
+finish(struct cancelling *c, struct batch *batch)
 {
-  char words[sizeof(c->client->error)];
+  char words[CLIENT_ERROR];
+  dk_status status = c->is_dry ? look_for_requests(c, batch) : send_requests(c, batch);
 
-  outcome->outcome = DK_CANCEL_FAILED;
-  outcome->error = error;
-  client_copy_error(c->client, words, sizeof(words));
-  outcome->text = dk_str_of(words);
-  return tell(c, outcome);
-}
-
-static dk_status
-was_called_back(struct cancelling *c)
-{
-  return client_refuse(c->client, DK_CALL_CANCELLED, "the cancelling was called back");
-}
-
-static dk_status
-tell_sending(struct cancelling *c, struct dk_cancel_outcome *outcome)
-{
-  bool is_ours = false;
-  dk_status status = c->is_dry ? look_for_request(c, outcome->instance)
-                               : send(c, outcome->instance, &is_ours);
-
-  if (status == DK_OK || (status == DK_DUPLICATE && is_ours))
-    outcome->outcome = DK_CANCEL_REQUESTED;
-  else if (status == DK_DUPLICATE)
-    outcome->outcome = DK_CANCEL_ALREADY_REQUESTED;
-  else if (status == DK_CALL_CANCELLED || client_is_called_back(c->client))
-    return was_called_back(c);
-  if (outcome->outcome == 0) {
-    TRY(tell_failure(c, outcome, status));
-    return is_of_the_store(status) ? status : DK_OK;
-  }
-  client_forget_error(c->client);
-  return tell(c, outcome);
-}
-
-static const char cannot_tell[] =
-  "no turn of it was committed, and whether a start is stored a provider without " DK_ADMIN
-  " cannot tell: dk_client_cancel asks all the same";
-
-/* info NULL: it is not there. */
-static dk_status
-cancel(struct cancelling *c, dk_str instance, const struct dk_instance_info *info)
-{
-  struct dk_cancel_outcome outcome = {.struct_size = sizeof(outcome), .instance = instance};
-
-  if (client_is_called_back(c->client))
-    return was_called_back(c);
-  outcome.status = info ? info->status : 0;
-  if (info && (info->status == DK_RUNNING || info->status == DK_NOT_STARTED))
-    return tell_sending(c, &outcome);
-  outcome.outcome = info ? DK_CANCEL_OVER : DK_CANCEL_NOT_FOUND;
-  if (!info && !client_has_admin(c->client))
-    outcome.text = dk_str_of(cannot_tell);
-  return tell(c, &outcome);
+  client_copy_error(c->client, words);
+  for (size_t i = 0; i < batch->n && status != DK_OK && status != DK_CALL_CANCELLED; i++)
+    if (batch->outcomes[i].outcome == 0)
+      fail(&batch->outcomes[i], status, words);
+  TRY(tell(c, batch));
+  return status == DK_OK ? DK_OK : client_refuse(c->client, status, "%s", words);
 }
 
 /* ---- a list of ids --------------------------------------------------------------------------- */
@@ -191,24 +245,13 @@ is_id(const struct cancelling *c, dk_str id)
   return id.ptr && dk_text_id_valid(id.ptr, id.len, client_max_id(c->client));
 }
 
-static dk_status
-refuse_id(struct cancelling *c, dk_str id)
-{
-  struct dk_cancel_outcome outcome = {.struct_size = sizeof(outcome), .instance = id};
-
-  client_refuse(c->client, DK_INVALID, "an id has to be 1 to %zu bytes of UTF-8 without NUL",
-                client_max_id(c->client));
-  return tell_failure(c, &outcome, DK_INVALID);
-}
-
-/* What the store knows of a batch, by id. */
+/* What the store knows of them, by id. */
 static dk_status
 look_at_batch(struct cancelling *c, const dk_str *ids, size_t n, struct names *ret_found)
 {
   struct dk_instance_filter filter = {.struct_size = sizeof(filter), .flags = DK_FILTER_IDS};
   struct selection selection;
   struct page page = {.n = 0};
-  void **at = NULL;
 
   struct dk_bytes *good = dk_arena_array(&c->l.page, n, sizeof(*good));
   if (!good)
@@ -222,7 +265,7 @@ look_at_batch(struct cancelling *c, const dk_str *ids, size_t n, struct names *r
   if (status == DK_OK)
     status = select_page(&c->l, &selection, &page);
   for (size_t i = 0; i < page.n && status == DK_OK; i++) {
-    at = names_at(ret_found, &c->l.page, page.infos[i].instance);
+    void **at = names_at(ret_found, &c->l.page, page.infos[i].instance);
     if (at)
       *at = &page.infos[i];
     else
@@ -244,7 +287,7 @@ look_at_one(struct cancelling *c, dk_str id, struct dk_instance_info *info,
 }
 
 static dk_status
-cancel_batch(struct cancelling *c, const dk_str *ids, size_t n, size_t *ret_done)
+look_at_ids(struct cancelling *c, const dk_str *ids, size_t n, struct batch *ret_batch)
 {
   bool has_admin = client_has_admin(c->client);
   struct dk_instance_info info;
@@ -253,33 +296,34 @@ cancel_batch(struct cancelling *c, const dk_str *ids, size_t n, size_t *ret_done
   looking_turn(&c->l);
   if (has_admin)
     TRY(look_at_batch(c, ids, n, &found));
+  TRY(new_batch(c, n, ret_batch));
   for (size_t i = 0; i < n; i++) {
     const struct dk_instance_info *known = has_admin ? names_find(&found, ids[i]) : NULL;
     if (!is_id(c, ids[i])) {
-      (*ret_done)++;
-      TRY(refuse_id(c, ids[i]));
+      add_failed(ret_batch, ids[i], DK_INVALID, c->no_id);
       continue;
     }
     if (!has_admin)
       TRY(look_at_one(c, ids[i], &info, &known));
-    (*ret_done)++;
-    TRY(cancel(c, ids[i], known));
+    add(c, ret_batch, ids[i], known);
   }
   return DK_OK;
 }
 
 /* The store has failed: that is the outcome of all that is left. */
-static void
+static dk_status
 give_up(struct cancelling *c, const dk_str *ids, size_t n, dk_status error)
 {
-  struct dk_cancel_outcome outcome = {.struct_size = sizeof(outcome)};
+  char words[CLIENT_ERROR];
+  struct batch batch;
 
-  for (size_t i = 0; i < n; i++) {
-    outcome.instance = ids[i];
-    outcome.status = 0;
-    if (tell_failure(c, &outcome, error) != DK_OK)
-      return;
-  }
+  client_copy_error(c->client, words);
+  looking_turn(&c->l);
+  TRY(new_batch(c, n, &batch));
+  for (size_t i = 0; i < n; i++)
+    add_failed(&batch, ids[i], error, words);
+  TRY(tell(c, &batch));
+  return client_refuse(c->client, error, "%s", words);
 }
 
 static dk_status
@@ -287,15 +331,19 @@ cancel_list(struct cancelling *c, const void *what)
 {
   const struct ids *ids = what;
   dk_status status = DK_OK;
-  size_t done = 0;
+  struct batch batch;
+  size_t done = 0, n;
 
-  while (done < ids->n && status == DK_OK) {
-    size_t n = ids->n - done < BATCH ? ids->n - done : BATCH;
-    status = cancel_batch(c, ids->first + done, n, &done);
+  for (; done < ids->n && status == DK_OK; done += n) {
+    n = ids->n - done < BATCH ? ids->n - done : BATCH;
+    status = look_at_ids(c, ids->first + done, n, &batch);
+    if (status != DK_OK)
+      break;
+    status = finish(c, &batch);
   }
-  if (status != DK_OK && status != DK_CALL_CANCELLED)
-    give_up(c, ids->first + done, ids->n - done, status);
-  return status;
+  if (status == DK_OK || status == DK_CALL_CANCELLED)
+    return status;
+  return give_up(c, ids->first + done, ids->n - done, status);
 }
 
 /* Each once, in the order of the list, copied for the NULs. */
@@ -327,11 +375,16 @@ static dk_status
 cancel_pages(struct cancelling *c, struct selection *selection)
 {
   struct page page = {.is_last = false};
+  struct batch batch;
 
   while (!page.is_last) {
+    if (client_is_called_back(c->client))
+      return was_called_back(c);
     TRY(select_page(&c->l, selection, &page));
+    TRY(new_batch(c, page.n, &batch));
     for (size_t i = 0; i < page.n; i++)
-      TRY(cancel(c, page.infos[i].instance, &page.infos[i]));
+      add(c, &batch, page.infos[i].instance, &page.infos[i]);
+    TRY(finish(c, &batch));
   }
   return DK_OK;
 }
@@ -369,6 +422,8 @@ pass(struct dk_client *client, const struct asked *asked, bool is_dry, bool is_t
   dk_status status = looking_begin(&c.l, client, false);
 
   c.l.is_patient = true;
+  snprintf(c.no_id, sizeof(c.no_id), "an id has to be 1 to %zu bytes of UTF-8 without NUL",
+           client_max_id(client));
   if (status == DK_OK)
     status = function(&c, what);
   looking_end(&c.l);

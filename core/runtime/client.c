@@ -41,24 +41,31 @@ client_forget_error(struct dk_client *client)
 }
 
 void
-client_copy_error(struct dk_client *client, char *ret_words, size_t size)
+client_copy_error(struct dk_client *client, char ret_words[CLIENT_ERROR])
 {
   pthread_mutex_lock(&client->lock);
-  snprintf(ret_words, size, "%s", client->error);
+  memcpy(ret_words, client->error, CLIENT_ERROR);
   pthread_mutex_unlock(&client->lock);
+}
+
+void
+client_words(const struct dk_caller *caller, dk_status status, char ret_words[CLIENT_ERROR])
+{
+  const struct dk_failure *failure = dk_caller_failure(caller);
+  const char *operation = failure->operation[0] ? failure->operation : "before it was asked";
+  char name[32];
+
+  snprintf(ret_words, CLIENT_ERROR, "%s: %s: %s", operation,
+           dk_status_name(status, name, sizeof(name)), failure->text);
 }
 
 dk_status
 client_set_error(struct dk_client *client, const struct dk_caller *caller, dk_status status)
 {
-  const struct dk_failure *failure = dk_caller_failure(caller);
-  char name[32];
-
-  if (status == DK_OK || !failure->operation[0])
+  if (status == DK_OK || !dk_caller_failure(caller)->operation[0])
     client->error[0] = '\0';
   else
-    snprintf(client->error, sizeof(client->error), "%s: %s: %s", failure->operation,
-             dk_status_name(status, name, sizeof(name)), failure->text);
+    client_words(caller, status, client->error);
   return status;
 }
 
@@ -83,6 +90,16 @@ size_t
 client_max_id(const struct dk_client *client)
 {
   return provider_of(client)->limits->max_id;
+}
+
+struct dk_caller *
+client_new_caller(const struct dk_client *client)
+{
+  struct dk_caller *caller = dk_caller_new(NULL, 0);
+
+  if (caller)
+    dk_caller_set_canceller(caller, client->canceller);
+  return caller;
 }
 
 bool
@@ -204,7 +221,7 @@ letter_burn(struct letter *letter)
 }
 
 static dk_status
-send_once(struct dk_client *client, const struct letter *letter)
+send_as_client(struct dk_client *client, const struct letter *letter)
 {
   pthread_mutex_lock(&client->lock);
   dk_caller_reset(client->caller);
@@ -215,17 +232,27 @@ send_once(struct dk_client *client, const struct letter *letter)
   return status;
 }
 
-dk_status
-letter_send(struct dk_client *client, struct letter *letter, bool *ret_repeated)
+static dk_status
+send_once(struct dk_client *client, struct dk_caller *caller, const struct letter *letter)
 {
-  dk_status status = send_once(client, letter);
+  if (caller == client->caller)
+    return send_as_client(client, letter);
+  dk_caller_reset(caller);
+  return dk_store_enqueue_for_orchestrator(client->store, caller, &letter->item);
+}
+
+dk_status
+letter_send(struct dk_client *client, struct dk_caller *caller, struct letter *letter,
+            bool *ret_repeated)
+{
+  dk_status status = send_once(client, caller, letter);
 
   *ret_repeated = client_is_unknown(status);
   if (!client_is_unknown(status))
     return status;
   letter->item.flags = DK_REPEATED;
   for (unsigned n = 0; n < CLIENT_REPEATS && client_pause_for(client, client_pause_of(n)); n++) {
-    status = send_once(client, letter);
+    status = send_once(client, caller, letter);
     if (status == DK_OK || status == DK_DUPLICATE)
       return status;
     if (dk_status_class(status) == 2)
@@ -243,7 +270,7 @@ send_message(struct dk_client *client, dk_str instance, char first, const struct
   dk_status status = letter_write(client, &letter, instance, NULL, first, message);
 
   if (status == DK_OK)
-    status = letter_send(client, &letter, &repeated);
+    status = letter_send(client, client->caller, &letter, &repeated);
   if (status == DK_DUPLICATE && repeated) {
     client_forget_error(client);
     status = DK_OK;
@@ -350,7 +377,7 @@ static dk_status
 send_start(struct dk_client *client, struct letter *letter)
 {
   bool repeated;
-  dk_status status = letter_send(client, letter, &repeated);
+  dk_status status = letter_send(client, client->caller, letter, &repeated);
 
   if (status == DK_DUPLICATE && repeated)
     return client_refuse(client, status, "a start is stored: this one, whose first outcome was "
@@ -418,7 +445,7 @@ dk_client_cancel(struct dk_client *client, dk_str instance, const char *reason, 
   TRY(client_check_words(client, reason, by));
   dk_status status = letter_write(client, &letter, instance, CLIENT_CANCEL_ID, 0, &message);
   if (status == DK_OK)
-    status = letter_send(client, &letter, &repeated);
+    status = letter_send(client, client->caller, &letter, &repeated);
   if (status == DK_DUPLICATE) {
     client_forget_error(client);
     status = DK_OK;

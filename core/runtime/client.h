@@ -18,7 +18,10 @@
 #include "core/base/text.h"
 #include "core/runtime/event.h"
 
-enum { CLIENT_REPEATS = 8 }; /* of a call that can be made again: with pauses, about a second */
+enum {
+  CLIENT_REPEATS = 8, /* of a call that can be made again: with pauses, about a second */
+  CLIENT_ERROR = 1024 /* of text */
+};
 
 /* The ids of messages that are the same for all who send them. */
 #define CLIENT_START_ID "start"
@@ -31,7 +34,7 @@ struct dk_client {
   pthread_mutex_t lock;
   struct dk_caller *caller;
   struct dk_arena arena;  /* the last info's texts, or the last outcome's */
-  char error[1024];
+  char error[CLIENT_ERROR];
 };
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -41,7 +44,10 @@ struct dk_client {
 __attribute__((format(printf, 3, 4))) dk_status
 client_refuse(struct dk_client *client, dk_status status, const char *format, ...);
 void client_forget_error(struct dk_client *client);
-void client_copy_error(struct dk_client *client, char *ret_words, size_t size);
+/* The error as it stands. */
+void client_copy_error(struct dk_client *client, char ret_words[CLIENT_ERROR]);
+/* What the store has said to this caller. */
+void client_words(const struct dk_caller *caller, dk_status status, char ret_words[CLIENT_ERROR]);
 /* What the store has said to this caller, to be kept after its next call; gives the status. */
 dk_status client_keep_error(struct dk_client *client, const struct dk_caller *caller,
                             dk_status status);
@@ -51,6 +57,8 @@ dk_status client_set_error(struct dk_client *client, const struct dk_caller *cal
 /* DK_UNSUPPORTED with words, if the provider has no durakit.admin/1. */
 dk_status client_needs_admin(struct dk_client *client, const char *call);
 bool client_has_admin(const struct dk_client *client);
+/* Another caller for its calls; NULL: no memory. */
+struct dk_caller *client_new_caller(const struct dk_client *client);
 /* The longest id that the store takes. */
 size_t client_max_id(const struct dk_client *client);
 
@@ -93,9 +101,11 @@ struct letter {
 dk_status letter_write(struct dk_client *client, struct letter *letter, dk_str instance,
                        const char *id, char first, const struct message *message);
 void letter_burn(struct letter *letter);
-/* Sends it.  Where it is unknown whether it arrived, sends it again until that is known, for a
- * second or so.  *ret_repeated: the answer is that of a repetition. */
-dk_status letter_send(struct dk_client *client, struct letter *letter, bool *ret_repeated);
+/* Sends it, with the client's caller or with one of this thread's, which then has the error's words.
+ * Where it is unknown whether it arrived, it is sent again until that is known, for a second or so.
+ * *ret_repeated: the answer is that of a repetition. */
+dk_status letter_send(struct dk_client *client, struct dk_caller *caller, struct letter *letter,
+                      bool *ret_repeated);
 
 /* A cancellation's reason and by (see runtime.h). */
 dk_status client_check_words(struct dk_client *client, const char *reason, const char *by);

@@ -42,6 +42,8 @@ core_libdkruntime_la_SOURCES += \
 	core/runtime/removing.c \
 	core/runtime/selecting.c \
 	core/runtime/selecting.h \
+	core/runtime/senders.c \
+	core/runtime/senders.h \
 	core/runtime/status.c \
 	core/runtime/telling.c \
 	$(NULL)
@@ -56,6 +58,7 @@ unit_tests += \
 	core/runtime/test-registry \
 	core/runtime/test-removing \
 	core/runtime/test-selecting \
+	core/runtime/test-senders \
 	core/runtime/test-status \
 	core/runtime/test-telling \
 	$(NULL)
@@ -69,7 +72,9 @@ hand = \
 	$(NULL)
 core_runtime_test_client_SOURCES = core/runtime/test-client.c $(hand)
 core_runtime_test_client_LDFLAGS = -Wl,--wrap=dk_store_enqueue_for_orchestrator $(AM_LDFLAGS)
-core_runtime_test_cancelling_SOURCES = core/runtime/test-cancelling.c $(hand)
+outcomes = core/runtime/testing/outcomes.c core/runtime/testing/outcomes.h $(hand)
+core_runtime_test_cancelling_SOURCES = core/runtime/test-cancelling.c $(outcomes)
+core_runtime_test_senders_SOURCES = core/runtime/test-senders.c $(outcomes)
 core_runtime_test_removing_SOURCES = core/runtime/test-removing.c $(hand)
 core_runtime_test_selecting_SOURCES = core/runtime/test-selecting.c $(hand)
 core_runtime_test_selecting_LDFLAGS = \

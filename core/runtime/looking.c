@@ -9,25 +9,15 @@ enum { FEW_MESSAGES = 16 }; /* among which a start usually is */
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
-static struct dk_caller *
-new_caller(const struct dk_client *client)
-{
-  struct dk_caller *caller = dk_caller_new(NULL, 0);
-
-  if (caller)
-    dk_caller_set_canceller(caller, client->canceller);
-  return caller;
-}
-
 dk_status
 looking_begin(struct looking *l, struct dk_client *client, bool with_output)
 {
   *l = (struct looking){.client = client, .with_output = with_output};
   dk_arena_init(&l->page);
   dk_arena_init(&l->scratch);
-  l->started = new_caller(client);
-  l->unborn = new_caller(client);
-  l->detail = new_caller(client);
+  l->started = client_new_caller(client);
+  l->unborn = client_new_caller(client);
+  l->detail = client_new_caller(client);
   if (l->started && l->unborn && l->detail)
     return DK_OK;
   return client_refuse(client, DK_NO_MEMORY, "no memory for what the store tells");

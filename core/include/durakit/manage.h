@@ -131,21 +131,24 @@ struct dk_cancel_counts {
 dk_status dk_cancel_one(struct dk_client *client, dk_str instance,
                         const struct dk_cancel_options *options,
                         struct dk_cancel_outcome *ret_outcome);
-/* Many.  `each` (may be NULL) is told of every id, in the order of the list; one that stands in it
- * twice is told of once.
+/* Many, in batches of 500, of which several are asked at once.  `each` (may be NULL) is told of
+ * every id when its batch is through, in the order of the list; one that stands in it twice is told
+ * of once.
  *
  * What can be tried again (DK_BUSY, DK_UNAVAILABLE) is, for about a second.  What fails for one id
  * is its outcome, and the others go on: DK_OK, and `failed` counts.  If the store fails, that is
  * the answer, and what was not tried is DK_CANCEL_FAILED with it.  ret_counts (may be NULL) is
- * written whatever the answer; if somebody stops it, what is not counted was not tried. */
+ * written whatever the answer.  If somebody ends it, what is not counted was not tried; more of a
+ * batch may be counted than was told of. */
 dk_status dk_cancel_many(struct dk_client *client, const dk_str *instances, size_t n,
                          const struct dk_cancel_options *options, dk_cancel_fn *each, void *context,
                          struct dk_cancel_counts *ret_counts);
-/* What the filter selects, as dk_client_list has it, and is not over, by the ids: in pages of 500,
- * each selected when the one before is sent; instances that are started later may not be among
- * them.  Children are cancelled by their parents' end, and by this, if they are selected.  A filter
+/* What the filter selects, as dk_client_list has it, and is not over, by the ids: each batch is
+ * selected when the one before is through; instances that are started later may not be among them.
+ * Children are cancelled by their parents' end, and by this, if they are selected.  A filter
  * that selects all (none, an empty one, DK_FILTER_ROOTS only) is DK_INVALID: give the statuses if
- * all is meant.  If the store fails, that is the answer, and ret_counts what was done. */
+ * all is meant.  If the store fails, that is the answer, and of what it had not come to nothing is
+ * told. */
 dk_status dk_cancel_matching(struct dk_client *client, const struct dk_instance_filter *filter,
                              const struct dk_cancel_options *options, dk_cancel_fn *each,
                              void *context, struct dk_cancel_counts *ret_counts);
