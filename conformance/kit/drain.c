@@ -4,10 +4,11 @@
  * It goes through time, and stops 1 ms before and at each instant that the check has named, then
  * far later; at each it reads all histories, asks who is warm and what fits which pin, takes all
  * turns by an empty commit and all work without a completion.  Where durakit.admin/1 is declared it
- * lists and counts before that, in lines that are kept apart and compared last: what a call has done
- * is told best by who meets it.  A line has its instant and what can
- * be seen, but no token; a birth is told by its number among those of its instance.  In real time
- * there are two stops, at once and at the last instant that is near, and no times are told. */
+ * lists and counts before that, in lines that are kept apart and compared last: what a call has
+ * done is told best by who meets it.
+ * A line has its instant and what can be seen, but no token; a birth is told by its number among
+ * those of its instance.  In real time there are two stops, at once and at the last instant that is
+ * near, and no times are told. */
 #include "conformance/kit/kit.h"
 
 #include <inttypes.h>

@@ -41,7 +41,7 @@ enum phase {
 };
 const char *phase_name(enum phase phase); /* "while opening the store" */
 
-enum { KIT_TRACE_LINES = 400, KIT_TRACE_WIDTH = 240, KIT_MAX_STORES = 32, KIT_MAX_MUTANTS = 512 };
+enum { KIT_TRACE_LINES = 400, KIT_TRACE_WIDTH = 240, KIT_MAX_STORES = 32, KIT_MAX_MUTANTS = 1024 };
 
 struct kit_trace_line {
   int64_t at;                  /* milliseconds since the check began, in its clock */

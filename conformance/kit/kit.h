@@ -103,8 +103,8 @@ struct op {
 };
 
 const char *kit_op_name(enum op_kind kind); /* "ack_work_item" */
-/* Runs one of the operations of struct dk_ops or of struct dk_admin, and fills the reply; results lie
- * in the caller. */
+/* Runs an operation of struct dk_ops or of struct dk_admin, and fills the reply; results lie in the
+ * caller. */
 void kit_op_run(struct op *op, struct dk_store *store, struct dk_caller *caller);
 
 /* ---- actors (actors.c, process.c) ------------------------------------------------------------ */

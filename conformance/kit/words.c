@@ -281,7 +281,8 @@ kit_try_fetch_work(struct dk_check *t, struct dk_works **ret, const struct fetch
 /* ---- the commit ------------------------------------------------------------------------------ */
 
 static void
-add_events(const struct kit_request *r, const struct ack_turn_args *a, struct dk_turn_result *result)
+add_events(const struct kit_request *r, const struct ack_turn_args *a,
+           struct dk_turn_result *result)
 {
   struct dk_event *events = kit_alloc(r->t, r->arena, 16, sizeof(*events));
 
@@ -312,7 +313,8 @@ add_activities(const struct kit_request *r, const struct ack_turn_args *a,
 }
 
 static void
-add_messages(const struct kit_request *r, const struct ack_turn_args *a, struct dk_turn_result *result)
+add_messages(const struct kit_request *r, const struct ack_turn_args *a,
+             struct dk_turn_result *result)
 {
   struct dk_item *items = kit_alloc(r->t, r->arena, 16, sizeof(*items));
   const struct dk_item **list = kit_alloc(r->t, r->arena, 16, sizeof(*list));
