@@ -91,6 +91,10 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/ack-failure.c \
 	conformance/checks/ack.c \
 	conformance/checks/ack-whole.c \
+	conformance/checks/admin-tells.c \
+	conformance/checks/admin-words.c \
+	conformance/checks/admin.c \
+	conformance/checks/admin.h \
 	conformance/checks/call.c \
 	conformance/checks/cancel.c \
 	conformance/checks/checks.c \
@@ -98,6 +102,9 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/checks.h \
 	conformance/checks/common.c \
 	conformance/checks/crowd.c \
+	conformance/checks/delete-life.c \
+	conformance/checks/delete-races.c \
+	conformance/checks/delete.c \
 	conformance/checks/err.c \
 	conformance/checks/exec.c \
 	conformance/checks/hist.c \
@@ -105,6 +112,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/large.c \
 	conformance/checks/pin.c \
 	conformance/checks/poison.c \
+	conformance/checks/prune.c \
 	conformance/checks/queue.c \
 	conformance/checks/limits.c \
 	conformance/checks/mass.c \

@@ -93,7 +93,8 @@ static void
 test_coverage(void)
 {
   static const char *const areas[] = {"TOKEN", "TURN", "ACK", "WORK",
-                                      "CANCEL", "HIST", "EXEC", "PIN", "TAG", "ERR", "CALL"};
+                                      "CANCEL", "HIST", "EXEC", "PIN", "TAG",
+                                      "ADMIN", "DEL", "PRUNE", "ERR", "CALL"};
   size_t n;
   const struct dk_clause *clauses = dk_clauses(&n);
 
@@ -116,8 +117,8 @@ test_order(void)
 {
   static const char *const order[] = {"token/", "time/", "queue/",  "turn/", "ack/",
                                       "work/",  "cancel/", "hist/", "exec/", "poison/",
-                                      "pin/",   "tag/",  "err/",    "call/", "srv/",
-                                      "abi/"};
+                                      "pin/",   "tag/",  "admin/",  "del/",  "prune/",
+                                      "err/",   "call/", "srv/",    "abi/"};
   size_t area = 0;
 
   for (size_t i = 0; i < n_checks; i++) {
@@ -153,7 +154,7 @@ test_needs(void)
   const uint32_t known = NEEDS_HANDLES | NEEDS_PROCESSES | NEEDS_WORKER_ENQUEUE |
                          NEEDS_HOST_CLOCK | NEEDS_STORE | NEEDS_RIVALS | NEEDS_DURABLE |
                          NEEDS_TWO_CLOCKS | NEEDS_STORE_CLOCK | NEEDS_SERVER | NEEDS_CRASH |
-                         NEEDS_PAUSE | NEEDS_RIGHTS | NEEDS_PROXY;
+                         NEEDS_PAUSE | NEEDS_RIGHTS | NEEDS_PROXY | NEEDS_ADMIN;
 
   const uint32_t known_flags = IS_RACE | IS_SLOW | IS_ALONE;
 

@@ -61,6 +61,7 @@ find_or_make_instance(struct store *s, struct dk_bytes id)
   list_init(&instance->link);
   list_init(&instance->messages);
   table_add(&s->instances, &instance->entry, hash_of_instance(id));
+  instance->is_of_others = s->is_following;
   s->is_in_order = false;
   return instance;
 }
@@ -249,6 +250,15 @@ messages_back(struct store *s, const struct step *p)
   return DK_OK;
 }
 
+/* Mutants leave those that are not due yet, or those of a turn. */
+static bool
+may_go_by(const struct message *message, const struct step *p)
+{
+  if (p->visible_at && message->visible_at > p->visible_at)
+    return false;
+  return p->held ? message->turn != p->epoch : is_of_turn(message, p);
+}
+
 static dk_status
 messages_go(struct store *s, const struct step *p)
 {
@@ -257,7 +267,7 @@ messages_go(struct store *s, const struct step *p)
   if (!of)
     return DK_CORRUPT;
   FOR_EACH(at, &of->messages)
-    if (is_of_turn(OWNER_OF(at, struct message, link), p))
+    if (may_go_by(OWNER_OF(at, struct message, link), p))
       remove_message(s, OWNER_OF(at, struct message, link));
   return DK_OK;
 }
@@ -317,7 +327,8 @@ facts(struct store *s, const struct step *p)
   free(instance->facts);
   instance->facts = made;
   instance->birth = p->birth + (DEFECT(M_TURN_BIRTH_PER_OPENING, s->is_opening) ? 1 : 0);
-  instance->created_at = p->enqueued_at;
+  instance->created_at =
+    DEFECT(M_ADMIN_CREATED_NOT_STORED, s->is_opening) ? s->host->now(s->host) : p->enqueued_at;
   return DK_OK;
 }
 
@@ -419,29 +430,49 @@ free_execution(struct execution *e)
   free(e);
 }
 
-/* All that is the instance's own: it is an address then, as before its first commit. */
 static void
-forget(struct instance *instance)
+forget_executions(struct instance *instance)
 {
   for (struct execution *e = instance->first, *next; e; e = next) {
     next = e->next;
     free_execution(e);
   }
+  instance->first = instance->current = NULL;
+}
+
+/* All that is the instance's own, but what is to be kept: it is an address then, as before its
+ * first commit. */
+static void
+forget(struct instance *instance, const struct step *kept)
+{
+  struct instance address = {.link = instance->link,
+                             .entry = instance->entry,
+                             .id = instance->id,
+                             .messages = instance->messages};
+
+  if (kept->held)
+    address.lock = instance->lock;
+  if (!kept->execution_id)
+    forget_executions(instance);
+  address.first = instance->first;
+  address.current = instance->current;
   remove_keys(instance);
   free((char *)instance->custom_status.ptr);
-  free(instance->facts);
-  *instance = (struct instance){.link = instance->link,
-                                .entry = instance->entry,
-                                .id = instance->id,
-                                .messages = instance->messages};
+  if (kept->committed)
+    address.facts = instance->facts;
+  else
+    free(instance->facts);
+  *instance = address;
 }
 
 static void
 free_instance(struct store *s, struct instance *instance)
 {
+  static const struct step nothing;
+
   FOR_EACH(at, &instance->messages)
     remove_message(s, OWNER_OF(at, struct message, link));
-  forget(instance);
+  forget(instance, &nothing);
   free(instance);
 }
 
@@ -453,8 +484,11 @@ instance_goes(struct store *s, const struct step *p)
 
   if (!gone)
     return DK_CORRUPT;
-  if (gone->messages.next != &gone->messages) { /* as mutants leave them */
-    forget(gone);
+  if (DEFECT(M_DEL_NOT_STORED, s->is_opening) || DEFECT(M_DEL_NOT_FOLLOWED, s->is_following))
+    return DK_OK;
+  bool has_messages = gone->messages.next != &gone->messages; /* as mutants leave them */
+  if (has_messages || p->held || p->execution_id || p->committed) {
+    forget(gone, p);
     return DK_OK;
   }
   table_remove(&s->instances, &gone->entry);
@@ -463,20 +497,47 @@ instance_goes(struct store *s, const struct step *p)
   return DK_OK;
 }
 
-/* Never the current one. */
+/* PRUNE-5.  What mutants do to those that are left. */
+static void
+change_rest(struct instance *instance, const struct step *p)
+{
+  uint64_t number = 0;
+
+  for (struct execution *e = instance->first; e && p->epoch; e = e->next)
+    e->execution_id = ++number;
+  while (p->event_id && instance->current->first) {
+    struct event *gone = instance->current->first;
+    instance->current->first = gone->next;
+    free(gone);
+  }
+  if (p->event_id)
+    instance->current->last = NULL;
+}
+
 static dk_status
 execution_goes(struct store *s, const struct step *p)
 {
   struct instance *instance = find_instance(s, p->instance);
-  struct execution **place = instance ? &instance->first : NULL;
+  struct execution **place = instance ? &instance->first : NULL, *before = NULL;
 
-  while (place && *place && (*place)->execution_id != p->execution_id)
+  while (place && *place && (*place)->execution_id != p->execution_id) {
+    before = *place;
     place = &(*place)->next;
+  }
   struct execution *gone = place ? *place : NULL;
-  if (!gone || gone == instance->current)
+  if (!gone || (gone == instance->current && !before))
     return DK_CORRUPT;
+  if (DEFECT(M_PRUNE_NOT_STORED, s->is_opening) || DEFECT(M_PRUNE_NOT_FOLLOWED, s->is_following))
+    return DK_OK;
+  if (DEFECT(M_PRUNE_HISTORY_STAYS, gone->first != NULL)) {
+    gone->is_hidden = true;
+    return DK_OK;
+  }
   *place = gone->next;
+  if (gone == instance->current) /* as a mutant prunes it */
+    instance->current = before;
   free_execution(gone);
+  change_rest(instance, p);
   return DK_OK;
 }
 

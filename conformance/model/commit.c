@@ -1,14 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ACK: the commit.  What one turn did, whole or not at all.  cancel.c has the deletion. */
-#include "conformance/model/model.h"
+#include "conformance/model/state.h"
 
 /* ---- refusing: all of it before the first change --------------------------------------------- */
 
-static bool
-is_next_or_current(const struct instance *turn, uint64_t execution_id)
+static uint64_t
+count_of_executions(const struct instance *turn)
 {
+  uint64_t n = 0;
+
+  for (const struct execution *e = turn->first; e; e = e->next)
+    n++;
+  return n;
+}
+
+/* ACK-5; PRUNE-5: whatever is left of those before. */
+static bool
+is_next_or_current(const struct op *op, const struct instance *turn, uint64_t execution_id)
+{
+  const struct store *s = op->s;
   uint64_t current = turn->current ? turn->current->execution_id : 0;
 
+  if (DEFECT(M_PRUNE_NEXT_BY_COUNT, count_of_executions(turn) != current))
+    return execution_id == count_of_executions(turn) + 1 || execution_id == current;
   return execution_id == current + 1 || (current && execution_id == current);
 }
 
@@ -34,7 +48,7 @@ refuse_form(struct op *op, const struct instance *turn, const struct dk_turn_res
   if (REFUSED(M_ACK_NAMELESS_BIRTH, !turn->birth && (!r->name.ptr || !r->version.ptr)))
     return refuse(op, DK_INVALID, "the first commit of an instance needs name and version");
   bool is_earlier = turn->current && r->execution_id < turn->current->execution_id;
-  if (REFUSED(M_ACK_ANY_EXECUTION, !is_next_or_current(turn, r->execution_id)) &&
+  if (REFUSED(M_ACK_ANY_EXECUTION, !is_next_or_current(op, turn, r->execution_id)) &&
       !DEFECT(M_EXEC_MOVES_BACK, is_earlier))
     return refuse(op, MUTANT(M_ERR_UNFIT_COMMIT_NOT_FOUND) ? DK_NOT_FOUND : DK_INVALID,
                   "execution %llu is neither the current one nor the next",
@@ -321,7 +335,12 @@ store_facts(struct op *op, const struct instance *turn, const struct dk_turn_res
   bool is_next = turn->current && turn->current->execution_id != r->execution_id;
   if (!DEFECT(M_EXEC_OWNER_GOES_ON, is_next && f.owner.ptr && !r->owner.ptr))
     f.owner = r->owner;
-  STEP(op, .kind = FACTS, .instance = turn->id, .birth = is_born ? turn->birth : turn->lock.epoch,
+  if (DEFECT(M_DEL_OWNER_STAYS, !turn->birth && turn->facts && !r->owner.ptr))
+    f.owner = turn->facts->owner;
+  uint64_t birth = is_born ? turn->birth : turn->lock.epoch; /* DEL-6: another for each life */
+  if (DEFECT(M_DEL_BIRTH_BY_ID, !is_born))
+    birth = hash_of_instance(turn->id);
+  STEP(op, .kind = FACTS, .instance = turn->id, .birth = birth,
        .enqueued_at = turn->birth ? turn->created_at : op->now, .name = f.name,
        .version = f.version, .parent = f.parent, .owner = f.owner);
 }
@@ -508,6 +527,8 @@ find_turn_to_commit(struct op *op, struct dk_bytes text, const struct dk_turn_re
       !DEFECT(M_ACK_REPEAT_OF_EMPTY_IS_LOST, r->execution_id == 0))
     return DONE_ALREADY;
   if (last && (r->flags & DK_REPEATED) && is_taken_for_landed(op, last, token.epoch))
+    return DONE_ALREADY;
+  if (DEFECT(M_DEL_REPEATED_COMMIT_IS_OK, is_token && !last && r->flags & DK_REPEATED)) /* DEL-5 */
     return DONE_ALREADY;
   return find_live_turn(op, text, M_TOKEN_EXPIRED_TURN_COMMITS, ret_turn);
 }

@@ -3,6 +3,9 @@
  * at an instance counts for the operation that noted it, and for no other. */
 #include "conformance/model/model.h"
 
+#include <string.h>
+#include <strings.h>
+
 /* ---- what an instance is --------------------------------------------------------------------- */
 
 bool
@@ -22,34 +25,51 @@ status_of(const struct instance *instance)
 bool
 is_over(const struct op *op, const struct instance *instance)
 {
+  const struct store *s = op->s;
   int32_t status = status_of(instance);
 
-  (void)op;
-  return status == DK_COMPLETED || status == DK_FAILED || status == DK_CANCELLED;
+  return status == DK_COMPLETED || status == DK_FAILED ||
+         REFUSED(M_DEL_CANCELLED_IS_NOT_OVER, status == DK_CANCELLED) ||
+         DEFECT(M_DEL_CONTINUED_IS_OVER, status == DK_CONTINUED_AS_NEW) ||
+         DEFECT(M_DEL_NOT_STARTED_IS_OVER, status == DK_NOT_STARTED);
 }
 
-/* ADMIN-3, ADMIN-4: its first commit, or the oldest of its messages. */
+static int64_t
+age_of_messages(const struct op *op, const struct instance *instance)
+{
+  const struct store *s = op->s;
+  const struct message *oldest = NULL, *newest = NULL;
+
+  FOR_EACH(at, &instance->messages) {
+    const struct message *message = OWNER_OF(at, struct message, link);
+    if (!oldest || message->enqueued_at < oldest->enqueued_at)
+      oldest = message;
+    if (!newest || message->enqueued_at > newest->enqueued_at)
+      newest = message;
+  }
+  if (!oldest)
+    return 0;
+  if (DEFECT(M_ADMIN_PENDING_AGE_BY_NEWEST, newest->enqueued_at != oldest->enqueued_at))
+    return newest->enqueued_at;
+  if (DEFECT(M_ADMIN_PENDING_AGE_BY_VISIBLE, oldest->visible_at != oldest->enqueued_at))
+    return oldest->visible_at;
+  return oldest->enqueued_at;
+}
+
+/* ADMIN-3, ADMIN-4, PRUNE-3: its first commit, or the oldest of its messages. */
 int64_t
 created_at(const struct op *op, const struct instance *instance)
 {
-  int64_t oldest = INT64_MAX;
+  const struct store *s = op->s;
+  int64_t created = instance->created_at;
 
-  (void)op;
-  if (instance->birth)
-    return instance->created_at;
-  FOR_EACH(at, &instance->messages) {
-    const struct message *message = OWNER_OF(at, struct message, link);
-    if (message->enqueued_at < oldest)
-      oldest = message->enqueued_at;
-  }
-  return oldest;
-}
-
-/* ADMIN-3, ADMIN-6. */
-bool
-is_held(const struct op *op, const struct lock *lock)
-{
-  return lock->held && lock->until > op->now;
+  if (!instance->birth)
+    return age_of_messages(op, instance);
+  if (DEFECT(M_ADMIN_CREATED_MOVES, instance->current->started_at != created))
+    return instance->current->started_at;
+  if (DEFECT(M_PRUNE_CREATED_FROM_FIRST_LEFT, instance->first->started_at != created))
+    return instance->first->started_at;
+  return created;
 }
 
 /* ---- filters --------------------------------------------------------------------------------- */
@@ -57,32 +77,85 @@ is_held(const struct op *op, const struct lock *lock)
 dk_status
 begin_filter(struct op *op, const struct dk_instance_filter *filter)
 {
+  const struct store *s = op->s;
   const uint32_t flags = DK_FILTER_IDS | DK_FILTER_ROOTS, statuses = (2u << DK_CANCELLED) - 1;
 
   if (!filter)
     return DK_OK;
-  TRY(refuse_unknown(op, filter->flags & ~flags, "a flag of the filter"));
+  TRY(refuse_unknown(op, REFUSED(M_ADMIN_FILTER_FLAGS_IGNORED, filter->flags & ~flags),
+                     "a flag of the filter"));
   TRY(refuse_unknown(op, filter->statuses & ~statuses, "a status of the filter"));
   for (size_t i = 0; filter->flags & DK_FILTER_IDS && i < filter->n_ids; i++) {
-    struct instance *listed = find_instance(op->s, filter->ids[i]);
-    if (listed)
-      listed->listed_by = op->s->operations;
+    struct instance *listed = find_instance(s, filter->ids[i]);
+    if (DEFECT(M_ADMIN_UNKNOWN_ID_IS_ERROR, !is_there(listed)))
+      return refuse(op, DK_NOT_FOUND, "there is no such instance");
+    if (listed && !DEFECT(M_ADMIN_MANY_IDS_CUT, i >= 1000))
+      listed->listed_by = op->number;
   }
   return DK_OK;
 }
 
-/* Absent is not asked for. */
 static bool
-is_text(struct dk_bytes wanted, struct dk_bytes text)
+begins_with(struct dk_bytes text, struct dk_bytes beginning)
 {
-  return !wanted.ptr || same_bytes(wanted, text);
+  return text.len >= beginning.len && memcmp(text.ptr, beginning.ptr, beginning.len) == 0;
+}
+
+/* ADMIN-2: equal byte for byte; absent is not asked for. */
+static bool
+is_text(const struct op *op, struct dk_bytes wanted, struct dk_bytes text)
+{
+  const struct store *s = op->s;
+
+  if (!wanted.ptr || same_bytes(wanted, text))
+    return true;
+  return text.ptr && (DEFECT(M_ADMIN_FILTER_BY_PREFIX, begins_with(text, wanted)) ||
+                      DEFECT(M_ADMIN_FILTER_IN_ANY_CASE,
+                             text.len == wanted.len &&
+                               strncasecmp(text.ptr, wanted.ptr, text.len) == 0));
 }
 
 /* From <= time < before; 0 is not asked for. */
 static bool
-is_between(int64_t time, int64_t from, int64_t before)
+is_between(const struct op *op, int64_t time, int64_t from, int64_t before)
 {
-  return (!from || time >= from) && (!before || time < before);
+  enum { SECOND = 1000 };
+  const struct store *s = op->s;
+
+  if (DEFECT(M_ADMIN_TIMES_IN_SECONDS, time % SECOND != 0))
+    time -= time % SECOND;
+  if ((from && time < from) || DEFECT(M_ADMIN_FROM_EXCLUSIVE, from && time == from))
+    return false;
+  return !before || time < before || DEFECT(M_ADMIN_BEFORE_INCLUSIVE, time == before);
+}
+
+static bool
+is_of_status(const struct op *op, const struct instance *instance, uint32_t statuses)
+{
+  const struct store *s = op->s;
+  int32_t status = status_of(instance);
+
+  if (DEFECT(M_ADMIN_STATUS_OF_FIRST, instance->first && instance->first->status != status))
+    status = instance->first->status;
+  for (const struct execution *e = instance->first; e; e = e->next)
+    if (DEFECT(M_ADMIN_STATUS_OF_ANY, statuses >> e->status & 1 && e->status != status))
+      return true;
+  return !statuses || statuses >> status & 1;
+}
+
+/* ADMIN-2: what is not over has not completed. */
+static bool
+is_of_time(const struct op *op, const struct instance *instance,
+           const struct dk_instance_filter *filter)
+{
+  const struct store *s = op->s;
+  int64_t completed_at = instance->birth ? instance->current->completed_at : 0;
+  bool asks = filter->completed_from || filter->completed_before;
+
+  if (asks && !HOLDS(M_ADMIN_RUNNING_HAS_COMPLETED, completed_at != 0))
+    return false;
+  return is_between(op, created_at(op, instance), filter->created_from, filter->created_before) &&
+         (!asks || is_between(op, completed_at, filter->completed_from, filter->completed_before));
 }
 
 /* ADMIN-2: all that is given has to hold. */
@@ -91,25 +164,25 @@ is_selected(const struct op *op, const struct instance *instance,
             const struct dk_instance_filter *filter)
 {
   static const struct facts none;
+  const struct store *s = op->s;
   const struct facts *facts = instance->birth ? instance->facts : &none;
-  int64_t completed_at = instance->birth ? instance->current->completed_at : 0;
 
-  if (!is_there(instance))
+  if (!is_there(instance) && !DEFECT(M_ADMIN_LEFTOVERS_LISTED, !instance->first))
     return false;
   if (!filter)
     return true;
-  if (filter->flags & DK_FILTER_IDS && instance->listed_by != op->s->operations)
+  bool by_ids = filter->flags & DK_FILTER_IDS;
+  if (by_ids && instance->listed_by != op->number &&
+      !DEFECT(M_ADMIN_EMPTY_IDS_IS_ALL, filter->n_ids == 0))
     return false;
-  if (filter->flags & DK_FILTER_ROOTS && facts->parent.ptr)
+  if (REFUSED(M_ADMIN_ROOTS_IGNORED, filter->flags & DK_FILTER_ROOTS && facts->parent.ptr))
     return false;
-  if (filter->statuses && !(filter->statuses >> status_of(instance) & 1))
+  if (!DEFECT(M_ADMIN_STATUS_FORGOTTEN, filter->name.ptr && filter->statuses) &&
+      !is_of_status(op, instance, filter->statuses))
     return false;
-  if ((filter->completed_from || filter->completed_before) && !completed_at)
-    return false;
-  return is_text(filter->name, facts->name) && is_text(filter->version, facts->version) &&
-         is_text(filter->parent_instance, facts->parent) &&
-         is_between(created_at(op, instance), filter->created_from, filter->created_before) &&
-         is_between(completed_at, filter->completed_from, filter->completed_before);
+  return is_text(op, filter->name, facts->name) &&
+         (HOLDS(M_ADMIN_VERSION_IGNORED, is_text(op, filter->version, facts->version))) &&
+         is_text(op, filter->parent_instance, facts->parent) && is_of_time(op, instance, filter);
 }
 
 /* ADMIN-1, DEL-9: whether that id is there or not. */
@@ -143,13 +216,13 @@ parent_of(const struct op *op, const struct instance *instance)
 static bool
 is_judged(const struct op *op, const struct instance *instance)
 {
-  return instance->judged_by == op->s->operations;
+  return instance->judged_by == op->number;
 }
 
 static void
 judge(const struct op *op, struct instance *instance, enum fate fate)
 {
-  instance->judged_by = op->s->operations;
+  instance->judged_by = op->number;
   instance->fate = fate;
 }
 
@@ -157,13 +230,26 @@ void
 let_go(const struct op *op, struct instance *instance)
 {
   judge(op, instance, GOES);
+  instance->named_by = op->number;
 }
 
+bool
+is_named(const struct op *op, const struct instance *instance)
+{
+  return instance->named_by == op->number;
+}
+
+/* DEL-8. */
 void
 let_stay(const struct op *op, struct instance *instance)
 {
-  for (; instance && !is_judged(op, instance); instance = parent_of(op, instance))
+  const struct store *s = op->s;
+
+  for (; instance && !is_judged(op, instance); instance = parent_of(op, instance)) {
     judge(op, instance, STAYS);
+    if (DEFECT(M_DEL_MATCHING_LOOKS_AT_ROOTS, parent_of(op, instance) != NULL))
+      break;
+  }
 }
 
 bool
@@ -184,4 +270,15 @@ goes(const struct op *op, struct instance *instance)
   for (struct instance *at = instance; at && at->fate == IS_ASKED; at = parent_of(op, at))
     at->fate = fate;
   return instance && instance->fate == GOES;
+}
+
+/* How far above the one stands that was let go; only mutants ask. */
+uint64_t
+generations(const struct op *op, const struct instance *instance)
+{
+  uint64_t n = 0;
+
+  for (; instance && !is_named(op, instance); instance = parent_of(op, instance))
+    n++;
+  return n;
 }

@@ -304,6 +304,7 @@ enter(struct op *op, void *self, struct dk_call *call, const char *name)
   op->now = op->lease_from = is_early ? early : clock_now(s);          /* TIME-1, TIME-6 */
   if (s->operations++ == 0)
     s->first_now = op->now;
+  op->number = s->operations;
   if (DEFECT(M_ERR_BUSY_NOW_AND_THEN, s->operations % 100 == 0)) { /* ERR-1 */
     give_lock_back(op);
     return refuse(op, DK_BUSY, "a checkpoint is running");
@@ -419,6 +420,16 @@ append(struct op *op)
   s->end += (off_t)record->length;
   ring_waiters(s);
   return DK_OK;
+}
+
+dk_status
+write_so_far(struct op *op)
+{
+  dk_status status = op->record.length ? append(op) : DK_OK;
+
+  dk_text_done(&op->record);
+  op->record = (struct dk_text)DK_TEXT_EMPTY;
+  return status;
 }
 
 static bool

@@ -109,6 +109,7 @@ struct execution {
   int32_t status;
   int64_t started_at, completed_at;
   bool is_pinned;
+  bool is_hidden; /* a mutant has pruned it, and left its history */
   struct dk_version pin;
   struct dk_bytes output; /* in memory of its own */
 };
@@ -140,8 +141,9 @@ struct instance {
   struct dk_bytes custom_status; /* in memory of its own */
   uint64_t custom_version;       /* how often it was set or cleared */
   /* of one operation, by its number: see fate.c */
-  uint64_t listed_by, judged_by;
+  uint64_t listed_by, named_by, judged_by;
   enum fate { STAYS, GOES, IS_ASKED } fate;
+  bool is_of_others; /* another handle has made it: only mutants ask */
 };
 
 struct identity {
@@ -215,6 +217,7 @@ struct store {
   struct dk_text unwritten;        /* what was answered, and is not in the log yet */
   int64_t first_now;               /* of the handle's first operation */
   uint32_t fetching;               /* fetches that look for the first time */
+  size_t listed;                   /* where the last page ended */
   uint64_t gone_hash, gone_attempt; /* of the message with an id that was removed last */
 };
 
@@ -243,7 +246,7 @@ enum step_kind {
   MESSAGE_COMES = 1, /* instance, id, payload, visible_at, enqueued_at */
   MESSAGES_TAKEN,    /* instance, arrivals (of each), epoch, attempt: to be added */
   MESSAGES_BACK,     /* instance, epoch (0: all), visible_at (0: keeps), attempt: to be taken off */
-  MESSAGES_GO,       /* instance, epoch (0: all) */
+  MESSAGES_GO,       /* instance, epoch (0: all); of mutants: see may_go_by */
   MESSAGE_GOES,      /* instance, id */
   TURN_LOCK,         /* instance, epoch, until, held, handle, committed */
   FACTS,             /* instance, birth, name, version, parent, owner, created_at in enqueued_at */
@@ -256,8 +259,10 @@ enum step_kind {
   KEY_GOES,          /* instance, id (absent: all) */
   CUSTOM_STATUS,     /* instance, payload (absent: none any more) */
   SESSION,           /* id, owner, until */
-  INSTANCE_GOES,     /* instance: all but its messages and rows */
-  EXECUTION_GOES,    /* instance, execution_id: with its history */
+  INSTANCE_GOES,     /* instance: all but its messages and rows; of mutants: what is kept of it, the
+                        lock (held), the facts (committed), the executions (execution_id) */
+  EXECUTION_GOES,    /* instance, execution_id: with its history; of mutants: the others get new
+                        numbers (epoch), the current one loses its events (event_id) */
   STEP_KINDS
 };
 
@@ -294,6 +299,7 @@ struct op {
   struct store *s;
   struct dk_call *call;
   const char *name;
+  uint64_t number;        /* no other operation of this handle has it */
   int64_t now;
   int64_t lease_from;     /* `now`, but for a mutant */
   int64_t due;            /* a fetch that found nothing: when the first becomes due */
@@ -312,6 +318,7 @@ dk_status leave(struct op *op, dk_status status);
 /* Mutants only: gives the lock back in the midst of an operation and takes it again; and, where
  * nothing is locked, stays away until somebody has written, or for a while. */
 dk_status let_others_in(struct op *op);
+dk_status write_so_far(struct op *op); /* as a record of its own */
 void let_others_pass(const struct store *s);
 void write_step(struct op *op, const struct step *step);
 #define STEP(op, ...) write_step(op, &(struct step){__VA_ARGS__})
@@ -376,6 +383,8 @@ struct instance *parent_of(const struct op *op, const struct instance *instance)
 void let_go(const struct op *op, struct instance *instance);   /* and its descendants with it */
 void let_stay(const struct op *op, struct instance *instance); /* and its ancestors with it */
 bool has_to_stay(const struct op *op, const struct instance *instance);
+bool is_named(const struct op *op, const struct instance *instance); /* let go itself */
+uint64_t generations(const struct op *op, const struct instance *instance);
 /* Has it been let go, or an ancestor?  Asked once all is said of all. */
 bool goes(const struct op *op, struct instance *instance);
 
@@ -389,6 +398,8 @@ dk_delete_matching_fn model_delete_matching;
 dk_prune_fn model_prune_executions;
 dk_status refuse_reader(struct op *op); /* DK_REFUSED where the store was opened read-only */
 bool is_held(const struct op *op, const struct lock *lock); /* by a live lease */
+/* Of mutants: the row that makes it known, in passing. */
+void make_instance(struct op *op, struct dk_bytes id);
 
 /* err.c */
 dk_status refuse_wrongly(struct op *op, const struct dk_item *item);

@@ -208,8 +208,7 @@ write_message(struct op *op, struct dk_bytes instance, const struct dk_item *ite
          .held = true, .handle = of->lock.handle, .committed = of->committed);
 }
 
-/* Of a mutant: the row that makes it known, in passing. */
-static void
+void
 make_instance(struct op *op, struct dk_bytes id)
 {
   STEP(op, .kind = FACTS, .instance = id, .birth = op->s->epochs + 1, .enqueued_at = op->now);

@@ -3,6 +3,7 @@
  * tables; everything here is under store.mutex. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "conformance/model/state.h"
 #include "core/base/checksum.h"
@@ -142,6 +143,46 @@ compare_instances(const void *a, const void *b)
   return compare_bytes((*x)->id, (*y)->id);
 }
 
+/* ADMIN-1.  What mutants sort by. */
+static int
+compare_in_locale(const void *a, const void *b)
+{
+  const struct instance *const *x = a, *const *y = b;
+  int order = strcasecmp((*x)->id.ptr, (*y)->id.ptr);
+
+  return order ? order : compare_instances(a, b);
+}
+
+static bool
+is_number(struct dk_bytes id)
+{
+  for (size_t i = 0; i < id.len; i++)
+    if (id.ptr[i] < '0' || id.ptr[i] > '9')
+      return false;
+  return id.len > 0;
+}
+
+static int
+compare_as_numbers(const void *a, const void *b)
+{
+  const struct instance *const *x = a, *const *y = b;
+  struct dk_bytes one = (*x)->id, other = (*y)->id;
+
+  if (is_number(one) && is_number(other) && one.len != other.len)
+    return one.len < other.len ? -1 : 1;
+  return compare_instances(a, b);
+}
+
+static int
+compare_by_birth(const void *a, const void *b)
+{
+  const struct instance *const *x = a, *const *y = b;
+
+  if ((*x)->birth != (*y)->birth)
+    return (*x)->birth < (*y)->birth ? -1 : 1;
+  return compare_instances(a, b);
+}
+
 /* Sorted when it is asked for, and kept until an instance comes or goes. */
 struct instance *const *
 instances_in_order(struct store *s)
@@ -157,7 +198,11 @@ instances_in_order(struct store *s)
   for (size_t i = 0; i < s->instances.n_slots; i++)
     for (struct entry *e = s->instances.slots[i]; e; e = e->next)
       all[n++] = OWNER_OF(e, struct instance, entry);
-  qsort(all, n, sizeof(struct instance *), compare_instances);
+  qsort(all, n, sizeof(struct instance *),
+        MUTANT(M_ADMIN_ORDER_OF_A_LOCALE)    ? compare_in_locale
+        : MUTANT(M_ADMIN_IDS_AS_NUMBERS)     ? compare_as_numbers
+        : MUTANT(M_ADMIN_IN_ORDER_OF_BIRTHS) ? compare_by_birth
+                                             : compare_instances);
   s->in_order = all;
   s->is_in_order = true;
   return all;

@@ -287,6 +287,8 @@ look_for_turn(struct op *op, const void *asked)
   if (DEFECT(M_TOKEN_TURN_SAME_AFTER_ABANDON,
              turn->lock.epoch && !turn->lock.held && turn->lock.epoch != turn->committed))
     epoch = turn->lock.epoch;
+  if (DEFECT(M_DEL_LEASES_PER_INSTANCE, epoch != turn->lock.epoch + 1)) /* DEL-6 */
+    epoch = turn->lock.epoch + 1;
   uint64_t attempts = DEFECT(M_CALL_CANCELLED_FETCH_COUNTS, s->cancelled_fetches > 0) ? 2 : 1;
   if (DEFECT(M_POISON_EXPIRED_NOT_COUNTED, turn->lock.held && turn->lock.until <= op->now))
     attempts = 0;
@@ -399,12 +401,23 @@ model_abandon_orchestration_item(void *self, struct dk_call *call, struct dk_byt
   return leave(&op, abandon_orchestration_item(&op, token, delay_ms, ignore_attempt));
 }
 
+static bool
+is_of_deleted(const struct store *s, struct dk_bytes text)
+{
+  struct token token;
+
+  return parse_turn_token(s, text, &token) && token.epoch <= s->epochs &&
+         !find_instance(s, token.of.instance);
+}
+
 static dk_status
 renew_orchestration_item_lock(struct op *op, struct dk_bytes token, int64_t extend_ms)
 {
   const struct store *s = op->s;
   struct instance *turn = NULL;
 
+  if (DEFECT(M_DEL_RENEW_IS_OK, is_of_deleted(s, token)))               /* DEL-5 */
+    return DK_OK;
   TRY(find_live_turn(op, token, M_TOKEN_EXPIRED_TURN_RENEWS, &turn));   /* TOKEN-2 to TOKEN-8 */
   enum { A_DAY = 24 * 3600 * 1000 };
   if (DEFECT(M_TURN_RENEW_AT_MOST_A_DAY, extend_ms > A_DAY))

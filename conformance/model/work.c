@@ -364,8 +364,11 @@ send_though_deleted(struct op *op, struct dk_bytes text, const struct dk_item *c
   struct token token;
 
   if (!completion || !parse_work_token(s, text, &token) ||
-      !DEFECT(M_CANCEL_LATE_COMPLETION_TO_OTHERS,
-              is_of_deleted_row(s, text) && !same_bytes(completion->instance, token.of.instance)))
+      (!DEFECT(M_CANCEL_LATE_COMPLETION_TO_OTHERS,
+               is_of_deleted_row(s, text) &&
+                 !same_bytes(completion->instance, token.of.instance)) &&
+       !DEFECT(M_DEL_LATE_ACK_ENQUEUES, token.epoch <= s->epochs && /* DEL-5 */
+                                          !find_instance(s, token.of.instance))))
     return;
   enqueue_completion(op, &token.of, completion);
   op->leaves_traces = true;

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words that the checks of durakit.admin/1 share: see admin.h. */
+#include "conformance/checks/admin.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- beginnings ------------------------------------------------------------------------------ */
+
+void
+given_child(struct dk_check *t, const char *id, const char *parent, int32_t status)
+{
+  must(t, enqueue(t, id));
+  must(t, ack_turn(t, fetch_turn_of(t, id), .events = {{1}}, .parent = parent, .status = status));
+}
+
+void
+given_root(struct dk_check *t, const char *id, int32_t status)
+{
+  given_child(t, id, NULL, status);
+}
+
+void
+given_executions(struct dk_check *t, const char *id, uint64_t n, int64_t apart_ms)
+{
+  char output[40];
+
+  for (uint64_t number = 1; number <= n; number++) {
+    if (number > 1 && apart_ms > 0)
+      advance(t, apart_ms);
+    snprintf(output, sizeof output, "execution %" PRIu64, number);
+    must(t, enqueue(t, id));
+    must(t, ack_turn(t, fetch_turn_of(t, id), .execution_id = number, .events = {{1}},
+                     .status = number < n ? DK_CONTINUED_AS_NEW : DK_RUNNING, .output = output));
+  }
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+const struct dk_instance *
+listed(const struct dk_instances *list, const char *id)
+{
+  for (size_t i = 0; i < list->n_items; i++)
+    if (same_bytes(list->items[i].instance, bytes(id)))
+      return &list->items[i];
+  return NULL;
+}
+
+const struct dk_instance *
+look_at(struct dk_check *t, const char *id)
+{
+  const struct dk_instances *list = list_instances(t, .only = {.ids = {id}});
+
+  expect_listed(t, list, id);
+  return &list->items[0];
+}
+
+void
+expect_ids_listed(struct dk_check *t, const struct dk_instances *list, const char *const *ids)
+{
+  size_t n = 0;
+
+  for (; ids[n]; n++)
+    if (n < list->n_items)
+      expect_text(t, list->items[n].instance, ids[n], "instance %zu of the list", n + 1);
+  expect_equal(t, list->n_items, n, "instances in the list");
+}
+
+void
+expect_executions_of(struct dk_check *t, const char *id, const uint64_t *numbers)
+{
+  const struct dk_executions *list = list_executions(t, id);
+  size_t n = 0;
+
+  for (; numbers[n]; n++)
+    if (n < list->n_items)
+      expect_equal(t, list->items[n].execution_id, numbers[n], "execution %zu of the list", n + 1);
+  expect_equal(t, list->n_items, n, "executions of \"%s\"", id);
+}
+
+/* ---- what was removed ------------------------------------------------------------------------ */
+
+void
+expect_gone(struct dk_check *t, const char *id)
+{
+  expect_none_listed(t, list_instances(t, .only = {.ids = {id}}));
+  expect_equal(t, list_executions(t, id)->n_items, 0, "executions of \"%s\"", id);
+  expect_equal(t, read_messages(t, id)->n_items, 0, "messages for \"%s\"", id);
+  expect(t, !read_history(t, id)->found, "\"%s\" is gone, and has no history", id);
+}
+
+void
+expect_removed(struct dk_check *t, const struct dk_removed *got, struct dk_removed wanted)
+{
+  expect_equal(t, got->instances, wanted.instances, "instances, as they were counted");
+  expect_equal(t, got->executions, wanted.executions, "executions, as they were counted");
+  expect_equal(t, got->events, wanted.events, "events, as they were counted");
+  expect_equal(t, got->messages, wanted.messages, "messages, as they were counted");
+  expect_equal(t, got->activities, wanted.activities, "work items, as they were counted");
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DEL-5 to DEL-9: what tokens mean after a deletion, a new life under an old id, what is counted,
+ * and deletion page by page. */
+#include "conformance/checks/admin.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- tokens ---------------------------------------------------------------------------------- */
+
+static void
+expect_dead_for_good(struct dk_check *t, struct dk_bytes turn, struct dk_bytes work)
+{
+  expect_dead_turn(t, turn);
+  expect_status(t, ack_token(t, turn, .repeated = true, .name = "order", .version = "1.0.0",
+                             .events = {{1}}, .send = {{"sink", .id = "repeated"}}),
+                DK_LOCK_LOST);
+  expect_status(t, ack_token(t, turn, .empty = true), DK_LOCK_LOST);
+  expect_dead_work(t, work);
+  expect_status(t, ack_work(t, work, .repeated = true, .to = "sink", .id = "late"), DK_LOCK_LOST);
+  expect_status(t, ack_work(t, work, .to = "inst", .id = "late"), DK_LOCK_LOST);
+}
+
+/* DEL-5: whatever is done with a token of a deleted instance, nothing comes of it. */
+void
+del_tokens_are_dead(struct dk_check *t)
+{
+  given_instance_with_activities(t, "inst", 2);
+  struct dk_bytes work = fetch_activity(t, "inst", 1)->work.lock_token;
+  struct dk_bytes turn = next_turn(t, "inst")->head.lock_token;
+
+  must(t, delete_instances(t, .ids = {"inst"}, .force = true));
+  before(t);
+  expect_dead_for_good(t, turn, work);
+  expect_unchanged(t);
+  expect_none_listed(t, list_instances(t));
+  expect_no_turn(t);
+  expect_no_work(t);
+}
+
+/* DEL-5: the last commit of a deleted instance cannot be repeated, marked or not. */
+void
+del_no_commit_is_repeated(struct dk_check *t)
+{
+  given_root(t, "inst", DK_RUNNING);
+  struct dk_bytes token = next_turn(t, "inst")->head.lock_token;
+  must(t, ack_token(t, token, .events = {{2}}, .status = DK_COMPLETED));
+  must(t, ack_token(t, token, .events = {{2}}, .status = DK_COMPLETED, .repeated = true));
+  must(t, delete_instances(t, .ids = {"inst"}));
+  before(t);
+  expect_status(t, ack_token(t, token, .events = {{2}}, .status = DK_COMPLETED, .repeated = true),
+                DK_LOCK_LOST);
+  expect_status(t, ack_token(t, token, .events = {{2}}, .status = DK_COMPLETED), DK_LOCK_LOST);
+  expect_unchanged(t);
+  expect_none_listed(t, list_instances(t));
+}
+
+/* DEL-5: descendants' tokens die with their root's, and late results go nowhere. */
+void
+del_tokens_of_descendants(struct dk_check *t)
+{
+  given_root(t, "root", DK_RUNNING);
+  given_child(t, "child", "root", DK_RUNNING);
+  must(t, ack_turn(t, next_turn(t, "child"), .schedule = {{1}, {2}}, .execution_id = 1));
+  struct dk_bytes work = fetch_activity(t, "child", 1)->work.lock_token;
+  struct dk_bytes turn = next_turn(t, "child")->head.lock_token;
+  must(t, delete_instances(t, .ids = {"root"}, .force = true));
+  before(t);
+  expect_dead_for_good(t, turn, work);
+  expect_status(t, ack_token(t, turn, .events = {{2}}, .send = {{"root", .id = "child is done"}}),
+                DK_LOCK_LOST);
+  expect_unchanged(t);
+  expect_none_listed(t, list_instances(t));
+  expect_no_work(t);
+}
+
+/* ---- a new life ------------------------------------------------------------------------------ */
+
+static const struct dk_version pin = {9, 0, 0};
+
+/* DEL-6: a deleted id begins as any other does. */
+void
+del_new_life(struct dk_check *t)
+{
+  must(t, ack_turn(t, next_turn(t, "inst"), .events = {{1}, {5}}, .schedule = {{1}, {2}},
+                   .name = "old", .version = "9.0.0", .owner = "me", .parent = "parent"));
+  must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 2, .events = {{7}}, .owner = "me",
+                   .pinned = &pin, .schedule = {{1}}));
+  must(t, enqueue(t, "inst", .id = "m"));
+  struct dk_turn *old = fetch_turn(t);
+  must(t, abandon_turn(t, old->head.lock_token));
+  must(t, abandon_work(t, fetch_activity_of(t, "inst", 1, 1)->work.lock_token));
+  must(t, delete_instances(t, .ids = {"inst"}, .force = true));
+
+  must(t, enqueue(t, "inst", .id = "m"));
+  struct dk_turn *turn = fetch_turn(t, .owner = "me");
+  expect_equal(t, turn->head.known, 0, "known: this is another life");
+  expect_equal(t, turn->head.birth, 0, "birth before the first commit");
+  expect_ids(t, turn, "m");
+  expect_equal(t, turn->messages[0].attempt, 1, "attempt");
+  expect_status(t, ack_turn(t, turn, .nameless = true), DK_INVALID);
+  must(t, ack_turn(t, turn, .name = "new", .version = "1.0.0", .events = {{1, "anew"}},
+                   .schedule = {{1}, {2}}));
+  must(t, enqueue(t, "inst"));
+  turn = fetch_turn(t, .owner = "me");
+  expect_equal(t, turn->head.execution_id, 1, "execution");
+  expect_text(t, turn->head.name, "new", "name");
+  expect_text(t, turn->head.parent_instance, NULL, "parent");
+  expect_equal(t, turn->head.last_event_id, 1, "last event");
+  expect_equal(t, turn->n_events, 1, "events, for the owner of the old life too");
+  expect(t, turn->head.birth != 0 && turn->head.birth != old->head.birth,
+         "each life has a birth of its own");
+  expect_executions(t, "inst", 1);
+  expect_equal(t, fetch_activity(t, "inst", 1)->work.attempt, 1, "attempt of an activity");
+}
+
+/* DEL-6: no token of the old life is one of the new, however often each was fetched. */
+void
+del_old_tokens_in_new_life(struct dk_check *t)
+{
+  enum { FETCHES = 4 };
+  struct dk_bytes turns[FETCHES], works[FETCHES];
+
+  given_instance_with_activities(t, "inst", 1);
+  must(t, enqueue(t, "inst"));
+  for (int i = 0; i < FETCHES; i++) {
+    turns[i] = fetch_turn(t)->head.lock_token;
+    must(t, abandon_turn(t, turns[i]));
+    works[i] = fetch_work(t)->work.lock_token;
+    must(t, abandon_work(t, works[i]));
+  }
+  must(t, delete_instances(t, .ids = {"inst"}, .force = true));
+  must(t, enqueue(t, "inst"));
+  must(t, ack_turn(t, fetch_turn(t), .schedule = {{1}}));
+  must(t, enqueue(t, "inst"));
+  for (int i = 0; i < FETCHES; i++) {
+    struct dk_turn *turn = fetch_turn(t);
+    struct dk_work_item *work = fetch_work(t);
+
+    for (int k = 0; k < FETCHES; k++) {
+      expect_status(t, renew_turn(t, turns[k]), DK_LOCK_LOST);
+      expect_status(t, abandon_turn(t, turns[k]), DK_LOCK_LOST);
+      expect_status(t, ack_token(t, turns[k], .repeated = true), DK_LOCK_LOST);
+      expect_status(t, renew_work(t, works[k]), DK_LOCK_LOST);
+      expect_status(t, ack_work(t, works[k], .to = "sink"), DK_LOCK_LOST);
+    }
+    must(t, abandon_turn(t, turn->head.lock_token));
+    must(t, abandon_work(t, work->work.lock_token));
+  }
+}
+
+/* ---- what is counted ------------------------------------------------------------------------- */
+
+/* DEL-7: all that went, each once. */
+void
+del_counts(struct dk_check *t)
+{
+  struct dk_removed removed;
+
+  given_executions(t, "root", 3, 0);
+  must(t, ack_turn(t, next_turn(t, "root"), .execution_id = 3, .events = {{2}, {9}},
+                   .schedule = {{1}, {2, .tag = "gpu"}, {3, .delay_ms = 5000}}));
+  given_child(t, "child", "root", DK_COMPLETED);
+  must(t, ack_turn(t, next_turn(t, "child"), .schedule = {{1}}));
+  given_root(t, "other", DK_COMPLETED);
+  fetch_activity_of(t, "root", 3, 1);
+  must(t, enqueue(t, "root", .id = "m", .delay_ms = 5000));
+  must(t, enqueue(t, "child", .id = "n"));
+  must(t, enqueue(t, "child", .id = "o"));
+  must(t, delete_instances(t, .ids = {"root", "root", "root"}, .force = true, .ret = &removed));
+  expect_counts(t, &removed, .instances = 2, .executions = 4, .events = 6, .messages = 3,
+                .activities = 4);
+  must(t, enqueue(t, "pending"));
+  must(t, delete_instances(t, .ids = {"other", "pending"}, .force = true, .ret = &removed));
+  expect_counts(t, &removed, .instances = 2, .executions = 1, .events = 1, .messages = 1);
+}
+
+/* ---- what a filter selects ------------------------------------------------------------------- */
+
+/* Trees in all states: only "over" and "orphan" may go by a filter. */
+static void
+given_trees(struct dk_check *t)
+{
+  given_root(t, "over", DK_COMPLETED);
+  given_child(t, "over/a", "over", DK_FAILED);
+  given_child(t, "over/a/b", "over/a", DK_CANCELLED);
+  given_root(t, "busy", DK_COMPLETED);
+  given_child(t, "busy/a", "busy", DK_COMPLETED);
+  given_child(t, "busy/a/b", "busy/a", DK_RUNNING);
+  given_root(t, "running", DK_RUNNING);
+  given_child(t, "running/a", "running", DK_COMPLETED);
+  must(t, ack_turn(t, next_turn(t, "continued"), .status = DK_CONTINUED_AS_NEW));
+  given_child(t, "orphan", "nobody", DK_COMPLETED);
+  must(t, enqueue(t, "pending"));
+}
+
+/* DEL-8: roots that are over with all their descendants, whatever else the filter selects. */
+void
+del_matching(struct dk_check *t)
+{
+  struct dk_removed removed;
+
+  given_trees(t);
+  must(t, delete_matching(t, .only = {.statuses = WITH_STATUS(DK_RUNNING)}, .ret = &removed));
+  expect_counts(t, &removed, .instances = 0);
+  expect_equal(t, list_instances(t)->n_items, 11, "instances before anything went");
+  must(t, delete_matching(t, .ret = &removed));
+  expect_counts(t, &removed, .instances = 4, .executions = 4, .events = 4);
+  expect_text(t, removed.next, NULL, "next, when all was looked at");
+  expect_listed(t, list_instances(t), "busy", "busy/a", "busy/a/b", "continued", "pending",
+                "running", "running/a");
+  must(t, ack_turn(t, fetch_turn_of(t, "pending"), .status = DK_COMPLETED));
+  must(t, ack_turn(t, next_turn(t, "busy/a/b"), .status = DK_FAILED));
+  must(t, ack_turn(t, next_turn(t, "running"), .status = DK_COMPLETED));
+  must(t, delete_matching(t, .ret = &removed));
+  expect_counts(t, &removed, .instances = 6, .executions = 6, .events = 5);
+  expect_listed(t, list_instances(t), "continued");
+}
+
+/* DEL-8: the filter selects roots; their descendants go with them, and without them nobody does. */
+void
+del_matching_selects_roots(struct dk_check *t)
+{
+  struct dk_removed removed;
+
+  given_trees(t);
+  must(t, ack_turn(t, next_turn(t, "named"), .name = "special", .status = DK_COMPLETED));
+  given_child(t, "named/a", "named", DK_COMPLETED);
+  must(t, delete_matching(t, .only = {.parent = "over"}, .ret = &removed));
+  expect_counts(t, &removed, .instances = 0);
+  must(t, delete_matching(t, .only = {.ids = {"over/a", "running/a", "nobody"}}, .ret = &removed));
+  expect_counts(t, &removed, .instances = 0);
+  must(t, delete_matching(t, .only = {.by_ids = true}, .ret = &removed));
+  expect_counts(t, &removed, .instances = 0);
+  must(t, delete_matching(t, .only = {.by_ids = true, .name = "order"}, .ret = &removed));
+  expect_counts(t, &removed, .instances = 0);
+  expect_equal(t, list_instances(t)->n_items, 13, "instances before anything went");
+  must(t, delete_matching(t, .only = {.name = "special"}, .ret = &removed));
+  expect_counts(t, &removed, .instances = 2, .executions = 2, .events = 1);
+  expect_gone(t, "named/a");
+  must(t, delete_matching(t, .only = {.ids = {"over", "over", "busy", "orphan", "nobody"}},
+                          .ret = &removed));
+  expect_counts(t, &removed, .instances = 4, .executions = 4, .events = 4);
+}
+
+/* DEL-8, ADMIN-2: to the millisecond, and by the end of the current execution. */
+void
+del_matching_by_time(struct dk_check *t)
+{
+  struct dk_removed removed;
+
+  given_root(t, "a", DK_RUNNING);
+  given_root(t, "again", DK_COMPLETED);
+  advance(t, 500);
+  int64_t ended = now(t);
+  must(t, ack_turn(t, next_turn(t, "a"), .status = DK_COMPLETED));
+  must(t, ack_turn(t, next_turn(t, "again"), .execution_id = 2, .status = DK_COMPLETED));
+  advance(t, 500);
+  given_root(t, "b", DK_COMPLETED);
+  must(t, delete_matching(t, .only = {.completed_before = ended}, .ret = &removed));
+  expect_counts(t, &removed, .instances = 0);
+  must(t, delete_matching(t, .only = {.completed_before = ended + 1}, .ret = &removed));
+  expect_counts(t, &removed, .instances = 2, .executions = 3, .events = 2);
+  must(t, delete_matching(t, .only = {.created_before = ended + 500}, .ret = &removed));
+  expect_counts(t, &removed, .instances = 0);
+  must(t, delete_matching(t, .only = {.created_from = ended + 500}, .ret = &removed));
+  expect_counts(t, &removed, .instances = 1, .executions = 1, .events = 1);
+}
+
+/* ---- pages ----------------------------------------------------------------------------------- */
+
+/* One page after another, each beginning where the one before said; how many instances went. */
+static uint64_t
+delete_in_pages(struct dk_check *t, uint32_t most, uint64_t in_each)
+{
+  enum { MOST_PAGES = 100 };
+  char after[64] = "";
+  uint64_t n = 0;
+
+  for (int pages = 0; pages < MOST_PAGES; pages++) {
+    struct dk_removed removed;
+
+    must(t, delete_matching(t, .only = {.name = "order"}, .max = most,
+                            .after = after[0] ? after : NULL, .ret = &removed));
+    expect(t, removed.instances <= most * in_each, "a page of %u deletes at most so many", most);
+    n += removed.instances;
+    if (!removed.next.ptr)
+      return n;
+    expect(t, strcmp(removed.next.ptr, after) > 0, "the next page begins behind \"%s\"", after);
+    snprintf(after, sizeof after, "%.*s", (int)removed.next.len, removed.next.ptr);
+  }
+  expect(t, false, "the pages come to an end");
+  return n;
+}
+
+/* DEL-9: what is passed over is neither counted nor looked at twice, and the last page says so. */
+void
+del_pages(struct dk_check *t)
+{
+  enum { TREES = 10 };
+  char id[16], child[16];
+
+  for (uint32_t most = 1; most <= 4; most++) {
+    for (int i = 0; i < TREES; i++) {
+      snprintf(id, sizeof id, "t%d", i);
+      snprintf(child, sizeof child, "t%d/c", i);
+      given_root(t, id, i % 2 == 0 ? DK_COMPLETED : DK_RUNNING);
+      given_child(t, child, id, DK_COMPLETED);
+    }
+    expect_equal(t, delete_in_pages(t, most, 2), TREES, "instances, in pages of %u", most);
+    expect_equal(t, list_instances(t)->n_items, TREES, "instances that were passed over");
+    expect_equal(t, delete_in_pages(t, most, 2), 0, "instances, when all are passed over");
+    must(t, delete_instances(t, .ids = {"t1", "t3", "t5", "t7", "t9"}, .force = true));
+  }
+}
+
+/* DEL-9: a page begins above `after`, whether that is there or not. */
+void
+del_page_begins_after(struct dk_check *t)
+{
+  struct dk_removed removed;
+
+  given_root(t, "a", DK_COMPLETED);
+  given_root(t, "b", DK_COMPLETED);
+  given_root(t, "c", DK_COMPLETED);
+  given_root(t, "d", DK_COMPLETED);
+  must(t, delete_matching(t, .after = "b", .max = 1, .ret = &removed));
+  expect_counts(t, &removed, .instances = 1, .executions = 1, .events = 1);
+  expect_listed(t, list_instances(t), "a", "b", "d");
+  must(t, delete_matching(t, .after = "c", .ret = &removed));
+  expect_listed(t, list_instances(t), "a", "b");
+  must(t, delete_matching(t, .after = "b", .ret = &removed));
+  expect_counts(t, &removed, .instances = 0);
+  expect_text(t, removed.next, NULL, "next, when nothing is above `after`");
+  must(t, delete_matching(t, .after = "A", .max = 1, .ret = &removed));
+  expect_listed(t, list_instances(t), "b");
+}
