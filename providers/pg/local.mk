@@ -62,10 +62,15 @@ pg_schema = \
 	providers/pg/schema/damage.sql \
 	providers/pg/schema/history.sql \
 	$(NULL)
-# From version 1: what cannot be migrated, and the copy.
+# From version 1: what cannot be migrated, and the copy.  From version 2: the tables; and the
+# functions that are new or other since then.
 pg_migration = \
 	providers/pg/schema/from-1-demands.sql \
 	providers/pg/schema/from-1-copy.sql \
+	providers/pg/schema/from-2.sql \
+	$(NULL)
+pg_replaced = \
+	providers/pg/schema/commit.sql \
 	$(NULL)
 EXTRA_DIST += \
 	providers/pg/schema/text.awk \
@@ -81,7 +86,9 @@ providers/pg/schema-text.c: $(pg_schema) $(pg_migration) providers/pg/schema/tex
 	  text -v name=pg_schema_text $(pg_schema) && \
 	  text -v name=pg_drop_text -v drops=1 $(pg_schema) && \
 	  text -v name=pg_demands_text providers/pg/schema/from-1-demands.sql && \
-	  text -v name=pg_copy_text providers/pg/schema/from-1-copy.sql) > "$$out" && \
+	  text -v name=pg_copy_text providers/pg/schema/from-1-copy.sql && \
+	  text -v name=pg_from_2_text providers/pg/schema/from-2.sql && \
+	  text -v name=pg_replaced_text -v replaces=1 $(pg_replaced)) > "$$out" && \
 	mv "$$out" $@
 
 # ---- its floor, for `make bench` ----------------------------------------------------------------
@@ -110,7 +117,10 @@ pg_test_libraries = \
 	-lpthread \
 	$(NULL)
 
-EXTRA_DIST += providers/pg/fixtures/version-1.sql
+EXTRA_DIST += \
+	providers/pg/fixtures/version-1.sql \
+	providers/pg/fixtures/version-2.sql \
+	$(NULL)
 
 # Settings, values, connections: before a server that says what the test tells it to.
 pg_test_host = \

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From version 1 to version 2: one transaction, all or nothing.  What it does with each row is said
- * in schema/from-1-demands.sql and schema/from-1-copy.sql.
+/* From an older version to this one: one transaction, all or nothing.
  *
- * Version 1 has no word of whose clock its times are: they are milliseconds since 1970 in any case,
- * and the store is of the clock that it is opened for when it is migrated. */
+ * Version 1: what is done with each row is said in schema/from-1-demands.sql and from-1-copy.sql.
+ * It has no word of whose clock its times are: they are milliseconds since 1970 in any case, and
+ * the store is of the clock that it is opened for when it is migrated.
+ *
+ * Version 2: schema/from-2.sql, and the functions that are new or other since then. */
 #include "providers/pg/schema.h"
 
 const char pg_drop_version_1[] =
@@ -11,17 +13,22 @@ const char pg_drop_version_1[] =
   " @schema@.instance_locks, @schema@.orchestrator_queue, @schema@.worker_queue, @schema@.meta"
   " RESTRICT;\n";
 
-/* Two tables have the name of one of version 2: one makes room, one has said what it had to. */
+/* Two tables have the name of one of today: one makes room, one has said what it had to. */
 static const char make_room[] =
   "ALTER TABLE @schema@.history RENAME TO old_history;\n"
   "ALTER INDEX IF EXISTS @schema@.history_pkey RENAME TO old_history_pkey;\n"
   "DROP TABLE @schema@.meta;\n";
 
 void
-script_add_migration(struct script *s)
+script_add_migration(struct script *s, int32_t version)
 {
-  script_add(s, pg_demands_text);
-  script_add(s, make_room);
-  script_add(s, pg_schema_text);
-  script_add(s, pg_copy_text);
+  if (version == 1) {
+    script_add(s, pg_demands_text);
+    script_add(s, make_room);
+    script_add(s, pg_schema_text);
+    script_add(s, pg_copy_text);
+  } else {
+    script_add(s, pg_from_2_text);
+    script_add(s, pg_replaced_text);
+  }
 }

@@ -359,20 +359,45 @@ make(struct connection *c, struct dk_call *call, const struct dk_open *open,
   return script_run(&s, c, call, "making the store", why);
 }
 
+/* What there is belongs to somebody, who alone may change what it is. */
+static void
+add_owner(const struct connection *c, dk_status status, struct why *why)
+{
+  char said[sizeof why->text];
+
+  if (status != DK_REFUSED || strcmp(why->sqlstate, "42501") != 0)
+    return;
+  snprintf(said, sizeof said, "%s", why->text);
+  why_set(why, DK_REFUSED,
+          "schema %s (%s): only the role that owns its tables can migrate them; open it once as "
+          "that role: %.600s",
+          c->settings->quoted, c->settings->shown, said);
+}
+
+/* Version 1 has neither a number nor a clock of its own. */
 static dk_status
 migrate(struct connection *c, struct dk_call *call, const struct dk_open *open, struct meta *ret,
         struct why *why)
 {
+  const int32_t from = ret->version;
   struct script s;
+  char what[60];
 
-  *ret = (struct meta){.version = SCHEMA_VERSION, .clock = clock_of(open)};
-  TRY(make_number(&ret->number, why));
+  ret->version = SCHEMA_VERSION;
+  if (from == 1) {
+    ret->clock = clock_of(open);
+    TRY(make_number(&ret->number, why));
+  }
   script_begin(&s, c->settings->schema);
   script_add_head(&s, c->settings->lock_ms);
-  add_look_again(&s, true, 1);
-  script_add_migration(&s);
-  add_meta_row(&s, ret);
-  return script_run(&s, c, call, "migrating the store from version 1", why);
+  add_look_again(&s, true, from);
+  script_add_migration(&s, from);
+  if (from == 1)
+    add_meta_row(&s, ret);
+  snprintf(what, sizeof what, "migrating the store from version %d", from);
+  dk_status status = script_run(&s, c, call, what, why);
+  add_owner(c, status, why);
+  return status;
 }
 
 /* ---- open ------------------------------------------------------------------------------------ */
@@ -391,10 +416,12 @@ open_what_is_there(struct connection *c, struct dk_call *call, const struct dk_o
                    const struct found *found, struct meta *ret, struct why *why)
 {
   TRY(read_meta(c, call, found, ret, why));
-  if (ret->version == SCHEMA_VERSION) {
+  if (ret->version > 1) {
     TRY(check_schema_name(c, ret, why));
-    return check_clock(c, ret, open, why);
+    TRY(check_clock(c, ret, open, why));
   }
+  if (ret->version == SCHEMA_VERSION || (ret->version > 1 && (open->flags & DK_OPEN_READ_ONLY)))
+    return DK_OK; /* an older one that is only read offers less */
   if (open->flags & DK_OPEN_READ_ONLY)
     return why_set(why, DK_REFUSED,
                    "schema %s (%s): its tables have version %d, expected %d; a read-only handle "
@@ -502,6 +529,7 @@ store_open(struct connection *c, struct dk_call *call, const struct dk_open *ope
   warn_of_losses(c, &found);
   *ret_store = (struct store){
     .number = meta.number,
+    .version = meta.version,
     .is_read_only = (open->flags & DK_OPEN_READ_ONLY) != 0,
     .host_clock = meta.clock == DK_CLOCK_HOST,
   };

@@ -5,10 +5,11 @@
 
 #include "providers/pg/connection.h"
 
-enum { SCHEMA_VERSION = 2 };
+enum { SCHEMA_VERSION = 3 };
 
 struct store {
   int64_t number;         /* random, of this store: in every token */
+  int32_t version;        /* below SCHEMA_VERSION: read-only, and without extensions */
   bool is_read_only;
   bool host_clock;        /* DK_OPEN_HOST_CLOCK, as the store was made */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From version 1: everything is kept, what cannot be understood is refused whole, and whoever comes
- * in between finds one version or the other. */
+/* From versions 1 and 2: everything is kept, what cannot be understood is refused whole, and who
+ * comes in between finds one version or the other. */
+#include <durakit/admin.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -13,20 +14,30 @@
 #include "conformance/tap/tap.h"
 #include "providers/pg/test-stores.h"
 
-/* ---- stores of version 1 --------------------------------------------------------------------- */
+/* ---- older stores --------------------------------------------------------------------- */
 
+enum { TODAY = 3 };
+
+/* Version 1's is told its name by a variable of psql's; in version 2's it stands in functions. */
 static void
-given_version_1(const char *schema)
+given_version(int version, const char *schema)
 {
   const char *folder = getenv("top_srcdir");
   char command[1000];
 
   snprintf(command, sizeof command,
-           "psql -X -q -d \"$DURAKIT_PG\" -v schema='%s'"
-           " -f '%s/providers/pg/fixtures/version-1.sql'",
-           schema, folder ? folder : ".");
+           "sed -e \"s/@schema_literal@/E'%s'/g\" -e 's/@schema@/\"%s\"/g'"
+           " '%s/providers/pg/fixtures/version-%d.sql' |"
+           " psql -X -q -d \"$DURAKIT_PG\" -v schema='%s' > /dev/null",
+           schema, schema, folder ? folder : ".", version, schema);
   if (system(command) != 0)
     BAIL_OUT("the fixture cannot be loaded: %s", command);
+}
+
+static void
+given_version_1(const char *schema)
+{
+  given_version(1, schema);
 }
 
 static void
@@ -63,22 +74,41 @@ is_kept(const char *schema, const char *what, const char *query, const char *exp
   free(found);
 }
 
+/* All that a store is made of, each with what it is, whatever the schema's name; to be freed. */
+static char *
+parts(const char *schema)
+{
+  return sql_value(plain,
+    "WITH rel AS (SELECT c.* FROM pg_class c WHERE c.relnamespace ="
+    "   (SELECT n.oid FROM pg_namespace n WHERE n.nspname = '%s'))"
+    " SELECT string_agg(p.name || ' ' || md5(replace(p.is, '%s', '@')), ' '"
+    "   ORDER BY p.name COLLATE \"C\") FROM ("
+    " SELECT c.relname AS name, concat(c.relkind, c.relpersistence, c.reloptions,"
+    "   obj_description(c.oid)) AS is FROM rel c"
+    " UNION ALL SELECT c.relname || '.' || a.attname, concat_ws(' ', a.attnum, a.attnotnull,"
+    "   a.attstorage, a.attcollation, format_type(a.atttypid, a.atttypmod),"
+    "   pg_get_expr(d.adbin, d.adrelid), col_description(c.oid, a.attnum))"
+    "   FROM rel c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0"
+    "   LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum"
+    " UNION ALL SELECT 'index ' || c.relname, pg_get_indexdef(c.oid) FROM rel c"
+    "   WHERE c.relkind = 'i'"
+    " UNION ALL SELECT 'view ' || c.relname, pg_get_viewdef(c.oid) FROM rel c WHERE c.relkind = 'v'"
+    " UNION ALL SELECT 'function ' || f.proname, pg_get_functiondef(f.oid) FROM pg_proc f"
+    "   WHERE f.pronamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = '%s')) p",
+    schema, schema, schema);
+}
+
 static void
 test_parts(const char *schema)
 {
-  char *migrated = sql_value(plain, "SELECT string_agg(c.relname, ' ' ORDER BY c.relname COLLATE"
-                             " \"C\") FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-                             " WHERE n.nspname = '%s'", schema);
   const char *fresh = named("fresh");
+  char *migrated = parts(schema);
+
   expect_done(try_open(fresh, CREATE), "a store that is made");
-  char *made = sql_value(plain, "SELECT string_agg(c.relname, ' ' ORDER BY c.relname COLLATE"
-                         " \"C\") FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-                         " WHERE n.nspname = '%s'", fresh);
-  is(migrated, made, "has the tables and indexes of one that was migrated");
-  static const char functions[] = "SELECT count(*) FROM pg_proc WHERE pronamespace ="
-                                  " (SELECT oid FROM pg_namespace WHERE nspname = '%s')";
-  long n_made = number(plain, functions, fresh), n_migrated = number(plain, functions, schema);
-  ok(n_made > 10 && n_made == n_migrated, "and its functions");
+  char *made = parts(fresh);
+  ok(strstr(made, "instance.created_at ") && strstr(made, "function commit_turn "),
+     "is made of tables, indexes and functions");
+  is(migrated, made, "and one that was migrated is made of the same");
   free(migrated);
   free(made);
   expect_done(try_destroy(fresh), "removed");
@@ -102,12 +132,16 @@ test_rows(void)
   char *payloads = rows(schema, OLD_PAYLOADS);
   cmp_ok(strlen(payloads), ">", 18 * 32, "payloads of version 1");
   expect_done(try_open(schema, RW), "version 1 is migrated");
-  cmp_ok(version_of(schema), "==", 2, "to version 2");
+  cmp_ok(version_of(schema), "==", TODAY, "to version %d", (int)TODAY);
   is_kept(schema, "instances",
           "SELECT instance, birth > 0, status, execution, last_event, pinned, name, version,"
-          " parent, locked_until, owner FROM instance",
-          "(\"order 'ü' 4\",f,0,0,0,,,,,0,) (order-1,t,1,2,6,\"{1,3,0}\",order,1.2.0,,0,)"
-          " (order-2,t,2,1,2,,order,1.2.0,order-1,0,) (order-3,t,3,1,2,,bill,,,0,)");
+          " parent, locked_until, owner, created_at - 1700000000000 FROM instance"
+          " WHERE birth > 0",
+          "(order-1,t,1,2,6,\"{1,3,0}\",order,1.2.0,,0,,0)"
+          " (order-2,t,2,1,2,,order,1.2.0,order-1,0,,1000) (order-3,t,3,1,2,,bill,,,0,,2000)");
+  is_kept(schema, "and who is none yet",
+          "SELECT instance, birth, status, execution, locked_until, created_at FROM instance"
+          " WHERE birth = 0", "(\"order 'ü' 4\",0,0,0,0,0)");
   is_kept(schema, "when each is ready",
           "SELECT instance, ready_at FROM instance",
           "(\"order 'ü' 4\",1700000009000) (order-1,1700000008000) (order-2,) (order-3,)");
@@ -167,6 +201,135 @@ test_use(void)
   close_store(&h);
   cmp_ok(try_open(schema, HOST), "==", DK_REFUSED, "the clock is that of who has migrated it");
   expect_done(try_destroy(schema), "removed");
+}
+
+/* ---- from version 2 -------------------------------------------------------------------------- */
+
+/* Whatever there was in version 2, as it stands. */
+static const char all_of_version_2[] =
+  "SELECT 'instance', to_jsonb(i) - 'created_at' FROM instance i"
+  " UNION ALL SELECT 'message', to_jsonb(m) FROM message m"
+  " UNION ALL SELECT 'work', to_jsonb(w) FROM work w"
+  " UNION ALL SELECT 'execution', to_jsonb(x) FROM execution x"
+  " UNION ALL SELECT 'history', to_jsonb(h) FROM history h"
+  " UNION ALL SELECT 'meta', to_jsonb(m) - 'durakit_version' FROM meta m"
+  " UNION ALL SELECT 'number', to_jsonb(n.last_value) FROM number n";
+
+static void
+test_rows_of_2(void)
+{
+  const char *schema = named("rows2");
+
+  given_version(2, schema);
+  sql(plain, "GRANT SELECT ON ALL TABLES IN SCHEMA \"%s\" TO PUBLIC", schema);
+  char *before = rows(schema, all_of_version_2);
+  expect_done(try_open(schema, RW), "version 2 is migrated");
+  cmp_ok(version_of(schema), "==", TODAY, "to version %d", (int)TODAY);
+  is_kept(schema, "all is as it was, leases, tokens and the store's number, too", all_of_version_2,
+          before);
+  is_kept(schema, "an instance is as old as its first execution",
+          "SELECT instance, created_at FROM instance",
+          "(\"order 'ü' 4\",0) (order-1,1700000000000) (order-2,1700000001000)"
+          " (order-3,1700000002000)");
+  cmp_ok(number(plain, "SELECT count(*) FROM pg_class c WHERE c.relkind IN ('r', 'v') AND"
+                " has_table_privilege('public', c.oid, 'SELECT') AND c.relnamespace ="
+                " (SELECT n.oid FROM pg_namespace n WHERE n.nspname = '%s')", schema), "==",
+         number(plain, "SELECT count(*) FROM pg_class c WHERE c.relkind IN ('r', 'v') AND"
+                " c.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = '%s')",
+                schema), "who was granted something has it still");
+  free(before);
+  test_parts(schema);
+}
+
+/* A handle that knows the schema from before, and calls no more than version 2's would. */
+static void
+open_process_of_2(const char *schema, struct handle_under_test *h)
+{
+  expect_done(open_as(conninfo, schema, CREATE, h), "a process");
+  char *store = sql_value(plain, "SELECT store FROM \"%s\".meta", schema);
+  drop(schema);
+  given_version(2, schema);
+  sql(plain, "UPDATE \"%s\".meta SET store = %s", schema, store);
+  free(store);
+}
+
+/* It goes on with what it holds. */
+static void
+test_process_of_2(void)
+{
+  const char *schema = named("old2");
+  struct handle_under_test old;
+
+  open_process_of_2(schema, &old);
+  struct dk_turn *turn = fetch_turn_as(&old, NULL);
+  is(turn->head.instance.ptr, "order 'ü' 4", "it takes a turn of version 2,");
+  struct dk_bytes work = fetch_work(&old);
+  expect_done(try_open(schema, RW), "another process migrates the store,");
+  cmp_ok(version_of(schema), "==", TODAY, "and the first one goes on:");
+  commit_first(&old, turn->head.lock_token, 0);
+  cmp_ok(number(plain, "SELECT count(*) FROM \"%s\".instance i JOIN \"%s\".execution x USING"
+                " (instance) WHERE i.instance = $$order 'ü' 4$$ AND i.created_at = x.started_at"
+                " AND i.created_at > 1700000009000", schema, schema), "==", 1,
+         "it commits its turn, and what it has made has its time,");
+  ack_work(&old, work, "order-1");
+  enqueue(&old, "another");
+  is(fetch_turn_as(&old, NULL)->head.instance.ptr, "another", "ends its work, and takes more");
+  close_store(&old);
+  expect_done(try_destroy(schema), "removed");
+}
+
+/* ABI-3: it is read as it is, and offers less. */
+static void
+test_reading_2(void)
+{
+  const char *schema = named("look2");
+  struct dk_read_history request = {.struct_size = sizeof request, .instance = text("order-1")};
+  struct handle_under_test h;
+  struct dk_history *history;
+  struct dk_stats stats;
+
+  given_version(2, schema);
+  char *before = digest(schema);
+  expect_refused(try_open(schema, HOST), DK_REFUSED, "the server's clock",
+                 "by the other clock it is not opened");
+  expect_refused(try_open(schema, HOST | RO), DK_REFUSED, "the server's clock",
+                 "nor to read only");
+  expect_done(open_as(conninfo, schema, RO, &h), "version 2 is opened to read only");
+  dk_store_read_history(h.store, h.caller, &request, &history);
+  cmp_ok(history->n_events, "==", 2, "histories are read");
+  ok(!dk_store_extension(h.store, DK_ADMIN), "what it has not is not offered");
+  cmp_ok(dk_store_read_stats(h.store, h.caller, &stats), "==", DK_UNSUPPORTED, "nor done");
+  char *after = digest(schema);
+  is(after, before, "nothing has changed");
+  sql(plain, "ALTER TABLE \"%s\".meta DROP COLUMN clock", schema);
+  close_store(&h);
+  expect_refused(try_open(schema, RW), DK_CORRUPT, "3 of the columns", "a part is not migrated");
+  drop(schema);
+  free(before);
+  free(after);
+}
+
+/* Who may write may not change what there is. */
+static void
+test_owner(void)
+{
+  const char *schema = named("own2"), *other = getenv("DURAKIT_PG_READER");
+
+  if (!other) {
+    skip(2, "DURAKIT_PG_READER is not set: it names another role");
+    return;
+  }
+  given_version(2, schema);
+  PGconn *pg = connect_to(other);
+  sql(plain, "GRANT ALL ON SCHEMA \"%s\" TO %s", schema, PQuser(pg));
+  sql(plain, "GRANT ALL ON ALL TABLES IN SCHEMA \"%s\" TO %s", schema, PQuser(pg));
+  expect_refused(try_open_as(other, schema, RW), DK_REFUSED, "only the role that owns its tables",
+                 "another role than the owner does not migrate it");
+  expect_done(try_open_as(other, schema, RO), "it reads it");
+  expect_done(try_open(schema, RW), "the owner migrates it,");
+  expect_done(try_open_as(other, schema, RW), "and then it is the other's to work with, too");
+  PQfinish(pg);
+  drop(schema);
 }
 
 /* ---- what cannot be understood --------------------------------------------------------------- */
@@ -269,6 +432,23 @@ test_old_process(void)
   drop(schema);
 }
 
+/* One of version 2 in the middle of something is waited for, and then it goes on. */
+static void
+test_old_process_of_2(void)
+{
+  const char *schema = named("busy2");
+
+  given_version(2, schema);
+  sql(plain, "BEGIN; SELECT \"%s\".enqueue_message(NULL, 300, 'order-1', 'x', 0, 0, NULL)", schema);
+  expect_refused(try_open(schema, RW), DK_BUSY, "try again", "a process of version 2 is at work");
+  sql(plain, "COMMIT");
+  cmp_ok(version_of(schema), "==", 2, "it is not disturbed");
+  expect_done(try_open(schema, RW), "afterwards it is migrated");
+  cmp_ok(number(plain, "SELECT status FROM \"%s\".enqueue_message(NULL, 300, 'order-1', 'x', 0, 0,"
+                " NULL)", schema), "==", DK_DUPLICATE, "and what was done is there");
+  expect_done(try_destroy(schema), "removed");
+}
+
 /* ---- killed in the middle -------------------------------------------------------------------- */
 
 static void *
@@ -307,54 +487,83 @@ kill_migration(const char *schema, int moment)
   return false;
 }
 
+/* Rows enough for a migration to take a while. */
 static void
-test_killed(void)
+given_many_rows(int version, const char *schema)
+{
+  given_version(version, schema);
+  if (version == 1)
+    sql(plain, "INSERT INTO \"%s\".history SELECT 'order-3', 1, n, 'x', 'y', 1"
+               " FROM generate_series(10, 3000) n", schema);
+  else
+    sql(plain, "WITH made AS (INSERT INTO \"%s\".execution SELECT 'i-' || n, 1, 1, n, 0"
+               " FROM generate_series(10, 3000) n)"
+               " INSERT INTO \"%s\".instance(instance, birth, execution, status)"
+               " SELECT 'i-' || n, n, 1, 1 FROM generate_series(10, 3000) n", schema, schema);
+}
+
+static bool
+has_many_rows(int version, const char *schema)
+{
+  if (version == 1)
+    return number(plain, "SELECT count(*) FROM \"%s\".history WHERE instance = 'order-3'",
+                  schema) == 2993;
+  return number(plain, "SELECT count(*) FROM \"%s\".instance WHERE created_at = birth"
+                " AND instance LIKE 'i-%%'", schema) == 2991;
+}
+
+/* It is whole, whichever it is, and so it is after the next try.  Both: 2. */
+static int
+count_whole(int version, const char *schema, const char *before, int moment)
+{
+  char *after = digest(schema);
+  long found = version_of(schema);
+  bool is_whole = found == version ? strcmp(before, after) == 0 : found == TODAY;
+
+  free(after);
+  if (!is_whole)
+    diag("after %d ms: version %ld", moment, found);
+  if (found == version && try_open(schema, RW) != DK_OK)
+    diag("after %d ms: %s", moment, said);
+  return is_whole + has_many_rows(version, schema);
+}
+
+static void
+test_killed(int version)
 {
   const char *schema = named("killed");
   int killed = 0, whole = 0;
 
   for (int moment = 0; moment < 40; moment += 3) {
-    given_version_1(schema);
-    sql(plain, "INSERT INTO \"%s\".history SELECT 'order-3', 1, n, 'x', 'y', 1"
-               " FROM generate_series(10, 3000) n", schema);
-    char *before = digest(schema);
     pthread_t thread;
+    given_many_rows(version, schema);
+    char *before = digest(schema);
     if (pthread_create(&thread, NULL, migrate, (void *)schema) != 0)
       BAIL_OUT("no thread");
     bool was_seen = kill_migration(schema, moment);
-    void *status;
-    pthread_join(thread, &status);
-    long version = version_of(schema);
-    char *after = digest(schema);
-    if (was_seen && version == 1)
-      killed++;
-    if (version == 1 ? strcmp(before, after) == 0 : version == 2)
-      whole++;
-    else
-      diag("after %d ms: version %ld, status %d", moment, version, (int)(intptr_t)status);
+    pthread_join(thread, NULL);
+    killed += was_seen && version_of(schema) == version;
+    whole += count_whole(version, schema, before, moment);
     free(before);
-    free(after);
-    if (version == 1 && try_open(schema, RW) != DK_OK)
-      diag("after %d ms: %s", moment, said);
-    else if (number(plain, "SELECT count(*) FROM \"%s\".history WHERE instance = 'order-3'",
-                    schema) == 2993)
-      whole++;
     drop(schema);
   }
-  cmp_ok(killed, ">", 0, "sessions were ended in the middle of a migration");
-  cmp_ok(whole, "==", 28, "each leaves version 1 whole or version 2, and the next migrates it");
+  cmp_ok(killed, ">", 0, "sessions were ended in the middle of a migration from version %d",
+         version);
+  cmp_ok(whole, "==", 28, "each leaves version %d whole or the new one, and the next migrates it",
+         version);
 }
 
 enum { PROCESSES = 10 };
 
 static void
-test_at_once(void)
+test_at_once(int version)
 {
   const char *schema = named("once");
   pid_t pids[PROCESSES];
   int well = 0, status;
 
-  given_version_1(schema);
+  given_version(version, schema);
+  long events = number(plain, "SELECT count(*) FROM \"%s\".history", schema);
   for (int i = 0; i < PROCESSES; i++) {
     pids[i] = fork();
     if (pids[i] == 0)
@@ -363,9 +572,10 @@ test_at_once(void)
   for (int i = 0; i < PROCESSES; i++)
     if (waitpid(pids[i], &status, 0) == pids[i] && WIFEXITED(status) && WEXITSTATUS(status) == 0)
       well++;
-  cmp_ok(well, "==", PROCESSES, "ten processes migrate one store");
-  cmp_ok(version_of(schema), "==", 2, "once");
-  cmp_ok(number(plain, "SELECT count(*) FROM \"%s\".history", schema), "==", 12, "all is there");
+  cmp_ok(well, "==", PROCESSES, "ten processes migrate one store of version %d", version);
+  cmp_ok(version_of(schema), "==", TODAY, "once");
+  cmp_ok(number(plain, "SELECT count(*) FROM \"%s\".history", schema), "==", events,
+         "all is there");
   drop(schema);
 }
 
@@ -376,14 +586,21 @@ main(void)
   begin_stores();
   test_rows();
   test_use();
+  test_rows_of_2();
+  test_process_of_2();
+  test_reading_2();
+  test_owner();
   test_bad_rows();
   test_read_only();
   test_old_process();
-  if (super)
-    test_killed();
-  else
-    skip(1, "to end a session needs a superuser: DURAKIT_PG_SUPER is not set");
-  test_at_once();
+  test_old_process_of_2();
+  for (int version = 1; version < TODAY; version++) {
+    if (super)
+      test_killed(version);
+    else
+      skip(2, "to end a session needs a superuser: DURAKIT_PG_SUPER is not set");
+    test_at_once(version);
+  }
   end_stores();
   return done_testing();
 }

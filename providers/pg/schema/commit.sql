@@ -226,6 +226,7 @@ BEGIN
         put_off = coalesce(v_next < v_now, false), place = @schema@.next_number(),
         done_epoch = i.epoch, execution = p_execution, owner = p_owner,
         birth = CASE WHEN i.birth = 0 THEN @schema@.next_number() ELSE i.birth END,
+        created_at = CASE WHEN i.birth = 0 THEN v_now ELSE i.created_at END,
         status = CASE WHEN p_status <> 0 THEN p_status WHEN v_is_new THEN 1 ELSE i.status END,
         last_event = coalesce(e_event[cardinality(e_event)],
                               CASE WHEN v_is_new THEN 0 ELSE i.last_event END),

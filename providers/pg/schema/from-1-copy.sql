@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The rows of version 1 into the tables of version 2 (migrate.c), which are there by now; version
--- 1's history is old_history.
+-- The rows of version 1 into the tables of today (migrate.c), which are there by now; version 1's
+-- history is old_history.
 --   - instances, executions, histories, messages and work items are kept, with their order, times
 --     and counts of attempts; a payload is the old text, byte for byte
 --   - leases end: a token of the old generation says nothing to this one.  What was locked is free
@@ -14,14 +14,14 @@ $$;
 
 -- Instances in the order in which they were made; then those that are only somebody's target.
 INSERT INTO @schema@.instance(instance, birth, status, execution, last_event, pinned, name, version,
-                              parent)
+                              parent, created_at)
   SELECT i.instance_id, nextval('@schema@.number'), @schema@.old_status(e.status),
     i.current_execution_id,
     coalesce((SELECT max(h.event_id) FROM @schema@.old_history AS h
               WHERE h.instance_id = i.instance_id AND h.execution_id = i.current_execution_id), 0),
     CASE WHEN e.pinned_major IS NOT NULL
       THEN ARRAY[e.pinned_major, coalesce(e.pinned_minor, 0), coalesce(e.pinned_patch, 0)] END,
-    i.orchestration_name, i.orchestration_version, i.parent_instance_id
+    i.orchestration_name, i.orchestration_version, i.parent_instance_id, i.created_at
   FROM (SELECT * FROM @schema@.instances ORDER BY created_at, instance_id) AS i
   JOIN @schema@.executions AS e
     ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id;
@@ -76,7 +76,7 @@ BEGIN
   WHERE c.old <> c.new LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'DK299', MESSAGE = pg_catalog.format(
-      'of %s %s of version 1, %s arrived in version 2; nothing was changed; this is a fault of '
+      'of %s %s of version 1, %s arrived; nothing was changed; this is a fault of '
       'the plugin, report it', v.old, v.what, v.new);
   END IF;
 END

@@ -125,7 +125,7 @@ BEGIN
   ) AS found ORDER BY found.n LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'DK204', MESSAGE = pg_catalog.format(
-      'version 1 cannot be migrated to version 2: %s, the row with %s: %s; nothing was changed; '
+      'version 1 cannot be migrated: %s, the row with %s: %s; nothing was changed; '
       'look at it with: SELECT * FROM %I.%I WHERE %s, then mend or delete it, and open the store '
       'again', v.tab, v.row, v.what, @schema_literal@, v.tab, v.row);
   END IF;

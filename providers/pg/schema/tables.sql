@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The tables of version 2, in PostgreSQL.  Every text here is psql's own but for @schema@, which
+-- The tables of version 3, in PostgreSQL.  Every text here is psql's own but for @schema@, which
 -- becomes the schema's name, quoted, and @schema_literal@, which becomes the same as a string.
 --
 -- Rules that the functions beside this file live by:
@@ -79,7 +79,8 @@ $make$;
 -- place: its place among those of one instant.  locked_until 0: nobody has a turn.  epoch: the
 -- number of the last lease.  The turn's messages are those up to (turn_visible_at, turn_seq) that
 -- are older than its epoch.  done_epoch: the lease of the last commit.  birth 0: no turn was ever
--- committed, the instance is unknown, and the row is an address for messages only.
+-- committed, the instance is unknown, and the row is an address for messages only.  created_at: the
+-- time of its first commit, which no execution may be left to tell.
 CREATE TABLE @schema@.instance(
   instance text COLLATE "C" PRIMARY KEY,
   ready_at bigint,
@@ -98,16 +99,20 @@ CREATE TABLE @schema@.instance(
   owner text COLLATE "C",
   name text COLLATE "C",
   version text COLLATE "C",
-  parent text COLLATE "C")
+  parent text COLLATE "C",
+  created_at bigint NOT NULL DEFAULT 0)
   WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_cost_delay = 0);
 -- While a table is too small to tell, the planner takes any index that will do, and keeps the plan.
 -- The sums with nothing leave it no other but the one that is meant, here and in message_id: a
--- statement that says `ready_at + 0` is for these two.
+-- statement that says `ready_at + 0` is for these two, and one that says `instance || ''` for
+-- instance_parent: children one after the other, wherever among the instances they are.
 CREATE INDEX instance_ready ON @schema@.instance(ready_at, place) WHERE ready_at IS NOT NULL;
 CREATE INDEX instance_warm ON @schema@.instance(owner, (ready_at + 0), place)
   WHERE ready_at IS NOT NULL AND owner IS NOT NULL;
 CREATE INDEX instance_put_off ON @schema@.instance((ready_at + 0)) WHERE put_off;
+CREATE INDEX instance_parent ON @schema@.instance(parent, (instance || ''))
+  WHERE parent IS NOT NULL;
 COMMENT ON TABLE @schema@.instance IS 'Durakit: one row for each orchestration instance, and for '
   'each id that has messages. birth 0: never committed. status: 1 running, 2 completed, 3 failed, '
   '4 continued as new, 5 cancelled. Times are milliseconds since 1970.';

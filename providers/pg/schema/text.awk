@@ -2,7 +2,8 @@
 # Makes one text of C, a `const char` array by the name in `name`, of files in SQL.  Lines that are
 # nothing but a comment are left out: the server has no use for them.  With -v drops=1 the text is
 # what removes all that the files make, each by its name and nothing else; for this their CREATE
-# stands at the beginning of a line, and no function has the name of another.
+# stands at the beginning of a line, and no function has the name of another.  With -v replaces=1
+# the functions take the place of those that are there, whose rights they keep.
 
 # No gsub: how many backslashes it wants differs between awks.
 function escaped(line,    i, c, said) {
@@ -41,6 +42,7 @@ drops {
 }
 
 /^[ \t]*(--.*)?$/ { next }
+replaces { sub(/^CREATE FUNCTION /, "CREATE OR REPLACE FUNCTION ") }
 { put($0) }
 
 END {
