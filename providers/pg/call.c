@@ -129,9 +129,8 @@ operation_run(struct operation *op, const char *function, bool writes, struct va
 
 /* ---- the operations -------------------------------------------------------------------------- */
 
-/* DK_OK: it may begin. */
-static dk_status
-begin(struct operation *op, void *self, struct dk_call *call, const char *name)
+dk_status
+operation_begin(struct operation *op, void *self, struct dk_call *call, const char *name)
 {
   *op = (struct operation){.name = name, .h = self, .call = call};
   if (!op->h->store.is_read_only)
@@ -145,7 +144,7 @@ ops_enqueue_for_orchestrator(void *self, struct dk_call *call, const struct dk_i
 {
   struct operation op;
 
-  TRY(begin(&op, self, call, "enqueue_for_orchestrator"));
+  TRY(operation_begin(&op, self, call, "enqueue_for_orchestrator"));
   return pg_enqueue_message(&op, item);
 }
 
@@ -154,7 +153,7 @@ ops_fetch_orchestration_item(void *self, struct dk_call *call, const struct dk_f
 {
   struct operation op;
 
-  TRY(begin(&op, self, call, "fetch_orchestration_item"));
+  TRY(operation_begin(&op, self, call, "fetch_orchestration_item"));
   return wait_for_turn(&op, request);
 }
 
@@ -164,7 +163,7 @@ ops_ack_orchestration_item(void *self, struct dk_call *call, struct dk_bytes tok
 {
   struct operation op;
 
-  TRY(begin(&op, self, call, "ack_orchestration_item"));
+  TRY(operation_begin(&op, self, call, "ack_orchestration_item"));
   return pg_commit(&op, token, result);
 }
 
@@ -174,7 +173,7 @@ ops_abandon_orchestration_item(void *self, struct dk_call *call, struct dk_bytes
 {
   struct operation op;
 
-  TRY(begin(&op, self, call, "abandon_orchestration_item"));
+  TRY(operation_begin(&op, self, call, "abandon_orchestration_item"));
   return pg_abandon_turn(&op, token, delay_ms, ignore_attempt != 0);
 }
 
@@ -184,7 +183,7 @@ ops_renew_orchestration_item_lock(void *self, struct dk_call *call, struct dk_by
 {
   struct operation op;
 
-  TRY(begin(&op, self, call, "renew_orchestration_item_lock"));
+  TRY(operation_begin(&op, self, call, "renew_orchestration_item_lock"));
   return pg_renew_turn(&op, token, extend_ms);
 }
 
@@ -193,7 +192,7 @@ ops_fetch_work_item(void *self, struct dk_call *call, const struct dk_fetch_work
 {
   struct operation op;
 
-  TRY(begin(&op, self, call, "fetch_work_item"));
+  TRY(operation_begin(&op, self, call, "fetch_work_item"));
   return wait_for_work(&op, request);
 }
 
@@ -203,7 +202,7 @@ ops_ack_work_item(void *self, struct dk_call *call, struct dk_bytes token,
 {
   struct operation op;
 
-  TRY(begin(&op, self, call, "ack_work_item"));
+  TRY(operation_begin(&op, self, call, "ack_work_item"));
   return pg_ack_work(&op, token, result);
 }
 
@@ -213,7 +212,7 @@ ops_abandon_work_item(void *self, struct dk_call *call, struct dk_bytes token, i
 {
   struct operation op;
 
-  TRY(begin(&op, self, call, "abandon_work_item"));
+  TRY(operation_begin(&op, self, call, "abandon_work_item"));
   return pg_abandon_work(&op, token, delay_ms, ignore_attempt != 0);
 }
 
@@ -223,7 +222,7 @@ ops_renew_work_item_lock(void *self, struct dk_call *call, struct dk_bytes token
 {
   struct operation op;
 
-  TRY(begin(&op, self, call, "renew_work_item_lock"));
+  TRY(operation_begin(&op, self, call, "renew_work_item_lock"));
   return pg_renew_work(&op, token, extend_ms);
 }
 
@@ -241,7 +240,7 @@ ops_enqueue_for_worker(void *self, struct dk_call *call, const struct dk_item *i
 {
   struct operation op;
 
-  TRY(begin(&op, self, call, "enqueue_for_worker"));
+  TRY(operation_begin(&op, self, call, "enqueue_for_worker"));
   return pg_enqueue_work(&op, item);
 }
 

@@ -114,6 +114,15 @@ damage_refuse(struct operation *op, struct dk_bytes instance, const char *what)
                 readable(room, instance), why_line(line, sizeof line, what));
 }
 
+dk_status
+damage_tell(struct operation *op, struct dk_bytes instance, const struct fault *f)
+{
+  char room[80];
+
+  return refuse(op, DK_CORRUPT, "instance \"%s\": %s; this cannot be handed over; repair or remove "
+                "it, as docs/postgresql.md says", readable(room, instance), f->text);
+}
+
 /* Not what others are to blame for: a server that is not there, a right that is missing. */
 bool
 damage_may_be(const struct why *why)

@@ -11,6 +11,7 @@
  *   call.c        the operations as the host calls them; one attempt, and again where it must be
  *   damage.c      rows that cannot be handed over
  *   message.c turn.c commit.c work.c history.c            each operation: values, result, upcalls
+ *   admin.c       durakit.admin/1: its operations as the host calls them, values, result, upcalls
  *   token.c       lock tokens, and how a dead one is refused
  *   bell.c        who waits here, and what other processes say (LISTEN, NOTIFY)
  *   wait.c        the long poll
@@ -22,6 +23,8 @@
  */
 #ifndef DK_PG_HANDLE_H
 #define DK_PG_HANDLE_H
+
+#include <durakit/admin.h>
 
 #include "providers/pg/connection.h"
 #include "providers/pg/store.h"
@@ -57,6 +60,9 @@ struct operation {
   struct why *keeps;      /* where a failure of operation_run is kept; NULL: the host is told */
 };
 
+/* Begins one that writes: DK_REFUSED, told, of a handle that only reads. */
+dk_status operation_begin(struct operation *op, void *self, struct dk_call *call,
+                          const char *name);
 /* The values that every function begins with: the host's `now` or NULL for the server's clock, and
  * the lock timeout. */
 void operation_values(struct operation *op, struct values *v);
@@ -77,6 +83,7 @@ dk_status refuse_unknown(struct operation *op, bool is_unknown, const char *what
 enum { ATTEMPT_AGAIN = -1, ATTEMPT_IN_VAIN = -2 }; /* the latter has waited for them */
 
 extern const struct dk_ops pg_ops;
+extern const struct dk_admin pg_admin;
 
 /* ---- tokens (token.c) ------------------------------------------------------------------------ */
 
@@ -118,6 +125,8 @@ struct fault {
 bool fault_of_id(struct fault *f, const char *what, struct dk_bytes text, bool may_be_absent);
 bool fault_of_number(struct fault *f, const char *what, int64_t number, int64_t most);
 bool fault_of_payload(struct fault *f, const char *what, int64_t number, struct dk_bytes payload);
+/* DK_CORRUPT, told, by who only looks: nothing is set aside. */
+dk_status damage_tell(struct operation *op, struct dk_bytes instance, const struct fault *f);
 
 /* ---- each operation -------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
 noinst_LTLIBRARIES += providers/pg/libdkpg.la
 providers_pg_libdkpg_la_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_libdkpg_la_SOURCES = \
+	providers/pg/admin.c \
 	providers/pg/bell.c \
 	providers/pg/call.c \
 	providers/pg/commit.c \
@@ -61,6 +62,7 @@ pg_schema = \
 	providers/pg/schema/work.sql \
 	providers/pg/schema/damage.sql \
 	providers/pg/schema/history.sql \
+	providers/pg/schema/admin.sql \
 	$(NULL)
 # From version 1: what cannot be migrated, and the copy.  From version 2: the tables; and the
 # functions that are new or other since then.
@@ -71,6 +73,7 @@ pg_migration = \
 	$(NULL)
 pg_replaced = \
 	providers/pg/schema/commit.sql \
+	providers/pg/schema/admin.sql \
 	$(NULL)
 EXTRA_DIST += \
 	providers/pg/schema/text.awk \

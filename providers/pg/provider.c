@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The descriptor of the PostgreSQL plugin, and how a handle begins and ends. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "providers/pg/handle.h"
 
@@ -99,18 +100,22 @@ pg_destroy_store(const struct dk_host *host, struct dk_call *call, const struct 
   return status < DK_BUSY ? status : why_tell(&why, host, call);
 }
 
-/* ABI-3: none is declared. */
+/* ABI-3.  Of an older store that is only read there are not the functions, and a host of before has
+ * not the upcalls. */
 static const void *
 pg_extension(void *self, const char *id)
 {
-  (void)self;
-  (void)id;
+  const struct handle *h = self;
+
+  if (strcmp(id, DK_ADMIN) == 0 && h->store.version == SCHEMA_VERSION &&
+      DK_HAS(dk_host, h->host, removed))
+    return &pg_admin;
   return NULL;
 }
 
 /* ---- the descriptor -------------------------------------------------------------------------- */
 
-static const char *const extensions[] = {NULL};
+static const char *const extensions[] = {DK_ADMIN, NULL};
 
 static const struct dk_limits limits = {
   .struct_size = sizeof limits,

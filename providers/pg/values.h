@@ -19,6 +19,7 @@ enum {
   TYPE_BIGINT = 20,
   TYPE_INT = 23,
   TYPE_TEXT = 25,
+  TYPE_TEXTS = 1009,
   TYPE_BIGINTS = 1016
 };
 

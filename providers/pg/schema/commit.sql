@@ -92,7 +92,7 @@ DECLARE
   v_done boolean := v_is_alone OR @schema@.lock_addresses(m_instance || p_instance);
 BEGIN
   SELECT i.epoch, i.locked_until, i.done_epoch, i.turn_visible_at, i.turn_seq, i.birth, i.execution,
-      i.last_event
+      i.last_event, i.parent
     INTO v FROM @schema@.instance i WHERE i.instance = p_instance FOR NO KEY UPDATE;
   IF v.epoch = p_epoch AND v.locked_until <> 0 THEN   -- TIME-6: all that may wait, before the clock
     IF cardinality(w_activity) > 0 THEN
@@ -171,6 +171,11 @@ BEGIN
     RETURN;
   END IF;
 
+  IF p_parent IS NOT NULL AND p_parent IS DISTINCT FROM v.parent THEN             -- DEL-3
+    -- Who deletes the parent in this moment has seen no child yet.  So this one is born only while
+    -- nobody does.  It does not wait for that, for it has its rows, and not in order with this one.
+    PERFORM 1 FROM @schema@.instance i WHERE i.instance = p_parent FOR KEY SHARE NOWAIT;
+  END IF;
   DELETE FROM @schema@.message m WHERE m.instance = p_instance                    -- ACK-3
     AND (m.visible_at, m.seq) <= (v.turn_visible_at, v.turn_seq) AND m.seq < v.epoch;
   IF cardinality(e_event) > 0 THEN                                                -- HIST-1

@@ -15,6 +15,9 @@
 --             holds an instance's row owns its messages, executions and history: nobody waits for
 --             those.  A fetch waits for a row only while it holds none.  Between instances and
 --             work: who stores activities of an instance, alone by a commit, shared else.
+--             Who deletes takes the rows FOR UPDATE.  FOR KEY SHARE stands in the way of that and
+--             of nothing else: a commit has it of a new parent, and never waits for it; who prunes
+--             has it, and old executions with it, which nobody else writes.
 --   now       read by clock() after the last wait for a lock.
 --
 -- The functions.  All begin with p_now bigint (the host's clock; NULL: the server's) and p_lock_ms
@@ -58,6 +61,15 @@
 --                   -> (instance text, why text), or no row
 --   history.sql   read_history(p_now, p_lock_ms, p_instance text, p_execution bigint,
 --                   p_from bigint, p_max bigint), see there; view history_text
+--   admin.sql     list_instances(p_now, p_lock_ms, [filter], p_after text, p_max bigint,
+--                   p_output bool); list_executions, read_messages(p_now, p_lock_ms,
+--                   p_instance text, ...); read_stats(p_now, p_lock_ms)
+--                 delete_instances(p_now, p_lock_ms, p_instances text[], p_force bool)
+--                 delete_matching(p_now, p_lock_ms, [filter], p_after text, p_max bigint)
+--                 prune_executions(p_now, p_lock_ms, [filter], p_after text, p_max bigint,
+--                   p_instance text, p_keep bigint, p_before bigint)
+--                   -> (status int, state int, t1, t2, next text, instances, executions, events,
+--                   messages, activities bigint); a filter is seven parameters, see there
 --   A dead token is status 201 (DK_LOCK_LOST) with what its row says: epoch of the last lease
 --   (NULL or 0: there is no row), locked_until (0: not locked) and now.
 
