@@ -222,6 +222,27 @@ providers_pg_test_store_pg_SOURCES = providers/pg/test-store.c $(pg_test_stores)
 providers_pg_test_store_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_store_pg_LDADD = $(LDADD) $(PG_LIBS)
 
+# Looking at instances, and removing them.
+server_tests += \
+	providers/pg/test-admin.pg \
+	providers/pg/test-delete.pg \
+	providers/pg/test-prune.pg \
+	$(NULL)
+pg_test_instances = \
+	providers/pg/test-instances.c \
+	providers/pg/test-instances.h \
+	$(pg_test_stores) \
+	$(NULL)
+providers_pg_test_admin_pg_SOURCES = providers/pg/test-admin.c $(pg_test_instances)
+providers_pg_test_admin_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_admin_pg_LDADD = $(LDADD) $(PG_LIBS)
+providers_pg_test_delete_pg_SOURCES = providers/pg/test-delete.c $(pg_test_instances)
+providers_pg_test_delete_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_delete_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
+providers_pg_test_prune_pg_SOURCES = providers/pg/test-prune.c $(pg_test_instances)
+providers_pg_test_prune_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_prune_pg_LDADD = $(LDADD) $(PG_LIBS)
+
 # Rows that others hold, and what the host does not take.
 server_tests += providers/pg/test-work.pg
 providers_pg_test_work_pg_SOURCES = \
