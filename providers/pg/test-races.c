@@ -2,6 +2,7 @@
 /* Many at once, on few rows: whoever fetches gets one as long as there is one (WORK-2, TURN-10),
  * nobody gets what another has, and the server finds no deadlock.  Nothing is slept for: a gate
  * lets all begin at once, and each ends by what it has got. */
+#include <durakit/admin.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ struct caller {
   pthread_barrier_t *gate;
   int number;
   bool of_work;
-  int got, nothing, busy, deadlocks, other;
+  int got, nothing, busy, deadlocks, other, removed;
   char found[64];
 };
 
@@ -50,6 +51,7 @@ join(struct caller callers[CALLERS], pthread_barrier_t *gate, struct caller *ret
     ret_sum->busy += callers[i].busy;
     ret_sum->deadlocks += callers[i].deadlocks;
     ret_sum->other += callers[i].other;
+    ret_sum->removed += callers[i].removed;
   }
   pthread_barrier_destroy(gate);
 }
@@ -176,19 +178,26 @@ cancel_two(void *argument)
   return NULL;
 }
 
-/* Until a session waits for a lock. */
+/* Until so many sessions wait for a lock. */
 static bool
-somebody_waits(PGconn *pg)
+sessions_wait(PGconn *pg, long n)
 {
   for (int i = 0; i < 3000; i++) {
-    char *n = sql_value(pg, "SELECT count(*) FROM pg_catalog.pg_locks WHERE NOT granted");
-    bool is_so = strcmp(n, "0") != 0;
-    free(n);
+    char *waiting = sql_value(pg, "SELECT count(DISTINCT pid) FROM pg_catalog.pg_locks"
+                              " WHERE NOT granted");
+    bool is_so = strtol(waiting, NULL, 10) >= n;
+    free(waiting);
     if (is_so)
       return true;
     free(sql_value(pg, "SELECT pg_catalog.pg_sleep(0.01)"));
   }
   return false;
+}
+
+static bool
+somebody_waits(PGconn *pg)
+{
+  return sessions_wait(pg, 1);
 }
 
 /* CANCEL-1, CANCEL-6: a row that leaves its place while the commit waits for it is deleted where it
@@ -317,6 +326,268 @@ test_cross_traffic(struct handle_under_test *h, PGconn *pg)
   free(stranded);
 }
 
+/* ---- births and deletions -------------------------------------------------------------------- */
+
+static dk_status
+delete_by_force(struct handle_under_test *h, const char *instance, struct dk_removed *ret_removed)
+{
+  struct dk_bytes id = text(instance);
+  struct dk_delete_instances request = {.struct_size = sizeof request, .instances = &id,
+                                        .n_instances = 1, .flags = DK_DELETE_FORCE};
+
+  return dk_store_delete_instances(h->store, h->caller, &request, ret_removed);
+}
+
+static dk_status
+commit_birth(struct handle_under_test *h, struct dk_bytes token)
+{
+  struct dk_turn_result result = {.struct_size = sizeof result, .execution_id = 1,
+                                  .name = text("child"), .version = text("1"),
+                                  .parent_instance = text("mother")};
+  struct dk_commit_outcome outcome;
+
+  return dk_store_ack_orchestration_item(h->store, h->caller, token, &result, &outcome);
+}
+
+struct meeting {
+  struct handle_under_test h;
+  struct dk_bytes token;
+  dk_status status;
+  struct dk_removed removed;
+};
+
+static void *
+give_birth(void *argument)
+{
+  struct meeting *m = argument;
+
+  m->status = commit_birth(&m->h, m->token);
+  return NULL;
+}
+
+static void *
+delete_mother(void *argument)
+{
+  struct meeting *m = argument;
+
+  m->status = delete_by_force(&m->h, "mother", &m->removed);
+  return NULL;
+}
+
+static void
+begin_thread(pthread_t *thread, void *(*run)(void *), void *argument)
+{
+  if (pthread_create(thread, NULL, run, argument) != 0)
+    BAIL_OUT("no thread");
+}
+
+/* A mother with an activity, and the first turn of her child. */
+static void
+given_mother(struct meeting *birth, struct meeting *deletion, const struct handle_under_test *h)
+{
+  *birth = (struct meeting){.h = with_caller(h)};
+  *deletion = (struct meeting){.h = with_caller(h)};
+  enqueue(&birth->h, "mother");
+  commit_first(&birth->h, fetch_turn(&birth->h), 1);
+  enqueue(&birth->h, "child");
+  birth->token = fetch_turn(&birth->h);
+}
+
+static void
+end_meeting(struct meeting *birth, struct meeting *deletion, PGconn *pg)
+{
+  dk_caller_free(birth->h.caller);
+  dk_caller_free(deletion->h.caller);
+  sql(pg, "TRUNCATE races.instance, races.message, races.work, races.execution, races.history");
+}
+
+/* DEL-3: who is born while its parent is deleted goes with it, if it was first. */
+static void
+test_born_first(struct handle_under_test *h, PGconn *pg)
+{
+  struct meeting birth, deletion;
+  pthread_t threads[2];
+
+  given_mother(&birth, &deletion, h);
+  sql(pg, "BEGIN");
+  sql(pg, "INSERT INTO races.execution VALUES ('child', 1, 1, 1)"); /* holds up the birth */
+  begin_thread(&threads[0], give_birth, &birth);
+  ok(sessions_wait(pg, 1), "a child is being born");
+  begin_thread(&threads[1], delete_mother, &deletion);
+  ok(sessions_wait(pg, 2), "who deletes its mother waits for that");
+  sql(pg, "ROLLBACK");
+  for (int i = 0; i < 2; i++)
+    pthread_join(threads[i], NULL);
+  ok(birth.status == DK_OK && deletion.status == DK_OK, "the birth is committed, and the deletion");
+  cmp_ok(deletion.removed.instances, "==", 2, "both are gone");
+  cmp_ok(deletion.removed.executions, "==", 2, "with what the child has done");
+  end_meeting(&birth, &deletion, pg);
+}
+
+/* And if it was second, it has no parent that is there; it is told to try again, and does not wait,
+ * for it has rows of its own that the deletion may want. */
+static void
+test_deleted_first(struct handle_under_test *h, PGconn *pg)
+{
+  struct meeting birth, deletion;
+  pthread_t thread;
+
+  given_mother(&birth, &deletion, h);
+  sql(pg, "BEGIN");
+  sql(pg, "SELECT FROM races.work FOR UPDATE"); /* holds up the deletion */
+  begin_thread(&thread, delete_mother, &deletion);
+  ok(sessions_wait(pg, 1), "a mother is being deleted");
+  cmp_ok(commit_birth(&birth.h, birth.token), "==", DK_BUSY, "her child is not born meanwhile");
+  sql(pg, "ROLLBACK");
+  pthread_join(thread, NULL);
+  ok(deletion.status == DK_OK && deletion.removed.instances == 1, "she is gone");
+  cmp_ok(commit_birth(&birth.h, birth.token), "==", DK_OK, "then it is, as a child of nobody");
+  end_meeting(&birth, &deletion, pg);
+}
+
+/* As all do who want several: by their ids, whoever is whose child.  Else two wait for one
+ * another. */
+static void
+test_in_order(struct handle_under_test *h, PGconn *pg)
+{
+  struct meeting deletion = {.h = with_caller(h)};
+  pthread_t thread;
+
+  sql(pg, "INSERT INTO races.instance(instance, birth, status, execution, parent) VALUES"
+      " ('mother', 1, 2, 1, NULL), ('a', 2, 2, 1, 'mother'), ('b', 3, 2, 1, 'mother')");
+  sql(pg, "BEGIN");
+  sql(pg, "SELECT FROM races.instance WHERE instance = 'b' FOR UPDATE");
+  begin_thread(&thread, delete_mother, &deletion);
+  ok(sessions_wait(pg, 1), "who deletes a family waits for one of it");
+  char *is_free = sql_value(pg, "SELECT string_agg(instance, ' ') FROM (SELECT instance"
+                            " FROM races.instance ORDER BY 1 FOR UPDATE SKIP LOCKED) x");
+  is(is_free, "b mother", "and has taken the one before, and none after it");
+  free(is_free);
+  sql(pg, "ROLLBACK");
+  pthread_join(thread, NULL);
+  cmp_ok(deletion.removed.instances, "==", 3, "then all are gone");
+  dk_caller_free(deletion.h.caller);
+}
+
+/* A turn of a family in which anybody may be the child of anybody. */
+static dk_status
+commit_in_family(struct caller *c, const struct dk_turn *turn, int step)
+{
+  char names[2][16];
+  struct dk_event event = {turn->head.last_event_id + 1, text("event")};
+  struct dk_item work = {.struct_size = sizeof work,
+                         .activity_id = (uint64_t)(c->number * STEPS + step + 1)};
+  struct dk_item message = {.struct_size = sizeof message, .instance = text(names[0])};
+  const struct dk_item *messages[] = {&message}, *works[] = {&work};
+  struct dk_turn_result result = {
+    .struct_size = sizeof result, .events = &event, .n_events = 1, .worker_items = works,
+    .n_worker_items = 1, .orchestrator_items = messages, .n_orchestrator_items = 1,
+    .status = step % 3 ? DK_COMPLETED : DK_CONTINUED_AS_NEW};
+  struct dk_commit_outcome outcome;
+
+  for (int i = 0; i < 2; i++)
+    name_instance(names[i], c->number + step * (i + 1));
+  message.instance = text(names[0]);
+  result.execution_id = turn->head.execution_id + (step % 2 || !turn->head.known);
+  if (result.execution_id != turn->head.execution_id)
+    event.event_id = 1;
+  work.execution_id = result.execution_id;
+  if (!turn->head.known) {
+    result.name = result.version = text("1");
+    result.parent_instance = text(names[1]);
+  }
+  return dk_store_ack_orchestration_item(c->h.store, c->h.caller, turn->head.lock_token, &result,
+                                         &outcome);
+}
+
+/* What is not there, or has a parent, is no trouble. */
+static void
+remove_some(struct caller *c, int step)
+{
+  static const struct dk_instance_filter all = {.struct_size = sizeof all};
+  struct dk_delete_matching matching = {.struct_size = sizeof matching, .filter = &all,
+                                        .max_instances = 2};
+  struct dk_prune prune = {.struct_size = sizeof prune, .filter = &all, .max_instances = 9};
+  struct dk_removed removed = {.instances = 0};
+  dk_status status;
+  char name[16];
+
+  name_instance(name, c->number + step);
+  if (step % 3 == 0)
+    status = dk_store_delete_matching(c->h.store, c->h.caller, &matching, &removed);
+  else if (step % 3 == 1)
+    status = dk_store_prune_executions(c->h.store, c->h.caller, &prune, &removed);
+  else
+    status = delete_by_force(&c->h, name, &removed);
+  if (status != DK_NOT_FOUND && status != DK_REFUSED)
+    count(c, status);
+  c->removed += removed.executions > 0;
+}
+
+/* Looking: nobody is in its way. */
+static void
+look(struct caller *c)
+{
+  struct dk_list_instances request = {.struct_size = sizeof request, .flags = DK_LIST_OUTPUT};
+  struct dk_instances *instances;
+  struct dk_stats stats;
+
+  if (!count(c, dk_store_list_instances(c->h.store, c->h.caller, &request, &instances)) ||
+      !count(c, dk_store_read_stats(c->h.store, c->h.caller, &stats)))
+    c->other++;
+}
+
+static void *
+run_families(void *argument)
+{
+  struct caller *c = argument;
+  struct dk_turn *turn;
+  char name[16];
+
+  pthread_barrier_wait(c->gate);
+  for (int step = 0; step < STEPS; step++) {
+    dk_caller_reset(c->h.caller);
+    if (c->number % 4 == 0)
+      remove_some(c, step);
+    else if (c->number % 4 == 1)
+      work_across(c, step);
+    else if (c->number % 8 == 2)
+      look(c);
+    else if (count(c, take_turn(&c->h, &turn)))
+      count(c, commit_in_family(c, turn, step));
+    name_instance(name, step);
+    if (c->number == 3)
+      enqueue(&c->h, name);
+  }
+  return NULL;
+}
+
+/* DEL-1, whatever comes between: no row of an instance is left without it, and no empty address. */
+static void
+test_families(struct handle_under_test *h, PGconn *pg)
+{
+  static const char *const tables[] = {"message", "work", "execution", "history"};
+  struct caller callers[CALLERS], sum;
+  pthread_barrier_t gate;
+
+  start(callers, h, &gate, run_families, false);
+  join(callers, &gate, &sum);
+  cmp_ok(sum.deadlocks, "==", 0, "%d operations of %d callers in families that are born, pruned and"
+         " deleted: no deadlock", sum.got, (int)CALLERS);
+  cmp_ok(sum.other, "==", 0, "and no other trouble");
+  cmp_ok(sum.removed, ">", 0, "%d of them removed something", sum.removed);
+  for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+    char *left = sql_value(pg, "SELECT count(*) FROM races.%s x WHERE NOT EXISTS (SELECT FROM"
+                           " races.instance i WHERE i.instance = x.instance)", tables[i]);
+    is(left, "0", "no row of %s is without its instance", tables[i]);
+    free(left);
+  }
+  char *empty = sql_value(pg, "SELECT count(*) FROM races.instance i WHERE birth = 0 AND NOT EXISTS"
+                          " (SELECT FROM races.message m WHERE m.instance = i.instance)");
+  is(empty, "0", "no address is without a message");
+  free(empty);
+}
+
 /* ---- as the server counts -------------------------------------------------------------------- */
 
 /* A session tells what it has counted at its end, at the latest. */
@@ -391,6 +662,11 @@ main(void)
   test_as_many_as_rows(&h, pg, true);
   test_claimed_meanwhile(&h, pg);
   test_cross_traffic(&h, pg);
+  sql(pg, "TRUNCATE races.instance, races.message, races.work, races.execution, races.history");
+  test_born_first(&h, pg);
+  test_deleted_first(&h, pg);
+  test_in_order(&h, pg);
+  test_families(&h, pg);
   close_store(&h);
   destroy_store(getenv("DURAKIT_PG"), schema);
   cmp_ok(count_deadlocks(pg) - before, "==", 0, "the server has counted no deadlock in all this");
