@@ -7,6 +7,7 @@
  * warmed while the tables are tiny, and they are never analyzed: what was planned then must do.
  *
  *   DURAKIT_DEEP=1    1,000,000 rows instead of 100,000 where they are others'  */
+#include <durakit/admin.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #include "providers/pg/test-wire.h"
 
 enum { MANY = 100000, WARM = 8, TIMES = 5, MOST_AT_ONCE = 1000, FEW_PAGES = 24,
-       FIFTY_PAGES = 1000, FEW_STATEMENTS = 3 };
+       FIFTY_PAGES = 1000, FEW_STATEMENTS = 3, A_PAGE = 100 };
 
 struct server {
   PGconn *plain, *super;
@@ -148,6 +149,185 @@ next_turn(struct handle_under_test *h, const char *instance)
   return fetch_turn_as(h, "me")->head.lock_token;
 }
 
+/* ---- looking and removing -------------------------------------------------------------------- */
+
+static void
+must(struct handle_under_test *h, dk_status status, const char *what)
+{
+  if (status != DK_OK)
+    BAIL_OUT("%s: status %d: %s", what, (int)status, dk_caller_failure(h->caller)->text);
+}
+
+/* Pages that a list of so many touches, the instances after that one. */
+static uint64_t
+pages_of_list(struct handle_under_test *h, struct wire *wire,
+              const struct dk_instance_filter *filter, const char *after, uint32_t n)
+{
+  struct dk_list_instances request = {.struct_size = sizeof request, .filter = filter,
+                                      .after = text(after), .max_instances = n};
+  struct dk_instances *instances;
+
+  wire_forget(wire);
+  must(h, dk_store_list_instances(h->store, h->caller, &request, &instances), "list_instances");
+  uint64_t touched = pages(wire);
+  if (instances->n_items != n)
+    BAIL_OUT("a page of %zu instances, not %u", instances->n_items, n);
+  test_no_walks(wire, "a list");
+  dk_caller_reset(h->caller);
+  return touched;
+}
+
+/* A mother with ten children, deleted. */
+static uint64_t
+pages_of_deletion(struct handle_under_test *h, struct wire *wire, PGconn *pg)
+{
+  struct dk_bytes mother = text("m");
+  struct dk_delete_instances request = {.struct_size = sizeof request, .instances = &mother,
+                                        .n_instances = 1};
+  struct dk_removed removed;
+
+  sql(pg, "INSERT INTO cost.instance(instance, birth, status, execution, parent)"
+      " SELECT concat('m', nullif(n, 0)), n + 1, 2, 1, CASE WHEN n > 0 THEN 'm' END"
+      " FROM generate_series(0, 10) n");
+  sql(pg, "INSERT INTO cost.history SELECT 'm' || n, 1, e, 'x' FROM generate_series(1, 10) n,"
+      " generate_series(1, 3) e");
+  wire_forget(wire);
+  must(h, dk_store_delete_instances(h->store, h->caller, &request, &removed), "delete_instances");
+  ok(removed.instances == 11 && removed.events == 30, "a family of 11 is deleted");
+  test_no_walks(wire, "a deletion");
+  return pages(wire);
+}
+
+static uint64_t
+pages_of_prune(struct handle_under_test *h, struct wire *wire, PGconn *pg)
+{
+  struct dk_prune request = {.struct_size = sizeof request, .instance = text("m")};
+  struct dk_removed removed;
+
+  sql(pg, "INSERT INTO cost.instance(instance, birth, status, execution) VALUES ('m', 1, 1, 11)");
+  sql(pg, "INSERT INTO cost.execution SELECT 'm', n, 4, 1, 1 FROM generate_series(1, 11) n");
+  sql(pg, "INSERT INTO cost.history SELECT 'm', n, 1, 'x' FROM generate_series(1, 11) n");
+  wire_forget(wire);
+  must(h, dk_store_prune_executions(h->store, h->caller, &request, &removed), "prune");
+  ok(removed.executions == 10 && removed.events == 10, "ten executions are pruned");
+  test_no_walks(wire, "a prune");
+  uint64_t touched = pages(wire);
+  sql(pg, "DELETE FROM cost.instance WHERE instance = 'm'");
+  sql(pg, "DELETE FROM cost.execution WHERE instance = 'm'");
+  sql(pg, "DELETE FROM cost.history WHERE instance = 'm'");
+  return touched;
+}
+
+/* Ten that the filter selects. */
+static uint64_t
+pages_of_matching(struct handle_under_test *h, struct wire *wire, const char *after)
+{
+  static const struct dk_instance_filter filter = {.struct_size = sizeof filter,
+                                                   .statuses = 1u << DK_COMPLETED};
+  struct dk_delete_matching request = {.struct_size = sizeof request, .filter = &filter,
+                                       .after = text(after), .max_instances = 10};
+  struct dk_removed removed;
+
+  wire_forget(wire);
+  must(h, dk_store_delete_matching(h->store, h->caller, &request, &removed), "delete_matching");
+  ok(removed.instances == 10, "ten are deleted by a filter");
+  test_no_walks(wire, "a deletion by a filter");
+  return pages(wire);
+}
+
+static void
+look_at_rest(struct handle_under_test *h)
+{
+  struct dk_list_executions executions = {.struct_size = sizeof executions, .instance = text("m")};
+  struct dk_read_messages messages = {.struct_size = sizeof messages, .instance = text("m")};
+  struct dk_executions *found;
+  struct dk_messages *read;
+
+  must(h, dk_store_list_executions(h->store, h->caller, &executions, &found), "list_executions");
+  must(h, dk_store_read_messages(h->store, h->caller, &messages, &read), "read_messages");
+}
+
+/* What is listed goes by the key, from where the page begins. */
+static bool
+begins_after(struct wire *wire, const char *index, const char *condition)
+{
+  for (size_t i = 0; i < wire_notices(wire); i++) {
+    const char *scan = strstr(wire_notice(wire, i), index);
+    const char *line = scan ? strstr(scan, "Index Cond: ") : NULL;
+    if (line && memmem(line, strcspn(line, "\n"), condition, strlen(condition)))
+      return true;
+  }
+  return false;
+}
+
+/* Instances that are over, each of one execution; the last tenth are children of one. */
+static void
+fill_instances(struct server *s, size_t n)
+{
+  sql(s->plain, "INSERT INTO cost.instance(instance, birth, status, execution, created_at, parent)"
+      " SELECT 'n' || lpad(i::text, 8, '0'), i, 2, 1, i, CASE WHEN i > %zu THEN 'big' END"
+      " FROM generate_series(1, %zu) i", n - n / 10, n);
+  sql(s->plain, "INSERT INTO cost.execution SELECT 'n' || lpad(i::text, 8, '0'), 1, 2, i, i"
+      " FROM generate_series(1, %zu) i", n);
+}
+
+/* ADMIN-1: a page costs what it has, wherever it begins. */
+static void
+test_lists(struct handle_under_test *h, struct server *s, size_t n)
+{
+  static const char *const places[] = {"beginning", "middle", "end"};
+  struct dk_instance_filter children = {.struct_size = sizeof children,
+                                        .parent_instance = text("big")};
+  size_t numbers[] = {0, n / 2, n - 10 * A_PAGE};
+  uint64_t first = 0, first_child = 0;
+
+  for (int i = 0; i < 3; i++) {
+    char after[32];
+    snprintf(after, sizeof after, "n%08zu", numbers[i]);
+    uint64_t touched = pages_of_list(h, s->wire, NULL, after, A_PAGE);
+    ok(begins_after(s->wire, "Index Scan using instance_pkey on instance", "instance > "),
+       "it begins where the one before has ended");
+    first = first ? first : touched;
+    ok(touched <= first + first / 5, "a page of 100 at the %s of %zu instances touches %" PRIu64
+       " pages, at the beginning %" PRIu64 "; at most a fifth more", places[i], n, touched, first);
+    touched = pages_of_list(h, s->wire, &children, after, A_PAGE);
+    ok(begins_after(s->wire, "using instance_parent on instance", "parent = "),
+       "children are found by their parent");
+    first_child = first_child ? first_child : touched;
+    ok(touched <= first_child + first_child / 5, "a page of 100 children at the %s touches %" PRIu64
+       " pages, at the beginning %" PRIu64 "; at most a fifth more", places[i], touched,
+       first_child);
+  }
+}
+
+static void
+test_instances(struct handle_under_test *h, struct server *s)
+{
+  size_t most = getenv("DURAKIT_DEEP") ? 10 * MANY : MANY;
+  uint64_t deletion = pages_of_deletion(h, s->wire, s->plain);
+  uint64_t prune = pages_of_prune(h, s->wire, s->plain);
+
+  fill_instances(s, most);
+  test_lists(h, s, most);
+  sql(s->plain, "VACUUM ANALYZE cost.instance, cost.execution"); /* and by what the server knows */
+  test_lists(h, s, most);
+  uint64_t touched = pages_of_deletion(h, s->wire, s->plain);
+  ok(touched <= 3 * deletion, "a deletion of 11 among %zu instances touches %" PRIu64
+     " pages, among few %" PRIu64 "; at most three times as many", most, touched, deletion);
+  touched = pages_of_prune(h, s->wire, s->plain);
+  ok(touched <= 3 * prune, "a prune among %zu touches %" PRIu64 " pages, among few %" PRIu64
+     "; at most three times as many", most, touched, prune);
+  uint64_t matching = pages_of_matching(h, s->wire, "n");
+  char middle[32];
+  snprintf(middle, sizeof middle, "n%08zu", most / 2);
+  touched = pages_of_matching(h, s->wire, middle);
+  ok(touched <= matching + matching / 5, "a deletion by a filter from the middle on touches %"
+     PRIu64 " pages, from the beginning %" PRIu64 "; at most a fifth more", touched, matching);
+  sql(s->plain, "DELETE FROM cost.instance WHERE instance LIKE 'n%%'");
+  sql(s->plain, "DELETE FROM cost.execution WHERE instance LIKE 'n%%'");
+  sql(s->plain, "VACUUM cost.instance, cost.execution");
+}
+
 /* All of them, some times: what is prepared and cached then is for tables of a few rows. */
 static void
 warm(struct handle_under_test *h, struct wire *wire)
@@ -168,6 +348,7 @@ warm(struct handle_under_test *h, struct wire *wire)
     commit_cancelling(h, fetch_turn(h), 3, 2, &outcome);
     struct dk_fetch_work none = {.struct_size = sizeof none, .lock_ms = 1, .max_items = 1};
     dk_store_fetch_work_item(h->store, h->caller, &none, &works);
+    look_at_rest(h);
     dk_caller_reset(h->caller);
   }
   test_no_walks(wire, "all operations on a store of a few rows");
@@ -463,6 +644,7 @@ main(void)
   open_store(&h, wire_conninfo(s.wire), "cost");
   warm(&h, s.wire);
   test_finder(&s);
+  test_instances(&h, &s);
   test_foreign_rows(&h, &s);
   test_timers(&h, &s);
   test_leases(&h, &s);

@@ -2,6 +2,7 @@
 /* Each attempt of an operation is one round trip, counted at the wire: cold fetches, large commits
  * and refusals among them.  A connection is there already, and stays.  And the server finds nothing
  * to warn of in its log. */
+#include <durakit/admin.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,6 +178,44 @@ test_work(struct handle_under_test *h, struct wire *wire)
   test_wire_said(wire, 1, "read_history, 3,000 events");
 }
 
+static void
+test_admin(struct handle_under_test *h, struct wire *wire)
+{
+  struct dk_bytes order = text("order");
+  struct dk_instance_filter all = {.struct_size = sizeof all};
+  struct dk_list_instances instances = {.struct_size = sizeof instances, .filter = &all};
+  struct dk_list_executions executions = {.struct_size = sizeof executions, .instance = order};
+  struct dk_read_messages messages = {.struct_size = sizeof messages, .instance = order};
+  struct dk_delete_instances deletion = {.struct_size = sizeof deletion, .instances = &order,
+                                         .n_instances = 1};
+  struct dk_delete_matching matching = {.struct_size = sizeof matching, .filter = &all,
+                                        .max_instances = 1};
+  struct dk_prune prune = {.struct_size = sizeof prune, .filter = &all, .max_instances = 9};
+  struct dk_instances *found;
+  struct dk_executions *run;
+  struct dk_messages *waiting;
+  struct dk_stats stats;
+
+  expect(h, dk_store_list_instances(h->store, h->caller, &instances, &found), DK_OK, "a list");
+  test_wire_said(wire, 1, "list_instances");
+  expect(h, dk_store_list_executions(h->store, h->caller, &executions, &run), DK_OK, "a list");
+  test_wire_said(wire, 1, "list_executions");
+  expect(h, dk_store_read_messages(h->store, h->caller, &messages, &waiting), DK_OK, "messages");
+  test_wire_said(wire, 1, "read_messages");
+  expect(h, dk_store_read_stats(h->store, h->caller, &stats), DK_OK, "counts");
+  ok(found->n_items > 0 && run->n_items == 1 && stats.events == EVENTS, "with what there is");
+  test_wire_said(wire, 1, "read_stats");
+  expect(h, dk_store_prune_executions(h->store, h->caller, &prune, NULL), DK_OK, "a prune");
+  test_wire_said(wire, 1, "prune_executions");
+  expect(h, dk_store_delete_matching(h->store, h->caller, &matching, NULL), DK_OK, "a filter");
+  test_wire_said(wire, 1, "delete_matching");
+  expect(h, dk_store_delete_instances(h->store, h->caller, &deletion, NULL), DK_REFUSED, "it runs");
+  test_wire_said(wire, 1, "delete_instances that is refused");
+  deletion.flags = DK_DELETE_FORCE;
+  expect(h, dk_store_delete_instances(h->store, h->caller, &deletion, NULL), DK_OK, "by force");
+  test_wire_said(wire, 1, "delete_instances, 3,000 events and all the rest");
+}
+
 /* What is prepared in the sessions of this wire, as the server knows them. */
 static void
 test_reuse(struct handle_under_test *h, struct wire *wire)
@@ -289,6 +328,7 @@ main(void)
   test_enqueue(&h, wire);
   test_turns(&h, wire);
   test_work(&h, wire);
+  test_admin(&h, wire);
   test_reuse(&h, wire);
   close_store(&h);
   test_lent(wire);
