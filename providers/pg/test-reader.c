@@ -3,6 +3,7 @@
  * text, whatever the bytes; a role with no more than SELECT reads all, and every act that would
  * change something is refused by the server (42501).  What is tried comes from the catalogue, so
  * that nothing is forgotten. */
+#include <durakit/admin.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,9 @@ static const char functions[] =
   "   WHEN p.proargnames[n] = 'p_pid' THEN 'pg_backend_pid()'"
   "   WHEN p.proargnames[n] = 'p_rule' THEN '3'" /* any tag */
   "   WHEN p.proargnames[n] = 'p_now' THEN '9000000000000'"
+  "   WHEN p.proargnames[n] = 'p_before' THEN '9000000000000'"
+  "   WHEN p.proargnames[n] = 'p_birth' THEN (SELECT birth::text FROM reader.instance"
+  "     WHERE instance = 'inst')"
   "   WHEN t = 'text'::regtype THEN '''inst''' WHEN t = 'integer'::regtype THEN '1'"
   "   WHEN t = 'text[]'::regtype THEN '''{x}''' WHEN t = 'bigint'::regtype THEN '1'"
   "   WHEN t = 'boolean'::regtype THEN 'true'"
@@ -172,25 +176,87 @@ test_reads(PGconn *owner, PGconn *reader)
   PQclear(rows);
 }
 
-static void
-test_read_only_handle(void)
+static struct handle_under_test
+open_as_reader(uint32_t flags)
 {
   struct dk_host_options options = {.struct_size = sizeof options};
   struct dk_setting settings[] = {{"conninfo", text(getenv("DURAKIT_PG_READER"))},
                                   {"schema", text(schema)}};
   struct handle_under_test h = {dk_caller_new(NULL, 0), NULL};
+
+  if (!h.caller)
+    BAIL_OUT("no caller");
+  if (dk_store_open(library_under_test(), &options, h.caller, flags, settings, 2, &h.store)
+      != DK_OK)
+    BAIL_OUT("%s", dk_caller_failure(h.caller)->text);
+  return h;
+}
+
+/* ADMIN: the extension, by a handle of this role that only reads. */
+static void
+test_looking(void)
+{
+  struct dk_list_instances instances = {.struct_size = sizeof instances, .flags = DK_LIST_OUTPUT};
+  struct dk_list_executions executions = {.struct_size = sizeof executions,
+                                          .instance = text("inst")};
+  struct dk_read_messages messages = {.struct_size = sizeof messages, .instance = text("inst")};
+  struct handle_under_test h = open_as_reader(DK_OPEN_READ_ONLY);
+  struct dk_instances *found = NULL;
+  struct dk_executions *run = NULL;
+  struct dk_messages *waiting = NULL;
+  struct dk_stats stats;
+
+  ok(dk_store_list_instances(h.store, h.caller, &instances, &found) == DK_OK &&
+     found->n_items == 1 && found->items[0].execution_id == 2, "lists the instances");
+  ok(dk_store_list_executions(h.store, h.caller, &executions, &run) == DK_OK &&
+     run->n_items == 2, "and their executions");
+  ok(dk_store_read_messages(h.store, h.caller, &messages, &waiting) == DK_OK &&
+     waiting->n_items == 1, "reads messages");
+  ok(dk_store_read_stats(h.store, h.caller, &stats) == DK_OK && stats.activities_ready == 2,
+     "and counts");
+  close_store(&h);
+}
+
+/* What its rights do not cover, where the handle would. */
+static void
+test_removing(PGconn *owner)
+{
+  static const struct dk_instance_filter all = {.struct_size = sizeof all};
+  struct dk_bytes id = text("inst");
+  struct dk_delete_instances deletion = {.struct_size = sizeof deletion, .instances = &id,
+                                         .n_instances = 1, .flags = DK_DELETE_FORCE};
+  struct dk_delete_matching matching = {.struct_size = sizeof matching, .filter = &all,
+                                        .max_instances = 1};
+  struct dk_prune prune = {.struct_size = sizeof prune, .instance = id};
+  struct handle_under_test h = open_as_reader(0);
+  char *before = store_as_text(owner);
+
+  cmp_ok(dk_store_delete_instances(h.store, h.caller, &deletion, NULL), "==", DK_REFUSED,
+         "it is refused a deletion");
+  ok(strstr(dk_caller_failure(h.caller)->text, "42501"), "for want of a right: %s",
+     dk_caller_failure(h.caller)->text);
+  cmp_ok(dk_store_delete_matching(h.store, h.caller, &matching, NULL), "==", DK_REFUSED,
+         "by a filter, too");
+  cmp_ok(dk_store_prune_executions(h.store, h.caller, &prune, NULL), "==", DK_REFUSED,
+         "and to prune");
+  char *after = store_as_text(owner);
+  is(after, before, "nothing has changed");
+  free(before);
+  free(after);
+  close_store(&h);
+}
+
+static void
+test_read_only_handle(void)
+{
+  struct handle_under_test h = open_as_reader(DK_OPEN_READ_ONLY);
   struct dk_read_history request = {.struct_size = sizeof request, .instance = text("inst")};
   struct dk_item item = {.struct_size = sizeof item, .instance = text("inst"),
                          .payload = text("hello")};
   struct dk_history *history = NULL;
 
-  if (!h.caller)
-    BAIL_OUT("no caller");
-  if (!ok(dk_store_open(library_under_test(), &options, h.caller, DK_OPEN_READ_ONLY, settings, 2,
-                        &h.store) == DK_OK, "a handle of this role that only reads"))
-    BAIL_OUT("%s", dk_caller_failure(h.caller)->text);
   ok(dk_store_read_history(h.store, h.caller, &request, &history) == DK_OK &&
-       history->n_events == 6, "reads the history");
+       history->n_events == 6, "a handle of this role that only reads the history");
   cmp_ok(dk_store_enqueue_for_orchestrator(h.store, h.caller, &item), "==", DK_REFUSED,
          "and is refused what would write");
   close_store(&h);
@@ -214,6 +280,11 @@ main(void)
   test_reads(owner, reader);
   test_read_only_handle();
   given_activities(&h, "inst", 2);
+  sql(owner, "UPDATE reader.instance SET execution = 2, status = 2 WHERE instance = 'inst'");
+  sql(owner, "INSERT INTO reader.execution VALUES ('inst', 2, 2, 1, 1)");
+  sql(owner, "UPDATE reader.execution SET status = 4, completed_at = 1 WHERE instance = 'inst'");
+  test_looking();
+  test_removing(owner);
   test_refused_acts(owner, reader);
   PQfinish(reader);
   PQfinish(owner);

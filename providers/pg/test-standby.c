@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A primary and its standby, as tests/pg-standby.sh makes them: what a standby is good for, and a
  * handle that stays open while the primary goes and the standby takes its place. */
+#include <durakit/admin.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +73,10 @@ test_standby(const char *schema)
 {
   const char *standby = given("DURAKIT_PG_STANDBY");
   struct dk_read_history request = {.struct_size = sizeof request, .instance = text("order")};
+  struct dk_list_instances list = {.struct_size = sizeof list};
   struct dk_history *history;
+  struct dk_instances *instances;
+  struct dk_stats stats;
   struct handle_under_test h;
 
   expect_refused(try_open_as(standby, schema, RW), DK_UNAVAILABLE, "is a standby",
@@ -83,6 +87,11 @@ test_standby(const char *schema)
     return;
   cmp_ok(dk_store_read_history(h.store, h.caller, &request, &history), "==", DK_OK,
          "histories are read there");
+  cmp_ok(dk_store_list_instances(h.store, h.caller, &list, &instances), "==", DK_OK,
+         "instances are listed");
+  cmp_ok(dk_store_read_stats(h.store, h.caller, &stats), "==", DK_OK, "and counted");
+  cmp_ok(stats.not_started, "==", instances->n_items, "as they were on the primary");
+  cmp_ok(instances->n_items, "==", 1, "one");
   expect_refused(try_to_enqueue(&h, 0), DK_REFUSED, "read-only", "and nothing is written");
   close_store(&h);
 }
@@ -121,7 +130,11 @@ main(void)
   snprintf(both, sizeof both, "%s target_session_attrs=read-write", given("DURAKIT_PG_BOTH"));
   snprintf(schema, sizeof schema, "%s", named("standby"));
   until(super, "count(*) > 0 FROM pg_stat_replication WHERE sync_state = 'sync'");
-  expect_done(try_open(schema, CREATE), "a store on the primary");
+  struct handle_under_test h;
+  if (expect_done(open_as(conninfo, schema, CREATE, &h), "a store on the primary")) {
+    enqueue(&h, "first");
+    close_store(&h);
+  }
   until_standby_has_all();
   test_standby(schema);
   test_takeover(both, schema);
