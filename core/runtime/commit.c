@@ -97,7 +97,7 @@ encode_cancelled(struct encoder *encoder, const struct decision *d, struct dk_tu
   struct dk_activity *cancelled = array(encoder, d->n_cancelled, sizeof(*cancelled));
 
   for (size_t i = 0; i < d->n_cancelled && !encoder->failed; i++)
-    cancelled[i] = (struct dk_activity){d->execution, d->cancelled[i]};
+    cancelled[i] = (struct dk_activity){d->execution, d->cancelled[i].activity_id};
   result->cancelled_activities = cancelled;
   result->n_cancelled_activities = d->n_cancelled;
   result->cancelled_messages = d->withdrawn;

@@ -22,6 +22,11 @@ struct scheduled {       /* an activity's row */
   dk_str tag, session;
   struct task_order order;
 };
+struct cancelled {       /* an activity whose row is deleted, and why */
+  uint64_t activity_id;
+  enum code code;
+  dk_str name;
+};
 
 struct decision {
   uint64_t execution;
@@ -32,7 +37,7 @@ struct decision {
   size_t n_events;
   struct scheduled *scheduled;
   size_t n_scheduled;
-  uint64_t *cancelled;                  /* ids of activities whose rows are deleted */
+  struct cancelled *cancelled;
   size_t n_cancelled;
   dk_str *withdrawn;                    /* ids of messages: timers that lost */
   size_t n_withdrawn;

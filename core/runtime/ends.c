@@ -60,10 +60,11 @@ withdraw_timer(struct deciding *d, const struct event *timer)
 
 /* What runs somewhere is told to stop: a row is deleted, a message sent or taken back. */
 static void
-stop(struct deciding *d, const struct event *thing, dk_str reason)
+stop(struct deciding *d, const struct event *thing, enum code code, dk_str reason)
 {
   if (thing->kind == EVENT_ACTIVITY)
-    d->decision->cancelled[d->decision->n_cancelled++] = thing->id;
+    d->decision->cancelled[d->decision->n_cancelled++] =
+      (struct cancelled){thing->id, code, thing->name};
   else if (thing->kind == EVENT_TIMER)
     withdraw_timer(d, thing);
   else if (thing->kind == EVENT_CHILD)
@@ -81,7 +82,7 @@ decide_drop(struct deciding *d, const struct event *drop)
   if (d->end != EVENT_NONE)
     d->dropped[thing->id - 1] = true;
   if (!history_end_of(d->history, thing->id))
-    stop(d, thing, dk_str_of(code_name(drop->code)));
+    stop(d, thing, drop->code, dk_str_of(code_name(drop->code)));
 }
 
 /* ---- everything that is open ------------------------------------------------------------------*/
@@ -123,7 +124,7 @@ end_open(struct deciding *d)
     const struct event *event = history_event(d->history, i);
     if (!is_open(d, event) || d->dropped[i])
       continue;
-    stop(d, event, reason);
+    stop(d, event, d->ended, reason);
     record_end(d, event);
   }
 }

@@ -16,7 +16,7 @@ static struct event events[] = {
 static struct scheduled scheduled[] = {
   {.activity_id = 4, .tag = {"gpu", 3}, .order = {.name = {"pay", 3}, .input = {"7", 1}}},
 };
-static uint64_t cancelled[] = {2};
+static struct cancelled cancelled[] = {{.activity_id = 2}};
 static dk_str withdrawn[] = {{"t1.1", 4}};
 static struct outgoing outgoing[] = {
   {.instance = {"p", 1}, .id = {"e1.9", 4}, .visible_at = 77,

@@ -62,9 +62,21 @@ rows(void)
   for (size_t i = 0; i < d.n_scheduled; i++)
     text = add(text, "+%llu", (unsigned long long)d.scheduled[i].activity_id);
   for (size_t i = 0; i < d.n_cancelled; i++)
-    text = add(text, "-%llu", (unsigned long long)d.cancelled[i]);
+    text = add(text, "-%llu", (unsigned long long)d.cancelled[i].activity_id);
   for (size_t i = 0; i < d.n_withdrawn; i++)
     text = add(text, "%s", d.withdrawn[i].ptr);
+  return text;
+}
+
+/* "a dropped": which activities lose their rows, and why. */
+static const char *
+reasons(void)
+{
+  char *text = dk_arena_strdup(&s.arena, "");
+
+  for (size_t i = 0; i < d.n_cancelled; i++)
+    text = add(text, "%.*s %s", (int)d.cancelled[i].name.len, d.cancelled[i].name.ptr,
+               code_name(d.cancelled[i].code));
   return text;
 }
 
@@ -193,6 +205,7 @@ losers(void)
   is(events(), "6 timer_fired, 7 dropped select_loser_timeout, 8 dropped select_loser_timeout, "
                "9 dropped select_loser_timeout, 10 wait", "losers are told in the history");
   is(rows(), "-2", "the activity's row is deleted");
+  is(reasons(), "a select_loser_timeout", "and it is known whose, and why");
   is(outgoing(), "cancel x3.3 to order-7::3.3", "the child is told");
   is(d.outgoing[0].message.text.ptr, "select_loser_timeout", "why");
   is(d.outgoing[0].message.parent.instance.ptr, "order-7", "and by whom");
@@ -288,6 +301,7 @@ completed(void)
   cmp_ok(d.events[8].source, "==", 7, "the activity of this turn");
   cmp_ok(d.events[9].source, "==", 9, "the child of this turn");
   is(rows(), "-2, t3.3", "the row goes, the timer is withdrawn, nothing new is begun");
+  is(reasons(), "a terminal_completed", "the row for that reason");
   is(outgoing(), "start start to other, cancel x3.4 to order-7::3.4, child_completed e8.9 to boss",
      "the detached one begins, the child is told, the parent is told");
   cmp_ok(d.n_kv, "==", 1, "keys are changed");
@@ -315,6 +329,7 @@ continued(void)
   TURN(ends_as_told, {.kind = MESSAGE_QUEUED, .name = S("q"), .text = S("m")}, GO("n"));
   cmp_ok(d.status, "==", DK_CONTINUED_AS_NEW, "continued as new");
   is(rows(), "-2, t3.3", "all that is open ends");
+  is(reasons(), "a terminal_continued_as_new", "for that reason");
   is(outgoing(), "start start to other, cancel x3.4 to order-7::3.4, continue c4 to order-7",
      "the next execution begins, and the parent hears nothing");
   const struct message *next = &d.outgoing[2].message;
@@ -353,7 +368,7 @@ cancelled(void)
 static void
 by_the_runtime(enum code code, const char *ended)
 {
-  char expected[200];
+  char expected[200], reason[200];
 
   set_open();
   stage(NULL, 0);
@@ -364,6 +379,8 @@ by_the_runtime(enum code code, const char *ended)
            code_name(code));
   is(events(), expected, "%s: only what ends", code_name(code));
   is(rows(), "-2, t3.3", "%s: all that is open ends", code_name(code));
+  snprintf(reason, sizeof(reason), "a %s", ended);
+  is(reasons(), reason, "%s: for that reason", code_name(code));
   is(outgoing(), "cancel x3.4 to order-7::3.4, child_failed e8.9 to boss",
      "%s: child and parent are told", code_name(code));
   cmp_ok(d.outgoing[1].message.code, "==", code, "%s: why", code_name(code));

@@ -341,7 +341,7 @@ commit(struct world *w, const struct decision *decision)
   for (size_t i = 0; i < decision->n_events; i++)
     keep_event(w, &decision->events[i]);
   for (size_t i = 0; i < decision->n_cancelled; i++)
-    cancel(w, decision->cancelled[i], EVENT_ACTIVITY);
+    cancel(w, decision->cancelled[i].activity_id, EVENT_ACTIVITY);
   for (size_t i = 0; i < decision->n_withdrawn; i++)
     keep_withdrawn(w, decision->withdrawn[i]);
   for (size_t i = 0; i < decision->n_scheduled; i++)
