@@ -79,7 +79,10 @@ struct staged {
   struct outgoing *answers;   /* to parents whose child could not have this instance's id; decide()
                                  sends them along */
   size_t n_answers;
+  uint32_t requests[N_REQUEST_SOURCES][N_REQUEST_OUTCOMES]; /* to cancel, that were looked at */
 };
+/* Of a MESSAGE_CANCEL. */
+enum request_source request_source(const struct message *request);
 dk_status decision_stage(struct dk_arena *arena, struct history *history, uint64_t execution,
                          const struct message *messages, size_t n_messages, int64_t time,
                          void (*stray)(void *context, const struct message *message,

@@ -70,6 +70,21 @@ enum code {
   N_CODES
 };
 
+/* Who asks that an instance is cancelled, and what came of it: closed lists, words in metrics. */
+enum request_source {
+  REQUEST_BY_API,      /* a client */
+  REQUEST_BY_PARENT,   /* that ended, or dropped its child */
+  N_REQUEST_SOURCES
+};
+enum request_outcome {
+  REQUEST_TAKEN,       /* the first: it cancels */
+  REQUEST_REPEATED,    /* there was one before */
+  REQUEST_TOO_LATE,    /* the instance was over */
+  REQUEST_FOR_NOBODY,  /* nobody has started the instance while it waited */
+  REQUEST_REFUSED,     /* it comes from an instance that is not the parent */
+  N_REQUEST_OUTCOMES
+};
+
 /* Who began a child; the child tells it the end.  instance absent: nobody. */
 struct parent {
   dk_str instance;

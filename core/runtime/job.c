@@ -50,6 +50,20 @@ job_judged(const struct job *job)
   return notes_judged(job->w->notes, job->instance, attempt);
 }
 
+/* Whatever it is, it does nothing; the requests to cancel among them came to this. */
+static void
+all_are_strays(struct job *job, enum request_outcome outcome, const char *why, bool is_warning)
+{
+  for (size_t i = 0; i < job->n_messages; i++) {
+    const struct message *message = &job->messages[i];
+    if (message->kind == MESSAGE_NONE)
+      continue;
+    job_stray(job, message_kind_name(message->kind), why, is_warning);
+    if (message->kind == MESSAGE_CANCEL)
+      job->staged.requests[request_source(message)][outcome]++;
+  }
+}
+
 /* ---- more messages than one turn takes ------------------------------------------------------ */
 
 /* How many fetches bring all messages, so that one of them is this instance's. */
@@ -76,12 +90,9 @@ fetch_whole(struct job *job)
 static enum fate
 give_up_waiting(struct job *job)
 {
-  for (size_t i = 0; i < job->n_messages; i++)
-    if (job->messages[i].kind != MESSAGE_NONE)
-      job_stray(job, message_kind_name(job->messages[i].kind),
-                "nobody has started its instance while it waited: is the id right?  If so, "
-                "dk_client_start it sooner",
-                true);
+  all_are_strays(job, REQUEST_FOR_NOBODY,
+                 "nobody has started its instance while it waited: is the id right?  If so, "
+                 "dk_client_start it sooner", true);
   return commit_nothing(job, NULL, 0);
 }
 
@@ -235,9 +246,7 @@ over(struct job *job)
     return fate;
   if (!answers || make_answers(job, &own, answers, &n_answers) != DK_OK)
     return job_stalled(job, STALL_NO_MEMORY, true, "no memory for its turn");
-  for (size_t i = 0; i < job->n_messages; i++)
-    if (job->messages[i].kind != MESSAGE_NONE)
-      job_stray(job, message_kind_name(job->messages[i].kind), "the instance is over", false);
+  all_are_strays(job, REQUEST_TOO_LATE, "the instance is over", false);
   return commit_nothing(job, answers, n_answers);
 }
 

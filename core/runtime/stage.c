@@ -114,12 +114,27 @@ stray_end(const struct staging *staging, const struct message *message)
   return NULL;
 }
 
-static const char *
-stray_cancel(const struct staging *staging, const struct message *message)
+enum request_source
+request_source(const struct message *request)
 {
-  if (message->parent.instance.ptr && !same_parent(&message->parent, own_parent(staging)))
-    return "it comes from an instance that is not the parent";
-  return staging->history->cancel > 0 ? "the cancellation was asked for before" : NULL;
+  return request->parent.instance.ptr ? REQUEST_BY_PARENT : REQUEST_BY_API;
+}
+
+static const char *
+stray_cancel(struct staging *staging, const struct message *message)
+{
+  enum request_outcome outcome = REQUEST_TAKEN;
+  const char *why = NULL;
+
+  if (message->parent.instance.ptr && !same_parent(&message->parent, own_parent(staging))) {
+    outcome = REQUEST_REFUSED;
+    why = "it comes from an instance that is not the parent";
+  } else if (staging->history->cancel > 0) {
+    outcome = REQUEST_REPEATED;
+    why = "the cancellation was asked for before";
+  }
+  staging->staged->requests[request_source(message)][outcome]++;
+  return why;
 }
 
 /* Sent again, though the first one had come. */

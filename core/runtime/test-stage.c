@@ -118,6 +118,18 @@ outside(void)
      "whether it is in the history or in this batch");
 }
 
+/* What became of the requests of that source, in the order of enum request_outcome. */
+static const char *
+requests(enum request_source source)
+{
+  char *text = dk_arena_strdup(&s.arena, "");
+
+  for (int i = 0; text && i < N_REQUEST_OUTCOMES; i++)
+    text = dk_arena_printf(&s.arena, "%s%s%u", text, i > 0 ? " " : "",
+                           (unsigned)staged.requests[source][i]);
+  return text;
+}
+
 static void
 cancels(void)
 {
@@ -129,16 +141,22 @@ cancels(void)
   is(staged.cancel->text.ptr, "first", "the first reason wins");
   is(staged.cancel->by.ptr, "me", "and who gave it");
   is(strays, "cancel: the cancellation was asked for before", "the second is a stray");
+  is(requests(REQUEST_BY_API), "1 1 0 0 0", "one was taken, the other repeated it");
+  is(requests(REQUEST_BY_PARENT), "0 0 0 0 0", "and no parent has asked");
   STAGE({.kind = MESSAGE_CANCEL, .parent = {S("boss"), 2, 8}},
         {.kind = MESSAGE_CANCEL, .parent = {S("boss"), 3, 9}},
         {.kind = MESSAGE_CANCEL, .parent = {S("bos"), 2, 9}});
   ok(!staged.cancel_requested, "another's parent cannot cancel");
+  is(requests(REQUEST_BY_PARENT), "0 0 0 0 3", "all are refused");
   STAGE({.kind = MESSAGE_CANCEL, .parent = {S("boss"), 2, 9}, .text = S("over")});
   ok(staged.cancel_requested, "its own parent can");
+  is(requests(REQUEST_BY_PARENT), "1 0 0 0 0", "that is one of a parent");
+  is(requests(REQUEST_BY_API), "0 0 0 0 0", "and none of a client");
   SET(&s, {.kind = EVENT_CANCEL_REQUESTED, .text = S("old")});
   STAGE({.kind = MESSAGE_CANCEL, .text = S("new")});
   is(staged.cancel->text.ptr, "old", "a request of the history is the first");
   cmp_ok(staged.n_arrived, "==", 0, "and another one is nothing");
+  is(requests(REQUEST_BY_API), "0 1 0 0 0", "but a repetition");
 }
 
 /* ---- starts -----------------------------------------------------------------------------------*/
