@@ -33,6 +33,7 @@ struct lease {
   struct lease_terms terms;   /* its texts stand behind the struct */
   enum lease_state state;
   int64_t deadline, renew_at;
+  int64_t good_at;            /* lock_ms before the deadline; stays when it is lost */
   struct renewer *renewer;    /* that has it; a lease that rests may have one, too */
   uint32_t retries;           /* since the last DK_OK */
   uint32_t pins;              /* of who tells of it just now, without the lock */
@@ -274,8 +275,10 @@ renew(struct renewer *renewer, struct lease *lease)
   while (renewer->is_called_back)
     pthread_cond_wait(&keeper->has_changed, &keeper->lock);
   lease->renewer = NULL;
-  if (status == DK_OK && lease->state != LEASE_IS_LOST)
+  if (status == DK_OK && lease->state != LEASE_IS_LOST) {
     lease->deadline = began + lease->terms.lock_ms;
+    lease->good_at = began;
+  }
   if (lease->is_let_go)
     free_lease(lease);
   else if (lease->state == LEASE_RENEWS)
@@ -464,6 +467,7 @@ new_lease(struct keeper *keeper, const struct lease_terms *terms)
   lease->terms.activity = move_in(&at, terms->activity);
   lease->terms.orchestration = move_in(&at, terms->orchestration);
   lease->deadline = sooner(terms->deadline, ticks_after(ticks_now(), terms->lock_ms));
+  lease->good_at = lease->deadline - terms->lock_ms;
   return lease;
 }
 
@@ -530,6 +534,17 @@ lease_deadline(const struct lease *lease)
   int64_t deadline = lease->deadline;
   pthread_mutex_unlock(&keeper->lock);
   return deadline;
+}
+
+int64_t
+lease_good_at(const struct lease *lease)
+{
+  struct keeper *keeper = lease->keeper;
+
+  pthread_mutex_lock(&keeper->lock);
+  int64_t good_at = lease->good_at;
+  pthread_mutex_unlock(&keeper->lock);
+  return good_at;
 }
 
 /* ---- starting and stopping ------------------------------------------------------------------- */

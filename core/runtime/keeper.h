@@ -62,5 +62,8 @@ void keeper_let_go(struct keeper *keeper, struct lease *lease);
 bool lease_rest(struct lease *lease);
 /* In ticks.  After a loss: in the past. */
 int64_t lease_deadline(const struct lease *lease);
+/* The tick at which the lease was last known to be good: before the last renewal that was DK_OK, or
+ * before it was handed over. */
+int64_t lease_good_at(const struct lease *lease);
 
 #endif

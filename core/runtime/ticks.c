@@ -14,6 +14,15 @@ ticks_now(void)
 }
 
 int64_t
+ticks_ns(void)
+{
+  struct timespec t;
+
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+int64_t
 ticks_roughly(void)
 {
   struct timespec t;

@@ -9,6 +9,8 @@
 #include <pthread.h>
 
 int64_t ticks_now(void);
+/* The same clock in nanoseconds, for what takes less than a tick. */
+int64_t ticks_ns(void);
 /* The same, cheap enough to be asked for at every call of a replay; a few milliseconds behind. */
 int64_t ticks_roughly(void);
 /* The tick at which a lease of `deadline` (the host's clock, as in struct dk_turn) ends. */
