@@ -133,6 +133,7 @@ landed(struct job *job)
   if (atomic_load(&job->w->commits_fail) && atomic_exchange(&job->w->commits_fail, false))
     journal_tell(job->w->journal, &event, "turns can be committed again");
   notes_forget(job->w->notes, job->instance);
+  count_requests(job);
   tell_strays(job);
 }
 
@@ -311,6 +312,7 @@ commit_decision(struct job *job)
   if (status != DK_OK)
     return fate_of(job, status);
   signal_worker(job, &outcome);
+  count_cancelled(job, &outcome);
   remember(job); /* before the next turn of this instance asks for it */
   landed(job);
   tell_end(job);

@@ -70,7 +70,8 @@ enum code {
   N_CODES
 };
 
-/* Who asks that an instance is cancelled, and what came of it: closed lists, words in metrics. */
+/* Who asks that an instance is cancelled, and what came of it: closed lists, words in metrics.
+ * What `by` says is anybody's word, and no source. */
 enum request_source {
   REQUEST_BY_API,      /* a client */
   REQUEST_BY_PARENT,   /* that ended, or dropped its child */

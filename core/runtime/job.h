@@ -5,6 +5,7 @@
  *   past.c        the history: from memory, from the fetch, or read
  *   deciding.c    the code is run, and what it did becomes a decision
  *   committing.c  the decision becomes a commit, tried until the lease ends
+ *   counting.c    what the commit has done is counted
  *   job.c         the order of these, and what becomes of the turn
  *
  * A job belongs to one seat's thread.  What it shares with others is in struct turning.
@@ -133,5 +134,11 @@ dk_status decide_failure(struct job *job, enum code code, dk_str text);
 enum fate commit_decision(struct job *job);
 /* Removes the messages, sends the answers, touches nothing else. */
 enum fate commit_nothing(struct job *job, const struct outgoing *answers, size_t n_answers);
+
+/* counting.c, for metrics.h: */
+/* The activities whose rows a commit has deleted; before its memory goes back into the cache. */
+void count_cancelled(struct job *job, const struct dk_commit_outcome *outcome);
+/* The requests to cancel that it has taken. */
+void count_requests(struct job *job);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal: see journal.h.  Owns nothing but its counters; the text of an event is made for the
- * call and freed behind it. */
+/* The journal: see journal.h.  Owns nothing but its counters and the metrics; the text of an event
+ * is made for the call and freed behind it. */
 #include "core/runtime/journal.h"
 
 #include <stddef.h>
@@ -11,7 +11,7 @@
 /* ---- counters -------------------------------------------------------------------------------- */
 
 enum { FIRST_COUNTER = offsetof(struct dk_counters, turns_committed) };
-_Static_assert(sizeof(struct dk_counters) == FIRST_COUNTER + N_COUNTERS * sizeof(uint64_t),
+_Static_assert(sizeof(struct dk_counters) == FIRST_COUNTER + N_TOLD_COUNTERS * sizeof(uint64_t),
                "enum counter and struct dk_counters have the same counters");
 
 void
@@ -22,6 +22,13 @@ journal_init(struct journal *journal, dk_log_fn *log, void *context, const char 
   journal->worker = worker;
   for (int i = 0; i < N_COUNTERS; i++)
     atomic_init(&journal->counters[i], 0);
+  metrics_init(&journal->metrics);
+}
+
+void
+journal_done(struct journal *journal)
+{
+  metrics_done(&journal->metrics);
 }
 
 void
@@ -36,16 +43,22 @@ journal_uncount(struct journal *journal, enum counter counter)
   atomic_fetch_sub_explicit(&journal->counters[counter], 1, memory_order_relaxed);
 }
 
+uint64_t
+journal_counted(const struct journal *journal, enum counter counter)
+{
+  return atomic_load_explicit(&journal->counters[counter], memory_order_relaxed);
+}
+
 void
 journal_read(const struct journal *journal, struct dk_counters *ret_counters)
 {
   size_t size = ret_counters->struct_size;
   char *at = (char *)ret_counters + FIRST_COUNTER;
 
-  for (size_t i = 0; i < N_COUNTERS; i++) {
+  for (size_t i = 0; i < N_TOLD_COUNTERS; i++) {
     if (size < FIRST_COUNTER + (i + 1) * sizeof(uint64_t))
       return; /* an older caller's struct ends here */
-    uint64_t n = atomic_load_explicit(&journal->counters[i], memory_order_relaxed);
+    uint64_t n = journal_counted(journal, (enum counter)i);
     memcpy(at + i * sizeof(n), &n, sizeof(n));
   }
 }

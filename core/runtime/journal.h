@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The journal: what a runtime tells (log events with numbers) and counts.
  *
- * Any thread, no lock of its own: counters are atomic, the log function is the user's.
+ * Any thread, no lock of its own: counters are atomic, the log function is the user's.  What is
+ * counted by name, and how long something took, is in the metrics (metrics.h).
  */
 #ifndef DK_RUNTIME_JOURNAL_H
 #define DK_RUNTIME_JOURNAL_H
@@ -10,7 +11,9 @@
 
 #include <stdatomic.h>
 
-/* As in struct dk_counters, in its order. */
+#include "core/runtime/metrics.h"
+
+/* As in struct dk_counters, in its order, and behind those what only the metrics show. */
 enum counter {
   COUNT_TURNS_COMMITTED, COUNT_TURNS_DROPPED, COUNT_TURNS_STALLED, COUNT_TURNS_LOST,
   COUNT_ORCHESTRATIONS_COMPLETED, COUNT_ORCHESTRATIONS_FAILED, COUNT_ORCHESTRATIONS_CANCELLED,
@@ -22,6 +25,10 @@ enum counter {
   COUNT_LEARNT_BY_COMMIT, COUNT_LEARNT_BY_RENEWAL, COUNT_LEARNT_BY_ACK, COUNT_LEARNT_BY_DEADLINE,
   COUNT_GRACE_KEPT, COUNT_GRACE_EXCEEDED, COUNT_QUARANTINED_NOW,
   COUNT_STRAYS, COUNT_MESSAGES_DROPPED, COUNT_COLD_TURNS, COUNT_WARM_TURNS,
+  N_TOLD_COUNTERS,
+  COUNT_GRACE_QUARANTINED = N_TOLD_COUNTERS, COUNT_GRACE_KILLED,
+  COUNT_WORK_ACKS_OK, COUNT_WORK_ACKS_REFUSED, COUNT_WORK_ACKS_RETRIED, COUNT_WORK_ACKS_LOST,
+  COUNT_WORK_ACKS_UNKNOWN, COUNT_WORK_ACKS_ERROR,
   N_COUNTERS
 };
 
@@ -30,11 +37,14 @@ struct journal {
   void *context;
   const char *worker;
   _Atomic uint64_t counters[N_COUNTERS];
+  struct metrics metrics;
 };
 
 void journal_init(struct journal *journal, dk_log_fn *log, void *context, const char *worker);
+void journal_done(struct journal *journal);
 void journal_count(struct journal *journal, enum counter counter);
 void journal_uncount(struct journal *journal, enum counter counter); /* gauges */
+uint64_t journal_counted(const struct journal *journal, enum counter counter);
 void journal_read(const struct journal *journal, struct dk_counters *ret_counters);
 /* Tells the event; level (by its number), worker and text are filled in where they are absent.  A
  * level that is set goes (DK_LEVEL_TRACE for a repetition); DK_LOG_TEXT has none by its number: say

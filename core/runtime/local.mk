@@ -14,6 +14,7 @@ core_libdkruntime_la_SOURCES = \
 	core/runtime/event.h \
 	core/runtime/journal.h \
 	core/runtime/keeper.h \
+	core/runtime/metrics.h \
 	core/runtime/options.h \
 	core/runtime/registry.h \
 	core/runtime/replay.h \
@@ -37,6 +38,7 @@ core_libdkruntime_la_SOURCES += \
 	core/runtime/json.h \
 	core/runtime/looking.c \
 	core/runtime/looking.h \
+	core/runtime/metrics.c \
 	core/runtime/options.c \
 	core/runtime/registry.c \
 	core/runtime/removing.c \
@@ -54,6 +56,7 @@ unit_tests += \
 	core/runtime/test-event \
 	core/runtime/test-journal \
 	core/runtime/test-json \
+	core/runtime/test-metrics \
 	core/runtime/test-options \
 	core/runtime/test-registry \
 	core/runtime/test-removing \
@@ -88,6 +91,8 @@ core_runtime_test_event_SOURCES = \
 	$(dice) \
 	$(NULL)
 core_runtime_test_json_SOURCES = core/runtime/test-json.c $(dice)
+scrape = core/runtime/testing/scrape.c core/runtime/testing/scrape.h
+core_runtime_test_metrics_SOURCES = core/runtime/test-metrics.c $(scrape)
 core_runtime_test_registry_SOURCES = core/runtime/test-registry.c $(dice)
 
 # ---- replay, decision (R2) ---------------------------------------------------------------------
@@ -207,6 +212,7 @@ core_libdkruntime_la_SOURCES += \
 	core/runtime/commit.c \
 	core/runtime/commit.h \
 	core/runtime/committing.c \
+	core/runtime/counting.c \
 	core/runtime/deciding.c \
 	core/runtime/inbox.c \
 	core/runtime/job.c \

@@ -195,6 +195,7 @@ free_runtime(struct dk_runtime *runtime, struct dk_leftover *leftover)
   uint32_t left = runtime->keeper ? keeper_stop(runtime->keeper) : 0;
 
   leftover->quarantined += left;
+  journal_done(&runtime->journal);
   dk_arena_done(&runtime->arena);
   free(runtime);
   return left == 0;
@@ -204,14 +205,13 @@ static dk_status
 start(struct dk_runtime *runtime, struct dk_store *store, struct dk_refusal *refusal)
 {
   dk_status status = check_store(store, &runtime->options, refusal);
+  bool has_memory = make_names(runtime) && copy_tags(runtime);
 
-  if (status != DK_OK)
-    return status;
-  if (!make_names(runtime) || !copy_tags(runtime))
-    return refuse_memory(refusal);
   journal_init(&runtime->journal, runtime->options.log, runtime->options.log_context,
                runtime->name);
-  return start_parts(runtime, store, refusal);
+  if (status != DK_OK)
+    return status;
+  return has_memory ? start_parts(runtime, store, refusal) : refuse_memory(refusal);
 }
 
 dk_status
@@ -277,4 +277,17 @@ void
 dk_runtime_counters(struct dk_runtime *runtime, struct dk_counters *ret_counters)
 {
   journal_read(&runtime->journal, ret_counters);
+}
+
+dk_status
+dk_runtime_metrics(struct dk_runtime *runtime, dk_write_fn *write, void *context)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  metrics_write(&runtime->journal, &text);
+  bool has_failed = dk_text_failed(&text);
+  if (!has_failed)
+    write(context, (dk_str){dk_text_str(&text), text.length});
+  dk_text_done(&text);
+  return has_failed ? DK_NO_MEMORY : DK_OK;
 }

@@ -63,6 +63,7 @@ test_counting(void)
   cmp_ok(counters.renewals, "==", THREADS * TIMES, "threads count together");
   cmp_ok(counters.quarantined_now, "==", 0, "a gauge goes up and down");
   cmp_ok(counters.struct_size, "==", sizeof(counters), "the size stays the caller's");
+  journal_done(&journal);
 }
 
 /* The order of both lists is one: each counter's number comes out in its member. */
@@ -73,7 +74,7 @@ test_order(void)
   struct dk_counters c = {.struct_size = sizeof(c)};
 
   journal_init(&journal, NULL, NULL, "w");
-  for (int i = 0; i < N_COUNTERS; i++)
+  for (int i = 0; i < N_TOLD_COUNTERS; i++)
     for (int n = 0; n <= i; n++)
       journal_count(&journal, (enum counter)i);
   journal_read(&journal, &c);
@@ -90,6 +91,7 @@ test_order(void)
   cmp_ok(c.quarantined_now, "==", COUNT_QUARANTINED_NOW + 1, "quarantined_now");
   cmp_ok(c.strays, "==", COUNT_STRAYS + 1, "strays");
   cmp_ok(c.warm_turns, "==", COUNT_WARM_TURNS + 1, "warm_turns");
+  journal_done(&journal);
 }
 
 static void
@@ -105,6 +107,7 @@ test_older_caller(void)
   journal_read(&journal, &c);
   cmp_ok(c.results_refused, "==", 1, "an older caller gets what its struct has");
   cmp_ok(c.renewals, "==", 77, "and nothing is written behind its end");
+  journal_done(&journal);
 }
 
 /* ---- levels and lines ------------------------------------------------------------------------ */
@@ -222,6 +225,7 @@ on_standard_error(int32_t number, int32_t level)
   ssize_t n = read(pipe_ends[0], found, sizeof(found) - 1);
   close(pipe_ends[0]);
   found[n > 0 ? n : 0] = '\0';
+  journal_done(&journal);
   return found;
 }
 

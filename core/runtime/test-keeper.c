@@ -53,6 +53,7 @@ static void
 end(struct rig *rig)
 {
   keeper_stop(rig->keeper);
+  journal_done(&rig->journal);
   dk_caller_free(rig->caller);
   faulty_close(rig->faulty);
   listener_free(rig->listener);

@@ -421,6 +421,13 @@ struct dk_counters {
 };
 void dk_runtime_counters(struct dk_runtime *runtime, struct dk_counters *ret_counters);
 
+/* All counts of this runtime as text for Prometheus (the format's version is 0.0.4).  `write` is
+ * called once, by this thread, with the whole text: its length is known before the first byte goes
+ * out, nothing has to be freed, and no lock is held, so that it may be sent from there.  It lives
+ * during the call.  DK_OK, or DK_NO_MEMORY: `write` was not called. */
+typedef void dk_write_fn(void *context, dk_str text);
+dk_status dk_runtime_metrics(struct dk_runtime *runtime, dk_write_fn *write, void *context);
+
 /* ---- a client -------------------------------------------------------------------------------- */
 
 struct dk_client;

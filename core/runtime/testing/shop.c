@@ -114,6 +114,7 @@ shop_close(struct shop *shop)
   faulty_close(shop->faulty);
   if (shop->registry)
     dk_registry_free(shop->registry);
+  journal_done(&shop->journal);
   listener_free(shop->listener);
   free(shop);
 }
