@@ -115,6 +115,7 @@ tell_killed(struct errand *errand)
 
   errand->was_killed = true;
   journal_count(worker->setup.journal, COUNT_GRACE_EXCEEDED);
+  journal_count(worker->setup.journal, COUNT_GRACE_KILLED);
   event.ms = errand->grace_ms;
   journal_tell(worker->setup.journal, &event, "it has not ended in its grace of %lld ms: its "
                "process is killed", (long long)errand->grace_ms);

@@ -64,6 +64,14 @@ last_tick(const struct asking *asking)
   return deadline < end ? deadline : end;
 }
 
+/* Of acknowledgements only. */
+static void
+count_ack(const struct asking *asking, enum counter counter)
+{
+  if (!asking->gives_back)
+    journal_count(asking->slot->worker->setup.journal, counter);
+}
+
 static void
 tell_failure(struct asking *asking, dk_status status)
 {
@@ -71,6 +79,7 @@ tell_failure(struct asking *asking, dk_status status)
   struct dk_log_event event = errand_event(asking->errand, DK_LOG_ACK_RETRIED);
 
   journal_count(journal, COUNT_ACKS_RETRIED);
+  count_ack(asking, COUNT_WORK_ACKS_RETRIED);
   event.status = status;
   if (asking->failures++ > 0)
     event.level = DK_LEVEL_TRACE;
@@ -145,8 +154,9 @@ tell_gone(const struct asking *asking)
   event.cause = DK_CAUSE_CANCELLED;
   event.learnt = DK_LEARNT_BY_ACK;
   errand_forget(asking->errand);
+  count_ack(asking, COUNT_WORK_ACKS_REFUSED);
   journal_count(journal, COUNT_RESULTS_REFUSED);
-  journal_count(journal, COUNT_LEARNT_BY_ACK);
+  errand_count_learnt_late(asking->errand, DK_LEARNT_BY_ACK);
   journal_count(journal, COUNT_ACTIVITIES_CANCELLED);
   journal_tell(journal, &event, "its row is gone: nobody waits for it, its result is dropped");
 }
@@ -161,7 +171,8 @@ tell_lost(const struct asking *asking, dk_status status)
   event.learnt = DK_LEARNT_BY_DEADLINE;
   event.status = status;
   errand_pardon(asking->errand);
-  journal_count(journal, COUNT_LEARNT_BY_DEADLINE);
+  count_ack(asking, COUNT_WORK_ACKS_LOST);
+  errand_count_learnt_late(asking->errand, DK_LEARNT_BY_DEADLINE);
   journal_count(journal, COUNT_ACTIVITIES_LOST);
   journal_tell(journal, &event, "its end could not be told before its lease was over; it will be "
                "run again");
@@ -176,6 +187,7 @@ tell_unknown(const struct asking *asking)
 
   event.level = DK_LEVEL_INFO;
   event.status = DK_LOCK_LOST;
+  count_ack(asking, COUNT_WORK_ACKS_UNKNOWN);
   journal_tell(asking->slot->worker->setup.journal, &event, "the store had heard of its end, or "
                "somebody else has it");
 }
@@ -240,8 +252,28 @@ remove_row(struct asking *asking)
   return ask(asking);
 }
 
-/* DK_OK: it is dealt with, whatever the store said; else the store refuses this completion for
- * good, or (DK_NO_MEMORY) it could not be made. */
+/* The store's last word on a completion.  DK_OK: it is dealt with, whatever that was; else the
+ * store refuses this completion for good. */
+static dk_status
+conclude(const struct asking *asking, const struct outcome *outcome, dk_status status)
+{
+  if (status == DK_OK || (status == DK_LOCK_LOST && asking->is_repeated))
+    count_end(asking->slot->worker->setup.journal, outcome);
+  if (status == DK_OK) {
+    errand_forget(asking->errand);
+    count_ack(asking, COUNT_WORK_ACKS_OK);
+  } else if (status == DK_LOCK_LOST) {
+    tell_dead(asking);
+  } else if (may_be_asked_again(status)) {
+    tell_lost(asking, status);
+  } else if (dk_status_class(status) == 2) {
+    count_ack(asking, COUNT_WORK_ACKS_ERROR);
+    return status;
+  }
+  return DK_OK;
+}
+
+/* As conclude; DK_NO_MEMORY, too: the completion could not be made. */
 static dk_status
 acknowledge(struct slot *slot, struct errand *errand, const struct outcome *outcome)
 {
@@ -265,15 +297,7 @@ acknowledge(struct slot *slot, struct errand *errand, const struct outcome *outc
   if (status == DK_DUPLICATE)
     status = remove_row(&asking);
   dk_text_done(&payload);
-  if (status == DK_OK || (status == DK_LOCK_LOST && asking.is_repeated))
-    count_end(slot->worker->setup.journal, outcome);
-  if (status == DK_OK)
-    errand_forget(errand);
-  if (status == DK_LOCK_LOST)
-    tell_dead(&asking);
-  else if (may_be_asked_again(status))
-    tell_lost(&asking, status);
-  return dk_status_class(status) == 2 && status != DK_LOCK_LOST ? status : DK_OK;
+  return conclude(&asking, outcome, status);
 }
 
 /* Text absent: it was the body's wish, or is told already. */

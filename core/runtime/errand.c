@@ -213,12 +213,13 @@ errand_remove(struct errand *errand)
 
 /* Without memory it learns by its renewal. */
 void
-errand_note_early(struct worker *worker, dk_str token)
+errand_note_early(struct worker *worker, dk_str token, int64_t since_ns)
 {
   struct early *early = malloc(sizeof(*early) + token.len);
 
   if (!early)
     return;
+  early->since_ns = since_ns;
   early->length = token.len;
   memcpy(early->token, token.ptr, token.len);
   early->next = worker->early;
@@ -226,13 +227,15 @@ errand_note_early(struct worker *worker, dk_str token)
 }
 
 bool
-errand_is_early(const struct errand *errand)
+errand_is_early(const struct errand *errand, int64_t *ret_since_ns)
 {
   dk_str token = errand->lock_token;
 
   for (const struct early *early = errand->worker->early; early; early = early->next)
-    if (early->length == token.len && memcmp(early->token, token.ptr, token.len) == 0)
+    if (early->length == token.len && memcmp(early->token, token.ptr, token.len) == 0) {
+      *ret_since_ns = early->since_ns;
       return true;
+    }
   return false;
 }
 
@@ -265,8 +268,14 @@ errand_event(const struct errand *errand, int32_t number)
   };
 }
 
+static int64_t
+good_at_ns(const struct errand *errand)
+{
+  return lease_good_at(errand->lease) * 1000000;
+}
+
 bool
-errand_signal(struct errand *errand, int32_t cause, int32_t learnt)
+errand_signal(struct errand *errand, int32_t cause, int32_t learnt, int64_t since_ns)
 {
   bool has_ended = errand->state != ERRAND_READY && errand->state != ERRAND_RUNS;
 
@@ -278,24 +287,45 @@ errand_signal(struct errand *errand, int32_t cause, int32_t learnt)
   if (learnt == DK_LEARNT_BY_COMMIT)
     lease_rest(errand->lease); /* the row is gone */
   token_set(errand->task.token, cause);
+  int64_t told_ns = ticks_ns();
+  errand->told_after_ns = told_ns - (since_ns > 0 ? since_ns : good_at_ns(errand));
   pthread_cond_signal(&errand->worker->warden_looks);
   pthread_cond_broadcast(&errand->worker->changed);
   return true;
 }
 
-static void
-count_signal(struct journal *journal, int32_t cause, int32_t learnt)
+void
+errand_count_learnt(const struct errand *errand, int32_t learnt, int64_t ns)
 {
+  static const enum counter counters[] = {
+    [DK_LEARNT_BY_COMMIT] = COUNT_LEARNT_BY_COMMIT,
+    [DK_LEARNT_BY_RENEWAL] = COUNT_LEARNT_BY_RENEWAL,
+    [DK_LEARNT_BY_ACK] = COUNT_LEARNT_BY_ACK,
+    [DK_LEARNT_BY_DEADLINE] = COUNT_LEARNT_BY_DEADLINE,
+  };
+  struct journal *journal = errand->worker->setup.journal;
+
+  journal_count(journal, counters[learnt]);
+  metrics_notified(&journal->metrics, learnt, ns);
+}
+
+void
+errand_count_learnt_late(const struct errand *errand, int32_t learnt)
+{
+  errand_count_learnt(errand, learnt, ticks_ns() - good_at_ns(errand));
+}
+
+static void
+count_signal(const struct errand *errand, int32_t cause, int32_t learnt)
+{
+  struct journal *journal = errand->worker->setup.journal;
+
   if (cause == DK_CAUSE_CANCELLED)
     journal_count(journal, COUNT_ACTIVITIES_CANCELLED);
   else if (cause == DK_CAUSE_LEASE_LOST)
     journal_count(journal, COUNT_ACTIVITIES_LOST);
-  if (learnt == DK_LEARNT_BY_COMMIT)
-    journal_count(journal, COUNT_LEARNT_BY_COMMIT);
-  else if (learnt == DK_LEARNT_BY_RENEWAL)
-    journal_count(journal, COUNT_LEARNT_BY_RENEWAL);
-  else if (learnt == DK_LEARNT_BY_DEADLINE)
-    journal_count(journal, COUNT_LEARNT_BY_DEADLINE);
+  if (learnt != DK_LEARNT_BY_STOP)
+    errand_count_learnt(errand, learnt, errand->told_after_ns);
 }
 
 void
@@ -306,7 +336,7 @@ errand_tell_signal(const struct errand *errand, int32_t cause, int32_t learnt)
 
   event.cause = cause;
   event.learnt = learnt;
-  count_signal(journal, cause, learnt);
+  count_signal(errand, cause, learnt);
   if (cause == DK_CAUSE_CANCELLED) {
     errand_forget(errand);
     journal_tell(journal, &event, "it is told to end");
@@ -331,7 +361,7 @@ errand_lost(void *context, enum loss loss)
 
   /* The keeper lets the lease stay while this runs, and so the errand. */
   pthread_mutex_lock(&worker->lock);
-  bool is_told = errand_signal(errand, cause, learnt);
+  bool is_told = errand_signal(errand, cause, learnt, 0);
   pthread_mutex_unlock(&worker->lock);
   if (loss == LOSS_DEADLINE)
     errand_pardon(errand);

@@ -89,8 +89,10 @@ return_item(struct worker *worker, const struct dk_work_item *item, const char *
 static bool
 tell_early(struct errand *errand)
 {
-  if (!errand_is_early(errand) ||
-      !errand_signal(errand, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT))
+  int64_t since_ns;
+
+  if (!errand_is_early(errand, &since_ns) ||
+      !errand_signal(errand, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT, since_ns))
     return false;
   errand->references++;
   return true;

@@ -190,6 +190,7 @@ unit_tests += \
 	core/runtime/test-cancel \
 	core/runtime/test-isolation \
 	core/runtime/test-keeper \
+	core/runtime/test-metrics-work \
 	core/runtime/test-quarantine \
 	core/runtime/test-token \
 	core/runtime/test-worker \
@@ -200,6 +201,7 @@ core_runtime_test_keeper_SOURCES = core/runtime/test-keeper.c $(faulty)
 shop = core/runtime/testing/shop.c core/runtime/testing/shop.h $(faulty)
 core_runtime_test_cancel_SOURCES = core/runtime/test-cancel.c $(shop)
 core_runtime_test_isolation_SOURCES = core/runtime/test-isolation.c $(shop)
+core_runtime_test_metrics_work_SOURCES = core/runtime/test-metrics-work.c $(shop) $(scrape)
 core_runtime_test_quarantine_SOURCES = core/runtime/test-quarantine.c $(shop)
 core_runtime_test_worker_SOURCES = core/runtime/test-worker.c $(shop)
 core_runtime_test_zygote_SOURCES = core/runtime/test-zygote.c $(shop)
@@ -241,6 +243,7 @@ unit_tests += \
 	core/runtime/test-commit \
 	core/runtime/test-extensions \
 	core/runtime/test-kept \
+	core/runtime/test-metrics-turns \
 	core/runtime/test-misuse \
 	core/runtime/test-outage \
 	core/runtime/test-requests \
@@ -251,6 +254,8 @@ unit_tests += \
 core_runtime_test_commit_SOURCES = core/runtime/test-commit.c $(rig)
 core_runtime_test_extensions_SOURCES = core/runtime/test-extensions.c $(rig)
 core_runtime_test_kept_SOURCES = core/runtime/test-kept.c $(rig)
+core_runtime_test_metrics_turns_SOURCES = core/runtime/test-metrics-turns.c $(rig) $(scrape)
+core_runtime_test_metrics_turns_LDFLAGS = -Wl,--wrap=dk_text_failed $(AM_LDFLAGS)
 core_runtime_test_misuse_SOURCES = core/runtime/test-misuse.c $(rig)
 core_runtime_test_outage_SOURCES = core/runtime/test-outage.c $(rig)
 core_runtime_test_requests_SOURCES = core/runtime/test-requests.c $(rig)

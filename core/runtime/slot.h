@@ -10,8 +10,8 @@
  * them (ending.c); the warden sees to times: graces, calls of the store that hang (warden.c).
  *
  * Locking: the worker's `lock` guards the lists, the states and all that is not said to be
- * somebody's own.  Under it neither the store, nor the log, nor a body is called; lease_rest and
- * token_set, which have locks of their own, are. */
+ * somebody's own.  Under it neither the store, nor the log, nor a body is called; lease_rest,
+ * lease_good_at and token_set, which have locks of their own, are. */
 #ifndef DK_RUNTIME_SLOT_H
 #define DK_RUNTIME_SLOT_H
 
@@ -25,6 +25,7 @@ enum errand_state { ERRAND_READY, ERRAND_RUNS, ERRAND_ENDS, ERRAND_QUARANTINED }
 /* The token of a row that a commit has deleted while the poller was still bringing it. */
 struct early {
   struct early *next;
+  int64_t since_ns;        /* the commit */
   size_t length;
   char token[];
 };
@@ -36,6 +37,7 @@ struct errand {
   uint32_t references;     /* the thread's, and of who tells of it without the lock */
   enum errand_state state;
   int32_t learnt;          /* with the token's cause */
+  int64_t told_after_ns;   /* it was set so long after there was reason to, see errand_signal */
   struct slot *slot;       /* that runs it */
   int64_t grace_ms;
   int64_t grace_until;     /* a tick; 0: the body was not told to end */
@@ -105,11 +107,16 @@ void errand_drop(struct errand *errand);
 void errand_add(struct errand *errand);
 void errand_remove(struct errand *errand);
 /* A commit has deleted a row that may be on its way; and whether it was this one's. */
-void errand_note_early(struct worker *worker, dk_str token);
-bool errand_is_early(const struct errand *errand);
+void errand_note_early(struct worker *worker, dk_str token, int64_t since_ns);
+bool errand_is_early(const struct errand *errand, int64_t *ret_since_ns);
 void errand_forget_early(struct worker *worker);
-/* Sets the token if the body has not ended; false: nothing changed. */
-bool errand_signal(struct errand *errand, int32_t cause, int32_t learnt);
+/* Sets the token if the body has not ended; false: nothing changed.  since_ns (ticks_ns): when the
+ * row was deleted; 0: nobody knows, it was there when the lease was last known to be good. */
+bool errand_signal(struct errand *errand, int32_t cause, int32_t learnt, int64_t since_ns);
+/* Counts how it was learnt that it is to end, and how long that took; without the lock. */
+void errand_count_learnt(const struct errand *errand, int32_t learnt, int64_t ns);
+/* The same when its end could not be told. */
+void errand_count_learnt_late(const struct errand *errand, int32_t learnt);
 /* Tells of a signal and counts it; without the lock. */
 void errand_tell_signal(const struct errand *errand, int32_t cause, int32_t learnt);
 /* This attempt ended because the store could not be reached: it does not count against it. */

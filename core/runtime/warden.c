@@ -50,6 +50,7 @@ quarantine(struct errand *errand)
   worker->n_slots--;
   worker->n_quarantined++;
   journal_count(worker->setup.journal, COUNT_GRACE_EXCEEDED);
+  journal_count(worker->setup.journal, COUNT_GRACE_QUARANTINED);
   journal_count(worker->setup.journal, COUNT_QUARANTINED_NOW);
   bool is_cap_reached = worker->n_quarantined == worker->setup.options->max_quarantined;
   errand->references++;

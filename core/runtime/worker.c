@@ -162,7 +162,8 @@ is_same(dk_str a, dk_str b)
 /* The errand of that row, with a reference, told to end; NULL: it is somebody else's, or over, or
  * on its way here, and will be told then. */
 static struct errand *
-signal_owner(struct worker *worker, dk_str instance, const struct dk_stolen *stolen)
+signal_owner(struct worker *worker, dk_str instance, const struct dk_stolen *stolen,
+             int64_t since_ns)
 {
   struct errand *found = NULL;
 
@@ -174,8 +175,8 @@ signal_owner(struct worker *worker, dk_str instance, const struct dk_stolen *sto
         is_same(errand->task.info.instance, instance))
       found = errand;
   if (!found && worker->is_fetching && is_same(stolen->owner, dk_str_of(worker->setup.name)))
-    errand_note_early(worker, stolen->lock_token);
-  if (found && errand_signal(found, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT))
+    errand_note_early(worker, stolen->lock_token, since_ns);
+  if (found && errand_signal(found, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT, since_ns))
     found->references++;
   else
     found = NULL;
@@ -187,8 +188,10 @@ void
 worker_signal(struct worker *worker, dk_str instance, const struct dk_stolen *stolen,
               size_t n_stolen)
 {
+  int64_t since_ns = ticks_ns();
+
   for (size_t i = 0; i < n_stolen; i++) {
-    struct errand *errand = signal_owner(worker, instance, &stolen[i]);
+    struct errand *errand = signal_owner(worker, instance, &stolen[i], since_ns);
     if (!errand)
       continue;
     errand_tell_signal(errand, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT);
@@ -265,7 +268,7 @@ signal_next(struct worker *worker)
 
   pthread_mutex_lock(&worker->lock);
   for (struct errand *errand = worker->errands; errand && !found; errand = errand->next)
-    if (errand_signal(errand, DK_CAUSE_SHUTDOWN, DK_LEARNT_BY_STOP))
+    if (errand_signal(errand, DK_CAUSE_SHUTDOWN, DK_LEARNT_BY_STOP, 0))
       found = errand;
   if (found)
     found->references++;

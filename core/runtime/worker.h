@@ -19,8 +19,9 @@ struct worker_setup {
 
 dk_status worker_start(const struct worker_setup *setup, struct worker **ret_worker,
                        struct dk_refusal *ret_refusal);
-/* The commit of a turn in this process has deleted these rows: whoever runs them here is told
- * (DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT).  Tokens that are not known are somebody else's. */
+/* The commit of a turn in this process has deleted these rows just now: whoever runs them here is
+ * told (DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT).  Tokens that are not known are somebody
+ * else's. */
 void worker_signal(struct worker *worker, dk_str instance, const struct dk_stolen *stolen,
                    size_t n_stolen);
 /* The phases of dk_runtime_stop, each called once, in order. */
