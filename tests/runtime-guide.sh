@@ -81,6 +81,38 @@ section "$guide" '### Counters and health' > counters.md
 is "$(grep -o '`[a-z_]*`' counters.md | tr -d '`' | grep -v '^dk_' | sort)" \
   "$(members dk_counters)" 'counters: each is told, and no other'
 
+# Families and closed lists, as metrics.c has them: "name type label = value, value; name".
+metrics=$runtime/metrics.c
+list_of() {
+  sed -n "/ $1\[/,/^};/s/^ *\[.*\] = \"\(.*\)\",/\1/p" "$metrics" | paste -s -d , | sed 's/,/, /g'
+}
+$AWK -v sources="$(list_of source_names)" -v outcomes="$(list_of outcome_names)" \
+  -v phases="$(list_of phase_names)" -v paths="$(list_of path_names)" '
+  function end() { if (name != "") print name " " type (labels == "" ? "" : " " labels) }
+  BEGIN {
+    open["write_requests"] = "source = " sources "; outcome = " outcomes "; name"
+    open["write_cancelled"] = "code; phase = " phases "; name"
+    open["write_notified"] = "path = " paths
+  }
+  /^static const struct family families/ { inside = 1 }
+  !inside { next }
+  match($0, /\.name = "[^"]*"/) { end(); name = substr($0, RSTART + 9, RLENGTH - 10); labels = "" }
+  match($0, /\.type = "[^"]*"/) { type = substr($0, RSTART + 9, RLENGTH - 10) }
+  match($0, /\.label = "[^"]*"/) { labels = substr($0, RSTART + 10, RLENGTH - 11) }
+  match($0, /\.write = [a-z_]*/) { labels = open[substr($0, RSTART + 9, RLENGTH - 9)] }
+  match($0, /\{"[a-z_]+", COUNT_/) {
+    labels = labels (labels ~ / = / ? ", " : " = ") substr($0, RSTART + 2, RLENGTH - 11)
+  }
+  /^};/ { end(); exit }' "$metrics" | sort > families
+[ "$(wc -l < families)" -ge 11 ]
+ok $? 'metrics: the families of metrics.c are read'
+section "$guide" '### Metrics' > metrics.md
+is "$(rows metrics.md '1 2 3' '^`dk_' | sed 's/ *$//' | diff families -)" '' \
+  'metrics: names, types and labels are those of the code'
+bounds=$(sed -n 's/^  {"\([0-9.]*\)", [0-9]*},$/\1/p' "$metrics" | paste -s -d , |
+  sed -e 's/,/, /g' -e 's/\(.*\),/\1 and/')
+is "$(grep -c "The buckets end at $bounds seconds" metrics.md)" 1 'metrics: the buckets'
+
 sed -n 's/^ *\[CODE_[A-Z_]*\] = "\(.\{1,\}\)",/\1/p' "$runtime/event.c" | sort > numbers
 section "$guide" '### Futures' > futures.md
 is "$(rows futures.md 1 '^`[a-z_]+`$' | grep -v '^dk_' | diff numbers -)" '' \
@@ -141,6 +173,9 @@ ok $? 'a table with a wrong default'
 numbers "$runtime/options.c" > numbers
 rows lies.md '1 2 3' '^`[a-z_]+`$' | grep '^[a-z_]* [0-9][0-9]* [0-9]' > told
 is "$(diff numbers told | grep -c '^[<>] grace_ms')" 2 'is found'
+sed 's/ = kept, quarantined/ = kept/' metrics.md > lies.md
+! rows lies.md '1 2 3' '^`dk_' | sed 's/ *$//' | cmp -s - families
+ok $? 'so is a label without one of its values'
 printf '%s\n' '```c' 'static int f(void) { return dk_no_such_call(); }' '```' > lies.md
 blocks lies.md
 ! compile_block block-1.c > /dev/null 2>&1
