@@ -101,9 +101,9 @@ struct letter {
 dk_status letter_write(struct dk_client *client, struct letter *letter, dk_str instance,
                        const char *id, char first, const struct message *message);
 void letter_burn(struct letter *letter);
-/* Sends it, with the client's caller or with one of this thread's, which then has the error's words.
- * Where it is unknown whether it arrived, it is sent again until that is known, for a second or so.
- * *ret_repeated: the answer is that of a repetition. */
+/* Sends it, with the client's caller or with one of this thread's, which then has the error's
+ * words.  Where it is unknown whether it arrived, it is sent again until that is known, for a second
+ * or so.  *ret_repeated: the answer is that of a repetition. */
 dk_status letter_send(struct dk_client *client, struct dk_caller *caller, struct letter *letter,
                       bool *ret_repeated);
 

@@ -33,7 +33,8 @@ senders_fail_all(dk_status status)
 /* ---- one parcel ------------------------------------------------------------------------------ */
 
 static dk_status
-send_patiently(struct senders *s, struct dk_caller *caller, struct letter *letter, bool *ret_is_ours)
+send_patiently(struct senders *s, struct dk_caller *caller, struct letter *letter,
+               bool *ret_is_ours)
 {
   dk_status status = letter_send(s->client, caller, letter, ret_is_ours);
 

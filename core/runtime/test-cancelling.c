@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of dk_cancel_one, dk_cancel_many, dk_cancel_matching: an outcome for each, what is sent, and
- * what is refused.  The turns are made by hand, on the model. */
+/* Tests of dk_cancel_one, dk_cancel_many, dk_cancel_matching: an outcome for each, what is sent,
+ * and what is refused.  The turns are made by hand, on the model. */
 #include <string.h>
 
 #include "conformance/tap/tap.h"
@@ -211,7 +211,8 @@ test_dry(void)
      "continued=already/1 ",
      "tells what would be done");
   is(counted(&dry), "2 requested, 1 already, 1 over, 1 not found, 0 failed", "and counts it");
-  cmp_ok(faulty_calls(h.faulty, FAULTY_ENQUEUE_MESSAGE), "==", before, "and asks nothing to be done");
+  cmp_ok(faulty_calls(h.faulty, FAULTY_ENQUEUE_MESSAGE), "==", before,
+         "and asks nothing to be done");
   options.flags = 0;
   cancel_ids(&h, ids, 5, &options, &wet);
   is(dk_text_str(&wet.text), dk_text_str(&dry.text), "which then is what is done");

@@ -415,7 +415,8 @@ test_acks(enum fault fault, dk_status status, const char *expected, const char *
   shop_close(shop);
 }
 
-/* What is given back is not acknowledged: not when that is tried again, nor when it finds no row. */
+/* What is given back is not acknowledged: not when that is tried again, nor when it finds no
+ * row. */
 static void
 test_given_back(void)
 {

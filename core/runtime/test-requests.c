@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of a request to cancel, with a whole runtime: of what is not started, of what goes on
- * as new meanwhile, of many at once. */
+/* What becomes of a request to cancel, with a whole runtime: of what is not started, of what goes
+ * on as new meanwhile, of many at once. */
 #include <durakit/manage.h>
 
 #include <stdatomic.h>

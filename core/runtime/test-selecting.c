@@ -175,7 +175,8 @@ test_refusals(void)
   cmp_ok(dk_client_list(h.client, &filter, none, 0, 0, hear, NULL), "==", DK_UNSUPPORTED,
          "a status that nobody knows");
   isnt(dk_client_error(h.client), "", "with words");
-  cmp_ok(dk_client_list(h.client, NULL, none, 0, 0, NULL, NULL), "==", DK_INVALID, "nobody to tell");
+  cmp_ok(dk_client_list(h.client, NULL, none, 0, 0, NULL, NULL), "==", DK_INVALID,
+         "nobody to tell");
   hand_end(&h);
 
   hand_begin(&h, true);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
 /* durakit/manage.h - what operators do with instances: look, cancel many, delete, prune, count.
  *
- * More functions of a client (durakit/runtime.h).  They need a provider that offers durakit.admin/1;
- * of one that does not all but dk_cancel_one, dk_cancel_many and dk_client_history are
- * DK_UNSUPPORTED, and dk_client_error says so.
+ * More functions of a client (durakit/runtime.h).  They need a provider that offers
+ * durakit.admin/1; of one that does not all but dk_cancel_one, dk_cancel_many and dk_client_history
+ * are DK_UNSUPPORTED, and dk_client_error says so.
  *
  * Text that is given to them is copied, and needs no NUL.  Text that is handed to a function of
  * yours has one, and lives during that call.  Such a function gives 0 to go on; anything else ends
