@@ -102,8 +102,8 @@ dk_status letter_write(struct dk_client *client, struct letter *letter, dk_str i
                        const char *id, char first, const struct message *message);
 void letter_burn(struct letter *letter);
 /* Sends it, with the client's caller or with one of this thread's, which then has the error's
- * words.  Where it is unknown whether it arrived, it is sent again until that is known, for a second
- * or so.  *ret_repeated: the answer is that of a repetition. */
+ * words.  Where it is unknown whether it arrived, it is sent again until that is known, for a
+ * second or so.  *ret_repeated: the answer is that of a repetition. */
 dk_status letter_send(struct dk_client *client, struct dk_caller *caller, struct letter *letter,
                       bool *ret_repeated);
 
