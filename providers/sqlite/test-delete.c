@@ -510,6 +510,17 @@ test_early_ends(void)
   }
   ok(pages == 9 && most <= 10000, "72,000 events: %d pages, %llu events at most", pages,
      (unsigned long long)most);
+  for (int i = 0; i < 40; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "busy-%d", i);
+    make(&h, name, .activities = 900, .status = DK_COMPLETED);
+  }
+  struct dk_removed removed = delete_page(&h, &all, (struct dk_bytes){NULL, 0}, 100000);
+  ok(removed.activities > 9000 && removed.activities < 11000 && removed.next.ptr,
+     "36,000 activities that were left over: %llu in the first page",
+     (unsigned long long)removed.activities);
+  while (removed.next.ptr)
+    removed = delete_page(&h, &all, (struct dk_bytes){NULL, 0}, 100000);
   cmp_ok(rows_in("much.db"), "==", 0, "and nothing is left");
   close_store(&h);
 }
