@@ -398,6 +398,7 @@ cancel_selected(struct cancelling *c, const void *what)
   if (status == DK_OK) {
     selection_leave_over(&selection);
     selection.page = BATCH;
+    selection.in_turn = true;
     status = cancel_pages(c, &selection);
   }
   selection_end(&selection);

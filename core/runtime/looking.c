@@ -18,7 +18,8 @@ looking_begin(struct looking *l, struct dk_client *client, bool with_output)
   l->started = client_new_caller(client);
   l->unborn = client_new_caller(client);
   l->detail = client_new_caller(client);
-  if (l->started && l->unborn && l->detail)
+  l->again = client_new_caller(client);
+  if (l->started && l->unborn && l->detail && l->again)
     return DK_OK;
   return client_refuse(client, DK_NO_MEMORY, "no memory for what the store tells");
 }
@@ -29,6 +30,7 @@ looking_end(struct looking *l)
   dk_caller_free(l->started);
   dk_caller_free(l->unborn);
   dk_caller_free(l->detail);
+  dk_caller_free(l->again);
   dk_arena_done(&l->page);
   dk_arena_done(&l->scratch);
 }

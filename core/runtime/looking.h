@@ -13,7 +13,7 @@ struct looking {
   bool is_patient;                     /* with a store that is busy or away, for about a second */
   bool with_output;
   struct dk_caller *started, *unborn;  /* where the rows of a page are */
-  struct dk_caller *detail;            /* what is read of one instance */
+  struct dk_caller *detail, *again;    /* what is read of one instance */
   struct dk_arena page, scratch;
 };
 

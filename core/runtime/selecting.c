@@ -90,28 +90,39 @@ may_be_unborn(const struct dk_instance_filter *filter)
          filter->completed_before == 0;
 }
 
-/* One question, if the store can answer all of it; else one for what is not started, which leaves
- * away what only a start could tell, and one for the rest. */
+/* One question, if the store can answer all of it; else the one for what is not started leaves away
+ * what only a start could tell. */
 static void
 divide(struct selection *selection)
 {
   struct dk_instance_filter *filter = &selection->filter;
+  struct dk_instance_filter *unborn = &selection->unborn.filter;
 
   if (filter->statuses & 1 << DK_RUNNING)
     filter->statuses |= 1 << DK_CONTINUED_AS_NEW;
-  selection->started = *filter;
-  selection->asks_started = true;
-  selection->asks_unborn = false;
+  selection->started.filter = *unborn = *filter;
+  selection->started.is_over = false;
+  selection->unborn.is_over = true;
   if (!is_about_starts(filter))
     return;
-  selection->started.statuses = (filter->statuses ? filter->statuses : EVERY) & ~(uint32_t)UNBORN;
-  selection->asks_started = selection->started.statuses != 0;
-  selection->asks_unborn = may_be_unborn(filter);
-  selection->unborn = *filter;
-  selection->unborn.flags &= ~(uint32_t)DK_FILTER_ROOTS;
-  selection->unborn.statuses = UNBORN;
-  selection->unborn.name = selection->unborn.version = selection->unborn.parent_instance =
-    dk_str_of(NULL);
+  selection->started.filter.statuses =
+    (filter->statuses ? filter->statuses : EVERY) & ~(uint32_t)UNBORN;
+  selection->started.is_over = selection->started.filter.statuses == 0;
+  selection->unborn.is_over = !may_be_unborn(filter);
+  unborn->flags &= ~(uint32_t)DK_FILTER_ROOTS;
+  unborn->statuses = UNBORN;
+  unborn->name = unborn->version = unborn->parent_instance = dk_str_of(NULL);
+}
+
+static const struct dk_instances nothing;
+
+static bool
+begin_behind(struct stream *stream, dk_str after)
+{
+  stream->rows = &nothing;
+  dk_text_init(&stream->after);
+  dk_text_add(&stream->after, after.ptr, after.ptr ? after.len : 0);
+  return !dk_text_failed(&stream->after);
 }
 
 dk_status
@@ -120,13 +131,12 @@ selection_begin(struct dk_client *client, struct selection *selection,
 {
   *selection = (struct selection){.page = PAGE};
   dk_arena_init(&selection->texts);
-  dk_text_init(&selection->after);
+  bool enough = begin_behind(&selection->unborn, after);
+  enough = begin_behind(&selection->started, after) && enough;
   TRY(selecting_copy(client, &selection->texts, filter, &selection->filter));
   divide(selection);
-  dk_text_add(&selection->after, after.ptr, after.ptr ? after.len : 0);
-  if (!dk_text_failed(&selection->after))
-    return DK_OK;
-  return client_refuse(client, DK_NO_MEMORY, "no memory for the id after which it begins");
+  return enough ? DK_OK
+                : client_refuse(client, DK_NO_MEMORY, "no memory for the id behind which it begins");
 }
 
 /* Of those that were asked for; none may be left. */
@@ -139,13 +149,14 @@ selection_leave_over(struct selection *selection)
   if (filter->statuses != 0)
     divide(selection);
   else
-    selection->asks_started = selection->asks_unborn = false;
+    selection->started.is_over = selection->unborn.is_over = true;
 }
 
 void
 selection_end(struct selection *selection)
 {
-  dk_text_done(&selection->after);
+  dk_text_done(&selection->unborn.after);
+  dk_text_done(&selection->started.after);
   dk_arena_done(&selection->texts);
 }
 
@@ -183,7 +194,7 @@ static dk_status
 look_again(struct looking *l, const struct selection *selection, struct dk_instance_info *info,
            bool *ret_is_wanted)
 {
-  struct dk_instance_filter filter = selection->started;
+  struct dk_instance_filter filter = selection->started.filter;
   const struct dk_list_instances request = {
     .struct_size = sizeof(request),
     .flags = l->with_output ? DK_LIST_OUTPUT : 0,
@@ -194,35 +205,57 @@ look_again(struct looking *l, const struct selection *selection, struct dk_insta
   filter.flags |= DK_FILTER_IDS;
   filter.ids = &info->instance;
   filter.n_ids = 1;
-  TRY(look_list(l, l->unborn, &request, &found));
+  TRY(look_list(l, l->again, &request, &found));
   *ret_is_wanted = found->n_items == 1 && found->items[0].status != DK_NOT_STARTED;
-  return *ret_is_wanted ? look_at_row(l, &found->items[0], info) : DK_OK;
+  if (!*ret_is_wanted)
+    return DK_OK;
+  TRY(look_at_row(l, &found->items[0], info));
+  return look_keep(l, info); /* the next answer takes the place of this one */
 }
 
 /* ---- pages ----------------------------------------------------------------------------------- */
 
-static const struct dk_instances nothing;
-
-static dk_status
-ask(struct looking *l, const struct selection *selection, bool is_asked, struct dk_caller *caller,
-    const struct dk_instance_filter *filter, const struct dk_instances **ret_rows)
+static bool
+has_next(const struct stream *stream)
 {
-  const struct dk_text *after = &selection->after;
+  return stream->next < stream->rows->n_items;
+}
+
+static bool
+is_through(const struct stream *stream)
+{
+  return stream->is_over && !has_next(stream);
+}
+
+/* Asks for more, when all that it has brought is told. */
+static dk_status
+fill(struct looking *l, const struct selection *selection, struct stream *stream,
+     struct dk_caller *caller)
+{
+  struct dk_text *after = &stream->after;
   const struct dk_list_instances request = {
     .struct_size = sizeof(request),
     .flags = l->with_output ? DK_LIST_OUTPUT : 0,
-    .filter = filter,
+    .filter = &stream->filter,
     .after = {after->length > 0 ? dk_text_str(after) : NULL, after->length},
     .max_instances = selection->page,
   };
   struct dk_instances *rows;
 
-  *ret_rows = &nothing;
-  if (!is_asked)
+  if (stream->is_over || has_next(stream))
     return DK_OK;
   TRY(look_list(l, caller, &request, &rows));
-  *ret_rows = rows;
-  return DK_OK;
+  stream->rows = rows;
+  stream->next = 0;
+  stream->is_over = selection->page == 0 || rows->n_items < selection->page;
+  if (stream->is_over)
+    return DK_OK;
+  dk_str last = rows->items[rows->n_items - 1].instance;
+  dk_text_reset(after);
+  dk_text_add(after, last.ptr, last.len);
+  return dk_text_failed(after)
+           ? client_refuse(l->client, DK_NO_MEMORY, "no memory for the id behind which it goes on")
+           : DK_OK;
 }
 
 static int
@@ -234,43 +267,19 @@ compare(dk_str a, dk_str b)
   return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
 }
 
-/* Up to which id the answer is all that there is; absent: there is no more. */
-static dk_str
-horizon_of(const struct selection *selection, const struct dk_instances *rows)
+/* Which is to be told of next: less than 0 the unborn, more the started, 0 that both are one. */
+static int
+next_of(const struct stream *unborn, const struct stream *started)
 {
-  bool is_full = selection->page > 0 && rows->n_items >= selection->page;
-
-  return is_full ? rows->items[rows->n_items - 1].instance : dk_str_of(NULL);
-}
-
-static dk_str
-nearer(dk_str a, dk_str b)
-{
-  return !a.ptr || (b.ptr && compare(b, a) < 0) ? b : a;
-}
-
-/* Those of an answer that are wanted. */
-static dk_status
-tell_all_unborn(struct looking *l, const struct selection *selection,
-                const struct dk_instances *rows, struct page *page)
-{
-  bool is_there, is_wanted;
-
-  page->infos = dk_arena_array(&l->page, rows->n_items, sizeof(*page->infos));
-  if (!page->infos)
-    return client_refuse(l->client, DK_NO_MEMORY, "no memory for a page of instances");
-  for (size_t i = 0; i < rows->n_items; i++) {
-    struct dk_instance_info *info = &page->infos[page->n];
-    TRY(look_at_row(l, &rows->items[i], info));
-    TRY(tell_unborn(l, selection, info, &is_there, &is_wanted));
-    page->n += is_wanted;
-  }
-  return DK_OK;
+  if (!has_next(unborn) || !has_next(started))
+    return has_next(unborn) ? -1 : 1;
+  return compare(unborn->rows->items[unborn->next].instance,
+                 started->rows->items[started->next].instance);
 }
 
 static dk_status
-tell_started(struct looking *l, const struct selection *selection, const struct dk_instance *row,
-             struct page *page)
+tell_row(struct looking *l, const struct selection *selection, const struct dk_instance *row,
+         struct page *page)
 {
   struct dk_instance_info *info = &page->infos[page->n];
   bool is_there = true, is_wanted = true;
@@ -278,70 +287,61 @@ tell_started(struct looking *l, const struct selection *selection, const struct 
   TRY(look_at_row(l, row, info));
   if (row->status == DK_NOT_STARTED)
     TRY(tell_unborn(l, selection, info, &is_there, &is_wanted));
-  if (!is_there) {
+  if (!is_there)
     TRY(look_again(l, selection, info, &is_wanted));
-    if (is_wanted)
-      TRY(look_keep(l, info)); /* the next answer takes the place of this one */
-  }
   page->n += is_wanted;
   return DK_OK;
 }
 
-/* Both in one order, up to the horizon.  What has begun since the first question stands in both. */
+/* Until one of them has to be asked for more, whose answer takes the place of its rows. */
 static dk_status
-merge(struct looking *l, const struct selection *selection, const struct page *unborn,
-      const struct dk_instances *started, dk_str horizon, struct page *page)
+merge(struct looking *l, struct selection *selection, struct page *page)
 {
-  size_t i = 0, j = 0;
+  struct stream *unborn = &selection->unborn, *started = &selection->started;
 
-  page->infos = dk_arena_array(&l->page, unborn->n + started->n_items, sizeof(*page->infos));
-  if (!page->infos)
-    return client_refuse(l->client, DK_NO_MEMORY, "no memory for a page of instances");
-  while (i < unborn->n || j < started->n_items) {
-    int order = i == unborn->n ? 1
-                : j == started->n_items
-                  ? -1
-                  : compare(unborn->infos[i].instance, started->items[j].instance);
-    dk_str id = order < 0 ? unborn->infos[i].instance : started->items[j].instance;
-    if (horizon.ptr && compare(id, horizon) > 0)
-      break;
-    if (order < 0)
-      page->infos[page->n++] = unborn->infos[i];
-    else
-      TRY(tell_started(l, selection, &started->items[j], page));
-    i += order <= 0;
-    j += order >= 0;
+  while ((has_next(unborn) || unborn->is_over) && (has_next(started) || started->is_over) &&
+         (has_next(unborn) || has_next(started))) {
+    int order = next_of(unborn, started);
+    const struct stream *next = order < 0 ? unborn : started;
+    TRY(tell_row(l, selection, &next->rows->items[next->next], page));
+    unborn->next += order <= 0;
+    started->next += order >= 0;
   }
   return DK_OK;
 }
 
 static dk_status
-go_on_behind(struct dk_client *client, struct selection *selection, dk_str horizon)
+tell_all(struct looking *l, const struct selection *selection, struct stream *stream,
+         struct page *page)
 {
-  if (!horizon.ptr)
-    return DK_OK;
-  dk_text_reset(&selection->after);
-  dk_text_add(&selection->after, horizon.ptr, horizon.len);
-  if (!dk_text_failed(&selection->after))
-    return DK_OK;
-  return client_refuse(client, DK_NO_MEMORY, "no memory for the id after which it goes on");
+  for (; has_next(stream); stream->next++)
+    TRY(tell_row(l, selection, &stream->rows->items[stream->next], page));
+  return DK_OK;
+}
+
+static size_t
+n_left(const struct stream *stream)
+{
+  return stream->rows->n_items - stream->next;
 }
 
 /* What is not started is asked for first: what begins meanwhile is found by the second question. */
 dk_status
 select_page(struct looking *l, struct selection *selection, struct page *ret_page)
 {
-  const struct dk_instances *unborn_rows, *started;
-  struct page unborn = {.n = 0}, page = {.n = 0};
+  struct stream *unborn = &selection->unborn, *started = &selection->started;
+  struct page page = {.n = 0};
 
   looking_turn(l);
-  TRY(ask(l, selection, selection->asks_unborn, l->unborn, &selection->unborn, &unborn_rows));
-  TRY(tell_all_unborn(l, selection, unborn_rows, &unborn));
-  TRY(ask(l, selection, selection->asks_started, l->started, &selection->started, &started));
-  dk_str horizon = nearer(horizon_of(selection, unborn_rows), horizon_of(selection, started));
-  TRY(merge(l, selection, &unborn, started, horizon, &page));
-  TRY(go_on_behind(l->client, selection, horizon));
-  page.is_last = !horizon.ptr;
+  TRY(fill(l, selection, unborn, l->unborn));
+  bool is_first_part = selection->in_turn && has_next(unborn);
+  if (!is_first_part)
+    TRY(fill(l, selection, started, l->started));
+  page.infos = dk_arena_array(&l->page, n_left(unborn) + n_left(started), sizeof(*page.infos));
+  if (!page.infos)
+    return client_refuse(l->client, DK_NO_MEMORY, "no memory for a page of instances");
+  TRY(is_first_part ? tell_all(l, selection, unborn, &page) : merge(l, selection, &page));
+  page.is_last = is_through(unborn) && is_through(started);
   *ret_page = page;
   return DK_OK;
 }

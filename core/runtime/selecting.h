@@ -1,19 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Selecting instances, for a client: page by page, what a filter of the user's selects.
  *
- * The store knows neither name nor parent of an instance that was not started; they are held
- * against its start here.  One selection belongs to one thread. */
+ * The store knows neither name nor parent of an instance that was not started.  A filter that asks
+ * for them becomes two questions: one for what is not started, whose starts are looked at here, and
+ * one for the rest.  One selection belongs to one thread. */
 #ifndef DK_RUNTIME_SELECTING_H
 #define DK_RUNTIME_SELECTING_H
 
 #include "core/runtime/looking.h"
 
+/* What one question has brought so far. */
+struct stream {
+  struct dk_instance_filter filter;
+  bool is_over;                     /* there is no more than the rows; or it was never asked */
+  struct dk_text after;             /* the last id that it has brought; empty: none */
+  const struct dk_instances *rows;  /* of which `next` is the next */
+  size_t next;
+};
+
 struct selection {
-  struct dk_instance_filter filter;           /* the user's, copied */
-  struct dk_instance_filter started, unborn;  /* what the store is asked for */
-  bool asks_started, asks_unborn;             /* the first is asked for all, if that is enough */
-  uint32_t page;                              /* so many at most in an answer; 0: all */
-  struct dk_text after;                       /* absent while it is empty: no id is */
+  struct dk_instance_filter filter;  /* the user's, copied */
+  struct stream unborn, started;     /* the second is asked for all, if one is enough */
+  /* All that is not started comes before the rest, so that nothing is left out that begins
+   * meanwhile (it may come twice); else all is in the order of the ids. */
+  bool in_turn;
+  uint32_t page;                     /* so many at most in an answer; 0: all */
   struct dk_arena texts;
 };
 
@@ -24,10 +35,10 @@ dk_status selecting_copy(struct dk_client *client, struct dk_arena *arena,
 /* Selects all, on purpose or not. */
 bool selecting_all(const struct dk_instance_filter *filter);
 
-/* selection_end after a failure, too. */
+/* By ids, behind `after`.  selection_end after a failure, too. */
 dk_status selection_begin(struct dk_client *client, struct selection *selection,
                           const struct dk_instance_filter *filter, dk_str after);
-/* Instances that are over are not wanted. */
+/* Before the first page: instances that are over are not wanted. */
 void selection_leave_over(struct selection *selection);
 void selection_end(struct selection *selection);
 
@@ -36,7 +47,7 @@ struct page {
   size_t n;
   bool is_last;
 };
-/* The next page. */
+/* The next page, which may be empty. */
 dk_status select_page(struct looking *l, struct selection *selection, struct page *ret_page);
 
 #endif

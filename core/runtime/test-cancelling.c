@@ -142,8 +142,8 @@ test_matching(void)
   hand_store(&h, dk_str_of("another"));
   cmp_ok(dk_cancel_by_name(h.client, "order", NULL, hear, &told, &told.counts), "==", DK_OK,
          "by name");
-  is(dk_text_str(&told.text), "continued=requested/1 running=requested/1 unborn=requested/0 ",
-     "all of it that is not over, born or not");
+  is(dk_text_str(&told.text), "unborn=requested/0 continued=requested/1 running=requested/1 ",
+     "all of it that is not over, first what is not started");
   forget(&told);
   filter.statuses = 1 << DK_NOT_STARTED | 1 << DK_COMPLETED;
   cmp_ok(dk_cancel_matching(h.client, &filter, NULL, hear, &told, &told.counts), "==", DK_OK,

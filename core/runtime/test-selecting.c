@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "conformance/tap/tap.h"
+#include "core/plugin/call.h"
+#include "core/runtime/selecting.h"
 #include "core/runtime/testing/hand.h"
 
 /* What is to happen before a call of the store, at the latest moment. */
@@ -268,6 +270,43 @@ test_pages(void)
   hand_end(&h);
 }
 
+/* What a page takes is the same at the end of a large store: nothing is kept of the pages before. */
+static void
+test_memory(void)
+{
+  const size_t large = getenv("DURAKIT_DEEP") ? 100000 : 20000;
+  struct hand h;
+  struct looking l;
+  struct selection selection;
+  struct page page = {.is_last = false};
+  struct dk_instance_filter filter = a_filter();
+  size_t first = 0, most = 0, n = 0;
+  char id[16];
+
+  hand_begin(&h, false);
+  for (size_t i = 0; i < large; i++) {
+    snprintf(id, sizeof(id), "i-%06zu", i);
+    hand_store(&h, dk_str_of(id));
+  }
+  filter.name = dk_str_of("order");
+  if (looking_begin(&l, h.client, true) != DK_OK ||
+      selection_begin(h.client, &selection, &filter, none) != DK_OK)
+    BAIL_OUT("no memory");
+  while (!page.is_last && select_page(&l, &selection, &page) == DK_OK) {
+    size_t size = dk_arena_size(&l.page) + dk_arena_size(&l.scratch) +
+                  dk_arena_size(&l.started->arena) + dk_arena_size(&l.unborn->arena) +
+                  dk_arena_size(&l.detail->arena);
+    first = first > 0 ? first : size;
+    most = size > most ? size : most;
+    n += page.n;
+  }
+  cmp_ok(n, "==", large, "all pages of a large store");
+  cmp_ok(most, "<=", 2 * first, "take what the first has taken, or a little more: %zu bytes", first);
+  selection_end(&selection);
+  looking_end(&l);
+  hand_end(&h);
+}
+
 /* ---- while things begin ---------------------------------------------------------------------- */
 
 static void
@@ -443,6 +482,7 @@ main(void)
   test_filters();
   test_refusals();
   test_pages();
+  test_memory();
   test_beginning();
   test_infos();
   test_use_within();

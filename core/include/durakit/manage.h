@@ -10,8 +10,7 @@
  * the whole, which then is DK_CALL_CANCELLED.  It may use the client, but the one error text is of
  * the last call then.
  *
- * What is read is of one moment for each page, not for the whole; an instance that is there all the
- * time is told of once.  What is kept in memory is a page.
+ * What is read is of one moment for each page, not for the whole.  What is kept in memory is a page.
  */
 #ifndef DURAKIT_MANAGE_H
 #define DURAKIT_MANAGE_H
@@ -34,9 +33,9 @@ typedef int32_t dk_instance_fn(void *context, const struct dk_instance_info *inf
  *
  * One whose start is stored, and of which no turn was committed, is DK_NOT_STARTED (struct
  * dk_instance_info says what is known of it): the filter's name, version, parent and
- * DK_FILTER_ROOTS are held against its start, which asks the store once more for each.  An id that
- * has messages but no start is none.  Between two executions an instance is DK_RUNNING, here and in
- * `statuses`.
+ * DK_FILTER_ROOTS are held against its start, which asks the store once more for each; and one that
+ * begins while they are listed may be left out.  An id that has messages but no start is none.
+ * Between two executions an instance is DK_RUNNING, here and in `statuses`.
  *
  * with_output: with outputs, with the inputs of those that are not started, and with who has
  * cancelled; 0: these are absent. */
@@ -143,8 +142,9 @@ dk_status dk_cancel_one(struct dk_client *client, dk_str instance,
 dk_status dk_cancel_many(struct dk_client *client, const dk_str *instances, size_t n,
                          const struct dk_cancel_options *options, dk_cancel_fn *each, void *context,
                          struct dk_cancel_counts *ret_counts);
-/* What the filter selects, as dk_client_list has it, and is not over, by the ids: each batch is
- * selected when the one before is through; instances that are started later may not be among them.
+/* What the filter selects, as dk_client_list has it, and is not over.  Each batch is selected when
+ * the one before is through; what is started later may not be among them.  What is not started
+ * comes first, so that none is left out that begins meanwhile (it may be told of twice then).
  * Children are cancelled by their parents' end, and by this, if they are selected.  A filter
  * that selects all (none, an empty one, DK_FILTER_ROOTS only) is DK_INVALID: give the statuses if
  * all is meant.  If the store fails, that is the answer, and of what it had not come to nothing is
