@@ -10,7 +10,7 @@
 
 #include "core/plugin/call.h"
 
-enum { HELPERS = 15, FEW = 4 }; /* beside the one who asks; for so many each */
+enum { HELPERS = 31, FEW = 4 }; /* beside the one who asks; for so many each */
 
 struct senders {
   struct dk_client *client;
