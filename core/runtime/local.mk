@@ -243,6 +243,7 @@ unit_tests += \
 	core/runtime/test-commit \
 	core/runtime/test-extensions \
 	core/runtime/test-kept \
+	core/runtime/test-killed \
 	core/runtime/test-metrics-turns \
 	core/runtime/test-misuse \
 	core/runtime/test-outage \
@@ -254,6 +255,7 @@ unit_tests += \
 core_runtime_test_commit_SOURCES = core/runtime/test-commit.c $(rig)
 core_runtime_test_extensions_SOURCES = core/runtime/test-extensions.c $(rig)
 core_runtime_test_kept_SOURCES = core/runtime/test-kept.c $(rig)
+core_runtime_test_killed_SOURCES = core/runtime/test-killed.c $(rig)
 core_runtime_test_metrics_turns_SOURCES = core/runtime/test-metrics-turns.c $(rig) $(scrape)
 core_runtime_test_metrics_turns_LDFLAGS = -Wl,--wrap=dk_text_failed $(AM_LDFLAGS)
 core_runtime_test_misuse_SOURCES = core/runtime/test-misuse.c $(rig)

@@ -7,8 +7,8 @@
 
 #include "conformance/tap/tap.h"
 
-static struct rig
-begin_on(struct faulty *faulty)
+struct rig
+rig_begin_on(struct faulty *faulty)
 {
   struct rig rig = {.faulty = faulty,
                     .listener = listener_new(),
@@ -35,13 +35,13 @@ begin_on(struct faulty *faulty)
 struct rig
 rig_begin(void)
 {
-  return begin_on(faulty_open_model());
+  return rig_begin_on(faulty_open_model());
 }
 
 struct rig
 rig_begin_full(void)
 {
-  return begin_on(faulty_open_full_model());
+  return rig_begin_on(faulty_open_full_model());
 }
 
 void

@@ -25,6 +25,8 @@ struct rig {
 struct rig rig_begin(void);
 /* The same on the model that has extensions. */
 struct rig rig_begin_full(void);
+/* The same on this store, which the rig then owns. */
+struct rig rig_begin_on(struct faulty *faulty);
 /* Stops the runtime, if it runs, and frees all. */
 void rig_end(struct rig *rig);
 void rig_orchestration(struct rig *rig, const char *name, dk_orchestration_fn *function);
