@@ -135,8 +135,9 @@ selection_begin(struct dk_client *client, struct selection *selection,
   enough = begin_behind(&selection->started, after) && enough;
   TRY(selecting_copy(client, &selection->texts, filter, &selection->filter));
   divide(selection);
-  return enough ? DK_OK
-                : client_refuse(client, DK_NO_MEMORY, "no memory for the id behind which it begins");
+  if (enough)
+    return DK_OK;
+  return client_refuse(client, DK_NO_MEMORY, "no memory for the id behind which it begins");
 }
 
 /* Of those that were asked for; none may be left. */

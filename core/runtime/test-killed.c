@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that cancels many by name is killed again and again, and the command run once more: each
- * instance has one request, whose reason is that of the first who stored it.  On SQLite. */
+/* A process that cancels many by name is killed again and again, and the command run once more:
+ * each instance has one request, whose reason is that of the first who stored it.  On SQLite. */
 #include <durakit/manage.h>
 
 #include <errno.h>

@@ -270,7 +270,8 @@ test_pages(void)
   hand_end(&h);
 }
 
-/* What a page takes is the same at the end of a large store: nothing is kept of the pages before. */
+/* What a page takes is the same at the end of a large store: nothing is kept of the pages
+ * before. */
 static void
 test_memory(void)
 {
@@ -301,7 +302,8 @@ test_memory(void)
     n += page.n;
   }
   cmp_ok(n, "==", large, "all pages of a large store");
-  cmp_ok(most, "<=", 2 * first, "take what the first has taken, or a little more: %zu bytes", first);
+  cmp_ok(most, "<=", 2 * first, "take what the first has taken, or a little more: %zu bytes",
+         first);
   selection_end(&selection);
   looking_end(&l);
   hand_end(&h);

@@ -10,7 +10,8 @@
  * the whole, which then is DK_CALL_CANCELLED.  It may use the client, but the one error text is of
  * the last call then.
  *
- * What is read is of one moment for each page, not for the whole.  What is kept in memory is a page.
+ * What is read is of one moment for each page, not for the whole.  What is kept in memory is a
+ * page.
  */
 #ifndef DURAKIT_MANAGE_H
 #define DURAKIT_MANAGE_H
