@@ -249,14 +249,16 @@ test_requested(void)
   rig_end(&rig);
 }
 
+/* A client's own second request is not stored beside the first: the other is somebody else's. */
 static void
 test_requested_twice(void)
 {
+  const struct message another = {.kind = MESSAGE_CANCEL, .text = dk_str_of("enough")};
   struct rig rig = begin();
 
   rig_run(&rig, "i", "waits", "");
   cancel(&rig, "i");
-  cancel(&rig, "i");
+  rig_send(&rig, "i", "another", &another);
   rig_start(&rig);
   counts(&rig, NULL, REQUESTS("api", "requested", "waits")
          REQUESTS("api", "already_requested", "waits") TURNS("committed", "+1")
