@@ -65,7 +65,8 @@ certify() {
   as_user durakit certify "./$1.so" --format human --timeout-scale 4 ${2-} > out 2>&1
   is $? 0 "$who certifies $1${2+ $2}" || diag "$(grep -A 12 '^✗' out)"
   like "$(tail -n 1 out)" '^RESULT=PASS passed=[1-9][0-9]* failed=0 ' 'RESULT=PASS, 0 failed'
-  unexplained=$(grep '  skipped: ' out | grep -v -e 'the provider declares' -e 'STORE parameter')
+  unexplained=$(grep '  skipped: ' out | grep -v -e 'the provider declares' \
+    -e 'the provider does not declare' -e 'STORE parameter')
   is "$unexplained" '' 'what is skipped, is so for what it declares'
 }
 
