@@ -156,6 +156,8 @@ skip_what_is_not_offered(struct dk_check *t)
   bool processes = (check->needs & NEEDS_PROCESSES) != 0 || check->processes > 0;
   char why[160];
 
+  if ((check->needs & NEEDS_ADMIN) != 0 && !t->has_admin)
+    kit_skip(t, "the provider does not declare " DK_ADMIN);
   if ((check->needs & NEEDS_RIVALS) != 0 && t->provider->thread_model < DK_PARALLEL && shared < 1)
     kit_skip(t, "needs two calls at once; the provider declares one at a time, and shared 0");
   if (handles && shared < 1)
@@ -173,8 +175,6 @@ skip_what_is_not_offered(struct dk_check *t)
          t->provider->durable);
   if ((check->needs & NEEDS_WORKER_ENQUEUE) != 0 && t->provider->ops->enqueue_for_worker == NULL)
     kit_skip(t, "needs enqueue_for_worker, which is optional and which the provider lacks");
-  if ((check->needs & NEEDS_ADMIN) != 0 && !t->has_admin)
-    kit_skip(t, "the provider does not declare " DK_ADMIN);
   if ((check->needs & NEEDS_TWO_CLOCKS) != 0 &&
       t->provider->clocks != (DK_CLOCK_HOST | DK_CLOCK_STORE))
     kit_skip(t, "needs both kinds of clock; the provider declares DK_CLOCK_%s only",
