@@ -107,6 +107,31 @@ del_spares_others(struct dk_check *t)
   expect_equal(t, read_messages(t, "sink")->n_items, 1, "messages that it has sent");
 }
 
+/* DEL-1: however long or odd an id is, it is this one that goes. */
+void
+del_odd_ids(struct dk_check *t)
+{
+  struct dk_bytes longest = filled(t, provider(t)->limits->max_id, 'x');
+  struct dk_bytes shorter = filled(t, longest.len - 1, 'x');
+  const char *const pairs[][2] = { /* the first goes, and the second stays */
+    {longest.ptr, shorter.ptr},   {"\xc3\xa9", "e\xcc\x81"}, {"' OR 1=1 --", "' OR 1=1 "},
+    {"a%", "ab"},                 {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x81"}, {"10", "010"},
+  };
+  enum { PAIRS = sizeof pairs / sizeof pairs[0] };
+
+  for (size_t i = 0; i < PAIRS; i++) {
+    given_root(t, pairs[i][0], DK_COMPLETED);
+    given_child(t, pairs[i][1], "\"parent\\", DK_RUNNING);
+  }
+  for (size_t i = 0; i < PAIRS; i++) {
+    must(t, delete_instances(t, .ids = {pairs[i][0]}));
+    expect_gone(t, pairs[i][0]);
+    expect_text(t, look_at(t, pairs[i][1])->parent_instance, "\"parent\\", "parent");
+    expect_equal(t, read_history(t, pairs[i][1])->n_events, 1, "events of the one that stays");
+  }
+  expect_equal(t, list_instances(t)->n_items, PAIRS, "instances that stay");
+}
+
 /* DEL-1: and it stays so when the store is opened again. */
 void
 del_same_after_reopening(struct dk_check *t)
@@ -411,14 +436,14 @@ del_lists(struct dk_check *t)
   expect_none_listed(t, list_instances(t));
 }
 
-/* DEL-4: thousands at once. */
+/* DEL-4: thousands of instances, by a list of tens of thousands in which each stands ten times. */
 void
 del_long_list(struct dk_check *t)
 {
-  enum { INSTANCES = 3000, WIDTH = 16 };
+  enum { INSTANCES = 3000, IDS = 10 * INSTANCES, WIDTH = 16 };
   uint64_t most = provider(t)->limits->max_commit_items;
   char names[INSTANCES][WIDTH];
-  struct dk_bytes ids[INSTANCES];
+  struct dk_bytes ids[IDS];
   struct dk_item items[INSTANCES];
   const struct dk_item *pointers[INSTANCES];
   struct dk_turn_result sends = {.struct_size = sizeof sends, .execution_id = 1,
@@ -432,6 +457,8 @@ del_long_list(struct dk_check *t)
                                 .delay_ms = 1000, .payload = bytes("start")};
     pointers[i] = &items[i];
   }
+  for (size_t i = INSTANCES; i < IDS; i++)
+    ids[i] = ids[i % INSTANCES];
   given_root(t, "other", DK_RUNNING);
   for (size_t i = 0; i < INSTANCES; i += sends.n_orchestrator_items) {
     size_t left = INSTANCES - i;
@@ -439,9 +466,9 @@ del_long_list(struct dk_check *t)
     sends.n_orchestrator_items = left < most ? left : (size_t)most;
     must(t, ack_turn(t, next_turn(t, "other"), .raw = &sends));
   }
-  expect_status(t, delete_instances(t, .list = ids, .n = INSTANCES), DK_REFUSED);
+  expect_status(t, delete_instances(t, .list = ids, .n = IDS), DK_REFUSED);
   expect_equal(t, read_stats(t)->not_started, INSTANCES, "instances that have not started");
-  must(t, delete_instances(t, .list = ids, .n = INSTANCES, .force = true, .ret = &removed));
+  must(t, delete_instances(t, .list = ids, .n = IDS, .force = true, .ret = &removed));
   expect_counts(t, &removed, .instances = INSTANCES, .messages = INSTANCES);
   expect_listed(t, list_instances(t), "other");
 }

@@ -229,8 +229,11 @@ let_named_go(struct op *op, const struct dk_delete_instances *request)
   const struct store *s = op->s;
 
   for (size_t i = 0; i < request->n_instances; i++) {
-    struct instance *named = find_instance(s, request->instances[i]);
+    struct dk_bytes id = request->instances[i];
 
+    if (DEFECT(M_DEL_LONG_ID_CUT, id.len == MAX_ID))
+      id.len--;
+    struct instance *named = find_instance(s, id);
     if (DEFECT(M_DEL_FIRST_500_ONLY, i >= 500))
       break;
     if (DEFECT(M_DEL_UNKNOWN_IS_OK, !is_there(named)))
