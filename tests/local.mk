@@ -20,6 +20,7 @@ script_tests += \
 	tests/readme.sh \
 	tests/guides.sh \
 	tests/tap-consumers.sh \
+	tests/runner-admin.sh \
 	tests/runner-clean.sh \
 	tests/runner-memcheck.sh \
 	tests/runner-refusals.sh \
