@@ -118,6 +118,31 @@ section "$guide" '### Futures' > futures.md
 is "$(rows futures.md 1 '^`[a-z_]+`$' | grep -v '^dk_' | diff numbers -)" '' \
   'codes: the closed list'
 
+manage=$top_srcdir/core/include/durakit/manage.h
+section "$guide" '## Many instances' > many.md
+$CC -w -E -P -fpreprocessed "$manage" | grep -oE '(^|[ *])dk_[a-z0-9_]+\(' | tr -d ' *(' |
+  grep -v '_fn$' | sort > numbers
+[ "$(wc -l < numbers)" -ge 13 ]
+ok $? 'managing: the functions of manage.h are read'
+is "$(rows many.md 1 '^`dk_' | diff numbers -)" '' 'managing: each function has its row'
+section "$guide" '### Cancelling many' > many.md
+sed -n 's/^  \(DK_CANCEL_[A-Z_]*\) = [1-9].*/\1/p' "$manage" | sort > numbers
+is "$(rows many.md 1 '^`DK_CANCEL_' | diff numbers -)" '' 'managing: each outcome has its row'
+
+# kinds PREFIX: those of event.c.
+kinds() {
+  sed -n "s/^ *\[$1_[A-Z_]*\] = {\"\([a-z_]*\)\".*/\1/p" "$runtime/event.c" | sort
+}
+section "$guide" '### What a history says' > history.md
+sed '/^| message /,$d' history.md > events.md
+sed '1,/^| message /d' history.md > messages.md
+[ "$(kinds EVENT | wc -l)" -ge 25 ] && [ "$(kinds MESSAGE | wc -l)" -ge 10 ]
+ok $? 'kinds: they are read'
+kinds EVENT > numbers
+is "$(rows events.md 1 '^`[a-z_]+`$' | diff numbers -)" '' 'kinds: each event has its row'
+kinds MESSAGE > numbers
+is "$(rows messages.md 1 '^`[a-z_]+`$' | diff numbers -)" '' 'kinds: each message has its row'
+
 # The worst cases follow from lock and buffer, and the grace.
 grace=$(sed -n 's/^ *NUMBER(grace_ms, MS, \([0-9]*\)000,.*/\1/p' "$runtime/options.c")
 is "$(grep '^| [0-9]* s / [0-9]* s' "$guide" | sed 's/[^0-9 ]//g' | $AWK -v grace="$grace" '
@@ -135,7 +160,7 @@ blocks() {
     /^```/ { file = ""; next }
     file != "" { print > file }' "$1"
 }
-headers='durakit/runtime.h errno.h poll.h signal.h stdio.h stdlib.h sys/syscall.h sys/wait.h
+headers='durakit/manage.h errno.h poll.h signal.h stdio.h stdlib.h sys/syscall.h sys/wait.h
   syslog.h unistd.h'
 warnings='-Wall -Wextra -Wshadow -Wconversion -Werror'
 compile_block() {
