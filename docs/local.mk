@@ -5,6 +5,7 @@
 
 EXTRA_DIST += \
 	docs/abi.md \
+	docs/commands.md \
 	docs/contract.md \
 	docs/coverage.md \
 	docs/migration-from-abi-1.md \
@@ -32,14 +33,24 @@ docs: conformance/contract/gen-contract$(EXEEXT) runner/gen-coverage$(EXEEXT)
 dist_man_MANS = \
 	docs/man/durakit.1 \
 	docs/man/durakit-bench.1 \
+	docs/man/durakit-cancel.1 \
 	docs/man/durakit-certify.1 \
 	docs/man/durakit-check.1 \
 	docs/man/durakit-clean.1 \
+	docs/man/durakit-delete.1 \
 	docs/man/durakit-explain.1 \
+	docs/man/durakit-history.1 \
+	docs/man/durakit-instances.1 \
 	docs/man/durakit-list.1 \
 	docs/man/durakit-probe.1 \
+	docs/man/durakit-prune.1 \
+	docs/man/durakit-raise.1 \
 	docs/man/durakit-repro.1 \
 	docs/man/durakit-selftest.1 \
+	docs/man/durakit-start.1 \
+	docs/man/durakit-stats.1 \
+	docs/man/durakit-status.1 \
+	docs/man/durakit-wait.1 \
 	$(NULL)
 manual_sources = \
 	conformance/checks/topics.c \
@@ -47,6 +58,8 @@ manual_sources = \
 	configure.ac \
 	runner/gen-manual.c \
 	runner/help.c \
+	runner/operate/help.c \
+	runner/operate/options.c \
 	runner/options.c \
 	$(NULL)
 $(dist_man_MANS): $(manual_sources) | runner/gen-manual$(EXEEXT)

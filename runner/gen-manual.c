@@ -219,7 +219,8 @@ put_front(const struct page *page)
   struct dk_text arguments = DK_TEXT_EMPTY, says = DK_TEXT_EMPTY, out = DK_TEXT_EMPTY;
 
   options_synopsis(page->command, &arguments, &says);
-  printf(".\\\" Made by gen-manual from the text of --help, runner/help.c: edit there.\n.TH ");
+  printf(".\\\" Made by gen-manual from the text of --help, runner/help.c and "
+         "runner/operate/help.c: edit there.\n.TH ");
   put_name(page->command);
   printf(" 1 \"\" \"durakit %s\" \"Durakit\"\n.SH NAME\n", PACKAGE_VERSION);
   put_name(page->command);

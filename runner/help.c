@@ -10,7 +10,8 @@
 
 #include "conformance/checks/topics.h"
 #include "core/base/text.h"
-#include "runner/options.h"
+#include "runner/operate/help.h"
+#include "runner/option-row.h"
 #include "runner/plan.h"
 
 static const char of_settings[] =
@@ -74,7 +75,7 @@ static const char of_servers[] =
   "after a check that was killed.  Use a server that nobody else uses.\n";
 
 static const char general[] =
-  "durakit tells whether a storage provider for durable execution keeps the contract.\n"
+  "durakit judges storage providers for durable execution, and operates what runs on them.\n"
   "\n"
   "  durakit certify ./my_provider.so                  everything that is required\n"
   "  durakit certify sqlite                            a name means an installed plugin\n"
@@ -89,6 +90,16 @@ static const char general[] =
   "  durakit clean                                     removes what dead runs have left\n"
   "  durakit bench ./my_provider.so                    how fast it is, beside what it could be\n"
   "  durakit --version\n"
+  "\n"
+  "Where a runtime works on a store (each with --provider sqlite --set store=orders.db):\n"
+  "  durakit start order-1 --name order                a new instance\n"
+  "  durakit status order-1                            how it stands; history: what has happened\n"
+  "  durakit wait order-1 --timeout 1m                 until it is over\n"
+  "  durakit raise order-1 paid                        an event for it\n"
+  "  durakit cancel order-1 --reason 'wrong address'   or by --name and other conditions\n"
+  "  durakit instances --status running                what there is\n"
+  "  durakit delete order-1                            what is over; prune: old executions\n"
+  "  durakit stats                                     counts, also for Prometheus\n"
   "\n"
   "durakit COMMAND --help says more.\n"
   "\n"
@@ -228,6 +239,11 @@ static const char *const texts[COMMANDS] = {
   [COMMAND_LIST] = list,        [COMMAND_EXPLAIN] = explain,   [COMMAND_PROBE] = probe,
   [COMMAND_REPRO] = repro,      [COMMAND_SELFTEST] = selftest, [COMMAND_CLEAN] = clean,
   [COMMAND_BENCH] = bench,
+  [COMMAND_START] = help_of_start,         [COMMAND_STATUS] = help_of_status,
+  [COMMAND_WAIT] = help_of_wait,           [COMMAND_HISTORY] = help_of_history,
+  [COMMAND_RAISE] = help_of_raise,         [COMMAND_CANCEL] = help_of_cancel,
+  [COMMAND_INSTANCES] = help_of_instances, [COMMAND_DELETE] = help_of_delete,
+  [COMMAND_PRUNE] = help_of_prune,         [COMMAND_STATS] = help_of_stats,
 };
 
 static void
@@ -276,11 +292,11 @@ option_of(const char *line, size_t length, char *ret_name, size_t size)
   return true;
 }
 
-/* The command takes it, and its own text does not tell of it. */
+/* The command takes it, and the help does not tell of it so far. */
 static bool
-is_to_tell(enum command command, const char *name)
+is_to_tell(const struct dk_text *help, enum command command, const char *name)
 {
-  for (const char *at = texts[command]; *at; at += strcspn(at, "\n") + 1) {
+  for (const char *at = dk_text_str(help); *at; at += strcspn(at, "\n") + 1) {
     char told[40];
     if (option_of(at, strcspn(at, "\n"), told, sizeof(told)) && strcmp(told, name) == 0)
       return false;
@@ -300,7 +316,7 @@ add_shared(struct dk_text *help, enum command command, const char *paragraph, si
     char name[40];
 
     if (option_of(at, line, name, sizeof(name))) {
-      keep = is_to_tell(command, name);
+      keep = is_to_tell(help, command, name);
       has_options = true;
       has_some = has_some || keep;
     } else if (*at != ' ') {
@@ -331,12 +347,17 @@ void
 options_help_text(enum command command, struct dk_text *help)
 {
   bool runs = command == COMMAND_CERTIFY || command == COMMAND_CHECK || command == COMMAND_REPRO;
+  bool operates = (OPERATES & (1u << command)) != 0;
   const char *own_exit = strstr(texts[command], "\nExit: ");
   size_t length = own_exit ? (size_t)(own_exit - texts[command]) : strlen(texts[command]);
 
   dk_text_add(help, texts[command], length);
   if (command == COMMAND_CHECK)
     add_topics(help);
+  if (operates) {
+    add_all_shared(help, command, help_of_choice);
+    add_all_shared(help, command, help_of_operating);
+  }
   add_all_shared(help, command, of_settings);
   add_all_shared(help, command, of_servers);
   add_all_shared(help, command, of_runs);
@@ -344,5 +365,7 @@ options_help_text(enum command command, struct dk_text *help)
   if (own_exit)
     dk_text_puts(help, own_exit);
   else
-    dk_text_puts(help, runs || command == COMMAND_NONE ? of_verdicts : of_others);
+    dk_text_puts(help, operates                          ? help_of_exits
+                       : runs || command == COMMAND_NONE ? of_verdicts
+                                                         : of_others);
 }

@@ -60,6 +60,35 @@ runner_libdkrunner_la_SOURCES = \
 	runner/memcheck.h \
 	runner/next.c \
 	runner/next.h \
+	runner/operate/cancel.c \
+	runner/operate/delete.c \
+	runner/operate/help.c \
+	runner/operate/help.h \
+	runner/operate/history.c \
+	runner/operate/host.c \
+	runner/operate/host.h \
+	runner/operate/instances.c \
+	runner/operate/operate.c \
+	runner/operate/operate.h \
+	runner/operate/options.c \
+	runner/operate/options.h \
+	runner/operate/print.c \
+	runner/operate/print.h \
+	runner/operate/prune.c \
+	runner/operate/show.c \
+	runner/operate/show.h \
+	runner/operate/signals.c \
+	runner/operate/signals.h \
+	runner/operate/start.c \
+	runner/operate/stats.c \
+	runner/operate/status.c \
+	runner/operate/targets.c \
+	runner/operate/targets.h \
+	runner/operate/tree.c \
+	runner/operate/tree.h \
+	runner/operate/when.c \
+	runner/operate/when.h \
+	runner/option-row.h \
 	runner/options.c \
 	runner/options.h \
 	runner/origin.c \
@@ -111,6 +140,7 @@ runner_libdkrunner_la_SOURCES = \
 	$(NULL)
 
 unit_tests += \
+	runner/operate/test-when \
 	runner/test-deadline \
 	runner/test-findings \
 	runner/test-folder \

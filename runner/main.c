@@ -6,6 +6,7 @@
 
 #include "runner/commands.h"
 #include "runner/facts.h"
+#include "runner/operate/operate.h"
 #include "runner/say.h"
 #include "runner/zygote.h"
 
@@ -70,11 +71,9 @@ call(struct options *options)
     return command_clean(options);
   case COMMAND_BENCH:
     return command_bench(options);
-  case COMMAND_NONE:
-  case COMMANDS:
-    break;
+  default:
+    return operate(options);
   }
-  return EXIT_USAGE;
 }
 
 int

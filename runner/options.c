@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "runner/option-row.h"
 #include "runner/say.h"
 #include "runner/settings.h"
 #include "runner/suggest.h"
@@ -16,24 +17,18 @@ static const char *const names[COMMANDS] = {
   [COMMAND_CERTIFY] = "certify",   [COMMAND_CHECK] = "check", [COMMAND_LIST] = "list",
   [COMMAND_EXPLAIN] = "explain",   [COMMAND_PROBE] = "probe", [COMMAND_REPRO] = "repro",
   [COMMAND_SELFTEST] = "selftest", [COMMAND_CLEAN] = "clean", [COMMAND_BENCH] = "bench",
+  [COMMAND_START] = "start",       [COMMAND_STATUS] = "status", [COMMAND_WAIT] = "wait",
+  [COMMAND_HISTORY] = "history",   [COMMAND_RAISE] = "raise", [COMMAND_CANCEL] = "cancel",
+  [COMMAND_INSTANCES] = "instances", [COMMAND_DELETE] = "delete", [COMMAND_PRUNE] = "prune",
+  [COMMAND_STATS] = "stats",
 };
 
 /* Which commands take an option. */
-#define C(command) (1u << (COMMAND_##command))
 #define ALL (~0u)
-#define RUNS (C(CERTIFY) | C(CHECK) | C(REPRO))
-#define WITH_SETTINGS (RUNS | C(PROBE) | C(CLEAN) | C(BENCH))
+#define RUNS (OF(CERTIFY) | OF(CHECK) | OF(REPRO))
+#define WITH_SETTINGS (RUNS | OF(PROBE) | OF(CLEAN) | OF(BENCH) | OPERATES)
 
 enum { MOST_PROCESSORS = 4 };
-
-typedef int take_fn(struct options *o, const char *option, const char *value);
-
-struct option_row {
-  const char *name;  /* "--set" */
-  const char *value; /* what it takes, for people; NULL: nothing */
-  unsigned commands;
-  take_fn *take;
-};
 
 const char *
 command_name(enum command command)
@@ -41,7 +36,7 @@ command_name(enum command command)
   return command < COMMANDS && names[command] ? names[command] : "";
 }
 
-static int
+int
 bad_value(const char *option, const char *value, const char *expected)
 {
   struct dk_text what = DK_TEXT_EMPTY;
@@ -312,11 +307,11 @@ static const struct option_row rows[] = {
   {"--set", "KEY=VALUE", WITH_SETTINGS, take_set},
   {"--set-env", "KEY=VARIABLE", WITH_SETTINGS, take_set_env},
   {"--settings", "FILE", WITH_SETTINGS, take_settings},
-  {"--only", "GLOB|CLAUSE|TOPIC", C(CHECK), take_only},
-  {"--only", "WORKLOADS", C(BENCH), take_only},
-  {"--profile", "core|admin|runtime|all", C(CERTIFY) | C(CHECK) | C(LIST), take_profile},
-  {"--memcheck", NULL, C(CHECK), take_memcheck},
-  {"--no-memcheck", NULL, C(CERTIFY), take_no_memcheck},
+  {"--only", "GLOB|CLAUSE|TOPIC", OF(CHECK), take_only},
+  {"--only", "WORKLOADS", OF(BENCH), take_only},
+  {"--profile", "core|admin|runtime|all", OF(CERTIFY) | OF(CHECK) | OF(LIST), take_profile},
+  {"--memcheck", NULL, OF(CHECK), take_memcheck},
+  {"--no-memcheck", NULL, OF(CERTIFY), take_no_memcheck},
   {"--suppressions", "FILE", RUNS, take_suppressions},
   {"--store-crash", "COMMAND", RUNS, take_crash},
   {"--store-start", "COMMAND", RUNS, take_start},
@@ -326,28 +321,38 @@ static const struct option_row rows[] = {
   {"--store-allow", "COMMAND", RUNS, take_allow},
   {"--store-address", "PATH|HOST:PORT", RUNS, take_address},
   {"--through", "KEY=VALUE", RUNS, take_through},
-  {"--next", NULL, C(CHECK), take_next},
-  {"--gdb", NULL, C(CHECK), take_gdb},
-  {"--in-process", NULL, C(CHECK), take_in_process},
-  {"--repeat", "N", C(CHECK), take_repeat},
+  {"--next", NULL, OF(CHECK), take_next},
+  {"--gdb", NULL, OF(CHECK), take_gdb},
+  {"--in-process", NULL, OF(CHECK), take_in_process},
+  {"--repeat", "N", OF(CHECK), take_repeat},
   {"--classify", "N", RUNS, take_classify},
-  {"--jobs", "N", RUNS | C(SELFTEST), take_jobs},
-  {"--timeout-scale", "X", C(CERTIFY) | C(CHECK) | C(PROBE) | C(SELFTEST) | C(CLEAN),
+  {"--jobs", "N", RUNS | OF(SELFTEST), take_jobs},
+  {"--timeout-scale", "X", OF(CERTIFY) | OF(CHECK) | OF(PROBE) | OF(SELFTEST) | OF(CLEAN),
    take_timeout_scale},
-  {"--seed", "NUMBER", C(CERTIFY) | C(CHECK) | C(SELFTEST), take_seed},
-  {"--run-id", "ID", RUNS | C(PROBE) | C(BENCH), take_run_id},
+  {"--seed", "NUMBER", OF(CERTIFY) | OF(CHECK) | OF(SELFTEST), take_seed},
+  {"--run-id", "ID", RUNS | OF(PROBE) | OF(BENCH), take_run_id},
   {"--out", "FOLDER", RUNS, take_out},
-  {"--format", "tap|human", RUNS | C(SELFTEST), take_format},
-  {"--color", "auto|always|never", RUNS | C(SELFTEST), take_color},
-  {"--json", NULL, C(LIST) | C(PROBE) | C(BENCH), take_json},
-  {"--verbose", NULL, RUNS | C(SELFTEST), take_verbose},
-  {"--zoo", "FOLDER", C(SELFTEST), take_zoo},
-  {"--model", "PLUGIN", C(SELFTEST), take_model},
-  {"--floor", "PROGRAM", C(BENCH), take_floor},
-  {"--pairs", "N", C(BENCH), take_pairs},
-  {"--slice", "MS", C(BENCH), take_slice},
+  {"--format", "tap|human", RUNS | OF(SELFTEST), take_format},
+  {"--color", "auto|always|never", RUNS | OF(SELFTEST), take_color},
+  {"--json", NULL, OF(LIST) | OF(PROBE) | OF(BENCH) | OPERATES, take_json},
+  {"--verbose", NULL, RUNS | OF(SELFTEST), take_verbose},
+  {"--zoo", "FOLDER", OF(SELFTEST), take_zoo},
+  {"--model", "PLUGIN", OF(SELFTEST), take_model},
+  {"--floor", "PROGRAM", OF(BENCH), take_floor},
+  {"--pairs", "N", OF(BENCH), take_pairs},
+  {"--slice", "MS", OF(BENCH), take_slice},
 };
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+/* Of both tables; NULL after the last. */
+static const struct option_row *
+row_at(size_t i)
+{
+  size_t n;
+  const struct option_row *operating = operate_options(&n);
+
+  return i < n ? &operating[i] : i - n < N_ROWS ? &rows[i - n] : NULL;
+}
 
 static bool
 is_of(const struct option_row *row, enum command command)
@@ -355,28 +360,33 @@ is_of(const struct option_row *row, enum command command)
   return command == COMMAND_NONE ? row->commands == ALL : (row->commands & (1u << command)) != 0;
 }
 
-static bool
-fits(const struct option_row *row, const struct options *o)
+/* The option of that name that the command takes: the first, for --version is two. */
+static const struct option_row *
+row_of(enum command command, const char *name, size_t length)
 {
-  return is_of(row, o->command);
+  const struct option_row *row;
+
+  for (size_t i = 0; (row = row_at(i)); i++) {
+    if (strlen(row->name) == length && memcmp(row->name, name, length) == 0 && is_of(row, command))
+      return row;
+  }
+  return NULL;
 }
 
 bool
 options_takes(enum command command, const char *name)
 {
-  for (size_t i = 0; i < N_ROWS; i++) {
-    if (strcmp(rows[i].name, name) == 0 && is_of(&rows[i], command))
-      return true;
-  }
-  return false;
+  return row_of(command, name, strlen(name)) != NULL;
 }
 
 void
 options_each(enum command command, option_fn *each, void *context)
 {
-  for (size_t i = 0; i < N_ROWS; i++) {
-    if (is_of(&rows[i], command))
-      each(context, rows[i].name, rows[i].value);
+  const struct option_row *row;
+
+  for (size_t i = 0; (row = row_at(i)); i++) {
+    if (row == row_of(command, row->name, strlen(row->name)))
+      each(context, row->name, row->value);
   }
 }
 
@@ -387,13 +397,14 @@ unknown_option(const struct options *o, const char *option)
   struct suggest nearest = {.word = option};
   struct dk_text what = DK_TEXT_EMPTY;
   struct dk_text next = DK_TEXT_EMPTY;
+  const struct option_row *row;
   const char *other = NULL;
 
-  for (size_t i = 0; i < N_ROWS; i++) {
-    if (fits(&rows[i], o))
-      suggest_try(&nearest, rows[i].name);
-    for (unsigned c = 1; c < COMMANDS && strcmp(rows[i].name, option) == 0 && !other; c++)
-      other = rows[i].commands & (1u << c) ? names[c] : NULL;
+  for (size_t i = 0; (row = row_at(i)); i++) {
+    if (is_of(row, o->command))
+      suggest_try(&nearest, row->name);
+    for (unsigned c = 1; c < COMMANDS && strcmp(row->name, option) == 0 && !other; c++)
+      other = row->commands & (1u << c) ? names[c] : NULL;
   }
   dk_text_puts(&what, "there is no such option");
   if (o->command != COMMAND_NONE)
@@ -414,12 +425,8 @@ take_option(struct options *o, int argc, char **argv, int *at)
 {
   const char *word = argv[*at];
   size_t n = strcspn(word, "=");
-  const struct option_row *row = NULL;
+  const struct option_row *row = row_of(o->command, word, n);
 
-  for (size_t i = 0; i < N_ROWS && !row; i++) {
-    if (strlen(rows[i].name) == n && memcmp(rows[i].name, word, n) == 0 && fits(&rows[i], o))
-      row = &rows[i];
-  }
   if (!row) {
     struct dk_text name = DK_TEXT_EMPTY;
     dk_text_add(&name, word, n);
@@ -445,7 +452,7 @@ take_short(struct options *o, int argc, char **argv, int *at)
   if (word[1] == 'h' && !word[2])
     return take_help(o, "-h", "");
   bool takes_jobs =
-    o->command == COMMAND_NONE || ((RUNS | C(SELFTEST)) & (1u << o->command)) != 0;
+    o->command == COMMAND_NONE || ((RUNS | OF(SELFTEST)) & (1u << o->command)) != 0;
   if (word[1] != 'j' || !takes_jobs)
     return unknown_option(o, word);
   if (word[2])
@@ -455,11 +462,25 @@ take_short(struct options *o, int argc, char **argv, int *at)
   return take_jobs(o, "-j", argv[++*at]);
 }
 
+/* A word that is no command, or none at all. */
+static int
+refuse_command(const char *word, const char *what, const char *nearest)
+{
+  struct dk_text list = DK_TEXT_EMPTY, next = DK_TEXT_EMPTY;
+
+  for (unsigned i = 1; i < COMMANDS; i++)
+    dk_text_printf(&list, "%s%s", i == 1 ? "" : i + 1 < COMMANDS ? ", " : " or ", names[i]);
+  int code = usage(word, what, dk_text_str(&list),
+                   did_you_mean(&next, nearest, "durakit --help shows examples"));
+  dk_text_done(&list);
+  dk_text_done(&next);
+  return code;
+}
+
 static int
 take_command(struct options *o, const char *word)
 {
   struct suggest nearest = {.word = word};
-  struct dk_text next = DK_TEXT_EMPTY;
 
   for (unsigned i = 1; i < COMMANDS; i++) {
     if (strcmp(names[i], word) == 0) {
@@ -468,11 +489,7 @@ take_command(struct options *o, const char *word)
     }
     suggest_try(&nearest, names[i]);
   }
-  int code = usage(word, "there is no such command",
-                   "certify, check, list, explain, probe, repro, selftest, clean or bench",
-                   did_you_mean(&next, nearest.best, "durakit --help shows examples"));
-  dk_text_done(&next);
-  return code;
+  return refuse_command(word, "there is no such command", nearest.best);
 }
 
 static int
@@ -480,8 +497,6 @@ take_argument(struct options *o, const char *word)
 {
   if (o->command == COMMAND_NONE)
     return take_command(o, word);
-  if (o->n_arguments == sizeof(o->arguments) / sizeof(o->arguments[0]))
-    return usage(word, "is one argument too many", NULL, "durakit --help shows examples");
   o->arguments[o->n_arguments++] = word;
   return EXIT_PASSED;
 }
@@ -503,6 +518,16 @@ count_arguments(const struct options *o)
     [COMMAND_SELFTEST] = {0, 0, "no argument"},
     [COMMAND_CLEAN] = {0, 1, "nothing, or the plugin whose stores are to be removed"},
     [COMMAND_BENCH] = {1, 1, "a plugin: ./my_provider.so, or the name of an installed one"},
+    [COMMAND_START] = {1, 1, "the id of the instance: order-1"},
+    [COMMAND_STATUS] = {1, SIZE_MAX, "ids of instances: order-1 order-2"},
+    [COMMAND_WAIT] = {1, SIZE_MAX, "ids of instances: order-1 order-2"},
+    [COMMAND_HISTORY] = {1, 1, "the id of an instance: order-1"},
+    [COMMAND_RAISE] = {2, 2, "the id of an instance, and the name of the event: order-1 paid"},
+    [COMMAND_CANCEL] = {0, SIZE_MAX, "ids of instances, or what selects them"},
+    [COMMAND_INSTANCES] = {0, 0, "no argument; --name and its like select"},
+    [COMMAND_DELETE] = {0, SIZE_MAX, "ids of instances, or what selects them"},
+    [COMMAND_PRUNE] = {0, 1, "the id of an instance, or what selects some"},
+    [COMMAND_STATS] = {0, 0, "no argument"},
   };
   const char *where = names[o->command];
 
@@ -585,6 +610,12 @@ options_parse(struct options *options, int argc, char **argv)
                               .timeout_scale = 1,
                               .classify = 1,
                               .repeat = 1};
+  operate_defaults(&options->operating);
+  options->arguments = calloc((size_t)argc + 1, sizeof(*options->arguments));
+  if (!options->arguments) {
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
   bool seed_given = false;
   for (int i = 1; i < argc && code == EXIT_PASSED; i++) {
     if (only_arguments || argv[i][0] != '-' || !argv[i][1]) {
@@ -600,12 +631,12 @@ options_parse(struct options *options, int argc, char **argv)
   if (code != EXIT_PASSED || options->help || options->version)
     return code;
   if (options->command == COMMAND_NONE)
-    return usage("", "a command is missing",
-                 "certify, check, list, explain, probe, repro, selftest, clean or bench",
-                 "durakit --help shows examples");
+    return refuse_command("", "a command is missing", NULL);
   code = count_arguments(options);
   if (code == EXIT_PASSED)
     code = check_hurting(options);
+  if (code == EXIT_PASSED)
+    code = operate_check_options(options);
   return code == EXIT_PASSED ? choose_the_rest(options, seed_given) : code;
 }
 
@@ -619,5 +650,6 @@ options_done(struct options *options)
     free(options->settings[i].env);
   }
   free(options->settings);
+  free(options->arguments);
   free(options->only);
 }

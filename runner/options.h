@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runner/operate/options.h"
+
 enum command {
   COMMAND_NONE = 0,
   COMMAND_CERTIFY,
@@ -18,6 +20,17 @@ enum command {
   COMMAND_SELFTEST,
   COMMAND_CLEAN,
   COMMAND_BENCH,
+  /* Those that operate a store: runner/operate. */
+  COMMAND_START,
+  COMMAND_STATUS,
+  COMMAND_WAIT,
+  COMMAND_HISTORY,
+  COMMAND_RAISE,
+  COMMAND_CANCEL,
+  COMMAND_INSTANCES,
+  COMMAND_DELETE,
+  COMMAND_PRUNE,
+  COMMAND_STATS,
   COMMANDS
 };
 
@@ -44,7 +57,7 @@ struct options {
   enum command command;
   bool help, version;
   const char *program;       /* argv[0] */
-  const char *arguments[3];  /* what is no option */
+  const char **arguments;    /* what is no option */
   size_t n_arguments;
   struct given *settings;
   size_t n_settings;
@@ -69,6 +82,7 @@ struct options {
   size_t n_suppressions;
   bool next, gdb, in_process, json, verbose;
   struct hurting hurting;
+  struct operating operating;
 };
 
 /* EXIT_PASSED, or EXIT_USAGE with the words said. */

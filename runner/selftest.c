@@ -111,9 +111,10 @@ int
 command_selftest(const struct options *options)
 {
   struct selftest selftest = {0};
+  const char *plugin = options->model ? options->model : "model";
   struct options model = *options;
 
-  model.arguments[0] = options->model ? options->model : "model";
+  model.arguments = &plugin;
   model.n_arguments = 1;
   model.jobs = options->jobs ? options->jobs : JOBS;
   selftest.options = &model;

@@ -45,6 +45,14 @@ for file in $pure; do
   echo
 done >> "$scratch/table"
 
+# What operates a store shares with the kit how a command line is read, and nothing that runs a
+# check: it is a host, through the public headers.
+printf 'runner/operate: core/include core/base runner/operate' >> "$scratch/table"
+for name in mask option-row options resolve say settings suggest; do
+  printf ' runner/%s.h' "$name"
+done >> "$scratch/table"
+echo >> "$scratch/table"
+
 # violations LIST: those of the files in LIST, under the current folder.
 violations() {
   xargs ${AWK:-awk} -v table="$scratch/table" -v list="$1" \

@@ -95,6 +95,20 @@ tests_storm_storm_SOURCES = \
 	tests/storm/storm.h \
 	$(NULL)
 
+# ---- the commands that operate a store (tests/operate) -----------------------------------------
+
+script_tests += \
+	tests/commands.sh \
+	tests/commands-many.sh \
+	tests/commands-refusals.sh \
+	tests/commands-guide.sh \
+	$(NULL)
+if WITH_PG
+script_tests += tests/commands-pg.sh
+endif
+check_PROGRAMS += tests/operate/serve
+EXTRA_DIST += tests/operate/store.sh
+
 # ---- the driver --------------------------------------------------------------------------------
 
 # Tests that build the tree again in other ways: make check-deep.
@@ -106,6 +120,7 @@ deep_tests = \
 # Tests that can take longer, and then do.
 long_tests = \
 	conformance/kit/test-twin \
+	tests/commands-many.sh \
 	tests/examples.sh \
 	tests/runner-selftest.sh \
 	tests/runtime-storm.sh \

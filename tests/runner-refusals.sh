@@ -154,12 +154,12 @@ TEXT
 
 refuses 2 'an unknown command' certfy <<'TEXT'
 durakit: certfy: there is no such command
-  expected  certify, check, list, explain, probe, repro, selftest, clean or bench
+  expected  certify, check, list, explain, probe, repro, selftest, clean, bench, start, ...
   next      did you mean certify?
 TEXT
 refuses 2 'no command' <<'TEXT'
 durakit: a command is missing
-  expected  certify, check, list, explain, probe, repro, selftest, clean or bench
+  expected  certify, check, list, explain, probe, repro, selftest, clean, bench, start, ...
   next      durakit --help shows examples
 TEXT
 refuses 2 'an unknown option' check model --onyl x <<'TEXT'
@@ -176,7 +176,7 @@ durakit: --race: there is no such option of durakit check
 TEXT
 refuses 2 'a command that is not there yet' doctor <<'TEXT'
 durakit: doctor: there is no such command
-  expected  certify, check, list, explain, probe, repro, selftest, clean or bench
+  expected  certify, check, list, explain, probe, repro, selftest, clean, bench, start, ...
   next      durakit --help shows examples
 TEXT
 refuses 2 'an option without its value' certify model --seed <<'TEXT'

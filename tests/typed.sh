@@ -58,7 +58,46 @@ plain() {
   sed -e 's/0x[0-9a-f]\{16\}/HASH/g' -e 's/run [a-z0-9]\{6\}/run ID/' \
       -e 's/seconds=[0-9.]*/seconds=S/' -e 's/took [0-9.]* ms/took T ms/' \
       -e 's/time-out [0-9]* ms/time-out T ms/' -e 's/\.c:[0-9]*$/.c:LINE/' \
-      -e 's|^provider: \([^,]*\), .*|provider: \1, FILE|' | also
+      -e 's|^provider: \([^,]*\), .*|provider: \1, FILE|' \
+      -e 's/[0-9]\{4\}\(-[0-9][0-9]\)\{2\}T[0-9:]*\.[0-9]*Z/TIME/g' | also
+}
+
+# with_server DOCUMENT FOLDER: the document lets "hi/serve sqlite store=orders.db" run in another
+# terminal.  It runs from the first start of an instance on, in that folder; and as a reader is
+# slower than a runtime, a start returns when the runtime has looked at it.  end_server ends it.
+with_server() {
+  server='hi/serve sqlite store=orders.db'
+  grep -q "\`$server\` run in" "$1"
+  ok $? "${1##*/}: $server, in another terminal"
+  mv "$scratch/bin/durakit" "$scratch/bin/durakit.plain"
+  cat > "$scratch/bin/durakit" <<COMMAND
+#!/bin/sh
+here=$scratch
+plain=\$here/bin/durakit.plain
+case " \$* " in
+  ' start '*' store=orders.db '*) ;;
+  *) exec "\$plain" "\$@" ;;
+esac
+# until_so COMMAND...: or the server has ended.
+until_so() {
+  until "\$@" > /dev/null 2>&1; do kill -0 "\$(cat "\$here/server.pid")" || exit 99; done
+}
+taken() { "\$plain" history "\$1" --provider sqlite --set store=orders.db | grep -q ' activity '; }
+if [ ! -f "\$here/server.pid" ]; then
+  (cd '$2' && exec $server) > "\$here/served" 2>&1 < /dev/null &
+  echo \$! > "\$here/server.pid"
+  until_so grep -q '^serve: works' "\$here/served"
+fi
+"\$plain" "\$@" || exit
+until_so taken "\$2"
+COMMAND
+  chmod 755 "$scratch/bin/durakit"
+}
+end_server() {
+  [ -f "$scratch/server.pid" ] || return 0
+  pid=$(cat "$scratch/server.pid")
+  rm "$scratch/server.pid"
+  kill "$pid" && timeout 60 tail --pid="$pid" -f /dev/null
 }
 
 # One line for each command of a document: its exit code, a blank, the command.
@@ -101,7 +140,7 @@ type_command() {
   want=$1
   case $2 in
     'durakit repro'*) want=1 ;; # what failed fails again
-    *' sqlite')
+    *' sqlite' | *' sqlite '*)
       if [ ! -f "$SQLITE_PLUGIN" ]; then
         skip "$2" 'the sqlite plugin was left out'
         return
@@ -159,7 +198,7 @@ show_document() {
     case $typed in
       'durakit certify'*)
         "$DURAKIT" ${typed#durakit } --format human --timeout-scale 4 > got 2>&1 ;;
-      durakit*) $typed --format human > got 2>&1 ;;
+      'durakit check'*) $typed --format human > got 2>&1 ;;
       *) timeout 600 $typed > got 2>&1 ;; # a program of the document's own
     esac
     plain < got > got.plain

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: 0BSD */
+/* serve.c - a process that works on a store until it is told to end (Ctrl-C, SIGTERM).
+ *
+ *   ./serve sqlite store=/tmp/orders.db
+ *
+ * It starts nothing itself.  Orders are started, looked at and cancelled from elsewhere, by the
+ * command durakit or by any program with a client:
+ *
+ *   durakit start order-1 --name order --provider sqlite --set store=/tmp/orders.db
+ *   durakit cancel order-1 --reason 'wrong address' --provider sqlite --set store=/tmp/orders.db */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "example.h"
+
+/* ---- 1. What is done ------------------------------------------------------------------------- */
+
+/* Takes so many seconds, ten minutes if nothing is said; ends as soon as nobody wants it. */
+static dk_result
+charge(dk_task *task, dk_str input)
+{
+  const char *instance = dk_task_info(task)->instance.ptr;
+  long seconds = strtol(input.ptr, NULL, 10);
+
+  printf("%s: charge begins\n", instance);
+  int32_t cause = dk_task_sleep(task, (seconds > 0 ? seconds : 600) * 1000L);
+  if (cause != DK_CAUSE_NONE) {
+    printf("%s: charge is told to end: %s\n", instance,
+           cause == DK_CAUSE_CANCELLED ? "cancelled" : "this process ends, or lost its lease");
+    return dk_error(task, "told to end");
+  }
+  printf("%s: charge is done\n", instance);
+  return dk_done(task, dk_str_of("paid"));
+}
+
+static dk_result
+order(dk_orch *o, dk_str input)
+{
+  return dk_completed(o, dk_await(o, dk_activity(o, "charge", input)));
+}
+
+static struct dk_registry *
+what_can_be_run(void)
+{
+  struct dk_registry *registry = dk_registry_new();
+
+  if (!registry || dk_register_orchestration(registry, "order", NULL, order) != DK_OK ||
+      dk_register_activity(registry, "charge", charge, NULL) != DK_OK)
+    example_failed("serve", DK_NO_MEMORY, "nothing can be registered");
+  return registry;
+}
+
+/* ---- 2. The process -------------------------------------------------------------------------- */
+
+/* Signals that main waits for.  All threads inherit that they are blocked, so that none is ended by
+ * one; hence this comes first. */
+static void
+block_signals(sigset_t *set)
+{
+  sigemptyset(set);
+  sigaddset(set, SIGINT);
+  sigaddset(set, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, set, NULL);
+}
+
+int
+main(int argc, char **argv)
+{
+  struct example_store s;
+  sigset_t signals;
+  int which;
+
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  block_signals(&signals);
+  example_open(&s, argc, argv);
+  struct dk_registry *registry = what_can_be_run();
+  const struct dk_runtime_options options = {.struct_size = sizeof(options), .registry = registry};
+  struct dk_runtime *runtime;
+  struct dk_refusal refusal;
+  if (dk_runtime_start(s.store, &options, &runtime, &refusal) != DK_OK)
+    example_refused("serve", &refusal);
+  printf("serve: works on orders; Ctrl-C ends it\n");
+
+  sigwait(&signals, &which);
+  printf("serve: ends; what it works on is given back\n");
+  if (!dk_runtime_stop(runtime, 1000, NULL))
+    return 1; /* a thread did not come back: what it uses has to stay, so nothing is freed */
+  dk_registry_free(registry);
+  example_close(&s);
+  return 0;
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `durakit cancel`: asks for the cancellation of those that are named, or that conditions select,
+ * and tells for each what came of it. */
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/sat.h"
+#include "core/base/utf8.h"
+#include "runner/operate/host.h"
+#include "runner/operate/operate.h"
+#include "runner/operate/print.h"
+#include "runner/operate/show.h"
+#include "runner/operate/targets.h"
+#include "runner/operate/when.h"
+#include "runner/say.h"
+
+enum { MOST_REASON = 1024, MOST_BY = 256 };
+
+struct cancelling {
+  struct host host;
+  struct printer printer;
+  struct ids ids;
+  char by[MOST_BY + 1];               /* if it was not given */
+  struct dk_cancel_options options;
+  struct dk_cancel_counts counts;
+  uint64_t not_cancelled;             /* are over, but otherwise */
+  bool is_other_number;               /* --expect does not hold: nothing was done */
+  uint64_t found;                     /* then: how many it would be */
+  char **waited;                      /* --wait: those that are asked for */
+  size_t n_waited, room;
+  bool no_memory;
+  uint64_t ended[DK_CANCELLED + 1];   /* --wait: how many came to this status */
+  uint64_t unfinished;
+};
+
+/* ---- who and why ----------------------------------------------------------------------------- */
+
+static int
+check_words(const char *option, const char *value, size_t most)
+{
+  size_t length = value ? strlen(value) : 0;
+  struct dk_text what = DK_TEXT_EMPTY;
+
+  if (length > most)
+    dk_text_printf(&what, "has %zu bytes", length);
+  else if (!dk_utf8_valid(value, length))
+    dk_text_puts(&what, "is no UTF-8");
+  for (size_t i = 0; i < length && what.length == 0; i++) {
+    if ((unsigned char)value[i] < 0x20 || value[i] == 0x7f)
+      dk_text_printf(&what, "has a control character, \\x%02x", (unsigned)value[i]);
+  }
+  if (what.length == 0)
+    return EXIT_PASSED;
+  struct dk_text expected = DK_TEXT_EMPTY;
+  dk_text_printf(&expected, "at most %zu bytes of text in one line", most);
+  int code = usage(option, dk_text_str(&what), dk_text_str(&expected), NULL);
+  dk_text_done(&what);
+  dk_text_done(&expected);
+  return code;
+}
+
+/* user:LOGIN@HOST.  It says who, and proves nothing. */
+static void
+name_caller(char by[MOST_BY + 1])
+{
+  char buffer[4096], host[65] = "", login[128];
+  struct passwd entry, *found = NULL;
+
+  if (getpwuid_r(getuid(), &entry, buffer, sizeof(buffer), &found) == 0 && found)
+    snprintf(login, sizeof(login), "%s", found->pw_name);
+  else
+    snprintf(login, sizeof(login), "%ju", (uintmax_t)getuid());
+  if (gethostname(host, sizeof(host) - 1) != 0)
+    host[0] = '\0';
+  snprintf(by, MOST_BY + 1, "user:%s%s%s", login, host[0] ? "@" : "", host);
+}
+
+static int
+take_options(struct cancelling *c, const struct operating *operating)
+{
+  int code = check_words("--reason", operating->reason, MOST_REASON);
+
+  if (code == EXIT_PASSED)
+    code = check_words("--by", operating->by, MOST_BY);
+  name_caller(c->by);
+  c->options = (struct dk_cancel_options){
+    .struct_size = sizeof(c->options),
+    .flags = operating->dry_run ? DK_CANCEL_DRY_RUN : 0,
+    .reason = operating->reason,
+    .by = operating->by ? operating->by : c->by,
+    .expect = operating->expect,
+  };
+  return code;
+}
+
+/* ---- one outcome ----------------------------------------------------------------------------- */
+
+static const char *
+outcome_word(int32_t outcome)
+{
+  static const char *const words[] = {"unknown", "requested", "already_requested", "over",
+                                      "not_found", "failed"};
+
+  return outcome > 0 && outcome <= DK_CANCEL_FAILED ? words[outcome] : words[0];
+}
+
+static void
+show_outcome(struct dk_text *out, const struct cancelling *c, const struct dk_cancel_outcome *o)
+{
+  bool dry = c->options.flags & DK_CANCEL_DRY_RUN;
+
+  show_text(out, o->instance);
+  dk_text_puts(out, ": ");
+  switch (o->outcome) {
+  case DK_CANCEL_REQUESTED:
+    dk_text_puts(out, dry ? "would be requested" : "requested");
+    break;
+  case DK_CANCEL_ALREADY_REQUESTED:
+    dk_text_puts(out, "already requested");
+    break;
+  case DK_CANCEL_OVER:
+    dk_text_printf(out, "already %s", status_words(o->status));
+    break;
+  case DK_CANCEL_NOT_FOUND:
+    dk_text_puts(out, host_has_admin(&c->host)
+                        ? "not found"
+                        : "not found, or not started: the provider cannot tell");
+    break;
+  default:
+    dk_text_puts(out, "failed: ");
+    show_text(out, o->text);
+  }
+  dk_text_puts(out, "\n");
+}
+
+static json_t *
+json_of_outcome(const struct dk_cancel_outcome *o)
+{
+  json_t *object = json_object();
+  char name[32];
+
+  json_add_text(object, "instance", o->instance);
+  json_add_string(object, "outcome", outcome_word(o->outcome));
+  if (o->outcome != DK_CANCEL_NOT_FOUND && o->outcome != DK_CANCEL_FAILED)
+    json_add_string(object, "status", status_word(o->status));
+  if (o->outcome == DK_CANCEL_FAILED) {
+    json_add_string(object, "error", dk_status_name(o->error, name, sizeof(name)));
+    json_add_text(object, "text", o->text);
+  }
+  return object;
+}
+
+static void
+remember(struct cancelling *c, dk_str id)
+{
+  if (c->n_waited == c->room) {
+    size_t room = c->room ? 2 * c->room : 64;
+    char **grown = reallocarray(c->waited, room, sizeof(*grown));
+    c->no_memory = c->no_memory || !grown;
+    if (!grown)
+      return;
+    c->waited = grown;
+    c->room = room;
+  }
+  char *copy = strndup(id.ptr, id.len); /* an id has no NUL */
+  c->no_memory = c->no_memory || !copy;
+  if (copy)
+    c->waited[c->n_waited++] = copy;
+}
+
+/* Neither a signal nor a reader that went away ends it here: what was asked for is done, and told.
+ * A signal has called back the client, which ends as soon as the batch is told. */
+static int32_t
+take_outcome(void *context, const struct dk_cancel_outcome *o)
+{
+  struct cancelling *c = context;
+  struct dk_text line = DK_TEXT_EMPTY;
+
+  show_outcome(&line, c, o);
+  printer_text(&c->printer, &line);
+  if (!printer_is_text(&c->printer))
+    printer_item(&c->printer, json_of_outcome(o));
+  if (o->outcome == DK_CANCEL_OVER && o->status != DK_CANCELLED)
+    c->not_cancelled++;
+  if (c->host.options->operating.wait_ms >= 0
+      && (o->outcome == DK_CANCEL_REQUESTED || o->outcome == DK_CANCEL_ALREADY_REQUESTED))
+    remember(c, o->instance);
+  return 0;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+/* What is over needs no cancellation. */
+static struct dk_instance_filter
+filter_for_cancel(const struct operating *operating)
+{
+  struct dk_instance_filter filter = filter_of(&operating->chosen);
+
+  if (filter.statuses == 0)
+    filter.statuses = 1u << DK_NOT_STARTED | 1u << DK_RUNNING | 1u << DK_CONTINUED_AS_NEW;
+  return filter;
+}
+
+/* Asks at the terminal, with the number. */
+static int
+ask(struct cancelling *c)
+{
+  const struct operating *operating = &c->host.options->operating;
+  const struct dk_instance_filter filter = filter_for_cancel(operating);
+  struct dk_cancel_options dry = c->options;
+  struct dk_cancel_counts counts = {.struct_size = sizeof(counts)};
+
+  if (operating->yes || operating->dry_run || operating->expect != UINT64_MAX)
+    return EXIT_PASSED;
+  dry.flags |= DK_CANCEL_DRY_RUN;
+  dk_status status = dk_cancel_matching(c->host.client, &filter, &dry, NULL, NULL, &counts);
+  if (status != DK_OK)
+    return host_failed(&c->host, NULL, status);
+  if (counts.requested == 0)
+    return EXIT_PASSED;
+  return confirm(&c->host, "this cancels %" PRIu64 " instance%s. Go on?", counts.requested,
+                 counts.requested == 1 ? "" : "s");
+}
+
+/* The counts are those that were found: nothing was sent. */
+static int
+refuse_number(struct cancelling *c)
+{
+  struct dk_text what = DK_TEXT_EMPTY, expected = DK_TEXT_EMPTY;
+
+  c->is_other_number = true;
+  c->found = c->counts.requested;
+  c->counts = (struct dk_cancel_counts){.struct_size = sizeof(c->counts)};
+  dk_text_printf(&what, "%" PRIu64 " would be asked for; nothing was done", c->found);
+  dk_text_printf(&expected, "%" PRIu64, c->options.expect);
+  int code = host_refuse(&c->host, EXIT_VIOLATED, "--expect", dk_text_str(&what),
+                         dk_text_str(&expected), "--dry-run tells which they are");
+  dk_text_done(&what);
+  dk_text_done(&expected);
+  return code;
+}
+
+static int
+send(struct cancelling *c)
+{
+  const struct operating *operating = &c->host.options->operating;
+  dk_status status;
+
+  c->counts = (struct dk_cancel_counts){.struct_size = sizeof(c->counts)};
+  if (is_for_many(c->host.options)) {
+    const struct dk_instance_filter filter = filter_for_cancel(operating);
+    status = dk_cancel_matching(c->host.client, &filter, &c->options, take_outcome, c, &c->counts);
+  } else {
+    status = dk_cancel_many(c->host.client, c->ids.items, c->ids.n, &c->options, take_outcome, c,
+                            &c->counts);
+  }
+  if (status == DK_INVALID && c->options.expect != UINT64_MAX
+      && c->counts.requested != c->options.expect)
+    return refuse_number(c);
+  if (status != DK_OK)
+    return status == DK_CALL_CANCELLED ? EXIT_INCOMPLETE : host_failed(&c->host, NULL, status);
+  return c->counts.failed + c->counts.not_found + c->not_cancelled > 0 ? EXIT_VIOLATED
+                                                                       : EXIT_PASSED;
+}
+
+/* ---- --wait ---------------------------------------------------------------------------------- */
+
+static void
+tell_unfinished(struct cancelling *c, const char *id)
+{
+  struct dk_text line = DK_TEXT_EMPTY;
+
+  c->unfinished++;
+  show_string(&line, id);
+  dk_text_puts(&line, ": not over in time\n");
+  printer_text(&c->printer, &line);
+}
+
+/* EXIT_PASSED if all of them are cancelled in time. */
+static int
+wait_for_all(struct cancelling *c)
+{
+  const int64_t until = dk_sat_add(when_ticks(), c->host.options->operating.wait_ms);
+
+  printer_flush(&c->printer);
+  for (size_t i = 0; i < c->n_waited; i++) {
+    struct dk_instance_info info = {.struct_size = sizeof(info)};
+    int64_t left = until - when_ticks();
+    dk_status status = dk_client_wait(c->host.client, dk_str_of(c->waited[i]), left > 0 ? left : 0,
+                                      &info);
+    if (host_interrupted(&c->host))
+      return EXIT_INCOMPLETE;
+    if (status == DK_NOTHING)
+      tell_unfinished(c, c->waited[i]);
+    else if (status != DK_OK)
+      return host_failed(&c->host, c->waited[i], status);
+    else if (info.status >= 0 && info.status <= DK_CANCELLED)
+      c->ended[info.status]++;
+  }
+  if (c->no_memory) {
+    say("out of memory: not all were waited for");
+    return EXIT_ENVIRONMENT;
+  }
+  return c->ended[DK_CANCELLED] == c->n_waited ? EXIT_PASSED : EXIT_VIOLATED;
+}
+
+/* ---- the sums -------------------------------------------------------------------------------- */
+
+static void
+show_counts(struct dk_text *out, const struct cancelling *c)
+{
+  const struct {
+    uint64_t n;
+    const char *words;
+  } counts[] = {
+    {c->counts.requested,
+     c->options.flags & DK_CANCEL_DRY_RUN ? "would be requested" : "requested"},
+    {c->counts.already_requested, "already requested"},
+    {c->counts.over, "already over"},
+    {c->counts.not_found, "not found"},
+    {c->counts.failed, "failed"},
+    {c->ended[DK_CANCELLED], "cancelled by now"},
+    {c->ended[DK_COMPLETED] + c->ended[DK_FAILED], "ended by themselves"},
+    {c->unfinished, "not over in time"},
+  };
+  bool first = true;
+
+  for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+    if (counts[i].n == 0)
+      continue;
+    dk_text_printf(out, "%s%" PRIu64 " %s", first ? "" : ", ", counts[i].n, counts[i].words);
+    first = false;
+  }
+  dk_text_puts(out, first ? "no instance is selected\n" : "\n");
+}
+
+static json_t *
+json_of_counts(const struct cancelling *c)
+{
+  json_t *object = json_object();
+
+  json_add_number(object, "requested", c->counts.requested);
+  json_add_number(object, "already_requested", c->counts.already_requested);
+  json_add_number(object, "over", c->counts.over);
+  json_add_number(object, "not_found", c->counts.not_found);
+  json_add_number(object, "failed", c->counts.failed);
+  return object;
+}
+
+static void
+tell_sums(struct cancelling *c, int code)
+{
+  struct dk_text line = DK_TEXT_EMPTY;
+  json_t *rest = json_object();
+
+  if (!c->is_other_number)
+    show_counts(&line, c);
+  printer_text(&c->printer, &line);
+  json_add_bool(rest, "dry_run", c->host.options->operating.dry_run);
+  json_add_string(rest, "reason", c->options.reason);
+  json_add_string(rest, "by", c->options.by);
+  json_object_set_new(rest, "counts", json_of_counts(c));
+  if (c->is_other_number)
+    json_add_number(rest, "found", c->found);
+  if (c->host.options->operating.wait_ms >= 0) {
+    json_t *waited = json_object();
+    json_add_number(waited, "cancelled", c->ended[DK_CANCELLED]);
+    json_add_number(waited, "completed", c->ended[DK_COMPLETED]);
+    json_add_number(waited, "failed", c->ended[DK_FAILED]);
+    json_add_number(waited, "not_over", c->unfinished);
+    json_object_set_new(rest, "waited", waited);
+  }
+  json_add_bool(rest, "complete", code <= EXIT_VIOLATED);
+  printer_end(&c->printer, rest);
+  if (code == EXIT_INCOMPLETE && host_interrupted(&c->host))
+    say("interrupted: what is told was done; the same command may be given again");
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static int
+begin(struct cancelling *c, const struct options *options)
+{
+  bool many = is_for_many(options);
+  int code = take_options(c, &options->operating);
+
+  c->host = (struct host){.options = options};
+  if (code == EXIT_PASSED && many)
+    code = check_may_ask(options);
+  if (code == EXIT_PASSED)
+    code = host_open(&c->host, options, options->operating.dry_run ? DK_OPEN_READ_ONLY : 0,
+                     many ? "cancel by conditions" : NULL);
+  if (code == EXIT_PASSED && !many)
+    code = ids_take(&c->host, &c->ids);
+  return code == EXIT_PASSED && many ? ask(c) : code;
+}
+
+int
+operate_cancel(const struct options *options)
+{
+  struct cancelling c = {.printer = printer_of(options, "durakit.cancel/1", "instances")};
+  int code = begin(&c, options);
+
+  if (code == EXIT_PASSED) {
+    code = send(&c);
+    if (code <= EXIT_VIOLATED && options->operating.wait_ms >= 0) {
+      int waited = wait_for_all(&c);
+      code = waited > code ? waited : code;
+    }
+    tell_sums(&c, code);
+  }
+  host_close(&c.host);
+  ids_done(&c.ids);
+  for (size_t i = 0; i < c.n_waited; i++)
+    free(c.waited[i]);
+  free(c.waited);
+  return printer_done(&c.printer, code);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `durakit delete`: those that are named, all or none; or what conditions select and is over.
+ *
+ * The store decides.  What would go, and why something does not, is looked up beside it: for a dry
+ * run, for the question at the terminal, and for the words after a refusal.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/operate/host.h"
+#include "runner/operate/operate.h"
+#include "runner/operate/print.h"
+#include "runner/operate/show.h"
+#include "runner/operate/targets.h"
+#include "runner/operate/tree.h"
+#include "runner/say.h"
+
+enum fate { GOES, MISSING, LIVES, DESCENDANT_LIVES, HAS_PARENT };
+
+struct deleting {
+  struct host host;
+  struct printer printer;
+  struct ids ids;
+  struct tree going;           /* of a dry run: what would go */
+  struct tree_node *selected;  /* by conditions: what is over, to be looked at one by one */
+  size_t n_selected, room;
+  bool no_memory;
+  uint64_t n_refused;
+  struct dk_removed removed;
+};
+
+/* ---- what becomes of one --------------------------------------------------------------------- */
+
+/* Whether the parent is there, and stays. */
+static dk_status
+look_at_parent(struct deleting *d, const char *parent, enum fate *ret_fate)
+{
+  struct dk_instance_info info = {.struct_size = sizeof(info)};
+
+  if (!parent || tree_has(&d->going, parent))
+    return DK_OK;
+  for (size_t i = 0; i < d->ids.n; i++) {
+    if (d->ids.items[i].len == strlen(parent)
+        && memcmp(d->ids.items[i].ptr, parent, d->ids.items[i].len) == 0)
+      return DK_OK; /* named, too */
+  }
+  dk_status status = dk_client_status(d->host.client, dk_str_of(parent), &info);
+  if (status == DK_OK)
+    *ret_fate = HAS_PARENT;
+  return status == DK_NOT_FOUND ? DK_OK : status;
+}
+
+/* What goes stays in d->going, where it was added from `first` on; the rest does not.  `other` gets
+ * the id that is in the way. */
+static dk_status
+judge_added(struct deleting *d, size_t first, enum fate *ret_fate, struct dk_text *other)
+{
+  const struct tree_node *living = tree_living(&d->going, first);
+  const struct tree_node *root = &d->going.nodes[first];
+  dk_status status = DK_OK;
+
+  *ret_fate = GOES;
+  if (d->going.n == first) /* it goes with one that was looked at before */
+    return DK_OK;
+  if (living && !d->host.options->operating.force)
+    *ret_fate = living == root ? LIVES : DESCENDANT_LIVES;
+  else
+    status = look_at_parent(d, root->parent, ret_fate);
+  if (*ret_fate == DESCENDANT_LIVES)
+    dk_text_puts(other, living->id);
+  if (*ret_fate == HAS_PARENT)
+    dk_text_puts(other, root->parent);
+  if (*ret_fate != GOES)
+    tree_cut(&d->going, first);
+  return status;
+}
+
+static dk_status
+judge(struct deleting *d, const char *id, enum fate *ret_fate, struct dk_text *other)
+{
+  size_t first = d->going.n;
+  dk_status status = tree_add(&d->going, d->host.client, dk_str_of(id));
+
+  if (status == DK_NOT_FOUND) {
+    *ret_fate = MISSING;
+    return DK_OK;
+  }
+  return status == DK_OK ? judge_added(d, first, ret_fate, other) : status;
+}
+
+static const char *
+fate_word(enum fate fate)
+{
+  static const char *const words[] = {"would_go", "not_found", "not_over", "descendant_not_over",
+                                      "has_parent"};
+
+  return words[fate];
+}
+
+static void
+tell_fate(struct deleting *d, const char *id, enum fate fate, const struct dk_text *other)
+{
+  static const char *const words[] = {
+    [GOES] = "would be deleted",
+    [MISSING] = "not found",
+    [LIVES] = "is not over",
+    [DESCENDANT_LIVES] = "has a descendant that is not over: ",
+    [HAS_PARENT] = "has a parent, which it is deleted with: ",
+  };
+  struct dk_text line = DK_TEXT_EMPTY;
+  json_t *object = json_object();
+
+  show_string(&line, id);
+  dk_text_printf(&line, ": %s", words[fate]);
+  show_string(&line, dk_text_str(other));
+  dk_text_puts(&line, "\n");
+  printer_text(&d->printer, &line);
+  json_add_string(object, "instance", id);
+  json_add_string(object, "outcome", fate_word(fate));
+  if (other->length > 0)
+    json_add_string(object, "because_of", dk_text_str(other));
+  printer_item(&d->printer, object);
+  d->n_refused += fate != GOES;
+}
+
+/* ---- those that are named -------------------------------------------------------------------- */
+
+/* The same ids as strings: those of a file end in a newline. */
+static char *
+string_of(struct deleting *d, size_t i)
+{
+  char *id = strndup(d->ids.items[i].ptr, d->ids.items[i].len);
+
+  d->no_memory = d->no_memory || !id;
+  return id;
+}
+
+/* EXIT_VIOLATED: one of them is in the way. */
+static int
+judge_named(struct deleting *d, bool also_what_goes)
+{
+  int code = EXIT_PASSED;
+
+  for (size_t i = 0; code == EXIT_PASSED && i < d->ids.n; i++) {
+    struct dk_text other = DK_TEXT_EMPTY;
+    enum fate fate = GOES;
+    char *id = string_of(d, i);
+    dk_status status = id ? judge(d, id, &fate, &other) : DK_NO_MEMORY;
+
+    if (status != DK_OK)
+      code = host_failed(&d->host, id, status);
+    else if (also_what_goes || fate != GOES)
+      tell_fate(d, id, fate, &other);
+    dk_text_done(&other);
+    free(id);
+  }
+  return code == EXIT_PASSED && d->n_refused > 0 ? EXIT_VIOLATED : code;
+}
+
+/* Why the store has refused.  If nothing is found that speaks against it, the store's own words:
+ * rights, a store that is read-only. */
+static int
+explain_refusal(struct deleting *d, dk_status refused)
+{
+  struct dk_text words = DK_TEXT_EMPTY;
+
+  dk_text_puts(&words, dk_client_error(d->host.client));
+  int code = judge_named(d, false);
+  if (code == EXIT_VIOLATED)
+    code = host_refuse(&d->host, EXIT_VIOLATED, "delete", "nothing was deleted",
+                       "instances that are over, with all their descendants",
+                       "durakit cancel ID --wait 30s ends what runs; --force deletes it as it is");
+  else if (code == EXIT_PASSED)
+    code = host_refuse(&d->host, host_code_of(refused), "delete", "nothing was deleted", NULL,
+                       dk_text_str(&words));
+  dk_text_done(&words);
+  return code;
+}
+
+static void
+tell_deleted(struct deleting *d)
+{
+  for (size_t i = 0; i < d->ids.n; i++) {
+    struct dk_text line = DK_TEXT_EMPTY;
+    json_t *object = json_object();
+
+    show_text(&line, d->ids.items[i]);
+    dk_text_puts(&line, ": deleted\n");
+    printer_text(&d->printer, &line);
+    json_add_text(object, "instance", d->ids.items[i]);
+    json_add_string(object, "outcome", "deleted");
+    printer_item(&d->printer, object);
+  }
+}
+
+static int
+delete_named(struct deleting *d)
+{
+  if (d->host.options->operating.dry_run)
+    return judge_named(d, true);
+  dk_status status =
+    dk_client_delete(d->host.client, d->ids.items, d->ids.n,
+                     d->host.options->operating.force ? DK_DELETE_FORCE : 0, &d->removed);
+  if (status == DK_NOT_FOUND || status == DK_REFUSED)
+    return explain_refusal(d, status);
+  if (status != DK_OK)
+    return host_failed(&d->host, NULL, status);
+  tell_deleted(d);
+  return EXIT_PASSED;
+}
+
+/* ---- those that conditions select ------------------------------------------------------------ */
+
+static int32_t
+take_selected(void *context, const struct dk_instance_info *info)
+{
+  struct deleting *d = context;
+
+  if (info->status == DK_RUNNING || info->status == DK_NOT_STARTED)
+    return host_interrupted(&d->host);
+  if (d->n_selected == d->room) {
+    size_t room = d->room ? 2 * d->room : 64;
+    struct tree_node *grown = reallocarray(d->selected, room, sizeof(*grown));
+    d->no_memory = d->no_memory || !grown;
+    if (!grown)
+      return 1;
+    d->selected = grown;
+    d->room = room;
+  }
+  struct tree_node *node = &d->selected[d->n_selected++];
+  *node = (struct tree_node){
+    .id = strndup(info->instance.ptr, info->instance.len),
+    .parent = info->parent.ptr ? strndup(info->parent.ptr, info->parent.len) : NULL,
+    .status = info->status,
+  };
+  d->no_memory = d->no_memory || !node->id || (info->parent.ptr && !node->parent);
+  return d->no_memory || host_interrupted(&d->host);
+}
+
+static int
+select_all(struct deleting *d, const struct dk_instance_filter *filter)
+{
+  dk_status status =
+    dk_client_list(d->host.client, filter, (dk_str){NULL, 0}, 0, 0, take_selected, d);
+
+  if (d->no_memory) {
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
+  return status == DK_OK ? EXIT_PASSED : host_failed(&d->host, NULL, status);
+}
+
+/* A dry run: tells each that would go. */
+static int
+judge_selected(struct deleting *d)
+{
+  for (size_t i = 0; i < d->n_selected; i++) {
+    struct dk_text other = DK_TEXT_EMPTY;
+    size_t first = d->going.n;
+    enum fate fate = GOES;
+    dk_status status = DK_OK;
+
+    if (!tree_has(&d->going, d->selected[i].id))
+      status = tree_add_known(&d->going, d->host.client, &d->selected[i]);
+    if (status == DK_OK)
+      status = judge_added(d, first, &fate, &other);
+    if (status == DK_OK && fate == GOES)
+      tell_fate(d, d->selected[i].id, fate, &other);
+    dk_text_done(&other);
+    if (status != DK_OK || host_interrupted(&d->host))
+      return host_failed(&d->host, d->selected[i].id, status);
+  }
+  return EXIT_PASSED;
+}
+
+static int
+delete_selected(struct deleting *d)
+{
+  const struct operating *operating = &d->host.options->operating;
+  const struct dk_instance_filter filter = filter_of(&operating->chosen);
+  int code = operating->yes ? EXIT_PASSED : select_all(d, &filter);
+
+  if (code == EXIT_PASSED && operating->dry_run)
+    return judge_selected(d);
+  if (code == EXIT_PASSED && d->n_selected > 0)
+    code = confirm(&d->host, "this deletes %zu instance%s that %s over, and descendants. Go on?",
+                   d->n_selected, d->n_selected == 1 ? "" : "s",
+                   d->n_selected == 1 ? "is" : "are");
+  if (code != EXIT_PASSED)
+    return code;
+  dk_status status = dk_client_delete_matching(d->host.client, &filter, 0, &d->removed);
+  return status == DK_OK ? EXIT_PASSED : host_failed(&d->host, NULL, status);
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static void
+tell_sums(struct deleting *d, int code)
+{
+  bool dry = d->host.options->operating.dry_run;
+  const struct dk_removed *r = &d->removed;
+  json_t *rest = json_object();
+
+  if (dry)
+    printer_line(&d->printer, "%zu would be deleted, descendants among them", d->going.n);
+  else if (code == EXIT_PASSED || r->instances > 0)
+    printer_line(&d->printer,
+                 "deleted, descendants among them: instances %" PRIu64 ", executions %" PRIu64
+                 ", events %" PRIu64 ", messages %" PRIu64 ", activities %" PRIu64,
+                 r->instances, r->executions, r->events, r->messages, r->activities);
+  json_add_bool(rest, "dry_run", dry);
+  if (dry)
+    json_add_number(rest, "would_go", d->going.n);
+  else
+    json_object_set_new(rest, "removed", json_of_removed(r));
+  json_add_bool(rest, "complete", code <= EXIT_VIOLATED);
+  printer_end(&d->printer, rest);
+  if (host_interrupted(&d->host))
+    say("interrupted: what is told was done; the same command may be given again");
+}
+
+static int
+begin(struct deleting *d, const struct options *options)
+{
+  bool many = is_for_many(options);
+  int code = many ? check_may_ask(options) : EXIT_PASSED;
+
+  d->removed.struct_size = sizeof(d->removed);
+  d->host = (struct host){.options = options};
+  if (code == EXIT_PASSED)
+    code = host_open(&d->host, options, options->operating.dry_run ? DK_OPEN_READ_ONLY : 0,
+                     "delete");
+  return code == EXIT_PASSED && !many ? ids_take(&d->host, &d->ids) : code;
+}
+
+int
+operate_delete(const struct options *options)
+{
+  struct deleting d = {.printer = printer_of(options, "durakit.delete/1", "instances")};
+  int code = begin(&d, options);
+
+  if (code == EXIT_PASSED) {
+    code = is_for_many(options) ? delete_selected(&d) : delete_named(&d);
+    tell_sums(&d, code);
+  }
+  host_close(&d.host);
+  ids_done(&d.ids);
+  tree_done(&d.going);
+  for (size_t i = 0; i < d.n_selected; i++) {
+    free(d.selected[i].id);
+    free(d.selected[i].parent);
+  }
+  free(d.selected);
+  return printer_done(&d.printer, code);
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loads the plugin, opens the store, and says what does not work: see host.h. */
+#include "runner/operate/host.h"
+
+#include <durakit/manage.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/operate/signals.h"
+#include "runner/resolve.h"
+#include "runner/say.h"
+#include "runner/settings.h"
+#include "runner/suggest.h"
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+int
+host_refuse(const struct host *host, int code, const char *where, const char *what,
+            const char *expected, const char *next)
+{
+  say_problem(&(struct problem){where, what, expected, NULL, next}, &host->mask);
+  return code;
+}
+
+/* Secrets do not leave: whatever looks like one, and what the plugin says is one. */
+static void
+mask_settings(struct host *host)
+{
+  for (size_t i = 0; i < host->options->n_settings; i++) {
+    const struct given *given = &host->options->settings[i];
+    mask_add_passwords(&host->mask, given->value, strlen(given->value));
+  }
+}
+
+static void
+mask_secrets(struct host *host)
+{
+  const struct dk_param *params = dk_library_provider(host->library)->params;
+
+  for (const struct dk_param *param = params; param && param->key; param++) {
+    const struct given *given = settings_find(host->options, param->key);
+    if (given && param->flags & DK_PARAM_SECRET)
+      mask_add(&host->mask, given->value, strlen(given->value));
+  }
+}
+
+int
+host_code_of(dk_status status)
+{
+  switch (status) {
+  case DK_OK:
+    return EXIT_PASSED;
+  case DK_CALL_CANCELLED:
+    return EXIT_INCOMPLETE;
+  case DK_INVALID:
+  case DK_TOO_LARGE:
+    return EXIT_USAGE;
+  case DK_NOT_FOUND:
+  case DK_DUPLICATE:
+    return EXIT_VIOLATED;
+  case DK_UNSUPPORTED:
+    return EXIT_PLUGIN;
+  default:
+    return EXIT_ENVIRONMENT;
+  }
+}
+
+static const char *
+next_of(dk_status status)
+{
+  switch (status) {
+  case DK_BUSY:
+  case DK_UNAVAILABLE:
+    return "look whether the store can be reached, and try it again";
+  case DK_OUTCOME_UNKNOWN:
+    return "it may have happened or not: durakit status tells, and it may be tried again";
+  case DK_REFUSED:
+    return "look at the rights on the store";
+  default:
+    return NULL;
+  }
+}
+
+int
+host_failed(const struct host *host, const char *where, dk_status status)
+{
+  const char *why = dk_client_error(host->client);
+  char name[32];
+
+  if (host_interrupted(host)) /* it is said once, at the end */
+    return EXIT_INCOMPLETE;
+  dk_status_name(status, name, sizeof(name));
+  say_problem(&(struct problem){where ? where : host->options->operating.provider,
+                                "the store did not do it", NULL, *why ? why : name,
+                                next_of(status)},
+              &host->mask);
+  return host_code_of(status);
+}
+
+/* What the plugin has to say by itself.  By any thread: each line is written at once. */
+static void
+log_line(void *context, int32_t level, struct dk_bytes line)
+{
+  const struct host *host = context;
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  if (level < DK_LEVEL_ERROR) /* warnings are for the runtimes, each time they open the store */
+    return;
+  dk_text_add(&text, line.ptr, line.len);
+  say_problem(&(struct problem){.where = host->options->operating.provider,
+                                .what = dk_text_str(&text)},
+              &host->mask);
+  dk_text_done(&text);
+}
+
+/* ---- the plugin and its settings ------------------------------------------------------------- */
+
+static int
+load(struct host *host)
+{
+  const char *name = host->options->operating.provider;
+  struct dk_text words[3] = {DK_TEXT_EMPTY, DK_TEXT_EMPTY, DK_TEXT_EMPTY};
+  struct problem problem;
+  struct dk_refusal refusal;
+  int code = EXIT_PASSED;
+
+  host->plugin = resolve_plugin(name, &problem, words);
+  if (!host->plugin) {
+    say_problem(&problem, &host->mask);
+    code = EXIT_PLUGIN;
+  } else if (dk_library_open(host->plugin, 0, &host->library, &refusal) != 0) {
+    problem = problem_of(&refusal);
+    say_problem(&problem, &host->mask);
+    code = EXIT_PLUGIN;
+  }
+  for (size_t i = 0; i < 3; i++)
+    dk_text_done(&words[i]);
+  return code;
+}
+
+static int
+refuse_key(const struct host *host, const char *key)
+{
+  const struct dk_param *params = dk_library_provider(host->library)->params;
+  struct suggest nearest = {.word = key};
+  struct dk_text list = DK_TEXT_EMPTY, next = DK_TEXT_EMPTY;
+
+  for (const struct dk_param *param = params; param && param->key; param++) {
+    suggest_try(&nearest, param->key);
+    dk_text_printf(&list, "%s%s", param == params ? "" : ", ", param->key);
+  }
+  int code = host_refuse(host, EXIT_USAGE, key, "the plugin has no such setting",
+                         list.length ? dk_text_str(&list) : "no setting at all",
+                         did_you_mean(&next, nearest.best, "durakit probe PLUGIN shows them"));
+  dk_text_done(&list);
+  dk_text_done(&next);
+  return code;
+}
+
+static bool
+has_param(const struct host *host, const char *key)
+{
+  const struct dk_param *param = dk_library_provider(host->library)->params;
+
+  while (param && param->key && strcmp(param->key, key) != 0)
+    param++;
+  return param && param->key;
+}
+
+static int
+take_settings(struct host *host)
+{
+  struct dk_refusal refusal;
+
+  mask_secrets(host);
+  for (size_t i = 0; i < host->options->n_settings; i++) {
+    if (!has_param(host, host->options->settings[i].key))
+      return refuse_key(host, host->options->settings[i].key);
+  }
+  host->settings = settings_for_provider(host->options, NULL, &host->n_settings);
+  if (!host->settings) {
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
+  if (dk_settings_check(host->library, host->settings, host->n_settings, &refusal) == 0)
+    return EXIT_PASSED;
+  struct problem problem = problem_of(&refusal);
+  say_problem(&problem, &host->mask);
+  return EXIT_USAGE;
+}
+
+/* ---- the store ------------------------------------------------------------------------------- */
+
+static int
+refuse_open(const struct host *host, dk_status status)
+{
+  bool is_missing = status == DK_NOT_FOUND;
+  char name[32], found[640];
+
+  if (host_interrupted(host))
+    return EXIT_INCOMPLETE;
+  snprintf(found, sizeof(found), "%s: %.600s", dk_status_name(status, name, sizeof(name)),
+           dk_caller_failure(host->caller)->text);
+  say_problem(
+    &(struct problem){
+      host->options->operating.provider,
+      is_missing ? "there is no such store" : "the store cannot be opened",
+      is_missing ? "one that a runtime works on; none was made" : NULL, found,
+      is_missing ? "look at --set; durakit start --create makes one"
+                 : status == DK_INVALID ? "look at --set; durakit probe PLUGIN tells the settings"
+                                        : next_of(status)},
+    &host->mask);
+  return status == DK_INVALID ? EXIT_USAGE : EXIT_ENVIRONMENT;
+}
+
+static int
+open_store(struct host *host, uint32_t flags)
+{
+  const struct dk_host_options options = {
+    .struct_size = sizeof(options), .context = host, .log = log_line};
+
+  host->caller = dk_caller_new(NULL, 0);
+  if (!host->caller) {
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
+  dk_caller_set_canceller(host->caller, host->canceller);
+  dk_status status = dk_store_open(host->library, &options, host->caller, flags, host->settings,
+                                   host->n_settings, &host->store);
+  if (status != DK_OK)
+    return refuse_open(host, status);
+  host->client = dk_client_new(host->store, host->canceller);
+  if (host->client)
+    return EXIT_PASSED;
+  say("out of memory");
+  return EXIT_ENVIRONMENT;
+}
+
+/* Which the provider never offers, or not of this store. */
+static int
+refuse_admin(const struct host *host, const char *what)
+{
+  return host_refuse(host, EXIT_PLUGIN, what,
+                     host->store ? "the provider does not offer " DK_ADMIN " of this store"
+                                 : "the provider does not offer " DK_ADMIN,
+                     host->store ? "a store of a newer version of the provider"
+                                 : "a provider that lists, counts and removes instances",
+                     "without it these work: start, status, wait, history, raise, and cancel by "
+                     "ids");
+}
+
+static bool
+declares_admin(const struct host *host)
+{
+  const char *const *extension = dk_library_provider(host->library)->extensions;
+
+  while (extension && *extension && strcmp(*extension, DK_ADMIN) != 0)
+    extension++;
+  return extension && *extension;
+}
+
+int
+host_open(struct host *host, const struct options *options, uint32_t flags,
+          const char *needs_admin)
+{
+  *host = (struct host){.options = options};
+  mask_settings(host);
+  host->canceller = dk_canceller_new(NULL);
+  host->signals = host->canceller ? signals_watch(host->canceller) : NULL;
+  if (!host->signals) {
+    say("signals cannot be watched: %s", strerror(errno));
+    return EXIT_ENVIRONMENT;
+  }
+  int code = load(host);
+  if (code == EXIT_PASSED)
+    code = take_settings(host);
+  if (code == EXIT_PASSED && needs_admin && !declares_admin(host))
+    code = refuse_admin(host, needs_admin);
+  if (code == EXIT_PASSED)
+    code = open_store(host, flags);
+  if (code == EXIT_PASSED && needs_admin && !host_has_admin(host))
+    code = refuse_admin(host, needs_admin);
+  return code;
+}
+
+void
+host_close(struct host *host)
+{
+  dk_client_free(host->client);
+  if (host->store) {
+    const char *hangs = dk_store_close(host->store);
+    if (hangs)
+      say("the store cannot be closed: %s does not come back", hangs);
+  }
+  dk_caller_free(host->caller);
+  if (host->library)
+    dk_library_close(host->library);
+  signals_done(host->signals);
+  dk_canceller_free(host->canceller);
+  free(host->settings);
+  free(host->plugin);
+  mask_done(&host->mask);
+}
+
+/* ---- what is asked of it --------------------------------------------------------------------- */
+
+bool
+host_has_admin(const struct host *host)
+{
+  return dk_store_extension(host->store, DK_ADMIN) != NULL;
+}
+
+bool
+host_interrupted(const struct host *host)
+{
+  return signals_came(host->signals);
+}
+
+int
+host_interrupt_fd(const struct host *host)
+{
+  return signals_fd(host->signals);
+}

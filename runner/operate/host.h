@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A command that operates a store is a host like any program that uses it: the plugin is loaded
+ * into this very process.  (What the kit judges never is.)
+ *
+ * SIGINT, SIGTERM and SIGHUP, if they are not ignored, call back whatever call of the store runs,
+ * and the command ends as soon as it can say what it has done; the second one ends it at once.
+ */
+#ifndef DK_RUNNER_OPERATE_HOST_H
+#define DK_RUNNER_OPERATE_HOST_H
+
+#include <durakit/runtime.h>
+
+#include <stdbool.h>
+
+#include "runner/mask.h"
+#include "runner/options.h"
+
+struct host_signals;
+
+struct host {
+  const struct options *options;
+  struct mask mask;
+  char *plugin;                  /* absolute */
+  struct dk_library *library;
+  struct dk_setting *settings;
+  size_t n_settings;
+  struct dk_canceller *canceller;
+  struct dk_caller *caller;
+  struct dk_store *store;
+  struct dk_client *client;
+  struct host_signals *signals;  /* NULL: they end the process */
+};
+
+/* Opens the store and makes a client; flags: DK_OPEN_...  What `needs_admin` names (NULL: nothing)
+ * is refused if there is no durakit.admin/1.  EXIT_PASSED, or what else with the words said;
+ * host_close comes in any case. */
+int host_open(struct host *host, const struct options *options, uint32_t flags,
+              const char *needs_admin);
+void host_close(struct host *host);
+
+bool host_has_admin(const struct host *host);
+
+bool host_interrupted(const struct host *host);
+/* Readable when it is; -1: nobody tells. */
+int host_interrupt_fd(const struct host *host);
+
+/* A call of the client has failed: says it of `where` (an id, or NULL: the provider), and gives the
+ * exit code for that status. */
+int host_failed(const struct host *host, const char *where, dk_status status);
+int host_refuse(const struct host *host, int code, const char *where, const char *what,
+                const char *expected, const char *next);
+int host_code_of(dk_status status);
+
+#endif

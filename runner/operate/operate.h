@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands that operate a store: durakit start, status, wait, history, raise, cancel,
+ * instances, delete, prune, stats.  Each gives the exit code; 1, EXIT_VIOLATED, says that not all
+ * is as it was wanted. */
+#ifndef DK_RUNNER_OPERATE_OPERATE_H
+#define DK_RUNNER_OPERATE_OPERATE_H
+
+#include "runner/options.h"
+
+/* The one that the options name. */
+int operate(const struct options *options);
+
+int operate_start(const struct options *options);
+int operate_raise(const struct options *options);
+int operate_status(const struct options *options);
+int operate_wait(const struct options *options);
+int operate_history(const struct options *options);
+int operate_cancel(const struct options *options);
+int operate_instances(const struct options *options);
+int operate_delete(const struct options *options);
+int operate_prune(const struct options *options);
+int operate_stats(const struct options *options);
+
+#endif

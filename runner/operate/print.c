@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes lines and JSON: see print.h.  What is not ASCII stands in JSON as \uXXXX, so that no text
+ * of a store moves anything on a terminal. */
+#include "runner/operate/print.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/say.h"
+
+struct printer
+printer_of(const struct options *options, const char *schema, const char *items)
+{
+  return (struct printer){.form = options->json              ? FORM_JSON
+                                  : options->operating.jsonl ? FORM_JSON_LINES
+                                                             : FORM_TEXT,
+                          .schema = schema,
+                          .items = items};
+}
+
+bool
+printer_is_text(const struct printer *printer)
+{
+  return printer->form == FORM_TEXT;
+}
+
+bool
+printer_broken(const struct printer *printer)
+{
+  return printer->error != 0;
+}
+
+static void
+put(struct printer *printer, const char *bytes, size_t size)
+{
+  if (printer->error == 0 && fwrite(bytes, 1, size, stdout) != size)
+    printer->error = errno ? errno : EIO;
+}
+
+static void
+put_string(struct printer *printer, const char *string)
+{
+  put(printer, string, strlen(string));
+}
+
+void
+printer_flush(struct printer *printer)
+{
+  if (printer->error == 0 && fflush(stdout) != 0)
+    printer->error = errno ? errno : EIO;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+void
+printer_text(struct printer *printer, struct dk_text *text)
+{
+  if (dk_text_failed(text) && printer->error == 0)
+    printer->error = ENOMEM;
+  if (printer->form == FORM_TEXT)
+    put(printer, dk_text_str(text), text->length);
+  dk_text_done(text);
+}
+
+void
+printer_line(struct printer *printer, const char *format, ...)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+  va_list args;
+
+  va_start(args, format);
+  dk_text_vprintf(&text, format, args);
+  va_end(args);
+  dk_text_puts(&text, "\n");
+  printer_text(printer, &text);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+/* Without the brace that opens it, if it goes on with what was written before.  DEL is the one
+ * control character that JSON, and so jansson, lets stand as it is. */
+static void
+dump(struct printer *printer, json_t *value, bool goes_on)
+{
+  char *bytes = json_dumps(value, JSON_ENSURE_ASCII);
+
+  if (!bytes && printer->error == 0)
+    printer->error = ENOMEM;
+  for (const char *at = bytes ? bytes + (goes_on ? 1 : 0) : NULL; at && *at;) {
+    size_t n = strcspn(at, "\177");
+    put(printer, at, n);
+    put_string(printer, at[n] ? "\\u007F" : "");
+    at += n + (at[n] ? 1 : 0);
+  }
+  free(bytes);
+}
+
+/* The object as far as its first item. */
+static void
+begin(struct printer *printer)
+{
+  put_string(printer, "{\"schema\": \"");
+  put_string(printer, printer->schema);
+  put_string(printer, "\", \"");
+  put_string(printer, printer->items);
+  put_string(printer, "\": [");
+}
+
+void
+printer_item(struct printer *printer, json_t *item)
+{
+  if (printer->form == FORM_JSON && printer->n_items == 0)
+    begin(printer);
+  if (printer->form == FORM_JSON)
+    put_string(printer, printer->n_items == 0 ? "\n  " : ",\n  ");
+  if (printer->form != FORM_TEXT)
+    dump(printer, item, false);
+  if (printer->form == FORM_JSON_LINES)
+    put_string(printer, "\n");
+  printer->n_items++;
+  json_decref(item);
+}
+
+void
+printer_end(struct printer *printer, json_t *rest)
+{
+  bool is_empty = json_object_size(rest) == 0;
+
+  if (printer->form != FORM_TEXT) {
+    if (printer->form == FORM_JSON && printer->items) {
+      if (printer->n_items == 0)
+        begin(printer);
+      put_string(printer, printer->n_items == 0 ? "]" : "\n]");
+    } else {
+      put_string(printer, "{\"schema\": \"");
+      put_string(printer, printer->schema);
+      put_string(printer, "\"");
+    }
+    put_string(printer, is_empty ? "" : ", ");
+    dump(printer, rest, true);
+    put_string(printer, "\n");
+  }
+  json_decref(rest);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+int
+printer_done(struct printer *printer, int code)
+{
+  printer_flush(printer);
+  if (printer->error == 0)
+    return code;
+  if (printer->error == EPIPE)
+    return EXIT_INCOMPLETE; /* who went away does not want to hear of it */
+  say("standard output cannot be written: %s", strerror(printer->error));
+  return EXIT_ENVIRONMENT;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a command writes to standard output: lines for people, or one object of JSON.
+ *
+ * An object is written as it comes, so that a list of any length needs no memory: first its schema,
+ * then its items, then all the rest.  With --jsonl each item is a line of its own, and the object,
+ * without its items, is the last line.
+ *
+ * A reader that goes away (head) is no error of anybody: nothing is written any more, and the
+ * command learns it by printer_broken.  One thread at a time.
+ */
+#ifndef DK_RUNNER_OPERATE_PRINT_H
+#define DK_RUNNER_OPERATE_PRINT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/base/text.h"
+#include "runner/options.h"
+
+enum form { FORM_TEXT, FORM_JSON, FORM_JSON_LINES };
+
+struct printer {
+  enum form form;
+  const char *schema, *items; /* "durakit.cancel/1", "instances"; items NULL: it has none */
+  size_t n_items;
+  int error;                  /* errno of the first writing that failed; 0: none did */
+};
+
+struct printer printer_of(const struct options *options, const char *schema, const char *items);
+/* Lines for people are wanted. */
+bool printer_is_text(const struct printer *printer);
+bool printer_broken(const struct printer *printer);
+/* Writes and forgets the text; nothing where JSON is wanted. */
+void printer_text(struct printer *printer, struct dk_text *text);
+__attribute__((format(printf, 2, 3))) void printer_line(struct printer *printer,
+                                                        const char *format, ...);
+/* Takes the item, NULL for want of memory; nothing where lines are wanted. */
+void printer_item(struct printer *printer, json_t *item);
+/* Takes the rest of the object. */
+void printer_end(struct printer *printer, json_t *rest);
+/* What was written is out from now on. */
+void printer_flush(struct printer *printer);
+/* The exit code: `code`, or that of what could not be written, with the words said. */
+int printer_done(struct printer *printer, int code);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text, times and statuses of a store, shown: see show.h. */
+#include "runner/operate/show.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "core/base/utf8.h"
+#include "runner/operate/when.h"
+
+/* One that continues as new goes on: nobody but the store sees a difference. */
+static const struct status_filter filters[] = {
+  {"not_started", 1u << DK_NOT_STARTED},
+  {"running", 1u << DK_RUNNING | 1u << DK_CONTINUED_AS_NEW},
+  {"completed", 1u << DK_COMPLETED},
+  {"failed", 1u << DK_FAILED},
+  {"cancelled", 1u << DK_CANCELLED},
+};
+
+const struct status_filter *
+status_filter(size_t i)
+{
+  return i < sizeof(filters) / sizeof(filters[0]) ? &filters[i] : NULL;
+}
+
+const char *
+status_word(int32_t status)
+{
+  for (size_t i = 0; status >= 0 && status < 32 && status_filter(i); i++) {
+    if (filters[i].bits & (1u << status))
+      return filters[i].word;
+  }
+  return "unknown";
+}
+
+const char *
+status_words(int32_t status)
+{
+  return status == DK_NOT_STARTED ? "not started" : status_word(status);
+}
+
+/* ---- for people ------------------------------------------------------------------------------ */
+
+void
+show_text(struct dk_text *out, dk_str text)
+{
+  if (text.ptr)
+    dk_text_add_escaped(out, text.ptr, text.len, DK_ESCAPE_VISIBLE);
+}
+
+void
+show_string(struct dk_text *out, const char *string)
+{
+  show_text(out, dk_str_of(string));
+}
+
+void
+show_time(struct dk_text *out, int64_t ms)
+{
+  char text[WHEN_SIZE];
+
+  when_format(ms, text);
+  dk_text_puts(out, text);
+}
+
+void
+show_why(struct dk_text *out, dk_str by, dk_str why)
+{
+  if (by.ptr && by.len > 0) {
+    dk_text_puts(out, " by ");
+    show_text(out, by);
+  }
+  if (why.ptr && why.len > 0) {
+    dk_text_puts(out, ": ");
+    show_text(out, why);
+  }
+}
+
+void
+show_field(struct dk_text *out, const char *label, dk_str text)
+{
+  if (!text.ptr)
+    return;
+  dk_text_printf(out, "  %-10s  ", label);
+  show_text(out, text);
+  dk_text_puts(out, "\n");
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void
+add_base64(struct dk_text *out, const unsigned char *bytes, size_t n)
+{
+  static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+  for (size_t i = 0; i < n; i += 3) {
+    uint32_t three = (uint32_t)bytes[i] << 16;
+    three |= i + 1 < n ? (uint32_t)bytes[i + 1] << 8 : 0;
+    three |= i + 2 < n ? bytes[i + 2] : 0;
+    char four[4] = {letters[three >> 18], letters[three >> 12 & 63],
+                    i + 1 < n ? letters[three >> 6 & 63] : '=',
+                    i + 2 < n ? letters[three & 63] : '='};
+    dk_text_add(out, four, sizeof(four));
+  }
+}
+
+void
+json_add_text(json_t *object, const char *key, dk_str text)
+{
+  if (!text.ptr) {
+    json_object_set_new(object, key, json_null());
+  } else if (dk_utf8_valid(text.ptr, text.len)) {
+    json_object_set_new(object, key, json_stringn(text.ptr, text.len));
+  } else {
+    struct dk_text other = DK_TEXT_EMPTY, value = DK_TEXT_EMPTY;
+    dk_text_printf(&other, "%s_base64", key);
+    add_base64(&value, (const unsigned char *)text.ptr, text.len);
+    json_object_set_new(object, dk_text_str(&other), json_string(dk_text_str(&value)));
+    dk_text_done(&other);
+    dk_text_done(&value);
+  }
+}
+
+void
+json_add_string(json_t *object, const char *key, const char *string)
+{
+  json_add_text(object, key, dk_str_of(string));
+}
+
+void
+json_add_time(json_t *object, const char *key, int64_t ms)
+{
+  char text[WHEN_SIZE];
+
+  if (ms == 0) {
+    json_object_set_new(object, key, json_null());
+    return;
+  }
+  when_format(ms, text);
+  json_object_set_new(object, key, json_string(text));
+}
+
+void
+json_add_number(json_t *object, const char *key, uint64_t number)
+{
+  json_object_set_new(object, key, json_integer((json_int_t)number));
+}
+
+void
+json_add_bool(json_t *object, const char *key, bool value)
+{
+  json_object_set_new(object, key, json_boolean(value));
+}
+
+static void
+put_result(json_t *object, const struct dk_instance_info *info)
+{
+  if (info->status == DK_COMPLETED)
+    json_add_text(object, "output", info->output);
+  if (info->status == DK_FAILED)
+    json_add_text(object, "error", info->output);
+  if (info->status == DK_NOT_STARTED)
+    json_add_text(object, "input", info->output);
+  if (info->status != DK_CANCELLED)
+    return;
+  json_t *cancelled = json_object();
+  json_add_time(cancelled, "at", info->ended_at);
+  json_add_text(cancelled, "by", info->cancelled_by);
+  json_add_text(cancelled, "reason", info->output);
+  json_object_set_new(object, "cancelled", cancelled);
+}
+
+json_t *
+json_of_instance(const struct dk_instance_info *info)
+{
+  json_t *object = json_object();
+
+  json_add_text(object, "instance", info->instance);
+  json_add_string(object, "status", status_word(info->status));
+  json_add_text(object, "name", info->name);
+  json_add_text(object, "version", info->version);
+  json_add_number(object, "execution", info->execution_id);
+  json_add_number(object, "events", info->n_events);
+  json_add_time(object, "created_at", info->created_at);
+  json_add_time(object, "started_at", info->started_at);
+  json_add_time(object, "ended_at", info->ended_at);
+  json_add_time(object, "locked_until", info->locked_until);
+  json_add_text(object, "parent", info->parent);
+  json_add_text(object, "owner", info->owner);
+  put_result(object, info);
+  return object;
+}
+
+json_t *
+json_of_removed(const struct dk_removed *removed)
+{
+  json_t *object = json_object();
+
+  json_add_number(object, "instances", removed->instances);
+  json_add_number(object, "executions", removed->executions);
+  json_add_number(object, "events", removed->events);
+  json_add_number(object, "messages", removed->messages);
+  json_add_number(object, "activities", removed->activities);
+  return object;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the store has said, as people and as programs read it.  Owns nothing.
+ *
+ * For people all text of the store is escaped, and none is cut.  In JSON what is no UTF-8 stands as
+ * base64, in the member of that name with _base64 behind it.
+ */
+#ifndef DK_RUNNER_OPERATE_SHOW_H
+#define DK_RUNNER_OPERATE_SHOW_H
+
+#include <durakit/manage.h>
+#include <durakit/runtime.h>
+
+#include <jansson.h>
+
+#include "core/base/text.h"
+
+/* "not_started", "running", ...; in words for people. */
+const char *status_word(int32_t status);
+const char *status_words(int32_t status);
+
+/* What --status takes. */
+#define STATUS_WORDS "not_started|running|completed|failed|cancelled"
+#define STATUS_EXPECTED "not_started, running, completed, failed or cancelled"
+struct status_filter {
+  const char *word;
+  uint32_t bits;
+};
+const struct status_filter *status_filter(size_t i); /* NULL after the last */
+
+/* ---- for people ------------------------------------------------------------------------------ */
+
+void show_text(struct dk_text *out, dk_str text);
+void show_string(struct dk_text *out, const char *string);
+void show_time(struct dk_text *out, int64_t ms);
+/* " by WHO: WHY", as far as there is one. */
+void show_why(struct dk_text *out, dk_str by, dk_str why);
+/* "  label       text" as a line, if there is text. */
+void show_field(struct dk_text *out, const char *label, dk_str text);
+
+/* ---- JSON: absent is null -------------------------------------------------------------------- */
+
+void json_add_text(json_t *object, const char *key, dk_str text);
+void json_add_string(json_t *object, const char *key, const char *string);
+void json_add_time(json_t *object, const char *key, int64_t ms); /* 0 is null */
+void json_add_number(json_t *object, const char *key, uint64_t number);
+void json_add_bool(json_t *object, const char *key, bool value);
+/* An instance, with what it has come to: output, error, or cancelled: at, by, reason. */
+json_t *json_of_instance(const struct dk_instance_info *info);
+json_t *json_of_removed(const struct dk_removed *removed);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread reads the signals from a descriptor, since what is to be done then is not for a signal
+ * handler: the canceller takes locks.  Owns the thread and its descriptors; `came` is read by
+ * others, and nothing else is shared.
+ */
+#include "runner/operate/signals.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+struct host_signals {
+  pthread_t thread;
+  sigset_t set, before;
+  int fd;       /* the signals */
+  int end_fd;   /* readable: the thread is to end */
+  int came_fd;  /* readable: one came */
+  atomic_bool came;
+  struct dk_canceller *canceller;
+};
+
+/* Those that somebody (nohup, a shell) has not said to ignore: a blocked one would be seen. */
+static void
+choose(sigset_t *set)
+{
+  static const int wanted[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction action;
+
+  sigemptyset(set);
+  for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+    if (sigaction(wanted[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+      sigaddset(set, wanted[i]);
+  }
+}
+
+static void *
+watch(void *context)
+{
+  struct host_signals *signals = context;
+  struct pollfd fds[2] = {{.fd = signals->end_fd, .events = POLLIN},
+                          {.fd = signals->fd, .events = POLLIN}};
+  struct signalfd_siginfo info;
+
+  while (poll(fds, 2, -1) < 0 && errno == EINTR)
+    continue;
+  if (fds[0].revents != 0 || read(signals->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+    return NULL;
+  atomic_store(&signals->came, true);
+  eventfd_write(signals->came_fd, 1);
+  dk_cancel(signals->canceller);
+  pthread_sigmask(SIG_UNBLOCK, &signals->set, NULL); /* the next one ends the process */
+  fds[0].revents = 0;
+  while (poll(fds, 1, -1) < 0 && errno == EINTR)
+    continue;
+  return NULL;
+}
+
+static void
+close_all(struct host_signals *signals)
+{
+  if (signals->fd >= 0)
+    close(signals->fd);
+  if (signals->end_fd >= 0)
+    close(signals->end_fd);
+  if (signals->came_fd >= 0)
+    close(signals->came_fd);
+  pthread_sigmask(SIG_SETMASK, &signals->before, NULL);
+  free(signals);
+}
+
+struct host_signals *
+signals_watch(struct dk_canceller *canceller)
+{
+  struct host_signals *signals = malloc(sizeof(*signals));
+
+  if (!signals)
+    return NULL;
+  *signals = (struct host_signals){.canceller = canceller};
+  choose(&signals->set);
+  pthread_sigmask(SIG_BLOCK, &signals->set, &signals->before);
+  signals->fd = signalfd(-1, &signals->set, SFD_CLOEXEC);
+  signals->end_fd = eventfd(0, EFD_CLOEXEC);
+  signals->came_fd = eventfd(0, EFD_CLOEXEC);
+  int error = signals->fd < 0 || signals->end_fd < 0 || signals->came_fd < 0
+                ? errno
+                : pthread_create(&signals->thread, NULL, watch, signals);
+  if (error == 0)
+    return signals;
+  close_all(signals);
+  errno = error;
+  return NULL;
+}
+
+void
+signals_done(struct host_signals *signals)
+{
+  if (!signals)
+    return;
+  eventfd_write(signals->end_fd, 1);
+  pthread_join(signals->thread, NULL);
+  close_all(signals);
+}
+
+bool
+signals_came(const struct host_signals *signals)
+{
+  return signals && atomic_load(&signals->came);
+}
+
+int
+signals_fd(const struct host_signals *signals)
+{
+  return signals ? signals->came_fd : -1;
+}

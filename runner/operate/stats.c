@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `durakit stats`: counts of one moment, for people, as JSON, or as Prometheus reads them. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "runner/operate/host.h"
+#include "runner/operate/operate.h"
+#include "runner/operate/print.h"
+#include "runner/operate/show.h"
+#include "runner/say.h"
+
+/* A number, and where it stands in all three. */
+struct row {
+  const char *group, *label, *value; /* dk_group{label="value"} */
+  uint64_t number;
+};
+
+struct counts {
+  struct row rows[13];
+  int64_t message_age_ms, activity_age_ms; /* of the oldest ready one; 0: there is none */
+};
+
+enum { N_ROWS = sizeof(((struct counts *)NULL)->rows) / sizeof(struct row) };
+
+static int64_t
+age(int64_t now, int64_t since)
+{
+  return since > 0 && now > since ? now - since : 0;
+}
+
+static struct counts
+counts_of(const struct dk_stats *s)
+{
+  return (struct counts){
+    .rows = {
+      {"instances", "status", "not_started", s->not_started},
+      /* one that continues as new runs */
+      {"instances", "status", "running", s->running + s->continued_as_new},
+      {"instances", "status", "completed", s->completed},
+      {"instances", "status", "failed", s->failed},
+      {"instances", "status", "cancelled", s->cancelled},
+      {"executions", NULL, NULL, s->executions},
+      {"events", NULL, NULL, s->events},
+      {"messages", "state", "ready", s->messages_ready},
+      {"messages", "state", "delayed", s->messages_delayed},
+      {"messages", "state", "locked", s->messages_locked},
+      {"activities", "state", "ready", s->activities_ready},
+      {"activities", "state", "delayed", s->activities_delayed},
+      {"activities", "state", "locked", s->activities_locked},
+    },
+    .message_age_ms = age(s->now, s->oldest_message),
+    .activity_age_ms = age(s->now, s->oldest_activity),
+  };
+}
+
+/* ---- for people ------------------------------------------------------------------------------ */
+
+static bool
+is_of_group(const struct row *row, const struct row *before)
+{
+  return before && strcmp(row->group, before->group) == 0;
+}
+
+static void
+tell_rows(struct printer *printer, const struct counts *counts)
+{
+  for (size_t i = 0; i < N_ROWS; i++) {
+    const struct row *row = &counts->rows[i];
+    bool goes_on = is_of_group(row, i > 0 ? row - 1 : NULL);
+
+    printer_line(printer, "%-11s %-12s %10" PRIu64, goes_on ? "" : row->group,
+                 row->value ? row->value : "", row->number);
+  }
+  printer_line(printer, "%-11s %-12s %10.3f s", "oldest", "message",
+               (double)counts->message_age_ms / 1000);
+  printer_line(printer, "%-11s %-12s %10.3f s", "", "activity",
+               (double)counts->activity_age_ms / 1000);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static json_t *
+json_of_counts(const struct counts *counts, int64_t now)
+{
+  json_t *object = json_object();
+
+  json_add_time(object, "time", now);
+  for (size_t i = 0; i < N_ROWS; i++) {
+    const struct row *row = &counts->rows[i];
+    json_t *group = json_object_get(object, row->group);
+
+    if (!row->value) {
+      json_add_number(object, row->group, row->number);
+      continue;
+    }
+    if (!group) {
+      json_object_set_new(object, row->group, json_object());
+      group = json_object_get(object, row->group);
+    }
+    json_add_number(group, row->value, row->number);
+  }
+  json_add_number(object, "oldest_message_age_ms", (uint64_t)counts->message_age_ms);
+  json_add_number(object, "oldest_activity_age_ms", (uint64_t)counts->activity_age_ms);
+  return object;
+}
+
+/* ---- Prometheus ------------------------------------------------------------------------------ */
+
+static const struct {
+  const char *group, *help;
+} helps[] = {
+  {"instances", "Instances in the store, by the status of their current execution."},
+  {"executions", "Executions that are stored."},
+  {"events", "Events that are stored."},
+  {"messages", "Messages in the queue of the orchestrator; locked: their turn is held."},
+  {"activities", "Work items in the queue of the workers; locked: a worker holds them."},
+};
+
+static const char *
+help_of(const char *group)
+{
+  for (size_t i = 0; i < sizeof(helps) / sizeof(helps[0]); i++)
+    if (strcmp(helps[i].group, group) == 0)
+      return helps[i].help;
+  return "";
+}
+
+static void
+tell_age(struct printer *printer, const char *name, int64_t ms)
+{
+  printer_line(printer, "# HELP dk_oldest_%s_age_seconds How long the first ready %s has waited.",
+               name, name);
+  printer_line(printer, "# TYPE dk_oldest_%s_age_seconds gauge", name);
+  printer_line(printer, "dk_oldest_%s_age_seconds %.3f", name, (double)ms / 1000);
+}
+
+static void
+tell_prometheus(struct printer *printer, const struct counts *counts)
+{
+  for (size_t i = 0; i < N_ROWS; i++) {
+    const struct row *row = &counts->rows[i];
+
+    if (!is_of_group(row, i > 0 ? row - 1 : NULL)) {
+      printer_line(printer, "# HELP dk_%s %s", row->group, help_of(row->group));
+      printer_line(printer, "# TYPE dk_%s gauge", row->group);
+    }
+    if (row->value)
+      printer_line(printer, "dk_%s{%s=\"%s\"} %" PRIu64, row->group, row->label, row->value,
+                   row->number);
+    else
+      printer_line(printer, "dk_%s %" PRIu64, row->group, row->number);
+  }
+  tell_age(printer, "message", counts->message_age_ms);
+  tell_age(printer, "activity", counts->activity_age_ms);
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static int
+tell_stats(const struct host *host, struct printer *printer)
+{
+  struct dk_stats stats = {.struct_size = sizeof(stats)};
+  dk_status status = dk_client_stats(host->client, &stats);
+
+  if (status != DK_OK)
+    return host_failed(host, NULL, status);
+  const struct counts counts = counts_of(&stats);
+  if (host->options->operating.prometheus)
+    tell_prometheus(printer, &counts);
+  else
+    tell_rows(printer, &counts);
+  printer_end(printer, json_of_counts(&counts, stats.now));
+  return EXIT_PASSED;
+}
+
+int
+operate_stats(const struct options *options)
+{
+  struct printer printer = printer_of(options, "durakit.stats/1", NULL);
+  struct host host;
+  int code = host_open(&host, options, DK_OPEN_READ_ONLY, "stats");
+
+  if (code == EXIT_PASSED)
+    code = tell_stats(&host, &printer);
+  host_close(&host);
+  return printer_done(&printer, code);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `durakit status` and `durakit wait`: how instances stand, what waits for them, how they end. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/sat.h"
+#include "runner/operate/host.h"
+#include "runner/operate/operate.h"
+#include "runner/operate/print.h"
+#include "runner/operate/show.h"
+#include "runner/operate/targets.h"
+#include "runner/operate/when.h"
+#include "runner/say.h"
+
+struct looking {
+  struct host host;
+  struct printer printer;
+  struct ids ids;
+  size_t n_found, n_not_found;
+};
+
+static int
+begin(struct looking *l, const struct options *options, uint32_t flags, const char *schema)
+{
+  *l = (struct looking){.printer = printer_of(options, schema, "instances")};
+  int code = host_open(&l->host, options, flags, NULL);
+
+  return code == EXIT_PASSED ? ids_take(&l->host, &l->ids) : code;
+}
+
+static int
+end(struct looking *l, int code)
+{
+  host_close(&l->host);
+  ids_done(&l->ids);
+  return printer_done(&l->printer, code);
+}
+
+/* ---- for people ------------------------------------------------------------------------------ */
+
+static void
+show_moment(struct dk_text *out, const char *label, int64_t ms)
+{
+  if (ms == 0)
+    return;
+  dk_text_printf(out, "  %-10s  ", label);
+  show_time(out, ms);
+  dk_text_puts(out, "\n");
+}
+
+/* What it has come to, by its name. */
+static const char *
+label_of_result(int32_t status)
+{
+  switch (status) {
+  case DK_NOT_STARTED:
+    return "input";
+  case DK_COMPLETED:
+    return "output";
+  case DK_FAILED:
+    return "error";
+  case DK_CANCELLED:
+    return "reason";
+  default:
+    return "result";
+  }
+}
+
+static void
+show_info(struct dk_text *out, const struct dk_instance_info *info)
+{
+  show_text(out, info->instance);
+  dk_text_printf(out, "\n  %-10s  %s\n", "status", status_words(info->status));
+  if (info->name.ptr) {
+    dk_text_printf(out, "  %-10s  ", "name");
+    show_text(out, info->name);
+    dk_text_puts(out, info->version.ptr ? " " : "");
+    show_text(out, info->version);
+    dk_text_puts(out, "\n");
+  }
+  show_field(out, "parent", info->parent);
+  if (info->status != DK_NOT_STARTED)
+    dk_text_printf(out, "  %-10s  %" PRIu64 ", %" PRIu64 " event%s\n", "execution",
+                   info->execution_id, info->n_events, info->n_events == 1 ? "" : "s");
+  show_moment(out, "created", info->created_at);
+  if (info->execution_id > 1)
+    show_moment(out, "began", info->started_at);
+  show_moment(out, info->status == DK_CANCELLED ? "cancelled" : "ended", info->ended_at);
+  show_field(out, "by", info->cancelled_by);
+  show_field(out, label_of_result(info->status), info->output);
+  show_moment(out, "turn until", info->locked_until);
+}
+
+/* ---- what waits ------------------------------------------------------------------------------ */
+
+struct waiting {
+  struct printer *printer;
+  struct dk_text lines;
+  json_t *list;
+};
+
+static int32_t
+take_waiting(void *context, const struct dk_waiting *message)
+{
+  struct waiting *w = context;
+
+  dk_text_printf(&w->lines, "  %-10s  %s", "waiting", message->kind);
+  if (message->name.ptr) {
+    dk_text_puts(&w->lines, " ");
+    show_text(&w->lines, message->name);
+  }
+  dk_text_puts(&w->lines, message->visible_at > when_now() ? ", from " : ", since ");
+  show_time(&w->lines, message->visible_at);
+  if (strcmp(message->kind, "start") != 0) /* its text is the input, which is shown */
+    show_why(&w->lines, message->by, message->text);
+  dk_text_puts(&w->lines, "\n");
+
+  json_t *object = json_object();
+  json_add_string(object, "kind", message->kind);
+  json_add_text(object, "id", message->id);
+  json_add_text(object, "name", message->name);
+  json_add_text(object, "by", message->by);
+  json_add_text(object, "text", message->text);
+  json_add_time(object, "enqueued_at", message->enqueued_at);
+  json_add_time(object, "visible_at", message->visible_at);
+  if (strcmp(message->kind, "unreadable") == 0)
+    json_add_text(object, "payload", message->payload);
+  json_array_append_new(w->list, object);
+  return 0;
+}
+
+/* ---- status ---------------------------------------------------------------------------------- */
+
+static void
+tell_not_found(struct looking *l, dk_str id)
+{
+  struct dk_text line = DK_TEXT_EMPTY;
+  json_t *object = json_object();
+
+  show_text(&line, id);
+  dk_text_printf(&line, "\n  %-10s  not found%s\n", "status",
+                 host_has_admin(&l->host) ? "" : ", or not started: the provider cannot tell");
+  printer_text(&l->printer, &line);
+  json_add_text(object, "instance", id);
+  json_add_string(object, "status", "not_found");
+  printer_item(&l->printer, object);
+  l->n_not_found++;
+}
+
+/* One that is gone by now has nothing waiting. */
+static dk_status
+read_waiting(struct looking *l, dk_str id, struct waiting *w)
+{
+  if (!host_has_admin(&l->host))
+    return DK_OK;
+  dk_status status = dk_client_messages(l->host.client, id, take_waiting, w);
+  return status == DK_NOT_FOUND ? DK_OK : status;
+}
+
+static dk_status
+tell_status(struct looking *l, dk_str id)
+{
+  struct dk_instance_info info = {.struct_size = sizeof(info)};
+  dk_status status = dk_client_status(l->host.client, id, &info);
+
+  if (status == DK_NOT_FOUND) {
+    tell_not_found(l, id);
+    return DK_OK;
+  }
+  if (status != DK_OK)
+    return status;
+  struct waiting w = {.lines = DK_TEXT_EMPTY, .list = json_array()};
+  json_t *object = json_of_instance(&info);
+  show_info(&w.lines, &info);
+  status = read_waiting(l, id, &w); /* the info's texts are gone from here on */
+  if (host_has_admin(&l->host))
+    json_object_set_new(object, "waiting", w.list);
+  else
+    json_decref(w.list);
+  printer_text(&l->printer, &w.lines);
+  printer_item(&l->printer, object);
+  l->n_found++;
+  return status;
+}
+
+static void
+tell_counts(struct looking *l, int code)
+{
+  json_t *rest = json_object();
+
+  json_add_number(rest, "found", l->n_found);
+  json_add_number(rest, "not_found", l->n_not_found);
+  json_add_bool(rest, "complete", code <= EXIT_VIOLATED);
+  printer_end(&l->printer, rest);
+}
+
+int
+operate_status(const struct options *options)
+{
+  struct looking l;
+  int code = begin(&l, options, DK_OPEN_READ_ONLY, "durakit.status/1");
+
+  if (code != EXIT_PASSED)
+    return end(&l, code);
+  for (size_t i = 0; code == EXIT_PASSED && i < l.ids.n && !printer_broken(&l.printer); i++) {
+    dk_status status = tell_status(&l, l.ids.items[i]);
+    if (status != DK_OK)
+      code = host_failed(&l.host, l.ids.items[i].ptr, status);
+  }
+  if (code == EXIT_PASSED && l.n_not_found > 0)
+    code = EXIT_VIOLATED;
+  tell_counts(&l, code);
+  return end(&l, code);
+}
+
+/* ---- wait ------------------------------------------------------------------------------------ */
+
+static void
+tell_end(struct looking *l, const struct dk_instance_info *info)
+{
+  struct dk_text line = DK_TEXT_EMPTY;
+
+  show_text(&line, info->instance);
+  dk_text_printf(&line, ": %s", status_words(info->status));
+  show_why(&line, info->cancelled_by, info->output);
+  dk_text_puts(&line, "\n");
+  printer_text(&l->printer, &line);
+  printer_item(&l->printer, json_of_instance(info));
+  printer_flush(&l->printer);
+}
+
+/* Not over in time, or not there. */
+static void
+tell_other(struct looking *l, dk_str id, const char *word, const char *words)
+{
+  struct dk_text line = DK_TEXT_EMPTY;
+  json_t *object = json_object();
+
+  show_text(&line, id);
+  dk_text_printf(&line, ": %s\n", words);
+  printer_text(&l->printer, &line);
+  json_add_text(object, "instance", id);
+  json_add_string(object, "status", word);
+  printer_item(&l->printer, object);
+  printer_flush(&l->printer);
+}
+
+/* EXIT_PASSED: it is completed. */
+static int
+wait_for(struct looking *l, dk_str id, int64_t ms)
+{
+  struct dk_instance_info info = {.struct_size = sizeof(info)};
+  dk_status status = dk_client_status(l->host.client, id, &info);
+
+  /* A mistyped id would be waited for without end. */
+  if (status == DK_NOT_FOUND && host_has_admin(&l->host)) {
+    tell_other(l, id, "not_found", "not found");
+    return EXIT_VIOLATED;
+  }
+  if (status == DK_NOT_FOUND)
+    host_refuse(&l->host, EXIT_PASSED, id.ptr, "no turn of it is committed", NULL,
+                "its start is waited for, if one is stored: the provider cannot tell");
+  else if (status != DK_OK && dk_status_class(status) == 2)
+    return host_failed(&l->host, id.ptr, status);
+  info = (struct dk_instance_info){.struct_size = sizeof(info)};
+  status = dk_client_wait(l->host.client, id, ms, &info);
+  if (status == DK_NOTHING) {
+    tell_other(l, id, "not_over", "not over in time");
+    return EXIT_VIOLATED;
+  }
+  if (status != DK_OK)
+    return host_failed(&l->host, id.ptr, status);
+  tell_end(l, &info);
+  return info.status == DK_COMPLETED ? EXIT_PASSED : EXIT_VIOLATED;
+}
+
+int
+operate_wait(const struct options *options)
+{
+  int64_t ms = options->operating.wait_ms;
+  struct looking l;
+  int code = begin(&l, options, DK_OPEN_READ_ONLY, "durakit.wait/1");
+
+  if (code != EXIT_PASSED)
+    return end(&l, code);
+  const int64_t until = ms < 0 ? INT64_MAX : dk_sat_add(when_ticks(), ms);
+  for (size_t i = 0; code <= EXIT_VIOLATED && i < l.ids.n && !printer_broken(&l.printer); i++) {
+    int64_t left = ms < 0 ? INT64_MAX : until - when_ticks();
+    int one = wait_for(&l, l.ids.items[i], left > 0 ? left : 0);
+    code = one > code ? one : code;
+  }
+  json_t *rest = json_object();
+  json_add_bool(rest, "complete", code <= EXIT_VIOLATED);
+  printer_end(&l.printer, rest);
+  return end(&l, code);
+}

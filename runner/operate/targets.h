@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which instances a command is for, and what is sent to one: from the command line and files. */
+#ifndef DK_RUNNER_OPERATE_TARGETS_H
+#define DK_RUNNER_OPERATE_TARGETS_H
+
+#include <durakit/manage.h>
+
+#include "core/base/text.h"
+#include "runner/operate/host.h"
+
+struct ids {
+  dk_str *items;
+  size_t n;
+  struct dk_text file; /* that they point into */
+};
+
+/* Those of the command line, or of --ids-from.  One that cannot be an id is refused, with where it
+ * stands.  EXIT_PASSED, or what else with the words said; ids_done comes in any case. */
+int ids_take(const struct host *host, struct ids *ret_ids);
+void ids_done(struct ids *ids);
+
+/* The conditions were given, not ids. */
+bool is_for_many(const struct options *options);
+struct dk_instance_filter filter_of(const struct chosen *chosen);
+
+/* Asks the person at the terminal.  EXIT_PASSED: go on; EXIT_INCOMPLETE: nothing is to be done. */
+__attribute__((format(printf, 2, 3))) int confirm(const struct host *host, const char *format, ...);
+/* EXIT_PASSED if --yes was given, or there is a terminal to ask; else the words are said. */
+int check_may_ask(const struct options *options);
+
+/* The text of --input and --data; absent if it was not given.  Lives in `buffer`. */
+int payload_take(const struct options *options, struct dk_text *buffer, dk_str *ret_payload);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A row of the tables of options: runner/options.c has the kit's, runner/operate/options.c those of
+ * the commands that operate a store. */
+#ifndef DK_RUNNER_OPTION_ROW_H
+#define DK_RUNNER_OPTION_ROW_H
+
+#include "runner/options.h"
+
+typedef int take_fn(struct options *o, const char *option, const char *value);
+
+struct option_row {
+  const char *name;  /* "--set" */
+  const char *value; /* what it takes, for people; NULL: nothing */
+  unsigned commands; /* which take it: OF(...) | OF(...) */
+  take_fn *take;     /* EXIT_PASSED, or what else with the words said */
+};
+
+#define OF(command) (1u << (COMMAND_##command))
+/* Those that operate a store. */
+#define OPERATES                                                                                   \
+  (OF(START) | OF(STATUS) | OF(WAIT) | OF(HISTORY) | OF(RAISE) | OF(CANCEL) | OF(INSTANCES)        \
+   | OF(DELETE) | OF(PRUNE) | OF(STATS))
+
+/* EXIT_USAGE: this cannot be the option's value. */
+int bad_value(const char *option, const char *value, const char *expected);
+
+#endif

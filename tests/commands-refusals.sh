@@ -1,0 +1,346 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What the commands that operate a store refuse: words and exit codes, and that nothing is done.
+
+. "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
+: "${SQLITE_PLUGIN=}" "${CC:=cc}" "${SANITIZER_CFLAGS=}"
+[ -x "$DURAKIT" ] && [ -f "$MODEL" ] || skip_all 'the command or the model is not built'
+[ ! -w /dev/shm ] || TMPDIR=/dev/shm
+scratch
+. "$top_srcdir/tests/operate/store.sh"
+on_store "$MODEL" "store=$scratch/model.store"
+d start order-1 --name order --create > out.txt
+d start order-2 --name order > out.txt
+before=$(sha256sum "$scratch/model.store")
+
+# ---- words ---------------------------------------------------------------------------------------
+
+refuses 2 'nothing says which' cancel <<'TEXT'
+durakit: cancel: nothing says which instances are meant
+  expected  ids, --name or another condition, or --all
+  next      durakit instances shows what a condition selects
+TEXT
+refuses 2 'ids and conditions' cancel order-1 --name order <<'TEXT'
+durakit: cancel: both ids and conditions are given
+  expected  one of the two
+  next      durakit instances shows the ids that conditions select
+TEXT
+refuses 2 '--all and a condition' cancel --all --name order --yes <<'TEXT'
+durakit: --all: cannot be combined with a condition
+  expected  one of the two
+TEXT
+refuses 2 'an unknown condition' cancel --nmae order <<'TEXT'
+durakit: --nmae: there is no such option of durakit cancel
+  next      did you mean --name?
+TEXT
+refuses 2 'an option of another command' status order-1 --reason x <<'TEXT'
+durakit: --reason: there is no such option of durakit status
+  next      it is an option of durakit cancel
+TEXT
+refuses 2 'an unknown status' instances --status running,complete <<'TEXT'
+durakit: --status: cannot be "running,complete"
+  expected  not_started, running, completed, failed or cancelled
+  next      did you mean completed?
+TEXT
+refuses 2 'a time without its zone' cancel --created-before 2026-11-01T08:00:00 <<'TEXT'
+durakit: --created-before: cannot be "2026-11-01T08:00:00"
+  expected  2026-11-01T08:00:00Z, 2026-11-01, or how long ago: 90s, 30m, 2h, 7d
+  next      durakit --help shows examples
+TEXT
+refuses 2 'a duration that is none' wait order-1 --timeout soon <<'TEXT'
+durakit: --timeout: cannot be "soon"
+  expected  a duration: 30 or 30s, 500ms, 5m, 2h, 7d
+  next      durakit --help shows examples
+TEXT
+refuses 2 'a negative number' cancel order-1 --expect -1 <<'TEXT'
+durakit: --expect: cannot be "-1"
+  expected  a number from 0 on
+  next      durakit --help shows examples
+TEXT
+refuses 2 'an empty name' cancel --name '' <<'TEXT'
+durakit: --name: cannot be ""
+  expected  some text
+  next      durakit --help shows examples
+TEXT
+refuses 2 'no id' status <<'TEXT'
+durakit: status: an argument is missing
+  expected  ids of instances: order-1 order-2
+  next      durakit --help shows examples
+TEXT
+refuses 2 'no event' raise order-1 <<'TEXT'
+durakit: raise: an argument is missing
+  expected  the id of an instance, and the name of the event: order-1 paid
+  next      durakit --help shows examples
+TEXT
+refuses 2 'no name' start order-3 <<'TEXT'
+durakit: --name: is missing
+  expected  the name of the orchestration
+TEXT
+refuses 2 'nothing says what may go' prune --all --yes <<'TEXT'
+durakit: prune: nothing says which executions may go
+  expected  --keep N, --completed-before TIME, or both
+TEXT
+refuses 2 'force for many' delete --name order --force --yes <<'TEXT'
+durakit: --force: is for instances that are named by their ids
+  expected  ids
+  next      durakit cancel takes conditions: what is cancelled can be deleted
+TEXT
+refuses 2 'two forms' instances --json --jsonl <<'TEXT'
+durakit: --jsonl: cannot be combined with --json
+  expected  one of the two
+TEXT
+"$DURAKIT" cancle order-1 > out.txt 2> err.txt
+is $? 2 'an unknown command'
+like "$(cat err.txt)" '^  next      did you mean cancel?$' 'with the nearest'
+
+# ---- ids, reasons, files -------------------------------------------------------------------------
+
+refuses 2 'an empty id' cancel '' <<'TEXT'
+durakit: "" cannot be the id of an instance
+  expected  1 to 1024 bytes of UTF-8
+TEXT
+refuses 2 'an id that is no UTF-8' cancel "$(printf 'order\377')" <<'TEXT'
+durakit: "order\xff" cannot be the id of an instance
+  expected  1 to 1024 bytes of UTF-8
+TEXT
+long=$(awk 'BEGIN { while (i++ < 1025) printf "x" }')
+d status "$long" > out.txt 2> err.txt
+is $? 2 'an id that is too long'
+printf 'order-1\n\nor\200der\norder-2\n' > ids
+refuses 2 'a file with an id that is none' cancel --ids-from ids <<'TEXT'
+durakit: ids:3: "or\x80der" cannot be the id of an instance
+  expected  1 to 1024 bytes of UTF-8
+TEXT
+refuses 2 'a file that is not there' cancel --ids-from gone <<'TEXT'
+durakit: gone: cannot be read
+  expected  a file, or - for standard input
+  next      No such file or directory
+TEXT
+refuses 2 'an input that is not there' start order-3 --name order --input @gone <<'TEXT'
+durakit: gone: cannot be read
+  expected  a file, or - for standard input
+  next      No such file or directory
+TEXT
+refuses 2 'a reason that is too long' cancel order-1 --reason "$long" <<'TEXT'
+durakit: --reason: has 1025 bytes
+  expected  at most 1024 bytes of text in one line
+TEXT
+refuses 2 'a reason of two lines' cancel order-1 --reason "$(printf 'a\nb')" <<'TEXT'
+durakit: --reason: has a control character, \x0a
+  expected  at most 1024 bytes of text in one line
+TEXT
+refuses 2 'nobody' cancel order-1 --by '' <<'TEXT'
+durakit: --by: cannot be ""
+  expected  some text
+  next      durakit --help shows examples
+TEXT
+refuses 2 'a version that is none' start order-3 --name order --version one <<'TEXT'
+durakit: order-3: the store did not do it
+  found     the version "one" is not of the form 1.2.3
+TEXT
+is "$(sha256sum "$scratch/model.store")" "$before" 'nothing of all that was written'
+
+# ---- the plugin ----------------------------------------------------------------------------------
+
+"$DURAKIT" status order-1 > out.txt 2> err.txt
+is "$? $(head -n 1 err.txt)" '2 durakit: --provider: is missing' 'no provider'
+"$DURAKIT" status order-1 --provider modle > out.txt 2> err.txt
+is "$? $(head -n 1 err.txt)" '3 durakit: modle: no plugin of this name is installed' \
+  'a provider that is not installed'
+echo 'a text' > text.so
+"$DURAKIT" status order-1 --provider ./text.so > out.txt 2> err.txt
+is $? 3 'a provider that is none'
+"$DURAKIT" status order-1 --provider "$MODEL" --set stroe=x > out.txt 2> err.txt
+is $? 2 'a setting that it does not have'
+like "$(cat err.txt)" '^  next      did you mean store?$' 'with the nearest'
+like "$("$DURAKIT" status x --provider "$MODEL" --set mutant=none 2>&1)" 'DK_INVALID: ' \
+  'a setting that its open refuses, in its words'
+
+# The model without its extensions.
+cat > plain.c <<'PLAIN'
+#include <dlfcn.h>
+#include <durakit/provider.h>
+const struct dk_provider *durakit_provider_2(uint32_t major)
+{
+  static struct dk_provider plain;
+  if (plain.magic == 0) {
+    void *model = dlopen(MODEL, RTLD_NOW | RTLD_LOCAL);
+    dk_entry_fn *entry;
+    *(void **)&entry = model ? dlsym(model, "durakit_provider_2") : NULL;
+    if (!entry)
+      return NULL;
+    plain = *entry(major);
+    plain.extensions = NULL;
+  }
+  return &plain;
+}
+PLAIN
+# shellcheck disable=SC2086
+run_ok 'a provider without durakit.admin/1 is built' $CC -shared -fPIC "-DMODEL=\"$MODEL\"" \
+  -I"$top_srcdir/core/include" $SANITIZER_CFLAGS -o "$scratch/plain.so" plain.c -ldl
+without() {
+  "$DURAKIT" "$@" --provider "$scratch/plain.so" --settings settings > out.txt 2> err.txt
+}
+for command in instances stats 'delete order-1' 'prune order-1 --keep 1' \
+               'cancel --name order --yes'; do
+  # shellcheck disable=SC2086
+  without $command
+  is $? 3 "without durakit.admin/1: $command"
+  like "$(cat err.txt)" '^durakit: .*: the provider does not offer durakit.admin/1$' 'is refused'
+  like "$(cat err.txt)" '^  next      without it these work: start, status' 'with what works'
+done
+without status order-1
+is "$? $(tail -n 1 out.txt)" \
+  '1   status      not found, or not started: the provider cannot tell' 'status works'
+without cancel nowhere
+is "$? $(head -n 1 out.txt)" \
+  '1 nowhere: not found, or not started: the provider cannot tell' 'cancel by ids, too'
+without raise order-1 paid
+is "$? $(cat out.txt)" '0 order-1: raised; it waits for the start, if one is stored' 'and raise'
+without wait order-1 --timeout 0
+is "$? $(cat out.txt)" '1 order-1: not over in time' 'wait'
+without history order-1
+is "$? $(sed -n 1p err.txt)" '1 durakit: order-1: there is no such instance' 'and history'
+
+# ---- the store -----------------------------------------------------------------------------------
+
+# Each command, and nothing is made.
+judge_no_store() {
+  on_store "$1" "store=$scratch/gone/store"
+  mkdir "$scratch/gone"
+  for command in 'status x' 'wait x' 'history x' 'raise x e' 'cancel x' 'cancel x --dry-run' \
+                 instances 'delete x' 'prune x --keep 1' stats 'start x --name y'; do
+    # shellcheck disable=SC2086
+    d $command > out.txt 2> err.txt < /dev/null
+    is "$? $(head -n 1 err.txt | usual)" '4 durakit: PLUGIN: there is no such store' \
+      "no store: $command"
+  done
+  is "$(ls -A "$scratch/gone")" '' 'no store: none was made'
+  rmdir "$scratch/gone"
+  d start x --name y --create > out.txt 2> err.txt
+  is $? 4 'no folder: start --create'
+  mkdir "$scratch/gone"
+  echo 'a text' > "$scratch/gone/store"
+  d status x > out.txt 2> err.txt
+  is $? 4 'what is no store'
+  like "$(cat err.txt)" '^  found     DK_' 'in the words of the provider'
+  is "$(cat "$scratch/gone/store")" 'a text' 'and it is left alone'
+  rm -r "$scratch/gone"
+}
+
+# As somebody who may read the store's files and not write them.
+judge_read_only() {
+  on_store "$1" "store=$scratch/readable/store"
+  mkdir "$scratch/readable"
+  d start x --name order --create > out.txt
+  d start y --name order > out.txt
+  chmod -R a+rX "$scratch"
+  chmod a-w "$scratch/readable" "$scratch/readable"/*
+  as=''
+  if [ "$(id -u)" -eq 0 ]; then
+    as='setpriv --reuid=65534 --regid=65534 --clear-groups'
+    if ! $as test -r "$1" -a -x "$DURAKIT" -a -r "$scratch/readable/store" 2> /dev/null; then
+      skip 'a store that may not be written' 'there is no way to be somebody else'
+      return
+    fi
+  fi
+  for command in 'cancel x' 'start z --name order' 'raise x e' 'delete x --force'; do
+    # shellcheck disable=SC2086
+    $as "$DURAKIT" $command --provider "$1" --settings settings > out.txt 2> err.txt < /dev/null
+    is $? 4 "a store that may not be written: $command"
+    like "$(cat err.txt)" '^  found     .*DK_' 'and the provider says why'
+  done
+}
+
+plugins=$MODEL
+[ ! -f "$SQLITE_PLUGIN" ] || plugins="$MODEL $SQLITE_PLUGIN"
+for one in $plugins; do
+  judge_no_store "$one"
+done
+[ ! -f "$SQLITE_PLUGIN" ] || judge_read_only "$SQLITE_PLUGIN"
+
+# ---- output, signals and terminals ---------------------------------------------------------------
+
+on_store "$MODEL" "store=$scratch/model.store"
+if [ -w /dev/full ]; then
+  d instances > /dev/full 2> err.txt
+  is "$? $(cat err.txt)" \
+    '4 durakit: standard output cannot be written: No space left on device' 'a full disk'
+fi
+d status order-1 >&- 2> err.txt
+is "$? $(cat err.txt)" '4 durakit: standard output cannot be written: Bad file descriptor' \
+  'no standard output'
+
+# on_terminal ANSWER ARGUMENT...: cancel with a terminal for input and errors; what stood on it, and
+# the exit code, are printed.  An answer of ^C is the key.
+on_terminal() {
+  python3 - "$@" << 'PYTHON'
+import os, pty, sys
+answer, command = sys.argv[1], sys.argv[2:]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.environ.update(TERM="xterm-256color")
+    os.environ.pop("NO_COLOR", None)
+    os.execv(command[0], command)
+seen = b""
+while True:
+    try:
+        piece = os.read(terminal, 4096)
+    except OSError:
+        break
+    if not piece:
+        break
+    seen += piece
+    if answer and seen.endswith(b"[y/N] "):
+        os.write(terminal, b"\x03" if answer == "^C" else answer.encode() + b"\n")
+        answer = None
+print(seen.decode().replace("\r\n", "\n"), end="")
+print("exit", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+PYTHON
+}
+
+cancel="$DURAKIT cancel --provider $plugin --settings settings --name order"
+before=$(sha256sum "$scratch/model.store")
+# shellcheck disable=SC2086
+is "$(on_terminal n $cancel)" 'durakit: this cancels 2 instances. Go on? [y/N] n
+durakit: nothing was done
+exit 5' 'on a terminal it asks; no'
+# shellcheck disable=SC2086
+like "$(on_terminal ^C $cancel)" '^exit 5$' 'or Ctrl-C'
+is "$(sha256sum "$scratch/model.store")" "$before" 'and nothing is written'
+# shellcheck disable=SC2086
+on_terminal y $cancel > seen.txt
+is "$(cat seen.txt)" 'durakit: this cancels 2 instances. Go on? [y/N] y
+order-1: requested
+order-2: requested
+2 requested
+exit 0' 'yes'
+is "$(tr -d '\n -~' < seen.txt | wc -c | tr -d ' ')" 0 'no colour, nothing that moves a cursor'
+
+d cancel order-2 > out.txt
+serve_begin
+d wait order-1 order-2 > out.txt
+serve_end
+before=$(sha256sum "$scratch/model.store")
+delete="$DURAKIT delete --provider $plugin --settings settings --all"
+# shellcheck disable=SC2086
+is "$(on_terminal n $delete)" 'durakit: this deletes 2 instances that are over, and descendants. '\
+'Go on? [y/N] n
+durakit: nothing was done
+exit 5' 'delete asks, too'
+is "$(sha256sum "$scratch/model.store")" "$before" 'and nothing is deleted'
+
+# A signal while it waits: two ids, of which the first is over at once.
+d start order-3 --name nobody-has-it > out.txt
+python3 - "$DURAKIT" wait --provider "$plugin" --settings settings order-1 order-3 \
+  << 'PYTHON' > out.txt
+import signal, subprocess, sys
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, stderr=open("err.txt", "w"))
+print(child.stdout.readline().decode(), end="")
+child.send_signal(signal.SIGINT)
+print(child.wait())
+PYTHON
+is "$(usual < out.txt)" 'order-1: cancelled by ME
+5' 'SIGINT while it waits'
+
+done_testing
