@@ -15,7 +15,8 @@ cd "$scratch" || exit 99
 n=$(wc -l < admin | tr -d ' ')
 [ "$n" -gt 70 ]
 ok $? "there are checks of durakit.admin/1: $n"
-is "$(sed 's,/.*,,' admin | sort -u | paste -sd ' ' -)" 'admin del prune' 'of three areas, and no more'
+is "$(sed 's,/.*,,' admin | sort -u | paste -sd ' ' -)" 'admin del prune' \
+  'of three areas, and no more'
 is "$(grep -cxFf admin core)" "$n" 'all of them are of the profile core, the usual one, too'
 is "$(grep -c '^admin/\|^del/\|^prune/' core)" "$n" 'and the core has no others of these areas'
 
