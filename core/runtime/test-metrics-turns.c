@@ -264,6 +264,15 @@ test_requested_twice(void)
          REQUESTS("api", "already_requested", "waits") TURNS("committed", "+1")
          ENDED("cancelled"), "two ask at once, before its start");
   rig_end(&rig);
+
+  rig = begin();
+  rig_run(&rig, "i", "waits", "");
+  cancel(&rig, "i");
+  cancel(&rig, "i");
+  rig_start(&rig);
+  counts(&rig, NULL, REQUESTS("api", "requested", "waits") TURNS("committed", "+1")
+         ENDED("cancelled"), "a client asks twice, before its start");
+  rig_end(&rig);
 }
 
 static void
