@@ -53,10 +53,14 @@ client_words(const struct dk_caller *caller, dk_status status, char ret_words[CL
 {
   const struct dk_failure *failure = dk_caller_failure(caller);
   const char *operation = failure->operation[0] ? failure->operation : "before it was asked";
+  const char *text = failure->text;
+  size_t named = strlen(operation);
   char name[32];
 
+  if (strncmp(text, operation, named) == 0 && strncmp(text + named, ": ", 2) == 0)
+    text += named + 2; /* some providers say it, too */
   snprintf(ret_words, CLIENT_ERROR, "%s: %s: %s", operation,
-           dk_status_name(status, name, sizeof(name)), failure->text);
+           dk_status_name(status, name, sizeof(name)), text);
 }
 
 dk_status
