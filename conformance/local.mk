@@ -206,6 +206,7 @@ conformance_libdkzoo_la_SOURCES = \
 	conformance/fixtures/honest.c \
 	conformance/fixtures/load.c \
 	conformance/fixtures/memory.c \
+	conformance/fixtures/pages.c \
 	conformance/fixtures/relay.c \
 	conformance/fixtures/relay.h \
 	conformance/fixtures/requests.c \

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- beginnings ------------------------------------------------------------------------------ */
 
@@ -76,6 +77,59 @@ expect_executions_of(struct dk_check *t, const char *id, const uint64_t *numbers
     if (n < list->n_items)
       expect_equal(t, list->items[n].execution_id, numbers[n], "execution %zu of the list", n + 1);
   expect_equal(t, list->n_items, n, "executions of \"%s\"", id);
+}
+
+/* ---- pages ----------------------------------------------------------------------------------- */
+
+static void
+add_removed(struct dk_removed *sum, const struct dk_removed *page)
+{
+  sum->instances += page->instances;
+  sum->executions += page->executions;
+  sum->events += page->events;
+  sum->messages += page->messages;
+  sum->activities += page->activities;
+}
+
+typedef dk_status page_fn(struct dk_check *t, const struct remove_args *a);
+
+static dk_status
+prune_page(struct dk_check *t, const struct remove_args *a)
+{
+  return kit_prune(t, NULL, a);
+}
+
+static struct dk_removed
+go_through_pages(struct dk_check *t, page_fn *remove, const struct remove_args *a)
+{
+  enum { MOST_PAGES = 2000 };
+  struct dk_removed sum = {.instances = 0}, page = {.next = {NULL, 0}};
+  struct remove_args args = *a;
+
+  args.ret = &page;
+  for (int pages = 0; pages < MOST_PAGES; pages++) {
+    must(t, remove(t, &args));
+    add_removed(&sum, &page);
+    if (!page.next.ptr)
+      return sum;
+    expect(t, !args.after || strcmp(page.next.ptr, args.after) > 0,
+           "the next page begins behind \"%s\"", args.after);
+    args.after = page.next.ptr;
+  }
+  expect(t, false, "the pages come to an end");
+  return sum;
+}
+
+struct dk_removed
+delete_pages(struct dk_check *t, const struct remove_args *a)
+{
+  return go_through_pages(t, kit_delete_matching, a);
+}
+
+struct dk_removed
+prune_pages_of(struct dk_check *t, const struct remove_args *a)
+{
+  return go_through_pages(t, prune_page, a);
 }
 
 /* ---- what was removed ------------------------------------------------------------------------ */
