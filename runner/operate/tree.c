@@ -8,6 +8,11 @@
 
 #include "runner/operate/targets.h"
 
+enum {
+  STARTED = 1 << DK_RUNNING | 1 << DK_COMPLETED | 1 << DK_FAILED | 1 << DK_CONTINUED_AS_NEW
+            | 1 << DK_CANCELLED
+};
+
 static int
 by_bytes(const void *a, const void *b)
 {
@@ -71,14 +76,15 @@ take_node(void *context, const struct dk_instance_info *info)
   return tree->no_memory;
 }
 
-/* The children of all from node `first` on, theirs among them. */
+/* The children of all from node `first` on, theirs among them.  Of one that has not started the
+ * store does not know yet whose child it is: no deletion takes it along. */
 static dk_status
 add_children(struct tree *tree, struct dk_client *client, size_t first)
 {
   dk_status status = DK_OK;
 
   for (size_t i = first; status == DK_OK && i < tree->n; i++) {
-    const struct chosen children = {.parent = tree->nodes[i].id};
+    const struct chosen children = {.parent = tree->nodes[i].id, .statuses = STARTED};
     const struct dk_instance_filter filter = filter_of(&children);
     status = dk_client_list(client, &filter, (dk_str){NULL, 0}, 0, 0, take_node, tree);
   }
