@@ -395,8 +395,39 @@ judge_store() {
   like "$(grep -c '^order-1 runs$' served.txt)" '^0$' 'what was cancelled before never ran'
 }
 
+# Roles of a PostgreSQL server: one that may look, and one that may do all but delete.
+judge_rights() {
+  schema=$(sed -n 's/^schema=//p' settings)
+  role=$(printf '%s\n' "$DURAKIT_PG_READER" | sed -n 's/.*user=\([^ ]*\).*/\1/p')
+  on_store "$plugin" "conninfo=$DURAKIT_PG_READER" "schema=$schema"
+  psql -q -X -c "GRANT USAGE ON SCHEMA \"$schema\" TO $role" \
+    -c "GRANT SELECT ON ALL TABLES IN SCHEMA \"$schema\" TO $role"
+  ok $? 'a role that may look' || return
+  for command in instances stats 'status broken-1' 'history broken-1' 'cancel --all --dry-run' \
+                 'delete --all --dry-run' 'prune --all --keep 1 --dry-run'; do
+    # shellcheck disable=SC2086
+    run_ok "it may: $command" d $command
+  done
+  for command in 'cancel account-1' 'start x --name quick' 'raise account-1 x' \
+                 'cancel --all --yes' 'delete broken-1' 'delete --all --yes' \
+                 'prune account-1 --keep 1'; do
+    # shellcheck disable=SC2086
+    d $command > out.txt 2> err.txt
+    is $? 4 "it may not: $command"
+    like "$(cat out.txt err.txt)" 'DK_REFUSED: ' 'and the provider says why'
+  done
+  psql -q -X -c "GRANT INSERT, UPDATE ON ALL TABLES IN SCHEMA \"$schema\" TO $role" \
+    -c "GRANT USAGE ON ALL SEQUENCES IN SCHEMA \"$schema\" TO $role"
+  ok $? 'a role that may write, and not delete'
+  d delete broken-1 > out.txt 2> err.txt
+  is $? 4 'delete'
+  like "$(cat err.txt)" 'DK_REFUSED: ' 'is refused'
+  run_ok 'and nothing is gone' d status broken-1
+}
+
 if [ $# -gt 0 ]; then
   judge_store "$@"
+  [ -z "${DURAKIT_PG_READER-}" ] || judge_rights
   done_testing
 fi
 judge_store "$MODEL" "store=$scratch/model.store"
