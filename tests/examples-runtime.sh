@@ -170,6 +170,16 @@ sh left.sh "$PWD/jobs" 1 > jobs-left
 run ./cancellable "$@" > jobs-2
 ALL
 
+# ---- serve ---------------------------------------------------------------------------------------
+
+./serve model > served 2>&1 &
+pid=$!
+until grep -q '^serve: works' served || ! kill -0 $pid; do :; done
+kill -TERM $pid
+wait $pid
+is "$? $(cat served)" '0 serve: works on orders; Ctrl-C ends it
+serve: ends; what it works on is given back' 'serve: works until it is told to end'
+
 # ---- fan-out and cancellable, on the model -------------------------------------------------------
 
 # Its store lives as long as the process.
