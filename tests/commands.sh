@@ -359,6 +359,11 @@ judge_strange_text() {
     # shellcheck disable=SC2086
     d instances $form >> all.txt 2>&1
   done
+  d status "$rtl" --json > out.txt
+  has 'o["instances"][0]["instance"].encode().hex()' "$(printf '%s' "$rtl" | od -An -tx1 |
+    tr -d ' \n')" 'JSON gives back what the id is'
+  has 'o["instances"][0]["name"].encode().hex()' "$(printf '%s' "$escape" | od -An -tx1 |
+    tr -d ' \n')" 'and the name'
   d cancel "$escape" "$rtl" nowhere"$escape" --reason 'line' >> all.txt 2>&1
   d delete "$rtl" "$escape" >> all.txt 2>&1
   [ "$(grep -c 'esc' all.txt)" -gt 20 ]
@@ -366,11 +371,6 @@ judge_strange_text() {
   is "$(tr -d '\n -~' < all.txt | od -c)" "$(printf '' | od -c)" 'and none of it moves one'
   d wait --json -- -x > out.txt
   has 'o["instances"][0].get("output_base64")' "$(base64 < bytes)" 'bytes are told as base64'
-  d status "$rtl" --json > out.txt
-  has 'o["instances"][0]["instance"].encode().hex()' "$(printf '%s' "$rtl" | od -An -tx1 |
-    tr -d ' \n')" 'JSON gives back what the id is'
-  has 'o["instances"][0]["name"].encode().hex()' "$(printf '%s' "$escape" | od -An -tx1 |
-    tr -d ' \n')" 'and the name'
 }
 
 # ---- all of it, on one store ---------------------------------------------------------------------

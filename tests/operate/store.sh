@@ -76,7 +76,10 @@ refuses() {
 json() {
   python3 -c 'import json, sys
 o = json.load(open(sys.argv[2]))
-print(eval(sys.argv[1]))' "$1" "${2:-out.txt}"
+try:
+  print(eval(sys.argv[1]))
+except Exception as e:
+  print("%s: %s, in %s" % (type(e).__name__, e, o))' "$1" "${2:-out.txt}"
 }
 
 # has JSON-EXPRESSION VALUE NAME: of the last output.
