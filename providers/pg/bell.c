@@ -6,7 +6,8 @@
  * patience ends.  So no error of this connection is anybody's error.  The thread waits for events
  * only, but for libpq's look at a name, which nothing can interrupt.  It connects, asks again and
  * drops what is too late when a waiter pokes it, which each does whose patience is short; where
- * nobody waits nobody is missed.
+ * nobody waits nobody is missed.  A handle that is closed has a moment for what is still to be
+ * told: a command that stores one message and ends is heard as well.
  *
  * To listen: register in the table of listeners; LISTEN; see that all who wrote without knowing of
  * it have ended; ring once, for what they wrote; from then on patience is long.  Behind a pooler
@@ -37,6 +38,7 @@ enum {
   SHORT_PATIENCE_MS = 20, /* twice as long each time, up to */
   LONGEST_SHORT_PATIENCE_MS = 1000,
   LONG_PATIENCE_MS = 5000,
+  LAST_WORDS_MS = 500,    /* at most, of a handle that is closed */
   MORE = 2,               /* who found something wakes so many */
   TELLS_TO_FORGET = 100   /* at the first and then each hundredth dead listeners are forgotten */
 };
@@ -50,6 +52,7 @@ struct bell {
   bool wants_to_hear;     /* somebody has waited */
   bool hears;             /* whatever others tell */
   uint32_t to_tell;       /* RING_..., to others */
+  int64_t end_by;         /* real time; once it is stopping */
   int64_t number;         /* of the row in the table of listeners; 0: none */
   pthread_mutex_t mutex;
 
@@ -334,7 +337,7 @@ next_work(struct bell *bell, uint32_t *ret_rings)
 {
   pthread_mutex_lock(&bell->mutex);
   bool is_poked = bell->is_poked, hears = bell->hears;
-  bool wants_to_hear = bell->wants_to_hear && !bell->is_deaf;
+  bool wants_to_hear = bell->wants_to_hear && !bell->is_deaf && !bell->is_stopping;
   enum work work = NO_WORK;
   *ret_rings = bell->to_tell;
 
@@ -539,13 +542,27 @@ drop_what_is_late(struct bell *bell)
     drop_lost(bell);
 }
 
+/* Nothing is owed any more, or it cannot be told, or not in time. */
 static bool
-is_stopping(struct bell *bell)
+has_ended(struct bell *bell)
 {
   pthread_mutex_lock(&bell->mutex);
-  bool is = bell->is_stopping;
+  bool is_owed = (bell->to_tell || bell->telling) && (bell->pg || bell->is_poked);
+  bool has = bell->is_stopping && (!is_owed || real_ms() >= bell->end_by);
   pthread_mutex_unlock(&bell->mutex);
-  return is;
+  return has;
+}
+
+/* How long the thread may wait: until somebody wakes it, but for the end. */
+static int
+time_left(struct bell *bell)
+{
+  pthread_mutex_lock(&bell->mutex);
+  int64_t left = bell->is_stopping ? bell->end_by - real_ms() : -1;
+  if (bell->is_stopping && left < 0)
+    left = 0;
+  pthread_mutex_unlock(&bell->mutex);
+  return (int)left;
 }
 
 /* Whether there is something on the connection. */
@@ -557,7 +574,7 @@ wait_for_event(struct bell *bell)
     {.fd = bell->pg ? PQsocket(bell->pg) : -1, .events = bell->events},
   };
 
-  while (poll(fds, 2, -1) < 0 && errno == EINTR)
+  while (poll(fds, 2, time_left(bell)) < 0 && errno == EINTR)
     continue;
   if (fds[0].revents)
     read_out(bell->wake_fd);
@@ -569,7 +586,7 @@ listen_and_tell(void *argument)
 {
   struct bell *bell = argument;
 
-  while (!is_stopping(bell)) {
+  while (!has_ended(bell)) {
     if (bell->under_way == NO_WORK)
       begin_next(bell);
     if (!wait_for_event(bell))
@@ -651,7 +668,8 @@ bell_new(struct handle *h, struct bell **ret_bell, struct why *why)
   return DK_OK;
 }
 
-/* The row of this listener goes when the next one comes, or somebody tells. */
+/* Waits for what is still to be told, a moment at most.  The row of this listener goes when the
+ * next one comes, or somebody tells. */
 void
 bell_free(struct bell *bell)
 {
@@ -659,6 +677,7 @@ bell_free(struct bell *bell)
     return;
   pthread_mutex_lock(&bell->mutex);
   bell->is_stopping = true;
+  bell->end_by = real_ms() + LAST_WORDS_MS;
   make_readable(bell->wake_fd);
   pthread_mutex_unlock(&bell->mutex);
   if (bell->has_thread)

@@ -222,6 +222,22 @@ test_other_handle_wakes(struct bells *t)
   cmp_ok(t->clock.ended, "==", DK_OK, "and it was told of it");
 }
 
+/* A process that stores one message and ends, as commands do. */
+static void
+test_closing_handle_wakes(struct bells *t)
+{
+  struct handle_under_test brief;
+  struct waiting w;
+
+  begin_waiting(&w, &t->here);
+  until_patience_is(&t->clock, true);
+  open_store(&brief, getenv("DURAKIT_PG"), schema);
+  enqueue(&brief, "brief");
+  close_store(&brief);
+  cmp_ok(end_waiting(&w), "==", DK_OK, "the fetch brings what a handle has enqueued and left");
+  cmp_ok(t->clock.ended, "==", DK_OK, "and it was told of it");
+}
+
 static void
 test_who_is_told(struct bells *t)
 {
@@ -458,6 +474,7 @@ main(void)
   open_store(&t.there, conninfo, schema);
   t.pg = connect_into_schema();
   test_other_handle_wakes(&t);
+  test_closing_handle_wakes(&t);
   test_who_is_told(&t);
   test_many_waiters(&t);
   test_listener_is_cut(&t);
