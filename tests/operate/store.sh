@@ -33,44 +33,28 @@ usual() {
       -e "s/user:$(id -un)@$(uname -n)/ME/g" -e 's/  *$//'
 }
 
-# tells CODE NAME COMMAND ARGUMENT...: it ends with CODE, and says on standard output what stands on
-# standard input, and nothing on the other.
-tells() {
-  want=$1
-  name=$2
-  shift 2
+# says_on STREAM OTHER CODE NAME COMMAND ARGUMENT...: it ends with CODE, and says in the file STREAM
+# what stands on standard input, and nothing in OTHER.
+says_on() {
+  stream=$1 other=$2 want=$3 name=$4
+  shift 4
   cat > want.txt
   d "$@" > out.txt 2> err.txt < /dev/null
   code=$?
-  usual < out.txt > found.txt
-  if [ $code -eq "$want" ] && [ ! -s err.txt ] && cmp -s want.txt found.txt; then
+  usual < "$stream" > found.txt
+  if [ $code -eq "$want" ] && [ ! -s "$other" ] && cmp -s want.txt found.txt; then
     ok 0 "$name"
   else
     ok 1 "$name"
     diag "exit $code, expected $want: durakit $*"
     diag "$(diff want.txt found.txt)"
-    diag "$(cat err.txt)"
+    diag "$(cat "$other")"
   fi
 }
 
-# refuses CODE NAME COMMAND ARGUMENT...: the same for standard error, and nothing on the other.
-refuses() {
-  want=$1
-  name=$2
-  shift 2
-  cat > want.txt
-  d "$@" > out.txt 2> err.txt < /dev/null
-  code=$?
-  usual < err.txt > found.txt
-  if [ $code -eq "$want" ] && [ ! -s out.txt ] && cmp -s want.txt found.txt; then
-    ok 0 "$name"
-  else
-    ok 1 "$name"
-    diag "exit $code, expected $want: durakit $*"
-    diag "$(diff want.txt found.txt)"
-    diag "$(cat out.txt)"
-  fi
-}
+# CODE NAME COMMAND ARGUMENT...: on standard output only, on standard error only.
+tells() { says_on out.txt err.txt "$@"; }
+refuses() { says_on err.txt out.txt "$@"; }
 
 # json EXPRESSION [FILE]: what python makes of the object o that FILE (out.txt) holds.
 json() {
