@@ -120,7 +120,6 @@ deep_tests = \
 # Tests that can take longer, and then do.
 long_tests = \
 	conformance/kit/test-twin \
-	tests/commands-many.sh \
 	tests/examples.sh \
 	tests/runner-selftest.sh \
 	tests/runtime-storm.sh \
