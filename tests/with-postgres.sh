@@ -163,10 +163,10 @@ ok $? 'also a stopped server is removed' || diag "$(servers)" "$(folders)"
 # ---- how it may end ------------------------------------------------------------------------------
 
 # begin: in the background, in a process group of its own, until its command runs.  A job of the
-# background ignores SIGINT, and so would all that it starts.
+# background ignores SIGINT, one below nohup SIGHUP, and so would all that it starts.
 begin() {
   rm -f "$scratch/runs"
-  env --default-signal=INT setsid "$with" -q sh -c \
+  env --default-signal=HUP,INT setsid "$with" -q sh -c \
     'echo $$ > "$1/runs-t"; mv "$1/runs-t" "$1/runs"; exec sleep 600' sh "$scratch" \
     > "$scratch/out" 2>&1 &
   pid=$!
