@@ -190,8 +190,8 @@ abi_newer_host(struct dk_check *t)
   struct dk_item message = {.instance = bytes("inst"), .id = bytes("one"),
                             .payload = bytes("message")};
   struct dk_item activity = {.execution_id = 1, .activity_id = 7, .payload = bytes("activity")};
-  struct dk_turn *turn;
-  struct dk_works *works;
+  struct dk_turn *turn = NULL;
+  struct dk_works *works = NULL;
 
   must(t, traced(t, dk_store_enqueue_for_orchestrator(store, caller, newer(t, message))));
   const struct dk_item *list[] = {newer(t, activity)};

@@ -14,13 +14,15 @@
 
 enum { GUARD = 256 * 1024, KERNEL_BYTES = 32 * 1024 };
 
+enum whose { OURS, ITS }; /* who runs: the caller, or the function */
+
 struct coroutine {
   void (*function)(void *context);
   void *context;
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t has_changed;
-  enum { OURS, ITS } turn;   /* who runs: the caller, or the function */
+  enum whose turn;
   bool is_over;              /* to be freed: the function is left */
   jmp_buf bottom;
   uintptr_t low, top;        /* of its stack: the end, and about where it begins; 0: not known */
@@ -31,12 +33,12 @@ struct coroutine {
 
 /* Lets the other side run, and waits until it is this side's turn again. */
 static void
-pass(struct coroutine *coroutine, int to, int back)
+pass(struct coroutine *coroutine, enum whose to, enum whose back)
 {
   pthread_mutex_lock(&coroutine->lock);
   coroutine->turn = to;
   pthread_cond_signal(&coroutine->has_changed);
-  while ((int)coroutine->turn != back)
+  while (coroutine->turn != back)
     pthread_cond_wait(&coroutine->has_changed, &coroutine->lock);
   pthread_mutex_unlock(&coroutine->lock);
 }

@@ -39,7 +39,7 @@ static dk_result
 say(struct dk_task *task, struct outcome outcome)
 {
   task->said = outcome;
-  return (dk_result){outcome.kind};
+  return (dk_result){(int32_t)outcome.kind};
 }
 
 dk_result

@@ -17,12 +17,14 @@
 
 /* ---- wrong engines ----------------------------------------------------------------------------*/
 
-static enum {
+enum rule {
   RIGHT,
   WRONG_SELECT,       /* by the order of the arguments only */
   WRONG_TRY_DEQUEUE,  /* looks past now */
   WRONG_DROP          /* "has it completed at all?" */
-} rule;
+};
+
+static enum rule rule;
 
 bool __real_rule_prefers(uint64_t candidate, uint64_t best, uint64_t now);
 bool __real_rule_sees(uint64_t position, uint64_t now);
@@ -337,7 +339,7 @@ nothing_disagrees(void)
 }
 
 static void
-is_found(int wrong, dk_orchestration_fn *code, const char *what)
+is_found(enum rule wrong, dk_orchestration_fn *code, const char *what)
 {
   struct tally tally = {.turns = 0};
   unsigned seed = 1;

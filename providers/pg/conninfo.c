@@ -223,7 +223,7 @@ hosts_after(PGconn *pg, struct hosts *ret_hosts)
   bool is_told = (host || hostaddr) && (!host || *host) && (!hostaddr || *hostaddr) &&
                  (!port || *port);
   if (is_there && is_told)
-    is_whole = copy_list(host, &rest.host) & copy_list(hostaddr, &rest.hostaddr) &
+    is_whole = copy_list(host, &rest.host) && copy_list(hostaddr, &rest.hostaddr) &&
                copy_list(port, &rest.port);
   PQconninfoFree(options);
   if (is_whole)

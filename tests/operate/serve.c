@@ -165,7 +165,9 @@ open_store(const char *path, char **arguments)
   struct dk_store *store;
   struct dk_caller *caller = dk_caller_new(NULL, 0);
 
-  if (!caller || dk_library_open(path, 0, &library, &refusal) != 0)
+  if (!caller)
+    exit(2);
+  if (dk_library_open(path, 0, &library, &refusal) != 0)
     refused(&refusal);
   if (dk_store_open(library, NULL, caller, DK_OPEN_CREATE, settings,
                     read_settings(arguments, settings), &store) != DK_OK) {

@@ -38,7 +38,7 @@ enter(struct journal *j, enum kind kind, uint64_t number, uint64_t by)
   entry->released = UINT64_MAX;
   entry->asked = tick(j);
   atomic_thread_fence(memory_order_seq_cst);
-  entry->kind = kind;
+  entry->kind = (int32_t)kind;
   return entry;
 }
 

@@ -153,13 +153,20 @@ is_numbered(const char *what, uint64_t heard, uint64_t expected)
 bool
 heard_names(const struct heard *heard, const struct whom *whom)
 {
-  return is_named("instance", heard->instance, whom->instance) &
-         is_numbered("execution", heard->execution_id, whom->execution_id) &
-         is_numbered("activity id", heard->activity_id, whom->activity_id) &
-         is_named("activity", heard->activity, whom->activity) &
-         is_named("orchestration", heard->orchestration, whom->orchestration) &
-         is_named("token", heard->token, whom->token) &
-         is_named("worker", heard->worker, whom->worker);
+  const bool is_right[] = {
+    is_named("instance", heard->instance, whom->instance),
+    is_numbered("execution", heard->execution_id, whom->execution_id),
+    is_numbered("activity id", heard->activity_id, whom->activity_id),
+    is_named("activity", heard->activity, whom->activity),
+    is_named("orchestration", heard->orchestration, whom->orchestration),
+    is_named("token", heard->token, whom->token),
+    is_named("worker", heard->worker, whom->worker),
+  };
+  bool is_all = true;
+
+  for (size_t i = 0; i < sizeof(is_right) / sizeof(is_right[0]); i++)
+    is_all = is_all && is_right[i];
+  return is_all;
 }
 
 uint32_t

@@ -127,9 +127,9 @@ send_nonsense(struct world *w)
 {
   uint64_t source = dice_below(&w->dice, w->n_history + 1);
   bool is_begun = w->states[source] == STATE_BEGUN;
+  enum message_kind kind = MESSAGE_ACTIVITY_COMPLETED + (unsigned)dice_below(&w->dice, 5);
 
-  send(w, (struct message){.kind = MESSAGE_ACTIVITY_COMPLETED + dice_below(&w->dice, 5),
-                           .execution = is_begun ? 5 : 1, .source = source,
+  send(w, (struct message){.kind = kind, .execution = is_begun ? 5 : 1, .source = source,
                            .text = dk_str_of("nonsense")});
 }
 
