@@ -224,6 +224,7 @@ core_libdkruntime_la_SOURCES += \
 	core/runtime/parking.c \
 	core/runtime/parking.h \
 	core/runtime/past.c \
+	core/runtime/saving.c \
 	core/runtime/seat.c \
 	core/runtime/seat.h \
 	core/runtime/seating.c \
@@ -249,6 +250,7 @@ unit_tests += \
 	core/runtime/test-outage \
 	core/runtime/test-requests \
 	core/runtime/test-runtime \
+	core/runtime/test-saving \
 	core/runtime/test-stop \
 	core/runtime/test-turns \
 	$(NULL)
@@ -262,6 +264,9 @@ core_runtime_test_misuse_SOURCES = core/runtime/test-misuse.c $(rig)
 core_runtime_test_outage_SOURCES = core/runtime/test-outage.c $(rig)
 core_runtime_test_requests_SOURCES = core/runtime/test-requests.c $(rig)
 core_runtime_test_runtime_SOURCES = core/runtime/test-runtime.c $(rig)
+core_runtime_test_saving_SOURCES = core/runtime/test-saving.c $(rig) $(scrape)
+core_runtime_test_saving_LDFLAGS = \
+	-Wl,--wrap=close -Wl,--wrap=dk_text_failed -Wl,--wrap=rename $(AM_LDFLAGS)
 core_runtime_test_stop_SOURCES = core/runtime/test-stop.c $(rig)
 core_runtime_test_turns_SOURCES = core/runtime/test-turns.c $(rig)
 

@@ -427,6 +427,18 @@ void dk_runtime_counters(struct dk_runtime *runtime, struct dk_counters *ret_cou
  * during the call.  DK_OK, or DK_NO_MEMORY: `write` was not called. */
 typedef void dk_write_fn(void *context, dk_str text);
 dk_status dk_runtime_metrics(struct dk_runtime *runtime, dk_write_fn *write, void *context);
+/* The same text as a file, for whoever collects it there.  It is written to a new file beside it
+ * (PATH.NUMBER.tmp, of mode 0644 less the umask), which takes the place of `path` when it is whole:
+ * a reader sees the old text or the new one, also where several threads or processes save to one
+ * path.  Nothing is synced: counts are not worth it, and begin at 0 with each runtime.  It takes as
+ * long as the file system does, so it is for a thread of yours; none of the runtime's waits for it.
+ * `path` is relative to the current folder, and has to be a regular file, or nothing yet.
+ *
+ * DK_OK; else `path` is as it was, nothing stays beside it, and the reason (NULL: nobody asks) says
+ * why: DK_INVALID (no path, or there is a link, a folder, a device), DK_NO_MEMORY, DK_UNAVAILABLE
+ * (it cannot be written: no such folder, no right, no room). */
+dk_status dk_runtime_save_metrics(struct dk_runtime *runtime, const char *path, char *reason,
+                                  size_t size);
 
 /* ---- a client -------------------------------------------------------------------------------- */
 
