@@ -172,13 +172,16 @@ ALL
 
 # ---- serve ---------------------------------------------------------------------------------------
 
-./serve model > served 2>&1 &
+shows './serve --metrics serve.prom' 'usage: ./serve PROVIDER key=value... [ARGUMENT...]
+exit 2' 'serve: without a provider it tells its usage'
+./serve --metrics serve.prom model > served 2>&1 &
 pid=$!
 until grep -q '^serve: works' served || ! kill -0 $pid; do :; done
 kill -TERM $pid
 wait $pid
 is "$? $(cat served)" '0 serve: works on orders; Ctrl-C ends it
 serve: ends; what it works on is given back' 'serve: works until it is told to end'
+is "$(grep -c '^# TYPE dk_' serve.prom)" 11 'serve: and has saved its metrics'
 
 # ---- fan-out and cancellable, on the model -------------------------------------------------------
 
