@@ -82,6 +82,10 @@ runner_libdkrunner_la_SOURCES = \
 	runner/operate/start.c \
 	runner/operate/stats.c \
 	runner/operate/status.c \
+	runner/operate/sums.c \
+	runner/operate/sums.h \
+	runner/operate/sums-tell.c \
+	runner/operate/sums-text.c \
 	runner/operate/targets.c \
 	runner/operate/targets.h \
 	runner/operate/tree.c \

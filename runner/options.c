@@ -652,4 +652,5 @@ options_done(struct options *options)
   free(options->settings);
   free(options->arguments);
   free(options->only);
+  operate_options_done(&options->operating);
 }

@@ -62,7 +62,7 @@ ok $? 'JSON: the page tells members'
 cat > paths.py <<'PYTHON'
 import json, sys
 def walk(value, path, found):
-    if isinstance(value, dict) and not path.endswith("payload"):
+    if isinstance(value, dict) and not path.endswith(("payload", "labels")):
         for key, inner in value.items():
             walk(inner, path + ("." if path else "") + key, found)
     elif isinstance(value, list):
@@ -95,7 +95,7 @@ keeps cancel waits nowhere --wait 0
 keeps start quick --name quick --input "$(printf '\377')"
 keeps status waits nowhere quick
 keeps instances
-serve_begin
+serve_begin "$folder/serve.prom"
 keeps wait quick waits nowhere
 keeps start order --name order
 hears '^order works$'
@@ -121,7 +121,8 @@ reaches account 4 2
 keeps prune account --keep 1 --dry-run
 keeps prune account --keep 1
 keeps delete quick
-keeps stats
+serve_saves
+keeps stats --metrics serve.prom
 serve_end
 python3 "$scratch/paths.py" "$scratch"/json.* > "$scratch/printed"
 is $? 0 'JSON: all of it is'

@@ -100,6 +100,7 @@ tests_storm_storm_SOURCES = \
 script_tests += \
 	tests/commands.sh \
 	tests/commands-many.sh \
+	tests/commands-metrics.sh \
 	tests/commands-refusals.sh \
 	tests/commands-guide.sh \
 	$(NULL)

@@ -62,26 +62,31 @@ plain() {
       -e 's/[0-9]\{4\}\(-[0-9][0-9]\)\{2\}T[0-9:]*\.[0-9]*Z/TIME/g' | also
 }
 
-# with_server DOCUMENT FOLDER: the document lets "hi/serve sqlite store=orders.db" run in another
-# terminal.  It runs from the first start of an instance on, in that folder; and as a reader is
-# slower than a runtime, a start returns when the runtime has looked at it.  end_server ends it.
+# with_server DOCUMENT FOLDER: the document lets "hi/serve ... sqlite store=orders.db" run in
+# another terminal.  It runs from the first start of an instance on, in that folder; and as a reader
+# is slower than a runtime, a start returns when the runtime has looked at it, and the metrics that
+# it saves in serve.prom are looked at when it has saved them once more.  end_server ends it.
 with_server() {
-  server='hi/serve sqlite store=orders.db'
-  grep -q "\`$server\` run in" "$1"
+  server=$(sed -n 's/.*`\(hi\/serve [^`]*sqlite store=orders.db\)` run in.*/\1/p' "$1")
+  [ -n "$server" ]
   ok $? "${1##*/}: $server, in another terminal"
   mv "$scratch/bin/durakit" "$scratch/bin/durakit.plain"
   cat > "$scratch/bin/durakit" <<COMMAND
 #!/bin/sh
 here=$scratch
 plain=\$here/bin/durakit.plain
-case " \$* " in
-  ' start '*' store=orders.db '*) ;;
-  *) exec "\$plain" "\$@" ;;
-esac
 # until_so COMMAND...: or the server has ended.
 until_so() {
   until "\$@" > /dev/null 2>&1; do kill -0 "\$(cat "\$here/server.pid")" || exit 99; done
 }
+case " \$* " in
+  ' start '*' store=orders.db '*) ;;
+  ' stats '*'--metrics serve.prom '*)
+    touch "\$here/asked"
+    until_so test '$2/serve.prom' -nt "\$here/asked"
+    exec "\$plain" "\$@" ;;
+  *) exec "\$plain" "\$@" ;;
+esac
 taken() { "\$plain" history "\$1" --provider sqlite --set store=orders.db | grep -q ' activity '; }
 if [ ! -f "\$here/server.pid" ]; then
   (cd '$2' && exec $server) > "\$here/served" 2>&1 < /dev/null &

@@ -128,8 +128,11 @@ const char help_of_stats[] =
   "\n"
   "  durakit stats --provider sqlite --set store=orders.db\n"
   "  durakit stats --prometheus --provider sqlite --set store=orders.db\n"
+  "  durakit stats --metrics one.prom --metrics two.prom --provider sqlite --set store=orders.db\n"
   "\n"
-  "  --prometheus            as Prometheus reads it: dk_instances{status=\"running\"} and so on\n";
+  "  --prometheus            as Prometheus reads it: dk_instances{status=\"running\"} and so on\n"
+  "  --metrics FILE          also what a runtime has counted and saved (dk_runtime_save_metrics);\n"
+  "                          those of several files are added up\n";
 
 const char help_of_choice[] =
   "\n"

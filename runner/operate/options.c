@@ -23,6 +23,12 @@ operate_defaults(struct operating *operating)
   *operating = (struct operating){.expect = UINT64_MAX, .wait_ms = -1};
 }
 
+void
+operate_options_done(struct operating *operating)
+{
+  free(operating->metrics);
+}
+
 bool
 chosen_is_given(const struct chosen *c)
 {
@@ -133,6 +139,21 @@ take_wait(struct options *o, const char *option, const char *value)
            : bad_value(option, value, WHEN_EXPECTED_DURATION);
 }
 
+static int
+take_metrics(struct options *o, const char *option, const char *value)
+{
+  struct operating *p = &o->operating;
+  const char **grown = reallocarray(p->metrics, p->n_metrics + 1, sizeof(*grown));
+
+  if (!grown) {
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
+  p->metrics = grown;
+  p->metrics[p->n_metrics++] = value;
+  return *value ? EXIT_PASSED : bad_value(option, value, "a file");
+}
+
 /* One of the list of statuses. */
 static int
 take_one_status(struct options *o, const char *option, const char *word, const char *value)
@@ -207,6 +228,7 @@ static const struct option_row rows[] = {
   {"--limit", "N", OF(INSTANCES) | OF(HISTORY), take_limit},
   {"--jsonl", NULL, OPERATES & ~(OF(STATS) | OF(START) | OF(RAISE)), take_jsonl},
   {"--prometheus", NULL, OF(STATS), take_prometheus},
+  {"--metrics", "FILE", OF(STATS), take_metrics},
 };
 
 const struct option_row *

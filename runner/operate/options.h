@@ -29,12 +29,15 @@ struct operating {
   uint32_t keep;                            /* 0: not given */
   int64_t wait_ms;                          /* --wait, --timeout; -1: not given */
   bool create, dry_run, yes, force, jsonl, prometheus;
+  const char **metrics;                     /* files */
+  size_t n_metrics;
 };
 
 struct option_row;
 struct options;
 /* What is set before the first option is taken. */
 void operate_defaults(struct operating *operating);
+void operate_options_done(struct operating *operating);
 const struct option_row *operate_options(size_t *ret_n);
 /* What goes with what.  EXIT_PASSED, or EXIT_USAGE with the words said. */
 int operate_check_options(const struct options *options);

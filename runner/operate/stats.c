@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `durakit stats`: counts of one moment, for people, as JSON, or as Prometheus reads them. */
+/* `durakit stats`: counts of one moment, for people, as JSON, or as Prometheus reads them; and what
+ * runtimes have counted, if their files are given. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runner/operate/host.h"
 #include "runner/operate/operate.h"
 #include "runner/operate/print.h"
 #include "runner/operate/show.h"
+#include "runner/operate/sums.h"
 #include "runner/say.h"
 
 /* A number, and where it stands in all three. */
@@ -125,6 +128,27 @@ help_of(const char *group)
   return "";
 }
 
+static const char *const ages[] = {"message", "activity"};
+
+/* Of a family above. */
+static bool
+is_own_family(const char *name)
+{
+  char own[64];
+
+  for (size_t i = 0; i < sizeof(helps) / sizeof(helps[0]); i++) {
+    snprintf(own, sizeof(own), "dk_%s", helps[i].group);
+    if (strcmp(own, name) == 0)
+      return true;
+  }
+  for (size_t i = 0; i < sizeof(ages) / sizeof(ages[0]); i++) {
+    snprintf(own, sizeof(own), "dk_oldest_%s_age_seconds", ages[i]);
+    if (strcmp(own, name) == 0)
+      return true;
+  }
+  return false;
+}
+
 static void
 tell_age(struct printer *printer, const char *name, int64_t ms)
 {
@@ -150,14 +174,14 @@ tell_prometheus(struct printer *printer, const struct counts *counts)
     else
       printer_line(printer, "dk_%s %" PRIu64, row->group, row->number);
   }
-  tell_age(printer, "message", counts->message_age_ms);
-  tell_age(printer, "activity", counts->activity_age_ms);
+  tell_age(printer, ages[0], counts->message_age_ms);
+  tell_age(printer, ages[1], counts->activity_age_ms);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
 static int
-tell_stats(const struct host *host, struct printer *printer)
+tell_stats(const struct host *host, const struct sums *sums, struct printer *printer)
 {
   struct dk_stats stats = {.struct_size = sizeof(stats)};
   dk_status status = dk_client_stats(host->client, &stats);
@@ -165,23 +189,36 @@ tell_stats(const struct host *host, struct printer *printer)
   if (status != DK_OK)
     return host_failed(host, NULL, status);
   const struct counts counts = counts_of(&stats);
-  if (host->options->operating.prometheus)
+  if (host->options->operating.prometheus) {
     tell_prometheus(printer, &counts);
-  else
+    sums_tell_prometheus(sums, printer);
+  } else {
     tell_rows(printer, &counts);
-  printer_end(printer, json_of_counts(&counts, stats.now));
+    sums_tell(sums, printer);
+  }
+  json_t *rest = json_of_counts(&counts, stats.now);
+  if (sums->n_files > 0)
+    json_object_set_new(rest, "metrics", sums_json(sums));
+  printer_end(printer, rest);
   return EXIT_PASSED;
 }
 
+/* The files come first: with one that is wrong the store is not opened. */
 int
 operate_stats(const struct options *options)
 {
   struct printer printer = printer_of(options, "durakit.stats/1", NULL);
+  struct sums sums;
   struct host host;
-  int code = host_open(&host, options, DK_OPEN_READ_ONLY, "stats");
+  int code = sums_read(&sums, options->operating.metrics, options->operating.n_metrics,
+                       is_own_family);
 
-  if (code == EXIT_PASSED)
-    code = tell_stats(&host, &printer);
-  host_close(&host);
+  if (code == EXIT_PASSED) {
+    code = host_open(&host, options, DK_OPEN_READ_ONLY, "stats");
+    if (code == EXIT_PASSED)
+      code = tell_stats(&host, &sums, &printer);
+    host_close(&host);
+  }
+  sums_done(&sums);
   return printer_done(&printer, code);
 }

@@ -2,6 +2,7 @@
 /* A runtime for the tests of the commands: works on a store until its standard input ends.
  *
  *   serve PLUGIN [KEY=VALUE]...
+ *   serve --metrics FILE PLUGIN [KEY=VALUE]...   saves them with each line of its input, "saved"
  *   serve --start N NAME PLUGIN [KEY=VALUE]...   stores so many starts, NAME-00001 and on, and ends
  *
  * "serve: ready" is its first line; then a line for each orchestration and activity that is entered
@@ -206,15 +207,32 @@ start_many(struct dk_store *store, long n, const char *name)
   return close_store(store) == 0 && status == DK_OK ? 0 : 1;
 }
 
+/* Until the input ends. */
+static void
+wait_for_end(struct dk_runtime *runtime, const char *metrics)
+{
+  char byte, reason[256];
+
+  while (read(STDIN_FILENO, &byte, 1) > 0)
+    if (metrics)
+      note("serve: %s", dk_runtime_save_metrics(runtime, metrics, reason, sizeof(reason)) == DK_OK
+                          ? "saved" : reason);
+}
+
 int
 main(int argc, char **argv)
 {
   struct dk_runtime *runtime;
   struct dk_refusal refusal = {.number = 0};
-  char byte;
+  const char *metrics = NULL;
 
   if (argc > 4 && strcmp(argv[1], "--start") == 0)
     return start_many(open_store(argv[4], argv + 5), strtol(argv[2], NULL, 10), argv[3]);
+  if (argc > 3 && strcmp(argv[1], "--metrics") == 0) {
+    metrics = argv[2];
+    argv += 2;
+    argc -= 2;
+  }
   if (argc < 2)
     return 2;
   struct dk_store *store = open_store(argv[1], argv + 2);
@@ -224,8 +242,7 @@ main(int argc, char **argv)
   if (dk_runtime_start(store, &options, &runtime, &refusal) != DK_OK)
     refused(&refusal);
   note("serve: ready");
-  while (read(STDIN_FILENO, &byte, 1) > 0)
-    continue;
+  wait_for_end(runtime, metrics);
   if (!dk_runtime_stop(runtime, 1000, NULL))
     return 1;
   dk_registry_free(registry);

@@ -78,10 +78,14 @@ reaches() {
 
 # ---- a runtime -----------------------------------------------------------------------------------
 
+# serve_begin [FILE]: it saves its metrics there when it is asked to.
 serve_begin() {
   rm -f serve.in serve.out
   mkfifo serve.in serve.out || exit 99
-  eval "\"$serve\" \"$plugin\" $serve_settings" < serve.in > serve.out 2> serve.err &
+  # shellcheck disable=SC2034
+  serve_file=${1-}
+  eval "\"$serve\" ${1+--metrics \"\$serve_file\"} \"$plugin\" $serve_settings" \
+    < serve.in > serve.out 2> serve.err &
   serve_pid=$!
   exec 8> serve.in 9< serve.out
   : > served.txt
@@ -95,6 +99,12 @@ hears() {
     ! printf '%s\n' "$heard" | grep -q -e "$1" || return 0
   done
   return 1
+}
+
+# serve_saves: its metrics are saved now.
+serve_saves() {
+  echo >&8
+  hears '^serve: saved$'
 }
 
 # serve_end: and the rest of what it says.
