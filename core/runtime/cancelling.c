@@ -141,6 +141,44 @@ look_for_request(struct cancelling *c, struct dk_cancel_outcome *outcome)
   return DK_OK;
 }
 
+static void
+end_of(struct batch *batch, const struct dk_instance *row)
+{
+  for (size_t i = 0; i < batch->n; i++) {
+    struct dk_cancel_outcome *outcome = &batch->outcomes[i];
+    if (outcome->outcome != DK_CANCEL_REQUESTED || !str_equal(outcome->instance, row->instance))
+      continue;
+    outcome->outcome = DK_CANCEL_OVER;
+    outcome->status = client_shown_status(row->status);
+  }
+}
+
+/* A request that was not found may have been taken since its instance was listed: then it is over.
+ * Who runs after it was not found has none. */
+static dk_status
+look_for_ends(struct cancelling *c, struct batch *batch)
+{
+  struct dk_instance_filter filter = {
+    .struct_size = sizeof(filter), .flags = DK_FILTER_IDS,
+    .statuses = 1 << DK_COMPLETED | 1 << DK_FAILED | 1 << DK_CANCELLED};
+  const struct dk_list_instances request = {.struct_size = sizeof(request), .filter = &filter};
+  struct dk_bytes *ids = dk_arena_array(&c->l.page, batch->n, sizeof(*ids));
+  struct dk_instances *rows;
+
+  if (!ids)
+    return client_refuse(c->client, DK_NO_MEMORY, "no memory for a list of ids");
+  for (size_t i = 0; i < batch->n; i++)
+    if (batch->outcomes[i].outcome == DK_CANCEL_REQUESTED)
+      ids[filter.n_ids++] = batch->outcomes[i].instance;
+  filter.ids = ids;
+  if (filter.n_ids == 0 || !client_has_admin(c->client))
+    return DK_OK;
+  TRY(look_list(&c->l, c->l.again, &request, &rows));
+  for (size_t i = 0; i < rows->n_items; i++)
+    end_of(batch, &rows->items[i]);
+  return DK_OK;
+}
+
 static dk_status
 look_for_requests(struct cancelling *c, struct batch *batch)
 {
@@ -150,7 +188,7 @@ look_for_requests(struct cancelling *c, struct batch *batch)
     if (batch->outcomes[i].outcome == 0)
       TRY(look_for_request(c, &batch->outcomes[i]));
   }
-  return DK_OK;
+  return look_for_ends(c, batch);
 }
 
 /* *ret_status: if the store has failed, its answer. */

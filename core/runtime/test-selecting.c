@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of dk_client_list: which instances are told of, in which order, once each, and what of
- * them.  The turns are made by hand, on the model. */
+ * them; and of what happens meanwhile.  The turns are made by hand, on the model. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -353,6 +353,39 @@ test_beginning(void)
   hand_end(&h);
 }
 
+static void
+take_request(struct hand *h)
+{
+  static const struct event ends[] = {
+    {.kind = EVENT_CANCEL_REQUESTED}, {.kind = EVENT_CANCELLED, .by = {"x", 1}}};
+
+  if (hand_fetch(h) == 0)
+    BAIL_OUT("no turn");
+  hand_commit(h, 1, 2, ends, 2, DK_CANCELLED, NULL);
+}
+
+/* A request that was stored when its instance was listed, and is taken before it is looked for. */
+static void
+test_request_is_taken(void)
+{
+  struct hand h;
+  struct dk_cancel_counts counts = {.struct_size = sizeof(counts)};
+  const struct dk_cancel_options options = {
+    .struct_size = sizeof(options), .flags = DK_CANCEL_DRY_RUN, .expect = UINT64_MAX};
+
+  hand_begin(&h, false);
+  hooked = &h;
+  hand_start(&h, dk_str_of("a"));
+  hand_start(&h, dk_str_of("b"));
+  dk_cancel_one(h.client, dk_str_of("a"), NULL, NULL);
+  before_messages = take_request;
+  cmp_ok(dk_cancel_by_name(h.client, "order", &options, NULL, NULL, &counts), "==", DK_OK,
+         "a request that is taken while it is looked for");
+  ok(counts.over == 1 && counts.requested == 1 && counts.already_requested == 0,
+     "would not be made once more");
+  hand_end(&h);
+}
+
 /* ---- what of them ---------------------------------------------------------------------------- */
 
 static void
@@ -484,6 +517,7 @@ main(void)
   test_pages();
   test_memory();
   test_beginning();
+  test_request_is_taken();
   test_infos();
   test_use_within();
   test_failures();

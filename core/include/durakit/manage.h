@@ -93,7 +93,8 @@ dk_status dk_client_stats(struct dk_client *client, struct dk_stats *ret_stats);
 
 /* A cancellation is asked for by a message of the fixed id "cancel": while one is stored there is
  * no second one, and its reason stays.  So a command that was killed may be run again.  It takes
- * effect in the instance's next turn; an instance that was not started never runs. */
+ * effect in the instance's next turn; an instance that was not started never runs.  Where a runtime
+ * takes one between look and sending, the next is stored, told as requested, and of no effect. */
 enum {
   DK_CANCEL_REQUESTED = 1,         /* the request is stored now; dry: it would be */
   DK_CANCEL_ALREADY_REQUESTED = 2, /* one is stored and not taken yet; it stays as it is */
