@@ -39,7 +39,7 @@ script_tests += \
 	tests/runtime-guide.sh \
 	tests/operating.sh \
 	tests/operating-pg.sh \
-	tests/with-postgres.sh \
+	tests/beside-postgres.sh \
 	$(NULL)
 
 # ---- the proofs of the ABI (tests/abi) ---------------------------------------------------------
