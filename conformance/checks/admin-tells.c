@@ -90,6 +90,9 @@ admin_tells_the_current_execution(struct dk_check *t)
   must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 3));
   expect_current(t, 3, DK_RUNNING, NULL);
   expect_equal(t, look_at(t, "inst")->last_event_id, 0, "last event of one without events");
+  must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 4, .name = "other", .version = "2.0"));
+  expect_text(t, look_at(t, "inst")->name, "other", "name, as the last commit has set it");
+  expect_text(t, look_at(t, "inst")->version, "2.0", "version, as the last commit has set it");
 }
 
 static void
@@ -177,6 +180,29 @@ admin_same_after_reopening(struct dk_check *t)
   expect_equal(t, read_stats(t)->events, counted->events, "events");
   expect_equal(t, read_stats(t)->executions, counted->executions, "executions");
   expect_text(t, read_messages(t, "pending")->items[0].id, "start", "id of the message");
+}
+
+/* ADMIN-3, ADMIN-5, ADMIN-8: however large, as it was given. */
+void
+admin_tells_what_is_large(struct dk_check *t)
+{
+  enum { LARGE = 60000 };
+  struct dk_bytes first = filled(t, LARGE, 'a'), second = filled(t, LARGE, 'b');
+
+  must(t, ack_turn(t, next_turn(t, "inst"), .status = DK_CONTINUED_AS_NEW, .output = first.ptr));
+  must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 2, .status = DK_COMPLETED,
+                   .output = second.ptr));
+  must(t, enqueue(t, "inst", .bytes = first));
+  const struct dk_instances *list = list_instances(t, .outputs = true);
+  expect_listed(t, list, "inst");
+  expect_bytes(t, list->items[0].output, second, "output of the instance");
+  const struct dk_executions *executions = list_executions(t, "inst");
+  expect_equal(t, executions->n_items, 2, "executions");
+  expect_bytes(t, executions->items[0].output, first, "output of the first execution");
+  expect_bytes(t, executions->items[1].output, second, "output of the second execution");
+  const struct dk_messages *messages = read_messages(t, "inst");
+  expect_equal(t, messages->n_items, 1, "messages");
+  expect_bytes(t, messages->items[0].payload, first, "payload of the message");
 }
 
 /* ---- what has not started -------------------------------------------------------------------- */
@@ -368,6 +394,8 @@ admin_counts(struct dk_check *t)
   must(t, ack_turn(t, next_turn(t, "between"), .status = DK_CONTINUED_AS_NEW));
   given_root(t, "again", DK_FAILED);
   must(t, ack_turn(t, next_turn(t, "again"), .execution_id = 2, .events = {{1}}));
+  must(t, enqueue(t, "dropped"));
+  must(t, ack_turn(t, fetch_turn_of(t, "dropped"), .empty = true));
   must(t, enqueue(t, "pending", .delay_ms = 1000));
   const struct dk_stats *stats = read_stats(t);
   expect_equal(t, stats->not_started, 1, "instances that have not started");
@@ -386,6 +414,7 @@ expect_message_depth(struct dk_check *t, uint64_t ready, uint64_t delayed, uint6
 {
   const struct dk_stats *stats = read_stats(t);
 
+  expect_equal(t, stats->now, now(t), "the moment of the counts");
   expect_equal(t, stats->messages_ready, ready, "messages that are ready");
   expect_equal(t, stats->messages_delayed, delayed, "messages that are not due yet");
   expect_equal(t, stats->messages_locked, locked, "messages of instances that are held");

@@ -100,6 +100,41 @@ admin_pages(struct dk_check *t)
                 "inst-18");
 }
 
+/* These, in pages of all sizes, from behind each of them. */
+static void
+expect_pages(struct dk_check *t, struct filter only, const char *const *ids, size_t n)
+{
+  for (uint32_t size = 1; size <= n + 1; size++)
+    for (size_t from = 0; from <= n; from++) {
+      const struct dk_instances *page =
+        list_instances(t, .only = only, .after = from > 0 ? ids[from - 1] : NULL, .max = size);
+      size_t left = n - from;
+
+      expect_equal(t, page->n_items, left < size ? left : size, "instances behind %zu", from);
+      for (size_t i = 0; i < page->n_items; i++)
+        expect_text(t, page->items[i].instance, ids[from + i], "the instance behind %zu", from + i);
+    }
+}
+
+/* ADMIN-1: whatever selects them, and finds them by something else than the order of the ids. */
+void
+admin_pages_of_some(struct dk_check *t)
+{
+  static const char *const ids[] = {"10", "9", "B", "a", "aa", "b", "\xc3\xa9"};
+  enum { IDS = sizeof ids / sizeof ids[0] };
+
+  for (size_t i = 0; i < IDS; i++)
+    given_child(t, ids[(i * 3 + 4) % IDS], "parent", DK_COMPLETED);
+  given_child(t, "A", "other", DK_COMPLETED);
+  given_child(t, "c", "other", DK_COMPLETED);
+  given_root(t, "parent", DK_RUNNING);
+  expect_pages(t, (struct filter){.parent = "parent"}, ids, IDS);
+  expect_pages(t, (struct filter){.ids = {"a", "\xc3\xa9", "9", "b", "aa", "10", "B", "nobody"}},
+               ids, IDS);
+  expect_pages(t, (struct filter){.statuses = WITH_STATUS(DK_COMPLETED), .parent = "parent"}, ids,
+               IDS);
+}
+
 /* ADMIN-1: whatever was there all the time is shown once, also if the page's last one goes. */
 void
 admin_pages_while_rows_change(struct dk_check *t)
@@ -173,6 +208,11 @@ admin_filter_by_words(struct dk_check *t)
   expect_listed(t, list_instances(t, .only = {.parent = "B"}), "d");
   expect_none_listed(t, list_instances(t, .only = {.parent = "a"}));
   expect_listed(t, list_instances(t, .only = {.roots = true}), "a", "b", "f");
+  must(t, ack_turn(t, next_turn(t, "g"), .name = "order ", .version = "1.0 ", .parent = "b "));
+  expect_listed(t, list_instances(t, .only = {.name = "order"}), "a", "c");
+  expect_listed(t, list_instances(t, .only = {.version = "1.0"}), "a", "e");
+  expect_listed(t, list_instances(t, .only = {.parent = "b"}), "c");
+  expect_listed(t, list_instances(t, .only = {.name = "order "}), "g");
 }
 
 /* ADMIN-2: it is the status of the current execution that counts, or of none. */
@@ -199,6 +239,9 @@ admin_filter_by_status(struct dk_check *t)
   expect_listed(t, list_instances(t, .only = {.statuses = WITH_STATUS(DK_CANCELLED)}), "cancelled");
   expect_listed(t, list_instances(t, .only = {.statuses = WITH_STATUS(DK_NOT_STARTED)}), "pending");
   expect_listed(t, list_instances(t, .only = {.statuses = over}), "cancelled", "done", "failed");
+  expect_listed(t, list_instances(t, .only = {.statuses = WITH_STATUS(DK_NOT_STARTED) |
+                                                          WITH_STATUS(DK_FAILED)}),
+                "failed", "pending");
 }
 
 /* ADMIN-2: whatever is given has to hold, one as well as the other. */
@@ -212,6 +255,7 @@ admin_filter_together(struct dk_check *t)
                                                    .statuses = WITH_STATUS(DK_FAILED)}));
   expect_listed(t, list_instances(t, .only = {.name = "order", .version = "1.0"}), "a");
   expect_listed(t, list_instances(t, .only = {.version = "1.0", .roots = true}), "a");
+  expect_listed(t, list_instances(t, .only = {.name = "order", .roots = true}), "a");
   expect_listed(t, list_instances(t, .only = {.ids = {"c", "a", "f"}, .name = "order"}), "a", "c");
   expect_none_listed(t, list_instances(t, .only = {.ids = {"a", "b"}, .parent = "b"}));
   expect_none_listed(t, list_instances(t, .only = {.roots = true, .parent = "b"}));
@@ -221,6 +265,115 @@ admin_filter_together(struct dk_check *t)
   expect_none_listed(t, list_instances(t, .only = {.name = "order",
                                                    .statuses = WITH_STATUS(DK_NOT_STARTED)}));
 }
+
+/* ---- any two conditions ---------------------------------------------------------------------- */
+
+/* The conditions of a filter; "0" is the instance for which the first of them does not hold, and
+ * all others do, "1" that of the second, and so on.  For "fits" all hold. */
+enum {
+  BY_IDS, BY_NAME, BY_VERSION, BY_PARENT, BY_STATUS, BY_CREATED_FROM, BY_CREATED_BEFORE,
+  BY_COMPLETED_FROM, BY_COMPLETED_BEFORE, CONDITIONS
+};
+
+static void
+add_condition(struct filter *f, const struct filter *all, int condition)
+{
+  switch (condition) {
+  case BY_IDS: f->list = all->list; f->n = all->n; break;
+  case BY_NAME: f->name = all->name; break;
+  case BY_VERSION: f->version = all->version; break;
+  case BY_PARENT: f->parent = all->parent; break;
+  case BY_STATUS: f->statuses = all->statuses; break;
+  case BY_CREATED_FROM: f->created_from = all->created_from; break;
+  case BY_CREATED_BEFORE: f->created_before = all->created_before; break;
+  case BY_COMPLETED_FROM: f->completed_from = all->completed_from; break;
+  default: f->completed_before = all->completed_before; break;
+  }
+}
+
+static void
+number_id(char id[8], int condition)
+{
+  snprintf(id, 8, condition == CONDITIONS ? "fits" : "%d", condition);
+}
+
+static void
+create(struct dk_check *t, int condition)
+{
+  char id[8];
+
+  number_id(id, condition);
+  must(t, ack_turn(t, next_turn(t, id), .name = condition == BY_NAME ? "orders" : "order",
+                   .version = condition == BY_VERSION ? "2.0" : "1.0",
+                   .parent = condition == BY_PARENT ? "other" : "parent"));
+}
+
+static void
+complete(struct dk_check *t, int condition)
+{
+  char id[8];
+
+  number_id(id, condition);
+  must(t, ack_turn(t, next_turn(t, id),
+                   .status = condition == BY_STATUS ? DK_CANCELLED : DK_COMPLETED));
+}
+
+static void
+given_one_for_each(struct dk_check *t)
+{
+  create(t, BY_CREATED_FROM);
+  advance(t, 100);
+  for (int i = 0; i <= CONDITIONS; i++)
+    if (i != BY_CREATED_FROM && i != BY_CREATED_BEFORE)
+      create(t, i);
+  advance(t, 100);
+  create(t, BY_CREATED_BEFORE);
+  complete(t, BY_COMPLETED_FROM);
+  advance(t, 100);
+  for (int i = 0; i <= CONDITIONS; i++)
+    if (i != BY_COMPLETED_FROM && i != BY_COMPLETED_BEFORE)
+      complete(t, i);
+  advance(t, 100);
+  complete(t, BY_COMPLETED_BEFORE);
+}
+
+/* ADMIN-2: of each two neither is forgotten for the other. */
+void
+admin_filter_by_each_two(struct dk_check *t)
+{
+  int64_t start = now(t);
+  struct dk_bytes ids[CONDITIONS]; /* all but "0" */
+  char names[CONDITIONS][8];
+  const struct filter all = {
+    .list = ids, .n = CONDITIONS, .name = "order", .version = "1.0", .parent = "parent",
+    .statuses = WITH_STATUS(DK_COMPLETED),
+    .created_from = start + 100, .created_before = start + 200,
+    .completed_from = start + 300, .completed_before = start + 400};
+
+  for (int i = 0; i < CONDITIONS; i++) {
+    number_id(names[i], i + 1);
+    ids[i] = bytes(names[i]);
+  }
+  given_one_for_each(t);
+  expect_listed(t, list_instances(t, .only = all), "fits");
+  for (int one = 0; one < CONDITIONS; one++)
+    for (int two = one + 1; two < CONDITIONS; two++) {
+      struct filter both = {.by_ids = false};
+
+      add_condition(&both, &all, one);
+      add_condition(&both, &all, two);
+      const struct dk_instances *list = list_instances(t, .only = both);
+      for (int i = 0; i <= CONDITIONS; i++) {
+        char id[8];
+
+        number_id(id, i);
+        expect(t, (listed(list, id) != NULL) == (i != one && i != two),
+               "\"%s\" is there unless condition %d or %d is against it", id, one, two);
+      }
+    }
+}
+
+/* ---- times and ids --------------------------------------------------------------------------- */
 
 /* ADMIN-2: from <= time < before, to the millisecond; and who is not over has not completed. */
 void
@@ -248,6 +401,7 @@ admin_filter_by_times(struct dk_check *t)
   expect_listed(t, list_instances(t, .only = {.completed_from = ended,
                                               .completed_before = ended + 1}), "inst");
   must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 2));
+  must(t, enqueue(t, "pending"));
   expect_listed(t, list_instances(t, .only = {.completed_before = now(t) + 1000}), "older");
   expect_listed(t, list_instances(t, .only = {.created_before = born + 1}), "inst", "older");
 }

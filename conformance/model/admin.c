@@ -27,6 +27,8 @@ held_until(const struct op *op, const struct lock *lock)
   return 0;
 }
 
+enum { KEPT_BESIDE = 1024 }; /* from here on mutants have another table for it */
+
 /* ADMIN-3: what was asked for. */
 static struct dk_bytes
 output_of(const struct op *op, const struct instance *instance, bool is_asked)
@@ -34,7 +36,8 @@ output_of(const struct op *op, const struct instance *instance, bool is_asked)
   const struct store *s = op->s;
   const struct execution *e = instance->current;
 
-  if (!HOLDS(M_ADMIN_OUTPUT_UNASKED, is_asked) || DEFECT(M_ADMIN_OUTPUT_NOT_TOLD, e->output.ptr))
+  if (!HOLDS(M_ADMIN_OUTPUT_UNASKED, is_asked) || DEFECT(M_ADMIN_OUTPUT_NOT_TOLD, e->output.ptr) ||
+      DEFECT(M_ADMIN_LARGE_NOT_TOLD, e->output.len > KEPT_BESIDE))
     return (struct dk_bytes){NULL, 0};
   if (DEFECT(M_ADMIN_OUTPUT_OF_EARLIER, !e->output.ptr && instance->first->output.ptr))
     return instance->first->output;
@@ -56,6 +59,18 @@ told_status(const struct op *op, const struct instance *instance)
   return status;
 }
 
+/* ADMIN-3: as the last commit has set it.  A mutant reads it with the first execution. */
+static struct dk_bytes
+version_of(const struct op *op, const struct instance *instance)
+{
+  const struct store *s = op->s;
+  static const struct dk_bytes first = {"1.0.0", 5};
+  bool is_later = instance->current != instance->first;
+
+  return DEFECT(M_ADMIN_VERSION_OF_FIRST, is_later && !same_bytes(instance->facts->version, first))
+           ? first : instance->facts->version;
+}
+
 static void
 fill_started(const struct op *op, const struct instance *instance, bool with_output,
              struct dk_instance *told)
@@ -68,7 +83,7 @@ fill_started(const struct op *op, const struct instance *instance, bool with_out
   if (DEFECT(M_ADMIN_OWNER_NOT_TOLD, facts->owner.ptr != NULL))
     told->owner = (struct dk_bytes){NULL, 0};
   told->name = facts->name;
-  told->version = facts->version;
+  told->version = version_of(op, instance);
   if (!DEFECT(M_ADMIN_PARENT_NOT_TOLD, facts->parent.ptr != NULL))
     told->parent_instance = facts->parent;
   told->birth = DEFECT(M_ADMIN_BIRTH_IS_ANOTHER, instance->birth != instance->lock.epoch)
@@ -120,6 +135,18 @@ first_of_page(struct op *op, struct instance *const *all, struct dk_bytes after)
   if (DEFECT(M_ADMIN_AFTER_IS_INCLUDED, from > 0 && after.ptr))
     return from - 1;
   return from;
+}
+
+/* ADMIN-1.  How a mutant's index of children pages: by their births, and not by their ids. */
+static bool
+is_of_earlier_page(const struct op *op, const struct instance *instance,
+                   const struct dk_list_instances *request)
+{
+  const struct store *s = op->s;
+  const struct instance *last = request->after.ptr ? find_instance(s, request->after) : NULL;
+  bool is_by_parent = request->filter && request->filter->parent_instance.ptr;
+
+  return DEFECT(M_ADMIN_CHILDREN_BY_BIRTH, is_by_parent && last && last->birth > instance->birth);
 }
 
 /* ADMIN-1, ADMIN-4: all of them. */
@@ -174,7 +201,8 @@ list_instances(struct op *op, const struct dk_list_instances *request)
     most--;
   size_t i = first_of_page(op, all, request->after);
   for (; i < s->instances.n && (n < most || DEFECT(M_ADMIN_MAX_IGNORED, n == most)); i++) {
-    if (!is_selected(op, all[i], request->filter) || is_left_out(op, all[i])) {
+    if (!is_selected(op, all[i], request->filter) || is_left_out(op, all[i]) ||
+        is_of_earlier_page(op, all[i], request)) {
       n += DEFECT(M_ADMIN_LIMIT_BEFORE_FILTER, request->filter != NULL) ? 1 : 0;
       continue;
     }
@@ -227,7 +255,8 @@ listed_execution(const struct op *op, const struct instance *of, const struct ex
   const struct store *s = op->s;
   struct dk_execution told = told_execution(e);
 
-  if (DEFECT(M_ADMIN_EXECUTIONS_WITHOUT_OUTPUT, told.output.ptr != NULL))
+  if (DEFECT(M_ADMIN_EXECUTIONS_WITHOUT_OUTPUT, told.output.ptr != NULL) ||
+      DEFECT(M_ADMIN_LARGE_OF_EXECUTION_NOT_TOLD, told.output.len > KEPT_BESIDE))
     told.output = (struct dk_bytes){NULL, 0};
   if (DEFECT(M_ADMIN_EXECUTIONS_OF_ONE_STATUS, told.status != of->current->status))
     told.status = of->current->status;
@@ -287,6 +316,8 @@ hand_up_message(struct op *op, const struct message *message)
 
   if (DEFECT(M_ADMIN_ATTEMPTS_TOLD, message->attempt > 0))
     told.attempt = (uint32_t)message->attempt;
+  if (DEFECT(M_ADMIN_LARGE_MESSAGE_NOT_TOLD, told.payload.len > KEPT_BESIDE))
+    told.payload = (struct dk_bytes){"", 0};
   if (DEFECT(M_ADMIN_MESSAGE_ENDS_AT_NUL, nul != NULL))
     told.payload.len = (size_t)(nul - told.payload.ptr);
   if (DEFECT(M_ADMIN_ENQUEUED_NOT_TOLD, told.enqueued_at != told.visible_at))
@@ -439,7 +470,8 @@ count_status(const struct op *op, const struct instance *instance, struct dk_sta
   };
   int32_t status = status_of(instance);
 
-  if (!is_there(instance) || DEFECT(M_ADMIN_PENDING_NOT_COUNTED, status == DK_NOT_STARTED))
+  if (!HOLDS(M_ADMIN_LEFTOVERS_COUNTED, is_there(instance)) ||
+      DEFECT(M_ADMIN_PENDING_NOT_COUNTED, status == DK_NOT_STARTED))
     return;
   if (DEFECT(M_ADMIN_COUNTS_FIRST_STATUS, instance->first && instance->first->status != status))
     status = instance->first->status;
@@ -466,7 +498,8 @@ read_stats(struct op *op, const struct dk_read_stats *request)
 {
   struct store *s = op->s;
   struct depth messages = {0}, activities = {0};
-  struct dk_stats stats = {.struct_size = sizeof stats, .now = op->now};
+  struct dk_stats stats = {.struct_size = sizeof stats,
+                           .now = MUTANT(M_ADMIN_COUNTED_AT_NO_TIME) ? 0 : op->now};
 
   TRY(refuse_unknown(op, request->flags != 0, "a flag of the counts"));
   count_work(op, &activities);

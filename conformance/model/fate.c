@@ -110,6 +110,9 @@ is_text(const struct op *op, struct dk_bytes wanted, struct dk_bytes text)
   if (!wanted.ptr || same_bytes(wanted, text))
     return true;
   return text.ptr && (DEFECT(M_ADMIN_FILTER_BY_PREFIX, begins_with(text, wanted)) ||
+                      DEFECT(M_ADMIN_FILTER_PADDED,
+                             text.len == wanted.len + 1 && begins_with(text, wanted) &&
+                               text.ptr[wanted.len] == ' ') ||
                       DEFECT(M_ADMIN_FILTER_IN_ANY_CASE,
                              text.len == wanted.len &&
                                strncasecmp(text.ptr, wanted.ptr, text.len) == 0));
@@ -140,6 +143,8 @@ is_of_status(const struct op *op, const struct instance *instance, uint32_t stat
   for (const struct execution *e = instance->first; e; e = e->next)
     if (DEFECT(M_ADMIN_STATUS_OF_ANY, statuses >> e->status & 1 && e->status != status))
       return true;
+  if (DEFECT(M_ADMIN_NOT_STARTED_ALONE, status == DK_NOT_STARTED && (statuses & (statuses - 1))))
+    return false;
   return !statuses || statuses >> status & 1;
 }
 
@@ -152,7 +157,9 @@ is_of_time(const struct op *op, const struct instance *instance,
   int64_t completed_at = instance->birth ? instance->current->completed_at : 0;
   bool asks = filter->completed_from || filter->completed_before;
 
-  if (asks && !HOLDS(M_ADMIN_RUNNING_HAS_COMPLETED, completed_at != 0))
+  bool is_pending = !instance->birth;
+  if (asks && !HOLDS(M_ADMIN_RUNNING_HAS_COMPLETED, completed_at != 0) &&
+      !DEFECT(M_ADMIN_PENDING_HAS_COMPLETED, is_pending))
     return false;
   return is_between(op, created_at(op, instance), filter->created_from, filter->created_before) &&
          (!asks || is_between(op, completed_at, filter->completed_from, filter->completed_before));
@@ -182,7 +189,9 @@ is_selected(const struct op *op, const struct instance *instance,
     return false;
   return is_text(op, filter->name, facts->name) &&
          (HOLDS(M_ADMIN_VERSION_IGNORED, is_text(op, filter->version, facts->version))) &&
-         is_text(op, filter->parent_instance, facts->parent) && is_of_time(op, instance, filter);
+         (is_text(op, filter->parent_instance, facts->parent) ||
+          DEFECT(M_ADMIN_PARENT_FORGOTTEN, filter->name.ptr != NULL)) &&
+         (is_of_time(op, instance, filter) || DEFECT(M_ADMIN_TIMES_FORGOTTEN, by_ids));
 }
 
 /* ADMIN-1, DEL-9: whether that id is there or not. */
