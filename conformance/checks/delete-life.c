@@ -38,6 +38,24 @@ del_tokens_are_dead(struct dk_check *t)
   expect_no_work(t);
 }
 
+/* DEL-5: a turn that would have made it known does so no more. */
+void
+del_tokens_of_not_started(struct dk_check *t)
+{
+  must(t, enqueue(t, "inst", .id = "start"));
+  struct dk_bytes token = fetch_turn(t)->head.lock_token;
+  must(t, delete_instances(t, .ids = {"inst"}, .force = true));
+  before(t);
+  expect_dead_turn(t, token);
+  expect_status(t, ack_token(t, token, .repeated = true, .name = "order", .version = "1.0.0"),
+                DK_LOCK_LOST);
+  expect_status(t, ack_token(t, token, .empty = true), DK_LOCK_LOST);
+  expect_unchanged(t);
+  expect_gone(t, "inst");
+  must(t, enqueue(t, "inst"));
+  expect_equal(t, fetch_turn(t)->head.known, 0, "known: nobody has committed a turn of it");
+}
+
 /* DEL-5: the last commit of a deleted instance cannot be repeated, marked or not. */
 void
 del_no_commit_is_repeated(struct dk_check *t)
@@ -77,6 +95,7 @@ del_tokens_of_descendants(struct dk_check *t)
 /* ---- a new life ------------------------------------------------------------------------------ */
 
 static const struct dk_version pin = {9, 0, 0};
+static const struct dk_version_range early = {{1, 0, 0}, {1, 9, 9}}; /* it is not in there */
 
 /* DEL-6: a deleted id begins as any other does. */
 void
@@ -102,7 +121,7 @@ del_new_life(struct dk_check *t)
   must(t, ack_turn(t, turn, .name = "new", .version = "1.0.0", .events = {{1, "anew"}},
                    .schedule = {{1}, {2}}));
   must(t, enqueue(t, "inst"));
-  turn = fetch_turn(t, .owner = "me");
+  turn = fetch_turn(t, .owner = "me", .ranges = &early, .n_ranges = 1);
   expect_equal(t, turn->head.execution_id, 1, "execution");
   expect_text(t, turn->head.name, "new", "name");
   expect_text(t, turn->head.parent_instance, NULL, "parent");
@@ -239,6 +258,40 @@ del_matching_selects_roots(struct dk_check *t)
   expect_gone(t, "named/a");
   removed = delete_all_matching(t, .only = {.ids = {"over", "over", "busy", "orphan", "nobody"}});
   expect_counts(t, &removed, .instances = 4, .executions = 4, .events = 4);
+}
+
+/* DEL-8, DEL-1, DEL-5: with all that is theirs, queued, held or delayed, as if they were named. */
+void
+del_matching_takes_all(struct dk_check *t)
+{
+  struct dk_removed removed;
+
+  given_executions(t, "inst", 2, 0);
+  must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 2, .status = DK_COMPLETED,
+                   .events = {{2}},
+                   .schedule = {{1}, {2, .tag = "gpu"}, {3, .delay_ms = 3600000}}));
+  given_child(t, "child", "inst", DK_COMPLETED);
+  must(t, ack_turn(t, next_turn(t, "child"), .schedule = {{1}}));
+  given_root(t, "queued", DK_FAILED);
+  must(t, enqueue(t, "queued", .delay_ms = 3600000));
+  struct dk_bytes work = fetch_activity_of(t, "inst", 2, 1)->work.lock_token;
+  struct dk_bytes turn = next_turn(t, "inst")->head.lock_token;
+  must(t, enqueue(t, "inst", .delay_ms = 3600000));
+  must(t, enqueue(t, "child"));
+  removed = delete_all_matching(t);
+  expect_counts(t, &removed, .instances = 3, .executions = 4, .events = 5, .messages = 4,
+                .activities = 4);
+  const struct dk_stats *stats = read_stats(t);
+  expect_equal(t, stats->messages_ready + stats->messages_delayed + stats->messages_locked, 0,
+               "messages in the store");
+  expect_equal(t, stats->activities_ready + stats->activities_delayed + stats->activities_locked,
+               0, "work items in the store");
+  expect_equal(t, stats->executions + stats->events, 0, "executions and events in the store");
+  before(t);
+  expect_dead_turn(t, turn);
+  expect_dead_work(t, work);
+  expect_unchanged(t);
+  expect_none_listed(t, list_instances(t));
 }
 
 /* DEL-8, ADMIN-2: to the millisecond, and by the end of the current execution. */

@@ -221,3 +221,34 @@ del_restart_races_matching(struct dk_check *t)
     expect_one_of_both(t, restarted);
   }
 }
+
+/* DEL-8, DEL-3: the child was there, runs, and keeps its root; or it comes after that, and its
+ * message begins another life. */
+void
+del_birth_races_matching(struct dk_check *t)
+{
+  struct actor *runtime = racer(t), *admin = racer(t);
+
+  while (more_rounds(t, ENOUGH_OVERLAPS)) {
+    given_root(t, "root", DK_COMPLETED);
+    struct dk_bytes token = next_turn(t, "child")->head.lock_token;
+    stand_at_line(t, runtime, admin);
+    must(t, ack_token(t, token, .on = runtime, .start = true, .parent = "root",
+                      .send = {{"root", .id = "born"}}));
+    must(t, delete_matching(t, .on = admin, .start = true));
+    witness(t, race(t, runtime, admin));
+    dk_status born = finish(t, runtime), deleted = finish(t, admin);
+    settle(born, ack_token(t, token, .on = runtime, .parent = "root",
+                           .send = {{"root", .id = "born"}}));
+    settle(deleted, delete_matching(t, .on = admin));
+    expect_status(t, born, DK_OK);
+    expect_status(t, deleted, DK_OK);
+    bool has_gone = finished_removal(t, admin)->instances > 0;
+    const struct dk_instances *list = list_instances(t);
+    expect_listed(t, list, "child", "root");
+    expect_equal(t, list->items[1].status, has_gone ? DK_NOT_STARTED : DK_COMPLETED,
+                 "status of the root, or of its id");
+    expect_equal(t, read_messages(t, "root")->n_items, 1, "messages of the child to its root");
+    must(t, delete_instances(t, .ids = {"child", "root"}, .force = true));
+  }
+}

@@ -235,7 +235,10 @@ del_over_goes(struct dk_check *t)
   must(t, ack_turn(t, next_turn(t, "working"), .status = DK_FAILED, .schedule = {{1}, {2}}));
   fetch_work(t);
   given_root(t, "held", DK_CANCELLED);
+  given_child(t, "child", "held", DK_COMPLETED);
   must(t, enqueue(t, "held"));
+  must(t, enqueue(t, "child"));
+  fetch_turn(t);
   fetch_turn(t);
   must(t, delete_instances(t, .ids = {"completed"}));
   must(t, delete_instances(t, .ids = {"failed"}));
@@ -248,6 +251,8 @@ del_over_goes(struct dk_check *t)
   advance(t, LEASE_MS);
   expect_no_turn(t);
   expect_no_work(t);
+  given_root(t, "completed", DK_RUNNING);
+  expect_equal(t, look_at(t, "completed")->created_at, now(t), "created_at of a new life");
 }
 
 /* DEL-2: with force the status plays no part. */
@@ -347,13 +352,18 @@ del_no_child_alone(struct dk_check *t)
   given_child(t, "child", "root", DK_COMPLETED);
   given_child(t, "grandchild", "child", DK_COMPLETED);
   given_child(t, "orphan", "nobody", DK_COMPLETED);
+  given_root(t, "running", DK_RUNNING);
+  given_child(t, "its child", "running", DK_COMPLETED);
   before(t);
   expect_status(t, delete_instances(t, .ids = {"child"}), DK_REFUSED);
   expect_status(t, delete_instances(t, .ids = {"child"}, .force = true), DK_REFUSED);
   expect_status(t, delete_instances(t, .ids = {"grandchild"}, .force = true), DK_REFUSED);
   expect_status(t, delete_instances(t, .ids = {"child", "grandchild"}), DK_REFUSED);
   expect_status(t, delete_instances(t, .ids = {"orphan", "child"}, .force = true), DK_REFUSED);
+  expect_status(t, delete_instances(t, .ids = {"its child"}), DK_REFUSED);
+  expect_status(t, delete_instances(t, .ids = {"its child"}, .force = true), DK_REFUSED);
   expect_unchanged(t);
+  must(t, delete_instances(t, .ids = {"running"}, .force = true));
   must(t, delete_instances(t, .ids = {"orphan"}));
   must(t, delete_instances(t, .ids = {"grandchild", "root"}));
   expect_none_listed(t, list_instances(t));
@@ -363,6 +373,34 @@ del_no_child_alone(struct dk_check *t)
   given_child(t, "child", "root", DK_RUNNING);
   expect_listed(t, list_instances(t), "child");
   must(t, delete_instances(t, .ids = {"child"}, .force = true));
+  expect_none_listed(t, list_instances(t));
+}
+
+/* DEL-3: a parent that has only messages is there; an id that has none any more is not. */
+void
+del_parent_not_started(struct dk_check *t)
+{
+  struct dk_removed removed;
+
+  given_child(t, "a", "parent", DK_COMPLETED);
+  given_child(t, "b", "parent", DK_FAILED);
+  given_child(t, "b1", "b", DK_COMPLETED);
+  must(t, enqueue(t, "parent"));
+  before(t);
+  expect_status(t, delete_instances(t, .ids = {"a"}), DK_REFUSED);
+  expect_status(t, delete_instances(t, .ids = {"a"}, .force = true), DK_REFUSED);
+  expect_status(t, delete_instances(t, .ids = {"parent"}), DK_REFUSED);
+  expect_unchanged(t);
+  removed = delete_all_matching(t);
+  expect_equal(t, removed.instances, 0, "instances, of which each has a parent that is there");
+  must(t, ack_turn(t, fetch_turn(t), .empty = true));
+  must(t, delete_instances(t, .ids = {"a"}));
+  removed = delete_all_matching(t);
+  expect_counts(t, &removed, .instances = 2, .executions = 2, .events = 2);
+  given_child(t, "a", "parent", DK_COMPLETED);
+  must(t, enqueue(t, "parent"));
+  must(t, delete_instances(t, .ids = {"parent"}, .force = true, .ret = &removed));
+  expect_counts(t, &removed, .instances = 2, .executions = 1, .events = 1, .messages = 1);
   expect_none_listed(t, list_instances(t));
 }
 

@@ -448,7 +448,8 @@ forget(struct instance *instance, const struct step *kept)
   struct instance address = {.link = instance->link,
                              .entry = instance->entry,
                              .id = instance->id,
-                             .messages = instance->messages};
+                             .messages = instance->messages,
+                             .created_at = instance->created_at}; /* of which one mutant asks */
 
   if (kept->held)
     address.lock = instance->lock;
@@ -487,7 +488,7 @@ instance_goes(struct store *s, const struct step *p)
   if (DEFECT(M_DEL_NOT_STORED, s->is_opening) || DEFECT(M_DEL_NOT_FOLLOWED, s->is_following))
     return DK_OK;
   bool has_messages = gone->messages.next != &gone->messages; /* as mutants leave them */
-  if (has_messages || p->held || p->execution_id || p->committed) {
+  if (has_messages || MUTANT(M_DEL_AGE_STAYS) || p->held || p->execution_id || p->committed) {
     forget(gone, p);
     return DK_OK;
   }

@@ -341,7 +341,8 @@ store_facts(struct op *op, const struct instance *turn, const struct dk_turn_res
   if (DEFECT(M_DEL_BIRTH_BY_ID, !is_born))
     birth = hash_of_instance(turn->id);
   STEP(op, .kind = FACTS, .instance = turn->id, .birth = birth,
-       .enqueued_at = turn->birth ? turn->created_at : op->now, .name = f.name,
+       .enqueued_at = turn->birth || DEFECT(M_DEL_AGE_STAYS, turn->created_at != 0)
+                        ? turn->created_at : op->now, .name = f.name,
        .version = f.version, .parent = f.parent, .owner = f.owner);
 }
 

@@ -72,6 +72,7 @@ is_left_behind(const struct deletion *d, const struct instance *of, const struct
   bool live = is_held(d->op, &row->lock);
 
   return DEFECT(M_DEL_EARLIER_ROWS_STAY, row->identity.execution_id != current) ||
+         DEFECT(M_DEL_MATCHING_LEAVES_WORK, d->filter != NULL) ||
          DEFECT(M_DEL_HELD_ROWS_STAY, live) || DEFECT(M_DEL_TAGGED_ROWS_STAY, row->tag.ptr) ||
          DEFECT(M_DEL_DELAYED_ROWS_STAY, row->visible_at > d->op->now) ||
          DEFECT(M_DEL_ROWS_OF_CHILDREN_STAY, !is_named(d->op, of)) ||
@@ -107,7 +108,8 @@ delete_messages(struct deletion *d, const struct instance *instance)
   FOR_EACH(at, &instance->messages) {
     bool is_delayed = OWNER_OF(at, struct message, link)->visible_at > d->op->now;
     any_delayed = any_delayed || is_delayed;
-    if (!DEFECT(M_DEL_COUNTS_VISIBLE_MESSAGES, is_delayed))
+    if (!DEFECT(M_DEL_COUNTS_VISIBLE_MESSAGES, is_delayed) &&
+        !DEFECT(M_DEL_MATCHING_COUNTS_NO_MESSAGES, d->filter != NULL))
       d->removed.messages++;
   }
   bool others_only = DEFECT(M_DEL_HELD_MESSAGES_STAY, is_held(d->op, &instance->lock));
@@ -157,7 +159,9 @@ delete_instance(struct deletion *d, const struct instance *instance)
   const struct store *s = d->op->s;
 
   STEP(d->op, .kind = INSTANCE_GOES, .instance = instance->id,
-       .held = DEFECT(M_DEL_LOCK_STAYS, is_held(d->op, &instance->lock)),
+       .held = DEFECT(M_DEL_LOCK_STAYS, is_held(d->op, &instance->lock)) ||
+               DEFECT(M_DEL_PENDING_LOCK_STAYS,
+                      !instance->birth && is_held(d->op, &instance->lock)),
        .execution_id = DEFECT(M_DEL_HISTORIES_STAY, instance->first != NULL),
        .committed = DEFECT(M_DEL_OWNER_STAYS, instance->facts && instance->facts->owner.ptr));
 }
@@ -275,7 +279,8 @@ refuse_children_of_others(struct op *op, const struct dk_delete_instances *reque
 
     if (named && is_refused_wrongly(op, named))
       is_taken = true;
-    if (DEFECT(M_DEL_CHILD_GOES_BY_FORCE, is_taken && by_force) ||
+    if (DEFECT(M_DEL_CHILD_OF_RUNNING_GOES, is_taken && parent && !is_over(op, parent)) ||
+        DEFECT(M_DEL_CHILD_GOES_BY_FORCE, is_taken && by_force) ||
         DEFECT(M_DEL_CHILD_GOES_ALONE, is_taken && !by_force))
       continue;
     if (is_taken)
@@ -307,7 +312,9 @@ refuse_what_is_not_over(struct op *op, struct instance *const *all)
   for (size_t i = 0; i < s->instances.n; i++) {
     if (!goes(op, all[i]))
       continue;
-    if (DEFECT(M_DEL_HELD_IS_BUSY, is_held(op, &all[i]->lock)))
+    if (DEFECT(M_DEL_HELD_IS_BUSY, is_held(op, &all[i]->lock)) ||
+        DEFECT(M_DEL_HELD_CHILD_IS_BUSY,
+               is_held(op, &all[i]->lock) && !is_named(op, all[i])))
       return refuse(op, DK_BUSY, "a turn of this instance is held");
     if (is_in_the_way(op, all[i]))
       return refuse(op, DK_REFUSED, "\"%.*s\" is not over; DK_DELETE_FORCE deletes it nonetheless",
@@ -462,7 +469,11 @@ may_go(const struct op *op, struct instance *instance, const struct dk_instance_
     instance->birth && instance->facts->parent.ptr && !parent_of(op, instance);
 
   int64_t completed_at = instance->birth ? instance->current->completed_at : 0;
+  bool is_queued = instance->messages.next != &instance->messages;
 
+  if (DEFECT(M_DEL_MATCHING_SPARES_HELD, is_held(op, &instance->lock)) ||
+      DEFECT(M_DEL_MATCHING_SPARES_QUEUED, is_queued))
+    return false;
   if (!is_selected(op, instance, filter) &&
       !DEFECT(M_DEL_MATCHING_TIME_INCLUSIVE,
               completed_at && completed_at == filter->completed_before) &&
@@ -512,11 +523,17 @@ force_what_was_selected(struct deletion *d)
   struct op *op = d->op;
   const struct store *s = op->s;
 
-  if (!MUTANT(M_DEL_SELECTS_THEN_FORCES))
+  if (!MUTANT(M_DEL_SELECTS_THEN_FORCES) && !MUTANT(M_DEL_MATCHING_READS_TREE_OUTSIDE))
     return DK_OK;
   TRY(let_others_in(op));
   d->all = instances_in_order(op->s);
-  return d->all ? DK_OK : refuse(op, DK_NO_MEMORY, "out of memory");
+  if (!d->all)
+    return refuse(op, DK_NO_MEMORY, "out of memory");
+  for (size_t i = 0; i < s->instances.n; i++) /* what was selected is looked at again */
+    if (DEFECT(M_DEL_MATCHING_READS_TREE_OUTSIDE,
+               is_named(op, d->all[i]) && !is_over(op, d->all[i])))
+      d->all[i]->fate = STAYS;
+  return DK_OK;
 }
 
 static dk_status

@@ -217,9 +217,12 @@ struct instance *
 parent_of(const struct op *op, const struct instance *instance)
 {
   struct dk_bytes parent = instance->birth ? instance->facts->parent : (struct dk_bytes){NULL, 0};
-  struct instance *found = parent.ptr ? find_instance(op->s, parent) : NULL;
+  const struct store *s = op->s;
+  struct instance *found = parent.ptr ? find_instance(s, parent) : NULL;
 
-  return is_there(found) ? found : NULL;
+  if (DEFECT(M_DEL_PENDING_IS_NO_PARENT, is_there(found) && !found->birth))
+    return NULL;
+  return is_there(found) || DEFECT(M_DEL_LEFTOVER_IS_PARENT, found != NULL) ? found : NULL;
 }
 
 static bool
