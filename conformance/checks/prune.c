@@ -16,6 +16,8 @@ prune_newest_stay(struct dk_check *t)
   given_executions(t, "inst", 12, 0);
   must(t, prune(t, "inst", .keep = 13, .ret = &removed));
   expect_counts(t, &removed, .instances = 1);
+  must(t, prune(t, "inst", .keep = UINT32_MAX, .ret = &removed));
+  expect_counts(t, &removed, .instances = 1);
   must(t, prune(t, "inst", .keep = 12, .ret = &removed));
   expect_counts(t, &removed, .instances = 1);
   must(t, prune(t, "inst", .keep = 4, .ret = &removed));
@@ -40,6 +42,8 @@ prune_running_stay(struct dk_check *t)
   must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 3, .status = DK_FAILED));
   must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 4, .status = DK_RUNNING));
   must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 5, .status = DK_COMPLETED));
+  must(t, prune(t, "inst", .keep = 3));
+  expect_executions(t, "inst", 2, 3, 4, 5);
   must(t, prune(t, "inst", .completed_before = now(t) + 100000));
   expect_executions(t, "inst", 2, 4, 5);
   must(t, prune(t, "inst"));
@@ -71,6 +75,32 @@ prune_completed_before(struct dk_check *t)
   expect_executions(t, "inst", 5, 6, 7);
   must(t, prune(t, "inst", .completed_before = first + 100000));
   expect_executions(t, "inst", 7);
+}
+
+/* PRUNE-2: also of those that a filter selects, by the ends of their executions. */
+void
+prune_filtered_before(struct dk_check *t)
+{
+  struct dk_removed removed;
+  int64_t first = now(t);
+
+  given_executions(t, "a", 4, 100);
+  given_executions(t, "b", 2, 100);
+  given_root(t, "c", DK_COMPLETED);
+  removed = prune_all_matching(t, .completed_before = first + 100);
+  expect_counts(t, &removed, .instances = 3, .executions = 1, .events = 1);
+  expect_executions(t, "a", 2, 3, 4);
+  removed = prune_all_matching(t, .completed_before = first + 100000, .keep = 2);
+  expect_counts(t, &removed, .instances = 3, .executions = 1, .events = 1);
+  expect_executions(t, "a", 3, 4);
+  removed = prune_all_matching(t, .only = {.ids = {"b", "c"}}, .completed_before = first + 301);
+  expect_counts(t, &removed, .instances = 2, .executions = 1, .events = 1);
+  expect_executions(t, "a", 3, 4);
+  expect_executions(t, "b", 2);
+  removed = prune_all_matching(t, .completed_before = first + 100000);
+  expect_counts(t, &removed, .instances = 3, .executions = 1, .events = 1);
+  expect_executions(t, "a", 4);
+  expect_executions(t, "c", 1);
 }
 
 /* ---- what goes with them --------------------------------------------------------------------- */
@@ -183,8 +213,12 @@ prune_filtered(struct dk_check *t)
   removed = prune_all_matching(t, .only = {.statuses = WITH_STATUS(DK_COMPLETED)});
   expect_counts(t, &removed, .instances = 1, .executions = 2, .events = 2);
   expect_executions(t, "b", 3);
+  must(t, enqueue(t, "b2"));
+  fetch_turn_of(t, "b2");
+  must(t, enqueue(t, "d"));
+  fetch_turn_of(t, "d");
   removed = prune_all_matching(t);
-  expect_counts(t, &removed, .instances = 4, .executions = 5, .events = 5);
+  expect_counts(t, &removed, .instances = 5, .executions = 5, .events = 5);
   expect_executions(t, "d", 5);
 }
 

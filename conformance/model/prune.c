@@ -14,7 +14,7 @@ newer_than(const struct op *op, const struct instance *instance, const struct ex
   for (const struct execution *other = instance->first; other != e; other = other->next)
     older++;
   for (const struct execution *other = e->next; other; other = other->next)
-    newer++;
+    newer += DEFECT(M_PRUNE_KEEPS_OF_THE_ENDED, other->next && other->status == DK_RUNNING) ? 0 : 1;
   return DEFECT(M_PRUNE_OLDEST_STAY, newer != older) ? older : newer;
 }
 
@@ -25,6 +25,8 @@ kept(const struct op *op, const struct dk_prune *request)
 
   if (request->keep == 0)
     return MUTANT(M_PRUNE_ZERO_KEEPS_ALL) ? UINT64_MAX : 1;
+  if (DEFECT(M_PRUNE_KEEP_IS_SIGNED, request->keep > INT32_MAX))
+    return 1;
   return request->keep + (MUTANT(M_PRUNE_KEEPS_ONE_MORE) ? 1u : 0u);
 }
 
@@ -36,7 +38,8 @@ is_old_enough(const struct op *op, const struct instance *instance, const struct
   const struct store *s = op->s;
   int64_t completed = e->completed_at, before = request->completed_before;
 
-  if (!before || DEFECT(M_PRUNE_TIME_IGNORED, completed >= before))
+  if (!before || DEFECT(M_PRUNE_TIME_IGNORED, completed >= before) ||
+      DEFECT(M_PRUNE_PAGE_TIME_IGNORED, request->filter != NULL))
     return true;
   if (DEFECT(M_PRUNE_TIME_OF_CURRENT, instance->current->completed_at != completed))
     completed = instance->current->completed_at;
@@ -175,7 +178,8 @@ is_of_page(const struct op *op, const struct instance *instance, const struct dk
 
   if (DEFECT(M_PRUNE_FILTER_IGNORED, !fits && instance->birth))
     return true;
-  return fits && !DEFECT(M_PRUNE_RUNNING_LEFT_OUT, status_of(instance) == DK_RUNNING);
+  return fits && !DEFECT(M_PRUNE_RUNNING_LEFT_OUT, status_of(instance) == DK_RUNNING) &&
+         !DEFECT(M_PRUNE_HELD_LEFT_OUT, is_held(op, &instance->lock));
 }
 
 /* PRUNE-4: also one of which nothing goes was looked at. */
@@ -193,6 +197,8 @@ prune_page(struct op *op, const struct dk_prune *request, struct dk_removed *rem
                    DEFECT(M_PRUNE_LIMIT_IGNORED, looked == request->max_instances)); i++) {
     if (!is_of_page(op, all[i], request))
       continue;
+    if (DEFECT(M_PRUNE_PENDING_ENDS_PAGE, !all[i]->birth))
+      return refuse(op, DK_NOT_FOUND, "no turn of an instance was ever committed");
     prune(op, all[i], request, removed);
     looked++;
   }
