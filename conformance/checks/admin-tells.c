@@ -151,6 +151,10 @@ admin_tells_the_lease(struct dk_check *t)
   expect_equal(t, look_at(t, "inst")->locked_until, 0, "at the end of a lease");
   advance(t, 1);
   expect_equal(t, look_at(t, "inst")->locked_until, 0, "after a lease");
+  must(t, ack_turn(t, fetch_turn(t), .status = DK_COMPLETED));
+  must(t, enqueue(t, "inst"));
+  fetch_turn(t, .lock_ms = 3000);
+  expect_equal(t, look_at(t, "inst")->locked_until, now(t) + 3000, "of one that is over, and held");
 }
 
 /* ADMIN-3: with the store, all of it. */
@@ -321,6 +325,10 @@ admin_executions_in_pages(struct dk_check *t)
   }
   expect_equal(t, list_executions(t, "inst", .after_number = INT64_MAX)->n_items, 0,
                "executions above all numbers");
+  must(t, prune(t, "inst", .keep = 3));
+  const struct dk_executions *left = list_executions(t, "inst", .after_number = 4, .max = 2);
+  expect_equal(t, left->n_items, 2, "executions above one that is not there any more");
+  expect_equal(t, left->items[0].execution_id, 10, "the first of them");
 }
 
 /* ---- its messages ---------------------------------------------------------------------------- */

@@ -362,6 +362,11 @@ del_pages(struct dk_check *t)
     expect_equal(t, list_instances(t)->n_items, TREES, "instances that were passed over");
     expect_equal(t, delete_in_pages(t, most, 2), 0, "instances, when all are passed over");
     must(t, delete_instances(t, .ids = {"t1", "t3", "t5", "t7", "t9"}, .force = true));
+    for (int i = 0; i < TREES; i++) { /* without children each is the next one's neighbour */
+      snprintf(id, sizeof id, "r%d", i);
+      given_root(t, id, DK_COMPLETED);
+    }
+    expect_equal(t, delete_in_pages(t, most, 1), TREES, "roots, in pages of %u", most);
   }
 }
 

@@ -16,10 +16,12 @@ is_held(const struct op *op, const struct lock *lock)
 
 /* ADMIN-3: 0 as soon as nobody holds it. */
 static int64_t
-held_until(const struct op *op, const struct lock *lock)
+held_until(const struct op *op, const struct lock *lock, bool is_ended)
 {
   const struct store *s = op->s;
 
+  if (DEFECT(M_ADMIN_LEASE_OF_RUNNING_ONLY, is_held(op, lock) && is_ended))
+    return 0;
   if (is_held(op, lock) || DEFECT(M_ADMIN_LEASE_SHOWN_AT_ITS_END, lock->until == op->now) ||
       DEFECT(M_ADMIN_LEASE_OVER_SHOWN, lock->held && lock->until < op->now) ||
       DEFECT(M_ADMIN_LEASE_GIVEN_BACK_SHOWN, !lock->held && lock->until > op->now))
@@ -109,7 +111,7 @@ hand_up_instance(struct op *op, const struct instance *instance, bool with_outpu
     .status = told_status(op, instance),
     .instance = instance->id,
     .created_at = created_at(op, instance),
-    .locked_until = held_until(op, &instance->lock),
+    .locked_until = held_until(op, &instance->lock, status_of(instance) > DK_RUNNING),
   };
 
   if (DEFECT(M_ADMIN_PENDING_LEASE_NOT_TOLD, !instance->birth && told.locked_until))
@@ -281,6 +283,8 @@ list_executions(struct op *op, const struct dk_list_executions *request)
     if (e->is_hidden || DEFECT(M_ADMIN_CURRENT_EXECUTION_ONLY, e->next != NULL) ||
         DEFECT(M_ADMIN_NINE_AFTER_TEN, begins_with_nine(e->execution_id) && after < 9))
       continue;
+    if (DEFECT(M_ADMIN_EXECUTION_MUST_BE_THERE, after && after < of->first->execution_id))
+      break;
     if (e->execution_id <= after && !DEFECT(M_ADMIN_EXECUTIONS_FROM_AFTER,
                                             e->execution_id == after))
       continue;

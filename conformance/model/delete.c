@@ -513,6 +513,8 @@ next_of(const struct deletion *d, size_t from, size_t until, struct dk_bytes aft
     return none;
   if (DEFECT(M_DEL_NEXT_IS_LAST_DELETED, !same_bytes(last, d->all[until - 1]->id)))
     return last.ptr ? last : after;
+  if (DEFECT(M_DEL_NEXT_IS_ONE_FURTHER, until < s->instances.n))
+    return d->all[until]->id;
   return d->all[until - 1]->id;
 }
 
