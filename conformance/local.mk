@@ -118,6 +118,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/mass.c \
 	conformance/checks/no-state.c \
 	conformance/checks/own-clock.c \
+	conformance/checks/reader.c \
 	conformance/checks/reopen.c \
 	conformance/checks/server.c \
 	conformance/checks/server-between.c \

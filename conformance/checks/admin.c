@@ -375,7 +375,7 @@ admin_filter_by_each_two(struct dk_check *t)
 
 /* ---- times and ids --------------------------------------------------------------------------- */
 
-/* ADMIN-2: from <= time < before, to the millisecond; and who is not over has not completed. */
+/* ADMIN-2: from <= time < before, to the millisecond; and who runs has not completed. */
 void
 admin_filter_by_times(struct dk_check *t)
 {
@@ -404,6 +404,8 @@ admin_filter_by_times(struct dk_check *t)
   must(t, enqueue(t, "pending"));
   expect_listed(t, list_instances(t, .only = {.completed_before = now(t) + 1000}), "older");
   expect_listed(t, list_instances(t, .only = {.created_before = born + 1}), "inst", "older");
+  must(t, ack_turn(t, next_turn(t, "runs"), .status = DK_CONTINUED_AS_NEW));
+  expect_listed(t, list_instances(t, .only = {.completed_from = now(t)}), "runs");
 }
 
 /* ADMIN-2: an empty list is a list. */

@@ -457,6 +457,8 @@ void close_handle(struct dk_check *t, struct actor *actor);  /* NULL: the check'
 void open_handle(struct dk_check *t, struct actor *actor);   /* again, after close_handle */
 /* The check's own handle, by a host whose table ends after so many bytes. */
 void open_handle_of_older_host(struct dk_check *t, size_t host_size);
+/* The check's own handle, closed before, again: with DK_OPEN_READ_ONLY. */
+void open_handle_to_read(struct dk_check *t);
 /* Opens with just these flags, and closes.  The store is the check's own (NULL), or another one. */
 dk_status open_status(struct dk_check *t, uint32_t flags, const char *store_suffix);
 dk_status destroy_store(struct dk_check *t, const char *store_suffix);

@@ -307,6 +307,7 @@ struct dk_check {
   int *own_sockets;              /* there before the plugin was loaded */
   size_t n_own_sockets;
   size_t host_size;              /* of the table that stores see; 0: all of it */
+  bool only_reads;               /* the next handle */
   struct dk_library *through;    /* which opens the next handle; NULL: the plugin's own */
   bool (*ending)(struct dk_check *t); /* NULL: nothing is to be done at the end of the pass */
   struct dk_clock *clock;

@@ -262,8 +262,10 @@ close_store(struct dk_check *t, const char *whose, struct dk_store *store)
 dk_status
 kit_open(struct dk_check *t, struct actor *who)
 {
-  dk_status status = try_open(t, who, kit_open_flags(t->shared, t->provider),
-                              t->shared->store_value, &who->store);
+  uint32_t flags = kit_open_flags(t->shared, t->provider);
+  if (t->only_reads)
+    flags = (flags & ~(uint32_t)DK_OPEN_CREATE) | DK_OPEN_READ_ONLY;
+  dk_status status = try_open(t, who, flags, t->shared->store_value, &who->store);
 
   kit_judge_violation(t);
   return status;
@@ -327,6 +329,15 @@ open_handle_of_older_host(struct dk_check *t, size_t host_size)
   kit_trace_printf(t, "the host is an older one: its table has %zu bytes", host_size);
   open_handle(t, NULL);
   t->host_size = 0;
+}
+
+void
+open_handle_to_read(struct dk_check *t)
+{
+  t->only_reads = true;
+  kit_trace_printf(t, "with DK_OPEN_READ_ONLY:");
+  open_handle(t, NULL);
+  t->only_reads = false;
 }
 
 void

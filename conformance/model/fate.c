@@ -148,7 +148,7 @@ is_of_status(const struct op *op, const struct instance *instance, uint32_t stat
   return !statuses || statuses >> status & 1;
 }
 
-/* ADMIN-2: what is not over has not completed. */
+/* ADMIN-2: what runs has not completed. */
 static bool
 is_of_time(const struct op *op, const struct instance *instance,
            const struct dk_instance_filter *filter)
@@ -156,8 +156,11 @@ is_of_time(const struct op *op, const struct instance *instance,
   const struct store *s = op->s;
   int64_t completed_at = instance->birth ? instance->current->completed_at : 0;
   bool asks = filter->completed_from || filter->completed_before;
-
   bool is_pending = !instance->birth;
+
+  if (DEFECT(M_ADMIN_CONTINUED_RUNS,
+             asks && !is_pending && instance->current->status == DK_CONTINUED_AS_NEW))
+    return false;
   if (asks && !HOLDS(M_ADMIN_RUNNING_HAS_COMPLETED, completed_at != 0) &&
       !DEFECT(M_ADMIN_PENDING_HAS_COMPLETED, is_pending))
     return false;

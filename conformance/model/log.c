@@ -577,8 +577,9 @@ log_open(struct op *op, const char *path, uint32_t flags)
     hide(path, true);
   s->own_clock = !(flags & DK_OPEN_HOST_CLOCK);
   s->is_file = path != NULL;
-  s->is_read_only = s->is_file && flags & DK_OPEN_READ_ONLY;
-  may_create = (may_create && !s->is_read_only) || !s->is_file;
+  s->is_read_only = s->is_file && REFUSED(M_ABI_READER_WRITES, flags & DK_OPEN_READ_ONLY);
+  may_create = (may_create && HOLDS(M_ABI_READER_MAKES, !(flags & DK_OPEN_READ_ONLY))) ||
+               !s->is_file;
   s->fd = s->is_file ? open(path, (s->is_read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK |
                                     (may_create ? O_CREAT : 0), 0600)
                      : memfd_create("durakit-model", MFD_CLOEXEC);

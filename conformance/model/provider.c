@@ -124,6 +124,8 @@ model_extension(void *self, const char *id)
 {
   const struct store *s = self;
 
+  if (DEFECT(M_ADMIN_NOT_FOR_READERS, s->is_read_only))
+    return NULL;
   for (size_t i = 0; extensions[i]; i++)
     if (strcmp(extensions[i], id) == 0)
       return table_of(s, id);

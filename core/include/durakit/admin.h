@@ -30,8 +30,8 @@ enum {
 };
 
 /* Which instances: those for which all holds that is given.  Absent and 0 are not given.  Times are
- * as in struct dk_instance; an instance that is not over has not completed, and no completed_...
- * selects it.  [ADMIN-2] */
+ * as in struct dk_instance; an instance whose current execution runs, or that has none, has not
+ * completed, and no completed_... selects it.  [ADMIN-2] */
 struct dk_instance_filter {
   uint32_t struct_size, flags;      /* DK_FILTER_... */
   const struct dk_bytes *ids;       /* in any order, perhaps with repetitions */
