@@ -55,7 +55,7 @@ examples=$top_srcdir/examples/runtime
 run_ok 'a program that works on a store' ${CC:-cc} -std=gnu11 -Wall -Wextra -Werror \
   ${SANITIZER_CFLAGS-} -pthread '-DPLUGIN_DIR="/nowhere"' -I"$top_srcdir" \
   $(pkg-config --cflags durakit) -o load "$top_srcdir/tests/operating-load.c" \
-  "$examples/example.c" $(pkg-config --libs durakit) || done_testing
+  "$examples/example.c" $(libraries) || done_testing
 
 mkdir live live/store live/backup
 mkfifo live/end

@@ -181,7 +181,7 @@ ok $? "C: $compiled blocks"
 # shellcheck disable=SC2046,SC2086
 run_ok 'C: the whole program is built' $CC -std=gnu11 $warnings $SANITIZER_CFLAGS -pthread \
   "-DPLUGIN_DIR=\"/nowhere\"" -I"$top_srcdir/examples/runtime" $(pkg-config --cflags durakit) \
-  -o killed killed.c "$top_srcdir/examples/runtime/example.c" $(pkg-config --libs durakit)
+  -o killed killed.c "$top_srcdir/examples/runtime/example.c" $(libraries)
 
 # ---- commands and output -------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@
 
 : "${CC:=cc}" "${CXX:=c++}"
 unset HARNESS_ACTIVE HARNESS_VERSION TAP_VERSION DURAKIT_PLUGIN_PATH MAKEFLAGS MFLAGS MAKELEVEL
+unset LD_LIBRARY_PATH
 
 # What a reader has installed: the command, the model, pkg-config's file, the examples.
 mkdir "${scratch:?scratch comes first}/bin" "$scratch/plugins"
@@ -37,20 +38,22 @@ cat "${0%/*}/certified"
 exit $code
 COMMAND
 chmod 755 "$scratch/bin/durakit"
-cat > "$scratch/bin/durakit.pc" <<PC
-examplesdir=$top_srcdir/examples
-plugindir=$scratch/plugins
-libs=$top_builddir/.libs
-Name: durakit
-Description: as it will be installed
-Version: 0
-Cflags: -I$top_srcdir/core/include
-Libs: -L\${libs} -Wl,-rpath,\${libs} -ldurakit ${SANITIZER_CFLAGS-}
-PC
+# The file that will be installed, with the folders of this tree.  As there, no program finds the
+# library by itself that is linked with these flags alone.
+sed -e "s|^libdir=.*|libdir=$top_builddir/.libs|" \
+    -e "s|^includedir=.*|includedir=$top_srcdir/core/include|" \
+    -e "s|^plugindir=.*|plugindir=$scratch/plugins|" \
+    -e "s|^examplesdir=.*|examplesdir=$top_srcdir/examples|" \
+    -e "s|^Libs:.*|& ${SANITIZER_CFLAGS-}|" "$top_builddir/durakit.pc" > "$scratch/bin/durakit.pc"
 PATH=$scratch/bin:$PATH
 DURAKIT_PLUGIN_PATH=$scratch/plugins
 PKG_CONFIG_PATH=$scratch/bin
 export PATH DURAKIT_PLUGIN_PATH PKG_CONFIG_PATH CC CXX DURAKIT
+
+# What a program of one's own is linked with, that is to run from where it was built.
+libraries() {
+  echo "$(pkg-config --libs durakit) -Wl,-rpath,$(pkg-config --variable=libdir durakit)"
+}
 
 # What differs from run to run, and what a test that sourced this wants to be silent about.
 also() { cat; }
