@@ -25,4 +25,28 @@ show_document "$readme"
 [ "$shown" -ge 3 ]
 ok $? 'the README shows output'
 
+# Who reads from the top has installed what is copied, and knows how it is found.
+# told_before FILE FIRST THEN: the line that has FIRST stands above the first one that has THEN.
+told_before() {
+  awk -v first="$2" -v then="$3" '
+    index($0, first) && !told { told = NR }
+    index($0, then) { exit }
+    END { exit !(told && told < NR) }' "$1"
+}
+examples='pkg-config --variable=examplesdir'
+for first in 'make -C build install' PKG_CONFIG_PATH; do
+  told_before "$readme" "$first" "$examples"
+  ok $? "the README tells of $first before it is needed"
+done
+pages=0
+for page in "$top_srcdir"/docs/*.md; do
+  grep -q -e "$examples" "$page" || continue
+  pages=$((pages + 1))
+  told_before "$page" '(../README.md#installing)' "$examples" &&
+    told_before "$page" PKG_CONFIG_PATH "$examples"
+  ok $? "${page##*/} tells where the examples come from, and PKG_CONFIG_PATH"
+done
+[ $pages -ge 5 ] && grep -q -x '## Installing' "$readme"
+ok $? 'they are looked at, and what they point to is there'
+
 done_testing
