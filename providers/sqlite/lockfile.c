@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -44,33 +45,79 @@ set_byte(const struct lockfile *l, int byte, int type)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* The mode must not depend on the umask, which belongs to the process and is not ours to change. */
-static int
-make_file(const char *path, mode_t mode)
+/* The database's owner, as SQLite does it with its own files when it is root, who would lock the
+ * owner out; and its mode, which must not depend on the umask.  Of a file that is new. */
+static bool
+make_like(int fd, const struct stat *store)
 {
-  int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+  return (geteuid() != 0 || fchown(fd, store->st_uid, store->st_gid) == 0) &&
+         fchmod(fd, store->st_mode & 0666) == 0;
+}
 
-  if (fd >= 0 && fchmod(fd, mode) < 0) {
-    int error = errno;
-    close(fd);
-    errno = error;
+/* What close and unlink say is of no interest. */
+static int
+give_up(int fd, const char *made)
+{
+  int error = errno;
+
+  if (made)
+    unlink(made);
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+/* It gets its name when it is as it has to be: who opens it by the name is not refused for the
+ * moment between.  -1: it is there already (EEXIST), or it cannot be done so, for there is no
+ * /proc, or the filesystem knows no files without a name. */
+static int
+make_then_name(const char *path, const struct stat *store)
+{
+  char *folder = strdup(path), by_number[64];
+
+  if (!folder)
     return -1;
-  }
+  char *slash = strrchr(folder, '/');
+  if (slash)
+    slash[slash == folder] = '\0';
+  int fd = open(slash ? folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  free(folder);
+  if (fd < 0)
+    return -1;
+  snprintf(by_number, sizeof by_number, "/proc/self/fd/%d", fd);
+  if (!make_like(fd, store) ||
+      linkat(AT_FDCWD, by_number, AT_FDCWD, path, AT_SYMLINK_FOLLOW) < 0)
+    return give_up(fd, NULL);
   return fd;
 }
 
 static int
-open_file(const char *path, const char *store, bool create, bool *ret_is_new)
+make_file(const char *path, const struct stat *store, const char **ret_what)
 {
-  struct stat there;
-  mode_t mode = stat(store, &there) == 0 ? there.st_mode & 0666 : 0600;
+  int fd = make_then_name(path, store);
 
+  if (fd >= 0 || errno == EEXIST)
+    return fd;
+  fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, store->st_mode & 0666);
+  if (fd < 0 || make_like(fd, store))
+    return fd;
+  *ret_what = "the lock file of the store cannot be given the owner and the mode of the store";
+  return give_up(fd, path);
+}
+
+static int
+open_file(const char *path, const char *store, bool create, bool *ret_is_new,
+          const char **ret_what)
+{
   /* Another process may make it, or remove it with the store, between our two attempts. */
   for (int attempt = 0; attempt < 100; attempt++) {
+    struct stat there;
     int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0 || errno != ENOENT || !create)
       return fd;
-    fd = make_file(path, mode);
+    if (stat(store, &there) < 0) /* it is about to be made: ours */
+      there = (struct stat){.st_mode = 0600, .st_uid = (uid_t)-1, .st_gid = (gid_t)-1};
+    fd = make_file(path, &there, ret_what);
     *ret_is_new = fd >= 0;
     if (fd >= 0 || errno != EEXIST)
       return fd;
@@ -85,10 +132,11 @@ lockfile_open(struct lockfile *l, struct bell *bell, const char *store, bool cre
   *l = (struct lockfile){.fd = -1, .bell = bell, .path = lockfile_path(store)};
   if (!l->path)
     return why_set(why, DK_NO_MEMORY, "%s-lock: out of memory", store);
-  l->fd = open_file(l->path, store, create, &l->is_new);
+  const char *what = "the lock file of the store cannot be opened";
+  l->fd = open_file(l->path, store, create, &l->is_new, &what);
   if (l->fd >= 0)
     return DK_OK;
-  why_errno(why, errno, "the lock file of the store cannot be opened", l->path);
+  why_errno(why, errno, what, l->path);
   lockfile_close(l);
   return why->status;
 }

@@ -2,7 +2,9 @@
 /* The lock file: one owner over handles and processes, nobody passes who waits, waits that end; and
  * its bell, whose rings nobody takes from another. */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -10,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -243,6 +247,161 @@ test_taken_without_an_ear(void)
   close_handle(&a);
 }
 
+/* ---- whose it is ----------------------------------------------------------------------------- */
+
+enum { OWNER = 54321, GROUP = 54322, MEMBER = 54323 };
+
+/* The linkat of the lock file's code.  What else is to happen at that moment, and what was seen of
+ * the file before it had its name. */
+static bool no_proc;
+static const char *another_makes;
+static struct stat unnamed;
+
+int
+linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
+{
+  if (stat(from, &unnamed) < 0)
+    BAIL_OUT("%s: no such descriptor", from);
+  if (another_makes)
+    make_file(another_makes, "", 0);
+  if (no_proc) {
+    errno = ENOENT;
+    return -1;
+  }
+  return (int)syscall(SYS_linkat, from_folder, from, to_folder, to, flags);
+}
+
+static void
+is_owned(const char *path, uid_t uid, gid_t gid, mode_t mode, const char *name)
+{
+  struct stat file = {0};
+
+  ok(stat(path, &file) == 0 && file.st_uid == uid && file.st_gid == gid &&
+       (file.st_mode & 07777) == mode,
+     "%s", name);
+  if (file.st_uid != uid || file.st_gid != gid || (file.st_mode & 07777) != mode)
+    diag("found: %u:%u, 0%o", (unsigned)file.st_uid, (unsigned)file.st_gid,
+         (unsigned)file.st_mode & 07777u);
+}
+
+struct person {
+  const char *store;
+  uid_t uid;
+  gid_t gid;
+};
+
+/* Opens the lock file as that person, and takes it. */
+static void
+use_as(void *context)
+{
+  const struct person *p = context;
+  struct handle h;
+
+  if (setgroups(0, NULL) < 0 || setgid(p->gid) < 0 || setuid(p->uid) < 0)
+    _exit(1);
+  if (bell_init(&h.bell, p->store, &why) != DK_OK ||
+      lockfile_open(&h.lock, &h.bell, p->store, true, &why) != DK_OK)
+    _exit(3);
+  _exit(lockfile_take(&h.lock, 0, -1, &why) == DK_OK ? 0 : 2);
+}
+
+static int
+used_by(const char *store, uid_t uid, gid_t gid)
+{
+  return in_child(use_as, &(struct person){store, uid, gid});
+}
+
+/* A folder of that name and mode, and a store in it; both are the owner's. */
+static const char *
+owned_store(const char *name, mode_t folder_mode, mode_t mode)
+{
+  char store[300];
+  const char *folder = place(name);
+
+  snprintf(store, sizeof store, "%s/store", name);
+  if (mkdir(folder, 0700) < 0 || chmod(place(""), 0711) < 0)
+    BAIL_OUT("no folder %s", folder);
+  make_file(place(store), "", 0);
+  if (chown(folder, OWNER, GROUP) < 0 || chmod(folder, folder_mode) < 0 ||
+      chown(place(store), OWNER, GROUP) < 0 || chmod(place(store), mode) < 0)
+    BAIL_OUT("%s cannot be given away", folder);
+  return place(store);
+}
+
+/* As root a command that is typed once, after a restore say. */
+static void
+test_made_by_root(void)
+{
+  const char *store = owned_store("given", 0700, 0600);
+  const char *path = place("given/store-lock");
+  struct handle h;
+
+  for (int direct = 0; direct <= 1; direct++) {
+    no_proc = direct;
+    unnamed = (struct stat){0};
+    open_handle(&h, store);
+    no_proc = false;
+    cmp_ok(h.lock.is_new, "==", true, "root makes the lock file of another's store");
+    ok(unnamed.st_uid == OWNER && unnamed.st_gid == GROUP && (unnamed.st_mode & 07777) == 0600,
+       "it is the owner's before it has its name");
+    is_owned(path, OWNER, GROUP, 0600, direct ? "and without /proc" : "and with it");
+    ok(lockfile_is_current(&h.lock), "it is the file of its name");
+    close_handle(&h);
+    cmp_ok(used_by(store, OWNER, GROUP), "==", 0, "the owner uses it");
+    unlink(path);
+  }
+}
+
+/* What was not made by this open is left as it is. */
+static void
+test_not_made_by_root(void)
+{
+  const char *store = owned_store("left", 0700, 0600);
+  const char *path = place("left/store-lock");
+  struct handle h;
+
+  make_file(path, "", 0);
+  open_handle(&h, store);
+  is_owned(path, 0, 0, 0600, "a lock file that is there stays whose it is");
+  close_handle(&h);
+  unlink(path);
+  another_makes = path;
+  open_handle(&h, store);
+  another_makes = NULL;
+  cmp_ok(h.lock.is_new, "==", false, "two make it at once: one has");
+  is_owned(path, 0, 0, 0600, "and the other leaves it as it is");
+  close_handle(&h);
+  unlink(path);
+  make_file(place("left/other"), "", 0);
+  if (symlink(place("left/other"), path) < 0)
+    BAIL_OUT("no link");
+  expect_refused(lockfile_open(&h.lock, &h.bell, store, true, &why), DK_REFUSED, path,
+                 "cannot be opened", "a link is not followed");
+  is_owned(place("left/other"), 0, 0, 0600, "nor what it leads to given away");
+
+  open_handle(&h, place("new"));
+  is_owned(place("new-lock"), 0, getegid(), 0600, "that of a store to be made is root's own");
+  close_handle(&h);
+}
+
+static void
+test_group_store(void)
+{
+  const char *store = owned_store("group", 02770, 0660);
+  const char *path = place("group/store-lock");
+  struct handle h;
+
+  open_handle(&h, store);
+  is_owned(path, OWNER, GROUP, 0660, "root, a store of a group: owner, group, mode");
+  close_handle(&h);
+  cmp_ok(used_by(store, OWNER, GROUP), "==", 0, "the owner uses it");
+  cmp_ok(used_by(store, MEMBER, GROUP), "==", 0, "and another of the group");
+  unlink(path);
+  cmp_ok(used_by(store, MEMBER, GROUP), "==", 0, "another of the group makes it");
+  is_owned(path, MEMBER, GROUP, 0660, "it is the group's, as the folder hands it down");
+  cmp_ok(used_by(store, OWNER, GROUP), "==", 0, "and the owner uses it");
+}
+
 /* ---- the bell -------------------------------------------------------------------------------- */
 
 static struct ear *
@@ -433,6 +592,13 @@ main(void)
   test_nobody_passes();
   test_owner_dies();
   test_taken_without_an_ear();
+  if (geteuid() == 0) {
+    test_made_by_root();
+    test_not_made_by_root();
+    test_group_store();
+  } else {
+    skip(1, "whose the lock file is that root makes: only root can make it");
+  }
   test_bell();
   test_numbers();
   test_no_ring_is_lost();
