@@ -84,7 +84,22 @@ look_in(void *context, const char *folder)
 struct listing {
   void (*each)(void *context, const char *name, const char *path);
   void *context;
+  struct dk_text listed; /* names, with a slash before and after each: none has one */
 };
+
+/* A name means the first file of that name. */
+static bool
+is_first(struct listing *listing, const char *name)
+{
+  struct dk_text quoted = DK_TEXT_EMPTY;
+
+  dk_text_printf(&quoted, "/%s/", name);
+  bool first = !strstr(dk_text_str(&listing->listed), dk_text_str(&quoted));
+  if (first)
+    dk_text_puts(&listing->listed, dk_text_str(&quoted));
+  dk_text_done(&quoted);
+  return first;
+}
 
 static int
 is_plugin(const struct dirent *entry)
@@ -106,7 +121,8 @@ list_in(void *context, const char *folder)
     struct dk_text path = DK_TEXT_EMPTY;
     dk_text_printf(&path, "%s/%s", folder, file);
     file[strlen(file) - 3] = '\0';
-    listing->each(listing->context, file, dk_text_str(&path));
+    if (is_first(listing, file))
+      listing->each(listing->context, file, dk_text_str(&path));
     dk_text_done(&path);
     free(entries[i]);
   }
@@ -118,9 +134,10 @@ list_in(void *context, const char *folder)
 void
 resolve_each(void (*each)(void *context, const char *name, const char *path), void *context)
 {
-  struct listing listing = {each, context};
+  struct listing listing = {each, context, DK_TEXT_EMPTY};
 
   each_folder(list_in, &listing);
+  dk_text_done(&listing.listed);
 }
 
 /* ---- what to say when there is none ---------------------------------------------------------- */

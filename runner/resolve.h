@@ -15,7 +15,7 @@ char *resolve_plugin(const char *name, struct problem *ret_problem, struct dk_te
 /* From the folder that the command was called in; from malloc, NULL with errno. */
 char *resolve_absolute(const char *path);
 
-/* Calls `each` for every installed plugin: its name and path. */
+/* Calls `each` for every installed plugin: its name, each once, and the path that it means. */
 void resolve_each(void (*each)(void *context, const char *name, const char *path), void *context);
 
 #endif

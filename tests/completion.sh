@@ -15,7 +15,9 @@ cp "$MODEL" plugins/other.so
 : > mine.so
 : > 'my settings'
 : > results.jsonl
-DURAKIT_PLUGIN_PATH=$scratch/plugins
+mkdir more
+cp "$MODEL" more/model.so
+DURAKIT_PLUGIN_PATH=$scratch/plugins:$scratch/more:$scratch/plugins
 DURAKIT_TEST_VARIABLE=1
 export DURAKIT_PLUGIN_PATH DURAKIT_TEST_VARIABLE DURAKIT
 
@@ -77,8 +79,15 @@ done
 
 # ---- arguments -----------------------------------------------------------------------------------
 
-offers 'mine.so model other' certify ''
-offers 'model' probe mo
+# Plugins may be installed where this command looks for them; each name is offered once.
+names() {
+  { DURAKIT_PLUGIN_PATH='' "$DURAKIT" list providers | sed 's/[[:space:]].*//'
+    printf '%s\n' "$@"; } | sort -u
+}
+offers "$(names mine.so model other | paste -sd ' ' -)" certify ''
+offers "$(names model | grep '^mo' | paste -sd ' ' -)" probe mo
+is "$("$DURAKIT" list providers | grep '^model[[:space:]]' | sed 's/.*[[:space:]]//')" \
+  "$scratch/plugins/model.so" 'a name is listed once, with the file that it means'
 offers 'plugins/model.so plugins/other.so' check plugins/
 offers 'checks clauses mutants providers topics' list ''
 offers 'clauses' list cl
