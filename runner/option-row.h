@@ -11,10 +11,11 @@ typedef int take_fn(struct options *o, const char *option, const char *value);
 struct option_row {
   const char *name;  /* "--set" */
   const char *value; /* what it takes, for people; NULL: nothing */
-  unsigned commands; /* which take it: OF(...) | OF(...) */
+  unsigned commands; /* which take it: OF(...) | OF(...); | REPEATS: each value counts */
   take_fn *take;     /* EXIT_PASSED, or what else with the words said */
 };
 
+#define REPEATS (1u << 31)
 #define OF(command) (1u << (COMMAND_##command))
 /* Those that operate a store. */
 #define OPERATES                                                                                   \

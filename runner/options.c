@@ -24,7 +24,7 @@ static const char *const names[COMMANDS] = {
 };
 
 /* Which commands take an option. */
-#define ALL (~0u)
+#define ALL (~(unsigned)REPEATS)
 #define RUNS (OF(CERTIFY) | OF(CHECK) | OF(REPRO))
 #define WITH_SETTINGS (RUNS | OF(PROBE) | OF(CLEAN) | OF(BENCH) | OPERATES)
 
@@ -304,15 +304,15 @@ take_suppressions(struct options *o, const char *option, const char *value)
 static const struct option_row rows[] = {
   {"--help", NULL, ALL, take_help},
   {"--version", NULL, ALL, take_version},
-  {"--set", "KEY=VALUE", WITH_SETTINGS, take_set},
-  {"--set-env", "KEY=VARIABLE", WITH_SETTINGS, take_set_env},
-  {"--settings", "FILE", WITH_SETTINGS, take_settings},
-  {"--only", "GLOB|CLAUSE|TOPIC", OF(CHECK), take_only},
-  {"--only", "WORKLOADS", OF(BENCH), take_only},
+  {"--set", "KEY=VALUE", WITH_SETTINGS | REPEATS, take_set},
+  {"--set-env", "KEY=VARIABLE", WITH_SETTINGS | REPEATS, take_set_env},
+  {"--settings", "FILE", WITH_SETTINGS | REPEATS, take_settings},
+  {"--only", "GLOB|CLAUSE|TOPIC", OF(CHECK) | REPEATS, take_only},
+  {"--only", "WORKLOADS", OF(BENCH) | REPEATS, take_only},
   {"--profile", "core|admin|runtime|all", OF(CERTIFY) | OF(CHECK) | OF(LIST), take_profile},
   {"--memcheck", NULL, OF(CHECK), take_memcheck},
   {"--no-memcheck", NULL, OF(CERTIFY), take_no_memcheck},
-  {"--suppressions", "FILE", RUNS, take_suppressions},
+  {"--suppressions", "FILE", RUNS | REPEATS, take_suppressions},
   {"--store-crash", "COMMAND", RUNS, take_crash},
   {"--store-start", "COMMAND", RUNS, take_start},
   {"--store-pause", "COMMAND", RUNS, take_pause},
@@ -419,6 +419,32 @@ unknown_option(const struct options *o, const char *option)
   return code;
 }
 
+static int
+refuse_second(const struct options *o, const char *option)
+{
+  struct dk_text next = DK_TEXT_EMPTY;
+
+  dk_text_printf(&next, "durakit%s%s --help tells what it takes", o->command ? " " : "",
+                 command_name(o->command));
+  int code = usage(option, "is given twice", "it once, with one value", dk_text_str(&next));
+  dk_text_done(&next);
+  return code;
+}
+
+/* Takes the value.  A second one could only replace the first, which somebody meant as well; a
+ * switch that is given twice says what it has said. */
+static int
+take_value(struct options *o, const struct option_row *row, const char *option, const char *value)
+{
+  for (size_t i = 0; i < o->n_given; i++) {
+    if (o->given[i] == row)
+      return refuse_second(o, option);
+  }
+  if (!(row->commands & REPEATS))
+    o->given[o->n_given++] = row;
+  return row->take(o, option, value);
+}
+
 /* Takes argv[*at], and the value after it if need be. */
 static int
 take_option(struct options *o, int argc, char **argv, int *at)
@@ -437,10 +463,10 @@ take_option(struct options *o, int argc, char **argv, int *at)
   if (!row->value)
     return word[n] ? usage(row->name, "takes no value", NULL, NULL) : row->take(o, row->name, "");
   if (word[n])
-    return row->take(o, row->name, word + n + 1);
+    return take_value(o, row, row->name, word + n + 1);
   if (*at + 1 >= argc)
     return usage(row->name, "needs a value", row->value, NULL);
-  return row->take(o, row->name, argv[++*at]);
+  return take_value(o, row, row->name, argv[++*at]);
 }
 
 /* -j4 and -j 4; -h. */
@@ -451,15 +477,16 @@ take_short(struct options *o, int argc, char **argv, int *at)
 
   if (word[1] == 'h' && !word[2])
     return take_help(o, "-h", "");
-  bool takes_jobs =
-    o->command == COMMAND_NONE || ((RUNS | OF(SELFTEST)) & (1u << o->command)) != 0;
-  if (word[1] != 'j' || !takes_jobs)
+  /* It may stand before the command. */
+  enum command command = o->command == COMMAND_NONE ? COMMAND_CERTIFY : o->command;
+  const struct option_row *row = word[1] == 'j' ? row_of(command, "--jobs", 6) : NULL;
+  if (!row)
     return unknown_option(o, word);
   if (word[2])
-    return take_jobs(o, "-j", word + 2);
+    return take_value(o, row, "-j", word + 2);
   if (*at + 1 >= argc)
     return usage("-j", "needs a value", "N", NULL);
-  return take_jobs(o, "-j", argv[++*at]);
+  return take_value(o, row, "-j", argv[++*at]);
 }
 
 /* A word that is no command, or none at all. */
@@ -612,7 +639,8 @@ options_parse(struct options *options, int argc, char **argv)
                               .repeat = 1};
   operate_defaults(&options->operating);
   options->arguments = calloc((size_t)argc + 1, sizeof(*options->arguments));
-  if (!options->arguments) {
+  options->given = calloc((size_t)argc + 1, sizeof(*options->given));
+  if (!options->arguments || !options->given) {
     say("out of memory");
     return EXIT_ENVIRONMENT;
   }
@@ -651,6 +679,7 @@ options_done(struct options *options)
   }
   free(options->settings);
   free(options->arguments);
+  free(options->given);
   free(options->only);
   operate_options_done(&options->operating);
 }

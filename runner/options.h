@@ -59,6 +59,8 @@ struct options {
   const char *program;       /* argv[0] */
   const char **arguments;    /* what is no option */
   size_t n_arguments;
+  const struct option_row **given; /* that take a value, and no second one */
+  size_t n_given;
   struct given *settings;
   size_t n_settings;
   const char **only;         /* patterns, with commas between several */

@@ -89,6 +89,29 @@ refuses 2 'two forms' instances --json --jsonl <<'TEXT'
 durakit: --jsonl: cannot be combined with --json
   expected  one of the two
 TEXT
+# An option with a value says one thing: the second would replace what somebody meant as well.
+twice() {
+  option=$1
+  shift
+  refuses 2 "$option twice" "$@" <<TEXT
+durakit: $option: is given twice
+  expected  it once, with one value
+  next      durakit $1 --help tells what it takes
+TEXT
+}
+printf 'order-1\n' > one
+twice --ids-from cancel --ids-from one --ids-from one
+twice --name cancel --name order --name=other --yes
+twice --status instances --status running --status failed
+twice --reason cancel order-1 --reason a --reason b
+twice --expect cancel --name order --expect 1 --expect 2
+twice --wait cancel order-1 --wait 1s --wait=2s
+twice --name start order-3 --name order --name other
+twice --input start order-3 --name order --input a --input a
+twice --provider status order-1 --provider sqlite
+is "$(d instances --name order --json --json | grep -c '"order-[12]"')" 2 \
+  'a switch says what it has said'
+
 "$DURAKIT" cancle order-1 > out.txt 2> err.txt
 is $? 2 'an unknown command'
 like "$(cat err.txt)" '^  next      did you mean cancel?$' 'with the nearest'

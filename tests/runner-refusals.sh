@@ -188,6 +188,18 @@ durakit: -j: cannot be "none"
   expected  a number from 1 on
   next      durakit --help shows examples
 TEXT
+refuses 2 'an option twice' certify model --jobs 2 --seed 7 -j4 <<'TEXT'
+durakit: -j: is given twice
+  expected  it once, with one value
+  next      durakit certify --help tells what it takes
+TEXT
+refuses 2 'an option twice, once before the command' -j4 certify model -j 4 <<'TEXT'
+durakit: -j: is given twice
+  expected  it once, with one value
+  next      durakit certify --help tells what it takes
+TEXT
+is "$("$DURAKIT" check model --only turn/birth --only turn/birth --verbose --verbose |
+      grep -c '^ok ')" 1 'what adds up, and a switch, may be given twice'
 refuses 2 'a run id with other letters' certify model --run-id A-B <<'TEXT'
 durakit: --run-id: cannot be "A-B"
   expected  1 to 12 of a-z and 0-9

@@ -228,7 +228,7 @@ static const struct option_row rows[] = {
   {"--limit", "N", OF(INSTANCES) | OF(HISTORY), take_limit},
   {"--jsonl", NULL, OPERATES & ~(OF(STATS) | OF(START) | OF(RAISE)), take_jsonl},
   {"--prometheus", NULL, OF(STATS), take_prometheus},
-  {"--metrics", "FILE", OF(STATS), take_metrics},
+  {"--metrics", "FILE", OF(STATS) | REPEATS, take_metrics},
 };
 
 const struct option_row *
