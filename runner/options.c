@@ -23,8 +23,9 @@ static const char *const names[COMMANDS] = {
   [COMMAND_STATS] = "stats",
 };
 
-/* Which commands take an option. */
+/* Which commands take an option; the kit's, as far as it has no other meaning there. */
 #define ALL (~(unsigned)REPEATS)
+#define NOT_OPERATING (ALL & ~OPERATES)
 #define RUNS (OF(CERTIFY) | OF(CHECK) | OF(REPRO))
 #define WITH_SETTINGS (RUNS | OF(PROBE) | OF(CLEAN) | OF(BENCH) | OPERATES)
 
@@ -303,7 +304,7 @@ take_suppressions(struct options *o, const char *option, const char *value)
 
 static const struct option_row rows[] = {
   {"--help", NULL, ALL, take_help},
-  {"--version", NULL, ALL, take_version},
+  {"--version", NULL, NOT_OPERATING, take_version}, /* there it is an orchestration's */
   {"--set", "KEY=VALUE", WITH_SETTINGS | REPEATS, take_set},
   {"--set-env", "KEY=VARIABLE", WITH_SETTINGS | REPEATS, take_set_env},
   {"--settings", "FILE", WITH_SETTINGS | REPEATS, take_settings},
@@ -357,10 +358,10 @@ row_at(size_t i)
 static bool
 is_of(const struct option_row *row, enum command command)
 {
-  return command == COMMAND_NONE ? row->commands == ALL : (row->commands & (1u << command)) != 0;
+  return (row->commands & (1u << command)) != 0;
 }
 
-/* The option of that name that the command takes: the first, for --version is two. */
+/* The option of that name that the command takes. */
 static const struct option_row *
 row_of(enum command command, const char *name, size_t length)
 {

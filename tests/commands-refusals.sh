@@ -112,6 +112,16 @@ twice --provider status order-1 --provider sqlite
 is "$(d instances --name order --json --json | grep -c '"order-[12]"')" 2 \
   'a switch says what it has said'
 
+# What --version is elsewhere: instances of a version.
+for command in 'status order-1' 'wait order-1' 'history order-1' 'raise order-1 paid' stats; do
+  # shellcheck disable=SC2086
+  refuses 2 "no --version: $command" $command --version 1 <<TEXT
+durakit: --version: there is no such option of durakit ${command%% *}
+  next      it is an option of durakit start
+TEXT
+  is "$("$DURAKIT" "${command%% *}" --help | grep -c -e --version -e 'Which instances' -e TIME)" 0 \
+    "nor in its help: $command"
+done
 "$DURAKIT" cancle order-1 > out.txt 2> err.txt
 is $? 2 'an unknown command'
 like "$(cat err.txt)" '^  next      did you mean cancel?$' 'with the nearest'
