@@ -67,6 +67,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/operate/history.c \
 	runner/operate/host.c \
 	runner/operate/host.h \
+	runner/operate/input.c \
+	runner/operate/input.h \
 	runner/operate/instances.c \
 	runner/operate/operate.c \
 	runner/operate/operate.h \

@@ -147,20 +147,57 @@ TEXT
 refuses 2 'a file that is not there' cancel --ids-from gone <<'TEXT'
 durakit: gone: cannot be read
   expected  a file, or - for standard input
-  next      No such file or directory
+  found     No such file or directory
 TEXT
 refuses 2 'an input that is not there' start order-3 --name order --input @gone <<'TEXT'
 durakit: gone: cannot be read
   expected  a file, or - for standard input
-  next      No such file or directory
+  found     No such file or directory
 TEXT
 refuses 2 'a reason that is too long' cancel order-1 --reason "$long" <<'TEXT'
 durakit: --reason: has 1025 bytes
   expected  at most 1024 bytes of text in one line
 TEXT
 refuses 2 'a reason of two lines' cancel order-1 --reason "$(printf 'a\nb')" <<'TEXT'
-durakit: --reason: has a control character, \x0a
+durakit: --reason: has the control character U+000A
   expected  at most 1024 bytes of text in one line
+TEXT
+refuses 2 'such a reason' cancel order-1 --reason "$(printf 'a\302\205b')" <<'TEXT'
+durakit: --reason: has the control character U+0085
+  expected  at most 1024 bytes of text in one line
+TEXT
+refuses 2 'such a name of somebody' cancel order-1 --json --by "$(printf '\302\233m')" <<'TEXT'
+durakit: --by: has the control character U+009B
+  expected  at most 256 bytes of text in one line
+TEXT
+bad=$(printf 'bad\377')
+refuses 2 'a name that is no UTF-8' cancel --name "$bad" --yes --json <<'TEXT'
+durakit: --name: "bad\xff" cannot be the name of an orchestration
+  expected  1 to 1024 bytes of UTF-8
+TEXT
+refuses 2 'a name that is too long' cancel --name "$long" --yes <<TEXT
+durakit: --name: "$(printf '%.100s' "$long")..." cannot be the name of an orchestration
+  expected  1 to 1024 bytes of UTF-8
+TEXT
+refuses 2 'such a parent' instances --parent "$bad" --json <<'TEXT'
+durakit: --parent: "bad\xff" cannot be the id of an instance
+  expected  1 to 1024 bytes of UTF-8
+TEXT
+refuses 2 'such a version' delete --version "$bad" --yes --jsonl <<'TEXT'
+durakit: --version: "bad\xff" cannot be a version
+  expected  1 to 1024 bytes of UTF-8
+TEXT
+refuses 2 'such an id to go on after' instances --after "$bad" --json <<'TEXT'
+durakit: --after: "bad\xff" cannot be the id of an instance
+  expected  1 to 1024 bytes of UTF-8
+TEXT
+refuses 2 'such an event' raise order-1 "$bad" --json <<'TEXT'
+durakit: raise: "bad\xff" cannot be the name of an event
+  expected  1 to 1024 bytes of UTF-8
+TEXT
+refuses 2 'such a name to be started' start order-3 --name "$bad" --json <<'TEXT'
+durakit: --name: "bad\xff" cannot be the name of an orchestration
+  expected  1 to 1024 bytes of UTF-8
 TEXT
 refuses 2 'nobody' cancel order-1 --by '' <<'TEXT'
 durakit: --by: cannot be ""
@@ -168,9 +205,36 @@ durakit: --by: cannot be ""
   next      durakit --help shows examples
 TEXT
 refuses 2 'a version that is none' start order-3 --name order --version one <<'TEXT'
-durakit: order-3: the store did not do it
-  found     the version "one" is not of the form 1.2.3
+durakit: --version: cannot be "one"
+  expected  three numbers with points between them: 1.2.3
+  next      durakit --help shows examples
 TEXT
+for version in 1.2 1.2.3.4 1..3 1.02.3 1.2.3-4; do
+  d start order-3 --name order --version $version > out.txt 2> err.txt
+  is "$? $(head -n 1 err.txt)" "2 durakit: --version: cannot be \"$version\"" "nor is $version one"
+done
+# What has no end is not read to its end, and a store is not made for what is wrong.
+refuses 2 'an input without end' start order-3 --name order --input @/dev/zero <<'TEXT'
+durakit: /dev/zero: is too long
+  expected  16777216 bytes at most
+  next      keep it elsewhere, and send where it is
+TEXT
+refuses 2 'data without end' raise order-1 paid --data @/dev/zero <<'TEXT'
+durakit: /dev/zero: is too long
+  expected  16777216 bytes at most
+  next      keep it elsewhere, and send where it is
+TEXT
+refuses 2 'ids without end' cancel --ids-from /dev/zero <<'TEXT'
+durakit: /dev/zero: is too long
+  expected  67108864 bytes at most
+  next      give the ids in several files, one after the other
+TEXT
+head -c 16777217 /dev/zero | tr '\0' x > large
+d start order-3 --name order --input - < large > out.txt 2> err.txt
+is "$? $(cat out.txt; head -n 1 err.txt)" '2 durakit: -: is too long' 'standard input, by one byte'
+"$DURAKIT" start "$bad" --name order --create --provider "$MODEL" --set "store=$folder/new" \
+  > out.txt 2> err.txt
+is "$? $(ls new 2> /dev/null)" '2 ' 'no store is made for an id that is none'
 is "$(sha256sum "$scratch/model.store")" "$before" 'nothing of all that was written'
 
 # ---- the plugin ----------------------------------------------------------------------------------

@@ -49,9 +49,12 @@ check_words(const char *option, const char *value, size_t most)
     dk_text_printf(&what, "has %zu bytes", length);
   else if (!dk_utf8_valid(value, length))
     dk_text_puts(&what, "is no UTF-8");
-  for (size_t i = 0; i < length && what.length == 0; i++) {
-    if ((unsigned char)value[i] < 0x20 || value[i] == 0x7f)
-      dk_text_printf(&what, "has a control character, \\x%02x", (unsigned)value[i]);
+  for (size_t i = 0, n; i < length && what.length == 0; i += n) {
+    uint32_t character = 0;
+
+    n = dk_utf8_next(value + i, length - i, &character);
+    if (character < 0x20 || (character >= 0x7f && character < 0xa0))
+      dk_text_printf(&what, "has the control character U+%04X", (unsigned)character);
   }
   if (what.length == 0)
     return EXIT_PASSED;
@@ -218,6 +221,8 @@ ask(struct cancelling *c)
     return EXIT_PASSED;
   dry.flags |= DK_CANCEL_DRY_RUN;
   dk_status status = dk_cancel_matching(c->host.client, &filter, &dry, NULL, NULL, &counts);
+  if (host_interrupted(&c->host))
+    return host_say_interrupted();
   if (status != DK_OK)
     return host_failed(&c->host, NULL, status);
   if (counts.requested == 0)
@@ -310,8 +315,9 @@ wait_for_all(struct cancelling *c)
 
 /* ---- the sums -------------------------------------------------------------------------------- */
 
+/* Nothing at all means that nothing is selected, unless it was ended before it could know. */
 static void
-show_counts(struct dk_text *out, const struct cancelling *c)
+show_counts(struct dk_text *out, const struct cancelling *c, int code)
 {
   const struct {
     uint64_t n;
@@ -335,7 +341,8 @@ show_counts(struct dk_text *out, const struct cancelling *c)
     dk_text_printf(out, "%s%" PRIu64 " %s", first ? "" : ", ", counts[i].n, counts[i].words);
     first = false;
   }
-  dk_text_puts(out, first ? "no instance is selected\n" : "\n");
+  if (!first || code <= EXIT_VIOLATED)
+    dk_text_puts(out, first ? "no instance is selected\n" : "\n");
 }
 
 static json_t *
@@ -358,7 +365,7 @@ tell_sums(struct cancelling *c, int code)
   json_t *rest = json_object();
 
   if (!c->is_other_number)
-    show_counts(&line, c);
+    show_counts(&line, c, code);
   printer_text(&c->printer, &line);
   json_add_bool(rest, "dry_run", c->host.options->operating.dry_run);
   json_add_string(rest, "reason", c->options.reason);
@@ -392,10 +399,11 @@ begin(struct cancelling *c, const struct options *options)
   if (code == EXIT_PASSED && many)
     code = check_may_ask(options);
   if (code == EXIT_PASSED)
-    code = host_open(&c->host, options, options->operating.dry_run ? DK_OPEN_READ_ONLY : 0,
-                     many ? "cancel by conditions" : NULL);
+    code = host_load(&c->host, options, many ? "cancel by conditions" : NULL);
   if (code == EXIT_PASSED && !many)
     code = ids_take(&c->host, &c->ids);
+  if (code == EXIT_PASSED)
+    code = host_open(&c->host, options->operating.dry_run ? DK_OPEN_READ_ONLY : 0);
   return code == EXIT_PASSED && many ? ask(c) : code;
 }
 

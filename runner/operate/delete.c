@@ -329,9 +329,12 @@ begin(struct deleting *d, const struct options *options)
   d->removed.struct_size = sizeof(d->removed);
   d->host = (struct host){.options = options};
   if (code == EXIT_PASSED)
-    code = host_open(&d->host, options, options->operating.dry_run ? DK_OPEN_READ_ONLY : 0,
-                     "delete");
-  return code == EXIT_PASSED && !many ? ids_take(&d->host, &d->ids) : code;
+    code = host_load(&d->host, options, "delete");
+  if (code == EXIT_PASSED && !many)
+    code = ids_take(&d->host, &d->ids);
+  return code == EXIT_PASSED
+           ? host_open(&d->host, options->operating.dry_run ? DK_OPEN_READ_ONLY : 0)
+           : code;
 }
 
 int

@@ -163,10 +163,12 @@ operate_history(const struct options *options)
 {
   struct telling t = {.printer = printer_of(options, "durakit.history/1", "events")};
   struct ids ids = {.file = DK_TEXT_EMPTY};
-  int code = host_open(&t.host, options, DK_OPEN_READ_ONLY, NULL);
+  int code = host_load(&t.host, options, NULL);
 
   if (code == EXIT_PASSED)
     code = ids_take(&t.host, &ids);
+  if (code == EXIT_PASSED)
+    code = host_open(&t.host, DK_OPEN_READ_ONLY);
   if (code == EXIT_PASSED) {
     code = tell_history(&t, ids.items[0]);
     json_t *rest = json_object();

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runner/operate/signals.h"
+#include "runner/operate/targets.h"
 #include "runner/resolve.h"
 #include "runner/say.h"
 #include "runner/settings.h"
@@ -201,7 +202,7 @@ refuse_open(const struct host *host, dk_status status)
   char name[32], found[640];
 
   if (host_interrupted(host))
-    return EXIT_INCOMPLETE;
+    return host_say_interrupted();
   snprintf(found, sizeof(found), "%s: %.600s", dk_status_name(status, name, sizeof(name)),
            dk_caller_failure(host->caller)->text);
   say_problem(
@@ -263,10 +264,9 @@ declares_admin(const struct host *host)
 }
 
 int
-host_open(struct host *host, const struct options *options, uint32_t flags,
-          const char *needs_admin)
+host_load(struct host *host, const struct options *options, const char *needs_admin)
 {
-  *host = (struct host){.options = options};
+  *host = (struct host){.options = options, .needs_admin = needs_admin};
   mask_settings(host);
   host->canceller = dk_canceller_new(NULL);
   host->signals = host->canceller ? signals_watch(host->canceller) : NULL;
@@ -279,10 +279,16 @@ host_open(struct host *host, const struct options *options, uint32_t flags,
     code = take_settings(host);
   if (code == EXIT_PASSED && needs_admin && !declares_admin(host))
     code = refuse_admin(host, needs_admin);
-  if (code == EXIT_PASSED)
-    code = open_store(host, flags);
-  if (code == EXIT_PASSED && needs_admin && !host_has_admin(host))
-    code = refuse_admin(host, needs_admin);
+  return code == EXIT_PASSED ? names_check(host) : code;
+}
+
+int
+host_open(struct host *host, uint32_t flags)
+{
+  int code = open_store(host, flags);
+
+  if (code == EXIT_PASSED && host->needs_admin && !host_has_admin(host))
+    code = refuse_admin(host, host->needs_admin);
   return code;
 }
 
@@ -317,6 +323,13 @@ bool
 host_interrupted(const struct host *host)
 {
   return signals_came(host->signals);
+}
+
+int
+host_say_interrupted(void)
+{
+  say("interrupted: no instance was changed");
+  return EXIT_INCOMPLETE;
 }
 
 int

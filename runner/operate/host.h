@@ -29,18 +29,23 @@ struct host {
   struct dk_store *store;
   struct dk_client *client;
   struct host_signals *signals;  /* NULL: they end the process */
+  const char *needs_admin;       /* what does */
 };
 
-/* Opens the store and makes a client; flags: DK_OPEN_...  What `needs_admin` names (NULL: nothing)
- * is refused if there is no durakit.admin/1.  EXIT_PASSED, or what else with the words said;
- * host_close comes in any case. */
-int host_open(struct host *host, const struct options *options, uint32_t flags,
-              const char *needs_admin);
+/* Loads the plugin, takes its settings, and looks whether names can be names there.  What
+ * `needs_admin` names (NULL: nothing) is refused if there is no durakit.admin/1.  EXIT_PASSED, or
+ * what else with the words said; host_close comes in any case. */
+int host_load(struct host *host, const struct options *options, const char *needs_admin);
+/* Then opens the store and makes a client; flags: DK_OPEN_...  The same codes.  What is read from
+ * files comes between the two: with a wrong one no store is opened, and none is made. */
+int host_open(struct host *host, uint32_t flags);
 void host_close(struct host *host);
 
 bool host_has_admin(const struct host *host);
 
 bool host_interrupted(const struct host *host);
+/* Says that it ended before it began; EXIT_INCOMPLETE. */
+int host_say_interrupted(void);
 /* Readable when it is; -1: nobody tells. */
 int host_interrupt_fd(const struct host *host);
 

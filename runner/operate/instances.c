@@ -96,8 +96,10 @@ operate_instances(const struct options *options)
 {
   struct listing l = {.printer = printer_of(options, "durakit.instances/1", "instances"),
                       .last = DK_TEXT_EMPTY};
-  int code = host_open(&l.host, options, DK_OPEN_READ_ONLY, "instances");
+  int code = host_load(&l.host, options, "instances");
 
+  if (code == EXIT_PASSED)
+    code = host_open(&l.host, DK_OPEN_READ_ONLY);
   if (code == EXIT_PASSED) {
     code = list(&l);
     tell_end(&l, code);

@@ -281,6 +281,22 @@ check_output(const struct options *o)
   return EXIT_PASSED;
 }
 
+/* 1.2.3, of the orchestration that is to run. */
+static int
+check_version(const char *version)
+{
+  const char *at = version;
+
+  for (size_t i = 0; at && i < 3; i++) {
+    size_t n = strspn(at, "0123456789");
+    char behind = i < 2 ? '.' : '\0';
+    if (n == 0 || n > 10 || (n > 1 && *at == '0') || at[n] != behind)
+      return bad_value("--version", version, "three numbers with points between them: 1.2.3");
+    at += n + 1;
+  }
+  return EXIT_PASSED;
+}
+
 /* Each command's own. */
 static int
 check_command(const struct options *o)
@@ -289,7 +305,7 @@ check_command(const struct options *o)
 
   switch (o->command) {
   case COMMAND_START:
-    return p->chosen.name ? EXIT_PASSED
+    return p->chosen.name ? check_version(p->chosen.version)
                           : usage("--name", "is missing", "the name of the orchestration", NULL);
   case COMMAND_CANCEL:
     if (p->dry_run && p->wait_ms >= 0)

@@ -206,8 +206,11 @@ begin(struct pruning *p, const struct options *options)
   p->removed.struct_size = sizeof(p->removed);
   p->host = (struct host){.options = options};
   if (code == EXIT_PASSED)
-    code = host_open(&p->host, options, operating->dry_run ? DK_OPEN_READ_ONLY : 0, "prune");
-  return code == EXIT_PASSED && !many ? ids_take(&p->host, &p->ids) : code;
+    code = host_load(&p->host, options, "prune");
+  if (code == EXIT_PASSED && !many)
+    code = ids_take(&p->host, &p->ids);
+  return code == EXIT_PASSED ? host_open(&p->host, operating->dry_run ? DK_OPEN_READ_ONLY : 0)
+                             : code;
 }
 
 int

@@ -20,14 +20,14 @@ static int
 begin(struct sending *s, const struct options *options, const char *schema)
 {
   *s = (struct sending){.printer = printer_of(options, schema, NULL), .buffer = DK_TEXT_EMPTY};
-  int code = payload_take(options, &s->buffer, &s->payload);
+  int code = host_load(&s->host, options, NULL);
 
-  if (code != EXIT_PASSED) {
-    s->host = (struct host){.options = options};
-    return code;
-  }
-  code = host_open(&s->host, options, options->operating.create ? DK_OPEN_CREATE : 0, NULL);
-  return code == EXIT_PASSED ? ids_take(&s->host, &s->ids) : code;
+  if (code == EXIT_PASSED)
+    code = ids_take(&s->host, &s->ids);
+  if (code == EXIT_PASSED)
+    code = payload_take(&s->host, &s->buffer, &s->payload);
+  return code == EXIT_PASSED ? host_open(&s->host, options->operating.create ? DK_OPEN_CREATE : 0)
+                             : code;
 }
 
 static int

@@ -214,7 +214,9 @@ operate_stats(const struct options *options)
                        is_own_family);
 
   if (code == EXIT_PASSED) {
-    code = host_open(&host, options, DK_OPEN_READ_ONLY, "stats");
+    code = host_load(&host, options, "stats");
+    if (code == EXIT_PASSED)
+      code = host_open(&host, DK_OPEN_READ_ONLY);
     if (code == EXIT_PASSED)
       code = tell_stats(&host, &sums, &printer);
     host_close(&host);

@@ -23,9 +23,11 @@ static int
 begin(struct looking *l, const struct options *options, uint32_t flags, const char *schema)
 {
   *l = (struct looking){.printer = printer_of(options, schema, "instances")};
-  int code = host_open(&l->host, options, flags, NULL);
+  int code = host_load(&l->host, options, NULL);
 
-  return code == EXIT_PASSED ? ids_take(&l->host, &l->ids) : code;
+  if (code == EXIT_PASSED)
+    code = ids_take(&l->host, &l->ids);
+  return code == EXIT_PASSED ? host_open(&l->host, flags) : code;
 }
 
 static int

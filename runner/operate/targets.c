@@ -12,52 +12,75 @@
 #include <unistd.h>
 
 #include "core/base/utf8.h"
+#include "runner/operate/input.h"
 #include "runner/say.h"
 
-/* ---- files ----------------------------------------------------------------------------------- */
+/* About a million and a half of UUIDs. */
+enum { MOST_BYTES_OF_IDS = 64 * 1024 * 1024 };
 
-static int
-read_all(FILE *file, const char *name, struct dk_text *ret_bytes)
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static size_t
+most_of(const struct host *host)
 {
-  char piece[65536];
-  size_t n;
-
-  while ((n = fread(piece, 1, sizeof(piece), file)) > 0)
-    dk_text_add(ret_bytes, piece, n);
-  if (ferror(file))
-    return usage(name, "cannot be read", "a file, or - for standard input", strerror(errno));
-  if (dk_text_failed(ret_bytes)) {
-    say("out of memory");
-    return EXIT_ENVIRONMENT;
-  }
-  return EXIT_PASSED;
+  return dk_library_provider(host->library)->limits->max_id;
 }
 
-/* "-" is standard input. */
 static int
-read_file(const char *name, struct dk_text *ret_bytes)
+refuse_text(const struct host *host, const char *where, dk_str text, const char *cannot)
 {
-  if (strcmp(name, "-") == 0)
-    return read_all(stdin, name, ret_bytes);
-  FILE *file = fopen(name, "re");
-  if (!file)
-    return usage(name, "cannot be read", "a file, or - for standard input", strerror(errno));
-  int code = read_all(file, name, ret_bytes);
-  fclose(file);
+  struct dk_text what = DK_TEXT_EMPTY, expected = DK_TEXT_EMPTY;
+
+  dk_text_puts(&what, "\"");
+  dk_text_add_escaped(&what, text.ptr, text.len < 100 ? text.len : 100, DK_ESCAPE_VISIBLE);
+  dk_text_printf(&what, "%s %s", text.len < 100 ? "\"" : "...\"", cannot);
+  dk_text_printf(&expected, "1 to %zu bytes of UTF-8", most_of(host));
+  int code = usage(where, dk_text_str(&what), dk_text_str(&expected), NULL);
+  dk_text_done(&what);
+  dk_text_done(&expected);
   return code;
 }
 
 int
-payload_take(const struct options *options, struct dk_text *buffer, dk_str *ret_payload)
+names_check(const struct host *host)
 {
-  const char *given = options->operating.payload;
+  const struct options *o = host->options;
+  const struct chosen *chosen = &o->operating.chosen;
+  const struct {
+    const char *where, *text, *cannot;
+  } texts[] = {
+    {"--name", chosen->name, "cannot be the name of an orchestration"},
+    {"--version", chosen->version, "cannot be a version"},
+    {"--parent", chosen->parent, "cannot be the id of an instance"},
+    {"--after", o->operating.after, "cannot be the id of an instance"},
+    {"raise", o->command == COMMAND_RAISE ? o->arguments[1] : NULL,
+     "cannot be the name of an event"},
+  };
+
+  for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    dk_str text = dk_str_of(texts[i].text);
+    if (text.ptr && !dk_text_id_valid(text.ptr, text.len, most_of(host)))
+      return refuse_text(host, texts[i].where, text, texts[i].cannot);
+  }
+  return EXIT_PASSED;
+}
+
+/* ---- payloads -------------------------------------------------------------------------------- */
+
+int
+payload_take(const struct host *host, struct dk_text *buffer, dk_str *ret_payload)
+{
+  const char *given = host->options->operating.payload;
+  uint64_t most = dk_library_provider(host->library)->limits->max_payload;
   int code = EXIT_PASSED;
 
   *ret_payload = (dk_str){NULL, 0};
   if (!given)
     return EXIT_PASSED;
   if (given[0] == '@' || strcmp(given, "-") == 0)
-    code = read_file(given[0] == '@' ? given + 1 : given, buffer);
+    code = input_read(host, given[0] == '@' ? given + 1 : given,
+                      most < SIZE_MAX ? (size_t)most : SIZE_MAX,
+                      "keep it elsewhere, and send where it is", buffer);
   else
     dk_text_puts(buffer, given);
   *ret_payload = (dk_str){dk_text_str(buffer), buffer->length};
@@ -69,19 +92,9 @@ payload_take(const struct options *options, struct dk_text *buffer, dk_str *ret_
 static int
 check_id(const struct host *host, const char *where, dk_str id)
 {
-  size_t most = dk_library_provider(host->library)->limits->max_id;
-  struct dk_text what = DK_TEXT_EMPTY, expected = DK_TEXT_EMPTY;
-
-  if (dk_text_id_valid(id.ptr, id.len, most))
-    return EXIT_PASSED;
-  dk_text_puts(&what, "\"");
-  dk_text_add_escaped(&what, id.ptr, id.len < 100 ? id.len : 100, DK_ESCAPE_VISIBLE);
-  dk_text_printf(&what, "%s cannot be the id of an instance", id.len < 100 ? "\"" : "...\"");
-  dk_text_printf(&expected, "1 to %zu bytes of UTF-8", most);
-  int code = usage(where, dk_text_str(&what), dk_text_str(&expected), NULL);
-  dk_text_done(&what);
-  dk_text_done(&expected);
-  return code;
+  return dk_text_id_valid(id.ptr, id.len, most_of(host))
+           ? EXIT_PASSED
+           : refuse_text(host, where, id, "cannot be the id of an instance");
 }
 
 static int
@@ -104,7 +117,8 @@ static int
 check_ids_of_file(const struct host *host, struct ids *ids)
 {
   const char *name = host->options->operating.ids_from;
-  int code = read_file(name, &ids->file);
+  int code = input_read(host, name, MOST_BYTES_OF_IDS,
+                        "give the ids in several files, one after the other", &ids->file);
   const char *at = dk_text_str(&ids->file), *end = at + ids->file.length;
   size_t lines = 1, line = 1;
 

@@ -8,6 +8,10 @@
 #include "core/base/text.h"
 #include "runner/operate/host.h"
 
+/* The names and ids among the options could be some, at this provider.  EXIT_PASSED, or EXIT_USAGE
+ * with the words said. */
+int names_check(const struct host *host);
+
 struct ids {
   dk_str *items;
   size_t n;
@@ -28,7 +32,8 @@ __attribute__((format(printf, 2, 3))) int confirm(const struct host *host, const
 /* EXIT_PASSED if --yes was given, or there is a terminal to ask; else the words are said. */
 int check_may_ask(const struct options *options);
 
-/* The text of --input and --data; absent if it was not given.  Lives in `buffer`. */
-int payload_take(const struct options *options, struct dk_text *buffer, dk_str *ret_payload);
+/* The text of --input and --data; absent if it was not given.  Lives in `buffer`.  The codes of
+ * ids_take; what is longer than the provider's limit of a payload is refused. */
+int payload_take(const struct host *host, struct dk_text *buffer, dk_str *ret_payload);
 
 #endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads files and standard input: see input.h. */
+#include "runner/operate/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runner/say.h"
+
+#define A_FILE "a file, or - for standard input"
+
+static int
+refuse_to_read(const char *name, const char *why)
+{
+  say_problem(&(struct problem){name, "cannot be read", A_FILE, why, NULL}, NULL);
+  return EXIT_USAGE;
+}
+
+/* main keeps the number of what was closed from being used for something else. */
+static int
+refuse_error(const char *name, int fd, int error)
+{
+  return refuse_to_read(name, fd == STDIN_FILENO && error == EBADF ? "standard input is closed"
+                                                                   : strerror(error));
+}
+
+static int
+refuse_size(const char *name, size_t most, const char *next)
+{
+  struct dk_text expected = DK_TEXT_EMPTY;
+
+  dk_text_printf(&expected, "%zu bytes at most", most);
+  int code = usage(name, "is too long", dk_text_str(&expected), next);
+  dk_text_done(&expected);
+  return code;
+}
+
+/* Until there is something to read, or its end; false: a signal came. */
+static bool
+wait_for_more(const struct host *host, int fd)
+{
+  struct pollfd fds[2] = {{.fd = fd, .events = POLLIN},
+                          {.fd = host_interrupt_fd(host), .events = POLLIN}};
+
+  while (poll(fds, 2, -1) < 0 && errno == EINTR)
+    continue;
+  return fds[1].revents == 0;
+}
+
+static int
+read_all(const struct host *host, const char *name, int fd, size_t most, const char *next,
+         struct dk_text *ret_bytes)
+{
+  char piece[65536];
+
+  while (wait_for_more(host, fd)) {
+    ssize_t n = read(fd, piece, sizeof(piece));
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+      continue;
+    if (n < 0)
+      return refuse_error(name, fd, errno);
+    if (n == 0)
+      return EXIT_PASSED;
+    if ((size_t)n > most - ret_bytes->length)
+      return refuse_size(name, most, next);
+    dk_text_add(ret_bytes, piece, (size_t)n);
+    if (dk_text_failed(ret_bytes)) {
+      say("out of memory");
+      return EXIT_ENVIRONMENT;
+    }
+  }
+  return host_say_interrupted();
+}
+
+int
+input_read(const struct host *host, const char *name, size_t most, const char *next,
+           struct dk_text *ret_bytes)
+{
+  if (strcmp(name, "-") == 0)
+    return read_all(host, name, STDIN_FILENO, most, next, ret_bytes);
+  /* Nobody may ever open the other end of a FIFO: that is waited for, too, as a signal is. */
+  int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0)
+    return refuse_error(name, fd, errno);
+  int code = read_all(host, name, fd, most, next, ret_bytes);
+  close(fd);
+  return code;
+}
