@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command `durakit`: options, and then one of the commands. */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runner/commands.h"
 #include "runner/facts.h"
@@ -76,6 +80,18 @@ call(struct options *options)
   }
 }
 
+/* What was closed before the start stays so for whoever reads or writes it (EBADF), and its number
+ * is not given to another file, which would be taken for it. */
+static bool
+keep_standard_descriptors(void)
+{
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+      return false;
+  }
+  return true;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -85,6 +101,10 @@ main(int argc, char **argv)
     return memcheck_child_main(argc, argv);
   if (argc > 1 && strcmp(argv[1], WORDS_WORD) == 0)
     return words_main(argc, argv);
+  if (!keep_standard_descriptors()) {
+    say("a standard descriptor is closed, and /dev/null cannot stand for it: %s", strerror(errno));
+    return EXIT_ENVIRONMENT;
+  }
   /* A reader that went away is an error of writing, seen where it is written. */
   signal(SIGPIPE, SIG_IGN);
   int code = options_parse(&options, argc, argv);

@@ -383,6 +383,8 @@ tell_sums(struct cancelling *c, int code)
   }
   json_add_bool(rest, "complete", code <= EXIT_VIOLATED);
   printer_end(&c->printer, rest);
+  if (c->counts.not_found > 0)
+    ids_hint(&c->host, &c->ids);
   if (code == EXIT_INCOMPLETE && host_interrupted(&c->host))
     say("interrupted: what is told was done; the same command may be given again");
 }

@@ -134,6 +134,8 @@ check_ids_of_file(const struct host *host, struct ids *ids)
     if (id.len > 0) {
       code = check_id(host, dk_text_str(&where), id);
       ids->items[ids->n++] = id;
+      if (id.ptr[id.len - 1] == '\r' && ids->cr_line == 0)
+        ids->cr_line = line;
     }
     dk_text_done(&where);
     at = id.ptr + id.len + 1;
@@ -151,6 +153,22 @@ ids_take(const struct host *host, struct ids *ret_ids)
     return code;
   say("out of memory");
   return EXIT_ENVIRONMENT;
+}
+
+/* An id may end so: it is no mistake by itself. */
+void
+ids_hint(const struct host *host, const struct ids *ids)
+{
+  struct dk_text where = DK_TEXT_EMPTY;
+
+  if (ids->cr_line == 0)
+    return;
+  dk_text_printf(&where, "%s:%zu", host->options->operating.ids_from, ids->cr_line);
+  say_problem(&(struct problem){dk_text_str(&where), "the id ends in a carriage return",
+                                "lines that end in a newline alone", "\\r\\n",
+                                "tr -d '\\r' takes them away, if they are not of the ids"},
+              NULL);
+  dk_text_done(&where);
 }
 
 void

@@ -16,11 +16,14 @@ struct ids {
   dk_str *items;
   size_t n;
   struct dk_text file; /* that they point into */
+  size_t cr_line;      /* of the file: the first whose id ends in \r; 0: none does */
 };
 
 /* Those of the command line, or of --ids-from.  One that cannot be an id is refused, with where it
  * stands.  EXIT_PASSED, or what else with the words said; ids_done comes in any case. */
 int ids_take(const struct host *host, struct ids *ret_ids);
+/* Some were not found: says it if lines that end in \r\n may be why. */
+void ids_hint(const struct host *host, const struct ids *ids);
 void ids_done(struct ids *ids);
 
 /* The conditions were given, not ids. */
