@@ -301,6 +301,27 @@ is "$? $(sed -n 1p err.txt)" '1 durakit: order-1: there is no such instance' 'an
 
 # ---- the store -----------------------------------------------------------------------------------
 
+look_at_store='look whether --set names a store of this provider'
+rights="$look_at_store, of a version that it knows, and what your rights on it are"
+
+# refused_open NAME WHAT STATUS NEXT: how the last command has ended, by its words; those of the
+# provider are its own.  STATUS, what it found, and NEXT are patterns.
+refused_open() {
+  is "$code $(head -n 1 err.txt | usual)" "4 durakit: PLUGIN: $2" "$1"
+  like "$(cat err.txt)" "^  found     $3: .*[a-z]" "$1: in the words of the provider"
+  like "$(cat err.txt)" "^  next      $4\$" "$1: and what to do"
+  is "$(wc -l < err.txt) $(cat out.txt)" "${5-3} " "$1: and no more"
+}
+
+# cannot_open NAME STATUS NEXT: what the settings name is no store, and is left alone.
+cannot_open() {
+  ls -l "$scratch/gone" > was.txt
+  timeout 60 "$DURAKIT" status x --provider "$plugin" --settings settings > out.txt 2> err.txt
+  code=$?
+  refused_open "$1" 'the store cannot be opened' "$2" "$3"
+  is "$(ls -l "$scratch/gone" | diff was.txt -)" '' "$1: it is left alone"
+}
+
 # Each command, and nothing is made.
 judge_no_store() {
   on_store "$1" "store=$scratch/gone/store"
@@ -309,8 +330,10 @@ judge_no_store() {
                  instances 'delete x' 'prune x --keep 1' stats 'start x --name y'; do
     # shellcheck disable=SC2086
     d $command > out.txt 2> err.txt < /dev/null
-    is "$? $(head -n 1 err.txt | usual)" '4 durakit: PLUGIN: there is no such store' \
-      "no store: $command"
+    code=$?
+    refused_open "no store: $command" 'there is no such store' DK_NOT_FOUND \
+      'look at --set; durakit start --create makes one' 4
+    like "$(cat err.txt)" '^  expected  one that a runtime works on; none was made$' 'none was made'
   done
   is "$(ls -A "$scratch/gone")" '' 'no store: none was made'
   rmdir "$scratch/gone"
@@ -318,10 +341,18 @@ judge_no_store() {
   is $? 4 'no folder: start --create'
   mkdir "$scratch/gone"
   echo 'a text' > "$scratch/gone/store"
-  d status x > out.txt 2> err.txt
-  is $? 4 'what is no store'
-  like "$(cat err.txt)" '^  found     DK_' 'in the words of the provider'
-  is "$(cat "$scratch/gone/store")" 'a text' 'and it is left alone'
+  case $1 in
+    "$MODEL") cannot_open 'a text' DK_CORRUPT \
+      "$look_at_store; if so, at the disk, and go back to a copy that is whole" ;;
+    *) cannot_open 'a text' DK_REFUSED "$rights" ;;
+  esac
+  is "$(cat "$scratch/gone/store")" 'a text' 'a text: nor changed'
+  rm "$scratch/gone/store"
+  mkdir "$scratch/gone/store"
+  cannot_open 'a folder' DK_REFUSED "$rights"
+  rmdir "$scratch/gone/store"
+  mkfifo "$scratch/gone/store"
+  cannot_open 'a pipe' DK_REFUSED "$rights"
   rm -r "$scratch/gone"
 }
 
@@ -341,12 +372,52 @@ judge_read_only() {
       return
     fi
   fi
-  for command in 'cancel x' 'start z --name order' 'raise x e' 'delete x --force'; do
+  for command in 'cancel x' 'start z --name order' 'raise x e' 'delete x --force' \
+                 'prune x --keep 1'; do
     # shellcheck disable=SC2086
     $as "$DURAKIT" $command --provider "$1" --settings settings > out.txt 2> err.txt < /dev/null
-    is $? 4 "a store that may not be written: $command"
-    like "$(cat err.txt)" '^  found     .*DK_' 'and the provider says why'
+    code=$?
+    refused_open "a store that may not be written: $command" 'the store cannot be opened' \
+      DK_REFUSED "$rights"
   done
+  # What only looks needs no such right.
+  sha256sum "$scratch/readable"/* > sums
+  looks() {
+    want=$1
+    shift
+    # shellcheck disable=SC2086
+    $as "$DURAKIT" "$@" --provider "$plugin" --settings settings > out.txt 2> err.txt < /dev/null
+    is "$? $(tail -n 1 out.txt) $(cat err.txt)" "$want " "to be read: $*"
+  }
+  looks '0 2 instances' instances
+  looks '1 x: not over in time' wait x --timeout 0
+  looks '0 not started: no turn of it is committed, and nothing has happened' history x
+  looks '0 1 would be requested' cancel x --dry-run
+  looks '0 2 would be requested' cancel --name order --dry-run
+  looks '0 1 would be deleted, descendants among them' delete x --force --dry-run
+  looks '0 0 would be deleted, descendants among them' delete --name order --dry-run
+  looks '0 would be removed: executions 0, events 0' prune --all --keep 1 --dry-run
+  for command in 'status x y' stats; do
+    # shellcheck disable=SC2086
+    $as "$DURAKIT" $command --provider "$1" --settings settings > out.txt 2> err.txt
+    is "$? $(cat err.txt)" '0 ' "to be read: $command"
+  done
+  is "$(sha256sum "$scratch/readable"/* | diff sums -)" '' 'to be read: nothing was written'
+}
+
+# What only some providers answer.
+judge_sqlite() {
+  on_store "$1" "store=$scratch/gone/store"
+  mkdir "$scratch/gone"
+  python3 -c 'import sqlite3, sys
+sqlite3.connect(sys.argv[1]).execute("CREATE TABLE a(b)")' "$scratch/gone/store"
+  cannot_open 'a database of others' DK_REFUSED "$rights"
+  rm "$scratch/gone/store"
+  ln -s nowhere "$scratch/gone/store"
+  cannot_open 'a link to nowhere' DK_REFUSED "$rights"
+  echo "store=$scratch/gone/$(printf '%.300s' "$long")" > settings
+  cannot_open 'a name that is too long' DK_UNAVAILABLE \
+    'look at --set, and whether what it names can be reached and has room; try it again'
 }
 
 plugins=$MODEL
@@ -354,19 +425,57 @@ plugins=$MODEL
 for one in $plugins; do
   judge_no_store "$one"
 done
-[ ! -f "$SQLITE_PLUGIN" ] || judge_read_only "$SQLITE_PLUGIN"
+if [ -f "$SQLITE_PLUGIN" ]; then
+  judge_read_only "$SQLITE_PLUGIN"
+  judge_sqlite "$SQLITE_PLUGIN"
+fi
 
 # ---- output, signals and terminals ---------------------------------------------------------------
 
 on_store "$MODEL" "store=$scratch/model.store"
 if [ -w /dev/full ]; then
   d instances > /dev/full 2> err.txt
-  is "$? $(cat err.txt)" \
-    '4 durakit: standard output cannot be written: No space left on device' 'a full disk'
+  is "$? $(cat err.txt)" '4 durakit: standard output: cannot be written
+  found     No space left on device
+  next      nothing was to be changed; it may be tried again' 'a full disk'
+  d start order-9 --name nobody-has-it > out.txt
+  d cancel order-9 > /dev/full 2> err.txt
+  is "$? $(cat err.txt)" '4 durakit: standard output: cannot be written
+  found     No space left on device
+  next      all that was asked for was done; durakit status tells how instances stand' \
+    'a full disk, and a change'
+  is "$(d cancel order-9 | head -n 1)" 'order-9: already requested' 'which was done'
+  d cancel order-9 order-8 > /dev/full 2> err.txt
+  is "$? $(tail -n 1 err.txt)" '4   next      what could be done was done; durakit status tells how '\
+'instances stand' 'a full disk, and not all was done'
 fi
 d status order-1 >&- 2> err.txt
-is "$? $(cat err.txt)" '4 durakit: standard output cannot be written: Bad file descriptor' \
-  'no standard output'
+is "$? $(sed -n 2p err.txt)" '4   found     Bad file descriptor' 'no standard output'
+d cancel --ids-from - <&- > out.txt 2> err.txt
+is "$? $(cat out.txt err.txt)" '2 durakit: -: cannot be read
+  expected  a file, or - for standard input
+  found     standard input is closed' 'no standard input'
+d cancel --ids-from - <&- >&- 2>&-
+is $? 2 'nothing at all'
+
+# A file with lines of another system: an id may end so, but few do.
+printf 'order-1\r\nb\r\n' > crlf
+hint='durakit: crlf:1: the id ends in a carriage return
+  expected  lines that end in a newline alone
+  found     \r\n
+  next      tr -d '\''\r'\'' takes them away, if they are not of the ids'
+for command in cancel 'delete --dry-run' delete; do
+  # shellcheck disable=SC2086
+  d $command --ids-from crlf > out.txt 2> err.txt
+  is "$? $(head -n 1 out.txt)" '1 order-1\x0d: not found' "$command: lines that end in CR LF"
+  is "$(head -n 4 err.txt)" "$hint" "$command: with a hint"
+done
+d start "$(printf 'order\r')" --name order > out.txt
+printf 'order\r\n' > crlf
+d cancel --ids-from crlf > out.txt 2> err.txt
+is "$? $(cat err.txt)" '0 ' 'without one where it is there'
+d delete "$(printf 'order\r')" --force > out.txt
+d delete order-9 --force > out.txt
 
 # on_terminal ANSWER ARGUMENT...: cancel with a terminal for input and errors; what stood on it, and
 # the exit code, are printed.  An answer of ^C is the key.

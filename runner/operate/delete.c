@@ -26,7 +26,7 @@ struct deleting {
   struct tree_node *selected;  /* by conditions: what is over, to be looked at one by one */
   size_t n_selected, room;
   bool no_memory;
-  uint64_t n_refused;
+  uint64_t n_refused, n_missing;
   struct dk_removed removed;
 };
 
@@ -122,6 +122,7 @@ tell_fate(struct deleting *d, const char *id, enum fate fate, const struct dk_te
     json_add_string(object, "because_of", dk_text_str(other));
   printer_item(&d->printer, object);
   d->n_refused += fate != GOES;
+  d->n_missing += fate == MISSING;
 }
 
 /* ---- those that are named -------------------------------------------------------------------- */
@@ -155,7 +156,11 @@ judge_named(struct deleting *d, bool also_what_goes)
     dk_text_done(&other);
     free(id);
   }
-  return code == EXIT_PASSED && d->n_refused > 0 ? EXIT_VIOLATED : code;
+  if (code != EXIT_PASSED || d->n_refused == 0)
+    return code;
+  if (d->n_missing > 0)
+    ids_hint(&d->host, &d->ids);
+  return EXIT_VIOLATED;
 }
 
 /* Why the store has refused.  If nothing is found that speaks against it, the store's own words:
@@ -172,8 +177,7 @@ explain_refusal(struct deleting *d, dk_status refused)
                        "instances that are over, with all their descendants",
                        "durakit cancel ID --wait 30s ends what runs; --force deletes it as it is");
   else if (code == EXIT_PASSED)
-    code = host_refuse(&d->host, host_code_of(refused), "delete", "nothing was deleted", NULL,
-                       dk_text_str(&words));
+    code = host_failed_as(&d->host, "delete", "nothing was deleted", refused, dk_text_str(&words));
   dk_text_done(&words);
   return code;
 }

@@ -69,36 +69,92 @@ host_code_of(dk_status status)
   }
 }
 
+/* The provider's own words tell the cause; what is said here holds for all that has this status. */
 static const char *
 next_of(dk_status status)
 {
   switch (status) {
   case DK_BUSY:
+    return "somebody holds what it needs: try it again";
   case DK_UNAVAILABLE:
-    return "look whether the store can be reached, and try it again";
+    return "look whether the store can be reached and has room, and try it again";
+  case DK_NO_MEMORY:
+    return "look at the memory that is left, and try it again";
+  case DK_INVALID:
+  case DK_TOO_LARGE:
+    return "nothing was done for it; durakit COMMAND --help tells what is taken";
   case DK_OUTCOME_UNKNOWN:
     return "it may have happened or not: durakit status tells, and it may be tried again";
   case DK_REFUSED:
-    return "look at the rights on the store";
+    return "look whether the store is still there, may be written, and what your rights on it are";
+  case DK_CORRUPT:
+    return "look whether a newer version has written it; if not, at the disk, and go back to a "
+           "copy of the store that is whole";
+  case DK_UNSUPPORTED:
+    return "durakit probe PLUGIN tells what the provider offers";
   default:
-    return NULL;
+    return "it is a fault of the provider, or of durakit: report it with these words";
+  }
+}
+
+/* While it is opened: whatever the settings name may be something else. */
+static const char *
+next_of_open(dk_status status)
+{
+  switch (status) {
+  case DK_NOT_FOUND:
+    return "look at --set; durakit start --create makes one";
+  case DK_INVALID:
+    return "look at --set; durakit probe PLUGIN tells the settings";
+  case DK_UNAVAILABLE:
+    return "look at --set, and whether what it names can be reached and has room; try it again";
+  case DK_OUTCOME_UNKNOWN:
+    return "it may have been made or not: try it again";
+  case DK_REFUSED:
+    return "look whether --set names a store of this provider, of a version that it knows, and "
+           "what your rights on it are";
+  case DK_CORRUPT:
+    return "look whether --set names a store of this provider; if so, at the disk, and go back to "
+           "a copy that is whole";
+  default:
+    return next_of(status);
+  }
+}
+
+static const char *
+what_of(dk_status status)
+{
+  switch (status) {
+  case DK_INVALID:
+  case DK_TOO_LARGE:
+  case DK_UNSUPPORTED:
+    return "this cannot be done";
+  case DK_OUTCOME_UNKNOWN:
+    return "the store did not answer";
+  default:
+    return "the store did not do it";
   }
 }
 
 int
-host_failed(const struct host *host, const char *where, dk_status status)
+host_failed_as(const struct host *host, const char *where, const char *what, dk_status status,
+               const char *words)
 {
-  const char *why = dk_client_error(host->client);
   char name[32];
 
   if (host_interrupted(host)) /* it is said once, at the end */
     return EXIT_INCOMPLETE;
   dk_status_name(status, name, sizeof(name));
-  say_problem(&(struct problem){where ? where : host->options->operating.provider,
-                                "the store did not do it", NULL, *why ? why : name,
-                                next_of(status)},
+  say_problem(&(struct problem){where ? where : host->options->operating.provider, what, NULL,
+                                words && *words ? words : name, next_of(status)},
               &host->mask);
   return host_code_of(status);
+}
+
+int
+host_failed(const struct host *host, const char *where, dk_status status)
+{
+  return host_failed_as(host, where, what_of(status), status, dk_client_error(host->client));
 }
 
 /* What the plugin has to say by itself.  By any thread: each line is written at once. */
@@ -210,9 +266,7 @@ refuse_open(const struct host *host, dk_status status)
       host->options->operating.provider,
       is_missing ? "there is no such store" : "the store cannot be opened",
       is_missing ? "one that a runtime works on; none was made" : NULL, found,
-      is_missing ? "look at --set; durakit start --create makes one"
-                 : status == DK_INVALID ? "look at --set; durakit probe PLUGIN tells the settings"
-                                        : next_of(status)},
+      next_of_open(status)},
     &host->mask);
   return status == DK_INVALID ? EXIT_USAGE : EXIT_ENVIRONMENT;
 }

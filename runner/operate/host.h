@@ -52,6 +52,9 @@ int host_interrupt_fd(const struct host *host);
 /* A call of the client has failed: says it of `where` (an id, or NULL: the provider), and gives the
  * exit code for that status. */
 int host_failed(const struct host *host, const char *where, dk_status status);
+/* The same with other words, of what does not work and of the provider. */
+int host_failed_as(const struct host *host, const char *where, const char *what, dk_status status,
+                   const char *words);
 int host_refuse(const struct host *host, int code, const char *where, const char *what,
                 const char *expected, const char *next);
 int host_code_of(dk_status status);

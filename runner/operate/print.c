@@ -11,6 +11,18 @@
 
 #include "runner/say.h"
 
+/* Those that write to the store, unless it is a dry run. */
+static bool
+does_change(const struct options *options)
+{
+  static const bool changing[COMMANDS] = {
+    [COMMAND_START] = true,  [COMMAND_RAISE] = true, [COMMAND_CANCEL] = true,
+    [COMMAND_DELETE] = true, [COMMAND_PRUNE] = true,
+  };
+
+  return changing[options->command] && !options->operating.dry_run;
+}
+
 struct printer
 printer_of(const struct options *options, const char *schema, const char *items)
 {
@@ -18,7 +30,8 @@ printer_of(const struct options *options, const char *schema, const char *items)
                                   : options->operating.jsonl ? FORM_JSON_LINES
                                                              : FORM_TEXT,
                           .schema = schema,
-                          .items = items};
+                          .items = items,
+                          .changes = does_change(options)};
 }
 
 bool
@@ -148,6 +161,17 @@ printer_end(struct printer *printer, json_t *rest)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* What was asked for does not wait for its output. */
+static const char *
+next_of(const struct printer *printer, int code)
+{
+  if (!printer->changes)
+    return "nothing was to be changed; it may be tried again";
+  return code == EXIT_PASSED
+           ? "all that was asked for was done; durakit status tells how instances stand"
+           : "what could be done was done; durakit status tells how instances stand";
+}
+
 int
 printer_done(struct printer *printer, int code)
 {
@@ -156,6 +180,8 @@ printer_done(struct printer *printer, int code)
     return code;
   if (printer->error == EPIPE)
     return EXIT_INCOMPLETE; /* who went away does not want to hear of it */
-  say("standard output cannot be written: %s", strerror(printer->error));
+  say_problem(&(struct problem){"standard output", "cannot be written", NULL,
+                                strerror(printer->error), next_of(printer, code)},
+              NULL);
   return EXIT_ENVIRONMENT;
 }

@@ -24,6 +24,7 @@ struct printer {
   enum form form;
   const char *schema, *items; /* "durakit.cancel/1", "instances"; items NULL: it has none */
   size_t n_items;
+  bool changes;               /* the command does more than to look */
   int error;                  /* errno of the first writing that failed; 0: none did */
 };
 
