@@ -477,12 +477,16 @@ is "$? $(cat err.txt)" '0 ' 'without one where it is there'
 d delete "$(printf 'order\r')" --force > out.txt
 d delete order-9 --force > out.txt
 
+# A job of the background ignores SIGINT, one below nohup SIGHUP, and so would all that it starts.
+python() { env --default-signal=INT,HUP,TERM python3 "$@"; }
+
 # on_terminal ANSWER ARGUMENT...: cancel with a terminal for input and errors; what stood on it, and
-# the exit code, are printed.  An answer of ^C is the key.
+# the exit code, are printed.  An answer of ^C is the key.  What hangs ends with the terminal.
 on_terminal() {
-  python3 - "$@" << 'PYTHON'
-import os, pty, sys
+  python - "$@" << 'PYTHON'
+import os, pty, signal, sys
 answer, command = sys.argv[1], sys.argv[2:]
+signal.alarm(60)
 pid, terminal = pty.fork()
 if pid == 0:
     os.environ.update(TERM="xterm-256color")
@@ -536,17 +540,58 @@ durakit: nothing was done
 exit 5' 'delete asks, too'
 is "$(sha256sum "$scratch/model.store")" "$before" 'and nothing is deleted'
 
-# A signal while it waits: two ids, of which the first is over at once.
-d start order-3 --name nobody-has-it > out.txt
-python3 - "$DURAKIT" wait --provider "$plugin" --settings settings order-1 order-3 \
-  << 'PYTHON' > out.txt
+# interrupted WHEN COMMAND ARGUMENT...: SIGINT when it has written a line, or when it watches signals
+# and waits for its standard input; what it writes, and its exit code.  What hangs is killed.
+cat > interrupt.py <<'PYTHON'
 import signal, subprocess, sys
-child = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, stderr=open("err.txt", "w"))
-print(child.stdout.readline().decode(), end="")
+when, command = sys.argv[1], sys.argv[2:]
+child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                         stderr=open("err.txt", "w"))
+signal.signal(signal.SIGALRM, lambda *_: child.kill())
+signal.alarm(60)
+def watches():
+    status = dict(l.split(":", 1) for l in open("/proc/%d/status" % child.pid))
+    return child.poll() is not None or int(status["SigBlk"], 16) >> signal.SIGINT - 1 & 1
+if when == "line":
+    print(child.stdout.readline().decode(), end="")
+while not watches():
+    pass
 child.send_signal(signal.SIGINT)
+print(child.stdout.read().decode(), end="")
 print(child.wait())
 PYTHON
+interrupted() {
+  interrupted_when=$1 interrupted_command=$2
+  shift 2
+  python interrupt.py "$interrupted_when" "$DURAKIT" "$interrupted_command" \
+    --provider "$plugin" --settings settings "$@" > out.txt
+}
+
+# While it waits: two ids, of which the first is over at once.
+d start order-3 --name nobody-has-it > out.txt
+interrupted line wait order-1 order-3
 is "$(usual < out.txt)" 'order-1: cancelled by ME
 5' 'SIGINT while it waits'
+
+# While it reads: nobody writes, and nobody closes the other end.
+before=$(sha256sum "$scratch/model.store")
+mkfifo ids.fifo
+for command in 'cancel --ids-from -' 'cancel --ids-from - --json' 'cancel --ids-from ids.fifo' \
+               'delete --ids-from -' 'start order-4 --name order --input -' \
+               'raise order-3 paid --data @ids.fifo'; do
+  # shellcheck disable=SC2086
+  interrupted reading $command
+  is "$(cat out.txt err.txt)" '5
+durakit: interrupted: no instance was changed' "SIGINT while it reads: $command"
+done
+is "$(sha256sum "$scratch/model.store")" "$before" 'and nothing was written'
+
+# Ids that come in pieces are all taken.
+{ printf 'order-'; "$DURAKIT" --version > version.txt; printf '1\norder-2\n'; } > ids.fifo &
+d cancel --ids-from ids.fifo > out.txt
+is "$? $(cat out.txt)" '0 order-1: already cancelled
+order-2: already cancelled
+2 already over' 'ids of a pipe'
+wait $!
 
 done_testing
