@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Many instances at once: a dry run changes nothing and names those that are cancelled then, a wrong
 # number does nothing, and whatever ends the command in the middle, a second one does the rest once.
-# 10,000 instances on SQLite, 3,000 on the model.  Requests go in batches of 500.
+# 10,000 instances on SQLite, 3,000 on the model; with arguments so many on that store:
+# tests/commands-many-pg.sh.  Requests go in batches of 500.
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 : "${SQLITE_PLUGIN=}"
@@ -15,7 +16,14 @@ start_many() { eval "\"$serve\" --start $1 $2 \"$plugin\" $serve_settings"; }
 # The number in one counts object of the last --json.
 count() { json "o['counts']['$1']"; }
 # All that the store is made of, but for what says who has it open.
-sum_of_store() { (cd "$scratch" && sha256sum "$store_file" "$store_file"-wal 2> /dev/null); }
+sum_of_store() {
+  if [ -n "$store_file" ]; then
+    (cd "$scratch" && sha256sum "$store_file" "$store_file"-wal 2> /dev/null)
+  else
+    # Between \restrict and \unrestrict, whose word is a new one each time.
+    pg_dump -n "\"$(sed -n 's/^schema=//p' "$folder/settings")\"" | grep -v '^\\' | sha256sum
+  fi
+}
 # ids_of FILE: what the lines name.
 ids_of() { sed -n 's/^\([a-z]*-[0-9]*\): .*/\1/p' "$1"; }
 
@@ -153,11 +161,12 @@ TEXT
 
 # ---- all of it -----------------------------------------------------------------------------------
 
-# judge_store PLUGIN FILE N
+# judge_store N FILE PLUGIN SETTING...: FILE empty: it is in PostgreSQL.
 judge_store() {
+  n=$1
   store_file=$2
-  n=$3
-  on_store "$1" "store=$scratch/$2"
+  shift 2
+  on_store "$@"
   start_many $n order
   is $? 0 "$n instances"
   judge_dry_run
@@ -167,9 +176,13 @@ judge_store() {
   judge_list
 }
 
-judge_store "$MODEL" model.store 3000
+if [ $# -gt 0 ]; then
+  judge_store 3000 '' "$@"
+  done_testing
+fi
+judge_store 3000 model.store "$MODEL" "store=$scratch/model.store"
 if [ -f "$SQLITE_PLUGIN" ]; then
-  judge_store "$SQLITE_PLUGIN" sqlite.db 10000
+  judge_store 10000 sqlite.db "$SQLITE_PLUGIN" "store=$scratch/sqlite.db"
 else
   skip 'many on sqlite' 'the sqlite plugin was left out'
 fi

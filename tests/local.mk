@@ -105,7 +105,10 @@ script_tests += \
 	tests/commands-guide.sh \
 	$(NULL)
 if WITH_PG
-script_tests += tests/commands-pg.sh
+script_tests += \
+	tests/commands-many-pg.sh \
+	tests/commands-pg.sh \
+	$(NULL)
 endif
 check_PROGRAMS += tests/operate/serve
 EXTRA_DIST += tests/operate/store.sh
