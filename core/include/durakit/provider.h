@@ -491,7 +491,7 @@ struct dk_setting { /* frozen */
 
 enum {
   DK_OPEN_CREATE = 1u,     /* make the store if it is not there; without it that is DK_NOT_FOUND */
-  DK_OPEN_READ_ONLY = 2u,  /* makes nothing; what would write is DK_REFUSED */
+  DK_OPEN_READ_ONLY = 2u,  /* makes nothing; what would write is DK_REFUSED  [ABI-15] */
   DK_OPEN_HOST_CLOCK = 4u  /* leases and visibility go by host->now */
 };
 struct dk_open {
