@@ -34,6 +34,8 @@ struct connection {
   int n_renewed;           /* so often was it not as it was left */
 };
 
+/* ---- making one (connect.c) ------------------------------------------------------------------ */
+
 /* Connects, and looks at what is there: server version, encoding, whether it is in recovery.  A
  * server below MIN_SERVER_VERSION is DK_REFUSED with both numbers.  All but the lookup of a name,
  * which libpq makes by itself, can be called back. */
@@ -51,6 +53,8 @@ bool connection_go_on(const struct settings *settings, PGconn **pg);
 void connection_close(struct connection *c);
 /* An idle connection that the server has ended is seen without a round trip. */
 bool connection_is_alive(struct connection *c);
+
+/* ---- requests (connection.c) ----------------------------------------------------------------- */
 
 struct request {
   const char *what;       /* for people: the operation's name */
@@ -86,6 +90,16 @@ time_add(int64_t a, int64_t b)
     return sum;
   return a < 0 ? INT64_MIN : INT64_MAX;
 }
+
+/* ---- for both (connect.c) -------------------------------------------------------------------- */
+
+/* Waits in the host for the connection's socket, as one who has asked it for something. */
+dk_status connection_wait(struct connection *c, struct dk_call *call, uint32_t events,
+                          int64_t until);
+/* The host wants the call back, or will not wait. */
+dk_status connection_ended_by_host(struct why *why, dk_status status, const char *what);
+/* The server ends the session with it. */
+bool connection_error_is_fatal(const PGresult *result);
 
 /* ---- the session (session.c) ----------------------------------------------------------------- */
 

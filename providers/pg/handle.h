@@ -3,7 +3,8 @@
  *
  *   provider.c    the descriptor; open, close, destroy_store
  *   settings.c    what open was told
- *   connection.c  one connection, requests on it          pool.c    the connections
+ *   connect.c     how a connection is made                pool.c    the connections
+ *   connection.c  requests on one
  *   session.c     what is set and prepared in a session
  *   values.c      parameters and fields in binary         why.c     SQLSTATE to status and words
  *   store.c       whose schema, which version             migrate.c from version 1

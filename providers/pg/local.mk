@@ -9,6 +9,7 @@ providers_pg_libdkpg_la_SOURCES = \
 	providers/pg/bell.c \
 	providers/pg/call.c \
 	providers/pg/commit.c \
+	providers/pg/connect.c \
 	providers/pg/connection.c \
 	providers/pg/connection.h \
 	providers/pg/conninfo.c \
