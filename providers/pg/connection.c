@@ -260,7 +260,7 @@ judge(struct exchange *x, struct why *why)
     return why_set(why, DK_INTERNAL, "%s: the server has answered nothing", x->what);
   if (is_error(x->result)) {
     why_result(why, x->result, x->writes, x->what);
-    if (session_was_changed(&x->statement, why->sqlstate))
+    if (session_was_changed(&x->statement, why))
       x->c->is_settled = false;
     if (why_ends_connection(why->sqlstate))
       drop(x->c);

@@ -124,7 +124,7 @@ struct statement {
 };
 struct statement session_statement(const struct connection *c, const struct request *request);
 void session_note_prepared(struct connection *c, const struct statement *st);
-bool session_was_changed(const struct statement *st, const char *sqlstate);
+bool session_was_changed(const struct statement *st, const struct why *why);
 
 /* ---- the pool -------------------------------------------------------------------------------- */
 

@@ -123,10 +123,13 @@ damage_tell(struct operation *op, struct dk_bytes instance, const struct fault *
                 "it, as docs/postgresql.md says", readable(room, instance), f->text);
 }
 
-/* Not what others are to blame for: a server that is not there, a right that is missing. */
+/* Not what others are to blame for: a server that is not there, a right that is missing; and no row
+ * is to blame for a table that is missing. */
 bool
 damage_may_be(const struct why *why)
 {
+  if (strncmp(why->sqlstate, "42", 2) == 0)
+    return false;
   return why->status == DK_CORRUPT || why->status == DK_INTERNAL || why->status == DK_TOO_LARGE ||
          why->status == DK_INVALID || strncmp(why->sqlstate, "58", 2) == 0;
 }

@@ -264,6 +264,16 @@ providers_pg_test_damage_pg_SOURCES = \
 providers_pg_test_damage_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_damage_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
 
+# What somebody has taken away.
+server_tests += providers/pg/test-missing.pg
+providers_pg_test_missing_pg_SOURCES = \
+	providers/pg/test-handle.c \
+	providers/pg/test-handle.h \
+	providers/pg/test-missing.c \
+	$(NULL)
+providers_pg_test_missing_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_missing_pg_LDADD = $(LDADD) $(PG_LIBS)
+
 # Rows that others hold, for each operation.
 server_tests += providers/pg/test-busy.pg
 providers_pg_test_busy_pg_SOURCES = \

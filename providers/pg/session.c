@@ -213,14 +213,15 @@ session_note_prepared(struct connection *c, const struct statement *st)
     c->prepared[c->n_prepared++] = st->identity;
 }
 
-/* It is gone, it is another's, or what it gives has changed: refused before anything was done. */
+/* It is gone, it is another's, or what it gives has changed: refused before anything was done, and
+ * to be tried again, which the same SQLSTATE from elsewhere is not. */
 bool
-session_was_changed(const struct statement *st, const char *sqlstate)
+session_was_changed(const struct statement *st, const struct why *why)
 {
   static const char *const states[] = {"26000", "0A000", "42P05"};
 
   for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
-    if (strcmp(states[i], sqlstate) == 0)
+    if (why->status == DK_BUSY && strcmp(states[i], why->sqlstate) == 0)
       return st->way == BY_NAME || st->way == TO_BE_PREPARED;
   return false;
 }

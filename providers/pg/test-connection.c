@@ -402,6 +402,7 @@ test_taken_back(void)
 struct record {
   struct fake_session session;
   const char *sqlstates[8]; /* NULL: a row */
+  const char *file;         /* of the server's source, in which they are raised; NULL: any */
   char types[8][20];
   int n;
 };
@@ -421,7 +422,7 @@ serve_record(int fd, void *context)
     if (is_script) {
       fake_message(fd, 'C', "DISCARD ALL", 12);
     } else if (sqlstate) {
-      fake_error(fd, 'E', "ERROR", sqlstate, "no");
+      fake_error_from(fd, 'E', "ERROR", sqlstate, "no", record->file ? record->file : "elog.c");
     } else if (is_settling) {
       fake_session(fd, &record->session);
       continue;
@@ -480,17 +481,24 @@ test_prepared(void)
 static void
 test_changed(void)
 {
-  static const char *const states[] = {"26000", "0A000", "42P05", "22012"};
+  static const struct {
+    const char *sqlstate, *file;
+    bool is_change;
+  } rows[] = {{"26000", NULL, true}, {"0A000", "plancache.c", true}, {"42P05", NULL, true},
+              {"0A000", "execMain.c", false}, {"22012", NULL, false}};
 
-  for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
-    struct record record = {.session = {.is_own = true}, .sqlstates = {NULL, states[i]}};
-    bool is_change = strcmp(states[i], "22012") != 0;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct record record = {.session = {.is_own = true}, .sqlstates = {NULL, rows[i].sqlstate},
+                            .file = rows[i].file};
+    bool is_change = rows[i].is_change;
     struct scene s;
 
     scene_begin(&s, 0, serve_record, &record);
     expect_open(&s, DK_OK, "", "open");
     cmp_ok(run_often(&s, "SELECT 1"), "==", DK_OK, "it is prepared");
-    ok(run_often(&s, "SELECT 1") >= DK_BUSY, "and refused with %s", states[i]);
+    dk_status status = run_often(&s, "SELECT 1");
+    ok(is_change ? status == DK_BUSY : status >= DK_INVALID, "and refused with %s",
+       rows[i].sqlstate);
     cmp_ok(connection_is_changed(&s.c), "==", is_change, "the session %s",
            is_change ? "is not as it was" : "is as it was");
     if (is_change) {

@@ -250,9 +250,16 @@ fake_greet(int fd, const char *version, const char *encoding)
 void
 fake_error(int fd, char type, const char *severity, const char *sqlstate, const char *message)
 {
+  fake_error_from(fd, type, severity, sqlstate, message, "postgres.c");
+}
+
+void
+fake_error_from(int fd, char type, const char *severity, const char *sqlstate, const char *message,
+                const char *file)
+{
   char body[400];
-  int n = snprintf(body, sizeof body, "S%s%cV%s%cC%s%cM%s%cFpostgres.c%cL1%cRtest%c", severity, 0,
-                   severity, 0, sqlstate, 0, message, 0, 0, 0, 0);
+  int n = snprintf(body, sizeof body, "S%s%cV%s%cC%s%cM%s%cF%s%cL1%cRtest%c", severity, 0, severity,
+                   0, sqlstate, 0, message, 0, file, 0, 0, 0);
 
   fake_message(fd, type, body, (size_t)n + 1);
 }

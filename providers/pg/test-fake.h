@@ -33,6 +33,9 @@ void fake_greet(int fd, const char *version, const char *encoding);
 void fake_ready(int fd, char transaction); /* 'I', 'T', 'E' */
 /* Error 'E' or notice 'N'. */
 void fake_error(int fd, char type, const char *severity, const char *sqlstate, const char *message);
+/* The same, raised in this file of the server's source. */
+void fake_error_from(int fd, char type, const char *severity, const char *sqlstate,
+                     const char *message, const char *file);
 /* One row of a boolean and a text, and that the command is complete. */
 void fake_row(int fd, bool value, const char *text, size_t length);
 

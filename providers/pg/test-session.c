@@ -178,8 +178,16 @@ test_refusals(void)
     const char *words;
   } rows[] = {
     {"SELECT 1/0", "22012", DK_INTERNAL, true, "division by zero"},
-    {"SELECT nonsense", "42703", DK_REFUSED, true, "\"nonsense\" does not exist"},
-    {"SELECT * FROM nowhere.table_of_ours", "42P01", DK_REFUSED, true, "open it again"},
+    {"SELECT nonsense", "42703", DK_CORRUPT, true, "\"nonsense\" does not exist"},
+    {"SELECT * FROM nowhere.table_of_ours", "42P01", DK_CORRUPT, true, "open it again"},
+    {"SELECT count(*) FROM pg_catalog.pg_class FOR UPDATE", "0A000", DK_REFUSED, true,
+     "refuses that for good"},
+    {"DO $$ BEGIN RAISE 'no'; END $$", "P0001", DK_REFUSED, true, "what somebody has added"},
+    {"CREATE TEMP TABLE mine(i int PRIMARY KEY, CHECK (i > 0))", "", DK_OK, true, ""},
+    {"INSERT INTO pg_temp.mine VALUES (0)", "23514", DK_REFUSED, true, "what somebody has added"},
+    {"INSERT INTO pg_temp.mine VALUES (1), (1)", "23505", DK_CORRUPT, true, "mine_pkey"},
+    {"ALTER TABLE pg_temp.mine RENAME CONSTRAINT mine_pkey TO message_id", "", DK_OK, true, ""},
+    {"INSERT INTO pg_temp.mine VALUES (1), (1)", "23505", DK_BUSY, true, "try again"},
     {"SELECT * FROM pg_catalog.pg_authid", "42501", DK_REFUSED, true, "pg_authid"},
     {"SELECT pg_catalog.set_config('statement_timeout', '1', false), pg_catalog.pg_sleep(0)", "",
      DK_OK, true, ""},

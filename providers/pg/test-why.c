@@ -7,6 +7,7 @@
 
 #include "conformance/tap/tap.h"
 
+/* What lasts as long as nobody mends it is of class 2, and never told to be tried again. */
 static const struct {
   const char *sqlstate;
   dk_status reading, writing;
@@ -34,9 +35,8 @@ static const struct {
   {"55P03", DK_BUSY, DK_BUSY, false},
   {"55006", DK_BUSY, DK_BUSY, false},
   {"57014", DK_BUSY, DK_BUSY, false},
-  {"23505", DK_BUSY, DK_BUSY, false},
   {"2BP01", DK_REFUSED, DK_REFUSED, false},
-  {"0A000", DK_BUSY, DK_BUSY, false},
+  {"42P05", DK_BUSY, DK_BUSY, false},
   {"26000", DK_BUSY, DK_BUSY, false},
   {"72000", DK_BUSY, DK_BUSY, false},
   /* too little of something */
@@ -56,10 +56,21 @@ static const struct {
   {"3D000", DK_REFUSED, DK_REFUSED, true},
   {"3F000", DK_REFUSED, DK_REFUSED, false},
   {"42501", DK_REFUSED, DK_REFUSED, false},
-  {"42P01", DK_REFUSED, DK_REFUSED, false},
-  {"42703", DK_REFUSED, DK_REFUSED, false},
-  {"42704", DK_REFUSED, DK_REFUSED, false},
-  {"42883", DK_REFUSED, DK_REFUSED, false},
+  {"0A000", DK_REFUSED, DK_REFUSED, false},
+  {"23503", DK_REFUSED, DK_REFUSED, false},
+  {"23514", DK_REFUSED, DK_REFUSED, false},
+  {"23P01", DK_REFUSED, DK_REFUSED, false},
+  {"P0001", DK_REFUSED, DK_REFUSED, false},
+  /* damaged */
+  {"42P01", DK_CORRUPT, DK_CORRUPT, false},
+  {"42702", DK_CORRUPT, DK_CORRUPT, false},
+  {"42703", DK_CORRUPT, DK_CORRUPT, false},
+  {"42704", DK_CORRUPT, DK_CORRUPT, false},
+  {"42725", DK_CORRUPT, DK_CORRUPT, false},
+  {"42804", DK_CORRUPT, DK_CORRUPT, false},
+  {"42809", DK_CORRUPT, DK_CORRUPT, false},
+  {"42883", DK_CORRUPT, DK_CORRUPT, false},
+  {"23505", DK_CORRUPT, DK_CORRUPT, false},
   {"22021", DK_INVALID, DK_INVALID, false},
   {"XX001", DK_CORRUPT, DK_CORRUPT, false},
   {"XX002", DK_CORRUPT, DK_CORRUPT, false},
@@ -69,7 +80,6 @@ static const struct {
   {"22003", DK_INTERNAL, DK_INTERNAL, false},
   {"23502", DK_INTERNAL, DK_INTERNAL, false},
   {"25P02", DK_INTERNAL, DK_INTERNAL, false},
-  {"P0001", DK_INTERNAL, DK_INTERNAL, false},
   {"ZZZZZ", DK_INTERNAL, DK_INTERNAL, false},
   /* raised by functions of the schema */
   {"DK100", DK_BUSY, DK_BUSY, false},
@@ -80,13 +90,46 @@ static const struct {
   {"DK2X1", DK_INTERNAL, DK_INTERNAL, false},
 };
 
+/* One SQLSTATE, two meanings. */
+static const struct {
+  const char *sqlstate, *place;
+  dk_status status;
+} placed[] = {
+  {"0A000", "plancache.c", DK_BUSY},      /* cached plan must not change result type */
+  {"0A000", "parse_relation.c", DK_REFUSED},
+  {"0A000", "xact.c", DK_REFUSED},
+  {"0A000", "", DK_REFUSED},
+  {"23505", "message_id", DK_BUSY},
+  {"23505", "message_pkey", DK_BUSY},
+  {"23505", "pg_type_typname_nsp_index", DK_BUSY},
+  {"23505", "history_pkey", DK_CORRUPT},
+  {"23505", "somebody_s_index", DK_CORRUPT},
+  {"42501", "aclchk.c", DK_REFUSED},
+  {"42501", "md.c", DK_UNAVAILABLE},      /* a file system that became read-only */
+  {"42501", "fd.c", DK_UNAVAILABLE},
+  {"58P01", "dfmgr.c", DK_UNAVAILABLE},   /* a library that is being replaced */
+  {"58P01", "md.c", DK_CORRUPT},
+  {"XX000", "md.c", DK_INTERNAL},
+};
+
+static void
+test_places(void)
+{
+  for (size_t i = 0; i < sizeof placed / sizeof placed[0]; i++)
+    for (int writes = 0; writes < 2; writes++)
+      cmp_ok(why_status_of(placed[i].sqlstate, placed[i].place, writes != 0), "==",
+             placed[i].status, "'%s' of '%s'", placed[i].sqlstate, placed[i].place);
+}
+
 static void
 test_states(void)
 {
   for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
     const char *sqlstate = states[i].sqlstate;
-    cmp_ok(why_status_of(sqlstate, false), "==", states[i].reading, "'%s' to what reads", sqlstate);
-    cmp_ok(why_status_of(sqlstate, true), "==", states[i].writing, "'%s' to what writes", sqlstate);
+    cmp_ok(why_status_of(sqlstate, "", false), "==", states[i].reading, "'%s' to what reads",
+           sqlstate);
+    cmp_ok(why_status_of(sqlstate, "", true), "==", states[i].writing, "'%s' to what writes",
+           sqlstate);
     cmp_ok(why_ends_connection(sqlstate), "==", states[i].ends, "whether '%s' ends it", sqlstate);
   }
 }
@@ -207,6 +250,7 @@ main(void)
 {
   plan(NO_PLAN);
   test_states();
+  test_places();
   test_lines();
   test_cut();
   test_tell();

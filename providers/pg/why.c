@@ -13,6 +13,18 @@
  * commit may have been on its way.  ENDS: the connection is of no use; the request is undone. */
 enum effect { STAYS, ENDS, LOSES };
 
+static const char system_refuses[] =
+  "the server's system refuses something; look at the server's log";
+static const char part_is_missing[] =
+  "a part of the store is missing: it was removed, or damaged by hand, or changed by a later "
+  "version; open it again; if that finds nothing wrong, go back to a copy that is whole";
+static const char part_is_changed[] =
+  "a table or function of the store is not as it was made; go back to a copy that is whole";
+static const char somebody_added[] =
+  "no trigger and no such constraint is the store's own; remove what somebody has added to its "
+  "tables";
+static const char same_moment[] = "somebody has stored the same at the same moment; try again";
+
 static const struct meaning {
   const char *sqlstate;
   dk_status status;       /* of a lost request: if it only reads */
@@ -50,11 +62,24 @@ static const struct meaning {
    "the session is read-only: name a server that takes writes (target_session_attrs=read-write "
    "chooses it among several), look for default_transaction_read_only, or open the store with "
    "DK_OPEN_READ_ONLY"},
+  /* what there is no more, or is not as it was made */
   {"3F000", DK_REFUSED, STAYS, "the store's schema is not there any more; close and open again"},
-  {"42P01", DK_REFUSED, STAYS, "the store was removed, or is of another version; open it again"},
-  {"42703", DK_REFUSED, STAYS, "the store was removed, or is of another version; open it again"},
-  {"42704", DK_REFUSED, STAYS, "the store was removed, or is of another version; open it again"},
-  {"42883", DK_REFUSED, STAYS, "the store was removed, or is of another version; open it again"},
+  {"42P01", DK_CORRUPT, STAYS, part_is_missing},
+  {"42703", DK_CORRUPT, STAYS, part_is_missing},
+  {"42704", DK_CORRUPT, STAYS, part_is_missing},
+  {"42883", DK_CORRUPT, STAYS, part_is_missing},
+  {"42702", DK_CORRUPT, STAYS, part_is_changed},
+  {"42725", DK_CORRUPT, STAYS, part_is_changed},
+  {"42804", DK_CORRUPT, STAYS, part_is_changed},
+  {"42809", DK_CORRUPT, STAYS, part_is_changed},
+  {"0A000", DK_REFUSED, STAYS,
+   "the server refuses that for good; look at what serves there (docs/postgresql.md, Versions), "
+   "and whether somebody has changed the store's tables"},
+  /* what somebody has added to it */
+  {"23503", DK_REFUSED, STAYS, somebody_added},
+  {"23514", DK_REFUSED, STAYS, somebody_added},
+  {"23P01", DK_REFUSED, STAYS, somebody_added},
+  {"P0001", DK_REFUSED, STAYS, somebody_added},
   /* others were there at the same time */
   {"40", DK_BUSY, STAYS, "others changed the same; try again"},
   {"40001", DK_BUSY, STAYS, "others changed the same; try again"},
@@ -63,8 +88,9 @@ static const struct meaning {
   {"55P03", DK_BUSY, STAYS, "others hold what it needs; try again, or give lock_timeout more time"},
   {"55006", DK_BUSY, STAYS, "others use it; try again"},
   {"2BP01", DK_REFUSED, STAYS, "move away what is not the store's, and try again"},
-  {"23505", DK_BUSY, STAYS, "somebody has stored the same at the same moment; try again"},
-  {"0A000", DK_BUSY, STAYS, "the schema has changed meanwhile; try again"},
+  {"23505", DK_CORRUPT, STAYS,
+   "a row stands where none can be, or somebody has added a constraint to the store's tables; "
+   "remove it, or go back to a copy that is whole"},
   {"26000", DK_BUSY, STAYS, "try again"},
   {"42P05", DK_BUSY, STAYS, "try again"},
   {"72000", DK_BUSY, STAYS, "try again"},
@@ -80,11 +106,30 @@ static const struct meaning {
   {"53400", DK_UNAVAILABLE, STAYS, "a limit of the server is reached; look at its settings"},
   {"54", DK_TOO_LARGE, STAYS, "send less at once"},
   /* what is broken */
-  {"58", DK_UNAVAILABLE, STAYS, "the server's system refuses something; look at the server's log"},
+  {"58", DK_UNAVAILABLE, STAYS, system_refuses},
   {"F0", DK_UNAVAILABLE, STAYS, "look at the server's configuration file"},
   {"XX001", DK_CORRUPT, STAYS, "the database is damaged; go back to a copy that is whole"},
   {"XX002", DK_CORRUPT, STAYS, "an index is damaged; REINDEX it, and look at the disk"},
   {"22021", DK_INVALID, STAYS, "send text in UTF-8"},
+};
+
+/* Where one SQLSTATE has two meanings, of which one passes and the other lasts, they are told apart
+ * by the place of the error, never by the server's words, which are in its own language.  A place
+ * is the constraint that was violated, or the file of the server's source that has found the error;
+ * what begins with one of these means this. */
+static const struct {
+  const char *place;
+  struct meaning meaning;
+} placed[] = {
+  {"plancache.c", {"0A000", DK_BUSY, STAYS, "the schema has changed meanwhile; try again"}},
+  /* Only a message with an id, and what is in the catalogs, is stored without looking first. */
+  {"message_", {"23505", DK_BUSY, STAYS, same_moment}},
+  {"pg_", {"23505", DK_BUSY, STAYS, same_moment}},
+  /* The server's own files: it may not open them, or they are not there. */
+  {"md.c", {"42501", DK_UNAVAILABLE, STAYS, system_refuses}},
+  {"fd.c", {"42501", DK_UNAVAILABLE, STAYS, system_refuses}},
+  {"md.c", {"58P01", DK_CORRUPT, STAYS,
+            "a file of the database is missing; go back to a copy that is whole"}},
 };
 
 static const struct meaning other = {
@@ -109,10 +154,14 @@ is_raised_status(const char *sqlstate, dk_status *ret_status)
 }
 
 static const struct meaning *
-meaning_of(const char *sqlstate)
+meaning_of(const char *sqlstate, const char *place)
 {
   const struct meaning *found = &other;
 
+  for (size_t i = 0; i < sizeof placed / sizeof placed[0]; i++)
+    if (strcmp(placed[i].meaning.sqlstate, sqlstate) == 0 &&
+        strncmp(placed[i].place, place, strlen(placed[i].place)) == 0)
+      return &placed[i].meaning;
   for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++) {
     if (strcmp(meanings[i].sqlstate, sqlstate) == 0)
       return &meanings[i];
@@ -129,7 +178,7 @@ status_of_loss(bool writes)
 }
 
 dk_status
-why_status_of(const char *sqlstate, bool writes)
+why_status_of(const char *sqlstate, const char *place, bool writes)
 {
   dk_status raised;
 
@@ -137,20 +186,21 @@ why_status_of(const char *sqlstate, bool writes)
     return status_of_loss(writes);
   if (is_raised_status(sqlstate, &raised))
     return raised;
-  const struct meaning *meaning = meaning_of(sqlstate);
+  const struct meaning *meaning = meaning_of(sqlstate, place);
   return meaning->effect == LOSES ? status_of_loss(writes) : meaning->status;
 }
 
 bool
 why_ends_connection(const char *sqlstate)
 {
-  return !*sqlstate || meaning_of(sqlstate)->effect != STAYS;
+  return !*sqlstate || meaning_of(sqlstate, "")->effect != STAYS;
 }
 
 static const char *
-next_after(const char *sqlstate)
+next_after(const char *sqlstate, const char *place)
 {
-  return *sqlstate ? meaning_of(sqlstate)->next : "try again, and look whether the server runs";
+  return *sqlstate ? meaning_of(sqlstate, place)->next
+                   : "try again, and look whether the server runs";
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -279,7 +329,7 @@ next_after_connect(const char *sqlstate)
   if (strncmp(sqlstate, "42", 2) == 0 || strncmp(sqlstate, "22", 2) == 0 ||
       strncmp(sqlstate, "0A", 2) == 0)
     return "look at the parameters that conninfo gives";
-  return next_after(sqlstate);
+  return next_after(sqlstate, "");
 }
 
 /* What the server will not have today it will not have tomorrow. */
@@ -288,7 +338,7 @@ status_after_connect(const char *sqlstate, bool needs_password)
 {
   if (!*sqlstate)
     return needs_password ? DK_REFUSED : DK_UNAVAILABLE;
-  dk_status status = why_status_of(sqlstate, false);
+  dk_status status = why_status_of(sqlstate, "", false);
   return status == DK_UNAVAILABLE || status == DK_NO_MEMORY ? status : DK_REFUSED;
 }
 
@@ -316,6 +366,15 @@ field_of(const PGresult *result, int field)
   return text ? text : "";
 }
 
+/* Of a violated constraint its name. */
+static const char *
+place_of(const PGresult *result)
+{
+  const char *constraint = field_of(result, PG_DIAG_CONSTRAINT_NAME);
+
+  return *constraint ? constraint : field_of(result, PG_DIAG_SOURCE_FILE);
+}
+
 dk_status
 why_result(struct why *why, const PGresult *result, bool writes, const char *what)
 {
@@ -323,11 +382,12 @@ why_result(struct why *why, const PGresult *result, bool writes, const char *wha
   const char *message = field_of(result, PG_DIAG_MESSAGE_PRIMARY);
   const char *detail = field_of(result, PG_DIAG_MESSAGE_DETAIL);
   const char *severity = field_of(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+  const char *place = place_of(result);
   char room[MOST_MESSAGE], detail_room[MOST_DETAIL];
-  dk_status status = why_status_of(sqlstate, writes), raised;
+  dk_status status = why_status_of(sqlstate, place, writes), raised;
   bool is_death = strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0;
   bool is_strange = is_death && !is_raised_status(sqlstate, &raised) &&
-                    meaning_of(sqlstate) == &other;
+                    meaning_of(sqlstate, place) == &other;
 
   if (is_strange || (is_death && writes)) /* the session has ended, wherever the commit was */
     status = status_of_loss(writes);
@@ -344,7 +404,7 @@ why_result(struct why *why, const PGresult *result, bool writes, const char *wha
     why_set(why, status, "%s: %s%s%s%s (SQLSTATE %s)%s; %s", what, room, *detail ? " (" : "",
             detail_room, *detail ? ")" : "", sqlstate,
             status == DK_OUTCOME_UNKNOWN ? "; whether it was done is not known" : "",
-            is_strange ? after_death : next_after(sqlstate));
+            is_strange ? after_death : next_after(sqlstate, place));
   return add_sqlstate(why, sqlstate);
 }
 

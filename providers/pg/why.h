@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why an operation fails, in words for the host: a status and a text.  The status comes from the
- * SQLSTATE and from how far the request had got, never from the server's words. */
+ * SQLSTATE, from where in the server it was raised, and from how far the request had got; never
+ * from the server's words. */
 #ifndef DK_PG_WHY_H
 #define DK_PG_WHY_H
 
@@ -27,15 +28,16 @@ dk_status why_set(struct why *why, dk_status status, const char *format, ...)
 /* The connection is lost, or cannot be used: by what libpq says of it. */
 dk_status why_connection(struct why *why, const PGconn *pg, enum progress progress, bool writes,
                          const char *what);
-/* The server has refused: by SQLSTATE.  What it says (message, detail, hint) is told. */
+/* The server has refused: by SQLSTATE and place.  What it says (message, detail) is told. */
 dk_status why_result(struct why *why, const PGresult *result, bool writes, const char *what);
 /* No connection was made.  What libpq says is taken in pieces: it was asked for SQLSTATEs by
  * PQERRORS_VERBOSE, for it keeps none of a connection that failed. */
 dk_status why_connect(struct why *why, const PGconn *pg, const char *where);
 /* Text of libpq or of the server as one line in `room`, cut if it is longer. */
 const char *why_line(char *room, size_t size, const char *text);
-/* The class of a SQLSTATE, for a request that writes or only reads; "": none. */
-dk_status why_status_of(const char *sqlstate, bool writes);
+/* What a SQLSTATE means for a request that writes or only reads; "": none.  `place`: the constraint
+ * that was violated, or the file of the server's source; "": not known. */
+dk_status why_status_of(const char *sqlstate, const char *place, bool writes);
 /* After this SQLSTATE the connection is of no use. */
 bool why_ends_connection(const char *sqlstate);
 /* Tells the host, and gives the status back; below DK_BUSY nothing is told. */
