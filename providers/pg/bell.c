@@ -1,83 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bell: who waits here, and what other handles say.  Owns an eventfd for each waiter, and from
- * the first time that somebody waits, or is to be told, a thread with a connection of its own.
- *
- * What is told is a hint, and never the truth: it may be missed, and then a waiter looks when its
- * patience ends.  So no error of this connection is anybody's error.  The thread waits for events
- * only, but for libpq's look at a name, which nothing can interrupt.  It connects, asks again and
- * drops what is too late when a waiter pokes it, which each does whose patience is short; where
- * nobody waits nobody is missed.  A handle that is closed has a moment for what is still to be
- * told: a command that stores one message and ends is heard as well.
- *
- * To listen: register in the table of listeners; LISTEN; see that all who wrote without knowing of
- * it have ended; ring once, for what they wrote; from then on patience is long.  Behind a pooler
- * that lends sessions out there is no listening, and patience stays short.
+/* The bell: who waits here.  Owns an eventfd for each waiter, and from the first time that somebody
+ * waits, or is to be told, the thread of listener.c.
  *
  * A ring wakes one waiter of each group, and who finds something for a ring wakes two more: there
  * may be more.  So all of a burst is found soon, and what a single message costs does not grow
- * with the waiters.
- *
- * Locking: `mutex` guards what is above it in the struct, and the waiters; nothing is called under
- * it but the system.  What is below belongs to the thread. */
+ * with the waiters. */
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "providers/pg/handle.h"
+#include "providers/pg/bell.h"
 
 enum {
   SHORT_PATIENCE_MS = 20, /* twice as long each time, up to */
   LONGEST_SHORT_PATIENCE_MS = 1000,
   LONG_PATIENCE_MS = 5000,
   LAST_WORDS_MS = 500,    /* at most, of a handle that is closed */
-  MORE = 2,               /* who found something wakes so many */
-  TELLS_TO_FORGET = 100   /* at the first and then each hundredth dead listeners are forgotten */
-};
-
-enum work { CONNECT, REGISTER, LISTEN, SETTLE, TELL, NO_WORK };
-
-struct bell {
-  struct waiter *waiters;
-  bool is_stopping, has_thread;
-  bool is_poked;          /* look what there is to do */
-  bool wants_to_hear;     /* somebody has waited */
-  bool hears;             /* whatever others tell */
-  uint32_t to_tell;       /* RING_..., to others */
-  int64_t end_by;         /* real time; once it is stopping */
-  int64_t number;         /* of the row in the table of listeners; 0: none */
-  pthread_mutex_t mutex;
-
-  struct handle *h;
-  int wake_fd;
-  pthread_t thread;
-
-  PGconn *pg;             /* NULL: not connected */
-  enum work under_way;
-  int64_t since;          /* real time */
-  short events;           /* of its socket, to be waited for */
-  bool is_deaf;           /* there is a pooler between */
-  bool is_registered, listens;
-  bool has_failed;        /* and people were told so */
-  bool has_said_deaf;
-  char *writers;          /* that did not know of this listener; NULL: not asked yet */
-  uint32_t telling;
-  uint64_t tells;
+  MORE = 2                /* who found something wakes so many */
 };
 
 /* ---- waiters --------------------------------------------------------------------------------- */
 
 /* A write to an eventfd that is full fails; it is readable in both cases. */
-static void
-make_readable(int fd)
+void
+bell_make_readable(int fd)
 {
   const uint64_t one = 1;
 
@@ -85,8 +36,8 @@ make_readable(int fd)
     return;
 }
 
-static void
-read_out(int fd)
+void
+bell_read_out(int fd)
 {
   uint64_t count;
 
@@ -98,7 +49,7 @@ static void
 ring_waiter(struct waiter *waiter)
 {
   waiter->is_rung = true;
-  make_readable(waiter->fd);
+  bell_make_readable(waiter->fd);
 }
 
 /* At the most `n` that were not rung before and have not looked since; if all were, they will.  If
@@ -129,8 +80,8 @@ is_first_of_group(const struct bell *bell, const struct waiter *waiter)
   return w == waiter;
 }
 
-static void
-ring_groups(struct bell *bell, uint32_t rings)
+void
+bell_ring_groups(struct bell *bell, uint32_t rings)
 {
   for (struct waiter *w = bell->waiters; w; w = w->next)
     if ((w->rings & rings) && is_first_of_group(bell, w))
@@ -142,6 +93,19 @@ ring_all(struct bell *bell)
 {
   for (struct waiter *w = bell->waiters; w; w = w->next)
     ring_waiter(w);
+}
+
+/* The waiters look, and then wait with the patience that is right now. */
+void
+bell_set_hears(struct bell *bell, bool hears)
+{
+  pthread_mutex_lock(&bell->mutex);
+  if (bell->hears != hears)
+    ring_all(bell);
+  bell->hears = hears;
+  if (!hears)
+    bell->number = 0;
+  pthread_mutex_unlock(&bell->mutex);
 }
 
 void
@@ -161,7 +125,7 @@ void
 bell_hear_out(struct bell *bell, struct waiter *waiter)
 {
   pthread_mutex_lock(&bell->mutex);
-  read_out(waiter->fd);
+  bell_read_out(waiter->fd);
   waiter->was_rung = waiter->is_rung;
   waiter->is_rung = waiter->waits = false;
   pthread_mutex_unlock(&bell->mutex);
@@ -183,420 +147,15 @@ bell_leave(struct bell *bell, struct waiter *waiter, dk_status status)
     close(waiter->fd);
 }
 
-/* ---- one request after the other ------------------------------------------------------------- */
+/* ---- for the operations ---------------------------------------------------------------------- */
 
-static int64_t
-real_ms(void)
+int64_t
+bell_real_ms(void)
 {
   struct timespec t;
 
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-/* The waiters look, and then wait with the patience that is right now. */
-static void
-set_hears(struct bell *bell, bool hears)
-{
-  pthread_mutex_lock(&bell->mutex);
-  if (bell->hears != hears)
-    ring_all(bell);
-  bell->hears = hears;
-  if (!hears)
-    bell->number = 0;
-  pthread_mutex_unlock(&bell->mutex);
-}
-
-/* The socket first: nobody waits for a server that does not answer. */
-static void
-drop(struct bell *bell)
-{
-  if (bell->pg && PQsocket(bell->pg) >= 0)
-    shutdown(PQsocket(bell->pg), SHUT_RDWR);
-  PQfinish(bell->pg);
-  free(bell->writers);
-  bell->pg = NULL;
-  bell->writers = NULL;
-  bell->under_way = NO_WORK;
-  bell->is_deaf = bell->is_registered = bell->listens = false;
-  if (bell->telling) {
-    pthread_mutex_lock(&bell->mutex);
-    bell->to_tell |= bell->telling;
-    pthread_mutex_unlock(&bell->mutex);
-  }
-  bell->telling = 0;
-  set_hears(bell, false);
-}
-
-/* Said once, until it is well again: it is nobody's error, and comes again with each try. */
-static void
-drop_and_say(struct bell *bell, const struct why *why)
-{
-  const struct dk_host *host = bell->h->host;
-  char line[sizeof why->text + 100];
-
-  int length = snprintf(line, sizeof line,
-                        "other handles cannot be heard, so waiting fetches look each second: %s",
-                        why->text);
-  if (!bell->has_failed && length > 0 && (size_t)length < sizeof line)
-    host->log(host, 1, (struct dk_bytes){line, (size_t)length});
-  bell->has_failed = true;
-  drop(bell);
-}
-
-static void
-drop_lost(struct bell *bell)
-{
-  struct why why;
-
-  why_connection(&why, bell->pg, SENT, false, "LISTEN");
-  drop_and_say(bell, &why);
-}
-
-static void
-drop_unconnected(struct bell *bell)
-{
-  struct why why;
-
-  why_connect(&why, bell->pg, bell->h->settings.shown);
-  drop_and_say(bell, &why);
-}
-
-static void
-begin(struct bell *bell, enum work work)
-{
-  bell->under_way = work;
-  bell->since = real_ms();
-  bell->events = POLLIN | POLLOUT;
-}
-
-static void
-ask(struct bell *bell, enum work work, const char *function, int n, const char *const *values)
-{
-  static const char *const places[] = {"", "$1", "$1,$2", "$1,$2,$3"};
-  char sql[400];
-
-  snprintf(sql, sizeof sql, "SELECT * FROM %s.%s(%s)", bell->h->settings.quoted, function,
-           places[n]);
-  begin(bell, work);
-  if (!PQsendQueryParams(bell->pg, sql, n, NULL, values, NULL, NULL, 0))
-    drop_lost(bell);
-}
-
-/* One for each session: an old one may hold its lock for a while yet. */
-static void
-begin_registration(struct bell *bell)
-{
-  char number[24], pid[16];
-  int64_t random;
-
-  if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
-    random = real_ms() ^ (int64_t)(intptr_t)bell;
-  random = (random & INT64_MAX) | 1;
-  snprintf(number, sizeof number, "%lld", (long long)random);
-  snprintf(pid, sizeof pid, "%d", PQbackendPID(bell->pg));
-  pthread_mutex_lock(&bell->mutex);
-  bell->number = random;
-  pthread_mutex_unlock(&bell->mutex);
-  ask(bell, REGISTER, "listen", 2, (const char *const[]){number, pid});
-}
-
-static void
-write_channel(const struct bell *bell, char room[40])
-{
-  snprintf(room, 40, "durakit_%llu", (unsigned long long)bell->h->store.number);
-}
-
-static void
-begin_listening(struct bell *bell)
-{
-  char channel[40], sql[60];
-
-  write_channel(bell, channel);
-  snprintf(sql, sizeof sql, "LISTEN %s", channel);
-  begin(bell, LISTEN);
-  if (!PQsendQuery(bell->pg, sql))
-    drop_lost(bell);
-}
-
-static void
-begin_telling(struct bell *bell, uint32_t rings)
-{
-  char channel[40], text[12];
-
-  write_channel(bell, channel);
-  snprintf(text, sizeof text, "%u", (unsigned)rings);
-  bell->telling = rings;
-  bool forgets = bell->tells++ % TELLS_TO_FORGET == 0;
-  ask(bell, TELL, "tell", 3, (const char *const[]){channel, text, forgets ? "t" : "f"});
-}
-
-/* What is to be done next, of what can be done at all. */
-static enum work
-next_work(struct bell *bell, uint32_t *ret_rings)
-{
-  pthread_mutex_lock(&bell->mutex);
-  bool is_poked = bell->is_poked, hears = bell->hears;
-  bool wants_to_hear = bell->wants_to_hear && !bell->is_deaf && !bell->is_stopping;
-  enum work work = NO_WORK;
-  *ret_rings = bell->to_tell;
-
-  bell->is_poked = false;
-  if (!bell->pg)
-    work = is_poked ? CONNECT : NO_WORK;
-  else if (*ret_rings)
-    work = TELL;
-  else if (wants_to_hear && !bell->is_registered)
-    work = REGISTER;
-  else if (wants_to_hear && !bell->listens)
-    work = LISTEN;
-  else if (wants_to_hear && !hears && (is_poked || !bell->writers))
-    work = SETTLE;
-  if (work == TELL)
-    bell->to_tell = 0;
-  pthread_mutex_unlock(&bell->mutex);
-  return work;
-}
-
-static void
-begin_next(struct bell *bell)
-{
-  const struct settings *settings = &bell->h->settings;
-  uint32_t rings;
-
-  switch (next_work(bell, &rings)) {
-  case CONNECT:
-    bell->pg = connection_start(settings);
-    begin(bell, CONNECT);
-    if (PQstatus(bell->pg) == CONNECTION_BAD)
-      drop_unconnected(bell);
-    break;
-  case REGISTER:
-    begin_registration(bell);
-    break;
-  case LISTEN:
-    begin_listening(bell);
-    break;
-  case SETTLE:
-    ask(bell, SETTLE, "writers", 2, (const char *const[]){settings->schema, bell->writers});
-    break;
-  case TELL:
-    begin_telling(bell, rings);
-    break;
-  case NO_WORK:
-    bell->events = POLLIN;
-    break;
-  }
-}
-
-/* ---- answers --------------------------------------------------------------------------------- */
-
-static bool
-answer_is_true(const PGresult *r)
-{
-  return PQntuples(r) == 1 && PQnfields(r) == 1 && strcmp(PQgetvalue(r, 0, 0), "t") == 0;
-}
-
-static void
-say_deaf(struct bell *bell)
-{
-  static const char line[] =
-    "the server's sessions are lent out by a pooler, so no notification can be heard: waiting "
-    "fetches look each second";
-  const struct dk_host *host = bell->h->host;
-
-  if (!bell->has_said_deaf)
-    host->log(host, 1, (struct dk_bytes){line, sizeof line - 1});
-  bell->has_said_deaf = true;
-}
-
-/* Those who wrote without knowing of this listener, and write yet. */
-static void
-note_writers(struct bell *bell, const PGresult *r)
-{
-  bool is_row = PQntuples(r) == 1 && PQnfields(r) == 1;
-
-  free(bell->writers);
-  bell->writers = strdup(is_row ? PQgetvalue(r, 0, 0) : "");
-  if (bell->writers && is_row && !*bell->writers)
-    set_hears(bell, true);
-}
-
-static void
-take_answer(struct bell *bell, const PGresult *r)
-{
-  enum work done = bell->under_way;
-
-  bell->has_failed = false;
-  if (done == REGISTER) {
-    bell->is_registered = answer_is_true(r);
-    bell->is_deaf = !bell->is_registered;
-    if (bell->is_deaf)
-      say_deaf(bell);
-  } else if (done == LISTEN) {
-    bell->listens = true;
-  } else if (done == SETTLE) {
-    note_writers(bell, r);
-  } else if (done == TELL) {
-    bell->telling = 0;
-  }
-}
-
-/* All of it has come; so nothing here waits. */
-static void
-take_results(struct bell *bell)
-{
-  bool is_well = true;
-  struct why why;
-  PGresult *r;
-
-  while (bell->pg && !PQisBusy(bell->pg) && bell->under_way != NO_WORK) {
-    r = PQgetResult(bell->pg);
-    if (!r) {
-      bell->under_way = NO_WORK;
-      break;
-    }
-    ExecStatusType status = PQresultStatus(r);
-    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
-      take_answer(bell, r);
-    else
-      is_well = false;
-    if (!is_well)
-      why_result(&why, r, false, "LISTEN");
-    PQclear(r);
-    if (!is_well) {
-      drop_and_say(bell, &why);
-      return;
-    }
-  }
-}
-
-static void
-take_notifications(struct bell *bell)
-{
-  PGnotify *n;
-
-  while (bell->pg && (n = PQnotifies(bell->pg)) != NULL) {
-    uint32_t rings = (uint32_t)strtoul(n->extra, NULL, 10);
-    bool is_own = n->be_pid == PQbackendPID(bell->pg);
-    PQfreemem(n);
-    if (is_own)
-      continue;
-    pthread_mutex_lock(&bell->mutex);
-    ring_groups(bell, rings);
-    pthread_mutex_unlock(&bell->mutex);
-  }
-}
-
-static void
-go_on_connecting(struct bell *bell)
-{
-  switch (PQconnectPoll(bell->pg)) {
-  case PGRES_POLLING_OK:
-    bell->under_way = NO_WORK;
-    if (PQsetnonblocking(bell->pg, 1) != 0)
-      drop_lost(bell);
-    break;
-  case PGRES_POLLING_READING:
-    bell->events = POLLIN;
-    break;
-  case PGRES_POLLING_WRITING:
-    bell->events = POLLOUT;
-    break;
-  default:
-    drop_unconnected(bell);
-    break;
-  }
-}
-
-static void
-go_on_talking(struct bell *bell)
-{
-  int flushed = PQflush(bell->pg);
-
-  bell->events = POLLIN;
-  if (flushed > 0)
-    bell->events |= POLLOUT;
-  if (flushed < 0 || !connection_read(bell->pg)) {
-    drop_lost(bell);
-    return;
-  }
-  take_results(bell);
-  take_notifications(bell);
-}
-
-/* ---- the thread ------------------------------------------------------------------------------ */
-
-/* Judged when somebody pokes, as who waits does. */
-static void
-drop_what_is_late(struct bell *bell)
-{
-  const struct settings *settings = &bell->h->settings;
-  int64_t limit = bell->under_way == CONNECT ? settings->connect_ms : settings->answer_ms;
-
-  if (!bell->pg || bell->under_way == NO_WORK || real_ms() - bell->since <= limit)
-    return;
-  if (bell->under_way == CONNECT && connection_go_on(settings, &bell->pg))
-    begin(bell, CONNECT);
-  else
-    drop_lost(bell);
-}
-
-/* Nothing is owed any more, or it cannot be told, or not in time. */
-static bool
-has_ended(struct bell *bell)
-{
-  pthread_mutex_lock(&bell->mutex);
-  bool is_owed = (bell->to_tell || bell->telling) && (bell->pg || bell->is_poked);
-  bool has = bell->is_stopping && (!is_owed || real_ms() >= bell->end_by);
-  pthread_mutex_unlock(&bell->mutex);
-  return has;
-}
-
-/* How long the thread may wait: until somebody wakes it, but for the end. */
-static int
-time_left(struct bell *bell)
-{
-  pthread_mutex_lock(&bell->mutex);
-  int64_t left = bell->is_stopping ? bell->end_by - real_ms() : -1;
-  if (bell->is_stopping && left < 0)
-    left = 0;
-  pthread_mutex_unlock(&bell->mutex);
-  return (int)left;
-}
-
-/* Whether there is something on the connection. */
-static bool
-wait_for_event(struct bell *bell)
-{
-  struct pollfd fds[] = {
-    {.fd = bell->wake_fd, .events = POLLIN},
-    {.fd = bell->pg ? PQsocket(bell->pg) : -1, .events = bell->events},
-  };
-
-  while (poll(fds, 2, time_left(bell)) < 0 && errno == EINTR)
-    continue;
-  if (fds[0].revents)
-    read_out(bell->wake_fd);
-  return fds[1].revents != 0;
-}
-
-static void *
-listen_and_tell(void *argument)
-{
-  struct bell *bell = argument;
-
-  while (!has_ended(bell)) {
-    if (bell->under_way == NO_WORK)
-      begin_next(bell);
-    if (!wait_for_event(bell))
-      drop_what_is_late(bell);
-    else if (bell->under_way == CONNECT)
-      go_on_connecting(bell);
-    else
-      go_on_talking(bell);
-  }
-  return NULL;
 }
 
 /* Under the mutex.  The thread takes no signals: they are the host's. */
@@ -609,19 +168,17 @@ wake_thread(struct bell *bell)
   if (!bell->has_thread) {
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    bell->has_thread = pthread_create(&bell->thread, NULL, listen_and_tell, bell) == 0;
+    bell->has_thread = pthread_create(&bell->thread, NULL, bell_listen, bell) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
   }
-  make_readable(bell->wake_fd);
+  bell_make_readable(bell->wake_fd);
 }
-
-/* ---- for the operations ---------------------------------------------------------------------- */
 
 void
 bell_ring(struct bell *bell, uint32_t rings, int64_t listening)
 {
   pthread_mutex_lock(&bell->mutex);
-  ring_groups(bell, rings);
+  bell_ring_groups(bell, rings);
   if (listening != 0 && listening != bell->number) {
     bell->to_tell |= rings;
     wake_thread(bell);
@@ -677,8 +234,8 @@ bell_free(struct bell *bell)
     return;
   pthread_mutex_lock(&bell->mutex);
   bell->is_stopping = true;
-  bell->end_by = real_ms() + LAST_WORDS_MS;
-  make_readable(bell->wake_fd);
+  bell->end_by = bell_real_ms() + LAST_WORDS_MS;
+  bell_make_readable(bell->wake_fd);
   pthread_mutex_unlock(&bell->mutex);
   if (bell->has_thread)
     pthread_join(bell->thread, NULL);
@@ -686,7 +243,7 @@ bell_free(struct bell *bell)
     PQfinish(bell->pg); /* does not wait: the connection is non-blocking */
     bell->pg = NULL;
   }
-  drop(bell);
+  bell_drop(bell);
   close(bell->wake_fd);
   pthread_mutex_destroy(&bell->mutex);
   free(bell);

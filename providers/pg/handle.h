@@ -14,8 +14,8 @@
  *   message.c turn.c commit.c work.c history.c            each operation: values, result, upcalls
  *   admin.c       durakit.admin/1: its operations as the host calls them, values, result, upcalls
  *   token.c       lock tokens, and how a dead one is refused
- *   bell.c        who waits here, and what other processes say (LISTEN, NOTIFY)
- *   wait.c        the long poll
+ *   bell.c        who waits here                          wait.c    the long poll
+ *   listener.c    what other processes say (LISTEN, NOTIFY)
  *
  * How an operation runs.  It takes a connection from the pool, calls one function of the schema
  * with all it has (arrays where there are many), and gets all it needs as rows of one result: one

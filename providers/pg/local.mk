@@ -7,6 +7,7 @@ providers_pg_libdkpg_la_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_libdkpg_la_SOURCES = \
 	providers/pg/admin.c \
 	providers/pg/bell.c \
+	providers/pg/bell.h \
 	providers/pg/call.c \
 	providers/pg/commit.c \
 	providers/pg/connect.c \
@@ -16,6 +17,7 @@ providers_pg_libdkpg_la_SOURCES = \
 	providers/pg/damage.c \
 	providers/pg/handle.h \
 	providers/pg/history.c \
+	providers/pg/listener.c \
 	providers/pg/message.c \
 	providers/pg/migrate.c \
 	providers/pg/pool.c \

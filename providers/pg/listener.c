@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What other handles say, and what they are told: the bell's thread, with a connection of its own.
+ *
+ * What is told is a hint, and never the truth: it may be missed, and then a waiter looks when its
+ * patience ends.  So no error of this connection is anybody's error.  The thread waits for events
+ * only, but for libpq's look at a name, which nothing can interrupt.  It connects, asks again and
+ * drops what is too late when a waiter pokes it, which each does whose patience is short; where
+ * nobody waits nobody is missed.  A handle that is closed has a moment for what is still to be
+ * told: a command that stores one message and ends is heard as well.
+ *
+ * To listen: register in the table of listeners; LISTEN; see that all who wrote without knowing of
+ * it have ended; ring once, for what they wrote; from then on patience is long.  Behind a pooler
+ * that lends sessions out there is no listening, and patience stays short. */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include "providers/pg/bell.h"
+
+enum { TELLS_TO_FORGET = 100 }; /* at the first and each hundredth dead listeners are forgotten */
+
+/* ---- one request after the other ------------------------------------------------------------- */
+
+/* The socket first: nobody waits for a server that does not answer. */
+void
+bell_drop(struct bell *bell)
+{
+  if (bell->pg && PQsocket(bell->pg) >= 0)
+    shutdown(PQsocket(bell->pg), SHUT_RDWR);
+  PQfinish(bell->pg);
+  free(bell->writers);
+  bell->pg = NULL;
+  bell->writers = NULL;
+  bell->under_way = NO_WORK;
+  bell->is_deaf = bell->is_registered = bell->listens = false;
+  if (bell->telling) {
+    pthread_mutex_lock(&bell->mutex);
+    bell->to_tell |= bell->telling;
+    pthread_mutex_unlock(&bell->mutex);
+  }
+  bell->telling = 0;
+  bell_set_hears(bell, false);
+}
+
+/* Said once, until it is well again: it is nobody's error, and comes again with each try. */
+static void
+drop_and_say(struct bell *bell, const struct why *why)
+{
+  const struct dk_host *host = bell->h->host;
+  char line[sizeof why->text + 100];
+
+  int length = snprintf(line, sizeof line,
+                        "other handles cannot be heard, so waiting fetches look each second: %s",
+                        why->text);
+  if (!bell->has_failed && length > 0 && (size_t)length < sizeof line)
+    host->log(host, 1, (struct dk_bytes){line, (size_t)length});
+  bell->has_failed = true;
+  bell_drop(bell);
+}
+
+static void
+drop_lost(struct bell *bell)
+{
+  struct why why;
+
+  why_connection(&why, bell->pg, SENT, false, "LISTEN");
+  drop_and_say(bell, &why);
+}
+
+static void
+drop_unconnected(struct bell *bell)
+{
+  struct why why;
+
+  why_connect(&why, bell->pg, bell->h->settings.shown);
+  drop_and_say(bell, &why);
+}
+
+static void
+begin(struct bell *bell, enum work work)
+{
+  bell->under_way = work;
+  bell->since = bell_real_ms();
+  bell->events = POLLIN | POLLOUT;
+}
+
+static void
+ask(struct bell *bell, enum work work, const char *function, int n, const char *const *values)
+{
+  static const char *const places[] = {"", "$1", "$1,$2", "$1,$2,$3"};
+  char sql[400];
+
+  snprintf(sql, sizeof sql, "SELECT * FROM %s.%s(%s)", bell->h->settings.quoted, function,
+           places[n]);
+  begin(bell, work);
+  if (!PQsendQueryParams(bell->pg, sql, n, NULL, values, NULL, NULL, 0))
+    drop_lost(bell);
+}
+
+/* One for each session: an old one may hold its lock for a while yet. */
+static void
+begin_registration(struct bell *bell)
+{
+  char number[24], pid[16];
+  int64_t random;
+
+  if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
+    random = bell_real_ms() ^ (int64_t)(intptr_t)bell;
+  random = (random & INT64_MAX) | 1;
+  snprintf(number, sizeof number, "%lld", (long long)random);
+  snprintf(pid, sizeof pid, "%d", PQbackendPID(bell->pg));
+  pthread_mutex_lock(&bell->mutex);
+  bell->number = random;
+  pthread_mutex_unlock(&bell->mutex);
+  ask(bell, REGISTER, "listen", 2, (const char *const[]){number, pid});
+}
+
+static void
+write_channel(const struct bell *bell, char room[40])
+{
+  snprintf(room, 40, "durakit_%llu", (unsigned long long)bell->h->store.number);
+}
+
+static void
+begin_listening(struct bell *bell)
+{
+  char channel[40], sql[60];
+
+  write_channel(bell, channel);
+  snprintf(sql, sizeof sql, "LISTEN %s", channel);
+  begin(bell, LISTEN);
+  if (!PQsendQuery(bell->pg, sql))
+    drop_lost(bell);
+}
+
+static void
+begin_telling(struct bell *bell, uint32_t rings)
+{
+  char channel[40], text[12];
+
+  write_channel(bell, channel);
+  snprintf(text, sizeof text, "%u", (unsigned)rings);
+  bell->telling = rings;
+  bool forgets = bell->tells++ % TELLS_TO_FORGET == 0;
+  ask(bell, TELL, "tell", 3, (const char *const[]){channel, text, forgets ? "t" : "f"});
+}
+
+/* What is to be done next, of what can be done at all. */
+static enum work
+next_work(struct bell *bell, uint32_t *ret_rings)
+{
+  pthread_mutex_lock(&bell->mutex);
+  bool is_poked = bell->is_poked, hears = bell->hears;
+  bool wants_to_hear = bell->wants_to_hear && !bell->is_deaf && !bell->is_stopping;
+  enum work work = NO_WORK;
+  *ret_rings = bell->to_tell;
+
+  bell->is_poked = false;
+  if (!bell->pg)
+    work = is_poked ? CONNECT : NO_WORK;
+  else if (*ret_rings)
+    work = TELL;
+  else if (wants_to_hear && !bell->is_registered)
+    work = REGISTER;
+  else if (wants_to_hear && !bell->listens)
+    work = LISTEN;
+  else if (wants_to_hear && !hears && (is_poked || !bell->writers))
+    work = SETTLE;
+  if (work == TELL)
+    bell->to_tell = 0;
+  pthread_mutex_unlock(&bell->mutex);
+  return work;
+}
+
+static void
+begin_next(struct bell *bell)
+{
+  const struct settings *settings = &bell->h->settings;
+  uint32_t rings;
+
+  switch (next_work(bell, &rings)) {
+  case CONNECT:
+    bell->pg = connection_start(settings);
+    begin(bell, CONNECT);
+    if (PQstatus(bell->pg) == CONNECTION_BAD)
+      drop_unconnected(bell);
+    break;
+  case REGISTER:
+    begin_registration(bell);
+    break;
+  case LISTEN:
+    begin_listening(bell);
+    break;
+  case SETTLE:
+    ask(bell, SETTLE, "writers", 2, (const char *const[]){settings->schema, bell->writers});
+    break;
+  case TELL:
+    begin_telling(bell, rings);
+    break;
+  case NO_WORK:
+    bell->events = POLLIN;
+    break;
+  }
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static bool
+answer_is_true(const PGresult *r)
+{
+  return PQntuples(r) == 1 && PQnfields(r) == 1 && strcmp(PQgetvalue(r, 0, 0), "t") == 0;
+}
+
+static void
+say_deaf(struct bell *bell)
+{
+  static const char line[] =
+    "the server's sessions are lent out by a pooler, so no notification can be heard: waiting "
+    "fetches look each second";
+  const struct dk_host *host = bell->h->host;
+
+  if (!bell->has_said_deaf)
+    host->log(host, 1, (struct dk_bytes){line, sizeof line - 1});
+  bell->has_said_deaf = true;
+}
+
+/* Those who wrote without knowing of this listener, and write yet. */
+static void
+note_writers(struct bell *bell, const PGresult *r)
+{
+  bool is_row = PQntuples(r) == 1 && PQnfields(r) == 1;
+
+  free(bell->writers);
+  bell->writers = strdup(is_row ? PQgetvalue(r, 0, 0) : "");
+  if (bell->writers && is_row && !*bell->writers)
+    bell_set_hears(bell, true);
+}
+
+static void
+take_answer(struct bell *bell, const PGresult *r)
+{
+  enum work done = bell->under_way;
+
+  bell->has_failed = false;
+  if (done == REGISTER) {
+    bell->is_registered = answer_is_true(r);
+    bell->is_deaf = !bell->is_registered;
+    if (bell->is_deaf)
+      say_deaf(bell);
+  } else if (done == LISTEN) {
+    bell->listens = true;
+  } else if (done == SETTLE) {
+    note_writers(bell, r);
+  } else if (done == TELL) {
+    bell->telling = 0;
+  }
+}
+
+/* All of it has come; so nothing here waits. */
+static void
+take_results(struct bell *bell)
+{
+  bool is_well = true;
+  struct why why;
+  PGresult *r;
+
+  while (bell->pg && !PQisBusy(bell->pg) && bell->under_way != NO_WORK) {
+    r = PQgetResult(bell->pg);
+    if (!r) {
+      bell->under_way = NO_WORK;
+      break;
+    }
+    ExecStatusType status = PQresultStatus(r);
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
+      take_answer(bell, r);
+    else
+      is_well = false;
+    if (!is_well)
+      why_result(&why, r, false, "LISTEN");
+    PQclear(r);
+    if (!is_well) {
+      drop_and_say(bell, &why);
+      return;
+    }
+  }
+}
+
+static void
+take_notifications(struct bell *bell)
+{
+  PGnotify *n;
+
+  while (bell->pg && (n = PQnotifies(bell->pg)) != NULL) {
+    uint32_t rings = (uint32_t)strtoul(n->extra, NULL, 10);
+    bool is_own = n->be_pid == PQbackendPID(bell->pg);
+    PQfreemem(n);
+    if (is_own)
+      continue;
+    pthread_mutex_lock(&bell->mutex);
+    bell_ring_groups(bell, rings);
+    pthread_mutex_unlock(&bell->mutex);
+  }
+}
+
+static void
+go_on_connecting(struct bell *bell)
+{
+  switch (PQconnectPoll(bell->pg)) {
+  case PGRES_POLLING_OK:
+    bell->under_way = NO_WORK;
+    if (PQsetnonblocking(bell->pg, 1) != 0)
+      drop_lost(bell);
+    break;
+  case PGRES_POLLING_READING:
+    bell->events = POLLIN;
+    break;
+  case PGRES_POLLING_WRITING:
+    bell->events = POLLOUT;
+    break;
+  default:
+    drop_unconnected(bell);
+    break;
+  }
+}
+
+static void
+go_on_talking(struct bell *bell)
+{
+  int flushed = PQflush(bell->pg);
+
+  bell->events = POLLIN;
+  if (flushed > 0)
+    bell->events |= POLLOUT;
+  if (flushed < 0 || !connection_read(bell->pg)) {
+    drop_lost(bell);
+    return;
+  }
+  take_results(bell);
+  take_notifications(bell);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* Judged when somebody pokes, as who waits does. */
+static void
+drop_what_is_late(struct bell *bell)
+{
+  const struct settings *settings = &bell->h->settings;
+  int64_t limit = bell->under_way == CONNECT ? settings->connect_ms : settings->answer_ms;
+
+  if (!bell->pg || bell->under_way == NO_WORK || bell_real_ms() - bell->since <= limit)
+    return;
+  if (bell->under_way == CONNECT && connection_go_on(settings, &bell->pg))
+    begin(bell, CONNECT);
+  else
+    drop_lost(bell);
+}
+
+/* Nothing is owed any more, or it cannot be told, or not in time. */
+static bool
+has_ended(struct bell *bell)
+{
+  pthread_mutex_lock(&bell->mutex);
+  bool is_owed = (bell->to_tell || bell->telling) && (bell->pg || bell->is_poked);
+  bool has = bell->is_stopping && (!is_owed || bell_real_ms() >= bell->end_by);
+  pthread_mutex_unlock(&bell->mutex);
+  return has;
+}
+
+/* How long the thread may wait: until somebody wakes it, but for the end. */
+static int
+time_left(struct bell *bell)
+{
+  pthread_mutex_lock(&bell->mutex);
+  int64_t left = bell->is_stopping ? bell->end_by - bell_real_ms() : -1;
+  if (bell->is_stopping && left < 0)
+    left = 0;
+  pthread_mutex_unlock(&bell->mutex);
+  return (int)left;
+}
+
+/* Whether there is something on the connection. */
+static bool
+wait_for_event(struct bell *bell)
+{
+  struct pollfd fds[] = {
+    {.fd = bell->wake_fd, .events = POLLIN},
+    {.fd = bell->pg ? PQsocket(bell->pg) : -1, .events = bell->events},
+  };
+
+  while (poll(fds, 2, time_left(bell)) < 0 && errno == EINTR)
+    continue;
+  if (fds[0].revents)
+    bell_read_out(bell->wake_fd);
+  return fds[1].revents != 0;
+}
+
+void *
+bell_listen(void *argument)
+{
+  struct bell *bell = argument;
+
+  while (!has_ended(bell)) {
+    if (bell->under_way == NO_WORK)
+      begin_next(bell);
+    if (!wait_for_event(bell))
+      drop_what_is_late(bell);
+    else if (bell->under_way == CONNECT)
+      go_on_connecting(bell);
+    else
+      go_on_talking(bell);
+  }
+  return NULL;
+}
