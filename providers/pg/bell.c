@@ -186,15 +186,26 @@ bell_ring(struct bell *bell, uint32_t rings, int64_t listening)
   pthread_mutex_unlock(&bell->mutex);
 }
 
+/* What is heard from a server that was superseded is nothing. */
+static bool
+hears_the_wrong_one(struct bell *bell)
+{
+  pthread_mutex_lock(&bell->mutex);
+  struct identity identity = bell->identity;
+  pthread_mutex_unlock(&bell->mutex);
+  return servers_have_superseded(bell->h->servers, &identity);
+}
+
 int64_t
 bell_patience(struct bell *bell, struct waiter *waiter)
 {
   int64_t patience = LONG_PATIENCE_MS, next = SHORT_PATIENCE_MS;
+  bool is_wrong = hears_the_wrong_one(bell);
 
   pthread_mutex_lock(&bell->mutex);
   waiter->waits = true;
   bell->wants_to_hear = true;
-  if (!bell->hears)
+  if (!bell->hears || is_wrong)
     wake_thread(bell);
   if (!bell->hears || waiter->fd < 0) {
     patience = waiter->patience;

@@ -9,7 +9,7 @@
 
 #include "providers/pg/handle.h"
 
-enum work { CONNECT, REGISTER, LISTEN, SETTLE, TELL, NO_WORK };
+enum work { CONNECT, IDENTIFY, REGISTER, LISTEN, SETTLE, TELL, NO_WORK };
 
 struct bell {
   struct waiter *waiters;
@@ -20,6 +20,7 @@ struct bell {
   uint32_t to_tell;       /* RING_..., to others */
   int64_t end_by;         /* real time; once it is stopping */
   int64_t number;         /* of the row in the table of listeners; 0: none */
+  struct identity identity; /* of the server */
   pthread_mutex_t mutex;
 
   struct handle *h;
@@ -29,7 +30,9 @@ struct bell {
   PGconn *pg;             /* NULL: not connected */
   enum work under_way;
   int64_t since;          /* real time */
+  int64_t limit_ms;       /* to connect to one host */
   short events;           /* of its socket, to be waited for */
+  bool is_identified;     /* the server is the one */
   bool is_deaf;           /* there is a pooler between */
   bool is_registered, listens;
   bool has_failed;        /* and people were told so */

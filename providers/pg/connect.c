@@ -3,8 +3,11 @@
 #include "providers/pg/connection.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* ---- notices --------------------------------------------------------------------------------- */
 
@@ -65,20 +68,30 @@ start(const struct settings *settings, const struct hosts *hosts)
 }
 
 PGconn *
-connection_start(const struct settings *settings)
+connection_start(const struct settings *settings, struct servers *servers, int64_t *ret_limit_ms)
 {
-  return start(settings, NULL);
+  struct hosts hosts;
+  bool has_preferred = servers_preferred(servers, &hosts);
+  PGconn *pg = start(settings, has_preferred ? &hosts : NULL);
+
+  if (has_preferred)
+    hosts_done(&hosts);
+  else if (pg)
+    servers_note_hosts(servers, pg);
+  bool are_several = pg && hosts_of(pg, &hosts);
+  if (are_several) {
+    are_several = hosts_are_several(&hosts);
+    hosts_done(&hosts);
+  }
+  *ret_limit_ms = are_several ? settings->host_ms : settings->connect_ms;
+  return pg;
 }
 
-/* libpq looks for another by itself when the way to an address fails; what has taken the way and
- * then says nothing it would wait for. */
-bool
-connection_go_on(const struct settings *settings, PGconn **pg)
+static bool
+next_host(const struct settings *settings, struct servers *servers, PGconn **pg)
 {
   struct hosts hosts;
 
-  if (PQstatus(*pg) == CONNECTION_STARTED && PQsocket(*pg) >= 0)
-    return shutdown(PQsocket(*pg), SHUT_RDWR) == 0;
   if (!hosts_after(*pg, &hosts))
     return false;
   PGconn *next = start(settings, &hosts);
@@ -87,12 +100,71 @@ connection_go_on(const struct settings *settings, PGconn **pg)
     return false;
   PQfinish(*pg);
   *pg = next;
+  servers_prefer(servers, next, true);
   return true;
+}
+
+/* libpq looks for another by itself when the way to an address fails; what has taken the way and
+ * then says nothing it would wait for. */
+bool
+connection_go_on(const struct settings *settings, struct servers *servers, PGconn **pg)
+{
+  if (PQstatus(*pg) == CONNECTION_STARTED && PQsocket(*pg) >= 0)
+    return shutdown(PQsocket(*pg), SHUT_RDWR) == 0;
+  return next_host(settings, servers, pg);
+}
+
+bool
+connection_pass_over(const struct settings *settings, struct servers *servers, PGconn **pg,
+                     const struct dk_host *host, const struct why *why)
+{
+  char line[sizeof why->text + 40];
+
+  if (!next_host(settings, servers, pg))
+    return false;
+  snprintf(line, sizeof line, "%s; the next host is tried", why->text);
+  host->log(host, 2, (struct dk_bytes){line, strlen(line)});
+  return true;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static bool
+is_readable(PGconn *pg)
+{
+  struct pollfd fd = {.fd = PQsocket(pg), .events = POLLIN};
+
+  return poll(&fd, 1, 0) > 0;
+}
+
+static bool
+add(int set, int fd, uint32_t events)
+{
+  struct epoll_event event = {.events = (events & DK_WAIT_READ ? EPOLLIN : 0) |
+                                        (events & DK_WAIT_WRITE ? EPOLLOUT : 0)};
+
+  return epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static dk_status
+wait_for_either(struct connection *c, struct dk_call *call, uint32_t events, int64_t until)
+{
+  int both = epoll_create1(EPOLL_CLOEXEC);
+  dk_status status = DK_UNAVAILABLE;
+
+  if (both >= 0 && add(both, PQsocket(c->pg), events) &&
+      add(both, PQsocket(c->beside->pg), DK_WAIT_READ))
+    status = c->host->wait(call, both, DK_WAIT_READ | DK_WAIT_ANSWER, until);
+  if (both >= 0)
+    close(both);
+  return status == DK_OK && is_readable(c->beside->pg) ? DK_BUSY : status;
 }
 
 dk_status
 connection_wait(struct connection *c, struct dk_call *call, uint32_t events, int64_t until)
 {
+  if (c->beside)
+    return wait_for_either(c, call, events, until);
   return c->host->wait(call, PQsocket(c->pg), events | DK_WAIT_ANSWER, until);
 }
 
@@ -102,13 +174,15 @@ connection_ended_by_host(struct why *why, dk_status status, const char *what)
   return why_set(why, status, "%s: the host has ended the wait", what);
 }
 
+/* ---- one that is settled --------------------------------------------------------------------- */
+
 static dk_status
 too_late(const struct connection *c, struct why *why)
 {
   return why_set(why, DK_UNAVAILABLE,
                  "cannot connect to %s: no answer within %lldms; look whether it runs and can be "
                  "reached, or give connect_timeout more time",
-                 c->settings->shown, (long long)c->settings->connect_ms);
+                 c->settings->shown, (long long)c->limit_ms);
 }
 
 /* Of several hosts each has the whole of the limit, as with libpq's own. */
@@ -124,15 +198,16 @@ reach_server(struct connection *c, struct dk_call *call, struct why *why)
       return late && late == PQhost(c->pg) ? too_late(c, why)
                                            : why_connect(why, c->pg, c->settings->shown);
     if (tried != PQhost(c->pg))
-      until = time_add(c->host->now(c->host), c->settings->connect_ms);
+      until = time_add(c->host->now(c->host), c->limit_ms);
     tried = PQhost(c->pg);
     uint32_t events = next == PGRES_POLLING_READING ? DK_WAIT_READ : DK_WAIT_WRITE;
     dk_status status = connection_wait(c, call, events, until);
     if (status == DK_NOTHING) {
       PGconn *before = c->pg;
-      if (!connection_go_on(c->settings, &c->pg))
+      if (!connection_go_on(c->settings, c->servers, &c->pg))
         return too_late(c, why);
       PQsetNoticeReceiver(c->pg, note, c);
+      c->has_passed_over = true;
       late = c->pg == before ? tried : NULL;
       tried = NULL;
       next = PGRES_POLLING_WRITING; /* as after a start; what was shut is ready */
@@ -173,22 +248,44 @@ check_version(const struct connection *c, struct why *why)
   return DK_OK;
 }
 
+static dk_status
+connect_once(struct connection *c, struct dk_call *call, struct why *why)
+{
+  TRY(finish_connecting(c, call, why));
+  TRY(check_version(c, why));
+  return session_settle(c, call, why);
+}
+
+/* Until one of the hosts has a server that is the one. */
+static dk_status
+connect_to_one(struct connection *c, struct dk_call *call, struct why *why)
+{
+  dk_status status = connect_once(c, call, why);
+
+  while (status != DK_OK && c->is_refused &&
+         connection_pass_over(c->settings, c->servers, &c->pg, c->host, why)) {
+    PQsetNoticeReceiver(c->pg, note, c);
+    c->has_passed_over = true;
+    status = connect_once(c, call, why);
+  }
+  if (status == DK_OK)
+    servers_prefer(c->servers, c->pg, c->has_passed_over);
+  return status;
+}
+
 dk_status
 connection_open(struct connection *c, struct dk_call *call, struct why *why)
 {
   if (c->host->cancelled(call))
     return connection_ended_by_host(why, DK_CALL_CANCELLED, "connect");
   c->has_ended = c->is_doubtful = c->is_bloated = c->is_own = c->is_settled = false;
+  c->has_passed_over = c->is_refused = false;
   c->n_renewed = 0;
-  c->pg = connection_start(c->settings);
+  c->pg = connection_start(c->settings, c->servers, &c->limit_ms);
   if (!c->pg)
     return why_set(why, DK_NO_MEMORY, "connect: out of memory");
   PQsetNoticeReceiver(c->pg, note, c);
-  dk_status status = finish_connecting(c, call, why);
-  if (status == DK_OK)
-    status = check_version(c, why);
-  if (status == DK_OK)
-    status = session_settle(c, call, why);
+  dk_status status = connect_to_one(c, call, why);
   if (status != DK_OK)
     connection_close(c);
   return status;
@@ -211,6 +308,8 @@ connection_is_alive(struct connection *c)
   struct pollfd fd = {.fd = c->pg ? PQsocket(c->pg) : -1, .events = POLLIN};
   PGnotify *unexpected;
 
+  if (servers_have_superseded(c->servers, &c->identity))
+    return false;
   for (int i = 0; c->pg && i < MOST_LOOKS; i++) {
     if (PQisBusy(c->pg))
       return false;

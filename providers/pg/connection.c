@@ -35,7 +35,9 @@ struct exchange {
   struct dk_call *call;
   const char *what;
   bool writes;
-  int64_t until;          /* INT64_MAX: for as long as the host waits */
+  int64_t answer_ms;      /* INT64_MAX: for as long as the host waits */
+  int64_t until, look_at; /* when it is given up; when to look who answers there (silence.c) */
+  bool was_silent, is_superseded;
   enum stage stage;
   struct statement statement;
   bool is_pipeline;
@@ -87,17 +89,49 @@ wait_a_moment(struct exchange *x)
 /* The limit counts from the last progress: what is large, or comes by a slow way, takes its time,
  * and is not given up while it comes. */
 static void
+note_progress(struct exchange *x)
+{
+  const struct dk_host *host = x->c->host;
+  int64_t now = host->now(host);
+
+  x->until = time_add(now, x->answer_ms);
+  x->look_at = x->c->servers ? time_add(now, x->c->settings->silence_ms) : INT64_MAX;
+}
+
+/* There is no use in waiting where another server has taken the place of this one. */
+static void
+look_after(struct exchange *x)
+{
+  const struct dk_host *host = x->c->host;
+  struct servers *servers = x->c->servers;
+
+  x->was_silent = true;
+  x->wait = DK_OK;
+  if (!servers_have_superseded(servers, &x->c->identity))
+    silence_probe(x->c, x->call, x->what);
+  x->look_at = time_add(host->now(host), x->c->settings->silence_ms / 2);
+  x->is_superseded = servers_have_superseded(servers, &x->c->identity);
+  if (x->is_superseded)
+    x->wait = DK_UNAVAILABLE;
+  else if (host->cancelled(x->call))
+    x->wait = DK_CALL_CANCELLED;
+}
+
+static void
 wait_more(struct exchange *x, uint32_t events)
 {
   const struct dk_host *host = x->c->host;
+  int64_t until = x->look_at < x->until ? x->look_at : x->until;
   int64_t soon = time_add(host->now(host), TLS_LOOK_MS);
-  bool is_short = PQsslInUse(x->c->pg) && soon < x->until;
+  bool is_short = PQsslInUse(x->c->pg) && soon < until;
 
-  x->wait = connection_wait(x->c, x->call, events, is_short ? soon : x->until);
-  if (x->wait == DK_OK && x->until != INT64_MAX)
-    x->until = time_add(host->now(host), x->c->settings->answer_ms);
+  x->wait = connection_wait(x->c, x->call, events, is_short ? soon : until);
+  if (x->wait == DK_OK)
+    note_progress(x);
   else if (x->wait == DK_NOTHING && is_short)
     x->wait = DK_OK;
+  else if (x->wait == DK_NOTHING && until < x->until)
+    look_after(x);
 }
 
 /* False: there is no use in waiting.  What has come meanwhile is looked at all the same. */
@@ -227,24 +261,49 @@ receive_all(struct exchange *x)
   return PQstatus(x->c->pg) == CONNECTION_OK;
 }
 
+static const char unknown[] = "whether it was done is not known";
+
+static void
+give_up_superseded(const struct exchange *x, bool is_unknown, struct why *why)
+{
+  char text[400];
+
+  servers_tell(x->c->servers, &x->c->identity, text, sizeof text);
+  why_set(why, is_unknown ? DK_OUTCOME_UNKNOWN : DK_UNAVAILABLE, "%s: %s; %s", x->what, text,
+          is_unknown ? unknown : "nothing was done; try again");
+}
+
+static void
+give_up_silent(const struct exchange *x, bool is_unknown, struct why *why)
+{
+  char wait[300];
+
+  servers_tell_wait(x->c->servers, wait, sizeof wait);
+  why_set(why, is_unknown ? DK_OUTCOME_UNKNOWN : DK_UNAVAILABLE,
+          "%s: no answer from %s within %lldms%s%s; %s; %s", x->what, x->c->settings->shown,
+          (long long)x->answer_ms, *wait ? ": " : "", wait,
+          is_unknown ? unknown : "nothing was done",
+          x->answer_ms < x->c->settings->answer_ms
+            ? "by then the lease that it asks for would be over; look whether the server runs"
+            : "look whether it runs, or give answer_timeout more time");
+}
+
 /* There will be no answer; the connection goes. */
 static dk_status
 give_up(struct exchange *x, struct why *why)
 {
   bool is_undone = x->stage == PARTLY_SENT;
   bool is_unknown = x->writes && !is_undone;
-  const char *unknown = "whether it was done is not known";
 
   if (x->result && is_error(x->result))
     why_result(why, x->result, is_unknown, x->what);
+  else if (x->is_superseded)
+    give_up_superseded(x, is_unknown, why);
   else if (x->wait == DK_CALL_CANCELLED && is_unknown)
     why_set(why, DK_OUTCOME_UNKNOWN, "%s: it was called back while the server was asked; %s",
             x->what, unknown);
   else if (x->wait == DK_NOTHING)
-    why_set(why, is_unknown ? DK_OUTCOME_UNKNOWN : DK_UNAVAILABLE,
-            "%s: no answer from %s within %lldms; %s; look whether it runs, or give "
-            "answer_timeout more time", x->what, x->c->settings->shown,
-            (long long)x->c->settings->answer_ms, is_unknown ? unknown : "nothing was done");
+    give_up_silent(x, is_unknown, why);
   else if (x->wait != DK_OK)
     connection_ended_by_host(why, is_unknown ? DK_OUTCOME_UNKNOWN : x->wait, x->what);
   else
@@ -280,6 +339,8 @@ exchange(struct exchange *x, PGresult **ret, struct why *why)
   bool is_whole = send_all(x) && receive_all(x);
   dk_status status = is_whole ? judge(x, why) : give_up(x, why);
 
+  if (is_whole && x->was_silent)
+    servers_note_wait(x->c->servers, x->what, ""); /* it is over */
   if (x->c->pg && x->result && PQresultMemorySize(x->result) > LARGE_TEXT)
     x->c->is_bloated = true;
   if (status == DK_OK && ret)
@@ -290,7 +351,7 @@ exchange(struct exchange *x, PGresult **ret, struct why *why)
 }
 
 static dk_status
-begin(struct exchange *x, int64_t answer_ms, struct why *why)
+begin(struct exchange *x, struct why *why)
 {
   const struct dk_host *host = x->c->host;
 
@@ -301,7 +362,7 @@ begin(struct exchange *x, int64_t answer_ms, struct why *why)
   /* Without one the host cannot wait, and would say so when it is too late. */
   if (host->cancel_fd(x->call) < 0)
     return why_set(why, DK_UNAVAILABLE, "%s: no descriptor is left (ulimit -n)", x->what);
-  x->until = time_add(host->now(host), answer_ms);
+  note_progress(x);
   x->c->is_doubtful = false;
   return DK_OK;
 }
@@ -419,8 +480,9 @@ connection_run(struct connection *c, struct dk_call *call, const struct request 
 {
   struct exchange x = {.c = c, .call = call, .what = request->what, .writes = request->writes};
 
+  x.answer_ms = request->answer_ms > 0 ? request->answer_ms : c->settings->answer_ms;
   TRY(check_values(request, why));
-  TRY(begin(&x, c->settings->answer_ms, why));
+  TRY(begin(&x, why));
   x.statement = session_statement(c, request);
   if (!give(&x, request))
     return refuse_send(&x, why);
@@ -429,9 +491,9 @@ connection_run(struct connection *c, struct dk_call *call, const struct request 
 }
 
 static dk_status
-run_script(struct exchange *x, int64_t answer_ms, const char *sql, struct why *why)
+run_script(struct exchange *x, const char *sql, struct why *why)
 {
-  TRY(begin(x, answer_ms, why));
+  TRY(begin(x, why));
   if (!PQsendQuery(x->c->pg, sql))
     return refuse_send(x, why);
   return exchange(x, NULL, why);
@@ -441,9 +503,10 @@ dk_status
 connection_script(struct connection *c, struct dk_call *call, const char *what, const char *sql,
                   struct why *why)
 {
-  struct exchange x = {.c = c, .call = call, .what = what, .writes = true};
+  struct exchange x = {
+    .c = c, .call = call, .what = what, .writes = true, .answer_ms = INT64_MAX};
 
-  return run_script(&x, INT64_MAX, sql, why);
+  return run_script(&x, sql, why);
 }
 
 /* ---- a session that is not as it was --------------------------------------------------------- */
@@ -457,9 +520,10 @@ connection_is_changed(const struct connection *c)
 dk_status
 connection_renew(struct connection *c, struct dk_call *call, struct why *why)
 {
-  struct exchange x = {.c = c, .call = call, .what = "connect"};
+  struct exchange x = {
+    .c = c, .call = call, .what = "connect", .answer_ms = c->settings->answer_ms};
 
   c->n_renewed++;
-  TRY(run_script(&x, c->settings->answer_ms, "DISCARD ALL", why));
+  TRY(run_script(&x, "DISCARD ALL", why));
   return session_settle(c, call, why);
 }

@@ -171,6 +171,41 @@ conninfo_params(const struct settings *settings, struct connect_params *ret_para
 
 /* ---- of several hosts ------------------------------------------------------------------------ */
 
+static bool
+copy_lists(const char *host, const char *hostaddr, const char *port, struct hosts *ret)
+{
+  *ret = (struct hosts){host ? strdup(host) : NULL, hostaddr ? strdup(hostaddr) : NULL,
+                        port ? strdup(port) : NULL};
+  if ((!host || ret->host) && (!hostaddr || ret->hostaddr) && (!port || ret->port))
+    return true;
+  hosts_done(ret);
+  return false;
+}
+
+bool
+hosts_copy(const struct hosts *hosts, struct hosts *ret)
+{
+  return copy_lists(hosts->host, hosts->hostaddr, hosts->port, ret);
+}
+
+bool
+hosts_of(PGconn *pg, struct hosts *ret)
+{
+  PQconninfoOption *options = PQconninfo(pg);
+  bool is_whole = options && copy_lists(value_of(options, "host"), value_of(options, "hostaddr"),
+                                        value_of(options, "port"), ret);
+
+  PQconninfoFree(options);
+  return is_whole;
+}
+
+bool
+hosts_are_several(const struct hosts *hosts)
+{
+  return (hosts->host && strchr(hosts->host, ',')) ||
+         (hosts->hostaddr && strchr(hosts->hostaddr, ','));
+}
+
 /* Whether the first of a list, "a,b,c", is this one. */
 static bool
 is_first(const char *list, const char *name)
@@ -189,48 +224,84 @@ behind_first(const char *list)
   return comma ? comma + 1 : NULL;
 }
 
-static bool
-copy_list(const char *list, char **ret)
+/* Where one of them stands in each list; NULL: not in it.  One port is that of all. */
+struct stand {
+  const char *host, *hostaddr, *port;
+  bool has_ports;
+};
+
+static void
+step(struct stand *at)
 {
-  *ret = list ? strdup(list) : NULL;
-  return !list || *ret;
+  at->host = behind_first(at->host);
+  at->hostaddr = behind_first(at->hostaddr);
+  at->port = at->has_ports ? behind_first(at->port) : at->port;
+  at->has_ports = at->has_ports && at->port;
 }
 
-/* One port is that of all hosts.  A name that is there twice is found at its first place: so one
- * may be tried again, but the list gets shorter each time. */
+/* The one that is tried now.  A name that is there twice is found at its first place. */
+static bool
+find_host(const struct hosts *hosts, const PGconn *pg, struct stand *at)
+{
+  *at = (struct stand){hosts->host, hosts->hostaddr, hosts->port,
+                       hosts->port && strchr(hosts->port, ',')};
+  for (; at->host || at->hostaddr; step(at)) {
+    bool is_named = at->host && *at->host && *at->host != ',';
+    const char *name = is_named ? at->host : at->hostaddr;
+    if (name && is_first(name, PQhost(pg)) &&
+        (!at->has_ports || *at->port == ',' || !*at->port || is_first(at->port, PQport(pg))))
+      return true;
+  }
+  return false;
+}
+
+/* So one may be tried again, but the list gets shorter each time. */
 bool
 hosts_after(PGconn *pg, struct hosts *ret_hosts)
 {
-  PQconninfoOption *options = PQconninfo(pg);
-  struct hosts rest = {0};
-  bool is_there = false, is_whole = false;
+  struct hosts all;
+  struct stand at;
 
-  if (!options)
+  if (!hosts_of(pg, &all))
     return false;
-  const char *host = value_of(options, "host"), *hostaddr = value_of(options, "hostaddr");
-  const char *port = value_of(options, "port");
-  bool has_ports = port && strchr(port, ',');
-  while (!is_there && (host || hostaddr)) {
-    const char *name = host && *host && *host != ',' ? host : hostaddr;
-    is_there = name && is_first(name, PQhost(pg)) &&
-               (!has_ports || *port == ',' || !*port || is_first(port, PQport(pg)));
-    host = behind_first(host);
-    hostaddr = behind_first(hostaddr);
-    port = has_ports ? behind_first(port) : port;
-    has_ports = has_ports && port;
-  }
+  bool is_there = find_host(&all, pg, &at);
+  step(&at);
   /* One of them that ends in nothing would be taken for one that is not given. */
-  bool is_told = (host || hostaddr) && (!host || *host) && (!hostaddr || *hostaddr) &&
-                 (!port || *port);
-  if (is_there && is_told)
-    is_whole = copy_list(host, &rest.host) && copy_list(hostaddr, &rest.hostaddr) &&
-               copy_list(port, &rest.port);
-  PQconninfoFree(options);
-  if (is_whole)
-    *ret_hosts = rest;
-  else
-    hosts_done(&rest);
+  bool is_told = (at.host || at.hostaddr) && (!at.host || *at.host) &&
+                 (!at.hostaddr || *at.hostaddr) && (!at.port || *at.port);
+  bool is_whole = is_there && is_told && copy_lists(at.host, at.hostaddr, at.port, ret_hosts);
+  hosts_done(&all);
   return is_whole;
+}
+
+/* "a,b,c" from b on: "b,c,a". */
+static bool
+turn_list(const char *list, const char *from, char **ret)
+{
+  *ret = NULL;
+  if (!list)
+    return true;
+  if (!from || from == list)
+    *ret = strdup(list);
+  else if (asprintf(ret, "%s,%.*s", from, (int)(from - list - 1), list) < 0)
+    *ret = NULL;
+  return *ret != NULL;
+}
+
+bool
+hosts_from(const struct hosts *hosts, const PGconn *pg, struct hosts *ret_hosts)
+{
+  struct hosts turned = {0};
+  struct stand at;
+
+  if (find_host(hosts, pg, &at) && turn_list(hosts->host, at.host, &turned.host) &&
+      turn_list(hosts->hostaddr, at.hostaddr, &turned.hostaddr) &&
+      turn_list(hosts->port, at.port, &turned.port)) {
+    *ret_hosts = turned;
+    return true;
+  }
+  hosts_done(&turned);
+  return false;
 }
 
 void

@@ -4,7 +4,8 @@
  *   provider.c    the descriptor; open, close, destroy_store
  *   settings.c    what open was told
  *   connect.c     how a connection is made                pool.c    the connections
- *   connection.c  requests on one
+ *   connection.c  requests on one                         servers.c which server is the one
+ *   silence.c     a server that does not answer
  *   session.c     what is set and prepared in a session
  *   values.c      parameters and fields in binary         why.c     SQLSTATE to status and words
  *   store.c       whose schema, which version             migrate.c from version 1
@@ -44,6 +45,7 @@ struct handle {
   const struct dk_host *host;
   struct settings settings;
   struct store store;
+  struct servers *servers;
   struct pool *pool;
   struct bell *bell;      /* NULL: read-only */
   _Atomic uint32_t fetches; /* of turns: see turn.c */

@@ -37,12 +37,11 @@ bell_drop(struct bell *bell)
   bell->pg = NULL;
   bell->writers = NULL;
   bell->under_way = NO_WORK;
-  bell->is_deaf = bell->is_registered = bell->listens = false;
-  if (bell->telling) {
-    pthread_mutex_lock(&bell->mutex);
-    bell->to_tell |= bell->telling;
-    pthread_mutex_unlock(&bell->mutex);
-  }
+  bell->is_identified = bell->is_deaf = bell->is_registered = bell->listens = false;
+  pthread_mutex_lock(&bell->mutex);
+  bell->identity = (struct identity){0};
+  bell->to_tell |= bell->telling;
+  pthread_mutex_unlock(&bell->mutex);
   bell->telling = 0;
   bell_set_hears(bell, false);
 }
@@ -121,6 +120,14 @@ begin_registration(struct bell *bell)
 }
 
 static void
+begin_identifying(struct bell *bell)
+{
+  begin(bell, IDENTIFY);
+  if (!PQsendQuery(bell->pg, "SELECT " SESSION_IDENTITY))
+    drop_lost(bell);
+}
+
+static void
 write_channel(const struct bell *bell, char room[40])
 {
   snprintf(room, 40, "durakit_%llu", (unsigned long long)bell->h->store.number);
@@ -154,6 +161,8 @@ begin_telling(struct bell *bell, uint32_t rings)
 static enum work
 next_work(struct bell *bell, uint32_t *ret_rings)
 {
+  bool asks_who = servers_ask(bell->h->servers);
+
   pthread_mutex_lock(&bell->mutex);
   bool is_poked = bell->is_poked, hears = bell->hears;
   bool wants_to_hear = bell->wants_to_hear && !bell->is_deaf && !bell->is_stopping;
@@ -163,6 +172,8 @@ next_work(struct bell *bell, uint32_t *ret_rings)
   bell->is_poked = false;
   if (!bell->pg)
     work = is_poked ? CONNECT : NO_WORK;
+  else if (!bell->is_identified && asks_who)
+    work = IDENTIFY;
   else if (*ret_rings)
     work = TELL;
   else if (wants_to_hear && !bell->is_registered)
@@ -185,10 +196,13 @@ begin_next(struct bell *bell)
 
   switch (next_work(bell, &rings)) {
   case CONNECT:
-    bell->pg = connection_start(settings);
+    bell->pg = connection_start(settings, bell->h->servers, &bell->limit_ms);
     begin(bell, CONNECT);
     if (PQstatus(bell->pg) == CONNECTION_BAD)
       drop_unconnected(bell);
+    break;
+  case IDENTIFY:
+    begin_identifying(bell);
     break;
   case REGISTER:
     begin_registration(bell);
@@ -241,11 +255,30 @@ note_writers(struct bell *bell, const PGresult *r)
     bell_set_hears(bell, true);
 }
 
-static void
-take_answer(struct bell *bell, const PGresult *r)
+/* Before anything is stored there. */
+static dk_status
+take_identity(struct bell *bell, const PGresult *r, struct why *why)
+{
+  struct identity identity = {0};
+
+  if (PQntuples(r) == 1 && PQnfields(r) == 2)
+    identity = identity_of(field_bytes(r, 0, 0), field_bytes(r, 0, 1));
+  pthread_mutex_lock(&bell->mutex);
+  bell->identity = identity;
+  pthread_mutex_unlock(&bell->mutex);
+  TRY(servers_judge(bell->h->servers, &identity, bell->pg, why));
+  bell->is_identified = true;
+  return DK_OK;
+}
+
+/* Not DK_OK: the server is not the one. */
+static dk_status
+take_answer(struct bell *bell, const PGresult *r, struct why *why)
 {
   enum work done = bell->under_way;
 
+  if (done == IDENTIFY)
+    TRY(take_identity(bell, r, why));
   bell->has_failed = false;
   if (done == REGISTER) {
     bell->is_registered = answer_is_true(r);
@@ -259,13 +292,25 @@ take_answer(struct bell *bell, const PGresult *r)
   } else if (done == TELL) {
     bell->telling = 0;
   }
+  return DK_OK;
+}
+
+static void
+try_next_host(struct bell *bell, const struct why *why)
+{
+  const struct handle *h = bell->h;
+
+  if (connection_pass_over(&h->settings, h->servers, &bell->pg, h->host, why))
+    begin(bell, CONNECT);
+  else
+    drop_and_say(bell, why);
 }
 
 /* All of it has come; so nothing here waits. */
 static void
 take_results(struct bell *bell)
 {
-  bool is_well = true;
+  bool is_answer = true, is_well = true;
   struct why why;
   PGresult *r;
 
@@ -276,17 +321,18 @@ take_results(struct bell *bell)
       break;
     }
     ExecStatusType status = PQresultStatus(r);
-    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
-      take_answer(bell, r);
-    else
-      is_well = false;
-    if (!is_well)
+    is_answer = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
+    if (!is_answer)
       why_result(&why, r, false, "LISTEN");
+    is_well = is_answer && take_answer(bell, r, &why) == DK_OK;
     PQclear(r);
-    if (!is_well) {
+    if (is_well)
+      continue;
+    if (is_answer)
+      try_next_host(bell, &why);
+    else
       drop_and_say(bell, &why);
-      return;
-    }
+    return;
   }
 }
 
@@ -351,11 +397,11 @@ static void
 drop_what_is_late(struct bell *bell)
 {
   const struct settings *settings = &bell->h->settings;
-  int64_t limit = bell->under_way == CONNECT ? settings->connect_ms : settings->answer_ms;
+  int64_t limit = bell->under_way == CONNECT ? bell->limit_ms : settings->answer_ms;
 
   if (!bell->pg || bell->under_way == NO_WORK || bell_real_ms() - bell->since <= limit)
     return;
-  if (bell->under_way == CONNECT && connection_go_on(settings, &bell->pg))
+  if (bell->under_way == CONNECT && connection_go_on(settings, bell->h->servers, &bell->pg))
     begin(bell, CONNECT);
   else
     drop_lost(bell);
@@ -406,6 +452,8 @@ bell_listen(void *argument)
   struct bell *bell = argument;
 
   while (!has_ended(bell)) {
+    if (bell->pg && servers_have_superseded(bell->h->servers, &bell->identity))
+      bell_drop(bell); /* nobody is told anything there, and nothing is heard */
     if (bell->under_way == NO_WORK)
       begin_next(bell);
     if (!wait_for_event(bell))

@@ -23,9 +23,12 @@ providers_pg_libdkpg_la_SOURCES = \
 	providers/pg/pool.c \
 	providers/pg/schema.c \
 	providers/pg/schema.h \
+	providers/pg/servers.c \
+	providers/pg/servers.h \
 	providers/pg/session.c \
 	providers/pg/settings.c \
 	providers/pg/settings.h \
+	providers/pg/silence.c \
 	providers/pg/store.c \
 	providers/pg/store.h \
 	providers/pg/token.c \
@@ -142,6 +145,7 @@ unit_tests += \
 	providers/pg/test-connection \
 	providers/pg/test-limits \
 	providers/pg/test-pool \
+	providers/pg/test-servers \
 	providers/pg/test-settings \
 	providers/pg/test-values \
 	providers/pg/test-why \
@@ -155,6 +159,9 @@ providers_pg_test_limits_LDADD = $(pg_test_libraries)
 providers_pg_test_pool_SOURCES = providers/pg/test-pool.c $(pg_test_fake)
 providers_pg_test_pool_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_pool_LDADD = $(pg_test_libraries)
+providers_pg_test_servers_SOURCES = providers/pg/test-servers.c $(pg_test_fake)
+providers_pg_test_servers_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_servers_LDADD = $(pg_test_libraries)
 providers_pg_test_settings_SOURCES = providers/pg/test-settings.c
 providers_pg_test_settings_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_settings_LDADD = $(pg_test_libraries)

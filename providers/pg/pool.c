@@ -25,15 +25,17 @@ struct queued {
 struct pool {
   const struct dk_host *host;
   const struct settings *settings;
+  struct servers *servers;
   pthread_mutex_t mutex;
   struct connection *idle;      /* last used first; those without a connection at the end */
   uint32_t n_places;
+  uint32_t timeline;            /* of the servers when idle connections were last looked through */
   struct queued *first, **last; /* who has come first is first */
 };
 
 dk_status
-pool_new(const struct dk_host *host, const struct settings *settings, struct pool **ret_pool,
-         struct why *why)
+pool_new(const struct dk_host *host, const struct settings *settings, struct servers *servers,
+         struct pool **ret_pool, struct why *why)
 {
   struct pool *pool = calloc(1, sizeof *pool);
 
@@ -41,6 +43,7 @@ pool_new(const struct dk_host *host, const struct settings *settings, struct poo
     return why_set(why, DK_NO_MEMORY, "open: out of memory for the connections");
   pool->host = host;
   pool->settings = settings;
+  pool->servers = servers;
   pool->last = &pool->first;
   pthread_mutex_init(&pool->mutex, NULL);
   *ret_pool = pool;
@@ -188,6 +191,40 @@ find_place(struct pool *pool, struct dk_call *call, struct connection **ret_plac
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
+/* Another server has taken the place of theirs: they are dropped all at once, and not only as they
+ * are needed. */
+static void
+drop_superseded(struct pool *pool)
+{
+  uint32_t timeline = servers_timeline(pool->servers);
+  struct connection *idle = NULL, *next;
+
+  pthread_mutex_lock(&pool->mutex);
+  if (timeline != pool->timeline) {
+    pool->timeline = timeline;
+    idle = pool->idle;
+    pool->idle = NULL;
+  }
+  pthread_mutex_unlock(&pool->mutex);
+  for (; idle; idle = next) {
+    next = idle->next;
+    if (idle->pg && servers_have_superseded(pool->servers, &idle->identity))
+      connection_close(idle);
+    give_place(pool, idle);
+  }
+}
+
+static dk_status
+connect_place(struct pool *pool, struct connection *c, struct dk_call *call, struct why *why)
+{
+  c->host = pool->host;
+  c->settings = pool->settings;
+  c->servers = pool->servers;
+  if (c->pg && !connection_is_alive(c))
+    connection_close(c);
+  return c->pg ? DK_OK : connection_open(c, call, why);
+}
+
 dk_status
 pool_take(struct pool *pool, struct dk_call *call, struct connection **ret, struct why *why)
 {
@@ -195,12 +232,9 @@ pool_take(struct pool *pool, struct dk_call *call, struct connection **ret, stru
 
   if (pool->host->cancelled(call))
     return why_set(why, DK_CALL_CANCELLED, "the host wants the call back");
+  drop_superseded(pool);
   TRY(find_place(pool, call, &c, why));
-  c->host = pool->host;
-  c->settings = pool->settings;
-  if (c->pg && !connection_is_alive(c))
-    connection_close(c);
-  dk_status status = c->pg ? DK_OK : connection_open(c, call, why);
+  dk_status status = connect_place(pool, c, call, why);
   if (status == DK_OK)
     *ret = c;
   else

@@ -17,6 +17,7 @@ pg_close(void *self)
     bell_free(h->bell);
   if (h->pool)
     pool_free(h->pool);
+  servers_free(h->servers);
   settings_done(&h->settings);
   free(h);
 }
@@ -37,7 +38,8 @@ static dk_status
 open_handle(struct handle *h, struct dk_call *call, const struct dk_open *open, struct why *why)
 {
   TRY(settings_read(open, &h->settings, why));
-  TRY(pool_new(h->host, &h->settings, &h->pool, why));
+  TRY(servers_new(h->host, &h->settings, &h->servers, why));
+  TRY(pool_new(h->host, &h->settings, h->servers, &h->pool, why));
   TRY(open_store(h, call, open, why));
   return h->store.is_read_only ? DK_OK : bell_new(h, &h->bell, why);
 }

@@ -19,10 +19,10 @@
 /* Without a name that could be another's, for it runs before there is a search_path of ours. $1:
  * the process that this client believes to talk to, which behind a pooler is another. */
 static const char settle_sql[] =
-  "SELECT pg_catalog.pg_is_in_recovery(),"
-  " pg_catalog.current_setting('default_transaction_isolation'),"
+  "SELECT pg_catalog.pg_is_in_recovery() AS is_standby,"
+  " pg_catalog.current_setting('default_transaction_isolation') AS isolation,"
   " o.is_own,"
-  " pg_catalog.current_setting('transaction_read_only'),"
+  " pg_catalog.current_setting('transaction_read_only') AS read_only,"
   " (SELECT pg_catalog.count(pg_catalog.set_config(s.name, s.value, NOT o.is_own))"
   "  FROM (VALUES"
   "   ('search_path', 'pg_catalog, pg_temp'),"
@@ -54,7 +54,7 @@ static const char settle_sql[] =
   "   ('enable_mergejoin', 'on'), ('enable_nestloop', 'on'), ('enable_seqscan', 'on'),"
   "   ('enable_sort', 'on'), ('enable_tidscan', 'on')"
   "  ) AS s(name, value)"
-  "  WHERE pg_catalog.current_setting(s.name, true) IS NOT NULL)"
+  "  WHERE pg_catalog.current_setting(s.name, true) IS NOT NULL) AS n_set"
   " FROM (SELECT pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1 AS is_own) AS o";
 
 struct request
@@ -104,7 +104,7 @@ refuse_isolation(const struct connection *c, const char *isolation, struct why *
 static dk_status
 judge(struct connection *c, const PGresult *r, struct why *why)
 {
-  TRY(result_check(r, "ototb", "connect", why));
+  TRY(result_check(r, "ototbtt", "connect", why));
   if (PQntuples(r) != 1)
     return why_set(why, DK_UNAVAILABLE, "connect: %s gave %d rows; expected one",
                    c->settings->shown, PQntuples(r));
@@ -115,8 +115,11 @@ judge(struct connection *c, const PGresult *r, struct why *why)
     return refuse_read_only(c, why);
   if (!c->is_own && strcmp(PQgetvalue(r, 0, 1), "read committed") != 0)
     return refuse_isolation(c, PQgetvalue(r, 0, 1), why);
-  c->is_settled = true;
-  return DK_OK;
+  c->identity = identity_of(field_bytes(r, 0, 5), field_bytes(r, 0, 6));
+  dk_status status = servers_judge(c->servers, &c->identity, c->pg, why);
+  c->is_refused = status != DK_OK;
+  c->is_settled = status == DK_OK;
+  return status;
 }
 
 /* A session that is not as it was left again and again is lent out by somebody who hides it. */
@@ -127,14 +130,19 @@ enum { MOST_RENEWALS = 3 };
 enum { MOST_SETTLINGS = 20 };
 
 static dk_status
-tell_settings(struct connection *c, struct dk_call *call, PGresult **ret, struct why *why)
+tell_settings(struct connection *c, struct dk_call *call, bool asks_who, PGresult **ret,
+              struct why *why)
 {
   bool for_good = c->n_renewed <= MOST_RENEWALS, was_ended = true;
+  char room[24], sql[sizeof settle_sql + sizeof SESSION_IDENTITY + 40];
   dk_status status = DK_BUSY;
   struct values values;
-  char room[24];
 
   struct request request = session_settling(c, for_good, room, &values);
+  snprintf(sql, sizeof sql, "SELECT s.*, %s FROM (%s) AS s",
+           asks_who ? SESSION_IDENTITY : "NULL::pg_catalog.text, NULL::pg_catalog.text",
+           settle_sql);
+  request.sql = sql;
   for (int i = 0; i < MOST_SETTLINGS && was_ended; i++) {
     status = connection_run(c, call, &request, ret, why);
     was_ended = status == DK_BUSY && strcmp(why->sqlstate, "57014") == 0;
@@ -143,15 +151,32 @@ tell_settings(struct connection *c, struct dk_call *call, PGresult **ret, struct
   return status;
 }
 
+/* A managed server may let nobody ask who it is, and says so in its own way; what else is wrong is
+ * wrong without that question, too. */
+static bool
+may_not_ask(dk_status status)
+{
+  return status >= DK_INVALID && status <= DK_INTERNAL;
+}
+
 dk_status
 session_settle(struct connection *c, struct dk_call *call, struct why *why)
 {
+  bool asks_who = servers_ask(c->servers);
+  struct why refusal;
   PGresult *r;
 
-  c->is_own = c->is_settled = false;
+  c->is_own = c->is_settled = c->is_refused = false;
   c->n_prepared = 0;
-  TRY(tell_settings(c, call, &r, why));
-  dk_status status = judge(c, r, why);
+  dk_status status = tell_settings(c, call, asks_who, &r, why);
+  if (asks_who && c->pg && may_not_ask(status)) {
+    refusal = *why;
+    status = tell_settings(c, call, false, &r, why);
+    if (status == DK_OK)
+      servers_ask_no_more(c->servers, &refusal);
+  }
+  TRY(status);
+  status = judge(c, r, why);
   PQclear(r);
   return status;
 }
@@ -171,7 +196,7 @@ mix(uint64_t hash, const void *bytes, size_t n)
 
 /* Of the text and the types: what has this name is this statement, whoever has prepared it. */
 static uint64_t
-identity_of(const struct request *request)
+hash_of(const struct request *request)
 {
   const struct values *v = request->values;
   uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), request->sql, strlen(request->sql));
@@ -191,7 +216,7 @@ session_statement(const struct connection *c, const struct request *request)
     st.way = AFTER_SETTLING;
   if (!c->is_own || !c->is_settled || !request->is_frequent)
     return st;
-  st.identity = identity_of(request);
+  st.identity = hash_of(request);
   snprintf(st.name, sizeof st.name, "durakit_%016llx", (unsigned long long)st.identity);
   for (int i = 0; i < c->n_prepared && st.way == AT_ONCE; i++)
     if (c->prepared[i] == st.identity)
@@ -201,7 +226,7 @@ session_statement(const struct connection *c, const struct request *request)
 #else
   (void)c;
   (void)request;
-  (void)identity_of;
+  (void)hash_of;
 #endif
   return st;
 }

@@ -11,8 +11,10 @@ enum {
   MAX_POOL = 1000,
   DEFAULT_POOL = 16,
   DEFAULT_CONNECT_MS = 10000,
+  DEFAULT_HOST_MS = 3000,    /* so the second is reached soon, if the first accepts and is silent */
   DEFAULT_ANSWER_MS = 60000,
-  DEFAULT_LOCK_MS = 5000
+  DEFAULT_LOCK_MS = 5000,
+  SILENCE_MS = 2000
 };
 
 const struct dk_param pg_params[] = {
@@ -28,8 +30,8 @@ const struct dk_param pg_params[] = {
    .help = "connections at most, 1 to 1000, made as they are needed; whoever waits for work has "
            "one more"},
   {.key = "connect_timeout", .type = "duration", .fallback = "10s",
-   .help = "how long to wait for a connection, to each host that conninfo has, before "
-           "DK_UNAVAILABLE"},
+   .help = "how long to wait for a connection before DK_UNAVAILABLE; if conninfo has several "
+           "hosts, for each of them, and then 3s by default"},
   {.key = "answer_timeout", .type = "duration", .fallback = "60s",
    .help = "how long to wait for an answer, or for more of it, before the connection is given up; "
            "what was to be written is then DK_OUTCOME_UNKNOWN"},
@@ -106,9 +108,12 @@ static dk_status
 read_times(const struct dk_open *open, int64_t of_conninfo, struct settings *s, struct why *why)
 {
   bool is_lock_given = value_of(open, "lock_timeout") != NULL;
+  bool is_connect_given = of_conninfo > 0 || value_of(open, "connect_timeout");
 
   TRY(read_duration(open, "connect_timeout", of_conninfo > 0 ? of_conninfo : DEFAULT_CONNECT_MS,
                     &s->connect_ms, why));
+  s->host_ms = is_connect_given ? s->connect_ms : DEFAULT_HOST_MS;
+  s->silence_ms = SILENCE_MS;
   TRY(read_duration(open, "answer_timeout", DEFAULT_ANSWER_MS, &s->answer_ms, why));
   TRY(read_duration(open, "lock_timeout", DEFAULT_LOCK_MS, &s->lock_ms, why));
   if (s->lock_ms < s->answer_ms)

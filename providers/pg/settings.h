@@ -13,6 +13,8 @@ struct settings {
   char *quoted;           /* "schema", each quote doubled: for the text of a statement */
   uint32_t pool;          /* connections at most, the listener's not counted */
   int64_t connect_ms, answer_ms, lock_ms; /* connect_timeout, answer_timeout, lock_timeout */
+  int64_t host_ms;        /* connect_timeout for each of several hosts */
+  int64_t silence_ms;     /* so long a server may say nothing before others are looked for */
   bool is_read_only;      /* DK_OPEN_READ_ONLY: a standby will do */
 };
 
@@ -39,12 +41,19 @@ struct connect_params {
 dk_status conninfo_params(const struct settings *settings, struct connect_params *ret_params,
                           struct why *why);
 
-/* Of several hosts those behind the one that is tried now, as libpq takes them; NULL: not given. */
+/* Lists as libpq takes them, "a,b,c"; NULL: not given. */
 struct hosts {
   char *host, *hostaddr, *port;
 };
-/* False: there is none, or no memory. */
+/* Each is false without memory, or if there is none; then there is nothing for hosts_done. */
+bool hosts_copy(const struct hosts *hosts, struct hosts *ret);
+/* All that this connection tries. */
+bool hosts_of(PGconn *pg, struct hosts *ret);
+/* Of those that it tries those behind the one that is tried now. */
 bool hosts_after(PGconn *pg, struct hosts *ret_hosts);
+/* All of these, the one that is tried now first, and those before it last. */
+bool hosts_from(const struct hosts *hosts, const PGconn *pg, struct hosts *ret_hosts);
+bool hosts_are_several(const struct hosts *hosts);
 void hosts_done(struct hosts *hosts);
 /* Only these; they live as long as the parameters. */
 void conninfo_narrow(struct connect_params *params, const struct hosts *hosts);

@@ -304,9 +304,29 @@ fake_row(int fd, bool value, const char *text, size_t length)
   free(row);
 }
 
+void
+fake_text(int fd, const char *text)
+{
+  char columns[100], row[400], *at = put(columns, 1, 2);
+  size_t length = strlen(text);
+
+  if (length + 20 > sizeof row)
+    BAIL_OUT("no room for a row");
+  fake_message(fd, '1', NULL, 0);
+  fake_message(fd, '2', NULL, 0);
+  at = put_column(at, "t", 25);
+  fake_message(fd, 'T', columns, (size_t)(at - columns));
+  at = put(put(row, 1, 2), (uint32_t)length, 4);
+  memcpy(at, text, length);
+  fake_message(fd, 'D', row, (size_t)(at - row) + length);
+  fake_message(fd, 'C', "SELECT 1", 9);
+}
+
 static char *
 put_text(char *at, const char *text)
 {
+  if (!text)
+    return put(at, UINT32_MAX, 4);
   at = put(at, (uint32_t)strlen(text), 4);
   memcpy(at, text, strlen(text));
   return at + strlen(text);
@@ -315,7 +335,7 @@ put_text(char *at, const char *text)
 void
 fake_session(int fd, const struct fake_session *session)
 {
-  char columns[200], *at = put(columns, 5, 2), row[200];
+  char columns[300], *at = put(columns, 7, 2), row[300];
 
 #ifdef LIBPQ_HAS_PIPELINING /* a SET before it */
   fake_message(fd, '1', NULL, 0);
@@ -327,12 +347,14 @@ fake_session(int fd, const struct fake_session *session)
   fake_message(fd, '2', NULL, 0);
   at = put_column(put_column(at, "o", 16), "t", 25);
   at = put_column(put_column(put_column(at, "o", 16), "t", 25), "b", 20);
+  at = put_column(put_column(at, "system", 25), "file", 25);
   fake_message(fd, 'T', columns, (size_t)(at - columns));
-  at = put(put(put(row, 5, 2), 1, 4), session->is_standby, 1);
+  at = put(put(put(row, 7, 2), 1, 4), session->is_standby, 1);
   at = put_text(at, session->isolation ? session->isolation : "read committed");
   at = put(put(at, 1, 4), session->is_own, 1);
   at = put_text(at, session->is_read_only || session->is_standby ? "on" : "off");
   at = put(put(put(at, 8, 4), 0, 4), 30, 4);
+  at = put_text(put_text(at, session->system), session->file);
   fake_message(fd, 'D', row, (size_t)(at - row));
   fake_message(fd, 'C', "SELECT 1", 9);
   fake_ready(fd, 'I');

@@ -38,11 +38,14 @@ void fake_error_from(int fd, char type, const char *severity, const char *sqlsta
                      const char *message, const char *file);
 /* One row of a boolean and a text, and that the command is complete. */
 void fake_row(int fd, bool value, const char *text, size_t length);
+/* One row of one text, and that. */
+void fake_text(int fd, const char *text);
 
 /* The answer to what a connection asks first (session.c). */
 struct fake_session {
   bool is_own, is_standby, is_read_only;
   const char *isolation; /* NULL: read committed */
+  const char *system, *file; /* the cluster, and the file of its log; NULL: nobody may ask */
 };
 void fake_session(int fd, const struct fake_session *session);
 /* Start-up, and that answer; then it is for the test. */

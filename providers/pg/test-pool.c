@@ -57,7 +57,7 @@ scene_begin(struct scene *s, uint32_t size, fake_serve_fn *serve_fn)
   snprintf(conninfo, sizeof conninfo, "host=%s user=me", fake_folder(s->fake));
   snprintf(pool, sizeof pool, "%u", size);
   s->settings = SETTINGS(0, "conninfo", conninfo, "pool", pool);
-  if (pool_new(&s->host.host, &s->settings, &s->pool, &s->why) != DK_OK)
+  if (pool_new(&s->host.host, &s->settings, NULL, &s->pool, &s->why) != DK_OK)
     BAIL_OUT("no pool");
 }
 

@@ -57,6 +57,7 @@ test_defaults(void)
   cmp_ok(s.pool, "==", 16, "pool");
   cmp_ok(s.connect_ms, "==", 10000, "connect_timeout");
   cmp_ok(s.answer_ms, "==", 60000, "answer_timeout");
+  cmp_ok(s.host_ms, "==", 3000, "connect_timeout of each of several hosts");
   cmp_ok(s.lock_ms, "==", 5000, "lock_timeout");
   ok(!s.is_read_only, "it writes");
   settings_done(&s);

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which servers a handle has had sessions on: see servers.h. */
+#include "providers/pg/servers.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct servers {
+  const struct dk_host *host;
+  const struct settings *settings;
+  pthread_mutex_t mutex;
+  struct identity highest;
+  char where[200];        /* the server of the highest timeline */
+  struct hosts all;       /* as conninfo has them; all NULL: not known yet */
+  struct hosts preferred; /* all NULL: in that order */
+  bool is_mute;           /* who they are cannot be asked for */
+  bool is_probed;         /* somebody is at it */
+  int64_t probe_at, pause; /* when the next may begin, and how long after the last that is */
+  char wait[300];         /* see servers_note_wait */
+};
+
+dk_status
+servers_new(const struct dk_host *host, const struct settings *settings,
+            struct servers **ret_servers, struct why *why)
+{
+  struct servers *servers = calloc(1, sizeof *servers);
+
+  if (!servers)
+    return why_set(why, DK_NO_MEMORY, "open: out of memory");
+  servers->host = host;
+  servers->settings = settings;
+  pthread_mutex_init(&servers->mutex, NULL);
+  *ret_servers = servers;
+  return DK_OK;
+}
+
+void
+servers_free(struct servers *servers)
+{
+  if (!servers)
+    return;
+  hosts_done(&servers->all);
+  hosts_done(&servers->preferred);
+  pthread_mutex_destroy(&servers->mutex);
+  free(servers);
+}
+
+static void
+warn(const struct servers *servers, int32_t level, const char *line)
+{
+  servers->host->log(servers->host, level, (struct dk_bytes){line, strlen(line)});
+}
+
+/* ---- who they are ---------------------------------------------------------------------------- */
+
+struct identity
+identity_of(struct dk_bytes system, struct dk_bytes file)
+{
+  enum { DIGITS = 8 };
+  struct identity identity = {0};
+  char room[24], timeline[DIGITS + 1];
+
+  if (system.ptr && system.len < sizeof room) {
+    snprintf(room, sizeof room, "%.*s", (int)system.len, system.ptr);
+    identity.system = strtoull(room, NULL, 10);
+  }
+  if (file.ptr && file.len > DIGITS) {
+    snprintf(timeline, sizeof timeline, "%.*s", DIGITS, file.ptr);
+    identity.timeline = (uint32_t)strtoul(timeline, NULL, 16);
+  }
+  return identity;
+}
+
+bool
+servers_ask(struct servers *servers)
+{
+  if (!servers)
+    return false;
+  pthread_mutex_lock(&servers->mutex);
+  bool is_mute = servers->is_mute;
+  pthread_mutex_unlock(&servers->mutex);
+  return !is_mute;
+}
+
+void
+servers_ask_no_more(struct servers *servers, const struct why *why)
+{
+  char line[sizeof why->text + 200];
+
+  pthread_mutex_lock(&servers->mutex);
+  if (!servers->is_mute) {
+    snprintf(line, sizeof line, "a server that was superseded is not recognised, for who it is may "
+             "not be asked: %.700s", why->text);
+    warn(servers, 1, line);
+  }
+  servers->is_mute = true;
+  pthread_mutex_unlock(&servers->mutex);
+}
+
+/* ---- which is the one ------------------------------------------------------------------------ */
+
+/* Which of several hosts it is. */
+static void
+write_where(char *room, size_t size, const PGconn *pg)
+{
+  snprintf(room, size, "host=%.120s port=%.10s", PQhost(pg), PQport(pg));
+}
+
+static dk_status
+refuse_cluster(const struct servers *servers, const struct identity *identity, const PGconn *pg,
+               struct why *why)
+{
+  char where[200];
+
+  write_where(where, sizeof where, pg);
+  return why_set(why, DK_UNAVAILABLE,
+                 "the server at %s is of another database cluster: its system identifier is %llu, "
+                 "expected %llu, on which this store was opened; mend conninfo, or whatever leads "
+                 "there; if the store was moved there (pg_upgrade, a dump), end this process and "
+                 "start it again",
+                 where, (unsigned long long)identity->system,
+                 (unsigned long long)servers->highest.system);
+}
+
+static dk_status
+refuse_superseded(const struct servers *servers, const struct identity *identity, const PGconn *pg,
+                  struct why *why)
+{
+  char where[200];
+
+  write_where(where, sizeof where, pg);
+  return why_set(why, DK_UNAVAILABLE,
+                 "the server at %s takes writes, but was superseded: it is on timeline %u, and "
+                 "this store has been on timeline %u, at %s; end the old server or fence it off "
+                 "(docs/postgresql.md, Failover); if it is the right one, end this process and "
+                 "start it again",
+                 where, identity->timeline, servers->highest.timeline, servers->where);
+}
+
+/* Under the mutex. */
+static void
+note_highest(struct servers *servers, const struct identity *identity, const PGconn *pg)
+{
+  uint32_t before = servers->highest.timeline;
+  char line[700], where[200];
+
+  if (identity->system != 0)
+    servers->highest.system = identity->system;
+  if (identity->timeline <= before)
+    return;
+  write_where(where, sizeof where, pg);
+  if (before != 0) {
+    snprintf(line, sizeof line, "the server at %s, on timeline %u, has taken the place of that at "
+             "%s, on timeline %u, whose sessions are ended", where, identity->timeline,
+             servers->where, before);
+    warn(servers, 2, line);
+  }
+  servers->highest.timeline = identity->timeline;
+  memcpy(servers->where, where, sizeof where);
+}
+
+static bool
+is_lower(const struct servers *servers, const struct identity *identity)
+{
+  return identity->timeline != 0 && identity->timeline < servers->highest.timeline;
+}
+
+dk_status
+servers_judge(struct servers *servers, const struct identity *identity, const PGconn *pg,
+              struct why *why)
+{
+  dk_status status = DK_OK;
+
+  if (!servers)
+    return DK_OK;
+  pthread_mutex_lock(&servers->mutex);
+  uint64_t system = servers->highest.system;
+  if (system != 0 && identity->system != 0 && identity->system != system)
+    status = refuse_cluster(servers, identity, pg, why);
+  else if (is_lower(servers, identity))
+    status = refuse_superseded(servers, identity, pg, why);
+  else
+    note_highest(servers, identity, pg);
+  pthread_mutex_unlock(&servers->mutex);
+  return status;
+}
+
+bool
+servers_have_superseded(struct servers *servers, const struct identity *identity)
+{
+  if (!servers)
+    return false;
+  pthread_mutex_lock(&servers->mutex);
+  bool is = is_lower(servers, identity);
+  pthread_mutex_unlock(&servers->mutex);
+  return is;
+}
+
+uint32_t
+servers_timeline(struct servers *servers)
+{
+  if (!servers)
+    return 0;
+  pthread_mutex_lock(&servers->mutex);
+  uint32_t timeline = servers->highest.timeline;
+  pthread_mutex_unlock(&servers->mutex);
+  return timeline;
+}
+
+void
+servers_tell(struct servers *servers, const struct identity *identity, char *room, size_t size)
+{
+  pthread_mutex_lock(&servers->mutex);
+  snprintf(room, size, "the server of this session, on timeline %u, was superseded by that at %s, "
+           "on timeline %u", identity->timeline, servers->where, servers->highest.timeline);
+  pthread_mutex_unlock(&servers->mutex);
+}
+
+/* ---- while a session is silent --------------------------------------------------------------- */
+
+enum { LONG_AGO = 5 };
+
+bool
+servers_begin_probe(struct servers *servers, int64_t now)
+{
+  if (!servers)
+    return false;
+  pthread_mutex_lock(&servers->mutex);
+  bool begins = !servers->is_probed && now >= servers->probe_at;
+  if (begins && now - servers->probe_at > LONG_AGO * servers->settings->silence_ms)
+    servers->pause = 0;
+  servers->is_probed = servers->is_probed || begins;
+  pthread_mutex_unlock(&servers->mutex);
+  return begins;
+}
+
+void
+servers_end_probe(struct servers *servers, int64_t now)
+{
+  pthread_mutex_lock(&servers->mutex);
+  int64_t silence_ms = servers->settings->silence_ms, longest = silence_ms * 3 / 2;
+  int64_t pause = servers->pause == 0 ? silence_ms / 2 : 2 * servers->pause;
+  servers->pause = pause < longest ? pause : longest;
+  servers->probe_at = now + servers->pause;
+  servers->is_probed = false;
+  pthread_mutex_unlock(&servers->mutex);
+}
+
+void
+servers_note_wait(struct servers *servers, const char *what, const char *text)
+{
+  char line[600];
+
+  if (!servers)
+    return;
+  pthread_mutex_lock(&servers->mutex);
+  bool is_news = *text && strcmp(servers->wait, text) != 0;
+  snprintf(servers->wait, sizeof servers->wait, "%s", text);
+  pthread_mutex_unlock(&servers->mutex);
+  if (!is_news)
+    return;
+  snprintf(line, sizeof line, "%s: no answer yet: %s", what, text);
+  warn(servers, 2, line);
+}
+
+void
+servers_tell_wait(struct servers *servers, char *room, size_t size)
+{
+  *room = '\0';
+  if (!servers)
+    return;
+  pthread_mutex_lock(&servers->mutex);
+  snprintf(room, size, "%s", servers->wait);
+  pthread_mutex_unlock(&servers->mutex);
+}
+
+/* ---- which is tried first -------------------------------------------------------------------- */
+
+void
+servers_note_hosts(struct servers *servers, PGconn *pg)
+{
+  if (!servers)
+    return;
+  pthread_mutex_lock(&servers->mutex);
+  if (!servers->all.host && !servers->all.hostaddr)
+    (void)hosts_of(pg, &servers->all);
+  pthread_mutex_unlock(&servers->mutex);
+}
+
+void
+servers_prefer(struct servers *servers, const PGconn *pg, bool is_new)
+{
+  struct hosts turned;
+
+  if (!servers)
+    return;
+  pthread_mutex_lock(&servers->mutex);
+  bool is_in_force = servers->preferred.host || servers->preferred.hostaddr;
+  if ((is_new || is_in_force) && hosts_from(&servers->all, pg, &turned)) {
+    hosts_done(&servers->preferred);
+    servers->preferred = turned;
+  }
+  pthread_mutex_unlock(&servers->mutex);
+}
+
+bool
+servers_preferred(struct servers *servers, struct hosts *ret_hosts)
+{
+  bool is_whole = false;
+
+  if (!servers)
+    return false;
+  pthread_mutex_lock(&servers->mutex);
+  if (servers->preferred.host || servers->preferred.hostaddr)
+    is_whole = hosts_copy(&servers->preferred, ret_hosts);
+  pthread_mutex_unlock(&servers->mutex);
+  return is_whole;
+}
