@@ -3,13 +3,18 @@
  * setting `pool`, and the one that was used last is used next.  Who finds all in use waits in the
  * order of coming, and is handed a place: with a connection, or the right to make one.
  *
+ * A server that has no connection left is asked for no more for a while: then there are as many
+ * places as it has let this handle have, at least one, and now and then one more is tried.
+ *
  * Owns the places.  A place is in the idle list, with whoever took it, or not made yet.
  *
  * Locking: `mutex` guards the lists, the number of places and the waiters.  It is held over no
  * wait and no call of libpq, and only such upcalls as may come from anywhere. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -28,7 +33,9 @@ struct pool {
   struct servers *servers;
   pthread_mutex_t mutex;
   struct connection *idle;      /* last used first; those without a connection at the end */
-  uint32_t n_places;
+  uint32_t n_places, most;      /* most: the setting, or as many as the server has */
+  int64_t grow_at;              /* the host's clock: then one more than `most` is tried */
+  bool has_said_full;
   uint32_t timeline;            /* of the servers when idle connections were last looked through */
   struct queued *first, **last; /* who has come first is first */
 };
@@ -44,6 +51,7 @@ pool_new(const struct dk_host *host, const struct settings *settings, struct ser
   pool->host = host;
   pool->settings = settings;
   pool->servers = servers;
+  pool->most = settings->pool;
   pool->last = &pool->first;
   pthread_mutex_init(&pool->mutex, NULL);
   *ret_pool = pool;
@@ -67,6 +75,22 @@ pool_free(struct pool *pool)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
+enum { GROW_MS = 30000 };
+
+/* Under the mutex. */
+static bool
+may_grow(struct pool *pool)
+{
+  int64_t now = pool->host->now(pool->host);
+
+  if (pool->n_places < pool->most || pool->n_places == 0)
+    return true;
+  if (pool->n_places >= pool->settings->pool || now < pool->grow_at)
+    return false;
+  pool->grow_at = time_add(now, GROW_MS);
+  return true;
+}
+
 /* A free place, or NULL; in the second case `queued`, if it is given, stands in the queue. */
 static struct connection *
 place_or_queue(struct pool *pool, struct connection *fresh, struct queued *queued)
@@ -77,7 +101,7 @@ place_or_queue(struct pool *pool, struct connection *fresh, struct queued *queue
   if (pool->idle) {
     place = pool->idle;
     pool->idle = place->next;
-  } else if (fresh && pool->n_places < pool->settings->pool) {
+  } else if (fresh && may_grow(pool)) {
     pool->n_places++;
     place = fresh;
   } else if (queued) {
@@ -189,6 +213,46 @@ find_place(struct pool *pool, struct dk_call *call, struct connection **ret_plac
   return DK_OK;
 }
 
+/* ---- a server that is full ------------------------------------------------------------------- */
+
+/* This place for one more goes, for there are others to be waited for; false: there are none. */
+static bool
+settle_for_fewer(struct pool *pool, struct connection *place, const struct why *why)
+{
+  char line[sizeof why->text + 200];
+
+  pthread_mutex_lock(&pool->mutex);
+  bool are_others = pool->n_places > 1;
+  if (are_others) {
+    pool->most = --pool->n_places;
+    pool->grow_at = time_add(pool->host->now(pool->host), GROW_MS);
+  }
+  bool is_news = are_others && !pool->has_said_full;
+  pool->has_said_full = pool->has_said_full || is_news;
+  pthread_mutex_unlock(&pool->mutex);
+  if (is_news) {
+    snprintf(line, sizeof line, "the calls of this handle share the connections that it has, and "
+             "it asks for one more every %d s: %.700s", GROW_MS / 1000, why->text);
+    pool->host->log(pool->host, 2, (struct dk_bytes){line, strlen(line)});
+  }
+  if (are_others)
+    free(place);
+  return are_others;
+}
+
+/* It has let us have one. */
+static void
+note_growth(struct pool *pool)
+{
+  pthread_mutex_lock(&pool->mutex);
+  if (pool->n_places > pool->most) {
+    pool->most = pool->n_places;
+    pool->grow_at = 0;
+  }
+  pool->has_said_full = pool->has_said_full && pool->most < pool->settings->pool;
+  pthread_mutex_unlock(&pool->mutex);
+}
+
 /* ---- connections ----------------------------------------------------------------------------- */
 
 /* Another server has taken the place of theirs: they are dropped all at once, and not only as they
@@ -222,23 +286,31 @@ connect_place(struct pool *pool, struct connection *c, struct dk_call *call, str
   c->servers = pool->servers;
   if (c->pg && !connection_is_alive(c))
     connection_close(c);
-  return c->pg ? DK_OK : connection_open(c, call, why);
+  if (c->pg)
+    return DK_OK;
+  TRY(connection_open(c, call, why));
+  note_growth(pool);
+  return DK_OK;
 }
 
 dk_status
 pool_take(struct pool *pool, struct dk_call *call, struct connection **ret, struct why *why)
 {
   struct connection *c;
+  dk_status status;
 
   if (pool->host->cancelled(call))
     return why_set(why, DK_CALL_CANCELLED, "the host wants the call back");
   drop_superseded(pool);
-  TRY(find_place(pool, call, &c, why));
-  dk_status status = connect_place(pool, c, call, why);
-  if (status == DK_OK)
-    *ret = c;
-  else
-    give_place(pool, c); /* whoever waits may have more luck */
+  do {
+    TRY(find_place(pool, call, &c, why));
+    status = connect_place(pool, c, call, why);
+    if (status == DK_OK) {
+      *ret = c;
+      return DK_OK;
+    }
+  } while (why_server_is_full(why) && settle_for_fewer(pool, c, why));
+  give_place(pool, c); /* whoever waits may have more luck */
   return status;
 }
 

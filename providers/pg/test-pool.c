@@ -124,7 +124,7 @@ struct waiter {
   struct connection *c;
   dk_status status;
   struct why why;
-  atomic_bool waits;         /* it is in the queue */
+  atomic_bool waits;         /* it is in the queue, or its call is over */
   atomic_int *turn;          /* the next number to be drawn by who gets one */
   int number;
 };
@@ -145,6 +145,7 @@ wait_for_one(void *context)
 
   w->status = pool_take(w->scene->pool, &w->call, &w->c, &w->why);
   w->number = atomic_fetch_add(w->turn, 1);
+  atomic_store(&w->waits, true);
   return NULL;
 }
 
@@ -303,6 +304,149 @@ test_failing(void)
   scene_end(&s);
 }
 
+/* ---- a server that is full ------------------------------------------------------------------- */
+
+static atomic_int room, n_in; /* how many sessions the server has, and how many are in use */
+static atomic_int n_lines;    /* in the log, from info on */
+
+static void
+serve_in_room(int fd, void *context)
+{
+  (void)context;
+  if (atomic_fetch_add(&n_in, 1) >= atomic_load(&room)) {
+    atomic_fetch_add(&n_refused, 1);
+    if (fake_read_start(fd))
+      fake_error(fd, 'E', "FATAL", "53300", "full");
+  } else if (fake_let_in(fd)) {
+    fake_answer_all(fd);
+  }
+  atomic_fetch_sub(&n_in, 1);
+}
+
+static void
+count_line(const struct dk_host *host, int32_t level, struct dk_bytes line)
+{
+  (void)host;
+  if (level < 1)
+    return;
+  atomic_fetch_add(&n_lines, 1);
+  note("log: %.*s", (int)line.len, line.ptr);
+}
+
+enum { CALLS = 50 };
+
+struct caller {
+  struct scene *scene;
+  struct dk_call call;
+  pthread_t thread;
+  int n_failed;
+};
+
+static void *
+call_often(void *context)
+{
+  struct caller *caller = context;
+  struct pool *pool = caller->scene->pool;
+  struct connection *c;
+  struct why why;
+
+  for (int i = 0; i < CALLS; i++)
+    if (pool_take(pool, &caller->call, &c, &why) == DK_OK) {
+      poll(NULL, 0, 1); /* so that there are more at a time than connections */
+      pool_give_back(pool, c);
+    } else {
+      caller->n_failed++;
+    }
+  return NULL;
+}
+
+static int
+crowd(struct scene *s, int n)
+{
+  struct caller callers[16];
+  int n_failed = 0;
+
+  for (int i = 0; i < n; i++) {
+    callers[i] = (struct caller){.scene = s};
+    call_init(&callers[i].call);
+    if (pthread_create(&callers[i].thread, NULL, call_often, &callers[i]) != 0)
+      BAIL_OUT("no thread");
+  }
+  for (int i = 0; i < n; i++) {
+    pthread_join(callers[i].thread, NULL);
+    call_done(&callers[i].call);
+    n_failed += callers[i].n_failed;
+  }
+  return n_failed;
+}
+
+static void
+full_begin(struct scene *s, int n_sessions)
+{
+  scene_begin(s, 8, serve_in_room);
+  atomic_store(&room, n_sessions);
+  atomic_store(&n_lines, 0);
+  s->host.host.log = count_line;
+}
+
+/* The calls share what there is, and none fails. */
+static void
+test_full(void)
+{
+  struct connection *c[8];
+  struct scene s;
+
+  full_begin(&s, 3);
+  for (int i = 0; i < 3; i++)
+    c[i] = take(&s);
+  for (int i = 0; i < 3; i++)
+    pool_give_back(s.pool, c[i]);
+  cmp_ok(crowd(&s, 8), "==", 0, "eight share three connections, and no call fails");
+  int tried = atomic_load(&n_refused);
+  cmp_ok(tried, "<=", 5, "each place for one more was tried once at the most");
+  cmp_ok(atomic_load(&n_lines), "<=", 1, "and it is logged once");
+  cmp_ok(crowd(&s, 8), "==", 0, "the same again");
+  cmp_ok(atomic_load(&n_refused), "<=", 5, "it is not tried again and again");
+  cmp_ok(atomic_load(&n_lines), "<=", 1, "nor logged");
+  scene_end(&s);
+}
+
+/* Now and then one more is tried, and as many are made as there are. */
+static void
+test_growth(void)
+{
+  struct connection *c[8];
+  struct waiter w;
+  struct scene s;
+  atomic_int turn = 0;
+
+  full_begin(&s, 3);
+  for (int i = 0; i < 3; i++)
+    c[i] = take(&s);
+  begin_waiting(&w, &s, &turn);
+  while (atomic_load(&n_refused) < 1)
+    sched_yield();
+  pool_give_back(s.pool, c[0]);
+  end_waiting(&w);
+  cmp_ok(w.status, "==", DK_OK, "who was refused one more waits for one that there is");
+  ok(w.c == c[0], "and is given it");
+  cmp_ok(atomic_load(&n_refused), "==", 1, "the server has refused one");
+  cmp_ok(atomic_load(&n_lines), "==", 1, "which is logged");
+  atomic_store(&room, 8);
+  begin_waiting(&w, &s, &turn);
+  pool_give_back(s.pool, c[0]);
+  end_waiting(&w);
+  cmp_ok(fake_connections(s.fake), "==", 4, "no other is tried for a while");
+  s.host.passed += 3600000;
+  for (int i = 3; i < 8; i++)
+    c[i] = take(&s);
+  cmp_ok(fake_connections(s.fake), "==", 9, "later as many are made as the server has");
+  cmp_ok(atomic_load(&n_lines), "==", 1, "and nothing is logged");
+  for (int i = 0; i < 8; i++)
+    pool_give_back(s.pool, c[i]);
+  scene_end(&s);
+}
+
 /* ---- what is not given again ----------------------------------------------------------------- */
 
 static void
@@ -431,6 +575,8 @@ main(void)
   test_both();
   test_called_back_before();
   test_failing();
+  test_full();
+  test_growth();
   test_not_again();
   test_living_first();
   test_no_descriptors();

@@ -102,7 +102,8 @@ static const struct meaning {
    "it is not in the state for that; a database that takes no connections is opened by ALTER "
    "DATABASE ... ALLOW_CONNECTIONS true"},
   {"53300", DK_UNAVAILABLE, ENDS,
-   "the server has no connection left; lower the setting pool, or raise its max_connections"},
+   "the server, the database or the role has no connection left; lower the setting pool, or raise "
+   "max_connections, or the CONNECTION LIMIT"},
   {"53400", DK_UNAVAILABLE, STAYS, "a limit of the server is reached; look at its settings"},
   {"54", DK_TOO_LARGE, STAYS, "send less at once"},
   /* what is broken */
@@ -194,6 +195,12 @@ bool
 why_ends_connection(const char *sqlstate)
 {
   return !*sqlstate || meaning_of(sqlstate, "")->effect != STAYS;
+}
+
+bool
+why_server_is_full(const struct why *why)
+{
+  return strcmp(why->sqlstate, "53300") == 0;
 }
 
 static const char *

@@ -40,6 +40,8 @@ const char *why_line(char *room, size_t size, const char *text);
 dk_status why_status_of(const char *sqlstate, const char *place, bool writes);
 /* After this SQLSTATE the connection is of no use. */
 bool why_ends_connection(const char *sqlstate);
+/* The server, the database or the role has no connection left. */
+bool why_server_is_full(const struct why *why);
 /* Tells the host, and gives the status back; below DK_BUSY nothing is told. */
 dk_status why_tell(const struct why *why, const struct dk_host *host, struct dk_call *call);
 
