@@ -241,6 +241,7 @@ pg_read_stats(void *self, struct dk_call *call, const struct dk_read_stats *requ
   PGresult *r;
 
   TRY(refuse_unknown(&op, request->flags != 0, "a flag of the counts"));
+  op.is_large = true;
   operation_values(&op, &v);
   dk_status status = operation_run(&op, "read_stats", false, &v, "bbbbbbbbbbbbbbbbb", &r);
   values_done(&v);
@@ -308,6 +309,8 @@ static dk_status
 run_removal(struct operation *op, const char *function, const char *missing, struct values *v)
 {
   PGresult *r;
+
+  op->is_large = true;
   dk_status status = operation_run(op, function, true, v, removed_types, &r);
 
   values_done(v);

@@ -50,6 +50,7 @@ operation_values(struct operation *op, struct values *v)
 
 /* The name is the schema's own, and the schema's is quoted: no data is ever in it. */
 enum { MAX_FUNCTION = 64, MAX_SQL = 1024 };
+enum { LOCK_ANSWER_MS = 1000, LARGE_TIMES = 3, MANY_ITEMS = 10000 };
 
 static bool
 write_statement(char room[MAX_SQL], const char *schema, const char *function, int n)
@@ -102,6 +103,19 @@ send_and_check(struct operation *op, struct connection *c, struct request *reque
   return status;
 }
 
+/* Not shorter than a wait for a lock, which has an answer of its own. */
+static int64_t
+answer_ms_of(const struct operation *op)
+{
+  const struct settings *settings = &op->h->settings;
+  int64_t least = settings->lock_ms + LOCK_ANSWER_MS, all = settings->answer_ms;
+  int64_t lease = op->lease_ms > least ? op->lease_ms : least;
+
+  if (op->is_large)
+    return LARGE_TIMES * all;
+  return op->lease_ms > 0 && lease < all ? lease : all;
+}
+
 dk_status
 operation_run(struct operation *op, const char *function, bool writes, struct values *v,
               const char *types, PGresult **ret)
@@ -116,8 +130,11 @@ operation_run(struct operation *op, const char *function, bool writes, struct va
   dk_status status = pool_take(h->pool, op->call, &c, &why);
   if (status == DK_OK) {
     struct request request = {
-      .what = op->name, .sql = sql, .values = v, .writes = writes, .is_frequent = true};
+      .what = op->name, .sql = sql, .values = v, .writes = writes, .is_frequent = true,
+      .answer_ms = answer_ms_of(op)};
     status = send_and_check(op, c, &request, types, ret, &why);
+    if (status == DK_BUSY)
+      silence_explain(c, op->call, &why);
     pool_give_back(h->pool, c);
   }
   if (status >= DK_BUSY && op->keeps) {
@@ -154,6 +171,7 @@ ops_fetch_orchestration_item(void *self, struct dk_call *call, const struct dk_f
   struct operation op;
 
   TRY(operation_begin(&op, self, call, "fetch_orchestration_item"));
+  op.lease_ms = request->lock_ms;
   return wait_for_turn(&op, request);
 }
 
@@ -164,6 +182,8 @@ ops_ack_orchestration_item(void *self, struct dk_call *call, struct dk_bytes tok
   struct operation op;
 
   TRY(operation_begin(&op, self, call, "ack_orchestration_item"));
+  op.is_large = result->n_worker_items + result->n_orchestrator_items +
+                  result->n_cancelled_activities > MANY_ITEMS;
   return pg_commit(&op, token, result);
 }
 
@@ -184,6 +204,7 @@ ops_renew_orchestration_item_lock(void *self, struct dk_call *call, struct dk_by
   struct operation op;
 
   TRY(operation_begin(&op, self, call, "renew_orchestration_item_lock"));
+  op.lease_ms = extend_ms;
   return pg_renew_turn(&op, token, extend_ms);
 }
 
@@ -193,6 +214,7 @@ ops_fetch_work_item(void *self, struct dk_call *call, const struct dk_fetch_work
   struct operation op;
 
   TRY(operation_begin(&op, self, call, "fetch_work_item"));
+  op.lease_ms = request->lock_ms;
   return wait_for_work(&op, request);
 }
 
@@ -223,6 +245,7 @@ ops_renew_work_item_lock(void *self, struct dk_call *call, struct dk_bytes token
   struct operation op;
 
   TRY(operation_begin(&op, self, call, "renew_work_item_lock"));
+  op.lease_ms = extend_ms;
   return pg_renew_work(&op, token, extend_ms);
 }
 

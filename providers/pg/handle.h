@@ -57,6 +57,8 @@ struct operation {
   const char *name;
   struct handle *h;
   struct dk_call *call;
+  int64_t lease_ms;       /* that the answer brings; 0: none */
+  bool is_large;          /* it may take long: see operation_run */
   int64_t sent_at;        /* the host's clock when the last attempt was sent, as in p_now */
   uint64_t sent_bytes;    /* the same, as it is sent */
   int32_t tries;          /* of a fetch: how often it was tried before: p_try */
@@ -70,7 +72,9 @@ dk_status operation_begin(struct operation *op, void *self, struct dk_call *call
  * the lock timeout. */
 void operation_values(struct operation *op, struct values *v);
 /* Runs `SELECT * FROM "schema".function($1, ..., $n)` with these values in one attempt on a
- * connection of the pool.  `types` as for result_check.  Tells the host of an error. */
+ * connection of the pool.  The answer has answer_timeout; three times that for what is large (a
+ * deletion, a commit of many items); for a lease as long as the lease lasts, for one that comes
+ * later is worth nothing.  `types` as for result_check.  Tells the host of an error. */
 dk_status operation_run(struct operation *op, const char *function, bool writes, struct values *v,
                         const char *types, PGresult **ret);
 /* A time of the store's clock in the host's; `store_now` came with the answer of the last attempt.

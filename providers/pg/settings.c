@@ -12,7 +12,7 @@ enum {
   DEFAULT_POOL = 16,
   DEFAULT_CONNECT_MS = 10000,
   DEFAULT_HOST_MS = 3000,    /* so the second is reached soon, if the first accepts and is silent */
-  DEFAULT_ANSWER_MS = 60000,
+  DEFAULT_ANSWER_MS = 20000, /* below the leases of activities: each that ends is a repetition */
   DEFAULT_LOCK_MS = 5000,
   SILENCE_MS = 2000
 };
@@ -32,9 +32,10 @@ const struct dk_param pg_params[] = {
   {.key = "connect_timeout", .type = "duration", .fallback = "10s",
    .help = "how long to wait for a connection before DK_UNAVAILABLE; if conninfo has several "
            "hosts, for each of them, and then 3s by default"},
-  {.key = "answer_timeout", .type = "duration", .fallback = "60s",
+  {.key = "answer_timeout", .type = "duration", .fallback = "20s",
    .help = "how long to wait for an answer, or for more of it, before the connection is given up; "
-           "what was to be written is then DK_OUTCOME_UNKNOWN"},
+           "what was to be written is then DK_OUTCOME_UNKNOWN.  A fetch or a renewal waits no "
+           "longer than the lease that it asks for; a deletion waits three times as long"},
   {.key = "lock_timeout", .type = "duration", .fallback = "5s",
    .help = "how long the server waits for a row that another holds before DK_BUSY"},
   {.key = NULL},

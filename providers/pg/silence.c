@@ -59,14 +59,12 @@ ask_what_it_waits_for(struct connection *c, struct dk_call *call, int pid, char 
 void
 silence_explain(struct connection *c, struct dk_call *call, struct why *why)
 {
-  char text[300] = "", said[sizeof why->text];
-  dk_status status = why->status;
+  char text[300] = "";
 
   if (strcmp(why->sqlstate, "55P03") != 0 || !c->pg || !c->servers || connection_is_changed(c) ||
       ask_what_it_waits_for(c, call, 0, text, sizeof text) != DK_OK || !*text)
     return;
-  snprintf(said, sizeof said, "%s", why->text);
-  why_set(why, status, "%.600s; %s", said, text);
+  why_set_next(why, text);
 }
 
 /* ---- who is there ---------------------------------------------------------------------------- */

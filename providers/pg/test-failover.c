@@ -222,6 +222,159 @@ test_crash_under_requests(struct handle_under_test *h)
   test_all_work(h, "after the crash");
 }
 
+/* ---- a server that does not answer ----------------------------------------------------------- */
+
+/* What the handle logs, from warnings on. */
+static char logged[2000];
+static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void
+keep_line(void *context, int32_t level, struct dk_bytes line)
+{
+  (void)context;
+  if (level < 2)
+    return;
+  pthread_mutex_lock(&log_mutex);
+  size_t used = strlen(logged);
+  snprintf(logged + used, sizeof logged - used, "%.*s\n", (int)line.len, line.ptr);
+  pthread_mutex_unlock(&log_mutex);
+}
+
+static void
+open_hurried(struct handle_under_test *h, const char *lock_timeout, const char *answer_timeout)
+{
+  const struct dk_host_options options = {.struct_size = sizeof options, .log = keep_line};
+  const struct dk_setting settings[] = {{"conninfo", text(conninfo)}, {"schema", text(schema)},
+                                        {"lock_timeout", text(lock_timeout)},
+                                        {"answer_timeout", text(answer_timeout)}};
+
+  h->caller = dk_caller_new(NULL, 0);
+  if (!h->caller)
+    BAIL_OUT("no caller");
+  if (dk_store_open(library_under_test(), &options, h->caller, 0, settings, 4, &h->store) != DK_OK)
+    BAIL_OUT("open: %s", dk_caller_failure(h->caller)->text);
+}
+
+/* What is asked of it, for a lease of so long, if it is one that brings a lease. */
+enum deed { FETCH_TURN, FETCH_WORK, RENEW, ENQUEUE, DELETE };
+
+static dk_status
+do_deed(struct handle_under_test *h, enum deed deed, int64_t lock_ms, struct dk_bytes token)
+{
+  const struct dk_bytes nobody = text("nobody");
+  const struct dk_fetch_turn turns = {.struct_size = sizeof turns, .lock_ms = lock_ms};
+  const struct dk_fetch_work works = {
+    .struct_size = sizeof works, .lock_ms = lock_ms, .max_items = 1};
+  const struct dk_delete_instances deletion = {
+    .struct_size = sizeof deletion, .instances = &nobody, .n_instances = 1};
+  struct dk_removed removed;
+  struct dk_turn *turn;
+  struct dk_works *found;
+
+  switch (deed) {
+  case FETCH_TURN: return dk_store_fetch_orchestration_item(h->store, h->caller, &turns, &turn);
+  case FETCH_WORK: return dk_store_fetch_work_item(h->store, h->caller, &works, &found);
+  case RENEW: return dk_store_renew_work_item_lock(h->store, h->caller, token, lock_ms);
+  case DELETE: return dk_store_delete_instances(h->store, h->caller, &deletion, &removed);
+  default: return try_to_enqueue(h, "silent", "silent");
+  }
+}
+
+/* A call that brings a lease waits no longer than that lasts, beside a wait for a lock; a deletion
+ * longer than others. */
+static void
+test_silence(void)
+{
+  static const struct {
+    const char *name;
+    enum deed deed;
+    int64_t lock_ms;
+    const char *words;
+  } rows[] = {
+    {"a fetch of a turn for a short lease", FETCH_TURN, 100, "within 1010ms"},
+    {"one for a longer lease", FETCH_TURN, 1200, "within 1200ms"},
+    {"one for a long lease", FETCH_TURN, A_DAY, "within 1500ms"},
+    {"a fetch of work", FETCH_WORK, 1200, "within 1200ms"},
+    {"a renewal", RENEW, 1200, "within 1200ms"},
+    {"what brings no lease", ENQUEUE, 0, "within 1500ms"},
+    {"a deletion", DELETE, 0, "within 4500ms"},
+  };
+  struct dk_read_history request = {.struct_size = sizeof request, .instance = text("leased")};
+  struct dk_history *history;
+  struct handle_under_test h;
+  char token[300];
+
+  open_hurried(&h, "10ms", "1500ms");
+  given_activities(&h, "leased", 1);
+  struct dk_bytes fetched = fetch_work(&h);
+  snprintf(token, sizeof token, "%.*s", (int)fetched.len, fetched.ptr);
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    if (dk_store_read_history(h.store, h.caller, &request, &history) != DK_OK)
+      BAIL_OUT("there is no connection: %s", dk_caller_failure(h.caller)->text);
+    run("DURAKIT_PG_PAUSE");
+    dk_status status = do_deed(&h, rows[i].deed, rows[i].lock_ms, text(token));
+    run("DURAKIT_PG_RESUME");
+    expect_words(&h, status, DK_OUTCOME_UNKNOWN, rows[i].words, rows[i].name);
+  }
+  close_store(&h);
+}
+
+/* The setting is in force once a commit waits; one that does not may have been too soon. */
+static void
+until_commits_wait(PGconn *super)
+{
+  PGconn *pg = connect_to(conninfo);
+  bool waits = false;
+
+  sql(super, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+  sql(super, "SELECT pg_reload_conf()");
+  while (!waits) {
+    bool is_done = false;
+    if (!PQsendQuery(pg, "CREATE TEMP TABLE t(); DROP TABLE t"))
+      BAIL_OUT("%s", PQerrorMessage(pg));
+    while (!waits && !is_done) {
+      char *value = sql_value(super, "SELECT count(*) FROM pg_stat_activity"
+                              " WHERE wait_event = 'SyncRep'");
+      waits = strcmp(value, "0") != 0;
+      free(value);
+      is_done = PQconsumeInput(pg) && !PQisBusy(pg);
+    }
+    for (PGresult *r; is_done && (r = PQgetResult(pg)) != NULL;)
+      PQclear(r);
+  }
+  PQfinish(pg); /* the server's process waits on */
+}
+
+/* A commit that waits for its standby, and who waits behind it: both say so. */
+static void
+test_standby_that_is_gone(PGconn *super)
+{
+  static const char words[] =
+    "waits for its synchronous standby (synchronous_standby_names = 'nobody')";
+  struct member first;
+  struct handle_under_test h;
+
+  open_hurried(&h, "300ms", "5s");
+  until_commits_wait(super);
+  first = (struct member){.h = with_caller(&h), .id = "unconfirmed"};
+  if (pthread_create(&first.thread, NULL, join_in, &first) != 0)
+    BAIL_OUT("no thread");
+  until(super, "count(*) > 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+  expect_words(&h, try_to_enqueue(&h, "crowded", "behind"), DK_BUSY, words,
+               "who waits for the lock of a commit that waits");
+  ok(!strstr(dk_caller_failure(h.caller)->text, "lock_timeout more time"), "and nothing else");
+  pthread_join(first.thread, NULL);
+  expect_words(&first.h, first.status, DK_OUTCOME_UNKNOWN, words, "the commit itself");
+  ok(strstr(logged, words) != NULL, "it was logged meanwhile");
+  sql(super, "ALTER SYSTEM RESET synchronous_standby_names");
+  sql(super, "SELECT pg_reload_conf()");
+  until(super, "count(*) = 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+  expect_words(&h, try_to_enqueue(&h, "crowded", "unconfirmed"), DK_DUPLICATE, "unconfirmed",
+               "it had been done");
+  dk_caller_free(first.h.caller);
+  close_store(&h);
+}
+
 int
 main(void)
 {
@@ -238,7 +391,9 @@ main(void)
   PGconn *super = connect_to(superuser);
   test_ended(&h, super);
   test_read_only(&h, super);
+  test_standby_that_is_gone(super);
   PQfinish(super);
+  test_silence();
   test_restart(&h);
   test_crash_under_requests(&h);
   close_store(&h);

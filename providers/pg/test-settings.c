@@ -56,7 +56,7 @@ test_defaults(void)
   is(s.shown, "the server of libpq's environment", "where");
   cmp_ok(s.pool, "==", 16, "pool");
   cmp_ok(s.connect_ms, "==", 10000, "connect_timeout");
-  cmp_ok(s.answer_ms, "==", 60000, "answer_timeout");
+  cmp_ok(s.answer_ms, "==", 20000, "answer_timeout: below a lease of 30 s");
   cmp_ok(s.host_ms, "==", 3000, "connect_timeout of each of several hosts");
   cmp_ok(s.lock_ms, "==", 5000, "lock_timeout");
   ok(!s.is_read_only, "it writes");
@@ -286,7 +286,7 @@ test_params(void)
   is(told(&params, "password"), "hunter2", "the password");
   is(told(&params, "client_encoding"), "UTF8", "the encoding is ours");
   is(told(&params, "fallback_application_name"), "durakit", "the name may be another");
-  is(told(&params, "tcp_user_timeout"), "60000", "a dead network is found out");
+  is(told(&params, "tcp_user_timeout"), "20000", "a dead network is found out");
   settings_done(&s);
 
   takes("conninfo", "service=mine", &s);

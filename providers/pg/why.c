@@ -415,6 +415,21 @@ why_result(struct why *why, const PGresult *result, bool writes, const char *wha
   return add_sqlstate(why, sqlstate);
 }
 
+void
+why_set_next(struct why *why, const char *next)
+{
+  char said[sizeof why->text], sqlstate[sizeof why->sqlstate];
+  const char *before = next_after(why->sqlstate, "");
+  size_t length = strlen(why->text), tail = strlen(before);
+
+  if (length >= tail && strcmp(why->text + length - tail, before) == 0)
+    length -= tail;
+  snprintf(said, sizeof said, "%.*s", (int)length, why->text);
+  snprintf(sqlstate, sizeof sqlstate, "%s", why->sqlstate);
+  why_set(why, why->status, "%s%s", said, next);
+  add_sqlstate(why, sqlstate);
+}
+
 dk_status
 why_tell(const struct why *why, const struct dk_host *host, struct dk_call *call)
 {

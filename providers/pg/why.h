@@ -33,6 +33,8 @@ dk_status why_result(struct why *why, const PGresult *result, bool writes, const
 /* No connection was made.  What libpq says is taken in pieces: it was asked for SQLSTATEs by
  * PQERRORS_VERBOSE, for it keeps none of a connection that failed. */
 dk_status why_connect(struct why *why, const PGconn *pg, const char *where);
+/* Ends what why_result has told with this, instead of what its SQLSTATE says on what to do. */
+void why_set_next(struct why *why, const char *next);
 /* Text of libpq or of the server as one line in `room`, cut if it is longer. */
 const char *why_line(char *room, size_t size, const char *text);
 /* What a SQLSTATE means for a request that writes or only reads; "": none.  `place`: the constraint
