@@ -125,6 +125,35 @@ for version in 7.3 7.40 74 7.4.3 "${major}0" '*'; do
   like "$(cat "$scratch/out")" "there is no PostgreSQL .*; found: 7.4.30 in $scratch/old, " \
     "-v $version: it is said which there are"
 done
+# A psql of somebody else's comes first in PATH, beside a durakit: what is run is the server's own
+# psql, and the same durakit.
+mkdir "$scratch/foreign"
+for name in psql pg_dump durakit; do
+  printf '#!/bin/sh\necho "the foreign %s"\n' $name > "$scratch/foreign/$name"
+done
+chmod +x "$scratch"/foreign/*
+PATH=$scratch/foreign:$path
+is "$("$with" -q psql -Atc 'SELECT 1' 2>&1)" 1 "the server's own psql comes before that of PATH"
+like "$("$with" -q pg_dump --version 2>&1)" " $major" 'and so do its other programs'
+is "$("$with" -q durakit 2>&1)" 'the foreign durakit' 'durakit is the one of PATH, all the same'
+DURAKIT_STORE=nobody
+export DURAKIT_STORE
+like "$("$with" -q sh -c 'eval "$DURAKIT_PG_DENY"; psql -Atc "SELECT 2"' 2>&1)" \
+  'schema "nobody" does not exist' 'what the kit is given uses it, too'
+unset DURAKIT_STORE
+
+# Programs without a psql beside them, behind links in PATH: any psql will do.
+programs=$("$with" -q sh -c 'dirname "$(readlink -f "$(command -v initdb)")"')
+mkdir "$scratch/bare" "$scratch/links" "$scratch/other"
+cp -r "$programs/." "$scratch/bare"
+rm -f "$scratch/bare/psql"
+ln -s "$scratch"/bare/initdb "$scratch/links/"
+ln -s "$programs/psql" "$scratch/other/"
+PATH=$scratch/links:$scratch/other:$path
+like "$("$with" sh -c 'readlink -f "$(command -v pg_ctl)"; readlink -f "$(command -v psql)"' \
+  2>&1 | tr '\n' ' ')" "$scratch/bare/pg_ctl $programs/psql" \
+  'without a psql of its own the server has that of PATH'
+
 PATH=$path
 DURAKIT_PG=host=nowhere "$with" -v "$major" true > "$scratch/out" 2>&1
 is $? 4 'a version of the server of DURAKIT_PG cannot be chosen'
