@@ -95,6 +95,17 @@ tests_storm_storm_SOURCES = \
 	tests/storm/storm.h \
 	$(NULL)
 
+# ---- a server that another takes the place of (tests/failover) ---------------------------------
+
+if WITH_PG
+check_PROGRAMS += tests/failover/failover
+tests_failover_failover_SOURCES = \
+	tests/failover/failover.h \
+	tests/failover/main.c \
+	tests/failover/process.c \
+	$(NULL)
+endif
+
 # ---- the commands that operate a store (tests/operate) -----------------------------------------
 
 script_tests += \
@@ -136,6 +147,7 @@ endif
 if WITH_PG
 deep_tests += \
 	tests/deep-pg.sh \
+	tests/pg-failover.sh \
 	tests/pg-runtime.sh \
 	$(NULL)
 long_tests += \
@@ -156,6 +168,7 @@ EXTRA_DIST += \
 	tests/runner-damage.c \
 	tests/runner-secret.c \
 	tests/runner-stores.c \
+	tests/standby.sh \
 	tests/style.awk \
 	tests/tap.sh \
 	tests/timed \

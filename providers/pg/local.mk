@@ -338,11 +338,22 @@ script_tests += \
 	tests/pg-connect.sh \
 	tests/pg-pooler.sh \
 	tests/pg-standby.sh \
+	tests/pg-takeover.sh \
 	$(NULL)
-check_PROGRAMS += providers/pg/test-standby
+check_PROGRAMS += \
+	providers/pg/test-standby \
+	providers/pg/test-takeover \
+	$(NULL)
 providers_pg_test_standby_SOURCES = providers/pg/test-standby.c $(pg_test_stores)
 providers_pg_test_standby_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_standby_LDADD = $(LDADD) $(PG_LIBS)
+providers_pg_test_takeover_SOURCES = \
+	providers/pg/test-handle.c \
+	providers/pg/test-handle.h \
+	providers/pg/test-takeover.c \
+	$(NULL)
+providers_pg_test_takeover_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_takeover_LDADD = $(LDADD) $(PG_LIBS) -lpthread
 
 # The whole kit against it.
 script_tests += tests/pg-certify.sh
