@@ -325,6 +325,12 @@ judge(struct exchange *x, struct why *why)
       drop(x->c);
     return why->status;
   }
+  /* What stands on a server that was superseded is on its way out. */
+  if (x->writes && servers_have_superseded(x->c->servers, &x->c->identity)) {
+    give_up_superseded(x, true, why);
+    drop(x->c);
+    return why->status;
+  }
   if (x->c->is_doubtful && x->writes)
     return why_set(why, DK_OUTCOME_UNKNOWN,
                    "%s: the server did not wait for its standby, see the warning in the log; "

@@ -566,6 +566,40 @@ test_taken_back(void)
   }
 }
 
+/* Another session meets the new server while this one is answered by the old: that is no
+ * acknowledgement. */
+static void
+meet_and_go_on(struct dk_call *call)
+{
+  struct scene *s = call->context;
+
+  meet(s, SYSTEM, "0000000A0000000000000001");
+  atomic_store(&s->play[OLD].lets_first_go_on, true);
+}
+
+static void
+test_answered_too_late(void)
+{
+  for (int writes = 0; writes < 2; writes++) {
+    struct connection c;
+    struct scene s;
+
+    scene_begin(&s, 1);
+    atomic_store(&s.play[OLD].first_is_silent, true);
+    cmp_ok(open_connection(&s, &c), "==", DK_OK, "a session");
+    s.settings.silence_ms = s.settings.answer_ms;
+    s.call.at_wait = meet_and_go_on;
+    s.call.context = &s;
+    cmp_ok(ask(&s, &s.call, &c, writes != 0, 0, &s.why), "==",
+           writes ? DK_OUTCOME_UNKNOWN : DK_OK, "an answer of a server that was superseded, to %s",
+           writes ? "what writes" : "what reads");
+    if (writes)
+      has_words(s.why.text, "was superseded by that at", "its words");
+    connection_close(&c);
+    scene_end(&s);
+  }
+}
+
 struct asker {
   struct scene *scene;
   struct dk_call call;
@@ -635,6 +669,7 @@ main(void)
   test_nobody();
   test_taken_back();
   test_many();
+  test_answered_too_late();
   cmp_ok(n_descriptors(), "==", before, "no descriptor is left");
   return done_testing();
 }

@@ -329,6 +329,34 @@ test_precedence(void)
   settings_done(&s);
 }
 
+/* Of three hosts the one that is tried now is the first, and those before it the last. */
+static void
+test_order(void)
+{
+  static const struct {
+    const char *conninfo, *host, *port;
+  } rows[] = {
+    {"host=/a,/b,/c port=1,2,3", "/c,/a,/b", "3,1,2"},
+    {"host=/a,/b,/c port=7", "/c,/a,/b", "7"},
+    {"host=/a,/b,/c port=1,,3", "/c,/a,/b", "3,1,"},
+    {"host=/a port=1", "/a", "1"},
+  };
+
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct hosts all, turned;
+    PGconn *pg = PQconnectStart(rows[i].conninfo); /* tries all of them at once, in vain */
+
+    if (!hosts_of(pg, &all) || !hosts_from(&all, pg, &turned))
+      BAIL_OUT("%s: no hosts", rows[i].conninfo);
+    is(turned.host, rows[i].host, "%s: the hosts", rows[i].conninfo);
+    is(turned.port, rows[i].port, "%s: the ports", rows[i].conninfo);
+    cmp_ok(hosts_are_several(&all), "==", strchr(rows[i].conninfo, ',') != NULL, "several or one");
+    hosts_done(&all);
+    hosts_done(&turned);
+    PQfinish(pg);
+  }
+}
+
 int
 main(void)
 {
@@ -342,5 +370,6 @@ main(void)
   test_unreadable();
   test_params();
   test_precedence();
+  test_order();
   return done_testing();
 }
