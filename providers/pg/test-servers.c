@@ -21,7 +21,7 @@ struct play {
   struct fake_session session;
   const char *denies;        /* SQLSTATE to who asks who it is; NULL: it says so */
   const char *text;          /* to every request after that; NULL: a row of two */
-  atomic_bool is_frozen;
+  atomic_bool is_frozen, is_standby;
   atomic_bool first_is_silent; /* to its first session, which it settles, nothing else */
   atomic_bool lets_first_go_on, lets_go_on_at_next; /* the latter: when the next one comes */
   atomic_int n_sessions, n_requests, n_frozen, most_frozen; /* most_frozen: at one time */
@@ -68,6 +68,8 @@ wait_to_go_on(struct play *p)
 static bool
 settle(int fd, struct play *p)
 {
+  struct fake_session session = p->session;
+
   if (!fake_read_start(fd))
     return false;
   fake_welcome(fd);
@@ -80,7 +82,8 @@ settle(int fd, struct play *p)
   if (!fake_read_request(fd))
     return false;
   atomic_fetch_add(&p->n_requests, 1);
-  fake_session(fd, &p->session);
+  session.is_standby = atomic_load(&p->is_standby);
+  fake_session(fd, &session);
   return true;
 }
 
@@ -421,7 +424,7 @@ promote_later(void *context)
 
   while (fake_connections(s->fake[NEW]) < 3)
     poll(NULL, 0, 1);
-  s->play[NEW].session.is_standby = false;
+  atomic_store(&s->play[NEW].is_standby, false);
   return NULL;
 }
 
@@ -433,7 +436,7 @@ test_promoted_later(void)
   pthread_t thread;
 
   scene_begin(&s, 2);
-  s.play[NEW].session.is_standby = true;
+  atomic_store(&s.play[NEW].is_standby, true);
   cmp_ok(open_connection(&s, &c), "==", DK_OK, "a session");
   atomic_store(&s.play[OLD].is_frozen, true);
   if (pthread_create(&thread, NULL, promote_later, &s) != 0)
@@ -628,7 +631,7 @@ test_many(void)
   struct scene s;
 
   scene_begin(&s, 2);
-  s.play[NEW].session.is_standby = true;
+  atomic_store(&s.play[NEW].is_standby, true);
   for (int i = 0; i < MANY; i++) {
     askers[i] = (struct asker){.scene = &s};
     call_init(&askers[i].call);
