@@ -47,8 +47,8 @@ struct connection {
  * which libpq makes by itself, can be called back. */
 enum { MIN_SERVER_VERSION = 130000 };
 dk_status connection_open(struct connection *c, struct dk_call *call, struct why *why);
-/* Begins to connect with the parameters of all our connections, for who waits by itself (bell.c):
- * PQconnectPoll is next.  NULL: no memory.  *ret_limit_ms: how long each host has. */
+/* Begins to connect with the parameters of all our connections, for who waits by itself, as
+ * listener.c: PQconnectPoll is next.  NULL: no memory.  *ret_limit_ms: how long each host has. */
 PGconn *connection_start(const struct settings *settings, struct servers *servers,
                          int64_t *ret_limit_ms);
 /* Reads what has come, and what TLS has kept of it.  False: the connection is lost. */

@@ -91,8 +91,8 @@ servers_ask_no_more(struct servers *servers, const struct why *why)
 
   pthread_mutex_lock(&servers->mutex);
   if (!servers->is_mute) {
-    snprintf(line, sizeof line, "a server that was superseded is not recognised, for who it is may "
-             "not be asked: %.700s", why->text);
+    snprintf(line, sizeof line, "which server a session is on cannot be asked for, so one that was "
+             "superseded is not recognised: %.700s", why->text);
     warn(servers, 1, line);
   }
   servers->is_mute = true;

@@ -18,7 +18,7 @@ struct identity {
   uint32_t timeline;      /* that it writes; 0: not known, or it is a standby, which writes none */
 };
 
-/* Locking: a mutex guards all of it; nothing is called under it but the log. */
+/* Locking: a mutex guards all of it; nothing that waits is called under it, but the log. */
 struct servers;
 dk_status servers_new(const struct dk_host *host, const struct settings *settings,
                       struct servers **ret_servers, struct why *why);

@@ -183,6 +183,8 @@ test_refusals(void)
     {"SELECT count(*) FROM pg_catalog.pg_class FOR UPDATE", "0A000", DK_REFUSED, true,
      "refuses that for good"},
     {"DO $$ BEGIN RAISE 'no'; END $$", "P0001", DK_REFUSED, true, "what somebody has added"},
+    {"DO $$ BEGIN RAISE 'no' USING HINT = 'so it goes'; END $$", "P0001", DK_REFUSED, true,
+     "no (so it goes) (SQLSTATE"},
     {"CREATE TEMP TABLE mine(i int PRIMARY KEY, CHECK (i > 0))", "", DK_OK, true, ""},
     {"INSERT INTO pg_temp.mine VALUES (0)", "23514", DK_REFUSED, true, "what somebody has added"},
     {"INSERT INTO pg_temp.mine VALUES (1), (1)", "23505", DK_CORRUPT, true, "mine_pkey"},

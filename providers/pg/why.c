@@ -388,6 +388,7 @@ why_result(struct why *why, const PGresult *result, bool writes, const char *wha
   const char *sqlstate = field_of(result, PG_DIAG_SQLSTATE);
   const char *message = field_of(result, PG_DIAG_MESSAGE_PRIMARY);
   const char *detail = field_of(result, PG_DIAG_MESSAGE_DETAIL);
+  const char *hint = field_of(result, PG_DIAG_MESSAGE_HINT);
   const char *severity = field_of(result, PG_DIAG_SEVERITY_NONLOCALIZED);
   const char *place = place_of(result);
   char room[MOST_MESSAGE], detail_room[MOST_DETAIL];
@@ -401,6 +402,7 @@ why_result(struct why *why, const PGresult *result, bool writes, const char *wha
   why_line(room, sizeof room, *message ? message : PQresultErrorMessage(result));
   if (!*room)
     snprintf(room, sizeof room, "the server answers with what was not asked for");
+  detail = *detail ? detail : hint;
   why_line(detail_room, sizeof detail_room, detail);
   if (is_raised_status(sqlstate, &raised)) /* by a function of the schema: its words are ours */
     why_set(why, status, "%s: %s%s%s", what, room, *detail ? ": " : "", detail_room);

@@ -28,7 +28,7 @@ dk_status why_set(struct why *why, dk_status status, const char *format, ...)
 /* The connection is lost, or cannot be used: by what libpq says of it. */
 dk_status why_connection(struct why *why, const PGconn *pg, enum progress progress, bool writes,
                          const char *what);
-/* The server has refused: by SQLSTATE and place.  What it says (message, detail) is told. */
+/* The server has refused: by SQLSTATE and place.  Message and detail, or hint, are told. */
 dk_status why_result(struct why *why, const PGresult *result, bool writes, const char *what);
 /* No connection was made.  What libpq says is taken in pieces: it was asked for SQLSTATEs by
  * PQERRORS_VERBOSE, for it keeps none of a connection that failed. */
