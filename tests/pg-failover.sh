@@ -14,6 +14,7 @@
 #
 #   RUNS=5 SCENARIOS='freeze back' tests/pg-failover.sh      so often [1], and these [all]
 #   DURAKIT_FAILOVER_ORDERS=N   so many orders in each [250]
+#   DURAKIT_FAILOVER_AFTER=MS   the standby is promoted so long after the event [3000]
 #   DURAKIT_FAILOVER_MS=MS      so long the workers may take [10000; 0: it is only told]
 #   DURAKIT_FAILOVER_LOGS=DIR   what the workers have logged stays there
 #   DURAKIT_STANDBY_TCP=1       the servers listen on 127.0.0.1, instead of sockets in folders
@@ -64,8 +65,9 @@ judge_old() {
 
 # The program's points are one of ours; what it tells of itself stands in the log.
 run_program() {
-  "$program" -n "${DURAKIT_FAILOVER_ORDERS:-250}" -s "${DURAKIT_FAILOVER_MS:-10000}" "$@" \
-    "$plugin" "conninfo=$both" schema=failover > "$scratch/out" 2> "$scratch/log"
+  "$program" -n "${DURAKIT_FAILOVER_ORDERS:-250}" -w "${DURAKIT_FAILOVER_AFTER:-3000}" \
+    -s "${DURAKIT_FAILOVER_MS:-10000}" "$@" "$plugin" "conninfo=$both" schema=failover \
+    > "$scratch/out" 2> "$scratch/log"
   ok $? "$scenario: all holds" || diag "$(grep -v '^#' "$scratch/log" | tail -n 20 | cut -c 1-300)"
   diag "$(grep -e '^not ok' -e '^Bail' "$scratch/out"; sed -n 's/^# //p' "$scratch/log")"
   [ -z "${DURAKIT_FAILOVER_LOGS-}" ] ||
