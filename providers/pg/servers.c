@@ -48,7 +48,7 @@ servers_free(struct servers *servers)
 }
 
 static void
-warn(const struct servers *servers, int32_t level, const char *line)
+log_line(const struct servers *servers, int32_t level, const char *line)
 {
   servers->host->log(servers->host, level, (struct dk_bytes){line, strlen(line)});
 }
@@ -93,7 +93,7 @@ servers_ask_no_more(struct servers *servers, const struct why *why)
   if (!servers->is_mute) {
     snprintf(line, sizeof line, "which server a session is on cannot be asked for, so one that was "
              "superseded is not recognised: %.700s", why->text);
-    warn(servers, 1, line);
+    log_line(servers, 1, line);
   }
   servers->is_mute = true;
   pthread_mutex_unlock(&servers->mutex);
@@ -155,7 +155,7 @@ note_highest(struct servers *servers, const struct identity *identity, const PGc
     snprintf(line, sizeof line, "the server at %s, on timeline %u, has taken the place of that at "
              "%s, on timeline %u, whose sessions are ended", where, identity->timeline,
              servers->where, before);
-    warn(servers, 2, line);
+    log_line(servers, 2, line);
   }
   servers->highest.timeline = identity->timeline;
   memcpy(servers->where, where, sizeof where);
@@ -262,7 +262,7 @@ servers_note_wait(struct servers *servers, const char *what, const char *text)
   if (!is_news)
     return;
   snprintf(line, sizeof line, "%s: no answer yet: %s", what, text);
-  warn(servers, 2, line);
+  log_line(servers, 2, line);
 }
 
 void
