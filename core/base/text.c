@@ -170,6 +170,20 @@ dk_text_add_escaped(struct dk_text *text, const void *bytes, size_t size, enum d
   }
 }
 
+void
+dk_text_add_text(struct dk_text *text, const struct dk_text *piece)
+{
+  dk_text_add(text, dk_text_str(piece), piece->length);
+  if (piece->failed)
+    dk_text_fail(text);
+}
+
+void
+dk_text_fail(struct dk_text *text)
+{
+  text->failed = true;
+}
+
 const char *
 dk_text_str(const struct dk_text *text)
 {

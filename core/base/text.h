@@ -52,6 +52,11 @@ void dk_text_printf(struct dk_text *text, const char *format, ...)
 void dk_text_vprintf(struct dk_text *text, const char *format, va_list args)
   __attribute__((format(printf, 2, 0)));
 void dk_text_add_escaped(struct dk_text *text, const void *bytes, size_t size, enum dk_escape how);
+/* Adds another text, with its failure: what is put together of texts is whole, or has failed. */
+void dk_text_add_text(struct dk_text *text, const struct dk_text *piece);
+
+/* It is not whole, for a piece of it could not be made. */
+void dk_text_fail(struct dk_text *text);
 
 /* The text so far, never NULL.  Good until the next change. */
 const char *dk_text_str(const struct dk_text *text);
