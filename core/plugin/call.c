@@ -158,6 +158,11 @@ end(struct dk_call *call, dk_status status)
 {
   struct dk_caller *caller = call->caller;
 
+  if (status == DK_CALL_CANCELLED && !caller->text[0])
+    snprintf(caller->text, sizeof(caller->text),
+             "%s was cancelled, for it had no answer in time or is not wanted any more",
+             call->operation->name);
+
   if (call->gate >= 0)
     close(call->gate);
   call->gate = -1;

@@ -107,6 +107,7 @@ struct dk_call {
   struct dk_caller *caller;
   struct dk_store *store;
   struct dk_call *next; /* among the running calls of the store, under its lock */
+  int64_t began;        /* when it became one, by dk_monotonic_ms */
   /* Kept here, so that an upcall after the store was closed can still be reported. */
   void (*violation)(void *context, const char *operation, const char *clause, const char *text);
   void *context;

@@ -23,6 +23,7 @@ enum { CLOSE_WAIT_MS = 5000 };
 bool
 dk_store_add_call(struct dk_store *store, struct dk_call *call)
 {
+  call->began = dk_monotonic_ms();
   pthread_mutex_lock(&store->lock);
   bool is_open = !atomic_load(&store->is_closing);
   if (is_open) {
@@ -31,6 +32,19 @@ dk_store_add_call(struct dk_store *store, struct dk_call *call)
   }
   pthread_mutex_unlock(&store->lock);
   return is_open;
+}
+
+int64_t
+dk_store_waits_ms(struct dk_store *store)
+{
+  int64_t now = dk_monotonic_ms(), began = now;
+
+  pthread_mutex_lock(&store->lock);
+  for (const struct dk_call *call = store->calls; call; call = call->next)
+    if (call->began < began)
+      began = call->began;
+  pthread_mutex_unlock(&store->lock);
+  return now - began;
 }
 
 static bool

@@ -163,6 +163,9 @@ const char *dk_store_close(struct dk_store *store);
 dk_status dk_store_destroy(struct dk_library *library, const struct dk_host_options *options,
                            struct dk_caller *caller, const struct dk_setting *settings,
                            size_t n_settings);
+/* For so many milliseconds the oldest of its calls has been under way (a fetch's wait included); 0:
+ * none is.  Any thread, until the store is closed. */
+int64_t dk_store_waits_ms(struct dk_store *store);
 /* The extension's struct, or NULL; ids that the descriptor does not declare are not asked for. */
 const void *dk_store_extension(struct dk_store *store, const char *id);
 struct dk_library *dk_store_library(const struct dk_store *store);
