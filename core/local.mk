@@ -49,6 +49,7 @@ core_libdkplugin_la_SOURCES = \
 	core/plugin/memory.c \
 	core/plugin/memory.h \
 	core/plugin/operations.c \
+	core/plugin/overdue.c \
 	core/plugin/process.c \
 	core/plugin/process.h \
 	core/plugin/refusal.c \

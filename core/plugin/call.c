@@ -149,10 +149,17 @@ begin(struct dk_store *store, struct dk_caller *caller, const struct dk_operatio
   call->begin = dk_arena_mark(&caller->arena);
   caller->text[0] = '\0';
   caller->failure = (struct dk_failure){.operation = operation->name, .text = caller->text};
+  caller->overdue = (struct dk_overdue){.turn = NULL};
   return call;
 }
 
-/* What failed has no results; what succeeded has no failure. */
+static bool
+is_overdue(const struct dk_caller *caller)
+{
+  return caller->overdue.turn || caller->overdue.n_items > 0;
+}
+
+/* What failed has no results, but for those that are overdue; what succeeded has no failure. */
 static dk_status
 end(struct dk_call *call, dk_status status)
 {
@@ -169,7 +176,7 @@ end(struct dk_call *call, dk_status status)
   if (status == DK_OK) {
     caller->text[0] = '\0';
     caller->failure.by_host = 0;
-  } else {
+  } else if (!is_overdue(caller)) {
     dk_arena_rewind(&caller->arena, call->begin);
   }
   caller->failure.status = status;
@@ -420,6 +427,8 @@ dk_call_make(struct dk_store *store, struct dk_caller *caller,
     status = refuse_closing(call);
   else if (status == DK_OK) {
     status = run(call);
+    if (status == DK_OK)
+      status = dk_overdue_judge(call);
     if (status == DK_OK && store->turnstile && operation->may_bring_work)
       dk_bells_ring(&store->library->bells);
     dk_store_remove_call(store, call); /* from here on the store may be gone */

@@ -131,6 +131,7 @@ struct dk_caller {
   int32_t actor;
   struct dk_canceller *canceller;
   struct dk_failure failure;
+  struct dk_overdue overdue; /* the last call's */
   struct dk_call call;
   char text[DK_FAILURE_TEXT]; /* the failure's */
 };
@@ -172,5 +173,11 @@ void dk_caller_set_text(struct dk_caller *caller, struct dk_bytes text);
 void dk_sink_upcalls(struct dk_host *host);
 /* All is there that a DK_OK promises; then the results are ready to be read. */
 dk_status dk_sink_complete(struct dk_call *call);
+
+/* ---- leases (overdue.c) ---------------------------------------------------------------------- */
+
+/* After a fetch that brought all: what is overdue goes from the results into the caller's
+ * `overdue`.  DK_BUSY, with words, if nothing else is there. */
+dk_status dk_overdue_judge(struct dk_call *call);
 
 #endif

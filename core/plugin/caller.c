@@ -72,6 +72,7 @@ dk_caller_reset(struct dk_caller *caller)
 {
   dk_arena_reset(&caller->arena);
   caller->failure = (struct dk_failure){.operation = "", .text = caller->text};
+  caller->overdue = (struct dk_overdue){.turn = NULL};
   caller->text[0] = '\0';
 }
 
@@ -79,6 +80,12 @@ const struct dk_failure *
 dk_caller_failure(const struct dk_caller *caller)
 {
   return &caller->failure;
+}
+
+const struct dk_overdue *
+dk_caller_overdue(const struct dk_caller *caller)
+{
+  return &caller->overdue;
 }
 
 void

@@ -287,6 +287,131 @@ test_open_failure(void)
   puppet_close(&puppet);
 }
 
+/* ---- leases that are over -------------------------------------------------------------------- */
+
+/* Time passes only where a test says so. */
+struct hand_clock {
+  struct dk_clock clock;
+  int64_t now;
+};
+
+static int64_t
+hand_now(struct dk_clock *clock)
+{
+  return ((struct hand_clock *)clock)->now;
+}
+
+static dk_status
+hand_wait(struct dk_clock *clock, const struct dk_wait *wait)
+{
+  (void)clock;
+  (void)wait;
+  return DK_NOTHING;
+}
+
+static struct hand_clock
+a_hand_clock(void)
+{
+  return (struct hand_clock){.clock = {.now = hand_now, .wait = hand_wait}, .now = 1000};
+}
+
+/* The lease is handed up in time, then `n` ms pass: the sync of a slow disk. */
+static dk_status
+give_turn_slowly(struct puppet *puppet, struct dk_call *call)
+{
+  struct hand_clock *clock = puppet->data;
+  dk_status status = give_turn(puppet, call);
+
+  clock->now += puppet->n;
+  return status;
+}
+
+static void
+test_overdue_turn(void)
+{
+  struct hand_clock clock = a_hand_clock();
+  struct puppet puppet = {
+    .act = give_turn_slowly, .data = &clock, .n = 30000, .options = {.clock = &clock.clock}};
+  struct dk_turn *turn = NULL;
+
+  puppet_open(&puppet, NULL);
+  cmp_ok(fetch_turn(&puppet, &turn), "==", DK_BUSY, "a turn whose lease is over is not given");
+  ok(!turn, "to nobody");
+  is(failure_text(&puppet),
+     "fetch_orchestration_item: the turn of instance inst came too late: its lease of 30000 ms had "
+     "been over for 0 ms; it can be fetched again; give longer leases, or a faster store",
+     "which is said");
+  const struct dk_overdue *overdue = dk_caller_overdue(puppet.caller);
+  ok(overdue->turn && is_text(overdue->turn->head.instance, "inst"),
+     "the caller hears whose it is");
+  cmp_ok(overdue->turn ? overdue->turn->messages[0].attempt : 0, "==", 1, "and which attempt");
+  puppet.n = 29999;
+  cmp_ok(fetch_turn(&puppet, &turn), "==", DK_OK, "one that still has a millisecond is given");
+  ok(turn && !dk_caller_overdue(puppet.caller)->turn, "and nothing is overdue any more");
+  cmp_ok(puppet.violations, "==", 0, "no rule was broken: %s", puppet.text);
+  puppet_close(&puppet);
+}
+
+/* Every second lease is short: 10 ms; then `n` ms pass. */
+static dk_status
+give_works_slowly(struct puppet *puppet, struct dk_call *call)
+{
+  struct hand_clock *clock = puppet->data;
+
+  for (uint32_t i = 0; i < 4; i++) {
+    char token[32];
+    struct dk_item item = an_activity(i + 1);
+    snprintf(token, sizeof(token), "work-%u", i);
+    item.instance = text("inst");
+    struct dk_work work = a_work(&item, token);
+    work.lease_left_ms = i % 2 == 0 ? 10 : 30000;
+    TRY(puppet->host->work(call, &work));
+  }
+  clock->now += puppet->n;
+  return DK_OK;
+}
+
+static bool
+has_activity(const struct dk_work_item *items, size_t n, uint64_t activity_id)
+{
+  bool found = false;
+
+  for (size_t i = 0; i < n; i++)
+    found |= items[i].work.item == &items[i].item && items[i].item.activity_id == activity_id;
+  return found;
+}
+
+static void
+test_overdue_works(void)
+{
+  struct hand_clock clock = a_hand_clock();
+  struct puppet puppet = {
+    .act = give_works_slowly, .data = &clock, .n = 10, .options = {.clock = &clock.clock}};
+  struct dk_fetch_work request = a_fetch_work(4);
+  struct dk_works *works = NULL;
+
+  puppet_open(&puppet, NULL);
+  cmp_ok(dk_store_fetch_work_item(puppet.store, puppet.caller, &request, &works), "==", DK_OK,
+         "of four activities two come in time");
+  cmp_ok(works->n_items, "==", 2, "and are given");
+  ok(has_activity(works->items, 2, 2) && has_activity(works->items, 2, 4), "the right ones");
+  const struct dk_overdue *overdue = dk_caller_overdue(puppet.caller);
+  cmp_ok(overdue->n_items, "==", 2, "the others are overdue");
+  ok(has_activity(overdue->items, 2, 1) && has_activity(overdue->items, 2, 3), "those");
+
+  puppet.n = 30000;
+  works = NULL;
+  cmp_ok(dk_store_fetch_work_item(puppet.store, puppet.caller, &request, &works), "==", DK_BUSY,
+         "where all are late the store is busy");
+  ok(!works, "and nothing is given");
+  ok(strstr(failure_text(&puppet), "fetch_work_item: the activity of instance inst came too late"),
+     "which is said: %s", failure_text(&puppet));
+  cmp_ok(dk_caller_overdue(puppet.caller)->n_items, "==", 4, "all are overdue");
+  dk_caller_reset(puppet.caller);
+  cmp_ok(dk_caller_overdue(puppet.caller)->n_items, "==", 0, "until the caller forgets them");
+  puppet_close(&puppet);
+}
+
 /* ---- memory of the caller -------------------------------------------------------------------- */
 
 static dk_status
@@ -469,6 +594,8 @@ main(void)
   test_failures();
   test_open_failure();
   test_open_after_fail();
+  test_overdue_turn();
+  test_overdue_works();
   test_caller_in_region();
   test_sizes();
   test_smaller_requests();

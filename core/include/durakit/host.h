@@ -7,7 +7,7 @@
  *
  * Results are provisional: they lie in the caller's memory, and a `ret_` argument is written only
  * when the call returns DK_OK. They live until dk_caller_reset; nothing has to be freed one by one,
- * and a call that fails or brings nothing takes no memory.
+ * and a call that fails or brings nothing takes no memory (but see dk_caller_overdue).
  *
  * Text in a request (instance, id, session, tag, key, owner, name, version) has a NUL at ptr[len]
  * that `len` does not count: providers are promised one, and the host refuses what has none.
@@ -193,6 +193,16 @@ struct dk_works {
   struct dk_work_item *items;
   size_t n_items;
 };
+/* What the caller's last call has fetched too late: the lease had ended when the call came back (a
+ * slow disk, a network).  It is no result: a fetch that brings nothing else is DK_BUSY, with words.
+ * Whoever asks next may be given it again; the store has counted the attempt, and nobody has made
+ * it. */
+struct dk_overdue {
+  const struct dk_turn *turn; /* NULL: none */
+  const struct dk_work_item *items;
+  size_t n_items;
+};
+const struct dk_overdue *dk_caller_overdue(const struct dk_caller *caller);
 struct dk_commit_outcome {
   struct dk_cancel_report report;
   int32_t reported;        /* the provider called cancelled_rows */
