@@ -19,7 +19,7 @@ refuses() {
   sed 's/[][\.*^$]/\\&/g; s/\\\.\\\.\\\.$/.*/; s/^/^/; s/$/$/' > pattern
   "$DURAKIT" "$@" > out 2> err < /dev/null
   is "$?" "$wanted" "$name: exit $wanted"
-  wrong=$(paste -d '\001' pattern err | while IFS=$(printf '\001') read -r pattern found; do
+  wrong=$(paste pattern err | while IFS=$(printf '\t') read -r pattern found; do
     printf '%s\n' "$found" | grep -q -e "$pattern" || printf '%s\n' "$found"
   done)
   [ -z "$wrong" ] && [ "$(wc -l < pattern)" -eq "$(wc -l < err)" ]
@@ -113,18 +113,20 @@ like "$(cat err)" 'store' 'a setting twice: which'
 
 # ---- stores --------------------------------------------------------------------------------------
 
-"$DURAKIT" check model --only turn/birth --run-id abc --set "store=$scratch/s" > out 2> err
+# Another suite may be running on this machine.
+mine=abc$$
+"$DURAKIT" check model --only turn/birth --run-id "$mine" --set "store=$scratch/s" > out 2> err
 is $? 0 'a run with an id of its own passes'
 is "$(ls "$scratch" | grep '^s-')" '' 'and leaves no store'
-echo 'of somebody else' > "$scratch/s-dkabc-1-a"
-refuses 2 'a store that exists' check model --only turn/birth --run-id abc \
+echo 'of somebody else' > "$scratch/s-dk$mine-1-a"
+refuses 2 'a store that exists' check model --only turn/birth --run-id "$mine" \
   --set "store=$scratch/s" <<TEXT
-durakit: $scratch/s-dkabc-1-a: a store of this name exists already, and is left alone
+durakit: $scratch/s-dk$mine-1-a: a store of this name exists already, and is left alone
   expected  names of the kit's own making that are not in use
   next      another --run-id; durakit clean removes what dead runs have left
 TEXT
-is "$(cat "$scratch/s-dkabc-1-a")" 'of somebody else' 'and it is untouched'
-run_ok 'another id passes' "$DURAKIT" check model --only turn/birth --run-id abd \
+is "$(cat "$scratch/s-dk$mine-1-a")" 'of somebody else' 'and it is untouched'
+run_ok 'another id passes' "$DURAKIT" check model --only turn/birth --run-id "${mine}d" \
   --set "store=$scratch/s"
 
 refuses 4 'a folder that is not there' certify model --set "store=$scratch/no/s" <<'TEXT'
@@ -235,7 +237,7 @@ durakit: ERR-6: ...
   next      durakit list checks shows what can be selected
 TEXT
 refuses 2 'an unknown thing to explain' explain CANCLE-5 <<'TEXT'
-durakit: CANCLE-5: there is no such check, clause or mutant
+durakit: CANCLE-5: there is no such check, clause, topic or mutant
   next      did you mean CANCEL-5?
 TEXT
 refuses 2 'an unknown list' list check <<'TEXT'

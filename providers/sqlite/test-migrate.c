@@ -275,7 +275,7 @@ open_unmended(void *context)
 
   if (read(begins[0], &go, 1) < 0)
     _exit(1);
-  if (open_files_within(place("crowd"), 0, "20s", &files, &c) != DK_OK)
+  if (open_files_within(place("crowd"), 0, "10m", &files, &c) != DK_OK)
     _exit(2);
   _exit(files.has_admin ? 0 : 3);
 }

@@ -14,6 +14,7 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "conformance/tap/tap.h"
@@ -60,6 +61,15 @@ log_size(const char *name)
 
   snprintf(path, sizeof path, "%s-wal", path_of(name));
   return stat(path, &there) == 0 ? (long)there.st_size : 0;
+}
+
+static int64_t
+real_ms(void)
+{
+  struct timespec time;
+
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
 /* Real time, for what cannot be seen to have happened. */
@@ -407,12 +417,22 @@ test_deaf(void)
 struct relay {
   sem_t may_begin[2], may_end[2];
   atomic_bool is_over;
+  atomic_llong longest_ms;      /* that one has read */
 };
 struct runner {
   struct relay *relay;
   int which;
   pthread_t thread;
 };
+
+static void
+note_longest(struct relay *relay, int64_t ms)
+{
+  long long longest = atomic_load(&relay->longest_ms);
+
+  while (ms > longest && !atomic_compare_exchange_weak(&relay->longest_ms, &longest, ms))
+    continue;
+}
 
 static void *
 read_in_turn(void *context)
@@ -424,6 +444,7 @@ read_in_turn(void *context)
   for (;;) {
     sem_wait(&r->relay->may_begin[me]);
     bool is_last = atomic_load(&r->relay->is_over);
+    int64_t begin = real_ms();
     run(db, "BEGIN; SELECT counter FROM meta");
     sem_post(&r->relay->may_end[other]);
     let_ms_pass(30);
@@ -432,49 +453,70 @@ read_in_turn(void *context)
       break;
     sem_wait(&r->relay->may_end[me]);
     run(db, "COMMIT");
+    note_longest(r->relay, real_ms() - begin);
   }
   run(db, "COMMIT");
   sqlite3_close(db);
   return NULL;
 }
 
-enum { LARGE = 4 << 20, LARGE_ONES = 20, LARGE_LOG = 56 << 20 };
+enum { LARGE = 4 << 20, LARGE_ONES = 20, LARGE_LOG = 56 << 20,
+       MOST_TO_READ_MS = 150 };
 
-static void
-test_readers(void)
+/* The log's largest size while large messages are stored beside such readers. */
+static long
+store_beside_readers(struct handle_under_test *h, struct relay *relay)
 {
-  struct relay relay = {.is_over = false};
   struct runner runners[2];
-  struct handle_under_test h;
   char *payload = calloc(1, LARGE);
   struct dk_item item = {.struct_size = sizeof item, .instance = text("large"),
                          .payload = {payload, LARGE}};
   long largest = 0;
 
-  open_store(&h, "readers.db");
-  enqueue(&h, "first");
   for (int i = 0; i < 2; i++) {
-    sem_init(&relay.may_begin[i], 0, i == 0);
-    sem_init(&relay.may_end[i], 0, 0);
+    sem_init(&relay->may_begin[i], 0, i == 0);
+    sem_init(&relay->may_end[i], 0, 0);
   }
   for (int i = 0; i < 2; i++) {
-    runners[i] = (struct runner){.relay = &relay, .which = i};
+    runners[i] = (struct runner){.relay = relay, .which = i};
     if (pthread_create(&runners[i].thread, NULL, read_in_turn, &runners[i]) != 0)
       BAIL_OUT("no thread");
   }
   for (int i = 0; i < LARGE_ONES; i++) {
-    if (dk_store_enqueue_for_orchestrator(h.store, h.caller, &item) != DK_OK)
-      BAIL_OUT("enqueue: %s", dk_caller_failure(h.caller)->text);
+    if (dk_store_enqueue_for_orchestrator(h->store, h->caller, &item) != DK_OK)
+      BAIL_OUT("enqueue: %s", dk_caller_failure(h->caller)->text);
     if (log_size("readers.db") > largest)
       largest = log_size("readers.db");
   }
-  atomic_store(&relay.is_over, true);
+  atomic_store(&relay->is_over, true);
   for (int i = 0; i < 2; i++)
     pthread_join(runners[i].thread, NULL);
-  ok(largest < LARGE_LOG, "readers that overlap do not keep the log from beginning anew: %ld MiB",
-     largest >> 20);
   free(payload);
-  close_store(&h);
+  return largest;
+}
+
+/* The plugin waits for a reader for 200 ms at first.  Where the machine is so busy that one of
+ * these takes longer, it need not end before; then again. */
+static void
+test_readers(void)
+{
+  const char *what = "readers that overlap do not keep the log from beginning anew";
+  struct relay relay;
+  struct handle_under_test h;
+  long largest;
+  int rounds = 0;
+
+  do {
+    relay = (struct relay){.is_over = false};
+    open_store(&h, "readers.db");
+    enqueue(&h, "first");
+    largest = store_beside_readers(&h, &relay);
+    close_store(&h); /* which cuts the log */
+  } while (largest >= LARGE_LOG && relay.longest_ms > MOST_TO_READ_MS && ++rounds < ROUNDS);
+  if (largest >= LARGE_LOG && relay.longest_ms > MOST_TO_READ_MS)
+    skip(1, "the machine is too busy: a reader of 30 ms took %lld ms", (long long)relay.longest_ms);
+  else
+    ok(largest < LARGE_LOG, "%s: %ld MiB", what, largest >> 20);
 }
 
 int

@@ -186,43 +186,64 @@ run_turns(void *context)
   return NULL;
 }
 
-/* 100,000 executions go in pages, between which others have their turns. */
+struct pruned {
+  uint64_t executions, most; /* rows of one page */
+  int pages, turns;
+};
+
 static void
-test_many(int n)
+prune_beside_turns(const char *name, int n, struct pruned *ret)
 {
   struct load load = {.is_over = false};
   pthread_t thread;
   char last[32];
   const char *after = NULL;
-  uint64_t executions = 0, most = 0;
-  int pages = 0;
 
-  open_scene(&load.h, "many.db");
-  given_chains("many.db", n, 11);
+  *ret = (struct pruned){.pages = 0};
+  open_scene(&load.h, name);
+  given_chains(name, n, 11);
   struct handle_under_test h = with_caller(&load.h);
   if (pthread_create(&thread, NULL, run_turns, &load) != 0)
     BAIL_OUT("no thread");
   do {
     struct dk_removed removed = prune_page(&h, after, 100000, 0);
     uint64_t rows = removed.executions + removed.events;
-    executions += removed.executions;
-    most = rows > most ? rows : most;
+    ret->executions += removed.executions;
+    ret->most = rows > ret->most ? rows : ret->most;
     snprintf(last, sizeof last, "%.*s", (int)removed.next.len, removed.next.ptr);
     after = removed.next.ptr ? last : NULL;
-    pages++;
+    ret->pages++;
   } while (after);
   atomic_store(&load.is_over, true);
   pthread_join(thread, NULL);
-  ok(executions == (uint64_t)n * 10, "%llu executions are pruned", (unsigned long long)executions);
-  ok(most <= 10000 + 30 && pages >= n * 30 / 10030,
-     "in %d pages of %llu rows at most", pages, (unsigned long long)most);
-  ok(load.turns > pages / 4, "meanwhile %d turns are taken and committed", load.turns);
-  cmp_ok(number_in("many.db", "SELECT count(*) FROM execution"), "==", n, "one of each stays");
-  cmp_ok(number_in("many.db", "SELECT count(*) FROM history"), "==", 2 * n, "with its history");
-  cmp_ok(number_in("many.db", "SELECT count(*) FROM instance WHERE known AND created_at IS NOT 1"),
-         "==", 0, "and each knows when it was created");
+  ret->turns = load.turns;
   dk_caller_free(h.caller);
   close_store(&load.h);
+}
+
+/* 100,000 executions go in pages, between which others have their turns: on a busy machine perhaps
+ * not each time, for a thread that gets no processor asks for nothing. */
+static void
+test_many(int n)
+{
+  enum { TRIES = 4 };
+  struct pruned pruned;
+  char name[20];
+  int tries = 0;
+
+  do {
+    snprintf(name, sizeof name, "many-%d.db", ++tries);
+    prune_beside_turns(name, n, &pruned);
+  } while (pruned.turns <= pruned.pages / 4 && tries < TRIES);
+  ok(pruned.executions == (uint64_t)n * 10, "%llu executions are pruned",
+     (unsigned long long)pruned.executions);
+  ok(pruned.most <= 10000 + 30 && pruned.pages >= n * 30 / 10030,
+     "in %d pages of %llu rows at most", pruned.pages, (unsigned long long)pruned.most);
+  ok(pruned.turns > pruned.pages / 4, "meanwhile %d turns are taken and committed", pruned.turns);
+  cmp_ok(number_in(name, "SELECT count(*) FROM execution"), "==", n, "one of each stays");
+  cmp_ok(number_in(name, "SELECT count(*) FROM history"), "==", 2 * n, "with its history");
+  cmp_ok(number_in(name, "SELECT count(*) FROM instance WHERE known AND created_at IS NOT 1"),
+         "==", 0, "and each knows when it was created");
 }
 
 int
