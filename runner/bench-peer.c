@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One side of a measurement: a process that is asked, a line at a time. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,6 +87,36 @@ peer_execute(struct peer *peer, const char *name, const char *program, const cha
   return take_end(peer, pid, fd);
 }
 
+/* Who holds the other end of the line may be somebody that the peer has started, and outlive it: so
+ * there is a word to wait for only as long as the peer lives.  False: none comes any more. */
+static bool
+has_word(const struct peer *peer)
+{
+  int life = (int)syscall(SYS_pidfd_open, peer->pid, 0);
+  struct pollfd ends[] = {{.fd = fileno(peer->from), .events = POLLIN},
+                          {.fd = life, .events = POLLIN}};
+
+  while (poll(ends, 2, -1) < 0 && errno == EINTR)
+    continue;
+  if (life >= 0)
+    close(life);
+  return ends[0].revents != 0;
+}
+
+/* A line and its '\n', without a buffer, so that nothing has been read that poll does not see. */
+static bool
+read_line(const struct peer *peer, char *line, size_t size)
+{
+  size_t n = 0;
+
+  while (n + 1 < size && has_word(peer) && read(fileno(peer->from), &line[n], 1) == 1) {
+    if (line[n++] == '\n')
+      break;
+  }
+  line[n] = '\0';
+  return n > 0;
+}
+
 /* What came instead of an answer. */
 static bool
 note_end(struct peer *peer)
@@ -114,7 +146,7 @@ peer_ask(struct peer *peer, char *ret_answer, size_t size, const char *format, .
   va_end(args);
   fputc('\n', peer->to);
   fflush(peer->to); /* who has ended hears nothing any more, but may have said why */
-  if (!fgets(line, sizeof(line), peer->from))
+  if (!read_line(peer, line, sizeof(line)))
     return note_end(peer);
   line[strcspn(line, "\n")] = '\0';
   if (strncmp(line, "ok", 2) != 0 || (line[2] && line[2] != ' ')) {
@@ -135,7 +167,9 @@ peer_end(struct peer *peer)
     shutdown(fileno(peer->to), SHUT_WR);
     fclose(peer->to);
   }
-  while (peer->from && fgetc(peer->from) != EOF)
+  char rest;
+  while (peer->from && peer->pid > 0 && has_word(peer)
+         && read(fileno(peer->from), &rest, 1) == 1)
     continue;
   if (peer->from)
     fclose(peer->from);

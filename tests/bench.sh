@@ -52,6 +52,19 @@ is $? 0 'with a floor'
 is "$(tail -n 1 "$scratch/out")" 'BENCH reached=1 missed=0 failed=0' 'the floor is reached'
 like "$(cat "$scratch/out")" 'floor: slow, on ' 'the floor says what it is'
 
+# One that ends, and has started somebody who holds its line: nobody waits for that one.
+cat > "$scratch/floor" <<'SH'
+#!/bin/sh
+sleep 300 &
+echo $! > "$1.sleeper"
+exit 3
+SH
+timeout 100 "$durakit" bench "$model" --pairs 1 --slice 10 --only turn-1 --floor "$scratch/floor" \
+  > "$scratch/out" 2> "$scratch/err"
+is $? 4 'a floor that ends and leaves a process with its line'
+like "$(cat "$scratch/out" "$scratch/err")" 'ended with exit 3' 'how it ended is told'
+for pid in $(find "$scratch" -name '*.sleeper' -exec cat {} +); do kill "$pid" 2> /dev/null; done
+
 # What the provider is told, the floor is told first, on its input.
 cat > "$scratch/floor" <<'SH'
 #!/bin/sh
