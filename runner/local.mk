@@ -156,6 +156,7 @@ unit_tests += \
 	runner/test-selftest \
 	runner/test-starved \
 	runner/test-suggest \
+	runner/test-symbols \
 	$(NULL)
 
 # ---- Valgrind's suppressions: installed to be read, and part of the command ----------------------

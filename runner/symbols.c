@@ -43,20 +43,35 @@ table_has(const struct file *file, const ElfW(Shdr) *table, const ElfW(Shdr) *na
   return false;
 }
 
+/* A copy: e_shoff may be any number, and so the headers lie anywhere. */
+static bool
+take_section(const struct file *file, const ElfW(Ehdr) *header, size_t number, ElfW(Shdr) *ret)
+{
+  const char *sections =
+    part(file, header->e_shoff, (uint64_t)header->e_shnum * sizeof(*ret));
+
+  if (!sections)
+    return false;
+  memcpy(ret, sections + number * sizeof(*ret), sizeof(*ret));
+  return true;
+}
+
 static bool
 file_has(const struct file *file, const char *pattern)
 {
   const ElfW(Ehdr) *header = part(file, 0, sizeof(*header));
+  ElfW(Shdr) table, names;
 
   if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0
       || header->e_shentsize != sizeof(ElfW(Shdr)))
     return false;
-  const ElfW(Shdr) *sections =
-    part(file, header->e_shoff, (uint64_t)header->e_shnum * sizeof(*sections));
-  for (size_t i = 0; sections && i < header->e_shnum; i++) {
-    bool is_table = sections[i].sh_type == SHT_SYMTAB || sections[i].sh_type == SHT_DYNSYM;
-    if (is_table && sections[i].sh_link < header->e_shnum
-        && table_has(file, &sections[i], &sections[sections[i].sh_link], pattern))
+  for (size_t i = 0; i < header->e_shnum; i++) {
+    if (!take_section(file, header, i, &table))
+      return false;
+    bool is_table = table.sh_type == SHT_SYMTAB || table.sh_type == SHT_DYNSYM;
+    if (is_table && table.sh_link < header->e_shnum
+        && take_section(file, header, table.sh_link, &names)
+        && table_has(file, &table, &names, pattern))
       return true;
   }
   return false;
