@@ -140,6 +140,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/symbols.h \
 	runner/totals.c \
 	runner/words.c \
+	runner/wrap.c \
+	runner/wrap.h \
 	runner/zoo.c \
 	runner/zygote.c \
 	runner/zygote.h \
@@ -157,6 +159,7 @@ unit_tests += \
 	runner/test-starved \
 	runner/test-suggest \
 	runner/test-symbols \
+	runner/test-wrap \
 	$(NULL)
 
 # ---- Valgrind's suppressions: installed to be read, and part of the command ----------------------

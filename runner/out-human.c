@@ -35,7 +35,7 @@ print_wrapped(struct out *out, const struct run *run, const char *label, const c
     return;
   dk_text_add_escaped(&shown, masked, strlen(masked), DK_ESCAPE_VISIBLE);
   const char *rest = dk_text_str(&shown);
-  const size_t room = WIDTH - 14;
+  const size_t room = (out->width > 40 && out->width < WIDTH ? out->width : WIDTH) - 14;
   while (*rest) {
     size_t n = strlen(rest);
     if (n > room) {

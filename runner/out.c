@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runner/wrap.h"
+
 static bool
 is_set(const char *variable)
 {
@@ -37,7 +39,9 @@ out_new(const struct options *options)
   out->progress = isatty(STDERR_FILENO) && !is_set("CI") && !is_set("HARNESS_ACTIVE");
   out->verbose = options->verbose;
   int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-  out->file = fd >= 0 ? fdopen(fd, "w") : NULL;
+  out->width = out->format == FORMAT_HUMAN ? wrap_width(STDOUT_FILENO) : 0;
+  if (fd >= 0)
+    out->file = out->width > 0 ? wrap_stream(fd, out->width) : fdopen(fd, "w");
   if (out->file)
     return out;
   if (fd >= 0)

@@ -14,6 +14,7 @@ struct out {
   bool color, progress, verbose, began;
   FILE *file;
   struct tap *tap;
+  unsigned width;          /* of the terminal; 0: it is none */
   size_t drawn;            /* width of the progress line that stands there */
   const struct result *skipped; /* human: first of n_skipped with one reason, not told yet */
   size_t n_skipped;

@@ -5,6 +5,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "runner/wrap.h"
 
 static void
 add_line(struct dk_text *out, const char *label, const char *text, const struct mask *mask)
@@ -16,7 +19,24 @@ add_line(struct dk_text *out, const char *label, const char *text, const struct 
   mask_text(mask, &masked, text, strlen(text));
   dk_text_puts(out, label);
   dk_text_add_escaped(out, dk_text_str(&masked), masked.length, DK_ESCAPE_VISIBLE);
+  if (dk_text_failed(&masked))
+    dk_text_fail(out);
   dk_text_done(&masked);
+}
+
+/* One call of write, as far as the system has it.  What memory did not suffice for is said. */
+static void
+put(struct dk_text *text)
+{
+  struct dk_text lines = DK_TEXT_EMPTY;
+
+  wrap_text(&lines, dk_text_str(text), text->length, wrap_width(STDERR_FILENO));
+  fputs(dk_text_str(dk_text_failed(&lines) ? text : &lines), stderr);
+  if (dk_text_failed(text))
+    fputs(" (out of memory: this is not all of it)\n", stderr);
+  fflush(stderr);
+  dk_text_done(&lines);
+  dk_text_done(text);
 }
 
 void
@@ -40,9 +60,7 @@ say_problem(const struct problem *problem, const struct mask *mask)
   dk_text_puts(&text, "durakit: ");
   problem_text(&text, problem, mask);
   dk_text_puts(&text, "\n");
-  fputs(dk_text_str(&text), stderr);
-  fflush(stderr);
-  dk_text_done(&text);
+  put(&text);
 }
 
 void
@@ -56,9 +74,7 @@ say(const char *format, ...)
   dk_text_vprintf(&text, format, args);
   va_end(args);
   dk_text_puts(&text, "\n");
-  fputs(dk_text_str(&text), stderr);
-  fflush(stderr);
-  dk_text_done(&text);
+  put(&text);
 }
 
 struct problem
