@@ -105,7 +105,8 @@ static const char general[] =
   "\n"
   "Environment:\n"
   "  DURAKIT_PLUGIN_PATH     folders that are searched for a plugin's name before the one where\n"
-  "                          plugins are installed, with colons between them\n"
+  "                          plugins are installed, with colons between them; a command that is\n"
+  "                          not installed looks among those that were built with it, too\n"
   "  TMPDIR                  where stores and what belongs to a run are kept while it runs\n"
   "  NO_COLOR                if it is set and not empty, nothing is coloured\n";
 

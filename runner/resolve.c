@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,11 +43,67 @@ resolve_absolute(const char *name)
   free(folder);
   char *result = dk_text_failed(&path) ? NULL : strdup(dk_text_str(&path));
   dk_text_done(&path);
+  if (!result)
+    errno = ENOMEM;
   return result;
 }
 
-/* Calls `visit` with each folder of plugins until it says stop. */
-static void
+/* Cuts the last name off the path, and says whether it was this one. */
+static bool
+cut_name(char *path, const char *name)
+{
+  char *slash = strrchr(path, '/');
+  bool is_it = slash && strcmp(slash + 1, name) == 0;
+
+  if (slash)
+    *slash = '\0';
+  return is_it;
+}
+
+/* A command that was built and not installed is BUILD/runner/durakit (BUILD/runner/.libs/durakit if
+ * it is linked with a library of the build), and BUILD has the config.status that made it. */
+static bool
+find_build_folder(char folder[PATH_MAX])
+{
+  char status[PATH_MAX + sizeof("/config.status")];
+  ssize_t n = readlink("/proc/self/exe", folder, PATH_MAX - 1);
+
+  if (n <= 0)
+    return false;
+  folder[n] = '\0';
+  cut_name(folder, "durakit");
+  size_t length = strlen(folder);
+  if (length > 6 && strcmp(folder + length - 6, "/.libs") == 0)
+    cut_name(folder, ".libs");
+  if (!cut_name(folder, "runner"))
+    return false;
+  snprintf(status, sizeof(status), "%s/config.status", folder);
+  return access(status, F_OK) == 0;
+}
+
+/* Where the build puts the plugins, until they are installed. */
+static const char *const built[] = {
+  "providers/sqlite/.libs", "providers/pg/.libs", "conformance/model/.libs",
+};
+
+static bool
+each_built(bool (*visit)(void *context, const char *folder), void *context)
+{
+  char build[PATH_MAX], folder[PATH_MAX + 32];
+
+  if (!find_build_folder(build))
+    return false;
+  for (size_t i = 0; i < sizeof(built) / sizeof(built[0]); i++) {
+    snprintf(folder, sizeof(folder), "%s/%s", build, built[i]);
+    if (access(folder, F_OK) == 0 && visit(context, folder))
+      return true;
+  }
+  return false;
+}
+
+/* Calls `visit` with each folder of plugins until it says stop; false: memory failed, and a folder
+ * is left out. */
+static bool
 each_folder(bool (*visit)(void *context, const char *folder), void *context)
 {
   const char *list = getenv("DURAKIT_PLUGIN_PATH");
@@ -54,18 +111,23 @@ each_folder(bool (*visit)(void *context, const char *folder), void *context)
   while (list && *list) {
     size_t n = strcspn(list, ":");
     char *folder = strndup(list, n);
-    bool stop = folder && n > 0 && visit(context, folder);
+    if (!folder)
+      return false;
+    bool stop = n > 0 && visit(context, folder);
     free(folder);
     if (stop)
-      return;
+      return true;
     list += n + (list[n] ? 1 : 0);
   }
-  visit(context, DK_PLUGIN_DIR);
+  if (!each_built(visit, context))
+    visit(context, DK_PLUGIN_DIR);
+  return true;
 }
 
 struct search {
   const char *name;
   char *found;
+  bool failed; /* for want of memory it is not known which one is meant */
 };
 
 static bool
@@ -75,15 +137,18 @@ look_in(void *context, const char *folder)
   struct dk_text path = DK_TEXT_EMPTY;
 
   dk_text_printf(&path, "%s/%s.so", folder, search->name);
-  if (!dk_text_failed(&path) && access(dk_text_str(&path), F_OK) == 0)
+  bool there = access(dk_text_str(&path), F_OK) == 0;
+  if (there)
     search->found = resolve_absolute(dk_text_str(&path));
+  search->failed = dk_text_failed(&path) || (there && !search->found);
   dk_text_done(&path);
-  return search->found != NULL;
+  return search->failed || search->found != NULL;
 }
 
 struct listing {
   void (*each)(void *context, const char *name, const char *path);
   void *context;
+  bool failed;
   struct dk_text listed; /* names, with a slash before and after each: none has one */
 };
 
@@ -94,9 +159,10 @@ is_first(struct listing *listing, const char *name)
   struct dk_text quoted = DK_TEXT_EMPTY;
 
   dk_text_printf(&quoted, "/%s/", name);
-  bool first = !strstr(dk_text_str(&listing->listed), dk_text_str(&quoted));
+  bool first = dk_text_failed(&quoted)
+               || !strstr(dk_text_str(&listing->listed), dk_text_str(&quoted));
   if (first)
-    dk_text_puts(&listing->listed, dk_text_str(&quoted));
+    dk_text_add_text(&listing->listed, &quoted);
   dk_text_done(&quoted);
   return first;
 }
@@ -116,11 +182,14 @@ list_in(void *context, const char *folder)
   struct dirent **entries;
   int n = scandir(folder, &entries, is_plugin, alphasort);
 
+  listing->failed = listing->failed || (n < 0 && errno == ENOMEM);
+
   for (int i = 0; i < n; i++) {
     char *file = entries[i]->d_name;
     struct dk_text path = DK_TEXT_EMPTY;
     dk_text_printf(&path, "%s/%s", folder, file);
     file[strlen(file) - 3] = '\0';
+    listing->failed = listing->failed || dk_text_failed(&path);
     if (is_first(listing, file))
       listing->each(listing->context, file, dk_text_str(&path));
     dk_text_done(&path);
@@ -131,13 +200,14 @@ list_in(void *context, const char *folder)
   return false;
 }
 
-void
+bool
 resolve_each(void (*each)(void *context, const char *name, const char *path), void *context)
 {
-  struct listing listing = {each, context, DK_TEXT_EMPTY};
+  struct listing listing = {each, context, false, DK_TEXT_EMPTY};
 
-  each_folder(list_in, &listing);
+  bool all = each_folder(list_in, &listing) && !listing.failed && !dk_text_failed(&listing.listed);
   dk_text_done(&listing.listed);
+  return all;
 }
 
 /* ---- what to say when there is none ---------------------------------------------------------- */
@@ -211,7 +281,11 @@ resolve_plugin(const char *name, struct problem *ret_problem, struct dk_text wor
                                       .expected = "a file, ./my_provider.so"};
     return path;
   }
-  each_folder(look_in, &search);
+  if (!each_folder(look_in, &search) || search.failed) {
+    free(search.found);
+    *ret_problem = (struct problem){.where = name, .what = "out of memory"};
+    return NULL;
+  }
   if (!search.found)
     say_none(name, ret_problem, words);
   return search.found;

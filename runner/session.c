@@ -83,8 +83,11 @@ find_plugin(struct run *run)
   struct dk_text words[3] = {DK_TEXT_EMPTY, DK_TEXT_EMPTY, DK_TEXT_EMPTY};
   int code = EXIT_PASSED;
 
+  errno = 0;
   run->plugin = resolve_plugin(run->options->arguments[0], &problem, words);
-  if (!run->plugin)
+  if (!run->plugin && errno == ENOMEM)
+    code = refuse_errno(run, run->options->arguments[0], "cannot be looked for", NULL);
+  else if (!run->plugin)
     code = run_refuse(run, EXIT_PLUGIN, &problem);
   for (size_t i = 0; i < 3; i++)
     dk_text_done(&words[i]);

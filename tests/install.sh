@@ -72,6 +72,8 @@ libdir=$(dirname "$(dirname "$pc")")
 is "$(LD_LIBRARY_PATH=$libdir "$scratch/host" 2>&1)" DK_LOCK_LOST 'and runs'
 
 like "$("$command" --version 2>&1)" '^durakit ' 'the installed command runs'
+is "$(unset DURAKIT_PLUGIN_PATH; "$command" list providers 2>&1 | grep -c -e "$top_builddir")" 0 \
+  'and knows of no plugin of the build'
 run_ok 'make uninstall' "$MAKE" -s -C "$top_builddir" uninstall DESTDIR="$root"
 is "$(find "$root" -type f -o -type l)" '' 'and nothing is left'
 

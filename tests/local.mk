@@ -33,6 +33,7 @@ script_tests += \
 	tests/zoo-hostile.sh \
 	tests/bench.sh \
 	tests/bootstrap.sh \
+	tests/build-tree.sh \
 	tests/install.sh \
 	tests/examples.sh \
 	tests/examples-runtime.sh \
