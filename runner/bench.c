@@ -12,6 +12,7 @@
 
 #include "runner/bench.h"
 #include "runner/commands.h"
+#include "runner/operate/print.h"
 #include "runner/run.h"
 
 enum {
@@ -371,10 +372,9 @@ tell_json(const struct bench *bench, const struct measured *measured, size_t n)
   json_t *all = json_pack("{s:s, s:s, s:i, s:I, s:b, s:o}", "provider", bench->abouts[PROVIDER],
                           "floor", bench->abouts[FLOOR], "pairs", (int)bench->pairs, "slice_ms",
                           (json_int_t)bench->slice_ms, "on_disk", bench->on_disk, "rows", list);
-  int failed = all ? json_dumpf(all, stdout, JSON_INDENT(2)) : -1;
-  putchar('\n');
-  json_decref(all);
-  return failed == 0 ? EXIT_PASSED : EXIT_ENVIRONMENT;
+  struct printer printer = printer_of(bench->run.options, NULL, NULL);
+  printer_value(&printer, all);
+  return printer_done(&printer, EXIT_PASSED);
 }
 
 static void

@@ -350,6 +350,10 @@ hear_canaries(struct run *run, struct dk_text *words)
   dk_text_printf(words, "%u of %u caught", caught, count);
   for (unsigned i = 0; i < count; i++)
     dk_text_printf(words, "%s%s", i ? ", " : ": ", canaries_name(i) + strlen("canary/"));
+  if (dk_text_failed(words)) {
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
   if (caught == count)
     return EXIT_PASSED;
   if (engine_interrupted(run->engine)) {

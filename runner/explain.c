@@ -3,43 +3,44 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "conformance/checks/topics.h"
 #include "conformance/contract/contract.h"
 #include "conformance/contract/mutants.h"
 #include "conformance/runtime/runs.h"
 #include "runner/commands.h"
+#include "runner/operate/print.h"
 #include "runner/plan.h"
 #include "runner/say.h"
 #include "runner/suggest.h"
+#include "runner/wrap.h"
 
-enum { WIDTH = 92 };
+enum { WIDEST = 96 };
 
 /* Broken at blanks, each line after four blanks. */
 static void
-wrapped(const char *text)
+wrapped(struct dk_text *out, const char *text)
 {
-  while (*text) {
-    size_t n = strlen(text);
-    if (n > WIDTH) {
-      for (n = WIDTH; n > 0 && text[n] != ' '; n--)
-        continue;
-      n = n > 0 ? n : strcspn(text, " ");
-    }
-    printf("    %.*s\n", (int)n, text);
-    text += n + strspn(text + n, " ");
-  }
+  const unsigned width = wrap_width(STDOUT_FILENO);
+  struct dk_text line = DK_TEXT_EMPTY;
+
+  dk_text_printf(&line, "    %s\n", text);
+  if (dk_text_failed(&line))
+    dk_text_fail(out);
+  wrap_text(out, dk_text_str(&line), line.length, width > 0 && width < WIDEST ? width : WIDEST);
+  dk_text_done(&line);
 }
 
 static void
-part(const char *title, const char *text)
+part(struct dk_text *out, const char *title, const char *text)
 {
-  printf("\n  %s\n", title);
-  wrapped(text);
+  dk_text_printf(out, "\n  %s\n", title);
+  wrapped(out, text);
 }
 
 static void
-mutants_of_clause(const char *clause)
+mutants_of_clause(struct dk_text *out, const char *clause)
 {
   size_t n;
   const struct dk_mutant *mutants = dk_mutants(&n);
@@ -49,14 +50,14 @@ mutants_of_clause(const char *clause)
     if (strcmp(mutants[i].clause, clause) != 0)
       continue;
     if (first)
-      printf("\n  Mutants that break it\n");
+      dk_text_printf(out, "\n  Mutants that break it\n");
     first = false;
-    printf("    %-36s %s\n", mutants[i].id, mutants[i].text);
+    dk_text_printf(out, "    %-36s %s\n", mutants[i].id, mutants[i].text);
   }
 }
 
 static void
-checks_of_clause(const struct dk_clause *clause)
+checks_of_clause(struct dk_text *out, const struct dk_clause *clause)
 {
   size_t n;
   const struct check *const *checks = dk_checks(&n);
@@ -66,32 +67,32 @@ checks_of_clause(const struct dk_clause *clause)
     if (!plan_tests(checks[i], clause->id))
       continue;
     if (first)
-      printf("\n  Checks\n");
+      dk_text_printf(out, "\n  Checks\n");
     first = false;
-    printf("    %-36s %s\n", checks[i]->id, checks[i]->says);
+    dk_text_printf(out, "    %-36s %s\n", checks[i]->id, checks[i]->says);
   }
   if (first && clause->by != DK_BY_CHECK)
-    part("Checks", clause->by == DK_BY_HOST
+    part(out, "Checks", clause->by == DK_BY_HOST
                      ? "None: the host enforces it, so that no provider sees a breach."
                      : "None of its own: it is judged while loading, or after every check.");
   else if (first)
-    part("Checks", "None yet.");
+    part(out, "Checks", "None yet.");
 }
 
 static void
-explain_clause(const struct dk_clause *clause)
+explain_clause(struct dk_text *out, const struct dk_clause *clause)
 {
-  printf("%s  %s  (contract %s, since %s)\n", clause->id, dk_clause_level_name(clause->level),
-         DK_CONTRACT_VERSION, clause->since);
-  part("What must hold", clause->text);
-  part("What a host relies on", clause->why);
-  part("What usually breaks it", clause->breaks);
-  checks_of_clause(clause);
-  mutants_of_clause(clause->id);
+  dk_text_printf(out, "%s  %s  (contract %s, since %s)\n", clause->id,
+                 dk_clause_level_name(clause->level), DK_CONTRACT_VERSION, clause->since);
+  part(out, "What must hold", clause->text);
+  part(out, "What a host relies on", clause->why);
+  part(out, "What usually breaks it", clause->breaks);
+  checks_of_clause(out, clause);
+  mutants_of_clause(out, clause->id);
 }
 
 static void
-clauses_of_check(const struct check *check)
+clauses_of_check(struct dk_text *out, const struct check *check)
 {
   size_t n;
   const struct dk_clause *clauses = dk_clauses(&n);
@@ -102,7 +103,7 @@ clauses_of_check(const struct check *check)
       continue;
     snprintf(title, sizeof(title), "%s  %s", clauses[i].id,
              dk_clause_level_name(clauses[i].level));
-    part(title, clauses[i].text);
+    part(out, title, clauses[i].text);
   }
 }
 
@@ -121,84 +122,84 @@ is_meant_for(const struct dk_mutant *mutant, const struct check *check)
 }
 
 static void
-explain_check(const struct check *check)
+explain_check(struct dk_text *out, const struct check *check)
 {
   size_t n;
   const struct dk_mutant *mutants = dk_mutants(&n);
 
-  printf("%s  (%s)\n", check->id, check->clauses);
-  part("What it checks", check->says);
-  clauses_of_check(check);
+  dk_text_printf(out, "%s  (%s)\n", check->id, check->clauses);
+  part(out, "What it checks", check->says);
+  clauses_of_check(out, check);
   if (check->needs & NEEDS_HANDLES)
-    part("Needs", "a store that two handles may open: `shared` is at least 1");
+    part(out, "Needs", "a store that two handles may open: `shared` is at least 1");
   if (check->needs & NEEDS_PROCESSES)
-    part("Needs", "a store that two processes may open: `shared` is at least 2");
+    part(out, "Needs", "a store that two processes may open: `shared` is at least 2");
   if (check->needs & NEEDS_STORE_CLOCK)
-    part("Needs", "a store that goes by its own clock: DK_CLOCK_STORE");
+    part(out, "Needs", "a store that goes by its own clock: DK_CLOCK_STORE");
   if (check->needs & NEEDS_SERVER)
-    part("Needs", "a server behind the store: `shared` is 3");
+    part(out, "Needs", "a server behind the store: `shared` is 3");
   if (check->needs & NEEDS_CRASH)
-    part("Needs", "--store-crash and --store-start: commands that crash and start the server");
+    part(out, "Needs", "--store-crash and --store-start: commands that crash and start the server");
   if (check->needs & NEEDS_PAUSE)
-    part("Needs", "--store-pause and --store-resume: commands that stop it and let it go on");
+    part(out, "Needs", "--store-pause and --store-resume: commands that stop it and let it go on");
   if (check->needs & NEEDS_RIGHTS)
-    part("Needs", "--store-deny and --store-allow: commands for the rights of the role");
+    part(out, "Needs", "--store-deny and --store-allow: commands for the rights of the role");
   if (check->needs & NEEDS_PROXY)
-    part("Needs", "--through and --store-address: a way to the server through the kit");
+    part(out, "Needs", "--through and --store-address: a way to the server through the kit");
   if (check->needs & NEEDS_WORKER_ENQUEUE)
-    part("Needs", "the optional operation enqueue_for_worker");
+    part(out, "Needs", "the optional operation enqueue_for_worker");
   if (check->needs & NEEDS_RIVALS)
-    part("Needs", "two calls at once on one store: DK_PARALLEL, or `shared` at least 1");
+    part(out, "Needs", "two calls at once on one store: DK_PARALLEL, or `shared` at least 1");
   if (check->needs & NEEDS_STORE)
-    part("Needs", "stores with names: a STORE parameter tells them apart");
+    part(out, "Needs", "stores with names: a STORE parameter tells them apart");
   if (check->needs & NEEDS_DURABLE)
-    part("Needs", "a store that outlives its last handle: `durable` is at least 1");
+    part(out, "Needs", "a store that outlives its last handle: `durable` is at least 1");
   if (check->needs & NEEDS_TWO_CLOCKS)
-    part("Needs", "a provider that can go by the host's clock and by its own");
+    part(out, "Needs", "a provider that can go by the host's clock and by its own");
   if (check->flags & IS_RACE)
-    part("Race", "It runs alone, and counts how often the calls really overlapped.");
+    part(out, "Race", "It runs alone, and counts how often the calls really overlapped.");
   if (check->flags & IS_RUNTIME)
-    part("Profile", "runtime: it runs the runtime on the provider, in real time");
-  printf("\n  Mutants that it is meant to catch\n");
+    part(out, "Profile", "runtime: it runs the runtime on the provider, in real time");
+  dk_text_printf(out, "\n  Mutants that it is meant to catch\n");
   for (size_t i = 0; i < n; i++) {
     if (is_meant_for(&mutants[i], check))
-      printf("    %-36s %s\n", mutants[i].id, mutants[i].text);
+      dk_text_printf(out, "    %-36s %s\n", mutants[i].id, mutants[i].text);
   }
-  printf("\n  Alone\n    durakit check ./my_provider.so --only %s\n", check->id);
+  dk_text_printf(out, "\n  Alone\n    durakit check ./my_provider.so --only %s\n", check->id);
 }
 
 static void
-explain_mutant(const struct dk_mutant *mutant)
+explain_mutant(struct dk_text *out, const struct dk_mutant *mutant)
 {
   const struct dk_clause *clause = dk_clause_find(mutant->clause);
 
-  printf("%s  (breaks %s)\n", mutant->id, mutant->clause);
-  part("What it does wrong", mutant->text);
+  dk_text_printf(out, "%s  (breaks %s)\n", mutant->id, mutant->clause);
+  part(out, "What it does wrong", mutant->text);
   if (clause)
-    part("What must hold", clause->text);
-  part("The check that catches it", mutant->check);
-  printf("\n  Seen\n    durakit check model --set mutant=%s --only %s\n", mutant->id,
-         mutant->check);
+    part(out, "What must hold", clause->text);
+  part(out, "The check that catches it", mutant->check);
+  dk_text_printf(out, "\n  Seen\n    durakit check model --set mutant=%s --only %s\n", mutant->id,
+                 mutant->check);
 }
 
 static void
-explain_topic(const struct dk_topic *topic)
+explain_topic(struct dk_text *out, const struct dk_topic *topic)
 {
   size_t n;
   const struct check *const *checks = dk_checks(&n);
 
-  printf("%s  (a topic)\n", topic->name);
-  part("What it is about", topic->says);
-  printf("\n  Checks\n");
+  dk_text_printf(out, "%s  (a topic)\n", topic->name);
+  part(out, "What it is about", topic->says);
+  dk_text_printf(out, "\n  Checks\n");
   for (size_t i = 0; i < n; i++)
     if (dk_topic_has(topic, checks[i]->id))
-      printf("    %-36s %s\n", checks[i]->id, checks[i]->says);
-  printf("\n  Alone\n    durakit check ./my_provider.so --only %s\n", topic->name);
+      dk_text_printf(out, "    %-36s %s\n", checks[i]->id, checks[i]->says);
+  dk_text_printf(out, "\n  Alone\n    durakit check ./my_provider.so --only %s\n", topic->name);
 }
 
 /* An id may be that of a check and of a mutant, or be the name of a topic. */
 static bool
-explain_id(const char *id, struct suggest *nearest)
+explain_id(struct dk_text *out, const char *id, struct suggest *nearest)
 {
   size_t n;
   bool found = false;
@@ -206,7 +207,7 @@ explain_id(const char *id, struct suggest *nearest)
   for (size_t i = 0; i < n; i++) {
     suggest_try(nearest, topics[i].name);
     if (strcmp(topics[i].name, id) == 0) {
-      explain_topic(&topics[i]);
+      explain_topic(out, &topics[i]);
       found = true;
     }
   }
@@ -214,7 +215,7 @@ explain_id(const char *id, struct suggest *nearest)
   for (size_t i = 0; i < n; i++) {
     suggest_try(nearest, clauses[i].id);
     if (strcasecmp(clauses[i].id, id) == 0) {
-      explain_clause(&clauses[i]);
+      explain_clause(out, &clauses[i]);
       found = true;
     }
   }
@@ -222,7 +223,7 @@ explain_id(const char *id, struct suggest *nearest)
     const struct check *check = plan_check(i);
     suggest_try(nearest, check->id);
     if (strcmp(check->id, id) == 0) {
-      explain_check(check);
+      explain_check(out, check);
       found = true;
     }
   }
@@ -230,8 +231,8 @@ explain_id(const char *id, struct suggest *nearest)
   for (size_t i = 0; i < n; i++) {
     suggest_try(nearest, mutants[i].id);
     if (strcmp(mutants[i].id, id) == 0) {
-      printf("%s", found ? "\n" : "");
-      explain_mutant(&mutants[i]);
+      dk_text_printf(out, "%s", found ? "\n" : "");
+      explain_mutant(out, &mutants[i]);
       found = true;
     }
   }
@@ -242,10 +243,13 @@ int
 command_explain(const struct options *options)
 {
   struct suggest nearest = {.word = options->arguments[0]};
-  struct dk_text next = DK_TEXT_EMPTY;
+  struct printer printer = printer_of_text();
+  struct dk_text text = DK_TEXT_EMPTY, next = DK_TEXT_EMPTY;
 
-  if (explain_id(options->arguments[0], &nearest))
-    return fflush(stdout) == 0 ? EXIT_PASSED : EXIT_ENVIRONMENT;
+  if (explain_id(&text, options->arguments[0], &nearest)) {
+    printer_text(&printer, &text);
+    return printer_done(&printer, EXIT_PASSED);
+  }
   int code = usage(options->arguments[0], "there is no such check, clause, topic or mutant", NULL,
                    did_you_mean(&next, nearest.best,
                                 "durakit list checks, clauses or mutants shows all"));

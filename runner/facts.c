@@ -88,6 +88,8 @@ facts_settings(struct dk_text *text, const struct run *run)
       dk_text_puts(text, "***");
     else
       repro_quote(text, dk_text_str(&shown)); /* quotes would hide a secret from the mask */
+    if (dk_text_failed(&shown))
+      dk_text_fail(text);
   }
   dk_text_done(&shown);
   if (run->options->n_settings == 0)

@@ -54,7 +54,7 @@ static const char of_verdicts[] =
 static const char of_others[] =
   "\n"
   "Exit: 0 done; 2 usage, settings, an unknown name; 3 the plugin cannot be loaded; 4 the\n"
-  "command, its surroundings or the store failed.\n";
+  "command, its surroundings or the store failed; 5 nobody reads the output.\n";
 
 static const char of_servers[] =
   "\n"
@@ -326,8 +326,10 @@ add_shared(struct dk_text *help, enum command command, const char *paragraph, si
     if (keep)
       dk_text_add(&kept, at, line + 1);
   }
-  if (has_some || !has_options)
-    dk_text_printf(help, "\n%s", dk_text_str(&kept));
+  if (has_some || !has_options) {
+    dk_text_puts(help, "\n");
+    dk_text_add_text(help, &kept);
+  }
   dk_text_done(&kept);
 }
 

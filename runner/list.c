@@ -9,6 +9,7 @@
 #include "conformance/contract/mutants.h"
 #include "conformance/kit/engine.h"
 #include "runner/commands.h"
+#include "runner/operate/print.h"
 #include "runner/plan.h"
 #include "runner/resolve.h"
 #include "runner/say.h"
@@ -17,6 +18,7 @@
 /* One row: an id, what it is about, a text.  With JSON they get the names of the columns. */
 struct columns {
   const char *second, *third;
+  struct printer *printer;
   json_t *rows; /* NULL: text */
   enum profile profile;
 };
@@ -28,7 +30,25 @@ row(const struct columns *columns, const char *id, const char *second, const cha
     json_array_append_new(columns->rows, json_pack("{s:s, s:s, s:s}", "id", id, columns->second,
                                                    second, columns->third, third));
   else
-    printf("%-36s %-12s %s\n", id, second, third);
+    printer_line(columns->printer, "%-36s %-12s %s", id, second, third);
+}
+
+/* With a text that was put together; it is forgotten. */
+static void
+row_of_text(const struct columns *columns, const char *id, const char *second,
+            struct dk_text *third)
+{
+  struct dk_text line = DK_TEXT_EMPTY;
+
+  if (columns->rows && !dk_text_failed(third)) {
+    row(columns, id, second, dk_text_str(third));
+  } else {
+    dk_text_printf(&line, "%-36s %-12s ", id, second);
+    dk_text_add_text(&line, third);
+    dk_text_puts(&line, "\n");
+    printer_text(columns->printer, &line);
+  }
+  dk_text_done(third);
 }
 
 /* " [no-state]": what of --only it belongs to, beside its own names. */
@@ -55,8 +75,7 @@ list_checks(const struct columns *columns)
     dk_text_puts(&says, check->says);
     if (!columns->rows)
       add_topics(&says, check->id);
-    row(columns, check->id, check->clauses, dk_text_str(&says));
-    dk_text_done(&says);
+    row_of_text(columns, check->id, check->clauses, &says);
   }
 }
 
@@ -110,12 +129,14 @@ provider_row(void *context, const char *name, const char *path)
 static void
 list_providers(const struct columns *columns)
 {
-  resolve_each(provider_row, (void *)(uintptr_t)columns);
+  if (!resolve_each(provider_row, (void *)(uintptr_t)columns))
+    printer_no_memory(columns->printer);
 }
 
+typedef void list_fn(const struct columns *columns);
 static const struct {
   const char *name;
-  void (*list)(const struct columns *columns);
+  list_fn *list;
   const char *second, *third;
 } kinds[] = {
   {"checks", list_checks, "clauses", "says"},
@@ -131,6 +152,20 @@ list_name(size_t i)
   return i < sizeof(kinds) / sizeof(kinds[0]) ? kinds[i].name : NULL;
 }
 
+static int
+list(struct columns *columns, list_fn *rows, const struct options *options)
+{
+  struct printer printer = printer_of(options, NULL, NULL);
+
+  columns->printer = &printer;
+  columns->rows = options->json ? json_array() : NULL;
+  if (!options->json || columns->rows)
+    rows(columns);
+  if (options->json)
+    printer_value(&printer, columns->rows);
+  return printer_done(&printer, EXIT_PASSED);
+}
+
 int
 command_list(const struct options *options)
 {
@@ -141,16 +176,9 @@ command_list(const struct options *options)
     suggest_try(&nearest, kinds[i].name);
     if (strcmp(kinds[i].name, options->arguments[0]) != 0)
       continue;
-    struct columns columns = {kinds[i].second, kinds[i].third, NULL, options->profile};
-    if (options->json)
-      columns.rows = json_array();
-    kinds[i].list(&columns);
-    if (options->json) {
-      json_dumpf(columns.rows, stdout, JSON_INDENT(2));
-      putchar('\n');
-    }
-    json_decref(columns.rows);
-    return fflush(stdout) == 0 ? EXIT_PASSED : EXIT_ENVIRONMENT;
+    return list(&(struct columns){.second = kinds[i].second, .third = kinds[i].third,
+                                  .profile = options->profile},
+                kinds[i].list, options);
   }
   int code = usage(options->arguments[0], "there is no such list",
                    "checks, clauses, mutants, topics or providers",

@@ -50,6 +50,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/judge-memory.c \
 	runner/judge.c \
 	runner/judge.h \
+	runner/json-memory.c \
+	runner/json-memory.h \
 	runner/list.c \
 	runner/mask.c \
 	runner/mask.h \

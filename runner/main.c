@@ -10,33 +10,33 @@
 
 #include "runner/commands.h"
 #include "runner/facts.h"
+#include "runner/json-memory.h"
 #include "runner/operate/operate.h"
+#include "runner/operate/print.h"
 #include "runner/say.h"
 #include "runner/zygote.h"
 
 int
 command_version(void)
 {
+  struct printer printer = printer_of_text();
   struct dk_text text = DK_TEXT_EMPTY;
 
   facts_kit(&text);
-  puts(dk_text_str(&text));
-  dk_text_done(&text);
-  return fflush(stdout) == 0 ? EXIT_PASSED : EXIT_ENVIRONMENT;
+  dk_text_puts(&text, "\n");
+  printer_text(&printer, &text);
+  return printer_done(&printer, EXIT_PASSED);
 }
 
 static int
-command_help(enum command command)
+command_help(const struct options *options)
 {
+  struct printer printer = printer_of_text();
   struct dk_text help = DK_TEXT_EMPTY;
 
-  options_help_text(command, &help);
-  bool told = !dk_text_failed(&help) && fputs(dk_text_str(&help), stdout) >= 0;
-  dk_text_done(&help);
-  if (told && fflush(stdout) == 0)
-    return EXIT_PASSED;
-  say("the help could not be written");
-  return EXIT_ENVIRONMENT;
+  options_help_text(options->command, &help);
+  printer_text(&printer, &help);
+  return printer_done(&printer, EXIT_PASSED);
 }
 
 static int
@@ -107,11 +107,12 @@ main(int argc, char **argv)
   }
   /* A reader that went away is an error of writing, seen where it is written. */
   signal(SIGPIPE, SIG_IGN);
+  json_memory_watch();
   int code = options_parse(&options, argc, argv);
   if (code == EXIT_PASSED && options.version) {
     code = command_version();
   } else if (code == EXIT_PASSED && options.help) {
-    code = command_help(options.command);
+    code = command_help(&options);
   } else if (code == EXIT_PASSED) {
     code = call(&options);
   }

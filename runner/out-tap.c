@@ -18,6 +18,7 @@ comment(struct out *out, const struct run *run, struct dk_text *text)
 {
   char *masked = out_masked(run, dk_text_str(text));
 
+  out->lost = out->lost || !masked || dk_text_failed(text);
   tap_comment(out->tap, masked ? masked : "out of memory");
   free(masked);
   dk_text_reset(text);
@@ -29,6 +30,7 @@ tap_view_begin(struct out *out, const struct run *run, const char *canaries)
   struct dk_text text = DK_TEXT_EMPTY;
 
   out->tap = tap_new(out->file, tap_version_from_environment());
+  out->lost = !out->tap;
   if (!out->tap)
     return;
   tap_plan(out->tap, (unsigned)run->n_results);
@@ -56,6 +58,7 @@ yaml(struct out *out, const struct run *run, const char *key, const char *value)
   if (!value || !*value)
     return;
   char *masked = out_masked(run, value);
+  out->lost = out->lost || !masked;
   tap_yaml_string(out->tap, key, masked ? masked : "out of memory");
   free(masked);
 }
@@ -214,5 +217,7 @@ tap_view_end(struct out *out, const struct totals *totals)
   dk_text_printf(&text, "RESULT=%s ", totals->word);
   out_totals_text(&text, totals);
   tap_comment(out->tap, dk_text_str(&text));
+  out->lost = out->lost || dk_text_failed(&text) || tap_done(out->tap) < 0;
+  out->tap = NULL;
   dk_text_done(&text);
 }

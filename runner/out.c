@@ -143,7 +143,7 @@ out_end(struct out *out, const struct totals *totals)
     tap_view_end(out, totals);
   else
     human_view_end(out, totals);
-  return fflush(out->file) == 0 && !ferror(out->file);
+  return fflush(out->file) == 0 && !ferror(out->file) && !out->lost;
 }
 
 /* ---- shared by the two views ----------------------------------------------------------------- */
@@ -154,7 +154,7 @@ out_masked(const struct run *run, const char *text)
   struct dk_text masked = DK_TEXT_EMPTY;
 
   mask_text(&run->mask, &masked, text, strlen(text));
-  char *copy = strdup(dk_text_str(&masked));
+  char *copy = dk_text_failed(&masked) ? NULL : strdup(dk_text_str(&masked));
   dk_text_done(&masked);
   return copy;
 }

@@ -12,6 +12,7 @@
 struct out {
   enum format format;      /* tap or human */
   bool color, progress, verbose, began;
+  bool lost;               /* a text could not be built */
   FILE *file;
   struct tap *tap;
   unsigned width;          /* of the terminal; 0: it is none */

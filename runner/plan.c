@@ -287,6 +287,8 @@ plan_select(const struct options *options, size_t *ret_n, int *ret_code)
   *ret_code = EXIT_ENVIRONMENT;
   if (selected && marked)
     *ret_code = mark(options, marked);
+  else
+    say("out of memory");
   for (size_t i = 0; *ret_code == EXIT_PASSED && i < n; i++) {
     if (marked[i])
       selected[taken++] = plan_check(i);

@@ -2,10 +2,11 @@
 /* `durakit probe`: what a plugin says of itself, and what its store says. */
 #include <inttypes.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "runner/commands.h"
+#include "runner/json-memory.h"
+#include "runner/operate/print.h"
 #include "runner/out.h"
 #include "runner/run.h"
 
@@ -57,21 +58,29 @@ safe(const char *text)
   struct dk_text shown = DK_TEXT_EMPTY;
 
   dk_text_add_escaped(&shown, text, strlen(text), DK_ESCAPE_VISIBLE);
-  json_t *value = json_string(dk_text_str(&shown));
+  json_t *value = json_of_text(&shown);
   dk_text_done(&shown);
   return value;
 }
 
 static void
-line(const char *label, const char *text)
+line(struct dk_text *out, const char *label, const char *text)
 {
-  struct dk_text shown = DK_TEXT_EMPTY;
+  if (!*text)
+    return;
+  dk_text_printf(out, "%-14s ", label);
+  dk_text_add_escaped(out, text, strlen(text), DK_ESCAPE_VISIBLE);
+  dk_text_puts(out, "\n");
+}
 
-  if (*text) {
-    dk_text_add_escaped(&shown, text, strlen(text), DK_ESCAPE_VISIBLE);
-    printf("%-14s %s\n", label, dk_text_str(&shown));
-  }
-  dk_text_done(&shown);
+/* And forgets the text. */
+static void
+line_of_text(struct dk_text *out, const char *label, struct dk_text *text)
+{
+  line(out, label, dk_text_str(text));
+  if (dk_text_failed(text))
+    dk_text_fail(out);
+  dk_text_done(text);
 }
 
 static json_t *
@@ -110,8 +119,8 @@ limits_json(const struct dk_limits *limits)
                    (json_int_t)limits->max_commit_items);
 }
 
-static void
-show_json(const struct run *run)
+static json_t *
+probe_json(const struct run *run)
 {
   const struct kit_probe *p = run->probe;
   json_t *object = json_pack(
@@ -128,65 +137,107 @@ show_json(const struct run *run)
   json_object_set_new(object, "extensions", names_json(p->extensions, p->n_extensions));
   json_object_set_new(object, "missing", names_json(p->missing, p->n_missing));
   json_object_set_new(object, "trouble", safe(run->trouble));
-  json_dumpf(object, stdout, JSON_INDENT(2));
-  putchar('\n');
-  json_decref(object);
+  return object;
 }
 
 static void
-show_settings(const struct kit_probe *p)
+show_optional(struct dk_text *out, const struct kit_probe *p)
 {
-  struct dk_text text = DK_TEXT_EMPTY;
+  const char *const offered[] = {
+    p->has_enqueue_for_worker ? "enqueue_for_worker" : NULL,
+    p->has_interrupt ? "interrupt" : NULL,
+  };
+  const char *label = "optional";
 
+  for (size_t i = 0; i < sizeof(offered) / sizeof(offered[0]); i++)
+    if (offered[i]) {
+      line(out, label, offered[i]);
+      label = "";
+    }
+}
+
+static void
+show_settings(struct dk_text *out, const struct kit_probe *p)
+{
   for (uint32_t i = 0; i < p->n_params; i++) {
     uint32_t flags = p->params[i].flags;
-    dk_text_reset(&text);
+    struct dk_text text = DK_TEXT_EMPTY;
+
     dk_text_printf(&text, "%s (%s%s%s%s%s%s)  %s", p->params[i].key, p->params[i].type,
                    flags & DK_PARAM_REQUIRED ? ", required" : "",
                    flags & DK_PARAM_SECRET ? ", secret" : "",
                    flags & DK_PARAM_STORE ? ", tells stores apart" : "",
                    p->params[i].fallback[0] ? ", default " : "", p->params[i].fallback,
                    p->params[i].help);
-    line(i == 0 ? "settings" : "", dk_text_str(&text));
+    line_of_text(out, i == 0 ? "settings" : "", &text);
   }
-  dk_text_done(&text);
 }
 
 static void
-show_text(const struct run *run)
+show_limits(struct dk_text *out, const struct dk_limits *limits)
 {
-  const struct kit_probe *p = run->probe;
   struct dk_text text = DK_TEXT_EMPTY;
 
-  line("plugin", run->plugin);
-  dk_text_printf(&text, "%s %s", p->name, p->version);
-  line("provider", dk_text_str(&text));
-  line("about", p->help);
-  line("built with", p->built_with);
-  line("threads", thread_model_name(p->thread_model));
-  line("clocks", clocks_name(p->clocks));
-  line("durable", durable_name(p->durable));
-  line("shared by", shared_name(p->shared));
-  dk_text_reset(&text);
   dk_text_printf(&text, "id %" PRIu32 " bytes, payload %" PRIu64 " bytes, commit %" PRIu64
                         " bytes and %" PRIu64 " items",
-                 p->limits.max_id, p->limits.max_payload, p->limits.max_commit_bytes,
-                 p->limits.max_commit_items);
-  line("limits", dk_text_str(&text));
-  show_settings(p);
+                 limits->max_id, limits->max_payload, limits->max_commit_bytes,
+                 limits->max_commit_items);
+  line_of_text(out, "limits", &text);
+}
+
+static void
+show_store(struct dk_text *out, const struct run *run)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  if (run->probe->round_trip_ns > 0)
+    dk_text_printf(&text, "opened, one enqueue took %.3f ms",
+                   (double)run->probe->round_trip_ns / 1e6);
+  line_of_text(out, "store", &text);
+  line(out, "trouble", run->trouble);
+}
+
+static void
+probe_text(struct dk_text *out, const struct run *run)
+{
+  const struct kit_probe *p = run->probe;
+  struct dk_text provider = DK_TEXT_EMPTY;
+
+  line(out, "plugin", run->plugin);
+  dk_text_printf(&provider, "%s %s", p->name, p->version);
+  line_of_text(out, "provider", &provider);
+  line(out, "about", p->help);
+  line(out, "built with", p->built_with);
+  line(out, "threads", thread_model_name(p->thread_model));
+  line(out, "clocks", clocks_name(p->clocks));
+  line(out, "durable", durable_name(p->durable));
+  line(out, "shared by", shared_name(p->shared));
+  show_limits(out, &p->limits);
+  show_settings(out, p);
   for (uint32_t i = 0; i < p->n_extensions; i++)
-    line(i == 0 ? "extensions" : "", p->extensions[i]);
-  line("optional", p->has_enqueue_for_worker ? "enqueue_for_worker" : "");
-  line(p->has_enqueue_for_worker ? "" : "optional", p->has_interrupt ? "interrupt" : "");
+    line(out, i == 0 ? "extensions" : "", p->extensions[i]);
+  show_optional(out, p);
   for (uint32_t i = 0; i < p->n_missing; i++)
-    line(i == 0 ? "missing" : "", p->missing[i]);
+    line(out, i == 0 ? "missing" : "", p->missing[i]);
   if (p->threads_after_load > 1)
-    line("note", "its constructors start threads; memory checks then run each check cold");
-  dk_text_reset(&text);
-  dk_text_printf(&text, "opened, one enqueue took %.3f ms", (double)p->round_trip_ns / 1e6);
-  line("store", p->round_trip_ns > 0 ? dk_text_str(&text) : "");
-  line("trouble", run->trouble);
-  dk_text_done(&text);
+    line(out, "note", "its constructors start threads; memory checks then run each check cold");
+  show_store(out, run);
+}
+
+static int
+show(const struct run *run, const struct options *options, int code)
+{
+  struct printer printer = printer_of(options, NULL, NULL);
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  printer.mask = &run->mask;
+  if (options->json) {
+    printer_value(&printer, probe_json(run));
+  } else {
+    probe_text(&text, run);
+    printer_text(&printer, &text);
+  }
+  return printer_done(&printer, code);
 }
 
 static int
@@ -227,12 +278,10 @@ command_probe(const struct options *options)
     code = run_open(&run);
   if (code == EXIT_PASSED && run.trouble[0])
     code = EXIT_VIOLATED;
-  if (run.described && options->json)
-    show_json(&run);
-  else if (run.described)
-    show_text(&run);
+  if (run.described)
+    code = show(&run, options, code);
   if (run.described && run.probe->n_missing > 0)
     code = refuse_missing(&run);
   run_end(&run);
-  return fflush(stdout) == 0 ? code : EXIT_ENVIRONMENT;
+  return code;
 }

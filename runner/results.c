@@ -19,6 +19,7 @@
 #include "runner/facts.h"
 #include "runner/findings.h"
 #include "runner/hurting.h"
+#include "runner/json-memory.h"
 #include "runner/out.h"
 #include "runner/repro.h"
 
@@ -151,7 +152,7 @@ results_are_written(const struct results_file *file)
 static void
 write_line(struct results_file *file, json_t *object)
 {
-  if (!object || json_dumpf(object, file->file, JSON_COMPACT) != 0
+  if (!object || json_memory_failed() || json_dumpf(object, file->file, JSON_COMPACT) != 0
       || fputc('\n', file->file) == EOF || fflush(file->file) != 0)
     file->failed = true;
   json_decref(object);
@@ -168,8 +169,9 @@ text_value(const struct run *run, const char *bytes, size_t length)
   bool valid = dk_utf8_valid(dk_text_str(&text), text.length);
   if (!valid)
     dk_text_add_escaped(&escaped, dk_text_str(&text), text.length, DK_ESCAPE_VISIBLE);
-  json_t *value = valid ? json_stringn(dk_text_str(&text), text.length)
-                        : json_stringn(dk_text_str(&escaped), escaped.length);
+  if (dk_text_failed(&text))
+    dk_text_fail(&escaped);
+  json_t *value = json_of_text(valid ? &text : &escaped);
   dk_text_done(&text);
   dk_text_done(&escaped);
   return value;
@@ -185,7 +187,7 @@ put(json_t *object, const struct run *run, const char *key, const char *text)
 static void
 put_fact(json_t *object, const char *key, struct dk_text *text)
 {
-  json_object_set_new(object, key, json_string(dk_text_str(text)));
+  json_object_set_new(object, key, json_of_text(text));
   dk_text_done(text);
 }
 

@@ -12,6 +12,7 @@ first_tests = \
 	$(NULL)
 script_tests += \
 	tests/style.sh \
+	tests/width.sh \
 	tests/include-table.sh \
 	tests/exports.sh \
 	tests/docs.sh \
@@ -112,6 +113,7 @@ endif
 script_tests += \
 	tests/commands.sh \
 	tests/commands-many.sh \
+	tests/commands-memory.sh \
 	tests/commands-metrics.sh \
 	tests/commands-refusals.sh \
 	tests/commands-guide.sh \

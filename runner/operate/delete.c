@@ -114,6 +114,8 @@ tell_fate(struct deleting *d, const char *id, enum fate fate, const struct dk_te
   show_string(&line, id);
   dk_text_printf(&line, ": %s", words[fate]);
   show_string(&line, dk_text_str(other));
+  if (dk_text_failed(other))
+    dk_text_fail(&line);
   dk_text_puts(&line, "\n");
   printer_text(&d->printer, &line);
   json_add_string(object, "instance", id);

@@ -9,6 +9,8 @@
 #include "runner/operate/targets.h"
 #include "runner/say.h"
 
+enum { NAME_WIDTH = 20 };
+
 struct listing {
   struct host host;
   struct printer printer;
@@ -28,7 +30,9 @@ show_row(struct dk_text *out, const struct dk_instance_info *info)
   show_text(&name, info->name);
   dk_text_puts(&name, info->version.ptr ? " " : "");
   show_text(&name, info->version);
-  dk_text_printf(out, "  %-20s  ", dk_text_str(&name));
+  dk_text_puts(out, "  ");
+  dk_text_add_text(out, &name);
+  dk_text_printf(out, "%*s  ", name.length < NAME_WIDTH ? NAME_WIDTH - (int)name.length : 0, "");
   show_text(out, info->instance);
   dk_text_puts(out, "\n");
   dk_text_done(&name);
@@ -64,6 +68,8 @@ tell_end(struct listing *l, int code)
 
   dk_text_printf(&line, "%" PRIu64 " instance%s%s", l->n, l->n == 1 ? "" : "s",
                  code != EXIT_PASSED ? " until it was ended" : "");
+  if (dk_text_failed(&l->last))
+    dk_text_fail(&line);
   if (l->more) {
     dk_text_puts(&line, "; there are more: --after ");
     show_text(&line, last);

@@ -8,8 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "runner/json-memory.h"
 #include "runner/say.h"
+#include "runner/wrap.h"
 
 /* Those that write to the store, unless it is a dry run. */
 static bool
@@ -24,11 +27,21 @@ does_change(const struct options *options)
 }
 
 struct printer
+printer_of_text(void)
+{
+  return (struct printer){.form = FORM_TEXT, .width = wrap_width(STDOUT_FILENO)};
+}
+
+struct printer
 printer_of(const struct options *options, const char *schema, const char *items)
 {
-  return (struct printer){.form = options->json              ? FORM_JSON
-                                  : options->operating.jsonl ? FORM_JSON_LINES
-                                                             : FORM_TEXT,
+  enum form form = options->json              ? FORM_JSON
+                   : options->operating.jsonl ? FORM_JSON_LINES
+                                              : FORM_TEXT;
+  bool for_people = form == FORM_TEXT && !options->operating.prometheus;
+
+  return (struct printer){.form = form,
+                          .width = for_people ? wrap_width(STDOUT_FILENO) : 0,
                           .schema = schema,
                           .items = items,
                           .changes = does_change(options)};
@@ -60,6 +73,13 @@ put_string(struct printer *printer, const char *string)
 }
 
 void
+printer_no_memory(struct printer *printer)
+{
+  printer->no_memory = printer->no_memory || printer->error == 0;
+  printer->error = printer->error ? printer->error : ENOMEM;
+}
+
+void
 printer_flush(struct printer *printer)
 {
   if (printer->error == 0 && fflush(stdout) != 0)
@@ -71,10 +91,17 @@ printer_flush(struct printer *printer)
 void
 printer_text(struct printer *printer, struct dk_text *text)
 {
-  if (dk_text_failed(text) && printer->error == 0)
-    printer->error = ENOMEM;
+  struct dk_text masked = DK_TEXT_EMPTY;
+  struct dk_text lines = DK_TEXT_EMPTY;
+
+  mask_text(printer->mask, &masked, dk_text_str(text), text->length);
   if (printer->form == FORM_TEXT)
-    put(printer, dk_text_str(text), text->length);
+    wrap_text(&lines, dk_text_str(&masked), masked.length, printer->width);
+  if (dk_text_failed(text) || dk_text_failed(&masked) || dk_text_failed(&lines))
+    printer_no_memory(printer);
+  put(printer, dk_text_str(&lines), lines.length);
+  dk_text_done(&masked);
+  dk_text_done(&lines);
   dk_text_done(text);
 }
 
@@ -96,18 +123,22 @@ printer_line(struct printer *printer, const char *format, ...)
 /* Without the brace that opens it, if it goes on with what was written before.  DEL is the one
  * control character that JSON, and so jansson, lets stand as it is. */
 static void
-dump(struct printer *printer, json_t *value, bool goes_on)
+dump(struct printer *printer, json_t *value, size_t flags, bool goes_on)
 {
-  char *bytes = json_dumps(value, JSON_ENSURE_ASCII);
+  char *bytes = json_dumps(value, flags | JSON_ENSURE_ASCII);
+  const char *from = bytes ? bytes + (goes_on ? 1 : 0) : "";
+  struct dk_text masked = DK_TEXT_EMPTY;
 
-  if (!bytes && printer->error == 0)
-    printer->error = ENOMEM;
-  for (const char *at = bytes ? bytes + (goes_on ? 1 : 0) : NULL; at && *at;) {
+  mask_text(printer->mask, &masked, from, strlen(from));
+  if (!bytes || json_memory_failed() || dk_text_failed(&masked))
+    printer_no_memory(printer);
+  for (const char *at = dk_text_str(&masked); *at;) {
     size_t n = strcspn(at, "\177");
     put(printer, at, n);
     put_string(printer, at[n] ? "\\u007F" : "");
     at += n + (at[n] ? 1 : 0);
   }
+  dk_text_done(&masked);
   free(bytes);
 }
 
@@ -130,11 +161,19 @@ printer_item(struct printer *printer, json_t *item)
   if (printer->form == FORM_JSON)
     put_string(printer, printer->n_items == 0 ? "\n  " : ",\n  ");
   if (printer->form != FORM_TEXT)
-    dump(printer, item, false);
+    dump(printer, item, 0, false);
   if (printer->form == FORM_JSON_LINES)
     put_string(printer, "\n");
   printer->n_items++;
   json_decref(item);
+}
+
+void
+printer_value(struct printer *printer, json_t *value)
+{
+  dump(printer, value, JSON_INDENT(2), false);
+  put_string(printer, "\n");
+  json_decref(value);
 }
 
 void
@@ -153,7 +192,7 @@ printer_end(struct printer *printer, json_t *rest)
       put_string(printer, "\"");
     }
     put_string(printer, is_empty ? "" : ", ");
-    dump(printer, rest, true);
+    dump(printer, rest, 0, true);
     put_string(printer, "\n");
   }
   json_decref(rest);
@@ -180,8 +219,11 @@ printer_done(struct printer *printer, int code)
     return code;
   if (printer->error == EPIPE)
     return EXIT_INCOMPLETE; /* who went away does not want to hear of it */
-  say_problem(&(struct problem){"standard output", "cannot be written", NULL,
-                                strerror(printer->error), next_of(printer, code)},
+  say_problem(printer->no_memory
+                ? &(struct problem){NULL, "out of memory: what is written is not all of it", NULL,
+                                    NULL, next_of(printer, code)}
+                : &(struct problem){"standard output", "cannot be written", NULL,
+                                    strerror(printer->error), next_of(printer, code)},
               NULL);
   return EXIT_ENVIRONMENT;
 }

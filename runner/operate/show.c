@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/utf8.h"
+#include "runner/json-memory.h"
 #include "runner/operate/when.h"
 
 /* One that continues as new goes on: nobody but the store sees a difference. */
@@ -114,8 +115,10 @@ json_add_text(json_t *object, const char *key, dk_str text)
   } else {
     struct dk_text other = DK_TEXT_EMPTY, value = DK_TEXT_EMPTY;
     dk_text_printf(&other, "%s_base64", key);
+    if (dk_text_failed(&other))
+      dk_text_fail(&value);
     add_base64(&value, (const unsigned char *)text.ptr, text.len);
-    json_object_set_new(object, dk_text_str(&other), json_string(dk_text_str(&value)));
+    json_object_set_new(object, dk_text_str(&other), json_of_text(&value));
     dk_text_done(&other);
     dk_text_done(&value);
   }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/utf8.h"
+#include "runner/json-memory.h"
 #include "runner/operate/show.h"
 #include "runner/operate/sums.h"
 
@@ -113,7 +114,9 @@ json_of_labels(const char *series)
   while (at && (*at == '{' || *at == ',')) {
     struct dk_text name = DK_TEXT_EMPTY, value = DK_TEXT_EMPTY;
     at = sums_label(at + 1, &name, &value);
-    json_add_text(labels, dk_text_str(&name), (dk_str){dk_text_str(&value), value.length});
+    if (dk_text_failed(&name))
+      dk_text_fail(&value);
+    json_object_set_new(labels, dk_text_str(&name), json_of_text(&value));
     dk_text_done(&name);
     dk_text_done(&value);
   }

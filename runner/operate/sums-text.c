@@ -169,6 +169,8 @@ enter_family(struct reader *r, const char *name)
                     "what a runtime has counted");
   if (is_part_of_a_histogram(r, name))
     return complain(r, "a histogram has samples of this name", "a name of its own");
+  if (dk_text_failed(&r->other))
+    return has_no_memory(r);
   r->family = sums_family(r->sums, name);
   if (!r->family)
     return has_no_memory(r);

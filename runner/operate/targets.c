@@ -83,6 +83,10 @@ payload_take(const struct host *host, struct dk_text *buffer, dk_str *ret_payloa
                       "keep it elsewhere, and send where it is", buffer);
   else
     dk_text_puts(buffer, given);
+  if (code == EXIT_PASSED && dk_text_failed(buffer)) {
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
   *ret_payload = (dk_str){dk_text_str(buffer), buffer->length};
   return code;
 }
