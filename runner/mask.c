@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds passwords inside settings, and replaces secrets in text.  Owns the list of secrets. */
+/* Finds passwords inside settings, and replaces secrets in text: whole ones and cut ones, as they
+ * are and as somebody has escaped them on their way.  Owns the list of secrets. */
 #include "runner/mask.h"
 
 #include <ctype.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-enum { LEAST_PART = 4 }; /* of a secret that was cut; less than that tells nothing of it */
+enum {
+  LEAST_PART = 4,  /* of a secret that is cut by the end of text or line; less tells nothing */
+  LEAST_BEGIN = 8, /* of one that is cut anywhere: the kernel does so with a process's name */
+  LONGEST_ESCAPE = 12
+};
 
 void
 mask_done(struct mask *mask)
@@ -54,37 +60,18 @@ add_form(struct mask *mask, const char *secret, size_t length)
   mask->n++;
 }
 
-/* Text of a plugin may have been escaped before it comes here: so these forms are secret, too. */
-static void
-add_forms(struct mask *mask, const char *secret, size_t length)
-{
-  static const enum dk_escape hows[] = {DK_ESCAPE_VISIBLE, DK_ESCAPE_YAML, DK_ESCAPE_TAP};
-  struct dk_text escaped = DK_TEXT_EMPTY;
-
-  add_form(mask, secret, length);
-  for (size_t i = 0; i < sizeof(hows) / sizeof(hows[0]); i++) {
-    dk_text_reset(&escaped);
-    dk_text_add_escaped(&escaped, secret, length, hows[i]);
-    mask->failed = mask->failed || dk_text_failed(&escaped);
-    add_form(mask, dk_text_str(&escaped), escaped.length);
-  }
-  if (escaped.bytes)
-    explicit_bzero(escaped.bytes, escaped.length);
-  dk_text_done(&escaped);
-}
-
 /* A key of several lines is told line by line as well. */
 void
 mask_add(struct mask *mask, const char *secret, size_t length)
 {
   size_t begin = 0;
 
-  add_forms(mask, secret, length);
+  add_form(mask, secret, length);
   for (size_t i = 0; i <= length; i++) {
     if (i < length && secret[i] != '\n' && secret[i] != '\r')
       continue;
     if (i - begin >= LEAST_PART && i - begin < length)
-      add_forms(mask, secret + begin, i - begin);
+      add_form(mask, secret + begin, i - begin);
     begin = i + 1;
   }
 }
@@ -209,25 +196,222 @@ mask_add_passwords(struct mask *mask, const char *value, size_t length)
   add_in_address(mask, value, length);
 }
 
-/* The length of the longest secret that begins here, 0: none.  Text is cut where its buffer ends
- * before it comes here, so the beginning of a secret is one too, at the end of text or line. */
+/* ---- escaped text ---------------------------------------------------------------------------- */
+
+/* The next bytes of a text, and those of a secret that they may stand for. */
+struct place {
+  const char *text, *secret;
+  size_t length, left;     /* of each */
+};
+
+/* `n` bytes of the text, read as these bytes: so many of the secret fit; 0: none. */
+static size_t
+fits(const struct place *at, const char *bytes, size_t n)
+{
+  return n > 0 && n <= at->left && memcmp(at->secret, bytes, n) == 0 ? n : 0;
+}
+
+static size_t
+fits_character(const struct place *at, uint32_t c)
+{
+  char bytes[4] = {(char)c, 0, 0, 0};
+
+  if (c < 0x80)
+    return fits(at, bytes, 1);
+  if (c < 0x800) {
+    bytes[0] = (char)(0xc0 | (c >> 6));
+    bytes[1] = (char)(0x80 | (c & 0x3f));
+    return fits(at, bytes, 2);
+  }
+  if (c < 0x10000) {
+    bytes[0] = (char)(0xe0 | (c >> 12));
+    bytes[1] = (char)(0x80 | ((c >> 6) & 0x3f));
+    bytes[2] = (char)(0x80 | (c & 0x3f));
+    return fits(at, bytes, 3);
+  }
+  bytes[0] = (char)(0xf0 | ((c >> 18) & 7));
+  bytes[1] = (char)(0x80 | ((c >> 12) & 0x3f));
+  bytes[2] = (char)(0x80 | ((c >> 6) & 0x3f));
+  bytes[3] = (char)(0x80 | (c & 0x3f));
+  return fits(at, bytes, 4);
+}
+
+/* The number in at most `most` digits of the base; how many there are. */
+static size_t
+read_digits(const char *text, size_t length, int base, size_t most, uint32_t *ret)
+{
+  size_t n = 0;
+
+  *ret = 0;
+  while (n < length && n < most && hex_digit(text[n]) >= 0 && hex_digit(text[n]) < base)
+    *ret = *ret * (uint32_t)base + (uint32_t)hex_digit(text[n++]);
+  return n;
+}
+
+/* \u00e9; two of them for what is beyond the first 65,536. */
+static size_t
+fits_utf16(const struct place *at, size_t begin, size_t *ret_taken)
+{
+  const char *text = at->text + begin;
+  size_t length = at->length - begin;
+  uint32_t high, low;
+
+  if (read_digits(text, length, 16, 4, &high) != 4)
+    return 0;
+  *ret_taken = begin + 4;
+  if (high < 0xd800 || high > 0xdbff || length < 10 || text[4] != '\\' || text[5] != 'u'
+      || read_digits(text + 6, length - 6, 16, 4, &low) != 4)
+    return fits_character(at, high);
+  *ret_taken = begin + 10;
+  return fits_character(at, 0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff));
+}
+
+/* \n, \x3a, \072, \u003a, \": of C, JSON, YAML, TAP and the shell.  What is escaped twice has more
+ * backslashes. */
+static size_t
+fits_backslashes(const struct place *at, size_t *ret_taken)
+{
+  static const char letters[] = "abefnrtv", meant[] = "\a\b\033\f\n\r\t\v";
+  size_t run = 1;
+  uint32_t number;
+  size_t n = 0;
+
+  while (run < at->length && at->text[run] == '\\')
+    run++;
+  if (run < at->length) {
+    char c = at->text[run];
+    const char *letter = strchr(letters, c);
+    const char *digits = at->text + run;
+    size_t length = at->length - run;
+    if (c == 'x' && read_digits(digits + 1, length - 1, 16, 2, &number) == 2
+        && (n = fits(at, (const char[]){(char)number}, 1)) > 0)
+      *ret_taken = run + 3;
+    else if (c == 'u' && (n = fits_utf16(at, run + 1, ret_taken)) > 0)
+      return n;
+    else if (read_digits(digits, length, 8, 3, &number) == 3 && number < 256
+             && (n = fits(at, (const char[]){(char)number}, 1)) > 0)
+      *ret_taken = run + 3;
+    else if ((c && letter && (n = fits(at, &meant[letter - letters], 1)) > 0)
+             || (n = fits(at, &c, 1)) > 0)
+      *ret_taken = run + 1;
+  }
+  if (n == 0 && (n = fits(at, "\\", 1)) > 0)
+    *ret_taken = run > 1 ? 2 : 1;
+  return n;
+}
+
+/* &lt; and its kin, &#39; and &#x27;. */
+static size_t
+fits_entity(const struct place *at, size_t *ret_taken)
+{
+  static const struct { const char *name; char meant; } names[] = {
+    {"&lt;", '<'}, {"&gt;", '>'}, {"&amp;", '&'}, {"&quot;", '"'}, {"&apos;", '\''}};
+
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    size_t n = strlen(names[i].name);
+    if (n <= at->length && memcmp(at->text, names[i].name, n) == 0) {
+      *ret_taken = n;
+      return fits(at, &names[i].meant, 1);
+    }
+  }
+  if (at->length < 4 || at->text[1] != '#')
+    return 0;
+  bool hex = at->text[2] == 'x' || at->text[2] == 'X';
+  size_t begin = hex ? 3 : 2;
+  uint32_t c;
+  size_t n = read_digits(at->text + begin, at->length - begin, hex ? 16 : 10, 7, &c);
+  if (n == 0 || begin + n >= at->length || at->text[begin + n] != ';')
+    return 0;
+  *ret_taken = begin + n + 1;
+  return fits_character(at, c);
+}
+
+/* The shell's ways to put a quote between quotes. */
+static size_t
+fits_quote(const struct place *at, size_t *ret_taken)
+{
+  static const char *const ways[] = {"'\\''", "'\"'\"'"};
+
+  for (size_t i = 0; i < 2; i++) {
+    size_t n = strlen(ways[i]);
+    if (n <= at->length && memcmp(at->text, ways[i], n) == 0) {
+      *ret_taken = n;
+      return fits(at, "'", 1);
+    }
+  }
+  return 0;
+}
+
+/* How many of the secret's next bytes the next *ret_taken of the text stand for; 0: none. */
+static size_t
+fits_here(const struct place *at, size_t *ret_taken)
+{
+  uint32_t number;
+  size_t n = 0;
+
+  if (at->text[0] == '\\')
+    n = fits_backslashes(at, ret_taken);
+  else if (at->text[0] == '&')
+    n = fits_entity(at, ret_taken);
+  else if (at->text[0] == '\'')
+    n = fits_quote(at, ret_taken);
+  else if (at->text[0] == '+' && (n = fits(at, " ", 1)) > 0)
+    *ret_taken = 1;
+  else if (at->text[0] == '%' && read_digits(at->text + 1, at->length - 1, 16, 2, &number) == 2
+           && (n = fits(at, (const char[]){(char)number}, 1)) > 0)
+    *ret_taken = 3;
+  if (n == 0 && (n = fits(at, at->text, 1)) > 0)
+    *ret_taken = 1;
+  return n;
+}
+
+/* Nothing follows but perhaps the rest of an escape: text is cut where its buffer ends. */
+static bool
+is_cut_here(const char *text, size_t length, bool escaped)
+{
+  const char *newline = memchr(text, '\n', length < LONGEST_ESCAPE ? length : LONGEST_ESCAPE);
+  size_t line = newline ? (size_t)(newline - text) : length;
+
+  return line == 0 || (escaped && line < LONGEST_ESCAPE && memchr("\\&%", text[0], 3));
+}
+
+/* How much of the text is this secret, from its beginning on; 0: none of it, or too little. */
+static size_t
+covered_by(const char *secret, const char *text, size_t length, bool escaped)
+{
+  struct place at = {text, secret, length, strlen(secret)};
+  size_t known = 0;
+
+  while (at.left > 0 && at.length > 0) {
+    size_t taken = 1;
+    size_t n = escaped ? fits_here(&at, &taken) : fits(&at, at.text, 1);
+    if (n == 0)
+      break;
+    at = (struct place){at.text + taken, at.secret + n, at.length - taken, at.left - n};
+    known += n;
+  }
+  if (at.left == 0 || known >= LEAST_BEGIN)
+    return length - at.length;
+  if (known >= LEAST_PART && is_cut_here(at.text, at.length, escaped)) {
+    const char *newline = memchr(at.text, '\n', at.length);
+    return newline ? (size_t)(newline - text) : length;
+  }
+  return 0;
+}
+
+/* How long what is secret here is, 0: nothing is. */
 static size_t
 secret_at(const struct mask *mask, const char *bytes, size_t length)
 {
-  size_t longest = mask->n > 0 ? strlen(mask->secrets[0]) : 0;
-  size_t line = length < longest ? length : longest;
-  const char *newline = memchr(bytes, '\n', line);
-
-  line = newline ? (size_t)(newline - bytes) : line;
+  size_t most = 0;
 
   for (size_t i = 0; i < mask->n; i++) {
-    size_t n = strlen(mask->secrets[i]);
-    if (n <= length && memcmp(mask->secrets[i], bytes, n) == 0)
-      return n;
-    if (n > line && line >= LEAST_PART && memcmp(mask->secrets[i], bytes, line) == 0)
-      return line;
+    for (int escaped = 0; escaped <= 1; escaped++) {
+      size_t covered = covered_by(mask->secrets[i], bytes, length, escaped);
+      most = covered > most ? covered : most;
+    }
   }
-  return 0;
+  return most;
 }
 
 void

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Secrets never leave the runner: what stands in this list is replaced by *** everywhere. */
+/* Secrets never leave the runner: what stands in this list is replaced by *** everywhere, also with
+ * the escapes of C, JSON, XML, YAML, TAP, addresses and the shell in it, and its first 8 bytes and
+ * more when the rest is cut off. */
 #ifndef DK_RUNNER_MASK_H
 #define DK_RUNNER_MASK_H
 
@@ -15,7 +17,7 @@ struct mask {
 };
 
 void mask_done(struct mask *mask);
-/* The secret, its lines, and how each stands in text that was escaped. */
+/* The secret and its lines. */
 void mask_add(struct mask *mask, const char *secret, size_t length);
 /* The passwords inside a value: password=..., also quoted, and scheme://user:password@host; and
  * what else of its kind libpq takes. */

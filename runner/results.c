@@ -406,22 +406,28 @@ open_beside(struct results_file *file, const struct result *result, const char *
   return beside;
 }
 
-/* As Valgrind has written it. */
+/* A file of its own beside the results, masked. */
 static void
-write_xml(struct results_file *file, const struct result *result)
+write_masked(struct results_file *file, const struct run *run, const struct result *result,
+             const char *name, const char *bytes, size_t size)
 {
-  const struct findings *findings = result->outcome->findings;
-  FILE *xml = findings && findings->xml ? open_beside(file, result, "memcheck.xml") : NULL;
+  struct dk_text masked = DK_TEXT_EMPTY;
+  FILE *beside = size > 0 ? open_beside(file, result, name) : NULL;
 
-  if (xml && fwrite(findings->xml, 1, findings->xml_size, xml) != findings->xml_size)
+  mask_text(&run->mask, &masked, bytes, size);
+  if (beside
+      && (dk_text_failed(&masked)
+          || fwrite(dk_text_str(&masked), 1, masked.length, beside) != masked.length))
     file->failed = true;
-  if (xml && fclose(xml) != 0)
+  if (beside && fclose(beside) != 0)
     file->failed = true;
+  dk_text_done(&masked);
 }
 
 static void
 write_beside(struct results_file *file, const struct run *run, const struct result *result)
 {
+  const struct findings *findings = result->outcome->findings;
   const struct kit_trace_line *line;
   unsigned left_out;
   FILE *trace = open_beside(file, result, "trace.txt");
@@ -434,17 +440,9 @@ write_beside(struct results_file *file, const struct run *run, const struct resu
   }
   if (trace && fclose(trace) != 0)
     file->failed = true;
-  write_xml(file, result);
-  if (result->outcome->output_size == 0)
-    return;
-  struct dk_text masked = DK_TEXT_EMPTY;
-  FILE *output = open_beside(file, result, "output");
-  mask_text(&run->mask, &masked, result->outcome->output, result->outcome->output_size);
-  if (output && fwrite(dk_text_str(&masked), 1, masked.length, output) != masked.length)
-    file->failed = true;
-  if (output && fclose(output) != 0)
-    file->failed = true;
-  dk_text_done(&masked);
+  if (findings && findings->xml)
+    write_masked(file, run, result, "memcheck.xml", findings->xml, findings->xml_size);
+  write_masked(file, run, result, "output", result->outcome->output, result->outcome->output_size);
 }
 
 void

@@ -63,6 +63,7 @@ hides_what_is_cut(void)
   is(masked(&mask, "it is hun"), "it is hun", "less tells nothing");
   is(masked(&mask, "it is hunter3"), "it is hunter3", "another word that begins so");
   is(masked(&mask, "hunter2 is my name"), "hunter2 is my name", "its beginning in the middle");
+  is(masked(&mask, "(hunter2-) and (hunter2-l)"), "(***) and (***)", "eight letters of it");
   is(masked(&mask, "is hunter2-\nnext"), "is ***\nnext", "at the end of a line");
   mask_text(&mask, &out, "it is hunter2-long", 15);
   is(dk_text_str(&out), "it is ***", "what is behind the end is not looked at");
@@ -114,10 +115,41 @@ hides_what_is_escaped(void)
   mask_done(&mask);
 }
 
+/* As others write it, whatever they escape. */
+static void
+hides_other_escapes(void)
+{
+  static const struct { const char *secret, *text, *shown; } rows[] = {
+    {"a<b>&\"c'd", "<t>a&lt;b&gt;&amp;&quot;c&apos;d</t>", "<t>***</t>"},
+    {"a<b>&\"c'd", "a&#60;b&#x3E;&amp;&#34;c&#x27;d", "***"},
+    {"pass&word-1", "x pass&amp;word-1 x", "x *** x"},
+    {"a\"b\\c/d\n1234", "{\"a\\\"b\\\\c\\/d\\n1234\"}", "{\"***\"}"},
+    {"p\303\244ss-\360\237\230\200", "\"p\\u00e4ss-\\ud83d\\uDE00\"", "\"***\""},
+    {"p@ss w/rd", "u:p%40ss%20w%2Frd@ p%40ss+w/rd", "u:***@ ***"},
+    {"has space 1", "/run/has\\040space\\0401 x", "/run/*** x"},
+    {"tab\there", "tab\\x09here, tab\\there, tab\\011here", "***, ***, ***"},
+    {"it's mine", "'it'\\''s mine' 'it'\"'\"'s mine'", "'***' '***'"},
+    {"a: \"b\" c", "a\\x3a \\\"b\\\" c", "***"},
+    {"a: \"b\" c", "a\\\\x3a \\\\\\\"b\\\\\\\" c", "***"},
+    {"back\\nslash", "back\\nslash back\\\\nslash", "*** ***"},
+    {"secret\nof-two", "it is secret\\", "it is ***"},
+    {"hunter2<3-and-more", "(hunter2&lt;) x", "(***) x"},
+    {"x\\\\y", "x\\\\y", "***"}};
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    struct mask mask = {0};
+
+    mask_add(&mask, rows[i].secret, strlen(rows[i].secret));
+    is(masked(&mask, rows[i].text), rows[i].shown, "%s in %s", rows[i].secret, rows[i].text);
+    mask_done(&mask);
+  }
+}
+
 int
 main(void)
 {
   plan(NO_PLAN);
+  hides_other_escapes();
   replaces();
   hides_what_is_cut();
   hides_bytes();

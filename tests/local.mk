@@ -169,6 +169,7 @@ EXTRA_DIST += \
 	tests/memcheck.sh \
 	tests/operating-load.c \
 	tests/runner-damage.c \
+	tests/runner-loud.c \
 	tests/runner-secret.c \
 	tests/runner-stores.c \
 	tests/standby.sh \

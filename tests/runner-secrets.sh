@@ -91,6 +91,64 @@ done
 quiet 'two short lines are nowhere' defgh tap err
 quiet 'nor as one' 'abc\n' tap err
 
+# A provider that works, and shouts its secret wherever it can.  Of all that is printed and written,
+# names of files included, nothing has the first eight bytes of it, nor so many of an escaped form:
+# then what stands before the first letter that anybody escapes is nowhere.
+${CC:-cc} -std=gnu11 -shared -fPIC -w ${SANITIZER_CFLAGS:-} -I"$top_srcdir/core/include" \
+  -I"$top_srcdir" "$top_srcdir/tests/runner-loud.c" -o loud.so \
+  > cc.out 2>&1
+ok $? 'the loud provider is built' || diag "$(cat cc.out)"
+LOUD="Hunter&2<it's> \"it\"\\: 100%"
+export LOUD
+
+# silent NAME: neither the text nor the names of files in the folder said.
+silent() {
+  is "$(grep -l -r -F -e Hunter said; find said -name '*Hunter*')" '' "$1"
+}
+
+# shouts NAME CODE ARGUMENT...: what a command prints and writes is silent.
+shouts() {
+  name=$1
+  code=$2
+  shift 2
+  rm -rf said
+  mkdir said
+  timeout 120 "$DURAKIT" "$@" > said/out 2> said/err < /dev/null
+  is $? "$code" "$name: the exit code" || diag "$(tail -n 5 said/err)"
+  silent "$name: nothing of the secret"
+}
+
+for format in tap human; do
+  shouts "a check, $format" 1 check ./loud.so --only turn/birth --set "password=$LOUD" \
+    --format $format --out said/results
+  like "$(cat said/out)" 'process [0-9]* (\*\*\*' "$format: a process that was left behind"
+  like "$(cat said/results/results.jsonl)" '\*\*\*' "$format: masked in the results"
+  shouts "an error, $format" 1 check ./loud.so --only turn/birth --set-env password=LOUD \
+    --format $format --out said/results --classify 0
+  shouts "a key that there is not, $format" 2 check ./loud.so --set "passwort=$LOUD" \
+    --format $format --out said/results
+done
+if command -v valgrind > /dev/null && [ -z "${SANITIZER_CFLAGS:-}" ]; then
+  shouts 'under memcheck' 1 check ./loud.so --only turn/birth --set "password=$LOUD" --memcheck \
+    --out said/results --classify 0
+  like "$(cat said/results/checks/*/*/memcheck.xml)" '\*\*\*' "Valgrind's own words are masked"
+else
+  skip 'under memcheck' 'Valgrind is not here, or cannot be used'
+fi
+shouts 'probe' 0 probe ./loud.so --set "password=$LOUD"
+shouts 'probe, as JSON' 0 probe ./loud.so --json --set-env password=LOUD
+shouts 'what is repeated' 1 check ./loud.so --only turn/birth --set "password=$LOUD" --out said/r
+cp said/r/results.jsonl said.jsonl
+shouts 'repro' 1 repro said.jsonl --set "password=$LOUD"
+LOUD_FAIL=1
+export LOUD_FAIL
+shouts 'a probe that fails' 4 probe ./loud.so --set "password=$LOUD"
+for words in 'status x' 'wait x' 'cancel x' 'history x' 'raise x e' 'start --create --name n x'; do
+  # shellcheck disable=SC2086
+  shouts "durakit $words" 4 $words --provider ./loud.so --set "password=$LOUD"
+done
+unset LOUD LOUD_FAIL
+
 # gdb tells the command that it starts.
 mkdir bin
 cat > bin/gdb <<'EOF'
