@@ -164,10 +164,12 @@ prepare(struct engine *engine, struct slot *slot, const struct task *task)
 {
   slot->task = *task;
   slot->job = task->job;
-  snprintf(slot->folder, sizeof(slot->folder), "%s/%s/%llu", engine->folder->path,
-           task->kind == TASK_CHECK ? "checks" : "others",
-           (unsigned long long)++engine->n_started);
-  if (mkdir(slot->folder, 0700) != 0)
+  bool checks = task->kind == TASK_CHECK;
+  slot->parent = checks ? engine->folder->checks : engine->folder->others;
+  snprintf(slot->name, sizeof(slot->name), "%llu", (unsigned long long)++engine->n_started);
+  snprintf(slot->folder, sizeof(slot->folder), "%s/%s/%s", engine->folder->path,
+           checks ? "checks" : "others", slot->name);
+  if (mkdirat(slot->parent, slot->name, 0700) != 0)
     return false;
   slot->output = slot_open_file(slot, "out");
   slot->errors = slot_open_file(slot, "err");

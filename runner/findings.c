@@ -432,7 +432,7 @@ findings_read(const struct parties *parties, const char *folder, pid_t child, pi
       add_own(findings, path);
     else
       findings_add_file(findings, path);
-    unlink(path);
+    unlinkat(dirfd(dir), entry->d_name, 0);
   }
   if (dir)
     closedir(dir);

@@ -53,26 +53,43 @@ close_fd(int *fd)
   *fd = -1;
 }
 
+/* -1 with errno. */
+static int
+make_part(int parent, const char *name)
+{
+  return mkdirat(parent, name, 0700) == 0
+           ? openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+           : -1;
+}
+
 static int
 make_parts(struct folder *folder, const char *path)
 {
-  char name[sizeof(folder->path) + 24];
-
-  if (mkdir(path, 0700) != 0)
+  folder->fd = make_part(AT_FDCWD, path);
+  if (folder->fd < 0)
     return -1;
-  snprintf(name, sizeof(name), "%s/lock", path);
-  folder->lock_fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  folder->lock_fd = openat(folder->fd, "lock", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (folder->lock_fd < 0 || flock(folder->lock_fd, LOCK_EX) != 0)
     return -1;
-  snprintf(name, sizeof(name), "%s/checks", path);
-  if (mkdir(name, 0700) != 0)
+  folder->checks = make_part(folder->fd, "checks");
+  if (folder->checks < 0)
     return -1;
-  snprintf(name, sizeof(name), "%s/others", path);
-  if (mkdir(name, 0700) != 0)
+  folder->others = make_part(folder->fd, "others");
+  if (folder->others < 0)
     return -1;
-  snprintf(name, sizeof(name), "%s/journal", path);
-  folder->journal_fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  return folder->journal_fd < 0 || chmod(path, 0700) != 0 ? -1 : 0;
+  folder->journal_fd =
+    openat(folder->fd, "journal", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  return folder->journal_fd < 0 || fchmod(folder->fd, 0700) != 0 ? -1 : 0;
+}
+
+static void
+close_all(struct folder *folder)
+{
+  close_fd(&folder->journal_fd);
+  close_fd(&folder->checks);
+  close_fd(&folder->others);
+  close_fd(&folder->fd);
+  close_fd(&folder->lock_fd);
 }
 
 /* It gets its name when its lock is held, so that a run that lives never looks dead. */
@@ -93,8 +110,7 @@ make_in(struct folder *folder, const char *base, const char *run_id)
   int reason = errno;
   if (folder->lock_fd >= 0)
     folder_remove_tree(made);
-  close_fd(&folder->journal_fd);
-  close_fd(&folder->lock_fd);
+  close_all(folder);
   errno = reason;
   return -1;
 }
@@ -107,7 +123,7 @@ refuse_second(struct folder *folder, const char *run_id)
 
   if (!folder_find_live(run_id, folder->path, other, sizeof(other)))
     return 0;
-  folder_done(folder);
+  folder_done(folder, NULL);
   memcpy(folder->path, other, sizeof(other));
   errno = EADDRINUSE;
   return -1;
@@ -119,7 +135,7 @@ folder_make(struct folder *folder, const char *run_id)
   const char *bases[FOLDER_BASES];
   size_t n = folder_bases(bases);
 
-  *folder = (struct folder){.lock_fd = -1, .journal_fd = -1};
+  *folder = (struct folder)FOLDER_NONE;
   for (size_t i = 0; i < n; i++) {
     /* The last resort is tried whatever room it has. */
     if ((i + 1 == n || has_room(bases[i])) && make_in(folder, bases[i], run_id) == 0)
@@ -128,26 +144,53 @@ folder_make(struct folder *folder, const char *run_id)
   return -1;
 }
 
-static void
-folder_remove_part(const struct folder *folder, const char *name)
+/* What has its path is still this folder, and not something that was put there. */
+static bool
+has_its_path(const struct folder *folder)
 {
-  char path[sizeof(folder->path) + 16];
+  struct stat own, named;
 
-  snprintf(path, sizeof(path), "%s/%s", folder->path, name);
-  folder_remove_tree(path);
+  return fstat(folder->fd, &own) == 0 && lstat(folder->path, &named) == 0
+         && own.st_dev == named.st_dev && own.st_ino == named.st_ino;
+}
+
+/* Empty, it has a name somewhere: the one that it was made with, or another. */
+static void
+note_moved(struct remains *left, int fd)
+{
+  static const char gone[] = " (deleted)"; /* as the kernel says it */
+  char name[64];
+  char path[sizeof(left->name)];
+
+  snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+  ssize_t n = readlink(name, path, sizeof(path) - 1);
+  path[n > 0 ? n : 0] = '\0';
+  size_t length = strlen(path);
+  bool is_gone = length >= strlen(gone) && strcmp(path + length - strlen(gone), gone) == 0;
+  if (is_gone || !left || left->n++ > 0)
+    return;
+  memcpy(left->name, path, sizeof(path));
+  snprintf(left->why, sizeof(left->why), "it was moved there");
 }
 
 void
-folder_done(struct folder *folder)
+folder_done(struct folder *folder, struct remains *left)
 {
   if (folder->lock_fd < 0) /* it was not made: what has this path is another's */
     return;
-  folder_remove_part(folder, "checks");
-  folder_remove_part(folder, "others");
-  if (!folder->keep)
-    folder_remove_tree(folder->path);
-  close_fd(&folder->journal_fd);
-  close_fd(&folder->lock_fd);
+  remove_inside(folder->checks, left);
+  remove_inside(folder->others, left);
+  if (!folder->keep) {
+    struct remains again = {.n = 0}; /* the same once more */
+    bool emptied = remove_inside(folder->fd, left && left->n == 0 ? left : &again);
+    if (emptied && has_its_path(folder))
+      rmdir(folder->path);
+    if (emptied)
+      note_moved(left, folder->fd);
+    note_moved(left, folder->checks);
+    note_moved(left, folder->others);
+  }
+  close_all(folder);
   folder->path[0] = '\0';
 }
 
@@ -177,41 +220,17 @@ folder_note_store(struct folder *folder, const char *suffix)
   folder->keep = write_note(folder, line) || folder->keep;
 }
 
-/* Removes what is in the open folder, and closes it. */
-static bool
-empty_folder(int fd)
-{
-  DIR *dir = fdopendir(fd);
-  bool all_gone = dir != NULL;
-  struct dirent *entry;
-
-  if (!dir) {
-    close(fd);
-    return false;
-  }
-  while ((entry = readdir(dir)) != NULL) {
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-      continue;
-    if (unlinkat(fd, entry->d_name, 0) == 0)
-      continue;
-    /* A folder: perhaps one that its owner may not enter any more. */
-    fchmodat(fd, entry->d_name, 0700, 0);
-    int inner = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (inner < 0 || !empty_folder(inner) || unlinkat(fd, entry->d_name, AT_REMOVEDIR) != 0)
-      all_gone = false;
-  }
-  closedir(dir);
-  return all_gone;
-}
-
 bool
 folder_remove_tree(const char *path)
 {
-  int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const char *slash = strrchr(path, '/');
+  char *above = strndup(path, slash ? (size_t)(slash - path) + 1 : 0);
+  int parent = above ? open(*above ? above : ".", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+  bool gone = parent >= 0 ? remove_at(parent, slash ? slash + 1 : path, NULL) : errno == ENOENT;
 
-  if (fd < 0)
-    return errno == ENOENT;
-  return empty_folder(fd) && rmdir(path) == 0;
+  close_fd(&parent);
+  free(above);
+  return gone;
 }
 
 /* ---- of other runs --------------------------------------------------------------------------- */

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runner/remove.h"
+
 #define FOLDER_PREFIX "durakit-run-"
 
 enum { FOLDER_BASES = 3 };
@@ -18,21 +20,25 @@ struct folder {
   char path[256];    /* "" before it is made */
   int lock_fd;       /* its file "lock", locked for as long as the run lives */
   int journal_fd;    /* its file "journal": for `durakit clean`, see folder_note */
+  int fd, checks, others; /* itself and its two parts: they are removed, whatever has their names */
   bool keep;         /* stores are left over: the journal stays for `durakit clean` */
 };
 
 /* 0, or -1 with errno and `path` the folder that could not be made; EADDRINUSE: a run of this id
  * lives, and `path` is its folder. */
 int folder_make(struct folder *folder, const char *run_id);
-/* Removes it, unless it is kept: then only the journal stays. */
-void folder_done(struct folder *folder);
+/* Before it is made, so that folder_done may be called. */
+#define FOLDER_NONE {.lock_fd = -1, .journal_fd = -1, .fd = -1, .checks = -1, .others = -1}
+/* Removes it, unless it is kept: then only the journal stays.  `left`, which may be NULL, tells
+ * what could not be removed. */
+void folder_done(struct folder *folder, struct remains *left);
 /* A line in the journal: the check of this number begins ('+') to make stores, or has removed them
  * ('-'). */
 void folder_note(const struct folder *folder, char sign, unsigned number);
 /* A line in the journal: this store could not be removed.  The folder is kept. */
 void folder_note_store(struct folder *folder, const char *suffix);
 
-/* Removes a folder with all in it, following no link; false if something is left. */
+/* Removes a folder with all in it: see remove.h.  False if something is left. */
 bool folder_remove_tree(const char *path);
 
 /* The places where runs have their folders; as many as there are, at most FOLDER_BASES. */

@@ -112,6 +112,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/plan.c \
 	runner/plan.h \
 	runner/probe.c \
+	runner/remove.c \
+	runner/remove.h \
 	runner/repro.c \
 	runner/repro.h \
 	runner/request.c \

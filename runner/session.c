@@ -134,7 +134,7 @@ refuse_folder(struct run *run)
 int
 run_begin(struct run *run, const struct options *options)
 {
-  *run = (struct run){.options = options, .folder = {.lock_fd = -1, .journal_fd = -1}};
+  *run = (struct run){.options = options, .folder = FOLDER_NONE};
   run->started_ns = run_clock_ns();
   mask_settings(run);
   run->out = out_new(options);
@@ -158,6 +158,27 @@ run_begin(struct run *run, const struct options *options)
   return EXIT_PASSED;
 }
 
+/* A plugin may have mounted or moved something there. */
+static void
+remove_folder(struct run *run)
+{
+  struct remains left = {.n = 0};
+  struct dk_text what = DK_TEXT_EMPTY;
+  char path[sizeof(run->folder.path)];
+
+  memcpy(path, run->folder.path, sizeof(path));
+  folder_done(&run->folder, &left);
+  if (left.n > 0) {
+    dk_text_printf(&what, "%s: %s", left.name, left.why);
+    say_problem(&(struct problem){path, "the folder of the run could not be removed whole",
+                                  "nothing in it but what the run itself has made",
+                                  dk_text_str(&what),
+                                  "what is there was left as it is: look at it, and remove it"},
+                &run->mask);
+  }
+  dk_text_done(&what);
+}
+
 void
 run_end(struct run *run)
 {
@@ -169,7 +190,7 @@ run_end(struct run *run)
   suppressions_done(&run->valgrind.authors);
   engine_free(run->engine);
   hand_end(run->hand);
-  folder_done(&run->folder);
+  remove_folder(run);
   results_close(run->file);
   out_free(run->out);
   free(run->unsure);

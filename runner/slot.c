@@ -52,10 +52,11 @@ slot_done(struct slot *slot)
 int
 slot_open_file(const struct slot *slot, const char *ending)
 {
-  char path[sizeof(slot->folder) + 8];
+  char name[sizeof(slot->name) + 8];
 
-  snprintf(path, sizeof(path), "%s.%s", slot->folder, ending);
-  return open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+  snprintf(name, sizeof(name), "%s.%s", slot->name, ending);
+  return openat(slot->parent, name, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
+                0600);
 }
 
 void
@@ -71,19 +72,20 @@ slot_close_output(struct slot *slot)
 static void
 remove_file(const struct slot *slot, const char *ending)
 {
-  char path[sizeof(slot->folder) + 8];
+  char name[sizeof(slot->name) + 8];
 
-  snprintf(path, sizeof(path), "%s.%s", slot->folder, ending);
-  unlink(path);
+  snprintf(name, sizeof(name), "%s.%s", slot->name, ending);
+  unlinkat(slot->parent, name, 0);
 }
 
+/* What is left is told at the end of the run, whose folder it is in. */
 void
 slot_remove_folder(struct slot *slot)
 {
   slot_close_output(slot);
   remove_file(slot, "out");
   remove_file(slot, "err");
-  folder_remove_tree(slot->folder);
+  remove_at(slot->parent, slot->name, NULL);
 }
 
 bool

@@ -18,6 +18,8 @@ struct slot {
   struct task task;
   struct kit_job job;
   char folder[320];          /* of the task; beside it are FOLDER.out and FOLDER.err */
+  int parent;                /* the folder in which it has this name */
+  char name[24];
   int output, errors;
   int64_t started_ns, deadline_ns;
   int64_t granted_ns;        /* of that deadline: for the time that it waited for a processor */

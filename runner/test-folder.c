@@ -3,9 +3,11 @@
 #include "runner/folder.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -75,11 +77,11 @@ tells_the_dead(void)
   struct folder second;
   cmp_ok(folder_make(&second, "test"), "==", -1, "no second run gets its id");
   is(second.path, path, "and whose it is is said");
-  folder_done(&second);
+  folder_done(&second, NULL);
   cmp_ok(folder_look(path, &lock), "==", FOLDER_LIVES, "it lives on");
   folder_note(&folder, '+', 3);
   folder_note_store(&folder, "dktest-3-a");
-  folder_done(&folder);
+  folder_done(&folder, NULL);
   ok(is_there(path), "with stores left over the journal stays");
   cmp_ok(folder_look(path, &lock), "==", FOLDER_DEAD, "a run that is dead");
   cmp_ok(lock, ">=", 0, "it is locked while it is cleaned");
@@ -90,7 +92,7 @@ tells_the_dead(void)
   if (folder_make(&folder, "test") != 0)
     BAIL_OUT("no folder of a run can be made");
   snprintf(path, sizeof(path), "%s", folder.path);
-  folder_done(&folder);
+  folder_done(&folder, NULL);
   ok(!is_there(path), "without leftovers nothing stays");
 }
 
@@ -149,6 +151,75 @@ escapes_what_a_pattern_knows(void)
   dk_text_done(&text);
 }
 
+/* What a plugin may do to the folder of its run. */
+static void
+follows_no_swapped_name(void)
+{
+  struct folder folder;
+  struct remains left = {.n = 0};
+  char moved[512], checks[300];
+
+  if (setenv("TMPDIR", base, 1) != 0 || folder_make(&folder, "swapped") != 0
+      || folder_make_path(in_base("target/7")) != 0)
+    BAIL_OUT("no folder can be made");
+  touch(in_base("target/7/file"));
+  snprintf(moved, sizeof(moved), "%s/old", folder.path);
+  snprintf(checks, sizeof(checks), "%s/checks", folder.path);
+  if (rename(checks, moved) != 0 || symlink(in_base("target"), checks) != 0)
+    BAIL_OUT("the name cannot be swapped");
+  mkdirat(folder.checks, "7", 0700);
+  ok(remove_at(folder.checks, "7", &left), "a check's folder is removed where it is");
+  ok(is_there(in_base("target/7/file")), "and not where its name leads now");
+  folder_done(&folder, &left);
+  ok(!is_there(moved) && left.n == 0, "the rest is removed with the run's folder");
+  ok(is_there(in_base("target/7/file")), "and what the link points to stays");
+
+  if (folder_make(&folder, "moved") != 0)
+    BAIL_OUT("no folder can be made");
+  snprintf(checks, sizeof(checks), "%s/checks", folder.path);
+  snprintf(moved, sizeof(moved), "%s.old", folder.path);
+  if (rename(checks, moved) != 0)
+    BAIL_OUT("it cannot be moved");
+  folder_done(&folder, &left);
+  ok(left.n == 1 && strcmp(left.name, moved) == 0, "what was moved out of it is told");
+  rmdir(moved);
+
+  left = (struct remains){.n = 0};
+  if (folder_make(&folder, "replaced") != 0)
+    BAIL_OUT("no folder can be made");
+  snprintf(moved, sizeof(moved), "%s.old", folder.path);
+  snprintf(checks, sizeof(checks), "%s", folder.path);
+  if (rename(folder.path, moved) != 0 || mkdir(checks, 0700) != 0)
+    BAIL_OUT("it cannot be replaced");
+  folder_done(&folder, &left);
+  ok(left.n == 1 && strcmp(left.name, moved) == 0, "a run's folder with another name is told");
+  ok(is_there(checks), "and what has its name is left alone");
+  rmdir(moved);
+  rmdir(checks);
+}
+
+/* In a mount namespace of its own, if it may have one. */
+static void
+crosses_no_mount(void)
+{
+  if (folder_make_path(in_base("mounted/in/here")) != 0
+      || folder_make_path(in_base("precious")) != 0)
+    BAIL_OUT("no folder can be made");
+  touch(in_base("precious/file"));
+  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0
+      || mount(in_base("precious"), in_base("mounted/in/here"), "none", MS_BIND, NULL) != 0) {
+    skip(3, "mounting needs rights that this user has not");
+    return;
+  }
+  struct remains left = {.n = 0};
+  int fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ok(!remove_at(fd, "mounted", &left), "a folder with a mount in it is not removed");
+  ok(left.n > 0 && strcmp(left.name, "here") == 0, "the mount is told");
+  ok(is_there(in_base("precious/file")), "what is mounted stays");
+  umount(in_base("mounted/in/here"));
+  close(fd);
+}
+
 int
 main(void)
 {
@@ -162,6 +233,8 @@ main(void)
   tells_the_dead();
   believes_only_its_own();
   escapes_what_a_pattern_knows();
+  follows_no_swapped_name();
+  crosses_no_mount();
   ok(folder_remove_tree(base), "the test leaves nothing");
   return done_testing();
 }

@@ -29,6 +29,7 @@ conformance/fixtures/zoo-table.c: core/include conformance/fixtures
 conformance/fixtures/served.c: core/include/durakit/provider.h conformance
 runner: core/include core/base conformance runner
 examples: core/include/durakit/provider.h core/include/durakit/runtime.h examples
+tests/runner-mover.c: core/include/durakit/provider.h examples/provider-minimal/minimal.c
 tests/runner-loud.c: core/include/durakit/provider.h examples/provider-minimal/minimal.c
 tests: core conformance runner tests examples/runtime/example.h
 test: conformance/tap core/include/durakit/host.h

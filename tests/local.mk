@@ -170,6 +170,7 @@ EXTRA_DIST += \
 	tests/operating-load.c \
 	tests/runner-damage.c \
 	tests/runner-loud.c \
+	tests/runner-mover.c \
 	tests/runner-secret.c \
 	tests/runner-stores.c \
 	tests/standby.sh \

@@ -99,4 +99,36 @@ is $? 0 'afterwards it comes to an end' || diag "$(cat err)"
 is "$(cat srv/log)" "x-dk${me}b-7-3" 'and tries nothing twice'
 is "$(stores)$(folder_of "${me}b")" '' 'nothing is left'
 
+# What a plugin puts into the folder of its run is not followed, and not emptied.
+${CC:-cc} -std=gnu11 -D_GNU_SOURCE -shared -fPIC -w ${SANITIZER_CFLAGS:-} \
+  -I"$top_srcdir/core/include" -I"$top_srcdir" "$top_srcdir/tests/runner-mover.c" -o mover.so \
+  > cc.out 2>&1
+ok $? 'a provider that tampers with folders is built' || diag "$(cat cc.out)"
+MOVER_TARGET=$here/precious
+export MOVER_TARGET
+mkdir precious
+for n in $(seq 1 40); do
+  mkdir "precious/$n"
+  : > "precious/$n/file"
+  : > "precious/$n.out"
+done
+find precious | sort > precious.before
+
+MOVER=link "$DURAKIT" check ./mover.so --only 'turn/*' --run-id linked --classify 0 -j1 > tap 2> err
+is "$(find precious | sort | diff precious.before -)" '' 'nothing is removed behind a link'
+is "$(folder_of linked)" '' 'the folder of that run is gone'
+
+if [ "$(id -u)" = 0 ] && unshare -m true 2> /dev/null; then
+  MOVER=mount unshare -m "$DURAKIT" check ./mover.so --only turn/birth --run-id mounted > tap 2> err
+  is "$(find precious | sort | diff precious.before -)" '' 'what is mounted is not emptied'
+  like "$(cat err)" 'durakit-run-mounted-.*: the folder of the run could not be removed whole' \
+    'what is left is said'
+  like "$(cat err)" 'found .* here: another file system is mounted there' 'with the place'
+  # The mount has ended with its namespace.
+  for path in $(folder_of mounted); do rm -r "$path"; done
+  is "$(find precious | sort | diff precious.before -)" '' 'nor later'
+else
+  skip 'what is mounted is not emptied' 'a mount needs root, and a namespace of its own'
+fi
+
 done_testing
