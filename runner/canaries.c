@@ -4,6 +4,7 @@
  * then counts as the plugin's. */
 #include "runner/canaries.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,11 +181,13 @@ canaries_run(struct run *run, char *text, size_t size)
   unsigned count = canaries_count(run);
   unsigned caught = 0;
   size_t started = 0;
+  int reason = 0;
 
   text[0] = '\0';
   while (started < count || engine_running(run->engine) > 0) {
     while (started < count && engine_has_room(run->engine) && start(run, started))
       started++;
+    reason = started < count ? errno : 0;
     struct outcome *outcome = engine_wait(run->engine);
     if (!outcome)
       break;
@@ -197,7 +200,6 @@ canaries_run(struct run *run, char *text, size_t size)
                outcome->report->message);
     outcome_free(outcome);
   }
-  if (caught < count && !text[0])
-    snprintf(text, size, "%u of %u canaries were run", (unsigned)started, count);
+  errno = reason;
   return caught;
 }

@@ -6,7 +6,8 @@
 
 #include "runner/run.h"
 
-/* How many were caught; `text` says of the first other one what came ("" if there is none). */
+/* How many were caught; `text` says of the first other one what came.  "" though some are missing:
+ * no process could be started for them, with errno. */
 unsigned canaries_run(struct run *run, char *text, size_t size);
 /* Those of memory are for runs under memcheck. */
 unsigned canaries_count(const struct run *run);

@@ -347,6 +347,8 @@ hear_canaries(struct run *run, struct dk_text *words)
   unsigned count = canaries_count(run);
   unsigned caught = canaries_run(run, missed, sizeof(missed));
 
+  if (caught < count && !missed[0])
+    return run_no_child(run);
   dk_text_printf(words, "%u of %u caught", caught, count);
   for (unsigned i = 0; i < count; i++)
     dk_text_printf(words, "%s%s", i ? ", " : ": ", canaries_name(i) + strlen("canary/"));
@@ -356,10 +358,8 @@ hear_canaries(struct run *run, struct dk_text *words)
   }
   if (caught == count)
     return EXIT_PASSED;
-  if (engine_interrupted(run->engine)) {
-    say("interrupted before the first check");
-    return EXIT_INCOMPLETE;
-  }
+  if (engine_interrupted(run->engine))
+    return run_no_child(run);
   return run_refuse(run, EXIT_INCOMPLETE,
                     &(struct problem){"canary", "a check that must not pass got a wrong verdict, "
                                       "so that no verdict of this run would be worth anything",

@@ -203,6 +203,10 @@ fork_child(const struct engine *engine, struct slot *slot)
                         .errors = slot->errors,
                         .runner = getpid()};
 
+  if (!slot_reserve(slot)) {
+    errno = ENOMEM;
+    return false;
+  }
   kit_shared_reset(slot->shared);
   fflush(NULL);
   slot->started_ns = run_clock_ns();
@@ -293,10 +297,8 @@ start_removal(const struct engine *engine, struct slot *slot, struct outcome *ou
 static void
 keep_leftovers(struct slot *slot, struct outcome *outcome)
 {
-  outcome->leftovers = slot->stores;
+  memcpy(outcome->leftovers, slot->stores, sizeof(outcome->leftovers));
   outcome->n_leftovers = slot->n_stores;
-  slot->stores = NULL;
-  slot->n_stores = 0;
 }
 
 /* After the second child: what of its stores is left. */
@@ -306,10 +308,8 @@ finish_removal(struct slot *slot, struct outcome *removal)
   struct outcome *outcome = slot->pending;
 
   slot->pending = NULL;
-  if (removal)
-    slot_forget_gone(slot, removal);
-  if (slot->n_stores > 0)
-    keep_leftovers(slot, outcome);
+  slot_forget_gone(slot, removal);
+  keep_leftovers(slot, outcome);
   outcome_free(removal);
   return outcome;
 }
@@ -317,16 +317,14 @@ finish_removal(struct slot *slot, struct outcome *removal)
 static struct outcome *
 leave(struct engine *engine, struct slot *slot, struct outcome *outcome)
 {
-  if (slot->job.plugin && (!outcome || outcome->n_leftovers + outcome->n_unsure == 0))
+  if (slot->job.plugin && outcome->n_leftovers + outcome->n_unsure == 0)
     folder_note(engine->folder, '-', slot->job.number);
   slot_remove_folder(slot);
-  free(slot->stores);
-  slot->stores = NULL;
   slot->n_stores = 0;
   return outcome;
 }
 
-/* The child of this slot has ended.  NULL: there is more to do for it. */
+/* The child of this slot has ended.  NULL: another one runs, which removes its stores. */
 static struct outcome *
 finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
 {
@@ -339,25 +337,19 @@ finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
 
   end_group(engine, slot, how->si_code != 0, orphans, sizeof(orphans));
   struct outcome *outcome = slot_collect(slot, engine->memcheck);
-  if (outcome) {
-    memcpy(outcome->orphans, orphans, sizeof(outcome->orphans));
-    judge(outcome, &slot->task, &ending);
-    if (slot->task.memcheck)
-      judge_memory(outcome, &slot->task, engine->memcheck->self);
-    outcome->interrupted = engine->interrupted && slot->signals > 0 && !slot->timed_out
-                           && !slot->flooded;
-  }
+  memcpy(outcome->orphans, orphans, sizeof(outcome->orphans));
+  judge(outcome, &slot->task, &ending);
+  if (slot->task.memcheck)
+    judge_memory(outcome, &slot->task, engine->memcheck->self);
+  outcome->interrupted = engine->interrupted && slot->signals > 0 && !slot->timed_out
+                         && !slot->flooded;
   if (slot->pending)
     return leave(engine, slot, finish_removal(slot, outcome));
-  if (outcome) {
-    slot_list_stores(slot, outcome->report);
-    slot_list_unsure(slot, outcome);
-  }
-  if (slot->n_stores > 0) {
-    if (start_removal(engine, slot, outcome))
-      return NULL;
-    keep_leftovers(slot, outcome);
-  }
+  slot_list_stores(slot, outcome->report);
+  slot_list_unsure(slot, outcome);
+  if (slot->n_stores > 0 && start_removal(engine, slot, outcome))
+    return NULL;
+  keep_leftovers(slot, outcome);
   return leave(engine, slot, outcome);
 }
 
@@ -414,20 +406,16 @@ hear_signals(struct engine *engine)
 static void
 watch(struct engine *engine)
 {
-  struct pollfd signals = {.fd = engine->signal_fd, .events = POLLIN};
-  int64_t first = INT64_MAX;
-  int timeout = -1;
+  int64_t timeout = LOOK_MS;
 
   for (unsigned i = 0; i < engine->n_slots; i++) {
     const struct slot *slot = &engine->slots[i];
-    if (slot->busy && slot->deadline_ns < first)
-      first = slot->deadline_ns;
+    int64_t left = (slot->deadline_ns - run_clock_ns() + 999999) / 1000000;
+    if (slot->busy && slot->deadline_ns != INT64_MAX && left < timeout)
+      timeout = left < 0 ? 0 : left;
   }
-  if (engine_running(engine) > 0) {
-    int64_t left = first == INT64_MAX ? LOOK_MS : (first - run_clock_ns() + 999999) / 1000000;
-    timeout = left < 0 ? 0 : left > LOOK_MS ? LOOK_MS : (int)left;
-  }
-  poll(&signals, 1, timeout);
+  struct pollfd signals = {.fd = engine->signal_fd, .events = POLLIN};
+  poll(&signals, 1, (int)timeout);
   hear_signals(engine);
 }
 

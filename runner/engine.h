@@ -60,10 +60,10 @@ struct outcome {
   struct findings *findings;  /* of memcheck, NULL natively */
   bool cold;                  /* under memcheck: the child was an exec of its own */
   bool interrupted;           /* the runner was asked to stop: there is no verdict */
-  char (*leftovers)[64];      /* stores that could not be removed, by suffix */
+  char leftovers[KIT_MAX_STORES][64]; /* stores that could not be removed, by suffix */
   size_t n_leftovers;
-  char (*unsure)[64];         /* those it was making when it ended: a server may do so yet, though
-                                 they were removed */
+  char unsure[KIT_MAX_STORES][64]; /* those it was making when it ended: a server may do so yet,
+                                      though they were removed */
   size_t n_unsure;
 };
 struct findings;
@@ -85,9 +85,10 @@ const char *engine_cold_reason(const struct engine *engine);
 
 unsigned engine_running(const struct engine *engine);
 bool engine_has_room(const struct engine *engine);
-/* false with errno: no child could be made. */
+/* false with errno: no child could be made, or nothing be reserved for its outcome. */
 bool engine_start(struct engine *engine, const struct task *task);
-/* Waits for one task to end; NULL: none runs.  After an interruption all come back at once. */
+/* Waits for one task to end; NULL: none runs.  So each that was started has its outcome.  After an
+ * interruption all come back at once. */
 struct outcome *engine_wait(struct engine *engine);
 /* Starts a task and waits for it, while nothing else runs. */
 struct outcome *engine_run(struct engine *engine, const struct task *task);

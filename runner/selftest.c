@@ -80,6 +80,8 @@ hear_canaries(struct selftest *selftest)
   char missed[600];
   unsigned caught = canaries_run(&selftest->run, missed, sizeof(missed));
 
+  if (caught < canaries_count(&selftest->run) && !missed[0])
+    snprintf(missed, sizeof(missed), "no process could be started: %s", strerror(errno));
   selftest_point(selftest, caught == canaries_count(&selftest->run), "every canary is caught",
                  missed);
 }

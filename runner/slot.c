@@ -21,8 +21,6 @@ outcome_free(struct outcome *outcome)
   free(outcome->report);
   free(outcome->probe);
   free(outcome->output);
-  free(outcome->leftovers);
-  free(outcome->unsure);
   findings_free(outcome->findings);
   free(outcome);
 }
@@ -42,8 +40,8 @@ slot_done(struct slot *slot)
 {
   zygote_end(&slot->zygote);
   slot_close_output(slot);
+  outcome_free(slot->outcome);
   outcome_free(slot->pending);
-  free(slot->stores);
   kit_shared_free(slot->shared);
   if (slot->file >= 0)
     close(slot->file);
@@ -130,19 +128,18 @@ collect_output(struct outcome *outcome, const struct slot *slot)
 {
   uint64_t out = size_of(slot->output);
   uint64_t err = size_of(slot->errors);
+  size_t half = OUTPUT_KEPT / 2;
 
   outcome->output_total = out + err;
-  if (outcome->output_total == 0)
-    return;
-  outcome->output = malloc(OUTPUT_KEPT);
-  if (!outcome->output)
-    return;
-  size_t half = OUTPUT_KEPT / 2;
   read_output(outcome, slot->output, out > half && err > half ? half : OUTPUT_KEPT);
   /* A line of its own ends what is cut here: see mask.c for why that matters. */
   if (outcome->output_size < out && outcome->output_size > 0)
     outcome->output[outcome->output_size - 1] = '\n';
   read_output(outcome, slot->errors, OUTPUT_KEPT - outcome->output_size);
+  if (outcome->output_size > 0)
+    return;
+  free(outcome->output); /* results are kept until the run is over */
+  outcome->output = NULL;
 }
 
 /* What linking the plugin did in the zygote is told by memory/cycle, once for all checks. */
@@ -162,25 +159,38 @@ collect_findings(struct outcome *outcome, const struct slot *slot,
   findings_add_file(outcome->findings, path);
 }
 
-struct outcome *
-slot_collect(const struct slot *slot, const struct memcheck *memcheck)
+static bool
+probes(const struct task *task)
+{
+  return task->kind != TASK_CHECK && task->kind != TASK_DESTROY;
+}
+
+bool
+slot_reserve(struct slot *slot)
 {
   struct outcome *outcome = calloc(1, sizeof(*outcome));
-  bool probes = slot->task.kind != TASK_CHECK && slot->task.kind != TASK_DESTROY;
 
+  outcome_free(slot->outcome);
+  slot->outcome = outcome;
   if (!outcome)
-    return NULL;
+    return false;
+  outcome->report = malloc(sizeof(*outcome->report));
+  outcome->output = malloc(OUTPUT_KEPT);
+  outcome->probe = probes(&slot->task) ? malloc(sizeof(*outcome->probe)) : NULL;
+  return outcome->report && outcome->output && (outcome->probe || !probes(&slot->task));
+}
+
+struct outcome *
+slot_collect(struct slot *slot, const struct memcheck *memcheck)
+{
+  struct outcome *outcome = slot->outcome;
+
+  slot->outcome = NULL;
   outcome->tag = slot->task.tag;
   outcome->wall_ns = run_clock_ns() - slot->started_ns;
-  outcome->report = malloc(sizeof(*outcome->report));
-  outcome->probe = probes ? malloc(sizeof(*outcome->probe)) : NULL;
-  if (!outcome->report || (probes && !outcome->probe)) {
-    outcome_free(outcome);
-    return NULL;
-  }
   *outcome->report = *kit_report_of(slot->shared);
   judge_tame(outcome->report);
-  if (probes) {
+  if (outcome->probe) {
     memcpy(outcome->probe, kit_probe_of(slot->shared), sizeof(*outcome->probe));
     judge_tame_probe(outcome->probe);
   }
@@ -204,10 +214,9 @@ void
 slot_list_stores(struct slot *slot, const struct kit_report *report)
 {
   slot->n_stores = 0;
-  if (!slot_makes_stores(&slot->task) || report->n_stores == 0)
+  if (!slot_makes_stores(&slot->task))
     return;
-  slot->stores = calloc(report->n_stores, sizeof(*slot->stores));
-  for (uint32_t i = 0; slot->stores && i < report->n_stores; i++) {
+  for (uint32_t i = 0; i < report->n_stores; i++) {
     if (!report->store_gone[i] && is_ours(slot, report->stores[i]))
       memcpy(slot->stores[slot->n_stores++], report->stores[i], sizeof(*slot->stores));
   }
@@ -218,10 +227,9 @@ slot_list_unsure(const struct slot *slot, struct outcome *outcome)
 {
   const struct kit_report *report = outcome->report;
 
-  if (!slot_makes_stores(&slot->task) || report->n_stores == 0)
+  if (!slot_makes_stores(&slot->task))
     return;
-  outcome->unsure = calloc(report->n_stores, sizeof(*outcome->unsure));
-  for (uint32_t i = 0; outcome->unsure && i < report->n_stores; i++) {
+  for (uint32_t i = 0; i < report->n_stores; i++) {
     if (report->store_making[i] && is_ours(slot, report->stores[i]))
       memcpy(outcome->unsure[outcome->n_unsure++], report->stores[i], sizeof(*outcome->unsure));
   }

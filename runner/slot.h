@@ -25,8 +25,9 @@ struct slot {
   int64_t granted_ns;        /* of that deadline: for the time that it waited for a processor */
   int signals;               /* 0: none yet; 1: SIGTERM was sent; 2: SIGKILL */
   bool timed_out, flooded;
+  struct outcome *outcome;   /* of the task that runs, made before its child is */
   struct outcome *pending;   /* the check's, while its stores are removed */
-  char (*stores)[64];        /* those */
+  char stores[KIT_MAX_STORES][64]; /* those */
   size_t n_stores;
   uint32_t tried;            /* of the stores that this task removes */
 };
@@ -34,6 +35,10 @@ struct slot {
 /* Its map; false with errno. */
 bool slot_init(struct slot *slot, const char *folder, unsigned number);
 void slot_done(struct slot *slot);
+
+/* The outcome of its task, with all the memory that the end of the child needs: nothing that fails
+ * while one runs loses what came of it.  false: no memory. */
+bool slot_reserve(struct slot *slot);
 
 /* The file FOLDER.ending, new and empty; -1 with errno. */
 int slot_open_file(const struct slot *slot, const char *ending);
@@ -52,7 +57,7 @@ void slot_forget_gone(struct slot *slot, const struct outcome *removal);
 
 uint64_t slot_stdout_bytes(const struct slot *slot);
 uint64_t slot_output_bytes(const struct slot *slot); /* with standard error */
-/* What the ended child left, without a verdict; NULL: no memory. */
-struct outcome *slot_collect(const struct slot *slot, const struct memcheck *memcheck);
+/* What the ended child left, without a verdict: the reserved outcome, which is the caller's. */
+struct outcome *slot_collect(struct slot *slot, const struct memcheck *memcheck);
 
 #endif

@@ -22,6 +22,7 @@ script_tests += \
 	tests/guides.sh \
 	tests/tap-consumers.sh \
 	tests/runner-admin.sh \
+	tests/runner-allocations.sh \
 	tests/runner-clean.sh \
 	tests/runner-memcheck.sh \
 	tests/runner-refusals.sh \
@@ -168,6 +169,7 @@ EXTRA_DIST += \
 	tests/include-table.awk \
 	tests/memcheck.sh \
 	tests/operating-load.c \
+	tests/runner-allocations.c \
 	tests/runner-damage.c \
 	tests/runner-loud.c \
 	tests/runner-mover.c \
