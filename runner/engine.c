@@ -19,6 +19,7 @@
 
 #include "runner/child.h"
 #include "runner/judge.h"
+#include "runner/limits.h"
 #include "runner/orphans.h"
 #include "runner/run.h"
 #include "runner/slot.h"
@@ -41,9 +42,74 @@ struct engine {
   sigset_t mask;             /* as it was; only to be put back */
   struct sigaction on_child; /* as it was */
   struct strangers strangers;
+  struct limits limits;
+  char meddled[200];         /* limits that a child has changed, and no check was judged for yet */
   uint64_t n_started;
   int interrupted;
 };
+
+/* ---- signals and limits ---------------------------------------------------------------------- */
+
+/* True if a child has changed them. */
+static bool
+look_at_limits(struct engine *engine)
+{
+  char text[sizeof(engine->meddled)];
+
+  if (!limits_restore(&engine->limits, text, sizeof(text)))
+    return false;
+  memcpy(engine->meddled, text, sizeof(engine->meddled));
+  return true;
+}
+
+static void
+send_signal(struct slot *slot, int number)
+{
+  kill(-slot->pid, number);
+  kill(slot->pid, number);
+  slot->signals++;
+}
+
+/* SIGTERM, some grace, SIGKILL.  A stopped process gets its SIGTERM only when it goes on. */
+static void
+push(struct slot *slot)
+{
+  if (slot->signals == 0) {
+    send_signal(slot, SIGTERM);
+    kill(-slot->pid, SIGCONT);
+    int64_t grace = slot->task.memcheck ? MEMCHECK_GRACE_MS : GRACE_MS;
+    slot->deadline_ns = run_clock_ns() + grace * 1000000;
+  } else {
+    send_signal(slot, SIGKILL);
+    slot->deadline_ns = INT64_MAX;
+  }
+}
+
+static void
+take_interruption(struct engine *engine, int number)
+{
+  if (engine->interrupted)
+    return;
+  engine->interrupted = number;
+  for (unsigned i = 0; i < engine->n_slots; i++) {
+    struct slot *slot = &engine->slots[i];
+    if (slot->busy && slot->task.kind != TASK_DESTROY)
+      push(slot);
+  }
+}
+
+static void
+hear_signals(struct engine *engine)
+{
+  struct signalfd_siginfo info;
+
+  while (read(engine->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+    bool of_limit = info.ssi_signo == SIGXFSZ
+                    || (info.ssi_signo == SIGXCPU && look_at_limits(engine));
+    if (info.ssi_signo != SIGCHLD && !of_limit)
+      take_interruption(engine, (int)info.ssi_signo);
+  }
+}
 
 /* ---- making and ending it -------------------------------------------------------------------- */
 
@@ -61,6 +127,8 @@ take_signals(struct engine *engine)
   sigaddset(&wanted, SIGINT);
   sigaddset(&wanted, SIGTERM);
   sigaddset(&wanted, SIGHUP);
+  sigaddset(&wanted, SIGXCPU); /* a limit that a child may lower; the others fail a call */
+  sigaddset(&wanted, SIGXFSZ);
   /* Nothing else stays blocked, whatever a parent has left so. */
   if (sigprocmask(SIG_SETMASK, &wanted, &engine->mask) != 0)
     return -1;
@@ -83,6 +151,7 @@ engine_new(const struct folder *folder, unsigned slots)
   sigprocmask(SIG_BLOCK, NULL, &engine->mask);
   sigaction(SIGCHLD, NULL, &engine->on_child);
   bool ready = engine->slots && strangers_note(&engine->strangers) && take_signals(engine) == 0;
+  limits_note(&engine->limits);
   for (unsigned i = 0; ready && i < slots; i++) {
     engine->n_slots++;
     ready = slot_init(&engine->slots[i], folder->path, i);
@@ -109,8 +178,10 @@ engine_free(struct engine *engine)
   if (engine->n_slots > 0)
     orphans_end(&engine->strangers, NULL, 0, text, sizeof(text));
   strangers_done(&engine->strangers);
-  if (engine->signal_fd >= 0)
+  if (engine->signal_fd >= 0) {
+    hear_signals(engine); /* none that is pending ends the process now */
     close(engine->signal_fd);
+  }
   sigaction(SIGCHLD, &engine->on_child, NULL);
   sigprocmask(SIG_SETMASK, &engine->mask, NULL);
   free(engine->slots);
@@ -324,6 +395,16 @@ leave(struct engine *engine, struct slot *slot, struct outcome *outcome)
   return outcome;
 }
 
+/* Only a check is judged by it, and only one of the plugin: no canary. */
+static void
+take_meddling(struct engine *engine, const struct slot *slot, struct ending *ending)
+{
+  if (slot->task.kind != TASK_CHECK || !slot->job.plugin)
+    return;
+  memcpy(ending->meddled, engine->meddled, sizeof(ending->meddled));
+  engine->meddled[0] = '\0';
+}
+
 /* The child of this slot has ended.  NULL: another one runs, which removes its stores. */
 static struct outcome *
 finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
@@ -336,6 +417,8 @@ finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
                           .stdout_bytes = slot_stdout_bytes(slot)};
 
   end_group(engine, slot, how->si_code != 0, orphans, sizeof(orphans));
+  look_at_limits(engine);
+  take_meddling(engine, slot, &ending);
   struct outcome *outcome = slot_collect(slot, engine->memcheck);
   memcpy(outcome->orphans, orphans, sizeof(outcome->orphans));
   judge(outcome, &slot->task, &ending);
@@ -355,54 +438,8 @@ finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
 
 /* ---- watching -------------------------------------------------------------------------------- */
 
-static void
-send_signal(struct slot *slot, int number)
-{
-  kill(-slot->pid, number);
-  kill(slot->pid, number);
-  slot->signals++;
-}
-
-/* SIGTERM, some grace, SIGKILL.  A stopped process gets its SIGTERM only when it goes on. */
-static void
-push(struct slot *slot)
-{
-  if (slot->signals == 0) {
-    send_signal(slot, SIGTERM);
-    kill(-slot->pid, SIGCONT);
-    int64_t grace = slot->task.memcheck ? MEMCHECK_GRACE_MS : GRACE_MS;
-    slot->deadline_ns = run_clock_ns() + grace * 1000000;
-  } else {
-    send_signal(slot, SIGKILL);
-    slot->deadline_ns = INT64_MAX;
-  }
-}
-
-static void
-take_interruption(struct engine *engine, int number)
-{
-  if (engine->interrupted)
-    return;
-  engine->interrupted = number;
-  for (unsigned i = 0; i < engine->n_slots; i++) {
-    struct slot *slot = &engine->slots[i];
-    if (slot->busy && slot->task.kind != TASK_DESTROY)
-      push(slot);
-  }
-}
-
-static void
-hear_signals(struct engine *engine)
-{
-  struct signalfd_siginfo info;
-
-  while (read(engine->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-    if (info.ssi_signo != SIGCHLD)
-      take_interruption(engine, (int)info.ssi_signo);
-  }
-}
-
-/* Waits for a signal, for the first deadline, or until output is to be looked at. */
+/* Waits for a signal, the first deadline, or until output is to be looked at:
+ * never longer, whatever became of the signals. */
 static void
 watch(struct engine *engine)
 {
@@ -417,6 +454,7 @@ watch(struct engine *engine)
   struct pollfd signals = {.fd = engine->signal_fd, .events = POLLIN};
   poll(&signals, 1, (int)timeout);
   hear_signals(engine);
+  look_at_limits(engine);
 }
 
 /* Pushes the children that write without end: they fill the memory that all checks share. */

@@ -218,6 +218,24 @@ look_beside(struct outcome *outcome, const struct ending *ending)
   }
 }
 
+/* Whatever else came of it, unless it has failed already: with less memory or fewer descriptors the
+ * kit itself goes wrong. */
+static void
+look_at_meddling(struct outcome *outcome, const struct ending *ending)
+{
+  struct kit_report *r = outcome->report;
+
+  if (!ending->meddled[0]
+      || (outcome->verdict != VERDICT_PASS && outcome->verdict != VERDICT_ERROR
+          && outcome->verdict != VERDICT_UNEXERCISED && outcome->verdict != VERDICT_SKIP))
+    return;
+  outcome->verdict = VERDICT_HOST_DAMAGE;
+  PUT(r->clause, "ABI-5");
+  PUT(r->message, "limits of the process that started the check were changed");
+  PUT(r->expected, "limits (setrlimit, prlimit) that stay as they were");
+  PUT(r->found, "%s", ending->meddled);
+}
+
 /* The kit says crash and early exit itself, of another process of the check. */
 static bool
 is_a_word(int32_t verdict)
@@ -260,4 +278,5 @@ judge(struct outcome *outcome, const struct task *task, const struct ending *end
     else if (task->kind == TASK_CHECK)
       look_beside(outcome, ending);
   }
+  look_at_meddling(outcome, ending);
 }

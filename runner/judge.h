@@ -13,6 +13,7 @@ struct ending {
   bool flooded;           /* ended for the sake of what it wrote */
   int64_t deadline_ms;
   uint64_t stdout_bytes;  /* written on descriptor 1 */
+  char meddled[200];      /* limits of the runner itself that were changed; "": none */
 };
 
 /* Fills in verdict, `ended` and, where the child found no words, those of the report. */

@@ -52,6 +52,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/judge.h \
 	runner/json-memory.c \
 	runner/json-memory.h \
+	runner/limits.c \
+	runner/limits.h \
 	runner/list.c \
 	runner/mask.c \
 	runner/mask.h \
@@ -157,6 +159,7 @@ unit_tests += \
 	runner/test-findings \
 	runner/test-folder \
 	runner/test-judge \
+	runner/test-limits \
 	runner/test-mask \
 	runner/test-orphans \
 	runner/test-selftest \

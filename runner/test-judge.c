@@ -16,7 +16,7 @@ struct left {
   int code, status;   /* of waitid */
   bool timed_out, flooded;
   uint64_t stdout_bytes;
-  const char *orphans, *command;
+  const char *orphans, *command, *meddled;
 };
 
 static const struct left well = {.verdict = VERDICT_PASS, .said = true, .code = CLD_EXITED};
@@ -40,6 +40,8 @@ judged(struct left left, enum verdict expected, const char *clause, const char *
     memcpy(outcome.orphans, left.orphans, strlen(left.orphans) + 1);
   if (left.command)
     memcpy(outcome.report->command, left.command, strlen(left.command) + 1);
+  if (left.meddled)
+    memcpy(ending.meddled, left.meddled, strlen(left.meddled) + 1);
   judge(&outcome, &task, &ending);
   is(verdict_name(outcome.verdict), verdict_name(expected), "%s", name);
   is(outcome.report->clause, clause, "%s: the clause", name);

@@ -24,6 +24,7 @@ script_tests += \
 	tests/runner-admin.sh \
 	tests/runner-allocations.sh \
 	tests/runner-clean.sh \
+	tests/runner-meddling.sh \
 	tests/runner-memcheck.sh \
 	tests/runner-refusals.sh \
 	tests/runner-results.sh \
@@ -171,6 +172,7 @@ EXTRA_DIST += \
 	tests/operating-load.c \
 	tests/runner-allocations.c \
 	tests/runner-damage.c \
+	tests/runner-meddling.c \
 	tests/runner-loud.c \
 	tests/runner-mover.c \
 	tests/runner-secret.c \
