@@ -204,6 +204,7 @@ conformance_libdkzoo_la_SOURCES = \
 	conformance/fixtures/damage.c \
 	conformance/fixtures/endings.c \
 	conformance/fixtures/fixture.h \
+	conformance/fixtures/forged.c \
 	conformance/fixtures/honest.c \
 	conformance/fixtures/load.c \
 	conformance/fixtures/memory.c \

@@ -32,9 +32,10 @@ child_call(const struct task *task, struct kit_shared *shared, const struct kit_
   }
 }
 
-/* All descriptors of the runner's own are close-on-exec; those that it was given itself are not. */
+/* All descriptors of the runner's own are close-on-exec; those that it was given itself are not.
+ * One of them is for the child. */
 static int
-close_own(void)
+close_own(int keep)
 {
   DIR *folder = opendir("/proc/self/fd");
   struct dirent *entry;
@@ -43,7 +44,7 @@ close_own(void)
     return -1;
   while ((entry = readdir(folder)) != NULL) {
     int fd = atoi(entry->d_name);
-    if (fd > 2 && fd != dirfd(folder) && (fcntl(fd, F_GETFD) & FD_CLOEXEC))
+    if (fd > 2 && fd != keep && fd != dirfd(folder) && (fcntl(fd, F_GETFD) & FD_CLOEXEC))
       close(fd);
   }
   return closedir(folder);
@@ -51,13 +52,13 @@ close_own(void)
 
 /* Standard input is /dev/null, output goes to files, the rest of the runner's is closed. */
 static int
-take_descriptors(const struct child *child)
+take_descriptors(const struct child *child, const struct kit_job *job)
 {
   int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
   if (null < 0 || dup2(null, 0) < 0 || dup2(child->output, 1) < 0 || dup2(child->errors, 2) < 0)
     return -1;
-  return close_own();
+  return close_own(job->seals);
 }
 
 void
@@ -71,7 +72,7 @@ child_main(const struct child *child, const struct kit_job *job)
   /* Whatever loses its parent in here comes to this process, and to the runner when this one has
    * ended: so the runner knows whose it is. */
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  if (getppid() != child->runner || take_descriptors(child) != 0 || chdir(child->folder) != 0)
+  if (getppid() != child->runner || take_descriptors(child, job) != 0 || chdir(child->folder) != 0)
     _exit(70);
   setrlimit(RLIMIT_CORE, &no_core);
   signal(SIGPIPE, SIG_DFL);

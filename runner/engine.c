@@ -39,6 +39,7 @@ struct engine {
   unsigned n_slots;
   struct slot *slots;
   int signal_fd;
+  struct pollfd *watched;    /* the signals, and the seals of each slot */
   sigset_t mask;             /* as it was; only to be put back */
   struct sigaction on_child; /* as it was */
   struct strangers strangers;
@@ -148,10 +149,12 @@ engine_new(const struct folder *folder, unsigned slots)
   engine->folder = folder;
   engine->signal_fd = -1;
   engine->slots = calloc(slots, sizeof(*engine->slots));
+  engine->watched = calloc(slots + 1, sizeof(*engine->watched));
   sigprocmask(SIG_BLOCK, NULL, &engine->mask);
   sigaction(SIGCHLD, NULL, &engine->on_child);
-  bool ready = engine->slots && strangers_note(&engine->strangers) && take_signals(engine) == 0;
   limits_note(&engine->limits);
+  bool ready = engine->slots && engine->watched && strangers_note(&engine->strangers)
+               && take_signals(engine) == 0;
   for (unsigned i = 0; ready && i < slots; i++) {
     engine->n_slots++;
     ready = slot_init(&engine->slots[i], folder->path, i);
@@ -184,6 +187,7 @@ engine_free(struct engine *engine)
   }
   sigaction(SIGCHLD, &engine->on_child, NULL);
   sigprocmask(SIG_SETMASK, &engine->mask, NULL);
+  free(engine->watched);
   free(engine->slots);
   free(engine);
 }
@@ -265,7 +269,7 @@ start_memcheck(const struct engine *engine, struct slot *slot)
 
 /* Forks; what was buffered is written before, so that no child writes it again. */
 static bool
-fork_child(const struct engine *engine, struct slot *slot)
+fork_sealed(const struct engine *engine, struct slot *slot)
 {
   struct child child = {.task = &slot->task,
                         .shared = slot->shared,
@@ -300,6 +304,22 @@ fork_child(const struct engine *engine, struct slot *slot)
   setpgid(slot->pid, slot->pid);
   slot->busy = true;
   return true;
+}
+
+/* The child has its end of the seals' socket, and the runner keeps no copy of that. */
+static bool
+fork_child(const struct engine *engine, struct slot *slot)
+{
+  if (!seals_begin(&slot->seals, &slot->job.seals))
+    return false;
+  bool forked = fork_sealed(engine, slot);
+  int reason = errno;
+  close(slot->job.seals);
+  slot->job.seals = 0;
+  if (!forked)
+    seals_end(&slot->seals);
+  errno = reason;
+  return forked;
 }
 
 bool
@@ -414,8 +434,10 @@ finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
                           .timed_out = slot->timed_out,
                           .flooded = slot->flooded,
                           .deadline_ms = slot->task.deadline_ms,
-                          .stdout_bytes = slot_stdout_bytes(slot)};
+                          .stdout_bytes = slot_stdout_bytes(slot),
+                          .seals = &slot->seals};
 
+  seals_end(&slot->seals);
   end_group(engine, slot, how->si_code != 0, orphans, sizeof(orphans));
   look_at_limits(engine);
   take_meddling(engine, slot, &ending);
@@ -438,7 +460,21 @@ finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
 
 /* ---- watching -------------------------------------------------------------------------------- */
 
-/* Waits for a signal, the first deadline, or until output is to be looked at:
+/* Waits, and answers the children that have asked for a seal; poll passes by what is -1. */
+static void
+poll_all(struct engine *engine, int timeout)
+{
+  engine->watched[0] = (struct pollfd){.fd = engine->signal_fd, .events = POLLIN};
+  for (unsigned i = 0; i < engine->n_slots; i++)
+    engine->watched[1 + i] = (struct pollfd){.fd = engine->slots[i].seals.fd, .events = POLLIN};
+  poll(engine->watched, 1 + engine->n_slots, timeout);
+  for (unsigned i = 0; i < engine->n_slots; i++) {
+    if (engine->watched[1 + i].revents)
+      seals_answer(&engine->slots[i].seals);
+  }
+}
+
+/* Waits for a signal, a child's question, the first deadline, or until output is to be looked at:
  * never longer, whatever became of the signals. */
 static void
 watch(struct engine *engine)
@@ -451,8 +487,7 @@ watch(struct engine *engine)
     if (slot->busy && slot->deadline_ns != INT64_MAX && left < timeout)
       timeout = left < 0 ? 0 : left;
   }
-  struct pollfd signals = {.fd = engine->signal_fd, .events = POLLIN};
-  poll(&signals, 1, (int)timeout);
+  poll_all(engine, (int)timeout);
   hear_signals(engine);
   look_at_limits(engine);
 }

@@ -2,9 +2,10 @@
 /* Runs provider code in children, and only there: forks, watches, ends and judges them.
  *
  * Each task has a process group, a folder, and files for its output of its own; its deadline is
- * real time.  Only the verdict word in the shared map, with an exit of 0 after it, is a pass.  The
- * engine is for one thread, and is a subreaper: what a child leaves behind is found, reported and
- * ended.
+ * real time.  Only the verdict word in the shared map, with its seal, and an exit of 0 after it are
+ * a pass.  The engine is for one thread, and is a subreaper: what a child leaves behind is found,
+ * reported and ended.  A child may lower the limits of the process that started it: they are set
+ * back, and that is reported, too.
  */
 #ifndef DK_RUNNER_ENGINE_H
 #define DK_RUNNER_ENGINE_H

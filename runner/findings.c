@@ -240,6 +240,33 @@ end_in_error(struct reader *reader, const char *text)
   }
 }
 
+static bool
+begins_with(const char *text, const char *begin)
+{
+  return strncmp(text, begin, strlen(begin)) == 0;
+}
+
+/* "0123456789abcdef cycle 2".  A plugin can print the same, but for the seal. */
+static void
+take_sealed(struct reader *reader, const char *said)
+{
+  const struct seals *seals = &reader->findings->seals;
+  char *word;
+  uint64_t seal = strtoull(said, &word, 16);
+
+  if (word - said != KIT_SEAL_DIGITS || *word++ != ' ' || !reader->own)
+    return;
+  if (begins_with(word, KIT_MEMORY_JUDGED) && seals_match(seals, KIT_SEAL_MEMORY, seal)) {
+    reader->over = true;
+    reader->findings->judged = true;
+  } else if (begins_with(word, KIT_MEMORY_CYCLE)) {
+    unsigned long cycle = strtoul(word + strlen(KIT_MEMORY_CYCLE), NULL, 10);
+    if (cycle >= 1 && cycle <= KIT_MEMORY_CYCLES + 1
+        && seals_match(seals, KIT_SEAL_CYCLE + (int)cycle - 1, seal))
+      reader->cycle = (unsigned)cycle + 1;
+  }
+}
+
 static void
 take_message(struct reader *reader, const char *text)
 {
@@ -249,14 +276,10 @@ take_message(struct reader *reader, const char *text)
   if (!said)
     return;
   said += strlen(begin);
-  if (strncmp(said, KIT_MEMORY_JUDGED, strlen(KIT_MEMORY_JUDGED)) == 0) {
-    reader->over = true;
-    reader->findings->judged = reader->findings->judged || reader->own;
-  } else if (strncmp(said, KIT_MEMORY_MAPPED, strlen(KIT_MEMORY_MAPPED)) == 0) {
+  if (begins_with(said, KIT_MEMORY_MAPPED))
     reader->findings->mapped = true;
-  } else if (strncmp(said, KIT_MEMORY_CYCLE, strlen(KIT_MEMORY_CYCLE)) == 0) {
-    reader->cycle = (unsigned)strtoul(said + strlen(KIT_MEMORY_CYCLE), NULL, 10) + 1;
-  }
+  else
+    take_sealed(reader, said);
 }
 
 bool
@@ -413,14 +436,17 @@ add_own(struct findings *findings, const char *path)
 }
 
 struct findings *
-findings_read(const struct parties *parties, const char *folder, pid_t child, pid_t zygote)
+findings_read(const struct parties *parties, const struct seals *seals, const char *folder,
+              pid_t child, pid_t zygote)
 {
   struct findings *findings = calloc(1, sizeof(*findings));
   DIR *dir = opendir(folder);
   struct dirent *entry;
 
-  if (findings)
+  if (findings) {
     findings->parties = *parties;
+    findings->seals = *seals;
+  }
   while (findings && dir && (entry = readdir(dir)) != NULL) {
     char path[700];
     char *end;

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "core/base/text.h"
+#include "runner/seal.h"
 
 enum {
   FINDING_CALLERS = 40,      /* that Valgrind tells of a stack */
@@ -65,6 +66,7 @@ struct parties {
 
 struct findings {
   struct parties parties;    /* set before anything is read */
+  struct seals seals;        /* there: by which the child's words are told from the plugin's */
   struct finding *items;
   size_t n, room;
   unsigned left_out;
@@ -79,10 +81,11 @@ struct findings {
   size_t xml_size;
 };
 
-/* Reads and removes all FOLDER/PID.xml but the zygote's; `child` is the check's own process.  What
- * the author's suppressions hide is not in it, but counted.  NULL: no memory. */
-struct findings *findings_read(const struct parties *parties, const char *folder, pid_t child,
-                               pid_t zygote);
+/* Reads and removes all FOLDER/PID.xml but the zygote's; `child` is the check's own process, which
+ * has been given these seals.  What the author's suppressions hide is not in it, but counted.
+ * NULL: no memory. */
+struct findings *findings_read(const struct parties *parties, const struct seals *seals,
+                               const char *folder, pid_t child, pid_t zygote);
 /* Adds what lies in the one file, which may be cut. */
 void findings_add_file(struct findings *findings, const char *path);
 void findings_free(struct findings *findings);

@@ -186,13 +186,14 @@ say_crash(struct outcome *outcome, const char *place)
 }
 
 static void
-say_early_exit(struct outcome *outcome, const char *place)
+say_early_exit(struct outcome *outcome, const char *place, bool forged)
 {
   struct kit_report *r = outcome->report;
 
   outcome->verdict = VERDICT_EARLY_EXIT;
   PUT(r->clause, "ABI-7");
-  PUT(r->message, "the process ended early, %s, %s", outcome->ended, place);
+  PUT(r->message, "the process ended early, %s, %s%s", outcome->ended, place,
+      forged ? "; the verdict in its memory is not the kit's" : "");
   PUT(r->expected, "a process that lives until the check is over");
   PUT(r->found, "its end %s", outcome->ended);
 }
@@ -244,13 +245,32 @@ is_a_word(int32_t verdict)
          || verdict == VERDICT_EARLY_EXIT;
 }
 
-/* What the child said, if it did; VERDICT_NONE if not. */
-static enum verdict
-spoken(const struct kit_report *report)
+/* Something in the child has written a verdict, the kit or another. */
+static bool
+has_spoken(const struct kit_report *report)
 {
-  if (!is_a_word(report->verdict) || report->word != (KIT_SAID ^ (uint64_t)report->verdict))
-    return VERDICT_NONE;
-  return (enum verdict)report->verdict;
+  return is_a_word(report->verdict) && report->word == (KIT_SAID ^ (uint64_t)report->verdict);
+}
+
+/* By a pass or a skip a plugin would win something: such a word needs its seal, and the pass the
+ * last phase, too.  What is against the plugin is believed as it stands. */
+static bool
+is_believed(const struct kit_report *report, const struct seals *seals)
+{
+  bool passes = report->verdict == VERDICT_PASS;
+
+  if (!passes && report->verdict != VERDICT_SKIP)
+    return true;
+  return (!passes || report->phase == PHASE_DONE)
+         && seals_match(seals, KIT_SEAL_VERDICT, report->seal);
+}
+
+/* What the kit in the child said, if it did; VERDICT_NONE if not. */
+static enum verdict
+spoken(const struct kit_report *report, const struct seals *seals)
+{
+  return has_spoken(report) && is_believed(report, seals) ? (enum verdict)report->verdict
+                                                          : VERDICT_NONE;
 }
 
 void
@@ -261,7 +281,7 @@ judge(struct outcome *outcome, const struct task *task, const struct ending *end
 
   describe_end(outcome, &ending->how);
   describe_place(outcome->report, place, sizeof(place));
-  outcome->verdict = spoken(outcome->report);
+  outcome->verdict = spoken(outcome->report, ending->seals);
   if (ending->flooded) {
     say_flood(outcome, place);
   } else if (ending->timed_out && outcome->report->command[0]) {
@@ -274,7 +294,8 @@ judge(struct outcome *outcome, const struct task *task, const struct ending *end
     else if (!exited)
       say_crash(outcome, place);
     else if (outcome->verdict == VERDICT_NONE || ending->how.si_status != 0)
-      say_early_exit(outcome, place);
+      say_early_exit(outcome, place,
+                     outcome->verdict == VERDICT_NONE && has_spoken(outcome->report));
     else if (task->kind == TASK_CHECK)
       look_beside(outcome, ending);
   }

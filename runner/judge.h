@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "runner/engine.h"
+#include "runner/seal.h"
 
 struct ending {
   siginfo_t how;          /* of waitid; si_code 0: nobody saw it */
@@ -14,6 +15,7 @@ struct ending {
   int64_t deadline_ms;
   uint64_t stdout_bytes;  /* written on descriptor 1 */
   char meddled[200];      /* limits of the runner itself that were changed; "": none */
+  const struct seals *seals; /* that were given to the child */
 };
 
 /* Fills in verdict, `ended` and, where the child found no words, those of the report. */

@@ -127,6 +127,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/run.h \
 	runner/say.c \
 	runner/say.h \
+	runner/seal.c \
+	runner/seal.h \
 	runner/selftest.c \
 	runner/selftest.h \
 	runner/session.c \

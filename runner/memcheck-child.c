@@ -137,14 +137,18 @@ serve(const struct here *here)
                      0);
   ssize_t n;
   bool well = bytes != MAP_FAILED;
+  int seals;
 
-  while (well && (n = recv(here->request_fd, bytes, MOST_REQUEST, 0)) != 0) {
-    struct request request;
+  while (well && (n = request_receive(here->request_fd, bytes, MOST_REQUEST, &seals)) != 0) {
+    struct request request = {.settings = NULL};
     if (n < 0 && errno == EINTR)
       continue;
-    well = n > 0 && request_read(&request, bytes, (size_t)n);
+    well = n > 0 && request_read(&request, bytes, (size_t)n) && seals >= 0;
+    request.task.job.seals = seals;
     pid_t pid = well ? fork_check(here, &request) : 0;
     well = well && pid > 0 && answer(here, ZYGOTE_FORKED, pid);
+    if (seals >= 0)
+      close(seals);
     request_done(&request);
   }
   return well ? 0 : 70;
@@ -179,7 +183,8 @@ be_cold(const struct here *here)
   if (fstat(here->request_fd, &st) == 0 && st.st_size > 0 && st.st_size <= MOST_REQUEST)
     bytes = malloc((size_t)st.st_size);
   if (!bytes || pread(here->request_fd, bytes, (size_t)st.st_size, 0) != (ssize_t)st.st_size
-      || !request_read(&request, bytes, (size_t)st.st_size))
+      || !request_read(&request, bytes, (size_t)st.st_size)
+      || fcntl(request.task.job.seals, F_SETFD, FD_CLOEXEC) != 0)
     return 70;
   become_check(here, &request);
 }

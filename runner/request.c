@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "runner/canaries.h"
 #include "runner/plan.h"
@@ -54,6 +56,7 @@ request_write(struct dk_text *bytes, const struct task *task, const struct kit_j
   put_number(bytes, (uint64_t)job->patience_ms);
   put_number(bytes, job->incomplete);
   put_number(bytes, job->unload);
+  put_number(bytes, (uint64_t)job->seals);
   put_number(bytes, job->hurt.powers);
   put_text(bytes, job->hurt.hand);
   put_text(bytes, job->hurt.through);
@@ -159,6 +162,7 @@ request_read(struct request *ret, const char *bytes, size_t size)
   job->patience_ms = (int64_t)take_number(&reader);
   job->incomplete = take_number(&reader) != 0;
   job->unload = take_number(&reader) != 0;
+  job->seals = (int)take_number(&reader);
   job->hurt.powers = (uint32_t)take_number(&reader);
   job->hurt.hand = take_text(&reader);
   job->hurt.through = take_text(&reader);
@@ -173,4 +177,47 @@ request_done(struct request *request)
 {
   free(request->settings);
   request->settings = NULL;
+}
+
+/* ---- over a socket --------------------------------------------------------------------------- */
+
+/* Room for one descriptor. */
+union one_descriptor {
+  struct cmsghdr head;
+  char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+bool
+request_send(int socket, const char *bytes, size_t size, int fd)
+{
+  union one_descriptor room = {.bytes = {0}};
+  struct iovec part = {(char *)(uintptr_t)bytes, size};
+  struct msghdr message = {.msg_iov = &part,
+                           .msg_iovlen = 1,
+                           .msg_control = room.bytes,
+                           .msg_controllen = sizeof(room.bytes)};
+
+  room.head.cmsg_level = SOL_SOCKET;
+  room.head.cmsg_type = SCM_RIGHTS;
+  room.head.cmsg_len = CMSG_LEN(sizeof(fd));
+  memcpy(CMSG_DATA(&room.head), &fd, sizeof(fd));
+  return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)size;
+}
+
+ssize_t
+request_receive(int socket, char *bytes, size_t size, int *ret_fd)
+{
+  union one_descriptor room = {.bytes = {0}};
+  struct iovec part = {bytes, size};
+  struct msghdr message = {.msg_iov = &part,
+                           .msg_iovlen = 1,
+                           .msg_control = room.bytes,
+                           .msg_controllen = sizeof(room.bytes)};
+  ssize_t n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  const struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+
+  *ret_fd = -1;
+  if (head && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(*ret_fd)))
+    memcpy(ret_fd, CMSG_DATA(head), sizeof(*ret_fd));
+  return n;
 }

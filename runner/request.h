@@ -23,4 +23,9 @@ void request_write(struct dk_text *bytes, const struct task *task, const struct 
 bool request_read(struct request *ret, const char *bytes, size_t size);
 void request_done(struct request *request);
 
+/* The bytes over a socket, with a descriptor; false with errno. */
+bool request_send(int socket, const char *bytes, size_t size, int fd);
+/* What recv returns; *ret_fd is -1 if none came. */
+ssize_t request_receive(int socket, char *bytes, size_t size, int *ret_fd);
+
 #endif

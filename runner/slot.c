@@ -28,7 +28,8 @@ outcome_free(struct outcome *outcome)
 bool
 slot_init(struct slot *slot, const char *folder, unsigned number)
 {
-  *slot = (struct slot){.output = -1, .errors = -1, .file = kit_shared_file()};
+  *slot = (struct slot){
+    .output = -1, .errors = -1, .file = kit_shared_file(), .seals = {.fd = -1}};
   if (slot->file >= 0)
     slot->shared = kit_shared_map(slot->file);
   zygote_init(&slot->zygote, folder, number);
@@ -39,6 +40,7 @@ void
 slot_done(struct slot *slot)
 {
   zygote_end(&slot->zygote);
+  seals_end(&slot->seals);
   slot_close_output(slot);
   outcome_free(slot->outcome);
   outcome_free(slot->pending);
@@ -152,7 +154,8 @@ collect_findings(struct outcome *outcome, const struct slot *slot,
   char path[sizeof(zygote->folder) + 32];
 
   outcome->cold = zygote->cold || slot->task.origins;
-  outcome->findings = findings_read(&parties, zygote->folder, slot->pid, zygote->pid);
+  outcome->findings = findings_read(&parties, &slot->seals, zygote->folder, slot->pid,
+                                    zygote->pid);
   if (!outcome->findings || zygote->pid <= 0 || slot->task.job.check != &kit_memory_cycle)
     return;
   snprintf(path, sizeof(path), "%s/%ld.xml", zygote->folder, (long)zygote->pid);

@@ -7,12 +7,14 @@
 #include <sys/types.h>
 
 #include "runner/engine.h"
+#include "runner/seal.h"
 #include "runner/zygote.h"
 
 struct slot {
   struct kit_shared *shared;
   int file;                  /* of the shared map */
   struct zygote zygote;
+  struct seals seals;        /* of the child that runs, or has just ended */
   bool busy;
   pid_t pid;
   struct task task;

@@ -21,6 +21,10 @@
               "<leakedbytes>8</leakedbytes><leakedblocks>1</leakedblocks></xwhat>", frames)
 #define SAID(words) \
   "<clientmsg><tid>1</tid><text>" KIT_MEMORY_SAID words "\n</text></clientmsg>"
+/* The seals of the child whose file is read; that of a cycle ends in its number. */
+#define SEAL_MEMORY "00000000000000a0"
+#define SEAL_CYCLE(n) "00000000000000b" n
+#define JUDGED SAID(SEAL_MEMORY " " KIT_MEMORY_JUDGED)
 #define LIBC FRAME("/lib/libc.so.6", "malloc")
 #define OURS FRAME("/p.so", "mine")
 #define KITS FRAME("/bin/kit", "run")
@@ -37,6 +41,9 @@ read_under(struct findings *findings, const struct suppressions *authors, const 
   struct dk_text text = DK_TEXT_EMPTY;
 
   *findings = (struct findings){.parties = {"/p.so", "/bin/kit", authors}};
+  findings->seals.numbers[KIT_SEAL_MEMORY] = 0xa0;
+  for (uint64_t i = 0; i <= KIT_MEMORY_CYCLES; i++)
+    findings->seals.numbers[KIT_SEAL_CYCLE + i] = 0xb1 + i;
   dk_text_printf(&text, "%s%s%s", head, body, whole ? tail : "<error><kind>Inv");
   bool well = findings_parse(findings, dk_text_str(&text), text.length, true);
   ok(well, "it is XML as far as it goes");
@@ -68,7 +75,7 @@ errors(void)
   struct dk_text text = DK_TEXT_EMPTY;
 
   read_it(&f, ERROR("InvalidWrite", "<what>Invalid write of size 1</what>", LIBC KITS OURS)
-                SAID(KIT_MEMORY_JUDGED), true, false);
+                JUDGED, true, false);
   ok(f.whole && f.judged, "the whole file, with the last word");
   const struct finding *first = findings_first(&f, OWNER_PROVIDER);
   ok(first != NULL, "an error with a frame of the plugin is the provider's");
@@ -95,21 +102,21 @@ leaks(void)
 {
   struct findings f;
 
-  read_it(&f, LEAK("Leak_DefinitelyLost", LIBC OURS KITS) SAID(KIT_MEMORY_JUDGED), true, false);
+  read_it(&f, LEAK("Leak_DefinitelyLost", LIBC OURS KITS) JUDGED, true, false);
   const struct finding *first = findings_first(&f, OWNER_PROVIDER);
   is(first ? first->what : "", "8 bytes in 1 blocks are lost", "a leak, without its record");
   release(&f);
 
-  read_it(&f, LEAK("Leak_DefinitelyLost", LIBC KITS OURS) SAID(KIT_MEMORY_JUDGED), true, false);
+  read_it(&f, LEAK("Leak_DefinitelyLost", LIBC KITS OURS) JUDGED, true, false);
   ok(findings_first(&f, OWNER_PROVIDER) == NULL && findings_first(&f, OWNER_KIT) != NULL,
      "a block that the kit allocates in an upcall is the kit's");
   release(&f);
 
-  read_it(&f, LEAK("Leak_StillReachable", LIBC OURS) SAID(KIT_MEMORY_JUDGED), true, false);
+  read_it(&f, LEAK("Leak_StillReachable", LIBC OURS) JUDGED, true, false);
   ok(!findings_any(&f), "what can still be reached does not count");
   release(&f);
 
-  read_it(&f, SAID(KIT_MEMORY_JUDGED) LEAK("Leak_DefinitelyLost", LIBC OURS), true, false);
+  read_it(&f, JUDGED LEAK("Leak_DefinitelyLost", LIBC OURS), true, false);
   ok(!findings_any(&f), "nor what is lost after the last word");
   release(&f);
 
@@ -118,7 +125,7 @@ leaks(void)
   release(&f);
 }
 
-#define CYCLE(n, what) what SAID(KIT_MEMORY_CYCLE n)
+#define CYCLE(n, what) what SAID(SEAL_CYCLE(n) " " KIT_MEMORY_CYCLE n)
 
 static void
 cycles(void)
@@ -128,10 +135,10 @@ cycles(void)
     CYCLE("2", LEAK("Leak_StillReachable", LIBC OURS))
     CYCLE("3", LEAK("Leak_StillReachable", LIBC OURS))
     CYCLE("4", LEAK("Leak_StillReachable", LIBC OURS))
-    CYCLE("5", LEAK("Leak_StillReachable", LIBC OURS)) SAID(KIT_MEMORY_JUDGED);
+    CYCLE("5", LEAK("Leak_StillReachable", LIBC OURS)) JUDGED;
   static const char cache[] =
     CYCLE("1", LEAK("Leak_StillReachable", LIBC OURS)) CYCLE("2", "") CYCLE("3", "")
-    SAID(KIT_MEMORY_JUDGED);
+    JUDGED;
   struct findings f;
 
   read_it(&f, leak, true, true);
@@ -140,6 +147,43 @@ cycles(void)
   release(&f);
   read_it(&f, cache, true, true);
   ok(!findings_any(&f), "what is made once does not");
+  release(&f);
+}
+
+/* What the plugin itself prints is nobody's word: it has no seal, or that of another word. */
+static void
+forged(void)
+{
+  static const char *const words[] = {
+    SAID(KIT_MEMORY_JUDGED),
+    SAID("0000000000000000 " KIT_MEMORY_JUDGED),
+    SAID("a0 " KIT_MEMORY_JUDGED),
+    SAID(SEAL_CYCLE("1") " " KIT_MEMORY_JUDGED),
+    SAID("-0000000000000a0 " KIT_MEMORY_JUDGED)};
+  static const char grown[] =
+    CYCLE("1", LEAK("Leak_StillReachable", LIBC OURS)) SAID(KIT_MEMORY_CYCLE "0")
+    CYCLE("2", LEAK("Leak_StillReachable", LIBC OURS)) SAID(SEAL_CYCLE("2") " cycle 1")
+    CYCLE("3", LEAK("Leak_StillReachable", LIBC OURS)) SAID("0000000000000000 cycle 0")
+    CYCLE("4", LEAK("Leak_StillReachable", LIBC OURS)) SAID(SEAL_CYCLE("4") " cycle -1")
+    CYCLE("5", LEAK("Leak_StillReachable", LIBC OURS)) JUDGED;
+  struct findings f;
+
+  for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+    struct dk_text body = DK_TEXT_EMPTY;
+
+    dk_text_printf(&body, "%s%s", words[i], LEAK("Leak_DefinitelyLost", LIBC OURS));
+    read_it(&f, dk_text_str(&body), true, false);
+    ok(!f.judged, "word %zu is not the kit's last", i);
+    release(&f);
+    dk_text_puts(&body, JUDGED);
+    read_it(&f, dk_text_str(&body), true, false);
+    ok(f.judged && findings_first(&f, OWNER_PROVIDER), "and hides no leak that comes after it");
+    release(&f);
+    dk_text_done(&body);
+  }
+  read_it(&f, grown, true, true);
+  const struct finding *first = findings_first(&f, OWNER_PROVIDER);
+  cmp_ok(first ? first->cycles : 0, "==", KIT_MEMORY_CYCLES, "nor do other words count cycles");
   release(&f);
 }
 
@@ -170,7 +214,7 @@ cut(void)
 #define WRITES \
   ERROR("SyscallParam", "<what>Syscall param write(buf) points to uninitialised byte(s)</what>", \
         THIRD)
-#define LOST(frames) LEAK("Leak_DefinitelyLost", frames) SAID(KIT_MEMORY_JUDGED)
+#define LOST(frames) LEAK("Leak_DefinitelyLost", frames) JUDGED
 #define ENTRY(of_kind, ...) \
   ((struct suppression){.name = "entry", .kind = of_kind, .leaks = ~0u, .frames = {__VA_ARGS__}})
 
@@ -262,7 +306,7 @@ hidden(void)
   reachable.leaks = suppression_leak_bit("reachable");
   leaves(reachable, LOST(LIBC THIRD), "another kind of leak");
   leaves(ENTRY("Leak", "...", "fun:third"),
-         SAID(KIT_MEMORY_JUDGED) LEAK("Leak_DefinitelyLost", LIBC THIRD), "after the last word");
+         JUDGED LEAK("Leak_DefinitelyLost", LIBC THIRD), "after the last word");
 }
 
 /* The author's own names for what the provider does. */
@@ -341,6 +385,7 @@ main(void)
   errors();
   leaks();
   cycles();
+  forged();
   cut();
   hidden();
   not_hidden();

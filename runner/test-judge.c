@@ -5,7 +5,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "conformance/tap/tap.h"
 
@@ -17,17 +19,23 @@ struct left {
   bool timed_out, flooded;
   uint64_t stdout_bytes;
   const char *orphans, *command, *meddled;
+  enum phase phase;
+  uint64_t seal;
 };
 
-static const struct left well = {.verdict = VERDICT_PASS, .said = true, .code = CLD_EXITED};
+enum { SEAL = 17 }; /* that the child was given */
+
+static const struct left well = {.verdict = VERDICT_PASS, .said = true, .code = CLD_EXITED,
+                                 .phase = PHASE_DONE, .seal = SEAL};
 
 static void
 judged(struct left left, enum verdict expected, const char *clause, const char *name)
 {
   struct task task = {.kind = TASK_CHECK};
   struct outcome outcome = {.report = calloc(1, sizeof(*outcome.report))};
+  struct seals seals = {.fd = -1, .numbers = {[KIT_SEAL_VERDICT] = SEAL, [KIT_SEAL_MEMORY] = 18}};
   struct ending ending = {
-    .timed_out = left.timed_out, .flooded = left.flooded, .deadline_ms = 5000,
+    .seals = &seals, .timed_out = left.timed_out, .flooded = left.flooded, .deadline_ms = 5000,
     .stdout_bytes = left.stdout_bytes};
 
   if (!outcome.report)
@@ -35,6 +43,8 @@ judged(struct left left, enum verdict expected, const char *clause, const char *
   ending.how.si_code = left.code;
   ending.how.si_status = left.status;
   outcome.report->verdict = left.verdict;
+  outcome.report->phase = (int32_t)left.phase;
+  outcome.report->seal = left.seal;
   outcome.report->word = left.said ? KIT_SAID ^ (uint64_t)left.verdict : 0;
   if (left.orphans)
     memcpy(outcome.orphans, left.orphans, strlen(left.orphans) + 1);
@@ -106,10 +116,61 @@ believes_no_other_word(void)
            VERDICT_EARLY_EXIT, "ABI-7", "a word that no child may say");
   judged(WITH(.verdict = VERDICT_FAIL, .said = true, .code = CLD_EXITED), VERDICT_FAIL, "",
          "a failure, said");
-  judged(WITH(.verdict = VERDICT_SKIP, .said = true, .code = CLD_EXITED), VERDICT_SKIP, "",
-         "a skip, said");
+  judged(WITH(.verdict = VERDICT_SKIP, .said = true, .code = CLD_EXITED, .seal = SEAL),
+         VERDICT_SKIP, "", "a skip, said");
   judged(WITH(.verdict = VERDICT_FAIL, .said = true, .code = CLD_KILLED, .status = SIGABRT),
          VERDICT_FAIL, "", "a failure, said before a signal");
+}
+
+/* The word alone is a constant, which a plugin can write as well. */
+static void
+believes_no_forged_word(void)
+{
+  struct left left = well;
+
+  left.seal = 0;
+  judged(left, VERDICT_EARLY_EXIT, "ABI-7", "a pass without a seal");
+  left.seal = SEAL + 1;
+  judged(left, VERDICT_EARLY_EXIT, "ABI-7", "a pass with the seal of another word");
+  left = well;
+  left.phase = PHASE_RUN;
+  judged(left, VERDICT_EARLY_EXIT, "ABI-7", "a pass before the last phase");
+  judged(WITH(.verdict = VERDICT_SKIP, .said = true, .code = CLD_EXITED), VERDICT_EARLY_EXIT,
+         "ABI-7", "a skip without a seal");
+}
+
+/* Asks as a child does. */
+static uint64_t
+asked(struct seals *seals, int end, unsigned char use)
+{
+  uint64_t number = 0;
+
+  if (send(end, &use, 1, MSG_NOSIGNAL) != 1)
+    return 0;
+  seals_answer(seals);
+  return recv(end, &number, sizeof(number), MSG_DONTWAIT) == (ssize_t)sizeof(number) ? number : 0;
+}
+
+static void
+draws_seals(void)
+{
+  struct seals seals = {.fd = -1};
+  int end = -1;
+
+  if (!seals_begin(&seals, &end))
+    BAIL_OUT("no socket");
+  ok(!seals_match(&seals, KIT_SEAL_VERDICT, 0), "nothing was asked for: nothing matches");
+  uint64_t first = asked(&seals, end, KIT_SEAL_VERDICT);
+  uint64_t second = asked(&seals, end, KIT_SEAL_MEMORY);
+  ok(first != 0 && second != 0 && first != second, "each use has a number of its own");
+  ok(seals_match(&seals, KIT_SEAL_VERDICT, first), "which matches for its use");
+  ok(!seals_match(&seals, KIT_SEAL_VERDICT, second), "and for no other");
+  asked(&seals, end, KIT_SEAL_VERDICT);
+  ok(!seals_match(&seals, KIT_SEAL_VERDICT, first), "one that is asked for twice counts no more");
+  ok(asked(&seals, end, KIT_SEALS) == 0, "there is none for what is no use");
+  seals_end(&seals);
+  ok(seals_match(&seals, KIT_SEAL_MEMORY, second), "the numbers outlive the child");
+  close(end);
 }
 
 static void
@@ -164,6 +225,8 @@ main(void)
   plan(NO_PLAN);
   judges();
   believes_no_other_word();
+  believes_no_forged_word();
+  draws_seals();
   tames();
   tames_a_probe(0xff);
   tames_a_probe(0x7f);

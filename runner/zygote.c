@@ -103,6 +103,7 @@ hear(struct zygote *zygote, int64_t ms, struct zygote_answer *ret)
   }
 }
 
+/* The request, with the child's end of the seals' socket. */
 static bool
 tell(const struct zygote *zygote, const struct task *task, const struct kit_job *job)
 {
@@ -110,8 +111,7 @@ tell(const struct zygote *zygote, const struct task *task, const struct kit_job 
 
   request_write(&bytes, task, job, getpid());
   bool told = !dk_text_failed(&bytes)
-              && send(zygote->socket, bytes.bytes, bytes.length, MSG_NOSIGNAL)
-                   == (ssize_t)bytes.length;
+              && request_send(zygote->socket, bytes.bytes, bytes.length, job->seals);
   dk_text_done(&bytes);
   return told;
 }
@@ -198,6 +198,7 @@ start_cold(const struct zygote *zygote, const struct memcheck *memcheck, const s
   if (pid == 0) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    fcntl(job->seals, F_SETFD, 0);
     become(memcheck, zygote, ZYGOTE_COLD, (const int[2]){request, file}, NULL, task->origins);
   }
   int reason = errno;

@@ -26,6 +26,7 @@ conformance/runtime: core conformance/contract conformance/kit conformance/runti
 conformance/fixtures: core/include/durakit/provider.h conformance/fixtures
 conformance/fixtures/pages.c: core/include/durakit conformance/fixtures
 conformance/fixtures/zoo-table.c: core/include conformance/fixtures
+conformance/fixtures/forged.c: core/include/durakit/provider.h conformance
 conformance/fixtures/served.c: core/include/durakit/provider.h conformance
 runner: core/include core/base conformance runner
 examples: core/include/durakit/provider.h core/include/durakit/runtime.h examples

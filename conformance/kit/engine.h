@@ -51,6 +51,7 @@ struct kit_trace_line {
 /* What the child leaves for the runner.  Lies in the shared map; plain data only. */
 struct kit_report {
   uint64_t word;               /* KIT_SAID ^ verdict: written last, by the child */
+  uint64_t seal;               /* before it: what the runner has answered; see kit_ask_seal */
   int32_t verdict;
   int32_t phase;
   int32_t pass;                /* 0, or which pass of a twin run */
@@ -119,6 +120,7 @@ struct kit_job {
   bool incomplete;                     /* --next: accept missing operations */
   bool memcheck;                       /* under Valgrind: races are short, and not judged */
   bool unload;                         /* the plugin says that it may be unloaded, and is */
+  int seals;                           /* socket to the runner, for kit_ask_seal; 0: none */
   struct kit_hurt hurt;
 };
 
@@ -190,12 +192,29 @@ void kit_memory_end(struct kit_shared *shared, const struct kit_job *job, void *
 /* The check memory/cycle: open, every operation, close, again and again. */
 extern const struct check kit_memory_cycle;
 
-/* What the child says in Valgrind's output, line by line. */
+/* What the child says in Valgrind's output, line by line; the first and the last of these words
+ * stand behind the seal of their use, in KIT_SEAL_DIGITS digits, and a space. */
 #define KIT_MEMORY_SAID "durakit: "
 #define KIT_MEMORY_JUDGED "memory was judged"       /* its last word */
 #define KIT_MEMORY_MAPPED "the plugin stays mapped" /* though it may be unloaded */
 #define KIT_MEMORY_CYCLE "cycle "                   /* the number of the one that has ended */
 enum { KIT_MEMORY_CYCLES = 4 };                     /* after one that warms up */
+
+/* ---- seals ----------------------------------------------------------------------------------- */
+
+/* What each seal is for.  A plugin runs in the process that its check runs in, and can write what
+ * the kit writes; so a word by which a provider passes counts with a seal only: a random number
+ * that the runner draws when it is asked for, so that it stands nowhere before.  The kit asks when
+ * the word is due, and one that is asked for twice counts no more. */
+enum {
+  KIT_SEAL_VERDICT,
+  KIT_SEAL_MEMORY,                                  /* KIT_MEMORY_JUDGED */
+  KIT_SEAL_CYCLE,                                   /* and the next: KIT_MEMORY_CYCLE, from 1 on */
+  KIT_SEALS = KIT_SEAL_CYCLE + KIT_MEMORY_CYCLES + 1,
+  KIT_SEAL_DIGITS = 16
+};
+/* 0: nobody answers. */
+uint64_t kit_ask_seal(const struct kit_job *job, int use);
 
 /* The settings that the user gave, checked against the parameters.  In a child; the refusal, if
  * any, is in kit_probe_of(shared)->refusal (number 0, `what` not empty). */

@@ -26,7 +26,7 @@ kit_leave(struct dk_check *t)
   if (t->may_leave)
     longjmp(t->leave, 1);
   /* No step of the engine runs: nothing is left to come back to. */
-  kit_say_verdict(t->report, t->verdict == VERDICT_NONE ? VERDICT_ERROR : t->verdict);
+  kit_say_verdict(t->report, t->job, t->verdict == VERDICT_NONE ? VERDICT_ERROR : t->verdict);
   _Exit(0);
 }
 

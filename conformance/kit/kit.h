@@ -473,6 +473,6 @@ uint32_t kit_count_threads(void);
 bool kit_process_runs(pid_t pid);
 
 /* The last word. */
-void kit_say_verdict(struct kit_report *report, enum verdict verdict);
+void kit_say_verdict(struct kit_report *report, const struct kit_job *job, enum verdict verdict);
 
 #endif

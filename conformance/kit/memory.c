@@ -6,6 +6,7 @@
 #include "conformance/kit/kit.h"
 
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +19,9 @@
 #include <valgrind/memcheck.h>
 
 static void
-say(const char *what, int number)
+say(const char *what)
 {
-  if (number > 0)
-    VALGRIND_PRINTF(KIT_MEMORY_SAID "%s%d\n", what, number);
-  else
-    VALGRIND_PRINTF(KIT_MEMORY_SAID "%s\n", what);
+  VALGRIND_PRINTF(KIT_MEMORY_SAID "%s\n", what);
 }
 
 static bool
@@ -59,10 +57,9 @@ ask_for_leaks(void)
 }
 #else
 static void
-say(const char *what, int number)
+say(const char *what)
 {
   (void)what;
-  (void)number;
 }
 
 static bool
@@ -81,6 +78,16 @@ ask_for_leaks(void)
 {
 }
 #endif
+
+/* A word that would hide what is lost, if the plugin said it. */
+static void
+say_sealed(const struct kit_job *job, int use, const char *what)
+{
+  char text[KIT_SEAL_DIGITS + 64];
+
+  snprintf(text, sizeof(text), "%0*" PRIx64 " %s", KIT_SEAL_DIGITS, kit_ask_seal(job, use), what);
+  say(text);
+}
 
 bool
 kit_under_memcheck(void)
@@ -171,11 +178,11 @@ kit_memory_end(struct kit_shared *shared, const struct kit_job *job, void *held)
       if (held != NULL)
         dlclose(held);
       if (is_mapped(job->plugin))
-        say(KIT_MEMORY_MAPPED, 0);
+        say(KIT_MEMORY_MAPPED);
     }
     ask_for_leaks();
   }
-  say(KIT_MEMORY_JUDGED, 0);
+  say_sealed(job, KIT_SEAL_MEMORY, KIT_MEMORY_JUDGED);
 }
 
 /* ---- memory/cycle ---------------------------------------------------------------------------- */
@@ -238,7 +245,7 @@ static void
 run_cycles(struct dk_check *t)
 {
   for (int cycle = 0; cycle <= KIT_MEMORY_CYCLES; cycle++) {
-    char instance[32];
+    char instance[32], word[32];
 
     snprintf(instance, sizeof(instance), "cycle-%d", cycle);
     if (cycle > 0)
@@ -249,7 +256,8 @@ run_cycles(struct dk_check *t)
       use_admin(t, instance);
     close_handle(t, NULL);
     ask_for_leaks();
-    say(KIT_MEMORY_CYCLE, cycle + 1);
+    snprintf(word, sizeof(word), KIT_MEMORY_CYCLE "%d", cycle + 1);
+    say_sealed(t->job, KIT_SEAL_CYCLE + cycle, word);
   }
   open_handle(t, NULL);
 }

@@ -207,11 +207,11 @@ probe_store(struct kit_shared *shared, const struct kit_job *job, struct dk_libr
 /* ---- what the runner asks for ---------------------------------------------------------------- */
 
 static void
-finish_well(struct kit_report *report, bool well)
+finish_well(struct kit_report *report, const struct kit_job *job, bool well)
 {
   if (well)
     report->phase = PHASE_DONE;
-  kit_say_verdict(report, well ? VERDICT_PASS : VERDICT_ERROR);
+  kit_say_verdict(report, job, well ? VERDICT_PASS : VERDICT_ERROR);
 }
 
 void
@@ -222,7 +222,7 @@ kit_probe(struct kit_shared *shared, const struct kit_job *job, bool open)
   struct dk_library *library = load(shared, job);
 
   if (library == NULL) {
-    finish_well(report, false);
+    finish_well(report, job, false);
     return;
   }
   probe->threads_after_load = kit_count_threads();
@@ -233,7 +233,7 @@ kit_probe(struct kit_shared *shared, const struct kit_job *job, bool open)
   if (open && !probe->opened)
     snprintf(report->message, sizeof(report->message), "the store could not be opened: %s",
              probe->open_text);
-  finish_well(report, !open || probe->opened);
+  finish_well(report, job, !open || probe->opened);
 }
 
 void
@@ -246,7 +246,7 @@ kit_check_settings(struct kit_shared *shared, const struct kit_job *job)
   bool well;
 
   if (library == NULL) {
-    finish_well(report, false);
+    finish_well(report, job, false);
     return;
   }
   kit_find_store_key(shared, job, dk_library_provider(library));
@@ -254,7 +254,7 @@ kit_check_settings(struct kit_shared *shared, const struct kit_job *job)
          dk_settings_check(library, settings.items, settings.n, &probe->refusal) == 0;
   dk_library_close(library);
   snprintf(report->message, sizeof(report->message), "%s", probe->refusal.what);
-  finish_well(report, well);
+  finish_well(report, job, well);
 }
 
 static bool
@@ -296,5 +296,5 @@ kit_destroy_stores(struct kit_shared *shared, const struct kit_job *job,
     well = destroy_one(&o, suffixes[i]) && well;
   dk_caller_free(o.caller);
   dk_library_close(o.library);
-  finish_well(report, well);
+  finish_well(report, job, well);
 }

@@ -383,7 +383,7 @@ kit_run(struct kit_shared *shared, const struct kit_job *job)
   bool in_peace = true;
 
   if (t == NULL) {
-    kit_say_verdict(kit_report_of(shared), VERDICT_ERROR);
+    kit_say_verdict(kit_report_of(shared), job, VERDICT_ERROR);
     return;
   }
   t->shared = shared;
@@ -403,6 +403,6 @@ kit_run(struct kit_shared *shared, const struct kit_job *job)
     set_phase(t, PHASE_DONE);
   }
   kit_state_free(before);
-  kit_say_verdict(t->report, t->verdict);
+  kit_say_verdict(t->report, job, t->verdict);
   free(t);
 }
