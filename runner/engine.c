@@ -286,6 +286,7 @@ fork_sealed(const struct engine *engine, struct slot *slot)
   fflush(NULL);
   slot->started_ns = run_clock_ns();
   slot->deadline_ns = slot->started_ns + slot->task.deadline_ms * 1000000;
+  slot->job.rounds_until_ns = slot->started_ns + slot->task.deadline_ms * 1000000 / 10 * 8;
   slot->granted_ns = 0;
   slot->signals = 0;
   slot->tried = 0;

@@ -198,7 +198,7 @@ say_early_exit(struct outcome *outcome, const char *place, bool forged)
   PUT(r->found, "its end %s", outcome->ended);
 }
 
-/* The child said that it passed; what it did beside counts, too. */
+/* The child said that it passed, or found no overlap; what it did beside counts, too. */
 static void
 look_beside(struct outcome *outcome, const struct ending *ending)
 {
@@ -298,6 +298,8 @@ judge(struct outcome *outcome, const struct task *task, const struct ending *end
                      outcome->verdict == VERDICT_NONE && has_spoken(outcome->report));
     else if (task->kind == TASK_CHECK)
       look_beside(outcome, ending);
+  } else if (outcome->verdict == VERDICT_UNEXERCISED && task->kind == TASK_CHECK) {
+    look_beside(outcome, ending);
   }
   look_at_meddling(outcome, ending);
 }

@@ -48,9 +48,10 @@ go_to_processor(int32_t place)
  * last says when both go, so soon that both are still on their processors.  Bounded, for a partner
  * that never comes. */
 void
-kit_stand_at_line(struct kit_shared *shared)
+kit_stand_at_line(struct actor *who)
 {
   enum { GO_IN_NS = 20000 };
+  struct kit_shared *shared = who->shared;
   int64_t bound = kit_real_ns() + INT64_C(2000000000);
 
   go_to_processor(atomic_fetch_add(&shared->at_line, 1));
@@ -60,6 +61,8 @@ kit_stand_at_line(struct kit_shared *shared)
     sched_yield();
   while (kit_real_ns() < atomic_load(&shared->go_ns))
     continue;
+  who->op.began_ns = kit_real_ns();
+  kit_race_begins(shared);
 }
 
 void
@@ -89,7 +92,7 @@ thread_main(void *argument)
     if (who->op.kind == OP_QUIT)
       return NULL;
     if (who->op.at_line != 0)
-      kit_stand_at_line(who->shared);
+      kit_stand_at_line(who);
     atomic_store(&who->begun, 1);
     kit_op_run(&who->op, who->store, who->caller);
     kit_done(who);

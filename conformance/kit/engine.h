@@ -115,6 +115,8 @@ struct kit_job {
   bool real_time;                      /* whatever clocks the provider can go by */
   int64_t real_wait_ms;                /* in real time: so far ahead each run of a twin looks, and
                                           so long it may take more; 0: it does not wait */
+  int64_t rounds_until_ns;             /* CLOCK_MONOTONIC: later no race looks for overlaps, so that
+                                          its time-out blames no call; 0: no such time */
   bool in_process;                     /* for a debugger: no comparison of the process's state */
   int64_t patience_ms;                 /* in real time, for what should happen */
   bool incomplete;                     /* --next: accept missing operations */

@@ -148,6 +148,7 @@ struct kit_gate {
   struct dk_clock clock;           /* what stores are given */
   struct dk_clock *behind;
   sem_t go;
+  sem_t met;                       /* both that race have begun */
   _Atomic int32_t countdown;       /* so many questions until somebody is held; 0: not armed */
   _Atomic int32_t holds;
   _Atomic int32_t asked;           /* questions of others since then */
@@ -194,6 +195,7 @@ struct kit_shared {
   _Atomic int32_t at_line;         /* how many actors stand at the line of a race */
   _Atomic int32_t ready;           /* ... and are ready to go */
   _Atomic int64_t go_ns;           /* when both go; 0: not yet known */
+  _Atomic int32_t begun;           /* how many of the two have begun their calls */
   char store_key[64];              /* "": the provider has no such parameter */
   char store_value[KIT_MAX_VALUE]; /* of this pass */
   struct actor actors[KIT_ACTORS]; /* 0: the check itself; then the processes */
@@ -218,8 +220,11 @@ void kit_give(struct dk_check *t, struct actor *who);
 void kit_wait_done(struct dk_check *t, struct actor *who);
 /* The actor's side: the operation is done. */
 void kit_done(struct actor *who);
-/* Both stand at the line, or the bound has passed. */
-void kit_stand_at_line(struct kit_shared *shared);
+/* Both stand at the line, or the bound has passed: the call of this one begins. */
+void kit_stand_at_line(struct actor *who);
+/* One of the two that race has begun; and the race is over (stall.c). */
+void kit_race_begins(struct kit_shared *shared);
+void kit_race_is_over(struct kit_shared *shared);
 void kit_end_actors(struct dk_check *t);
 bool kit_call_actors_back(struct dk_check *t);
 /* The started call of this actor has returned, or does so within this time. */

@@ -91,7 +91,7 @@ run(struct process *p)
     if (!need_store(p))
       break;
     if (op->at_line != 0)
-      kit_stand_at_line(p->who->shared);
+      kit_stand_at_line(p->who);
     atomic_store(&p->who->begun, 1);
     kit_op_run(op, p->store, p->caller);
   }

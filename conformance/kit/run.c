@@ -366,7 +366,8 @@ compare_states(struct dk_check *t, const struct kit_state *before)
 {
   struct kit_state *after;
 
-  if (before == NULL || t->verdict != VERDICT_NONE)
+  /* A race that found no overlap has run to its end. */
+  if (before == NULL || (t->verdict != VERDICT_NONE && t->verdict != VERDICT_UNEXERCISED))
     return;
   set_phase(t, PHASE_COMPARE);
   after = kit_state_take();

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time that passes while a call runs.
+/* Time that passes while a call runs, and calls that meet.
  *
  * The clock that stores are given is the virtual one behind a gate.  A check arms the gate, and
  * whoever asks for the time so many questions later is held in its question: a provider that reads
  * the clock under its lock then keeps all others waiting for it, and one that asks again when it
  * hands something up does so too.  When another call has come as far as it can, time is pushed on
  * and the held one let go.
+ *
+ * Of two calls that race, the one that asks for the time first is held until the other has begun:
+ * so they overlap, however late the other gets a processor.
  *
  * Nobody is ever held by an unarmed gate, and one gate holds one thread.  All of it lies in the
  * shared map, because the held one may be another process.  What was pushed is the truth until the
@@ -14,7 +17,45 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <time.h>
 #include <unistd.h>
+
+/* Whoever asks, for a provider may do so on a thread of its own.  Bounded, for a partner that never
+ * comes. */
+static void
+meet(struct kit_gate *gate)
+{
+  enum { PATIENCE_S = 2 };
+  struct timespec until;
+
+  if (atomic_load(&gate->shared->ready) != 2 || atomic_load(&gate->shared->begun) >= 2)
+    return;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += PATIENCE_S;
+  while (atomic_load(&gate->shared->begun) < 2 &&
+         (sem_clockwait(&gate->met, CLOCK_MONOTONIC, &until) == 0 || errno == EINTR))
+    continue;
+}
+
+void
+kit_race_begins(struct kit_shared *shared)
+{
+  if (atomic_fetch_add(&shared->begun, 1) != 1)
+    return;
+  for (int i = 0; i < KIT_ACTORS; i++) /* as many as may wait, and more */
+    sem_post(&shared->gate.met);
+}
+
+void
+kit_race_is_over(struct kit_shared *shared)
+{
+  atomic_store(&shared->at_line, 0);
+  atomic_store(&shared->ready, 0);
+  atomic_store(&shared->go_ns, 0);
+  atomic_store(&shared->begun, 0);
+  while (sem_trywait(&shared->gate.met) == 0)
+    continue;
+}
 
 static int64_t
 gate_now(struct dk_clock *clock)
@@ -22,6 +63,7 @@ gate_now(struct dk_clock *clock)
   struct kit_gate *gate = (struct kit_gate *)clock;
   int64_t pushed, time;
 
+  meet(gate);
   if (atomic_load(&gate->countdown) > 0 && atomic_fetch_sub(&gate->countdown, 1) == 1) {
     atomic_store(&gate->holds, 1);
     while (sem_wait(&gate->go) != 0)
@@ -60,7 +102,7 @@ kit_gate_init(struct kit_gate *gate, struct dk_clock *behind)
 {
   gate->clock = (struct dk_clock){.now = gate_now, .wait = gate_wait};
   gate->behind = behind;
-  return sem_init(&gate->go, 1, 0) == 0;
+  return sem_init(&gate->go, 1, 0) == 0 && sem_init(&gate->met, 1, 0) == 0;
 }
 
 /* Nobody is held: a new pass begins. */

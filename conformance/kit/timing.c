@@ -104,9 +104,7 @@ race(struct dk_check *t, struct actor *a, struct actor *b)
     kit_trouble(t, "race() needs a started call of both actors");
   kit_wait_done(t, a);
   kit_wait_done(t, b);
-  atomic_store(&t->shared->at_line, 0);
-  atomic_store(&t->shared->ready, 0);
-  atomic_store(&t->shared->go_ns, 0);
+  kit_race_is_over(t->shared);
   return a->op.began_ns < b->op.ended_ns && b->op.began_ns < a->op.ended_ns;
 }
 
@@ -122,12 +120,14 @@ more_rounds(struct dk_check *t, uint32_t enough)
 {
   enum { LONGEST_S = 10 };
   uint32_t most = t->job->memcheck ? KIT_MEMCHECK_ROUNDS : KIT_MAX_ROUNDS;
+  int64_t time = kit_real_ns();
 
   t->enough = enough;
   if (t->report->rounds == 0)
-    t->rounds_began = kit_real_ns();
+    t->rounds_began = time;
   if (t->report->overlaps >= enough || t->report->rounds >= most ||
-      kit_real_ns() - t->rounds_began > LONGEST_S * INT64_C(1000000000))
+      time - t->rounds_began > LONGEST_S * INT64_C(1000000000) ||
+      (t->job->rounds_until_ns != 0 && time > t->job->rounds_until_ns))
     return false;
   t->report->rounds++;
   return true;
