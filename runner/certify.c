@@ -105,6 +105,8 @@ start(struct queue *queue, size_t number)
   task.memcheck = result->mode == MODE_MEMCHECK;
   task.deadline_ms = task.memcheck ? run_memcheck_deadline(run)
                                    : run_deadline(run, is_race(result));
+  if (!task.memcheck && !(result->check->flags & IS_SLOW))
+    task.more_ms = run_more(run);
   if (result->check->flags & IS_SLOW)
     task.deadline_ms = at_least(task.deadline_ms, run_slow_deadline(run, result));
   task.job.patience_ms = run_patience(run, result);

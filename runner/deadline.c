@@ -5,7 +5,7 @@
 enum {
   LEAST_DEADLINE_MS = 5000,
   SHORTEST_MS = 1000,      /* however much others have hung */
-  ROUND_TRIPS = 200,       /* that a check may take, at the speed that was measured */
+  ROUND_TRIPS = 500,       /* that one operation may take: a fetch that waits looks 320 times */
   LEAST_ROUND_TRIPS = 50,  /* however much others have hung */
   REAL_TIME_MS = 30000,    /* of a check that waits in real time, in each run of its twins */
   ON_SERVER_MS = 20000,    /* a machine that is busy makes a server slower than one process */
@@ -15,6 +15,7 @@ enum {
   HUNG_DEADLINE_MS = 400,  /* when the plugin hung already while it was probed */
   HUNG_SHORTEST_MS = 100,
   TIMEOUTS_TO_HALVE = 3,
+  MORE_MS = 50000,         /* while operations end: the longest check at 20 ms each, and more */
   TIMES_SLOWEST = 4,
   TIMES_MEMCHECK = 20,     /* slower than natively, at most */
   TIMES_SLOW_MEMCHECK = 3  /* the same of what mostly waits */
@@ -68,7 +69,9 @@ run_note_time(struct run *run, bool race, const struct outcome *outcome)
 {
   int64_t ms = outcome->wall_ns / 1000000 + 1;
 
-  if (outcome->verdict == VERDICT_TIMEOUT)
+  if (outcome->slow)
+    run->slow++;
+  else if (outcome->verdict == VERDICT_TIMEOUT)
     run->timeouts++;
   else if (outcome->verdict == VERDICT_PASS)
     run->slowest_ms[race] = larger(run->slowest_ms[race], ms);
@@ -95,6 +98,15 @@ run_deadline(const struct run *run, bool race)
   int64_t ms = larger(halves < 40 ? run->deadline_ms >> halves : 0, needed_ms(run, race));
 
   return ms < run->deadline_ms ? ms : run->deadline_ms;
+}
+
+/* Three that were still too slow halve what the others get: in all less than six times this. */
+int64_t
+run_more(const struct run *run)
+{
+  unsigned halves = run->slow / TIMEOUTS_TO_HALVE;
+
+  return halves < 40 ? run_scaled(run, MORE_MS) >> halves : 0;
 }
 
 int64_t

@@ -30,7 +30,9 @@ enum {
   MEMCHECK_GRACE_MS = 5000, /* Valgrind tells where a child hangs before it ends it */
   DESTROY_MS = 5000, /* each store */
   LOOK_MS = 50, /* between two looks at what the children have written */
-  MOST_TIMES_GRANTED = 10
+  MOST_TIMES_GRANTED = 10,
+  MOST_OPERATIONS = 5000, /* no check makes half as many: these are made in a loop */
+  PARTS = 4 /* of its deadline: one for each look whether operations still end */
 };
 
 struct engine {
@@ -288,9 +290,12 @@ fork_sealed(const struct engine *engine, struct slot *slot)
   slot->deadline_ns = slot->started_ns + slot->task.deadline_ms * 1000000;
   slot->job.rounds_until_ns = slot->started_ns + slot->task.deadline_ms * 1000000 / 10 * 8;
   slot->granted_ns = 0;
+  slot->worked_ns = 0;
   slot->signals = 0;
   slot->tried = 0;
   slot->timed_out = false;
+  slot->slow = false;
+  slot->called_ns = 0;
   slot->flooded = false;
   if (slot->task.memcheck) {
     if (!start_memcheck(engine, slot))
@@ -433,8 +438,11 @@ finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
   char orphans[160];
   struct ending ending = {.how = *how,
                           .timed_out = slot->timed_out,
+                          .slow = slot->slow,
                           .flooded = slot->flooded,
                           .deadline_ms = slot->task.deadline_ms,
+                          .worked_ms = slot->worked_ns / 1000000,
+                          .called_ns = slot->called_ns,
                           .stdout_bytes = slot_stdout_bytes(slot),
                           .seals = &slot->seals};
 
@@ -536,6 +544,43 @@ grant_time(struct slot *slot)
   return true;
 }
 
+/* Its operations still end: the store is slow, and does not hang.  The last has begun or ended in
+ * half of the time before its deadline; one that has run for longer is what hangs. */
+static bool
+still_works(const struct slot *slot, int64_t now)
+{
+  const struct kit_report *report = kit_report_of(slot->shared);
+
+  return slot->task.kind == TASK_CHECK && slot->signals == 0 && report->operations > 1
+         && report->operations < MOST_OPERATIONS
+         && now - report->since_ns < slot->task.deadline_ms * 1000000 / 2;
+}
+
+/* A check is not ended in the middle of its work, as far as its task allows. */
+static bool
+grant_work(struct slot *slot, int64_t now)
+{
+  int64_t most = slot->task.more_ms * 1000000 - slot->worked_ns;
+  int64_t part = slot->task.deadline_ms * 1000000 / PARTS;
+  int64_t more = part < most ? part : most;
+
+  if (more <= 0 || !still_works(slot, now))
+    return false;
+  slot->worked_ns += more;
+  slot->deadline_ns = now + more;
+  return true;
+}
+
+static void
+note_timeout(struct slot *slot, int64_t now)
+{
+  const struct kit_report *report = kit_report_of(slot->shared);
+
+  slot->timed_out = true;
+  slot->slow = still_works(slot, now);
+  slot->called_ns = report->running == 1 ? now - report->since_ns : 0;
+}
+
 /* Pushes the children whose time is up. */
 static void
 meet_deadlines(struct engine *engine)
@@ -546,10 +591,11 @@ meet_deadlines(struct engine *engine)
     struct slot *slot = &engine->slots[i];
     if (slot->busy)
       take_progress(slot);
-    if (!slot->busy || slot->deadline_ns > now || grant_time(slot))
+    if (!slot->busy || slot->deadline_ns > now || grant_time(slot)
+        || grant_work(slot, now))
       continue;
     if (slot->signals == 0)
-      slot->timed_out = true;
+      note_timeout(slot, now);
     push(slot);
   }
 }

@@ -33,6 +33,7 @@ struct task {
   bool memcheck;             /* under Valgrind; a check only */
   bool origins;              /* there: also where undefined bytes come from, in a cold child */
   int64_t deadline_ms;       /* to remove stores: of each */
+  int64_t more_ms;           /* of a check: so much longer at most, while its operations end */
   int64_t removal_ms;        /* the same, of those that the task leaves behind; 0: as usual */
   const char (*suffixes)[64];
   size_t n_suffixes;         /* at most KIT_MAX_STORES */
@@ -60,6 +61,7 @@ struct outcome {
   int64_t wall_ns;
   struct findings *findings;  /* of memcheck, NULL natively */
   bool cold;                  /* under memcheck: the child was an exec of its own */
+  bool slow;                  /* it was ended, though its operations still ended: not blamed */
   bool interrupted;           /* the runner was asked to stop: there is no verdict */
   char leftovers[KIT_MAX_STORES][64]; /* stores that could not be removed, by suffix */
   size_t n_leftovers;

@@ -11,8 +11,11 @@
 struct ending {
   siginfo_t how;          /* of waitid; si_code 0: nobody saw it */
   bool timed_out;
+  bool slow;              /* timed out, but its operations still ended */
   bool flooded;           /* ended for the sake of what it wrote */
   int64_t deadline_ms;
+  int64_t worked_ms;      /* so much longer it was given, while its operations ended */
+  int64_t called_ns;      /* timed out: so long its last call had run */
   uint64_t stdout_bytes;  /* written on descriptor 1 */
   char meddled[200];      /* limits of the runner itself that were changed; "": none */
   const struct seals *seals; /* that were given to the child */

@@ -52,6 +52,7 @@ struct run {
   int64_t deadline_ms;        /* of a check, before any time-out */
   int64_t least_ms;           /* of a check, whatever has hung before */
   unsigned timeouts;          /* so far */
+  unsigned slow;              /* so far: ended while their operations still ended */
   int64_t slowest_ms[2];      /* that passed so far: of races [1], of all others [0] */
   unsigned memcheck_timeouts; /* the same under Valgrind */
   int64_t memcheck_slowest_ms;
@@ -114,6 +115,8 @@ void run_note_hung_probe(struct run *run);
 void run_note_time(struct run *run, bool race, const struct outcome *outcome);
 /* Of the next check, in milliseconds. */
 int64_t run_deadline(const struct run *run, bool race);
+/* How much longer it may take while its operations end. */
+int64_t run_more(const struct run *run);
 /* Of one that takes real time: at least this, whatever has hung before. */
 int64_t run_slow_deadline(const struct run *run, const struct result *result);
 /* For each of the waits of a check of the runtime. */

@@ -26,7 +26,9 @@ struct slot {
   int64_t started_ns, deadline_ns;
   int64_t granted_ns;        /* of that deadline: for the time that it waited for a processor */
   int signals;               /* 0: none yet; 1: SIGTERM was sent; 2: SIGKILL */
-  bool timed_out, flooded;
+  int64_t worked_ns;         /* of that deadline: for the operations that still ended */
+  bool timed_out, slow, flooded;
+  int64_t called_ns;         /* timed out: so long the call had run that had not come back */
   struct outcome *outcome;   /* of the task that runs, made before its child is */
   struct outcome *pending;   /* the check's, while its stores are removed */
   char stores[KIT_MAX_STORES][64]; /* those */

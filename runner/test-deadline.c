@@ -94,10 +94,36 @@ is_bounded(void)
   cmp_ok(total(&run), "<=", 6 * 400 + CHECKS * 100, "what hung in the probe at once");
 }
 
+/* What is slow, and does not hang, gets more; three that were ended all the same halve that. */
+static void
+gives_more(void)
+{
+  struct kit_probe probe;
+  struct run run = probed(&probe, DK_CLOCK_HOST, 5);
+  struct outcome slow = {.verdict = VERDICT_UNEXERCISED, .slow = true};
+  int64_t ms = 0;
+
+  cmp_ok(run_deadline(&run, false) + run_more(&run), ">=", 2040 * 20,
+         "the longest check of all may end, at 20 ms an operation");
+  int64_t first = run_more(&run);
+  struct run slower = probed(&probe, DK_CLOCK_HOST, 20);
+  cmp_ok(run_deadline(&slower, false), ">", 320 * 20,
+         "so may a fetch that looks again and again: one operation in many calls");
+  hangs(&run, 60);
+  cmp_ok(run_more(&run), "==", first, "whatever has hung");
+  for (unsigned i = 0; i < CHECKS; i++) {
+    ms += run_more(&run);
+    run_note_time(&run, false, &slow);
+  }
+  cmp_ok(ms, "<=", 6 * first, "what is too slow everywhere is soon judged, too");
+  cmp_ok(run.timeouts, "==", 60, "and makes no deadline of others shorter");
+}
+
 int
 main(void)
 {
   plan(NO_PLAN);
+  gives_more();
   by_the_host();
   by_the_store();
   is_bounded();

@@ -103,6 +103,71 @@ judges(void)
   left = well;
   left.orphans = "process 17 (helper)";
   judged(left, VERDICT_HOST_DAMAGE, "ABI-5", "the word, and a process left behind");
+  left = well;
+  left.orphans = "process 17 (helper)";
+  left.verdict = VERDICT_UNEXERCISED;
+  judged(left, VERDICT_HOST_DAMAGE, "ABI-5", "no overlap, and a process left behind");
+  left = well;
+  left.meddled = "RLIMIT_AS was set to 4096";
+  judged(left, VERDICT_HOST_DAMAGE, "ABI-5", "the word, and a lower limit of the runner");
+  left.verdict = VERDICT_ERROR;
+  judged(left, VERDICT_HOST_DAMAGE, "ABI-5", "trouble, said, and a lower limit of the runner");
+  left.verdict = VERDICT_FAIL;
+  judged(left, VERDICT_FAIL, "", "a failure, said, and a lower limit of the runner");
+}
+
+/* The words of a time-out: which call, if any, is to blame. */
+static void
+blames(int64_t called_ms, bool blamed, const char *name)
+{
+  struct task task = {.kind = TASK_CHECK};
+  struct outcome outcome = {.report = calloc(1, sizeof(*outcome.report))};
+  struct ending ending = {
+    .timed_out = true, .deadline_ms = 5000, .called_ns = called_ms * 1000000};
+
+  if (!outcome.report)
+    BAIL_OUT("out of memory");
+  outcome.report->running = 1;
+  memcpy(outcome.report->operation, "read_history", sizeof("read_history"));
+  judge(&outcome, &task, &ending);
+  is(verdict_name(outcome.verdict), "timeout", "%s: a time-out", name);
+  ok((strstr(outcome.report->message, "read_history did not come back") != NULL) == blamed,
+     "%s: the call is %sblamed", name, blamed ? "" : "not ");
+  ok((outcome.report->running == 1) == blamed, "%s: nor counted as one that hangs", name);
+  free(outcome.report);
+}
+
+/* A store that is slow has done nothing wrong that was seen. */
+static void
+blames_nothing_slow(void)
+{
+  struct task task = {.kind = TASK_CHECK};
+  struct outcome outcome = {.report = calloc(1, sizeof(*outcome.report))};
+  struct ending ending = {
+    .timed_out = true, .slow = true, .deadline_ms = 5000, .worked_ms = 50000, .called_ns = 9};
+
+  if (!outcome.report)
+    BAIL_OUT("out of memory");
+  outcome.report->running = 1;
+  outcome.report->operations = 969;
+  memcpy(outcome.report->clause, "ACK-1", sizeof("ACK-1"));
+  judge(&outcome, &task, &ending);
+  is(verdict_name(outcome.verdict), "unexercised", "slow: neither passed nor failed");
+  ok(outcome.slow, "slow: it is told from a race without overlaps");
+  is(outcome.report->clause, "", "slow: no clause is blamed");
+  ok(outcome.report->running == 0, "slow: no call, either");
+  ok(strstr(outcome.report->message, "too slow for this check: 969 operations in 55000 ms") != NULL
+       && strstr(outcome.report->message, "--timeout-scale") != NULL,
+     "slow: the words say so, and what helps");
+  free(outcome.report);
+}
+
+static void
+blames_what_took_long(void)
+{
+  blames(4900, true, "a call that took nearly all of the time");
+  blames(2500, true, "a call that took half of it");
+  blames(40, false, "the last of many");
 }
 
 static void
@@ -224,6 +289,8 @@ main(void)
 {
   plan(NO_PLAN);
   judges();
+  blames_what_took_long();
+  blames_nothing_slow();
   believes_no_other_word();
   believes_no_forged_word();
   draws_seals();

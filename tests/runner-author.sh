@@ -73,6 +73,29 @@ is "$(grep -c '^  usual_cause:' tap)" 0 'and guesses no cause'
 like "$(cat human)" '^    next  .*--gdb' 'so does the human view'
 is "$(grep -c '^    usually' human)" 0 'which guesses no cause either'
 
+# ---- operations that are slow --------------------------------------------------------------------
+
+# A millisecond an operation, with a fifth of the time, is as five with all of it.
+sed 's/^static struct op begin(.*{$/&\n  nanosleep(\&(struct timespec){.tv_nsec = 1000000}, NULL);/
+  s/^#include <stdlib.h>$/&\n#include <time.h>/' "$minimal" > slow.c
+build slow
+"$DURAKIT" check ./slow.so --only ack/refused-changes-nothing --format tap --timeout-scale 0.2 \
+  > tap 2> err
+is $? 0 'a correct provider that is slow passes: its operations end' || diag "$(cat tap err)"
+"$DURAKIT" check ./slow.so --only ack/refused-changes-nothing --format tap --timeout-scale 0.01 \
+  > tap 2> err
+is $? 7 'one that is slower than a run can wait for: exit 7' || diag "$(cat tap err)"
+like "$(cat tap)" '^  verdict: "unexercised"' 'which is no violation'
+like "$(cat tap)" '^  message: "the store is too slow for this check.*--timeout-scale' \
+  'and is said, with what helps'
+sed 's/^  return renew(begin(self, call, "renew_work_item_lock".*/ \
+    for (volatile int i = 0; i == 0;) continue; &/' slow.c > slow-loops.c
+build slow-loops
+"$DURAKIT" check ./slow-loops.so --only token/unknown-work-token --format tap \
+  --timeout-scale 0.2 > tap 2> err
+is $? 1 'a slow one that loops, too: exit 1'
+like "$(cat tap)" '^  message: "renew_work_item_lock did not come back' 'and still a time-out'
+
 # ---- many failures -------------------------------------------------------------------------------
 
 "$DURAKIT" check ./loops.so --only token/unknown-work-token,token/expired-work \

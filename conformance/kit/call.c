@@ -174,12 +174,14 @@ void
 kit_enter(struct dk_check *t, const char *operation)
 {
   snprintf(t->report->operation, sizeof(t->report->operation), "%s", operation);
+  t->report->since_ns = kit_real_ns();
   t->report->running = 1;
 }
 
 void
 kit_left(struct dk_check *t)
 {
+  t->report->since_ns = kit_real_ns();
   t->report->running = 0;
 }
 

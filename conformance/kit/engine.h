@@ -57,6 +57,7 @@ struct kit_report {
   int32_t pass;                /* 0, or which pass of a twin run */
   char operation[48];          /* the one running, or the last */
   int32_t running;             /* 1: that one has not come back yet */
+  int64_t since_ns;            /* CLOCK_MONOTONIC: it began, or the last one ended */
   char clause[16];             /* which clause is broken */
   char message[1024];          /* in words: what did not hold */
   char expected[1024];

@@ -266,6 +266,7 @@ destroy_one(struct opening *o, const char *suffix)
   char name[32];
 
   kit_announce(report, suffix);
+  report->since_ns = kit_real_ns();
   report->running = 1;
   if (begin_opening(o, suffix))
     status = dk_store_destroy(o->library, &o->options, o->caller, o->settings.items,
