@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runner/canaries.h"
+#include "runner/cause.h"
 #include "runner/commands.h"
 #include "runner/facts.h"
 #include "runner/findings.h"
@@ -24,6 +25,7 @@ struct queue {
   size_t n, next;
   size_t shown, finished;
   bool one_runs_alone;
+  bool cause_is_told;
   unsigned *repeats;       /* left, by result */
 };
 
@@ -121,22 +123,38 @@ start(struct queue *queue, size_t number)
   return true;
 }
 
+/* What the first checks have met, all alike, this one would meet again. */
+static void
+spare(struct result *result, const struct result *first)
+{
+  char reason[sizeof(result->reason)];
+
+  snprintf(reason, sizeof(reason), "not run, because %d checks ended as %s did and none has passed",
+           CAUSE_ALIKE, first->id);
+  settle_without_run(result, VERDICT_NOT_RUN, reason);
+  result->spared = true;
+}
+
 /* What hung natively would hang for many times as long under Valgrind, and tell nothing new. */
 static void
 start_next(struct queue *queue)
 {
   size_t number = queue->order[queue->next++];
   struct result *result = &queue->run->results[number];
+  const struct result *cause = cause_of(queue->run, result);
   const struct result *hung = overview_hung_twin(queue->run, result);
   char reason[160];
 
-  if (!hung && start(queue, number))
+  if (!cause && !hung && start(queue, number))
     return;
   if (hung)
     snprintf(reason, sizeof(reason), "not run under Valgrind, for %s hung natively", hung->id);
   else
     snprintf(reason, sizeof(reason), "no process could be started: %s", strerror(errno));
-  settle_without_run(result, hung ? VERDICT_TIMEOUT : VERDICT_ERROR, reason);
+  if (cause)
+    spare(result, cause);
+  else
+    settle_without_run(result, hung ? VERDICT_TIMEOUT : VERDICT_ERROR, reason);
   results_add(queue->run->file, queue->run, result);
   queue->finished++;
 }
@@ -160,7 +178,7 @@ deserves_rerun(const struct run *run, const struct result *result)
 {
   bool failed = verdict_is_violation(result->verdict) || result->verdict == VERDICT_MEMORY;
 
-  return failed && result->verdict != VERDICT_TIMEOUT
+  return failed && result->verdict != VERDICT_TIMEOUT && !result->repeated
          && result->reruns < run->options->classify && !engine_interrupted(run->engine);
 }
 
@@ -211,15 +229,35 @@ take_first(struct run *run, struct result *result, struct outcome *outcome)
   }
   if (run->options->next)
     next_judge(run, result);
+  result->repeated = !cause_note(run, result);
   run_note_leftovers(run, outcome);
 }
 
 /* Some reruns passed.  A race is seen by chance: there one failure is a failure. */
 static void
-classify(struct result *result)
+classify(struct run *run, struct result *result)
 {
-  if (result->failed_reruns < result->reruns && !is_race(result))
+  if (result->failed_reruns == result->reruns)
+    return;
+  cause_forget(run, result);
+  if (!is_race(result))
     result->verdict = VERDICT_FLAKY;
+}
+
+/* Once, before the first check that is spared for it. */
+static void
+tell_cause(struct queue *queue, const struct result *result)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  if (!result->spared || queue->cause_is_told)
+    return;
+  queue->cause_is_told = true;
+  cause_text(&text, cause_of(queue->run, result));
+  char *masked = out_masked(queue->run, dk_text_str(&text));
+  out_comment(queue->run->out, masked ? masked : "out of memory");
+  free(masked);
+  dk_text_done(&text);
 }
 
 static void
@@ -227,8 +265,10 @@ show_ready(struct queue *queue)
 {
   struct run *run = queue->run;
 
-  for (; queue->shown < run->n_results && run->results[queue->shown].done; queue->shown++)
+  for (; queue->shown < run->n_results && run->results[queue->shown].done; queue->shown++) {
+    tell_cause(queue, &run->results[queue->shown]);
     out_result(run->out, run, &run->results[queue->shown]);
+  }
   out_progress(run->out, run, queue->finished);
 }
 
@@ -253,7 +293,7 @@ take(struct queue *queue, struct outcome *outcome)
   }
   if (again && start(queue, number))
     return;
-  classify(result);
+  classify(run, result);
   result->done = true;
   queue->finished++;
   results_add(run->file, run, result);

@@ -26,6 +26,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/blame.c \
 	runner/canaries.c \
 	runner/canaries.h \
+	runner/cause.c \
+	runner/cause.h \
 	runner/certify.c \
 	runner/child.c \
 	runner/child.h \

@@ -64,7 +64,8 @@ run_take_memcheck(struct run *run)
     return EXIT_PASSED;
   if (!memcheck_find(&run->valgrind, run->folder.path, why, sizeof(why)))
     return go_without(run, why);
-  run->valgrind.plugin = run->plugin;
+  /* One that could not be loaded hangs or ends a zygote, too. */
+  run->valgrind.plugin = run->described ? run->plugin : NULL;
   run->memcheck = true;
   engine_use_memcheck(run->engine, &run->valgrind);
   return take_files(run);

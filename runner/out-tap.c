@@ -191,6 +191,16 @@ yaml_block(struct out *out, const struct run *run, const struct result *result)
   dk_text_done(&text);
 }
 
+/* What came of others is told there. */
+static void
+yaml_spared(struct out *out, const struct result *result)
+{
+  tap_yaml_begin(out->tap);
+  tap_yaml_string(out->tap, "verdict", verdict_name(result->verdict));
+  tap_yaml_string(out->tap, "reason", result->reason);
+  tap_yaml_end(out->tap);
+}
+
 void
 tap_view_result(struct out *out, const struct run *run, const struct result *result)
 {
@@ -203,7 +213,9 @@ tap_view_result(struct out *out, const struct run *run, const struct result *res
     tap_point(out->tap, passed, result->id, TAP_TODO, "SHOULD: reported, and not needed");
   else
     tap_point(out->tap, passed, result->id, skipped ? TAP_SKIP : TAP_NONE, result->reason);
-  if (!passed)
+  if (result->spared)
+    yaml_spared(out, result);
+  else if (!passed)
     yaml_block(out, run, result);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "conformance/contract/contract.h"
+#include "runner/cause.h"
 #include "runner/findings.h"
 
 /* What a result counts for: a clause, or an operation that does not come back. */
@@ -96,6 +97,8 @@ ended_alike(const struct result *a, const struct result *b)
   const struct kit_report *one = a->outcome->report;
   const struct kit_report *other = b->outcome->report;
 
+  if (b->repeated || a->verdict == VERDICT_MEMORY || a->verdict == VERDICT_HOST_DAMAGE)
+    return cause_is_same(a, b);
   if (a->verdict != b->verdict || a->mode != b->mode || one->phase != other->phase
       || strcmp(one->operation, other->operation) != 0 || strcmp(one->clause, other->clause) != 0)
     return false;
@@ -110,8 +113,10 @@ overview_same(const struct run *run, const struct result *result)
   bool ended = result->verdict == VERDICT_CRASH || result->verdict == VERDICT_EARLY_EXIT
                || result->verdict == VERDICT_TIMEOUT;
 
-  if (!ended || !result->outcome
-      || (result->outcome->findings && findings_any(result->outcome->findings)))
+  bool damaged = result->verdict == VERDICT_MEMORY || result->verdict == VERDICT_HOST_DAMAGE;
+
+  if ((!ended && !damaged && !result->repeated) || !result->outcome
+      || (ended && result->outcome->findings && findings_any(result->outcome->findings)))
     return NULL;
   for (size_t i = 0; i < run->n_results && &run->results[i] != result; i++) {
     const struct result *earlier = &run->results[i];

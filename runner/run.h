@@ -29,7 +29,15 @@ struct result {
   enum verdict verdict;
   struct outcome *outcome;    /* of the run that decided; NULL: it was not run */
   char reason[256];           /* of a skip, of not having been run */
+  bool repeated;              /* it ended as those before it, so that no rerun tells more */
+  bool spared;                /* not run, for others have told what it would (cause.c) */
   unsigned reruns, failed_reruns;
+};
+
+/* What the first checks of a mode have in common: see cause.h. */
+struct cause {
+  const struct result *first; /* NULL: nothing, so far */
+  bool came_through;          /* one has passed, or would have but for an overlap or by chance */
 };
 
 struct out;
@@ -58,6 +66,7 @@ struct run {
   int64_t memcheck_slowest_ms;
   struct result *results;
   size_t n_results;
+  struct cause causes[2];     /* by mode */
   size_t n_leftovers;
   char (*unsure)[64];         /* stores that were being made when their check was ended */
   size_t n_unsure;
@@ -130,6 +139,7 @@ int64_t run_memcheck_deadline(const struct run *run);
 struct totals {
   unsigned counts[VERDICTS];
   unsigned passed, failed, skipped, advised, memory, other;
+  unsigned spared;            /* of those that were not run */
   int exit_code;
   const char *word;           /* "PASS" */
   const char *memcheck;       /* why certify has not tested memory; "": it has, or need not */

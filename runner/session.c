@@ -238,7 +238,7 @@ run_note_trouble(struct run *run, const struct outcome *outcome, const char *doi
              outcome->ended);
   if (outcome->verdict == VERDICT_TIMEOUT)
     run_note_hung_probe(run);
-  say("%s: %s; the run goes on, and every check is judged", run->options->arguments[0],
+  say("%s: %s; the run goes on", run->options->arguments[0],
       run->trouble);
 }
 

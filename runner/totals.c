@@ -27,14 +27,14 @@ exit_code_of(const struct run *run, const struct totals *totals, bool canaries_m
     return EXIT_VIOLATED;
   if (counts[VERDICT_ERROR] > 0)
     return EXIT_ENVIRONMENT;
-  if (counts[VERDICT_NONE] > 0 || counts[VERDICT_NOT_RUN] > 0 || run->n_results == 0)
+  if (counts[VERDICT_NONE] > 0 || counts[VERDICT_NOT_RUN] > totals->spared || run->n_results == 0)
     return EXIT_INCOMPLETE;
   if (totals->memory > 0)
     return EXIT_FINDINGS;
-  if (counts[VERDICT_FLAKY] > 0 || counts[VERDICT_UNEXERCISED] > 0)
-    return EXIT_UNCLEAR;
   if (run->probe->n_missing > 0)
     return EXIT_INCOMPLETE; /* --next, on the way */
+  if (counts[VERDICT_FLAKY] > 0 || counts[VERDICT_UNEXERCISED] > 0)
+    return EXIT_UNCLEAR;
   return totals->passed + totals->advised > 0 ? EXIT_PASSED : EXIT_INCOMPLETE;
 }
 
@@ -52,6 +52,7 @@ totals_of(const struct run *run, bool canaries_missed)
     const struct result *result = &run->results[i];
     enum verdict verdict = result->done ? result->verdict : VERDICT_NOT_RUN;
     totals.counts[verdict]++;
+    totals.spared += verdict == VERDICT_NOT_RUN && result->spared ? 1u : 0u;
     if (result_is_advice(result))
       totals.advised++;
     else if (verdict_is_violation(verdict))

@@ -31,6 +31,7 @@ script_tests += \
 	tests/runner-runtime.sh \
 	tests/runner-secrets.sh \
 	tests/runner-server.sh \
+	tests/runner-shared-cause.sh \
 	tests/runner-tap.sh \
 	tests/zoo.sh \
 	tests/zoo-hostile.sh \

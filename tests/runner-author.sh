@@ -123,13 +123,22 @@ zoo=$top_builddir/conformance/fixtures/zoo
 if [ -z "${VALGRIND-}" ] || [ ! -f "$zoo/hangs-in-constructor.so" ]; then
   skip 'what hung natively is not run again' 'no Valgrind, or no zoo'
 else
+  "$DURAKIT" certify "$zoo/blocks.so" --format tap --timeout-scale 0.01 > tap 2> err
+  # Unless the machine is so busy that not even loading was done.
+  [ "$(grep -c '^  reason: "not run under Valgrind, for .* hung natively"' tap)" -gt 100 ] ||
+    grep -q '^# 5 checks ended as ' tap
+  ok $? 'what hung natively is not run again under Valgrind'
   began=$(date +%s)
   "$DURAKIT" certify "$zoo/hangs-in-constructor.so" --format tap --timeout-scale 0.01 > tap 2> err
   is $? 1 'a plugin that hangs, certified in full: exit 1'
   is "$(grep -c '^ok' tap)" 0 'nothing of it passes'
-  is "$(grep -c '^  reason: "not run under Valgrind, for' tap)" \
-    "$("$DURAKIT" list checks | grep -vc '^memory/cycle ')" \
-    'what hung natively is not run again under Valgrind'
+  is "$(sed -n '/^not ok .*@memcheck/{n
+n
+n
+p
+}' tap | grep -c '^  reason: "not run, because 5 checks ended as ')" \
+    "$(($("$DURAKIT" list checks | grep -vc '^memory/cycle ') + 1))" \
+    'nothing of it is run under Valgrind'
   is "$(grep -c '^not ok' tap)" "$(sed -n 's/^1\.\.//p' tap)" 'each has its point all the same'
   diag "it took $(($(date +%s) - began)) s"
 fi
