@@ -161,6 +161,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/kit/store.c \
 	conformance/kit/timing.c \
 	conformance/kit/trace.c \
+	conformance/kit/trouble.c \
 	conformance/kit/twin.c \
 	conformance/kit/words.c \
 	conformance/runtime/arriving.c \

@@ -52,9 +52,23 @@ sed 's/^  return enqueue(begin(self, call, "enqueue_for_orch.*/ \
     return enqueue(full, MESSAGE, item);/' "$minimal" > full.c
 build full
 "$DURAKIT" check ./full.so --only err/alone-and-healthy --format tap > tap 2> err
-is $? 4 'a store without room: exit 4, trouble of the machine'
+is $? 1 'a store that says it has no room, where there is: exit 1'
+like "$(cat tap)" '^  verdict: "fail"' 'a violation'
+like "$(cat tap)" '^  clause: "ERR-1"' 'of ERR-1'
+like "$(cat tap)" '^  found: "DK_UNAVAILABLE.*no room on the disk.*the kit itself can write' \
+  "with the provider's text"
+
+# What the kit meets itself is the machine's.
+sed -e 's/^#include <stdlib.h>$/#include <fcntl.h>\n&/' \
+  -e 's/^    if (full.s->counter > 40)/& while (open("\/dev\/null", O_RDONLY) >= 0); &/' \
+  full.c > taken.c
+build taken
+(ulimit -n 256 && exec "$DURAKIT" check ./taken.so --only err/alone-and-healthy --format tap) \
+  > tap 2> err
+is $? 4 'no descriptor is left: exit 4, trouble of the machine'
 like "$(cat tap)" '^  verdict: "error"' 'and no violation'
-like "$(cat tap)" '^  found: "DK_UNAVAILABLE.*no room on the disk' "with the provider's text"
+like "$(cat tap)" '^  found: "DK_UNAVAILABLE.*nor can the kit write .*Too many open files' \
+  'which the kit has met, too'
 
 # ---- an operation that does not come back --------------------------------------------------------
 

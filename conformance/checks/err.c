@@ -169,8 +169,8 @@ err_refusals_directly(struct dk_check *t)
 
 /* ---- alone on a healthy store ---------------------------------------------------------------- */
 
-/* Class 1 and 3 are for what is not well.  A store without room, or one that has gone, is a matter
- * of the machine: must() says it so, with the provider's text. */
+/* Class 1 and 3 are for what is not well.  Whether a store that is unavailable has no room, or its
+ * server has gone, or all is well with the machine, is judged by must(). */
 static dk_status
 healthy(struct dk_check *t, dk_status status, const char *what)
 {

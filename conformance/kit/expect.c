@@ -147,27 +147,23 @@ kit_expect(struct dk_check *t, bool holds, const char *condition, const char *fi
   kit_fail(t, VERDICT_FAIL, w.where, condition, found, "%s", w.what);
 }
 
-static enum verdict
-verdict_of_status(dk_status got, dk_status wanted)
-{
-  /* A store that went away while all was well is the environment's fault, not the provider's. */
-  return got == DK_UNAVAILABLE && wanted == DK_OK ? VERDICT_ERROR : VERDICT_FAIL;
-}
-
 void
 kit_expect_status(struct dk_check *t, dk_status got, dk_status wanted, const char *call,
                   const char *file, int line)
 {
-  char where[128], expected[32], name[32], found[700];
+  char where[128], expected[32], name[32], found[1000], why[300] = "";
   const char *text = failure_text(t, t->last);
+  enum verdict verdict = VERDICT_FAIL;
 
   if (got == wanted)
     return;
   kit_place(where, sizeof(where), file, line);
   kit_status_name(got, name, sizeof(name));
   bool has_text = got != DK_OK && text != NULL && text[0] != '\0';
-  snprintf(found, sizeof(found), "%s%s%s", name, has_text ? ": " : "", has_text ? text : "");
-  kit_fail(t, verdict_of_status(got, wanted), where,
+  if (got == DK_UNAVAILABLE && wanted == DK_OK)
+    verdict = kit_judge_unavailable(t, why, sizeof(why));
+  snprintf(found, sizeof(found), "%s%s%s%s", name, has_text ? ": " : "", has_text ? text : "", why);
+  kit_fail(t, verdict, where,
            kit_status_name(wanted, expected, sizeof(expected)), found, "%s answered %s, not %s",
            call, name, expected);
 }
@@ -244,14 +240,17 @@ kit_expect_bytes(struct dk_check *t, struct dk_bytes got, struct dk_bytes wanted
 static void
 expect_nothing(struct dk_check *t, dk_status status, const char *what, const char *file, int line)
 {
-  char where[128], name[32];
+  char where[128], name[32], why[300] = "";
+  enum verdict verdict = VERDICT_FAIL;
 
   if (status == DK_NOTHING)
     return;
   kit_place(where, sizeof(where), file, line);
-  kit_fail(t, verdict_of_status(status, DK_OK), where, "DK_NOTHING", last_call(t),
-           "there should be no %s now, but the fetch answered %s", what,
-           kit_status_name(status, name, sizeof(name)));
+  if (status == DK_UNAVAILABLE)
+    verdict = kit_judge_unavailable(t, why, sizeof(why));
+  kit_fail(t, verdict, where, "DK_NOTHING", last_call(t),
+           "there should be no %s now, but the fetch answered %s%s", what,
+           kit_status_name(status, name, sizeof(name)), why);
 }
 
 void

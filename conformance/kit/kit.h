@@ -231,6 +231,13 @@ bool kit_call_actors_back(struct dk_check *t);
 bool kit_is_done(struct actor *who, int wait_ms);
 int64_t kit_real_ns(void);
 
+/* ---- whose fault (trouble.c) ----------------------------------------------------------------- */
+
+/* DK_UNAVAILABLE of a call that should succeed.  VERDICT_ERROR: a server is behind the store, or
+ * the kit itself cannot write where it lies; else VERDICT_FAIL, by ERR-1.  `ret_why` goes on from
+ * the provider's text. */
+enum verdict kit_judge_unavailable(struct dk_check *t, char *ret_why, size_t size);
+
 /* ---- hurting a server (hurt.c, proxy.c) ------------------------------------------------------ */
 
 /* At a wait for a server: true if the wait is over, with this status. */

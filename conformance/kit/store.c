@@ -299,13 +299,15 @@ static void
 judge_open(struct dk_check *t, struct actor *who, dk_status status)
 {
   const char *text = dk_caller_failure(who->caller)->text;
-  char name[32];
+  char name[32], why[300] = "";
+  enum verdict verdict = dk_status_class(status) == 1 ? VERDICT_ERROR : VERDICT_FAIL;
 
   if (status == DK_OK)
     return;
-  kit_fail(t, dk_status_class(status) == 1 ? VERDICT_ERROR : VERDICT_FAIL, NULL, "DK_OK", text,
-           "open of %s answered %s: %s", who->name, kit_status_name(status, name, sizeof(name)),
-           text);
+  if (status == DK_UNAVAILABLE)
+    verdict = kit_judge_unavailable(t, why, sizeof(why));
+  kit_fail(t, verdict, NULL, "DK_OK", text, "open of %s answered %s: %s%s", who->name,
+           kit_status_name(status, name, sizeof(name)), text, why);
 }
 
 void
@@ -480,14 +482,16 @@ void
 kit_destroy_store(struct dk_check *t)
 {
   dk_status status = destroy(t, t->pass_suffix);
-  char name[32];
+  enum verdict verdict = dk_status_class(status) == 1 ? VERDICT_ERROR : VERDICT_FAIL;
+  char name[32], why[300] = "";
 
   if (status == DK_OK)
     return;
   snprintf(t->report->clause, sizeof(t->report->clause), "ABI-14");
-  kit_fail(t, dk_status_class(status) == 1 ? VERDICT_ERROR : VERDICT_FAIL, NULL, "DK_OK",
-           dk_caller_failure(kit_actor(t, NULL)->caller)->text, "destroy_store answered %s",
-           kit_status_name(status, name, sizeof(name)));
+  if (status == DK_UNAVAILABLE)
+    verdict = kit_judge_unavailable(t, why, sizeof(why));
+  kit_fail(t, verdict, NULL, "DK_OK", dk_caller_failure(kit_actor(t, NULL)->caller)->text,
+           "destroy_store answered %s%s", kit_status_name(status, name, sizeof(name)), why);
 }
 
 /* ---- for checks about stores ----------------------------------------------------------------- */
