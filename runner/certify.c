@@ -489,7 +489,7 @@ conclude(struct run *run)
   tell_leftovers(run);
   tell_memcheck(run);
   tell_overview(run);
-  if (run->options->next)
+  if (run->options->next && run->out->format == FORMAT_HUMAN)
     next_tell(run);
   results_footer(run->file, run, &totals);
   if (engine_interrupted(run->engine))
@@ -525,6 +525,8 @@ certify(struct run *run, const struct check **checks, size_t n)
     if (run->file)
       results_header(run->file, run, dk_text_str(&canaries));
     out_begin(run->out, run, dk_text_str(&canaries));
+    if (run->options->next && run->out->format == FORMAT_TAP)
+      next_tell(run); /* who reads a pipe reads from the top; a terminal shows the end */
     code = run_queue(run);
   }
   dk_text_done(&canaries);

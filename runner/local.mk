@@ -116,6 +116,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/plan.c \
 	runner/plan.h \
 	runner/probe.c \
+	runner/progress.c \
+	runner/progress.h \
 	runner/remove.c \
 	runner/remove.h \
 	runner/repro.c \
@@ -166,6 +168,7 @@ unit_tests += \
 	runner/test-limits \
 	runner/test-mask \
 	runner/test-orphans \
+	runner/test-progress \
 	runner/test-selftest \
 	runner/test-starved \
 	runner/test-suggest \

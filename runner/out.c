@@ -85,19 +85,35 @@ clear_progress(struct out *out)
   out->drawn = 0;
 }
 
-void
-out_progress(struct out *out, const struct run *run, size_t done)
+static void
+draw_progress(struct out *out, size_t done, size_t all, const char *text)
 {
   enum { WIDTH = 30 };
   static const char full[] = "##############################";
-  size_t filled = run->n_results ? done * WIDTH / run->n_results : 0;
+  size_t filled = all ? done * WIDTH / all : 0;
 
-  if (!out->progress)
-    return;
-  int n = fprintf(stderr, "\r[%.*s%*s] %zu of %zu", (int)filled, full, (int)(WIDTH - filled), "",
-                  done, run->n_results);
+  clear_progress(out);
+  int n = fprintf(stderr, "\r[%.*s%*s] %s", (int)filled, full, (int)(WIDTH - filled), "", text);
   out->drawn = n > 0 ? (size_t)n : 0;
   fflush(stderr);
+}
+
+void
+out_progress(struct out *out, const struct run *run, size_t done)
+{
+  const int64_t now = run_clock_ns();
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  if (out->measure.began_ns == 0)
+    out->measure.began_ns = now;
+  if (out->progress || progress_is_due(&out->measure, now)) {
+    progress_text(&text, done, run->n_results, progress_share(run), now - out->measure.began_ns);
+    if (out->progress)
+      draw_progress(out, done, run->n_results, dk_text_str(&text));
+    else
+      say("%s", dk_text_str(&text));
+  }
+  dk_text_done(&text);
 }
 
 void

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the user reads: TAP, or the human view.  Both get the same results in plan order.
- * Standard output is a private copy that no child has; progress goes to standard error. */
+ * Standard output is a private copy that no child has; progress goes to standard error: a bar on a
+ * terminal, elsewhere a line for each minute. */
 #ifndef DK_RUNNER_OUT_H
 #define DK_RUNNER_OUT_H
 
 #include <stdio.h>
 
 #include "conformance/tap/tap.h"
+#include "runner/progress.h"
 #include "runner/run.h"
 
 struct out {
@@ -16,6 +18,7 @@ struct out {
   FILE *file;
   struct tap *tap;
   unsigned width;          /* of the terminal; 0: it is none */
+  struct progress measure;
   size_t drawn;            /* width of the progress line that stands there */
   const struct result *skipped; /* human: first of n_skipped with one reason, not told yet */
   size_t n_skipped;
