@@ -17,6 +17,7 @@ runner_gen_manual_SOURCES = runner/gen-manual.c
 noinst_LTLIBRARIES += runner/libdkrunner.la
 runner_libdkrunner_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(EXPAT_CFLAGS)
 runner_libdkrunner_la_SOURCES = \
+	runner/arguments.c \
 	runner/bench.c \
 	runner/bench.h \
 	runner/bench-figures.c \

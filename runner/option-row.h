@@ -22,7 +22,10 @@ struct option_row {
   (OF(START) | OF(STATUS) | OF(WAIT) | OF(HISTORY) | OF(RAISE) | OF(CANCEL) | OF(INSTANCES)        \
    | OF(DELETE) | OF(PRUNE) | OF(STATS))
 
+/* Those that are no options: EXIT_PASSED, or EXIT_USAGE with the words said. */
+int arguments_check(const struct options *o);
 /* EXIT_USAGE: this cannot be the option's value. */
-int bad_value(const char *option, const char *value, const char *expected);
+int bad_value(const struct options *o, const char *option, const char *value,
+              const char *expected);
 
 #endif

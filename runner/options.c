@@ -37,26 +37,37 @@ command_name(enum command command)
   return command < COMMANDS && names[command] ? names[command] : "";
 }
 
-int
-bad_value(const char *option, const char *value, const char *expected)
+/* "durakit cancel --help shows examples". */
+static void
+add_help(struct dk_text *next, const struct options *o, const char *what)
 {
-  struct dk_text what = DK_TEXT_EMPTY;
+  dk_text_printf(next, "durakit%s%s --help %s", o->command ? " " : "", command_name(o->command),
+                 what);
+}
+
+int
+bad_value(const struct options *o, const char *option, const char *value, const char *expected)
+{
+  struct dk_text what = DK_TEXT_EMPTY, next = DK_TEXT_EMPTY;
 
   dk_text_printf(&what, "cannot be \"%s\"", value);
-  int code = usage(option, dk_text_str(&what), expected, "durakit --help shows examples");
+  add_help(&next, o, "shows examples");
+  int code = usage(option, dk_text_str(&what), expected, dk_text_str(&next));
   dk_text_done(&what);
+  dk_text_done(&next);
   return code;
 }
 
 static int
-take_count(const char *option, const char *value, unsigned long least, unsigned *ret)
+take_count(const struct options *o, const char *option, const char *value, unsigned long least,
+           unsigned *ret)
 {
   char *end;
 
   errno = 0;
   unsigned long n = strtoul(value, &end, 10);
   if (errno || *end || end == value || *value == '-' || n < least || n > 1000000)
-    return bad_value(option, value, least ? "a number from 1 on" : "a number from 0 on");
+    return bad_value(o, option, value, least ? "a number from 1 on" : "a number from 0 on");
   *ret = (unsigned)n;
   return EXIT_PASSED;
 }
@@ -64,39 +75,39 @@ take_count(const char *option, const char *value, unsigned long least, unsigned 
 static int
 take_jobs(struct options *o, const char *option, const char *value)
 {
-  int code = take_count(option, value, 1, &o->jobs);
+  int code = take_count(o, option, value, 1, &o->jobs);
 
   if (code == EXIT_PASSED && o->jobs > 64)
-    return bad_value(option, value, "at most 64 checks at a time");
+    return bad_value(o, option, value, "at most 64 checks at a time");
   return code;
 }
 
 static int
 take_classify(struct options *o, const char *option, const char *value)
 {
-  return take_count(option, value, 0, &o->classify);
+  return take_count(o, option, value, 0, &o->classify);
 }
 
 static int
 take_repeat(struct options *o, const char *option, const char *value)
 {
-  return take_count(option, value, 1, &o->repeat);
+  return take_count(o, option, value, 1, &o->repeat);
 }
 
 static int
 take_pairs(struct options *o, const char *option, const char *value)
 {
-  int code = take_count(option, value, 1, &o->pairs);
+  int code = take_count(o, option, value, 1, &o->pairs);
 
   if (code == EXIT_PASSED && o->pairs > 99)
-    return bad_value(option, value, "at most 99 pairs");
+    return bad_value(o, option, value, "at most 99 pairs");
   return code;
 }
 
 static int
 take_slice(struct options *o, const char *option, const char *value)
 {
-  return take_count(option, value, 1, &o->slice_ms);
+  return take_count(o, option, value, 1, &o->slice_ms);
 }
 
 static int
@@ -106,7 +117,7 @@ take_timeout_scale(struct options *o, const char *option, const char *value)
   double scale = strtod(value, &end);
 
   if (*end || end == value || !(scale >= 0.001 && scale <= 10000))
-    return bad_value(option, value, "a factor from 0.001 to 10000");
+    return bad_value(o, option, value, "a factor from 0.001 to 10000");
   o->timeout_scale = scale;
   return EXIT_PASSED;
 }
@@ -119,7 +130,7 @@ take_seed(struct options *o, const char *option, const char *value)
   errno = 0;
   o->seed = strtoull(value, &end, 0);
   if (errno || *end || end == value || *value == '-')
-    return bad_value(option, value, "a number of 64 bits, 0x... in hexadecimal");
+    return bad_value(o, option, value, "a number of 64 bits, 0x... in hexadecimal");
   return EXIT_PASSED;
 }
 
@@ -130,7 +141,7 @@ take_run_id(struct options *o, const char *option, const char *value)
 
   if (n == 0 || n >= sizeof(o->run_id)
       || value[strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789")])
-    return bad_value(option, value, "1 to 12 of a-z and 0-9");
+    return bad_value(o, option, value, "1 to 12 of a-z and 0-9");
   memcpy(o->run_id, value, n + 1);
   return EXIT_PASSED;
 }
@@ -143,7 +154,7 @@ take_format(struct options *o, const char *option, const char *value)
   else if (strcmp(value, "human") == 0)
     o->format = FORMAT_HUMAN;
   else
-    return bad_value(option, value, "tap or human");
+    return bad_value(o, option, value, "tap or human");
   return EXIT_PASSED;
 }
 
@@ -175,7 +186,7 @@ take_profile(struct options *o, const char *option, const char *value)
       return EXIT_PASSED;
     }
   }
-  return bad_value(option, value, "core, admin, runtime or all");
+  return bad_value(o, option, value, "core, admin, runtime or all");
 }
 
 static int
@@ -188,7 +199,7 @@ take_color(struct options *o, const char *option, const char *value)
   else if (strcmp(value, "auto") == 0)
     o->color = COLOR_AUTO;
   else
-    return bad_value(option, value, "auto, always or never");
+    return bad_value(o, option, value, "auto, always or never");
   return EXIT_PASSED;
 }
 
@@ -239,7 +250,7 @@ take_settings(struct options *o, const char *option, const char *value)
   static int take_##member(struct options *o, const char *option, const char *value)               \
   {                                                                                                \
     if (!*value)                                                                                   \
-      return bad_value(option, value, "a command");                                                \
+      return bad_value(o, option, value, "a command");                                             \
     o->hurting.member = value;                                                                     \
     return EXIT_PASSED;                                                                            \
   }
@@ -277,7 +288,8 @@ take_through(struct options *o, const char *option, const char *value)
   const char *equals = strchr(value, '=');
 
   if (!equals || equals == value || (!strstr(value, "{folder}") && !strstr(value, "{port}")))
-    return bad_value(option, value, "KEY=VALUE with {folder}, or {host} and {port}, in the value");
+    return bad_value(o, option, value,
+                     "KEY=VALUE with {folder}, or {host} and {port}, in the value");
   o->hurting.through = value;
   return EXIT_PASSED;
 }
@@ -288,7 +300,7 @@ take_address(struct options *o, const char *option, const char *value)
   const char *colon = strrchr(value, ':');
 
   if (value[0] != '/' && (!colon || colon == value || !colon[1]))
-    return bad_value(option, value, "the absolute path of a socket, or HOST:PORT");
+    return bad_value(o, option, value, "the absolute path of a socket, or HOST:PORT");
   o->hurting.address = value;
   return EXIT_PASSED;
 }
@@ -297,7 +309,7 @@ static int
 take_suppressions(struct options *o, const char *option, const char *value)
 {
   if (o->n_suppressions == sizeof(o->suppressions) / sizeof(o->suppressions[0]))
-    return bad_value(option, value, "at most 8 files");
+    return bad_value(o, option, value, "at most 8 files");
   o->suppressions[o->n_suppressions++] = value;
   return EXIT_PASSED;
 }
@@ -391,32 +403,52 @@ options_each(enum command command, option_fn *each, void *context)
   }
 }
 
+/* A command that takes it, or NULL. */
+static const char *
+other_command(const char *option)
+{
+  const struct option_row *row;
+
+  for (size_t i = 0; (row = row_at(i)); i++)
+    for (unsigned c = 1; c < COMMANDS && strcmp(row->name, option) == 0; c++)
+      if (is_of(row, (enum command)c))
+        return names[c];
+  return NULL;
+}
+
+/* The command's own that is nearest; what all begin with makes none of them near. */
+static const char *
+nearest_option(const struct options *o, const char *option)
+{
+  enum { DASHES = 2 };
+  struct suggest nearest = {.word = option + strspn(option, "-")};
+  const struct option_row *row;
+
+  for (size_t i = 0; (row = row_at(i)); i++)
+    if (is_of(row, o->command))
+      suggest_try(&nearest, row->name + DASHES);
+  return nearest.best ? nearest.best - DASHES : NULL;
+}
+
 /* An option of another command, or of none. */
 static int
 unknown_option(const struct options *o, const char *option)
 {
-  struct suggest nearest = {.word = option};
-  struct dk_text what = DK_TEXT_EMPTY;
-  struct dk_text next = DK_TEXT_EMPTY;
-  const struct option_row *row;
-  const char *other = NULL;
+  struct dk_text what = DK_TEXT_EMPTY, next = DK_TEXT_EMPTY, help = DK_TEXT_EMPTY;
+  const char *other = other_command(option);
 
-  for (size_t i = 0; (row = row_at(i)); i++) {
-    if (is_of(row, o->command))
-      suggest_try(&nearest, row->name);
-    for (unsigned c = 1; c < COMMANDS && strcmp(row->name, option) == 0 && !other; c++)
-      other = row->commands & (1u << c) ? names[c] : NULL;
-  }
   dk_text_puts(&what, "there is no such option");
   if (o->command != COMMAND_NONE)
     dk_text_printf(&what, " of durakit %s", names[o->command]);
   if (other)
     dk_text_printf(&next, "it is an option of durakit %s", other);
+  add_help(&help, o, "lists them");
   int code = usage(option, dk_text_str(&what), NULL,
                    other ? dk_text_str(&next)
-                         : did_you_mean(&next, nearest.best, "durakit --help lists them"));
+                         : did_you_mean(&next, nearest_option(o, option), dk_text_str(&help)));
   dk_text_done(&what);
   dk_text_done(&next);
+  dk_text_done(&help);
   return code;
 }
 
@@ -425,8 +457,7 @@ refuse_second(const struct options *o, const char *option)
 {
   struct dk_text next = DK_TEXT_EMPTY;
 
-  dk_text_printf(&next, "durakit%s%s --help tells what it takes", o->command ? " " : "",
-                 command_name(o->command));
+  add_help(&next, o, "tells what it takes");
   int code = usage(option, "is given twice", "it once, with one value", dk_text_str(&next));
   dk_text_done(&next);
   return code;
@@ -529,45 +560,6 @@ take_argument(struct options *o, const char *word)
   return EXIT_PASSED;
 }
 
-/* How many arguments each command takes, and what they are. */
-static int
-count_arguments(const struct options *o)
-{
-  static const struct {
-    size_t least, most;
-    const char *expected;
-  } wants[COMMANDS] = {
-    [COMMAND_CERTIFY] = {1, 1, "a plugin: ./my_provider.so, or the name of an installed one"},
-    [COMMAND_CHECK] = {1, 1, "a plugin: ./my_provider.so, or the name of an installed one"},
-    [COMMAND_LIST] = {1, 1, "checks, clauses, mutants, topics or providers"},
-    [COMMAND_EXPLAIN] = {1, 1, "a check, a clause or a mutant: CANCEL-5"},
-    [COMMAND_PROBE] = {1, 1, "a plugin: ./my_provider.so, or the name of an installed one"},
-    [COMMAND_REPRO] = {1, 1, "FILE[:CHECK]: out/results.jsonl:cancel/locked-row"},
-    [COMMAND_SELFTEST] = {0, 0, "no argument"},
-    [COMMAND_CLEAN] = {0, 1, "nothing, or the plugin whose stores are to be removed"},
-    [COMMAND_BENCH] = {1, 1, "a plugin: ./my_provider.so, or the name of an installed one"},
-    [COMMAND_START] = {1, 1, "the id of the instance: order-1"},
-    [COMMAND_STATUS] = {1, SIZE_MAX, "ids of instances: order-1 order-2"},
-    [COMMAND_WAIT] = {1, SIZE_MAX, "ids of instances: order-1 order-2"},
-    [COMMAND_HISTORY] = {1, 1, "the id of an instance: order-1"},
-    [COMMAND_RAISE] = {2, 2, "the id of an instance, and the name of the event: order-1 paid"},
-    [COMMAND_CANCEL] = {0, SIZE_MAX, "ids of instances, or what selects them"},
-    [COMMAND_INSTANCES] = {0, 0, "no argument; --name and its like select"},
-    [COMMAND_DELETE] = {0, SIZE_MAX, "ids of instances, or what selects them"},
-    [COMMAND_PRUNE] = {0, 1, "the id of an instance, or what selects some"},
-    [COMMAND_STATS] = {0, 0, "no argument"},
-  };
-  const char *where = names[o->command];
-
-  if (o->n_arguments < wants[o->command].least)
-    return usage(where, "an argument is missing", wants[o->command].expected,
-                 "durakit --help shows examples");
-  if (o->n_arguments > wants[o->command].most)
-    return usage(o->arguments[wants[o->command].most], "is one argument too many",
-                 wants[o->command].expected, "durakit --help shows examples");
-  return EXIT_PASSED;
-}
-
 /* What hurts a server goes with what mends it. */
 static int
 check_hurting(const struct options *o)
@@ -661,7 +653,7 @@ options_parse(struct options *options, int argc, char **argv)
     return code;
   if (options->command == COMMAND_NONE)
     return refuse_command("", "a command is missing", NULL);
-  code = count_arguments(options);
+  code = arguments_check(options);
   if (code == EXIT_PASSED)
     code = check_hurting(options);
   if (code == EXIT_PASSED)

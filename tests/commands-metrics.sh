@@ -258,7 +258,7 @@ is $? 4 'which 16 MiB are not'
 refuses 2 'no name of a file' stats --metrics '' <<'TEXT'
 durakit: --metrics: cannot be ""
   expected  a file
-  next      durakit --help shows examples
+  next      durakit stats --help shows examples
 TEXT
 refuses 2 'another command' instances --metrics one.prom <<'TEXT'
 durakit: --metrics: there is no such option of durakit instances

@@ -45,32 +45,32 @@ TEXT
 refuses 2 'a time without its zone' cancel --created-before 2026-11-01T08:00:00 <<'TEXT'
 durakit: --created-before: cannot be "2026-11-01T08:00:00"
   expected  2026-11-01T08:00:00Z, 2026-11-01, or how long ago: 90s, 30m, 2h, 7d
-  next      durakit --help shows examples
+  next      durakit cancel --help shows examples
 TEXT
 refuses 2 'a duration that is none' wait order-1 --timeout soon <<'TEXT'
 durakit: --timeout: cannot be "soon"
   expected  a duration: 30 or 30s, 500ms, 5m, 2h, 7d
-  next      durakit --help shows examples
+  next      durakit wait --help shows examples
 TEXT
 refuses 2 'a negative number' cancel order-1 --expect -1 <<'TEXT'
 durakit: --expect: cannot be "-1"
   expected  a number from 0 on
-  next      durakit --help shows examples
+  next      durakit cancel --help shows examples
 TEXT
 refuses 2 'an empty name' cancel --name '' <<'TEXT'
 durakit: --name: cannot be ""
   expected  some text
-  next      durakit --help shows examples
+  next      durakit cancel --help shows examples
 TEXT
 refuses 2 'no id' status <<'TEXT'
 durakit: status: an argument is missing
   expected  ids of instances: order-1 order-2
-  next      durakit --help shows examples
+  next      durakit status --help shows examples
 TEXT
 refuses 2 'no event' raise order-1 <<'TEXT'
 durakit: raise: an argument is missing
   expected  the id of an instance, and the name of the event: order-1 paid
-  next      durakit --help shows examples
+  next      durakit raise --help shows examples
 TEXT
 refuses 2 'no name' start order-3 <<'TEXT'
 durakit: --name: is missing
@@ -202,12 +202,12 @@ TEXT
 refuses 2 'nobody' cancel order-1 --by '' <<'TEXT'
 durakit: --by: cannot be ""
   expected  some text
-  next      durakit --help shows examples
+  next      durakit cancel --help shows examples
 TEXT
 refuses 2 'a version that is none' start order-3 --name order --version one <<'TEXT'
 durakit: --version: cannot be "one"
   expected  three numbers with points between them: 1.2.3
-  next      durakit --help shows examples
+  next      durakit start --help shows examples
 TEXT
 for version in 1.2 1.2.3.4 1..3 1.02.3 1.2.3-4; do
   d start order-3 --name order --version $version > out.txt 2> err.txt

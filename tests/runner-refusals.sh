@@ -174,7 +174,7 @@ durakit: --only: there is no such option of durakit certify
 TEXT
 refuses 2 'an option that is not there yet' check model --race <<'TEXT'
 durakit: --race: there is no such option of durakit check
-  next      durakit --help lists them
+  next      durakit check --help lists them
 TEXT
 refuses 2 'a command that is not there yet' doctor <<'TEXT'
 durakit: doctor: there is no such command
@@ -188,7 +188,7 @@ TEXT
 refuses 2 'a value that is none' certify model -j none <<'TEXT'
 durakit: -j: cannot be "none"
   expected  a number from 1 on
-  next      durakit --help shows examples
+  next      durakit certify --help shows examples
 TEXT
 refuses 2 'an option twice' certify model --jobs 2 --seed 7 -j4 <<'TEXT'
 durakit: -j: is given twice
@@ -205,12 +205,12 @@ is "$("$DURAKIT" check model --only turn/birth --only turn/birth --verbose --ver
 refuses 2 'a run id with other letters' certify model --run-id A-B <<'TEXT'
 durakit: --run-id: cannot be "A-B"
   expected  1 to 12 of a-z and 0-9
-  next      durakit --help shows examples
+  next      durakit certify --help shows examples
 TEXT
 refuses 2 'no plugin' certify <<'TEXT'
 durakit: certify: an argument is missing
   expected  a plugin: ./my_provider.so, or the name of an installed one
-  next      durakit --help shows examples
+  next      durakit certify --help shows examples
 TEXT
 refuses 2 'an unknown check' check model --only cancel/lockd-row <<'TEXT'
 durakit: cancel/lockd-row: there is no such check, clause, area or topic

@@ -44,7 +44,7 @@ chosen_is_given(const struct chosen *c)
   static int function(struct options *o, const char *option, const char *value)                    \
   {                                                                                                \
     o->operating.member = value;                                                                   \
-    return *value ? EXIT_PASSED : bad_value(option, value, "some text");                           \
+    return *value ? EXIT_PASSED : bad_value(o, option, value, "some text");                        \
   }
 #define SWITCH(function, member)                                                                   \
   static int function(struct options *o, const char *option, const char *value)                    \
@@ -57,22 +57,24 @@ chosen_is_given(const struct chosen *c)
 #define TIME_OPTION(function, member)                                                              \
   static int function(struct options *o, const char *option, const char *value)                    \
   {                                                                                                \
-    return take_time(option, value, &o->operating.chosen.member);                                  \
+    return take_time(o, option, value, &o->operating.chosen.member);                               \
   }
 #define NUMBER_OPTION(function, member, least)                                                     \
   static int function(struct options *o, const char *option, const char *value)                    \
   {                                                                                                \
-    return take_number(option, value, least, &o->operating.member);                                \
+    return take_number(o, option, value, least, &o->operating.member);                             \
   }
 
 static int
-take_time(const char *option, const char *value, int64_t *ret)
+take_time(const struct options *o, const char *option, const char *value, int64_t *ret)
 {
-  return when_parse(value, when_now(), ret) ? EXIT_PASSED : bad_value(option, value, WHEN_EXPECTED);
+  return when_parse(value, when_now(), ret) ? EXIT_PASSED
+                                            : bad_value(o, option, value, WHEN_EXPECTED);
 }
 
 static int
-take_number(const char *option, const char *value, uint64_t least, uint64_t *ret)
+take_number(const struct options *o, const char *option, const char *value, uint64_t least,
+            uint64_t *ret)
 {
   char *end;
 
@@ -80,7 +82,7 @@ take_number(const char *option, const char *value, uint64_t least, uint64_t *ret
   unsigned long long n = strtoull(value, &end, 10);
   if (errno || *end || end == value || value[strspn(value, "0123456789")] || n < least
       || n > INT64_MAX)
-    return bad_value(option, value, least ? "a number from 1 on" : "a number from 0 on");
+    return bad_value(o, option, value, least ? "a number from 1 on" : "a number from 0 on");
   *ret = n;
   return EXIT_PASSED;
 }
@@ -123,10 +125,10 @@ static int
 take_keep(struct options *o, const char *option, const char *value)
 {
   uint64_t n = 0;
-  int code = take_number(option, value, 1, &n);
+  int code = take_number(o, option, value, 1, &n);
 
   if (code == EXIT_PASSED && n > 1000000)
-    return bad_value(option, value, "at most 1000000 executions");
+    return bad_value(o, option, value, "at most 1000000 executions");
   o->operating.keep = (uint32_t)n;
   return code;
 }
@@ -136,7 +138,7 @@ take_wait(struct options *o, const char *option, const char *value)
 {
   return when_parse_duration(value, &o->operating.wait_ms)
            ? EXIT_PASSED
-           : bad_value(option, value, WHEN_EXPECTED_DURATION);
+           : bad_value(o, option, value, WHEN_EXPECTED_DURATION);
 }
 
 static int
@@ -151,7 +153,7 @@ take_metrics(struct options *o, const char *option, const char *value)
   }
   p->metrics = grown;
   p->metrics[p->n_metrics++] = value;
-  return *value ? EXIT_PASSED : bad_value(option, value, "a file");
+  return *value ? EXIT_PASSED : bad_value(o, option, value, "a file");
 }
 
 /* One of the list of statuses. */
@@ -283,7 +285,7 @@ check_output(const struct options *o)
 
 /* 1.2.3, of the orchestration that is to run. */
 static int
-check_version(const char *version)
+check_version(const struct options *o, const char *version)
 {
   const char *at = version;
 
@@ -291,7 +293,7 @@ check_version(const char *version)
     size_t n = strspn(at, "0123456789");
     char behind = i < 2 ? '.' : '\0';
     if (n == 0 || n > 10 || (n > 1 && *at == '0') || at[n] != behind)
-      return bad_value("--version", version, "three numbers with points between them: 1.2.3");
+      return bad_value(o, "--version", version, "three numbers with points between them: 1.2.3");
     at += n + 1;
   }
   return EXIT_PASSED;
@@ -305,7 +307,7 @@ check_command(const struct options *o)
 
   switch (o->command) {
   case COMMAND_START:
-    return p->chosen.name ? check_version(p->chosen.version)
+    return p->chosen.name ? check_version(o, p->chosen.version)
                           : usage("--name", "is missing", "the name of the orchestration", NULL);
   case COMMAND_CANCEL:
     if (p->dry_run && p->wait_ms >= 0)
