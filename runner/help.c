@@ -107,6 +107,11 @@ static const char general[] =
   "  DURAKIT_PLUGIN_PATH     folders that are searched for a plugin's name before the one where\n"
   "                          plugins are installed, with colons between them; a command that is\n"
   "                          not installed looks among those that were built with it, too\n"
+  "  DURAKIT_PROVIDER        the plugin, for commands that work on a store and for probe, where\n"
+  "                          the command line names none\n"
+  "  DURAKIT_SETTINGS        the file with its settings, as --settings takes it; keys that are\n"
+  "                          given by --set, --set-env and --settings win, and with --provider\n"
+  "                          neither variable counts\n"
   "  TMPDIR                  where stores and what belongs to a run are kept while it runs\n"
   "  NO_COLOR                if it is set and not empty, nothing is coloured\n";
 
@@ -180,6 +185,8 @@ static const char probe[] =
   "  durakit probe ./my_provider.so\n"
   "  durakit probe sqlite --json\n"
   "\n"
+  "Without PLUGIN that of DURAKIT_PROVIDER, with the settings in the file DURAKIT_SETTINGS: both\n"
+  "are shown, and the keys of the settings that are given, not their values.\n"
   "  --json                  all of it, as one object\n"
   "  --timeout-scale X       gives the child X times its time\n";
 

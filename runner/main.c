@@ -28,6 +28,18 @@ command_version(void)
   return printer_done(&printer, EXIT_PASSED);
 }
 
+/* What is in force here, which no manual can tell. */
+static void
+add_environment(struct dk_text *help, const struct environment *environment)
+{
+  if (environment->provider)
+    dk_text_printf(help, "\nIn force here: DURAKIT_PROVIDER=%s", environment->provider);
+  if (environment->settings)
+    dk_text_printf(help, ", DURAKIT_SETTINGS=%s", environment->settings);
+  if (environment->provider)
+    dk_text_puts(help, "\n");
+}
+
 static int
 command_help(const struct options *options)
 {
@@ -35,6 +47,7 @@ command_help(const struct options *options)
   struct dk_text help = DK_TEXT_EMPTY;
 
   options_help_text(options->command, &help);
+  add_environment(&help, &options->environment);
   printer_text(&printer, &help);
   return printer_done(&printer, EXIT_PASSED);
 }

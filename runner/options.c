@@ -235,7 +235,7 @@ static int
 take_settings(struct options *o, const char *option, const char *value)
 {
   (void)option;
-  return settings_take_file(o, value);
+  return settings_take_file(o, value, "--settings");
 }
 
 #define TEXT_OPTION(member)                                                                        \
@@ -619,6 +619,23 @@ choose_the_rest(struct options *o, bool seed_given)
   return EXIT_PASSED;
 }
 
+/* For a command that works with one provider, and was not told which. */
+static int
+take_environment(struct options *o)
+{
+  bool operates = (OPERATES & (1u << o->command)) != 0;
+  bool names_one = operates ? o->operating.provider != NULL : o->n_arguments > 0;
+
+  if (names_one || (!operates && o->command != COMMAND_PROBE))
+    return EXIT_PASSED;
+  int code = settings_take_environment(o);
+  if (operates)
+    o->operating.provider = o->environment.provider;
+  else if (o->environment.provider)
+    o->arguments[o->n_arguments++] = o->environment.provider;
+  return o->help ? EXIT_PASSED : code;
+}
+
 int
 options_parse(struct options *options, int argc, char **argv)
 {
@@ -649,6 +666,8 @@ options_parse(struct options *options, int argc, char **argv)
                                : take_short(options, argc, argv, &i);
     }
   }
+  if (code == EXIT_PASSED)
+    code = take_environment(options);
   if (code != EXIT_PASSED || options->help || options->version)
     return code;
   if (options->command == COMMAND_NONE)
@@ -664,13 +683,7 @@ options_parse(struct options *options, int argc, char **argv)
 void
 options_done(struct options *options)
 {
-  for (size_t i = 0; i < options->n_settings; i++) {
-    free(options->settings[i].key);
-    explicit_bzero(options->settings[i].value, strlen(options->settings[i].value));
-    free(options->settings[i].value);
-    free(options->settings[i].env);
-  }
-  free(options->settings);
+  settings_done(options);
   free(options->arguments);
   free(options->given);
   free(options->only);

@@ -53,6 +53,12 @@ struct hurting {
   const char *through, *address;
 };
 
+/* What came from the environment, since the command line does not say; NULL: nothing did. */
+struct environment {
+  const char *provider; /* DURAKIT_PROVIDER */
+  const char *settings; /* DURAKIT_SETTINGS, a file */
+};
+
 struct options {
   enum command command;
   bool help, version;
@@ -63,6 +69,7 @@ struct options {
   size_t n_given;
   struct given *settings;
   size_t n_settings;
+  struct environment environment;
   const char **only;         /* patterns, with commas between several */
   size_t n_only;
   enum profile profile;

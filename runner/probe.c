@@ -120,6 +120,17 @@ limits_json(const struct dk_limits *limits)
 }
 
 static json_t *
+environment_json(const struct options *options)
+{
+  json_t *object = json_object();
+
+  json_object_set_new(object, "provider", safe(options->environment.provider));
+  if (options->environment.settings)
+    json_object_set_new(object, "settings", safe(options->environment.settings));
+  return object;
+}
+
+static json_t *
 probe_json(const struct run *run)
 {
   const struct kit_probe *p = run->probe;
@@ -133,6 +144,8 @@ probe_json(const struct run *run)
     limits_json(&p->limits), "threads_after_load", (json_int_t)p->threads_after_load,
     "round_trip_ms", (double)p->round_trip_ns / 1e6);
 
+  if (run->options->environment.provider)
+    json_object_set_new(object, "environment", environment_json(run->options));
   json_object_set_new(object, "settings", params_json(p));
   json_object_set_new(object, "extensions", names_json(p->extensions, p->n_extensions));
   json_object_set_new(object, "missing", names_json(p->missing, p->n_missing));
@@ -197,6 +210,22 @@ show_store(struct dk_text *out, const struct run *run)
   line(out, "trouble", run->trouble);
 }
 
+/* What was not on the command line; values may be secrets. */
+static void
+show_environment(struct dk_text *out, const struct options *options)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  if (options->environment.provider)
+    dk_text_printf(&text, "DURAKIT_PROVIDER=%s", options->environment.provider);
+  if (options->environment.settings)
+    dk_text_printf(&text, ", DURAKIT_SETTINGS=%s", options->environment.settings);
+  line_of_text(out, "in force", &text);
+  for (size_t i = 0; i < options->n_settings; i++)
+    dk_text_printf(&text, "%s%s", i ? ", " : "", options->settings[i].key);
+  line_of_text(out, "given", &text);
+}
+
 static void
 probe_text(struct dk_text *out, const struct run *run)
 {
@@ -204,6 +233,7 @@ probe_text(struct dk_text *out, const struct run *run)
   struct dk_text provider = DK_TEXT_EMPTY;
 
   line(out, "plugin", run->plugin);
+  show_environment(out, run->options);
   dk_text_printf(&provider, "%s %s", p->name, p->version);
   line_of_text(out, "provider", &provider);
   line(out, "about", p->help);

@@ -101,8 +101,26 @@ take_line(struct options *options, const char *path, unsigned number, char *line
   return settings_add(options, trim(text), trim(equals + 1), NULL);
 }
 
+/* `whose` is who names it. */
+static int
+refuse_file(const char *path, const char *whose)
+{
+  struct dk_text next = DK_TEXT_EMPTY;
+  int cause = errno;
+
+  dk_text_printf(&next, "name another one by %s, or make it readable", whose);
+  say_problem(&(struct problem){.where = path,
+                                .what = "the file of settings cannot be read",
+                                .expected = "lines of key = value",
+                                .found = strerror(cause),
+                                .next = dk_text_str(&next)},
+              NULL);
+  dk_text_done(&next);
+  return EXIT_USAGE;
+}
+
 int
-settings_take_file(struct options *options, const char *path)
+settings_take_file(struct options *options, const char *path, const char *whose)
 {
   FILE *file = fopen(path, "re");
   char *line = NULL;
@@ -110,16 +128,74 @@ settings_take_file(struct options *options, const char *path)
   int code = EXIT_PASSED;
 
   if (!file)
-    return usage(path, "the file of settings cannot be read", "lines of key = value",
-                 strerror(errno));
+    return refuse_file(path, whose);
   for (unsigned n = 1; code == EXIT_PASSED && getline(&line, &size, file) >= 0; n++)
     code = take_line(options, path, n, line);
   if (code == EXIT_PASSED && ferror(file))
-    code = usage(path, "the file of settings cannot be read", "lines of key = value", NULL);
+    code = refuse_file(path, whose);
   if (line)
     explicit_bzero(line, size);
   free(line);
   fclose(file);
+  return code;
+}
+
+static void
+forget(struct given *given)
+{
+  free(given->key);
+  explicit_bzero(given->value, strlen(given->value));
+  free(given->value);
+  free(given->env);
+}
+
+void
+settings_done(struct options *options)
+{
+  for (size_t i = 0; i < options->n_settings; i++)
+    forget(&options->settings[i]);
+  free(options->settings);
+}
+
+/* A key of the command line takes the place of the same one of the file, which came behind it. */
+static void
+let_flags_win(struct options *options, size_t n_flags)
+{
+  size_t n = n_flags;
+
+  for (size_t i = n_flags; i < options->n_settings; i++) {
+    bool is_given = false;
+    for (size_t f = 0; f < n_flags; f++)
+      is_given = is_given || strcmp(options->settings[f].key, options->settings[i].key) == 0;
+    if (is_given)
+      forget(&options->settings[i]);
+    else
+      options->settings[n++] = options->settings[i];
+  }
+  options->n_settings = n;
+}
+
+static const char *
+variable(const char *name)
+{
+  const char *value = getenv(name);
+
+  return value && *value ? value : NULL;
+}
+
+/* The settings belong to the provider, so that those of one never reach another. */
+int
+settings_take_environment(struct options *options)
+{
+  const size_t n_flags = options->n_settings;
+  struct environment *environment = &options->environment;
+  int code = EXIT_PASSED;
+
+  environment->provider = variable("DURAKIT_PROVIDER");
+  environment->settings = environment->provider ? variable("DURAKIT_SETTINGS") : NULL;
+  if (environment->settings)
+    code = settings_take_file(options, environment->settings, "DURAKIT_SETTINGS");
+  let_flags_win(options, n_flags);
   return code;
 }
 

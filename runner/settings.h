@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the user gives the provider: --set, --set-env, --settings. */
+/* What the user gives the provider: --set, --set-env, --settings; else the environment. */
 #ifndef DK_RUNNER_SETTINGS_H
 #define DK_RUNNER_SETTINGS_H
 
@@ -16,8 +16,13 @@
 /* Each answers EXIT_PASSED, or what else with the words said. */
 int settings_take_pair(struct options *options, const char *option, const char *pair);
 int settings_take_env(struct options *options, const char *option, const char *pair);
-int settings_take_file(struct options *options, const char *path);
+/* `whose`: the option or variable that names it. */
+int settings_take_file(struct options *options, const char *path, const char *whose);
+/* What DURAKIT_PROVIDER and DURAKIT_SETTINGS say, for a command line that names no provider. */
+int settings_take_environment(struct options *options);
 int settings_add(struct options *options, const char *key, const char *value, const char *env);
+
+void settings_done(struct options *options);
 
 /* The setting of this key, NULL: not given. */
 const struct given *settings_find(const struct options *options, const char *key);

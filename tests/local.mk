@@ -116,6 +116,7 @@ endif
 script_tests += \
 	tests/commands.sh \
 	tests/commands-many.sh \
+	tests/commands-environment.sh \
 	tests/commands-memory.sh \
 	tests/commands-metrics.sh \
 	tests/commands-refusals.sh \

@@ -97,7 +97,8 @@ TEXT
 refuses 2 'a file of settings that is not there' certify model --settings gone <<'TEXT'
 durakit: gone: the file of settings cannot be read
   expected  lines of key = value
-  next      No such file or directory
+  found     No such file or directory
+  next      name another one by --settings, or make it readable
 TEXT
 refuses 2 'a value that the plugin does not take' certify model \
   --set mutant=cancel/only-unlockd <<'TEXT'

@@ -82,8 +82,8 @@ plain=\$here/bin/durakit.plain
 until_so() {
   until "\$@" > /dev/null 2>&1; do kill -0 "\$(cat "\$here/server.pid")" || exit 99; done
 }
-case " \$* " in
-  ' start '*' store=orders.db '*) ;;
+case " \$* \${DURAKIT_SETTINGS-} " in
+  ' start '*' store=orders.db '* | ' start '*'/orders.settings ') ;;
   ' stats '*'--metrics serve.prom '*)
     touch "\$here/asked"
     until_so test '$2/serve.prom' -nt "\$here/asked"
@@ -113,7 +113,7 @@ commands_of() {
   awk '
     function command(line) {
       sub(/  +#.*/, "", line)
-      if (line ~ /^(durakit|prove|mkdir|cp|make|cc|sed|c\+\+) /) print want, line
+      if (line ~ /^(durakit|prove|mkdir|cp|make|cc|sed|c\+\+|echo|export) /) print want, line
     }
     BEGIN { want = 0 }
     /^<!-- exit: / { marked = $3; next }
@@ -148,6 +148,11 @@ type_command() {
   want=$1
   case $2 in
     'durakit repro'*) want=1 ;; # what failed fails again
+    'export '*)
+      # What follows sees it.
+      eval "$2"
+      ok $? "$2"
+      return ;;
     *' sqlite' | *' sqlite '*)
       if [ ! -f "$SQLITE_PLUGIN" ]; then
         skip "$2" 'the sqlite plugin was left out'
@@ -167,6 +172,10 @@ type_command() {
         return
       fi ;;
   esac
+  if [ "${DURAKIT_PROVIDER-}" = sqlite ] && ! [ -f "$SQLITE_PLUGIN" ]; then
+    skip "$2" 'the sqlite plugin was left out'
+    return
+  fi
   (eval "$2") > typed.out 2>&1
   typed=$?
   if [ "$typed" -ne "$want" ] && is_too_busy "$2"; then
@@ -196,7 +205,7 @@ show_document() {
     shown=$((shown + 1))
     typed=$(cat "command.$shown")
     case $typed in
-      *' sqlite '*)
+      *' sqlite '* | 'durakit history '*)
         if [ ! -f "$SQLITE_PLUGIN" ]; then
           skip "what ${1##*/} shows of: $typed" 'the sqlite plugin was left out'
           continue

@@ -335,7 +335,7 @@ operate_check_options(const struct options *options)
     return EXIT_PASSED;
   if (!options->operating.provider)
     return usage("--provider", "is missing",
-                 "the plugin of the store: sqlite, or ./my_provider.so",
+                 "the plugin of the store: sqlite, or ./my_provider.so; or DURAKIT_PROVIDER",
                  "durakit list providers shows those that are installed");
   int code = check_output(options);
   return code == EXIT_PASSED ? check_command(options) : code;
