@@ -96,7 +96,7 @@ count() { grep -c -e "$1" "$log"; }
 
 machine 0
 run 0
-is "$(cat "$log")" 'configure ' 'all is there: it only configures'
+is "$(cat "$log")" 'configure --enable-werror' 'all is there: it only configures'
 machine 0
 run 0
 is "$(cat "$log")" '' 'the second time there is nothing to do'
@@ -136,7 +136,7 @@ is "$(cat "$conf")" 'of the administrator' 'but not if it was there before'
 
 machine 0
 run 0 -- --without-pg
-is "$(cat "$log" | tr '\n' ' ')" 'configure --without-pg make -C build clean ' \
+is "$(cat "$log" | tr '\n' ' ')" 'configure --without-pg --enable-werror make -C build clean ' \
   'new options: configured, and everything is built again'
 machine 0
 run 0
@@ -146,7 +146,7 @@ tests 0 PASS PASS XFAIL
 run 0 check
 is "$(echo "$out" | tail -n 1)" '3 passed, 0 failed' 'check: the last line'
 is "$(echo "$out" | grep -c '^====')" 0 'check: what tests have said is shown if they failed'
-is "$(count '^configure --without-pg --enable-werror$')" 1 'check: a warning is an error'
+is "$(count '^configure')" 0 'check: built as before, where a warning is an error'
 tests 0 PASS
 run 0 check
 is "$(echo "$out" | tail -n 1)" '1 passed, 0 failed' 'check: results of the last time do not count'
@@ -171,12 +171,25 @@ tests 0 PASS
 machine 0
 run 0 check --
 is "$(count '^configure --enable-werror$')" 1 'check --: back to no options'
+rm -r build
+mkdir -p build/runner
+printf '#!/bin/sh\n' > build/runner/durakit
+chmod +x build/runner/durakit
 machine 0
-run 0 --
-is "$(count '^configure $')" 1 '-- alone: back to none at all'
-machine 0
+run 0 certify
+run 0 check
 run 0
-is "$(cat "$log")" '' 'which is kept'
+run 0 certify
+is "$(grep -v ' \(all\|check\)$' "$log")" 'configure --enable-werror' \
+  'one build for all: no command configures or builds again what another has built'
+machine 0
+run 0 certify -- --disable-werror
+is "$(count '^configure --disable-werror$')" 1 'a warning that stands in the way can be passed over'
+machine 0
+run 0 check
+is "$(count '^configure')" 0 'which is kept'
+run 0 certify -- --without-pg --enable-werror=no
+is "$(count '^configure --without-pg --enable-werror=no$')" 1 'in whatever words'
 
 run 2 chekc
 like "$err" "unknown command 'chekc'" 'an unknown command is named'
