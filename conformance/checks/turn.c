@@ -312,6 +312,8 @@ turn_abandon_frees_and_delays(struct dk_check *t)
 void
 turn_abandon_keeps_order(struct dk_check *t)
 {
+  int64_t start = now(t);
+
   must(t, enqueue(t, "inst", .id = "late", .delay_ms = 2000));
   must(t, enqueue(t, "inst", .id = "early", .delay_ms = 1000));
   must(t, enqueue(t, "inst", .id = "between", .delay_ms = 1500));
@@ -319,10 +321,13 @@ turn_abandon_keeps_order(struct dk_check *t)
   must(t, abandon_turn(t, fetch_turn(t)->head.lock_token));
   struct dk_turn *turn = fetch_turn(t);
   expect_ids(t, turn, "early", "between", "late");
+  expect_equal(t, turn->messages[2].visible_at, start + 2000, "visible_at that was kept");
 
   must(t, abandon_turn(t, turn->head.lock_token, .ms = 4000));
   advance(t, 4000);
-  expect_ids(t, fetch_turn(t), "late", "early", "between");
+  turn = fetch_turn(t);
+  expect_ids(t, turn, "late", "early", "between");
+  expect_equal(t, turn->messages[0].visible_at, start + 7000, "visible_at after the delay");
 }
 
 /* TURN-8: abandon touches its own messages only: later, due later and behind a bound are others. */

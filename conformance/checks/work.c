@@ -291,6 +291,23 @@ work_abandon_frees_and_delays(struct dk_check *t)
   expect_text(t, work->item.payload, "in", "payload");
 }
 
+/* WORK-7: each abandon gives a new visible_at, also without a delay; the next fetch tells it. */
+void
+work_abandon_tells_when(struct dk_check *t)
+{
+  given_instance_with_activities(t, "inst", 1);
+  advance(t, 700);
+  must(t, abandon_work(t, fetch_work(t)->work.lock_token));
+  int64_t given_back = now(t);
+  advance(t, 50);
+  struct dk_work_item *work = fetch_work(t);
+  expect_equal(t, work->item.visible_at, given_back, "visible_at of what came back at once");
+  int64_t due = now(t) + 300;
+  must(t, abandon_work(t, work->work.lock_token, .ms = 300));
+  advance(t, 900);
+  expect_equal(t, fetch_work(t)->item.visible_at, due, "visible_at of what came back delayed");
+}
+
 /* WORK-6: a lease, and a delay, may be as long as the runtime wants it. */
 void
 work_long_times(struct dk_check *t)

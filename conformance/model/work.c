@@ -174,6 +174,8 @@ claim(struct op *op, const struct row *row, const struct dk_fetch_work *request,
     item.instance.len = FIXED_ROOM;
   if (DEFECT(M_WORK_TAG_CUT, item.tag.len > FIXED_ROOM))
     item.tag.len = FIXED_ROOM;
+  if (MUTANT(M_WORK_TELLS_CLAIM_TIME))
+    item.visible_at = op->now;
   struct dk_bytes token = work_token(op->s, n ? room : op->first_token, &row->identity, lock.epoch);
   if (DEFECT(M_WORK_ONE_TOKEN_FOR_ALL, n > 0))
     token = (struct dk_bytes){op->first_token, strlen(op->first_token)};
@@ -451,11 +453,13 @@ abandon_work_item(struct op *op, struct dk_bytes text, int64_t delay_ms, int32_t
                     &row));                                            /* TOKEN-2 to TOKEN-8 */
   if (DEFECT(M_WORK_DELAY_31_BITS, delay_ms > INT32_MAX))
     delay_ms &= INT32_MAX;
-  int64_t visible_at = delayed_until(op, delay_ms);                    /* WORK-7 */
+  int64_t visible_at = delayed_until(op, delay_ms);                    /* WORK-7: 0 is now */
   bool is_over = has_ended(s, token.of.instance);
   if (DEFECT(M_WORK_ABANDON_DELAY_IGNORED, delay_ms > 0) ||
       DEFECT(M_CANCEL_ENDED_BACK_AT_ONCE, delay_ms > 0 && is_over))
     visible_at = op->now;
+  if (DEFECT(M_WORK_ABANDON_KEEPS_VISIBLE_TIME, row && delay_ms == 0))
+    visible_at = row->visible_at;
   if (!row) {
     write_row(op, &token.of, &(struct dk_item){.payload = {"", 0}}, (struct dk_bytes){NULL, 0},
               visible_at);

@@ -390,7 +390,7 @@ static dk_status abandon(struct op op, char letter, struct dk_bytes token, int64
   op.lease->token = 0;
   for (struct row *row = rows; row; row = row->next) {
     row->lease.token = 0;
-    if (delay_ms)
+    if (delay_ms || letter == 'w') /* a message keeps its time, an item does not.  [WORK-7] */
       row->item.visible_at = later(op.now, delay_ms);
     if (ignore_attempt && row->attempt > 0)
       row->attempt--;

@@ -350,7 +350,7 @@ public:
 
   void abandon_work(dk_bytes token, std::int64_t delay_ms, std::int32_t ignore_attempt) {
     activity &a = held_work(token).second->second;
-    a.visible_at = delay_ms ? later(now, delay_ms) : a.visible_at;
+    a.visible_at = later(now, delay_ms); // without a delay: now.  [WORK-7]
     a.attempt -= ignore_attempt && a.attempt > 0;
     a.held.token = 0;
   }

@@ -413,10 +413,10 @@ struct dk_ops {
    * to EXEC-5, TURN-6, PIN-6.  Required.  [concurrent] */
   dk_ack_turn_fn *ack_orchestration_item;
 
-  /* Gives a turn back: the lease ends.  Without a delay its messages keep their places; with one
-   * all of them become visible at now + delay_ms, and so come by arrival.  Messages that arrived
-   * after the fetch are not touched.  With
-   * ignore_attempt this delivery is taken off their counts, never below 0.
+  /* Gives a turn back: the lease ends.  Without a delay its messages keep their visible times and
+   * places; with one the visible_at of all becomes now + delay_ms, and so they come by arrival.
+   * Messages that arrived after the fetch are not touched.  With ignore_attempt this delivery is
+   * taken off their counts, never below 0.
    * Errors: DK_LOCK_LOST.  Clauses: TURN-7, TURN-8, POISON-4.  Required.  [concurrent] */
   dk_abandon_fn *abandon_orchestration_item;
 
@@ -442,7 +442,8 @@ struct dk_ops {
    * Required.  [concurrent] */
   dk_ack_work_fn *ack_work_item;
 
-  /* Gives a work item back; it is visible at now + delay_ms.  With ignore_attempt as for turns.
+  /* Gives a work item back: the lease ends, and the item's visible_at becomes now + delay_ms, which
+   * without a delay is now.  With ignore_attempt as for turns.
    * Errors: DK_LOCK_LOST.  Clauses: WORK-7, POISON-5, CANCEL-5.  Required.  [concurrent] */
   dk_abandon_fn *abandon_work_item;
 
