@@ -105,28 +105,70 @@ expect_times(struct dk_check *t, int64_t created, int64_t started, int64_t compl
   expect_equal(t, inst->completed_at, completed, "completed_at");
 }
 
-/* ADMIN-3: created once, by the first commit; started and completed with each execution. */
+/* ADMIN-3: created once, by its first message; started and completed with each execution. */
 void
 admin_tells_times(struct dk_check *t)
 {
+  int64_t created = now(t), started = created + 7;
+
   must(t, enqueue(t, "inst"));
-  advance(t, 7);
-  int64_t created = now(t);
+  advance_to(t, started);
   must(t, ack_turn(t, fetch_turn(t)));
   advance(t, 100);
-  expect_times(t, created, created, 0);
+  expect_times(t, created, started, 0);
   must(t, ack_turn(t, next_turn(t, "inst"), .status = DK_CONTINUED_AS_NEW));
-  expect_times(t, created, created, created + 100);
+  expect_times(t, created, started, started + 100);
   advance(t, 1111);
   must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 2));
-  expect_times(t, created, created + 1211, 0);
+  expect_times(t, created, started + 1211, 0);
   advance(t, 1);
   must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 2, .status = DK_COMPLETED));
   advance(t, 5);
-  expect_times(t, created, created + 1211, created + 1212);
+  expect_times(t, created, started + 1211, started + 1212);
   must(t, enqueue(t, "inst"));
   must(t, ack_turn(t, fetch_turn(t), .empty = true));
-  expect_times(t, created, created + 1211, created + 1212);
+  expect_times(t, created, started + 1211, started + 1212);
+}
+
+static void
+expect_created(struct dk_check *t, const char *id, int64_t created)
+{
+  const struct dk_instances *selected =
+    list_instances(t, .only = {.created_from = created, .created_before = created + 1});
+
+  expect_equal(t, look_at(t, id)->created_at, created, "created_at of %s", id);
+  expect_listed(t, selected, id);
+}
+
+/* ADMIN-3: as old before its first commit as after it, whichever of its messages that consumes. */
+void
+admin_created_for_good(struct dk_check *t)
+{
+  int64_t first = now(t), second;
+
+  must(t, enqueue(t, "delayed", .id = "oldest", .delay_ms = 300));
+  advance(t, 200);
+  must(t, enqueue(t, "delayed", .id = "due"));
+  expect_created(t, "delayed", first);
+  struct dk_turn *turn = fetch_turn(t);
+  expect_ids(t, turn, "due");
+  advance(t, 10);
+  must(t, ack_turn(t, turn));
+  expect_created(t, "delayed", first);
+  advance(t, 90);
+  must(t, ack_turn(t, fetch_turn(t), .status = DK_CONTINUED_AS_NEW));
+  expect_created(t, "delayed", first);
+
+  second = now(t);
+  must(t, enqueue(t, "queued", .id = "start"));
+  advance(t, 40);
+  must(t, enqueue(t, "queued", .id = "later"));
+  expect_created(t, "queued", second);
+  must(t, ack_turn(t, fetch_turn(t)));
+  expect_created(t, "queued", second);
+  advance(t, 1000);
+  must(t, ack_turn(t, next_turn(t, "queued"), .status = DK_COMPLETED));
+  expect_created(t, "queued", second);
 }
 
 /* ADMIN-3: until when somebody holds it; at that instant nobody does any more. */

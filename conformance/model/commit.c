@@ -318,6 +318,19 @@ store_execution(struct op *op, const struct instance *turn, const struct dk_turn
   write_execution(op, turn, &e);
 }
 
+/* ADMIN-3: kept from the first commit on, which takes the age that was told until then. */
+static int64_t
+creation(const struct op *op, const struct instance *turn)
+{
+  const struct store *s = op->s;
+
+  if (turn->birth || DEFECT(M_DEL_AGE_STAYS, turn->created_at != 0))
+    return turn->created_at;
+  if (MUTANT(M_ADMIN_CREATED_BY_COMMIT))
+    return op->now;
+  return created_at(op, turn);
+}
+
 /* ACK-4, ACK-10, TURN-5, TURN-11: what is known of the instance. */
 static void
 store_facts(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
@@ -341,8 +354,7 @@ store_facts(struct op *op, const struct instance *turn, const struct dk_turn_res
   if (DEFECT(M_DEL_BIRTH_BY_ID, !is_born))
     birth = hash_of_instance(turn->id);
   STEP(op, .kind = FACTS, .instance = turn->id, .birth = birth,
-       .enqueued_at = turn->birth || DEFECT(M_DEL_AGE_STAYS, turn->created_at != 0)
-                        ? turn->created_at : op->now, .name = f.name,
+       .enqueued_at = creation(op, turn), .name = f.name,
        .version = f.version, .parent = f.parent, .owner = f.owner);
 }
 

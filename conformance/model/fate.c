@@ -56,7 +56,7 @@ age_of_messages(const struct op *op, const struct instance *instance)
   return oldest->enqueued_at;
 }
 
-/* ADMIN-3, ADMIN-4, PRUNE-3: its first commit, or the oldest of its messages. */
+/* ADMIN-3, ADMIN-4, PRUNE-3: by the oldest of its messages, and after its first commit for good. */
 int64_t
 created_at(const struct op *op, const struct instance *instance)
 {

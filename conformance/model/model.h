@@ -134,7 +134,7 @@ struct instance {
   struct lock lock;
   uint64_t committed; /* epoch of the last turn committed; 0: none yet */
   uint64_t birth;
-  int64_t created_at; /* by the first commit */
+  int64_t created_at; /* given by the first commit */
   struct facts *facts;
   struct execution *first, *current;
   struct key *keys;

@@ -180,7 +180,7 @@ test_facts(struct handle_under_test *h, const char *schema)
      strcmp(first.version.ptr, "7") == 0 && strcmp(first.parent_instance.ptr, "mother") == 0 &&
      strcmp(first.owner.ptr, "me") == 0, "status, name, version, parent and owner");
   ok(first.execution_id == 1 && first.last_event_id == 5 && first.completed_at == 0 &&
-     first.created_at == first.started_at && first.created_at > 0 && !first.output.ptr,
+     first.created_at <= first.started_at && first.created_at > 0 && !first.output.ptr,
      "numbers and times");
   struct dk_turn *turn = turn_of(h, "inst");
   ok(turn->head.birth == first.birth && first.birth > 0, "the birth that its turns show");

@@ -268,8 +268,8 @@ test_process_of_2(void)
   cmp_ok(version_of(schema), "==", TODAY, "and the first one goes on:");
   commit_first(&old, turn->head.lock_token, 0);
   cmp_ok(number(plain, "SELECT count(*) FROM \"%s\".instance i JOIN \"%s\".execution x USING"
-                " (instance) WHERE i.instance = $$order 'ü' 4$$ AND i.created_at = x.started_at"
-                " AND i.created_at > 1700000009000", schema, schema), "==", 1,
+                " (instance) WHERE i.instance = $$order 'ü' 4$$ AND i.created_at < x.started_at"
+                " AND i.created_at = 1700000009000", schema, schema), "==", 1,
          "it commits its turn, and what it has made has its time,");
   ack_work(&old, work, "order-1");
   enqueue(&old, "another");

@@ -475,6 +475,8 @@ apply_commit(struct operation *op)
   TRY(refuse_what_cannot_be_applied(op, &turn, r));                  /* ACK-2 */
   if (r->execution_id == 0)
     return apply_empty_commit(op, &turn, r);
+  if (!turn.known)
+    TRY(sql_run(op->group->sql, SQL_NOTE_CREATION, "i", turn.iid));  /* ADMIN-3 */
   TRY(remove_messages_of_turn(op, &turn));                           /* ACK-3 */
   TRY(append_events(op, &turn, r));                                  /* HIST-1 */
   TRY(insert_activities(op, &turn, r));                              /* CANCEL-3: insert first, */

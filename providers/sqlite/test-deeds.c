@@ -369,7 +369,7 @@ static struct deed {
    OF_INSTANCE("created_at=1000000", "pruned"),
    ROWS("execution", "pruned") "=2 AND " ROWS("history", "pruned") "=4 AND "
    LARGE_ROWS("history", "pruned") "=2 AND " LARGE_ROWS("execution", "pruned") "=1 AND "
-   OF_INSTANCE("created_at IS NULL", "pruned"), ""},
+   OF_INSTANCE("created_at=1000000", "pruned"), ""},
   [READING] = {"read", READ, KNOWN, 1, -1, "0", ROWS("history", "read") "=3", ""},
 };
 

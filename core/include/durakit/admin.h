@@ -102,8 +102,8 @@ struct dk_instance {
   int32_t status;                 /* of the current execution; DK_NOT_STARTED: what follows
                                      created_at and the owner is absent */
   struct dk_bytes instance;
-  int64_t created_at;             /* when its first turn was committed; of one that has not started:
-                                     when the oldest of its messages was stored */
+  int64_t created_at;             /* when the oldest of its messages was stored, as of its first
+                                     commit; it stays so, also when that message is consumed */
   int64_t locked_until;           /* somebody holds its turn; 0: nobody does */
   struct dk_bytes owner;          /* of the last commit: who has its history in memory */
   struct dk_bytes name, version, parent_instance;

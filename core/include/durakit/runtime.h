@@ -486,7 +486,7 @@ struct dk_instance_info {
   /* Of a provider with durakit.admin/1: */
   dk_str parent;             /* absent: none */
   dk_str owner;              /* who has its history in memory */
-  int64_t created_at;        /* not started: when its first message was stored */
+  int64_t created_at;        /* when its first message was stored */
   int64_t locked_until;      /* somebody runs its turn; 0: nobody does */
 };
 /* Text in the info lives until the client's next call.  DK_NOT_STARTED: its start is stored, and no

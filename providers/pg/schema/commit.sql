@@ -84,6 +84,7 @@ DECLARE
   v record;
   v_now bigint;
   v_cancelled tid[];
+  v_created bigint;
   v_next bigint;
   v_rows bigint;
   v_is_new boolean;
@@ -176,6 +177,10 @@ BEGIN
     -- nobody does.  It does not wait for that, for it has its rows, and not in order with this one.
     PERFORM 1 FROM @schema@.instance i WHERE i.instance = p_parent FOR KEY SHARE NOWAIT;
   END IF;
+  IF v.birth = 0 THEN                                                             -- ADMIN-3
+    SELECT min(m.enqueued_at) INTO v_created FROM @schema@.message m
+      WHERE m.instance = p_instance;
+  END IF;
   DELETE FROM @schema@.message m WHERE m.instance = p_instance                    -- ACK-3
     AND (m.visible_at, m.seq) <= (v.turn_visible_at, v.turn_seq) AND m.seq < v.epoch;
   IF cardinality(e_event) > 0 THEN                                                -- HIST-1
@@ -231,7 +236,7 @@ BEGIN
         put_off = coalesce(v_next < v_now, false), place = @schema@.next_number(),
         done_epoch = i.epoch, execution = p_execution, owner = p_owner,
         birth = CASE WHEN i.birth = 0 THEN @schema@.next_number() ELSE i.birth END,
-        created_at = CASE WHEN i.birth = 0 THEN v_now ELSE i.created_at END,
+        created_at = coalesce(v_created, i.created_at),
         status = CASE WHEN p_status <> 0 THEN p_status WHEN v_is_new THEN 1 ELSE i.status END,
         last_event = coalesce(e_event[cardinality(e_event)],
                               CASE WHEN v_is_new THEN 0 ELSE i.last_event END),
