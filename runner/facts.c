@@ -14,8 +14,8 @@
 const char facts_kit_version[] = PACKAGE_VERSION;
 
 /* The numbers have suffixes of C ("0u"), which people do not want to read. */
-_Static_assert(DK_ABI_MAJOR == 2 && DK_ABI_MINOR == 1 && DK_ABI_DRAFT == 1, "facts_abi says it");
-const char facts_abi[] = "2.1 draft 1";
+_Static_assert(DK_ABI_MAJOR == 2 && DK_ABI_MINOR == 2 && DK_ABI_DRAFT == 1, "facts_abi says it");
+const char facts_abi[] = "2.2 draft 1";
 
 void
 facts_manifest(struct dk_text *text)

@@ -7,7 +7,7 @@
 #include "runner/run.h"
 
 extern const char facts_kit_version[];
-extern const char facts_abi[];               /* "2.1 draft 1" */
+extern const char facts_abi[];               /* "2.2 draft 1" */
 void facts_manifest(struct dk_text *text);   /* "0x..." */
 void facts_seed(struct dk_text *text, const struct run *run);
 void facts_kit(struct dk_text *text);        /* "durakit 0.1.0, ABI ..., contract ..." */

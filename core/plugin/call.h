@@ -41,6 +41,7 @@ struct dk_request {
   const struct dk_prune *prune;
   const struct dk_open *open;
   struct dk_bytes token;
+  uint64_t fetch_id;
   int64_t ms;
   int32_t ignore_attempt;
 };

@@ -298,6 +298,28 @@ dk_store_renew_work_item_lock(struct dk_store *store, struct dk_caller *caller,
   return dk_call_make(store, caller, &renew_work, &request);
 }
 
+static dk_status
+attempt_release_fetch(struct dk_call *call, const struct dk_request *request)
+{
+  return ops_of(call)->release_fetch(call->store->self, call, request->fetch_id);
+}
+
+static const struct dk_operation release_fetch = {
+  .name = "release_fetch",
+  .member = MEMBER(release_fetch),
+  .may_bring_work = true,
+  .check = dk_check_release_fetch,
+  .attempt = attempt_release_fetch,
+};
+
+dk_status
+dk_store_release_fetch(struct dk_store *store, struct dk_caller *caller, uint64_t fetch_id)
+{
+  struct dk_request request = {.fetch_id = fetch_id};
+
+  return dk_call_make(store, caller, &release_fetch, &request);
+}
+
 /* ---- history --------------------------------------------------------------------------------- */
 
 static dk_status

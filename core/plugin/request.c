@@ -88,6 +88,13 @@ check_lease(struct dk_form *form, int64_t lock_ms, int64_t wait_until, struct dk
   return dk_form_text(form, "owner", owner, true);
 }
 
+/* What an older host has made has none. */
+#define TRY_FETCH_ID(form, type, fetch)                                                            \
+  do {                                                                                             \
+    if (DK_HAS_FIELD(type, fetch, fetch_id) && (fetch)->fetch_id != 0)                             \
+      TRY(dk_form_number(form, "fetch_id", (fetch)->fetch_id));                                    \
+  } while (0)
+
 dk_status
 dk_check_fetch_turn(struct dk_call *call, const struct dk_request *request)
 {
@@ -96,6 +103,7 @@ dk_check_fetch_turn(struct dk_call *call, const struct dk_request *request)
 
   TRY(dk_form_struct(&form, fetch->struct_size, DK_SIZE_TO(dk_fetch_turn, n_ranges)));
   TRY(check_lease(&form, fetch->lock_ms, fetch->wait_until, fetch->owner));
+  TRY_FETCH_ID(&form, dk_fetch_turn, fetch);
   return dk_form_list(&form, "ranges", fetch->ranges, fetch->n_ranges);
 }
 
@@ -122,6 +130,7 @@ dk_check_fetch_work(struct dk_call *call, const struct dk_request *request)
   TRY(check_lease(&form, fetch->lock_ms, fetch->wait_until, fetch->owner));
   TRY(dk_form_value(&form, "tag_rule", fetch->tag_rule, DK_TAG_ANY));
   TRY(check_sessions(&form, fetch));
+  TRY_FETCH_ID(&form, dk_fetch_work, fetch);
   TRY(dk_form_list(&form, "tags", fetch->tags, fetch->n_tags));
   form.list = "tags";
   for (form.index = 0; form.index < fetch->n_tags; form.index++)
@@ -416,6 +425,14 @@ dk_check_renew(struct dk_call *call, const struct dk_request *request)
 
   TRY(dk_form_token(&form, request->token));
   return dk_form_at_least(&form, "extend_ms", request->ms, 1);
+}
+
+dk_status
+dk_check_release_fetch(struct dk_call *call, const struct dk_request *request)
+{
+  struct dk_form form = dk_form_begin(call);
+
+  return dk_form_number(&form, "fetch_id", request->fetch_id);
 }
 
 dk_status

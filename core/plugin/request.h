@@ -14,6 +14,7 @@ dk_status dk_check_ack_turn(struct dk_call *call, const struct dk_request *reque
 dk_status dk_check_ack_work(struct dk_call *call, const struct dk_request *request);
 dk_status dk_check_abandon(struct dk_call *call, const struct dk_request *request);
 dk_status dk_check_renew(struct dk_call *call, const struct dk_request *request);
+dk_status dk_check_release_fetch(struct dk_call *call, const struct dk_request *request);
 dk_status dk_check_read_history(struct dk_call *call, const struct dk_request *request);
 
 #endif

@@ -601,6 +601,7 @@ const dk_ops ops = {
     return run(self, call, "enqueue_for_worker", [=](auto &op) { op.enqueue_activity(item); });
   },
   nullptr, // interrupt: nothing blocks
+  nullptr, // release_fetch: nobody's answer is lost in one process
 };
 
 dk_status open_store(const dk_host *host, dk_call *call, const dk_open *open, void **ret_self) {

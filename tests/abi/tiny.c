@@ -92,7 +92,8 @@ static const void *tiny_extension(void *self, const char *id)
 static const struct dk_ops ops = {
   sizeof(struct dk_ops), 0,
   tiny_enqueue, tiny_fetch_turn, tiny_ack_turn, tiny_abandon, tiny_renew,
-  tiny_fetch_work, tiny_ack_work, tiny_abandon, tiny_renew, tiny_read, NULL, NULL
+  tiny_fetch_work, tiny_ack_work, tiny_abandon, tiny_renew, tiny_read, NULL, NULL,
+  NULL
 };
 static const struct dk_limits limits = {
   sizeof(struct dk_limits), 255, 65536, 1048576, 100

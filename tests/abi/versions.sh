@@ -14,7 +14,7 @@ header=$top_srcdir/core/include/durakit/provider.h
 mkdir -p "$scratch/later/durakit"
 sed -e 's/^#define DK_ABI_MINOR .*/#define DK_ABI_MINOR 99u/' \
     -e 's/^  void (\*removed)(.*/&\n  const void *(*added)(const void *, const char *);/' \
-    -e 's/^  void (\*interrupt)(void \*self);/&\n  void (*added)(void *self);/' \
+    -e 's/^  dk_release_fetch_fn \*release_fetch;/&\n  void (*added)(void *self);/' \
     -e 's/^  dk_extension_fn \*extension;/&\n  void (*added)(void *self);/' \
     "$header" > "$scratch/later/durakit/provider.h"
 is "$(grep -c 'added)(' "$scratch/later/durakit/provider.h")" 3 'a header of a later minor was made'

@@ -253,6 +253,9 @@ dk_status dk_store_renew_work_item_lock(struct dk_store *store, struct dk_caller
 dk_status dk_store_read_history(struct dk_store *store, struct dk_caller *caller,
                                 const struct dk_read_history *request,
                                 struct dk_history **ret_history);
+/* For a fetch with this fetch_id that answered with an error: what it has locked is free again. */
+dk_status dk_store_release_fetch(struct dk_store *store, struct dk_caller *caller,
+                                 uint64_t fetch_id);
 
 /* durakit.admin/1; DK_UNSUPPORTED of a store that does not offer it.  Arrays in the caller's
  * memory.  DK_INVALID for malformed text, negative times, a deletion without a filter, a page of 0,

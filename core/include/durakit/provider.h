@@ -54,7 +54,7 @@ extern "C" {
 #endif
 
 #define DK_ABI_MAJOR 2
-#define DK_ABI_MINOR 1u
+#define DK_ABI_MINOR 2u
 #define DK_ABI_DRAFT 1u /* part of the stamp until the layout is frozen; see docs/abi.md */
 #define DK_MAGIC 0x324b4431u
 
@@ -197,6 +197,7 @@ struct dk_fetch_turn {
   struct dk_bytes owner;
   const struct dk_version_range *ranges;  /* NULL: any; n_ranges == 0: none */
   size_t n_ranges;
+  uint64_t fetch_id;      /* 0: none; else which fetch this is, for release_fetch.  [2.2] */
 };
 
 enum { DK_TAG_UNTAGGED = 0, DK_TAG_LISTED = 1, DK_TAG_UNTAGGED_OR_LISTED = 2, DK_TAG_ANY = 3 };
@@ -212,6 +213,7 @@ struct dk_fetch_work {
   const struct dk_bytes *tags;
   size_t n_tags;
   int64_t session_lock_ms;
+  uint64_t fetch_id;      /* as for turns */
 };
 
 struct dk_read_history {
@@ -361,6 +363,7 @@ typedef dk_status dk_fetch_work_fn(void *self, struct dk_call *call,
                                    const struct dk_fetch_work *request);
 typedef dk_status dk_ack_work_fn(void *self, struct dk_call *call, struct dk_bytes token,
                                  const struct dk_work_result *result);
+typedef dk_status dk_release_fetch_fn(void *self, struct dk_call *call, uint64_t fetch_id);
 typedef dk_status dk_read_history_fn(void *self, struct dk_call *call,
                                      const struct dk_read_history *request);
 
@@ -468,6 +471,14 @@ struct dk_ops {
    * blocks itself.
    * Clauses: CALL-4, CALL-5.  [any] */
   void (*interrupt)(void *self);
+
+  /* Gives back what the fetch of this fetch_id has locked and nobody has fetched since: as an
+   * abandon without a delay and with ignore_attempt, whether the lease is alive or has run out.  So
+   * a host says that it will never hear what that fetch has brought (a connection was lost): else
+   * that would wait for the end of its lease.  Store the id with the lock, in both queues; a fetch
+   * without one stores 0.  If there is nothing (any more): DK_OK, and nothing changes.  Optional.
+   * Clauses: REL-1 to REL-4.  [concurrent] */
+  dk_release_fetch_fn *release_fetch;
 };
 
 /* How many calls may run at once.  The host serialises for the first two, and waits for work in
