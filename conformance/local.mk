@@ -65,6 +65,7 @@ conformance_model_model_la_SOURCES = \
 	conformance/model/provider.c \
 	conformance/model/prune.c \
 	conformance/model/queue.c \
+	conformance/model/release.c \
 	conformance/model/state.c \
 	conformance/model/state.h \
 	conformance/model/step.c \
@@ -124,6 +125,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/server-between.c \
 	conformance/checks/server-trials.c \
 	conformance/checks/server-trials.h \
+	conformance/checks/rel.c \
 	conformance/checks/repeat.c \
 	conformance/checks/tag.c \
 	conformance/checks/time.c \
@@ -236,6 +238,7 @@ conformance_libdkzoo_la_SOURCES = \
 	conformance/model/pin.c \
 	conformance/model/prune.c \
 	conformance/model/queue.c \
+	conformance/model/release.c \
 	conformance/model/state.c \
 	conformance/model/state.h \
 	conformance/model/step.c \

@@ -86,6 +86,7 @@ judge_tame_probe(struct kit_probe *probe)
   tame_lists(probe);
   tame_bool(&probe->has_enqueue_for_worker);
   tame_bool(&probe->has_interrupt);
+  tame_bool(&probe->has_release_fetch);
   tame_bool(&probe->loaded);
   tame_bool(&probe->opened);
   tame_bool(&probe->exists);

@@ -135,13 +135,14 @@ probe_json(const struct run *run)
 {
   const struct kit_probe *p = run->probe;
   json_t *object = json_pack(
-    "{s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:o, s:I, s:f}", "path",
+    "{s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:o, s:I, s:f}", "path",
     safe(run->plugin), "name", safe(p->name), "version", safe(p->version), "built_with",
     safe(p->built_with), "help", safe(p->help), "thread_model",
     thread_model_name(p->thread_model), "clocks", clocks_name(p->clocks), "durable",
     durable_name(p->durable), "shared", shared_name(p->shared), "unload", p->unload,
-    "enqueue_for_worker", p->has_enqueue_for_worker, "interrupt", p->has_interrupt, "limits",
-    limits_json(&p->limits), "threads_after_load", (json_int_t)p->threads_after_load,
+    "enqueue_for_worker", p->has_enqueue_for_worker, "interrupt", p->has_interrupt,
+    "release_fetch", p->has_release_fetch, "limits", limits_json(&p->limits),
+    "threads_after_load", (json_int_t)p->threads_after_load,
     "round_trip_ms", (double)p->round_trip_ns / 1e6);
 
   if (run->options->environment.provider)
@@ -159,6 +160,7 @@ show_optional(struct dk_text *out, const struct kit_probe *p)
   const char *const offered[] = {
     p->has_enqueue_for_worker ? "enqueue_for_worker" : NULL,
     p->has_interrupt ? "interrupt" : NULL,
+    p->has_release_fetch ? "release_fetch" : NULL,
   };
   const char *label = "optional";
 

@@ -117,8 +117,8 @@ test_order(void)
 {
   static const char *const order[] = {"token/", "time/", "queue/",  "turn/", "ack/",
                                       "work/",  "cancel/", "hist/", "exec/", "poison/",
-                                      "pin/",   "tag/",  "admin/",  "del/",  "prune/",
-                                      "err/",   "call/", "srv/",    "abi/"};
+                                      "pin/",   "tag/",  "rel/",     "admin/", "del/",
+                                      "prune/", "err/",  "call/",    "srv/",  "abi/"};
   size_t area = 0;
 
   for (size_t i = 0; i < n_checks; i++) {
@@ -154,7 +154,8 @@ test_needs(void)
   const uint32_t known = NEEDS_HANDLES | NEEDS_PROCESSES | NEEDS_WORKER_ENQUEUE |
                          NEEDS_HOST_CLOCK | NEEDS_STORE | NEEDS_RIVALS | NEEDS_DURABLE |
                          NEEDS_TWO_CLOCKS | NEEDS_STORE_CLOCK | NEEDS_SERVER | NEEDS_CRASH |
-                         NEEDS_PAUSE | NEEDS_RIGHTS | NEEDS_PROXY | NEEDS_ADMIN;
+                         NEEDS_PAUSE | NEEDS_RIGHTS | NEEDS_PROXY | NEEDS_ADMIN |
+                         NEEDS_RELEASE;
 
   const uint32_t known_flags = IS_RACE | IS_SLOW | IS_ALONE;
 

@@ -40,7 +40,8 @@ enum {
   NEEDS_PAUSE = 2048u,       /* ... that may be stopped for a while */
   NEEDS_RIGHTS = 4096u,      /* ... whose rights may be withdrawn */
   NEEDS_PROXY = 8192u,       /* ... that is reached through the kit (--through) */
-  NEEDS_ADMIN = 16384u       /* durakit.admin/1 */
+  NEEDS_ADMIN = 16384u,      /* durakit.admin/1 */
+  NEEDS_RELEASE = 32768u     /* the optional operation release_fetch */
 };
 enum {
   IS_RACE = 1u, /* runs alone, and reports how many overlaps it saw */
@@ -165,6 +166,7 @@ struct fetch_turn_args {
   const char *owner;
   const struct dk_version_range *ranges;
   size_t n_ranges;
+  uint64_t fetch_id;
 };
 /* One turn; nothing or an error ends the check. */
 #define fetch_turn(t, ...) \
@@ -187,6 +189,7 @@ struct fetch_work_args {
   int32_t tag_rule;              /* 0 means DK_TAG_ANY here; TAG_UNTAGGED for untagged only */
   const char *tags[8];
   int32_t session_rule;          /* 0: DK_SESSION_ANY if the provider has sessions, else NONE */
+  uint64_t fetch_id;
 };
 enum { TAG_UNTAGGED = 100 };
 #define fetch_work(t, ...) \
@@ -245,6 +248,9 @@ struct token_args {
 #define abandon_turn(t, token, ...) kit_abandon_turn(t, token, &(struct token_args){__VA_ARGS__})
 #define renew_work(t, token, ...) kit_renew_work(t, token, &(struct token_args){__VA_ARGS__})
 #define abandon_work(t, token, ...) kit_abandon_work(t, token, &(struct token_args){__VA_ARGS__})
+/* For checks that say NEEDS_RELEASE. */
+#define release_fetch(t, fetch_id, ...) \
+  kit_release_fetch(t, fetch_id, &(struct token_args){__VA_ARGS__})
 
 struct ack_work_args {
   struct actor *on;
@@ -528,6 +534,7 @@ dk_status kit_renew_turn(struct dk_check *t, struct dk_bytes token, const struct
 dk_status kit_abandon_turn(struct dk_check *t, struct dk_bytes token, const struct token_args *a);
 dk_status kit_renew_work(struct dk_check *t, struct dk_bytes token, const struct token_args *a);
 dk_status kit_abandon_work(struct dk_check *t, struct dk_bytes token, const struct token_args *a);
+dk_status kit_release_fetch(struct dk_check *t, uint64_t fetch_id, const struct token_args *a);
 dk_status kit_ack_work(struct dk_check *t, struct dk_bytes token, const struct ack_work_args *a);
 dk_status kit_try_read_history(struct dk_check *t, const char *instance,
                                const struct read_history_args *a);

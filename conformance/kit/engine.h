@@ -167,7 +167,7 @@ struct kit_probe {
   struct { char key[64], type[32], fallback[128], help[256]; uint32_t flags; } params[32];
   char extensions[32][64];
   char missing[16][64];
-  bool has_enqueue_for_worker, has_interrupt;
+  bool has_enqueue_for_worker, has_interrupt, has_release_fetch;
   struct dk_refusal refusal;   /* number != 0: it could not be loaded */
   bool loaded, opened;         /* opened: a store was made, and destroyed again */
   bool exists;                 /* not opened: there is a store of this name, left alone */

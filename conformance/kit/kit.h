@@ -54,6 +54,7 @@ enum op_kind {
   OP_ACK_WORK,
   OP_ABANDON_WORK,
   OP_RENEW_WORK,
+  OP_RELEASE_FETCH,
   OP_READ_HISTORY,
   OP_LIST_INSTANCES, /* from here on: durakit.admin/1 (admin.c) */
   OP_LIST_EXECUTIONS,
@@ -72,6 +73,7 @@ struct op {
   struct dk_bytes token;
   int64_t ms;                      /* renew: the extension; abandon: the delay */
   int32_t ignore_attempt;
+  uint64_t fetch_id;               /* release_fetch */
   struct dk_item item;             /* enqueue; completion of an acknowledged work item */
   struct dk_fetch_turn fetch_turn;
   struct dk_fetch_work fetch_work;

@@ -212,6 +212,10 @@ use_work(struct dk_check *t, const char *instance)
 
   must(t, renew_work(t, item->work.lock_token));
   must(t, abandon_work(t, item->work.lock_token));
+  if (provider(t)->ops->release_fetch != NULL) {
+    fetch_work(t, .fetch_id = 1);
+    must(t, release_fetch(t, 1));
+  }
   if (provider(t)->ops->enqueue_for_worker != NULL)
     must(t, enqueue_work(t, instance, .activity = {.activity_id = 4}));
   while (try_fetch_work(t, &works) == DK_OK) {

@@ -24,6 +24,7 @@ kit_op_name(enum op_kind kind)
   case OP_ACK_WORK: return "ack_work_item";
   case OP_ABANDON_WORK: return "abandon_work_item";
   case OP_RENEW_WORK: return "renew_work_item_lock";
+  case OP_RELEASE_FETCH: return "release_fetch";
   case OP_READ_HISTORY: return "read_history";
   case OP_LIST_INSTANCES: return "list_instances";
   case OP_LIST_EXECUTIONS: return "list_executions";
@@ -81,6 +82,8 @@ operation(struct op *op, struct dk_store *s, struct dk_caller *c)
     return dk_store_abandon_work_item(s, c, op->token, op->ms, op->ignore_attempt);
   case OP_RENEW_WORK:
     return dk_store_renew_work_item_lock(s, c, op->token, op->ms);
+  case OP_RELEASE_FETCH:
+    return dk_store_release_fetch(s, c, op->fetch_id);
   case OP_READ_HISTORY:
     return dk_store_read_history(s, c, &op->read_history, &op->history);
   default:

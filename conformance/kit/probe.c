@@ -61,6 +61,7 @@ describe(struct kit_probe *probe, const struct dk_library *library)
     probe->limits = *p->limits;
   if (p->ops != NULL) {
     probe->has_enqueue_for_worker = p->ops->enqueue_for_worker != NULL;
+    probe->has_release_fetch = p->ops->release_fetch != NULL;
     probe->has_interrupt = p->ops->interrupt != NULL;
   }
   describe_params(probe, p->params);

@@ -175,6 +175,8 @@ skip_what_is_not_offered(struct dk_check *t)
          t->provider->durable);
   if ((check->needs & NEEDS_WORKER_ENQUEUE) != 0 && t->provider->ops->enqueue_for_worker == NULL)
     kit_skip(t, "needs enqueue_for_worker, which is optional and which the provider lacks");
+  if ((check->needs & NEEDS_RELEASE) != 0 && t->provider->ops->release_fetch == NULL)
+    kit_skip(t, "needs release_fetch, which is optional and which the provider lacks");
   if ((check->needs & NEEDS_TWO_CLOCKS) != 0 &&
       t->provider->clocks != (DK_CLOCK_HOST | DK_CLOCK_STORE))
     kit_skip(t, "needs both kinds of clock; the provider declares DK_CLOCK_%s only",

@@ -282,6 +282,9 @@ kit_say_op(struct dk_check *t, struct dk_text *text, const struct op *op)
   case OP_FETCH_WORK:
     say_fetch_work(t, text, &op->fetch_work);
     break;
+  case OP_RELEASE_FETCH:
+    dk_text_printf(text, "fetch %" PRIu64, op->fetch_id);
+    break;
   case OP_READ_HISTORY:
     kit_say_id(text, op->read_history.instance);
     dk_text_printf(text, ", execution %" PRIu64, op->read_history.execution_id);

@@ -214,6 +214,7 @@ kit_try_fetch_turn(struct dk_check *t, struct dk_turn **ret, const struct fetch_
     .owner = kit_keep(&r, a->owner),
     .ranges = ranges,
     .n_ranges = a->n_ranges,
+    .fetch_id = a->fetch_id,
   };
   *ret = NULL;
   dk_status status = kit_call(t, r.who, a->start);
@@ -268,6 +269,7 @@ kit_try_fetch_work(struct dk_check *t, struct dk_works **ret, const struct fetch
     .session_rule = session_rule(t, a),
     .tags = n > 0 ? tags : NULL,
     .n_tags = n,
+    .fetch_id = a->fetch_id,
   };
   if (r.op->fetch_work.session_rule != DK_SESSION_NONE)
     r.op->fetch_work.session_lock_ms = USUAL_LEASE;
@@ -455,6 +457,15 @@ dk_status
 kit_abandon_work(struct dk_check *t, struct dk_bytes token, const struct token_args *a)
 {
   return token_call(t, OP_ABANDON_WORK, token, a->ms, a);
+}
+
+dk_status
+kit_release_fetch(struct dk_check *t, uint64_t fetch_id, const struct token_args *a)
+{
+  struct kit_request r = kit_request(t, a->on, OP_RELEASE_FETCH);
+
+  r.op->fetch_id = fetch_id;
+  return kit_call(t, r.who, a->start);
 }
 
 dk_status

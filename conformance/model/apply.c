@@ -289,7 +289,7 @@ lock_of(struct store *s, const struct step *p)
 {
   if (p->epoch > s->epochs)
     s->epochs = p->epoch;
-  return (struct lock){p->epoch, p->until, p->held, p->handle};
+  return (struct lock){p->epoch, p->until, p->held, p->handle, p->fetch_id};
 }
 
 static dk_status

@@ -4,6 +4,7 @@
  *   provider.c   the descriptor: what it offers, open, close, destroy_store
  *   queue.c turn.c commit.c cancel.c work.c history.c
  *                the operations, in the contract's order and words
+ *   release.c    what a fetch has locked whose answer was lost
  *   pin.c tag.c  which instances and which work items a fetch may be given
  *   admin.c delete.c prune.c
  *                looking at what is there, and removing what is over
@@ -83,6 +84,7 @@ struct lock {
   int64_t until;
   bool held;       /* not any more once it was given back or used up */
   uint64_t handle; /* whose: nothing but mutants asks */
+  uint64_t fetch_id;
 };
 
 struct message {
@@ -248,12 +250,13 @@ enum step_kind {
   MESSAGES_BACK,     /* instance, epoch (0: all), visible_at (0: keeps), attempt: to be taken off */
   MESSAGES_GO,       /* instance, epoch (0: all); of mutants: see may_go_by */
   MESSAGE_GOES,      /* instance, id */
-  TURN_LOCK,         /* instance, epoch, until, held, handle, committed */
+  TURN_LOCK,         /* instance, epoch, until, held, handle, fetch_id, committed */
   FACTS,             /* instance, birth, name, version, parent, owner, created_at in enqueued_at */
   EXECUTION,         /* instance, execution_id, status, started_at, completed_at, pin, output */
   EVENT,             /* instance, event_id, payload */
   ROW_COMES,         /* identity, tag, session, payload, visible_at */
-  ROW_CHANGES,       /* identity, epoch, until, held, handle, owner, visible_at, attempt */
+  ROW_CHANGES,       /* identity, epoch, until, held, handle, fetch_id, owner, visible_at,
+                        attempt */
   ROW_GOES,          /* identity */
   KEY_COMES,         /* instance, id, payload, updated_at in enqueued_at */
   KEY_GOES,          /* instance, id (absent: all) */
@@ -271,10 +274,10 @@ struct step {
   union {
     struct {
       uint64_t kind, execution_id, activity_id, event_id, epoch, held, handle, committed, birth,
-        attempt, is_pinned, major, minor, patch;
+        attempt, is_pinned, major, minor, patch, fetch_id;
       int64_t until, visible_at, enqueued_at, status, started_at, completed_at;
     };
-    uint64_t numbers[20];
+    uint64_t numbers[21];
   };
   union {
     struct {
@@ -346,6 +349,12 @@ void write_row(struct op *op, const struct identity *identity, const struct dk_i
 void change_row(struct op *op, const struct row *row, struct lock lock, struct dk_bytes owner,
                 int64_t visible_at, uint64_t attempt);
 void note_due(struct op *op, int64_t visible_at, int64_t free_at);
+
+/* release.c: of an older host's request 0 */
+uint64_t fetch_id_of_turn(const struct op *op, const struct dk_fetch_turn *request,
+                          const struct lock *before);
+uint64_t fetch_id_of_work(const struct op *op, const struct dk_fetch_work *request,
+                          const struct lock *before);
 
 /* pin.c, tag.c */
 bool fits_ranges(const struct op *op, const struct instance *turn,
@@ -447,5 +456,6 @@ dk_renew_fn model_renew_orchestration_item_lock, model_renew_work_item_lock;
 dk_fetch_work_fn model_fetch_work_item;
 dk_ack_work_fn model_ack_work_item;
 dk_read_history_fn model_read_history;
+dk_release_fetch_fn model_release_fetch;
 
 #endif

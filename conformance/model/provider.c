@@ -162,6 +162,7 @@ static const struct dk_ops ops = {
   .renew_work_item_lock = model_renew_work_item_lock,
   .read_history = model_read_history,
   .enqueue_for_worker = model_enqueue_for_worker,
+  .release_fetch = model_release_fetch,
 };
 
 static const struct dk_provider provider = {

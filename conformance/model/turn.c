@@ -296,7 +296,8 @@ look_for_turn(struct op *op, const void *asked)
   TRY(hand_up_turn(op, turn, request, epoch, until));
   TRY(take_messages(op, turn, n, epoch, attempts));                  /* POISON-1 */
   STEP(op, .kind = TURN_LOCK, .instance = turn->id, .epoch = epoch, .until = until, .held = true,
-       .handle = s->handle, .committed = turn->committed);           /* TURN-1 */
+       .handle = s->handle, .fetch_id = fetch_id_of_turn(op, request, &turn->lock),
+       .committed = turn->committed);                                /* TURN-1, REL-1 */
   s->own_epochs++;
   return DK_OK;
 }
@@ -430,7 +431,8 @@ renew_orchestration_item_lock(struct op *op, struct dk_bytes token, int64_t exte
   if (MUTANT(M_TURN_RENEW_ADDS))
     until = dk_sat_add(turn->lock.until, extend_ms);
   STEP(op, .kind = TURN_LOCK, .instance = turn->id, .epoch = turn->lock.epoch, .until = until,
-       .held = true, .handle = turn->lock.handle, .committed = turn->committed);
+       .held = true, .handle = turn->lock.handle, .committed = turn->committed,
+       .fetch_id = MUTANT(M_REL_RENEWED_STAYS) ? 0 : turn->lock.fetch_id);     /* REL-1 */
   return DK_OK;
 }
 

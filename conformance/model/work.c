@@ -36,7 +36,8 @@ change_row(struct op *op, const struct row *row, struct lock lock, struct dk_byt
 
   STEP(op, .kind = ROW_CHANGES, .instance = i->instance, .execution_id = i->execution_id,
        .activity_id = i->activity_id, .epoch = lock.epoch, .until = lock.until, .held = lock.held,
-       .handle = lock.handle, .owner = owner, .visible_at = visible_at, .attempt = attempt);
+       .handle = lock.handle, .fetch_id = lock.fetch_id, .owner = owner,
+       .visible_at = visible_at, .attempt = attempt);
 }
 
 static bool
@@ -147,7 +148,7 @@ claim(struct op *op, const struct row *row, const struct dk_fetch_work *request,
   struct store *s = op->s;
   char room[MAX_TOKEN];
   struct lock lock = {fresh_epoch(op, n), lease_end(op, op->lease_from, request->lock_ms), true,
-                      s->handle};
+                      s->handle, fetch_id_of_work(op, request, &row->lock)};
   uint64_t attempt = row->attempt + 1; /* POISON-5 */
 
   if (DEFECT(M_TOKEN_WORK_SAME_AFTER_ABANDON, row->lock.epoch && !row->lock.held))
@@ -505,6 +506,8 @@ renew_work_item_lock(struct op *op, struct dk_bytes text, int64_t extend_ms)
   if (DEFECT(M_WORK_RENEW_AT_MOST_A_DAY, extend_ms > A_DAY))
     extend_ms = A_DAY;
   struct lock renewed = row->lock;
+  if (MUTANT(M_REL_RENEWED_STAYS))                                        /* REL-2 */
+    renewed.fetch_id = 0;
   if (!MUTANT(M_WORK_RENEW_DOES_NOTHING))
     renewed.until = lease_end(op, MUTANT(M_WORK_RENEW_ADDS) ? row->lock.until : op->now, extend_ms);
   if (DEFECT(M_CANCEL_ENDED_LEASE_NOT_CUT,
