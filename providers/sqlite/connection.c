@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "providers/sqlite/elapsed.h"
-#include <unistd.h>
+#include "providers/sqlite/rights.h"
 
 /* ---- waiting for those who do not know our lock file ----------------------------------------- */
 
@@ -45,15 +45,10 @@ connection_was_woken(const struct connection *c)
 static void
 cannot_be_written(const char *path, struct why *why)
 {
-  if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0)
+  if (!rights_are_lacking(path, true, why))
     why_set(why, DK_UNAVAILABLE,
             "%s: the file could not be opened for writing, though the process has the right to; "
             "try again, and look at the number of descriptors (ulimit -n) and the system's log",
-            path);
-  else
-    why_set(why, DK_REFUSED,
-            "%s: the file cannot be written; give the process the right to write it and its "
-            "folder, or open it read-only",
             path);
 }
 
@@ -252,11 +247,26 @@ connection_verify_form(struct connection *c, const struct settings *settings, st
   return DK_OK;
 }
 
+/* What SQLite opened for reading only (the log, say, for which no descriptor was left), it tells
+ * with the first write.  Whoever writes at the moment is not waited for: that it does says nothing
+ * of us. */
+static dk_status
+try_to_write(struct connection *c, struct why *why)
+{
+  int64_t busy_ms = c->busy_ms;
+
+  c->busy_ms = 0;
+  dk_status status = connection_exec(c, "BEGIN IMMEDIATE; ROLLBACK", "beginning to write", why);
+  c->busy_ms = busy_ms;
+  return status == DK_BUSY ? DK_OK : status;
+}
+
 dk_status
 connection_verify(struct connection *c, const struct settings *settings, struct why *why)
 {
   TRY(read_back(c, settings->path, wal.name, wal.value, wal.next, why));
-  return connection_verify_form(c, settings, why);
+  TRY(connection_verify_form(c, settings, why));
+  return c->kind == CONNECTION_WRITER ? try_to_write(c, why) : DK_OK;
 }
 
 dk_status
@@ -279,7 +289,12 @@ connection_exec(struct connection *c, const char *sql, const char *what, struct 
 {
   int code = sqlite3_exec(c->db, sql, NULL, NULL, NULL);
 
-  return code == SQLITE_OK ? DK_OK : why_sqlite(why, c->db, code, what);
+  if (code == SQLITE_OK)
+    return DK_OK;
+  why_sqlite(why, c->db, code, what);
+  if (code == SQLITE_READONLY && c->kind == CONNECTION_READER)
+    why->status = DK_REFUSED; /* query_only, which does not pass */
+  return why->status;
 }
 
 dk_status

@@ -37,8 +37,9 @@ dk_status connection_glance(struct connection *c, const struct settings *setting
 dk_status connection_settle(struct connection *c, const struct settings *settings,
                             struct why *why);
 
-/* Reads back what must hold of the file: WAL, and its form.  Here and in settle, what is wrong is
- * DK_REFUSED, saying which, what was expected, what was found, and what to do. */
+/* Reads back what must hold of the file: WAL, and its form; and that a writer can write.  Here and
+ * in settle, what is wrong is DK_REFUSED, saying which, what was expected, what was found, and what
+ * to do. */
 dk_status connection_verify(struct connection *c, const struct settings *settings,
                             struct why *why);
 

@@ -221,6 +221,18 @@ set_modes(const char *path, mode_t mode)
     chmod(beside(path, endings[i]), mode);
 }
 
+/* All else may be written; SQLite opens this for reading, and says so only with the first write. */
+static void
+expect_lack_of(const char *path, const char *ending, const char *name)
+{
+  char part[100];
+
+  snprintf(part, sizeof part, "%s: the file cannot be written: Permission denied", ending);
+  set_modes(path, 0666);
+  chmod(beside(path, ending), 0444);
+  expect_stranger(path, 0, DK_REFUSED, part, name);
+}
+
 static void
 test_rights(void)
 {
@@ -243,6 +255,8 @@ test_rights(void)
   expect_stranger(path, 0, DK_REFUSED, "the file cannot be written",
                   "a store that cannot be written");
   expect_stranger(path, DK_OPEN_READ_ONLY, DK_OK, "", "it can be opened read-only");
+  expect_lack_of(path, "-wal", "a log that cannot be written");
+  expect_lack_of(path, "-shm", "an index of the log that cannot be written");
   set_modes(path, 0600);
   chmod(folder, 0700);
   cmp_ok(try_open(path, 0), "==", DK_OK, "with the right it is opened");

@@ -7,8 +7,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "providers/sqlite/rights.h"
+
+/* Of what the process has the right to do. */
+#define NO_DESCRIPTOR                                                                              \
+  "the process has the right to it: try again, and look at the number of descriptors (ulimit -n) " \
+  "and the system's log"
+
+#define REPORT_IT "this is a fault of the plugin or of SQLite; report it"
+
 /* What a result code means to a host, and what a person may do about it.  An extended code that has
- * no row of its own goes by its primary one. */
+ * no row of its own goes by its primary one.  A connection is kept only after what leaves it as it
+ * was. */
 static const struct meaning {
   int code;
   dk_status status;
@@ -21,7 +31,7 @@ static const struct meaning {
    "another process recovers the database after a crash; try again"},
   {SQLITE_BUSY_SNAPSHOT, DK_BUSY, false, "SQLITE_BUSY_SNAPSHOT", "try again"},
   {SQLITE_LOCKED, DK_BUSY, false, "SQLITE_LOCKED", "try again"},
-  {SQLITE_PROTOCOL, DK_BUSY, false, "SQLITE_PROTOCOL", "the locks are contended; try again"},
+  {SQLITE_PROTOCOL, DK_BUSY, true, "SQLITE_PROTOCOL", "the locks are contended; try again"},
   {SQLITE_FULL, DK_UNAVAILABLE, false, "SQLITE_FULL", "make room where the store lies; try again"},
   {SQLITE_NOMEM, DK_NO_MEMORY, false, "SQLITE_NOMEM", "give the process more memory"},
   {SQLITE_IOERR_NOMEM, DK_NO_MEMORY, false, "SQLITE_IOERR_NOMEM", "give the process more memory"},
@@ -48,22 +58,17 @@ static const struct meaning {
    "run PRAGMA integrity_check, and go back to a copy that is whole"},
   {SQLITE_NOTADB, DK_CORRUPT, true, "SQLITE_NOTADB",
    "something has overwritten the store; go back to a copy that is whole"},
-  {SQLITE_READONLY, DK_REFUSED, false, "SQLITE_READONLY",
-   "give the process the right to write the file and its folder"},
-  {SQLITE_READONLY_DBMOVED, DK_REFUSED, true, "SQLITE_READONLY_DBMOVED",
-   "the file was moved or removed while it was open; close and open again"},
-  {SQLITE_READONLY_DIRECTORY, DK_REFUSED, false, "SQLITE_READONLY_DIRECTORY",
-   "give the process the right to write the folder: SQLite makes files beside the store"},
-  {SQLITE_CANTOPEN, DK_UNAVAILABLE, false, "SQLITE_CANTOPEN",
-   "the file must be there, and the process must have a right to it and to its folder"},
-  {SQLITE_PERM, DK_REFUSED, false, "SQLITE_PERM", "give the process the right to the file"},
-  {SQLITE_AUTH, DK_REFUSED, false, "SQLITE_AUTH", "give the process the right to the file"},
+  {SQLITE_READONLY, DK_UNAVAILABLE, true, "SQLITE_READONLY", NO_DESCRIPTOR},
+  {SQLITE_READONLY_DBMOVED, DK_UNAVAILABLE, true, "SQLITE_READONLY_DBMOVED",
+   "the file was moved or removed while it was open, or could not be looked at; try again"},
+  {SQLITE_CANTOPEN, DK_UNAVAILABLE, true, "SQLITE_CANTOPEN", NO_DESCRIPTOR},
+  {SQLITE_PERM, DK_UNAVAILABLE, true, "SQLITE_PERM", NO_DESCRIPTOR},
   {SQLITE_NOLFS, DK_UNAVAILABLE, false, "SQLITE_NOLFS", "the filesystem has no large files"},
   {SQLITE_TOOBIG, DK_TOO_LARGE, false, "SQLITE_TOOBIG", "send less at once"},
+  {SQLITE_CONSTRAINT, DK_INTERNAL, false, "SQLITE_CONSTRAINT", REPORT_IT},
 };
 
-static const struct meaning other = {SQLITE_ERROR, DK_INTERNAL, false, "SQLite",
-                                     "this is a fault of the plugin or of SQLite; report it"};
+static const struct meaning other = {SQLITE_ERROR, DK_INTERNAL, true, "SQLite", REPORT_IT};
 
 static const struct meaning *
 meaning_of(int code)
@@ -134,6 +139,32 @@ why_errno(struct why *why, int error, const char *what, const char *path)
                  next);
 }
 
+/* Whether it may be for a right that is lacking: SQLite does not say. */
+static bool
+may_be_for_rights(int code, int error)
+{
+  switch (code & 0xff) {
+  case SQLITE_READONLY:
+    return code != SQLITE_READONLY_DBMOVED;
+  case SQLITE_CANTOPEN:
+  case SQLITE_PERM:
+    return true;
+  case SQLITE_IOERR:
+    return error == EACCES || error == EPERM || error == EROFS;
+  default:
+    return false;
+  }
+}
+
+static bool
+rights_say_why(struct why *why, sqlite3 *db)
+{
+  const char *path = db ? sqlite3_db_filename(db, "main") : NULL;
+
+  return path && path[0] != '\0' &&
+         rights_are_lacking(path, sqlite3_db_readonly(db, "main") != 1, why);
+}
+
 dk_status
 why_sqlite(struct why *why, sqlite3 *db, int code, const char *what)
 {
@@ -146,6 +177,11 @@ why_sqlite(struct why *why, sqlite3 *db, int code, const char *what)
   if (is_no_error(extended))
     extended = SQLITE_INTERNAL;
   const struct meaning *meaning = meaning_of(extended);
+  if (may_be_for_rights(extended, error) && rights_say_why(why, db)) {
+    why->code = extended;
+    why->poisons = meaning->poisons;
+    return why->status;
+  }
   if (error && ((extended & 0xff) == SQLITE_IOERR || (extended & 0xff) == SQLITE_CANTOPEN ||
                 (extended & 0xff) == SQLITE_FULL))
     snprintf(system, sizeof system, "; the system says: %s",

@@ -35,14 +35,17 @@ dk_status why_set(struct why *why, dk_status status, const char *format, ...)
 dk_status why_errno(struct why *why, int error, const char *what, const char *path);
 
 /* The failure of a call of SQLite on `db` (which may be NULL): `what` was being done.  `code` is
- * the result code; if it is a primary one, the extended one is asked of `db`. */
+ * the result code; if it is a primary one, the extended one is asked of `db`.  Where it may be a
+ * right that is lacking, the system is asked: if it is, that is DK_REFUSED, and else it passes. */
 dk_status why_sqlite(struct why *why, sqlite3 *db, int code, const char *what);
 
-/* The status of an extended result code; DK_OK for SQLITE_OK, SQLITE_ROW and SQLITE_DONE. */
+/* The status of an extended result code as far as the code alone says it; DK_OK for SQLITE_OK,
+ * SQLITE_ROW and SQLITE_DONE. */
 dk_status why_status_of(int code);
 
 /* After it the state of the connection is not known (a write or a sync failed: what reached the
- * disk is unknown, and a second sync would lie): close it, open another, look what is there. */
+ * disk is unknown, and a second sync would lie), or is such that it fails for good (a file was
+ * opened for reading only): close it, open another, look what is there. */
 bool why_poisons(int code);
 
 /* SQLite says of a read that failed that the database is damaged: look again on a new
