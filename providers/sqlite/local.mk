@@ -114,6 +114,7 @@ unit_tests += \
 	providers/sqlite/test-killed \
 	providers/sqlite/test-lockfile \
 	providers/sqlite/test-migrate \
+	providers/sqlite/test-readers \
 	providers/sqlite/test-store \
 	providers/sqlite/test-trouble \
 	providers/sqlite/test-why \
@@ -128,6 +129,9 @@ providers_sqlite_test_lockfile_LDADD = $(sqlite_test_libraries)
 providers_sqlite_test_migrate_SOURCES = providers/sqlite/test-migrate.c $(sqlite_test_files)
 providers_sqlite_test_migrate_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
 providers_sqlite_test_migrate_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_readers_SOURCES = providers/sqlite/test-readers.c $(sqlite_test_files)
+providers_sqlite_test_readers_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_readers_LDADD = $(sqlite_test_libraries)
 providers_sqlite_test_store_SOURCES = providers/sqlite/test-store.c $(sqlite_test_files)
 providers_sqlite_test_store_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
 providers_sqlite_test_store_LDADD = $(sqlite_test_libraries)

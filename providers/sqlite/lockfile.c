@@ -45,13 +45,53 @@ set_byte(const struct lockfile *l, int byte, int type)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
+/* To read it is enough to lock it: it is for those alone who may write the store.  Where its group
+ * is another than the store's, nobody is of it for the group's sake. */
+static mode_t
+mode_for_writers(const struct stat *store, gid_t group)
+{
+  mode_t mode = 0600;
+
+  if ((store->st_mode & S_IWGRP) && store->st_gid == group)
+    mode |= 0060;
+  if (store->st_mode & S_IWOTH)
+    mode |= 0006;
+  return mode;
+}
+
 /* The database's owner, as SQLite does it with its own files when it is root, who would lock the
- * owner out; and its mode, which must not depend on the umask.  Of a file that is new. */
+ * owner out; its group, if the process is of it; and the rights of its writers, which must not
+ * depend on the umask.  Of a file that is new. */
 static bool
 make_like(int fd, const struct stat *store)
 {
-  return (geteuid() != 0 || fchown(fd, store->st_uid, store->st_gid) == 0) &&
-         fchmod(fd, store->st_mode & 0666) == 0;
+  struct stat made;
+
+  if (geteuid() == 0 && fchown(fd, store->st_uid, store->st_gid) < 0)
+    return false;
+  if (fstat(fd, &made) < 0)
+    return false;
+  if (made.st_gid != store->st_gid && store->st_gid != (gid_t)-1 &&
+      fchown(fd, (uid_t)-1, store->st_gid) == 0)
+    made.st_gid = store->st_gid;
+  return fchmod(fd, mode_for_writers(store, made.st_gid)) == 0;
+}
+
+/* From one that was made earlier, or given away with the store (chmod 644 store*), is taken what
+ * those have who may not write; given is nothing.  Only if it is ours, and has no other name: root
+ * could be led to anybody's file. */
+static bool
+take_rights(int fd, const struct stat *store)
+{
+  struct stat file;
+
+  if (fstat(fd, &file) < 0)
+    return false;
+  mode_t kept = file.st_mode & mode_for_writers(store, file.st_gid);
+  if (kept == (file.st_mode & 0777) || !S_ISREG(file.st_mode) || file.st_nlink != 1 ||
+      (geteuid() != 0 && geteuid() != file.st_uid))
+    return true;
+  return fchmod(fd, kept) == 0 || errno == EPERM; /* a filesystem without modes */
 }
 
 /* What close and unlink say is of no interest. */
@@ -91,6 +131,9 @@ make_then_name(const char *path, const struct stat *store)
   return fd;
 }
 
+static const char cannot_give_rights[] =
+  "the lock file cannot be given the rights of those who may write the store";
+
 static int
 make_file(const char *path, const struct stat *store, const char **ret_what)
 {
@@ -98,10 +141,10 @@ make_file(const char *path, const struct stat *store, const char **ret_what)
 
   if (fd >= 0 || errno == EEXIST)
     return fd;
-  fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, store->st_mode & 0666);
+  fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0 || make_like(fd, store))
     return fd;
-  *ret_what = "the lock file of the store cannot be given the owner and the mode of the store";
+  *ret_what = cannot_give_rights;
   return give_up(fd, path);
 }
 
@@ -109,14 +152,24 @@ static int
 open_file(const char *path, const char *store, bool create, bool *ret_is_new,
           const char **ret_what)
 {
+  struct stat there;
+  bool is_there = stat(store, &there) == 0;
+
+  if (!is_there && errno != ENOENT) {
+    *ret_what = "the store, whose rights its lock file gets, cannot be looked at";
+    return -1;
+  }
+  if (!is_there) /* it is about to be made: ours */
+    there = (struct stat){.st_mode = 0600, .st_uid = (uid_t)-1, .st_gid = (gid_t)-1};
   /* Another process may make it, or remove it with the store, between our two attempts. */
   for (int attempt = 0; attempt < 100; attempt++) {
-    struct stat there;
     int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && is_there && !take_rights(fd, &there)) {
+      *ret_what = cannot_give_rights;
+      return give_up(fd, NULL);
+    }
     if (fd >= 0 || errno != ENOENT || !create)
       return fd;
-    if (stat(store, &there) < 0) /* it is about to be made: ours */
-      there = (struct stat){.st_mode = 0600, .st_uid = (uid_t)-1, .st_gid = (gid_t)-1};
     fd = make_file(path, &there, ret_what);
     *ret_is_new = fd >= 0;
     if (fd >= 0 || errno != EEXIST)

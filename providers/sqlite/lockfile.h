@@ -63,9 +63,9 @@ struct lockfile {
 /* The name, to be freed; NULL: no memory. */
 char *lockfile_path(const char *store);
 
-/* Opens <store>-lock and makes it if `create`; it gets the mode of the store and, made by root, its
- * owner, or 0600 if there is none yet.  One that is there is left as it is.  Without `create` a
- * file that is not there is DK_NOT_FOUND. */
+/* Opens <store>-lock and makes it if `create`; it is for those who may write the store and, made by
+ * root, its owner's; 0600 if there is none yet.  From one that is there the rights of others are
+ * taken; else it is left as it is.  Without `create` a file that is not there is DK_NOT_FOUND. */
 dk_status lockfile_open(struct lockfile *l, struct bell *bell, const char *store, bool create,
                         struct why *why);
 void lockfile_close(struct lockfile *l);
