@@ -70,6 +70,8 @@ connection_attach(struct connection *c, const struct settings *settings,
     code = sqlite3_db_config(c->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
   if (code == SQLITE_OK)
     code = sqlite3_busy_handler(c->db, wait_a_step, c);
+  if (code == SQLITE_OK)
+    code = shm_watch(c->db, &c->shm, settings->path);
   /* SQLite falls back to reading, and says so only with the first write. */
   if (code == SQLITE_OK && !read_only && sqlite3_db_readonly(c->db, "main") == 1)
     cannot_be_written(settings->path, why);

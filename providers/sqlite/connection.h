@@ -7,6 +7,7 @@
 #define DK_SQLITE_CONNECTION_H
 
 #include "providers/sqlite/settings.h"
+#include "providers/sqlite/shm.h"
 
 enum connection_kind {
   CONNECTION_WRITER,    /* the one of the writer thread, and of open */
@@ -15,6 +16,7 @@ enum connection_kind {
 
 struct connection {
   sqlite3 *db;                  /* NULL: closed */
+  struct shm_methods shm;
   enum connection_kind kind;
   int64_t busy_ms;
   int64_t busy_since;           /* real time; of the wait that runs */

@@ -167,12 +167,17 @@ apply_all(struct group *g, struct operation *const *ops, size_t n)
   return true;
 }
 
+/* A connection that cannot even do that would hold the database for good. */
 static void
 roll_back(struct group *g)
 {
+  sqlite3 *db = g->sql->connection->db;
+
   sql_close_all(g->sql);
-  if (!sqlite3_get_autocommit(g->sql->connection->db))
-    sql_run(g->sql, SQL_ROLLBACK, ""); /* if it fails, the connection is poisoned, or will say so */
+  if (!sqlite3_get_autocommit(db))
+    sql_run(g->sql, SQL_ROLLBACK, "");
+  if (!sqlite3_get_autocommit(db))
+    group_disconnect(g->h);
 }
 
 /* ---- a commit whose answer was lost ---------------------------------------------------------- */

@@ -33,6 +33,8 @@ providers_sqlite_libdksqlite_la_SOURCES = \
 	providers/sqlite/schema.h \
 	providers/sqlite/settings.c \
 	providers/sqlite/settings.h \
+	providers/sqlite/shm.c \
+	providers/sqlite/shm.h \
 	providers/sqlite/statements.c \
 	providers/sqlite/statements.def \
 	providers/sqlite/statements.h \
@@ -152,6 +154,7 @@ unit_tests += \
 	providers/sqlite/test-identity \
 	providers/sqlite/test-neighbours \
 	providers/sqlite/test-stranger \
+	providers/sqlite/test-sweep \
 	$(NULL)
 providers_sqlite_test_cost_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
 providers_sqlite_test_cost_LDADD = providers/sqlite/libdksqlite.la $(LDADD) $(SQLITE_LIBS)
@@ -205,6 +208,18 @@ providers_sqlite_test_stranger_SOURCES = \
 	providers/sqlite/test-stranger.c \
 	providers/sqlite/test-handle.c \
 	providers/sqlite/test-handle.h \
+	$(NULL)
+
+# Its functions stand in for the system's.
+providers_sqlite_test_sweep_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_sweep_LDADD = providers/sqlite/libdksqlite.la $(LDADD) $(SQLITE_LIBS)
+providers_sqlite_test_sweep_LDFLAGS = -Wl,--export-dynamic $(AM_LDFLAGS)
+providers_sqlite_test_sweep_SOURCES = \
+	providers/sqlite/test-sweep.c \
+	providers/sqlite/test-system.c \
+	providers/sqlite/test-system.h \
+	$(sqlite_test_deeds) \
+	$(sqlite_test_files) \
 	$(NULL)
 
 # durakit.admin/1.

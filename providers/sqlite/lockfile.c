@@ -227,13 +227,16 @@ lockfile_use(struct lockfile *l, struct why *why)
   return why_errno(why, errno, "the lock file cannot be marked as used", l->path);
 }
 
-bool
-lockfile_is_current(const struct lockfile *l)
+dk_status
+lockfile_look(const struct lockfile *l, bool *ret_is_current, struct why *why)
 {
   struct stat mine, there;
+  bool is_seen = fstat(l->fd, &mine) == 0 && stat(l->path, &there) == 0;
 
-  return fstat(l->fd, &mine) == 0 && stat(l->path, &there) == 0 && mine.st_ino == there.st_ino &&
-         mine.st_dev == there.st_dev;
+  if (!is_seen && errno != ENOENT)
+    return why_errno(why, errno, "the lock file cannot be looked at", l->path);
+  *ret_is_current = is_seen && mine.st_ino == there.st_ino && mine.st_dev == there.st_dev;
+  return DK_OK;
 }
 
 /* ---- the lock -------------------------------------------------------------------------------- */
@@ -301,7 +304,7 @@ lockfile_take(struct lockfile *l, int64_t busy_ms, int wake_fd, struct why *why)
 
   TRY(wait_for_byte(l, GATE_BYTE, busy_ms, since, wake_fd, why));
   dk_status status = wait_for_byte(l, STORE_BYTE, busy_ms, since, wake_fd, why);
-  set_byte(l, GATE_BYTE, F_UNLCK);
+  l->holds_gate = set_byte(l, GATE_BYTE, F_UNLCK) < 0;
   l->is_held = status == DK_OK;
   return status;
 }
@@ -321,17 +324,19 @@ lockfile_try(struct lockfile *l, struct why *why)
   return status;
 }
 
-void
+bool
 lockfile_release(struct lockfile *l)
 {
   struct flock gate = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = GATE_BYTE, .l_len = 1};
 
+  if (l->holds_gate)
+    l->holds_gate = set_byte(l, GATE_BYTE, F_UNLCK) < 0;
   if (!l->is_held)
-    return;
-  l->is_held = false;
-  set_byte(l, STORE_BYTE, F_UNLCK);
-  if (fcntl(l->fd, F_OFD_GETLK, &gate) == 0 && gate.l_type != F_UNLCK)
+    return !l->holds_gate;
+  l->is_held = set_byte(l, STORE_BYTE, F_UNLCK) < 0;
+  if (fcntl(l->fd, F_OFD_GETLK, &gate) < 0 || gate.l_type != F_UNLCK)
     lockfile_ring(l);
+  return !l->is_held && !l->holds_gate;
 }
 
 /* Where no byte can be written (a full disk that copies on write, say), the time of the file is

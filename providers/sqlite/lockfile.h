@@ -55,6 +55,7 @@ struct lockfile {
   int fd;
   char *path;
   bool is_held;
+  bool holds_gate;      /* outside lockfile_take: a release of it has failed */
   bool is_new;          /* this open has made it */
   struct bell *bell;    /* heard while it waits; belongs to the same handle */
   struct ear *ear;      /* made at the first wait */
@@ -77,7 +78,9 @@ void lockfile_close(struct lockfile *l);
 dk_status lockfile_take(struct lockfile *l, int64_t busy_ms, int wake_fd, struct why *why);
 /* Takes it if it is free: DK_OK or DK_BUSY at once. */
 dk_status lockfile_try(struct lockfile *l, struct why *why);
-void lockfile_release(struct lockfile *l);
+/* False: the system has refused to unlock (it had no memory for it, say), and the others are kept
+ * out until this is called again and works. */
+bool lockfile_release(struct lockfile *l);
 
 /* Wakes every ear, in this process and in others.  False: nothing could be written. */
 bool lockfile_ring(struct lockfile *l);
@@ -95,8 +98,8 @@ void lockfile_unlink(struct lockfile *l);
 /* The same, but not if another has the store open. */
 void lockfile_unlink_if_unused(struct lockfile *l);
 
-/* The file is still the one that its name leads to: nobody removed the store meanwhile. */
-bool lockfile_is_current(const struct lockfile *l);
+/* Whether the file is still the one that its name leads to: nobody removed the store meanwhile. */
+dk_status lockfile_look(const struct lockfile *l, bool *ret_is_current, struct why *why);
 
 dk_status bell_init(struct bell *bell, const char *store, struct why *why);
 void bell_done(struct bell *bell); /* all ears must be back */

@@ -27,8 +27,11 @@ read_marks(struct connection *c, struct marks *ret, struct why *why)
     status = connection_integer(c, "PRAGMA user_version", &ret->user_version, why);
   if (status == DK_OK)
     status = connection_integer(c, "SELECT count(*) FROM sqlite_schema", &ret->tables, why);
-  sqlite3_exec(c->db, "ROLLBACK", NULL, NULL, NULL); /* it has written nothing */
-  return status;
+  if (status != DK_OK) {
+    sqlite3_exec(c->db, "ROLLBACK", NULL, NULL, NULL); /* the connection is closed then */
+    return status;
+  }
+  return connection_exec(c, "ROLLBACK", "reading whose database it is", why);
 }
 
 static dk_status

@@ -75,21 +75,23 @@ remove_database(const char *path, struct why *why)
 
 static const char *const endings[] = {"", "-wal", "-shm"};
 
-static struct store_ids
-look_at_ids(const char *path)
+static dk_status
+look_at_ids(const char *path, struct store_ids *ret_ids, struct why *why)
 {
-  struct store_ids ids = {0};
   char name[4096 + 8];
   struct stat file;
 
+  *ret_ids = (struct store_ids){0};
   for (int i = 0; i < 3; i++) {
     snprintf(name, sizeof name, "%s%s", path, endings[i]);
     if (stat(name, &file) == 0) {
-      ids.of[i].dev = file.st_dev;
-      ids.of[i].ino = file.st_ino;
+      ret_ids->of[i].dev = file.st_dev;
+      ret_ids->of[i].ino = file.st_ino;
+    } else if (errno != ENOENT) {
+      return why_errno(why, errno, "the file cannot be looked at", name);
     }
   }
-  return ids;
+  return DK_OK;
 }
 
 static dk_status
@@ -106,14 +108,16 @@ dk_status
 store_files_check(const struct store_files *files, const struct store_ids *ids, struct why *why)
 {
   const char *path = files->settings.path;
-  struct store_ids now = look_at_ids(path);
+  struct store_ids now;
+  bool is_current = true;
 
+  TRY(look_at_ids(path, &now, why));
   for (int i = 0; i < 3; i++)
     if (ids->of[i].ino && (now.of[i].ino != ids->of[i].ino || now.of[i].dev != ids->of[i].dev))
       return not_the_same(path, endings[i], why);
-  if (files->lock.fd >= 0 && !lockfile_is_current(&files->lock))
-    return not_the_same(path, "-lock", why);
-  return DK_OK;
+  if (files->lock.fd >= 0)
+    TRY(lockfile_look(&files->lock, &is_current, why));
+  return is_current ? DK_OK : not_the_same(path, "-lock", why);
 }
 
 /* ---- the lock -------------------------------------------------------------------------------- */
@@ -125,9 +129,11 @@ lock_store(struct lockfile *l, struct bell *bell, const struct settings *setting
            struct why *why)
 {
   for (;;) {
+    bool is_current = true;
     TRY(lockfile_open(l, bell, settings->path, true, why));
     dk_status status = lockfile_take(l, settings->busy_ms, wake_fd, why);
-    bool is_current = status != DK_OK || lockfile_is_current(l);
+    if (status == DK_OK)
+      status = lockfile_look(l, &is_current, why);
     if (status == DK_OK && is_current)
       status = lockfile_use(l, why);
     if (status == DK_OK && is_current)
@@ -201,6 +207,18 @@ attach_and_make_fit(const struct settings *settings, bool create, int wake_fd,
   return status;
 }
 
+/* A read that failed looks like damage to SQLite: what is damaged is so on a second look, too. */
+static dk_status
+attach_twice(const struct settings *settings, bool create, int wake_fd,
+             struct connection *ret_writer, struct why *why)
+{
+  dk_status status = attach_and_make_fit(settings, create, wake_fd, ret_writer, why);
+
+  return status != DK_OK && why_may_be_the_disk(why)
+           ? attach_and_make_fit(settings, create, wake_fd, ret_writer, why)
+           : status;
+}
+
 /* What this open has made goes again if it fails. */
 static dk_status
 open_locked(struct store_files *files, uint32_t flags, int wake_fd,
@@ -217,7 +235,7 @@ open_locked(struct store_files *files, uint32_t flags, int wake_fd,
   dk_status status =
     is_there ? schema_glance(&files->settings, why) : make_file(path, why);
   if (status == DK_OK)
-    status = attach_and_make_fit(&files->settings, create, wake_fd, ret_writer, why);
+    status = attach_twice(&files->settings, create, wake_fd, ret_writer, why);
   if (status != DK_OK && !is_there)
     remove_database(path, &unused);
   return status;
@@ -259,7 +277,7 @@ check_read_only(struct connection *c, const struct settings *settings, bool *ret
 }
 
 static dk_status
-open_for_reading(struct store_files *files, struct connection *ret_connection, struct why *why)
+attach_for_reading(struct store_files *files, struct connection *ret_connection, struct why *why)
 {
   const struct settings *settings = &files->settings;
 
@@ -268,6 +286,16 @@ open_for_reading(struct store_files *files, struct connection *ret_connection, s
   if (status != DK_OK)
     connection_close(ret_connection);
   return status;
+}
+
+static dk_status
+open_for_reading(struct store_files *files, struct connection *ret_connection, struct why *why)
+{
+  dk_status status = attach_for_reading(files, ret_connection, why);
+
+  return status != DK_OK && why_may_be_the_disk(why)
+           ? attach_for_reading(files, ret_connection, why)
+           : status;
 }
 
 /* ---- open, connect, close, destroy ----------------------------------------------------------- */
@@ -294,10 +322,13 @@ store_files_open(struct store_files *files, const struct dk_open *open, int wake
   *files = (struct store_files){.lock = {.fd = -1}};
   TRY(settings_read(open, &files->settings, why));
   dk_status status = open_with_settings(files, open->flags, wake_fd, ret_writer, why);
+  if (status == DK_OK) {
+    status = look_at_ids(files->settings.path, &files->ids, why);
+    if (status != DK_OK)
+      connection_close(ret_writer);
+  }
   if (status != DK_OK)
     store_files_close(files);
-  else
-    files->ids = look_at_ids(files->settings.path);
   return status;
 }
 
@@ -310,10 +341,12 @@ store_files_connect(struct store_files *files, enum connection_kind kind,
 
   TRY(store_files_check(files, &database, why));
   TRY(connection_open(ret_connection, &files->settings, kind, files->is_read_only, why));
-  *ret_ids = look_at_ids(files->settings.path);
-  if (store_files_check(files, &database, why) != DK_OK)
+  dk_status status = look_at_ids(files->settings.path, ret_ids, why);
+  if (status == DK_OK)
+    status = store_files_check(files, &database, why);
+  if (status != DK_OK)
     connection_close(ret_connection);
-  return why->status;
+  return status;
 }
 
 void

@@ -20,11 +20,13 @@ text(const char *string)
 
 /* ---- the host -------------------------------------------------------------------------------- */
 
+static int64_t passed; /* in a wait; else time stands still */
+
 static int64_t
 stand_still(struct dk_clock *clock)
 {
   (void)clock;
-  return NOW;
+  return NOW + passed;
 }
 
 static dk_status
@@ -32,6 +34,7 @@ wait_for_nothing(struct dk_clock *clock, const struct dk_wait *wait)
 {
   (void)clock;
   (void)wait;
+  passed++;
   return DK_NOTHING;
 }
 
@@ -146,17 +149,27 @@ fetch_turn(struct doer *doer, struct dk_bytes *ret_token)
 }
 
 static dk_status
-fetch_work(struct doer *doer, const char *tag, struct dk_bytes *ret_token)
+fetch_work(struct doer *doer, const char *tag, int64_t wait_until, struct dk_bytes *ret_token)
 {
   struct dk_bytes tags[] = {text(tag)};
   struct dk_fetch_work request = {.struct_size = sizeof request, .max_items = 1, .lock_ms = LEASE,
                                   .owner = text("worker"), .tag_rule = DK_TAG_LISTED,
-                                  .tags = tags, .n_tags = 1};
+                                  .tags = tags, .n_tags = 1, .wait_until = wait_until};
   struct dk_works *works = NULL;
   dk_status status = dk_store_fetch_work_item(doer->store, doer->caller, &request, &works);
 
   if (status == DK_OK)
     *ret_token = works->items[0].work.lock_token;
+  return status;
+}
+
+dk_status
+wait_in_vain(struct doer *doer)
+{
+  struct dk_bytes token;
+  dk_status status = fetch_work(doer, "nobody's", NOW + 2, &token);
+
+  passed = 0;
   return status;
 }
 
@@ -408,7 +421,7 @@ deed_do(int deed, struct doer *doer, bool is_repeated)
   case GIVE_BACK_TURN:
     return dk_store_abandon_orchestration_item(doer->store, doer->caller, token, 5000, 0);
   case FETCH_WORK:
-    return fetch_work(doer, d->instance, &other);
+    return fetch_work(doer, d->instance, 0, &other);
   case RENEW_WORK:
     return dk_store_renew_work_item_lock(doer->store, doer->caller, token, 3 * LEASE);
   case ACK_WORK:
@@ -457,7 +470,7 @@ prepare_locked_work(struct deed *d, struct doer *doer)
 {
   struct dk_bytes token;
 
-  must(doer, fetch_work(doer, d->instance, &token), "fetch work");
+  must(doer, fetch_work(doer, d->instance, 0, &token), "fetch work");
   keep_token(d, token);
 }
 

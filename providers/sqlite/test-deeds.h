@@ -40,6 +40,9 @@ enum state { UNDONE = -1, HALF_DONE = 0, DONE = 1 };
 /* How far each is, and what in the store does not fit together: 0, if all does. */
 int deeds_look(const char *path, enum state ret_states[DEEDS]);
 
+/* Waits for work that does not come: DK_NOTHING when time has passed, which then goes back. */
+dk_status wait_in_vain(struct doer *doer);
+
 /* Another message, of any size. */
 dk_status enqueue_bytes(struct doer *doer, const char *instance, size_t size);
 

@@ -12,12 +12,13 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "providers/sqlite/elapsed.h"
 #include "providers/sqlite/handle.h"
 
-enum { LARGEST_GROUP = 512 };
+enum { LARGEST_GROUP = 512, RELEASE_STEP_MS = 20 };
 
 static void
 wake_writer(struct handle *h)
@@ -154,6 +155,25 @@ cut_log(struct handle *h)
   lockfile_release(&h->files.lock);
 }
 
+/* Under the mutex: until there is work.  Nothing tells that the system would unlock now. */
+static void
+wait_for_operation(struct handle *h)
+{
+  struct timespec until;
+
+  while (!h->first && !h->is_stopping) {
+    if (lockfile_release(&h->files.lock)) {
+      pthread_cond_wait(&h->work, &h->mutex);
+      continue;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long)RELEASE_STEP_MS * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&h->work, &h->mutex, &until);
+  }
+}
+
 static void *
 write_in_groups(void *self)
 {
@@ -162,8 +182,7 @@ write_in_groups(void *self)
 
   while (!is_over) {
     pthread_mutex_lock(&h->mutex);
-    while (!h->first && !h->is_stopping)
-      pthread_cond_wait(&h->work, &h->mutex);
+    wait_for_operation(h);
     is_over = !h->first;
     h->waits_for_lock = !is_over;
     pthread_mutex_unlock(&h->mutex);
