@@ -129,6 +129,7 @@ begin(struct group *g)
 {
   TRY(sql_run(g->sql, SQL_BEGIN, ""));
   TRY(read_meta(g));
+  TRY(sql_check_tables(g->sql, false));
   g->now = g->h->host->now(g->h->host);
   g->sql->has_written = false;
   if (g->now >= g->last_now)

@@ -24,6 +24,7 @@ providers_sqlite_libdksqlite_la_SOURCES = \
 	providers/sqlite/look.c \
 	providers/sqlite/message.c \
 	providers/sqlite/migrate.c \
+	providers/sqlite/missing.c \
 	providers/sqlite/page.c \
 	providers/sqlite/prune.c \
 	providers/sqlite/reader.c \
@@ -149,6 +150,7 @@ providers_sqlite_test_why_LDADD = $(sqlite_test_libraries)
 unit_tests += \
 	providers/sqlite/test-cost \
 	providers/sqlite/test-faults \
+	providers/sqlite/test-missing \
 	providers/sqlite/test-locked \
 	providers/sqlite/test-moved \
 	providers/sqlite/test-identity \
@@ -178,6 +180,13 @@ providers_sqlite_test_locked_LDADD = providers/sqlite/libdksqlite.la $(LDADD) $(
 providers_sqlite_test_locked_SOURCES = \
 	providers/sqlite/test-locked.c \
 	$(sqlite_test_calls) \
+	$(sqlite_test_deeds) \
+	$(sqlite_test_files) \
+	$(NULL)
+providers_sqlite_test_missing_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
+providers_sqlite_test_missing_LDADD = providers/sqlite/libdksqlite.la $(LDADD) $(SQLITE_LIBS)
+providers_sqlite_test_missing_SOURCES = \
+	providers/sqlite/test-missing.c \
 	$(sqlite_test_deeds) \
 	$(sqlite_test_files) \
 	$(NULL)

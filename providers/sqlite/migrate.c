@@ -125,6 +125,35 @@ check_demand(struct connection *c, const char *path, const struct demand *demand
 }
 
 /* What is read of the tables of version 1. */
+static const char *const columns[] = {
+  "SELECT instance_id, orchestration_name, orchestration_version, current_execution_id, created_at,"
+  " parent_instance_id FROM instances",
+  "SELECT instance_id, execution_id, status, output, started_at, completed_at, pinned_major,"
+  " pinned_minor, pinned_patch FROM executions",
+  "SELECT instance_id, execution_id, event_id, event_data FROM history",
+  "SELECT id, instance_id, work_item, visible_at, created_at, attempt_count"
+  " FROM orchestrator_queue",
+  "SELECT id, work_item, visible_at, attempt_count FROM worker_queue",
+};
+
+static dk_status
+check_columns(struct connection *c, const char *path, struct why *why)
+{
+  for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(c->db, columns[i], -1, &statement, NULL);
+    sqlite3_finalize(statement);
+    if (code == SQLITE_ERROR)
+      return why_set(why, DK_CORRUPT,
+                     "%s: the store is damaged: %s; expected the columns of version 1; go back to "
+                     "a copy that is whole",
+                     path, sqlite3_errmsg(c->db));
+    if (code != SQLITE_OK)
+      return why_sqlite(why, c->db, code, "looking at the tables of version 1");
+  }
+  return DK_OK;
+}
+
 static dk_status
 check_tables(struct connection *c, const char *path, struct why *why)
 {
@@ -140,7 +169,7 @@ check_tables(struct connection *c, const char *path, struct why *why)
                    "%s: its user_version is 1, but of the six tables of version 1 it has %lld; go "
                    "back to a copy that is whole",
                    path, (long long)found);
-  return DK_OK;
+  return check_columns(c, path, why);
 }
 
 /* ---- the copy -------------------------------------------------------------------------------- */

@@ -47,6 +47,10 @@ dk_status schema_mend(struct connection *c, struct why *why);
 /* Whether it has what durakit.admin/1 needs: always, when it was mended. */
 dk_status schema_look_for_admin(struct connection *c, bool *ret_has_admin, struct why *why);
 
+/* DK_CORRUPT, naming it, if a table, a column or an index of version 2 is not there: somebody has
+ * dropped it.  With `may_be_earlier`, what schema_mend makes may be missing. */
+dk_status schema_find_missing(struct connection *c, bool may_be_earlier, struct why *why);
+
 /* The store was made for the host's clock?  [TIME-7] */
 dk_status schema_check_clock(struct connection *c, struct why *why);
 

@@ -4,6 +4,8 @@
 
 #include <stdarg.h>
 
+#include "providers/sqlite/schema.h"
+
 static const struct {
   const char *name, *text;
 } table[] = {
@@ -35,12 +37,49 @@ name_of(const struct statements *s, const sqlite3_stmt *row)
   return "a statement";
 }
 
+/* A statement of ours that SQLite does not understand: its table is not what it was. */
+static void
+blame_tables(struct statements *s)
+{
+  struct why missing;
+
+  if ((s->why.code & 0xff) != SQLITE_ERROR ||
+      schema_find_missing(s->connection, false, &missing) == DK_OK)
+    return;
+  s->why = missing;
+  s->why.poisons = true;
+}
+
 static dk_status
 broken(struct statements *s, int code, const char *name)
 {
-  if (!s->is_broken)
+  if (!s->is_broken) {
     why_sqlite(&s->why, s->connection->db, code, name);
+    blame_tables(s);
+  }
   s->is_broken = true;
+  return s->why.status;
+}
+
+static bool
+have_tables_changed(struct statements *s)
+{
+  bool have_changed = false;
+
+  for (int i = 0; i < SQL_STATEMENTS; i++)
+    if (s->prepared[i] && sqlite3_stmt_status(s->prepared[i], SQLITE_STMTSTATUS_REPREPARE, 1) > 0)
+      have_changed = true;
+  return have_changed;
+}
+
+dk_status
+sql_check_tables(struct statements *s, bool may_be_earlier)
+{
+  if (!have_tables_changed(s) ||
+      schema_find_missing(s->connection, may_be_earlier, &s->why) == DK_OK)
+    return DK_OK;
+  s->is_broken = true;
+  s->why.poisons = true; /* the next connection looks again */
   return s->why.status;
 }
 
@@ -103,9 +142,11 @@ prepare(struct statements *s, enum statement number)
     return DK_OK;
   dk_status status =
     connection_prepare(s->connection, table[number].text, &s->prepared[number], &s->why);
-  if (status != DK_OK)
-    s->is_broken = true;
-  return status;
+  if (status == DK_OK)
+    return DK_OK;
+  blame_tables(s);
+  s->is_broken = true;
+  return s->why.status;
 }
 
 static dk_status

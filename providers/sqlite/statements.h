@@ -43,6 +43,10 @@ dk_status sql_run(struct statements *s, enum statement number, const char *types
 /* A column as bytes; they live until the next row.  NULL is absent. */
 struct dk_bytes sql_bytes(sqlite3_stmt *row, int column);
 
+/* DK_CORRUPT if the tables have changed since this was last asked, and something is missing now:
+ * statements that were prepared before notice, and only then it is looked for. */
+dk_status sql_check_tables(struct statements *s, bool may_be_earlier);
+
 /* Closes all that a failure has left open. */
 void sql_close_all(struct statements *s);
 /* Frees them: before the connection is closed. */

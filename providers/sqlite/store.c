@@ -14,6 +14,9 @@
 
 #include "providers/sqlite/schema.h"
 
+/* Another after each change of a table or index, by whomever. */
+#define TABLES_VERSION "PRAGMA schema_version"
+
 /* ---- the database's file --------------------------------------------------------------------- */
 
 static dk_status
@@ -169,7 +172,10 @@ check_fitness(struct connection *c, const struct settings *settings, enum schema
   TRY(connection_integer(c, "PRAGMA page_count", &pages, why));
   if (pages > 0)
     TRY(connection_verify_form(c, settings, why));
-  return found == SCHEMA_OURS ? schema_check_clock(c, why) : DK_OK;
+  if (found != SCHEMA_OURS)
+    return DK_OK;
+  TRY(schema_find_missing(c, true, why));
+  return schema_check_clock(c, why);
 }
 
 static dk_status
@@ -272,6 +278,7 @@ check_read_only(struct connection *c, const struct settings *settings, bool *ret
                    settings->path, SCHEMA_VERSION);
   TRY(connection_settle(c, settings, why));
   TRY(connection_verify(c, settings, why));
+  TRY(schema_find_missing(c, true, why));
   TRY(schema_check_clock(c, why));
   return schema_look_for_admin(c, ret_has_admin, why);
 }
@@ -324,12 +331,26 @@ store_files_open(struct store_files *files, const struct dk_open *open, int wake
   dk_status status = open_with_settings(files, open->flags, wake_fd, ret_writer, why);
   if (status == DK_OK) {
     status = look_at_ids(files->settings.path, &files->ids, why);
+    if (status == DK_OK)
+      status = connection_integer(ret_writer, TABLES_VERSION, &files->tables_version, why);
     if (status != DK_OK)
       connection_close(ret_writer);
   }
   if (status != DK_OK)
     store_files_close(files);
   return status;
+}
+
+/* They were whole when they had that version. */
+static dk_status
+check_tables(const struct store_files *files, struct connection *c, struct why *why)
+{
+  int64_t version;
+
+  TRY(connection_integer(c, TABLES_VERSION, &version, why));
+  return version == files->tables_version
+           ? DK_OK
+           : schema_find_missing(c, !files->has_admin, why);
 }
 
 dk_status
@@ -344,6 +365,8 @@ store_files_connect(struct store_files *files, enum connection_kind kind,
   dk_status status = look_at_ids(files->settings.path, ret_ids, why);
   if (status == DK_OK)
     status = store_files_check(files, &database, why);
+  if (status == DK_OK)
+    status = check_tables(files, ret_connection, why);
   if (status != DK_OK)
     connection_close(ret_connection);
   return status;

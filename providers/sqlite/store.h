@@ -22,6 +22,7 @@ struct store_files {
   struct bell bell;
   struct lockfile lock; /* not open if is_read_only */
   struct store_ids ids; /* when it was opened */
+  int64_t tables_version; /* at which nothing was missing */
   bool is_read_only;
   bool has_admin;       /* not in what an earlier build has made, if this cannot mend it */
   bool has_bell;
