@@ -147,6 +147,16 @@ sqlite_enqueue_for_worker(void *self, struct dk_call *call, const struct dk_item
                                           .request = item}, 0);
 }
 
+static dk_status
+sqlite_release_fetch(void *self, struct dk_call *call, uint64_t fetch_id)
+{
+  return submit(self, &(struct operation){.name = "release_fetch",
+                                          .call = call,
+                                          .apply = apply_release_fetch,
+                                          .turn = CHANGE,
+                                          .fetch_id = (int64_t)fetch_id}, 0);
+}
+
 const struct dk_ops sqlite_ops = {
   .struct_size = sizeof(struct dk_ops),
   .enqueue_for_orchestrator = sqlite_enqueue_for_orchestrator,
@@ -161,4 +171,5 @@ const struct dk_ops sqlite_ops = {
   .read_history = sqlite_read_history,
   .enqueue_for_worker = sqlite_enqueue_for_worker,
   .interrupt = sqlite_interrupt,
+  .release_fetch = sqlite_release_fetch,
 };

@@ -66,7 +66,7 @@ struct operation {
   enum queue queue;       /* of a fetch */
   const void *request;
   struct dk_bytes token;
-  int64_t ms;
+  int64_t ms, fetch_id;
   int32_t ignore_attempt;
   /* how it goes */
   struct group *group;    /* while it is applied */
@@ -237,6 +237,14 @@ dk_status insert_work(struct operation *op, int64_t iid, const struct dk_item *i
 dk_status refuse_odd_work(struct operation *op, const struct dk_item *item);
 
 apply_fn apply_fetch_work, apply_ack_work, apply_renew_work, apply_abandon_work, apply_enqueue_work;
+
+/* ---- lost fetches (release.c) ---------------------------------------------------------------- */
+
+/* 0: none. */
+int64_t fetch_id_of_turn(const struct dk_fetch_turn *request);
+int64_t fetch_id_of_work(const struct dk_fetch_work *request);
+
+apply_fn apply_release_fetch;
 
 /* ---- reading and waiting --------------------------------------------------------------------- */
 

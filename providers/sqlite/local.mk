@@ -28,6 +28,7 @@ providers_sqlite_libdksqlite_la_SOURCES = \
 	providers/sqlite/page.c \
 	providers/sqlite/prune.c \
 	providers/sqlite/reader.c \
+	providers/sqlite/release.c \
 	providers/sqlite/rights.c \
 	providers/sqlite/rights.h \
 	providers/sqlite/schema.c \

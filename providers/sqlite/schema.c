@@ -150,7 +150,7 @@ schema_create(struct connection *c, struct why *why)
 
 /* What is not as this build makes it. */
 struct faults {
-  int64_t has_number, is_behind, has_creation, has_parents;
+  int64_t has_number, is_behind, has_creation, has_parents, has_turn_fetch, has_work_fetch;
 };
 
 /* Each by the schema or the end of a primary key. */
@@ -164,9 +164,15 @@ find_faults(struct connection *c, struct faults *ret_faults, struct why *why)
   TRY(connection_integer(c, "SELECT count(*) FROM pragma_table_info('instance')"
                             " WHERE name = 'created_at'",
                          &ret_faults->has_creation, why));
-  return connection_integer(c, "SELECT count(*) FROM sqlite_schema WHERE type = 'index'"
-                               " AND name = 'instance_parent'",
-                            &ret_faults->has_parents, why);
+  TRY(connection_integer(c, "SELECT count(*) FROM sqlite_schema WHERE type = 'index'"
+                            " AND name = 'instance_parent'",
+                         &ret_faults->has_parents, why));
+  TRY(connection_integer(c, "SELECT count(*) FROM pragma_table_info('instance')"
+                            " WHERE name = 'fetch'",
+                         &ret_faults->has_turn_fetch, why));
+  return connection_integer(c, "SELECT count(*) FROM pragma_table_info('work')"
+                               " WHERE name = 'fetch'",
+                            &ret_faults->has_work_fetch, why);
 }
 
 static dk_status
@@ -180,6 +186,12 @@ mend(struct connection *c, const struct faults *faults, struct why *why)
   if (!faults->has_creation)
     TRY(connection_exec(c, "ALTER TABLE instance ADD COLUMN created_at INTEGER",
                         "making room for the times at which instances were created", why));
+  if (!faults->has_turn_fetch)
+    TRY(connection_exec(c, "ALTER TABLE instance ADD COLUMN fetch INTEGER NOT NULL DEFAULT 0",
+                        "making room for the ids of fetches of turns", why));
+  if (!faults->has_work_fetch)
+    TRY(connection_exec(c, "ALTER TABLE work ADD COLUMN fetch INTEGER NOT NULL DEFAULT 0",
+                        "making room for the ids of fetches of activities", why));
   if (!faults->has_parents)
     TRY(connection_exec(c, SQLITE_INSTANCE_PARENT, "making the index of children", why));
   return connection_exec(c,
@@ -194,7 +206,8 @@ schema_mend(struct connection *c, struct why *why)
   struct faults faults;
 
   TRY(find_faults(c, &faults, why));
-  if (faults.has_number && !faults.is_behind && faults.has_creation && faults.has_parents)
+  if (faults.has_number && !faults.is_behind && faults.has_creation && faults.has_parents &&
+      faults.has_turn_fetch && faults.has_work_fetch)
     return DK_OK;
   TRY(connection_exec(c, "BEGIN IMMEDIATE", "beginning to mend the store", why));
   dk_status status = mend(c, &faults, why);

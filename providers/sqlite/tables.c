@@ -25,8 +25,9 @@ const char *const sqlite_tables[] = {
    * locked_until; ready_seq: the number of what made it so, which is its place among those of one
    * instant.  locked_until 0: nobody has a turn.  epoch: the number of the last lease.  The turn_
    * columns bound the messages of its turn.  done_epoch: the lease of the last commit.  known 0: no
-   * turn was ever committed.  created_at: NULL while its first execution is stored and says it;
-   * prune, which removes that, puts its time here. */
+   * turn was ever committed.  created_at: NULL in what an earlier build has made, while the
+   * first execution is stored and says it; prune, which removes that, puts its time here.  fetch:
+   * the id of the fetch that took the last lease; 0: it had none. */
   "CREATE TABLE instance("
   "  iid INTEGER PRIMARY KEY,"
   "  ready_at INTEGER,"
@@ -43,7 +44,8 @@ const char *const sqlite_tables[] = {
   "  last_event INTEGER NOT NULL DEFAULT 0,"
   "  pinned_major INTEGER, pinned_minor INTEGER, pinned_patch INTEGER,"
   "  owner TEXT, name TEXT, version TEXT, parent TEXT,"
-  "  instance TEXT NOT NULL UNIQUE, created_at INTEGER)",
+  "  instance TEXT NOT NULL UNIQUE, created_at INTEGER,"
+  " fetch INTEGER NOT NULL DEFAULT 0)",
   "CREATE INDEX instance_ready ON instance(ready_at, ready_seq) WHERE ready_at IS NOT NULL",
   SQLITE_INSTANCE_PARENT,
 
@@ -57,13 +59,15 @@ const char *const sqlite_tables[] = {
   /* The primary key is the identity by which a commit cancels.  ready_at: visible_at, or the end of
    * the lease; seq: the number of what made it so, its place among those of one instant.  epoch 0:
    * no token was given since it was free.  tag '': none.  session: of an item of version 1 that
-   * had one; nothing goes by it without durakit.sessions/1, and dropping it would lose it. */
+   * had one; nothing goes by it without durakit.sessions/1, and dropping it would lose it.  fetch:
+   * as of an instance. */
   "CREATE TABLE work("
   "  iid INTEGER NOT NULL, execution INTEGER NOT NULL, activity INTEGER NOT NULL,"
   "  ready_at INTEGER NOT NULL, seq INTEGER NOT NULL DEFAULT 0,"
   "  epoch INTEGER NOT NULL DEFAULT 0,"
   "  attempt INTEGER NOT NULL DEFAULT 0, visible_at INTEGER NOT NULL,"
   "  tag TEXT NOT NULL DEFAULT '', owner TEXT, session TEXT, large INTEGER, payload BLOB,"
+  " fetch INTEGER NOT NULL DEFAULT 0,"
   "  PRIMARY KEY(iid, execution, activity)) WITHOUT ROWID",
   "CREATE INDEX work_ready ON work(tag, ready_at, seq)",
 

@@ -217,6 +217,7 @@ test_form(const char *name, const char *sql, const char *part, const char *other
 
 static const char unmend[] =
   "UPDATE meta SET counter = 12; ALTER TABLE meta DROP COLUMN store; DROP INDEX instance_parent;"
+  "ALTER TABLE instance DROP COLUMN fetch; ALTER TABLE work DROP COLUMN fetch;"
   "ALTER TABLE instance DROP COLUMN created_at";
 
 static const char schema_text[] =

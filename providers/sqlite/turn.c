@@ -286,8 +286,9 @@ hand_up_turn(struct operation *op, const struct turn *before, sqlite3_stmt *row,
 static dk_status
 store_claim(struct operation *op, const struct turn *claimed)
 {
-  return sql_run(op->group->sql, SQL_CLAIM_TURN, "iiiiii", claimed->iid, claimed->locked_until,
-                 claimed->epoch, claimed->visible_at, claimed->seq, claimed->cut);
+  return sql_run(op->group->sql, SQL_CLAIM_TURN, "iiiiiii", claimed->iid, claimed->locked_until,
+                 claimed->epoch, claimed->visible_at, claimed->seq, claimed->cut,
+                 fetch_id_of_turn(op->request));
 }
 
 /* TURN-1, TIME-1: all upcalls first, then what is written. */

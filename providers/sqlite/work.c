@@ -313,8 +313,8 @@ store_claims(struct operation *op, const struct candidate *claimed, size_t n)
   int64_t until = time_add(op->group->now, request->lock_ms);
 
   for (const struct candidate *c = claimed; c < claimed + n; c++)
-    TRY(sql_run(op->group->sql, SQL_CLAIM_WORK, "iiiiit", c->of.iid, c->of.execution,
-                c->of.activity, until, c->epoch, request->owner));
+    TRY(sql_run(op->group->sql, SQL_CLAIM_WORK, "iiiiiti", c->of.iid, c->of.execution,
+                c->of.activity, until, c->epoch, request->owner, fetch_id_of_work(request)));
   return DK_OK;
 }
 
