@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store of which a part is missing: whatever is asked of it is refused for good, as damage, and
- * not as a fault to be reported or as something that passes.  What was put back works again. */
+/* A store of which a part is missing, or to which somebody has added one: what cannot be done is
+ * refused for good, and neither a fault to be reported, nor something that passes, nor taken for a
+ * message that is stored already.  What was mended works again. */
 #include <durakit/admin.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +118,9 @@ static const struct {
    DK_CORRUPT, MISSING, 2},
   {"the sequence", "ALTER SEQUENCE @.number RENAME TO gone",
    "ALTER SEQUENCE @.gone RENAME TO number", DK_CORRUPT, MISSING, 2},
+  {"the index of messages' ids", "DROP INDEX @.message_id",
+   "CREATE UNIQUE INDEX message_id ON @.message((instance || ''), id) WHERE id IS NOT NULL",
+   DK_CORRUPT, MISSING, 1},
   {"the schema", "ALTER SCHEMA @ RENAME TO gone", "ALTER SCHEMA gone RENAME TO @", DK_REFUSED,
    "schema is not there any more", 7},
 };
@@ -163,6 +167,63 @@ test_part(struct handle_under_test *h, size_t part)
   }
 }
 
+/* ---- what somebody has added ----------------------------------------------------------------- */
+
+static dk_status
+do_enqueue_with_id(struct handle_under_test *h)
+{
+  static int number;
+  char id[20];
+
+  snprintf(id, sizeof id, "id-%d", ++number);
+  struct dk_item item = {.struct_size = sizeof item, .instance = text("inst"), .id = text(id)};
+  return dk_store_enqueue_for_orchestrator(h->store, h->caller, &item);
+}
+
+static dk_status
+do_enqueue_with_tag(struct handle_under_test *h)
+{
+  static uint64_t activity = 100000;
+  struct dk_item item = {.struct_size = sizeof item, .instance = text("inst"), .execution_id = 1,
+                         .activity_id = ++activity, .tag = text("added")};
+
+  return dk_store_enqueue_for_worker(h->store, h->caller, &item);
+}
+
+static const struct {
+  const char *name, *add, *remove;
+  dk_status (*run)(struct handle_under_test *h);
+  dk_status status;
+} additions[] = {
+  {"a unique index of messages",
+   "CREATE UNIQUE INDEX own ON @.message((instance || 'x')) WHERE id LIKE 'id-%%'",
+   "DROP INDEX @.own", do_enqueue_with_id, DK_CORRUPT},
+  {"a unique index of activities",
+   "CREATE UNIQUE INDEX own ON @.work(tag) WHERE tag = 'added'", "DROP INDEX @.own",
+   do_enqueue_with_tag, DK_CORRUPT},
+  {"a column that must be filled",
+   "ALTER TABLE @.message ADD own int NOT NULL DEFAULT 1;"
+   " ALTER TABLE @.message ALTER own DROP DEFAULT",
+   "ALTER TABLE @.message DROP own", do_enqueue, DK_REFUSED},
+};
+
+static void
+test_addition(struct handle_under_test *h, size_t number)
+{
+  dk_status (*run)(struct handle_under_test *h) = additions[number].run;
+  dk_status status = DK_OK;
+
+  change(additions[number].add);
+  for (int i = 0; i < 2 && status == DK_OK; i++)
+    status = run(h);
+  const char *said = dk_caller_failure(h->caller)->text;
+  if (!cmp_ok(status, "==", additions[number].status, "%s: refused", additions[number].name))
+    diag("%s", said);
+  ok(strstr(said, "somebody has added") != NULL, "%s: in words", additions[number].name);
+  change(additions[number].remove);
+  cmp_ok(run(h), "==", DK_OK, "without %s again", additions[number].name);
+}
+
 int
 main(void)
 {
@@ -182,6 +243,8 @@ main(void)
       BAIL_OUT("enqueue: %s", dk_caller_failure(h.caller)->text);
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
     test_part(&h, i);
+  for (size_t i = 0; i < sizeof additions / sizeof additions[0]; i++)
+    test_addition(&h, i);
   close_store(&h);
   destroy_store(conninfo, schema);
   PQfinish(plain);

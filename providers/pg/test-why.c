@@ -57,9 +57,13 @@ static const struct {
   {"3F000", DK_REFUSED, DK_REFUSED, false},
   {"42501", DK_REFUSED, DK_REFUSED, false},
   {"0A000", DK_REFUSED, DK_REFUSED, false},
+  {"23000", DK_REFUSED, DK_REFUSED, false},
+  {"23502", DK_REFUSED, DK_REFUSED, false},
   {"23503", DK_REFUSED, DK_REFUSED, false},
   {"23514", DK_REFUSED, DK_REFUSED, false},
   {"23P01", DK_REFUSED, DK_REFUSED, false},
+  {"38000", DK_REFUSED, DK_REFUSED, false},
+  {"39P01", DK_REFUSED, DK_REFUSED, false},
   {"P0001", DK_REFUSED, DK_REFUSED, false},
   /* damaged */
   {"42P01", DK_CORRUPT, DK_CORRUPT, false},
@@ -70,6 +74,7 @@ static const struct {
   {"42804", DK_CORRUPT, DK_CORRUPT, false},
   {"42809", DK_CORRUPT, DK_CORRUPT, false},
   {"42883", DK_CORRUPT, DK_CORRUPT, false},
+  {"42P10", DK_CORRUPT, DK_CORRUPT, false},
   {"23505", DK_CORRUPT, DK_CORRUPT, false},
   {"22021", DK_INVALID, DK_INVALID, false},
   {"XX001", DK_CORRUPT, DK_CORRUPT, false},
@@ -78,7 +83,6 @@ static const struct {
   {"XX000", DK_INTERNAL, DK_INTERNAL, false},
   {"42601", DK_INTERNAL, DK_INTERNAL, false},
   {"22003", DK_INTERNAL, DK_INTERNAL, false},
-  {"23502", DK_INTERNAL, DK_INTERNAL, false},
   {"25P02", DK_INTERNAL, DK_INTERNAL, false},
   {"ZZZZZ", DK_INTERNAL, DK_INTERNAL, false},
   /* raised by functions of the schema */
@@ -100,10 +104,15 @@ static const struct {
   {"0A000", "xact.c", DK_REFUSED},
   {"0A000", "", DK_REFUSED},
   {"23505", "message_id", DK_BUSY},
-  {"23505", "message_pkey", DK_BUSY},
+  {"23505", "message_pkey", DK_CORRUPT},
+  {"23505", "message_payload_key", DK_CORRUPT}, /* as PostgreSQL names a stranger's */
   {"23505", "pg_type_typname_nsp_index", DK_BUSY},
   {"23505", "history_pkey", DK_CORRUPT},
   {"23505", "somebody_s_index", DK_CORRUPT},
+  {"54000", "varsup.c", DK_UNAVAILABLE},  /* wraparound */
+  {"54000", "multixact.c", DK_UNAVAILABLE},
+  {"54000", "async.c", DK_UNAVAILABLE},   /* a full queue of NOTIFY */
+  {"54000", "nbtutils.c", DK_TOO_LARGE},
   {"42501", "aclchk.c", DK_REFUSED},
   {"42501", "md.c", DK_UNAVAILABLE},      /* a file system that became read-only */
   {"42501", "fd.c", DK_UNAVAILABLE},

@@ -23,6 +23,8 @@ static const char part_is_changed[] =
 static const char somebody_added[] =
   "no trigger and no such constraint is the store's own; remove what somebody has added to its "
   "tables";
+static const char ids_run_out[] =
+  "the server has no numbers left for transactions; VACUUM its databases, as its log says";
 static const char same_moment[] = "somebody has stored the same at the same moment; try again";
 
 static const struct meaning {
@@ -68,6 +70,7 @@ static const struct meaning {
   {"42703", DK_CORRUPT, STAYS, part_is_missing},
   {"42704", DK_CORRUPT, STAYS, part_is_missing},
   {"42883", DK_CORRUPT, STAYS, part_is_missing},
+  {"42P10", DK_CORRUPT, STAYS, part_is_missing}, /* of an index that ON CONFLICT names */
   {"42702", DK_CORRUPT, STAYS, part_is_changed},
   {"42725", DK_CORRUPT, STAYS, part_is_changed},
   {"42804", DK_CORRUPT, STAYS, part_is_changed},
@@ -76,9 +79,9 @@ static const struct meaning {
    "the server refuses that for good; look at what serves there (docs/postgresql.md, Versions), "
    "and whether somebody has changed the store's tables"},
   /* what somebody has added to it */
-  {"23503", DK_REFUSED, STAYS, somebody_added},
-  {"23514", DK_REFUSED, STAYS, somebody_added},
-  {"23P01", DK_REFUSED, STAYS, somebody_added},
+  {"23", DK_REFUSED, STAYS, somebody_added},
+  {"38", DK_REFUSED, STAYS, somebody_added},
+  {"39", DK_REFUSED, STAYS, somebody_added},
   {"P0001", DK_REFUSED, STAYS, somebody_added},
   /* others were there at the same time */
   {"40", DK_BUSY, STAYS, "others changed the same; try again"},
@@ -124,8 +127,14 @@ static const struct {
 } placed[] = {
   {"plancache.c", {"0A000", DK_BUSY, STAYS, "the schema has changed meanwhile; try again"}},
   /* Only a message with an id, and what is in the catalogs, is stored without looking first. */
-  {"message_", {"23505", DK_BUSY, STAYS, same_moment}},
+  {"message_id", {"23505", DK_BUSY, STAYS, same_moment}},
   {"pg_", {"23505", DK_BUSY, STAYS, same_moment}},
+  /* What the server has too little of, whatever is sent. */
+  {"varsup.c", {"54000", DK_UNAVAILABLE, STAYS, ids_run_out}},
+  {"multixact.c", {"54000", DK_UNAVAILABLE, STAYS, ids_run_out}},
+  {"async.c", {"54000", DK_UNAVAILABLE, STAYS,
+               "the queue of NOTIFY is full: some session listens in a transaction that does not "
+               "end; end it (pg_notification_queue_usage(), pg_stat_activity)"}},
   /* The server's own files: it may not open them, or they are not there. */
   {"md.c", {"42501", DK_UNAVAILABLE, STAYS, system_refuses}},
   {"fd.c", {"42501", DK_UNAVAILABLE, STAYS, system_refuses}},

@@ -144,7 +144,7 @@ BEGIN
           greatest(x.visible_at, @schema@.later(v_now, x.delay)), coalesce(x.tag, ''), x.payload
         FROM unnest(w_execution, w_activity, w_visible_at, w_delay, w_tag, w_payload)
           AS x(execution, activity, visible_at, delay, tag, payload)
-      ON CONFLICT DO NOTHING;
+      ON CONFLICT (instance, execution, activity) DO NOTHING;
     GET DIAGNOSTICS v_rows = ROW_COUNT;
     IF v_rows <> cardinality(w_activity) THEN                                     -- CANCEL-11
       SELECT 202, 2, x.execution, x.activity INTO a, b, c, d

@@ -60,7 +60,8 @@ BEGIN
   LOOP
     PERFORM 1 FROM @schema@.instance i WHERE i.instance = p_instance FOR NO KEY UPDATE;
     EXIT WHEN FOUND;
-    INSERT INTO @schema@.instance(instance) VALUES (p_instance) ON CONFLICT DO NOTHING;
+    INSERT INTO @schema@.instance(instance) VALUES (p_instance)
+      ON CONFLICT (instance) DO NOTHING;
     EXIT WHEN FOUND;
   END LOOP;
   RETURN true;

@@ -28,7 +28,7 @@ BEGIN
   v_visible_at := greatest(p_visible_at, @schema@.later(v_now, p_delay));
   INSERT INTO @schema@.message(instance, visible_at, seq, enqueued_at, id, payload)
     VALUES (p_instance, v_visible_at, @schema@.next_number(), v_now, p_id, p_payload)
-    ON CONFLICT DO NOTHING;
+    ON CONFLICT ((instance || ''), id) WHERE id IS NOT NULL DO NOTHING;
   status := 202;
   IF FOUND THEN
     IF NOT coalesce(v_is_out OR v_ready_at <= v_visible_at, false) THEN

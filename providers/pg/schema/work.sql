@@ -21,7 +21,7 @@ BEGIN
                             payload)
     VALUES (p_instance, p_execution, p_activity, v_visible_at, @schema@.next_number(), v_visible_at,
             coalesce(p_tag, ''), p_payload)
-    ON CONFLICT DO NOTHING;
+    ON CONFLICT (instance, execution, activity) DO NOTHING;
   IF FOUND THEN
     IF p_delay > 0 THEN -- TIME-1: it may have waited for the end of the same one
       UPDATE @schema@.work AS w SET ready_at = n.visible_at, visible_at = n.visible_at
@@ -259,7 +259,7 @@ BEGIN
     v_visible_at := greatest(p_visible_at, @schema@.later(now, p_delay));
     INSERT INTO @schema@.message(instance, visible_at, seq, enqueued_at, id, payload)
       VALUES (p_to, v_visible_at, @schema@.next_number(), now, p_id, p_payload)
-      ON CONFLICT DO NOTHING;
+      ON CONFLICT ((instance || ''), id) WHERE id IS NOT NULL DO NOTHING;
     IF NOT FOUND THEN
       status := 202;
     ELSIF NOT coalesce(v_is_out OR v_ready_at <= v_visible_at, false) THEN
