@@ -141,12 +141,18 @@ pg_test_fake = \
 	providers/pg/test-fake.h \
 	$(pg_test_host) \
 	$(NULL)
+pg_test_scene = \
+	providers/pg/test-scene.c \
+	providers/pg/test-scene.h \
+	$(pg_test_fake) \
+	$(NULL)
 unit_tests += \
 	providers/pg/test-connection \
 	providers/pg/test-limits \
 	providers/pg/test-pool \
 	providers/pg/test-servers \
 	providers/pg/test-settings \
+	providers/pg/test-silence \
 	providers/pg/test-values \
 	providers/pg/test-why \
 	$(NULL)
@@ -159,12 +165,15 @@ providers_pg_test_limits_LDADD = $(pg_test_libraries)
 providers_pg_test_pool_SOURCES = providers/pg/test-pool.c $(pg_test_fake)
 providers_pg_test_pool_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_pool_LDADD = $(pg_test_libraries)
-providers_pg_test_servers_SOURCES = providers/pg/test-servers.c $(pg_test_fake)
+providers_pg_test_servers_SOURCES = providers/pg/test-servers.c $(pg_test_scene)
 providers_pg_test_servers_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_servers_LDADD = $(pg_test_libraries)
 providers_pg_test_settings_SOURCES = providers/pg/test-settings.c
 providers_pg_test_settings_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_settings_LDADD = $(pg_test_libraries)
+providers_pg_test_silence_SOURCES = providers/pg/test-silence.c $(pg_test_scene)
+providers_pg_test_silence_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_silence_LDADD = $(pg_test_libraries)
 providers_pg_test_values_SOURCES = providers/pg/test-values.c
 providers_pg_test_values_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_values_LDADD = $(pg_test_libraries)
