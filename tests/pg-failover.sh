@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A primary with a synchronous standby, two workers under load (tests/failover), and three ways in
+# A primary with a synchronous standby, two workers under load (tests/failover), and four ways in
 # which another server takes the place of theirs.  Each has servers of its own.
 #
 #   kill     all processes of the primary are killed (-9), the standby is promoted
@@ -8,13 +8,15 @@
 #   back     they are killed, the standby is promoted; then the old primary is started again, as a
 #            primary that waits for no standby, and the workers' sessions are ended: so they make
 #            new ones, by conninfo, which names the old server first
+#   live     nothing happens to the primary, and the standby is promoted in the middle of the load:
+#            from then on no commit of the old primary is confirmed
 #
 # Nothing that was acknowledged is lost, no activity runs to its end twice, and the workers are at
 # work again soon after the promotion.  Nobody asks an old primary that came back for anything.
 #
 #   RUNS=5 SCENARIOS='freeze back' tests/pg-failover.sh      so often [1], and these [all]
-#   DURAKIT_FAILOVER_ORDERS=N   so many orders in each [250]
-#   DURAKIT_FAILOVER_AFTER=MS   the standby is promoted so long after the event [3000]
+#   DURAKIT_FAILOVER_ORDERS=N   so many orders in each [250; live: 1000]
+#   DURAKIT_FAILOVER_AFTER=MS   the standby is promoted so long after the event [3000; live: 0]
 #   DURAKIT_FAILOVER_MS=MS      so long the workers may take [10000; 0: it is only told]
 #   DURAKIT_FAILOVER_LOGS=DIR   what the workers have logged stays there
 #   DURAKIT_STANDBY_TCP=1       the servers listen on 127.0.0.1, instead of sockets in folders
@@ -86,6 +88,10 @@ run_scenario() {
       run_program -e "sh $scratch/kill" -m "sh $scratch/promote" -b "sh $scratch/back"
       judge_old
       ;;
+    live)
+      run_program -e true -w "${DURAKIT_FAILOVER_AFTER:-0}" -n "${DURAKIT_FAILOVER_ORDERS:-1000}" \
+        -m "sh $scratch/promote"
+      ;;
     *) standby_fail "$scenario: no scenario" ;;
   esac
   done_testing
@@ -100,7 +106,7 @@ run_scenario() {
 export top_srcdir top_builddir number
 number=1
 while [ "$number" -le "${RUNS:-1}" ]; do
-  for scenario in ${SCENARIOS:-kill freeze back}; do
+  for scenario in ${SCENARIOS:-kill freeze back live}; do
     out=$("$top_srcdir/tests/with-postgres" -q "${SHELL:-sh}" "$0" --scenario "$scenario" 2>&1)
     ok $? "run $number: $scenario"
     diag "$(printf '%s\n' "$out" | sed -e 's/^# //' -e '/^1\.\./d')"

@@ -87,6 +87,7 @@ connection_start(const struct settings *settings, struct servers *servers, int64
   return pg;
 }
 
+/* Those behind the one that it has, or has tried last. */
 static bool
 next_host(const struct settings *settings, struct servers *servers, PGconn **pg)
 {
@@ -289,6 +290,37 @@ connection_open(struct connection *c, struct dk_call *call, struct why *why)
   if (status != DK_OK)
     connection_close(c);
   return status;
+}
+
+/* Connected one after the other, each behind those that were tried, until one is on a higher
+ * timeline.  Who comes first from now on is that one; or the one found, if an order is in force. */
+void
+connection_try_others(const struct connection *found, struct dk_call *call)
+{
+  struct connection other = {.host = found->host,
+                             .settings = found->settings,
+                             .servers = found->servers,
+                             .beside = found->beside,
+                             .limit_ms = found->settings->host_ms};
+  dk_status status = DK_UNAVAILABLE;
+  struct hosts hosts;
+  struct why why;
+
+  bool are_more = hosts_after(found->pg, &hosts);
+  while (are_more) {
+    connection_close(&other);
+    other.pg = start(found->settings, &hosts);
+    hosts_done(&hosts);
+    if (!other.pg)
+      break;
+    PQsetNoticeReceiver(other.pg, note, &other);
+    status = connect_once(&other, call, &why);
+    are_more = (status == DK_UNAVAILABLE || status == DK_REFUSED) && hosts_after(other.pg, &hosts);
+  }
+  bool is_superseded =
+    status == DK_OK && servers_have_superseded(found->servers, &found->identity);
+  servers_prefer(found->servers, is_superseded ? other.pg : found->pg, is_superseded);
+  connection_close(&other);
 }
 
 /* A farewell that the server does not take is left unsaid: the socket does not block. */

@@ -59,6 +59,9 @@ bool connection_go_on(const struct settings *settings, struct servers *servers, 
 /* The server of this host is not the one: the same with the next host; `why` is logged. */
 bool connection_pass_over(const struct settings *settings, struct servers *servers, PGconn **pg,
                           const struct dk_host *host, const struct why *why);
+/* A server was found, and is not known to be superseded: looks whether one of the hosts behind it
+ * has taken its place, as a session on each would tell.  What it learns is with the servers. */
+void connection_try_others(const struct connection *found, struct dk_call *call);
 /* Never blocks, whatever the server does. */
 void connection_close(struct connection *c);
 /* An idle connection that the server has ended is seen without a round trip, and one to a server

@@ -5,7 +5,9 @@
  * standby may have been promoted.  So who has waited for a while connects anew, as any session is
  * connected, with as much time for each host and each answer, and looks who is there: a server on a
  * higher timeline has taken the place of the silent one.  If it is the same, it is asked what it is
- * that the session waits for, so that people are told while it lasts. */
+ * that the session waits for, so that people are told while it lasts; and the other hosts
+ * are looked at, too: a primary that lives waits for its synchronous standby for ever, if that was
+ * promoted. */
 #include <stdio.h>
 #include <string.h>
 
@@ -83,8 +85,12 @@ probe(struct connection *silent, struct dk_call *call, const char *what)
 
   hurried.connect_ms = hurried.host_ms = hurried.answer_ms = hurried.silence_ms;
   dk_status status = connection_open(&c, call, &why);
-  if (status == DK_OK && !servers_have_superseded(silent->servers, &silent->identity))
+  if (status == DK_OK && !servers_have_superseded(silent->servers, &silent->identity)) {
     (void)ask_what_it_waits_for(&c, call, pid, text, sizeof text);
+    connection_try_others(&c, call);
+  }
+  if (servers_have_superseded(silent->servers, &silent->identity))
+    *text = '\0'; /* nobody is to mend what is not the one any more */
   servers_note_wait(silent->servers, what, text);
   connection_close(&c);
 }

@@ -105,6 +105,58 @@ test_busy(void)
   scene_end(&s);
 }
 
+/* It lives, and waits for a standby that was promoted: that one has taken its place. */
+static void
+test_lives_on(void)
+{
+  struct connection c, second;
+  struct scene s;
+
+  scene_begin(&s, 2);
+  s.play[OLD].text = "the server waits for its synchronous standby";
+  atomic_store(&s.play[OLD].first_is_silent, true);
+  cmp_ok(open_connection(&s, &c), "==", DK_OK, "a session");
+  expect_at(&s, &c, OLD, "before");
+  cmp_ok(ask(&s, &s.call, &c, true, 0, &s.why), "==", DK_OUTCOME_UNKNOWN,
+         "a call on a server that lives, but was superseded, ends");
+  has_words(s.why.text, "on timeline 1, was superseded by that at", "its words");
+  has_words(s.lines[0], "has taken the place", "it is logged");
+  cmp_ok(atomic_load(&s.n_lines), "==", 1, "and not what the old one waits for");
+  int tried = fake_connections(s.fake[OLD]);
+  cmp_ok(open_connection(&s, &second), "==", DK_OK, "the next session");
+  expect_at(&s, &second, NEW, "afterwards");
+  cmp_ok(fake_connections(s.fake[OLD]), "==", tried, "without a try at the old one");
+  connection_close(&second);
+  scene_end(&s);
+}
+
+/* It lives, and the other host has a standby: who looked goes on waiting, and the order stays. */
+static void
+test_lives_beside_standby(void)
+{
+  struct connection c, second;
+  struct scene s;
+  pthread_t thread;
+
+  scene_begin(&s, 2);
+  s.play[OLD].text = "it waits for a lock";
+  atomic_store(&s.play[OLD].first_is_silent, true);
+  atomic_store(&s.play[NEW].is_standby, true);
+  cmp_ok(open_connection(&s, &c), "==", DK_OK, "a session");
+  if (pthread_create(&thread, NULL, answer_when_logged, &s) != 0)
+    BAIL_OUT("no thread");
+  cmp_ok(ask(&s, &s.call, &c, true, 0, &s.why), "==", DK_OK, "the call goes on waiting");
+  pthread_join(thread, NULL);
+  cmp_ok(fake_connections(s.fake[NEW]), ">", 0, "the other host was looked at");
+  int tried = fake_connections(s.fake[NEW]);
+  cmp_ok(open_connection(&s, &second), "==", DK_OK, "the next session");
+  expect_at(&s, &second, OLD, "where it was");
+  cmp_ok(fake_connections(s.fake[NEW]), "==", tried, "without a try at the standby");
+  connection_close(&c);
+  connection_close(&second);
+  scene_end(&s);
+}
+
 /* What it waits for is told by who has waited in vain. */
 static void
 test_told_in_the_end(void)
@@ -284,6 +336,8 @@ main(void)
   test_frozen();
   test_promoted_later();
   test_busy();
+  test_lives_on();
+  test_lives_beside_standby();
   test_told_in_the_end();
   test_answer_beside();
   test_nobody();
