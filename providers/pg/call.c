@@ -267,6 +267,15 @@ ops_enqueue_for_worker(void *self, struct dk_call *call, const struct dk_item *i
   return pg_enqueue_work(&op, item);
 }
 
+static dk_status
+ops_release_fetch(void *self, struct dk_call *call, uint64_t fetch_id)
+{
+  struct operation op;
+
+  TRY(operation_begin(&op, self, call, "release_fetch"));
+  return pg_release_fetch(&op, fetch_id);
+}
+
 /* No `interrupt`: nothing blocks but in host->wait, and for a moment where a call that is taken
  * back has its answer on the way (connection.c). */
 const struct dk_ops pg_ops = {
@@ -282,4 +291,5 @@ const struct dk_ops pg_ops = {
   .renew_work_item_lock = ops_renew_work_item_lock,
   .read_history = ops_read_history,
   .enqueue_for_worker = ops_enqueue_for_worker,
+  .release_fetch = ops_release_fetch,
 };

@@ -12,7 +12,7 @@
  *   schema/....sql tables and functions, as the server has them
  *   call.c        the operations as the host calls them; one attempt, and again where it must be
  *   damage.c      rows that cannot be handed over
- *   message.c turn.c commit.c work.c history.c            each operation: values, result, upcalls
+ *   message.c turn.c commit.c work.c release.c history.c  each operation: values, result, upcalls
  *   admin.c       durakit.admin/1: its operations as the host calls them, values, result, upcalls
  *   token.c       lock tokens, and how a dead one is refused
  *   bell.c        who waits here                          wait.c    the long poll
@@ -156,6 +156,13 @@ dk_status pg_abandon_work(struct operation *op, struct dk_bytes token, int64_t d
                           bool ignore_attempt);
 dk_status pg_enqueue_work(struct operation *op, const struct dk_item *item);
 dk_status pg_read_history(struct operation *op, const struct dk_read_history *request);
+
+dk_status pg_release_fetch(struct operation *op, uint64_t fetch_id);
+
+/* release.c: 0 of a host of before; and the last value of a fetch, left out if it is 0. */
+uint64_t fetch_id_of_turn(const struct dk_fetch_turn *request);
+uint64_t fetch_id_of_work(const struct dk_fetch_work *request);
+void value_fetch_id(struct values *v, uint64_t fetch_id);
 
 /* An activity that the store does not take, through a commit neither (work.c). */
 dk_status refuse_odd_work(struct operation *op, const struct dk_item *item);

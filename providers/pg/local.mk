@@ -21,6 +21,7 @@ providers_pg_libdkpg_la_SOURCES = \
 	providers/pg/message.c \
 	providers/pg/migrate.c \
 	providers/pg/pool.c \
+	providers/pg/release.c \
 	providers/pg/schema.c \
 	providers/pg/schema.h \
 	providers/pg/servers.c \
@@ -66,19 +67,27 @@ pg_schema = \
 	providers/pg/schema/turn.sql \
 	providers/pg/schema/commit.sql \
 	providers/pg/schema/work.sql \
+	providers/pg/schema/release.sql \
 	providers/pg/schema/damage.sql \
 	providers/pg/schema/history.sql \
 	providers/pg/schema/admin.sql \
 	$(NULL)
-# From version 1: what cannot be migrated, and the copy.  From version 2: the tables; and the
-# functions that are new or other since then.
+# From version 1: what cannot be migrated, and the copy.  From versions 2 and 3: the tables; and the
+# functions that are new or other since version 2.
 pg_migration = \
 	providers/pg/schema/from-1-demands.sql \
 	providers/pg/schema/from-1-copy.sql \
 	providers/pg/schema/from-2.sql \
+	providers/pg/schema/from-3.sql \
 	$(NULL)
 pg_replaced = \
+	providers/pg/schema/common.sql \
+	providers/pg/schema/message.sql \
+	providers/pg/schema/turn.sql \
 	providers/pg/schema/commit.sql \
+	providers/pg/schema/work.sql \
+	providers/pg/schema/release.sql \
+	providers/pg/schema/damage.sql \
 	providers/pg/schema/admin.sql \
 	$(NULL)
 EXTRA_DIST += \
@@ -97,6 +106,7 @@ providers/pg/schema-text.c: $(pg_schema) $(pg_migration) providers/pg/schema/tex
 	  text -v name=pg_demands_text providers/pg/schema/from-1-demands.sql && \
 	  text -v name=pg_copy_text providers/pg/schema/from-1-copy.sql && \
 	  text -v name=pg_from_2_text providers/pg/schema/from-2.sql && \
+	  text -v name=pg_from_3_text providers/pg/schema/from-3.sql && \
 	  text -v name=pg_replaced_text -v replaces=1 $(pg_replaced)) > "$$out" && \
 	mv "$$out" $@
 
@@ -129,6 +139,7 @@ pg_test_libraries = \
 EXTRA_DIST += \
 	providers/pg/fixtures/version-1.sql \
 	providers/pg/fixtures/version-2.sql \
+	providers/pg/fixtures/version-3.sql \
 	$(NULL)
 
 # Settings, values, connections: before a server that says what the test tells it to.
@@ -204,6 +215,12 @@ providers_pg_test_cost_pg_LDADD = $(LDADD) $(PG_LIBS)
 providers_pg_test_round_trips_pg_SOURCES = providers/pg/test-round-trips.c $(pg_test_wire)
 providers_pg_test_round_trips_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_round_trips_pg_LDADD = $(LDADD) $(PG_LIBS)
+
+# Answers that are lost on the wire.
+server_tests += providers/pg/test-release.pg
+providers_pg_test_release_pg_SOURCES = providers/pg/test-release.c $(pg_test_wire)
+providers_pg_test_release_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
+providers_pg_test_release_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
 
 # Under stress: crowds, kills, cuts and crashes.
 script_tests += tests/pg-stress.sh

@@ -5,7 +5,8 @@
  * It has no word of whose clock its times are: they are milliseconds since 1970 in any case, and
  * the store is of the clock that it is opened for when it is migrated.
  *
- * Version 2: schema/from-2.sql, and the functions that are new or other since then. */
+ * Versions 2 and 3: schema/from-2.sql, schema/from-3.sql, and the functions that are new or other
+ * since version 2. */
 #include "providers/pg/schema.h"
 
 const char pg_drop_version_1[] =
@@ -28,7 +29,9 @@ script_add_migration(struct script *s, int32_t version)
     script_add(s, pg_schema_text);
     script_add(s, pg_copy_text);
   } else {
-    script_add(s, pg_from_2_text);
+    if (version == 2)
+      script_add(s, pg_from_2_text);
+    script_add(s, pg_from_3_text);
     script_add(s, pg_replaced_text);
   }
 }

@@ -16,7 +16,8 @@ extern const char pg_schema_text[];  /* tables and functions */
 extern const char pg_drop_text[];    /* drops them again, by their names only */
 extern const char pg_demands_text[]; /* raises DK204 for what of version 1 cannot be migrated */
 extern const char pg_copy_text[];    /* the rows of version 1, into the tables of today */
-extern const char pg_from_2_text[];  /* the tables of version 2, as they are today */
+extern const char pg_from_2_text[];  /* the tables of version 2, as those of 3 */
+extern const char pg_from_3_text[];  /* and those of version 3 */
 extern const char pg_replaced_text[]; /* functions that are new or other since version 2 */
 
 /* A script of several texts.  An error (out of memory) is kept until it is finished. */

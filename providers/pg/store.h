@@ -5,7 +5,7 @@
 
 #include "providers/pg/connection.h"
 
-enum { SCHEMA_VERSION = 3 };
+enum { SCHEMA_VERSION = 4 };
 
 struct store {
   int64_t number;         /* random, of this store: in every token */

@@ -300,6 +300,18 @@ test_lists(struct handle_under_test *h, struct server *s, size_t n)
   }
 }
 
+/* Of instances without messages it sees nothing. */
+static void
+test_release(struct handle_under_test *h, struct server *s, size_t n)
+{
+  wire_forget(s->wire);
+  must(h, dk_store_release_fetch(h->store, h->caller, 1), "release_fetch");
+  test_no_walks(s->wire, "a release");
+  uint64_t touched = pages(s->wire);
+  ok(touched <= 2 * FEW_PAGES, "a release among %zu instances touches %" PRIu64
+     " pages; at most %d", n, touched, 2 * (int)FEW_PAGES);
+}
+
 static void
 test_instances(struct handle_under_test *h, struct server *s)
 {
@@ -311,6 +323,7 @@ test_instances(struct handle_under_test *h, struct server *s)
   test_lists(h, s, most);
   sql(s->plain, "VACUUM ANALYZE cost.instance, cost.execution"); /* and by what the server knows */
   test_lists(h, s, most);
+  test_release(h, s, most);
   uint64_t touched = pages_of_deletion(h, s->wire, s->plain);
   ok(touched <= 3 * deletion, "a deletion of 11 among %zu instances touches %" PRIu64
      " pages, among few %" PRIu64 "; at most three times as many", most, touched, deletion);
@@ -348,6 +361,7 @@ warm(struct handle_under_test *h, struct wire *wire)
     commit_cancelling(h, fetch_turn(h), 3, 2, &outcome);
     struct dk_fetch_work none = {.struct_size = sizeof none, .lock_ms = 1, .max_items = 1};
     dk_store_fetch_work_item(h->store, h->caller, &none, &works);
+    dk_store_release_fetch(h->store, h->caller, 1);
     look_at_rest(h);
     dk_caller_reset(h->caller);
   }

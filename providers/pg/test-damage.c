@@ -9,7 +9,7 @@
 #include "conformance/tap/tap.h"
 #include "providers/pg/test-handle.h"
 
-enum { LARGE = 1 << 16, FETCHERS = 16, MOST_LOOKS = 1000 };
+enum { LARGE = 1 << 16, FETCHERS = 16, MOST_LOOKS = 1000, FETCH = 7 };
 
 static const char schema[] = "damage";
 
@@ -82,7 +82,8 @@ enqueue_activity(struct handle_under_test *h, uint64_t activity, struct dk_bytes
 static dk_status
 try_turn(struct handle_under_test *h, const char *owner, struct dk_turn **ret_turn)
 {
-  struct dk_fetch_turn request = {.struct_size = sizeof request, .lock_ms = LEASE};
+  struct dk_fetch_turn request = {.struct_size = sizeof request, .lock_ms = LEASE,
+                                  .fetch_id = FETCH};
 
   if (owner)
     request.owner = text(owner);
@@ -93,7 +94,8 @@ static dk_status
 try_work(struct handle_under_test *h, struct dk_works **ret_works)
 {
   struct dk_fetch_work request = {.struct_size = sizeof request, .max_items = 10, .lock_ms = LEASE,
-                                  .owner = text("worker"), .tag_rule = DK_TAG_ANY};
+                                  .owner = text("worker"), .tag_rule = DK_TAG_ANY,
+                                  .fetch_id = FETCH};
 
   return dk_store_fetch_work_item(h->store, h->caller, &request, ret_works);
 }
@@ -255,6 +257,14 @@ test_crowd(struct handle_under_test *h)
   remove_all();
 }
 
+/* Whoever has met it gives back what its fetch has locked, and that is none of it. */
+static void
+release(struct handle_under_test *h)
+{
+  cmp_ok(dk_store_release_fetch(h->store, h->caller, FETCH), "==", DK_OK,
+         "what else the fetch has locked is given back");
+}
+
 /* Written by hand; no host would take them. */
 static void
 test_odd_turns(struct handle_under_test *h)
@@ -267,6 +277,7 @@ test_odd_turns(struct handle_under_test *h)
       " WHERE instance = 'large'");
   is_told(h, try_turn(h, NULL, &turn), "\"large\"", "17825792 bytes",
           "a message that is larger than any");
+  release(h);
   is_turn_of(h, "fine", "the next fetch brings another instance");
   is_no_turn(h, "and then there is nothing");
 
@@ -319,6 +330,7 @@ test_work(struct handle_under_test *h)
   enqueue_activity(h, 3, text("last"));
   is_told(h, try_work(h, &works), "\"inst\"", "activity 2 of execution 1: its payload",
           "an activity that cannot be read");
+  release(h);
   is_work(h, 2, "the next fetch brings those around it, delivered for the first time");
   is_no_work(h, "and then there is nothing");
   remove_all();
@@ -336,6 +348,7 @@ test_odd_work(struct handle_under_test *h)
       " WHERE activity = 2");
   is_told(h, try_work(h, &works), "\"inst\"", "activity 2 has 17825792 bytes",
           "an activity that is larger than any");
+  release(h);
   is_work(h, 2, "the next fetch brings those around it, delivered for the first time");
   is_no_work(h, "and then there is nothing");
   remove_all();

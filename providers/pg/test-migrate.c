@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From versions 1 and 2: everything is kept, what cannot be understood is refused whole, and who
+/* From versions 1, 2 and 3: everything is kept, what cannot be understood is refused whole, and who
  * comes in between finds one version or the other. */
 #include <durakit/admin.h>
 #include <errno.h>
@@ -16,11 +16,11 @@
 
 /* ---- older stores --------------------------------------------------------------------- */
 
-enum { TODAY = 3 };
+enum { TODAY = 4 };
 
-/* Version 1's is told its name by a variable of psql's; in version 2's it stands in functions. */
+/* Version 1's is told its name by a variable of psql's; in later ones it stands in functions. */
 static void
-given_version(int version, const char *schema)
+load_fixture(int version, const char *schema)
 {
   const char *folder = getenv("top_srcdir");
   char command[1000];
@@ -32,6 +32,15 @@ given_version(int version, const char *schema)
            schema, schema, folder ? folder : ".", version, schema);
   if (system(command) != 0)
     BAIL_OUT("the fixture cannot be loaded: %s", command);
+}
+
+/* Version 3 is made of version 2. */
+static void
+given_version(int version, const char *schema)
+{
+  if (version == 3)
+    load_fixture(2, schema);
+  load_fixture(version, schema);
 }
 
 static void
@@ -106,7 +115,8 @@ test_parts(const char *schema)
 
   expect_done(try_open(fresh, CREATE), "a store that is made");
   char *made = parts(fresh);
-  ok(strstr(made, "instance.created_at ") && strstr(made, "function commit_turn "),
+  ok(strstr(made, "instance.created_at ") && strstr(made, "work.fetch_id ") &&
+       strstr(made, "function commit_turn ") && strstr(made, "function release_fetch "),
      "is made of tables, indexes and functions");
   is(migrated, made, "and one that was migrated is made of the same");
   free(migrated);
@@ -203,28 +213,28 @@ test_use(void)
   expect_done(try_destroy(schema), "removed");
 }
 
-/* ---- from version 2 -------------------------------------------------------------------------- */
+/* ---- from versions 2 and 3 ------------------------------------------------------------------- */
 
 /* Whatever there was in version 2, as it stands. */
 static const char all_of_version_2[] =
-  "SELECT 'instance', to_jsonb(i) - 'created_at' FROM instance i"
+  "SELECT 'instance', to_jsonb(i) - 'created_at' - 'fetch_id' FROM instance i"
   " UNION ALL SELECT 'message', to_jsonb(m) FROM message m"
-  " UNION ALL SELECT 'work', to_jsonb(w) FROM work w"
+  " UNION ALL SELECT 'work', to_jsonb(w) - 'fetch_id' FROM work w"
   " UNION ALL SELECT 'execution', to_jsonb(x) FROM execution x"
   " UNION ALL SELECT 'history', to_jsonb(h) FROM history h"
   " UNION ALL SELECT 'meta', to_jsonb(m) - 'durakit_version' FROM meta m"
   " UNION ALL SELECT 'number', to_jsonb(n.last_value) FROM number n";
 
 static void
-test_rows_of_2(void)
+test_rows_of(int version)
 {
   const char *schema = named("rows2");
 
-  given_version(2, schema);
+  given_version(version, schema);
   sql(plain, "GRANT SELECT ON ALL TABLES IN SCHEMA \"%s\" TO PUBLIC", schema);
   char *before = rows(schema, all_of_version_2);
-  expect_done(try_open(schema, RW), "version 2 is migrated");
-  cmp_ok(version_of(schema), "==", TODAY, "to version %d", (int)TODAY);
+  expect_done(try_open(schema, RW), "an older version is migrated");
+  cmp_ok(version_of(schema), "==", TODAY, "from version %d to version %d", version, (int)TODAY);
   is_kept(schema, "all is as it was, leases, tokens and the store's number, too", all_of_version_2,
           before);
   is_kept(schema, "an instance is as old as its first execution",
@@ -241,28 +251,51 @@ test_rows_of_2(void)
   test_parts(schema);
 }
 
-/* A handle that knows the schema from before, and calls no more than version 2's would. */
+/* A handle that knows the schema from before, and calls no more than one of that version would:
+ * without an id a fetch is what it was. */
 static void
-open_process_of_2(const char *schema, struct handle_under_test *h)
+open_process_of(int version, const char *schema, struct handle_under_test *h)
 {
   expect_done(open_as(conninfo, schema, CREATE, h), "a process");
   char *store = sql_value(plain, "SELECT store FROM \"%s\".meta", schema);
   drop(schema);
-  given_version(2, schema);
+  given_version(version, schema);
   sql(plain, "UPDATE \"%s\".meta SET store = %s", schema, store);
   free(store);
 }
 
+/* REL-3: what it claims anew is no longer that of a fetch with an id. */
+static void
+test_claim_of_old(const char *schema, struct handle_under_test *old)
+{
+  struct dk_fetch_turn request = {.struct_size = sizeof request, .lock_ms = LEASE, .fetch_id = 7};
+  struct handle_under_test today;
+  struct dk_turn *turn;
+
+  expect_done(open_as(conninfo, schema, RW, &today), "a process of today takes a turn with an id,");
+  enqueue(&today, "ours");
+  expect_done(dk_store_fetch_orchestration_item(today.store, today.caller, &request, &turn), "too");
+  sql(plain, "UPDATE \"%s\".instance SET locked_until = 1, ready_at = 1 WHERE instance = 'ours'",
+      schema);
+  turn = fetch_turn_as(old, NULL);
+  is(turn->head.instance.ptr, "ours", "which the old one takes over");
+  expect_done(dk_store_release_fetch(today.store, today.caller, 7), "and what that id has had");
+  expect_done(dk_store_renew_orchestration_item_lock(old->store, old->caller,
+                                                     turn->head.lock_token, LEASE),
+              "is the old one's");
+  close_store(&today);
+}
+
 /* It goes on with what it holds. */
 static void
-test_process_of_2(void)
+test_process_of(int version)
 {
   const char *schema = named("old2");
   struct handle_under_test old;
 
-  open_process_of_2(schema, &old);
+  open_process_of(version, schema, &old);
   struct dk_turn *turn = fetch_turn_as(&old, NULL);
-  is(turn->head.instance.ptr, "order 'ü' 4", "it takes a turn of version 2,");
+  is(turn->head.instance.ptr, "order 'ü' 4", "it takes a turn of version %d,", version);
   struct dk_bytes work = fetch_work(&old);
   expect_done(try_open(schema, RW), "another process migrates the store,");
   cmp_ok(version_of(schema), "==", TODAY, "and the first one goes on:");
@@ -274,6 +307,7 @@ test_process_of_2(void)
   ack_work(&old, work, "order-1");
   enqueue(&old, "another");
   is(fetch_turn_as(&old, NULL)->head.instance.ptr, "another", "ends its work, and takes more");
+  test_claim_of_old(schema, &old);
   close_store(&old);
   expect_done(try_destroy(schema), "removed");
 }
@@ -500,6 +534,8 @@ given_many_rows(int version, const char *schema)
                " FROM generate_series(10, 3000) n)"
                " INSERT INTO \"%s\".instance(instance, birth, execution, status)"
                " SELECT 'i-' || n, n, 1, 1 FROM generate_series(10, 3000) n", schema, schema);
+  if (version == 3)
+    sql(plain, "UPDATE \"%s\".instance SET created_at = birth WHERE instance LIKE 'i-%%'", schema);
 }
 
 static bool
@@ -528,6 +564,25 @@ count_whole(int version, const char *schema, const char *before, int moment)
   return is_whole + has_many_rows(version, schema);
 }
 
+/* Half of the time a reader keeps it in the middle, after its first table: it may be quick.  The
+ * other half ends wherever it is. */
+static bool
+kill_in_the_middle(int version, const char *schema, int moment)
+{
+  bool is_held = version > 1 && moment % 2 == 0;
+
+  if (is_held)
+    sql(plain, "BEGIN; LOCK TABLE \"%s\".work IN ACCESS SHARE MODE", schema);
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, migrate, (void *)schema) != 0)
+    BAIL_OUT("no thread");
+  bool was_seen = kill_migration(schema, moment);
+  if (is_held)
+    sql(plain, "COMMIT");
+  pthread_join(thread, NULL);
+  return was_seen;
+}
+
 static void
 test_killed(int version)
 {
@@ -535,13 +590,9 @@ test_killed(int version)
   int killed = 0, whole = 0;
 
   for (int moment = 0; moment < 40; moment += 3) {
-    pthread_t thread;
     given_many_rows(version, schema);
     char *before = digest(schema);
-    if (pthread_create(&thread, NULL, migrate, (void *)schema) != 0)
-      BAIL_OUT("no thread");
-    bool was_seen = kill_migration(schema, moment);
-    pthread_join(thread, NULL);
+    bool was_seen = kill_in_the_middle(version, schema, moment);
     killed += was_seen && version_of(schema) == version;
     whole += count_whole(version, schema, before, moment);
     free(before);
@@ -586,8 +637,10 @@ main(void)
   begin_stores();
   test_rows();
   test_use();
-  test_rows_of_2();
-  test_process_of_2();
+  for (int version = 2; version < TODAY; version++) {
+    test_rows_of(version);
+    test_process_of(version);
+  }
   test_reading_2();
   test_owner();
   test_bad_rows();

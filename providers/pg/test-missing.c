@@ -83,6 +83,12 @@ do_count(struct handle_under_test *h)
   return dk_store_read_stats(h->store, h->caller, &stats);
 }
 
+static dk_status
+do_release(struct handle_under_test *h)
+{
+  return dk_store_release_fetch(h->store, h->caller, 1);
+}
+
 static const struct {
   const char *name;
   dk_status (*run)(struct handle_under_test *h);
@@ -90,6 +96,7 @@ static const struct {
   {"enqueue_for_orchestrator", do_enqueue}, {"enqueue_for_worker", do_enqueue_work},
   {"fetch_orchestration_item", do_fetch_turn}, {"fetch_work_item", do_fetch_work},
   {"read_history", do_read_history}, {"list_instances", do_list}, {"read_stats", do_count},
+  {"release_fetch", do_release},
 };
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -114,6 +121,10 @@ static const struct {
    "ALTER TABLE @.gone RENAME TO execution", DK_CORRUPT, MISSING, 1},
   {"a column", "ALTER TABLE @.instance RENAME ready_at TO gone",
    "ALTER TABLE @.instance RENAME gone TO ready_at", DK_CORRUPT, MISSING, 2},
+  {"the columns of version 4",
+   "ALTER TABLE @.instance RENAME fetch_id TO gone; ALTER TABLE @.work RENAME fetch_id TO gone",
+   "ALTER TABLE @.instance RENAME gone TO fetch_id; ALTER TABLE @.work RENAME gone TO fetch_id",
+   DK_CORRUPT, MISSING, 2},
   {"a function", "ALTER FUNCTION @.later RENAME TO gone", "ALTER FUNCTION @.gone RENAME TO later",
    DK_CORRUPT, MISSING, 2},
   {"the sequence", "ALTER SEQUENCE @.number RENAME TO gone",

@@ -170,6 +170,8 @@ test_work(struct handle_under_test *h, struct wire *wire)
                                       .max_items = 9, .tag_rule = DK_TAG_ANY},
               &works), DK_NOTHING, "fetch nothing");
   test_wire_said(wire, 1, "fetch_work_item that finds nothing");
+  expect(h, dk_store_release_fetch(h->store, h->caller, 1), DK_OK, "release");
+  test_wire_said(wire, 1, "release_fetch that finds nothing");
   expect(h, dk_store_read_history(
               h->store, h->caller,
               &(struct dk_read_history){.struct_size = sizeof(struct dk_read_history),

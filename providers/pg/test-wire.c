@@ -34,7 +34,7 @@ struct line {
   struct wire *wire;
   struct line *next;
   int client, server;
-  bool is_logged_in, client_spoke;
+  bool is_logged_in, client_spoke, is_cut;
   struct message message;
   pthread_t threads[2];
 };
@@ -46,7 +46,7 @@ struct wire {
   size_t n_notices;
   struct line *lines;
   int listener;
-  bool poses;
+  bool poses, cuts;
   struct sockaddr_un at, server;
   char folder[64], conninfo[300];
   pthread_t thread;
@@ -68,8 +68,11 @@ end_message(struct line *line)
 {
   struct message *m = &line->message;
 
-  if (m->head[0] == 'Z' && line->is_logged_in)
+  if (m->head[0] == 'Z' && line->is_logged_in) {
     line->wire->counts.answers++;
+    line->is_cut = line->wire->cuts;
+    line->wire->cuts = false;
+  }
   if (m->head[0] == 'Z')
     line->is_logged_in = true;
   if (m->head[0] == 'N' && m->body)
@@ -112,10 +115,12 @@ note_byte(struct line *line, char byte)
     end_message(line);
 }
 
-static void
+/* True: they go on to the other side. */
+static bool
 note_bytes(struct line *line, bool from_server, char *bytes, size_t n)
 {
   pthread_mutex_lock(&line->wire->mutex);
+  bool passes = !(from_server && line->wire->cuts && line->is_logged_in);
   for (size_t i = 0; from_server && i < n; i++) {
     bytes[i] = posed(line, bytes[i]);
     note_byte(line, bytes[i]);
@@ -124,6 +129,7 @@ note_bytes(struct line *line, bool from_server, char *bytes, size_t n)
     line->wire->counts.round_trips++;
   line->client_spoke = !from_server;
   pthread_mutex_unlock(&line->wire->mutex);
+  return passes;
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -150,8 +156,8 @@ carry(struct line *line, bool from_server)
   ssize_t n;
 
   while (bytes && (n = read(from, bytes, ROOM)) > 0) {
-    note_bytes(line, from_server, bytes, (size_t)n);
-    if (!write_all(to, bytes, (size_t)n))
+    bool passes = note_bytes(line, from_server, bytes, (size_t)n);
+    if ((from_server && line->is_cut) || (passes && !write_all(to, bytes, (size_t)n)))
       break;
   }
   shutdown(from, SHUT_RDWR);
@@ -286,6 +292,14 @@ wire_pose_as_pooler(struct wire *wire)
 {
   pthread_mutex_lock(&wire->mutex);
   wire->poses = true;
+  pthread_mutex_unlock(&wire->mutex);
+}
+
+void
+wire_cut_answer(struct wire *wire)
+{
+  pthread_mutex_lock(&wire->mutex);
+  wire->cuts = true;
   pthread_mutex_unlock(&wire->mutex);
 }
 

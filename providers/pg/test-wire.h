@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes over the wire, counted there: a proxy between a client and the server, on a unix socket
- * in a folder of its own.  It changes nothing, unless it poses as a pooler. */
+ * in a folder of its own.  It changes nothing, unless it poses as a pooler or is told to cut. */
 #ifndef DK_PG_TEST_WIRE_H
 #define DK_PG_TEST_WIRE_H
 
@@ -16,6 +16,8 @@ const char *wire_conninfo(const struct wire *wire);
 /* From here on clients do not know the numbers of their sessions, as behind a pooler that lends
  * sessions out. */
 void wire_pose_as_pooler(struct wire *wire);
+/* The next answer of the server does not arrive: once it is complete the connection is cut. */
+void wire_cut_answer(struct wire *wire);
 
 struct wire_counts {
   size_t connections;  /* made since */

@@ -37,6 +37,7 @@ send_fetch(struct operation *op, const struct dk_fetch_turn *request, PGresult *
     value_bigints(&v, request->n_ranges * 6, number_of_range, request);
   else
     value_null(&v, TYPE_BIGINTS);
+  value_fetch_id(&v, fetch_id_of_turn(request));
   dk_status status = operation_run(op, "fetch_turn", true, &v, "ibbbbbbtttty", ret);
   values_done(&v);
   return status;
@@ -207,8 +208,8 @@ is_faulty_row(const PGresult *r, int row, struct fault *f)
   }
 }
 
-/* It is claimed by now, and stays so: for longer than was asked for, or, if not even its id can be
- * said, for that. */
+/* It is claimed by now, and stays so, as nobody's: for longer than was asked for, or, if not even
+ * its id can be said, for that. */
 static dk_status
 keep_aside(struct operation *op, const PGresult *r, const struct fault *f)
 {
@@ -221,7 +222,7 @@ keep_aside(struct operation *op, const PGresult *r, const struct fault *f)
   value_bigint(&v, field_bigint(r, 1, A));
   value_bigint(&v, SET_ASIDE_MS);
   op->keeps = &why;
-  if (operation_run(op, "renew_turn", true, &v, "ibbbb", &answer) == DK_OK)
+  if (operation_run(op, "keep_turn_aside", true, &v, "o", &answer) == DK_OK)
     PQclear(answer);
   op->keeps = NULL;
   values_done(&v);

@@ -118,6 +118,7 @@ add_request(struct operation *op, const struct dk_fetch_work *request, struct va
   value_bigint(v, is_bound ? (int64_t)request->max_bytes : MOST_BYTES);
   value_int(v, request->tag_rule);
   value_texts(v, request->n_tags, tag_of, request);
+  value_fetch_id(v, fetch_id_of_work(request));
 }
 
 /* TIME-2: counted from before the claim, so that it is never more than is left. */
@@ -217,8 +218,9 @@ keep_aside(struct operation *op, const PGresult *rows, int i, const struct fault
   add_token(op, &token, &v);
   value_bigint(&v, SET_ASIDE_MS);
   op->keeps = &why;
-  if (run_for_status(op, "renew_work", &v, HELD_TYPES, RING_WORK, &row) == DK_OK)
+  if (operation_run(op, "keep_work_aside", true, &v, "o", &row) == DK_OK)
     PQclear(row);
+  values_done(&v);
   op->keeps = NULL;
   TRY(give_back_but(op, rows, i));
   return damage_refuse(op, token.instance, f->text);

@@ -75,7 +75,7 @@ BEGIN
     UPDATE @schema@.instance i
       SET ready_at = @schema@.later(v_now, p_length),
           locked_until = @schema@.later(v_now, p_length), place = v_number, put_off = false,
-          epoch = v_number, turn_visible_at = 0, turn_seq = 0
+          epoch = v_number, turn_visible_at = 0, turn_seq = 0, fetch_id = 0
       WHERE i.instance = set_aside_turn.instance AND i.ready_at <= v_now AND i.epoch < v_number;
     IF FOUND THEN
       RETURN NEXT;
@@ -128,7 +128,7 @@ BEGIN
       v_number := @schema@.next_number();
       UPDATE @schema@.work AS w
         SET ready_at = @schema@.later(v_now, p_length), epoch = v_number, place = v_number,
-            owner = NULL
+            owner = NULL, fetch_id = 0
         WHERE w.instance = k.instance AND w.execution = k.execution AND w.activity = k.activity
           AND w.ready_at <= v_now AND w.epoch < v_number;
       IF FOUND THEN
@@ -139,5 +139,41 @@ BEGIN
       END IF;
     END LOOP;
   END LOOP;
+END
+$$;
+
+-- What a fetch has claimed, and its plugin does not hand up: until then it is nobody's, or the host
+-- would give it back with all that the fetch has locked.
+CREATE FUNCTION @schema@.keep_turn_aside(
+  p_now bigint, p_lock_ms integer, p_instance text, p_epoch bigint, p_length bigint)
+RETURNS boolean
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
+AS $$
+DECLARE
+  v_set text := @schema@.begin_write(p_lock_ms);
+  v_until bigint := @schema@.later(@schema@.clock(p_now), p_length);
+BEGIN
+  UPDATE @schema@.instance i SET ready_at = v_until, locked_until = v_until, fetch_id = 0
+    WHERE i.instance = p_instance AND i.epoch = p_epoch AND i.locked_until <> 0;
+  RETURN FOUND;
+END
+$$;
+
+CREATE FUNCTION @schema@.keep_work_aside(
+  p_now bigint, p_lock_ms integer, p_instance text, p_execution bigint, p_activity bigint,
+  p_epoch bigint, p_length bigint)
+RETURNS boolean
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
+AS $$
+DECLARE
+  v_set text := @schema@.begin_write(p_lock_ms);
+BEGIN
+  UPDATE @schema@.work AS w
+    SET ready_at = @schema@.later(@schema@.clock(p_now), p_length), fetch_id = 0
+    WHERE w.instance = p_instance AND w.execution = p_execution AND w.activity = p_activity
+      AND w.epoch = p_epoch;
+  RETURN FOUND;
 END
 $$;

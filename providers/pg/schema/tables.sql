@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The tables of version 3, in PostgreSQL.  Every text here is psql's own but for @schema@, which
+-- The tables of version 4, in PostgreSQL.  Every text here is psql's own but for @schema@, which
 -- becomes the schema's name, quoted, and @schema_literal@, which becomes the same as a string.
 --
 -- Rules that the functions beside this file live by:
@@ -34,7 +34,8 @@
 --                   p_visible_at bigint, p_delay bigint, p_payload bytea)
 --                   -> (status int, listening bigint)
 --   turn.sql      fetch_turn(p_now, p_lock_ms, p_try int, p_lease bigint, p_owner text,
---                   p_prefers bool, p_max bigint, p_bytes bigint, p_ranges bigint[])
+--                   p_prefers bool, p_max bigint, p_bytes bigint, p_ranges bigint[],
+--                   p_fetch_id bigint DEFAULT 0)
 --                   -> (kind int, a..f bigint, t1..t4 text, payload bytea), see there
 --                 renew_turn(p_now, p_lock_ms, p_instance text, p_epoch bigint, p_extend bigint)
 --                 abandon_turn(p_now, p_lock_ms, p_instance text, p_epoch bigint, p_delay bigint,
@@ -47,18 +48,24 @@
 --                   p_payload bytea)
 --                   -> (status int, listening bigint)
 --                 fetch_work(p_now, p_lock_ms, p_try int, p_lease bigint, p_owner text, p_max int,
---                   p_bytes bigint, p_rule int, p_tags text[])
+--                   p_bytes bigint, p_rule int, p_tags text[], p_fetch_id bigint DEFAULT 0)
 --                 ack_work(p_now, p_lock_ms, p_instance text, p_execution bigint,
 --                   p_activity bigint, p_epoch bigint, p_to text, p_id text, p_visible_at bigint,
 --                   p_delay bigint, p_payload bytea)
 --                 renew_work(..., p_epoch bigint, p_extend bigint)
 --                 abandon_work(..., p_epoch bigint, p_delay bigint, p_ignore bool)
 --                   -> as renew_turn
+--   release.sql   release_fetch(p_now, p_lock_ms, p_fetch_id bigint)
+--                   -> (status int, listening bigint)
 --   damage.sql    set_aside_turn(p_now, p_lock_ms, p_owner text, p_ranges bigint[], p_most bigint,
 --                   p_length bigint)
 --                 set_aside_work(p_now, p_lock_ms, p_among int, p_rule int, p_tags text[],
 --                   p_most bigint, p_length bigint)
 --                   -> (instance text, why text), or no row
+--                 keep_turn_aside(p_now, p_lock_ms, p_instance text, p_epoch bigint,
+--                   p_length bigint) bool
+--                 keep_work_aside(p_now, p_lock_ms, p_instance text, p_execution bigint,
+--                   p_activity bigint, p_epoch bigint, p_length bigint) bool
 --   history.sql   read_history(p_now, p_lock_ms, p_instance text, p_execution bigint,
 --                   p_from bigint, p_max bigint), see there; view history_text
 --   admin.sql     list_instances(p_now, p_lock_ms, [filter], p_after text, p_max bigint,
@@ -91,8 +98,9 @@ $make$;
 -- place: its place among those of one instant.  locked_until 0: nobody has a turn.  epoch: the
 -- number of the last lease.  The turn's messages are those up to (turn_visible_at, turn_seq) that
 -- are older than its epoch.  done_epoch: the lease of the last commit.  birth 0: no turn was ever
--- committed, the instance is unknown, and the row is an address for messages only.  created_at: the
--- time of its first commit, which no execution may be left to tell.
+-- committed, the instance is unknown, and the row is an address for messages only.  created_at:
+-- by its first commit, when the oldest of its messages was stored.  fetch_id: of the fetch that
+-- made the last lease, 0: it had none; it means something while locked_until is not 0.
 CREATE TABLE @schema@.instance(
   instance text COLLATE "C" PRIMARY KEY,
   ready_at bigint,
@@ -112,7 +120,8 @@ CREATE TABLE @schema@.instance(
   name text COLLATE "C",
   version text COLLATE "C",
   parent text COLLATE "C",
-  created_at bigint NOT NULL DEFAULT 0)
+  created_at bigint NOT NULL DEFAULT 0,
+  fetch_id bigint NOT NULL DEFAULT 0)
   WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_cost_delay = 0);
 -- While a table is too small to tell, the planner takes any index that will do, and keeps the plan.
@@ -154,7 +163,8 @@ COMMENT ON TABLE @schema@.message IS 'Durakit: messages to orchestrations, deliv
 -- The primary key is the identity by which a commit cancels.  ready_at: visible_at, or the end of
 -- the lease; place: among those of one instant.  epoch 0: no token was given since it was free.
 -- tag '': none.  session: of an item of version 1 that had one; nothing goes by it without
--- durakit.sessions/1, and dropping it would lose it.
+-- durakit.sessions/1, and dropping it would lose it.  fetch_id: as that of an instance, while epoch
+-- is not 0.
 CREATE TABLE @schema@.work(
   instance text COLLATE "C" NOT NULL,
   execution bigint NOT NULL,
@@ -168,6 +178,7 @@ CREATE TABLE @schema@.work(
   owner text COLLATE "C",
   session text COLLATE "C",
   payload bytea,
+  fetch_id bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (instance, execution, activity))
   WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_cost_delay = 0);

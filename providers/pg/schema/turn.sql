@@ -101,9 +101,10 @@ $$;
 --   2  an event: a number, payload
 --   3  a message: a attempt, b visible_at, c enqueued_at; t1 id, payload
 -- p_try: how often the same was answered "again" before; from 2 on it begins by waiting.
+-- p_fetch_id: see release_fetch; who knows nothing of it has none.
 CREATE FUNCTION @schema@.fetch_turn(
   p_now bigint, p_lock_ms integer, p_try integer, p_lease bigint, p_owner text,
-  p_prefers boolean, p_max bigint, p_bytes bigint, p_ranges bigint[])
+  p_prefers boolean, p_max bigint, p_bytes bigint, p_ranges bigint[], p_fetch_id bigint DEFAULT 0)
 RETURNS TABLE(kind integer, a bigint, b bigint, c bigint, d bigint, e bigint, f bigint,
               t1 text, t2 text, t3 text, t4 text, payload bytea)
 LANGUAGE plpgsql
@@ -189,7 +190,7 @@ BEGIN
   v_until := @schema@.later(v_now, p_lease);
   UPDATE @schema@.instance i
     SET ready_at = v_until, locked_until = v_until, place = a, put_off = false, epoch = a,
-        turn_visible_at = v_visible_at, turn_seq = v_seq
+        turn_visible_at = v_visible_at, turn_seq = v_seq, fetch_id = p_fetch_id
     WHERE i.instance = v_instance
     RETURNING i.birth, i.execution, i.last_event, i.status, i.instance, i.name, i.version, i.parent,
       i.owner

@@ -123,7 +123,7 @@ $$;
 -- WORK-12: a claimed row is skipped by all others until this has committed, and is not ready then.
 CREATE FUNCTION @schema@.fetch_work(
   p_now bigint, p_lock_ms integer, p_try integer, p_lease bigint, p_owner text, p_max integer,
-  p_bytes bigint, p_rule integer, p_tags text[])
+  p_bytes bigint, p_rule integer, p_tags text[], p_fetch_id bigint DEFAULT 0)
 RETURNS TABLE(kind integer, now bigint, due bigint, instance text, execution bigint,
               activity bigint, epoch bigint, attempt bigint, visible_at bigint, tag text,
               payload bytea)
@@ -173,7 +173,7 @@ BEGIN
       END IF;
       UPDATE @schema@.work AS w
         SET ready_at = v_until, epoch = v_number, place = v_number, attempt = w.attempt + 1,
-            owner = p_owner
+            owner = p_owner, fetch_id = p_fetch_id
         WHERE w.instance = k.instance AND w.execution = k.execution AND w.activity = k.activity
         RETURNING w.epoch, w.attempt, w.visible_at, nullif(w.tag, ''), w.payload
         INTO epoch, attempt, visible_at, tag, payload;

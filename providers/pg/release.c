@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* REL: what a fetch has locked whose answer was lost is free again, by the fetch's id.  What is
+ * given back is in schema/release.sql. */
+#include "providers/pg/handle.h"
+
+/* The store has a signed number of as many bits.  A fetch without an id says nothing of it, as one
+ * of a process of version 3 does.  [REL-3] */
+void
+value_fetch_id(struct values *v, uint64_t fetch_id)
+{
+  if (fetch_id != 0)
+    value_bigint(v, (int64_t)fetch_id);
+}
+
+uint64_t
+fetch_id_of_turn(const struct dk_fetch_turn *request)
+{
+  return DK_HAS_FIELD(dk_fetch_turn, request, fetch_id) ? request->fetch_id : 0;
+}
+
+uint64_t
+fetch_id_of_work(const struct dk_fetch_work *request)
+{
+  return DK_HAS_FIELD(dk_fetch_work, request, fetch_id) ? request->fetch_id : 0;
+}
+
+/* REL-4: who waits hears of it. */
+dk_status
+pg_release_fetch(struct operation *op, uint64_t fetch_id)
+{
+  dk_status status = DK_OK;
+  struct values v;
+  PGresult *r;
+
+  operation_values(op, &v);
+  value_bigint(&v, (int64_t)fetch_id);
+  status = operation_run(op, "release_fetch", true, &v, "ib", &r);
+  values_done(&v);
+  TRY(status);
+  if (PQntuples(r) != 1)
+    status = refuse(op, DK_CORRUPT, "the function gave %d rows", PQntuples(r));
+  else if (!field_is_null(r, 0, 1))
+    bell_ring(op->h->bell, RING_TURNS | RING_WORK, field_bigint(r, 0, 1));
+  PQclear(r);
+  return status;
+}

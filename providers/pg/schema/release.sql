@@ -1,0 +1,49 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- REL: what a fetch has locked whose answer was lost is given back, by the fetch's id.
+
+-- REL-1 to REL-3.  There is no index for it: it is asked once after such a loss, and every fetch
+-- would pay for one.  So it looks at all work, and at all instances that have messages, by the
+-- indexes that there are (all tags are '' or above): they lead to no page that has none any more.
+-- The instances of the work are locked with those of the turns: a commit that cancels, and whoever
+-- deletes, has the instance first, and takes its work in an order of its own.
+CREATE FUNCTION @schema@.release_fetch(p_now bigint, p_lock_ms integer, p_fetch_id bigint)
+RETURNS TABLE(status integer, listening bigint)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+  v_set text := @schema@.begin_write(p_lock_ms);
+  v_id bigint := nullif(p_fetch_id, 0);
+  v_instances text[];
+  v_now bigint;
+  v_done boolean;
+  v record;
+BEGIN
+  status := 0;
+  v_instances := ARRAY(
+    SELECT i.instance FROM @schema@.instance i
+      WHERE i.ready_at IS NOT NULL AND i.locked_until <> 0 AND i.fetch_id = v_id
+    UNION
+    SELECT w.instance FROM @schema@.work AS w
+      WHERE w.tag >= '' AND w.epoch <> 0 AND w.fetch_id = v_id);
+  PERFORM 1 FROM @schema@.instance i WHERE i.instance = ANY (v_instances)
+    ORDER BY i.instance FOR NO KEY UPDATE;
+  PERFORM 1 FROM @schema@.work AS w
+    WHERE w.instance = ANY (v_instances) AND w.epoch <> 0 AND w.fetch_id = v_id
+    ORDER BY w.instance, w.execution, w.activity FOR NO KEY UPDATE;
+  v_now := @schema@.clock(p_now);
+  FOR v IN SELECT i.instance FROM @schema@.instance i
+      WHERE i.instance = ANY (v_instances) AND i.locked_until <> 0 AND i.fetch_id = v_id LOOP
+    v_done := @schema@.release_turn(v.instance, v_now, NULL);
+  END LOOP;
+  UPDATE @schema@.work AS w
+    SET ready_at = v_now, visible_at = v_now, place = @schema@.next_number(), epoch = 0,
+        owner = NULL, attempt = greatest(w.attempt - 1, 0)
+    WHERE w.instance = ANY (v_instances) AND w.epoch <> 0 AND w.fetch_id = v_id;
+  IF v_instances <> '{}' THEN
+    listening := @schema@.listening();
+  END IF;
+  RETURN NEXT;
+END
+$$;
