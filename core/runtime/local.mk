@@ -57,6 +57,7 @@ unit_tests += \
 	core/runtime/test-journal \
 	core/runtime/test-json \
 	core/runtime/test-metrics \
+	core/runtime/test-wire \
 	core/runtime/test-options \
 	core/runtime/test-registry \
 	core/runtime/test-removing \

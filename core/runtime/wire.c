@@ -11,7 +11,7 @@ struct header {
   uint64_t kind, length;
 };
 
-enum { LEAST_ROOM = 4096 };
+enum { LEAST_ROOM = 4096, MORE_ROOM = 64 * 1024 };
 static const uint64_t longest_frame = UINT64_C(1) << 32;
 
 /* ---- numbers and texts ----------------------------------------------------------------------- */
@@ -159,6 +159,16 @@ length_of_frame(const struct wire_reader *reader)
   return header.length > longest_frame ? SIZE_MAX : sizeof(header) + header.length;
 }
 
+/* Room for the frame, but not for more than twice what has come: the length is the word of another
+ * process, and costs it nothing. */
+static size_t
+room_for(const struct wire_reader *reader, size_t length)
+{
+  size_t most = 2 * reader->n + MORE_ROOM;
+
+  return length < most ? length : most;
+}
+
 static enum wire_state
 give_frame(struct wire_reader *reader, size_t length, enum wire_kind *ret_kind,
            struct wire_bytes *ret_bytes)
@@ -181,7 +191,7 @@ wire_read(struct wire_reader *reader, enum wire_kind *ret_kind, struct wire_byte
   forget_last(reader);
   for (;;) {
     size_t length = length_of_frame(reader);
-    if (length == SIZE_MAX || !make_room(reader, length))
+    if (length == SIZE_MAX || !make_room(reader, room_for(reader, length)))
       return WIRE_CLOSED;
     if (reader->n >= length)
       return give_frame(reader, length, ret_kind, ret_bytes);
