@@ -14,6 +14,7 @@ struct orchestration {
   char *name, *version_text;
   struct dk_version version;
   dk_orchestration_fn *function;
+  uint32_t needs;
 };
 
 /* Orchestrations by name, then by version; activities by name. */
@@ -195,6 +196,33 @@ registry_orchestration(const struct dk_registry *registry, dk_str name, dk_str v
   return found->function;
 }
 
+bool
+registry_needs(const struct dk_registry *registry, uint32_t need, const char **ret_name,
+               const char **ret_version)
+{
+  for (size_t i = 0; i < registry->n_orchestrations; i++)
+    if (registry->orchestrations[i].needs & need) {
+      *ret_name = registry->orchestrations[i].name;
+      *ret_version = registry->orchestrations[i].version_text;
+      return true;
+    }
+  return false;
+}
+
+/* What the caller's struct has.  False: it makes no sense. */
+static bool
+read_needs(const struct dk_orchestration_traits *traits, struct orchestration *added)
+{
+  const uint32_t known = DK_NEEDS_KV | DK_NEEDS_STATUS | DK_NEEDS_SESSIONS;
+
+  if (!traits)
+    return true;
+  if (!DK_HAS_FIELD(dk_orchestration_traits, traits, needs))
+    return false; /* struct_size was not set */
+  added->needs = traits->needs;
+  return (traits->needs & ~known) == 0;
+}
+
 /* ---- activities ------------------------------------------------------------------------------ */
 
 static size_t
@@ -296,12 +324,20 @@ dk_status
 dk_register_orchestration(struct dk_registry *registry, const char *name, const char *version,
                           dk_orchestration_fn *function)
 {
+  return dk_register_orchestration_with(registry, name, version, function, NULL);
+}
+
+dk_status
+dk_register_orchestration_with(struct dk_registry *registry, const char *name,
+                               const char *version, dk_orchestration_fn *function,
+                               const struct dk_orchestration_traits *traits)
+{
   char first[] = "1.0.0";
   struct orchestration added = {.name = (char *)name,
                                 .version_text = version ? (char *)version : first,
                                 .function = function};
 
-  if (!registry || !is_name(name) || !function ||
+  if (!registry || !is_name(name) || !function || !read_needs(traits, &added) ||
       version_parse(dk_str_of(added.version_text), &added.version) != DK_OK)
     return DK_INVALID;
   if (find_orchestration(registry, dk_str_of(name), &added.version))

@@ -5,6 +5,8 @@
 
 #include <durakit/runtime.h>
 
+#include <stdbool.h>
+
 struct registered_activity {
   const char *name;
   dk_activity_fn *function;
@@ -21,6 +23,9 @@ int version_compare(struct dk_version a, struct dk_version b);
  * as text that lives as long as the registry. */
 dk_orchestration_fn *registry_orchestration(const struct dk_registry *registry, dk_str name,
                                             dk_str version, const char **ret_version);
+/* Whether an orchestration needs this (one of DK_NEEDS_...), and the first that does. */
+bool registry_needs(const struct dk_registry *registry, uint32_t need, const char **ret_name,
+                    const char **ret_version);
 const struct registered_activity *registry_activity(const struct dk_registry *registry,
                                                     dk_str name);
 /* The first activity that is to run in a process; NULL: none. */

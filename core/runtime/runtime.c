@@ -92,6 +92,42 @@ refuse_memory(struct dk_refusal *refusal)
   return DK_NO_MEMORY;
 }
 
+static dk_status
+refuse_need(struct dk_store *store, const char *name, const char *version, const char *extension,
+            const char *call, struct dk_refusal *refusal)
+{
+  dk_refusal_begin(refusal, 0, "registry",
+                   "the orchestration %s, version %s, needs what the store does not offer: %s",
+                   name, version, call);
+  dk_refusal_say(refusal->expected, "a provider with %s", extension);
+  dk_refusal_say(refusal->found, "the provider %s, without it",
+                 dk_library_provider(dk_store_library(store))->name);
+  dk_refusal_say(refusal->next, "open a store that has it, or register an orchestration that does "
+                                "without");
+  return DK_UNSUPPORTED;
+}
+
+static dk_status
+check_needs(struct dk_store *store, const struct dk_registry *registry,
+            struct dk_refusal *refusal)
+{
+  static const struct {
+    uint32_t need;
+    const char *extension, *call;
+  } needs[] = {
+    {DK_NEEDS_KV, "durakit.kv/1", "key-values (dk_kv_set, ...)"},
+    {DK_NEEDS_STATUS, "durakit.status/1", "a custom status (dk_set_status)"},
+    {DK_NEEDS_SESSIONS, "durakit.sessions/1", "sessions of activities"},
+  };
+  const char *name, *version;
+
+  for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++)
+    if (registry_needs(registry, needs[i].need, &name, &version) &&
+        !dk_store_extension(store, needs[i].extension))
+      return refuse_need(store, name, version, needs[i].extension, needs[i].call, refusal);
+  return DK_OK;
+}
+
 /* What only the store can tell. */
 static dk_status
 check_store(struct dk_store *store, const struct dk_runtime_options *options,
@@ -104,7 +140,7 @@ check_store(struct dk_store *store, const struct dk_runtime_options *options,
   }
   if (options->session_rule == DK_SESSION_NONE ||
       dk_store_extension(store, "durakit.sessions/1"))
-    return DK_OK;
+    return check_needs(store, options->registry, refusal);
   dk_refusal_begin(refusal, 0, "session_rule", "the store has no sessions");
   dk_refusal_say(refusal->expected, "DK_SESSION_NONE, or a provider with durakit.sessions/1");
   dk_refusal_say(refusal->found, "session_rule %d, and the provider %s", options->session_rule,

@@ -472,6 +472,56 @@ fails(struct rig *rig, const char *order, const char *why)
   ok(strncmp(result, "failed: ", 8) == 0 && rig_says(result, why), "\"%s\" fails: %s", order, why);
 }
 
+/* ---- what is needed is said first ------------------------------------------------------------ */
+
+static void
+begins(struct rig *rig, uint32_t needs, const char *extension)
+{
+  const struct dk_orchestration_traits traits = {.struct_size = sizeof(traits), .needs = needs};
+  struct dk_registry *registry = dk_registry_new();
+  struct dk_runtime_options options = rig->options;
+  struct dk_runtime *runtime = NULL;
+  struct dk_refusal refusal = {0};
+
+  options.registry = registry;
+  ok(dk_register_orchestration(registry, "other", NULL, obeys) == DK_OK &&
+       dk_register_orchestration_with(registry, "obeys", "2.0.0", obeys, &traits) == DK_OK,
+     "one that needs something is registered");
+  dk_status status = dk_runtime_start(rig->store, &options, &runtime, &refusal);
+  if (!extension) {
+    ok(status == DK_OK, "a runtime starts on a store that has it");
+    dk_runtime_stop(runtime, 0, NULL);
+  } else {
+    ok(status == DK_UNSUPPORTED, "a runtime does not start on a store without %s", extension);
+    ok(rig_says(refusal.what, "the orchestration obeys, version 2.0.0, needs what the store does "
+                              "not offer") &&
+         rig_says(refusal.expected, extension) && rig_says(refusal.found, "model") &&
+         rig_says(refusal.next, "open a store that has it"),
+       "and says which orchestration, and what to do");
+  }
+  dk_registry_free(registry);
+}
+
+static void
+test_needs(void)
+{
+  const struct dk_orchestration_traits unknown = {.struct_size = sizeof(unknown), .needs = 8};
+  const struct dk_orchestration_traits empty = {.struct_size = 0};
+  struct rig plain = prepared(rig_begin()), full = prepared(rig_begin_full());
+
+  begins(&plain, DK_NEEDS_KV, "durakit.kv/1");
+  begins(&plain, DK_NEEDS_STATUS, "durakit.status/1");
+  begins(&plain, DK_NEEDS_SESSIONS, "durakit.sessions/1");
+  begins(&plain, 0, NULL);
+  begins(&full, DK_NEEDS_KV | DK_NEEDS_STATUS | DK_NEEDS_SESSIONS, NULL);
+  ok(dk_register_orchestration_with(plain.registry, "x", NULL, obeys, &unknown) == DK_INVALID,
+     "a need that nobody knows is refused");
+  ok(dk_register_orchestration_with(plain.registry, "x", NULL, obeys, &empty) == DK_INVALID,
+     "so are traits without their size");
+  finish(&plain);
+  finish(&full);
+}
+
 static void
 test_refused(void)
 {
@@ -510,6 +560,7 @@ main(void)
   test_next_worker();
   gets_none(DK_SESSION_NONE, "DK_SESSION_NONE");
   gets_none(DK_SESSION_HELD, "DK_SESSION_HELD");
+  test_needs();
   test_refused();
   return done_testing();
 }

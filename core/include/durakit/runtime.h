@@ -166,7 +166,9 @@ int64_t dk_now(dk_orch *o);
 void dk_guid(dk_orch *o, char ret_guid[37]);
 uint64_t dk_random(dk_orch *o);
 
-/* durakit.kv/1 and durakit.status/1; without them the orchestration fails and says so. */
+/* durakit.kv/1 and durakit.status/1.  An orchestration that calls these is registered with what it
+ * needs (dk_register_orchestration_with), so that a runtime on a store without them does not start;
+ * else the call is a wrong one there. */
 void dk_kv_set(dk_orch *o, const char *key, dk_str value);
 int32_t dk_kv_get(dk_orch *o, const char *key, dk_str *ret_value); /* 1: it is there */
 void dk_kv_clear(dk_orch *o, const char *key);
@@ -290,6 +292,20 @@ void dk_registry_free(struct dk_registry *registry);
 /* version "1.2.3"; NULL: "1.0.0".  DK_INVALID, DK_DUPLICATE, DK_NO_MEMORY. */
 dk_status dk_register_orchestration(struct dk_registry *registry, const char *name,
                                     const char *version, dk_orchestration_fn *function);
+/* What an orchestration needs of its store beside the core. */
+enum {
+  DK_NEEDS_KV = 1u,       /* durakit.kv/1: dk_kv_... */
+  DK_NEEDS_STATUS = 2u,   /* durakit.status/1: dk_set_status */
+  DK_NEEDS_SESSIONS = 4u  /* durakit.sessions/1: struct dk_activity_options with a session */
+};
+struct dk_orchestration_traits {
+  uint32_t struct_size, needs;
+};
+/* As above; traits may be NULL.  dk_runtime_start refuses a store that does not offer what the
+ * registered orchestrations need.  DK_INVALID: also needs that this version does not know. */
+dk_status dk_register_orchestration_with(struct dk_registry *registry, const char *name,
+                                         const char *version, dk_orchestration_fn *function,
+                                         const struct dk_orchestration_traits *traits);
 dk_status dk_register_activity(struct dk_registry *registry, const char *name,
                                dk_activity_fn *function, const struct dk_activity_traits *traits);
 
