@@ -42,6 +42,7 @@ script_tests += \
 	tests/examples.sh \
 	tests/examples-runtime.sh \
 	tests/runtime-guide.sh \
+	tests/lost-worker.sh \
 	tests/operating.sh \
 	tests/operating-pg.sh \
 	tests/beside-postgres.sh \
@@ -170,6 +171,7 @@ EXTRA_DIST += \
 	$(script_tests) \
 	$(deep_tests) \
 	tests/include-table.awk \
+	tests/lost-worker.c \
 	tests/memcheck.sh \
 	tests/operating-load.c \
 	tests/runner-allocations.c \

@@ -55,12 +55,13 @@ keep_line(const struct dk_log_event *event)
   snprintf(line->text, sizeof(line->text), "%.*s", (int)event->text.len, event->text.ptr);
 }
 
-/* A machine that is busy has such warnings, and they are no cancellation's. */
+/* A machine that is busy has such warnings, and they are no cancellation's; and limits are short
+ * here on purpose. */
 static bool
-is_of_slow_store(int32_t number)
+is_expected(int32_t number)
 {
   return number == DK_LOG_RENEWAL_RETRIED || number == DK_LOG_ACK_RETRIED ||
-         number == DK_LOG_STORE_AWAY;
+         number == DK_LOG_STORE_AWAY || number == DK_LOG_SHORT_LIMIT;
 }
 
 static void
@@ -69,7 +70,7 @@ on_log(void *context, const struct dk_log_event *event)
   (void)context;
   pthread_mutex_lock(&run->lock);
   run->numbers[event->number % NUMBERS]++;
-  run->warnings += event->level >= DK_LEVEL_WARNING && !is_of_slow_store(event->number);
+  run->warnings += event->level >= DK_LEVEL_WARNING && !is_expected(event->number);
   if (event->number == DK_LOG_RENEWED && event->activity_id < ACTIVITIES)
     run->renewals[event->activity_id]++;
   if (event->level > DK_LEVEL_TRACE)

@@ -59,6 +59,7 @@ past_of(struct job *job)
     .has_status = w->has_status,
     .has_sessions = w->has_sessions,
     .say = say,
+    .limited = job_limited,
     .context = job,
   };
 }

@@ -221,6 +221,7 @@ orch_future(struct dk_orch *o, const struct event *command)
   struct dk_future *future = new_future(o);
 
   *future = (struct dk_future){.kind = command->kind, .id = command->id, .name = command->name,
+                               .ms = command->kind == EVENT_TIMER ? command->number : 0,
                                .position = POSITION_NONE};
   if (waits_for_arrival(future))
     line_up(mailbox_for(o, future), future);

@@ -6,6 +6,7 @@
  *   deciding.c    the code is run, and what it did becomes a decision
  *   committing.c  the decision becomes a commit, tried until the lease ends
  *   counting.c    what the commit has done is counted
+ *   limits.c      limits that are too short are told
  *   job.c         the order of these, and what becomes of the turn
  *
  * A job belongs to one seat's thread.  What it shares with others is in struct turning.
@@ -16,6 +17,7 @@
 #include "core/runtime/cache.h"
 #include "core/runtime/decision.h"
 #include "core/runtime/keeper.h"
+#include "core/runtime/limits.h"
 #include "core/runtime/notes.h"
 #include "core/runtime/parking.h"
 #include "core/runtime/registry.h"
@@ -31,6 +33,7 @@ struct turning {
   dk_str owner;
   struct cache *cache;
   struct notes *notes;
+  struct limits *too_short;  /* limits of activities that were told of */
   struct parking *parking;
   struct dk_limits limits;
   bool has_kv, has_status, has_sessions;
@@ -134,6 +137,9 @@ dk_status decide_failure(struct job *job, enum code code, dk_str text);
 enum fate commit_decision(struct job *job);
 /* Removes the messages, sends the answers, touches nothing else. */
 enum fate commit_nothing(struct job *job, const struct outgoing *answers, size_t n_answers);
+
+/* limits.c, for struct past: told once, if the limit cannot survive a lost worker. */
+void job_limited(void *job, dk_str activity, int64_t ms, const char *line);
 
 /* counting.c, for metrics.h: */
 /* The activities whose rows a commit has deleted; before its memory goes back into the cache. */

@@ -84,6 +84,7 @@ static const int8_t levels[] = {
   [DK_LOG_ORCHESTRATION_ENDED] = DK_LEVEL_DEBUG,
   [DK_LOG_PROGRAMMING_ERROR] = DK_LEVEL_ERROR,
   [DK_LOG_TURN_STUCK] = DK_LEVEL_ERROR,
+  [DK_LOG_SHORT_LIMIT] = DK_LEVEL_WARNING,
 };
 
 /* What the caller says goes; debug, which is 0, can be said only of a line without a number. */

@@ -220,6 +220,8 @@ core_libdkruntime_la_SOURCES += \
 	core/runtime/inbox.c \
 	core/runtime/job.c \
 	core/runtime/job.h \
+	core/runtime/limits.c \
+	core/runtime/limits.h \
 	core/runtime/notes.c \
 	core/runtime/notes.h \
 	core/runtime/parking.c \
@@ -246,6 +248,7 @@ unit_tests += \
 	core/runtime/test-extensions \
 	core/runtime/test-kept \
 	core/runtime/test-killed \
+	core/runtime/test-limits \
 	core/runtime/test-metrics-turns \
 	core/runtime/test-misuse \
 	core/runtime/test-outage \
@@ -259,6 +262,7 @@ core_runtime_test_commit_SOURCES = core/runtime/test-commit.c $(rig)
 core_runtime_test_extensions_SOURCES = core/runtime/test-extensions.c $(rig)
 core_runtime_test_kept_SOURCES = core/runtime/test-kept.c $(rig)
 core_runtime_test_killed_SOURCES = core/runtime/test-killed.c $(rig)
+core_runtime_test_limits_SOURCES = core/runtime/test-limits.c $(rig)
 core_runtime_test_metrics_turns_SOURCES = core/runtime/test-metrics-turns.c $(rig) $(scrape)
 core_runtime_test_metrics_turns_LDFLAGS = -Wl,--wrap=dk_text_failed $(AM_LDFLAGS)
 core_runtime_test_misuse_SOURCES = core/runtime/test-misuse.c $(rig)

@@ -27,6 +27,7 @@ struct arrival { /* a raised event or a queue's message, until somebody takes it
 struct dk_future {
   enum event_kind kind;
   uint64_t id;
+  int64_t ms;                /* a timer's */
   dk_str name;
   struct arrival *arrival;   /* of a wait or dequeue: the one that is kept for it */
   uint64_t position;         /* as far as it was looked for; POSITION_NONE: not ready */

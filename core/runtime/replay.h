@@ -50,6 +50,9 @@ struct past {
   /* Non-zero: the code has run too long; asked at each call. */
   int32_t (*overdue)(void *context);
   void (*say)(void *context, int32_t level, dk_str line);
+  /* The code begins to wait for this activity, and no longer than a timer of so many ms; where in
+   * the source, NULL: not known. */
+  void (*limited)(void *context, dk_str activity, int64_t ms, const char *line);
   void *context;
 };
 

@@ -139,6 +139,7 @@ test_levels(void)
     {DK_LOG_ORCHESTRATION_ENDED, 0, DK_LEVEL_DEBUG},
     {DK_LOG_PROGRAMMING_ERROR, 0, DK_LEVEL_ERROR},
     {DK_LOG_TURN_STUCK, 0, DK_LEVEL_ERROR},
+    {DK_LOG_SHORT_LIMIT, 0, DK_LEVEL_WARNING},
     {12345, 0, DK_LEVEL_DEBUG},
   };
   struct told told = {.n = 0};

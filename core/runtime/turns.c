@@ -45,6 +45,7 @@ prepare(struct turns *turns, const struct turns_setup *setup)
     .has_sessions = offers(setup->store, "durakit.sessions/1"),
     .cache = cache_new(setup->options->cache_bytes, CACHE_RUNS),
     .notes = notes_new(),
+    .too_short = limits_new(),
     .parking = parking_start(setup->store),
   };
   turns->next_alarm = INT64_MAX;
@@ -54,7 +55,8 @@ prepare(struct turns *turns, const struct turns_setup *setup)
   ticks_cond_init(&turns->idle);
   ticks_cond_init(&turns->changed);
   ticks_cond_init(&turns->watches);
-  return turns->w.cache && turns->w.notes && turns->w.parking && turns->seats;
+  return turns->w.cache && turns->w.notes && turns->w.too_short && turns->w.parking &&
+         turns->seats;
 }
 
 static void
@@ -66,6 +68,7 @@ discard(struct turns *turns)
   parking_stop(turns->w.parking); /* with nothing in it, here */
   cache_free(turns->w.cache);
   notes_free(turns->w.notes);
+  limits_free(turns->w.too_short);
   pthread_cond_destroy(&turns->watches);
   pthread_cond_destroy(&turns->changed);
   pthread_cond_destroy(&turns->idle);

@@ -155,12 +155,30 @@ best_of(struct dk_orch *o, dk_future *const *futures, size_t n)
   return winner;
 }
 
+/* An activity and a timer: the timer is the activity's limit. */
+static void
+tell_limit(struct dk_orch *o, dk_future *const *futures, size_t n)
+{
+  const struct dk_future *activity = NULL, *timer = NULL;
+
+  for (size_t i = 0; i < n; i++) {
+    if (futures[i]->kind == EVENT_ACTIVITY && !activity)
+      activity = futures[i];
+    if (futures[i]->kind == EVENT_TIMER && (!timer || futures[i]->ms < timer->ms))
+      timer = futures[i];
+  }
+  if (activity && timer && o->past->limited)
+    o->past->limited(o->past->context, activity->name, timer->ms, o->line);
+}
+
 static struct dk_future *
 first_of(struct dk_orch *o, dk_future *const *futures, size_t n)
 {
   struct dk_future *winner;
 
   check_futures(o, futures, n);
+  if (!best_of(o, futures, n))
+    tell_limit(o, futures, n);
   while (winner = best_of(o, futures, n), !winner)
     orch_wait(o);
   orch_take(o, winner);

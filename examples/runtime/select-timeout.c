@@ -4,8 +4,8 @@
  *   ./select-timeout sqlite store=/tmp/orders.db                       the timer wins
  *   ./select-timeout sqlite store=/tmp/orders.db order-2 60000 10      the activity wins
  *
- * The arguments after the store: INSTANCE LIMIT_MS WORK_MS.  It prints who won, how and when the
- * activity was told, that its row is gone from the store, and the history. */
+ * The arguments after the store: INSTANCE LIMIT_MS WORK_MS (order-1 3000 60000).  It prints who
+ * won, how and when the activity was told, that its row is gone from the store, and the history. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ order(dk_orch *o, dk_str input)
   char *work;
   int64_t limit_ms = strtoll(input.ptr, &work, 10);
   dk_future *pay = dk_activity(o, "charge", dk_str_of(work + 1));
-  dk_future *limit = dk_timer(o, limit_ms);
+  dk_future *limit = dk_timer(o, limit_ms); /* longer than the lease, see main */
 
   if (dk_select(o, pay, limit) == limit)
     return dk_failed_with(o, "charge took longer than %" PRId64 " ms", limit_ms);
@@ -177,11 +177,17 @@ main(int argc, char **argv)
   struct example_store s;
   int used = example_open(&s, argc, argv);
   const char *instance = used < argc ? argv[used] : "order-1";
-  const char *limit = used + 1 < argc ? argv[used + 1] : "200";
+  const char *limit = used + 1 < argc ? argv[used + 1] : "3000";
   const char *work = used + 2 < argc ? argv[used + 2] : "60000";
   struct dk_registry *registry = what_can_be_run();
-  const struct dk_runtime_options options = {
-    .struct_size = sizeof(options), .registry = registry, .log = take_log};
+  /* A limit must exceed the lease by the time of the work: the activity of a worker that was lost
+   * is run again when its lease has ended.  For a limit of seconds the default lease, 30 s, is too
+   * long.  This one is renewed every 2 s, so a limit of 3 s ends between two renewals. */
+  const struct dk_runtime_options options = {.struct_size = sizeof(options),
+                                             .registry = registry,
+                                             .log = take_log,
+                                             .activity_lock_ms = 2500,
+                                             .activity_renewal_buffer_ms = 500};
   struct dk_runtime *runtime;
   struct dk_refusal refusal;
 

@@ -10,7 +10,7 @@
  *   static dk_result order(dk_orch *o, dk_str input)
  *   {
  *     dk_future *pay = dk_activity(o, "charge", input);
- *     dk_future *limit = dk_timer(o, 30 * 1000);
+ *     dk_future *limit = dk_timer(o, 2 * 60 * 1000);
  *     if (dk_select(o, pay, limit) == limit)   // the loser is cancelled: its row is deleted
  *       return dk_failed(o, "payment timed out");
  *     return dk_completed(o, dk_await(o, pay));
@@ -102,6 +102,10 @@ struct dk_child_options {
 dk_future *dk_activity(dk_orch *o, const char *name, dk_str input);
 dk_future *dk_activity_with(dk_orch *o, const char *name, dk_str input,
                             const struct dk_activity_options *options);
+/* Durable: it runs on while the store or the workers are away.  So where it is the limit of an
+ * activity it must exceed the lease (activity_lock_ms of the workers) by the time of the work: the
+ * activity of a worker that was lost is run again only when its lease has ended.  One that does not
+ * is logged (DK_LOG_SHORT_LIMIT). */
 dk_future *dk_timer(dk_orch *o, int64_t ms);
 /* The next event of this name that was raised and not waited for by an earlier call: events that
  * come early are kept. */
@@ -150,7 +154,8 @@ int32_t dk_ready(const dk_orch *o, const dk_future *future);
 /* Runs an activity until it succeeds.  Waits, as dk_outcome does, for the last attempt's end. */
 struct dk_retry {
   uint32_t struct_size, attempts;  /* at least 1 */
-  int64_t timeout_ms;              /* for each attempt, which is cancelled then; 0: none */
+  int64_t timeout_ms;              /* for each attempt, which is cancelled then; 0: none.  A limit,
+                                      see dk_timer */
   int64_t first_delay_ms, max_delay_ms;
   uint32_t factor_percent;         /* of each delay to the one before; 0: 200 */
   uint32_t retry_timeouts;         /* 0: an attempt that takes too long is the end */
@@ -338,7 +343,8 @@ enum {
   DK_LOG_STORE_BACK = 15,           /* info */
   DK_LOG_ORCHESTRATION_ENDED = 16,  /* debug */
   DK_LOG_PROGRAMMING_ERROR = 17,    /* error: a wrong call in an orchestration or activity */
-  DK_LOG_TURN_STUCK = 18            /* error: an orchestration does not come back */
+  DK_LOG_TURN_STUCK = 18,           /* error: an orchestration does not come back */
+  DK_LOG_SHORT_LIMIT = 19           /* warning: a limit that a lost worker exceeds; once each */
 };
 enum { DK_LEVEL_TRACE = -1, DK_LEVEL_DEBUG = 0, DK_LEVEL_INFO = 1, DK_LEVEL_WARNING = 2,
        DK_LEVEL_ERROR = 3 };
@@ -384,7 +390,8 @@ struct dk_runtime_options {
   int64_t turn_lock_ms;                 /* [5,000] */
   int64_t turn_renewal_buffer_ms;       /* [2,000]; renewed every lock - buffer */
   int64_t max_turn_ms;                  /* a turn that takes longer is stuck [10,000] */
-  int64_t activity_lock_ms;             /* [30,000] */
+  int64_t activity_lock_ms;             /* limits of activities must exceed it, see dk_timer
+                                           [30,000] */
   int64_t activity_renewal_buffer_ms;   /* [5,000] */
   int64_t grace_ms;                     /* from the signal until the slot is taken back [10,000] */
   int64_t poll_ms;                      /* how long one fetch waits for work [30,000] */
