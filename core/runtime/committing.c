@@ -28,6 +28,7 @@ static dk_status
 attempt(struct job *job, const struct dk_turn_result *result, struct dk_commit_outcome *outcome)
 {
   memset(outcome, 0, sizeof(*outcome));
+  contact_ask(&job->w->journal->contact, &job->commits, CONTACT_COMMITS, 0);
   if (!seat_call_begins(job->seat, lease_deadline(job->lease)))
     return DK_CALL_CANCELLED;
   dk_status status = dk_store_ack_orchestration_item(
@@ -44,13 +45,24 @@ static void
 tell_retry(struct job *job, dk_status status)
 {
   struct dk_log_event event = job_event(job, DK_LOG_ACK_RETRIED);
+  const char *why = dk_caller_failure(job->caller)->text;
 
   journal_count(job->w->journal, COUNT_ACKS_RETRIED);
   event.status = status;
-  if (atomic_exchange(&job->w->commits_fail, true))
+  if (!contact_refused(&job->w->journal->contact, &job->commits, status, why))
     event.level = DK_LEVEL_TRACE;
   journal_tell(job->w->journal, &event, "its turn cannot be committed, it is tried again: %s",
-               dk_caller_failure(job->caller)->text);
+               why);
+}
+
+static void
+tell_committed(struct job *job)
+{
+  struct dk_log_event event = job_event(job, DK_LOG_STORE_BACK);
+
+  if (contact_good(&job->w->journal->contact, &job->commits, &event.ms))
+    journal_tell(job->w->journal, &event, "turns can be committed again, after %lld ms",
+                 (long long)event.ms);
 }
 
 static bool
@@ -61,7 +73,7 @@ is_ours(const struct job *job)
 
 /* Sends until it is clear, or the lease is over: then the last answer. */
 static dk_status
-send(struct job *job, struct dk_turn_result *result, struct dk_commit_outcome *outcome)
+send_until_clear(struct job *job, struct dk_turn_result *result, struct dk_commit_outcome *outcome)
 {
   int64_t pause = FIRST_PAUSE_MS;
 
@@ -76,6 +88,28 @@ send(struct job *job, struct dk_turn_result *result, struct dk_commit_outcome *o
       return status;
     pause = pause * 2 < LONGEST_PAUSE_MS ? pause * 2 : LONGEST_PAUSE_MS;
   }
+}
+
+/* Not for what the turn says, and not because it is somebody else's: no other would be taken. */
+static bool
+is_refused(dk_status status)
+{
+  return status == DK_REFUSED || status == DK_CORRUPT || status == DK_INTERNAL;
+}
+
+static dk_status
+send(struct job *job, struct dk_turn_result *result, struct dk_commit_outcome *outcome)
+{
+  struct contact *contact = &job->w->journal->contact;
+  dk_status status = send_until_clear(job, result, outcome);
+
+  if (status == DK_OK)
+    tell_committed(job);
+  if (is_refused(status))
+    contact_refused(contact, &job->commits, status, dk_caller_failure(job->caller)->text);
+  if (status != DK_OK)
+    contact_rest(contact, &job->commits);
+  return status;
 }
 
 /* ---- after the commit ------------------------------------------------------------------------ */
@@ -127,11 +161,7 @@ signal_worker(struct job *job, const struct dk_commit_outcome *outcome)
 static void
 landed(struct job *job)
 {
-  struct dk_log_event event = job_event(job, DK_LOG_STORE_BACK);
-
   journal_count(job->w->journal, COUNT_TURNS_COMMITTED);
-  if (atomic_load(&job->w->commits_fail) && atomic_exchange(&job->w->commits_fail, false))
-    journal_tell(job->w->journal, &event, "turns can be committed again");
   notes_forget(job->w->notes, job->instance);
   count_requests(job);
   tell_strays(job);

@@ -31,7 +31,14 @@ struct asking {
 
   bool is_repeated;  /* an outcome is unknown: it may have been done */
   uint32_t failures;
+  struct asker asker;
 };
+
+static struct contact *
+contact_of(const struct asking *asking)
+{
+  return &asking->slot->worker->setup.journal->contact;
+}
 
 static dk_status
 ask_once(struct asking *asking)
@@ -72,28 +79,34 @@ count_ack(const struct asking *asking, enum counter counter)
     journal_count(asking->slot->worker->setup.journal, counter);
 }
 
+/* The first of a row is a warning, for all activities together. */
 static void
 tell_failure(struct asking *asking, dk_status status)
 {
   struct journal *journal = asking->slot->worker->setup.journal;
   struct dk_log_event event = errand_event(asking->errand, DK_LOG_ACK_RETRIED);
+  const char *why = dk_caller_failure(asking->slot->caller)->text;
 
   journal_count(journal, COUNT_ACKS_RETRIED);
   count_ack(asking, COUNT_WORK_ACKS_RETRIED);
   event.status = status;
-  if (asking->failures++ > 0)
+  asking->failures++;
+  if (!contact_refused(contact_of(asking), &asking->asker, status, why))
     event.level = DK_LEVEL_TRACE;
   journal_tell(journal, &event, "the store could not be told of its end, and is told again: %s",
-               dk_caller_failure(asking->slot->caller)->text);
+               why);
 }
 
 static void
-tell_success(const struct asking *asking)
+tell_success(struct asking *asking)
 {
   struct journal *journal = asking->slot->worker->setup.journal;
   struct dk_log_event event = errand_event(asking->errand, DK_LOG_ACK_RETRIED);
+  bool is_news = contact_good(contact_of(asking), &asking->asker, NULL);
 
-  event.level = DK_LEVEL_INFO;
+  if (asking->failures == 0 && !is_news)
+    return;
+  event.level = is_news ? DK_LEVEL_INFO : DK_LEVEL_TRACE;
   journal_tell(journal, &event, "the store was told of its end, after %u attempts that failed",
                asking->failures);
 }
@@ -121,25 +134,35 @@ may_be_asked_again(dk_status status)
   return class == 1 || class == 3 || status == DK_CALL_CANCELLED;
 }
 
-/* The store's last word: one that can be tried again only if there was no more time to. */
 static dk_status
-ask(struct asking *asking)
+ask_until_clear(struct asking *asking)
 {
   for (;;) {
+    contact_ask(contact_of(asking), &asking->asker, CONTACT_ACKS, 0);
     slot_begin_call(asking->slot, last_tick(asking));
     dk_status status = ask_once(asking);
     slot_end_call(asking->slot);
-    if (!may_be_asked_again(status)) {
-      if (asking->failures > 0 && status == DK_OK)
-        tell_success(asking);
+    if (!may_be_asked_again(status))
       return status;
-    }
     asking->is_repeated = asking->is_repeated || dk_status_class(status) == 3;
     tell_failure(asking, status);
     pause_before_next(asking, last_tick(asking));
     if (ticks_now() >= last_tick(asking))
       return status;
   }
+}
+
+/* The store's last word: one that can be tried again only if there was no more time to. */
+static dk_status
+ask(struct asking *asking)
+{
+  dk_status status = ask_until_clear(asking);
+
+  if (status == DK_OK)
+    tell_success(asking);
+  else
+    contact_rest(contact_of(asking), &asking->asker);
+  return status;
 }
 
 /* ---- what came of it ------------------------------------------------------------------------- */

@@ -19,8 +19,10 @@ wait_for_room(struct worker *worker)
   worker->is_fetching = false;
   errand_forget_early(worker);
   while (!worker->is_draining &&
-         (worker_is_capped(worker) || worker->n_slots <= worker->n_errands))
+         (worker_is_capped(worker) || worker->n_slots <= worker->n_errands)) {
+    contact_rest(&worker->setup.journal->contact, &worker->fetching);
     pthread_cond_wait(&worker->changed, &worker->lock);
+  }
   uint32_t room = worker->is_draining ? 0 : worker->n_slots - worker->n_errands;
   worker->is_fetching = room > 0;
   dk_canceller_reset(worker->fetch_canceller);
@@ -49,7 +51,10 @@ fetch(struct worker *worker, uint32_t room, bool has_failed, struct dk_works **r
   };
 
   dk_caller_reset(worker->fetcher);
-  return dk_store_fetch_work_item(store, worker->fetcher, &request, ret_works);
+  contact_ask(&worker->setup.journal->contact, &worker->fetching, CONTACT_WORK,
+              has_failed ? 0 : options->poll_ms);
+  dk_status status = dk_store_fetch_work_item(store, worker->fetcher, &request, ret_works);
+  return status;
 }
 
 /* ---- handing over ---------------------------------------------------------------------------- */
@@ -128,30 +133,35 @@ hand_over(struct worker *worker, const struct dk_work_item *item)
 /* ---- failures -------------------------------------------------------------------------------- */
 
 static void
-tell_store(struct worker *worker, int32_t number, dk_status status, const char *what,
-           const char *why)
+fetch_was_refused(struct worker *worker, dk_status status)
 {
-  struct dk_log_event event = {.struct_size = sizeof(event), .number = number, .status = status};
+  const struct dk_log_event event = {.number = DK_LOG_STORE_AWAY, .status = status};
+  const char *why = dk_caller_failure(worker->fetcher)->text;
+  struct journal *journal = worker->setup.journal;
 
-  journal_tell(worker->setup.journal, &event, "%s%s", what, why);
+  if (contact_refused(&journal->contact, &worker->fetching, status, why))
+    journal_tell(journal, &event, "activities cannot be fetched, it is tried until they can: %s",
+                 why);
 }
 
-/* Once, until it works again.  A store that is busy is there. */
+static void
+fetch_was_good(struct worker *worker)
+{
+  struct dk_log_event event = {.number = DK_LOG_STORE_BACK};
+  struct journal *journal = worker->setup.journal;
+
+  if (contact_good(&journal->contact, &worker->fetching, &event.ms))
+    journal_tell(journal, &event, "activities can be fetched again, after %lld ms",
+                 (long long)event.ms);
+}
+
 static void
 note_status(struct worker *worker, dk_status status)
 {
-  bool fails = status != DK_OK && status != DK_NOTHING && status != DK_BUSY;
-
-  pthread_mutex_lock(&worker->lock);
-  bool has_changed = worker->is_away != fails && status != DK_BUSY;
-  if (has_changed)
-    worker->is_away = fails;
-  pthread_mutex_unlock(&worker->lock);
-  if (has_changed && fails)
-    tell_store(worker, DK_LOG_STORE_AWAY, status, "no activities can be fetched: ",
-               dk_caller_failure(worker->fetcher)->text);
-  else if (has_changed)
-    tell_store(worker, DK_LOG_STORE_BACK, status, "activities are fetched again", "");
+  if (status == DK_OK || status == DK_NOTHING)
+    fetch_was_good(worker);
+  else
+    fetch_was_refused(worker, status);
 }
 
 /* After a failure, longer each time; sooner if the worker drains. */
@@ -173,20 +183,25 @@ void *
 poller_main(void *argument)
 {
   struct worker *worker = argument;
+  struct contact *contact = &worker->setup.journal->contact;
   uint32_t room, failures = 0;
 
   while ((room = wait_for_room(worker)) > 0) {
     struct dk_works *works = NULL;
-    dk_status status = fetch(worker, room, failures > 0, &works);
-    if (status != DK_OK && dk_cancelled(worker->fetch_canceller))
-      continue; /* called back: that says nothing of the store */
+    bool fails = contact_fails(contact, CONTACT_WORK);
+    dk_status status = fetch(worker, room, failures > 0 || fails, &works);
+    if (status != DK_OK && dk_cancelled(worker->fetch_canceller)) {
+      contact_rest(contact, &worker->fetching); /* called back: that says nothing of the store */
+      continue;
+    }
     note_status(worker, status);
     for (size_t i = 0; status == DK_OK && i < works->n_items; i++)
       hand_over(worker, &works->items[i]);
     failures = status == DK_OK || status == DK_NOTHING ? 0 : failures + 1;
-    if (failures > 0)
+    if (failures > 0 || (status == DK_NOTHING && contact_fails(contact, CONTACT_WORK)))
       pause_after(worker, failures);
   }
+  contact_rest(contact, &worker->fetching);
   pthread_mutex_lock(&worker->lock);
   worker->is_poller_over = true;
   pthread_cond_broadcast(&worker->changed);

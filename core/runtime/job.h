@@ -41,7 +41,6 @@ struct turning {
                                 only a fetch brings the key-values */
   atomic_int whole_fetches;  /* so many fetches bring all messages: what begins an execution stands
                                 behind more than max_messages */
-  atomic_bool commits_fail;  /* told, until one lands */
 };
 
 /* What becomes of a turn. */
@@ -72,6 +71,7 @@ struct job {
   struct lease *lease;
   atomic_bool is_lost;       /* the keeper's word */
   int64_t now;               /* the store's clock at the claim: for all that this turn decides */
+  struct asker commits;
   bool is_unsure;            /* a commit may have landed */
   bool is_whole;             /* fetched with all messages that are due */
 

@@ -23,12 +23,14 @@ journal_init(struct journal *journal, dk_log_fn *log, void *context, const char 
   for (int i = 0; i < N_COUNTERS; i++)
     atomic_init(&journal->counters[i], 0);
   metrics_init(&journal->metrics);
+  contact_init(&journal->contact);
 }
 
 void
 journal_done(struct journal *journal)
 {
   metrics_done(&journal->metrics);
+  contact_done(&journal->contact);
 }
 
 void

@@ -11,6 +11,7 @@
 
 #include <stdatomic.h>
 
+#include "core/runtime/contact.h"
 #include "core/runtime/metrics.h"
 
 /* As in struct dk_counters, in its order, and behind those what only the metrics show. */
@@ -38,6 +39,7 @@ struct journal {
   const char *worker;
   _Atomic uint64_t counters[N_COUNTERS];
   struct metrics metrics;
+  struct contact contact; /* how the store answers: what of that is news */
 };
 
 void journal_init(struct journal *journal, dk_log_fn *log, void *context, const char *worker);

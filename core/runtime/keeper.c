@@ -6,8 +6,9 @@
  * call the store, one lease each; as many are made as are needed at once, up to MOST_RENEWERS.
  *
  * Locking: `lock` guards all but what is said otherwise.  Neither the store nor `lost` nor the log
- * is called under it.  A lease belongs to the keeper from keeper_keep to keeper_let_go; one whose
- * renewal is under way at that moment is freed by its renewer. */
+ * is called under it; the contact, which has a lock of its own, is.  A lease belongs to the keeper
+ * from keeper_keep to keeper_let_go; one whose renewal is under way at that moment is freed by its
+ * renewer. */
 #include "core/runtime/keeper.h"
 
 #include <assert.h>
@@ -36,6 +37,7 @@ struct lease {
   int64_t good_at;            /* lock_ms before the deadline; stays when it is lost */
   struct renewer *renewer;    /* that has it; a lease that rests may have one, too */
   uint32_t retries;           /* since the last DK_OK */
+  struct asker renews;        /* rests unless the lease is kept */
   uint32_t pins;              /* of who tells of it just now, without the lock */
   bool is_let_go;
   struct lease *next;         /* in the list of those that are ready */
@@ -84,32 +86,33 @@ event_of(const struct lease *lease, int32_t number)
   };
 }
 
-/* A row of retries is told once, and once when it is over. */
+/* A row of retries is told once, for all leases together, and once when it is over. */
 static void
-tell_retry(const struct lease *lease, uint32_t retries, dk_status status, const char *why)
+tell_retry(const struct lease *lease, bool is_news, dk_status status, const char *why)
 {
   struct journal *journal = lease->keeper->journal;
   struct dk_log_event event = event_of(lease, DK_LOG_RENEWAL_RETRIED);
 
   journal_count(journal, COUNT_RENEWALS_RETRIED);
   event.status = status;
-  if (retries > 0)
+  if (!is_news)
     event.level = DK_LEVEL_TRACE;
   journal_tell(journal, &event, "its lease could not be renewed, and it is tried again: %s", why);
 }
 
 static void
-tell_renewed(const struct lease *lease, uint32_t retries)
+tell_renewed(const struct lease *lease, bool is_news, uint32_t retries)
 {
   struct journal *journal = lease->keeper->journal;
   struct dk_log_event event = event_of(lease, DK_LOG_RENEWED);
 
   journal_count(journal, COUNT_RENEWALS);
-  if (retries == 0) {
+  if (retries == 0 && !is_news) {
     journal_tell(journal, &event, "its lease is renewed");
     return;
   }
-  event.level = DK_LEVEL_INFO;
+  if (is_news)
+    event.level = DK_LEVEL_INFO;
   journal_tell(journal, &event, "its lease is renewed, after %u attempts that failed", retries);
 }
 
@@ -196,6 +199,7 @@ lose(struct lease *lease, enum loss loss, int64_t call_back_at)
   struct keeper *keeper = lease->keeper;
 
   remove_ready(keeper, lease);
+  contact_rest(&keeper->journal->contact, &lease->renews);
   lease->state = LEASE_IS_LOST;
   lease->deadline = 0;
   if (lease->renewer)
@@ -234,18 +238,22 @@ take_answer(struct lease *lease, dk_status status, const char *why)
     lose(lease, now < lease->deadline ? LOSS_REFUSED : LOSS_DEADLINE, 0);
     return;
   }
+  struct contact *contact = &lease->keeper->journal->contact;
+  bool is_news;
   if (status == DK_OK) {
+    is_news = contact_good(contact, &lease->renews, NULL);
     lease->retries = 0;
     begin_to_wait(lease, lease->deadline - lease->terms.buffer_ms);
   } else {
+    is_news = contact_refused(contact, &lease->renews, status, why);
     lease->retries++;
     begin_to_wait(lease, now + (pause > LEAST_RETRY_MS ? pause : LEAST_RETRY_MS));
   }
   begin_to_tell(lease);
   if (status == DK_OK)
-    tell_renewed(lease, retries);
+    tell_renewed(lease, is_news, retries);
   else
-    tell_retry(lease, retries, status, why);
+    tell_retry(lease, is_news, status, why);
   end_telling(lease);
 }
 
@@ -265,6 +273,7 @@ renew(struct renewer *renewer, struct lease *lease)
 
   lease->state = LEASE_RENEWS;
   lease->renewer = renewer;
+  contact_ask(&keeper->journal->contact, &lease->renews, CONTACT_RENEWALS, 0);
   renewer->call_back_at = began + longest_renewal(lease);
   look_at(lease, sooner(renewer->call_back_at, lease->deadline));
   dk_canceller_reset(renewer->canceller);
@@ -500,6 +509,7 @@ lease_rest(struct lease *lease)
   bool is_lost = lease->state == LEASE_IS_LOST;
   if (!is_lost) {
     remove_ready(keeper, lease);
+    contact_rest(&keeper->journal->contact, &lease->renews);
     lease->state = LEASE_RESTS;
     if (!lease->renewer) /* else the clock still sees to it that it does not hang */
       heap_remove(&keeper->heap, &lease->due);
@@ -515,6 +525,7 @@ keeper_let_go(struct keeper *keeper, struct lease *lease)
   while (lease->pins > 0)
     pthread_cond_wait(&keeper->has_changed, &keeper->lock);
   remove_ready(keeper, lease);
+  contact_rest(&keeper->journal->contact, &lease->renews);
   if (lease->renewer) {
     lease->state = LEASE_RESTS;
     lease->is_let_go = true;

@@ -31,6 +31,8 @@ core_libdkruntime_la_SOURCES += \
 	core/runtime/client.c \
 	core/runtime/client.h \
 	core/runtime/codec.h \
+	core/runtime/contact.c \
+	core/runtime/contact.h \
 	core/runtime/decode.c \
 	core/runtime/event.c \
 	core/runtime/journal.c \
@@ -53,6 +55,7 @@ core_libdkruntime_la_SOURCES += \
 unit_tests += \
 	core/runtime/test-cancelling \
 	core/runtime/test-client \
+	core/runtime/test-contact \
 	core/runtime/test-event \
 	core/runtime/test-journal \
 	core/runtime/test-json \
@@ -75,6 +78,8 @@ hand = \
 	core/runtime/testing/hand.h \
 	$(NULL)
 core_runtime_test_client_SOURCES = core/runtime/test-client.c $(hand)
+core_runtime_test_contact_SOURCES = core/runtime/test-contact.c
+core_runtime_test_contact_LDFLAGS = -Wl,--wrap=ticks_now $(AM_LDFLAGS)
 core_runtime_test_client_LDFLAGS = -Wl,--wrap=dk_store_enqueue_for_orchestrator $(AM_LDFLAGS)
 outcomes = core/runtime/testing/outcomes.c core/runtime/testing/outcomes.h $(hand)
 core_runtime_test_cancelling_SOURCES = core/runtime/test-cancelling.c $(outcomes)
@@ -247,6 +252,7 @@ unit_tests += \
 	core/runtime/test-commit \
 	core/runtime/test-extensions \
 	core/runtime/test-kept \
+	core/runtime/test-health \
 	core/runtime/test-killed \
 	core/runtime/test-limits \
 	core/runtime/test-metrics-turns \
@@ -260,6 +266,7 @@ unit_tests += \
 	$(NULL)
 core_runtime_test_commit_SOURCES = core/runtime/test-commit.c $(rig)
 core_runtime_test_extensions_SOURCES = core/runtime/test-extensions.c $(rig)
+core_runtime_test_health_SOURCES = core/runtime/test-health.c $(rig)
 core_runtime_test_kept_SOURCES = core/runtime/test-kept.c $(rig)
 core_runtime_test_killed_SOURCES = core/runtime/test-killed.c $(rig)
 core_runtime_test_limits_SOURCES = core/runtime/test-limits.c $(rig)

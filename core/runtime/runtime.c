@@ -302,7 +302,8 @@ dk_runtime_healthy(struct dk_runtime *runtime, char *reason, size_t size)
 {
   char why[512] = "";
   bool is_healthy = worker_healthy(runtime->worker, why, sizeof(why)) &&
-                    turns_healthy(runtime->turns, why, sizeof(why));
+                    turns_healthy(runtime->turns, why, sizeof(why)) &&
+                    contact_healthy(&runtime->journal.contact, why, sizeof(why));
 
   if (reason && size > 0)
     snprintf(reason, size, "%s", is_healthy ? "" : why);

@@ -15,36 +15,44 @@ enum { FIRST_PAUSE_MS = 50, LONGEST_PAUSE_MS = 2000 };
 
 /* ---- the store is away, and back ------------------------------------------------------------- */
 
-static void
-tell_away(struct turns *turns, struct seat *seat, dk_status status)
+static struct contact *
+contact_of(const struct seat *seat)
 {
-  const struct dk_log_event event = {.number = DK_LOG_STORE_AWAY, .status = status};
+  return &seat->turns->w.journal->contact;
+}
 
+static bool
+is_stopping(struct turns *turns)
+{
   pthread_mutex_lock(&turns->lock);
-  bool is_news = !turns->is_away && !turns->is_stopping;
-  if (is_news) {
-    turns->is_away = true;
-    turns->away_since = ticks_now();
-  }
+  bool is_stopping = turns->is_stopping;
   pthread_mutex_unlock(&turns->lock);
-  if (is_news)
-    journal_tell(turns->w.journal, &event,
-                 "turns cannot be fetched, it is tried until they can: %s",
-                 dk_caller_failure(seat->caller)->text);
+  return is_stopping;
 }
 
 static void
-tell_back(struct turns *turns)
+fetch_was_refused(struct seat *seat, dk_status status)
+{
+  const struct dk_log_event event = {.number = DK_LOG_STORE_AWAY, .status = status};
+  const char *why = dk_caller_failure(seat->caller)->text;
+
+  if (seat->failures < UINT32_MAX)
+    seat->failures++;
+  if (is_stopping(seat->turns)) /* it was called back, maybe */
+    contact_rest(contact_of(seat), &seat->fetching);
+  else if (contact_refused(contact_of(seat), &seat->fetching, status, why))
+    journal_tell(seat->turns->w.journal, &event,
+                 "turns cannot be fetched, it is tried until they can: %s", why);
+}
+
+static void
+fetch_was_good(struct seat *seat)
 {
   struct dk_log_event event = {.number = DK_LOG_STORE_BACK};
 
-  pthread_mutex_lock(&turns->lock);
-  bool is_news = turns->is_away;
-  turns->is_away = false;
-  event.ms = ticks_now() - turns->away_since;
-  pthread_mutex_unlock(&turns->lock);
-  if (is_news)
-    journal_tell(turns->w.journal, &event, "turns can be fetched again, after %lld ms",
+  seat->failures = 0;
+  if (contact_good(contact_of(seat), &seat->fetching, &event.ms))
+    journal_tell(seat->turns->w.journal, &event, "turns can be fetched again, after %lld ms",
                  (long long)event.ms);
 }
 
@@ -67,7 +75,7 @@ next_way(struct seat *seat)
   enum way way = WAY_TO_WAIT;
 
   pthread_mutex_lock(&turns->lock);
-  if ((seat->had_work && turns->waiter) || (seat->failures > 0 && turns->is_away))
+  if ((seat->had_work && turns->waiter) || contact_fails(contact_of(seat), CONTACT_TURNS))
     way = WAY_TO_LOOK;
   seat->state = SEAT_IDLE;
   pthread_cond_broadcast(&turns->changed);
@@ -109,7 +117,10 @@ fetch(struct seat *seat, enum way way, struct dk_turn **ret_turn)
   if (seat->is_whole)
     request.max_messages = 0;
   dk_caller_reset(seat->caller);
-  return dk_store_fetch_orchestration_item(w->store, seat->caller, &request, ret_turn);
+  contact_ask(contact_of(seat), &seat->fetching, CONTACT_TURNS,
+              way == WAY_TO_WAIT ? w->options->poll_ms : 0);
+  dk_status status = dk_store_fetch_orchestration_item(w->store, seat->caller, &request, ret_turn);
+  return status;
 }
 
 /* Another one waits from now on. */
@@ -126,16 +137,15 @@ hand_over(struct seat *seat)
   pthread_mutex_unlock(&turns->lock);
 }
 
+/* Longer after each failure. */
 static void
-pause_after_failure(struct seat *seat)
+pause_before_next(struct seat *seat)
 {
   struct turns *turns = seat->turns;
   int64_t pause = FIRST_PAUSE_MS;
 
   for (uint32_t i = 0; i < seat->failures && pause < LONGEST_PAUSE_MS; i++)
     pause *= 2;
-  if (seat->failures < UINT32_MAX)
-    seat->failures++;
   int64_t until = ticks_after(ticks_now(), pause < LONGEST_PAUSE_MS ? pause : LONGEST_PAUSE_MS);
   pthread_mutex_lock(&turns->lock);
   while (!turns->is_stopping && ticks_now() < until)
@@ -167,24 +177,23 @@ do_job(struct seat *seat, const struct dk_turn *turn)
 static void
 fetch_and_work(struct seat *seat, enum way way)
 {
-  struct turns *turns = seat->turns;
   struct dk_turn *turn = NULL;
   dk_status status = fetch(seat, way, &turn);
 
   if (!seat_call_ends(seat))
     return;
   seat->had_work = status == DK_OK;
-  if (status == DK_OK || status == DK_NOTHING) {
-    seat->failures = 0;
-    tell_back(turns);
-  }
+  if (status == DK_OK || status == DK_NOTHING)
+    fetch_was_good(seat);
+  else
+    fetch_was_refused(seat, status);
   if (status == DK_OK) {
     hand_over(seat);
     do_job(seat, turn);
-  } else if (status != DK_NOTHING) {
-    tell_away(turns, seat, status);
-    pause_after_failure(seat);
+    return;
   }
+  if (contact_fails(contact_of(seat), CONTACT_TURNS))
+    pause_before_next(seat);
 }
 
 void
@@ -203,6 +212,7 @@ leave(struct seat *seat)
 {
   struct turns *turns = seat->turns;
 
+  contact_rest(contact_of(seat), &seat->fetching);
   pthread_mutex_lock(&turns->lock);
   if (turns->waiter == seat)
     turns->waiter = NULL;

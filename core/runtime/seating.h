@@ -42,6 +42,7 @@ struct seat {
   bool had_work;
   bool is_whole;             /* its fetch asked for all messages */
   uint32_t failures;         /* of fetches, in a row */
+  struct asker fetching;
   struct job job;
 };
 
@@ -61,8 +62,6 @@ struct turns {
   bool watcher_stops;
   pthread_t watcher;
   int64_t next_alarm;
-  bool is_away;              /* fetching fails */
-  int64_t away_since;
   uint32_t given_back, not_given_back;
 };
 

@@ -11,7 +11,7 @@
  *
  * Locking: the worker's `lock` guards the lists, the states and all that is not said to be
  * somebody's own.  Under it neither the store, nor the log, nor a body is called; lease_rest,
- * lease_good_at and token_set, which have locks of their own, are. */
+ * lease_good_at, contact_rest and token_set, which have locks of their own, are. */
 #ifndef DK_RUNTIME_SLOT_H
 #define DK_RUNTIME_SLOT_H
 
@@ -84,7 +84,7 @@ struct worker {
   pthread_t poller, warden;
   struct dk_caller *fetcher;
   struct dk_canceller *fetch_canceller;
-  bool is_away;                 /* fetches fail */
+  struct asker fetching;        /* the poller's own */
   bool is_fetching;             /* the poller may hold rows that are no errands yet: */
   struct early *early;          /* of these a commit has deleted some */
 

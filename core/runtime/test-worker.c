@@ -396,13 +396,14 @@ test_store_away(void)
   shop_start(shop);
   ok(faulty_until_calls(shop->faulty, FAULTY_FETCH_WORK, 5), "fetching is tried again and again");
   cmp_ok(listener_count(shop->listener, DK_LOG_STORE_AWAY), "==", 1, "but told once");
-  ok(!worker_healthy(shop->worker, reason, sizeof(reason)), "it is not healthy");
-  ok(says(reason, "away"), "and says why");
+  ok(UNTIL(!contact_healthy(&shop->journal.contact, reason, sizeof(reason))),
+     "it is not healthy");
+  ok(says(reason, "activities cannot be fetched for "), "and says why");
   faulty_away(shop->faulty, false);
   shop_order(shop, 1, "echo", "x");
   is(shop_wait(shop, 1)->text, "x", "when the store is back, it goes on");
   cmp_ok(listener_count(shop->listener, DK_LOG_STORE_BACK), "==", 1, "told once");
-  ok(worker_healthy(shop->worker, reason, sizeof(reason)), "it is healthy");
+  ok(contact_healthy(&shop->journal.contact, reason, sizeof(reason)), "it is healthy");
   shop_close(shop);
 }
 

@@ -264,13 +264,10 @@ turns_healthy(struct turns *turns, char *reason, size_t size)
 {
   pthread_mutex_lock(&turns->lock);
   const struct seat *stuck = stuck_seat(turns);
-  bool is_healthy = !stuck && !turns->is_away;
+  bool is_healthy = !stuck;
   if (stuck)
     snprintf(reason, size, "%u turns do not come back, instance %.*s among them", turns->n_stuck,
              (int)stuck->instance.len, stuck->instance.ptr);
-  else if (turns->is_away)
-    snprintf(reason, size, "turns cannot be fetched for %lld ms",
-             (long long)(ticks_now() - turns->away_since));
   pthread_mutex_unlock(&turns->lock);
   return is_healthy;
 }

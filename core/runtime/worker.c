@@ -411,14 +411,12 @@ worker_healthy(struct worker *worker, char *reason, size_t size)
   bool is_childless = zygote && zygote_is_dead(zygote);
 
   pthread_mutex_lock(&worker->lock);
-  bool is_capped = worker_is_capped(worker), is_away = worker->is_away;
+  bool is_capped = worker_is_capped(worker);
   uint32_t n = worker->n_quarantined;
   pthread_mutex_unlock(&worker->lock);
   if (is_capped)
     snprintf(reason, size, "cap reached: %u threads of activities do not come back", n);
-  else if (is_away)
-    snprintf(reason, size, "the store is away: no activities can be fetched");
   else if (is_childless)
-    snprintf(reason, size, "the zygote is dead: activities in processes are put off; restart");
-  return !is_capped && !is_away && !is_childless;
+    snprintf(reason, size, "the zygote is dead: activities in processes are delayed; restart");
+  return !is_capped && !is_childless;
 }

@@ -327,13 +327,13 @@ void dk_zygote_stop(struct dk_zygote *zygote);
 enum {
   DK_LOG_TEXT = 0,                  /* a line without a number: info, from the library or a user */
   DK_LOG_RENEWED = 1,               /* trace */
-  DK_LOG_RENEWAL_RETRIED = 2,       /* warning, the first of a row; then trace */
+  DK_LOG_RENEWAL_RETRIED = 2,       /* warning, the first of all leases' row; then trace */
   DK_LOG_ACTIVITY_CANCELLED = 3,    /* info: cause, and how it was learnt */
   DK_LOG_RESULT_REFUSED = 4,        /* info: the row was gone; the result is dropped */
   DK_LOG_GRACE_EXCEEDED = 5,        /* warning: name and time */
   DK_LOG_QUARANTINED = 6,           /* warning: the thread is left to itself */
   DK_LOG_CAP_REACHED = 7,           /* error: so many are left that no more work is fetched */
-  DK_LOG_ACK_RETRIED = 8,           /* warning, the first of a row; then trace */
+  DK_LOG_ACK_RETRIED = 8,           /* warning, the first of a row of all; then trace */
   DK_LOG_LEASE_LOST = 9,            /* warning */
   DK_LOG_TURN_DROPPED = 10,         /* warning: not committed; it will be fetched again */
   DK_LOG_STALLED = 11,              /* warning: nondeterminism, unregistered, unreadable: put off */

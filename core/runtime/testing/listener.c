@@ -23,9 +23,21 @@ listener_new(void)
   return listener;
 }
 
+/* What is told has a reason, or says that it has none. */
+static bool
+lacks_reason(dk_str text)
+{
+  bool ends_open = text.len > 1 && memcmp(text.ptr + text.len - 2, ": ", 2) == 0;
+
+  return ends_open || memmem(text.ptr, text.len, ":  [", 4) ||
+         memmem(text.ptr, text.len, "[DK_NOTHING]", 12);
+}
+
 void
 listener_free(struct listener *listener)
 {
+  if (listener->without_reason[0])
+    fail("each line has its reason: %s", listener->without_reason);
   pthread_cond_destroy(&listener->changed);
   pthread_mutex_destroy(&listener->lock);
   free(listener);
@@ -64,6 +76,8 @@ listener_log(void *context, const struct dk_log_event *event)
   pthread_mutex_lock(&listener->lock);
   listener->numbers[event->number]++;
   listener->levels[event->level + 1]++;
+  if (lacks_reason(event->text))
+    COPY(listener->without_reason, event->text);
   if (event->level > DK_LEVEL_TRACE)
     keep(&listener->heard[listener->n_heard++ % LISTENER_HEARD], event);
   else

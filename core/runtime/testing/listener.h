@@ -36,10 +36,12 @@ struct listener {
   struct heard heard[LISTENER_HEARD]; /* but for what is traced: */
   struct heard traced[LISTENER_NUMBERS]; /* the latest of each number */
   uint32_t n_heard;
+  char without_reason[300]; /* a line that says that something failed and not why */
 };
 
 /* NULL never: ends the program without memory. */
 struct listener *listener_new(void);
+/* Fails a point if a line had no reason. */
 void listener_free(struct listener *listener);
 /* A dk_log_fn; the context is the listener. */
 void listener_log(void *context, const struct dk_log_event *event);
