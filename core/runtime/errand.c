@@ -14,15 +14,21 @@ enum { LONGEST_KEY = 2048 };
 /* Its instance, execution and number; an instance that is too long is cut: then activities of such
  * instances are taken for one another, and pardoned together. */
 static dk_str
+write_key(uint64_t execution_id, uint64_t activity_id, dk_str instance, char room[LONGEST_KEY])
+{
+  int length = snprintf(room, LONGEST_KEY, "%llu.%llu.%.*s", (unsigned long long)execution_id,
+                        (unsigned long long)activity_id,
+                        (int)(instance.len < 1024 ? instance.len : 1024), instance.ptr);
+
+  return (dk_str){room, (size_t)length};
+}
+
+static dk_str
 key_of(const struct errand *errand, char room[LONGEST_KEY])
 {
   const struct dk_task_info *info = &errand->task.info;
-  int instance = (int)(info->instance.len < 1024 ? info->instance.len : 1024);
-  int length = snprintf(room, LONGEST_KEY, "%llu.%llu.%.*s",
-                        (unsigned long long)info->execution_id,
-                        (unsigned long long)info->activity_id, instance, info->instance.ptr);
 
-  return (dk_str){room, (size_t)length};
+  return write_key(info->execution_id, info->activity_id, info->instance, room);
 }
 
 void
@@ -31,6 +37,17 @@ errand_pardon(const struct errand *errand)
   char room[LONGEST_KEY];
 
   notes_pardon(errand->worker->notes, key_of(errand, room), errand->task.info.attempt);
+}
+
+void
+errand_pardon_item(struct worker *worker, const struct dk_work_item *item)
+{
+  char room[LONGEST_KEY];
+
+  notes_pardon(worker->notes,
+               write_key(item->item.execution_id, item->item.activity_id, item->item.instance,
+                         room),
+               item->work.attempt);
 }
 
 void

@@ -130,6 +130,42 @@ hand_over(struct worker *worker, const struct dk_work_item *item)
   errand_drop(errand);
 }
 
+/* ---- leases that are over -------------------------------------------------------------------- */
+
+static void
+tell_overdue(struct worker *worker, const struct dk_work_item *item)
+{
+  struct dk_log_event event = {
+    .struct_size = sizeof(event),
+    .number = DK_LOG_LEASE_LOST,
+    .level = worker->is_late ? DK_LEVEL_TRACE : 0,
+    .execution_id = item->item.execution_id,
+    .activity_id = item->item.activity_id,
+    .instance = item->item.instance,
+    .token = item->work.lock_token,
+  };
+
+  journal_tell(worker->setup.journal, &event,
+               "its lease of %lld ms was over before the store's answer came: it does not run, "
+               "the attempt does not count, and it is fetched again; give a longer "
+               "activity_lock_ms, or a faster store",
+               (long long)worker->setup.options->activity_lock_ms);
+}
+
+/* The store has counted these attempts, and nobody has made them. */
+static void
+pardon_overdue(struct worker *worker)
+{
+  const struct dk_overdue *overdue = dk_caller_overdue(worker->fetcher);
+
+  for (size_t i = 0; i < overdue->n_items; i++) {
+    errand_pardon_item(worker, &overdue->items[i]);
+    journal_count(worker->setup.journal, COUNT_ACTIVITIES_LOST);
+    tell_overdue(worker, &overdue->items[i]);
+    worker->is_late = true;
+  }
+}
+
 /* ---- failures -------------------------------------------------------------------------------- */
 
 static void
@@ -195,6 +231,9 @@ poller_main(void *argument)
       continue;
     }
     note_status(worker, status);
+    if (status == DK_OK && dk_caller_overdue(worker->fetcher)->n_items == 0)
+      worker->is_late = false;
+    pardon_overdue(worker);
     for (size_t i = 0; status == DK_OK && i < works->n_items; i++)
       hand_over(worker, &works->items[i]);
     failures = status == DK_OK || status == DK_NOTHING ? 0 : failures + 1;

@@ -254,6 +254,7 @@ unit_tests += \
 	core/runtime/test-kept \
 	core/runtime/test-health \
 	core/runtime/test-killed \
+	core/runtime/test-leases \
 	core/runtime/test-limits \
 	core/runtime/test-metrics-turns \
 	core/runtime/test-misuse \
@@ -269,6 +270,7 @@ core_runtime_test_extensions_SOURCES = core/runtime/test-extensions.c $(rig)
 core_runtime_test_health_SOURCES = core/runtime/test-health.c $(rig)
 core_runtime_test_kept_SOURCES = core/runtime/test-kept.c $(rig)
 core_runtime_test_killed_SOURCES = core/runtime/test-killed.c $(rig)
+core_runtime_test_leases_SOURCES = core/runtime/test-leases.c $(rig)
 core_runtime_test_limits_SOURCES = core/runtime/test-limits.c $(rig)
 core_runtime_test_metrics_turns_SOURCES = core/runtime/test-metrics-turns.c $(rig) $(scrape)
 core_runtime_test_metrics_turns_LDFLAGS = -Wl,--wrap=dk_text_failed $(AM_LDFLAGS)

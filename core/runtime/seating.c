@@ -123,6 +123,22 @@ fetch(struct seat *seat, enum way way, struct dk_turn **ret_turn)
   return status;
 }
 
+/* A turn that came too late: the store has counted the attempt, and nobody has made it. */
+static void
+pardon_overdue(struct seat *seat)
+{
+  const struct dk_turn *turn = dk_caller_overdue(seat->caller)->turn;
+  uint32_t attempt = 0;
+
+  if (!turn)
+    return;
+  for (size_t i = 0; i < turn->n_messages; i++)
+    if (turn->messages[i].attempt > attempt)
+      attempt = turn->messages[i].attempt;
+  notes_pardon(seat->turns->w.notes, turn->head.instance, attempt);
+  journal_count(seat->turns->w.journal, COUNT_TURNS_LOST);
+}
+
 /* Another one waits from now on. */
 static void
 hand_over(struct seat *seat)
@@ -192,6 +208,7 @@ fetch_and_work(struct seat *seat, enum way way)
     do_job(seat, turn);
     return;
   }
+  pardon_overdue(seat);
   if (contact_fails(contact_of(seat), CONTACT_TURNS))
     pause_before_next(seat);
 }

@@ -85,6 +85,7 @@ struct worker {
   struct dk_caller *fetcher;
   struct dk_canceller *fetch_canceller;
   struct asker fetching;        /* the poller's own */
+  bool is_late;                 /* the poller's own: the last fetch brought leases that were over */
   bool is_fetching;             /* the poller may hold rows that are no errands yet: */
   struct early *early;          /* of these a commit has deleted some */
 
@@ -121,6 +122,8 @@ void errand_count_learnt_late(const struct errand *errand, int32_t learnt);
 void errand_tell_signal(const struct errand *errand, int32_t cause, int32_t learnt);
 /* This attempt ended because the store could not be reached: it does not count against it. */
 void errand_pardon(const struct errand *errand);
+/* The same of one that never became an errand. */
+void errand_pardon_item(struct worker *worker, const struct dk_work_item *item);
 /* It has come to its end, and nothing has to be remembered of it. */
 void errand_forget(const struct errand *errand);
 /* The keeper has lost its lease. */

@@ -145,6 +145,26 @@ forget(struct faulty *faulty, struct dk_call *call, const struct plan *plan)
   return as_planned(faulty, call, plan);
 }
 
+struct asked {
+  enum faulty_operation operation;
+  const void *request;     /* an item, a fetch, a result, ... */
+  struct dk_bytes token;
+  uint64_t fetch_id;
+  int64_t ms;
+  int32_t ignore_attempt;
+};
+
+/* Until what a fetch has just brought is nobody's any more. */
+static void
+outlast_lease(struct faulty *faulty, struct dk_call *call, const struct asked *asked)
+{
+  int64_t lock_ms = asked->operation == FAULTY_FETCH_TURN
+                      ? ((const struct dk_fetch_turn *)asked->request)->lock_ms
+                      : ((const struct dk_fetch_work *)asked->request)->lock_ms;
+
+  faulty->host->wait(call, -1, 0, faulty->host->now(faulty->host) + lock_ms);
+}
+
 static void
 count_success(struct faulty *faulty, enum faulty_operation operation)
 {
@@ -168,14 +188,6 @@ note_custom_status(struct faulty *faulty, const struct dk_turn_result *result)
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */
-
-struct asked {
-  enum faulty_operation operation;
-  const void *request;     /* an item, a fetch, a result, ... */
-  struct dk_bytes token;
-  int64_t ms;
-  int32_t ignore_attempt;
-};
 
 static dk_status
 hand_to_admin(struct faulty *faulty, struct dk_call *call, const struct asked *asked)
@@ -260,6 +272,8 @@ make(void *self, struct dk_call *call, const struct asked *asked)
     return forget(faulty, call, &plan);
   if (fails && plan.fault == FAULT_LATE)
     hang(faulty, call, true);
+  if (fails && plan.fault == FAULT_OVERDUE)
+    outlast_lease(faulty, call, asked);
   count_success(faulty, asked->operation);
   return DK_OK;
 }

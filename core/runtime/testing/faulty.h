@@ -39,7 +39,8 @@ enum fault {
   FAULT_FORGET,  /* done, and if that was DK_OK the status is answered all the same */
   FAULT_HANG,    /* until faulty_release: then it is done; called back before: DK_CALL_CANCELLED */
   FAULT_DEAF,    /* as FAULT_HANG, but deaf to being called back */
-  FAULT_LATE     /* done, and if that was DK_OK the answer hangs until faulty_release */
+  FAULT_LATE,    /* done, and if that was DK_OK the answer hangs until faulty_release */
+  FAULT_OVERDUE  /* of a fetch: as FAULT_LATE, but until its lease is over */
 };
 
 struct faulty;
