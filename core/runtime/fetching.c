@@ -50,11 +50,31 @@ fetch(struct worker *worker, uint32_t room, bool has_failed, struct dk_works **r
       options->session_rule == DK_SESSION_NONE ? 0 : options->session_lock_ms,
   };
 
+  request.fetch_id = fetch_ids_next(&worker->fetch_ids);
   dk_caller_reset(worker->fetcher);
   contact_ask(&worker->setup.journal->contact, &worker->fetching, CONTACT_WORK,
               has_failed ? 0 : options->poll_ms);
   dk_status status = dk_store_fetch_work_item(store, worker->fetcher, &request, ret_works);
+  lost_fetch_note(&worker->lost, request.fetch_id, status);
   return status;
+}
+
+/* What the last fetch has locked, if its answer was lost, is given back before the next. */
+static dk_status
+release_lost(struct worker *worker)
+{
+  if (worker->lost.id != 0)
+    contact_ask(&worker->setup.journal->contact, &worker->fetching, CONTACT_WORK, 0);
+  return lost_fetch_release(&worker->lost, worker->setup.store, worker->fetcher);
+}
+
+/* No fetch follows.  What calls the fetch back is not meant for this. */
+static void
+release_last(struct worker *worker)
+{
+  dk_caller_set_canceller(worker->fetcher, NULL);
+  if (lost_fetch_is_near(&worker->lost))
+    release_lost(worker);
 }
 
 /* ---- handing over ---------------------------------------------------------------------------- */
@@ -225,7 +245,9 @@ poller_main(void *argument)
   while ((room = wait_for_room(worker)) > 0) {
     struct dk_works *works = NULL;
     bool fails = contact_fails(contact, CONTACT_WORK);
-    dk_status status = fetch(worker, room, failures > 0 || fails, &works);
+    dk_status status = release_lost(worker);
+    if (status == DK_OK)
+      status = fetch(worker, room, failures > 0 || fails, &works);
     if (status != DK_OK && dk_cancelled(worker->fetch_canceller)) {
       contact_rest(contact, &worker->fetching); /* called back: that says nothing of the store */
       continue;
@@ -240,6 +262,7 @@ poller_main(void *argument)
     if (failures > 0 || (status == DK_NOTHING && contact_fails(contact, CONTACT_WORK)))
       pause_after(worker, failures);
   }
+  release_last(worker);
   contact_rest(contact, &worker->fetching);
   pthread_mutex_lock(&worker->lock);
   worker->is_poller_over = true;

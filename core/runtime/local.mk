@@ -38,6 +38,8 @@ core_libdkruntime_la_SOURCES += \
 	core/runtime/journal.c \
 	core/runtime/json.c \
 	core/runtime/json.h \
+	core/runtime/lost.c \
+	core/runtime/lost.h \
 	core/runtime/looking.c \
 	core/runtime/looking.h \
 	core/runtime/metrics.c \
@@ -259,6 +261,7 @@ unit_tests += \
 	core/runtime/test-metrics-turns \
 	core/runtime/test-misuse \
 	core/runtime/test-outage \
+	core/runtime/test-releasing \
 	core/runtime/test-requests \
 	core/runtime/test-runtime \
 	core/runtime/test-saving \
@@ -276,6 +279,7 @@ core_runtime_test_metrics_turns_SOURCES = core/runtime/test-metrics-turns.c $(ri
 core_runtime_test_metrics_turns_LDFLAGS = -Wl,--wrap=dk_text_failed $(AM_LDFLAGS)
 core_runtime_test_misuse_SOURCES = core/runtime/test-misuse.c $(rig)
 core_runtime_test_outage_SOURCES = core/runtime/test-outage.c $(rig)
+core_runtime_test_releasing_SOURCES = core/runtime/test-releasing.c $(rig)
 core_runtime_test_requests_SOURCES = core/runtime/test-requests.c $(rig)
 core_runtime_test_runtime_SOURCES = core/runtime/test-runtime.c $(rig)
 core_runtime_test_saving_SOURCES = core/runtime/test-saving.c $(rig) $(scrape)

@@ -75,7 +75,8 @@ next_way(struct seat *seat)
   enum way way = WAY_TO_WAIT;
 
   pthread_mutex_lock(&turns->lock);
-  if ((seat->had_work && turns->waiter) || contact_fails(contact_of(seat), CONTACT_TURNS))
+  if ((seat->had_work && turns->waiter) || contact_fails(contact_of(seat), CONTACT_TURNS) ||
+      seat->lost.id != 0)
     way = WAY_TO_LOOK;
   seat->state = SEAT_IDLE;
   pthread_cond_broadcast(&turns->changed);
@@ -87,8 +88,9 @@ next_way(struct seat *seat)
   turns->n_alive -= way == WAY_OUT;
   if (way == WAY_TO_WAIT)
     turns->waiter = seat;
-  if (way != WAY_OUT)
-    seat_begin_call(seat, SEAT_FETCHES, ticks_after(ticks_now(), longest_fetch(turns)));
+  if (way != WAY_OUT || lost_fetch_is_near(&seat->lost))
+    seat_begin_call(seat, way == WAY_OUT ? SEAT_CALLS : SEAT_FETCHES,
+                    ticks_after(ticks_now(), longest_fetch(turns)));
   pthread_mutex_unlock(&turns->lock);
   return way;
 }
@@ -116,11 +118,22 @@ fetch(struct seat *seat, enum way way, struct dk_turn **ret_turn)
   seat->is_whole = take_one(&w->whole_fetches);
   if (seat->is_whole)
     request.max_messages = 0;
+  request.fetch_id = fetch_ids_next(&seat->turns->fetch_ids);
   dk_caller_reset(seat->caller);
   contact_ask(contact_of(seat), &seat->fetching, CONTACT_TURNS,
               way == WAY_TO_WAIT ? w->options->poll_ms : 0);
   dk_status status = dk_store_fetch_orchestration_item(w->store, seat->caller, &request, ret_turn);
+  lost_fetch_note(&seat->lost, request.fetch_id, status);
   return status;
+}
+
+/* What the last fetch has locked, if its answer was lost, is given back before the next. */
+static dk_status
+release_lost(struct seat *seat)
+{
+  if (seat->lost.id != 0)
+    contact_ask(contact_of(seat), &seat->fetching, CONTACT_TURNS, 0);
+  return lost_fetch_release(&seat->lost, seat->turns->w.store, seat->caller);
 }
 
 /* A turn that came too late: the store has counted the attempt, and nobody has made it. */
@@ -194,8 +207,10 @@ static void
 fetch_and_work(struct seat *seat, enum way way)
 {
   struct dk_turn *turn = NULL;
-  dk_status status = fetch(seat, way, &turn);
+  dk_status status = release_lost(seat);
 
+  if (status == DK_OK)
+    status = fetch(seat, way, &turn);
   if (!seat_call_ends(seat))
     return;
   seat->had_work = status == DK_OK;
@@ -249,6 +264,10 @@ seat_main(void *argument)
     if (way == WAY_OUT)
       break;
     fetch_and_work(seat, way);
+  }
+  if (lost_fetch_is_near(&seat->lost)) { /* next_way has begun the call */
+    release_lost(seat);
+    seat_call_ends(seat);
   }
   leave(seat);
   return NULL;

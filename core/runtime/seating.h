@@ -14,6 +14,7 @@
 #define DK_RUNTIME_SEATING_H
 
 #include "core/runtime/job.h"
+#include "core/runtime/lost.h"
 #include "core/runtime/seat.h"
 #include "core/runtime/ticks.h"
 #include "core/runtime/turns.h"
@@ -43,11 +44,13 @@ struct seat {
   bool is_whole;             /* its fetch asked for all messages */
   uint32_t failures;         /* of fetches, in a row */
   struct asker fetching;
+  struct lost_fetch lost;
   struct job job;
 };
 
 struct turns {
   struct turning w;
+  struct fetch_ids fetch_ids;
   pthread_mutex_t lock;
   pthread_cond_t idle;       /* those who wait to be the waiter */
   pthread_cond_t changed;    /* a seat is not busy any more */

@@ -15,6 +15,7 @@
 #ifndef DK_RUNTIME_SLOT_H
 #define DK_RUNTIME_SLOT_H
 
+#include "core/runtime/lost.h"
 #include "core/runtime/notes.h"
 #include "core/runtime/task.h"
 #include "core/runtime/ticks.h"
@@ -84,6 +85,8 @@ struct worker {
   pthread_t poller, warden;
   struct dk_caller *fetcher;
   struct dk_canceller *fetch_canceller;
+  struct fetch_ids fetch_ids;
+  struct lost_fetch lost;       /* the poller's own */
   struct asker fetching;        /* the poller's own */
   bool is_late;                 /* the poller's own: the last fetch brought leases that were over */
   bool is_fetching;             /* the poller may hold rows that are no errands yet: */

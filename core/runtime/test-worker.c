@@ -394,7 +394,8 @@ test_store_away(void)
   shop_register(shop, "echo", echo);
   faulty_away(shop->faulty, true);
   shop_start(shop);
-  ok(faulty_until_calls(shop->faulty, FAULTY_FETCH_WORK, 5), "fetching is tried again and again");
+  ok(faulty_until_calls(shop->faulty, FAULTY_RELEASE_FETCH, 5),
+     "what the first fetch may have locked is to be given back, again and again");
   cmp_ok(listener_count(shop->listener, DK_LOG_STORE_AWAY), "==", 1, "but told once");
   ok(UNTIL(!contact_healthy(&shop->journal.contact, reason, sizeof(reason))),
      "it is not healthy");

@@ -48,6 +48,7 @@ prepare(struct turns *turns, const struct turns_setup *setup)
     .too_short = limits_new(),
     .parking = parking_start(setup->store),
   };
+  fetch_ids_begin(&turns->fetch_ids, setup->store);
   turns->next_alarm = INT64_MAX;
   turns->most_seats = setup->options->orchestration_slots + most_replaced(setup->options);
   turns->seats = calloc(turns->most_seats, sizeof(struct seat *));

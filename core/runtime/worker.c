@@ -42,6 +42,7 @@ new_worker(const struct worker_setup *setup)
   if (!worker)
     return NULL;
   worker->setup = *setup;
+  fetch_ids_begin(&worker->fetch_ids, setup->store);
   worker->notes = notes_new();
   worker->ready_end = &worker->ready;
   worker->end_at = INT64_MAX;

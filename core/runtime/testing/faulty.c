@@ -244,6 +244,8 @@ hand_on(struct faulty *faulty, struct dk_call *call, const struct asked *asked)
     return ops->read_history(self, call, asked->request);
   case FAULTY_ENQUEUE_WORK:
     return ops->enqueue_for_worker(self, call, asked->request);
+  case FAULTY_RELEASE_FETCH:
+    return ops->release_fetch(self, call, asked->fetch_id);
   default:
     return hand_to_admin(faulty, call, asked);
   }
@@ -345,6 +347,13 @@ renew_work(void *self, struct dk_call *call, struct dk_bytes token, int64_t exte
               &(struct asked){.operation = FAULTY_RENEW_WORK, .token = token, .ms = extend_ms});
 }
 
+static dk_status
+release_fetch(void *self, struct dk_call *call, uint64_t fetch_id)
+{
+  return make(self, call,
+              &(struct asked){.operation = FAULTY_RELEASE_FETCH, .fetch_id = fetch_id});
+}
+
 static void
 interrupt(void *self)
 {
@@ -400,7 +409,7 @@ extension(void *self, const char *id)
 static dk_status
 load(struct faulty *faulty, struct dk_refusal *ret_refusal)
 {
-  static const struct dk_ops ops = {
+  struct dk_ops ops = {
     .struct_size = sizeof(ops),
     .enqueue_for_orchestrator = enqueue_message,
     .fetch_orchestration_item = fetch_turn,
@@ -414,6 +423,7 @@ load(struct faulty *faulty, struct dk_refusal *ret_refusal)
     .read_history = read_history,
     .enqueue_for_worker = enqueue_work,
     .interrupt = interrupt,
+    .release_fetch = inner_ops(faulty)->release_fetch ? release_fetch : NULL,
   };
   static const char *const none[] = {NULL};
   struct dk_provider provider = *dk_library_provider(faulty->inner);

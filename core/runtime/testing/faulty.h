@@ -24,6 +24,7 @@ enum faulty_operation {
   FAULTY_RENEW_WORK,
   FAULTY_READ_HISTORY,
   FAULTY_ENQUEUE_WORK,
+  FAULTY_RELEASE_FETCH,
   FAULTY_LIST_INSTANCES, /* durakit.admin/1 */
   FAULTY_LIST_EXECUTIONS,
   FAULTY_READ_MESSAGES,
@@ -66,7 +67,7 @@ void faulty_plan(struct faulty *faulty, enum faulty_operation operation, uint32_
 /* No plan for any operation, and not away; what hangs goes on hanging. */
 void faulty_heal(struct faulty *faulty);
 /* The store cannot be reached: every call is DK_UNAVAILABLE, without being done.  A fetch that is
- * waiting just then is not called back; what it brings is lost (its lease runs out). */
+ * waiting just then is not called back; what it brings is lost. */
 void faulty_away(struct faulty *faulty, bool is_away);
 /* All that hangs goes on, and has done so when this returns; what would hang later does not, up to
  * the next plan. */
