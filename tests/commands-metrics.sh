@@ -116,7 +116,7 @@ d cancel order-1 order-2 --wait 60s --reason enough > out.txt
 hears 'is told to end: cancelled$' && hears 'is told to end: cancelled$'
 serve_saves
 ok $? 'a runtime saves what it has counted'
-is "$(reads one.prom)" 'families 11' 'as it should be'
+is "$(reads one.prom)" 'families 13' 'as it should be'
 
 # value FILE SERIES
 value() { sed -n "s/^$(printf '%s' "$2" | sed 's/[.*[]/\\&/g') //p" "$1"; }
@@ -124,7 +124,7 @@ cancelled='dk_activities_cancelled_total{code="terminal_cancelled",phase="locked
 requests='dk_cancel_requests_total{source="api",outcome="requested",name="order"}'
 d stats --prometheus --metrics one.prom > out.prom 2> err.txt
 is "$? $(cat err.txt)" '0 ' 'stats --prometheus --metrics'
-is "$(reads out.prom)" 'families 18' 'is the text of 7 families of the store and of 11'
+is "$(reads out.prom)" 'families 20' 'is the text of 7 families of the store and of 13'
 is "$(value out.prom "$cancelled") $(value out.prom "$requests")" '2 2' \
   'two activities were cancelled, as was asked for'
 is "$(value out.prom 'dk_instances{status="cancelled"}')" 2 'beside what the store says'
@@ -144,7 +144,7 @@ serve_end
 is "$? $(tail -n 1 served.txt)" '0 serve: saved' 'a second one'
 cp one.prom three.prom
 d stats --prometheus --metrics one.prom --metrics two.prom --metrics three.prom > out.prom
-is "$(reads out.prom)" 'families 18' 'three files: each family is there once'
+is "$(reads out.prom)" 'families 20' 'three files: each family is there once'
 is "$(value out.prom "$cancelled") $(value out.prom "$requests")" '4 4' 'and added up'
 is "$(value out.prom 'dk_orchestrations_total{outcome="completed"}')" 1 'with what one of them has'
 python3 - one.prom two.prom three.prom out.prom << 'PYTHON' > sums.txt

@@ -183,7 +183,7 @@ kill -TERM $pid
 wait $pid
 is "$? $(cat served)" '0 serve: works on orders; Ctrl-C ends it
 serve: ends; what it works on is given back' 'serve: works until it is told to end'
-is "$(grep -c '^# TYPE dk_' serve.prom)" 11 'serve: and has saved its metrics'
+is "$(grep -c '^# TYPE dk_' serve.prom)" 13 'serve: and has saved its metrics'
 
 # ---- fan-out and cancellable, on the model -------------------------------------------------------
 

@@ -3,8 +3,9 @@
  *
  * The lease is renewed all the while.  An attempt that hangs is called back when the lease would
  * have ended without that, so it can be repeated.  What is refused because of what it says (too
- * large) fails the instance with a small commit; what is refused because an id is taken goes
- * without that message; everything else is the store's trouble, never the instance's. */
+ * large) is delayed, or fails the instance with a small commit; what is refused because an id is
+ * taken goes without that message; everything else is the store's trouble, never the
+ * instance's. */
 #include <string.h>
 
 #include "core/runtime/commit.h"
@@ -12,6 +13,8 @@
 #include "core/runtime/seat.h"
 
 enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 500, MOST_TAKEN = 32 };
+
+#define NOT_TAKEN "the store does not take its turn: %s"
 
 /* ---- one attempt after the other ------------------------------------------------------------- */
 
@@ -128,6 +131,22 @@ tell_strays(struct job *job)
   }
 }
 
+/* What its code did not say itself is worth a warning, also where nobody asks for its status. */
+static void
+tell_failure(struct job *job)
+{
+  const struct decision *d = &job->decision;
+  const struct event *end = &d->events[d->n_events - 1];
+  struct dk_log_event event = job_event(job, DK_LOG_ORCHESTRATION_ENDED);
+
+  if (end->code != CODE_APPLICATION)
+    event.level = DK_LEVEL_WARNING;
+  journal_count(job->w->journal, COUNT_ORCHESTRATIONS_FAILED);
+  journal_count(job->w->journal, COUNT_FAILED + end->code);
+  journal_tell(job->w->journal, &event, "failed: %s: %.*s", code_name(end->code),
+               (int)end->text.len, end->text.ptr);
+}
+
 static void
 tell_end(struct job *job)
 {
@@ -137,11 +156,12 @@ tell_end(struct job *job)
     const char *word;
   } ends[] = {
     {DK_COMPLETED, COUNT_ORCHESTRATIONS_COMPLETED, "completed"},
-    {DK_FAILED, COUNT_ORCHESTRATIONS_FAILED, "failed"},
     {DK_CANCELLED, COUNT_ORCHESTRATIONS_CANCELLED, "cancelled"},
     {DK_CONTINUED_AS_NEW, COUNT_ORCHESTRATIONS_CONTINUED, "continued as new"},
   };
 
+  if (job->decision.status == DK_FAILED)
+    tell_failure(job);
   for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
     if (job->decision.status == ends[i].status) {
       struct dk_log_event event = job_event(job, DK_LOG_ORCHESTRATION_ENDED);
@@ -216,7 +236,7 @@ refused_by_store(struct job *job, dk_status status)
   char name[32];
 
   notes_pardon(job->w->notes, job->instance, job->attempt);
-  return job_stalled(job, STALL_REFUSED, false, "the store refuses its commit, %s: %s",
+  return job_stalled(job, STALL_REFUSED, "the store refuses its commit, %s: %s",
                      dk_status_name(status, name, sizeof(name)),
                      dk_caller_failure(job->caller)->text);
 }
@@ -306,12 +326,12 @@ send_without(struct job *job, struct dk_commit_outcome *outcome)
   return DK_DUPLICATE;
 }
 
-/* The turn says more than the store takes: the instance fails, with a commit that says little. */
+/* The turn says more than the store takes, and the instance is to fail for that: with a commit that
+ * says little. */
 static dk_status
 send_failure(struct job *job, struct dk_commit_outcome *outcome)
 {
-  const char *why = dk_arena_printf(&job->arena, "the store does not take its turn: %s",
-                                    dk_caller_failure(job->caller)->text);
+  const char *why = dk_arena_printf(&job->arena, NOT_TAKEN, dk_caller_failure(job->caller)->text);
 
   if (!why || decide_failure(job, CODE_LIMIT, dk_str_of(why)) != DK_OK)
     return DK_NO_MEMORY;
@@ -332,12 +352,14 @@ commit_decision(struct job *job)
   struct dk_commit_outcome outcome;
   dk_status status = send_decision(job, &job->decision, &outcome);
 
+  if (is_about_content(status) && !job_fails(job, STALL_LIMIT))
+    return job_stalled(job, STALL_LIMIT, NOT_TAKEN, dk_caller_failure(job->caller)->text);
   if (is_about_content(status))
     status = send_failure(job, &outcome);
   if (status == DK_DUPLICATE)
     status = send_without(job, &outcome);
   if (status == DK_DUPLICATE)
-    return job_stalled(job, STALL_TAKEN, false, "ids of its messages are taken, or an event's: %s",
+    return job_stalled(job, STALL_TAKEN, "ids of its messages are taken, or an event's: %s",
                        dk_caller_failure(job->caller)->text);
   if (status != DK_OK)
     return fate_of(job, status);

@@ -2,8 +2,8 @@
 /* Deciding: the arrivals are staged, the code is run, and what it did becomes a decision.
  *
  * Who may say the last word, in this order: a cancel request (the code is not run), an unreadable
- * history, an orchestration that nobody has registered, too many deliveries without a commit, and
- * else the code itself. */
+ * history or message, an orchestration that nobody has registered, too many deliveries that came to
+ * no end, and else the code itself. */
 #include <sys/random.h>
 
 #include "core/runtime/job.h"
@@ -102,12 +102,25 @@ failed(struct job *job, enum code code, const char *text)
   return (struct verdict_of){VERDICT_FAILED, code, dk_str_of(copy ? copy : "")};
 }
 
+/* What trying again does not mend. */
+static const struct fault {
+  enum code code;     /* with which it fails, */
+  const char *words;  /* and what is said before the details while it is delayed */
+} faults[N_STALLS] = {
+  [STALL_UNREGISTERED] = {CODE_UNREGISTERED, ""},
+  [STALL_NONDETERMINISM] = {CODE_NONDETERMINISM, "the code does not do what its history says: "},
+  [STALL_CORRUPT] = {CODE_CORRUPT, "its history cannot be read: "},
+  [STALL_UNREADABLE] = {CODE_CORRUPT, "a message of it cannot be read: "},
+  [STALL_LIMIT] = {CODE_LIMIT, ""},
+  [STALL_WRONG_CALL] = {CODE_APPLICATION, ""},
+};
+
 static enum fate
-judge_corrupt(struct job *job, const char *why, struct verdict_of *verdict)
+delay_or_fail(struct job *job, enum stall why, const char *details, struct verdict_of *verdict)
 {
-  if (job_judged(job) < job->w->options->max_attempts)
-    return job_stalled(job, STALL_CORRUPT, true, "its history cannot be read: %s", why);
-  *verdict = failed(job, CODE_CORRUPT, why);
+  if (!job_fails(job, why))
+    return job_stalled(job, why, "%s%s", faults[why].words, details);
+  *verdict = failed(job, faults[why].code, details);
   return FATE_COMMITTED;
 }
 
@@ -119,19 +132,6 @@ overdue(void *context)
   const struct job *job = context;
 
   return seat_overdue(job->seat);
-}
-
-static enum fate
-changed_code(struct job *job, const struct ran *ran, struct verdict_of *verdict)
-{
-  const struct dk_runtime_options *options = job->w->options;
-
-  if (!(options->flags & DK_RUNTIME_FAIL_FAST) && job_judged(job) < options->max_attempts)
-    return job_stalled(job, STALL_NONDETERMINISM, true,
-                       "the code does not do what its history says: %.*s", (int)ran->text.len,
-                       ran->text.ptr);
-  *verdict = (struct verdict_of){VERDICT_FAILED, CODE_NONDETERMINISM, ran->text};
-  return FATE_COMMITTED;
 }
 
 static void
@@ -148,24 +148,23 @@ judge_run(struct job *job, const struct ran *ran, struct verdict_of *verdict)
 {
   switch (ran->ending) {
   case ENDING_NONDETERMINISM:
-    return changed_code(job, ran, verdict);
+    return delay_or_fail(job, STALL_NONDETERMINISM, text_of(job, ran->text), verdict);
   case ENDING_LIMIT:
-    *verdict = (struct verdict_of){VERDICT_FAILED, CODE_LIMIT, ran->text};
-    return FATE_COMMITTED;
+    return delay_or_fail(job, STALL_LIMIT, text_of(job, ran->text), verdict);
   case ENDING_WRONG_USE:
-    tell_wrong_use(job, ran->text);
-    *verdict = (struct verdict_of){VERDICT_FAILED, CODE_APPLICATION, ran->text};
-    return FATE_COMMITTED;
+    if (job_fails(job, STALL_WRONG_CALL))
+      tell_wrong_use(job, ran->text);
+    return delay_or_fail(job, STALL_WRONG_CALL, text_of(job, ran->text), verdict);
   case ENDING_OVERDUE:
     if (seat_ends(job->seat))
       return FATE_AGAIN;
-    return job_stalled(job, STALL_OVERDUE, true, "its code took longer than max_turn_ms, %lld ms",
+    return job_stalled(job, STALL_OVERDUE, "its code took longer than max_turn_ms, %lld ms",
                        (long long)job->w->options->max_turn_ms);
   case ENDING_CORRUPT:
-    return judge_corrupt(job, text_of(job, ran->text), verdict);
+    return delay_or_fail(job, STALL_CORRUPT, text_of(job, ran->text), verdict);
   case ENDING_NO_MEMORY:
     cache_drop_runs(job->w->cache); /* next time there is more; threads, too */
-    return job_stalled(job, STALL_NO_MEMORY, true, "no memory, or no thread, for its code: fewer "
+    return job_stalled(job, STALL_NO_MEMORY, "no memory, or no thread, for its code: fewer "
                                                    "slots, or higher limits (ulimit -u)");
   case ENDING_WAITS:
   case ENDING_COMPLETED:
@@ -198,7 +197,7 @@ run_code(struct job *job, dk_orchestration_fn *function, struct ran *ran,
   struct dk_orch *run = run_for(job, function, &past);
 
   if (!run)
-    return job_stalled(job, STALL_NO_MEMORY, true, "no memory for its code");
+    return job_stalled(job, STALL_NO_MEMORY, "no memory for its code");
   past.overdue = overdue;
   seat_code_begins(job->seat, job->instance);
   replay_turn(run, &past, ran);
@@ -210,15 +209,18 @@ run_code(struct job *job, dk_orchestration_fn *function, struct ran *ran,
 /* ---- the verdict ----------------------------------------------------------------------------- */
 
 static enum fate
-unregistered(struct job *job)
+unregistered(struct job *job, struct verdict_of *verdict)
 {
   const struct event *started = job->started;
+  bool is_any = str_equal(started->version, dk_str_of(NO_VERSION)); /* none was asked for */
+  const char *details =
+    dk_arena_printf(&job->arena,
+                    "no orchestration \"%.*s\"%s%.*s is registered here: "
+                    "dk_register_orchestration, or cancel the instance",
+                    (int)started->name.len, started->name.ptr, is_any ? "" : " of version ",
+                    is_any ? 0 : (int)started->version.len, started->version.ptr);
 
-  return job_stalled(job, STALL_UNREGISTERED, false,
-                     "no orchestration \"%.*s\" of version %.*s is registered here: "
-                     "dk_register_orchestration, or cancel the instance",
-                     (int)started->name.len, started->name.ptr, (int)started->version.len,
-                     started->version.ptr);
+  return delay_or_fail(job, STALL_UNREGISTERED, details ? details : "", verdict);
 }
 
 static enum fate
@@ -231,17 +233,19 @@ judge(struct job *job, struct ran *ran, struct verdict_of *verdict)
     return FATE_COMMITTED;
   }
   if (job->corrupt)
-    return judge_corrupt(job, job->corrupt, verdict);
+    return delay_or_fail(job, STALL_CORRUPT, job->corrupt, verdict);
+  if (job->unreadable)
+    return delay_or_fail(job, STALL_UNREADABLE, job->unreadable, verdict);
   dk_orchestration_fn *function =
     registry_orchestration(job->w->options->registry, started->name, started->version, NULL);
   if (!function)
-    return unregistered(job);
+    return unregistered(job, verdict);
   if (job_judged(job) > job->w->options->max_attempts) {
     *verdict = failed(job, CODE_POISON, "its turn was tried too often without coming to an end");
     return FATE_COMMITTED;
   }
   if (seat_stuck_with(job->seat, job->instance))
-    return job_stalled(job, STALL_STUCK, true, "its code has not come back from an earlier turn");
+    return job_stalled(job, STALL_STUCK, "its code has not come back from an earlier turn");
   return run_code(job, function, ran, verdict);
 }
 
@@ -264,11 +268,12 @@ decide_failure(struct job *job, enum code code, dk_str text)
   return make_decision(job, NULL, &verdict);
 }
 
-/* All messages were strays: the code would find what it found before. */
+/* All messages were strays: the code would find what it found before.  Of a history or a message
+ * that cannot be read nobody knows that. */
 static bool
 nothing_happened(const struct job *job)
 {
-  return !job->is_first && job->staged.n_arrived == 0;
+  return !job->is_first && job->staged.n_arrived == 0 && !job->corrupt && !job->unreadable;
 }
 
 enum fate
@@ -278,13 +283,13 @@ decide_turn(struct job *job)
   struct verdict_of verdict = {.verdict = VERDICT_RAN};
 
   if (stage(job) != DK_OK)
-    return job_stalled(job, STALL_NO_MEMORY, true, "no memory for its turn");
+    return job_stalled(job, STALL_NO_MEMORY, "no memory for its turn");
   if (nothing_happened(job))
     return commit_nothing(job, job->staged.answers, job->staged.n_answers);
   enum fate fate = judge(job, &ran, &verdict);
   if (fate != FATE_COMMITTED)
     return fate;
   if (make_decision(job, &ran, &verdict) != DK_OK)
-    return job_stalled(job, STALL_NO_MEMORY, true, "no memory for its turn");
+    return job_stalled(job, STALL_NO_MEMORY, "no memory for its turn");
   return commit_decision(job);
 }

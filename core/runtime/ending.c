@@ -32,6 +32,7 @@ struct asking {
   bool is_repeated;  /* an outcome is unknown: it may have been done */
   uint32_t failures;
   struct asker asker;
+  int64_t held_until; /* a tick: by renewals while the store refuses the result */
 };
 
 static struct contact *
@@ -58,12 +59,20 @@ ask_once(struct asking *asking)
   return dk_store_ack_work_item(store, slot->caller, token, &result);
 }
 
+static int64_t
+end_of_lease(const struct asking *asking)
+{
+  int64_t deadline = lease_deadline(asking->errand->lease);
+
+  return deadline > asking->held_until ? deadline : asking->held_until;
+}
+
 /* Until when the store may be asked: the lease's end, or the runtime's. */
 static int64_t
 last_tick(const struct asking *asking)
 {
   struct worker *worker = asking->slot->worker;
-  int64_t deadline = lease_deadline(asking->errand->lease);
+  int64_t deadline = end_of_lease(asking);
 
   pthread_mutex_lock(&worker->lock);
   int64_t end = worker->end_at;
@@ -134,6 +143,45 @@ may_be_asked_again(dk_status status)
   return class == 1 || class == 3 || status == DK_CALL_CANCELLED;
 }
 
+/* The store refuses a result for reasons that say nothing of it (it is read-only, it is damaged):
+ * the result is held until the store takes it, for no other attempt would end better. */
+static bool
+is_held(const struct asking *asking, dk_status status)
+{
+  const struct dk_runtime_options *options = asking->slot->worker->setup.options;
+  bool is_refusal = dk_status_class(status) == 2 && status != DK_LOCK_LOST &&
+                    status != DK_DUPLICATE && status != DK_TOO_LARGE;
+
+  return is_refusal && !asking->gives_back && !(options->flags & DK_RUNTIME_FAIL_DELAYED);
+}
+
+/* The keeper renews no lease of what has ended. */
+static void
+renew_held(struct asking *asking)
+{
+  struct slot *slot = asking->slot;
+  int64_t lock_ms = slot->worker->setup.options->activity_lock_ms, now = ticks_now();
+
+  if (end_of_lease(asking) - now > lock_ms / 2)
+    return;
+  slot_begin_call(slot, last_tick(asking));
+  dk_status status = dk_store_renew_work_item_lock(slot->worker->setup.store, slot->caller,
+                                                   asking->errand->lock_token, lock_ms);
+  slot_end_call(slot);
+  if (status == DK_OK)
+    asking->held_until = ticks_after(now, lock_ms);
+}
+
+/* In time for a renewal. */
+static int64_t
+next_look(const struct asking *asking)
+{
+  int64_t lock_ms = asking->slot->worker->setup.options->activity_lock_ms;
+  int64_t at = ticks_after(ticks_now(), lock_ms / 4), last = last_tick(asking);
+
+  return at < last ? at : last;
+}
+
 static dk_status
 ask_until_clear(struct asking *asking)
 {
@@ -142,11 +190,13 @@ ask_until_clear(struct asking *asking)
     slot_begin_call(asking->slot, last_tick(asking));
     dk_status status = ask_once(asking);
     slot_end_call(asking->slot);
-    if (!may_be_asked_again(status))
+    if (!may_be_asked_again(status) && !is_held(asking, status))
       return status;
     asking->is_repeated = asking->is_repeated || dk_status_class(status) == 3;
     tell_failure(asking, status);
-    pause_before_next(asking, last_tick(asking));
+    if (is_held(asking, status))
+      renew_held(asking);
+    pause_before_next(asking, next_look(asking));
     if (ticks_now() >= last_tick(asking))
       return status;
   }
@@ -221,7 +271,7 @@ tell_dead(const struct asking *asking)
 {
   if (asking->is_repeated)
     tell_unknown(asking);
-  else if (ticks_now() >= lease_deadline(asking->errand->lease))
+  else if (ticks_now() >= end_of_lease(asking))
     tell_lost(asking, DK_LOCK_LOST);
   else
     tell_gone(asking);
@@ -287,7 +337,7 @@ conclude(const struct asking *asking, const struct outcome *outcome, dk_status s
     count_ack(asking, COUNT_WORK_ACKS_OK);
   } else if (status == DK_LOCK_LOST) {
     tell_dead(asking);
-  } else if (may_be_asked_again(status)) {
+  } else if (may_be_asked_again(status) || is_held(asking, status)) {
     tell_lost(asking, status);
   } else if (dk_status_class(status) == 2) {
     count_ack(asking, COUNT_WORK_ACKS_ERROR);
@@ -323,7 +373,7 @@ acknowledge(struct slot *slot, struct errand *errand, const struct outcome *outc
   return conclude(&asking, outcome, status);
 }
 
-/* Text absent: it was the body's wish, or is told already. */
+/* Text absent: it was the body's wish, or is told already.  An obstacle is told once. */
 static void
 put_off(struct slot *slot, struct errand *errand, const struct outcome *later)
 {
@@ -334,14 +384,16 @@ put_off(struct slot *slot, struct errand *errand, const struct outcome *later)
   if (delay_ms < 0)
     delay_ms = worker_backoff(worker, errand->task.info.attempt);
   event.ms = delay_ms;
+  if (later->is_told)
+    event.level = DK_LEVEL_TRACE;
   journal_count(worker->setup.journal, COUNT_ACTIVITIES_PUT_OFF);
   if (later->text.ptr)
-    journal_tell(worker->setup.journal, &event, "put off for %lld ms: %.*s", (long long)delay_ms,
+    journal_tell(worker->setup.journal, &event, "delayed for %lld ms: %.*s", (long long)delay_ms,
                  (int)later->text.len, later->text.ptr);
   errand_give_back(slot, errand, delay_ms, later->is_counted);
 }
 
-/* The store will not have it: the orchestration is told so instead; if it will not have that
+/* It is too large for the store: the orchestration is told so instead; if it will not have that
  * either, the activity is put off. */
 static void
 refuse_result(struct slot *slot, struct errand *errand, const struct outcome *outcome,

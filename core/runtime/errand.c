@@ -39,6 +39,23 @@ errand_pardon(const struct errand *errand)
   notes_pardon(errand->worker->notes, key_of(errand, room), errand->task.info.attempt);
 }
 
+uint32_t
+errand_stalled(const struct errand *errand, enum stall why, bool *ret_first)
+{
+  char room[LONGEST_KEY];
+
+  return notes_stalled(errand->worker->notes, key_of(errand, room), why, ret_first);
+}
+
+void
+errand_delayed(const struct errand *errand, enum stall why, int64_t delay_ms)
+{
+  char room[LONGEST_KEY];
+
+  notes_delayed_until(errand->worker->notes, key_of(errand, room), why,
+                      ticks_after(ticks_now(), delay_ms));
+}
+
 void
 errand_pardon_item(struct worker *worker, const struct dk_work_item *item)
 {
@@ -55,8 +72,7 @@ errand_forget(const struct errand *errand)
 {
   char room[LONGEST_KEY];
 
-  if (errand->judged < errand->task.info.attempt) /* else there is no note of it */
-    notes_forget(errand->worker->notes, key_of(errand, room));
+  notes_forget(errand->worker->notes, key_of(errand, room));
 }
 
 static uint32_t

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inbox of a job: its messages are decoded, and the one that begins an execution is found.
- * What cannot be decoded is told once it is gone for good: with the turn's commit. */
+ * What cannot be decoded delays the turn; where that is cancelled, or over, it is told once it is
+ * gone for good: with the turn's commit. */
 #include "core/runtime/job.h"
 
 static void
@@ -36,7 +37,8 @@ read_message(struct job *job, const struct dk_message *message, struct message *
   ret_message->id = message->id;
   if (status != DK_OK) {
     *ret_message = (struct message){.kind = MESSAGE_NONE};
-    job_stray(job, "unreadable", unreadable(job, why ? why : "its payload cannot be read"), true);
+    job->unreadable = unreadable(job, why ? why : "its payload cannot be read");
+    job_stray(job, "unreadable", job->unreadable, true);
   }
   return DK_OK;
 }

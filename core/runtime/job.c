@@ -29,7 +29,7 @@ job_stray(struct job *job, const char *kind, const char *why, bool is_unreadable
 }
 
 enum fate
-job_stalled(struct job *job, enum stall why, bool counts, const char *format, ...)
+job_stalled(struct job *job, enum stall why, const char *format, ...)
 {
   va_list args;
 
@@ -37,7 +37,6 @@ job_stalled(struct job *job, enum stall why, bool counts, const char *format, ..
   vsnprintf(job->words, sizeof(job->words), format, args);
   va_end(args);
   job->stall = why;
-  job->stall_counts = counts;
   return FATE_STALLED;
 }
 
@@ -45,9 +44,22 @@ uint32_t
 job_judged(const struct job *job)
 {
   /* Messages that waited for the start do not speak against it. */
-  uint32_t attempt = job->turn->head.known ? job->attempt : job->start_attempt;
+  bool waited = !job->turn->head.known && job->start_attempt > 0;
+  uint32_t attempt = waited ? job->start_attempt : job->attempt;
 
   return notes_judged(job->w->notes, job->instance, attempt);
+}
+
+bool
+job_fails(const struct job *job, enum stall why)
+{
+  const struct dk_runtime_options *options = job->w->options;
+  bool is_by_code =
+    why == STALL_NONDETERMINISM || why == STALL_LIMIT || why == STALL_WRONG_CALL;
+
+  if (is_by_code && (options->flags & DK_RUNTIME_FAIL_FAST))
+    return true;
+  return (options->flags & DK_RUNTIME_FAIL_DELAYED) && job_judged(job) >= options->max_attempts;
 }
 
 /* Whatever it is, it does nothing; the requests to cancel among them came to this. */
@@ -104,7 +116,9 @@ waited_long_enough(const struct job *job)
   const struct dk_runtime_options *options = job->w->options;
   bool is_full = job->turn->n_messages >= options->max_messages;
 
-  return (is_full ? job->attempt : job->least_attempt) > options->max_attempts;
+  uint32_t attempt = is_full ? job->attempt : job->least_attempt;
+
+  return notes_judged(job->w->notes, job->instance, attempt) > options->max_attempts;
 }
 
 static enum fate
@@ -112,7 +126,7 @@ wait_for_start(struct job *job)
 {
   if (job->n_strays == job->n_messages || waited_long_enough(job))
     return give_up_waiting(job);
-  return job_stalled(job, STALL_NO_START, true,
+  return job_stalled(job, STALL_NO_START,
                      "messages for an instance that was not started (yet) have to wait, and are "
                      "dropped in the end: dk_client_start it");
 }
@@ -129,7 +143,7 @@ version_of(const struct job *job, dk_str name, dk_str version)
     return version;
   if (registry_orchestration(job->w->options->registry, name, version, &found))
     return dk_str_of(found);
-  return dk_str_of("0.0.0"); /* none: it waits for one, or is cancelled */
+  return dk_str_of(NO_VERSION); /* none: it waits for one, or is cancelled */
 }
 
 /* The message, or what stands for it, becomes the first event. */
@@ -163,7 +177,12 @@ unknown(struct job *job)
   cache_forget(job->w->cache, job->instance);
   if (inbox_take(job, MESSAGE_START, 0, &start, &job->start_attempt))
     return begin(job, 1, &start, NULL);
-  return may_be_behind(job) ? fetch_whole(job) : wait_for_start(job);
+  if (may_be_behind(job))
+    return fetch_whole(job);
+  if (job->unreadable && !job_fails(job, STALL_UNREADABLE))
+    return job_stalled(job, STALL_UNREADABLE,
+                       "a message of it, maybe its start, cannot be read: %s", job->unreadable);
+  return wait_for_start(job);
 }
 
 /* The history of the last execution says all but what was in its queues. */
@@ -181,8 +200,7 @@ begin_without_message(struct job *job)
                "the message that begins this execution cannot be read");
 }
 
-/* It waits for the message that continues it; a cancel request needs none, and in the end it
- * fails. */
+/* It waits for the message that continues it; a cancel request needs none. */
 static enum fate
 continuing(struct job *job)
 {
@@ -196,11 +214,10 @@ continuing(struct job *job)
     return fate;
   if (inbox_take(job, MESSAGE_CONTINUE, job->execution + 1, &next, &attempt))
     return begin(job, job->execution + 1, &next, NULL);
-  bool is_over = inbox_has(job, MESSAGE_CANCEL) ||
-                 job_judged(job) >= job->w->options->max_attempts;
+  bool is_over = inbox_has(job, MESSAGE_CANCEL) || job_fails(job, STALL_CORRUPT);
   if (is_over && !job->corrupt && job->memory->n_events > 0)
     return begin_without_message(job);
-  return job_stalled(job, STALL_CORRUPT, true,
+  return job_stalled(job, STALL_CORRUPT,
                      "the message that begins its next execution is not there or unreadable");
 }
 
@@ -245,7 +262,7 @@ over(struct job *job)
   if (fate != FATE_COMMITTED)
     return fate;
   if (!answers || make_answers(job, &own, answers, &n_answers) != DK_OK)
-    return job_stalled(job, STALL_NO_MEMORY, true, "no memory for its turn");
+    return job_stalled(job, STALL_NO_MEMORY, "no memory for its turn");
   all_are_strays(job, REQUEST_TOO_LATE, "the instance is over", false);
   return commit_nothing(job, answers, n_answers);
 }
@@ -256,7 +273,7 @@ process(struct job *job)
   const struct dk_turn_head *head = &job->turn->head;
 
   if (inbox_read(job) != DK_OK)
-    return job_stalled(job, STALL_NO_MEMORY, true, "no memory for its turn");
+    return job_stalled(job, STALL_NO_MEMORY, "no memory for its turn");
   if (!head->known)
     return unknown(job);
   if (head->status == DK_RUNNING || head->status == DK_STATUS_KEEP)
@@ -312,22 +329,44 @@ backoff(const struct dk_runtime_options *options, uint32_t n)
   return delay < options->max_backoff_ms ? delay : options->max_backoff_ms;
 }
 
-/* The first time for this reason it is a warning, then trace. */
+/* Whether the delivery counts as an attempt.  What waits for nobody is dropped in the end, so that
+ * it does not pile up. */
+static bool
+is_counted(const struct job *job)
+{
+  switch (job->stall) {
+  case STALL_NO_START:
+    return true;
+  case STALL_TAKEN:
+  case STALL_REFUSED:
+  case STALL_DROPPED:
+    return false;
+  default:
+    return job->w->options->flags & DK_RUNTIME_FAIL_DELAYED;
+  }
+}
+
+/* The first time for this reason it is a warning (a wrong call: an error), then trace. */
 static void
 stalled(struct job *job)
 {
-  struct dk_log_event event = job_event(job, DK_LOG_STALLED);
-  bool is_first;
+  bool is_wrong_call = job->stall == STALL_WRONG_CALL, counts = is_counted(job), is_first;
+  struct dk_log_event event =
+    job_event(job, is_wrong_call ? DK_LOG_PROGRAMMING_ERROR : DK_LOG_STALLED);
   uint32_t in_a_row = notes_stalled(job->w->notes, job->instance, job->stall, &is_first);
-  uint32_t n = job->stall_counts ? job_judged(job) : in_a_row;
+  uint32_t n = counts ? job_judged(job) : in_a_row;
 
   event.ms = backoff(job->w->options, n > in_a_row ? n : in_a_row);
   if (!is_first)
     event.level = DK_LEVEL_TRACE;
+  notes_delayed_until(job->w->notes, job->instance, job->stall,
+                      ticks_after(ticks_now(), event.ms));
   journal_count(job->w->journal, COUNT_TURNS_STALLED);
-  journal_tell(job->w->journal, &event, "put off: %s", job->words);
-  if (job->stall_counts || !park(job, event.ms))
-    give_back(job, event.ms, !job->stall_counts);
+  journal_count(job->w->journal, COUNT_DELAYED + job->stall);
+  journal_tell(job->w->journal, &event, "delayed: %s", job->words);
+  if (!counts && park(job, event.ms))
+    return;
+  give_back(job, event.ms, !counts);
 }
 
 /* The store's trouble: what was counted so far is no fault of the instance. */

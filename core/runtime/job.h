@@ -60,6 +60,9 @@ struct stray {
   bool is_unreadable;
 };
 
+/* Of one that asked for no version, where none is registered. */
+#define NO_VERSION "0.0.0"
+
 struct seat;
 struct job {
   struct turning *w;
@@ -78,6 +81,7 @@ struct job {
   /* The inbox. */
   struct message *messages;  /* in order; those that nobody has to look at are of no kind */
   size_t n_messages;
+  const char *unreadable;    /* why one of them cannot be read; NULL: all can */
   uint32_t attempt;          /* the highest count of deliveries, */
   uint32_t least_attempt;    /* the lowest, */
   uint32_t start_attempt;    /* and that of the start */
@@ -98,7 +102,6 @@ struct job {
   struct decision decision;
 
   enum stall stall;
-  bool stall_counts;         /* as an attempt */
   char words[512];
 };
 
@@ -106,8 +109,10 @@ struct job {
 void job_run(struct job *job);
 
 /* Says why, and gives the fate back. */
-enum fate job_stalled(struct job *job, enum stall why, bool counts, const char *format, ...)
-  __attribute__((format(printf, 4, 5)));
+enum fate job_stalled(struct job *job, enum stall why, const char *format, ...)
+  DK_PRINTF(3, 4);
+/* Does it fail for that, in place of being delayed?  Only where the options want it. */
+bool job_fails(const struct job *job, enum stall why);
 /* The count of deliveries that counts against the turn. */
 uint32_t job_judged(const struct job *job);
 void job_stray(struct job *job, const char *kind, const char *why, bool is_unreadable);

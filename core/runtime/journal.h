@@ -13,6 +13,7 @@
 
 #include "core/runtime/contact.h"
 #include "core/runtime/metrics.h"
+#include "core/runtime/notes.h"
 
 /* As in struct dk_counters, in its order, and behind those what only the metrics show. */
 enum counter {
@@ -30,7 +31,9 @@ enum counter {
   COUNT_GRACE_QUARANTINED = N_TOLD_COUNTERS, COUNT_GRACE_KILLED,
   COUNT_WORK_ACKS_OK, COUNT_WORK_ACKS_REFUSED, COUNT_WORK_ACKS_RETRIED, COUNT_WORK_ACKS_LOST,
   COUNT_WORK_ACKS_UNKNOWN, COUNT_WORK_ACKS_ERROR,
-  N_COUNTERS
+  COUNT_FAILED, /* of orchestrations, by their enum code; from here on */
+  COUNT_DELAYED = COUNT_FAILED + N_CODES, /* by their enum stall */
+  N_COUNTERS = COUNT_DELAYED + N_STALLS
 };
 
 struct journal {

@@ -8,7 +8,7 @@
 #include "core/base/utf8.h"
 #include "core/runtime/journal.h"
 
-enum { LONGEST_NAME = 255, MOST_READINGS = 6 };
+enum { LONGEST_NAME = 255, MOST_READINGS = N_STALLS };
 
 #define OTHER "other"
 
@@ -354,6 +354,32 @@ static const struct family families[] = {
                 {"failed", COUNT_ORCHESTRATIONS_FAILED},
                 {"cancelled", COUNT_ORCHESTRATIONS_CANCELLED},
                 {"continued", COUNT_ORCHESTRATIONS_CONTINUED}}},
+  {.name = "dk_orchestrations_failed_total",
+   .type = "counter",
+   .help = "Executions that turns of this runtime have ended as failed, by why.",
+   .label = "code",
+   .readings = {{"application", COUNT_FAILED + CODE_APPLICATION},
+                {"poison", COUNT_FAILED + CODE_POISON},
+                {"nondeterminism", COUNT_FAILED + CODE_NONDETERMINISM},
+                {"corrupt", COUNT_FAILED + CODE_CORRUPT},
+                {"limit", COUNT_FAILED + CODE_LIMIT},
+                {"unregistered", COUNT_FAILED + CODE_UNREGISTERED}}},
+  {.name = "dk_delayed_total",
+   .type = "counter",
+   .help = "Turns, and activities that cannot be run here, that this runtime has delayed, by why.",
+   .label = "code",
+   .readings = {{"unregistered", COUNT_DELAYED + STALL_UNREGISTERED},
+                {"nondeterminism", COUNT_DELAYED + STALL_NONDETERMINISM},
+                {"corrupt", COUNT_DELAYED + STALL_CORRUPT},
+                {"unreadable", COUNT_DELAYED + STALL_UNREADABLE},
+                {"limit", COUNT_DELAYED + STALL_LIMIT},
+                {"wrong_call", COUNT_DELAYED + STALL_WRONG_CALL},
+                {"overdue", COUNT_DELAYED + STALL_OVERDUE},
+                {"stuck", COUNT_DELAYED + STALL_STUCK},
+                {"no_memory", COUNT_DELAYED + STALL_NO_MEMORY},
+                {"taken", COUNT_DELAYED + STALL_TAKEN},
+                {"refused", COUNT_DELAYED + STALL_REFUSED},
+                {"no_start", COUNT_DELAYED + STALL_NO_START}}},
   {.name = "dk_activities_started_total",
    .type = "counter",
    .help = "Activities whose function this worker has called.",

@@ -4,14 +4,19 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 1024, MOST_IN_A_ROW = 32 };
+#include "core/runtime/ticks.h"
+
+enum { ROWS = 1024, MOST_IN_A_ROW = 32, LONG_OVER_MS = 10 * 1000 };
 
 struct note {
   struct note *next;
   uint32_t pardoned, stalls, told;
+  enum stall delays;
+  int64_t until; /* the tick until which that delays it; 0: it is not delayed */
   size_t length;
   char instance[];
 };
@@ -21,6 +26,28 @@ struct notes {
   struct note *rows[ROWS];
   atomic_size_t n; /* so that nothing is looked up where all is well */
 };
+
+const char *
+stall_name(enum stall why)
+{
+  static const char *const names[N_STALLS] = {
+    [STALL_UNREGISTERED] = "unregistered",
+    [STALL_NONDETERMINISM] = "nondeterminism",
+    [STALL_CORRUPT] = "corrupt",
+    [STALL_UNREADABLE] = "unreadable",
+    [STALL_LIMIT] = "limit",
+    [STALL_WRONG_CALL] = "wrong_call",
+    [STALL_OVERDUE] = "overdue",
+    [STALL_STUCK] = "stuck",
+    [STALL_NO_MEMORY] = "no_memory",
+    [STALL_TAKEN] = "taken",
+    [STALL_REFUSED] = "refused",
+    [STALL_DROPPED] = "dropped",
+    [STALL_NO_START] = "no_start",
+  };
+
+  return names[why];
+}
 
 struct notes *
 notes_new(void)
@@ -127,6 +154,41 @@ notes_stalled(struct notes *notes, dk_str instance, enum stall why, bool *ret_fi
   }
   pthread_mutex_unlock(&notes->lock);
   return stalls;
+}
+
+void
+notes_delayed_until(struct notes *notes, dk_str instance, enum stall why, int64_t until)
+{
+  pthread_mutex_lock(&notes->lock);
+  struct note *note = note_of(notes, instance);
+  if (note) {
+    note->delays = why;
+    note->until = until;
+  }
+  pthread_mutex_unlock(&notes->lock);
+}
+
+size_t
+notes_delayed(struct notes *notes, int64_t now, enum stall *ret_why, char *room, size_t size)
+{
+  const struct note *one = NULL;
+  size_t n = 0;
+
+  if (atomic_load(&notes->n) == 0)
+    return 0;
+  pthread_mutex_lock(&notes->lock);
+  for (size_t i = 0; i < ROWS; i++)
+    for (const struct note *note = notes->rows[i]; note; note = note->next)
+      if (note->until != 0 && now < ticks_after(note->until, LONG_OVER_MS)) {
+        one = note;
+        n++;
+      }
+  if (one) {
+    *ret_why = one->delays;
+    snprintf(room, size, "%.*s", (int)one->length, one->instance);
+  }
+  pthread_mutex_unlock(&notes->lock);
+  return n;
 }
 
 void

@@ -129,12 +129,14 @@ copy_options(const struct dk_runtime_options *given, struct dk_runtime_options *
 static dk_status
 check_flags(const struct dk_runtime_options *options, struct dk_refusal *refusal)
 {
-  const uint32_t known = DK_RUNTIME_NO_LOCAL_SIGNAL | DK_RUNTIME_FAIL_FAST;
+  const uint32_t known =
+    DK_RUNTIME_NO_LOCAL_SIGNAL | DK_RUNTIME_FAIL_FAST | DK_RUNTIME_FAIL_DELAYED;
 
   if ((options->flags & ~known) == 0)
     return DK_OK;
   refuse(refusal, "flags", "there are flags that this version does not know");
-  dk_refusal_say(refusal->expected, "DK_RUNTIME_NO_LOCAL_SIGNAL, DK_RUNTIME_FAIL_FAST");
+  dk_refusal_say(refusal->expected, "DK_RUNTIME_NO_LOCAL_SIGNAL, DK_RUNTIME_FAIL_FAST, "
+                                        "DK_RUNTIME_FAIL_DELAYED");
   dk_refusal_say(refusal->found, "0x%x", (unsigned)(options->flags & ~known));
   dk_refusal_say(refusal->next, "leave them away, or link with the libdurakit of that header");
   return DK_INVALID;

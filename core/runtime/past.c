@@ -9,7 +9,7 @@ enum { COLD_FETCHES = 100 };
 static enum fate
 no_memory(struct job *job)
 {
-  return job_stalled(job, STALL_NO_MEMORY, true, "no memory for the history");
+  return job_stalled(job, STALL_NO_MEMORY, "no memory for the history");
 }
 
 /* ---- decoding -------------------------------------------------------------------------------- */
@@ -66,7 +66,10 @@ read_history(struct job *job, const struct dk_read_history *request,
 
   if (!seat_call_ends(job->seat))
     return FATE_LEFT;
-  return status == DK_OK ? FATE_COMMITTED : FATE_DROPPED;
+  if (status == DK_OK || dk_status_class(status) != 2)
+    return status == DK_OK ? FATE_COMMITTED : FATE_DROPPED;
+  return job_stalled(job, STALL_REFUSED, "the store refuses to read its history: %s",
+                     dk_caller_failure(job->caller)->text);
 }
 
 /* The store believes that we have it, and we do not. */

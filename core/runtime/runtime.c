@@ -297,6 +297,25 @@ dk_runtime_stop(struct dk_runtime *runtime, int64_t wait_ms, struct dk_leftover 
 
 /* ---- what it says of itself ------------------------------------------------------------------ */
 
+/* What trying again does not mend is no fault of the process: it is healthy, and says so. */
+static void
+tell_delayed(struct dk_runtime *runtime, char *why, size_t size)
+{
+  char instance[80], activity[80];
+  enum stall turn_why = 0, work_why = 0;
+  size_t turns = turns_delayed(runtime->turns, &turn_why, instance, sizeof(instance));
+  size_t work = worker_delayed(runtime->worker, &work_why, activity, sizeof(activity));
+  int used = 0;
+
+  *why = '\0';
+  if (turns > 0)
+    used = snprintf(why, size, "delayed: %zu instances, \"%s\" among them: %s", turns, instance,
+                    stall_name(turn_why));
+  if (work > 0 && used >= 0 && (size_t)used < size)
+    snprintf(why + used, size - (size_t)used, "%sdelayed: %zu activities, one of them: %s",
+             used > 0 ? "; " : "", work, stall_name(work_why));
+}
+
 int32_t
 dk_runtime_healthy(struct dk_runtime *runtime, char *reason, size_t size)
 {
@@ -305,8 +324,10 @@ dk_runtime_healthy(struct dk_runtime *runtime, char *reason, size_t size)
                     turns_healthy(runtime->turns, why, sizeof(why)) &&
                     contact_healthy(&runtime->journal.contact, why, sizeof(why));
 
+  if (is_healthy)
+    tell_delayed(runtime, why, sizeof(why));
   if (reason && size > 0)
-    snprintf(reason, size, "%s", is_healthy ? "" : why);
+    snprintf(reason, size, "%s", why);
   return is_healthy;
 }
 

@@ -64,10 +64,11 @@ needs_zygote(const struct errand *errand)
          !errand->worker->setup.options->zygote;
 }
 
-/* Why it cannot be run here; NULL: it can. */
+/* Why it cannot be run here, and with which code it would fail for that; NULL: it can. */
 static const char *
-obstacle(const struct errand *errand)
+obstacle(const struct errand *errand, enum code *ret_code)
 {
+  *ret_code = errand->unreadable ? CODE_CORRUPT : CODE_UNREGISTERED;
   if (errand->unreadable)
     return errand->unreadable;
   if (!errand->registered)
@@ -79,20 +80,38 @@ obstacle(const struct errand *errand)
   return NULL;
 }
 
-/* Put off, for another worker may be able to; with its attempts used up the orchestration is told.
- */
+static enum stall
+stall_of(enum code code)
+{
+  return code == CODE_CORRUPT ? STALL_UNREADABLE : STALL_UNREGISTERED;
+}
+
+/* Delayed until a worker can run it, or it is cancelled; where that is wanted, the orchestration is
+ * told in the end. */
 static void
-stall(struct errand *errand, const char *why, struct outcome *ret_outcome)
+stall(struct errand *errand, const char *why, enum code code, struct outcome *ret_outcome)
 {
   const struct worker *worker = errand->worker;
+  const struct dk_runtime_options *options = worker->setup.options;
+  bool may_fail = options->flags & DK_RUNTIME_FAIL_DELAYED, is_first;
+  uint32_t in_a_row = errand_stalled(errand, stall_of(code), &is_first);
   uint32_t attempt = errand->judged;
 
-  if (attempt >= worker->setup.options->max_attempts) {
-    task_fail(&errand->task, CODE_POISON, ret_outcome, "poison: tried %u times: %s", attempt, why);
+  if (may_fail && attempt >= options->max_attempts) {
+    task_fail(&errand->task, code, ret_outcome, "%s: tried %u times: %s", code_name(code), attempt,
+              why);
     return;
   }
-  *ret_outcome = (struct outcome){.kind = OUTCOME_LATER, .text = dk_str_of(why),
-                                  .delay_ms = worker_backoff(worker, attempt), .is_counted = true};
+  int64_t delay_ms = worker_backoff(worker, attempt > in_a_row ? attempt : in_a_row);
+  errand_delayed(errand, stall_of(code), delay_ms);
+  journal_count(worker->setup.journal, COUNT_DELAYED + stall_of(code));
+  *ret_outcome = (struct outcome){
+    .kind = OUTCOME_LATER,
+    .text = dk_str_of(why),
+    .delay_ms = delay_ms,
+    .is_counted = may_fail,
+    .is_told = !is_first,
+  };
 }
 
 /* Handed out more often than it may be, and nobody has come to an end with it.  When the store was
@@ -107,10 +126,11 @@ is_poison(const struct errand *errand)
 static bool
 may_run(struct errand *errand, struct outcome *ret_outcome)
 {
-  const char *why = obstacle(errand);
+  enum code code;
+  const char *why = obstacle(errand, &code);
 
   if (why)
-    stall(errand, why, ret_outcome);
+    stall(errand, why, code, ret_outcome);
   else if (is_poison(errand))
     task_fail(&errand->task, CODE_POISON, ret_outcome,
               "poison: handed out %u times, and no worker has come to its end",

@@ -127,6 +127,9 @@ void errand_tell_signal(const struct errand *errand, int32_t cause, int32_t lear
 void errand_pardon(const struct errand *errand);
 /* The same of one that never became an errand. */
 void errand_pardon_item(struct worker *worker, const struct dk_work_item *item);
+/* It cannot be run here: how often in a row, and whether for this the first time. */
+uint32_t errand_stalled(const struct errand *errand, enum stall why, bool *ret_first);
+void errand_delayed(const struct errand *errand, enum stall why, int64_t delay_ms);
 /* It has come to its end, and nothing has to be remembered of it. */
 void errand_forget(const struct errand *errand);
 /* The keeper has lost its lease. */

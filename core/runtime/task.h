@@ -26,6 +26,7 @@ struct outcome {
   dk_str text;
   int64_t delay_ms;
   bool is_counted;  /* OUTCOME_LATER: as an attempt */
+  bool is_told;     /* OUTCOME_LATER: why was told before */
 };
 
 struct dk_task {

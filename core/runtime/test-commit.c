@@ -183,6 +183,8 @@ test_too_large(void)
 
   /* The parent's first commit goes well, its child's does not. */
   faulty_plan(rig.faulty, FAULTY_ACK_TURN, 1, 1, FAULT_REFUSE, DK_TOO_LARGE);
+  rig.options.flags = DK_RUNTIME_FAIL_DELAYED;
+  rig.options.max_attempts = 1;
   rig_start(&rig);
   rig_run(&rig, "child", "has child", "3");
   is(rig_result(&rig, "child"), "completed: it failed",

@@ -529,6 +529,7 @@ test_refused(void)
   struct dk_runtime *runtime = NULL;
   struct dk_refusal refusal = {0};
 
+  rig.options.flags = DK_RUNTIME_FAIL_FAST; /* else it is delayed */
   rig_start(&rig);
   fails(&rig, "set a=1", "dk_kv_set: this store has no key-values (durakit.kv/1)");
   fails(&rig, "get a", "dk_kv_get: this store has no key-values (durakit.kv/1)");

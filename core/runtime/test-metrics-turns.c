@@ -24,6 +24,9 @@ enum { LONG_MS = 600000 };
   "dk_activity_cancel_notification_seconds_count{path=\"local\"} +1\n"                             \
   "dk_activity_cancel_grace_total{outcome=\"kept\"} +1\n"
 #define ACKED "dk_work_acks_total{result=\"ok\"} +1\n"
+#define FAILED(code) \
+  ENDED("failed") "dk_orchestrations_failed_total{code=\"" code "\"} +1\n"
+#define DELAYED(code, n) "dk_delayed_total{code=\"" code "\"} " n "\n"
 #define WORK(outcome) "dk_activities_total{outcome=\"" outcome "\"} +1\n"
 
 /* ---- activities ------------------------------------------------------------------------------ */
@@ -283,7 +286,7 @@ test_not_found(void)
   rig_start(&rig);
   cancel(&rig, "nobody");
   counts(&rig, NULL, REQUESTS("api", "not_found", "") TURNS("committed", "+1")
-         TURNS("stalled", "+3"), "nobody has started it");
+         TURNS("stalled", "+3") DELAYED("no_start", "+3"), "nobody has started it");
   rig_end(&rig);
 }
 
@@ -330,17 +333,19 @@ test_dropped(void)
   cancel(&rig, "i");
   counts(&rig, before, REQUESTS("api", "requested", "ends")
          CANCELLED("terminal_cancelled", "queued", "left") TURNS("committed", "+1")
-         TURNS("stalled", "+1") ENDED("cancelled"), "a commit is refused at first");
+         TURNS("stalled", "+1") ENDED("cancelled") DELAYED("refused", "+1"),
+         "a commit is refused at first");
   rig_end(&rig);
 }
 
 /* ---- why activities are cancelled ------------------------------------------------------------ */
 
 static void
-test_code(const char *how, const char *event, const char *expected)
+test_code(const char *how, const char *event, uint32_t flags, const char *expected)
 {
   struct rig rig = begin();
 
+  rig.options.flags = flags;
   struct scrape *before = waits_there(&rig, "ends", "x");
   raise_event(&rig, "i", "go", how);
   if (event) {
@@ -354,19 +359,19 @@ test_code(const char *how, const char *event, const char *expected)
 static void
 test_codes(void)
 {
-  test_code("timeout", NULL, CANCELLED("select_loser_timeout", "queued", "left")
+  test_code("timeout", NULL, 0, CANCELLED("select_loser_timeout", "queued", "left")
             TURNS("committed", "+2"));
-  test_code("other", "more", CANCELLED("select_loser_other", "queued", "left")
+  test_code("other", "more", 0, CANCELLED("select_loser_other", "queued", "left")
             TURNS("committed", "+2"));
-  test_code("drop", NULL, CANCELLED("dropped", "queued", "left") TURNS("committed", "+1"));
-  test_code("complete", NULL, CANCELLED("terminal_completed", "queued", "left")
+  test_code("drop", NULL, 0, CANCELLED("dropped", "queued", "left") TURNS("committed", "+1"));
+  test_code("complete", NULL, 0, CANCELLED("terminal_completed", "queued", "left")
             TURNS("committed", "+1") ENDED("completed"));
-  test_code("fail", NULL, CANCELLED("terminal_failed", "queued", "left") TURNS("committed", "+1")
-            ENDED("failed"));
-  test_code("continue", NULL, CANCELLED("terminal_continued_as_new", "queued", "left")
+  test_code("fail", NULL, 0, CANCELLED("terminal_failed", "queued", "left") TURNS("committed", "+1")
+            FAILED("application"));
+  test_code("continue", NULL, 0, CANCELLED("terminal_continued_as_new", "queued", "left")
             TURNS("committed", "+2") ENDED("continued"));
-  test_code("limit", NULL, CANCELLED("limit", "queued", "left") TURNS("committed", "+1")
-            ENDED("failed"));
+  test_code("limit", NULL, DK_RUNTIME_FAIL_FAST, CANCELLED("limit", "queued", "left")
+            TURNS("committed", "+1") FAILED("limit"));
 }
 
 /* It was delivered too often by somebody who died of it. */
@@ -389,7 +394,7 @@ test_poison(void)
   }
   rig_start(&rig);
   counts(&rig, NULL, CANCELLED("poison", "queued", "left") TURNS("committed", "+1")
-         ENDED("failed"), "poison");
+         FAILED("poison"), "poison");
   rig_end(&rig);
 }
 

@@ -142,6 +142,7 @@ test_empty(void)
     "dk_activity_cancel_notification_seconds",
     "dk_activity_cancel_grace_total", "dk_activity_stuck", "dk_lock_renewals_total",
     "dk_work_acks_total",          "dk_turns_total", "dk_orchestrations_total",
+    "dk_orchestrations_failed_total", "dk_delayed_total",
     "dk_activities_started_total", "dk_activities_total",
   };
   const size_t n = sizeof(names) / sizeof(names[0]);
@@ -157,7 +158,7 @@ test_empty(void)
   for (size_t i = 0; i < now->n_samples; i++)
     n_zero += now->samples[i].value == 0;
   cmp_ok(n_zero, "==", now->n_samples, "all is 0");
-  cmp_ok(now->n_samples, "==", 4 * 17 + 3 + 1 + 3 + 6 + 4 + 4 + 1 + 5,
+  cmp_ok(now->n_samples, "==", 4 * 17 + 3 + 1 + 3 + 6 + 4 + 4 + 6 + 12 + 1 + 5,
          "and there from the beginning, but for what has a name");
   end(journal, now);
 }
@@ -191,6 +192,24 @@ test_counters(void)
     {COUNT_ORCHESTRATIONS_FAILED, "dk_orchestrations_total{outcome=\"failed\"}"},
     {COUNT_ORCHESTRATIONS_CANCELLED, "dk_orchestrations_total{outcome=\"cancelled\"}"},
     {COUNT_ORCHESTRATIONS_CONTINUED, "dk_orchestrations_total{outcome=\"continued\"}"},
+    {COUNT_FAILED + CODE_APPLICATION, "dk_orchestrations_failed_total{code=\"application\"}"},
+    {COUNT_FAILED + CODE_POISON, "dk_orchestrations_failed_total{code=\"poison\"}"},
+    {COUNT_FAILED + CODE_NONDETERMINISM, "dk_orchestrations_failed_total{code=\"nondeterminism\"}"},
+    {COUNT_FAILED + CODE_CORRUPT, "dk_orchestrations_failed_total{code=\"corrupt\"}"},
+    {COUNT_FAILED + CODE_LIMIT, "dk_orchestrations_failed_total{code=\"limit\"}"},
+    {COUNT_FAILED + CODE_UNREGISTERED, "dk_orchestrations_failed_total{code=\"unregistered\"}"},
+    {COUNT_DELAYED + STALL_UNREGISTERED, "dk_delayed_total{code=\"unregistered\"}"},
+    {COUNT_DELAYED + STALL_NONDETERMINISM, "dk_delayed_total{code=\"nondeterminism\"}"},
+    {COUNT_DELAYED + STALL_CORRUPT, "dk_delayed_total{code=\"corrupt\"}"},
+    {COUNT_DELAYED + STALL_UNREADABLE, "dk_delayed_total{code=\"unreadable\"}"},
+    {COUNT_DELAYED + STALL_LIMIT, "dk_delayed_total{code=\"limit\"}"},
+    {COUNT_DELAYED + STALL_WRONG_CALL, "dk_delayed_total{code=\"wrong_call\"}"},
+    {COUNT_DELAYED + STALL_OVERDUE, "dk_delayed_total{code=\"overdue\"}"},
+    {COUNT_DELAYED + STALL_STUCK, "dk_delayed_total{code=\"stuck\"}"},
+    {COUNT_DELAYED + STALL_NO_MEMORY, "dk_delayed_total{code=\"no_memory\"}"},
+    {COUNT_DELAYED + STALL_TAKEN, "dk_delayed_total{code=\"taken\"}"},
+    {COUNT_DELAYED + STALL_REFUSED, "dk_delayed_total{code=\"refused\"}"},
+    {COUNT_DELAYED + STALL_NO_START, "dk_delayed_total{code=\"no_start\"}"},
     {COUNT_ACTIVITIES_STARTED, "dk_activities_started_total"},
     {COUNT_ACTIVITIES_COMPLETED, "dk_activities_total{outcome=\"completed\"}"},
     {COUNT_ACTIVITIES_FAILED, "dk_activities_total{outcome=\"failed\"}"},

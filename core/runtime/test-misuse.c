@@ -89,12 +89,13 @@ test_unregistered_activity(void)
 {
   struct rig rig = begin();
 
+  rig.options.flags = DK_RUNTIME_FAIL_DELAYED;
   rig_start(&rig);
   rig_run(&rig, "i", "asks", "ghost");
   ok(listener_until(rig.listener, DK_LOG_STALLED, 1), "an activity that nobody knows is put off");
   rig_ten_complete(&rig, "greets");
   const char *result = rig_result(&rig, "i");
-  ok(rig_says(result, "completed: faulted, poison: tried 3 times: no activity of this name"),
+  ok(rig_says(result, "completed: faulted, unregistered: tried 3 times: no activity of this name"),
      "and fails in the end");
   rig_is_told(&rig, DK_LOG_STALLED, "instance i, activity 2 (ghost)", "no activity of this name",
               "dk_register_activity");
@@ -110,6 +111,7 @@ test_unreadable_order(void)
                                .execution_id = 1, .activity_id = 77,
                                .payload = dk_str_of("no order")};
 
+  rig.options.flags = DK_RUNTIME_FAIL_DELAYED;
   rig_start(&rig);
   rig_run(&rig, "i", "waits", "");
   dk_caller_reset(rig.caller);

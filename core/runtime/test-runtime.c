@@ -246,8 +246,11 @@ test_cancel(struct rig *rig)
 static void
 test_wrong_use(struct rig *rig)
 {
-  ok(rig_says(result_of(rig, "wrong", "calls wrongly", ""), "failed: "), "a wrong call fails");
-  cmp_ok(listener_count(rig->listener, DK_LOG_PROGRAMMING_ERROR), "==", 1, "and is told");
+  rig_run(rig, "wrong", "calls wrongly", "");
+  ok(listener_until(rig->listener, DK_LOG_PROGRAMMING_ERROR, 1), "a wrong call is told");
+  dk_client_cancel(rig->client, dk_str_of("wrong"), "no use", "me");
+  is(rig_result(rig, "wrong"), "cancelled: no use (me)", "and its instance can be cancelled");
+  cmp_ok(listener_level(rig->listener, DK_LEVEL_ERROR), "==", 1, "it was told once");
 }
 
 static void

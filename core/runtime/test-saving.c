@@ -326,7 +326,7 @@ test_readers(void)
   while (atomic_load(&n_saving) > 0) {
     char *text = content(place.path);
     struct scrape *read = scrape_read(dk_str_of(text ? text : ""));
-    n_wrong += read->complaint[0] != '\0' || read->n_families != 11;
+    n_wrong += read->complaint[0] != '\0' || read->n_families != 13;
     scrape_free(read);
     free(text);
     atomic_fetch_add(&n_reads, 1);

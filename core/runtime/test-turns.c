@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns that do not go as they should: what is stalled, poison, stray, taken, unknown, unreadable
- * or stuck; and that others go on meanwhile. */
+/* Turns that do not go as they should: what is stalled, poison, stray, taken, unknown or stuck; and
+ * that others go on meanwhile.  What is delayed until it is mended: test-delays.c. */
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -213,24 +213,6 @@ test_unregistered(void)
 }
 
 static void
-test_unreadable_message(void)
-{
-  struct rig rig = begin();
-
-  rig_start(&rig);
-  rig_run(&rig, "i", "waits", "");
-  rig_send_raw(&rig, "i", "this is no JSON");
-  ok(listener_until(rig.listener, DK_LOG_MESSAGE_DROPPED, 1), "what is no JSON is dropped");
-  rig_is_told(&rig, DK_LOG_MESSAGE_DROPPED, "instance i (waits)", "the payload is no JSON",
-              "dk_client_raise");
-  cmp_ok(rig_counters(&rig).messages_dropped, "==", 1, "it is counted");
-  rig_ten_complete(&rig, "hello");
-  raise_event(&rig, "i", "go", "fine");
-  is(rig_result(&rig, "i"), "completed: fine", "the instance does not mind");
-  rig_end(&rig);
-}
-
-static void
 test_unknown_instance(void)
 {
   struct rig rig = begin();
@@ -351,6 +333,7 @@ test_nondeterminism_in_the_end(void)
   ok(UNTIL(rig_counters(&rig).turns_committed == 1), "an instance of the first code");
   rig_stop(&rig, 10000);
   rig.options.registry = second;
+  rig.options.flags = DK_RUNTIME_FAIL_DELAYED;
   rig_start(&rig);
   raise_event(&rig, "i", "go", "");
   ok(rig_says(rig_result(&rig, "i"), "failed: "), "it fails once its attempts are used up");
@@ -425,6 +408,7 @@ test_corrupt_history(void)
 {
   struct rig rig = begin();
 
+  rig.options.flags = DK_RUNTIME_FAIL_DELAYED;
   rig_run(&rig, "i", "waits", "");
   commit_raw(&rig, "garbage", DK_RUNNING);
   rig_run(&rig, "c", "waits", "");
@@ -447,6 +431,7 @@ test_lost_continuation(void)
   struct rig rig = begin();
   const char *started = "{\"v\":1,\"kind\":\"started\",\"name\":\"waits\",\"version\":\"1.0.0\"}";
 
+  rig.options.flags = DK_RUNTIME_FAIL_DELAYED;
   rig_run(&rig, "i", "waits", "");
   commit_raw(&rig, started, DK_CONTINUED_AS_NEW);
   rig_run(&rig, "j", "waits", "");
@@ -513,6 +498,7 @@ test_overdue(void)
 
   rig_orchestration(&rig, "never", never_ends);
   rig.options.max_turn_ms = 50;
+  rig.options.flags = DK_RUNTIME_FAIL_DELAYED;
   rig.options.max_attempts = 2;
   rig.options.max_events = UINT32_MAX;
   rig_start(&rig);
@@ -558,7 +544,6 @@ main(void)
 {
   test_warm();
   test_unregistered();
-  test_unreadable_message();
   test_unknown_instance();
   test_start_is_not_poisoned();
   test_poison();

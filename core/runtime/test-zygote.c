@@ -298,9 +298,11 @@ test_no_zygote(void)
   struct shop *shop = open_shop(NULL);
 
   shop_order(shop, 1, "echo", "x");
-  struct came *came = shop_wait(shop, 1);
-  cmp_ok(came->code, "==", CODE_POISON, "without a zygote an activity in a process is refused");
-  ok(says(came->text, "dk_zygote_start"), "and says what is missing");
+  ok(listener_until(shop->listener, DK_LOG_STALLED, 1),
+     "without a zygote an activity in a process is delayed");
+  struct heard delayed = listener_latest(shop->listener, DK_LOG_STALLED);
+  ok(says(delayed.text, "dk_zygote_start"),
+     "and it is told what is missing");
   close_shop(shop);
 }
 

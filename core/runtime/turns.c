@@ -272,3 +272,9 @@ turns_healthy(struct turns *turns, char *reason, size_t size)
   pthread_mutex_unlock(&turns->lock);
   return is_healthy;
 }
+
+size_t
+turns_delayed(struct turns *turns, enum stall *ret_why, char *room, size_t size)
+{
+  return notes_delayed(turns->w.notes, ticks_now(), ret_why, room, size);
+}

@@ -27,5 +27,7 @@ void turns_end(struct turns *turns, struct dk_leftover *leftover);
 /* Whether all is freed. */
 bool turns_free(struct turns *turns);
 bool turns_healthy(struct turns *turns, char *reason, size_t size);
+/* Of instances, see notes_delayed. */
+size_t turns_delayed(struct turns *turns, enum stall *ret_why, char *room, size_t size);
 
 #endif

@@ -421,3 +421,9 @@ worker_healthy(struct worker *worker, char *reason, size_t size)
     snprintf(reason, size, "the zygote is dead: activities in processes are delayed; restart");
   return !is_capped && !is_childless;
 }
+
+size_t
+worker_delayed(struct worker *worker, enum stall *ret_why, char *room, size_t size)
+{
+  return notes_delayed(worker->notes, ticks_now(), ret_why, room, size);
+}

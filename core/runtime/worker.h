@@ -34,5 +34,7 @@ void worker_end(struct worker *worker, struct dk_leftover *leftover);
 bool worker_free(struct worker *worker);
 /* Whether more work is fetched; else why not. */
 bool worker_healthy(struct worker *worker, char *reason, size_t size);
+/* Of activities, see notes_delayed. */
+size_t worker_delayed(struct worker *worker, enum stall *ret_why, char *room, size_t size);
 
 #endif

@@ -187,7 +187,7 @@ dk_str dk_orch_version(const dk_orch *o);
 dk_str dk_orch_parent(const dk_orch *o); /* absent: none */
 /* 1 while the code does again what an earlier turn has committed. */
 int32_t dk_replaying(const dk_orch *o);
-/* Zeroed memory of the run; without memory the turn is put off, and the call does not return. */
+/* Zeroed memory of the run; without memory the turn is delayed, and the call does not return. */
 void *dk_orch_alloc(dk_orch *o, size_t size);
 dk_str dk_format(dk_orch *o, const char *format, ...) DK_PRINTF(2, 3);
 /* A line for people, once: not while replaying. */
@@ -336,12 +336,12 @@ enum {
   DK_LOG_ACK_RETRIED = 8,           /* warning, the first of a row of all; then trace */
   DK_LOG_LEASE_LOST = 9,            /* warning */
   DK_LOG_TURN_DROPPED = 10,         /* warning: not committed; it will be fetched again */
-  DK_LOG_STALLED = 11,              /* warning: nondeterminism, unregistered, unreadable: put off */
+  DK_LOG_STALLED = 11,              /* warning: nondeterminism, unregistered, unreadable: delayed */
   DK_LOG_STRAY = 12,                /* info: a message that is for nobody (any more) */
   DK_LOG_MESSAGE_DROPPED = 13,      /* warning: nobody came for it */
   DK_LOG_STORE_AWAY = 14,           /* warning: fetching fails; once, until it works again */
   DK_LOG_STORE_BACK = 15,           /* info */
-  DK_LOG_ORCHESTRATION_ENDED = 16,  /* debug */
+  DK_LOG_ORCHESTRATION_ENDED = 16,  /* debug; a warning: failed by the runtime (poison, ...) */
   DK_LOG_PROGRAMMING_ERROR = 17,    /* error: a wrong call in an orchestration or activity */
   DK_LOG_TURN_STUCK = 18,           /* error: an orchestration does not come back */
   DK_LOG_SHORT_LIMIT = 19           /* warning: a limit that a lost worker exceeds; once each */
@@ -370,8 +370,13 @@ typedef void dk_log_fn(void *context, const struct dk_log_event *event);
 
 enum {
   DK_RUNTIME_NO_LOCAL_SIGNAL = 1u,  /* activities of this process learn by renewal only */
-  DK_RUNTIME_FAIL_FAST = 2u         /* for tests: an orchestration is run from its start at each
-                                       turn, and a changed one fails its instances at once */
+  DK_RUNTIME_FAIL_FAST = 2u,        /* for tests: an orchestration is run from its start at each
+                                       turn, and changed code, a wrong call and a limit fail its
+                                       instances at once */
+  DK_RUNTIME_FAIL_DELAYED = 4u      /* what trying again does not mend (changed code, what is not
+                                       registered or cannot be read, a limit, a wrong call) fails
+                                       after max_attempts; else it is delayed until it is mended or
+                                       cancelled */
 };
 
 /* Zero is the default, in brackets.  Times in milliseconds. */
@@ -386,7 +391,8 @@ struct dk_runtime_options {
   uint32_t activity_slots;              /* activities at once [2] */
   uint32_t max_quarantined;             /* threads left to themselves before no work is fetched any
                                            more [twice activity_slots] */
-  uint32_t max_attempts;                /* of a turn or an activity, then it is poison [10] */
+  uint32_t max_attempts;                /* of a turn or an activity that came to no end (its process
+                                           crashed, its lease ran out): then it is poison [10] */
   int64_t turn_lock_ms;                 /* [5,000] */
   int64_t turn_renewal_buffer_ms;       /* [2,000]; renewed every lock - buffer */
   int64_t max_turn_ms;                  /* a turn that takes longer is stuck [10,000] */
@@ -395,7 +401,7 @@ struct dk_runtime_options {
   int64_t activity_renewal_buffer_ms;   /* [5,000] */
   int64_t grace_ms;                     /* from the signal until the slot is taken back [10,000] */
   int64_t poll_ms;                      /* how long one fetch waits for work [30,000] */
-  int64_t backoff_ms, max_backoff_ms;   /* for what is put off [1,000; 60,000] */
+  int64_t backoff_ms, max_backoff_ms;   /* for what is delayed [1,000; 60,000] */
   uint32_t max_events;                  /* in one execution, then it fails [100,000] */
   uint32_t max_messages;                /* taken into one turn [1,000] */
   uint64_t cache_bytes;                 /* recent histories and runs in memory [64 MiB] */
@@ -427,7 +433,11 @@ struct dk_leftover {
 int32_t dk_runtime_stop(struct dk_runtime *runtime, int64_t wait_ms,
                         struct dk_leftover *ret_leftover);
 
-/* 1, or 0 with the reason: cap reached, a stuck turn, the store away, the zygote dead. */
+/* 1, with what this runtime delays at present, if anything (what trying again does not mend, see
+ * DK_RUNTIME_FAIL_DELAYED: the process is well, a deployment is not); or 0 with the reason: cap
+ * reached, a stuck turn, the zygote dead, or a kind of request
+ * (fetches of turns, of activities, commits, ends of activities, renewals) that the store has
+ * refused for more than a second, or not answered for more than five. */
 int32_t dk_runtime_healthy(struct dk_runtime *runtime, char *reason, size_t size);
 
 struct dk_counters {
