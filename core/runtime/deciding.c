@@ -289,7 +289,8 @@ decide_turn(struct job *job)
   enum fate fate = judge(job, &ran, &verdict);
   if (fate != FATE_COMMITTED)
     return fate;
-  if (make_decision(job, &ran, &verdict) != DK_OK)
+  if (make_decision(job, &ran, &verdict) != DK_OK ||
+      (job->stored_start.ptr && stored_take_along(job) != DK_OK))
     return job_stalled(job, STALL_NO_MEMORY, "no memory for its turn");
   return commit_decision(job);
 }

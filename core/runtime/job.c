@@ -169,16 +169,63 @@ begin(struct job *job, uint64_t execution, const struct message *message, const 
   return decide_turn(job);
 }
 
+/* The id of a start is always this one. */
+static dk_str
+start_id(struct job *job)
+{
+  return message_id(&job->arena, MESSAGE_START, 1, 0);
+}
+
+/* The message of the turn that would be the start, if it could be read; NULL: there is none. */
+static const struct dk_message *
+unreadable_start(const struct job *job, dk_str id)
+{
+  for (size_t i = 0; i < job->turn->n_messages; i++)
+    if (job->turn->messages[i].id.ptr && str_equal(job->turn->messages[i].id, id))
+      return &job->turn->messages[i];
+  return NULL;
+}
+
+/* Its start is delayed: a request to cancel does not wait for it, all else does.  *ret_found false:
+ * no start is stored. */
+static enum fate
+begin_delayed(struct job *job, bool *ret_found)
+{
+  dk_str id = start_id(job);
+  const struct dk_message *row = unreadable_start(job, id);
+  bool is_here = row != NULL;
+  struct message start;
+
+  *ret_found = false;
+  enum fate fate = row ? FATE_COMMITTED : stored_find(job, id, &row);
+  if (fate != FATE_COMMITTED || !row)
+    return fate;
+  if (!inbox_has(job, MESSAGE_CANCEL)) {
+    *ret_found = !is_here;
+    return is_here ? FATE_COMMITTED : stored_wait_for(job, row);
+  }
+  *ret_found = true;
+  if (stored_read_start(job, row, &start) != DK_OK)
+    return job_stalled(job, STALL_NO_MEMORY, "no memory for its start");
+  if (!is_here)
+    job->stored_start = id;
+  return begin(job, 1, &start, NULL);
+}
+
 static enum fate
 unknown(struct job *job)
 {
   struct message start;
+  bool is_found;
 
   cache_forget(job->w->cache, job->instance);
   if (inbox_take(job, MESSAGE_START, 0, &start, &job->start_attempt))
     return begin(job, 1, &start, NULL);
   if (may_be_behind(job))
     return fetch_whole(job);
+  enum fate fate = begin_delayed(job, &is_found);
+  if (is_found || fate != FATE_COMMITTED)
+    return fate;
   if (job->unreadable && !job_fails(job, STALL_UNREADABLE))
     return job_stalled(job, STALL_UNREADABLE,
                        "a message of it, maybe its start, cannot be read: %s", job->unreadable);
@@ -214,6 +261,13 @@ continuing(struct job *job)
     return fate;
   if (inbox_take(job, MESSAGE_CONTINUE, job->execution + 1, &next, &attempt))
     return begin(job, job->execution + 1, &next, NULL);
+  const struct dk_message *delayed;
+  fate = stored_find(job, message_id(&job->arena, MESSAGE_CONTINUE, job->execution + 1, 0),
+                     &delayed);
+  if (fate != FATE_COMMITTED)
+    return fate;
+  if (delayed && !inbox_has(job, MESSAGE_CANCEL))
+    return stored_wait_for(job, delayed);
   bool is_over = inbox_has(job, MESSAGE_CANCEL) || job_fails(job, STALL_CORRUPT);
   if (is_over && !job->corrupt && job->memory->n_events > 0)
     return begin_without_message(job);
@@ -306,7 +360,9 @@ park(struct job *job, int64_t delay_ms)
 {
   dk_str token = job->turn->head.lock_token;
 
-  if (job->turn->head.known || !job->is_first || seat_ends(job->seat))
+  bool needs_none = job->w->has_admin; /* what comes meanwhile finds the start (stored.c) */
+
+  if (needs_none || job->turn->head.known || !job->is_first || seat_ends(job->seat))
     return false;
   lease_rest(job->lease);
   if (!seat_call_begins(job->seat, lease_deadline(job->lease)))
@@ -406,6 +462,9 @@ close_job(struct job *job, enum fate fate)
   switch (fate) {
   case FATE_STALLED:
     stalled(job);
+    break;
+  case FATE_WAITS:
+    give_back(job, job->wait_ms, true);
     break;
   case FATE_AGAIN:
     give_back(job, 0, true);

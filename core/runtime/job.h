@@ -2,6 +2,7 @@
 /* A job: one fetched turn on its way to a commit, or back into the queue.
  *
  *   inbox.c       what the messages say
+ *   stored.c      what begins the execution, delayed in the store
  *   past.c        the history: from memory, from the fetch, or read
  *   deciding.c    the code is run, and what it did becomes a decision
  *   committing.c  the decision becomes a commit, tried until the lease ends
@@ -36,7 +37,7 @@ struct turning {
   struct limits *too_short;  /* limits of activities that were told of */
   struct parking *parking;
   struct dk_limits limits;
-  bool has_kv, has_status, has_sessions;
+  bool has_kv, has_status, has_sessions, has_admin;
   atomic_int cold_fetches;   /* so many fetches do without the owner: a cached copy is gone, and
                                 only a fetch brings the key-values */
   atomic_int whole_fetches;  /* so many fetches bring all messages: what begins an execution stands
@@ -47,6 +48,7 @@ struct turning {
 enum fate {
   FATE_COMMITTED,
   FATE_STALLED,   /* given back with a delay; job->stall says why */
+  FATE_WAITS,     /* given back for job->wait_ms, not counted: what it needs is delayed */
   FATE_AGAIN,     /* given back at once, its attempt not counted */
   FATE_DROPPED,   /* the store could not be reached while the lease lived */
   FATE_LOST,      /* the lease is somebody else's, or its commit may have landed */
@@ -85,6 +87,8 @@ struct job {
   uint32_t attempt;          /* the highest count of deliveries, */
   uint32_t least_attempt;    /* the lowest, */
   uint32_t start_attempt;    /* and that of the start */
+  dk_str stored_start;       /* the id of a delayed start that this turn takes along; or absent */
+  int64_t wait_ms;           /* for FATE_WAITS */
   struct stray *strays;
   size_t n_strays;
 
@@ -125,6 +129,17 @@ dk_status inbox_read(struct job *job);
 bool inbox_take(struct job *job, enum message_kind kind, uint64_t execution,
                 struct message *ret_message, uint32_t *ret_attempt);
 bool inbox_has(const struct job *job, enum message_kind kind);
+
+/* stored.c: the message of this id that is stored for the instance and not in its turn.
+ * *ret_message NULL: there is none, or the provider cannot tell. */
+enum fate stored_find(struct job *job, dk_str id, const struct dk_message **ret_message);
+/* What has come waits until that message does. */
+enum fate stored_wait_for(struct job *job, const struct dk_message *message);
+/* What the start says; one that cannot be read has a name that says so.  DK_OK, DK_NO_MEMORY. */
+dk_status stored_read_start(struct job *job, const struct dk_message *message,
+                            struct message *ret_start);
+/* The commit of the decision removes the delayed start, too. */
+dk_status stored_take_along(struct job *job);
 
 /* past.c: FATE_COMMITTED here says: go on. */
 enum fate past_load(struct job *job);

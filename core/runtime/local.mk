@@ -127,6 +127,7 @@ core_libdkruntime_la_SOURCES += \
 	core/runtime/rule.c \
 	core/runtime/rule.h \
 	core/runtime/stage.c \
+	core/runtime/stored.c \
 	core/runtime/values.c \
 	core/runtime/waiting.c \
 	$(NULL)

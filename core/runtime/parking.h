@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parking: turns that are put off while their lease is kept, so that the whole instance waits.
+/* Parking: turns that are delayed while their lease is kept, so that the whole instance waits; on
+ * providers without durakit.admin/1.
  *
  * A start that cannot be run yet (nobody has registered the orchestration) leaves no trace in the
  * store: the instance is not known.  Given back with a delay, it alone would be invisible, and what

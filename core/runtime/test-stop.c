@@ -219,11 +219,12 @@ test_deaf_renewal(void)
   end(&rig);
 }
 
-/* A start that nobody can run yet is parked; it is free when the runtime has gone. */
+/* Where the store cannot tell what it holds, a start that nobody can run yet is parked; it is free
+ * when the runtime has gone. */
 static void
 test_parked(void)
 {
-  struct rig rig = begin();
+  struct rig rig = rig_begin_on(faulty_open_plain_model());
 
   rig.options.backoff_ms = rig.options.max_backoff_ms = 3600 * 1000;
   rig_start(&rig);
@@ -233,7 +234,7 @@ test_parked(void)
   rig_orchestration(&rig, "later", hello);
   rig_start(&rig);
   is(rig_result(&rig, "i"), "completed: x", "the next one has it at once");
-  end(&rig);
+  rig_end(&rig);
 }
 
 static void

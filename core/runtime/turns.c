@@ -43,6 +43,7 @@ prepare(struct turns *turns, const struct turns_setup *setup)
     .has_kv = offers(setup->store, "durakit.kv/1"),
     .has_status = offers(setup->store, "durakit.status/1"),
     .has_sessions = offers(setup->store, "durakit.sessions/1"),
+    .has_admin = offers(setup->store, "durakit.admin/1"),
     .cache = cache_new(setup->options->cache_bytes, CACHE_RUNS),
     .notes = notes_new(),
     .too_short = limits_new(),
