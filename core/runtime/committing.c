@@ -371,6 +371,16 @@ commit_decision(struct job *job)
   return FATE_COMMITTED;
 }
 
+enum fate
+commit_reasons(struct job *job)
+{
+  struct dk_commit_outcome outcome;
+  struct dk_turn_result *result = commit_encode_nothing(&job->arena, NULL, 0);
+  dk_status status = result ? send(job, result, &outcome) : DK_NO_MEMORY;
+
+  return status == DK_OK ? FATE_COMMITTED : fate_of(job, status);
+}
+
 /* Two answers of one id cannot be: it names the asker's own event. */
 enum fate
 commit_nothing(struct job *job, const struct outgoing *answers, size_t n_answers)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How errands end: the store is told what became of them, and asked again while their lease lives.
  * Locking: see slot.h; all here is called without the lock. */
+#include "core/plugin/store.h"
+#include "core/runtime/reason.h"
 #include "core/runtime/slot.h"
 
 #include <stdio.h>
@@ -373,6 +375,39 @@ acknowledge(struct slot *slot, struct errand *errand, const struct outcome *outc
   return conclude(&asking, outcome, status);
 }
 
+/* For who asks for the instance's status. */
+static void
+store_reason(struct slot *slot, const struct errand *errand, const struct outcome *later,
+             int64_t delay_ms)
+{
+  const struct worker_setup *setup = &slot->worker->setup;
+  const struct dk_task_info *info = &errand->task.info;
+  struct dk_log_event event = errand_event(errand, DK_LOG_TEXT);
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  if (!dk_store_extension(setup->store, "durakit.admin/1"))
+    return; /* nobody could read it */
+  dk_text_printf(&text, "activity %llu (%.*s): %.*s", (unsigned long long)info->activity_id,
+                 (int)info->name.len, info->name.ptr ? info->name.ptr : "", (int)later->text.len,
+                 later->text.ptr);
+  const struct reason reason = {.instance = info->instance,
+                                .why = later->why,
+                                .execution = info->execution_id,
+                                .activity = info->activity_id,
+                                .text = {dk_text_str(&text), text.length},
+                                .by = dk_str_of(setup->name),
+                                .visible_at = ticks_after(dk_store_now(setup->store), delay_ms)};
+  slot_begin_call(slot, ticks_after(ticks_now(), LONGEST_PAUSE_MS));
+  dk_status status = reason_store(setup->store, slot->caller, &reason);
+  slot_end_call(slot);
+  dk_text_done(&text);
+  event.level = DK_LEVEL_TRACE;
+  event.status = status;
+  if (status != DK_OK && status != DK_DUPLICATE)
+    journal_tell(setup->journal, &event, "why it is delayed cannot be stored: %s",
+                 dk_caller_failure(slot->caller)->text);
+}
+
 /* Text absent: it was the body's wish, or is told already.  An obstacle is told once. */
 static void
 put_off(struct slot *slot, struct errand *errand, const struct outcome *later)
@@ -390,7 +425,8 @@ put_off(struct slot *slot, struct errand *errand, const struct outcome *later)
   if (later->text.ptr)
     journal_tell(worker->setup.journal, &event, "delayed for %lld ms: %.*s", (long long)delay_ms,
                  (int)later->text.len, later->text.ptr);
-  errand_give_back(slot, errand, delay_ms, later->is_counted);
+  if (errand_give_back(slot, errand, delay_ms, later->is_counted) && later->is_obstacle)
+    store_reason(slot, errand, later, delay_ms);
 }
 
 /* It is too large for the store: the orchestration is told so instead; if it will not have that

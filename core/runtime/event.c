@@ -124,6 +124,8 @@ static const struct shape message_shapes[N_MESSAGE_KINDS] = {
   [MESSAGE_QUEUED] = {"queued", LIST(NAME(message, "queue", name), TEXT(message, "data", text))},
   [MESSAGE_CANCEL] = {"cancel", LIST(TEXT(message, "reason", text), TEXT(message, "by", by),
                                      PARENT(message))},
+  [MESSAGE_DELAYED] = {"delayed", LIST(NAME(message, "why", name), TEXT(message, "text", text),
+                                       TEXT(message, "by", by))},
 };
 
 const struct record codec_messages = {

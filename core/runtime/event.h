@@ -124,6 +124,7 @@ enum message_kind {
   MESSAGE_RAISED,              /* name text */
   MESSAGE_QUEUED,              /* name text */
   MESSAGE_CANCEL,              /* text=reason by; parent: only if it is this child of that parent */
+  MESSAGE_DELAYED,             /* name=why text by=the worker: for who looks (reason.h) */
   N_MESSAGE_KINDS
 };
 

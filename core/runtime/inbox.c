@@ -24,6 +24,17 @@ unreadable(struct job *job, const char *why)
   return text ? text : why;
 }
 
+/* Nobody looks at it but who asks for the status. */
+static void
+take_reason(struct job *job, struct message *reason)
+{
+  job->n_reasons++;
+  for (int why = 0; why < N_STALLS; why++)
+    if (str_equal(reason->name, dk_str_of(stall_name((enum stall)why))))
+      job->told_reasons |= 1u << why;
+  *reason = (struct message){.kind = MESSAGE_NONE};
+}
+
 /* In their place stays a message of no kind, which nobody looks at. */
 static dk_status
 read_message(struct job *job, const struct dk_message *message, struct message *ret_message)
@@ -33,6 +44,10 @@ read_message(struct job *job, const struct dk_message *message, struct message *
 
   if (status == DK_NO_MEMORY)
     return status;
+  if (status == DK_OK && ret_message->kind == MESSAGE_DELAYED) {
+    take_reason(job, ret_message);
+    return DK_OK;
+  }
   count_attempt(job, message);
   ret_message->id = message->id;
   if (status != DK_OK) {

@@ -328,6 +328,8 @@ process(struct job *job)
 
   if (inbox_read(job) != DK_OK)
     return job_stalled(job, STALL_NO_MEMORY, "no memory for its turn");
+  if (job->n_reasons == job->n_messages)
+    return commit_reasons(job); /* what they tell of has gone its way */
   if (!head->known)
     return unknown(job);
   if (head->status == DK_RUNNING || head->status == DK_STATUS_KEEP)
@@ -423,6 +425,7 @@ stalled(struct job *job)
   if (!counts && park(job, event.ms))
     return;
   give_back(job, event.ms, !counts);
+  stored_tell_why(job);
 }
 
 /* The store's trouble: what was counted so far is no fault of the instance. */

@@ -84,6 +84,8 @@ struct job {
   struct message *messages;  /* in order; those that nobody has to look at are of no kind */
   size_t n_messages;
   const char *unreadable;    /* why one of them cannot be read; NULL: all can */
+  size_t n_reasons;          /* messages that tell why it was delayed, and */
+  uint32_t told_reasons;     /* which: 1 << enum stall */
   uint32_t attempt;          /* the highest count of deliveries, */
   uint32_t least_attempt;    /* the lowest, */
   uint32_t start_attempt;    /* and that of the start */
@@ -138,6 +140,8 @@ enum fate stored_wait_for(struct job *job, const struct dk_message *message);
 /* What the start says; one that cannot be read has a name that says so.  DK_OK, DK_NO_MEMORY. */
 dk_status stored_read_start(struct job *job, const struct dk_message *message,
                             struct message *ret_start);
+/* The turn was given back with a delay: why is stored. */
+void stored_tell_why(struct job *job);
 /* The commit of the decision removes the delayed start, too. */
 dk_status stored_take_along(struct job *job);
 
@@ -155,6 +159,8 @@ dk_status decide_failure(struct job *job, enum code code, dk_str text);
 
 /* committing.c */
 enum fate commit_decision(struct job *job);
+/* Removes messages that only tell why something was delayed. */
+enum fate commit_reasons(struct job *job);
 /* Removes the messages, sends the answers, touches nothing else. */
 enum fate commit_nothing(struct job *job, const struct outgoing *answers, size_t n_answers);
 

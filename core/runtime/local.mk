@@ -126,6 +126,8 @@ core_libdkruntime_la_SOURCES += \
 	core/runtime/room.h \
 	core/runtime/rule.c \
 	core/runtime/rule.h \
+	core/runtime/reason.c \
+	core/runtime/reason.h \
 	core/runtime/stage.c \
 	core/runtime/stored.c \
 	core/runtime/values.c \
@@ -267,6 +269,7 @@ unit_tests += \
 	core/runtime/test-runtime \
 	core/runtime/test-saving \
 	core/runtime/test-stop \
+	core/runtime/test-delays \
 	core/runtime/test-turns \
 	$(NULL)
 core_runtime_test_commit_SOURCES = core/runtime/test-commit.c $(rig)
@@ -288,6 +291,7 @@ core_runtime_test_saving_LDFLAGS = \
 	-Wl,--wrap=close -Wl,--wrap=dk_text_failed -Wl,--wrap=rename $(AM_LDFLAGS)
 core_runtime_test_stop_SOURCES = core/runtime/test-stop.c $(rig)
 core_runtime_test_turns_SOURCES = core/runtime/test-turns.c $(rig)
+core_runtime_test_delays_SOURCES = core/runtime/test-delays.c $(rig)
 
 # ---- figures: make bench-runtime ---------------------------------------------------------------
 

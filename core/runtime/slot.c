@@ -111,6 +111,8 @@ stall(struct errand *errand, const char *why, enum code code, struct outcome *re
     .delay_ms = delay_ms,
     .is_counted = may_fail,
     .is_told = !is_first,
+    .is_obstacle = true,
+    .why = stall_of(code),
   };
 }
 

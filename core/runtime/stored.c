@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What stands in the store of delayed turns: what begins an execution, where it is delayed and not
- * among the messages of the turn.  With durakit.admin/1. */
+ * among the messages of the turn; and why a turn is delayed.  With durakit.admin/1. */
 #include <string.h>
 
 #include "core/base/sat.h"
 #include "core/runtime/job.h"
+#include "core/runtime/reason.h"
 #include "core/runtime/seat.h"
 
 /* All that is stored for the instance. */
@@ -74,4 +75,53 @@ stored_take_along(struct job *job)
   withdrawn[d->n_withdrawn++] = job->stored_start;
   d->withdrawn = withdrawn;
   return DK_OK;
+}
+
+/* ---- why it is delayed ----------------------------------------------------------------------- */
+
+/* When a message of the turn, and so all of them, is due; 0: it is not stored any more, or due. */
+static int64_t
+due_again(const struct job *job, const struct dk_messages *messages)
+{
+  const struct dk_message *first = &job->turn->messages[0];
+
+  for (size_t i = 0; i < messages->n_items; i++) {
+    const struct dk_message *row = &messages->items[i];
+    if (row->enqueued_at == first->enqueued_at && row->visible_at > job->now &&
+        str_equal(row->payload, first->payload))
+      return row->visible_at;
+  }
+  return 0;
+}
+
+static void
+tell_untold(struct job *job)
+{
+  struct dk_log_event event = job_event(job, DK_LOG_TEXT);
+
+  event.level = DK_LEVEL_TRACE;
+  journal_tell(job->w->journal, &event, "why it is delayed cannot be stored: %s",
+               dk_caller_failure(job->caller)->text);
+}
+
+/* Once: from then on the reason is delayed with the turn. */
+void
+stored_tell_why(struct job *job)
+{
+  bool is_told = job->told_reasons & 1u << job->stall;
+  struct dk_messages *messages;
+
+  if (!job->w->has_admin || is_told || job->stall == STALL_NO_START || seat_ends(job->seat) ||
+      read_messages(job, &messages) != FATE_COMMITTED)
+    return;
+  const struct reason reason = {.instance = job->instance,
+                                .why = job->stall,
+                                .text = dk_str_of(job->words),
+                                .by = job->w->owner,
+                                .visible_at = due_again(job, messages)};
+  if (reason.visible_at == 0 || !seat_call_begins(job->seat, lease_deadline(job->lease)))
+    return;
+  dk_status status = reason_store(job->w->store, job->caller, &reason);
+  if (seat_call_ends(job->seat) && status != DK_OK && status != DK_DUPLICATE)
+    tell_untold(job);
 }

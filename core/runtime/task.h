@@ -12,6 +12,7 @@
 
 #include "core/base/arena.h"
 #include "core/runtime/event.h"
+#include "core/runtime/notes.h"
 
 /* How a body ended, or what became of it in place of an end. */
 enum outcome_kind {
@@ -27,6 +28,8 @@ struct outcome {
   int64_t delay_ms;
   bool is_counted;  /* OUTCOME_LATER: as an attempt */
   bool is_told;     /* OUTCOME_LATER: why was told before */
+  bool is_obstacle; /* OUTCOME_LATER: it cannot be run here, for the reason: */
+  enum stall why;
 };
 
 struct dk_task {

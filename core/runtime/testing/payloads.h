@@ -118,6 +118,9 @@ MESSAGE(.kind = MESSAGE_CANCEL, .text = T("too late"), .by = T("me"),
         .parent = {.instance = T("p-1"), .execution = 2, .source = 9})
 PAYLOAD("{\"v\":1,\"kind\":\"cancel\",\"reason\":\"too late\",\"by\":\"me\","
         "\"parent\":{\"instance\":\"p-1\",\"execution\":2,\"source\":9}}")
+MESSAGE(.kind = MESSAGE_DELAYED, .name = T("unregistered"), .text = T("no order"), .by = T("w1"))
+PAYLOAD("{\"v\":1,\"kind\":\"delayed\",\"why\":\"unregistered\",\"text\":\"no order\","
+        "\"by\":\"w1\"}")
 
 TASK(.name = T("charge"), .input = T("7"), .orchestration = T("order"), .version = T("1.2.3"))
 PAYLOAD("{\"v\":1,\"kind\":\"task\",\"name\":\"charge\",\"input\":\"7\","
