@@ -81,6 +81,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/operate/operate.h \
 	runner/operate/options.c \
 	runner/operate/options.h \
+	runner/operate/patience.c \
+	runner/operate/patience.h \
 	runner/operate/print.c \
 	runner/operate/print.h \
 	runner/operate/prune.c \

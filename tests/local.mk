@@ -122,11 +122,13 @@ script_tests += \
 	tests/commands-metrics.sh \
 	tests/commands-refusals.sh \
 	tests/commands-guide.sh \
+	tests/commands-waiting.sh \
 	$(NULL)
 if WITH_PG
 script_tests += \
 	tests/commands-many-pg.sh \
 	tests/commands-pg.sh \
+	tests/commands-waiting-pg.sh \
 	$(NULL)
 endif
 check_PROGRAMS += tests/operate/serve

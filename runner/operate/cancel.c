@@ -295,8 +295,8 @@ wait_for_all(struct cancelling *c)
   for (size_t i = 0; i < c->n_waited; i++) {
     struct dk_instance_info info = {.struct_size = sizeof(info)};
     int64_t left = until - when_ticks();
-    dk_status status = dk_client_wait(c->host.client, dk_str_of(c->waited[i]), left > 0 ? left : 0,
-                                      &info);
+    dk_status status =
+      host_wait(&c->host, dk_str_of(c->waited[i]), left > 0 ? left : 0, &info);
     if (host_interrupted(&c->host))
       return EXIT_INCOMPLETE;
     if (status == DK_NOTHING)

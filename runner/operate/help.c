@@ -156,6 +156,8 @@ const char help_of_operating[] =
   "  --provider PLUGIN       the name of an installed plugin, or a file; it is loaded into this\n"
   "                          process, as by any program that uses it; if it is not given,\n"
   "                          $DURAKIT_PROVIDER with the settings in the file $DURAKIT_SETTINGS\n"
+  "  --patience DURATION     with each answer of the store (30s): then the command ends; it says\n"
+  "                          what it waits for after 3 s\n"
   "\n"
   "Output:\n"
   "  --json                  one object; docs/commands.md tells its members\n"

@@ -9,12 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runner/operate/patience.h"
 #include "runner/operate/signals.h"
 #include "runner/operate/targets.h"
 #include "runner/resolve.h"
 #include "runner/say.h"
 #include "runner/settings.h"
 #include "runner/suggest.h"
+
+enum { SAY_AWAY_MS = 3000 };
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
@@ -136,6 +139,25 @@ what_of(dk_status status)
   }
 }
 
+/* The call was cancelled: it was not done, unless its outcome is unknown. */
+static int
+lose_patience(const struct host *host, const char *where, dk_status status, const char *words)
+{
+  char what[80];
+  bool is_unknown = dk_status_class(status) == 3;
+
+  snprintf(what, sizeof(what), "the store did not answer within %lld s",
+           (long long)(host->options->operating.patience_ms / 1000));
+  say_problem(
+    &(struct problem){
+      where ? where : host->options->operating.provider, what, NULL, words,
+      is_unknown ? next_of(status)
+                 : "it was not done; look whether the store can be reached and what it waits for; "
+                   "--patience waits longer"},
+    &host->mask);
+  return EXIT_ENVIRONMENT;
+}
+
 int
 host_failed_as(const struct host *host, const char *where, const char *what, dk_status status,
                const char *words)
@@ -144,6 +166,8 @@ host_failed_as(const struct host *host, const char *where, const char *what, dk_
 
   if (host_interrupted(host)) /* it is said once, at the end */
     return EXIT_INCOMPLETE;
+  if (patience_is_over(host->patience) && dk_status_class(status) != 2)
+    return lose_patience(host, where, status, words);
   dk_status_name(status, name, sizeof(name));
   say_problem(&(struct problem){where ? where : host->options->operating.provider, what, NULL,
                                 words && *words ? words : name, next_of(status)},
@@ -164,6 +188,8 @@ log_line(void *context, int32_t level, struct dk_bytes line)
   const struct host *host = context;
   struct dk_text text = DK_TEXT_EMPTY;
 
+  if (level >= DK_LEVEL_WARNING) /* told if the store does not answer */
+    patience_heard(host->patience, line);
   if (level < DK_LEVEL_ERROR) /* warnings are for the runtimes, each time they open the store */
     return;
   dk_text_add(&text, line.ptr, line.len);
@@ -259,6 +285,8 @@ refuse_open(const struct host *host, dk_status status)
 
   if (host_interrupted(host))
     return host_say_interrupted();
+  if (patience_is_over(host->patience) && dk_status_class(status) != 2)
+    return lose_patience(host, NULL, status, dk_caller_failure(host->caller)->text);
   snprintf(found, sizeof(found), "%s: %.600s", dk_status_name(status, name, sizeof(name)),
            dk_caller_failure(host->caller)->text);
   say_problem(
@@ -283,8 +311,10 @@ open_store(struct host *host, uint32_t flags)
     return EXIT_ENVIRONMENT;
   }
   dk_caller_set_canceller(host->caller, host->canceller);
+  patience_opens(host->patience);
   dk_status status = dk_store_open(host->library, &options, host->caller, flags, host->settings,
                                    host->n_settings, &host->store);
+  patience_opened(host->patience, host->store);
   if (status != DK_OK)
     return refuse_open(host, status);
   host->client = dk_client_new(host->store, host->canceller);
@@ -328,6 +358,12 @@ host_load(struct host *host, const struct options *options, const char *needs_ad
     say("signals cannot be watched: %s", strerror(errno));
     return EXIT_ENVIRONMENT;
   }
+  host->patience = patience_begin(options->operating.provider, &host->mask,
+                                  options->operating.patience_ms, host->canceller);
+  if (!host->patience) {
+    say("the store cannot be watched: %s", strerror(errno));
+    return EXIT_ENVIRONMENT;
+  }
   int code = load(host);
   if (code == EXIT_PASSED)
     code = take_settings(host);
@@ -350,6 +386,8 @@ void
 host_close(struct host *host)
 {
   dk_client_free(host->client);
+  if (host->patience)
+    patience_opened(host->patience, NULL); /* closing has a limit of its own */
   if (host->store) {
     const char *hangs = dk_store_close(host->store);
     if (hangs)
@@ -358,11 +396,43 @@ host_close(struct host *host)
   dk_caller_free(host->caller);
   if (host->library)
     dk_library_close(host->library);
+  patience_end(host->patience);
   signals_done(host->signals);
   dk_canceller_free(host->canceller);
   free(host->settings);
   free(host->plugin);
   mask_done(&host->mask);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+/* A store that is away is waited for, too. */
+static void
+say_away(const struct host *host)
+{
+  say_problem(&(struct problem){.where = host->options->operating.provider,
+                                .what = "the store is unreachable, and is waited for",
+                                .found = dk_client_error(host->client),
+                                .next = "look whether it can be reached; Ctrl-C ends it"},
+              &host->mask);
+}
+
+dk_status
+host_wait(const struct host *host, dk_str id, int64_t ms, struct dk_instance_info *ret_info)
+{
+  bool is_said = false;
+
+  for (;;) {
+    int64_t slice = ms < SAY_AWAY_MS ? ms : SAY_AWAY_MS;
+    dk_status status = dk_client_wait(host->client, id, slice, ret_info);
+    bool is_away = dk_status_class(status) == 1;
+    ms -= slice;
+    if (ms <= 0 || (status != DK_NOTHING && !is_away) || host_interrupted(host))
+      return status;
+    if (is_away && !is_said)
+      say_away(host);
+    is_said = is_away;
+  }
 }
 
 /* ---- what is asked of it --------------------------------------------------------------------- */

@@ -16,6 +16,7 @@
 #include "runner/options.h"
 
 struct host_signals;
+struct patience;
 
 struct host {
   const struct options *options;
@@ -29,6 +30,7 @@ struct host {
   struct dk_store *store;
   struct dk_client *client;
   struct host_signals *signals;  /* NULL: they end the process */
+  struct patience *patience;     /* with a store that does not answer */
   const char *needs_admin;       /* what does */
 };
 
@@ -48,6 +50,10 @@ bool host_interrupted(const struct host *host);
 int host_say_interrupted(void);
 /* Readable when it is; -1: nobody tells. */
 int host_interrupt_fd(const struct host *host);
+
+/* As dk_client_wait; says so if the store is away meanwhile. */
+dk_status host_wait(const struct host *host, dk_str id, int64_t ms,
+                    struct dk_instance_info *ret_info);
 
 /* A call of the client has failed: says it of `where` (an id, or NULL: the provider), and gives the
  * exit code for that status. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runner/operate/patience.h"
 #include "runner/operate/show.h"
 #include "runner/operate/when.h"
 #include "runner/option-row.h"
@@ -20,7 +21,8 @@
 void
 operate_defaults(struct operating *operating)
 {
-  *operating = (struct operating){.expect = UINT64_MAX, .wait_ms = -1};
+  *operating = (struct operating){.expect = UINT64_MAX, .wait_ms = -1,
+                                   .patience_ms = PATIENCE_MS};
 }
 
 void
@@ -142,6 +144,14 @@ take_wait(struct options *o, const char *option, const char *value)
 }
 
 static int
+take_patience(struct options *o, const char *option, const char *value)
+{
+  return when_parse_duration(value, &o->operating.patience_ms) && o->operating.patience_ms > 0
+           ? EXIT_PASSED
+           : bad_value(o, option, value, WHEN_EXPECTED_DURATION);
+}
+
+static int
 take_metrics(struct options *o, const char *option, const char *value)
 {
   struct operating *p = &o->operating;
@@ -201,6 +211,7 @@ take_status(struct options *o, const char *option, const char *value)
 
 static const struct option_row rows[] = {
   {"--provider", "PLUGIN", OPERATES, take_provider},
+  {"--patience", "DURATION", OPERATES, take_patience},
   {"--name", "NAME", SELECTS | OF(START), take_name},
   {"--version", "VERSION", SELECTS | OF(START), take_version},
   {"--input", "TEXT|@FILE|-", OF(START), take_payload},

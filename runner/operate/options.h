@@ -27,6 +27,7 @@ struct operating {
   uint64_t execution, from;                 /* 0: the latest; the first */
   uint64_t expect;                          /* UINT64_MAX: any number */
   uint32_t keep;                            /* 0: not given */
+  int64_t patience_ms;                      /* with one call of the store */
   int64_t wait_ms;                          /* --wait, --timeout; -1: not given */
   bool create, dry_run, yes, force, jsonl, prometheus;
   const char **metrics;                     /* files */

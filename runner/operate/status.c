@@ -265,7 +265,7 @@ wait_for(struct looking *l, dk_str id, int64_t ms)
   else if (status != DK_OK && dk_status_class(status) == 2)
     return host_failed(&l->host, id.ptr, status);
   info = (struct dk_instance_info){.struct_size = sizeof(info)};
-  status = dk_client_wait(l->host.client, id, ms, &info);
+  status = host_wait(&l->host, id, ms, &info);
   if (status == DK_NOTHING) {
     tell_other(l, id, "not_over", "not over in time");
     return EXIT_VIOLATED;

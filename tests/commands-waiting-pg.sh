@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A command on a server whose synchronous standby is away says so, and ends.
+
+. "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
+[ -z "${SANITIZER_CFLAGS:-}" ] || skip_all 'sanitizers find libpq'\''s own'
+[ -f "${PG_PLUGIN:-}" ] || skip_all 'the pg plugin was left out'
+if [ $# -eq 0 ]; then
+  [ -z "${DURAKIT_PG:-}" ] || skip_all 'the server is somebody'\''s: its settings stay as they are'
+  exec "$top_srcdir/tests/with-postgres" -q --tap "${SHELL:-sh}" "$0" here
+fi
+scratch
+cd "$scratch" || exit 99
+on="--provider $PG_PLUGIN --settings settings"
+echo "conninfo=$DURAKIT_PG" > settings
+# shellcheck disable=SC2086
+run_ok 'a store' "$DURAKIT" start order-1 --name order --create $on
+run_ok 'a synchronous standby that is not there' psql -q -X "$DURAKIT_PG_SUPER" \
+  -c "ALTER SYSTEM SET synchronous_standby_names = 'nobody'" -c 'SELECT pg_reload_conf()'
+# shellcheck disable=SC2086
+timeout 120 "$DURAKIT" start order-2 --name order $on --patience 9s > out.txt 2> err.txt
+is "$? $(cat out.txt)" '4 ' 'a start ends without it'
+like "$(cat err.txt)" 'has not answered for 3 s' 'it says that it waits'
+like "$(cat err.txt)" 'synchronous standby' 'and for what'
+like "$(cat err.txt)" 'it may have happened or not' 'and that it may have happened'
+
+# A store that goes away while an instance is waited for: order-1 is never over.
+# shellcheck disable=SC2086
+"$DURAKIT" wait order-1 $on --timeout 1h > out.txt 2> err.txt &
+waiter=$!
+until [ "$(psql -q -X -A -t "$DURAKIT_PG_SUPER" \
+  -c "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'durakit'")" -gt 0 ] ||
+  ! kill -0 $waiter; do sleep 0.1; done
+(cd / && sh -c "$DURAKIT_PG_CRASH")
+until grep -q 'next ' err.txt || ! kill -0 $waiter; do sleep 0.1; done
+like "$(cat err.txt)" 'the store is unreachable, and is waited for' 'wait: it says so'
+kill -TERM $waiter
+wait $waiter
+is $? 5 'wait: and goes on until it is interrupted'
+(cd / && sh -c "$DURAKIT_PG_START")
+
+done_testing
