@@ -38,6 +38,7 @@ dist_man_MANS = \
 	docs/man/durakit-check.1 \
 	docs/man/durakit-clean.1 \
 	docs/man/durakit-delete.1 \
+	docs/man/durakit-enqueue.1 \
 	docs/man/durakit-explain.1 \
 	docs/man/durakit-history.1 \
 	docs/man/durakit-instances.1 \

@@ -27,6 +27,7 @@ arguments_check(const struct options *o)
     [COMMAND_WAIT] = {1, SIZE_MAX, "ids of instances: order-1 order-2"},
     [COMMAND_HISTORY] = {1, 1, "the id of an instance: order-1"},
     [COMMAND_RAISE] = {2, 2, "the id of an instance, and the name of the event: order-1 paid"},
+    [COMMAND_ENQUEUE] = {2, 2, "the id of an instance, and the name of the queue: order-1 items"},
     [COMMAND_CANCEL] = {0, SIZE_MAX, "ids of instances, or what selects them"},
     [COMMAND_INSTANCES] = {0, 0, "no argument; --name and its like select"},
     [COMMAND_DELETE] = {0, SIZE_MAX, "ids of instances, or what selects them"},

@@ -96,6 +96,7 @@ static const char general[] =
   "  durakit status order-1                            how it stands; history: what has happened\n"
   "  durakit wait order-1 --timeout 1m                 until it is over\n"
   "  durakit raise order-1 paid                        an event for it\n"
+  "  durakit enqueue account-1 bookings --data 12      a message for one of its queues\n"
   "  durakit cancel order-1 --reason 'wrong address'   or by --name and other conditions\n"
   "  durakit instances --status running                what there is\n"
   "  durakit delete order-1                            what is over; prune: old executions\n"
@@ -249,7 +250,8 @@ static const char *const texts[COMMANDS] = {
   [COMMAND_BENCH] = bench,
   [COMMAND_START] = help_of_start,         [COMMAND_STATUS] = help_of_status,
   [COMMAND_WAIT] = help_of_wait,           [COMMAND_HISTORY] = help_of_history,
-  [COMMAND_RAISE] = help_of_raise,         [COMMAND_CANCEL] = help_of_cancel,
+  [COMMAND_RAISE] = help_of_raise,         [COMMAND_ENQUEUE] = help_of_enqueue,
+  [COMMAND_CANCEL] = help_of_cancel,
   [COMMAND_INSTANCES] = help_of_instances, [COMMAND_DELETE] = help_of_delete,
   [COMMAND_PRUNE] = help_of_prune,         [COMMAND_STATS] = help_of_stats,
 };

@@ -101,6 +101,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/operate/targets.h \
 	runner/operate/tree.c \
 	runner/operate/tree.h \
+	runner/operate/waits.c \
+	runner/operate/waits.h \
 	runner/operate/when.c \
 	runner/operate/when.h \
 	runner/option-row.h \

@@ -19,8 +19,8 @@ struct option_row {
 #define OF(command) (1u << (COMMAND_##command))
 /* Those that operate a store. */
 #define OPERATES                                                                                   \
-  (OF(START) | OF(STATUS) | OF(WAIT) | OF(HISTORY) | OF(RAISE) | OF(CANCEL) | OF(INSTANCES)        \
-   | OF(DELETE) | OF(PRUNE) | OF(STATS))
+  (OF(START) | OF(STATUS) | OF(WAIT) | OF(HISTORY) | OF(RAISE) | OF(ENQUEUE) | OF(CANCEL)          \
+   | OF(INSTANCES) | OF(DELETE) | OF(PRUNE) | OF(STATS))
 
 /* Those that are no options: EXIT_PASSED, or EXIT_USAGE with the words said. */
 int arguments_check(const struct options *o);

@@ -18,7 +18,8 @@ static const char *const names[COMMANDS] = {
   [COMMAND_EXPLAIN] = "explain",   [COMMAND_PROBE] = "probe", [COMMAND_REPRO] = "repro",
   [COMMAND_SELFTEST] = "selftest", [COMMAND_CLEAN] = "clean", [COMMAND_BENCH] = "bench",
   [COMMAND_START] = "start",       [COMMAND_STATUS] = "status", [COMMAND_WAIT] = "wait",
-  [COMMAND_HISTORY] = "history",   [COMMAND_RAISE] = "raise", [COMMAND_CANCEL] = "cancel",
+  [COMMAND_HISTORY] = "history",   [COMMAND_RAISE] = "raise",
+  [COMMAND_ENQUEUE] = "enqueue",   [COMMAND_CANCEL] = "cancel",
   [COMMAND_INSTANCES] = "instances", [COMMAND_DELETE] = "delete", [COMMAND_PRUNE] = "prune",
   [COMMAND_STATS] = "stats",
 };

@@ -32,7 +32,7 @@ is "$? $(tail -n 1 served)" '0 serve: ends; what it works on is given back' \
 
 # section HEADING: what stands below it, up to the next one.
 section() { awk -v heading="## $1" '/^## / { inside = $0 == heading } inside' "$page"; }
-for command in start status wait history raise cancel instances delete prune stats; do
+for command in start status wait history raise enqueue cancel instances delete prune stats; do
   "$DURAKIT" $command --help > help
   is "$(sed -n '/^Exit: /,$p' help | tr '\n' ' ' | grep -o -e '[:;] [0-9] ' | tr -d ':; \n')" \
     "$(section 'Exit codes' | sed -n 's/^| \([0-9]\) |.*/\1/p' | tr -d '\n')" \
@@ -100,6 +100,7 @@ keeps wait quick waits nowhere
 keeps start order --name order
 hears '^order works$'
 keeps raise order paid
+keeps enqueue order bookings
 keeps wait order --timeout 0
 keeps start broken --name broken --input why
 keeps start family --name family --input waiting

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The commands that operate a store, beside a runtime that works on it: start, status, wait,
-# history, raise, cancel, instances, delete, prune, stats.  On the model and on SQLite; with
-# arguments on that store: tests/commands-pg.sh.
+# history, raise, enqueue, cancel, instances, delete, prune, stats.  On the model and on SQLite;
+# with arguments on that store: tests/commands-pg.sh.
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 : "${SQLITE_PLUGIN=}"
@@ -154,18 +154,63 @@ TEXT
 
 judge_raise() {
   d start waiting-1 --name waiting > out.txt
+  reaches waiting-1 1 2
   tells 0 'raise' raise waiting-1 paid --data 'in full' <<'TEXT'
-waiting-1: raised
+waiting-1: raised; it waits for this event
 TEXT
   tells 0 'it has come' wait waiting-1 --timeout 60s <<'TEXT'
 waiting-1: completed: in full
 TEXT
   tells 1 'raise: what is over' raise waiting-1 paid <<'TEXT'
-waiting-1: is over; nothing was sent
+waiting-1: has ended (completed); nothing was sent
 TEXT
   tells 1 'raise: what is not there' raise nowhere paid <<'TEXT'
 nowhere: not found; nothing was sent
 TEXT
+}
+
+# Whoever sends under the wrong name, or by the wrong command, learns it at once.
+judge_what_is_waited_for() {
+  d start booking-1 --name booking > out.txt
+  d start late-1 --name late > out.txt
+  reaches booking-1 1 2
+  reaches late-1 1 7
+  tells 0 'raise: it waits on a queue of this name' raise booking-1 bookings <<'TEXT'
+booking-1: raised, but it waits on a queue of this name: durakit enqueue sends there
+TEXT
+  tells 0 'raise: nothing waits for it' raise booking-1 Bookings <<'TEXT'
+booking-1: raised; it does not wait for this event now: kept until it does, or continues as new
+TEXT
+  tells 0 'enqueue: another queue' enqueue booking-1 other <<'TEXT'
+booking-1: enqueued; it does not wait for this queue now: kept until it does
+TEXT
+  d enqueue booking-1 bookings --data 'two seats' --json > out.txt
+  has 'o["outcome"] + ": " + o["waits_for"] + ": " + o["queue"]' 'enqueued: queue: bookings' \
+    'enqueue, as JSON'
+  tells 0 'enqueue: it has come' wait booking-1 --timeout 60s <<'TEXT'
+booking-1: completed: two seats
+TEXT
+  tells 1 'enqueue: what has ended' enqueue booking-1 bookings <<'TEXT'
+booking-1: has ended (completed); nothing was sent
+TEXT
+  d history late-1 > out.txt
+  like "$(usual < out.txt)" '^ *[0-9]*  TIME  timer 0.001 s, until TIME$' \
+    'history: how long a timer is, and until when'
+  tells 0 'raise: what it waited for, and dropped' raise late-1 paid <<'TEXT'
+late-1: raised; it does not wait for this event now: kept until it does, or continues as new
+TEXT
+  tells 0 'enqueue: it waits for an event of this name' enqueue late-1 'done' <<'TEXT'
+late-1: enqueued, but it waits for an event of this name: durakit raise sends it
+TEXT
+  d raise late-1 'done' --json > out.txt
+  has 'o["outcome"] + ": " + o["waits_for"]' 'raised: event' 'raise, as JSON'
+  d wait late-1 --timeout 60s > out.txt
+  d start booking-2 --name unknown > out.txt
+  tells 0 'enqueue: not started' enqueue booking-2 bookings <<'TEXT'
+booking-2: enqueued; it is not started yet: kept for it
+TEXT
+  d delete booking-2 --force > out.txt
+  d delete booking-1 late-1 > out.txt
 }
 
 # ---- lists ---------------------------------------------------------------------------------------
@@ -383,6 +428,7 @@ judge_store() {
   judge_running
   judge_ends
   judge_raise
+  judge_what_is_waited_for
   judge_lists
   judge_stats
   judge_families

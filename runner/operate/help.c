@@ -52,7 +52,19 @@ const char help_of_raise[] =
   "\n"
   "  durakit raise order-1 paid --data '{\"sum\": 12}' --provider sqlite --set store=orders.db\n"
   "\n"
-  "Nothing is sent to an instance that is over, or of which the store knows nothing.\n"
+  "It is told whether the instance waits for the event now, as far as its history says.  An event\n"
+  "that it does not wait for is kept until it does, but not when it continues as new.  Nothing is\n"
+  "sent to an instance that has ended, or of which the store knows nothing.\n"
+  "  --data TEXT|@FILE|-     what comes with it: the text itself, a file, or standard input\n";
+
+const char help_of_enqueue[] =
+  "durakit enqueue ID QUEUE: sends a message to a queue of an instance.\n"
+  "\n"
+  "  durakit enqueue account-1 bookings --data 12 --provider sqlite --set store=accounts.db\n"
+  "\n"
+  "For an orchestration that calls dk_dequeue; what calls dk_external waits for durakit raise.\n"
+  "Messages are taken in the order in which they came, and go along when the instance continues\n"
+  "as new.  Nothing is sent to an instance that has ended, or of which the store knows nothing.\n"
   "  --data TEXT|@FILE|-     what comes with it: the text itself, a file, or standard input\n";
 
 const char help_of_cancel[] =

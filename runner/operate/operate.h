@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands that operate a store: durakit start, status, wait, history, raise, cancel,
- * instances, delete, prune, stats.  Each gives the exit code; 1, EXIT_VIOLATED, says that not all
- * is as it was wanted. */
+/* The commands that operate a store: durakit start, status, wait, history, raise, enqueue,
+ * cancel, instances, delete, prune, stats.  Each gives the exit code; 1, EXIT_VIOLATED, says that
+ * not all is as it was wanted. */
 #ifndef DK_RUNNER_OPERATE_OPERATE_H
 #define DK_RUNNER_OPERATE_OPERATE_H
 
@@ -12,6 +12,7 @@ int operate(const struct options *options);
 
 int operate_start(const struct options *options);
 int operate_raise(const struct options *options);
+int operate_enqueue(const struct options *options);
 int operate_status(const struct options *options);
 int operate_wait(const struct options *options);
 int operate_history(const struct options *options);

@@ -216,7 +216,7 @@ static const struct option_row rows[] = {
   {"--version", "VERSION", SELECTS | OF(START), take_version},
   {"--input", "TEXT|@FILE|-", OF(START), take_payload},
   {"--create", NULL, OF(START), take_create},
-  {"--data", "TEXT|@FILE|-", OF(RAISE), take_payload},
+  {"--data", "TEXT|@FILE|-", OF(RAISE) | OF(ENQUEUE), take_payload},
   {"--status", STATUS_WORDS, SELECTS, take_status},
   {"--parent", "ID", SELECTS, take_parent},
   {"--roots", NULL, SELECTS, take_roots},
@@ -239,7 +239,7 @@ static const struct option_row rows[] = {
   {"--from", "EVENT", OF(HISTORY), take_from},
   {"--after", "ID", OF(INSTANCES), take_after},
   {"--limit", "N", OF(INSTANCES) | OF(HISTORY), take_limit},
-  {"--jsonl", NULL, OPERATES & ~(OF(STATS) | OF(START) | OF(RAISE)), take_jsonl},
+  {"--jsonl", NULL, OPERATES & ~(OF(STATS) | OF(START) | OF(RAISE) | OF(ENQUEUE)), take_jsonl},
   {"--prometheus", NULL, OF(STATS), take_prometheus},
   {"--metrics", "FILE", OF(STATS) | REPEATS, take_metrics},
 };

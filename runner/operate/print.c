@@ -19,8 +19,8 @@ static bool
 does_change(const struct options *options)
 {
   static const bool changing[COMMANDS] = {
-    [COMMAND_START] = true,  [COMMAND_RAISE] = true, [COMMAND_CANCEL] = true,
-    [COMMAND_DELETE] = true, [COMMAND_PRUNE] = true,
+    [COMMAND_START] = true,  [COMMAND_RAISE] = true,  [COMMAND_ENQUEUE] = true,
+    [COMMAND_CANCEL] = true, [COMMAND_DELETE] = true, [COMMAND_PRUNE] = true,
   };
 
   return changing[options->command] && !options->operating.dry_run;

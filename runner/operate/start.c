@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `durakit start` and `durakit raise`: a message to one instance. */
+/* `durakit start`, `raise` and `enqueue`: a message to one instance. */
 #include "runner/operate/host.h"
 #include "runner/operate/operate.h"
 #include "runner/operate/print.h"
 #include "runner/operate/show.h"
 #include "runner/operate/targets.h"
+#include "runner/operate/waits.h"
 #include "runner/say.h"
 
-/* What both have. */
+/* What all have. */
 struct sending {
   struct host host;
   struct printer printer;
@@ -39,9 +40,9 @@ end(struct sending *s, int code)
   return printer_done(&s->printer, code);
 }
 
-/* "order-1: started", or as JSON. */
+/* "order-1: started", or as JSON.  `waits_for`: NULL if nothing was sent to be waited for. */
 static void
-tell(struct sending *s, const char *outcome, const char *words)
+tell(struct sending *s, const char *outcome, const char *words, const char *waits_for)
 {
   struct dk_text line = DK_TEXT_EMPTY;
   json_t *rest = json_object();
@@ -52,9 +53,13 @@ tell(struct sending *s, const char *outcome, const char *words)
   json_add_text(rest, "instance", s->ids.items[0]);
   if (s->host.options->command == COMMAND_RAISE)
     json_add_string(rest, "event", s->host.options->arguments[1]);
+  else if (s->host.options->command == COMMAND_ENQUEUE)
+    json_add_string(rest, "queue", s->host.options->arguments[1]);
   else
     json_add_string(rest, "name", s->host.options->operating.chosen.name);
   json_add_string(rest, "outcome", outcome);
+  if (waits_for)
+    json_add_string(rest, "waits_for", waits_for);
   printer_end(&s->printer, rest);
 }
 
@@ -73,9 +78,9 @@ operate_start(const struct options *options)
   dk_status status =
     dk_client_start(s.host.client, s.ids.items[0], chosen->name, input, chosen->version);
   if (status == DK_OK) {
-    tell(&s, "started", "started");
+    tell(&s, "started", "started", NULL);
   } else if (status == DK_DUPLICATE) {
-    tell(&s, "already_there", "is there already, and was not started again");
+    tell(&s, "already_there", "is there already, and was not started again", NULL);
     code = EXIT_VIOLATED;
   } else {
     code = host_failed(&s.host, options->arguments[0], status);
@@ -83,62 +88,129 @@ operate_start(const struct options *options)
   return end(&s, code);
 }
 
-/* ---- raise ----------------------------------------------------------------------------------- */
+/* ---- raise and enqueue ----------------------------------------------------------------------- */
 
-/* How the instance stands: DK_OK and its status, DK_NOT_FOUND, or what has failed. */
-static dk_status
-look(struct sending *s, int32_t *ret_status)
-{
-  struct dk_instance_info info = {.struct_size = sizeof(info)};
-  dk_status status = dk_client_status(s->host.client, s->ids.items[0], &info);
+/* An event, or a message of a queue. */
+struct kind {
+  const char *outcome;
+  enum waits own, other;
+  dk_status (*send)(struct dk_client *client, dk_str instance, const char *name, dk_str data);
+  const char *waited;    /* the instance waits for what is sent */
+  const char *kept;      /* it does not */
+  const char *otherwise; /* it waits for the other kind, under this name */
+  const char *unknown, *not_started, *not_there;
+};
 
-  if (status == DK_OK)
-    *ret_status = info.status;
-  return status;
-}
+static const struct kind event = {
+  .outcome = "raised",
+  .own = WAITS_FOR_EVENT,
+  .other = WAITS_FOR_QUEUE,
+  .send = dk_client_raise,
+  .waited = "raised; it waits for this event",
+  .kept = "raised; it does not wait for this event now: kept until it does, or continues as new",
+  .otherwise = "raised, but it waits on a queue of this name: durakit enqueue sends there",
+  .unknown = "raised; whether it waits for this event cannot be told",
+  .not_started = "raised; it is not started yet: kept for it",
+  .not_there = "raised; it waits for the start, if one is stored",
+};
+
+static const struct kind queue = {
+  .outcome = "enqueued",
+  .own = WAITS_FOR_QUEUE,
+  .other = WAITS_FOR_EVENT,
+  .send = dk_client_enqueue,
+  .waited = "enqueued; it waits for a message of this queue",
+  .kept = "enqueued; it does not wait for this queue now: kept until it does",
+  .otherwise = "enqueued, but it waits for an event of this name: durakit raise sends it",
+  .unknown = "enqueued; whether it waits for this queue cannot be told",
+  .not_started = "enqueued; it is not started yet: kept for it",
+  .not_there = "enqueued; it waits for the start, if one is stored",
+};
 
 static int
-raise_event(struct sending *s, const char *words)
+send(struct sending *s, const struct kind *kind, const char *words, const char *waits_for)
 {
   const char *const *arguments = s->host.options->arguments;
   dk_str data = s->payload.ptr ? s->payload : dk_str_of("");
-  dk_status status = dk_client_raise(s->host.client, s->ids.items[0], arguments[1], data);
+  dk_status status = kind->send(s->host.client, s->ids.items[0], arguments[1], data);
 
   if (status != DK_OK)
     return host_failed(&s->host, arguments[0], status);
-  tell(s, "raised", words);
+  tell(s, kind->outcome, words, waits_for);
   return EXIT_PASSED;
+}
+
+/* Looked at before it is sent: afterwards a runtime may have taken it. */
+static int
+send_to_running(struct sending *s, const struct kind *kind)
+{
+  const enum waits waits = waits_of(s->host.client, s->ids.items[0],
+                                    s->host.options->arguments[1]);
+
+  if (host_interrupted(&s->host))
+    return host_say_interrupted();
+  if (waits & WAITS_UNKNOWN)
+    return send(s, kind, kind->unknown, "unknown");
+  if (waits & kind->own)
+    return send(s, kind, kind->waited, kind->own == WAITS_FOR_EVENT ? "event" : "queue");
+  if (waits & kind->other)
+    return send(s, kind, kind->otherwise, kind->own == WAITS_FOR_EVENT ? "queue" : "event");
+  return send(s, kind, kind->kept, "nothing");
+}
+
+static void
+tell_ended(struct sending *s, int32_t status)
+{
+  struct dk_text words = DK_TEXT_EMPTY;
+
+  dk_text_printf(&words, "has ended (%s); nothing was sent", status_words(status));
+  tell(s, "over", dk_text_str(&words), NULL);
+  dk_text_done(&words);
 }
 
 /* Nobody would ever read what is sent to what is over, or to an id that was mistyped.  Of a
  * provider that cannot tell what has not started, it is sent. */
 static int
-raise_if_it_lives(struct sending *s)
+send_if_it_lives(struct sending *s, const struct kind *kind)
 {
-  int32_t state = DK_RUNNING;
-  dk_status status = look(s, &state);
+  struct dk_instance_info info = {.struct_size = sizeof(info)};
+  dk_status status = dk_client_status(s->host.client, s->ids.items[0], &info);
 
   if (status == DK_NOT_FOUND && !host_has_admin(&s->host))
-    return raise_event(s, "raised; it waits for the start, if one is stored");
+    return send(s, kind, kind->not_there, "unknown");
   if (status == DK_NOT_FOUND) {
-    tell(s, "not_found", "not found; nothing was sent");
+    tell(s, "not_found", "not found; nothing was sent", NULL);
     return EXIT_VIOLATED;
   }
   if (status != DK_OK)
     return host_failed(&s->host, s->host.options->arguments[0], status);
-  if (state == DK_RUNNING || state == DK_NOT_STARTED)
-    return raise_event(s, "raised");
-  tell(s, "over", "is over; nothing was sent");
+  if (info.status == DK_NOT_STARTED)
+    return send(s, kind, kind->not_started, "nothing");
+  if (info.status == DK_RUNNING)
+    return send_to_running(s, kind);
+  tell_ended(s, info.status);
   return EXIT_VIOLATED;
+}
+
+static int
+send_one(const struct options *options, const char *schema, const struct kind *kind)
+{
+  struct sending s;
+  int code = begin(&s, options, schema);
+
+  if (code == EXIT_PASSED)
+    code = send_if_it_lives(&s, kind);
+  return end(&s, code);
 }
 
 int
 operate_raise(const struct options *options)
 {
-  struct sending s;
-  int code = begin(&s, options, "durakit.raise/1");
+  return send_one(options, "durakit.raise/1", &event);
+}
 
-  if (code == EXIT_PASSED)
-    code = raise_if_it_lives(&s);
-  return end(&s, code);
+int
+operate_enqueue(const struct options *options)
+{
+  return send_one(options, "durakit.enqueue/1", &queue);
 }

@@ -55,6 +55,8 @@ names_check(const struct host *host)
     {"--after", o->operating.after, "cannot be the id of an instance"},
     {"raise", o->command == COMMAND_RAISE ? o->arguments[1] : NULL,
      "cannot be the name of an event"},
+    {"enqueue", o->command == COMMAND_ENQUEUE ? o->arguments[1] : NULL,
+     "cannot be the name of a queue"},
   };
 
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -107,7 +109,9 @@ check_ids_of_arguments(const struct host *host, struct ids *ids)
   const struct options *options = host->options;
   int code = EXIT_PASSED;
 
-  ids->n = options->command == COMMAND_RAISE ? 1 : options->n_arguments;
+  bool sends = options->command == COMMAND_RAISE || options->command == COMMAND_ENQUEUE;
+
+  ids->n = sends ? 1 : options->n_arguments;
   ids->items = calloc(ids->n + 1, sizeof(*ids->items));
   for (size_t i = 0; ids->items && code == EXIT_PASSED && i < ids->n; i++) {
     ids->items[i] = dk_str_of(options->arguments[i]);

@@ -10,6 +10,9 @@
  *
  *   quick     completes with its input              broken   fails with its input
  *   order     waits for an activity that lasts      waiting  waits for the event "paid"
+ *   booking   waits for a message of the queue "bookings"
+ *   late      begins to wait for "paid", drops it, looks into the queue "bookings", and waits for
+ *             "done"
  *   family    two children, NAME of the input       account  goes on as new INPUT times, then waits
  */
 #include <durakit/runtime.h>
@@ -89,6 +92,27 @@ waiting(dk_orch *o, dk_str input)
 }
 
 static dk_result
+booking(dk_orch *o, dk_str input)
+{
+  (void)input;
+  note_run(o);
+  return dk_completed(o, dk_await(o, dk_dequeue(o, "bookings")));
+}
+
+static dk_result
+late(dk_orch *o, dk_str input)
+{
+  dk_future *paid = dk_external(o, "paid");
+
+  (void)input;
+  note_run(o);
+  dk_await(o, dk_timer(o, 1));
+  dk_drop(o, paid);
+  dk_try_dequeue(o, "bookings", NULL);
+  return dk_completed(o, dk_await(o, dk_external(o, "done")));
+}
+
+static dk_result
 family(dk_orch *o, dk_str input)
 {
   dk_future *children[2];
@@ -122,7 +146,8 @@ what_can_be_run(void)
     const char *name;
     dk_orchestration_fn *function;
   } all[] = {{"quick", quick},     {"broken", broken}, {"order", order},
-             {"waiting", waiting}, {"family", family}, {"account", account}};
+             {"waiting", waiting}, {"family", family}, {"account", account},
+             {"booking", booking}, {"late", late}};
   struct dk_registry *registry = dk_registry_new();
   dk_status status = registry ? dk_register_activity(registry, "last", last, NULL) : DK_NO_MEMORY;
 
