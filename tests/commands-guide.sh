@@ -117,6 +117,12 @@ keeps instances --limit 1
 for instance in order family waits broken; do
   keeps history $instance
 done
+keeps start typo --name ordre
+until d status typo > delayed.txt && grep -q '^  delayed ' delayed.txt; do
+  kill -0 "$serve_pid" || break
+done
+keeps status typo
+keeps cancel typo --wait 60s
 keeps start account --name account --input 3
 reaches account 4 2
 keeps prune account --keep 1 --dry-run

@@ -119,6 +119,7 @@ script_tests += \
 	tests/commands-many.sh \
 	tests/commands-environment.sh \
 	tests/commands-memory.sh \
+	tests/commands-delayed.sh \
 	tests/commands-metrics.sh \
 	tests/commands-refusals.sh \
 	tests/commands-guide.sh \
@@ -127,6 +128,7 @@ script_tests += \
 if WITH_PG
 script_tests += \
 	tests/commands-many-pg.sh \
+	tests/commands-delayed-pg.sh \
 	tests/commands-pg.sh \
 	tests/commands-waiting-pg.sh \
 	$(NULL)

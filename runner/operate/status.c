@@ -99,13 +99,43 @@ struct waiting {
   struct printer *printer;
   struct dk_text lines;
   json_t *list;
+  json_t *delays;  /* NULL: nothing is delayed */
+  bool is_over;    /* what was delayed does not matter any more */
 };
+
+/* Why a worker could not go on with it, and until when it waits to be tried again. */
+static void
+take_delay(struct waiting *w, const struct dk_waiting *delay)
+{
+  json_t *object = json_object();
+
+  dk_text_printf(&w->lines, "  %-10s  until ", "delayed");
+  show_time(&w->lines, delay->visible_at);
+  dk_text_puts(&w->lines, ": ");
+  show_text(&w->lines, delay->name);
+  dk_text_puts(&w->lines, ": ");
+  show_text(&w->lines, delay->text);
+  dk_text_puts(&w->lines, "\n");
+  json_add_text(object, "code", delay->name);
+  json_add_text(object, "text", delay->text);
+  json_add_text(object, "by", delay->by);
+  json_add_time(object, "since", delay->enqueued_at);
+  json_add_time(object, "until", delay->visible_at);
+  if (!w->delays)
+    w->delays = json_array();
+  json_array_append_new(w->delays, object);
+}
 
 static int32_t
 take_waiting(void *context, const struct dk_waiting *message)
 {
   struct waiting *w = context;
 
+  if (strcmp(message->kind, "delayed") == 0) {
+    if (!w->is_over)
+      take_delay(w, message);
+    return 0;
+  }
   dk_text_printf(&w->lines, "  %-10s  %s", "waiting", message->kind);
   if (message->name.ptr) {
     dk_text_puts(&w->lines, " ");
@@ -171,7 +201,9 @@ tell_status(struct looking *l, dk_str id)
   }
   if (status != DK_OK)
     return status;
-  struct waiting w = {.lines = DK_TEXT_EMPTY, .list = json_array()};
+  struct waiting w = {.lines = DK_TEXT_EMPTY,
+                      .list = json_array(),
+                      .is_over = info.status != DK_NOT_STARTED && info.status != DK_RUNNING};
   json_t *object = json_of_instance(&info);
   show_info(&w.lines, &info);
   status = read_waiting(l, id, &w); /* the info's texts are gone from here on */
@@ -179,6 +211,8 @@ tell_status(struct looking *l, dk_str id)
     json_object_set_new(object, "waiting", w.list);
   else
     json_decref(w.list);
+  if (w.delays)
+    json_object_set_new(object, "delayed", w.delays);
   printer_text(&l->printer, &w.lines);
   printer_item(&l->printer, object);
   l->n_found++;
