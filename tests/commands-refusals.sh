@@ -573,6 +573,7 @@ d start order-3 --name nobody-has-it > out.txt
 interrupted line wait order-1 order-3
 is "$(usual < out.txt)" 'order-1: cancelled by ME
 5' 'SIGINT while it waits'
+is "$(cat err.txt)" 'durakit: interrupted: what was waited for goes on' 'and it says so'
 
 # While it reads: nobody writes, and nobody closes the other end.
 before=$(sha256sum "$scratch/model.store")
@@ -586,6 +587,19 @@ for command in 'cancel --ids-from -' 'cancel --ids-from - --json' 'cancel --ids-
 durakit: interrupted: no instance was changed' "SIGINT while it reads: $command"
 done
 is "$(sha256sum "$scratch/model.store")" "$before" 'and nothing was written'
+
+# Nothing to do is told, for a condition or a list may be wrong.
+printf '\n\n' > none.ids
+for command in cancel delete; do
+  d $command --ids-from none.ids > out.txt 2> err.txt
+  is "$? $(cat err.txt)" '0 durakit: none.ids: there is no id in it, and nothing is done' \
+    "$command: a list without an id"
+done
+refuses 2 'delete: conditions that select nothing' delete --status running --yes <<'TEXT'
+durakit: --status: selects nothing that conditions delete: it has not ended
+  expected  completed, failed or cancelled
+  next      durakit cancel takes conditions: what is cancelled can be deleted
+TEXT
 
 # Ids that come in pieces are all taken.
 { printf 'order-'; "$DURAKIT" --version > version.txt; printf '1\norder-2\n'; } > ids.fifo &

@@ -37,6 +37,8 @@ TEXT
   tells 0 'history: not started' history order-1 <<'TEXT'
 not started: no turn of it is committed, and nothing has happened
 TEXT
+  d history order-1 --json > out.txt
+  has 'o["execution"], o["events"], o["complete"]' '(None, [], True)' 'which is all there is'
   tells 1 'wait: not over in time' wait order-1 --timeout 0 <<'TEXT'
 order-1: not over in time
 TEXT
@@ -365,6 +367,7 @@ TEXT
   tells 0 'history: of the latest' history account-1 <<'TEXT'
    1  TIME  started account: 0
    2  TIME  wait paid
+execution 6, after 5 that continued as new: --execution N shows one of them
 TEXT
   tells 0 'history --execution' history account-1 --execution 5 <<'TEXT'
    1  TIME  started account: 1
@@ -374,6 +377,11 @@ TEXT
 durakit: account-1: this execution is not stored
   next      without --execution the latest is shown
 TEXT
+  d history account-1 --execution 2 --json > out.txt 2> err.txt
+  is "$? $(json 'o["execution"], o["events"], o["complete"]')" '1 (None, [], False)' 'and in JSON'
+  d history nowhere --json > out.txt 2> err.txt
+  is "$? $(json 'o["execution"], o["events"], o["complete"]')" '1 (None, [], False)' \
+    'of what is not there nothing is complete'
   refuses 1 'prune: one that is not there' prune nowhere --keep 1 <<'TEXT'
 durakit: nowhere: there is no such instance, or it never ran
   next      durakit instances shows which there are
@@ -441,6 +449,18 @@ judge_store() {
   like "$(grep -c '^order-1 runs$' served.txt)" '^0$' 'what was cancelled before never ran'
 }
 
+# An event whose bytes are no event: what it was cannot be told, nor when.
+judge_unreadable() {
+  command -v sqlite3 > sqlite3.txt || { skip 'an unreadable event' 'no sqlite3'; return; }
+  sqlite3 "$1" "UPDATE history SET payload = x'ff', large = NULL WHERE event = 2 AND iid =
+                (SELECT iid FROM instance WHERE instance = 'account-1')"
+  tells 0 'history: an event that cannot be read' history account-1 --from 2 --limit 1 <<'TEXT'
+   2  (no date)                 unreadable \xff
+TEXT
+  d history account-1 --json > out.txt
+  has '[(e["kind"], e["time"]) for e in o["events"]][1]' "('unreadable', None)" 'and in JSON'
+}
+
 # Roles of a PostgreSQL server: one that may look, and one that may do all but delete.
 judge_rights() {
   schema=$(sed -n 's/^schema=//p' settings)
@@ -479,6 +499,7 @@ fi
 judge_store "$MODEL" "store=$scratch/model.store"
 if [ -f "$SQLITE_PLUGIN" ]; then
   judge_store "$SQLITE_PLUGIN" "store=$scratch/sqlite.db"
+  judge_unreadable "$scratch/sqlite.db"
 else
   skip 'the commands on sqlite' 'the sqlite plugin was left out'
 fi

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "runner/json-memory.h"
 #include "runner/operate/host.h"
 #include "runner/operate/operate.h"
 #include "runner/operate/print.h"
@@ -37,6 +38,25 @@ show_entry_text(struct dk_text *out, const struct dk_history_entry *entry)
   }
 }
 
+/* How long, and until when; only the payload has them. */
+static void
+show_timer(struct dk_text *out, dk_str payload)
+{
+  json_t *timer = json_loadb(payload.ptr, payload.len, JSON_ALLOW_NUL, NULL);
+  const json_t *duration = json_object_get(timer, "duration");
+  const json_t *fire_at = json_object_get(timer, "fire_at");
+
+  if (json_is_integer(duration))
+    dk_text_printf(out, " %.3f s", (double)json_integer_value(duration) / 1000);
+  if (json_is_integer(fire_at)) {
+    dk_text_puts(out, ", until ");
+    show_time(out, json_integer_value(fire_at));
+  }
+  json_decref(timer);
+  if (json_memory_failed())
+    dk_text_fail(out);
+}
+
 /* "  5  2026-11-01T08:00:00.000Z  dropped of 2 (select_loser_timeout)". */
 static void
 show_entry(struct dk_text *out, const struct dk_history_entry *entry)
@@ -60,6 +80,8 @@ show_entry(struct dk_text *out, const struct dk_history_entry *entry)
     show_string(out, entry->code);
     dk_text_puts(out, ")");
   }
+  if (is(entry, "timer"))
+    show_timer(out, entry->payload);
   show_entry_text(out, entry);
   dk_text_puts(out, "\n");
 }
@@ -149,8 +171,14 @@ tell_history(struct telling *t, dk_str id)
   dk_status status = dk_client_history(t->host.client, id, operating->execution,
                                        operating->from, operating->limit, take_entry, t);
 
-  if (status == DK_OK)
+  if (status == DK_OK) {
+    bool all = operating->execution == 0 && operating->from == 0 && operating->limit == 0;
+    if (all && t->execution > 1)
+      printer_line(&t->printer, "execution %" PRIu64 ", after %" PRIu64 " that continued as new: "
+                                "--execution N shows one of them",
+                   t->execution, t->execution - 1);
     return EXIT_PASSED;
+  }
   if (status == DK_NOT_FOUND)
     return tell_none(t, id);
   if (status == DK_CALL_CANCELLED)
@@ -173,8 +201,11 @@ operate_history(const struct options *options)
     code = tell_history(&t, ids.items[0]);
     json_t *rest = json_object();
     json_add_text(rest, "instance", ids.items[0]);
-    json_add_number(rest, "execution", t.execution);
-    json_add_bool(rest, "complete", code <= EXIT_VIOLATED);
+    if (t.execution != 0)
+      json_add_number(rest, "execution", t.execution);
+    else
+      json_object_set_new(rest, "execution", json_null());
+    json_add_bool(rest, "complete", code == EXIT_PASSED);
     printer_end(&t.printer, rest);
   }
   host_close(&t.host);

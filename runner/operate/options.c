@@ -16,6 +16,7 @@
 #include "runner/suggest.h"
 
 #define SELECTS (OF(CANCEL) | OF(INSTANCES) | OF(DELETE) | OF(PRUNE))
+#define HAS_ENDED (1u << DK_COMPLETED | 1u << DK_FAILED | 1u << DK_CANCELLED)
 #define CHANGES_MANY (OF(CANCEL) | OF(DELETE) | OF(PRUNE))
 
 void
@@ -325,6 +326,10 @@ check_command(const struct options *o)
       return usage("--wait", "cannot be combined with --dry-run", "one of the two", NULL);
     return check_targets(o);
   case COMMAND_DELETE:
+    if (p->chosen.statuses != 0 && (p->chosen.statuses & HAS_ENDED) == 0)
+      return usage("--status", "selects nothing that conditions delete: it has not ended",
+                   "completed, failed or cancelled",
+                   "durakit cancel takes conditions: what is cancelled can be deleted");
     if (p->force && chosen_is_given(&p->chosen))
       return usage("--force", "is for instances that are named by their ids", "ids",
                    "durakit cancel takes conditions: what is cancelled can be deleted");

@@ -58,10 +58,11 @@ show_string(struct dk_text *out, const char *string)
 void
 show_time(struct dk_text *out, int64_t ms)
 {
-  char text[WHEN_SIZE];
+  char text[WHEN_SIZE] = "(no date)";
 
-  when_format(ms, text);
-  dk_text_puts(out, text);
+  if (ms != 0)
+    when_format(ms, text);
+  dk_text_printf(out, "%-24s", text);
 }
 
 void

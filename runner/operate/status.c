@@ -325,6 +325,8 @@ operate_wait(const struct options *options)
     int one = wait_for(&l, l.ids.items[i], left > 0 ? left : 0);
     code = one > code ? one : code;
   }
+  if (host_interrupted(&l.host))
+    say("interrupted: what was waited for goes on");
   json_t *rest = json_object();
   json_add_bool(rest, "complete", code <= EXIT_VIOLATED);
   printer_end(&l.printer, rest);

@@ -148,6 +148,9 @@ check_ids_of_file(const struct host *host, struct ids *ids)
     dk_text_done(&where);
     at = id.ptr + id.len + 1;
   }
+  if (code == EXIT_PASSED && ids->items && ids->n == 0)
+    say("%s: there is no id in it, and nothing is done",
+        strcmp(name, "-") == 0 ? "standard input" : name);
   return code;
 }
 

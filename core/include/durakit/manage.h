@@ -48,7 +48,7 @@ struct dk_history_entry {
   uint32_t struct_size, reserved;
   uint64_t execution_id, event_id;
   uint64_t source;           /* the event that it belongs to: whose end it is, what was dropped */
-  int64_t time;
+  int64_t time;              /* 0: it cannot be read */
   const char *kind;          /* "activity_completed": docs/runtime.md lists them; "unreadable" */
   const char *code;          /* "select_loser_timeout"; "" if there is none */
   dk_str name;               /* of the activity, the orchestration, the event, the queue, the key */
