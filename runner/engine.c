@@ -101,15 +101,26 @@ take_interruption(struct engine *engine, int number)
   }
 }
 
+/* The kernel's signal for a limit that a child has lowered.  It may come when that limit was set
+ * back already, so that what counts is the limit which is in force now. */
+static bool
+is_of_lowered_limit(struct engine *engine, const struct signalfd_siginfo *info)
+{
+  if (info->ssi_signo == SIGXFSZ)
+    return true;
+  if (info->ssi_signo != SIGXCPU)
+    return false;
+  look_at_limits(engine);
+  return info->ssi_code == SI_KERNEL && limits_leave_processor_time(&engine->limits);
+}
+
 static void
 hear_signals(struct engine *engine)
 {
   struct signalfd_siginfo info;
 
   while (read(engine->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-    bool of_limit = info.ssi_signo == SIGXFSZ
-                    || (info.ssi_signo == SIGXCPU && look_at_limits(engine));
-    if (info.ssi_signo != SIGCHLD && !of_limit)
+    if (info.ssi_signo != SIGCHLD && !is_of_lowered_limit(engine, &info))
       take_interruption(engine, (int)info.ssi_signo);
   }
 }

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static const char *const names[RLIM_NLIMITS] = {
   [RLIMIT_AS] = "RLIMIT_AS",
@@ -85,4 +86,15 @@ limits_restore(struct limits *limits, char *text, size_t size)
     changed = true;
   }
   return changed;
+}
+
+bool
+limits_leave_processor_time(const struct limits *limits)
+{
+  const struct rlimit *own = &limits->own[RLIMIT_CPU];
+  struct timespec used;
+
+  return own->rlim_cur == RLIM_INFINITY
+         || (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0
+             && (rlim_t)used.tv_sec < own->rlim_cur);
 }

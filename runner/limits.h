@@ -16,5 +16,7 @@ void limits_note(struct limits *limits);
 /* Sets back what is not as it was noted; false: all of it is.  The text names what was changed, and
  * whether it could be set back; what could not is noted as it is, and not found again. */
 bool limits_restore(struct limits *limits, char *text, size_t size);
+/* True if the noted limit of processor time is not used up. */
+bool limits_leave_processor_time(const struct limits *limits);
 
 #endif

@@ -42,6 +42,17 @@ sets_back(void)
   ok(!limits_restore(&limits, text, sizeof(text)), "and not found again");
 }
 
+static void
+knows_of_processor_time(void)
+{
+  struct limits limits;
+
+  limits_note(&limits);
+  ok(limits_leave_processor_time(&limits), "of the processor's time there is some left");
+  limits.own[RLIMIT_CPU].rlim_cur = 0;
+  ok(!limits_leave_processor_time(&limits), "of none there is nothing left");
+}
+
 /* In a child without any right, whatever this one has: true if it all is as it should be. */
 static bool
 is_said_once(void)
@@ -76,6 +87,7 @@ main(void)
 {
   plan(NO_PLAN);
   sets_back();
+  knows_of_processor_time();
   goes_on_with_what_is_left();
   return done_testing();
 }
