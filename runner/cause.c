@@ -78,25 +78,26 @@ came_through(const struct result *result)
          || result->verdict == VERDICT_FLAKY;
 }
 
+void
+cause_forget(struct run *run, const struct result *result)
+{
+  run->causes[result->mode] = (struct cause){.came_through = true};
+}
+
 bool
 cause_note(struct run *run, const struct result *result)
 {
   struct cause *cause = &run->causes[result->mode];
   const struct result *first;
 
-  cause->came_through = cause->came_through || came_through(result);
+  if (came_through(result))
+    cause_forget(run, result);
   if (cause->came_through || cause->first || !may_be_shared(result))
     return cause->first == NULL;
   unsigned n = count_same(run, result, &first);
   if (n >= CAUSE_ALIKE)
     cause->first = first;
   return n < 2;
-}
-
-void
-cause_forget(struct run *run, const struct result *result)
-{
-  run->causes[result->mode] = (struct cause){.came_through = true};
 }
 
 /* What ends all checks natively ends them under Valgrind. */

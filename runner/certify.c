@@ -132,7 +132,7 @@ spare(struct result *result, const struct result *first)
   snprintf(reason, sizeof(reason), "not run, because %d checks ended as %s did and none has passed",
            CAUSE_ALIKE, first->id);
   settle_without_run(result, VERDICT_NOT_RUN, reason);
-  result->spared = true;
+  result->spared_by = first;
 }
 
 /* What hung natively would hang for many times as long under Valgrind, and tell nothing new. */
@@ -167,7 +167,9 @@ may_start(const struct queue *queue)
   if (queue->next >= queue->n || engine_interrupted(run->engine)
       || !engine_has_room(run->engine))
     return false;
-  bool alone = queue->one_runs_alone || runs_alone(&run->results[queue->order[queue->next]]);
+  const struct result *next = &run->results[queue->order[queue->next]];
+  /* What still runs may show that it does not end so always. */
+  bool alone = queue->one_runs_alone || runs_alone(next) || cause_of(run, next);
   return !alone || engine_running(run->engine) == 0;
 }
 
@@ -250,10 +252,10 @@ tell_cause(struct queue *queue, const struct result *result)
 {
   struct dk_text text = DK_TEXT_EMPTY;
 
-  if (!result->spared || queue->cause_is_told)
+  if (!result->spared_by || queue->cause_is_told)
     return;
   queue->cause_is_told = true;
-  cause_text(&text, cause_of(queue->run, result));
+  cause_text(&text, result->spared_by);
   char *masked = out_masked(queue->run, dk_text_str(&text));
   out_comment(queue->run->out, masked ? masked : "out of memory");
   free(masked);

@@ -208,7 +208,7 @@ human_view_skipped(struct out *out)
   fprintf(out->file, "- %s", first->id);
   if (out->n_skipped > 1)
     fprintf(out->file, " and %zu more", out->n_skipped - 1);
-  fprintf(out->file, "  %s%s\n", first->spared ? "" : "skipped: ", first->reason);
+  fprintf(out->file, "  %s%s\n", first->spared_by ? "" : "skipped: ", first->reason);
   out->skipped = NULL;
   out->n_skipped = 0;
 }
@@ -226,7 +226,7 @@ note_skipped(struct out *out, const struct result *result)
 void
 human_view_result(struct out *out, const struct run *run, const struct result *result)
 {
-  if (result->spared) {
+  if (result->spared_by) {
     note_skipped(out, result);
   } else if (result->verdict == VERDICT_SKIP) {
     /* Who writes a provider knows what is not written; the last line counts it. */

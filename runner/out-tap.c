@@ -213,7 +213,7 @@ tap_view_result(struct out *out, const struct run *run, const struct result *res
     tap_point(out->tap, passed, result->id, TAP_TODO, "SHOULD: reported, and not needed");
   else
     tap_point(out->tap, passed, result->id, skipped ? TAP_SKIP : TAP_NONE, result->reason);
-  if (result->spared)
+  if (result->spared_by)
     yaml_spared(out, result);
   else if (!passed)
     yaml_block(out, run, result);

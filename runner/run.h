@@ -30,7 +30,7 @@ struct result {
   struct outcome *outcome;    /* of the run that decided; NULL: it was not run */
   char reason[256];           /* of a skip, of not having been run */
   bool repeated;              /* it ended as those before it, so that no rerun tells more */
-  bool spared;                /* not run, for others have told what it would (cause.c) */
+  const struct result *spared_by; /* not run, for this one has told what it would (cause.c) */
   unsigned reruns, failed_reruns;
 };
 

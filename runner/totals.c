@@ -52,7 +52,7 @@ totals_of(const struct run *run, bool canaries_missed)
     const struct result *result = &run->results[i];
     enum verdict verdict = result->done ? result->verdict : VERDICT_NOT_RUN;
     totals.counts[verdict]++;
-    totals.spared += verdict == VERDICT_NOT_RUN && result->spared ? 1u : 0u;
+    totals.spared += verdict == VERDICT_NOT_RUN && result->spared_by ? 1u : 0u;
     if (result_is_advice(result))
       totals.advised++;
     else if (verdict_is_violation(verdict))

@@ -183,6 +183,7 @@ EXTRA_DIST += \
 	tests/runner-meddling.c \
 	tests/runner-loud.c \
 	tests/runner-mover.c \
+	tests/runner-recovers.c \
 	tests/runner-secret.c \
 	tests/runner-stores.c \
 	tests/standby.sh \

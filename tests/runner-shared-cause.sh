@@ -66,6 +66,21 @@ is "$(grep -c '^    check ' human)" 1 'a person is told the story once'
 ok $? 'on less than two pages' || diag "$(wc -l < human) lines"
 like "$(cat human)" '^- .* and [0-9]* more  not run, because 5 checks' 'and the rest in a line'
 
+# What is still running may show that it does not end so always: then nothing is left out for it.
+${CC:-cc} -std=gnu11 -D_GNU_SOURCE -shared -fPIC "-DMODEL=\"$MODEL\"" "-DCOUNT=\"$PWD/count\"" \
+  "$top_srcdir/tests/runner-recovers.c" -o recovers.so -ldl > cc.out 2>&1
+ok $? 'a plugin that recovers is built' || diag "$(cat cc.out)"
+for round in 1 2 3 4 5 6; do
+  rm -f count
+  timeout 300 "$DURAKIT" check ./recovers.so --only 'turn/*' --format tap -j4 > tap 2> err
+  is $? 1 "it recovers, $round: exit 1" || diag "$(cat err)"
+  is "$(($(count '^ok') + $(count '^not ok')))" "$(sed -n 's/^1\.\.//p' tap)" \
+    "it recovers, $round: each check has its point"
+  passed=$(($(count '^ok') + $(count '^  verdict: "flaky"')))
+  [ "$passed" = 0 ] || [ "$(count '^  verdict: "not-run"')" = 0 ]
+  ok $? "it recovers, $round: where one passed the others are run" || diag "$(cat tap)"
+done
+
 # What ends in the steps of a check is of that check.
 timeout 300 "$DURAKIT" check "$zoo/exit-in-operation.so" --only 'turn/*' --format tap > tap 2> err
 is "$(count '^  verdict: "not-run"')" 0 'checks that end in their own steps are all run'
