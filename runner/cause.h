@@ -10,8 +10,8 @@
 /* So many checks of a mode must have ended alike, while none has come through. */
 enum { CAUSE_ALIKE = 5 };
 
-/* The first outcome of a check is there; false: all end so, and a rerun would tell nothing new.  One
- * that came through shows that not all do. */
+/* The first outcome of a check is there; false: all end so, and a rerun would tell nothing new.
+ * One that came through shows that not all do. */
 bool cause_note(struct run *run, const struct result *result);
 /* A rerun has shown that it does not end so always. */
 void cause_forget(struct run *run, const struct result *result);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A provider that is another one (MODEL, a path).  The process ends when it is loaded, but for the
- * first two times (durakit looks at it) and the seventh, which takes a second: of four checks side by
- * side that is as a rule the second run of the first.  COUNT, a path, is a byte longer each time. */
+ * first two times (durakit looks at it) and the seventh, which takes a second: of four checks side
+ * by side that is as a rule the second run of the first.  COUNT, a path, is a byte longer each
+ * time. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
