@@ -147,6 +147,9 @@ void session_note_prepared(struct connection *c, const struct statement *st);
   " CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL"                                            \
   " ELSE pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()) END"
 bool session_was_changed(const struct statement *st, const struct why *why);
+/* How a request for it ends where the server does not say: a managed one may let nobody ask, and
+ * has its own words for that. */
+bool session_withholds(dk_status status);
 
 /* ---- silence (silence.c) --------------------------------------------------------------------- */
 

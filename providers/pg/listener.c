@@ -161,8 +161,6 @@ begin_telling(struct bell *bell, uint32_t rings)
 static enum work
 next_work(struct bell *bell, uint32_t *ret_rings)
 {
-  bool asks_who = servers_ask(bell->h->servers);
-
   pthread_mutex_lock(&bell->mutex);
   bool is_poked = bell->is_poked, hears = bell->hears;
   bool wants_to_hear = bell->wants_to_hear && !bell->is_deaf && !bell->is_stopping;
@@ -172,7 +170,7 @@ next_work(struct bell *bell, uint32_t *ret_rings)
   bell->is_poked = false;
   if (!bell->pg)
     work = is_poked ? CONNECT : NO_WORK;
-  else if (!bell->is_identified && asks_who)
+  else if (!bell->is_identified)
     work = IDENTIFY;
   else if (*ret_rings)
     work = TELL;
@@ -255,6 +253,14 @@ note_writers(struct bell *bell, const PGresult *r)
     bell_set_hears(bell, true);
 }
 
+static void
+note_identity(struct bell *bell, const struct identity *identity)
+{
+  pthread_mutex_lock(&bell->mutex);
+  bell->identity = *identity;
+  pthread_mutex_unlock(&bell->mutex);
+}
+
 /* Before anything is stored there. */
 static dk_status
 take_identity(struct bell *bell, const PGresult *r, struct why *why)
@@ -263,10 +269,21 @@ take_identity(struct bell *bell, const PGresult *r, struct why *why)
 
   if (PQntuples(r) == 1 && PQnfields(r) == 2)
     identity = identity_of(field_bytes(r, 0, 0), field_bytes(r, 0, 1));
-  pthread_mutex_lock(&bell->mutex);
-  bell->identity = identity;
-  pthread_mutex_unlock(&bell->mutex);
+  note_identity(bell, &identity);
   TRY(servers_judge(bell->h->servers, &identity, bell->pg, why));
+  bell->is_identified = true;
+  return DK_OK;
+}
+
+/* The server does not say which it is. */
+static dk_status
+do_without_identity(struct bell *bell, struct why *why)
+{
+  const struct identity identity = {.is_withheld = true};
+  const struct why refusal = *why;
+
+  note_identity(bell, &identity);
+  TRY(servers_judge_withheld(bell->h->servers, &refusal, bell->pg, why));
   bell->is_identified = true;
   return DK_OK;
 }
@@ -322,9 +339,13 @@ take_results(struct bell *bell)
     }
     ExecStatusType status = PQresultStatus(r);
     is_answer = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
-    if (!is_answer)
-      why_result(&why, r, false, "LISTEN");
-    is_well = is_answer && take_answer(bell, r, &why) == DK_OK;
+    dk_status error = is_answer ? DK_OK : why_result(&why, r, false, "LISTEN");
+    if (bell->under_way == IDENTIFY && session_withholds(error)) {
+      is_answer = true;
+      is_well = do_without_identity(bell, &why) == DK_OK;
+    } else {
+      is_well = is_answer && take_answer(bell, r, &why) == DK_OK;
+    }
     PQclear(r);
     if (is_well)
       continue;

@@ -15,7 +15,7 @@ struct servers {
   char where[200];        /* the server of the highest timeline */
   struct hosts all;       /* as conninfo has them; all NULL: not known yet */
   struct hosts preferred; /* all NULL: in that order */
-  bool is_mute;           /* who they are cannot be asked for */
+  bool is_told;           /* that one did not say which it is */
   bool is_probed;         /* somebody is at it */
   int64_t probe_at, pause; /* when the next may begin, and how long after the last that is */
   char wait[300];         /* see servers_note_wait */
@@ -71,32 +71,6 @@ identity_of(struct dk_bytes system, struct dk_bytes file)
     identity.timeline = (uint32_t)strtoul(timeline, NULL, 16);
   }
   return identity;
-}
-
-bool
-servers_ask(struct servers *servers)
-{
-  if (!servers)
-    return false;
-  pthread_mutex_lock(&servers->mutex);
-  bool is_mute = servers->is_mute;
-  pthread_mutex_unlock(&servers->mutex);
-  return !is_mute;
-}
-
-void
-servers_ask_no_more(struct servers *servers, const struct why *why)
-{
-  char line[sizeof why->text + 200];
-
-  pthread_mutex_lock(&servers->mutex);
-  if (!servers->is_mute) {
-    snprintf(line, sizeof line, "which server a session is on cannot be asked for, so one that was "
-             "superseded is not recognised: %.700s", why->text);
-    log_line(servers, 1, line);
-  }
-  servers->is_mute = true;
-  pthread_mutex_unlock(&servers->mutex);
 }
 
 /* ---- which is the one ------------------------------------------------------------------------ */
@@ -164,7 +138,44 @@ note_highest(struct servers *servers, const struct identity *identity, const PGc
 static bool
 is_lower(const struct servers *servers, const struct identity *identity)
 {
-  return identity->timeline != 0 && identity->timeline < servers->highest.timeline;
+  return (identity->timeline != 0 || identity->is_withheld) &&
+         identity->timeline < servers->highest.timeline;
+}
+
+/* Under the mutex. */
+static void
+tell_withheld(struct servers *servers, const struct why *refusal)
+{
+  char line[sizeof refusal->text + 200];
+
+  if (servers->is_told)
+    return;
+  snprintf(line, sizeof line, "which server a session is on cannot be asked for, so one that was "
+           "superseded is not recognised: %.700s", refusal->text);
+  log_line(servers, 1, line);
+  servers->is_told = true;
+}
+
+dk_status
+servers_judge_withheld(struct servers *servers, const struct why *refusal, const PGconn *pg,
+                       struct why *why)
+{
+  dk_status status = DK_OK;
+  char where[200];
+
+  pthread_mutex_lock(&servers->mutex);
+  write_where(where, sizeof where, pg);
+  if (servers->highest.timeline != 0)
+    status = why_set(why, DK_UNAVAILABLE,
+                     "the server at %s does not say which it is, so it may be one that was "
+                     "superseded: this store has been on timeline %u, at %s; let the role run "
+                     "pg_control_system(), pg_current_wal_lsn() and pg_walfile_name(), or, if it "
+                     "is the right one, end this process and start it again: %.400s",
+                     where, servers->highest.timeline, servers->where, refusal->text);
+  else
+    tell_withheld(servers, refusal);
+  pthread_mutex_unlock(&servers->mutex);
+  return status;
 }
 
 dk_status
@@ -212,9 +223,13 @@ servers_timeline(struct servers *servers)
 void
 servers_tell(struct servers *servers, const struct identity *identity, char *room, size_t size)
 {
+  char on[40] = "whose timeline is not known";
+
+  if (identity->timeline != 0)
+    snprintf(on, sizeof on, "on timeline %u", identity->timeline);
   pthread_mutex_lock(&servers->mutex);
-  snprintf(room, size, "the server of this session, on timeline %u, was superseded by that at %s, "
-           "on timeline %u", identity->timeline, servers->where, servers->highest.timeline);
+  snprintf(room, size, "the server of this session, %s, was superseded by that at %s, on timeline "
+           "%u", on, servers->where, servers->highest.timeline);
   pthread_mutex_unlock(&servers->mutex);
 }
 

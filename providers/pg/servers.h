@@ -6,7 +6,9 @@
  * the one on the higher timeline is the primary, and the other one was superseded, whatever it
  * believes itself.  A handle remembers the cluster and the highest timeline, and has no session on
  * another cluster or a lower timeline.  Where a role may not ask for these, nothing is known, and
- * nothing refused.  All functions take NULL for a memory that remembers nothing. */
+ * nothing refused; but once something is known, a server that does not say which it is is refused,
+ * for it may be one that was superseded.  All functions take NULL for a memory that remembers
+ * nothing. */
 #ifndef DK_PG_SERVERS_H
 #define DK_PG_SERVERS_H
 
@@ -16,6 +18,7 @@
 struct identity {
   uint64_t system;        /* of the cluster; 0: not known */
   uint32_t timeline;      /* that it writes; 0: not known, or it is a standby, which writes none */
+  bool is_withheld;       /* the server did not say */
 };
 
 /* Locking: a mutex guards all of it; nothing that waits is called under it, but the log. */
@@ -28,14 +31,17 @@ void servers_free(struct servers *servers);
  * the file that it writes its log to, which begins with the timeline.  Absent: not known. */
 struct identity identity_of(struct dk_bytes system, struct dk_bytes file);
 
-/* Whether to ask a new session for it.  From `ask_no_more` on it is not, and `why` is logged. */
-bool servers_ask(struct servers *servers);
-void servers_ask_no_more(struct servers *servers, const struct why *why);
+/* The server of a new session did not say which it is; `refusal` is in its words.  DK_OK: nothing
+ * is known, so that the session does without; that is logged once.  Else DK_UNAVAILABLE.  The next
+ * session asks again. */
+dk_status servers_judge_withheld(struct servers *servers, const struct why *refusal,
+                                 const PGconn *pg, struct why *why);
 /* A new session is on this server.  DK_OK: it may be used, and the highest timeline is known.  Else
  * DK_UNAVAILABLE: it was superseded, or is of another cluster. */
 dk_status servers_judge(struct servers *servers, const struct identity *identity,
                         const PGconn *pg, struct why *why);
-/* A session on this server is of no use any more: one on a higher timeline was met. */
+/* A session on this server is of no use any more: one on a higher timeline was met, or, where the
+ * server has not said which it is, any that has. */
 bool servers_have_superseded(struct servers *servers, const struct identity *identity);
 /* The highest that was met; 0: none yet. */
 uint32_t servers_timeline(struct servers *servers);

@@ -101,8 +101,9 @@ refuse_isolation(const struct connection *c, const char *isolation, struct why *
                  isolation, c->settings->shown, PQuser(c->pg));
 }
 
+/* `refusal`: the server did not say which it is; NULL: it did. */
 static dk_status
-judge(struct connection *c, const PGresult *r, struct why *why)
+judge(struct connection *c, const PGresult *r, const struct why *refusal, struct why *why)
 {
   TRY(result_check(r, "ototbtt", "connect", why));
   if (PQntuples(r) != 1)
@@ -115,8 +116,10 @@ judge(struct connection *c, const PGresult *r, struct why *why)
     return refuse_read_only(c, why);
   if (!c->is_own && strcmp(PQgetvalue(r, 0, 1), "read committed") != 0)
     return refuse_isolation(c, PQgetvalue(r, 0, 1), why);
-  c->identity = identity_of(field_bytes(r, 0, 5), field_bytes(r, 0, 6));
-  dk_status status = servers_judge(c->servers, &c->identity, c->pg, why);
+  c->identity = refusal ? (struct identity){.is_withheld = true}
+                        : identity_of(field_bytes(r, 0, 5), field_bytes(r, 0, 6));
+  dk_status status = refusal ? servers_judge_withheld(c->servers, refusal, c->pg, why)
+                             : servers_judge(c->servers, &c->identity, c->pg, why);
   c->is_refused = status != DK_OK;
   c->is_settled = status == DK_OK;
   return status;
@@ -151,10 +154,9 @@ tell_settings(struct connection *c, struct dk_call *call, bool asks_who, PGresul
   return status;
 }
 
-/* A managed server may let nobody ask who it is, and says so in its own way; what else is wrong is
- * wrong without that question, too. */
-static bool
-may_not_ask(dk_status status)
+/* What else is wrong is wrong without that question, too. */
+bool
+session_withholds(dk_status status)
 {
   return status >= DK_INVALID && status <= DK_INTERNAL;
 }
@@ -162,21 +164,19 @@ may_not_ask(dk_status status)
 dk_status
 session_settle(struct connection *c, struct dk_call *call, struct why *why)
 {
-  bool asks_who = servers_ask(c->servers);
-  struct why refusal;
+  bool asks_who = c->servers != NULL;
+  struct why refusal = {0};
   PGresult *r;
 
   c->is_own = c->is_settled = c->is_refused = false;
   c->n_prepared = 0;
   dk_status status = tell_settings(c, call, asks_who, &r, why);
-  if (asks_who && c->pg && may_not_ask(status)) {
+  if (asks_who && c->pg && session_withholds(status)) {
     refusal = *why;
     status = tell_settings(c, call, false, &r, why);
-    if (status == DK_OK)
-      servers_ask_no_more(c->servers, &refusal);
   }
   TRY(status);
-  status = judge(c, r, why);
+  status = judge(c, r, *refusal.text ? &refusal : NULL, why);
   PQclear(r);
   return status;
 }

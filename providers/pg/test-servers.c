@@ -106,9 +106,9 @@ test_limits(void)
   }
 }
 
-/* Who may not ask does without, is told so once, and does not ask again. */
+/* A server that does not say which it is: sessions do without, and it is logged once. */
 static void
-test_denied(void)
+test_withheld(void)
 {
   static const char *const states[] = {"42501", "42883", "0A000", "55000", "XX000"};
 
@@ -117,21 +117,48 @@ test_denied(void)
     struct scene s;
 
     scene_begin(&s, 1);
-    meet(&s, SYSTEM, "0000000A0000000000000001");
     s.play[OLD].denies = states[i];
-    s.play[OLD].session.system = s.play[OLD].session.file = NULL;
     cmp_ok(open_connection(&s, &c), "==", DK_OK, "%s: who may not ask does without", states[i]);
     cmp_ok(atomic_load(&s.n_lines), "==", 1, "it is logged");
     has_words(s.lines[0], "you may not ask", "in the server's words");
-    s.play[OLD].denies = NULL;
     int before = atomic_load(&s.play[OLD].n_requests);
     cmp_ok(open_connection(&s, &second), "==", DK_OK, "another session");
-    cmp_ok(atomic_load(&s.play[OLD].n_requests), "==", before + 1, "does not ask again");
+    cmp_ok(atomic_load(&s.play[OLD].n_requests), "==", before + 2, "asks again");
     cmp_ok(atomic_load(&s.n_lines), "==", 1, "and it is not logged again");
     connection_close(&c);
     connection_close(&second);
     scene_end(&s);
   }
+}
+
+/* Once a server has said which it is, none is believed that does not, whatever the reason: the
+ * guard holds for the life of the handle, and the next session that is told goes on. */
+static void
+test_withheld_later(void)
+{
+  struct connection before, c;
+  struct scene s;
+
+  scene_begin(&s, 1);
+  s.play[OLD].denies = "XX000";
+  cmp_ok(open_connection(&s, &before), "==", DK_OK, "a session that does not know where it is");
+  ok(connection_is_alive(&before), "is alive while nothing is known");
+  s.play[OLD].denies = NULL;
+  cmp_ok(open_connection(&s, &c), "==", DK_OK, "the next one is told");
+  connection_close(&c);
+  ok(!connection_is_alive(&before), "the first one is of no use any more");
+  connection_close(&before);
+  s.play[OLD].denies = "XX000";
+  cmp_ok(open_connection(&s, &c), "==", DK_UNAVAILABLE, "a server that does not say is refused");
+  has_words(s.why.text, "does not say which it is", "its words");
+  has_words(s.why.text, "you may not ask", "the server's words");
+  s.play[OLD].denies = NULL;
+  cmp_ok(open_connection(&s, &c), "==", DK_OK, "one that says so again is taken");
+  connection_close(&c);
+  meet(&s, SYSTEM, "0000000A0000000000000001");
+  s.play[OLD].denies = "42501";
+  cmp_ok(open_connection(&s, &c), "==", DK_UNAVAILABLE, "nor may a superseded one keep silent");
+  scene_end(&s);
 }
 
 /* ---- idle ------------------------------------------------------------------------------------ */
@@ -177,7 +204,8 @@ main(void)
   int before = n_descriptors();
   test_next_host();
   test_limits();
-  test_denied();
+  test_withheld();
+  test_withheld_later();
   test_idle();
   cmp_ok(n_descriptors(), "==", before, "no descriptor is left");
   return done_testing();
