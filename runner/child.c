@@ -80,7 +80,7 @@ child_main(const struct child *child, const struct kit_job *job)
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   child_call(child->task, child->shared, job);
-  if (child->memcheck)
-    kit_memory_end(child->shared, job, child->held);
+  if (child->memcheck && !kit_memory_end(child->shared, job, child->held))
+    _exit(KIT_EXIT_UNSEALED);
   _exit(0);
 }

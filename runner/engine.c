@@ -327,9 +327,13 @@ fork_sealed(const struct engine *engine, struct slot *slot)
 static bool
 fork_child(const struct engine *engine, struct slot *slot)
 {
+  struct stat socket;
+
   if (!seals_begin(&slot->seals, &slot->job.seals))
     return false;
-  bool forked = fork_sealed(engine, slot);
+  bool forked = fstat(slot->job.seals, &socket) == 0;
+  slot->job.seals_inode = socket.st_ino;
+  forked = forked && fork_sealed(engine, slot);
   int reason = errno;
   close(slot->job.seals);
   slot->job.seals = 0;

@@ -246,6 +246,19 @@ begins_with(const char *text, const char *begin)
   return strncmp(text, begin, strlen(begin)) == 0;
 }
 
+/* The kit says it once.  A word before that, with the seal of the kit, was said by a plugin that
+ * has got hold of it: what was lost in between is not late. */
+static void
+take_last_word(struct reader *reader)
+{
+  struct findings *findings = reader->findings;
+
+  for (size_t i = 0; i < findings->n; i++)
+    findings->items[i].late = false;
+  reader->over = true;
+  findings->judged = true;
+}
+
 /* "0123456789abcdef cycle 2".  A plugin can print the same, but for the seal. */
 static void
 take_sealed(struct reader *reader, const char *said)
@@ -257,8 +270,7 @@ take_sealed(struct reader *reader, const char *said)
   if (word - said != KIT_SEAL_DIGITS || *word++ != ' ' || !reader->own)
     return;
   if (begins_with(word, KIT_MEMORY_JUDGED) && seals_match(seals, KIT_SEAL_MEMORY, seal)) {
-    reader->over = true;
-    reader->findings->judged = true;
+    take_last_word(reader);
   } else if (begins_with(word, KIT_MEMORY_CYCLE)) {
     unsigned long cycle = strtoul(word + strlen(KIT_MEMORY_CYCLE), NULL, 10);
     if (cycle >= 1 && cycle <= KIT_MEMORY_CYCLES + 1

@@ -221,6 +221,19 @@ say_early_exit(struct outcome *outcome, const char *place, bool forged)
   PUT(r->found, "its end %s", outcome->ended);
 }
 
+/* What the kit in the child said last may have hidden what is lost. */
+static void
+say_unsealed(struct outcome *outcome)
+{
+  struct kit_report *r = outcome->report;
+
+  outcome->verdict = VERDICT_HOST_DAMAGE;
+  PUT(r->clause, "ABI-5");
+  PUT(r->message, "the kit's last word about memory is not the kit's alone");
+  PUT(r->expected, "a socket to the runner that nobody but the kit uses");
+  PUT(r->found, "another socket in its place, or a question that somebody else has asked");
+}
+
 /* The child said that it passed, or found no overlap; what it did beside counts, too. */
 static void
 look_beside(struct outcome *outcome, const struct ending *ending)
@@ -275,8 +288,9 @@ has_spoken(const struct kit_report *report)
   return is_a_word(report->verdict) && report->word == (KIT_SAID ^ (uint64_t)report->verdict);
 }
 
-/* By a pass or a skip a plugin would win something: such a word needs its seal, and the pass the
- * last phase, too.  What is against the plugin is believed as it stands. */
+/* By a pass or a skip a plugin would win something: such a word needs its seal, as all that the kit
+ * has said, and the pass the last phase, too.  What is against the plugin is believed as it
+ * stands. */
 static bool
 is_believed(const struct kit_report *report, const struct seals *seals)
 {
@@ -284,7 +298,7 @@ is_believed(const struct kit_report *report, const struct seals *seals)
 
   if (!passes && report->verdict != VERDICT_SKIP)
     return true;
-  return (!passes || report->phase == PHASE_DONE)
+  return (!passes || report->phase == PHASE_DONE) && report->n_unanswered == 0
          && seals_match(seals, KIT_SEAL_VERDICT, report->seal);
 }
 
@@ -318,6 +332,8 @@ judge(struct outcome *outcome, const struct task *task, const struct ending *end
       say_unseen(outcome);
     else if (!exited)
       say_crash(outcome, place);
+    else if (outcome->verdict == VERDICT_PASS && ending->how.si_status == KIT_EXIT_UNSEALED)
+      say_unsealed(outcome);
     else if (outcome->verdict == VERDICT_NONE || ending->how.si_status != 0)
       say_early_exit(outcome, place,
                      outcome->verdict == VERDICT_NONE && has_spoken(outcome->report));

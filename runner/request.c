@@ -57,6 +57,7 @@ request_write(struct dk_text *bytes, const struct task *task, const struct kit_j
   put_number(bytes, job->incomplete);
   put_number(bytes, job->unload);
   put_number(bytes, (uint64_t)job->seals);
+  put_number(bytes, job->seals_inode);
   put_number(bytes, job->hurt.powers);
   put_text(bytes, job->hurt.hand);
   put_text(bytes, job->hurt.through);
@@ -163,6 +164,7 @@ request_read(struct request *ret, const char *bytes, size_t size)
   job->incomplete = take_number(&reader) != 0;
   job->unload = take_number(&reader) != 0;
   job->seals = (int)take_number(&reader);
+  job->seals_inode = take_number(&reader);
   job->hurt.powers = (uint32_t)take_number(&reader);
   job->hurt.hand = take_text(&reader);
   job->hurt.through = take_text(&reader);

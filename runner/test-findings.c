@@ -120,6 +120,10 @@ leaks(void)
   ok(!findings_any(&f), "nor what is lost after the last word");
   release(&f);
 
+  read_it(&f, JUDGED LEAK("Leak_DefinitelyLost", LIBC OURS) JUDGED, true, false);
+  ok(findings_first(&f, OWNER_PROVIDER) != NULL, "but between two of them it counts");
+  release(&f);
+
   read_it(&f, LEAK("Leak_DefinitelyLost", LIBC OURS), true, false);
   ok(!findings_any(&f), "nor any leak of a check that did not come to its end");
   release(&f);

@@ -21,6 +21,7 @@ struct left {
   const char *orphans, *command, *meddled;
   enum phase phase;
   uint64_t seal;
+  int32_t n_unanswered;
 };
 
 enum { SEAL = 17 }; /* that the child was given */
@@ -45,6 +46,7 @@ judged(struct left left, enum verdict expected, const char *clause, const char *
   outcome.report->verdict = left.verdict;
   outcome.report->phase = (int32_t)left.phase;
   outcome.report->seal = left.seal;
+  outcome.report->n_unanswered = left.n_unanswered;
   outcome.report->word = left.said ? KIT_SAID ^ (uint64_t)left.verdict : 0;
   if (left.orphans)
     memcpy(outcome.orphans, left.orphans, strlen(left.orphans) + 1);
@@ -200,6 +202,12 @@ believes_no_forged_word(void)
   left = well;
   left.phase = PHASE_RUN;
   judged(left, VERDICT_EARLY_EXIT, "ABI-7", "a pass before the last phase");
+  left = well;
+  left.n_unanswered = 1;
+  judged(left, VERDICT_EARLY_EXIT, "ABI-7", "a pass after a question that nobody answered");
+  left = well;
+  left.status = KIT_EXIT_UNSEALED;
+  judged(left, VERDICT_HOST_DAMAGE, "ABI-5", "a last word about memory without a seal");
   judged(WITH(.verdict = VERDICT_SKIP, .said = true, .code = CLD_EXITED), VERDICT_EARLY_EXIT,
          "ABI-7", "a skip without a seal");
 }

@@ -52,6 +52,7 @@ struct kit_trace_line {
 struct kit_report {
   uint64_t word;               /* KIT_SAID ^ verdict: written last, by the child */
   uint64_t seal;               /* before it: what the runner has answered; see kit_ask_seal */
+  int32_t n_unanswered;        /* times that the kit has asked for one and has got none */
   int32_t verdict;
   int32_t phase;
   int32_t pass;                /* 0, or which pass of a twin run */
@@ -124,6 +125,7 @@ struct kit_job {
   bool memcheck;                       /* under Valgrind: races are short, and not judged */
   bool unload;                         /* the plugin says that it may be unloaded, and is */
   int seals;                           /* socket to the runner, for kit_ask_seal; 0: none */
+  uint64_t seals_inode;                /* of that socket: a plugin may have put another there */
   struct kit_hurt hurt;
 };
 
@@ -190,8 +192,8 @@ void *kit_memory_hold(const char *plugin, char *why, size_t size);
 void kit_memory_baseline(void);
 /* In a child, after kit_run and once its map is not needed: unloads the plugin for good if the job
  * says so (`held` may be NULL), looks whether it went, and asks Valgrind for what has leaked.  All
- * that it finds is in Valgrind's output, the last word too. */
-void kit_memory_end(struct kit_shared *shared, const struct kit_job *job, void *held);
+ * that it finds is in Valgrind's output, the last word too.  False: that word has no seal. */
+bool kit_memory_end(struct kit_shared *shared, const struct kit_job *job, void *held);
 /* The check memory/cycle: open, every operation, close, again and again. */
 extern const struct check kit_memory_cycle;
 
@@ -216,8 +218,10 @@ enum {
   KIT_SEALS = KIT_SEAL_CYCLE + KIT_MEMORY_CYCLES + 1,
   KIT_SEAL_DIGITS = 16
 };
-/* 0: nobody answers. */
-uint64_t kit_ask_seal(const struct kit_job *job, int use);
+/* 0, which is counted in the report (NULL: it is unmapped already): somebody else has asked for it,
+ * or has put another socket in the place of the runner's.  Then no pass of the child counts. */
+uint64_t kit_ask_seal(struct kit_report *report, const struct kit_job *job, int use);
+enum { KIT_EXIT_UNSEALED = 71 };                    /* of a child whose last word has got none */
 
 /* The settings that the user gave, checked against the parameters.  In a child; the refusal, if
  * any, is in kit_probe_of(shared)->refusal (number 0, `what` not empty). */

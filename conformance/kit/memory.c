@@ -80,13 +80,15 @@ ask_for_leaks(void)
 #endif
 
 /* A word that would hide what is lost, if the plugin said it. */
-static void
-say_sealed(const struct kit_job *job, int use, const char *what)
+static bool
+say_sealed(struct kit_report *report, const struct kit_job *job, int use, const char *what)
 {
+  uint64_t seal = kit_ask_seal(report, job, use);
   char text[KIT_SEAL_DIGITS + 64];
 
-  snprintf(text, sizeof(text), "%0*" PRIx64 " %s", KIT_SEAL_DIGITS, kit_ask_seal(job, use), what);
+  snprintf(text, sizeof(text), "%0*" PRIx64 " %s", KIT_SEAL_DIGITS, seal, what);
   say(text);
+  return seal != 0 || job->seals <= 0;
 }
 
 bool
@@ -167,7 +169,7 @@ is_mapped(const char *plugin)
   return found;
 }
 
-void
+bool
 kit_memory_end(struct kit_shared *shared, const struct kit_job *job, void *held)
 {
   bool passed = shared->report.verdict == VERDICT_PASS;
@@ -182,7 +184,7 @@ kit_memory_end(struct kit_shared *shared, const struct kit_job *job, void *held)
     }
     ask_for_leaks();
   }
-  say_sealed(job, KIT_SEAL_MEMORY, KIT_MEMORY_JUDGED);
+  return say_sealed(NULL, job, KIT_SEAL_MEMORY, KIT_MEMORY_JUDGED);
 }
 
 /* ---- memory/cycle ---------------------------------------------------------------------------- */
@@ -261,7 +263,7 @@ run_cycles(struct dk_check *t)
     close_handle(t, NULL);
     ask_for_leaks();
     snprintf(word, sizeof(word), KIT_MEMORY_CYCLE "%d", cycle + 1);
-    say_sealed(t->job, KIT_SEAL_CYCLE + cycle, word);
+    say_sealed(t->report, t->job, KIT_SEAL_CYCLE + cycle, word);
   }
   open_handle(t, NULL);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PAGE = 4096 };
@@ -138,27 +139,41 @@ kit_reply_region(struct kit_shared *shared, uint32_t process, size_t *ret_size)
   return (char *)shared + rooms_offset() + process * (REQUEST_ROOM + REPLY_ROOM) + REQUEST_ROOM;
 }
 
+static bool
+is_socket_of_runner(const struct kit_job *job)
+{
+  struct stat found;
+
+  return fstat(job->seals, &found) == 0 && found.st_ino == job->seals_inode;
+}
+
 uint64_t
-kit_ask_seal(const struct kit_job *job, int use)
+kit_ask_seal(struct kit_report *report, const struct kit_job *job, int use)
 {
   unsigned char question = (unsigned char)use;
   uint64_t seal = 0;
-  ssize_t n;
+  ssize_t n = 0;
 
   if (job->seals <= 0)
     return 0;
-  while ((n = send(job->seals, &question, 1, MSG_NOSIGNAL)) < 0 && errno == EINTR)
+  while (is_socket_of_runner(job) && (n = send(job->seals, &question, 1, MSG_NOSIGNAL)) < 0
+         && errno == EINTR)
     continue;
   while (n == 1 && (n = recv(job->seals, &seal, sizeof(seal), 0)) < 0 && errno == EINTR)
     n = 1;
-  return n == (ssize_t)sizeof(seal) ? seal : 0;
+  if (n != (ssize_t)sizeof(seal) || seal == 0) {
+    if (report != NULL)
+      report->n_unanswered++;
+    return 0;
+  }
+  return seal;
 }
 
 void
 kit_say_verdict(struct kit_report *report, const struct kit_job *job, enum verdict verdict)
 {
   report->verdict = (int32_t)verdict;
-  report->seal = kit_ask_seal(job, KIT_SEAL_VERDICT);
+  report->seal = kit_ask_seal(report, job, KIT_SEAL_VERDICT);
   __atomic_store_n(&report->word, KIT_SAID ^ (uint64_t)verdict, __ATOMIC_RELEASE);
 }
 
