@@ -112,7 +112,7 @@ SHAPE(stats, "stats", stats_members);
 static const struct dk_member removed_members[] = {
   VALUE(dk_removed, struct_size), VALUE(dk_removed, reserved), VALUE(dk_removed, instances),
   VALUE(dk_removed, executions), VALUE(dk_removed, events), VALUE(dk_removed, messages),
-  VALUE(dk_removed, activities), BYTES(dk_removed, next),
+  VALUE(dk_removed, activities), BYTES(dk_removed, next), VALUE(dk_removed, roots),
 };
 SHAPE(removed, "removed", removed_members);
 

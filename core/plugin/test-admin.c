@@ -516,6 +516,30 @@ test_removed(void)
   puppet_close(&puppet);
 }
 
+/* As a plugin that was built before there were roots: its struct ends before them. */
+static dk_status
+give_shorter_page(struct puppet *puppet, struct dk_call *call)
+{
+  const struct dk_removed removed = {.struct_size = offsetof(struct dk_removed, roots),
+                                     .instances = 2, .roots = 4711};
+
+  puppet->host->removed(call, &removed);
+  return DK_OK;
+}
+
+static void
+test_removed_without_roots(void)
+{
+  struct puppet puppet = {.act = give_shorter_page};
+  struct dk_removed removed = {.roots = 7};
+
+  open_puppet(&puppet, true);
+  dk_status status = DELETE(&puppet, &removed, .n_instances = 0);
+  cmp_ok(status, "==", DK_OK, "a shorter struct: %s", failure_text(&puppet));
+  ok(removed.instances == 2 && removed.roots == 0, "what it does not have is 0");
+  puppet_close(&puppet);
+}
+
 /* The rows are gone when there is no memory for where the page ended. */
 static void
 test_removed_without_memory(void)
@@ -589,6 +613,7 @@ main(void)
   test_messages();
   test_stats();
   test_removed();
+  test_removed_without_roots();
   test_removed_without_memory();
   test_not_offered();
   return done_testing();

@@ -134,6 +134,10 @@ struct dk_removed {
   uint64_t executions, events, messages, activities;
   struct dk_bytes next;           /* of a page: the last instance that was looked at, if there may
                                      be more; absent: that was all */
+  uint64_t roots;                 /* of a deletion, how many of `instances` were asked for: of a
+                                     list each id once, also if an ancestor of it is in the list;
+                                     of a page those that max_instances counts.  A provider of ABI
+                                     2.1 leaves it 0.  [2.2] */
 };
 
 /* ---- what the provider offers ---------------------------------------------------------------- */
