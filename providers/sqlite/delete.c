@@ -117,6 +117,22 @@ refuse_children_of_others(struct operation *op, struct dk_bytes named, struct dk
   return DK_OK;
 }
 
+/* DEL-7: each that was named is one, also if it has an ancestor among them; an id twice is that id.
+ */
+static dk_status
+count_roots(struct operation *op, struct dk_bytes named, struct dk_removed *removed)
+{
+  struct statements *sql = op->group->sql;
+  sqlite3_stmt *row;
+  bool is_there;
+
+  TRY(sql_open(sql, SQL_COUNT_NAMED, &row, "t", named));
+  TRY(sql_next(sql, row, &is_there));
+  removed->roots = is_there ? (uint64_t)sqlite3_column_int64(row, 0) : 0;
+  sql_close(row);
+  return DK_OK;
+}
+
 /* DEL-2. */
 static dk_status
 refuse_unfinished(struct operation *op, const struct unfinished *unfinished)
@@ -146,6 +162,7 @@ delete_named(struct operation *op, struct list *list, struct batch *batch)
   TRY(refuse_children_of_others(op, named, going));                  /* DEL-3 */
   if (!(request->flags & DK_DELETE_FORCE))
     TRY(refuse_unfinished(op, &unfinished));                         /* DEL-2 */
+  TRY(count_roots(op, named, &batch->removed));                      /* DEL-7 */
   return delete_trees(op, going, &batch->removed);                   /* DEL-1 */
 }
 
@@ -200,6 +217,7 @@ gather_tree(struct operation *op, const struct found *found, struct batch *batch
   int length = snprintf(root, sizeof root, "[%" PRId64 "]", found->iid);
   TRY(gather_trees(op, (struct dk_bytes){root, (size_t)length}, batch, &unfinished));
   *ret_counts = !unfinished.is_there;
+  batch->removed.roots += *ret_counts ? 1 : 0;
   if (unfinished.is_there) {
     batch->rows = before.rows;
     batch->list.length = before.list.length; /* what was added is taken off */

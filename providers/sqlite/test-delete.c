@@ -89,6 +89,7 @@ test_tree(void)
   expect(&h, delete_ids(&h, "deep-3 root deep-3", 0, &removed), DK_OK, "",
          "with the whole tree it goes");
   expect_removed(&removed, 302, 302, 604, 0, 0, "a tree");
+  cmp_ok(removed.roots, "==", 2, "of which two were named");
   expect_no_leftovers("tree.db", "a tree");
   cmp_ok(number_in("tree.db", "SELECT count(*) FROM instance WHERE instance IN"
                               " ('other', 'nobody-yet')"), "==", 2, "the others are there");
@@ -112,6 +113,7 @@ test_ring(void)
   expect(&h, delete_ids(&h, "d", 0, &removed), DK_REFUSED, "child of \"b\"", "a child of a ring");
   expect(&h, delete_ids(&h, "b", 0, &removed), DK_OK, "", "a ring goes whole");
   expect_removed(&removed, 4, 4, 8, 0, 0, "a ring");
+  cmp_ok(removed.roots, "==", 1, "of which one was named");
   expect(&h, delete_ids(&h, "self", 0, &removed), DK_OK, "", "a ring of one, too");
   expect_no_leftovers("ring.db", "rings");
   close_store(&h);
@@ -152,6 +154,7 @@ test_refusals(void)
   expect(&h, delete_ids(&h, "fine fine pending", DK_DELETE_FORCE, &removed), DK_OK, "",
          "by force what has not started goes");
   expect_removed(&removed, 2, 1, 2, 1, 0, "an id twice is that id");
+  cmp_ok(removed.roots, "==", 2, "and one root");
   close_store(&h);
 }
 
@@ -439,11 +442,11 @@ test_matching(void)
   make(&h, "ring-2", .parent = "ring-1", .status = DK_COMPLETED);
   send(&h, "pending", NULL, NOON + 5, 10);
   struct dk_removed removed = delete_page(&h, &nothing, (struct dk_bytes){NULL, 0}, 10);
-  cmp_ok(removed.instances, "==", 0, "an empty list of ids deletes nothing");
+  ok(removed.instances == 0 && removed.roots == 0, "an empty list of ids deletes nothing");
   removed = delete_page(&h, &orders, (struct dk_bytes){NULL, 0}, 1);
   ok(removed.instances == 1 && is_next(&removed, "a"), "a page of one, and where it ended");
   removed = delete_page(&h, &orders, text("a"), 1);
-  ok(removed.instances == 2 && is_next(&removed, "d"),
+  ok(removed.instances == 2 && removed.roots == 1 && is_next(&removed, "d"),
      "the next passes over what runs, whoever's descendant does, and children; one root goes with "
      "its child, whatever the name of that");
   removed = delete_page(&h, &orders, text("d"), 10);
