@@ -255,9 +255,10 @@ pg_read_stats(void *self, struct dk_call *call, const struct dk_read_stats *requ
 
 /* ---- removing -------------------------------------------------------------------------------- */
 
-/* What each function answers with, in one row. */
+/* What each function answers with, in one row.  What was done has roots, and no state. */
 static const char removed_types[] = "iitttbbbbb";
 enum { STATUS, STATE, T1, T2, NEXT, INSTANCES, EXECUTIONS, EVENTS, MESSAGES, ACTIVITIES };
+enum { ROOTS = STATE };
 
 static dk_status
 tell_not_over(struct operation *op, struct dk_bytes instance, int32_t state)
@@ -298,6 +299,7 @@ hand_up_removed(struct operation *op, const PGresult *r)
     .messages = (uint64_t)field_bigint(r, 0, MESSAGES),
     .activities = (uint64_t)field_bigint(r, 0, ACTIVITIES),
     .next = field_bytes(r, 0, NEXT),
+    .roots = (uint64_t)field_int(r, 0, ROOTS),
   };
 
   op->h->host->removed(op->call, &told);

@@ -184,6 +184,7 @@ test_refused(void)
   expect_done(try_to_delete(&h, "of-nobody over of-nobody", 0, &removed),
               "a parent that is not there is none");
   is_removed(&removed, "2 2 2 0 0 -", "and an id twice is that id");
+  cmp_ok(removed.roots, "==", 2, "and one root");
   expect_done(try_to_delete(&h, "grandchild mother", DK_DELETE_FORCE, &removed),
               "a child goes with a parent that goes");
   is_removed(&removed, "3 3 2 0 0 -", "each once");
@@ -214,6 +215,7 @@ test_descendants(void)
   is_removed(&removed, "2000 0 0 0 0 -", "all go");
   expect_done(try_to_delete(&h, "b", 0, &removed), "one of a ring");
   is_removed(&removed, "4 0 0 0 0 -", "and so does the ring, with what hangs on it");
+  cmp_ok(removed.roots, "==", 1, "of which one was named");
   expect_done(try_to_delete(&h, "self", 0, &removed), "one that is its own parent");
   is_left("", "all are gone");
   end_store();
@@ -425,6 +427,7 @@ test_matching(void)
   is_removed(&removed, "1 1 1 0 0 a", "one, and where the page has ended");
   removed = delete_page(NULL, "a", 1);
   is_removed(&removed, "2 2 2 0 0 c", "the next is a child; with its parent it goes");
+  cmp_ok(removed.roots, "==", 1, "which is the root");
   filter = (struct dk_instance_filter){.struct_size = sizeof filter, .flags = DK_FILTER_IDS};
   removed = delete_page(&filter, NULL, 9);
   is_removed(&removed, "0 0 0 0 0 -", "an empty list of ids empties nothing");

@@ -483,6 +483,25 @@ test_old_process_of_2(void)
   expect_done(try_destroy(schema), "removed");
 }
 
+/* One of version 3 goes on, too: what it calls answers with the columns that it knows. */
+static void
+test_columns_of_3(void)
+{
+  const char *schema = named("columns3");
+  const char *columns = "SELECT proname, proallargtypes, proargnames FROM pg_proc"
+                        " WHERE pronamespace = current_schema()::regnamespace AND proname IN"
+                        " ('delete_instances', 'delete_matching', 'prune_executions')";
+
+  given_version(3, schema);
+  char *before = rows(schema, columns);
+  expect_done(try_open(schema, RW), "version 3 is migrated");
+  char *after = rows(schema, columns);
+  is(after, before, "what removes is called and answers as before");
+  free(before);
+  free(after);
+  expect_done(try_destroy(schema), "removed");
+}
+
 /* ---- killed in the middle -------------------------------------------------------------------- */
 
 static void *
@@ -647,6 +666,7 @@ main(void)
   test_read_only();
   test_old_process();
   test_old_process_of_2();
+  test_columns_of_3();
   for (int version = 1; version < TODAY; version++) {
     if (super)
       test_killed(version);

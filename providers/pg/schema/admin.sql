@@ -274,7 +274,9 @@ $$;
 
 -- DEL-1 to DEL-7.  Judged under the locks of all that would go.  status 0, and what went; 203: t1
 -- is not there; 204: t1 has the parent t2, which is there and does not go; or t1 is not over, and
--- what it is instead is its state.
+-- what it is instead is its state.  With status 0 the state is how many roots went (DEL-7), here
+-- and in delete_matching: it is no column of its own, because processes of version 3, which call
+-- these functions too, refuse an answer that has one more.
 CREATE FUNCTION @schema@.delete_instances(
   p_now bigint, p_lock_ms integer, p_instances text[], p_force boolean)
 RETURNS TABLE(status integer, state integer, t1 text, t2 text, next text, instances bigint,
@@ -305,6 +307,7 @@ BEGIN
   END IF;
   IF status IS NULL THEN
     status := 0;
+    state := (SELECT count(DISTINCT x.instance COLLATE "C") FROM unnest(p_instances) AS x(instance));
     SELECT x.* INTO instances, executions, events, messages, activities
       FROM @schema@.remove_instances(v_all) AS x;
   END IF;
@@ -359,6 +362,7 @@ BEGIN
   v_roots := ARRAY(SELECT m.instance FROM @schema@.matching(0, v_roots, p_roots, p_name, p_version,
     p_parent, p_statuses, p_times, NULL, 0, false) AS m);
   v_roots := ARRAY(SELECT f.root FROM @schema@.families_that_may_go(v_roots, false) AS f);
+  state := cardinality(v_roots);
   SELECT x.* INTO instances, executions, events, messages, activities
     FROM @schema@.remove_instances(@schema@.family(v_roots)) AS x;
   RETURN NEXT;
