@@ -24,7 +24,7 @@ conformance/kit: core/include core/base conformance/tap conformance/contract con
 conformance/checks: core/include core/base conformance/contract conformance/kit conformance/checks
 conformance/runtime: core conformance/contract conformance/kit conformance/runtime
 conformance/fixtures: core/include/durakit/provider.h conformance/fixtures
-conformance/fixtures/pages.c: core/include/durakit conformance/fixtures
+conformance/fixtures/pages.c: core/include/durakit conformance
 conformance/fixtures/zoo-table.c: core/include conformance/fixtures
 conformance/fixtures/forged.c: core/include/durakit/provider.h conformance
 conformance/fixtures/served.c: core/include/durakit/provider.h conformance

@@ -89,6 +89,7 @@ add_removed(struct dk_removed *sum, const struct dk_removed *page)
   sum->events += page->events;
   sum->messages += page->messages;
   sum->activities += page->activities;
+  sum->roots += page->roots;
 }
 
 typedef dk_status page_fn(struct dk_check *t, const struct remove_args *a);

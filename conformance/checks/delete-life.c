@@ -194,6 +194,41 @@ del_counts(struct dk_check *t)
   expect_counts(t, &removed, .instances = 2, .executions = 1, .events = 1, .messages = 1);
 }
 
+static void
+expect_roots(struct dk_check *t, const struct dk_removed *got, uint64_t roots, uint64_t instances)
+{
+  expect_equal(t, got->instances, instances, "instances, as they were counted");
+  expect_equal(t, got->roots, roots, "roots, as they were counted");
+}
+
+/* DEL-7: each that was named, once; who goes as a descendant only is none. */
+void
+del_roots(struct dk_check *t)
+{
+  struct dk_removed removed;
+
+  given_root(t, "root", DK_COMPLETED);
+  given_child(t, "a", "root", DK_COMPLETED);
+  given_child(t, "a1", "a", DK_FAILED);
+  given_root(t, "other", DK_CANCELLED);
+  must(t, delete_instances(t, .ids = {"root", "other", "root"}, .ret = &removed));
+  expect_roots(t, &removed, 2, 4);
+  given_root(t, "root", DK_COMPLETED);
+  given_child(t, "a", "root", DK_COMPLETED);
+  given_child(t, "a1", "a", DK_COMPLETED);
+  must(t, delete_instances(t, .ids = {"a1", "root"}, .ret = &removed));
+  expect_roots(t, &removed, 2, 3);
+  given_child(t, "ring", "its child", DK_COMPLETED);
+  given_child(t, "its child", "ring", DK_COMPLETED);
+  must(t, delete_instances(t, .ids = {"ring"}, .ret = &removed));
+  expect_roots(t, &removed, 1, 2);
+  must(t, enqueue(t, "pending"));
+  must(t, delete_instances(t, .ids = {"pending"}, .force = true, .ret = &removed));
+  expect_roots(t, &removed, 1, 1);
+  must(t, delete_instances(t, .ret = &removed));
+  expect_roots(t, &removed, 0, 0);
+}
+
 /* ---- what a filter selects ------------------------------------------------------------------- */
 
 /* Trees in all states: only "over" and "orphan" may go by a filter. */
@@ -367,6 +402,30 @@ del_pages(struct dk_check *t)
       given_root(t, id, DK_COMPLETED);
     }
     expect_equal(t, delete_in_pages(t, most, 1), TREES, "roots, in pages of %u", most);
+  }
+}
+
+/* DEL-7: on no page more roots than were asked for, and on all pages each that its limit counts: no
+ * children, whom the filter selects as well, and nothing that is passed over. */
+void
+del_roots_of_pages(struct dk_check *t)
+{
+  for (uint32_t most = 1; most <= 3; most++) {
+    struct dk_removed page = {.next = {NULL, 0}};
+    uint64_t instances = 0, roots = 0;
+
+    given_trees(t);
+    do {
+      must(t, delete_matching(t, .after = page.next.ptr, .max = most, .ret = &page));
+      expect(t, page.roots <= most, "a page of %u deletes at most so many roots", most);
+      instances += page.instances;
+      roots += page.roots;
+    } while (page.next.ptr);
+    expect_equal(t, roots, 2, "roots, in pages of %u", most);
+    expect_equal(t, instances, 4, "instances, in pages of %u", most);
+    must(t, delete_instances(t, .ids = {"busy", "running", "continued", "pending"}, .force = true,
+                             .ret = &page));
+    expect_roots(t, &page, 4, 7);
   }
 }
 

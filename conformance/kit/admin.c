@@ -552,6 +552,8 @@ say_removed(struct dk_text *text, const struct dk_removed *r)
   dk_text_printf(text, ", instances %" PRIu64 " executions %" PRIu64 " events %" PRIu64
                  " messages %" PRIu64 " activities %" PRIu64, r->instances, r->executions,
                  r->events, r->messages, r->activities);
+  if (r->roots > 0)
+    dk_text_printf(text, " roots %" PRIu64, r->roots);
   if (r->next.ptr == NULL)
     return;
   dk_text_puts(text, ", next ");

@@ -41,7 +41,8 @@ enum {
   NEEDS_RIGHTS = 4096u,      /* ... whose rights may be withdrawn */
   NEEDS_PROXY = 8192u,       /* ... that is reached through the kit (--through) */
   NEEDS_ADMIN = 16384u,      /* durakit.admin/1 */
-  NEEDS_RELEASE = 32768u     /* the optional operation release_fetch */
+  NEEDS_RELEASE = 32768u,    /* the optional operation release_fetch */
+  NEEDS_ROOTS = 65536u       /* ABI 2.2: struct dk_removed has `roots` from then on */
 };
 enum {
   IS_RACE = 1u, /* runs alone, and reports how many overlaps it saw */

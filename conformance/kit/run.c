@@ -147,6 +147,8 @@ fail_untrue_sharing(struct dk_check *t)
            t->provider->shared);
 }
 
+enum { TELLS_ROOTS = 2 }; /* the minor of the ABI */
+
 static void
 skip_what_is_not_offered(struct dk_check *t)
 {
@@ -177,6 +179,9 @@ skip_what_is_not_offered(struct dk_check *t)
     kit_skip(t, "needs enqueue_for_worker, which is optional and which the provider lacks");
   if ((check->needs & NEEDS_RELEASE) != 0 && t->provider->ops->release_fetch == NULL)
     kit_skip(t, "needs release_fetch, which is optional and which the provider lacks");
+  if ((check->needs & NEEDS_ROOTS) != 0 && t->provider->abi_minor < TELLS_ROOTS)
+    kit_skip(t, "needs ABI 2.%d, which counts roots; the provider was built for ABI 2.%u",
+             TELLS_ROOTS, t->provider->abi_minor);
   if ((check->needs & NEEDS_TWO_CLOCKS) != 0 &&
       t->provider->clocks != (DK_CLOCK_HOST | DK_CLOCK_STORE))
     kit_skip(t, "needs both kinds of clock; the provider declares DK_CLOCK_%s only",

@@ -166,6 +166,20 @@ delete_instance(struct deletion *d, const struct instance *instance)
        .committed = DEFECT(M_DEL_OWNER_STAYS, instance->facts && instance->facts->owner.ptr));
 }
 
+/* DEL-7: it was named, or is one that the page's limit counts. */
+static bool
+is_root(const struct deletion *d, const struct instance *instance)
+{
+  const struct store *s = d->op->s;
+  bool is_named_child = !d->filter && is_named(d->op, instance) && parent_of(d->op, instance);
+
+  if (DEFECT(M_DEL_NAMED_CHILD_IS_NO_ROOT, is_named_child))
+    return false;
+  return is_named(d->op, instance) || MUTANT(M_DEL_DESCENDANTS_ARE_ROOTS) ||
+         DEFECT(M_DEL_SELECTED_ARE_ROOTS,
+                d->filter && is_selected(d->op, instance, d->filter));
+}
+
 static void
 delete_one(struct deletion *d, const struct instance *instance)
 {
@@ -173,6 +187,7 @@ delete_one(struct deletion *d, const struct instance *instance)
 
   if (!DEFECT(M_DEL_COUNTS_NAMED_ONLY, !is_named(d->op, instance)))
     d->removed.instances++;
+  d->removed.roots += is_root(d, instance) ? 1 : 0;
   count_histories(d, instance);
   delete_messages(d, instance);
   delete_what_it_sent(d, instance);
@@ -212,9 +227,13 @@ delete_whoever_goes(struct deletion *d)
 }
 
 static dk_status
-hand_up_removed(struct op *op, const struct dk_removed *removed)
+hand_up_removed(struct op *op, struct dk_removed *removed)
 {
-  op->s->host->removed(op->call, removed);
+  const struct store *s = op->s;
+
+  if (DEFECT(M_DEL_ROOTS_NOT_TOLD, removed->roots > 0))
+    removed->roots = 0;
+  s->host->removed(op->call, removed);
   return DK_OK;
 }
 
@@ -437,6 +456,8 @@ delete_instances(struct op *op, const struct dk_delete_instances *request)
   TRY(delete_outside(&d, request));
   if (DEFECT(M_DEL_COUNTS_THE_LIST, d.removed.instances != request->n_instances))
     d.removed.instances = request->n_instances;
+  if (DEFECT(M_DEL_TWICE_IS_TWO_ROOTS, d.removed.roots != request->n_instances))
+    d.removed.roots = request->n_instances;
   return hand_up_removed(op, &d.removed);
 }
 
@@ -568,6 +589,8 @@ delete_matching(struct op *op, const struct dk_delete_matching *request)
   d.removed.next = next_of(&d, from, i, request->after);
   TRY(force_what_was_selected(&d));
   TRY(delete_whoever_goes(&d));
+  if (DEFECT(M_DEL_PASSED_ARE_ROOTS, i - from != d.removed.roots))
+    d.removed.roots = i - from;
   return hand_up_removed(op, &d.removed);
 }
 
