@@ -28,6 +28,7 @@ add(struct dk_removed *sum, const struct dk_removed *removed)
   sum->events += removed->events;
   sum->messages += removed->messages;
   sum->activities += removed->activities;
+  sum->roots += removed->roots;
 }
 
 /* ---- by ids ---------------------------------------------------------------------------------- */
@@ -104,9 +105,16 @@ struct removing {
   struct dk_text after;
   uint32_t keep;
   int64_t completed_before;
+  uint64_t max;             /* roots to be deleted, or instances to be looked at; 0: all */
   struct dk_removed sum;
 };
 typedef dk_status remove_page_fn(struct removing *r, uint32_t max, struct dk_removed *removed);
+/* How one kind of removing goes, page by page. */
+struct removal {
+  remove_page_fn *remove;
+  uint64_t (*count)(const struct dk_removed *page); /* of the page's max */
+  bool is_repeatable; /* a page whose answer was lost takes the same again, and nothing more */
+};
 
 static dk_str
 after_of(const struct removing *r)
@@ -138,11 +146,29 @@ prune_page(struct removing *r, uint32_t max, struct dk_removed *removed)
   return dk_store_prune_executions(r->l.client->store, r->l.detail, &request, removed);
 }
 
-/* What was removed by an attempt whose answer was lost is in no sum. */
+/* Without roots it is a provider of ABI 2.1: at most all that went were. */
+static uint64_t
+count_deleted(const struct dk_removed *page)
+{
+  return page->roots > 0 ? page->roots : page->instances;
+}
+
+static uint64_t
+count_looked_at(const struct dk_removed *page)
+{
+  return page->instances;
+}
+
+static const struct removal deletion = {delete_page, count_deleted, false};
+static const struct removal pruning = {prune_page, count_looked_at, true};
+
+/* What was removed by an attempt whose answer was lost is in no sum: with a max, it is not made
+ * again where it would take others. */
 static dk_status
-remove_page(struct removing *r, remove_page_fn *function, uint32_t max,
+remove_page(struct removing *r, const struct removal *kind, uint32_t max,
             struct dk_removed *removed)
 {
+  bool is_repeatable = kind->is_repeatable || r->max == 0;
   struct dk_client *client = r->l.client;
   dk_status status;
   unsigned n = 0;
@@ -150,8 +176,8 @@ remove_page(struct removing *r, remove_page_fn *function, uint32_t max,
   do {
     *removed = (struct dk_removed){.struct_size = sizeof(*removed)};
     dk_caller_reset(r->l.detail);
-    status = function(r, max, removed);
-  } while (client_reads_again(client, status, false, &n));
+    status = kind->remove(r, max, removed);
+  } while (is_repeatable && client_reads_again(client, status, false, &n));
   return client_keep_error(client, r->l.detail, status);
 }
 
@@ -165,21 +191,20 @@ go_on_behind(struct removing *r, dk_str next)
            : DK_OK;
 }
 
-/* Of a page that deletes it is not told how many of what went were roots: no more than it was
- * allowed, and no more than went. */
 static dk_status
-remove_pages(struct removing *r, remove_page_fn *function, uint64_t max)
+remove_pages(struct removing *r, const struct removal *kind)
 {
-  uint64_t left = max > 0 ? max : UINT64_MAX;
+  uint64_t left = r->max > 0 ? r->max : UINT64_MAX;
   struct dk_removed removed;
 
   do {
     if (client_is_called_back(r->l.client))
       return client_refuse(r->l.client, DK_CALL_CANCELLED, "the removing was called back");
     uint32_t most = left < PAGE ? (uint32_t)left : PAGE;
-    TRY(remove_page(r, function, most, &removed));
+    TRY(remove_page(r, kind, most, &removed));
     add(&r->sum, &removed);
-    left -= removed.instances < most ? removed.instances : most;
+    uint64_t n = kind->count(&removed);
+    left -= n < most ? n : most;
     if (removed.next.ptr)
       TRY(go_on_behind(r, removed.next));
   } while (removed.next.ptr && left > 0);
@@ -188,7 +213,7 @@ remove_pages(struct removing *r, remove_page_fn *function, uint64_t max)
 
 static dk_status
 remove_matching(struct dk_client *client, struct removing *r,
-                const struct dk_instance_filter *filter, uint64_t max, remove_page_fn *function,
+                const struct dk_instance_filter *filter, const struct removal *kind,
                 struct dk_removed *ret_removed)
 {
   struct dk_arena texts;
@@ -202,7 +227,7 @@ remove_matching(struct dk_client *client, struct removing *r,
     status = client_refuse(client, DK_INVALID, "the filter is NULL: give one, if need be an empty "
                            "one, which selects all");
   if (status == DK_OK)
-    status = remove_pages(r, function, max);
+    status = remove_pages(r, kind);
   looking_end(&r->l);
   dk_text_done(&r->after);
   dk_arena_done(&texts);
@@ -214,11 +239,11 @@ dk_status
 dk_client_delete_matching(struct dk_client *client, const struct dk_instance_filter *filter,
                           uint64_t max, struct dk_removed *ret_removed)
 {
-  struct removing r = {.sum = {.struct_size = 0}};
+  struct removing r = {.max = max};
 
   give_removed(&r.sum, ret_removed);
   TRY(client_needs_admin(client, "dk_client_delete_matching"));
-  return remove_matching(client, &r, filter, max, delete_page, ret_removed);
+  return remove_matching(client, &r, filter, &deletion, ret_removed);
 }
 
 dk_status
@@ -226,11 +251,11 @@ dk_client_prune_matching(struct dk_client *client, const struct dk_instance_filt
                          uint32_t keep, int64_t completed_before, uint64_t max,
                          struct dk_removed *ret_removed)
 {
-  struct removing r = {.keep = keep, .completed_before = completed_before};
+  struct removing r = {.keep = keep, .completed_before = completed_before, .max = max};
 
   give_removed(&r.sum, ret_removed);
   TRY(client_needs_admin(client, "dk_client_prune_matching"));
-  return remove_matching(client, &r, filter, max, prune_page, ret_removed);
+  return remove_matching(client, &r, filter, &pruning, ret_removed);
 }
 
 dk_status

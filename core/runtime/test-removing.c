@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of dk_client_delete and dk_client_prune, and of the same by filter.  The turns are made by
  * hand, on the model. */
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "conformance/tap/tap.h"
@@ -148,31 +150,91 @@ test_delete_matching(void)
   hand_end(&h);
 }
 
-/* A root with its children is more than one. */
+enum { CHILDREN = 3 };
+
+/* So many roots, each with its children; all are over. */
+static void
+make_families(struct hand *h, int n)
+{
+  char id[16], child[24];
+
+  for (int i = 0; i < n; i++) {
+    snprintf(id, sizeof(id), "root-%d", i);
+    hand_make(h, dk_str_of(id), DK_COMPLETED);
+    h->parent = id;
+    for (int k = 0; k < CHILDREN; k++) {
+      snprintf(child, sizeof(child), "%s-%d", id, k);
+      hand_make(h, dk_str_of(child), DK_COMPLETED);
+    }
+    h->parent = NULL;
+  }
+}
+
+/* As many roots go as were asked for, with their children, also if each page ends after one. */
 static void
 test_descendants(void)
 {
   struct hand h;
   struct dk_removed removed = nothing_removed();
   struct dk_instance_filter filter = a_filter();
-  char id[16];
 
   hand_begin(&h, false);
-  for (int i = 0; i < 4; i++) {
-    snprintf(id, sizeof(id), "root-%d", i);
-    hand_make(&h, dk_str_of(id), DK_COMPLETED);
-    h.parent = id;
-    for (int k = 0; k < 3; k++) {
-      char child[24];
-      snprintf(child, sizeof(child), "%s-%d", id, k);
-      hand_make(&h, dk_str_of(child), DK_COMPLETED);
-    }
-    h.parent = NULL;
-  }
+  make_families(&h, 8);
   cmp_ok(dk_client_delete_matching(h.client, &filter, 2, &removed), "==", DK_OK, "two roots");
-  cmp_ok(removed.instances, "==", 8, "go with their children");
+  ok(removed.roots == 2 && removed.instances == 8, "go with their children");
+  faulty_end_pages(h.faulty, 1);
+  cmp_ok(dk_client_delete_matching(h.client, &filter, 4, &removed), "==", DK_OK,
+         "four, each on a page of its own");
+  ok(removed.roots == 4 && removed.instances == 16, "go, too: %" PRIu64 " with %" PRIu64
+     " instances", removed.roots, removed.instances);
   cmp_ok(dk_client_delete_matching(h.client, &filter, 0, &removed), "==", DK_OK, "then all");
-  cmp_ok(removed.instances, "==", 8, "the others");
+  ok(removed.roots == 2 && removed.instances == 8, "the others");
+  hand_make(&h, dk_str_of("a"), DK_COMPLETED);
+  cmp_ok(dk_client_delete(h.client, &(dk_str){"a", 1}, 1, 0, &removed), "==", DK_OK, "one by name");
+  cmp_ok(removed.roots, "==", 1, "is a root");
+  hand_end(&h);
+}
+
+/* A provider of ABI 2.1 does not tell how many roots went: never more than were asked for. */
+static void
+test_untold_roots(void)
+{
+  const struct dk_setting settings[] = {{"mutant", dk_str_of("del/roots-not-told")}};
+  struct hand h;
+  struct dk_removed removed = nothing_removed();
+  struct dk_instance_filter filter = a_filter();
+  const char *model = getenv("MODEL");
+
+  if (!model)
+    BAIL_OUT("MODEL does not name the model's plugin");
+  hand_begin_on(&h, faulty_open(model, settings, 1));
+  make_families(&h, 8);
+  faulty_end_pages(h.faulty, 1);
+  cmp_ok(dk_client_delete_matching(h.client, &filter, 4, &removed), "==", DK_OK, "four at most");
+  ok(removed.roots == 0 && removed.instances > 0 && removed.instances <= 16,
+     "go: %" PRIu64 " instances", removed.instances);
+  hand_end(&h);
+}
+
+/* Whether a page whose answer was lost has deleted nobody knows; the next is other roots. */
+static void
+test_limit_and_unknown(void)
+{
+  struct hand h;
+  struct dk_removed removed = nothing_removed();
+  struct dk_instance_filter filter = a_filter();
+
+  hand_begin(&h, false);
+  make_families(&h, 8);
+  faulty_plan(h.faulty, FAULTY_DELETE_MATCHING, 0, 1, FAULT_FORGET, DK_OUTCOME_UNKNOWN);
+  cmp_ok(dk_client_delete_matching(h.client, &filter, 2, &removed), "==", DK_OUTCOME_UNKNOWN,
+         "two, and the answer is lost");
+  cmp_ok(left(&h), "==", 24, "no more than two went");
+  cmp_ok(removed.roots, "==", 0, "none is told");
+  faulty_plan(h.faulty, FAULTY_DELETE_MATCHING, 0, 1, FAULT_FORGET, DK_OUTCOME_UNKNOWN);
+  cmp_ok(dk_client_delete_matching(h.client, &filter, 0, &removed), "==", DK_OK,
+         "where all are to go it is asked for again");
+  cmp_ok(left(&h), "==", 0, "and all are gone");
   hand_end(&h);
 }
 
@@ -273,6 +335,8 @@ main(void)
   test_delete_unknown();
   test_delete_matching();
   test_descendants();
+  test_untold_roots();
+  test_limit_and_unknown();
   test_prune();
   test_prune_matching();
   test_plain();

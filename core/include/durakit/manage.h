@@ -168,10 +168,11 @@ dk_status dk_cancel_by_name(struct dk_client *client, const char *name,
  * were not found by a repetition: look, whether they are there. */
 dk_status dk_client_delete(struct dk_client *client, const dk_str *instances, size_t n,
                            uint32_t flags, struct dk_removed *ret_removed);
-/* What the filter selects (an empty one: all) and is over, with all descendants: page by page, as
- * many roots as `max` at most (0: all; fewer may go where they have descendants).  ret_removed has
- * the sums, and is written whatever the answer: if it fails midway, they tell what is known to be
- * gone, and it may be called again. */
+/* What the filter selects (an empty one: all) and is over, with all descendants: page by page, up
+ * to `max` roots (0: all; fewer may go if the provider is of ABI 2.1 and does not tell how many
+ * went).  ret_removed has the sums, and is written whatever the answer: if it fails midway, they
+ * tell what is known to be gone, and it may be called again.  DK_OUTCOME_UNKNOWN with a max: the
+ * answer to a page was lost; the page is not repeated, for more than `max` roots might go then. */
 dk_status dk_client_delete_matching(struct dk_client *client,
                                     const struct dk_instance_filter *filter, uint64_t max,
                                     struct dk_removed *ret_removed);

@@ -42,6 +42,7 @@ struct faulty {
   uint32_t hanging;
   bool is_away;
   bool is_plain;            /* offers no extension */
+  uint32_t most_in_page;    /* of a deletion, roots; 0: as many as are asked for */
   char custom_status[64];
   int gate;
 };
@@ -190,6 +191,19 @@ note_custom_status(struct faulty *faulty, const struct dk_turn_result *result)
 /* ---- the calls ------------------------------------------------------------------------------- */
 
 static dk_status
+delete_page(struct faulty *faulty, const struct dk_admin *admin, struct dk_call *call,
+            const struct dk_delete_matching *request)
+{
+  struct dk_delete_matching page = *request;
+
+  pthread_mutex_lock(&faulty->lock);
+  if (faulty->most_in_page > 0 && faulty->most_in_page < page.max_instances)
+    page.max_instances = faulty->most_in_page;
+  pthread_mutex_unlock(&faulty->lock);
+  return admin->delete_matching(faulty->self, call, &page);
+}
+
+static dk_status
 hand_to_admin(struct faulty *faulty, struct dk_call *call, const struct asked *asked)
 {
   const struct dk_admin *admin =
@@ -208,7 +222,7 @@ hand_to_admin(struct faulty *faulty, struct dk_call *call, const struct asked *a
   case FAULTY_DELETE_INSTANCES:
     return admin->delete_instances(self, call, asked->request);
   case FAULTY_DELETE_MATCHING:
-    return admin->delete_matching(self, call, asked->request);
+    return delete_page(faulty, admin, call, asked->request);
   default:
     return admin->prune_executions(self, call, asked->request);
   }
@@ -560,6 +574,14 @@ faulty_plan(struct faulty *faulty, enum faulty_operation operation, uint32_t ski
   dk_unring(faulty->gate);
   faulty->plans[operation] =
     (struct plan){.skip = skip, .times = times, .fault = fault, .status = status};
+  pthread_mutex_unlock(&faulty->lock);
+}
+
+void
+faulty_end_pages(struct faulty *faulty, uint32_t after_roots)
+{
+  pthread_mutex_lock(&faulty->lock);
+  faulty->most_in_page = after_roots;
   pthread_mutex_unlock(&faulty->lock);
 }
 

@@ -64,6 +64,9 @@ struct dk_store *faulty_store(struct faulty *faulty);
  * fail so; `status` is for FAULT_REFUSE and FAULT_FORGET.  Takes the place of an earlier plan. */
 void faulty_plan(struct faulty *faulty, enum faulty_operation operation, uint32_t skip,
                  uint32_t times, enum fault fault, dk_status status);
+/* From now on each page of a deletion ends after so many roots, as the header allows; 0: none does.
+ */
+void faulty_end_pages(struct faulty *faulty, uint32_t after_roots);
 /* No plan for any operation, and not away; what hangs goes on hanging. */
 void faulty_heal(struct faulty *faulty);
 /* The store cannot be reached: every call is DK_UNAVAILABLE, without being done.  A fetch that is

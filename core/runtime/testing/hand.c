@@ -11,7 +11,13 @@ enum { PATIENCE_MS = 60000, MOST_EVENTS = 200 };
 void
 hand_begin(struct hand *hand, bool is_plain)
 {
-  hand->faulty = is_plain ? faulty_open_plain_model() : faulty_open_model();
+  hand_begin_on(hand, is_plain ? faulty_open_plain_model() : faulty_open_model());
+}
+
+void
+hand_begin_on(struct hand *hand, struct faulty *faulty)
+{
+  hand->faulty = faulty;
   hand->store = faulty_store(hand->faulty);
   hand->canceller = dk_canceller_new(NULL);
   hand->client = dk_client_new(hand->store, hand->canceller);

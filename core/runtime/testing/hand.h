@@ -22,6 +22,8 @@ struct hand {
 
 /* is_plain: without durakit.admin/1. */
 void hand_begin(struct hand *hand, bool is_plain);
+/* On this store, which is the hand's from then on. */
+void hand_begin_on(struct hand *hand, struct faulty *faulty);
 void hand_end(struct hand *hand);
 
 /* The turn of an instance that has messages; how many it has, 0: there is none. */
