@@ -153,7 +153,7 @@ PYTHON
   is $? 2 'delete: many, and nobody to ask'
   is "$(sum_of_store)" "$before" 'nothing is written'
   d delete --all --yes --json > out.txt
-  has 'o["removed"]["instances"]' $n 'delete: all'
+  has 'o["removed"]["instances"], o["removed"]["roots"]' "($n, $n)" 'delete: all'
   tells 0 'and nothing is left' instances <<'TEXT'
 0 instances
 TEXT

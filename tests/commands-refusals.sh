@@ -532,13 +532,19 @@ d cancel order-2 > out.txt
 serve_begin
 d wait order-1 order-2 > out.txt
 serve_end
+serve_begin
+d start family-1 --name family --input order > out.txt
+hears '^family-1\.[12] works$' && hears '^family-1\.[12] works$'
+d cancel family-1 --wait 60s > out.txt
+d wait family-1.1 family-1.2 --timeout 60s > out.txt
+serve_end
 before=$(sha256sum "$scratch/model.store")
 delete="$DURAKIT delete --provider $plugin --settings settings --all"
 # shellcheck disable=SC2086
-is "$(on_terminal n $delete)" 'durakit: this deletes 2 instances that are over, and descendants. '\
-'Go on? [y/N] n
+is "$(on_terminal n $delete)" 'durakit: this deletes at most 3 instances that are over, with '\
+'their descendants. Go on? [y/N] n
 durakit: nothing was done
-exit 5' 'delete asks, too'
+exit 5' 'delete asks, too, and counts no child that goes with its parent'
 is "$(sha256sum "$scratch/model.store")" "$before" 'and nothing is deleted'
 
 # interrupted WHEN COMMAND ARGUMENT...: SIGINT when it has written a line, or when it watches

@@ -307,7 +307,7 @@ family-1: would be deleted
 TEXT
   d delete family-1 --json > out.txt
   is $? 0 'delete: a family'
-  has 'o["removed"]["instances"]' 3 'of three'
+  has 'o["removed"]["instances"], o["removed"]["roots"]' '(3, 1)' 'of three, with one root'
   d delete family-1 > out.txt 2> err.txt
   is "$? $(cat out.txt)" '1 family-1: not found' 'delete: once more'
 }
@@ -336,7 +336,7 @@ waiting-1: would be deleted
 5 would be deleted, descendants among them
 TEXT
   d delete --status completed,cancelled --yes --json > out.txt
-  has 'o["removed"]["instances"]' 5 'delete: by conditions'
+  has 'o["removed"]["instances"], o["removed"]["roots"]' '(5, 5)' 'delete: by conditions'
   d instances --json > out.txt
   has '[i["instance"] for i in o["instances"]]' "['broken-1']" 'the rest stays'
 }

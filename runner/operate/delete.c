@@ -281,6 +281,38 @@ judge_selected(struct deleting *d)
 }
 
 static int
+compare_ids(const void *a, const void *b)
+{
+  return strcmp(a, ((const struct tree_node *)b)->id);
+}
+
+/* Those whose parent is not among them, which they would go with, or stay with.  A list comes in
+ * the order of its ids. */
+static size_t
+count_possible_roots(const struct deleting *d)
+{
+  size_t n = 0;
+
+  for (size_t i = 0; i < d->n_selected; i++) {
+    const char *parent = d->selected[i].parent;
+    bool is_child = parent && bsearch(parent, d->selected, d->n_selected, sizeof(*d->selected),
+                                      compare_ids);
+    n += is_child ? 0 : 1;
+  }
+  return n;
+}
+
+/* How many of them have a parent that stays is known to the store only. */
+static int
+confirm_deletion(struct deleting *d)
+{
+  size_t n = count_possible_roots(d);
+
+  return confirm(&d->host, "this deletes at most %zu instance%s that %s over, with %s descendants. "
+                 "Go on?", n, n == 1 ? "" : "s", n == 1 ? "is" : "are", n == 1 ? "its" : "their");
+}
+
+static int
 delete_selected(struct deleting *d)
 {
   const struct operating *operating = &d->host.options->operating;
@@ -290,9 +322,7 @@ delete_selected(struct deleting *d)
   if (code == EXIT_PASSED && operating->dry_run)
     return judge_selected(d);
   if (code == EXIT_PASSED && d->n_selected > 0)
-    code = confirm(&d->host, "this deletes %zu instance%s that %s over, and descendants. Go on?",
-                   d->n_selected, d->n_selected == 1 ? "" : "s",
-                   d->n_selected == 1 ? "is" : "are");
+    code = confirm_deletion(d);
   if (code != EXIT_PASSED)
     return code;
   dk_status status = dk_client_delete_matching(d->host.client, &filter, 0, &d->removed);

@@ -201,6 +201,8 @@ json_of_removed(const struct dk_removed *removed)
   json_t *object = json_object();
 
   json_add_number(object, "instances", removed->instances);
+  if (removed->roots > 0 || removed->instances == 0) /* else the provider does not tell */
+    json_add_number(object, "roots", removed->roots);
   json_add_number(object, "executions", removed->executions);
   json_add_number(object, "events", removed->events);
   json_add_number(object, "messages", removed->messages);
