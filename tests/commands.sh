@@ -355,6 +355,10 @@ TEXT
 account-1: 4 of 6 executions would go, with 8 events
 would be removed: executions 4, events 8
 TEXT
+  d prune --all --keep 9 --dry-run --json > out.txt
+  looked_at=$(json 'o["would_go"]["instances"]')
+  d prune --all --keep 9 --yes --json > out.txt
+  has 'o["removed"]["instances"]' "$looked_at" 'prune: a dry run counts the same instances'
   tells 0 'prune: none that old' prune account-1 --completed-before 1h <<'TEXT'
 removed: executions 0, events 0
 TEXT

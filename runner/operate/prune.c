@@ -97,8 +97,10 @@ take_instance(void *context, const struct dk_instance_info *info)
 {
   struct pruning *p = context;
 
-  if (info->execution_id < 2)
-    return host_interrupted(&p->host); /* its only one is the current one */
+  if (info->execution_id < 2) { /* its only one is the current one: looked at, as PRUNE-4 has it */
+    p->removed.instances++;
+    return host_interrupted(&p->host);
+  }
   char *id = strndup(info->instance.ptr, info->instance.len);
   p->no_memory = p->no_memory || !id;
   p->failed = id ? look_at(p, dk_str_of(id)) : DK_NO_MEMORY;
