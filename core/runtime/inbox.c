@@ -13,26 +13,18 @@ count_attempt(struct job *job, const struct dk_message *message)
     job->least_attempt = message->attempt;
 }
 
+/* Which of them, and why. */
 static const char *
-unreadable(struct job *job, const char *why)
+unreadable(struct job *job, dk_str id, const char *why)
 {
-  const char *text = dk_arena_printf(&job->arena,
-                                     "%s; let a client send it (dk_client_raise, "
-                                     "dk_client_enqueue), or a runtime of this version",
-                                     why);
+  const char *text =
+    dk_arena_printf(&job->arena,
+                    "the one %s%.*s%s: %s; let a client send it (dk_client_raise, "
+                    "dk_client_enqueue), or a runtime of this version",
+                    id.ptr ? "with the id \"" : "without an id", id.ptr ? (int)id.len : 0,
+                    id.ptr ? id.ptr : "", id.ptr ? "\"" : "", why);
 
   return text ? text : why;
-}
-
-/* Nobody looks at it but who asks for the status. */
-static void
-take_reason(struct job *job, struct message *reason)
-{
-  job->n_reasons++;
-  for (int why = 0; why < N_STALLS; why++)
-    if (str_equal(reason->name, dk_str_of(stall_name((enum stall)why))))
-      job->told_reasons |= 1u << why;
-  *reason = (struct message){.kind = MESSAGE_NONE};
 }
 
 /* In their place stays a message of no kind, which nobody looks at. */
@@ -45,14 +37,15 @@ read_message(struct job *job, const struct dk_message *message, struct message *
   if (status == DK_NO_MEMORY)
     return status;
   if (status == DK_OK && ret_message->kind == MESSAGE_DELAYED) {
-    take_reason(job, ret_message);
+    job->n_reasons++; /* nobody looks at it but who asks for the status */
+    *ret_message = (struct message){.kind = MESSAGE_NONE};
     return DK_OK;
   }
   count_attempt(job, message);
   ret_message->id = message->id;
   if (status != DK_OK) {
     *ret_message = (struct message){.kind = MESSAGE_NONE};
-    job->unreadable = unreadable(job, why ? why : "its payload cannot be read");
+    job->unreadable = unreadable(job, message->id, why ? why : "its payload cannot be read");
     job_stray(job, "unreadable", job->unreadable, true);
   }
   return DK_OK;

@@ -84,8 +84,7 @@ struct job {
   struct message *messages;  /* in order; those that nobody has to look at are of no kind */
   size_t n_messages;
   const char *unreadable;    /* why one of them cannot be read; NULL: all can */
-  size_t n_reasons;          /* messages that tell why it was delayed, and */
-  uint32_t told_reasons;     /* which: 1 << enum stall */
+  size_t n_reasons;          /* messages that tell why it was delayed */
   uint32_t attempt;          /* the highest count of deliveries, */
   uint32_t least_attempt;    /* the lowest, */
   uint32_t start_attempt;    /* and that of the start */

@@ -270,6 +270,7 @@ unit_tests += \
 	core/runtime/test-saving \
 	core/runtime/test-stop \
 	core/runtime/test-delays \
+	core/runtime/test-reasons \
 	core/runtime/test-turns \
 	$(NULL)
 core_runtime_test_commit_SOURCES = core/runtime/test-commit.c $(rig)
@@ -292,6 +293,7 @@ core_runtime_test_saving_LDFLAGS = \
 core_runtime_test_stop_SOURCES = core/runtime/test-stop.c $(rig)
 core_runtime_test_turns_SOURCES = core/runtime/test-turns.c $(rig)
 core_runtime_test_delays_SOURCES = core/runtime/test-delays.c $(rig)
+core_runtime_test_reasons_SOURCES = core/runtime/test-reasons.c $(rig)
 
 # ---- figures: make bench-runtime ---------------------------------------------------------------
 

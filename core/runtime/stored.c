@@ -104,23 +104,53 @@ tell_untold(struct job *job)
                dk_caller_failure(job->caller)->text);
 }
 
-/* Once: from then on the reason is delayed with the turn. */
+/* Until when the turn is delayed; 0: there is nothing to store. */
+static int64_t
+find_place(struct job *job, struct reason *reason)
+{
+  struct dk_messages *messages;
+  struct reason_id id;
+
+  if (read_messages(job, &messages) != FATE_COMMITTED)
+    return 0;
+  const struct dk_message *newest = reason_newest(messages->items, messages->n_items);
+  if (newest && reason_is_said(&job->arena, newest, reason))
+    return 0;
+  if (newest && reason_read_id(newest->id, &id))
+    reason->number = id.number + 1;
+  return reason->number < MOST_REASONS ? due_again(job, messages) : 0;
+}
+
+/* The last that is stored is not the present one for ever. */
+static dk_str
+last_words(struct job *job)
+{
+  const char *words =
+    dk_arena_printf(&job->arena, "%s (the reason has changed %d times: the log of the workers has "
+                    "the present one)", job->words, MOST_REASONS - 1);
+
+  return dk_str_of(words ? words : job->words);
+}
+
+/* Once for the same reason: from then on it is delayed with the turn. */
 void
 stored_tell_why(struct job *job)
 {
-  bool is_told = job->told_reasons & 1u << job->stall;
-  struct dk_messages *messages;
+  struct reason reason = {.instance = job->instance,
+                          .why = job->stall,
+                          .text = dk_str_of(job->words),
+                          .by = job->w->owner};
 
-  if (!job->w->has_admin || is_told || job->stall == STALL_NO_START || seat_ends(job->seat) ||
-      read_messages(job, &messages) != FATE_COMMITTED)
+  if (!job->w->has_admin || job->stall == STALL_NO_START || seat_ends(job->seat))
     return;
-  const struct reason reason = {.instance = job->instance,
-                                .why = job->stall,
-                                .text = dk_str_of(job->words),
-                                .by = job->w->owner,
-                                .visible_at = due_again(job, messages)};
+  const struct dk_message *told = reason_newest(job->turn->messages, job->turn->n_messages);
+  if (told && reason_is_said(&job->arena, told, &reason))
+    return;
+  reason.visible_at = find_place(job, &reason);
   if (reason.visible_at == 0 || !seat_call_begins(job->seat, lease_deadline(job->lease)))
     return;
+  if (reason.number == MOST_REASONS - 1)
+    reason.text = last_words(job);
   dk_status status = reason_store(job->w->store, job->caller, &reason);
   if (seat_call_ends(job->seat) && status != DK_OK && status != DK_DUPLICATE)
     tell_untold(job);

@@ -3,6 +3,7 @@
  */
 #include "core/plugin/call.h"
 #include "core/runtime/looking.h"
+#include "core/runtime/reason.h"
 
 enum { EVENTS = 64, EXECUTIONS = 16 }; /* in a page: their payloads and outputs may be long */
 
@@ -210,19 +211,22 @@ dk_client_executions(struct dk_client *client, dk_str instance, dk_execution_fn 
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
+/* But for a reason in the place of which a newer one is stored. */
 static dk_status
-tell_message(struct telling *t, const struct dk_message *stored, dk_waiting_fn *each,
-             void *context)
+tell_message(struct telling *t, const struct dk_messages *all, const struct dk_message *stored,
+             dk_waiting_fn *each, void *context)
 {
   struct message message = {.kind = MESSAGE_NONE};
-  const char *why;
+  const char *why = NULL;
 
   dk_arena_reset(&t->l.scratch);
   dk_status status = message_decode(&t->l.scratch, stored->payload, &message, &why);
   if (status == DK_NO_MEMORY)
     return no_memory(t);
   if (status != DK_OK)
-    message = (struct message){.kind = MESSAGE_NONE};
+    message = (struct message){.kind = MESSAGE_NONE, .text = dk_str_of(why)};
+  if (message.kind == MESSAGE_DELAYED && reason_is_outdated(all->items, all->n_items, stored))
+    return DK_OK;
   const struct dk_waiting waiting = {
     .struct_size = sizeof(waiting),
     .visible_at = stored->visible_at,
@@ -246,7 +250,7 @@ tell_messages(struct telling *t, dk_waiting_fn *each, void *context)
   if (messages->n_items == 0)
     return was_nothing(t);
   for (size_t i = 0; i < messages->n_items; i++)
-    TRY(tell_message(t, &messages->items[i], each, context));
+    TRY(tell_message(t, messages, &messages->items[i], each, context));
   return DK_OK;
 }
 
