@@ -56,10 +56,41 @@ judge() {
   is "$(grep -c ' delayed ' status.txt)" 0 'nothing is delayed any more'
 }
 
+# An event for an instance that waits, damaged in the store: status tells which message it is, why
+# it cannot be read, and the instance can be cancelled and deleted.
+judge_unreadable() {
+  serve_begin
+  d start bad-1 --name waiting > out.txt
+  reaches bad-1 1 2
+  serve_end
+  d raise bad-1 go --data x > out.txt
+  python3 -c 'import sqlite3, sys
+with sqlite3.connect(sys.argv[1]) as store:
+  store.execute("UPDATE message SET payload = ?", (b"{",))' "$scratch/sqlite.db"
+  serve_begin
+  is_delayed bad-1
+  d status bad-1 --json > out.txt
+  id=$(json '[w["id"] for w in o["instances"][0]["waiting"] if w["kind"] == "unreadable"][0]')
+  like "$(grep ' waiting ' status.txt)" "unreadable $id, from .*: " \
+    'status names a message that it cannot read'
+  like "$(grep ' waiting ' status.txt)" 'the payload is no JSON' 'and says why'
+  like "$(grep ' delayed ' status.txt)" \
+    "unreadable: a message of it cannot be read: the one with the id \"$id\": .*is no JSON" \
+    'it is why its instance is delayed'
+  d cancel bad-1 --wait 60s > out.txt 2> err.txt
+  is $? 0 'the instance can be cancelled'
+  serve_end
+  like "$(d status bad-1)" 'status      cancelled' 'for good'
+  d delete bad-1 > out.txt 2> err.txt
+  is $? 0 'and deleted' || diag "$(cat err.txt)"
+  like "$(d status bad-1)" 'not found' 'nothing of it is left'
+}
+
 if [ $# -gt 0 ]; then
   judge "$@"
 elif [ -f "$SQLITE_PLUGIN" ]; then
   judge "$SQLITE_PLUGIN" "store=$scratch/sqlite.db"
+  judge_unreadable
 else
   skip_all 'the sqlite plugin was left out'
 fi

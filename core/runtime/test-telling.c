@@ -277,7 +277,8 @@ test_messages(void)
   cmp_ok(dk_client_messages(h.client, (dk_str){"instXYZ", 4}, hear_message, &told), "==", DK_OK,
          "what waits");
   is(dk_text_str(&told.text),
-     "start start order/in/-\ncancel cancel -/late/me\nunreadable odd -/-/-\n",
+     "start start order/in/-\ncancel cancel -/late/me\nunreadable odd "
+     "-/message: the payload is no JSON: byte 0: '?' where a value is expected/-\n",
      "in its order, with what it says");
   forget(&told);
   told.stop_after = 2;

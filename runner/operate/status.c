@@ -126,6 +126,13 @@ take_delay(struct waiting *w, const struct dk_waiting *delay)
   json_array_append_new(w->delays, object);
 }
 
+/* What it is called: one that cannot be read has nothing but its id. */
+static dk_str
+label_of(const struct dk_waiting *message)
+{
+  return strcmp(message->kind, "unreadable") == 0 ? message->id : message->name;
+}
+
 static int32_t
 take_waiting(void *context, const struct dk_waiting *message)
 {
@@ -137,9 +144,9 @@ take_waiting(void *context, const struct dk_waiting *message)
     return 0;
   }
   dk_text_printf(&w->lines, "  %-10s  %s", "waiting", message->kind);
-  if (message->name.ptr) {
+  if (label_of(message).ptr) {
     dk_text_puts(&w->lines, " ");
-    show_text(&w->lines, message->name);
+    show_text(&w->lines, label_of(message));
   }
   dk_text_puts(&w->lines, message->visible_at > when_now() ? ", from " : ", since ");
   show_time(&w->lines, message->visible_at);

@@ -76,7 +76,7 @@ struct dk_waiting {
   const char *kind;          /* "start", "raised", "cancel", ...: docs/runtime.md; "unreadable" */
   dk_str id;
   dk_str name;               /* of the orchestration, the event, the queue */
-  dk_str text;               /* the input, data, result or reason */
+  dk_str text;               /* the input, data, result or reason; why it is unreadable */
   dk_str by;                 /* who asks for the cancellation */
   dk_str payload;            /* as it is stored: JSON */
 };
