@@ -34,7 +34,9 @@ struct asking {
   bool is_repeated;  /* an outcome is unknown: it may have been done */
   uint32_t failures;
   struct asker asker;
-  int64_t held_until; /* a tick: by renewals while the store refuses the result */
+  int64_t held_until; /* a tick: by renewals while the store takes nothing of it */
+  const struct outcome *later; /* its result is refused: how it is delayed for that */
+  bool is_delayed;    /* the store has taken that */
 };
 
 static struct contact *
@@ -145,16 +147,64 @@ may_be_asked_again(dk_status status)
   return class == 1 || class == 3 || status == DK_CALL_CANCELLED;
 }
 
-/* The store refuses a result for reasons that say nothing of it (it is read-only, it is damaged):
- * the result is held until the store takes it, for no other attempt would end better. */
+/* The store refuses a result for reasons that say nothing of it (a missing right, damage): no other
+ * attempt would end better now, so the activity is delayed. */
 static bool
-is_held(const struct asking *asking, dk_status status)
+is_refused(const struct asking *asking, dk_status status)
 {
   const struct dk_runtime_options *options = asking->slot->worker->setup.options;
   bool is_refusal = dk_status_class(status) == 2 && status != DK_LOCK_LOST &&
                     status != DK_DUPLICATE && status != DK_TOO_LARGE;
 
   return is_refusal && !asking->gives_back && !(options->flags & DK_RUNTIME_FAIL_DELAYED);
+}
+
+/* How it is delayed for that; the same for as long as it is asked. */
+static const struct outcome *
+later_for_refusal(const struct asking *asking, dk_status refusal)
+{
+  struct errand *errand = asking->errand;
+  struct dk_arena *arena = &errand->task.arena;
+  struct outcome *later = dk_arena_alloc(arena, sizeof(*later));
+  char name[32];
+  bool is_first;
+
+  if (!later)
+    return NULL;
+  uint32_t in_a_row = errand_stalled(errand, STALL_REFUSED, &is_first);
+  const char *why =
+    dk_arena_printf(arena, "the store refuses its result (%s: %.400s), so it will be run again",
+                    dk_status_name(refusal, name, sizeof(name)),
+                    dk_caller_failure(asking->slot->caller)->text);
+  *later = (struct outcome){
+    .kind = OUTCOME_LATER,
+    .text = dk_str_of(why ? why : "the store refuses its result"),
+    .delay_ms = worker_backoff(errand->worker, in_a_row),
+    .is_told = !is_first,
+    .is_obstacle = true,
+    .why = STALL_REFUSED,
+  };
+  return later;
+}
+
+/* The activity is given back, so that its slot is free for others.  DK_OK, DK_LOCK_LOST, or the
+ * store does not take that either. */
+static dk_status
+delay_refused(struct asking *asking, dk_status refusal)
+{
+  struct slot *slot = asking->slot;
+
+  if (!asking->later)
+    asking->later = later_for_refusal(asking, refusal);
+  if (!asking->later)
+    return DK_NO_MEMORY;
+  slot_begin_call(slot, last_tick(asking));
+  dk_status status =
+    dk_store_abandon_work_item(slot->worker->setup.store, slot->caller,
+                               asking->errand->lock_token, asking->later->delay_ms, 1);
+  slot_end_call(slot);
+  asking->is_delayed = status == DK_OK;
+  return status;
 }
 
 /* The keeper renews no lease of what has ended. */
@@ -184,6 +234,21 @@ next_look(const struct asking *asking)
   return at < last ? at : last;
 }
 
+/* It is clear what has become of it: the store has taken it, will not, or has delayed it. */
+static bool
+is_clear(struct asking *asking, dk_status *status)
+{
+  if (!is_refused(asking, *status))
+    return !may_be_asked_again(*status);
+  dk_status delayed = delay_refused(asking, *status);
+  if (delayed == DK_LOCK_LOST)
+    *status = delayed;
+  asking->is_repeated = asking->is_repeated || dk_status_class(delayed) == 3;
+  return delayed == DK_OK || delayed == DK_LOCK_LOST;
+}
+
+/* A store that takes neither the result nor the activity back takes nothing of anybody: then the
+ * result is held, for when it does again nothing has to be run twice. */
 static dk_status
 ask_until_clear(struct asking *asking)
 {
@@ -192,11 +257,12 @@ ask_until_clear(struct asking *asking)
     slot_begin_call(asking->slot, last_tick(asking));
     dk_status status = ask_once(asking);
     slot_end_call(asking->slot);
-    if (!may_be_asked_again(status) && !is_held(asking, status))
+    bool is_held = is_refused(asking, status);
+    if (is_clear(asking, &status))
       return status;
     asking->is_repeated = asking->is_repeated || dk_status_class(status) == 3;
     tell_failure(asking, status);
-    if (is_held(asking, status))
+    if (is_held)
       renew_held(asking);
     pause_before_next(asking, next_look(asking));
     if (ticks_now() >= last_tick(asking))
@@ -296,84 +362,7 @@ errand_give_back(struct slot *slot, struct errand *errand, int64_t delay_ms, boo
   return status == DK_OK || status == DK_LOCK_LOST;
 }
 
-/* ---- completions ----------------------------------------------------------------------------- */
-
-static const struct message *
-message_of(const struct errand *errand, const struct outcome *outcome, struct message *message)
-{
-  *message = (struct message){
-    .kind = outcome->kind == OUTCOME_DONE ? MESSAGE_ACTIVITY_COMPLETED : MESSAGE_ACTIVITY_FAILED,
-    .code = outcome->code,
-    .execution = errand->task.info.execution_id,
-    .source = errand->task.info.activity_id,
-    .text = outcome->text,
-  };
-  return message;
-}
-
-static void
-count_end(struct journal *journal, const struct outcome *outcome)
-{
-  journal_count(journal, outcome->kind == OUTCOME_DONE ? COUNT_ACTIVITIES_COMPLETED
-                                                       : COUNT_ACTIVITIES_FAILED);
-}
-
-/* The completion is stored already, from an attempt whose answer was lost or of an earlier owner:
- * what is left is the row. */
-static dk_status
-remove_row(struct asking *asking)
-{
-  asking->completion = NULL;
-  return ask(asking);
-}
-
-/* The store's last word on a completion.  DK_OK: it is dealt with, whatever that was; else the
- * store refuses this completion for good. */
-static dk_status
-conclude(const struct asking *asking, const struct outcome *outcome, dk_status status)
-{
-  if (status == DK_OK || (status == DK_LOCK_LOST && asking->is_repeated))
-    count_end(asking->slot->worker->setup.journal, outcome);
-  if (status == DK_OK) {
-    errand_forget(asking->errand);
-    count_ack(asking, COUNT_WORK_ACKS_OK);
-  } else if (status == DK_LOCK_LOST) {
-    tell_dead(asking);
-  } else if (may_be_asked_again(status) || is_held(asking, status)) {
-    tell_lost(asking, status);
-  } else if (dk_status_class(status) == 2) {
-    count_ack(asking, COUNT_WORK_ACKS_ERROR);
-    return status;
-  }
-  return DK_OK;
-}
-
-/* As conclude; DK_NO_MEMORY, too: the completion could not be made. */
-static dk_status
-acknowledge(struct slot *slot, struct errand *errand, const struct outcome *outcome)
-{
-  const struct dk_task_info *info = &errand->task.info;
-  struct dk_text payload = DK_TEXT_EMPTY;
-  struct message message;
-  char id[64];
-  struct dk_item item = {.struct_size = sizeof(item), .instance = info->instance};
-  struct asking asking = {.slot = slot, .errand = errand, .completion = &item};
-
-  message_encode(&payload, message_of(errand, outcome, &message));
-  if (dk_text_failed(&payload)) {
-    dk_text_done(&payload);
-    return DK_NO_MEMORY;
-  }
-  snprintf(id, sizeof(id), "a%llu.%llu", (unsigned long long)info->execution_id,
-           (unsigned long long)info->activity_id);
-  item.id = dk_str_of(id);
-  item.payload = (dk_str){dk_text_str(&payload), payload.length};
-  dk_status status = ask(&asking);
-  if (status == DK_DUPLICATE)
-    status = remove_row(&asking);
-  dk_text_done(&payload);
-  return conclude(&asking, outcome, status);
-}
+/* ---- delays ---------------------------------------------------------------------------------- */
 
 /* For who asks for the instance's status. */
 static void
@@ -410,23 +399,126 @@ store_reason(struct slot *slot, const struct errand *errand, const struct outcom
 
 /* Text absent: it was the body's wish, or is told already.  An obstacle is told once. */
 static void
-put_off(struct slot *slot, struct errand *errand, const struct outcome *later)
+tell_put_off(const struct errand *errand, const struct outcome *later, int64_t delay_ms)
 {
-  const struct worker *worker = slot->worker;
+  struct journal *journal = errand->worker->setup.journal;
   struct dk_log_event event = errand_event(errand, DK_LOG_STALLED);
-  int64_t delay_ms = later->delay_ms;
 
-  if (delay_ms < 0)
-    delay_ms = worker_backoff(worker, errand->task.info.attempt);
   event.ms = delay_ms;
   if (later->is_told)
     event.level = DK_LEVEL_TRACE;
-  journal_count(worker->setup.journal, COUNT_ACTIVITIES_PUT_OFF);
+  journal_count(journal, COUNT_ACTIVITIES_PUT_OFF);
   if (later->text.ptr)
-    journal_tell(worker->setup.journal, &event, "delayed for %lld ms: %.*s", (long long)delay_ms,
+    journal_tell(journal, &event, "delayed for %lld ms: %.*s", (long long)delay_ms,
                  (int)later->text.len, later->text.ptr);
+}
+
+static void
+put_off(struct slot *slot, struct errand *errand, const struct outcome *later)
+{
+  int64_t delay_ms = later->delay_ms;
+
+  if (delay_ms < 0)
+    delay_ms = worker_backoff(slot->worker, errand->task.info.attempt);
+  tell_put_off(errand, later, delay_ms);
   if (errand_give_back(slot, errand, delay_ms, later->is_counted) && later->is_obstacle)
     store_reason(slot, errand, later, delay_ms);
+}
+
+/* Its result was refused, and it is given back for that. */
+static void
+tell_delayed(const struct asking *asking)
+{
+  const struct outcome *later = asking->later;
+
+  count_ack(asking, COUNT_WORK_ACKS_ERROR);
+  journal_count(asking->slot->worker->setup.journal, COUNT_DELAYED + later->why);
+  errand_delayed(asking->errand, later->why, later->delay_ms);
+  tell_put_off(asking->errand, later, later->delay_ms);
+  store_reason(asking->slot, asking->errand, later, later->delay_ms);
+}
+
+/* ---- completions ----------------------------------------------------------------------------- */
+
+static const struct message *
+message_of(const struct errand *errand, const struct outcome *outcome, struct message *message)
+{
+  *message = (struct message){
+    .kind = outcome->kind == OUTCOME_DONE ? MESSAGE_ACTIVITY_COMPLETED : MESSAGE_ACTIVITY_FAILED,
+    .code = outcome->code,
+    .execution = errand->task.info.execution_id,
+    .source = errand->task.info.activity_id,
+    .text = outcome->text,
+  };
+  return message;
+}
+
+static void
+count_end(struct journal *journal, const struct outcome *outcome)
+{
+  journal_count(journal, outcome->kind == OUTCOME_DONE ? COUNT_ACTIVITIES_COMPLETED
+                                                       : COUNT_ACTIVITIES_FAILED);
+}
+
+/* The completion is stored already, from an attempt whose answer was lost or of an earlier owner:
+ * what is left is the row. */
+static dk_status
+remove_row(struct asking *asking)
+{
+  asking->completion = NULL;
+  return ask(asking);
+}
+
+/* The store's last word on a completion.  DK_OK: it is dealt with, whatever that was; else the
+ * store refuses this completion for good. */
+static dk_status
+conclude(const struct asking *asking, const struct outcome *outcome, dk_status status)
+{
+  if (asking->is_delayed) {
+    tell_delayed(asking);
+    return DK_OK;
+  }
+  if (status == DK_OK || (status == DK_LOCK_LOST && asking->is_repeated))
+    count_end(asking->slot->worker->setup.journal, outcome);
+  if (status == DK_OK) {
+    errand_forget(asking->errand);
+    count_ack(asking, COUNT_WORK_ACKS_OK);
+  } else if (status == DK_LOCK_LOST) {
+    tell_dead(asking);
+  } else if (may_be_asked_again(status) || is_refused(asking, status)) {
+    tell_lost(asking, status);
+  } else if (dk_status_class(status) == 2) {
+    count_ack(asking, COUNT_WORK_ACKS_ERROR);
+    return status;
+  }
+  return DK_OK;
+}
+
+/* As conclude; DK_NO_MEMORY, too: the completion could not be made. */
+static dk_status
+acknowledge(struct slot *slot, struct errand *errand, const struct outcome *outcome)
+{
+  const struct dk_task_info *info = &errand->task.info;
+  struct dk_text payload = DK_TEXT_EMPTY;
+  struct message message;
+  char id[64];
+  struct dk_item item = {.struct_size = sizeof(item), .instance = info->instance};
+  struct asking asking = {.slot = slot, .errand = errand, .completion = &item};
+
+  message_encode(&payload, message_of(errand, outcome, &message));
+  if (dk_text_failed(&payload)) {
+    dk_text_done(&payload);
+    return DK_NO_MEMORY;
+  }
+  snprintf(id, sizeof(id), "a%llu.%llu", (unsigned long long)info->execution_id,
+           (unsigned long long)info->activity_id);
+  item.id = dk_str_of(id);
+  item.payload = (dk_str){dk_text_str(&payload), payload.length};
+  dk_status status = ask(&asking);
+  if (status == DK_DUPLICATE)
+    status = remove_row(&asking);
+  dk_text_done(&payload);
+  return conclude(&asking, outcome, status);
 }
 
 /* It is too large for the store: the orchestration is told so instead; if it will not have that

@@ -271,6 +271,7 @@ unit_tests += \
 	core/runtime/test-stop \
 	core/runtime/test-delays \
 	core/runtime/test-reasons \
+	core/runtime/test-results \
 	core/runtime/test-turns \
 	$(NULL)
 core_runtime_test_commit_SOURCES = core/runtime/test-commit.c $(rig)
@@ -294,6 +295,7 @@ core_runtime_test_stop_SOURCES = core/runtime/test-stop.c $(rig)
 core_runtime_test_turns_SOURCES = core/runtime/test-turns.c $(rig)
 core_runtime_test_delays_SOURCES = core/runtime/test-delays.c $(rig)
 core_runtime_test_reasons_SOURCES = core/runtime/test-reasons.c $(rig)
+core_runtime_test_results_SOURCES = core/runtime/test-results.c $(rig)
 
 # ---- figures: make bench-runtime ---------------------------------------------------------------
 

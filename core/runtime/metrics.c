@@ -366,7 +366,8 @@ static const struct family families[] = {
                 {"unregistered", COUNT_FAILED + CODE_UNREGISTERED}}},
   {.name = "dk_delayed_total",
    .type = "counter",
-   .help = "Turns, and activities that cannot be run here, that this runtime has delayed, by why.",
+   .help = "Turns, and activities that cannot be run here or whose result is refused, that this "
+           "runtime has delayed, by why.",
    .label = "code",
    .readings = {{"unregistered", COUNT_DELAYED + STALL_UNREGISTERED},
                 {"nondeterminism", COUNT_DELAYED + STALL_NONDETERMINISM},

@@ -493,29 +493,6 @@ test_event_before_start(bool has_admin)
   rig_end(&rig);
 }
 
-/* ---- results --------------------------------------------------------------------------------- */
-
-/* Longer than its lease. */
-static void
-test_refused_result(void)
-{
-  struct rig rig = begin();
-  uint64_t before;
-
-  rig.options.activity_lock_ms = 1000;
-  rig.options.activity_renewal_buffer_ms = 400;
-  faulty_plan(rig.faulty, FAULTY_ACK_WORK, 0, UINT32_MAX, FAULT_REFUSE, DK_REFUSED);
-  raise_event(&rig, "dear");
-  rig_start(&rig);
-  ok(UNTIL(atomic_load(&n_deeds) == 1), "an activity has ended, and the store refuses its result");
-  before = faulty_successes(rig.faulty, FAULTY_RENEW_WORK);
-  ok(UNTIL(faulty_successes(rig.faulty, FAULTY_RENEW_WORK) >= before + 3), "its lease is renewed");
-  faulty_heal(rig.faulty);
-  is(rig_result(&rig, "i"), "completed: dear", "until the store takes the result");
-  cmp_ok(atomic_load(&n_deeds), "==", 1, "it has run once");
-  rig_end(&rig);
-}
-
 /* Each of several activities that nobody can run is told of. */
 static void
 test_two_activities(void)
@@ -549,7 +526,6 @@ main(void)
   test_cancel_of_start(true);
   test_event_before_start(true);
   test_event_before_start(false);
-  test_refused_result();
   test_two_activities();
   return done_testing();
 }

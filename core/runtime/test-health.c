@@ -70,6 +70,8 @@ refuses(enum faulty_operation operation, dk_status status, const char *what)
   rig.options.activity_lock_ms = 60 * 1000;
   rig.options.activity_renewal_buffer_ms = 59 * 1000;
   faulty_plan(rig.faulty, operation, 0, UINT32_MAX, FAULT_REFUSE, status);
+  if (operation == FAULTY_ACK_WORK) /* else the activity would be delayed for that */
+    faulty_plan(rig.faulty, FAULTY_ABANDON_WORK, 0, UINT32_MAX, FAULT_REFUSE, status);
   rig_start(&rig);
   rig_run(&rig, "i", "one step", "x");
   ok(says(&rig, what), "%s by status %d: health says it", what, (int)status);

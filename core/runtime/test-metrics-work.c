@@ -485,8 +485,9 @@ main(void)
             ENDED("completed"), "the store is busy once");
   test_acks(FAULT_FORGET, DK_OUTCOME_UNKNOWN, ACKS("retried", "+1") ACKS("unknown", "+1") STARTED
             ENDED("completed"), "an answer is lost");
-  test_acks(FAULT_REFUSE, DK_REFUSED, ACKS("ok", "+1") ACKS("retried", "+1") STARTED
-            ENDED("completed"), "the store refuses its result at first");
+  test_acks(FAULT_REFUSE, DK_REFUSED, ACKS("ok", "+1") ACKS("error", "+1")
+            "dk_delayed_total{code=\"refused\"} +1\ndk_activities_started_total +2\n"
+            ENDED("completed") ENDED("put_off"), "the store refuses its result at first");
   test_acks(FAULT_REFUSE, DK_TOO_LARGE, ACKS("ok", "+1") ACKS("error", "+1") STARTED
             ENDED("failed"), "the store will not have its result");
   test_given_back();

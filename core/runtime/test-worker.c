@@ -354,9 +354,10 @@ test_refused(void)
   reset();
   shop_register(shop, "echo", echo);
   faulty_plan(shop->faulty, FAULTY_ACK_WORK, 0, 2, FAULT_REFUSE, DK_REFUSED);
+  faulty_plan(shop->faulty, FAULTY_ABANDON_WORK, 0, 2, FAULT_REFUSE, DK_REFUSED);
   shop_start(shop);
   shop_order(shop, 1, "echo", "x");
-  is(shop_wait(shop, 1)->text, "x", "a result that is refused twice is held, and told at last");
+  is(shop_wait(shop, 1)->text, "x", "a store that takes nothing twice: the result is held");
   cmp_ok(atomic_load(&runs), "==", 1, "its function has run once");
   cmp_ok(shop_counter(shop, COUNT_ACTIVITIES_PUT_OFF), "==", 0, "it was not given back");
   cmp_ok(shop_counter(shop, COUNT_ACKS_RETRIED), "==", 2, "the store was asked again");

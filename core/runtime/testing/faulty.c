@@ -41,6 +41,8 @@ struct faulty {
   uint64_t calls[N_FAULTY_OPERATIONS], successes[N_FAULTY_OPERATIONS];
   uint32_t hanging;
   bool is_away;
+  const char *refused;      /* whose results are; or NULL */
+  dk_status refusal;
   bool is_plain;            /* offers no extension */
   uint32_t most_in_page;    /* of a deletion, roots; 0: as many as are asked for */
   char custom_status[64];
@@ -337,10 +339,26 @@ renew_turn(void *self, struct dk_call *call, struct dk_bytes token, int64_t exte
               &(struct asked){.operation = FAULTY_RENEW_TURN, .token = token, .ms = extend_ms});
 }
 
+/* Is it of the instance whose results are refused? */
+static bool
+is_refused(struct faulty *faulty, const struct dk_work_result *result, struct plan *ret_plan)
+{
+  pthread_mutex_lock(&faulty->lock);
+  const char *refused = faulty->refused;
+  *ret_plan = (struct plan){.fault = FAULT_REFUSE, .status = faulty->refusal};
+  pthread_mutex_unlock(&faulty->lock);
+  return refused && result->completion && result->completion->instance.len == strlen(refused) &&
+         memcmp(result->completion->instance.ptr, refused, strlen(refused)) == 0;
+}
+
 static dk_status
 ack_work(void *self, struct dk_call *call, struct dk_bytes token,
          const struct dk_work_result *result)
 {
+  struct plan plan;
+
+  if (is_refused(self, result, &plan))
+    return as_planned(self, call, &plan);
   return make(self, call,
               &(struct asked){.operation = FAULTY_ACK_WORK, .request = result, .token = token});
 }
@@ -586,11 +604,21 @@ faulty_end_pages(struct faulty *faulty, uint32_t after_roots)
 }
 
 void
+faulty_refuse_results(struct faulty *faulty, const char *instance, dk_status status)
+{
+  pthread_mutex_lock(&faulty->lock);
+  faulty->refused = instance;
+  faulty->refusal = status;
+  pthread_mutex_unlock(&faulty->lock);
+}
+
+void
 faulty_heal(struct faulty *faulty)
 {
   pthread_mutex_lock(&faulty->lock);
   memset(faulty->plans, 0, sizeof(faulty->plans));
   faulty->is_away = false;
+  faulty->refused = NULL;
   pthread_mutex_unlock(&faulty->lock);
 }
 

@@ -67,6 +67,9 @@ void faulty_plan(struct faulty *faulty, enum faulty_operation operation, uint32_
 /* From now on each page of a deletion ends after so many roots, as the header allows; 0: none does.
  */
 void faulty_end_pages(struct faulty *faulty, uint32_t after_roots);
+/* From now on the results of this instance's activities are refused so; NULL: no more.  Its name is
+ * the caller's. */
+void faulty_refuse_results(struct faulty *faulty, const char *instance, dk_status status);
 /* No plan for any operation, and not away; what hangs goes on hanging. */
 void faulty_heal(struct faulty *faulty);
 /* The store cannot be reached: every call is DK_UNAVAILABLE, without being done.  A fetch that is
