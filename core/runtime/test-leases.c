@@ -7,7 +7,7 @@
 #include "core/runtime/testing/rig.h"
 
 /* Fetches that come too late; more of them than deliveries make poison. */
-enum { TOO_LATE = 5, MAX_ATTEMPTS = 2 };
+enum { TOO_LATE = 3, MAX_ATTEMPTS = 2 };
 
 static atomic_int n_turns, n_bodies;
 
@@ -83,11 +83,64 @@ test_activities(void)
   rig_end(&rig);
 }
 
+/* ---- a store that cannot give lost fetches back --------------------------------------------- */
+
+/* Each counts as an attempt in the store: none of them counts toward poison here. */
+static void
+test_not_released(enum faulty_operation fetch, const char *what)
+{
+  struct rig rig = begin();
+
+  rig.options.turn_lock_ms = rig.options.activity_lock_ms = 600;
+  rig.options.turn_renewal_buffer_ms = rig.options.activity_renewal_buffer_ms = 100;
+  faulty_plan(rig.faulty, fetch, 0, TOO_LATE, FAULT_OVERDUE, DK_OK);
+  faulty_plan(rig.faulty, FAULTY_RELEASE_FETCH, 0, UINT32_MAX, FAULT_REFUSE, DK_REFUSED);
+  rig_run(&rig, "order", "has activity", "3");
+  rig_start(&rig);
+  is(rig_result(&rig, "order"), "completed: 3",
+     "%s come too late and are not given back: it completes when they come in time", what);
+  cmp_ok(faulty_calls(rig.faulty, FAULTY_RELEASE_FETCH), "==", TOO_LATE,
+         "what the store refuses to give back is left to its lease, and not asked for again");
+  rig_end(&rig);
+}
+
+/* ---- the log --------------------------------------------------------------------------------- */
+
+static void
+is_warned_of(struct rig *rig, const char *instance, uint32_t n)
+{
+  rig_run(rig, instance, "has activity", "4");
+  is(rig_result(rig, instance), "completed: 4", "activities come too late, for the %s time",
+     instance);
+  cmp_ok(listener_matching(rig->listener, DK_LOG_LEASE_LOST, -1, -1), "==", n,
+         "a row of them is warned of once");
+}
+
+static void
+test_warned_once(void)
+{
+  struct rig rig = begin();
+
+  rig.options.activity_lock_ms = 600;
+  rig.options.activity_renewal_buffer_ms = 100;
+  faulty_plan(rig.faulty, FAULTY_FETCH_WORK, 0, TOO_LATE, FAULT_OVERDUE, DK_OK);
+  rig_start(&rig);
+  is_warned_of(&rig, "first", 1);
+  faulty_plan(rig.faulty, FAULTY_FETCH_WORK, 0, TOO_LATE, FAULT_OVERDUE, DK_OK);
+  rig_run(&rig, "between", "has activity", "4"); /* the fetch that waits brings it in time */
+  rig_result(&rig, "between");
+  is_warned_of(&rig, "second", 2);
+  rig_end(&rig);
+}
+
 int
 main(void)
 {
   plan(NO_PLAN);
   test_turns();
   test_activities();
+  test_not_released(FAULTY_FETCH_TURN, "turns");
+  test_not_released(FAULTY_FETCH_WORK, "activities");
+  test_warned_once();
   return done_testing();
 }

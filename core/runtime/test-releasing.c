@@ -105,6 +105,43 @@ test_stop(enum faulty_operation fetch, const char *what)
   rig_end(&rig);
 }
 
+/* The runtime stops while it gives back what a lost fetch has locked: that is done all the same. */
+static void
+test_stop_of_release(enum faulty_operation fetch, const char *what)
+{
+  struct rig rig = begin();
+
+  rig.options.orchestration_slots = 1;
+  faulty_plan(rig.faulty, fetch, 0, UINT32_MAX, FAULT_FORGET, DK_OUTCOME_UNKNOWN);
+  faulty_plan(rig.faulty, FAULTY_RELEASE_FETCH, 0, 1, FAULT_HANG, DK_OK);
+  rig_run(&rig, "order", "has activity", "5");
+  rig_start(&rig);
+  ok(faulty_until_hanging(rig.faulty, 1), "%s: a lost fetch is being given back", what);
+  rig_stop(&rig, 0);
+  faulty_heal(rig.faulty);
+  rig_start(&rig);
+  is(rig_result(&rig, "order"), "completed: 5", "the runtime stops, and the next one completes it");
+  rig_end(&rig);
+}
+
+/* The store refuses to give it back, and would again: the lease runs out, and work goes on. */
+static void
+test_refused(enum faulty_operation fetch, const char *what)
+{
+  struct rig rig = begin();
+
+  rig.options.turn_lock_ms = rig.options.activity_lock_ms = 1000;
+  rig.options.turn_renewal_buffer_ms = rig.options.activity_renewal_buffer_ms = 300;
+  rig.options.orchestration_slots = 1;
+  faulty_plan(rig.faulty, fetch, 0, 1, FAULT_FORGET, DK_OUTCOME_UNKNOWN);
+  faulty_plan(rig.faulty, FAULTY_RELEASE_FETCH, 0, UINT32_MAX, FAULT_REFUSE, DK_REFUSED);
+  rig_run(&rig, "order", "has activity", "6");
+  rig_start(&rig);
+  is(rig_result(&rig, "order"), "completed: 6", "%s: a lost fetch is not given back", what);
+  cmp_ok(faulty_calls(rig.faulty, FAULTY_RELEASE_FETCH), "==", 1, "the release is asked for once");
+  rig_end(&rig);
+}
+
 /* What the threads hold is theirs, while another thread's fetch is given back. */
 static void
 test_many(void)
@@ -141,6 +178,10 @@ test_all(const char *store)
   test_away_meanwhile();
   test_stop(FAULTY_FETCH_TURN, "turns");
   test_stop(FAULTY_FETCH_WORK, "activities");
+  test_stop_of_release(FAULTY_FETCH_TURN, "turns");
+  test_stop_of_release(FAULTY_FETCH_WORK, "activities");
+  test_refused(FAULTY_FETCH_TURN, "turns");
+  test_refused(FAULTY_FETCH_WORK, "activities");
   test_many();
 }
 
