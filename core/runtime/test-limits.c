@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A limit that is not above the lease of activities is told, once for each place; one that is above
  * it, and a timer that limits no activity, are not. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "conformance/tap/tap.h"
+#include "core/runtime/limits.h"
 #include "core/runtime/testing/rig.h"
 
 enum { LEASE_MS = 20 * 1000 };
@@ -132,9 +134,27 @@ test_no_limit(void)
   rig_end(&rig);
 }
 
+/* What is remembered has an end: what comes then is not told. */
+static void
+test_many_places(void)
+{
+  enum { MANY = 1000, MOST = 256 };
+  struct limits *limits = limits_new();
+  char line[32];
+  int n = 0;
+
+  for (int i = 0; i < MANY; i++) {
+    snprintf(line, sizeof(line), "code.c:%d", i);
+    n += limits_are_news(limits, dk_str_of("order"), dk_str_of("charge"), line);
+  }
+  cmp_ok(n, "==", MOST, "of very many places some are told of");
+  limits_free(limits);
+}
+
 int
 main(void)
 {
+  test_many_places();
   test_told_once("selects");
   test_told_once("waits_for_any");
   test_told_once("retries");
