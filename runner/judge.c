@@ -90,6 +90,7 @@ judge_tame_probe(struct kit_probe *probe)
   tame_bool(&probe->loaded);
   tame_bool(&probe->opened);
   tame_bool(&probe->exists);
+  tame_bool(&probe->place_is_well);
   if (probe->round_trip_ns < 0 || probe->round_trip_ns > LONGEST_TRIP_NS)
     probe->round_trip_ns = 0;
 }

@@ -74,6 +74,22 @@ next_of_open(const struct run *run, int code)
   return "look at the settings, and whether the server runs";
 }
 
+/* Nothing is missing there: each check will meet it, and judge it. */
+static int
+blame_open(struct run *run, const char *found)
+{
+  snprintf(run->trouble, sizeof(run->trouble),
+           "open answered DK_UNAVAILABLE, though the kit itself can write where the store lies");
+  say_problem(&(struct problem){run->options->arguments[0],
+                                "open answered DK_UNAVAILABLE, which is the provider's failure "
+                                "(ERR-1): the kit itself can write where the store lies",
+                                "DK_OK, and DK_UNAVAILABLE only while a store cannot be reached or "
+                                "has no room",
+                                found, "durakit explain ERR-1"},
+              &run->mask);
+  return EXIT_PASSED;
+}
+
 static int
 judge_open(struct run *run, const struct kit_probe *probe)
 {
@@ -87,6 +103,8 @@ judge_open(struct run *run, const struct kit_probe *probe)
     return refuse_name(run, run->plugin);
   snprintf(found, sizeof(found), "%s: %.511s",
            dk_status_name(probe->open_status, name, sizeof(name)), probe->open_text);
+  if (probe->open_status == DK_UNAVAILABLE && probe->place_is_well)
+    return blame_open(run, found);
   return run_refuse(run, code,
                     &(struct problem){run->plugin, "its store cannot be made",
                                       code == EXIT_USAGE

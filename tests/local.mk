@@ -184,6 +184,7 @@ EXTRA_DIST += \
 	tests/runner-loud.c \
 	tests/runner-mover.c \
 	tests/runner-recovers.c \
+	tests/runner-refusing.c \
 	tests/runner-secret.c \
 	tests/runner-stores.c \
 	tests/standby.sh \

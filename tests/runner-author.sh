@@ -70,6 +70,50 @@ like "$(cat tap)" '^  verdict: "error"' 'and no violation'
 like "$(cat tap)" '^  found: "DK_UNAVAILABLE.*nor can the kit write .*Too many open files' \
   'which the kit has met, too'
 
+# ---- a store that cannot be opened ---------------------------------------------------------------
+
+# refuses_open NAME: the example, whose open always says DK_UNAVAILABLE.
+refuses_open() {
+  ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -shared -fPIC ${SANITIZER_CFLAGS:-} \
+    -I"$top_srcdir/core/include" "-DMODEL=\"$MODEL\"" -DOPEN=DK_UNAVAILABLE "$@" \
+    "$top_srcdir/tests/runner-refusing.c" -o away.so -ldl > cc.out 2>&1
+  ok $? "a provider whose open always says DK_UNAVAILABLE is built: $*" || diag "$(cat cc.out)"
+}
+
+refuses_open
+for command in probe 'check --next' 'check --only turn/birth' 'certify --no-memcheck'; do
+  "$DURAKIT" $command ./away.so > out 2> err
+  is $? 1 "$command: a store that nothing keeps from being opened: exit 1" || diag "$(cat out err)"
+  like "$(cat err)" '^durakit: ./away.so: open answered DK_UNAVAILABLE.*provider.s failure (ERR-1)' \
+    "$command: a violation of ERR-1, in words"
+  like "$(cat err)" '^  found .*nothing answers.*the kit itself can write there' \
+    "$command: with the provider's and what the kit has seen"
+done
+is "$(grep -c '^  clause: "ERR-1"' out)" "$(grep -c '^  verdict: "fail"' out)" \
+  'the checks say so, too'
+if [ -n "${VALGRIND-}" ]; then
+  "$DURAKIT" check ./away.so --only turn/birth --memcheck > out 2> err
+  is $? 1 'under Valgrind, too'
+  like "$(cat out)" '^  clause: "ERR-1"' 'by the same clause'
+fi
+
+# What the kit meets itself, and what it cannot look at, is nobody's fault.
+"$DURAKIT" check ./away.so --only turn/birth --set "store=$scratch/no/folder/s" > out 2> err
+is $? 4 'a folder that is not there: exit 4'
+like "$(cat err)" '^  found .*nor can the kit write in .*No such file' 'which the kit has met, too'
+long=$(printf '%0300d' 0)
+"$DURAKIT" check ./away.so --only turn/birth --set "store=$scratch/$long" > out 2> err
+is $? 4 'a name that is too long: exit 4'
+like "$(cat err)" '^  found .*nor can the kit write in .*too long' 'which the kit has met, too'
+refuses_open -DSHARED=3
+"$DURAKIT" check ./away.so --only turn/birth > out 2> err
+is $? 4 'a server, which the kit cannot look at: exit 4'
+refuses_open '-DADDRESS="place"'
+"$DURAKIT" check ./away.so --only turn/birth --set place=db.example:5432 > out 2> err
+is $? 4 'an address that the user gave: exit 4'
+"$DURAKIT" check ./away.so --only turn/birth > out 2> err
+is $? 1 'and none: exit 1'
+
 # ---- an operation that does not come back --------------------------------------------------------
 
 sed 's/^  return renew(begin(self, call, "renew_work_item_lock".*/ \

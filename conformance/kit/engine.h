@@ -175,6 +175,7 @@ struct kit_probe {
   bool exists;                 /* not opened: there is a store of this name, left alone */
   dk_status open_status;
   char open_text[512];
+  bool place_is_well;          /* DK_UNAVAILABLE, though the kit itself can write where it lies */
   int64_t round_trip_ns;       /* one enqueue, measured: time-outs are scaled by it */
   uint32_t threads_after_load; /* a constructor that starts threads */
 };

@@ -235,8 +235,12 @@ int64_t kit_real_ns(void);
 
 /* ---- whose fault (trouble.c) ----------------------------------------------------------------- */
 
-/* DK_UNAVAILABLE of a call that should succeed.  VERDICT_ERROR: a server is behind the store, or
- * the kit itself cannot write where it lies; else VERDICT_FAIL, by ERR-1.  `ret_why` goes on from
+/* The kit itself can write where this store lies; false: it cannot, or cannot look, for a server is
+ * behind it (shared 3, an address or a URL among the settings).  `ret_why` goes on from the
+ * provider's text. */
+bool kit_place_is_well(const struct dk_provider *provider, const struct kit_job *job,
+                       const char *store, char *ret_why, size_t size);
+/* DK_UNAVAILABLE of a call that should succeed.  VERDICT_ERROR: the place is not well; else VERDICT_FAIL, by ERR-1.  `ret_why` goes on from
  * the provider's text. */
 enum verdict kit_judge_unavailable(struct dk_check *t, char *ret_why, size_t size);
 

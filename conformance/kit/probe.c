@@ -122,28 +122,40 @@ open_store(struct opening *o, uint32_t flags, struct dk_store **ret_store)
                        ret_store);
 }
 
+/* The status that open gave, and its words: with what the kit itself finds in that place. */
+static void
+note_open(const struct opening *o, struct kit_probe *probe, dk_status status, const char *before)
+{
+  const char *text = dk_caller_failure(o->caller)->text;
+  char why[300] = "";
+
+  probe->open_status = status;
+  if (status == DK_UNAVAILABLE)
+    probe->place_is_well = kit_place_is_well(dk_library_provider(o->library), o->job, o->value,
+                                             why, sizeof(why));
+  size_t room = sizeof(probe->open_text) - strlen(before) - strlen(why) - 1;
+  snprintf(probe->open_text, sizeof(probe->open_text), "%s%.*s%s", before, (int)room, text, why);
+}
+
 /* Only where the provider says that there is none may one be made, and removed.  False: the probe
  * says why not. */
 static bool
 is_free(struct opening *o, uint32_t flags, struct kit_probe *probe)
 {
   struct dk_store *store = NULL;
-  const char *text;
 
   if (o->job->store_value == NULL || o->value[0] == '\0')
     return true;
-  probe->open_status = open_store(o, flags & ~(uint32_t)DK_OPEN_CREATE, &store);
-  if (probe->open_status == DK_NOT_FOUND)
+  dk_status status = open_store(o, flags & ~(uint32_t)DK_OPEN_CREATE, &store);
+  if (status == DK_NOT_FOUND)
     return true;
-  text = dk_caller_failure(o->caller)->text;
-  if (probe->open_status == DK_OK) {
+  if (status == DK_OK) {
     dk_store_close(store);
     probe->exists = true;
     probe->open_status = DK_REFUSED;
     copy_text(probe->open_text, sizeof(probe->open_text), "this store exists already");
   } else {
-    snprintf(probe->open_text, sizeof(probe->open_text), "%s%s",
-             probe->open_status == DK_REFUSED ? KIT_MAY_EXIST : "", text);
+    note_open(o, probe, status, status == DK_REFUSED ? KIT_MAY_EXIST : "");
   }
   return false;
 }
@@ -171,9 +183,8 @@ use_store(struct opening *o, struct kit_probe *probe)
   if (!is_free(o, flags, probe))
     return;
   kit_announce(report, o->suffix);
-  probe->open_status = open_store(o, flags, &store);
+  note_open(o, probe, open_store(o, flags, &store), "");
   kit_announce_made(report, o->suffix, probe->open_status);
-  copy_text(probe->open_text, sizeof(probe->open_text), dk_caller_failure(o->caller)->text);
   if (probe->open_status == DK_OK) {
     report->phase = PHASE_RUN;
     measure_round_trip(o, store, probe);

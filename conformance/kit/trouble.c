@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What the store needs at least for one operation. */
@@ -32,33 +33,74 @@ write_beside(const char *folder)
 
 /* Of a store that is a path; else the check's own. */
 static void
-folder_of_store(const struct dk_check *t, char *folder, size_t size)
+folder_of_store(const struct kit_job *job, const char *store, char *folder, size_t size)
 {
-  const char *value = t->shared->store_value;
-  const char *slash = value[0] == '/' ? strrchr(value, '/') : NULL;
+  const char *slash = store[0] == '/' ? strrchr(store, '/') : NULL;
 
-  if (slash != NULL && slash != value)
-    snprintf(folder, size, "%.*s", (int)(slash - value), value);
+  if (slash != NULL && slash != store)
+    snprintf(folder, size, "%.*s", (int)(slash - store), store);
   else
-    snprintf(folder, size, "%s", t->job->folder != NULL ? t->job->folder : ".");
+    snprintf(folder, size, "%s", job->folder != NULL ? job->folder : ".");
+}
+
+/* The system cannot even look at a file of this name: it is too long, say. */
+static int
+look_at_name(const char *store)
+{
+  struct stat there;
+
+  return store[0] != '/' || lstat(store, &there) == 0 || errno == ENOENT ? 0 : errno;
+}
+
+static bool
+is_address(const struct dk_provider *provider, const char *key, const char *value)
+{
+  const struct dk_param *p = provider->params;
+
+  while (p != NULL && p->key != NULL && strcmp(p->key, key) != 0)
+    p++;
+  return strstr(value, "://") != NULL ||
+         (p != NULL && p->key != NULL && p->type != NULL && strcmp(p->type, "address") == 0);
+}
+
+/* Behind a server, which the kit cannot look at. */
+static bool
+lies_elsewhere(const struct dk_provider *provider, const struct kit_job *job, const char *store)
+{
+  bool elsewhere = provider->shared >= 3 ||
+                   (job->store_key != NULL && is_address(provider, job->store_key, store));
+
+  for (size_t i = 0; i < job->n_settings && !elsewhere; i++)
+    elsewhere = is_address(provider, job->settings[i].key, job->settings[i].value.ptr);
+  return elsewhere;
+}
+
+bool
+kit_place_is_well(const struct dk_provider *provider, const struct kit_job *job, const char *store,
+                  char *ret_why, size_t size)
+{
+  char folder[KIT_MAX_VALUE];
+
+  ret_why[0] = '\0';
+  if (provider == NULL || lies_elsewhere(provider, job, store))
+    return false;
+  errno = 0;
+  folder_of_store(job, store, folder, sizeof(folder));
+  int reason = write_beside(folder);
+  if (reason == 0)
+    reason = look_at_name(store);
+  if (reason != 0)
+    snprintf(ret_why, size, " (nor can the kit write in %.200s: %s)", folder, strerror(reason));
+  else
+    snprintf(ret_why, size, " (the kit itself can write there)");
+  return reason == 0;
 }
 
 enum verdict
 kit_judge_unavailable(struct dk_check *t, char *ret_why, size_t size)
 {
-  char folder[KIT_MAX_VALUE];
-
-  ret_why[0] = '\0';
-  if (t->provider == NULL || t->provider->shared >= 3)
+  if (!kit_place_is_well(t->provider, t->job, t->shared->store_value, ret_why, size))
     return VERDICT_ERROR;
-  errno = 0;
-  folder_of_store(t, folder, sizeof(folder));
-  int reason = write_beside(folder);
-  if (reason != 0) {
-    snprintf(ret_why, size, " (nor can the kit write in %.200s: %s)", folder, strerror(reason));
-    return VERDICT_ERROR;
-  }
-  snprintf(ret_why, size, " (the kit itself can write there)");
   snprintf(t->report->clause, sizeof(t->report->clause), "ERR-1");
   return VERDICT_FAIL;
 }
