@@ -135,6 +135,20 @@ spare(struct result *result, const struct result *first)
   result->spared_by = first;
 }
 
+/* What has failed natively as another check did would fail so under Valgrind, where that other one
+ * tells what there is of memory. */
+static void
+spare_twin(struct result *result, const struct result *first)
+{
+  char reason[sizeof(result->reason)];
+
+  snprintf(reason, sizeof(reason), "not run under Valgrind, because natively it failed as %s did",
+           first->id);
+  settle_without_run(result, VERDICT_NOT_RUN, reason);
+  result->spared_by = first;
+  result->twin_failed = true;
+}
+
 /* What hung natively would hang for many times as long under Valgrind, and tell nothing new. */
 static void
 start_next(struct queue *queue)
@@ -143,9 +157,10 @@ start_next(struct queue *queue)
   struct result *result = &queue->run->results[number];
   const struct result *cause = cause_of(queue->run, result);
   const struct result *hung = overview_hung_twin(queue->run, result);
+  const struct result *failed = overview_failed_twin(queue->run, result);
   char reason[160];
 
-  if (!cause && !hung && start(queue, number))
+  if (!cause && !hung && !failed && start(queue, number))
     return;
   if (hung)
     snprintf(reason, sizeof(reason), "not run under Valgrind, for %s hung natively", hung->id);
@@ -153,6 +168,8 @@ start_next(struct queue *queue)
     snprintf(reason, sizeof(reason), "no process could be started: %s", strerror(errno));
   if (cause)
     spare(result, cause);
+  else if (failed && !hung)
+    spare_twin(result, failed);
   else
     settle_without_run(result, hung ? VERDICT_TIMEOUT : VERDICT_ERROR, reason);
   results_add(queue->run->file, queue->run, result);
@@ -232,6 +249,7 @@ take_first(struct run *run, struct result *result, struct outcome *outcome)
   if (run->options->next)
     next_judge(run, result);
   result->repeated = !cause_note(run, result);
+  result->repeated |= cause_note_answer(run, result);
   run_note_leftovers(run, outcome);
 }
 
@@ -252,7 +270,7 @@ tell_cause(struct queue *queue, const struct result *result)
 {
   struct dk_text text = DK_TEXT_EMPTY;
 
-  if (!result->spared_by || queue->cause_is_told)
+  if (!result->spared_by || result->twin_failed || queue->cause_is_told)
     return;
   queue->cause_is_told = true;
   cause_text(&text, result->spared_by);

@@ -22,6 +22,7 @@ judge_tame(struct kit_report *report)
   TAME(report->expected);
   TAME(report->found);
   TAME(report->where);
+  TAME(report->answer);
   TAME(report->skip_reason);
   for (size_t i = 0; i < KIT_TRACE_LINES; i++)
     TAME(report->trace[i].text);

@@ -165,6 +165,20 @@ print_outcome(struct out *out, const struct run *run, const struct result *resul
   dk_text_done(&text);
 }
 
+/* The rest of its line. */
+static void
+print_brief(struct out *out, const struct run *run, const char *text)
+{
+  struct dk_text shown = DK_TEXT_EMPTY;
+  char *masked = *text ? out_masked(run, text) : NULL;
+
+  if (masked)
+    dk_text_add_escaped(&shown, masked, strlen(masked), DK_ESCAPE_VISIBLE);
+  fprintf(out->file, "%s%s\n", masked ? ": " : "", dk_text_str(&shown));
+  dk_text_done(&shown);
+  free(masked);
+}
+
 static void
 print_failure(struct out *out, const struct run *run, const struct result *result)
 {
@@ -174,13 +188,21 @@ print_failure(struct out *out, const struct run *run, const struct result *resul
   bool brief = told || (result->verdict == VERDICT_TIMEOUT && !result->outcome);
   struct dk_text text = DK_TEXT_EMPTY;
 
-  fprintf(out->file, "%s%s %s%s  %s %s  %s%s%s%s\n", painted(out, violation ? RED : YELLOW),
+  fprintf(out->file, "%s%s %s%s  %s %s  %s", painted(out, violation ? RED : YELLOW),
           violation ? "✗" : "?", result->id, painted(out, PLAIN),
           clause ? clause->id : "", clause ? dk_clause_level_name(clause->level) : "",
-          verdict_name(result->verdict), brief ? ": " : "", told ? "as in " : "",
-          told ? told->id : brief ? result->reason : "");
-  if (brief)
+          verdict_name(result->verdict));
+  if (told && result->shared)
+    dk_text_printf(&text, "as %s: %s", told->id, result->outcome->report->answer);
+  else if (told)
+    dk_text_printf(&text, "as in %s", told->id);
+  else if (brief)
+    dk_text_puts(&text, result->reason);
+  print_brief(out, run, dk_text_str(&text));
+  if (brief) {
+    dk_text_done(&text);
     return;
+  }
   print_wrapped(out, run, "check", result->check->says);
   print_wrapped(out, run, "must hold", clause ? clause->text : NULL);
   print_wrapped(out, run, "reason", result->reason);

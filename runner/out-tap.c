@@ -9,6 +9,7 @@
 #include "runner/hurting.h"
 #include "runner/findings.h"
 #include "runner/out.h"
+#include "runner/overview.h"
 #include "runner/repro.h"
 
 enum { FINDINGS_SHOWN = 10, TRACE_SHOWN = 40, OUTPUT_SHOWN = 2000 };
@@ -201,6 +202,26 @@ yaml_spared(struct out *out, const struct result *result)
   tap_yaml_end(out->tap);
 }
 
+/* Its story is that of an earlier point; its own are the clause and the command. */
+static void
+yaml_told(struct out *out, const struct run *run, const struct result *result,
+          const struct result *told)
+{
+  const struct dk_clause *clause = result_clause(result);
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  tap_yaml_begin(out->tap);
+  tap_yaml_string(out->tap, "verdict", verdict_name(result->verdict));
+  if (clause)
+    tap_yaml_string(out->tap, "clause", clause->id);
+  tap_yaml_string(out->tap, "same_as", told->id);
+  yaml(out, run, "message", result->outcome->report->answer);
+  repro_of(&text, run, result);
+  yaml(out, run, "repro", dk_text_str(&text));
+  tap_yaml_end(out->tap);
+  dk_text_done(&text);
+}
+
 void
 tap_view_result(struct out *out, const struct run *run, const struct result *result)
 {
@@ -209,12 +230,17 @@ tap_view_result(struct out *out, const struct run *run, const struct result *res
 
   if (!out->tap)
     return;
+  /* Crashes and the like are told whole, though alike: their traces tell them apart. */
+  const struct result *told =
+    result->shared && !out->verbose ? overview_same(run, result) : NULL;
   if (result_is_advice(result))
     tap_point(out->tap, passed, result->id, TAP_TODO, "SHOULD: reported, and not needed");
   else
     tap_point(out->tap, passed, result->id, skipped ? TAP_SKIP : TAP_NONE, result->reason);
   if (result->spared_by)
     yaml_spared(out, result);
+  else if (told)
+    yaml_told(out, run, result, told);
   else if (!passed)
     yaml_block(out, run, result);
 }

@@ -26,7 +26,9 @@ is_named(const struct result *result, char *name, size_t size)
       || (!verdict_is_violation(result->verdict) && result->verdict != VERDICT_MEMORY))
     return false;
   const struct kit_report *report = result->outcome->report;
-  if (hung)
+  if (result->shared) /* without the provider's own words */
+    snprintf(name, size, "%.*s", (int)strcspn(report->answer, ":"), report->answer);
+  else if (hung)
     snprintf(name, size, "a time-out%s%s", report->running == 1 ? " in " : "",
              report->running == 1 ? report->operation : "");
   else
@@ -97,7 +99,7 @@ ended_alike(const struct result *a, const struct result *b)
   const struct kit_report *one = a->outcome->report;
   const struct kit_report *other = b->outcome->report;
 
-  if (b->repeated || a->verdict == VERDICT_MEMORY || a->verdict == VERDICT_HOST_DAMAGE)
+  if (b->repeated || b->shared || a->verdict == VERDICT_MEMORY || a->verdict == VERDICT_HOST_DAMAGE)
     return cause_is_same(a, b);
   if (a->verdict != b->verdict || a->mode != b->mode || one->phase != other->phase
       || strcmp(one->operation, other->operation) != 0 || strcmp(one->clause, other->clause) != 0)
@@ -115,8 +117,8 @@ overview_same(const struct run *run, const struct result *result)
 
   bool damaged = result->verdict == VERDICT_MEMORY || result->verdict == VERDICT_HOST_DAMAGE;
 
-  if ((!ended && !damaged && !result->repeated) || !result->outcome
-      || (ended && result->outcome->findings && findings_any(result->outcome->findings)))
+  if ((!ended && !damaged && !result->repeated && !result->shared) || !result->outcome
+      || (!damaged && result->outcome->findings && findings_any(result->outcome->findings)))
     return NULL;
   for (size_t i = 0; i < run->n_results && &run->results[i] != result; i++) {
     const struct result *earlier = &run->results[i];
@@ -126,13 +128,30 @@ overview_same(const struct run *run, const struct result *result)
   return NULL;
 }
 
-const struct result *
-overview_hung_twin(const struct run *run, const struct result *result)
+/* The same check natively; NULL: it is not known yet. */
+static const struct result *
+twin_of(const struct run *run, const struct result *result)
 {
   for (size_t i = 0; i < run->n_results && result->mode == MODE_MEMCHECK; i++) {
     const struct result *twin = &run->results[i];
     if (twin->check == result->check && twin->mode == MODE_NATIVE)
-      return twin->done && twin->verdict == VERDICT_TIMEOUT ? twin : NULL;
+      return twin->done ? twin : NULL;
   }
   return NULL;
+}
+
+const struct result *
+overview_hung_twin(const struct run *run, const struct result *result)
+{
+  const struct result *twin = twin_of(run, result);
+
+  return twin && twin->verdict == VERDICT_TIMEOUT ? twin : NULL;
+}
+
+const struct result *
+overview_failed_twin(const struct run *run, const struct result *result)
+{
+  const struct result *twin = twin_of(run, result);
+
+  return twin && verdict_is_violation(twin->verdict) ? overview_same(run, twin) : NULL;
 }

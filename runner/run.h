@@ -30,6 +30,8 @@ struct result {
   struct outcome *outcome;    /* of the run that decided; NULL: it was not run */
   char reason[256];           /* of a skip, of not having been run */
   bool repeated;              /* it ended as those before it, so that no rerun tells more */
+  bool shared;                /* another one got the same answer of the same operation */
+  bool twin_failed;           /* spared, for natively it has failed as `spared_by` did */
   const struct result *spared_by; /* not run, for this one has told what it would (cause.c) */
   unsigned reruns, failed_reruns;
 };

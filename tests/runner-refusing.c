@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A provider that is another one (MODEL, a path) in all but what is given: the status that its open
  * (OPEN), its enqueue_for_orchestrator (ENQUEUE) or its read_history (READ) always answers.  Each
- * refusal has a number of its own in its text, and every third enqueue other words if OTHER_WORDS is
- * given.  SHARED and ADDRESS (the name of a setting) say that a server is behind it. */
+ * refusal has a number of its own in its text; with OTHER_WORDS those of enqueue differ by instance,
+ * and it does its work in stores whose path has WORKS_IN in it.  SHARED and ADDRESS (the name of a
+ * setting) say that a server is behind the store. */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "durakit/provider.h"
 
+#ifndef WORKS_IN
+#define WORKS_IN "://" /* in none */
+#endif
+
 static const struct dk_host *host;
 static const struct dk_provider *model;
 static unsigned refusals;
+static bool works;
 
 __attribute__((unused)) static dk_status
 refuse(struct dk_call *call, dk_status status, const char *words)
@@ -27,8 +34,9 @@ open_store(const struct dk_host *given, struct dk_call *call, const struct dk_op
            void **ret_self)
 {
   host = given;
+  for (size_t i = 0; i < open->n_settings; i++)
+    works = works || strstr(open->settings[i].value.ptr, WORKS_IN) != NULL;
 #ifdef OPEN
-  (void)open;
   (void)ret_self;
   return refuse(call, OPEN, "open: nothing answers");
 #else
@@ -40,10 +48,10 @@ open_store(const struct dk_host *given, struct dk_call *call, const struct dk_op
 static dk_status
 enqueue(void *self, struct dk_call *call, const struct dk_item *item)
 {
-  (void)self;
-  (void)item;
+  if (works)
+    return model->ops->enqueue_for_orchestrator(self, call, item);
 #ifdef OTHER_WORDS
-  if (refusals % 3 == 2)
+  if (item->instance.len != strlen("inst"))
     return refuse(call, ENQUEUE, "enqueue: no row was written");
 #endif
   return refuse(call, ENQUEUE, "enqueue: no such table");

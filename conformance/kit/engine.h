@@ -64,6 +64,8 @@ struct kit_report {
   char expected[1024];
   char found[2048];
   char where[128];             /* file:line of the expectation */
+  char answer[200];            /* the call that failed, where that alone tells the failure, whatever
+                                  the check is: "open answered DK_INTERNAL: ..."; "": it does not */
   char skip_reason[256];
   uint32_t regions;            /* twin regions that were judged */
   uint32_t overlaps, rounds;   /* races */

@@ -94,8 +94,43 @@ kit_judge_violation(struct dk_check *t)
   if (t->verdict != VERDICT_NONE || atomic_load_explicit(&v->happened, memory_order_acquire) != 2)
     return;
   snprintf(t->report->clause, sizeof(t->report->clause), "%s", v->clause);
+  snprintf(t->report->answer, sizeof(t->report->answer), "%.48s broke %.16s: %.110s", v->operation,
+           v->clause, v->text);
   kit_fail(t, VERDICT_FAIL, NULL, "the rules of the ABI are kept", v->text,
            "in %s the provider broke %s: %s", v->operation, v->clause, v->text);
+}
+
+/* What an operation says when it cannot work, whatever it was asked. */
+static bool
+is_trouble(dk_status status)
+{
+  return dk_status_class(status) == 1 || dk_status_class(status) == 3 || status == DK_INTERNAL ||
+         status == DK_CORRUPT || status == DK_REFUSED || status == DK_UNSUPPORTED;
+}
+
+void
+kit_note_answer(struct dk_check *t, const char *operation, dk_status status, const char *text)
+{
+  char name[32];
+
+  if (t->verdict != VERDICT_NONE || !is_trouble(status))
+    return;
+  snprintf(t->report->answer, sizeof(t->report->answer), "%.48s answered %s%s%.110s", operation,
+           kit_status_name(status, name, sizeof(name)), text != NULL && *text != '\0' ? ": " : "",
+           text != NULL ? text : "");
+}
+
+/* The call that the check has made last; of one without a word of the kit the host says its name. */
+static void
+note_last_answer(struct dk_check *t, dk_status status)
+{
+  const struct actor *who = kit_actor(t, t->last);
+  const char *name = kit_op_name(who->op.kind);
+
+  if (who->op.kind == OP_RAW && who->caller != NULL &&
+      dk_caller_failure(who->caller)->status == status)
+    name = dk_caller_failure(who->caller)->operation;
+  kit_note_answer(t, name, status, failure_text(t, t->last));
 }
 
 /* ---- expectations ---------------------------------------------------------------------------- */
@@ -162,6 +197,7 @@ kit_expect_status(struct dk_check *t, dk_status got, dk_status wanted, const cha
   bool has_text = got != DK_OK && text != NULL && text[0] != '\0';
   if (got == DK_UNAVAILABLE && wanted == DK_OK)
     verdict = kit_judge_unavailable(t, why, sizeof(why));
+  note_last_answer(t, got);
   snprintf(found, sizeof(found), "%s%s%s%s", name, has_text ? ": " : "", has_text ? text : "", why);
   kit_fail(t, verdict, where,
            kit_status_name(wanted, expected, sizeof(expected)), found, "%s answered %s, not %s",
@@ -248,6 +284,7 @@ expect_nothing(struct dk_check *t, dk_status status, const char *what, const cha
   kit_place(where, sizeof(where), file, line);
   if (status == DK_UNAVAILABLE)
     verdict = kit_judge_unavailable(t, why, sizeof(why));
+  note_last_answer(t, status);
   kit_fail(t, verdict, where, "DK_NOTHING", last_call(t),
            "there should be no %s now, but the fetch answered %s%s", what,
            kit_status_name(status, name, sizeof(name)), why);

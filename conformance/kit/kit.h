@@ -235,6 +235,9 @@ int64_t kit_real_ns(void);
 
 /* ---- whose fault (trouble.c) ----------------------------------------------------------------- */
 
+/* A check is about to fail for this answer: it is noted, if it tells the failure. */
+void kit_note_answer(struct dk_check *t, const char *operation, dk_status status,
+                     const char *text);
 /* The kit itself can write where this store lies; false: it cannot, or cannot look, for a server is
  * behind it (shared 3, an address or a URL among the settings).  `ret_why` goes on from the
  * provider's text. */

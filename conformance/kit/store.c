@@ -306,6 +306,7 @@ judge_open(struct dk_check *t, struct actor *who, dk_status status)
     return;
   if (status == DK_UNAVAILABLE)
     verdict = kit_judge_unavailable(t, why, sizeof(why));
+  kit_note_answer(t, "open", status, text);
   kit_fail(t, verdict, NULL, "DK_OK", text, "open of %s answered %s: %s%s", who->name,
            kit_status_name(status, name, sizeof(name)), text, why);
 }
