@@ -436,11 +436,12 @@ leave(struct engine *engine, struct slot *slot, struct outcome *outcome)
   return outcome;
 }
 
-/* Only a check is judged by it, and only one of the plugin: no canary. */
+/* Only a check is judged by it, and only one that has loaded the plugin: no canary. */
 static void
 take_meddling(struct engine *engine, const struct slot *slot, struct ending *ending)
 {
-  if (slot->task.kind != TASK_CHECK || !slot->job.plugin)
+  if (slot->task.kind != TASK_CHECK || !slot->job.plugin
+      || (kit_report_of(slot->shared)->phase == PHASE_START && !slot->task.memcheck))
     return;
   memcpy(ending->meddled, engine->meddled, sizeof(ending->meddled));
   engine->meddled[0] = '\0';

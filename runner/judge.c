@@ -30,8 +30,9 @@ judge_tame(struct kit_report *report)
     TAME(report->stores[i]);
   if (report->n_stores > KIT_MAX_STORES)
     report->n_stores = KIT_MAX_STORES;
+  /* The kit writes no other; so something runs that is not the kit. */
   if (report->phase < PHASE_START || report->phase > PHASE_DONE)
-    report->phase = PHASE_START;
+    report->phase = PHASE_LOAD;
 }
 
 /* Anything may stand there, and only 0 and 1 may be read as a bool. */
@@ -198,6 +199,41 @@ say_unseen(struct outcome *outcome)
   PUT(r->found, "none: SIGCHLD is ignored, or another took it");
 }
 
+/* Nothing of the plugin has run, so it is not to blame. */
+static void
+say_before_load(struct outcome *outcome, const struct ending *ending)
+{
+  struct kit_report *r = outcome->report;
+
+  outcome->verdict = VERDICT_ERROR;
+  PUT(r->expected, "a process that comes to load the plugin");
+  if (ending->timed_out) {
+    PUT(r->message, "the process had not begun to load the plugin after %" PRId64 " ms, so that "
+                    "nothing is known of it: look at what else the machine does, and give more "
+                    "time with --timeout-scale", ending->deadline_ms);
+    PUT(r->found, "still running; ended %s", outcome->ended);
+    return;
+  }
+  PUT(r->message, "the process ended %s before it began to load the plugin, so that nothing is "
+                  "known of it: look whether memory, processes or descriptors have run out (the "
+                  "kernel's log names what it has ended), and try again", outcome->ended);
+  PUT(r->found, "its end %s", outcome->ended);
+}
+
+/* It had passed, the plugin was closed and nothing of it was left: nobody but another process can
+ * have ended it. */
+static void
+say_ended_by_others(struct outcome *outcome)
+{
+  struct kit_report *r = outcome->report;
+
+  outcome->verdict = VERDICT_ERROR;
+  PUT(r->message, "the process was ended %s when the check was over, by another process or by the "
+                  "kernel for want of memory: try again", outcome->ended);
+  PUT(r->expected, "an exit of its own");
+  PUT(r->found, "its end %s", outcome->ended);
+}
+
 static void
 say_crash(struct outcome *outcome, const char *place)
 {
@@ -255,6 +291,23 @@ look_beside(struct outcome *outcome, const struct ending *ending)
     PUT(r->expected, "nothing on descriptor 1, which is the host's");
     PUT(r->found, "%" PRIu64 " bytes, shown as \"output\"", ending->stdout_bytes);
   }
+}
+
+/* In a copy of the process that holds the plugin under Valgrind it was loaded before. */
+static bool
+has_begun(const struct outcome *outcome, const struct task *task)
+{
+  return !task->job.plugin || outcome->report->phase != PHASE_START
+         || (task->memcheck && !outcome->cold);
+}
+
+static bool
+ended_by_others(const struct outcome *outcome, const struct task *task,
+                const struct ending *ending)
+{
+  return task->kind == TASK_CHECK && !task->memcheck && outcome->verdict == VERDICT_PASS
+         && ending->how.si_code == CLD_KILLED && ending->how.si_status == SIGKILL
+         && !outcome->orphans[0];
 }
 
 /* Whatever else came of it, unless it has failed already: with less memory or fewer descriptors the
@@ -321,7 +374,10 @@ judge(struct outcome *outcome, const struct task *task, const struct ending *end
   describe_end(outcome, &ending->how);
   describe_place(outcome->report, place, sizeof(place));
   outcome->verdict = spoken(outcome->report, ending->seals);
-  if (ending->flooded) {
+  if (!has_begun(outcome, task) && !ending->flooded && ending->how.si_code != 0
+      && (ending->timed_out || outcome->verdict == VERDICT_NONE)) {
+    say_before_load(outcome, ending);
+  } else if (ending->flooded) {
     say_flood(outcome, place);
   } else if (ending->timed_out && outcome->report->command[0]) {
     say_command_timeout(outcome, ending);
@@ -332,6 +388,8 @@ judge(struct outcome *outcome, const struct task *task, const struct ending *end
   } else if (outcome->verdict == VERDICT_NONE || outcome->verdict == VERDICT_PASS) {
     if (ending->how.si_code == 0)
       say_unseen(outcome);
+    else if (ended_by_others(outcome, task, ending))
+      say_ended_by_others(outcome);
     else if (!exited)
       say_crash(outcome, place);
     else if (outcome->verdict == VERDICT_PASS && ending->how.si_status == KIT_EXIT_UNSEALED)

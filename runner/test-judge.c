@@ -18,7 +18,8 @@ struct left {
   int code, status;   /* of waitid */
   bool timed_out, flooded;
   uint64_t stdout_bytes;
-  const char *orphans, *command, *meddled;
+  const char *orphans, *command, *meddled, *plugin;
+  bool memcheck, cold;
   enum phase phase;
   uint64_t seal;
   int32_t n_unanswered;
@@ -32,8 +33,8 @@ static const struct left well = {.verdict = VERDICT_PASS, .said = true, .code = 
 static void
 judged(struct left left, enum verdict expected, const char *clause, const char *name)
 {
-  struct task task = {.kind = TASK_CHECK};
-  struct outcome outcome = {.report = calloc(1, sizeof(*outcome.report))};
+  struct task task = {.kind = TASK_CHECK, .job.plugin = left.plugin, .memcheck = left.memcheck};
+  struct outcome outcome = {.cold = left.cold, .report = calloc(1, sizeof(*outcome.report))};
   struct seals seals = {.fd = -1, .numbers = {[KIT_SEAL_VERDICT] = SEAL, [KIT_SEAL_MEMORY] = 18}};
   struct ending ending = {
     .seals = &seals, .timed_out = left.timed_out, .flooded = left.flooded, .deadline_ms = 5000,
@@ -54,6 +55,7 @@ judged(struct left left, enum verdict expected, const char *clause, const char *
     memcpy(outcome.report->command, left.command, strlen(left.command) + 1);
   if (left.meddled)
     memcpy(ending.meddled, left.meddled, strlen(left.meddled) + 1);
+  judge_tame(outcome.report);
   judge(&outcome, &task, &ending);
   is(verdict_name(outcome.verdict), verdict_name(expected), "%s", name);
   is(outcome.report->clause, clause, "%s: the clause", name);
@@ -61,6 +63,43 @@ judged(struct left left, enum verdict expected, const char *clause, const char *
 }
 
 #define WITH(...) ((struct left){__VA_ARGS__})
+
+/* What ends before the plugin is loaded, or after all of it has ended, is not the plugin's. */
+static void
+judges_whose_it_is(void)
+{
+  struct left left = {.plugin = "/x.so", .phase = PHASE_START, .code = CLD_KILLED,
+                      .status = SIGKILL};
+  judged(left, VERDICT_ERROR, "", "killed before it loads");
+  left.phase = PHASE_LOAD;
+  judged(left, VERDICT_CRASH, "ABI-7", "killed while it loads");
+  left.phase = (enum phase)77;
+  judged(left, VERDICT_CRASH, "ABI-7", "killed in a phase that there is not");
+  left.phase = PHASE_START;
+  left.code = CLD_EXITED;
+  left.status = 70;
+  judged(left, VERDICT_ERROR, "", "an exit before it loads");
+  left.timed_out = true;
+  judged(left, VERDICT_ERROR, "", "no end in time, before it loads");
+  left.phase = PHASE_LOAD;
+  judged(left, VERDICT_TIMEOUT, "", "no end in time, while it loads");
+  left = (struct left){.plugin = "/x.so", .phase = PHASE_START, .code = CLD_KILLED,
+                       .status = SIGSEGV, .memcheck = true};
+  judged(left, VERDICT_CRASH, "ABI-7", "a signal in a copy that has the plugin");
+  left.cold = true;
+  judged(left, VERDICT_ERROR, "", "a signal in a cold one, before it loads");
+
+  left = well;
+  left.plugin = "/x.so";
+  left.code = CLD_KILLED;
+  left.status = SIGKILL;
+  judged(left, VERDICT_ERROR, "", "killed when all was over");
+  left.orphans = "a process";
+  judged(left, VERDICT_CRASH, "ABI-7", "killed when all was over but a process of the plugin's");
+  left.orphans = NULL;
+  left.seal = SEAL + 1;
+  judged(left, VERDICT_CRASH, "ABI-7", "killed after a word without its seal");
+}
 
 static void
 judges(void)
@@ -258,7 +297,7 @@ tames(void)
   cmp_ok(strlen(report->message), "<", sizeof(report->message), "a message ends");
   cmp_ok(strlen(report->trace[KIT_TRACE_LINES - 1].text), "<", KIT_TRACE_WIDTH, "a trace ends");
   cmp_ok(report->n_stores, "<=", KIT_MAX_STORES, "no more stores than there are");
-  ok(report->phase == PHASE_START, "a phase that there is");
+  ok(report->phase == PHASE_LOAD, "a phase that there is, and in which something may run");
   free(report);
 }
 
@@ -297,6 +336,7 @@ main(void)
 {
   plan(NO_PLAN);
   judges();
+  judges_whose_it_is();
   blames_what_took_long();
   blames_nothing_slow();
   believes_no_other_word();

@@ -180,6 +180,7 @@ EXTRA_DIST += \
 	tests/operating-load.c \
 	tests/runner-allocations.c \
 	tests/runner-damage.c \
+	tests/runner-ended.c \
 	tests/runner-meddling.c \
 	tests/runner-loud.c \
 	tests/runner-mover.c \

@@ -205,4 +205,23 @@ done
 DURAKIT_PLUGIN_PATH=$(dirname "$MODEL") "$DURAKIT" list providers > out
 like "$(cat out)" '^model ' 'list providers'
 
+# ---- what ends before the plugin is loaded -------------------------------------------------------
+
+if [ -n "${SANITIZER_CFLAGS-}" ]; then
+  skip 'a process that ends before it loads' 'a sanitizer has to be the first library'
+else
+  ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -shared -fPIC "$top_srcdir/tests/runner-ended.c" \
+    -o "$scratch/ended.so" -ldl > "$scratch/cc" 2>&1
+  ok $? 'what ends it is built' || diag "$(cat "$scratch/cc")"
+  FROM=25 LD_PRELOAD="$scratch/ended.so" "$DURAKIT" check "$MODEL" --only 'turn/*,token/*' \
+    --format tap > "$scratch/tap" 2>&1
+  is $? 4 'processes that are killed before they load the plugin: exit 4' ||
+    diag "$(tail -n 5 "$scratch/tap")"
+  is "$(grep -c '^  clause: "ABI-7"\|^  verdict: "crash"' "$scratch/tap")" 0 'no clause is violated'
+  [ "$(grep -c '^  verdict: "error"' "$scratch/tap")" -gt 3 ]
+  ok $? 'each is an error of the kit'
+  like "$(cat "$scratch/tap")" '^  message: .*by SIGKILL.* before it began to load the plugin.*memory' \
+    'in words'
+fi
+
 done_testing

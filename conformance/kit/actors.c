@@ -314,6 +314,10 @@ judge_death(struct dk_check *t, struct actor *who)
   if (who->kind != IS_PROCESS ||
       waitid(P_PID, (id_t)who->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
     return;
+  if (atomic_load(&who->loads) == 0)
+    kit_trouble(t, "%s, another process of the check, ended before it began to load the plugin (%s "
+                   "%d): look whether memory or processes have run out, and try again", who->name,
+                info.si_code == CLD_EXITED ? "exit" : "signal", info.si_status);
   snprintf(t->report->clause, sizeof(t->report->clause), "ABI-7");
   if (info.si_code == CLD_EXITED)
     kit_fail(t, VERDICT_EARLY_EXIT, NULL, "a provider never ends the process", NULL,

@@ -137,6 +137,7 @@ struct actor {
   sem_t go;
   _Atomic int32_t done;
   _Atomic int32_t begun;           /* the call, on the actor's own thread */
+  _Atomic int32_t loads;           /* a process: it has begun to load the plugin */
   struct op op;
 };
 

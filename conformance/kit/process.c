@@ -35,6 +35,7 @@ need_library(struct process *p)
 
   if (p->library != NULL)
     return true;
+  atomic_store(&p->who->loads, 1);
   if (dk_library_open(job->plugin, kit_library_flags(job), &p->library, &refusal) != 0)
     return refuse(p, DK_INTERNAL, "the plugin cannot be loaded", refusal.what);
   return true;

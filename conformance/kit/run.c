@@ -391,6 +391,8 @@ kit_run(struct kit_shared *shared, const struct kit_job *job)
   bool in_peace = true;
 
   if (t == NULL) {
+    snprintf(kit_report_of(shared)->message, sizeof(kit_report_of(shared)->message),
+             "no memory for the check, before the plugin was loaded");
     kit_say_verdict(kit_report_of(shared), job, VERDICT_ERROR);
     return;
   }
