@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all checks meet alike: before or after their own steps a plugin that cannot be loaded, opened
- * or closed, the same damage or the same leak in each; in them an operation that always fails.  It is
- * told once. */
+/* What all checks meet alike: before or after their own steps a plugin that cannot be loaded,
+ * opened or closed, the same damage or the same leak in each; in their steps an operation that
+ * always fails.  It is told once. */
 #ifndef DK_RUNNER_CAUSE_H
 #define DK_RUNNER_CAUSE_H
 

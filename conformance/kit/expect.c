@@ -120,7 +120,8 @@ kit_note_answer(struct dk_check *t, const char *operation, dk_status status, con
            text != NULL ? text : "");
 }
 
-/* The call that the check has made last; of one without a word of the kit the host says its name. */
+/* The call that the check has made last; if it was made without a word of the kit, the host has its
+ * name. */
 static void
 note_last_answer(struct dk_check *t, dk_status status)
 {

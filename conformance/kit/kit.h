@@ -244,8 +244,8 @@ void kit_note_answer(struct dk_check *t, const char *operation, dk_status status
  * provider's text. */
 bool kit_place_is_well(const struct dk_provider *provider, const struct kit_job *job,
                        const char *store, char *ret_why, size_t size);
-/* DK_UNAVAILABLE of a call that should succeed.  VERDICT_ERROR: the place is not well; else VERDICT_FAIL, by ERR-1.  `ret_why` goes on from
- * the provider's text. */
+/* DK_UNAVAILABLE of a call that should succeed.  VERDICT_ERROR: the place is not well; else
+ * VERDICT_FAIL, by ERR-1. */
 enum verdict kit_judge_unavailable(struct dk_check *t, char *ret_why, size_t size);
 
 /* ---- hurting a server (hurt.c, proxy.c) ------------------------------------------------------ */
