@@ -8,15 +8,15 @@
 #include "core/base/text.h"
 #include "runner/run.h"
 
-/* So many checks of a mode must have ended alike, while none has come through; and if it was in their
- * own steps, while none has ended otherwise either. */
+/* So many checks of a mode must have ended alike, while none has come through; and if it was in
+ * their own steps, while none has ended otherwise either. */
 enum { CAUSE_ALIKE = 5 };
 
 /* The first outcome of a check is there; false: all end so, and a rerun would tell nothing new.
  * One that came through shows that not all do. */
 bool cause_note(struct run *run, const struct result *result);
-/* If an operation's answer tells its failure: marks it and all that got the same as shared.  True: one
- * of them has been run again already, as often as it is to be. */
+/* If an operation's answer tells its failure: marks it and all that got the same as shared.  True:
+ * one of them has been run again already, as often as it is to be. */
 bool cause_note_answer(struct run *run, struct result *result);
 /* A rerun has shown that it does not end so always. */
 void cause_forget(struct run *run, const struct result *result);

@@ -29,6 +29,7 @@ enum {
   GRACE_MS = 200,
   MEMCHECK_GRACE_MS = 5000, /* Valgrind tells where a child hangs before it ends it */
   DESTROY_MS = 5000, /* each store */
+  START_MS = 5000, /* until a check begins to load the plugin */
   LOOK_MS = 50, /* between two looks at what the children have written */
   MOST_TIMES_GRANTED = 10,
   MOST_OPERATIONS = 5000, /* no check makes half as many: these are made in a loop */
@@ -560,6 +561,21 @@ grant_time(struct slot *slot)
   return true;
 }
 
+/* The time of a check begins when it begins to load the plugin: what comes before takes long on a
+ * busy machine only. */
+static bool
+grant_start(struct slot *slot, int64_t now)
+{
+  int64_t until = slot->started_ns + INT64_C(1000000) * START_MS;
+
+  if (slot->task.kind != TASK_CHECK || !slot->job.plugin || slot->task.memcheck
+      || slot->signals > 0 || now >= until
+      || kit_report_of(slot->shared)->phase != PHASE_START)
+    return false;
+  slot->deadline_ns = now + slot->task.deadline_ms * 1000000;
+  return true;
+}
+
 /* Its operations still end: the store is slow, and does not hang.  The last has begun or ended in
  * half of the time before its deadline; one that has run for longer is what hangs. */
 static bool
@@ -607,8 +623,8 @@ meet_deadlines(struct engine *engine)
     struct slot *slot = &engine->slots[i];
     if (slot->busy)
       take_progress(slot);
-    if (!slot->busy || slot->deadline_ns > now || grant_time(slot)
-        || grant_work(slot, now))
+    if (!slot->busy || slot->deadline_ns > now || grant_start(slot, now)
+        || grant_time(slot) || grant_work(slot, now))
       continue;
     if (slot->signals == 0)
       note_timeout(slot, now);
