@@ -220,7 +220,8 @@ else
   is "$(grep -c '^  clause: "ABI-7"\|^  verdict: "crash"' "$scratch/tap")" 0 'no clause is violated'
   [ "$(grep -c '^  verdict: "error"' "$scratch/tap")" -gt 3 ]
   ok $? 'each is an error of the kit'
-  like "$(cat "$scratch/tap")" '^  message: .*by SIGKILL.* before it began to load the plugin.*memory' \
+  like "$(cat "$scratch/tap")" \
+    '^  message: .*by SIGKILL.* before it began to load the plugin.*memory' \
     'in words'
 fi
 

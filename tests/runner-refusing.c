@@ -2,8 +2,8 @@
 /* A provider that is another one (MODEL, a path) in all but what is given: the status that its open
  * (OPEN), its enqueue_for_orchestrator (ENQUEUE) or its read_history (READ) always answers.  Each
  * refusal has a number of its own in its text; with OTHER_WORDS those of enqueue differ by
- * instance, and it does its work in stores whose path has WORKS_IN in it.  SHARED and ADDRESS (the name of a
- * setting) say that a server is behind the store. */
+ * instance.  In stores whose path has WORKS_IN in it enqueue works.  SHARED and ADDRESS (the name
+ * of a setting) say that a server is behind the store. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>

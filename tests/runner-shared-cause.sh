@@ -89,7 +89,7 @@ done
 timeout 300 "$DURAKIT" check "$zoo/exit-in-operation.so" --only 'turn/*' --format tap > tap 2> err
 is "$(count '^  verdict: "not-run"')" 0 'checks that end in their own steps are all run'
 
-# ---- answers, in the steps of checks --------------------------------------------------------------
+# ---- answers, in the steps of checks -------------------------------------------------------------
 
 # refusing NAME FLAGS...: the model, but for operations that always fail.
 refusing() {
@@ -120,7 +120,7 @@ is $? 1 'enqueue: exit 1 for a person, too'
 is "$(grep -c '^    check ' human)" 1 'enqueue: a person is told the story once'
 [ "$(wc -l < human)" -lt 60 ]
 ok $? 'enqueue: on less than two pages' || diag "$(wc -l < human) lines"
-like "$(cat human)" '^✗ .* fail: as [a-z/-]*: enqueue_for_orchestrator answered DK_INTERNAL: .*such' \
+like "$(cat human)" '^✗ .*fail: as [a-z/-]*: enqueue_for_orchestrator answered DK_INTERNAL.*such' \
   'enqueue: those like it name the first, and what they met'
 like "$(cat human)" '^violated: enqueue_for_orchestrator answered DK_INTERNAL ([5-8] checks)$' \
   'enqueue: and are counted'
@@ -139,7 +139,8 @@ failed=$(count '^  verdict: "fail"')
 ok $? 'read: some fail' || diag "$(cat tap)"
 is "$(count '^  same_as: ')" $((failed - 1)) 'read: all but the first as that one'
 is "$(count '^  repro: ')" "$failed" 'read: each with the command that runs it again'
-is "$(grep -c '^✗ .*fail: as hist/[a-z-]*: read_history answered DK_CORRUPT' human)" $((failed - 1)) \
+is "$(grep -c '^✗ .*: as hist/[a-z-]*: read_history answered DK_CORRUPT' human)" \
+  $((failed - 1)) \
   'read: so it is for a person'
 [ "$(wc -l < human)" -lt $((failed + 50)) ]
 ok $? 'read: in a line each' || diag "$(wc -l < human) lines for $failed failures"
