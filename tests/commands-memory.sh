@@ -130,4 +130,30 @@ while [ "$at" -le "$all" ]; do
 done
 is "$wrong" '' 'durakit start: the whole input, or an error'
 
+# ---- who asks is named, or nothing is asked ------------------------------------------------------
+
+on_dry_run() {
+  # shellcheck disable=SC2086
+  with "$1" cancel order-3 --dry-run --json $on
+  code=$?
+  sed -n 's/.*"by": *"\([^"]*\)".*/\1/p' out.txt
+  return $code
+}
+
+# The first ones, for the name is looked for before anything else.  The C library itself ends the
+# process for two of them, while it reads /etc/nsswitch.conf.
+name=$(on_dry_run 0)
+like "$name" "^user:$(id -un)@" 'durakit cancel names who asks'
+at=1 wrong=
+while [ "$at" -le 60 ]; do
+  found=$(on_dry_run "$at")
+  case $? in
+    0) [ "$found" = "$name" ] || wrong="$wrong $at:$found" ;;
+    134 | 139) [ -z "$found" ] || wrong="$wrong $at:$found" ;;
+    *) [ -s err.txt ] || wrong="$wrong $at:silent" ;;
+  esac
+  at=$((at + 1))
+done
+is "$wrong" '' 'durakit cancel: the right name, or an error'
+
 done_testing

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `durakit cancel`: asks for the cancellation of those that are named, or that conditions select,
  * and tells for each what came of it. */
+#include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -66,20 +67,47 @@ check_words(const char *option, const char *value, size_t most)
   return code;
 }
 
-/* user:LOGIN@HOST.  It says who, and proves nothing. */
-static void
-name_caller(char by[MOST_BY + 1])
+/* What says that there is no such user, as systems differ: all else is a failure. */
+static bool
+is_no_user(int reason)
 {
-  char buffer[4096], host[65] = "", login[128];
+  return reason == 0 || reason == ENOENT || reason == ESRCH || reason == EBADF || reason == EPERM;
+}
+
+/* The name of who calls, or the number, for a user without a name; 0 or a reason. */
+static int
+find_login(char *login, size_t size)
+{
+  char buffer[16384];
   struct passwd entry, *found = NULL;
 
-  if (getpwuid_r(getuid(), &entry, buffer, sizeof(buffer), &found) == 0 && found)
-    snprintf(login, sizeof(login), "%s", found->pw_name);
+  errno = 0;
+  int reason = getpwuid_r(getuid(), &entry, buffer, sizeof(buffer), &found);
+  if (reason == 0 && !found)
+    reason = errno == ENOMEM ? ENOMEM : 0; /* a source of names may forget it on its way */
+  if (found)
+    snprintf(login, size, "%s", found->pw_name);
   else
-    snprintf(login, sizeof(login), "%ju", (uintmax_t)getuid());
+    snprintf(login, size, "%ju", (uintmax_t)getuid());
+  return is_no_user(reason) ? 0 : reason;
+}
+
+/* user:LOGIN@HOST.  It says who, and proves nothing. */
+static int
+name_caller(char by[MOST_BY + 1])
+{
+  char host[65] = "", login[128];
+  int reason = find_login(login, sizeof(login));
+
+  if (reason != 0) {
+    say_problem(&(struct problem){"--by", "the name of the user cannot be found", NULL,
+                                  strerror(reason), "--by gives the name"}, NULL);
+    return EXIT_ENVIRONMENT;
+  }
   if (gethostname(host, sizeof(host) - 1) != 0)
     host[0] = '\0';
   snprintf(by, MOST_BY + 1, "user:%s%s%s", login, host[0] ? "@" : "", host);
+  return EXIT_PASSED;
 }
 
 static int
@@ -89,7 +117,8 @@ take_options(struct cancelling *c, const struct operating *operating)
 
   if (code == EXIT_PASSED)
     code = check_words("--by", operating->by, MOST_BY);
-  name_caller(c->by);
+  if (code == EXIT_PASSED && !operating->by)
+    code = name_caller(c->by);
   c->options = (struct dk_cancel_options){
     .struct_size = sizeof(c->options),
     .flags = operating->dry_run ? DK_CANCEL_DRY_RUN : 0,
