@@ -478,7 +478,7 @@ command_bench(const struct options *options)
   if (code == EXIT_PASSED)
     code = measure_all(&bench);
   if (bench.folder[0])
-    folder_remove_tree(bench.folder);
+    folder_remove_tree(bench.folder, NULL);
   run_end(&bench.run);
   return code;
 }

@@ -2,7 +2,7 @@
 /* `durakit clean`: removes what dead runs have left: folders, and with a plugin and its settings
  * the stores that their journals name.  A run that lives holds a lock, and is left alone. */
 #include <dirent.h>
-#include <glob.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +10,14 @@
 #include <unistd.h>
 
 #include "runner/commands.h"
+#include "runner/file.h"
 #include "runner/origin.h"
 #include "runner/run.h"
 
 /* After so many rounds in which no store went away the rest waits for another `durakit clean`. */
 enum { MOST_FRUITLESS = 3 };
+
+enum { MOST_JOURNAL = 64 << 20 };
 
 struct cleaning {
   struct run *run;         /* NULL: no plugin was given */
@@ -23,6 +26,13 @@ struct cleaning {
   unsigned kept, failed;   /* runs whose stores stay: no plugin was given, or it did not work */
   unsigned others;         /* the same: those of another plugin, or somewhere else */
   unsigned foreign;        /* folders of our name that are not ours */
+};
+
+/* What is left of one dead run. */
+struct remnant {
+  const char *path;
+  char id[16];
+  struct dead_run dead;
 };
 
 /* The stores that one dead run may have left, by suffix. */
@@ -68,77 +78,99 @@ add_passes(struct suffixes *suffixes, const char *run_id, unsigned number)
   }
 }
 
+/* The next line of the bytes, up to `size` of it; false: there is none. */
+static bool
+next_line(const struct dk_text *bytes, size_t *at, char *line, size_t size)
+{
+  const char *begin = dk_text_str(bytes) + *at;
+  size_t left = bytes->length - *at;
+
+  if (left == 0)
+    return false;
+  const char *end = memchr(begin, '\n', left);
+  size_t length = end ? (size_t)(end - begin) : left;
+  *at += end ? length + 1 : length;
+  length = length < size ? length : size - 1;
+  memcpy(line, begin, length);
+  line[length] = '\0';
+  return true;
+}
+
 /* Its end may stand in a later line of the journal. */
 static bool
-was_ended(FILE *journal, unsigned number)
+was_ended(const struct dk_text *journal, size_t at, unsigned number)
 {
-  long here = ftell(journal);
   char line[128];
   bool ended = false;
 
-  while (fgets(line, sizeof(line), journal)) {
-    if (line[0] == '-' && strtoul(line + 1, NULL, 10) == number)
-      ended = true;
-  }
-  fseek(journal, here, SEEK_SET);
+  while (!ended && next_line(journal, &at, line, sizeof(line)))
+    ended = line[0] == '-' && strtoul(line + 1, NULL, 10) == number;
   return ended;
 }
 
 static void
-read_journal(struct suffixes *suffixes, const char *folder, const char *run_id)
+take_journal(struct suffixes *suffixes, const struct dk_text *journal, const char *run_id)
 {
-  char path[600];
   char line[128];
   char prefix[32];
+  size_t at = 0;
 
   snprintf(prefix, sizeof(prefix), "dk%s-", run_id);
-  snprintf(path, sizeof(path), "%s/journal", folder);
-  FILE *file = fopen(path, "re");
-  while (file && fgets(line, sizeof(line), file)) {
-    line[strcspn(line, "\n")] = '\0';
+  while (next_line(journal, &at, line, sizeof(line))) {
     unsigned number = (unsigned)strtoul(line + (line[0] ? 1 : 0), NULL, 10);
-    if (line[0] == '+' && !was_ended(file, number))
+    if (line[0] == '+' && !was_ended(journal, at, number))
       add_passes(suffixes, run_id, number);
     else if (strncmp(line, prefix, strlen(prefix)) == 0)
       add_suffix(suffixes, line); /* only what that run made */
   }
-  if (file)
-    fclose(file);
 }
 
-/* Stores that are paths can be seen: those with a name of that run. */
+/* A run that has ended before it had a journal has made no store; 0, or a reason. */
+static int
+read_journal(struct suffixes *suffixes, const struct remnant *remnant)
+{
+  struct dk_text journal = DK_TEXT_EMPTY;
+  int reason = file_read(remnant->dead.fd, "journal", MOST_JOURNAL, &journal) == 0 ? 0 : errno;
+
+  if (reason == 0)
+    take_journal(suffixes, &journal, remnant->id);
+  dk_text_done(&journal);
+  if (reason == ENOENT)
+    return 0;
+  return suffixes->failed ? ENOMEM : reason;
+}
+
 static void
+take_found(void *context, const char *suffix)
+{
+  add_suffix(context, suffix);
+}
+
+/* Stores that are paths can be seen: those with a name of that run.  0, or a reason. */
+static int
 look_for_paths(struct suffixes *suffixes, const struct run *run, const char *run_id)
 {
-  struct dk_text pattern = DK_TEXT_EMPTY;
-  glob_t found = {0};
-
   if (!run->store_value || !run->store_value[0])
-    return;
-  folder_store_pattern(&pattern, run->store_value, run_id);
-  if (glob(dk_text_str(&pattern), GLOB_NOSORT, NULL, &found) == 0) {
-    for (size_t i = 0; i < found.gl_pathc; i++)
-      add_suffix(suffixes, found.gl_pathv[i] + strlen(run->store_value) + 1);
-  }
-  globfree(&found);
-  dk_text_done(&pattern);
+    return 0;
+  if (folder_find_stores(run->store_value, run_id, take_found, suffixes) != 0)
+    return errno;
+  return suffixes->failed ? ENOMEM : 0;
 }
 
 /* What is left, instead of what stood in the journal; if that fails, all is tried again. */
 static void
-write_journal(const struct suffixes *left, const char *folder)
+write_journal(const struct suffixes *left, int folder)
 {
-  char path[600];
-  char made[610];
+  int fd = file_make(folder, "journal-t", 0600);
+  FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
 
-  snprintf(path, sizeof(path), "%s/journal", folder);
-  snprintf(made, sizeof(made), "%s-t", path);
-  FILE *file = fopen(made, "we");
   for (size_t i = 0; file && i < left->n; i++)
     fprintf(file, "%s\n", left->items[i]);
   bool written = file && !ferror(file);
   if (file && fclose(file) == 0 && written)
-    rename(made, path);
+    renameat(folder, "journal-t", folder, "journal");
+  else if (fd >= 0 && !file)
+    close(fd);
 }
 
 /* Takes out what is gone; what was tried in vain goes to the end, so that it holds up nothing, the
@@ -190,7 +222,8 @@ say_why(const struct run *run, const char *folder, const struct task *task,
 
 /* The next of them, as many as one process removes.  False: there is no going on. */
 static bool
-remove_some(struct run *run, struct suffixes *suffixes, const char *folder, unsigned *fruitless)
+remove_some(struct run *run, struct suffixes *suffixes, const struct remnant *remnant,
+            unsigned *fruitless)
 {
   struct task task = run_task(run, TASK_DESTROY);
 
@@ -198,30 +231,31 @@ remove_some(struct run *run, struct suffixes *suffixes, const char *folder, unsi
   task.n_suffixes = suffixes->untried < KIT_MAX_STORES ? suffixes->untried : KIT_MAX_STORES;
   struct outcome *outcome = engine_run(run->engine, &task);
   if (!outcome) {
-    say("%s: stores could not be removed: no process could be started", folder);
+    say("%s: stores could not be removed: no process could be started: %s", remnant->path,
+        strerror(errno));
     return false;
   }
   size_t gone = sort_out(suffixes, outcome);
   if (gone < task.n_suffixes)
-    say_why(run, folder, &task, outcome);
+    say_why(run, remnant->path, &task, outcome);
   outcome_free(outcome);
-  write_journal(suffixes, folder);
+  write_journal(suffixes, remnant->dead.fd);
   *fruitless += gone == 0 ? 1u : 0u;
   return *fruitless < MOST_FRUITLESS && !engine_interrupted(run->engine);
 }
 
 /* Tries each once.  What is gone stands in the journal no more: the next time is shorter. */
 static bool
-remove_stores(struct run *run, struct suffixes *suffixes, const char *folder)
+remove_stores(struct run *run, struct suffixes *suffixes, const struct remnant *remnant)
 {
   unsigned fruitless = 0;
 
   suffixes->untried = suffixes->n;
-  while (suffixes->untried > 0 && remove_some(run, suffixes, folder, &fruitless))
+  while (suffixes->untried > 0 && remove_some(run, suffixes, remnant, &fruitless))
     continue;
   if (suffixes->n > 0)
     say("%s: %zu name%s of stores left in its journal; durakit clean with the same settings goes "
-        "on with them", folder, suffixes->n, suffixes->n == 1 ? "" : "s");
+        "on with them", remnant->path, suffixes->n, suffixes->n == 1 ? "" : "s");
   return suffixes->n == 0;
 }
 
@@ -239,81 +273,115 @@ run_id_of(const char *folder, char id[16])
   return true;
 }
 
+/* Says so, and why.  That is a failure, and false. */
+static bool
+leave_alone(struct cleaning *cleaning, const struct remnant *remnant, const char *why, int reason)
+{
+  say("%s: left alone: %s: %s", remnant->path, why, file_words(reason));
+  cleaning->failed++;
+  return false;
+}
+
 /* Its id may have been given to a second run, which has stores of the same names. */
 static bool
-is_used_again(const char *run_id, const char *folder)
+has_its_id_alone(struct cleaning *cleaning, const struct remnant *remnant)
 {
   char other[512];
+  int found = folder_find_live(remnant->id, remnant->path, other, sizeof(other));
 
-  if (!folder_find_live(run_id, folder, other, sizeof(other)))
-    return false;
-  say("%s: left alone, for %s has the same run id and lives", folder, other);
-  return true;
+  if (found < 0)
+    return leave_alone(cleaning, remnant, "whether a run with its id lives cannot be known",
+                       errno);
+  if (found > 0)
+    say("%s: left alone, for %s has the same run id and lives", remnant->path, other);
+  return found == 0;
 }
 
 /* Another plugin, or the same at another place, would find nothing and call that removed. */
 static bool
-is_of_others(const struct run *run, const char *folder)
+is_of_this(struct cleaning *cleaning, const struct remnant *remnant)
 {
   struct dk_text how = DK_TEXT_EMPTY;
-  bool differs = origin_differs(run, folder, &how);
+  enum origin origin = origin_compare(cleaning->run, remnant->dead.fd, &how);
 
-  if (differs)
-    say("%s: left alone, for %s", folder, dk_text_str(&how));
+  if (origin != ORIGIN_SAME)
+    say("%s: left alone%s%s%s", remnant->path, origin == ORIGIN_DIFFERS ? ", for " : ": ",
+        dk_text_str(&how), dk_text_failed(&how) ? " (out of memory: this is not all of it)" : "");
+  cleaning->others += origin == ORIGIN_DIFFERS ? 1u : 0u;
+  cleaning->failed += origin == ORIGIN_UNKNOWN ? 1u : 0u;
   dk_text_done(&how);
-  return differs;
+  return origin == ORIGIN_SAME;
+}
+
+/* Those that its journal names, and what else can be seen of them. */
+static bool
+clean_listed(struct cleaning *cleaning, const struct remnant *remnant, struct suffixes *suffixes)
+{
+  if (!cleaning->run) {
+    cleaning->kept++;
+    return false;
+  }
+  if (!is_of_this(cleaning, remnant))
+    return false;
+  int reason = look_for_paths(suffixes, cleaning->run, remnant->id);
+  if (reason != 0)
+    return leave_alone(cleaning, remnant, "its stores cannot be looked for", reason);
+  bool gone = remove_stores(cleaning->run, suffixes, remnant);
+  cleaning->cleaned += gone ? 1u : 0u;
+  cleaning->failed += gone ? 0u : 1u;
+  return gone;
 }
 
 /* Removes the stores of a dead run, if there can be any; false if they stay. */
 static bool
-clean_stores(struct cleaning *cleaning, const char *folder)
+clean_stores(struct cleaning *cleaning, const struct remnant *remnant)
 {
   struct suffixes suffixes = {.n = 0};
-  char id[16];
-  bool gone = run_id_of(folder, id) && !is_used_again(id, folder);
+  bool gone = has_its_id_alone(cleaning, remnant);
+  int reason = gone ? read_journal(&suffixes, remnant) : 0;
 
-  if (gone) {
-    read_journal(&suffixes, folder, id);
-    if (suffixes.failed) {
-      say("%s: left alone: out of memory", folder);
-      cleaning->failed++;
-      gone = false;
-    } else if (suffixes.n > 0 && !cleaning->run) {
-      cleaning->kept++;
-      gone = false;
-    } else if (suffixes.n > 0 && is_of_others(cleaning->run, folder)) {
-      cleaning->others++;
-      gone = false;
-    } else if (suffixes.n > 0) {
-      look_for_paths(&suffixes, cleaning->run, id);
-      gone = remove_stores(cleaning->run, &suffixes, folder);
-      cleaning->cleaned += gone ? 1u : 0u;
-      cleaning->failed += gone ? 0u : 1u;
-    }
-  }
+  if (reason != 0)
+    gone = leave_alone(cleaning, remnant, "its journal cannot be read", reason);
+  else if (gone && suffixes.n > 0)
+    gone = clean_listed(cleaning, remnant, &suffixes);
   free(suffixes.items);
   return gone;
 }
 
 static void
-clean_folder(struct cleaning *cleaning, const char *folder)
+remove_folder(struct cleaning *cleaning, const char *path)
 {
-  int lock;
-  enum folder_state state = folder_look(folder, &lock);
+  struct remains left = {.n = 0};
 
-  if (state == FOLDER_FOREIGN) {
-    say("%s: left alone: not a folder of your own that only you can enter", folder);
-    cleaning->foreign++;
-  }
-  if (state != FOLDER_DEAD)
+  if (folder_remove_tree(path, &left)) {
+    cleaning->folders++;
     return;
-  if (clean_stores(cleaning, folder)) {
-    bool gone = folder_remove_tree(folder);
-    cleaning->folders += gone ? 1u : 0u;
-    cleaning->failed += gone ? 0u : 1u;
   }
-  if (lock >= 0)
-    close(lock);
+  say("%s: could not be removed: %s%s%s", path, left.name, left.name[0] ? ": " : "", left.why);
+  cleaning->failed++;
+}
+
+static void
+clean_folder(struct cleaning *cleaning, const char *path)
+{
+  struct remnant remnant = {.path = path};
+
+  switch (folder_look(path, &remnant.dead)) {
+  case FOLDER_LIVES:
+    return;
+  case FOLDER_FOREIGN:
+    say("%s: left alone: not a folder of your own that only you can enter", path);
+    cleaning->foreign++;
+    return;
+  case FOLDER_UNKNOWN:
+    leave_alone(cleaning, &remnant, "it cannot be looked at", errno);
+    return;
+  case FOLDER_DEAD:
+    break;
+  }
+  if (run_id_of(path, remnant.id) && clean_stores(cleaning, &remnant))
+    remove_folder(cleaning, path);
+  dead_run_done(&remnant.dead);
 }
 
 static int
@@ -322,20 +390,28 @@ is_run(const struct dirent *entry)
   return strncmp(entry->d_name, FOLDER_PREFIX, strlen(FOLDER_PREFIX)) == 0;
 }
 
+/* A place that there is not, or where no run could have made a folder, has none. */
 static void
 clean_base(struct cleaning *cleaning, const char *base)
 {
   struct dirent **entries;
   int n = scandir(base, &entries, is_run, alphasort);
 
+  if (n < 0) {
+    int reason = errno;
+    if (reason == ENOENT || reason == ENOTDIR || access(base, W_OK | X_OK) != 0)
+      return;
+    say("%s: the folders of runs cannot be looked for: %s", base, strerror(reason));
+    cleaning->failed++;
+    return;
+  }
   for (int i = 0; i < n; i++) {
     char path[512];
     if (snprintf(path, sizeof(path), "%s/%s", base, entries[i]->d_name) < (int)sizeof(path))
       clean_folder(cleaning, path);
     free(entries[i]);
   }
-  if (n >= 0)
-    free(entries);
+  free(entries);
 }
 
 static int

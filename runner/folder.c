@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/base/text.h"
+#include "runner/file.h"
 
 /* A container's /dev/shm may be too small for the largest check. */
 enum { ROOM_MIB = 48 };
@@ -53,32 +54,23 @@ close_fd(int *fd)
   *fd = -1;
 }
 
-/* -1 with errno. */
-static int
-make_part(int parent, const char *name)
-{
-  return mkdirat(parent, name, 0700) == 0
-           ? openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-           : -1;
-}
-
 static int
 make_parts(struct folder *folder, const char *path)
 {
-  folder->fd = make_part(AT_FDCWD, path);
+  folder->fd = file_make_folder(AT_FDCWD, path, 0700);
   if (folder->fd < 0)
     return -1;
   folder->lock_fd = openat(folder->fd, "lock", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (folder->lock_fd < 0 || flock(folder->lock_fd, LOCK_EX) != 0)
     return -1;
-  folder->checks = make_part(folder->fd, "checks");
+  folder->checks = file_make_folder(folder->fd, "checks", 0700);
   if (folder->checks < 0)
     return -1;
-  folder->others = make_part(folder->fd, "others");
+  folder->others = file_make_folder(folder->fd, "others", 0700);
   if (folder->others < 0)
     return -1;
   folder->journal_fd =
-    openat(folder->fd, "journal", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    openat(folder->fd, "journal", O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
   return folder->journal_fd < 0 || fchmod(folder->fd, 0700) != 0 ? -1 : 0;
 }
 
@@ -109,7 +101,7 @@ make_in(struct folder *folder, const char *base, const char *run_id)
     return 0;
   int reason = errno;
   if (folder->lock_fd >= 0)
-    folder_remove_tree(made);
+    folder_remove_tree(made, NULL);
   close_all(folder);
   errno = reason;
   return -1;
@@ -120,12 +112,16 @@ static int
 refuse_second(struct folder *folder, const char *run_id)
 {
   char other[sizeof(folder->path)];
+  char own[sizeof(folder->path)];
+  int found = folder_find_live(run_id, folder->path, other, sizeof(other));
+  int reason = found > 0 ? EADDRINUSE : errno;
 
-  if (!folder_find_live(run_id, folder->path, other, sizeof(other)))
+  if (found == 0)
     return 0;
+  memcpy(own, folder->path, sizeof(own));
   folder_done(folder, NULL);
-  memcpy(folder->path, other, sizeof(other));
-  errno = EADDRINUSE;
+  memcpy(folder->path, found > 0 ? other : own, sizeof(other));
+  errno = reason;
   return -1;
 }
 
@@ -221,13 +217,17 @@ folder_note_store(struct folder *folder, const char *suffix)
 }
 
 bool
-folder_remove_tree(const char *path)
+folder_remove_tree(const char *path, struct remains *left)
 {
   const char *slash = strrchr(path, '/');
   char *above = strndup(path, slash ? (size_t)(slash - path) + 1 : 0);
   int parent = above ? open(*above ? above : ".", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-  bool gone = parent >= 0 ? remove_at(parent, slash ? slash + 1 : path, NULL) : errno == ENOENT;
+  bool gone = parent >= 0 ? remove_at(parent, slash ? slash + 1 : path, left) : errno == ENOENT;
 
+  if (parent < 0 && !gone && left) {
+    left->n++;
+    snprintf(left->why, sizeof(left->why), "%s", strerror(errno));
+  }
   close_fd(&parent);
   free(above);
   return gone;
@@ -242,86 +242,152 @@ is_trusted(const struct stat *st)
   return S_ISDIR(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & 07777) == 0700;
 }
 
-enum folder_state
-folder_look(const char *path, int *ret_lock)
+/* What of a folder nobody can open is no folder of ours; all else is a failure. */
+static bool
+is_out_of_reach(int reason)
 {
-  struct stat st;
-  int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-  *ret_lock = -1;
-  if (fd < 0 || fstat(fd, &st) != 0 || !is_trusted(&st)) {
-    close_fd(&fd);
-    return FOLDER_FOREIGN;
-  }
-  int lock = openat(fd, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  bool absent = lock < 0 && errno == ENOENT;
-  close_fd(&fd);
-  if (absent)
-    return time(NULL) - st.st_ctime > MAKING_S ? FOLDER_DEAD : FOLDER_LIVES;
-  if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0) {
-    *ret_lock = lock;
-    return FOLDER_DEAD;
-  }
-  close_fd(&lock);
-  return FOLDER_LIVES;
+  return reason == ENOENT || reason == ENOTDIR || reason == ELOOP || reason == EACCES
+         || reason == ENAMETOOLONG;
 }
 
-/* Shared, so that two who look do not take each other for a run. */
-static bool
-is_locked(const char *path)
+void
+dead_run_done(struct dead_run *dead)
 {
-  char name[512];
+  close_fd(&dead->lock_fd);
+  close_fd(&dead->fd);
+}
 
-  if (snprintf(name, sizeof(name), "%s/lock", path) >= (int)sizeof(name))
-    return false;
-  int fd = open(name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0;
+/* A dead one has no lock, or one that can be held. */
+static enum folder_state
+look_at_lock(struct dead_run *run, const struct stat *st)
+{
+  run->lock_fd = openat(run->fd, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (run->lock_fd < 0 && errno == ENOENT)
+    return time(NULL) - st->st_ctime > MAKING_S ? FOLDER_DEAD : FOLDER_LIVES;
+  if (run->lock_fd < 0)
+    return FOLDER_UNKNOWN;
+  if (flock(run->lock_fd, LOCK_EX | LOCK_NB) == 0)
+    return FOLDER_DEAD;
+  return errno == EWOULDBLOCK ? FOLDER_LIVES : FOLDER_UNKNOWN;
+}
+
+enum folder_state
+folder_look(const char *path, struct dead_run *ret)
+{
+  struct stat st;
+  enum folder_state state = FOLDER_FOREIGN;
+
+  *ret = (struct dead_run)DEAD_RUN_NONE;
+  ret->fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (ret->fd < 0)
+    return is_out_of_reach(errno) ? FOLDER_FOREIGN : FOLDER_UNKNOWN;
+  if (fstat(ret->fd, &st) != 0)
+    state = FOLDER_UNKNOWN;
+  else if (is_trusted(&st))
+    state = look_at_lock(ret, &st);
+  int reason = errno;
+  if (state != FOLDER_DEAD)
+    dead_run_done(ret);
+  errno = reason;
+  return state;
+}
+
+/* Shared, so that two who look do not take each other for a run.  1, 0, or -1 with errno. */
+static int
+is_locked(int base, const char *folder)
+{
+  char name[300];
+
+  if (snprintf(name, sizeof(name), "%s/lock", folder) >= (int)sizeof(name))
+    return 0;
+  int fd = openat(base, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0)
+    return is_out_of_reach(errno) || errno == ENXIO || errno == EISDIR ? 0 : -1;
+  int locked = flock(fd, LOCK_SH | LOCK_NB) == 0 ? 0 : errno == EWOULDBLOCK ? 1 : -1;
+  int reason = errno;
   close_fd(&fd);
+  errno = reason;
   return locked;
 }
 
-static bool
+/* A listing may not be shorter than the folder: NULL with errno 0 at its end only. */
+static const struct dirent *
+next_named(DIR *dir, const char *prefix)
+{
+  const struct dirent *entry;
+
+  do {
+    errno = 0;
+    entry = readdir(dir);
+  } while (entry && strncmp(entry->d_name, prefix, strlen(prefix)) != 0);
+  return entry;
+}
+
+/* 1, 0, or -1 with errno; a place that there is not has none. */
+static int
 find_live_in(const char *base, const char *run_id, const char *own, char *ret_path, size_t size)
 {
   char prefix[64];
   DIR *dir = opendir(base);
-  struct dirent *entry;
-  bool found = false;
+  const struct dirent *entry;
+  int found = 0;
 
-  int length = snprintf(prefix, sizeof(prefix), FOLDER_PREFIX "%s-", run_id);
-  while (dir && !found && (entry = readdir(dir)) != NULL) {
+  if (!dir)
+    return is_out_of_reach(errno) ? 0 : -1;
+  snprintf(prefix, sizeof(prefix), FOLDER_PREFIX "%s-", run_id);
+  while (found == 0 && (entry = next_named(dir, prefix)) != NULL) {
     char path[512];
-    if (strncmp(entry->d_name, prefix, (size_t)length) != 0
-        || snprintf(path, sizeof(path), "%s/%s", base, entry->d_name) >= (int)sizeof(path))
+    if (snprintf(path, sizeof(path), "%s/%s", base, entry->d_name) >= (int)sizeof(path)
+        || (own && strcmp(path, own) == 0))
       continue;
-    found = !(own && strcmp(path, own) == 0) && is_locked(path);
-    if (found)
+    found = is_locked(dirfd(dir), entry->d_name);
+    if (found > 0)
       snprintf(ret_path, size, "%s", path);
   }
-  if (dir)
-    closedir(dir);
+  int reason = errno;
+  if (found == 0 && reason != 0)
+    found = -1;
+  closedir(dir);
+  errno = reason;
   return found;
 }
 
-bool
+int
 folder_find_live(const char *run_id, const char *own, char *ret_path, size_t size)
 {
   const char *bases[FOLDER_BASES];
   size_t n = folder_bases(bases);
+  int found = 0;
 
-  for (size_t i = 0; i < n; i++) {
-    if (find_live_in(bases[i], run_id, own, ret_path, size))
-      return true;
-  }
-  return false;
+  for (size_t i = 0; i < n && found == 0; i++)
+    found = find_live_in(bases[i], run_id, own, ret_path, size);
+  return found;
 }
 
-void
-folder_store_pattern(struct dk_text *text, const char *value, const char *run_id)
+int
+folder_find_stores(const char *value, const char *run_id,
+                   void (*take)(void *context, const char *suffix), void *context)
 {
-  for (const char *c = value; *c; c++)
-    dk_text_printf(text, strchr("*?[\\", *c) ? "\\%c" : "%c", *c);
-  dk_text_printf(text, "-dk%s-*", run_id);
+  struct dk_text above = DK_TEXT_EMPTY;
+  struct dk_text prefix = DK_TEXT_EMPTY;
+  const char *slash = strrchr(value, '/');
+  const char *last = slash ? slash + 1 : value;
+  const struct dirent *entry;
+
+  dk_text_add(&above, slash ? value : "./", slash ? (size_t)(last - value) : 2);
+  dk_text_printf(&prefix, "%s-dk%s-", last, run_id);
+  bool whole = !dk_text_failed(&above) && !dk_text_failed(&prefix);
+  DIR *dir = whole ? opendir(dk_text_str(&above)) : NULL;
+  errno = whole ? errno : ENOMEM;
+  while (dir && (entry = next_named(dir, dk_text_str(&prefix))) != NULL)
+    take(context, entry->d_name + strlen(last) + 1);
+  int reason = dir || !is_out_of_reach(errno) ? errno : 0;
+  if (dir)
+    closedir(dir);
+  dk_text_done(&above);
+  dk_text_done(&prefix);
+  errno = reason;
+  return reason == 0 ? 0 : -1;
 }
 
 /* ---- folders of others ----------------------------------------------------------------------- */

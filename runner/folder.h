@@ -38,8 +38,9 @@ void folder_note(const struct folder *folder, char sign, unsigned number);
 /* A line in the journal: this store could not be removed.  The folder is kept. */
 void folder_note_store(struct folder *folder, const char *suffix);
 
-/* Removes a folder with all in it: see remove.h.  False if something is left. */
-bool folder_remove_tree(const char *path);
+/* Removes a folder with all in it: see remove.h.  False if something is left: `left` tells, and may
+ * be NULL. */
+bool folder_remove_tree(const char *path, struct remains *left);
 
 /* The places where runs have their folders; as many as there are, at most FOLDER_BASES. */
 size_t folder_bases(const char *bases[FOLDER_BASES]);
@@ -47,16 +48,26 @@ size_t folder_bases(const char *bases[FOLDER_BASES]);
 enum folder_state {
   FOLDER_LIVES,   /* its lock is held, or it is so young that it may get one still */
   FOLDER_DEAD,
-  FOLDER_FOREIGN  /* of another user, open to others, or no folder at all: never to be believed */
+  FOLDER_FOREIGN, /* of another user, open to others, or no folder at all: never to be believed */
+  FOLDER_UNKNOWN  /* it could not be looked at: errno */
 };
-/* A dead one is locked: *ret_lock is the descriptor, or -1 if it has no lock any more. */
-enum folder_state folder_look(const char *path, int *ret_lock);
-/* A folder of a run of this id whose lock is held, but `own`, which may be NULL; false: none. */
-bool folder_find_live(const char *run_id, const char *own, char *ret_path, size_t size);
+/* That of a dead run, open and locked. */
+struct dead_run {
+  int fd;
+  int lock_fd;       /* -1: it has no lock any more */
+};
+#define DEAD_RUN_NONE {.fd = -1, .lock_fd = -1}
+/* `ret` is filled in for a dead one only, and then closed by dead_run_done. */
+enum folder_state folder_look(const char *path, struct dead_run *ret);
+void dead_run_done(struct dead_run *dead);
+/* A folder of a run of this id whose lock is held, but `own`, which may be NULL: 1; 0: there is
+ * none; -1 with errno: that cannot be known. */
+int folder_find_live(const char *run_id, const char *own, char *ret_path, size_t size);
 
-struct dk_text;
-/* Stores that are paths, named after this value, made by the run of this id: a glob pattern. */
-void folder_store_pattern(struct dk_text *text, const char *value, const char *run_id);
+/* Takes the names of stores that are paths, named after this value, made by the run of this id: the
+ * part behind the value and a dash, "dkID-...".  0; -1 with errno: there may be more. */
+int folder_find_stores(const char *value, const char *run_id,
+                       void (*take)(void *context, const char *suffix), void *context);
 
 /* mkdir -p; 0, or -1 with errno. */
 int folder_make_path(const char *path);

@@ -41,6 +41,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/explain.c \
 	runner/facts.c \
 	runner/facts.h \
+	runner/file.c \
+	runner/file.h \
 	runner/findings.c \
 	runner/findings.h \
 	runner/folder.c \

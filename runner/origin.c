@@ -9,18 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/checksum.h"
 #include "runner/facts.h"
+#include "runner/file.h"
 #include "runner/repro.h"
 
 enum { PLUGIN, NAME, KEY, VALUE, DIGEST, OTHERS, PARTS };
-
-static void
-path_of(const char *folder, char *path, size_t size)
-{
-  snprintf(path, size, "%s/origin", folder);
-}
+enum { MOST_BYTES = 4 << 20 };
 
 static bool
 is_hidden(const struct run *run)
@@ -59,7 +56,17 @@ add_others(const struct run *run, struct dk_text *text)
   return sorted != NULL;
 }
 
-/* What stands in a run's file. */
+static bool
+any_failed(const struct dk_text parts[PARTS])
+{
+  bool failed = false;
+
+  for (int i = 0; i < PARTS; i++)
+    failed = failed || dk_text_failed(&parts[i]);
+  return failed;
+}
+
+/* What stands in a run's file; false: out of memory. */
 static bool
 describe(const struct run *run, struct dk_text parts[PARTS])
 {
@@ -72,7 +79,8 @@ describe(const struct run *run, struct dk_text parts[PARTS])
     dk_text_printf(&parts[DIGEST], "%016" PRIx64, dk_fnv1a64(0, value, strlen(value)));
   else
     dk_text_puts(&parts[VALUE], value);
-  return add_others(run, &parts[OTHERS]);
+  bool listed = add_others(run, &parts[OTHERS]);
+  return listed && !any_failed(parts);
 }
 
 static void
@@ -82,47 +90,54 @@ parts_done(struct dk_text parts[PARTS])
     dk_text_done(&parts[i]);
 }
 
+static bool
+put_parts(FILE *file, const struct dk_text parts[PARTS])
+{
+  bool written = true;
+
+  for (int i = 0; i < PARTS; i++) {
+    size_t size = parts[i].length + 1;
+    written = written && fwrite(dk_text_str(&parts[i]), 1, size, file) == size;
+  }
+  return written;
+}
+
 bool
 origin_note(const struct run *run)
 {
   struct dk_text parts[PARTS] = {DK_TEXT_EMPTY};
-  char path[sizeof(run->folder.path) + 16];
+  bool described = describe(run, parts);
+  int fd = described ? file_make(run->folder.fd, "origin", 0600) : -1;
+  FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+  bool written = file && put_parts(file, parts);
+  int reason = described ? errno : ENOMEM;
 
-  path_of(run->folder.path, path, sizeof(path));
-  FILE *file = fopen(path, "wxe");
-  if (!file)
-    return false;
-  bool written = describe(run, parts);
-  for (int i = 0; i < PARTS; i++) {
-    size_t size = parts[i].length + 1;
-    written = fwrite(dk_text_str(&parts[i]), 1, size, file) == size && written;
-  }
   parts_done(parts);
-  int reason = errno;
-  if (fclose(file) == 0 && written)
-    return true;
-  errno = written ? errno : reason;
-  return false;
+  if (fd >= 0 && !file)
+    close(fd);
+  if (file && fclose(file) != 0 && written) {
+    written = false;
+    reason = errno;
+  }
+  errno = reason;
+  return written;
 }
 
+/* The texts of a file; false: it has fewer. */
 static bool
-read_parts(const char *folder, struct dk_text parts[PARTS])
+split(const struct dk_text *bytes, struct dk_text parts[PARTS])
 {
-  char path[600];
+  size_t at = 0;
   int part = 0;
-  int byte;
 
-  path_of(folder, path, sizeof(path));
-  FILE *file = fopen(path, "re");
-  while (file && part < PARTS && (byte = getc(file)) != EOF) {
-    const char letter = (char)byte;
-    if (letter == '\0')
-      part++;
-    else
-      dk_text_add(&parts[part], &letter, 1);
+  for (; part < PARTS && at < bytes->length; part++) {
+    const char *text = dk_text_str(bytes) + at;
+    const char *end = memchr(text, '\0', bytes->length - at);
+    if (!end)
+      break;
+    dk_text_puts(&parts[part], text);
+    at += strlen(text) + 1;
   }
-  if (file)
-    fclose(file);
   return part == PARTS;
 }
 
@@ -157,6 +172,8 @@ say_parts(struct dk_text *text, const struct dk_text parts[PARTS])
     else
       repro_quote(text, dk_text_str(&word));
   }
+  if (dk_text_failed(&word))
+    dk_text_fail(text);
   dk_text_done(&word);
 }
 
@@ -194,27 +211,43 @@ say_keys(struct dk_text *text, const char *how, const struct dk_text *list,
   }
 }
 
-bool
-origin_differs(const struct run *run, const char *folder, struct dk_text *ret_how)
+static enum origin
+compare(const struct dk_text theirs[PARTS], const struct dk_text ours[PARTS],
+        struct dk_text *ret_how)
 {
+  if (same_plugin(theirs, ours) && same(&theirs[KEY], &ours[KEY])
+      && same(&theirs[VALUE], &ours[VALUE]) && same(&theirs[DIGEST], &ours[DIGEST])
+      && same(&theirs[OTHERS], &ours[OTHERS]))
+    return ORIGIN_SAME;
+  say_parts(ret_how, theirs);
+  say_keys(ret_how, ", made with another ", &theirs[OTHERS], &ours[OTHERS], true);
+  say_keys(ret_how, ", made without ", &ours[OTHERS], &theirs[OTHERS], false);
+  return ORIGIN_DIFFERS;
+}
+
+enum origin
+origin_compare(const struct run *run, int folder, struct dk_text *ret_how)
+{
+  struct dk_text bytes = DK_TEXT_EMPTY;
   struct dk_text theirs[PARTS] = {DK_TEXT_EMPTY};
   struct dk_text ours[PARTS] = {DK_TEXT_EMPTY};
-  bool known = read_parts(folder, theirs);
+  int reason = file_read(folder, "origin", MOST_BYTES, &bytes) == 0 ? 0 : errno;
+  bool whole = split(&bytes, theirs);
+  enum origin origin = ORIGIN_UNKNOWN;
 
-  known = describe(run, ours) && known;
-  bool differs = !known || !same_plugin(theirs, ours) || !same(&theirs[KEY], &ours[KEY])
-                 || !same(&theirs[VALUE], &ours[VALUE]) || !same(&theirs[DIGEST], &ours[DIGEST])
-                 || !same(&theirs[OTHERS], &ours[OTHERS]);
-  if (!known)
+  if (!describe(run, ours) || any_failed(theirs))
+    reason = ENOMEM;
+  if (reason != 0 && reason != ENOENT) {
+    dk_text_printf(ret_how, "its origin cannot be read: %s", file_words(reason));
+  } else if (!whole) {
     dk_text_puts(ret_how, "it does not say whose its stores are, as this version would have; its "
                           "journal names them, to be removed by hand, and then this folder");
-  else if (differs)
-    say_parts(ret_how, theirs);
-  if (known && differs) {
-    say_keys(ret_how, ", made with another ", &theirs[OTHERS], &ours[OTHERS], true);
-    say_keys(ret_how, ", made without ", &ours[OTHERS], &theirs[OTHERS], false);
+    origin = ORIGIN_DIFFERS;
+  } else {
+    origin = compare(theirs, ours, ret_how);
   }
+  dk_text_done(&bytes);
   parts_done(theirs);
   parts_done(ours);
-  return differs;
+  return origin;
 }

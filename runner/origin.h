@@ -9,7 +9,12 @@
 
 /* Into the run's folder, before the first store is made; false with errno. */
 bool origin_note(const struct run *run);
-/* The stores of the run that had this folder are not those of `run`: by what they differ. */
-bool origin_differs(const struct run *run, const char *folder, struct dk_text *ret_how);
+enum origin {
+  ORIGIN_SAME,
+  ORIGIN_DIFFERS,  /* *ret_how says by what */
+  ORIGIN_UNKNOWN   /* it could not be read or compared: *ret_how says why */
+};
+/* Whether the stores of the run that had this folder, which is open, are those of `run`. */
+enum origin origin_compare(const struct run *run, int folder, struct dk_text *ret_how);
 
 #endif

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Leaves errno as it is. */
 static bool
 note(struct remains *left, const char *name, const char *why)
 {
@@ -48,7 +49,7 @@ open_to_read(int path)
 }
 
 /* Only a folder answers so. */
-static bool
+bool
 remove_entry(int folder, const char *name, struct remains *left)
 {
   if (unlinkat(folder, name, 0) == 0 || errno == ENOENT)
@@ -66,9 +67,11 @@ remove_inside(int folder, struct remains *left)
   struct dirent *entry;
 
   if (!dir) {
-    note(left, ".", strerror(errno));
+    int reason = errno;
+    note(left, ".", strerror(reason));
     if (fd >= 0)
       close(fd);
+    errno = reason;
     return false;
   }
   while ((entry = readdir(dir)) != NULL) {

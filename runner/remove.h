@@ -14,7 +14,9 @@ struct remains {
 
 /* What is in the open folder, which stays; false if something is left.  `left` may be NULL. */
 bool remove_inside(int folder, struct remains *left);
-/* The folder of this name with all in it; true also if there is none. */
+/* What has this name, a file or a folder with all in it; true also if nothing has. */
+bool remove_entry(int folder, const char *name, struct remains *left);
+/* The same of a folder only. */
 bool remove_at(int parent, const char *name, struct remains *left);
 
 #endif

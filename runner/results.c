@@ -68,7 +68,7 @@ make_room(const char *folder, const char *results)
     errno = ENOMEM;
     code = -1;
   } else if (ours) {
-    code = folder_remove_tree(dk_text_str(&checks)) ? 0 : -1;
+    code = folder_remove_tree(dk_text_str(&checks), NULL) ? 0 : -1;
   } else if (!is_empty(results) || access(dk_text_str(&checks), F_OK) == 0) {
     errno = EEXIST;
     code = -1;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stores of a run: names that are in use already, the first one that is made, what is left. */
 #include <errno.h>
-#include <glob.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,21 +22,35 @@ refuse_name(struct run *run, const char *name)
                                       "have left"});
 }
 
+static void
+take_first(void *context, const char *suffix)
+{
+  struct dk_text *name = context;
+
+  if (name->length == 0)
+    dk_text_puts(name, suffix);
+}
+
 /* Names of this run's stores that are there already, for a store that is a path. */
 static int
 refuse_existing(struct run *run)
 {
-  struct dk_text pattern = DK_TEXT_EMPTY;
-  glob_t found = {0};
+  struct dk_text name = DK_TEXT_EMPTY;
   int code = EXIT_PASSED;
 
   if (!run->store_value || run->store_value[0] == '\0')
     return EXIT_PASSED;
-  folder_store_pattern(&pattern, run->store_value, run->options->run_id);
-  if (glob(dk_text_str(&pattern), GLOB_NOSORT, NULL, &found) == 0 && found.gl_pathc > 0)
-    code = refuse_name(run, found.gl_pathv[0]);
-  globfree(&found);
-  dk_text_done(&pattern);
+  if (folder_find_stores(run->store_value, run->options->run_id, take_first, &name) != 0) {
+    code = run_refuse(run, EXIT_ENVIRONMENT,
+                      &(struct problem){run->store_value, "the folder of the stores cannot be read",
+                                        NULL, strerror(errno), NULL});
+  } else if (name.length > 0 || dk_text_failed(&name)) {
+    struct dk_text path = DK_TEXT_EMPTY;
+    dk_text_printf(&path, "%s-%s", run->store_value, dk_text_str(&name));
+    code = refuse_name(run, dk_text_str(&path));
+    dk_text_done(&path);
+  }
+  dk_text_done(&name);
   return code;
 }
 

@@ -53,13 +53,13 @@ removes_only_its_own(void)
   if (symlink(in_base("outside"), in_base("tree/link")) != 0)
     BAIL_OUT("no link can be made");
   chmod(in_base("tree/a/b"), 0);
-  ok(folder_remove_tree(in_base("tree")), "a tree is removed");
+  ok(folder_remove_tree(in_base("tree"), NULL), "a tree is removed");
   ok(!is_there(in_base("tree")), "and gone");
   ok(is_there(in_base("outside/file")), "what a link in it points to stays");
-  ok(folder_remove_tree(in_base("tree")), "what is not there is removed");
+  ok(folder_remove_tree(in_base("tree"), NULL), "what is not there is removed");
   if (symlink(in_base("outside"), in_base("link")) != 0)
     BAIL_OUT("no link can be made");
-  ok(!folder_remove_tree(in_base("link")), "a link is no tree");
+  ok(!folder_remove_tree(in_base("link"), NULL), "a link is no tree");
   ok(is_there(in_base("outside/file")), "and what it points to stays");
 }
 
@@ -68,26 +68,25 @@ tells_the_dead(void)
 {
   struct folder folder;
   char path[sizeof(folder.path)];
-  int lock;
+  struct dead_run dead;
 
   if (folder_make(&folder, "test") != 0)
     BAIL_OUT("no folder of a run can be made");
   snprintf(path, sizeof(path), "%s", folder.path);
-  cmp_ok(folder_look(path, &lock), "==", FOLDER_LIVES, "a run that lives");
+  cmp_ok(folder_look(path, &dead), "==", FOLDER_LIVES, "a run that lives");
   struct folder second;
   cmp_ok(folder_make(&second, "test"), "==", -1, "no second run gets its id");
   is(second.path, path, "and whose it is is said");
   folder_done(&second, NULL);
-  cmp_ok(folder_look(path, &lock), "==", FOLDER_LIVES, "it lives on");
+  cmp_ok(folder_look(path, &dead), "==", FOLDER_LIVES, "it lives on");
   folder_note(&folder, '+', 3);
   folder_note_store(&folder, "dktest-3-a");
   folder_done(&folder, NULL);
   ok(is_there(path), "with stores left over the journal stays");
-  cmp_ok(folder_look(path, &lock), "==", FOLDER_DEAD, "a run that is dead");
-  cmp_ok(lock, ">=", 0, "it is locked while it is cleaned");
-  if (lock >= 0)
-    close(lock);
-  ok(folder_remove_tree(path), "and is removed");
+  cmp_ok(folder_look(path, &dead), "==", FOLDER_DEAD, "a run that is dead");
+  cmp_ok(dead.lock_fd, ">=", 0, "it is locked while it is cleaned");
+  dead_run_done(&dead);
+  ok(folder_remove_tree(path, NULL), "and is removed");
 
   if (folder_make(&folder, "test") != 0)
     BAIL_OUT("no folder of a run can be made");
@@ -115,11 +114,10 @@ left_folder(const char *name, mode_t mode)
 static void
 is_state(const char *path, enum folder_state expected, const char *name)
 {
-  int lock;
+  struct dead_run dead;
 
-  cmp_ok(folder_look(path, &lock), "==", expected, "%s", name);
-  if (lock >= 0)
-    close(lock);
+  cmp_ok(folder_look(path, &dead), "==", expected, "%s", name);
+  dead_run_done(&dead);
 }
 
 static void
@@ -142,12 +140,28 @@ believes_only_its_own(void)
 }
 
 static void
-escapes_what_a_pattern_knows(void)
+note_suffix(void *context, const char *suffix)
+{
+  dk_text_printf(context, "[%s]", suffix);
+}
+
+static void
+finds_the_stores_of_a_run(void)
 {
   struct dk_text text = DK_TEXT_EMPTY;
 
-  folder_store_pattern(&text, "/a*b?c[d\\e", "run");
-  is(dk_text_str(&text), "/a\\*b\\?c\\[d\\\\e-dkrun-*", "a store's name in a pattern");
+  touch(in_base("s*.db-dkrun-1-a"));
+  touch(in_base("s*.db-dkother-1-a"));
+  touch(in_base("sx.db-dkrun-1-a"));
+  cmp_ok(folder_find_stores(in_base("s*.db"), "run", note_suffix, &text), "==", 0,
+         "the stores of a run can be looked for");
+  is(dk_text_str(&text), "[dkrun-1-a]", "by their name as it is");
+  dk_text_reset(&text);
+  cmp_ok(folder_find_stores(in_base("nowhere/s"), "run", note_suffix, &text), "==", 0,
+         "a folder that is not there has none");
+  cmp_ok(folder_find_stores("server", "run", note_suffix, &text), "==", 0,
+         "nor has what is no path");
+  is(dk_text_str(&text), "", "none is found there");
   dk_text_done(&text);
 }
 
@@ -232,9 +246,9 @@ main(void)
   removes_only_its_own();
   tells_the_dead();
   believes_only_its_own();
-  escapes_what_a_pattern_knows();
+  finds_the_stores_of_a_run();
   follows_no_swapped_name();
   crosses_no_mount();
-  ok(folder_remove_tree(base), "the test leaves nothing");
+  ok(folder_remove_tree(base, NULL), "the test leaves nothing");
   return done_testing();
 }

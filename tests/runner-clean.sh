@@ -99,6 +99,81 @@ is $? 0 'afterwards it comes to an end' || diag "$(cat err)"
 is "$(cat srv/log)" "x-dk${me}b-7-3" 'and tries nothing twice'
 is "$(stores)$(folder_of "${me}b")" '' 'nothing is left'
 
+# ---- a fault while it is cleaned -----------------------------------------------------------------
+
+# What is left of a run, put back: its folder and its stores.
+put_back() {
+  rm -rf "$folder" srv
+  cp -a kept.run "$folder" && cp -a kept.srv srv
+}
+
+is_clean() {
+  [ ! -e "$folder" ] && [ -z "$(stores)" ]
+}
+
+# clean_failing_at N: that request for memory fails; afterwards all is gone, or said and not lost.
+clean_failing_at() {
+  put_back
+  timeout -k 5 60 env FAIL_AT="$1" COUNT_TO="$here/count" LD_PRELOAD="$here/fails.so" \
+    "$DURAKIT" clean ./stores.so --set store=x --set server="$here/srv" > out 2> err
+  code=$?
+  case $code in
+    0) is_clean || echo "request $1: exit 0 with $(stores) left: $(cat out err)" ;;
+    4)
+      [ -s err ] || echo "request $1: exit 4 without a word"
+      clean --set server="$here/srv"
+      [ -z "$(stores)" ] || echo "request $1: lost $(stores): $(cat err)"
+      ;;
+    *) echo "request $1: exit $code: $(cat err)" ;;
+  esac
+}
+
+if [ -z "${SANITIZER_CFLAGS-}" ]; then
+  ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -shared -fPIC "$top_srcdir/tests/runner-allocations.c" \
+    -o fails.so > cc.out 2>&1
+  ok $? 'what makes requests for memory fail is built' || diag "$(cat cc.out)"
+  rm -f srv/slow
+  touch srv/refuse
+  check "${me}c"
+  folder=$(folder_of "${me}c")
+  rm -f srv/refuse
+  mkdir "srv/x-dk${me}c-7-b"
+  echo "dk${me}c-7-b" >> "$folder/journal"
+  cp -a "$folder" kept.run && cp -a srv kept.srv
+  is "$(clean_failing_at 0)" '' 'a run that left stores is cleaned'
+  all=$(cat count)
+  step=1
+  [ "${DURAKIT_DEEP-}" = 1 ] || step=$(((all + 39) / 40))
+  for at in $(seq $((1 + $(date +%s) % step)) "$step" "$all"); do
+    clean_failing_at "$at"
+  done > wrong
+  is "$(cat wrong)" '' 'whichever request for memory fails, clean forgets nothing'
+  put_back
+
+  # ---- what is no journal, and no origin
+
+  for name in journal origin; do
+    put_back
+    rm "$folder/$name"
+    mkfifo "$folder/$name"
+    timeout -k 5 20 "$DURAKIT" clean ./stores.so --set store=x --set server="$here/srv" > out 2> err
+    is $? 4 "a FIFO for its $name is an error" || diag "$(cat err)"
+    like "$(cat err)" "$folder: left alone: .*: it is no regular file" 'which is said'
+    is "$(stores)" "$(cd kept.srv && ls -d x-*)" 'and no store is touched'
+  done
+  put_back
+  mkdir user
+  echo precious > user/file
+  ln -s "$here/user/file" "$folder/journal-t"
+  clean --set server="$here/srv"
+  is $? 0 'a link for its new journal is no hindrance' || diag "$(cat err)"
+  is "$(cat user/file)" precious 'and is not followed'
+  is_clean
+  ok $? 'nothing is left'
+else
+  skip 'a fault while it is cleaned' 'a sanitizer has an allocator of its own'
+fi
+
 # What a plugin puts into the folder of its run is not followed, and not emptied.
 ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -shared -fPIC -w ${SANITIZER_CFLAGS:-} \
   -I"$top_srcdir/core/include" -I"$top_srcdir" "$top_srcdir/tests/runner-mover.c" -o mover.so \
