@@ -171,7 +171,7 @@ engine_new(const struct folder *folder, unsigned slots)
                && take_signals(engine) == 0;
   for (unsigned i = 0; ready && i < slots; i++) {
     engine->n_slots++;
-    ready = slot_init(&engine->slots[i], folder->path, i);
+    ready = slot_init(&engine->slots[i], folder, i);
   }
   if (ready)
     return engine;

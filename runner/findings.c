@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <expat.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,10 @@
 
 #include "conformance/kit/engine.h"
 #include "core/base/checksum.h"
+#include "runner/file.h"
+#include "runner/remove.h"
 
-enum { DEPTH = 16, TEXT = 1024, PIECE = 64 * 1024 };
+enum { DEPTH = 16, TEXT = 1024, PIECE = 64 * 1024, MOST_XML = 64 << 20 };
 
 /* Where the parser is. */
 struct reader {
@@ -399,60 +402,59 @@ findings_parse(struct findings *findings, const char *xml, size_t size, bool own
   return well;
 }
 
-/* From malloc; NULL: not there. */
-static char *
-read_file(const char *path, size_t *ret_size)
+/* What lies in it, or the beginning of that; false: it is not there, or no file. */
+static bool
+read_xml(int folder, const char *name, struct dk_text *ret)
 {
-  FILE *file = fopen(path, "re");
-  struct dk_text text = DK_TEXT_EMPTY;
-  char piece[8192];
-  size_t n;
+  bool read = file_read(folder, name, MOST_XML, ret) == 0 || errno == EFBIG;
 
-  if (!file)
-    return NULL;
-  while ((n = fread(piece, 1, sizeof(piece), file)) > 0)
-    dk_text_add(&text, piece, n);
-  fclose(file);
-  if (dk_text_failed(&text) || !text.bytes) {
-    dk_text_done(&text);
-    return NULL;
-  }
-  *ret_size = text.length;
-  return text.bytes;
+  return read && ret->length > 0;
 }
 
 void
-findings_add_file(struct findings *findings, const char *path)
+findings_add_file(struct findings *findings, int folder, const char *name)
 {
-  size_t size = 0;
-  char *xml = read_file(path, &size);
+  struct dk_text xml = DK_TEXT_EMPTY;
 
-  if (xml)
-    findings_parse(findings, xml, size, false);
-  free(xml);
+  if (read_xml(folder, name, &xml))
+    findings_parse(findings, xml.bytes, xml.length, false);
+  dk_text_done(&xml);
 }
 
 static void
-add_own(struct findings *findings, const char *path)
+add_own(struct findings *findings, int folder, const char *name)
 {
-  size_t size = 0;
-  char *xml = read_file(path, &size);
+  struct dk_text xml = DK_TEXT_EMPTY;
 
-  if (!xml)
+  if (!read_xml(folder, name, &xml)) {
+    dk_text_done(&xml);
     return;
+  }
   findings->there = true;
-  if (!findings_parse(findings, xml, size, true))
+  if (!findings_parse(findings, xml.bytes, xml.length, true))
     findings->whole = false;
-  findings->xml = xml;
-  findings->xml_size = size < FINDINGS_XML ? size : FINDINGS_XML;
+  findings->xml = xml.bytes;
+  findings->xml_size = xml.length < FINDINGS_XML ? xml.length : FINDINGS_XML;
+}
+
+/* Another description than the caller's, which it leaves where it is; NULL with errno. */
+static DIR *
+list_folder(int folder)
+{
+  int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+  if (fd >= 0 && !dir)
+    close(fd);
+  return dir;
 }
 
 struct findings *
-findings_read(const struct parties *parties, const struct seals *seals, const char *folder,
-              pid_t child, pid_t zygote)
+findings_read(const struct parties *parties, const struct seals *seals, int folder, pid_t child,
+              pid_t zygote)
 {
   struct findings *findings = calloc(1, sizeof(*findings));
-  DIR *dir = opendir(folder);
+  DIR *dir = list_folder(folder);
   struct dirent *entry;
 
   if (findings) {
@@ -460,17 +462,15 @@ findings_read(const struct parties *parties, const struct seals *seals, const ch
     findings->seals = *seals;
   }
   while (findings && dir && (entry = readdir(dir)) != NULL) {
-    char path[700];
     char *end;
     long pid = strtol(entry->d_name, &end, 10);
     if (strcmp(end, ".xml") != 0 || pid == (long)zygote)
       continue;
-    snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
     if (pid == (long)child)
-      add_own(findings, path);
+      add_own(findings, folder, entry->d_name);
     else
-      findings_add_file(findings, path);
-    unlinkat(dirfd(dir), entry->d_name, 0);
+      findings_add_file(findings, folder, entry->d_name);
+    remove_entry(folder, entry->d_name, NULL);
   }
   if (dir)
     closedir(dir);

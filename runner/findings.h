@@ -81,13 +81,14 @@ struct findings {
   size_t xml_size;
 };
 
-/* Reads and removes all FOLDER/PID.xml but the zygote's; `child` is the check's own process, which
- * has been given these seals.  What the author's suppressions hide is not in it, but counted.
- * NULL: no memory. */
+/* Reads and removes all PID.xml in the open folder but the zygote's; `child` is the check's own
+ * process, which has been given these seals.  What the author's suppressions hide is not in it, but
+ * counted.  What is no regular file is not read, of a very long one the beginning.  NULL: no
+ * memory. */
 struct findings *findings_read(const struct parties *parties, const struct seals *seals,
-                               const char *folder, pid_t child, pid_t zygote);
+                               int folder, pid_t child, pid_t zygote);
 /* Adds what lies in the one file, which may be cut. */
-void findings_add_file(struct findings *findings, const char *path);
+void findings_add_file(struct findings *findings, int folder, const char *name);
 void findings_free(struct findings *findings);
 /* For a test: the same out of text; false: it is no XML as far as it goes. */
 bool findings_parse(struct findings *findings, const char *xml, size_t size, bool own);

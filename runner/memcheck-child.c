@@ -28,13 +28,19 @@ struct here {
 
 /* ---- a check --------------------------------------------------------------------------------- */
 
+/* The file that the runner has made, if that is what still has its name. */
 static int
 open_beside(const struct request *request, const char *ending)
 {
   char path[512];
+  struct stat st;
 
   snprintf(path, sizeof(path), "%s.%s", request->task.job.folder, ending);
-  return open(path, O_RDWR | O_APPEND | O_CLOEXEC);
+  int fd = open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
+    return fd;
+  close(fd);
+  return -1;
 }
 
 __attribute__((noreturn)) static void

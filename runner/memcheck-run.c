@@ -62,7 +62,7 @@ run_take_memcheck(struct run *run)
     snprintf(run->no_memcheck, sizeof(run->no_memcheck), "left out: --no-memcheck");
   if (!wanted)
     return EXIT_PASSED;
-  if (!memcheck_find(&run->valgrind, run->folder.path, why, sizeof(why)))
+  if (!memcheck_find(&run->valgrind, why, sizeof(why)))
     return go_without(run, why);
   /* One that could not be loaded hangs or ends a zygote, too. */
   run->valgrind.plugin = run->described ? run->plugin : NULL;

@@ -3,9 +3,11 @@
 #include "runner/memcheck.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -28,19 +30,32 @@ find_valgrind(char *buffer, size_t size)
   return false;
 }
 
+/* Not in the folder of the run, for there a plugin could put something else in their place. */
 static bool
-write_own(struct memcheck *memcheck, const char *folder)
+write_own(struct memcheck *memcheck)
 {
-  snprintf(memcheck->own, sizeof(memcheck->own), "%.280s/durakit.supp", folder);
-  FILE *file = fopen(memcheck->own, "we");
-  if (!file)
+  const size_t size = strlen(suppressions_own);
+  int fd = memfd_create("durakit.supp", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+  if (fd < 0)
     return false;
-  bool written = fputs(suppressions_own, file) >= 0;
-  return fclose(file) == 0 && written;
+  memcheck->own_fd = fd;
+  snprintf(memcheck->own, sizeof(memcheck->own), "/proc/%ld/fd/%d", (long)getpid(), fd);
+  return pwrite(fd, suppressions_own, size, 0) == (ssize_t)size
+         && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) == 0;
+}
+
+void
+memcheck_done(struct memcheck *memcheck)
+{
+  suppressions_done(&memcheck->authors);
+  if (memcheck->own_fd > 0)
+    close(memcheck->own_fd);
+  memcheck->own_fd = 0;
 }
 
 bool
-memcheck_find(struct memcheck *memcheck, const char *folder, char *why, size_t size)
+memcheck_find(struct memcheck *memcheck, char *why, size_t size)
 {
   *memcheck = (struct memcheck){.files = {memcheck->own}};
 #if !HAVE_VALGRIND
@@ -55,8 +70,9 @@ memcheck_find(struct memcheck *memcheck, const char *folder, char *why, size_t s
     return false;
   }
   ssize_t n = readlink("/proc/self/exe", memcheck->self, sizeof(memcheck->self) - 1);
-  if (n <= 0 || !write_own(memcheck, folder)) {
-    snprintf(why, size, "%s: %s", n <= 0 ? "/proc/self/exe" : memcheck->own, strerror(errno));
+  if (n <= 0 || !write_own(memcheck)) {
+    snprintf(why, size, "%s: %s", n <= 0 ? "/proc/self/exe" : "the suppressions",
+             strerror(errno));
     return false;
   }
   return true;

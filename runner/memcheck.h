@@ -16,7 +16,8 @@ enum { MEMCHECK_FILES = 10, MEMCHECK_WORDS = 48 };
 struct memcheck {
   char valgrind[1024];       /* its path */
   char self[4096];           /* this executable */
-  char own[320];             /* our suppressions, written for this run */
+  int own_fd;                /* our suppressions, in memory, sealed; 0: none */
+  char own[64];              /* their path, for other processes */
   const char *files[MEMCHECK_FILES]; /* of suppressions, ours first, which is for Valgrind; NULL at
                                         the end */
   char author[MEMCHECK_FILES - 2][1024];
@@ -24,8 +25,9 @@ struct memcheck {
   const char *plugin;        /* for a zygote, when a check needs none; NULL: none */
 };
 
-/* Finds what is needed; false with a reason for people.  `folder` is the run's. */
-bool memcheck_find(struct memcheck *memcheck, const char *folder, char *why, size_t size);
+/* Finds what is needed; false with a reason for people.  Either way memcheck_done ends it. */
+bool memcheck_find(struct memcheck *memcheck, char *why, size_t size);
+void memcheck_done(struct memcheck *memcheck);
 
 /* The path of another file of suppressions, an author's, to be named in results; false: too many,
  * or it is too long. */

@@ -187,7 +187,7 @@ run_end(struct run *run)
     outcome_free(run->results[i].outcome);
   free(run->results);
   free(run->suppressed);
-  suppressions_done(&run->valgrind.authors);
+  memcheck_done(&run->valgrind);
   engine_free(run->engine);
   hand_end(run->hand);
   remove_folder(run);

@@ -2,13 +2,13 @@
 /* The files and folder of a task, and its outcome as it is collected from them. */
 #include "runner/slot.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runner/file.h"
 #include "runner/findings.h"
 #include "runner/judge.h"
 #include "runner/run.h"
@@ -26,20 +26,20 @@ outcome_free(struct outcome *outcome)
 }
 
 bool
-slot_init(struct slot *slot, const char *folder, unsigned number)
+slot_init(struct slot *slot, const struct folder *folder, unsigned number)
 {
   *slot = (struct slot){
     .output = -1, .errors = -1, .file = kit_shared_file(), .seals = {.fd = -1}};
   if (slot->file >= 0)
     slot->shared = kit_shared_map(slot->file);
-  zygote_init(&slot->zygote, folder, number);
+  zygote_init(&slot->zygote, folder->fd, number);
   return slot->shared != NULL;
 }
 
 void
 slot_done(struct slot *slot)
 {
-  zygote_end(&slot->zygote);
+  zygote_done(&slot->zygote);
   seals_end(&slot->seals);
   slot_close_output(slot);
   outcome_free(slot->outcome);
@@ -55,8 +55,7 @@ slot_open_file(const struct slot *slot, const char *ending)
   char name[sizeof(slot->name) + 8];
 
   snprintf(name, sizeof(name), "%s.%s", slot->name, ending);
-  return openat(slot->parent, name, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
-                0600);
+  return file_make(slot->parent, name, 0600);
 }
 
 void
@@ -151,15 +150,15 @@ collect_findings(struct outcome *outcome, const struct slot *slot,
 {
   const struct zygote *zygote = &slot->zygote;
   struct parties parties = {slot->task.job.plugin, memcheck->self, &memcheck->authors};
-  char path[sizeof(zygote->folder) + 32];
+  char name[32];
 
   outcome->cold = zygote->cold || slot->task.origins;
   outcome->findings = findings_read(&parties, &slot->seals, zygote->folder, slot->pid,
                                     zygote->pid);
   if (!outcome->findings || zygote->pid <= 0 || slot->task.job.check != &kit_memory_cycle)
     return;
-  snprintf(path, sizeof(path), "%s/%ld.xml", zygote->folder, (long)zygote->pid);
-  findings_add_file(outcome->findings, path);
+  snprintf(name, sizeof(name), "%ld.xml", (long)zygote->pid);
+  findings_add_file(outcome->findings, zygote->folder, name);
 }
 
 static bool

@@ -37,14 +37,14 @@ struct slot {
 };
 
 /* Its map; false with errno. */
-bool slot_init(struct slot *slot, const char *folder, unsigned number);
+bool slot_init(struct slot *slot, const struct folder *folder, unsigned number);
 void slot_done(struct slot *slot);
 
 /* The outcome of its task, with all the memory that the end of the child needs: nothing that fails
  * while one runs loses what came of it.  false: no memory. */
 bool slot_reserve(struct slot *slot);
 
-/* The file FOLDER.ending, new and empty; -1 with errno. */
+/* The file FOLDER.ending, new and empty, whatever had this name; -1 with errno. */
 int slot_open_file(const struct slot *slot, const char *ending);
 void slot_close_output(struct slot *slot);
 /* The folder and the files beside it. */

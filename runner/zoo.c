@@ -376,8 +376,8 @@ zoo_run(struct selftest *selftest)
     return usage(tour.folder, "is no folder with the providers of the zoo", NULL,
                  "make check builds them");
   selftest->zoo_is_there = true;
-  tour.memcheck = memcheck_find(&setup, selftest->run.folder.path, tour.without,
-                                sizeof(tour.without));
+  tour.memcheck = memcheck_find(&setup, tour.without, sizeof(tour.without));
+  memcheck_done(&setup);
   tour.jobs = selftest->options->jobs < MOST_JOBS ? selftest->options->jobs : MOST_JOBS;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);

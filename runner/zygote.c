@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runner/file.h"
+#include "runner/remove.h"
 #include "runner/request.h"
 #include "runner/run.h"
 
@@ -24,14 +26,14 @@
 enum { READY_MS = 30000, FORK_MS = 30000 };
 
 void
-zygote_init(struct zygote *zygote, const char *folder, unsigned number)
+zygote_init(struct zygote *zygote, int run_folder, unsigned number)
 {
-  *zygote = (struct zygote){.socket = -1};
-  snprintf(zygote->folder, sizeof(zygote->folder), "%.280s/memcheck-%u", folder, number);
+  *zygote = (struct zygote){
+    .socket = -1, .run_folder = run_folder, .number = number, .folder = -1};
 }
 
-void
-zygote_end(struct zygote *zygote)
+static void
+end(struct zygote *zygote)
 {
   if (zygote->pid > 0) {
     kill(zygote->pid, SIGKILL);
@@ -44,6 +46,29 @@ zygote_end(struct zygote *zygote)
   zygote->socket = -1;
 }
 
+void
+zygote_done(struct zygote *zygote)
+{
+  end(zygote);
+  if (zygote->folder >= 0)
+    close(zygote->folder);
+  zygote->folder = -1;
+}
+
+/* In the place of whatever has its name. */
+static bool
+make_folder(struct zygote *zygote)
+{
+  char name[32];
+
+  if (zygote->folder >= 0)
+    return true;
+  snprintf(name, sizeof(name), "memcheck-%u", zygote->number);
+  remove_entry(zygote->run_folder, name, NULL);
+  zygote->folder = file_make_folder(zygote->run_folder, name, 0700);
+  return zygote->folder >= 0;
+}
+
 /* ---- exec ------------------------------------------------------------------------------------ */
 
 /* Both descriptors go to the other program, which closes them for its own children. */
@@ -52,11 +77,13 @@ become(const struct memcheck *memcheck, const struct zygote *zygote, const char 
        const int fds[2], const char *plugin, bool origins)
 {
   struct memcheck_words words;
+  char folder[64];
   sigset_t none;
 
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
-  memcheck_words(&words, memcheck, zygote->folder, way, fds, plugin, origins);
+  snprintf(folder, sizeof(folder), "/proc/%ld/fd/%d", (long)getppid(), zygote->folder);
+  memcheck_words(&words, memcheck, folder, way, fds, plugin, origins);
   if (fcntl(fds[0], F_SETFD, 0) == 0 && fcntl(fds[1], F_SETFD, 0) == 0)
     execv(memcheck->valgrind, (char *const *)(uintptr_t)words.items);
   _exit(71);
@@ -80,7 +107,7 @@ become_zygote(const struct memcheck *memcheck, const struct zygote *zygote, cons
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setrlimit(RLIMIT_CORE, &no_core);
   signal(SIGPIPE, SIG_DFL);
-  if (!take_null() || chdir(zygote->folder) != 0)
+  if (!take_null() || fchdir(zygote->folder) != 0)
     _exit(70);
   become(memcheck, zygote, ZYGOTE_WARM, fds, zygote->plugin, false);
 }
@@ -120,7 +147,7 @@ tell(const struct zygote *zygote, const struct task *task, const struct kit_job 
 static void
 give_up(struct zygote *zygote, const char *why)
 {
-  zygote_end(zygote);
+  end(zygote);
   zygote->cold = true;
   snprintf(zygote->why, sizeof(zygote->why), "%s", why);
 }
@@ -132,7 +159,7 @@ begin(struct zygote *zygote, const struct memcheck *memcheck, const char *plugin
   int ends[2];
   char why[sizeof(zygote->why)];
 
-  zygote_end(zygote);
+  end(zygote);
   zygote->cold = false;
   zygote->why[0] = '\0';
   snprintf(zygote->plugin, sizeof(zygote->plugin), "%s", plugin);
@@ -214,7 +241,7 @@ zygote_start_child(struct zygote *zygote, const struct memcheck *memcheck,
   const char *plugin = job->plugin ? job->plugin : memcheck->plugin ? memcheck->plugin : "";
   pid_t pid = 0;
 
-  if (mkdir(zygote->folder, 0700) != 0 && errno != EEXIST)
+  if (!make_folder(zygote))
     return 0;
   if (!task->origins) {
     bool known = (zygote->pid > 0 || zygote->cold) && strcmp(zygote->plugin, plugin) == 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Children under Valgrind's memcheck.  Warm: a zygote has linked the plugin, and each check is a
  * fork of it, which becomes the runner's own child.  Cold: each check is an exec of its own, for a
- * plugin of which no copy can be made.  Either way a child writes FOLDER/PID.xml. */
+ * plugin of which no copy can be made.  Either way a child writes PID.xml in the zygote's
+ * folder, which it reaches through the runner's descriptor: a plugin may take its name away. */
 #ifndef DK_RUNNER_ZYGOTE_H
 #define DK_RUNNER_ZYGOTE_H
 
@@ -16,12 +17,14 @@ struct zygote {
   char plugin[4096];         /* that it has linked, or has refused to */
   bool cold;                 /* that plugin is not to be forked */
   char why[160];             /* not */
-  char folder[320];          /* its XML, and that of the checks */
+  int run_folder;            /* the caller's */
+  unsigned number;           /* of its own folder in that */
+  int folder;                /* its XML, and that of the checks; -1: it is not made yet */
 };
 
-void zygote_init(struct zygote *zygote, const char *folder, unsigned number);
+void zygote_init(struct zygote *zygote, int run_folder, unsigned number);
 /* Ends it, if there is one. */
-void zygote_end(struct zygote *zygote);
+void zygote_done(struct zygote *zygote);
 
 /* The way of memcheck_child_main, as its arguments say it. */
 #define ZYGOTE_WARM "warm"

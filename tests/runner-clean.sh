@@ -193,6 +193,23 @@ MOVER=link "$DURAKIT" check ./mover.so --only 'turn/*' --run-id linked --classif
 is "$(find precious | sort | diff precious.before -)" '' 'nothing is removed behind a link'
 is "$(folder_of linked)" '' 'the folder of that run is gone'
 
+if "$DURAKIT" list providers > /dev/null 2>&1 && command -v valgrind > ls.err \
+  && [ -z "${SANITIZER_CFLAGS-}" ]; then
+  MOVER=fifo timeout -k 5 100 "$DURAKIT" check ./mover.so --only turn/birth --memcheck \
+    --run-id "p$$" --classify 0 > tap 2> err
+  is $? 0 'a FIFO among the output of Valgrind is not read' || diag "$(cat tap err)"
+  is "$(folder_of p$$)" '' 'the folder of that run is gone'
+  : > precious/123.xml
+  find precious | sort > precious.before
+  MOVER=memcheck timeout -k 5 100 "$DURAKIT" check ./mover.so --memcheck \
+    --only turn/birth,turn/second-handle --run-id "x$$" --classify 0 > tap 2> err
+  is "$(find precious | sort | diff precious.before -)" '' \
+    'no output of Valgrind is looked for elsewhere'
+  is "$(grep -c '^ok' tap)" 2 'and none is lost' || diag "$(cat tap err)"
+else
+  skip 'what lies among the output of Valgrind' 'there is no Valgrind'
+fi
+
 if [ "$(id -u)" = 0 ] && unshare -m true 2> /dev/null; then
   MOVER=mount unshare -m "$DURAKIT" check ./mover.so --only turn/birth --run-id mounted > tap 2> err
   is "$(find precious | sort | diff precious.before -)" '' 'what is mounted is not emptied'
