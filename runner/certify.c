@@ -158,14 +158,15 @@ start_next(struct queue *queue)
   const struct result *cause = cause_of(queue->run, result);
   const struct result *hung = overview_hung_twin(queue->run, result);
   const struct result *failed = overview_failed_twin(queue->run, result);
-  char reason[160];
+  char reason[256];
 
   if (!cause && !hung && !failed && start(queue, number))
     return;
   if (hung)
     snprintf(reason, sizeof(reason), "not run under Valgrind, for %s hung natively", hung->id);
   else
-    snprintf(reason, sizeof(reason), "no process could be started: %s", strerror(errno));
+    snprintf(reason, sizeof(reason), "no process could be started: %.200s",
+             engine_reason(queue->run->engine));
   if (cause)
     spare(result, cause);
   else if (failed && !hung)

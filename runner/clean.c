@@ -232,7 +232,7 @@ remove_some(struct run *run, struct suffixes *suffixes, const struct remnant *re
   struct outcome *outcome = engine_run(run->engine, &task);
   if (!outcome) {
     say("%s: stores could not be removed: no process could be started: %s", remnant->path,
-        strerror(errno));
+        engine_reason(run->engine));
     return false;
   }
   size_t gone = sort_out(suffixes, outcome);

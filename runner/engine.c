@@ -20,6 +20,7 @@
 #include "runner/child.h"
 #include "runner/judge.h"
 #include "runner/limits.h"
+#include "runner/names.h"
 #include "runner/orphans.h"
 #include "runner/run.h"
 #include "runner/slot.h"
@@ -48,7 +49,8 @@ struct engine {
   struct strangers strangers;
   struct limits limits;
   char meddled[200];         /* limits that a child has changed, and no check was judged for yet */
-  uint64_t n_started;
+  struct names names;        /* of its tasks */
+  char why[400];             /* the last task could not be started; "": it was */
   int interrupted;
 };
 
@@ -223,6 +225,12 @@ engine_cold_reason(const struct engine *engine)
   return "";
 }
 
+const char *
+engine_reason(const struct engine *engine)
+{
+  return engine->why;
+}
+
 unsigned
 engine_running(const struct engine *engine)
 {
@@ -247,6 +255,18 @@ engine_interrupted(const struct engine *engine)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
+/* Keeps the errno; false. */
+static bool
+fail(struct engine *engine, const char *what, const char *where)
+{
+  int reason = errno;
+
+  snprintf(engine->why, sizeof(engine->why), "%s%s%s: %s", what, where[0] ? " " : "", where,
+           strerror(reason));
+  errno = reason;
+  return false;
+}
+
 /* The folder of the task, and the job with what lies in it. */
 static bool
 prepare(struct engine *engine, struct slot *slot, const struct task *task)
@@ -255,15 +275,17 @@ prepare(struct engine *engine, struct slot *slot, const struct task *task)
   slot->job = task->job;
   bool checks = task->kind == TASK_CHECK;
   slot->parent = checks ? engine->folder->checks : engine->folder->others;
-  snprintf(slot->name, sizeof(slot->name), "%llu", (unsigned long long)++engine->n_started);
+  bool made = names_make_folder(&engine->names, slot->parent, slot->name, sizeof(slot->name));
   snprintf(slot->folder, sizeof(slot->folder), "%s/%s/%s", engine->folder->path,
            checks ? "checks" : "others", slot->name);
-  if (mkdirat(slot->parent, slot->name, 0700) != 0)
-    return false;
-  slot->output = slot_open_file(slot, "out");
-  slot->errors = slot_open_file(slot, "err");
   slot->job.folder = slot->folder;
-  return slot->output >= 0 && slot->errors >= 0;
+  if (!made)
+    return fail(engine, "mkdir", slot->folder);
+  slot->output = slot_open_file(slot, "out");
+  if (slot->output < 0)
+    return fail(engine, "the file of the output beside", slot->folder);
+  slot->errors = slot_open_file(slot, "err");
+  return slot->errors >= 0 || fail(engine, "the file of the errors beside", slot->folder);
 }
 
 /* Under memcheck it becomes another program, and starts late: its time begins when it is there. */
@@ -283,7 +305,7 @@ start_memcheck(const struct engine *engine, struct slot *slot)
 
 /* Forks; what was buffered is written before, so that no child writes it again. */
 static bool
-fork_sealed(const struct engine *engine, struct slot *slot)
+fork_sealed(struct engine *engine, struct slot *slot)
 {
   struct child child = {.task = &slot->task,
                         .shared = slot->shared,
@@ -294,7 +316,7 @@ fork_sealed(const struct engine *engine, struct slot *slot)
 
   if (!slot_reserve(slot)) {
     errno = ENOMEM;
-    return false;
+    return fail(engine, "room for its outcome", "");
   }
   kit_shared_reset(slot->shared);
   fflush(NULL);
@@ -311,13 +333,13 @@ fork_sealed(const struct engine *engine, struct slot *slot)
   slot->flooded = false;
   if (slot->task.memcheck) {
     if (!start_memcheck(engine, slot))
-      return false;
+      return fail(engine, "a start under Valgrind", "");
   } else {
     slot->pid = fork();
     if (slot->pid == 0)
       child_main(&child, &slot->job);
     if (slot->pid < 0)
-      return false;
+      return fail(engine, "fork", "");
   }
   setpgid(slot->pid, slot->pid);
   slot->busy = true;
@@ -326,12 +348,12 @@ fork_sealed(const struct engine *engine, struct slot *slot)
 
 /* The child has its end of the seals' socket, and the runner keeps no copy of that. */
 static bool
-fork_child(const struct engine *engine, struct slot *slot)
+fork_child(struct engine *engine, struct slot *slot)
 {
   struct stat socket;
 
   if (!seals_begin(&slot->seals, &slot->job.seals))
-    return false;
+    return fail(engine, "its socket to the runner", "");
   bool forked = fstat(slot->job.seals, &socket) == 0;
   slot->job.seals_inode = socket.st_ino;
   forked = forked && fork_sealed(engine, slot);
@@ -353,8 +375,9 @@ engine_start(struct engine *engine, const struct task *task)
     slot = engine->slots[i].busy ? NULL : &engine->slots[i];
   if (!slot) {
     errno = EAGAIN;
-    return false;
+    return fail(engine, "a place for it", "");
   }
+  engine->why[0] = '\0';
   if (slot_makes_stores(task))
     folder_note(engine->folder, '+', task->job.number);
   if (prepare(engine, slot, task) && fork_child(engine, slot))
@@ -393,7 +416,7 @@ end_group(struct engine *engine, struct slot *slot, bool seen, char *orphans, si
 
 /* A second child removes the stores; the check's outcome waits for it. */
 static bool
-start_removal(const struct engine *engine, struct slot *slot, struct outcome *outcome)
+start_removal(struct engine *engine, struct slot *slot, struct outcome *outcome)
 {
   slot->task.kind = TASK_DESTROY;
   slot->task.memcheck = false;
@@ -445,7 +468,8 @@ take_meddling(struct engine *engine, const struct slot *slot, struct ending *end
       || (kit_report_of(slot->shared)->phase == PHASE_START && !slot->task.memcheck))
     return;
   memcpy(ending->meddled, engine->meddled, sizeof(ending->meddled));
-  engine->meddled[0] = '\0';
+  memcpy(ending->intruded, engine->names.intruded, sizeof(ending->intruded));
+  engine->meddled[0] = engine->names.intruded[0] = '\0';
 }
 
 /* The child of this slot has ended.  NULL: another one runs, which removes its stores. */
@@ -466,6 +490,8 @@ finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
   seals_end(&slot->seals);
   end_group(engine, slot, how->si_code != 0, orphans, sizeof(orphans));
   look_at_limits(engine);
+  names_clear(&engine->names, engine->folder->checks);
+  names_clear(&engine->names, engine->folder->others);
   take_meddling(engine, slot, &ending);
   struct outcome *outcome = slot_collect(slot, engine->memcheck);
   memcpy(outcome->orphans, orphans, sizeof(outcome->orphans));

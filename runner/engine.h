@@ -90,6 +90,8 @@ unsigned engine_running(const struct engine *engine);
 bool engine_has_room(const struct engine *engine);
 /* false with errno: no child could be made, or nothing be reserved for its outcome. */
 bool engine_start(struct engine *engine, const struct task *task);
+/* What failed when the last task could not be started, with the reason: "fork: ..."; "": it was. */
+const char *engine_reason(const struct engine *engine);
 /* Waits for one task to end; NULL: none runs.  So each that was started has its outcome.  After an
  * interruption all come back at once. */
 struct outcome *engine_wait(struct engine *engine);

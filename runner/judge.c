@@ -310,19 +310,41 @@ ended_by_others(const struct outcome *outcome, const struct task *task,
          && !outcome->orphans[0];
 }
 
-/* Whatever else came of it, unless it has failed already: with less memory or fewer descriptors the
- * kit itself goes wrong. */
+/* What the kit itself needs was changed: that is the verdict, whatever else came of it, unless it
+ * has failed already. */
+static bool
+is_damage(struct outcome *outcome, const char *found)
+{
+  if (!found[0]
+      || (outcome->verdict != VERDICT_PASS && outcome->verdict != VERDICT_ERROR
+          && outcome->verdict != VERDICT_UNEXERCISED && outcome->verdict != VERDICT_SKIP))
+    return false;
+  outcome->verdict = VERDICT_HOST_DAMAGE;
+  PUT(outcome->report->clause, "ABI-5");
+  return true;
+}
+
+/* The next checks would not have their folders. */
+static void
+look_at_intrusion(struct outcome *outcome, const struct ending *ending)
+{
+  struct kit_report *r = outcome->report;
+
+  if (!is_damage(outcome, ending->intruded))
+    return;
+  PUT(r->message, "names beside the folder of the check were taken, which are for later checks");
+  PUT(r->expected, "nothing made outside of the folder in which the check begins");
+  PUT(r->found, "%s", ending->intruded);
+}
+
+/* With less memory or fewer descriptors the kit itself goes wrong. */
 static void
 look_at_meddling(struct outcome *outcome, const struct ending *ending)
 {
   struct kit_report *r = outcome->report;
 
-  if (!ending->meddled[0]
-      || (outcome->verdict != VERDICT_PASS && outcome->verdict != VERDICT_ERROR
-          && outcome->verdict != VERDICT_UNEXERCISED && outcome->verdict != VERDICT_SKIP))
+  if (!is_damage(outcome, ending->meddled))
     return;
-  outcome->verdict = VERDICT_HOST_DAMAGE;
-  PUT(r->clause, "ABI-5");
   PUT(r->message, "limits of the process that started the check were changed");
   PUT(r->expected, "limits (setrlimit, prlimit) that stay as they were");
   PUT(r->found, "%s", ending->meddled);
@@ -403,4 +425,5 @@ judge(struct outcome *outcome, const struct task *task, const struct ending *end
     look_beside(outcome, ending);
   }
   look_at_meddling(outcome, ending);
+  look_at_intrusion(outcome, ending);
 }

@@ -18,6 +18,7 @@ struct ending {
   int64_t called_ns;      /* timed out: so long its last call had run */
   uint64_t stdout_bytes;  /* written on descriptor 1 */
   char meddled[200];      /* limits of the runner itself that were changed; "": none */
+  char intruded[64];      /* a name beside the check's folder that it has taken; "": none */
   const struct seals *seals; /* that were given to the child */
 };
 

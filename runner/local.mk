@@ -67,6 +67,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/memcheck-run.c \
 	runner/memcheck.c \
 	runner/memcheck.h \
+	runner/names.c \
+	runner/names.h \
 	runner/next.c \
 	runner/next.h \
 	runner/operate/cancel.c \

@@ -267,7 +267,9 @@ run_no_child(struct run *run)
     say("interrupted before the first check");
     return EXIT_INCOMPLETE;
   }
-  return refuse_errno(run, "the engine", "no process can be started", NULL);
+  return run_refuse(run, EXIT_ENVIRONMENT,
+                    &(struct problem){"the engine", "no process can be started", NULL,
+                                      engine_reason(run->engine), NULL});
 }
 
 int

@@ -193,6 +193,15 @@ MOVER=link "$DURAKIT" check ./mover.so --only 'turn/*' --run-id linked --classif
 is "$(find precious | sort | diff precious.before -)" '' 'nothing is removed behind a link'
 is "$(folder_of linked)" '' 'the folder of that run is gone'
 
+# Nor does it hold up the checks that come after it.
+MOVER=names timeout -k 5 120 "$DURAKIT" check ./mover.so --only 'turn/*' --run-id "n$$" \
+  --classify 0 -j1 > tap 2> err
+is $? 1 'a plugin that takes the names of the next checks is at fault' || diag "$(cat err)"
+is "$(grep -c '^ *verdict: "error"' tap)" 0 'and the kit has no error of its own'
+like "$(cat tap)" 'verdict: "host-damage"' 'it is host damage'
+like "$(cat tap)" 'message: "names beside the folder of the check were taken' 'in words'
+is "$(folder_of n$$)" '' 'the folder of that run is gone'
+
 if "$DURAKIT" list providers > /dev/null 2>&1 && command -v valgrind > ls.err \
   && [ -z "${SANITIZER_CFLAGS-}" ]; then
   MOVER=fifo timeout -k 5 100 "$DURAKIT" check ./mover.so --only turn/birth --memcheck \
