@@ -17,10 +17,12 @@
 #include "core/base/utf8.h"
 #include "runner/canaries.h"
 #include "runner/facts.h"
+#include "runner/file.h"
 #include "runner/findings.h"
 #include "runner/hurting.h"
 #include "runner/json-memory.h"
 #include "runner/out.h"
+#include "runner/remove.h"
 #include "runner/repro.h"
 
 /* As results_header writes it. */
@@ -28,84 +30,77 @@
 
 struct results_file {
   FILE *file;
-  char *folder;
+  int folder;              /* open, whatever becomes of its name */
   bool failed;
 };
 
 /* Its first line is the header of a run. */
 static bool
-is_of_a_run(const char *path)
+is_of_a_run(int results)
 {
-  char begin[64] = "";
-  FILE *file = fopen(path, "re");
-  size_t n = file ? fread(begin, 1, sizeof(begin) - 1, file) : 0;
+  char begin[sizeof(HEADER_BEGINS) - 1];
 
-  begin[n] = '\0';
-  if (file)
-    fclose(file);
-  return strncmp(begin, HEADER_BEGINS, strlen(HEADER_BEGINS)) == 0;
+  return pread(results, begin, sizeof(begin), 0) == (ssize_t)sizeof(begin)
+         && memcmp(begin, HEADER_BEGINS, sizeof(begin)) == 0;
 }
 
 static bool
-is_empty(const char *path)
+is_empty(int results)
 {
   struct stat st;
 
-  return stat(path, &st) == 0 && st.st_size == 0;
+  return fstat(results, &st) == 0 && st.st_size == 0;
 }
 
 /* What an earlier run has written goes, so that no evidence of it lies beside the new results; what
  * it has not written is left alone: -1 with EEXIST. */
 static int
-make_room(const char *folder, const char *results)
+make_room(int folder, int results)
 {
-  struct dk_text checks = DK_TEXT_EMPTY;
-  bool ours = is_of_a_run(results);
-  int code = 0;
-
-  dk_text_printf(&checks, "%s/checks", folder);
-  if (dk_text_failed(&checks)) {
-    errno = ENOMEM;
-    code = -1;
-  } else if (ours) {
-    code = folder_remove_tree(dk_text_str(&checks), NULL) ? 0 : -1;
-  } else if (!is_empty(results) || access(dk_text_str(&checks), F_OK) == 0) {
-    errno = EEXIST;
-    code = -1;
-  }
-  int reason = errno;
-  dk_text_done(&checks);
-  errno = reason;
-  return code;
+  if (is_of_a_run(results))
+    return remove_at(folder, "checks", NULL) ? 0 : -1;
+  if (is_empty(results) && faccessat(folder, "checks", F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+    return 0;
+  errno = EEXIST;
+  return -1;
 }
 
 /* Nobody else's: two runs that write there at once would leave the record of neither. */
-static FILE *
-open_alone(const char *path)
+static int
+open_alone(int folder)
 {
-  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  struct stat st;
+  int fd = openat(folder, "results.jsonl",
+                  O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
 
-  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-    return fdopen(fd, "r+");
-  int reason = errno == EWOULDBLOCK ? EBUSY : errno;
-  if (fd >= 0)
-    close(fd);
+  if (fd < 0) {
+    errno = errno == ELOOP || errno == EISDIR || errno == ENXIO ? EEXIST : errno;
+    return -1;
+  }
+  int reason = fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) ? EEXIST : 0;
+  if (reason == 0 && flock(fd, LOCK_EX | LOCK_NB) != 0)
+    reason = errno == EWOULDBLOCK ? EBUSY : errno;
+  if (reason == 0)
+    return fd;
+  close(fd);
   errno = reason;
-  return NULL;
+  return -1;
 }
 
 /* The file, emptied; NULL with errno, and then nothing of the folder was changed. */
 static FILE *
-open_results(const char *folder, const char *path)
+open_results(int folder)
 {
-  FILE *file = open_alone(path);
-
-  if (!file || (make_room(folder, path) == 0 && ftruncate(fileno(file), 0) == 0))
-    return file;
+  int fd = open_alone(folder);
+  bool made = fd >= 0 && make_room(folder, fd) == 0 && ftruncate(fd, 0) == 0;
+  FILE *file = made ? fdopen(fd, "r+") : NULL;
   int reason = errno;
-  if (is_empty(path))
-    unlink(path);
-  fclose(file);
+
+  if (file || fd < 0)
+    return file;
+  if (is_empty(fd))
+    unlinkat(folder, "results.jsonl", 0);
+  close(fd);
   errno = reason;
   return NULL;
 }
@@ -114,19 +109,19 @@ struct results_file *
 results_new(const char *folder)
 {
   struct results_file *file = calloc(1, sizeof(*file));
-  struct dk_text path = DK_TEXT_EMPTY;
 
   if (!file)
     return NULL;
-  dk_text_printf(&path, "%s/results.jsonl", folder);
-  file->folder = strdup(folder);
-  if (file->folder && folder_make_path(folder) == 0)
-    file->file = open_results(folder, dk_text_str(&path));
-  int reason = errno;
-  dk_text_done(&path);
+  file->folder = -1;
+  if (folder_make_path(folder) == 0)
+    file->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file->folder >= 0)
+    file->file = open_results(file->folder);
   if (file->file)
     return file;
-  free(file->folder);
+  int reason = errno;
+  if (file->folder >= 0)
+    close(file->folder);
   free(file);
   errno = reason;
   return NULL;
@@ -138,7 +133,7 @@ results_close(struct results_file *file)
   if (!file)
     return;
   fclose(file->file);
-  free(file->folder);
+  close(file->folder);
   free(file);
 }
 
@@ -388,21 +383,45 @@ put_counts(json_t *object, const struct result *result)
   }
 }
 
+/* Takes the descriptor; -1: it cannot be made. */
+static int
+enter(int folder, const char *name)
+{
+  int inner = folder >= 0 ? file_enter_folder(folder, name, 0777) : -1;
+
+  if (folder >= 0)
+    close(folder);
+  return inner;
+}
+
+/* The folder checks/ID, whose parts are folders: through no link, for the plugin knows its path. */
+static int
+enter_folder_of(const struct results_file *file, const struct result *result)
+{
+  char id[sizeof(result->id)];
+  char *rest = NULL;
+  int folder = file_enter_folder(file->folder, "checks", 0777);
+
+  memcpy(id, result->id, sizeof(id));
+  for (char *part = strtok_r(id, "/", &rest); part; part = strtok_r(NULL, "/", &rest))
+    folder = enter(folder, part);
+  return folder;
+}
+
 /* checks/ID/NAME; NULL: it cannot be made. */
 static FILE *
 open_beside(struct results_file *file, const struct result *result, const char *name)
 {
-  struct dk_text path = DK_TEXT_EMPTY;
-  FILE *beside = NULL;
+  int folder = enter_folder_of(file, result);
+  int fd = folder >= 0 ? file_make(folder, name, 0666) : -1;
+  FILE *beside = fd >= 0 ? fdopen(fd, "w") : NULL;
 
-  dk_text_printf(&path, "%s/checks/%s", file->folder, result->id);
-  if (folder_make_path(dk_text_str(&path)) == 0) {
-    dk_text_printf(&path, "/%s", name);
-    beside = fopen(dk_text_str(&path), "we");
-  }
+  if (fd >= 0 && !beside)
+    close(fd);
+  if (folder >= 0)
+    close(folder);
   if (!beside)
     file->failed = true;
-  dk_text_done(&path);
   return beside;
 }
 

@@ -202,6 +202,22 @@ like "$(cat tap)" 'verdict: "host-damage"' 'it is host damage'
 like "$(cat tap)" 'message: "names beside the folder of the check were taken' 'in words'
 is "$(folder_of n$$)" '' 'the folder of that run is gone'
 
+# Results are written in the folder that was made for them, and nowhere else.
+mkdir -p precious/birth
+echo precious > precious/birth/trace.txt
+find precious | sort > precious.before
+MOVER=results MOVER_OUT=$here/res timeout -k 5 60 "$DURAKIT" check ./mover.so --only turn/birth \
+  --run-id "r$$" --out res --classify 0 > tap 2> err
+is $? 1 'a plugin that puts a link among the results' || diag "$(cat err)"
+is "$(find precious | sort | diff precious.before -)$(cat precious/birth/trace.txt)" precious \
+  'leads them nowhere'
+[ -f res/checks/turn/birth/trace.txt ] && [ ! -L res/checks/turn ]
+ok $? 'they lie where they belong'
+rm -r res/results.jsonl
+mkfifo res/results.jsonl
+timeout -k 5 60 "$DURAKIT" check "$MODEL" --only turn/birth --out res > tap 2> err
+is $? 2 'a FIFO for the results is refused' || diag "$(cat err)"
+
 if "$DURAKIT" list providers > /dev/null 2>&1 && command -v valgrind > ls.err \
   && [ -z "${SANITIZER_CFLAGS-}" ]; then
   MOVER=fifo timeout -k 5 100 "$DURAKIT" check ./mover.so --only turn/birth --memcheck \
