@@ -275,7 +275,7 @@ tell_cause(struct queue *queue, const struct result *result)
     return;
   queue->cause_is_told = true;
   cause_text(&text, result->spared_by);
-  char *masked = out_masked(queue->run, dk_text_str(&text));
+  char *masked = out_masked_text(queue->run->out, queue->run, &text);
   out_comment(queue->run->out, masked ? masked : "out of memory");
   free(masked);
   dk_text_done(&text);
@@ -462,7 +462,7 @@ tell_leftovers(const struct run *run)
   dk_text_printf(&text, "%zu store%s could not be removed; see %s/journal; durakit clean PLUGIN "
                         "with the same settings tries again",
                  run->n_leftovers, run->n_leftovers == 1 ? "" : "s", run->folder.path);
-  out_comment(run->out, dk_text_str(&text));
+  out_comment_text(run->out, &text);
   dk_text_done(&text);
 }
 
@@ -474,18 +474,18 @@ tell_memcheck(const struct run *run)
 
   for (size_t i = 0; i < run->n_suppressed; i++) {
     facts_suppression(&text, &run->suppressed[i]);
-    out_comment(run->out, dk_text_str(&text));
+    out_comment_text(run->out, &text);
     dk_text_reset(&text);
   }
   if (run->memcheck && engine_cold_reason(run->engine)[0]) {
     dk_text_printf(&text, "memcheck: each check was a start of Valgrind of its own, for the plugin "
                           "cannot be copied: %s", engine_cold_reason(run->engine));
-    out_comment(run->out, dk_text_str(&text));
+    out_comment_text(run->out, &text);
     dk_text_reset(&text);
   }
   if (run->no_memcheck[0]) {
     dk_text_printf(&text, "memcheck was %s", run->no_memcheck);
-    out_comment(run->out, dk_text_str(&text));
+    out_comment_text(run->out, &text);
   }
   dk_text_done(&text);
 }
@@ -497,7 +497,7 @@ tell_overview(const struct run *run)
 
   overview_text(&text, run);
   if (text.length > 0)
-    out_comment(run->out, dk_text_str(&text));
+    out_comment_text(run->out, &text);
   dk_text_done(&text);
 }
 

@@ -67,6 +67,6 @@ next_tell(const struct run *run)
     dk_text_printf(&text, "; next: %s [%s]", next->operation, next->clauses);
   else
     dk_text_puts(&text, "; next: durakit certify");
-  out_comment(run->out, dk_text_str(&text));
+  out_comment_text(run->out, &text);
   dk_text_done(&text);
 }

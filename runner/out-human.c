@@ -24,16 +24,30 @@ painted(const struct out *out, enum paint paint)
   return out->color ? codes[paint] : "";
 }
 
+/* Masked and escaped; false: there is nothing to show. */
+static bool
+show(struct dk_text *ret_shown, struct out *out, const struct run *run, const char *text)
+{
+  char *masked = text && *text ? out_masked(out, run, text) : NULL;
+
+  if (masked)
+    dk_text_add_escaped(ret_shown, masked, strlen(masked), DK_ESCAPE_VISIBLE);
+  out->lost = out->lost || dk_text_failed(ret_shown);
+  bool shows = masked && !dk_text_failed(ret_shown);
+  free(masked);
+  if (!shows)
+    dk_text_done(ret_shown);
+  return shows;
+}
+
 /* Masked, escaped, and broken at blanks so that it stays beside its label. */
 static void
 print_wrapped(struct out *out, const struct run *run, const char *label, const char *text)
 {
   struct dk_text shown = DK_TEXT_EMPTY;
-  char *masked = text && *text ? out_masked(run, text) : NULL;
 
-  if (!masked)
+  if (!show(&shown, out, run, text))
     return;
-  dk_text_add_escaped(&shown, masked, strlen(masked), DK_ESCAPE_VISIBLE);
   const char *rest = dk_text_str(&shown);
   const size_t room = (out->width > 40 && out->width < WIDTH ? out->width : WIDTH) - 14;
   while (*rest) {
@@ -48,21 +62,34 @@ print_wrapped(struct out *out, const struct run *run, const char *label, const c
     label = "";
   }
   dk_text_done(&shown);
-  free(masked);
 }
 
 static void
 print_line(struct out *out, const struct run *run, const char *label, const char *text)
 {
   struct dk_text shown = DK_TEXT_EMPTY;
-  char *masked = text && *text ? out_masked(run, text) : NULL;
 
-  if (!masked)
+  if (!show(&shown, out, run, text))
     return;
-  dk_text_add_escaped(&shown, masked, strlen(masked), DK_ESCAPE_VISIBLE);
   fprintf(out->file, "    %-10s%s\n", label, dk_text_str(&shown));
   dk_text_done(&shown);
-  free(masked);
+}
+
+/* Both empty the text.  What is not whole is not shown, and the output is lost. */
+static void
+print_text(struct out *out, const struct run *run, const char *label, struct dk_text *text)
+{
+  out->lost = out->lost || dk_text_failed(text);
+  print_line(out, run, label, dk_text_failed(text) ? "out of memory" : dk_text_str(text));
+  dk_text_reset(text);
+}
+
+static void
+wrap_text_of(struct out *out, const struct run *run, const char *label, struct dk_text *text)
+{
+  out->lost = out->lost || dk_text_failed(text);
+  print_wrapped(out, run, label, dk_text_failed(text) ? "out of memory" : dk_text_str(text));
+  dk_text_reset(text);
 }
 
 static void
@@ -81,18 +108,16 @@ human_view_begin(struct out *out, const struct run *run, const char *canaries)
                                                                  facts_run};
 
   facts_kit(&text);
+  out->lost = out->lost || dk_text_failed(&text);
   fprintf(out->file, "%s\n", dk_text_str(&text));
   for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
     dk_text_reset(&text);
     facts[i](&text, run);
-    if (text.length == 0)
-      continue;
-    char *masked = out_masked(run, dk_text_str(&text));
-    dk_text_reset(&text);
-    dk_text_add_escaped(&text, masked ? masked : "", masked ? strlen(masked) : 0,
-                        DK_ESCAPE_VISIBLE);
-    fprintf(out->file, "%s\n", dk_text_str(&text));
-    free(masked);
+    struct dk_text shown = DK_TEXT_EMPTY;
+    out->lost = out->lost || dk_text_failed(&text);
+    if (!dk_text_failed(&text) && show(&shown, out, run, dk_text_str(&text)))
+      fprintf(out->file, "%s\n", dk_text_str(&shown));
+    dk_text_done(&shown);
   }
   fprintf(out->file, "canaries: %s\n\n", canaries);
   dk_text_done(&text);
@@ -107,13 +132,11 @@ print_trace(struct out *out, const struct run *run, const struct result *result)
   unsigned left_out;
 
   for (unsigned n = 0; (line = out_trace(report, TRACE_SHOWN, n, &left_out)) != NULL; n++) {
-    dk_text_reset(&text);
     dk_text_printf(&text, "%6" PRId64 " ms  %s", line->at, line->text);
-    print_line(out, run, n == 0 ? "trace" : "", dk_text_str(&text));
+    print_text(out, run, n == 0 ? "trace" : "", &text);
   }
-  dk_text_reset(&text);
   facts_more_trace(&text, run, result, left_out);
-  print_line(out, run, "", dk_text_str(&text));
+  print_text(out, run, "", &text);
   dk_text_done(&text);
 }
 
@@ -123,6 +146,7 @@ print_output(struct out *out, const struct run *run, const struct outcome *outco
   char *text = strndup(outcome->output ? outcome->output : "",
                        outcome->output_size < OUTPUT_SHOWN ? outcome->output_size : OUTPUT_SHOWN);
 
+  out->lost = out->lost || !text;
   if (text)
     print_wrapped(out, run, "output", text);
   free(text);
@@ -135,12 +159,10 @@ print_findings(struct out *out, const struct run *run, const struct result *resu
   struct dk_text text = DK_TEXT_EMPTY;
 
   for (unsigned n = 0; findings && facts_finding(&text, findings, n, FINDINGS_SHOWN); n++) {
-    print_wrapped(out, run, n == 0 ? "findings" : "", dk_text_str(&text));
-    dk_text_reset(&text);
+    wrap_text_of(out, run, n == 0 ? "findings" : "", &text);
   }
-  dk_text_reset(&text);
   facts_xml(&text, run, result);
-  print_line(out, run, "xml", dk_text_str(&text));
+  print_text(out, run, "xml", &text);
   dk_text_done(&text);
 }
 
@@ -158,23 +180,23 @@ print_outcome(struct out *out, const struct run *run, const struct result *resul
   print_trace(out, run, result);
   print_output(out, run, result->outcome);
   facts_reruns(&text, result);
-  print_line(out, run, "reruns", dk_text_str(&text));
-  dk_text_reset(&text);
+  print_text(out, run, "reruns", &text);
   facts_leftovers(&text, run, result->outcome);
-  print_wrapped(out, run, "left over", dk_text_str(&text));
+  wrap_text_of(out, run, "left over", &text);
   dk_text_done(&text);
 }
 
 /* The rest of its line. */
 static void
-print_brief(struct out *out, const struct run *run, const char *text)
+print_brief(struct out *out, const struct run *run, const struct dk_text *text)
 {
   struct dk_text shown = DK_TEXT_EMPTY;
-  char *masked = *text ? out_masked(run, text) : NULL;
+  char *masked = out_masked_text(out, run, text);
 
   if (masked)
     dk_text_add_escaped(&shown, masked, strlen(masked), DK_ESCAPE_VISIBLE);
-  fprintf(out->file, "%s%s\n", masked ? ": " : "", dk_text_str(&shown));
+  out->lost = out->lost || dk_text_failed(&shown);
+  fprintf(out->file, "%s%s\n", shown.length > 0 ? ": " : "", dk_text_str(&shown));
   dk_text_done(&shown);
   free(masked);
 }
@@ -198,7 +220,7 @@ print_failure(struct out *out, const struct run *run, const struct result *resul
     dk_text_printf(&text, "as in %s", told->id);
   else if (brief)
     dk_text_puts(&text, result->reason);
-  print_brief(out, run, dk_text_str(&text));
+  print_brief(out, run, &text);
   if (brief) {
     dk_text_done(&text);
     return;
@@ -211,10 +233,9 @@ print_failure(struct out *out, const struct run *run, const struct result *resul
   if (violation)
     print_wrapped(out, run, "usually", facts_usually(result));
   repro_of(&text, run, result);
-  print_line(out, run, "repro", dk_text_str(&text));
-  dk_text_reset(&text);
+  print_text(out, run, "repro", &text);
   facts_next(&text, run, result);
-  print_line(out, run, "next", dk_text_str(&text));
+  print_text(out, run, "next", &text);
   fputc('\n', out->file);
   dk_text_done(&text);
 }
@@ -270,6 +291,7 @@ human_view_end(struct out *out, const struct totals *totals)
 
   human_view_skipped(out);
   out_totals_text(&text, totals);
+  out->lost = out->lost || dk_text_failed(&text);
   fprintf(out->file, "%sRESULT=%s%s %s\n",
           painted(out, totals->exit_code == EXIT_PASSED ? GREEN : RED), totals->word,
           painted(out, PLAIN), dk_text_str(&text));

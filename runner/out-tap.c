@@ -17,9 +17,8 @@ enum { FINDINGS_SHOWN = 10, TRACE_SHOWN = 40, OUTPUT_SHOWN = 2000 };
 static void
 comment(struct out *out, const struct run *run, struct dk_text *text)
 {
-  char *masked = out_masked(run, dk_text_str(text));
+  char *masked = out_masked_text(out, run, text);
 
-  out->lost = out->lost || !masked || dk_text_failed(text);
   tap_comment(out->tap, masked ? masked : "out of memory");
   free(masked);
   dk_text_reset(text);
@@ -58,10 +57,32 @@ yaml(struct out *out, const struct run *run, const char *key, const char *value)
 {
   if (!value || !*value)
     return;
-  char *masked = out_masked(run, value);
-  out->lost = out->lost || !masked;
+  char *masked = out_masked(out, run, value);
   tap_yaml_string(out->tap, key, masked ? masked : "out of memory");
   free(masked);
+}
+
+/* Nothing of a text without anything in it.  Empties the text. */
+static void
+yaml_text(struct out *out, const struct run *run, const char *key, struct dk_text *text)
+{
+  if (text->length == 0 && !dk_text_failed(text))
+    return;
+  char *masked = out_masked_text(out, run, text);
+  tap_yaml_string(out->tap, key, masked ? masked : "out of memory");
+  free(masked);
+  dk_text_reset(text);
+}
+
+/* Empties the text. */
+static void
+yaml_item(struct out *out, const struct run *run, struct dk_text *text)
+{
+  char *masked = out_masked_text(out, run, text);
+
+  tap_yaml_item(out->tap, masked ? masked : "out of memory");
+  free(masked);
+  dk_text_reset(text);
 }
 
 static void
@@ -87,16 +108,12 @@ yaml_trace(struct out *out, const struct run *run, const struct result *result)
     return;
   tap_yaml_list_begin(out->tap, "trace");
   for (unsigned n = 0; (line = out_trace(report, TRACE_SHOWN, n, &left_out)) != NULL; n++) {
-    dk_text_reset(&text);
     dk_text_printf(&text, "%6" PRId64 " ms  %s", line->at, line->text);
-    char *masked = out_masked(run, dk_text_str(&text));
-    tap_yaml_item(out->tap, masked ? masked : "out of memory");
-    free(masked);
+    yaml_item(out, run, &text);
   }
   tap_yaml_list_end(out->tap);
-  dk_text_reset(&text);
   facts_more_trace(&text, run, result, left_out);
-  yaml(out, run, "trace_more", dk_text_str(&text));
+  yaml_text(out, run, "trace_more", &text);
   dk_text_done(&text);
 }
 
@@ -111,7 +128,12 @@ yaml_output(struct out *out, const struct run *run, const struct outcome *outcom
   mask_text(&run->mask, &masked, outcome->output, outcome->output_size);
   size_t n = masked.length < OUTPUT_SHOWN ? masked.length : OUTPUT_SHOWN;
   dk_text_add(&shown, dk_text_str(&masked), n);
-  tap_yaml_bytes(out->tap, "output", dk_text_str(&shown), shown.length);
+  bool lost = dk_text_failed(&masked) || dk_text_failed(&shown);
+  out->lost = out->lost || lost;
+  if (lost)
+    tap_yaml_string(out->tap, "output", "out of memory");
+  else
+    tap_yaml_bytes(out->tap, "output", dk_text_str(&shown), shown.length);
   if (outcome->output_total > n)
     tap_yaml_number(out->tap, "output_bytes", (int64_t)outcome->output_total);
   dk_text_done(&masked);
@@ -128,16 +150,11 @@ yaml_findings(struct out *out, const struct run *run, const struct result *resul
   if (!findings || !findings_any(findings))
     return;
   tap_yaml_list_begin(out->tap, "findings");
-  for (unsigned n = 0; facts_finding(&text, findings, n, FINDINGS_SHOWN); n++) {
-    char *masked = out_masked(run, dk_text_str(&text));
-    tap_yaml_item(out->tap, masked ? masked : "out of memory");
-    free(masked);
-    dk_text_reset(&text);
-  }
+  for (unsigned n = 0; facts_finding(&text, findings, n, FINDINGS_SHOWN); n++)
+    yaml_item(out, run, &text);
   tap_yaml_list_end(out->tap);
-  dk_text_reset(&text);
   facts_xml(&text, run, result);
-  yaml(out, run, "xml", dk_text_str(&text));
+  yaml_text(out, run, "xml", &text);
   dk_text_done(&text);
 }
 
@@ -153,16 +170,14 @@ yaml_outcome(struct out *out, const struct run *run, const struct result *result
   yaml(out, run, "where", report->where);
   tap_yaml_string(out->tap, "phase", phase_name((enum phase)report->phase));
   facts_region(&text, report);
-  yaml(out, run, "run", dk_text_str(&text));
+  yaml_text(out, run, "run", &text);
   yaml_findings(out, run, result);
   yaml_trace(out, run, result);
-  dk_text_reset(&text);
   facts_reruns(&text, result);
-  yaml(out, run, "reruns", dk_text_str(&text));
+  yaml_text(out, run, "reruns", &text);
   yaml_output(out, run, result->outcome);
-  dk_text_reset(&text);
   facts_leftovers(&text, run, result->outcome);
-  yaml(out, run, "left_over", dk_text_str(&text));
+  yaml_text(out, run, "left_over", &text);
   dk_text_done(&text);
 }
 
@@ -181,13 +196,11 @@ yaml_block(struct out *out, const struct run *run, const struct result *result)
     yaml_outcome(out, run, result);
   yaml(out, run, "usual_cause", facts_usually(result));
   facts_seed(&text, run);
-  tap_yaml_string(out->tap, "seed", dk_text_str(&text));
-  dk_text_reset(&text);
+  yaml_text(out, run, "seed", &text);
   repro_of(&text, run, result);
-  yaml(out, run, "repro", dk_text_str(&text));
-  dk_text_reset(&text);
+  yaml_text(out, run, "repro", &text);
   facts_next(&text, run, result);
-  yaml(out, run, "next", dk_text_str(&text));
+  yaml_text(out, run, "next", &text);
   tap_yaml_end(out->tap);
   dk_text_done(&text);
 }
@@ -217,7 +230,7 @@ yaml_told(struct out *out, const struct run *run, const struct result *result,
   tap_yaml_string(out->tap, "same_as", told->id);
   yaml(out, run, "message", result->outcome->report->answer);
   repro_of(&text, run, result);
-  yaml(out, run, "repro", dk_text_str(&text));
+  yaml_text(out, run, "repro", &text);
   tap_yaml_end(out->tap);
   dk_text_done(&text);
 }
@@ -254,7 +267,7 @@ tap_view_end(struct out *out, const struct totals *totals)
     return;
   dk_text_printf(&text, "RESULT=%s ", totals->word);
   out_totals_text(&text, totals);
-  tap_comment(out->tap, dk_text_str(&text));
+  tap_comment(out->tap, dk_text_failed(&text) ? "out of memory" : dk_text_str(&text));
   out->lost = out->lost || dk_text_failed(&text) || tap_done(out->tap) < 0;
   out->tap = NULL;
   dk_text_done(&text);

@@ -151,6 +151,13 @@ out_comment(struct out *out, const char *text)
   fflush(out->file);
 }
 
+void
+out_comment_text(struct out *out, const struct dk_text *text)
+{
+  out->lost = out->lost || dk_text_failed(text);
+  out_comment(out, dk_text_failed(text) ? "out of memory" : dk_text_str(text));
+}
+
 bool
 out_end(struct out *out, const struct totals *totals)
 {
@@ -165,14 +172,24 @@ out_end(struct out *out, const struct totals *totals)
 /* ---- shared by the two views ----------------------------------------------------------------- */
 
 char *
-out_masked(const struct run *run, const char *text)
+out_masked(struct out *out, const struct run *run, const char *text)
 {
   struct dk_text masked = DK_TEXT_EMPTY;
 
   mask_text(&run->mask, &masked, text, strlen(text));
   char *copy = dk_text_failed(&masked) ? NULL : strdup(dk_text_str(&masked));
   dk_text_done(&masked);
+  out->lost = out->lost || !copy;
   return copy;
+}
+
+char *
+out_masked_text(struct out *out, const struct run *run, const struct dk_text *text)
+{
+  if (!dk_text_failed(text))
+    return out_masked(out, run, dk_text_str(text));
+  out->lost = true;
+  return NULL;
 }
 
 const struct kit_trace_line *

@@ -14,7 +14,7 @@
 struct out {
   enum format format;      /* tap or human */
   bool color, progress, verbose, began;
-  bool lost;               /* a text could not be built */
+  bool lost;               /* a text could not be built: the run is no success */
   FILE *file;
   struct tap *tap;
   unsigned width;          /* of the terminal; 0: it is none */
@@ -34,13 +34,17 @@ void out_begin(struct out *out, const struct run *run, const char *canaries);
 void out_result(struct out *out, const struct run *run, const struct result *result);
 void out_progress(struct out *out, const struct run *run, size_t done);
 void out_comment(struct out *out, const char *text);
+/* The same of a text that was put together; one that is not whole is lost, and the run with it. */
+void out_comment_text(struct out *out, const struct dk_text *text);
 /* The last line.  false: something could not be written. */
 bool out_end(struct out *out, const struct totals *totals);
 
 /* ---- shared by the two views ----------------------------------------------------------------- */
 
-/* Text from the child with secrets masked; from malloc, never NULL but without memory. */
-char *out_masked(const struct run *run, const char *text);
+/* Text from the child with secrets masked; from malloc.  NULL without memory, or if the text is not
+ * whole: then the output is lost, and never a piece of it is shown for the whole. */
+char *out_masked(struct out *out, const struct run *run, const char *text);
+char *out_masked_text(struct out *out, const struct run *run, const struct dk_text *text);
 /* The n-th of the last `most` lines of the trace, NULL behind them; `ret_left_out` lines stand
  * before. */
 const struct kit_trace_line *out_trace(const struct kit_report *report, unsigned most, unsigned n,

@@ -48,6 +48,8 @@ add_setting(struct dk_text *text, const struct run *run, const struct given *giv
     mask_text(&run->mask, &pair, given->value, strlen(given->value));
   dk_text_puts(text, " --set ");
   repro_quote(text, dk_text_str(&pair));
+  if (dk_text_failed(&pair))
+    dk_text_fail(text);
   dk_text_done(&pair);
 }
 
@@ -66,6 +68,8 @@ add_server(struct dk_text *text, const struct run *run)
     mask_text(&run->mask, &shown, value, strlen(value));
     dk_text_printf(text, " %s ", options[i].name);
     repro_quote(text, dk_text_str(&shown));
+    if (dk_text_failed(&shown))
+      dk_text_fail(text);
   }
   dk_text_done(&shown);
 }
@@ -193,6 +197,13 @@ read_file(const char *path, struct recorded *ret)
   return code;
 }
 
+static int
+say_no_memory(void)
+{
+  say("out of memory");
+  return EXIT_ENVIRONMENT;
+}
+
 /* What was recorded and not given again now.  A masked value must be given again. */
 static int
 take_recorded_settings(struct options *options, const json_t *header, struct mask *mask)
@@ -212,7 +223,9 @@ take_recorded_settings(struct options *options, const json_t *header, struct mas
     if (given)
       continue;
     dk_text_printf(&pair, "%s=%s", key, *env ? env : "...");
-    if (*env)
+    if (dk_text_failed(&pair))
+      code = say_no_memory();
+    else if (*env)
       code = settings_take_env(options, "--set-env", dk_text_str(&pair));
     else if (json_is_true(json_object_get(setting, "masked")))
       code = usage(key, "was masked when it was recorded", dk_text_str(&pair),
@@ -308,7 +321,7 @@ take_checks(struct options *options, const char *path, const struct recorded *re
   options->n_only = 0;
   options->only = calloc(json_array_size(checks) + 1, sizeof(*options->only));
   if (!options->only)
-    return EXIT_ENVIRONMENT;
+    return say_no_memory();
   bool native = false;
   if (name)
     return take_named(options, path, checks, name);
@@ -334,7 +347,7 @@ take_checks(struct options *options, const char *path, const struct recorded *re
 }
 
 /* What will be run is said before it is run. */
-static void
+static int
 say_command(const struct options *options, const struct mask *mask)
 {
   struct kit_probe nothing = {0};
@@ -345,9 +358,12 @@ say_command(const struct options *options, const struct mask *mask)
   for (size_t i = 0; i < options->n_only; i++)
     dk_text_printf(&only, "%s%s", i ? "," : "", options->only[i]);
   repro_command(&command, &run, dk_text_str(&only), options->memcheck);
-  say("again: %s%s", dk_text_str(&command), options->both ? ", and without --memcheck" : "");
+  bool whole = !dk_text_failed(&only) && !dk_text_failed(&command) && !mask->failed;
+  if (whole)
+    say("again: %s%s", dk_text_str(&command), options->both ? ", and without --memcheck" : "");
   dk_text_done(&only);
   dk_text_done(&command);
+  return whole ? EXIT_PASSED : say_no_memory();
 }
 
 static int
@@ -373,7 +389,7 @@ repeat(struct options *options, const char *path, const char *name,
     for (size_t i = 0; i < options->n_settings; i++)
       mask_add_passwords(&mask, options->settings[i].value, strlen(options->settings[i].value));
     mask_commands(&mask, &options->hurting);
-    say_command(options, &mask);
+    code = say_command(options, &mask);
   }
   mask_done(&mask);
   return code == EXIT_PASSED ? command_certify(options) : code;
@@ -388,7 +404,7 @@ command_repro(struct options *options)
   const char *name = NULL;
 
   if (!path)
-    return EXIT_ENVIRONMENT;
+    return say_no_memory();
   if (colon && colon[1]) {
     *colon = '\0';
     name = colon + 1;

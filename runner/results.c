@@ -161,7 +161,7 @@ text_value(const struct run *run, const char *bytes, size_t length)
   struct dk_text escaped = DK_TEXT_EMPTY;
 
   mask_text(&run->mask, &text, bytes, length);
-  bool valid = dk_utf8_valid(dk_text_str(&text), text.length);
+  bool valid = !dk_text_failed(&text) && dk_utf8_valid(dk_text_str(&text), text.length);
   if (!valid)
     dk_text_add_escaped(&escaped, dk_text_str(&text), text.length, DK_ESCAPE_VISIBLE);
   if (dk_text_failed(&text))
@@ -184,6 +184,17 @@ put_fact(json_t *object, const char *key, struct dk_text *text)
 {
   json_object_set_new(object, key, json_of_text(text));
   dk_text_done(text);
+}
+
+/* The same, masked; nothing of a text without anything in it.  Empties the text. */
+static void
+put_text(json_t *object, const struct run *run, const char *key, struct dk_text *text)
+{
+  if (dk_text_failed(text))
+    json_object_set_new(object, key, json_of_text(text));
+  else
+    put(object, run, key, dk_text_str(text));
+  dk_text_reset(text);
 }
 
 static json_t *
@@ -297,7 +308,9 @@ stack_of(const struct run *run, const struct stack *stack)
   for (unsigned i = 0; i < stack->n; i++) {
     struct dk_text text = DK_TEXT_EMPTY;
     frame_text(&text, &stack->frames[i]);
-    json_array_append_new(list, text_value(run, dk_text_str(&text), text.length));
+    json_array_append_new(list, dk_text_failed(&text)
+                                  ? json_of_text(&text)
+                                  : text_value(run, dk_text_str(&text), text.length));
     dk_text_done(&text);
   }
   return list;
@@ -356,10 +369,9 @@ put_story(json_t *object, const struct run *run, const struct result *result)
   if (outcome->output_size > 0)
     json_object_set_new(object, "output", text_value(run, outcome->output, outcome->output_size));
   facts_leftovers(&text, run, outcome);
-  put(object, run, "left_over", dk_text_str(&text));
-  dk_text_reset(&text);
+  put_text(object, run, "left_over", &text);
   repro_of(&text, run, result);
-  put(object, run, "repro", dk_text_str(&text));
+  put_text(object, run, "repro", &text);
   dk_text_done(&text);
 }
 
@@ -453,7 +465,8 @@ write_beside(struct results_file *file, const struct run *run, const struct resu
 
   for (unsigned n = 0;
        trace && (line = out_trace(result->outcome->report, KIT_TRACE_LINES, n, &left_out)); n++) {
-    char *masked = out_masked(run, line->text);
+    char *masked = out_masked(run->out, run, line->text);
+    file->failed = file->failed || !masked;
     fprintf(trace, "%6" PRId64 " ms  %s\n", line->at, masked ? masked : "out of memory");
     free(masked);
   }

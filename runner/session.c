@@ -139,7 +139,7 @@ run_begin(struct run *run, const struct options *options)
   mask_settings(run);
   run->out = out_new(options);
   run->probe = calloc(1, sizeof(*run->probe));
-  if (!run->out || !run->probe) {
+  if (!run->out || !run->probe || run->mask.failed) {
     say("out of memory");
     return EXIT_ENVIRONMENT;
   }
@@ -470,7 +470,7 @@ run_take_settings(struct run *run)
   if (code != EXIT_PASSED)
     return code;
   run->settings = settings_for_provider(run->options, run->store_key, &run->n_settings);
-  if (run->settings)
+  if (run->settings && !run->mask.failed)
     return EXIT_PASSED;
   say("out of memory");
   return EXIT_ENVIRONMENT;

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Each request for memory of the command fails, once: it ends all the same, and what it could not
-# do is an exit code with a word.  A sample of them; all with DURAKIT_DEEP=1.
+# do is an exit code with a word; what it writes is whole, or is called an error.  A sample of them;
+# all with DURAKIT_DEEP=1.
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 [ -x "$DURAKIT" ] && [ -f "$MODEL" ] || skip_all 'the command or the model is not built'
@@ -46,6 +47,57 @@ fails_each() {
   done > wrong
   is "$(cat wrong)" '' "$name: whichever fails, it ends with a right exit code and a word"
 }
+
+# ---- a check that fails --------------------------------------------------------------------------
+
+# The plugin, which prints and fails, with a setting that is shown and one that is not.
+${CC:-cc} -std=gnu11 -D_GNU_SOURCE -shared -fPIC -I"$top_srcdir/core/include" \
+  "$top_srcdir/tests/runner-secret.c" -o secret.so > cc.out 2>&1
+ok $? 'a provider that fails is built' || diag "$(cat cc.out)"
+
+# steady FILE: what is never the same twice is masked.
+steady() {
+  sed -e 's/seconds=[0-9.]*/seconds=N/' -e 's/"seconds":[0-9.]*/"seconds":N/g' \
+      -e 's/one enqueue took [0-9.]* ms/one enqueue took N ms/' "$1"
+}
+
+# check_failing_at N VIEW: that request for memory fails.
+check_failing_at() {
+  rm -rf res
+  timeout -k 5 60 env FAIL_AT="$1" COUNT_TO="$scratch/count" LD_PRELOAD="$scratch/fails.so" \
+    "$DURAKIT" check ./secret.so --only turn/birth --set address=here --set password=Secret12345 \
+    --set "user=someone else" --out res --run-id fixed --seed 7 --classify 0 --format "$2" \
+    > out 2> err
+}
+
+for view in tap human; do
+  check_failing_at 0 $view
+  is $? 1 "a check that fails, as $view" || diag "$(cat out err)"
+  steady out > whole.out
+  steady res/results.jsonl > whole.jsonl
+  find res -type f | sort > whole.files
+  for at in $(sample "$(cat count)"); do
+    check_failing_at "$at" $view
+    code=$?
+    steady out > found.out
+    if [ $code -eq 1 ]; then
+      diff whole.out found.out > diff.out || echo "request $at: exit 1 with $(cat diff.out)"
+      steady res/results.jsonl | diff whole.jsonl - > diff.out \
+        || echo "request $at: exit 1 with results $(cat diff.out)"
+      find res -type f | sort | diff whole.files - > diff.out \
+        || echo "request $at: exit 1 with files $(cat diff.out)"
+    elif [ $code -ne 4 ] || ! { [ -s err ] || grep -q 'RESULT=ERROR' out; }; then
+      echo "request $at: exit $code: $(cat err)"
+    fi
+    ! grep -r -s Secret12345 out err res > secrets || echo "request $at: $(cat secrets)"
+    if grep 'durakit check ' out > repro && ! grep -q -x -F -f repro whole.out; then
+      echo "request $at: another command to repeat it: $(cat repro)"
+    fi
+  done > wrong
+  is "$(cat wrong)" '' "whichever request fails: all of the $view, or an error that is told"
+done
+
+# ---- checks that pass ----------------------------------------------------------------------------
 
 fails_each check '^# RESULT=PASS' "$DURAKIT" check "$MODEL" --only turn/birth --format tap
 fails_each probe '' "$DURAKIT" probe "$MODEL"
