@@ -490,8 +490,7 @@ finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
   seals_end(&slot->seals);
   end_group(engine, slot, how->si_code != 0, orphans, sizeof(orphans));
   look_at_limits(engine);
-  names_clear(&engine->names, engine->folder->checks);
-  names_clear(&engine->names, engine->folder->others);
+  names_look(&engine->names, engine->folder);
   take_meddling(engine, slot, &ending);
   struct outcome *outcome = slot_collect(slot, engine->memcheck);
   memcpy(outcome->orphans, orphans, sizeof(outcome->orphans));

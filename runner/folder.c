@@ -140,14 +140,48 @@ folder_make(struct folder *folder, const char *run_id)
   return -1;
 }
 
-/* What has its path is still this folder, and not something that was put there. */
+/* What has this name is still the open folder, and not something that was put there. */
 static bool
-has_its_path(const struct folder *folder)
+has_name(int fd, int above, const char *name)
 {
   struct stat own, named;
 
-  return fstat(folder->fd, &own) == 0 && lstat(folder->path, &named) == 0
+  return fstat(fd, &own) == 0 && fstatat(above, name, &named, AT_SYMLINK_NOFOLLOW) == 0
          && own.st_dev == named.st_dev && own.st_ino == named.st_ino;
+}
+
+/* Its path as it is now; " (deleted)" stands behind that of one without a name. */
+static void
+path_now(int fd, char *path, size_t size)
+{
+  char name[64];
+
+  snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+  ssize_t n = readlink(name, path, size - 1);
+  path[n > 0 ? n : 0] = '\0';
+}
+
+/* What has its name changes places with it, so that nothing is lost or followed. */
+static bool
+was_moved(const struct folder *folder, int part, const char *name)
+{
+  char path[4096];
+
+  if (has_name(part, folder->fd, name))
+    return false;
+  path_now(part, path, sizeof(path));
+  if (renameat2(AT_FDCWD, path, folder->fd, name, RENAME_EXCHANGE) != 0)
+    renameat(AT_FDCWD, path, folder->fd, name);
+  return true;
+}
+
+const char *
+folder_put_back(const struct folder *folder)
+{
+  bool checks = was_moved(folder, folder->checks, "checks");
+  bool others = was_moved(folder, folder->others, "others");
+
+  return checks ? "checks" : others ? "others" : NULL;
 }
 
 /* Empty, it has a name somewhere: the one that it was made with, or another. */
@@ -155,12 +189,9 @@ static void
 note_moved(struct remains *left, int fd)
 {
   static const char gone[] = " (deleted)"; /* as the kernel says it */
-  char name[64];
   char path[sizeof(left->name)];
 
-  snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-  ssize_t n = readlink(name, path, sizeof(path) - 1);
-  path[n > 0 ? n : 0] = '\0';
+  path_now(fd, path, sizeof(path));
   size_t length = strlen(path);
   bool is_gone = length >= strlen(gone) && strcmp(path + length - strlen(gone), gone) == 0;
   if (is_gone || !left || left->n++ > 0)
@@ -179,7 +210,7 @@ folder_done(struct folder *folder, struct remains *left)
   if (!folder->keep) {
     struct remains again = {.n = 0}; /* the same once more */
     bool emptied = remove_inside(folder->fd, left && left->n == 0 ? left : &again);
-    if (emptied && has_its_path(folder))
+    if (emptied && has_name(folder->fd, AT_FDCWD, folder->path))
       rmdir(folder->path);
     if (emptied)
       note_moved(left, folder->fd);

@@ -32,6 +32,9 @@ int folder_make(struct folder *folder, const char *run_id);
 /* Removes it, unless it is kept: then only the journal stays.  `left`, which may be NULL, tells
  * what could not be removed. */
 void folder_done(struct folder *folder, struct remains *left);
+/* Puts back those of its two parts that a plugin has moved, in the place of what it has put there.
+ * NULL: none was moved; else the name of one. */
+const char *folder_put_back(const struct folder *folder);
 /* A line in the journal: the check of this number begins ('+') to make stores, or has removed them
  * ('-'). */
 void folder_note(const struct folder *folder, char sign, unsigned number);

@@ -332,7 +332,7 @@ look_at_intrusion(struct outcome *outcome, const struct ending *ending)
 
   if (!is_damage(outcome, ending->intruded))
     return;
-  PUT(r->message, "names beside the folder of the check were taken, which are for later checks");
+  PUT(r->message, "names outside of the folder of the check were taken, which later checks need");
   PUT(r->expected, "nothing made outside of the folder in which the check begins");
   PUT(r->found, "%s", ending->intruded);
 }

@@ -19,7 +19,16 @@ static void
 note(struct names *names, const char *name)
 {
   if (!names->intruded[0])
-    snprintf(names->intruded, sizeof(names->intruded), "../%.48s", name);
+    snprintf(names->intruded, sizeof(names->intruded), "%.60s", name);
+}
+
+static void
+note_task(struct names *names, const char *name)
+{
+  char path[64];
+
+  snprintf(path, sizeof(path), "../%.48s", name);
+  note(names, path);
 }
 
 bool
@@ -31,7 +40,7 @@ names_make_folder(struct names *names, int parent, char *ret_name, size_t size)
       return true;
     if (errno != EEXIST)
       return false;
-    note(names, ret_name);
+    note_task(names, ret_name);
     if (remove_entry(parent, ret_name, NULL) && mkdirat(parent, ret_name, 0700) == 0)
       return true;
   }
@@ -49,8 +58,9 @@ is_to_come(const struct names *names, const char *name)
          && (*end == '\0' || strcmp(end, ".out") == 0 || strcmp(end, ".err") == 0);
 }
 
-void
-names_clear(struct names *names, int folder)
+/* Removes and notes what has the name of a task to come, or of its files. */
+static void
+clear(struct names *names, int folder)
 {
   int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -59,11 +69,24 @@ names_clear(struct names *names, int folder)
   while (dir && (entry = readdir(dir)) != NULL) {
     if (!is_to_come(names, entry->d_name))
       continue;
-    note(names, entry->d_name);
+    note_task(names, entry->d_name);
     remove_entry(fd, entry->d_name, NULL);
   }
   if (dir)
     closedir(dir);
   else if (fd >= 0)
     close(fd);
+}
+
+void
+names_look(struct names *names, const struct folder *folder)
+{
+  const char *moved = folder_put_back(folder);
+  char path[32];
+
+  snprintf(path, sizeof(path), "../../%s", moved ? moved : "");
+  if (moved)
+    note(names, path);
+  clear(names, folder->checks);
+  clear(names, folder->others);
 }

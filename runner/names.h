@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runner/folder.h"
+
 struct names {
   uint64_t last;             /* that was given */
   char intruded[64];         /* what a task has taken, and nobody was blamed for yet; "": nothing */
@@ -16,7 +18,8 @@ struct names {
 /* A new folder under the next number; false with errno.  What has that name is removed, or passed
  * by. */
 bool names_make_folder(struct names *names, int parent, char *ret_name, size_t size);
-/* Removes and notes what has the name of a task to come, or of its files. */
-void names_clear(struct names *names, int folder);
+/* After a task: puts back the folders of tasks that it has moved, removes what has the name of a
+ * task to come or of its files, and notes the first of them. */
+void names_look(struct names *names, const struct folder *folder);
 
 #endif

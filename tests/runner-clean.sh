@@ -192,6 +192,10 @@ find precious | sort > precious.before
 MOVER=link "$DURAKIT" check ./mover.so --only 'turn/*' --run-id linked --classify 0 -j1 > tap 2> err
 is "$(find precious | sort | diff precious.before -)" '' 'nothing is removed behind a link'
 is "$(folder_of linked)" '' 'the folder of that run is gone'
+like "$(cat tap)" 'verdict: "host-damage"' 'the plugin is at fault'
+like "$(cat tap)" 'found: "../../checks"' 'for what it has moved'
+is "$(grep -c -e '^ok' -e '^not ok' tap)" "$(sed -n 's/^1\.\.//p' tap)" 'and each check was run'
+is "$(grep -c 'verdict: "error"' tap)" 0 'without an error of the kit'
 
 # Nor does it hold up the checks that come after it.
 MOVER=names timeout -k 5 120 "$DURAKIT" check ./mover.so --only 'turn/*' --run-id "n$$" \
@@ -199,7 +203,7 @@ MOVER=names timeout -k 5 120 "$DURAKIT" check ./mover.so --only 'turn/*' --run-i
 is $? 1 'a plugin that takes the names of the next checks is at fault' || diag "$(cat err)"
 is "$(grep -c '^ *verdict: "error"' tap)" 0 'and the kit has no error of its own'
 like "$(cat tap)" 'verdict: "host-damage"' 'it is host damage'
-like "$(cat tap)" 'message: "names beside the folder of the check were taken' 'in words'
+like "$(cat tap)" 'message: "names outside of the folder of the check' 'in words'
 is "$(folder_of n$$)" '' 'the folder of that run is gone'
 
 # Results are written in the folder that was made for them, and nowhere else.
