@@ -162,15 +162,54 @@ client_is_called_back(const struct dk_client *client)
   return client->canceller && dk_cancelled(client->canceller);
 }
 
+struct attempts
+attempts_begin(void)
+{
+  return (struct attempts){.until = dk_sat_add(dk_monotonic_ms(), CLIENT_AGAIN_MS)};
+}
+
+static bool
+are_over(const struct attempts *attempts)
+{
+  return attempts->repetitions >= CLIENT_REPEATS || dk_monotonic_ms() >= attempts->until;
+}
+
 bool
-client_reads_again(const struct dk_client *client, dk_status status, bool is_patient, unsigned *n)
+client_reads_again(const struct dk_client *client, struct attempts *attempts, dk_status status,
+                   bool is_patient)
 {
   int32_t class = dk_status_class(status);
 
-  if ((class != 3 && !(is_patient && class == 1)) || *n >= CLIENT_REPEATS)
+  if ((class != 3 && !(is_patient && class == 1)) || are_over(attempts))
     return false;
-  unsigned before = (*n)++;
+  unsigned before = attempts->repetitions++;
   return !is_patient || client_pause_for(client, client_pause_of(before));
+}
+
+/* The first that is unknown may have taken its time: the clock begins anew, so that it is repeated
+ * once at least. */
+bool
+client_changes_again(const struct dk_client *client, struct attempts *attempts, dk_status status,
+                     const char *words)
+{
+  int32_t class = dk_status_class(status);
+
+  if (client_is_unknown(status) && !attempts->is_unknown) {
+    *attempts = attempts_begin();
+    attempts->is_unknown = true;
+    snprintf(attempts->words, sizeof(attempts->words), "%s", words);
+  }
+  if (!attempts->is_unknown || (class != 1 && class != 3) || are_over(attempts))
+    return false;
+  return client_pause_for(client, client_pause_of(attempts->repetitions++));
+}
+
+dk_status
+attempts_answer(const struct attempts *attempts, dk_status status, bool tells)
+{
+  bool is_certain = status == DK_OK || (tells && dk_status_class(status) == 2);
+
+  return attempts->is_unknown && !is_certain ? DK_OUTCOME_UNKNOWN : status;
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
@@ -225,44 +264,49 @@ letter_burn(struct letter *letter)
 }
 
 static dk_status
-send_as_client(struct dk_client *client, const struct letter *letter)
+send_with(struct dk_client *client, struct dk_caller *caller, struct letter *letter)
+{
+  dk_caller_reset(caller);
+  dk_status status = dk_store_enqueue_for_orchestrator(client->store, caller, &letter->item);
+  client_words(caller, status, letter->words);
+  return status;
+}
+
+static dk_status
+send_as_client(struct dk_client *client, struct letter *letter)
 {
   pthread_mutex_lock(&client->lock);
-  dk_caller_reset(client->caller);
-  dk_status status =
-    dk_store_enqueue_for_orchestrator(client->store, client->caller, &letter->item);
+  dk_status status = send_with(client, client->caller, letter);
   client_set_error(client, client->caller, status);
   pthread_mutex_unlock(&client->lock);
   return status;
 }
 
 static dk_status
-send_once(struct dk_client *client, struct dk_caller *caller, const struct letter *letter)
+send_once(struct dk_client *client, struct dk_caller *caller, struct letter *letter)
 {
-  if (caller == client->caller)
-    return send_as_client(client, letter);
-  dk_caller_reset(caller);
-  return dk_store_enqueue_for_orchestrator(client->store, caller, &letter->item);
+  return caller == client->caller ? send_as_client(client, letter)
+                                  : send_with(client, caller, letter);
 }
 
+/* Of a refusal after an unknown outcome only that it is stored tells. */
 dk_status
 letter_send(struct dk_client *client, struct dk_caller *caller, struct letter *letter,
             bool *ret_repeated)
 {
+  struct attempts attempts = attempts_begin();
   dk_status status = send_once(client, caller, letter);
 
-  *ret_repeated = client_is_unknown(status);
+  while (client_changes_again(client, &attempts, status, letter->words)) {
+    letter->item.flags = DK_REPEATED;
+    status = send_once(client, caller, letter);
+  }
+  *ret_repeated = attempts.is_unknown;
+  status = attempts_answer(&attempts, status, status == DK_DUPLICATE);
   if (!client_is_unknown(status))
     return status;
-  letter->item.flags = DK_REPEATED;
-  for (unsigned n = 0; n < CLIENT_REPEATS && client_pause_for(client, client_pause_of(n)); n++) {
-    status = send_once(client, caller, letter);
-    if (status == DK_OK || status == DK_DUPLICATE)
-      return status;
-    if (dk_status_class(status) == 2)
-      break;
-  }
-  return DK_OUTCOME_UNKNOWN; /* of the first, whatever the others said */
+  memcpy(letter->words, attempts.words, sizeof(letter->words));
+  return caller == client->caller ? client_refuse(client, status, "%s", letter->words) : status;
 }
 
 /* A letter with an id of its own: stored twice it is there once. */

@@ -19,7 +19,8 @@
 #include "core/runtime/event.h"
 
 enum {
-  CLIENT_REPEATS = 8, /* of a call that can be made again: with pauses, about a second */
+  CLIENT_REPEATS = 8, /* of a call that can be made again: with pauses, about a second, */
+  CLIENT_AGAIN_MS = 5000, /* and none begins later than this, however long the attempts take */
   CLIENT_ERROR = 1024 /* of text */
 };
 
@@ -70,10 +71,26 @@ bool client_pause_for(const struct dk_client *client, int64_t ms);
 int64_t client_pause_of(unsigned n);
 bool client_is_unknown(dk_status status);
 bool client_is_called_back(const struct dk_client *client);
+
+/* The attempts of one call: they share one clock. */
+struct attempts {
+  unsigned repetitions;
+  int64_t until;            /* on the monotonic clock: no repetition begins later */
+  bool is_unknown;          /* one of them may have been done */
+  char words[CLIENT_ERROR]; /* of the first of these, from the store */
+};
+struct attempts attempts_begin(void);
 /* Whether to make a call that changes nothing once more after this answer: at once, if the outcome
- * is unknown; patiently, after a pause, also if the store is busy or away.  *n counts, from 0. */
-bool client_reads_again(const struct dk_client *client, dk_status status, bool is_patient,
-                        unsigned *n);
+ * is unknown; patiently, after a pause, also if the store is busy or away. */
+bool client_reads_again(const struct dk_client *client, struct attempts *attempts,
+                        dk_status status, bool is_patient);
+/* The same of a call that changes something, with the words of this answer: after a pause, once the
+ * outcome of one attempt is unknown, until another tells. */
+bool client_changes_again(const struct dk_client *client, struct attempts *attempts,
+                          dk_status status, const char *words);
+/* The answer that counts: unknown, once one attempt was, unless the last one was done, or tells
+ * (`tells`: to this call its refusals do) that none can have been. */
+dk_status attempts_answer(const struct attempts *attempts, dk_status status, bool tells);
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
@@ -95,15 +112,16 @@ struct letter {
   struct dk_text instance, payload;
   char id[34];
   struct dk_item item;
+  char words[CLIENT_ERROR]; /* how sending it has failed, from the store */
 };
 
 /* id: for the fixed ones; NULL: one of its own, that begins with `first`. */
 dk_status letter_write(struct dk_client *client, struct letter *letter, dk_str instance,
                        const char *id, char first, const struct message *message);
 void letter_burn(struct letter *letter);
-/* Sends it, with the client's caller or with one of this thread's, which then has the error's
- * words.  Where it is unknown whether it arrived, it is sent again until that is known, for a
- * second or so.  *ret_repeated: the answer is that of a repetition. */
+/* Sends it, with the client's caller or with one of this thread's.  Where it is unknown whether it
+ * arrived, it is sent again until that is known, for a second or so; if it stays unknown, the words
+ * are those of the first attempt.  *ret_repeated: the answer is that of a repetition. */
 dk_status letter_send(struct dk_client *client, struct dk_caller *caller, struct letter *letter,
                       bool *ret_repeated);
 

@@ -48,12 +48,12 @@ look_list(struct looking *l, struct dk_caller *caller, const struct dk_list_inst
           struct dk_instances **ret_instances)
 {
   dk_status status;
-  unsigned n = 0;
+  struct attempts attempts = attempts_begin();
 
   do {
     dk_caller_reset(caller);
     status = dk_store_list_instances(l->client->store, caller, request, ret_instances);
-  } while (client_reads_again(l->client, status, l->is_patient, &n));
+  } while (client_reads_again(l->client, &attempts, status, l->is_patient));
   return client_keep_error(l->client, caller, status);
 }
 
@@ -63,12 +63,12 @@ look_messages(struct looking *l, dk_str instance, uint32_t max, struct dk_messag
   const struct dk_read_messages request = {
     .struct_size = sizeof(request), .max_messages = max, .instance = instance};
   dk_status status;
-  unsigned n = 0;
+  struct attempts attempts = attempts_begin();
 
   do {
     dk_caller_reset(l->detail);
     status = dk_store_read_messages(l->client->store, l->detail, &request, ret_messages);
-  } while (client_reads_again(l->client, status, l->is_patient, &n));
+  } while (client_reads_again(l->client, &attempts, status, l->is_patient));
   return client_keep_error(l->client, l->detail, status);
 }
 
@@ -77,12 +77,12 @@ look_history(struct looking *l, const struct dk_read_history *request,
              struct dk_history **ret_history)
 {
   dk_status status;
-  unsigned n = 0;
+  struct attempts attempts = attempts_begin();
 
   do {
     dk_caller_reset(l->detail);
     status = dk_store_read_history(l->client->store, l->detail, request, ret_history);
-  } while (client_reads_again(l->client, status, l->is_patient, &n));
+  } while (client_reads_again(l->client, &attempts, status, l->is_patient));
   return client_keep_error(l->client, l->detail, status);
 }
 

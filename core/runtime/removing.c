@@ -31,6 +31,32 @@ add(struct dk_removed *sum, const struct dk_removed *removed)
   sum->roots += removed->roots;
 }
 
+/* ---- again ----------------------------------------------------------------------------------- */
+
+/* Nobody knows yet whether it was done. */
+static bool
+removes_again(const struct dk_client *client, struct attempts *attempts,
+              const struct dk_caller *caller, dk_status status)
+{
+  char words[CLIENT_ERROR];
+
+  client_words(caller, status, words);
+  return client_changes_again(client, attempts, status, words);
+}
+
+/* What such a call never takes was not taken the first time. */
+static dk_status
+removed(struct dk_client *client, const struct attempts *attempts, const struct dk_caller *caller,
+        dk_status status)
+{
+  bool tells = status == DK_INVALID || status == DK_NOT_FOUND || status == DK_UNSUPPORTED;
+  dk_status answer = attempts_answer(attempts, status, tells);
+
+  if (attempts->is_unknown && client_is_unknown(answer))
+    return client_refuse(client, answer, "%s", attempts->words);
+  return client_keep_error(client, caller, status);
+}
+
 /* ---- by ids ---------------------------------------------------------------------------------- */
 
 static dk_status
@@ -54,33 +80,32 @@ copy_ids(struct dk_client *client, struct dk_arena *arena, const dk_str *given, 
 /* That they are not there may be our own doing, if the first outcome was unknown. */
 static dk_status
 delete_surely(struct dk_client *client, struct dk_caller *caller,
-              const struct dk_delete_instances *request, struct dk_removed *removed)
+              const struct dk_delete_instances *request, struct dk_removed *ret_removed)
 {
+  struct attempts attempts = attempts_begin();
   dk_status status;
-  unsigned n = 0;
 
   do {
     dk_caller_reset(caller);
-    status = dk_store_delete_instances(client->store, caller, request, removed);
-  } while (client_reads_again(client, status, false, &n));
-  client_keep_error(client, caller, status);
-  if (status == DK_NOT_FOUND && n > 0)
+    status = dk_store_delete_instances(client->store, caller, request, ret_removed);
+  } while (removes_again(client, &attempts, caller, status));
+  if (status == DK_NOT_FOUND && attempts.is_unknown)
     return client_refuse(client, DK_OUTCOME_UNKNOWN,
                          "whether they were deleted is not known: the answer was lost, and now one "
                          "of them is not there; look which are (dk_client_list)");
-  return status;
+  return removed(client, &attempts, caller, status);
 }
 
 dk_status
 dk_client_delete(struct dk_client *client, const dk_str *instances, size_t n, uint32_t flags,
                  struct dk_removed *ret_removed)
 {
-  struct dk_removed removed = {.struct_size = sizeof(removed)};
+  struct dk_removed deleted = {.struct_size = sizeof(deleted)};
   struct dk_delete_instances request = {.struct_size = sizeof(request), .flags = flags};
   struct dk_bytes *ids;
   struct looking l;
 
-  give_removed(&removed, ret_removed);
+  give_removed(&deleted, ret_removed);
   TRY(client_needs_admin(client, "dk_client_delete"));
   dk_status status = looking_begin(&l, client, false);
   if (status == DK_OK)
@@ -88,11 +113,11 @@ dk_client_delete(struct dk_client *client, const dk_str *instances, size_t n, ui
   if (status == DK_OK) {
     request.instances = ids;
     request.n_instances = n;
-    status = delete_surely(client, l.detail, &request, &removed);
+    status = delete_surely(client, l.detail, &request, &deleted);
   }
   looking_end(&l);
   if (status == DK_OK)
-    give_removed(&removed, ret_removed);
+    give_removed(&deleted, ret_removed);
   return status;
 }
 
@@ -166,19 +191,19 @@ static const struct removal pruning = {prune_page, count_looked_at, true};
  * again where it would take others. */
 static dk_status
 remove_page(struct removing *r, const struct removal *kind, uint32_t max,
-            struct dk_removed *removed)
+            struct dk_removed *ret_removed)
 {
   bool is_repeatable = kind->is_repeatable || r->max == 0;
+  struct attempts attempts = attempts_begin();
   struct dk_client *client = r->l.client;
   dk_status status;
-  unsigned n = 0;
 
   do {
-    *removed = (struct dk_removed){.struct_size = sizeof(*removed)};
+    *ret_removed = (struct dk_removed){.struct_size = sizeof(*ret_removed)};
     dk_caller_reset(r->l.detail);
-    status = kind->remove(r, max, removed);
-  } while (is_repeatable && client_reads_again(client, status, false, &n));
-  return client_keep_error(client, r->l.detail, status);
+    status = kind->remove(r, max, ret_removed);
+  } while (is_repeatable && removes_again(client, &attempts, r->l.detail, status));
+  return removed(client, &attempts, r->l.detail, status);
 }
 
 static dk_status
@@ -195,19 +220,19 @@ static dk_status
 remove_pages(struct removing *r, const struct removal *kind)
 {
   uint64_t left = r->max > 0 ? r->max : UINT64_MAX;
-  struct dk_removed removed;
+  struct dk_removed page;
 
   do {
     if (client_is_called_back(r->l.client))
       return client_refuse(r->l.client, DK_CALL_CANCELLED, "the removing was called back");
     uint32_t most = left < PAGE ? (uint32_t)left : PAGE;
-    TRY(remove_page(r, kind, most, &removed));
-    add(&r->sum, &removed);
-    uint64_t n = kind->count(&removed);
+    TRY(remove_page(r, kind, most, &page));
+    add(&r->sum, &page);
+    uint64_t n = kind->count(&page);
     left -= n < most ? n : most;
-    if (removed.next.ptr)
-      TRY(go_on_behind(r, removed.next));
-  } while (removed.next.ptr && left > 0);
+    if (page.next.ptr)
+      TRY(go_on_behind(r, page.next));
+  } while (page.next.ptr && left > 0);
   return DK_OK;
 }
 
@@ -258,34 +283,42 @@ dk_client_prune_matching(struct dk_client *client, const struct dk_instance_filt
   return remove_matching(client, &r, filter, &pruning, ret_removed);
 }
 
+static dk_status
+prune_surely(struct dk_client *client, struct dk_caller *caller, const struct dk_prune *request,
+             struct dk_removed *ret_removed)
+{
+  struct attempts attempts = attempts_begin();
+  dk_status status;
+
+  do {
+    dk_caller_reset(caller);
+    status = dk_store_prune_executions(client->store, caller, request, ret_removed);
+  } while (removes_again(client, &attempts, caller, status));
+  return removed(client, &attempts, caller, status);
+}
+
 dk_status
 dk_client_prune(struct dk_client *client, dk_str instance, uint32_t keep, int64_t completed_before,
                 struct dk_removed *ret_removed)
 {
-  struct dk_removed removed = {.struct_size = sizeof(removed)};
+  struct dk_removed pruned = {.struct_size = sizeof(pruned)};
   struct dk_prune request = {
     .struct_size = sizeof(request), .keep = keep, .completed_before = completed_before};
   struct dk_text id = DK_TEXT_EMPTY;
   struct looking l;
-  unsigned n = 0;
 
-  give_removed(&removed, ret_removed);
+  give_removed(&pruned, ret_removed);
   TRY(client_needs_admin(client, "dk_client_prune"));
   dk_text_add(&id, instance.ptr, instance.ptr ? instance.len : 0);
   request.instance = (dk_str){dk_text_str(&id), id.length};
   dk_status status = looking_begin(&l, client, false);
   if (status == DK_OK && dk_text_failed(&id))
     status = client_refuse(client, DK_NO_MEMORY, "no memory for the instance's id");
-  if (status == DK_OK) {
-    do {
-      dk_caller_reset(l.detail);
-      status = dk_store_prune_executions(client->store, l.detail, &request, &removed);
-    } while (client_reads_again(client, status, false, &n));
-    client_keep_error(client, l.detail, status);
-  }
+  if (status == DK_OK)
+    status = prune_surely(client, l.detail, &request, &pruned);
   looking_end(&l);
   dk_text_done(&id);
   if (status == DK_OK)
-    give_removed(&removed, ret_removed);
+    give_removed(&pruned, ret_removed);
   return status;
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Senders: see senders.h.
  *
- * Each takes the next parcel, and owns it from then on.  `lock` guards the arena; under it nothing
- * is called but that. */
+ * Each takes the next parcel, and owns it from then on.  `lock` guards the arena and the clock of
+ * the failures; under it nothing is called but that. */
 #include "core/runtime/senders.h"
 
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "core/base/sat.h"
 #include "core/plugin/call.h"
+#include "core/plugin/look.h"
 
 enum { HELPERS = 31, FEW = 4 }; /* beside the one who asks; for so many each */
 
@@ -21,6 +23,8 @@ struct senders {
   atomic_bool has_failed;   /* no more are sent */
   pthread_mutex_t lock;
   struct dk_arena *arena;
+  int64_t good_at;          /* the last answer of a store that was there */
+  int64_t fails_since;      /* since then the first attempt that found it busy or away */
 };
 
 bool
@@ -32,26 +36,47 @@ senders_fail_all(dk_status status)
 
 /* ---- one parcel ------------------------------------------------------------------------------ */
 
+/* What one sender finds out, all know: a store that is busy for one is not waited for by each of
+ * the others anew.  `began` is when the attempt did. */
+static bool
+may_repeat(struct senders *s, int64_t began, dk_status status)
+{
+  int32_t class = dk_status_class(status);
+  int64_t now = dk_monotonic_ms();
+
+  pthread_mutex_lock(&s->lock);
+  int64_t since = began > s->good_at ? began : s->good_at;
+  if (class == 0 || class == 2) {
+    s->good_at = now;
+    s->fails_since = INT64_MAX;
+  } else if (since < s->fails_since)
+    s->fails_since = since;
+  bool may = class == 1 && now < dk_sat_add(s->fails_since, CLIENT_AGAIN_MS);
+  pthread_mutex_unlock(&s->lock);
+  return may;
+}
+
 static dk_status
 send_patiently(struct senders *s, struct dk_caller *caller, struct letter *letter,
                bool *ret_is_ours)
 {
-  dk_status status = letter_send(s->client, caller, letter, ret_is_ours);
+  dk_status status = DK_CALL_CANCELLED;
+  int64_t began;
 
-  for (unsigned n = 0; n < CLIENT_REPEATS && dk_status_class(status) == 1; n++) {
-    if (!client_pause_for(s->client, client_pause_of(n)))
+  for (unsigned n = 0; n <= CLIENT_REPEATS; n++) {
+    if (n > 0 && !client_pause_for(s->client, client_pause_of(n - 1)))
       break;
+    began = dk_monotonic_ms();
     status = letter_send(s->client, caller, letter, ret_is_ours);
+    if (!may_repeat(s, began, status))
+      break;
   }
   return status;
 }
 
 static void
-keep_words(struct senders *s, const struct dk_caller *caller, struct parcel *parcel)
+keep_words(struct senders *s, const char *words, struct parcel *parcel)
 {
-  char words[CLIENT_ERROR];
-
-  client_words(caller, parcel->status, words);
   pthread_mutex_lock(&s->lock);
   parcel->words = dk_arena_strdup(s->arena, words);
   pthread_mutex_unlock(&s->lock);
@@ -67,12 +92,14 @@ send(struct senders *s, struct dk_caller *caller, struct parcel *parcel)
                                 s->message);
   if (parcel->status == DK_OK)
     parcel->status = send_patiently(s, caller, &letter, &parcel->is_ours);
+  else
+    client_words(caller, parcel->status, letter.words);
   letter_burn(&letter);
   parcel->was_sent =
     parcel->status != DK_CALL_CANCELLED &&
     !(dk_status_class(parcel->status) == 1 && client_is_called_back(s->client));
   if (parcel->status != DK_OK && parcel->status != DK_DUPLICATE)
-    keep_words(s, caller, parcel);
+    keep_words(s, letter.words, parcel);
   if (!parcel->was_sent || senders_fail_all(parcel->status))
     atomic_store(&s->has_failed, true);
 }
@@ -121,7 +148,8 @@ senders_send(struct dk_client *client, struct dk_caller *caller, const struct me
              struct dk_arena *arena, struct parcel *parcels, size_t n)
 {
   struct senders s = {
-    .client = client, .message = message, .parcels = parcels, .n = n, .arena = arena};
+    .client = client, .message = message, .parcels = parcels, .n = n, .arena = arena,
+    .good_at = INT64_MIN, .fails_since = INT64_MAX};
   size_t wanted = n / FEW < HELPERS ? n / FEW : HELPERS;
   pthread_t helpers[HELPERS];
 

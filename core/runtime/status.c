@@ -20,12 +20,12 @@ read_head(struct dk_client *client, const struct dk_text *instance, struct dk_hi
     .from_event = INT64_MAX,
   };
   dk_status status;
-  unsigned n = 0;
+  struct attempts attempts = attempts_begin();
 
   do {
     dk_caller_reset(client->caller);
     status = dk_store_read_history(client->store, client->caller, &request, ret_history);
-  } while (client_reads_again(client, status, false, &n));
+  } while (client_reads_again(client, &attempts, status, false));
   return status;
 }
 

@@ -167,12 +167,12 @@ list_executions(struct telling *t, uint64_t after, struct dk_executions **ret_ex
                                              .after = after};
   struct dk_client *client = t->l.client;
   dk_status status;
-  unsigned n = 0;
+  struct attempts attempts = attempts_begin();
 
   do {
     dk_caller_reset(t->l.detail);
     status = dk_store_list_executions(client->store, t->l.detail, &request, ret_executions);
-  } while (client_reads_again(client, status, false, &n));
+  } while (client_reads_again(client, &attempts, status, false));
   return client_keep_error(client, t->l.detail, status);
 }
 
@@ -274,7 +274,7 @@ dk_client_stats(struct dk_client *client, struct dk_stats *ret_stats)
 {
   struct dk_stats stats = {.struct_size = sizeof(stats)};
   struct looking l;
-  unsigned n = 0;
+  struct attempts attempts = attempts_begin();
 
   TRY(client_needs_admin(client, "dk_client_stats"));
   dk_status status = looking_begin(&l, client, false);
@@ -282,7 +282,7 @@ dk_client_stats(struct dk_client *client, struct dk_stats *ret_stats)
     do {
       dk_caller_reset(l.detail);
       status = dk_store_read_stats(client->store, l.detail, &stats);
-    } while (client_reads_again(client, status, false, &n));
+    } while (client_reads_again(client, &attempts, status, false));
     client_keep_error(client, l.detail, status);
   }
   looking_end(&l);

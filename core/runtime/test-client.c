@@ -220,6 +220,31 @@ test_unknown_and_then(void)
   hand_end(&h);
 }
 
+/* The repetition is cancelled: the answer, and its words, are those of the first attempt. */
+static void
+test_lost(void)
+{
+  pthread_t canceller;
+  struct hand h;
+
+  hand_begin(&h, false);
+  hand_lose(&h, FAULTY_ENQUEUE_MESSAGE, &canceller);
+  cmp_ok(dk_client_start(h.client, inst, "order", inst, NULL), "==", DK_OUTCOME_UNKNOWN,
+         "a start whose answer is lost, and its repetition cancelled");
+  ok(strstr(dk_client_error(h.client), ": DK_OUTCOME_UNKNOWN: as the test has planned it"),
+     "is told in the words of the first: %s", dk_client_error(h.client));
+  hand_lost(&h, canceller);
+  hand_lose(&h, FAULTY_ENQUEUE_MESSAGE, &canceller);
+  cmp_ok(dk_client_raise(h.client, inst, "paid", inst), "==", DK_OUTCOME_UNKNOWN, "so a raise");
+  hand_lost(&h, canceller);
+  hand_lose(&h, FAULTY_ENQUEUE_MESSAGE, &canceller);
+  cmp_ok(dk_client_cancel(h.client, inst, NULL, NULL), "==", DK_OUTCOME_UNKNOWN, "so a cancel");
+  ok(strstr(dk_client_error(h.client), ": DK_OUTCOME_UNKNOWN: as the test has planned it"),
+     "in these words: %s", dk_client_error(h.client));
+  hand_lost(&h, canceller);
+  hand_end(&h);
+}
+
 static void
 test_not_sent(void)
 {
@@ -290,6 +315,7 @@ main(void)
   test_unknown_start();
   test_away();
   test_unknown_and_then();
+  test_lost();
   test_not_sent();
   test_threads();
   dk_client_free(NULL);

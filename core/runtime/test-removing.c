@@ -96,6 +96,82 @@ test_delete_unknown(void)
   hand_end(&h);
 }
 
+/* ---- an answer that was lost, and a repetition that was cancelled ---------------------------- */
+
+static dk_status
+delete_one(struct hand *h, struct dk_removed *removed)
+{
+  const dk_str a = dk_str_of("a");
+
+  return dk_client_delete(h->client, &a, 1, 0, removed);
+}
+
+static dk_status
+delete_page(struct hand *h, struct dk_removed *removed)
+{
+  const struct dk_instance_filter filter = a_filter();
+
+  return dk_client_delete_matching(h->client, &filter, 0, removed);
+}
+
+static dk_status
+prune_one(struct hand *h, struct dk_removed *removed)
+{
+  return dk_client_prune(h->client, dk_str_of("a"), 1, 0, removed);
+}
+
+static dk_status
+prune_page(struct hand *h, struct dk_removed *removed)
+{
+  const struct dk_instance_filter filter = a_filter();
+
+  return dk_client_prune_matching(h->client, &filter, 1, 0, 0, removed);
+}
+
+/* What the repetition is answered does not tell that the first attempt was not done. */
+static void
+test_lost(void)
+{
+  static const struct {
+    const char *what;
+    enum faulty_operation operation;
+    dk_status (*remove)(struct hand *h, struct dk_removed *removed);
+  } rows[] = {
+    {"delete", FAULTY_DELETE_INSTANCES, delete_one},
+    {"delete by filter", FAULTY_DELETE_MATCHING, delete_page},
+    {"prune", FAULTY_PRUNE, prune_one},
+    {"prune by filter", FAULTY_PRUNE, prune_page},
+  };
+  static const dk_status later[] = {DK_UNAVAILABLE, DK_BUSY, DK_REFUSED};
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    struct dk_removed removed = nothing_removed();
+    pthread_t canceller;
+    struct hand h;
+
+    hand_begin(&h, false);
+    hand_make(&h, dk_str_of("a"), DK_COMPLETED);
+    hand_lose(&h, rows[i].operation, &canceller);
+    cmp_ok(rows[i].remove(&h, &removed), "==", DK_OUTCOME_UNKNOWN,
+           "%s: the answer is lost, and its repetition cancelled", rows[i].what);
+    ok(strstr(dk_client_error(h.client), ": DK_OUTCOME_UNKNOWN: as the test has planned it"),
+       "%s: in the words of the first: %s", rows[i].what, dk_client_error(h.client));
+    hand_lost(&h, canceller);
+    for (size_t j = 0; j < sizeof(later) / sizeof(later[0]); j++) {
+      faulty_plan(h.faulty, rows[i].operation, 0, 1, FAULT_REFUSE, DK_OUTCOME_UNKNOWN);
+      faulty_then(h.faulty, rows[i].operation, UINT32_MAX, FAULT_REFUSE, later[j]);
+      cmp_ok(rows[i].remove(&h, &removed), "==", DK_OUTCOME_UNKNOWN,
+             "%s: nor does %d tell", rows[i].what, (int)later[j]);
+      faulty_heal(h.faulty);
+    }
+    faulty_plan(h.faulty, rows[i].operation, 0, 1, FAULT_REFUSE, DK_OUTCOME_UNKNOWN);
+    faulty_then(h.faulty, rows[i].operation, 1, FAULT_REFUSE, DK_INVALID);
+    cmp_ok(rows[i].remove(&h, &removed), "==", DK_INVALID, "%s: what is never taken does",
+           rows[i].what);
+    hand_end(&h);
+  }
+}
+
 /* ---- by filter ------------------------------------------------------------------------------- */
 
 enum { MANY = 250 };
@@ -333,6 +409,7 @@ main(void)
   plan(NO_PLAN);
   test_delete();
   test_delete_unknown();
+  test_lost();
   test_delete_matching();
   test_descendants();
   test_untold_roots();

@@ -39,6 +39,45 @@ test_unknown(void)
 }
 
 static void
+test_lost(void)
+{
+  struct hand h;
+  struct told told = nothing_told();
+  pthread_t canceller;
+
+  hand_begin(&h, false);
+  make_three(&h);
+  hand_lose(&h, FAULTY_ENQUEUE_MESSAGE, &canceller);
+  cmp_ok(cancel_ids(&h, three, 1, NULL, &told), "==", DK_OUTCOME_UNKNOWN,
+         "an answer that is lost, and its repetition cancelled");
+  ok(strstr(dk_text_str(&told.failures), ": DK_OUTCOME_UNKNOWN: as the test has planned it"),
+     "is told in the words of the first: %s", dk_text_str(&told.failures));
+  hand_lost(&h, canceller);
+  forget(&told);
+  hand_end(&h);
+}
+
+/* A store that takes long to say that it is busy: nobody repeats for longer than if it had said so
+ * at once.  The clock is the one of the library; what the first attempt takes is over its limit. */
+static void
+test_slow(void)
+{
+  struct hand h;
+  struct told told = nothing_told();
+
+  hand_begin(&h, false);
+  make_three(&h);
+  faulty_plan(h.faulty, FAULTY_ENQUEUE_MESSAGE, 0, UINT32_MAX, FAULT_SLOW, DK_BUSY);
+  uint64_t before = faulty_calls(h.faulty, FAULTY_ENQUEUE_MESSAGE);
+  cmp_ok(cancel_ids(&h, three, 3, NULL, &told), "==", DK_OK, "a store that is busy, and slow");
+  is(dk_text_str(&told.text), "a=failed/0 b=failed/0 c=failed/0 ", "fails for all");
+  cmp_ok(faulty_calls(h.faulty, FAULTY_ENQUEUE_MESSAGE) - before, "<=", 3 + 2,
+         "and is hardly asked again");
+  forget(&told);
+  hand_end(&h);
+}
+
+static void
 test_busy(void)
 {
   struct hand h;
@@ -301,6 +340,8 @@ main(void)
 {
   plan(NO_PLAN);
   test_unknown();
+  test_lost();
+  test_slow();
   test_busy();
   test_away();
   test_read_only();

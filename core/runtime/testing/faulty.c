@@ -21,7 +21,7 @@
 #include "core/plugin/library.h"
 #include "core/plugin/look.h"
 
-enum { PATIENCE_S = 60 };
+enum { PATIENCE_S = 60, SLOW_MS = 3000 };
 
 struct plan {
   uint32_t skip, times;
@@ -37,7 +37,7 @@ struct faulty {
 
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  struct plan plans[N_FAULTY_OPERATIONS];
+  struct plan plans[N_FAULTY_OPERATIONS], later[N_FAULTY_OPERATIONS];
   uint64_t calls[N_FAULTY_OPERATIONS], successes[N_FAULTY_OPERATIONS];
   uint32_t hanging;
   bool is_away;
@@ -60,6 +60,19 @@ inner_ops(const struct faulty *faulty)
 
 /* ---- what is to happen ----------------------------------------------------------------------- */
 
+/* Under the lock. */
+static bool
+next_plan(struct faulty *faulty, enum faulty_operation operation, struct plan *ret_plan)
+{
+  struct plan *later = &faulty->later[operation];
+
+  if (later->times == 0)
+    return false;
+  *ret_plan = *later;
+  later->times -= later->times != UINT32_MAX;
+  return true;
+}
+
 /* The fault of the next call, which is counted; false: none. */
 static bool
 next_fault(struct faulty *faulty, enum faulty_operation operation, struct plan *ret_plan)
@@ -72,7 +85,7 @@ next_fault(struct faulty *faulty, enum faulty_operation operation, struct plan *
   if (faulty->is_away)
     *ret_plan = (struct plan){.fault = FAULT_REFUSE, .status = DK_UNAVAILABLE};
   else if (plan->times == 0)
-    fails = false;
+    fails = next_plan(faulty, operation, ret_plan);
   else if (plan->skip > 0) {
     plan->skip--;
     fails = false;
@@ -277,6 +290,10 @@ make(void *self, struct dk_call *call, const struct asked *asked)
 
   if (fails && plan.fault == FAULT_REFUSE)
     return as_planned(faulty, call, &plan);
+  if (fails && plan.fault == FAULT_SLOW) {
+    faulty->host->wait(call, -1, 0, faulty->host->now(faulty->host) + SLOW_MS);
+    return as_planned(faulty, call, &plan);
+  }
   if (fails && (plan.fault == FAULT_HANG || plan.fault == FAULT_DEAF))
     TRY(hang(faulty, call, plan.fault == FAULT_DEAF));
   dk_status status = hand_on(faulty, call, asked);
@@ -592,6 +609,16 @@ faulty_plan(struct faulty *faulty, enum faulty_operation operation, uint32_t ski
   dk_unring(faulty->gate);
   faulty->plans[operation] =
     (struct plan){.skip = skip, .times = times, .fault = fault, .status = status};
+  faulty->later[operation] = (struct plan){.times = 0};
+  pthread_mutex_unlock(&faulty->lock);
+}
+
+void
+faulty_then(struct faulty *faulty, enum faulty_operation operation, uint32_t times,
+            enum fault fault, dk_status status)
+{
+  pthread_mutex_lock(&faulty->lock);
+  faulty->later[operation] = (struct plan){.times = times, .fault = fault, .status = status};
   pthread_mutex_unlock(&faulty->lock);
 }
 
@@ -617,6 +644,7 @@ faulty_heal(struct faulty *faulty)
 {
   pthread_mutex_lock(&faulty->lock);
   memset(faulty->plans, 0, sizeof(faulty->plans));
+  memset(faulty->later, 0, sizeof(faulty->later));
   faulty->is_away = false;
   faulty->refused = NULL;
   pthread_mutex_unlock(&faulty->lock);

@@ -37,6 +37,7 @@ enum faulty_operation {
 
 enum fault {
   FAULT_REFUSE,  /* not done; answers the status */
+  FAULT_SLOW,    /* the same, 3 s later */
   FAULT_FORGET,  /* done, and if that was DK_OK the status is answered all the same */
   FAULT_HANG,    /* until faulty_release: then it is done; called back before: DK_CALL_CANCELLED */
   FAULT_DEAF,    /* as FAULT_HANG, but deaf to being called back */
@@ -61,7 +62,7 @@ void faulty_close(struct faulty *faulty);
 struct dk_store *faulty_store(struct faulty *faulty);
 
 /* From now on, after `skip` calls that go well, `times` calls (UINT32_MAX: all) of the operation
- * fail so; `status` is for FAULT_REFUSE and FAULT_FORGET.  Takes the place of an earlier plan. */
+ * fail so; `status` is for FAULT_REFUSE, _SLOW and _FORGET.  Takes the place of an earlier plan. */
 void faulty_plan(struct faulty *faulty, enum faulty_operation operation, uint32_t skip,
                  uint32_t times, enum fault fault, dk_status status);
 /* From now on each page of a deletion ends after so many roots, as the header allows; 0: none does.
@@ -70,6 +71,9 @@ void faulty_end_pages(struct faulty *faulty, uint32_t after_roots);
 /* From now on the results of this instance's activities are refused so; NULL: no more.  Its name is
  * the caller's. */
 void faulty_refuse_results(struct faulty *faulty, const char *instance, dk_status status);
+/* And once that plan is used up, `times` calls fail so. */
+void faulty_then(struct faulty *faulty, enum faulty_operation operation, uint32_t times,
+                 enum fault fault, dk_status status);
 /* No plan for any operation, and not away; what hangs goes on hanging. */
 void faulty_heal(struct faulty *faulty);
 /* The store cannot be reached: every call is DK_UNAVAILABLE, without being done.  A fetch that is

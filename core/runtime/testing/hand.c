@@ -148,6 +148,33 @@ hand_start(struct hand *hand, dk_str instance)
   hand_make(hand, instance, DK_RUNNING);
 }
 
+static void *
+cancel_when_it_hangs(void *context)
+{
+  struct hand *hand = context;
+
+  faulty_until_hanging(hand->faulty, 1);
+  dk_cancel(hand->canceller);
+  return NULL;
+}
+
+void
+hand_lose(struct hand *hand, enum faulty_operation operation, pthread_t *ret_canceller)
+{
+  faulty_plan(hand->faulty, operation, 0, 1, FAULT_FORGET, DK_OUTCOME_UNKNOWN);
+  faulty_then(hand->faulty, operation, 1, FAULT_HANG, DK_OK);
+  if (pthread_create(ret_canceller, NULL, cancel_when_it_hangs, hand) != 0)
+    BAIL_OUT("no thread");
+}
+
+void
+hand_lost(struct hand *hand, pthread_t canceller)
+{
+  pthread_join(canceller, NULL);
+  dk_canceller_reset(hand->canceller);
+  faulty_heal(hand->faulty);
+}
+
 struct dk_instance_info
 hand_info(void)
 {

@@ -5,6 +5,8 @@
 
 #include <durakit/manage.h>
 
+#include <pthread.h>
+
 #include "core/runtime/event.h"
 #include "core/runtime/testing/faulty.h"
 
@@ -42,6 +44,11 @@ void hand_store(struct hand *hand, dk_str instance);
 void hand_make(struct hand *hand, dk_str instance, int32_t status);
 /* Its first event. */
 extern const struct event hand_started;
+
+/* The next call of this operation has an unknown outcome: done, and its answer lost.  Its repetition
+ * hangs until `hand_lost` has the client cancel it. */
+void hand_lose(struct hand *hand, enum faulty_operation operation, pthread_t *ret_canceller);
+void hand_lost(struct hand *hand, pthread_t canceller);
 
 /* Zeroed, with its size. */
 struct dk_instance_info hand_info(void);
