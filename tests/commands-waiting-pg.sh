@@ -24,6 +24,43 @@ like "$(cat err.txt)" 'has not answered for 3 s' 'it says that it waits'
 like "$(cat err.txt)" 'synchronous standby' 'and for what'
 like "$(cat err.txt)" 'it may have happened or not' 'and that it may have happened'
 
+# A deletion that waits for it, is cancelled, and is asked for again.
+# shellcheck disable=SC2086
+timeout 120 "$DURAKIT" delete order-1 --force $on --patience 4s > out.txt 2> err.txt
+is $? 4 'a deletion ends without it'
+like "$(cat err.txt)" 'DK_OUTCOME_UNKNOWN' 'and its outcome is unknown'
+like "$(cat err.txt)" 'it may have happened or not' 'and that it may have happened'
+run_ok 'no standby' psql -q -X "$DURAKIT_PG_SUPER" \
+  -c 'ALTER SYSTEM RESET synchronous_standby_names' -c 'SELECT pg_reload_conf()'
+# shellcheck disable=SC2086
+"$DURAKIT" start order-1 --name order $on > out.txt 2> err.txt
+like "$? $(cat out.txt)" '^[01] order-1: ' 'it is there, or is made again'
+
+# A server that is frozen while an instance is waited for, or from the beginning.
+(cd / && sh -c "$DURAKIT_PG_PAUSE")
+began=$(date +%s)
+# shellcheck disable=SC2086
+timeout 120 "$DURAKIT" wait order-1 $on --timeout 6s > out.txt 2> err.txt
+is $? 4 'wait: a frozen server has failed in the end'
+took=$(($(date +%s) - began))
+[ $took -ge 5 ] && [ $took -lt 18 ]
+ok $? "wait: after $took s of 6 s"
+(cd / && sh -c "$DURAKIT_PG_RESUME")
+# shellcheck disable=SC2086
+"$DURAKIT" wait order-1 $on --timeout 10s > out.txt 2> err.txt &
+waiter=$!
+until [ "$(psql -q -X -A -t "$DURAKIT_PG_SUPER" \
+  -c "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'durakit'")" -gt 0 ] ||
+  ! kill -0 $waiter; do sleep 0.1; done
+began=$(date +%s)
+(cd / && sh -c "$DURAKIT_PG_PAUSE")
+wait $waiter
+is $? 4 'wait: one that freezes meanwhile, too'
+took=$(($(date +%s) - began))
+[ $took -lt 19 ]
+ok $? "wait: after $took s of 10 s"
+(cd / && sh -c "$DURAKIT_PG_RESUME")
+
 # A store that goes away while an instance is waited for: order-1 is never over.
 # shellcheck disable=SC2086
 "$DURAKIT" wait order-1 $on --timeout 1h > out.txt 2> err.txt &
@@ -37,6 +74,13 @@ like "$(cat err.txt)" 'the store is unreachable, and is waited for' 'wait: it sa
 kill -TERM $waiter
 wait $waiter
 is $? 5 'wait: and goes on until it is interrupted'
+# shellcheck disable=SC2086
+"$DURAKIT" wait order-9 $on --timeout 10m > out.txt 2> err.txt &
+waiter=$!
+until grep -q 'next ' err.txt || ! kill -0 $waiter; do sleep 0.1; done
+like "$(cat err.txt)" 'the store is unreachable, and is waited for' 'wait: from the beginning, too'
 (cd / && sh -c "$DURAKIT_PG_START")
+wait $waiter
+is "$? $(cat out.txt)" '1 order-9: not found' 'wait: and tells what it finds when it is back'
 
 done_testing

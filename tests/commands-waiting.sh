@@ -21,10 +21,24 @@ gives_up() {
   took=$(($(date +%s) - began))
   [ $took -ge 4 ] && [ $took -lt 60 ]
   ok $? "$name: after $took s of a patience of 4 s"
-  like "$(cat err.txt)" 'the store has not answered for 3 s' "$name: it says that it waits"
-  like "$(cat err.txt)" 'until 4 s are over (--patience)' "$name: and for how long"
+  is "$(grep -c 'the store has not answered for 3 s' err.txt)" 1 "$name: it says once that it waits"
+  like "$(cat err.txt)" 'at most until 4 s are over (--patience)' "$name: and for how long"
   like "$(cat err.txt)" 'the store did not answer within 4 s' "$name: and why it ends"
   is "$(cat out.txt)" '' "$name: and nothing else"
+}
+
+# waits_for_server NAME COMMAND...: with a limit of 5 s, for a store that is away all the time.
+waits_for_server() {
+  name=$1
+  shift
+  began=$(date +%s)
+  timeout 120 "$DURAKIT" "$@" --provider "$PG_PLUGIN" --settings settings > out.txt 2> err.txt
+  is $? 4 "$name: the store has failed in the end"
+  took=$(($(date +%s) - began))
+  [ $took -ge 4 ] && [ $took -lt 25 ]
+  ok $? "$name: after $took s of 5 s"
+  is "$(grep -c 'the store is unreachable, and is waited for' err.txt)" 1 "$name: it says so once"
+  is "$(grep -c 's are over' err.txt)" 0 "$name: and promises no other limit"
 }
 
 # ---- a call that hangs ---------------------------------------------------------------------------
@@ -51,6 +65,15 @@ if [ -f "$SQLITE_PLUGIN" ]; then
   like "$(cat err.txt)" 'next ' 'start: and what to do'
   gives_up 'cancel' cancel order-1 "$@"
   gives_up 'raise' raise order-1 paid "$@"
+  # A call that ends, and is made again: the patience is with all of them.
+  sed 's/^busy_timeout=.*/busy_timeout=1s/' settings > short
+  gives_up 'cancel, again and again' cancel order-1 --provider "$SQLITE_PLUGIN" --settings short
+  sed 's/^busy_timeout=.*/busy_timeout=2s/' settings > short
+  "$DURAKIT" cancel order-1 --provider "$SQLITE_PLUGIN" --settings short > out.txt 2> err.txt
+  is "$? $(sed 's/failed: .*/failed/' out.txt | tr '\n' ' ')" '4 order-1: failed 1 failed ' \
+    'cancel: a store that stays busy has failed'
+  [ "$(grep -c 'has not answered' err.txt)" -le 1 ]
+  ok $? 'cancel: which is said once at most'
   # Who only reads is not held up.
   d status order-1 > out.txt
   is "$? $(head -n 1 out.txt | cut -c 1-7)" '0 order-1' 'status: answered at once'
@@ -86,8 +109,12 @@ if [ -f "$PG_PLUGIN" ] && [ -z "${SANITIZER_CFLAGS:-}" ]; then
   on_store "$PG_PLUGIN" "conninfo=host=127.0.0.1 port=$port dbname=x user=y connect_timeout=60"
   gives_up 'a silent server' status order-1 --provider "$PG_PLUGIN" --settings settings
   like "$(cat err.txt)" 'it was not done' 'a silent server: nothing was done'
+  # A command that waits has a limit of its own.
+  waits_for_server 'wait, a silent server' wait order-1 --timeout 5s
   exec 7>&-
   wait $server
+  waits_for_server 'wait, no server' wait order-1 --timeout 5s
+  waits_for_server 'cancel --wait, no server' cancel order-1 --wait 5s
 fi
 
 # ---- the option ----------------------------------------------------------------------------------

@@ -431,7 +431,7 @@ dk_call_make(struct dk_store *store, struct dk_caller *caller,
       status = dk_overdue_judge(call);
     if (status == DK_OK && store->turnstile && operation->may_bring_work)
       dk_bells_ring(&store->library->bells);
-    dk_store_remove_call(store, call); /* from here on the store may be gone */
+    dk_store_remove_call(store, call, status); /* from here on the store may be gone */
   }
   return end(call, status);
 }

@@ -40,6 +40,8 @@ dk_store_waits_ms(struct dk_store *store)
   int64_t now = dk_monotonic_ms(), began = now;
 
   pthread_mutex_lock(&store->lock);
+  if (store->fails_since > 0)
+    began = store->fails_since;
   for (const struct dk_call *call = store->calls; call; call = call->next)
     if (call->began < began)
       began = call->began;
@@ -53,10 +55,23 @@ is_in_use(const struct dk_store *store)
   return store->calls || store->pins > 0;
 }
 
+/* A call that was cancelled tells nothing of the store. */
+static void
+note_answer(struct dk_store *store, const struct dk_call *call, dk_status status)
+{
+  int32_t class = dk_status_class(status);
+
+  if (class != 1 && class != 3)
+    store->fails_since = status == DK_CALL_CANCELLED ? store->fails_since : 0;
+  else if (store->fails_since == 0)
+    store->fails_since = call->began;
+}
+
 void
-dk_store_remove_call(struct dk_store *store, struct dk_call *call)
+dk_store_remove_call(struct dk_store *store, struct dk_call *call, dk_status status)
 {
   pthread_mutex_lock(&store->lock);
+  note_answer(store, call, status);
   for (struct dk_call **at = &store->calls; *at; at = &(*at)->next)
     if (*at == call) {
       *at = call->next;

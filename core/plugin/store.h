@@ -34,6 +34,8 @@ struct dk_store {
   pthread_mutex_t lock;
   pthread_cond_t idle;            /* no call is running any more */
   struct dk_call *calls;
+  int64_t fails_since;            /* when the first of the calls that found it busy or away began,
+                                     and none was answered otherwise since; 0: the last was */
   uint32_t pins;                  /* cancellers that interrupt it just now */
   bool is_watched;                /* by Valgrind: what is handed up is looked at (memory.h) */
   bool is_opened;                 /* the provider gave `self`, and has not closed it */
@@ -57,6 +59,7 @@ void dk_store_interrupt(struct dk_store *store);
 
 /* Adds to and removes from the running calls; false: the store is being closed. */
 bool dk_store_add_call(struct dk_store *store, struct dk_call *call);
-void dk_store_remove_call(struct dk_store *store, struct dk_call *call);
+/* `status` is its answer. */
+void dk_store_remove_call(struct dk_store *store, struct dk_call *call, dk_status status);
 
 #endif

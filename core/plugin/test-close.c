@@ -365,15 +365,15 @@ test_close_of_stuck_call(int32_t thread_model)
 
 /* Wrapped by the linker (core/local.mk): a closer that comes as soon as the last call is off the
  * list finds nobody in its way. */
-void __real_dk_store_remove_call(struct dk_store *store, struct dk_call *call);
-void __wrap_dk_store_remove_call(struct dk_store *store, struct dk_call *call);
+void __real_dk_store_remove_call(struct dk_store *store, struct dk_call *call, dk_status status);
+void __wrap_dk_store_remove_call(struct dk_store *store, struct dk_call *call, dk_status status);
 
 static struct dk_store *closes_at_once;
 
 void
-__wrap_dk_store_remove_call(struct dk_store *store, struct dk_call *call)
+__wrap_dk_store_remove_call(struct dk_store *store, struct dk_call *call, dk_status status)
 {
-  __real_dk_store_remove_call(store, call);
+  __real_dk_store_remove_call(store, call, status);
   if (store == closes_at_once) {
     closes_at_once = NULL;
     is(dk_store_close(store), NULL, "a store is closed while its last call goes out of the door");

@@ -210,6 +210,16 @@ read_receipt(struct cancelling *c, const struct parcel *parcel, struct dk_cancel
     *ret_status = client_refuse(c->client, status, "%s", parcel->words ? parcel->words : "");
 }
 
+/* In the words of the store, if it has said any. */
+static dk_status
+were_called_back(struct cancelling *c, const struct parcel *parcels, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    if (!parcels[i].was_sent && parcels[i].words)
+      return client_refuse(c->client, DK_CALL_CANCELLED, "%s", parcels[i].words);
+  return was_called_back(c);
+}
+
 static dk_status
 send_requests(struct cancelling *c, struct batch *batch)
 {
@@ -227,7 +237,8 @@ send_requests(struct cancelling *c, struct batch *batch)
   for (size_t i = 0; i < batch->n; i++)
     if (batch->outcomes[i].outcome == 0)
       read_receipt(c, &parcels[n++], &batch->outcomes[i], &status);
-  return status == DK_OK && client_is_called_back(c->client) ? was_called_back(c) : status;
+  return status == DK_OK && client_is_called_back(c->client) ? were_called_back(c, parcels, n)
+                                                              : status;
 }
 
 /* ---- telling --------------------------------------------------------------------------------- */

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/sat.h"
 #include "core/base/utf8.h"
 #include "runner/operate/host.h"
 #include "runner/operate/operate.h"
@@ -29,6 +28,7 @@ struct cancelling {
   struct dk_cancel_options options;
   struct dk_cancel_counts counts;
   uint64_t not_cancelled;             /* are over, but otherwise */
+  bool store_failed;                  /* for one that could not be asked for */
   bool is_other_number;               /* --expect does not hold: nothing was done */
   uint64_t found;                     /* then: how many it would be */
   char **waited;                      /* --wait: those that are asked for */
@@ -218,6 +218,8 @@ take_outcome(void *context, const struct dk_cancel_outcome *o)
     printer_item(&c->printer, json_of_outcome(o));
   if (o->outcome == DK_CANCEL_OVER && o->status != DK_CANCELLED)
     c->not_cancelled++;
+  if (o->outcome == DK_CANCEL_FAILED && dk_status_class(o->error) % 2 == 1)
+    c->store_failed = true;
   if (c->host.options->operating.wait_ms >= 0
       && (o->outcome == DK_CANCEL_REQUESTED || o->outcome == DK_CANCEL_ALREADY_REQUESTED))
     remember(c, o->instance);
@@ -296,7 +298,9 @@ send(struct cancelling *c)
       && c->counts.requested != c->options.expect)
     return refuse_number(c);
   if (status != DK_OK)
-    return status == DK_CALL_CANCELLED ? EXIT_INCOMPLETE : host_failed(&c->host, NULL, status);
+    return host_failed(&c->host, NULL, status);
+  if (c->store_failed)
+    return EXIT_ENVIRONMENT;
   return c->counts.failed + c->counts.not_found + c->not_cancelled > 0 ? EXIT_VIOLATED
                                                                        : EXIT_PASSED;
 }
@@ -318,14 +322,11 @@ tell_unfinished(struct cancelling *c, const char *id)
 static int
 wait_for_all(struct cancelling *c)
 {
-  const int64_t until = dk_sat_add(when_ticks(), c->host.options->operating.wait_ms);
-
   printer_flush(&c->printer);
+  host_waits_until(&c->host, when_until(c->host.options->operating.wait_ms), "--wait");
   for (size_t i = 0; i < c->n_waited; i++) {
     struct dk_instance_info info = {.struct_size = sizeof(info)};
-    int64_t left = until - when_ticks();
-    dk_status status =
-      host_wait(&c->host, dk_str_of(c->waited[i]), left > 0 ? left : 0, &info);
+    dk_status status = host_wait(&c->host, dk_str_of(c->waited[i]), &info);
     if (host_interrupted(&c->host))
       return EXIT_INCOMPLETE;
     if (status == DK_NOTHING)
@@ -420,6 +421,17 @@ tell_sums(struct cancelling *c, int code)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+/* With --wait a store that is away is waited for from the beginning. */
+static int
+open_store(struct cancelling *c, const struct options *options)
+{
+  if (options->operating.wait_ms >= 0)
+    host_waits_until(&c->host, when_until(options->operating.wait_ms), "--wait");
+  int code = host_open(&c->host, options->operating.dry_run ? DK_OPEN_READ_ONLY : 0);
+  host_waits_no_more(&c->host);
+  return code;
+}
+
 static int
 begin(struct cancelling *c, const struct options *options)
 {
@@ -434,7 +446,7 @@ begin(struct cancelling *c, const struct options *options)
   if (code == EXIT_PASSED && !many)
     code = ids_take(&c->host, &c->ids);
   if (code == EXIT_PASSED)
-    code = host_open(&c->host, options->operating.dry_run ? DK_OPEN_READ_ONLY : 0);
+    code = open_store(c, options);
   return code == EXIT_PASSED && many ? ask(c) : code;
 }
 

@@ -5,6 +5,7 @@
 #include <durakit/manage.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +13,13 @@
 #include "runner/operate/patience.h"
 #include "runner/operate/signals.h"
 #include "runner/operate/targets.h"
+#include "runner/operate/when.h"
 #include "runner/resolve.h"
 #include "runner/say.h"
 #include "runner/settings.h"
 #include "runner/suggest.h"
 
-enum { SAY_AWAY_MS = 3000 };
+enum { SLICE_MS = 1000, PAUSE_MS = 500 };
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
@@ -143,18 +145,15 @@ what_of(dk_status status)
 static int
 lose_patience(const struct host *host, const char *where, dk_status status, const char *words)
 {
-  char what[80];
-  bool is_unknown = dk_status_class(status) == 3;
+  char what[PATIENCE_WORDS], next[160];
+  const char *option = patience_words(host->patience, what);
 
-  snprintf(what, sizeof(what), "the store did not answer within %lld s",
-           (long long)(host->options->operating.patience_ms / 1000));
-  say_problem(
-    &(struct problem){
-      where ? where : host->options->operating.provider, what, NULL, words,
-      is_unknown ? next_of(status)
-                 : "it was not done; look whether the store can be reached and what it waits for; "
-                   "--patience waits longer"},
-    &host->mask);
+  snprintf(next, sizeof(next),
+           "it was not done; look whether the store can be reached and what it waits for; "
+           "%s waits longer", option);
+  say_problem(&(struct problem){where ? where : host->options->operating.provider, what, NULL,
+                                words, dk_status_class(status) == 3 ? next_of(status) : next},
+              &host->mask);
   return EXIT_ENVIRONMENT;
 }
 
@@ -312,8 +311,12 @@ open_store(struct host *host, uint32_t flags)
   }
   dk_caller_set_canceller(host->caller, host->canceller);
   patience_opens(host->patience);
-  dk_status status = dk_store_open(host->library, &options, host->caller, flags, host->settings,
-                                   host->n_settings, &host->store);
+  dk_status status;
+  do {
+    dk_caller_reset(host->caller);
+    status = dk_store_open(host->library, &options, host->caller, flags, host->settings,
+                           host->n_settings, &host->store);
+  } while (host_waits_on(host, status, dk_caller_failure(host->caller)->text));
   patience_opened(host->patience, host->store);
   if (status != DK_OK)
     return refuse_open(host, status);
@@ -406,32 +409,48 @@ host_close(struct host *host)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* A store that is away is waited for, too. */
-static void
-say_away(const struct host *host)
+void
+host_waits_until(struct host *host, int64_t until, const char *option)
 {
-  say_problem(&(struct problem){.where = host->options->operating.provider,
-                                .what = "the store is unreachable, and is waited for",
-                                .found = dk_client_error(host->client),
-                                .next = "look whether it can be reached; Ctrl-C ends it"},
-              &host->mask);
+  host->waits_until = until;
+  host->waits = true;
+  patience_waits(host->patience, until, option);
 }
 
-dk_status
-host_wait(const struct host *host, dk_str id, int64_t ms, struct dk_instance_info *ret_info)
+void
+host_waits_no_more(struct host *host)
 {
-  bool is_said = false;
+  host->waits = false;
+  patience_resumes(host->patience);
+}
 
+bool
+host_waits_on(const struct host *host, dk_status status, const char *words)
+{
+  struct pollfd interrupted = {.fd = host_interrupt_fd(host), .events = POLLIN};
+  int64_t left = host->waits ? host->waits_until - when_ticks() : 0;
+
+  if (dk_status_class(status) != 1 || left <= 0 || patience_is_over(host->patience))
+    return false;
+  patience_heard(host->patience, (struct dk_bytes){words, strlen(words)});
+  return poll(&interrupted, 1, (int)(left < PAUSE_MS ? left : PAUSE_MS)) == 0;
+}
+
+/* In slices, for the words of a store that cannot be reached. */
+dk_status
+host_wait(const struct host *host, dk_str id, struct dk_instance_info *ret_info)
+{
   for (;;) {
-    int64_t slice = ms < SAY_AWAY_MS ? ms : SAY_AWAY_MS;
+    int64_t left = host->waits_until - when_ticks();
+    int64_t slice = left < 0 ? 0 : left < SLICE_MS ? left : SLICE_MS;
     dk_status status = dk_client_wait(host->client, id, slice, ret_info);
-    bool is_away = dk_status_class(status) == 1;
-    ms -= slice;
-    if (ms <= 0 || (status != DK_NOTHING && !is_away) || host_interrupted(host))
+    bool is_away = dk_status_class(status) == 1 || dk_status_class(status) == 3;
+    if (slice == left || left <= 0 || (status != DK_NOTHING && !is_away) ||
+        patience_is_over(host->patience) || host_interrupted(host))
       return status;
-    if (is_away && !is_said)
-      say_away(host);
-    is_said = is_away;
+    if (is_away)
+      patience_heard(host->patience, (struct dk_bytes){dk_client_error(host->client),
+                                                       strlen(dk_client_error(host->client))});
   }
 }
 

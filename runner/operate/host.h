@@ -32,6 +32,8 @@ struct host {
   struct host_signals *signals;  /* NULL: they end the process */
   struct patience *patience;     /* with a store that does not answer */
   const char *needs_admin;       /* what does */
+  bool waits;                    /* until this tick, for a store that is away, too */
+  int64_t waits_until;
 };
 
 /* Loads the plugin, takes its settings, and looks whether names can be names there.  What
@@ -51,9 +53,15 @@ int host_say_interrupted(void);
 /* Readable when it is; -1: nobody tells. */
 int host_interrupt_fd(const struct host *host);
 
-/* As dk_client_wait; says so if the store is away meanwhile. */
-dk_status host_wait(const struct host *host, dk_str id, int64_t ms,
-                    struct dk_instance_info *ret_info);
+/* From now on, after host_load, a store that is away is waited for until this tick (when_ticks;
+ * INT64_MAX: without end), which the option has said; then --patience counts again. */
+void host_waits_until(struct host *host, int64_t until, const char *option);
+void host_waits_no_more(struct host *host);
+/* After this answer of the store, with its words: true, after a pause, if it is to be asked again,
+ * since it is waited for. */
+bool host_waits_on(const struct host *host, dk_status status, const char *words);
+/* As dk_client_wait, until then. */
+dk_status host_wait(const struct host *host, dk_str id, struct dk_instance_info *ret_info);
 
 /* A call of the client has failed: says it of `where` (an id, or NULL: the provider), and gives the
  * exit code for that status. */

@@ -34,77 +34,102 @@ struct patience {
   bool opens;
   int64_t opens_since;
   struct dk_store *store;
-  char heard[512];  /* the last that the plugin has said */
+  char heard[512];  /* the last that the plugin has said, since something is waited for */
+  const char *option;  /* that says until when the command waits; NULL: --patience counts */
+  int64_t until;       /* this tick */
 };
 
-/* For so long one thing has been waited for, and what the plugin has to say of it. */
-static int64_t
-look(struct patience *p, char ret_heard[sizeof(p->heard)])
+/* How long the store has been waited for, and what it is to be told with. */
+struct wait {
+  int64_t now, ms;
+  int64_t left_ms;  /* until it is too long: 0 or less is */
+  bool is_waiting;  /* the command itself waits: see patience_waits */
+  bool has_end;
+  char heard[512];
+};
+
+/* At the moment until which the command waits a call that has just begun may come back. */
+static struct wait
+look(struct patience *p)
 {
-  int64_t ms = 0;
+  struct wait wait = {.now = when_ticks()};
 
   pthread_mutex_lock(&p->lock);
   if (p->opens)
-    ms = when_ticks() - p->opens_since;
+    wait.ms = wait.now - p->opens_since;
   else if (p->store)
-    ms = dk_store_waits_ms(p->store);
-  memcpy(ret_heard, p->heard, sizeof(p->heard));
+    wait.ms = dk_store_waits_ms(p->store);
+  if (wait.ms == 0)
+    p->heard[0] = '\0';
+  wait.is_waiting = p->option != NULL;
+  wait.has_end = p->until < INT64_MAX;
+  wait.left_ms = p->limit_ms - wait.ms;
+  if (p->option)
+    wait.left_ms = wait.ms < DEAF_MS ? DEAF_MS : p->until - wait.now;
+  memcpy(wait.heard, p->heard, sizeof(wait.heard));
   pthread_mutex_unlock(&p->lock);
-  return ms;
+  return wait;
 }
 
 static void
-say_waiting(const struct patience *p, int64_t ms, const char *heard)
+say_waiting(const struct patience *p, const struct wait *wait)
 {
-  char what[80], next[120];
+  char what[PATIENCE_WORDS], next[120];
 
-  snprintf(what, sizeof(what), "the store has not answered for %lld s", (long long)(ms / 1000));
-  snprintf(next, sizeof(next),
-           "an answer is waited for until %lld s are over (--patience); Ctrl-C ends it",
-           (long long)(p->limit_ms / 1000));
-  say_problem(&(struct problem){.where = p->where, .what = what, .found = heard, .next = next},
-              p->mask);
+  if (wait->is_waiting) {
+    snprintf(what, sizeof(what), "the store is unreachable, and is waited for");
+    snprintf(next, sizeof(next), "look whether it can be reached; %s%sCtrl-C ends it",
+             wait->has_end ? p->option : "", wait->has_end ? " or " : "");
+  } else {
+    snprintf(what, sizeof(what), "the store has not answered for %lld s",
+             (long long)(wait->ms / 1000));
+    snprintf(next, sizeof(next),
+             "an answer is waited for at most until %lld s are over (--patience); Ctrl-C ends it",
+             (long long)(p->limit_ms / 1000));
+  }
+  say_problem(
+    &(struct problem){.where = p->where, .what = what, .found = wait->heard, .next = next},
+    p->mask);
 }
 
 /* A call that does not come back, although it was cancelled, keeps no command. */
 DK_NORETURN static void
-leave(const struct patience *p, const char *heard)
+leave(const struct patience *p, const struct wait *wait)
 {
-  char what[80];
+  char what[PATIENCE_WORDS], next[160];
 
-  snprintf(what, sizeof(what), "the store did not answer within %lld s",
-           (long long)(p->limit_ms / 1000));
+  snprintf(next, sizeof(next),
+           "it may have happened or not: durakit status tells, and it may be tried again; "
+           "%s waits longer", patience_words(p, what));
   say_problem(&(struct problem){.where = p->where,
                                 .what = what,
-                                .found = heard[0] ? heard : "a call that cannot be cancelled",
-                                .next = "it may have happened or not: durakit status tells, and it "
-                                        "may be tried again; --patience waits longer"},
+                                .found = wait->heard[0] ? wait->heard
+                                                        : "a call that cannot be cancelled",
+                                .next = next},
               p->mask);
   _exit(EXIT_ENVIRONMENT);
 }
 
+/* Each wait is told of once: a later one begins after that. */
 static void *
 watch(void *context)
 {
   struct patience *p = context;
   struct pollfd end = {.fd = p->end_fd, .events = POLLIN};
-  char heard[sizeof(p->heard)];
-  bool is_said = false;
+  int64_t said_at = -1;
 
   while (poll(&end, 1, LOOK_MS) <= 0) {
-    int64_t ms = look(p, heard);
-    if (ms < SAY_MS)
-      is_said = false;
-    else if (!is_said && ms < p->limit_ms) {
-      say_waiting(p, ms, heard);
-      is_said = true;
+    struct wait wait = look(p);
+    if (wait.ms >= SAY_MS && wait.left_ms > 0 && wait.now - wait.ms > said_at) {
+      say_waiting(p, &wait);
+      said_at = wait.now;
     }
-    if (ms >= p->limit_ms) {
+    if (wait.left_ms <= 0) {
       atomic_store(&p->is_over, true);
       dk_cancel(p->canceller);
     }
-    if (ms >= p->limit_ms + DEAF_MS)
-      leave(p, heard);
+    if (wait.left_ms <= -DEAF_MS)
+      leave(p, &wait);
   }
   return NULL;
 }
@@ -169,11 +194,37 @@ patience_opened(struct patience *p, struct dk_store *store)
 }
 
 void
+patience_waits(struct patience *p, int64_t until, const char *option)
+{
+  pthread_mutex_lock(&p->lock);
+  p->option = option;
+  p->until = until;
+  pthread_mutex_unlock(&p->lock);
+}
+
+void
+patience_resumes(struct patience *p)
+{
+  patience_waits(p, 0, NULL);
+}
+
+void
 patience_heard(struct patience *p, struct dk_bytes line)
 {
   pthread_mutex_lock(&p->lock);
   snprintf(p->heard, sizeof(p->heard), "%.*s", (int)(line.len < 500 ? line.len : 500), line.ptr);
   pthread_mutex_unlock(&p->lock);
+}
+
+const char *
+patience_words(const struct patience *p, char ret_what[PATIENCE_WORDS])
+{
+  if (p->option)
+    snprintf(ret_what, PATIENCE_WORDS, "the store did not answer before %s was over", p->option);
+  else
+    snprintf(ret_what, PATIENCE_WORDS, "the store did not answer within %lld s",
+             (long long)(p->limit_ms / 1000));
+  return p->option ? p->option : "--patience";
 }
 
 bool

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/base/sat.h"
 #include "runner/operate/host.h"
 #include "runner/operate/operate.h"
 #include "runner/operate/print.h"
@@ -27,6 +26,8 @@ begin(struct looking *l, const struct options *options, uint32_t flags, const ch
 
   if (code == EXIT_PASSED)
     code = ids_take(&l->host, &l->ids);
+  if (code == EXIT_PASSED && options->command == COMMAND_WAIT)
+    host_waits_until(&l->host, when_until(options->operating.wait_ms), "--timeout");
   return code == EXIT_PASSED ? host_open(&l->host, flags) : code;
 }
 
@@ -290,11 +291,14 @@ tell_other(struct looking *l, dk_str id, const char *word, const char *words)
 
 /* EXIT_PASSED: it is completed. */
 static int
-wait_for(struct looking *l, dk_str id, int64_t ms)
+wait_for(struct looking *l, dk_str id)
 {
   struct dk_instance_info info = {.struct_size = sizeof(info)};
-  dk_status status = dk_client_status(l->host.client, id, &info);
+  dk_status status;
 
+  do
+    status = dk_client_status(l->host.client, id, &info);
+  while (host_waits_on(&l->host, status, dk_client_error(l->host.client)));
   /* A mistyped id would be waited for without end. */
   if (status == DK_NOT_FOUND && host_has_admin(&l->host)) {
     tell_other(l, id, "not_found", "not found");
@@ -306,7 +310,7 @@ wait_for(struct looking *l, dk_str id, int64_t ms)
   else if (status != DK_OK && dk_status_class(status) == 2)
     return host_failed(&l->host, id.ptr, status);
   info = (struct dk_instance_info){.struct_size = sizeof(info)};
-  status = host_wait(&l->host, id, ms, &info);
+  status = host_wait(&l->host, id, &info);
   if (status == DK_NOTHING) {
     tell_other(l, id, "not_over", "not over in time");
     return EXIT_VIOLATED;
@@ -320,16 +324,13 @@ wait_for(struct looking *l, dk_str id, int64_t ms)
 int
 operate_wait(const struct options *options)
 {
-  int64_t ms = options->operating.wait_ms;
   struct looking l;
   int code = begin(&l, options, DK_OPEN_READ_ONLY, "durakit.wait/1");
 
   if (code != EXIT_PASSED)
     return end(&l, code);
-  const int64_t until = ms < 0 ? INT64_MAX : dk_sat_add(when_ticks(), ms);
   for (size_t i = 0; code <= EXIT_VIOLATED && i < l.ids.n && !printer_broken(&l.printer); i++) {
-    int64_t left = ms < 0 ? INT64_MAX : until - when_ticks();
-    int one = wait_for(&l, l.ids.items[i], left > 0 ? left : 0);
+    int one = wait_for(&l, l.ids.items[i]);
     code = one > code ? one : code;
   }
   if (host_interrupted(&l.host))

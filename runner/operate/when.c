@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/base/sat.h"
+
 enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR };
 
 static int64_t
@@ -28,6 +30,12 @@ int64_t
 when_ticks(void)
 {
   return read_clock(CLOCK_MONOTONIC);
+}
+
+int64_t
+when_until(int64_t ms)
+{
+  return ms < 0 ? INT64_MAX : dk_sat_add(when_ticks(), ms);
 }
 
 void

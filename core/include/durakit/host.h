@@ -163,8 +163,10 @@ const char *dk_store_close(struct dk_store *store);
 dk_status dk_store_destroy(struct dk_library *library, const struct dk_host_options *options,
                            struct dk_caller *caller, const struct dk_setting *settings,
                            size_t n_settings);
-/* For so many milliseconds the oldest of its calls has been under way (a fetch's wait included); 0:
- * none is.  Any thread, until the store is closed. */
+/* For so many milliseconds the store has been waited for: since the oldest of its calls that are
+ * under way began (a fetch's wait included), or the first of those that found it busy or away (a
+ * status of class 1 or 3), if none was answered otherwise since.  0: neither.  Any thread, until
+ * the store is closed. */
 int64_t dk_store_waits_ms(struct dk_store *store);
 /* The extension's struct, or NULL; ids that the descriptor does not declare are not asked for. */
 const void *dk_store_extension(struct dk_store *store, const char *id);
