@@ -63,6 +63,35 @@ rest(struct asker *asker)
 }
 
 static bool
+is_longer(int64_t since, int64_t now, int64_t ms)
+{
+  return since < now && now - since > ms;
+}
+
+/* Who gives up without success leaves the line as it is: a lease is lost because the store was not
+ * well. */
+static void
+leave(struct line *line, const struct asker *asker, int64_t now)
+{
+  bool is_refused = asker->is_refused && is_longer(asker->since, now, REFUSED_MS);
+  bool is_silent = is_longer(asker->due, now, SILENT_MS);
+
+  if (is_refused && (line->left.refused == 0 || asker->since < line->left.refused))
+    line->left.refused = asker->since;
+  if (is_silent && (line->left.silent == 0 || asker->due < line->left.silent))
+    line->left.silent = asker->due;
+  if (is_refused || is_silent)
+    line->left.at = now;
+}
+
+static void
+forget_left(struct contact *contact)
+{
+  for (int kind = 0; kind < N_CONTACTS; kind++)
+    memset(&contact->lines[kind].left, 0, sizeof(contact->lines[kind].left));
+}
+
+static bool
 is_any_refused(const struct line *line)
 {
   for (const struct asker *asker = line->askers; asker; asker = asker->next)
@@ -95,6 +124,7 @@ contact_good(struct contact *contact, struct asker *asker, int64_t *ret_ms)
   pthread_mutex_lock(&contact->lock);
   struct line *line = &contact->lines[asker->kind];
   rest(asker);
+  forget_left(contact);
   line->good_at = now;
   bool is_news =
     line->fails && !is_any_refused(line) && now - line->refused_at >= line->settle_ms;
@@ -135,6 +165,8 @@ void
 contact_rest(struct contact *contact, struct asker *asker)
 {
   pthread_mutex_lock(&contact->lock);
+  if (asker->at)
+    leave(&contact->lines[asker->kind], asker, ticks_now());
   rest(asker);
   pthread_mutex_unlock(&contact->lock);
 }
@@ -152,7 +184,7 @@ contact_fails(struct contact *contact, enum contact_kind kind)
 
 /* Since when requests have been refused; INT64_MAX: the last one was not.  A turn that was dropped
  * is fetched again, so a commit that was given up counts until another has success, or so long that
- * nobody seems to ask any more.  Who else rests has nothing to do any more. */
+ * nobody seems to ask any more.  So does who else gave up, if it was refused for long. */
 static int64_t
 refused_since(const struct line *line, enum contact_kind kind, int64_t now)
 {
@@ -161,6 +193,8 @@ refused_since(const struct line *line, enum contact_kind kind, int64_t now)
   if (kind == CONTACT_COMMITS && line->fails && line->good_at < line->refused_at &&
       now - line->refused_at < OLD_MS)
     since = line->since;
+  if (line->left.refused > 0 && now - line->left.at < OLD_MS && line->left.refused < since)
+    since = line->left.refused;
   for (const struct asker *asker = line->askers; asker; asker = asker->next)
     if (asker->is_refused && asker->since < since)
       since = asker->since;
@@ -169,20 +203,16 @@ refused_since(const struct line *line, enum contact_kind kind, int64_t now)
 
 /* Since when the oldest request should have been answered. */
 static int64_t
-silent_since(const struct line *line)
+silent_since(const struct line *line, int64_t now)
 {
   int64_t since = INT64_MAX;
 
+  if (line->left.silent > 0 && now - line->left.at < OLD_MS)
+    since = line->left.silent;
   for (const struct asker *asker = line->askers; asker; asker = asker->next)
     if (asker->due < since)
       since = asker->due;
   return since;
-}
-
-static bool
-is_longer(int64_t since, int64_t now, int64_t ms)
-{
-  return since < now && now - since > ms;
 }
 
 /* False, with the reason.  Under the lock. */
@@ -190,7 +220,7 @@ static bool
 is_line_well(const struct line *line, enum contact_kind kind, int64_t now, char *reason,
              size_t size)
 {
-  int64_t refused = refused_since(line, kind, now), silent = silent_since(line);
+  int64_t refused = refused_since(line, kind, now), silent = silent_since(line, now);
   char name[32];
 
   if (is_longer(refused, now, REFUSED_MS))

@@ -46,6 +46,10 @@ struct contact {
     int64_t settle_ms;       /* without a refusal, before it is told that it works again */
     dk_status status;        /* of the last refusal, */
     char why[256];           /* in the store's words */
+    struct {
+      int64_t refused, silent; /* since when those were that gave up meanwhile; 0: none */
+      int64_t at;              /* when the last of them did */
+    } left;
   } lines[N_CONTACTS];
 };
 
@@ -61,7 +65,8 @@ bool contact_good(struct contact *contact, struct asker *asker, int64_t *ret_ms)
 /* It was refused, and is asked again.  True: this kind fails from now on, which is to be told. */
 bool contact_refused(struct contact *contact, struct asker *asker, dk_status status,
                      const char *why);
-/* The asker wants nothing any more; nothing is said of the store.  It may be resting. */
+/* The asker wants nothing any more.  That says nothing of the store: if it was not well, it is so
+ * until somebody has success, or nobody has asked for a minute.  The asker may be resting. */
 void contact_rest(struct contact *contact, struct asker *asker);
 /* It was told that this kind fails, and not yet that it works again. */
 bool contact_fails(struct contact *contact, enum contact_kind kind);

@@ -94,7 +94,41 @@ test_silent(void)
   is(health(), "the store does not answer: a fetch of activities has had no answer for 5001 ms",
      "and not longer");
   contact_rest(&contact, &waits);
-  is(health(), "well", "one that was called back says nothing");
+  contact_ask(&contact, &waits, CONTACT_WORK, 30000);
+  is(health(), "the store does not answer: a fetch of activities has had no answer for 5001 ms",
+     "one that was called back has still had no answer");
+  now += 1000;
+  good(&waits);
+  is(health(), "well", "until there is one");
+  contact_ask(&contact, &waits, CONTACT_WORK, 30000);
+  now += 10;
+  contact_rest(&contact, &waits);
+  now += 40000;
+  is(health(), "well", "one that was called back in time says nothing");
+  contact_done(&contact);
+}
+
+/* The lease of an activity is lost, since the store has not renewed it. */
+static void
+test_lost_lease(void)
+{
+  struct asker renewal = {.kind = 0}, ack = {.kind = 0};
+
+  begin();
+  contact_ask(&contact, &renewal, CONTACT_RENEWALS, 0);
+  now += 5001;
+  contact_rest(&contact, &renewal);
+  now += 1000;
+  is(health(), "the store does not answer: the renewal of a lease has had no answer for 6001 ms",
+     "that it is not renewed any more makes nothing well");
+  contact_ask(&contact, &ack, CONTACT_ACKS, 0);
+  good(&ack);
+  is(health(), "well", "an answer does, of whatever kind");
+  contact_ask(&contact, &renewal, CONTACT_RENEWALS, 0);
+  now += 5001;
+  contact_rest(&contact, &renewal);
+  now += 60000;
+  is(health(), "well", "when nobody has asked for a minute, nothing is known");
   contact_done(&contact);
 }
 
@@ -112,7 +146,9 @@ test_one_of_many(void)
   ok(!good(&other), "the success of another is no news");
   ok(strstr(health(), "turns cannot be committed for 1001 ms"), "and health goes by the one");
   contact_rest(&contact, &stuck);
-  is(health(), "well", "until it gives up");
+  ok(strstr(health(), "turns cannot be committed for 1001 ms"), "also when it gives up,");
+  good(&other);
+  is(health(), "well", "until another has success");
   contact_done(&contact);
 }
 
@@ -139,7 +175,10 @@ test_given_up(void)
   now += 1001;
   ok(strstr(health(), "leases cannot be renewed for 1001 ms"), "a lease is not renewed");
   contact_rest(&contact, &asker);
-  is(health(), "well", "and need not be any more: its activity has ended");
+  ok(strstr(health(), "leases cannot be renewed for 1001 ms"), "nor when its activity has ended");
+  contact_ask(&contact, &asker, CONTACT_ACKS, 0);
+  good(&asker);
+  is(health(), "well", "until that is stored");
   contact_done(&contact);
 }
 
@@ -194,6 +233,7 @@ main(void)
 {
   test_refused();
   test_silent();
+  test_lost_lease();
   test_one_of_many();
   test_given_up();
   test_flapping();
