@@ -19,7 +19,7 @@ static const char of_settings[] =
   "Settings of the provider:\n"
   "  --set KEY=VALUE         as its users give it; `durakit probe PLUGIN` shows which there are\n"
   "  --set-env KEY=VARIABLE  from the environment, so that no secret is on a command line\n"
-  "  --settings FILE         lines of key = value\n";
+  "  --settings FILE         lines of key = value; a relative path is one in the file's folder\n";
 
 static const char of_runs[] =
   "\n"

@@ -46,6 +46,9 @@ struct given {
   char *key;
   char *value;
   char *env;   /* --set-env: the variable that it came from */
+  char *file;  /* the file that it came from, whose line it is, and what names that file */
+  unsigned line;
+  const char *whose;
 };
 
 /* How a server may be hurt: commands and a way through the kit, as given; NULL: not given. */

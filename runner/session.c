@@ -377,7 +377,12 @@ make_paths_absolute(struct run *run)
 {
   for (size_t i = 0; i < run->options->n_settings; i++) {
     struct given *given = &run->options->settings[i];
-    if (given->value[0] == '\0' || given->value[0] == '/' || !is_path(run, given->key))
+    if (!is_path(run, given->key))
+      continue;
+    int code = settings_place(given);
+    if (code != EXIT_PASSED)
+      return code;
+    if (given->value[0] == '\0' || given->value[0] == '/')
       continue;
     char *path = resolve_absolute(given->value);
     if (!path)

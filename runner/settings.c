@@ -13,7 +13,8 @@
 int
 settings_add(struct options *options, const char *key, const char *value, const char *env)
 {
-  struct given given = {strdup(key), strdup(value), env ? strdup(env) : NULL};
+  struct given given = {
+    .key = strdup(key), .value = strdup(value), .env = env ? strdup(env) : NULL};
   struct given *grown =
     reallocarray(options->settings, options->n_settings + 1, sizeof(*options->settings));
 
@@ -80,11 +81,29 @@ trim(char *text)
   return text;
 }
 
-/* One line of a file: "key = value", a comment, or nothing. */
+/* What the last setting came from. */
 static int
-take_line(struct options *options, const char *path, unsigned number, char *line)
+note_file(struct options *options, const char *path, unsigned number, const char *whose)
 {
-  char *text = trim(line);
+  struct given *given = &options->settings[options->n_settings - 1];
+
+  given->file = strdup(path);
+  given->line = number;
+  given->whose = whose;
+  if (given->file)
+    return EXIT_PASSED;
+  say("out of memory");
+  return EXIT_ENVIRONMENT;
+}
+
+/* One line of a file: "key = value", a comment, or nothing.  Some editors begin a file with a byte
+ * order mark. */
+static int
+take_line(struct options *options, const char *path, unsigned number, char *line,
+          const char *whose)
+{
+  bool is_marked = number == 1 && strncmp(line, "\xef\xbb\xbf", 3) == 0;
+  char *text = trim(line + (is_marked ? 3 : 0));
   char *equals = strchr(text, '=');
 
   if (*text == '#' || !*text)
@@ -98,7 +117,8 @@ take_line(struct options *options, const char *path, unsigned number, char *line
     return code;
   }
   *equals = '\0';
-  return settings_add(options, trim(text), trim(equals + 1), NULL);
+  int code = settings_add(options, trim(text), trim(equals + 1), NULL);
+  return code == EXIT_PASSED ? note_file(options, path, number, whose) : code;
 }
 
 /* `whose` is who names it. */
@@ -130,7 +150,7 @@ settings_take_file(struct options *options, const char *path, const char *whose)
   if (!file)
     return refuse_file(path, whose);
   for (unsigned n = 1; code == EXIT_PASSED && getline(&line, &size, file) >= 0; n++)
-    code = take_line(options, path, n, line);
+    code = take_line(options, path, n, line, whose);
   if (code == EXIT_PASSED && ferror(file))
     code = refuse_file(path, whose);
   if (line)
@@ -147,6 +167,7 @@ forget(struct given *given)
   explicit_bzero(given->value, strlen(given->value));
   free(given->value);
   free(given->env);
+  free(given->file);
 }
 
 void
@@ -197,6 +218,36 @@ settings_take_environment(struct options *options)
     code = settings_take_file(options, environment->settings, "DURAKIT_SETTINGS");
   let_flags_win(options, n_flags);
   return code;
+}
+
+int
+settings_place(struct given *given)
+{
+  const char *end = given->file ? strrchr(given->file, '/') : NULL;
+  struct dk_text path = DK_TEXT_EMPTY;
+
+  if (!end || given->value[0] == '/' || given->value[0] == '\0')
+    return EXIT_PASSED;
+  dk_text_printf(&path, "%.*s/%s", (int)(end - given->file), given->file, given->value);
+  char *placed = dk_text_failed(&path) ? NULL : strdup(dk_text_str(&path));
+  dk_text_done(&path);
+  if (!placed) {
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
+  free(given->value);
+  given->value = placed;
+  return EXIT_PASSED;
+}
+
+void
+settings_tell_source(const struct given *given, struct dk_text *source)
+{
+  if (!given || !given->file)
+    dk_text_puts(source, given && given->env ? "--set-env" : "--set");
+  else
+    dk_text_printf(source, "%s%s%s", given->whose, given->whose[0] == '-' ? " " : "=",
+                   given->file);
 }
 
 const struct given *

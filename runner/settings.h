@@ -22,6 +22,12 @@ int settings_take_file(struct options *options, const char *path, const char *wh
 int settings_take_environment(struct options *options);
 int settings_add(struct options *options, const char *key, const char *value, const char *env);
 
+/* A relative path in a file means one in the folder of that file, whoever reads it: what it is,
+ * seen from here.  Of a setting whose type is path. */
+int settings_place(struct given *given);
+/* "--settings FILE" or "DURAKIT_SETTINGS=FILE" if the setting came from there, "--set" if not. */
+void settings_tell_source(const struct given *given, struct dk_text *source);
+
 void settings_done(struct options *options);
 
 /* The setting of this key, NULL: not given. */

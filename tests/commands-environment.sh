@@ -40,6 +40,28 @@ for command in wait history raise enqueue cancel instances delete prune stats; d
     "$command --help tells what is in force"
 done
 
+# ---- a path in a file ----------------------------------------------------------------------------
+
+mkdir there other
+echo 'store = here.store' > there/settings
+cd other || exit 99
+DURAKIT_SETTINGS=$scratch/there/settings
+says 0 'order-1: started' 'a relative path' start order-1 --name order --create
+is "$(cd .. && echo there/* other/*)" 'there/here.store there/settings other/err.txt other/out.txt' \
+  'is one in the folder of the file'
+says 0 '  status      not started' '--settings, too' \
+  status order-1 --provider "$MODEL_FULL" --settings ../there/settings
+says 4 "  next      look at --set; durakit start --create makes one" 'but --set is from here' \
+  status order-1 --set store=here.store
+cd "$scratch/there" || exit 99
+says 0 '  status      not started' 'a file without a folder' \
+  status order-1 --provider "$MODEL_FULL" --settings settings
+cd "$scratch" || exit 99
+printf '\357\273\277store = here.store\n' > there/marked
+DURAKIT_SETTINGS=there/marked
+says 0 '  status      not started' 'a file with a byte order mark' status order-1
+DURAKIT_SETTINGS=$scratch/first
+
 # ---- what is typed wins --------------------------------------------------------------------------
 
 "$DURAKIT" start other --name order --create --settings second > out.txt 2> err.txt
@@ -51,7 +73,7 @@ says 1 '  status      not found' '--set-env wins' status order-1 --set-env store
 printf 'store = %s/first.store\nseed = 7\n' "$scratch" > third
 DURAKIT_SETTINGS=$scratch/third
 "$DURAKIT" status order-1 --set "store=$scratch/second.store" > out.txt 2> err.txt
-like "$(cat err.txt)" '^durakit: seed: the plugin has no such setting$' \
+like "$(cat err.txt)" "^durakit: $scratch/third:2: seed: the plugin has no such setting\$" \
   'only the key that is typed: the others stay'
 DURAKIT_SETTINGS=$scratch/first
 # Without a setting the model has a store of its own, in memory.
@@ -79,6 +101,24 @@ DURAKIT_PROVIDER=nowhere
 export DURAKIT_PROVIDER
 says 3 'durakit: nowhere: no plugin of this name is installed' 'a plugin that is not there' \
   status order-1
+
+if [ -f "${SQLITE_PLUGIN:-}" ]; then
+  echo 'store = nothing.db' > there/settings
+  DURAKIT_PROVIDER=$SQLITE_PLUGIN DURAKIT_SETTINGS=there/settings
+  says 4 '  next      look at DURAKIT_SETTINGS=there/settings; durakit start --create makes one' \
+    'a store that is not there: who names it' status order-1
+  like "$(cat err.txt)" 'there/nothing.db: there is no store' 'which one'
+  is "$(grep -c 'DK_OPEN' err.txt)" 0 'in no words of the API'
+  says 4 '  next      look at --settings there/settings; durakit start --create makes one' \
+    'by the option' status order-1 --provider "$SQLITE_PLUGIN" --settings there/settings
+  says 4 '  next      look at --set; durakit start --create makes one' \
+    'by --set' status order-1 --set store=nothing.db
+  "$DURAKIT" status order-1 --provider "$SQLITE_PLUGIN" > out.txt 2> err.txt
+  like "$? $(tr '\n' ' ' < err.txt)" \
+    "^2 .*setting 'store' is required.*file that DURAKIT_SETTINGS names is not taken" \
+    'a setting that stands in a file that is not taken'
+  DURAKIT_SETTINGS=$scratch/first
+fi
 
 # ---- probe ---------------------------------------------------------------------------------------
 

@@ -406,8 +406,7 @@ static dk_status
 not_there(const struct connection *c, const struct found *found, struct why *why)
 {
   return why_set(why, DK_NOT_FOUND,
-                 "schema %s of database %s (%s): there is no store; open it with DK_OPEN_CREATE to "
-                 "make it",
+                 "schema %s of database %s (%s): there is no store, and none was to be made",
                  c->settings->quoted, found->database, c->settings->shown);
 }
 

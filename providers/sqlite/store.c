@@ -41,8 +41,7 @@ look_at_file(const char *path, bool *ret_is_there, struct why *why)
 static dk_status
 not_there(const char *path, struct why *why)
 {
-  return why_set(why, DK_NOT_FOUND, "%s: there is no store; open it with DK_OPEN_CREATE to make it",
-                 path);
+  return why_set(why, DK_NOT_FOUND, "%s: there is no store, and none was to be made", path);
 }
 
 /* An empty file is an empty database.  Its mode must not depend on the umask. */

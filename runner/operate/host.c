@@ -102,27 +102,34 @@ next_of(dk_status status)
   }
 }
 
-/* While it is opened: whatever the settings name may be something else. */
-static const char *
-next_of_open(dk_status status)
+/* While it is opened: whatever the settings name may be something else.  `source` has them. */
+static void
+tell_next_of_open(dk_status status, const char *source, struct dk_text *next)
 {
   switch (status) {
   case DK_NOT_FOUND:
-    return "look at --set; durakit start --create makes one";
+    dk_text_printf(next, "look at %s; durakit start --create makes one", source);
+    break;
   case DK_INVALID:
-    return "look at --set; durakit probe PLUGIN tells the settings";
+    dk_text_printf(next, "look at %s; durakit probe PLUGIN tells the settings", source);
+    break;
   case DK_UNAVAILABLE:
-    return "look at --set, and whether what it names can be reached and has room; try it again";
+    dk_text_printf(next, "look at %s, and whether what it names can be reached and has room; try "
+                         "it again", source);
+    break;
   case DK_OUTCOME_UNKNOWN:
-    return "it may have been made or not: try it again";
+    dk_text_puts(next, "it may have been made or not: try it again");
+    break;
   case DK_REFUSED:
-    return "look whether --set names a store of this provider, of a version that it knows, and "
-           "what your rights on it are";
+    dk_text_printf(next, "look whether %s names a store of this provider, of a version that it "
+                         "knows, and what your rights on it are", source);
+    break;
   case DK_CORRUPT:
-    return "look whether --set names a store of this provider; if so, at the disk, and go back to "
-           "a copy that is whole";
+    dk_text_printf(next, "look whether %s names a store of this provider; if so, at the disk, and "
+                         "go back to a copy that is whole", source);
+    break;
   default:
-    return next_of(status);
+    dk_text_puts(next, next_of(status));
   }
 }
 
@@ -224,32 +231,62 @@ load(struct host *host)
 }
 
 static int
-refuse_key(const struct host *host, const char *key)
+refuse_key(const struct host *host, const struct given *given)
 {
+  const char *key = given->key;
   const struct dk_param *params = dk_library_provider(host->library)->params;
   struct suggest nearest = {.word = key};
-  struct dk_text list = DK_TEXT_EMPTY, next = DK_TEXT_EMPTY;
+  struct dk_text where = DK_TEXT_EMPTY, list = DK_TEXT_EMPTY, next = DK_TEXT_EMPTY;
 
+  if (given->file)
+    dk_text_printf(&where, "%s:%u: ", given->file, given->line);
+  dk_text_puts(&where, key);
   for (const struct dk_param *param = params; param && param->key; param++) {
     suggest_try(&nearest, param->key);
     dk_text_printf(&list, "%s%s", param == params ? "" : ", ", param->key);
   }
-  int code = host_refuse(host, EXIT_USAGE, key, "the plugin has no such setting",
+  int code = host_refuse(host, EXIT_USAGE, dk_text_str(&where), "the plugin has no such setting",
                          list.length ? dk_text_str(&list) : "no setting at all",
                          did_you_mean(&next, nearest.best, "durakit probe PLUGIN shows them"));
+  dk_text_done(&where);
   dk_text_done(&list);
   dk_text_done(&next);
   return code;
 }
 
-static bool
-has_param(const struct host *host, const char *key)
+static const struct dk_param *
+param_of(const struct host *host, const char *key)
 {
   const struct dk_param *param = dk_library_provider(host->library)->params;
 
   while (param && param->key && strcmp(param->key, key) != 0)
     param++;
-  return param && param->key;
+  return param && param->key ? param : NULL;
+}
+
+static int
+take_setting(const struct host *host, struct given *given)
+{
+  const struct dk_param *param = param_of(host, given->key);
+
+  if (!param)
+    return refuse_key(host, given);
+  return strcmp(param->type, "path") == 0 ? settings_place(given) : EXIT_PASSED;
+}
+
+/* What is missing may stand in a file that is named and was not taken. */
+static int
+refuse_settings(const struct host *host, const struct dk_refusal *refusal)
+{
+  const struct environment *environment = &host->options->environment;
+  const char *file = getenv("DURAKIT_SETTINGS");
+  struct problem problem = problem_of(refusal);
+
+  if (file && *file && !environment->settings)
+    problem.next = "with --provider the file that DURAKIT_SETTINGS names is not taken: give "
+                   "--settings \"$DURAKIT_SETTINGS\", or leave --provider away";
+  say_problem(&problem, &host->mask);
+  return EXIT_USAGE;
 }
 
 static int
@@ -259,8 +296,9 @@ take_settings(struct host *host)
 
   mask_secrets(host);
   for (size_t i = 0; i < host->options->n_settings; i++) {
-    if (!has_param(host, host->options->settings[i].key))
-      return refuse_key(host, host->options->settings[i].key);
+    int code = take_setting(host, &host->options->settings[i]);
+    if (code != EXIT_PASSED)
+      return code;
   }
   host->settings = settings_for_provider(host->options, NULL, &host->n_settings);
   if (!host->settings) {
@@ -269,16 +307,29 @@ take_settings(struct host *host)
   }
   if (dk_settings_check(host->library, host->settings, host->n_settings, &refusal) == 0)
     return EXIT_PASSED;
-  struct problem problem = problem_of(&refusal);
-  say_problem(&problem, &host->mask);
-  return EXIT_USAGE;
+  return refuse_settings(host, &refusal);
 }
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
+/* Of the setting that names the store; else of any. */
+static void
+tell_source(const struct host *host, struct dk_text *source)
+{
+  const struct dk_param *param = dk_library_provider(host->library)->params;
+
+  while (param && param->key && !(param->flags & DK_PARAM_STORE))
+    param++;
+  const struct given *given = settings_find(host->options, param ? param->key : NULL);
+  if (!given && host->options->n_settings > 0)
+    given = &host->options->settings[0];
+  settings_tell_source(given, source);
+}
+
 static int
 refuse_open(const struct host *host, dk_status status)
 {
+  struct dk_text source = DK_TEXT_EMPTY, next = DK_TEXT_EMPTY;
   bool is_missing = status == DK_NOT_FOUND;
   char name[32], found[640];
 
@@ -288,13 +339,17 @@ refuse_open(const struct host *host, dk_status status)
     return lose_patience(host, NULL, status, dk_caller_failure(host->caller)->text);
   snprintf(found, sizeof(found), "%s: %.600s", dk_status_name(status, name, sizeof(name)),
            dk_caller_failure(host->caller)->text);
+  tell_source(host, &source);
+  tell_next_of_open(status, dk_text_str(&source), &next);
   say_problem(
     &(struct problem){
       host->options->operating.provider,
       is_missing ? "there is no such store" : "the store cannot be opened",
       is_missing ? "one that a runtime works on; none was made" : NULL, found,
-      next_of_open(status)},
+      dk_text_str(&next)},
     &host->mask);
+  dk_text_done(&source);
+  dk_text_done(&next);
   return status == DK_INVALID ? EXIT_USAGE : EXIT_ENVIRONMENT;
 }
 
@@ -336,8 +391,8 @@ refuse_admin(const struct host *host, const char *what)
                                  : "the provider does not offer " DK_ADMIN,
                      host->store ? "a store of a newer version of the provider"
                                  : "a provider that lists, counts and removes instances",
-                     "without it these work: start, status, wait, history, raise, and cancel by "
-                     "ids");
+                     "without it these work: start, status, wait, history, raise, enqueue, and "
+                     "cancel by ids");
 }
 
 static bool
