@@ -113,6 +113,9 @@ TEXT
    4  TIME  ended of 2 (terminal_cancelled)
    5  TIME  cancelled by ME: no longer needed
 TEXT
+  tells 0 'history: nothing from there on' history order-2 --from 99 <<'TEXT'
+no event from 99 on
+TEXT
   tells 0 'history --from --limit' history order-2 --from 2 --limit 1 <<'TEXT'
    2  TIME  activity last
 TEXT

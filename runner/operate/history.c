@@ -177,11 +177,13 @@ tell_history(struct telling *t, dk_str id)
       printer_line(&t->printer, "execution %" PRIu64 ", after %" PRIu64 " that continued as new: "
                                 "--execution N shows one of them",
                    t->execution, t->execution - 1);
+    if (t->execution == 0 && operating->from > 0)
+      printer_line(&t->printer, "no event from %" PRIu64 " on", operating->from);
     return EXIT_PASSED;
   }
   if (status == DK_NOT_FOUND)
     return tell_none(t, id);
-  if (status == DK_CALL_CANCELLED)
+  if (status == DK_CALL_CANCELLED && printer_broken(&t->printer))
     return EXIT_INCOMPLETE;
   return host_failed(&t->host, id.ptr, status);
 }

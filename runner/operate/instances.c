@@ -94,7 +94,9 @@ list(struct listing *l)
                                     take_instance, l);
   if (status == DK_OK || l->more)
     return EXIT_PASSED;
-  return status == DK_CALL_CANCELLED ? EXIT_INCOMPLETE : host_failed(&l->host, NULL, status);
+  if (status == DK_CALL_CANCELLED && printer_broken(&l->printer))
+    return EXIT_INCOMPLETE;
+  return host_failed(&l->host, NULL, status);
 }
 
 int
