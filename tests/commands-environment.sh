@@ -47,7 +47,7 @@ echo 'store = here.store' > there/settings
 cd other || exit 99
 DURAKIT_SETTINGS=$scratch/there/settings
 says 0 'order-1: started' 'a relative path' start order-1 --name order --create
-is "$(cd .. && echo there/* other/*)" 'there/here.store there/settings other/err.txt other/out.txt' \
+is "$(cd .. && echo there/* other/*.store)" 'there/here.store there/settings other/*.store' \
   'is one in the folder of the file'
 says 0 '  status      not started' '--settings, too' \
   status order-1 --provider "$MODEL_FULL" --settings ../there/settings

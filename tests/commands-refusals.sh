@@ -284,7 +284,8 @@ for command in instances stats 'delete order-1' 'prune order-1 --keep 1' \
   without $command
   is $? 3 "without durakit.admin/1: $command"
   like "$(cat err.txt)" '^durakit: .*: the provider does not offer durakit.admin/1$' 'is refused'
-  like "$(cat err.txt)" '^  next      without it these work: start, status' 'with what works'
+  like "$(cat err.txt)" '^  next      without it these work: start, status.*, raise, enqueue' \
+    'with what works'
 done
 without status order-1
 is "$? $(tail -n 1 out.txt)" \
@@ -301,7 +302,7 @@ is "$? $(sed -n 1p err.txt)" '1 durakit: order-1: there is no such instance' 'an
 
 # ---- the store -----------------------------------------------------------------------------------
 
-look_at_store='look whether --set names a store of this provider'
+look_at_store='look whether --settings [^ ]*settings names a store of this provider'
 rights="$look_at_store, of a version that it knows, and what your rights on it are"
 
 # refused_open NAME WHAT STATUS NEXT: how the last command has ended, by its words; those of the
@@ -332,7 +333,7 @@ judge_no_store() {
     d $command > out.txt 2> err.txt < /dev/null
     code=$?
     refused_open "no store: $command" 'there is no such store' DK_NOT_FOUND \
-      'look at --set; durakit start --create makes one' 4
+      'look at --settings [^ ]*settings; durakit start --create makes one' 4
     like "$(cat err.txt)" '^  expected  one that a runtime works on; none was made$' 'none was made'
   done
   is "$(ls -A "$scratch/gone")" '' 'no store: none was made'
@@ -417,7 +418,7 @@ sqlite3.connect(sys.argv[1]).execute("CREATE TABLE a(b)")' "$scratch/gone/store"
   cannot_open 'a link to nowhere' DK_REFUSED "$rights"
   echo "store=$scratch/gone/$(printf '%.300s' "$long")" > settings
   cannot_open 'a name that is too long' DK_UNAVAILABLE \
-    'look at --set, and whether what it names can be reached and has room; try it again'
+    'look at --settings [^ ]*settings, and whether what it names can be reached and has room.*again'
 }
 
 plugins=$MODEL

@@ -45,8 +45,8 @@ void hand_make(struct hand *hand, dk_str instance, int32_t status);
 /* Its first event. */
 extern const struct event hand_started;
 
-/* The next call of this operation has an unknown outcome: done, and its answer lost.  Its repetition
- * hangs until `hand_lost` has the client cancel it. */
+/* The next call of this operation is done, and its answer is lost.  Its repetition hangs, and is
+ * then cancelled; hand_lost after that. */
 void hand_lose(struct hand *hand, enum faulty_operation operation, pthread_t *ret_canceller);
 void hand_lost(struct hand *hand, pthread_t canceller);
 
