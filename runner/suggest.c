@@ -3,6 +3,7 @@
 #include "runner/suggest.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <string.h>
 #include <strings.h>
 
@@ -53,13 +54,17 @@ suggest_try(struct suggest *suggest, const char *name)
 
   if (length > LONGEST)
     return;
-  unsigned distance = suggest_distance(suggest->word, name);
+  const unsigned letters = suggest_distance(suggest->word, name);
+  unsigned distance = letters;
   /* A third of the letters may be wrong; the beginning of a longer name is near, too. */
   unsigned bound = (unsigned)(length + 2) / 3;
   if (length >= 3 && strncasecmp(suggest->word, name, length) == 0)
     distance = least(distance, bound);
-  if (distance > bound || (suggest->best && distance >= suggest->distance))
+  bool nearer = distance < suggest->distance
+                || (distance == suggest->distance && letters < suggest->letters);
+  if (distance > bound || (suggest->best && !nearer))
     return;
   suggest->best = name;
   suggest->distance = distance;
+  suggest->letters = letters;
 }

@@ -7,7 +7,8 @@
 struct suggest {
   const char *word;
   const char *best;
-  unsigned distance; /* of best */
+  unsigned distance; /* of best; at most a third of the letters, of the beginning of a name */
+  unsigned letters;  /* of best, whole: what is nearer of two beginnings */
 };
 
 void suggest_try(struct suggest *suggest, const char *name);

@@ -8,7 +8,8 @@ static const char *
 nearest(const char *word)
 {
   static const char *const names[] = {"certify", "check", "explain", "cancel/locked-row",
-                                      "cancel/expired-row", "CANCEL-5", "CANCEL-15"};
+                                      "cancel/expired-row", "CANCEL-5", "CANCEL-15",
+                                      "turn-timers", "turn-timer"};
   struct suggest suggest = {.word = word};
 
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -33,6 +34,7 @@ main(void)
   is(nearest("cancel/lockd-row"), "cancel/locked-row", "a check");
   is(nearest("cancel-5"), "CANCEL-5", "a clause in small letters");
   is(nearest("certify"), "certify", "the name itself");
+  is(nearest("turn-time"), "turn-timer", "of two that begin so the shorter one, though it is later");
   is(nearest("zzzzzz"), NULL, "nothing is near");
   is(nearest(""), NULL, "nothing was typed");
 
