@@ -55,6 +55,14 @@ main(void)
         "a word stays whole");
   wraps("label    averyveryverylongword x\n", "label    averyveryverylongword\n         x\n",
         "also after a label");
+  wraps("label    aword-of-fifteen x\n", "label\n    aword-of-fifteen\n    x\n",
+        "one that fits in a line of its own gets it");
+  wraps("a  label    aword-of-fifteen\n", "a  label\n   aword-of-fifteen\n",
+        "below what stands before it, if it fits there");
+  wraps("label    aword-of-nineteen-c\n", "label\naword-of-nineteen-c\n",
+        "without any blank, if need be");
+  wraps("label    some text-of-twelve\n", "label    some\n    text-of-twelve\n",
+        "a word in the middle moves what follows");
   wraps("one two three four five\n\nsix\n", "one two three four\nfive\n\nsix\n", "an empty line");
   wraps("\303\244\303\244\303\244\303\244\303\244\303\244 \303\244\303\244\303\244 xxxxxxxxx\n",
         "\303\244\303\244\303\244\303\244\303\244\303\244 \303\244\303\244\303\244 xxxxxxxxx\n",

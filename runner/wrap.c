@@ -58,12 +58,38 @@ take_run(const char *at, size_t size, unsigned *ret_columns)
   return n;
 }
 
+/* Whether each word stands behind the indent without being broken, if a line holds it at all. */
+static bool
+fits_behind(const char *words, size_t size, unsigned indent, unsigned width)
+{
+  for (size_t i = 0; i < size;) {
+    unsigned columns;
+    bool blank = words[i] == ' ';
+    i += take_run(words + i, size - i, &columns);
+    if (!blank && columns <= width && indent + columns > width)
+      return false;
+  }
+  return true;
+}
+
+/* Not below a label, since that leaves too little room for some word. */
+static unsigned
+small_indent(const char *line, size_t size, unsigned width)
+{
+  unsigned indent = 4;
+
+  while (indent > 0 && !fits_behind(line, size, indent, width))
+    indent -= 2;
+  return indent;
+}
+
 /* Where the rest of a line begins. */
 static unsigned
 indent_of(const char *line, size_t size, unsigned width)
 {
   unsigned indent = 0;
   unsigned column = 0;
+  bool is_below = false, is_too_deep = false;
 
   for (size_t i = 0; i < size;) {
     unsigned columns;
@@ -73,11 +99,14 @@ indent_of(const char *line, size_t size, unsigned width)
     if (column > width * 2 / 3)
       break;
     bool is_gap = blank && (i == 0 || (columns > 1 && !strchr(".!?", line[i - 1])));
-    if (is_gap && i + n < size)
-      indent = column;
     i += n;
+    if (!is_gap || i >= size)
+      continue;
+    is_too_deep = !fits_behind(line + i, size - i, column, width);
+    is_below = is_below || !is_too_deep;
+    indent = is_too_deep ? indent : column;
   }
-  return indent;
+  return is_too_deep && !is_below ? small_indent(line, size, width) : indent;
 }
 
 static void
