@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 #include "runner/option-row.h"
-#include "runner/say.h"
+#include "runner/usage.h"
 
 /* How many arguments each command takes, and what they are. */
 int
@@ -35,15 +35,12 @@ arguments_check(const struct options *o)
     [COMMAND_STATS] = {0, 0, "no argument"},
   };
   const char *where = command_name(o->command);
-  struct dk_text next = DK_TEXT_EMPTY;
-  int code = EXIT_PASSED;
+  const char *expected = wants[o->command].expected;
+  const size_t most = wants[o->command].most;
 
-  dk_text_printf(&next, "durakit %s --help shows examples", where);
   if (o->n_arguments < wants[o->command].least)
-    code = usage(where, "an argument is missing", wants[o->command].expected, dk_text_str(&next));
-  else if (o->n_arguments > wants[o->command].most)
-    code = usage(o->arguments[wants[o->command].most], "is one argument too many",
-                 wants[o->command].expected, dk_text_str(&next));
-  dk_text_done(&next);
-  return code;
+    return usage(o, where, "an argument is missing", expected, NULL);
+  if (o->n_arguments > most)
+    return usage(o, o->arguments[most], "is one argument too many", expected, NULL);
+  return EXIT_PASSED;
 }

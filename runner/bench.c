@@ -14,6 +14,7 @@
 #include "runner/commands.h"
 #include "runner/operate/print.h"
 #include "runner/run.h"
+#include "runner/usage.h"
 
 enum {
   PAIRS = 7,
@@ -448,7 +449,7 @@ measure_all(struct bench *bench)
     n++;
   }
   if (n == 0)
-    return usage("--only", "no workload has such a name",
+    return usage(options, "--only", "no workload has such a name",
                  "turn-1, turn-16, work-1, work-16, fan-in, cancel, cancel-growth, "
                  "cancel-foreign, timers, leases, turn-1-2 to turn-8-16 or work-1-2 to work-8-16, "
                  "with commas between",

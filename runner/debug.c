@@ -14,6 +14,7 @@
 #include "runner/plan.h"
 #include "runner/run.h"
 #include "runner/settings.h"
+#include "runner/usage.h"
 
 static const struct check *
 the_only(const struct options *options, const char *option, int *ret_code)
@@ -23,8 +24,8 @@ the_only(const struct options *options, const char *option, int *ret_code)
   const struct check *check = checks ? checks[0] : NULL;
 
   if (checks && n != 1) {
-    *ret_code = usage(option, "is for one check, and more are selected", "one check: --only ID",
-                      NULL);
+    *ret_code = usage(options, option, "is for one check, and more are selected",
+                      "one check: --only ID", NULL);
     check = NULL;
   }
   free(checks);

@@ -12,8 +12,8 @@
 #include "runner/operate/print.h"
 #include "runner/plan.h"
 #include "runner/resolve.h"
-#include "runner/say.h"
 #include "runner/suggest.h"
+#include "runner/usage.h"
 
 /* One row: an id, what it is about, a text.  With JSON they get the names of the columns. */
 struct columns {
@@ -180,7 +180,7 @@ command_list(const struct options *options)
                                   .profile = options->profile},
                 kinds[i].list, options);
   }
-  int code = usage(options->arguments[0], "there is no such list",
+  int code = usage(options, options->arguments[0], "there is no such list",
                    "checks, clauses, mutants, topics or providers",
                    did_you_mean(&next, nearest.best, NULL));
   dk_text_done(&next);

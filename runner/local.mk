@@ -160,6 +160,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/symbols.c \
 	runner/symbols.h \
 	runner/totals.c \
+	runner/usage.c \
+	runner/usage.h \
 	runner/words.c \
 	runner/wrap.c \
 	runner/wrap.h \

@@ -13,7 +13,7 @@
 #include "runner/json-memory.h"
 #include "runner/operate/operate.h"
 #include "runner/operate/print.h"
-#include "runner/say.h"
+#include "runner/usage.h"
 #include "runner/zygote.h"
 
 int
@@ -56,7 +56,7 @@ static int
 command_check(const struct options *options)
 {
   if (options->memcheck && (options->gdb || options->in_process))
-    return usage("--memcheck", options->gdb ? "cannot be combined with --gdb"
+    return usage(options, "--memcheck", options->gdb ? "cannot be combined with --gdb"
                                             : "cannot be combined with --in-process",
                  "checks in children of their own, under Valgrind", "one of the two");
   if (options->gdb)

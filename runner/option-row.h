@@ -24,8 +24,5 @@ struct option_row {
 
 /* Those that are no options: EXIT_PASSED, or EXIT_USAGE with the words said. */
 int arguments_check(const struct options *o);
-/* EXIT_USAGE: this cannot be the option's value. */
-int bad_value(const struct options *o, const char *option, const char *value,
-              const char *expected);
 
 #endif

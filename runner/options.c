@@ -12,6 +12,7 @@
 #include "runner/say.h"
 #include "runner/settings.h"
 #include "runner/suggest.h"
+#include "runner/usage.h"
 
 static const char *const names[COMMANDS] = {
   [COMMAND_CERTIFY] = "certify",   [COMMAND_CHECK] = "check", [COMMAND_LIST] = "list",
@@ -36,27 +37,6 @@ const char *
 command_name(enum command command)
 {
   return command < COMMANDS && names[command] ? names[command] : "";
-}
-
-/* "durakit cancel --help shows examples". */
-static void
-add_help(struct dk_text *next, const struct options *o, const char *what)
-{
-  dk_text_printf(next, "durakit%s%s --help %s", o->command ? " " : "", command_name(o->command),
-                 what);
-}
-
-int
-bad_value(const struct options *o, const char *option, const char *value, const char *expected)
-{
-  struct dk_text what = DK_TEXT_EMPTY, next = DK_TEXT_EMPTY;
-
-  dk_text_printf(&what, "cannot be \"%s\"", value);
-  add_help(&next, o, "shows examples");
-  int code = usage(option, dk_text_str(&what), expected, dk_text_str(&next));
-  dk_text_done(&what);
-  dk_text_done(&next);
-  return code;
 }
 
 static int
@@ -404,16 +384,39 @@ options_each(enum command command, option_fn *each, void *context)
   }
 }
 
-/* A command that takes it, or NULL. */
-static const char *
-other_command(const char *option)
+/* "durakit check and bench take --only": the first of the commands that do, those of the same kind
+ * before the others. */
+static void
+add_others(struct dk_text *next, const struct options *o, const char *option)
 {
-  const struct option_row *row;
+  enum { MOST_NAMED = 5 };
+  const unsigned kind = OPERATES & (1u << o->command) ? OPERATES : ~OPERATES;
+  const char *others[COMMANDS];
+  size_t n = 0;
 
-  for (size_t i = 0; (row = row_at(i)); i++)
-    for (unsigned c = 1; c < COMMANDS && strcmp(row->name, option) == 0; c++)
-      if (is_of(row, (enum command)c))
-        return names[c];
+  for (enum command c = COMMAND_NONE + 1; c < COMMANDS; c++)
+    if ((kind & (1u << c)) && options_takes(c, option))
+      others[n++] = names[c];
+  for (enum command c = COMMAND_NONE + 1; c < COMMANDS; c++)
+    if (!(kind & (1u << c)) && options_takes(c, option))
+      others[n++] = names[c];
+  for (size_t i = 0; i < n && i < MOST_NAMED; i++)
+    dk_text_printf(next, "%s%s", i == 0 ? "; durakit " : i + 1 == n ? " and " : ", ", others[i]);
+  if (n > 0)
+    dk_text_printf(next, "%s %s %s", n > MOST_NAMED ? " and others" : "",
+                   n == 1 ? "takes" : "take", option);
+}
+
+/* The command's own that does the same under another name, or NULL. */
+static const char *
+synonym(const struct options *o, const char *option)
+{
+  const struct option_row *other, *own;
+
+  for (size_t i = 0; (other = row_at(i)); i++)
+    for (size_t k = 0; strcmp(other->name, option) == 0 && (own = row_at(k)); k++)
+      if (own->take == other->take && is_of(own, o->command))
+        return own->name;
   return NULL;
 }
 
@@ -431,25 +434,25 @@ nearest_option(const struct options *o, const char *option)
   return nearest.best ? nearest.best - DASHES : NULL;
 }
 
-/* An option of another command, or of none. */
+/* An option of another command, or of none: who gives it means one of this command first. */
 static int
 unknown_option(const struct options *o, const char *option)
 {
-  struct dk_text what = DK_TEXT_EMPTY, next = DK_TEXT_EMPTY, help = DK_TEXT_EMPTY;
-  const char *other = other_command(option);
+  struct dk_text what = DK_TEXT_EMPTY, next = DK_TEXT_EMPTY;
+  const char *meant = synonym(o, option);
 
+  if (!meant)
+    meant = nearest_option(o, option);
   dk_text_puts(&what, "there is no such option");
   if (o->command != COMMAND_NONE)
     dk_text_printf(&what, " of durakit %s", names[o->command]);
-  if (other)
-    dk_text_printf(&next, "it is an option of durakit %s", other);
-  add_help(&help, o, "lists them");
-  int code = usage(option, dk_text_str(&what), NULL,
-                   other ? dk_text_str(&next)
-                         : did_you_mean(&next, nearest_option(o, option), dk_text_str(&help)));
+  if (meant)
+    dk_text_printf(&next, "did you mean %s? ", meant);
+  add_help(&next, o, "lists them");
+  add_others(&next, o, option);
+  int code = usage(o, option, dk_text_str(&what), NULL, dk_text_str(&next));
   dk_text_done(&what);
   dk_text_done(&next);
-  dk_text_done(&help);
   return code;
 }
 
@@ -459,7 +462,7 @@ refuse_second(const struct options *o, const char *option)
   struct dk_text next = DK_TEXT_EMPTY;
 
   add_help(&next, o, "tells what it takes");
-  int code = usage(option, "is given twice", "it once, with one value", dk_text_str(&next));
+  int code = usage(o, option, "is given twice", "it once, with one value", dk_text_str(&next));
   dk_text_done(&next);
   return code;
 }
@@ -494,11 +497,12 @@ take_option(struct options *o, int argc, char **argv, int *at)
     return code;
   }
   if (!row->value)
-    return word[n] ? usage(row->name, "takes no value", NULL, NULL) : row->take(o, row->name, "");
+    return word[n] ? usage(o, row->name, "takes no value", NULL, NULL)
+                   : row->take(o, row->name, "");
   if (word[n])
     return take_value(o, row, row->name, word + n + 1);
   if (*at + 1 >= argc)
-    return usage(row->name, "needs a value", row->value, NULL);
+    return missing_value(o, row->name, row->value);
   return take_value(o, row, row->name, argv[++*at]);
 }
 
@@ -518,20 +522,19 @@ take_short(struct options *o, int argc, char **argv, int *at)
   if (word[2])
     return take_value(o, row, "-j", word + 2);
   if (*at + 1 >= argc)
-    return usage("-j", "needs a value", "N", NULL);
+    return missing_value(o, "-j", "N");
   return take_value(o, row, "-j", argv[++*at]);
 }
 
 /* A word that is no command, or none at all. */
 static int
-refuse_command(const char *word, const char *what, const char *nearest)
+refuse_command(const struct options *o, const char *word, const char *what, const char *nearest)
 {
   struct dk_text list = DK_TEXT_EMPTY, next = DK_TEXT_EMPTY;
 
   for (unsigned i = 1; i < COMMANDS; i++)
     dk_text_printf(&list, "%s%s", i == 1 ? "" : i + 1 < COMMANDS ? ", " : " or ", names[i]);
-  int code = usage(word, what, dk_text_str(&list),
-                   did_you_mean(&next, nearest, "durakit --help shows examples"));
+  int code = usage(o, word, what, dk_text_str(&list), did_you_mean(&next, nearest, NULL));
   dk_text_done(&list);
   dk_text_done(&next);
   return code;
@@ -549,7 +552,7 @@ take_command(struct options *o, const char *word)
     }
     suggest_try(&nearest, names[i]);
   }
-  return refuse_command(word, "there is no such command", nearest.best);
+  return refuse_command(o, word, "there is no such command", nearest.best);
 }
 
 static int
@@ -581,8 +584,8 @@ check_hurting(const struct options *o)
 
   for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
     if (pairs[i].one && !pairs[i].other)
-      return usage(pairs[i].name, "is of no use alone", pairs[i].missing,
-                   "durakit certify --help shows both");
+      return usage(o, pairs[i].name, "is of no use alone", pairs[i].missing,
+                   NULL);
   }
   return EXIT_PASSED;
 }
@@ -672,7 +675,7 @@ options_parse(struct options *options, int argc, char **argv)
   if (code != EXIT_PASSED || options->help || options->version)
     return code;
   if (options->command == COMMAND_NONE)
-    return refuse_command("", "a command is missing", NULL);
+    return refuse_command(options, "", "a command is missing", NULL);
   code = arguments_check(options);
   if (code == EXIT_PASSED)
     code = check_hurting(options);

@@ -14,8 +14,8 @@
 #include "conformance/contract/mutants.h"
 #include "conformance/kit/engine.h"
 #include "core/base/checksum.h"
-#include "runner/say.h"
 #include "runner/suggest.h"
+#include "runner/usage.h"
 
 uint64_t
 plan_manifest(void)
@@ -209,7 +209,7 @@ find_clause(const char *id)
 }
 
 static int
-say_nothing_fits(const char *pattern)
+say_nothing_fits(const struct options *options, const char *pattern)
 {
   struct suggest nearest = {.word = pattern};
   struct dk_text next = DK_TEXT_EMPTY;
@@ -218,7 +218,7 @@ say_nothing_fits(const char *pattern)
   if (clause || strpbrk(pattern, "*?["))
     return say_nothing_selected(pattern, clause);
   try_names(&nearest);
-  int code = usage(pattern, "there is no such check, clause, area or topic", NULL,
+  int code = usage(options, pattern, "there is no such check, clause, area or topic", NULL,
                    did_you_mean(&next, nearest.best, "durakit list checks shows all"));
   dk_text_done(&next);
   return code;
@@ -253,7 +253,7 @@ mark_one(const struct options *options, const char **list, bool *marked)
         && (plan_is_of_profile(check, options->profile) || names_runtime(pattern)))
       found = marked[i] = true;
   }
-  int code = found ? EXIT_PASSED : say_nothing_fits(pattern);
+  int code = found ? EXIT_PASSED : say_nothing_fits(options, pattern);
   *list += length;
   *list += **list == ',' ? 1 : 0;
   free(pattern);

@@ -15,6 +15,7 @@
 #include "runner/plan.h"
 #include "runner/settings.h"
 #include "runner/suggest.h"
+#include "runner/usage.h"
 
 void
 repro_quote(struct dk_text *text, const char *word)
@@ -110,7 +111,7 @@ static int
 refuse_file(const char *path, const char *what, const char *found)
 {
   say_problem(&(struct problem){path, what, "a results.jsonl of durakit certify --out FOLDER",
-                                found, NULL}, NULL);
+                                found, "durakit repro --help shows examples"}, NULL);
   return EXIT_USAGE;
 }
 
@@ -228,7 +229,7 @@ take_recorded_settings(struct options *options, const json_t *header, struct mas
     else if (*env)
       code = settings_take_env(options, "--set-env", dk_text_str(&pair));
     else if (json_is_true(json_object_get(setting, "masked")))
-      code = usage(key, "was masked when it was recorded", dk_text_str(&pair),
+      code = usage(options, key, "was masked when it was recorded", dk_text_str(&pair),
                    "give it again with --set or --set-env");
     else
       code = settings_add(options, key, text_of(setting, "value"), NULL);
@@ -270,7 +271,8 @@ take_recorded_server(struct options *options, const json_t *header)
       if (strcmp(rows[r].name, text_of(given, "option")) != 0 || *value)
         continue;
       if (json_is_true(json_object_get(given, "masked")))
-        return usage(rows[r].name, "was masked when it was recorded", NULL, "give it again");
+        return usage(options, rows[r].name, "was masked when it was recorded", NULL,
+                     "give it again");
       *value = text_of(given, "value");
     }
   }
@@ -302,7 +304,7 @@ take_named(struct options *options, const char *path, const json_t *checks, cons
   options->only[options->n_only++] = name;
   options->memcheck = strstr(name, "@memcheck") != NULL;
   int code = found ? EXIT_PASSED
-                   : usage(name, "was not run when this was recorded", path,
+                   : usage(options, name, "was not run when this was recorded", path,
                            did_you_mean(&next, nearest.best, "durakit check --only runs it"));
   dk_text_done(&next);
   return code;

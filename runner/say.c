@@ -87,13 +87,6 @@ problem_of(const struct dk_refusal *refusal)
                           .next = refusal->next};
 }
 
-int
-usage(const char *where, const char *what, const char *expected, const char *next)
-{
-  say_problem(&(struct problem){where, what, expected, NULL, next}, NULL);
-  return EXIT_USAGE;
-}
-
 const char *
 did_you_mean(struct dk_text *buffer, const char *best, const char *otherwise)
 {

@@ -33,8 +33,6 @@ __attribute__((format(printf, 1, 2))) void say(const char *format, ...);
 
 struct problem problem_of(const struct dk_refusal *refusal);
 
-/* An option, a setting or a name that was given wrongly; always EXIT_USAGE: return usage(...). */
-int usage(const char *where, const char *what, const char *expected, const char *next);
 /* "did you mean X?", or `otherwise` when X is NULL.  Lives until the next call. */
 const char *did_you_mean(struct dk_text *buffer, const char *best, const char *otherwise);
 

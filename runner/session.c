@@ -15,6 +15,7 @@
 #include "runner/run.h"
 #include "runner/settings.h"
 #include "runner/suggest.h"
+#include "runner/usage.h"
 
 enum {
   PROBE_MS = 5000,
@@ -61,7 +62,12 @@ run_refuse(struct run *run, int code, const struct problem *problem)
   struct dk_text next = DK_TEXT_EMPTY;
 
   shown.where = as_typed(run, &where, problem->where);
-  shown.next = as_typed(run, &next, problem->next);
+  if (code == EXIT_USAGE && (!problem->next || !problem->next[0])) {
+    add_help(&next, run->options, "shows examples");
+    shown.next = dk_text_str(&next);
+  } else {
+    shown.next = as_typed(run, &next, problem->next);
+  }
   say_problem(&shown, &run->mask);
   out_refusal(run->out, &shown, &run->mask);
   dk_text_done(&where);

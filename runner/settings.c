@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/say.h"
+#include "runner/usage.h"
 
 int
 settings_add(struct options *options, const char *key, const char *value, const char *env)
@@ -51,7 +51,7 @@ settings_take_pair(struct options *options, const char *option, const char *pair
   const char *value = split(pair, key, sizeof(key));
 
   if (!value)
-    return usage(option, "there is no key with a value", "KEY=VALUE", NULL);
+    return usage(options, option, "there is no key with a value", "KEY=VALUE", NULL);
   return settings_add(options, key, value, NULL);
 }
 
@@ -62,10 +62,11 @@ settings_take_env(struct options *options, const char *option, const char *pair)
   const char *name = split(pair, key, sizeof(key));
 
   if (!name || !*name)
-    return usage(option, "there is no key with a variable", "KEY=VARIABLE", NULL);
+    return usage(options, option, "there is no key with a variable", "KEY=VARIABLE", NULL);
   const char *value = getenv(name);
   if (!value)
-    return usage(name, "the environment has no such variable", "the value of the setting", NULL);
+    return usage(options, name, "the environment has no such variable", "the value of the setting",
+                 NULL);
   bool is_private = strncmp(name, SETTINGS_PRIVATE, strlen(SETTINGS_PRIVATE)) == 0;
   return settings_add(options, key, value, is_private ? NULL : name);
 }
@@ -111,8 +112,8 @@ take_line(struct options *options, const char *path, unsigned number, char *line
   if (!equals || equals == text) {
     struct dk_text where = DK_TEXT_EMPTY;
     dk_text_printf(&where, "%s:%u", path, number);
-    int code = usage(dk_text_str(&where), "this line is no setting", "key = value, or # a comment",
-                     NULL);
+    int code = usage(options, dk_text_str(&where), "this line is no setting",
+                     "key = value, or # a comment", NULL);
     dk_text_done(&where);
     return code;
   }

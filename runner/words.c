@@ -12,7 +12,7 @@
 
 #include "runner/commands.h"
 #include "runner/operate/print.h"
-#include "runner/say.h"
+#include "runner/usage.h"
 
 static void
 put_option(void *context, const char *name, const char *value)
@@ -69,7 +69,8 @@ words_main(int argc, char **argv)
     }
   }
   if (!found)
-    return usage(wanted, "there is no such command", NULL, "durakit --completion-words lists them");
+    return usage(&(struct options){.command = COMMAND_NONE}, wanted, "there is no such command",
+                 NULL, "durakit --completion-words lists them");
   printer_text(&printer, &text);
   return printer_done(&printer, EXIT_PASSED);
 }

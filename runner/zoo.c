@@ -15,6 +15,7 @@
 #include "conformance/fixtures/zoo.h"
 #include "runner/memcheck.h"
 #include "runner/selftest.h"
+#include "runner/usage.h"
 
 enum { MOST_JOBS = 8, MOST_WORDS = 48, MOST_OUTPUT = 1 << 20 };
 enum { LIMIT_S = 180, MEMCHECK_LIMIT_S = 300 };
@@ -373,7 +374,7 @@ zoo_run(struct selftest *selftest)
     return EXIT_PASSED;
   }
   if (stat(tour.folder, &st) != 0 || !S_ISDIR(st.st_mode))
-    return usage(tour.folder, "is no folder with the providers of the zoo", NULL,
+    return usage(selftest->options, tour.folder, "is no folder with the providers of the zoo", NULL,
                  "make check builds them");
   selftest->zoo_is_there = true;
   tour.memcheck = memcheck_find(&setup, tour.without, sizeof(tour.without));

@@ -234,23 +234,27 @@ refuses 2 'a file that is not there' stats --metrics one.prom --metrics none.pro
 durakit: none.prom: the file of metrics cannot be read
   expected  a file that dk_runtime_save_metrics has written
   found     No such file or directory
+  next      durakit stats --help shows examples
 TEXT
 mkdir a-folder
 refuses 2 'a folder' stats --metrics a-folder <<'TEXT'
 durakit: a-folder: the file of metrics cannot be read
   expected  a file that dk_runtime_save_metrics has written
   found     Is a directory
+  next      durakit stats --help shows examples
 TEXT
 ln one.prom again.prom
 refuses 2 'the same file twice' stats --prometheus --metrics one.prom --metrics again.prom <<'TEXT'
 durakit: again.prom: the file of metrics is given twice
   expected  each file once
   found     what it counts would be added twice
+  next      durakit stats --help shows examples
 TEXT
 { cat one.prom; head -c 16777216 /dev/zero | tr '\0' '\n'; } > large.prom
 refuses 2 'one that is too large' stats --metrics large.prom <<'TEXT'
 durakit: large.prom: the file of metrics is too large
   expected  a file that dk_runtime_save_metrics has written, of 16 MiB at most
+  next      durakit stats --help shows examples
 TEXT
 head -c 16777216 large.prom > whole.prom
 d stats --metrics whole.prom > out.txt 2> err.txt
@@ -262,7 +266,7 @@ durakit: --metrics: cannot be ""
 TEXT
 refuses 2 'another command' instances --metrics one.prom <<'TEXT'
 durakit: --metrics: there is no such option of durakit instances
-  next      it is an option of durakit stats
+  next      durakit instances --help lists them; durakit stats takes --metrics
 TEXT
 given a "m{name=\"$escape\"} many"
 refuses 2 'a line that is wrong, with text that would move a terminal' stats --metrics a <<TEXT

@@ -28,19 +28,49 @@ TEXT
 refuses 2 '--all and a condition' cancel --all --name order --yes <<'TEXT'
 durakit: --all: cannot be combined with a condition
   expected  one of the two
+  next      durakit cancel --help shows examples
 TEXT
 refuses 2 'an unknown condition' cancel --nmae order <<'TEXT'
 durakit: --nmae: there is no such option of durakit cancel
-  next      did you mean --name?
+  next      did you mean --name? durakit cancel --help lists them
 TEXT
 refuses 2 'an option of another command' status order-1 --reason x <<'TEXT'
 durakit: --reason: there is no such option of durakit status
-  next      it is an option of durakit cancel
+  next      durakit status --help lists them; durakit cancel takes --reason
+TEXT
+# The option that was meant has another name here: that comes first.
+meant() {
+  option=$1 own=$2
+  shift 2
+  refuses 2 "$option of $1 means $own" "$@" <<TEXT
+durakit: $option: there is no such option of durakit $1
+  next      did you mean $own? durakit $1 --help lists them; durakit $others $option
+TEXT
+}
+others='wait takes' meant --timeout --wait cancel order-1 --timeout 3s
+others='cancel takes' meant --wait --timeout wait order-1 --wait 3s
+others='start takes' meant --input --data raise order-1 paid --input x
+others='start takes' meant --input --data enqueue order-1 items --input x
+others='raise and enqueue take' meant --data --input start order-3 --name order --data x
+others='instances, delete and prune take' \
+  meant --completed-before --created-before cancel --completed-before 2h
+refuses 2 'an option of many others' stats --status <<'TEXT'
+durakit: --status: there is no such option of durakit stats
+  next      durakit stats --help lists them; durakit cancel, instances, delete and prune take --status
+TEXT
+refuses 2 'the beginning of two options' instances --jso <<'TEXT'
+durakit: --jso: there is no such option of durakit instances
+  next      did you mean --json? durakit instances --help lists them
 TEXT
 refuses 2 'an unknown status' instances --status running,complete <<'TEXT'
 durakit: --status: cannot be "running,complete"
   expected  not_started, running, completed, failed or cancelled
-  next      did you mean completed?
+  next      did you mean completed? durakit instances --help shows examples
+TEXT
+refuses 2 'no status at all' instances --status no_word <<'TEXT'
+durakit: --status: cannot be "no_word"
+  expected  not_started, running, completed, failed or cancelled
+  next      several stand with commas between them; durakit instances --help shows examples
 TEXT
 refuses 2 'a time without its zone' cancel --created-before 2026-11-01T08:00:00 <<'TEXT'
 durakit: --created-before: cannot be "2026-11-01T08:00:00"
@@ -50,6 +80,11 @@ TEXT
 refuses 2 'a duration that is none' wait order-1 --timeout soon <<'TEXT'
 durakit: --timeout: cannot be "soon"
   expected  a duration: 30 or 30s, 500ms, 5m, 2h, 7d
+  next      durakit wait --help shows examples
+TEXT
+refuses 2 'no time at all for a call' wait order-1 --patience 0 <<'TEXT'
+durakit: --patience: cannot be "0"
+  expected  a duration above 0: 30 or 30s, 500ms, 5m, 2h, 7d
   next      durakit wait --help shows examples
 TEXT
 refuses 2 'a negative number' cancel order-1 --expect -1 <<'TEXT'
@@ -75,10 +110,12 @@ TEXT
 refuses 2 'no name' start order-3 <<'TEXT'
 durakit: --name: is missing
   expected  the name of the orchestration
+  next      durakit start --help shows examples
 TEXT
 refuses 2 'nothing says what may go' prune --all --yes <<'TEXT'
 durakit: prune: nothing says which executions may go
   expected  --keep N, --completed-before TIME, or both
+  next      durakit prune --help shows examples
 TEXT
 refuses 2 'force for many' delete --name order --force --yes <<'TEXT'
 durakit: --force: is for instances that are named by their ids
@@ -88,6 +125,7 @@ TEXT
 refuses 2 'two forms' instances --json --jsonl <<'TEXT'
 durakit: --jsonl: cannot be combined with --json
   expected  one of the two
+  next      durakit instances --help shows examples
 TEXT
 # An option with a value says one thing: the second would replace what somebody meant as well.
 twice() {
@@ -117,7 +155,8 @@ for command in 'status order-1' 'wait order-1' 'history order-1' 'raise order-1 
   # shellcheck disable=SC2086
   refuses 2 "no --version: $command" $command --version 1 <<TEXT
 durakit: --version: there is no such option of durakit ${command%% *}
-  next      it is an option of durakit start
+  next      durakit ${command%% *} --help lists them; durakit start, cancel, instances, delete, prune \
+and others take --version
 TEXT
   is "$("$DURAKIT" "${command%% *}" --help | grep -c -e --version -e 'Which instances' -e TIME)" 0 \
     "nor in its help: $command"
@@ -131,10 +170,27 @@ like "$(cat err.txt)" '^  next      did you mean cancel?$' 'with the nearest'
 refuses 2 'an empty id' cancel '' <<'TEXT'
 durakit: "" cannot be the id of an instance
   expected  1 to 1024 bytes of UTF-8
+  next      durakit cancel --help shows examples
+TEXT
+refuses 2 'an empty id to look at' status '' <<'TEXT'
+durakit: "" cannot be the id of an instance
+  expected  1 to 1024 bytes of UTF-8
+  next      durakit status --help shows examples
+TEXT
+refuses 2 'an empty event' raise order-1 '' <<'TEXT'
+durakit: raise: "" cannot be the name of an event
+  expected  1 to 1024 bytes of UTF-8
+  next      durakit raise --help shows examples
+TEXT
+refuses 2 'a setting without a value' start order-3 --name order --set foo <<'TEXT'
+durakit: --set: there is no key with a value
+  expected  KEY=VALUE
+  next      durakit start --help shows examples
 TEXT
 refuses 2 'an id that is no UTF-8' cancel "$(printf 'order\377')" <<'TEXT'
 durakit: "order\xff" cannot be the id of an instance
   expected  1 to 1024 bytes of UTF-8
+  next      durakit cancel --help shows examples
 TEXT
 long=$(awk 'BEGIN { while (i++ < 1025) printf "x" }')
 d status "$long" > out.txt 2> err.txt
@@ -143,61 +199,75 @@ printf 'order-1\n\nor\200der\norder-2\n' > ids
 refuses 2 'a file with an id that is none' cancel --ids-from ids <<'TEXT'
 durakit: ids:3: "or\x80der" cannot be the id of an instance
   expected  1 to 1024 bytes of UTF-8
+  next      durakit cancel --help shows examples
 TEXT
 refuses 2 'a file that is not there' cancel --ids-from gone <<'TEXT'
 durakit: gone: cannot be read
   expected  a file, or - for standard input
   found     No such file or directory
+  next      durakit cancel --help shows examples
 TEXT
 refuses 2 'an input that is not there' start order-3 --name order --input @gone <<'TEXT'
 durakit: gone: cannot be read
   expected  a file, or - for standard input
   found     No such file or directory
+  next      durakit start --help shows examples
 TEXT
 refuses 2 'a reason that is too long' cancel order-1 --reason "$long" <<'TEXT'
 durakit: --reason: has 1025 bytes
   expected  at most 1024 bytes of text in one line
+  next      durakit cancel --help shows examples
 TEXT
 refuses 2 'a reason of two lines' cancel order-1 --reason "$(printf 'a\nb')" <<'TEXT'
 durakit: --reason: has the control character U+000A
   expected  at most 1024 bytes of text in one line
+  next      durakit cancel --help shows examples
 TEXT
 refuses 2 'such a reason' cancel order-1 --reason "$(printf 'a\302\205b')" <<'TEXT'
 durakit: --reason: has the control character U+0085
   expected  at most 1024 bytes of text in one line
+  next      durakit cancel --help shows examples
 TEXT
 refuses 2 'such a name of somebody' cancel order-1 --json --by "$(printf '\302\233m')" <<'TEXT'
 durakit: --by: has the control character U+009B
   expected  at most 256 bytes of text in one line
+  next      durakit cancel --help shows examples
 TEXT
 bad=$(printf 'bad\377')
 refuses 2 'a name that is no UTF-8' cancel --name "$bad" --yes --json <<'TEXT'
 durakit: --name: "bad\xff" cannot be the name of an orchestration
   expected  1 to 1024 bytes of UTF-8
+  next      durakit cancel --help shows examples
 TEXT
 refuses 2 'a name that is too long' cancel --name "$long" --yes <<TEXT
 durakit: --name: "$(printf '%.100s' "$long")..." cannot be the name of an orchestration
   expected  1 to 1024 bytes of UTF-8
+  next      durakit cancel --help shows examples
 TEXT
 refuses 2 'such a parent' instances --parent "$bad" --json <<'TEXT'
 durakit: --parent: "bad\xff" cannot be the id of an instance
   expected  1 to 1024 bytes of UTF-8
+  next      durakit instances --help shows examples
 TEXT
 refuses 2 'such a version' delete --version "$bad" --yes --jsonl <<'TEXT'
 durakit: --version: "bad\xff" cannot be a version
   expected  1 to 1024 bytes of UTF-8
+  next      durakit delete --help shows examples
 TEXT
 refuses 2 'such an id to go on after' instances --after "$bad" --json <<'TEXT'
 durakit: --after: "bad\xff" cannot be the id of an instance
   expected  1 to 1024 bytes of UTF-8
+  next      durakit instances --help shows examples
 TEXT
 refuses 2 'such an event' raise order-1 "$bad" --json <<'TEXT'
 durakit: raise: "bad\xff" cannot be the name of an event
   expected  1 to 1024 bytes of UTF-8
+  next      durakit raise --help shows examples
 TEXT
 refuses 2 'such a name to be started' start order-3 --name "$bad" --json <<'TEXT'
 durakit: --name: "bad\xff" cannot be the name of an orchestration
   expected  1 to 1024 bytes of UTF-8
+  next      durakit start --help shows examples
 TEXT
 refuses 2 'nobody' cancel order-1 --by '' <<'TEXT'
 durakit: --by: cannot be ""
@@ -456,7 +526,8 @@ is "$? $(sed -n 2p err.txt)" '4   found     Bad file descriptor' 'no standard ou
 d cancel --ids-from - <&- > out.txt 2> err.txt
 is "$? $(cat out.txt err.txt)" '2 durakit: -: cannot be read
   expected  a file, or - for standard input
-  found     standard input is closed' 'no standard input'
+  found     standard input is closed
+  next      durakit cancel --help shows examples' 'no standard input'
 d cancel --ids-from - <&- >&- 2>&-
 is $? 2 'nothing at all'
 

@@ -84,15 +84,18 @@ TEXT
 refuses 2 'a setting without a value' certify model --set store <<'TEXT'
 durakit: --set: there is no key with a value
   expected  KEY=VALUE
+  next      durakit certify --help shows examples
 TEXT
 refuses 2 'a variable that is not there' certify model --set-env store=DURAKIT_NOT_SET <<'TEXT'
 durakit: DURAKIT_NOT_SET: the environment has no such variable
   expected  the value of the setting
+  next      durakit certify --help shows examples
 TEXT
 printf '# of the model\nmutant cancel\n' > settings
 refuses 2 'a line that is no setting' certify model --settings settings <<'TEXT'
 durakit: settings:2: this line is no setting
   expected  key = value, or # a comment
+  next      durakit certify --help shows examples
 TEXT
 refuses 2 'a file of settings that is not there' certify model --settings gone <<'TEXT'
 durakit: gone: the file of settings cannot be read
@@ -111,6 +114,13 @@ like "$(cat err)" 'cancel/only-unlocked' 'a value that the plugin does not take:
 "$DURAKIT" certify model --set store=a --set store=b > out 2> err
 is $? 2 'a setting twice: exit 2'
 like "$(cat err)" 'store' 'a setting twice: which'
+
+refuses 2 'a file for Valgrind without it' check model --only turn/birth --suppressions settings \
+  <<'TEXT'
+durakit: --suppressions: is for runs under Valgrind
+  expected  --memcheck
+  next      durakit check --help shows examples
+TEXT
 
 # ---- stores --------------------------------------------------------------------------------------
 
@@ -167,11 +177,52 @@ durakit: a command is missing
 TEXT
 refuses 2 'an unknown option' check model --onyl x <<'TEXT'
 durakit: --onyl: there is no such option of durakit check
-  next      did you mean --only?
+  next      did you mean --only? durakit check --help lists them
 TEXT
 refuses 2 'an option of another command' certify model --only x <<'TEXT'
 durakit: --only: there is no such option of durakit certify
-  next      it is an option of durakit check
+  next      durakit certify --help lists them; durakit check and bench take --only
+TEXT
+refuses 2 'nearly an option of its own, and one of another command' certify model --memcheck <<'TEXT'
+durakit: --memcheck: there is no such option of durakit certify
+  next      did you mean --no-memcheck? durakit certify --help lists them; durakit check takes ...
+TEXT
+refuses 2 'an option before the command' --only x <<'TEXT'
+durakit: --only: there is no such option
+  next      durakit --help lists them; durakit check and bench take --only
+TEXT
+refuses 2 'the beginning of two options' list checks --jso <<'TEXT'
+durakit: --jso: there is no such option of durakit list
+  next      did you mean --json? durakit list --help lists them
+TEXT
+refuses 2 'a value that is not taken' list checks --json=yes <<'TEXT'
+durakit: --json: takes no value
+  next      durakit list --help shows examples
+TEXT
+refuses 2 'an unknown workload' bench model --only turn1 <<'TEXT'
+durakit: --only: no workload has such a name
+  expected  turn-1, turn-16, ...
+  next      durakit bench --help shows examples
+TEXT
+refuses 2 'what hurts, without what mends' check model --store-crash true <<'TEXT'
+durakit: --store-crash: is of no use alone
+  expected  --store-start
+  next      durakit check --help shows examples
+TEXT
+refuses 2 'more than one check for a debugger' check model --in-process <<'TEXT'
+durakit: --in-process: is for one check, and more are selected
+  expected  one check: --only ID
+  next      durakit check --help shows examples
+TEXT
+refuses 2 'a short option without its value' certify model -j <<'TEXT'
+durakit: -j: needs a value
+  expected  N
+  next      durakit certify --help shows examples
+TEXT
+refuses 2 'a variable without its name' certify model --set-env store= <<'TEXT'
+durakit: --set-env: there is no key with a variable
+  expected  KEY=VARIABLE
+  next      durakit certify --help shows examples
 TEXT
 refuses 2 'an option that is not there yet' check model --race <<'TEXT'
 durakit: --race: there is no such option of durakit check
@@ -185,6 +236,7 @@ TEXT
 refuses 2 'an option without its value' certify model --seed <<'TEXT'
 durakit: --seed: needs a value
   expected  NUMBER
+  next      durakit certify --help shows examples
 TEXT
 refuses 2 'a value that is none' certify model -j none <<'TEXT'
 durakit: -j: cannot be "none"
@@ -250,16 +302,19 @@ refuses 2 'a file without results' repro settings <<'TEXT'
 durakit: settings: has no header of a run
   expected  a results.jsonl of durakit certify --out FOLDER
   found     no line with "type":"header"
+  next      durakit repro --help shows examples
 TEXT
 refuses 2 'results that are not there' repro nofile <<'TEXT'
 durakit: nofile: cannot be read
   expected  a results.jsonl of durakit certify --out FOLDER
   found     No such file or directory
+  next      durakit repro --help shows examples
 TEXT
 refuses 2 'a folder of results' repro folder <<'TEXT'
 durakit: folder: cannot be read
   expected  a results.jsonl of durakit certify --out FOLDER
   found     Is a directory
+  next      durakit repro --help shows examples
 TEXT
 "$DURAKIT" check model --only 'turn/*' --out turns > turns.tap 2> err
 head -c 30 turns/results.jsonl > header.jsonl
@@ -267,6 +322,7 @@ refuses 2 'results cut in the header' repro header.jsonl <<'TEXT'
 durakit: header.jsonl: has no header of a run
   expected  a results.jsonl of durakit certify --out FOLDER
   found     line 1 is cut
+  next      durakit repro --help shows examples
 TEXT
 head -n 3 turns/results.jsonl > cut.jsonl
 sed -n 4p turns/results.jsonl | head -c 20 >> cut.jsonl

@@ -49,6 +49,19 @@ PYTHON
 # words FILE: its words, wherever the lines end.
 words() { tr -s ' \n' '\n\n' < "$1" | sed '/^$/d'; }
 
+# broken COLUMNS FILE: words that are no longer than the terminal is wide, and that it breaks.
+broken() {
+  python3 - "$@" <<'PYTHON'
+import re, sys
+width = int(sys.argv[1])
+for line in open(sys.argv[2], encoding="utf-8", newline="\n"):
+    line = re.sub("\033\\[[0-9;]*m", "", line.rstrip("\n").split("\r")[-1])
+    for word in re.finditer("[^ ]+", line):
+        if word.end() > width >= len(word[0]):
+            print(line)
+PYTHON
+}
+
 # keeps ARGUMENT...: the same words in 80 columns, of a terminal that tells and of one that does
 # not, as in a pipe.
 keeps() {
@@ -71,6 +84,22 @@ keeps explain CANCEL-5
 keeps explain cancel/mass
 keeps status order-1 --provider sqlite-that-is-not-there --set store=none
 keeps wait
+for columns in 60 40; do
+  for list in checks clauses mutants topics; do
+    on_terminal $columns "$DURAKIT" list $list > terminal.txt
+    is "$(broken $columns terminal.txt)" '' "durakit list $list: no word is broken ($columns)"
+  done
+done
+# A path that has no room beside the name, and has it in a line of its own.
+for length in 20 40 60 76 80; do
+  folder=$scratch/$length
+  while [ ${#folder} -lt $((length - 5)) ]; do
+    folder=$folder/x
+  done
+  mkdir -p "$folder" && cp x.so "$folder/x.so"
+  DURAKIT_PLUGIN_PATH=$folder on_terminal 80 "$DURAKIT" list providers > terminal.txt
+  is "$(broken 80 terminal.txt)" '' "durakit list providers: a path of $((${#folder} + 5)) is whole"
+done
 keeps cancel order-1 --name order --provider "$MODEL_FULL"
 plain='s/took [0-9.]* ms/took N ms/; s/"round_trip_ms": [0-9.]*/N/'
 "$DURAKIT" probe ./x.so | sed "$plain" > pipe.txt
@@ -115,8 +144,9 @@ refuses() {
   is "$? $(tail -n 1 err.txt)" "2   next      $last" "$name"
 }
 refuses 'nothing is near' 'durakit instances --help lists them' instances --bogus
-refuses 'of the command' 'did you mean --limit?' instances --limt
-refuses 'of another command' 'it is an option of durakit cancel' instances --reason
+refuses 'of the command' 'did you mean --limit? durakit instances --help lists them' instances --limt
+refuses 'of another command' 'durakit instances --help lists them; durakit cancel takes --reason' \
+  instances --reason
 refuses 'a short one' 'durakit status --help lists them' status -x
 refuses 'a wrong value' 'durakit cancel --help shows examples' cancel --expect many
 refuses 'a wrong time' 'durakit instances --help shows examples' instances --created-after never

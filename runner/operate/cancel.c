@@ -16,7 +16,7 @@
 #include "runner/operate/show.h"
 #include "runner/operate/targets.h"
 #include "runner/operate/when.h"
-#include "runner/say.h"
+#include "runner/usage.h"
 
 enum { MOST_REASON = 1024, MOST_BY = 256 };
 
@@ -41,7 +41,7 @@ struct cancelling {
 /* ---- who and why ----------------------------------------------------------------------------- */
 
 static int
-check_words(const char *option, const char *value, size_t most)
+check_words(const struct options *o, const char *option, const char *value, size_t most)
 {
   size_t length = value ? strlen(value) : 0;
   struct dk_text what = DK_TEXT_EMPTY;
@@ -61,7 +61,7 @@ check_words(const char *option, const char *value, size_t most)
     return EXIT_PASSED;
   struct dk_text expected = DK_TEXT_EMPTY;
   dk_text_printf(&expected, "at most %zu bytes of text in one line", most);
-  int code = usage(option, dk_text_str(&what), dk_text_str(&expected), NULL);
+  int code = usage(o, option, dk_text_str(&what), dk_text_str(&expected), NULL);
   dk_text_done(&what);
   dk_text_done(&expected);
   return code;
@@ -111,12 +111,13 @@ name_caller(char by[MOST_BY + 1])
 }
 
 static int
-take_options(struct cancelling *c, const struct operating *operating)
+take_options(struct cancelling *c, const struct options *o)
 {
-  int code = check_words("--reason", operating->reason, MOST_REASON);
+  const struct operating *operating = &o->operating;
+  int code = check_words(o, "--reason", operating->reason, MOST_REASON);
 
   if (code == EXIT_PASSED)
-    code = check_words("--by", operating->by, MOST_BY);
+    code = check_words(o, "--by", operating->by, MOST_BY);
   if (code == EXIT_PASSED && !operating->by)
     code = name_caller(c->by);
   c->options = (struct dk_cancel_options){
@@ -436,7 +437,7 @@ static int
 begin(struct cancelling *c, const struct options *options)
 {
   bool many = is_for_many(options);
-  int code = take_options(c, &options->operating);
+  int code = take_options(c, options);
 
   c->host = (struct host){.options = options};
   if (code == EXIT_PASSED && many)

@@ -8,32 +8,36 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runner/say.h"
+#include "runner/usage.h"
 
 #define A_FILE "a file, or - for standard input"
 
 static int
-refuse_to_read(const char *name, const char *why)
+refuse_to_read(const struct host *host, const char *name, const char *why)
 {
-  say_problem(&(struct problem){name, "cannot be read", A_FILE, why, NULL}, NULL);
+  struct dk_text next = DK_TEXT_EMPTY;
+
+  add_help(&next, host->options, "shows examples");
+  say_problem(&(struct problem){name, "cannot be read", A_FILE, why, dk_text_str(&next)}, NULL);
+  dk_text_done(&next);
   return EXIT_USAGE;
 }
 
 /* main keeps the number of what was closed from being used for something else. */
 static int
-refuse_error(const char *name, int fd, int error)
+refuse_error(const struct host *host, const char *name, int fd, int error)
 {
-  return refuse_to_read(name, fd == STDIN_FILENO && error == EBADF ? "standard input is closed"
-                                                                   : strerror(error));
+  return refuse_to_read(host, name, fd == STDIN_FILENO && error == EBADF
+                                      ? "standard input is closed" : strerror(error));
 }
 
 static int
-refuse_size(const char *name, size_t most, const char *next)
+refuse_size(const struct host *host, const char *name, size_t most, const char *next)
 {
   struct dk_text expected = DK_TEXT_EMPTY;
 
   dk_text_printf(&expected, "%zu bytes at most", most);
-  int code = usage(name, "is too long", dk_text_str(&expected), next);
+  int code = usage(host->options, name, "is too long", dk_text_str(&expected), next);
   dk_text_done(&expected);
   return code;
 }
@@ -61,11 +65,11 @@ read_all(const struct host *host, const char *name, int fd, size_t most, const c
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
       continue;
     if (n < 0)
-      return refuse_error(name, fd, errno);
+      return refuse_error(host, name, fd, errno);
     if (n == 0)
       return EXIT_PASSED;
     if ((size_t)n > most - ret_bytes->length)
-      return refuse_size(name, most, next);
+      return refuse_size(host, name, most, next);
     dk_text_add(ret_bytes, piece, (size_t)n);
     if (dk_text_failed(ret_bytes)) {
       say("out of memory");
@@ -84,7 +88,7 @@ input_read(const struct host *host, const char *name, size_t most, const char *n
   /* Nobody may ever open the other end of a FIFO: that is waited for, too, as a signal is. */
   int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0)
-    return refuse_error(name, fd, errno);
+    return refuse_error(host, name, fd, errno);
   int code = read_all(host, name, fd, most, next, ret_bytes);
   close(fd);
   return code;

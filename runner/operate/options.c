@@ -14,6 +14,7 @@
 #include "runner/option-row.h"
 #include "runner/say.h"
 #include "runner/suggest.h"
+#include "runner/usage.h"
 
 #define SELECTS (OF(CANCEL) | OF(INSTANCES) | OF(DELETE) | OF(PRUNE))
 #define HAS_ENDED (1u << DK_COMPLETED | 1u << DK_FAILED | 1u << DK_CANCELLED)
@@ -149,7 +150,7 @@ take_patience(struct options *o, const char *option, const char *value)
 {
   return when_parse_duration(value, &o->operating.patience_ms) && o->operating.patience_ms > 0
            ? EXIT_PASSED
-           : bad_value(o, option, value, WHEN_EXPECTED_DURATION);
+           : bad_value(o, option, value, "a duration above 0: " WHEN_DURATIONS);
 }
 
 static int
@@ -182,8 +183,12 @@ take_one_status(struct options *o, const char *option, const char *word, const c
     suggest_try(&nearest, status_filter(i)->word);
   }
   dk_text_printf(&what, "cannot be \"%s\"", value);
-  int code = usage(option, dk_text_str(&what), STATUS_EXPECTED,
-                   did_you_mean(&next, nearest.best, "several stand with commas between them"));
+  if (nearest.best)
+    dk_text_printf(&next, "did you mean %s? ", nearest.best);
+  else
+    dk_text_puts(&next, "several stand with commas between them; ");
+  add_help(&next, o, "shows examples");
+  int code = usage(o, option, dk_text_str(&what), STATUS_EXPECTED, dk_text_str(&next));
   dk_text_done(&what);
   dk_text_done(&next);
   return code;
@@ -267,19 +272,19 @@ check_targets(const struct options *o)
     chosen.completed_before = 0; /* it is the executions' */
   bool selects = chosen_is_given(&chosen);
   if (!has_ids && !selects)
-    return usage(command, "nothing says which instances are meant",
+    return usage(o, command, "nothing says which instances are meant",
                  "ids, --name or another condition, or --all",
                  "durakit instances shows what a condition selects");
   if (has_ids && selects)
-    return usage(command, "both ids and conditions are given", "one of the two",
+    return usage(o, command, "both ids and conditions are given", "one of the two",
                  "durakit instances shows the ids that conditions select");
   if (p->chosen.all) {
     chosen.all = false;
     if (chosen_is_given(&chosen))
-      return usage("--all", "cannot be combined with a condition", "one of the two", NULL);
+      return usage(o, "--all", "cannot be combined with a condition", "one of the two", NULL);
   }
   if (p->ids_from && o->n_arguments > 0)
-    return usage("--ids-from", "cannot be combined with ids", "one of the two", NULL);
+    return usage(o, "--ids-from", "cannot be combined with ids", "one of the two", NULL);
   return EXIT_PASSED;
 }
 
@@ -289,9 +294,9 @@ check_output(const struct options *o)
   const struct operating *p = &o->operating;
 
   if (o->json && p->jsonl)
-    return usage("--jsonl", "cannot be combined with --json", "one of the two", NULL);
+    return usage(o, "--jsonl", "cannot be combined with --json", "one of the two", NULL);
   if (p->prometheus && o->json)
-    return usage("--prometheus", "cannot be combined with --json", "one of the two", NULL);
+    return usage(o, "--prometheus", "cannot be combined with --json", "one of the two", NULL);
   return EXIT_PASSED;
 }
 
@@ -320,23 +325,23 @@ check_command(const struct options *o)
   switch (o->command) {
   case COMMAND_START:
     return p->chosen.name ? check_version(o, p->chosen.version)
-                          : usage("--name", "is missing", "the name of the orchestration", NULL);
+                          : usage(o, "--name", "is missing", "the name of the orchestration", NULL);
   case COMMAND_CANCEL:
     if (p->dry_run && p->wait_ms >= 0)
-      return usage("--wait", "cannot be combined with --dry-run", "one of the two", NULL);
+      return usage(o, "--wait", "cannot be combined with --dry-run", "one of the two", NULL);
     return check_targets(o);
   case COMMAND_DELETE:
     if (p->chosen.statuses != 0 && (p->chosen.statuses & HAS_ENDED) == 0)
-      return usage("--status", "selects nothing that conditions delete: it has not ended",
+      return usage(o, "--status", "selects nothing that conditions delete: it has not ended",
                    "completed, failed or cancelled",
                    "durakit cancel takes conditions: what is cancelled can be deleted");
     if (p->force && chosen_is_given(&p->chosen))
-      return usage("--force", "is for instances that are named by their ids", "ids",
+      return usage(o, "--force", "is for instances that are named by their ids", "ids",
                    "durakit cancel takes conditions: what is cancelled can be deleted");
     return check_targets(o);
   case COMMAND_PRUNE:
     if (p->keep == 0 && p->chosen.completed_before == 0)
-      return usage("prune", "nothing says which executions may go",
+      return usage(o, "prune", "nothing says which executions may go",
                    "--keep N, --completed-before TIME, or both", NULL);
     return check_targets(o);
   default:
@@ -350,7 +355,7 @@ operate_check_options(const struct options *options)
   if (!(OPERATES & (1u << options->command)))
     return EXIT_PASSED;
   if (!options->operating.provider)
-    return usage("--provider", "is missing",
+    return usage(options, "--provider", "is missing",
                  "the plugin of the store: sqlite, or ./my_provider.so; or DURAKIT_PROVIDER",
                  "durakit list providers shows those that are installed");
   int code = check_output(options);

@@ -96,7 +96,8 @@ sums_done(struct sums *sums)
 static int
 refuse(const char *path, const char *what, const char *expected, const char *found)
 {
-  say_problem(&(struct problem){path, what, expected, found, NULL}, NULL);
+  say_problem(&(struct problem){path, what, expected, found,
+                                "durakit stats --help shows examples"}, NULL);
   return EXIT_USAGE;
 }
 

@@ -13,7 +13,7 @@
 
 #include "core/base/utf8.h"
 #include "runner/operate/input.h"
-#include "runner/say.h"
+#include "runner/usage.h"
 
 /* About a million and a half of UUIDs. */
 enum { MOST_BYTES_OF_IDS = 64 * 1024 * 1024 };
@@ -35,7 +35,7 @@ refuse_text(const struct host *host, const char *where, dk_str text, const char 
   dk_text_add_escaped(&what, text.ptr, text.len < 100 ? text.len : 100, DK_ESCAPE_VISIBLE);
   dk_text_printf(&what, "%s %s", text.len < 100 ? "\"" : "...\"", cannot);
   dk_text_printf(&expected, "1 to %zu bytes of UTF-8", most_of(host));
-  int code = usage(where, dk_text_str(&what), dk_text_str(&expected), NULL);
+  int code = usage(host->options, where, dk_text_str(&what), dk_text_str(&expected), NULL);
   dk_text_done(&what);
   dk_text_done(&expected);
   return code;
@@ -224,7 +224,7 @@ check_may_ask(const struct options *options)
       || options->operating.expect != UINT64_MAX
       || (isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
     return EXIT_PASSED;
-  return usage(command_name(options->command),
+  return usage(options, command_name(options->command),
                "conditions select many, and there is no terminal to ask at",
                options->command == COMMAND_CANCEL ? "--yes, or --expect N" : "--yes",
                "--dry-run tells which they are");

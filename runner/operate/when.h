@@ -9,7 +9,8 @@
 enum { WHEN_SIZE = 40 };
 
 #define WHEN_EXPECTED "2026-11-01T08:00:00Z, 2026-11-01, or how long ago: 90s, 30m, 2h, 7d"
-#define WHEN_EXPECTED_DURATION "a duration: 30 or 30s, 500ms, 5m, 2h, 7d"
+#define WHEN_DURATIONS "30 or 30s, 500ms, 5m, 2h, 7d"
+#define WHEN_EXPECTED_DURATION "a duration: " WHEN_DURATIONS
 
 /* "2026-11-01T08:00:00.000Z": UTC, with milliseconds. */
 void when_format(int64_t ms, char ret_text[WHEN_SIZE]);
