@@ -254,7 +254,8 @@ command_explain(const struct options *options)
     printer_text(&printer, &text);
     return printer_done(&printer, EXIT_PASSED);
   }
-  int code = usage(options, options->arguments[0], "there is no such check, clause, topic or mutant", NULL,
+  int code = usage(options, options->arguments[0],
+                   "there is no such check, clause, topic or mutant", NULL,
                    did_you_mean(&next, nearest.best,
                                 "durakit list checks, clauses or mutants shows all"));
   dk_text_done(&next);

@@ -2,9 +2,9 @@
 /* Breaks lines at blanks, so that a terminal does not break them inside words.
  *
  * The rest of a line stands below its text: below what follows the last gap of two blanks or more
- * in its first two thirds, as after a label (not after a sentence); else below its first word.  Where
- * some word would not fit there, it stands below an earlier gap, or behind a few blanks.  A word that
- * is longer than a line stays whole.  What is not for a terminal is not touched.
+ * in its first two thirds, as after a label (not after a sentence); else below its first word.
+ * Where some word would not fit there, it stands below an earlier gap, or behind a few blanks.  A
+ * word that is longer than a line stays whole.  What is not for a terminal is not touched.
  */
 #ifndef DK_RUNNER_WRAP_H
 #define DK_RUNNER_WRAP_H

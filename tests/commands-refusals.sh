@@ -54,9 +54,10 @@ others='start takes' meant --input --data enqueue order-1 items --input x
 others='raise and enqueue take' meant --data --input start order-3 --name order --data x
 others='instances, delete and prune take' \
   meant --completed-before --created-before cancel --completed-before 2h
-refuses 2 'an option of many others' stats --status <<'TEXT'
+refuses 2 'an option of many others' stats --status <<TEXT
 durakit: --status: there is no such option of durakit stats
-  next      durakit stats --help lists them; durakit cancel, instances, delete and prune take --status
+  next      durakit stats --help lists them; durakit cancel, instances, delete and \
+prune take --status
 TEXT
 refuses 2 'the beginning of two options' instances --jso <<'TEXT'
 durakit: --jso: there is no such option of durakit instances
@@ -155,8 +156,8 @@ for command in 'status order-1' 'wait order-1' 'history order-1' 'raise order-1 
   # shellcheck disable=SC2086
   refuses 2 "no --version: $command" $command --version 1 <<TEXT
 durakit: --version: there is no such option of durakit ${command%% *}
-  next      durakit ${command%% *} --help lists them; durakit start, cancel, instances, delete, prune \
-and others take --version
+  next      durakit ${command%% *} --help lists them; durakit start, cancel, instances, delete, \
+prune and others take --version
 TEXT
   is "$("$DURAKIT" "${command%% *}" --help | grep -c -e --version -e 'Which instances' -e TIME)" 0 \
     "nor in its help: $command"

@@ -183,7 +183,7 @@ refuses 2 'an option of another command' certify model --only x <<'TEXT'
 durakit: --only: there is no such option of durakit certify
   next      durakit certify --help lists them; durakit check and bench take --only
 TEXT
-refuses 2 'nearly an option of its own, and one of another command' certify model --memcheck <<'TEXT'
+refuses 2 'nearly an option of its own, and one of check' certify model --memcheck <<'TEXT'
 durakit: --memcheck: there is no such option of durakit certify
   next      did you mean --no-memcheck? durakit certify --help lists them; durakit check takes ...
 TEXT
