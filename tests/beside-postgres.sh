@@ -68,6 +68,10 @@ WITH_POSTGRES_DURABLE=1 "$with" -q psql -Atc \
   2> "$scratch/err"
 is "$(cat "$scratch/out" "$scratch/err")" 'on|on' \
   'WITH_POSTGRES_DURABLE=1: it syncs, and -q is quiet'
+for off in 0 no ''; do
+  is "$(WITH_POSTGRES_DURABLE=$off "$with" -q psql -Atc "SELECT current_setting('fsync')" 2>&1)" \
+    off "WITH_POSTGRES_DURABLE=$off: it does not sync"
+done
 is "$(echo text | "$with" -q cat)" text 'the command has the standard input'
 is "$(DURAKIT_PG='host=nowhere' "$with" sh -c 'echo "$DURAKIT_PG${PGHOST-}"' 2>&1)" 'host=nowhere' \
   'with DURAKIT_PG nothing is started'
