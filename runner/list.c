@@ -123,7 +123,7 @@ list_mutants(const struct columns *columns)
 static void
 provider_row(void *context, const char *name, const char *path)
 {
-  row(context, name, "installed", path);
+  row(context, name, resolve_is_built(path) ? "built" : "installed", path);
 }
 
 static void

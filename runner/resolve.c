@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +100,21 @@ each_built(bool (*visit)(void *context, const char *folder), void *context)
       return true;
   }
   return false;
+}
+
+static bool
+is_in(void *context, const char *folder)
+{
+  const char *path = context;
+  size_t n = strlen(folder);
+
+  return strncmp(path, folder, n) == 0 && path[n] == '/';
+}
+
+bool
+resolve_is_built(const char *path)
+{
+  return each_built(is_in, (void *)(uintptr_t)path);
 }
 
 /* Calls `visit` with each folder of plugins until it says stop; false: memory failed, and a folder

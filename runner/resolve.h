@@ -20,4 +20,7 @@ char *resolve_absolute(const char *path);
  * false: memory failed, and some are left out. */
 bool resolve_each(void (*each)(void *context, const char *name, const char *path), void *context);
 
+/* The path is that of a plugin which was built with this command, and is not installed. */
+bool resolve_is_built(const char *path);
+
 #endif

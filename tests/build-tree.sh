@@ -11,8 +11,9 @@ cd "$scratch" || exit 99
 
 # found NAME [COMMAND]: the file that the name means.
 found() {
-  "${2-$DURAKIT}" list providers 2>&1 | sed -n "s/^$1  *installed  *//p"
+  "${2-$DURAKIT}" list providers 2>&1 | sed -n "s/^$1  *[a-z]*  *//p"
 }
+state() { "$DURAKIT" list providers | awk -v name="$1" '$1 == name { print $2 }'; }
 
 built=0
 for name in sqlite pg model; do
@@ -21,6 +22,7 @@ for name in sqlite pg model; do
   [ -n "$plugin" ] || { skip "$name" 'it is left out of this build'; continue; }
   built=$((built + 1))
   is "$(found $name)" "$plugin" "$name is the one that was built beside the command"
+  is "$(state $name)" built "and $name is not called installed"
   like "$("$DURAKIT" probe $name 2>&1)" "$plugin" "probe $name takes it"
 done
 [ $built -gt 0 ]
@@ -32,6 +34,7 @@ cp "$MODEL" named/model.so
 DURAKIT_PLUGIN_PATH=$scratch/named
 export DURAKIT_PLUGIN_PATH
 is "$(found model)" "$scratch/named/model.so" 'DURAKIT_PLUGIN_PATH goes first'
+is "$(state model)" installed 'where a plugin is installed, as far as the command knows'
 is "$("$DURAKIT" list providers | grep -c '^model[[:space:]]')" 1 'and a name is listed once'
 unset DURAKIT_PLUGIN_PATH
 
