@@ -14,6 +14,8 @@
 
 #include "runner/bench.h"
 
+enum { A_SECOND = 1000 };
+
 /* Both ends are streams of their own, for reading and for writing. */
 static bool
 open_streams(int fd, FILE **ret_from, FILE **ret_to)
@@ -31,7 +33,8 @@ fork_with_line(struct peer *peer, const char *name, int *ret_fd)
 {
   int ends[2];
 
-  *peer = (struct peer){.name = name, .pid = -1};
+  *peer = (struct peer){.name = name, .pid = -1, .on_wait = peer->on_wait,
+                        .context = peer->context};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return -1;
   fflush(NULL);
@@ -96,8 +99,11 @@ has_word(const struct peer *peer)
   struct pollfd ends[] = {{.fd = fileno(peer->from), .events = POLLIN},
                           {.fd = life, .events = POLLIN}};
 
-  while (poll(ends, 2, -1) < 0 && errno == EINTR)
-    continue;
+  int n;
+  while ((n = poll(ends, 2, peer->on_wait ? A_SECOND : -1)) == 0 || (n < 0 && errno == EINTR)) {
+    if (n == 0)
+      peer->on_wait(peer->context);
+  }
   if (life >= 0)
     close(life);
   return ends[0].revents != 0;

@@ -13,6 +13,7 @@
 #include "runner/bench.h"
 #include "runner/commands.h"
 #include "runner/operate/print.h"
+#include "runner/out.h"
 #include "runner/run.h"
 #include "runner/usage.h"
 
@@ -102,6 +103,8 @@ struct bench {
   int64_t slice_ms;
   char abouts[2][256];
   bool on_disk;
+  struct printer printer;
+  size_t n_wanted;          /* workloads */
 };
 
 /* ---- stores ---------------------------------------------------------------------------------- */
@@ -187,7 +190,7 @@ start_side(struct bench *bench, unsigned number, const struct side *side, struct
 
   if (side->who == FLOOR)
     return start_floor(bench, number, ret_peer);
-  *ret_peer = (struct peer){.pid = -1, .trouble = "out of memory"};
+  snprintf(ret_peer->trouble, sizeof(ret_peer->trouble), "out of memory");
   if (!settings_of_side(bench, number, &provider, value, sizeof(value)))
     return false;
   bool started = peer_fork(ret_peer, "the provider", bench_serve, &provider);
@@ -245,8 +248,18 @@ measure_pair(const struct bench *bench, const struct row *row, struct peer *peer
   return true;
 }
 
+/* Of the workloads so many, and of the next one so many pairs. */
+static void
+tell_progress(struct bench *bench, size_t n_done, unsigned pairs)
+{
+  double share = ((double)n_done + (double)pairs / bench->pairs) / (double)bench->n_wanted;
+
+  progress_tell(&bench->run.out->progress, n_done, bench->n_wanted, share, run_clock_ns());
+}
+
 static bool
-measure_pairs(const struct bench *bench, struct measured *m, struct peer *peers, size_t sides)
+measure_pairs(struct bench *bench, struct measured *m, struct peer *peers, size_t sides,
+              size_t n_done)
 {
   double ratios[MOST_PAIRS];
   double warm_up;
@@ -257,9 +270,11 @@ measure_pairs(const struct bench *bench, struct measured *m, struct peer *peers,
       return false;
   if (!measure_pair(bench, m->row, peers, sides, 0, ignored, &warm_up))
     return false;
-  for (unsigned i = 0; i < bench->pairs; i++)
+  for (unsigned i = 0; i < bench->pairs; i++) {
     if (!measure_pair(bench, m->row, peers, sides, i, m->sums, &ratios[i]))
       return false;
+    tell_progress(bench, n_done, i + 1);
+  }
   if (sides == 2)
     m->figures = figures_of(ratios, bench->pairs);
   return true;
@@ -281,9 +296,10 @@ is_beyond_limits(const struct bench *bench, struct measured *m)
 }
 
 static void
-measure_row(struct bench *bench, struct measured *m)
+measure_row(struct bench *bench, struct measured *m, size_t n_done)
 {
-  struct peer peers[2] = {{.pid = -1}, {.pid = -1}};
+  const struct peer nobody = {.pid = -1, .on_wait = out_wait, .context = bench->run.out};
+  struct peer peers[2] = {nobody, nobody};
   size_t sides = m->paired ? 2 : 1;
   bool well = true;
 
@@ -292,7 +308,8 @@ measure_row(struct bench *bench, struct measured *m)
     well = start_side(bench, i, &m->row->sides[i], &peers[i])
            && peer_ask(&peers[i], bench->abouts[who], sizeof(bench->abouts[who]), "about");
   }
-  well = well && measure_pairs(bench, m, peers, sides);
+  tell_progress(bench, n_done, 0);
+  well = well && measure_pairs(bench, m, peers, sides, n_done);
   for (size_t i = 0; !well && i < sides && !m->trouble[0]; i++)
     if (peers[i].trouble[0])
       snprintf(m->trouble, sizeof(m->trouble), "%s: %s", peers[i].name, peers[i].trouble);
@@ -316,30 +333,41 @@ rate(const struct sum *sum)
 }
 
 static void
-tell_row(const struct measured *m)
+add_figures(struct dk_text *line, const struct measured *m)
 {
   const struct sum *own = &m->sums[0];
 
-  printf("%-16s", m->row->name);
-  if (m->trouble[0]) {
-    printf("%s: %s\n", m->left_out ? "left out" : "failed", m->trouble);
-    return;
-  }
   if (m->paired)
-    printf(" %7.2f  [%.2f, %.2f]  ", m->figures.median, m->figures.low, m->figures.high);
+    dk_text_printf(line, " %7.2f  [%.2f, %.2f]  ", m->figures.median, m->figures.low,
+                   m->figures.high);
   if (m->paired && m->row->reach > 0)
-    printf("%s %g: %-3s", m->row->of_times ? "at most" : "at least", m->row->reach,
-           is_reached(m) ? "yes" : "NO");
+    dk_text_printf(line, "%s %g: %-3s", m->row->of_times ? "at most" : "at least", m->row->reach,
+                   is_reached(m) ? "yes" : "NO");
   if (!m->paired)
-    printf(" %s", "no floor was given");
+    dk_text_puts(line, " no floor was given");
   if (!m->row->single)
-    printf("  %8.0f ops/s", rate(own));
+    dk_text_printf(line, "  %8.0f ops/s", rate(own));
   if (!m->row->of_times && m->paired && !m->row->single)
-    printf(", %s %.0f", m->row->sides[1].who == FLOOR ? "floor" : "against", rate(&m->sums[1]));
+    dk_text_printf(line, ", %s %.0f", m->row->sides[1].who == FLOOR ? "floor" : "against",
+                   rate(&m->sums[1]));
   if (!m->row->single && own->syncs > 0)
-    printf("; %.2f ops a sync", own->operations / own->syncs);
-  printf("\n%16s %s\n", "", m->row->what);
-  fflush(stdout);
+    dk_text_printf(line, "; %.2f ops a sync", own->operations / own->syncs);
+  dk_text_printf(line, "\n%16s %s", "", m->row->what);
+}
+
+static void
+tell_row(struct bench *bench, const struct measured *m)
+{
+  struct dk_text line = DK_TEXT_EMPTY;
+
+  dk_text_printf(&line, "%-16s", m->row->name);
+  if (m->trouble[0])
+    dk_text_printf(&line, "%s: %s", m->left_out ? "left out" : "failed", m->trouble);
+  else
+    add_figures(&line, m);
+  dk_text_puts(&line, "\n");
+  printer_text(&bench->printer, &line);
+  printer_flush(&bench->printer);
 }
 
 static json_t *
@@ -364,7 +392,7 @@ row_json(const struct measured *m)
 }
 
 static int
-tell_json(const struct bench *bench, const struct measured *measured, size_t n)
+tell_json(struct bench *bench, const struct measured *measured, size_t n)
 {
   json_t *list = json_array();
 
@@ -373,24 +401,25 @@ tell_json(const struct bench *bench, const struct measured *measured, size_t n)
   json_t *all = json_pack("{s:s, s:s, s:i, s:I, s:b, s:o}", "provider", bench->abouts[PROVIDER],
                           "floor", bench->abouts[FLOOR], "pairs", (int)bench->pairs, "slice_ms",
                           (json_int_t)bench->slice_ms, "on_disk", bench->on_disk, "rows", list);
-  struct printer printer = printer_of(bench->run.options, NULL, NULL);
-  printer_value(&printer, all);
-  return printer_done(&printer, EXIT_PASSED);
+  printer_value(&bench->printer, all);
+  return printer_done(&bench->printer, EXIT_PASSED);
 }
 
 static void
-tell_front(const struct bench *bench)
+tell_front(struct bench *bench)
 {
-  printf("%u pairs of slices of %" PRId64 " ms, in turns; a ratio is the median, with its 95 %% "
-         "interval.\n",
-         bench->pairs, bench->slice_ms);
+  printer_line(&bench->printer,
+               "%u pairs of slices of %" PRId64 " ms, in turns; a ratio is the median, with its "
+               "95 %% interval.",
+               bench->pairs, bench->slice_ms);
   if (!bench->on_disk && store_is_path(&bench->run))
-    printf("The stores lie in memory, where a sync costs nothing: TMPDIR may name a disk.\n");
-  fflush(stdout);
+    printer_line(&bench->printer, "The stores lie in memory, where a sync costs nothing: TMPDIR "
+                                  "may name a disk.");
+  printer_flush(&bench->printer);
 }
 
 static int
-tell_end(const struct bench *bench, const struct measured *measured, size_t n)
+tell_end(struct bench *bench, const struct measured *measured, size_t n)
 {
   unsigned reached = 0, missed = 0, failed = 0;
 
@@ -400,10 +429,10 @@ tell_end(const struct bench *bench, const struct measured *measured, size_t n)
       *(is_reached(&measured[i]) ? &reached : &missed) += 1;
   }
   if (!bench->run.options->json) {
-    printf("provider: %s\n", bench->abouts[PROVIDER]);
+    printer_line(&bench->printer, "provider: %s", bench->abouts[PROVIDER]);
     if (bench->abouts[FLOOR][0])
-      printf("floor: %s\n", bench->abouts[FLOOR]);
-    printf("BENCH reached=%u missed=%u failed=%u\n", reached, missed, failed);
+      printer_line(&bench->printer, "floor: %s", bench->abouts[FLOOR]);
+    printer_line(&bench->printer, "BENCH reached=%u missed=%u failed=%u", reached, missed, failed);
   }
   return failed ? EXIT_ENVIRONMENT : EXIT_PASSED;
 }
@@ -435,6 +464,9 @@ measure_all(struct bench *bench)
   struct measured measured[ROWS];
   size_t n = 0;
 
+  out_part(bench->run.out, "workloads");
+  for (size_t i = 0; i < ROWS; i++)
+    bench->n_wanted += is_wanted(options, &rows[i]);
   for (size_t i = 0; i < ROWS; i++) {
     if (!is_wanted(options, &rows[i]))
       continue;
@@ -443,9 +475,10 @@ measure_all(struct bench *bench)
     if (n == 0 && !options->json)
       tell_front(bench);
     if (!is_beyond_limits(bench, &measured[n]))
-      measure_row(bench, &measured[n]);
+      measure_row(bench, &measured[n], n);
+    progress_clear(&bench->run.out->progress);
     if (!options->json)
-      tell_row(&measured[n]);
+      tell_row(bench, &measured[n]);
     n++;
   }
   if (n == 0)
@@ -456,6 +489,8 @@ measure_all(struct bench *bench)
                  NULL);
   int code = options->json ? tell_json(bench, measured, n) : EXIT_PASSED;
   int end = tell_end(bench, measured, n);
+  if (!options->json)
+    code = printer_done(&bench->printer, EXIT_PASSED);
   return code == EXIT_PASSED ? end : code;
 }
 
@@ -467,6 +502,7 @@ command_bench(const struct options *options)
     .slice_ms = options->slice_ms ? options->slice_ms : SLICE_MS,
   };
 
+  bench.printer = printer_of(options, NULL, NULL);
   int code = run_begin(&bench.run, options);
   if (code == EXIT_PASSED)
     code = run_probe(&bench.run);

@@ -38,6 +38,8 @@ struct peer {
   pid_t pid;
   FILE *to, *from;
   char trouble[512]; /* why it answers no more; "": it does */
+  void (*on_wait)(void *context); /* called each second while it is waited for; NULL: nobody */
+  void *context;
 };
 
 /* The child runs `serve` with a provider's store, or executes `program` with a store's path. */

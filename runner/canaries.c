@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "conformance/kit/check.h"
+#include "runner/out.h"
 
 enum { HANG_MS = 20, OTHERS_MS = 5000, MEMCHECK_MS = 60000 };
 
@@ -179,11 +180,12 @@ unsigned
 canaries_run(struct run *run, char *text, size_t size)
 {
   unsigned count = canaries_count(run);
-  unsigned caught = 0;
+  unsigned caught = 0, n_ended = 0;
   size_t started = 0;
   int reason = 0;
 
   text[0] = '\0';
+  out_part(run->out, "canaries");
   while (started < count || engine_running(run->engine) > 0) {
     while (started < count && engine_has_room(run->engine) && start(run, started))
       started++;
@@ -199,7 +201,10 @@ canaries_run(struct run *run, char *text, size_t size)
                verdict_name(canary->verdict), verdict_name(outcome->verdict),
                outcome->report->message);
     outcome_free(outcome);
+    n_ended++;
+    progress_tell(&run->out->progress, n_ended, count, (double)n_ended / count, run_clock_ns());
   }
+  progress_clear(&run->out->progress);
   errno = reason;
   return caught;
 }

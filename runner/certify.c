@@ -528,6 +528,8 @@ static int
 certify(struct run *run, const struct check **checks, size_t n)
 {
   struct dk_text canaries = DK_TEXT_EMPTY;
+
+  out_part(run->out, "still before the first check");
   int code = run_probe(run);
 
   if (code == EXIT_PASSED)

@@ -11,7 +11,9 @@
 
 #include "runner/commands.h"
 #include "runner/file.h"
+#include "runner/operate/print.h"
 #include "runner/origin.h"
+#include "runner/out.h"
 #include "runner/run.h"
 
 /* After so many rounds in which no store went away the rest waits for another `durakit clean`. */
@@ -417,15 +419,19 @@ clean_base(struct cleaning *cleaning, const char *base)
 static int
 tell(const struct cleaning *cleaning)
 {
+  struct printer printer = printer_of_text();
+
   if (cleaning->folders == 1)
-    printf("removed the folder of 1 dead run%s\n", cleaning->cleaned ? ", and its stores" : "");
+    printer_line(&printer, "removed the folder of 1 dead run%s",
+                 cleaning->cleaned ? ", and its stores" : "");
   else
-    printf("removed the folders of %u dead runs, and the stores of %u of them\n",
-           cleaning->folders, cleaning->cleaned);
+    printer_line(&printer, "removed the folders of %u dead runs, and the stores of %u of them",
+                 cleaning->folders, cleaning->cleaned);
+  int code = printer_done(&printer, EXIT_PASSED);
   if (cleaning->kept > 0)
     say("the stores of %u dead run%s may be left; the plugin and its settings are needed for "
         "them: durakit clean PLUGIN --set ...", cleaning->kept, cleaning->kept == 1 ? "" : "s");
-  return cleaning->failed > 0 ? EXIT_ENVIRONMENT : EXIT_PASSED;
+  return cleaning->failed > 0 ? EXIT_ENVIRONMENT : code;
 }
 
 int
@@ -441,8 +447,10 @@ command_clean(const struct options *options)
   quiet.format = FORMAT_HUMAN;
   if (options->n_arguments > 0) {
     code = run_begin(&run, &quiet);
-    if (code == EXIT_PASSED)
+    if (code == EXIT_PASSED) {
+      out_part(run.out, "still removing the stores of dead runs");
       code = run_probe(&run);
+    }
     if (code == EXIT_PASSED)
       code = run_take_settings(&run);
     cleaning.run = &run;

@@ -52,6 +52,8 @@ struct engine {
   struct names names;        /* of its tasks */
   char why[400];             /* the last task could not be started; "": it was */
   int interrupted;
+  engine_wait_fn *on_wait;   /* NULL: nobody */
+  void *context;             /* of that */
 };
 
 /* ---- signals and limits ---------------------------------------------------------------------- */
@@ -245,6 +247,19 @@ bool
 engine_has_room(const struct engine *engine)
 {
   return engine_running(engine) < engine->n_slots;
+}
+
+void
+engine_hear(struct engine *engine)
+{
+  hear_signals(engine);
+}
+
+void
+engine_on_wait(struct engine *engine, engine_wait_fn *wait, void *context)
+{
+  engine->on_wait = wait;
+  engine->context = context;
 }
 
 int
@@ -693,6 +708,8 @@ engine_wait(struct engine *engine)
       return outcome;
     meet_deadlines(engine);
     stop_floods(engine);
+    if (engine->on_wait)
+      engine->on_wait(engine->context);
     watch(engine);
   }
   return NULL;

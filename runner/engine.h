@@ -97,6 +97,11 @@ const char *engine_reason(const struct engine *engine);
 struct outcome *engine_wait(struct engine *engine);
 /* Starts a task and waits for it, while nothing else runs. */
 struct outcome *engine_run(struct engine *engine, const struct task *task);
+/* Calls `wait` again and again, many times a second, while an outcome is waited for. */
+typedef void engine_wait_fn(void *context);
+void engine_on_wait(struct engine *engine, engine_wait_fn *wait, void *context);
+/* For those that wait for something else: looks whether a signal has come. */
+void engine_hear(struct engine *engine);
 /* The signal that asked the runner to stop; 0: none. */
 int engine_interrupted(const struct engine *engine);
 

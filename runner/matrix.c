@@ -10,6 +10,7 @@
 #include "conformance/contract/contract.h"
 #include "conformance/contract/mutants.h"
 #include "conformance/fixtures/zoo.h"
+#include "runner/out.h"
 #include "runner/plan.h"
 #include "runner/selftest.h"
 
@@ -42,6 +43,16 @@ static uint8_t *
 at(uint8_t *table, const struct matrix *matrix, size_t check, size_t mutant)
 {
   return &table[check * matrix->n_mutants + mutant];
+}
+
+/* Of the work: the time of the clean run.  A race has the machine to itself. */
+static double
+weight(const struct matrix *matrix, const struct cell *cell)
+{
+  const struct check *check = matrix->checks[cell->check];
+
+  return (double)(matrix->clean_ms[cell->check] + 1)
+         * (check->flags & IS_RACE ? matrix->selftest->options->jobs : 1);
 }
 
 static bool
@@ -90,8 +101,12 @@ static int
 run_cells(struct matrix *matrix, const struct cells *cells, take_fn *take)
 {
   struct engine *engine = matrix->selftest->run.engine;
-  size_t next = 0;
+  size_t next = 0, n_done = 0;
   bool race_runs = false;
+  double all = 0, done = 0;
+
+  for (size_t i = 0; i < cells->n; i++)
+    all += weight(matrix, &cells->items[i]);
 
   while (next < cells->n || engine_running(engine) > 0) {
     while (may_start(matrix, cells, next, race_runs)) {
@@ -102,8 +117,13 @@ run_cells(struct matrix *matrix, const struct cells *cells, take_fn *take)
     }
     struct outcome *outcome = engine_wait(engine);
     race_runs = false;
+    if (outcome) {
+      done += weight(matrix, &cells->items[outcome->tag]);
+      n_done++;
+    }
     if (outcome && !outcome->interrupted)
       take(matrix, &cells->items[outcome->tag], outcome);
+    selftest_progress(matrix->selftest, n_done, cells->n, all > 0 && done < all ? done / all : 1);
     if (!outcome && (engine_interrupted(engine) || next < cells->n))
       return EXIT_INCOMPLETE;
     outcome_free(outcome);
@@ -170,11 +190,13 @@ static int
 run_clean(struct matrix *matrix, struct cells *cells)
 {
   cells->n = 0;
+  out_part(matrix->selftest->run.out, "the model");
   for (size_t c = 0; c < matrix->n_checks; c++)
     cells->items[cells->n++] = (struct cell){(uint32_t)c, (uint32_t)matrix->n_mutants};
   int code = run_cells(matrix, cells, take_clean);
   if (code != EXIT_PASSED)
     return code;
+  out_part(matrix->selftest->run.out, "the model in another order");
   shuffle(cells, matrix->selftest->options->seed);
   return run_cells(matrix, cells, take_clean);
 }
@@ -244,6 +266,7 @@ static int
 run_mutants(struct matrix *matrix, struct cells *cells)
 {
   cells->n = 0;
+  out_part(matrix->selftest->run.out, "mutants");
   for (int races = 0; races < 2; races++) {
     for (size_t m = 0; m < matrix->n_mutants; m++) {
       for (size_t c = 0; c < matrix->n_checks; c++) {
@@ -273,6 +296,7 @@ run_missed_races(struct matrix *matrix, struct cells *cells)
           add_cell(cells, c, m);
       }
     }
+    out_part(matrix->selftest->run.out, "mutants that a race has missed");
     if (cells->n > 0)
       code = run_cells(matrix, cells, take_mutant);
   }
@@ -324,6 +348,7 @@ run_rest_of_pairs(struct matrix *matrix, struct cells *cells, size_t *n_run)
   enum { A_BIT = 16 };
   int code = EXIT_PASSED;
 
+  out_part(matrix->selftest->run.out, "checks that still catch the same");
   for (size_t m = 0; m < matrix->n_mutants && code == EXIT_PASSED; m += A_BIT) {
     size_t until = m + A_BIT < matrix->n_mutants ? m + A_BIT : matrix->n_mutants;
 
@@ -489,6 +514,7 @@ matrix_run(struct selftest *selftest)
   if (code == EXIT_PASSED) {
     selftest_note(selftest, "%zu of %zu cells were run", n_run,
                   matrix.n_checks * matrix.n_mutants);
+    selftest->mutants_are_judged = true;
     judge(&matrix);
   }
   free(matrix.reached);

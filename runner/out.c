@@ -36,7 +36,7 @@ out_new(const struct options *options)
   if (out->format == FORMAT_AUTO)
     out->format = isatty(STDOUT_FILENO) && !is_set("HARNESS_ACTIVE") ? FORMAT_HUMAN : FORMAT_TAP;
   out->color = wants_color(options, STDOUT_FILENO);
-  out->progress = isatty(STDERR_FILENO) && !is_set("CI") && !is_set("HARNESS_ACTIVE");
+  out->progress = progress_of_stderr();
   out->verbose = options->verbose;
   int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   out->width = out->format == FORMAT_HUMAN ? wrap_width(STDOUT_FILENO) : 0;
@@ -77,49 +77,31 @@ out_refusal(struct out *out, const struct problem *problem, const struct mask *m
   dk_text_done(&text);
 }
 
-static void
-clear_progress(struct out *out)
-{
-  if (out->drawn > 0)
-    fprintf(stderr, "\r%*s\r", (int)out->drawn, "");
-  out->drawn = 0;
-}
-
-static void
-draw_progress(struct out *out, size_t done, size_t all, const char *text)
-{
-  enum { WIDTH = 30 };
-  static const char full[] = "##############################";
-  size_t filled = all ? done * WIDTH / all : 0;
-
-  clear_progress(out);
-  int n = fprintf(stderr, "\r[%.*s%*s] %s", (int)filled, full, (int)(WIDTH - filled), "", text);
-  out->drawn = n > 0 ? (size_t)n : 0;
-  fflush(stderr);
-}
-
 void
 out_progress(struct out *out, const struct run *run, size_t done)
 {
-  const int64_t now = run_clock_ns();
-  struct dk_text text = DK_TEXT_EMPTY;
+  progress_tell(&out->progress, done, run->n_results, progress_share(run), run_clock_ns());
+}
 
-  if (out->measure.began_ns == 0)
-    out->measure.began_ns = now;
-  if (out->progress || progress_is_due(&out->measure, now)) {
-    progress_text(&text, done, run->n_results, progress_share(run), now - out->measure.began_ns);
-    if (out->progress)
-      draw_progress(out, done, run->n_results, dk_text_str(&text));
-    else
-      say("%s", dk_text_str(&text));
-  }
-  dk_text_done(&text);
+void
+out_part(struct out *out, const char *part)
+{
+  progress_begin(&out->progress, part, run_clock_ns());
+}
+
+void
+out_wait(void *context)
+{
+  struct out *out = context;
+
+  progress_wait(&out->progress, run_clock_ns());
 }
 
 void
 out_begin(struct out *out, const struct run *run, const char *canaries)
 {
   out->began = true;
+  progress_begin(&out->progress, NULL, run_clock_ns());
   if (out->format == FORMAT_TAP)
     tap_view_begin(out, run, canaries);
   else
@@ -130,7 +112,7 @@ out_begin(struct out *out, const struct run *run, const char *canaries)
 void
 out_result(struct out *out, const struct run *run, const struct result *result)
 {
-  clear_progress(out);
+  progress_clear(&out->progress);
   if (out->format == FORMAT_TAP)
     tap_view_result(out, run, result);
   else
@@ -141,7 +123,7 @@ out_result(struct out *out, const struct run *run, const struct result *result)
 void
 out_comment(struct out *out, const char *text)
 {
-  clear_progress(out);
+  progress_clear(&out->progress);
   if (out->format == FORMAT_TAP && out->tap) {
     tap_comment(out->tap, text);
   } else if (out->format == FORMAT_HUMAN) {
@@ -161,7 +143,7 @@ out_comment_text(struct out *out, const struct dk_text *text)
 bool
 out_end(struct out *out, const struct totals *totals)
 {
-  clear_progress(out);
+  progress_clear(&out->progress);
   if (out->format == FORMAT_TAP)
     tap_view_end(out, totals);
   else

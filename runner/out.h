@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the user reads: TAP, or the human view.  Both get the same results in plan order.
- * Standard output is a private copy that no child has; progress goes to standard error: a bar on a
- * terminal, elsewhere a line for each minute. */
+ * Standard output is a private copy that no child has; progress goes to standard error. */
 #ifndef DK_RUNNER_OUT_H
 #define DK_RUNNER_OUT_H
 
@@ -13,13 +12,12 @@
 
 struct out {
   enum format format;      /* tap or human */
-  bool color, progress, verbose, began;
+  bool color, verbose, began;
   bool lost;               /* a text could not be built: the run is no success */
   FILE *file;
   struct tap *tap;
   unsigned width;          /* of the terminal; 0: it is none */
-  struct progress measure;
-  size_t drawn;            /* width of the progress line that stands there */
+  struct progress progress;
   const struct result *skipped; /* human: first of n_skipped with one reason, not told yet */
   size_t n_skipped;
 };
@@ -33,6 +31,10 @@ void out_refusal(struct out *out, const struct problem *problem, const struct ma
 void out_begin(struct out *out, const struct run *run, const char *canaries);
 void out_result(struct out *out, const struct run *run, const struct result *result);
 void out_progress(struct out *out, const struct run *run, size_t done);
+/* What begins, for progress, before the checks or instead of them. */
+void out_part(struct out *out, const char *part);
+/* Called while something runs: `context` is the struct out. */
+void out_wait(void *context);
 void out_comment(struct out *out, const char *text);
 /* The same of a text that was put together; one that is not whole is lost, and the run with it. */
 void out_comment_text(struct out *out, const struct dk_text *text);

@@ -17,6 +17,7 @@ enum { JOBS = 3 /* some only wait */ };
 void
 selftest_point(struct selftest *selftest, bool holds, const char *name, const char *detail)
 {
+  progress_clear(&selftest->run.out->progress);
   selftest->points++;
   selftest->failed += holds ? 0u : 1u;
   if (selftest->tap) {
@@ -40,6 +41,7 @@ selftest_note(struct selftest *selftest, const char *format, ...)
   struct dk_text text = DK_TEXT_EMPTY;
   va_list args;
 
+  progress_clear(&selftest->run.out->progress);
   va_start(args, format);
   dk_text_vprintf(&text, format, args);
   va_end(args);
@@ -50,9 +52,17 @@ selftest_note(struct selftest *selftest, const char *format, ...)
   dk_text_done(&text);
 }
 
+void
+selftest_progress(struct selftest *selftest, size_t done, size_t n, double share)
+{
+  progress_tell(&selftest->run.out->progress, done, n, share, run_clock_ns());
+}
+
 const char *
 selftest_word(const struct selftest *selftest, int code)
 {
+  if (code == EXIT_INCOMPLETE)
+    return "INCOMPLETE";
   if (code != EXIT_PASSED || selftest->failed > 0)
     return "FAIL";
   return selftest->zoo_is_there && selftest->passed_by == 0 ? "PASS" : "PARTLY";
@@ -74,16 +84,49 @@ begin(struct selftest *selftest)
   return out->format != FORMAT_TAP || selftest->tap;
 }
 
-static void
+static int
 hear_canaries(struct selftest *selftest)
 {
   char missed[600];
   unsigned caught = canaries_run(&selftest->run, missed, sizeof(missed));
 
+  if (engine_interrupted(selftest->run.engine))
+    return EXIT_INCOMPLETE;
   if (caught < canaries_count(&selftest->run) && !missed[0])
     snprintf(missed, sizeof(missed), "no process could be started: %s", strerror(errno));
   selftest_point(selftest, caught == canaries_count(&selftest->run), "every canary is caught",
                  missed);
+  return EXIT_PASSED;
+}
+
+/* "mutants 647 of 647 caught; zoo 140 of 140 judged rightly" */
+static void
+add_parts(struct dk_text *text, const struct selftest *selftest, int code)
+{
+  if (selftest->mutants_are_judged)
+    dk_text_printf(text, "mutants %u of %u caught", selftest->caught, selftest->mutants);
+  else
+    dk_text_puts(text, "mutants not judged");
+  if (selftest->zoo_is_there)
+    dk_text_printf(text, "; zoo %u of %u judged rightly", selftest->right, selftest->fixtures);
+  else if (code == EXIT_PASSED || code == EXIT_VIOLATED)
+    dk_text_puts(text, "; zoo not-here, so not tested (--zoo FOLDER)");
+  else
+    dk_text_puts(text, "; zoo not judged");
+}
+
+/* A reader of TAP must not take what came so far for all. */
+static void
+tell_interrupted(struct selftest *selftest)
+{
+  const char *signal = sigabbrev_np(engine_interrupted(selftest->run.engine));
+  char why[80];
+
+  snprintf(why, sizeof(why), "interrupted by SIG%s: not all of the kit was tested",
+           signal ? signal : "");
+  say("%s", why);
+  if (selftest->tap)
+    tap_bail_out(selftest->tap, why);
 }
 
 static int
@@ -91,19 +134,22 @@ end(struct selftest *selftest, int code)
 {
   double seconds = (double)(run_clock_ns() - selftest->run.started_ns) / 1e9;
 
+  if (engine_interrupted(selftest->run.engine))
+    code = EXIT_INCOMPLETE;
   if (code == EXIT_PASSED && selftest->failed > 0)
     code = EXIT_VIOLATED;
-  char zoo[64] = "not-here, so not tested (--zoo FOLDER)";
-  if (selftest->zoo_is_there)
-    snprintf(zoo, sizeof(zoo), "%u of %u judged rightly", selftest->right, selftest->fixtures);
-  selftest_note(selftest, "SELFTEST=%s points=%u failed=%u; mutants %u of %u caught; zoo %s; "
-                          "seconds=%.1f",
+  struct dk_text parts = DK_TEXT_EMPTY;
+  add_parts(&parts, selftest, code);
+  selftest_note(selftest, "SELFTEST=%s points=%u failed=%u; %s; seconds=%.1f",
                 selftest_word(selftest, code), selftest->points, selftest->failed,
-                selftest->caught, selftest->mutants, zoo, seconds);
+                dk_text_str(&parts), seconds);
+  dk_text_done(&parts);
+  if (engine_interrupted(selftest->run.engine))
+    tell_interrupted(selftest);
   if (selftest->tap) {
     int failed = tap_done(selftest->tap);
     selftest->tap = NULL;
-    if (failed != (int)selftest->failed)
+    if (code != EXIT_INCOMPLETE && failed != (int)selftest->failed)
       return EXIT_ENVIRONMENT;
   }
   return fflush(selftest->file) == 0 && !ferror(selftest->file) ? code : EXIT_ENVIRONMENT;
@@ -127,7 +173,8 @@ command_selftest(const struct options *options)
     code = run_take_settings(&selftest.run);
   if (code == EXIT_PASSED) {
     code = begin(&selftest) ? EXIT_PASSED : EXIT_ENVIRONMENT;
-    hear_canaries(&selftest);
+    if (code == EXIT_PASSED)
+      code = hear_canaries(&selftest);
     if (code == EXIT_PASSED)
       code = matrix_run(&selftest);
     if (code == EXIT_PASSED)

@@ -16,7 +16,7 @@ struct selftest {
   struct tap *tap;       /* NULL: the human view */
   unsigned points, failed;
   unsigned mutants, caught, fixtures, right;
-  bool zoo_is_there;
+  bool mutants_are_judged, zoo_is_there;
   unsigned passed_by;    /* providers of the zoo that nothing here can judge */
 };
 
@@ -25,8 +25,11 @@ void selftest_point(struct selftest *selftest, bool holds, const char *name, con
 __attribute__((format(printf, 2, 3))) void
 selftest_note(struct selftest *selftest, const char *format, ...);
 
-/* The word in the last line: PARTLY if all that was tested holds, and the zoo was not here or not
- * all of it could be judged. */
+/* So much of this part of the test is done; `share`: of its work. */
+void selftest_progress(struct selftest *selftest, size_t done, size_t n, double share);
+
+/* The word in the last line: INCOMPLETE if it was interrupted; PARTLY if all that was tested holds,
+ * and the zoo was not here or not all of it could be judged. */
 const char *selftest_word(const struct selftest *selftest, int code);
 
 /* matrix.c: the model passes, its mutants do not.  EXIT_PASSED, or what ended the test. */

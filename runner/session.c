@@ -160,6 +160,7 @@ run_begin(struct run *run, const struct options *options)
   run->engine = engine_new(&run->folder, options->jobs ? options->jobs : 1);
   if (!run->engine)
     return refuse_errno(run, "the engine", "cannot be set up", "durakit clean, or a smaller -j");
+  engine_on_wait(run->engine, out_wait, run->out);
   run_set_deadline(run);
   return EXIT_PASSED;
 }

@@ -17,6 +17,46 @@ says(size_t done, size_t n, double share, int64_t seconds, const char *expected)
 }
 
 static void
+draws(size_t done, size_t n, unsigned width, const char *expected)
+{
+  struct dk_text bar = DK_TEXT_EMPTY;
+
+  progress_bar(&bar, done, n, "9 of 12", width);
+  is(dk_text_str(&bar), expected, "on %u columns", width);
+  dk_text_done(&bar);
+}
+
+static void
+test_bar(void)
+{
+  draws(1, 2, 100, "[###############               ] 9 of 12");
+  draws(1, 2, 41, "[###############               ] 9 of 12");
+  draws(1, 2, 31, "[##########          ] 9 of 12");
+  draws(2, 2, 16, "[#####] 9 of 12");
+  draws(2, 2, 15, "9 of 12");
+  draws(2, 2, 5, "9 of");
+}
+
+/* A line for each minute of the run, whatever part of it that is in. */
+static void
+test_parts(void)
+{
+  struct progress progress = {.has_bar = false};
+
+  progress_begin(&progress, "one", 5 * SECOND);
+  progress_tell(&progress, 1, 2, 0.5, 6 * SECOND);
+  cmp_ok(progress.told_ns, "==", 5 * SECOND, "nothing is told in the first minute");
+  progress_begin(&progress, "two", 40 * SECOND);
+  cmp_ok(progress.n, "==", 0, "another part begins with nothing done");
+  progress_wait(&progress, 64 * SECOND);
+  cmp_ok(progress.told_ns, "==", 5 * SECOND, "nor is it because a part begins");
+  progress_wait(&progress, 66 * SECOND);
+  cmp_ok(progress.told_ns, "==", 66 * SECOND, "then it is, though nothing has come to an end");
+  progress_tell(&progress, 1, 2, 0.5, 70 * SECOND);
+  cmp_ok(progress.told_ns, "==", 66 * SECOND, "once");
+}
+
+static void
 test_share(void)
 {
   struct result results[] = {{.mode = MODE_NATIVE, .done = true},
@@ -36,7 +76,7 @@ test_share(void)
 int
 main(void)
 {
-  struct progress progress = {.began_ns = 5 * SECOND};
+  struct progress progress = {.told_ns = 5 * SECOND};
 
   plan(NO_PLAN);
   says(0, 388, 0, 0, "0 of 388");
@@ -46,6 +86,8 @@ main(void)
   says(97, 388, 0.25, 60, "97 of 388, about 3 min left");
   says(388, 388, 1, 60, "388 of 388");
   test_share();
+  test_bar();
+  test_parts();
 
   ok(!progress_is_due(&progress, 5 * SECOND), "nothing is due at the begin");
   ok(!progress_is_due(&progress, 64 * SECOND), "nor before a minute is over");

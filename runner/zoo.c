@@ -14,11 +14,12 @@
 
 #include "conformance/fixtures/zoo.h"
 #include "runner/memcheck.h"
+#include "runner/out.h"
 #include "runner/selftest.h"
 #include "runner/usage.h"
 
 enum { MOST_JOBS = 8, MOST_WORDS = 48, MOST_OUTPUT = 1 << 20 };
-enum { LIMIT_S = 180, MEMCHECK_LIMIT_S = 300 };
+enum { LIMIT_S = 180, MEMCHECK_LIMIT_S = 300, INTERRUPTED_S = 10 };
 
 struct visit {
   const struct dk_fixture *fixture;
@@ -253,6 +254,12 @@ hear(struct heard *heard, const struct dk_fixture *fixture, char *output)
   }
 }
 
+static bool
+is_interrupted(const struct zoo_tour *tour)
+{
+  return engine_interrupted(tour->selftest->run.engine) != 0;
+}
+
 static void
 judge_visit(struct zoo_tour *tour, const struct visit *visit, int status)
 {
@@ -311,7 +318,8 @@ take_ended(struct zoo_tour *tour)
     int status;
     if (visit->pid == 0 || waitpid(visit->pid, &status, WNOHANG) != visit->pid)
       continue;
-    judge_visit(tour, visit, status);
+    if (!is_interrupted(tour))
+      judge_visit(tour, visit, status);
     close(visit->output);
     if (visit->server[0])
       command_server(tour, "crash", visit->server);
@@ -330,6 +338,21 @@ passes_by(struct zoo_tour *tour, const struct dk_fixture *fixture)
   return true;
 }
 
+/* Who was interrupted ends in order, and those that do not are ended. */
+static void
+interrupt_all(struct zoo_tour *tour)
+{
+  const int64_t deadline_ns = run_clock_ns() + INTERRUPTED_S * INT64_C(1000000000);
+
+  for (unsigned i = 0; i < tour->jobs; i++) {
+    struct visit *visit = &tour->visits[i];
+    if (visit->pid == 0 || visit->deadline_ns <= deadline_ns)
+      continue;
+    visit->deadline_ns = deadline_ns;
+    kill(visit->pid, SIGTERM);
+  }
+}
+
 /* From the end: there stand those that take longest, and mostly wait. */
 static void
 walk(struct zoo_tour *tour)
@@ -338,16 +361,22 @@ walk(struct zoo_tour *tour)
   const struct dk_fixture *fixtures = dk_zoo(&n);
   size_t next = 0;
 
-  while (next < n || tour->running > 0) {
-    while (next < n && tour->running < tour->jobs) {
+  out_part(tour->selftest->run.out, "the zoo");
+  while ((next < n && !is_interrupted(tour)) || tour->running > 0) {
+    while (next < n && !is_interrupted(tour) && tour->running < tour->jobs) {
       const struct dk_fixture *fixture = &fixtures[n - 1 - next];
       if (!passes_by(tour, fixture) && !begin_visit(tour, fixture))
         selftest_point(tour->selftest, false, fixture->name, "it could not be started");
       next++;
     }
     take_ended(tour);
-    if (tour->running > 0 && (next >= n || tour->running == tour->jobs))
+    const size_t done = next - tour->running;
+    selftest_progress(tour->selftest, done, n, (double)done / (double)n);
+    if (tour->running > 0 && (is_interrupted(tour) || next >= n || tour->running == tour->jobs))
       wait_a_while(tour);
+    engine_hear(tour->selftest->run.engine);
+    if (is_interrupted(tour))
+      interrupt_all(tour);
   }
 }
 
@@ -388,5 +417,5 @@ zoo_run(struct selftest *selftest)
   if (selftest->passed_by > 0)
     selftest_note(selftest, "%u providers of the zoo with defects of memory were not judged: %s",
                   selftest->passed_by, tour.without);
-  return EXIT_PASSED;
+  return is_interrupted(&tour) ? EXIT_INCOMPLETE : EXIT_PASSED;
 }

@@ -30,6 +30,7 @@ script_tests += \
 	tests/runner-results.sh \
 	tests/runner-runtime.sh \
 	tests/runner-secrets.sh \
+	tests/selftest-interrupted.sh \
 	tests/runner-server.sh \
 	tests/runner-shared-cause.sh \
 	tests/runner-tap.sh \

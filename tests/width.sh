@@ -125,6 +125,27 @@ like "$(tr '\r' '\n' < terminal.txt)" '^\[#* *\] [0-9]* of [0-9]*' 'and how far 
   > pipe.txt 2> err.txt
 is "$(cat err.txt)" '' 'in a pipe nothing is told of it in less than a minute'
 
+# The bar is as long as there is room: a line that is full cannot be taken away again.
+for columns in 100 60 40 24; do
+  on_terminal $columns "$DURAKIT" check ./x.so --only 'cancel/*' > terminal.txt
+  is "$(tr '\r' '\n' < terminal.txt | grep '^\[[# ]*\] ' |
+    awk "length >= $columns")" '' \
+    "how far it is has room on $columns columns"
+done
+on_terminal 60 "$DURAKIT" bench ./x.so --only turn-1,turn-16 --pairs 1 --slice 10 > terminal.txt
+is "$(too_long 60 terminal.txt)" '' 'durakit bench: no line is longer'
+like "$(tr '\r' '\n' < terminal.txt)" '^\[#* *\] workloads: 1 of 2' 'and how far it is'
+mkdir clean
+TMPDIR=$scratch/clean on_terminal 40 "$DURAKIT" clean > terminal.txt
+is "$(too_long 40 terminal.txt)" '' 'durakit clean: no line is longer'
+long=$(printf '%060d' 7)
+"$DURAKIT" start "$long" --name order --create --provider "$MODEL_FULL" \
+  --set store="$scratch/store" > start.txt
+on_terminal 80 "$DURAKIT" instances --provider "$MODEL_FULL" --set store="$scratch/store" \
+  > terminal.txt
+is "$(broken 80 terminal.txt)" '' 'durakit instances: no id is broken'
+like "$(cat terminal.txt)" "$long" 'which stands there'
+
 # ---- what is next --------------------------------------------------------------------------------
 
 "$DURAKIT" check ./x.so --next --only turn/birth --format tap > pipe.txt 2> err.txt
@@ -144,7 +165,8 @@ refuses() {
   is "$? $(tail -n 1 err.txt)" "2   next      $last" "$name"
 }
 refuses 'nothing is near' 'durakit instances --help lists them' instances --bogus
-refuses 'of the command' 'did you mean --limit? durakit instances --help lists them' instances --limt
+refuses 'of the command' 'did you mean --limit? durakit instances --help lists them' \
+  instances --limt
 refuses 'of another command' 'durakit instances --help lists them; durakit cancel takes --reason' \
   instances --reason
 refuses 'a short one' 'durakit status --help lists them' status -x
