@@ -9,7 +9,7 @@ nearest(const char *word)
 {
   static const char *const names[] = {"certify", "check", "explain", "cancel/locked-row",
                                       "cancel/expired-row", "CANCEL-5", "CANCEL-15",
-                                      "turn-timers", "turn-timer"};
+                                      "jsonl", "json"};
   struct suggest suggest = {.word = word};
 
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -34,7 +34,7 @@ main(void)
   is(nearest("cancel/lockd-row"), "cancel/locked-row", "a check");
   is(nearest("cancel-5"), "CANCEL-5", "a clause in small letters");
   is(nearest("certify"), "certify", "the name itself");
-  is(nearest("turn-time"), "turn-timer", "of two that begin so the shorter");
+  is(nearest("jso"), "json", "of two that begin so the shorter");
   is(nearest("zzzzzz"), NULL, "nothing is near");
   is(nearest(""), NULL, "nothing was typed");
 
