@@ -171,6 +171,7 @@ runner_libdkrunner_la_SOURCES = \
 	$(NULL)
 
 unit_tests += \
+	runner/operate/test-signals \
 	runner/operate/test-when \
 	runner/test-deadline \
 	runner/test-findings \

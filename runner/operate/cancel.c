@@ -14,6 +14,7 @@
 #include "runner/operate/operate.h"
 #include "runner/operate/print.h"
 #include "runner/operate/show.h"
+#include "runner/operate/signals.h"
 #include "runner/operate/targets.h"
 #include "runner/operate/when.h"
 #include "runner/usage.h"
@@ -252,7 +253,9 @@ ask(struct cancelling *c)
   if (operating->yes || operating->dry_run || operating->expect != UINT64_MAX)
     return EXIT_PASSED;
   dry.flags |= DK_CANCEL_DRY_RUN;
+  signals_tell(c->host.signals, "still looking for what is selected", SIGNALS_A_MINUTE);
   dk_status status = dk_cancel_matching(c->host.client, &filter, &dry, NULL, NULL, &counts);
+  signals_tell(c->host.signals, "", -1); /* not in the middle of a question */
   if (host_interrupted(&c->host))
     return host_say_interrupted();
   if (status != DK_OK)
@@ -288,6 +291,8 @@ send(struct cancelling *c)
   dk_status status;
 
   c->counts = (struct dk_cancel_counts){.struct_size = sizeof(c->counts)};
+  if (!isatty(STDOUT_FILENO)) /* there each is seen */
+    signals_tell(c->host.signals, "still cancelling", SIGNALS_A_MINUTE);
   if (is_for_many(c->host.options)) {
     const struct dk_instance_filter filter = filter_for_cancel(operating);
     status = dk_cancel_matching(c->host.client, &filter, &c->options, take_outcome, c, &c->counts);

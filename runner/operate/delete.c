@@ -12,6 +12,7 @@
 #include "runner/operate/operate.h"
 #include "runner/operate/print.h"
 #include "runner/operate/show.h"
+#include "runner/operate/signals.h"
 #include "runner/operate/targets.h"
 #include "runner/operate/tree.h"
 #include "runner/say.h"
@@ -205,6 +206,7 @@ delete_named(struct deleting *d)
 {
   if (d->host.options->operating.dry_run)
     return judge_named(d, true);
+  signals_tell(d->host.signals, "still deleting, all of them at once", SIGNALS_A_MINUTE);
   dk_status status =
     dk_client_delete(d->host.client, d->ids.items, d->ids.n,
                      d->host.options->operating.force ? DK_DELETE_FORCE : 0, &d->removed);
@@ -317,7 +319,9 @@ delete_selected(struct deleting *d)
 {
   const struct operating *operating = &d->host.options->operating;
   const struct dk_instance_filter filter = filter_of(&operating->chosen);
+  signals_tell(d->host.signals, "still looking for what is selected", SIGNALS_A_MINUTE);
   int code = operating->yes ? EXIT_PASSED : select_all(d, &filter);
+  signals_tell(d->host.signals, "", -1);
 
   if (code == EXIT_PASSED && operating->dry_run)
     return judge_selected(d);
@@ -325,6 +329,7 @@ delete_selected(struct deleting *d)
     code = confirm_deletion(d);
   if (code != EXIT_PASSED)
     return code;
+  signals_tell(d->host.signals, "still deleting, a page at a time", SIGNALS_A_MINUTE);
   dk_status status = dk_client_delete_matching(d->host.client, &filter, 0, &d->removed);
   return status == DK_OK ? EXIT_PASSED : host_failed(&d->host, NULL, status);
 }

@@ -8,6 +8,7 @@
 #include "runner/operate/operate.h"
 #include "runner/operate/print.h"
 #include "runner/operate/show.h"
+#include "runner/operate/signals.h"
 #include "runner/operate/targets.h"
 #include "runner/say.h"
 
@@ -158,16 +159,19 @@ prune_selected(struct pruning *p)
 
   chosen.completed_before = 0; /* it is the executions' */
   const struct dk_instance_filter filter = filter_of(&chosen);
+  signals_tell(p->host.signals, "still looking for what is selected", SIGNALS_A_MINUTE);
   if (operating->dry_run)
     return look_at_all(p, &filter);
   if (!operating->yes)
     code = look_at_all(p, &filter);
+  signals_tell(p->host.signals, "", -1); /* not in the middle of a question */
   if (code == EXIT_PASSED && !operating->yes && p->removed.executions > 0)
     code = confirm(&p->host, "this removes %" PRIu64 " execution%s with their histories. Go on?",
                    p->removed.executions, p->removed.executions == 1 ? "" : "s");
   p->removed = (struct dk_removed){.struct_size = sizeof(p->removed)};
   if (code != EXIT_PASSED)
     return code;
+  signals_tell(p->host.signals, "still pruning, a page at a time", SIGNALS_A_MINUTE);
   dk_status status = dk_client_prune_matching(p->host.client, &filter, p->keep,
                                               p->completed_before, 0, &p->removed);
   return status == DK_OK ? EXIT_PASSED : host_failed(&p->host, NULL, status);

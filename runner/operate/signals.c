@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A thread reads the signals from a descriptor, since what is to be done then is not for a signal
  * handler: the canceller takes locks.  Owns the thread and its descriptors; `came` is read by
- * others, and nothing else is shared.
+ * others, and so are what signals_tell gives the thread.
  */
 #include "runner/operate/signals.h"
 
@@ -15,12 +15,17 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "runner/say.h"
+
 struct host_signals {
   pthread_t thread;
   sigset_t set, before;
   int fd;       /* the signals */
   int end_fd;   /* readable: the thread is to end */
   int came_fd;  /* readable: one came */
+  int tell_fd;  /* readable: there is something to say */
+  _Atomic(const char *) words;
+  atomic_int period_ms; /* of saying it; -1: nothing is said */
   atomic_bool came;
   struct dk_canceller *canceller;
 };
@@ -39,16 +44,33 @@ choose(sigset_t *set)
   }
 }
 
+/* Waits for the end or a signal, and says meanwhile what is to be said. */
+static void
+tell_until_signal(struct host_signals *signals, struct pollfd fds[3])
+{
+  eventfd_t value;
+
+  do {
+    int n = poll(fds, 3, atomic_load(&signals->period_ms));
+    if (n == 0)
+      say("%s", atomic_load(&signals->words));
+    if (n <= 0)
+      fds[0].revents = fds[1].revents = fds[2].revents = 0;
+    if (fds[2].revents != 0)
+      eventfd_read(signals->tell_fd, &value);
+  } while (fds[0].revents == 0 && fds[1].revents == 0);
+}
+
 static void *
 watch(void *context)
 {
   struct host_signals *signals = context;
-  struct pollfd fds[2] = {{.fd = signals->end_fd, .events = POLLIN},
-                          {.fd = signals->fd, .events = POLLIN}};
+  struct pollfd fds[3] = {{.fd = signals->end_fd, .events = POLLIN},
+                          {.fd = signals->fd, .events = POLLIN},
+                          {.fd = signals->tell_fd, .events = POLLIN}};
   struct signalfd_siginfo info;
 
-  while (poll(fds, 2, -1) < 0 && errno == EINTR)
-    continue;
+  tell_until_signal(signals, fds);
   if (fds[0].revents != 0 || read(signals->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
     return NULL;
   atomic_store(&signals->came, true);
@@ -70,6 +92,8 @@ close_all(struct host_signals *signals)
     close(signals->end_fd);
   if (signals->came_fd >= 0)
     close(signals->came_fd);
+  if (signals->tell_fd >= 0)
+    close(signals->tell_fd);
   pthread_sigmask(SIG_SETMASK, &signals->before, NULL);
   free(signals);
 }
@@ -81,13 +105,15 @@ signals_watch(struct dk_canceller *canceller)
 
   if (!signals)
     return NULL;
-  *signals = (struct host_signals){.canceller = canceller};
+  *signals = (struct host_signals){.canceller = canceller, .period_ms = -1};
   choose(&signals->set);
   pthread_sigmask(SIG_BLOCK, &signals->set, &signals->before);
   signals->fd = signalfd(-1, &signals->set, SFD_CLOEXEC);
   signals->end_fd = eventfd(0, EFD_CLOEXEC);
   signals->came_fd = eventfd(0, EFD_CLOEXEC);
+  signals->tell_fd = eventfd(0, EFD_CLOEXEC);
   int error = signals->fd < 0 || signals->end_fd < 0 || signals->came_fd < 0
+                  || signals->tell_fd < 0
                 ? errno
                 : pthread_create(&signals->thread, NULL, watch, signals);
   if (error == 0)
@@ -111,6 +137,16 @@ bool
 signals_came(const struct host_signals *signals)
 {
   return signals && atomic_load(&signals->came);
+}
+
+void
+signals_tell(struct host_signals *signals, const char *words, int period_ms)
+{
+  if (!signals)
+    return;
+  atomic_store(&signals->words, words);
+  atomic_store(&signals->period_ms, period_ms);
+  eventfd_write(signals->tell_fd, 1);
 }
 
 int

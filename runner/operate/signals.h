@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+enum { SIGNALS_A_MINUTE = 60000 };
+
 struct host_signals;
 
 /* To be called before any thread is made, which would take the signals else.  NULL: errno says why;
@@ -14,6 +16,9 @@ struct host_signals;
 struct host_signals *signals_watch(struct dk_canceller *canceller);
 void signals_done(struct host_signals *signals);
 bool signals_came(const struct host_signals *signals);
+/* From now on `words`, which must last, are said each time that so much time has passed, since the
+ * command is silent else while it waits for a call that takes long; -1: no more. */
+void signals_tell(struct host_signals *signals, const char *words, int period_ms);
 int signals_fd(const struct host_signals *signals);
 
 #endif
