@@ -52,7 +52,7 @@ done >> "$scratch/table"
 # What operates a store shares with the kit how a command line is read, and nothing that runs a
 # check: it is a host, through the public headers.
 printf 'runner/operate: core/include core/base runner/operate' >> "$scratch/table"
-for name in json-memory mask option-row options resolve say settings suggest wrap; do
+for name in json-memory mask option-row options resolve say settings suggest usage wrap; do
   printf ' runner/%s.h' "$name"
 done >> "$scratch/table"
 echo >> "$scratch/table"
