@@ -95,6 +95,8 @@ check_PROGRAMS += tests/storm/storm
 tests_storm_storm_SOURCES = \
 	core/runtime/testing/faulty.c \
 	core/runtime/testing/faulty.h \
+	core/runtime/testing/faulty-orders.c \
+	core/runtime/testing/faulty-state.h \
 	tests/storm/judge.c \
 	tests/storm/main.c \
 	tests/storm/process.c \

@@ -76,6 +76,8 @@ dice = core/runtime/testing/dice.h
 hand = \
 	core/runtime/testing/faulty.c \
 	core/runtime/testing/faulty.h \
+	core/runtime/testing/faulty-orders.c \
+	core/runtime/testing/faulty-state.h \
 	core/runtime/testing/hand.c \
 	core/runtime/testing/hand.h \
 	$(NULL)
@@ -194,6 +196,8 @@ core_libdkruntime_la_SOURCES += \
 faulty = \
 	core/runtime/testing/faulty.c \
 	core/runtime/testing/faulty.h \
+	core/runtime/testing/faulty-orders.c \
+	core/runtime/testing/faulty-state.h \
 	core/runtime/testing/listener.c \
 	core/runtime/testing/listener.h \
 	$(NULL)
