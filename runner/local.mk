@@ -47,6 +47,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/findings.h \
 	runner/folder.c \
 	runner/folder.h \
+	runner/grant.c \
+	runner/grant.h \
 	runner/hand.c \
 	runner/hand.h \
 	runner/help.c \
