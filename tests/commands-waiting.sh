@@ -109,6 +109,8 @@ if [ -f "$PG_PLUGIN" ] && [ -z "${SANITIZER_CFLAGS:-}" ]; then
   on_store "$PG_PLUGIN" "conninfo=host=127.0.0.1 port=$port dbname=x user=y connect_timeout=60"
   gives_up 'a silent server' status order-1 --provider "$PG_PLUGIN" --settings settings
   like "$(cat err.txt)" 'it was not done' 'a silent server: nothing was done'
+  like "$(tr '\n' ' ' < err.txt | tr -s ' ')" 'cancelled while it waited for .*127\.0\.0\.1' \
+    'a silent server: which is named'
   # A command that waits has a limit of its own.
   waits_for_server 'wait, a silent server' wait order-1 --timeout 5s
   exec 7>&-

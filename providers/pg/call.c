@@ -141,7 +141,7 @@ operation_run(struct operation *op, const char *function, bool writes, struct va
     *op->keeps = why;
     return status;
   }
-  return status < DK_BUSY ? status : why_tell(&why, h->host, op->call);
+  return status == why.status ? why_tell(&why, h->host, op->call) : status;
 }
 
 /* ---- the operations -------------------------------------------------------------------------- */

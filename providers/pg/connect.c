@@ -170,9 +170,10 @@ connection_wait(struct connection *c, struct dk_call *call, uint32_t events, int
 }
 
 dk_status
-connection_ended_by_host(struct why *why, dk_status status, const char *what)
+connection_ended_by_host(const struct connection *c, struct why *why, dk_status status,
+                         const char *what)
 {
-  return why_set(why, status, "%s: the host has ended the wait", what);
+  return why_set(why, status, "%s: cancelled while it waited for %s", what, c->settings->shown);
 }
 
 /* ---- one that is settled --------------------------------------------------------------------- */
@@ -213,7 +214,7 @@ reach_server(struct connection *c, struct dk_call *call, struct why *why)
       tried = NULL;
       next = PGRES_POLLING_WRITING; /* as after a start; what was shut is ready */
     } else if (status != DK_OK) {
-      return connection_ended_by_host(why, status, "connect");
+      return connection_ended_by_host(c, why, status, "connect");
     } else {
       next = PQconnectPoll(c->pg);
     }
@@ -278,7 +279,7 @@ dk_status
 connection_open(struct connection *c, struct dk_call *call, struct why *why)
 {
   if (c->host->cancelled(call))
-    return connection_ended_by_host(why, DK_CALL_CANCELLED, "connect");
+    return connection_ended_by_host(c, why, DK_CALL_CANCELLED, "connect");
   c->has_ended = c->is_doubtful = c->is_bloated = c->is_own = c->is_settled = false;
   c->has_passed_over = c->is_refused = false;
   c->n_renewed = 0;

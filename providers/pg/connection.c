@@ -305,7 +305,7 @@ give_up(struct exchange *x, struct why *why)
   else if (x->wait == DK_NOTHING)
     give_up_silent(x, is_unknown, why);
   else if (x->wait != DK_OK)
-    connection_ended_by_host(why, is_unknown ? DK_OUTCOME_UNKNOWN : x->wait, x->what);
+    connection_ended_by_host(x->c, why, is_unknown ? DK_OUTCOME_UNKNOWN : x->wait, x->what);
   else
     why_connection(why, x->c->pg, is_undone ? NOTHING_SENT : SENT, x->writes, x->what);
   drop(x->c);
@@ -364,7 +364,7 @@ begin(struct exchange *x, struct why *why)
   if (!x->c->pg)
     return why_set(why, DK_UNAVAILABLE, "%s: there is no connection", x->what);
   if (host->cancelled(x->call))
-    return connection_ended_by_host(why, DK_CALL_CANCELLED, x->what);
+    return connection_ended_by_host(x->c, why, DK_CALL_CANCELLED, x->what);
   /* Without one the host cannot wait, and would say so when it is too late. */
   if (host->cancel_fd(x->call) < 0)
     return why_set(why, DK_UNAVAILABLE, "%s: no descriptor is left (ulimit -n)", x->what);

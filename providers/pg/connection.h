@@ -114,7 +114,8 @@ time_add(int64_t a, int64_t b)
 dk_status connection_wait(struct connection *c, struct dk_call *call, uint32_t events,
                           int64_t until);
 /* The host wants the call back, or will not wait. */
-dk_status connection_ended_by_host(struct why *why, dk_status status, const char *what);
+dk_status connection_ended_by_host(const struct connection *c, struct why *why, dk_status status,
+                                   const char *what);
 /* The server ends the session with it. */
 bool connection_error_is_fatal(const PGresult *result);
 

@@ -174,7 +174,7 @@ wait_in_queue(struct pool *pool, struct dk_call *call, struct queued *queued,
   if (place)
     give_place(pool, place);
   return why_set(why, status == DK_OK ? DK_INTERNAL : status,
-                 "the host has ended the wait for a connection");
+                 "cancelled while it waited for a connection that is free");
 }
 
 /* A new place, if there may be one more; else one that is waited for. */
@@ -300,7 +300,7 @@ pool_take(struct pool *pool, struct dk_call *call, struct connection **ret, stru
   dk_status status;
 
   if (pool->host->cancelled(call))
-    return why_set(why, DK_CALL_CANCELLED, "the host wants the call back");
+    return why_set(why, DK_CALL_CANCELLED, "cancelled before it began");
   drop_superseded(pool);
   do {
     TRY(find_place(pool, call, &c, why));

@@ -59,7 +59,7 @@ static dk_status
 pg_open(const struct dk_host *host, struct dk_call *call, const struct dk_open *open,
         void **ret_self)
 {
-  struct why why;
+  struct why why = {.status = DK_OK};
 
   if (check_flags(open, &why) != DK_OK)
     return why_tell(&why, host, call);
@@ -72,7 +72,7 @@ pg_open(const struct dk_host *host, struct dk_call *call, const struct dk_open *
   dk_status status = open_handle(h, call, open, &why);
   if (status != DK_OK) {
     pg_close(h);
-    return status < DK_BUSY ? status : why_tell(&why, host, call);
+    return status == why.status ? why_tell(&why, host, call) : status;
   }
   *ret_self = h;
   return DK_OK;
@@ -95,11 +95,11 @@ static dk_status
 pg_destroy_store(const struct dk_host *host, struct dk_call *call, const struct dk_open *open)
 {
   struct settings settings = {0};
-  struct why why;
+  struct why why = {.status = DK_OK};
   dk_status status = destroy(host, call, open, &settings, &why);
 
   settings_done(&settings);
-  return status < DK_BUSY ? status : why_tell(&why, host, call);
+  return status == why.status ? why_tell(&why, host, call) : status;
 }
 
 /* ABI-3.  Of an older store that is only read there are not the functions, and a host of before has

@@ -25,7 +25,7 @@ test_missing(void)
 {
   const char *schema = named("missing");
 
-  expect_refused(try_open(schema, RW), DK_NOT_FOUND, "DK_OPEN_CREATE", "no store");
+  expect_refused(try_open(schema, RW), DK_NOT_FOUND, "none was to be made", "no store");
   expect_refused(try_open(schema, RO), DK_NOT_FOUND, schema, "read-only: no store");
   expect_refused(try_open(schema, RO | CREATE), DK_NOT_FOUND, schema, "read-only makes none");
   expect_done(try_destroy(schema), "what is not there is removed");

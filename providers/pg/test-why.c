@@ -211,7 +211,7 @@ static void
 test_tell(void)
 {
   const struct dk_host host = {.struct_size = sizeof host, .fail = note_fail};
-  static const dk_status quiet[] = {DK_OK, DK_NOTHING, DK_CALL_CANCELLED};
+  static const dk_status quiet[] = {DK_OK, DK_NOTHING};
   struct dk_call call = {0};
   struct why why;
 
@@ -220,6 +220,9 @@ test_tell(void)
     cmp_ok(why_tell(&why, &host, &call), "==", quiet[i], "the status comes back");
   }
   cmp_ok(call.n, "==", 0, "what is no error is not told");
+  why_set(&why, DK_CALL_CANCELLED, "waited for it");
+  cmp_ok(why_tell(&why, &host, &call), "==", DK_CALL_CANCELLED, "a cancelled call comes back");
+  is(call.text, "waited for it", "and what it waited for is told");
   why_set(&why, DK_REFUSED, "told");
   cmp_ok(why_tell(&why, &host, &call), "==", DK_REFUSED, "an error comes back");
   is(call.text, "told", "and is told");

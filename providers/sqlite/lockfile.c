@@ -267,7 +267,7 @@ wait_a_step(struct lockfile *l, int step_ms, int wake_fd, struct why *why)
   if (poll(fds, 2, step_ms) < 0 && errno != EINTR)
     return why_errno(why, errno, "waiting for the store failed", l->path);
   if (fds[1].revents)
-    return why_set(why, DK_CALL_CANCELLED, "%s: the wait for the store was ended", l->path);
+    return why_set(why, DK_CALL_CANCELLED, "%s: cancelled while another process held it", l->path);
   if (fds[0].revents)
     bell_hear_out(l->bell, l->ear);
   return DK_OK;

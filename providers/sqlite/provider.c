@@ -80,7 +80,7 @@ sqlite_open(const struct dk_host *host, struct dk_call *call, const struct dk_op
     status = writer_start(h, &why);
   if (status != DK_OK) {
     sqlite_close(h);
-    return status == DK_CALL_CANCELLED ? status : why_tell(&why, host, call);
+    return why_tell(&why, host, call);
   }
   *ret_self = h;
   return DK_OK;
@@ -92,7 +92,7 @@ sqlite_destroy_store(const struct dk_host *host, struct dk_call *call, const str
   struct why why;
   dk_status status = store_files_destroy(open, host->cancel_fd(call), &why);
 
-  return status == DK_OK || status == DK_CALL_CANCELLED ? status : why_tell(&why, host, call);
+  return status == DK_OK ? status : why_tell(&why, host, call);
 }
 
 /* ABI-3: what an earlier build has made and this handle may not mend offers fewer. */

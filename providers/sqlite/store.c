@@ -204,7 +204,7 @@ attach_and_make_fit(const struct settings *settings, bool create, int wake_fd,
   ret_writer->wake_fd = wake_fd;
   dk_status status = make_fit(ret_writer, settings, create, why);
   if (status == DK_BUSY && connection_was_woken(ret_writer))
-    status = why_set(why, DK_CALL_CANCELLED, "%s: the wait for the store was ended",
+    status = why_set(why, DK_CALL_CANCELLED, "%s: cancelled while another process held it",
                      settings->path);
   ret_writer->wake_fd = -1; /* it dies with the call */
   if (status != DK_OK)
@@ -394,7 +394,7 @@ refuse_what_is_not_ours(const struct settings *settings, bool had_lock, int wake
   c.wake_fd = wake_fd;
   dk_status status = schema_look(&c, settings->path, &found, why);
   if (status == DK_BUSY && connection_was_woken(&c))
-    status = why_set(why, DK_CALL_CANCELLED, "%s: the wait for the store was ended",
+    status = why_set(why, DK_CALL_CANCELLED, "%s: cancelled while another process held it",
                      settings->path);
   if (status == DK_OK && found == SCHEMA_EMPTY && !had_lock)
     status = why_set(why, DK_REFUSED,

@@ -134,6 +134,7 @@ test_woken(void)
   lockfile_take(&a.lock, 0, -1, &why);
   int64_t before = real_ms();
   cmp_ok(lockfile_take(&b.lock, 60000, wake, &why), "==", DK_CALL_CANCELLED, "a wait is ended");
+  ok(strstr(why.text, "cancelled while another process held it"), "and says what held it");
   cmp_ok(real_ms() - before, "<", 30000, "at once");
   lockfile_release(&a.lock);
   cmp_ok(lockfile_try(&a.lock, &why), "==", DK_OK, "and leaves nothing locked");

@@ -350,7 +350,11 @@ test_cancelled_neighbour(void)
     BAIL_OUT("no thread");
   let_ms_pass(50);
   dk_cancel(canceller);
-  expect_done(&cancelled, DK_CALL_CANCELLED, "a call behind the one that runs is cancelled");
+  pthread_join(cancelled.thread, NULL);
+  cmp_ok(cancelled.status, "==", DK_CALL_CANCELLED, "a call behind the one that runs is cancelled");
+  ok(strstr(dk_caller_failure(cancelled.h.caller)->text, "cancelled while others were served"),
+     "and says what it waited for");
+  dk_caller_free(cancelled.h.caller);
   let_ms_pass(30);
   watch_statements(NULL);
   run(db, "ROLLBACK");

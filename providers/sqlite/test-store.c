@@ -55,15 +55,16 @@ test_missing(void)
 {
   const char *path = place("missing");
 
-  expect_refused(try_open(path, RW), DK_NOT_FOUND, path, "DK_OPEN_CREATE", "no store");
-  expect_refused(try_open(path, RO), DK_NOT_FOUND, path, "DK_OPEN_CREATE", "read-only: no store");
+  expect_refused(try_open(path, RW), DK_NOT_FOUND, path, "none was to be made", "no store");
+  expect_refused(try_open(path, RO), DK_NOT_FOUND, path, "none was to be made",
+                 "read-only: no store");
   expect_refused(try_open(path, RO | CREATE), DK_NOT_FOUND, path, "", "read-only makes none");
   ok(nothing(path), "nothing was made");
   expect_refused(try_open(place("no-folder/store"), CREATE), DK_NOT_FOUND,
                  "the folder of the store", "no-folder", "no folder for it");
 
   make_file(path, "", 0);
-  expect_refused(try_open(path, RW), DK_NOT_FOUND, path, "DK_OPEN_CREATE", "an empty file");
+  expect_refused(try_open(path, RW), DK_NOT_FOUND, path, "none was to be made", "an empty file");
   expect_refused(try_open(path, RO), DK_NOT_FOUND, path, "", "an empty file, read-only");
   ok(only_file(path), "nothing was made beside it");
   cmp_ok(try_open(path, CREATE), "==", DK_OK, "an empty file becomes a store");

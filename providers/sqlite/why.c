@@ -203,7 +203,7 @@ why_may_be_the_disk(const struct why *why)
 dk_status
 why_tell(const struct why *why, const struct dk_host *host, struct dk_call *call)
 {
-  if (why->status < DK_BUSY) /* no error: nothing, or cancelled */
+  if (why->status < DK_BUSY && why->status != DK_CALL_CANCELLED)
     return why->status;
   return host->fail(call, why->status, (struct dk_bytes){why->text, strlen(why->text)});
 }

@@ -198,11 +198,12 @@ write_in_groups(void *self)
 
 /* Under the mutex: until it is done, or not wanted any more before it has begun. */
 static dk_status
-wait_until_done(struct handle *h, struct operation *op)
+wait_until_done(struct handle *h, struct operation *op, bool *ret_waited_for_lock)
 {
   while (op->state != OPERATION_DONE) {
     if (op->state == OPERATION_QUEUED && h->host->cancelled(op->call)) {
       take_back(h, op);
+      *ret_waited_for_lock = h->waits_for_lock;
       if (!h->first && h->waits_for_lock)
         wake_writer(h); /* it need not wait for the lock any more */
       return DK_CALL_CANCELLED;
@@ -212,17 +213,31 @@ wait_until_done(struct handle *h, struct operation *op)
   return op->status;
 }
 
+static dk_status
+tell_cancelled(const struct handle *h, const struct operation *op, bool waited_for_lock)
+{
+  struct why why;
+
+  why_set(&why, DK_CALL_CANCELLED, "%s: cancelled while %s: %s", op->name,
+          waited_for_lock ? "another process held the store" : "others were served",
+          h->files.settings.path);
+  return why_tell(&why, h->host, op->call);
+}
+
 dk_status
 writer_submit(struct handle *h, struct operation *op)
 {
+  bool waited_for_lock = false;
+
   pthread_cond_init(&op->woken, NULL);
   pthread_mutex_lock(&h->mutex);
   append(h, op);
   pthread_cond_signal(&h->work);
-  dk_status status = wait_until_done(h, op);
+  dk_status status = wait_until_done(h, op, &waited_for_lock);
+  bool was_taken_back = op->state != OPERATION_DONE;
   pthread_mutex_unlock(&h->mutex);
   pthread_cond_destroy(&op->woken);
-  return status;
+  return was_taken_back ? tell_cancelled(h, op, waited_for_lock) : status;
 }
 
 /* CALL-5: whoever has not begun looks whether its call is cancelled. */
