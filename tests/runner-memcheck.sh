@@ -128,7 +128,8 @@ suppresses 2 'a suppression without a reason is refused' <<'TEXT'
 }
 TEXT
 is "$(cat err)" "durakit: author.supp:3: this suppression has no reason
-  expected  a line above it that begins with # and says why it is right" 'with its line'
+  expected  a line above it that begins with # and says why it is right
+  next      durakit check --help shows examples" 'with its line'
 suppresses 2 'one that hides the provider is refused' <<'TEXT'
 # It is not so bad.
 {
