@@ -143,7 +143,8 @@ shouts 'repro' 1 repro said.jsonl --set "password=$LOUD"
 LOUD_FAIL=1
 export LOUD_FAIL
 shouts 'a probe that fails' 1 probe ./loud.so --set "password=$LOUD"
-for words in 'status x' 'wait x --timeout 1s' 'cancel x' 'history x' 'raise x e' 'start --create --name n x'; do
+for words in 'status x' 'wait x --timeout 1s' 'cancel x' 'history x' 'raise x e' \
+  'start --create --name n x'; do
   # shellcheck disable=SC2086
   shouts "durakit $words" 4 $words --provider ./loud.so --set "password=$LOUD"
 done
