@@ -21,6 +21,8 @@ core_libdkbase_la_SOURCES = \
 	core/base/arena.h \
 	core/base/checksum.c \
 	core/base/checksum.h \
+	core/base/names.c \
+	core/base/names.h \
 	core/base/sat.h \
 	core/base/text.c \
 	core/base/text.h \

@@ -6,56 +6,11 @@
 scratch
 cd "$top_srcdir" || exit 99
 
-# "folder: what it may use", folders or single files.  core/include may use the C standard headers
-# besides; the row "test" holds for every test-*.c in addition to its folder's.
-cat > "$scratch/table" <<'TABLE'
-core/include: core/include
-core/base: core/base
-core/plugin: core/include core/base core/plugin
-core/runtime: core/include core/base core/plugin core/runtime
-core/runtime/testing: core conformance/tap
-core/runtime/bench: core runner/bench.h
-providers/sqlite: core/include/durakit/provider.h core/include/durakit/admin.h providers/sqlite
-providers/pg: core/include/durakit/provider.h core/include/durakit/admin.h providers/pg
-conformance/tap: core/include core/base conformance/tap
-conformance/contract: core/include core/base conformance/tap conformance/contract
-conformance/model: core/include core/base conformance/contract conformance/model
-conformance/kit: core/include core/base conformance/tap conformance/contract conformance/kit
-conformance/checks: core/include core/base conformance/contract conformance/kit conformance/checks
-conformance/runtime: core conformance/contract conformance/kit conformance/runtime
-conformance/fixtures: core/include/durakit/provider.h conformance/fixtures
-conformance/fixtures/pages.c: core/include/durakit conformance
-conformance/fixtures/zoo-table.c: core/include conformance/fixtures
-conformance/fixtures/forged.c: core/include/durakit/provider.h conformance
-conformance/fixtures/served.c: core/include/durakit/provider.h conformance
-runner: core/include core/base conformance runner
-examples: core/include/durakit/provider.h core/include/durakit/runtime.h examples
-tests/runner-mover.c: core/include/durakit/provider.h examples/provider-minimal/minimal.c
-tests/runner-loud.c: core/include/durakit/provider.h examples/provider-minimal/minimal.c
-tests: core conformance runner tests examples/runtime/example.h
-test: conformance/tap core/include/durakit/host.h
-TABLE
-
-# What decides in core/runtime is pure: it knows no store, no clock and no thread.
-pure='base64 commands commit decide decode ends event future history ids json match names orch retry
-  room rule stage values waiting'
-pure_headers='codec commit coroutine decide decision event history json names orch registry replay
-  room rule'
-for file in $pure; do
-  printf 'core/runtime/%s.c: core/include core/base' "$file"
-  for header in $pure_headers; do
-    printf ' core/runtime/%s.h' "$header"
-  done
-  echo
-done >> "$scratch/table"
-
-# What operates a store shares with the kit how a command line is read, and nothing that runs a
-# check: it is a host, through the public headers.
-printf 'runner/operate: core/include core/base runner/operate' >> "$scratch/table"
-for name in json-memory mask option-row options resolve say settings suggest usage wrap; do
-  printf ' runner/%s.h' "$name"
-done >> "$scratch/table"
-echo >> "$scratch/table"
+sed '1,/^## Who may include whom/d; /^## /,$d' ARCHITECTURE.md |
+  sed -n 's/^| \(tests of \)\{0,1\}`\([^`]*\)` | \(.*\) |$/\1\2: \3/p' |
+  tr -d '`' > "$scratch/table"
+[ "$(wc -l < "$scratch/table")" -gt 20 ]
+ok $? 'the table of ARCHITECTURE.md is read'
 
 # violations LIST: those of the files in LIST, under the current folder.
 violations() {
@@ -115,5 +70,10 @@ judge core/include/durakit/a.h '#include <stdio.h>' \
 judge runner/a.c '#include "gone.h"' 'runner/a.c:1: "gone.h" is not found' 'a missing header'
 judge elsewhere/a.c '#include <stdio.h>' 'elsewhere/a.c:1: its folder has no row in the table' \
   'a folder that the table does not know'
+
+# A row that needs one below it.
+printf '%s\n' 'core/base: core/plugin core/base' 'core/plugin: core/plugin' > "$scratch/table"
+judge core/base/a.c '#include "core/base/arena.h"' \
+  'core/base may use core/plugin, which has no row above it' 'rows stand in their order'
 
 done_testing

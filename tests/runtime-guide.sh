@@ -69,7 +69,7 @@ is "$(grep -c "lock - buffer, which has to be $least ms at least" options.md)" 2
 
 section "$guide" '### The log' > log.md
 sed -n 's/^ *\(DK_LOG_[A-Z_]*\) = \([0-9]*\).*/\1 \2/p' "$header" | while read -r name number; do
-  level=$(sed -n "s/^ *\[$name\] = DK_LEVEL_\([A-Z]*\),/\1/p" "$runtime/journal.c")
+  level=$(sed -n "s/^ *\[$name\] = DK_LEVEL_\([A-Z]*\),/\1/p" "$runtime/shared/log.c")
   echo "$name $number ${level:-its own}"
 done | $AWK '{ print tolower($0) }' | sort > numbers
 [ "$(wc -l < numbers)" -ge 19 ]
@@ -82,7 +82,7 @@ is "$(grep -o '`[a-z_]*`' counters.md | tr -d '`' | grep -v '^dk_' | sort)" \
   "$(members dk_counters)" 'counters: each is told, and no other'
 
 # Families and closed lists, as metrics.c has them: "name type label = value, value; name".
-metrics=$runtime/metrics.c
+metrics=$runtime/shared/metrics.c
 list_of() {
   sed -n "/ $1\[/,/^};/s/^ *\[.*\] = \"\(.*\)\",/\1/p" "$metrics" | paste -s -d , | sed 's/,/, /g'
 }
@@ -113,7 +113,7 @@ bounds=$(sed -n 's/^  {"\([0-9.]*\)", [0-9]*},$/\1/p' "$metrics" | paste -s -d ,
   sed -e 's/,/, /g' -e 's/\(.*\),/\1 and/')
 is "$(grep -c "The buckets end at $bounds seconds" metrics.md)" 1 'metrics: the buckets'
 
-sed -n 's/^ *\[CODE_[A-Z_]*\] = "\(.\{1,\}\)",/\1/p' "$runtime/event.c" | sort > numbers
+sed -n 's/^ *\[CODE_[A-Z_]*\] = "\(.\{1,\}\)",/\1/p' "$runtime/format/event.c" | sort > numbers
 section "$guide" '### Futures' > futures.md
 is "$(rows futures.md 1 '^`[a-z_]+`$' | grep -v '^dk_' | diff numbers -)" '' \
   'codes: the closed list'
@@ -131,7 +131,7 @@ is "$(rows many.md 1 '^`DK_CANCEL_' | diff numbers -)" '' 'managing: each outcom
 
 # kinds PREFIX: those of event.c.
 kinds() {
-  sed -n "s/^ *\[$1_[A-Z_]*\] = {\"\([a-z_]*\)\".*/\1/p" "$runtime/event.c" | sort
+  sed -n "s/^ *\[$1_[A-Z_]*\] = {\"\([a-z_]*\)\".*/\1/p" "$runtime/format/event.c" | sort
 }
 section "$guide" '### What a history says' > history.md
 sed '/^| message /,$d' history.md > events.md

@@ -19,7 +19,7 @@ tsan_or_skip "$flags"
 run_ok 'configure' "$top_srcdir/configure" --quiet --without-sqlite --without-pg CFLAGS="$flags" ||
   done_testing
 # What looks at the ends of stacks is left out: much of each is ThreadSanitizer's here.
-tests=$(cd "$top_srcdir" && find core/runtime -maxdepth 1 -name 'test-*.c' \
+tests=$(cd "$top_srcdir" && find core/runtime -name 'test-*.c' \
   ! -name test-coroutine.c | sort | sed 's/\.c$//')
 # shellcheck disable=SC2086
 run_ok 'make' "$MAKE" -s -j"$(nproc 2> /dev/null || echo 1)" conformance/model/model.la \

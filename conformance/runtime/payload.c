@@ -2,7 +2,7 @@
 /* The payloads of the runtime: see payload.h. */
 #include "conformance/runtime/payload.h"
 
-#include "core/runtime/event.h"
+#include "core/runtime/format/event.h"
 
 bool
 payload_event(struct dk_arena *arena, struct dk_bytes payload, struct told *ret_told,

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
-#include "core/runtime/ticks.h"
+#include "core/runtime/shared/ticks.h"
 
 enum { HEARD = 4096, SHOWN = 40, NUMBERS = 32, ACTIVITIES = 1024, HOUR_MS = 3600000 };
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# core/runtime/: orchestrations and activities on any provider; part of libdurakit.
+# core/runtime/: orchestrations and activities on any provider; part of libdurakit.  Each room is a
+# folder; ARCHITECTURE.md says which may include which.
 
 durakit_include_HEADERS += \
 	core/include/durakit/manage.h \
@@ -9,297 +10,417 @@ durakit_include_HEADERS += \
 noinst_LTLIBRARIES += core/libdkruntime.la
 core_libdkruntime_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
 core_libdkruntime_la_LIBADD = core/libdkplugin.la
-core_libdkruntime_la_SOURCES = \
-	core/runtime/decision.h \
-	core/runtime/event.h \
-	core/runtime/journal.h \
-	core/runtime/keeper.h \
-	core/runtime/metrics.h \
-	core/runtime/options.h \
-	core/runtime/registry.h \
-	core/runtime/replay.h \
-	core/runtime/runtime.c \
-	core/runtime/turns.h \
-	core/runtime/worker.h \
+core_libdkruntime_la_SOURCES =
+
+# What the tests of the rooms share.
+failing_store = \
+	core/runtime/testing/failing-store.c \
+	core/runtime/testing/failing-store.h \
+	core/runtime/testing/failing-store-orders.c \
+	core/runtime/testing/failing-store-state.h \
+	core/runtime/testing/log-listener.c \
+	core/runtime/testing/log-listener.h \
+	$(NULL)
+random_numbers = core/runtime/testing/dice.h
+written_history = \
+	core/runtime/testing/written-history.c \
+	core/runtime/testing/written-history.h \
+	$(NULL)
+hand_made_turns = \
+	core/runtime/testing/hand-made-turns.c \
+	core/runtime/testing/hand-made-turns.h \
+	$(failing_store) \
+	$(NULL)
+cancel_outcomes = \
+	core/runtime/testing/cancel-outcomes.c \
+	core/runtime/testing/cancel-outcomes.h \
+	$(hand_made_turns) \
+	$(NULL)
+activities_alone = \
+	core/runtime/testing/activities-alone.c \
+	core/runtime/testing/activities-alone.h \
+	$(failing_store) \
+	$(NULL)
+whole_runtime = \
+	core/runtime/testing/whole-runtime.c \
+	core/runtime/testing/whole-runtime.h \
+	$(failing_store) \
+	$(NULL)
+prometheus_text = \
+	core/runtime/testing/prometheus-text.c \
+	core/runtime/testing/prometheus-text.h \
 	$(NULL)
 
-# ---- events, journal, registry, options, client (R1) -------------------------------------------
+# ---- format: what is stored: events, messages, their JSON ----------------------------------------
 
 core_libdkruntime_la_SOURCES += \
-	core/runtime/base64.c \
-	core/runtime/cancelling.c \
-	core/runtime/client.c \
-	core/runtime/client.h \
-	core/runtime/codec.h \
-	core/runtime/contact.c \
-	core/runtime/contact.h \
-	core/runtime/decode.c \
-	core/runtime/event.c \
-	core/runtime/journal.c \
-	core/runtime/json.c \
-	core/runtime/json.h \
-	core/runtime/lost.c \
-	core/runtime/lost.h \
-	core/runtime/looking.c \
-	core/runtime/looking.h \
-	core/runtime/metrics.c \
-	core/runtime/options.c \
-	core/runtime/registry.c \
-	core/runtime/removing.c \
-	core/runtime/selecting.c \
-	core/runtime/selecting.h \
-	core/runtime/senders.c \
-	core/runtime/senders.h \
-	core/runtime/status.c \
-	core/runtime/telling.c \
+	core/runtime/format/base64.c \
+	core/runtime/format/codec.h \
+	core/runtime/format/decode.c \
+	core/runtime/format/event.c \
+	core/runtime/format/event.h \
+	core/runtime/format/json-size.c \
+	core/runtime/format/json-size.h \
+	core/runtime/format/json.c \
+	core/runtime/format/json.h \
 	$(NULL)
 
 unit_tests += \
-	core/runtime/test-cancelling \
-	core/runtime/test-client \
-	core/runtime/test-contact \
-	core/runtime/test-event \
-	core/runtime/test-journal \
-	core/runtime/test-json \
-	core/runtime/test-metrics \
-	core/runtime/test-wire \
-	core/runtime/test-options \
-	core/runtime/test-registry \
-	core/runtime/test-removing \
-	core/runtime/test-selecting \
-	core/runtime/test-senders \
-	core/runtime/test-status \
-	core/runtime/test-telling \
+	core/runtime/format/test-event \
+	core/runtime/format/test-json \
 	$(NULL)
-dice = core/runtime/testing/dice.h
-# A client, and turns that are made by hand.
-hand = \
-	core/runtime/testing/faulty.c \
-	core/runtime/testing/faulty.h \
-	core/runtime/testing/faulty-orders.c \
-	core/runtime/testing/faulty-state.h \
-	core/runtime/testing/hand.c \
-	core/runtime/testing/hand.h \
-	$(NULL)
-core_runtime_test_client_SOURCES = core/runtime/test-client.c $(hand)
-core_runtime_test_contact_SOURCES = core/runtime/test-contact.c
-core_runtime_test_contact_LDFLAGS = -Wl,--wrap=ticks_now $(AM_LDFLAGS)
-core_runtime_test_client_LDFLAGS = -Wl,--wrap=dk_store_enqueue_for_orchestrator $(AM_LDFLAGS)
-outcomes = core/runtime/testing/outcomes.c core/runtime/testing/outcomes.h $(hand)
-core_runtime_test_cancelling_SOURCES = core/runtime/test-cancelling.c $(outcomes)
-core_runtime_test_senders_SOURCES = core/runtime/test-senders.c $(outcomes)
-core_runtime_test_removing_SOURCES = core/runtime/test-removing.c $(hand)
-core_runtime_test_selecting_SOURCES = core/runtime/test-selecting.c $(hand)
-core_runtime_test_selecting_LDFLAGS = \
-	-Wl,--wrap=dk_store_list_instances -Wl,--wrap=dk_store_read_messages $(AM_LDFLAGS)
-core_runtime_test_status_SOURCES = core/runtime/test-status.c $(hand)
-core_runtime_test_status_LDFLAGS = -Wl,--wrap=dk_store_read_history $(AM_LDFLAGS)
-core_runtime_test_telling_SOURCES = core/runtime/test-telling.c $(hand)
-core_runtime_test_event_SOURCES = \
-	core/runtime/test-event.c \
+core_runtime_format_test_event_SOURCES = \
+	core/runtime/format/test-event.c \
 	core/runtime/testing/payloads.h \
-	$(dice) \
+	$(random_numbers) \
 	$(NULL)
-core_runtime_test_json_SOURCES = core/runtime/test-json.c $(dice)
-scrape = core/runtime/testing/scrape.c core/runtime/testing/scrape.h
-core_runtime_test_metrics_SOURCES = core/runtime/test-metrics.c $(scrape)
-core_runtime_test_registry_SOURCES = core/runtime/test-registry.c $(dice)
+core_runtime_format_test_json_SOURCES = core/runtime/format/test-json.c $(random_numbers)
 
-# ---- replay, decision (R2) ---------------------------------------------------------------------
+# ---- shared: what all rooms use: log, metrics, health, clock -------------------------------------
 
 core_libdkruntime_la_SOURCES += \
-	core/runtime/commands.c \
-	core/runtime/decide.c \
-	core/runtime/decide.h \
-	core/runtime/ends.c \
-	core/runtime/coroutine.c \
-	core/runtime/coroutine.h \
-	core/runtime/future.c \
-	core/runtime/history.c \
-	core/runtime/history.h \
-	core/runtime/ids.c \
-	core/runtime/match.c \
-	core/runtime/names.c \
-	core/runtime/names.h \
-	core/runtime/orch.c \
-	core/runtime/orch.h \
-	core/runtime/retry.c \
-	core/runtime/room.c \
-	core/runtime/room.h \
-	core/runtime/rule.c \
-	core/runtime/rule.h \
-	core/runtime/reason.c \
-	core/runtime/reason.h \
-	core/runtime/stage.c \
-	core/runtime/stored.c \
-	core/runtime/values.c \
-	core/runtime/waiting.c \
+	core/runtime/shared/delay-reason.c \
+	core/runtime/shared/delay-reason.h \
+	core/runtime/shared/log.c \
+	core/runtime/shared/log.h \
+	core/runtime/shared/metrics-file.c \
+	core/runtime/shared/metrics.c \
+	core/runtime/shared/metrics.h \
+	core/runtime/shared/retry-counts.c \
+	core/runtime/shared/retry-counts.h \
+	core/runtime/shared/store-health.c \
+	core/runtime/shared/store-health.h \
+	core/runtime/shared/ticks.c \
+	core/runtime/shared/ticks.h \
 	$(NULL)
 
 unit_tests += \
-	core/runtime/test-commands \
-	core/runtime/test-decide \
-	core/runtime/test-coroutine \
-	core/runtime/test-history \
-	core/runtime/test-programs \
-	core/runtime/test-replay \
-	core/runtime/test-select \
-	core/runtime/test-stage \
-	core/runtime/test-values \
+	core/runtime/shared/test-log \
+	core/runtime/shared/test-metrics \
+	core/runtime/shared/test-metrics-file \
+	core/runtime/shared/test-store-health \
 	$(NULL)
-scene = core/runtime/testing/scene.c core/runtime/testing/scene.h
-core_runtime_test_commands_SOURCES = core/runtime/test-commands.c $(scene)
-core_runtime_test_decide_SOURCES = core/runtime/test-decide.c $(scene)
-core_runtime_test_history_SOURCES = core/runtime/test-history.c $(scene)
-core_runtime_test_replay_SOURCES = core/runtime/test-replay.c $(scene)
-core_runtime_test_select_SOURCES = core/runtime/test-select.c $(scene)
-core_runtime_test_stage_SOURCES = core/runtime/test-stage.c $(scene)
-core_runtime_test_values_SOURCES = core/runtime/test-values.c $(scene)
-core_runtime_test_programs_SOURCES = \
-	core/runtime/test-programs.c \
-	core/runtime/testing/world.c \
-	core/runtime/testing/world.h \
-	$(dice) \
+core_runtime_shared_test_metrics_SOURCES = core/runtime/shared/test-metrics.c $(prometheus_text)
+core_runtime_shared_test_metrics_file_SOURCES = \
+	core/runtime/shared/test-metrics-file.c \
+	$(whole_runtime) \
+	$(prometheus_text) \
+	$(NULL)
+core_runtime_shared_test_metrics_file_LDFLAGS = \
+	-Wl,--wrap=close \
+	-Wl,--wrap=dk_text_failed \
+	-Wl,--wrap=rename \
+	$(AM_LDFLAGS) \
+	$(NULL)
+core_runtime_shared_test_store_health_LDFLAGS = -Wl,--wrap=ticks_now $(AM_LDFLAGS)
+
+# ---- code: the user's code, its replay and its decision; pure ------------------------------------
+
+core_libdkruntime_la_SOURCES += \
+	core/runtime/code/commands.c \
+	core/runtime/code/coroutine.c \
+	core/runtime/code/coroutine.h \
+	core/runtime/code/decision-end.c \
+	core/runtime/code/decision-parts.h \
+	core/runtime/code/decision.c \
+	core/runtime/code/decision.h \
+	core/runtime/code/future.c \
+	core/runtime/code/history.c \
+	core/runtime/code/history.h \
+	core/runtime/code/message-ids.c \
+	core/runtime/code/orch.c \
+	core/runtime/code/orch.h \
+	core/runtime/code/place-arrivals.c \
+	core/runtime/code/registry.c \
+	core/runtime/code/registry.h \
+	core/runtime/code/replay-match.c \
+	core/runtime/code/replay.h \
+	core/runtime/code/retry.c \
+	core/runtime/code/values.c \
+	core/runtime/code/wait.c \
+	core/runtime/code/winner-rule.c \
+	core/runtime/code/winner-rule.h \
+	$(NULL)
+
+unit_tests += \
+	core/runtime/code/test-commands \
+	core/runtime/code/test-coroutine \
+	core/runtime/code/test-decision \
+	core/runtime/code/test-history \
+	core/runtime/code/test-place-arrivals \
+	core/runtime/code/test-random-programs \
+	core/runtime/code/test-registry \
+	core/runtime/code/test-replay \
+	core/runtime/code/test-values \
+	core/runtime/code/test-wait \
+	$(NULL)
+core_runtime_code_test_commands_SOURCES = core/runtime/code/test-commands.c $(written_history)
+core_runtime_code_test_decision_SOURCES = core/runtime/code/test-decision.c $(written_history)
+core_runtime_code_test_history_SOURCES = core/runtime/code/test-history.c $(written_history)
+core_runtime_code_test_place_arrivals_SOURCES = \
+	core/runtime/code/test-place-arrivals.c \
+	$(written_history) \
+	$(NULL)
+core_runtime_code_test_random_programs_SOURCES = \
+	core/runtime/code/test-random-programs.c \
+	core/runtime/testing/random-world.c \
+	core/runtime/testing/random-world.h \
+	$(random_numbers) \
 	$(NULL)
 # So that it can put wrong rules in the place of the right ones.
-core_runtime_test_programs_LDFLAGS = \
-	-Wl,--wrap=rule_prefers -Wl,--wrap=rule_sees -Wl,--wrap=rule_is_over $(AM_LDFLAGS)
+core_runtime_code_test_random_programs_LDFLAGS = \
+	-Wl,--wrap=rule_prefers \
+	-Wl,--wrap=rule_sees \
+	-Wl,--wrap=rule_is_over \
+	$(AM_LDFLAGS) \
+	$(NULL)
+core_runtime_code_test_registry_SOURCES = core/runtime/code/test-registry.c $(random_numbers)
+core_runtime_code_test_replay_SOURCES = core/runtime/code/test-replay.c $(written_history)
+core_runtime_code_test_values_SOURCES = core/runtime/code/test-values.c $(written_history)
+core_runtime_code_test_wait_SOURCES = core/runtime/code/test-wait.c $(written_history)
 
-# ---- worker, keeper, processes (R3) ------------------------------------------------------------
+# ---- lease: leases of turns and activities -------------------------------------------------------
 
 core_libdkruntime_la_SOURCES += \
-	core/runtime/child.c \
-	core/runtime/ending.c \
-	core/runtime/errand.c \
-	core/runtime/fetching.c \
-	core/runtime/heap.c \
-	core/runtime/heap.h \
-	core/runtime/keeper.c \
-	core/runtime/slot.c \
-	core/runtime/slot.h \
-	core/runtime/task.c \
-	core/runtime/task.h \
-	core/runtime/ticks.c \
-	core/runtime/ticks.h \
-	core/runtime/token.c \
-	core/runtime/token.h \
-	core/runtime/warden.c \
-	core/runtime/wire.c \
-	core/runtime/wire.h \
-	core/runtime/worker.c \
-	core/runtime/zygote.c \
-	core/runtime/zygote.h \
-	core/runtime/zygote-child.c \
+	core/runtime/lease/heap.c \
+	core/runtime/lease/heap.h \
+	core/runtime/lease/leases.c \
+	core/runtime/lease/leases.h \
+	core/runtime/lease/lost-fetch.c \
+	core/runtime/lease/lost-fetch.h \
 	$(NULL)
 
-# A store inside of the test, which fails to order.
-faulty = \
-	core/runtime/testing/faulty.c \
-	core/runtime/testing/faulty.h \
-	core/runtime/testing/faulty-orders.c \
-	core/runtime/testing/faulty-state.h \
-	core/runtime/testing/listener.c \
-	core/runtime/testing/listener.h \
-	$(NULL)
 unit_tests += \
-	core/runtime/test-cancel \
-	core/runtime/test-isolation \
-	core/runtime/test-keeper \
-	core/runtime/test-metrics-work \
-	core/runtime/test-quarantine \
-	core/runtime/test-token \
-	core/runtime/test-worker \
-	core/runtime/test-zygote \
+	core/runtime/lease/test-leases \
+	core/runtime/lease/test-lost-fetch \
 	$(NULL)
-core_runtime_test_keeper_SOURCES = core/runtime/test-keeper.c $(faulty)
-# A worker with all that it needs.
-shop = core/runtime/testing/shop.c core/runtime/testing/shop.h $(faulty)
-core_runtime_test_cancel_SOURCES = core/runtime/test-cancel.c $(shop)
-core_runtime_test_isolation_SOURCES = core/runtime/test-isolation.c $(shop)
-core_runtime_test_metrics_work_SOURCES = core/runtime/test-metrics-work.c $(shop) $(scrape)
-core_runtime_test_quarantine_SOURCES = core/runtime/test-quarantine.c $(shop)
-core_runtime_test_worker_SOURCES = core/runtime/test-worker.c $(shop)
-core_runtime_test_zygote_SOURCES = core/runtime/test-zygote.c $(shop)
+core_runtime_lease_test_leases_SOURCES = core/runtime/lease/test-leases.c $(failing_store)
+core_runtime_lease_test_lost_fetch_SOURCES = \
+	core/runtime/lease/test-lost-fetch.c \
+	$(whole_runtime) \
+	$(NULL)
 
-# ---- turns, runtime (R4) -----------------------------------------------------------------------
+# ---- turn: a fetched turn to its commit ----------------------------------------------------------
 
 core_libdkruntime_la_SOURCES += \
-	core/runtime/cache.c \
-	core/runtime/cache.h \
-	core/runtime/commit.c \
-	core/runtime/commit.h \
-	core/runtime/committing.c \
-	core/runtime/counting.c \
-	core/runtime/deciding.c \
-	core/runtime/inbox.c \
-	core/runtime/job.c \
-	core/runtime/job.h \
-	core/runtime/limits.c \
-	core/runtime/limits.h \
-	core/runtime/notes.c \
-	core/runtime/notes.h \
-	core/runtime/parking.c \
-	core/runtime/parking.h \
-	core/runtime/past.c \
-	core/runtime/saving.c \
-	core/runtime/seat.c \
-	core/runtime/seat.h \
-	core/runtime/seating.c \
-	core/runtime/seating.h \
-	core/runtime/turns.c \
-	core/runtime/watcher.c \
+	core/runtime/turn/commit-count.c \
+	core/runtime/turn/commit-encode.c \
+	core/runtime/turn/commit-encode.h \
+	core/runtime/turn/delayed-starts.c \
+	core/runtime/turn/delayed-starts.h \
+	core/runtime/turn/history-cache.c \
+	core/runtime/turn/history-cache.h \
+	core/runtime/turn/short-limits.c \
+	core/runtime/turn/short-limits.h \
+	core/runtime/turn/stored-delays.c \
+	core/runtime/turn/turn-commit.c \
+	core/runtime/turn/turn-deadlines.c \
+	core/runtime/turn/turn-decide.c \
+	core/runtime/turn/turn-history.c \
+	core/runtime/turn/turn-inbox.c \
+	core/runtime/turn/turn-loop.c \
+	core/runtime/turn/turn-loop.h \
+	core/runtime/turn/turn-pool.c \
+	core/runtime/turn/turn-pool.h \
+	core/runtime/turn/turn-thread.c \
+	core/runtime/turn/turn-thread.h \
+	core/runtime/turn/turn.c \
+	core/runtime/turn/turn.h \
 	$(NULL)
 
-# A whole runtime for a test.
-rig = \
-	core/runtime/testing/rig.c \
-	core/runtime/testing/rig.h \
-	$(faulty) \
-	$(NULL)
 unit_tests += \
-	core/runtime/test-cache \
-	core/runtime/test-commit \
+	core/runtime/turn/test-delay-reasons \
+	core/runtime/turn/test-delays \
+	core/runtime/turn/test-history-cache \
+	core/runtime/turn/test-kept-code \
+	core/runtime/turn/test-late-fetch \
+	core/runtime/turn/test-short-limits \
+	core/runtime/turn/test-turn-commit \
+	core/runtime/turn/test-turn-metrics \
+	core/runtime/turn/test-turns \
+	$(NULL)
+core_runtime_turn_test_delay_reasons_SOURCES = \
+	core/runtime/turn/test-delay-reasons.c \
+	$(whole_runtime) \
+	$(NULL)
+core_runtime_turn_test_delays_SOURCES = core/runtime/turn/test-delays.c $(whole_runtime)
+core_runtime_turn_test_kept_code_SOURCES = core/runtime/turn/test-kept-code.c $(whole_runtime)
+core_runtime_turn_test_late_fetch_SOURCES = core/runtime/turn/test-late-fetch.c $(whole_runtime)
+core_runtime_turn_test_short_limits_SOURCES = \
+	core/runtime/turn/test-short-limits.c \
+	$(whole_runtime) \
+	$(NULL)
+core_runtime_turn_test_turn_commit_SOURCES = \
+	core/runtime/turn/test-turn-commit.c \
+	$(whole_runtime) \
+	$(NULL)
+core_runtime_turn_test_turn_metrics_SOURCES = \
+	core/runtime/turn/test-turn-metrics.c \
+	$(whole_runtime) \
+	$(prometheus_text) \
+	$(NULL)
+core_runtime_turn_test_turn_metrics_LDFLAGS = -Wl,--wrap=dk_text_failed $(AM_LDFLAGS)
+core_runtime_turn_test_turns_SOURCES = core/runtime/turn/test-turns.c $(whole_runtime)
+
+# ---- activity: a fetched activity to its end -----------------------------------------------------
+
+core_libdkruntime_la_SOURCES += \
+	core/runtime/activity/activity-child.c \
+	core/runtime/activity/activity-deadlines.c \
+	core/runtime/activity/activity-fetch.c \
+	core/runtime/activity/activity-finish.c \
+	core/runtime/activity/activity-pool.c \
+	core/runtime/activity/activity-pool.h \
+	core/runtime/activity/activity-slot.c \
+	core/runtime/activity/activity.c \
+	core/runtime/activity/activity.h \
+	core/runtime/activity/frames.c \
+	core/runtime/activity/frames.h \
+	core/runtime/activity/task.c \
+	core/runtime/activity/task.h \
+	core/runtime/activity/token.c \
+	core/runtime/activity/token.h \
+	core/runtime/activity/zygote-child.c \
+	core/runtime/activity/zygote.c \
+	core/runtime/activity/zygote.h \
+	$(NULL)
+
+unit_tests += \
+	core/runtime/activity/test-activities \
+	core/runtime/activity/test-activity-cancel \
+	core/runtime/activity/test-activity-metrics \
+	core/runtime/activity/test-frames \
+	core/runtime/activity/test-isolation \
+	core/runtime/activity/test-misuse \
+	core/runtime/activity/test-quarantine \
+	core/runtime/activity/test-refused-results \
+	core/runtime/activity/test-token \
+	core/runtime/activity/test-zygote \
+	$(NULL)
+core_runtime_activity_test_activities_SOURCES = \
+	core/runtime/activity/test-activities.c \
+	$(activities_alone) \
+	$(NULL)
+core_runtime_activity_test_activity_cancel_SOURCES = \
+	core/runtime/activity/test-activity-cancel.c \
+	$(activities_alone) \
+	$(NULL)
+core_runtime_activity_test_activity_metrics_SOURCES = \
+	core/runtime/activity/test-activity-metrics.c \
+	$(activities_alone) \
+	$(prometheus_text) \
+	$(NULL)
+core_runtime_activity_test_isolation_SOURCES = \
+	core/runtime/activity/test-isolation.c \
+	$(activities_alone) \
+	$(NULL)
+core_runtime_activity_test_misuse_SOURCES = core/runtime/activity/test-misuse.c $(whole_runtime)
+core_runtime_activity_test_quarantine_SOURCES = \
+	core/runtime/activity/test-quarantine.c \
+	$(activities_alone) \
+	$(NULL)
+core_runtime_activity_test_refused_results_SOURCES = \
+	core/runtime/activity/test-refused-results.c \
+	$(whole_runtime) \
+	$(NULL)
+core_runtime_activity_test_zygote_SOURCES = \
+	core/runtime/activity/test-zygote.c \
+	$(activities_alone) \
+	$(NULL)
+
+# ---- client: requests and questions from outside -------------------------------------------------
+
+core_libdkruntime_la_SOURCES += \
+	core/runtime/client/client-cancel.c \
+	core/runtime/client/client-filter.c \
+	core/runtime/client/client-filter.h \
+	core/runtime/client/client-history.c \
+	core/runtime/client/client-info.c \
+	core/runtime/client/client-info.h \
+	core/runtime/client/client-remove.c \
+	core/runtime/client/client-send-many.c \
+	core/runtime/client/client-send-many.h \
+	core/runtime/client/client-status.c \
+	core/runtime/client/client.c \
+	core/runtime/client/client.h \
+	$(NULL)
+
+unit_tests += \
+	core/runtime/client/test-cancel-requests \
+	core/runtime/client/test-client \
+	core/runtime/client/test-client-cancel \
+	core/runtime/client/test-client-filter \
+	core/runtime/client/test-client-history \
+	core/runtime/client/test-client-killed \
+	core/runtime/client/test-client-remove \
+	core/runtime/client/test-client-send-many \
+	core/runtime/client/test-client-status \
+	$(NULL)
+core_runtime_client_test_cancel_requests_SOURCES = \
+	core/runtime/client/test-cancel-requests.c \
+	$(whole_runtime) \
+	$(NULL)
+core_runtime_client_test_client_SOURCES = core/runtime/client/test-client.c $(hand_made_turns)
+core_runtime_client_test_client_LDFLAGS = \
+	-Wl,--wrap=dk_store_enqueue_for_orchestrator \
+	$(AM_LDFLAGS) \
+	$(NULL)
+core_runtime_client_test_client_cancel_SOURCES = \
+	core/runtime/client/test-client-cancel.c \
+	$(cancel_outcomes) \
+	$(NULL)
+core_runtime_client_test_client_filter_SOURCES = \
+	core/runtime/client/test-client-filter.c \
+	$(hand_made_turns) \
+	$(NULL)
+core_runtime_client_test_client_filter_LDFLAGS = \
+	-Wl,--wrap=dk_store_list_instances \
+	-Wl,--wrap=dk_store_read_messages \
+	$(AM_LDFLAGS) \
+	$(NULL)
+core_runtime_client_test_client_history_SOURCES = \
+	core/runtime/client/test-client-history.c \
+	$(hand_made_turns) \
+	$(NULL)
+core_runtime_client_test_client_killed_SOURCES = \
+	core/runtime/client/test-client-killed.c \
+	$(whole_runtime) \
+	$(NULL)
+core_runtime_client_test_client_remove_SOURCES = \
+	core/runtime/client/test-client-remove.c \
+	$(hand_made_turns) \
+	$(NULL)
+core_runtime_client_test_client_send_many_SOURCES = \
+	core/runtime/client/test-client-send-many.c \
+	$(cancel_outcomes) \
+	$(NULL)
+core_runtime_client_test_client_status_SOURCES = \
+	core/runtime/client/test-client-status.c \
+	$(hand_made_turns) \
+	$(NULL)
+core_runtime_client_test_client_status_LDFLAGS = -Wl,--wrap=dk_store_read_history $(AM_LDFLAGS)
+
+# ---- the runtime itself --------------------------------------------------------------------------
+
+core_libdkruntime_la_SOURCES += \
+	core/runtime/options.c \
+	core/runtime/options.h \
+	core/runtime/runtime.c \
+	$(NULL)
+
+unit_tests += \
 	core/runtime/test-extensions \
-	core/runtime/test-kept \
-	core/runtime/test-health \
-	core/runtime/test-killed \
-	core/runtime/test-leases \
-	core/runtime/test-limits \
-	core/runtime/test-metrics-turns \
-	core/runtime/test-misuse \
+	core/runtime/test-options \
 	core/runtime/test-outage \
-	core/runtime/test-releasing \
-	core/runtime/test-requests \
 	core/runtime/test-runtime \
-	core/runtime/test-saving \
+	core/runtime/test-runtime-health \
 	core/runtime/test-stop \
-	core/runtime/test-delays \
-	core/runtime/test-reasons \
-	core/runtime/test-results \
-	core/runtime/test-turns \
 	$(NULL)
-core_runtime_test_commit_SOURCES = core/runtime/test-commit.c $(rig)
-core_runtime_test_extensions_SOURCES = core/runtime/test-extensions.c $(rig)
-core_runtime_test_health_SOURCES = core/runtime/test-health.c $(rig)
-core_runtime_test_kept_SOURCES = core/runtime/test-kept.c $(rig)
-core_runtime_test_killed_SOURCES = core/runtime/test-killed.c $(rig)
-core_runtime_test_leases_SOURCES = core/runtime/test-leases.c $(rig)
-core_runtime_test_limits_SOURCES = core/runtime/test-limits.c $(rig)
-core_runtime_test_metrics_turns_SOURCES = core/runtime/test-metrics-turns.c $(rig) $(scrape)
-core_runtime_test_metrics_turns_LDFLAGS = -Wl,--wrap=dk_text_failed $(AM_LDFLAGS)
-core_runtime_test_misuse_SOURCES = core/runtime/test-misuse.c $(rig)
-core_runtime_test_outage_SOURCES = core/runtime/test-outage.c $(rig)
-core_runtime_test_releasing_SOURCES = core/runtime/test-releasing.c $(rig)
-core_runtime_test_requests_SOURCES = core/runtime/test-requests.c $(rig)
-core_runtime_test_runtime_SOURCES = core/runtime/test-runtime.c $(rig)
-core_runtime_test_saving_SOURCES = core/runtime/test-saving.c $(rig) $(scrape)
-core_runtime_test_saving_LDFLAGS = \
-	-Wl,--wrap=close -Wl,--wrap=dk_text_failed -Wl,--wrap=rename $(AM_LDFLAGS)
-core_runtime_test_stop_SOURCES = core/runtime/test-stop.c $(rig)
-core_runtime_test_turns_SOURCES = core/runtime/test-turns.c $(rig)
-core_runtime_test_delays_SOURCES = core/runtime/test-delays.c $(rig)
-core_runtime_test_reasons_SOURCES = core/runtime/test-reasons.c $(rig)
-core_runtime_test_results_SOURCES = core/runtime/test-results.c $(rig)
+core_runtime_test_extensions_SOURCES = core/runtime/test-extensions.c $(whole_runtime)
+core_runtime_test_outage_SOURCES = core/runtime/test-outage.c $(whole_runtime)
+core_runtime_test_runtime_SOURCES = core/runtime/test-runtime.c $(whole_runtime)
+core_runtime_test_runtime_health_SOURCES = core/runtime/test-runtime-health.c $(whole_runtime)
+core_runtime_test_stop_SOURCES = core/runtime/test-stop.c $(whole_runtime)
 
 # ---- figures: make bench-runtime ---------------------------------------------------------------
 

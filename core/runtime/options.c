@@ -8,7 +8,7 @@
 
 #include "core/base/utf8.h"
 #include "core/plugin/refusal.h"
-#include "core/runtime/registry.h"
+#include "core/runtime/code/registry.h"
 
 static const int64_t ten_years = INT64_C(3652) * 24 * 3600 * 1000;
 

@@ -9,10 +9,10 @@
 
 #include "core/base/utf8.h"
 #include "core/plugin/refusal.h"
+#include "core/runtime/activity/activity-pool.h"
 #include "core/runtime/options.h"
-#include "core/runtime/ticks.h"
-#include "core/runtime/turns.h"
-#include "core/runtime/worker.h"
+#include "core/runtime/shared/ticks.h"
+#include "core/runtime/turn/turn-pool.h"
 
 enum { MOST_OF_A_NAME = 128 };
 

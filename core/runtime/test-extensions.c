@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "conformance/tap/tap.h"
-#include "core/runtime/testing/rig.h"
+#include "core/runtime/testing/whole-runtime.h"
 
 /* ---- what the orchestrations do -------------------------------------------------------------- */
 

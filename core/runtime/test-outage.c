@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "conformance/tap/tap.h"
-#include "core/runtime/testing/rig.h"
+#include "core/runtime/testing/whole-runtime.h"
 
 enum { INSTANCES = 100, STEPS = 3 };
 

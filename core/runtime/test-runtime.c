@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "conformance/tap/tap.h"
-#include "core/runtime/testing/rig.h"
+#include "core/runtime/testing/whole-runtime.h"
 
 enum { FAN = 20, SEQUENCE = 5, GENERATIONS = 5, HALVES = 30 };
 

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 
 #include "conformance/tap/tap.h"
-#include "core/runtime/testing/rig.h"
+#include "core/runtime/testing/whole-runtime.h"
 
 static sem_t has_begun, go_on;
 

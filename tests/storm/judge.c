@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "conformance/tap/tap.h"
-#include "core/runtime/event.h"
+#include "core/runtime/format/event.h"
 
 enum { SHOWN = 10, MOST_EVENTS = 64 };
 

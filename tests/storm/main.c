@@ -26,8 +26,8 @@
 #include <unistd.h>
 
 #include "conformance/tap/tap.h"
-#include "core/runtime/testing/faulty.h"
-#include "core/runtime/ticks.h"
+#include "core/runtime/shared/ticks.h"
+#include "core/runtime/testing/failing-store.h"
 
 enum { MOST_SETTINGS = 8, MOST_ACTIONS = 64, LOOK_MS = 10 };
 

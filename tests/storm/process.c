@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "conformance/tap/tap.h"
-#include "core/runtime/testing/faulty.h"
+#include "core/runtime/testing/failing-store.h"
 
 enum { LOOK_MS = 20, TURN_SLOTS = 4, ACTIVITY_SLOTS = 16 };
 

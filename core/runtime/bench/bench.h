@@ -9,8 +9,8 @@
  *   back.c    the rate of other work before and after many activities were cancelled at once
  *   many.c    lists and prunes of large stores, where the provider offers durakit.admin/1
  */
-#ifndef DK_RUNTIME_BENCH_H
-#define DK_RUNTIME_BENCH_H
+#ifndef DK_RUNTIME_BENCH_BENCH_H
+#define DK_RUNTIME_BENCH_BENCH_H
 
 #include <durakit/runtime.h>
 

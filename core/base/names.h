@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A map from names to pointers, in an arena.  Zeroed is empty.  One thread at a time. */
+#ifndef DK_BASE_NAMES_H
+#define DK_BASE_NAMES_H
+
+#include <durakit/runtime.h>
+
+#include <stdbool.h>
+
+#include "core/base/arena.h"
+
+struct name_entry;
+
+struct names {
+  struct name_entry **buckets;
+  size_t n_buckets, n_entries;
+};
+
+/* Where the pointer of this name is kept, NULL at first; the name is not copied.  NULL: no memory.
+ */
+void **names_at(struct names *names, struct dk_arena *arena, dk_str name);
+
+/* The pointer, NULL if the name is not there. */
+void *names_find(const struct names *names, dk_str name);
+
+/* Bytes are equal; absent is equal to empty. */
+static inline bool
+str_equal(dk_str a, dk_str b)
+{
+  return a.len == b.len && (a.len == 0 || a.ptr == b.ptr || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+#endif

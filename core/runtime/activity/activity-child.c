@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An errand whose body runs in a child process: the slot's thread orders it, hears of signals,
+ * waits for the result, and has the child killed when the grace is over.  Locking: see
+ * activity.h. */
+#include <poll.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "core/runtime/activity/activity.h"
+#include "core/runtime/activity/token.h"
+#include "core/runtime/activity/zygote.h"
+
+/* Without a descriptor of the token it is looked at so often. */
+enum { LOOK_MS = 50 };
+
+struct outing {
+  struct errand *errand;
+  struct dk_zygote *zygote;
+  struct child *child;
+  bool is_told; /* the child knows that it is to end */
+};
+
+/* ---- the order ------------------------------------------------------------------------------- */
+
+static bool
+send_order(const struct outing *outing)
+{
+  const struct dk_task *task = &outing->errand->task;
+  const struct dk_task_info *info = &task->info;
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  wire_put_number(&text, info->attempt);
+  wire_put_number(&text, info->execution_id);
+  wire_put_number(&text, info->activity_id);
+  wire_put_number(&text, info->fence);
+  wire_put_text(&text, info->name);
+  wire_put_text(&text, info->instance);
+  wire_put_text(&text, info->orchestration);
+  wire_put_text(&text, info->version);
+  wire_put_text(&text, info->tag);
+  wire_put_text(&text, info->session);
+  wire_put_text(&text, info->worker);
+  wire_put_text(&text, outing->errand->input);
+  bool is_sent = !dk_text_failed(&text) && wire_send(outing->child->reader.fd, WIRE_ORDER, &text,
+                                                     dk_token_fd(task->token));
+  dk_text_done(&text);
+  return is_sent;
+}
+
+static void
+tell_child(struct outing *outing, int32_t cause)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  outing->is_told = true;
+  wire_put_number(&text, (uint64_t)cause);
+  if (!dk_text_failed(&text)) /* it listens always; one that is gone is seen by its end */
+    wire_send(outing->child->reader.fd, WIRE_CANCEL, &text, -1);
+  dk_text_done(&text);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* Words for how a process ended. */
+static void
+describe_end(int status, char *words, size_t size)
+{
+  if (status >= 0 && WIFSIGNALED(status))
+    snprintf(words, size, "its process crashed: signal %d (%s)", WTERMSIG(status),
+             strsignal(WTERMSIG(status)));
+  else if (status >= 0 && WIFEXITED(status))
+    snprintf(words, size, "its process ended with exit status %d and returned nothing",
+             WEXITSTATUS(status));
+  else
+    snprintf(words, size, "its process is gone");
+}
+
+/* Tried again as long as there are attempts left; then the orchestration is told. */
+static void
+take_crash(struct errand *errand, int status, struct outcome *ret_outcome)
+{
+  const struct worker *worker = errand->worker;
+  uint32_t attempt = errand->task.info.attempt;
+  struct dk_log_event event = errand_event(errand, DK_LOG_TEXT);
+  char words[128];
+
+  describe_end(status, words, sizeof(words));
+  *ret_outcome = (struct outcome){.kind = OUTCOME_LATER, .delay_ms = -1, .is_counted = true};
+  if (dk_token_cancelled(errand->task.token) != DK_CAUSE_NONE)
+    return; /* in its grace it may end as it likes */
+  event.level = DK_LEVEL_WARNING;
+  journal_tell(worker->setup.journal, &event, "%s, in attempt %u", words, attempt);
+  if (errand->judged >= worker->setup.options->max_attempts)
+    task_fail(&errand->task, CODE_POISON, ret_outcome, "poison: %s, in attempt %u", words,
+              attempt);
+}
+
+static void
+take_result(struct errand *errand, struct wire_bytes *bytes, struct outcome *ret_outcome)
+{
+  struct outcome outcome = {.kind = (enum outcome_kind)wire_get_number(bytes)};
+
+  outcome.code = (enum code)wire_get_number(bytes);
+  outcome.delay_ms = (int64_t)wire_get_number(bytes);
+  outcome.is_counted = wire_get_number(bytes) != 0;
+  if (!task_copy(&errand->task, wire_get_text(bytes), &outcome.text))
+    outcome = (struct outcome){.kind = OUTCOME_LATER, .delay_ms = -1};
+  *ret_outcome = outcome;
+}
+
+static void
+tell_killed(struct errand *errand)
+{
+  const struct worker *worker = errand->worker;
+  struct dk_log_event event = errand_event(errand, DK_LOG_GRACE_EXCEEDED);
+
+  errand->was_killed = true;
+  journal_count(worker->setup.journal, COUNT_GRACE_EXCEEDED);
+  journal_count(worker->setup.journal, COUNT_GRACE_KILLED);
+  event.ms = errand->grace_ms;
+  journal_tell(worker->setup.journal, &event, "it has not ended in its grace of %lld ms: its "
+               "process is killed", (long long)errand->grace_ms);
+}
+
+/* A child that was told to end is not used again: it may not have looked yet. */
+static void
+part(const struct outing *outing)
+{
+  if (outing->is_told)
+    zygote_bury(outing->zygote, outing->child);
+  else
+    zygote_return(outing->zygote, outing->child);
+}
+
+/* ---- the time between ------------------------------------------------------------------------ */
+
+/* A tick; INT64_MAX: it has not been told to end. */
+static int64_t
+end_of_grace(const struct errand *errand)
+{
+  struct worker *worker = errand->worker;
+
+  pthread_mutex_lock(&worker->lock);
+  int64_t until = errand->grace_until > 0 ? errand->grace_until : INT64_MAX;
+  pthread_mutex_unlock(&worker->lock);
+  return until;
+}
+
+/* Until the child sends something, the token is set, or the tick has come. */
+static void
+wait_for_news(const struct outing *outing, int64_t until)
+{
+  int token = outing->is_told ? -1 : dk_token_fd(outing->errand->task.token);
+  struct pollfd all[4] = {{.fd = outing->child->reader.fd, .events = POLLIN},
+                          {.fd = outing->child->pidfd, .events = POLLIN},
+                          {.fd = token, .events = POLLIN},
+                          {.fd = zygote_life(outing->zygote)}};
+  int64_t left = until == INT64_MAX ? -1 : until - ticks_now();
+
+  if (until != INT64_MAX && left < 0)
+    left = 0;
+  if (!outing->is_told && token < 0)
+    left = LOOK_MS;
+  poll(all, 4, (int)(left < INT32_MAX ? left : INT32_MAX));
+}
+
+/* Something has come of it: true.  Whether it is dead is asked before what it has sent is read. */
+static bool
+look(struct outing *outing, struct outcome *ret_outcome)
+{
+  struct wire_bytes bytes;
+  enum wire_kind kind;
+  bool is_dead = zygote_child_is_dead(outing->child) || zygote_is_dead(outing->zygote);
+  enum wire_state state = wire_read(&outing->child->reader, &kind, &bytes);
+
+  if (state == WIRE_PENDING && !is_dead)
+    return false;
+  switch (state) {
+  case WIRE_FRAME:
+    take_result(outing->errand, &bytes, ret_outcome);
+    part(outing);
+    return true;
+  default:
+    take_crash(outing->errand, zygote_bury(outing->zygote, outing->child), ret_outcome);
+    return true;
+  }
+}
+
+static void
+wait_for_end(struct outing *outing, struct outcome *ret_outcome)
+{
+  while (!look(outing, ret_outcome)) {
+    int32_t cause = dk_token_cancelled(outing->errand->task.token);
+    int64_t until = cause == DK_CAUSE_NONE ? INT64_MAX : end_of_grace(outing->errand);
+    if (until <= ticks_now()) {
+      tell_killed(outing->errand);
+      zygote_bury(outing->zygote, outing->child);
+      *ret_outcome = (struct outcome){.kind = OUTCOME_LATER};
+      return;
+    }
+    if (cause != DK_CAUSE_NONE && !outing->is_told)
+      tell_child(outing, cause);
+    wait_for_news(outing, until);
+  }
+}
+
+/* No process is to be had: it will be tried again, and the attempt does not count. */
+static void
+take_no_child(struct outing *outing, struct outcome *ret_outcome)
+{
+  static const char gone[] = "the process that makes those of activities (the zygote) is gone: "
+                             "restart the runtime";
+  struct dk_log_event event = errand_event(outing->errand, DK_LOG_STALLED);
+
+  *ret_outcome = (struct outcome){.kind = OUTCOME_LATER, .delay_ms = -1};
+  if (zygote_is_news(outing->zygote))
+    journal_tell(outing->errand->worker->setup.journal, &event, gone);
+}
+
+void
+errand_run_in_child(struct errand *errand, struct outcome *ret_outcome)
+{
+  struct outing outing = {.errand = errand, .zygote = errand->worker->setup.options->zygote};
+
+  outing.child = zygote_take(outing.zygote);
+  if (!outing.child) {
+    take_no_child(&outing, ret_outcome);
+    return;
+  }
+  if (send_order(&outing))
+    wait_for_end(&outing, ret_outcome);
+  else
+    take_crash(errand, zygote_bury(outing.zygote, outing.child), ret_outcome);
+}

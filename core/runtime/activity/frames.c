@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames on a stream socket: see frames.h. */
+#include "core/runtime/activity/frames.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+struct header {
+  uint64_t kind, length;
+};
+
+enum { LEAST_ROOM = 4096, MORE_ROOM = 64 * 1024 };
+static const uint64_t longest_frame = UINT64_C(1) << 32;
+
+/* ---- numbers and texts ----------------------------------------------------------------------- */
+
+void
+wire_put_number(struct dk_text *text, uint64_t number)
+{
+  dk_text_add(text, &number, sizeof(number));
+}
+
+/* Its length and 1; 0: absent. */
+void
+wire_put_text(struct dk_text *text, dk_str given)
+{
+  wire_put_number(text, given.ptr ? given.len + 1 : 0);
+  if (given.len > 0)
+    dk_text_add(text, given.ptr, given.len);
+}
+
+static const char *
+take(struct wire_bytes *bytes, size_t n)
+{
+  const char *at = bytes->at;
+
+  if (bytes->failed || n > bytes->left) {
+    bytes->failed = true;
+    return NULL;
+  }
+  bytes->at += n;
+  bytes->left -= n;
+  return at;
+}
+
+uint64_t
+wire_get_number(struct wire_bytes *bytes)
+{
+  uint64_t number = 0;
+  const char *at = take(bytes, sizeof(number));
+
+  if (at)
+    memcpy(&number, at, sizeof(number));
+  return number;
+}
+
+dk_str
+wire_get_text(struct wire_bytes *bytes)
+{
+  uint64_t length = wire_get_number(bytes);
+
+  if (length == 0)
+    return (dk_str){NULL, 0};
+  const char *at = take(bytes, length - 1);
+  return (dk_str){at, at ? length - 1 : 0};
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+/* false: it is not to be waited for any more. */
+static bool
+wait_for_room(int fd, int stop_fd)
+{
+  struct pollfd both[2] = {{.fd = fd, .events = POLLOUT}, {.fd = stop_fd, .events = POLLIN}};
+
+  while (poll(both, 2, -1) < 0)
+    if (errno != EINTR)
+      return false;
+  return both[1].revents == 0;
+}
+
+static bool
+send_bytes(int fd, const char *bytes, size_t n, int stop_fd)
+{
+  while (n > 0) {
+    ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      bytes += sent;
+      n -= (size_t)sent;
+    } else if (errno == EAGAIN) {
+      if (!wait_for_room(fd, stop_fd))
+        return false;
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool
+wire_send(int fd, enum wire_kind kind, const struct dk_text *text, int stop_fd)
+{
+  struct header header = {kind, text->length};
+
+  return send_bytes(fd, (const char *)&header, sizeof(header), stop_fd) &&
+         send_bytes(fd, dk_text_str(text), text->length, stop_fd);
+}
+
+/* ---- receiving ------------------------------------------------------------------------------- */
+
+void
+wire_reader_init(struct wire_reader *reader, int fd)
+{
+  *reader = (struct wire_reader){.fd = fd};
+}
+
+void
+wire_reader_done(struct wire_reader *reader)
+{
+  free(reader->bytes);
+}
+
+static bool
+make_room(struct wire_reader *reader, size_t room)
+{
+  if (room < LEAST_ROOM)
+    room = LEAST_ROOM;
+  if (room <= reader->room)
+    return true;
+  char *bytes = realloc(reader->bytes, room);
+  if (!bytes)
+    return false;
+  reader->bytes = bytes;
+  reader->room = room;
+  return true;
+}
+
+static void
+forget_last(struct wire_reader *reader)
+{
+  if (reader->taken == 0)
+    return;
+  memmove(reader->bytes, reader->bytes + reader->taken, reader->n - reader->taken);
+  reader->n -= reader->taken;
+  reader->taken = 0;
+}
+
+/* How long the frame is that begins here, with its header; SIZE_MAX: nonsense. */
+static size_t
+length_of_frame(const struct wire_reader *reader)
+{
+  struct header header;
+
+  if (reader->n < sizeof(header))
+    return sizeof(header);
+  memcpy(&header, reader->bytes, sizeof(header));
+  return header.length > longest_frame ? SIZE_MAX : sizeof(header) + header.length;
+}
+
+/* Room for the frame, but not for more than twice what has come: the length is the word of another
+ * process, and costs it nothing. */
+static size_t
+room_for(const struct wire_reader *reader, size_t length)
+{
+  size_t most = 2 * reader->n + MORE_ROOM;
+
+  return length < most ? length : most;
+}
+
+static enum wire_state
+give_frame(struct wire_reader *reader, size_t length, enum wire_kind *ret_kind,
+           struct wire_bytes *ret_bytes)
+{
+  struct header header;
+
+  memcpy(&header, reader->bytes, sizeof(header));
+  *ret_kind = (enum wire_kind)header.kind;
+  *ret_bytes = (struct wire_bytes){
+    .at = reader->bytes + sizeof(header),
+    .left = length - sizeof(header),
+  };
+  reader->taken = length;
+  return WIRE_FRAME;
+}
+
+enum wire_state
+wire_read(struct wire_reader *reader, enum wire_kind *ret_kind, struct wire_bytes *ret_bytes)
+{
+  forget_last(reader);
+  for (;;) {
+    size_t length = length_of_frame(reader);
+    if (length == SIZE_MAX || !make_room(reader, room_for(reader, length)))
+      return WIRE_CLOSED;
+    if (reader->n >= length)
+      return give_frame(reader, length, ret_kind, ret_bytes);
+    ssize_t got = recv(reader->fd, reader->bytes + reader->n, reader->room - reader->n,
+                       MSG_DONTWAIT);
+    if (got > 0)
+      reader->n += (size_t)got;
+    else if (got < 0 && errno == EAGAIN)
+      return WIRE_PENDING;
+    else if (got == 0 || errno != EINTR)
+      return WIRE_CLOSED;
+  }
+}

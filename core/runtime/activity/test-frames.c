@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames that another process sends: whole, in pieces, and claimed. */
+#include "core/runtime/activity/frames.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "conformance/tap/tap.h"
+
+static int ends[2];
+
+static void
+send_all(const void *bytes, size_t size)
+{
+  if (send(ends[0], bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)size)
+    BAIL_OUT("%zu bytes cannot be sent", size);
+}
+
+/* What a header says of its length costs nothing until the bytes come. */
+static void
+believes_no_length(void)
+{
+  const uint64_t header[2] = {1, UINT64_C(1) << 30};
+  struct wire_reader reader;
+  struct wire_bytes bytes;
+  enum wire_kind kind;
+
+  wire_reader_init(&reader, ends[1]);
+  send_all(header, sizeof(header));
+  send_all("some of it", 10);
+  ok(wire_read(&reader, &kind, &bytes) == WIRE_PENDING, "a frame that has only begun");
+  cmp_ok(reader.room, "<=", 1 << 20, "takes little room, whatever its length is to be");
+  wire_reader_done(&reader);
+}
+
+static void
+reads_in_pieces(void)
+{
+  enum { SIZE = 300000, PIECE = 30000 };
+  const uint64_t header[2] = {1, SIZE};
+  struct wire_reader reader;
+  struct wire_bytes bytes = {.left = 0};
+  enum wire_kind kind;
+  char *sent = malloc(SIZE);
+
+  if (!sent)
+    BAIL_OUT("no memory");
+  for (size_t i = 0; i < SIZE; i++)
+    sent[i] = (char)(i % 251);
+  wire_reader_init(&reader, ends[1]);
+  send_all(header, sizeof(header));
+  enum wire_state state = WIRE_PENDING;
+  for (size_t at = 0; at < SIZE && state == WIRE_PENDING; at += PIECE) {
+    send_all(sent + at, PIECE);
+    state = wire_read(&reader, &kind, &bytes);
+  }
+  ok(state == WIRE_FRAME && bytes.left == SIZE, "a frame that comes in pieces is whole");
+  ok(bytes.left == SIZE && memcmp(bytes.at, sent, SIZE) == 0, "and what was sent");
+  wire_reader_done(&reader);
+  free(sent);
+}
+
+int
+main(void)
+{
+  plan(NO_PLAN);
+  for (int i = 0; i < 2; i++) {
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+      BAIL_OUT("no socket");
+    if (i == 0)
+      believes_no_length();
+    else
+      reads_in_pieces();
+    close(ends[0]);
+    close(ends[1]);
+  }
+  return done_testing();
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In a child: runs activities, one at a time, as the runtime orders them.
+ *
+ * The first thread runs the bodies; a second one listens, so that a body hears that it is to end.
+ * Locking: `lock` guards all of struct bench; nothing is called under it but token_set. */
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/runtime/activity/task.h"
+#include "core/runtime/activity/token.h"
+#include "core/runtime/activity/zygote.h"
+#include "core/runtime/code/registry.h"
+
+enum { EXIT_NONSENSE = 70, EXIT_NO_MEMORY = 71 };
+
+struct bench {
+  int fd;
+  const struct dk_registry *registry;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  char *order;      /* that is to be run; the first thread takes it */
+  size_t length;
+  dk_token *token;  /* of the one that runs; NULL: none */
+};
+
+/* ---- listening ------------------------------------------------------------------------------- */
+
+static void
+take_order(struct bench *bench, const struct wire_bytes *bytes)
+{
+  char *order = malloc(bytes->left > 0 ? bytes->left : 1);
+
+  if (!order)
+    _exit(EXIT_NO_MEMORY);
+  memcpy(order, bytes->at, bytes->left);
+  pthread_mutex_lock(&bench->lock);
+  if (bench->order || bench->token)
+    _exit(EXIT_NONSENSE); /* one at a time */
+  bench->order = order;
+  bench->length = bytes->left;
+  pthread_cond_signal(&bench->changed);
+  pthread_mutex_unlock(&bench->lock);
+}
+
+static void
+take_cancel(struct bench *bench, struct wire_bytes *bytes)
+{
+  int32_t cause = (int32_t)wire_get_number(bytes);
+
+  pthread_mutex_lock(&bench->lock);
+  if (bench->token)
+    token_set(bench->token, cause);
+  pthread_mutex_unlock(&bench->lock);
+}
+
+static void
+wait_for_bytes(int fd)
+{
+  struct pollfd some = {.fd = fd, .events = POLLIN};
+
+  poll(&some, 1, -1);
+}
+
+static void *
+listen_for_ever(void *argument)
+{
+  struct bench *bench = argument;
+  struct wire_reader reader;
+  struct wire_bytes bytes;
+  enum wire_kind kind;
+
+  wire_reader_init(&reader, bench->fd);
+  for (;;)
+    switch (wire_read(&reader, &kind, &bytes)) {
+    case WIRE_FRAME:
+      if (kind == WIRE_ORDER)
+        take_order(bench, &bytes);
+      else if (kind == WIRE_CANCEL)
+        take_cancel(bench, &bytes);
+      break;
+    case WIRE_PENDING:
+      wait_for_bytes(bench->fd);
+      break;
+    default:
+      _exit(EXIT_SUCCESS); /* the runtime does not want it any more */
+    }
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+/* In the task's memory, where text has its NUL. */
+static dk_str
+get_text(struct dk_task *task, struct wire_bytes *bytes)
+{
+  dk_str copy;
+
+  if (!task_copy(task, wire_get_text(bytes), &copy))
+    _exit(EXIT_NO_MEMORY);
+  return copy;
+}
+
+/* The input. */
+static dk_str
+read_order(struct dk_task *task, struct wire_bytes *bytes)
+{
+  struct dk_task_info *info = &task->info;
+
+  info->attempt = (uint32_t)wire_get_number(bytes);
+  info->execution_id = wire_get_number(bytes);
+  info->activity_id = wire_get_number(bytes);
+  info->fence = wire_get_number(bytes);
+  info->name = get_text(task, bytes);
+  info->instance = get_text(task, bytes);
+  info->orchestration = get_text(task, bytes);
+  info->version = get_text(task, bytes);
+  info->tag = get_text(task, bytes);
+  info->session = get_text(task, bytes);
+  info->worker = get_text(task, bytes);
+  return get_text(task, bytes);
+}
+
+static void
+run_order(const struct bench *bench, struct dk_task *task, dk_str input,
+          struct outcome *ret_outcome)
+{
+  const struct registered_activity *registered =
+    registry_activity(bench->registry, task->info.name);
+  static const char why[] = "it was registered after dk_zygote_start: its process does not know it";
+
+  *ret_outcome = (struct outcome){.kind = OUTCOME_LATER, .text = {why, sizeof(why) - 1},
+                                  .delay_ms = -1, .is_counted = true};
+  if (registered)
+    task_run(task, registered->function, input, ret_outcome);
+}
+
+static void
+send_result(const struct bench *bench, const struct outcome *outcome)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  wire_put_number(&text, outcome->kind);
+  wire_put_number(&text, outcome->code);
+  wire_put_number(&text, (uint64_t)outcome->delay_ms);
+  wire_put_number(&text, outcome->is_counted);
+  wire_put_text(&text, outcome->text);
+  if (dk_text_failed(&text))
+    _exit(EXIT_NO_MEMORY);
+  if (!wire_send(bench->fd, WIRE_RESULT, &text, -1))
+    _exit(EXIT_SUCCESS);
+  dk_text_done(&text);
+}
+
+/* The order, taken from the bench, with the token that the listener may set from now on. */
+static char *
+next_order(struct bench *bench, dk_token *token, struct wire_bytes *ret_bytes)
+{
+  pthread_mutex_lock(&bench->lock);
+  while (!bench->order)
+    pthread_cond_wait(&bench->changed, &bench->lock);
+  char *order = bench->order;
+  *ret_bytes = (struct wire_bytes){.at = order, .left = bench->length};
+  bench->order = NULL;
+  bench->token = token;
+  pthread_mutex_unlock(&bench->lock);
+  return order;
+}
+
+static void
+leave_order(struct bench *bench)
+{
+  pthread_mutex_lock(&bench->lock);
+  bench->token = NULL;
+  pthread_mutex_unlock(&bench->lock);
+}
+
+static void
+run_next(struct bench *bench)
+{
+  struct dk_task task;
+  struct wire_bytes bytes;
+  struct outcome outcome;
+
+  task_init(&task, token_new());
+  if (!task.token)
+    _exit(EXIT_NO_MEMORY);
+  char *order = next_order(bench, task.token, &bytes);
+  dk_str input = read_order(&task, &bytes);
+  if (bytes.failed)
+    _exit(EXIT_NONSENSE);
+  run_order(bench, &task, input, &outcome);
+  fflush(NULL);
+  leave_order(bench); /* before the answer: the next order may come at once */
+  send_result(bench, &outcome);
+  task_done(&task);
+  free(order);
+}
+
+void
+zygote_child_main(int fd, const struct dk_registry *registry)
+{
+  struct bench bench = {.fd = fd, .registry = registry};
+  pthread_t listener;
+
+  pthread_mutex_init(&bench.lock, NULL);
+  pthread_cond_init(&bench.changed, NULL);
+  if (pthread_create(&listener, NULL, listen_for_ever, &bench) != 0)
+    _exit(EXIT_NO_MEMORY);
+  for (;;)
+    run_next(&bench);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A decision in the making: what decision.c and decision-end.c share. */
+#ifndef DK_RUNTIME_CODE_DECISION_PARTS_H
+#define DK_RUNTIME_CODE_DECISION_PARTS_H
+
+#include "core/base/names.h"
+#include "core/runtime/code/decision.h"
+#include "core/runtime/code/history.h"
+
+struct deciding {
+  struct dk_arena *arena;
+  const struct past *past;
+  const struct event *started;
+  const struct staged *staged;
+  const struct ran *ran;
+  const struct history *history;
+  struct decision *decision;
+  bool no_memory;
+  /* How it ends; EVENT_NONE: it does not. */
+  enum event_kind end;
+  int32_t status;
+  enum code code, ended;      /* of the failure; of what it ends */
+  dk_str text, by;
+  /* What the run said, if that counts. */
+  bool keeps_run;
+  const struct event *commands;
+  size_t n_commands;
+  size_t n_before;            /* events of the decision that are not made in it */
+  bool *gone;                 /* for each command: it was dropped in this turn */
+  bool *dropped;              /* for each event of the history, at an end: likewise */
+  struct names starts;        /* instances that this commit starts */
+};
+
+/* message-ids.c: tells a parent that the id of its child is another's; without an id: no memory. */
+struct outgoing outgoing_taken(struct dk_arena *arena, const struct parent *parent);
+
+/* decision.c */
+struct event *decide_event(struct deciding *d, enum event_kind kind);
+
+/* decision-end.c */
+void decide_send(struct deciding *d, struct outgoing outgoing);
+/* What a drop does to the store. */
+void decide_drop(struct deciding *d, const struct event *drop);
+/* How much of the history is open. */
+size_t count_open(const struct deciding *d);
+/* The one end of an execution. */
+void decide_end(struct deciding *d);
+
+#endif

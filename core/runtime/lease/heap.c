@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A heap of dues: see heap.h.  Each due knows its place, so it is moved without a search. */
+#include "core/runtime/lease/heap.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+bool
+heap_reserve(struct heap *heap, size_t promised)
+{
+  size_t room = heap->room > 0 ? heap->room : 16;
+
+  while (room < promised + 1)
+    room *= 2;
+  if (room == heap->room)
+    return true;
+  struct due **dues = realloc(heap->dues, (room + 1) * sizeof(struct due *));
+  if (!dues)
+    return false;
+  heap->dues = dues;
+  heap->room = room;
+  return true;
+}
+
+void
+heap_done(struct heap *heap)
+{
+  free(heap->dues);
+  *heap = (struct heap){NULL, 0, 0};
+}
+
+struct due *
+heap_top(const struct heap *heap)
+{
+  return heap->n > 0 ? heap->dues[1] : NULL;
+}
+
+static void
+put(struct heap *heap, struct due *due, size_t place)
+{
+  heap->dues[place] = due;
+  due->place = place;
+}
+
+static void
+rise(struct heap *heap, struct due *due)
+{
+  size_t place = due->place;
+
+  while (place > 1 && heap->dues[place / 2]->at > due->at) {
+    put(heap, heap->dues[place / 2], place);
+    place /= 2;
+  }
+  put(heap, due, place);
+}
+
+static void
+sink(struct heap *heap, struct due *due)
+{
+  size_t place = due->place;
+
+  for (;;) {
+    size_t child = 2 * place;
+    if (child < heap->n && heap->dues[child + 1]->at < heap->dues[child]->at)
+      child++;
+    if (child > heap->n || heap->dues[child]->at >= due->at)
+      break;
+    put(heap, heap->dues[child], place);
+    place = child;
+  }
+  put(heap, due, place);
+}
+
+void
+heap_set(struct heap *heap, struct due *due, int64_t at)
+{
+  if (due->place == 0) {
+    assert(heap->n < heap->room); /* reserved before */
+    put(heap, due, ++heap->n);
+  }
+  due->at = at;
+  rise(heap, due);
+  sink(heap, due);
+}
+
+void
+heap_remove(struct heap *heap, struct due *due)
+{
+  size_t place = due->place;
+
+  if (place == 0)
+    return;
+  struct due *last = heap->dues[heap->n--];
+  due->place = 0;
+  if (last == due)
+    return;
+  put(heap, last, place);
+  rise(heap, last);
+  sink(heap, last);
+}

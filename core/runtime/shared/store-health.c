@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the store answers: see store-health.h. */
+#include "core/runtime/shared/store-health.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/runtime/shared/ticks.h"
+
+enum {
+  REFUSED_MS = 1000,   /* a refusal that is over sooner says nothing of health */
+  SILENT_MS = 5000,    /* as long as the usual lease of a turn */
+  OLD_MS = 60 * 1000,  /* a refusal after which nobody has asked again */
+  FLAPS_MS = 60 * 1000, SETTLE_MS = 5000
+};
+
+static const struct {
+  const char *cannot, *request;
+} words[N_CONTACTS] = {
+  [CONTACT_TURNS] = {"turns cannot be fetched", "a fetch of turns"},
+  [CONTACT_WORK] = {"activities cannot be fetched", "a fetch of activities"},
+  [CONTACT_COMMITS] = {"turns cannot be committed", "the commit of a turn"},
+  [CONTACT_ACKS] = {"ends of activities cannot be stored", "the end of an activity"},
+  [CONTACT_RENEWALS] = {"leases cannot be renewed", "the renewal of a lease"},
+};
+
+void
+contact_init(struct contact *contact)
+{
+  memset(contact, 0, sizeof(*contact));
+  pthread_mutex_init(&contact->lock, NULL);
+}
+
+void
+contact_done(struct contact *contact)
+{
+  pthread_mutex_destroy(&contact->lock);
+}
+
+/* ---- askers, under the lock ------------------------------------------------------------------ */
+
+static void
+begin(struct line *line, struct asker *asker, int64_t now)
+{
+  asker->since = now;
+  asker->is_refused = false;
+  asker->next = line->askers;
+  asker->at = &line->askers;
+  if (asker->next)
+    asker->next->at = &asker->next;
+  line->askers = asker;
+}
+
+static void
+rest(struct asker *asker)
+{
+  if (!asker->at)
+    return;
+  *asker->at = asker->next;
+  if (asker->next)
+    asker->next->at = asker->at;
+  asker->at = NULL;
+}
+
+static bool
+is_longer(int64_t since, int64_t now, int64_t ms)
+{
+  return since < now && now - since > ms;
+}
+
+/* Who gives up without success leaves the line as it is: a lease is lost because the store was not
+ * well. */
+static void
+leave(struct line *line, const struct asker *asker, int64_t now)
+{
+  bool is_refused = asker->is_refused && is_longer(asker->since, now, REFUSED_MS);
+  bool is_silent = is_longer(asker->due, now, SILENT_MS);
+
+  if (is_refused && (line->left.refused == 0 || asker->since < line->left.refused))
+    line->left.refused = asker->since;
+  if (is_silent && (line->left.silent == 0 || asker->due < line->left.silent))
+    line->left.silent = asker->due;
+  if (is_refused || is_silent)
+    line->left.at = now;
+}
+
+static void
+forget_left(struct contact *contact)
+{
+  for (int kind = 0; kind < N_CONTACTS; kind++)
+    memset(&contact->lines[kind].left, 0, sizeof(contact->lines[kind].left));
+}
+
+static bool
+is_any_refused(const struct line *line)
+{
+  for (const struct asker *asker = line->askers; asker; asker = asker->next)
+    if (asker->is_refused)
+      return true;
+  return false;
+}
+
+/* ---- asking and answers ---------------------------------------------------------------------- */
+
+void
+contact_ask(struct contact *contact, struct asker *asker, enum contact_kind kind, int64_t wait_ms)
+{
+  int64_t now = ticks_now();
+
+  pthread_mutex_lock(&contact->lock);
+  if (!asker->at) {
+    asker->kind = kind;
+    begin(&contact->lines[kind], asker, now);
+  }
+  asker->due = ticks_after(now, wait_ms);
+  pthread_mutex_unlock(&contact->lock);
+}
+
+bool
+contact_good(struct contact *contact, struct asker *asker, int64_t *ret_ms)
+{
+  int64_t now = ticks_now();
+
+  pthread_mutex_lock(&contact->lock);
+  struct line *line = &contact->lines[asker->kind];
+  rest(asker);
+  forget_left(contact);
+  line->good_at = now;
+  bool is_news =
+    line->fails && !is_any_refused(line) && now - line->refused_at >= line->settle_ms;
+  if (is_news) {
+    line->fails = false;
+    line->back_at = now;
+    if (ret_ms)
+      *ret_ms = now - line->since;
+  }
+  pthread_mutex_unlock(&contact->lock);
+  return is_news;
+}
+
+/* What comes and goes is told the first time at once, and from then on once it is steady. */
+bool
+contact_refused(struct contact *contact, struct asker *asker, dk_status status, const char *why)
+{
+  int64_t now = ticks_now();
+
+  pthread_mutex_lock(&contact->lock);
+  struct line *line = &contact->lines[asker->kind];
+  bool is_news = !line->fails;
+  asker->is_refused = true;
+  asker->due = INT64_MAX;
+  line->refused_at = now;
+  line->status = status;
+  snprintf(line->why, sizeof(line->why), "%s", why);
+  if (is_news) {
+    line->fails = true;
+    line->since = asker->since;
+    line->settle_ms = line->back_at > 0 && now - line->back_at < FLAPS_MS ? SETTLE_MS : 0;
+  }
+  pthread_mutex_unlock(&contact->lock);
+  return is_news;
+}
+
+void
+contact_rest(struct contact *contact, struct asker *asker)
+{
+  pthread_mutex_lock(&contact->lock);
+  if (asker->at)
+    leave(&contact->lines[asker->kind], asker, ticks_now());
+  rest(asker);
+  pthread_mutex_unlock(&contact->lock);
+}
+
+bool
+contact_fails(struct contact *contact, enum contact_kind kind)
+{
+  pthread_mutex_lock(&contact->lock);
+  bool fails = contact->lines[kind].fails;
+  pthread_mutex_unlock(&contact->lock);
+  return fails;
+}
+
+/* ---- health ---------------------------------------------------------------------------------- */
+
+/* Since when requests have been refused; INT64_MAX: the last one was not.  A turn that was dropped
+ * is fetched again, so a commit that was given up counts until another has success, or so long that
+ * nobody seems to ask any more.  So does who else gave up, if it was refused for long. */
+static int64_t
+refused_since(const struct line *line, enum contact_kind kind, int64_t now)
+{
+  int64_t since = INT64_MAX;
+
+  if (kind == CONTACT_COMMITS && line->fails && line->good_at < line->refused_at &&
+      now - line->refused_at < OLD_MS)
+    since = line->since;
+  if (line->left.refused > 0 && now - line->left.at < OLD_MS && line->left.refused < since)
+    since = line->left.refused;
+  for (const struct asker *asker = line->askers; asker; asker = asker->next)
+    if (asker->is_refused && asker->since < since)
+      since = asker->since;
+  return since;
+}
+
+/* Since when the oldest request should have been answered. */
+static int64_t
+silent_since(const struct line *line, int64_t now)
+{
+  int64_t since = INT64_MAX;
+
+  if (line->left.silent > 0 && now - line->left.at < OLD_MS)
+    since = line->left.silent;
+  for (const struct asker *asker = line->askers; asker; asker = asker->next)
+    if (asker->due < since)
+      since = asker->due;
+  return since;
+}
+
+/* False, with the reason.  Under the lock. */
+static bool
+is_line_well(const struct line *line, enum contact_kind kind, int64_t now, char *reason,
+             size_t size)
+{
+  int64_t refused = refused_since(line, kind, now), silent = silent_since(line, now);
+  char name[32];
+
+  if (is_longer(refused, now, REFUSED_MS))
+    snprintf(reason, size, "%s for %lld ms: %s [%s]", words[kind].cannot,
+             (long long)(now - refused), line->why,
+             dk_status_name(line->status, name, sizeof(name)));
+  else if (is_longer(silent, now, SILENT_MS))
+    snprintf(reason, size, "the store does not answer: %s has had no answer for %lld ms",
+             words[kind].request, (long long)(now - silent));
+  else
+    return true;
+  return false;
+}
+
+bool
+contact_healthy(struct contact *contact, char *reason, size_t size)
+{
+  int64_t now = ticks_now();
+  bool is_well = true;
+
+  pthread_mutex_lock(&contact->lock);
+  for (int kind = 0; is_well && kind < N_CONTACTS; kind++)
+    is_well = is_line_well(&contact->lines[kind], (enum contact_kind)kind, now, reason, size);
+  pthread_mutex_unlock(&contact->lock);
+  return is_well;
+}

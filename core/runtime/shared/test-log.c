@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of log.h: counters, levels by number, the line for people, and standard error where
+ * nobody listens. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conformance/tap/tap.h"
+#include "core/runtime/shared/log.h"
+
+/* What the log function was told last, its text copied. */
+struct told {
+  struct dk_log_event event;
+  char text[256], worker[64];
+  int n;
+};
+
+static void
+listen_to(void *context, const struct dk_log_event *event)
+{
+  struct told *told = context;
+
+  told->event = *event;
+  snprintf(told->text, sizeof(told->text), "%.*s", (int)event->text.len, event->text.ptr);
+  snprintf(told->worker, sizeof(told->worker), "%.*s", (int)event->worker.len,
+           event->worker.ptr);
+  told->n++;
+}
+
+/* ---- counters -------------------------------------------------------------------------------- */
+
+enum { THREADS = 4, TIMES = 10000 };
+
+static void *
+count_often(void *context)
+{
+  struct journal *journal = context;
+
+  for (int i = 0; i < TIMES; i++) {
+    journal_count(journal, COUNT_RENEWALS);
+    journal_count(journal, COUNT_QUARANTINED_NOW);
+    journal_uncount(journal, COUNT_QUARANTINED_NOW);
+  }
+  return NULL;
+}
+
+static void
+test_counting(void)
+{
+  struct journal journal;
+  struct dk_counters counters = {.struct_size = sizeof(counters)};
+  pthread_t threads[THREADS];
+
+  journal_init(&journal, NULL, NULL, "w");
+  for (int i = 0; i < THREADS; i++)
+    if (pthread_create(&threads[i], NULL, count_often, &journal) != 0)
+      BAIL_OUT("no thread: %s", strerror(errno));
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+  journal_read(&journal, &counters);
+  cmp_ok(counters.renewals, "==", THREADS * TIMES, "threads count together");
+  cmp_ok(counters.quarantined_now, "==", 0, "a gauge goes up and down");
+  cmp_ok(counters.struct_size, "==", sizeof(counters), "the size stays the caller's");
+  journal_done(&journal);
+}
+
+/* The order of both lists is one: each counter's number comes out in its member. */
+static void
+test_order(void)
+{
+  struct journal journal;
+  struct dk_counters c = {.struct_size = sizeof(c)};
+
+  journal_init(&journal, NULL, NULL, "w");
+  for (int i = 0; i < N_TOLD_COUNTERS; i++)
+    for (int n = 0; n <= i; n++)
+      journal_count(&journal, (enum counter)i);
+  journal_read(&journal, &c);
+  cmp_ok(c.turns_committed, "==", COUNT_TURNS_COMMITTED + 1, "turns_committed");
+  cmp_ok(c.turns_lost, "==", COUNT_TURNS_LOST + 1, "turns_lost");
+  cmp_ok(c.orchestrations_continued, "==", COUNT_ORCHESTRATIONS_CONTINUED + 1, "continued");
+  cmp_ok(c.activities_started, "==", COUNT_ACTIVITIES_STARTED + 1, "activities_started");
+  cmp_ok(c.activities_put_off, "==", COUNT_ACTIVITIES_PUT_OFF + 1, "activities_put_off");
+  cmp_ok(c.results_refused, "==", COUNT_RESULTS_REFUSED + 1, "results_refused");
+  cmp_ok(c.acks_retried, "==", COUNT_ACKS_RETRIED + 1, "acks_retried");
+  cmp_ok(c.learnt_by_commit, "==", COUNT_LEARNT_BY_COMMIT + 1, "learnt_by_commit");
+  cmp_ok(c.learnt_by_deadline, "==", COUNT_LEARNT_BY_DEADLINE + 1, "learnt_by_deadline");
+  cmp_ok(c.grace_kept, "==", COUNT_GRACE_KEPT + 1, "grace_kept");
+  cmp_ok(c.quarantined_now, "==", COUNT_QUARANTINED_NOW + 1, "quarantined_now");
+  cmp_ok(c.strays, "==", COUNT_STRAYS + 1, "strays");
+  cmp_ok(c.warm_turns, "==", COUNT_WARM_TURNS + 1, "warm_turns");
+  journal_done(&journal);
+}
+
+static void
+test_older_caller(void)
+{
+  struct journal journal;
+  struct dk_counters c = {.struct_size = offsetof(struct dk_counters, renewals) + 4};
+
+  journal_init(&journal, NULL, NULL, "w");
+  journal_count(&journal, COUNT_RESULTS_REFUSED);
+  journal_count(&journal, COUNT_RENEWALS);
+  c.renewals = 77;
+  journal_read(&journal, &c);
+  cmp_ok(c.results_refused, "==", 1, "an older caller gets what its struct has");
+  cmp_ok(c.renewals, "==", 77, "and nothing is written behind its end");
+  journal_done(&journal);
+}
+
+/* ---- levels and lines ------------------------------------------------------------------------ */
+
+static void
+test_levels(void)
+{
+  static const struct {
+    int32_t number, level, expected;
+  } levels[] = {
+    {DK_LOG_TEXT, DK_LEVEL_DEBUG, DK_LEVEL_DEBUG},
+    {DK_LOG_TEXT, DK_LEVEL_INFO, DK_LEVEL_INFO},
+    {DK_LOG_RENEWED, 0, DK_LEVEL_TRACE},
+    {DK_LOG_RENEWAL_RETRIED, 0, DK_LEVEL_WARNING},
+    {DK_LOG_RENEWAL_RETRIED, DK_LEVEL_TRACE, DK_LEVEL_TRACE},
+    {DK_LOG_ACTIVITY_CANCELLED, 0, DK_LEVEL_INFO},
+    {DK_LOG_RESULT_REFUSED, 0, DK_LEVEL_INFO},
+    {DK_LOG_GRACE_EXCEEDED, 0, DK_LEVEL_WARNING},
+    {DK_LOG_QUARANTINED, 0, DK_LEVEL_WARNING},
+    {DK_LOG_CAP_REACHED, 0, DK_LEVEL_ERROR},
+    {DK_LOG_ACK_RETRIED, 0, DK_LEVEL_WARNING},
+    {DK_LOG_LEASE_LOST, 0, DK_LEVEL_WARNING},
+    {DK_LOG_TURN_DROPPED, 0, DK_LEVEL_WARNING},
+    {DK_LOG_STALLED, 0, DK_LEVEL_WARNING},
+    {DK_LOG_STRAY, 0, DK_LEVEL_INFO},
+    {DK_LOG_MESSAGE_DROPPED, 0, DK_LEVEL_WARNING},
+    {DK_LOG_STORE_AWAY, 0, DK_LEVEL_WARNING},
+    {DK_LOG_STORE_BACK, 0, DK_LEVEL_INFO},
+    {DK_LOG_ORCHESTRATION_ENDED, 0, DK_LEVEL_DEBUG},
+    {DK_LOG_PROGRAMMING_ERROR, 0, DK_LEVEL_ERROR},
+    {DK_LOG_TURN_STUCK, 0, DK_LEVEL_ERROR},
+    {DK_LOG_SHORT_LIMIT, 0, DK_LEVEL_WARNING},
+    {12345, 0, DK_LEVEL_DEBUG},
+  };
+  struct told told = {.n = 0};
+  struct journal journal;
+
+  journal_init(&journal, listen_to, &told, "w");
+  for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+    const struct dk_log_event event = {.number = levels[i].number, .level = levels[i].level};
+    journal_tell(&journal, &event, "x");
+    cmp_ok(told.event.level, "==", levels[i].expected, "the level of %d, given as %d",
+           (int)levels[i].number, (int)levels[i].level);
+  }
+}
+
+static void
+test_lines(void)
+{
+  struct told told = {.n = 0};
+  struct journal journal;
+  struct dk_log_event event = {
+    .number = DK_LOG_ACTIVITY_CANCELLED,
+    .instance = dk_str_of("order-1"),
+    .execution_id = 2,
+    .activity_id = 3,
+    .activity = dk_str_of("charge"),
+    .orchestration = dk_str_of("order"),
+    .cause = DK_CAUSE_CANCELLED,
+    .learnt = DK_LEARNT_BY_RENEWAL,
+    .status = DK_LOCK_LOST,
+  };
+
+  journal_init(&journal, listen_to, &told, "worker-7");
+  journal_tell(&journal, &event, "told to end after %d ms", 12);
+  is(told.text,
+     "instance order-1, execution 2, activity 3 (charge): told to end after 12 ms "
+     "[cancelled, learnt by a renewal, DK_LOCK_LOST]",
+     "the whole line");
+  is(told.worker, "worker-7", "the worker is filled in");
+  cmp_ok(told.event.struct_size, "==", sizeof(told.event), "and the size");
+  cmp_ok(told.event.activity_id, "==", 3, "the rest is as it was told");
+
+  event = (struct dk_log_event){.instance = dk_str_of("a\nb"), .execution_id = 1,
+                                .orchestration = dk_str_of("order")};
+  journal_tell(&journal, &event, "two\nlines");
+  is(told.text, "instance a\\nb (order): two\\nlines", "one line, whatever is in the names");
+  event = (struct dk_log_event){.number = DK_LOG_STORE_AWAY, .status = DK_UNAVAILABLE,
+                                .worker = dk_str_of("other")};
+  journal_tell(&journal, &event, "the store is away");
+  is(told.text, "the store is away [DK_UNAVAILABLE]", "without an instance");
+  is(told.worker, "other", "a worker that is given stays");
+  event = (struct dk_log_event){.text = dk_str_of("as it is")};
+  journal_tell(&journal, &event, "not this");
+  is(told.text, "as it is", "a text that is given stays");
+  event = (struct dk_log_event){.cause = DK_CAUSE_SHUTDOWN, .learnt = DK_LEARNT_BY_STOP};
+  journal_tell(&journal, &event, "x");
+  is(told.text, "x [the runtime stops, learnt by the stop]", "cause and way alone");
+  event = (struct dk_log_event){.cause = 99, .learnt = -1};
+  journal_tell(&journal, &event, "x");
+  is(told.text, "x", "a cause that nobody knows");
+  cmp_ok(told.n, "==", 6, "each told once");
+}
+
+/* ---- standard error -------------------------------------------------------------------------- */
+
+/* What is written to standard error while the event is told to nobody. */
+static const char *
+on_standard_error(int32_t number, int32_t level)
+{
+  static char found[256];
+  const struct dk_log_event event = {.number = number, .level = level};
+  struct journal journal;
+  int pipe_ends[2], old = dup(STDERR_FILENO);
+
+  if (old < 0 || pipe(pipe_ends) != 0)
+    BAIL_OUT("no pipe: %s", strerror(errno));
+  fflush(stderr);
+  dup2(pipe_ends[1], STDERR_FILENO);
+  journal_init(&journal, NULL, NULL, "w");
+  journal_tell(&journal, &event, "%s %d", "something", 1);
+  fflush(stderr);
+  dup2(old, STDERR_FILENO);
+  close(old);
+  close(pipe_ends[1]);
+  ssize_t n = read(pipe_ends[0], found, sizeof(found) - 1);
+  close(pipe_ends[0]);
+  found[n > 0 ? n : 0] = '\0';
+  journal_done(&journal);
+  return found;
+}
+
+static void
+test_standard_error(void)
+{
+  is(on_standard_error(DK_LOG_STALLED, 0), "durakit: warning: something 1\n",
+     "a warning that nobody listens to");
+  is(on_standard_error(DK_LOG_TURN_STUCK, 0), "durakit: error: something 1\n",
+     "an error that nobody listens to");
+  is(on_standard_error(DK_LOG_TEXT, DK_LEVEL_INFO), "", "an information is not for it");
+  is(on_standard_error(DK_LOG_RENEWAL_RETRIED, DK_LEVEL_TRACE), "",
+     "nor is a warning that is told again");
+}
+
+int
+main(void)
+{
+  plan(NO_PLAN);
+  test_counting();
+  test_order();
+  test_older_caller();
+  test_levels();
+  test_lines();
+  test_standard_error();
+  return exit_status();
+}

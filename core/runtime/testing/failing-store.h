@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store that fails to order; for the tests of the runtime.
+ *
+ * A provider inside of the test, which hands every call on to a real one (the model, SQLite) with
+ * the host and the call as they are, and does what was planned for it before or after.  Plans may
+ * be made and changed at any time, by any thread. */
+#ifndef DK_RUNTIME_TESTING_FAILING_STORE_H
+#define DK_RUNTIME_TESTING_FAILING_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <durakit/host.h>
+
+enum faulty_operation {
+  FAULTY_ENQUEUE_MESSAGE, /* enqueue_for_orchestrator */
+  FAULTY_FETCH_TURN,
+  FAULTY_ACK_TURN,
+  FAULTY_ABANDON_TURN,
+  FAULTY_RENEW_TURN,
+  FAULTY_FETCH_WORK,
+  FAULTY_ACK_WORK,
+  FAULTY_ABANDON_WORK,
+  FAULTY_RENEW_WORK,
+  FAULTY_READ_HISTORY,
+  FAULTY_ENQUEUE_WORK,
+  FAULTY_RELEASE_FETCH,
+  FAULTY_LIST_INSTANCES, /* durakit.admin/1 */
+  FAULTY_LIST_EXECUTIONS,
+  FAULTY_READ_MESSAGES,
+  FAULTY_READ_STATS,
+  FAULTY_DELETE_INSTANCES,
+  FAULTY_DELETE_MATCHING,
+  FAULTY_PRUNE,
+  N_FAULTY_OPERATIONS
+};
+
+enum fault {
+  FAULT_REFUSE,  /* not done; answers the status */
+  FAULT_SLOW,    /* the same, 3 s later */
+  FAULT_FORGET,  /* done, and if that was DK_OK the status is answered all the same */
+  FAULT_HANG,    /* until faulty_release: then it is done; called back before: DK_CALL_CANCELLED */
+  FAULT_DEAF,    /* as FAULT_HANG, but deaf to being called back */
+  FAULT_LATE,    /* done, and if that was DK_OK the answer hangs until faulty_release */
+  FAULT_OVERDUE  /* of a fetch: as FAULT_LATE, but until its lease is over */
+};
+
+struct faulty;
+
+/* The plugin's store of these settings (none for the model: a store in memory), made if it is not
+ * there.  Ends the program with words if that does not go. */
+struct faulty *faulty_open(const char *plugin, const struct dk_setting *settings,
+                           size_t n_settings);
+/* The model's, whose plugin the variable MODEL names, in memory. */
+struct faulty *faulty_open_model(void);
+/* The one that has extensions, from MODEL_FULL: key-values, sessions and the custom status. */
+struct faulty *faulty_open_full_model(void);
+/* The model that offers no extension. */
+struct faulty *faulty_open_plain_model(void);
+/* Releases what hangs and closes; ends the program if a call does not come back. */
+void faulty_close(struct faulty *faulty);
+struct dk_store *faulty_store(struct faulty *faulty);
+
+/* From now on, after `skip` calls that go well, `times` calls (UINT32_MAX: all) of the operation
+ * fail so; `status` is for FAULT_REFUSE, _SLOW and _FORGET.  Takes the place of an earlier plan. */
+void faulty_plan(struct faulty *faulty, enum faulty_operation operation, uint32_t skip,
+                 uint32_t times, enum fault fault, dk_status status);
+/* From now on each page of a deletion ends after so many roots, as the header allows; 0: none does.
+ */
+void faulty_end_pages(struct faulty *faulty, uint32_t after_roots);
+/* From now on the results of this instance's activities are refused so; NULL: no more.  Its name is
+ * the caller's. */
+void faulty_refuse_results(struct faulty *faulty, const char *instance, dk_status status);
+/* And once that plan is used up, `times` calls fail so. */
+void faulty_then(struct faulty *faulty, enum faulty_operation operation, uint32_t times,
+                 enum fault fault, dk_status status);
+/* No plan for any operation, and not away; what hangs goes on hanging. */
+void faulty_heal(struct faulty *faulty);
+/* The store cannot be reached: every call is DK_UNAVAILABLE, without being done.  A fetch that is
+ * waiting just then is not called back; what it brings is lost. */
+void faulty_away(struct faulty *faulty, bool is_away);
+/* All that hangs goes on, and has done so when this returns; what would hang later does not, up to
+ * the next plan. */
+void faulty_release(struct faulty *faulty);
+
+/* How many calls were made, how many came back with DK_OK, and how many hang now. */
+uint64_t faulty_calls(struct faulty *faulty, enum faulty_operation operation);
+uint64_t faulty_successes(struct faulty *faulty, enum faulty_operation operation);
+uint32_t faulty_hanging(struct faulty *faulty);
+/* Waits until so many calls were made (hang); false after 60 s. */
+/* What the last commit that landed and changed a custom status made of it: "set to ...", "cleared";
+ * "" if there was none. */
+void faulty_custom_status(struct faulty *faulty, char *ret_words, size_t size);
+bool faulty_until_calls(struct faulty *faulty, enum faulty_operation operation, uint64_t n);
+bool faulty_until_hanging(struct faulty *faulty, uint32_t n);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads Prometheus' text format (0.0.4) as strictly as it is described, for the tests of the
+ * metrics: and what has changed between two texts. */
+#ifndef DK_RUNTIME_TESTING_PROMETHEUS_TEXT_H
+#define DK_RUNTIME_TESTING_PROMETHEUS_TEXT_H
+
+#include <durakit/runtime.h>
+
+#include <stdbool.h>
+
+enum { SCRAPE_LABELS = 4 };
+
+struct scrape_family {
+  char *name, *type, *help;
+  bool has_samples;
+};
+
+struct scrape_sample {
+  size_t n_family;
+  const struct scrape_family *family; /* once all is read */
+  char *series;                       /* as it stands there: "name{label=\"value\"}" */
+  char *name;
+  char *labels[SCRAPE_LABELS], *values[SCRAPE_LABELS]; /* what is escaped is so no more */
+  size_t n_labels;
+  double value;
+};
+
+struct scrape {
+  struct scrape_family *families;
+  size_t n_families;
+  struct scrape_sample *samples;
+  size_t n_samples;
+  size_t line;                        /* that is read, or where it has ended: */
+  char complaint[256];                /* "" if all is right */
+};
+
+/* Ends the program without memory, never with a complaint: that is the caller's to look at. */
+struct scrape *scrape_read(dk_str text);
+void scrape_free(struct scrape *scrape); /* NULL is allowed */
+/* 0 if there is no such series. */
+double scrape_value(const struct scrape *scrape, const char *series);
+/* The sample with this value of its label; NULL: none. */
+const struct scrape_sample *scrape_find(const struct scrape *scrape, const char *name,
+                                        const char *label, const char *value);
+/* "series +1", a line for each that has changed, in the order of `after`; of histograms the count
+ * only, for how long something took is nobody's to know.  Before NULL: all was 0.  The caller frees
+ * it. */
+char *scrape_changes(const struct scrape *before, const struct scrape *after);
+/* Whether the changes are these; +N in what is expected stands for any number above 0. */
+bool scrape_alike(const char *changes, const char *expected);
+
+#endif
