@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The runtime: starts and stops its parts, in order.  Owns the options' copies, the names and the
- * journal, which the parts use until the last of their threads has ended. */
+ * log, which the parts use until the last of their threads has ended. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +18,10 @@ enum { MOST_OF_A_NAME = 128 };
 
 struct dk_runtime {
   struct dk_runtime_options options;
-  struct journal journal;
-  struct keeper *keeper;
-  struct worker *worker;
-  struct turns *turns;
+  struct log log;
+  struct leases *leases;
+  struct activity_pool *activities;
+  struct turn_pool *turn_pool;
   struct dk_arena arena;     /* names and tags */
   const char *name;          /* for people */
   const char *owner;         /* nobody else's, ever: whose memory holds a history */
@@ -154,37 +154,37 @@ check_store(struct dk_store *store, const struct dk_runtime_options *options,
 static dk_status
 start_turns(struct dk_runtime *runtime, struct dk_store *store, struct dk_refusal *refusal)
 {
-  const struct turns_setup setup = {
-    .store = store,
-    .options = &runtime->options,
-    .keeper = runtime->keeper,
-    .journal = &runtime->journal,
-    .worker = runtime->worker,
-    .name = runtime->owner,
+  const struct turn_pool_setup setup = {
+      .store = store,
+      .options = &runtime->options,
+      .leases = runtime->leases,
+      .log = &runtime->log,
+      .activities = runtime->activities,
+      .name = runtime->owner,
   };
 
-  return turns_start(&setup, &runtime->turns, refusal);
+  return turn_pool_start(&setup, &runtime->turn_pool, refusal);
 }
 
 static dk_status
 start_worker(struct dk_runtime *runtime, struct dk_store *store, struct dk_refusal *refusal)
 {
-  const struct worker_setup setup = {
-    .store = store,
-    .options = &runtime->options,
-    .keeper = runtime->keeper,
-    .journal = &runtime->journal,
-    .name = runtime->owner,
+  const struct activity_pool_setup setup = {
+      .store = store,
+      .options = &runtime->options,
+      .leases = runtime->leases,
+      .log = &runtime->log,
+      .name = runtime->owner,
   };
 
-  return worker_start(&setup, &runtime->worker, refusal);
+  return activity_pool_start(&setup, &runtime->activities, refusal);
 }
 
 static dk_status
-start_keeper(struct dk_runtime *runtime, struct dk_store *store, struct dk_refusal *refusal)
+start_leases(struct dk_runtime *runtime, struct dk_store *store, struct dk_refusal *refusal)
 {
-  const struct keeper_setup setup = {.store = store, .journal = &runtime->journal};
-  dk_status status = keeper_start(&setup, &runtime->keeper);
+  const struct leases_setup setup = {.store = store, .log = &runtime->log};
+  dk_status status = leases_start(&setup, &runtime->leases);
 
   return status == DK_OK ? status : refuse_memory(refusal);
 }
@@ -193,7 +193,7 @@ start_keeper(struct dk_runtime *runtime, struct dk_store *store, struct dk_refus
 static dk_status
 start_parts(struct dk_runtime *runtime, struct dk_store *store, struct dk_refusal *refusal)
 {
-  dk_status status = start_keeper(runtime, store, refusal);
+  dk_status status = start_leases(runtime, store, refusal);
 
   if (status == DK_OK)
     status = start_worker(runtime, store, refusal);
@@ -206,32 +206,32 @@ start_parts(struct dk_runtime *runtime, struct dk_store *store, struct dk_refusa
 static int32_t
 end_parts(struct dk_runtime *runtime, int64_t until, struct dk_leftover *leftover)
 {
-  if (runtime->worker)
-    worker_stop_fetching(runtime->worker);
-  if (runtime->turns) {
-    turns_stop_fetching(runtime->turns);
-    turns_drain(runtime->turns, until);
+  if (runtime->activities)
+    activity_pool_stop_fetching(runtime->activities);
+  if (runtime->turn_pool) {
+    turn_pool_stop_fetching(runtime->turn_pool);
+    turn_pool_drain(runtime->turn_pool, until);
   }
-  if (runtime->worker) {
-    worker_drain(runtime->worker, until);
-    worker_end(runtime->worker, leftover);
+  if (runtime->activities) {
+    activity_pool_drain(runtime->activities, until);
+    activity_pool_end(runtime->activities, leftover);
   }
-  if (runtime->turns)
-    turns_end(runtime->turns, leftover);
-  bool turns_are_gone = !runtime->turns || turns_free(runtime->turns);
-  bool worker_is_gone = !runtime->worker || worker_free(runtime->worker);
+  if (runtime->turn_pool)
+    turn_pool_end(runtime->turn_pool, leftover);
+  bool turns_are_gone = !runtime->turn_pool || turn_pool_free(runtime->turn_pool);
+  bool worker_is_gone = !runtime->activities || activity_pool_free(runtime->activities);
   return turns_are_gone && worker_is_gone;
 }
 
-/* Of what was started nothing runs any more but the keeper, which needs nothing of the runtime.  1
+/* Of what was started nothing runs any more but the leases, which needs nothing of the runtime.  1
  * if that has ended, too. */
 static int32_t
 free_runtime(struct dk_runtime *runtime, struct dk_leftover *leftover)
 {
-  uint32_t left = runtime->keeper ? keeper_stop(runtime->keeper) : 0;
+  uint32_t left = runtime->leases ? leases_stop(runtime->leases) : 0;
 
   leftover->quarantined += left;
-  journal_done(&runtime->journal);
+  log_done(&runtime->log);
   dk_arena_done(&runtime->arena);
   free(runtime);
   return left == 0;
@@ -243,8 +243,7 @@ start(struct dk_runtime *runtime, struct dk_store *store, struct dk_refusal *ref
   dk_status status = check_store(store, &runtime->options, refusal);
   bool has_memory = make_names(runtime) && copy_tags(runtime);
 
-  journal_init(&runtime->journal, runtime->options.log, runtime->options.log_context,
-               runtime->name);
+  log_init(&runtime->log, runtime->options.log, runtime->options.log_context, runtime->name);
   if (status != DK_OK)
     return status;
   return has_memory ? start_parts(runtime, store, refusal) : refuse_memory(refusal);
@@ -302,27 +301,27 @@ static void
 tell_delayed(struct dk_runtime *runtime, char *why, size_t size)
 {
   char instance[80], activity[80];
-  enum stall turn_why = 0, work_why = 0;
-  size_t turns = turns_delayed(runtime->turns, &turn_why, instance, sizeof(instance));
-  size_t work = worker_delayed(runtime->worker, &work_why, activity, sizeof(activity));
+  enum delay turn_why = 0, work_why = 0;
+  size_t turn_pool = turn_pool_delayed(runtime->turn_pool, &turn_why, instance, sizeof(instance));
+  size_t work = activity_pool_delayed(runtime->activities, &work_why, activity, sizeof(activity));
   int used = 0;
 
   *why = '\0';
-  if (turns > 0)
-    used = snprintf(why, size, "delayed: %zu instances, \"%s\" among them: %s", turns, instance,
-                    stall_name(turn_why));
+  if (turn_pool > 0)
+    used = snprintf(why, size, "delayed: %zu instances, \"%s\" among them: %s", turn_pool, instance,
+                    delay_name(turn_why));
   if (work > 0 && used >= 0 && (size_t)used < size)
     snprintf(why + used, size - (size_t)used, "%sdelayed: %zu activities, one of them: %s",
-             used > 0 ? "; " : "", work, stall_name(work_why));
+             used > 0 ? "; " : "", work, delay_name(work_why));
 }
 
 int32_t
 dk_runtime_healthy(struct dk_runtime *runtime, char *reason, size_t size)
 {
   char why[512] = "";
-  bool is_healthy = worker_healthy(runtime->worker, why, sizeof(why)) &&
-                    turns_healthy(runtime->turns, why, sizeof(why)) &&
-                    contact_healthy(&runtime->journal.contact, why, sizeof(why));
+  bool is_healthy = activity_pool_is_well(runtime->activities, why, sizeof(why)) &&
+                    turn_pool_is_well(runtime->turn_pool, why, sizeof(why)) &&
+                    health_is_well(&runtime->log.health, why, sizeof(why));
 
   if (is_healthy)
     tell_delayed(runtime, why, sizeof(why));
@@ -334,7 +333,7 @@ dk_runtime_healthy(struct dk_runtime *runtime, char *reason, size_t size)
 void
 dk_runtime_counters(struct dk_runtime *runtime, struct dk_counters *ret_counters)
 {
-  journal_read(&runtime->journal, ret_counters);
+  log_read(&runtime->log, ret_counters);
 }
 
 dk_status
@@ -342,7 +341,7 @@ dk_runtime_metrics(struct dk_runtime *runtime, dk_write_fn *write, void *context
 {
   struct dk_text text = DK_TEXT_EMPTY;
 
-  metrics_write(&runtime->journal, &text);
+  metrics_write(&runtime->log, &text);
   bool has_failed = dk_text_failed(&text);
   if (!has_failed)
     write(context, (dk_str){dk_text_str(&text), text.length});

@@ -197,7 +197,7 @@ test_deaf_commit(void)
   end(&rig);
 }
 
-/* The runtime itself is gone then: it is the keeper's own thread. */
+/* The runtime itself is gone then: it is the leases' own thread. */
 static void
 test_deaf_renewal(void)
 {

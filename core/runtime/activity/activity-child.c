@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An errand whose body runs in a child process: the slot's thread orders it, hears of signals,
+/* An activity whose body runs in a child process: the slot's thread orders it, hears of signals,
  * waits for the result, and has the child killed when the grace is over.  Locking: see
  * activity.h. */
 #include <poll.h>
@@ -14,7 +14,7 @@
 enum { LOOK_MS = 50 };
 
 struct outing {
-  struct errand *errand;
+  struct activity *activity;
   struct dk_zygote *zygote;
   struct child *child;
   bool is_told; /* the child knows that it is to end */
@@ -25,24 +25,24 @@ struct outing {
 static bool
 send_order(const struct outing *outing)
 {
-  const struct dk_task *task = &outing->errand->task;
+  const struct dk_task *task = &outing->activity->task;
   const struct dk_task_info *info = &task->info;
   struct dk_text text = DK_TEXT_EMPTY;
 
-  wire_put_number(&text, info->attempt);
-  wire_put_number(&text, info->execution_id);
-  wire_put_number(&text, info->activity_id);
-  wire_put_number(&text, info->fence);
-  wire_put_text(&text, info->name);
-  wire_put_text(&text, info->instance);
-  wire_put_text(&text, info->orchestration);
-  wire_put_text(&text, info->version);
-  wire_put_text(&text, info->tag);
-  wire_put_text(&text, info->session);
-  wire_put_text(&text, info->worker);
-  wire_put_text(&text, outing->errand->input);
-  bool is_sent = !dk_text_failed(&text) && wire_send(outing->child->reader.fd, WIRE_ORDER, &text,
-                                                     dk_token_fd(task->token));
+  frame_put_number(&text, info->attempt);
+  frame_put_number(&text, info->execution_id);
+  frame_put_number(&text, info->activity_id);
+  frame_put_number(&text, info->fence);
+  frame_put_text(&text, info->name);
+  frame_put_text(&text, info->instance);
+  frame_put_text(&text, info->orchestration);
+  frame_put_text(&text, info->version);
+  frame_put_text(&text, info->tag);
+  frame_put_text(&text, info->session);
+  frame_put_text(&text, info->worker);
+  frame_put_text(&text, outing->activity->input);
+  bool is_sent = !dk_text_failed(&text) &&
+                 frame_send(outing->child->reader.fd, FRAME_ORDER, &text, dk_token_fd(task->token));
   dk_text_done(&text);
   return is_sent;
 }
@@ -53,9 +53,9 @@ tell_child(struct outing *outing, int32_t cause)
   struct dk_text text = DK_TEXT_EMPTY;
 
   outing->is_told = true;
-  wire_put_number(&text, (uint64_t)cause);
+  frame_put_number(&text, (uint64_t)cause);
   if (!dk_text_failed(&text)) /* it listens always; one that is gone is seen by its end */
-    wire_send(outing->child->reader.fd, WIRE_CANCEL, &text, -1);
+    frame_send(outing->child->reader.fd, FRAME_CANCEL, &text, -1);
   dk_text_done(&text);
 }
 
@@ -77,49 +77,51 @@ describe_end(int status, char *words, size_t size)
 
 /* Tried again as long as there are attempts left; then the orchestration is told. */
 static void
-take_crash(struct errand *errand, int status, struct outcome *ret_outcome)
+take_crash(struct activity *activity, int status, struct outcome *ret_outcome)
 {
-  const struct worker *worker = errand->worker;
-  uint32_t attempt = errand->task.info.attempt;
-  struct dk_log_event event = errand_event(errand, DK_LOG_TEXT);
+  const struct activity_pool *pool = activity->pool;
+  uint32_t attempt = activity->task.info.attempt;
+  struct dk_log_event event = activity_event(activity, DK_LOG_TEXT);
   char words[128];
 
   describe_end(status, words, sizeof(words));
   *ret_outcome = (struct outcome){.kind = OUTCOME_LATER, .delay_ms = -1, .is_counted = true};
-  if (dk_token_cancelled(errand->task.token) != DK_CAUSE_NONE)
+  if (dk_token_cancelled(activity->task.token) != DK_CAUSE_NONE)
     return; /* in its grace it may end as it likes */
   event.level = DK_LEVEL_WARNING;
-  journal_tell(worker->setup.journal, &event, "%s, in attempt %u", words, attempt);
-  if (errand->judged >= worker->setup.options->max_attempts)
-    task_fail(&errand->task, CODE_POISON, ret_outcome, "poison: %s, in attempt %u", words,
+  log_report(pool->setup.log, &event, "%s, in attempt %u", words, attempt);
+  if (activity->judged >= pool->setup.options->max_attempts)
+    task_fail(&activity->task, CODE_POISON, ret_outcome, "poison: %s, in attempt %u", words,
               attempt);
 }
 
 static void
-take_result(struct errand *errand, struct wire_bytes *bytes, struct outcome *ret_outcome)
+take_result(struct activity *activity, struct frame_bytes *bytes, struct outcome *ret_outcome)
 {
-  struct outcome outcome = {.kind = (enum outcome_kind)wire_get_number(bytes)};
+  struct outcome outcome = {.kind = (enum outcome_kind)frame_get_number(bytes)};
 
-  outcome.code = (enum code)wire_get_number(bytes);
-  outcome.delay_ms = (int64_t)wire_get_number(bytes);
-  outcome.is_counted = wire_get_number(bytes) != 0;
-  if (!task_copy(&errand->task, wire_get_text(bytes), &outcome.text))
+  outcome.code = (enum code)frame_get_number(bytes);
+  outcome.delay_ms = (int64_t)frame_get_number(bytes);
+  outcome.is_counted = frame_get_number(bytes) != 0;
+  if (!task_copy(&activity->task, frame_get_text(bytes), &outcome.text))
     outcome = (struct outcome){.kind = OUTCOME_LATER, .delay_ms = -1};
   *ret_outcome = outcome;
 }
 
 static void
-tell_killed(struct errand *errand)
+tell_killed(struct activity *activity)
 {
-  const struct worker *worker = errand->worker;
-  struct dk_log_event event = errand_event(errand, DK_LOG_GRACE_EXCEEDED);
+  const struct activity_pool *pool = activity->pool;
+  struct dk_log_event event = activity_event(activity, DK_LOG_GRACE_EXCEEDED);
 
-  errand->was_killed = true;
-  journal_count(worker->setup.journal, COUNT_GRACE_EXCEEDED);
-  journal_count(worker->setup.journal, COUNT_GRACE_KILLED);
-  event.ms = errand->grace_ms;
-  journal_tell(worker->setup.journal, &event, "it has not ended in its grace of %lld ms: its "
-               "process is killed", (long long)errand->grace_ms);
+  activity->was_killed = true;
+  log_count(pool->setup.log, COUNT_GRACE_EXCEEDED);
+  log_count(pool->setup.log, COUNT_GRACE_KILLED);
+  event.ms = activity->grace_ms;
+  log_report(pool->setup.log, &event,
+             "it has not ended in its grace of %lld ms: its "
+             "process is killed",
+             (long long)activity->grace_ms);
 }
 
 /* A child that was told to end is not used again: it may not have looked yet. */
@@ -136,13 +138,13 @@ part(const struct outing *outing)
 
 /* A tick; INT64_MAX: it has not been told to end. */
 static int64_t
-end_of_grace(const struct errand *errand)
+end_of_grace(const struct activity *activity)
 {
-  struct worker *worker = errand->worker;
+  struct activity_pool *pool = activity->pool;
 
-  pthread_mutex_lock(&worker->lock);
-  int64_t until = errand->grace_until > 0 ? errand->grace_until : INT64_MAX;
-  pthread_mutex_unlock(&worker->lock);
+  pthread_mutex_lock(&pool->lock);
+  int64_t until = activity->grace_until > 0 ? activity->grace_until : INT64_MAX;
+  pthread_mutex_unlock(&pool->lock);
   return until;
 }
 
@@ -150,7 +152,7 @@ end_of_grace(const struct errand *errand)
 static void
 wait_for_news(const struct outing *outing, int64_t until)
 {
-  int token = outing->is_told ? -1 : dk_token_fd(outing->errand->task.token);
+  int token = outing->is_told ? -1 : dk_token_fd(outing->activity->task.token);
   struct pollfd all[4] = {{.fd = outing->child->reader.fd, .events = POLLIN},
                           {.fd = outing->child->pidfd, .events = POLLIN},
                           {.fd = token, .events = POLLIN},
@@ -168,20 +170,20 @@ wait_for_news(const struct outing *outing, int64_t until)
 static bool
 look(struct outing *outing, struct outcome *ret_outcome)
 {
-  struct wire_bytes bytes;
-  enum wire_kind kind;
+  struct frame_bytes bytes;
+  enum frame_kind kind;
   bool is_dead = zygote_child_is_dead(outing->child) || zygote_is_dead(outing->zygote);
-  enum wire_state state = wire_read(&outing->child->reader, &kind, &bytes);
+  enum frame_state state = frame_read(&outing->child->reader, &kind, &bytes);
 
-  if (state == WIRE_PENDING && !is_dead)
+  if (state == FRAME_PENDING && !is_dead)
     return false;
   switch (state) {
-  case WIRE_FRAME:
-    take_result(outing->errand, &bytes, ret_outcome);
+  case FRAME_WHOLE:
+    take_result(outing->activity, &bytes, ret_outcome);
     part(outing);
     return true;
   default:
-    take_crash(outing->errand, zygote_bury(outing->zygote, outing->child), ret_outcome);
+    take_crash(outing->activity, zygote_bury(outing->zygote, outing->child), ret_outcome);
     return true;
   }
 }
@@ -190,10 +192,10 @@ static void
 wait_for_end(struct outing *outing, struct outcome *ret_outcome)
 {
   while (!look(outing, ret_outcome)) {
-    int32_t cause = dk_token_cancelled(outing->errand->task.token);
-    int64_t until = cause == DK_CAUSE_NONE ? INT64_MAX : end_of_grace(outing->errand);
+    int32_t cause = dk_token_cancelled(outing->activity->task.token);
+    int64_t until = cause == DK_CAUSE_NONE ? INT64_MAX : end_of_grace(outing->activity);
     if (until <= ticks_now()) {
-      tell_killed(outing->errand);
+      tell_killed(outing->activity);
       zygote_bury(outing->zygote, outing->child);
       *ret_outcome = (struct outcome){.kind = OUTCOME_LATER};
       return;
@@ -210,17 +212,17 @@ take_no_child(struct outing *outing, struct outcome *ret_outcome)
 {
   static const char gone[] = "the process that makes those of activities (the zygote) is gone: "
                              "restart the runtime";
-  struct dk_log_event event = errand_event(outing->errand, DK_LOG_STALLED);
+  struct dk_log_event event = activity_event(outing->activity, DK_LOG_STALLED);
 
   *ret_outcome = (struct outcome){.kind = OUTCOME_LATER, .delay_ms = -1};
   if (zygote_is_news(outing->zygote))
-    journal_tell(outing->errand->worker->setup.journal, &event, gone);
+    log_report(outing->activity->pool->setup.log, &event, gone);
 }
 
 void
-errand_run_in_child(struct errand *errand, struct outcome *ret_outcome)
+activity_run_in_child(struct activity *activity, struct outcome *ret_outcome)
 {
-  struct outing outing = {.errand = errand, .zygote = errand->worker->setup.options->zygote};
+  struct outing outing = {.activity = activity, .zygote = activity->pool->setup.options->zygote};
 
   outing.child = zygote_take(outing.zygote);
   if (!outing.child) {
@@ -230,5 +232,5 @@ errand_run_in_child(struct errand *errand, struct outcome *ret_outcome)
   if (send_order(&outing))
     wait_for_end(&outing, ret_outcome);
   else
-    take_crash(errand, zygote_bury(outing.zygote, outing.child), ret_outcome);
+    take_crash(activity, zygote_bury(outing.zygote, outing.child), ret_outcome);
 }

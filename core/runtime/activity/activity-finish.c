@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How errands end: the store is told what became of them, and asked again while their lease lives.
- * Locking: see activity.h; all here is called without the lock. */
+/* How activities end: the store is told what became of them, and asked again while their lease
+ * lives. Locking: see activity.h; all here is called without the lock. */
 #include "core/plugin/store.h"
 #include "core/runtime/activity/activity.h"
 #include "core/runtime/shared/delay-reason.h"
@@ -10,9 +10,9 @@
 enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 1000 };
 
 int64_t
-worker_backoff(const struct worker *worker, uint32_t attempt)
+activity_pool_backoff(const struct activity_pool *pool, uint32_t attempt)
 {
-  const struct dk_runtime_options *options = worker->setup.options;
+  const struct dk_runtime_options *options = pool->setup.options;
   int64_t delay = options->backoff_ms;
 
   for (uint32_t i = 1; i < attempt && delay < options->max_backoff_ms; i++)
@@ -22,10 +22,10 @@ worker_backoff(const struct worker *worker, uint32_t attempt)
 
 /* ---- asking again ---------------------------------------------------------------------------- */
 
-/* What the store is asked for an errand, as often as it takes. */
+/* What the store is asked for an activity, as often as it takes. */
 struct asking {
   struct slot *slot;
-  struct errand *errand;
+  struct activity *activity;
   const struct dk_item *completion; /* acknowledged with it; NULL: without */
   bool gives_back;                  /* instead of acknowledging */
   int64_t delay_ms;
@@ -39,18 +39,18 @@ struct asking {
   bool is_delayed;    /* the store has taken that */
 };
 
-static struct contact *
-contact_of(const struct asking *asking)
+static struct health *
+health_of(const struct asking *asking)
 {
-  return &asking->slot->worker->setup.journal->contact;
+  return &asking->slot->pool->setup.log->health;
 }
 
 static dk_status
 ask_once(struct asking *asking)
 {
   struct slot *slot = asking->slot;
-  struct dk_store *store = slot->worker->setup.store;
-  struct dk_bytes token = asking->errand->lock_token;
+  struct dk_store *store = slot->pool->setup.store;
+  struct dk_bytes token = asking->activity->lock_token;
   struct dk_work_result result = {
     .struct_size = sizeof(result),
     .flags = asking->is_repeated ? DK_REPEATED : 0,
@@ -66,7 +66,7 @@ ask_once(struct asking *asking)
 static int64_t
 end_of_lease(const struct asking *asking)
 {
-  int64_t deadline = lease_deadline(asking->errand->lease);
+  int64_t deadline = lease_deadline(asking->activity->lease);
 
   return deadline > asking->held_until ? deadline : asking->held_until;
 }
@@ -75,12 +75,12 @@ end_of_lease(const struct asking *asking)
 static int64_t
 last_tick(const struct asking *asking)
 {
-  struct worker *worker = asking->slot->worker;
+  struct activity_pool *pool = asking->slot->pool;
   int64_t deadline = end_of_lease(asking);
 
-  pthread_mutex_lock(&worker->lock);
-  int64_t end = worker->end_at;
-  pthread_mutex_unlock(&worker->lock);
+  pthread_mutex_lock(&pool->lock);
+  int64_t end = pool->end_at;
+  pthread_mutex_unlock(&pool->lock);
   return deadline < end ? deadline : end;
 }
 
@@ -89,54 +89,53 @@ static void
 count_ack(const struct asking *asking, enum counter counter)
 {
   if (!asking->gives_back)
-    journal_count(asking->slot->worker->setup.journal, counter);
+    log_count(asking->slot->pool->setup.log, counter);
 }
 
 /* The first of a row is a warning, for all activities together. */
 static void
 tell_failure(struct asking *asking, dk_status status)
 {
-  struct journal *journal = asking->slot->worker->setup.journal;
-  struct dk_log_event event = errand_event(asking->errand, DK_LOG_ACK_RETRIED);
+  struct log *log = asking->slot->pool->setup.log;
+  struct dk_log_event event = activity_event(asking->activity, DK_LOG_ACK_RETRIED);
   const char *why = dk_caller_failure(asking->slot->caller)->text;
 
-  journal_count(journal, COUNT_ACKS_RETRIED);
+  log_count(log, COUNT_ACKS_RETRIED);
   count_ack(asking, COUNT_WORK_ACKS_RETRIED);
   event.status = status;
   asking->failures++;
-  if (!contact_refused(contact_of(asking), &asking->asker, status, why))
+  if (!health_refused(health_of(asking), &asking->asker, status, why))
     event.level = DK_LEVEL_TRACE;
-  journal_tell(journal, &event, "the store could not be told of its end, and is told again: %s",
-               why);
+  log_report(log, &event, "the store could not be told of its end, and is told again: %s", why);
 }
 
 static void
 tell_success(struct asking *asking)
 {
-  struct journal *journal = asking->slot->worker->setup.journal;
-  struct dk_log_event event = errand_event(asking->errand, DK_LOG_ACK_RETRIED);
-  bool is_news = contact_good(contact_of(asking), &asking->asker, NULL);
+  struct log *log = asking->slot->pool->setup.log;
+  struct dk_log_event event = activity_event(asking->activity, DK_LOG_ACK_RETRIED);
+  bool is_news = health_good(health_of(asking), &asking->asker, NULL);
 
   if (asking->failures == 0 && !is_news)
     return;
   event.level = is_news ? DK_LEVEL_INFO : DK_LEVEL_TRACE;
-  journal_tell(journal, &event, "the store was told of its end, after %u attempts that failed",
-               asking->failures);
+  log_report(log, &event, "the store was told of its end, after %u attempts that failed",
+             asking->failures);
 }
 
 /* Pauses; sooner if the runtime ends meanwhile and changes `end_at`. */
 static void
 pause_before_next(const struct asking *asking, int64_t until)
 {
-  struct worker *worker = asking->slot->worker;
+  struct activity_pool *pool = asking->slot->pool;
   uint32_t doublings = asking->failures < 8 ? asking->failures : 8;
   int64_t pause = (int64_t)FIRST_PAUSE_MS << doublings;
   int64_t at = ticks_now() + (pause < LONGEST_PAUSE_MS ? pause : LONGEST_PAUSE_MS);
 
-  pthread_mutex_lock(&worker->lock);
-  while (ticks_now() < (at < until ? at : until) && ticks_now() < worker->end_at)
-    ticks_cond_wait(&worker->changed, &worker->lock, at < until ? at : until);
-  pthread_mutex_unlock(&worker->lock);
+  pthread_mutex_lock(&pool->lock);
+  while (ticks_now() < (at < until ? at : until) && ticks_now() < pool->end_at)
+    ticks_cond_wait(&pool->changed, &pool->lock, at < until ? at : until);
+  pthread_mutex_unlock(&pool->lock);
 }
 
 static bool
@@ -152,7 +151,7 @@ may_be_asked_again(dk_status status)
 static bool
 is_refused(const struct asking *asking, dk_status status)
 {
-  const struct dk_runtime_options *options = asking->slot->worker->setup.options;
+  const struct dk_runtime_options *options = asking->slot->pool->setup.options;
   bool is_refusal = dk_status_class(status) == 2 && status != DK_LOCK_LOST &&
                     status != DK_DUPLICATE && status != DK_TOO_LARGE;
 
@@ -163,26 +162,26 @@ is_refused(const struct asking *asking, dk_status status)
 static const struct outcome *
 later_for_refusal(const struct asking *asking, dk_status refusal)
 {
-  struct errand *errand = asking->errand;
-  struct dk_arena *arena = &errand->task.arena;
+  struct activity *activity = asking->activity;
+  struct dk_arena *arena = &activity->task.arena;
   struct outcome *later = dk_arena_alloc(arena, sizeof(*later));
   char name[32];
   bool is_first;
 
   if (!later)
     return NULL;
-  uint32_t in_a_row = errand_stalled(errand, STALL_REFUSED, &is_first);
+  uint32_t in_a_row = activity_count_delay(activity, DELAY_REFUSED, &is_first);
   const char *why =
     dk_arena_printf(arena, "the store refuses its result (%s: %.400s), so it will be run again",
                     dk_status_name(refusal, name, sizeof(name)),
                     dk_caller_failure(asking->slot->caller)->text);
   *later = (struct outcome){
-    .kind = OUTCOME_LATER,
-    .text = dk_str_of(why ? why : "the store refuses its result"),
-    .delay_ms = worker_backoff(errand->worker, in_a_row),
-    .is_told = !is_first,
-    .is_obstacle = true,
-    .why = STALL_REFUSED,
+      .kind = OUTCOME_LATER,
+      .text = dk_str_of(why ? why : "the store refuses its result"),
+      .delay_ms = activity_pool_backoff(activity->pool, in_a_row),
+      .is_told = !is_first,
+      .is_obstacle = true,
+      .why = DELAY_REFUSED,
   };
   return later;
 }
@@ -200,25 +199,25 @@ delay_refused(struct asking *asking, dk_status refusal)
     return DK_NO_MEMORY;
   slot_begin_call(slot, last_tick(asking));
   dk_status status =
-    dk_store_abandon_work_item(slot->worker->setup.store, slot->caller,
-                               asking->errand->lock_token, asking->later->delay_ms, 1);
+      dk_store_abandon_work_item(slot->pool->setup.store, slot->caller,
+                                 asking->activity->lock_token, asking->later->delay_ms, 1);
   slot_end_call(slot);
   asking->is_delayed = status == DK_OK;
   return status;
 }
 
-/* The keeper renews no lease of what has ended. */
+/* The leases renews no lease of what has ended. */
 static void
 renew_held(struct asking *asking)
 {
   struct slot *slot = asking->slot;
-  int64_t lock_ms = slot->worker->setup.options->activity_lock_ms, now = ticks_now();
+  int64_t lock_ms = slot->pool->setup.options->activity_lock_ms, now = ticks_now();
 
   if (end_of_lease(asking) - now > lock_ms / 2)
     return;
   slot_begin_call(slot, last_tick(asking));
-  dk_status status = dk_store_renew_work_item_lock(slot->worker->setup.store, slot->caller,
-                                                   asking->errand->lock_token, lock_ms);
+  dk_status status = dk_store_renew_work_item_lock(slot->pool->setup.store, slot->caller,
+                                                   asking->activity->lock_token, lock_ms);
   slot_end_call(slot);
   if (status == DK_OK)
     asking->held_until = ticks_after(now, lock_ms);
@@ -228,7 +227,7 @@ renew_held(struct asking *asking)
 static int64_t
 next_look(const struct asking *asking)
 {
-  int64_t lock_ms = asking->slot->worker->setup.options->activity_lock_ms;
+  int64_t lock_ms = asking->slot->pool->setup.options->activity_lock_ms;
   int64_t at = ticks_after(ticks_now(), lock_ms / 4), last = last_tick(asking);
 
   return at < last ? at : last;
@@ -253,7 +252,7 @@ static dk_status
 ask_until_clear(struct asking *asking)
 {
   for (;;) {
-    contact_ask(contact_of(asking), &asking->asker, CONTACT_ACKS, 0);
+    health_ask(health_of(asking), &asking->asker, HEALTH_ACKS, 0);
     slot_begin_call(asking->slot, last_tick(asking));
     dk_status status = ask_once(asking);
     slot_end_call(asking->slot);
@@ -279,7 +278,7 @@ ask(struct asking *asking)
   if (status == DK_OK)
     tell_success(asking);
   else
-    contact_rest(contact_of(asking), &asking->asker);
+    health_rest(health_of(asking), &asking->asker);
   return status;
 }
 
@@ -289,34 +288,35 @@ ask(struct asking *asking)
 static void
 tell_gone(const struct asking *asking)
 {
-  struct journal *journal = asking->slot->worker->setup.journal;
-  struct dk_log_event event = errand_event(asking->errand, DK_LOG_RESULT_REFUSED);
+  struct log *log = asking->slot->pool->setup.log;
+  struct dk_log_event event = activity_event(asking->activity, DK_LOG_RESULT_REFUSED);
 
   event.cause = DK_CAUSE_CANCELLED;
   event.learnt = DK_LEARNT_BY_ACK;
-  errand_forget(asking->errand);
+  activity_forget(asking->activity);
   count_ack(asking, COUNT_WORK_ACKS_REFUSED);
-  journal_count(journal, COUNT_RESULTS_REFUSED);
-  errand_count_learnt_late(asking->errand, DK_LEARNT_BY_ACK);
-  journal_count(journal, COUNT_ACTIVITIES_CANCELLED);
-  journal_tell(journal, &event, "its row is gone: nobody waits for it, its result is dropped");
+  log_count(log, COUNT_RESULTS_REFUSED);
+  activity_count_learnt_late(asking->activity, DK_LEARNT_BY_ACK);
+  log_count(log, COUNT_ACTIVITIES_CANCELLED);
+  log_report(log, &event, "its row is gone: nobody waits for it, its result is dropped");
 }
 
 static void
 tell_lost(const struct asking *asking, dk_status status)
 {
-  struct journal *journal = asking->slot->worker->setup.journal;
-  struct dk_log_event event = errand_event(asking->errand, DK_LOG_LEASE_LOST);
+  struct log *log = asking->slot->pool->setup.log;
+  struct dk_log_event event = activity_event(asking->activity, DK_LOG_LEASE_LOST);
 
   event.cause = DK_CAUSE_LEASE_LOST;
   event.learnt = DK_LEARNT_BY_DEADLINE;
   event.status = status;
-  errand_pardon(asking->errand);
+  activity_pardon(asking->activity);
   count_ack(asking, COUNT_WORK_ACKS_LOST);
-  errand_count_learnt_late(asking->errand, DK_LEARNT_BY_DEADLINE);
-  journal_count(journal, COUNT_ACTIVITIES_LOST);
-  journal_tell(journal, &event, "its end could not be told before its lease was over; it will be "
-               "run again");
+  activity_count_learnt_late(asking->activity, DK_LEARNT_BY_DEADLINE);
+  log_count(log, COUNT_ACTIVITIES_LOST);
+  log_report(log, &event,
+             "its end could not be told before its lease was over; it will be "
+             "run again");
 }
 
 /* After an answer that was lost a dead token tells that the first attempt was heard, or that the
@@ -324,13 +324,14 @@ tell_lost(const struct asking *asking, dk_status status)
 static void
 tell_unknown(const struct asking *asking)
 {
-  struct dk_log_event event = errand_event(asking->errand, DK_LOG_TEXT);
+  struct dk_log_event event = activity_event(asking->activity, DK_LOG_TEXT);
 
   event.level = DK_LEVEL_INFO;
   event.status = DK_LOCK_LOST;
   count_ack(asking, COUNT_WORK_ACKS_UNKNOWN);
-  journal_tell(asking->slot->worker->setup.journal, &event, "the store had heard of its end, or "
-               "somebody else has it");
+  log_report(asking->slot->pool->setup.log, &event,
+             "the store had heard of its end, or "
+             "somebody else has it");
 }
 
 /* The token is dead: by a cancellation, or because the lease is over by our own clock, too. */
@@ -348,9 +349,11 @@ tell_dead(const struct asking *asking)
 /* An attempt that does not count is handed out again a millisecond later at the soonest: else it
  * could have the same time and the same attempt, and so the same fence. */
 bool
-errand_give_back(struct slot *slot, struct errand *errand, int64_t delay_ms, bool is_counted)
+activity_give_back(struct slot *slot, struct activity *activity, int64_t delay_ms, bool is_counted)
 {
-  struct asking asking = {.slot = slot, .errand = errand, .gives_back = true,
+  struct asking asking = {.slot = slot,
+                          .activity = activity,
+                          .gives_back = true,
                           .delay_ms = !is_counted && delay_ms < 1 ? 1 : delay_ms,
                           .is_counted = is_counted};
   dk_status status = ask(&asking);
@@ -366,12 +369,12 @@ errand_give_back(struct slot *slot, struct errand *errand, int64_t delay_ms, boo
 
 /* For who asks for the instance's status. */
 static void
-store_reason(struct slot *slot, const struct errand *errand, const struct outcome *later,
+store_reason(struct slot *slot, const struct activity *activity, const struct outcome *later,
              int64_t delay_ms)
 {
-  const struct worker_setup *setup = &slot->worker->setup;
-  const struct dk_task_info *info = &errand->task.info;
-  struct dk_log_event event = errand_event(errand, DK_LOG_TEXT);
+  const struct activity_pool_setup *setup = &slot->pool->setup;
+  const struct dk_task_info *info = &activity->task.info;
+  struct dk_log_event event = activity_event(activity, DK_LOG_TEXT);
   struct dk_text text = DK_TEXT_EMPTY;
 
   if (!dk_store_extension(setup->store, "durakit.admin/1"))
@@ -393,36 +396,36 @@ store_reason(struct slot *slot, const struct errand *errand, const struct outcom
   event.level = DK_LEVEL_TRACE;
   event.status = status;
   if (status != DK_OK && status != DK_DUPLICATE)
-    journal_tell(setup->journal, &event, "why it is delayed cannot be stored: %s",
-                 dk_caller_failure(slot->caller)->text);
+    log_report(setup->log, &event, "why it is delayed cannot be stored: %s",
+               dk_caller_failure(slot->caller)->text);
 }
 
 /* Text absent: it was the body's wish, or is told already.  An obstacle is told once. */
 static void
-tell_put_off(const struct errand *errand, const struct outcome *later, int64_t delay_ms)
+tell_put_off(const struct activity *activity, const struct outcome *later, int64_t delay_ms)
 {
-  struct journal *journal = errand->worker->setup.journal;
-  struct dk_log_event event = errand_event(errand, DK_LOG_STALLED);
+  struct log *log = activity->pool->setup.log;
+  struct dk_log_event event = activity_event(activity, DK_LOG_STALLED);
 
   event.ms = delay_ms;
   if (later->is_told)
     event.level = DK_LEVEL_TRACE;
-  journal_count(journal, COUNT_ACTIVITIES_PUT_OFF);
+  log_count(log, COUNT_ACTIVITIES_PUT_OFF);
   if (later->text.ptr)
-    journal_tell(journal, &event, "delayed for %lld ms: %.*s", (long long)delay_ms,
-                 (int)later->text.len, later->text.ptr);
+    log_report(log, &event, "delayed for %lld ms: %.*s", (long long)delay_ms, (int)later->text.len,
+               later->text.ptr);
 }
 
 static void
-put_off(struct slot *slot, struct errand *errand, const struct outcome *later)
+put_off(struct slot *slot, struct activity *activity, const struct outcome *later)
 {
   int64_t delay_ms = later->delay_ms;
 
   if (delay_ms < 0)
-    delay_ms = worker_backoff(slot->worker, errand->task.info.attempt);
-  tell_put_off(errand, later, delay_ms);
-  if (errand_give_back(slot, errand, delay_ms, later->is_counted) && later->is_obstacle)
-    store_reason(slot, errand, later, delay_ms);
+    delay_ms = activity_pool_backoff(slot->pool, activity->task.info.attempt);
+  tell_put_off(activity, later, delay_ms);
+  if (activity_give_back(slot, activity, delay_ms, later->is_counted) && later->is_obstacle)
+    store_reason(slot, activity, later, delay_ms);
 }
 
 /* Its result was refused, and it is given back for that. */
@@ -432,32 +435,32 @@ tell_delayed(const struct asking *asking)
   const struct outcome *later = asking->later;
 
   count_ack(asking, COUNT_WORK_ACKS_ERROR);
-  journal_count(asking->slot->worker->setup.journal, COUNT_DELAYED + later->why);
-  errand_delayed(asking->errand, later->why, later->delay_ms);
-  tell_put_off(asking->errand, later, later->delay_ms);
-  store_reason(asking->slot, asking->errand, later, later->delay_ms);
+  log_count(asking->slot->pool->setup.log, COUNT_DELAYED + later->why);
+  activity_delayed(asking->activity, later->why, later->delay_ms);
+  tell_put_off(asking->activity, later, later->delay_ms);
+  store_reason(asking->slot, asking->activity, later, later->delay_ms);
 }
 
 /* ---- completions ----------------------------------------------------------------------------- */
 
 static const struct message *
-message_of(const struct errand *errand, const struct outcome *outcome, struct message *message)
+message_of(const struct activity *activity, const struct outcome *outcome, struct message *message)
 {
   *message = (struct message){
-    .kind = outcome->kind == OUTCOME_DONE ? MESSAGE_ACTIVITY_COMPLETED : MESSAGE_ACTIVITY_FAILED,
-    .code = outcome->code,
-    .execution = errand->task.info.execution_id,
-    .source = errand->task.info.activity_id,
-    .text = outcome->text,
+      .kind = outcome->kind == OUTCOME_DONE ? MESSAGE_ACTIVITY_COMPLETED : MESSAGE_ACTIVITY_FAILED,
+      .code = outcome->code,
+      .execution = activity->task.info.execution_id,
+      .source = activity->task.info.activity_id,
+      .text = outcome->text,
   };
   return message;
 }
 
 static void
-count_end(struct journal *journal, const struct outcome *outcome)
+count_end(struct log *log, const struct outcome *outcome)
 {
-  journal_count(journal, outcome->kind == OUTCOME_DONE ? COUNT_ACTIVITIES_COMPLETED
-                                                       : COUNT_ACTIVITIES_FAILED);
+  log_count(log,
+            outcome->kind == OUTCOME_DONE ? COUNT_ACTIVITIES_COMPLETED : COUNT_ACTIVITIES_FAILED);
 }
 
 /* The completion is stored already, from an attempt whose answer was lost or of an earlier owner:
@@ -479,9 +482,9 @@ conclude(const struct asking *asking, const struct outcome *outcome, dk_status s
     return DK_OK;
   }
   if (status == DK_OK || (status == DK_LOCK_LOST && asking->is_repeated))
-    count_end(asking->slot->worker->setup.journal, outcome);
+    count_end(asking->slot->pool->setup.log, outcome);
   if (status == DK_OK) {
-    errand_forget(asking->errand);
+    activity_forget(asking->activity);
     count_ack(asking, COUNT_WORK_ACKS_OK);
   } else if (status == DK_LOCK_LOST) {
     tell_dead(asking);
@@ -496,16 +499,16 @@ conclude(const struct asking *asking, const struct outcome *outcome, dk_status s
 
 /* As conclude; DK_NO_MEMORY, too: the completion could not be made. */
 static dk_status
-acknowledge(struct slot *slot, struct errand *errand, const struct outcome *outcome)
+acknowledge(struct slot *slot, struct activity *activity, const struct outcome *outcome)
 {
-  const struct dk_task_info *info = &errand->task.info;
+  const struct dk_task_info *info = &activity->task.info;
   struct dk_text payload = DK_TEXT_EMPTY;
   struct message message;
   char id[64];
   struct dk_item item = {.struct_size = sizeof(item), .instance = info->instance};
-  struct asking asking = {.slot = slot, .errand = errand, .completion = &item};
+  struct asking asking = {.slot = slot, .activity = activity, .completion = &item};
 
-  message_encode(&payload, message_of(errand, outcome, &message));
+  message_encode(&payload, message_of(activity, outcome, &message));
   if (dk_text_failed(&payload)) {
     dk_text_done(&payload);
     return DK_NO_MEMORY;
@@ -524,70 +527,70 @@ acknowledge(struct slot *slot, struct errand *errand, const struct outcome *outc
 /* It is too large for the store: the orchestration is told so instead; if it will not have that
  * either, the activity is put off. */
 static void
-refuse_result(struct slot *slot, struct errand *errand, const struct outcome *outcome,
+refuse_result(struct slot *slot, struct activity *activity, const struct outcome *outcome,
               dk_status status)
 {
   const char *why = dk_caller_failure(slot->caller)->text;
   struct outcome refused;
   char name[32];
 
-  task_fail(&errand->task, status == DK_TOO_LARGE ? CODE_LIMIT : CODE_APPLICATION, &refused,
+  task_fail(&activity->task, status == DK_TOO_LARGE ? CODE_LIMIT : CODE_APPLICATION, &refused,
             "its result of %zu bytes was refused by the store (%s): %.500s", outcome->text.len,
             dk_status_name(status, name, sizeof(name)), why);
   if (outcome->kind != OUTCOME_DONE && outcome->text.len < 1000)
     status = DK_INVALID; /* it is not for its size: no need to ask with other words */
   else
-    status = acknowledge(slot, errand, &refused);
+    status = acknowledge(slot, activity, &refused);
   if (status != DK_OK) {
     refused.kind = OUTCOME_LATER;
     refused.delay_ms = -1;
     refused.is_counted = true;
-    put_off(slot, errand, &refused);
+    put_off(slot, activity, &refused);
   }
 }
 
 static void
-finish(struct slot *slot, struct errand *errand, const struct outcome *outcome)
+finish(struct slot *slot, struct activity *activity, const struct outcome *outcome)
 {
   static const struct outcome without_memory = {
     .kind = OUTCOME_LATER,
     .text = {"there is no memory for its completion", 37},
     .delay_ms = -1,
   };
-  dk_status status = acknowledge(slot, errand, outcome);
+  dk_status status = acknowledge(slot, activity, outcome);
 
   if (status == DK_NO_MEMORY)
-    put_off(slot, errand, &without_memory);
+    put_off(slot, activity, &without_memory);
   else if (status != DK_OK)
-    refuse_result(slot, errand, outcome, status);
+    refuse_result(slot, activity, outcome, status);
 }
 
 /* ---- settling -------------------------------------------------------------------------------- */
 
 /* The runtime stops: it will be run again, and this attempt does not count. */
 static void
-leave_over(struct slot *slot, struct errand *errand)
+leave_over(struct slot *slot, struct activity *activity)
 {
-  struct worker *worker = slot->worker;
-  bool is_given_back = errand_give_back(slot, errand, 0, false);
+  struct activity_pool *pool = slot->pool;
+  bool is_given_back = activity_give_back(slot, activity, 0, false);
 
-  pthread_mutex_lock(&worker->lock);
-  worker->leftover.activities++;
-  worker->leftover.not_given_back += !is_given_back;
-  pthread_mutex_unlock(&worker->lock);
+  pthread_mutex_lock(&pool->lock);
+  pool->leftover.activities++;
+  pool->leftover.not_given_back += !is_given_back;
+  pthread_mutex_unlock(&pool->lock);
 }
 
 void
-errand_settle(struct slot *slot, struct errand *errand, const struct outcome *outcome)
+activity_settle(struct slot *slot, struct activity *activity, const struct outcome *outcome)
 {
-  int32_t cause = dk_token_cancelled(errand->task.token);
+  int32_t cause = dk_token_cancelled(activity->task.token);
 
   if (cause == DK_CAUSE_SHUTDOWN)
-    leave_over(slot, errand);
+    leave_over(slot, activity);
   else if (cause != DK_CAUSE_NONE)
     return; /* nobody waits for it */
   else if (outcome->kind == OUTCOME_LATER)
-    put_off(slot, errand, outcome);
+    put_off(slot, activity, outcome);
   else
-    finish(slot, errand, outcome);
+    finish(slot, activity, outcome);
 }

@@ -12,7 +12,7 @@ enum { GIVE_BACK_MS = 5000 };
 /* ---- starting -------------------------------------------------------------------------------- */
 
 static dk_status
-refuse_sessions(const struct worker_setup *setup, struct dk_refusal *refusal)
+refuse_sessions(const struct activity_pool_setup *setup, struct dk_refusal *refusal)
 {
   if (setup->options->session_rule == DK_SESSION_NONE ||
       dk_store_extension(setup->store, "durakit.sessions/1"))
@@ -34,51 +34,51 @@ refuse_for_lack(struct dk_refusal *refusal, const char *of)
   return DK_NO_MEMORY;
 }
 
-static struct worker *
-new_worker(const struct worker_setup *setup)
+static struct activity_pool *
+new_worker(const struct activity_pool_setup *setup)
 {
-  struct worker *worker = calloc(1, sizeof(*worker));
+  struct activity_pool *pool = calloc(1, sizeof(*pool));
 
-  if (!worker)
+  if (!pool)
     return NULL;
-  worker->setup = *setup;
-  fetch_ids_begin(&worker->fetch_ids, setup->store);
-  worker->notes = notes_new();
-  worker->ready_end = &worker->ready;
-  worker->end_at = INT64_MAX;
-  pthread_mutex_init(&worker->lock, NULL);
-  ticks_cond_init(&worker->has_ready);
-  ticks_cond_init(&worker->changed);
-  ticks_cond_init(&worker->warden_looks);
-  worker->fetcher = dk_caller_new(NULL, 0);
-  worker->fetch_canceller = dk_canceller_new(NULL);
-  if (worker->fetcher)
-    dk_caller_set_canceller(worker->fetcher, worker->fetch_canceller);
-  slot_begin(&worker->own, worker);
-  return worker;
+  pool->setup = *setup;
+  fetch_ids_begin(&pool->fetch_ids, setup->store);
+  pool->retries = retry_counts_new();
+  pool->ready_end = &pool->ready;
+  pool->end_at = INT64_MAX;
+  pthread_mutex_init(&pool->lock, NULL);
+  ticks_cond_init(&pool->has_ready);
+  ticks_cond_init(&pool->changed);
+  ticks_cond_init(&pool->deadlines_changed);
+  pool->fetcher = dk_caller_new(NULL, 0);
+  pool->fetch_canceller = dk_canceller_new(NULL);
+  if (pool->fetcher)
+    dk_caller_set_canceller(pool->fetcher, pool->fetch_canceller);
+  slot_begin(&pool->own, pool);
+  return pool;
 }
 
 static void
-discard_worker(struct worker *worker)
+discard_worker(struct activity_pool *pool)
 {
-  notes_free(worker->notes);
-  errand_forget_early(worker);
-  slot_free(&worker->own);
-  dk_caller_free(worker->fetcher);
-  dk_canceller_free(worker->fetch_canceller);
-  pthread_cond_destroy(&worker->warden_looks);
-  pthread_cond_destroy(&worker->changed);
-  pthread_cond_destroy(&worker->has_ready);
-  pthread_mutex_destroy(&worker->lock);
-  free(worker);
+  retry_counts_free(pool->retries);
+  activity_forget_early(pool);
+  slot_free(&pool->own);
+  dk_caller_free(pool->fetcher);
+  dk_canceller_free(pool->fetch_canceller);
+  pthread_cond_destroy(&pool->deadlines_changed);
+  pthread_cond_destroy(&pool->changed);
+  pthread_cond_destroy(&pool->has_ready);
+  pthread_mutex_destroy(&pool->lock);
+  free(pool);
 }
 
 static void
-join_slots(struct worker *worker)
+join_slots(struct activity_pool *pool)
 {
-  while (worker->slots) {
-    struct slot *slot = worker->slots;
-    worker->slots = slot->next;
+  while (pool->slots) {
+    struct slot *slot = pool->slots;
+    pool->slots = slot->next;
     pthread_join(slot->thread, NULL);
     slot_free(slot);
     free(slot);
@@ -86,69 +86,68 @@ join_slots(struct worker *worker)
 }
 
 static void
-say_over(struct worker *worker)
+say_over(struct activity_pool *pool)
 {
-  pthread_mutex_lock(&worker->lock);
-  worker->is_draining = worker->is_over = true;
-  pthread_cond_broadcast(&worker->has_ready);
-  pthread_cond_broadcast(&worker->changed);
-  pthread_mutex_unlock(&worker->lock);
+  pthread_mutex_lock(&pool->lock);
+  pool->is_draining = pool->is_over = true;
+  pthread_cond_broadcast(&pool->has_ready);
+  pthread_cond_broadcast(&pool->changed);
+  pthread_mutex_unlock(&pool->lock);
 }
 
 static void
-end_warden(struct worker *worker)
+end_deadlines(struct activity_pool *pool)
 {
-  pthread_mutex_lock(&worker->lock);
-  worker->is_warden_over = true;
-  pthread_cond_broadcast(&worker->warden_looks);
-  pthread_mutex_unlock(&worker->lock);
-  pthread_join(worker->warden, NULL);
+  pthread_mutex_lock(&pool->lock);
+  pool->is_deadlines_over = true;
+  pthread_cond_broadcast(&pool->deadlines_changed);
+  pthread_mutex_unlock(&pool->lock);
+  pthread_join(pool->deadlines_thread, NULL);
 }
 
 static bool
-start_slots(struct worker *worker)
+start_slots(struct activity_pool *pool)
 {
   bool has_all = true;
 
-  pthread_mutex_lock(&worker->lock);
-  while (has_all && worker->n_slots < worker->setup.options->activity_slots)
-    has_all = slot_start(worker);
-  pthread_mutex_unlock(&worker->lock);
+  pthread_mutex_lock(&pool->lock);
+  while (has_all && pool->n_slots < pool->setup.options->activity_slots)
+    has_all = slot_start(pool);
+  pthread_mutex_unlock(&pool->lock);
   return has_all;
 }
 
 static bool
-start_threads(struct worker *worker)
+start_threads(struct activity_pool *pool)
 {
-  if (!start_slots(worker) ||
-      pthread_create(&worker->warden, NULL, warden_main, worker) != 0)
+  if (!start_slots(pool) ||
+      pthread_create(&pool->deadlines_thread, NULL, activity_deadlines_main, pool) != 0)
     return false;
-  if (pthread_create(&worker->poller, NULL, poller_main, worker) == 0)
+  if (pthread_create(&pool->poller, NULL, activity_fetch_main, pool) == 0)
     return true;
-  end_warden(worker);
+  end_deadlines(pool);
   return false;
 }
 
 dk_status
-worker_start(const struct worker_setup *setup, struct worker **ret_worker,
-             struct dk_refusal *ret_refusal)
+activity_pool_start(const struct activity_pool_setup *setup, struct activity_pool **ret_pool,
+                    struct dk_refusal *ret_refusal)
 {
   dk_status status = refuse_sessions(setup, ret_refusal);
 
   if (status != DK_OK)
     return status;
-  struct worker *worker = new_worker(setup);
-  if (!worker)
+  struct activity_pool *pool = new_worker(setup);
+  if (!pool)
     return refuse_for_lack(ret_refusal, "bytes");
-  bool has_calls =
-    worker->notes && worker->fetcher && worker->fetch_canceller && worker->own.caller;
-  if (!has_calls || !start_threads(worker)) {
-    say_over(worker);
-    join_slots(worker);
-    discard_worker(worker);
+  bool has_calls = pool->retries && pool->fetcher && pool->fetch_canceller && pool->own.caller;
+  if (!has_calls || !start_threads(pool)) {
+    say_over(pool);
+    join_slots(pool);
+    discard_worker(pool);
     return refuse_for_lack(ret_refusal, has_calls ? "threads" : "descriptors or bytes");
   }
-  *ret_worker = worker;
+  *ret_pool = pool;
   return DK_OK;
 }
 
@@ -160,195 +159,195 @@ is_same(dk_str a, dk_str b)
   return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
-/* The errand of that row, with a reference, told to end; NULL: it is somebody else's, or over, or
+/* The activity of that row, with a reference, told to end; NULL: it is somebody else's, or over, or
  * on its way here, and will be told then. */
-static struct errand *
-signal_owner(struct worker *worker, dk_str instance, const struct dk_stolen *stolen,
+static struct activity *
+signal_owner(struct activity_pool *pool, dk_str instance, const struct dk_stolen *stolen,
              int64_t since_ns)
 {
-  struct errand *found = NULL;
+  struct activity *found = NULL;
 
-  pthread_mutex_lock(&worker->lock);
-  for (struct errand *errand = worker->errands; errand && !found; errand = errand->next)
-    if (errand->task.info.activity_id == stolen->activity_id &&
-        errand->task.info.execution_id == stolen->execution_id &&
-        is_same(errand->lock_token, stolen->lock_token) &&
-        is_same(errand->task.info.instance, instance))
-      found = errand;
-  if (!found && worker->is_fetching && is_same(stolen->owner, dk_str_of(worker->setup.name)))
-    errand_note_early(worker, stolen->lock_token, since_ns);
-  if (found && errand_signal(found, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT, since_ns))
+  pthread_mutex_lock(&pool->lock);
+  for (struct activity *activity = pool->activities; activity && !found; activity = activity->next)
+    if (activity->task.info.activity_id == stolen->activity_id &&
+        activity->task.info.execution_id == stolen->execution_id &&
+        is_same(activity->lock_token, stolen->lock_token) &&
+        is_same(activity->task.info.instance, instance))
+      found = activity;
+  if (!found && pool->is_fetching && is_same(stolen->owner, dk_str_of(pool->setup.name)))
+    activity_note_early(pool, stolen->lock_token, since_ns);
+  if (found && activity_signal(found, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT, since_ns))
     found->references++;
   else
     found = NULL;
-  pthread_mutex_unlock(&worker->lock);
+  pthread_mutex_unlock(&pool->lock);
   return found;
 }
 
 void
-worker_signal(struct worker *worker, dk_str instance, const struct dk_stolen *stolen,
-              size_t n_stolen)
+activity_pool_signal(struct activity_pool *pool, dk_str instance, const struct dk_stolen *stolen,
+                     size_t n_stolen)
 {
   int64_t since_ns = ticks_ns();
 
   for (size_t i = 0; i < n_stolen; i++) {
-    struct errand *errand = signal_owner(worker, instance, &stolen[i], since_ns);
-    if (!errand)
+    struct activity *activity = signal_owner(pool, instance, &stolen[i], since_ns);
+    if (!activity)
       continue;
-    errand_tell_signal(errand, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT);
-    errand_drop(errand);
+    activity_tell_signal(activity, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT);
+    activity_drop(activity);
   }
 }
 
 /* ---- stopping -------------------------------------------------------------------------------- */
 
 void
-worker_stop_fetching(struct worker *worker)
+activity_pool_stop_fetching(struct activity_pool *pool)
 {
-  pthread_mutex_lock(&worker->lock);
-  worker->is_draining = true;
-  pthread_cond_broadcast(&worker->changed);
-  pthread_mutex_unlock(&worker->lock);
-  dk_cancel(worker->fetch_canceller);
+  pthread_mutex_lock(&pool->lock);
+  pool->is_draining = true;
+  pthread_cond_broadcast(&pool->changed);
+  pthread_mutex_unlock(&pool->lock);
+  dk_cancel(pool->fetch_canceller);
 }
 
 static bool
-is_idle(const struct worker *worker)
+is_idle(const struct activity_pool *pool)
 {
-  return worker->is_poller_over && worker->n_errands == 0;
+  return pool->is_poller_over && pool->n_activities == 0;
 }
 
 /* Under the lock. */
 static bool
-wait_until_idle(struct worker *worker, int64_t until)
+wait_until_idle(struct activity_pool *pool, int64_t until)
 {
-  while (!is_idle(worker) && ticks_now() < until)
-    ticks_cond_wait(&worker->changed, &worker->lock, until);
-  return is_idle(worker);
+  while (!is_idle(pool) && ticks_now() < until)
+    ticks_cond_wait(&pool->changed, &pool->lock, until);
+  return is_idle(pool);
 }
 
 bool
-worker_drain(struct worker *worker, int64_t until)
+activity_pool_drain(struct activity_pool *pool, int64_t until)
 {
-  pthread_mutex_lock(&worker->lock);
-  bool is_drained = wait_until_idle(worker, until);
-  pthread_mutex_unlock(&worker->lock);
+  pthread_mutex_lock(&pool->lock);
+  bool is_drained = wait_until_idle(pool, until);
+  pthread_mutex_unlock(&pool->lock);
   return is_drained;
 }
 
 static bool
-runs_body(const struct worker *worker)
+runs_body(const struct activity_pool *pool)
 {
-  for (const struct errand *errand = worker->errands; errand; errand = errand->next)
-    if (errand->state != ERRAND_ENDS)
+  for (const struct activity *activity = pool->activities; activity; activity = activity->next)
+    if (activity->state != ACTIVITY_ENDS)
       return true;
-  return !worker->is_poller_over;
+  return !pool->is_poller_over;
 }
 
 /* Waits for the bodies, and then, for a moment, until the store was told of their ends. */
 static void
-wait_for_ends(struct worker *worker)
+wait_for_ends(struct activity_pool *pool)
 {
-  pthread_mutex_lock(&worker->lock);
-  while (runs_body(worker) && ticks_now() < worker->end_at)
-    ticks_cond_wait(&worker->changed, &worker->lock, worker->end_at);
+  pthread_mutex_lock(&pool->lock);
+  while (runs_body(pool) && ticks_now() < pool->end_at)
+    ticks_cond_wait(&pool->changed, &pool->lock, pool->end_at);
   int64_t end = ticks_after(ticks_now(), GIVE_BACK_MS);
-  if (end < worker->end_at)
-    worker->end_at = end;
-  pthread_cond_broadcast(&worker->changed);
-  pthread_cond_signal(&worker->warden_looks);
-  wait_until_idle(worker, worker->end_at);
-  pthread_mutex_unlock(&worker->lock);
+  if (end < pool->end_at)
+    pool->end_at = end;
+  pthread_cond_broadcast(&pool->changed);
+  pthread_cond_signal(&pool->deadlines_changed);
+  wait_until_idle(pool, pool->end_at);
+  pthread_mutex_unlock(&pool->lock);
 }
 
 /* One that is not told yet, told, with a reference; NULL: all are told. */
-static struct errand *
-signal_next(struct worker *worker)
+static struct activity *
+signal_next(struct activity_pool *pool)
 {
-  struct errand *found = NULL;
+  struct activity *found = NULL;
 
-  pthread_mutex_lock(&worker->lock);
-  for (struct errand *errand = worker->errands; errand && !found; errand = errand->next)
-    if (errand_signal(errand, DK_CAUSE_SHUTDOWN, DK_LEARNT_BY_STOP, 0))
-      found = errand;
+  pthread_mutex_lock(&pool->lock);
+  for (struct activity *activity = pool->activities; activity && !found; activity = activity->next)
+    if (activity_signal(activity, DK_CAUSE_SHUTDOWN, DK_LEARNT_BY_STOP, 0))
+      found = activity;
   if (found)
     found->references++;
-  pthread_mutex_unlock(&worker->lock);
+  pthread_mutex_unlock(&pool->lock);
   return found;
 }
 
 /* From now on nothing lasts longer than the longest grace, and some time to give back. */
 static void
-set_end(struct worker *worker)
+set_end(struct activity_pool *pool)
 {
   int64_t longest = 0;
 
-  pthread_mutex_lock(&worker->lock);
-  for (const struct errand *errand = worker->errands; errand; errand = errand->next)
-    if (errand->grace_ms > longest)
-      longest = errand->grace_ms;
-  worker->end_at = ticks_after(ticks_now(), ticks_after(longest, GIVE_BACK_MS));
-  worker->is_ending = true;
-  pthread_cond_broadcast(&worker->changed);
-  pthread_cond_signal(&worker->warden_looks);
-  pthread_mutex_unlock(&worker->lock);
+  pthread_mutex_lock(&pool->lock);
+  for (const struct activity *activity = pool->activities; activity; activity = activity->next)
+    if (activity->grace_ms > longest)
+      longest = activity->grace_ms;
+  pool->end_at = ticks_after(ticks_now(), ticks_after(longest, GIVE_BACK_MS));
+  pool->is_ending = true;
+  pthread_cond_broadcast(&pool->changed);
+  pthread_cond_signal(&pool->deadlines_changed);
+  pthread_mutex_unlock(&pool->lock);
 }
 
 static void
-signal_all(struct worker *worker)
+signal_all(struct activity_pool *pool)
 {
-  struct errand *errand;
+  struct activity *activity;
 
-  while ((errand = signal_next(worker)) != NULL) {
-    errand_tell_signal(errand, DK_CAUSE_SHUTDOWN, DK_LEARNT_BY_STOP);
-    errand_drop(errand);
+  while ((activity = signal_next(pool)) != NULL) {
+    activity_tell_signal(activity, DK_CAUSE_SHUTDOWN, DK_LEARNT_BY_STOP);
+    activity_drop(activity);
   }
 }
 
-static struct errand *
-next_to_give_back(struct worker *worker)
+static struct activity *
+next_to_give_back(struct activity_pool *pool)
 {
-  pthread_mutex_lock(&worker->lock);
-  struct errand *errand = worker->to_give_back;
-  if (errand)
-    worker->to_give_back = errand->next;
-  pthread_mutex_unlock(&worker->lock);
-  return errand;
+  pthread_mutex_lock(&pool->lock);
+  struct activity *activity = pool->to_give_back;
+  if (activity)
+    pool->to_give_back = activity->next;
+  pthread_mutex_unlock(&pool->lock);
+  return activity;
 }
 
 static void
-free_lease(struct errand *errand)
+free_lease(struct activity *activity)
 {
-  struct lease *lease = errand->lease;
+  struct lease *lease = activity->lease;
 
-  errand->lease = NULL;
-  keeper_let_go(errand->worker->setup.keeper, lease);
+  activity->lease = NULL;
+  leases_let_go(activity->pool->setup.leases, lease);
 }
 
 /* What is in quarantine since the stop: its body runs on, but somebody else may have it. */
 static void
-give_back_quarantined(struct worker *worker)
+give_back_quarantined(struct activity_pool *pool)
 {
-  struct errand *errand;
+  struct activity *activity;
 
-  while ((errand = next_to_give_back(worker)) != NULL) {
-    lease_rest(errand->lease);
-    bool is_given_back = errand_give_back(&worker->own, errand, 0, false);
-    free_lease(errand);
-    pthread_mutex_lock(&worker->lock);
-    worker->leftover.activities++;
-    worker->leftover.not_given_back += !is_given_back;
-    pthread_mutex_unlock(&worker->lock);
-    errand_drop(errand);
+  while ((activity = next_to_give_back(pool)) != NULL) {
+    lease_rest(activity->lease);
+    bool is_given_back = activity_give_back(&pool->own, activity, 0, false);
+    free_lease(activity);
+    pthread_mutex_lock(&pool->lock);
+    pool->leftover.activities++;
+    pool->leftover.not_given_back += !is_given_back;
+    pthread_mutex_unlock(&pool->lock);
+    activity_drop(activity);
   }
 }
 
 static uint32_t
-n_not_over(const struct worker *worker)
+n_not_over(const struct activity_pool *pool)
 {
   uint32_t n = 0;
 
-  for (const struct slot *slot = worker->slots; slot; slot = slot->next)
+  for (const struct slot *slot = pool->slots; slot; slot = slot->next)
     n += !slot->is_over;
   return n;
 }
@@ -356,65 +355,64 @@ n_not_over(const struct worker *worker)
 /* Waits for the threads but those in quarantine.  Who does not come back from the store, although
  * called back, is left like those. */
 static void
-end_threads(struct worker *worker)
+end_threads(struct activity_pool *pool)
 {
   int64_t until = ticks_after(ticks_now(), GIVE_BACK_MS);
 
-  say_over(worker);
-  pthread_mutex_lock(&worker->lock);
-  while ((n_not_over(worker) > worker->n_quarantined || !worker->is_poller_over) &&
-         ticks_now() < until)
-    ticks_cond_wait(&worker->changed, &worker->lock, until);
-  pthread_mutex_unlock(&worker->lock);
-  end_warden(worker);
+  say_over(pool);
+  pthread_mutex_lock(&pool->lock);
+  while ((n_not_over(pool) > pool->n_quarantined || !pool->is_poller_over) && ticks_now() < until)
+    ticks_cond_wait(&pool->changed, &pool->lock, until);
+  pthread_mutex_unlock(&pool->lock);
+  end_deadlines(pool);
 }
 
 static void
-add_leftover(struct worker *worker, struct dk_leftover *leftover)
+add_leftover(struct activity_pool *pool, struct dk_leftover *leftover)
 {
-  pthread_mutex_lock(&worker->lock);
-  uint32_t stuck = worker->n_errands; /* their threads do not come back from the store */
-  leftover->activities += worker->leftover.activities + stuck;
-  leftover->not_given_back += worker->leftover.not_given_back + stuck;
-  leftover->quarantined += n_not_over(worker);
-  pthread_mutex_unlock(&worker->lock);
+  pthread_mutex_lock(&pool->lock);
+  uint32_t stuck = pool->n_activities; /* their threads do not come back from the store */
+  leftover->activities += pool->leftover.activities + stuck;
+  leftover->not_given_back += pool->leftover.not_given_back + stuck;
+  leftover->quarantined += n_not_over(pool);
+  pthread_mutex_unlock(&pool->lock);
 }
 
 void
-worker_end(struct worker *worker, struct dk_leftover *leftover)
+activity_pool_end(struct activity_pool *pool, struct dk_leftover *leftover)
 {
-  set_end(worker);
-  signal_all(worker);
-  wait_for_ends(worker);
-  give_back_quarantined(worker);
-  end_threads(worker);
-  add_leftover(worker, leftover);
+  set_end(pool);
+  signal_all(pool);
+  wait_for_ends(pool);
+  give_back_quarantined(pool);
+  end_threads(pool);
+  add_leftover(pool, leftover);
 }
 
 bool
-worker_free(struct worker *worker)
+activity_pool_free(struct activity_pool *pool)
 {
-  pthread_mutex_lock(&worker->lock);
-  bool is_over = worker->is_poller_over && n_not_over(worker) == 0;
-  pthread_mutex_unlock(&worker->lock);
+  pthread_mutex_lock(&pool->lock);
+  bool is_over = pool->is_poller_over && n_not_over(pool) == 0;
+  pthread_mutex_unlock(&pool->lock);
   if (!is_over)
     return false;
-  pthread_join(worker->poller, NULL);
-  join_slots(worker);
-  discard_worker(worker);
+  pthread_join(pool->poller, NULL);
+  join_slots(pool);
+  discard_worker(pool);
   return true;
 }
 
 bool
-worker_healthy(struct worker *worker, char *reason, size_t size)
+activity_pool_is_well(struct activity_pool *pool, char *reason, size_t size)
 {
-  const struct dk_zygote *zygote = worker->setup.options->zygote;
+  const struct dk_zygote *zygote = pool->setup.options->zygote;
   bool is_childless = zygote && zygote_is_dead(zygote);
 
-  pthread_mutex_lock(&worker->lock);
-  bool is_capped = worker_is_capped(worker);
-  uint32_t n = worker->n_quarantined;
-  pthread_mutex_unlock(&worker->lock);
+  pthread_mutex_lock(&pool->lock);
+  bool is_capped = activity_pool_is_capped(pool);
+  uint32_t n = pool->n_quarantined;
+  pthread_mutex_unlock(&pool->lock);
   if (is_capped)
     snprintf(reason, size, "cap reached: %u threads of activities do not come back", n);
   else if (is_childless)
@@ -423,7 +421,7 @@ worker_healthy(struct worker *worker, char *reason, size_t size)
 }
 
 size_t
-worker_delayed(struct worker *worker, enum stall *ret_why, char *room, size_t size)
+activity_pool_delayed(struct activity_pool *pool, enum delay *ret_why, char *room, size_t size)
 {
-  return notes_delayed(worker->notes, ticks_now(), ret_why, room, size);
+  return retry_counts_delayed(pool->retries, ticks_now(), ret_why, room, size);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errands: how they begin, who is told to end, and what is said of it.  Locking: see activity.h. */
+/* Activities: how they begin, who is told to end, and what is said of it.  Locking: see
+ * activity.h. */
 #include "core/runtime/activity/activity.h"
 
 #include <stdio.h>
@@ -24,63 +25,65 @@ write_key(uint64_t execution_id, uint64_t activity_id, dk_str instance, char roo
 }
 
 static dk_str
-key_of(const struct errand *errand, char room[LONGEST_KEY])
+key_of(const struct activity *activity, char room[LONGEST_KEY])
 {
-  const struct dk_task_info *info = &errand->task.info;
+  const struct dk_task_info *info = &activity->task.info;
 
   return write_key(info->execution_id, info->activity_id, info->instance, room);
 }
 
 void
-errand_pardon(const struct errand *errand)
+activity_pardon(const struct activity *activity)
 {
   char room[LONGEST_KEY];
 
-  notes_pardon(errand->worker->notes, key_of(errand, room), errand->task.info.attempt);
+  retry_counts_pardon(activity->pool->retries, key_of(activity, room), activity->task.info.attempt);
 }
 
 uint32_t
-errand_stalled(const struct errand *errand, enum stall why, bool *ret_first)
+activity_count_delay(const struct activity *activity, enum delay why, bool *ret_first)
 {
   char room[LONGEST_KEY];
 
-  return notes_stalled(errand->worker->notes, key_of(errand, room), why, ret_first);
+  return retry_counts_delayed_again(activity->pool->retries, key_of(activity, room), why,
+                                    ret_first);
 }
 
 void
-errand_delayed(const struct errand *errand, enum stall why, int64_t delay_ms)
+activity_delayed(const struct activity *activity, enum delay why, int64_t delay_ms)
 {
   char room[LONGEST_KEY];
 
-  notes_delayed_until(errand->worker->notes, key_of(errand, room), why,
-                      ticks_after(ticks_now(), delay_ms));
+  retry_counts_delayed_until(activity->pool->retries, key_of(activity, room), why,
+                             ticks_after(ticks_now(), delay_ms));
 }
 
 void
-errand_pardon_item(struct worker *worker, const struct dk_work_item *item)
+activity_pardon_item(struct activity_pool *pool, const struct dk_work_item *item)
 {
   char room[LONGEST_KEY];
 
-  notes_pardon(worker->notes,
-               write_key(item->item.execution_id, item->item.activity_id, item->item.instance,
-                         room),
-               item->work.attempt);
+  retry_counts_pardon(
+      pool->retries,
+      write_key(item->item.execution_id, item->item.activity_id, item->item.instance, room),
+      item->work.attempt);
 }
 
 void
-errand_forget(const struct errand *errand)
+activity_forget(const struct activity *activity)
 {
   char room[LONGEST_KEY];
 
-  notes_forget(errand->worker->notes, key_of(errand, room));
+  retry_counts_forget(activity->pool->retries, key_of(activity, room));
 }
 
 static uint32_t
-judge(const struct errand *errand)
+judge(const struct activity *activity)
 {
   char room[LONGEST_KEY];
 
-  return notes_judged(errand->worker->notes, key_of(errand, room), errand->task.info.attempt);
+  return retry_counts_judged(activity->pool->retries, key_of(activity, room),
+                             activity->task.info.attempt);
 }
 
 /* ---- making and freeing ---------------------------------------------------------------------- */
@@ -95,27 +98,27 @@ fence_of(const struct dk_work *work)
 }
 
 static bool
-copy_item(struct errand *errand, const struct dk_work_item *item)
+copy_item(struct activity *activity, const struct dk_work_item *item)
 {
-  struct dk_task *task = &errand->task;
+  struct dk_task *task = &activity->task;
   struct dk_task_info *info = &task->info;
 
   info->attempt = item->work.attempt;
   info->execution_id = item->item.execution_id;
   info->activity_id = item->item.activity_id;
   info->fence = fence_of(&item->work);
-  info->worker = dk_str_of(errand->worker->setup.name);
+  info->worker = dk_str_of(activity->pool->setup.name);
   return task_copy(task, item->item.instance, &info->instance) &&
          task_copy(task, item->item.tag, &info->tag) &&
          task_copy(task, item->item.session, &info->session) &&
-         task_copy(task, item->item.payload, &errand->payload) &&
-         task_copy(task, item->work.lock_token, &errand->lock_token);
+         task_copy(task, item->item.payload, &activity->payload) &&
+         task_copy(task, item->work.lock_token, &activity->lock_token);
 }
 
 static const char *
-unreadable(struct errand *errand, const char *why)
+unreadable(struct activity *activity, const char *why)
 {
-  const char *text = dk_arena_printf(&errand->task.arena,
+  const char *text = dk_arena_printf(&activity->task.arena,
                                      "its order cannot be read (%s): no runtime of this version "
                                      "has made it; cancel the instance, or let a newer one take it",
                                      why);
@@ -125,128 +128,127 @@ unreadable(struct errand *errand, const char *why)
 
 /* What it is and what is to be run: not known (text says why), or known. */
 static bool
-read_order(struct errand *errand)
+read_order(struct activity *activity)
 {
-  struct dk_task_info *info = &errand->task.info;
+  struct dk_task_info *info = &activity->task.info;
   struct task_order order = {.name = {NULL, 0}};
   const char *why = NULL;
-  dk_status status = task_order_decode(&errand->task.arena, errand->payload, &order, &why);
+  dk_status status = task_order_decode(&activity->task.arena, activity->payload, &order, &why);
 
   if (status == DK_NO_MEMORY)
     return false;
   if (status != DK_OK) {
-    errand->unreadable = unreadable(errand, why ? why : "of no kind");
+    activity->unreadable = unreadable(activity, why ? why : "of no kind");
     return true;
   }
   info->name = order.name;
   info->orchestration = order.orchestration;
   info->version = order.version;
-  errand->input = order.input;
-  errand->registered =
-    registry_activity(errand->worker->setup.options->registry, order.name);
-  if (errand->registered && errand->registered->grace_ms > 0)
-    errand->grace_ms = errand->registered->grace_ms;
+  activity->input = order.input;
+  activity->registered = registry_activity(activity->pool->setup.options->registry, order.name);
+  if (activity->registered && activity->registered->grace_ms > 0)
+    activity->grace_ms = activity->registered->grace_ms;
   return true;
 }
 
 static struct lease *
-keep_lease(struct errand *errand, const struct dk_work_item *item)
+keep_lease(struct activity *activity, const struct dk_work_item *item)
 {
-  const struct worker_setup *setup = &errand->worker->setup;
+  const struct activity_pool_setup *setup = &activity->pool->setup;
   struct lease_terms terms = {
-    .kind = LEASE_WORK,
-    .token = errand->lock_token,
-    .lock_ms = setup->options->activity_lock_ms,
-    .buffer_ms = setup->options->activity_renewal_buffer_ms,
-    .deadline = ticks_of(setup->store, item->deadline),
-    .instance = errand->task.info.instance,
-    .activity = errand->task.info.name,
-    .orchestration = errand->task.info.orchestration,
-    .execution_id = errand->task.info.execution_id,
-    .activity_id = errand->task.info.activity_id,
-    .lost = errand_lost,
-    .context = errand,
+      .kind = LEASE_WORK,
+      .token = activity->lock_token,
+      .lock_ms = setup->options->activity_lock_ms,
+      .buffer_ms = setup->options->activity_renewal_buffer_ms,
+      .deadline = ticks_of(setup->store, item->deadline),
+      .instance = activity->task.info.instance,
+      .activity = activity->task.info.name,
+      .orchestration = activity->task.info.orchestration,
+      .execution_id = activity->task.info.execution_id,
+      .activity_id = activity->task.info.activity_id,
+      .lost = activity_lost,
+      .context = activity,
   };
 
-  return keeper_keep(setup->keeper, &terms);
+  return leases_keep(setup->leases, &terms);
 }
 
 static void
-free_errand(struct errand *errand)
+free_activity(struct activity *activity)
 {
-  if (errand->lease)
-    keeper_let_go(errand->worker->setup.keeper, errand->lease);
-  task_done(&errand->task);
-  free(errand);
+  if (activity->lease)
+    leases_let_go(activity->pool->setup.leases, activity->lease);
+  task_done(&activity->task);
+  free(activity);
 }
 
-struct errand *
-errand_new(struct worker *worker, const struct dk_work_item *item)
+struct activity *
+activity_new(struct activity_pool *pool, const struct dk_work_item *item)
 {
-  struct errand *errand = calloc(1, sizeof(*errand));
+  struct activity *activity = calloc(1, sizeof(*activity));
 
-  if (!errand)
+  if (!activity)
     return NULL;
-  errand->worker = worker;
-  errand->references = 1;
-  errand->grace_ms = worker->setup.options->grace_ms;
-  task_init(&errand->task, token_new());
-  if (errand->task.token && copy_item(errand, item) && read_order(errand)) {
-    errand->judged = judge(errand);
-    errand->lease = keep_lease(errand, item);
+  activity->pool = pool;
+  activity->references = 1;
+  activity->grace_ms = pool->setup.options->grace_ms;
+  task_init(&activity->task, token_new());
+  if (activity->task.token && copy_item(activity, item) && read_order(activity)) {
+    activity->judged = judge(activity);
+    activity->lease = keep_lease(activity, item);
   }
-  if (errand->lease)
-    return errand;
-  free_errand(errand);
+  if (activity->lease)
+    return activity;
+  free_activity(activity);
   return NULL;
 }
 
 void
-errand_drop(struct errand *errand)
+activity_drop(struct activity *activity)
 {
-  struct worker *worker = errand->worker;
+  struct activity_pool *pool = activity->pool;
 
-  pthread_mutex_lock(&worker->lock);
-  bool is_last = --errand->references == 0;
-  pthread_mutex_unlock(&worker->lock);
+  pthread_mutex_lock(&pool->lock);
+  bool is_last = --activity->references == 0;
+  pthread_mutex_unlock(&pool->lock);
   if (is_last)
-    free_errand(errand);
+    free_activity(activity);
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 void
-errand_add(struct errand *errand)
+activity_add(struct activity *activity)
 {
-  struct worker *worker = errand->worker;
+  struct activity_pool *pool = activity->pool;
 
-  errand->next = worker->errands;
-  worker->errands = errand;
-  worker->n_errands++;
-  *worker->ready_end = errand;
-  worker->ready_end = &errand->next_ready;
-  pthread_cond_signal(&worker->has_ready);
+  activity->next = pool->activities;
+  pool->activities = activity;
+  pool->n_activities++;
+  *pool->ready_end = activity;
+  pool->ready_end = &activity->next_ready;
+  pthread_cond_signal(&pool->has_ready);
 }
 
 void
-errand_remove(struct errand *errand)
+activity_remove(struct activity *activity)
 {
-  struct worker *worker = errand->worker;
-  struct errand **at = &worker->errands;
+  struct activity_pool *pool = activity->pool;
+  struct activity **at = &pool->activities;
 
-  while (*at != errand)
+  while (*at != activity)
     at = &(*at)->next;
-  *at = errand->next;
-  errand->next = NULL;
-  worker->n_errands--;
-  pthread_cond_broadcast(&worker->changed);
+  *at = activity->next;
+  activity->next = NULL;
+  pool->n_activities--;
+  pthread_cond_broadcast(&pool->changed);
 }
 
 /* ---- told before it is here ------------------------------------------------------------------ */
 
 /* Without memory it learns by its renewal. */
 void
-errand_note_early(struct worker *worker, dk_str token, int64_t since_ns)
+activity_note_early(struct activity_pool *pool, dk_str token, int64_t since_ns)
 {
   struct early *early = malloc(sizeof(*early) + token.len);
 
@@ -255,16 +257,16 @@ errand_note_early(struct worker *worker, dk_str token, int64_t since_ns)
   early->since_ns = since_ns;
   early->length = token.len;
   memcpy(early->token, token.ptr, token.len);
-  early->next = worker->early;
-  worker->early = early;
+  early->next = pool->early;
+  pool->early = early;
 }
 
 bool
-errand_is_early(const struct errand *errand, int64_t *ret_since_ns)
+activity_is_early(const struct activity *activity, int64_t *ret_since_ns)
 {
-  dk_str token = errand->lock_token;
+  dk_str token = activity->lock_token;
 
-  for (const struct early *early = errand->worker->early; early; early = early->next)
+  for (const struct early *early = activity->pool->early; early; early = early->next)
     if (early->length == token.len && memcmp(early->token, token.ptr, token.len) == 0) {
       *ret_since_ns = early->since_ns;
       return true;
@@ -273,11 +275,11 @@ errand_is_early(const struct errand *errand, int64_t *ret_since_ns)
 }
 
 void
-errand_forget_early(struct worker *worker)
+activity_forget_early(struct activity_pool *pool)
 {
-  while (worker->early) {
-    struct early *early = worker->early;
-    worker->early = early->next;
+  while (pool->early) {
+    struct early *early = pool->early;
+    pool->early = early->next;
     free(early);
   }
 }
@@ -285,50 +287,50 @@ errand_forget_early(struct worker *worker)
 /* ---- signals --------------------------------------------------------------------------------- */
 
 struct dk_log_event
-errand_event(const struct errand *errand, int32_t number)
+activity_event(const struct activity *activity, int32_t number)
 {
-  const struct dk_task_info *info = &errand->task.info;
+  const struct dk_task_info *info = &activity->task.info;
 
   return (struct dk_log_event){
-    .struct_size = sizeof(struct dk_log_event),
-    .number = number,
-    .execution_id = info->execution_id,
-    .activity_id = info->activity_id,
-    .instance = info->instance,
-    .activity = info->name,
-    .orchestration = info->orchestration,
-    .token = errand->lock_token,
+      .struct_size = sizeof(struct dk_log_event),
+      .number = number,
+      .execution_id = info->execution_id,
+      .activity_id = info->activity_id,
+      .instance = info->instance,
+      .activity = info->name,
+      .orchestration = info->orchestration,
+      .token = activity->lock_token,
   };
 }
 
 static int64_t
-good_at_ns(const struct errand *errand)
+good_at_ns(const struct activity *activity)
 {
-  return lease_good_at(errand->lease) * 1000000;
+  return lease_good_at(activity->lease) * 1000000;
 }
 
 bool
-errand_signal(struct errand *errand, int32_t cause, int32_t learnt, int64_t since_ns)
+activity_signal(struct activity *activity, int32_t cause, int32_t learnt, int64_t since_ns)
 {
-  bool has_ended = errand->state != ERRAND_READY && errand->state != ERRAND_RUNS;
+  bool has_ended = activity->state != ACTIVITY_READY && activity->state != ACTIVITY_RUNS;
 
-  if (has_ended || dk_token_cancelled(errand->task.token) != DK_CAUSE_NONE)
+  if (has_ended || dk_token_cancelled(activity->task.token) != DK_CAUSE_NONE)
     return false;
-  errand->learnt = learnt;
-  if (errand->state == ERRAND_RUNS)
-    errand->grace_until = ticks_after(ticks_now(), errand->grace_ms);
+  activity->learnt = learnt;
+  if (activity->state == ACTIVITY_RUNS)
+    activity->grace_until = ticks_after(ticks_now(), activity->grace_ms);
   if (learnt == DK_LEARNT_BY_COMMIT)
-    lease_rest(errand->lease); /* the row is gone */
-  token_set(errand->task.token, cause);
+    lease_rest(activity->lease); /* the row is gone */
+  token_set(activity->task.token, cause);
   int64_t told_ns = ticks_ns();
-  errand->told_after_ns = told_ns - (since_ns > 0 ? since_ns : good_at_ns(errand));
-  pthread_cond_signal(&errand->worker->warden_looks);
-  pthread_cond_broadcast(&errand->worker->changed);
+  activity->told_after_ns = told_ns - (since_ns > 0 ? since_ns : good_at_ns(activity));
+  pthread_cond_signal(&activity->pool->deadlines_changed);
+  pthread_cond_broadcast(&activity->pool->changed);
   return true;
 }
 
 void
-errand_count_learnt(const struct errand *errand, int32_t learnt, int64_t ns)
+activity_count_learnt(const struct activity *activity, int32_t learnt, int64_t ns)
 {
   static const enum counter counters[] = {
     [DK_LEARNT_BY_COMMIT] = COUNT_LEARNT_BY_COMMIT,
@@ -336,68 +338,69 @@ errand_count_learnt(const struct errand *errand, int32_t learnt, int64_t ns)
     [DK_LEARNT_BY_ACK] = COUNT_LEARNT_BY_ACK,
     [DK_LEARNT_BY_DEADLINE] = COUNT_LEARNT_BY_DEADLINE,
   };
-  struct journal *journal = errand->worker->setup.journal;
+  struct log *log = activity->pool->setup.log;
 
-  journal_count(journal, counters[learnt]);
-  metrics_notified(&journal->metrics, learnt, ns);
+  log_count(log, counters[learnt]);
+  metrics_notified(&log->metrics, learnt, ns);
 }
 
 void
-errand_count_learnt_late(const struct errand *errand, int32_t learnt)
+activity_count_learnt_late(const struct activity *activity, int32_t learnt)
 {
-  errand_count_learnt(errand, learnt, ticks_ns() - good_at_ns(errand));
+  activity_count_learnt(activity, learnt, ticks_ns() - good_at_ns(activity));
 }
 
 static void
-count_signal(const struct errand *errand, int32_t cause, int32_t learnt)
+count_signal(const struct activity *activity, int32_t cause, int32_t learnt)
 {
-  struct journal *journal = errand->worker->setup.journal;
+  struct log *log = activity->pool->setup.log;
 
   if (cause == DK_CAUSE_CANCELLED)
-    journal_count(journal, COUNT_ACTIVITIES_CANCELLED);
+    log_count(log, COUNT_ACTIVITIES_CANCELLED);
   else if (cause == DK_CAUSE_LEASE_LOST)
-    journal_count(journal, COUNT_ACTIVITIES_LOST);
+    log_count(log, COUNT_ACTIVITIES_LOST);
   if (learnt != DK_LEARNT_BY_STOP)
-    errand_count_learnt(errand, learnt, errand->told_after_ns);
+    activity_count_learnt(activity, learnt, activity->told_after_ns);
 }
 
 void
-errand_tell_signal(const struct errand *errand, int32_t cause, int32_t learnt)
+activity_tell_signal(const struct activity *activity, int32_t cause, int32_t learnt)
 {
-  struct journal *journal = errand->worker->setup.journal;
-  struct dk_log_event event = errand_event(errand, DK_LOG_ACTIVITY_CANCELLED);
+  struct log *log = activity->pool->setup.log;
+  struct dk_log_event event = activity_event(activity, DK_LOG_ACTIVITY_CANCELLED);
 
   event.cause = cause;
   event.learnt = learnt;
-  count_signal(errand, cause, learnt);
+  count_signal(activity, cause, learnt);
   if (cause == DK_CAUSE_CANCELLED) {
-    errand_forget(errand);
-    journal_tell(journal, &event, "it is told to end");
+    activity_forget(activity);
+    log_report(log, &event, "it is told to end");
   } else if (cause == DK_CAUSE_LEASE_LOST) {
     event.number = DK_LOG_LEASE_LOST;
-    journal_tell(journal, &event, "its lease is over: it is told to end, and may be running "
-                 "elsewhere");
+    log_report(log, &event,
+               "its lease is over: it is told to end, and may be running "
+               "elsewhere");
   } else {
     event.number = DK_LOG_TEXT;
     event.level = DK_LEVEL_INFO;
-    journal_tell(journal, &event, "it is told to end, and will be run again");
+    log_report(log, &event, "it is told to end, and will be run again");
   }
 }
 
 void
-errand_lost(void *context, enum loss loss)
+activity_lost(void *context, enum loss loss)
 {
-  struct errand *errand = context;
-  struct worker *worker = errand->worker;
+  struct activity *activity = context;
+  struct activity_pool *pool = activity->pool;
   int32_t cause = loss == LOSS_REFUSED ? DK_CAUSE_CANCELLED : DK_CAUSE_LEASE_LOST;
   int32_t learnt = loss == LOSS_REFUSED ? DK_LEARNT_BY_RENEWAL : DK_LEARNT_BY_DEADLINE;
 
-  /* The keeper lets the lease stay while this runs, and so the errand. */
-  pthread_mutex_lock(&worker->lock);
-  bool is_told = errand_signal(errand, cause, learnt, 0);
-  pthread_mutex_unlock(&worker->lock);
+  /* The leases lets the lease stay while this runs, and so the activity. */
+  pthread_mutex_lock(&pool->lock);
+  bool is_told = activity_signal(activity, cause, learnt, 0);
+  pthread_mutex_unlock(&pool->lock);
   if (loss == LOSS_DEADLINE)
-    errand_pardon(errand);
+    activity_pardon(activity);
   if (is_told)
-    errand_tell_signal(errand, cause, learnt);
+    activity_tell_signal(activity, cause, learnt);
 }

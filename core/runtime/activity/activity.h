@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of the worker: its errands, its slots, its threads.
+/* Inside of the worker: its activities, its slots, its threads.
  *
- * An errand is one activity that was handed to this worker, from its fetch to its end:
+ * An activity is one activity that was handed to this worker, from its fetch to its end:
  *
  *     READY -> RUNS -> ENDS          the body returned; what it said is acknowledged or given back
  *                   -> QUARANTINED   it did not return in the grace: its slot has a new thread
  *
- * Threads: one poller fetches (activity-fetch.c); each slot has one that runs errands
- * (activity-slot.c) and ends them (activity-finish.c); the warden sees to times: graces, calls of
- * the store that hang (activity-deadlines.c).
+ * Threads: one poller fetches (activity-fetch.c); each slot has one that runs activities
+ * (activity-slot.c) and ends them (activity-finish.c); the deadlines thread sees to times: graces,
+ * calls of the store that hang (activity-deadlines.c).
  *
  * Locking: the worker's `lock` guards the lists, the states and all that is not said to be
  * somebody's own.  Under it neither the store, nor the log, nor a body is called; lease_rest,
- * lease_good_at, contact_rest and token_set, which have locks of their own, are. */
+ * lease_good_at, health_rest and token_set, which have locks of their own, are. */
 #ifndef DK_RUNTIME_ACTIVITY_ACTIVITY_H
 #define DK_RUNTIME_ACTIVITY_ACTIVITY_H
 
@@ -22,7 +22,7 @@
 #include "core/runtime/shared/retry-counts.h"
 #include "core/runtime/shared/ticks.h"
 
-enum errand_state { ERRAND_READY, ERRAND_RUNS, ERRAND_ENDS, ERRAND_QUARANTINED };
+enum activity_state { ACTIVITY_READY, ACTIVITY_RUNS, ACTIVITY_ENDS, ACTIVITY_QUARANTINED };
 
 /* The token of a row that a commit has deleted while the poller was still bringing it. */
 struct early {
@@ -33,13 +33,13 @@ struct early {
 };
 
 struct slot;
-struct errand {
-  struct errand *next, *next_ready;
-  struct worker *worker;
+struct activity {
+  struct activity *next, *next_ready;
+  struct activity_pool *pool;
   uint32_t references;     /* the thread's, and of who tells of it without the lock */
-  enum errand_state state;
+  enum activity_state state;
   int32_t learnt;          /* with the token's cause */
-  int64_t told_after_ns;   /* it was set so long after there was reason to, see errand_signal */
+  int64_t told_after_ns;   /* it was set so long after there was reason to, see activity_signal */
   struct slot *slot;       /* that runs it */
   int64_t grace_ms;
   int64_t grace_until;     /* a tick; 0: the body was not told to end */
@@ -54,43 +54,43 @@ struct errand {
   const struct registered_activity *registered; /* NULL: it is not */
 };
 
-/* A thread that runs errands, with what it calls the store with. */
+/* A thread that runs activities, with what it calls the store with. */
 struct slot {
   struct slot *next;
-  struct worker *worker;
+  struct activity_pool *pool;
   pthread_t thread;
   struct dk_caller *caller;
   struct dk_canceller *canceller;
   int64_t call_back_at;    /* the call that runs; INT64_MAX: none does */
-  bool is_called_back;     /* the warden is at it */
+  bool is_called_back;     /* the deadlines thread is at it */
   bool is_quarantined;
   bool is_over;            /* the thread touches nothing any more: it can be joined */
 };
 
-struct worker {
-  struct worker_setup setup;
-  struct notes *notes;          /* with a lock of their own */
+struct activity_pool {
+  struct activity_pool_setup setup;
+  struct retry_counts *retries; /* with a lock of their own */
   pthread_mutex_t lock;
   pthread_cond_t has_ready;     /* for the slots */
   pthread_cond_t changed;       /* for the poller, and who waits for an end */
-  pthread_cond_t warden_looks;
-  struct errand *errands;       /* those that are not in quarantine */
-  struct errand *ready, **ready_end;
-  uint32_t n_errands;
+  pthread_cond_t deadlines_changed;
+  struct activity *activities; /* those that are not in quarantine */
+  struct activity *ready, **ready_end;
+  uint32_t n_activities;
   struct slot *slots;           /* all, those in quarantine too */
   uint32_t n_slots;             /* not in quarantine */
   uint32_t n_quarantined;
-  struct errand *to_give_back;  /* in quarantine when the runtime stops; by `next` */
-  struct slot own;              /* worker_end's caller; no thread */
+  struct activity *to_give_back; /* in quarantine when the runtime stops; by `next` */
+  struct slot own;               /* activity_pool_end's caller; no thread */
 
-  pthread_t poller, warden;
+  pthread_t poller, deadlines_thread;
   struct dk_caller *fetcher;
   struct dk_canceller *fetch_canceller;
   struct fetch_ids fetch_ids;
   struct lost_fetch lost;       /* the poller's own */
   struct asker fetching;        /* the poller's own */
   bool is_late;                 /* the poller's own: the last fetch brought leases that were over */
-  bool is_fetching;             /* the poller may hold rows that are no errands yet: */
+  bool is_fetching;             /* the poller may hold rows that are no activities yet: */
   struct early *early;          /* of these a commit has deleted some */
 
   bool is_draining;             /* nothing is fetched any more */
@@ -99,51 +99,51 @@ struct worker {
   bool is_ending;               /* what is given back is counted: */
   struct dk_leftover leftover;
   bool is_over;                 /* the slots end, when nothing is ready any more */
-  bool is_warden_over;
+  bool is_deadlines_over;
 };
 
-/* ---- errands (activity.c) -------------------------------------------------------------------- */
+/* ---- activities (activity.c) ----------------------------------------------------------------- */
 
-/* NULL: no memory.  Kept by the keeper from now on; not in a list yet. */
-struct errand *errand_new(struct worker *worker, const struct dk_work_item *item);
+/* NULL: no memory.  Kept by the leases from now on; not in a list yet. */
+struct activity *activity_new(struct activity_pool *pool, const struct dk_work_item *item);
 /* Frees with the last reference; without the lock. */
-void errand_drop(struct errand *errand);
+void activity_drop(struct activity *activity);
 /* Under the lock: */
-void errand_add(struct errand *errand);
-void errand_remove(struct errand *errand);
+void activity_add(struct activity *activity);
+void activity_remove(struct activity *activity);
 /* A commit has deleted a row that may be on its way; and whether it was this one's. */
-void errand_note_early(struct worker *worker, dk_str token, int64_t since_ns);
-bool errand_is_early(const struct errand *errand, int64_t *ret_since_ns);
-void errand_forget_early(struct worker *worker);
+void activity_note_early(struct activity_pool *pool, dk_str token, int64_t since_ns);
+bool activity_is_early(const struct activity *activity, int64_t *ret_since_ns);
+void activity_forget_early(struct activity_pool *pool);
 /* Sets the token if the body has not ended; false: nothing changed.  since_ns (ticks_ns): when the
  * row was deleted; 0: nobody knows, it was there when the lease was last known to be good. */
-bool errand_signal(struct errand *errand, int32_t cause, int32_t learnt, int64_t since_ns);
+bool activity_signal(struct activity *activity, int32_t cause, int32_t learnt, int64_t since_ns);
 /* Counts how it was learnt that it is to end, and how long that took; without the lock. */
-void errand_count_learnt(const struct errand *errand, int32_t learnt, int64_t ns);
+void activity_count_learnt(const struct activity *activity, int32_t learnt, int64_t ns);
 /* The same when its end could not be told. */
-void errand_count_learnt_late(const struct errand *errand, int32_t learnt);
+void activity_count_learnt_late(const struct activity *activity, int32_t learnt);
 /* Tells of a signal and counts it; without the lock. */
-void errand_tell_signal(const struct errand *errand, int32_t cause, int32_t learnt);
+void activity_tell_signal(const struct activity *activity, int32_t cause, int32_t learnt);
 /* This attempt ended because the store could not be reached: it does not count against it. */
-void errand_pardon(const struct errand *errand);
-/* The same of one that never became an errand. */
-void errand_pardon_item(struct worker *worker, const struct dk_work_item *item);
+void activity_pardon(const struct activity *activity);
+/* The same of one that never became an activity. */
+void activity_pardon_item(struct activity_pool *pool, const struct dk_work_item *item);
 /* It cannot be run here: how often in a row, and whether for this the first time. */
-uint32_t errand_stalled(const struct errand *errand, enum stall why, bool *ret_first);
-void errand_delayed(const struct errand *errand, enum stall why, int64_t delay_ms);
+uint32_t activity_count_delay(const struct activity *activity, enum delay why, bool *ret_first);
+void activity_delayed(const struct activity *activity, enum delay why, int64_t delay_ms);
 /* It has come to its end, and nothing has to be remembered of it. */
-void errand_forget(const struct errand *errand);
-/* The keeper has lost its lease. */
-void errand_lost(void *context, enum loss loss);
+void activity_forget(const struct activity *activity);
+/* The leases has lost its lease. */
+void activity_lost(void *context, enum loss loss);
 
-struct dk_log_event errand_event(const struct errand *errand, int32_t number);
+struct dk_log_event activity_event(const struct activity *activity, int32_t number);
 
 /* ---- slots (activity-slot.c) ----------------------------------------------------------------- */
 
-bool slot_begin(struct slot *slot, struct worker *worker);
+bool slot_begin(struct slot *slot, struct activity_pool *pool);
 void slot_free(struct slot *slot);
 /* One more thread; false: no memory, no threads.  Under the lock. */
-bool slot_start(struct worker *worker);
+bool slot_start(struct activity_pool *pool);
 /* A call of the store that is called back at that tick at the latest; the canceller is ready for
  * it.  Not under the lock. */
 void slot_begin_call(struct slot *slot, int64_t until);
@@ -151,23 +151,23 @@ void slot_end_call(struct slot *slot);
 
 /* ---- ends (activity-finish.c) ---------------------------------------------------------------- */
 
-/* What the store is told of an errand whose body is over, or never ran. */
-void errand_settle(struct slot *slot, struct errand *errand, const struct outcome *outcome);
+/* What the store is told of an activity whose body is over, or never ran. */
+void activity_settle(struct slot *slot, struct activity *activity, const struct outcome *outcome);
 /* Whether the store has taken it, or somebody else has it by now. */
-bool errand_give_back(struct slot *slot, struct errand *errand, int64_t delay_ms,
-                      bool is_counted);
-int64_t worker_backoff(const struct worker *worker, uint32_t attempt);
+bool activity_give_back(struct slot *slot, struct activity *activity, int64_t delay_ms,
+                        bool is_counted);
+int64_t activity_pool_backoff(const struct activity_pool *pool, uint32_t attempt);
 
 /* ---- the other threads ----------------------------------------------------------------------- */
 
-void *poller_main(void *worker);
-void *warden_main(void *worker);
+void *activity_fetch_main(void *pool);
+void *activity_deadlines_main(void *pool);
 /* Whether so many are in quarantine that nothing is fetched; under the lock. */
-bool worker_is_capped(const struct worker *worker);
+bool activity_pool_is_capped(const struct activity_pool *pool);
 
 /* ---- processes (activity-child.c) ------------------------------------------------------------ */
 
 /* Runs the body in a child, and sees to its grace. */
-void errand_run_in_child(struct errand *errand, struct outcome *ret_outcome);
+void activity_run_in_child(struct activity *activity, struct outcome *ret_outcome);
 
 #endif

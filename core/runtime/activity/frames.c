@@ -17,22 +17,22 @@ static const uint64_t longest_frame = UINT64_C(1) << 32;
 /* ---- numbers and texts ----------------------------------------------------------------------- */
 
 void
-wire_put_number(struct dk_text *text, uint64_t number)
+frame_put_number(struct dk_text *text, uint64_t number)
 {
   dk_text_add(text, &number, sizeof(number));
 }
 
 /* Its length and 1; 0: absent. */
 void
-wire_put_text(struct dk_text *text, dk_str given)
+frame_put_text(struct dk_text *text, dk_str given)
 {
-  wire_put_number(text, given.ptr ? given.len + 1 : 0);
+  frame_put_number(text, given.ptr ? given.len + 1 : 0);
   if (given.len > 0)
     dk_text_add(text, given.ptr, given.len);
 }
 
 static const char *
-take(struct wire_bytes *bytes, size_t n)
+take(struct frame_bytes *bytes, size_t n)
 {
   const char *at = bytes->at;
 
@@ -46,7 +46,7 @@ take(struct wire_bytes *bytes, size_t n)
 }
 
 uint64_t
-wire_get_number(struct wire_bytes *bytes)
+frame_get_number(struct frame_bytes *bytes)
 {
   uint64_t number = 0;
   const char *at = take(bytes, sizeof(number));
@@ -57,9 +57,9 @@ wire_get_number(struct wire_bytes *bytes)
 }
 
 dk_str
-wire_get_text(struct wire_bytes *bytes)
+frame_get_text(struct frame_bytes *bytes)
 {
-  uint64_t length = wire_get_number(bytes);
+  uint64_t length = frame_get_number(bytes);
 
   if (length == 0)
     return (dk_str){NULL, 0};
@@ -100,7 +100,7 @@ send_bytes(int fd, const char *bytes, size_t n, int stop_fd)
 }
 
 bool
-wire_send(int fd, enum wire_kind kind, const struct dk_text *text, int stop_fd)
+frame_send(int fd, enum frame_kind kind, const struct dk_text *text, int stop_fd)
 {
   struct header header = {kind, text->length};
 
@@ -111,19 +111,19 @@ wire_send(int fd, enum wire_kind kind, const struct dk_text *text, int stop_fd)
 /* ---- receiving ------------------------------------------------------------------------------- */
 
 void
-wire_reader_init(struct wire_reader *reader, int fd)
+frame_reader_init(struct frame_reader *reader, int fd)
 {
-  *reader = (struct wire_reader){.fd = fd};
+  *reader = (struct frame_reader){.fd = fd};
 }
 
 void
-wire_reader_done(struct wire_reader *reader)
+frame_reader_done(struct frame_reader *reader)
 {
   free(reader->bytes);
 }
 
 static bool
-make_room(struct wire_reader *reader, size_t room)
+make_room(struct frame_reader *reader, size_t room)
 {
   if (room < LEAST_ROOM)
     room = LEAST_ROOM;
@@ -138,7 +138,7 @@ make_room(struct wire_reader *reader, size_t room)
 }
 
 static void
-forget_last(struct wire_reader *reader)
+forget_last(struct frame_reader *reader)
 {
   if (reader->taken == 0)
     return;
@@ -149,7 +149,7 @@ forget_last(struct wire_reader *reader)
 
 /* How long the frame is that begins here, with its header; SIZE_MAX: nonsense. */
 static size_t
-length_of_frame(const struct wire_reader *reader)
+length_of_frame(const struct frame_reader *reader)
 {
   struct header header;
 
@@ -162,37 +162,37 @@ length_of_frame(const struct wire_reader *reader)
 /* Room for the frame, but not for more than twice what has come: the length is the word of another
  * process, and costs it nothing. */
 static size_t
-room_for(const struct wire_reader *reader, size_t length)
+room_for(const struct frame_reader *reader, size_t length)
 {
   size_t most = 2 * reader->n + MORE_ROOM;
 
   return length < most ? length : most;
 }
 
-static enum wire_state
-give_frame(struct wire_reader *reader, size_t length, enum wire_kind *ret_kind,
-           struct wire_bytes *ret_bytes)
+static enum frame_state
+give_frame(struct frame_reader *reader, size_t length, enum frame_kind *ret_kind,
+           struct frame_bytes *ret_bytes)
 {
   struct header header;
 
   memcpy(&header, reader->bytes, sizeof(header));
-  *ret_kind = (enum wire_kind)header.kind;
-  *ret_bytes = (struct wire_bytes){
-    .at = reader->bytes + sizeof(header),
-    .left = length - sizeof(header),
+  *ret_kind = (enum frame_kind)header.kind;
+  *ret_bytes = (struct frame_bytes){
+      .at = reader->bytes + sizeof(header),
+      .left = length - sizeof(header),
   };
   reader->taken = length;
-  return WIRE_FRAME;
+  return FRAME_WHOLE;
 }
 
-enum wire_state
-wire_read(struct wire_reader *reader, enum wire_kind *ret_kind, struct wire_bytes *ret_bytes)
+enum frame_state
+frame_read(struct frame_reader *reader, enum frame_kind *ret_kind, struct frame_bytes *ret_bytes)
 {
   forget_last(reader);
   for (;;) {
     size_t length = length_of_frame(reader);
     if (length == SIZE_MAX || !make_room(reader, room_for(reader, length)))
-      return WIRE_CLOSED;
+      return FRAME_CLOSED;
     if (reader->n >= length)
       return give_frame(reader, length, ret_kind, ret_bytes);
     ssize_t got = recv(reader->fd, reader->bytes + reader->n, reader->room - reader->n,
@@ -200,8 +200,8 @@ wire_read(struct wire_reader *reader, enum wire_kind *ret_kind, struct wire_byte
     if (got > 0)
       reader->n += (size_t)got;
     else if (got < 0 && errno == EAGAIN)
-      return WIRE_PENDING;
+      return FRAME_PENDING;
     else if (got == 0 || errno != EINTR)
-      return WIRE_CLOSED;
+      return FRAME_CLOSED;
   }
 }

@@ -12,41 +12,41 @@
 
 #include "core/base/text.h"
 
-enum wire_kind { WIRE_ORDER = 1, WIRE_CANCEL, WIRE_RESULT };
+enum frame_kind { FRAME_ORDER = 1, FRAME_CANCEL, FRAME_RESULT };
 
-void wire_put_number(struct dk_text *text, uint64_t number);
-void wire_put_text(struct dk_text *text, dk_str given);
+void frame_put_number(struct dk_text *text, uint64_t number);
+void frame_put_text(struct dk_text *text, dk_str given);
 
 /* What is left of a frame; `failed` once it has too little. */
-struct wire_bytes {
+struct frame_bytes {
   const char *at;
   size_t left;
   bool failed;
 };
-uint64_t wire_get_number(struct wire_bytes *bytes);
+uint64_t frame_get_number(struct frame_bytes *bytes);
 /* Points into the frame; without a NUL behind it. */
-dk_str wire_get_text(struct wire_bytes *bytes);
+dk_str frame_get_text(struct frame_bytes *bytes);
 
 /* Sends all of it, and waits for room as long as it takes, or until `stop_fd` (-1: none) is
  * readable.  false: the other end is gone, or it was stopped. */
-bool wire_send(int fd, enum wire_kind kind, const struct dk_text *text, int stop_fd);
+bool frame_send(int fd, enum frame_kind kind, const struct dk_text *text, int stop_fd);
 
 /* Reads frames as they come. */
-struct wire_reader {
+struct frame_reader {
   int fd;
   char *bytes;
   size_t n, room;
   size_t taken;     /* of the frame given last, removed by the next read */
 };
-enum wire_state {
-  WIRE_FRAME,   /* here is one; good until the next read */
-  WIRE_PENDING, /* not all of one is there */
-  WIRE_CLOSED   /* the other end is gone, or sends nonsense, or there is no memory */
+enum frame_state {
+  FRAME_WHOLE,   /* here is one; good until the next read */
+  FRAME_PENDING, /* not all of one is there */
+  FRAME_CLOSED   /* the other end is gone, or sends nonsense, or there is no memory */
 };
-void wire_reader_init(struct wire_reader *reader, int fd);
-void wire_reader_done(struct wire_reader *reader);
+void frame_reader_init(struct frame_reader *reader, int fd);
+void frame_reader_done(struct frame_reader *reader);
 /* Does not wait. */
-enum wire_state wire_read(struct wire_reader *reader, enum wire_kind *ret_kind,
-                          struct wire_bytes *ret_bytes);
+enum frame_state frame_read(struct frame_reader *reader, enum frame_kind *ret_kind,
+                            struct frame_bytes *ret_bytes);
 
 #endif

@@ -29,7 +29,7 @@ struct outcome {
   bool is_counted;  /* OUTCOME_LATER: as an attempt */
   bool is_told;     /* OUTCOME_LATER: why was told before */
   bool is_obstacle; /* OUTCOME_LATER: it cannot be run here, for the reason: */
-  enum stall why;
+  enum delay why;
 };
 
 struct dk_task {

@@ -400,14 +400,13 @@ test_store_away(void)
   ok(faulty_until_calls(shop->faulty, FAULTY_RELEASE_FETCH, 5),
      "what the first fetch may have locked is to be given back, again and again");
   cmp_ok(listener_count(shop->listener, DK_LOG_STORE_AWAY), "==", 1, "but told once");
-  ok(UNTIL(!contact_healthy(&shop->journal.contact, reason, sizeof(reason))),
-     "it is not healthy");
+  ok(UNTIL(!health_is_well(&shop->log.health, reason, sizeof(reason))), "it is not healthy");
   ok(says(reason, "activities cannot be fetched for "), "and says why");
   faulty_away(shop->faulty, false);
   shop_order(shop, 1, "echo", "x");
   is(shop_wait(shop, 1)->text, "x", "when the store is back, it goes on");
   cmp_ok(listener_count(shop->listener, DK_LOG_STORE_BACK), "==", 1, "told once");
-  ok(contact_healthy(&shop->journal.contact, reason, sizeof(reason)), "it is healthy");
+  ok(health_is_well(&shop->log.health, reason, sizeof(reason)), "it is healthy");
   shop_close(shop);
 }
 
@@ -478,11 +477,11 @@ test_stop_drains(void)
   shop_start(shop);
   shop_order(shop, 1, "waits", "x");
   ok(UNTIL(atomic_load(&runs) == 1), "an activity runs");
-  worker_stop_fetching(shop->worker);
+  activity_pool_stop_fetching(shop->pool);
   shop_order(shop, 2, "waits", "x");
-  ok(!worker_drain(shop->worker, ticks_now() + 50), "it is waited for, but not for ever");
+  ok(!activity_pool_drain(shop->pool, ticks_now() + 50), "it is waited for, but not for ever");
   atomic_store(&may_end, 1);
-  ok(worker_drain(shop->worker, ticks_now() + 60000), "until nothing runs");
+  ok(activity_pool_drain(shop->pool, ticks_now() + 60000), "until nothing runs");
   ok(shop_stop(shop, 60000, &leftover), "nothing is left");
   cmp_ok(leftover.activities, "==", 0, "nothing was given back");
   cmp_ok(atomic_load(&runs), "==", 1, "and nothing was fetched any more");

@@ -391,7 +391,7 @@ test_stranger(void)
   shop_start(shop);
   shop_order(shop, 1, "unaware", "x");
   ok(UNTIL(atomic_load(&runs) == 1), "an activity runs");
-  worker_signal(shop->worker, dk_str_of("i"), &stolen, 1);
+  activity_pool_signal(shop->pool, dk_str_of("i"), &stolen, 1);
   atomic_store(&may_end, 1);
   is(shop_wait(shop, 1)->text, "x", "what was stolen from another worker is not its business");
   cmp_ok(listener_level(shop->listener, DK_LEVEL_INFO), "==", 0, "and nothing is said");

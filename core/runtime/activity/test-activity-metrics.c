@@ -108,7 +108,7 @@ scrape(struct shop *shop)
 {
   struct dk_text text = DK_TEXT_EMPTY;
 
-  metrics_write(&shop->journal, &text);
+  metrics_write(&shop->log, &text);
   struct scrape *found = scrape_read((dk_str){dk_text_str(&text), text.length});
   if (dk_text_failed(&text) || found->complaint[0])
     BAIL_OUT("the metrics cannot be read: %s", found->complaint);

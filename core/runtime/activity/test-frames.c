@@ -23,16 +23,16 @@ static void
 believes_no_length(void)
 {
   const uint64_t header[2] = {1, UINT64_C(1) << 30};
-  struct wire_reader reader;
-  struct wire_bytes bytes;
-  enum wire_kind kind;
+  struct frame_reader reader;
+  struct frame_bytes bytes;
+  enum frame_kind kind;
 
-  wire_reader_init(&reader, ends[1]);
+  frame_reader_init(&reader, ends[1]);
   send_all(header, sizeof(header));
   send_all("some of it", 10);
-  ok(wire_read(&reader, &kind, &bytes) == WIRE_PENDING, "a frame that has only begun");
+  ok(frame_read(&reader, &kind, &bytes) == FRAME_PENDING, "a frame that has only begun");
   cmp_ok(reader.room, "<=", 1 << 20, "takes little room, whatever its length is to be");
-  wire_reader_done(&reader);
+  frame_reader_done(&reader);
 }
 
 static void
@@ -40,25 +40,25 @@ reads_in_pieces(void)
 {
   enum { SIZE = 300000, PIECE = 30000 };
   const uint64_t header[2] = {1, SIZE};
-  struct wire_reader reader;
-  struct wire_bytes bytes = {.left = 0};
-  enum wire_kind kind;
+  struct frame_reader reader;
+  struct frame_bytes bytes = {.left = 0};
+  enum frame_kind kind;
   char *sent = malloc(SIZE);
 
   if (!sent)
     BAIL_OUT("no memory");
   for (size_t i = 0; i < SIZE; i++)
     sent[i] = (char)(i % 251);
-  wire_reader_init(&reader, ends[1]);
+  frame_reader_init(&reader, ends[1]);
   send_all(header, sizeof(header));
-  enum wire_state state = WIRE_PENDING;
-  for (size_t at = 0; at < SIZE && state == WIRE_PENDING; at += PIECE) {
+  enum frame_state state = FRAME_PENDING;
+  for (size_t at = 0; at < SIZE && state == FRAME_PENDING; at += PIECE) {
     send_all(sent + at, PIECE);
-    state = wire_read(&reader, &kind, &bytes);
+    state = frame_read(&reader, &kind, &bytes);
   }
-  ok(state == WIRE_FRAME && bytes.left == SIZE, "a frame that comes in pieces is whole");
+  ok(state == FRAME_WHOLE && bytes.left == SIZE, "a frame that comes in pieces is whole");
   ok(bytes.left == SIZE && memcmp(bytes.at, sent, SIZE) == 0, "and what was sent");
-  wire_reader_done(&reader);
+  frame_reader_done(&reader);
   free(sent);
 }
 

@@ -151,14 +151,14 @@ test_cap(void)
   shop_order(shop, 1, "stubborn", "hello");
   shop_order(shop, 2, "stubborn", "hello");
   ok(UNTIL(atomic_load(&runs) == 2), "two activities run");
-  ok(worker_healthy(shop->worker, reason, sizeof(reason)), "the worker is healthy");
+  ok(activity_pool_is_well(shop->pool, reason, sizeof(reason)), "the worker is healthy");
   shop_cancel(shop, 1, 2, true);
   ok(listener_until(shop->listener, DK_LOG_CAP_REACHED, 1), "with two that do not end the cap is "
      "reached");
   struct heard heard = listener_latest(shop->listener, DK_LOG_CAP_REACHED);
   is_told_of(shop, DK_LOG_CAP_REACHED, DK_LEVEL_ERROR, heard.activity_id);
   ok(says(heard.text, "2 threads"), "and says how many are left to themselves");
-  ok(!worker_healthy(shop->worker, reason, sizeof(reason)), "the worker is not healthy");
+  ok(!activity_pool_is_well(shop->pool, reason, sizeof(reason)), "the worker is not healthy");
   ok(says(reason, "cap reached"), "and says why");
   shop_order(shop, 3, "echo", "y");
   uint64_t fetches = faulty_calls(shop->faulty, FAULTY_FETCH_WORK);
@@ -170,7 +170,7 @@ test_cap(void)
   cmp_ok(shop->came[3].times, "==", 0, "so nothing new is run");
   atomic_store(&may_end, 1);
   is(shop_wait(shop, 3)->text, "y", "until they come back");
-  ok(UNTIL(worker_healthy(shop->worker, reason, sizeof(reason))), "then it is healthy again");
+  ok(UNTIL(activity_pool_is_well(shop->pool, reason, sizeof(reason))), "then it is healthy again");
   cmp_ok(listener_count(shop->listener, DK_LOG_STORE_AWAY), "==", 0,
          "the fetch that was called back is no store that is away");
   shop_close(shop);
@@ -222,10 +222,10 @@ test_stop(void)
          "so that somebody else can have it");
   cmp_ok(works ? works->items[0].work.attempt : 0, "==", 1, "without a counted attempt");
   atomic_store(&may_end, 1);
-  ok(UNTIL(worker_free(shop->worker)), "once it has come back all is freed");
+  ok(UNTIL(activity_pool_free(shop->pool)), "once it has come back all is freed");
   cmp_ok(atomic_load(&read_well), "==", 1, "what it was given was there all the time");
-  keeper_stop(shop->keeper);
-  shop->worker = NULL;
+  leases_stop(shop->leases);
+  shop->pool = NULL;
   shop_close(shop);
 }
 

@@ -331,11 +331,12 @@ test_zygote_dies(struct dk_zygote *zygote)
 
   shop_order(shop, 1, "stubborn", "x");
   ok(UNTIL(atomic_load(&shared->runs) == 1), "an activity in a process runs");
-  ok(worker_healthy(shop->worker, reason, sizeof(reason)), "the worker is healthy");
+  ok(activity_pool_is_well(shop->pool, reason, sizeof(reason)), "the worker is healthy");
   pid_t pid = atomic_load(&shared->pid);
   kill(parent_of(pid), SIGKILL);
   ok(UNTIL(!is_alive(pid)), "when the zygote dies, so does its process");
-  ok(UNTIL(!worker_healthy(shop->worker, reason, sizeof(reason))), "the worker is not healthy");
+  ok(UNTIL(!activity_pool_is_well(shop->pool, reason, sizeof(reason))),
+     "the worker is not healthy");
   ok(says(reason, "zygote"), "and says why");
   ok(listener_until(shop->listener, DK_LOG_STALLED, 1), "others are put off");
   ok(UNTIL(shop_counter(shop, COUNT_ACTIVITIES_PUT_OFF) >= 5), "again and again");
@@ -361,11 +362,11 @@ test_runtime_dies(void)
       _exit(1);
     struct child *child = zygote_take(zygote);
     for (int i = 0; i < 4; i++)
-      wire_put_number(&text, 1);
-    wire_put_text(&text, dk_str_of("stubborn"));
+      frame_put_number(&text, 1);
+    frame_put_text(&text, dk_str_of("stubborn"));
     for (int i = 0; i < 7; i++)
-      wire_put_text(&text, dk_str_of("x"));
-    if (!child || !wire_send(child->reader.fd, WIRE_ORDER, &text, -1))
+      frame_put_text(&text, dk_str_of("x"));
+    if (!child || !frame_send(child->reader.fd, FRAME_ORDER, &text, -1))
       _exit(2);
     for (;;)
       pause();

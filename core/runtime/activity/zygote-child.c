@@ -29,7 +29,7 @@ struct bench {
 /* ---- listening ------------------------------------------------------------------------------- */
 
 static void
-take_order(struct bench *bench, const struct wire_bytes *bytes)
+take_order(struct bench *bench, const struct frame_bytes *bytes)
 {
   char *order = malloc(bytes->left > 0 ? bytes->left : 1);
 
@@ -46,9 +46,9 @@ take_order(struct bench *bench, const struct wire_bytes *bytes)
 }
 
 static void
-take_cancel(struct bench *bench, struct wire_bytes *bytes)
+take_cancel(struct bench *bench, struct frame_bytes *bytes)
 {
-  int32_t cause = (int32_t)wire_get_number(bytes);
+  int32_t cause = (int32_t)frame_get_number(bytes);
 
   pthread_mutex_lock(&bench->lock);
   if (bench->token)
@@ -68,20 +68,20 @@ static void *
 listen_for_ever(void *argument)
 {
   struct bench *bench = argument;
-  struct wire_reader reader;
-  struct wire_bytes bytes;
-  enum wire_kind kind;
+  struct frame_reader reader;
+  struct frame_bytes bytes;
+  enum frame_kind kind;
 
-  wire_reader_init(&reader, bench->fd);
+  frame_reader_init(&reader, bench->fd);
   for (;;)
-    switch (wire_read(&reader, &kind, &bytes)) {
-    case WIRE_FRAME:
-      if (kind == WIRE_ORDER)
+    switch (frame_read(&reader, &kind, &bytes)) {
+    case FRAME_WHOLE:
+      if (kind == FRAME_ORDER)
         take_order(bench, &bytes);
-      else if (kind == WIRE_CANCEL)
+      else if (kind == FRAME_CANCEL)
         take_cancel(bench, &bytes);
       break;
-    case WIRE_PENDING:
+    case FRAME_PENDING:
       wait_for_bytes(bench->fd);
       break;
     default:
@@ -93,25 +93,25 @@ listen_for_ever(void *argument)
 
 /* In the task's memory, where text has its NUL. */
 static dk_str
-get_text(struct dk_task *task, struct wire_bytes *bytes)
+get_text(struct dk_task *task, struct frame_bytes *bytes)
 {
   dk_str copy;
 
-  if (!task_copy(task, wire_get_text(bytes), &copy))
+  if (!task_copy(task, frame_get_text(bytes), &copy))
     _exit(EXIT_NO_MEMORY);
   return copy;
 }
 
 /* The input. */
 static dk_str
-read_order(struct dk_task *task, struct wire_bytes *bytes)
+read_order(struct dk_task *task, struct frame_bytes *bytes)
 {
   struct dk_task_info *info = &task->info;
 
-  info->attempt = (uint32_t)wire_get_number(bytes);
-  info->execution_id = wire_get_number(bytes);
-  info->activity_id = wire_get_number(bytes);
-  info->fence = wire_get_number(bytes);
+  info->attempt = (uint32_t)frame_get_number(bytes);
+  info->execution_id = frame_get_number(bytes);
+  info->activity_id = frame_get_number(bytes);
+  info->fence = frame_get_number(bytes);
   info->name = get_text(task, bytes);
   info->instance = get_text(task, bytes);
   info->orchestration = get_text(task, bytes);
@@ -141,27 +141,27 @@ send_result(const struct bench *bench, const struct outcome *outcome)
 {
   struct dk_text text = DK_TEXT_EMPTY;
 
-  wire_put_number(&text, outcome->kind);
-  wire_put_number(&text, outcome->code);
-  wire_put_number(&text, (uint64_t)outcome->delay_ms);
-  wire_put_number(&text, outcome->is_counted);
-  wire_put_text(&text, outcome->text);
+  frame_put_number(&text, outcome->kind);
+  frame_put_number(&text, outcome->code);
+  frame_put_number(&text, (uint64_t)outcome->delay_ms);
+  frame_put_number(&text, outcome->is_counted);
+  frame_put_text(&text, outcome->text);
   if (dk_text_failed(&text))
     _exit(EXIT_NO_MEMORY);
-  if (!wire_send(bench->fd, WIRE_RESULT, &text, -1))
+  if (!frame_send(bench->fd, FRAME_RESULT, &text, -1))
     _exit(EXIT_SUCCESS);
   dk_text_done(&text);
 }
 
 /* The order, taken from the bench, with the token that the listener may set from now on. */
 static char *
-next_order(struct bench *bench, dk_token *token, struct wire_bytes *ret_bytes)
+next_order(struct bench *bench, dk_token *token, struct frame_bytes *ret_bytes)
 {
   pthread_mutex_lock(&bench->lock);
   while (!bench->order)
     pthread_cond_wait(&bench->changed, &bench->lock);
   char *order = bench->order;
-  *ret_bytes = (struct wire_bytes){.at = order, .left = bench->length};
+  *ret_bytes = (struct frame_bytes){.at = order, .left = bench->length};
   bench->order = NULL;
   bench->token = token;
   pthread_mutex_unlock(&bench->lock);
@@ -180,7 +180,7 @@ static void
 run_next(struct bench *bench)
 {
   struct dk_task task;
-  struct wire_bytes bytes;
+  struct frame_bytes bytes;
   struct outcome outcome;
 
   task_init(&task, token_new());

@@ -340,7 +340,7 @@ free_child(struct child *child)
   close(child->reader.fd);
   if (child->pidfd >= 0)
     close(child->pidfd);
-  wire_reader_done(&child->reader);
+  frame_reader_done(&child->reader);
   free(child);
 }
 
@@ -431,7 +431,7 @@ new_child(struct dk_zygote *zygote)
   if (child && converse(zygote, request, &answer, &fd) && answer.pid > 0 && fd >= 0) {
     child->pid = answer.pid;
     child->pidfd = open_pidfd(answer.pid); /* the zygote has not waited for it: it is this one */
-    wire_reader_init(&child->reader, fd);
+    frame_reader_init(&child->reader, fd);
     return child;
   }
   free(child);

@@ -23,7 +23,7 @@ struct child {
   struct child *next;
   pid_t pid;
   int pidfd;  /* readable when it has died; -1: this kernel has none */
-  struct wire_reader reader;
+  struct frame_reader reader;
 };
 
 /* One that does nothing just now; NULL: the zygote is gone, or can make none. */

@@ -17,7 +17,7 @@ enum { BATCH = 500 };
 
 struct cancelling {
   struct dk_client *client;
-  struct looking l;
+  struct info_reader l;
   struct message request;
   bool is_dry;
   dk_cancel_fn *each;
@@ -133,7 +133,7 @@ look_for_request(struct cancelling *c, struct dk_cancel_outcome *outcome)
   bool is_there = false;
 
   if (client_has_admin(c->client)) {
-    TRY(look_messages(&c->l, outcome->instance, 0, &messages));
+    TRY(info_messages(&c->l, outcome->instance, 0, &messages));
     for (size_t i = 0; i < messages->n_items; i++)
       is_there |= messages->items[i].id.ptr && str_equal(messages->items[i].id, id);
   }
@@ -173,7 +173,7 @@ look_for_ends(struct cancelling *c, struct batch *batch)
   filter.ids = ids;
   if (filter.n_ids == 0 || !client_has_admin(c->client))
     return DK_OK;
-  TRY(look_list(&c->l, c->l.again, &request, &rows));
+  TRY(info_list(&c->l, c->l.again, &request, &rows));
   for (size_t i = 0; i < rows->n_items; i++)
     end_of(batch, &rows->items[i]);
   return DK_OK;
@@ -193,52 +193,52 @@ look_for_requests(struct cancelling *c, struct batch *batch)
 
 /* *ret_status: if the store has failed, its answer. */
 static void
-read_receipt(struct cancelling *c, const struct parcel *parcel, struct dk_cancel_outcome *outcome,
-             dk_status *ret_status)
+read_receipt(struct cancelling *c, const struct recipient *recipient,
+             struct dk_cancel_outcome *outcome, dk_status *ret_status)
 {
-  dk_status status = parcel->status;
+  dk_status status = recipient->status;
 
-  if (!parcel->was_sent)
+  if (!recipient->was_sent)
     return;
-  if (status == DK_OK || (status == DK_DUPLICATE && parcel->is_ours))
+  if (status == DK_OK || (status == DK_DUPLICATE && recipient->is_ours))
     outcome->outcome = DK_CANCEL_REQUESTED;
   else if (status == DK_DUPLICATE)
     outcome->outcome = DK_CANCEL_ALREADY_REQUESTED;
   else
-    fail(outcome, status, parcel->words);
+    fail(outcome, status, recipient->words);
   if (senders_fail_all(status) && *ret_status == DK_OK)
-    *ret_status = client_refuse(c->client, status, "%s", parcel->words ? parcel->words : "");
+    *ret_status = client_refuse(c->client, status, "%s", recipient->words ? recipient->words : "");
 }
 
 /* In the words of the store, if it has said any. */
 static dk_status
-were_called_back(struct cancelling *c, const struct parcel *parcels, size_t n)
+were_called_back(struct cancelling *c, const struct recipient *recipients, size_t n)
 {
   for (size_t i = 0; i < n; i++)
-    if (!parcels[i].was_sent && parcels[i].words)
-      return client_refuse(c->client, DK_CALL_CANCELLED, "%s", parcels[i].words);
+    if (!recipients[i].was_sent && recipients[i].words)
+      return client_refuse(c->client, DK_CALL_CANCELLED, "%s", recipients[i].words);
   return was_called_back(c);
 }
 
 static dk_status
 send_requests(struct cancelling *c, struct batch *batch)
 {
-  struct parcel *parcels = dk_arena_array(&c->l.page, batch->n, sizeof(*parcels));
+  struct recipient *recipients = dk_arena_array(&c->l.page, batch->n, sizeof(*recipients));
   dk_status status = DK_OK;
   size_t n = 0;
 
-  if (!parcels)
+  if (!recipients)
     return client_refuse(c->client, DK_NO_MEMORY, "no memory for %zu requests", batch->n);
   for (size_t i = 0; i < batch->n; i++)
     if (batch->outcomes[i].outcome == 0)
-      parcels[n++].instance = batch->outcomes[i].instance;
-  senders_send(c->client, c->l.detail, &c->request, &c->l.page, parcels, n);
+      recipients[n++].instance = batch->outcomes[i].instance;
+  senders_send(c->client, c->l.detail, &c->request, &c->l.page, recipients, n);
   n = 0;
   for (size_t i = 0; i < batch->n; i++)
     if (batch->outcomes[i].outcome == 0)
-      read_receipt(c, &parcels[n++], &batch->outcomes[i], &status);
-  return status == DK_OK && client_is_called_back(c->client) ? were_called_back(c, parcels, n)
-                                                              : status;
+      read_receipt(c, &recipients[n++], &batch->outcomes[i], &status);
+  return status == DK_OK && client_is_called_back(c->client) ? were_called_back(c, recipients, n)
+                                                             : status;
 }
 
 /* ---- telling --------------------------------------------------------------------------------- */
@@ -329,7 +329,7 @@ static dk_status
 look_at_one(struct cancelling *c, dk_str id, struct dk_instance_info *info,
             const struct dk_instance_info **ret_found)
 {
-  dk_status status = look_by_history(&c->l, id, info);
+  dk_status status = info_from_history(&c->l, id, info);
 
   *ret_found = status == DK_OK ? info : NULL;
   return status == DK_NOT_FOUND ? DK_OK : status;
@@ -342,7 +342,7 @@ look_at_ids(struct cancelling *c, const dk_str *ids, size_t n, struct batch *ret
   struct dk_instance_info info;
   struct names found = {.n_entries = 0};
 
-  looking_turn(&c->l);
+  info_reader_next_page(&c->l);
   if (has_admin)
     TRY(look_at_batch(c, ids, n, &found));
   TRY(new_batch(c, n, ret_batch));
@@ -367,7 +367,7 @@ give_up(struct cancelling *c, const dk_str *ids, size_t n, dk_status error)
   struct batch batch;
 
   client_copy_error(c->client, words);
-  looking_turn(&c->l);
+  info_reader_next_page(&c->l);
   TRY(new_batch(c, n, &batch));
   for (size_t i = 0; i < n; i++)
     add_failed(&batch, ids[i], error, words);
@@ -469,14 +469,14 @@ pass(struct dk_client *client, const struct asked *asked, bool is_dry, bool is_t
     .each = is_told ? asked->each : NULL,
     .context = asked->context,
   };
-  dk_status status = looking_begin(&c.l, client, false);
+  dk_status status = info_reader_begin(&c.l, client, false);
 
   c.l.is_patient = true;
   snprintf(c.no_id, sizeof(c.no_id), "an id has to be 1 to %zu bytes of UTF-8 without NUL",
            client_max_id(client));
   if (status == DK_OK)
     status = function(&c, what);
-  looking_end(&c.l);
+  info_reader_end(&c.l);
   *ret_counts = c.counts;
   return status;
 }

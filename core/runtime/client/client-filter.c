@@ -179,20 +179,20 @@ fits(const struct dk_instance_filter *filter, const struct message *start)
 
 /* Its start, if it is one that is wanted. */
 static dk_status
-tell_unborn(struct looking *l, const struct selection *selection, struct dk_instance_info *info,
+tell_unborn(struct info_reader *l, const struct selection *selection, struct dk_instance_info *info,
             bool *ret_is_there, bool *ret_is_wanted)
 {
   struct message start;
 
   *ret_is_wanted = false;
-  TRY(look_at_start(l, info->instance, &start, ret_is_there));
+  TRY(info_find_start(l, info->instance, &start, ret_is_there));
   *ret_is_wanted = *ret_is_there && fits(&selection->filter, &start);
-  return *ret_is_wanted ? look_into_start(l, &start, info) : DK_OK;
+  return *ret_is_wanted ? info_from_start(l, &start, info) : DK_OK;
 }
 
 /* No start is there (any more): it may have begun since it was listed. */
 static dk_status
-look_again(struct looking *l, const struct selection *selection, struct dk_instance_info *info,
+look_again(struct info_reader *l, const struct selection *selection, struct dk_instance_info *info,
            bool *ret_is_wanted)
 {
   struct dk_instance_filter filter = selection->started.filter;
@@ -206,12 +206,12 @@ look_again(struct looking *l, const struct selection *selection, struct dk_insta
   filter.flags |= DK_FILTER_IDS;
   filter.ids = &info->instance;
   filter.n_ids = 1;
-  TRY(look_list(l, l->again, &request, &found));
+  TRY(info_list(l, l->again, &request, &found));
   *ret_is_wanted = found->n_items == 1 && found->items[0].status != DK_NOT_STARTED;
   if (!*ret_is_wanted)
     return DK_OK;
-  TRY(look_at_row(l, &found->items[0], info));
-  return look_keep(l, info); /* the next answer takes the place of this one */
+  TRY(info_from_row(l, &found->items[0], info));
+  return info_keep(l, info); /* the next answer takes the place of this one */
 }
 
 /* ---- pages ----------------------------------------------------------------------------------- */
@@ -230,7 +230,7 @@ is_through(const struct stream *stream)
 
 /* Asks for more, when all that it has brought is told. */
 static dk_status
-fill(struct looking *l, const struct selection *selection, struct stream *stream,
+fill(struct info_reader *l, const struct selection *selection, struct stream *stream,
      struct dk_caller *caller)
 {
   struct dk_text *after = &stream->after;
@@ -245,7 +245,7 @@ fill(struct looking *l, const struct selection *selection, struct stream *stream
 
   if (stream->is_over || has_next(stream))
     return DK_OK;
-  TRY(look_list(l, caller, &request, &rows));
+  TRY(info_list(l, caller, &request, &rows));
   stream->rows = rows;
   stream->next = 0;
   stream->is_over = selection->page == 0 || rows->n_items < selection->page;
@@ -279,13 +279,13 @@ next_of(const struct stream *unborn, const struct stream *started)
 }
 
 static dk_status
-tell_row(struct looking *l, const struct selection *selection, const struct dk_instance *row,
+tell_row(struct info_reader *l, const struct selection *selection, const struct dk_instance *row,
          struct page *page)
 {
   struct dk_instance_info *info = &page->infos[page->n];
   bool is_there = true, is_wanted = true;
 
-  TRY(look_at_row(l, row, info));
+  TRY(info_from_row(l, row, info));
   if (row->status == DK_NOT_STARTED)
     TRY(tell_unborn(l, selection, info, &is_there, &is_wanted));
   if (!is_there)
@@ -296,7 +296,7 @@ tell_row(struct looking *l, const struct selection *selection, const struct dk_i
 
 /* Until one of them has to be asked for more, whose answer takes the place of its rows. */
 static dk_status
-merge(struct looking *l, struct selection *selection, struct page *page)
+merge(struct info_reader *l, struct selection *selection, struct page *page)
 {
   struct stream *unborn = &selection->unborn, *started = &selection->started;
 
@@ -312,7 +312,7 @@ merge(struct looking *l, struct selection *selection, struct page *page)
 }
 
 static dk_status
-tell_all(struct looking *l, const struct selection *selection, struct stream *stream,
+tell_all(struct info_reader *l, const struct selection *selection, struct stream *stream,
          struct page *page)
 {
   for (; has_next(stream); stream->next++)
@@ -328,12 +328,12 @@ n_left(const struct stream *stream)
 
 /* What is not started is asked for first: what begins meanwhile is found by the second question. */
 dk_status
-select_page(struct looking *l, struct selection *selection, struct page *ret_page)
+select_page(struct info_reader *l, struct selection *selection, struct page *ret_page)
 {
   struct stream *unborn = &selection->unborn, *started = &selection->started;
   struct page page = {.n = 0};
 
-  looking_turn(l);
+  info_reader_next_page(l);
   TRY(fill(l, selection, unborn, l->unborn));
   bool is_first_part = selection->in_turn && has_next(unborn);
   if (!is_first_part)
@@ -363,7 +363,7 @@ tell_page(struct dk_client *client, const struct page *page, uint64_t most, dk_i
 }
 
 static dk_status
-list(struct looking *l, struct selection *selection, uint64_t max, dk_instance_fn *each,
+list(struct info_reader *l, struct selection *selection, uint64_t max, dk_instance_fn *each,
      void *context)
 {
   uint64_t most = max > 0 ? max : UINT64_MAX, told = 0;
@@ -382,7 +382,7 @@ dk_status
 dk_client_list(struct dk_client *client, const struct dk_instance_filter *filter, dk_str after,
                uint64_t max, int32_t with_output, dk_instance_fn *each, void *context)
 {
-  struct looking l;
+  struct info_reader l;
   struct selection selection;
 
   TRY(client_needs_admin(client, "dk_client_list"));
@@ -390,10 +390,10 @@ dk_client_list(struct dk_client *client, const struct dk_instance_filter *filter
     return client_refuse(client, DK_INVALID, "dk_client_list has nobody to tell: each is NULL");
   dk_status status = selection_begin(client, &selection, filter, after);
   if (status == DK_OK) {
-    status = looking_begin(&l, client, with_output != 0);
+    status = info_reader_begin(&l, client, with_output != 0);
     if (status == DK_OK)
       status = list(&l, &selection, max, each, context);
-    looking_end(&l);
+    info_reader_end(&l);
   }
   selection_end(&selection);
   return status;

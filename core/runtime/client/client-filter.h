@@ -48,6 +48,6 @@ struct page {
   bool is_last;
 };
 /* The next page, which may be empty. */
-dk_status select_page(struct looking *l, struct selection *selection, struct page *ret_page);
+dk_status select_page(struct info_reader *l, struct selection *selection, struct page *ret_page);
 
 #endif

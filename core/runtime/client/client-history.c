@@ -10,19 +10,19 @@ enum { EVENTS = 64, EXECUTIONS = 16 }; /* in a page: their payloads and outputs 
 /* ---- what they have in common ---------------------------------------------------------------- */
 
 /* What is told of one instance. */
-struct telling {
-  struct looking l;
+struct listing {
+  struct info_reader l;
   struct dk_text instance;
 };
 
-/* telling_end after a failure, too. */
+/* listing_end after a failure, too. */
 static dk_status
-telling_begin(struct telling *t, struct dk_client *client, dk_str instance, const char *call,
+listing_begin(struct listing *t, struct dk_client *client, dk_str instance, const char *call,
               bool has_each)
 {
-  *t = (struct telling){.instance = DK_TEXT_EMPTY};
+  *t = (struct listing){.instance = DK_TEXT_EMPTY};
   dk_text_add(&t->instance, instance.ptr, instance.ptr ? instance.len : 0);
-  TRY(looking_begin(&t->l, client, true));
+  TRY(info_reader_begin(&t->l, client, true));
   if (!has_each)
     return client_refuse(client, DK_INVALID, "%s has nobody to tell: each is NULL", call);
   if (dk_text_failed(&t->instance))
@@ -31,33 +31,33 @@ telling_begin(struct telling *t, struct dk_client *client, dk_str instance, cons
 }
 
 static void
-telling_end(struct telling *t)
+listing_end(struct listing *t)
 {
-  looking_end(&t->l);
+  info_reader_end(&t->l);
   dk_text_done(&t->instance);
 }
 
 static dk_str
-id_of(const struct telling *t)
+id_of(const struct listing *t)
 {
   return (dk_str){dk_text_str(&t->instance), t->instance.length};
 }
 
 static dk_status
-was_ended(const struct telling *t)
+was_ended(const struct listing *t)
 {
   return client_refuse(t->l.client, DK_CALL_CANCELLED, "the function that it calls has ended it");
 }
 
 static dk_status
-no_memory(const struct telling *t)
+no_memory(const struct listing *t)
 {
   return client_refuse(t->l.client, DK_NO_MEMORY, "no memory for what stands in a payload");
 }
 
 /* Nothing was told.  DK_NOT_FOUND: because nothing is stored for this id. */
 static dk_status
-was_nothing(struct telling *t)
+was_nothing(struct listing *t)
 {
   const dk_str id = id_of(t);
   const struct dk_instance_filter filter = {
@@ -65,7 +65,7 @@ was_nothing(struct telling *t)
   const struct dk_list_instances request = {.struct_size = sizeof(request), .filter = &filter};
   struct dk_instances *found;
 
-  TRY(look_list(&t->l, t->l.started, &request, &found));
+  TRY(info_list(&t->l, t->l.started, &request, &found));
   if (found->n_items > 0)
     return DK_OK;
   return client_refuse(t->l.client, DK_NOT_FOUND, "nothing is stored for %.200s", id.ptr);
@@ -80,7 +80,7 @@ struct reading {
 };
 
 static dk_status
-tell_event(struct telling *t, const struct reading *r, const struct dk_event *stored)
+tell_event(struct listing *t, const struct reading *r, const struct dk_event *stored)
 {
   struct event event = {.kind = EVENT_NONE};
   const char *why;
@@ -110,7 +110,7 @@ tell_event(struct telling *t, const struct reading *r, const struct dk_event *st
 
 /* One page; *ret_is_last: there is no more, or no more is wanted. */
 static dk_status
-tell_events(struct telling *t, struct reading *r, bool *ret_is_last)
+tell_events(struct listing *t, struct reading *r, bool *ret_is_last)
 {
   const struct dk_read_history request = {
     .struct_size = sizeof(request),
@@ -121,7 +121,7 @@ tell_events(struct telling *t, struct reading *r, bool *ret_is_last)
   };
   struct dk_history *history;
 
-  TRY(look_history(&t->l, &request, &history));
+  TRY(info_history(&t->l, &request, &history));
   if (!history->found)
     return client_refuse(t->l.client, DK_NOT_FOUND, "%.200s has no execution %s%llu that is stored",
                          id_of(t).ptr, r->execution == 0 ? "at all, " : "",
@@ -145,21 +145,21 @@ dk_client_history(struct dk_client *client, dk_str instance, uint64_t execution_
                       .left = max > 0 ? max : UINT64_MAX,
                       .each = each,
                       .context = context};
-  struct telling t;
+  struct listing t;
   bool is_last = false;
 
   client_forget_error(client);
-  dk_status status = telling_begin(&t, client, instance, "dk_client_history", each != NULL);
+  dk_status status = listing_begin(&t, client, instance, "dk_client_history", each != NULL);
   while (status == DK_OK && !is_last)
     status = tell_events(&t, &r, &is_last);
-  telling_end(&t);
+  listing_end(&t);
   return status;
 }
 
 /* ---- executions ------------------------------------------------------------------------------ */
 
 static dk_status
-list_executions(struct telling *t, uint64_t after, struct dk_executions **ret_executions)
+list_executions(struct listing *t, uint64_t after, struct dk_executions **ret_executions)
 {
   const struct dk_list_executions request = {.struct_size = sizeof(request),
                                              .max_executions = EXECUTIONS,
@@ -177,7 +177,7 @@ list_executions(struct telling *t, uint64_t after, struct dk_executions **ret_ex
 }
 
 static dk_status
-tell_executions(struct telling *t, dk_execution_fn *each, void *context)
+tell_executions(struct listing *t, dk_execution_fn *each, void *context)
 {
   struct dk_executions *executions;
   uint64_t after = 0;
@@ -199,13 +199,13 @@ dk_status
 dk_client_executions(struct dk_client *client, dk_str instance, dk_execution_fn *each,
                      void *context)
 {
-  struct telling t;
+  struct listing t;
 
   TRY(client_needs_admin(client, "dk_client_executions"));
-  dk_status status = telling_begin(&t, client, instance, "dk_client_executions", each != NULL);
+  dk_status status = listing_begin(&t, client, instance, "dk_client_executions", each != NULL);
   if (status == DK_OK)
     status = tell_executions(&t, each, context);
-  telling_end(&t);
+  listing_end(&t);
   return status;
 }
 
@@ -213,7 +213,7 @@ dk_client_executions(struct dk_client *client, dk_str instance, dk_execution_fn 
 
 /* But for a reason in the place of which a newer one is stored. */
 static dk_status
-tell_message(struct telling *t, const struct dk_messages *all, const struct dk_message *stored,
+tell_message(struct listing *t, const struct dk_messages *all, const struct dk_message *stored,
              dk_waiting_fn *each, void *context)
 {
   struct message message = {.kind = MESSAGE_NONE};
@@ -242,11 +242,11 @@ tell_message(struct telling *t, const struct dk_messages *all, const struct dk_m
 }
 
 static dk_status
-tell_messages(struct telling *t, dk_waiting_fn *each, void *context)
+tell_messages(struct listing *t, dk_waiting_fn *each, void *context)
 {
   struct dk_messages *messages;
 
-  TRY(look_messages(&t->l, id_of(t), 0, &messages));
+  TRY(info_messages(&t->l, id_of(t), 0, &messages));
   if (messages->n_items == 0)
     return was_nothing(t);
   for (size_t i = 0; i < messages->n_items; i++)
@@ -257,13 +257,13 @@ tell_messages(struct telling *t, dk_waiting_fn *each, void *context)
 dk_status
 dk_client_messages(struct dk_client *client, dk_str instance, dk_waiting_fn *each, void *context)
 {
-  struct telling t;
+  struct listing t;
 
   TRY(client_needs_admin(client, "dk_client_messages"));
-  dk_status status = telling_begin(&t, client, instance, "dk_client_messages", each != NULL);
+  dk_status status = listing_begin(&t, client, instance, "dk_client_messages", each != NULL);
   if (status == DK_OK)
     status = tell_messages(&t, each, context);
-  telling_end(&t);
+  listing_end(&t);
   return status;
 }
 
@@ -273,11 +273,11 @@ dk_status
 dk_client_stats(struct dk_client *client, struct dk_stats *ret_stats)
 {
   struct dk_stats stats = {.struct_size = sizeof(stats)};
-  struct looking l;
+  struct info_reader l;
   struct attempts attempts = attempts_begin();
 
   TRY(client_needs_admin(client, "dk_client_stats"));
-  dk_status status = looking_begin(&l, client, false);
+  dk_status status = info_reader_begin(&l, client, false);
   if (status == DK_OK) {
     do {
       dk_caller_reset(l.detail);
@@ -285,7 +285,7 @@ dk_client_stats(struct dk_client *client, struct dk_stats *ret_stats)
     } while (client_reads_again(client, &attempts, status, false));
     client_keep_error(client, l.detail, status);
   }
-  looking_end(&l);
+  info_reader_end(&l);
   if (status != DK_OK)
     return status;
   uint32_t size = ret_stats->struct_size;

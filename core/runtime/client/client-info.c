@@ -10,9 +10,9 @@ enum { FEW_MESSAGES = 16 }; /* among which a start usually is */
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
 dk_status
-looking_begin(struct looking *l, struct dk_client *client, bool with_output)
+info_reader_begin(struct info_reader *l, struct dk_client *client, bool with_output)
 {
-  *l = (struct looking){.client = client, .with_output = with_output};
+  *l = (struct info_reader){.client = client, .with_output = with_output};
   dk_arena_init(&l->page);
   dk_arena_init(&l->scratch);
   l->started = client_new_caller(client);
@@ -25,7 +25,7 @@ looking_begin(struct looking *l, struct dk_client *client, bool with_output)
 }
 
 void
-looking_end(struct looking *l)
+info_reader_end(struct info_reader *l)
 {
   dk_caller_free(l->started);
   dk_caller_free(l->unborn);
@@ -36,7 +36,7 @@ looking_end(struct looking *l)
 }
 
 void
-looking_turn(struct looking *l)
+info_reader_next_page(struct info_reader *l)
 {
   dk_arena_reset(&l->page);
 }
@@ -44,7 +44,7 @@ looking_turn(struct looking *l)
 /* ---- asking the store ------------------------------------------------------------------------ */
 
 dk_status
-look_list(struct looking *l, struct dk_caller *caller, const struct dk_list_instances *request,
+info_list(struct info_reader *l, struct dk_caller *caller, const struct dk_list_instances *request,
           struct dk_instances **ret_instances)
 {
   dk_status status;
@@ -58,7 +58,8 @@ look_list(struct looking *l, struct dk_caller *caller, const struct dk_list_inst
 }
 
 dk_status
-look_messages(struct looking *l, dk_str instance, uint32_t max, struct dk_messages **ret_messages)
+info_messages(struct info_reader *l, dk_str instance, uint32_t max,
+              struct dk_messages **ret_messages)
 {
   const struct dk_read_messages request = {
     .struct_size = sizeof(request), .max_messages = max, .instance = instance};
@@ -73,7 +74,7 @@ look_messages(struct looking *l, dk_str instance, uint32_t max, struct dk_messag
 }
 
 dk_status
-look_history(struct looking *l, const struct dk_read_history *request,
+info_history(struct info_reader *l, const struct dk_read_history *request,
              struct dk_history **ret_history)
 {
   dk_status status;
@@ -89,14 +90,14 @@ look_history(struct looking *l, const struct dk_read_history *request,
 /* ---- events ---------------------------------------------------------------------------------- */
 
 static dk_status
-no_memory(struct looking *l)
+no_memory(struct info_reader *l)
 {
   return client_refuse(l->client, DK_NO_MEMORY, "no memory for what is told of an instance");
 }
 
 /* For the page. */
 static dk_status
-keep(struct looking *l, dk_str text, dk_str *ret_text)
+keep(struct info_reader *l, dk_str text, dk_str *ret_text)
 {
   *ret_text =
     (dk_str){text.ptr ? dk_arena_copy(&l->page, text.ptr, text.len) : NULL, text.len};
@@ -106,7 +107,7 @@ keep(struct looking *l, dk_str text, dk_str *ret_text)
 /* The first event of what was read, if there is one that can be read; else of kind EVENT_NONE: an
  * instance is told of also if its history is damaged. */
 static dk_status
-first_event(struct looking *l, const struct dk_history *history, struct event *ret_event)
+first_event(struct info_reader *l, const struct dk_history *history, struct event *ret_event)
 {
   const char *why;
   dk_status status = DK_OK;
@@ -123,7 +124,7 @@ first_event(struct looking *l, const struct dk_history *history, struct event *r
 }
 
 static dk_status
-read_event(struct looking *l, dk_str instance, uint64_t execution, uint64_t id,
+read_event(struct info_reader *l, dk_str instance, uint64_t execution, uint64_t id,
            struct dk_history **ret_history, struct event *ret_event)
 {
   const struct dk_read_history request = {
@@ -134,13 +135,13 @@ read_event(struct looking *l, dk_str instance, uint64_t execution, uint64_t id,
     .from_event = id,
   };
 
-  TRY(look_history(l, &request, ret_history));
+  TRY(info_history(l, &request, ret_history));
   return first_event(l, *ret_history, ret_event);
 }
 
 /* Who has cancelled it, from its last event. */
 static dk_status
-look_at_canceller(struct looking *l, struct dk_instance_info *info)
+look_at_canceller(struct info_reader *l, struct dk_instance_info *info)
 {
   struct dk_history *history;
   struct event event;
@@ -150,7 +151,7 @@ look_at_canceller(struct looking *l, struct dk_instance_info *info)
 }
 
 dk_status
-look_by_history(struct looking *l, dk_str instance, struct dk_instance_info *ret_info)
+info_from_history(struct info_reader *l, dk_str instance, struct dk_instance_info *ret_info)
 {
   struct dk_instance_info info = {.struct_size = sizeof(info)};
   struct dk_history *history;
@@ -182,7 +183,8 @@ look_by_history(struct looking *l, dk_str instance, struct dk_instance_info *ret
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 dk_status
-look_at_row(struct looking *l, const struct dk_instance *row, struct dk_instance_info *ret_info)
+info_from_row(struct info_reader *l, const struct dk_instance *row,
+              struct dk_instance_info *ret_info)
 {
   bool is_over = row->status != DK_NOT_STARTED && client_shown_status(row->status) != DK_RUNNING;
 
@@ -209,7 +211,7 @@ look_at_row(struct looking *l, const struct dk_instance *row, struct dk_instance
 }
 
 dk_status
-look_keep(struct looking *l, struct dk_instance_info *info)
+info_keep(struct info_reader *l, struct dk_instance_info *info)
 {
   dk_str *const texts[] = {&info->name,     &info->version, &info->output, &info->cancelled_by,
                            &info->instance, &info->parent,  &info->owner};
@@ -233,7 +235,7 @@ find_start(const struct dk_messages *messages)
 }
 
 static dk_status
-decode_start(struct looking *l, const struct dk_message *row, struct message *ret_start)
+decode_start(struct info_reader *l, const struct dk_message *row, struct message *ret_start)
 {
   const char *why;
 
@@ -249,15 +251,16 @@ decode_start(struct looking *l, const struct dk_message *row, struct message *re
 
 /* Usually it is the first message; else all are looked at. */
 dk_status
-look_at_start(struct looking *l, dk_str instance, struct message *ret_start, bool *ret_is_there)
+info_find_start(struct info_reader *l, dk_str instance, struct message *ret_start,
+                bool *ret_is_there)
 {
   const struct dk_message *row;
   struct dk_messages *messages;
 
-  TRY(look_messages(l, instance, FEW_MESSAGES, &messages));
+  TRY(info_messages(l, instance, FEW_MESSAGES, &messages));
   row = find_start(messages);
   if (!row && messages->n_items == FEW_MESSAGES) {
-    TRY(look_messages(l, instance, 0, &messages));
+    TRY(info_messages(l, instance, 0, &messages));
     row = find_start(messages);
   }
   *ret_is_there = row != NULL;
@@ -265,7 +268,7 @@ look_at_start(struct looking *l, dk_str instance, struct message *ret_start, boo
 }
 
 dk_status
-look_into_start(struct looking *l, const struct message *start, struct dk_instance_info *info)
+info_from_start(struct info_reader *l, const struct message *start, struct dk_instance_info *info)
 {
   TRY(keep(l, start->name, &info->name));
   TRY(keep(l, start->version, &info->version));

@@ -103,11 +103,11 @@ dk_client_delete(struct dk_client *client, const dk_str *instances, size_t n, ui
   struct dk_removed deleted = {.struct_size = sizeof(deleted)};
   struct dk_delete_instances request = {.struct_size = sizeof(request), .flags = flags};
   struct dk_bytes *ids;
-  struct looking l;
+  struct info_reader l;
 
   give_removed(&deleted, ret_removed);
   TRY(client_needs_admin(client, "dk_client_delete"));
-  dk_status status = looking_begin(&l, client, false);
+  dk_status status = info_reader_begin(&l, client, false);
   if (status == DK_OK)
     status = copy_ids(client, &l.page, instances, n, &ids);
   if (status == DK_OK) {
@@ -115,7 +115,7 @@ dk_client_delete(struct dk_client *client, const dk_str *instances, size_t n, ui
     request.n_instances = n;
     status = delete_surely(client, l.detail, &request, &deleted);
   }
-  looking_end(&l);
+  info_reader_end(&l);
   if (status == DK_OK)
     give_removed(&deleted, ret_removed);
   return status;
@@ -125,7 +125,7 @@ dk_client_delete(struct dk_client *client, const dk_str *instances, size_t n, ui
 
 /* What is removed of one page, and where it has ended. */
 struct removing {
-  struct looking l;
+  struct info_reader l;
   struct dk_instance_filter filter;
   struct dk_text after;
   uint32_t keep;
@@ -245,7 +245,7 @@ remove_matching(struct dk_client *client, struct removing *r,
 
   dk_arena_init(&texts);
   dk_text_init(&r->after);
-  dk_status status = looking_begin(&r->l, client, false);
+  dk_status status = info_reader_begin(&r->l, client, false);
   if (status == DK_OK)
     status = selecting_copy(client, &texts, filter, &r->filter);
   if (status == DK_OK && !filter)
@@ -253,7 +253,7 @@ remove_matching(struct dk_client *client, struct removing *r,
                            "one, which selects all");
   if (status == DK_OK)
     status = remove_pages(r, kind);
-  looking_end(&r->l);
+  info_reader_end(&r->l);
   dk_text_done(&r->after);
   dk_arena_done(&texts);
   give_removed(&r->sum, ret_removed);
@@ -305,18 +305,18 @@ dk_client_prune(struct dk_client *client, dk_str instance, uint32_t keep, int64_
   struct dk_prune request = {
     .struct_size = sizeof(request), .keep = keep, .completed_before = completed_before};
   struct dk_text id = DK_TEXT_EMPTY;
-  struct looking l;
+  struct info_reader l;
 
   give_removed(&pruned, ret_removed);
   TRY(client_needs_admin(client, "dk_client_prune"));
   dk_text_add(&id, instance.ptr, instance.ptr ? instance.len : 0);
   request.instance = (dk_str){dk_text_str(&id), id.length};
-  dk_status status = looking_begin(&l, client, false);
+  dk_status status = info_reader_begin(&l, client, false);
   if (status == DK_OK && dk_text_failed(&id))
     status = client_refuse(client, DK_NO_MEMORY, "no memory for the instance's id");
   if (status == DK_OK)
     status = prune_surely(client, l.detail, &request, &pruned);
-  looking_end(&l);
+  info_reader_end(&l);
   dk_text_done(&id);
   if (status == DK_OK)
     give_removed(&pruned, ret_removed);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Senders: see client-send-many.h.
  *
- * Each takes the next parcel, and owns it from then on.  `lock` guards the arena and the clock of
- * the failures; under it nothing is called but that. */
+ * Each takes the next recipient, and owns it from then on.  `lock` guards the arena and the clock
+ * of the failures; under it nothing is called but that. */
 #include "core/runtime/client/client-send-many.h"
 
 #include <signal.h>
@@ -17,7 +17,7 @@ enum { HELPERS = 31, FEW = 4 }; /* beside the one who asks; for so many each */
 struct senders {
   struct dk_client *client;
   const struct message *message;
-  struct parcel *parcels;
+  struct recipient *recipients;
   size_t n;
   atomic_size_t next;
   atomic_bool has_failed;   /* no more are sent */
@@ -34,7 +34,7 @@ senders_fail_all(dk_status status)
          status != DK_TOO_LARGE;
 }
 
-/* ---- one parcel ------------------------------------------------------------------------------ */
+/* ---- one recipient --------------------------------------------------------------------------- */
 
 /* What one sender finds out, all know: a store that is busy for one is not waited for by each of
  * the others anew.  `began` is when the attempt did. */
@@ -57,7 +57,7 @@ may_repeat(struct senders *s, int64_t began, dk_status status)
 }
 
 static dk_status
-send_patiently(struct senders *s, struct dk_caller *caller, struct letter *letter,
+send_patiently(struct senders *s, struct dk_caller *caller, struct request_message *request_message,
                bool *ret_is_ours)
 {
   dk_status status = DK_CALL_CANCELLED;
@@ -67,7 +67,7 @@ send_patiently(struct senders *s, struct dk_caller *caller, struct letter *lette
     if (n > 0 && !client_pause_for(s->client, client_pause_of(n - 1)))
       break;
     began = dk_monotonic_ms();
-    status = letter_send(s->client, caller, letter, ret_is_ours);
+    status = request_message_send(s->client, caller, request_message, ret_is_ours);
     if (!may_repeat(s, began, status))
       break;
   }
@@ -75,32 +75,32 @@ send_patiently(struct senders *s, struct dk_caller *caller, struct letter *lette
 }
 
 static void
-keep_words(struct senders *s, const char *words, struct parcel *parcel)
+keep_words(struct senders *s, const char *words, struct recipient *recipient)
 {
   pthread_mutex_lock(&s->lock);
-  parcel->words = dk_arena_strdup(s->arena, words);
+  recipient->words = dk_arena_strdup(s->arena, words);
   pthread_mutex_unlock(&s->lock);
 }
 
 static void
-send(struct senders *s, struct dk_caller *caller, struct parcel *parcel)
+send(struct senders *s, struct dk_caller *caller, struct recipient *recipient)
 {
-  struct letter letter;
+  struct request_message request_message;
 
   dk_caller_reset(caller);
-  parcel->status = letter_write(s->client, &letter, parcel->instance, CLIENT_CANCEL_ID, 0,
-                                s->message);
-  if (parcel->status == DK_OK)
-    parcel->status = send_patiently(s, caller, &letter, &parcel->is_ours);
+  recipient->status = request_message_write(s->client, &request_message, recipient->instance,
+                                            CLIENT_CANCEL_ID, 0, s->message);
+  if (recipient->status == DK_OK)
+    recipient->status = send_patiently(s, caller, &request_message, &recipient->is_ours);
   else
-    client_words(caller, parcel->status, letter.words);
-  letter_burn(&letter);
-  parcel->was_sent =
-    parcel->status != DK_CALL_CANCELLED &&
-    !(dk_status_class(parcel->status) == 1 && client_is_called_back(s->client));
-  if (parcel->status != DK_OK && parcel->status != DK_DUPLICATE)
-    keep_words(s, letter.words, parcel);
-  if (!parcel->was_sent || senders_fail_all(parcel->status))
+    client_words(caller, recipient->status, request_message.words);
+  request_message_done(&request_message);
+  recipient->was_sent =
+      recipient->status != DK_CALL_CANCELLED &&
+      !(dk_status_class(recipient->status) == 1 && client_is_called_back(s->client));
+  if (recipient->status != DK_OK && recipient->status != DK_DUPLICATE)
+    keep_words(s, request_message.words, recipient);
+  if (!recipient->was_sent || senders_fail_all(recipient->status))
     atomic_store(&s->has_failed, true);
 }
 
@@ -111,7 +111,7 @@ send_some(struct senders *s, struct dk_caller *caller)
 
   while (!atomic_load(&s->has_failed) && !client_is_called_back(s->client) &&
          (i = atomic_fetch_add(&s->next, 1)) < s->n)
-    send(s, caller, &s->parcels[i]);
+    send(s, caller, &s->recipients[i]);
 }
 
 static void *
@@ -145,11 +145,15 @@ call_helpers(struct senders *s, pthread_t *helpers, size_t wanted)
 
 void
 senders_send(struct dk_client *client, struct dk_caller *caller, const struct message *message,
-             struct dk_arena *arena, struct parcel *parcels, size_t n)
+             struct dk_arena *arena, struct recipient *recipients, size_t n)
 {
-  struct senders s = {
-    .client = client, .message = message, .parcels = parcels, .n = n, .arena = arena,
-    .good_at = INT64_MIN, .fails_since = INT64_MAX};
+  struct senders s = {.client = client,
+                      .message = message,
+                      .recipients = recipients,
+                      .n = n,
+                      .arena = arena,
+                      .good_at = INT64_MIN,
+                      .fails_since = INT64_MAX};
   size_t wanted = n / FEW < HELPERS ? n / FEW : HELPERS;
   pthread_t helpers[HELPERS];
 

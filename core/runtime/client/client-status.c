@@ -59,9 +59,9 @@ give_info(const struct dk_instance_info *info, struct dk_instance_info *ret_info
 
 /* Its texts go where they live until the client's next call. */
 static dk_status
-give_texts(struct dk_client *client, struct looking *l, struct dk_instance_info *info)
+give_texts(struct dk_client *client, struct info_reader *l, struct dk_instance_info *info)
 {
-  dk_status status = look_keep(l, info);
+  dk_status status = info_keep(l, info);
 
   pthread_mutex_lock(&client->lock);
   if (status == DK_OK) {
@@ -74,7 +74,7 @@ give_texts(struct dk_client *client, struct looking *l, struct dk_instance_info 
 }
 
 static dk_status
-find(struct looking *l, dk_str instance, struct dk_instance_info *ret_info)
+find(struct info_reader *l, dk_str instance, struct dk_instance_info *ret_info)
 {
   const struct dk_instance_filter filter = {
     .struct_size = sizeof(filter), .flags = DK_FILTER_IDS, .ids = &instance, .n_ids = 1};
@@ -82,7 +82,7 @@ find(struct looking *l, dk_str instance, struct dk_instance_info *ret_info)
   struct page page;
 
   if (!client_has_admin(l->client))
-    return look_by_history(l, instance, ret_info);
+    return info_from_history(l, instance, ret_info);
   dk_status status = selection_begin(l->client, &selection, &filter, dk_str_of(NULL));
   selection.page = 0;
   if (status == DK_OK)
@@ -100,17 +100,17 @@ fetch_info(struct dk_client *client, const struct dk_text *instance,
            struct dk_instance_info *ret_info)
 {
   struct dk_instance_info info;
-  struct looking l;
+  struct info_reader l;
 
   if (!DK_HAS_FIELD(dk_instance_info, ret_info, status))
     return client_refuse(client, DK_INVALID, "struct_size of the info is %u: set it to its size",
                          (unsigned)ret_info->struct_size);
-  dk_status status = looking_begin(&l, client, true);
+  dk_status status = info_reader_begin(&l, client, true);
   if (status == DK_OK)
     status = find(&l, (dk_str){dk_text_str(instance), instance->length}, &info);
   if (status == DK_OK)
     status = give_texts(client, &l, &info);
-  looking_end(&l);
+  info_reader_end(&l);
   if (status == DK_OK)
     give_info(&info, ret_info);
   return status;

@@ -214,7 +214,7 @@ attempts_answer(const struct attempts *attempts, dk_status status, bool tells)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* A letter's own id: a repetition is found by it. */
+/* A request's own id: a repetition is found by it. */
 static bool
 make_id(char id[2 + 2 * ID_BYTES], char first)
 {
@@ -234,96 +234,101 @@ make_id(char id[2 + 2 * ID_BYTES], char first)
 }
 
 dk_status
-letter_write(struct dk_client *client, struct letter *letter, dk_str instance, const char *id,
-             char first, const struct message *message)
+request_message_write(struct dk_client *client, struct request_message *request_message,
+                      dk_str instance, const char *id, char first, const struct message *message)
 {
-  *letter = (struct letter){.item = {.flags = 0}};
-  dk_text_add(&letter->instance, instance.ptr, instance.ptr ? instance.len : 0);
-  message_encode(&letter->payload, message);
-  if (dk_text_failed(&letter->instance) || dk_text_failed(&letter->payload))
+  *request_message = (struct request_message){.item = {.flags = 0}};
+  dk_text_add(&request_message->instance, instance.ptr, instance.ptr ? instance.len : 0);
+  message_encode(&request_message->payload, message);
+  if (dk_text_failed(&request_message->instance) || dk_text_failed(&request_message->payload))
     return client_refuse(client, DK_NO_MEMORY, "no memory for the message");
   if (id)
-    snprintf(letter->id, sizeof(letter->id), "%s", id);
-  else if (!make_id(letter->id, first))
+    snprintf(request_message->id, sizeof(request_message->id), "%s", id);
+  else if (!make_id(request_message->id, first))
     return client_refuse(client, DK_UNAVAILABLE,
                          "the system has no random numbers for the message's id");
-  letter->item = (struct dk_item){
-    .struct_size = sizeof(letter->item),
-    .instance = {dk_text_str(&letter->instance), letter->instance.length},
-    .id = dk_str_of(letter->id),
-    .payload = {dk_text_str(&letter->payload), letter->payload.length},
+  request_message->item = (struct dk_item){
+      .struct_size = sizeof(request_message->item),
+      .instance = {dk_text_str(&request_message->instance), request_message->instance.length},
+      .id = dk_str_of(request_message->id),
+      .payload = {dk_text_str(&request_message->payload), request_message->payload.length},
   };
   return DK_OK;
 }
 
 void
-letter_burn(struct letter *letter)
+request_message_done(struct request_message *request_message)
 {
-  dk_text_done(&letter->instance);
-  dk_text_done(&letter->payload);
+  dk_text_done(&request_message->instance);
+  dk_text_done(&request_message->payload);
 }
 
 static dk_status
-send_with(struct dk_client *client, struct dk_caller *caller, struct letter *letter)
+send_with(struct dk_client *client, struct dk_caller *caller,
+          struct request_message *request_message)
 {
   dk_caller_reset(caller);
-  dk_status status = dk_store_enqueue_for_orchestrator(client->store, caller, &letter->item);
-  client_words(caller, status, letter->words);
+  dk_status status =
+      dk_store_enqueue_for_orchestrator(client->store, caller, &request_message->item);
+  client_words(caller, status, request_message->words);
   return status;
 }
 
 static dk_status
-send_as_client(struct dk_client *client, struct letter *letter)
+send_as_client(struct dk_client *client, struct request_message *request_message)
 {
   pthread_mutex_lock(&client->lock);
-  dk_status status = send_with(client, client->caller, letter);
+  dk_status status = send_with(client, client->caller, request_message);
   client_set_error(client, client->caller, status);
   pthread_mutex_unlock(&client->lock);
   return status;
 }
 
 static dk_status
-send_once(struct dk_client *client, struct dk_caller *caller, struct letter *letter)
+send_once(struct dk_client *client, struct dk_caller *caller,
+          struct request_message *request_message)
 {
-  return caller == client->caller ? send_as_client(client, letter)
-                                  : send_with(client, caller, letter);
+  return caller == client->caller ? send_as_client(client, request_message)
+                                  : send_with(client, caller, request_message);
 }
 
 /* Of a refusal after an unknown outcome only that it is stored tells. */
 dk_status
-letter_send(struct dk_client *client, struct dk_caller *caller, struct letter *letter,
-            bool *ret_repeated)
+request_message_send(struct dk_client *client, struct dk_caller *caller,
+                     struct request_message *request_message, bool *ret_repeated)
 {
   struct attempts attempts = attempts_begin();
-  dk_status status = send_once(client, caller, letter);
+  dk_status status = send_once(client, caller, request_message);
 
-  while (client_changes_again(client, &attempts, status, letter->words)) {
-    letter->item.flags = DK_REPEATED;
-    status = send_once(client, caller, letter);
+  while (client_changes_again(client, &attempts, status, request_message->words)) {
+    request_message->item.flags = DK_REPEATED;
+    status = send_once(client, caller, request_message);
   }
   *ret_repeated = attempts.is_unknown;
   status = attempts_answer(&attempts, status, status == DK_DUPLICATE);
   if (!client_is_unknown(status))
     return status;
-  memcpy(letter->words, attempts.words, sizeof(letter->words));
-  return caller == client->caller ? client_refuse(client, status, "%s", letter->words) : status;
+  memcpy(request_message->words, attempts.words, sizeof(request_message->words));
+  return caller == client->caller ? client_refuse(client, status, "%s", request_message->words)
+                                  : status;
 }
 
-/* A letter with an id of its own: stored twice it is there once. */
+/* A request with an id of its own: stored twice it is there once. */
 static dk_status
 send_message(struct dk_client *client, dk_str instance, char first, const struct message *message)
 {
-  struct letter letter;
+  struct request_message request_message;
   bool repeated = false;
-  dk_status status = letter_write(client, &letter, instance, NULL, first, message);
+  dk_status status =
+      request_message_write(client, &request_message, instance, NULL, first, message);
 
   if (status == DK_OK)
-    status = letter_send(client, client->caller, &letter, &repeated);
+    status = request_message_send(client, client->caller, &request_message, &repeated);
   if (status == DK_DUPLICATE && repeated) {
     client_forget_error(client);
     status = DK_OK;
   }
-  letter_burn(&letter);
+  request_message_done(&request_message);
   return status;
 }
 
@@ -422,10 +427,10 @@ dk_client_error(const struct dk_client *client)
 /* Sends the start.  That it is stored already may be our own doing, if the first outcome was
  * unknown: nobody can tell, so that is said. */
 static dk_status
-send_start(struct dk_client *client, struct letter *letter)
+send_start(struct dk_client *client, struct request_message *request_message)
 {
   bool repeated;
-  dk_status status = letter_send(client, client->caller, letter, &repeated);
+  dk_status status = request_message_send(client, client->caller, request_message, &repeated);
 
   if (status == DK_DUPLICATE && repeated)
     return client_refuse(client, status, "a start is stored: this one, whose first outcome was "
@@ -442,21 +447,22 @@ dk_client_start(struct dk_client *client, dk_str instance, const char *name, dk_
                                   .text = input,
                                   .version = dk_str_of(version)};
   struct dk_version parsed;
-  struct letter letter;
+  struct request_message request_message;
   int32_t status_of;
 
   TRY(check_name(client, "the orchestration's name", name));
   if (version && version_parse(message.version, &parsed) != DK_OK)
     return client_refuse(client, DK_INVALID, "the version \"%.40s\" is not of the form 1.2.3",
                          version);
-  dk_status status = letter_write(client, &letter, instance, CLIENT_START_ID, 0, &message);
+  dk_status status =
+      request_message_write(client, &request_message, instance, CLIENT_START_ID, 0, &message);
   if (status == DK_OK)
-    status = client_read_status(client, &letter.instance, &status_of);
+    status = client_read_status(client, &request_message.instance, &status_of);
   if (status == DK_OK)
     status = client_refuse(client, DK_DUPLICATE, "the instance is there already");
   else if (status == DK_NOT_FOUND)
-    status = send_start(client, &letter);
-  letter_burn(&letter);
+    status = send_start(client, &request_message);
+  request_message_done(&request_message);
   return status;
 }
 
@@ -486,18 +492,19 @@ dk_client_cancel(struct dk_client *client, dk_str instance, const char *reason, 
 {
   const struct message message = {
     .kind = MESSAGE_CANCEL, .text = dk_str_of(reason), .by = dk_str_of(by)};
-  struct letter letter;
+  struct request_message request_message;
   bool repeated;
 
   client_forget_error(client);
   TRY(client_check_words(client, reason, by));
-  dk_status status = letter_write(client, &letter, instance, CLIENT_CANCEL_ID, 0, &message);
+  dk_status status =
+      request_message_write(client, &request_message, instance, CLIENT_CANCEL_ID, 0, &message);
   if (status == DK_OK)
-    status = letter_send(client, client->caller, &letter, &repeated);
+    status = request_message_send(client, client->caller, &request_message, &repeated);
   if (status == DK_DUPLICATE) {
     client_forget_error(client);
     status = DK_OK;
   }
-  letter_burn(&letter);
+  request_message_done(&request_message);
   return status;
 }

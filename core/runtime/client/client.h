@@ -108,7 +108,7 @@ dk_status client_read_status(struct dk_client *client, const struct dk_text *ins
 /* ---- sending --------------------------------------------------------------------------------- */
 
 /* A message on its way: what the request points to. */
-struct letter {
+struct request_message {
   struct dk_text instance, payload;
   char id[34];
   struct dk_item item;
@@ -116,14 +116,15 @@ struct letter {
 };
 
 /* id: for the fixed ones; NULL: one of its own, that begins with `first`. */
-dk_status letter_write(struct dk_client *client, struct letter *letter, dk_str instance,
-                       const char *id, char first, const struct message *message);
-void letter_burn(struct letter *letter);
+dk_status request_message_write(struct dk_client *client, struct request_message *request_message,
+                                dk_str instance, const char *id, char first,
+                                const struct message *message);
+void request_message_done(struct request_message *request_message);
 /* Sends it, with the client's caller or with one of this thread's.  Where it is unknown whether it
  * arrived, it is sent again until that is known, for a second or so; if it stays unknown, the words
  * are those of the first attempt.  *ret_repeated: the answer is that of a repetition. */
-dk_status letter_send(struct dk_client *client, struct dk_caller *caller, struct letter *letter,
-                      bool *ret_repeated);
+dk_status request_message_send(struct dk_client *client, struct dk_caller *caller,
+                               struct request_message *request_message, bool *ret_repeated);
 
 /* A cancellation's reason and by (see runtime.h). */
 dk_status client_check_words(struct dk_client *client, const char *reason, const char *by);

@@ -128,7 +128,7 @@ test_continued(void)
 enum { MANY = 300 };
 
 static int32_t
-count_requests(void *context, const struct dk_history_entry *entry)
+commit_count_requests(void *context, const struct dk_history_entry *entry)
 {
   *(unsigned *)context += strcmp(entry->kind, "cancel_requested") == 0 &&
                           strcmp(entry->text.ptr, "all of them") == 0;
@@ -165,7 +165,7 @@ test_many(void)
   for (int i = 0; i < MANY; i++) {
     snprintf(id, sizeof(id), "%d", i);
     n_cancelled += strcmp(rig_result(&rig, id), "cancelled: all of them (me)") == 0;
-    dk_client_history(rig.client, dk_str_of(id), 0, 1, 0, count_requests, &n_requests);
+    dk_client_history(rig.client, dk_str_of(id), 0, 1, 0, commit_count_requests, &n_requests);
   }
   cmp_ok(n_cancelled, "==", MANY, "each ends so");
   cmp_ok(n_requests, "==", MANY, "with one request in its history");

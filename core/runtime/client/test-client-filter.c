@@ -276,7 +276,7 @@ test_memory(void)
 {
   const size_t large = getenv("DURAKIT_DEEP") ? 100000 : 20000;
   struct hand h;
-  struct looking l;
+  struct info_reader l;
   struct selection selection;
   struct page page = {.is_last = false};
   struct dk_instance_filter filter = a_filter();
@@ -289,7 +289,7 @@ test_memory(void)
     hand_store(&h, dk_str_of(id));
   }
   filter.name = dk_str_of("order");
-  if (looking_begin(&l, h.client, true) != DK_OK ||
+  if (info_reader_begin(&l, h.client, true) != DK_OK ||
       selection_begin(h.client, &selection, &filter, none) != DK_OK)
     BAIL_OUT("no memory");
   while (!page.is_last && select_page(&l, &selection, &page) == DK_OK) {
@@ -303,7 +303,7 @@ test_memory(void)
   cmp_ok(n, "==", large, "all pages of a large store");
   cmp_ok(most, "<=", 2 * first, "take what the first has taken, %zu bytes, or little more", first);
   selection_end(&selection);
-  looking_end(&l);
+  info_reader_end(&l);
   hand_end(&h);
 }
 
@@ -405,7 +405,7 @@ list_one(struct hand *h, const char *id, int32_t with_output, struct told *told)
 
 /* Texts of an info live during the call: here, what does not need them. */
 static int32_t
-look_at_output(void *context, const struct dk_instance_info *info)
+info_from_output(void *context, const struct dk_instance_info *info)
 {
   struct dk_text *text = context;
 
@@ -425,14 +425,14 @@ test_infos(void)
 
   hand_begin(&h, false);
   make_all(&h);
-  dk_client_list(h.client, NULL, none, 0, 1, look_at_output, &text);
+  dk_client_list(h.client, NULL, none, 0, 1, info_from_output, &text);
   is(dk_text_str(&text),
      "a-done=out/-/order/- b-failed=out/-/order/- c-cancelled=out/me/order/- "
      "d-continued=-/-/order/- e-running=-/-/order/- f-child=-/-/report/e-running "
      "g-child=in/-/report/e-running h-new=in/-/report/- i-new=in/-/order/- ",
      "outputs, inputs, who has cancelled, names and parents");
   dk_text_reset(&text);
-  dk_client_list(h.client, NULL, none, 4, 0, look_at_output, &text);
+  dk_client_list(h.client, NULL, none, 4, 0, info_from_output, &text);
   is(dk_text_str(&text),
      "a-done=-/-/order/- b-failed=-/-/order/- c-cancelled=-/-/order/- d-continued=-/-/order/- ",
      "not, if they are not asked for");

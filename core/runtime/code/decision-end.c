@@ -172,14 +172,14 @@ tell_parent(struct deciding *d)
 static size_t
 n_carried(const struct deciding *d)
 {
-  uint64_t max = d->past->max_payload, room = json_room(d->text);
+  uint64_t max = d->past->max_payload, room = json_size(d->text);
   size_t n = 0;
 
   if (max == 0)
     return d->ran->n_carried;
   for (; n < d->ran->n_carried; n++) {
     const struct carried *carried = &d->ran->carried[n];
-    room += 8 + json_room(carried->queue) + json_room(carried->data);
+    room += 8 + json_size(carried->queue) + json_size(carried->data);
     if (room > max - max / 16)
       break;
   }

@@ -158,7 +158,7 @@ orch_payload(struct dk_orch *o, const char *what, dk_str bytes)
     orch_wrong(o, "%s is NULL with a length of %zu", what, bytes.len);
   if (max == 0 || bytes.len < max / 16) /* fits, whatever its bytes are */
     return bytes;
-  uint64_t size = json_room(bytes), most = max - max / 16;
+  uint64_t size = json_size(bytes), most = max - max / 16;
   if (size > most)
     orch_limit(o, "%s takes %llu bytes (in JSON) of the %llu that it may have in this store", what,
                (unsigned long long)size, (unsigned long long)most);

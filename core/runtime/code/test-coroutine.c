@@ -2,7 +2,7 @@
 /* Functions that step out and go on, each in its own thread, whoever runs them. */
 #include <alloca.h>
 #include <errno.h>
-#include <short-limits.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -20,7 +20,7 @@ room_of_base64(size_t size)
 }
 
 uint64_t
-json_room(dk_str text)
+json_size(dk_str text)
 {
   uint64_t room = QUOTES + NAME;
 

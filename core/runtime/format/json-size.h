@@ -6,7 +6,7 @@
 #include <durakit/runtime.h>
 
 /* At most so many bytes as a JSON member. */
-uint64_t json_room(dk_str text);
+uint64_t json_size(dk_str text);
 
 /* How much of the text, cut between characters, fits into so many bytes. */
 size_t json_fitting(dk_str text, uint64_t max);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper: see leases.h.
+/* The leases: see leases.h.
  *
  * One thread is the clock: it looks at each lease when that is due, hands those that are to be
  * renewed to the renewers, calls back renewals that hang, and sees to the deadlines.  The renewers
  * call the store, one lease each; as many are made as are needed at once, up to MOST_RENEWERS.
  *
  * Locking: `lock` guards all but what is said otherwise.  Neither the store nor `lost` nor the log
- * is called under it; the contact, which has a lock of its own, is.  A lease belongs to the keeper
- * from keeper_keep to keeper_let_go; one whose renewal is under way at that moment is freed by its
+ * is called under it; the contact, which has a lock of its own, is.  A lease belongs to the leases
+ * from leases_keep to leases_let_go; one whose renewal is under way at that moment is freed by its
  * renewer. */
 #include "core/runtime/lease/leases.h"
 
@@ -30,7 +30,7 @@ enum lease_state {
 struct renewer;
 struct lease {
   struct due due;             /* first: what the heap has is the lease */
-  struct keeper *keeper;
+  struct leases *leases;
   struct lease_terms terms;   /* its texts stand behind the struct */
   enum lease_state state;
   int64_t deadline, renew_at;
@@ -44,7 +44,7 @@ struct lease {
 };
 
 struct renewer {
-  struct keeper *keeper;
+  struct leases *leases;
   pthread_t thread;
   struct dk_caller *caller;
   struct dk_canceller *canceller;
@@ -52,9 +52,9 @@ struct renewer {
   bool is_called_back;        /* the clock is at it: the renewer waits with the next one */
 };
 
-struct keeper {
+struct leases {
   struct dk_store *store;
-  struct journal *journal;
+  struct log *log;
   pthread_mutex_t lock;
   pthread_cond_t clock_looks; /* the heap has changed */
   pthread_cond_t is_ready;    /* a lease is ready, or it is the end */
@@ -90,30 +90,30 @@ event_of(const struct lease *lease, int32_t number)
 static void
 tell_retry(const struct lease *lease, bool is_news, dk_status status, const char *why)
 {
-  struct journal *journal = lease->keeper->journal;
+  struct log *log = lease->leases->log;
   struct dk_log_event event = event_of(lease, DK_LOG_RENEWAL_RETRIED);
 
-  journal_count(journal, COUNT_RENEWALS_RETRIED);
+  log_count(log, COUNT_RENEWALS_RETRIED);
   event.status = status;
   if (!is_news)
     event.level = DK_LEVEL_TRACE;
-  journal_tell(journal, &event, "its lease could not be renewed, and it is tried again: %s", why);
+  log_report(log, &event, "its lease could not be renewed, and it is tried again: %s", why);
 }
 
 static void
 tell_renewed(const struct lease *lease, bool is_news, uint32_t retries)
 {
-  struct journal *journal = lease->keeper->journal;
+  struct log *log = lease->leases->log;
   struct dk_log_event event = event_of(lease, DK_LOG_RENEWED);
 
-  journal_count(journal, COUNT_RENEWALS);
+  log_count(log, COUNT_RENEWALS);
   if (retries == 0 && !is_news) {
-    journal_tell(journal, &event, "its lease is renewed");
+    log_report(log, &event, "its lease is renewed");
     return;
   }
   if (is_news)
     event.level = DK_LEVEL_INFO;
-  journal_tell(journal, &event, "its lease is renewed, after %u attempts that failed", retries);
+  log_report(log, &event, "its lease is renewed, after %u attempts that failed", retries);
 }
 
 /* ---- leases, under the lock ------------------------------------------------------------------ */
@@ -121,11 +121,11 @@ tell_renewed(const struct lease *lease, bool is_news, uint32_t retries)
 static void
 look_at(struct lease *lease, int64_t at)
 {
-  struct keeper *keeper = lease->keeper;
+  struct leases *leases = lease->leases;
 
-  heap_set(&keeper->heap, &lease->due, at);
-  if (heap_top(&keeper->heap) == &lease->due)
-    pthread_cond_signal(&keeper->clock_looks);
+  heap_set(&leases->heap, &lease->due, at);
+  if (heap_top(&leases->heap) == &lease->due)
+    pthread_cond_signal(&leases->clock_looks);
 }
 
 static int64_t
@@ -143,20 +143,20 @@ begin_to_wait(struct lease *lease, int64_t renew_at)
 }
 
 static void
-add_ready(struct keeper *keeper, struct lease *lease)
+add_ready(struct leases *leases, struct lease *lease)
 {
   lease->state = LEASE_IS_READY;
   lease->next = NULL;
-  *keeper->ready_end = lease;
-  keeper->ready_end = &lease->next;
-  keeper->n_ready++;
+  *leases->ready_end = lease;
+  leases->ready_end = &lease->next;
+  leases->n_ready++;
   look_at(lease, lease->deadline);
 }
 
 static void
-remove_ready(struct keeper *keeper, struct lease *lease)
+remove_ready(struct leases *leases, struct lease *lease)
 {
-  struct lease **at = &keeper->ready;
+  struct lease **at = &leases->ready;
 
   if (lease->state != LEASE_IS_READY)
     return;
@@ -164,15 +164,15 @@ remove_ready(struct keeper *keeper, struct lease *lease)
     at = &(*at)->next;
   *at = lease->next;
   if (!*at)
-    keeper->ready_end = at;
-  keeper->n_ready--;
+    leases->ready_end = at;
+  leases->n_ready--;
 }
 
 static void
 free_lease(struct lease *lease)
 {
-  heap_remove(&lease->keeper->heap, &lease->due);
-  lease->keeper->n_leases--;
+  heap_remove(&lease->leases->heap, &lease->due);
+  lease->leases->n_leases--;
   free(lease);
 }
 
@@ -181,33 +181,33 @@ static void
 begin_to_tell(struct lease *lease)
 {
   lease->pins++;
-  pthread_mutex_unlock(&lease->keeper->lock);
+  pthread_mutex_unlock(&lease->leases->lock);
 }
 
 static void
 end_telling(struct lease *lease)
 {
-  pthread_mutex_lock(&lease->keeper->lock);
+  pthread_mutex_lock(&lease->leases->lock);
   lease->pins--;
-  pthread_cond_broadcast(&lease->keeper->has_changed);
+  pthread_cond_broadcast(&lease->leases->has_changed);
 }
 
 /* Tells the owner.  The clock goes on looking at a renewal that is still under way. */
 static void
 lose(struct lease *lease, enum loss loss, int64_t call_back_at)
 {
-  struct keeper *keeper = lease->keeper;
+  struct leases *leases = lease->leases;
 
-  remove_ready(keeper, lease);
-  contact_rest(&keeper->journal->contact, &lease->renews);
+  remove_ready(leases, lease);
+  health_rest(&leases->log->health, &lease->renews);
   lease->state = LEASE_IS_LOST;
   lease->deadline = 0;
   if (lease->renewer)
     look_at(lease, call_back_at);
   else
-    heap_remove(&keeper->heap, &lease->due);
+    heap_remove(&leases->heap, &lease->due);
   begin_to_tell(lease);
-  journal_count(keeper->journal, COUNT_RENEWALS_LOST);
+  log_count(leases->log, COUNT_RENEWALS_LOST);
   lease->terms.lost(lease->terms.context, loss);
   end_telling(lease);
 }
@@ -217,7 +217,7 @@ lose(struct lease *lease, enum loss loss, int64_t call_back_at)
 static dk_status
 call_store(struct renewer *renewer, const struct lease *lease)
 {
-  struct dk_store *store = renewer->keeper->store;
+  struct dk_store *store = renewer->leases->store;
   const struct lease_terms *terms = &lease->terms;
 
   if (terms->kind == LEASE_TURN)
@@ -238,14 +238,14 @@ take_answer(struct lease *lease, dk_status status, const char *why)
     lose(lease, now < lease->deadline ? LOSS_REFUSED : LOSS_DEADLINE, 0);
     return;
   }
-  struct contact *contact = &lease->keeper->journal->contact;
+  struct health *health = &lease->leases->log->health;
   bool is_news;
   if (status == DK_OK) {
-    is_news = contact_good(contact, &lease->renews, NULL);
+    is_news = health_good(health, &lease->renews, NULL);
     lease->retries = 0;
     begin_to_wait(lease, lease->deadline - lease->terms.buffer_ms);
   } else {
-    is_news = contact_refused(contact, &lease->renews, status, why);
+    is_news = health_refused(health, &lease->renews, status, why);
     lease->retries++;
     begin_to_wait(lease, now + (pause > LEAST_RETRY_MS ? pause : LEAST_RETRY_MS));
   }
@@ -268,21 +268,21 @@ longest_renewal(const struct lease *lease)
 static void
 renew(struct renewer *renewer, struct lease *lease)
 {
-  struct keeper *keeper = renewer->keeper;
+  struct leases *leases = renewer->leases;
   int64_t began = ticks_now();
 
   lease->state = LEASE_RENEWS;
   lease->renewer = renewer;
-  contact_ask(&keeper->journal->contact, &lease->renews, CONTACT_RENEWALS, 0);
+  health_ask(&leases->log->health, &lease->renews, HEALTH_RENEWALS, 0);
   renewer->call_back_at = began + longest_renewal(lease);
   look_at(lease, sooner(renewer->call_back_at, lease->deadline));
   dk_canceller_reset(renewer->canceller);
-  pthread_mutex_unlock(&keeper->lock);
+  pthread_mutex_unlock(&leases->lock);
   dk_caller_reset(renewer->caller);
   dk_status status = call_store(renewer, lease);
-  pthread_mutex_lock(&keeper->lock);
+  pthread_mutex_lock(&leases->lock);
   while (renewer->is_called_back)
-    pthread_cond_wait(&keeper->has_changed, &keeper->lock);
+    pthread_cond_wait(&leases->has_changed, &leases->lock);
   lease->renewer = NULL;
   if (status == DK_OK && lease->state != LEASE_IS_LOST) {
     lease->deadline = began + lease->terms.lock_ms;
@@ -293,7 +293,7 @@ renew(struct renewer *renewer, struct lease *lease)
   else if (lease->state == LEASE_RENEWS)
     take_answer(lease, status, dk_caller_failure(renewer->caller)->text);
   else
-    heap_remove(&keeper->heap, &lease->due);
+    heap_remove(&leases->heap, &lease->due);
 }
 
 static void
@@ -304,62 +304,62 @@ discard_renewer(struct renewer *renewer)
 }
 
 static void
-discard_keeper(struct keeper *keeper)
+discard_leases(struct leases *leases)
 {
-  for (uint32_t i = 0; i < keeper->n_renewers; i++)
-    discard_renewer(&keeper->renewers[i]);
-  heap_done(&keeper->heap);
-  pthread_cond_destroy(&keeper->has_changed);
-  pthread_cond_destroy(&keeper->is_ready);
-  pthread_cond_destroy(&keeper->clock_looks);
-  pthread_mutex_destroy(&keeper->lock);
-  free(keeper);
+  for (uint32_t i = 0; i < leases->n_renewers; i++)
+    discard_renewer(&leases->renewers[i]);
+  heap_done(&leases->heap);
+  pthread_cond_destroy(&leases->has_changed);
+  pthread_cond_destroy(&leases->is_ready);
+  pthread_cond_destroy(&leases->clock_looks);
+  pthread_mutex_destroy(&leases->lock);
+  free(leases);
 }
 
 /* Under the lock, which is open when this returns. */
 static void
-end_renewer(struct keeper *keeper)
+end_renewer(struct leases *leases)
 {
-  bool is_last = ++keeper->n_over == keeper->n_renewers && keeper->is_left;
+  bool is_last = ++leases->n_over == leases->n_renewers && leases->is_left;
 
-  pthread_cond_broadcast(&keeper->has_changed);
-  pthread_mutex_unlock(&keeper->lock);
+  pthread_cond_broadcast(&leases->has_changed);
+  pthread_mutex_unlock(&leases->lock);
   if (is_last)
-    discard_keeper(keeper);
+    discard_leases(leases);
 }
 
 static void *
 renewer_main(void *argument)
 {
   struct renewer *renewer = argument;
-  struct keeper *keeper = renewer->keeper;
+  struct leases *leases = renewer->leases;
 
-  pthread_mutex_lock(&keeper->lock);
-  while (!keeper->is_stopping) {
-    struct lease *lease = keeper->ready;
+  pthread_mutex_lock(&leases->lock);
+  while (!leases->is_stopping) {
+    struct lease *lease = leases->ready;
     if (lease) {
-      remove_ready(keeper, lease);
+      remove_ready(leases, lease);
       renew(renewer, lease);
       continue;
     }
-    keeper->n_idle++;
-    pthread_cond_wait(&keeper->is_ready, &keeper->lock);
-    keeper->n_idle--;
+    leases->n_idle++;
+    pthread_cond_wait(&leases->is_ready, &leases->lock);
+    leases->n_idle--;
   }
-  end_renewer(keeper);
+  end_renewer(leases);
   return NULL;
 }
 
 /* One more; without memory or threads those that are there have to do. */
 static bool
-add_renewer(struct keeper *keeper)
+add_renewer(struct leases *leases)
 {
-  struct renewer *renewer = &keeper->renewers[keeper->n_renewers];
+  struct renewer *renewer = &leases->renewers[leases->n_renewers];
 
   *renewer = (struct renewer){
-    .keeper = keeper,
-    .caller = dk_caller_new(NULL, 0),
-    .canceller = dk_canceller_new(NULL),
+      .leases = leases,
+      .caller = dk_caller_new(NULL, 0),
+      .canceller = dk_canceller_new(NULL),
   };
   if (renewer->caller)
     dk_caller_set_canceller(renewer->caller, renewer->canceller);
@@ -368,7 +368,7 @@ add_renewer(struct keeper *keeper)
     discard_renewer(renewer);
     return false;
   }
-  keeper->n_renewers++;
+  leases->n_renewers++;
   return true;
 }
 
@@ -377,23 +377,23 @@ add_renewer(struct keeper *keeper)
 static void
 call_back(struct renewer *renewer)
 {
-  struct keeper *keeper = renewer->keeper;
+  struct leases *leases = renewer->leases;
 
   renewer->is_called_back = true;
-  pthread_mutex_unlock(&keeper->lock);
+  pthread_mutex_unlock(&leases->lock);
   dk_cancel(renewer->canceller);
-  pthread_mutex_lock(&keeper->lock);
+  pthread_mutex_lock(&leases->lock);
   renewer->is_called_back = false;
-  pthread_cond_broadcast(&keeper->has_changed);
+  pthread_cond_broadcast(&leases->has_changed);
 }
 
 static void
-hand_to_renewers(struct keeper *keeper, struct lease *lease)
+hand_to_renewers(struct leases *leases, struct lease *lease)
 {
-  add_ready(keeper, lease);
-  if (keeper->n_ready > keeper->n_idle && keeper->n_renewers < MOST_RENEWERS)
-    add_renewer(keeper);
-  pthread_cond_signal(&keeper->is_ready);
+  add_ready(leases, lease);
+  if (leases->n_ready > leases->n_idle && leases->n_renewers < MOST_RENEWERS)
+    add_renewer(leases);
+  pthread_cond_signal(&leases->is_ready);
 }
 
 /* A renewal is under way: called back in time, and as often as it hangs. */
@@ -412,14 +412,14 @@ watch_renewal(struct lease *lease, bool is_kept, int64_t now)
 
 /* Its time has come, for one thing or the other. */
 static void
-attend(struct keeper *keeper, struct lease *lease, int64_t now)
+attend(struct leases *leases, struct lease *lease, int64_t now)
 {
   bool is_kept = lease->state != LEASE_RESTS && lease->state != LEASE_IS_LOST;
 
   if (is_kept && lease->deadline <= now)
     lose(lease, LOSS_DEADLINE, now);
   else if (lease->state == LEASE_WAITS)
-    hand_to_renewers(keeper, lease);
+    hand_to_renewers(leases, lease);
   else if (lease->renewer)
     watch_renewal(lease, is_kept, now);
   else
@@ -429,18 +429,18 @@ attend(struct keeper *keeper, struct lease *lease, int64_t now)
 static void *
 clock_main(void *argument)
 {
-  struct keeper *keeper = argument;
+  struct leases *leases = argument;
 
-  pthread_mutex_lock(&keeper->lock);
-  while (!keeper->is_stopping) {
-    struct due *due = heap_top(&keeper->heap);
+  pthread_mutex_lock(&leases->lock);
+  while (!leases->is_stopping) {
+    struct due *due = heap_top(&leases->heap);
     int64_t now = ticks_now();
     if (due && due->at <= now)
-      attend(keeper, (struct lease *)due, now);
+      attend(leases, (struct lease *)due, now);
     else
-      ticks_cond_wait(&keeper->clock_looks, &keeper->lock, due ? due->at : INT64_MAX);
+      ticks_cond_wait(&leases->clock_looks, &leases->lock, due ? due->at : INT64_MAX);
   }
-  pthread_mutex_unlock(&keeper->lock);
+  pthread_mutex_unlock(&leases->lock);
   return NULL;
 }
 
@@ -460,7 +460,7 @@ move_in(char **at, dk_str text)
 }
 
 static struct lease *
-new_lease(struct keeper *keeper, const struct lease_terms *terms)
+new_lease(struct leases *leases, const struct lease_terms *terms)
 {
   size_t room = terms->token.len + terms->instance.len + terms->activity.len +
                 terms->orchestration.len + 4;
@@ -469,7 +469,7 @@ new_lease(struct keeper *keeper, const struct lease_terms *terms)
   if (!lease)
     return NULL;
   char *at = (char *)(lease + 1);
-  lease->keeper = keeper;
+  lease->leases = leases;
   lease->terms = *terms;
   lease->terms.token = move_in(&at, terms->token);
   lease->terms.instance = move_in(&at, terms->instance);
@@ -481,19 +481,19 @@ new_lease(struct keeper *keeper, const struct lease_terms *terms)
 }
 
 struct lease *
-keeper_keep(struct keeper *keeper, const struct lease_terms *terms)
+leases_keep(struct leases *leases, const struct lease_terms *terms)
 {
-  struct lease *lease = new_lease(keeper, terms);
+  struct lease *lease = new_lease(leases, terms);
 
   if (!lease)
     return NULL;
-  pthread_mutex_lock(&keeper->lock);
-  bool has_room = heap_reserve(&keeper->heap, keeper->n_leases);
+  pthread_mutex_lock(&leases->lock);
+  bool has_room = heap_reserve(&leases->heap, leases->n_leases);
   if (has_room) {
-    keeper->n_leases++;
+    leases->n_leases++;
     begin_to_wait(lease, lease->deadline - terms->buffer_ms);
   }
-  pthread_mutex_unlock(&keeper->lock);
+  pthread_mutex_unlock(&leases->lock);
   if (has_room)
     return lease;
   free(lease);
@@ -503,29 +503,29 @@ keeper_keep(struct keeper *keeper, const struct lease_terms *terms)
 bool
 lease_rest(struct lease *lease)
 {
-  struct keeper *keeper = lease->keeper;
+  struct leases *leases = lease->leases;
 
-  pthread_mutex_lock(&keeper->lock);
+  pthread_mutex_lock(&leases->lock);
   bool is_lost = lease->state == LEASE_IS_LOST;
   if (!is_lost) {
-    remove_ready(keeper, lease);
-    contact_rest(&keeper->journal->contact, &lease->renews);
+    remove_ready(leases, lease);
+    health_rest(&leases->log->health, &lease->renews);
     lease->state = LEASE_RESTS;
     if (!lease->renewer) /* else the clock still sees to it that it does not hang */
-      heap_remove(&keeper->heap, &lease->due);
+      heap_remove(&leases->heap, &lease->due);
   }
-  pthread_mutex_unlock(&keeper->lock);
+  pthread_mutex_unlock(&leases->lock);
   return !is_lost;
 }
 
 void
-keeper_let_go(struct keeper *keeper, struct lease *lease)
+leases_let_go(struct leases *leases, struct lease *lease)
 {
-  pthread_mutex_lock(&keeper->lock);
+  pthread_mutex_lock(&leases->lock);
   while (lease->pins > 0)
-    pthread_cond_wait(&keeper->has_changed, &keeper->lock);
-  remove_ready(keeper, lease);
-  contact_rest(&keeper->journal->contact, &lease->renews);
+    pthread_cond_wait(&leases->has_changed, &leases->lock);
+  remove_ready(leases, lease);
+  health_rest(&leases->log->health, &lease->renews);
   if (lease->renewer) {
     lease->state = LEASE_RESTS;
     lease->is_let_go = true;
@@ -533,101 +533,100 @@ keeper_let_go(struct keeper *keeper, struct lease *lease)
   } else {
     free_lease(lease);
   }
-  pthread_mutex_unlock(&keeper->lock);
+  pthread_mutex_unlock(&leases->lock);
 }
 
 int64_t
 lease_deadline(const struct lease *lease)
 {
-  struct keeper *keeper = lease->keeper;
+  struct leases *leases = lease->leases;
 
-  pthread_mutex_lock(&keeper->lock);
+  pthread_mutex_lock(&leases->lock);
   int64_t deadline = lease->deadline;
-  pthread_mutex_unlock(&keeper->lock);
+  pthread_mutex_unlock(&leases->lock);
   return deadline;
 }
 
 int64_t
 lease_good_at(const struct lease *lease)
 {
-  struct keeper *keeper = lease->keeper;
+  struct leases *leases = lease->leases;
 
-  pthread_mutex_lock(&keeper->lock);
+  pthread_mutex_lock(&leases->lock);
   int64_t good_at = lease->good_at;
-  pthread_mutex_unlock(&keeper->lock);
+  pthread_mutex_unlock(&leases->lock);
   return good_at;
 }
 
 /* ---- starting and stopping ------------------------------------------------------------------- */
 
-/* How many do not come back, although called back: they are left, and so is the keeper. */
+/* How many do not come back, although called back: they are left, and so is the leases. */
 static uint32_t
-wait_for_renewers(struct keeper *keeper)
+wait_for_renewers(struct leases *leases)
 {
   int64_t until = ticks_after(ticks_now(), PATIENCE_MS);
 
-  pthread_mutex_lock(&keeper->lock);
-  while (keeper->n_over < keeper->n_renewers && ticks_now() < until)
-    ticks_cond_wait(&keeper->has_changed, &keeper->lock, until);
-  uint32_t left = keeper->n_renewers - keeper->n_over;
-  for (uint32_t i = 0; left > 0 && i < keeper->n_renewers; i++)
-    pthread_detach(keeper->renewers[i].thread);
-  keeper->is_left = left > 0;
-  pthread_mutex_unlock(&keeper->lock);
+  pthread_mutex_lock(&leases->lock);
+  while (leases->n_over < leases->n_renewers && ticks_now() < until)
+    ticks_cond_wait(&leases->has_changed, &leases->lock, until);
+  uint32_t left = leases->n_renewers - leases->n_over;
+  for (uint32_t i = 0; left > 0 && i < leases->n_renewers; i++)
+    pthread_detach(leases->renewers[i].thread);
+  leases->is_left = left > 0;
+  pthread_mutex_unlock(&leases->lock);
   return left;
 }
 
 /* Those that were made: no clock, some renewers or none.  How many are left; 0: all is freed. */
 static uint32_t
-end_renewers(struct keeper *keeper)
+end_renewers(struct leases *leases)
 {
-  pthread_mutex_lock(&keeper->lock);
-  keeper->is_stopping = true;
-  pthread_cond_broadcast(&keeper->is_ready);
-  pthread_cond_broadcast(&keeper->clock_looks);
-  pthread_mutex_unlock(&keeper->lock);
-  for (uint32_t i = 0; i < keeper->n_renewers; i++)
-    dk_cancel(keeper->renewers[i].canceller);
-  uint32_t left = wait_for_renewers(keeper);
+  pthread_mutex_lock(&leases->lock);
+  leases->is_stopping = true;
+  pthread_cond_broadcast(&leases->is_ready);
+  pthread_cond_broadcast(&leases->clock_looks);
+  pthread_mutex_unlock(&leases->lock);
+  for (uint32_t i = 0; i < leases->n_renewers; i++)
+    dk_cancel(leases->renewers[i].canceller);
+  uint32_t left = wait_for_renewers(leases);
   if (left > 0)
     return left;
-  for (uint32_t i = 0; i < keeper->n_renewers; i++)
-    pthread_join(keeper->renewers[i].thread, NULL);
-  assert(keeper->n_leases == 0); /* all were let go, and the renewers have freed theirs */
-  discard_keeper(keeper);
+  for (uint32_t i = 0; i < leases->n_renewers; i++)
+    pthread_join(leases->renewers[i].thread, NULL);
+  assert(leases->n_leases == 0); /* all were let go, and the renewers have freed theirs */
+  discard_leases(leases);
   return 0;
 }
 
 dk_status
-keeper_start(const struct keeper_setup *setup, struct keeper **ret_keeper)
+leases_start(const struct leases_setup *setup, struct leases **ret_leases)
 {
-  struct keeper *keeper = calloc(1, sizeof(*keeper));
+  struct leases *leases = calloc(1, sizeof(*leases));
 
-  if (!keeper)
+  if (!leases)
     return DK_NO_MEMORY;
-  keeper->store = setup->store;
-  keeper->journal = setup->journal;
-  keeper->ready_end = &keeper->ready;
-  pthread_mutex_init(&keeper->lock, NULL);
-  ticks_cond_init(&keeper->clock_looks);
-  ticks_cond_init(&keeper->is_ready);
-  ticks_cond_init(&keeper->has_changed);
-  if (!add_renewer(keeper) ||
-      pthread_create(&keeper->clock, NULL, clock_main, keeper) != 0) {
-    end_renewers(keeper);
+  leases->store = setup->store;
+  leases->log = setup->log;
+  leases->ready_end = &leases->ready;
+  pthread_mutex_init(&leases->lock, NULL);
+  ticks_cond_init(&leases->clock_looks);
+  ticks_cond_init(&leases->is_ready);
+  ticks_cond_init(&leases->has_changed);
+  if (!add_renewer(leases) || pthread_create(&leases->clock, NULL, clock_main, leases) != 0) {
+    end_renewers(leases);
     return DK_NO_MEMORY;
   }
-  *ret_keeper = keeper;
+  *ret_leases = leases;
   return DK_OK;
 }
 
 uint32_t
-keeper_stop(struct keeper *keeper)
+leases_stop(struct leases *leases)
 {
-  pthread_mutex_lock(&keeper->lock);
-  keeper->is_stopping = true;
-  pthread_cond_broadcast(&keeper->clock_looks);
-  pthread_mutex_unlock(&keeper->lock);
-  pthread_join(keeper->clock, NULL);
-  return end_renewers(keeper);
+  pthread_mutex_lock(&leases->lock);
+  leases->is_stopping = true;
+  pthread_cond_broadcast(&leases->clock_looks);
+  pthread_mutex_unlock(&leases->lock);
+  pthread_join(leases->clock, NULL);
+  return end_renewers(leases);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper: keeps the leases of all running turns and activities.
+/* The leases: keeps the leases of all running turns and activities.
  *
  * A lease is renewed every lock - buffer.  DK_OK extends the local deadline, counted from before
  * the call, in ticks (CLOCK_MONOTONIC milliseconds: a wall clock that is set moves no lease).  What
@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-struct keeper;
+struct leases;
 struct lease;
 
 enum lease_kind { LEASE_TURN, LEASE_WORK };
@@ -33,29 +33,29 @@ struct lease_terms {
   /* Whose it is, for the log.  The text is copied. */
   dk_str instance, activity, orchestration;
   uint64_t execution_id, activity_id;
-  /* Called at most once, by a thread of the keeper, without its lock; must neither block nor let
+  /* Called at most once, by a thread of the leases, without its lock; must neither block nor let
    * the lease go. */
   void (*lost)(void *context, enum loss loss);
   void *context;
 };
 
-struct keeper_setup {
+struct leases_setup {
   struct dk_store *store;
-  struct journal *journal;
+  struct log *log;
 };
 
 /* DK_OK, DK_NO_MEMORY. */
-dk_status keeper_start(const struct keeper_setup *setup, struct keeper **ret_keeper);
+dk_status leases_start(const struct leases_setup *setup, struct leases **ret_leases);
 /* All leases have been let go by then; renewals under way are called back.  How many do not come
  * back for all that, after some seconds: their threads are left, use the store when they come back,
- * and the last one frees the keeper; 0: all is freed. */
-uint32_t keeper_stop(struct keeper *keeper);
+ * and the last one frees the leases; 0: all is freed. */
+uint32_t leases_stop(struct leases *leases);
 
 /* NULL: no memory.  Renewed from now on. */
-struct lease *keeper_keep(struct keeper *keeper, const struct lease_terms *terms);
+struct lease *leases_keep(struct leases *leases, const struct lease_terms *terms);
 /* Not renewed any more; when this returns `lost` does not run and will not be called, and the lease
  * is freed.  Waits for no provider: a renewal under way ends by itself, and nobody hears of it. */
-void keeper_let_go(struct keeper *keeper, struct lease *lease);
+void leases_let_go(struct leases *leases, struct lease *lease);
 /* Not renewed any more, but still there, from the moment an acknowledgement of it goes out: `lost`
  * is not called from now on; a renewal under way may still extend it.  false: it is lost, and
  * `lost` was called, or is just being called. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper on a store that fails to order: what is renewed, tried again, lost, and when. */
+/* The leases on a store that fails to order: what is renewed, tried again, lost, and when. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -9,12 +9,12 @@
 #include "core/runtime/testing/failing-store.h"
 #include "core/runtime/testing/log-listener.h"
 
-/* A store, a keeper, and the log; each test has its own. */
+/* A store, a leases, and the log; each test has its own. */
 struct rig {
   struct faulty *faulty;
   struct listener *listener;
-  struct journal journal;
-  struct keeper *keeper;
+  struct log log;
+  struct leases *leases;
   struct dk_caller *caller;
   uint64_t activities;
 };
@@ -42,18 +42,18 @@ begin(void)
 static void
 go(struct rig *rig)
 {
-  struct keeper_setup setup = {faulty_store(rig->faulty), &rig->journal};
+  struct leases_setup setup = {faulty_store(rig->faulty), &rig->log};
 
-  journal_init(&rig->journal, listener_log, rig->listener, "w");
-  if (keeper_start(&setup, &rig->keeper) != DK_OK)
+  log_init(&rig->log, listener_log, rig->listener, "w");
+  if (leases_start(&setup, &rig->leases) != DK_OK)
     BAIL_OUT("the keeper does not start");
 }
 
 static void
 end(struct rig *rig)
 {
-  keeper_stop(rig->keeper);
-  journal_done(&rig->journal);
+  leases_stop(rig->leases);
+  log_done(&rig->log);
   dk_caller_free(rig->caller);
   faulty_close(rig->faulty);
   listener_free(rig->listener);
@@ -62,7 +62,7 @@ end(struct rig *rig)
 static uint64_t
 counted(struct rig *rig, enum counter counter)
 {
-  return atomic_load(&rig->journal.counters[counter]);
+  return atomic_load(&rig->log.counters[counter]);
 }
 
 static void
@@ -107,7 +107,7 @@ keep(struct rig *rig, struct kept *kept, int64_t lock_ms, int64_t every_ms)
     .activity = dk_str_of("a"), .orchestration = dk_str_of("o"), .execution_id = 1,
     .activity_id = rig->activities, .lost = lost, .context = kept,
   };
-  kept->lease = keeper_keep(rig->keeper, &terms);
+  kept->lease = leases_keep(rig->leases, &terms);
   if (!kept->lease)
     BAIL_OUT("the keeper keeps nothing");
 }
@@ -141,12 +141,12 @@ test_renewed(void)
   struct whom ours = whom(&rig, &kept);
   struct heard heard = listener_latest_trace(rig.listener, DK_LOG_RENEWED);
   ok(heard_names(&heard, &ours), "with all the names of whose it is");
-  keeper_let_go(rig.keeper, kept.lease);
+  leases_let_go(rig.leases, kept.lease);
   uint64_t calls = faulty_calls(rig.faulty, FAULTY_RENEW_WORK);
   struct kept other = {.losses = 0};
   keep(&rig, &other, 30000, 20);
   ok(faulty_until_calls(rig.faulty, FAULTY_RENEW_WORK, calls + 3), "another is renewed");
-  keeper_let_go(rig.keeper, other.lease);
+  leases_let_go(rig.leases, other.lease);
   end(&rig);
 }
 
@@ -161,7 +161,7 @@ test_not_before_its_time(void)
   int64_t from = ticks_now();
   ok(faulty_until_calls(rig.faulty, FAULTY_RENEW_WORK, 3), "renewed three times");
   cmp_ok(ticks_now() - from, ">=", 850, "every lock - buffer, not sooner");
-  keeper_let_go(rig.keeper, kept.lease);
+  leases_let_go(rig.leases, kept.lease);
   end(&rig);
 }
 
@@ -184,10 +184,10 @@ test_turn(void)
                               .lock_ms = 30000, .buffer_ms = 29980,
                               .deadline = ticks_of(store, turn->deadline),
                               .instance = dk_str_of("i"), .lost = lost, .context = &kept};
-  kept.lease = keeper_keep(rig.keeper, &terms);
+  kept.lease = leases_keep(rig.leases, &terms);
   ok(UNTIL(faulty_successes(rig.faulty, FAULTY_RENEW_TURN) >= 2), "a turn is renewed as a turn");
   cmp_ok(faulty_calls(rig.faulty, FAULTY_RENEW_WORK), "==", 0, "and not as work");
-  keeper_let_go(rig.keeper, kept.lease);
+  leases_let_go(rig.leases, kept.lease);
   cmp_ok(atomic_load(&kept.losses), "==", 0, "nothing is lost");
   end(&rig);
 }
@@ -205,7 +205,7 @@ test_many(void)
     keep(&rig, &kept[i], 30000, 10 + i);
   ok(UNTIL(counted(&rig, COUNT_RENEWALS) > (uint64_t)3 * MANY), "200 leases are kept");
   for (int i = 0; i < MANY; i++) {
-    keeper_let_go(rig.keeper, kept[i].lease);
+    leases_let_go(rig.leases, kept[i].lease);
     losses += atomic_load(&kept[i].losses);
   }
   cmp_ok(losses, "==", 0, "and none is lost");
@@ -244,7 +244,7 @@ test_retried(void)
   cmp_ok(listener_count(rig.listener, DK_LOG_RENEWAL_RETRIED), "==", 3, "each is told");
   cmp_ok(listener_level(rig.listener, DK_LEVEL_WARNING), "==", 1, "but only the first warns");
   cmp_ok(counted(&rig, COUNT_RENEWALS_RETRIED), "==", 3, "and the counter knows it");
-  keeper_let_go(rig.keeper, kept.lease);
+  leases_let_go(rig.leases, kept.lease);
   end(&rig);
 }
 
@@ -266,8 +266,8 @@ test_hangs(void)
   int64_t old = kept.deadline;
   ok(UNTIL(lease_deadline(kept.lease) > old), "and tried again");
   cmp_ok(atomic_load(&kept.losses), "==", 0, "in time");
-  keeper_let_go(rig.keeper, kept.lease);
-  keeper_let_go(rig.keeper, other.lease);
+  leases_let_go(rig.leases, kept.lease);
+  leases_let_go(rig.leases, other.lease);
   end(&rig);
 }
 
@@ -292,8 +292,8 @@ test_refused(void)
   keep(&rig, &other, 30000, 5000);
   ok(UNTIL(counted(&rig, COUNT_RENEWALS_LOST) == 1), "it is counted");
   cmp_ok(faulty_calls(rig.faulty, FAULTY_RENEW_WORK), "==", calls, "it is not renewed any more");
-  keeper_let_go(rig.keeper, other.lease);
-  keeper_let_go(rig.keeper, kept.lease);
+  leases_let_go(rig.leases, other.lease);
+  leases_let_go(rig.leases, kept.lease);
   cmp_ok(atomic_load(&kept.losses), "==", 1, "it is told once");
   end(&rig);
 }
@@ -311,7 +311,7 @@ test_deadline(enum fault fault, const char *what)
   ok(UNTIL(atomic_load(&kept.losses) == 1), "a store %s: lost", what);
   cmp_ok(kept.loss, "==", LOSS_DEADLINE, "by the deadline");
   cmp_ok(atomic_load(&kept.lost_at), ">=", deadline, "not before it");
-  keeper_let_go(rig.keeper, kept.lease);
+  leases_let_go(rig.leases, kept.lease);
   cmp_ok(atomic_load(&kept.losses), "==", 1, "it is told once");
   faulty_heal(rig.faulty);
   faulty_release(rig.faulty);
@@ -334,8 +334,8 @@ test_rests(void)
   ok(UNTIL(ticks_now() > deadline + 50), "a lease that rests runs out");
   cmp_ok(atomic_load(&kept.losses), "==", 0, "nobody is told");
   cmp_ok(lease_deadline(kept.lease), "==", deadline, "it was not renewed");
-  keeper_let_go(rig.keeper, kept.lease);
-  keeper_let_go(rig.keeper, clock.lease);
+  leases_let_go(rig.leases, kept.lease);
+  leases_let_go(rig.leases, clock.lease);
   end(&rig);
 }
 
@@ -356,8 +356,8 @@ test_rests_while_renewed(void)
   cmp_ok(dk_store_ack_work_item(faulty_store(rig.faulty), rig.caller, kept.token, &nothing), "==",
          DK_OK, "acknowledged while a renewal is under way");
   faulty_release(rig.faulty);
-  keeper_let_go(rig.keeper, kept.lease);
-  keeper_stop(rig.keeper);
+  leases_let_go(rig.leases, kept.lease);
+  leases_stop(rig.leases);
   cmp_ok(atomic_load(&kept.losses), "==", 0, "the renewal's DK_LOCK_LOST is no loss");
   cmp_ok(counted(&rig, COUNT_RENEWALS_LOST), "==", 0, "nor counted");
   go(&rig);
@@ -374,7 +374,7 @@ test_let_go_while_it_hangs(enum fault fault, const char *what)
   faulty_plan(rig.faulty, FAULTY_RENEW_WORK, 0, 1, fault, DK_OK);
   keep(&rig, &kept, 30000, 20);
   faulty_until_hanging(rig.faulty, 1);
-  keeper_let_go(rig.keeper, kept.lease);
+  leases_let_go(rig.leases, kept.lease);
   cmp_ok(faulty_hanging(rig.faulty), "==", 1, "letting go waits for no renewal that %s", what);
   if (fault == FAULT_DEAF)
     faulty_release(rig.faulty);
@@ -393,8 +393,8 @@ test_stop_while_it_hangs(void)
   faulty_plan(rig.faulty, FAULTY_RENEW_WORK, 0, 1, FAULT_DEAF, DK_OK);
   keep(&rig, &kept, 30000, 20);
   faulty_until_hanging(rig.faulty, 1);
-  keeper_let_go(rig.keeper, kept.lease);
-  cmp_ok(keeper_stop(rig.keeper), "==", 1, "a renewal that is deaf is left when the keeper stops");
+  leases_let_go(rig.leases, kept.lease);
+  cmp_ok(leases_stop(rig.leases), "==", 1, "a renewal that is deaf is left when the keeper stops");
   cmp_ok(faulty_hanging(rig.faulty), "==", 1, "as it is");
   faulty_release(rig.faulty);
   cmp_ok(faulty_hanging(rig.faulty), "==", 0, "it may come back later");

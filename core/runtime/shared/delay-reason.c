@@ -95,7 +95,7 @@ static void
 encode(struct dk_text *payload, const struct reason *reason, dk_str by)
 {
   const struct message message = {.kind = MESSAGE_DELAYED,
-                                  .name = dk_str_of(stall_name(reason->why)),
+                                  .name = dk_str_of(delay_name(reason->why)),
                                   .text = reason->text,
                                   .by = by};
 

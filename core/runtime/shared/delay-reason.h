@@ -18,7 +18,7 @@ enum { MOST_REASONS = 32 };
 
 struct reason {
   dk_str instance;
-  enum stall why;
+  enum delay why;
   uint64_t execution, activity; /* whose it is; 0: the turn's */
   int64_t number;        /* of the turn's: how many were stored before */
   dk_str text, by;       /* the words of the log, and the worker that has logged them */

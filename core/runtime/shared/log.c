@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal: see log.h.  Owns nothing but its counters and the metrics; the text of an event
+/* The log: see log.h.  Owns nothing but its counters and the metrics; the text of an event
  * is made for the call and freed behind it. */
 #include "core/runtime/shared/log.h"
 
@@ -15,44 +15,44 @@ _Static_assert(sizeof(struct dk_counters) == FIRST_COUNTER + N_TOLD_COUNTERS * s
                "enum counter and struct dk_counters have the same counters");
 
 void
-journal_init(struct journal *journal, dk_log_fn *log, void *context, const char *worker)
+log_init(struct log *log, dk_log_fn *function, void *context, const char *worker)
 {
-  journal->log = log;
-  journal->context = context;
-  journal->worker = worker;
+  log->function = function;
+  log->context = context;
+  log->worker = worker;
   for (int i = 0; i < N_COUNTERS; i++)
-    atomic_init(&journal->counters[i], 0);
-  metrics_init(&journal->metrics);
-  contact_init(&journal->contact);
+    atomic_init(&log->counters[i], 0);
+  metrics_init(&log->metrics);
+  health_init(&log->health);
 }
 
 void
-journal_done(struct journal *journal)
+log_done(struct log *log)
 {
-  metrics_done(&journal->metrics);
-  contact_done(&journal->contact);
+  metrics_done(&log->metrics);
+  health_done(&log->health);
 }
 
 void
-journal_count(struct journal *journal, enum counter counter)
+log_count(struct log *log, enum counter counter)
 {
-  atomic_fetch_add_explicit(&journal->counters[counter], 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&log->counters[counter], 1, memory_order_relaxed);
 }
 
 void
-journal_uncount(struct journal *journal, enum counter counter)
+log_uncount(struct log *log, enum counter counter)
 {
-  atomic_fetch_sub_explicit(&journal->counters[counter], 1, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&log->counters[counter], 1, memory_order_relaxed);
 }
 
 uint64_t
-journal_counted(const struct journal *journal, enum counter counter)
+log_counted(const struct log *log, enum counter counter)
 {
-  return atomic_load_explicit(&journal->counters[counter], memory_order_relaxed);
+  return atomic_load_explicit(&log->counters[counter], memory_order_relaxed);
 }
 
 void
-journal_read(const struct journal *journal, struct dk_counters *ret_counters)
+log_read(const struct log *log, struct dk_counters *ret_counters)
 {
   size_t size = ret_counters->struct_size;
   char *at = (char *)ret_counters + FIRST_COUNTER;
@@ -60,7 +60,7 @@ journal_read(const struct journal *journal, struct dk_counters *ret_counters)
   for (size_t i = 0; i < N_TOLD_COUNTERS; i++) {
     if (size < FIRST_COUNTER + (i + 1) * sizeof(uint64_t))
       return; /* an older caller's struct ends here */
-    uint64_t n = journal_counted(journal, (enum counter)i);
+    uint64_t n = log_counted(log, (enum counter)i);
     memcpy(at + i * sizeof(n), &n, sizeof(n));
   }
 }
@@ -206,24 +206,24 @@ tell_standard_error(const struct dk_log_event *event)
 }
 
 static bool
-nobody_listens(const struct journal *journal, int32_t level)
+nobody_listens(const struct log *log, int32_t level)
 {
-  return !journal->log && level < DK_LEVEL_WARNING;
+  return !log->function && level < DK_LEVEL_WARNING;
 }
 
 void
-journal_tell(struct journal *journal, const struct dk_log_event *event, const char *format, ...)
+log_report(struct log *log, const struct dk_log_event *event, const char *format, ...)
 {
   struct dk_log_event told = *event;
   struct dk_text text = DK_TEXT_EMPTY;
   va_list args;
 
   told.level = level_of(event);
-  if (nobody_listens(journal, told.level))
+  if (nobody_listens(log, told.level))
     return;
   told.struct_size = sizeof(told);
   if (!told.worker.ptr)
-    told.worker = dk_str_of(journal->worker);
+    told.worker = dk_str_of(log->worker);
   if (!told.text.ptr) {
     add_whom(&text, event);
     va_start(args, format);
@@ -234,8 +234,8 @@ journal_tell(struct journal *journal, const struct dk_log_event *event, const ch
     told.text = dk_text_failed(&text) ? dk_str_of(format)
                                       : (dk_str){dk_text_str(&text), text.length};
   }
-  if (journal->log)
-    journal->log(journal->context, &told);
+  if (log->function)
+    log->function(log->context, &told);
   else
     tell_standard_error(&told);
   dk_text_done(&text);

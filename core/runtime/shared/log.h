@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal: what a runtime tells (log events with numbers) and counts.
+/* The log: what a runtime tells (log events with numbers) and counts.
  *
  * Any thread, no lock of its own: counters are atomic, the log function is the user's.  What is
  * counted by name, and how long something took, is in the metrics (metrics.h).
@@ -17,40 +17,65 @@
 
 /* As in struct dk_counters, in its order, and behind those what only the metrics show. */
 enum counter {
-  COUNT_TURNS_COMMITTED, COUNT_TURNS_DROPPED, COUNT_TURNS_STALLED, COUNT_TURNS_LOST,
-  COUNT_ORCHESTRATIONS_COMPLETED, COUNT_ORCHESTRATIONS_FAILED, COUNT_ORCHESTRATIONS_CANCELLED,
+  COUNT_TURNS_COMMITTED,
+  COUNT_TURNS_DROPPED,
+  COUNT_TURNS_STALLED,
+  COUNT_TURNS_LOST,
+  COUNT_ORCHESTRATIONS_COMPLETED,
+  COUNT_ORCHESTRATIONS_FAILED,
+  COUNT_ORCHESTRATIONS_CANCELLED,
   COUNT_ORCHESTRATIONS_CONTINUED,
-  COUNT_ACTIVITIES_STARTED, COUNT_ACTIVITIES_COMPLETED, COUNT_ACTIVITIES_FAILED,
-  COUNT_ACTIVITIES_CANCELLED, COUNT_ACTIVITIES_LOST, COUNT_ACTIVITIES_PUT_OFF,
-  COUNT_RESULTS_REFUSED, COUNT_RENEWALS, COUNT_RENEWALS_RETRIED, COUNT_RENEWALS_LOST,
+  COUNT_ACTIVITIES_STARTED,
+  COUNT_ACTIVITIES_COMPLETED,
+  COUNT_ACTIVITIES_FAILED,
+  COUNT_ACTIVITIES_CANCELLED,
+  COUNT_ACTIVITIES_LOST,
+  COUNT_ACTIVITIES_PUT_OFF,
+  COUNT_RESULTS_REFUSED,
+  COUNT_RENEWALS,
+  COUNT_RENEWALS_RETRIED,
+  COUNT_RENEWALS_LOST,
   COUNT_ACKS_RETRIED,
-  COUNT_LEARNT_BY_COMMIT, COUNT_LEARNT_BY_RENEWAL, COUNT_LEARNT_BY_ACK, COUNT_LEARNT_BY_DEADLINE,
-  COUNT_GRACE_KEPT, COUNT_GRACE_EXCEEDED, COUNT_QUARANTINED_NOW,
-  COUNT_STRAYS, COUNT_MESSAGES_DROPPED, COUNT_COLD_TURNS, COUNT_WARM_TURNS,
+  COUNT_LEARNT_BY_COMMIT,
+  COUNT_LEARNT_BY_RENEWAL,
+  COUNT_LEARNT_BY_ACK,
+  COUNT_LEARNT_BY_DEADLINE,
+  COUNT_GRACE_KEPT,
+  COUNT_GRACE_EXCEEDED,
+  COUNT_QUARANTINED_NOW,
+  COUNT_STRAYS,
+  COUNT_MESSAGES_DROPPED,
+  COUNT_COLD_TURNS,
+  COUNT_WARM_TURNS,
   N_TOLD_COUNTERS,
-  COUNT_GRACE_QUARANTINED = N_TOLD_COUNTERS, COUNT_GRACE_KILLED,
-  COUNT_WORK_ACKS_OK, COUNT_WORK_ACKS_REFUSED, COUNT_WORK_ACKS_RETRIED, COUNT_WORK_ACKS_LOST,
-  COUNT_WORK_ACKS_UNKNOWN, COUNT_WORK_ACKS_ERROR,
-  COUNT_FAILED, /* of orchestrations, by their enum code; from here on */
+  COUNT_GRACE_QUARANTINED = N_TOLD_COUNTERS,
+  COUNT_GRACE_KILLED,
+  COUNT_WORK_ACKS_OK,
+  COUNT_WORK_ACKS_REFUSED,
+  COUNT_WORK_ACKS_RETRIED,
+  COUNT_WORK_ACKS_LOST,
+  COUNT_WORK_ACKS_UNKNOWN,
+  COUNT_WORK_ACKS_ERROR,
+  COUNT_FAILED,                           /* of orchestrations, by their enum code; from here on */
   COUNT_DELAYED = COUNT_FAILED + N_CODES, /* by their enum stall */
-  N_COUNTERS = COUNT_DELAYED + N_STALLS
+  N_COUNTERS = COUNT_DELAYED + N_DELAYS
 };
 
-struct journal {
-  dk_log_fn *log; /* NULL: warnings and errors to standard error */
+struct log {
+  dk_log_fn *function; /* NULL: warnings and errors to standard error */
   void *context;
   const char *worker;
   _Atomic uint64_t counters[N_COUNTERS];
   struct metrics metrics;
-  struct contact contact; /* how the store answers: what of that is news */
+  struct health health; /* how the store answers: what of that is news */
 };
 
-void journal_init(struct journal *journal, dk_log_fn *log, void *context, const char *worker);
-void journal_done(struct journal *journal);
-void journal_count(struct journal *journal, enum counter counter);
-void journal_uncount(struct journal *journal, enum counter counter); /* gauges */
-uint64_t journal_counted(const struct journal *journal, enum counter counter);
-void journal_read(const struct journal *journal, struct dk_counters *ret_counters);
+void log_init(struct log *log, dk_log_fn *function, void *context, const char *worker);
+void log_done(struct log *log);
+void log_count(struct log *log, enum counter counter);
+void log_uncount(struct log *log, enum counter counter); /* gauges */
+uint64_t log_counted(const struct log *log, enum counter counter);
+void log_read(const struct log *log, struct dk_counters *ret_counters);
 /* Tells the event; level (by its number), worker and text are filled in where they are absent.  A
  * level that is set goes (DK_LEVEL_TRACE for a repetition); DK_LOG_TEXT has none by its number: say
  * it, 0 is debug.  The text is one line for people:
@@ -59,7 +84,7 @@ void journal_read(const struct journal *journal, struct dk_counters *ret_counter
  *
  * where WORDS is the format's, and the rest what the event names: give there what it has a member
  * for, and say it not again in the words. */
-void journal_tell(struct journal *journal, const struct dk_log_event *event, const char *format,
-                  ...) DK_PRINTF(3, 4);
+void log_report(struct log *log, const struct dk_log_event *event, const char *format, ...)
+    DK_PRINTF(3, 4);
 
 #endif

@@ -8,7 +8,7 @@
 #include "core/base/utf8.h"
 #include "core/runtime/shared/log.h"
 
-enum { LONGEST_NAME = 255, MOST_READINGS = N_STALLS };
+enum { LONGEST_NAME = 255, MOST_READINGS = N_DELAYS };
 
 #define OTHER "other"
 
@@ -156,11 +156,11 @@ metrics_notified(struct metrics *metrics, int32_t learnt, int64_t ns)
 struct family;
 struct page {
   struct dk_text *text;
-  struct journal *journal;
+  struct log *log;
   const struct family *family;  /* that is being written */
 };
 
-/* A sample of the journal's: what the label says, and the counter. */
+/* A sample of the log's: what the label says, and the counter. */
 struct reading {
   const char *value;
   enum counter counter;
@@ -197,8 +197,7 @@ write_readings(struct page *page)
     dk_text_puts(page->text, family->name);
     if (family->label)
       dk_text_printf(page->text, "{%s=\"%s\"}", family->label, r->value);
-    dk_text_printf(page->text, " %llu\n",
-                   (unsigned long long)journal_counted(page->journal, r->counter));
+    dk_text_printf(page->text, " %llu\n", (unsigned long long)log_counted(page->log, r->counter));
   }
 }
 
@@ -238,7 +237,7 @@ static void
 write_rows(struct page *page, struct by_name *by,
            void (*write_row)(struct page *page, const struct name_row *row))
 {
-  struct metrics *metrics = &page->journal->metrics;
+  struct metrics *metrics = &page->log->metrics;
   const struct name_row others = {dk_str_of(OTHER), by->others};
   const struct name_row *rows[METRIC_NAMES];
 
@@ -255,13 +254,13 @@ write_rows(struct page *page, struct by_name *by,
 static void
 write_requests(struct page *page)
 {
-  write_rows(page, &page->journal->metrics.requests, write_requests_of);
+  write_rows(page, &page->log->metrics.requests, write_requests_of);
 }
 
 static void
 write_cancelled(struct page *page)
 {
-  write_rows(page, &page->journal->metrics.cancelled, write_cancelled_of);
+  write_rows(page, &page->log->metrics.cancelled, write_cancelled_of);
 }
 
 static void
@@ -284,7 +283,7 @@ write_histogram(struct page *page, const char *path, const struct histogram *his
 static void
 write_notified(struct page *page)
 {
-  struct metrics *metrics = &page->journal->metrics;
+  struct metrics *metrics = &page->log->metrics;
 
   for (size_t i = 0; i < METRIC_PATHS; i++) {
     pthread_mutex_lock(&metrics->lock);
@@ -297,109 +296,109 @@ write_notified(struct page *page)
 /* ---- the families ---------------------------------------------------------------------------- */
 
 static const struct family families[] = {
-  {.name = "dk_cancel_requests_total",
-   .type = "counter",
-   .help = "Requests to cancel an instance that commits of this runtime have taken.",
-   .write = write_requests},
-  {.name = "dk_activities_cancelled_total",
-   .type = "counter",
-   .help = "Activities that commits of this runtime have cancelled.",
-   .write = write_cancelled},
-  {.name = "dk_activity_cancel_notification_seconds",
-   .type = "histogram",
-   .help = "Until this worker knew that an activity is to end: from the commit (local), or from "
-           "when its lease was last known to be good.",
-   .write = write_notified},
-  {.name = "dk_activity_cancel_grace_total",
-   .type = "counter",
-   .help = "Activities that were told to end, by what became of their grace.",
-   .label = "outcome",
-   .readings = {{"kept", COUNT_GRACE_KEPT},
-                {"quarantined", COUNT_GRACE_QUARANTINED},
-                {"killed", COUNT_GRACE_KILLED}}},
-  {.name = "dk_activity_stuck",
-   .type = "gauge",
-   .help = "Threads of activities that are left to themselves now.",
-   .readings = {{"", COUNT_QUARANTINED_NOW}}},
-  {.name = "dk_lock_renewals_total",
-   .type = "counter",
-   .help = "Renewals of the leases of turns and activities.",
-   .label = "result",
-   .readings = {{"ok", COUNT_RENEWALS},
-                {"retried", COUNT_RENEWALS_RETRIED},
-                {"lost", COUNT_RENEWALS_LOST}}},
-  {.name = "dk_work_acks_total",
-   .type = "counter",
-   .help = "Acknowledgements of activities that have ended.",
-   .label = "result",
-   .readings = {{"ok", COUNT_WORK_ACKS_OK},
-                {"refused", COUNT_WORK_ACKS_REFUSED},
-                {"retried", COUNT_WORK_ACKS_RETRIED},
-                {"lost", COUNT_WORK_ACKS_LOST},
-                {"unknown", COUNT_WORK_ACKS_UNKNOWN},
-                {"error", COUNT_WORK_ACKS_ERROR}}},
-  {.name = "dk_turns_total",
-   .type = "counter",
-   .help = "Turns, by what became of them.",
-   .label = "outcome",
-   .readings = {{"committed", COUNT_TURNS_COMMITTED},
-                {"dropped", COUNT_TURNS_DROPPED},
-                {"stalled", COUNT_TURNS_STALLED},
-                {"lost", COUNT_TURNS_LOST}}},
-  {.name = "dk_orchestrations_total",
-   .type = "counter",
-   .help = "Executions of orchestrations that turns of this runtime have ended.",
-   .label = "outcome",
-   .readings = {{"completed", COUNT_ORCHESTRATIONS_COMPLETED},
-                {"failed", COUNT_ORCHESTRATIONS_FAILED},
-                {"cancelled", COUNT_ORCHESTRATIONS_CANCELLED},
-                {"continued", COUNT_ORCHESTRATIONS_CONTINUED}}},
-  {.name = "dk_orchestrations_failed_total",
-   .type = "counter",
-   .help = "Executions that turns of this runtime have ended as failed, by why.",
-   .label = "code",
-   .readings = {{"application", COUNT_FAILED + CODE_APPLICATION},
-                {"poison", COUNT_FAILED + CODE_POISON},
-                {"nondeterminism", COUNT_FAILED + CODE_NONDETERMINISM},
-                {"corrupt", COUNT_FAILED + CODE_CORRUPT},
-                {"limit", COUNT_FAILED + CODE_LIMIT},
-                {"unregistered", COUNT_FAILED + CODE_UNREGISTERED}}},
-  {.name = "dk_delayed_total",
-   .type = "counter",
-   .help = "Turns, and activities that cannot be run here or whose result is refused, that this "
-           "runtime has delayed, by why.",
-   .label = "code",
-   .readings = {{"unregistered", COUNT_DELAYED + STALL_UNREGISTERED},
-                {"nondeterminism", COUNT_DELAYED + STALL_NONDETERMINISM},
-                {"corrupt", COUNT_DELAYED + STALL_CORRUPT},
-                {"unreadable", COUNT_DELAYED + STALL_UNREADABLE},
-                {"limit", COUNT_DELAYED + STALL_LIMIT},
-                {"wrong_call", COUNT_DELAYED + STALL_WRONG_CALL},
-                {"overdue", COUNT_DELAYED + STALL_OVERDUE},
-                {"stuck", COUNT_DELAYED + STALL_STUCK},
-                {"no_memory", COUNT_DELAYED + STALL_NO_MEMORY},
-                {"taken", COUNT_DELAYED + STALL_TAKEN},
-                {"refused", COUNT_DELAYED + STALL_REFUSED},
-                {"no_start", COUNT_DELAYED + STALL_NO_START}}},
-  {.name = "dk_activities_started_total",
-   .type = "counter",
-   .help = "Activities whose function this worker has called.",
-   .readings = {{"", COUNT_ACTIVITIES_STARTED}}},
-  {.name = "dk_activities_total",
-   .type = "counter",
-   .help = "Activities of this worker, by what became of them.",
-   .label = "outcome",
-   .readings = {{"completed", COUNT_ACTIVITIES_COMPLETED},
-                {"failed", COUNT_ACTIVITIES_FAILED},
-                {"cancelled", COUNT_ACTIVITIES_CANCELLED},
-                {"lost", COUNT_ACTIVITIES_LOST},
-                {"put_off", COUNT_ACTIVITIES_PUT_OFF}}},
+    {.name = "dk_cancel_requests_total",
+     .type = "counter",
+     .help = "Requests to cancel an instance that commits of this runtime have taken.",
+     .write = write_requests},
+    {.name = "dk_activities_cancelled_total",
+     .type = "counter",
+     .help = "Activities that commits of this runtime have cancelled.",
+     .write = write_cancelled},
+    {.name = "dk_activity_cancel_notification_seconds",
+     .type = "histogram",
+     .help = "Until this worker knew that an activity is to end: from the commit (local), or from "
+             "when its lease was last known to be good.",
+     .write = write_notified},
+    {.name = "dk_activity_cancel_grace_total",
+     .type = "counter",
+     .help = "Activities that were told to end, by what became of their grace.",
+     .label = "outcome",
+     .readings = {{"kept", COUNT_GRACE_KEPT},
+                  {"quarantined", COUNT_GRACE_QUARANTINED},
+                  {"killed", COUNT_GRACE_KILLED}}},
+    {.name = "dk_activity_stuck",
+     .type = "gauge",
+     .help = "Threads of activities that are left to themselves now.",
+     .readings = {{"", COUNT_QUARANTINED_NOW}}},
+    {.name = "dk_lock_renewals_total",
+     .type = "counter",
+     .help = "Renewals of the leases of turns and activities.",
+     .label = "result",
+     .readings = {{"ok", COUNT_RENEWALS},
+                  {"retried", COUNT_RENEWALS_RETRIED},
+                  {"lost", COUNT_RENEWALS_LOST}}},
+    {.name = "dk_work_acks_total",
+     .type = "counter",
+     .help = "Acknowledgements of activities that have ended.",
+     .label = "result",
+     .readings = {{"ok", COUNT_WORK_ACKS_OK},
+                  {"refused", COUNT_WORK_ACKS_REFUSED},
+                  {"retried", COUNT_WORK_ACKS_RETRIED},
+                  {"lost", COUNT_WORK_ACKS_LOST},
+                  {"unknown", COUNT_WORK_ACKS_UNKNOWN},
+                  {"error", COUNT_WORK_ACKS_ERROR}}},
+    {.name = "dk_turns_total",
+     .type = "counter",
+     .help = "Turns, by what became of them.",
+     .label = "outcome",
+     .readings = {{"committed", COUNT_TURNS_COMMITTED},
+                  {"dropped", COUNT_TURNS_DROPPED},
+                  {"stalled", COUNT_TURNS_STALLED},
+                  {"lost", COUNT_TURNS_LOST}}},
+    {.name = "dk_orchestrations_total",
+     .type = "counter",
+     .help = "Executions of orchestrations that turns of this runtime have ended.",
+     .label = "outcome",
+     .readings = {{"completed", COUNT_ORCHESTRATIONS_COMPLETED},
+                  {"failed", COUNT_ORCHESTRATIONS_FAILED},
+                  {"cancelled", COUNT_ORCHESTRATIONS_CANCELLED},
+                  {"continued", COUNT_ORCHESTRATIONS_CONTINUED}}},
+    {.name = "dk_orchestrations_failed_total",
+     .type = "counter",
+     .help = "Executions that turns of this runtime have ended as failed, by why.",
+     .label = "code",
+     .readings = {{"application", COUNT_FAILED + CODE_APPLICATION},
+                  {"poison", COUNT_FAILED + CODE_POISON},
+                  {"nondeterminism", COUNT_FAILED + CODE_NONDETERMINISM},
+                  {"corrupt", COUNT_FAILED + CODE_CORRUPT},
+                  {"limit", COUNT_FAILED + CODE_LIMIT},
+                  {"unregistered", COUNT_FAILED + CODE_UNREGISTERED}}},
+    {.name = "dk_delayed_total",
+     .type = "counter",
+     .help = "Turns, and activities that cannot be run here or whose result is refused, that this "
+             "runtime has delayed, by why.",
+     .label = "code",
+     .readings = {{"unregistered", COUNT_DELAYED + DELAY_UNREGISTERED},
+                  {"nondeterminism", COUNT_DELAYED + DELAY_NONDETERMINISM},
+                  {"corrupt", COUNT_DELAYED + DELAY_CORRUPT},
+                  {"unreadable", COUNT_DELAYED + DELAY_UNREADABLE},
+                  {"limit", COUNT_DELAYED + DELAY_LIMIT},
+                  {"wrong_call", COUNT_DELAYED + DELAY_WRONG_CALL},
+                  {"overdue", COUNT_DELAYED + DELAY_OVERDUE},
+                  {"stuck", COUNT_DELAYED + DELAY_STUCK},
+                  {"no_memory", COUNT_DELAYED + DELAY_NO_MEMORY},
+                  {"taken", COUNT_DELAYED + DELAY_TAKEN},
+                  {"refused", COUNT_DELAYED + DELAY_REFUSED},
+                  {"no_start", COUNT_DELAYED + DELAY_NO_START}}},
+    {.name = "dk_activities_started_total",
+     .type = "counter",
+     .help = "Activities whose function this worker has called.",
+     .readings = {{"", COUNT_ACTIVITIES_STARTED}}},
+    {.name = "dk_activities_total",
+     .type = "counter",
+     .help = "Activities of this worker, by what became of them.",
+     .label = "outcome",
+     .readings = {{"completed", COUNT_ACTIVITIES_COMPLETED},
+                  {"failed", COUNT_ACTIVITIES_FAILED},
+                  {"cancelled", COUNT_ACTIVITIES_CANCELLED},
+                  {"lost", COUNT_ACTIVITIES_LOST},
+                  {"put_off", COUNT_ACTIVITIES_PUT_OFF}}},
 };
 
 void
-metrics_write(struct journal *journal, struct dk_text *text)
+metrics_write(struct log *log, struct dk_text *text)
 {
-  struct page page = {.text = text, .journal = journal};
+  struct page page = {.text = text, .log = log};
 
   for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
     const struct family *family = &families[i];

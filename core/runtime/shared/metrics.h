@@ -7,7 +7,7 @@
  * UTF-8, with a NUL.
  *
  * Any thread; one lock, under which nothing is called and nothing is allocated but for a new name.
- * What needs no name is counted by the journal, with no lock at all.
+ * What needs no name is counted by the log, with no lock at all.
  */
 #ifndef DK_RUNTIME_SHARED_METRICS_H
 #define DK_RUNTIME_SHARED_METRICS_H
@@ -70,8 +70,8 @@ void metrics_cancelled(struct metrics *metrics, enum code code, enum cancel_phas
  * many nanoseconds. */
 void metrics_notified(struct metrics *metrics, int32_t learnt, int64_t ns);
 
-struct journal;
+struct log;
 /* All families, added to the text; memory is asked for with dk_text_failed. */
-void metrics_write(struct journal *journal, struct dk_text *text);
+void metrics_write(struct log *log, struct dk_text *text);
 
 #endif

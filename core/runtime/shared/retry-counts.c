@@ -12,83 +12,83 @@
 
 enum { ROWS = 1024, MOST_IN_A_ROW = 32, LONG_OVER_MS = 10 * 1000 };
 
-struct note {
-  struct note *next;
-  uint32_t pardoned, stalls, told;
-  enum stall delays;
+struct retry_count {
+  struct retry_count *next;
+  uint32_t pardoned, n_delays, told;
+  enum delay why;
   int64_t until; /* the tick until which that delays it; 0: it is not delayed */
   size_t length;
   char instance[];
 };
 
-struct notes {
+struct retry_counts {
   pthread_mutex_t lock;
-  struct note *rows[ROWS];
+  struct retry_count *rows[ROWS];
   atomic_size_t n; /* so that nothing is looked up where all is well */
 };
 
 const char *
-stall_name(enum stall why)
+delay_name(enum delay why)
 {
-  static const char *const names[N_STALLS] = {
-    [STALL_UNREGISTERED] = "unregistered",
-    [STALL_NONDETERMINISM] = "nondeterminism",
-    [STALL_CORRUPT] = "corrupt",
-    [STALL_UNREADABLE] = "unreadable",
-    [STALL_LIMIT] = "limit",
-    [STALL_WRONG_CALL] = "wrong_call",
-    [STALL_OVERDUE] = "overdue",
-    [STALL_STUCK] = "stuck",
-    [STALL_NO_MEMORY] = "no_memory",
-    [STALL_TAKEN] = "taken",
-    [STALL_REFUSED] = "refused",
-    [STALL_DROPPED] = "dropped",
-    [STALL_NO_START] = "no_start",
+  static const char *const names[N_DELAYS] = {
+      [DELAY_UNREGISTERED] = "unregistered",
+      [DELAY_NONDETERMINISM] = "nondeterminism",
+      [DELAY_CORRUPT] = "corrupt",
+      [DELAY_UNREADABLE] = "unreadable",
+      [DELAY_LIMIT] = "limit",
+      [DELAY_WRONG_CALL] = "wrong_call",
+      [DELAY_OVERDUE] = "overdue",
+      [DELAY_STUCK] = "stuck",
+      [DELAY_NO_MEMORY] = "no_memory",
+      [DELAY_TAKEN] = "taken",
+      [DELAY_REFUSED] = "refused",
+      [DELAY_DROPPED] = "dropped",
+      [DELAY_NO_START] = "no_start",
   };
 
   return names[why];
 }
 
-struct notes *
-notes_new(void)
+struct retry_counts *
+retry_counts_new(void)
 {
-  struct notes *notes = calloc(1, sizeof(*notes));
+  struct retry_counts *retries = calloc(1, sizeof(*retries));
 
-  if (notes)
-    pthread_mutex_init(&notes->lock, NULL);
-  return notes;
+  if (retries)
+    pthread_mutex_init(&retries->lock, NULL);
+  return retries;
 }
 
 void
-notes_free(struct notes *notes)
+retry_counts_free(struct retry_counts *retries)
 {
-  if (!notes)
+  if (!retries)
     return;
   for (size_t i = 0; i < ROWS; i++)
-    while (notes->rows[i]) {
-      struct note *gone = notes->rows[i];
-      notes->rows[i] = gone->next;
+    while (retries->rows[i]) {
+      struct retry_count *gone = retries->rows[i];
+      retries->rows[i] = gone->next;
       free(gone);
     }
-  pthread_mutex_destroy(&notes->lock);
-  free(notes);
+  pthread_mutex_destroy(&retries->lock);
+  free(retries);
 }
 
-static struct note **
-row_of(struct notes *notes, dk_str instance)
+static struct retry_count **
+row_of(struct retry_counts *retries, dk_str instance)
 {
   uint64_t hash = 0xcbf29ce484222325u;
 
   for (size_t i = 0; i < instance.len; i++)
     hash = (hash ^ (unsigned char)instance.ptr[i]) * 0x100000001b3u;
-  return &notes->rows[(hash ^ hash >> 32) % ROWS];
+  return &retries->rows[(hash ^ hash >> 32) % ROWS];
 }
 
 /* The link to the note, or to NULL. */
-static struct note **
-find(struct notes *notes, dk_str instance)
+static struct retry_count **
+find(struct retry_counts *retries, dk_str instance)
 {
-  struct note **link = row_of(notes, instance);
+  struct retry_count **link = row_of(retries, instance);
 
   while (*link && ((*link)->length != instance.len ||
                    memcmp((*link)->instance, instance.ptr, instance.len) != 0))
@@ -97,133 +97,137 @@ find(struct notes *notes, dk_str instance)
 }
 
 static void
-remove_note(struct notes *notes, struct note **link)
+remove_retry_count(struct retry_counts *retries, struct retry_count **link)
 {
-  struct note *gone = *link;
+  struct retry_count *gone = *link;
 
   *link = gone->next;
   free(gone);
-  atomic_fetch_sub(&notes->n, 1);
+  atomic_fetch_sub(&retries->n, 1);
 }
 
 /* The last of a row that has become too long goes. */
 static void
-shorten(struct notes *notes, struct note **row)
+shorten(struct retry_counts *retries, struct retry_count **row)
 {
   size_t n = 0;
 
   for (; *row; row = &(*row)->next)
     if (++n > MOST_IN_A_ROW) {
-      remove_note(notes, row);
+      remove_retry_count(retries, row);
       return;
     }
 }
 
 /* The instance's note, made if there is none; NULL: no memory, and it is forgotten. */
-static struct note *
-note_of(struct notes *notes, dk_str instance)
+static struct retry_count *
+retry_count_of(struct retry_counts *retries, dk_str instance)
 {
-  struct note **link = find(notes, instance), **row = row_of(notes, instance);
+  struct retry_count **link = find(retries, instance), **row = row_of(retries, instance);
 
   if (*link)
     return *link;
-  struct note *made = calloc(1, sizeof(*made) + instance.len);
+  struct retry_count *made = calloc(1, sizeof(*made) + instance.len);
   if (!made)
     return NULL;
   made->length = instance.len;
   memcpy(made->instance, instance.ptr, instance.len);
   made->next = *row;
   *row = made;
-  atomic_fetch_add(&notes->n, 1);
-  shorten(notes, row);
+  atomic_fetch_add(&retries->n, 1);
+  shorten(retries, row);
   return made;
 }
 
 uint32_t
-notes_stalled(struct notes *notes, dk_str instance, enum stall why, bool *ret_first)
+retry_counts_delayed_again(struct retry_counts *retries, dk_str instance, enum delay why,
+                           bool *ret_first)
 {
-  uint32_t stalls = 1;
+  uint32_t n_delays = 1;
 
   *ret_first = true;
-  pthread_mutex_lock(&notes->lock);
-  struct note *note = note_of(notes, instance);
-  if (note) {
-    stalls = ++note->stalls;
-    *ret_first = !(note->told & 1u << why);
-    note->told |= 1u << why;
+  pthread_mutex_lock(&retries->lock);
+  struct retry_count *retry_count = retry_count_of(retries, instance);
+  if (retry_count) {
+    n_delays = ++retry_count->n_delays;
+    *ret_first = !(retry_count->told & 1u << why);
+    retry_count->told |= 1u << why;
   }
-  pthread_mutex_unlock(&notes->lock);
-  return stalls;
+  pthread_mutex_unlock(&retries->lock);
+  return n_delays;
 }
 
 void
-notes_delayed_until(struct notes *notes, dk_str instance, enum stall why, int64_t until)
+retry_counts_delayed_until(struct retry_counts *retries, dk_str instance, enum delay why,
+                           int64_t until)
 {
-  pthread_mutex_lock(&notes->lock);
-  struct note *note = note_of(notes, instance);
-  if (note) {
-    note->delays = why;
-    note->until = until;
+  pthread_mutex_lock(&retries->lock);
+  struct retry_count *retry_count = retry_count_of(retries, instance);
+  if (retry_count) {
+    retry_count->why = why;
+    retry_count->until = until;
   }
-  pthread_mutex_unlock(&notes->lock);
+  pthread_mutex_unlock(&retries->lock);
 }
 
 size_t
-notes_delayed(struct notes *notes, int64_t now, enum stall *ret_why, char *room, size_t size)
+retry_counts_delayed(struct retry_counts *retries, int64_t now, enum delay *ret_why, char *room,
+                     size_t size)
 {
-  const struct note *one = NULL;
+  const struct retry_count *one = NULL;
   size_t n = 0;
 
-  if (atomic_load(&notes->n) == 0)
+  if (atomic_load(&retries->n) == 0)
     return 0;
-  pthread_mutex_lock(&notes->lock);
+  pthread_mutex_lock(&retries->lock);
   for (size_t i = 0; i < ROWS; i++)
-    for (const struct note *note = notes->rows[i]; note; note = note->next)
-      if (note->until != 0 && now < ticks_after(note->until, LONG_OVER_MS)) {
-        one = note;
+    for (const struct retry_count *retry_count = retries->rows[i]; retry_count;
+         retry_count = retry_count->next)
+      if (retry_count->until != 0 && now < ticks_after(retry_count->until, LONG_OVER_MS)) {
+        one = retry_count;
         n++;
       }
   if (one) {
-    *ret_why = one->delays;
+    *ret_why = one->why;
     snprintf(room, size, "%.*s", (int)one->length, one->instance);
   }
-  pthread_mutex_unlock(&notes->lock);
+  pthread_mutex_unlock(&retries->lock);
   return n;
 }
 
 void
-notes_pardon(struct notes *notes, dk_str instance, uint32_t attempt)
+retry_counts_pardon(struct retry_counts *retries, dk_str instance, uint32_t attempt)
 {
-  pthread_mutex_lock(&notes->lock);
-  struct note *note = note_of(notes, instance);
-  if (note && note->pardoned < attempt)
-    note->pardoned = attempt;
-  pthread_mutex_unlock(&notes->lock);
+  pthread_mutex_lock(&retries->lock);
+  struct retry_count *retry_count = retry_count_of(retries, instance);
+  if (retry_count && retry_count->pardoned < attempt)
+    retry_count->pardoned = attempt;
+  pthread_mutex_unlock(&retries->lock);
 }
 
 uint32_t
-notes_judged(struct notes *notes, dk_str instance, uint32_t attempt)
+retry_counts_judged(struct retry_counts *retries, dk_str instance, uint32_t attempt)
 {
   uint32_t pardoned = 0;
 
-  if (attempt <= 1 || atomic_load(&notes->n) == 0)
+  if (attempt <= 1 || atomic_load(&retries->n) == 0)
     return attempt;
-  pthread_mutex_lock(&notes->lock);
-  const struct note *note = *find(notes, instance);
-  if (note)
-    pardoned = note->pardoned;
-  pthread_mutex_unlock(&notes->lock);
+  pthread_mutex_lock(&retries->lock);
+  const struct retry_count *retry_count = *find(retries, instance);
+  if (retry_count)
+    pardoned = retry_count->pardoned;
+  pthread_mutex_unlock(&retries->lock);
   return attempt > pardoned ? attempt - pardoned : 1;
 }
 
 void
-notes_forget(struct notes *notes, dk_str instance)
+retry_counts_forget(struct retry_counts *retries, dk_str instance)
 {
-  if (atomic_load(&notes->n) == 0)
+  if (atomic_load(&retries->n) == 0)
     return;
-  pthread_mutex_lock(&notes->lock);
-  struct note **link = find(notes, instance);
+  pthread_mutex_lock(&retries->lock);
+  struct retry_count **link = find(retries, instance);
   if (*link)
-    remove_note(notes, link);
-  pthread_mutex_unlock(&notes->lock);
+    remove_retry_count(retries, link);
+  pthread_mutex_unlock(&retries->lock);
 }

@@ -19,42 +19,44 @@
 #include <stdbool.h>
 
 /* Why a turn is delayed; each is told once for an instance until a commit of it lands. */
-enum stall {
-  STALL_UNREGISTERED = 0,
-  STALL_NONDETERMINISM,
-  STALL_CORRUPT,          /* its history, or the message that continues it */
-  STALL_UNREADABLE,       /* one of its messages cannot be read */
-  STALL_LIMIT,            /* it says more than the store, or max_events, takes */
-  STALL_WRONG_CALL,       /* its code calls the runtime wrongly */
-  STALL_OVERDUE,          /* its code takes too long */
-  STALL_STUCK,            /* its code has not come back from an earlier turn */
-  STALL_NO_MEMORY,
-  STALL_TAKEN,            /* an id that it gives a message is taken */
-  STALL_REFUSED,          /* the store refuses the commit for reasons of its own */
-  STALL_DROPPED,          /* not committed while the lease lived */
-  STALL_NO_START,         /* messages for an instance that is not known (yet) */
-  N_STALLS
+enum delay {
+  DELAY_UNREGISTERED = 0,
+  DELAY_NONDETERMINISM,
+  DELAY_CORRUPT,    /* its history, or the message that continues it */
+  DELAY_UNREADABLE, /* one of its messages cannot be read */
+  DELAY_LIMIT,      /* it says more than the store, or max_events, takes */
+  DELAY_WRONG_CALL, /* its code calls the runtime wrongly */
+  DELAY_OVERDUE,    /* its code takes too long */
+  DELAY_STUCK,      /* its code has not come back from an earlier turn */
+  DELAY_NO_MEMORY,
+  DELAY_TAKEN,    /* an id that it gives a message is taken */
+  DELAY_REFUSED,  /* the store refuses the commit for reasons of its own */
+  DELAY_DROPPED,  /* not committed while the lease lived */
+  DELAY_NO_START, /* messages for an instance that is not known (yet) */
+  N_DELAYS
 };
 
-const char *stall_name(enum stall why); /* "wrong_call" */
+const char *delay_name(enum delay why); /* "wrong_call" */
 
-struct notes;
-struct notes *notes_new(void); /* NULL: no memory */
-void notes_free(struct notes *notes); /* NULL is allowed */
+struct retry_counts;
+struct retry_counts *retry_counts_new(void);          /* NULL: no memory */
+void retry_counts_free(struct retry_counts *retries); /* NULL is allowed */
 /* How often in a row the instance was put off, this time included; *ret_first: for this reason it
  * is the first time. */
-uint32_t notes_stalled(struct notes *notes, dk_str instance, enum stall why, bool *ret_first);
+uint32_t retry_counts_delayed_again(struct retry_counts *retries, dk_str instance, enum delay why,
+                                    bool *ret_first);
 /* So it is delayed, until this tick. */
-void notes_delayed_until(struct notes *notes, dk_str instance, enum stall why, int64_t until);
+void retry_counts_delayed_until(struct retry_counts *retries, dk_str instance, enum delay why,
+                                int64_t until);
 /* How many are delayed at this tick.  If any, *ret_why is why one of them is, and `room` has its
  * name.  One whose time is over for long is not counted: another process has taken it. */
-size_t notes_delayed(struct notes *notes, int64_t now, enum stall *ret_why, char *room,
-                     size_t size);
+size_t retry_counts_delayed(struct retry_counts *retries, int64_t now, enum delay *ret_why,
+                            char *room, size_t size);
 /* Deliveries up to this count are pardoned. */
-void notes_pardon(struct notes *notes, dk_str instance, uint32_t attempt);
+void retry_counts_pardon(struct retry_counts *retries, dk_str instance, uint32_t attempt);
 /* The count that is to be judged, at least 1. */
-uint32_t notes_judged(struct notes *notes, dk_str instance, uint32_t attempt);
+uint32_t retry_counts_judged(struct retry_counts *retries, dk_str instance, uint32_t attempt);
 /* A commit has landed. */
-void notes_forget(struct notes *notes, dk_str instance);
+void retry_counts_forget(struct retry_counts *retries, dk_str instance);
 
 #endif

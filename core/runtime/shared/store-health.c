@@ -16,25 +16,25 @@ enum {
 
 static const struct {
   const char *cannot, *request;
-} words[N_CONTACTS] = {
-  [CONTACT_TURNS] = {"turns cannot be fetched", "a fetch of turns"},
-  [CONTACT_WORK] = {"activities cannot be fetched", "a fetch of activities"},
-  [CONTACT_COMMITS] = {"turns cannot be committed", "the commit of a turn"},
-  [CONTACT_ACKS] = {"ends of activities cannot be stored", "the end of an activity"},
-  [CONTACT_RENEWALS] = {"leases cannot be renewed", "the renewal of a lease"},
+} words[N_HEALTH_KINDS] = {
+    [HEALTH_TURNS] = {"turns cannot be fetched", "a fetch of turns"},
+    [HEALTH_WORK] = {"activities cannot be fetched", "a fetch of activities"},
+    [HEALTH_COMMITS] = {"turns cannot be committed", "the commit of a turn"},
+    [HEALTH_ACKS] = {"ends of activities cannot be stored", "the end of an activity"},
+    [HEALTH_RENEWALS] = {"leases cannot be renewed", "the renewal of a lease"},
 };
 
 void
-contact_init(struct contact *contact)
+health_init(struct health *health)
 {
-  memset(contact, 0, sizeof(*contact));
-  pthread_mutex_init(&contact->lock, NULL);
+  memset(health, 0, sizeof(*health));
+  pthread_mutex_init(&health->lock, NULL);
 }
 
 void
-contact_done(struct contact *contact)
+health_done(struct health *health)
 {
-  pthread_mutex_destroy(&contact->lock);
+  pthread_mutex_destroy(&health->lock);
 }
 
 /* ---- askers, under the lock ------------------------------------------------------------------ */
@@ -85,10 +85,10 @@ leave(struct line *line, const struct asker *asker, int64_t now)
 }
 
 static void
-forget_left(struct contact *contact)
+forget_left(struct health *health)
 {
-  for (int kind = 0; kind < N_CONTACTS; kind++)
-    memset(&contact->lines[kind].left, 0, sizeof(contact->lines[kind].left));
+  for (int kind = 0; kind < N_HEALTH_KINDS; kind++)
+    memset(&health->lines[kind].left, 0, sizeof(health->lines[kind].left));
 }
 
 static bool
@@ -103,28 +103,28 @@ is_any_refused(const struct line *line)
 /* ---- asking and answers ---------------------------------------------------------------------- */
 
 void
-contact_ask(struct contact *contact, struct asker *asker, enum contact_kind kind, int64_t wait_ms)
+health_ask(struct health *health, struct asker *asker, enum health_kind kind, int64_t wait_ms)
 {
   int64_t now = ticks_now();
 
-  pthread_mutex_lock(&contact->lock);
+  pthread_mutex_lock(&health->lock);
   if (!asker->at) {
     asker->kind = kind;
-    begin(&contact->lines[kind], asker, now);
+    begin(&health->lines[kind], asker, now);
   }
   asker->due = ticks_after(now, wait_ms);
-  pthread_mutex_unlock(&contact->lock);
+  pthread_mutex_unlock(&health->lock);
 }
 
 bool
-contact_good(struct contact *contact, struct asker *asker, int64_t *ret_ms)
+health_good(struct health *health, struct asker *asker, int64_t *ret_ms)
 {
   int64_t now = ticks_now();
 
-  pthread_mutex_lock(&contact->lock);
-  struct line *line = &contact->lines[asker->kind];
+  pthread_mutex_lock(&health->lock);
+  struct line *line = &health->lines[asker->kind];
   rest(asker);
-  forget_left(contact);
+  forget_left(health);
   line->good_at = now;
   bool is_news =
     line->fails && !is_any_refused(line) && now - line->refused_at >= line->settle_ms;
@@ -134,18 +134,18 @@ contact_good(struct contact *contact, struct asker *asker, int64_t *ret_ms)
     if (ret_ms)
       *ret_ms = now - line->since;
   }
-  pthread_mutex_unlock(&contact->lock);
+  pthread_mutex_unlock(&health->lock);
   return is_news;
 }
 
 /* What comes and goes is told the first time at once, and from then on once it is steady. */
 bool
-contact_refused(struct contact *contact, struct asker *asker, dk_status status, const char *why)
+health_refused(struct health *health, struct asker *asker, dk_status status, const char *why)
 {
   int64_t now = ticks_now();
 
-  pthread_mutex_lock(&contact->lock);
-  struct line *line = &contact->lines[asker->kind];
+  pthread_mutex_lock(&health->lock);
+  struct line *line = &health->lines[asker->kind];
   bool is_news = !line->fails;
   asker->is_refused = true;
   asker->due = INT64_MAX;
@@ -157,26 +157,26 @@ contact_refused(struct contact *contact, struct asker *asker, dk_status status, 
     line->since = asker->since;
     line->settle_ms = line->back_at > 0 && now - line->back_at < FLAPS_MS ? SETTLE_MS : 0;
   }
-  pthread_mutex_unlock(&contact->lock);
+  pthread_mutex_unlock(&health->lock);
   return is_news;
 }
 
 void
-contact_rest(struct contact *contact, struct asker *asker)
+health_rest(struct health *health, struct asker *asker)
 {
-  pthread_mutex_lock(&contact->lock);
+  pthread_mutex_lock(&health->lock);
   if (asker->at)
-    leave(&contact->lines[asker->kind], asker, ticks_now());
+    leave(&health->lines[asker->kind], asker, ticks_now());
   rest(asker);
-  pthread_mutex_unlock(&contact->lock);
+  pthread_mutex_unlock(&health->lock);
 }
 
 bool
-contact_fails(struct contact *contact, enum contact_kind kind)
+health_fails(struct health *health, enum health_kind kind)
 {
-  pthread_mutex_lock(&contact->lock);
-  bool fails = contact->lines[kind].fails;
-  pthread_mutex_unlock(&contact->lock);
+  pthread_mutex_lock(&health->lock);
+  bool fails = health->lines[kind].fails;
+  pthread_mutex_unlock(&health->lock);
   return fails;
 }
 
@@ -186,11 +186,11 @@ contact_fails(struct contact *contact, enum contact_kind kind)
  * is fetched again, so a commit that was given up counts until another has success, or so long that
  * nobody seems to ask any more.  So does who else gave up, if it was refused for long. */
 static int64_t
-refused_since(const struct line *line, enum contact_kind kind, int64_t now)
+refused_since(const struct line *line, enum health_kind kind, int64_t now)
 {
   int64_t since = INT64_MAX;
 
-  if (kind == CONTACT_COMMITS && line->fails && line->good_at < line->refused_at &&
+  if (kind == HEALTH_COMMITS && line->fails && line->good_at < line->refused_at &&
       now - line->refused_at < OLD_MS)
     since = line->since;
   if (line->left.refused > 0 && now - line->left.at < OLD_MS && line->left.refused < since)
@@ -217,8 +217,7 @@ silent_since(const struct line *line, int64_t now)
 
 /* False, with the reason.  Under the lock. */
 static bool
-is_line_well(const struct line *line, enum contact_kind kind, int64_t now, char *reason,
-             size_t size)
+is_line_well(const struct line *line, enum health_kind kind, int64_t now, char *reason, size_t size)
 {
   int64_t refused = refused_since(line, kind, now), silent = silent_since(line, now);
   char name[32];
@@ -236,14 +235,14 @@ is_line_well(const struct line *line, enum contact_kind kind, int64_t now, char 
 }
 
 bool
-contact_healthy(struct contact *contact, char *reason, size_t size)
+health_is_well(struct health *health, char *reason, size_t size)
 {
   int64_t now = ticks_now();
   bool is_well = true;
 
-  pthread_mutex_lock(&contact->lock);
-  for (int kind = 0; is_well && kind < N_CONTACTS; kind++)
-    is_well = is_line_well(&contact->lines[kind], (enum contact_kind)kind, now, reason, size);
-  pthread_mutex_unlock(&contact->lock);
+  pthread_mutex_lock(&health->lock);
+  for (int kind = 0; is_well && kind < N_HEALTH_KINDS; kind++)
+    is_well = is_line_well(&health->lines[kind], (enum health_kind)kind, now, reason, size);
+  pthread_mutex_unlock(&health->lock);
   return is_well;
 }

@@ -5,7 +5,7 @@
  *
  * An asker is one who wants one thing of the store and asks until it is done: a thread that
  * fetches, a turn to be committed, an activity whose end is to be stored, a lease to be renewed.
- * It asks from its first request on until that was answered well, or it gives up (contact_rest).
+ * It asks from its first request on until that was answered well, or it gives up (health_rest).
  * So what is judged is the time since the last success, as long as there was something to do; and a
  * request that has no answer counts as well as one that was refused.
  *
@@ -19,24 +19,24 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-enum contact_kind {
-  CONTACT_TURNS,     /* fetches of turns */
-  CONTACT_WORK,      /* fetches of activities */
-  CONTACT_COMMITS,
-  CONTACT_ACKS,      /* ends of activities: acknowledged or given back */
-  CONTACT_RENEWALS,
-  N_CONTACTS
+enum health_kind {
+  HEALTH_TURNS, /* fetches of turns */
+  HEALTH_WORK,  /* fetches of activities */
+  HEALTH_COMMITS,
+  HEALTH_ACKS, /* ends of activities: acknowledged or given back */
+  HEALTH_RENEWALS,
+  N_HEALTH_KINDS
 };
 
 struct asker {
   struct asker *next, **at;  /* at: NULL when it rests */
-  enum contact_kind kind;
+  enum health_kind kind;
   int64_t since;             /* the tick of its first request */
   int64_t due;               /* when the request should have an answer; INT64_MAX: none is made */
   bool is_refused;           /* its last answer */
 };
 
-struct contact {
+struct health {
   pthread_mutex_t lock;
   struct line {
     struct asker *askers;
@@ -50,29 +50,27 @@ struct contact {
       int64_t refused, silent; /* since when those were that gave up meanwhile; 0: none */
       int64_t at;              /* when the last of them did */
     } left;
-  } lines[N_CONTACTS];
+  } lines[N_HEALTH_KINDS];
 };
 
-void contact_init(struct contact *contact);
-void contact_done(struct contact *contact);
+void health_init(struct health *health);
+void health_done(struct health *health);
 
 /* A request that the store is to answer within so many milliseconds (that it may wait). */
-void contact_ask(struct contact *contact, struct asker *asker, enum contact_kind kind,
-                 int64_t wait_ms);
+void health_ask(struct health *health, struct asker *asker, enum health_kind kind, int64_t wait_ms);
 /* It was answered well, and the asker rests.  True: this kind works again, which is to be told;
  * *ret_ms (may be NULL): since so long it had not. */
-bool contact_good(struct contact *contact, struct asker *asker, int64_t *ret_ms);
+bool health_good(struct health *health, struct asker *asker, int64_t *ret_ms);
 /* It was refused, and is asked again.  True: this kind fails from now on, which is to be told. */
-bool contact_refused(struct contact *contact, struct asker *asker, dk_status status,
-                     const char *why);
+bool health_refused(struct health *health, struct asker *asker, dk_status status, const char *why);
 /* The asker wants nothing any more.  That says nothing of the store: if it was not well, it is so
  * until somebody has success, or nobody has asked for a minute.  The asker may be resting. */
-void contact_rest(struct contact *contact, struct asker *asker);
+void health_rest(struct health *health, struct asker *asker);
 /* It was told that this kind fails, and not yet that it works again. */
-bool contact_fails(struct contact *contact, enum contact_kind kind);
+bool health_fails(struct health *health, enum health_kind kind);
 
 /* False, with the reason: requests of a kind have been refused for a second, or one has had no
  * answer for five. */
-bool contact_healthy(struct contact *contact, char *reason, size_t size);
+bool health_is_well(struct health *health, char *reason, size_t size);
 
 #endif

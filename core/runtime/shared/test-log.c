@@ -36,12 +36,12 @@ enum { THREADS = 4, TIMES = 10000 };
 static void *
 count_often(void *context)
 {
-  struct journal *journal = context;
+  struct log *log = context;
 
   for (int i = 0; i < TIMES; i++) {
-    journal_count(journal, COUNT_RENEWALS);
-    journal_count(journal, COUNT_QUARANTINED_NOW);
-    journal_uncount(journal, COUNT_QUARANTINED_NOW);
+    log_count(log, COUNT_RENEWALS);
+    log_count(log, COUNT_QUARANTINED_NOW);
+    log_uncount(log, COUNT_QUARANTINED_NOW);
   }
   return NULL;
 }
@@ -49,35 +49,35 @@ count_often(void *context)
 static void
 test_counting(void)
 {
-  struct journal journal;
+  struct log log;
   struct dk_counters counters = {.struct_size = sizeof(counters)};
   pthread_t threads[THREADS];
 
-  journal_init(&journal, NULL, NULL, "w");
+  log_init(&log, NULL, NULL, "w");
   for (int i = 0; i < THREADS; i++)
-    if (pthread_create(&threads[i], NULL, count_often, &journal) != 0)
+    if (pthread_create(&threads[i], NULL, count_often, &log) != 0)
       BAIL_OUT("no thread: %s", strerror(errno));
   for (int i = 0; i < THREADS; i++)
     pthread_join(threads[i], NULL);
-  journal_read(&journal, &counters);
+  log_read(&log, &counters);
   cmp_ok(counters.renewals, "==", THREADS * TIMES, "threads count together");
   cmp_ok(counters.quarantined_now, "==", 0, "a gauge goes up and down");
   cmp_ok(counters.struct_size, "==", sizeof(counters), "the size stays the caller's");
-  journal_done(&journal);
+  log_done(&log);
 }
 
 /* The order of both lists is one: each counter's number comes out in its member. */
 static void
 test_order(void)
 {
-  struct journal journal;
+  struct log log;
   struct dk_counters c = {.struct_size = sizeof(c)};
 
-  journal_init(&journal, NULL, NULL, "w");
+  log_init(&log, NULL, NULL, "w");
   for (int i = 0; i < N_TOLD_COUNTERS; i++)
     for (int n = 0; n <= i; n++)
-      journal_count(&journal, (enum counter)i);
-  journal_read(&journal, &c);
+      log_count(&log, (enum counter)i);
+  log_read(&log, &c);
   cmp_ok(c.turns_committed, "==", COUNT_TURNS_COMMITTED + 1, "turns_committed");
   cmp_ok(c.turns_lost, "==", COUNT_TURNS_LOST + 1, "turns_lost");
   cmp_ok(c.orchestrations_continued, "==", COUNT_ORCHESTRATIONS_CONTINUED + 1, "continued");
@@ -91,23 +91,23 @@ test_order(void)
   cmp_ok(c.quarantined_now, "==", COUNT_QUARANTINED_NOW + 1, "quarantined_now");
   cmp_ok(c.strays, "==", COUNT_STRAYS + 1, "strays");
   cmp_ok(c.warm_turns, "==", COUNT_WARM_TURNS + 1, "warm_turns");
-  journal_done(&journal);
+  log_done(&log);
 }
 
 static void
 test_older_caller(void)
 {
-  struct journal journal;
+  struct log log;
   struct dk_counters c = {.struct_size = offsetof(struct dk_counters, renewals) + 4};
 
-  journal_init(&journal, NULL, NULL, "w");
-  journal_count(&journal, COUNT_RESULTS_REFUSED);
-  journal_count(&journal, COUNT_RENEWALS);
+  log_init(&log, NULL, NULL, "w");
+  log_count(&log, COUNT_RESULTS_REFUSED);
+  log_count(&log, COUNT_RENEWALS);
   c.renewals = 77;
-  journal_read(&journal, &c);
+  log_read(&log, &c);
   cmp_ok(c.results_refused, "==", 1, "an older caller gets what its struct has");
   cmp_ok(c.renewals, "==", 77, "and nothing is written behind its end");
-  journal_done(&journal);
+  log_done(&log);
 }
 
 /* ---- levels and lines ------------------------------------------------------------------------ */
@@ -143,12 +143,12 @@ test_levels(void)
     {12345, 0, DK_LEVEL_DEBUG},
   };
   struct told told = {.n = 0};
-  struct journal journal;
+  struct log log;
 
-  journal_init(&journal, listen_to, &told, "w");
+  log_init(&log, listen_to, &told, "w");
   for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
     const struct dk_log_event event = {.number = levels[i].number, .level = levels[i].level};
-    journal_tell(&journal, &event, "x");
+    log_report(&log, &event, "x");
     cmp_ok(told.event.level, "==", levels[i].expected, "the level of %d, given as %d",
            (int)levels[i].number, (int)levels[i].level);
   }
@@ -158,7 +158,7 @@ static void
 test_lines(void)
 {
   struct told told = {.n = 0};
-  struct journal journal;
+  struct log log;
   struct dk_log_event event = {
     .number = DK_LOG_ACTIVITY_CANCELLED,
     .instance = dk_str_of("order-1"),
@@ -171,8 +171,8 @@ test_lines(void)
     .status = DK_LOCK_LOST,
   };
 
-  journal_init(&journal, listen_to, &told, "worker-7");
-  journal_tell(&journal, &event, "told to end after %d ms", 12);
+  log_init(&log, listen_to, &told, "worker-7");
+  log_report(&log, &event, "told to end after %d ms", 12);
   is(told.text,
      "instance order-1, execution 2, activity 3 (charge): told to end after 12 ms "
      "[cancelled, learnt by a renewal, DK_LOCK_LOST]",
@@ -183,21 +183,21 @@ test_lines(void)
 
   event = (struct dk_log_event){.instance = dk_str_of("a\nb"), .execution_id = 1,
                                 .orchestration = dk_str_of("order")};
-  journal_tell(&journal, &event, "two\nlines");
+  log_report(&log, &event, "two\nlines");
   is(told.text, "instance a\\nb (order): two\\nlines", "one line, whatever is in the names");
   event = (struct dk_log_event){.number = DK_LOG_STORE_AWAY, .status = DK_UNAVAILABLE,
                                 .worker = dk_str_of("other")};
-  journal_tell(&journal, &event, "the store is away");
+  log_report(&log, &event, "the store is away");
   is(told.text, "the store is away [DK_UNAVAILABLE]", "without an instance");
   is(told.worker, "other", "a worker that is given stays");
   event = (struct dk_log_event){.text = dk_str_of("as it is")};
-  journal_tell(&journal, &event, "not this");
+  log_report(&log, &event, "not this");
   is(told.text, "as it is", "a text that is given stays");
   event = (struct dk_log_event){.cause = DK_CAUSE_SHUTDOWN, .learnt = DK_LEARNT_BY_STOP};
-  journal_tell(&journal, &event, "x");
+  log_report(&log, &event, "x");
   is(told.text, "x [the runtime stops, learnt by the stop]", "cause and way alone");
   event = (struct dk_log_event){.cause = 99, .learnt = -1};
-  journal_tell(&journal, &event, "x");
+  log_report(&log, &event, "x");
   is(told.text, "x", "a cause that nobody knows");
   cmp_ok(told.n, "==", 6, "each told once");
 }
@@ -210,15 +210,15 @@ on_standard_error(int32_t number, int32_t level)
 {
   static char found[256];
   const struct dk_log_event event = {.number = number, .level = level};
-  struct journal journal;
+  struct log log;
   int pipe_ends[2], old = dup(STDERR_FILENO);
 
   if (old < 0 || pipe(pipe_ends) != 0)
     BAIL_OUT("no pipe: %s", strerror(errno));
   fflush(stderr);
   dup2(pipe_ends[1], STDERR_FILENO);
-  journal_init(&journal, NULL, NULL, "w");
-  journal_tell(&journal, &event, "%s %d", "something", 1);
+  log_init(&log, NULL, NULL, "w");
+  log_report(&log, &event, "%s %d", "something", 1);
   fflush(stderr);
   dup2(old, STDERR_FILENO);
   close(old);
@@ -226,7 +226,7 @@ on_standard_error(int32_t number, int32_t level)
   ssize_t n = read(pipe_ends[0], found, sizeof(found) - 1);
   close(pipe_ends[0]);
   found[n > 0 ? n : 0] = '\0';
-  journal_done(&journal);
+  log_done(&log);
   return found;
 }
 

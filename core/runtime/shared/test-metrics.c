@@ -13,11 +13,11 @@
 #define NAME(bytes) ((dk_str){bytes, sizeof(bytes) - 1})
 
 static struct scrape *
-scrape(struct journal *journal)
+scrape(struct log *log)
 {
   struct dk_text text = DK_TEXT_EMPTY;
 
-  metrics_write(journal, &text);
+  metrics_write(log, &text);
   if (dk_text_failed(&text))
     BAIL_OUT("no memory for the metrics");
   struct scrape *found = scrape_read((dk_str){dk_text_str(&text), text.length});
@@ -27,9 +27,9 @@ scrape(struct journal *journal)
 
 /* What has changed since `*before`, which is what there is now, afterwards. */
 static bool
-have_changed(struct journal *journal, struct scrape **before, const char *expected)
+have_changed(struct log *log, struct scrape **before, const char *expected)
 {
-  struct scrape *now = scrape(journal);
+  struct scrape *now = scrape(log);
   char *changes = scrape_changes(*before, now);
   bool is_expected = now->complaint[0] == '\0' && strcmp(changes, expected) == 0;
 
@@ -41,23 +41,23 @@ have_changed(struct journal *journal, struct scrape **before, const char *expect
   return is_expected;
 }
 
-static struct journal *
+static struct log *
 begin(void)
 {
-  struct journal *journal = calloc(1, sizeof(*journal));
+  struct log *log = calloc(1, sizeof(*log));
 
-  if (!journal)
+  if (!log)
     BAIL_OUT("no memory for a journal");
-  journal_init(journal, NULL, NULL, "w");
-  return journal;
+  log_init(log, NULL, NULL, "w");
+  return log;
 }
 
 static void
-end(struct journal *journal, struct scrape *last)
+end(struct log *log, struct scrape *last)
 {
   scrape_free(last);
-  journal_done(journal);
-  free(journal);
+  log_done(log);
+  free(log);
 }
 
 /* ---- the reader ------------------------------------------------------------------------------ */
@@ -146,8 +146,8 @@ test_empty(void)
     "dk_activities_started_total", "dk_activities_total",
   };
   const size_t n = sizeof(names) / sizeof(names[0]);
-  struct journal *journal = begin();
-  struct scrape *now = scrape(journal);
+  struct log *log = begin();
+  struct scrape *now = scrape(log);
   size_t n_right = 0, n_zero = 0;
 
   is(now->complaint, "", "the text of nothing is right");
@@ -160,10 +160,10 @@ test_empty(void)
   cmp_ok(n_zero, "==", now->n_samples, "all is 0");
   cmp_ok(now->n_samples, "==", 4 * 17 + 3 + 1 + 3 + 6 + 4 + 4 + 6 + 12 + 1 + 5,
          "and there from the beginning, but for what has a name");
-  end(journal, now);
+  end(log, now);
 }
 
-/* A counter of the journal moves its sample, and no other. */
+/* A counter of the log moves its sample, and no other. */
 static void
 test_counters(void)
 {
@@ -171,54 +171,55 @@ test_counters(void)
     enum counter counter;
     const char *series;
   } shown[] = {
-    {COUNT_GRACE_KEPT, "dk_activity_cancel_grace_total{outcome=\"kept\"}"},
-    {COUNT_GRACE_QUARANTINED, "dk_activity_cancel_grace_total{outcome=\"quarantined\"}"},
-    {COUNT_GRACE_KILLED, "dk_activity_cancel_grace_total{outcome=\"killed\"}"},
-    {COUNT_QUARANTINED_NOW, "dk_activity_stuck"},
-    {COUNT_RENEWALS, "dk_lock_renewals_total{result=\"ok\"}"},
-    {COUNT_RENEWALS_RETRIED, "dk_lock_renewals_total{result=\"retried\"}"},
-    {COUNT_RENEWALS_LOST, "dk_lock_renewals_total{result=\"lost\"}"},
-    {COUNT_WORK_ACKS_OK, "dk_work_acks_total{result=\"ok\"}"},
-    {COUNT_WORK_ACKS_REFUSED, "dk_work_acks_total{result=\"refused\"}"},
-    {COUNT_WORK_ACKS_RETRIED, "dk_work_acks_total{result=\"retried\"}"},
-    {COUNT_WORK_ACKS_LOST, "dk_work_acks_total{result=\"lost\"}"},
-    {COUNT_WORK_ACKS_UNKNOWN, "dk_work_acks_total{result=\"unknown\"}"},
-    {COUNT_WORK_ACKS_ERROR, "dk_work_acks_total{result=\"error\"}"},
-    {COUNT_TURNS_COMMITTED, "dk_turns_total{outcome=\"committed\"}"},
-    {COUNT_TURNS_DROPPED, "dk_turns_total{outcome=\"dropped\"}"},
-    {COUNT_TURNS_STALLED, "dk_turns_total{outcome=\"stalled\"}"},
-    {COUNT_TURNS_LOST, "dk_turns_total{outcome=\"lost\"}"},
-    {COUNT_ORCHESTRATIONS_COMPLETED, "dk_orchestrations_total{outcome=\"completed\"}"},
-    {COUNT_ORCHESTRATIONS_FAILED, "dk_orchestrations_total{outcome=\"failed\"}"},
-    {COUNT_ORCHESTRATIONS_CANCELLED, "dk_orchestrations_total{outcome=\"cancelled\"}"},
-    {COUNT_ORCHESTRATIONS_CONTINUED, "dk_orchestrations_total{outcome=\"continued\"}"},
-    {COUNT_FAILED + CODE_APPLICATION, "dk_orchestrations_failed_total{code=\"application\"}"},
-    {COUNT_FAILED + CODE_POISON, "dk_orchestrations_failed_total{code=\"poison\"}"},
-    {COUNT_FAILED + CODE_NONDETERMINISM, "dk_orchestrations_failed_total{code=\"nondeterminism\"}"},
-    {COUNT_FAILED + CODE_CORRUPT, "dk_orchestrations_failed_total{code=\"corrupt\"}"},
-    {COUNT_FAILED + CODE_LIMIT, "dk_orchestrations_failed_total{code=\"limit\"}"},
-    {COUNT_FAILED + CODE_UNREGISTERED, "dk_orchestrations_failed_total{code=\"unregistered\"}"},
-    {COUNT_DELAYED + STALL_UNREGISTERED, "dk_delayed_total{code=\"unregistered\"}"},
-    {COUNT_DELAYED + STALL_NONDETERMINISM, "dk_delayed_total{code=\"nondeterminism\"}"},
-    {COUNT_DELAYED + STALL_CORRUPT, "dk_delayed_total{code=\"corrupt\"}"},
-    {COUNT_DELAYED + STALL_UNREADABLE, "dk_delayed_total{code=\"unreadable\"}"},
-    {COUNT_DELAYED + STALL_LIMIT, "dk_delayed_total{code=\"limit\"}"},
-    {COUNT_DELAYED + STALL_WRONG_CALL, "dk_delayed_total{code=\"wrong_call\"}"},
-    {COUNT_DELAYED + STALL_OVERDUE, "dk_delayed_total{code=\"overdue\"}"},
-    {COUNT_DELAYED + STALL_STUCK, "dk_delayed_total{code=\"stuck\"}"},
-    {COUNT_DELAYED + STALL_NO_MEMORY, "dk_delayed_total{code=\"no_memory\"}"},
-    {COUNT_DELAYED + STALL_TAKEN, "dk_delayed_total{code=\"taken\"}"},
-    {COUNT_DELAYED + STALL_REFUSED, "dk_delayed_total{code=\"refused\"}"},
-    {COUNT_DELAYED + STALL_NO_START, "dk_delayed_total{code=\"no_start\"}"},
-    {COUNT_ACTIVITIES_STARTED, "dk_activities_started_total"},
-    {COUNT_ACTIVITIES_COMPLETED, "dk_activities_total{outcome=\"completed\"}"},
-    {COUNT_ACTIVITIES_FAILED, "dk_activities_total{outcome=\"failed\"}"},
-    {COUNT_ACTIVITIES_CANCELLED, "dk_activities_total{outcome=\"cancelled\"}"},
-    {COUNT_ACTIVITIES_LOST, "dk_activities_total{outcome=\"lost\"}"},
-    {COUNT_ACTIVITIES_PUT_OFF, "dk_activities_total{outcome=\"put_off\"}"},
+      {COUNT_GRACE_KEPT, "dk_activity_cancel_grace_total{outcome=\"kept\"}"},
+      {COUNT_GRACE_QUARANTINED, "dk_activity_cancel_grace_total{outcome=\"quarantined\"}"},
+      {COUNT_GRACE_KILLED, "dk_activity_cancel_grace_total{outcome=\"killed\"}"},
+      {COUNT_QUARANTINED_NOW, "dk_activity_stuck"},
+      {COUNT_RENEWALS, "dk_lock_renewals_total{result=\"ok\"}"},
+      {COUNT_RENEWALS_RETRIED, "dk_lock_renewals_total{result=\"retried\"}"},
+      {COUNT_RENEWALS_LOST, "dk_lock_renewals_total{result=\"lost\"}"},
+      {COUNT_WORK_ACKS_OK, "dk_work_acks_total{result=\"ok\"}"},
+      {COUNT_WORK_ACKS_REFUSED, "dk_work_acks_total{result=\"refused\"}"},
+      {COUNT_WORK_ACKS_RETRIED, "dk_work_acks_total{result=\"retried\"}"},
+      {COUNT_WORK_ACKS_LOST, "dk_work_acks_total{result=\"lost\"}"},
+      {COUNT_WORK_ACKS_UNKNOWN, "dk_work_acks_total{result=\"unknown\"}"},
+      {COUNT_WORK_ACKS_ERROR, "dk_work_acks_total{result=\"error\"}"},
+      {COUNT_TURNS_COMMITTED, "dk_turns_total{outcome=\"committed\"}"},
+      {COUNT_TURNS_DROPPED, "dk_turns_total{outcome=\"dropped\"}"},
+      {COUNT_TURNS_STALLED, "dk_turns_total{outcome=\"stalled\"}"},
+      {COUNT_TURNS_LOST, "dk_turns_total{outcome=\"lost\"}"},
+      {COUNT_ORCHESTRATIONS_COMPLETED, "dk_orchestrations_total{outcome=\"completed\"}"},
+      {COUNT_ORCHESTRATIONS_FAILED, "dk_orchestrations_total{outcome=\"failed\"}"},
+      {COUNT_ORCHESTRATIONS_CANCELLED, "dk_orchestrations_total{outcome=\"cancelled\"}"},
+      {COUNT_ORCHESTRATIONS_CONTINUED, "dk_orchestrations_total{outcome=\"continued\"}"},
+      {COUNT_FAILED + CODE_APPLICATION, "dk_orchestrations_failed_total{code=\"application\"}"},
+      {COUNT_FAILED + CODE_POISON, "dk_orchestrations_failed_total{code=\"poison\"}"},
+      {COUNT_FAILED + CODE_NONDETERMINISM,
+       "dk_orchestrations_failed_total{code=\"nondeterminism\"}"},
+      {COUNT_FAILED + CODE_CORRUPT, "dk_orchestrations_failed_total{code=\"corrupt\"}"},
+      {COUNT_FAILED + CODE_LIMIT, "dk_orchestrations_failed_total{code=\"limit\"}"},
+      {COUNT_FAILED + CODE_UNREGISTERED, "dk_orchestrations_failed_total{code=\"unregistered\"}"},
+      {COUNT_DELAYED + DELAY_UNREGISTERED, "dk_delayed_total{code=\"unregistered\"}"},
+      {COUNT_DELAYED + DELAY_NONDETERMINISM, "dk_delayed_total{code=\"nondeterminism\"}"},
+      {COUNT_DELAYED + DELAY_CORRUPT, "dk_delayed_total{code=\"corrupt\"}"},
+      {COUNT_DELAYED + DELAY_UNREADABLE, "dk_delayed_total{code=\"unreadable\"}"},
+      {COUNT_DELAYED + DELAY_LIMIT, "dk_delayed_total{code=\"limit\"}"},
+      {COUNT_DELAYED + DELAY_WRONG_CALL, "dk_delayed_total{code=\"wrong_call\"}"},
+      {COUNT_DELAYED + DELAY_OVERDUE, "dk_delayed_total{code=\"overdue\"}"},
+      {COUNT_DELAYED + DELAY_STUCK, "dk_delayed_total{code=\"stuck\"}"},
+      {COUNT_DELAYED + DELAY_NO_MEMORY, "dk_delayed_total{code=\"no_memory\"}"},
+      {COUNT_DELAYED + DELAY_TAKEN, "dk_delayed_total{code=\"taken\"}"},
+      {COUNT_DELAYED + DELAY_REFUSED, "dk_delayed_total{code=\"refused\"}"},
+      {COUNT_DELAYED + DELAY_NO_START, "dk_delayed_total{code=\"no_start\"}"},
+      {COUNT_ACTIVITIES_STARTED, "dk_activities_started_total"},
+      {COUNT_ACTIVITIES_COMPLETED, "dk_activities_total{outcome=\"completed\"}"},
+      {COUNT_ACTIVITIES_FAILED, "dk_activities_total{outcome=\"failed\"}"},
+      {COUNT_ACTIVITIES_CANCELLED, "dk_activities_total{outcome=\"cancelled\"}"},
+      {COUNT_ACTIVITIES_LOST, "dk_activities_total{outcome=\"lost\"}"},
+      {COUNT_ACTIVITIES_PUT_OFF, "dk_activities_total{outcome=\"put_off\"}"},
   };
-  struct journal *journal = begin();
-  struct scrape *before = scrape(journal);
+  struct log *log = begin();
+  struct scrape *before = scrape(log);
   size_t n_right = 0;
 
   for (int counter = 0; counter < N_COUNTERS; counter++) {
@@ -226,13 +227,13 @@ test_counters(void)
     for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
       if ((int)shown[i].counter == counter)
         snprintf(expected, sizeof(expected), "%s +1\n", shown[i].series);
-    journal_count(journal, (enum counter)counter);
-    n_right += have_changed(journal, &before, expected);
+    log_count(log, (enum counter)counter);
+    n_right += have_changed(log, &before, expected);
   }
   cmp_ok(n_right, "==", N_COUNTERS, "each counter moves its sample, if it has one, and no other");
-  journal_uncount(journal, COUNT_QUARANTINED_NOW);
-  ok(have_changed(journal, &before, "dk_activity_stuck -1\n"), "a gauge goes down, too");
-  end(journal, before);
+  log_uncount(log, COUNT_QUARANTINED_NOW);
+  ok(have_changed(log, &before, "dk_activity_stuck -1\n"), "a gauge goes down, too");
+  end(log, before);
 }
 
 static void
@@ -241,7 +242,7 @@ test_requests(void)
   static const char *const sources[] = {"api", "parent"};
   static const char *const outcomes[] = {"requested", "already_requested", "terminal",
                                          "not_found", "refused"};
-  struct journal *journal = begin();
+  struct log *log = begin();
   struct scrape *before = NULL;
   size_t n_right = 0;
 
@@ -249,39 +250,41 @@ test_requests(void)
     for (int outcome = 0; outcome < N_REQUEST_OUTCOMES; outcome++) {
       char expected[128];
       uint64_t n = (uint64_t)(source + outcome + 1);
-      metrics_requested(&journal->metrics, (enum request_source)source,
-                        (enum request_outcome)outcome, dk_str_of("order"), n);
+      metrics_requested(&log->metrics, (enum request_source)source, (enum request_outcome)outcome,
+                        dk_str_of("order"), n);
       snprintf(expected, sizeof(expected), "dk_cancel_requests_total{source=\"%s\","
                "outcome=\"%s\",name=\"order\"} +%llu\n", sources[source], outcomes[outcome],
                (unsigned long long)n);
-      n_right += have_changed(journal, &before, expected);
+      n_right += have_changed(log, &before, expected);
     }
   cmp_ok(n_right, "==", 10, "each source and outcome of a request has its sample");
-  metrics_requested(&journal->metrics, REQUEST_BY_API, REQUEST_FOR_NOBODY, dk_str_of(NULL), 1);
-  ok(have_changed(journal, &before, "dk_cancel_requests_total{source=\"api\","
-                  "outcome=\"not_found\",name=\"\"} +1\n"), "whose name is not known has none");
-  end(journal, before);
+  metrics_requested(&log->metrics, REQUEST_BY_API, REQUEST_FOR_NOBODY, dk_str_of(NULL), 1);
+  ok(have_changed(log, &before,
+                  "dk_cancel_requests_total{source=\"api\","
+                  "outcome=\"not_found\",name=\"\"} +1\n"),
+     "whose name is not known has none");
+  end(log, before);
 }
 
 static void
 test_cancelled(void)
 {
   static const char *const phases[] = {"queued", "locked", "absent", "unknown"};
-  struct journal *journal = begin();
+  struct log *log = begin();
   struct scrape *before = NULL;
   size_t n_right = 0, n = 0;
 
   for (int code = CODE_SELECT_LOSER_TIMEOUT; code < N_CODES; code++)
     for (int phase = 0; phase < N_PHASES; phase++, n++) {
       char expected[128];
-      metrics_cancelled(&journal->metrics, (enum code)code, (enum cancel_phase)phase,
+      metrics_cancelled(&log->metrics, (enum code)code, (enum cancel_phase)phase,
                         dk_str_of("charge"));
       snprintf(expected, sizeof(expected), "dk_activities_cancelled_total{code=\"%s\","
                "phase=\"%s\",name=\"charge\"} +1\n", code_name((enum code)code), phases[phase]);
-      n_right += have_changed(journal, &before, expected);
+      n_right += have_changed(log, &before, expected);
     }
   cmp_ok(n_right, "==", n, "each code and phase of an activity has its sample");
-  end(journal, before);
+  end(log, before);
 }
 
 /* ---- what a store says of its commit --------------------------------------------------------- */
@@ -312,17 +315,18 @@ counts_as(const struct said *said)
     .report = {.free_rows = said->n_free, .locked_rows = said->n_locked},
     .reported = !said->is_mute, .incomplete = said->is_incomplete, .stolen = stolen,
     .n_stolen = said->named};
-  struct journal *journal = begin();
-  struct turning turning = {.journal = journal};
-  struct job job = {.w = &turning, .is_unsure = said->is_unsure,
-                    .decision = {.execution = 1, .cancelled = cancelled, .n_cancelled = 3}};
+  struct log *log = begin();
+  struct turn_shared turn_shared = {.log = log};
+  struct turn turn = {.shared = &turn_shared,
+                      .is_unsure = said->is_unsure,
+                      .decision = {.execution = 1, .cancelled = cancelled, .n_cancelled = 3}};
   struct scrape *before = NULL;
 
-  dk_arena_init(&job.arena);
-  count_cancelled(&job, &outcome);
-  dk_arena_done(&job.arena);
-  bool is_expected = have_changed(journal, &before, said->expected);
-  end(journal, before);
+  dk_arena_init(&turn.arena);
+  commit_count_cancelled(&turn, &outcome);
+  dk_arena_done(&turn.arena);
+  bool is_expected = have_changed(log, &before, said->expected);
+  end(log, before);
   return is_expected;
 }
 
@@ -380,27 +384,27 @@ test_notified(void)
     {INT64_MAX, "+Inf", "300"},
   };
   static const char *const paths[] = {"local", "renew", "ack", "deadline"};
-  struct journal *journal = begin();
+  struct log *log = begin();
   struct scrape *before = NULL;
   size_t n_right = 0;
   char text[128];
 
   for (int32_t learnt = DK_LEARNT_BY_COMMIT; learnt <= DK_LEARNT_BY_DEADLINE; learnt++) {
-    metrics_notified(&journal->metrics, learnt, 1500000);
+    metrics_notified(&log->metrics, learnt, 1500000);
     snprintf(text, sizeof(text), "dk_activity_cancel_notification_seconds_count{path=\"%s\"} +1\n",
              paths[learnt - 1]);
-    n_right += have_changed(journal, &before, text);
+    n_right += have_changed(log, &before, text);
   }
   cmp_ok(n_right, "==", 4, "each way to learn has its histogram");
-  metrics_notified(&journal->metrics, DK_LEARNT_BY_ACK, 2500000000);
+  metrics_notified(&log->metrics, DK_LEARNT_BY_ACK, 2500000000);
   scrape_free(before);
-  before = scrape(journal);
+  before = scrape(log);
   ok(scrape_value(before, "dk_activity_cancel_notification_seconds_sum{path=\"ack\"}") == 2.5015,
      "whose sum is in seconds");
   for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
     struct scrape *last = before;
-    metrics_notified(&journal->metrics, DK_LEARNT_BY_ACK, samples[i].ns);
-    before = scrape(journal);
+    metrics_notified(&log->metrics, DK_LEARNT_BY_ACK, samples[i].ns);
+    before = scrape(log);
     snprintf(text, sizeof(text), "dk_activity_cancel_notification_seconds_bucket{path=\"ack\","
              "le=\"%s\"}", samples[i].le);
     bool is_within = scrape_value(before, text) == scrape_value(last, text) + 1;
@@ -411,15 +415,15 @@ test_notified(void)
     is(before->complaint, "", "and the text is right");
     scrape_free(last);
   }
-  end(journal, before);
+  end(log, before);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
 static void
-count_one(struct journal *journal, dk_str name)
+count_one(struct log *log, dk_str name)
 {
-  metrics_cancelled(&journal->metrics, CODE_DROPPED, PHASE_QUEUED, name);
+  metrics_cancelled(&log->metrics, CODE_DROPPED, PHASE_QUEUED, name);
 }
 
 static double
@@ -439,76 +443,83 @@ test_hostile_names(void)
     "\\", "\"", "\n", "{name=\"x\"} 1", "a,b=\"c\"", "# HELP", " ", "\t\r\x01\x7f", "\\\\\"\n\n",
   };
   const size_t n = sizeof(names) / sizeof(names[0]);
-  struct journal *journal = begin();
+  struct log *log = begin();
   size_t n_right = 0;
 
   for (size_t i = 0; i < n; i++)
     for (size_t times = 0; times <= i; times++)
-      count_one(journal, dk_str_of(names[i]));
-  struct scrape *now = scrape(journal);
+      count_one(log, dk_str_of(names[i]));
+  struct scrape *now = scrape(log);
   is(now->complaint, "", "hostile names break nothing");
   for (size_t i = 0; i < n; i++)
     n_right += counted(now, names[i]) == (double)(i + 1);
   cmp_ok(n_right, "==", n, "and each comes out as it went in");
   cmp_ok((int)counted(now, "other"), "==", 0, "as a name of its own");
-  end(journal, now);
+  end(log, now);
 }
 
 /* What cannot be a label, or would be one that is taken. */
 static void
 test_names_that_are_none(void)
 {
-  struct journal *journal = begin();
+  struct log *log = begin();
   struct scrape *before = NULL;
   char longest[255], longer[256];
 
   memset(longest, 'x', sizeof(longest));
   memset(longer, 'x', sizeof(longer));
-  count_one(journal, NAME("not \xff UTF-8"));
-  count_one(journal, NAME("a NUL \0 in it"));
-  count_one(journal, NAME("half a character \xf0\x9f"));
-  count_one(journal, (dk_str){longer, sizeof(longer)});
-  count_one(journal, NAME("other"));
-  ok(have_changed(journal, &before, "dk_activities_cancelled_total{code=\"dropped\","
-                  "phase=\"queued\",name=\"other\"} +5\n"), "what is no name is other's");
-  count_one(journal, (dk_str){longest, sizeof(longest)});
+  count_one(log, NAME("not \xff UTF-8"));
+  count_one(log, NAME("a NUL \0 in it"));
+  count_one(log, NAME("half a character \xf0\x9f"));
+  count_one(log, (dk_str){longer, sizeof(longer)});
+  count_one(log, NAME("other"));
+  ok(have_changed(log, &before,
+                  "dk_activities_cancelled_total{code=\"dropped\","
+                  "phase=\"queued\",name=\"other\"} +5\n"),
+     "what is no name is other's");
+  count_one(log, (dk_str){longest, sizeof(longest)});
   scrape_free(before);
-  before = scrape(journal);
+  before = scrape(log);
   cmp_ok((int)counted(before, "other"), "==", 5, "a name as long as can be registered is its own");
-  end(journal, before);
+  end(log, before);
 }
 
 static void
 test_many_names(void)
 {
-  struct journal *journal = begin();
+  struct log *log = begin();
   struct scrape *before = NULL;
   char name[16];
   size_t n_right = 0;
 
   for (int i = 0; i < METRIC_NAMES; i++) {
     snprintf(name, sizeof(name), "name-%d", i);
-    count_one(journal, dk_str_of(name));
+    count_one(log, dk_str_of(name));
   }
-  before = scrape(journal);
+  before = scrape(log);
   for (int i = 0; i < METRIC_NAMES; i++) {
     snprintf(name, sizeof(name), "name-%d", i);
     n_right += counted(before, name) == 1;
   }
   cmp_ok(n_right, "==", 100, "a hundred names are told apart");
   cmp_ok((int)counted(before, "other"), "==", 0, "and there is no other");
-  count_one(journal, dk_str_of("the 101st"));
-  count_one(journal, dk_str_of("the 102nd"));
-  ok(have_changed(journal, &before, "dk_activities_cancelled_total{code=\"dropped\","
-                  "phase=\"queued\",name=\"other\"} +2\n"), "later ones are");
-  count_one(journal, dk_str_of("name-99"));
-  ok(have_changed(journal, &before, "dk_activities_cancelled_total{code=\"dropped\","
-                  "phase=\"queued\",name=\"name-99\"} +1\n"), "the known ones go on");
-  metrics_requested(&journal->metrics, REQUEST_BY_API, REQUEST_TAKEN, dk_str_of("order"), 1);
-  ok(have_changed(journal, &before, "dk_cancel_requests_total{source=\"api\","
+  count_one(log, dk_str_of("the 101st"));
+  count_one(log, dk_str_of("the 102nd"));
+  ok(have_changed(log, &before,
+                  "dk_activities_cancelled_total{code=\"dropped\","
+                  "phase=\"queued\",name=\"other\"} +2\n"),
+     "later ones are");
+  count_one(log, dk_str_of("name-99"));
+  ok(have_changed(log, &before,
+                  "dk_activities_cancelled_total{code=\"dropped\","
+                  "phase=\"queued\",name=\"name-99\"} +1\n"),
+     "the known ones go on");
+  metrics_requested(&log->metrics, REQUEST_BY_API, REQUEST_TAKEN, dk_str_of("order"), 1);
+  ok(have_changed(log, &before,
+                  "dk_cancel_requests_total{source=\"api\","
                   "outcome=\"requested\",name=\"order\"} +1\n"),
      "and names of orchestrations are another matter");
-  end(journal, before);
+  end(log, before);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -518,13 +529,13 @@ enum { THREADS = 4, TIMES = 5000 };
 static void *
 count_often(void *context)
 {
-  struct journal *journal = context;
+  struct log *log = context;
   char name[16];
 
   for (int i = 0; i < TIMES; i++) {
     snprintf(name, sizeof(name), "name-%d", i % (2 * METRIC_NAMES));
-    count_one(journal, dk_str_of(name));
-    metrics_notified(&journal->metrics, DK_LEARNT_BY_COMMIT, 1000);
+    count_one(log, dk_str_of(name));
+    metrics_notified(&log->metrics, DK_LEARNT_BY_COMMIT, 1000);
   }
   return NULL;
 }
@@ -532,31 +543,31 @@ count_often(void *context)
 static void
 test_threads(void)
 {
-  struct journal *journal = begin();
+  struct log *log = begin();
   pthread_t threads[THREADS];
   struct scrape *now = NULL;
   double sum = 0;
   int n_wrong = 0;
 
   for (int i = 0; i < THREADS; i++)
-    if (pthread_create(&threads[i], NULL, count_often, journal) != 0)
+    if (pthread_create(&threads[i], NULL, count_often, log) != 0)
       BAIL_OUT("no thread");
   for (int i = 0; i < 20; i++) {
-    now = scrape(journal);
+    now = scrape(log);
     n_wrong += now->complaint[0] != '\0';
     scrape_free(now);
   }
   for (int i = 0; i < THREADS; i++)
     pthread_join(threads[i], NULL);
   cmp_ok(n_wrong, "==", 0, "the text is right while it is counted");
-  now = scrape(journal);
+  now = scrape(log);
   for (size_t i = 0; i < now->n_samples; i++)
     if (strcmp(now->samples[i].name, "dk_activities_cancelled_total") == 0)
       sum += now->samples[i].value;
   cmp_ok((int)sum, "==", THREADS * TIMES, "threads count together, and nothing is lost");
   cmp_ok((int)scrape_value(now, "dk_activity_cancel_notification_seconds_count{path=\"local\"}"),
          "==", THREADS * TIMES, "durations, too");
-  end(journal, now);
+  end(log, now);
 }
 
 int

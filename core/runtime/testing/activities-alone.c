@@ -43,7 +43,7 @@ shop_open_with(struct faulty *faulty, struct dk_registry *registry)
   shop->caller = dk_caller_new(NULL, 0);
   if (!shop->registry || !shop->caller)
     BAIL_OUT("no memory for a shop");
-  journal_init(&shop->journal, listener_log, shop->listener, "here");
+  log_init(&shop->log, listener_log, shop->listener, "here");
   return shop;
 }
 
@@ -64,29 +64,29 @@ void
 shop_start(struct shop *shop)
 {
   struct dk_store *store = faulty_store(shop->faulty);
-  struct keeper_setup keeper = {store, &shop->journal};
+  struct leases_setup leases = {store, &shop->log};
   struct dk_refusal refusal = {.number = 0};
 
-  if (keeper_start(&keeper, &shop->keeper) != DK_OK)
+  if (leases_start(&leases, &shop->leases) != DK_OK)
     BAIL_OUT("the keeper does not start");
-  struct worker_setup setup = {store, &shop->options, shop->keeper, &shop->journal, "here"};
-  if (worker_start(&setup, &shop->worker, &refusal) != DK_OK)
+  struct activity_pool_setup setup = {store, &shop->options, shop->leases, &shop->log, "here"};
+  if (activity_pool_start(&setup, &shop->pool, &refusal) != DK_OK)
     BAIL_OUT("the worker does not start: %s", refusal.what);
 }
 
 bool
 shop_stop(struct shop *shop, int64_t drain_ms, struct dk_leftover *ret_leftover)
 {
-  struct worker *worker = shop->worker;
+  struct activity_pool *pool = shop->pool;
 
   *ret_leftover = (struct dk_leftover){.struct_size = sizeof(*ret_leftover)};
-  worker_stop_fetching(worker);
-  worker_drain(worker, ticks_now() + drain_ms);
-  worker_end(worker, ret_leftover);
-  bool is_free = worker_free(worker);
+  activity_pool_stop_fetching(pool);
+  activity_pool_drain(pool, ticks_now() + drain_ms);
+  activity_pool_end(pool, ret_leftover);
+  bool is_free = activity_pool_free(pool);
   if (is_free) {
-    keeper_stop(shop->keeper);
-    shop->worker = NULL;
+    leases_stop(shop->leases);
+    shop->pool = NULL;
   }
   return is_free;
 }
@@ -97,11 +97,11 @@ stop_for_good(struct shop *shop)
 {
   struct dk_leftover leftover;
 
-  if (!shop->worker || shop_stop(shop, 1000, &leftover))
+  if (!shop->pool || shop_stop(shop, 1000, &leftover))
     return;
-  if (!UNTIL(worker_free(shop->worker)))
+  if (!UNTIL(activity_pool_free(shop->pool)))
     BAIL_OUT("threads of the worker do not come back");
-  keeper_stop(shop->keeper);
+  leases_stop(shop->leases);
 }
 
 void
@@ -114,7 +114,7 @@ shop_close(struct shop *shop)
   faulty_close(shop->faulty);
   if (shop->registry)
     dk_registry_free(shop->registry);
-  journal_done(&shop->journal);
+  log_done(&shop->log);
   listener_free(shop->listener);
   free(shop);
 }
@@ -210,7 +210,7 @@ commit(struct shop *shop, const struct dk_turn *turn, const struct dk_activity *
   shop->has_begun = true;
   keep_tokens(shop, &outcome);
   if (is_local)
-    worker_signal(shop->worker, dk_str_of("i"), outcome.stolen, outcome.n_stolen);
+    activity_pool_signal(shop->pool, dk_str_of("i"), outcome.stolen, outcome.n_stolen);
 }
 
 /* One turn, if there is one: what has come is taken, these are cancelled. */
@@ -283,7 +283,7 @@ shop_whom(const struct shop *shop, uint64_t id, const char *name)
 uint64_t
 shop_counter(struct shop *shop, enum counter counter)
 {
-  return atomic_load(&shop->journal.counters[counter]);
+  return atomic_load(&shop->log.counters[counter]);
 }
 
 bool

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker with all that it needs, for its tests: a store that fails to order, a keeper, a registry
+/* A worker with all that it needs, for its tests: a store that fails to order, a leases, a registry
  * and somebody who listens to the log.  The test itself is the orchestration: instance "i",
  * execution 1. */
 #ifndef DK_RUNTIME_TESTING_ACTIVITIES_ALONE_H
@@ -24,11 +24,11 @@ struct came {
 struct shop {
   struct faulty *faulty;
   struct listener *listener;
-  struct journal journal;
+  struct log log;
   struct dk_registry *registry;
   struct dk_runtime_options options;
-  struct keeper *keeper;
-  struct worker *worker;
+  struct leases *leases;
+  struct activity_pool *pool;
   struct dk_caller *caller;
   bool has_begun;      /* the instance has had its first commit */
   struct came came[SHOP_ACTIVITIES];

@@ -28,9 +28,9 @@ is_locked(const struct locked *locked, const struct cancelled *cancelled)
 }
 
 static bool
-list_locked(struct job *job, const struct dk_commit_outcome *outcome, struct locked *ret_locked)
+list_locked(struct turn *turn, const struct dk_commit_outcome *outcome, struct locked *ret_locked)
 {
-  uint64_t *ids = dk_arena_array(&job->arena, outcome->n_stolen, sizeof(*ids));
+  uint64_t *ids = dk_arena_array(&turn->arena, outcome->n_stolen, sizeof(*ids));
 
   if (!ids)
     return false;
@@ -62,27 +62,27 @@ rest_is_alike(const struct decision *d, const struct locked *locked)
  * were; the others were absent.  Which is which is known if there is only one of the two kinds, and
  * does not matter if all are alike.  A repeated commit may have no report. */
 static bool
-rest_is_known(const struct job *job, const struct dk_commit_outcome *outcome,
+rest_is_known(const struct turn *turn, const struct dk_commit_outcome *outcome,
               const struct locked *locked)
 {
-  const struct decision *d = &job->decision;
+  const struct decision *d = &turn->decision;
   uint64_t n_free = outcome->report.free_rows;
 
-  if (!outcome->reported || outcome->incomplete || job->is_unsure ||
+  if (!outcome->reported || outcome->incomplete || turn->is_unsure ||
       outcome->report.locked_rows != locked->n)
     return false;
   return n_free == 0 || n_free + locked->n >= d->n_cancelled || rest_is_alike(d, locked);
 }
 
 void
-count_cancelled(struct job *job, const struct dk_commit_outcome *outcome)
+commit_count_cancelled(struct turn *turn, const struct dk_commit_outcome *outcome)
 {
-  const struct decision *d = &job->decision;
+  const struct decision *d = &turn->decision;
   struct locked locked = {NULL, 0};
 
   if (d->n_cancelled == 0)
     return;
-  bool is_known = list_locked(job, outcome, &locked) && rest_is_known(job, outcome, &locked);
+  bool is_known = list_locked(turn, outcome, &locked) && rest_is_known(turn, outcome, &locked);
   uint64_t n_free = outcome->report.free_rows;
   for (size_t i = 0; i < d->n_cancelled; i++) {
     const struct cancelled *one = &d->cancelled[i];
@@ -93,23 +93,23 @@ count_cancelled(struct job *job, const struct dk_commit_outcome *outcome)
       phase = n_free > 0 ? PHASE_QUEUED : PHASE_ABSENT;
       n_free -= n_free > 0;
     }
-    metrics_cancelled(&job->w->journal->metrics, one->code, phase, one->name);
+    metrics_cancelled(&turn->shared->log->metrics, one->code, phase, one->name);
   }
 }
 
 /* ---- what it has taken ----------------------------------------------------------------------- */
 
 void
-count_requests(struct job *job)
+commit_count_requests(struct turn *turn)
 {
   /* Of an instance that is over the history was not read. */
-  dk_str name = job->name.ptr ? job->name : job->turn->head.name;
+  dk_str name = turn->name.ptr ? turn->name : turn->fetched->head.name;
 
   for (int source = 0; source < N_REQUEST_SOURCES; source++)
     for (int outcome = 0; outcome < N_REQUEST_OUTCOMES; outcome++) {
-      uint32_t n = job->staged.requests[source][outcome];
+      uint32_t n = turn->staged.requests[source][outcome];
       if (n > 0)
-        metrics_requested(&job->w->journal->metrics, (enum request_source)source,
+        metrics_requested(&turn->shared->log->metrics, (enum request_source)source,
                           (enum request_outcome)outcome, name, n);
     }
 }

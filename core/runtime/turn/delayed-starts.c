@@ -11,161 +11,163 @@
 
 enum { LET_GO_ON_MS = 2000, LEAVE_MS = 5000 };
 
-struct parked {
-  struct parked *next;
+struct delayed_start {
+  struct delayed_start *next;
   int64_t at;
   size_t length;
   char token[];
 };
 
-struct parking {
+struct delayed_starts {
   struct dk_store *store;
   struct dk_caller *caller;
   struct dk_canceller *canceller;
-  pthread_t thread;
+  pthread_t pthread;
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  struct parked *first;     /* by `at` */
+  struct delayed_start *first; /* by `at` */
   uint32_t n;
   bool is_stopping, is_over;
 };
 
 /* The next that is due, out of the list; NULL: it is the end. */
-static struct parked *
-next_due(struct parking *parking)
+static struct delayed_start *
+next_due(struct delayed_starts *delayed_starts)
 {
-  struct parked *due = NULL;
+  struct delayed_start *due = NULL;
 
-  pthread_mutex_lock(&parking->lock);
-  while (!due && !(parking->is_stopping && !parking->first)) {
-    struct parked *first = parking->first;
-    if (first && (parking->is_stopping || first->at <= ticks_now())) {
+  pthread_mutex_lock(&delayed_starts->lock);
+  while (!due && !(delayed_starts->is_stopping && !delayed_starts->first)) {
+    struct delayed_start *first = delayed_starts->first;
+    if (first && (delayed_starts->is_stopping || first->at <= ticks_now())) {
       due = first;
-      parking->first = first->next;
-      parking->n--;
+      delayed_starts->first = first->next;
+      delayed_starts->n--;
     } else {
-      ticks_cond_wait(&parking->changed, &parking->lock, first ? first->at : INT64_MAX);
+      ticks_cond_wait(&delayed_starts->changed, &delayed_starts->lock,
+                      first ? first->at : INT64_MAX);
     }
   }
-  pthread_mutex_unlock(&parking->lock);
+  pthread_mutex_unlock(&delayed_starts->lock);
   return due;
 }
 
 /* If that fails, the lease runs out soon. */
 static void
-give_back(struct parking *parking, const struct parked *parked)
+give_back(struct delayed_starts *delayed_starts, const struct delayed_start *delayed_start)
 {
-  dk_caller_reset(parking->caller);
-  dk_store_abandon_orchestration_item(parking->store, parking->caller,
-                                      (struct dk_bytes){parked->token, parked->length}, 0, 1);
+  dk_caller_reset(delayed_starts->caller);
+  dk_store_abandon_orchestration_item(
+      delayed_starts->store, delayed_starts->caller,
+      (struct dk_bytes){delayed_start->token, delayed_start->length}, 0, 1);
 }
 
 static void *
-parking_main(void *argument)
+delayed_starts_main(void *argument)
 {
-  struct parking *parking = argument;
-  struct parked *due;
+  struct delayed_starts *delayed_starts = argument;
+  struct delayed_start *due;
 
-  while ((due = next_due(parking)) != NULL) {
-    give_back(parking, due);
+  while ((due = next_due(delayed_starts)) != NULL) {
+    give_back(delayed_starts, due);
     free(due);
   }
-  pthread_mutex_lock(&parking->lock);
-  parking->is_over = true;
-  pthread_cond_broadcast(&parking->changed);
-  pthread_mutex_unlock(&parking->lock);
+  pthread_mutex_lock(&delayed_starts->lock);
+  delayed_starts->is_over = true;
+  pthread_cond_broadcast(&delayed_starts->changed);
+  pthread_mutex_unlock(&delayed_starts->lock);
   return NULL;
 }
 
 static void
-discard(struct parking *parking)
+discard(struct delayed_starts *delayed_starts)
 {
-  dk_caller_free(parking->caller);
-  dk_canceller_free(parking->canceller);
-  pthread_cond_destroy(&parking->changed);
-  pthread_mutex_destroy(&parking->lock);
-  free(parking);
+  dk_caller_free(delayed_starts->caller);
+  dk_canceller_free(delayed_starts->canceller);
+  pthread_cond_destroy(&delayed_starts->changed);
+  pthread_mutex_destroy(&delayed_starts->lock);
+  free(delayed_starts);
 }
 
-struct parking *
-parking_start(struct dk_store *store)
+struct delayed_starts *
+delayed_starts_begin(struct dk_store *store)
 {
-  struct parking *parking = calloc(1, sizeof(*parking));
+  struct delayed_starts *delayed_starts = calloc(1, sizeof(*delayed_starts));
 
-  if (!parking)
+  if (!delayed_starts)
     return NULL;
-  parking->store = store;
-  parking->caller = dk_caller_new(NULL, 0);
-  parking->canceller = dk_canceller_new(NULL);
-  pthread_mutex_init(&parking->lock, NULL);
-  ticks_cond_init(&parking->changed);
-  if (parking->caller)
-    dk_caller_set_canceller(parking->caller, parking->canceller);
-  if (!parking->caller || !parking->canceller ||
-      pthread_create(&parking->thread, NULL, parking_main, parking) != 0) {
-    discard(parking);
+  delayed_starts->store = store;
+  delayed_starts->caller = dk_caller_new(NULL, 0);
+  delayed_starts->canceller = dk_canceller_new(NULL);
+  pthread_mutex_init(&delayed_starts->lock, NULL);
+  ticks_cond_init(&delayed_starts->changed);
+  if (delayed_starts->caller)
+    dk_caller_set_canceller(delayed_starts->caller, delayed_starts->canceller);
+  if (!delayed_starts->caller || !delayed_starts->canceller ||
+      pthread_create(&delayed_starts->pthread, NULL, delayed_starts_main, delayed_starts) != 0) {
+    discard(delayed_starts);
     return NULL;
   }
-  return parking;
+  return delayed_starts;
 }
 
 static void
-insert(struct parking *parking, struct parked *made)
+insert(struct delayed_starts *delayed_starts, struct delayed_start *made)
 {
-  struct parked **at = &parking->first;
+  struct delayed_start **at = &delayed_starts->first;
 
   while (*at && (*at)->at <= made->at)
     at = &(*at)->next;
   made->next = *at;
   *at = made;
-  parking->n++;
-  pthread_cond_broadcast(&parking->changed);
+  delayed_starts->n++;
+  pthread_cond_broadcast(&delayed_starts->changed);
 }
 
 bool
-parking_put(struct parking *parking, struct dk_bytes token, int64_t at)
+delayed_starts_put(struct delayed_starts *delayed_starts, struct dk_bytes token, int64_t at)
 {
-  struct parked *made = calloc(1, sizeof(*made) + token.len + 1);
+  struct delayed_start *made = calloc(1, sizeof(*made) + token.len + 1);
 
   if (!made)
     return false;
   made->at = at;
   made->length = token.len;
   memcpy(made->token, token.ptr, token.len);
-  pthread_mutex_lock(&parking->lock);
-  bool has_place = !parking->is_stopping && parking->n < PARKING_PLACES;
+  pthread_mutex_lock(&delayed_starts->lock);
+  bool has_place = !delayed_starts->is_stopping && delayed_starts->n < MOST_DELAYED_STARTS;
   if (has_place)
-    insert(parking, made);
-  pthread_mutex_unlock(&parking->lock);
+    insert(delayed_starts, made);
+  pthread_mutex_unlock(&delayed_starts->lock);
   if (!has_place)
     free(made);
   return has_place;
 }
 
 static bool
-wait_for_end(struct parking *parking, int64_t until)
+wait_for_end(struct delayed_starts *delayed_starts, int64_t until)
 {
-  pthread_mutex_lock(&parking->lock);
-  parking->is_stopping = true;
-  pthread_cond_broadcast(&parking->changed);
-  while (!parking->is_over && ticks_now() < until)
-    ticks_cond_wait(&parking->changed, &parking->lock, until);
-  bool is_over = parking->is_over;
-  pthread_mutex_unlock(&parking->lock);
+  pthread_mutex_lock(&delayed_starts->lock);
+  delayed_starts->is_stopping = true;
+  pthread_cond_broadcast(&delayed_starts->changed);
+  while (!delayed_starts->is_over && ticks_now() < until)
+    ticks_cond_wait(&delayed_starts->changed, &delayed_starts->lock, until);
+  bool is_over = delayed_starts->is_over;
+  pthread_mutex_unlock(&delayed_starts->lock);
   return is_over;
 }
 
 bool
-parking_stop(struct parking *parking)
+delayed_starts_end(struct delayed_starts *delayed_starts)
 {
-  if (!parking)
+  if (!delayed_starts)
     return true;
-  if (!wait_for_end(parking, ticks_after(ticks_now(), LET_GO_ON_MS))) {
-    dk_cancel(parking->canceller);
-    if (!wait_for_end(parking, ticks_after(ticks_now(), LEAVE_MS)))
+  if (!wait_for_end(delayed_starts, ticks_after(ticks_now(), LET_GO_ON_MS))) {
+    dk_cancel(delayed_starts->canceller);
+    if (!wait_for_end(delayed_starts, ticks_after(ticks_now(), LEAVE_MS)))
       return false;
   }
-  pthread_join(parking->thread, NULL);
-  discard(parking);
+  pthread_join(delayed_starts->pthread, NULL);
+  discard(delayed_starts);
   return true;
 }

@@ -16,18 +16,18 @@
 #include <stdbool.h>
 
 enum {
-  PARKING_PLACES = 1024,
-  PARKING_MARGIN_MS = 5000 /* by which a lease outlasts its delay */
+  MOST_DELAYED_STARTS = 1024,
+  DELAYED_START_MARGIN_MS = 5000 /* by which a lease outlasts its delay */
 };
 
-struct parking;
+struct delayed_starts;
 /* One thread.  NULL: no memory, no thread. */
-struct parking *parking_start(struct dk_store *store);
+struct delayed_starts *delayed_starts_begin(struct dk_store *store);
 /* The turn of this token is given back at that tick, its attempt not counted.  False: there is no
  * place (any more). */
-bool parking_put(struct parking *parking, struct dk_bytes token, int64_t at);
+bool delayed_starts_put(struct delayed_starts *delayed_starts, struct dk_bytes token, int64_t at);
 /* All are given back now.  False: a call of the store does not come back; the thread and the memory
  * stay. */
-bool parking_stop(struct parking *parking); /* NULL is allowed */
+bool delayed_starts_end(struct delayed_starts *delayed_starts); /* NULL is allowed */
 
 #endif

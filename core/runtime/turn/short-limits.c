@@ -10,16 +10,16 @@
 
 enum { MOST_PLACES = 256 };
 
-struct limits {
+struct short_limits {
   pthread_mutex_t lock;
   uint64_t places[MOST_PLACES];
   size_t n_places;
 };
 
-struct limits *
-limits_new(void)
+struct short_limits *
+short_limits_new(void)
 {
-  struct limits *limits = calloc(1, sizeof(*limits));
+  struct short_limits *limits = calloc(1, sizeof(*limits));
 
   if (limits)
     pthread_mutex_init(&limits->lock, NULL);
@@ -27,7 +27,7 @@ limits_new(void)
 }
 
 void
-limits_free(struct limits *limits)
+short_limits_free(struct short_limits *limits)
 {
   if (!limits)
     return;
@@ -45,7 +45,7 @@ add_text(uint64_t hash, dk_str text)
 }
 
 static bool
-is_known(const struct limits *limits, uint64_t place)
+is_known(const struct short_limits *limits, uint64_t place)
 {
   for (size_t i = 0; i < limits->n_places; i++)
     if (limits->places[i] == place)
@@ -54,7 +54,8 @@ is_known(const struct limits *limits, uint64_t place)
 }
 
 bool
-limits_are_news(struct limits *limits, dk_str orchestration, dk_str activity, const char *line)
+short_limits_are_news(struct short_limits *limits, dk_str orchestration, dk_str activity,
+                      const char *line)
 {
   uint64_t place = UINT64_C(0xcbf29ce484222325);
 
@@ -70,21 +71,21 @@ limits_are_news(struct limits *limits, dk_str orchestration, dk_str activity, co
 }
 
 void
-job_limited(void *context, dk_str activity, int64_t ms, const char *line)
+turn_note_limit(void *context, dk_str activity, int64_t ms, const char *line)
 {
-  struct job *job = context;
-  struct dk_log_event event = job_event(job, DK_LOG_SHORT_LIMIT);
-  int64_t lease_ms = job->w->options->activity_lock_ms;
+  struct turn *turn = context;
+  struct dk_log_event event = turn_event(turn, DK_LOG_SHORT_LIMIT);
+  int64_t lease_ms = turn->shared->options->activity_lock_ms;
 
-  if (seat_is_left(job->seat))
+  if (turn_thread_is_left(turn->thread))
     return; /* whoever listened may be gone */
-  if (ms > lease_ms || !limits_are_news(job->w->too_short, job->name, activity, line))
+  if (ms > lease_ms || !short_limits_are_news(turn->shared->too_short, turn->name, activity, line))
     return;
   event.activity = activity;
   event.ms = ms;
-  journal_tell(job->w->journal, &event,
-               "%s%sits limit, %lld ms, is not above the lease of activities, %lld ms: if its "
-               "worker is lost, the limit ends before it is run again; give a limit above the "
-               "lease by the time of the work, or a shorter activity_lock_ms",
-               line ? line : "", line ? ": " : "", (long long)ms, (long long)lease_ms);
+  log_report(turn->shared->log, &event,
+             "%s%sits limit, %lld ms, is not above the lease of activities, %lld ms: if its "
+             "worker is lost, the limit ends before it is run again; give a limit above the "
+             "lease by the time of the work, or a shorter activity_lock_ms",
+             line ? line : "", line ? ": " : "", (long long)ms, (long long)lease_ms);
 }

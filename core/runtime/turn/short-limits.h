@@ -12,11 +12,11 @@
 
 #include <stdbool.h>
 
-struct limits;
-struct limits *limits_new(void); /* NULL: no memory */
-void limits_free(struct limits *limits); /* NULL is allowed */
+struct short_limits;
+struct short_limits *short_limits_new(void);         /* NULL: no memory */
+void short_limits_free(struct short_limits *limits); /* NULL is allowed */
 /* False: this place was told of before, or too many were.  line may be NULL. */
-bool limits_are_news(struct limits *limits, dk_str orchestration, dk_str activity,
-                     const char *line);
+bool short_limits_are_news(struct short_limits *limits, dk_str orchestration, dk_str activity,
+                           const char *line);
 
 #endif

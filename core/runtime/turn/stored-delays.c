@@ -10,29 +10,30 @@
 
 /* All that is stored for the instance. */
 static enum fate
-read_messages(struct job *job, struct dk_messages **ret_messages)
+read_messages(struct turn *turn, struct dk_messages **ret_messages)
 {
   const struct dk_read_messages request = {.struct_size = sizeof(request),
-                                           .instance = job->instance};
+                                           .instance = turn->instance};
 
-  if (!seat_call_begins(job->seat, lease_deadline(job->lease)))
+  if (!turn_thread_call_begins(turn->thread, lease_deadline(turn->lease)))
     return FATE_LEFT;
-  dk_status status = dk_store_read_messages(job->w->store, job->caller, &request, ret_messages);
+  dk_status status =
+      dk_store_read_messages(turn->shared->store, turn->caller, &request, ret_messages);
 
-  if (!seat_call_ends(job->seat))
+  if (!turn_thread_call_ends(turn->thread))
     return FATE_LEFT;
   return status == DK_OK ? FATE_COMMITTED : FATE_DROPPED;
 }
 
 enum fate
-stored_find(struct job *job, dk_str id, const struct dk_message **ret_message)
+stored_find(struct turn *turn, dk_str id, const struct dk_message **ret_message)
 {
   struct dk_messages *messages;
 
   *ret_message = NULL;
-  if (!job->w->has_admin)
+  if (!turn->shared->has_admin)
     return FATE_COMMITTED;
-  enum fate fate = read_messages(job, &messages);
+  enum fate fate = read_messages(turn, &messages);
   if (fate != FATE_COMMITTED)
     return fate;
   for (size_t i = 0; i < messages->n_items && !*ret_message; i++)
@@ -42,19 +43,19 @@ stored_find(struct job *job, dk_str id, const struct dk_message **ret_message)
 }
 
 enum fate
-stored_wait_for(struct job *job, const struct dk_message *message)
+stored_wait_for(struct turn *turn, const struct dk_message *message)
 {
-  int64_t left = dk_sat_add(message->visible_at, -job->now);
+  int64_t left = dk_sat_add(message->visible_at, -turn->now);
 
-  job->wait_ms = left > 0 ? left : 0;
+  turn->wait_ms = left > 0 ? left : 0;
   return FATE_WAITS;
 }
 
 dk_status
-stored_read_start(struct job *job, const struct dk_message *message, struct message *ret_start)
+stored_read_start(struct turn *turn, const struct dk_message *message, struct message *ret_start)
 {
   const char *why = NULL;
-  dk_status status = message_decode(&job->arena, message->payload, ret_start, &why);
+  dk_status status = message_decode(&turn->arena, message->payload, ret_start, &why);
 
   if (status == DK_NO_MEMORY || (status == DK_OK && ret_start->kind == MESSAGE_START))
     return status;
@@ -63,16 +64,16 @@ stored_read_start(struct job *job, const struct dk_message *message, struct mess
 }
 
 dk_status
-stored_take_along(struct job *job)
+stored_take_along(struct turn *turn)
 {
-  struct decision *d = &job->decision;
-  dk_str *withdrawn = dk_arena_array(&job->arena, d->n_withdrawn + 1, sizeof(*withdrawn));
+  struct decision *d = &turn->decision;
+  dk_str *withdrawn = dk_arena_array(&turn->arena, d->n_withdrawn + 1, sizeof(*withdrawn));
 
   if (!withdrawn)
     return DK_NO_MEMORY;
   if (d->n_withdrawn > 0)
     memcpy(withdrawn, d->withdrawn, d->n_withdrawn * sizeof(*withdrawn));
-  withdrawn[d->n_withdrawn++] = job->stored_start;
+  withdrawn[d->n_withdrawn++] = turn->stored_start;
   d->withdrawn = withdrawn;
   return DK_OK;
 }
@@ -81,13 +82,13 @@ stored_take_along(struct job *job)
 
 /* When a message of the turn, and so all of them, is due; 0: it is not stored any more, or due. */
 static int64_t
-due_again(const struct job *job, const struct dk_messages *messages)
+due_again(const struct turn *turn, const struct dk_messages *messages)
 {
-  const struct dk_message *first = &job->turn->messages[0];
+  const struct dk_message *first = &turn->fetched->messages[0];
 
   for (size_t i = 0; i < messages->n_items; i++) {
     const struct dk_message *row = &messages->items[i];
-    if (row->enqueued_at == first->enqueued_at && row->visible_at > job->now &&
+    if (row->enqueued_at == first->enqueued_at && row->visible_at > turn->now &&
         str_equal(row->payload, first->payload))
       return row->visible_at;
   }
@@ -95,63 +96,66 @@ due_again(const struct job *job, const struct dk_messages *messages)
 }
 
 static void
-tell_untold(struct job *job)
+tell_untold(struct turn *turn)
 {
-  struct dk_log_event event = job_event(job, DK_LOG_TEXT);
+  struct dk_log_event event = turn_event(turn, DK_LOG_TEXT);
 
   event.level = DK_LEVEL_TRACE;
-  journal_tell(job->w->journal, &event, "why it is delayed cannot be stored: %s",
-               dk_caller_failure(job->caller)->text);
+  log_report(turn->shared->log, &event, "why it is delayed cannot be stored: %s",
+             dk_caller_failure(turn->caller)->text);
 }
 
 /* Until when the turn is delayed; 0: there is nothing to store. */
 static int64_t
-find_place(struct job *job, struct reason *reason)
+find_place(struct turn *turn, struct reason *reason)
 {
   struct dk_messages *messages;
   struct reason_id id;
 
-  if (read_messages(job, &messages) != FATE_COMMITTED)
+  if (read_messages(turn, &messages) != FATE_COMMITTED)
     return 0;
   const struct dk_message *newest = reason_newest(messages->items, messages->n_items);
-  if (newest && reason_is_said(&job->arena, newest, reason))
+  if (newest && reason_is_said(&turn->arena, newest, reason))
     return 0;
   if (newest && reason_read_id(newest->id, &id))
     reason->number = id.number + 1;
-  return reason->number < MOST_REASONS ? due_again(job, messages) : 0;
+  return reason->number < MOST_REASONS ? due_again(turn, messages) : 0;
 }
 
 /* The last that is stored is not the present one for ever. */
 static dk_str
-last_words(struct job *job)
+last_words(struct turn *turn)
 {
   const char *words =
-    dk_arena_printf(&job->arena, "%s (the reason has changed %d times: the log of the workers has "
-                    "the present one)", job->words, MOST_REASONS - 1);
+      dk_arena_printf(&turn->arena,
+                      "%s (the reason has changed %d times: the log of the workers has "
+                      "the present one)",
+                      turn->words, MOST_REASONS - 1);
 
-  return dk_str_of(words ? words : job->words);
+  return dk_str_of(words ? words : turn->words);
 }
 
 /* Once for the same reason: from then on it is delayed with the turn. */
 void
-stored_tell_why(struct job *job)
+stored_tell_why(struct turn *turn)
 {
-  struct reason reason = {.instance = job->instance,
-                          .why = job->stall,
-                          .text = dk_str_of(job->words),
-                          .by = job->w->owner};
+  struct reason reason = {.instance = turn->instance,
+                          .why = turn->delay_why,
+                          .text = dk_str_of(turn->words),
+                          .by = turn->shared->owner};
 
-  if (!job->w->has_admin || job->stall == STALL_NO_START || seat_ends(job->seat))
+  if (!turn->shared->has_admin || turn->delay_why == DELAY_NO_START ||
+      turn_thread_ends(turn->thread))
     return;
-  const struct dk_message *told = reason_newest(job->turn->messages, job->turn->n_messages);
-  if (told && reason_is_said(&job->arena, told, &reason))
+  const struct dk_message *told = reason_newest(turn->fetched->messages, turn->fetched->n_messages);
+  if (told && reason_is_said(&turn->arena, told, &reason))
     return;
-  reason.visible_at = find_place(job, &reason);
-  if (reason.visible_at == 0 || !seat_call_begins(job->seat, lease_deadline(job->lease)))
+  reason.visible_at = find_place(turn, &reason);
+  if (reason.visible_at == 0 || !turn_thread_call_begins(turn->thread, lease_deadline(turn->lease)))
     return;
   if (reason.number == MOST_REASONS - 1)
-    reason.text = last_words(job);
-  dk_status status = reason_store(job->w->store, job->caller, &reason);
-  if (seat_call_ends(job->seat) && status != DK_OK && status != DK_DUPLICATE)
-    tell_untold(job);
+    reason.text = last_words(turn);
+  dk_status status = reason_store(turn->shared->store, turn->caller, &reason);
+  if (turn_thread_call_ends(turn->thread) && status != DK_OK && status != DK_DUPLICATE)
+    tell_untold(turn);
 }

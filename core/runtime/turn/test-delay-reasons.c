@@ -265,8 +265,10 @@ test_arrivals(void)
 static void
 test_many_changes(void)
 {
-  struct reason reason = {.instance = dk_str_of("i"), .why = STALL_NO_MEMORY,
-                          .text = dk_str_of("none"), .by = dk_str_of("w")};
+  struct reason reason = {.instance = dk_str_of("i"),
+                          .why = DELAY_NO_MEMORY,
+                          .text = dk_str_of("none"),
+                          .by = dk_str_of("w")};
   struct rig rig = begin(good, true);
 
   rig_stop(&rig, 10000);

@@ -245,46 +245,49 @@ test_too_large(void)
 /* ---- the notes ------------------------------------------------------------------------------- */
 
 static void
-test_notes(void)
+test_retry_counts(void)
 {
-  struct notes *notes = notes_new();
+  struct retry_counts *retries = retry_counts_new();
   bool is_first;
 
-  cmp_ok(notes_judged(notes, text("i"), 5), "==", 5, "all deliveries count");
-  notes_pardon(notes, text("i"), 5);
-  cmp_ok(notes_judged(notes, text("i"), 7), "==", 2, "but those that were the store's fault");
-  cmp_ok(notes_judged(notes, text("i"), 3), "==", 1, "there is always this one");
-  cmp_ok(notes_judged(notes, text("j"), 7), "==", 7, "others are judged by themselves");
-  notes_forget(notes, text("i"));
-  cmp_ok(notes_judged(notes, text("i"), 7), "==", 7, "after a commit it begins anew");
-  cmp_ok(notes_stalled(notes, text("i"), STALL_CORRUPT, &is_first), "==", 1, "put off once");
+  cmp_ok(retry_counts_judged(retries, text("i"), 5), "==", 5, "all deliveries count");
+  retry_counts_pardon(retries, text("i"), 5);
+  cmp_ok(retry_counts_judged(retries, text("i"), 7), "==", 2,
+         "but those that were the store's fault");
+  cmp_ok(retry_counts_judged(retries, text("i"), 3), "==", 1, "there is always this one");
+  cmp_ok(retry_counts_judged(retries, text("j"), 7), "==", 7, "others are judged by themselves");
+  retry_counts_forget(retries, text("i"));
+  cmp_ok(retry_counts_judged(retries, text("i"), 7), "==", 7, "after a commit it begins anew");
+  cmp_ok(retry_counts_delayed_again(retries, text("i"), DELAY_CORRUPT, &is_first), "==", 1,
+         "put off once");
   ok(is_first, "which is told");
-  cmp_ok(notes_stalled(notes, text("i"), STALL_CORRUPT, &is_first), "==", 2, "and again");
+  cmp_ok(retry_counts_delayed_again(retries, text("i"), DELAY_CORRUPT, &is_first), "==", 2,
+         "and again");
   ok(!is_first, "which is not");
-  notes_stalled(notes, text("i"), STALL_OVERDUE, &is_first);
+  retry_counts_delayed_again(retries, text("i"), DELAY_OVERDUE, &is_first);
   ok(is_first, "another reason is");
-  notes_free(notes);
+  retry_counts_free(retries);
 }
 
 static void
-test_many_notes(void)
+test_many_retry_counts(void)
 {
-  struct notes *notes = notes_new();
+  struct retry_counts *retries = retry_counts_new();
   char name[16];
 
   for (int i = 0; i < 100000; i++) {
     snprintf(name, sizeof(name), "i-%d", i);
-    notes_pardon(notes, text(name), 3);
+    retry_counts_pardon(retries, text(name), 3);
   }
-  cmp_ok(notes_judged(notes, text("i-99999"), 5), "==", 2, "the newest of many is there");
+  cmp_ok(retry_counts_judged(retries, text("i-99999"), 5), "==", 2, "the newest of many is there");
   int n = 0;
   for (int i = 0; i < 100000; i++) {
     snprintf(name, sizeof(name), "i-%d", i);
-    n += notes_judged(notes, text(name), 5) == 2;
+    n += retry_counts_judged(retries, text(name), 5) == 2;
   }
   cmp_ok(n, "<=", 1024 * 32, "old ones go when there are too many");
   cmp_ok(n, ">", 10000, "but not before");
-  notes_free(notes);
+  retry_counts_free(retries);
 }
 
 int
@@ -296,7 +299,7 @@ main(void)
   test_room();
   test_runs();
   test_too_large();
-  test_notes();
-  test_many_notes();
+  test_retry_counts();
+  test_many_retry_counts();
   return done_testing();
 }

@@ -139,16 +139,16 @@ static void
 test_many_places(void)
 {
   enum { MANY = 1000, MOST = 256 };
-  struct limits *limits = limits_new();
+  struct short_limits *limits = short_limits_new();
   char line[32];
   int n = 0;
 
   for (int i = 0; i < MANY; i++) {
     snprintf(line, sizeof(line), "code.c:%d", i);
-    n += limits_are_news(limits, dk_str_of("order"), dk_str_of("charge"), line);
+    n += short_limits_are_news(limits, dk_str_of("order"), dk_str_of("charge"), line);
   }
   cmp_ok(n, "==", MOST, "of very many places some are told of");
-  limits_free(limits);
+  short_limits_free(limits);
 }
 
 int

@@ -28,66 +28,66 @@ can_be_tried_again(dk_status status)
 }
 
 static dk_status
-attempt(struct job *job, const struct dk_turn_result *result, struct dk_commit_outcome *outcome)
+attempt(struct turn *turn, const struct dk_turn_result *result, struct dk_commit_outcome *outcome)
 {
   memset(outcome, 0, sizeof(*outcome));
-  contact_ask(&job->w->journal->contact, &job->commits, CONTACT_COMMITS, 0);
-  if (!seat_call_begins(job->seat, lease_deadline(job->lease)))
+  health_ask(&turn->shared->log->health, &turn->commits, HEALTH_COMMITS, 0);
+  if (!turn_thread_call_begins(turn->thread, lease_deadline(turn->lease)))
     return DK_CALL_CANCELLED;
   dk_status status = dk_store_ack_orchestration_item(
-    job->w->store, job->caller, job->turn->head.lock_token, result, outcome);
-  if (!seat_call_ends(job->seat))
+      turn->shared->store, turn->caller, turn->fetched->head.lock_token, result, outcome);
+  if (!turn_thread_call_ends(turn->thread))
     return DK_CALL_CANCELLED;
   if (dk_status_class(status) == 3)
-    job->is_unsure = true;
+    turn->is_unsure = true;
   return status;
 }
 
 /* The first of a row is a warning, for all turns together. */
 static void
-tell_retry(struct job *job, dk_status status)
+tell_retry(struct turn *turn, dk_status status)
 {
-  struct dk_log_event event = job_event(job, DK_LOG_ACK_RETRIED);
-  const char *why = dk_caller_failure(job->caller)->text;
+  struct dk_log_event event = turn_event(turn, DK_LOG_ACK_RETRIED);
+  const char *why = dk_caller_failure(turn->caller)->text;
 
-  journal_count(job->w->journal, COUNT_ACKS_RETRIED);
+  log_count(turn->shared->log, COUNT_ACKS_RETRIED);
   event.status = status;
-  if (!contact_refused(&job->w->journal->contact, &job->commits, status, why))
+  if (!health_refused(&turn->shared->log->health, &turn->commits, status, why))
     event.level = DK_LEVEL_TRACE;
-  journal_tell(job->w->journal, &event, "its turn cannot be committed, it is tried again: %s",
-               why);
+  log_report(turn->shared->log, &event, "its turn cannot be committed, it is tried again: %s", why);
 }
 
 static void
-tell_committed(struct job *job)
+tell_committed(struct turn *turn)
 {
-  struct dk_log_event event = job_event(job, DK_LOG_STORE_BACK);
+  struct dk_log_event event = turn_event(turn, DK_LOG_STORE_BACK);
 
-  if (contact_good(&job->w->journal->contact, &job->commits, &event.ms))
-    journal_tell(job->w->journal, &event, "turns can be committed again, after %lld ms",
-                 (long long)event.ms);
+  if (health_good(&turn->shared->log->health, &turn->commits, &event.ms))
+    log_report(turn->shared->log, &event, "turns can be committed again, after %lld ms",
+               (long long)event.ms);
 }
 
 static bool
-is_ours(const struct job *job)
+is_ours(const struct turn *turn)
 {
-  return !atomic_load(&job->is_lost) && lease_deadline(job->lease) > ticks_now();
+  return !atomic_load(&turn->is_lost) && lease_deadline(turn->lease) > ticks_now();
 }
 
 /* Sends until it is clear, or the lease is over: then the last answer. */
 static dk_status
-send_until_clear(struct job *job, struct dk_turn_result *result, struct dk_commit_outcome *outcome)
+send_until_clear(struct turn *turn, struct dk_turn_result *result,
+                 struct dk_commit_outcome *outcome)
 {
   int64_t pause = FIRST_PAUSE_MS;
 
   for (;;) {
-    dk_status status = attempt(job, result, outcome);
-    if (job->is_unsure)
+    dk_status status = attempt(turn, result, outcome);
+    if (turn->is_unsure)
       result->flags |= DK_REPEATED;
-    if (!can_be_tried_again(status) || seat_is_left(job->seat))
+    if (!can_be_tried_again(status) || turn_thread_is_left(turn->thread))
       return status;
-    tell_retry(job, status);
-    if (!is_ours(job) || !seat_pause(job->seat, pause) || !is_ours(job))
+    tell_retry(turn, status);
+    if (!is_ours(turn) || !turn_thread_pause(turn->thread, pause) || !is_ours(turn))
       return status;
     pause = pause * 2 < LONGEST_PAUSE_MS ? pause * 2 : LONGEST_PAUSE_MS;
   }
@@ -101,54 +101,53 @@ is_refused(dk_status status)
 }
 
 static dk_status
-send(struct job *job, struct dk_turn_result *result, struct dk_commit_outcome *outcome)
+send(struct turn *turn, struct dk_turn_result *result, struct dk_commit_outcome *outcome)
 {
-  struct contact *contact = &job->w->journal->contact;
-  dk_status status = send_until_clear(job, result, outcome);
+  struct health *health = &turn->shared->log->health;
+  dk_status status = send_until_clear(turn, result, outcome);
 
   if (status == DK_OK)
-    tell_committed(job);
+    tell_committed(turn);
   if (is_refused(status))
-    contact_refused(contact, &job->commits, status, dk_caller_failure(job->caller)->text);
+    health_refused(health, &turn->commits, status, dk_caller_failure(turn->caller)->text);
   if (status != DK_OK)
-    contact_rest(contact, &job->commits);
+    health_rest(health, &turn->commits);
   return status;
 }
 
 /* ---- after the commit ------------------------------------------------------------------------ */
 
 static void
-tell_strays(struct job *job)
+tell_strays(struct turn *turn)
 {
-  for (size_t i = 0; i < job->n_strays; i++) {
-    const struct stray *stray = &job->strays[i];
+  for (size_t i = 0; i < turn->n_strays; i++) {
+    const struct stray *stray = &turn->strays[i];
     struct dk_log_event event =
-      job_event(job, stray->is_unreadable ? DK_LOG_MESSAGE_DROPPED : DK_LOG_STRAY);
-    journal_count(job->w->journal,
-                  stray->is_unreadable ? COUNT_MESSAGES_DROPPED : COUNT_STRAYS);
-    journal_tell(job->w->journal, &event, "a message (%s) does nothing: %s", stray->kind,
-                 stray->why);
+        turn_event(turn, stray->is_unreadable ? DK_LOG_MESSAGE_DROPPED : DK_LOG_STRAY);
+    log_count(turn->shared->log, stray->is_unreadable ? COUNT_MESSAGES_DROPPED : COUNT_STRAYS);
+    log_report(turn->shared->log, &event, "a message (%s) does nothing: %s", stray->kind,
+               stray->why);
   }
 }
 
 /* What its code did not say itself is worth a warning, also where nobody asks for its status. */
 static void
-tell_failure(struct job *job)
+tell_failure(struct turn *turn)
 {
-  const struct decision *d = &job->decision;
+  const struct decision *d = &turn->decision;
   const struct event *end = &d->events[d->n_events - 1];
-  struct dk_log_event event = job_event(job, DK_LOG_ORCHESTRATION_ENDED);
+  struct dk_log_event event = turn_event(turn, DK_LOG_ORCHESTRATION_ENDED);
 
   if (end->code != CODE_APPLICATION)
     event.level = DK_LEVEL_WARNING;
-  journal_count(job->w->journal, COUNT_ORCHESTRATIONS_FAILED);
-  journal_count(job->w->journal, COUNT_FAILED + end->code);
-  journal_tell(job->w->journal, &event, "failed: %s: %.*s", code_name(end->code),
-               (int)end->text.len, end->text.ptr);
+  log_count(turn->shared->log, COUNT_ORCHESTRATIONS_FAILED);
+  log_count(turn->shared->log, COUNT_FAILED + end->code);
+  log_report(turn->shared->log, &event, "failed: %s: %.*s", code_name(end->code),
+             (int)end->text.len, end->text.ptr);
 }
 
 static void
-tell_end(struct job *job)
+tell_end(struct turn *turn)
 {
   static const struct {
     int32_t status;
@@ -160,31 +159,32 @@ tell_end(struct job *job)
     {DK_CONTINUED_AS_NEW, COUNT_ORCHESTRATIONS_CONTINUED, "continued as new"},
   };
 
-  if (job->decision.status == DK_FAILED)
-    tell_failure(job);
+  if (turn->decision.status == DK_FAILED)
+    tell_failure(turn);
   for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-    if (job->decision.status == ends[i].status) {
-      struct dk_log_event event = job_event(job, DK_LOG_ORCHESTRATION_ENDED);
-      journal_count(job->w->journal, ends[i].counter);
-      journal_tell(job->w->journal, &event, "%s", ends[i].word);
+    if (turn->decision.status == ends[i].status) {
+      struct dk_log_event event = turn_event(turn, DK_LOG_ORCHESTRATION_ENDED);
+      log_count(turn->shared->log, ends[i].counter);
+      log_report(turn->shared->log, &event, "%s", ends[i].word);
     }
 }
 
 static void
-signal_worker(struct job *job, const struct dk_commit_outcome *outcome)
+signal_worker(struct turn *turn, const struct dk_commit_outcome *outcome)
 {
-  if (job->w->worker && outcome->n_stolen > 0 &&
-      !(job->w->options->flags & DK_RUNTIME_NO_LOCAL_SIGNAL))
-    worker_signal(job->w->worker, job->instance, outcome->stolen, outcome->n_stolen);
+  if (turn->shared->activities && outcome->n_stolen > 0 &&
+      !(turn->shared->options->flags & DK_RUNTIME_NO_LOCAL_SIGNAL))
+    activity_pool_signal(turn->shared->activities, turn->instance, outcome->stolen,
+                         outcome->n_stolen);
 }
 
 static void
-landed(struct job *job)
+landed(struct turn *turn)
 {
-  journal_count(job->w->journal, COUNT_TURNS_COMMITTED);
-  notes_forget(job->w->notes, job->instance);
-  count_requests(job);
-  tell_strays(job);
+  log_count(turn->shared->log, COUNT_TURNS_COMMITTED);
+  retry_counts_forget(turn->shared->retries, turn->instance);
+  commit_count_requests(turn);
+  tell_strays(turn);
 }
 
 /* What was committed stands in the memory; false: no memory. */
@@ -199,127 +199,127 @@ add_decision(struct remembered *memory, const struct decision *d, size_t n_there
 /* The code can go on from here, if it waits; a test wants to see that it comes here again from its
  * start. */
 static bool
-keeps_run(const struct job *job)
+keeps_run(const struct turn *turn)
 {
-  return job->memory->run && replay_waits(job->memory->run) &&
-         job->decision.status == DK_RUNNING &&
-         !(job->w->options->flags & DK_RUNTIME_FAIL_FAST);
+  return turn->memory->run && replay_waits(turn->memory->run) &&
+         turn->decision.status == DK_RUNNING &&
+         !(turn->shared->options->flags & DK_RUNTIME_FAIL_FAST);
 }
 
 /* What was committed is remembered for the next turn, unless there is none, or it is not sure what
  * the store has. */
 static void
-remember(struct job *job)
+remember(struct turn *turn)
 {
-  const struct decision *d = &job->decision;
-  struct remembered *memory = job->memory;
-  size_t n_there = job->is_first && memory->n_events > 0 ? memory->n_events : 0;
+  const struct decision *d = &turn->decision;
+  struct remembered *memory = turn->memory;
+  size_t n_there = turn->is_first && memory->n_events > 0 ? memory->n_events : 0;
 
-  if (job->is_unsure || (d->status != DK_RUNNING && d->status != DK_STATUS_KEEP &&
-                         d->status != DK_CONTINUED_AS_NEW))
+  if (turn->is_unsure ||
+      (d->status != DK_RUNNING && d->status != DK_STATUS_KEEP && d->status != DK_CONTINUED_AS_NEW))
     return;
   if (n_there > d->n_events)
     return;
   if (!add_decision(memory, d, n_there))
     return;
-  if (!keeps_run(job))
+  if (!keeps_run(turn))
     remembered_drop_run(memory);
-  cache_put(job->w->cache, memory);
-  job->memory = NULL;
+  cache_put(turn->shared->cache, memory);
+  turn->memory = NULL;
 }
 
 /* ---- what is refused ------------------------------------------------------------------------- */
 
 static enum fate
-refused_by_store(struct job *job, dk_status status)
+refused_by_store(struct turn *turn, dk_status status)
 {
   char name[32];
 
-  notes_pardon(job->w->notes, job->instance, job->attempt);
-  return job_stalled(job, STALL_REFUSED, "the store refuses its commit, %s: %s",
-                     dk_status_name(status, name, sizeof(name)),
-                     dk_caller_failure(job->caller)->text);
+  retry_counts_pardon(turn->shared->retries, turn->instance, turn->attempt);
+  return turn_delay(turn, DELAY_REFUSED, "the store refuses its commit, %s: %s",
+                    dk_status_name(status, name, sizeof(name)),
+                    dk_caller_failure(turn->caller)->text);
 }
 
 /* How the turn ends for each answer that is not DK_OK. */
 static enum fate
-fate_of(struct job *job, dk_status status)
+fate_of(struct turn *turn, dk_status status)
 {
-  if (seat_is_left(job->seat))
+  if (turn_thread_is_left(turn->thread))
     return FATE_LEFT;
   if (status == DK_LOCK_LOST)
     return FATE_LOST;
   if (can_be_tried_again(status))
-    return seat_ends(job->seat) && !job->is_unsure ? FATE_AGAIN : FATE_DROPPED;
-  return refused_by_store(job, status);
+    return turn_thread_ends(turn->thread) && !turn->is_unsure ? FATE_AGAIN : FATE_DROPPED;
+  return refused_by_store(turn, status);
 }
 
 static dk_status
-send_decision(struct job *job, const struct decision *decision, struct dk_commit_outcome *outcome)
+send_decision(struct turn *turn, const struct decision *decision, struct dk_commit_outcome *outcome)
 {
-  struct dk_turn_result *result = commit_encode(&job->arena, decision, job->w->owner);
+  struct dk_turn_result *result = commit_encode(&turn->arena, decision, turn->shared->owner);
 
   if (!result)
     return DK_NO_MEMORY;
-  if (job->is_unsure)
+  if (turn->is_unsure)
     result->flags |= DK_REPEATED;
-  return send(job, result, outcome);
+  return send(turn, result, outcome);
 }
 
 /* Those that the failure's text names come first. */
 static bool
-is_named(const struct job *job, const struct outgoing *outgoing)
+is_named(const struct turn *turn, const struct outgoing *outgoing)
 {
-  const char *text = dk_caller_failure(job->caller)->text;
+  const char *text = dk_caller_failure(turn->caller)->text;
 
   return outgoing->instance.ptr && strstr(text, outgoing->instance.ptr);
 }
 
 /* How likely the message is the one whose id is taken: 3 the most, 0 not at all. */
 static int
-suspicion(const struct job *job, const struct outgoing *outgoing)
+suspicion(const struct turn *turn, const struct outgoing *outgoing)
 {
   if (!outgoing->id.ptr)
     return 0;
-  return 1 + (outgoing->message.kind == MESSAGE_START) + is_named(job, outgoing);
+  return 1 + (outgoing->message.kind == MESSAGE_START) + is_named(turn, outgoing);
 }
 
 static void
-tell_taken(struct job *job, const struct outgoing *taken)
+tell_taken(struct turn *turn, const struct outgoing *taken)
 {
   if (taken->message.kind == MESSAGE_START && !taken->message.parent.instance.ptr)
-    job_stray(job, "detached start", "the instance id is taken", false);
+    turn_stray(turn, "detached start", "the instance id is taken", false);
 }
 
 static dk_status
-send_one_less(struct job *job, size_t taken, struct dk_commit_outcome *outcome)
+send_one_less(struct turn *turn, size_t taken, struct dk_commit_outcome *outcome)
 {
-  struct decision less = job->decision;
+  struct decision less = turn->decision;
 
-  less.outgoing = dk_arena_array(&job->arena, less.n_outgoing, sizeof(*less.outgoing));
+  less.outgoing = dk_arena_array(&turn->arena, less.n_outgoing, sizeof(*less.outgoing));
   if (!less.outgoing)
     return DK_NO_MEMORY;
-  memcpy(less.outgoing, job->decision.outgoing, less.n_outgoing * sizeof(*less.outgoing));
-  if (decision_leave_away(&job->arena, job->instance, &less, taken) != DK_OK)
+  memcpy(less.outgoing, turn->decision.outgoing, less.n_outgoing * sizeof(*less.outgoing));
+  if (decision_leave_away(&turn->arena, turn->instance, &less, taken) != DK_OK)
     return DK_NO_MEMORY;
-  return send_decision(job, &less, outcome);
+  return send_decision(turn, &less, outcome);
 }
 
 /* The decision without each of those messages, one at a time; one that lands settles it.  If two
  * ids are taken, none does, and the turn waits until those starts have been processed. */
 static dk_status
-send_without(struct job *job, struct dk_commit_outcome *outcome)
+send_without(struct turn *turn, struct dk_commit_outcome *outcome)
 {
-  const struct decision *d = &job->decision;
+  const struct decision *d = &turn->decision;
   int tries = 0;
 
   for (int level = 3; level > 0; level--)
     for (size_t i = 0; i < d->n_outgoing; i++) {
-      if (suspicion(job, &d->outgoing[i]) != level || tries++ >= MOST_TAKEN)
+      if (suspicion(turn, &d->outgoing[i]) != level || tries++ >= MOST_TAKEN)
         continue;
-      dk_status status = send_one_less(job, i, outcome);
+      dk_status status = send_one_less(turn, i, outcome);
       if (status != DK_DUPLICATE) {
-        tell_taken(job, &d->outgoing[i]);
+        tell_taken(turn, &d->outgoing[i]);
         return status;
       }
     }
@@ -329,13 +329,13 @@ send_without(struct job *job, struct dk_commit_outcome *outcome)
 /* The turn says more than the store takes, and the instance is to fail for that: with a commit that
  * says little. */
 static dk_status
-send_failure(struct job *job, struct dk_commit_outcome *outcome)
+send_failure(struct turn *turn, struct dk_commit_outcome *outcome)
 {
-  const char *why = dk_arena_printf(&job->arena, NOT_TAKEN, dk_caller_failure(job->caller)->text);
+  const char *why = dk_arena_printf(&turn->arena, NOT_TAKEN, dk_caller_failure(turn->caller)->text);
 
-  if (!why || decide_failure(job, CODE_LIMIT, dk_str_of(why)) != DK_OK)
+  if (!why || turn_decide_failure(turn, CODE_LIMIT, dk_str_of(why)) != DK_OK)
     return DK_NO_MEMORY;
-  return send_decision(job, &job->decision, outcome);
+  return send_decision(turn, &turn->decision, outcome);
 }
 
 static bool
@@ -347,57 +347,57 @@ is_about_content(dk_status status)
 /* ---- the commits ----------------------------------------------------------------------------- */
 
 enum fate
-commit_decision(struct job *job)
+turn_commit(struct turn *turn)
 {
   struct dk_commit_outcome outcome;
-  dk_status status = send_decision(job, &job->decision, &outcome);
+  dk_status status = send_decision(turn, &turn->decision, &outcome);
 
-  if (is_about_content(status) && !job_fails(job, STALL_LIMIT))
-    return job_stalled(job, STALL_LIMIT, NOT_TAKEN, dk_caller_failure(job->caller)->text);
+  if (is_about_content(status) && !turn_fails(turn, DELAY_LIMIT))
+    return turn_delay(turn, DELAY_LIMIT, NOT_TAKEN, dk_caller_failure(turn->caller)->text);
   if (is_about_content(status))
-    status = send_failure(job, &outcome);
+    status = send_failure(turn, &outcome);
   if (status == DK_DUPLICATE)
-    status = send_without(job, &outcome);
+    status = send_without(turn, &outcome);
   if (status == DK_DUPLICATE)
-    return job_stalled(job, STALL_TAKEN, "ids of its messages are taken, or an event's: %s",
-                       dk_caller_failure(job->caller)->text);
+    return turn_delay(turn, DELAY_TAKEN, "ids of its messages are taken, or an event's: %s",
+                      dk_caller_failure(turn->caller)->text);
   if (status != DK_OK)
-    return fate_of(job, status);
-  signal_worker(job, &outcome);
-  count_cancelled(job, &outcome);
-  remember(job); /* before the next turn of this instance asks for it */
-  landed(job);
-  tell_end(job);
+    return fate_of(turn, status);
+  signal_worker(turn, &outcome);
+  commit_count_cancelled(turn, &outcome);
+  remember(turn); /* before the next turn of this instance asks for it */
+  landed(turn);
+  tell_end(turn);
   return FATE_COMMITTED;
 }
 
 enum fate
-commit_reasons(struct job *job)
+turn_commit_reasons(struct turn *turn)
 {
   struct dk_commit_outcome outcome;
-  struct dk_turn_result *result = commit_encode_nothing(&job->arena, NULL, 0);
-  dk_status status = result ? send(job, result, &outcome) : DK_NO_MEMORY;
+  struct dk_turn_result *result = commit_encode_nothing(&turn->arena, NULL, 0);
+  dk_status status = result ? send(turn, result, &outcome) : DK_NO_MEMORY;
 
-  return status == DK_OK ? FATE_COMMITTED : fate_of(job, status);
+  return status == DK_OK ? FATE_COMMITTED : fate_of(turn, status);
 }
 
 /* Two answers of one id cannot be: it names the asker's own event. */
 enum fate
-commit_nothing(struct job *job, const struct outgoing *answers, size_t n_answers)
+turn_commit_nothing(struct turn *turn, const struct outgoing *answers, size_t n_answers)
 {
   struct dk_commit_outcome outcome;
-  struct dk_turn_result *result = commit_encode_nothing(&job->arena, answers, n_answers);
-  dk_status status = result ? send(job, result, &outcome) : DK_NO_MEMORY;
+  struct dk_turn_result *result = commit_encode_nothing(&turn->arena, answers, n_answers);
+  dk_status status = result ? send(turn, result, &outcome) : DK_NO_MEMORY;
 
   /* The askers have their answers already, from an earlier commit. */
   if (status == DK_DUPLICATE && n_answers > 0)
-    return commit_nothing(job, NULL, 0);
+    return turn_commit_nothing(turn, NULL, 0);
   if (status != DK_OK)
-    return fate_of(job, status);
-  landed(job);
-  if (job->memory && !job->is_first && !job->is_unsure) {
-    cache_put(job->w->cache, job->memory); /* as it was */
-    job->memory = NULL;
+    return fate_of(turn, status);
+  landed(turn);
+  if (turn->memory && !turn->is_first && !turn->is_unsure) {
+    cache_put(turn->shared->cache, turn->memory); /* as it was */
+    turn->memory = NULL;
   }
   return FATE_COMMITTED;
 }

@@ -14,13 +14,13 @@
 static void
 say(void *context, int32_t level, dk_str line)
 {
-  const struct job *job = context;
-  struct dk_log_event event = job_event(job, DK_LOG_TEXT);
+  const struct turn *turn = context;
+  struct dk_log_event event = turn_event(turn, DK_LOG_TEXT);
 
-  if (seat_is_left(job->seat))
+  if (turn_thread_is_left(turn->thread))
     return; /* whoever listened may be gone */
   event.level = level;
-  journal_tell(job->w->journal, &event, "%.*s", (int)line.len, line.ptr);
+  log_report(turn->shared->log, &event, "%.*s", (int)line.len, line.ptr);
 }
 
 static uint64_t
@@ -34,33 +34,33 @@ new_seed(void)
 }
 
 static struct past
-past_of(struct job *job)
+past_of(struct turn *turn)
 {
-  const struct turning *w = job->w;
+  const struct turn_shared *shared = turn->shared;
 
   return (struct past){
-    .instance = job->memory->instance,
-    .execution = job->execution,
-    .events = job->memory->events,
-    .n_events = job->memory->n_events,
-    .n_committed = job->n_committed,
-    .arrived = job->staged.arrived,
-    .n_arrived = job->staged.n_arrived,
-    .index = job->staged.index,
-    .kv = job->memory->kv,
-    .n_kv = job->memory->n_kv,
-    .time = job->now,
-    .seed = new_seed(),
-    .max_events = w->options->max_events,
-    .max_id = w->limits.max_id,
-    .max_payload = w->limits.max_payload,
-    .max_items = w->limits.max_commit_items,
-    .has_kv = w->has_kv,
-    .has_status = w->has_status,
-    .has_sessions = w->has_sessions,
-    .say = say,
-    .limited = job_limited,
-    .context = job,
+      .instance = turn->memory->instance,
+      .execution = turn->execution,
+      .events = turn->memory->events,
+      .n_events = turn->memory->n_events,
+      .n_committed = turn->n_committed,
+      .arrived = turn->staged.arrived,
+      .n_arrived = turn->staged.n_arrived,
+      .index = turn->staged.index,
+      .kv = turn->memory->kv,
+      .n_kv = turn->memory->n_kv,
+      .time = turn->now,
+      .seed = new_seed(),
+      .max_events = shared->options->max_events,
+      .max_id = shared->limits.max_id,
+      .max_payload = shared->limits.max_payload,
+      .max_items = shared->limits.max_commit_items,
+      .has_kv = shared->has_kv,
+      .has_status = shared->has_status,
+      .has_sessions = shared->has_sessions,
+      .say = say,
+      .limited = turn_note_limit,
+      .context = turn,
   };
 }
 
@@ -69,35 +69,35 @@ past_of(struct job *job)
 static void
 keep_stray(void *context, const struct message *message, const char *why)
 {
-  job_stray(context, message_kind_name(message->kind), why, false);
+  turn_stray(context, message_kind_name(message->kind), why, false);
 }
 
 static dk_status
-stage(struct job *job)
+stage(struct turn *turn)
 {
-  struct history *index = remembered_index(job->memory);
+  struct history *index = remembered_index(turn->memory);
 
   if (!index)
     return DK_NO_MEMORY;
-  return decision_stage(&job->arena, index, job->execution, job->messages, job->n_messages,
-                        job->now, keep_stray, job, &job->staged);
+  return decision_stage(&turn->arena, index, turn->execution, turn->messages, turn->n_messages,
+                        turn->now, keep_stray, turn, &turn->staged);
 }
 
 /* ---- failures by the runtime ----------------------------------------------------------------- */
 
 /* As a string; it has a NUL. */
 static const char *
-text_of(struct job *job, dk_str text)
+text_of(struct turn *turn, dk_str text)
 {
-  const char *copy = dk_arena_copy(&job->arena, text.ptr, text.len);
+  const char *copy = dk_arena_copy(&turn->arena, text.ptr, text.len);
 
   return copy ? copy : "";
 }
 
 static struct verdict_of
-failed(struct job *job, enum code code, const char *text)
+failed(struct turn *turn, enum code code, const char *text)
 {
-  const char *copy = dk_arena_strdup(&job->arena, text);
+  const char *copy = dk_arena_strdup(&turn->arena, text);
 
   return (struct verdict_of){VERDICT_FAILED, code, dk_str_of(copy ? copy : "")};
 }
@@ -106,21 +106,21 @@ failed(struct job *job, enum code code, const char *text)
 static const struct fault {
   enum code code;     /* with which it fails, */
   const char *words;  /* and what is said before the details while it is delayed */
-} faults[N_STALLS] = {
-  [STALL_UNREGISTERED] = {CODE_UNREGISTERED, ""},
-  [STALL_NONDETERMINISM] = {CODE_NONDETERMINISM, "the code does not do what its history says: "},
-  [STALL_CORRUPT] = {CODE_CORRUPT, "its history cannot be read: "},
-  [STALL_UNREADABLE] = {CODE_CORRUPT, "a message of it cannot be read: "},
-  [STALL_LIMIT] = {CODE_LIMIT, ""},
-  [STALL_WRONG_CALL] = {CODE_APPLICATION, ""},
+} faults[N_DELAYS] = {
+    [DELAY_UNREGISTERED] = {CODE_UNREGISTERED, ""},
+    [DELAY_NONDETERMINISM] = {CODE_NONDETERMINISM, "the code does not do what its history says: "},
+    [DELAY_CORRUPT] = {CODE_CORRUPT, "its history cannot be read: "},
+    [DELAY_UNREADABLE] = {CODE_CORRUPT, "a message of it cannot be read: "},
+    [DELAY_LIMIT] = {CODE_LIMIT, ""},
+    [DELAY_WRONG_CALL] = {CODE_APPLICATION, ""},
 };
 
 static enum fate
-delay_or_fail(struct job *job, enum stall why, const char *details, struct verdict_of *verdict)
+delay_or_fail(struct turn *turn, enum delay why, const char *details, struct verdict_of *verdict)
 {
-  if (!job_fails(job, why))
-    return job_stalled(job, why, "%s%s", faults[why].words, details);
-  *verdict = failed(job, faults[why].code, details);
+  if (!turn_fails(turn, why))
+    return turn_delay(turn, why, "%s%s", faults[why].words, details);
+  *verdict = failed(turn, faults[why].code, details);
   return FATE_COMMITTED;
 }
 
@@ -129,43 +129,44 @@ delay_or_fail(struct job *job, enum stall why, const char *details, struct verdi
 static int32_t
 overdue(void *context)
 {
-  const struct job *job = context;
+  const struct turn *turn = context;
 
-  return seat_overdue(job->seat);
+  return turn_thread_overdue(turn->thread);
 }
 
 static void
-tell_wrong_use(struct job *job, dk_str text)
+tell_wrong_use(struct turn *turn, dk_str text)
 {
-  struct dk_log_event event = job_event(job, DK_LOG_PROGRAMMING_ERROR);
+  struct dk_log_event event = turn_event(turn, DK_LOG_PROGRAMMING_ERROR);
 
-  journal_tell(job->w->journal, &event, "%.*s", (int)text.len, text.ptr);
+  log_report(turn->shared->log, &event, "%.*s", (int)text.len, text.ptr);
 }
 
 /* What the end of the run means for the turn. */
 static enum fate
-judge_run(struct job *job, const struct ran *ran, struct verdict_of *verdict)
+judge_run(struct turn *turn, const struct ran *ran, struct verdict_of *verdict)
 {
   switch (ran->ending) {
   case ENDING_NONDETERMINISM:
-    return delay_or_fail(job, STALL_NONDETERMINISM, text_of(job, ran->text), verdict);
+    return delay_or_fail(turn, DELAY_NONDETERMINISM, text_of(turn, ran->text), verdict);
   case ENDING_LIMIT:
-    return delay_or_fail(job, STALL_LIMIT, text_of(job, ran->text), verdict);
+    return delay_or_fail(turn, DELAY_LIMIT, text_of(turn, ran->text), verdict);
   case ENDING_WRONG_USE:
-    if (job_fails(job, STALL_WRONG_CALL))
-      tell_wrong_use(job, ran->text);
-    return delay_or_fail(job, STALL_WRONG_CALL, text_of(job, ran->text), verdict);
+    if (turn_fails(turn, DELAY_WRONG_CALL))
+      tell_wrong_use(turn, ran->text);
+    return delay_or_fail(turn, DELAY_WRONG_CALL, text_of(turn, ran->text), verdict);
   case ENDING_OVERDUE:
-    if (seat_ends(job->seat))
+    if (turn_thread_ends(turn->thread))
       return FATE_AGAIN;
-    return job_stalled(job, STALL_OVERDUE, "its code took longer than max_turn_ms, %lld ms",
-                       (long long)job->w->options->max_turn_ms);
+    return turn_delay(turn, DELAY_OVERDUE, "its code took longer than max_turn_ms, %lld ms",
+                      (long long)turn->shared->options->max_turn_ms);
   case ENDING_CORRUPT:
-    return delay_or_fail(job, STALL_CORRUPT, text_of(job, ran->text), verdict);
+    return delay_or_fail(turn, DELAY_CORRUPT, text_of(turn, ran->text), verdict);
   case ENDING_NO_MEMORY:
-    cache_drop_runs(job->w->cache); /* next time there is more; threads, too */
-    return job_stalled(job, STALL_NO_MEMORY, "no memory, or no thread, for its code: fewer "
-                                                   "slots, or higher limits (ulimit -u)");
+    cache_drop_runs(turn->shared->cache); /* next time there is more; threads, too */
+    return turn_delay(turn, DELAY_NO_MEMORY,
+                      "no memory, or no thread, for its code: fewer "
+                      "slots, or higher limits (ulimit -u)");
   case ENDING_WAITS:
   case ENDING_COMPLETED:
   case ENDING_FAILED:
@@ -178,9 +179,9 @@ judge_run(struct job *job, const struct ran *ran, struct verdict_of *verdict)
 /* The one that waits for what has come now, or another that begins at the start; NULL: no
  * memory. */
 static struct dk_orch *
-run_for(struct job *job, dk_orchestration_fn *function, const struct past *past)
+run_for(struct turn *turn, dk_orchestration_fn *function, const struct past *past)
 {
-  struct remembered *memory = job->memory;
+  struct remembered *memory = turn->memory;
 
   if (memory->run && !replay_fits(memory->run, past))
     remembered_drop_run(memory);
@@ -190,107 +191,107 @@ run_for(struct job *job, dk_orchestration_fn *function, const struct past *past)
 }
 
 static enum fate
-run_code(struct job *job, dk_orchestration_fn *function, struct ran *ran,
+run_code(struct turn *turn, dk_orchestration_fn *function, struct ran *ran,
          struct verdict_of *verdict)
 {
-  struct past past = past_of(job);
-  struct dk_orch *run = run_for(job, function, &past);
+  struct past past = past_of(turn);
+  struct dk_orch *run = run_for(turn, function, &past);
 
   if (!run)
-    return job_stalled(job, STALL_NO_MEMORY, "no memory for its code");
+    return turn_delay(turn, DELAY_NO_MEMORY, "no memory for its code");
   past.overdue = overdue;
-  seat_code_begins(job->seat, job->instance);
+  turn_thread_code_begins(turn->thread, turn->instance);
   replay_turn(run, &past, ran);
-  if (!seat_code_ends(job->seat))
-    return seat_is_left(job->seat) ? FATE_LEFT : FATE_TOO_LATE;
-  return judge_run(job, ran, verdict);
+  if (!turn_thread_code_ends(turn->thread))
+    return turn_thread_is_left(turn->thread) ? FATE_LEFT : FATE_TOO_LATE;
+  return judge_run(turn, ran, verdict);
 }
 
 /* ---- the verdict ----------------------------------------------------------------------------- */
 
 static enum fate
-unregistered(struct job *job, struct verdict_of *verdict)
+unregistered(struct turn *turn, struct verdict_of *verdict)
 {
-  const struct event *started = job->started;
+  const struct event *started = turn->started;
   bool is_any = str_equal(started->version, dk_str_of(NO_VERSION)); /* none was asked for */
   const char *details =
-    dk_arena_printf(&job->arena,
-                    "no orchestration \"%.*s\"%s%.*s is registered here: "
-                    "dk_register_orchestration, or cancel the instance",
-                    (int)started->name.len, started->name.ptr, is_any ? "" : " of version ",
-                    is_any ? 0 : (int)started->version.len, started->version.ptr);
+      dk_arena_printf(&turn->arena,
+                      "no orchestration \"%.*s\"%s%.*s is registered here: "
+                      "dk_register_orchestration, or cancel the instance",
+                      (int)started->name.len, started->name.ptr, is_any ? "" : " of version ",
+                      is_any ? 0 : (int)started->version.len, started->version.ptr);
 
-  return delay_or_fail(job, STALL_UNREGISTERED, details ? details : "", verdict);
+  return delay_or_fail(turn, DELAY_UNREGISTERED, details ? details : "", verdict);
 }
 
 static enum fate
-judge(struct job *job, struct ran *ran, struct verdict_of *verdict)
+judge(struct turn *turn, struct ran *ran, struct verdict_of *verdict)
 {
-  const struct event *started = job->started;
+  const struct event *started = turn->started;
 
-  if (job->staged.cancel_requested) {
+  if (turn->staged.cancel_requested) {
     verdict->verdict = VERDICT_CANCELLED;
     return FATE_COMMITTED;
   }
-  if (job->corrupt)
-    return delay_or_fail(job, STALL_CORRUPT, job->corrupt, verdict);
-  if (job->unreadable)
-    return delay_or_fail(job, STALL_UNREADABLE, job->unreadable, verdict);
-  dk_orchestration_fn *function =
-    registry_orchestration(job->w->options->registry, started->name, started->version, NULL);
+  if (turn->corrupt)
+    return delay_or_fail(turn, DELAY_CORRUPT, turn->corrupt, verdict);
+  if (turn->unreadable)
+    return delay_or_fail(turn, DELAY_UNREADABLE, turn->unreadable, verdict);
+  dk_orchestration_fn *function = registry_orchestration(turn->shared->options->registry,
+                                                         started->name, started->version, NULL);
   if (!function)
-    return unregistered(job, verdict);
-  if (job_judged(job) > job->w->options->max_attempts) {
-    *verdict = failed(job, CODE_POISON, "its turn was tried too often without coming to an end");
+    return unregistered(turn, verdict);
+  if (turn_judged(turn) > turn->shared->options->max_attempts) {
+    *verdict = failed(turn, CODE_POISON, "its turn was tried too often without coming to an end");
     return FATE_COMMITTED;
   }
-  if (seat_stuck_with(job->seat, job->instance))
-    return job_stalled(job, STALL_STUCK, "its code has not come back from an earlier turn");
-  return run_code(job, function, ran, verdict);
+  if (turn_thread_stuck_with(turn->thread, turn->instance))
+    return turn_delay(turn, DELAY_STUCK, "its code has not come back from an earlier turn");
+  return run_code(turn, function, ran, verdict);
 }
 
 /* ---- the decision ---------------------------------------------------------------------------- */
 
 static dk_status
-make_decision(struct job *job, const struct ran *ran, const struct verdict_of *verdict)
+make_decision(struct turn *turn, const struct ran *ran, const struct verdict_of *verdict)
 {
-  const struct past past = past_of(job);
+  const struct past past = past_of(turn);
 
-  return decide(&job->arena, &past, job->started, job->is_first, &job->staged, ran, verdict,
-                &job->decision);
+  return decide(&turn->arena, &past, turn->started, turn->is_first, &turn->staged, ran, verdict,
+                &turn->decision);
 }
 
 dk_status
-decide_failure(struct job *job, enum code code, dk_str text)
+turn_decide_failure(struct turn *turn, enum code code, dk_str text)
 {
   const struct verdict_of verdict = {VERDICT_FAILED, code, text};
 
-  return make_decision(job, NULL, &verdict);
+  return make_decision(turn, NULL, &verdict);
 }
 
 /* All messages were strays: the code would find what it found before.  Of a history or a message
  * that cannot be read nobody knows that. */
 static bool
-nothing_happened(const struct job *job)
+nothing_happened(const struct turn *turn)
 {
-  return !job->is_first && job->staged.n_arrived == 0 && !job->corrupt && !job->unreadable;
+  return !turn->is_first && turn->staged.n_arrived == 0 && !turn->corrupt && !turn->unreadable;
 }
 
 enum fate
-decide_turn(struct job *job)
+turn_decide(struct turn *turn)
 {
   struct ran ran = {.ending = ENDING_WAITS};
   struct verdict_of verdict = {.verdict = VERDICT_RAN};
 
-  if (stage(job) != DK_OK)
-    return job_stalled(job, STALL_NO_MEMORY, "no memory for its turn");
-  if (nothing_happened(job))
-    return commit_nothing(job, job->staged.answers, job->staged.n_answers);
-  enum fate fate = judge(job, &ran, &verdict);
+  if (stage(turn) != DK_OK)
+    return turn_delay(turn, DELAY_NO_MEMORY, "no memory for its turn");
+  if (nothing_happened(turn))
+    return turn_commit_nothing(turn, turn->staged.answers, turn->staged.n_answers);
+  enum fate fate = judge(turn, &ran, &verdict);
   if (fate != FATE_COMMITTED)
     return fate;
-  if (make_decision(job, &ran, &verdict) != DK_OK ||
-      (job->stored_start.ptr && stored_take_along(job) != DK_OK))
-    return job_stalled(job, STALL_NO_MEMORY, "no memory for its turn");
-  return commit_decision(job);
+  if (make_decision(turn, &ran, &verdict) != DK_OK ||
+      (turn->stored_start.ptr && stored_take_along(turn) != DK_OK))
+    return turn_delay(turn, DELAY_NO_MEMORY, "no memory for its turn");
+  return turn_commit(turn);
 }

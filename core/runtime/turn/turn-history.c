@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The past of a job: its history from the cache, from the fetch, or read from the store. */
+/* The past of a turn: its history from the cache, from the fetch, or read from the store. */
 #include "core/runtime/turn/turn-thread.h"
 #include "core/runtime/turn/turn.h"
 
@@ -7,190 +7,189 @@
 enum { COLD_FETCHES = 100 };
 
 static enum fate
-no_memory(struct job *job)
+no_memory(struct turn *turn)
 {
-  return job_stalled(job, STALL_NO_MEMORY, "no memory for the history");
+  return turn_delay(turn, DELAY_NO_MEMORY, "no memory for the history");
 }
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
 /* What cannot be read stays as an event of no kind, so that the ids are right. */
 static bool
-add_event(struct job *job, const struct dk_event *stored)
+add_event(struct turn *turn, const struct dk_event *stored)
 {
-  struct event *event = remembered_next(job->memory);
+  struct event *event = remembered_next(turn->memory);
   const char *why = NULL;
 
   if (!event)
     return false;
-  dk_status status = event_decode(&job->memory->arena, stored->payload, event, &why);
+  dk_status status = event_decode(&turn->memory->arena, stored->payload, event, &why);
   if (status == DK_NO_MEMORY)
     return false;
   if (status != DK_OK) {
     *event = (struct event){.kind = EVENT_NONE};
-    if (!job->corrupt)
-      job->corrupt =
-        dk_arena_printf(&job->arena, "event %llu: %s", (unsigned long long)stored->event_id,
-                        why ? why : "unreadable");
+    if (!turn->corrupt)
+      turn->corrupt =
+          dk_arena_printf(&turn->arena, "event %llu: %s", (unsigned long long)stored->event_id,
+                          why ? why : "unreadable");
   }
   event->id = stored->event_id;
   return true;
 }
 
 static enum fate
-decode(struct job *job, const struct dk_event *events, size_t n_events)
+decode(struct turn *turn, const struct dk_event *events, size_t n_events)
 {
-  const struct dk_turn *turn = job->turn;
+  const struct dk_turn *fetched = turn->fetched;
 
-  job->memory = remembered_new(job->instance, turn->head.birth, turn->head.execution_id);
-  if (!job->memory || !remembered_kv(job->memory, turn->kv, turn->n_kv))
-    return no_memory(job);
+  turn->memory = remembered_new(turn->instance, fetched->head.birth, fetched->head.execution_id);
+  if (!turn->memory || !remembered_kv(turn->memory, fetched->kv, fetched->n_kv))
+    return no_memory(turn);
   for (size_t i = 0; i < n_events; i++)
-    if (!add_event(job, &events[i]))
-      return no_memory(job);
-  if (remembered_last(job->memory) != turn->head.last_event_id)
-    job->corrupt = "the history does not reach to its last event";
-  journal_count(job->w->journal, COUNT_COLD_TURNS);
+    if (!add_event(turn, &events[i]))
+      return no_memory(turn);
+  if (remembered_last(turn->memory) != fetched->head.last_event_id)
+    turn->corrupt = "the history does not reach to its last event";
+  log_count(turn->shared->log, COUNT_COLD_TURNS);
   return FATE_COMMITTED;
 }
 
 /* ---- where it comes from --------------------------------------------------------------------- */
 
 static enum fate
-read_history(struct job *job, const struct dk_read_history *request,
+read_history(struct turn *turn, const struct dk_read_history *request,
              struct dk_history **ret_history)
 {
-  if (!seat_call_begins(job->seat, lease_deadline(job->lease)))
+  if (!turn_thread_call_begins(turn->thread, lease_deadline(turn->lease)))
     return FATE_LEFT;
-  dk_status status = dk_store_read_history(job->w->store, job->caller, request, ret_history);
+  dk_status status = dk_store_read_history(turn->shared->store, turn->caller, request, ret_history);
 
-  if (!seat_call_ends(job->seat))
+  if (!turn_thread_call_ends(turn->thread))
     return FATE_LEFT;
   if (status == DK_OK || dk_status_class(status) != 2)
     return status == DK_OK ? FATE_COMMITTED : FATE_DROPPED;
-  return job_stalled(job, STALL_REFUSED, "the store refuses to read its history: %s",
-                     dk_caller_failure(job->caller)->text);
+  return turn_delay(turn, DELAY_REFUSED, "the store refuses to read its history: %s",
+                    dk_caller_failure(turn->caller)->text);
 }
 
 /* The store believes that we have it, and we do not. */
 static enum fate
-read_again(struct job *job)
+read_again(struct turn *turn)
 {
   const struct dk_read_history request = {.struct_size = sizeof(request),
-                                          .instance = job->instance,
-                                          .execution_id = job->turn->head.execution_id};
+                                          .instance = turn->instance,
+                                          .execution_id = turn->fetched->head.execution_id};
   struct dk_history *history;
 
-  if (job->w->has_kv) {
-    atomic_store(&job->w->cold_fetches, COLD_FETCHES);
+  if (turn->shared->has_kv) {
+    atomic_store(&turn->shared->cold_fetches, COLD_FETCHES);
     return FATE_AGAIN;
   }
-  enum fate fate = read_history(job, &request, &history);
-  return fate == FATE_COMMITTED ? decode(job, history->events, history->n_events) : fate;
+  enum fate fate = read_history(turn, &request, &history);
+  return fate == FATE_COMMITTED ? decode(turn, history->events, history->n_events) : fate;
 }
 
 /* Outlives the memory, which goes back to the cache. */
 static bool
-copy_name(struct job *job)
+copy_name(struct turn *turn)
 {
-  dk_str name = job->started->name;
+  dk_str name = turn->started->name;
 
   if (!name.ptr)
     return true;
-  job->name = (dk_str){dk_arena_copy(&job->arena, name.ptr, name.len), name.len};
-  return job->name.ptr != NULL;
+  turn->name = (dk_str){dk_arena_copy(&turn->arena, name.ptr, name.len), name.len};
+  return turn->name.ptr != NULL;
 }
 
 /* What the first event says; if it cannot be read, what the head does. */
 static bool
-find_started(struct job *job)
+find_started(struct turn *turn)
 {
-  const struct remembered *memory = job->memory;
-  const struct dk_turn_head *head = &job->turn->head;
+  const struct remembered *memory = turn->memory;
+  const struct dk_turn_head *head = &turn->fetched->head;
 
   if (memory->n_events > 0 && memory->events[0].kind == EVENT_STARTED) {
-    job->started = &memory->events[0];
+    turn->started = &memory->events[0];
     return true;
   }
-  if (!job->corrupt)
-    job->corrupt = "the history does not begin with the start";
-  struct event *made = dk_arena_alloc(&job->arena, sizeof(*made));
+  if (!turn->corrupt)
+    turn->corrupt = "the history does not begin with the start";
+  struct event *made = dk_arena_alloc(&turn->arena, sizeof(*made));
   if (!made)
     return false;
   made->kind = EVENT_STARTED;
   made->name = head->name;
   made->version = head->version;
-  job->started = made;
+  turn->started = made;
   return true;
 }
 
 enum fate
-past_load(struct job *job)
+turn_load_history(struct turn *turn)
 {
-  const struct dk_turn *turn = job->turn;
-  const struct dk_turn_head *head = &turn->head;
+  const struct dk_turn *fetched = turn->fetched;
+  const struct dk_turn_head *head = &fetched->head;
   enum fate fate = FATE_COMMITTED;
 
-  job->execution = head->execution_id;
+  turn->execution = head->execution_id;
   if (head->history_from <= head->last_event_id) {
-    fate = decode(job, turn->events, turn->n_events);
+    fate = decode(turn, fetched->events, fetched->n_events);
   } else {
-    job->memory = cache_take(job->w->cache, job->instance, head->birth, head->execution_id,
-                             head->last_event_id);
-    if (job->memory)
-      journal_count(job->w->journal, COUNT_WARM_TURNS);
+    turn->memory = cache_take(turn->shared->cache, turn->instance, head->birth, head->execution_id,
+                              head->last_event_id);
+    if (turn->memory)
+      log_count(turn->shared->log, COUNT_WARM_TURNS);
     else
-      fate = read_again(job);
+      fate = read_again(turn);
   }
   if (fate != FATE_COMMITTED)
     return fate;
-  job->n_committed = job->memory->n_events;
-  return find_started(job) && copy_name(job) ? FATE_COMMITTED : no_memory(job);
+  turn->n_committed = turn->memory->n_events;
+  return find_started(turn) && copy_name(turn) ? FATE_COMMITTED : no_memory(turn);
 }
 
 /* ---- a new execution ------------------------------------------------------------------------- */
 
 enum fate
-past_begin(struct job *job, uint64_t execution, const struct event *started)
+turn_begin_history(struct turn *turn, uint64_t execution, const struct event *started)
 {
-  struct remembered *earlier = job->memory;
-  struct remembered *memory =
-    remembered_new(job->instance, job->turn->head.birth, execution);
+  struct remembered *earlier = turn->memory;
+  struct remembered *memory = remembered_new(turn->instance, turn->fetched->head.birth, execution);
 
-  job->memory = memory;
+  turn->memory = memory;
   bool enough = memory && remembered_add(memory, started, 1) &&
                 (!earlier || remembered_kv(memory, earlier->kv, earlier->n_kv));
   remembered_free(earlier);
   if (!enough)
-    return no_memory(job);
-  job->execution = execution;
-  job->n_committed = 0;
-  job->is_first = true;
-  job->corrupt = NULL;
-  job->started = &memory->events[0];
-  return copy_name(job) ? FATE_COMMITTED : no_memory(job);
+    return no_memory(turn);
+  turn->execution = execution;
+  turn->n_committed = 0;
+  turn->is_first = true;
+  turn->corrupt = NULL;
+  turn->started = &memory->events[0];
+  return copy_name(turn) ? FATE_COMMITTED : no_memory(turn);
 }
 
 /* ---- what is over ---------------------------------------------------------------------------- */
 
 enum fate
-past_parent(struct job *job, struct parent *ret_parent)
+turn_load_parent(struct turn *turn, struct parent *ret_parent)
 {
   const struct dk_read_history request = {.struct_size = sizeof(request),
                                           .max_events = 1,
-                                          .instance = job->instance,
-                                          .execution_id = job->turn->head.execution_id};
+                                          .instance = turn->instance,
+                                          .execution_id = turn->fetched->head.execution_id};
   struct dk_history *history;
   struct event started = {0};
   const char *why;
 
   *ret_parent = (struct parent){0};
-  enum fate fate = read_history(job, &request, &history);
+  enum fate fate = read_history(turn, &request, &history);
   if (fate != FATE_COMMITTED || history->n_events == 0)
     return fate;
-  dk_status status = event_decode(&job->arena, history->events[0].payload, &started, &why);
+  dk_status status = event_decode(&turn->arena, history->events[0].payload, &started, &why);
   if (status == DK_NO_MEMORY)
-    return no_memory(job);
+    return no_memory(turn);
   if (status == DK_OK && started.kind == EVENT_STARTED)
     *ret_parent = started.parent;
   return FATE_COMMITTED;

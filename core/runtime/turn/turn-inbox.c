@@ -1,83 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inbox of a job: its messages are decoded, and the one that begins an execution is found.
+/* The inbox of a turn: its messages are decoded, and the one that begins an execution is found.
  * What cannot be decoded delays the turn; where that is cancelled, or over, it is told once it is
  * gone for good: with the turn's commit. */
 #include "core/runtime/turn/turn.h"
 
 static void
-count_attempt(struct job *job, const struct dk_message *message)
+count_attempt(struct turn *turn, const struct dk_message *message)
 {
-  if (message->attempt > job->attempt)
-    job->attempt = message->attempt;
-  if (job->least_attempt == 0 || message->attempt < job->least_attempt)
-    job->least_attempt = message->attempt;
+  if (message->attempt > turn->attempt)
+    turn->attempt = message->attempt;
+  if (turn->least_attempt == 0 || message->attempt < turn->least_attempt)
+    turn->least_attempt = message->attempt;
 }
 
 /* Which of them, and why. */
 static const char *
-unreadable(struct job *job, dk_str id, const char *why)
+unreadable(struct turn *turn, dk_str id, const char *why)
 {
   const char *text =
-    dk_arena_printf(&job->arena,
-                    "the one %s%.*s%s: %s; let a client send it (dk_client_raise, "
-                    "dk_client_enqueue), or a runtime of this version",
-                    id.ptr ? "with the id \"" : "without an id", id.ptr ? (int)id.len : 0,
-                    id.ptr ? id.ptr : "", id.ptr ? "\"" : "", why);
+      dk_arena_printf(&turn->arena,
+                      "the one %s%.*s%s: %s; let a client send it (dk_client_raise, "
+                      "dk_client_enqueue), or a runtime of this version",
+                      id.ptr ? "with the id \"" : "without an id", id.ptr ? (int)id.len : 0,
+                      id.ptr ? id.ptr : "", id.ptr ? "\"" : "", why);
 
   return text ? text : why;
 }
 
 /* In their place stays a message of no kind, which nobody looks at. */
 static dk_status
-read_message(struct job *job, const struct dk_message *message, struct message *ret_message)
+read_message(struct turn *turn, const struct dk_message *message, struct message *ret_message)
 {
   const char *why = NULL;
-  dk_status status = message_decode(&job->arena, message->payload, ret_message, &why);
+  dk_status status = message_decode(&turn->arena, message->payload, ret_message, &why);
 
   if (status == DK_NO_MEMORY)
     return status;
   if (status == DK_OK && ret_message->kind == MESSAGE_DELAYED) {
-    job->n_reasons++; /* nobody looks at it but who asks for the status */
+    turn->n_reasons++; /* nobody looks at it but who asks for the status */
     *ret_message = (struct message){.kind = MESSAGE_NONE};
     return DK_OK;
   }
-  count_attempt(job, message);
+  count_attempt(turn, message);
   ret_message->id = message->id;
   if (status != DK_OK) {
     *ret_message = (struct message){.kind = MESSAGE_NONE};
-    job->unreadable = unreadable(job, message->id, why ? why : "its payload cannot be read");
-    job_stray(job, "unreadable", job->unreadable, true);
+    turn->unreadable = unreadable(turn, message->id, why ? why : "its payload cannot be read");
+    turn_stray(turn, "unreadable", turn->unreadable, true);
   }
   return DK_OK;
 }
 
 dk_status
-inbox_read(struct job *job)
+turn_inbox_read(struct turn *turn)
 {
-  size_t n = job->turn->n_messages;
+  size_t n = turn->fetched->n_messages;
 
-  job->messages = dk_arena_array(&job->arena, n, sizeof(*job->messages));
+  turn->messages = dk_arena_array(&turn->arena, n, sizeof(*turn->messages));
   /* Each message can be a stray, be it unreadable or not. */
-  job->strays = dk_arena_array(&job->arena, n, sizeof(*job->strays));
-  if (!job->messages || !job->strays)
+  turn->strays = dk_arena_array(&turn->arena, n, sizeof(*turn->strays));
+  if (!turn->messages || !turn->strays)
     return DK_NO_MEMORY;
   for (size_t i = 0; i < n; i++)
-    if (read_message(job, &job->turn->messages[i], &job->messages[i]) != DK_OK)
+    if (read_message(turn, &turn->fetched->messages[i], &turn->messages[i]) != DK_OK)
       return DK_NO_MEMORY;
-  job->n_messages = n;
+  turn->n_messages = n;
   return DK_OK;
 }
 
 bool
-inbox_take(struct job *job, enum message_kind kind, uint64_t execution,
-           struct message *ret_message, uint32_t *ret_attempt)
+turn_inbox_take(struct turn *turn, enum message_kind kind, uint64_t execution,
+                struct message *ret_message, uint32_t *ret_attempt)
 {
-  for (size_t i = 0; i < job->n_messages; i++) {
-    struct message *message = &job->messages[i];
+  for (size_t i = 0; i < turn->n_messages; i++) {
+    struct message *message = &turn->messages[i];
     if (message->kind != kind || message->execution != execution)
       continue;
     *ret_message = *message;
-    *ret_attempt = job->turn->messages[i].attempt;
+    *ret_attempt = turn->fetched->messages[i].attempt;
     message->kind = MESSAGE_NONE;
     return true;
   }
@@ -85,10 +85,10 @@ inbox_take(struct job *job, enum message_kind kind, uint64_t execution,
 }
 
 bool
-inbox_has(const struct job *job, enum message_kind kind)
+turn_inbox_has(const struct turn *turn, enum message_kind kind)
 {
-  for (size_t i = 0; i < job->n_messages; i++)
-    if (job->messages[i].kind == kind)
+  for (size_t i = 0; i < turn->n_messages; i++)
+    if (turn->messages[i].kind == kind)
       return true;
   return false;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A seat's life: it fetches, works, and fetches again.
+/* A thread's life: it fetches, works, and fetches again.
  *
- * One seat at a time waits for work in the store (the waiter); when a turn comes it leaves that to
- * another and does the job.  A seat that had work looks once more without waiting before it sits
- * down, so that under load all fetch at once, and an idle runtime has one call open.  Locking:
+ * One thread at a time waits for work in the store (the waiter); when a turn comes it leaves that
+ * to another and does the turn.  A thread that had work looks once more without waiting before it
+ * sits down, so that under load all fetch at once, and an idle runtime has one call open.  Locking:
  * turn-loop.h. */
 #include "core/runtime/turn/turn-loop.h"
 
@@ -15,45 +15,45 @@ enum { FIRST_PAUSE_MS = 50, LONGEST_PAUSE_MS = 2000 };
 
 /* ---- the store is away, and back ------------------------------------------------------------- */
 
-static struct contact *
-contact_of(const struct seat *seat)
+static struct health *
+health_of(const struct turn_thread *thread)
 {
-  return &seat->turns->w.journal->contact;
+  return &thread->pool->shared.log->health;
 }
 
 static bool
-is_stopping(struct turns *turns)
+is_stopping(struct turn_pool *pool)
 {
-  pthread_mutex_lock(&turns->lock);
-  bool is_stopping = turns->is_stopping;
-  pthread_mutex_unlock(&turns->lock);
+  pthread_mutex_lock(&pool->lock);
+  bool is_stopping = pool->is_stopping;
+  pthread_mutex_unlock(&pool->lock);
   return is_stopping;
 }
 
 static void
-fetch_was_refused(struct seat *seat, dk_status status)
+fetch_was_refused(struct turn_thread *thread, dk_status status)
 {
   const struct dk_log_event event = {.number = DK_LOG_STORE_AWAY, .status = status};
-  const char *why = dk_caller_failure(seat->caller)->text;
+  const char *why = dk_caller_failure(thread->caller)->text;
 
-  if (seat->failures < UINT32_MAX)
-    seat->failures++;
-  if (is_stopping(seat->turns)) /* it was called back, maybe */
-    contact_rest(contact_of(seat), &seat->fetching);
-  else if (contact_refused(contact_of(seat), &seat->fetching, status, why))
-    journal_tell(seat->turns->w.journal, &event,
-                 "turns cannot be fetched, it is tried until they can: %s", why);
+  if (thread->failures < UINT32_MAX)
+    thread->failures++;
+  if (is_stopping(thread->pool)) /* it was called back, maybe */
+    health_rest(health_of(thread), &thread->fetching);
+  else if (health_refused(health_of(thread), &thread->fetching, status, why))
+    log_report(thread->pool->shared.log, &event,
+               "turns cannot be fetched, it is tried until they can: %s", why);
 }
 
 static void
-fetch_was_good(struct seat *seat)
+fetch_was_good(struct turn_thread *thread)
 {
   struct dk_log_event event = {.number = DK_LOG_STORE_BACK};
 
-  seat->failures = 0;
-  if (contact_good(contact_of(seat), &seat->fetching, &event.ms))
-    journal_tell(seat->turns->w.journal, &event, "turns can be fetched again, after %lld ms",
-                 (long long)event.ms);
+  thread->failures = 0;
+  if (health_good(health_of(thread), &thread->fetching, &event.ms))
+    log_report(thread->pool->shared.log, &event, "turns can be fetched again, after %lld ms",
+               (long long)event.ms);
 }
 
 /* ---- fetching -------------------------------------------------------------------------------- */
@@ -61,37 +61,37 @@ fetch_was_good(struct seat *seat)
 enum way { WAY_OUT, WAY_TO_WAIT, WAY_TO_LOOK };
 
 static int64_t
-longest_fetch(const struct turns *turns)
+longest_fetch(const struct turn_pool *pool)
 {
-  return turns->w.options->poll_ms + turns->w.options->turn_lock_ms;
+  return pool->shared.options->poll_ms + pool->shared.options->turn_lock_ms;
 }
 
-/* How the seat is to fetch; here it sits while another one waits.  After a failure it looks, for a
- * fetch that waits would not tell for long that the store is back. */
+/* How the thread is to fetch; here it sits while another one waits.  After a failure it looks, for
+ * a fetch that waits would not tell for long that the store is back. */
 static enum way
-next_way(struct seat *seat)
+next_way(struct turn_thread *thread)
 {
-  struct turns *turns = seat->turns;
+  struct turn_pool *pool = thread->pool;
   enum way way = WAY_TO_WAIT;
 
-  pthread_mutex_lock(&turns->lock);
-  if ((seat->had_work && turns->waiter) || contact_fails(contact_of(seat), CONTACT_TURNS) ||
-      seat->lost.id != 0)
+  pthread_mutex_lock(&pool->lock);
+  if ((thread->had_work && pool->waiter) || health_fails(health_of(thread), HEALTH_TURNS) ||
+      thread->lost.id != 0)
     way = WAY_TO_LOOK;
-  seat->state = SEAT_IDLE;
-  pthread_cond_broadcast(&turns->changed);
-  while (way == WAY_TO_WAIT && !turns->is_stopping && turns->waiter && turns->waiter != seat)
-    pthread_cond_wait(&turns->idle, &turns->lock);
-  bool is_spare = turns->n_alive - turns->n_stuck > turns->w.options->orchestration_slots;
-  if (turns->is_stopping || is_spare)
+  thread->state = THREAD_IDLE;
+  pthread_cond_broadcast(&pool->changed);
+  while (way == WAY_TO_WAIT && !pool->is_stopping && pool->waiter && pool->waiter != thread)
+    pthread_cond_wait(&pool->idle, &pool->lock);
+  bool is_spare = pool->n_alive - pool->n_stuck > pool->shared.options->orchestration_slots;
+  if (pool->is_stopping || is_spare)
     way = WAY_OUT;
-  turns->n_alive -= way == WAY_OUT;
+  pool->n_alive -= way == WAY_OUT;
   if (way == WAY_TO_WAIT)
-    turns->waiter = seat;
-  if (way != WAY_OUT || lost_fetch_is_near(&seat->lost))
-    seat_begin_call(seat, way == WAY_OUT ? SEAT_CALLS : SEAT_FETCHES,
-                    ticks_after(ticks_now(), longest_fetch(turns)));
-  pthread_mutex_unlock(&turns->lock);
+    pool->waiter = thread;
+  if (way != WAY_OUT || lost_fetch_is_near(&thread->lost))
+    turn_thread_begin_call(thread, way == WAY_OUT ? THREAD_CALLS : THREAD_FETCHES,
+                           ticks_after(ticks_now(), longest_fetch(pool)));
+  pthread_mutex_unlock(&pool->lock);
   return way;
 }
 
@@ -103,221 +103,222 @@ take_one(atomic_int *count)
 }
 
 static dk_status
-fetch(struct seat *seat, enum way way, struct dk_turn **ret_turn)
+fetch(struct turn_thread *thread, enum way way, struct dk_turn **ret_turn)
 {
-  struct turning *w = &seat->turns->w;
+  struct turn_shared *shared = &thread->pool->shared;
   struct dk_fetch_turn request = {.struct_size = sizeof(request),
-                                  .max_messages = w->options->max_messages,
-                                  .lock_ms = w->options->turn_lock_ms,
-                                  .owner = w->owner};
+                                  .max_messages = shared->options->max_messages,
+                                  .lock_ms = shared->options->turn_lock_ms,
+                                  .owner = shared->owner};
 
   if (way == WAY_TO_WAIT)
-    request.wait_until = ticks_after(dk_store_now(w->store), w->options->poll_ms);
-  if (take_one(&w->cold_fetches))
+    request.wait_until = ticks_after(dk_store_now(shared->store), shared->options->poll_ms);
+  if (take_one(&shared->cold_fetches))
     request.owner = (dk_str){NULL, 0};
-  seat->is_whole = take_one(&w->whole_fetches);
-  if (seat->is_whole)
+  thread->is_whole = take_one(&shared->whole_fetches);
+  if (thread->is_whole)
     request.max_messages = 0;
-  request.fetch_id = fetch_ids_next(&seat->turns->fetch_ids);
-  dk_caller_reset(seat->caller);
-  contact_ask(contact_of(seat), &seat->fetching, CONTACT_TURNS,
-              way == WAY_TO_WAIT ? w->options->poll_ms : 0);
-  dk_status status = dk_store_fetch_orchestration_item(w->store, seat->caller, &request, ret_turn);
-  lost_fetch_note(&seat->lost, request.fetch_id, status);
+  request.fetch_id = fetch_ids_next(&thread->pool->fetch_ids);
+  dk_caller_reset(thread->caller);
+  health_ask(health_of(thread), &thread->fetching, HEALTH_TURNS,
+             way == WAY_TO_WAIT ? shared->options->poll_ms : 0);
+  dk_status status =
+      dk_store_fetch_orchestration_item(shared->store, thread->caller, &request, ret_turn);
+  lost_fetch_note(&thread->lost, request.fetch_id, status);
   return status;
 }
 
 /* What the last fetch has locked, if its answer was lost, is given back before the next. */
 static dk_status
-release_lost(struct seat *seat)
+release_lost(struct turn_thread *thread)
 {
-  if (seat->lost.id != 0)
-    contact_ask(contact_of(seat), &seat->fetching, CONTACT_TURNS, 0);
-  return lost_fetch_release(&seat->lost, seat->turns->w.store, seat->caller);
+  if (thread->lost.id != 0)
+    health_ask(health_of(thread), &thread->fetching, HEALTH_TURNS, 0);
+  return lost_fetch_release(&thread->lost, thread->pool->shared.store, thread->caller);
 }
 
 /* A turn that came too late: the store has counted the attempt, and nobody has made it. */
 static void
-pardon_overdue(struct seat *seat)
+pardon_overdue(struct turn_thread *thread)
 {
-  const struct dk_turn *turn = dk_caller_overdue(seat->caller)->turn;
+  const struct dk_turn *fetched = dk_caller_overdue(thread->caller)->turn;
   uint32_t attempt = 0;
 
-  if (!turn)
+  if (!fetched)
     return;
-  for (size_t i = 0; i < turn->n_messages; i++)
-    if (turn->messages[i].attempt > attempt)
-      attempt = turn->messages[i].attempt;
-  notes_pardon(seat->turns->w.notes, turn->head.instance, attempt);
-  journal_count(seat->turns->w.journal, COUNT_TURNS_LOST);
+  for (size_t i = 0; i < fetched->n_messages; i++)
+    if (fetched->messages[i].attempt > attempt)
+      attempt = fetched->messages[i].attempt;
+  retry_counts_pardon(thread->pool->shared.retries, fetched->head.instance, attempt);
+  log_count(thread->pool->shared.log, COUNT_TURNS_LOST);
 }
 
 /* Another one waits from now on. */
 static void
-hand_over(struct seat *seat)
+hand_over(struct turn_thread *thread)
 {
-  struct turns *turns = seat->turns;
+  struct turn_pool *pool = thread->pool;
 
-  pthread_mutex_lock(&turns->lock);
-  if (turns->waiter == seat) {
-    turns->waiter = NULL;
-    pthread_cond_signal(&turns->idle);
+  pthread_mutex_lock(&pool->lock);
+  if (pool->waiter == thread) {
+    pool->waiter = NULL;
+    pthread_cond_signal(&pool->idle);
   }
-  pthread_mutex_unlock(&turns->lock);
+  pthread_mutex_unlock(&pool->lock);
 }
 
 /* Longer after each failure. */
 static void
-pause_before_next(struct seat *seat)
+pause_before_next(struct turn_thread *thread)
 {
-  struct turns *turns = seat->turns;
+  struct turn_pool *pool = thread->pool;
   int64_t pause = FIRST_PAUSE_MS;
 
-  for (uint32_t i = 0; i < seat->failures && pause < LONGEST_PAUSE_MS; i++)
+  for (uint32_t i = 0; i < thread->failures && pause < LONGEST_PAUSE_MS; i++)
     pause *= 2;
   int64_t until = ticks_after(ticks_now(), pause < LONGEST_PAUSE_MS ? pause : LONGEST_PAUSE_MS);
-  pthread_mutex_lock(&turns->lock);
-  while (!turns->is_stopping && ticks_now() < until)
-    ticks_cond_wait(&seat->wake, &turns->lock, until);
-  pthread_mutex_unlock(&turns->lock);
+  pthread_mutex_lock(&pool->lock);
+  while (!pool->is_stopping && ticks_now() < until)
+    ticks_cond_wait(&thread->wake, &pool->lock, until);
+  pthread_mutex_unlock(&pool->lock);
 }
 
-/* ---- a seat's life --------------------------------------------------------------------------- */
+/* ---- a thread's life ------------------------------------------------------------------------- */
 
 static void
-do_job(struct seat *seat, const struct dk_turn *turn)
+do_turn(struct turn_thread *thread, const struct dk_turn *fetched)
 {
-  struct job *job = &seat->job;
-  struct dk_arena arena = job->arena;
+  struct turn *turn = &thread->turn;
+  struct dk_arena arena = turn->arena;
 
-  *job = (struct job){.w = &seat->turns->w,
-                      .seat = seat,
-                      .caller = seat->caller,
-                      .arena = arena,
-                      .is_whole = seat->is_whole,
-                      .turn = turn};
-  job_run(job);
-  if (job->lease && !seat_is_left(seat))
-    keeper_let_go(seat->turns->w.keeper, job->lease);
-  job->lease = NULL;
-  dk_arena_reset(&job->arena);
+  *turn = (struct turn){.shared = &thread->pool->shared,
+                        .thread = thread,
+                        .caller = thread->caller,
+                        .arena = arena,
+                        .is_whole = thread->is_whole,
+                        .fetched = fetched};
+  turn_run(turn);
+  if (turn->lease && !turn_thread_is_left(thread))
+    leases_let_go(thread->pool->shared.leases, turn->lease);
+  turn->lease = NULL;
+  dk_arena_reset(&turn->arena);
 }
 
 static void
-fetch_and_work(struct seat *seat, enum way way)
+fetch_and_work(struct turn_thread *thread, enum way way)
 {
-  struct dk_turn *turn = NULL;
-  dk_status status = release_lost(seat);
+  struct dk_turn *fetched = NULL;
+  dk_status status = release_lost(thread);
 
   if (status == DK_OK)
-    status = fetch(seat, way, &turn);
-  if (!seat_call_ends(seat))
+    status = fetch(thread, way, &fetched);
+  if (!turn_thread_call_ends(thread))
     return;
-  seat->had_work = status == DK_OK;
+  thread->had_work = status == DK_OK;
   if (status == DK_OK || status == DK_NOTHING)
-    fetch_was_good(seat);
+    fetch_was_good(thread);
   else
-    fetch_was_refused(seat, status);
+    fetch_was_refused(thread, status);
   if (status == DK_OK) {
-    hand_over(seat);
-    do_job(seat, turn);
+    hand_over(thread);
+    do_turn(thread, fetched);
     return;
   }
-  pardon_overdue(seat);
-  if (contact_fails(contact_of(seat), CONTACT_TURNS))
-    pause_before_next(seat);
+  pardon_overdue(thread);
+  if (health_fails(health_of(thread), HEALTH_TURNS))
+    pause_before_next(thread);
 }
 
 void
-seat_free(struct seat *seat)
+turn_thread_free(struct turn_thread *thread)
 {
-  dk_arena_done(&seat->job.arena);
-  dk_caller_free(seat->caller);
-  dk_canceller_free(seat->canceller);
-  pthread_cond_destroy(&seat->wake);
-  free(seat);
+  dk_arena_done(&thread->turn.arena);
+  dk_caller_free(thread->caller);
+  dk_canceller_free(thread->canceller);
+  pthread_cond_destroy(&thread->wake);
+  free(thread);
 }
 
 /* Its place in the list is the next one's. */
 static void
-leave(struct seat *seat)
+leave(struct turn_thread *thread)
 {
-  struct turns *turns = seat->turns;
+  struct turn_pool *pool = thread->pool;
 
-  contact_rest(contact_of(seat), &seat->fetching);
-  pthread_mutex_lock(&turns->lock);
-  if (turns->waiter == seat)
-    turns->waiter = NULL;
-  seat->state = SEAT_IS_GONE;
-  pthread_cond_broadcast(&turns->changed);
-  pthread_cond_broadcast(&turns->idle);
-  pthread_mutex_unlock(&turns->lock);
+  health_rest(health_of(thread), &thread->fetching);
+  pthread_mutex_lock(&pool->lock);
+  if (pool->waiter == thread)
+    pool->waiter = NULL;
+  thread->state = THREAD_IS_GONE;
+  pthread_cond_broadcast(&pool->changed);
+  pthread_cond_broadcast(&pool->idle);
+  pthread_mutex_unlock(&pool->lock);
 }
 
 static void *
-seat_main(void *argument)
+turn_thread_main(void *argument)
 {
-  struct seat *seat = argument;
+  struct turn_thread *thread = argument;
 
   for (;;) {
-    enum way way = next_way(seat);
+    enum way way = next_way(thread);
     if (way == WAY_OUT)
       break;
-    fetch_and_work(seat, way);
+    fetch_and_work(thread, way);
   }
-  if (lost_fetch_is_near(&seat->lost)) { /* next_way has begun the call */
-    release_lost(seat);
-    seat_call_ends(seat);
+  if (lost_fetch_is_near(&thread->lost)) { /* next_way has begun the call */
+    release_lost(thread);
+    turn_thread_call_ends(thread);
   }
-  leave(seat);
+  leave(thread);
   return NULL;
 }
 
 static bool
-prepare_seat(struct seat *seat, struct turns *turns)
+prepare_thread(struct turn_thread *thread, struct turn_pool *pool)
 {
-  seat->turns = turns;
-  seat->alarm = INT64_MAX;
-  ticks_cond_init(&seat->wake);
-  dk_arena_init(&seat->job.arena);
-  seat->caller = dk_caller_new(NULL, 0);
-  seat->canceller = dk_canceller_new(NULL);
-  if (!seat->caller || !seat->canceller)
+  thread->pool = pool;
+  thread->alarm = INT64_MAX;
+  ticks_cond_init(&thread->wake);
+  dk_arena_init(&thread->turn.arena);
+  thread->caller = dk_caller_new(NULL, 0);
+  thread->canceller = dk_canceller_new(NULL);
+  if (!thread->caller || !thread->canceller)
     return false;
-  dk_caller_set_canceller(seat->caller, seat->canceller);
+  dk_caller_set_canceller(thread->caller, thread->canceller);
   return true;
 }
 
-/* Frees the seat of a thread that has ended, if there is one: its place is given away. */
-static struct seat **
-free_place(struct turns *turns)
+/* Frees the thread of a thread that has ended, if there is one: its place is given away. */
+static struct turn_thread **
+free_place(struct turn_pool *pool)
 {
-  for (uint32_t i = 0; i < turns->n_seats; i++)
-    if (turns->seats[i]->state == SEAT_IS_GONE) {
-      pthread_join(turns->seats[i]->thread, NULL); /* it has left the lock, and returns */
-      seat_free(turns->seats[i]);
-      turns->seats[i] = turns->seats[--turns->n_seats];
+  for (uint32_t i = 0; i < pool->n_threads; i++)
+    if (pool->threads[i]->state == THREAD_IS_GONE) {
+      pthread_join(pool->threads[i]->pthread, NULL); /* it has left the lock, and returns */
+      turn_thread_free(pool->threads[i]);
+      pool->threads[i] = pool->threads[--pool->n_threads];
       break;
     }
-  return turns->n_seats < turns->most_seats ? &turns->seats[turns->n_seats] : NULL;
+  return pool->n_threads < pool->most_threads ? &pool->threads[pool->n_threads] : NULL;
 }
 
 bool
-seat_add(struct turns *turns)
+turn_thread_add(struct turn_pool *pool)
 {
-  struct seat **place = free_place(turns);
-  struct seat *seat = place ? calloc(1, sizeof(*seat)) : NULL;
+  struct turn_thread **place = free_place(pool);
+  struct turn_thread *thread = place ? calloc(1, sizeof(*thread)) : NULL;
 
-  if (!seat)
+  if (!thread)
     return false;
-  if (!prepare_seat(seat, turns) ||
-      pthread_create(&seat->thread, NULL, seat_main, seat) != 0) {
-    seat_free(seat);
+  if (!prepare_thread(thread, pool) ||
+      pthread_create(&thread->pthread, NULL, turn_thread_main, thread) != 0) {
+    turn_thread_free(thread);
     return false;
   }
-  *place = seat;
-  turns->n_seats++;
-  turns->n_alive++;
+  *place = thread;
+  pool->n_threads++;
+  pool->n_alive++;
   return true;
 }
 

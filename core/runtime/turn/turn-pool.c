@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The turns: their seats and the watcher are started and stopped.  Locking: turn-loop.h. */
+/* The turns: their threads and the deadlines thread are started and stopped.  Locking:
+ * turn-loop.h. */
 #include "core/runtime/turn/turn-pool.h"
 
 #include <stdio.h>
@@ -30,85 +31,85 @@ most_replaced(const struct dk_runtime_options *options)
 }
 
 static bool
-prepare(struct turns *turns, const struct turns_setup *setup)
+prepare(struct turn_pool *pool, const struct turn_pool_setup *setup)
 {
-  turns->w = (struct turning){
-    .store = setup->store,
-    .options = setup->options,
-    .keeper = setup->keeper,
-    .journal = setup->journal,
-    .worker = setup->worker,
-    .owner = dk_str_of(setup->name),
-    .limits = *dk_library_provider(dk_store_library(setup->store))->limits,
-    .has_kv = offers(setup->store, "durakit.kv/1"),
-    .has_status = offers(setup->store, "durakit.status/1"),
-    .has_sessions = offers(setup->store, "durakit.sessions/1"),
-    .has_admin = offers(setup->store, "durakit.admin/1"),
-    .cache = cache_new(setup->options->cache_bytes, CACHE_RUNS),
-    .notes = notes_new(),
-    .too_short = limits_new(),
-    .parking = parking_start(setup->store),
+  pool->shared = (struct turn_shared){
+      .store = setup->store,
+      .options = setup->options,
+      .leases = setup->leases,
+      .log = setup->log,
+      .activities = setup->activities,
+      .owner = dk_str_of(setup->name),
+      .limits = *dk_library_provider(dk_store_library(setup->store))->limits,
+      .has_kv = offers(setup->store, "durakit.kv/1"),
+      .has_status = offers(setup->store, "durakit.status/1"),
+      .has_sessions = offers(setup->store, "durakit.sessions/1"),
+      .has_admin = offers(setup->store, "durakit.admin/1"),
+      .cache = cache_new(setup->options->cache_bytes, CACHE_RUNS),
+      .retries = retry_counts_new(),
+      .too_short = short_limits_new(),
+      .delayed_starts = delayed_starts_begin(setup->store),
   };
-  fetch_ids_begin(&turns->fetch_ids, setup->store);
-  turns->next_alarm = INT64_MAX;
-  turns->most_seats = setup->options->orchestration_slots + most_replaced(setup->options);
-  turns->seats = calloc(turns->most_seats, sizeof(struct seat *));
-  pthread_mutex_init(&turns->lock, NULL);
-  ticks_cond_init(&turns->idle);
-  ticks_cond_init(&turns->changed);
-  ticks_cond_init(&turns->watches);
-  return turns->w.cache && turns->w.notes && turns->w.too_short && turns->w.parking &&
-         turns->seats;
+  fetch_ids_begin(&pool->fetch_ids, setup->store);
+  pool->next_alarm = INT64_MAX;
+  pool->most_threads = setup->options->orchestration_slots + most_replaced(setup->options);
+  pool->threads = calloc(pool->most_threads, sizeof(struct turn_thread *));
+  pthread_mutex_init(&pool->lock, NULL);
+  ticks_cond_init(&pool->idle);
+  ticks_cond_init(&pool->changed);
+  ticks_cond_init(&pool->alarm_changed);
+  return pool->shared.cache && pool->shared.retries && pool->shared.too_short &&
+         pool->shared.delayed_starts && pool->threads;
 }
 
 static void
-discard(struct turns *turns)
+discard(struct turn_pool *pool)
 {
-  for (uint32_t i = 0; i < turns->n_seats; i++)
-    seat_free(turns->seats[i]);
-  free(turns->seats);
-  parking_stop(turns->w.parking); /* with nothing in it, here */
-  cache_free(turns->w.cache);
-  notes_free(turns->w.notes);
-  limits_free(turns->w.too_short);
-  pthread_cond_destroy(&turns->watches);
-  pthread_cond_destroy(&turns->changed);
-  pthread_cond_destroy(&turns->idle);
-  pthread_mutex_destroy(&turns->lock);
-  free(turns);
+  for (uint32_t i = 0; i < pool->n_threads; i++)
+    turn_thread_free(pool->threads[i]);
+  free(pool->threads);
+  delayed_starts_end(pool->shared.delayed_starts); /* with nothing in it, here */
+  cache_free(pool->shared.cache);
+  retry_counts_free(pool->shared.retries);
+  short_limits_free(pool->shared.too_short);
+  pthread_cond_destroy(&pool->alarm_changed);
+  pthread_cond_destroy(&pool->changed);
+  pthread_cond_destroy(&pool->idle);
+  pthread_mutex_destroy(&pool->lock);
+  free(pool);
 }
 
 static void
-stop_watcher(struct turns *turns)
+stop_watcher(struct turn_pool *pool)
 {
-  pthread_mutex_lock(&turns->lock);
-  turns->watcher_stops = true;
-  pthread_cond_signal(&turns->watches);
-  pthread_mutex_unlock(&turns->lock);
-  pthread_join(turns->watcher, NULL);
+  pthread_mutex_lock(&pool->lock);
+  pool->deadlines_stop = true;
+  pthread_cond_signal(&pool->alarm_changed);
+  pthread_mutex_unlock(&pool->lock);
+  pthread_join(pool->deadlines_thread, NULL);
 }
 
 static void
-join_seats(struct turns *turns)
+join_threads(struct turn_pool *pool)
 {
-  for (uint32_t i = 0; i < turns->n_seats; i++) {
-    struct seat *seat = turns->seats[i];
-    if (seat->is_left)
-      pthread_detach(seat->thread);
+  for (uint32_t i = 0; i < pool->n_threads; i++) {
+    struct turn_thread *thread = pool->threads[i];
+    if (thread->is_left)
+      pthread_detach(thread->pthread);
     else
-      pthread_join(seat->thread, NULL);
+      pthread_join(thread->pthread, NULL);
   }
 }
 
 static bool
-add_all_seats(struct turns *turns)
+add_all_threads(struct turn_pool *pool)
 {
   bool all = true;
 
-  pthread_mutex_lock(&turns->lock);
-  while (all && turns->n_seats < turns->w.options->orchestration_slots)
-    all = seat_add(turns);
-  pthread_mutex_unlock(&turns->lock);
+  pthread_mutex_lock(&pool->lock);
+  while (all && pool->n_threads < pool->shared.options->orchestration_slots)
+    all = turn_thread_add(pool);
+  pthread_mutex_unlock(&pool->lock);
   return all;
 }
 
@@ -122,160 +123,160 @@ refuse(struct dk_refusal *ret_refusal)
 }
 
 dk_status
-turns_start(const struct turns_setup *setup, struct turns **ret_turns,
-            struct dk_refusal *ret_refusal)
+turn_pool_start(const struct turn_pool_setup *setup, struct turn_pool **ret_pool,
+                struct dk_refusal *ret_refusal)
 {
-  struct turns *turns = calloc(1, sizeof(*turns));
+  struct turn_pool *pool = calloc(1, sizeof(*pool));
 
-  if (!turns)
+  if (!pool)
     return refuse(ret_refusal);
-  if (!prepare(turns, setup) ||
-      pthread_create(&turns->watcher, NULL, watcher_main, turns) != 0) {
-    discard(turns);
-    return refuse(ret_refusal);
-  }
-  if (!add_all_seats(turns)) {
-    turns_stop_fetching(turns);
-    stop_watcher(turns);
-    join_seats(turns);
-    discard(turns);
+  if (!prepare(pool, setup) ||
+      pthread_create(&pool->deadlines_thread, NULL, turn_deadlines_main, pool) != 0) {
+    discard(pool);
     return refuse(ret_refusal);
   }
-  *ret_turns = turns;
+  if (!add_all_threads(pool)) {
+    turn_pool_stop_fetching(pool);
+    stop_watcher(pool);
+    join_threads(pool);
+    discard(pool);
+    return refuse(ret_refusal);
+  }
+  *ret_pool = pool;
   return DK_OK;
 }
 
 /* ---- stopping -------------------------------------------------------------------------------- */
 
 static void
-wake_all(struct turns *turns)
+wake_all(struct turn_pool *pool)
 {
-  pthread_cond_broadcast(&turns->idle);
-  for (uint32_t i = 0; i < turns->n_seats; i++)
-    pthread_cond_broadcast(&turns->seats[i]->wake);
+  pthread_cond_broadcast(&pool->idle);
+  for (uint32_t i = 0; i < pool->n_threads; i++)
+    pthread_cond_broadcast(&pool->threads[i]->wake);
 }
 
 static void
-call_back_all(struct turns *turns, enum seat_state state)
+call_back_all(struct turn_pool *pool, enum turn_thread_state state)
 {
-  for (uint32_t i = 0; i < turns->n_seats; i++)
-    if (turns->seats[i]->state == state)
-      dk_cancel(turns->seats[i]->canceller);
+  for (uint32_t i = 0; i < pool->n_threads; i++)
+    if (pool->threads[i]->state == state)
+      dk_cancel(pool->threads[i]->canceller);
 }
 
 void
-turns_stop_fetching(struct turns *turns)
+turn_pool_stop_fetching(struct turn_pool *pool)
 {
-  pthread_mutex_lock(&turns->lock);
-  turns->is_stopping = true;
-  call_back_all(turns, SEAT_FETCHES);
-  wake_all(turns);
-  pthread_mutex_unlock(&turns->lock);
+  pthread_mutex_lock(&pool->lock);
+  pool->is_stopping = true;
+  call_back_all(pool, THREAD_FETCHES);
+  wake_all(pool);
+  pthread_mutex_unlock(&pool->lock);
 }
 
 /* Those that are stuck are not waited for. */
 static uint32_t
-n_busy(const struct turns *turns)
+n_busy(const struct turn_pool *pool)
 {
   uint32_t n = 0;
 
-  for (uint32_t i = 0; i < turns->n_seats; i++)
-    n += seat_is_busy(turns->seats[i]) && !turns->seats[i]->is_stuck;
+  for (uint32_t i = 0; i < pool->n_threads; i++)
+    n += turn_thread_is_busy(pool->threads[i]) && !pool->threads[i]->is_stuck;
   return n;
 }
 
 static void
-wait_for_jobs(struct turns *turns, int64_t until)
+wait_for_jobs(struct turn_pool *pool, int64_t until)
 {
-  while (n_busy(turns) > 0 && ticks_now() < until)
-    ticks_cond_wait(&turns->changed, &turns->lock, until);
+  while (n_busy(pool) > 0 && ticks_now() < until)
+    ticks_cond_wait(&pool->changed, &pool->lock, until);
 }
 
 bool
-turns_drain(struct turns *turns, int64_t until)
+turn_pool_drain(struct turn_pool *pool, int64_t until)
 {
-  pthread_mutex_lock(&turns->lock);
-  wait_for_jobs(turns, until);
-  bool is_quiet = n_busy(turns) == 0 && turns->n_stuck == 0;
-  pthread_mutex_unlock(&turns->lock);
+  pthread_mutex_lock(&pool->lock);
+  wait_for_jobs(pool, until);
+  bool is_quiet = n_busy(pool) == 0 && pool->n_stuck == 0;
+  pthread_mutex_unlock(&pool->lock);
   return is_quiet;
 }
 
 static void
-leave_those_that_stay(struct turns *turns)
+leave_those_that_stay(struct turn_pool *pool)
 {
-  turns->n_left = n_busy(turns) + turns->n_stuck;
-  turns->is_over = turns->n_left > 0;
-  for (uint32_t i = 0; i < turns->n_seats; i++) {
-    struct seat *seat = turns->seats[i];
-    seat->is_left = seat_is_busy(seat);
-    if (seat->is_left && seat->job.lease)
-      lease_rest(seat->job.lease);
+  pool->n_left = n_busy(pool) + pool->n_stuck;
+  pool->is_over = pool->n_left > 0;
+  for (uint32_t i = 0; i < pool->n_threads; i++) {
+    struct turn_thread *thread = pool->threads[i];
+    thread->is_left = turn_thread_is_busy(thread);
+    if (thread->is_left && thread->turn.lease)
+      lease_rest(thread->turn.lease);
   }
 }
 
 void
-turns_end(struct turns *turns, struct dk_leftover *leftover)
+turn_pool_end(struct turn_pool *pool, struct dk_leftover *leftover)
 {
   int64_t now = ticks_now();
 
-  pthread_mutex_lock(&turns->lock);
-  atomic_store(&turns->is_ending, true);
-  wake_all(turns);
-  wait_for_jobs(turns, ticks_after(now, LET_GO_ON_MS));
-  call_back_all(turns, SEAT_CALLS);
-  call_back_all(turns, SEAT_FETCHES);
-  wait_for_jobs(turns, ticks_after(now, LEAVE_MS));
-  leave_those_that_stay(turns);
-  leftover->turns += turns->given_back + turns->n_left;
-  leftover->quarantined += turns->n_left;
-  leftover->not_given_back += turns->not_given_back + turns->n_left;
-  pthread_mutex_unlock(&turns->lock);
+  pthread_mutex_lock(&pool->lock);
+  atomic_store(&pool->is_ending, true);
+  wake_all(pool);
+  wait_for_jobs(pool, ticks_after(now, LET_GO_ON_MS));
+  call_back_all(pool, THREAD_CALLS);
+  call_back_all(pool, THREAD_FETCHES);
+  wait_for_jobs(pool, ticks_after(now, LEAVE_MS));
+  leave_those_that_stay(pool);
+  leftover->turns += pool->given_back + pool->n_left;
+  leftover->quarantined += pool->n_left;
+  leftover->not_given_back += pool->not_given_back + pool->n_left;
+  pthread_mutex_unlock(&pool->lock);
 }
 
 bool
-turns_free(struct turns *turns)
+turn_pool_free(struct turn_pool *pool)
 {
-  bool nothing_hangs = parking_stop(turns->w.parking);
+  bool nothing_hangs = delayed_starts_end(pool->shared.delayed_starts);
 
-  turns->w.parking = NULL;
-  stop_watcher(turns);
-  pthread_mutex_lock(&turns->lock);
-  bool is_over = turns->is_over;
-  pthread_mutex_unlock(&turns->lock);
-  join_seats(turns);
+  pool->shared.delayed_starts = NULL;
+  stop_watcher(pool);
+  pthread_mutex_lock(&pool->lock);
+  bool is_over = pool->is_over;
+  pthread_mutex_unlock(&pool->lock);
+  join_threads(pool);
   if (is_over || !nothing_hangs)
     return false; /* and what they use stays */
-  discard(turns);
+  discard(pool);
   return true;
 }
 
 /* ---- health ---------------------------------------------------------------------------------- */
 
-static const struct seat *
-stuck_seat(const struct turns *turns)
+static const struct turn_thread *
+stuck_thread(const struct turn_pool *pool)
 {
-  for (uint32_t i = 0; i < turns->n_seats; i++)
-    if (turns->seats[i]->is_stuck)
-      return turns->seats[i];
+  for (uint32_t i = 0; i < pool->n_threads; i++)
+    if (pool->threads[i]->is_stuck)
+      return pool->threads[i];
   return NULL;
 }
 
 bool
-turns_healthy(struct turns *turns, char *reason, size_t size)
+turn_pool_is_well(struct turn_pool *pool, char *reason, size_t size)
 {
-  pthread_mutex_lock(&turns->lock);
-  const struct seat *stuck = stuck_seat(turns);
+  pthread_mutex_lock(&pool->lock);
+  const struct turn_thread *stuck = stuck_thread(pool);
   bool is_healthy = !stuck;
   if (stuck)
-    snprintf(reason, size, "%u turns do not come back, instance %.*s among them", turns->n_stuck,
+    snprintf(reason, size, "%u turns do not come back, instance %.*s among them", pool->n_stuck,
              (int)stuck->instance.len, stuck->instance.ptr);
-  pthread_mutex_unlock(&turns->lock);
+  pthread_mutex_unlock(&pool->lock);
   return is_healthy;
 }
 
 size_t
-turns_delayed(struct turns *turns, enum stall *ret_why, char *room, size_t size)
+turn_pool_delayed(struct turn_pool *pool, enum delay *ret_why, char *room, size_t size)
 {
-  return notes_delayed(turns->w.notes, ticks_now(), ret_why, room, size);
+  return retry_counts_delayed(pool->shared.retries, ticks_now(), ret_why, room, size);
 }

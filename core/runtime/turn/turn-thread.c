@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A seat as its job sees it: turn-thread.h.  Locking: turn-loop.h. */
+/* A thread as its turn sees it: turn-thread.h.  Locking: turn-loop.h. */
 #include "core/runtime/turn/turn-loop.h"
 
 #include <string.h>
@@ -7,149 +7,149 @@
 enum { LEAST_SLACK_MS = 100 /* for code that looks: it leaves before it is called stuck */ };
 
 bool
-seat_is_busy(const struct seat *seat)
+turn_thread_is_busy(const struct turn_thread *thread)
 {
-  return seat->state != SEAT_IDLE && seat->state != SEAT_IS_GONE;
+  return thread->state != THREAD_IDLE && thread->state != THREAD_IS_GONE;
 }
 
 void
-seat_set_alarm(struct seat *seat, int64_t at)
+turn_thread_set_alarm(struct turn_thread *thread, int64_t at)
 {
-  struct turns *turns = seat->turns;
+  struct turn_pool *pool = thread->pool;
 
-  seat->alarm = at;
-  if (at < turns->next_alarm) {
-    turns->next_alarm = at;
-    pthread_cond_signal(&turns->watches);
+  thread->alarm = at;
+  if (at < pool->next_alarm) {
+    pool->next_alarm = at;
+    pthread_cond_signal(&pool->alarm_changed);
   }
 }
 
 void
-seat_begin_call(struct seat *seat, enum seat_state state, int64_t at)
+turn_thread_begin_call(struct turn_thread *thread, enum turn_thread_state state, int64_t at)
 {
-  dk_canceller_reset(seat->canceller);
-  seat->state = state;
-  seat_set_alarm(seat, at);
+  dk_canceller_reset(thread->canceller);
+  thread->state = state;
+  turn_thread_set_alarm(thread, at);
 }
 
 bool
-seat_call_begins(struct seat *seat, int64_t at)
+turn_thread_call_begins(struct turn_thread *thread, int64_t at)
 {
-  pthread_mutex_lock(&seat->turns->lock);
-  bool is_here = !seat->turns->is_over;
+  pthread_mutex_lock(&thread->pool->lock);
+  bool is_here = !thread->pool->is_over;
   if (is_here)
-    seat_begin_call(seat, SEAT_CALLS, at);
-  pthread_mutex_unlock(&seat->turns->lock);
+    turn_thread_begin_call(thread, THREAD_CALLS, at);
+  pthread_mutex_unlock(&thread->pool->lock);
   return is_here;
 }
 
 /* Back in our own code; false: the runtime has gone. */
 static bool
-come_back(struct seat *seat)
+come_back(struct turn_thread *thread)
 {
-  seat->state = SEAT_WORKS;
-  seat->alarm = INT64_MAX;
-  return !seat->turns->is_over;
+  thread->state = THREAD_WORKS;
+  thread->alarm = INT64_MAX;
+  return !thread->pool->is_over;
 }
 
 bool
-seat_call_ends(struct seat *seat)
+turn_thread_call_ends(struct turn_thread *thread)
 {
-  pthread_mutex_lock(&seat->turns->lock);
-  bool is_here = come_back(seat);
-  pthread_mutex_unlock(&seat->turns->lock);
+  pthread_mutex_lock(&thread->pool->lock);
+  bool is_here = come_back(thread);
+  pthread_mutex_unlock(&thread->pool->lock);
   return is_here;
 }
 
 void
-seat_code_begins(struct seat *seat, dk_str instance)
+turn_thread_code_begins(struct turn_thread *thread, dk_str instance)
 {
-  int64_t most = seat->turns->w.options->max_turn_ms;
+  int64_t most = thread->pool->shared.options->max_turn_ms;
   int64_t slack = most / 10 > LEAST_SLACK_MS ? most / 10 : LEAST_SLACK_MS;
   int64_t overdue_at = ticks_after(ticks_now(), most);
 
-  pthread_mutex_lock(&seat->turns->lock);
-  seat->state = SEAT_RUNS;
-  seat->overdue_at = overdue_at;
-  seat->instance = instance;
-  seat_set_alarm(seat, ticks_after(overdue_at, slack));
-  pthread_mutex_unlock(&seat->turns->lock);
+  pthread_mutex_lock(&thread->pool->lock);
+  thread->state = THREAD_RUNS;
+  thread->overdue_at = overdue_at;
+  thread->instance = instance;
+  turn_thread_set_alarm(thread, ticks_after(overdue_at, slack));
+  pthread_mutex_unlock(&thread->pool->lock);
 }
 
 bool
-seat_code_ends(struct seat *seat)
+turn_thread_code_ends(struct turn_thread *thread)
 {
-  struct turns *turns = seat->turns;
+  struct turn_pool *pool = thread->pool;
 
-  pthread_mutex_lock(&turns->lock);
-  bool in_time = come_back(seat) && !seat->is_stuck;
-  turns->n_stuck -= seat->is_stuck;
-  seat->is_stuck = false;
-  seat->instance = (dk_str){NULL, 0};
-  pthread_mutex_unlock(&turns->lock);
+  pthread_mutex_lock(&pool->lock);
+  bool in_time = come_back(thread) && !thread->is_stuck;
+  pool->n_stuck -= thread->is_stuck;
+  thread->is_stuck = false;
+  thread->instance = (dk_str){NULL, 0};
+  pthread_mutex_unlock(&pool->lock);
   return in_time;
 }
 
 int32_t
-seat_overdue(void *context)
+turn_thread_overdue(void *context)
 {
-  const struct seat *seat = context;
+  const struct turn_thread *thread = context;
 
-  return atomic_load(&seat->turns->is_ending) || ticks_roughly() >= seat->overdue_at;
+  return atomic_load(&thread->pool->is_ending) || ticks_roughly() >= thread->overdue_at;
 }
 
 bool
-seat_stuck_with(struct seat *seat, dk_str instance)
+turn_thread_stuck_with(struct turn_thread *thread, dk_str instance)
 {
-  struct turns *turns = seat->turns;
+  struct turn_pool *pool = thread->pool;
   bool found = false;
 
-  pthread_mutex_lock(&turns->lock);
-  for (uint32_t i = 0; i < turns->n_seats && turns->n_stuck > 0; i++) {
-    const struct seat *other = turns->seats[i];
+  pthread_mutex_lock(&pool->lock);
+  for (uint32_t i = 0; i < pool->n_threads && pool->n_stuck > 0; i++) {
+    const struct turn_thread *other = pool->threads[i];
     found |= other->is_stuck && other->instance.len == instance.len &&
              memcmp(other->instance.ptr, instance.ptr, instance.len) == 0;
   }
-  pthread_mutex_unlock(&turns->lock);
+  pthread_mutex_unlock(&pool->lock);
   return found;
 }
 
 bool
-seat_pause(struct seat *seat, int64_t ms)
+turn_thread_pause(struct turn_thread *thread, int64_t ms)
 {
-  struct turns *turns = seat->turns;
+  struct turn_pool *pool = thread->pool;
   int64_t until = ticks_after(ticks_now(), ms);
 
-  pthread_mutex_lock(&turns->lock);
-  while (!atomic_load(&turns->is_ending) && ticks_now() < until)
-    ticks_cond_wait(&seat->wake, &turns->lock, until);
-  pthread_mutex_unlock(&turns->lock);
-  return !atomic_load(&turns->is_ending);
+  pthread_mutex_lock(&pool->lock);
+  while (!atomic_load(&pool->is_ending) && ticks_now() < until)
+    ticks_cond_wait(&thread->wake, &pool->lock, until);
+  pthread_mutex_unlock(&pool->lock);
+  return !atomic_load(&pool->is_ending);
 }
 
 bool
-seat_is_left(struct seat *seat)
+turn_thread_is_left(struct turn_thread *thread)
 {
-  pthread_mutex_lock(&seat->turns->lock);
-  bool is_over = seat->turns->is_over;
-  pthread_mutex_unlock(&seat->turns->lock);
+  pthread_mutex_lock(&thread->pool->lock);
+  bool is_over = thread->pool->is_over;
+  pthread_mutex_unlock(&thread->pool->lock);
   return is_over;
 }
 
 bool
-seat_ends(struct seat *seat)
+turn_thread_ends(struct turn_thread *thread)
 {
-  return atomic_load(&seat->turns->is_ending);
+  return atomic_load(&thread->pool->is_ending);
 }
 
 void
-seat_gave_back(struct seat *seat, bool worked)
+turn_thread_gave_back(struct turn_thread *thread, bool worked)
 {
-  struct turns *turns = seat->turns;
+  struct turn_pool *pool = thread->pool;
 
-  pthread_mutex_lock(&turns->lock);
-  turns->given_back++;
-  turns->not_given_back += !worked;
-  pthread_mutex_unlock(&turns->lock);
+  pthread_mutex_lock(&pool->lock);
+  pool->given_back++;
+  pool->not_given_back += !worked;
+  pthread_mutex_unlock(&pool->lock);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job: the order of its steps, and what becomes of the turn: see turn.h. */
+/* A turn: the order of its steps, and what becomes of the turn: see turn.h. */
 #include "core/runtime/turn/turn.h"
 
 #include <stdarg.h>
@@ -10,69 +10,68 @@
 /* ---- helpers --------------------------------------------------------------------------------- */
 
 struct dk_log_event
-job_event(const struct job *job, int32_t number)
+turn_event(const struct turn *turn, int32_t number)
 {
   return (struct dk_log_event){
-    .struct_size = sizeof(struct dk_log_event),
-    .number = number,
-    .instance = job->instance,
-    .execution_id = job->execution,
-    .orchestration = job->name,
+      .struct_size = sizeof(struct dk_log_event),
+      .number = number,
+      .instance = turn->instance,
+      .execution_id = turn->execution,
+      .orchestration = turn->name,
   };
 }
 
 void
-job_stray(struct job *job, const char *kind, const char *why, bool is_unreadable)
+turn_stray(struct turn *turn, const char *kind, const char *why, bool is_unreadable)
 {
-  if (job->n_strays < job->turn->n_messages)
-    job->strays[job->n_strays++] = (struct stray){kind, why, is_unreadable};
+  if (turn->n_strays < turn->fetched->n_messages)
+    turn->strays[turn->n_strays++] = (struct stray){kind, why, is_unreadable};
 }
 
 enum fate
-job_stalled(struct job *job, enum stall why, const char *format, ...)
+turn_delay(struct turn *turn, enum delay why, const char *format, ...)
 {
   va_list args;
 
   va_start(args, format);
-  vsnprintf(job->words, sizeof(job->words), format, args);
+  vsnprintf(turn->words, sizeof(turn->words), format, args);
   va_end(args);
-  job->stall = why;
-  return FATE_STALLED;
+  turn->delay_why = why;
+  return FATE_DELAYED;
 }
 
 uint32_t
-job_judged(const struct job *job)
+turn_judged(const struct turn *turn)
 {
   /* Messages that waited for the start do not speak against it. */
-  bool waited = !job->turn->head.known && job->start_attempt > 0;
-  uint32_t attempt = waited ? job->start_attempt : job->attempt;
+  bool waited = !turn->fetched->head.known && turn->start_attempt > 0;
+  uint32_t attempt = waited ? turn->start_attempt : turn->attempt;
 
-  return notes_judged(job->w->notes, job->instance, attempt);
+  return retry_counts_judged(turn->shared->retries, turn->instance, attempt);
 }
 
 bool
-job_fails(const struct job *job, enum stall why)
+turn_fails(const struct turn *turn, enum delay why)
 {
-  const struct dk_runtime_options *options = job->w->options;
-  bool is_by_code =
-    why == STALL_NONDETERMINISM || why == STALL_LIMIT || why == STALL_WRONG_CALL;
+  const struct dk_runtime_options *options = turn->shared->options;
+  bool is_by_code = why == DELAY_NONDETERMINISM || why == DELAY_LIMIT || why == DELAY_WRONG_CALL;
 
   if (is_by_code && (options->flags & DK_RUNTIME_FAIL_FAST))
     return true;
-  return (options->flags & DK_RUNTIME_FAIL_DELAYED) && job_judged(job) >= options->max_attempts;
+  return (options->flags & DK_RUNTIME_FAIL_DELAYED) && turn_judged(turn) >= options->max_attempts;
 }
 
 /* Whatever it is, it does nothing; the requests to cancel among them came to this. */
 static void
-all_are_strays(struct job *job, enum request_outcome outcome, const char *why, bool is_warning)
+all_are_strays(struct turn *turn, enum request_outcome outcome, const char *why, bool is_warning)
 {
-  for (size_t i = 0; i < job->n_messages; i++) {
-    const struct message *message = &job->messages[i];
+  for (size_t i = 0; i < turn->n_messages; i++) {
+    const struct message *message = &turn->messages[i];
     if (message->kind == MESSAGE_NONE)
       continue;
-    job_stray(job, message_kind_name(message->kind), why, is_warning);
+    turn_stray(turn, message_kind_name(message->kind), why, is_warning);
     if (message->kind == MESSAGE_CANCEL)
-      job->staged.requests[request_source(message)][outcome]++;
+      turn->staged.requests[request_source(message)][outcome]++;
   }
 }
 
@@ -84,15 +83,15 @@ enum { WHOLE_FETCHES = 100 };
 /* The message that begins an execution may stand behind as many others as one fetch brings.  It
  * must not be waited for then: those in front are fetched together with it, in their order. */
 static bool
-may_be_behind(const struct job *job)
+may_be_behind(const struct turn *turn)
 {
-  return !job->is_whole && job->turn->n_messages >= job->w->options->max_messages;
+  return !turn->is_whole && turn->fetched->n_messages >= turn->shared->options->max_messages;
 }
 
 static enum fate
-fetch_whole(struct job *job)
+fetch_whole(struct turn *turn)
 {
-  atomic_store(&job->w->whole_fetches, WHOLE_FETCHES);
+  atomic_store(&turn->shared->whole_fetches, WHOLE_FETCHES);
   return FATE_AGAIN;
 }
 
@@ -100,201 +99,203 @@ fetch_whole(struct job *job)
 
 /* Nobody has come for these messages. */
 static enum fate
-give_up_waiting(struct job *job)
+give_up_waiting(struct turn *turn)
 {
-  all_are_strays(job, REQUEST_FOR_NOBODY,
+  all_are_strays(turn, REQUEST_FOR_NOBODY,
                  "nobody has started its instance while it waited: is the id right?  If so, "
-                 "dk_client_start it sooner", true);
-  return commit_nothing(job, NULL, 0);
+                 "dk_client_start it sooner",
+                 true);
+  return turn_commit_nothing(turn, NULL, 0);
 }
 
 /* Dropped are messages that have all been waiting long enough; or, so that they do not pile up for
  * ever, a whole batch of which some have. */
 static bool
-waited_long_enough(const struct job *job)
+waited_long_enough(const struct turn *turn)
 {
-  const struct dk_runtime_options *options = job->w->options;
-  bool is_full = job->turn->n_messages >= options->max_messages;
+  const struct dk_runtime_options *options = turn->shared->options;
+  bool is_full = turn->fetched->n_messages >= options->max_messages;
 
-  uint32_t attempt = is_full ? job->attempt : job->least_attempt;
+  uint32_t attempt = is_full ? turn->attempt : turn->least_attempt;
 
-  return notes_judged(job->w->notes, job->instance, attempt) > options->max_attempts;
+  return retry_counts_judged(turn->shared->retries, turn->instance, attempt) >
+         options->max_attempts;
 }
 
 static enum fate
-wait_for_start(struct job *job)
+wait_for_start(struct turn *turn)
 {
-  if (job->n_strays == job->n_messages || waited_long_enough(job))
-    return give_up_waiting(job);
-  return job_stalled(job, STALL_NO_START,
-                     "messages for an instance that was not started (yet) have to wait, and are "
-                     "dropped in the end: dk_client_start it");
+  if (turn->n_strays == turn->n_messages || waited_long_enough(turn))
+    return give_up_waiting(turn);
+  return turn_delay(turn, DELAY_NO_START,
+                    "messages for an instance that was not started (yet) have to wait, and are "
+                    "dropped in the end: dk_client_start it");
 }
 
 /* ---- beginnings ------------------------------------------------------------------------------ */
 
 /* The version that runs: the one asked for, or the newest here. */
 static dk_str
-version_of(const struct job *job, dk_str name, dk_str version)
+version_of(const struct turn *turn, dk_str name, dk_str version)
 {
   const char *found = NULL;
 
   if (version.ptr)
     return version;
-  if (registry_orchestration(job->w->options->registry, name, version, &found))
+  if (registry_orchestration(turn->shared->options->registry, name, version, &found))
     return dk_str_of(found);
   return dk_str_of(NO_VERSION); /* none: it waits for one, or is cancelled */
 }
 
 /* The message, or what stands for it, becomes the first event. */
 static enum fate
-begin(struct job *job, uint64_t execution, const struct message *message, const char *corrupt)
+begin(struct turn *turn, uint64_t execution, const struct message *message, const char *corrupt)
 {
   const struct event started = {
-    .id = 1,
-    .kind = EVENT_STARTED,
-    .time = job->now,
-    .name = message->name,
-    .version = version_of(job, message->name, message->version),
-    .text = message->text,
-    .parent = message->parent,
-    .carried = message->carried,
-    .n_carried = message->n_carried,
+      .id = 1,
+      .kind = EVENT_STARTED,
+      .time = turn->now,
+      .name = message->name,
+      .version = version_of(turn, message->name, message->version),
+      .text = message->text,
+      .parent = message->parent,
+      .carried = message->carried,
+      .n_carried = message->n_carried,
   };
-  enum fate fate = past_begin(job, execution, &started);
+  enum fate fate = turn_begin_history(turn, execution, &started);
 
   if (fate != FATE_COMMITTED)
     return fate;
-  job->corrupt = corrupt;
-  return decide_turn(job);
+  turn->corrupt = corrupt;
+  return turn_decide(turn);
 }
 
 /* The id of a start is always this one. */
 static dk_str
-start_id(struct job *job)
+start_id(struct turn *turn)
 {
-  return message_id(&job->arena, MESSAGE_START, 1, 0);
+  return message_id(&turn->arena, MESSAGE_START, 1, 0);
 }
 
 /* The message of the turn that would be the start, if it could be read; NULL: there is none. */
 static const struct dk_message *
-unreadable_start(const struct job *job, dk_str id)
+unreadable_start(const struct turn *turn, dk_str id)
 {
-  for (size_t i = 0; i < job->turn->n_messages; i++)
-    if (job->turn->messages[i].id.ptr && str_equal(job->turn->messages[i].id, id))
-      return &job->turn->messages[i];
+  for (size_t i = 0; i < turn->fetched->n_messages; i++)
+    if (turn->fetched->messages[i].id.ptr && str_equal(turn->fetched->messages[i].id, id))
+      return &turn->fetched->messages[i];
   return NULL;
 }
 
 /* Its start is delayed: a request to cancel does not wait for it, all else does.  *ret_found false:
  * no start is stored. */
 static enum fate
-begin_delayed(struct job *job, bool *ret_found)
+begin_delayed(struct turn *turn, bool *ret_found)
 {
-  dk_str id = start_id(job);
-  const struct dk_message *row = unreadable_start(job, id);
+  dk_str id = start_id(turn);
+  const struct dk_message *row = unreadable_start(turn, id);
   bool is_here = row != NULL;
   struct message start;
 
   *ret_found = false;
-  enum fate fate = row ? FATE_COMMITTED : stored_find(job, id, &row);
+  enum fate fate = row ? FATE_COMMITTED : stored_find(turn, id, &row);
   if (fate != FATE_COMMITTED || !row)
     return fate;
-  if (!inbox_has(job, MESSAGE_CANCEL)) {
+  if (!turn_inbox_has(turn, MESSAGE_CANCEL)) {
     *ret_found = !is_here;
-    return is_here ? FATE_COMMITTED : stored_wait_for(job, row);
+    return is_here ? FATE_COMMITTED : stored_wait_for(turn, row);
   }
   *ret_found = true;
-  if (stored_read_start(job, row, &start) != DK_OK)
-    return job_stalled(job, STALL_NO_MEMORY, "no memory for its start");
+  if (stored_read_start(turn, row, &start) != DK_OK)
+    return turn_delay(turn, DELAY_NO_MEMORY, "no memory for its start");
   if (!is_here)
-    job->stored_start = id;
-  return begin(job, 1, &start, NULL);
+    turn->stored_start = id;
+  return begin(turn, 1, &start, NULL);
 }
 
 static enum fate
-unknown(struct job *job)
+unknown(struct turn *turn)
 {
   struct message start;
   bool is_found;
 
-  cache_forget(job->w->cache, job->instance);
-  if (inbox_take(job, MESSAGE_START, 0, &start, &job->start_attempt))
-    return begin(job, 1, &start, NULL);
-  if (may_be_behind(job))
-    return fetch_whole(job);
-  enum fate fate = begin_delayed(job, &is_found);
+  cache_forget(turn->shared->cache, turn->instance);
+  if (turn_inbox_take(turn, MESSAGE_START, 0, &start, &turn->start_attempt))
+    return begin(turn, 1, &start, NULL);
+  if (may_be_behind(turn))
+    return fetch_whole(turn);
+  enum fate fate = begin_delayed(turn, &is_found);
   if (is_found || fate != FATE_COMMITTED)
     return fate;
-  if (job->unreadable && !job_fails(job, STALL_UNREADABLE))
-    return job_stalled(job, STALL_UNREADABLE,
-                       "a message of it, maybe its start, cannot be read: %s", job->unreadable);
-  return wait_for_start(job);
+  if (turn->unreadable && !turn_fails(turn, DELAY_UNREADABLE))
+    return turn_delay(turn, DELAY_UNREADABLE,
+                      "a message of it, maybe its start, cannot be read: %s", turn->unreadable);
+  return wait_for_start(turn);
 }
 
 /* The history of the last execution says all but what was in its queues. */
 static enum fate
-begin_without_message(struct job *job)
+begin_without_message(struct turn *turn)
 {
-  const struct remembered *memory = job->memory;
+  const struct remembered *memory = turn->memory;
   const struct event *last = &memory->events[memory->n_events - 1];
-  const struct message instead = {.name = job->started->name,
+  const struct message instead = {.name = turn->started->name,
                                   .version = last->version,
                                   .text = last->text,
-                                  .parent = job->started->parent};
+                                  .parent = turn->started->parent};
 
-  return begin(job, job->execution + 1, &instead,
+  return begin(turn, turn->execution + 1, &instead,
                "the message that begins this execution cannot be read");
 }
 
 /* It waits for the message that continues it; a cancel request needs none. */
 static enum fate
-continuing(struct job *job)
+continuing(struct turn *turn)
 {
   struct message next;
   uint32_t attempt;
 
-  if (!inbox_has(job, MESSAGE_CONTINUE) && may_be_behind(job))
-    return fetch_whole(job);
-  enum fate fate = past_load(job);
+  if (!turn_inbox_has(turn, MESSAGE_CONTINUE) && may_be_behind(turn))
+    return fetch_whole(turn);
+  enum fate fate = turn_load_history(turn);
   if (fate != FATE_COMMITTED)
     return fate;
-  if (inbox_take(job, MESSAGE_CONTINUE, job->execution + 1, &next, &attempt))
-    return begin(job, job->execution + 1, &next, NULL);
+  if (turn_inbox_take(turn, MESSAGE_CONTINUE, turn->execution + 1, &next, &attempt))
+    return begin(turn, turn->execution + 1, &next, NULL);
   const struct dk_message *delayed;
-  fate = stored_find(job, message_id(&job->arena, MESSAGE_CONTINUE, job->execution + 1, 0),
+  fate = stored_find(turn, message_id(&turn->arena, MESSAGE_CONTINUE, turn->execution + 1, 0),
                      &delayed);
   if (fate != FATE_COMMITTED)
     return fate;
-  if (delayed && !inbox_has(job, MESSAGE_CANCEL))
-    return stored_wait_for(job, delayed);
-  bool is_over = inbox_has(job, MESSAGE_CANCEL) || job_fails(job, STALL_CORRUPT);
-  if (is_over && !job->corrupt && job->memory->n_events > 0)
-    return begin_without_message(job);
-  return job_stalled(job, STALL_CORRUPT,
-                     "the message that begins its next execution is not there or unreadable");
+  if (delayed && !turn_inbox_has(turn, MESSAGE_CANCEL))
+    return stored_wait_for(turn, delayed);
+  bool is_over = turn_inbox_has(turn, MESSAGE_CANCEL) || turn_fails(turn, DELAY_CORRUPT);
+  if (is_over && !turn->corrupt && turn->memory->n_events > 0)
+    return begin_without_message(turn);
+  return turn_delay(turn, DELAY_CORRUPT,
+                    "the message that begins its next execution is not there or unreadable");
 }
 
 /* ---- what runs, and what is over ------------------------------------------------------------- */
 
 static enum fate
-running(struct job *job)
+running(struct turn *turn)
 {
-  enum fate fate = past_load(job);
+  enum fate fate = turn_load_history(turn);
 
-  return fate == FATE_COMMITTED ? decide_turn(job) : fate;
+  return fate == FATE_COMMITTED ? turn_decide(turn) : fate;
 }
 
 /* One for each who asked for a child of this id. */
 static dk_status
-make_answers(struct job *job, const struct parent *own, struct outgoing *answers,
+make_answers(struct turn *turn, const struct parent *own, struct outgoing *answers,
              size_t *ret_n_answers)
 {
-  for (size_t i = 0; i < job->n_messages; i++) {
+  for (size_t i = 0; i < turn->n_messages; i++) {
     bool has_answer = false;
-    if (job->messages[i].kind != MESSAGE_START)
+    if (turn->messages[i].kind != MESSAGE_START)
       continue;
-    if (decision_answer_start(&job->arena, own, &job->messages[i], &has_answer,
+    if (decision_answer_start(&turn->arena, own, &turn->messages[i], &has_answer,
                               &answers[*ret_n_answers]) != DK_OK)
       return DK_NO_MEMORY;
     *ret_n_answers += has_answer;
@@ -303,77 +304,77 @@ make_answers(struct job *job, const struct parent *own, struct outgoing *answers
 }
 
 static enum fate
-over(struct job *job)
+over(struct turn *turn)
 {
   struct parent own = {.execution = 0};
-  struct outgoing *answers = dk_arena_array(&job->arena, job->n_messages, sizeof(*answers));
+  struct outgoing *answers = dk_arena_array(&turn->arena, turn->n_messages, sizeof(*answers));
   enum fate fate = FATE_COMMITTED;
   size_t n_answers = 0;
 
-  job->execution = job->turn->head.execution_id;
-  if (inbox_has(job, MESSAGE_START))
-    fate = past_parent(job, &own);
+  turn->execution = turn->fetched->head.execution_id;
+  if (turn_inbox_has(turn, MESSAGE_START))
+    fate = turn_load_parent(turn, &own);
   if (fate != FATE_COMMITTED)
     return fate;
-  if (!answers || make_answers(job, &own, answers, &n_answers) != DK_OK)
-    return job_stalled(job, STALL_NO_MEMORY, "no memory for its turn");
-  all_are_strays(job, REQUEST_TOO_LATE, "the instance is over", false);
-  return commit_nothing(job, answers, n_answers);
+  if (!answers || make_answers(turn, &own, answers, &n_answers) != DK_OK)
+    return turn_delay(turn, DELAY_NO_MEMORY, "no memory for its turn");
+  all_are_strays(turn, REQUEST_TOO_LATE, "the instance is over", false);
+  return turn_commit_nothing(turn, answers, n_answers);
 }
 
 static enum fate
-process(struct job *job)
+process(struct turn *turn)
 {
-  const struct dk_turn_head *head = &job->turn->head;
+  const struct dk_turn_head *head = &turn->fetched->head;
 
-  if (inbox_read(job) != DK_OK)
-    return job_stalled(job, STALL_NO_MEMORY, "no memory for its turn");
-  if (job->n_reasons == job->n_messages)
-    return commit_reasons(job); /* what they tell of has gone its way */
+  if (turn_inbox_read(turn) != DK_OK)
+    return turn_delay(turn, DELAY_NO_MEMORY, "no memory for its turn");
+  if (turn->n_reasons == turn->n_messages)
+    return turn_commit_reasons(turn); /* what they tell of has gone its way */
   if (!head->known)
-    return unknown(job);
+    return unknown(turn);
   if (head->status == DK_RUNNING || head->status == DK_STATUS_KEEP)
-    return running(job);
+    return running(turn);
   if (head->status == DK_CONTINUED_AS_NEW)
-    return continuing(job);
-  return over(job);
+    return continuing(turn);
+  return over(turn);
 }
 
 /* ---- giving back ----------------------------------------------------------------------------- */
 
 static void
-give_back(struct job *job, int64_t delay_ms, bool ignore_attempt)
+give_back(struct turn *turn, int64_t delay_ms, bool ignore_attempt)
 {
-  if (lease_deadline(job->lease) <= ticks_now())
+  if (lease_deadline(turn->lease) <= ticks_now())
     return;
-  lease_rest(job->lease);
-  if (!seat_call_begins(job->seat, lease_deadline(job->lease)))
+  lease_rest(turn->lease);
+  if (!turn_thread_call_begins(turn->thread, lease_deadline(turn->lease)))
     return;
-  dk_status status =
-    dk_store_abandon_orchestration_item(job->w->store, job->caller, job->turn->head.lock_token,
-                                        delay_ms, ignore_attempt);
-  if (seat_call_ends(job->seat) && seat_ends(job->seat))
-    seat_gave_back(job->seat, status == DK_OK);
+  dk_status status = dk_store_abandon_orchestration_item(
+      turn->shared->store, turn->caller, turn->fetched->head.lock_token, delay_ms, ignore_attempt);
+  if (turn_thread_call_ends(turn->thread) && turn_thread_ends(turn->thread))
+    turn_thread_gave_back(turn->thread, status == DK_OK);
 }
 
 /* A start that leaves no trace in the store (delayed-starts.h).  False: it has to be given back. */
 static bool
-park(struct job *job, int64_t delay_ms)
+park(struct turn *turn, int64_t delay_ms)
 {
-  dk_str token = job->turn->head.lock_token;
+  dk_str token = turn->fetched->head.lock_token;
 
-  bool needs_none = job->w->has_admin; /* what comes meanwhile finds the start (stored-delays.c) */
+  bool needs_none =
+      turn->shared->has_admin; /* what comes meanwhile finds the start (stored-delays.c) */
 
-  if (needs_none || job->turn->head.known || !job->is_first || seat_ends(job->seat))
+  if (needs_none || turn->fetched->head.known || !turn->is_first || turn_thread_ends(turn->thread))
     return false;
-  lease_rest(job->lease);
-  if (!seat_call_begins(job->seat, lease_deadline(job->lease)))
+  lease_rest(turn->lease);
+  if (!turn_thread_call_begins(turn->thread, lease_deadline(turn->lease)))
     return true;
   int64_t at = ticks_after(ticks_now(), delay_ms);
   dk_status status = dk_store_renew_orchestration_item_lock(
-    job->w->store, job->caller, token, delay_ms + PARKING_MARGIN_MS);
-  return !seat_call_ends(job->seat) ||
-         (status == DK_OK && parking_put(job->w->parking, token, at));
+      turn->shared->store, turn->caller, token, delay_ms + DELAYED_START_MARGIN_MS);
+  return !turn_thread_call_ends(turn->thread) ||
+         (status == DK_OK && delayed_starts_put(turn->shared->delayed_starts, token, at));
 }
 
 /* backoff_ms * 2^(n - 1), up to the most. */
@@ -390,93 +391,95 @@ backoff(const struct dk_runtime_options *options, uint32_t n)
 /* Whether the delivery counts as an attempt.  What waits for nobody is dropped in the end, so that
  * it does not pile up. */
 static bool
-is_counted(const struct job *job)
+is_counted(const struct turn *turn)
 {
-  switch (job->stall) {
-  case STALL_NO_START:
+  switch (turn->delay_why) {
+  case DELAY_NO_START:
     return true;
-  case STALL_TAKEN:
-  case STALL_REFUSED:
-  case STALL_DROPPED:
+  case DELAY_TAKEN:
+  case DELAY_REFUSED:
+  case DELAY_DROPPED:
     return false;
   default:
-    return job->w->options->flags & DK_RUNTIME_FAIL_DELAYED;
+    return turn->shared->options->flags & DK_RUNTIME_FAIL_DELAYED;
   }
 }
 
 /* The first time for this reason it is a warning (a wrong call: an error), then trace. */
 static void
-stalled(struct job *job)
+stalled(struct turn *turn)
 {
-  bool is_wrong_call = job->stall == STALL_WRONG_CALL, counts = is_counted(job), is_first;
+  bool is_wrong_call = turn->delay_why == DELAY_WRONG_CALL, counts = is_counted(turn), is_first;
   struct dk_log_event event =
-    job_event(job, is_wrong_call ? DK_LOG_PROGRAMMING_ERROR : DK_LOG_STALLED);
-  uint32_t in_a_row = notes_stalled(job->w->notes, job->instance, job->stall, &is_first);
-  uint32_t n = counts ? job_judged(job) : in_a_row;
+      turn_event(turn, is_wrong_call ? DK_LOG_PROGRAMMING_ERROR : DK_LOG_STALLED);
+  uint32_t in_a_row =
+      retry_counts_delayed_again(turn->shared->retries, turn->instance, turn->delay_why, &is_first);
+  uint32_t n = counts ? turn_judged(turn) : in_a_row;
 
-  event.ms = backoff(job->w->options, n > in_a_row ? n : in_a_row);
+  event.ms = backoff(turn->shared->options, n > in_a_row ? n : in_a_row);
   if (!is_first)
     event.level = DK_LEVEL_TRACE;
-  notes_delayed_until(job->w->notes, job->instance, job->stall,
-                      ticks_after(ticks_now(), event.ms));
-  journal_count(job->w->journal, COUNT_TURNS_STALLED);
-  journal_count(job->w->journal, COUNT_DELAYED + job->stall);
-  journal_tell(job->w->journal, &event, "delayed: %s", job->words);
-  if (!counts && park(job, event.ms))
+  retry_counts_delayed_until(turn->shared->retries, turn->instance, turn->delay_why,
+                             ticks_after(ticks_now(), event.ms));
+  log_count(turn->shared->log, COUNT_TURNS_STALLED);
+  log_count(turn->shared->log, COUNT_DELAYED + turn->delay_why);
+  log_report(turn->shared->log, &event, "delayed: %s", turn->words);
+  if (!counts && park(turn, event.ms))
     return;
-  give_back(job, event.ms, !counts);
-  stored_tell_why(job);
+  give_back(turn, event.ms, !counts);
+  stored_tell_why(turn);
 }
 
 /* The store's trouble: what was counted so far is no fault of the instance. */
 static void
-dropped(struct job *job)
+dropped(struct turn *turn)
 {
-  struct dk_log_event event = job_event(job, DK_LOG_TURN_DROPPED);
+  struct dk_log_event event = turn_event(turn, DK_LOG_TURN_DROPPED);
   bool is_first;
-  uint32_t in_a_row = notes_stalled(job->w->notes, job->instance, STALL_DROPPED, &is_first);
+  uint32_t in_a_row =
+      retry_counts_delayed_again(turn->shared->retries, turn->instance, DELAY_DROPPED, &is_first);
 
   if (!is_first)
     event.level = DK_LEVEL_TRACE;
-  notes_pardon(job->w->notes, job->instance, job->attempt);
-  journal_count(job->w->journal, COUNT_TURNS_DROPPED);
-  journal_tell(job->w->journal, &event,
-               "its turn could not be committed and is dropped; it will be fetched again");
-  give_back(job, backoff(job->w->options, in_a_row), true);
+  retry_counts_pardon(turn->shared->retries, turn->instance, turn->attempt);
+  log_count(turn->shared->log, COUNT_TURNS_DROPPED);
+  log_report(turn->shared->log, &event,
+             "its turn could not be committed and is dropped; it will be fetched again");
+  give_back(turn, backoff(turn->shared->options, in_a_row), true);
 }
 
 static void
-lost(struct job *job)
+lost(struct turn *turn)
 {
-  struct dk_log_event event = job_event(job, DK_LOG_TEXT);
+  struct dk_log_event event = turn_event(turn, DK_LOG_TEXT);
 
   event.level = DK_LEVEL_INFO;
-  notes_pardon(job->w->notes, job->instance, job->attempt);
-  journal_count(job->w->journal, COUNT_TURNS_LOST);
-  journal_tell(job->w->journal, &event,
-               job->is_unsure ? "its commit had landed before, or its lease was lost"
-                              : "the lease of its turn was lost; it will be fetched again");
+  retry_counts_pardon(turn->shared->retries, turn->instance, turn->attempt);
+  log_count(turn->shared->log, COUNT_TURNS_LOST);
+  log_report(turn->shared->log, &event,
+             turn->is_unsure ? "its commit had landed before, or its lease was lost"
+                             : "the lease of its turn was lost; it will be fetched again");
 }
 
-/* The lease of a thread that was left belongs to turns_end. */
+/* The lease of a thread that was left belongs to turn_pool_end. */
 static void
-close_job(struct job *job, enum fate fate)
+close_turn(struct turn *turn, enum fate fate)
 {
   switch (fate) {
-  case FATE_STALLED:
-    stalled(job);
+  case FATE_DELAYED:
+    stalled(turn);
     break;
   case FATE_WAITS:
-    give_back(job, job->wait_ms, true);
+    give_back(turn, turn->wait_ms, true);
     break;
   case FATE_AGAIN:
-    give_back(job, 0, true);
+    give_back(turn, 0, true);
     break;
   case FATE_DROPPED:
-    dropped(job);
+    dropped(turn);
     break;
   case FATE_LOST:
-    lost(job);
+    lost(turn);
     break;
   case FATE_COMMITTED:
   case FATE_TOO_LATE:
@@ -490,40 +493,40 @@ close_job(struct job *job, enum fate fate)
 static void
 lease_lost(void *context, enum loss loss)
 {
-  struct job *job = context;
+  struct turn *turn = context;
 
   (void)loss;
-  atomic_store(&job->is_lost, true);
+  atomic_store(&turn->is_lost, true);
 }
 
 static bool
-keep_lease(struct job *job)
+keep_lease(struct turn *turn)
 {
-  const struct dk_runtime_options *options = job->w->options;
+  const struct dk_runtime_options *options = turn->shared->options;
   const struct lease_terms terms = {
-    .kind = LEASE_TURN,
-    .token = job->turn->head.lock_token,
-    .lock_ms = options->turn_lock_ms,
-    .buffer_ms = options->turn_renewal_buffer_ms,
-    .deadline = ticks_of(job->w->store, job->turn->deadline),
-    .instance = job->turn->head.instance,
-    .execution_id = job->turn->head.execution_id,
-    .lost = lease_lost,
-    .context = job,
+      .kind = LEASE_TURN,
+      .token = turn->fetched->head.lock_token,
+      .lock_ms = options->turn_lock_ms,
+      .buffer_ms = options->turn_renewal_buffer_ms,
+      .deadline = ticks_of(turn->shared->store, turn->fetched->deadline),
+      .instance = turn->fetched->head.instance,
+      .execution_id = turn->fetched->head.execution_id,
+      .lost = lease_lost,
+      .context = turn,
   };
 
-  job->lease = keeper_keep(job->w->keeper, &terms);
-  return job->lease != NULL;
+  turn->lease = leases_keep(turn->shared->leases, &terms);
+  return turn->lease != NULL;
 }
 
 void
-job_run(struct job *job)
+turn_run(struct turn *turn)
 {
-  if (!keep_lease(job))
+  if (!keep_lease(turn))
     return; /* without memory for that the lease runs out */
-  job->instance = job->turn->head.instance;
-  job->now = job->turn->head.now;
-  close_job(job, process(job));
-  remembered_free(job->memory);
-  job->memory = NULL;
+  turn->instance = turn->fetched->head.instance;
+  turn->now = turn->fetched->head.now;
+  close_turn(turn, process(turn));
+  remembered_free(turn->memory);
+  turn->memory = NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job: one fetched turn on its way to a commit, or back into the queue.
+/* A turn: one fetched turn on its way to a commit, or back into the queue.
  *
  *   turn-inbox.c       what the messages say
  *   stored-delays.c      what begins the execution, delayed in the store
@@ -10,7 +10,7 @@
  *   short-limits.c      limits that are too short are told
  *   turn.c         the order of these, and what becomes of the turn
  *
- * A job belongs to one seat's thread.  What it shares with others is in struct turning.
+ * A turn belongs to one thread's thread.  What it shares with others is in struct turning.
  */
 #ifndef DK_RUNTIME_TURN_TURN_H
 #define DK_RUNTIME_TURN_TURN_H
@@ -25,17 +25,17 @@
 #include "core/runtime/turn/short-limits.h"
 
 /* What all turns of a runtime share. */
-struct turning {
+struct turn_shared {
   struct dk_store *store;
   const struct dk_runtime_options *options;
-  struct keeper *keeper;
-  struct journal *journal;
-  struct worker *worker;
+  struct leases *leases;
+  struct log *log;
+  struct activity_pool *activities;
   dk_str owner;
   struct cache *cache;
-  struct notes *notes;
-  struct limits *too_short;  /* limits of activities that were told of */
-  struct parking *parking;
+  struct retry_counts *retries;
+  struct short_limits *too_short; /* limits of activities that were told of */
+  struct delayed_starts *delayed_starts;
   struct dk_limits limits;
   bool has_kv, has_status, has_sessions, has_admin;
   atomic_int cold_fetches;   /* so many fetches do without the owner: a cached copy is gone, and
@@ -47,13 +47,13 @@ struct turning {
 /* What becomes of a turn. */
 enum fate {
   FATE_COMMITTED,
-  FATE_STALLED,   /* given back with a delay; job->stall says why */
-  FATE_WAITS,     /* given back for job->wait_ms, not counted: what it needs is delayed */
-  FATE_AGAIN,     /* given back at once, its attempt not counted */
-  FATE_DROPPED,   /* the store could not be reached while the lease lived */
-  FATE_LOST,      /* the lease is somebody else's, or its commit may have landed */
-  FATE_TOO_LATE,  /* its code was stuck, and the lease was not kept any more */
-  FATE_LEFT       /* the runtime has gone without this thread: nothing of it may be touched */
+  FATE_DELAYED,  /* given back with a delay; turn->stall says why */
+  FATE_WAITS,    /* given back for turn->wait_ms, not counted: what it needs is delayed */
+  FATE_AGAIN,    /* given back at once, its attempt not counted */
+  FATE_DROPPED,  /* the store could not be reached while the lease lived */
+  FATE_LOST,     /* the lease is somebody else's, or its commit may have landed */
+  FATE_TOO_LATE, /* its code was stuck, and the lease was not kept any more */
+  FATE_LEFT      /* the runtime has gone without this thread: nothing of it may be touched */
 };
 
 /* A message that does nothing, told once the turn's commit has landed. */
@@ -65,16 +65,16 @@ struct stray {
 /* Of one that asked for no version, where none is registered. */
 #define NO_VERSION "0.0.0"
 
-struct seat;
-struct job {
-  struct turning *w;
-  struct seat *seat;
+struct turn_thread;
+struct turn {
+  struct turn_shared *shared;
+  struct turn_thread *thread;
   struct dk_caller *caller;
   struct dk_arena arena;
-  const struct dk_turn *turn;
+  const struct dk_turn *fetched;
   dk_str instance;
   struct lease *lease;
-  atomic_bool is_lost;       /* the keeper's word */
+  atomic_bool is_lost;       /* the leases' word */
   int64_t now;               /* the store's clock at the claim: for all that this turn decides */
   struct asker commits;
   bool is_unsure;            /* a commit may have landed */
@@ -106,70 +106,69 @@ struct job {
   struct staged staged;
   struct decision decision;
 
-  enum stall stall;
+  enum delay delay_why;
   char words[512];
 };
 
 /* From the fetched turn to its end. */
-void job_run(struct job *job);
+void turn_run(struct turn *turn);
 
 /* Says why, and gives the fate back. */
-enum fate job_stalled(struct job *job, enum stall why, const char *format, ...)
-  DK_PRINTF(3, 4);
+enum fate turn_delay(struct turn *turn, enum delay why, const char *format, ...) DK_PRINTF(3, 4);
 /* Does it fail for that, in place of being delayed?  Only where the options want it. */
-bool job_fails(const struct job *job, enum stall why);
+bool turn_fails(const struct turn *turn, enum delay why);
 /* The count of deliveries that counts against the turn. */
-uint32_t job_judged(const struct job *job);
-void job_stray(struct job *job, const char *kind, const char *why, bool is_unreadable);
-/* A log event about the job. */
-struct dk_log_event job_event(const struct job *job, int32_t number);
+uint32_t turn_judged(const struct turn *turn);
+void turn_stray(struct turn *turn, const char *kind, const char *why, bool is_unreadable);
+/* A log event about the turn. */
+struct dk_log_event turn_event(const struct turn *turn, int32_t number);
 
 /* turn-inbox.c: DK_OK or DK_NO_MEMORY. */
-dk_status inbox_read(struct job *job);
+dk_status turn_inbox_read(struct turn *turn);
 /* Takes the first message of that kind and execution out of the inbox; false: there is none. */
-bool inbox_take(struct job *job, enum message_kind kind, uint64_t execution,
-                struct message *ret_message, uint32_t *ret_attempt);
-bool inbox_has(const struct job *job, enum message_kind kind);
+bool turn_inbox_take(struct turn *turn, enum message_kind kind, uint64_t execution,
+                     struct message *ret_message, uint32_t *ret_attempt);
+bool turn_inbox_has(const struct turn *turn, enum message_kind kind);
 
 /* stored-delays.c: the message of this id that is stored for the instance and not in its turn.
  * *ret_message NULL: there is none, or the provider cannot tell. */
-enum fate stored_find(struct job *job, dk_str id, const struct dk_message **ret_message);
+enum fate stored_find(struct turn *turn, dk_str id, const struct dk_message **ret_message);
 /* What has come waits until that message does. */
-enum fate stored_wait_for(struct job *job, const struct dk_message *message);
+enum fate stored_wait_for(struct turn *turn, const struct dk_message *message);
 /* What the start says; one that cannot be read has a name that says so.  DK_OK, DK_NO_MEMORY. */
-dk_status stored_read_start(struct job *job, const struct dk_message *message,
+dk_status stored_read_start(struct turn *turn, const struct dk_message *message,
                             struct message *ret_start);
 /* The turn was given back with a delay: why is stored. */
-void stored_tell_why(struct job *job);
+void stored_tell_why(struct turn *turn);
 /* The commit of the decision removes the delayed start, too. */
-dk_status stored_take_along(struct job *job);
+dk_status stored_take_along(struct turn *turn);
 
 /* turn-history.c: FATE_COMMITTED here says: go on. */
-enum fate past_load(struct job *job);
+enum fate turn_load_history(struct turn *turn);
 /* The first event of a new execution; FATE_COMMITTED: go on. */
-enum fate past_begin(struct job *job, uint64_t execution, const struct event *started);
+enum fate turn_begin_history(struct turn *turn, uint64_t execution, const struct event *started);
 /* The parent of an instance that is over. */
-enum fate past_parent(struct job *job, struct parent *ret_parent);
+enum fate turn_load_parent(struct turn *turn, struct parent *ret_parent);
 
 /* turn-decide.c */
-enum fate decide_turn(struct job *job);
+enum fate turn_decide(struct turn *turn);
 /* The decision anew: failed by the runtime.  DK_OK or DK_NO_MEMORY. */
-dk_status decide_failure(struct job *job, enum code code, dk_str text);
+dk_status turn_decide_failure(struct turn *turn, enum code code, dk_str text);
 
 /* turn-commit.c */
-enum fate commit_decision(struct job *job);
+enum fate turn_commit(struct turn *turn);
 /* Removes messages that only tell why something was delayed. */
-enum fate commit_reasons(struct job *job);
+enum fate turn_commit_reasons(struct turn *turn);
 /* Removes the messages, sends the answers, touches nothing else. */
-enum fate commit_nothing(struct job *job, const struct outgoing *answers, size_t n_answers);
+enum fate turn_commit_nothing(struct turn *turn, const struct outgoing *answers, size_t n_answers);
 
 /* short-limits.c, for struct past: told once, if the limit cannot survive a lost worker. */
-void job_limited(void *job, dk_str activity, int64_t ms, const char *line);
+void turn_note_limit(void *turn, dk_str activity, int64_t ms, const char *line);
 
 /* commit-count.c, for metrics.h: */
 /* The activities whose rows a commit has deleted; before its memory goes back into the cache. */
-void count_cancelled(struct job *job, const struct dk_commit_outcome *outcome);
+void commit_count_cancelled(struct turn *turn, const struct dk_commit_outcome *outcome);
 /* The requests to cancel that it has taken. */
-void count_requests(struct job *job);
+void commit_count_requests(struct turn *turn);
 
 #endif
