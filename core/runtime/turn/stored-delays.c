@@ -22,7 +22,7 @@ read_messages(struct turn *turn, struct dk_messages **ret_messages)
 
   if (!turn_thread_call_ends(turn->thread))
     return FATE_LEFT;
-  return status == DK_OK ? FATE_COMMITTED : FATE_DROPPED;
+  return status == DK_OK ? FATE_GOES_ON : FATE_DROPPED;
 }
 
 enum fate
@@ -32,14 +32,14 @@ stored_find(struct turn *turn, dk_str id, const struct dk_message **ret_message)
 
   *ret_message = NULL;
   if (!turn->shared->has_admin)
-    return FATE_COMMITTED;
+    return FATE_GOES_ON;
   enum fate fate = read_messages(turn, &messages);
-  if (fate != FATE_COMMITTED)
+  if (fate != FATE_GOES_ON)
     return fate;
   for (size_t i = 0; i < messages->n_items && !*ret_message; i++)
     if (messages->items[i].id.ptr && str_equal(messages->items[i].id, id))
       *ret_message = &messages->items[i];
-  return FATE_COMMITTED;
+  return FATE_GOES_ON;
 }
 
 enum fate
@@ -112,7 +112,7 @@ find_place(struct turn *turn, struct reason *reason)
   struct dk_messages *messages;
   struct reason_id id;
 
-  if (read_messages(turn, &messages) != FATE_COMMITTED)
+  if (read_messages(turn, &messages) != FATE_GOES_ON)
     return 0;
   const struct dk_message *newest = reason_newest(messages->items, messages->n_items);
   if (newest && reason_is_said(&turn->arena, newest, reason))

@@ -121,7 +121,7 @@ delay_or_fail(struct turn *turn, enum delay why, const char *details, struct ver
   if (!turn_fails(turn, why))
     return turn_delay(turn, why, "%s%s", faults[why].words, details);
   *verdict = failed(turn, faults[why].code, details);
-  return FATE_COMMITTED;
+  return FATE_GOES_ON;
 }
 
 /* ---- the code -------------------------------------------------------------------------------- */
@@ -173,7 +173,7 @@ judge_run(struct turn *turn, const struct ran *ran, struct verdict_of *verdict)
   case ENDING_CONTINUED:
     break;
   }
-  return FATE_COMMITTED;
+  return FATE_GOES_ON;
 }
 
 /* The one that waits for what has come now, or another that begins at the start; NULL: no
@@ -231,7 +231,7 @@ judge(struct turn *turn, struct ran *ran, struct verdict_of *verdict)
 
   if (turn->staged.cancel_requested) {
     verdict->verdict = VERDICT_CANCELLED;
-    return FATE_COMMITTED;
+    return FATE_GOES_ON;
   }
   if (turn->corrupt)
     return delay_or_fail(turn, DELAY_CORRUPT, turn->corrupt, verdict);
@@ -243,7 +243,7 @@ judge(struct turn *turn, struct ran *ran, struct verdict_of *verdict)
     return unregistered(turn, verdict);
   if (turn_judged(turn) > turn->shared->options->max_attempts) {
     *verdict = failed(turn, CODE_POISON, "its turn was tried too often without coming to an end");
-    return FATE_COMMITTED;
+    return FATE_GOES_ON;
   }
   if (turn_thread_stuck_with(turn->thread, turn->instance))
     return turn_delay(turn, DELAY_STUCK, "its code has not come back from an earlier turn");
@@ -288,7 +288,7 @@ turn_decide(struct turn *turn)
   if (nothing_happened(turn))
     return turn_commit_nothing(turn, turn->staged.answers, turn->staged.n_answers);
   enum fate fate = judge(turn, &ran, &verdict);
-  if (fate != FATE_COMMITTED)
+  if (fate != FATE_GOES_ON)
     return fate;
   if (make_decision(turn, &ran, &verdict) != DK_OK ||
       (turn->stored_start.ptr && stored_take_along(turn) != DK_OK))

@@ -51,7 +51,7 @@ decode(struct turn *turn, const struct dk_event *events, size_t n_events)
   if (remembered_last(turn->memory) != fetched->head.last_event_id)
     turn->corrupt = "the history does not reach to its last event";
   log_count(turn->shared->log, COUNT_COLD_TURNS);
-  return FATE_COMMITTED;
+  return FATE_GOES_ON;
 }
 
 /* ---- where it comes from --------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ read_history(struct turn *turn, const struct dk_read_history *request,
   if (!turn_thread_call_ends(turn->thread))
     return FATE_LEFT;
   if (status == DK_OK || dk_status_class(status) != 2)
-    return status == DK_OK ? FATE_COMMITTED : FATE_DROPPED;
+    return status == DK_OK ? FATE_GOES_ON : FATE_DROPPED;
   return turn_delay(turn, DELAY_REFUSED, "the store refuses to read its history: %s",
                     dk_caller_failure(turn->caller)->text);
 }
@@ -86,7 +86,7 @@ read_again(struct turn *turn)
     return FATE_AGAIN;
   }
   enum fate fate = read_history(turn, &request, &history);
-  return fate == FATE_COMMITTED ? decode(turn, history->events, history->n_events) : fate;
+  return fate == FATE_GOES_ON ? decode(turn, history->events, history->n_events) : fate;
 }
 
 /* Outlives the memory, which goes back to the cache. */
@@ -129,7 +129,7 @@ turn_load_history(struct turn *turn)
 {
   const struct dk_turn *fetched = turn->fetched;
   const struct dk_turn_head *head = &fetched->head;
-  enum fate fate = FATE_COMMITTED;
+  enum fate fate = FATE_GOES_ON;
 
   turn->execution = head->execution_id;
   if (head->history_from <= head->last_event_id) {
@@ -142,10 +142,10 @@ turn_load_history(struct turn *turn)
     else
       fate = read_again(turn);
   }
-  if (fate != FATE_COMMITTED)
+  if (fate != FATE_GOES_ON)
     return fate;
   turn->n_committed = turn->memory->n_events;
-  return find_started(turn) && copy_name(turn) ? FATE_COMMITTED : no_memory(turn);
+  return find_started(turn) && copy_name(turn) ? FATE_GOES_ON : no_memory(turn);
 }
 
 /* ---- a new execution ------------------------------------------------------------------------- */
@@ -167,7 +167,7 @@ turn_begin_history(struct turn *turn, uint64_t execution, const struct event *st
   turn->is_first = true;
   turn->corrupt = NULL;
   turn->started = &memory->events[0];
-  return copy_name(turn) ? FATE_COMMITTED : no_memory(turn);
+  return copy_name(turn) ? FATE_GOES_ON : no_memory(turn);
 }
 
 /* ---- what is over ---------------------------------------------------------------------------- */
@@ -185,12 +185,12 @@ turn_load_parent(struct turn *turn, struct parent *ret_parent)
 
   *ret_parent = (struct parent){0};
   enum fate fate = read_history(turn, &request, &history);
-  if (fate != FATE_COMMITTED || history->n_events == 0)
+  if (fate != FATE_GOES_ON || history->n_events == 0)
     return fate;
   dk_status status = event_decode(&turn->arena, history->events[0].payload, &started, &why);
   if (status == DK_NO_MEMORY)
     return no_memory(turn);
   if (status == DK_OK && started.kind == EVENT_STARTED)
     *ret_parent = started.parent;
-  return FATE_COMMITTED;
+  return FATE_GOES_ON;
 }

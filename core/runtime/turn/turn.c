@@ -2,6 +2,7 @@
 /* A turn: the order of its steps, and what becomes of the turn: see turn.h. */
 #include "core/runtime/turn/turn.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -164,7 +165,7 @@ begin(struct turn *turn, uint64_t execution, const struct message *message, cons
   };
   enum fate fate = turn_begin_history(turn, execution, &started);
 
-  if (fate != FATE_COMMITTED)
+  if (fate != FATE_GOES_ON)
     return fate;
   turn->corrupt = corrupt;
   return turn_decide(turn);
@@ -187,25 +188,21 @@ unreadable_start(const struct turn *turn, dk_str id)
   return NULL;
 }
 
-/* Its start is delayed: a request to cancel does not wait for it, all else does.  *ret_found false:
- * no start is stored. */
+/* Its start is delayed: a request to cancel does not wait for it, all else does.  FATE_GOES_ON: no
+ * start is stored. */
 static enum fate
-begin_delayed(struct turn *turn, bool *ret_found)
+begin_delayed(struct turn *turn)
 {
   dk_str id = start_id(turn);
   const struct dk_message *row = unreadable_start(turn, id);
   bool is_here = row != NULL;
   struct message start;
 
-  *ret_found = false;
-  enum fate fate = row ? FATE_COMMITTED : stored_find(turn, id, &row);
-  if (fate != FATE_COMMITTED || !row)
+  enum fate fate = row ? FATE_GOES_ON : stored_find(turn, id, &row);
+  if (fate != FATE_GOES_ON || !row)
     return fate;
-  if (!turn_inbox_has(turn, MESSAGE_CANCEL)) {
-    *ret_found = !is_here;
-    return is_here ? FATE_COMMITTED : stored_wait_for(turn, row);
-  }
-  *ret_found = true;
+  if (!turn_inbox_has(turn, MESSAGE_CANCEL))
+    return is_here ? FATE_GOES_ON : stored_wait_for(turn, row);
   if (stored_read_start(turn, row, &start) != DK_OK)
     return turn_delay(turn, DELAY_NO_MEMORY, "no memory for its start");
   if (!is_here)
@@ -217,15 +214,14 @@ static enum fate
 unknown(struct turn *turn)
 {
   struct message start;
-  bool is_found;
 
   cache_forget(turn->shared->cache, turn->instance);
   if (turn_inbox_take(turn, MESSAGE_START, 0, &start, &turn->start_attempt))
     return begin(turn, 1, &start, NULL);
   if (may_be_behind(turn))
     return fetch_whole(turn);
-  enum fate fate = begin_delayed(turn, &is_found);
-  if (is_found || fate != FATE_COMMITTED)
+  enum fate fate = begin_delayed(turn);
+  if (fate != FATE_GOES_ON)
     return fate;
   if (turn->unreadable && !turn_fails(turn, DELAY_UNREADABLE))
     return turn_delay(turn, DELAY_UNREADABLE,
@@ -258,14 +254,14 @@ continuing(struct turn *turn)
   if (!turn_inbox_has(turn, MESSAGE_CONTINUE) && may_be_behind(turn))
     return fetch_whole(turn);
   enum fate fate = turn_load_history(turn);
-  if (fate != FATE_COMMITTED)
+  if (fate != FATE_GOES_ON)
     return fate;
   if (turn_inbox_take(turn, MESSAGE_CONTINUE, turn->execution + 1, &next, &attempt))
     return begin(turn, turn->execution + 1, &next, NULL);
   const struct dk_message *delayed;
   fate = stored_find(turn, message_id(&turn->arena, MESSAGE_CONTINUE, turn->execution + 1, 0),
                      &delayed);
-  if (fate != FATE_COMMITTED)
+  if (fate != FATE_GOES_ON)
     return fate;
   if (delayed && !turn_inbox_has(turn, MESSAGE_CANCEL))
     return stored_wait_for(turn, delayed);
@@ -283,7 +279,7 @@ running(struct turn *turn)
 {
   enum fate fate = turn_load_history(turn);
 
-  return fate == FATE_COMMITTED ? turn_decide(turn) : fate;
+  return fate == FATE_GOES_ON ? turn_decide(turn) : fate;
 }
 
 /* One for each who asked for a child of this id. */
@@ -308,13 +304,13 @@ over(struct turn *turn)
 {
   struct parent own = {.execution = 0};
   struct outgoing *answers = dk_arena_array(&turn->arena, turn->n_messages, sizeof(*answers));
-  enum fate fate = FATE_COMMITTED;
+  enum fate fate = FATE_GOES_ON;
   size_t n_answers = 0;
 
   turn->execution = turn->fetched->head.execution_id;
   if (turn_inbox_has(turn, MESSAGE_START))
     fate = turn_load_parent(turn, &own);
-  if (fate != FATE_COMMITTED)
+  if (fate != FATE_GOES_ON)
     return fate;
   if (!answers || make_answers(turn, &own, answers, &n_answers) != DK_OK)
     return turn_delay(turn, DELAY_NO_MEMORY, "no memory for its turn");
@@ -358,7 +354,7 @@ give_back(struct turn *turn, int64_t delay_ms, bool ignore_attempt)
 
 /* A start that leaves no trace in the store (delayed-starts.h).  False: it has to be given back. */
 static bool
-park(struct turn *turn, int64_t delay_ms)
+delay_start(struct turn *turn, int64_t delay_ms)
 {
   dk_str token = turn->fetched->head.lock_token;
 
@@ -407,7 +403,7 @@ is_counted(const struct turn *turn)
 
 /* The first time for this reason it is a warning (a wrong call: an error), then trace. */
 static void
-stalled(struct turn *turn)
+delayed(struct turn *turn)
 {
   bool is_wrong_call = turn->delay_why == DELAY_WRONG_CALL, counts = is_counted(turn), is_first;
   struct dk_log_event event =
@@ -424,7 +420,7 @@ stalled(struct turn *turn)
   log_count(turn->shared->log, COUNT_TURNS_STALLED);
   log_count(turn->shared->log, COUNT_DELAYED + turn->delay_why);
   log_report(turn->shared->log, &event, "delayed: %s", turn->words);
-  if (!counts && park(turn, event.ms))
+  if (!counts && delay_start(turn, event.ms))
     return;
   give_back(turn, event.ms, !counts);
   stored_tell_why(turn);
@@ -467,7 +463,7 @@ close_turn(struct turn *turn, enum fate fate)
 {
   switch (fate) {
   case FATE_DELAYED:
-    stalled(turn);
+    delayed(turn);
     break;
   case FATE_WAITS:
     give_back(turn, turn->wait_ms, true);
@@ -484,6 +480,9 @@ close_turn(struct turn *turn, enum fate fate)
   case FATE_COMMITTED:
   case FATE_TOO_LATE:
   case FATE_LEFT:
+    break;
+  case FATE_GOES_ON:
+    assert(!"a turn that is closed has come to its end");
     break;
   }
 }

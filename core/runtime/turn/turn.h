@@ -46,6 +46,7 @@ struct turn_shared {
 
 /* What becomes of a turn. */
 enum fate {
+  FATE_GOES_ON,   /* nothing yet: the next step decides */
   FATE_COMMITTED,
   FATE_DELAYED,  /* given back with a delay; turn->stall says why */
   FATE_WAITS,    /* given back for turn->wait_ms, not counted: what it needs is delayed */
@@ -143,9 +144,9 @@ void stored_tell_why(struct turn *turn);
 /* The commit of the decision removes the delayed start, too. */
 dk_status stored_take_along(struct turn *turn);
 
-/* turn-history.c: FATE_COMMITTED here says: go on. */
+/* turn-history.c; FATE_GOES_ON: it is loaded. */
 enum fate turn_load_history(struct turn *turn);
-/* The first event of a new execution; FATE_COMMITTED: go on. */
+/* Begins a new execution with its first event; FATE_GOES_ON: it has begun. */
 enum fate turn_begin_history(struct turn *turn, uint64_t execution, const struct event *started);
 /* The parent of an instance that is over. */
 enum fate turn_load_parent(struct turn *turn, struct parent *ret_parent);
