@@ -20,6 +20,14 @@ for guide in provider-implementation-guide provider-testing-guide migration-from
   show_document "$file"
 done
 
+# The synopsis is C that declares a provider.
+awk '/^<!-- synopsis -->/ { wanted = 1 } wanted && /^```/ { if (inside) exit; inside = 1; next }
+     inside' "$top_srcdir/docs/provider-implementation-guide.md" > "$scratch/synopsis.c"
+like "$(cat "$scratch/synopsis.c")" 'durakit_provider_2' 'the synopsis is there'
+# shellcheck disable=SC2046
+run_ok 'it is compiled' "$CC" -std=c11 -fsyntax-only $(pkg-config --cflags durakit) \
+  "$scratch/synopsis.c"
+
 # What the mechanism is worth: a document that lies is found.
 mkdir "$scratch/lies"
 cd "$scratch/lies" || exit 99
