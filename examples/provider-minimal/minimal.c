@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: 0BSD */
-/* minimal.c - a whole storage provider in one file, in memory, to be copied and changed.
+/* minimal.c - a whole storage provider in one file, in memory, to copy and change.
  *
- * It keeps the contract with the simplest means: one list of rows for each instance, linear search,
- * one call at a time; a store lives as long as its handle.  It is correct, not fast: put tables and
- * indexes where the lists are, and a transaction around each operation.
+ * It implements the contract with the simplest means: one list of rows for each instance, linear
+ * search, one call at a time; a store lives as long as its handle.  It is correct, not fast:
+ * replace the lists by tables and indexes, and put a transaction around each operation.
  *
- * The parts stand in the order in which they are written most easily.  After each operation
- * `durakit check ./minimal.so --next` tells what works, and which one is next. */
+ * The parts are in the order in which you write them most easily.  After each operation
+ * `durakit check ./minimal.so --next` shows what works, and which one is next. */
 #include <durakit/provider.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -18,25 +18,25 @@
 #define TRY(step) do { dk_status st_ = (step); if (st_ != DK_OK) return st_; } while (0)
 #define REFUSE_IF(op, what, status, why) do { if (what) return refuse(op, status, why); } while (0)
 #define ITEM(...) (&(struct dk_item){.struct_size = sizeof(struct dk_item), __VA_ARGS__})
-#define MAX_ID 255   /* the least that may be declared, and enough here */
+#define MAX_ID 255   /* the smallest limit that is allowed; enough here */
 #define MAX_TOKEN 24 /* of our tokens; 2 * MAX_ID + 128 is allowed */
 
 /* ---- 1. What is stored ----------------------------------------------------------------------- */
 
-struct name { /* an id, a tag: short, and so kept in place; absent and empty are two things */
+struct name { /* an id, a tag: short, and so kept in place; absent and empty differ */
   size_t len;
   bool there;
   char text[MAX_ID];
 };
 
-/* Who holds a turn or an activity: the number of the fetch that handed it out last (0: none, or it
- * was given back), and until when.  At that instant the token is dead.  [TIME-4] */
+/* Which fetch holds a turn or an activity: the number of the one that handed it out last (0: none,
+ * or it was given back), and until when.  At that instant the token is dead.  [TIME-4] */
 struct lease {
   uint64_t token;
   int64_t until;
 };
 
-/* What a commit may change of an instance.  It stands in the row of the execution. */
+/* What a commit can change of an instance.  It is in the row of the execution. */
 struct facts {
   struct name name, version, parent, owner;
   uint64_t first_event_id, last_event_id;
@@ -46,15 +46,15 @@ struct facts {
   struct dk_version pin;
 };
 
-/* A row of any kind; what does not concern its kind is 0.  The lowest place is handed out first and
- * then gets a new one: that is why nothing starves.  [TURN-10, WORK-2] */
+/* A row of any kind; members of other kinds are 0.  The row with the lowest place is handed out
+ * first and then gets a new place: that is why nothing starves.  [TURN-10, WORK-2] */
 enum kind { EXECUTION, EVENT, MESSAGE, ACTIVITY };
 struct row {
   struct row *next;
   struct instance *of;
   enum kind kind;
   uint32_t attempt;
-  struct dk_item item; /* as it came, with texts and payload in `bytes`; an event's id stands in
+  struct dk_item item; /* as it came, with texts and payload in `bytes`; an event's id is in
                           activity_id, an execution's output in payload */
   uint64_t arrival, place;
   int64_t enqueued_at;
@@ -64,8 +64,8 @@ struct row {
   char bytes[];
 };
 
-/* An instance is here as soon as a message names it, but known only once a turn was committed:
- * birth is 0 until then.  [QUEUE-1, TURN-11]  Its rows stand in the order of delivery. */
+/* An instance exists here as soon as a message names it, but is known only once a turn was
+ * committed: birth is 0 until then.  [QUEUE-1, TURN-11]  Its rows are in the order of delivery. */
 struct instance {
   struct instance *next;
   struct name id;
@@ -77,17 +77,17 @@ struct instance {
 struct store {
   const struct dk_host *host; /* the pointer, never a copy of the table */
   struct instance *instances;
-  uint64_t counter; /* gives tokens, arrivals, places: so none ever comes twice.  [TOKEN-1] */
+  uint64_t counter; /* gives tokens, arrivals, places: so none ever repeats.  [TOKEN-1] */
 };
 
-/* One running operation.  Its clock is read once: with the thread model declared below nothing
- * waits in here, and so the beginning is after the last wait.  [TIME-1] */
+/* One running operation.  It reads the clock once, at its beginning: with the thread model declared
+ * below nothing waits in here, and so that is after the last wait.  [TIME-1] */
 struct op {
   struct store *s;
   struct dk_call *call;
   const char *name;
   int64_t now;
-  struct instance *turn; /* what the token stands for; see find_held */
+  struct instance *turn; /* what the token refers to; see find_held */
   struct lease *lease;
   struct row *rows; /* new ones.  They are made before the first change, so that running out of
                        memory changes nothing.  [ACK-1] */
@@ -106,10 +106,10 @@ static dk_status refuse(const struct op *op, dk_status status, const char *why) 
   return op->s->host->fail(op->call, status, (struct dk_bytes){text, strlen(text)});
 }
 
-static void keep(struct name *to, struct dk_bytes from) { /* what is absent leaves it as it is */
+static void keep(struct name *to, struct dk_bytes from) { /* an absent text changes nothing */
   if (from.ptr) {
     to->there = true;
-    to->len = from.len < MAX_ID ? from.len : MAX_ID; /* the host has refused what is longer */
+    to->len = from.len < MAX_ID ? from.len : MAX_ID; /* the host has refused longer texts */
     memcpy(to->text, from.ptr, to->len);
   }
 }
@@ -122,7 +122,7 @@ static bool same(struct dk_bytes a, struct dk_bytes b) { /* absent equals nothin
 /* Sums saturate.  [TIME-5] */
 static int64_t later(int64_t a, int64_t ms) { return a > INT64_MAX - ms ? INT64_MAX : a + ms; }
 
-/* t17 for a turn, w18 for an activity, so that neither passes for the other.  [TOKEN-8] */
+/* t17 for a turn, w18 for an activity, so that neither is taken for the other.  [TOKEN-8] */
 static struct dk_bytes write_token(char text[MAX_TOKEN], char letter, uint64_t number) {
   int len = snprintf(text, MAX_TOKEN, "%c%" PRIu64, letter, number);
   return (struct dk_bytes){text, (size_t)len};
@@ -200,7 +200,7 @@ static struct row *take(struct instance *i, uint64_t token) {
   return taken;
 }
 
-/* Bytes that are passed in die with the call: what is needed later is copied.  [ABI-10] */
+/* Bytes that are passed in die with the call: copy what is needed later.  [ABI-10] */
 static char *move(struct dk_bytes *bytes, char *to) {
   if (bytes->len)
     memcpy(to, bytes->ptr, bytes->len);
@@ -236,7 +236,7 @@ static dk_status make(struct op *op, enum kind kind, struct dk_bytes instance,
 
 /* ---- 3. Enqueue ------------------------------------------------------------------------------ */
 
-/* A newer host's wish is refused, not ignored [ABI-11]; and while an identity is stored, a second
+/* A flag of a newer host is refused, not ignored [ABI-11].  While an identity is stored, a second
  * row with it is a duplicate [QUEUE-4, CANCEL-11]. */
 static dk_status refuse_item(const struct op *op, enum kind kind, struct dk_bytes instance,
                              const struct dk_item *item, uint32_t flags) {
@@ -294,7 +294,7 @@ static dk_status hand_up_events(const struct op *op, const struct instance *i,
   return DK_OK;
 }
 
-/* Of an unknown instance all this stays absent.  [TURN-3] */
+/* For an unknown instance all this stays absent.  [TURN-3] */
 static void fill_known(struct dk_turn_head *head, const struct instance *i, bool is_warm) {
   const struct facts *f = &i->current->facts;
   head->known = 1;
@@ -308,8 +308,8 @@ static void fill_known(struct dk_turn_head *head, const struct instance *i, bool
   head->history_from = is_warm || !f->last_event_id ? f->last_event_id + 1 : f->first_event_id;
 }
 
-/* Head, history, messages; the bounds cut from the end, but one message comes always.  [TURN-2]
- * The token that is written into the messages means nothing until the instance has it, too: a
+/* Head, history, messages; the bounds cut from the end, but one message always comes.  [TURN-2]
+ * The token that is written into the messages means nothing until the instance has it as well: a
  * fetch that fails in here has changed nothing.  [TURN-12] */
 static dk_status hand_up_turn(const struct op *op, const struct instance *i,
                               const struct dk_turn_head *head, const struct dk_fetch_turn *request,
@@ -361,8 +361,8 @@ static dk_status fetch_orchestration_item(void *self, struct dk_call *call,
 
 /* ---- 5. Tokens: renew and give back ---------------------------------------------------------- */
 
-/* A token counts while its lease lives, and not a millisecond longer, though nobody may have taken
- * over.  A row that is gone is a lock that is lost, for good.  [TOKEN-2 to TOKEN-6] */
+/* A token is valid while its lease lives, and not a millisecond longer, even if no other fetch has
+ * taken over.  If a row was deleted, its lock is lost for good.  [TOKEN-2 to TOKEN-6] */
 static dk_status find_held(struct op *op, char letter, struct dk_bytes token) {
   for (struct instance *i = op->s->instances; i && !op->lease; i = i->next) {
     op->turn = i;
@@ -448,7 +448,7 @@ static dk_status refuse_commit(const struct op *op, const struct dk_turn_result 
   return DK_OK;
 }
 
-/* The execution as this commit leaves it: a new row, which takes the place of the old. */
+/* The execution as this commit leaves it: a new row, which replaces the old one. */
 static dk_status make_execution(struct op *op, const struct dk_turn_result *r) {
   const struct row *old = op->turn->current;
   bool begins = !old || old->item.execution_id != r->execution_id;
@@ -495,8 +495,8 @@ static dk_status make_all(struct op *op, const struct dk_turn_result *r) {
   return r->execution_id ? make_execution(op, r) : DK_OK;
 }
 
-/* The rows go, locked or not.  That is all there is to cancelling: the worker's next renew and its
- * ack find no row.  Those with a token, of a lease that is over too, are reported as stolen; those
+/* Deletes the rows, locked or not.  That is all of cancelling: the worker's next renew and its ack
+ * find no row.  Rows with a token are reported as stolen, even if their lease has expired; rows
  * that this commit has inserted are not counted.  [CANCEL-1, CANCEL-4, CANCEL-6] */
 static void delete_activities(const struct op *op, const struct dk_turn_result *r,
                               uint64_t before) {
@@ -617,7 +617,7 @@ static dk_status read_history(void *self, struct dk_call *call,
   while (i && !same(bytes(&i->id), request->instance))
     i = i->next;
   if (!i || !i->current)
-    return DK_OK; /* what does not exist brings nothing.  [HIST-2] */
+    return DK_OK; /* an unknown instance brings nothing.  [HIST-2] */
   struct row *e = request->execution_id == 0 ? i->current
     : *find(i, EXECUTION, ITEM(.execution_id = request->execution_id));
   if (!e)
@@ -629,7 +629,7 @@ static dk_status read_history(void *self, struct dk_call *call,
                         request->max_events ? request->max_events : UINT64_MAX);
 }
 
-/* ---- 9. The handle, and what the file says of itself ----------------------------------------- */
+/* ---- 9. The handle, and what the file declares ----------------------------------------------- */
 
 static dk_status store_open(const struct dk_host *host, struct dk_call *call,
                             const struct dk_open *open, void **ret_self) {
@@ -660,7 +660,7 @@ static void store_close(void *self) {
 static dk_status store_destroy(const struct dk_host *host, struct dk_call *call,
                                const struct dk_open *open) { return DK_OK; }
 
-/* NULL for every id that is not known.  [ABI-3] */
+/* NULL for every unknown id.  [ABI-3] */
 static const void *store_extension(void *self, const char *id) { return NULL; }
 
 static const struct dk_ops ops = {
@@ -679,7 +679,7 @@ static const struct dk_limits limits = {sizeof limits, MAX_ID, 1 << 20, 16 << 20
 static const struct dk_param params[] = {{.key = NULL}}; /* no settings */
 static const char *const extensions[] = {NULL};
 
-/* Declare what holds, no more: it is tested.  [ABI-12] */
+/* Declare what is true, no more: it is tested.  [ABI-12] */
 static const struct dk_provider provider = {
   .magic = DK_MAGIC, .struct_size = sizeof provider, .stamp = DK_STAMP, .abi_minor = DK_ABI_MINOR,
   .clocks = DK_CLOCK_HOST,

@@ -3,13 +3,13 @@
  *
  *   ./cancellable sqlite store=/tmp/jobs.db
  *
- *   flag        it computes, and looks at a flag now and then
- *   descriptor  it waits for what a program prints, and for one descriptor more
- *   process     it never looks: it has a process of its own, which is killed
+ *   flag        it computes, and checks a flag now and then
+ *   descriptor  it waits for the output of a program, and for one more descriptor
+ *   process     it never checks: it has a process of its own, which is killed
  *
- * Each would go on for minutes; its instance is cancelled as soon as it works.  What is printed:
- * how long after that it noticed, that no process of it is left, and what the runtime counted.  The
- * argument after the store: what the names of the instances begin with (job). */
+ * Each would run for minutes; main cancels its instance as soon as it works.  It prints how long
+ * after that the activity noticed, that no process of it is left, and what the runtime counted.
+ * The argument after the store is the prefix of the instances' names (job). */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,14 +25,14 @@
 #include "example.h"
 
 enum {
-  GRACE_MS = 500,         /* of the one that never looks */
+  GRACE_MS = 500,         /* of the one that never checks */
   PROGRAM_MS = 1000,      /* a program's, from SIGTERM to SIGKILL */
-  PATIENCE_MS = 60 * 1000 /* main's, with what an activity is to do at once */
+  PATIENCE_MS = 60 * 1000 /* how long main waits for a report */
 };
 
 /* ---- 1. What activities report to main ------------------------------------------------------- */
 
-/* Only so that there is something to print; by a pipe, since one is in another process. */
+/* Only to have something to print; through a pipe, because one activity is in another process. */
 static int reports[2];
 
 enum { WORKS, NOTICED };
@@ -43,7 +43,7 @@ struct report {
   char instance[100];
 };
 
-/* So small that it is written as a whole, and is never mixed with another. */
+/* A report is so small that it is written as a whole, and never mixed with another. */
 static void
 report(const dk_task *task, int what, pid_t program)
 {
@@ -57,8 +57,8 @@ report(const dk_task *task, int what, pid_t program)
 
 /* ---- 2. Programs that activities start ------------------------------------------------------- */
 
-/* 0, or an error's number.  With a pipe what it prints goes there, and it leads a process group of
- * its own, so that what it starts can be reached, too. */
+/* 0, or an error's number.  With a pipe the program's output goes there, and the program leads a
+ * process group of its own, so that signals reach what it starts as well. */
 static int
 begin_program(dk_str command, const int *pipe_ends, pid_t *ret_pid)
 {
@@ -78,7 +78,7 @@ begin_program(dk_str command, const int *pipe_ends, pid_t *ret_pid)
   return error;
 }
 
-/* How it ended, as waitpid tells it. */
+/* How it ended, as waitpid returns it. */
 static int
 wait_for_program(pid_t pid)
 {
@@ -100,8 +100,8 @@ watch(pid_t pid)
   return fd;
 }
 
-/* Asks it to end, and all that it has started; then takes no refusal.  Its group cannot be another
- * one by then: a pid stays taken until it was waited for. */
+/* Asks the program and everything that it has started to end, then kills them.  The group's number
+ * cannot belong to another by then: a pid stays in use until the process was waited for. */
 static void
 end_program(pid_t pid)
 {
@@ -126,9 +126,9 @@ is_prime(long long n)
   return d * d > n;
 }
 
-/* A flag.  To look at it costs next to nothing, so it is looked at often.  There is nothing to
- * clean up here, and what is returned goes nowhere.  (Work that waits for time has dk_task_sleep:
- * select-timeout.c.) */
+/* A flag.  Checking it costs next to nothing, so the activity checks it often.  There is nothing to
+ * clean up here, and the returned value has no effect.  (Work that waits for time has
+ * dk_task_sleep: select-timeout.c.) */
 static dk_result
 by_flag(dk_task *task, dk_str input)
 {
@@ -147,7 +147,7 @@ by_flag(dk_task *task, dk_str input)
   return dk_done(task, dk_str_of(text));
 }
 
-/* Until the program has ended (0), or the activity is told to (1). */
+/* Waits until the program has ended (0), or the activity is cancelled (1). */
 static int
 follow(dk_task *task, pid_t program, int output)
 {
@@ -162,12 +162,12 @@ follow(dk_task *task, pid_t program, int output)
       return 1;
     if (read(output, text, sizeof(text)) <= 0)
       return 0;
-    report(task, WORKS, program); /* what it prints is not looked at any further */
+    report(task, WORKS, program); /* the output itself is ignored */
   }
 }
 
-/* A descriptor, beside those that the activity waits for anyway: sockets, pipes, children.  It has
- * its grace (ten seconds) to leave things as they should be. */
+/* A descriptor, beside those that the activity waits for anyway: sockets, pipes, children.  The
+ * activity has its grace (ten seconds) to clean up. */
 static dk_result
 by_descriptor(dk_task *task, dk_str command)
 {
@@ -190,9 +190,9 @@ by_descriptor(dk_task *task, dk_str command)
   return status == 0 ? dk_done(task, dk_str_of("")) : dk_error(task, "wait status %d", status);
 }
 
-/* Neither, as code that others wrote: it is called, and comes back when it is over.  In a thread
- * nothing could stop it.  The process in which it runs is killed when its grace is over, and with
- * it what it has started (that is in the same process group). */
+/* Neither, as in code that others wrote: it is called, and returns when it has finished.  In a
+ * thread nothing could stop it.  The process in which it runs is killed when its grace has ended,
+ * with everything that it has started (which is in the same process group). */
 static dk_result
 by_process(dk_task *task, dk_str command)
 {
@@ -208,8 +208,8 @@ by_process(dk_task *task, dk_str command)
 
 /* ---- 4. The orchestration -------------------------------------------------------------------- */
 
-/* It knows nothing of cancellation.  It is registered under three names, and runs the activity of
- * the same name. */
+/* The orchestration contains nothing about cancellation.  It is registered under three names, and
+ * runs the activity of the same name. */
 static dk_result
 job(dk_orch *o, dk_str input)
 {
@@ -279,7 +279,7 @@ see_it_dead(const char *what, pid_t pid, int watched, int64_t asked_at)
          example_ticks_ms() - asked_at);
 }
 
-/* Asks for it, and waits until the instance is over.  One that is over already stays as it is. */
+/* Cancels the instance, and waits until it has ended.  One that had ended before stays as it is. */
 static void
 cancel(struct dk_client *client, const char *instance)
 {
@@ -294,9 +294,9 @@ cancel(struct dk_client *client, const char *instance)
   printf("  %s has asked for that\n", info.cancelled_by.ptr ? info.cancelled_by.ptr : "nobody");
 }
 
-/* The instance is over as soon as a turn has committed it, whatever its activity does.  That runs
- * where the turn ran, or in a child of it, and so it is told at once; in another process it would
- * be told by its next renewal, up to 25 s later. */
+/* The instance ends as soon as a turn has committed that, whatever its activity does.  The activity
+ * runs in the process of the turn, or in a child of it, and so it is notified at once.  In another
+ * process it would learn by its next renewal, up to 25 s later. */
 static void
 cancel_what_works(struct dk_client *client, const char *instance)
 {
@@ -318,7 +318,7 @@ cancel_what_works(struct dk_client *client, const char *instance)
     see_it_dead("program", works.program, program, asked_at);
 }
 
-/* Whether it was started.  If it is there already, an earlier run may have been stopped in the
+/* 1: the instance was started.  If it exists already, an earlier run might have been stopped in the
  * middle of it. */
 static int
 run(struct dk_client *client, const char *prefix, const struct style *style)
@@ -342,7 +342,7 @@ run(struct dk_client *client, const char *prefix, const struct style *style)
 
 /* ---- 6. The process -------------------------------------------------------------------------- */
 
-/* 1: all that was cancelled has ended. */
+/* 1: every cancelled activity has ended. */
 static int
 print_counters(struct dk_runtime *runtime)
 {
@@ -382,7 +382,7 @@ main(int argc, char **argv)
   struct dk_refusal refusal;
 
   /* Before there is any thread, and any store: the processes for activities are copies of this one
-   * as it is now.  So what they are to have is made before, too. */
+   * as it is now.  So everything that they need is made before. */
   if (pipe2(reports, O_CLOEXEC) != 0) {
     perror("cancellable: a pipe");
     return 1;

@@ -2,7 +2,7 @@
 /* example.c - how a program opens a store, and what else the examples share: see example.h.
  *
  * A plugin is loaded by its absolute path (dk_library_open), and a store of it is opened with the
- * settings that this provider knows (dk_store_open): `durakit probe PROVIDER` tells them. */
+ * settings that this provider knows (dk_store_open): `durakit probe PROVIDER` lists them. */
 #include "example.h"
 
 #include <inttypes.h>
@@ -62,7 +62,7 @@ find_plugin(const char *provider, char path[PATH_MAX])
   exit(1);
 }
 
-/* The arguments of the form key=value, up to the first that is none. */
+/* The arguments of the form key=value, up to the first that has another form. */
 static size_t
 read_settings(char **arguments, struct dk_setting settings[MOST_SETTINGS])
 {
@@ -97,7 +97,7 @@ example_open(struct example_store *s, int argc, char **argv)
   s->caller = dk_caller_new(NULL, 0);
   if (!s->caller)
     example_failed(argv[1], DK_NO_MEMORY, "no caller");
-  /* A store whose server is down is told at once, not waited for. */
+  /* If the server of a store is down, the program reports that at once and does not wait. */
   dk_status status = dk_store_open(s->library, NULL, s->caller, DK_OPEN_CREATE, settings, n,
                                    &s->store);
   if (status != DK_OK)
@@ -137,8 +137,8 @@ example_ticks_ms(void)
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* The ways in which an activity that has begun can end, but for dk_later: with a result that the
- * store took or refused, or told to end, and then in its grace or not. */
+/* The ways in which an activity that has begun can end, except dk_later: with a result that the
+ * store accepted or refused; or cancelled, and then within its grace or not. */
 static uint64_t
 n_over(const struct dk_counters *c)
 {
@@ -146,7 +146,7 @@ n_over(const struct dk_counters *c)
          c->grace_exceeded;
 }
 
-/* A counter changes a moment after what it counts, and there is no call that waits for it. */
+/* A counter changes a moment after the event that it counts, and no call waits for it. */
 int
 example_counters_at_end(struct dk_runtime *runtime, struct dk_counters *ret_counters)
 {

@@ -4,8 +4,9 @@
  *   ./fan-out sqlite store=/tmp/trips.db                      100 suppliers, 3 offers are enough
  *   ./fan-out sqlite store=/tmp/trips.db trip-2 1000 10
  *
- * The arguments after the store: INSTANCE SUPPLIERS OFFERS.  It prints what came of the activities,
- * as the orchestration saw it and as the runtime counted it.  Both add up to what was asked for. */
+ * The arguments after the store: INSTANCE SUPPLIERS OFFERS.  It prints what happened to the
+ * activities, as the orchestration saw it and as the runtime counted it.  Each sum is the number of
+ * suppliers. */
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,8 +22,8 @@ enum { QUICK_MS = 20, SLOW_MS = 20 * 1000 };
 
 static atomic_size_t begun; /* how often ask was called */
 
-/* Of four suppliers one has nothing, and one takes its time.  Four are asked at once (SLOTS); the
- * others wait in the worker queue, each as a row of its own. */
+/* Of four suppliers one has nothing, and one is slow.  Four are asked at once (SLOTS); the others
+ * wait in the worker queue, each as a row of its own. */
 static dk_result
 ask(dk_task *task, dk_str supplier)
 {
@@ -49,7 +50,7 @@ book(dk_task *task, dk_str offer)
 
 /* ---- 2. The orchestration -------------------------------------------------------------------- */
 
-/* What is not over yet.  The array is the run's memory: malloc would be lost with the run. */
+/* The futures that have not ended.  The array is the run's memory: malloc would be lost with it. */
 struct asked {
   dk_future **open;
   size_t n_open;
@@ -67,8 +68,8 @@ ask_all(dk_orch *o, size_t suppliers)
   return asked;
 }
 
-/* The next one that is over.  dk_any leaves the others open; asked again with the same futures it
- * would give the same one again, so that is taken out. */
+/* The next future that has ended.  dk_any leaves the others open; called again with the same
+ * futures it would return the same one again, so that one is removed. */
 static dk_future *
 next_answer(dk_orch *o, struct asked *asked)
 {
@@ -81,9 +82,9 @@ next_answer(dk_orch *o, struct asked *asked)
   return next;
 }
 
-/* No turn is taken here: dk_drop only notes what the commit of this turn is to delete.  That is one
- * commit, however many they are.  From then on a row that was waiting cannot be fetched, and an
- * activity that runs is told to end. */
+/* This needs no turn of its own: dk_drop only notes what the commit of this turn must delete.  That
+ * is one commit, however many activities there are.  From then on a waiting row cannot be fetched,
+ * and a running activity is notified. */
 static size_t
 drop_the_rest(dk_orch *o, const struct asked *asked)
 {
@@ -94,9 +95,9 @@ drop_the_rest(dk_orch *o, const struct asked *asked)
 
 /* The input is "SUPPLIERS OFFERS".
  *
- * If the first that is over were enough, dk_select_of would do it all in one call.  But a refusal
- * is over, too.  And what is open at the end of an orchestration is cancelled by itself: dk_drop is
- * needed because this one goes on. */
+ * If the first that ends were enough, dk_select_of would do it all in one call.  But a refusal has
+ * ended as well.  The end of an orchestration cancels what is still open: dk_drop is needed because
+ * this one continues. */
 static dk_result
 trip(dk_orch *o, dk_str input)
 {
@@ -115,15 +116,15 @@ trip(dk_orch *o, dk_str input)
   if (offers < enough)
     return dk_failed_with(o, "%zu of %zu suppliers have an offer", offers, suppliers);
   size_t dropped = drop_the_rest(o, &asked);
-  dk_str booked = dk_await(o, dk_activity(o, "book", best)); /* at once: no row stands before it */
+  dk_str booked = dk_await(o, dk_activity(o, "book", best)); /* at once: no row is before it */
   return dk_completed(o, dk_format(o, "%s; offers %zu + refusals %zu + dropped %zu = %zu",
                                    booked.ptr, offers, refusals, dropped, suppliers));
 }
 
 /* ---- 3. What is printed ---------------------------------------------------------------------- */
 
-/* The orchestration's view ends with dk_drop.  What it dropped may have waited or run, or even have
- * just ended: the runtime knows, and counts.  It counts what this process did; if others work on
+/* The orchestration's view ends with dk_drop.  What it dropped might have been waiting, running, or
+ * just ended: the runtime's counters show which.  They count this process only; if others work on
  * this store as well, what they ran has "never run" here.  1: the counters and the bodies agree. */
 static int
 print_counters(struct dk_runtime *runtime, size_t asked, int is_booked)
@@ -160,8 +161,8 @@ what_can_be_run(void)
   return registry;
 }
 
-/* Starts it, if it is not there already, and waits for its end: DK_COMPLETED or DK_FAILED; 0: it
- * was there, and nothing ran here. */
+/* Starts the instance, unless it exists already, and waits for its end: DK_COMPLETED or DK_FAILED;
+ * 0: it existed, and nothing ran here. */
 static int32_t
 run(struct dk_store *store, const char *instance, size_t suppliers, size_t offers)
 {

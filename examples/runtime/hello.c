@@ -4,8 +4,8 @@
  *   ./hello sqlite store=/tmp/hello.db
  *   ./hello pg conninfo='host=... dbname=...' schema=hello Ada
  *
- * Run it again with the same name: the instance is there already, nothing is run once more, and its
- * result is read from the store. */
+ * Run it again with the same name: the instance exists already, so nothing runs again, and the
+ * program reads the result from the store. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@
 /* ---- 1. What is to be done ------------------------------------------------------------------- */
 
 /* An activity does the work: it may read, write, wait and call as it likes.  It is run at least
- * once: if this process dies in the middle, another one runs it again. */
+ * once: if this process dies in the middle, another process runs it again. */
 static dk_result
 greet(dk_task *task, dk_str input)
 {
@@ -24,8 +24,9 @@ greet(dk_task *task, dk_str input)
   return dk_done(task, dk_str_of(text)); /* copied */
 }
 
-/* An orchestration says what is to be done, and in which order.  Where it waits it may be gone on
- * with, or be run again from its top, in this process or in another: it comes to the same place. */
+/* An orchestration describes what is to be done, and in which order.  After a wait it either
+ * continues, or is run again from its top, in this process or in another: it arrives at the same
+ * place. */
 static dk_result
 hello(dk_orch *o, dk_str input)
 {
@@ -47,8 +48,8 @@ what_can_be_run(void)
 
 /* ---- 2. Asking for it ------------------------------------------------------------------------ */
 
-/* The message is in the store when this returns.  Who processes it, and when, is not said: it may
- * be this process, another one, or this one after it was started again. */
+/* The message is in the store when this returns.  Any process might take it, at any time: this one,
+ * another one, or this one after a restart. */
 static void
 start(struct dk_client *client, const char *instance, const char *name)
 {
@@ -85,7 +86,7 @@ main(int argc, char **argv)
 
   snprintf(instance, sizeof(instance), "hello-%s", name);
 
-  /* All that is left away has its default: docs/runtime.md tells each. */
+  /* Every option that is not set has its default: docs/runtime.md lists them. */
   struct dk_registry *registry = what_can_be_run();
   const struct dk_runtime_options options = {.struct_size = sizeof(options), .registry = registry};
   struct dk_runtime *runtime;
@@ -100,9 +101,9 @@ main(int argc, char **argv)
   print_result(client, instance);
   dk_client_free(client);
 
-  /* Waits for what runs, ten seconds at most; then what is left is told to end and given back. */
+  /* Waits at most ten seconds for what runs, then cancels the rest and gives it back. */
   if (!dk_runtime_stop(runtime, 10 * 1000, NULL))
-    return 1; /* a thread did not come back: what it uses has to stay, so nothing is freed */
+    return 1; /* a thread did not return: what it uses has to stay, so nothing is freed */
   dk_registry_free(registry);
   example_close(&s);
   return 0;

@@ -4,8 +4,9 @@
  *   ./select-timeout sqlite store=/tmp/orders.db                       the timer wins
  *   ./select-timeout sqlite store=/tmp/orders.db order-2 60000 10      the activity wins
  *
- * The arguments after the store: INSTANCE LIMIT_MS WORK_MS (order-1 3000 60000).  It prints who
- * won, how and when the activity was told, that its row is gone from the store, and the history. */
+ * The arguments after the store: INSTANCE LIMIT_MS WORK_MS (order-1 3000 60000).  It prints which
+ * one won, how and when the activity was notified, that the store has no row of it any more, and
+ * the history. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +22,8 @@ static struct {
   int64_t ms;
 } noticed;
 
-/* Works for so many milliseconds, but ends as soon as it is told to: dk_task_sleep returns at once
- * when the token is set.  What it returns then goes nowhere. */
+/* Works for the given number of milliseconds, but ends as soon as it is cancelled: dk_task_sleep
+ * returns at once when the token is set.  What the activity returns then has no effect. */
 static dk_result
 charge(dk_task *task, dk_str input)
 {
@@ -39,7 +40,7 @@ charge(dk_task *task, dk_str input)
 /* ---- 2. The orchestration -------------------------------------------------------------------- */
 
 /* The input is "LIMIT WORK".  The commit that decides for the timer also deletes the activity's
- * row, so that nobody can start it, renew it or report its end from then on. */
+ * row, so that from then on no worker can start it, renew it or report its end. */
 static dk_result
 order(dk_orch *o, dk_str input)
 {
@@ -55,14 +56,14 @@ order(dk_orch *o, dk_str input)
 
 /* ---- 3. The log ------------------------------------------------------------------------------ */
 
-/* What the runtime told of the cancellation.  Its text lives during the call: it is copied. */
+/* What the runtime logged about the cancellation.  Its text lives during the call: it is copied. */
 static struct {
   char token[1024];
   int32_t learnt;
 } told;
 
-/* Called by any thread of the runtime, several at once: here one thread writes what is read when
- * the runtime has been stopped. */
+/* Any thread of the runtime calls this, several at once.  Here one thread writes, and main reads
+ * after it has stopped the runtime. */
 static void
 take_log(void *context, const struct dk_log_event *event)
 {
@@ -99,7 +100,7 @@ print_activity(void)
            name_of(causes, 4, noticed.cause), name_of(ways, 6, told.learnt));
 }
 
-/* The lease that the activity had, once more: the store knows no such row any more. */
+/* Renews the lease that the activity had: the store does not know such a row any more. */
 static void
 print_row(const struct example_store *s)
 {
@@ -144,7 +145,7 @@ what_can_be_run(void)
   return registry;
 }
 
-/* Starts it, if it is not there already, and waits for its end.  Whether it was started. */
+/* Starts the instance, unless it exists already, and waits for its end.  1: it was started. */
 static int
 run(struct dk_store *store, const char *instance, const char *limit, const char *work)
 {
@@ -180,9 +181,9 @@ main(int argc, char **argv)
   const char *limit = used + 1 < argc ? argv[used + 1] : "3000";
   const char *work = used + 2 < argc ? argv[used + 2] : "60000";
   struct dk_registry *registry = what_can_be_run();
-  /* A limit must exceed the lease by the time of the work: the activity of a worker that was lost
-   * is run again when its lease has ended.  For a limit of seconds the default lease, 30 s, is too
-   * long.  This one is renewed every 2 s, so a limit of 3 s ends between two renewals. */
+  /* A limit must exceed the lease by the time of the work: if a worker is lost, its activity is run
+   * again when its lease has expired.  For a limit of seconds the default lease, 30 s, is too long.
+   * This one is renewed every 2 s, so a limit of 3 s ends between two renewals. */
   const struct dk_runtime_options options = {.struct_size = sizeof(options),
                                              .registry = registry,
                                              .log = take_log,

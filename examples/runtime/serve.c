@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: 0BSD */
-/* serve.c - a process that works on a store until it is told to end (Ctrl-C, SIGTERM).
+/* serve.c - a process that works on a store until it gets a signal (Ctrl-C, SIGTERM).
  *
  *   ./serve sqlite store=/tmp/orders.db
  *
- * It starts nothing itself.  Orders are started, looked at and cancelled from elsewhere, by the
- * command durakit or by any program with a client:
+ * It starts no order itself.  Another process starts, inspects and cancels orders: the command
+ * durakit, or any program with a client:
  *
  *   durakit start order-1 --name order --provider sqlite --set store=/tmp/orders.db
  *   durakit cancel order-1 --reason 'wrong address' --provider sqlite --set store=/tmp/orders.db
  *
- * What it has counted it saves every two seconds, if it is told where, for a collector of text
- * files or for durakit stats --metrics:
+ * With --metrics it saves its counts every two seconds, for a collector of text files or for
+ * durakit stats --metrics:
  *
  *   ./serve --metrics serve.prom sqlite store=/tmp/orders.db */
 #include <pthread.h>
@@ -24,7 +24,7 @@
 
 /* ---- 1. What is done ------------------------------------------------------------------------- */
 
-/* Takes so many seconds, ten minutes if nothing is said; ends as soon as nobody wants it. */
+/* Takes the given number of seconds, or ten minutes; ends as soon as it is cancelled. */
 static dk_result
 charge(dk_task *task, dk_str input)
 {
@@ -61,8 +61,8 @@ what_can_be_run(void)
 
 /* ---- 2. The process -------------------------------------------------------------------------- */
 
-/* Signals that main waits for.  All threads inherit that they are blocked, so that none is ended by
- * one; hence this comes first. */
+/* Blocks the signals that main waits for.  All threads inherit that, so that no signal ends one;
+ * hence this comes first. */
 static void
 block_signals(sigset_t *set)
 {
@@ -72,7 +72,7 @@ block_signals(sigset_t *set)
   pthread_sigmask(SIG_BLOCK, set, NULL);
 }
 
-/* Of this thread, so that a slow disk holds up nobody else. */
+/* Called by main's thread, so that a slow disk delays no other. */
 static void
 save(struct dk_runtime *runtime, const char *path)
 {
@@ -112,7 +112,7 @@ main(int argc, char **argv)
   save(runtime, path);
   printf("serve: ends; what it works on is given back\n");
   if (!dk_runtime_stop(runtime, 1000, NULL))
-    return 1; /* a thread did not come back: what it uses has to stay, so nothing is freed */
+    return 1; /* a thread did not return: what it uses has to stay, so nothing is freed */
   dk_registry_free(registry);
   example_close(&s);
   return 0;
