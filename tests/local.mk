@@ -12,6 +12,7 @@ first_tests = \
 	$(NULL)
 script_tests += \
 	tests/style.sh \
+	tests/english.sh \
 	tests/width.sh \
 	tests/include-table.sh \
 	tests/exports.sh \
