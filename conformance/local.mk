@@ -22,11 +22,31 @@ check_PROGRAMS += conformance/tap/test-tap-failing
 
 noinst_LTLIBRARIES += conformance/libdkcontract.la
 conformance_libdkcontract_la_SOURCES = \
-	conformance/contract/clauses.def \
+	conformance/contract/areas.def \
+	conformance/contract/areas/token.def \
+	conformance/contract/areas/time.def \
+	conformance/contract/areas/queue.def \
+	conformance/contract/areas/turn.def \
+	conformance/contract/areas/ack.def \
+	conformance/contract/areas/work.def \
+	conformance/contract/areas/cancel.def \
+	conformance/contract/areas/hist.def \
+	conformance/contract/areas/exec.def \
+	conformance/contract/areas/poison.def \
+	conformance/contract/areas/pin.def \
+	conformance/contract/areas/tag.def \
+	conformance/contract/areas/rel.def \
+	conformance/contract/areas/admin.def \
+	conformance/contract/areas/del.def \
+	conformance/contract/areas/prune.def \
+	conformance/contract/areas/err.def \
+	conformance/contract/areas/call.def \
+	conformance/contract/areas/srv.def \
+	conformance/contract/areas/abi.def \
+	conformance/contract/areas/mem.def \
 	conformance/contract/contract.c \
 	conformance/contract/contract.h \
 	conformance/contract/mutants.c \
-	conformance/contract/mutants.def \
 	conformance/contract/mutants.h \
 	$(NULL)
 
@@ -45,7 +65,6 @@ conformance_model_model_la_LIBADD = core/libdkbase.la -lpthread
 EXTRA_conformance_model_model_la_DEPENDENCIES = $(provider_map)
 conformance_model_model_la_SOURCES = \
 	conformance/contract/mutants.c \
-	conformance/contract/mutants.def \
 	conformance/contract/mutants.h \
 	conformance/model/admin.c \
 	conformance/model/apply-values.c \
@@ -99,7 +118,6 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/call.c \
 	conformance/checks/cancel.c \
 	conformance/checks/checks.c \
-	conformance/checks/checks.def \
 	conformance/checks/checks.h \
 	conformance/checks/common.c \
 	conformance/checks/crowd.c \
@@ -200,7 +218,6 @@ conformance_libdkzoo_la_LIBADD = \
 	$(NULL)
 conformance_libdkzoo_la_SOURCES = \
 	conformance/contract/mutants.c \
-	conformance/contract/mutants.def \
 	conformance/contract/mutants.h \
 	conformance/fixtures/base.c \
 	conformance/fixtures/calls.c \

@@ -164,8 +164,8 @@ put_clause(const struct dk_clause *clause)
     puts("| check | what must hold | catches |\n|---|---|---|");
   if (put_checks(clause) > 0 || clause->by != DK_BY_CHECK)
     return true;
-  fprintf(stderr, "gen-coverage: %s is judged by no check: one must name it first in checks.def, "
-                  "or clauses.def must name the issue that brings it\n", clause->id);
+  fprintf(stderr, "gen-coverage: %s is judged by no check: areas.def must have one that names it "
+                  "first, or name the issue that brings it\n", clause->id);
   return false;
 }
 

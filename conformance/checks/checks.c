@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All checks of this kit, made from checks.def. */
+/* All checks of this kit, made from areas.def of the contract. */
 #include "conformance/checks/checks.h"
 
 #define CHECK(area, function, name, clauses_, needs_, flags_, processes_, says_)                   \
@@ -12,12 +12,12 @@
     .flags = flags_,                                                                               \
     .processes = processes_,                                                                       \
   };
-#include "conformance/checks/checks.def"
+#include "conformance/contract/areas.def"
 
 static const struct check *const all[] = {
 #define CHECK(area, function, name, clauses, needs, flags, processes, says)                        \
   &row_##area##_##function,
-#include "conformance/checks/checks.def"
+#include "conformance/contract/areas.def"
 };
 
 const struct check *const *

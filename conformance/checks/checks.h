@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the checks of all areas share: the table, and words that are too special for the kit.
  *
- * The table is checks.def: a new check is one function in its area's file and one entry there.
+ * The table is areas.def of the contract: a new check is one function in a file of its area and one
+ * entry there.
  * Every function is declared here, from that table, so that neither can be forgotten.
  */
 #ifndef DK_CONFORMANCE_CHECKS_H
@@ -11,7 +12,7 @@
 
 #define CHECK(area, function, name, clauses, needs, flags, processes, says)                        \
   void area##_##function(struct dk_check *t);
-#include "conformance/checks/checks.def"
+#include "conformance/contract/areas.def"
 
 enum { LEASE_MS = 30000 }; /* what a fetch asks for when the check does not say */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables made of clauses.def, and the few questions that one asks of them. */
+/* Areas and clauses as tables, made of areas.def, and the few questions that one asks of them. */
 #include "conformance/contract/contract.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #define AREA(id_, title_, intro_) { .id = (id_), .title = (title_), .intro = (intro_) },
 
 static const struct dk_area areas[] = {
-#include "conformance/contract/clauses.def"
+#include "conformance/contract/areas.def"
 };
 
 #define CLAUSE(id_, area_, level_, by_, since_, planned_, text_, why_, breaks_)                    \
@@ -17,7 +17,7 @@ static const struct dk_area areas[] = {
   },
 
 static const struct dk_clause clauses[] = {
-#include "conformance/contract/clauses.def"
+#include "conformance/contract/areas.def"
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

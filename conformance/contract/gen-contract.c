@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints docs/contract.md from the tables of clauses.def.
+/* Prints docs/contract.md from the tables of areas.def.
  *
  * The prose of the tables is plain text.  On its way out words that are names in C become code, and
  * clause ids become links; a text that names a clause which does not exist ends the program with 1.
@@ -83,7 +83,7 @@ put_word(struct word w)
 
   if (looks_like_clause(w, id, sizeof id)) {
     if (dk_clause_find(id) == NULL) {
-      fprintf(stderr, "gen-contract: a text names clause %s, which is not in clauses.def\n", id);
+      fprintf(stderr, "gen-contract: a text names clause %s, which is not in areas.def\n", id);
       return false;
     }
     printf("[%s](#", id);
@@ -253,7 +253,7 @@ put_front(void)
 {
   bool known;
 
-  printf("<!-- Made by gen-contract from conformance/contract/clauses.def: edit there. -->\n\n"
+  printf("<!-- Made by gen-contract from conformance/contract/areas: edit there. -->\n\n"
          "# The provider contract, version %s\n\n%s\n",
          DK_CONTRACT_VERSION, intro);
   puts("## Decisions that run through all areas\n\n| topic | decision |\n|---|---|");

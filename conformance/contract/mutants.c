@@ -6,7 +6,7 @@
 
 static const struct dk_mutant all_mutants[] = {
 #define MUTANT(name, id, clause, check, text) [name] = {id, clause, check, text},
-#include "conformance/contract/mutants.def"
+#include "conformance/contract/areas.def"
 };
 
 enum { LONGEST_ID = 63 };

@@ -3,7 +3,7 @@
  * every check can be shown to catch what it is meant to catch.
  *
  * The table is constant and lives as long as the program; nothing here allocates, locks or fails.
- * The data stand in mutants.def.  Shared by the model, the runner and the documentation.
+ * The data stand in areas.def.  Shared by the model, the runner and the documentation.
  */
 #ifndef DK_CONFORMANCE_MUTANTS_H
 #define DK_CONFORMANCE_MUTANTS_H
@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* M_CANCEL_ONLY_UNLOCKED, ...: the number of each, which is its position in mutants.def. */
+/* M_CANCEL_ONLY_UNLOCKED, ...: the number of each, which is its position in areas.def. */
 enum dk_mutant_name {
 #define MUTANT(name, id, clause, check, text) name,
-#include "conformance/contract/mutants.def"
+#include "conformance/contract/areas.def"
   DK_MUTANTS /* how many there are */
 };
 

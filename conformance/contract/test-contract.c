@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holds the contract's data to its form: ids in order, nothing empty, nothing said twice, and no
- * clause that would let a provider look inside a payload. */
+/* Holds the contract's data to its form: ids in order, checks and mutants beside their clause,
+ * nothing empty, nothing said twice, and no clause that would let a provider look inside a
+ * payload. */
 #include "conformance/contract/contract.h"
 #include "conformance/tap/tap.h"
 
@@ -88,6 +89,59 @@ each_id_finds_its_clause(void)
          dk_clause_find(NULL) == NULL,
      "what is no id finds nothing");
   ok(dk_area_find("UTF") == NULL && dk_area_find(NULL) == NULL, "what is no area finds nothing");
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+struct entry {
+  enum { A_CLAUSE, A_CHECK, A_MUTANT } kind;
+  const char *id, *of; /* the clauses that a check is for, the one that a mutant breaks */
+};
+
+static const struct entry entries[] = {
+#define CLAUSE(id_, area, level, by, since, planned, text, why, breaks) {A_CLAUSE, id_, id_},
+#define CHECK(area, function, name, clauses, needs, flags, processes, says)                        \
+  {A_CHECK, #area "/" name, clauses},
+#define MUTANT(name, id_, clause, check, text) {A_MUTANT, id_, clause},
+#include "conformance/contract/areas.def"
+};
+
+/* How many do not stand in the block of their (first) clause: clause, checks, mutants. */
+static unsigned
+strangers(const struct entry *list, size_t n)
+{
+  const struct entry *clause = NULL;
+  unsigned wrong = 0;
+
+  for (size_t i = 0; i < n; i++) {
+    const struct entry *e = &list[i];
+    if (e->kind == A_CLAUSE)
+      clause = e;
+    else if (clause && strcspn(e->of, " ") == strlen(clause->id) &&
+             strncmp(e->of, clause->id, strlen(clause->id)) == 0 && list[i - 1].kind <= e->kind)
+      continue;
+    else {
+      diag("%s, of %s, does not stand in its place of that block", e->id, e->of);
+      wrong++;
+    }
+  }
+  return wrong;
+}
+
+static void
+blocks_are_whole(void)
+{
+  static const struct entry bad[] = {
+    {A_CHECK, "a/before", "A-1"}, {A_CLAUSE, "A-1", "A-1"},   {A_MUTANT, "a/good", "A-1"},
+    {A_CHECK, "a/late", "A-1"},   {A_CHECK, "a/b", "A-2 A-1"}, {A_CHECK, "a/c", "A-11"},
+  };
+
+  cmp_ok(strangers(entries, sizeof entries / sizeof entries[0]), "==", 0,
+         "each check and each mutant stands beside its clause");
+  cmp_ok(strangers(bad, 1), "==", 1, "one before all clauses is noticed");
+  cmp_ok(strangers(bad + 1, 2), "==", 0, "one in its place is not");
+  cmp_ok(strangers(bad + 1, 3), "==", 1, "a check behind a mutant is noticed");
+  cmp_ok(strangers(bad + 1, 5), "==", 3, "as are two beside another clause");
 }
 
 /* ---- the other fields ------------------------------------------------------------------------ */
@@ -295,6 +349,7 @@ main(void)
   areas_are_known_and_unique();
   ids_follow_one_another();
   each_id_finds_its_clause();
+  blocks_are_whole();
   levels_and_judges_are_valid();
   texts_are_well_formed();
   nothing_is_said_twice();

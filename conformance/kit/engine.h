@@ -80,7 +80,7 @@ struct kit_report {
   uint8_t store_gone[KIT_MAX_STORES]; /* destroyed by the child itself */
   uint8_t store_making[KIT_MAX_STORES]; /* no answer says whether it was made: a server may do so
                                            yet, after it was destroyed too */
-  uint8_t reached[KIT_MAX_MUTANTS];   /* for durakit.mutant-reached/1, by number in mutants.def */
+  uint8_t reached[KIT_MAX_MUTANTS];   /* for durakit.mutant-reached/1, by number in areas.def */
 };
 #define KIT_SAID UINT64_C(0x6475726b69743264)
 

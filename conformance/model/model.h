@@ -52,7 +52,7 @@
 
 /* ---- mutants --------------------------------------------------------------------------------- */
 
-/* Notes at the rules, which say how each is commonly got wrong (mutants.def).  They read as the
+/* Notes at the rules, which say how each is commonly got wrong (areas.def).  They read as the
  * condition alone, and are, unless the store was opened with that mutant.  `s` is the store. */
 #define MUTANT(id)             is_mutant(s, id)
 #define HOLDS(id, condition)   ((condition) || MUTANT(id))  /* the mutant takes it as true */

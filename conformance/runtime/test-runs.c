@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of the runtime's checks, and that of their negative controls.
  *
- * They are no part of dk_checks: mutants.def asks that each check is meant for a mutant of its own,
+ * They are no part of dk_checks: areas.def asks that each check is meant for a mutant of its own,
  * and a mutant for one check, which is what the kill matrix proves, mutant by mutant, in virtual
  * time.  A check of the runtime rests on many clauses at once and takes real time; so each has one
  * mutant on which it is shown to fail, and that is known by its own check already. */

@@ -65,7 +65,7 @@ fi
 clauses=$(cat "$include/durakit/provider.h" "$include/durakit/admin.h" |
   grep -oE '\b[A-Z]+-[0-9]+\b' | grep -v '^UTF-' | sort -u)
 for clause in $clauses; do
-  grep -q "CLAUSE(\"$clause\"" "$top_srcdir/conformance/contract/clauses.def" ||
+  grep -q "CLAUSE(\"$clause\"" "$top_srcdir/conformance/contract/areas"/*.def ||
     missing="${missing:-} $clause"
 done
 is "${missing:-}" '' 'every clause that the manuals name stands in the contract'
