@@ -240,30 +240,35 @@ print_failure(struct out *out, const struct run *run, const struct result *resul
   dk_text_done(&text);
 }
 
-/* Many checks need the same: they are told in one line. */
+/* Many checks need the same: they are reported in one line, whatever stands between them. */
 void
 human_view_skipped(struct out *out)
 {
-  const struct result *first = out->skipped;
+  for (size_t i = 0; i < out->n_skipped; i++) {
+    const struct result *first = out->skipped[i].first;
 
-  if (!first)
-    return;
-  fprintf(out->file, "- %s", first->id);
-  if (out->n_skipped > 1)
-    fprintf(out->file, " and %zu more", out->n_skipped - 1);
-  fprintf(out->file, "  %s%s\n", first->spared_by ? "" : "skipped: ", first->reason);
-  out->skipped = NULL;
+    fprintf(out->file, "- %s", first->id);
+    if (out->skipped[i].n > 1)
+      fprintf(out->file, " and %zu more", out->skipped[i].n - 1);
+    fprintf(out->file, "  %s%s\n", first->spared_by ? "" : "skipped: ", first->reason);
+  }
   out->n_skipped = 0;
 }
 
 static void
 note_skipped(struct out *out, const struct result *result)
 {
-  if (out->skipped && (out->verbose || strcmp(out->skipped->reason, result->reason) != 0))
+  size_t i = 0;
+
+  while (i < out->n_skipped && strcmp(out->skipped[i].first->reason, result->reason) != 0)
+    i++;
+  if (out->verbose || i == sizeof(out->skipped) / sizeof(out->skipped[0])) {
     human_view_skipped(out);
-  if (!out->skipped)
-    out->skipped = result;
-  out->n_skipped++;
+    i = 0;
+  }
+  if (i == out->n_skipped)
+    out->skipped[out->n_skipped++] = (struct skipped){.first = result};
+  out->skipped[i].n++;
 }
 
 void

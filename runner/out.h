@@ -18,7 +18,10 @@ struct out {
   struct tap *tap;
   unsigned width;          /* of the terminal; 0: it is none */
   struct progress progress;
-  const struct result *skipped; /* human: first of n_skipped with one reason, not told yet */
+  struct skipped {              /* human: not reported yet, in the order of their first */
+    const struct result *first; /* of n with one reason */
+    size_t n;
+  } skipped[32];
   size_t n_skipped;
 };
 
@@ -57,7 +60,7 @@ void tap_view_result(struct out *out, const struct run *run, const struct result
 void tap_view_end(struct out *out, const struct totals *totals);
 void human_view_begin(struct out *out, const struct run *run, const char *canaries);
 void human_view_result(struct out *out, const struct run *run, const struct result *result);
-void human_view_skipped(struct out *out); /* tells those that were not told yet */
+void human_view_skipped(struct out *out); /* reports those that were not reported yet */
 void human_view_end(struct out *out, const struct totals *totals);
 
 /* "passed=90 failed=0 ..." */

@@ -105,6 +105,14 @@ like "$(tail -n 1 human)" '^RESULT=FAIL passed=0 failed=1 skipped=0 seconds=[0-9
 is "$(tr -d '\033' < human | cmp - human 2>&1)" '' 'no colours in a file'
 "$DURAKIT" check ./x.so --only turn/birth --format human --color always > human
 like "$(cat human)" "$(printf '\033')" 'but when they are asked for'
+run_ok 'a provider that declares little' $CC -shared -fPIC ${SANITIZER_CFLAGS:-} \
+  -I "$top_srcdir/core/include" "$top_srcdir/examples/provider-minimal/minimal.c" -o minimal.so
+"$DURAKIT" check ./minimal.so --only 'token/*,time/*,queue/*' --format human > human 2> err
+is $? 0 'it passes'
+sed -n 's/.*  skipped: //p' human > reasons
+[ "$(wc -l < reasons)" -ge 4 ]
+ok $? 'but for what it does not declare'
+is "$(sort reasons | uniq -d)" '' 'and each reason stands in one line'
 
 # ---- selection -----------------------------------------------------------------------------------
 
