@@ -284,13 +284,15 @@ by_its_own_clock(void)
 static void
 mutants(void)
 {
-  size_t n, opened = 0;
+  size_t n, opened = 0, shortest = SIZE_MAX;
   struct handle h;
   const struct dk_mutant *all = dk_mutants(&n);
 
   for (size_t i = 0; i < n; i++) {
     if (dk_mutant_number(all[i].id) != (int32_t)i)
       fail("%s does not have its number", all[i].id);
+    if (strlen(all[i].id) < shortest)
+      shortest = strlen(all[i].id);
     if (i == M_CALL_CLOSE_LEAVES_MEMORY)
       continue; /* this program leaves none, under memcheck too */
     opened += open_with(&h, NULL, NULL, all[i].id, DK_OPEN_CREATE) == DK_OK;
@@ -303,7 +305,7 @@ mutants(void)
      "and the nearest is named");
   close_handle(&h);
   is(dk_mutant_nearest("turn/brith-changes"), "turn/birth-changes", "the nearest mutant");
-  is(dk_mutant_nearest(""), "pin/signed", "the nearest to nothing is the shortest");
+  cmp_ok(strlen(dk_mutant_nearest("")), "==", shortest, "the nearest to nothing is the shortest");
 }
 
 int
