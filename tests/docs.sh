@@ -57,17 +57,66 @@ upper=$(printf %s "$areas" | tr '[:lower:]' '[:upper:]')
 
 # strangers FILE: what it names and nobody knows.
 strangers() {
-  grep -oE "\`($areas)/[a-z0-9-]+\`|($upper)-[0-9]+" "$1" | tr -d '`' | sort -u |
+  grep -oE "\`($areas)/[a-z0-9-]+\`|^- ($areas)/[a-z0-9-]+|($upper)-[0-9]+" "$1" |
+    sed -e 's/^- //' -e 's/`//g' | sort -u |
     while read -r name; do
       grep -qE "^$name([[:space:]]|$)" "$scratch/known" || echo "$name"
     done
 }
 
-printf '`cancel/mass` and CANCEL-5, but `cancel/no-such-check` and TOKEN-999\n' > "$scratch/sample"
+printf '%s\n' '`cancel/mass` and CANCEL-5, but `cancel/no-such-check` and TOKEN-999' \
+  '- cancel/mass and 7 more' '- cancel/no-such-list and 7 more' > "$scratch/sample"
 is "$(strangers "$scratch/sample")" "TOKEN-999
-cancel/no-such-check" 'a name that does not exist would be found'
+cancel/no-such-check
+cancel/no-such-list" 'a name that does not exist would be found'
 for page in "$top_srcdir"/README.md "$top_srcdir"/docs/*.md; do
   is "$(strangers "$page")" '' "${page##*/} names only what exists"
+done
+
+# A new clause, check, mutant or provider of the zoo is no reason to edit a document: what it shows
+# is compared without their counts, and it has no others.
+uncounted() { sed -E -f "$top_srcdir/tests/counts.sed"; }
+mine='clauses: 9 of 10 are judged by this kit
+- time/own-wait and 7 more  skipped: needs a clock
+- time/own-wait  skipped: needs two clocks
+RESULT=PASS passed=374 failed=3 skipped=26 flaky=2 seconds=12.08
+RESULT=PASS passed=0 failed=3 skipped=0'
+is "$(printf '%s\n' "$mine" | uncounted)" 'clauses: N of N are judged by this kit
+- CHECKS  skipped: needs a clock
+- CHECKS  skipped: needs two clocks
+RESULT=PASS passed=N failed=3 skipped=N flaky=2 seconds=12.08
+RESULT=PASS passed=0 failed=3 skipped=0' 'counts are masked, and nothing else of their lines'
+other='canaries: 5 of 5 caught: assertion
+clauses: all of them are judged by this kit
+- time/own-wait and 7 more  not run, because 5 checks
+- time/own-wait and more  skipped: needs a clock
+✗ cancel/mass  CANCEL-10 MUST  fail
+    found     passed=374, 1000 of 2000'
+is "$(printf '%s\n' "$other" | uncounted)" "$other" 'lines of another form are not touched'
+
+# counts FILE: the lines with a count that is not masked.
+counts() {
+  uncounted < "$1" | grep -nE \
+    -e '(^|[^[:alnum:]._-])[1-9][0-9,]*( [a-z]+){0,4} (clauses|checks|mutants|variants)\>' \
+    -e '(^|[^[:alnum:]._-])[1-9][0-9,]*( [a-z]+){0,4} (plugins|providers|zoo)\>' \
+    -e '\<(clauses|checks|mutants|zoo): [0-9]' -e '\<(passed|skipped)=[1-9]'
+}
+printf '%s\n' 'clauses: 9 of 10 are judged by this kit' 'RESULT=PASS passed=374 failed=0' \
+  'Some checks, in 12 files, and version 2 of it. The plugin runs CANCEL-10 checks.' \
+  > "$scratch/sample"
+is "$(counts "$scratch/sample")" '' 'a document may show what is masked'
+for count in 'There are 400 checks.' 'more than 600 deliberately broken variants' \
+             'all 1,653 mutants' '167 of 167 clauses' '143 providers in the zoo' \
+             'it says `passed=374`' 'clauses: 167'; do
+  echo "$count" > "$scratch/sample"
+  is "$(counts "$scratch/sample")" "1:$count" "a document may not say: $count"
+done
+find "$top_srcdir" \( -path "$top_builddir" -o -path '*/.git' \) -prune -o -name '*.md' -print |
+  grep -v -e '/docs/contract\.md$' -e '/docs/coverage\.md$' | sort > "$scratch/pages"
+[ "$(wc -l < "$scratch/pages")" -gt 10 ]
+ok $? 'the documents are found'
+for page in $(cat "$scratch/pages") "$top_srcdir/NEWS" "$top_srcdir/TODO"; do
+  is "$(counts "$page")" '' "${page#"$top_srcdir"/} has no count that a new check would change"
 done
 
 done_testing

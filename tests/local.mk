@@ -178,6 +178,7 @@ EXTRA_DIST += \
 	$(first_tests) \
 	$(script_tests) \
 	$(deep_tests) \
+	tests/counts.sed \
 	tests/include-table.awk \
 	tests/lost-worker.c \
 	tests/memcheck.sh \

@@ -62,7 +62,8 @@ plain() {
       -e 's/seconds=[0-9.]*/seconds=S/' -e 's/took [0-9.]* ms/took T ms/' \
       -e 's/time-out [0-9]* ms/time-out T ms/' -e 's/\.c:[0-9]*$/.c:LINE/' \
       -e 's|^provider: \([^,]*\), .*|provider: \1, FILE|' \
-      -e 's/[0-9]\{4\}\(-[0-9][0-9]\)\{2\}T[0-9:]*\.[0-9]*Z/TIME/g' | also
+      -e 's/[0-9]\{4\}\(-[0-9][0-9]\)\{2\}T[0-9:]*\.[0-9]*Z/TIME/g' |
+    sed -E -f "$top_srcdir/tests/counts.sed" | also
 }
 
 # with_server DOCUMENT FOLDER: the document lets "hi/serve ... sqlite store=orders.db" run in
