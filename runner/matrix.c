@@ -143,6 +143,8 @@ is_clean(const struct check *check, enum verdict verdict)
   return verdict == VERDICT_PASS || (check->flags & IS_RACE && verdict == VERDICT_UNEXERCISED);
 }
 
+_Static_assert((size_t)DK_MUTANTS <= KIT_MAX_MUTANTS, "a report has room for all mutants");
+
 static void
 take_clean(struct matrix *matrix, const struct cell *cell, const struct outcome *outcome)
 {
@@ -151,7 +153,7 @@ take_clean(struct matrix *matrix, const struct cell *cell, const struct outcome 
   struct dk_text detail = DK_TEXT_EMPTY;
   bool passed = is_clean(check, outcome->verdict);
 
-  for (size_t m = 0; m < matrix->n_mutants && m < KIT_MAX_MUTANTS; m++)
+  for (size_t m = 0; m < matrix->n_mutants; m++)
     *at(matrix->reached, matrix, cell->check, m) |= outcome->report->reached[m] ? 1 : 0;
   int64_t ms = outcome->wall_ns / 1000000 + 1;
   matrix->clean_ms[cell->check] =
