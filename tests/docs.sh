@@ -97,8 +97,8 @@ is "$(printf '%s\n' "$other" | uncounted)" "$other" 'lines of another form are n
 # counts FILE: the lines with a count that is not masked.
 counts() {
   uncounted < "$1" | grep -nE \
-    -e '(^|[^[:alnum:]._-])[1-9][0-9,]*( [a-z]+){0,4} (clauses|checks|mutants|variants)\>' \
-    -e '(^|[^[:alnum:]._-])[1-9][0-9,]*( [a-z]+){0,4} (plugins|providers|zoo)\>' \
+    -e '(^|[^[:alnum:]._-])[1-9][0-9,]+( [a-z]+){0,4} (clauses|checks|mutants|variants)\>' \
+    -e '(^|[^[:alnum:]._-])[1-9][0-9,]+( [a-z]+){0,4} (plugins|providers|zoo)\>' \
     -e '\<(clauses|checks|mutants|zoo): [0-9]' -e '\<(passed|skipped)=[1-9]'
 }
 printf '%s\n' 'clauses: 9 of 10 are judged by this kit' 'RESULT=PASS passed=374 failed=0' \
