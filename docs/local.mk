@@ -58,10 +58,10 @@ manual_sources = \
 	conformance/checks/topics.def \
 	configure.ac \
 	runner/gen-manual.c \
-	runner/help.c \
-	runner/operate/help.c \
-	runner/operate/options.c \
-	runner/options.c \
+	runner/cli/help.c \
+	runner/cli/operate-help.c \
+	runner/cli/operate-options.c \
+	runner/cli/options.c \
 	$(NULL)
 $(dist_man_MANS): $(manual_sources) | runner/gen-manual$(EXEEXT)
 	$(AM_V_GEN)$(MKDIR_P) docs/man

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints a page of the manual, "durakit" or "durakit-COMMAND", in man(7): what --help says, in the
- * order of a manual.  The forms of that text are told at the top of help.c; an example stands as it
- * is typed, an option with its words below it, the exit codes one by one.
+ * order of a manual.  The forms of that text are told at the top of cli/help.c; an example stands
+ * as it is typed, an option with its words below it, the exit codes one by one.
  */
 #include "config.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
-#include "runner/options.h"
+#include "runner/cli/options.h"
 
 /* The sections, each as far as it is put together. */
 struct page {
@@ -219,8 +219,8 @@ put_front(const struct page *page)
   struct dk_text arguments = DK_TEXT_EMPTY, says = DK_TEXT_EMPTY, out = DK_TEXT_EMPTY;
 
   options_synopsis(page->command, &arguments, &says);
-  printf(".\\\" Made by gen-manual from the text of --help, runner/help.c and "
-         "runner/operate/help.c: edit there.\n.TH ");
+  printf(".\\\" Made by gen-manual from the text of --help, runner/cli/help.c and "
+         "runner/cli/operate-help.c: edit there.\n.TH ");
   put_name(page->command);
   printf(" 1 \"\" \"durakit %s\" \"Durakit\"\n.SH NAME\n", PACKAGE_VERSION);
   put_name(page->command);

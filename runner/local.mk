@@ -2,8 +2,8 @@
 # runner/: the command durakit.  All but main.c is a library, so that its tests can use the parts.
 
 bin_PROGRAMS += runner/durakit
-# syncs.c stands in for functions of the C library, in this program and in what it loads.
-runner_durakit_SOURCES = runner/main.c runner/syncs.c
+# bench/syncs.c stands in for functions of the C library, in this program and in what it loads.
+runner_durakit_SOURCES = runner/main.c runner/bench/syncs.c
 runner_durakit_LDFLAGS = $(count_syncs) $(AM_LDFLAGS)
 
 # Makes docs/coverage.md: it needs all tables, of the contract, the checks and the zoo.
@@ -17,66 +17,86 @@ runner_gen_manual_SOURCES = runner/gen-manual.c
 noinst_LTLIBRARIES += runner/libdkrunner.la
 runner_libdkrunner_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(EXPAT_CFLAGS)
 runner_libdkrunner_la_SOURCES = \
-	runner/arguments.c \
-	runner/bench.c \
-	runner/bench.h \
-	runner/bench-figures.c \
-	runner/bench-load.c \
-	runner/bench-peer.c \
-	runner/bench-serve.c \
-	runner/blame.c \
-	runner/canaries.c \
-	runner/canaries.h \
-	runner/cause.c \
-	runner/cause.h \
-	runner/certify.c \
-	runner/child.c \
-	runner/child.h \
-	runner/clean.c \
-	runner/commands.h \
-	runner/deadline.c \
-	runner/debug.c \
-	runner/engine.c \
-	runner/engine.h \
-	runner/explain.c \
-	runner/facts.c \
-	runner/facts.h \
-	runner/file.c \
-	runner/file.h \
-	runner/findings.c \
-	runner/findings.h \
-	runner/folder.c \
-	runner/folder.h \
-	runner/grant.c \
-	runner/grant.h \
-	runner/hand.c \
-	runner/hand.h \
-	runner/help.c \
-	runner/hurting.c \
-	runner/hurting.h \
-	runner/judge-memory.c \
-	runner/judge.c \
-	runner/judge.h \
-	runner/json-memory.c \
-	runner/json-memory.h \
-	runner/limits.c \
-	runner/limits.h \
-	runner/list.c \
-	runner/mask.c \
-	runner/mask.h \
-	runner/matrix.c \
-	runner/memcheck-child.c \
-	runner/memcheck-run.c \
-	runner/memcheck.c \
-	runner/memcheck.h \
-	runner/names.c \
-	runner/names.h \
-	runner/next.c \
-	runner/next.h \
+	runner/bench/bench-figures.c \
+	runner/bench/bench-load.c \
+	runner/bench/bench-peer.c \
+	runner/bench/bench-serve.c \
+	runner/bench/bench.c \
+	runner/bench/bench.h \
+	runner/cli/arguments.c \
+	runner/cli/help.c \
+	runner/cli/json-memory.c \
+	runner/cli/json-memory.h \
+	runner/cli/message.c \
+	runner/cli/message.h \
+	runner/cli/operate-help.c \
+	runner/cli/operate-help.h \
+	runner/cli/operate-options.c \
+	runner/cli/operate-options.h \
+	runner/cli/option-row.h \
+	runner/cli/options.c \
+	runner/cli/options.h \
+	runner/cli/printer.c \
+	runner/cli/printer.h \
+	runner/cli/resolve.c \
+	runner/cli/resolve.h \
+	runner/cli/secrets.c \
+	runner/cli/secrets.h \
+	runner/cli/server-options.c \
+	runner/cli/server-options.h \
+	runner/cli/settings.c \
+	runner/cli/settings.h \
+	runner/cli/suggest.c \
+	runner/cli/suggest.h \
+	runner/cli/usage.c \
+	runner/cli/usage.h \
+	runner/cli/when.c \
+	runner/cli/when.h \
+	runner/cli/wrap.c \
+	runner/cli/wrap.h \
+	runner/commands/certify.c \
+	runner/commands/clean.c \
+	runner/commands/commands.h \
+	runner/commands/debug.c \
+	runner/commands/explain.c \
+	runner/commands/list.c \
+	runner/commands/next.c \
+	runner/commands/next.h \
+	runner/commands/probe.c \
+	runner/commands/repro.c \
+	runner/completion-words.c \
+	runner/engine/child.c \
+	runner/engine/child.h \
+	runner/engine/engine.c \
+	runner/engine/engine.h \
+	runner/engine/grant.c \
+	runner/engine/grant.h \
+	runner/engine/judge-memory.c \
+	runner/engine/judge.c \
+	runner/engine/judge.h \
+	runner/engine/memcheck-child.c \
+	runner/engine/request.c \
+	runner/engine/request.h \
+	runner/engine/server-commands.c \
+	runner/engine/server-commands.h \
+	runner/engine/slot.c \
+	runner/engine/slot.h \
+	runner/engine/task-names.c \
+	runner/engine/task-names.h \
+	runner/engine/zygote.c \
+	runner/engine/zygote.h \
+	runner/memory/finding-owner.c \
+	runner/memory/findings.c \
+	runner/memory/findings.h \
+	runner/memory/memcheck.c \
+	runner/memory/memcheck.h \
+	runner/memory/suppression.c \
+	runner/memory/suppressions.c \
+	runner/memory/suppressions.h \
+	runner/memory/symbols.c \
+	runner/memory/symbols.h \
 	runner/operate/cancel.c \
 	runner/operate/delete.c \
-	runner/operate/help.c \
-	runner/operate/help.h \
 	runner/operate/history.c \
 	runner/operate/host.c \
 	runner/operate/host.h \
@@ -85,12 +105,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/operate/instances.c \
 	runner/operate/operate.c \
 	runner/operate/operate.h \
-	runner/operate/options.c \
-	runner/operate/options.h \
 	runner/operate/patience.c \
 	runner/operate/patience.h \
-	runner/operate/print.c \
-	runner/operate/print.h \
 	runner/operate/prune.c \
 	runner/operate/show.c \
 	runner/operate/show.h \
@@ -99,109 +115,93 @@ runner_libdkrunner_la_SOURCES = \
 	runner/operate/start.c \
 	runner/operate/stats.c \
 	runner/operate/status.c \
-	runner/operate/sums.c \
-	runner/operate/sums.h \
 	runner/operate/sums-tell.c \
 	runner/operate/sums-text.c \
+	runner/operate/sums.c \
+	runner/operate/sums.h \
 	runner/operate/targets.c \
 	runner/operate/targets.h \
 	runner/operate/tree.c \
 	runner/operate/tree.h \
 	runner/operate/waits.c \
 	runner/operate/waits.h \
-	runner/operate/when.c \
-	runner/operate/when.h \
-	runner/option-row.h \
-	runner/options.c \
-	runner/options.h \
-	runner/origin.c \
-	runner/origin.h \
-	runner/orphans.c \
-	runner/orphans.h \
-	runner/overview.c \
-	runner/overview.h \
-	runner/out-human.c \
-	runner/out-tap.c \
-	runner/out.c \
-	runner/out.h \
-	runner/plan.c \
-	runner/plan.h \
-	runner/probe.c \
-	runner/progress.c \
-	runner/progress.h \
-	runner/remove.c \
-	runner/remove.h \
-	runner/repro.c \
-	runner/repro.h \
-	runner/request.c \
-	runner/request.h \
-	runner/resolve.c \
-	runner/resolve.h \
-	runner/results.c \
-	runner/results.h \
-	runner/run.h \
-	runner/say.c \
-	runner/say.h \
-	runner/seal.c \
-	runner/seal.h \
-	runner/selftest.c \
-	runner/selftest.h \
-	runner/session.c \
-	runner/settings.c \
-	runner/settings.h \
-	runner/slot.c \
-	runner/slot.h \
-	runner/starved.c \
-	runner/starved.h \
-	runner/store.c \
-	runner/suggest.c \
-	runner/suggest.h \
-	runner/suppression.c \
-	runner/suppressions.c \
-	runner/suppressions.h \
-	runner/symbols.c \
-	runner/symbols.h \
-	runner/totals.c \
-	runner/usage.c \
-	runner/usage.h \
-	runner/words.c \
-	runner/wrap.c \
-	runner/wrap.h \
-	runner/zoo.c \
-	runner/zygote.c \
-	runner/zygote.h \
+	runner/report/out-human.c \
+	runner/report/out-tap.c \
+	runner/report/out.c \
+	runner/report/out.h \
+	runner/report/overview.c \
+	runner/report/overview.h \
+	runner/report/progress.c \
+	runner/report/progress.h \
+	runner/report/report-text.c \
+	runner/report/report-text.h \
+	runner/report/repro-command.h \
+	runner/report/results.c \
+	runner/report/results.h \
+	runner/run/cause.c \
+	runner/run/cause.h \
+	runner/run/plan.c \
+	runner/run/plan.h \
+	runner/run/run-deadlines.c \
+	runner/run/run-totals.c \
+	runner/run/run.h \
+	runner/selftest/canaries.c \
+	runner/selftest/canaries.h \
+	runner/selftest/matrix.c \
+	runner/selftest/selftest.c \
+	runner/selftest/selftest.h \
+	runner/selftest/zoo.c \
+	runner/setup/run-memcheck.c \
+	runner/setup/run-origin.c \
+	runner/setup/run-origin.h \
+	runner/setup/run-setup.c \
+	runner/setup/run-stores.c \
+	runner/system/file.c \
+	runner/system/file.h \
+	runner/system/folder.c \
+	runner/system/folder.h \
+	runner/system/limits.c \
+	runner/system/limits.h \
+	runner/system/orphans.c \
+	runner/system/orphans.h \
+	runner/system/remove.c \
+	runner/system/remove.h \
+	runner/system/seal.c \
+	runner/system/seal.h \
+	runner/system/starved.c \
+	runner/system/starved.h \
 	$(NULL)
 
 unit_tests += \
+	runner/cli/test-secrets \
+	runner/cli/test-suggest \
+	runner/cli/test-when \
+	runner/cli/test-wrap \
+	runner/engine/test-judge \
+	runner/memory/test-findings \
+	runner/memory/test-symbols \
 	runner/operate/test-signals \
-	runner/operate/test-when \
-	runner/test-deadline \
-	runner/test-findings \
-	runner/test-folder \
-	runner/test-judge \
-	runner/test-limits \
-	runner/test-mask \
-	runner/test-orphans \
-	runner/test-progress \
-	runner/test-selftest \
-	runner/test-starved \
-	runner/test-suggest \
-	runner/test-symbols \
-	runner/test-wrap \
+	runner/report/test-progress \
+	runner/run/test-run-deadlines \
+	runner/selftest/test-selftest \
+	runner/system/test-folder \
+	runner/system/test-limits \
+	runner/system/test-orphans \
+	runner/system/test-starved \
 	$(NULL)
 
 # ---- Valgrind's suppressions: installed to be read, and part of the command ----------------------
 
 suppressions = \
-	runner/suppressions/libc.supp \
-	runner/suppressions/sqlite.supp \
+	runner/memory/suppressions/libc.supp \
+	runner/memory/suppressions/sqlite.supp \
 	$(NULL)
 suppressionsdir = $(pkgdatadir)/suppressions
 dist_suppressions_DATA = $(suppressions)
-nodist_runner_libdkrunner_la_SOURCES = runner/suppressions-own.c
-CLEANFILES += runner/suppressions-own.c
-runner/suppressions-own.c: $(suppressions) runner/suppressions.awk
+nodist_runner_libdkrunner_la_SOURCES = runner/memory/suppressions-own.c
+CLEANFILES += runner/memory/suppressions-own.c
+runner/memory/suppressions-own.c: $(suppressions) runner/memory/suppressions.awk
 	$(AM_V_GEN)$(MKDIR_P) runner
-	$(AM_V_at)(cd $(srcdir) && $(AWK) -f runner/suppressions.awk $(suppressions)) > $@-t
+	$(AM_V_at)(cd $(srcdir) && $(AWK) -f runner/memory/suppressions.awk $(suppressions)) > $@-t
 	$(AM_V_at)mv -f $@-t $@
-EXTRA_DIST += runner/suppressions.awk
+EXTRA_DIST += runner/memory/suppressions.awk

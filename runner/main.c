@@ -8,13 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runner/commands.h"
-#include "runner/facts.h"
-#include "runner/json-memory.h"
+#include "runner/cli/json-memory.h"
+#include "runner/cli/printer.h"
+#include "runner/cli/usage.h"
+#include "runner/commands/commands.h"
+#include "runner/engine/zygote.h"
 #include "runner/operate/operate.h"
-#include "runner/operate/print.h"
-#include "runner/usage.h"
-#include "runner/zygote.h"
+#include "runner/report/report-text.h"
 
 int
 command_version(void)

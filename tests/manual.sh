@@ -80,7 +80,7 @@ ok $? 'the commands are known'
 printf '%s\n' --help --version > options
 page ''
 plain_of "$pages/durakit.1" > general
-sed -n 's/^ *EXIT_[A-Z]* = \([0-9]\)[ ,].*/\1/p' "$top_srcdir/runner/say.h" > numbers
+sed -n 's/^ *EXIT_[A-Z]* = \([0-9]\)[ ,].*/\1/p' "$top_srcdir/runner/cli/message.h" > numbers
 [ "$(wc -l < numbers)" -ge 8 ]
 ok $? 'the exit codes are known'
 is "$(diff numbers codes)" '' 'durakit: every exit code that there is'

@@ -85,7 +85,8 @@ struct kit_report {
 #define KIT_SAID UINT64_C(0x6475726b69743264)
 
 /* What the user lets the kit do to the server behind a store.  The commands themselves are run by a
- * process beside the run (runner/hand.c), because what they start must outlive the check. */
+ * process beside the run (runner/engine/server-commands.c), because what they start must outlive
+ * the check. */
 enum kit_power {
   KIT_CAN_CRASH = 1u,    /* crash and start */
   KIT_CAN_PAUSE = 2u,    /* pause and resume */

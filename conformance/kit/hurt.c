@@ -4,7 +4,8 @@
  * Connections are cut from within: a provider of this process waits for its server by host->wait,
  * which the kit has made, and between its calls its sockets are found in /proc/self/fd.  A server
  * is crashed, stopped and so on by commands of the user; they are run by the hand, a process beside
- * the run (runner/hand.c), which undoes what was done as soon as whoever asked is gone.
+ * the run (runner/engine/server-commands.c), which undoes what was done as soon as whoever asked
+ * is gone.
  *
  * Owns the descriptor to the hand.  A cut is armed by the check's thread, and taken by whichever
  * thread waits then; there is no lock. */

@@ -10,14 +10,14 @@
 #include <unistd.h>
 
 #include "core/base/utf8.h"
+#include "runner/cli/printer.h"
+#include "runner/cli/usage.h"
+#include "runner/cli/when.h"
 #include "runner/operate/host.h"
 #include "runner/operate/operate.h"
-#include "runner/operate/print.h"
 #include "runner/operate/show.h"
 #include "runner/operate/signals.h"
 #include "runner/operate/targets.h"
-#include "runner/operate/when.h"
-#include "runner/usage.h"
 
 enum { MOST_REASON = 1024, MOST_BY = 256 };
 

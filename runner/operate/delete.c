@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runner/cli/message.h"
+#include "runner/cli/printer.h"
 #include "runner/operate/host.h"
 #include "runner/operate/operate.h"
-#include "runner/operate/print.h"
 #include "runner/operate/show.h"
 #include "runner/operate/signals.h"
 #include "runner/operate/targets.h"
 #include "runner/operate/tree.h"
-#include "runner/say.h"
 
 enum fate { GOES, MISSING, LIVES, DESCENDANT_LIVES, HAS_PARENT };
 

@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runner/cli/message.h"
+#include "runner/cli/resolve.h"
+#include "runner/cli/settings.h"
+#include "runner/cli/suggest.h"
+#include "runner/cli/when.h"
 #include "runner/operate/patience.h"
 #include "runner/operate/signals.h"
 #include "runner/operate/targets.h"
-#include "runner/operate/when.h"
-#include "runner/resolve.h"
-#include "runner/say.h"
-#include "runner/settings.h"
-#include "runner/suggest.h"
 
 enum { SLICE_MS = 1000, PAUSE_MS = 500 };
 

@@ -12,8 +12,8 @@
 
 #include <stdbool.h>
 
-#include "runner/mask.h"
-#include "runner/options.h"
+#include "runner/cli/options.h"
+#include "runner/cli/secrets.h"
 
 struct host_signals;
 struct patience;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runner/usage.h"
+#include "runner/cli/usage.h"
 
 #define A_FILE "a file, or - for standard input"
 

@@ -2,12 +2,12 @@
 /* `durakit instances`: lists what is selected, as it comes; nothing is kept but the last id. */
 #include <inttypes.h>
 
+#include "runner/cli/message.h"
+#include "runner/cli/printer.h"
 #include "runner/operate/host.h"
 #include "runner/operate/operate.h"
-#include "runner/operate/print.h"
 #include "runner/operate/show.h"
 #include "runner/operate/targets.h"
-#include "runner/say.h"
 
 enum { NAME_WIDTH = 20 };
 

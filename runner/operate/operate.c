@@ -2,7 +2,7 @@
 /* Which command it is. */
 #include "runner/operate/operate.h"
 
-#include "runner/say.h"
+#include "runner/cli/message.h"
 
 int
 operate(const struct options *options)

@@ -5,7 +5,7 @@
 #ifndef DK_RUNNER_OPERATE_OPERATE_H
 #define DK_RUNNER_OPERATE_OPERATE_H
 
-#include "runner/options.h"
+#include "runner/cli/options.h"
 
 /* The one that the options name. */
 int operate(const struct options *options);

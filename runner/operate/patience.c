@@ -17,8 +17,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "runner/operate/when.h"
-#include "runner/say.h"
+#include "runner/cli/message.h"
+#include "runner/cli/when.h"
 
 enum { LOOK_MS = 100, SAY_MS = 3000, DEAF_MS = 2000 };
 

@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "runner/mask.h"
+#include "runner/cli/secrets.h"
 
 enum { PATIENCE_MS = 30 * 1000 }; /* if none is given */
 

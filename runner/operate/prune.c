@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runner/cli/message.h"
+#include "runner/cli/printer.h"
 #include "runner/operate/host.h"
 #include "runner/operate/operate.h"
-#include "runner/operate/print.h"
 #include "runner/operate/show.h"
 #include "runner/operate/signals.h"
 #include "runner/operate/targets.h"
-#include "runner/say.h"
 
 struct pruning {
   struct host host;

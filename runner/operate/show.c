@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "core/base/utf8.h"
-#include "runner/json-memory.h"
-#include "runner/operate/when.h"
+#include "runner/cli/json-memory.h"
+#include "runner/cli/when.h"
 
 /* One that continues as new goes on: nobody but the store sees a difference. */
 static const struct status_filter filters[] = {

@@ -15,7 +15,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "runner/say.h"
+#include "runner/cli/message.h"
 
 struct host_signals {
   pthread_t thread;

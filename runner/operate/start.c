@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `durakit start`, `raise` and `enqueue`: a message to one instance. */
+#include "runner/cli/message.h"
+#include "runner/cli/printer.h"
 #include "runner/operate/host.h"
 #include "runner/operate/operate.h"
-#include "runner/operate/print.h"
 #include "runner/operate/show.h"
 #include "runner/operate/targets.h"
 #include "runner/operate/waits.h"
-#include "runner/say.h"
 
 /* What all have. */
 struct sending {

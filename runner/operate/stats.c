@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runner/cli/message.h"
+#include "runner/cli/printer.h"
 #include "runner/operate/host.h"
 #include "runner/operate/operate.h"
-#include "runner/operate/print.h"
 #include "runner/operate/show.h"
 #include "runner/operate/sums.h"
-#include "runner/say.h"
 
 /* A number, and where it stands in all three. */
 struct row {

@@ -3,13 +3,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "runner/cli/message.h"
+#include "runner/cli/printer.h"
+#include "runner/cli/when.h"
 #include "runner/operate/host.h"
 #include "runner/operate/operate.h"
-#include "runner/operate/print.h"
 #include "runner/operate/show.h"
 #include "runner/operate/targets.h"
-#include "runner/operate/when.h"
-#include "runner/say.h"
 
 struct looking {
   struct host host;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/base/utf8.h"
-#include "runner/json-memory.h"
+#include "runner/cli/json-memory.h"
 #include "runner/operate/show.h"
 #include "runner/operate/sums.h"
 

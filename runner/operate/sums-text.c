@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "core/base/utf8.h"
+#include "runner/cli/message.h"
 #include "runner/operate/sums.h"
-#include "runner/say.h"
 
 enum { MOST_LABELS = 16, MOST_SHOWN = 160, DECIMALS = 9 };
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "runner/say.h"
+#include "runner/cli/message.h"
 
 enum { MOST_BYTES = 16 * 1024 * 1024, BILLION = 1000000000 };
 

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "core/base/arena.h"
-#include "runner/operate/print.h"
+#include "runner/cli/printer.h"
 
 /* Exact: billionths count for themselves. */
 struct amount {

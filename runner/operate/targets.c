@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "core/base/utf8.h"
+#include "runner/cli/usage.h"
 #include "runner/operate/input.h"
-#include "runner/usage.h"
 
 /* About a million and a half of UUIDs. */
 enum { MOST_BYTES_OF_IDS = 64 * 1024 * 1024 };

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "runner/bench.h"
+#include "runner/bench/bench.h"
 
 enum { STEPS = 5, ROUNDS = 7, STARTERS = 8 };
 

@@ -4,8 +4,8 @@
  * and one round trip; each caller is a thread with a connection of its own.  No plugin, no
  * functions, no errors but the last: what a provider takes longer than this is its own.
  *
- * It speaks the bench's protocol (runner/bench.h) on its standard input and output.  Its store is a
- * schema, which it makes and removes; the server is named by the setting `conninfo`.
+ * It speaks the bench's protocol (runner/bench/bench.h) on its standard input and output.  Its
+ * store is a schema, which it makes and removes; the server is named by the setting `conninfo`.
  */
 #include <endian.h>
 #include <inttypes.h>

@@ -3,9 +3,9 @@
  * with the same durability, durable claims and fenced tokens.  No plugin, no threads, no queue:
  * what a provider takes longer than this is its own.
  *
- * It speaks the bench's protocol (runner/bench.h) on its standard input and output.  With several
- * callers it commits in groups of half of them, which is what callers give that wait for their
- * answers.  It counts its own syncs.
+ * It speaks the bench's protocol (runner/bench/bench.h) on its standard input and output.  With
+ * several callers it commits in groups of half of them, which is what callers give that wait for
+ * their answers.  It counts its own syncs.
  */
 #include <errno.h>
 #include <inttypes.h>

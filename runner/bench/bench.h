@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `durakit bench`: workloads on a provider, side by side with a floor if there is one.
+ *
+ * Both sides are processes that speak one protocol of lines, so that slices can take turns:
+ *
+ *   set KEY=VALUE             ok                               floors only, first: a setting
+ *   about                     ok TEXT                          what it is, settings read back
+ *   begin WORKLOAD A B        ok                               a new store, made ready
+ *   run MS                    ok OPERATIONS NANOSECONDS SYNCS  as many as fit; `cancel`: one
+ *
+ * "no TEXT" is the answer to what failed, and the last one.  The end of the input ends the process
+ * and removes the store.  A workload's A is the number of callers ("turn", "work"), or the rows in
+ * question; B is the rows of others.
+ */
+#ifndef DK_RUNNER_BENCH_BENCH_H
+#define DK_RUNNER_BENCH_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <durakit/host.h>
+
+/* ---- bench-figures.c ------------------------------------------------------------------------- */
+
+/* The median, and an interval that holds the true one in at least 95 of 100 runs (all of them,
+ * where there are too few). */
+struct figures {
+  double median, low, high;
+};
+struct figures figures_of(double *values, size_t n); /* sorts them */
+
+/* ---- bench-peer.c ---------------------------------------------------------------------------- */
+
+struct peer {
+  const char *name;
+  pid_t pid;
+  FILE *to, *from;
+  char trouble[512]; /* why it answers no more; "": it does */
+  void (*on_wait)(void *context); /* called each second while it is waited for; NULL: nobody */
+  void *context;
+};
+
+/* The child runs `serve` with a provider's store, or executes `program` with a store's path. */
+typedef void serve_fn(FILE *from, FILE *to, void *context);
+bool peer_fork(struct peer *peer, const char *name, serve_fn *serve, void *context);
+bool peer_execute(struct peer *peer, const char *name, const char *program, const char *store);
+/* Sends a line; false: `trouble` says what came instead of an "ok". */
+__attribute__((format(printf, 4, 5))) bool
+peer_ask(struct peer *peer, char *ret_answer, size_t size, const char *format, ...);
+void peer_end(struct peer *peer);
+
+/* ---- bench-serve.c: the provider's side of the protocol, in a child -------------------------- */
+
+struct bench_provider {
+  const char *plugin;          /* absolute */
+  struct dk_setting *settings; /* the STORE parameter is the last, unless the plugin has none */
+  size_t n_settings;
+};
+serve_fn bench_serve; /* context: struct bench_provider */
+
+/* ---- bench-load.c: the workloads on a store -------------------------------------------------- */
+
+enum { BENCH_CALLERS = 64 };
+
+struct load {
+  struct dk_store *store;
+  struct dk_caller *callers[BENCH_CALLERS];
+  const struct workload *workload;
+  int64_t a, b;                   /* of "begin" */
+  int64_t ends_ns;                /* of the slice, on CLOCK_MONOTONIC */
+  _Atomic uint64_t operations;
+  uint64_t syncs;                 /* of the slice */
+  _Atomic int64_t left;           /* work items that were there when the slice began */
+  _Atomic uint64_t sequence;      /* activities, and executions of callers, that are new */
+  char trouble[512];              /* the first thing that failed; "": nothing */
+  _Atomic bool failed;
+};
+/* All answer false with `trouble` when something fails. */
+bool load_begin(struct load *load, const char *workload, int64_t a, int64_t b);
+bool load_run(struct load *load, int64_t ms, int64_t *ret_ns);
+
+/* ---- syncs.c --------------------------------------------------------------------------------- */
+
+/* How often anything in this process has called fsync, fdatasync or msync: the command's own
+ * definitions stand before the C library's. */
+uint64_t syncs_so_far(void);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Puts messages together and writes each with one call: those of two processes do not mix. */
+#include "runner/cli/message.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runner/cli/wrap.h"
+
+static void
+add_line(struct dk_text *out, const char *label, const char *text, const struct mask *mask)
+{
+  struct dk_text masked = DK_TEXT_EMPTY;
+
+  if (!text || !*text)
+    return;
+  mask_text(mask, &masked, text, strlen(text));
+  dk_text_puts(out, label);
+  dk_text_add_escaped(out, dk_text_str(&masked), masked.length, DK_ESCAPE_VISIBLE);
+  if (dk_text_failed(&masked))
+    dk_text_fail(out);
+  dk_text_done(&masked);
+}
+
+/* One call of write, as far as the system has it.  What memory did not suffice for is said. */
+static void
+put(struct dk_text *text)
+{
+  struct dk_text lines = DK_TEXT_EMPTY;
+
+  wrap_text(&lines, dk_text_str(text), text->length, wrap_width(STDERR_FILENO));
+  fputs(dk_text_str(dk_text_failed(&lines) ? text : &lines), stderr);
+  if (dk_text_failed(text))
+    fputs(" (out of memory: this is not all of it)\n", stderr);
+  fflush(stderr);
+  dk_text_done(&lines);
+  dk_text_done(text);
+}
+
+void
+problem_text(struct dk_text *out, const struct problem *problem, const struct mask *mask)
+{
+  bool has_where = problem->where && *problem->where;
+
+  if (has_where)
+    add_line(out, "", problem->where, mask);
+  add_line(out, has_where ? ": " : "", problem->what, mask);
+  add_line(out, "\n  expected  ", problem->expected, mask);
+  add_line(out, "\n  found     ", problem->found, mask);
+  add_line(out, "\n  next      ", problem->next, mask);
+}
+
+void
+say_problem(const struct problem *problem, const struct mask *mask)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  dk_text_puts(&text, "durakit: ");
+  problem_text(&text, problem, mask);
+  dk_text_puts(&text, "\n");
+  put(&text);
+}
+
+void
+say(const char *format, ...)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+  va_list args;
+
+  dk_text_puts(&text, "durakit: ");
+  va_start(args, format);
+  dk_text_vprintf(&text, format, args);
+  va_end(args);
+  dk_text_puts(&text, "\n");
+  put(&text);
+}
+
+struct problem
+problem_of(const struct dk_refusal *refusal)
+{
+  return (struct problem){.where = refusal->where,
+                          .what = refusal->what,
+                          .expected = refusal->expected,
+                          .found = refusal->found,
+                          .next = refusal->next};
+}
+
+const char *
+did_you_mean(struct dk_text *buffer, const char *best, const char *otherwise)
+{
+  if (!best)
+    return otherwise;
+  dk_text_reset(buffer);
+  dk_text_printf(buffer, "did you mean %s?", best);
+  return dk_text_str(buffer);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages to the person at the terminal: what happened, where, expected, found, next.  Standard
+ * error only; text from a provider is escaped, and secrets are masked, before it is written. */
+#ifndef DK_RUNNER_CLI_MESSAGE_H
+#define DK_RUNNER_CLI_MESSAGE_H
+
+#include "core/base/text.h"
+#include <durakit/host.h>
+#include "runner/cli/secrets.h"
+
+/* The exit codes of the command. */
+enum {
+  EXIT_PASSED = 0,
+  EXIT_VIOLATED = 1,   /* a clause is violated */
+  EXIT_USAGE = 2,      /* option, setting, name; a store that exists already */
+  EXIT_PLUGIN = 3,     /* the plugin cannot be loaded */
+  EXIT_ENVIRONMENT = 4,/* the kit, its surroundings or the store failed */
+  EXIT_INCOMPLETE = 5, /* nothing selected, interrupted, a canary missed */
+  EXIT_FINDINGS = 6,   /* memory or race findings only */
+  EXIT_UNCLEAR = 7     /* flaky or unexercised only */
+};
+
+/* Empty and NULL members are left out. */
+struct problem {
+  const char *where, *what, *expected, *found, *next;
+};
+
+/* As lines of text, the first one without "durakit: "; `mask` may be NULL. */
+void problem_text(struct dk_text *out, const struct problem *problem, const struct mask *mask);
+void say_problem(const struct problem *problem, const struct mask *mask);
+/* One line, "durakit: ...". */
+__attribute__((format(printf, 1, 2))) void say(const char *format, ...);
+
+struct problem problem_of(const struct dk_refusal *refusal);
+
+/* "did you mean X?", or `otherwise` when X is NULL.  Lives until the next call. */
+const char *did_you_mean(struct dk_text *buffer, const char *best, const char *otherwise);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Refusals of a command line: each has a line that says what to do next, the command's own help
+ * if nothing better is known. */
+#ifndef DK_RUNNER_CLI_USAGE_H
+#define DK_RUNNER_CLI_USAGE_H
+
+#include "runner/cli/message.h"
+#include "runner/cli/options.h"
+
+/* "durakit cancel --help shows examples". */
+void add_help(struct dk_text *next, const struct options *o, const char *what);
+
+/* All return EXIT_USAGE with the words said: return usage(...). */
+
+/* An option, a setting or a name that was given wrongly; `next` NULL: the command's help. */
+int usage(const struct options *o, const char *where, const char *what, const char *expected,
+          const char *next);
+/* This cannot be the option's value. */
+int bad_value(const struct options *o, const char *option, const char *value,
+              const char *expected);
+int missing_value(const struct options *o, const char *option, const char *expected);
+
+#endif

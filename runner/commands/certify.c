@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `durakit certify` and `durakit check`: every check that is asked for, judged, in plan order. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/commands/commands.h"
+#include "runner/commands/next.h"
+#include "runner/memory/findings.h"
+#include "runner/report/out.h"
+#include "runner/report/overview.h"
+#include "runner/report/report-text.h"
+#include "runner/report/results.h"
+#include "runner/run/cause.h"
+#include "runner/run/plan.h"
+#include "runner/run/run.h"
+#include "runner/selftest/canaries.h"
+
+/* The queue of one run.  When several checks run at a time, races come last of those that are run
+ * natively, for they run alone; what is run under Valgrind comes after its native twin always. */
+struct queue {
+  struct run *run;
+  size_t *order;
+  size_t n, next;
+  size_t shown, finished;
+  bool one_runs_alone;
+  bool cause_is_told;
+  unsigned *repeats;       /* left, by result */
+};
+
+/* Nothing overlaps under Valgrind, and so nothing has to run alone there. */
+static bool
+is_race(const struct result *result)
+{
+  return (result->check->flags & IS_RACE) != 0 && result->mode == MODE_NATIVE;
+}
+
+/* A race, and what hurts a server that others would use meanwhile. */
+static bool
+runs_alone(const struct result *result)
+{
+  return is_race(result) || (result->check->flags & IS_ALONE) != 0;
+}
+
+static void
+add_to_order(struct queue *queue, enum mode mode, bool alone)
+{
+  for (size_t i = 0; i < queue->run->n_results; i++) {
+    const struct result *result = &queue->run->results[i];
+    if (result->mode == mode && runs_alone(result) == alone)
+      queue->order[queue->n++] = i;
+  }
+}
+
+static void
+add_all_to_order(struct queue *queue)
+{
+  for (size_t i = 0; i < queue->run->n_results; i++)
+    queue->order[queue->n++] = i;
+}
+
+static bool
+queue_begin(struct queue *queue, struct run *run)
+{
+  *queue = (struct queue){.run = run};
+  queue->order = calloc(run->n_results + 1, sizeof(*queue->order));
+  queue->repeats = calloc(run->n_results + 1, sizeof(*queue->repeats));
+  if (!queue->order || !queue->repeats)
+    return false;
+  if (run->options->jobs > 1) {
+    add_to_order(queue, MODE_NATIVE, false);
+    add_to_order(queue, MODE_NATIVE, true);
+    add_to_order(queue, MODE_MEMCHECK, false);
+    add_to_order(queue, MODE_MEMCHECK, true);
+  } else {
+    add_all_to_order(queue);
+  }
+  for (size_t i = 0; i < run->n_results; i++)
+    queue->repeats[i] = run->options->repeat - 1;
+  return true;
+}
+
+static void
+settle_without_run(struct result *result, enum verdict verdict, const char *reason)
+{
+  result->done = true;
+  result->verdict = verdict;
+  snprintf(result->reason, sizeof(result->reason), "%s", reason);
+}
+
+static int64_t
+at_least(int64_t a, int64_t b)
+{
+  return a > b ? a : b;
+}
+
+static bool
+start(struct queue *queue, size_t number)
+{
+  struct run *run = queue->run;
+  struct result *result = &run->results[number];
+  struct task task = run_task(run, TASK_CHECK);
+
+  task.job.check = result->check;
+  task.job.number = result->number;
+  task.memcheck = result->mode == MODE_MEMCHECK;
+  task.deadline_ms = task.memcheck ? run_memcheck_deadline(run)
+                                   : run_deadline(run, is_race(result));
+  if (!task.memcheck && !(result->check->flags & IS_SLOW))
+    task.more_ms = run_more(run);
+  if (result->check->flags & IS_SLOW)
+    task.deadline_ms = at_least(task.deadline_ms, run_slow_deadline(run, result));
+  task.job.patience_ms = run_patience(run, result);
+  task.job.unload = task.memcheck && run->probe->unload == 1;
+  /* The second run of an undefined byte also tells where it is from. */
+  task.origins = task.memcheck && result->verdict == VERDICT_MEMORY
+                 && strcmp(result->outcome->report->clause, "MEM-1") == 0;
+  task.tag = number;
+  if (!engine_start(run->engine, &task))
+    return false;
+  queue->one_runs_alone = runs_alone(result);
+  return true;
+}
+
+/* What the first checks have met, all alike, this one would meet again. */
+static void
+spare(struct result *result, const struct result *first)
+{
+  char reason[sizeof(result->reason)];
+
+  snprintf(reason, sizeof(reason), "not run, because %d checks ended as %s did and none has passed",
+           CAUSE_ALIKE, first->id);
+  settle_without_run(result, VERDICT_NOT_RUN, reason);
+  result->spared_by = first;
+}
+
+/* What has failed natively as another check did would fail so under Valgrind, where that other one
+ * tells what there is of memory. */
+static void
+spare_twin(struct result *result, const struct result *first)
+{
+  char reason[sizeof(result->reason)];
+
+  snprintf(reason, sizeof(reason), "not run under Valgrind, because natively it failed as %s did",
+           first->id);
+  settle_without_run(result, VERDICT_NOT_RUN, reason);
+  result->spared_by = first;
+  result->twin_failed = true;
+}
+
+/* What hung natively would hang for many times as long under Valgrind, and tell nothing new. */
+static void
+start_next(struct queue *queue)
+{
+  size_t number = queue->order[queue->next++];
+  struct result *result = &queue->run->results[number];
+  const struct result *cause = cause_of(queue->run, result);
+  const struct result *hung = overview_hung_twin(queue->run, result);
+  const struct result *failed = overview_failed_twin(queue->run, result);
+  char reason[256];
+
+  if (!cause && !hung && !failed && start(queue, number))
+    return;
+  if (hung)
+    snprintf(reason, sizeof(reason), "not run under Valgrind, for %s hung natively", hung->id);
+  else
+    snprintf(reason, sizeof(reason), "no process could be started: %.200s",
+             engine_reason(queue->run->engine));
+  if (cause)
+    spare(result, cause);
+  else if (failed && !hung)
+    spare_twin(result, failed);
+  else
+    settle_without_run(result, hung ? VERDICT_TIMEOUT : VERDICT_ERROR, reason);
+  results_add(queue->run->file, queue->run, result);
+  queue->finished++;
+}
+
+static bool
+may_start(const struct queue *queue)
+{
+  const struct run *run = queue->run;
+
+  if (queue->next >= queue->n || engine_interrupted(run->engine)
+      || !engine_has_room(run->engine))
+    return false;
+  const struct result *next = &run->results[queue->order[queue->next]];
+  /* What still runs may show that it does not end so always. */
+  bool alone = queue->one_runs_alone || runs_alone(next) || cause_of(run, next);
+  return !alone || engine_running(run->engine) == 0;
+}
+
+/* ---- verdicts -------------------------------------------------------------------------------- */
+
+static bool
+deserves_rerun(const struct run *run, const struct result *result)
+{
+  bool failed = verdict_is_violation(result->verdict) || result->verdict == VERDICT_MEMORY;
+
+  return failed && result->verdict != VERDICT_TIMEOUT && !result->repeated
+         && result->reruns < run->options->classify && !engine_interrupted(run->engine);
+}
+
+/* The same findings, which name the origins now. */
+static void
+take_origins(struct result *result, struct outcome *outcome)
+{
+  struct findings *origins = outcome->findings;
+
+  if (result->verdict != VERDICT_MEMORY || outcome->verdict != VERDICT_MEMORY
+      || strcmp(outcome->report->clause, "MEM-1") != 0)
+    return;
+  outcome->findings = result->outcome->findings;
+  result->outcome->findings = origins;
+}
+
+/* The first outcome of a check decides; later ones only say whether it is so always. */
+static void
+take_rerun(struct run *run, struct result *result, struct outcome *outcome)
+{
+  if (!outcome->interrupted) {
+    result->reruns++;
+    result->failed_reruns += outcome->verdict != VERDICT_PASS ? 1u : 0u;
+    take_origins(result, outcome);
+  }
+  run_note_leftovers(run, outcome);
+  outcome_free(outcome);
+}
+
+static void
+take_first(struct run *run, struct result *result, struct outcome *outcome)
+{
+  outcome_free(result->outcome);
+  result->outcome = outcome;
+  result->verdict = outcome->interrupted ? VERDICT_NOT_RUN : outcome->verdict;
+  if (result->mode == MODE_MEMCHECK)
+    run_note_memcheck_time(run, outcome);
+  else
+    run_note_time(run, is_race(result), outcome);
+  run_note_suppressed(run, outcome->findings);
+  if (outcome->interrupted)
+    snprintf(result->reason, sizeof(result->reason), "interrupted");
+  if (result->verdict == VERDICT_SKIP)
+    snprintf(result->reason, sizeof(result->reason), "%s", outcome->report->skip_reason);
+  if (result->verdict == VERDICT_SKIP && !result->reason[0]) {
+    result->verdict = VERDICT_ERROR;
+    snprintf(result->reason, sizeof(result->reason), "skipped without a reason");
+  }
+  if (run->options->next)
+    next_judge(run, result);
+  result->repeated = !cause_note(run, result);
+  result->repeated |= cause_note_answer(run, result);
+  run_note_leftovers(run, outcome);
+}
+
+/* Some reruns passed.  A race is seen by chance: there one failure is a failure. */
+static void
+classify(struct run *run, struct result *result)
+{
+  if (result->failed_reruns == result->reruns)
+    return;
+  cause_forget(run, result);
+  if (!is_race(result))
+    result->verdict = VERDICT_FLAKY;
+}
+
+/* Once, before the first check that is spared for it. */
+static void
+tell_cause(struct queue *queue, const struct result *result)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  if (!result->spared_by || result->twin_failed || queue->cause_is_told)
+    return;
+  queue->cause_is_told = true;
+  cause_text(&text, result->spared_by);
+  char *masked = out_masked_text(queue->run->out, queue->run, &text);
+  out_comment(queue->run->out, masked ? masked : "out of memory");
+  free(masked);
+  dk_text_done(&text);
+}
+
+static void
+show_ready(struct queue *queue)
+{
+  struct run *run = queue->run;
+
+  for (; queue->shown < run->n_results && run->results[queue->shown].done; queue->shown++) {
+    tell_cause(queue, &run->results[queue->shown]);
+    out_result(run->out, run, &run->results[queue->shown]);
+  }
+  out_progress(run->out, run, queue->finished);
+}
+
+static void
+take(struct queue *queue, struct outcome *outcome)
+{
+  struct run *run = queue->run;
+  size_t number = (size_t)outcome->tag;
+  struct result *result = &run->results[number];
+  bool is_rerun = result->outcome != NULL && result->verdict != VERDICT_PASS;
+
+  queue->one_runs_alone = false;
+  if (is_rerun)
+    take_rerun(run, result, outcome);
+  else
+    take_first(run, result, outcome);
+  bool again = deserves_rerun(run, result);
+  if (result->verdict == VERDICT_PASS && queue->repeats[number] > 0
+      && !engine_interrupted(run->engine)) {
+    queue->repeats[number]--;
+    again = true;
+  }
+  if (again && start(queue, number))
+    return;
+  classify(run, result);
+  result->done = true;
+  queue->finished++;
+  results_add(run->file, run, result);
+}
+
+/* What has no result yet gets the word for that. */
+static void
+settle_the_rest(struct queue *queue)
+{
+  struct run *run = queue->run;
+  int number = engine_interrupted(run->engine);
+  char reason[64] = "its result was lost";
+
+  if (number)
+    snprintf(reason, sizeof(reason), "interrupted by SIG%s", sigabbrev_np(number));
+  for (size_t i = 0; i < run->n_results; i++) {
+    if (run->results[i].done)
+      continue;
+    settle_without_run(&run->results[i], VERDICT_NOT_RUN, reason);
+    results_add(run->file, run, &run->results[i]);
+  }
+  show_ready(queue);
+}
+
+static int
+run_queue(struct run *run)
+{
+  struct queue queue;
+
+  if (!queue_begin(&queue, run)) {
+    free(queue.order);
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
+  out_progress(run->out, run, 0);
+  for (;;) {
+    while (may_start(&queue))
+      start_next(&queue);
+    struct outcome *outcome = engine_wait(run->engine);
+    if (outcome)
+      take(&queue, outcome);
+    show_ready(&queue);
+    if (!outcome && (queue.next >= queue.n || engine_interrupted(run->engine)))
+      break;
+  }
+  settle_the_rest(&queue);
+  free(queue.order);
+  free(queue.repeats);
+  return EXIT_PASSED;
+}
+
+/* ---- the whole run --------------------------------------------------------------------------- */
+
+static void
+add_results(struct run *run, const struct check **checks, size_t n, enum mode mode)
+{
+  for (size_t i = 0; i < n; i++) {
+    struct result *result = &run->results[run->n_results];
+    if (mode == MODE_NATIVE && checks[i] == &kit_memory_cycle)
+      continue;
+    *result = (struct result){.check = checks[i], .mode = mode};
+    result->number = (uint32_t)++run->n_results;
+    snprintf(result->id, sizeof(result->id), "%.80s%s", checks[i]->id,
+             mode == MODE_MEMCHECK ? "@memcheck" : "");
+  }
+}
+
+static int
+make_results(struct run *run, const struct check **checks, size_t n)
+{
+  run->results = calloc(2 * n, sizeof(*run->results));
+  if (!run->results) {
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
+  if (run->native)
+    add_results(run, checks, n, MODE_NATIVE);
+  if (run->memcheck)
+    add_results(run, checks, n, MODE_MEMCHECK);
+  if (run->n_results > 0)
+    return EXIT_PASSED;
+  return run_refuse(run, EXIT_INCOMPLETE,
+                    &(struct problem){kit_memory_cycle.id,
+                                      "is run under Valgrind only, so that nothing is selected",
+                                      "--memcheck", NULL, NULL});
+}
+
+/* The canaries, in words for the header; EXIT_INCOMPLETE if one is missed. */
+static int
+hear_canaries(struct run *run, struct dk_text *words)
+{
+  char missed[600];
+  unsigned count = canaries_count(run);
+  unsigned caught = canaries_run(run, missed, sizeof(missed));
+
+  if (caught < count && !missed[0])
+    return run_no_child(run);
+  dk_text_printf(words, "%u of %u caught", caught, count);
+  for (unsigned i = 0; i < count; i++)
+    dk_text_printf(words, "%s%s", i ? ", " : ": ", canaries_name(i) + strlen("canary/"));
+  if (dk_text_failed(words)) {
+    say("out of memory");
+    return EXIT_ENVIRONMENT;
+  }
+  if (caught == count)
+    return EXIT_PASSED;
+  if (engine_interrupted(run->engine))
+    return run_no_child(run);
+  return run_refuse(run, EXIT_INCOMPLETE,
+                    &(struct problem){"canary", "a check that must not pass got a wrong verdict, "
+                                      "so that no verdict of this run would be worth anything",
+                                      NULL, missed, "durakit selftest says more"});
+}
+
+static int
+open_results(struct run *run)
+{
+  if (!run->options->out)
+    return EXIT_PASSED;
+  run->file = results_new(run->options->out);
+  if (run->file)
+    return EXIT_PASSED;
+  if (errno == EEXIST)
+    return run_refuse(run, EXIT_USAGE,
+                      &(struct problem){run->options->out, "there is something else already",
+                                        "a new folder, or one with results of an earlier run",
+                                        "results.jsonl or checks that no run of durakit wrote",
+                                        "another --out"});
+  if (errno == EBUSY)
+    return run_refuse(run, EXIT_USAGE,
+                      &(struct problem){run->options->out, "another run writes its results there",
+                                        "a folder for each run", NULL, "another --out"});
+  return run_refuse(run, EXIT_ENVIRONMENT,
+                    &(struct problem){run->options->out, "results cannot be written there",
+                                      "a folder for results.jsonl", strerror(errno), NULL});
+}
+
+static void
+tell_leftovers(const struct run *run)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  if (run->n_leftovers == 0)
+    return;
+  dk_text_printf(&text, "%zu store%s could not be removed; see %s/journal; durakit clean PLUGIN "
+                        "with the same settings tries again",
+                 run->n_leftovers, run->n_leftovers == 1 ? "" : "s", run->folder.path);
+  out_comment_text(run->out, &text);
+  dk_text_done(&text);
+}
+
+/* What was taken out of the judgement, and what was never in it. */
+static void
+tell_memcheck(const struct run *run)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  for (size_t i = 0; i < run->n_suppressed; i++) {
+    facts_suppression(&text, &run->suppressed[i]);
+    out_comment_text(run->out, &text);
+    dk_text_reset(&text);
+  }
+  if (run->memcheck && engine_cold_reason(run->engine)[0]) {
+    dk_text_printf(&text, "memcheck: each check was a start of Valgrind of its own, for the plugin "
+                          "cannot be copied: %s", engine_cold_reason(run->engine));
+    out_comment_text(run->out, &text);
+    dk_text_reset(&text);
+  }
+  if (run->no_memcheck[0]) {
+    dk_text_printf(&text, "memcheck was %s", run->no_memcheck);
+    out_comment_text(run->out, &text);
+  }
+  dk_text_done(&text);
+}
+
+static void
+tell_overview(const struct run *run)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  overview_text(&text, run);
+  if (text.length > 0)
+    out_comment_text(run->out, &text);
+  dk_text_done(&text);
+}
+
+static int
+conclude(struct run *run)
+{
+  struct totals totals = totals_of(run, false);
+
+  run_remove_unsure(run);
+  tell_leftovers(run);
+  tell_memcheck(run);
+  tell_overview(run);
+  if (run->options->next && run->out->format == FORMAT_HUMAN)
+    next_tell(run);
+  results_footer(run->file, run, &totals);
+  if (engine_interrupted(run->engine))
+    say("interrupted: %u of %zu checks were not run", totals.counts[VERDICT_NOT_RUN],
+        run->n_results);
+  bool written = out_end(run->out, &totals);
+  if (!written || !results_are_written(run->file)) {
+    say("the results could not be written: %s", written ? run->options->out : "standard output");
+    return EXIT_ENVIRONMENT;
+  }
+  return totals.exit_code;
+}
+
+static int
+certify(struct run *run, const struct check **checks, size_t n)
+{
+  struct dk_text canaries = DK_TEXT_EMPTY;
+
+  out_part(run->out, "still before the first check");
+  int code = run_probe(run);
+
+  if (code == EXIT_PASSED)
+    code = run_take_settings(run);
+  if (code == EXIT_PASSED)
+    code = run_open(run);
+  if (code == EXIT_PASSED)
+    code = run_take_memcheck(run);
+  if (code == EXIT_PASSED)
+    code = hear_canaries(run, &canaries);
+  if (code == EXIT_PASSED)
+    code = make_results(run, checks, n);
+  if (code == EXIT_PASSED)
+    code = open_results(run);
+  if (code == EXIT_PASSED) {
+    if (run->file)
+      results_header(run->file, run, dk_text_str(&canaries));
+    out_begin(run->out, run, dk_text_str(&canaries));
+    if (run->options->next && run->out->format == FORMAT_TAP)
+      next_tell(run); /* who reads a pipe reads from the top; a terminal shows the end */
+    code = run_queue(run);
+  }
+  dk_text_done(&canaries);
+  return code == EXIT_PASSED ? conclude(run) : code;
+}
+
+int
+command_certify(const struct options *options)
+{
+  struct run run;
+  size_t n;
+  int code;
+  const struct check **checks = plan_select(options, &n, &code);
+
+  if (!checks)
+    return code;
+  code = run_begin(&run, options);
+  if (code == EXIT_PASSED)
+    code = certify(&run, checks, n);
+  run_end(&run);
+  free(checks);
+  return code;
+}

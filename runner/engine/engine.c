@@ -1,0 +1,638 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forks, watches and ends children.  Owns their slots; signals come as a descriptor, so that there
+ * is no handler and no lock. */
+#include "runner/engine/engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runner/engine/child.h"
+#include "runner/engine/grant.h"
+#include "runner/engine/judge.h"
+#include "runner/engine/slot.h"
+#include "runner/engine/task-names.h"
+#include "runner/run/run.h"
+#include "runner/system/limits.h"
+#include "runner/system/orphans.h"
+
+enum {
+  GRACE_MS = 200,
+  MEMCHECK_GRACE_MS = 5000, /* Valgrind tells where a child hangs before it ends it */
+  DESTROY_MS = 5000, /* each store */
+  LOOK_MS = 50 /* between two looks at what the children have written */
+};
+
+struct engine {
+  const struct folder *folder;
+  const struct memcheck *memcheck; /* NULL: nothing runs under it */
+  unsigned n_slots;
+  struct slot *slots;
+  int signal_fd;
+  struct pollfd *watched;    /* the signals, and the seals of each slot */
+  sigset_t mask;             /* as it was; only to be put back */
+  struct sigaction on_child; /* as it was */
+  struct strangers strangers;
+  struct limits limits;
+  char meddled[200];         /* limits that a child has changed, and no check was judged for yet */
+  struct names names;        /* of its tasks */
+  char why[400];             /* the last task could not be started; "": it was */
+  int interrupted;
+  engine_wait_fn *on_wait;   /* NULL: nobody */
+  void *context;             /* of that */
+};
+
+/* ---- signals and limits ---------------------------------------------------------------------- */
+
+/* True if a child has changed them. */
+static bool
+look_at_limits(struct engine *engine)
+{
+  char text[sizeof(engine->meddled)];
+
+  if (!limits_restore(&engine->limits, text, sizeof(text)))
+    return false;
+  memcpy(engine->meddled, text, sizeof(engine->meddled));
+  return true;
+}
+
+static void
+send_signal(struct slot *slot, int number)
+{
+  kill(-slot->pid, number);
+  kill(slot->pid, number);
+  slot->signals++;
+}
+
+/* SIGTERM, some grace, SIGKILL.  A stopped process gets its SIGTERM only when it goes on. */
+static void
+push(struct slot *slot)
+{
+  if (slot->signals == 0) {
+    send_signal(slot, SIGTERM);
+    kill(-slot->pid, SIGCONT);
+    int64_t grace = slot->task.memcheck ? MEMCHECK_GRACE_MS : GRACE_MS;
+    slot->deadline_ns = run_clock_ns() + grace * 1000000;
+  } else {
+    send_signal(slot, SIGKILL);
+    slot->deadline_ns = INT64_MAX;
+  }
+}
+
+static void
+take_interruption(struct engine *engine, int number)
+{
+  if (engine->interrupted)
+    return;
+  engine->interrupted = number;
+  for (unsigned i = 0; i < engine->n_slots; i++) {
+    struct slot *slot = &engine->slots[i];
+    if (slot->busy && slot->task.kind != TASK_DESTROY)
+      push(slot);
+  }
+}
+
+/* The kernel's signal for a limit that a child has lowered.  It may come when that limit was set
+ * back already, so that what counts is the limit which is in force now. */
+static bool
+is_of_lowered_limit(struct engine *engine, const struct signalfd_siginfo *info)
+{
+  if (info->ssi_signo == SIGXFSZ)
+    return true;
+  if (info->ssi_signo != SIGXCPU)
+    return false;
+  look_at_limits(engine);
+  return info->ssi_code == SI_KERNEL && limits_leave_processor_time(&engine->limits);
+}
+
+static void
+hear_signals(struct engine *engine)
+{
+  struct signalfd_siginfo info;
+
+  while (read(engine->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+    if (info.ssi_signo != SIGCHLD && !is_of_lowered_limit(engine, &info))
+      take_interruption(engine, (int)info.ssi_signo);
+  }
+}
+
+/* ---- making and ending it -------------------------------------------------------------------- */
+
+/* Whoever ignores SIGCHLD and execs passes that on, and then the kernel keeps no exit status. */
+static int
+take_signals(struct engine *engine)
+{
+  struct sigaction keep = {.sa_handler = SIG_DFL};
+  sigset_t wanted;
+
+  if (sigaction(SIGCHLD, &keep, NULL) != 0)
+    return -1;
+  sigemptyset(&wanted);
+  sigaddset(&wanted, SIGCHLD);
+  sigaddset(&wanted, SIGINT);
+  sigaddset(&wanted, SIGTERM);
+  sigaddset(&wanted, SIGHUP);
+  sigaddset(&wanted, SIGXCPU); /* a limit that a child may lower; the others fail a call */
+  sigaddset(&wanted, SIGXFSZ);
+  /* Nothing else stays blocked, whatever a parent has left so. */
+  if (sigprocmask(SIG_SETMASK, &wanted, &engine->mask) != 0)
+    return -1;
+  engine->signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (engine->signal_fd < 0)
+    return -1;
+  return prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+struct engine *
+engine_new(const struct folder *folder, unsigned slots)
+{
+  struct engine *engine = calloc(1, sizeof(*engine));
+
+  if (!engine)
+    return NULL;
+  engine->folder = folder;
+  engine->signal_fd = -1;
+  engine->slots = calloc(slots, sizeof(*engine->slots));
+  engine->watched = calloc(slots + 1, sizeof(*engine->watched));
+  sigprocmask(SIG_BLOCK, NULL, &engine->mask);
+  sigaction(SIGCHLD, NULL, &engine->on_child);
+  limits_note(&engine->limits);
+  bool ready = engine->slots && engine->watched && strangers_note(&engine->strangers)
+               && take_signals(engine) == 0;
+  for (unsigned i = 0; ready && i < slots; i++) {
+    engine->n_slots++;
+    ready = slot_init(&engine->slots[i], folder, i);
+  }
+  if (ready)
+    return engine;
+  engine_free(engine);
+  return NULL;
+}
+
+void
+engine_free(struct engine *engine)
+{
+  char text[160];
+
+  if (!engine)
+    return;
+  for (unsigned i = 0; i < engine->n_slots; i++) {
+    struct slot *slot = &engine->slots[i];
+    if (slot->busy)
+      kill(-slot->pid, SIGKILL);
+    slot_done(slot);
+  }
+  if (engine->n_slots > 0)
+    orphans_end(&engine->strangers, NULL, 0, text, sizeof(text));
+  strangers_done(&engine->strangers);
+  if (engine->signal_fd >= 0) {
+    hear_signals(engine); /* none that is pending ends the process now */
+    close(engine->signal_fd);
+  }
+  sigaction(SIGCHLD, &engine->on_child, NULL);
+  sigprocmask(SIG_SETMASK, &engine->mask, NULL);
+  free(engine->watched);
+  free(engine->slots);
+  free(engine);
+}
+
+void
+engine_use_memcheck(struct engine *engine, const struct memcheck *memcheck)
+{
+  engine->memcheck = memcheck;
+}
+
+const char *
+engine_cold_reason(const struct engine *engine)
+{
+  for (unsigned i = 0; i < engine->n_slots; i++) {
+    const struct zygote *zygote = &engine->slots[i].zygote;
+    if (zygote->cold && zygote->plugin[0])
+      return zygote->why;
+  }
+  return "";
+}
+
+const char *
+engine_reason(const struct engine *engine)
+{
+  return engine->why;
+}
+
+unsigned
+engine_running(const struct engine *engine)
+{
+  unsigned n = 0;
+
+  for (unsigned i = 0; i < engine->n_slots; i++)
+    n += engine->slots[i].busy ? 1u : 0u;
+  return n;
+}
+
+bool
+engine_has_room(const struct engine *engine)
+{
+  return engine_running(engine) < engine->n_slots;
+}
+
+void
+engine_hear(struct engine *engine)
+{
+  hear_signals(engine);
+}
+
+void
+engine_on_wait(struct engine *engine, engine_wait_fn *wait, void *context)
+{
+  engine->on_wait = wait;
+  engine->context = context;
+}
+
+int
+engine_interrupted(const struct engine *engine)
+{
+  return engine->interrupted;
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
+/* Keeps the errno; false. */
+static bool
+fail(struct engine *engine, const char *what, const char *where)
+{
+  int reason = errno;
+
+  snprintf(engine->why, sizeof(engine->why), "%s%s%s: %s", what, where[0] ? " " : "", where,
+           strerror(reason));
+  errno = reason;
+  return false;
+}
+
+/* The folder of the task, and the job with what lies in it. */
+static bool
+prepare(struct engine *engine, struct slot *slot, const struct task *task)
+{
+  slot->task = *task;
+  slot->job = task->job;
+  bool checks = task->kind == TASK_CHECK;
+  slot->parent = checks ? engine->folder->checks : engine->folder->others;
+  bool made = names_make_folder(&engine->names, slot->parent, slot->name, sizeof(slot->name));
+  snprintf(slot->folder, sizeof(slot->folder), "%s/%s/%s", engine->folder->path,
+           checks ? "checks" : "others", slot->name);
+  slot->job.folder = slot->folder;
+  if (!made)
+    return fail(engine, "mkdir", slot->folder);
+  slot->output = slot_open_file(slot, "out");
+  if (slot->output < 0)
+    return fail(engine, "the file of the output beside", slot->folder);
+  slot->errors = slot_open_file(slot, "err");
+  return slot->errors >= 0 || fail(engine, "the file of the errors beside", slot->folder);
+}
+
+/* Under memcheck it becomes another program, and starts late: its time begins when it is there. */
+static bool
+start_memcheck(const struct engine *engine, struct slot *slot)
+{
+  if (!engine->memcheck) {
+    errno = ENOSYS;
+    return false;
+  }
+  slot->pid = zygote_start_child(&slot->zygote, engine->memcheck, &slot->task, &slot->job,
+                                 slot->file);
+  slot->started_ns = run_clock_ns();
+  slot->deadline_ns = slot->started_ns + slot->task.deadline_ms * 1000000;
+  return slot->pid > 0;
+}
+
+/* Forks; what was buffered is written before, so that no child writes it again. */
+static bool
+fork_sealed(struct engine *engine, struct slot *slot)
+{
+  struct child child = {.task = &slot->task,
+                        .shared = slot->shared,
+                        .folder = slot->folder,
+                        .output = slot->output,
+                        .errors = slot->errors,
+                        .runner = getpid()};
+
+  if (!slot_reserve(slot)) {
+    errno = ENOMEM;
+    return fail(engine, "room for its outcome", "");
+  }
+  kit_shared_reset(slot->shared);
+  fflush(NULL);
+  slot->started_ns = run_clock_ns();
+  slot->deadline_ns = slot->started_ns + slot->task.deadline_ms * 1000000;
+  slot->job.rounds_until_ns = slot->started_ns + slot->task.deadline_ms * 1000000 / 10 * 8;
+  slot->granted_ns = 0;
+  slot->worked_ns = 0;
+  slot->signals = 0;
+  slot->tried = 0;
+  slot->timed_out = false;
+  slot->slow = false;
+  slot->called_ns = 0;
+  slot->flooded = false;
+  if (slot->task.memcheck) {
+    if (!start_memcheck(engine, slot))
+      return fail(engine, "a start under Valgrind", "");
+  } else {
+    slot->pid = fork();
+    if (slot->pid == 0)
+      child_main(&child, &slot->job);
+    if (slot->pid < 0)
+      return fail(engine, "fork", "");
+  }
+  setpgid(slot->pid, slot->pid);
+  slot->busy = true;
+  return true;
+}
+
+/* The child has its end of the seals' socket, and the runner keeps no copy of that. */
+static bool
+fork_child(struct engine *engine, struct slot *slot)
+{
+  struct stat socket;
+
+  if (!seals_begin(&slot->seals, &slot->job.seals))
+    return fail(engine, "its socket to the runner", "");
+  bool forked = fstat(slot->job.seals, &socket) == 0;
+  slot->job.seals_inode = socket.st_ino;
+  forked = forked && fork_sealed(engine, slot);
+  int reason = errno;
+  close(slot->job.seals);
+  slot->job.seals = 0;
+  if (!forked)
+    seals_end(&slot->seals);
+  errno = reason;
+  return forked;
+}
+
+bool
+engine_start(struct engine *engine, const struct task *task)
+{
+  struct slot *slot = NULL;
+
+  for (unsigned i = 0; i < engine->n_slots && !slot; i++)
+    slot = engine->slots[i].busy ? NULL : &engine->slots[i];
+  if (!slot) {
+    errno = EAGAIN;
+    return fail(engine, "a place for it", "");
+  }
+  engine->why[0] = '\0';
+  if (slot_makes_stores(task))
+    folder_note(engine->folder, '+', task->job.number);
+  if (prepare(engine, slot, task) && fork_child(engine, slot))
+    return true;
+  int reason = errno;
+  slot_remove_folder(slot);
+  errno = reason;
+  return false;
+}
+
+/* ---- ending ---------------------------------------------------------------------------------- */
+
+/* The leader has ended and is not reaped yet, so its group's number belongs to nobody else; unless
+ * its end was not seen. */
+static void
+end_group(struct engine *engine, struct slot *slot, bool seen, char *orphans, size_t size)
+{
+  struct running running[128];
+  size_t n = 0;
+  siginfo_t how;
+
+  for (unsigned i = 0; i < engine->n_slots && n < 127; i++) {
+    const struct slot *other = &engine->slots[i];
+    if (other->zygote.pid > 0)
+      running[n++] = (struct running){other->zygote.pid, NULL};
+    if (other->busy)
+      running[n++] = (struct running){other->pid, other == slot ? NULL : other->folder};
+  }
+  orphans_end(&engine->strangers, running, n, orphans, size);
+  if (seen)
+    kill(-slot->pid, SIGKILL);
+  while (seen && waitid(P_PID, (id_t)slot->pid, &how, WEXITED) != 0 && errno == EINTR)
+    continue;
+  slot->busy = false;
+}
+
+/* A second child removes the stores; the check's outcome waits for it. */
+static bool
+start_removal(struct engine *engine, struct slot *slot, struct outcome *outcome)
+{
+  slot->task.kind = TASK_DESTROY;
+  slot->task.memcheck = false;
+  slot->task.suffixes = (const char (*)[64])slot->stores;
+  slot->task.n_suffixes = slot->n_stores;
+  slot->task.deadline_ms = slot->task.removal_ms ? slot->task.removal_ms : DESTROY_MS;
+  slot->pending = outcome;
+  if (fork_child(engine, slot))
+    return true;
+  slot->pending = NULL;
+  return false;
+}
+
+static void
+keep_leftovers(struct slot *slot, struct outcome *outcome)
+{
+  memcpy(outcome->leftovers, slot->stores, sizeof(outcome->leftovers));
+  outcome->n_leftovers = slot->n_stores;
+}
+
+/* After the second child: what of its stores is left. */
+static struct outcome *
+finish_removal(struct slot *slot, struct outcome *removal)
+{
+  struct outcome *outcome = slot->pending;
+
+  slot->pending = NULL;
+  slot_forget_gone(slot, removal);
+  keep_leftovers(slot, outcome);
+  outcome_free(removal);
+  return outcome;
+}
+
+static struct outcome *
+leave(struct engine *engine, struct slot *slot, struct outcome *outcome)
+{
+  if (slot->job.plugin && outcome->n_leftovers + outcome->n_unsure == 0)
+    folder_note(engine->folder, '-', slot->job.number);
+  slot_remove_folder(slot);
+  slot->n_stores = 0;
+  return outcome;
+}
+
+/* Only a check is judged by it, and only one that has loaded the plugin: no canary. */
+static void
+take_meddling(struct engine *engine, const struct slot *slot, struct ending *ending)
+{
+  if (slot->task.kind != TASK_CHECK || !slot->job.plugin
+      || (kit_report_of(slot->shared)->phase == PHASE_START && !slot->task.memcheck))
+    return;
+  memcpy(ending->meddled, engine->meddled, sizeof(ending->meddled));
+  memcpy(ending->intruded, engine->names.intruded, sizeof(ending->intruded));
+  engine->meddled[0] = engine->names.intruded[0] = '\0';
+}
+
+/* The child of this slot has ended.  NULL: another one runs, which removes its stores. */
+static struct outcome *
+finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
+{
+  char orphans[160];
+  struct ending ending = {.how = *how,
+                          .timed_out = slot->timed_out,
+                          .slow = slot->slow,
+                          .flooded = slot->flooded,
+                          .deadline_ms = slot->task.deadline_ms,
+                          .worked_ms = slot->worked_ns / 1000000,
+                          .called_ns = slot->called_ns,
+                          .stdout_bytes = slot_stdout_bytes(slot),
+                          .seals = &slot->seals};
+
+  seals_end(&slot->seals);
+  end_group(engine, slot, how->si_code != 0, orphans, sizeof(orphans));
+  look_at_limits(engine);
+  names_look(&engine->names, engine->folder);
+  take_meddling(engine, slot, &ending);
+  struct outcome *outcome = slot_collect(slot, engine->memcheck);
+  memcpy(outcome->orphans, orphans, sizeof(outcome->orphans));
+  judge(outcome, &slot->task, &ending);
+  if (slot->task.memcheck)
+    judge_memory(outcome, &slot->task, engine->memcheck->self);
+  outcome->interrupted = engine->interrupted && slot->signals > 0 && !slot->timed_out
+                         && !slot->flooded;
+  if (slot->pending)
+    return leave(engine, slot, finish_removal(slot, outcome));
+  slot_list_stores(slot, outcome->report);
+  slot_list_unsure(slot, outcome);
+  if (slot->n_stores > 0 && start_removal(engine, slot, outcome))
+    return NULL;
+  keep_leftovers(slot, outcome);
+  return leave(engine, slot, outcome);
+}
+
+/* ---- watching -------------------------------------------------------------------------------- */
+
+/* Waits, and answers the children that have asked for a seal; poll passes by what is -1. */
+static void
+poll_all(struct engine *engine, int timeout)
+{
+  engine->watched[0] = (struct pollfd){.fd = engine->signal_fd, .events = POLLIN};
+  for (unsigned i = 0; i < engine->n_slots; i++)
+    engine->watched[1 + i] = (struct pollfd){.fd = engine->slots[i].seals.fd, .events = POLLIN};
+  poll(engine->watched, 1 + engine->n_slots, timeout);
+  for (unsigned i = 0; i < engine->n_slots; i++) {
+    if (engine->watched[1 + i].revents)
+      seals_answer(&engine->slots[i].seals);
+  }
+}
+
+/* Waits for a signal, a child's question, the first deadline, or until output is to be looked at:
+ * never longer, whatever became of the signals. */
+static void
+watch(struct engine *engine)
+{
+  int64_t timeout = LOOK_MS;
+
+  for (unsigned i = 0; i < engine->n_slots; i++) {
+    const struct slot *slot = &engine->slots[i];
+    int64_t left = (slot->deadline_ns - run_clock_ns() + 999999) / 1000000;
+    if (slot->busy && slot->deadline_ns != INT64_MAX && left < timeout)
+      timeout = left < 0 ? 0 : left;
+  }
+  poll_all(engine, (int)timeout);
+  hear_signals(engine);
+  look_at_limits(engine);
+}
+
+/* Pushes the children that write without end: they fill the memory that all checks share. */
+static void
+stop_floods(struct engine *engine)
+{
+  for (unsigned i = 0; i < engine->n_slots; i++) {
+    struct slot *slot = &engine->slots[i];
+    if (!slot->busy || slot->signals > 0
+        || slot_output_bytes(slot) <= (uint64_t)OUTPUT_MOST_MIB << 20)
+      continue;
+    slot->flooded = true;
+    push(slot);
+  }
+}
+
+/* Pushes the children whose time is up. */
+static void
+meet_deadlines(struct engine *engine)
+{
+  int64_t now = run_clock_ns();
+
+  for (unsigned i = 0; i < engine->n_slots; i++) {
+    struct slot *slot = &engine->slots[i];
+    if (slot->busy)
+      grant_next_store(slot);
+    if (!slot->busy || slot->deadline_ns > now || grant_more(slot, now))
+      continue;
+    if (slot->signals == 0)
+      grant_none(slot, now);
+    push(slot);
+  }
+}
+
+/* It has ended: how, or nothing (si_code 0) if its status is lost. */
+static bool
+has_ended(const struct slot *slot, siginfo_t *ret_how)
+{
+  *ret_how = (siginfo_t){0};
+  if (waitid(P_PID, (id_t)slot->pid, ret_how, WEXITED | WNOWAIT | WNOHANG) == 0)
+    return ret_how->si_pid != 0;
+  return errno == ECHILD;
+}
+
+/* The outcome of one that has ended. */
+static struct outcome *
+look(struct engine *engine)
+{
+  for (unsigned i = 0; i < engine->n_slots; i++) {
+    struct slot *slot = &engine->slots[i];
+    siginfo_t how;
+    if (!slot->busy || !has_ended(slot, &how))
+      continue;
+    struct outcome *outcome = finish_child(engine, slot, &how);
+    if (outcome)
+      return outcome;
+  }
+  return NULL;
+}
+
+struct outcome *
+engine_wait(struct engine *engine)
+{
+  while (engine_running(engine) > 0) {
+    hear_signals(engine); /* though some child has always ended */
+    struct outcome *outcome = look(engine);
+    if (outcome)
+      return outcome;
+    meet_deadlines(engine);
+    stop_floods(engine);
+    if (engine->on_wait)
+      engine->on_wait(engine->context);
+    watch(engine);
+  }
+  return NULL;
+}
+
+struct outcome *
+engine_run(struct engine *engine, const struct task *task)
+{
+  if (!engine_start(engine, task))
+    return NULL;
+  return engine_wait(engine);
+}

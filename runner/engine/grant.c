@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The deadline of a child: what it is not to be blamed for moves it. */
+#include "runner/engine/grant.h"
+
+#include "runner/run/run.h"
+#include "runner/system/starved.h"
+
+enum {
+  START_MS = 5000, /* until a check begins to load the plugin */
+  LEAST_MS = 50,   /* that are worth it */
+  MOST_TIMES_GRANTED = 10,
+  MOST_OPERATIONS = 5000, /* no check makes half as many: these are made in a loop */
+  PARTS = 4 /* of its deadline: one for each look whether operations still end */
+};
+
+/* Each store that is removed has the whole time. */
+void
+grant_next_store(struct slot *slot)
+{
+  uint32_t tried = kit_report_of(slot->shared)->operations;
+
+  if (slot->task.kind != TASK_DESTROY || slot->signals > 0 || tried <= slot->tried
+      || tried > slot->task.n_suffixes)
+    return;
+  slot->tried = tried;
+  slot->deadline_ns = run_clock_ns() + slot->task.deadline_ms * 1000000;
+}
+
+/* On a machine that has more to do than processors, a check is not blamed for the time in which it
+ * could not run: its deadline moves by so much, if not for ever. */
+static bool
+grant_time(struct slot *slot)
+{
+  int64_t most = MOST_TIMES_GRANTED * slot->task.deadline_ms * 1000000;
+  int64_t starved = slot->signals > 0 ? 0 : starved_ns(slot->pid);
+  int64_t more = (starved < most ? starved : most) - slot->granted_ns;
+
+  if (more < LEAST_MS * INT64_C(1000000))
+    return false;
+  slot->granted_ns += more;
+  slot->deadline_ns += more;
+  return true;
+}
+
+/* The time of a check begins when it begins to load the plugin: what comes before takes long on a
+ * busy machine only. */
+static bool
+grant_start(struct slot *slot, int64_t now)
+{
+  int64_t until = slot->started_ns + INT64_C(1000000) * START_MS;
+
+  if (slot->task.kind != TASK_CHECK || !slot->job.plugin || slot->task.memcheck
+      || slot->signals > 0 || now >= until
+      || kit_report_of(slot->shared)->phase != PHASE_START)
+    return false;
+  slot->deadline_ns = now + slot->task.deadline_ms * 1000000;
+  return true;
+}
+
+/* Its operations still end: the store is slow, and does not hang.  The last has begun or ended in
+ * half of the time before its deadline; one that has run for longer is what hangs. */
+static bool
+still_works(const struct slot *slot, int64_t now)
+{
+  const struct kit_report *report = kit_report_of(slot->shared);
+
+  return slot->task.kind == TASK_CHECK && slot->signals == 0 && report->operations > 1
+         && report->operations < MOST_OPERATIONS
+         && now - report->since_ns < slot->task.deadline_ms * 1000000 / 2;
+}
+
+/* A check is not ended in the middle of its work, as far as its task allows. */
+static bool
+grant_work(struct slot *slot, int64_t now)
+{
+  int64_t most = slot->task.more_ms * 1000000 - slot->worked_ns;
+  int64_t part = slot->task.deadline_ms * 1000000 / PARTS;
+  int64_t more = part < most ? part : most;
+
+  if (more <= 0 || !still_works(slot, now))
+    return false;
+  slot->worked_ns += more;
+  slot->deadline_ns = now + more;
+  return true;
+}
+
+void
+grant_none(struct slot *slot, int64_t now)
+{
+  const struct kit_report *report = kit_report_of(slot->shared);
+
+  slot->timed_out = true;
+  slot->slow = still_works(slot, now);
+  slot->called_ns = report->running == 1 ? now - report->since_ns : 0;
+}
+
+bool
+grant_more(struct slot *slot, int64_t now)
+{
+  return grant_start(slot, now) || grant_time(slot) || grant_work(slot, now);
+}

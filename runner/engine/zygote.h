@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Children under Valgrind's memcheck.  Warm: a zygote has linked the plugin, and each check is a
+ * fork of it, which becomes the runner's own child.  Cold: each check is an exec of its own, for a
+ * plugin of which no copy can be made.  Either way a child writes PID.xml in the zygote's
+ * folder, which it reaches through the runner's descriptor: a plugin may take its name away. */
+#ifndef DK_RUNNER_ENGINE_ZYGOTE_H
+#define DK_RUNNER_ENGINE_ZYGOTE_H
+
+#include <sys/types.h>
+
+#include "runner/engine/engine.h"
+#include "runner/memory/memcheck.h"
+
+struct zygote {
+  pid_t pid;                 /* 0: none */
+  int socket;
+  char plugin[4096];         /* that it has linked, or has refused to */
+  bool cold;                 /* that plugin is not to be forked */
+  char why[160];             /* not */
+  int run_folder;            /* the caller's */
+  unsigned number;           /* of its own folder in that */
+  int folder;                /* its XML, and that of the checks; -1: it is not made yet */
+};
+
+void zygote_init(struct zygote *zygote, int run_folder, unsigned number);
+/* Ends it, if there is one. */
+void zygote_done(struct zygote *zygote);
+
+/* The way of memcheck_child_main, as its arguments say it. */
+#define ZYGOTE_WARM "warm"
+#define ZYGOTE_COLD "cold"
+
+/* What the zygote says, in answers of this form. */
+enum zygote_word { ZYGOTE_READY = 1, ZYGOTE_THREADS, ZYGOTE_FAILED, ZYGOTE_FORKED };
+struct zygote_answer {
+  int32_t word, value;       /* FORKED: the child; THREADS: how many */
+};
+
+/* A child for this task; its folder and files are there.  0 with errno.  `file` is that of the
+ * shared map.  A zygote is made if there is none for this plugin; one that does not come forth, or
+ * ends, leaves the plugin to cold children. */
+pid_t zygote_start_child(struct zygote *zygote, const struct memcheck *memcheck,
+                         const struct task *task, const struct kit_job *job, int file);
+
+/* In the other program: never returns but with an exit code of a wrong call. */
+int memcheck_child_main(int argc, char **argv);
+
+#endif

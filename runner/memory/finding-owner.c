@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose a finding of Valgrind is, whether an author's suppression hides it, what it breaks, and how
+ * it is told. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "conformance/kit/engine.h"
+#include "runner/memory/findings.h"
+#include "runner/memory/suppressions.h"
+
+/* Found again in so many of KIT_MEMORY_CYCLES, it grows. */
+enum { CYCLES_THAT_GROW = KIT_MEMORY_CYCLES - 1 };
+
+static bool
+same_file(const char *a, const char *b)
+{
+  struct stat one;
+  struct stat other;
+
+  if (strcmp(a, b) == 0)
+    return true;
+  return a[0] == '/' && stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev
+         && one.st_ino == other.st_ino;
+}
+
+static bool
+is_object(const struct frame *frame, const char *object)
+{
+  return object && frame->object[0] && same_file(frame->object, object);
+}
+
+bool
+finding_is_leak(const struct finding *finding)
+{
+  return strncmp(finding->kind, "Leak_", 5) == 0;
+}
+
+/* Of a block that nobody has freed, whoever asked for it: the topmost of the two. */
+static enum owner
+owner_of_leak(const struct finding *finding, const char *object, const char *self)
+{
+  const struct stack *stack = &finding->stacks[0];
+
+  for (unsigned i = 0; i < stack->n; i++) {
+    if (is_object(&stack->frames[i], object))
+      return OWNER_PROVIDER;
+    if (is_object(&stack->frames[i], self))
+      return OWNER_KIT;
+  }
+  return OWNER_UNKNOWN;
+}
+
+/* Of an error, the provider if it has any part in it: it called the kit with what is wrong, or the
+ * memory is its own. */
+static enum owner
+owner_of_error(const struct finding *finding, const char *object, const char *self)
+{
+  enum owner owner = OWNER_UNKNOWN;
+
+  for (unsigned s = 0; s < finding->n_stacks; s++) {
+    for (unsigned i = 0; i < finding->stacks[s].n; i++) {
+      const struct frame *frame = &finding->stacks[s].frames[i];
+      if (is_object(frame, object))
+        return OWNER_PROVIDER;
+      if (is_object(frame, self))
+        owner = OWNER_KIT;
+    }
+  }
+  return owner;
+}
+
+/* ---- what an author hides -------------------------------------------------------------------- */
+
+static bool
+begins(const char *text, const char *with)
+{
+  return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* Neither the kit nor the plugin, nor what stands on top of the stacks of both: the C library, and
+ * what Valgrind puts in its place. */
+static bool
+is_other_library(const struct parties *parties, const struct frame *frame)
+{
+  static const char *const common[] = {"vgpreload_", "libc.so", "libc-2", "ld-linux", "ld-2",
+                                       "ld.so", "ld64.so", "ld-musl", "libpthread"};
+  const char *slash = strrchr(frame->object, '/');
+
+  for (size_t i = 0; slash && i < sizeof(common) / sizeof(common[0]); i++) {
+    if (begins(slash + 1, common[i]))
+      return false;
+  }
+  return slash && !is_object(frame, parties->plugin) && !is_object(frame, parties->self);
+}
+
+static bool
+has_other_library(const struct parties *parties, const struct finding *finding)
+{
+  bool has = false;
+
+  if (finding->n_stacks > 0 && !finding->cut) {
+    for (unsigned i = 0; i < finding->stacks[0].n && !has; i++)
+      has = is_other_library(parties, &finding->stacks[0].frames[i]);
+  }
+  return has;
+}
+
+/* The names of an entry tell nothing of whose a finding is: what the provider has its part in
+ * stays, and so does what cannot be told to be another's. */
+bool
+findings_hide(struct findings *findings, struct finding *finding)
+{
+  const struct parties *parties = &findings->parties;
+  const char *object = parties->plugin ? parties->plugin : parties->self;
+  bool hidden = false;
+
+  finding->owner = finding_is_leak(finding) ? owner_of_leak(finding, object, parties->self)
+                                            : owner_of_error(finding, object, parties->self);
+  if (finding_is_leak(finding) && finding->late)
+    return false;
+  bool provider = finding->owner == OWNER_PROVIDER;
+  bool other = !provider && has_other_library(parties, finding);
+  for (size_t i = 0; parties->authors && i < parties->authors->n && !hidden; i++) {
+    const struct suppression *entry = &parties->authors->items[i];
+    struct suppressed used = {.author = true};
+    if (!suppression_fits(entry, finding))
+      continue;
+    memcpy(used.name, entry->name, sizeof(used.name));
+    used.count = other ? 1 : 0;
+    used.provider = provider ? 1 : 0;
+    used.nobody = !other && !provider ? 1 : 0;
+    /* What is hidden is also told. */
+    hidden = suppressed_add(&findings->suppressed, &findings->n_suppressed, &used) && other;
+  }
+  return hidden;
+}
+
+/* ---- what counts ----------------------------------------------------------------------------- */
+
+/* The same stack at the end of later cycles: one finding, which knows how many. */
+static void
+join_cycles(struct findings *findings)
+{
+  for (size_t i = 0; i < findings->n; i++) {
+    struct finding *first = &findings->items[i];
+    unsigned last = first->cycle;
+    if (!finding_is_leak(first) || first->cycle == 0 || first->kind[0] == '\0')
+      continue;
+    first->cycles = first->cycle > 1 ? 1 : 0;
+    for (size_t j = i + 1; j < findings->n; j++) {
+      struct finding *other = &findings->items[j];
+      if (!finding_is_leak(other) || other->stack_hash != first->stack_hash)
+        continue;
+      first->cycles += other->cycle > last && other->cycle > 1 ? 1 : 0;
+      last = other->cycle > last ? other->cycle : last;
+      other->stack_hash = (uint64_t)j; /* is told by the first */
+      other->cycle = 0;
+      snprintf(other->kind, sizeof(other->kind), "Leak_StillReachable");
+    }
+  }
+}
+
+/* What can still be reached is in use, unless it grows.  Of its own blocks the kit knows where the
+ * pointers are: in frames that Valgrind does not see, perhaps. */
+static bool
+counts(const struct findings *findings, const struct finding *finding)
+{
+  if (finding_is_leak(finding) && (finding->late || !findings->judged))
+    return false; /* the check did not end by itself, or is over: much is in use still */
+  if (!finding_is_leak(finding) || strcmp(finding->kind, "Leak_DefinitelyLost") == 0)
+    return true;
+  if (finding->owner == OWNER_KIT)
+    return false;
+  return strcmp(finding->kind, "Leak_StillReachable") != 0
+         || finding->cycles >= CYCLES_THAT_GROW;
+}
+
+void
+findings_judge(struct findings *findings, bool cycles)
+{
+  if (cycles)
+    join_cycles(findings);
+  for (size_t i = 0; i < findings->n; i++)
+    findings->items[i].counts = counts(findings, &findings->items[i]);
+}
+
+const struct finding *
+findings_first(const struct findings *findings, enum owner owner)
+{
+  const struct finding *leak = NULL;
+
+  for (size_t i = 0; i < findings->n; i++) {
+    const struct finding *finding = &findings->items[i];
+    if (finding->owner != owner || !finding->counts)
+      continue;
+    if (!finding_is_leak(finding))
+      return finding;
+    if (!leak || (strcmp(finding->kind, "Leak_DefinitelyLost") == 0
+                  && strcmp(leak->kind, "Leak_DefinitelyLost") != 0))
+      leak = finding;
+  }
+  return leak;
+}
+
+bool
+findings_any(const struct findings *findings)
+{
+  bool any = findings->stopped[0] != '\0';
+
+  for (size_t i = 0; i < findings->n && !any; i++)
+    any = findings->items[i].counts;
+  return any;
+}
+
+const char *
+finding_clause(const struct finding *finding)
+{
+  if (finding_is_leak(finding))
+    return "MEM-3";
+  if (strncmp(finding->kind, "Uninit", 6) == 0 || strstr(finding->what, "ninitialised"))
+    return "MEM-1";
+  return "MEM-2";
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+const struct frame *
+finding_frame(const struct finding *finding, const char *object)
+{
+  for (unsigned s = 0; s < finding->n_stacks; s++) {
+    for (unsigned i = 0; i < finding->stacks[s].n; i++) {
+      if (is_object(&finding->stacks[s].frames[i], object))
+        return &finding->stacks[s].frames[i];
+    }
+  }
+  return finding->n_stacks > 0 && finding->stacks[0].n > 0 ? &finding->stacks[0].frames[0] : NULL;
+}
+
+void
+frame_text(struct dk_text *text, const struct frame *frame)
+{
+  const char *slash = strrchr(frame->object, '/');
+  const char *object = slash ? slash + 1 : frame->object;
+
+  if (!frame->function[0] && !frame->file[0]) {
+    dk_text_printf(text, "in %s", *object ? object : "an unknown place");
+    return;
+  }
+  dk_text_puts(text, frame->function[0] ? frame->function : "?");
+  if (frame->file[0])
+    dk_text_printf(text, " (%s:%u)", frame->file, frame->line);
+  else if (*object)
+    dk_text_printf(text, " (in %s)", object);
+}
+
+static void
+stack_text(struct dk_text *text, const struct stack *stack, unsigned frames)
+{
+  for (unsigned i = 0; i < stack->n && i < frames; i++) {
+    dk_text_puts(text, i ? " < " : "");
+    frame_text(text, &stack->frames[i]);
+  }
+  if (stack->n > frames)
+    dk_text_puts(text, " < ...");
+}
+
+void
+finding_text(struct dk_text *text, const struct finding *finding, unsigned frames)
+{
+  dk_text_puts(text, finding->what);
+  if (finding->cycles >= CYCLES_THAT_GROW)
+    dk_text_printf(text, ", more of it after each of %u cycles", finding->cycles);
+  for (unsigned s = 0; s < finding->n_stacks; s++) {
+    if (s > 0)
+      dk_text_printf(text, "; %s", finding->stacks[s].what);
+    if (finding->stacks[s].n > 0)
+      dk_text_puts(text, ": ");
+    stack_text(text, &finding->stacks[s], frames);
+  }
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run needs to run checks under Valgrind: the command, and the suppressions. */
+#ifndef DK_RUNNER_MEMORY_MEMCHECK_H
+#define DK_RUNNER_MEMORY_MEMCHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runner/memory/suppressions.h"
+
+/* The hidden first argument of the command when it is a child under Valgrind. */
+#define MEMCHECK_WORD "--memcheck-child"
+
+enum { MEMCHECK_FILES = 10, MEMCHECK_WORDS = 48 };
+
+struct memcheck {
+  char valgrind[1024];       /* its path */
+  char self[4096];           /* this executable */
+  int own_fd;                /* our suppressions, in memory, sealed; 0: none */
+  char own[64];              /* their path, for other processes */
+  const char *files[MEMCHECK_FILES]; /* of suppressions, ours first, which is for Valgrind; NULL at
+                                        the end */
+  char author[MEMCHECK_FILES - 2][1024];
+  struct suppressions authors; /* what is in the author's files */
+  const char *plugin;        /* for a zygote, when a check needs none; NULL: none */
+};
+
+/* Finds what is needed; false with a reason for people.  Either way memcheck_done ends it. */
+bool memcheck_find(struct memcheck *memcheck, char *why, size_t size);
+void memcheck_done(struct memcheck *memcheck);
+
+/* The path of another file of suppressions, an author's, to be named in results; false: too many,
+ * or it is too long. */
+bool memcheck_add_file(struct memcheck *memcheck, const char *path);
+
+/* The words of a command line, in `buffer`'s memory: valgrind ... self MEMCHECK_WORD `way` numbers
+ * [plugin].  The XML goes to `folder`. */
+struct memcheck_words {
+  const char *items[MEMCHECK_WORDS];
+  char xml[400], fds[2][16], callers[32], suppressions[400];
+};
+void memcheck_words(struct memcheck_words *words, const struct memcheck *memcheck,
+                    const char *folder, const char *way, const int fds[2], const char *plugin,
+                    bool origins);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Valgrind's suppressions: our own, which are part of the command and go to Valgrind, and those
+ * of an author, which do not: Valgrind would take a finding of the provider's for one in another
+ * library as soon as the names fit.  They are applied here, where it is known whose one is. */
+#ifndef DK_RUNNER_MEMORY_SUPPRESSIONS_H
+#define DK_RUNNER_MEMORY_SUPPRESSIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct run;
+struct finding;
+
+/* All files of runner/memory/suppressions, one after the other. */
+extern const char suppressions_own[];
+
+enum { SUPPRESSION_FRAMES = 24 }; /* as many as Valgrind takes */
+
+/* One entry of an author's. */
+struct suppression {
+  char name[128];
+  char kind[16];             /* "Addr4" */
+  char extra[160];           /* of Param "write(buf)", of FishyValue "malloc(size)" */
+  unsigned leaks;            /* of Leak, by the bits of suppression_leak_bit */
+  const char *frames[SUPPRESSION_FRAMES]; /* from strdup: "fun:...", "obj:...", "src:...", "..." */
+  unsigned n_frames;
+};
+
+struct suppressions {
+  struct suppression *items;
+  size_t n;
+};
+
+/* ---- suppressions.c -------------------------------------------------------------------------- */
+
+/* Adds the entries of a file.  Refuses it when one has no reason or is none of Valgrind's, and one
+ * that plainly names the provider: EXIT_PASSED, or what else with the words said. */
+int suppressions_read(struct run *run, struct suppressions *entries, const char *path);
+void suppressions_done(struct suppressions *entries);
+
+/* ---- suppression.c: what an entry fits ------------------------------------------------------- */
+
+/* By its names alone, whosever the finding is. */
+bool suppression_fits(const struct suppression *entry, const struct finding *finding);
+/* A kind of Memcheck's that there is. */
+bool suppression_is_kind(const char *kind);
+/* "definite" of match-leak-kinds, or "Leak_DefinitelyLost" of the XML; 0: neither. */
+unsigned suppression_leak_bit(const char *name);
+/* Valgrind's patterns: * for any letters, ? for one, and nothing else. */
+bool suppression_glob(const char *pattern, const char *text);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is said about a run, wherever it is said. */
+#include "runner/report/report-text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "config.h"
+#include "conformance/contract/contract.h"
+#include "runner/memory/findings.h"
+#include "runner/report/repro-command.h"
+#include "runner/run/plan.h"
+
+const char facts_kit_version[] = PACKAGE_VERSION;
+
+/* The numbers have suffixes of C ("0u"), which people do not want to read. */
+_Static_assert(DK_ABI_MAJOR == 2 && DK_ABI_MINOR == 2 && DK_ABI_DRAFT == 1, "facts_abi says it");
+const char facts_abi[] = "2.2 draft 1";
+
+void
+facts_manifest(struct dk_text *text)
+{
+  dk_text_printf(text, "0x%016" PRIx64, plan_manifest());
+}
+
+void
+facts_seed(struct dk_text *text, const struct run *run)
+{
+  dk_text_printf(text, "0x%016" PRIx64, run->options->seed);
+}
+
+void
+facts_kit(struct dk_text *text)
+{
+  dk_text_printf(text, "durakit %s, ABI %s, contract %s, manifest ", facts_kit_version, facts_abi,
+                 DK_CONTRACT_VERSION);
+  facts_manifest(text);
+}
+
+void
+facts_provider(struct dk_text *text, const struct run *run)
+{
+  dk_text_printf(text, "provider: ");
+  if (run->described)
+    dk_text_printf(text, "%s %s, ", run->probe->name, run->probe->version);
+  dk_text_printf(text, "%s", run->plugin);
+  if (run->trouble[0])
+    dk_text_printf(text, "; %s", run->trouble);
+}
+
+void
+facts_clauses(struct dk_text *text)
+{
+  size_t n;
+  const struct dk_clause *clauses = dk_clauses(&n);
+  size_t judged = 0;
+
+  for (size_t i = 0; i < n; i++)
+    judged += clauses[i].planned_issue == 0 ? 1 : 0;
+  dk_text_printf(text, "clauses: %zu of %zu are judged by this kit", judged, n);
+  if (judged < n)
+    dk_text_puts(text, "; the others are planned");
+}
+
+/* Of a plugin that could not be asked every setting may be one. */
+bool
+facts_is_secret(const struct run *run, const struct given *given)
+{
+  for (uint32_t i = 0; i < run->probe->n_params; i++) {
+    if (strcmp(run->probe->params[i].key, given->key) == 0)
+      return (run->probe->params[i].flags & DK_PARAM_SECRET) != 0;
+  }
+  return !run->described;
+}
+
+void
+facts_settings(struct dk_text *text, const struct run *run)
+{
+  struct dk_text shown = DK_TEXT_EMPTY;
+
+  dk_text_puts(text, "settings:");
+  for (size_t i = 0; i < run->options->n_settings; i++) {
+    const struct given *given = &run->options->settings[i];
+    dk_text_printf(text, " %s=", given->key);
+    dk_text_reset(&shown);
+    mask_text(&run->mask, &shown, given->value, strlen(given->value));
+    if (facts_is_secret(run, given))
+      dk_text_puts(text, "***");
+    else
+      repro_quote(text, dk_text_str(&shown)); /* quotes would hide a secret from the mask */
+    if (dk_text_failed(&shown))
+      dk_text_fail(text);
+  }
+  dk_text_done(&shown);
+  if (run->options->n_settings == 0)
+    dk_text_puts(text, " none");
+}
+
+const char *
+facts_mode(const struct run *run)
+{
+  if (run->memcheck)
+    return run->native ? "native and memcheck" : "memcheck";
+  return "native";
+}
+
+void
+facts_run(struct dk_text *text, const struct run *run)
+{
+  dk_text_puts(text, "seed ");
+  facts_seed(text, run);
+  dk_text_printf(text, ", run %s, mode %s", run->options->run_id, facts_mode(run));
+  if (run->options->profile != PROFILE_CORE)
+    dk_text_printf(text, ", profile %s", profile_name(run->options->profile));
+  dk_text_printf(text, ", time-out %" PRId64 " ms a check", run->deadline_ms);
+  if (run->probe->round_trip_ns > 0)
+    dk_text_printf(text, " (one enqueue took %.3f ms)", (double)run->probe->round_trip_ns / 1e6);
+}
+
+void
+facts_region(struct dk_text *text, const struct kit_report *report)
+{
+  if (report->pass > 0)
+    dk_text_printf(text, "%d, %s the calls of region %d of %u", report->pass,
+                   report->pass % 2 ? "with" : "without", (report->pass + 1) / 2,
+                   report->regions);
+}
+
+void
+facts_reruns(struct dk_text *text, const struct result *result)
+{
+  if (result->reruns > 0)
+    dk_text_printf(text, "failed again in %u of %u", result->failed_reruns, result->reruns);
+}
+
+/* --in-process, which --gdb is made of, is native. */
+void
+facts_next(struct dk_text *text, const struct run *run, const struct result *result)
+{
+  if (result->verdict != VERDICT_TIMEOUT || !result->outcome)
+    return;
+  repro_command(text, run, result->check->id, false);
+  dk_text_puts(text, " --gdb; there continue, and ^C and bt show where it is");
+}
+
+const char *
+facts_usually(const struct result *result)
+{
+  const struct dk_clause *clause = result_clause(result);
+  bool is_known = verdict_is_violation(result->verdict) && result->verdict != VERDICT_TIMEOUT;
+
+  return clause && is_known ? clause->breaks : NULL;
+}
+
+void
+facts_leftovers(struct dk_text *text, const struct run *run, const struct outcome *outcome)
+{
+  struct kit_job job = run_task(run, TASK_CHECK).job;
+
+  for (size_t i = 0; i < outcome->n_leftovers; i++) {
+    char name[2048];
+    kit_store_name(&job, outcome->leftovers[i], name, sizeof(name));
+    dk_text_printf(text, "%s%s", i ? ", " : "", name);
+  }
+}
+
+void
+facts_more_trace(struct dk_text *text, const struct run *run, const struct result *result,
+                 unsigned left_out)
+{
+  if (left_out == 0)
+    return;
+  dk_text_printf(text, "%u more before these", left_out);
+  if (run->options->out)
+    dk_text_printf(text, ", in %s/checks/%s/trace.txt", run->options->out, result->id);
+  else
+    dk_text_puts(text, "; --out FOLDER keeps them");
+}
+
+/* ---- memcheck -------------------------------------------------------------------------------- */
+
+enum { FRAMES_SHOWN = 8 };
+
+void
+facts_suppression(struct dk_text *text, const struct suppressed *entry)
+{
+  if (entry->count > 0)
+    dk_text_printf(text, "suppression used: %s (%u)", entry->name, entry->count);
+  else
+    dk_text_printf(text, "suppression unused: %s (matches %s, which nothing hides)", entry->name,
+                   entry->provider > 0 ? "the provider's own findings"
+                                       : "findings with no frame in another library");
+}
+
+static void
+add_stop(struct dk_text *text, const struct findings *findings)
+{
+  dk_text_printf(text, "ended by %s", findings->stopped);
+  for (unsigned i = 0; i < findings->stopped_at.n && i < FRAMES_SHOWN; i++) {
+    dk_text_puts(text, i ? " < " : ": ");
+    frame_text(text, &findings->stopped_at.frames[i]);
+  }
+}
+
+bool
+facts_finding(struct dk_text *text, const struct findings *findings, unsigned n, unsigned most)
+{
+  static const char *const whose[] = {
+    [OWNER_UNKNOWN] = "unknown", [OWNER_PROVIDER] = "provider", [OWNER_KIT] = "kit"};
+  unsigned left = n;
+
+  if (findings->stopped[0] && left-- == 0) {
+    add_stop(text, findings);
+    return true;
+  }
+  for (size_t i = 0; i < findings->n; i++) {
+    const struct finding *finding = &findings->items[i];
+    if (!finding->counts || left-- > 0)
+      continue;
+    if (n >= most)
+      return false;
+    if (n + 1 == most)
+      dk_text_puts(text, "the last that is shown: ");
+    dk_text_printf(text, "%s, %s: ", finding_clause(finding), whose[finding->owner]);
+    finding_text(text, finding, FRAMES_SHOWN);
+    return true;
+  }
+  return false;
+}
+
+void
+facts_xml(struct dk_text *text, const struct run *run, const struct result *result)
+{
+  const struct findings *findings = result->outcome ? result->outcome->findings : NULL;
+
+  if (findings && findings->xml && run->options->out)
+    dk_text_printf(text, "%s/checks/%s/memcheck.xml", run->options->out, result->id);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What Valgrind adds to a run: whether it is there, the author's suppressions, and which of all
+ * were used. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/memory/findings.h"
+#include "runner/memory/suppressions.h"
+#include "runner/run/run.h"
+
+/* certify goes on without it, and says what that means; who asks for nothing else is refused. */
+static int
+go_without(struct run *run, const char *why)
+{
+  if (run->options->command != COMMAND_CERTIFY)
+    return run_refuse(run, EXIT_ENVIRONMENT,
+                      &(struct problem){"--memcheck", why, "valgrind, and a durakit built with it",
+                                        NULL, "durakit check without --memcheck runs natively"});
+  snprintf(run->no_memcheck, sizeof(run->no_memcheck), "not tested: %.200s", why);
+  say_problem(&(struct problem){run->options->arguments[0],
+                                "memory is not tested: no invalid access, no use of undefined "
+                                "bytes, no leak is looked for",
+                                "valgrind, and a durakit built with it", why,
+                                "--no-memcheck says that this is meant"}, NULL);
+  return EXIT_PASSED;
+}
+
+/* The results name them by whole paths, for whoever repeats them is in another folder. */
+static int
+take_files(struct run *run)
+{
+  int code = EXIT_PASSED;
+
+  for (size_t i = 0; i < run->options->n_suppressions && code == EXIT_PASSED; i++) {
+    char *path = realpath(run->options->suppressions[i], NULL);
+    code = suppressions_read(run, &run->valgrind.authors, run->options->suppressions[i]);
+    if (code == EXIT_PASSED && (!path || !memcheck_add_file(&run->valgrind, path)))
+      code = run_refuse(run, EXIT_USAGE,
+                        &(struct problem){run->options->suppressions[i], "cannot be taken",
+                                          "a path of at most 1000 bytes", path, NULL});
+    free(path);
+  }
+  return code;
+}
+
+int
+run_take_memcheck(struct run *run)
+{
+  const struct options *options = run->options;
+  bool certify = options->command == COMMAND_CERTIFY;
+  bool wanted = certify ? !options->no_memcheck : options->memcheck || options->both;
+  char why[200];
+
+  run->native = certify || options->both || !options->memcheck;
+  if (options->n_suppressions > 0 && !wanted)
+    return run_refuse(run, EXIT_USAGE,
+                      &(struct problem){"--suppressions", "is for runs under Valgrind",
+                                        certify ? "no --no-memcheck" : "--memcheck", NULL, NULL});
+  if (certify && options->no_memcheck)
+    snprintf(run->no_memcheck, sizeof(run->no_memcheck), "left out: --no-memcheck");
+  if (!wanted)
+    return EXIT_PASSED;
+  if (!memcheck_find(&run->valgrind, why, sizeof(why)))
+    return go_without(run, why);
+  /* One that could not be loaded hangs or ends a zygote, too. */
+  run->valgrind.plugin = run->described ? run->plugin : NULL;
+  run->memcheck = true;
+  engine_use_memcheck(run->engine, &run->valgrind);
+  return take_files(run);
+}
+
+void
+run_note_suppressed(struct run *run, const struct findings *findings)
+{
+  for (size_t i = 0; findings && i < findings->n_suppressed; i++)
+    suppressed_add(&run->suppressed, &run->n_suppressed, &findings->suppressed[i]);
+}
