@@ -7,9 +7,12 @@
  *   option --set KEY=VALUE    and what that takes, if anything
  *   name checks               one of the names that are meant by an argument or by an option
  */
+#include "runner/completion-words.h"
+
 #include <stdio.h>
 #include <string.h>
 
+#include "runner/bench/bench.h"
 #include "runner/cli/printer.h"
 #include "runner/cli/usage.h"
 #include "runner/commands/commands.h"

@@ -46,6 +46,8 @@ runner_libdkrunner_la_SOURCES = \
 	runner/cli/server-options.h \
 	runner/cli/settings.c \
 	runner/cli/settings.h \
+	runner/cli/status-words.c \
+	runner/cli/status-words.h \
 	runner/cli/suggest.c \
 	runner/cli/suggest.h \
 	runner/cli/usage.c \
@@ -65,6 +67,7 @@ runner_libdkrunner_la_SOURCES = \
 	runner/commands/probe.c \
 	runner/commands/repro.c \
 	runner/completion-words.c \
+	runner/completion-words.h \
 	runner/engine/child.c \
 	runner/engine/child.h \
 	runner/engine/engine.c \
@@ -75,6 +78,7 @@ runner_libdkrunner_la_SOURCES = \
 	runner/engine/judge.c \
 	runner/engine/judge.h \
 	runner/engine/memcheck-child.c \
+	runner/engine/outcome.c \
 	runner/engine/request.c \
 	runner/engine/request.h \
 	runner/engine/server-commands.c \
@@ -91,7 +95,6 @@ runner_libdkrunner_la_SOURCES = \
 	runner/memory/memcheck.c \
 	runner/memory/memcheck.h \
 	runner/memory/suppression.c \
-	runner/memory/suppressions.c \
 	runner/memory/suppressions.h \
 	runner/memory/symbols.c \
 	runner/memory/symbols.h \
@@ -135,6 +138,7 @@ runner_libdkrunner_la_SOURCES = \
 	runner/report/progress.h \
 	runner/report/report-text.c \
 	runner/report/report-text.h \
+	runner/report/repro-command.c \
 	runner/report/repro-command.h \
 	runner/report/results.c \
 	runner/report/results.h \
@@ -144,6 +148,7 @@ runner_libdkrunner_la_SOURCES = \
 	runner/run/plan.h \
 	runner/run/run-deadlines.c \
 	runner/run/run-totals.c \
+	runner/run/run.c \
 	runner/run/run.h \
 	runner/selftest/canaries.c \
 	runner/selftest/canaries.h \
@@ -155,7 +160,11 @@ runner_libdkrunner_la_SOURCES = \
 	runner/setup/run-origin.c \
 	runner/setup/run-origin.h \
 	runner/setup/run-setup.c \
+	runner/setup/run-setup.h \
 	runner/setup/run-stores.c \
+	runner/setup/run-suppressions.c \
+	runner/system/clock.c \
+	runner/system/clock.h \
 	runner/system/file.c \
 	runner/system/file.h \
 	runner/system/folder.c \

@@ -8,15 +8,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runner/bench/bench.h"
 #include "runner/cli/json-memory.h"
 #include "runner/cli/printer.h"
 #include "runner/cli/usage.h"
 #include "runner/commands/commands.h"
+#include "runner/completion-words.h"
 #include "runner/engine/zygote.h"
 #include "runner/operate/operate.h"
 #include "runner/report/report-text.h"
+#include "runner/run/plan.h"
+#include "runner/selftest/canaries.h"
+#include "runner/selftest/selftest.h"
 
-int
+static int
 command_version(void)
 {
   struct printer printer = printer_of_text();
@@ -105,13 +110,22 @@ keep_standard_descriptors(void)
   return true;
 }
 
+/* For a child that is given an id only. */
+static const struct check *
+find_check(const char *id)
+{
+  const struct check *check = plan_find(id);
+
+  return check ? check : canaries_find(id);
+}
+
 int
 main(int argc, char **argv)
 {
   struct options options;
 
   if (argc > 1 && strcmp(argv[1], MEMCHECK_WORD) == 0)
-    return memcheck_child_main(argc, argv);
+    return memcheck_child_main(argc, argv, find_check);
   if (argc > 1 && strcmp(argv[1], WORDS_WORD) == 0)
     return words_main(argc, argv);
   if (!keep_standard_descriptors()) {

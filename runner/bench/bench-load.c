@@ -15,9 +15,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "runner/bench/bench.h"
+#include "runner/system/clock.h"
 
 enum {
   PAYLOAD = 150,
@@ -40,15 +40,6 @@ struct workload {
 };
 
 static char payload_bytes[PAYLOAD];
-
-static int64_t
-now_ns(void)
-{
-  struct timespec t;
-
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static struct dk_bytes
 payload(void)
@@ -416,9 +407,9 @@ run_cancel(struct load *load, int64_t *ret_ns)
   struct dk_turn_result result = {.events = &event, .n_events = 1, .cancelled_activities = list,
                                   .n_cancelled_activities = (size_t)load->a};
   uint64_t syncs = syncs_so_far();
-  int64_t start = now_ns();
+  int64_t start = clock_ns();
   well = well && commit(load, load->callers[0], turn, &result);
-  *ret_ns = now_ns() - start;
+  *ret_ns = clock_ns() - start;
   load->syncs = syncs_so_far() - syncs;
   load->operations = 1;
   free(list);
@@ -466,7 +457,7 @@ call_until_it_ends(void *argument)
 
   do
     well = load->workload->step(load, thread->caller);
-  while (well && !load->failed && now_ns() < load->ends_ns
+  while (well && !load->failed && clock_ns() < load->ends_ns
          && (!load->workload->top_up || load->left > load->a));
   return NULL;
 }
@@ -477,7 +468,7 @@ run_threads(struct load *load, int64_t ms, int64_t *ret_ns)
   struct thread threads[BENCH_CALLERS];
   int64_t started = 0;
   uint64_t syncs = syncs_so_far();
-  int64_t start = now_ns();
+  int64_t start = clock_ns();
 
   load->ends_ns = start + ms * 1000000;
   for (int64_t i = 0; i < load->a; i++) {
@@ -488,7 +479,7 @@ run_threads(struct load *load, int64_t ms, int64_t *ret_ns)
   }
   for (int64_t i = 0; i < started; i++)
     pthread_join(threads[i].thread, NULL);
-  *ret_ns = now_ns() - start;
+  *ret_ns = clock_ns() - start;
   load->syncs = syncs_so_far() - syncs;
   return started == load->a ? !load->failed : note_words(load, "a thread cannot be started");
 }

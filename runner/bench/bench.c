@@ -13,9 +13,9 @@
 #include "runner/bench/bench.h"
 #include "runner/cli/printer.h"
 #include "runner/cli/usage.h"
-#include "runner/commands/commands.h"
 #include "runner/report/out.h"
-#include "runner/run/run.h"
+#include "runner/setup/run-setup.h"
+#include "runner/system/clock.h"
 
 enum {
   PAIRS = 7,
@@ -254,7 +254,7 @@ tell_progress(struct bench *bench, size_t n_done, unsigned pairs)
 {
   double share = ((double)n_done + (double)pairs / bench->pairs) / (double)bench->n_wanted;
 
-  progress_tell(&bench->run.out->progress, n_done, bench->n_wanted, share, run_clock_ns());
+  progress_tell(&bench->run.out->progress, n_done, bench->n_wanted, share, clock_ns());
 }
 
 static bool

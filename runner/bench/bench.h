@@ -19,8 +19,16 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include <durakit/host.h>
+
+/* ---- bench.c --------------------------------------------------------------------------------- */
+
+struct options;
+int command_bench(const struct options *options);
+/* What `bench --only` takes; NULL behind the last. */
+const char *bench_name(size_t i);
 
 /* ---- bench-figures.c ------------------------------------------------------------------------- */
 

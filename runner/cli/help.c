@@ -12,7 +12,6 @@
 #include "core/base/text.h"
 #include "runner/cli/operate-help.h"
 #include "runner/cli/option-row.h"
-#include "runner/run/plan.h"
 
 static const char of_settings[] =
   "\n"

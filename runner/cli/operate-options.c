@@ -10,11 +10,10 @@
 
 #include "runner/cli/message.h"
 #include "runner/cli/option-row.h"
+#include "runner/cli/status-words.h"
 #include "runner/cli/suggest.h"
 #include "runner/cli/usage.h"
 #include "runner/cli/when.h"
-#include "runner/operate/patience.h"
-#include "runner/operate/show.h"
 
 #define SELECTS (OF(CANCEL) | OF(INSTANCES) | OF(DELETE) | OF(PRUNE))
 #define HAS_ENDED (1u << DK_COMPLETED | 1u << DK_FAILED | 1u << DK_CANCELLED)

@@ -16,6 +16,8 @@ struct chosen {
   bool all;                                 /* --all: no other condition */
 };
 
+enum { PATIENCE_MS = 30 * 1000 }; /* if none is given */
+
 struct operating {
   const char *provider;
   struct chosen chosen;

@@ -3,8 +3,7 @@
 #include "runner/cli/server-options.h"
 
 #include <stddef.h>
-
-#include "runner/run/run.h"
+#include <string.h>
 
 static const struct hurting_option options[] = {
   {"--store-crash", offsetof(struct hurting, crash)},
@@ -37,31 +36,14 @@ hurting_given(const struct hurting *hurting, const struct hurting_option *option
 }
 
 void
-facts_server(struct dk_text *text, const struct run *run)
+server_options_mask(struct mask *mask, const struct hurting *hurting)
 {
-  const struct hurting *h = &run->options->hurting;
-  const struct {
-    const char *given, *what, *options;
-  } rows[] = {
-    {h->crash, "crash and restart", "--store-crash, --store-start"},
-    {h->pause, "a server that is stopped", "--store-pause, --store-resume"},
-    {h->through, "messages that are lost", "--through, --store-address"},
-    {h->deny, "rights withdrawn", "--store-deny, --store-allow"},
-  };
-  bool first = true;
+  size_t n;
+  const struct hurting_option *all = hurting_options(&n);
 
-  if (!run->described || run->probe->shared < 3)
-    return;
-  dk_text_puts(text, "server: tested are lost connections");
-  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-    if (rows[i].given)
-      dk_text_printf(text, ", %s", rows[i].what);
-  }
-  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-    if (rows[i].given)
-      continue;
-    dk_text_printf(text, "%s%s (%s)", first ? "; not tested: " : ", ", rows[i].what,
-                   rows[i].options);
-    first = false;
+  for (size_t i = 0; i < n; i++) {
+    const char *value = hurting_given(hurting, &all[i]);
+    if (value)
+      mask_add_passwords(mask, value, strlen(value));
   }
 }

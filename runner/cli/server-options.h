@@ -5,6 +5,7 @@
 
 #include "core/base/text.h"
 #include "runner/cli/options.h"
+#include "runner/cli/secrets.h"
 
 struct hurting_option {
   const char *name;  /* "--store-crash" */
@@ -13,10 +14,7 @@ struct hurting_option {
 const struct hurting_option *hurting_options(size_t *ret_n);
 const char **hurting_value(struct hurting *hurting, const struct hurting_option *option);
 const char *hurting_given(const struct hurting *hurting, const struct hurting_option *option);
-
-struct run;
-/* What is tested of a server behind the store, and what the user gave no command for; empty for a
- * provider that declares none. */
-void facts_server(struct dk_text *text, const struct run *run);
+/* Adds their passwords to the mask: commands for a server, and the way to it, may have some too. */
+void server_options_mask(struct mask *mask, const struct hurting *hurting);
 
 #endif

@@ -14,8 +14,8 @@
 #include "runner/report/results.h"
 #include "runner/run/cause.h"
 #include "runner/run/plan.h"
-#include "runner/run/run.h"
 #include "runner/selftest/canaries.h"
+#include "runner/setup/run-setup.h"
 
 /* The queue of one run.  When several checks run at a time, races come last of those that are run
  * natively, for they run alone; what is run under Valgrind comes after its native twin always. */

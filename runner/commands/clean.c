@@ -12,8 +12,8 @@
 #include "runner/cli/printer.h"
 #include "runner/commands/commands.h"
 #include "runner/report/out.h"
-#include "runner/run/run.h"
 #include "runner/setup/run-origin.h"
+#include "runner/setup/run-setup.h"
 #include "runner/system/file.h"
 
 /* After so many rounds in which no store went away the rest waits for another `durakit clean`. */

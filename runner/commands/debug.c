@@ -14,7 +14,7 @@
 #include "runner/engine/judge.h"
 #include "runner/report/out.h"
 #include "runner/run/plan.h"
-#include "runner/run/run.h"
+#include "runner/setup/run-setup.h"
 
 static const struct check *
 the_only(const struct options *options, const char *option, int *ret_code)

@@ -8,7 +8,7 @@
 #include "runner/cli/printer.h"
 #include "runner/commands/commands.h"
 #include "runner/report/out.h"
-#include "runner/run/run.h"
+#include "runner/setup/run-setup.h"
 
 static const char *
 thread_model_name(int32_t model)

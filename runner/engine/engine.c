@@ -22,7 +22,7 @@
 #include "runner/engine/judge.h"
 #include "runner/engine/slot.h"
 #include "runner/engine/task-names.h"
-#include "runner/run/run.h"
+#include "runner/system/clock.h"
 #include "runner/system/limits.h"
 #include "runner/system/orphans.h"
 
@@ -82,7 +82,7 @@ push(struct slot *slot)
     send_signal(slot, SIGTERM);
     kill(-slot->pid, SIGCONT);
     int64_t grace = slot->task.memcheck ? MEMCHECK_GRACE_MS : GRACE_MS;
-    slot->deadline_ns = run_clock_ns() + grace * 1000000;
+    slot->deadline_ns = clock_ns() + grace * 1000000;
   } else {
     send_signal(slot, SIGKILL);
     slot->deadline_ns = INT64_MAX;
@@ -309,7 +309,7 @@ start_memcheck(const struct engine *engine, struct slot *slot)
   }
   slot->pid = zygote_start_child(&slot->zygote, engine->memcheck, &slot->task, &slot->job,
                                  slot->file);
-  slot->started_ns = run_clock_ns();
+  slot->started_ns = clock_ns();
   slot->deadline_ns = slot->started_ns + slot->task.deadline_ms * 1000000;
   return slot->pid > 0;
 }
@@ -331,7 +331,7 @@ fork_sealed(struct engine *engine, struct slot *slot)
   }
   kit_shared_reset(slot->shared);
   fflush(NULL);
-  slot->started_ns = run_clock_ns();
+  slot->started_ns = clock_ns();
   slot->deadline_ns = slot->started_ns + slot->task.deadline_ms * 1000000;
   slot->job.rounds_until_ns = slot->started_ns + slot->task.deadline_ms * 1000000 / 10 * 8;
   slot->granted_ns = 0;
@@ -545,7 +545,7 @@ watch(struct engine *engine)
 
   for (unsigned i = 0; i < engine->n_slots; i++) {
     const struct slot *slot = &engine->slots[i];
-    int64_t left = (slot->deadline_ns - run_clock_ns() + 999999) / 1000000;
+    int64_t left = (slot->deadline_ns - clock_ns() + 999999) / 1000000;
     if (slot->busy && slot->deadline_ns != INT64_MAX && left < timeout)
       timeout = left < 0 ? 0 : left;
   }
@@ -572,7 +572,7 @@ stop_floods(struct engine *engine)
 static void
 meet_deadlines(struct engine *engine)
 {
-  int64_t now = run_clock_ns();
+  int64_t now = clock_ns();
 
   for (unsigned i = 0; i < engine->n_slots; i++) {
     struct slot *slot = &engine->slots[i];

@@ -74,6 +74,8 @@ struct memcheck;
 void outcome_free(struct outcome *outcome);
 /* Of TASK_DESTROY: this store is gone. */
 bool outcome_removed(const struct outcome *outcome, const char *suffix);
+/* The child did not come back well. */
+bool outcome_was_ended(const struct outcome *outcome);
 
 struct engine;
 /* `slots` tasks at a time; NULL with errno.  The folder is the caller's. */

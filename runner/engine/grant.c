@@ -2,7 +2,7 @@
 /* The deadline of a child: what it is not to be blamed for moves it. */
 #include "runner/engine/grant.h"
 
-#include "runner/run/run.h"
+#include "runner/system/clock.h"
 #include "runner/system/starved.h"
 
 enum {
@@ -23,7 +23,7 @@ grant_next_store(struct slot *slot)
       || tried > slot->task.n_suffixes)
     return;
   slot->tried = tried;
-  slot->deadline_ns = run_clock_ns() + slot->task.deadline_ms * 1000000;
+  slot->deadline_ns = clock_ns() + slot->task.deadline_ms * 1000000;
 }
 
 /* On a machine that has more to do than processors, a check is not blamed for the time in which it

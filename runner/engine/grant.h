@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much time the child of a slot gets.  Times are those of run_clock_ns. */
+/* How much time the child of a slot gets.  Times are those of clock_ns. */
 #ifndef DK_RUNNER_ENGINE_GRANT_H
 #define DK_RUNNER_ENGINE_GRANT_H
 
 #include "runner/engine/slot.h"
+#include "runner/system/clock.h"
 
 /* Each store that is removed has the whole time. */
 void grant_next_store(struct slot *slot);

@@ -24,6 +24,7 @@ struct here {
   int request_fd, file;      /* the socket, or the one request; the shared map, which each check
                                 maps for itself: Valgrind would touch all of it in the zygote */
   void *held;
+  request_find_fn *find;
 };
 
 /* ---- a check --------------------------------------------------------------------------------- */
@@ -149,7 +150,7 @@ serve(const struct here *here)
     struct request request = {.settings = NULL};
     if (n < 0 && errno == EINTR)
       continue;
-    well = n > 0 && request_read(&request, bytes, (size_t)n) && seals >= 0;
+    well = n > 0 && request_read(&request, bytes, (size_t)n, here->find) && seals >= 0;
     request.task.job.seals = seals;
     pid_t pid = well ? fork_check(here, &request) : 0;
     well = well && pid > 0 && answer(here, ZYGOTE_FORKED, pid);
@@ -189,16 +190,17 @@ be_cold(const struct here *here)
   if (fstat(here->request_fd, &st) == 0 && st.st_size > 0 && st.st_size <= MOST_REQUEST)
     bytes = malloc((size_t)st.st_size);
   if (!bytes || pread(here->request_fd, bytes, (size_t)st.st_size, 0) != (ssize_t)st.st_size
-      || !request_read(&request, bytes, (size_t)st.st_size)
+      || !request_read(&request, bytes, (size_t)st.st_size, here->find)
       || fcntl(request.task.job.seals, F_SETFD, FD_CLOEXEC) != 0)
     return 70;
   become_check(here, &request);
 }
 
 int
-memcheck_child_main(int argc, char **argv)
+memcheck_child_main(int argc, char **argv, const struct check *(*find)(const char *id))
 {
-  struct here here = {.request_fd = argc > 3 ? atoi(argv[3]) : -1,
+  struct here here = {.find = find,
+                      .request_fd = argc > 3 ? atoi(argv[3]) : -1,
                       .file = argc > 4 ? atoi(argv[4]) : -1};
 
   if (argc < 5 || !kit_under_memcheck() || fcntl(here.request_fd, F_SETFD, FD_CLOEXEC) != 0

@@ -8,9 +8,6 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "runner/run/plan.h"
-#include "runner/selftest/canaries.h"
-
 static const uint64_t absent = UINT64_MAX;
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -115,14 +112,6 @@ take_text(struct reader *reader)
   return take_bytes(reader).ptr;
 }
 
-static const struct check *
-find_check(const char *id)
-{
-  const struct check *check = id ? plan_find(id) : NULL;
-
-  return check || !id ? check : canaries_find(id);
-}
-
 static bool
 take_settings(struct reader *reader, struct request *request)
 {
@@ -141,14 +130,15 @@ take_settings(struct reader *reader, struct request *request)
 }
 
 bool
-request_read(struct request *ret, const char *bytes, size_t size)
+request_read(struct request *ret, const char *bytes, size_t size, request_find_fn *find)
 {
   struct reader reader = {.at = bytes, .end = bytes + size};
   struct kit_job *job = &ret->task.job;
 
   *ret = (struct request){.task = {.kind = TASK_CHECK, .memcheck = true}};
   job->memcheck = true;
-  job->check = find_check(take_text(&reader));
+  const char *id = take_text(&reader);
+  job->check = id ? find(id) : NULL;
   job->plugin = take_text(&reader);
   job->store_key = take_text(&reader);
   job->store_value = take_text(&reader);

@@ -19,8 +19,10 @@ struct request {
 /* dk_text_failed tells of no memory. */
 void request_write(struct dk_text *bytes, const struct task *task, const struct kit_job *job,
                    pid_t runner);
-/* false: the bytes are cut, or name a check that there is not. */
-bool request_read(struct request *ret, const char *bytes, size_t size);
+/* The check of this id; NULL: there is none. */
+typedef const struct check *request_find_fn(const char *id);
+/* false: the bytes are cut, or name a check that `find` does not know. */
+bool request_read(struct request *ret, const char *bytes, size_t size, request_find_fn *find);
 void request_done(struct request *request);
 
 /* The bytes over a socket, with a descriptor; false with errno. */

@@ -10,20 +10,8 @@
 
 #include "runner/engine/judge.h"
 #include "runner/memory/findings.h"
-#include "runner/run/run.h"
+#include "runner/system/clock.h"
 #include "runner/system/file.h"
-
-void
-outcome_free(struct outcome *outcome)
-{
-  if (!outcome)
-    return;
-  free(outcome->report);
-  free(outcome->probe);
-  free(outcome->output);
-  findings_free(outcome->findings);
-  free(outcome);
-}
 
 bool
 slot_init(struct slot *slot, const struct folder *folder, unsigned number)
@@ -189,7 +177,7 @@ slot_collect(struct slot *slot, const struct memcheck *memcheck)
 
   slot->outcome = NULL;
   outcome->tag = slot->task.tag;
-  outcome->wall_ns = run_clock_ns() - slot->started_ns;
+  outcome->wall_ns = clock_ns() - slot->started_ns;
   *outcome->report = *kit_report_of(slot->shared);
   judge_tame(outcome->report);
   if (outcome->probe) {
@@ -235,18 +223,6 @@ slot_list_unsure(const struct slot *slot, struct outcome *outcome)
     if (report->store_making[i] && is_ours(slot, report->stores[i]))
       memcpy(outcome->unsure[outcome->n_unsure++], report->stores[i], sizeof(*outcome->unsure));
   }
-}
-
-bool
-outcome_removed(const struct outcome *outcome, const char *suffix)
-{
-  const struct kit_report *removal = outcome->report;
-
-  for (uint32_t i = 0; i < removal->n_stores; i++) {
-    if (removal->store_gone[i] && strcmp(removal->stores[i], suffix) == 0)
-      return true;
-  }
-  return false;
 }
 
 void

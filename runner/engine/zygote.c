@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "runner/engine/request.h"
-#include "runner/run/run.h"
+#include "runner/system/clock.h"
 #include "runner/system/file.h"
 #include "runner/system/remove.h"
 
@@ -118,11 +118,11 @@ become_zygote(const struct memcheck *memcheck, const struct zygote *zygote, cons
 static bool
 hear(struct zygote *zygote, int64_t ms, struct zygote_answer *ret)
 {
-  int64_t until = run_clock_ns() + ms * 1000000;
+  int64_t until = clock_ns() + ms * 1000000;
   struct pollfd socket = {.fd = zygote->socket, .events = POLLIN};
 
   for (;;) {
-    int64_t left = (until - run_clock_ns()) / 1000000;
+    int64_t left = (until - clock_ns()) / 1000000;
     int ready = left > 0 ? poll(&socket, 1, (int)left) : 0;
     if (ready < 0 && errno == EINTR)
       continue;

@@ -43,6 +43,7 @@ pid_t zygote_start_child(struct zygote *zygote, const struct memcheck *memcheck,
                          const struct task *task, const struct kit_job *job, int file);
 
 /* In the other program: never returns but with an exit code of a wrong call. */
-int memcheck_child_main(int argc, char **argv);
+struct check;
+int memcheck_child_main(int argc, char **argv, const struct check *(*find)(const char *id));
 
 #endif

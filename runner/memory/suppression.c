@@ -200,3 +200,14 @@ suppression_fits(const struct suppression *entry, const struct finding *finding)
   return finding->n_stacks > 0 && fits_kind(entry, finding)
          && fits_frames(entry, &finding->stacks[0]);
 }
+
+void
+suppressions_done(struct suppressions *entries)
+{
+  for (size_t i = 0; i < entries->n; i++) {
+    for (unsigned n = 0; n < entries->items[i].n_frames; n++)
+      free((char *)entries->items[i].frames[n]);
+  }
+  free(entries->items);
+  *entries = (struct suppressions){.n = 0};
+}

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct run;
 struct finding;
 
 /* All files of runner/memory/suppressions, one after the other. */
@@ -31,14 +30,7 @@ struct suppressions {
   size_t n;
 };
 
-/* ---- suppressions.c -------------------------------------------------------------------------- */
-
-/* Adds the entries of a file.  Refuses it when one has no reason or is none of Valgrind's, and one
- * that plainly names the provider: EXIT_PASSED, or what else with the words said. */
-int suppressions_read(struct run *run, struct suppressions *entries, const char *path);
 void suppressions_done(struct suppressions *entries);
-
-/* ---- suppression.c: what an entry fits ------------------------------------------------------- */
 
 /* By its names alone, whosever the finding is. */
 bool suppression_fits(const struct suppression *entry, const struct finding *finding);

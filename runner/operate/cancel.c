@@ -11,6 +11,7 @@
 
 #include "core/base/utf8.h"
 #include "runner/cli/printer.h"
+#include "runner/cli/status-words.h"
 #include "runner/cli/usage.h"
 #include "runner/cli/when.h"
 #include "runner/operate/host.h"

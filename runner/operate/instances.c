@@ -4,6 +4,7 @@
 
 #include "runner/cli/message.h"
 #include "runner/cli/printer.h"
+#include "runner/cli/status-words.h"
 #include "runner/operate/host.h"
 #include "runner/operate/operate.h"
 #include "runner/operate/show.h"

@@ -15,8 +15,6 @@
 
 #include "runner/cli/secrets.h"
 
-enum { PATIENCE_MS = 30 * 1000 }; /* if none is given */
-
 struct patience;
 
 /* `where` and the mask stay the caller's, and live as long.  NULL: no memory, no thread, with

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text, times and statuses of a store, shown: see show.h. */
+/* Text and times of a store, shown: see show.h. */
 #include "runner/operate/show.h"
 
 #include <stdbool.h>
@@ -7,38 +7,8 @@
 
 #include "core/base/utf8.h"
 #include "runner/cli/json-memory.h"
+#include "runner/cli/status-words.h"
 #include "runner/cli/when.h"
-
-/* One that continues as new goes on: nobody but the store sees a difference. */
-static const struct status_filter filters[] = {
-  {"not_started", 1u << DK_NOT_STARTED},
-  {"running", 1u << DK_RUNNING | 1u << DK_CONTINUED_AS_NEW},
-  {"completed", 1u << DK_COMPLETED},
-  {"failed", 1u << DK_FAILED},
-  {"cancelled", 1u << DK_CANCELLED},
-};
-
-const struct status_filter *
-status_filter(size_t i)
-{
-  return i < sizeof(filters) / sizeof(filters[0]) ? &filters[i] : NULL;
-}
-
-const char *
-status_word(int32_t status)
-{
-  for (size_t i = 0; status >= 0 && status < 32 && status_filter(i); i++) {
-    if (filters[i].bits & (1u << status))
-      return filters[i].word;
-  }
-  return "unknown";
-}
-
-const char *
-status_words(int32_t status)
-{
-  return status == DK_NOT_STARTED ? "not started" : status_word(status);
-}
 
 /* ---- for people ------------------------------------------------------------------------------ */
 

@@ -14,19 +14,6 @@
 
 #include "core/base/text.h"
 
-/* "not_started", "running", ...; in words for people. */
-const char *status_word(int32_t status);
-const char *status_words(int32_t status);
-
-/* What --status takes. */
-#define STATUS_WORDS "not_started|running|completed|failed|cancelled"
-#define STATUS_EXPECTED "not_started, running, completed, failed or cancelled"
-struct status_filter {
-  const char *word;
-  uint32_t bits;
-};
-const struct status_filter *status_filter(size_t i); /* NULL after the last */
-
 /* ---- for people ------------------------------------------------------------------------------ */
 
 void show_text(struct dk_text *out, dk_str text);

@@ -2,6 +2,7 @@
 /* `durakit start`, `raise` and `enqueue`: a message to one instance. */
 #include "runner/cli/message.h"
 #include "runner/cli/printer.h"
+#include "runner/cli/status-words.h"
 #include "runner/operate/host.h"
 #include "runner/operate/operate.h"
 #include "runner/operate/show.h"

@@ -5,6 +5,7 @@
 
 #include "runner/cli/message.h"
 #include "runner/cli/printer.h"
+#include "runner/cli/status-words.h"
 #include "runner/cli/when.h"
 #include "runner/operate/host.h"
 #include "runner/operate/operate.h"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runner/cli/wrap.h"
+#include "runner/system/clock.h"
 
 static bool
 is_set(const char *variable)
@@ -80,13 +81,13 @@ out_refusal(struct out *out, const struct problem *problem, const struct mask *m
 void
 out_progress(struct out *out, const struct run *run, size_t done)
 {
-  progress_tell(&out->progress, done, run->n_results, progress_share(run), run_clock_ns());
+  progress_tell(&out->progress, done, run->n_results, progress_share(run), clock_ns());
 }
 
 void
 out_part(struct out *out, const char *part)
 {
-  progress_begin(&out->progress, part, run_clock_ns());
+  progress_begin(&out->progress, part, clock_ns());
 }
 
 void
@@ -94,14 +95,14 @@ out_wait(void *context)
 {
   struct out *out = context;
 
-  progress_wait(&out->progress, run_clock_ns());
+  progress_wait(&out->progress, clock_ns());
 }
 
 void
 out_begin(struct out *out, const struct run *run, const char *canaries)
 {
   out->began = true;
-  progress_begin(&out->progress, NULL, run_clock_ns());
+  progress_begin(&out->progress, NULL, clock_ns());
   if (out->format == FORMAT_TAP)
     tap_view_begin(out, run, canaries);
   else

@@ -62,17 +62,6 @@ facts_clauses(struct dk_text *text)
     dk_text_puts(text, "; the others are planned");
 }
 
-/* Of a plugin that could not be asked every setting may be one. */
-bool
-facts_is_secret(const struct run *run, const struct given *given)
-{
-  for (uint32_t i = 0; i < run->probe->n_params; i++) {
-    if (strcmp(run->probe->params[i].key, given->key) == 0)
-      return (run->probe->params[i].flags & DK_PARAM_SECRET) != 0;
-  }
-  return !run->described;
-}
-
 void
 facts_settings(struct dk_text *text, const struct run *run)
 {
@@ -84,7 +73,7 @@ facts_settings(struct dk_text *text, const struct run *run)
     dk_text_printf(text, " %s=", given->key);
     dk_text_reset(&shown);
     mask_text(&run->mask, &shown, given->value, strlen(given->value));
-    if (facts_is_secret(run, given))
+    if (run_is_secret(run, given))
       dk_text_puts(text, "***");
     else
       repro_quote(text, dk_text_str(&shown)); /* quotes would hide a secret from the mask */
@@ -235,4 +224,34 @@ facts_xml(struct dk_text *text, const struct run *run, const struct result *resu
 
   if (findings && findings->xml && run->options->out)
     dk_text_printf(text, "%s/checks/%s/memcheck.xml", run->options->out, result->id);
+}
+
+void
+facts_server(struct dk_text *text, const struct run *run)
+{
+  const struct hurting *h = &run->options->hurting;
+  const struct {
+    const char *given, *what, *options;
+  } rows[] = {
+    {h->crash, "crash and restart", "--store-crash, --store-start"},
+    {h->pause, "a server that is stopped", "--store-pause, --store-resume"},
+    {h->through, "messages that are lost", "--through, --store-address"},
+    {h->deny, "rights withdrawn", "--store-deny, --store-allow"},
+  };
+  bool first = true;
+
+  if (!run->described || run->probe->shared < 3)
+    return;
+  dk_text_puts(text, "server: tested are lost connections");
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    if (rows[i].given)
+      dk_text_printf(text, ", %s", rows[i].what);
+  }
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    if (rows[i].given)
+      continue;
+    dk_text_printf(text, "%s%s (%s)", first ? "; not tested: " : ", ", rows[i].what,
+                   rows[i].options);
+    first = false;
+  }
 }

@@ -35,7 +35,8 @@ bool facts_finding(struct dk_text *text, const struct findings *findings, unsign
 void facts_xml(struct dk_text *text, const struct run *run, const struct result *result);
 void facts_more_trace(struct dk_text *text, const struct run *run, const struct result *result,
                       unsigned left_out);
-/* The value of a setting may not be shown, not even in part. */
-bool facts_is_secret(const struct run *run, const struct given *given);
+/* What is tested of a server behind the store, and what the user gave no command for; empty for a
+ * provider that declares none. */
+void facts_server(struct dk_text *text, const struct run *run);
 
 #endif

@@ -21,7 +21,6 @@
 #include "runner/report/out.h"
 #include "runner/report/report-text.h"
 #include "runner/report/repro-command.h"
-#include "runner/selftest/canaries.h"
 #include "runner/system/file.h"
 #include "runner/system/remove.h"
 
@@ -205,7 +204,7 @@ settings_of(const struct run *run)
   for (size_t i = 0; i < run->options->n_settings; i++) {
     const struct given *given = &run->options->settings[i];
     size_t length = strlen(given->value);
-    bool secret = facts_is_secret(run, given);
+    bool secret = run_is_secret(run, given);
     json_t *setting = json_pack("{s:s}", "key", given->key);
     json_object_set_new(setting, "value",
                         secret ? json_string("***") : text_value(run, given->value, length));

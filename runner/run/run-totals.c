@@ -5,6 +5,7 @@
 #include "conformance/contract/contract.h"
 #include "runner/run/plan.h"
 #include "runner/run/run.h"
+#include "runner/system/clock.h"
 
 bool
 verdict_is_violation(enum verdict verdict)
@@ -46,7 +47,7 @@ totals_of(const struct run *run, bool canaries_missed)
     [EXIT_ENVIRONMENT] = "ERROR",     [EXIT_INCOMPLETE] = "INCOMPLETE",
     [EXIT_FINDINGS] = "MEMORY",       [EXIT_UNCLEAR] = "UNCLEAR",
   };
-  struct totals totals = {.seconds = (double)(run_clock_ns() - run->started_ns) / 1e9};
+  struct totals totals = {.seconds = (double)(clock_ns() - run->started_ns) / 1e9};
 
   for (size_t i = 0; i < run->n_results; i++) {
     const struct result *result = &run->results[i];

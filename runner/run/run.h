@@ -84,38 +84,16 @@ struct run {
   int64_t started_ns;
 };
 
-/* ---- setup/: from the options to a plugin that is ready to be checked ------------------------ */
+/* ---- run.c ----------------------------------------------------------------------------------- */
 
-/* Each answers EXIT_PASSED, or what else with the words said.  run_open is in run-stores.c. */
-void mask_commands(struct mask *mask, const struct hurting *hurting);
-int run_begin(struct run *run, const struct options *options); /* plugin, folder, engine */
-int run_probe(struct run *run);         /* loads and describes */
-int run_take_settings(struct run *run); /* checks and splits them */
-int run_open(struct run *run);          /* existing names, a store that is not there */
-void run_end(struct run *run);
+enum { RUN_PROBE_MS = 5000 }; /* for a child that only describes the plugin, before scaling */
+
 /* A job of this run; number and check are the caller's. */
 struct task run_task(const struct run *run, enum task_kind kind);
-/* Stores that the outcome left go into the journal, for `durakit clean`. */
-void run_note_leftovers(struct run *run, const struct outcome *outcome);
-/* Stores that a server may have made after they were removed are removed again; says those that
- * stay. */
-void run_remove_unsure(struct run *run);
-int run_refuse(struct run *run, int code, const struct problem *problem);
-int64_t run_clock_ns(void);
 /* By --timeout-scale. */
 int64_t run_scaled(const struct run *run, int64_t ms);
-/* There is no outcome of a probe, or a child of it did not come back well. */
-int run_no_child(struct run *run);
-bool outcome_was_ended(const struct outcome *outcome);
-void run_note_trouble(struct run *run, const struct outcome *outcome, const char *doing);
-
-/* ---- run-memcheck.c: what Valgrind adds to a run --------------------------------------------- */
-
-/* Makes ready what the options ask for: Valgrind, the suppressions. */
-int run_take_memcheck(struct run *run);
-/* Adds what was used in it to what the run has used. */
-struct findings;
-void run_note_suppressed(struct run *run, const struct findings *findings);
+/* The value of a setting must not be shown, not even in part. */
+bool run_is_secret(const struct run *run, const struct given *given);
 
 /* ---- run-deadlines.c ------------------------------------------------------------------------- */
 

@@ -13,6 +13,7 @@
 
 #include "conformance/kit/check.h"
 #include "runner/report/out.h"
+#include "runner/system/clock.h"
 
 enum { HANG_MS = 20, OTHERS_MS = 5000, MEMCHECK_MS = 60000 };
 
@@ -202,7 +203,7 @@ canaries_run(struct run *run, char *text, size_t size)
                outcome->report->message);
     outcome_free(outcome);
     n_ended++;
-    progress_tell(&run->out->progress, n_ended, count, (double)n_ended / count, run_clock_ns());
+    progress_tell(&run->out->progress, n_ended, count, (double)n_ended / count, clock_ns());
   }
   progress_clear(&run->out->progress);
   errno = reason;

@@ -7,10 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runner/commands/commands.h"
 #include "runner/report/out.h"
 #include "runner/report/report-text.h"
 #include "runner/selftest/canaries.h"
+#include "runner/setup/run-setup.h"
+#include "runner/system/clock.h"
 
 enum { JOBS = 3 /* some only wait */ };
 
@@ -55,7 +56,7 @@ selftest_note(struct selftest *selftest, const char *format, ...)
 void
 selftest_progress(struct selftest *selftest, size_t done, size_t n, double share)
 {
-  progress_tell(&selftest->run.out->progress, done, n, share, run_clock_ns());
+  progress_tell(&selftest->run.out->progress, done, n, share, clock_ns());
 }
 
 const char *
@@ -132,7 +133,7 @@ tell_interrupted(struct selftest *selftest)
 static int
 end(struct selftest *selftest, int code)
 {
-  double seconds = (double)(run_clock_ns() - selftest->run.started_ns) / 1e9;
+  double seconds = (double)(clock_ns() - selftest->run.started_ns) / 1e9;
 
   if (engine_interrupted(selftest->run.engine))
     code = EXIT_INCOMPLETE;

@@ -9,6 +9,8 @@
 #include "conformance/tap/tap.h"
 #include "runner/run/run.h"
 
+int command_selftest(const struct options *options);
+
 struct selftest {
   const struct options *options;
   struct run run;        /* over the model */

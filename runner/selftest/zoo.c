@@ -17,6 +17,7 @@
 #include "runner/memory/memcheck.h"
 #include "runner/report/out.h"
 #include "runner/selftest/selftest.h"
+#include "runner/system/clock.h"
 
 enum { MOST_JOBS = 8, MOST_WORDS = 48, MOST_OUTPUT = 1 << 20 };
 enum { LIMIT_S = 180, MEMCHECK_LIMIT_S = 300, INTERRUPTED_S = 10 };
@@ -150,7 +151,7 @@ begin_visit(struct zoo_tour *tour, const struct dk_fixture *fixture)
       return false;
   }
   int64_t limit_s = is_for_memcheck(fixture) ? MEMCHECK_LIMIT_S : LIMIT_S;
-  visit->deadline_ns = run_clock_ns() + limit_s * 1000000000;
+  visit->deadline_ns = clock_ns() + limit_s * 1000000000;
   fflush(NULL);
   visit->pid = visit->output >= 0 ? fork() : -1;
   if (visit->pid == 0)
@@ -305,7 +306,7 @@ wait_a_while(struct zoo_tour *tour)
   sigtimedwait(&child, NULL, &second);
   for (unsigned i = 0; i < tour->jobs; i++) {
     struct visit *visit = &tour->visits[i];
-    if (visit->pid != 0 && run_clock_ns() > visit->deadline_ns)
+    if (visit->pid != 0 && clock_ns() > visit->deadline_ns)
       kill(visit->pid, SIGKILL);
   }
 }
@@ -342,7 +343,7 @@ passes_by(struct zoo_tour *tour, const struct dk_fixture *fixture)
 static void
 interrupt_all(struct zoo_tour *tour)
 {
-  const int64_t deadline_ns = run_clock_ns() + INTERRUPTED_S * INT64_C(1000000000);
+  const int64_t deadline_ns = clock_ns() + INTERRUPTED_S * INT64_C(1000000000);
 
   for (unsigned i = 0; i < tour->jobs; i++) {
     struct visit *visit = &tour->visits[i];

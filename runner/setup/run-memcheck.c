@@ -8,7 +8,7 @@
 
 #include "runner/memory/findings.h"
 #include "runner/memory/suppressions.h"
-#include "runner/run/run.h"
+#include "runner/setup/run-setup.h"
 
 /* certify goes on without it, and says what that means; who asks for nothing else is refused. */
 static int
@@ -35,7 +35,7 @@ take_files(struct run *run)
 
   for (size_t i = 0; i < run->options->n_suppressions && code == EXIT_PASSED; i++) {
     char *path = realpath(run->options->suppressions[i], NULL);
-    code = suppressions_read(run, &run->valgrind.authors, run->options->suppressions[i]);
+    code = run_read_suppressions(run, &run->valgrind.authors, run->options->suppressions[i]);
     if (code == EXIT_PASSED && (!path || !memcheck_add_file(&run->valgrind, path)))
       code = run_refuse(run, EXIT_USAGE,
                         &(struct problem){run->options->suppressions[i], "cannot be taken",

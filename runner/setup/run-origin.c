@@ -25,7 +25,7 @@ is_hidden(const struct run *run)
   const struct given given = {.key = (char *)(uintptr_t)run->store_key};
 
   return run->store_key
-         && (facts_is_secret(run, &given)
+         && (run_is_secret(run, &given)
              || mask_applies(&run->mask, run->store_value, strlen(run->store_value)));
 }
 

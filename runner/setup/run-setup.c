@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "runner/cli/resolve.h"
 #include "runner/cli/server-options.h"
@@ -15,30 +14,8 @@
 #include "runner/engine/server-commands.h"
 #include "runner/report/out.h"
 #include "runner/report/results.h"
-#include "runner/run/run.h"
-
-enum {
-  PROBE_MS = 5000,
-  SETTLE_MS = 20,
-  REAL_WAIT_MS = 400
-};
-
-int64_t
-run_clock_ns(void)
-{
-  struct timespec t;
-
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-int64_t
-run_scaled(const struct run *run, int64_t ms)
-{
-  double result = (double)ms * run->options->timeout_scale;
-
-  return result < 10 ? 10 : (int64_t)result;
-}
+#include "runner/setup/run-setup.h"
+#include "runner/system/clock.h"
 
 /* The text with the plugin's path as the user gave it. */
 static const char *
@@ -100,20 +77,6 @@ find_plugin(struct run *run)
   return code;
 }
 
-/* Commands for a server, and the way to it, may have passwords in them too. */
-void
-mask_commands(struct mask *mask, const struct hurting *hurting)
-{
-  size_t n;
-  const struct hurting_option *options = hurting_options(&n);
-
-  for (size_t i = 0; i < n; i++) {
-    const char *value = hurting_given(hurting, &options[i]);
-    if (value)
-      mask_add_passwords(mask, value, strlen(value));
-  }
-}
-
 /* Before anything is known of the parameters: whatever looks like a password. */
 static void
 mask_settings(struct run *run)
@@ -122,7 +85,7 @@ mask_settings(struct run *run)
     const struct given *given = &run->options->settings[i];
     mask_add_passwords(&run->mask, given->value, strlen(given->value));
   }
-  mask_commands(&run->mask, &run->options->hurting);
+  server_options_mask(&run->mask, &run->options->hurting);
 }
 
 static int
@@ -141,7 +104,7 @@ int
 run_begin(struct run *run, const struct options *options)
 {
   *run = (struct run){.options = options, .folder = FOLDER_NONE};
-  run->started_ns = run_clock_ns();
+  run->started_ns = clock_ns();
   mask_settings(run);
   run->out = out_new(options);
   run->probe = calloc(1, sizeof(*run->probe));
@@ -207,30 +170,6 @@ run_end(struct run *run)
   mask_done(&run->mask);
 }
 
-struct task
-run_task(const struct run *run, enum task_kind kind)
-{
-  struct task task = {.kind = kind, .deadline_ms = run_scaled(run, PROBE_MS)};
-
-  /* No check is judged by it: less time for checks is not less for this. */
-  task.removal_ms = task.deadline_ms > PROBE_MS ? task.deadline_ms : PROBE_MS;
-  task.job.plugin = run->plugin;
-  task.job.settings = run->settings;
-  task.job.n_settings = run->n_settings;
-  task.job.store_key = run->store_key;
-  task.job.store_value = run->store_value;
-  task.job.run = run->options->run_id;
-  task.job.seed = run->options->seed;
-  task.job.incomplete = run->options->next;
-  task.job.real_wait_ms = REAL_WAIT_MS;
-  task.job.hurt = hand_hurt(run->hand, &run->options->hurting);
-  /* Another host's wake-up takes a few round trips. */
-  task.job.settle_ms = run->probe->shared >= 3 ? SETTLE_MS : 0;
-  task.job.answer_ms = (int32_t)run_scaled(run, DK_ANSWER_MS);
-  task.store_in_folder = run->store_key && !run->store_value;
-  return task;
-}
-
 /* ---- what the plugin says of itself ---------------------------------------------------------- */
 
 /* The child did not come back well: that is said, and each check will meet it again. */
@@ -239,7 +178,7 @@ run_note_trouble(struct run *run, const struct outcome *outcome, const char *doi
 {
   if (outcome->verdict == VERDICT_TIMEOUT)
     snprintf(run->trouble, sizeof(run->trouble), "%s did not end within %lld ms", doing,
-             (long long)run_scaled(run, PROBE_MS));
+             (long long)run_scaled(run, RUN_PROBE_MS));
   else
     snprintf(run->trouble, sizeof(run->trouble), "%s ended the process %s", doing,
              outcome->ended);
@@ -258,13 +197,6 @@ refuse_trouble(struct run *run, const struct outcome *outcome)
   return run_refuse(run, EXIT_ENVIRONMENT,
                     &(struct problem){run->plugin, report->message, report->expected,
                                       report->found, NULL});
-}
-
-bool
-outcome_was_ended(const struct outcome *outcome)
-{
-  return outcome->verdict == VERDICT_CRASH || outcome->verdict == VERDICT_TIMEOUT
-         || outcome->verdict == VERDICT_EARLY_EXIT || outcome->verdict == VERDICT_HOST_DAMAGE;
 }
 
 int

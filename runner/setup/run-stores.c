@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/run/run.h"
 #include "runner/setup/run-origin.h"
+#include "runner/setup/run-setup.h"
+#include "runner/system/clock.h"
 
 enum { SETTLES_MS = 1500, SETTLES_MOST_MS = 15000 };
 
@@ -143,7 +144,7 @@ note_unsure(struct run *run, const struct outcome *outcome)
   size_t most = run->n_unsure + outcome->n_unsure;
   char (*grown)[64] = reallocarray(run->unsure, most, sizeof(*grown));
 
-  run->unsure_ns = run_clock_ns();
+  run->unsure_ns = clock_ns();
   if (grown)
     run->unsure = grown;
   for (size_t i = 0; i < outcome->n_unsure; i++) {
@@ -166,7 +167,7 @@ wait_for_server(const struct run *run)
   ms = ms < SETTLES_MS ? SETTLES_MS : ms > SETTLES_MOST_MS ? SETTLES_MOST_MS : ms;
   int64_t until = run->unsure_ns + ms * 1000000;
 
-  while (run->probe->shared >= 3 && (left = until - run_clock_ns()) > 0)
+  while (run->probe->shared >= 3 && (left = until - clock_ns()) > 0)
     poll(NULL, 0, (int)(left / 1000000) + 1);
 }
 

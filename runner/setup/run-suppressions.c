@@ -3,8 +3,6 @@
  * hides what the provider does, which finding-owner.c sees to; one whose first frame that is not
  * the allocator's plainly is the provider's, or may be anything, is refused here already, for its
  * author believes that it works. */
-#include "runner/memory/suppressions.h"
-
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -12,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runner/memory/suppressions.h"
 #include "runner/memory/symbols.h"
-#include "runner/run/run.h"
+#include "runner/setup/run-setup.h"
 
 struct reading {
   struct run *run;
@@ -317,7 +316,7 @@ take_line(struct reading *reading, struct suppressions *entries)
 }
 
 int
-suppressions_read(struct run *run, struct suppressions *entries, const char *path)
+run_read_suppressions(struct run *run, struct suppressions *entries, const char *path)
 {
   struct reading reading = {.run = run, .path = path, .file = fopen(path, "re")};
   int code = EXIT_PASSED;
@@ -336,15 +335,4 @@ suppressions_read(struct run *run, struct suppressions *entries, const char *pat
   if (reading.file)
     fclose(reading.file);
   return code;
-}
-
-void
-suppressions_done(struct suppressions *entries)
-{
-  for (size_t i = 0; i < entries->n; i++) {
-    for (unsigned n = 0; n < entries->items[i].n_frames; n++)
-      free((char *)entries->items[i].frames[n]);
-  }
-  free(entries->items);
-  *entries = (struct suppressions){.n = 0};
 }

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the shell asks to complete a line: the command's first word, and what answers it. */
+#ifndef DK_RUNNER_COMPLETION_WORDS_H
+#define DK_RUNNER_COMPLETION_WORDS_H
+
+#define WORDS_WORD "--completion-words"
+int words_main(int argc, char **argv);
+
+#endif
