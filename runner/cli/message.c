@@ -10,13 +10,13 @@
 #include "runner/cli/wrap.h"
 
 static void
-add_line(struct dk_text *out, const char *label, const char *text, const struct mask *mask)
+add_line(struct dk_text *out, const char *label, const char *text, const struct secrets *secrets)
 {
   struct dk_text masked = DK_TEXT_EMPTY;
 
   if (!text || !*text)
     return;
-  mask_text(mask, &masked, text, strlen(text));
+  secrets_mask(secrets, &masked, text, strlen(text));
   dk_text_puts(out, label);
   dk_text_add_escaped(out, dk_text_str(&masked), masked.length, DK_ESCAPE_VISIBLE);
   if (dk_text_failed(&masked))
@@ -40,25 +40,25 @@ put(struct dk_text *text)
 }
 
 void
-problem_text(struct dk_text *out, const struct problem *problem, const struct mask *mask)
+problem_text(struct dk_text *out, const struct problem *problem, const struct secrets *secrets)
 {
   bool has_where = problem->where && *problem->where;
 
   if (has_where)
-    add_line(out, "", problem->where, mask);
-  add_line(out, has_where ? ": " : "", problem->what, mask);
-  add_line(out, "\n  expected  ", problem->expected, mask);
-  add_line(out, "\n  found     ", problem->found, mask);
-  add_line(out, "\n  next      ", problem->next, mask);
+    add_line(out, "", problem->where, secrets);
+  add_line(out, has_where ? ": " : "", problem->what, secrets);
+  add_line(out, "\n  expected  ", problem->expected, secrets);
+  add_line(out, "\n  found     ", problem->found, secrets);
+  add_line(out, "\n  next      ", problem->next, secrets);
 }
 
 void
-say_problem(const struct problem *problem, const struct mask *mask)
+say_problem(const struct problem *problem, const struct secrets *secrets)
 {
   struct dk_text text = DK_TEXT_EMPTY;
 
   dk_text_puts(&text, "durakit: ");
-  problem_text(&text, problem, mask);
+  problem_text(&text, problem, secrets);
   dk_text_puts(&text, "\n");
   put(&text);
 }

@@ -25,9 +25,10 @@ struct problem {
   const char *where, *what, *expected, *found, *next;
 };
 
-/* As lines of text, the first one without "durakit: "; `mask` may be NULL. */
-void problem_text(struct dk_text *out, const struct problem *problem, const struct mask *mask);
-void say_problem(const struct problem *problem, const struct mask *mask);
+/* As lines of text, the first one without "durakit: "; `secrets` may be NULL. */
+void problem_text(struct dk_text *out, const struct problem *problem,
+                  const struct secrets *secrets);
+void say_problem(const struct problem *problem, const struct secrets *secrets);
 /* One line, "durakit: ...". */
 __attribute__((format(printf, 1, 2))) void say(const char *format, ...);
 

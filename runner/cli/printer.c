@@ -94,7 +94,7 @@ printer_text(struct printer *printer, struct dk_text *text)
   struct dk_text masked = DK_TEXT_EMPTY;
   struct dk_text lines = DK_TEXT_EMPTY;
 
-  mask_text(printer->mask, &masked, dk_text_str(text), text->length);
+  secrets_mask(printer->secrets, &masked, dk_text_str(text), text->length);
   if (printer->form == FORM_TEXT)
     wrap_text(&lines, dk_text_str(&masked), masked.length, printer->width);
   if (dk_text_failed(text) || dk_text_failed(&masked) || dk_text_failed(&lines))
@@ -129,7 +129,7 @@ dump(struct printer *printer, json_t *value, size_t flags, bool goes_on)
   const char *from = bytes ? bytes + (goes_on ? 1 : 0) : "";
   struct dk_text masked = DK_TEXT_EMPTY;
 
-  mask_text(printer->mask, &masked, from, strlen(from));
+  secrets_mask(printer->secrets, &masked, from, strlen(from));
   if (!bytes || json_memory_failed() || dk_text_failed(&masked))
     printer_no_memory(printer);
   for (const char *at = dk_text_str(&masked); *at;) {

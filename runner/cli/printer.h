@@ -25,7 +25,7 @@ enum form { FORM_TEXT, FORM_JSON, FORM_JSON_LINES };
 struct printer {
   enum form form;
   unsigned width;             /* of the terminal that lines are broken for; 0: they are not */
-  const struct mask *mask;    /* of what must not be written; NULL: nothing is hidden */
+  const struct secrets *secrets; /* of what must not be written; NULL: nothing is hidden */
   const char *schema, *items; /* "durakit.cancel/1", "instances"; items NULL: it has none */
   size_t n_items;
   bool changes;               /* the command does more than to look */

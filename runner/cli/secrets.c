@@ -16,69 +16,69 @@ enum {
 };
 
 void
-mask_done(struct mask *mask)
+secrets_done(struct secrets *secrets)
 {
-  for (size_t i = 0; i < mask->n; i++) {
-    explicit_bzero(mask->secrets[i], strlen(mask->secrets[i]));
-    free(mask->secrets[i]);
+  for (size_t i = 0; i < secrets->n; i++) {
+    explicit_bzero(secrets->items[i], strlen(secrets->items[i]));
+    free(secrets->items[i]);
   }
-  free(mask->secrets);
-  *mask = (struct mask){0};
+  free(secrets->items);
+  *secrets = (struct secrets){0};
 }
 
 static bool
-is_listed(const struct mask *mask, const char *secret, size_t length)
+is_listed(const struct secrets *secrets, const char *secret, size_t length)
 {
-  for (size_t i = 0; i < mask->n; i++) {
-    if (strlen(mask->secrets[i]) == length && memcmp(mask->secrets[i], secret, length) == 0)
+  for (size_t i = 0; i < secrets->n; i++) {
+    if (strlen(secrets->items[i]) == length && memcmp(secrets->items[i], secret, length) == 0)
       return true;
   }
   return false;
 }
 
 static void
-add_form(struct mask *mask, const char *secret, size_t length)
+add_form(struct secrets *secrets, const char *secret, size_t length)
 {
-  if (length == 0 || is_listed(mask, secret, length))
+  if (length == 0 || is_listed(secrets, secret, length))
     return;
-  char **grown = reallocarray(mask->secrets, mask->n + 1, sizeof(*grown));
+  char **grown = reallocarray(secrets->items, secrets->n + 1, sizeof(*grown));
   char *copy = strndup(secret, length);
   if (grown)
-    mask->secrets = grown;
+    secrets->items = grown;
   if (!grown || !copy) {
     free(copy);
-    mask->failed = true;
+    secrets->failed = true;
     return;
   }
 
-  size_t at = mask->n;
-  while (at > 0 && strlen(mask->secrets[at - 1]) < length) {
-    mask->secrets[at] = mask->secrets[at - 1];
+  size_t at = secrets->n;
+  while (at > 0 && strlen(secrets->items[at - 1]) < length) {
+    secrets->items[at] = secrets->items[at - 1];
     at--;
   }
-  mask->secrets[at] = copy;
-  mask->n++;
+  secrets->items[at] = copy;
+  secrets->n++;
 }
 
 /* A key of several lines is told line by line as well. */
 void
-mask_add(struct mask *mask, const char *secret, size_t length)
+secrets_add(struct secrets *secrets, const char *secret, size_t length)
 {
   size_t begin = 0;
 
-  add_form(mask, secret, length);
+  add_form(secrets, secret, length);
   for (size_t i = 0; i <= length; i++) {
     if (i < length && secret[i] != '\n' && secret[i] != '\r')
       continue;
     if (i - begin >= LEAST_PART && i - begin < length)
-      add_form(mask, secret + begin, i - begin);
+      add_form(secrets, secret + begin, i - begin);
     begin = i + 1;
   }
 }
 
 /* 'it\'s' as it stands between the quotes, and as it is meant. */
 static void
-add_quoted(struct mask *mask, const char *text, size_t length)
+add_quoted(struct secrets *secrets, const char *text, size_t length)
 {
   struct dk_text meant = DK_TEXT_EMPTY;
   size_t i = 0;
@@ -89,8 +89,8 @@ add_quoted(struct mask *mask, const char *text, size_t length)
     dk_text_add(&meant, text + i, 1);
     i++;
   }
-  mask_add(mask, text, i);
-  mask_add(mask, dk_text_str(&meant), meant.length);
+  secrets_add(secrets, text, i);
+  secrets_add(secrets, dk_text_str(&meant), meant.length);
   dk_text_done(&meant);
 }
 
@@ -105,11 +105,11 @@ hex_digit(char c)
 
 /* As it stands in an address, and as it is meant: %40 is '@'. */
 static void
-add_percent_encoded(struct mask *mask, const char *text, size_t length)
+add_percent_encoded(struct secrets *secrets, const char *text, size_t length)
 {
   struct dk_text meant = DK_TEXT_EMPTY;
 
-  mask_add(mask, text, length);
+  secrets_add(secrets, text, length);
   for (size_t i = 0; i < length; i++) {
     char c = text[i];
     if (c == '%' && i + 2 < length && hex_digit(text[i + 1]) >= 0 && hex_digit(text[i + 2]) >= 0) {
@@ -118,7 +118,7 @@ add_percent_encoded(struct mask *mask, const char *text, size_t length)
     }
     dk_text_add(&meant, &c, 1);
   }
-  mask_add(mask, dk_text_str(&meant), meant.length);
+  secrets_add(secrets, dk_text_str(&meant), meant.length);
   dk_text_done(&meant);
 }
 
@@ -132,7 +132,7 @@ skip_spaces(const char *value, size_t length, size_t at)
 
 /* A value without quotes ends at a space; in the query of an address also at '&'. */
 static void
-add_plain(struct mask *mask, const char *text, size_t length)
+add_plain(struct secrets *secrets, const char *text, size_t length)
 {
   size_t word = 0;
   size_t query = 0;
@@ -141,12 +141,12 @@ add_plain(struct mask *mask, const char *text, size_t length)
     word++;
   while (query < word && text[query] != '&')
     query++;
-  mask_add(mask, text, word);
-  add_percent_encoded(mask, text, query);
+  secrets_add(secrets, text, word);
+  add_percent_encoded(secrets, text, query);
 }
 
 static void
-add_after_key(struct mask *mask, const char *value, size_t length, const char *key)
+add_after_key(struct secrets *secrets, const char *value, size_t length, const char *key)
 {
   size_t n = strlen(key);
 
@@ -158,15 +158,15 @@ add_after_key(struct mask *mask, const char *value, size_t length, const char *k
       continue;
     at = skip_spaces(value, length, at + 1);
     if (at < length && value[at] == '\'')
-      add_quoted(mask, value + at + 1, length - at - 1);
+      add_quoted(secrets, value + at + 1, length - at - 1);
     else
-      add_plain(mask, value + at, length - at);
+      add_plain(secrets, value + at, length - at);
   }
 }
 
 /* scheme://user:password@host */
 static void
-add_in_address(struct mask *mask, const char *value, size_t length)
+add_in_address(struct secrets *secrets, const char *value, size_t length)
 {
   const char *scheme = memmem(value, length, "://", 3);
   if (!scheme)
@@ -181,19 +181,19 @@ add_in_address(struct mask *mask, const char *value, size_t length)
     return;
   const char *colon = memchr(user, ':', (size_t)(at - user));
   if (colon)
-    add_percent_encoded(mask, colon + 1, (size_t)(at - colon - 1));
+    add_percent_encoded(secrets, colon + 1, (size_t)(at - colon - 1));
 }
 
 void
-mask_add_passwords(struct mask *mask, const char *value, size_t length)
+secrets_add_passwords(struct secrets *secrets, const char *value, size_t length)
 {
-  add_after_key(mask, value, length, "password");
-  add_after_key(mask, value, length, "passwd");
-  add_after_key(mask, value, length, "pwd");
-  add_after_key(mask, value, length, "secret");
-  add_after_key(mask, value, length, "scram_client_key");
-  add_after_key(mask, value, length, "scram_server_key");
-  add_in_address(mask, value, length);
+  add_after_key(secrets, value, length, "password");
+  add_after_key(secrets, value, length, "passwd");
+  add_after_key(secrets, value, length, "pwd");
+  add_after_key(secrets, value, length, "secret");
+  add_after_key(secrets, value, length, "scram_client_key");
+  add_after_key(secrets, value, length, "scram_server_key");
+  add_in_address(secrets, value, length);
 }
 
 /* ---- escaped text ---------------------------------------------------------------------------- */
@@ -401,13 +401,13 @@ covered_by(const char *secret, const char *text, size_t length, bool escaped)
 
 /* How long what is secret here is, 0: nothing is. */
 static size_t
-secret_at(const struct mask *mask, const char *bytes, size_t length)
+secret_at(const struct secrets *secrets, const char *bytes, size_t length)
 {
   size_t most = 0;
 
-  for (size_t i = 0; i < mask->n; i++) {
+  for (size_t i = 0; i < secrets->n; i++) {
     for (int escaped = 0; escaped <= 1; escaped++) {
-      size_t covered = covered_by(mask->secrets[i], bytes, length, escaped);
+      size_t covered = covered_by(secrets->items[i], bytes, length, escaped);
       most = covered > most ? covered : most;
     }
   }
@@ -415,20 +415,20 @@ secret_at(const struct mask *mask, const char *bytes, size_t length)
 }
 
 void
-mask_text(const struct mask *mask, struct dk_text *out, const char *bytes, size_t length)
+secrets_mask(const struct secrets *secrets, struct dk_text *out, const char *bytes, size_t length)
 {
   size_t plain = 0;
 
-  if (!mask || (mask->n == 0 && !mask->failed)) {
+  if (!secrets || (secrets->n == 0 && !secrets->failed)) {
     dk_text_add(out, bytes, length);
     return;
   }
-  if (mask->failed) {
+  if (secrets->failed) {
     dk_text_puts(out, "***");
     return;
   }
   for (size_t i = 0; i < length;) {
-    size_t n = secret_at(mask, bytes + i, length - i);
+    size_t n = secret_at(secrets, bytes + i, length - i);
     if (n == 0) {
       i++;
       continue;
@@ -442,11 +442,11 @@ mask_text(const struct mask *mask, struct dk_text *out, const char *bytes, size_
 }
 
 bool
-mask_applies(const struct mask *mask, const char *bytes, size_t length)
+secrets_are_in(const struct secrets *secrets, const char *bytes, size_t length)
 {
-  for (size_t i = 0; mask && i < length; i++) {
-    if (secret_at(mask, bytes + i, length - i) > 0)
+  for (size_t i = 0; secrets && i < length; i++) {
+    if (secret_at(secrets, bytes + i, length - i) > 0)
       return true;
   }
-  return mask && mask->failed;
+  return secrets && secrets->failed;
 }

@@ -10,23 +10,24 @@
 
 #include "core/base/text.h"
 
-struct mask {
-  char **secrets; /* longest first */
+struct secrets {
+  char **items;   /* longest first */
   size_t n;
   bool failed;    /* out of memory: everything is masked from then on */
 };
 
-void mask_done(struct mask *mask);
+void secrets_done(struct secrets *secrets);
 /* The secret and its lines. */
-void mask_add(struct mask *mask, const char *secret, size_t length);
+void secrets_add(struct secrets *secrets, const char *secret, size_t length);
 /* The passwords inside a value: password=..., also quoted, and scheme://user:password@host; and
  * what else of its kind libpq takes. */
-void mask_add_passwords(struct mask *mask, const char *value, size_t length);
+void secrets_add_passwords(struct secrets *secrets, const char *value, size_t length);
 
-/* Adds the bytes with all secrets replaced, also one that is cut off by the end of text or line.  A
- * NULL mask hides nothing. */
-void mask_text(const struct mask *mask, struct dk_text *out, const char *bytes, size_t length);
+/* Adds the bytes with all secrets replaced, also one that is cut off by the end of text or line.
+ * No list, NULL, hides nothing. */
+void secrets_mask(const struct secrets *secrets, struct dk_text *out, const char *bytes,
+                  size_t length);
 /* The bytes hold a secret. */
-bool mask_applies(const struct mask *mask, const char *bytes, size_t length);
+bool secrets_are_in(const struct secrets *secrets, const char *bytes, size_t length);
 
 #endif

@@ -36,7 +36,7 @@ hurting_given(const struct hurting *hurting, const struct hurting_option *option
 }
 
 void
-server_options_mask(struct mask *mask, const struct hurting *hurting)
+server_options_add_secrets(struct secrets *secrets, const struct hurting *hurting)
 {
   size_t n;
   const struct hurting_option *all = hurting_options(&n);
@@ -44,6 +44,6 @@ server_options_mask(struct mask *mask, const struct hurting *hurting)
   for (size_t i = 0; i < n; i++) {
     const char *value = hurting_given(hurting, &all[i]);
     if (value)
-      mask_add_passwords(mask, value, strlen(value));
+      secrets_add_passwords(secrets, value, strlen(value));
   }
 }

@@ -14,7 +14,7 @@ struct hurting_option {
 const struct hurting_option *hurting_options(size_t *ret_n);
 const char **hurting_value(struct hurting *hurting, const struct hurting_option *option);
 const char *hurting_given(const struct hurting *hurting, const struct hurting_option *option);
-/* Adds their passwords to the mask: commands for a server, and the way to it, may have some too. */
-void server_options_mask(struct mask *mask, const struct hurting *hurting);
+/* Adds their passwords: commands for a server, and the way to it, may have some too. */
+void server_options_add_secrets(struct secrets *secrets, const struct hurting *hurting);
 
 #endif

@@ -9,12 +9,12 @@
 
 /* What is left of the text after masking; lives until the next call. */
 static const char *
-masked(const struct mask *mask, const char *text)
+masked(const struct secrets *secrets, const char *text)
 {
   static struct dk_text out = DK_TEXT_EMPTY;
 
   dk_text_reset(&out);
-  mask_text(mask, &out, text, strlen(text));
+  secrets_mask(secrets, &out, text, strlen(text));
   return dk_text_str(&out);
 }
 
@@ -22,70 +22,71 @@ masked(const struct mask *mask, const char *text)
 static void
 hides(const char *value, const char *shown)
 {
-  struct mask mask = {0};
+  struct secrets secrets = {0};
 
-  mask_add_passwords(&mask, value, strlen(value));
-  is(masked(&mask, value), shown, "in %s", shown);
-  mask_done(&mask);
+  secrets_add_passwords(&secrets, value, strlen(value));
+  is(masked(&secrets, value), shown, "in %s", shown);
+  secrets_done(&secrets);
 }
 
 static void
 replaces(void)
 {
-  struct mask mask = {0};
+  struct secrets secrets = {0};
 
   is(masked(NULL, "as it is"), "as it is", "no list hides nothing");
-  is(masked(&mask, "as it is"), "as it is", "an empty list hides nothing");
-  mask_add(&mask, "", 0);
-  is(masked(&mask, "as it is"), "as it is", "an empty secret is none");
-  mask_add(&mask, "abc", 3);
-  mask_add(&mask, "abcdef", 6);
-  mask_add(&mask, "abc", 3);
-  cmp_ok(mask.n, "==", 2, "a secret is listed once");
-  is(masked(&mask, "xabcdefx abc"), "x***x ***", "the longest one wins");
-  is(masked(&mask, "abcabc"), "******", "one after the other");
-  is(masked(&mask, "ab"), "ab", "a part of one is none");
-  ok(mask_applies(&mask, "--abc--", 7), "a text that holds one");
-  ok(!mask_applies(&mask, "--ab--", 6), "a text that holds none");
-  mask_done(&mask);
-  is(masked(&mask, "abc"), "abc", "a list that was emptied");
+  is(masked(&secrets, "as it is"), "as it is", "an empty list hides nothing");
+  secrets_add(&secrets, "", 0);
+  is(masked(&secrets, "as it is"), "as it is", "an empty secret is none");
+  secrets_add(&secrets, "abc", 3);
+  secrets_add(&secrets, "abcdef", 6);
+  secrets_add(&secrets, "abc", 3);
+  cmp_ok(secrets.n, "==", 2, "a secret is listed once");
+  is(masked(&secrets, "xabcdefx abc"), "x***x ***", "the longest one wins");
+  is(masked(&secrets, "abcabc"), "******", "one after the other");
+  is(masked(&secrets, "ab"), "ab", "a part of one is none");
+  ok(secrets_are_in(&secrets, "--abc--", 7), "a text that holds one");
+  ok(!secrets_are_in(&secrets, "--ab--", 6), "a text that holds none");
+  secrets_done(&secrets);
+  is(masked(&secrets, "abc"), "abc", "a list that was emptied");
 }
 
 static void
 hides_what_is_cut(void)
 {
-  struct mask mask = {0};
+  struct secrets secrets = {0};
   struct dk_text out = DK_TEXT_EMPTY;
 
-  mask_add(&mask, "hunter2-long", 12);
-  is(masked(&mask, "it is hunter2-lon"), "it is ***", "all but its last letter");
-  is(masked(&mask, "it is hunt"), "it is ***", "four letters of it");
-  is(masked(&mask, "it is hun"), "it is hun", "less tells nothing");
-  is(masked(&mask, "it is hunter3"), "it is hunter3", "another word that begins so");
-  is(masked(&mask, "hunter2 is my name"), "hunter2 is my name", "its beginning in the middle");
-  is(masked(&mask, "(hunter2-) and (hunter2-l)"), "(***) and (***)", "eight letters of it");
-  is(masked(&mask, "is hunter2-\nnext"), "is ***\nnext", "at the end of a line");
-  mask_text(&mask, &out, "it is hunter2-long", 15);
+  secrets_add(&secrets, "hunter2-long", 12);
+  is(masked(&secrets, "it is hunter2-lon"), "it is ***", "all but its last letter");
+  is(masked(&secrets, "it is hunt"), "it is ***", "four letters of it");
+  is(masked(&secrets, "it is hun"), "it is hun", "less tells nothing");
+  is(masked(&secrets, "it is hunter3"), "it is hunter3", "another word that begins so");
+  is(masked(&secrets, "hunter2 is my name"), "hunter2 is my name", "its beginning in the middle");
+  is(masked(&secrets, "(hunter2-) and (hunter2-l)"), "(***) and (***)", "eight letters of it");
+  is(masked(&secrets, "is hunter2-\nnext"), "is ***\nnext", "at the end of a line");
+  secrets_mask(&secrets, &out, "it is hunter2-long", 15);
   is(dk_text_str(&out), "it is ***", "what is behind the end is not looked at");
-  ok(mask_applies(&mask, "it is hunter2", 13), "it counts as one");
-  mask_add(&mask, "hunter2", 7);
-  is(masked(&mask, "it is hunter2-lo"), "it is ***", "a short one inside a long one that is cut");
+  ok(secrets_are_in(&secrets, "it is hunter2", 13), "it counts as one");
+  secrets_add(&secrets, "hunter2", 7);
+  is(masked(&secrets, "it is hunter2-lo"), "it is ***",
+     "a short one inside a long one that is cut");
   dk_text_done(&out);
-  mask_done(&mask);
+  secrets_done(&secrets);
 }
 
 static void
 hides_bytes(void)
 {
-  struct mask mask = {0};
+  struct secrets secrets = {0};
   struct dk_text out = DK_TEXT_EMPTY;
 
-  mask_add(&mask, "key", 3);
-  mask_text(&mask, &out, "a\0key\0b", 7);
+  secrets_add(&secrets, "key", 3);
+  secrets_mask(&secrets, &out, "a\0key\0b", 7);
   cmp_ok(out.length, "==", 7, "bytes of 0 are kept");
   cmp_mem(dk_text_str(&out), "a\0***\0b", 7, "and what follows them is masked");
   dk_text_done(&out);
-  mask_done(&mask);
+  secrets_done(&secrets);
 }
 
 /* Text that a plugin hands over is escaped on its way, before anybody masks it. */
@@ -94,25 +95,25 @@ hides_what_is_escaped(void)
 {
   static const char secret[] = "abc\ndef\tgh: \"i\"\r\nlast-line\n";
   static const enum dk_escape hows[] = {DK_ESCAPE_VISIBLE, DK_ESCAPE_YAML, DK_ESCAPE_TAP};
-  struct mask mask = {0};
+  struct secrets secrets = {0};
   struct dk_text escaped = DK_TEXT_EMPTY;
 
-  mask_add(&mask, secret, strlen(secret));
+  secrets_add(&secrets, secret, strlen(secret));
   for (size_t i = 0; i < sizeof(hows) / sizeof(hows[0]); i++) {
     dk_text_reset(&escaped);
     dk_text_puts(&escaped, "it is ");
     dk_text_add_escaped(&escaped, secret, strlen(secret), hows[i]);
     dk_text_puts(&escaped, ", no?");
-    is(masked(&mask, dk_text_str(&escaped)), "it is ***, no?", "escaped in way %zu", i);
+    is(masked(&secrets, dk_text_str(&escaped)), "it is ***, no?", "escaped in way %zu", i);
   }
-  is(masked(&mask, secret), "***", "as it is");
-  is(masked(&mask, "1 def\tgh: \"i\" 2"), "1 *** 2", "one of its lines");
-  is(masked(&mask, "1 def\\tgh: \"i\" 2"), "1 *** 2", "one of its lines, escaped");
-  is(masked(&mask, "1 last-line 2"), "1 *** 2", "its last line");
-  is(masked(&mask, "1 abc 2"), "1 abc 2", "a line that is too short to tell anything");
-  is(masked(&mask, "it is abc\\ndef"), "it is ***", "escaped, and cut");
+  is(masked(&secrets, secret), "***", "as it is");
+  is(masked(&secrets, "1 def\tgh: \"i\" 2"), "1 *** 2", "one of its lines");
+  is(masked(&secrets, "1 def\\tgh: \"i\" 2"), "1 *** 2", "one of its lines, escaped");
+  is(masked(&secrets, "1 last-line 2"), "1 *** 2", "its last line");
+  is(masked(&secrets, "1 abc 2"), "1 abc 2", "a line that is too short to tell anything");
+  is(masked(&secrets, "it is abc\\ndef"), "it is ***", "escaped, and cut");
   dk_text_done(&escaped);
-  mask_done(&mask);
+  secrets_done(&secrets);
 }
 
 /* As others write it, whatever they escape. */
@@ -137,11 +138,11 @@ hides_other_escapes(void)
     {"x\\\\y", "x\\\\y", "***"}};
 
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-    struct mask mask = {0};
+    struct secrets secrets = {0};
 
-    mask_add(&mask, rows[i].secret, strlen(rows[i].secret));
-    is(masked(&mask, rows[i].text), rows[i].shown, "%s in %s", rows[i].secret, rows[i].text);
-    mask_done(&mask);
+    secrets_add(&secrets, rows[i].secret, strlen(rows[i].secret));
+    is(masked(&secrets, rows[i].text), rows[i].shown, "%s in %s", rows[i].secret, rows[i].text);
+    secrets_done(&secrets);
   }
 }
 
@@ -172,10 +173,10 @@ main(void)
   hides("the password is secret", "the password is secret");
 
   /* Told in another way than it was given. */
-  struct mask mask = {0};
+  struct secrets secrets = {0};
   const char *address = "postgresql://me:p%40ss@db/x?password=hunter2&a=b";
-  mask_add_passwords(&mask, address, strlen(address));
-  is(masked(&mask, "p@ss, hunter2"), "***, ***", "decoded, and without what follows");
-  mask_done(&mask);
+  secrets_add_passwords(&secrets, address, strlen(address));
+  is(masked(&secrets, "p@ss, hunter2"), "***, ***", "decoded, and without what follows");
+  secrets_done(&secrets);
   return done_testing();
 }

@@ -216,7 +216,7 @@ say_why(const struct run *run, const char *folder, const struct task *task,
     dk_text_printf(&text, "%s: the process ended %s", name, outcome->ended);
   else
     dk_text_puts(&text, report->message);
-  mask_text(&run->mask, &shown, dk_text_str(&text), text.length);
+  secrets_mask(&run->secrets, &shown, dk_text_str(&text), text.length);
   say("%s: stores could not be removed: %s", folder, dk_text_str(&shown));
   dk_text_done(&text);
   dk_text_done(&shown);

@@ -262,7 +262,7 @@ show(const struct run *run, const struct options *options, int code)
   struct printer printer = printer_of(options, NULL, NULL);
   struct dk_text text = DK_TEXT_EMPTY;
 
-  printer.mask = &run->mask;
+  printer.secrets = &run->secrets;
   if (options->json) {
     printer_value(&printer, probe_json(run));
   } else {

@@ -113,7 +113,7 @@ say_no_memory(void)
 
 /* What was recorded and not given again now.  A masked value must be given again. */
 static int
-take_recorded_settings(struct options *options, const json_t *header, struct mask *mask)
+take_recorded_settings(struct options *options, const json_t *header, struct secrets *secrets)
 {
   const json_t *settings = json_object_get(header, "settings");
   size_t i;
@@ -126,7 +126,7 @@ take_recorded_settings(struct options *options, const json_t *header, struct mas
     int code = EXIT_PASSED;
     const struct given *given = settings_find(options, key);
     if (given && json_is_true(json_object_get(setting, "masked")))
-      mask_add(mask, given->value, strlen(given->value));
+      secrets_add(secrets, given->value, strlen(given->value));
     if (given)
       continue;
     dk_text_printf(&pair, "%s=%s", key, *env ? env : "...");
@@ -256,17 +256,17 @@ take_checks(struct options *options, const char *path, const struct recorded *re
 
 /* What will be run is said before it is run. */
 static int
-say_command(const struct options *options, const struct mask *mask)
+say_command(const struct options *options, const struct secrets *secrets)
 {
   struct kit_probe nothing = {0};
-  struct run run = {.options = options, .probe = &nothing, .described = true, .mask = *mask};
+  struct run run = {.options = options, .probe = &nothing, .described = true, .secrets = *secrets};
   struct dk_text only = DK_TEXT_EMPTY;
   struct dk_text command = DK_TEXT_EMPTY;
 
   for (size_t i = 0; i < options->n_only; i++)
     dk_text_printf(&only, "%s%s", i ? "," : "", options->only[i]);
   repro_command(&command, &run, dk_text_str(&only), options->memcheck);
-  bool whole = !dk_text_failed(&only) && !dk_text_failed(&command) && !mask->failed;
+  bool whole = !dk_text_failed(&only) && !dk_text_failed(&command) && !secrets->failed;
   if (whole)
     say("again: %s%s", dk_text_str(&command), options->both ? ", and without --memcheck" : "");
   dk_text_done(&only);
@@ -279,11 +279,11 @@ repeat(struct options *options, const char *path, const char *name,
        const struct recorded *recorded)
 {
   const json_t *header = recorded->header;
-  struct mask mask = {0};
+  struct secrets secrets = {0};
   int code = take_checks(options, path, recorded, name);
 
   if (code == EXIT_PASSED)
-    code = take_recorded_settings(options, header, &mask);
+    code = take_recorded_settings(options, header, &secrets);
   if (code == EXIT_PASSED)
     code = take_recorded_server(options, header);
   if (code == EXIT_PASSED) {
@@ -295,11 +295,12 @@ repeat(struct options *options, const char *path, const char *name,
     if (options->memcheck)
       take_suppressions(options, header);
     for (size_t i = 0; i < options->n_settings; i++)
-      mask_add_passwords(&mask, options->settings[i].value, strlen(options->settings[i].value));
-    server_options_mask(&mask, &options->hurting);
-    code = say_command(options, &mask);
+      secrets_add_passwords(&secrets, options->settings[i].value,
+                            strlen(options->settings[i].value));
+    server_options_add_secrets(&secrets, &options->hurting);
+    code = say_command(options, &secrets);
   }
-  mask_done(&mask);
+  secrets_done(&secrets);
   return code == EXIT_PASSED ? command_certify(options) : code;
 }
 

@@ -27,7 +27,7 @@ int
 host_refuse(const struct host *host, int code, const char *where, const char *what,
             const char *expected, const char *next)
 {
-  say_problem(&(struct problem){where, what, expected, NULL, next}, &host->mask);
+  say_problem(&(struct problem){where, what, expected, NULL, next}, &host->secrets);
   return code;
 }
 
@@ -37,7 +37,7 @@ mask_settings(struct host *host)
 {
   for (size_t i = 0; i < host->options->n_settings; i++) {
     const struct given *given = &host->options->settings[i];
-    mask_add_passwords(&host->mask, given->value, strlen(given->value));
+    secrets_add_passwords(&host->secrets, given->value, strlen(given->value));
   }
 }
 
@@ -49,7 +49,7 @@ mask_secrets(struct host *host)
   for (const struct dk_param *param = params; param && param->key; param++) {
     const struct given *given = settings_find(host->options, param->key);
     if (given && param->flags & DK_PARAM_SECRET)
-      mask_add(&host->mask, given->value, strlen(given->value));
+      secrets_add(&host->secrets, given->value, strlen(given->value));
   }
 }
 
@@ -160,7 +160,7 @@ lose_patience(const struct host *host, const char *where, dk_status status, cons
            "%s waits longer", option);
   say_problem(&(struct problem){where ? where : host->options->operating.provider, what, NULL,
                                 words, dk_status_class(status) == 3 ? next_of(status) : next},
-              &host->mask);
+              &host->secrets);
   return EXIT_ENVIRONMENT;
 }
 
@@ -177,7 +177,7 @@ host_failed_as(const struct host *host, const char *where, const char *what, dk_
   dk_status_name(status, name, sizeof(name));
   say_problem(&(struct problem){where ? where : host->options->operating.provider, what, NULL,
                                 words && *words ? words : name, next_of(status)},
-              &host->mask);
+              &host->secrets);
   return host_code_of(status);
 }
 
@@ -201,7 +201,7 @@ log_line(void *context, int32_t level, struct dk_bytes line)
   dk_text_add(&text, line.ptr, line.len);
   say_problem(&(struct problem){.where = host->options->operating.provider,
                                 .what = dk_text_str(&text)},
-              &host->mask);
+              &host->secrets);
   dk_text_done(&text);
 }
 
@@ -218,11 +218,11 @@ load(struct host *host)
 
   host->plugin = resolve_plugin(name, &problem, words);
   if (!host->plugin) {
-    say_problem(&problem, &host->mask);
+    say_problem(&problem, &host->secrets);
     code = EXIT_PLUGIN;
   } else if (dk_library_open(host->plugin, 0, &host->library, &refusal) != 0) {
     problem = problem_of(&refusal);
-    say_problem(&problem, &host->mask);
+    say_problem(&problem, &host->secrets);
     code = EXIT_PLUGIN;
   }
   for (size_t i = 0; i < 3; i++)
@@ -285,7 +285,7 @@ refuse_settings(const struct host *host, const struct dk_refusal *refusal)
   if (file && *file && !environment->settings)
     problem.next = "with --provider the file that DURAKIT_SETTINGS names is not taken: give "
                    "--settings \"$DURAKIT_SETTINGS\", or leave --provider away";
-  say_problem(&problem, &host->mask);
+  say_problem(&problem, &host->secrets);
   return EXIT_USAGE;
 }
 
@@ -347,7 +347,7 @@ refuse_open(const struct host *host, dk_status status)
       is_missing ? "there is no such store" : "the store cannot be opened",
       is_missing ? "one that a runtime works on; none was made" : NULL, found,
       dk_text_str(&next)},
-    &host->mask);
+    &host->secrets);
   dk_text_done(&source);
   dk_text_done(&next);
   return status == DK_INVALID ? EXIT_USAGE : EXIT_ENVIRONMENT;
@@ -416,7 +416,7 @@ host_load(struct host *host, const struct options *options, const char *needs_ad
     say("signals cannot be watched: %s", strerror(errno));
     return EXIT_ENVIRONMENT;
   }
-  host->patience = patience_begin(options->operating.provider, &host->mask,
+  host->patience = patience_begin(options->operating.provider, &host->secrets,
                                   options->operating.patience_ms, host->canceller);
   if (!host->patience) {
     say("the store cannot be watched: %s", strerror(errno));
@@ -459,7 +459,7 @@ host_close(struct host *host)
   dk_canceller_free(host->canceller);
   free(host->settings);
   free(host->plugin);
-  mask_done(&host->mask);
+  secrets_done(&host->secrets);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ struct patience;
 
 struct host {
   const struct options *options;
-  struct mask mask;
+  struct secrets secrets;
   char *plugin;                  /* absolute */
   struct dk_library *library;
   struct dk_setting *settings;

@@ -26,7 +26,7 @@ struct patience {
   pthread_t thread;
   int end_fd;  /* readable: the thread is to end */
   const char *where;
-  const struct mask *mask;
+  const struct secrets *secrets;
   int64_t limit_ms;
   struct dk_canceller *canceller;
   atomic_bool is_over;
@@ -89,7 +89,7 @@ say_waiting(const struct patience *p, const struct wait *wait)
   }
   say_problem(
     &(struct problem){.where = p->where, .what = what, .found = wait->heard, .next = next},
-    p->mask);
+    p->secrets);
 }
 
 /* A call that does not come back, although it was cancelled, keeps no command. */
@@ -106,7 +106,7 @@ leave(const struct patience *p, const struct wait *wait)
                                 .found = wait->heard[0] ? wait->heard
                                                         : "a call that cannot be cancelled",
                                 .next = next},
-              p->mask);
+              p->secrets);
   _exit(EXIT_ENVIRONMENT);
 }
 
@@ -135,7 +135,7 @@ watch(void *context)
 }
 
 struct patience *
-patience_begin(const char *where, const struct mask *mask, int64_t limit_ms,
+patience_begin(const char *where, const struct secrets *secrets, int64_t limit_ms,
                struct dk_canceller *canceller)
 {
   struct patience *p = calloc(1, sizeof(*p));
@@ -144,7 +144,7 @@ patience_begin(const char *where, const struct mask *mask, int64_t limit_ms,
   if (!p)
     return NULL;
   p->where = where;
-  p->mask = mask;
+  p->secrets = secrets;
   p->limit_ms = limit_ms;
   p->canceller = canceller;
   pthread_mutex_init(&p->lock, NULL);

@@ -17,9 +17,9 @@
 
 struct patience;
 
-/* `where` and the mask stay the caller's, and live as long.  NULL: no memory, no thread, with
+/* `where` and the secrets stay the caller's, and live as long.  NULL: no memory, no thread, with
  * errno. */
-struct patience *patience_begin(const char *where, const struct mask *mask, int64_t limit_ms,
+struct patience *patience_begin(const char *where, const struct secrets *secrets, int64_t limit_ms,
                                 struct dk_canceller *canceller);
 /* No store is looked at any more; NULL is allowed. */
 void patience_end(struct patience *patience);

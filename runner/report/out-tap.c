@@ -125,7 +125,7 @@ yaml_output(struct out *out, const struct run *run, const struct outcome *outcom
 
   if (outcome->output_size == 0)
     return;
-  mask_text(&run->mask, &masked, outcome->output, outcome->output_size);
+  secrets_mask(&run->secrets, &masked, outcome->output, outcome->output_size);
   size_t n = masked.length < OUTPUT_SHOWN ? masked.length : OUTPUT_SHOWN;
   dk_text_add(&shown, dk_text_str(&masked), n);
   bool lost = dk_text_failed(&masked) || dk_text_failed(&shown);

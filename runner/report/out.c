@@ -64,7 +64,7 @@ out_free(struct out *out)
 
 /* A reader of TAP must learn that there is no plan, and why. */
 void
-out_refusal(struct out *out, const struct problem *problem, const struct mask *mask)
+out_refusal(struct out *out, const struct problem *problem, const struct secrets *secrets)
 {
   struct dk_text text = DK_TEXT_EMPTY;
   struct problem first = {.where = problem->where, .what = problem->what};
@@ -72,7 +72,7 @@ out_refusal(struct out *out, const struct problem *problem, const struct mask *m
   if (!out || out->format != FORMAT_TAP || out->began)
     return;
   out->tap = tap_new(out->file, tap_version_from_environment());
-  problem_text(&text, &first, mask);
+  problem_text(&text, &first, secrets);
   if (out->tap)
     tap_bail_out(out->tap, dk_text_str(&text));
   dk_text_done(&text);
@@ -159,7 +159,7 @@ out_masked(struct out *out, const struct run *run, const char *text)
 {
   struct dk_text masked = DK_TEXT_EMPTY;
 
-  mask_text(&run->mask, &masked, text, strlen(text));
+  secrets_mask(&run->secrets, &masked, text, strlen(text));
   char *copy = dk_text_failed(&masked) ? NULL : strdup(dk_text_str(&masked));
   dk_text_done(&masked);
   out->lost = out->lost || !copy;

@@ -29,7 +29,7 @@ struct out *out_new(const struct options *options); /* NULL: no memory, no descr
 void out_free(struct out *out);
 
 /* Instead of a run. */
-void out_refusal(struct out *out, const struct problem *problem, const struct mask *mask);
+void out_refusal(struct out *out, const struct problem *problem, const struct secrets *secrets);
 /* `canaries`: what to say of them. */
 void out_begin(struct out *out, const struct run *run, const char *canaries);
 void out_result(struct out *out, const struct run *run, const struct result *result);

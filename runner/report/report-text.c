@@ -72,11 +72,11 @@ facts_settings(struct dk_text *text, const struct run *run)
     const struct given *given = &run->options->settings[i];
     dk_text_printf(text, " %s=", given->key);
     dk_text_reset(&shown);
-    mask_text(&run->mask, &shown, given->value, strlen(given->value));
+    secrets_mask(&run->secrets, &shown, given->value, strlen(given->value));
     if (run_is_secret(run, given))
       dk_text_puts(text, "***");
     else
-      repro_quote(text, dk_text_str(&shown)); /* quotes would hide a secret from the mask */
+      repro_quote(text, dk_text_str(&shown)); /* quotes would hide a secret from secrets_mask */
     if (dk_text_failed(&shown))
       dk_text_fail(text);
   }

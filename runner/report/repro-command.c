@@ -37,7 +37,7 @@ add_setting(struct dk_text *text, const struct run *run, const struct given *giv
   if (run_is_secret(run, given))
     dk_text_puts(&pair, "***");
   else
-    mask_text(&run->mask, &pair, given->value, strlen(given->value));
+    secrets_mask(&run->secrets, &pair, given->value, strlen(given->value));
   dk_text_puts(text, " --set ");
   repro_quote(text, dk_text_str(&pair));
   if (dk_text_failed(&pair))
@@ -57,7 +57,7 @@ add_server(struct dk_text *text, const struct run *run)
     if (!value)
       continue;
     dk_text_reset(&shown);
-    mask_text(&run->mask, &shown, value, strlen(value));
+    secrets_mask(&run->secrets, &shown, value, strlen(value));
     dk_text_printf(text, " %s ", options[i].name);
     repro_quote(text, dk_text_str(&shown));
     if (dk_text_failed(&shown))

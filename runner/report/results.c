@@ -159,7 +159,7 @@ text_value(const struct run *run, const char *bytes, size_t length)
   struct dk_text text = DK_TEXT_EMPTY;
   struct dk_text escaped = DK_TEXT_EMPTY;
 
-  mask_text(&run->mask, &text, bytes, length);
+  secrets_mask(&run->secrets, &text, bytes, length);
   bool valid = !dk_text_failed(&text) && dk_utf8_valid(dk_text_str(&text), text.length);
   if (!valid)
     dk_text_add_escaped(&escaped, dk_text_str(&text), text.length, DK_ESCAPE_VISIBLE);
@@ -209,7 +209,8 @@ settings_of(const struct run *run)
     json_object_set_new(setting, "value",
                         secret ? json_string("***") : text_value(run, given->value, length));
     json_object_set_new(setting, "masked",
-                        json_boolean(secret || mask_applies(&run->mask, given->value, length)));
+                        json_boolean(secret
+                                     || secrets_are_in(&run->secrets, given->value, length)));
     put(setting, run, "env", given->env);
     json_array_append_new(list, setting);
   }
@@ -231,7 +232,7 @@ server_of(const struct run *run)
     json_t *given = json_pack("{s:s}", "option", options[i].name);
     json_object_set_new(given, "value", text_value(run, value, strlen(value)));
     json_object_set_new(given, "masked",
-                        json_boolean(mask_applies(&run->mask, value, strlen(value))));
+                        json_boolean(secrets_are_in(&run->secrets, value, strlen(value))));
     json_array_append_new(list, given);
   }
   return list;
@@ -444,7 +445,7 @@ write_masked(struct results_file *file, const struct run *run, const struct resu
   struct dk_text masked = DK_TEXT_EMPTY;
   FILE *beside = size > 0 ? open_beside(file, result, name) : NULL;
 
-  mask_text(&run->mask, &masked, bytes, size);
+  secrets_mask(&run->secrets, &masked, bytes, size);
   if (beside
       && (dk_text_failed(&masked)
           || fwrite(dk_text_str(&masked), 1, masked.length, beside) != masked.length))

@@ -47,7 +47,7 @@ struct results_file;
 
 struct run {
   const struct options *options;
-  struct mask mask;
+  struct secrets secrets;
   char *plugin;               /* absolute */
   struct kit_probe *probe;    /* what the plugin says of itself; else all zero */
   bool described;

@@ -26,7 +26,7 @@ is_hidden(const struct run *run)
 
   return run->store_key
          && (run_is_secret(run, &given)
-             || mask_applies(&run->mask, run->store_value, strlen(run->store_value)));
+             || secrets_are_in(&run->secrets, run->store_value, strlen(run->store_value)));
 }
 
 static int

@@ -45,8 +45,8 @@ run_refuse(struct run *run, int code, const struct problem *problem)
   } else {
     shown.next = as_typed(run, &next, problem->next);
   }
-  say_problem(&shown, &run->mask);
-  out_refusal(run->out, &shown, &run->mask);
+  say_problem(&shown, &run->secrets);
+  out_refusal(run->out, &shown, &run->secrets);
   dk_text_done(&where);
   dk_text_done(&next);
   return code;
@@ -83,9 +83,9 @@ mask_settings(struct run *run)
 {
   for (size_t i = 0; i < run->options->n_settings; i++) {
     const struct given *given = &run->options->settings[i];
-    mask_add_passwords(&run->mask, given->value, strlen(given->value));
+    secrets_add_passwords(&run->secrets, given->value, strlen(given->value));
   }
-  server_options_mask(&run->mask, &run->options->hurting);
+  server_options_add_secrets(&run->secrets, &run->options->hurting);
 }
 
 static int
@@ -108,7 +108,7 @@ run_begin(struct run *run, const struct options *options)
   mask_settings(run);
   run->out = out_new(options);
   run->probe = calloc(1, sizeof(*run->probe));
-  if (!run->out || !run->probe || run->mask.failed) {
+  if (!run->out || !run->probe || run->secrets.failed) {
     say("out of memory");
     return EXIT_ENVIRONMENT;
   }
@@ -144,7 +144,7 @@ remove_folder(struct run *run)
                                   "nothing in it but what the run itself has made",
                                   dk_text_str(&what),
                                   "what is there was left as it is: look at it, and remove it"},
-                &run->mask);
+                &run->secrets);
   }
   dk_text_done(&what);
 }
@@ -167,7 +167,7 @@ run_end(struct run *run)
   free(run->settings);
   free(run->probe);
   free(run->plugin);
-  mask_done(&run->mask);
+  secrets_done(&run->secrets);
 }
 
 /* ---- what the plugin says of itself ---------------------------------------------------------- */
@@ -292,7 +292,7 @@ check_keys(struct run *run)
     for (uint32_t j = 0; j < run->probe->n_params && !known; j++) {
       known = strcmp(given->key, run->probe->params[j].key) == 0;
       if (known && run->probe->params[j].flags & DK_PARAM_SECRET)
-        mask_add(&run->mask, given->value, strlen(given->value));
+        secrets_add(&run->secrets, given->value, strlen(given->value));
     }
     if (!known)
       return refuse_unknown_key(run, given->key);
@@ -414,7 +414,7 @@ run_take_settings(struct run *run)
   if (code != EXIT_PASSED)
     return code;
   run->settings = settings_for_provider(run->options, run->store_key, &run->n_settings);
-  if (run->settings && !run->mask.failed)
+  if (run->settings && !run->secrets.failed)
     return EXIT_PASSED;
   say("out of memory");
   return EXIT_ENVIRONMENT;

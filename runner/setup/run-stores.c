@@ -100,7 +100,7 @@ blame_open(struct run *run, const char *found)
                                 "DK_OK, and DK_UNAVAILABLE only while a store cannot be reached or "
                                 "has no room",
                                 found, "durakit explain ERR-1"},
-              &run->mask);
+              &run->secrets);
   return EXIT_PASSED;
 }
 
@@ -222,7 +222,7 @@ run_remove_unsure(struct run *run)
   run->n_unsure = 0;
   if (left.length > 0) {
     struct dk_text shown = DK_TEXT_EMPTY;
-    mask_text(&run->mask, &shown, dk_text_str(&left), left.length);
+    secrets_mask(&run->secrets, &shown, dk_text_str(&left), left.length);
     say("left over, for their check was ended while they were made: %s; durakit clean PLUGIN "
         "with the same settings tries again", dk_text_str(&shown));
     dk_text_done(&shown);
