@@ -129,7 +129,8 @@ main(int argc, char **argv)
   if (argc > 1 && strcmp(argv[1], WORDS_WORD) == 0)
     return words_main(argc, argv);
   if (!keep_standard_descriptors()) {
-    say("a standard descriptor is closed, and /dev/null cannot stand for it: %s", strerror(errno));
+    message_print("a standard descriptor is closed, and /dev/null cannot stand for it: %s",
+                  strerror(errno));
     return EXIT_ENVIRONMENT;
   }
   /* A reader that went away is an error of writing, seen where it is written. */

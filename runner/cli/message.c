@@ -40,7 +40,8 @@ put(struct dk_text *text)
 }
 
 void
-problem_text(struct dk_text *out, const struct problem *problem, const struct secrets *secrets)
+message_problem_text(struct dk_text *out, const struct problem *problem,
+                     const struct secrets *secrets)
 {
   bool has_where = problem->where && *problem->where;
 
@@ -53,18 +54,18 @@ problem_text(struct dk_text *out, const struct problem *problem, const struct se
 }
 
 void
-say_problem(const struct problem *problem, const struct secrets *secrets)
+message_problem(const struct problem *problem, const struct secrets *secrets)
 {
   struct dk_text text = DK_TEXT_EMPTY;
 
   dk_text_puts(&text, "durakit: ");
-  problem_text(&text, problem, secrets);
+  message_problem_text(&text, problem, secrets);
   dk_text_puts(&text, "\n");
   put(&text);
 }
 
 void
-say(const char *format, ...)
+message_print(const char *format, ...)
 {
   struct dk_text text = DK_TEXT_EMPTY;
   va_list args;
@@ -78,7 +79,7 @@ say(const char *format, ...)
 }
 
 struct problem
-problem_of(const struct dk_refusal *refusal)
+message_problem_of(const struct dk_refusal *refusal)
 {
   return (struct problem){.where = refusal->where,
                           .what = refusal->what,
@@ -88,7 +89,7 @@ problem_of(const struct dk_refusal *refusal)
 }
 
 const char *
-did_you_mean(struct dk_text *buffer, const char *best, const char *otherwise)
+message_did_you_mean(struct dk_text *buffer, const char *best, const char *otherwise)
 {
   if (!best)
     return otherwise;

@@ -26,15 +26,15 @@ struct problem {
 };
 
 /* As lines of text, the first one without "durakit: "; `secrets` may be NULL. */
-void problem_text(struct dk_text *out, const struct problem *problem,
-                  const struct secrets *secrets);
-void say_problem(const struct problem *problem, const struct secrets *secrets);
+void message_problem_text(struct dk_text *out, const struct problem *problem,
+                          const struct secrets *secrets);
+void message_problem(const struct problem *problem, const struct secrets *secrets);
 /* One line, "durakit: ...". */
-__attribute__((format(printf, 1, 2))) void say(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void message_print(const char *format, ...);
 
-struct problem problem_of(const struct dk_refusal *refusal);
+struct problem message_problem_of(const struct dk_refusal *refusal);
 
 /* "did you mean X?", or `otherwise` when X is NULL.  Lives until the next call. */
-const char *did_you_mean(struct dk_text *buffer, const char *best, const char *otherwise);
+const char *message_did_you_mean(struct dk_text *buffer, const char *best, const char *otherwise);
 
 #endif

@@ -159,7 +159,7 @@ take_metrics(struct options *o, const char *option, const char *value)
   const char **grown = reallocarray(p->metrics, p->n_metrics + 1, sizeof(*grown));
 
   if (!grown) {
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   p->metrics = grown;

@@ -191,7 +191,7 @@ take_only(struct options *o, const char *option, const char *value)
   (void)option;
   const char **grown = reallocarray(o->only, o->n_only + 1, sizeof(*grown));
   if (!grown) {
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   o->only = grown;
@@ -534,7 +534,7 @@ refuse_command(const struct options *o, const char *word, const char *what, cons
 
   for (unsigned i = 1; i < COMMANDS; i++)
     dk_text_printf(&list, "%s%s", i == 1 ? "" : i + 1 < COMMANDS ? ", " : " or ", names[i]);
-  int code = usage(o, word, what, dk_text_str(&list), did_you_mean(&next, nearest, NULL));
+  int code = usage(o, word, what, dk_text_str(&list), message_did_you_mean(&next, nearest, NULL));
   dk_text_done(&list);
   dk_text_done(&next);
   return code;
@@ -609,7 +609,7 @@ choose_the_rest(struct options *o, bool seed_given)
   unsigned char random[16];
 
   if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
-    say("no random numbers from the system: %s", strerror(errno));
+    message_print("no random numbers from the system: %s", strerror(errno));
     return EXIT_ENVIRONMENT;
   }
   if (!seed_given)
@@ -655,7 +655,7 @@ options_parse(struct options *options, int argc, char **argv)
   options->arguments = calloc((size_t)argc + 1, sizeof(*options->arguments));
   options->given = calloc((size_t)argc + 1, sizeof(*options->given));
   if (!options->arguments || !options->given) {
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   bool seed_given = false;

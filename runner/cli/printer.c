@@ -219,11 +219,11 @@ printer_done(struct printer *printer, int code)
     return code;
   if (printer->error == EPIPE)
     return EXIT_INCOMPLETE; /* who went away does not want to hear of it */
-  say_problem(printer->no_memory
-                ? &(struct problem){NULL, "out of memory: what is written is not all of it", NULL,
-                                    NULL, next_of(printer, code)}
-                : &(struct problem){"standard output", "cannot be written", NULL,
-                                    strerror(printer->error), next_of(printer, code)},
-              NULL);
+  message_problem(printer->no_memory
+                    ? &(struct problem){NULL, "out of memory: what is written is not all of it",
+                                        NULL, NULL, next_of(printer, code)}
+                    : &(struct problem){"standard output", "cannot be written", NULL,
+                                        strerror(printer->error), next_of(printer, code)},
+                  NULL);
   return EXIT_ENVIRONMENT;
 }

@@ -24,7 +24,7 @@ settings_add(struct options *options, const char *key, const char *value, const 
     free(given.key);
     free(given.value);
     free(given.env);
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   options->settings[options->n_settings++] = given;
@@ -93,7 +93,7 @@ note_file(struct options *options, const char *path, unsigned number, const char
   given->whose = whose;
   if (given->file)
     return EXIT_PASSED;
-  say("out of memory");
+  message_print("out of memory");
   return EXIT_ENVIRONMENT;
 }
 
@@ -130,12 +130,12 @@ refuse_file(const char *path, const char *whose)
   int cause = errno;
 
   dk_text_printf(&next, "name another one by %s, or make it readable", whose);
-  say_problem(&(struct problem){.where = path,
-                                .what = "the file of settings cannot be read",
-                                .expected = "lines of key = value",
-                                .found = strerror(cause),
-                                .next = dk_text_str(&next)},
-              NULL);
+  message_problem(&(struct problem){.where = path,
+                                    .what = "the file of settings cannot be read",
+                                    .expected = "lines of key = value",
+                                    .found = strerror(cause),
+                                    .next = dk_text_str(&next)},
+                  NULL);
   dk_text_done(&next);
   return EXIT_USAGE;
 }
@@ -233,7 +233,7 @@ settings_place(struct given *given)
   char *placed = dk_text_failed(&path) ? NULL : strdup(dk_text_str(&path));
   dk_text_done(&path);
   if (!placed) {
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   free(given->value);

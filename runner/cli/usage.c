@@ -16,8 +16,8 @@ usage(const struct options *o, const char *where, const char *what, const char *
   struct dk_text help = DK_TEXT_EMPTY;
 
   add_help(&help, o, "shows examples");
-  say_problem(&(struct problem){where, what, expected, NULL, next ? next : dk_text_str(&help)},
-              NULL);
+  message_problem(&(struct problem){where, what, expected, NULL, next ? next : dk_text_str(&help)},
+                  NULL);
   dk_text_done(&help);
   return EXIT_USAGE;
 }

@@ -346,7 +346,7 @@ run_queue(struct run *run)
 
   if (!queue_begin(&queue, run)) {
     free(queue.order);
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   out_progress(run->out, run, 0);
@@ -387,7 +387,7 @@ make_results(struct run *run, const struct check **checks, size_t n)
 {
   run->results = calloc(2 * n, sizeof(*run->results));
   if (!run->results) {
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   if (run->native)
@@ -416,7 +416,7 @@ hear_canaries(struct run *run, struct dk_text *words)
   for (unsigned i = 0; i < count; i++)
     dk_text_printf(words, "%s%s", i ? ", " : ": ", canaries_name(i) + strlen("canary/"));
   if (dk_text_failed(words)) {
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   if (caught == count)
@@ -514,11 +514,12 @@ conclude(struct run *run)
     next_tell(run);
   results_footer(run->file, run, &totals);
   if (engine_interrupted(run->engine))
-    say("interrupted: %u of %zu checks were not run", totals.counts[VERDICT_NOT_RUN],
-        run->n_results);
+    message_print("interrupted: %u of %zu checks were not run", totals.counts[VERDICT_NOT_RUN],
+                  run->n_results);
   bool written = out_end(run->out, &totals);
   if (!written || !results_are_written(run->file)) {
-    say("the results could not be written: %s", written ? run->options->out : "standard output");
+    message_print("the results could not be written: %s",
+                  written ? run->options->out : "standard output");
     return EXIT_ENVIRONMENT;
   }
   return totals.exit_code;

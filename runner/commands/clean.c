@@ -217,7 +217,7 @@ say_why(const struct run *run, const char *folder, const struct task *task,
   else
     dk_text_puts(&text, report->message);
   secrets_mask(&run->secrets, &shown, dk_text_str(&text), text.length);
-  say("%s: stores could not be removed: %s", folder, dk_text_str(&shown));
+  message_print("%s: stores could not be removed: %s", folder, dk_text_str(&shown));
   dk_text_done(&text);
   dk_text_done(&shown);
 }
@@ -233,8 +233,8 @@ remove_some(struct run *run, struct suffixes *suffixes, const struct remnant *re
   task.n_suffixes = suffixes->untried < KIT_MAX_STORES ? suffixes->untried : KIT_MAX_STORES;
   struct outcome *outcome = engine_run(run->engine, &task);
   if (!outcome) {
-    say("%s: stores could not be removed: no process could be started: %s", remnant->path,
-        engine_reason(run->engine));
+    message_print("%s: stores could not be removed: no process could be started: %s", remnant->path,
+                  engine_reason(run->engine));
     return false;
   }
   size_t gone = sort_out(suffixes, outcome);
@@ -256,8 +256,9 @@ remove_stores(struct run *run, struct suffixes *suffixes, const struct remnant *
   while (suffixes->untried > 0 && remove_some(run, suffixes, remnant, &fruitless))
     continue;
   if (suffixes->n > 0)
-    say("%s: %zu name%s of stores left in its journal; durakit clean with the same settings goes "
-        "on with them", remnant->path, suffixes->n, suffixes->n == 1 ? "" : "s");
+    message_print("%s: %zu name%s of stores left in its journal; durakit clean with the same "
+                  "settings goes on with them", remnant->path, suffixes->n,
+                  suffixes->n == 1 ? "" : "s");
   return suffixes->n == 0;
 }
 
@@ -279,7 +280,7 @@ run_id_of(const char *folder, char id[16])
 static bool
 leave_alone(struct cleaning *cleaning, const struct remnant *remnant, const char *why, int reason)
 {
-  say("%s: left alone: %s: %s", remnant->path, why, file_words(reason));
+  message_print("%s: left alone: %s: %s", remnant->path, why, file_words(reason));
   cleaning->failed++;
   return false;
 }
@@ -295,7 +296,7 @@ has_its_id_alone(struct cleaning *cleaning, const struct remnant *remnant)
     return leave_alone(cleaning, remnant, "whether a run with its id lives cannot be known",
                        errno);
   if (found > 0)
-    say("%s: left alone, for %s has the same run id and lives", remnant->path, other);
+    message_print("%s: left alone, for %s has the same run id and lives", remnant->path, other);
   return found == 0;
 }
 
@@ -307,8 +308,9 @@ is_of_this(struct cleaning *cleaning, const struct remnant *remnant)
   enum origin origin = origin_compare(cleaning->run, remnant->dead.fd, &how);
 
   if (origin != ORIGIN_SAME)
-    say("%s: left alone%s%s%s", remnant->path, origin == ORIGIN_DIFFERS ? ", for " : ": ",
-        dk_text_str(&how), dk_text_failed(&how) ? " (out of memory: this is not all of it)" : "");
+    message_print("%s: left alone%s%s%s", remnant->path, origin == ORIGIN_DIFFERS ? ", for " : ": ",
+                  dk_text_str(&how),
+                  dk_text_failed(&how) ? " (out of memory: this is not all of it)" : "");
   cleaning->others += origin == ORIGIN_DIFFERS ? 1u : 0u;
   cleaning->failed += origin == ORIGIN_UNKNOWN ? 1u : 0u;
   dk_text_done(&how);
@@ -359,7 +361,8 @@ remove_folder(struct cleaning *cleaning, const char *path)
     cleaning->folders++;
     return;
   }
-  say("%s: could not be removed: %s%s%s", path, left.name, left.name[0] ? ": " : "", left.why);
+  message_print("%s: could not be removed: %s%s%s", path, left.name, left.name[0] ? ": " : "",
+                left.why);
   cleaning->failed++;
 }
 
@@ -372,7 +375,7 @@ clean_folder(struct cleaning *cleaning, const char *path)
   case FOLDER_LIVES:
     return;
   case FOLDER_FOREIGN:
-    say("%s: left alone: not a folder of your own that only you can enter", path);
+    message_print("%s: left alone: not a folder of your own that only you can enter", path);
     cleaning->foreign++;
     return;
   case FOLDER_UNKNOWN:
@@ -403,7 +406,7 @@ clean_base(struct cleaning *cleaning, const char *base)
     int reason = errno;
     if (reason == ENOENT || reason == ENOTDIR || access(base, W_OK | X_OK) != 0)
       return;
-    say("%s: the folders of runs cannot be looked for: %s", base, strerror(reason));
+    message_print("%s: the folders of runs cannot be looked for: %s", base, strerror(reason));
     cleaning->failed++;
     return;
   }
@@ -429,8 +432,9 @@ tell(const struct cleaning *cleaning)
                  cleaning->folders, cleaning->cleaned);
   int code = printer_done(&printer, EXIT_PASSED);
   if (cleaning->kept > 0)
-    say("the stores of %u dead run%s may be left; the plugin and its settings are needed for "
-        "them: durakit clean PLUGIN --set ...", cleaning->kept, cleaning->kept == 1 ? "" : "s");
+    message_print("the stores of %u dead run%s may be left; the plugin and its settings are needed "
+                  "for them: durakit clean PLUGIN --set ...", cleaning->kept,
+                  cleaning->kept == 1 ? "" : "s");
   return cleaning->failed > 0 ? EXIT_ENVIRONMENT : code;
 }
 

@@ -42,12 +42,12 @@ run_here(struct run *run, const struct check *check)
   char folder[300];
 
   if (!shared) {
-    say("the shared map cannot be made: %s", strerror(errno));
+    message_print("the shared map cannot be made: %s", strerror(errno));
     return EXIT_ENVIRONMENT;
   }
   snprintf(folder, sizeof(folder), "%s/here", run->folder.path);
   if (mkdir(folder, 0700) != 0 || chdir(folder) != 0) {
-    say("%s: %s", folder, strerror(errno));
+    message_print("%s: %s", folder, strerror(errno));
     kit_shared_free(shared);
     return EXIT_ENVIRONMENT;
   }
@@ -66,7 +66,7 @@ run_here(struct run *run, const struct check *check)
   run->out->verbose = true;
   out_result(run->out, run, &result);
   kit_shared_free(shared);
-  say("run in the command's own process: this is no verdict");
+  message_print("run in the command's own process: this is no verdict");
   return result.verdict == VERDICT_PASS ? EXIT_INCOMPLETE : EXIT_VIOLATED;
 }
 
@@ -168,14 +168,14 @@ command_gdb(const struct options *options)
   struct words words = {.room = 32 + 2 * options->n_settings};
   words.items = calloc(words.room, sizeof(*words.items));
   if (!words.items) {
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   gdb_words(&words, options, check);
   execvp("gdb", (char *const *)(uintptr_t)words.items);
-  say_problem(&(struct problem){"gdb", "cannot be started", "the debugger gdb on PATH",
-                                strerror(errno), "--in-process is for a debugger of your own"},
-              NULL);
+  message_problem(&(struct problem){"gdb", "cannot be started", "the debugger gdb on PATH",
+                                    strerror(errno), "--in-process is for a debugger of your own"},
+                  NULL);
   free(words.items);
   return EXIT_ENVIRONMENT;
 }

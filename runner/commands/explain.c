@@ -256,8 +256,8 @@ command_explain(const struct options *options)
   }
   int code = usage(options, options->arguments[0],
                    "there is no such check, clause, topic or mutant", NULL,
-                   did_you_mean(&next, nearest.best,
-                                "durakit list checks, clauses or mutants shows all"));
+                   message_did_you_mean(&next, nearest.best,
+                                        "durakit list checks, clauses or mutants shows all"));
   dk_text_done(&next);
   return code;
 }

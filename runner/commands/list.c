@@ -182,7 +182,7 @@ command_list(const struct options *options)
   }
   int code = usage(options, options->arguments[0], "there is no such list",
                    "checks, clauses, mutants, topics or providers",
-                   did_you_mean(&next, nearest.best, NULL));
+                   message_did_you_mean(&next, nearest.best, NULL));
   dk_text_done(&next);
   return code;
 }

@@ -16,8 +16,8 @@
 static int
 refuse_file(const char *path, const char *what, const char *found)
 {
-  say_problem(&(struct problem){path, what, "a results.jsonl of durakit certify --out FOLDER",
-                                found, "durakit repro --help shows examples"}, NULL);
+  message_problem(&(struct problem){path, what, "a results.jsonl of durakit certify --out FOLDER",
+                                    found, "durakit repro --help shows examples"}, NULL);
   return EXIT_USAGE;
 }
 
@@ -43,9 +43,10 @@ say_cut(const char *path, unsigned line)
   struct dk_text where = DK_TEXT_EMPTY;
 
   dk_text_printf(&where, "%s:%u", path, line);
-  say_problem(&(struct problem){dk_text_str(&where), "the file is cut here: the run was ended or "
-                                "the file was shortened", "a footer in the last line", NULL,
-                                "what stands before it is used"}, NULL);
+  message_problem(&(struct problem){dk_text_str(&where),
+                                    "the file is cut here: the run was ended or the file was "
+                                    "shortened", "a footer in the last line", NULL,
+                                    "what stands before it is used"}, NULL);
   dk_text_done(&where);
 }
 
@@ -107,7 +108,7 @@ read_file(const char *path, struct recorded *ret)
 static int
 say_no_memory(void)
 {
-  say("out of memory");
+  message_print("out of memory");
   return EXIT_ENVIRONMENT;
 }
 
@@ -211,7 +212,8 @@ take_named(struct options *options, const char *path, const json_t *checks, cons
   options->memcheck = strstr(name, "@memcheck") != NULL;
   int code = found ? EXIT_PASSED
                    : usage(options, name, "was not run when this was recorded", path,
-                           did_you_mean(&next, nearest.best, "durakit check --only runs it"));
+                           message_did_you_mean(&next, nearest.best,
+                                                "durakit check --only runs it"));
   dk_text_done(&next);
   return code;
 }
@@ -245,12 +247,13 @@ take_checks(struct options *options, const char *path, const struct recorded *re
   options->both = native && options->memcheck;
   if (options->n_only > 0)
     return EXIT_PASSED;
-  say_problem(&(struct problem){.where = path,
-                                .what = recorded->cut
-                                          ? "every check before the cut passed: there is nothing "
-                                            "to repeat"
-                                          : "every check in it passed: there is nothing to repeat",
-                                .next = "FILE:CHECK names one"}, NULL);
+  message_problem(&(struct problem){.where = path,
+                                    .what = recorded->cut
+                                              ? "every check before the cut passed: there is "
+                                                "nothing to repeat"
+                                              : "every check in it passed: there is nothing to "
+                                                "repeat",
+                                    .next = "FILE:CHECK names one"}, NULL);
   return EXIT_INCOMPLETE;
 }
 
@@ -268,7 +271,8 @@ say_command(const struct options *options, const struct secrets *secrets)
   repro_command(&command, &run, dk_text_str(&only), options->memcheck);
   bool whole = !dk_text_failed(&only) && !dk_text_failed(&command) && !secrets->failed;
   if (whole)
-    say("again: %s%s", dk_text_str(&command), options->both ? ", and without --memcheck" : "");
+    message_print("again: %s%s", dk_text_str(&command),
+                  options->both ? ", and without --memcheck" : "");
   dk_text_done(&only);
   dk_text_done(&command);
   return whole ? EXIT_PASSED : say_no_memory();

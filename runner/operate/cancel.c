@@ -102,8 +102,8 @@ name_caller(char by[MOST_BY + 1])
   int reason = find_login(login, sizeof(login));
 
   if (reason != 0) {
-    say_problem(&(struct problem){"--by", "the name of the user cannot be found", NULL,
-                                  strerror(reason), "--by gives the name"}, NULL);
+    message_problem(&(struct problem){"--by", "the name of the user cannot be found", NULL,
+                                      strerror(reason), "--by gives the name"}, NULL);
     return EXIT_ENVIRONMENT;
   }
   if (gethostname(host, sizeof(host) - 1) != 0)
@@ -344,7 +344,7 @@ wait_for_all(struct cancelling *c)
       c->ended[info.status]++;
   }
   if (c->no_memory) {
-    say("out of memory: not all were waited for");
+    message_print("out of memory: not all were waited for");
     return EXIT_ENVIRONMENT;
   }
   return c->ended[DK_CANCELLED] == c->n_waited ? EXIT_PASSED : EXIT_VIOLATED;
@@ -423,7 +423,7 @@ tell_sums(struct cancelling *c, int code)
   if (c->counts.not_found > 0)
     ids_hint(&c->host, &c->ids);
   if (code == EXIT_INCOMPLETE && host_interrupted(&c->host))
-    say("interrupted: what is told was done; the same command may be given again");
+    message_print("interrupted: what is told was done; the same command may be given again");
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */

@@ -253,7 +253,7 @@ select_all(struct deleting *d, const struct dk_instance_filter *filter)
     dk_client_list(d->host.client, filter, (dk_str){NULL, 0}, 0, 0, take_selected, d);
 
   if (d->no_memory) {
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   return status == DK_OK ? EXIT_PASSED : host_failed(&d->host, NULL, status);
@@ -358,7 +358,7 @@ tell_sums(struct deleting *d, int code)
   json_add_bool(rest, "complete", code <= EXIT_VIOLATED);
   printer_end(&d->printer, rest);
   if (host_interrupted(&d->host))
-    say("interrupted: what is told was done; the same command may be given again");
+    message_print("interrupted: what is told was done; the same command may be given again");
 }
 
 static int

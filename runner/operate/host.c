@@ -27,7 +27,7 @@ int
 host_refuse(const struct host *host, int code, const char *where, const char *what,
             const char *expected, const char *next)
 {
-  say_problem(&(struct problem){where, what, expected, NULL, next}, &host->secrets);
+  message_problem(&(struct problem){where, what, expected, NULL, next}, &host->secrets);
   return code;
 }
 
@@ -158,9 +158,9 @@ lose_patience(const struct host *host, const char *where, dk_status status, cons
   snprintf(next, sizeof(next),
            "it was not done; look whether the store can be reached and what it waits for; "
            "%s waits longer", option);
-  say_problem(&(struct problem){where ? where : host->options->operating.provider, what, NULL,
-                                words, dk_status_class(status) == 3 ? next_of(status) : next},
-              &host->secrets);
+  message_problem(&(struct problem){where ? where : host->options->operating.provider, what, NULL,
+                                    words, dk_status_class(status) == 3 ? next_of(status) : next},
+                  &host->secrets);
   return EXIT_ENVIRONMENT;
 }
 
@@ -175,9 +175,9 @@ host_failed_as(const struct host *host, const char *where, const char *what, dk_
   if (patience_is_over(host->patience) && dk_status_class(status) != 2)
     return lose_patience(host, where, status, words);
   dk_status_name(status, name, sizeof(name));
-  say_problem(&(struct problem){where ? where : host->options->operating.provider, what, NULL,
-                                words && *words ? words : name, next_of(status)},
-              &host->secrets);
+  message_problem(&(struct problem){where ? where : host->options->operating.provider, what, NULL,
+                                    words && *words ? words : name, next_of(status)},
+                  &host->secrets);
   return host_code_of(status);
 }
 
@@ -199,9 +199,9 @@ log_line(void *context, int32_t level, struct dk_bytes line)
   if (level < DK_LEVEL_ERROR) /* warnings are for the runtimes, each time they open the store */
     return;
   dk_text_add(&text, line.ptr, line.len);
-  say_problem(&(struct problem){.where = host->options->operating.provider,
-                                .what = dk_text_str(&text)},
-              &host->secrets);
+  message_problem(&(struct problem){.where = host->options->operating.provider,
+                                    .what = dk_text_str(&text)},
+                  &host->secrets);
   dk_text_done(&text);
 }
 
@@ -218,11 +218,11 @@ load(struct host *host)
 
   host->plugin = resolve_plugin(name, &problem, words);
   if (!host->plugin) {
-    say_problem(&problem, &host->secrets);
+    message_problem(&problem, &host->secrets);
     code = EXIT_PLUGIN;
   } else if (dk_library_open(host->plugin, 0, &host->library, &refusal) != 0) {
-    problem = problem_of(&refusal);
-    say_problem(&problem, &host->secrets);
+    problem = message_problem_of(&refusal);
+    message_problem(&problem, &host->secrets);
     code = EXIT_PLUGIN;
   }
   for (size_t i = 0; i < 3; i++)
@@ -247,7 +247,8 @@ refuse_key(const struct host *host, const struct given *given)
   }
   int code = host_refuse(host, EXIT_USAGE, dk_text_str(&where), "the plugin has no such setting",
                          list.length ? dk_text_str(&list) : "no setting at all",
-                         did_you_mean(&next, nearest.best, "durakit probe PLUGIN shows them"));
+                         message_did_you_mean(&next, nearest.best,
+                                              "durakit probe PLUGIN shows them"));
   dk_text_done(&where);
   dk_text_done(&list);
   dk_text_done(&next);
@@ -280,12 +281,12 @@ refuse_settings(const struct host *host, const struct dk_refusal *refusal)
 {
   const struct environment *environment = &host->options->environment;
   const char *file = getenv("DURAKIT_SETTINGS");
-  struct problem problem = problem_of(refusal);
+  struct problem problem = message_problem_of(refusal);
 
   if (file && *file && !environment->settings)
     problem.next = "with --provider the file that DURAKIT_SETTINGS names is not taken: give "
                    "--settings \"$DURAKIT_SETTINGS\", or leave --provider away";
-  say_problem(&problem, &host->secrets);
+  message_problem(&problem, &host->secrets);
   return EXIT_USAGE;
 }
 
@@ -302,7 +303,7 @@ take_settings(struct host *host)
   }
   host->settings = settings_for_provider(host->options, NULL, &host->n_settings);
   if (!host->settings) {
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   if (dk_settings_check(host->library, host->settings, host->n_settings, &refusal) == 0)
@@ -341,7 +342,7 @@ refuse_open(const struct host *host, dk_status status)
            dk_caller_failure(host->caller)->text);
   tell_source(host, &source);
   tell_next_of_open(status, dk_text_str(&source), &next);
-  say_problem(
+  message_problem(
     &(struct problem){
       host->options->operating.provider,
       is_missing ? "there is no such store" : "the store cannot be opened",
@@ -361,7 +362,7 @@ open_store(struct host *host, uint32_t flags)
 
   host->caller = dk_caller_new(NULL, 0);
   if (!host->caller) {
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   dk_caller_set_canceller(host->caller, host->canceller);
@@ -378,7 +379,7 @@ open_store(struct host *host, uint32_t flags)
   host->client = dk_client_new(host->store, host->canceller);
   if (host->client)
     return EXIT_PASSED;
-  say("out of memory");
+  message_print("out of memory");
   return EXIT_ENVIRONMENT;
 }
 
@@ -413,13 +414,13 @@ host_load(struct host *host, const struct options *options, const char *needs_ad
   host->canceller = dk_canceller_new(NULL);
   host->signals = host->canceller ? signals_watch(host->canceller) : NULL;
   if (!host->signals) {
-    say("signals cannot be watched: %s", strerror(errno));
+    message_print("signals cannot be watched: %s", strerror(errno));
     return EXIT_ENVIRONMENT;
   }
   host->patience = patience_begin(options->operating.provider, &host->secrets,
                                   options->operating.patience_ms, host->canceller);
   if (!host->patience) {
-    say("the store cannot be watched: %s", strerror(errno));
+    message_print("the store cannot be watched: %s", strerror(errno));
     return EXIT_ENVIRONMENT;
   }
   int code = load(host);
@@ -449,7 +450,7 @@ host_close(struct host *host)
   if (host->store) {
     const char *hangs = dk_store_close(host->store);
     if (hangs)
-      say("the store cannot be closed: %s does not come back", hangs);
+      message_print("the store cannot be closed: %s does not come back", hangs);
   }
   dk_caller_free(host->caller);
   if (host->library)
@@ -526,7 +527,7 @@ host_interrupted(const struct host *host)
 int
 host_say_interrupted(void)
 {
-  say("interrupted: no instance was changed");
+  message_print("interrupted: no instance was changed");
   return EXIT_INCOMPLETE;
 }
 

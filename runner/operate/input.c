@@ -18,7 +18,7 @@ refuse_to_read(const struct host *host, const char *name, const char *why)
   struct dk_text next = DK_TEXT_EMPTY;
 
   add_help(&next, host->options, "shows examples");
-  say_problem(&(struct problem){name, "cannot be read", A_FILE, why, dk_text_str(&next)}, NULL);
+  message_problem(&(struct problem){name, "cannot be read", A_FILE, why, dk_text_str(&next)}, NULL);
   dk_text_done(&next);
   return EXIT_USAGE;
 }
@@ -72,7 +72,7 @@ read_all(const struct host *host, const char *name, int fd, size_t most, const c
       return refuse_size(host, name, most, next);
     dk_text_add(ret_bytes, piece, (size_t)n);
     if (dk_text_failed(ret_bytes)) {
-      say("out of memory");
+      message_print("out of memory");
       return EXIT_ENVIRONMENT;
     }
   }

@@ -87,7 +87,7 @@ say_waiting(const struct patience *p, const struct wait *wait)
              "an answer is waited for at most until %lld s are over (--patience); Ctrl-C ends it",
              (long long)(p->limit_ms / 1000));
   }
-  say_problem(
+  message_problem(
     &(struct problem){.where = p->where, .what = what, .found = wait->heard, .next = next},
     p->secrets);
 }
@@ -101,12 +101,12 @@ leave(const struct patience *p, const struct wait *wait)
   snprintf(next, sizeof(next),
            "it may have happened or not: durakit status tells, and it may be tried again; "
            "%s waits longer", patience_words(p, what));
-  say_problem(&(struct problem){.where = p->where,
-                                .what = what,
-                                .found = wait->heard[0] ? wait->heard
-                                                        : "a call that cannot be cancelled",
-                                .next = next},
-              p->secrets);
+  message_problem(&(struct problem){.where = p->where,
+                                    .what = what,
+                                    .found = wait->heard[0] ? wait->heard
+                                                            : "a call that cannot be cancelled",
+                                    .next = next},
+                  p->secrets);
   _exit(EXIT_ENVIRONMENT);
 }
 

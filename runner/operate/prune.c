@@ -120,7 +120,7 @@ look_at_all(struct pruning *p, const struct dk_instance_filter *filter)
   if (p->failed != DK_OK)
     status = p->failed;
   if (p->no_memory) {
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   return status == DK_OK ? EXIT_PASSED : host_failed(&p->host, NULL, status);
@@ -197,7 +197,7 @@ tell_sums(struct pruning *p, int code)
   json_add_bool(rest, "complete", code <= EXIT_VIOLATED);
   printer_end(&p->printer, rest);
   if (host_interrupted(&p->host))
-    say("interrupted: what is told was done; the same command may be given again");
+    message_print("interrupted: what is told was done; the same command may be given again");
 }
 
 static int

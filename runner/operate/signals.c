@@ -53,7 +53,7 @@ tell_until_signal(struct host_signals *signals, struct pollfd fds[3])
   do {
     int n = poll(fds, 3, atomic_load(&signals->period_ms));
     if (n == 0)
-      say("%s", atomic_load(&signals->words));
+      message_print("%s", atomic_load(&signals->words));
     if (n <= 0)
       fds[0].revents = fds[1].revents = fds[2].revents = 0;
     if (fds[2].revents != 0)

@@ -335,7 +335,7 @@ operate_wait(const struct options *options)
     code = one > code ? one : code;
   }
   if (host_interrupted(&l.host))
-    say("interrupted: what was waited for goes on");
+    message_print("interrupted: what was waited for goes on");
   json_t *rest = json_object();
   json_add_bool(rest, "complete", code <= EXIT_VIOLATED);
   printer_end(&l.printer, rest);

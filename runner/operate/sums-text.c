@@ -513,15 +513,15 @@ refuse(const struct reader *r, const char *line, size_t size)
   struct dk_text where = DK_TEXT_EMPTY, found = DK_TEXT_EMPTY;
 
   if (!r->what) {
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   dk_text_printf(&where, "%s:%zu", r->sums->paths[r->n_file - 1], r->line);
   dk_text_add(&found, line, size < MOST_SHOWN ? size : MOST_SHOWN);
   dk_text_puts(&found, size < MOST_SHOWN ? "" : "...");
-  say_problem(&(struct problem){dk_text_str(&where), r->what, r->expected, dk_text_str(&found),
-                                "give files that dk_runtime_save_metrics has written"},
-              NULL);
+  message_problem(&(struct problem){dk_text_str(&where), r->what, r->expected, dk_text_str(&found),
+                                    "give files that dk_runtime_save_metrics has written"},
+                  NULL);
   dk_text_done(&where);
   dk_text_done(&found);
   return EXIT_USAGE;

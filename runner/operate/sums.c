@@ -96,8 +96,8 @@ sums_done(struct sums *sums)
 static int
 refuse(const char *path, const char *what, const char *expected, const char *found)
 {
-  say_problem(&(struct problem){path, what, expected, found,
-                                "durakit stats --help shows examples"}, NULL);
+  message_problem(&(struct problem){path, what, expected, found,
+                                    "durakit stats --help shows examples"}, NULL);
   return EXIT_USAGE;
 }
 
@@ -154,7 +154,7 @@ sums_read(struct sums *sums, const char *const *paths, size_t n,
   int code = bytes && files ? EXIT_PASSED : EXIT_ENVIRONMENT;
 
   if (code != EXIT_PASSED)
-    say("out of memory");
+    message_print("out of memory");
   for (size_t i = 0; code == EXIT_PASSED && i < n; i++)
     code = read_file(sums, i, bytes, files);
   free(bytes);

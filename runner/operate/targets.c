@@ -86,7 +86,7 @@ payload_take(const struct host *host, struct dk_text *buffer, dk_str *ret_payloa
   else
     dk_text_puts(buffer, given);
   if (code == EXIT_PASSED && dk_text_failed(buffer)) {
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   *ret_payload = (dk_str){dk_text_str(buffer), buffer->length};
@@ -149,8 +149,8 @@ check_ids_of_file(const struct host *host, struct ids *ids)
     at = id.ptr + id.len + 1;
   }
   if (code == EXIT_PASSED && ids->items && ids->n == 0)
-    say("%s: there is no id in it, and nothing is done",
-        strcmp(name, "-") == 0 ? "standard input" : name);
+    message_print("%s: there is no id in it, and nothing is done",
+                  strcmp(name, "-") == 0 ? "standard input" : name);
   return code;
 }
 
@@ -162,7 +162,7 @@ ids_take(const struct host *host, struct ids *ret_ids)
                                                : check_ids_of_arguments(host, ret_ids);
   if (ret_ids->items)
     return code;
-  say("out of memory");
+  message_print("out of memory");
   return EXIT_ENVIRONMENT;
 }
 
@@ -175,10 +175,10 @@ ids_hint(const struct host *host, const struct ids *ids)
   if (ids->cr_line == 0)
     return;
   dk_text_printf(&where, "%s:%zu", host->options->operating.ids_from, ids->cr_line);
-  say_problem(&(struct problem){dk_text_str(&where), "the id ends in a carriage return",
-                                "lines that end in a newline alone", "\\r\\n",
-                                "tr -d '\\r' takes them away, if they are not of the ids"},
-              NULL);
+  message_problem(&(struct problem){dk_text_str(&where), "the id ends in a carriage return",
+                                    "lines that end in a newline alone", "\\r\\n",
+                                    "tr -d '\\r' takes them away, if they are not of the ids"},
+                  NULL);
   dk_text_done(&where);
 }
 
@@ -261,6 +261,6 @@ confirm(const struct host *host, const char *format, ...)
   dk_text_done(&question);
   if (hears_yes(host))
     return EXIT_PASSED;
-  say("nothing was done");
+  message_print("nothing was done");
   return EXIT_INCOMPLETE;
 }

@@ -72,7 +72,7 @@ out_refusal(struct out *out, const struct problem *problem, const struct secrets
   if (!out || out->format != FORMAT_TAP || out->began)
     return;
   out->tap = tap_new(out->file, tap_version_from_environment());
-  problem_text(&text, &first, secrets);
+  message_problem_text(&text, &first, secrets);
   if (out->tap)
     tap_bail_out(out->tap, dk_text_str(&text));
   dk_text_done(&text);

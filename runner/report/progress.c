@@ -119,7 +119,7 @@ tell(struct progress *progress, int64_t now_ns)
   if (progress->has_bar)
     draw(progress, dk_text_str(&text));
   else
-    say("%s", dk_text_str(&text));
+    message_print("%s", dk_text_str(&text));
   dk_text_done(&text);
 }
 

@@ -190,7 +190,8 @@ say_nothing_selected(const char *pattern, const struct dk_clause *clause)
   if (area[0])
     dk_text_printf(&next, "did you mean %s/*? ", area);
   dk_text_puts(&next, "durakit list checks shows what can be selected");
-  say_problem(&(struct problem){.where = pattern, .what = why, .next = dk_text_str(&next)}, NULL);
+  message_problem(&(struct problem){.where = pattern, .what = why, .next = dk_text_str(&next)},
+                  NULL);
   dk_text_done(&next);
   return EXIT_INCOMPLETE;
 }
@@ -219,7 +220,7 @@ say_nothing_fits(const struct options *options, const char *pattern)
     return say_nothing_selected(pattern, clause);
   try_names(&nearest);
   int code = usage(options, pattern, "there is no such check, clause, area or topic", NULL,
-                   did_you_mean(&next, nearest.best, "durakit list checks shows all"));
+                   message_did_you_mean(&next, nearest.best, "durakit list checks shows all"));
   dk_text_done(&next);
   return code;
 }
@@ -240,7 +241,7 @@ mark_one(const struct options *options, const char **list, bool *marked)
   bool found = false;
 
   if (!pattern) {
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   size_t length = strlen(pattern);
@@ -288,14 +289,14 @@ plan_select(const struct options *options, size_t *ret_n, int *ret_code)
   if (selected && marked)
     *ret_code = mark(options, marked);
   else
-    say("out of memory");
+    message_print("out of memory");
   for (size_t i = 0; *ret_code == EXIT_PASSED && i < n; i++) {
     if (marked[i])
       selected[taken++] = plan_check(i);
   }
   free(marked);
   if (*ret_code == EXIT_PASSED && taken == 0) {
-    say("nothing is selected: this kit has no checks");
+    message_print("nothing is selected: this kit has no checks");
     *ret_code = EXIT_INCOMPLETE;
   }
   if (*ret_code != EXIT_PASSED) {

@@ -125,7 +125,7 @@ tell_interrupted(struct selftest *selftest)
 
   snprintf(why, sizeof(why), "interrupted by SIG%s: not all of the kit was tested",
            signal ? signal : "");
-  say("%s", why);
+  message_print("%s", why);
   if (selftest->tap)
     tap_bail_out(selftest->tap, why);
 }

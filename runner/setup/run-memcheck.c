@@ -19,11 +19,11 @@ go_without(struct run *run, const char *why)
                       &(struct problem){"--memcheck", why, "valgrind, and a durakit built with it",
                                         NULL, "durakit check without --memcheck runs natively"});
   snprintf(run->no_memcheck, sizeof(run->no_memcheck), "not tested: %.200s", why);
-  say_problem(&(struct problem){run->options->arguments[0],
-                                "memory is not tested: no invalid access, no use of undefined "
-                                "bytes, no leak is looked for",
-                                "valgrind, and a durakit built with it", why,
-                                "--no-memcheck says that this is meant"}, NULL);
+  message_problem(&(struct problem){run->options->arguments[0],
+                                    "memory is not tested: no invalid access, no use of undefined "
+                                    "bytes, no leak is looked for",
+                                    "valgrind, and a durakit built with it", why,
+                                    "--no-memcheck says that this is meant"}, NULL);
   return EXIT_PASSED;
 }
 

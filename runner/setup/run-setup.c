@@ -45,7 +45,7 @@ run_refuse(struct run *run, int code, const struct problem *problem)
   } else {
     shown.next = as_typed(run, &next, problem->next);
   }
-  say_problem(&shown, &run->secrets);
+  message_problem(&shown, &run->secrets);
   out_refusal(run->out, &shown, &run->secrets);
   dk_text_done(&where);
   dk_text_done(&next);
@@ -109,7 +109,7 @@ run_begin(struct run *run, const struct options *options)
   run->out = out_new(options);
   run->probe = calloc(1, sizeof(*run->probe));
   if (!run->out || !run->probe || run->secrets.failed) {
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   int code = options->n_arguments > 0 ? find_plugin(run) : EXIT_PASSED;
@@ -140,11 +140,11 @@ remove_folder(struct run *run)
   folder_done(&run->folder, &left);
   if (left.n > 0) {
     dk_text_printf(&what, "%s: %s", left.name, left.why);
-    say_problem(&(struct problem){path, "the folder of the run could not be removed whole",
-                                  "nothing in it but what the run itself has made",
-                                  dk_text_str(&what),
-                                  "what is there was left as it is: look at it, and remove it"},
-                &run->secrets);
+    message_problem(&(struct problem){path, "the folder of the run could not be removed whole",
+                                      "nothing in it but what the run itself has made",
+                                      dk_text_str(&what),
+                                      "what is there was left as it is: look at it, and remove it"},
+                    &run->secrets);
   }
   dk_text_done(&what);
 }
@@ -184,8 +184,8 @@ run_note_trouble(struct run *run, const struct outcome *outcome, const char *doi
              outcome->ended);
   if (outcome->verdict == VERDICT_TIMEOUT)
     run_note_hung_probe(run);
-  say("%s: %s; the run goes on", run->options->arguments[0],
-      run->trouble);
+  message_print("%s: %s; the run goes on", run->options->arguments[0],
+                run->trouble);
 }
 
 /* A child that came back and still has no good word: the kit's or the machine's trouble. */
@@ -203,7 +203,7 @@ int
 run_no_child(struct run *run)
 {
   if (engine_interrupted(run->engine)) {
-    say("interrupted before the first check");
+    message_print("interrupted before the first check");
     return EXIT_INCOMPLETE;
   }
   return run_refuse(run, EXIT_ENVIRONMENT,
@@ -226,7 +226,7 @@ run_probe(struct run *run)
     if (outcome_was_ended(outcome)) {
       run_note_trouble(run, outcome, "loading it");
     } else if (run->probe->refusal.number != 0) {
-      struct problem problem = problem_of(&run->probe->refusal);
+      struct problem problem = message_problem_of(&run->probe->refusal);
       code = run_refuse(run, EXIT_PLUGIN, &problem);
     } else if (!run->described) {
       code = refuse_trouble(run, outcome);
@@ -254,7 +254,8 @@ refuse_unknown_key(struct run *run, const char *key)
   int code = run_refuse(
     run, EXIT_USAGE,
     &(struct problem){key, what, list.length ? dk_text_str(&list) : "no setting at all", NULL,
-                      did_you_mean(&next, nearest.best, "durakit probe PLUGIN shows them")});
+                      message_did_you_mean(&next, nearest.best,
+                                           "durakit probe PLUGIN shows them")});
   dk_text_done(&list);
   dk_text_done(&next);
   return code;
@@ -359,7 +360,7 @@ check_values(struct run *run)
   struct task task = run_task(run, TASK_SETTINGS);
 
   if (!all) {
-    say("out of memory");
+    message_print("out of memory");
     return EXIT_ENVIRONMENT;
   }
   task.job.settings = all;
@@ -372,7 +373,7 @@ check_values(struct run *run)
   if (!outcome || outcome->interrupted) {
     code = run_no_child(run);
   } else if (!outcome_was_ended(outcome) && outcome->probe->refusal.what[0]) {
-    struct problem problem = problem_of(&outcome->probe->refusal);
+    struct problem problem = message_problem_of(&outcome->probe->refusal);
     code = run_refuse(run, EXIT_USAGE, &problem);
   }
   outcome_free(outcome);
@@ -416,6 +417,6 @@ run_take_settings(struct run *run)
   run->settings = settings_for_provider(run->options, run->store_key, &run->n_settings);
   if (run->settings && !run->secrets.failed)
     return EXIT_PASSED;
-  say("out of memory");
+  message_print("out of memory");
   return EXIT_ENVIRONMENT;
 }

@@ -94,13 +94,13 @@ blame_open(struct run *run, const char *found)
 {
   snprintf(run->trouble, sizeof(run->trouble),
            "open answered DK_UNAVAILABLE, though the kit itself can write where the store lies");
-  say_problem(&(struct problem){run->options->arguments[0],
-                                "open answered DK_UNAVAILABLE, which is the provider's failure "
-                                "(ERR-1): the kit itself can write where the store lies",
-                                "DK_OK, and DK_UNAVAILABLE only while a store cannot be reached or "
-                                "has no room",
-                                found, "durakit explain ERR-1"},
-              &run->secrets);
+  message_problem(&(struct problem){run->options->arguments[0],
+                                    "open answered DK_UNAVAILABLE, which is the provider's failure "
+                                    "(ERR-1): the kit itself can write where the store lies",
+                                    "DK_OK, and DK_UNAVAILABLE only while a store cannot be "
+                                    "reached or has no room",
+                                    found, "durakit explain ERR-1"},
+                  &run->secrets);
   return EXIT_PASSED;
 }
 
@@ -223,8 +223,8 @@ run_remove_unsure(struct run *run)
   if (left.length > 0) {
     struct dk_text shown = DK_TEXT_EMPTY;
     secrets_mask(&run->secrets, &shown, dk_text_str(&left), left.length);
-    say("left over, for their check was ended while they were made: %s; durakit clean PLUGIN "
-        "with the same settings tries again", dk_text_str(&shown));
+    message_print("left over, for their check was ended while they were made: %s; durakit clean "
+                  "PLUGIN with the same settings tries again", dk_text_str(&shown));
     dk_text_done(&shown);
   }
   dk_text_done(&left);
