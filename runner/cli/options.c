@@ -232,7 +232,7 @@ take_settings(struct options *o, const char *option, const char *value)
   {                                                                                                \
     if (!*value)                                                                                   \
       return bad_value(o, option, value, "a command");                                             \
-    o->hurting.member = value;                                                                     \
+    o->server.member = value;                                                                      \
     return EXIT_PASSED;                                                                            \
   }
 #define SWITCH(member)                                                                             \
@@ -271,7 +271,7 @@ take_through(struct options *o, const char *option, const char *value)
   if (!equals || equals == value || (!strstr(value, "{folder}") && !strstr(value, "{port}")))
     return bad_value(o, option, value,
                      "KEY=VALUE with {folder}, or {host} and {port}, in the value");
-  o->hurting.through = value;
+  o->server.through = value;
   return EXIT_PASSED;
 }
 
@@ -282,7 +282,7 @@ take_address(struct options *o, const char *option, const char *value)
 
   if (value[0] != '/' && (!colon || colon == value || !colon[1]))
     return bad_value(o, option, value, "the absolute path of a socket, or HOST:PORT");
-  o->hurting.address = value;
+  o->server.address = value;
   return EXIT_PASSED;
 }
 
@@ -568,7 +568,7 @@ take_argument(struct options *o, const char *word)
 static int
 check_hurting(const struct options *o)
 {
-  const struct hurting *h = &o->hurting;
+  const struct server_options *h = &o->server;
   const struct {
     const char *one, *other, *name, *missing;
   } pairs[] = {

@@ -52,7 +52,7 @@ struct given {
 };
 
 /* How a server may be hurt: commands and a way through the kit, as given; NULL: not given. */
-struct hurting {
+struct server_options {
   const char *crash, *start, *pause, *resume, *deny, *allow;
   const char *through, *address;
 };
@@ -94,7 +94,7 @@ struct options {
   const char *suppressions[8];
   size_t n_suppressions;
   bool next, gdb, in_process, json, verbose;
-  struct hurting hurting;
+  struct server_options server;
   struct operating operating;
 };
 

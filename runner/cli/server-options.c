@@ -5,44 +5,44 @@
 #include <stddef.h>
 #include <string.h>
 
-static const struct hurting_option options[] = {
-  {"--store-crash", offsetof(struct hurting, crash)},
-  {"--store-start", offsetof(struct hurting, start)},
-  {"--store-pause", offsetof(struct hurting, pause)},
-  {"--store-resume", offsetof(struct hurting, resume)},
-  {"--store-deny", offsetof(struct hurting, deny)},
-  {"--store-allow", offsetof(struct hurting, allow)},
-  {"--store-address", offsetof(struct hurting, address)},
-  {"--through", offsetof(struct hurting, through)},
+static const struct server_option options[] = {
+  {"--store-crash", offsetof(struct server_options, crash)},
+  {"--store-start", offsetof(struct server_options, start)},
+  {"--store-pause", offsetof(struct server_options, pause)},
+  {"--store-resume", offsetof(struct server_options, resume)},
+  {"--store-deny", offsetof(struct server_options, deny)},
+  {"--store-allow", offsetof(struct server_options, allow)},
+  {"--store-address", offsetof(struct server_options, address)},
+  {"--through", offsetof(struct server_options, through)},
 };
 
-const struct hurting_option *
-hurting_options(size_t *ret_n)
+const struct server_option *
+server_options_all(size_t *ret_n)
 {
   *ret_n = sizeof(options) / sizeof(options[0]);
   return options;
 }
 
 const char **
-hurting_value(struct hurting *hurting, const struct hurting_option *option)
+server_options_value(struct server_options *server, const struct server_option *option)
 {
-  return (const char **)(void *)((char *)hurting + option->offset);
+  return (const char **)(void *)((char *)server + option->offset);
 }
 
 const char *
-hurting_given(const struct hurting *hurting, const struct hurting_option *option)
+server_options_given(const struct server_options *server, const struct server_option *option)
 {
-  return *(const char *const *)(const void *)((const char *)hurting + option->offset);
+  return *(const char *const *)(const void *)((const char *)server + option->offset);
 }
 
 void
-server_options_add_secrets(struct secrets *secrets, const struct hurting *hurting)
+server_options_add_secrets(struct secrets *secrets, const struct server_options *server)
 {
   size_t n;
-  const struct hurting_option *all = hurting_options(&n);
+  const struct server_option *all = server_options_all(&n);
 
   for (size_t i = 0; i < n; i++) {
-    const char *value = hurting_given(hurting, &all[i]);
+    const char *value = server_options_given(server, &all[i]);
     if (value)
       secrets_add_passwords(secrets, value, strlen(value));
   }

@@ -7,14 +7,16 @@
 #include "runner/cli/options.h"
 #include "runner/cli/secrets.h"
 
-struct hurting_option {
+struct server_option {
   const char *name;  /* "--store-crash" */
-  size_t offset;     /* in struct hurting */
+  size_t offset;     /* in struct server_options */
 };
-const struct hurting_option *hurting_options(size_t *ret_n);
-const char **hurting_value(struct hurting *hurting, const struct hurting_option *option);
-const char *hurting_given(const struct hurting *hurting, const struct hurting_option *option);
+const struct server_option *server_options_all(size_t *ret_n);
+const char **server_options_value(struct server_options *server,
+                                  const struct server_option *option);
+const char *server_options_given(const struct server_options *server,
+                                 const struct server_option *option);
 /* Adds their passwords: commands for a server, and the way to it, may have some too. */
-void server_options_add_secrets(struct secrets *secrets, const struct hurting *hurting);
+void server_options_add_secrets(struct secrets *secrets, const struct server_options *server);
 
 #endif

@@ -169,12 +169,12 @@ take_recorded_server(struct options *options, const json_t *header)
 {
   const json_t *server = json_object_get(header, "server");
   size_t n, i;
-  const struct hurting_option *rows = hurting_options(&n);
+  const struct server_option *rows = server_options_all(&n);
   json_t *given;
 
   json_array_foreach(server, i, given) {
     for (size_t r = 0; r < n; r++) {
-      const char **value = hurting_value(&options->hurting, &rows[r]);
+      const char **value = server_options_value(&options->server, &rows[r]);
       if (strcmp(rows[r].name, text_of(given, "option")) != 0 || *value)
         continue;
       if (json_is_true(json_object_get(given, "masked")))
@@ -301,7 +301,7 @@ repeat(struct options *options, const char *path, const char *name,
     for (size_t i = 0; i < options->n_settings; i++)
       secrets_add_passwords(&secrets, options->settings[i].value,
                             strlen(options->settings[i].value));
-    server_options_add_secrets(&secrets, &options->hurting);
+    server_options_add_secrets(&secrets, &options->server);
     code = say_command(options, &secrets);
   }
   secrets_done(&secrets);

@@ -21,14 +21,14 @@
 
 enum { COMMAND_MS = 60000, LINE = 4096, SAID = 300 };
 
-struct hand {
-  int runner_end;             /* the runner's; the hand ends when it is closed */
+struct server_commands {
+  int runner_end;             /* the runner's; the helper ends when it is closed */
   char path[100];
 };
 
-/* In the hand itself. */
+/* In the helper itself. */
 struct work {
-  const struct hurting *commands;
+  const struct server_options *commands;
   const char *folder;
   int listener, runner;
   bool crashed, paused, denied; /* by the present asker, and not undone yet */
@@ -149,7 +149,7 @@ mend(struct work *work, char *said, size_t size)
 static bool
 obey(struct work *work, const char *verb, const char *store, char *said, size_t size)
 {
-  const struct hurting *c = work->commands;
+  const struct server_options *c = work->commands;
   const struct {
     const char *verb, *command;
     bool *done, after;
@@ -235,7 +235,7 @@ serve(struct work *work)
 /* ---- the runner's side ----------------------------------------------------------------------- */
 
 static bool
-has_commands(const struct hurting *c)
+has_commands(const struct server_options *c)
 {
   return c->crash || c->pause || c->deny;
 }
@@ -288,49 +288,50 @@ fork_away(struct work *work, int runner_end)
 }
 
 bool
-hand_start(struct hand **ret_hand, const struct hurting *commands, const char *folder)
+server_commands_start(struct server_commands **ret, const struct server_options *options,
+                      const char *folder)
 {
-  struct hand *hand;
+  struct server_commands *commands;
   int ends[2];
 
-  *ret_hand = NULL;
-  if (!has_commands(commands))
+  *ret = NULL;
+  if (!has_commands(options))
     return true;
-  hand = calloc(1, sizeof(*hand));
-  if (!hand || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    free(hand);
+  commands = calloc(1, sizeof(*commands));
+  if (!commands || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    free(commands);
     return false;
   }
-  int length = snprintf(hand->path, sizeof(hand->path), "%s/hand", folder);
-  struct work work = {.commands = commands, .folder = folder, .runner = ends[1]};
-  work.listener = length < (int)sizeof(hand->path) ? listen_at(hand->path) : -1;
+  int length = snprintf(commands->path, sizeof(commands->path), "%s/hand", folder);
+  struct work work = {.commands = options, .folder = folder, .runner = ends[1]};
+  work.listener = length < (int)sizeof(commands->path) ? listen_at(commands->path) : -1;
   bool well = work.listener >= 0 && fork_away(&work, ends[0]);
   if (work.listener >= 0)
     close(work.listener);
   close(ends[1]);
-  hand->runner_end = ends[0];
-  *ret_hand = hand;
+  commands->runner_end = ends[0];
+  *ret = commands;
   return well;
 }
 
 void
-hand_end(struct hand *hand)
+server_commands_end(struct server_commands *commands)
 {
   char nothing;
 
-  if (!hand)
+  if (!commands)
     return;
-  shutdown(hand->runner_end, SHUT_WR);
-  while (recv(hand->runner_end, &nothing, 1, 0) < 0 && errno == EINTR)
+  shutdown(commands->runner_end, SHUT_WR);
+  while (recv(commands->runner_end, &nothing, 1, 0) < 0 && errno == EINTR)
     continue;
-  close(hand->runner_end);
-  free(hand);
+  close(commands->runner_end);
+  free(commands);
 }
 
 struct kit_hurt
-hand_hurt(const struct hand *hand, const struct hurting *c)
+server_commands_offer(const struct server_commands *commands, const struct server_options *c)
 {
-  struct kit_hurt hurt = {.hand = hand ? hand->path : NULL,
+  struct kit_hurt hurt = {.hand = commands ? commands->path : NULL,
                           .through = c->through,
                           .address = c->address};
 

@@ -229,7 +229,7 @@ facts_xml(struct dk_text *text, const struct run *run, const struct result *resu
 void
 facts_server(struct dk_text *text, const struct run *run)
 {
-  const struct hurting *h = &run->options->hurting;
+  const struct server_options *h = &run->options->server;
   const struct {
     const char *given, *what, *options;
   } rows[] = {

@@ -49,11 +49,11 @@ static void
 add_server(struct dk_text *text, const struct run *run)
 {
   size_t n;
-  const struct hurting_option *options = hurting_options(&n);
+  const struct server_option *options = server_options_all(&n);
   struct dk_text shown = DK_TEXT_EMPTY;
 
   for (size_t i = 0; i < n; i++) {
-    const char *value = hurting_given(&run->options->hurting, &options[i]);
+    const char *value = server_options_given(&run->options->server, &options[i]);
     if (!value)
       continue;
     dk_text_reset(&shown);

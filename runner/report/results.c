@@ -223,10 +223,10 @@ server_of(const struct run *run)
 {
   json_t *list = json_array();
   size_t n;
-  const struct hurting_option *options = hurting_options(&n);
+  const struct server_option *options = server_options_all(&n);
 
   for (size_t i = 0; i < n; i++) {
-    const char *value = hurting_given(&run->options->hurting, &options[i]);
+    const char *value = server_options_given(&run->options->server, &options[i]);
     if (!value)
       continue;
     json_t *given = json_pack("{s:s}", "option", options[i].name);

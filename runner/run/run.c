@@ -35,7 +35,7 @@ run_task(const struct run *run, enum task_kind kind)
   task.job.seed = run->options->seed;
   task.job.incomplete = run->options->next;
   task.job.real_wait_ms = REAL_WAIT_MS;
-  task.job.hurt = hand_hurt(run->hand, &run->options->hurting);
+  task.job.hurt = server_commands_offer(run->server_commands, &run->options->server);
   /* Another host's wake-up takes a few round trips. */
   task.job.settle_ms = run->probe->shared >= 3 ? SETTLE_MS : 0;
   task.job.answer_ms = (int32_t)run_scaled(run, DK_ANSWER_MS);

@@ -58,7 +58,7 @@ struct run {
   const char *store_value;    /* NULL: a path in the check's folder */
   struct folder folder;
   struct engine *engine;
-  struct hand *hand;          /* NULL: no command was given for a server */
+  struct server_commands *server_commands; /* NULL: no command was given for a server */
   int64_t deadline_ms;        /* of a check, before any time-out */
   int64_t least_ms;           /* of a check, whatever has hung before */
   unsigned timeouts;          /* so far */

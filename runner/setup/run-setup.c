@@ -85,7 +85,7 @@ mask_settings(struct run *run)
     const struct given *given = &run->options->settings[i];
     secrets_add_passwords(&run->secrets, given->value, strlen(given->value));
   }
-  server_options_add_secrets(&run->secrets, &run->options->hurting);
+  server_options_add_secrets(&run->secrets, &run->options->server);
 }
 
 static int
@@ -117,7 +117,7 @@ run_begin(struct run *run, const struct options *options)
     return code;
   if (folder_make(&run->folder, options->run_id) != 0)
     return refuse_folder(run);
-  if (!hand_start(&run->hand, &options->hurting, run->folder.path))
+  if (!server_commands_start(&run->server_commands, &options->server, run->folder.path))
     return refuse_errno(run, "--store-...", "the process that runs the commands cannot be made",
                         NULL);
   run->engine = engine_new(&run->folder, options->jobs ? options->jobs : 1);
@@ -159,7 +159,7 @@ run_end(struct run *run)
   free(run->suppressed);
   memcheck_done(&run->valgrind);
   engine_free(run->engine);
-  hand_end(run->hand);
+  server_commands_end(run->server_commands);
   remove_folder(run);
   results_close(run->file);
   out_free(run->out);
@@ -275,7 +275,7 @@ is_key(const struct run *run, const char *key)
 static int
 check_through(struct run *run)
 {
-  const char *through = run->options->hurting.through;
+  const char *through = run->options->server.through;
   char key[64];
 
   if (!through)
