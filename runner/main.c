@@ -27,7 +27,7 @@ command_version(void)
   struct printer printer = printer_of_text();
   struct dk_text text = DK_TEXT_EMPTY;
 
-  facts_kit(&text);
+  report_kit(&text);
   dk_text_puts(&text, "\n");
   printer_text(&printer, &text);
   return printer_done(&printer, EXIT_PASSED);

@@ -473,7 +473,7 @@ tell_memcheck(const struct run *run)
   struct dk_text text = DK_TEXT_EMPTY;
 
   for (size_t i = 0; i < run->n_suppressed; i++) {
-    facts_suppression(&text, &run->suppressed[i]);
+    report_suppression(&text, &run->suppressed[i]);
     out_comment_text(run->out, &text);
     dk_text_reset(&text);
   }

@@ -96,18 +96,18 @@ static void
 clauses(struct dk_text *text, const struct run *run)
 {
   (void)run;
-  facts_clauses(text);
+  report_clauses(text);
 }
 
 void
 human_view_begin(struct out *out, const struct run *run, const char *canaries)
 {
   struct dk_text text = DK_TEXT_EMPTY;
-  void (*const facts[])(struct dk_text *, const struct run *) = {facts_provider, clauses,
-                                                                 facts_settings, facts_server,
-                                                                 facts_run};
+  void (*const facts[])(struct dk_text *, const struct run *) = {report_provider, clauses,
+                                                                 report_settings, report_server,
+                                                                 report_run};
 
-  facts_kit(&text);
+  report_kit(&text);
   out->lost = out->lost || dk_text_failed(&text);
   fprintf(out->file, "%s\n", dk_text_str(&text));
   for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
@@ -135,7 +135,7 @@ print_trace(struct out *out, const struct run *run, const struct result *result)
     dk_text_printf(&text, "%6" PRId64 " ms  %s", line->at, line->text);
     print_text(out, run, n == 0 ? "trace" : "", &text);
   }
-  facts_more_trace(&text, run, result, left_out);
+  report_more_trace(&text, run, result, left_out);
   print_text(out, run, "", &text);
   dk_text_done(&text);
 }
@@ -158,10 +158,10 @@ print_findings(struct out *out, const struct run *run, const struct result *resu
   const struct findings *findings = result->outcome->findings;
   struct dk_text text = DK_TEXT_EMPTY;
 
-  for (unsigned n = 0; findings && facts_finding(&text, findings, n, FINDINGS_SHOWN); n++) {
+  for (unsigned n = 0; findings && report_finding(&text, findings, n, FINDINGS_SHOWN); n++) {
     wrap_text_of(out, run, n == 0 ? "findings" : "", &text);
   }
-  facts_xml(&text, run, result);
+  report_xml(&text, run, result);
   print_text(out, run, "xml", &text);
   dk_text_done(&text);
 }
@@ -179,9 +179,9 @@ print_outcome(struct out *out, const struct run *run, const struct result *resul
   print_findings(out, run, result);
   print_trace(out, run, result);
   print_output(out, run, result->outcome);
-  facts_reruns(&text, result);
+  report_reruns(&text, result);
   print_text(out, run, "reruns", &text);
-  facts_leftovers(&text, run, result->outcome);
+  report_leftovers(&text, run, result->outcome);
   wrap_text_of(out, run, "left over", &text);
   dk_text_done(&text);
 }
@@ -231,10 +231,10 @@ print_failure(struct out *out, const struct run *run, const struct result *resul
   if (result->outcome)
     print_outcome(out, run, result);
   if (violation)
-    print_wrapped(out, run, "usually", facts_usually(result));
+    print_wrapped(out, run, "usually", report_usually(result));
   repro_of(&text, run, result);
   print_text(out, run, "repro", &text);
-  facts_next(&text, run, result);
+  report_next(&text, run, result);
   print_text(out, run, "next", &text);
   fputc('\n', out->file);
   dk_text_done(&text);

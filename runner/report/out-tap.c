@@ -34,18 +34,18 @@ tap_view_begin(struct out *out, const struct run *run, const char *canaries)
   if (!out->tap)
     return;
   tap_plan(out->tap, (unsigned)run->n_results);
-  facts_kit(&text);
+  report_kit(&text);
   comment(out, run, &text);
-  facts_provider(&text, run);
+  report_provider(&text, run);
   comment(out, run, &text);
-  facts_clauses(&text);
+  report_clauses(&text);
   comment(out, run, &text);
-  facts_settings(&text, run);
+  report_settings(&text, run);
   comment(out, run, &text);
-  facts_server(&text, run);
+  report_server(&text, run);
   if (text.length > 0)
     comment(out, run, &text);
-  facts_run(&text, run);
+  report_run(&text, run);
   comment(out, run, &text);
   dk_text_printf(&text, "canaries: %s", canaries);
   comment(out, run, &text);
@@ -112,7 +112,7 @@ yaml_trace(struct out *out, const struct run *run, const struct result *result)
     yaml_item(out, run, &text);
   }
   tap_yaml_list_end(out->tap);
-  facts_more_trace(&text, run, result, left_out);
+  report_more_trace(&text, run, result, left_out);
   yaml_text(out, run, "trace_more", &text);
   dk_text_done(&text);
 }
@@ -150,10 +150,10 @@ yaml_findings(struct out *out, const struct run *run, const struct result *resul
   if (!findings || !findings_any(findings))
     return;
   tap_yaml_list_begin(out->tap, "findings");
-  for (unsigned n = 0; facts_finding(&text, findings, n, FINDINGS_SHOWN); n++)
+  for (unsigned n = 0; report_finding(&text, findings, n, FINDINGS_SHOWN); n++)
     yaml_item(out, run, &text);
   tap_yaml_list_end(out->tap);
-  facts_xml(&text, run, result);
+  report_xml(&text, run, result);
   yaml_text(out, run, "xml", &text);
   dk_text_done(&text);
 }
@@ -169,14 +169,14 @@ yaml_outcome(struct out *out, const struct run *run, const struct result *result
   yaml(out, run, "found", report->found);
   yaml(out, run, "where", report->where);
   tap_yaml_string(out->tap, "phase", phase_name((enum phase)report->phase));
-  facts_region(&text, report);
+  report_region(&text, report);
   yaml_text(out, run, "run", &text);
   yaml_findings(out, run, result);
   yaml_trace(out, run, result);
-  facts_reruns(&text, result);
+  report_reruns(&text, result);
   yaml_text(out, run, "reruns", &text);
   yaml_output(out, run, result->outcome);
-  facts_leftovers(&text, run, result->outcome);
+  report_leftovers(&text, run, result->outcome);
   yaml_text(out, run, "left_over", &text);
   dk_text_done(&text);
 }
@@ -194,12 +194,12 @@ yaml_block(struct out *out, const struct run *run, const struct result *result)
   yaml(out, run, "reason", result->reason);
   if (result->outcome)
     yaml_outcome(out, run, result);
-  yaml(out, run, "usual_cause", facts_usually(result));
-  facts_seed(&text, run);
+  yaml(out, run, "usual_cause", report_usually(result));
+  report_seed(&text, run);
   yaml_text(out, run, "seed", &text);
   repro_of(&text, run, result);
   yaml_text(out, run, "repro", &text);
-  facts_next(&text, run, result);
+  report_next(&text, run, result);
   yaml_text(out, run, "next", &text);
   tap_yaml_end(out->tap);
   dk_text_done(&text);

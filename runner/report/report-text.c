@@ -11,34 +11,34 @@
 #include "runner/report/repro-command.h"
 #include "runner/run/plan.h"
 
-const char facts_kit_version[] = PACKAGE_VERSION;
+const char report_kit_version[] = PACKAGE_VERSION;
 
 /* The numbers have suffixes of C ("0u"), which people do not want to read. */
-_Static_assert(DK_ABI_MAJOR == 2 && DK_ABI_MINOR == 2 && DK_ABI_DRAFT == 1, "facts_abi says it");
-const char facts_abi[] = "2.2 draft 1";
+_Static_assert(DK_ABI_MAJOR == 2 && DK_ABI_MINOR == 2 && DK_ABI_DRAFT == 1, "report_abi says it");
+const char report_abi[] = "2.2 draft 1";
 
 void
-facts_manifest(struct dk_text *text)
+report_manifest(struct dk_text *text)
 {
   dk_text_printf(text, "0x%016" PRIx64, plan_manifest());
 }
 
 void
-facts_seed(struct dk_text *text, const struct run *run)
+report_seed(struct dk_text *text, const struct run *run)
 {
   dk_text_printf(text, "0x%016" PRIx64, run->options->seed);
 }
 
 void
-facts_kit(struct dk_text *text)
+report_kit(struct dk_text *text)
 {
-  dk_text_printf(text, "durakit %s, ABI %s, contract %s, manifest ", facts_kit_version, facts_abi,
+  dk_text_printf(text, "durakit %s, ABI %s, contract %s, manifest ", report_kit_version, report_abi,
                  DK_CONTRACT_VERSION);
-  facts_manifest(text);
+  report_manifest(text);
 }
 
 void
-facts_provider(struct dk_text *text, const struct run *run)
+report_provider(struct dk_text *text, const struct run *run)
 {
   dk_text_printf(text, "provider: ");
   if (run->described)
@@ -49,7 +49,7 @@ facts_provider(struct dk_text *text, const struct run *run)
 }
 
 void
-facts_clauses(struct dk_text *text)
+report_clauses(struct dk_text *text)
 {
   size_t n;
   const struct dk_clause *clauses = dk_clauses(&n);
@@ -63,7 +63,7 @@ facts_clauses(struct dk_text *text)
 }
 
 void
-facts_settings(struct dk_text *text, const struct run *run)
+report_settings(struct dk_text *text, const struct run *run)
 {
   struct dk_text shown = DK_TEXT_EMPTY;
 
@@ -86,7 +86,7 @@ facts_settings(struct dk_text *text, const struct run *run)
 }
 
 const char *
-facts_mode(const struct run *run)
+report_mode(const struct run *run)
 {
   if (run->memcheck)
     return run->native ? "native and memcheck" : "memcheck";
@@ -94,11 +94,11 @@ facts_mode(const struct run *run)
 }
 
 void
-facts_run(struct dk_text *text, const struct run *run)
+report_run(struct dk_text *text, const struct run *run)
 {
   dk_text_puts(text, "seed ");
-  facts_seed(text, run);
-  dk_text_printf(text, ", run %s, mode %s", run->options->run_id, facts_mode(run));
+  report_seed(text, run);
+  dk_text_printf(text, ", run %s, mode %s", run->options->run_id, report_mode(run));
   if (run->options->profile != PROFILE_CORE)
     dk_text_printf(text, ", profile %s", profile_name(run->options->profile));
   dk_text_printf(text, ", time-out %" PRId64 " ms a check", run->deadline_ms);
@@ -107,7 +107,7 @@ facts_run(struct dk_text *text, const struct run *run)
 }
 
 void
-facts_region(struct dk_text *text, const struct kit_report *report)
+report_region(struct dk_text *text, const struct kit_report *report)
 {
   if (report->pass > 0)
     dk_text_printf(text, "%d, %s the calls of region %d of %u", report->pass,
@@ -116,7 +116,7 @@ facts_region(struct dk_text *text, const struct kit_report *report)
 }
 
 void
-facts_reruns(struct dk_text *text, const struct result *result)
+report_reruns(struct dk_text *text, const struct result *result)
 {
   if (result->reruns > 0)
     dk_text_printf(text, "failed again in %u of %u", result->failed_reruns, result->reruns);
@@ -124,7 +124,7 @@ facts_reruns(struct dk_text *text, const struct result *result)
 
 /* --in-process, which --gdb is made of, is native. */
 void
-facts_next(struct dk_text *text, const struct run *run, const struct result *result)
+report_next(struct dk_text *text, const struct run *run, const struct result *result)
 {
   if (result->verdict != VERDICT_TIMEOUT || !result->outcome)
     return;
@@ -133,7 +133,7 @@ facts_next(struct dk_text *text, const struct run *run, const struct result *res
 }
 
 const char *
-facts_usually(const struct result *result)
+report_usually(const struct result *result)
 {
   const struct dk_clause *clause = result_clause(result);
   bool is_known = verdict_is_violation(result->verdict) && result->verdict != VERDICT_TIMEOUT;
@@ -142,7 +142,7 @@ facts_usually(const struct result *result)
 }
 
 void
-facts_leftovers(struct dk_text *text, const struct run *run, const struct outcome *outcome)
+report_leftovers(struct dk_text *text, const struct run *run, const struct outcome *outcome)
 {
   struct kit_job job = run_task(run, TASK_CHECK).job;
 
@@ -154,8 +154,8 @@ facts_leftovers(struct dk_text *text, const struct run *run, const struct outcom
 }
 
 void
-facts_more_trace(struct dk_text *text, const struct run *run, const struct result *result,
-                 unsigned left_out)
+report_more_trace(struct dk_text *text, const struct run *run, const struct result *result,
+                  unsigned left_out)
 {
   if (left_out == 0)
     return;
@@ -171,7 +171,7 @@ facts_more_trace(struct dk_text *text, const struct run *run, const struct resul
 enum { FRAMES_SHOWN = 8 };
 
 void
-facts_suppression(struct dk_text *text, const struct suppressed *entry)
+report_suppression(struct dk_text *text, const struct suppressed *entry)
 {
   if (entry->count > 0)
     dk_text_printf(text, "suppression used: %s (%u)", entry->name, entry->count);
@@ -192,7 +192,7 @@ add_stop(struct dk_text *text, const struct findings *findings)
 }
 
 bool
-facts_finding(struct dk_text *text, const struct findings *findings, unsigned n, unsigned most)
+report_finding(struct dk_text *text, const struct findings *findings, unsigned n, unsigned most)
 {
   static const char *const whose[] = {
     [OWNER_UNKNOWN] = "unknown", [OWNER_PROVIDER] = "provider", [OWNER_KIT] = "kit"};
@@ -218,7 +218,7 @@ facts_finding(struct dk_text *text, const struct findings *findings, unsigned n,
 }
 
 void
-facts_xml(struct dk_text *text, const struct run *run, const struct result *result)
+report_xml(struct dk_text *text, const struct run *run, const struct result *result)
 {
   const struct findings *findings = result->outcome ? result->outcome->findings : NULL;
 
@@ -227,7 +227,7 @@ facts_xml(struct dk_text *text, const struct run *run, const struct result *resu
 }
 
 void
-facts_server(struct dk_text *text, const struct run *run)
+report_server(struct dk_text *text, const struct run *run)
 {
   const struct server_options *h = &run->options->server;
   const struct {

@@ -6,37 +6,37 @@
 #include "core/base/text.h"
 #include "runner/run/run.h"
 
-extern const char facts_kit_version[];
-extern const char facts_abi[];               /* "2.2 draft 1" */
-void facts_manifest(struct dk_text *text);   /* "0x..." */
-void facts_seed(struct dk_text *text, const struct run *run);
-void facts_kit(struct dk_text *text);        /* "durakit 0.1.0, ABI ..., contract ..." */
-void facts_provider(struct dk_text *text, const struct run *run);
-void facts_clauses(struct dk_text *text);    /* how much of the contract has a judge */
-void facts_settings(struct dk_text *text, const struct run *run);
-const char *facts_mode(const struct run *run); /* "native", "native and memcheck", "memcheck" */
-void facts_run(struct dk_text *text, const struct run *run);
+extern const char report_kit_version[];
+extern const char report_abi[];              /* "2.2 draft 1" */
+void report_manifest(struct dk_text *text);  /* "0x..." */
+void report_seed(struct dk_text *text, const struct run *run);
+void report_kit(struct dk_text *text);       /* "durakit 0.1.0, ABI ..., contract ..." */
+void report_provider(struct dk_text *text, const struct run *run);
+void report_clauses(struct dk_text *text);   /* how much of the contract has a judge */
+void report_settings(struct dk_text *text, const struct run *run);
+const char *report_mode(const struct run *run); /* "native", "native and memcheck", "memcheck" */
+void report_run(struct dk_text *text, const struct run *run);
 /* Which of the runs of a twin check it was; "" for the only one. */
-void facts_region(struct dk_text *text, const struct kit_report *report);
+void report_region(struct dk_text *text, const struct kit_report *report);
 /* What to do about it, where the clause cannot tell; "": nothing. */
-void facts_next(struct dk_text *text, const struct run *run, const struct result *result);
+void report_next(struct dk_text *text, const struct run *run, const struct result *result);
 /* What usually breaks it; NULL: nothing is known of the cause, as with a time-out. */
-const char *facts_usually(const struct result *result);
-void facts_reruns(struct dk_text *text, const struct result *result);
-void facts_leftovers(struct dk_text *text, const struct run *run, const struct outcome *outcome);
+const char *report_usually(const struct result *result);
+void report_reruns(struct dk_text *text, const struct result *result);
+void report_leftovers(struct dk_text *text, const struct run *run, const struct outcome *outcome);
 /* "suppression used: libc: ... (3)"; or that it is not, and why. */
 struct suppressed;
-void facts_suppression(struct dk_text *text, const struct suppressed *entry);
+void report_suppression(struct dk_text *text, const struct suppressed *entry);
 /* The n-th finding of memcheck as one line, `most` lines at most; false: there is none. */
 struct findings;
-bool facts_finding(struct dk_text *text, const struct findings *findings, unsigned n,
-                   unsigned most);
+bool report_finding(struct dk_text *text, const struct findings *findings, unsigned n,
+                    unsigned most);
 /* Where Valgrind's own output of it lies; "" if it is not kept. */
-void facts_xml(struct dk_text *text, const struct run *run, const struct result *result);
-void facts_more_trace(struct dk_text *text, const struct run *run, const struct result *result,
-                      unsigned left_out);
+void report_xml(struct dk_text *text, const struct run *run, const struct result *result);
+void report_more_trace(struct dk_text *text, const struct run *run, const struct result *result,
+                       unsigned left_out);
 /* What is tested of a server behind the store, and what the user gave no command for; empty for a
  * provider that declares none. */
-void facts_server(struct dk_text *text, const struct run *run);
+void report_server(struct dk_text *text, const struct run *run);
 
 #endif

@@ -80,7 +80,7 @@ repro_command(struct dk_text *text, const struct run *run, const char *only, boo
     repro_quote(text, run->options->suppressions[i]);
   }
   dk_text_puts(text, " --seed ");
-  facts_seed(text, run);
+  report_seed(text, run);
   for (size_t i = 0; i < run->options->n_settings; i++)
     add_setting(text, run, &run->options->settings[i]);
   add_server(text, run);

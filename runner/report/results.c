@@ -265,15 +265,15 @@ results_header(struct results_file *file, const struct run *run, const char *can
   json_t *header = json_pack(
     "{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:i, s:i, s:I, s:b, s:s}", "type",
     "header", "format", 1, "command", command_name(run->options->command), "kit",
-    facts_kit_version, "abi", facts_abi, "contract", DK_CONTRACT_VERSION, "profile",
+    report_kit_version, "abi", report_abi, "contract", DK_CONTRACT_VERSION, "profile",
     profile_name(run->options->profile),
-    "mode", facts_mode(run), "run", run->options->run_id, "timeout_scale",
+    "mode", report_mode(run), "run", run->options->run_id, "timeout_scale",
     run->options->timeout_scale,
     "classify", (int)run->options->classify, "jobs",
     (int)(run->options->jobs ? run->options->jobs : 1), "required", (json_int_t)run->n_results,
     "next", run->options->next, "canaries", canaries);
-  facts_seed(&seed, run);
-  facts_manifest(&manifest);
+  report_seed(&seed, run);
+  report_manifest(&manifest);
   put_fact(header, "seed", &seed);
   put_fact(header, "manifest", &manifest);
   json_object_set_new(header, "plugin", plugin);
@@ -368,7 +368,7 @@ put_story(json_t *object, const struct run *run, const struct result *result)
   }
   if (outcome->output_size > 0)
     json_object_set_new(object, "output", text_value(run, outcome->output, outcome->output_size));
-  facts_leftovers(&text, run, outcome);
+  report_leftovers(&text, run, outcome);
   put_text(object, run, "left_over", &text);
   repro_of(&text, run, result);
   put_text(object, run, "repro", &text);

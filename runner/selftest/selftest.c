@@ -78,7 +78,7 @@ begin(struct selftest *selftest)
   selftest->file = out->file;
   if (out->format == FORMAT_TAP)
     selftest->tap = tap_new(out->file, tap_version_from_environment());
-  facts_kit(&text);
+  report_kit(&text);
   selftest_note(selftest, "%s", dk_text_str(&text));
   selftest_note(selftest, "canaries not in this kit yet: %s", canaries_to_come);
   dk_text_done(&text);
