@@ -54,7 +54,7 @@ put_names(struct dk_text *out, enum command command)
 }
 
 int
-words_main(int argc, char **argv)
+completion_words_main(int argc, char **argv)
 {
   const char *wanted = argc > 2 ? argv[2] : NULL;
   struct printer printer = printer_of_text();
@@ -63,8 +63,8 @@ words_main(int argc, char **argv)
 
   for (enum command c = COMMAND_NONE + 1; c < COMMANDS; c++) {
     if (!wanted) {
-      dk_text_printf(&text, "%s\n", command_name(c));
-    } else if (strcmp(command_name(c), wanted) == 0) {
+      dk_text_printf(&text, "%s\n", options_command_name(c));
+    } else if (strcmp(options_command_name(c), wanted) == 0) {
       put_arguments(&text, c);
       options_each(c, put_option, &text);
       put_names(&text, c);

@@ -3,7 +3,7 @@
 #ifndef DK_RUNNER_COMPLETION_WORDS_H
 #define DK_RUNNER_COMPLETION_WORDS_H
 
-#define WORDS_WORD "--completion-words"
-int words_main(int argc, char **argv);
+#define COMPLETION_WORDS "--completion-words"
+int completion_words_main(int argc, char **argv);
 
 #endif

@@ -210,7 +210,7 @@ read_help(struct page *page, const char *help)
 static void
 put_name(enum command command)
 {
-  printf("durakit%s%s", command == COMMAND_NONE ? "" : "\\-", command_name(command));
+  printf("durakit%s%s", command == COMMAND_NONE ? "" : "\\-", options_command_name(command));
 }
 
 static void
@@ -231,7 +231,7 @@ put_front(const struct page *page)
   else {
     dk_text_reset(&out);
     add_term(&out, dk_text_str(&arguments), arguments.length);
-    printf("\\fBdurakit %s\\fR %s%s[\\fIOPTION\\fR] ...\n", command_name(page->command),
+    printf("\\fBdurakit %s\\fR %s%s[\\fIOPTION\\fR] ...\n", options_command_name(page->command),
            dk_text_str(&out), out.length > 0 ? " " : "");
   }
   dk_text_done(&arguments);
@@ -256,7 +256,7 @@ put_commands(void)
 
     options_synopsis(c, &arguments, &says);
     add_prose(&out, dk_text_str(&says), says.length);
-    printf(".TP\n\\fBdurakit\\-%s\\fR(1)\n%s", command_name(c), dk_text_str(&out));
+    printf(".TP\n\\fBdurakit\\-%s\\fR(1)\n%s", options_command_name(c), dk_text_str(&out));
     dk_text_done(&arguments);
     dk_text_done(&says);
     dk_text_done(&out);
@@ -319,7 +319,7 @@ main(int argc, char **argv)
   if (strcmp(name, "durakit") == 0)
     page.command = COMMAND_NONE;
   for (enum command c = COMMAND_NONE + 1; c < COMMANDS; c++) {
-    if (strncmp(name, "durakit-", 8) == 0 && strcmp(name + 8, command_name(c)) == 0)
+    if (strncmp(name, "durakit-", 8) == 0 && strcmp(name + 8, options_command_name(c)) == 0)
       page.command = c;
   }
   if (page.command == COMMANDS) {

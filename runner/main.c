@@ -126,8 +126,8 @@ main(int argc, char **argv)
 
   if (argc > 1 && strcmp(argv[1], MEMCHECK_WORD) == 0)
     return memcheck_child_main(argc, argv, find_check);
-  if (argc > 1 && strcmp(argv[1], WORDS_WORD) == 0)
-    return words_main(argc, argv);
+  if (argc > 1 && strcmp(argv[1], COMPLETION_WORDS) == 0)
+    return completion_words_main(argc, argv);
   if (!keep_standard_descriptors()) {
     message_print("a standard descriptor is closed, and /dev/null cannot stand for it: %s",
                   strerror(errno));

@@ -34,7 +34,7 @@ left_out(size_t n)
 }
 
 struct figures
-figures_of(double *values, size_t n)
+bench_figures(double *values, size_t n)
 {
   if (n == 0)
     return (struct figures){0, 0, 0};

@@ -428,7 +428,7 @@ static const struct workload workloads[] = {
 };
 
 bool
-load_begin(struct load *load, const char *workload, int64_t a, int64_t b)
+bench_load_begin(struct load *load, const char *workload, int64_t a, int64_t b)
 {
   memset(payload_bytes, 'x', sizeof(payload_bytes));
   load->a = a;
@@ -485,7 +485,7 @@ run_threads(struct load *load, int64_t ms, int64_t *ret_ns)
 }
 
 bool
-load_run(struct load *load, int64_t ms, int64_t *ret_ns)
+bench_load_run(struct load *load, int64_t ms, int64_t *ret_ns)
 {
   load->operations = 0;
   if (load->workload->once)

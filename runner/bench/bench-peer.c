@@ -59,7 +59,7 @@ take_end(struct peer *peer, pid_t pid, int fd)
 }
 
 bool
-peer_fork(struct peer *peer, const char *name, serve_fn *serve, void *context)
+bench_peer_fork(struct peer *peer, const char *name, serve_fn *serve, void *context)
 {
   int fd = -1;
   pid_t pid = fork_with_line(peer, name, &fd);
@@ -76,7 +76,7 @@ peer_fork(struct peer *peer, const char *name, serve_fn *serve, void *context)
 }
 
 bool
-peer_execute(struct peer *peer, const char *name, const char *program, const char *store)
+bench_peer_execute(struct peer *peer, const char *name, const char *program, const char *store)
 {
   int fd = -1;
   pid_t pid = fork_with_line(peer, name, &fd);
@@ -140,7 +140,7 @@ note_end(struct peer *peer)
 }
 
 bool
-peer_ask(struct peer *peer, char *ret_answer, size_t size, const char *format, ...)
+bench_peer_ask(struct peer *peer, char *ret_answer, size_t size, const char *format, ...)
 {
   char line[1024];
   va_list args;
@@ -165,7 +165,7 @@ peer_ask(struct peer *peer, char *ret_answer, size_t size, const char *format, .
 }
 
 void
-peer_end(struct peer *peer)
+bench_peer_end(struct peer *peer)
 {
   /* The end of the input ends it; it has its store to remove. */
   if (peer->to) {

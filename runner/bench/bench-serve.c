@@ -75,7 +75,7 @@ begin_store(struct served *served, const char *workload, int64_t a, int64_t b)
       snprintf(served->trouble, sizeof(served->trouble), "out of memory");
       return false;
     }
-  if (load_begin(load, workload, a, b))
+  if (bench_load_begin(load, workload, a, b))
     return true;
   snprintf(served->trouble, sizeof(served->trouble), "%s", load->trouble);
   return false;
@@ -90,7 +90,7 @@ run_slice(struct served *served, int64_t ms, FILE *to)
     snprintf(served->trouble, sizeof(served->trouble), "run without begin");
     return false;
   }
-  if (!load_run(&served->load, ms, &ns)) {
+  if (!bench_load_run(&served->load, ms, &ns)) {
     snprintf(served->trouble, sizeof(served->trouble), "%s", served->load.trouble);
     return false;
   }

@@ -175,10 +175,10 @@ start_floor(struct bench *bench, unsigned number, struct peer *ret_peer)
   else
     snprintf(value, sizeof(value), "%s-dk%s-floor%u", run->store_value, run->options->run_id,
              number);
-  bool well = peer_execute(ret_peer, "the floor", run->options->floor, value);
+  bool well = bench_peer_execute(ret_peer, "the floor", run->options->floor, value);
   for (size_t i = 0; well && i < run->n_settings; i++)
-    well = peer_ask(ret_peer, answer, sizeof(answer), "set %s=%.*s", run->settings[i].key,
-                    (int)run->settings[i].value.len, run->settings[i].value.ptr);
+    well = bench_peer_ask(ret_peer, answer, sizeof(answer), "set %s=%.*s", run->settings[i].key,
+                          (int)run->settings[i].value.len, run->settings[i].value.ptr);
   return well;
 }
 
@@ -193,7 +193,7 @@ start_side(struct bench *bench, unsigned number, const struct side *side, struct
   snprintf(ret_peer->trouble, sizeof(ret_peer->trouble), "out of memory");
   if (!settings_of_side(bench, number, &provider, value, sizeof(value)))
     return false;
-  bool started = peer_fork(ret_peer, "the provider", bench_serve, &provider);
+  bool started = bench_peer_fork(ret_peer, "the provider", bench_serve, &provider);
   free(provider.settings);
   return started;
 }
@@ -208,7 +208,7 @@ run_slice(const struct bench *bench, struct peer *peer, struct sum *sum)
   uint64_t operations, syncs;
   int64_t ns;
 
-  if (!peer_ask(peer, answer, sizeof(answer), "run %" PRId64, bench->slice_ms))
+  if (!bench_peer_ask(peer, answer, sizeof(answer), "run %" PRId64, bench->slice_ms))
     return 0;
   if (sscanf(answer, "%" SCNu64 " %" SCNd64 " %" SCNu64, &operations, &ns, &syncs) != 3
       || operations == 0 || ns <= 0) {
@@ -227,8 +227,9 @@ begin_side(struct peer *peer, const struct side *side)
 {
   char answer[256];
 
-  return peer_ask(peer, answer, sizeof(answer), "begin %s %" PRId64 " %" PRId64, side->workload,
-                  side->a, side->b);
+  return bench_peer_ask(peer, answer, sizeof(answer), "begin %s %" PRId64 " %" PRId64,
+                        side->workload,
+                        side->a, side->b);
 }
 
 /* One pair: the sides take turns in being first. */
@@ -276,7 +277,7 @@ measure_pairs(struct bench *bench, struct measured *m, struct peer *peers, size_
     tell_progress(bench, n_done, i + 1);
   }
   if (sides == 2)
-    m->figures = figures_of(ratios, bench->pairs);
+    m->figures = bench_figures(ratios, bench->pairs);
   return true;
 }
 
@@ -306,7 +307,7 @@ measure_row(struct bench *bench, struct measured *m, size_t n_done)
   for (unsigned i = 0; well && i < sides; i++) {
     enum who who = m->row->sides[i].who;
     well = start_side(bench, i, &m->row->sides[i], &peers[i])
-           && peer_ask(&peers[i], bench->abouts[who], sizeof(bench->abouts[who]), "about");
+           && bench_peer_ask(&peers[i], bench->abouts[who], sizeof(bench->abouts[who]), "about");
   }
   tell_progress(bench, n_done, 0);
   well = well && measure_pairs(bench, m, peers, sides, n_done);
@@ -314,7 +315,7 @@ measure_row(struct bench *bench, struct measured *m, size_t n_done)
     if (peers[i].trouble[0])
       snprintf(m->trouble, sizeof(m->trouble), "%s: %s", peers[i].name, peers[i].trouble);
   for (size_t i = 0; i < sides; i++)
-    peer_end(&peers[i]);
+    bench_peer_end(&peers[i]);
 }
 
 /* ---- telling --------------------------------------------------------------------------------- */

@@ -37,7 +37,7 @@ const char *bench_name(size_t i);
 struct figures {
   double median, low, high;
 };
-struct figures figures_of(double *values, size_t n); /* sorts them */
+struct figures bench_figures(double *values, size_t n); /* sorts them */
 
 /* ---- bench-peer.c ---------------------------------------------------------------------------- */
 
@@ -52,12 +52,13 @@ struct peer {
 
 /* The child runs `serve` with a provider's store, or executes `program` with a store's path. */
 typedef void serve_fn(FILE *from, FILE *to, void *context);
-bool peer_fork(struct peer *peer, const char *name, serve_fn *serve, void *context);
-bool peer_execute(struct peer *peer, const char *name, const char *program, const char *store);
+bool bench_peer_fork(struct peer *peer, const char *name, serve_fn *serve, void *context);
+bool bench_peer_execute(struct peer *peer, const char *name, const char *program,
+                        const char *store);
 /* Sends a line; false: `trouble` says what came instead of an "ok". */
 __attribute__((format(printf, 4, 5))) bool
-peer_ask(struct peer *peer, char *ret_answer, size_t size, const char *format, ...);
-void peer_end(struct peer *peer);
+bench_peer_ask(struct peer *peer, char *ret_answer, size_t size, const char *format, ...);
+void bench_peer_end(struct peer *peer);
 
 /* ---- bench-serve.c: the provider's side of the protocol, in a child -------------------------- */
 
@@ -86,8 +87,8 @@ struct load {
   _Atomic bool failed;
 };
 /* All answer false with `trouble` when something fails. */
-bool load_begin(struct load *load, const char *workload, int64_t a, int64_t b);
-bool load_run(struct load *load, int64_t ms, int64_t *ret_ns);
+bool bench_load_begin(struct load *load, const char *workload, int64_t a, int64_t b);
+bool bench_load_run(struct load *load, int64_t ms, int64_t *ret_ns);
 
 /* ---- syncs.c --------------------------------------------------------------------------------- */
 

@@ -34,7 +34,7 @@ arguments_check(const struct options *o)
     [COMMAND_PRUNE] = {0, 1, "the id of an instance, or what selects some"},
     [COMMAND_STATS] = {0, 0, "no argument"},
   };
-  const char *where = command_name(o->command);
+  const char *where = options_command_name(o->command);
   const char *expected = wants[o->command].expected;
   const size_t most = wants[o->command].most;
 

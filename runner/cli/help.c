@@ -276,7 +276,7 @@ options_synopsis(enum command command, struct dk_text *arguments, struct dk_text
   size_t front = strlen("durakit ");
 
   if (colon) {
-    front += strlen(command_name(command));
+    front += strlen(options_command_name(command));
     front += line[front] == ' ' ? 1 : 0;
     dk_text_add(arguments, line + front, (size_t)(colon - line) - front);
     front = (size_t)(colon - line) + 2;

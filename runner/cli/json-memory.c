@@ -25,7 +25,7 @@ json_memory_watch(void)
 }
 
 json_t *
-json_of_text(const struct dk_text *text)
+json_memory_of_text(const struct dk_text *text)
 {
   if (!dk_text_failed(text))
     return json_stringn(dk_text_str(text), text->length);

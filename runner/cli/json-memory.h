@@ -16,7 +16,7 @@
 /* Before the first use of jansson, while there is one thread. */
 void json_memory_watch(void);
 /* A text as a string; of one that is not whole NULL, and that is remembered, too. */
-json_t *json_of_text(const struct dk_text *text);
+json_t *json_memory_of_text(const struct dk_text *text);
 /* It has failed since: no JSON of this process can be trusted to be whole. */
 bool json_memory_failed(void);
 

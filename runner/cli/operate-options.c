@@ -20,7 +20,7 @@
 #define CHANGES_MANY (OF(CANCEL) | OF(DELETE) | OF(PRUNE))
 
 void
-operate_defaults(struct operating *operating)
+operate_options_defaults(struct operating *operating)
 {
   *operating = (struct operating){.expect = UINT64_MAX, .wait_ms = -1,
                                    .patience_ms = PATIENCE_MS};
@@ -33,7 +33,7 @@ operate_options_done(struct operating *operating)
 }
 
 bool
-chosen_is_given(const struct chosen *c)
+operate_options_are_for_many(const struct chosen *c)
 {
   return c->all || c->roots || c->name || c->version || c->parent || c->statuses != 0
          || c->created_from != 0 || c->created_before != 0 || c->completed_from != 0
@@ -47,7 +47,7 @@ chosen_is_given(const struct chosen *c)
   static int function(struct options *o, const char *option, const char *value)                    \
   {                                                                                                \
     o->operating.member = value;                                                                   \
-    return *value ? EXIT_PASSED : bad_value(o, option, value, "some text");                        \
+    return *value ? EXIT_PASSED : usage_bad_value(o, option, value, "some text");                  \
   }
 #define SWITCH(function, member)                                                                   \
   static int function(struct options *o, const char *option, const char *value)                    \
@@ -72,7 +72,7 @@ static int
 take_time(const struct options *o, const char *option, const char *value, int64_t *ret)
 {
   return when_parse(value, when_now(), ret) ? EXIT_PASSED
-                                            : bad_value(o, option, value, WHEN_EXPECTED);
+                                            : usage_bad_value(o, option, value, WHEN_EXPECTED);
 }
 
 static int
@@ -85,7 +85,7 @@ take_number(const struct options *o, const char *option, const char *value, uint
   unsigned long long n = strtoull(value, &end, 10);
   if (errno || *end || end == value || value[strspn(value, "0123456789")] || n < least
       || n > INT64_MAX)
-    return bad_value(o, option, value, least ? "a number from 1 on" : "a number from 0 on");
+    return usage_bad_value(o, option, value, least ? "a number from 1 on" : "a number from 0 on");
   *ret = n;
   return EXIT_PASSED;
 }
@@ -131,7 +131,7 @@ take_keep(struct options *o, const char *option, const char *value)
   int code = take_number(o, option, value, 1, &n);
 
   if (code == EXIT_PASSED && n > 1000000)
-    return bad_value(o, option, value, "at most 1000000 executions");
+    return usage_bad_value(o, option, value, "at most 1000000 executions");
   o->operating.keep = (uint32_t)n;
   return code;
 }
@@ -141,7 +141,7 @@ take_wait(struct options *o, const char *option, const char *value)
 {
   return when_parse_duration(value, &o->operating.wait_ms)
            ? EXIT_PASSED
-           : bad_value(o, option, value, WHEN_EXPECTED_DURATION);
+           : usage_bad_value(o, option, value, WHEN_EXPECTED_DURATION);
 }
 
 static int
@@ -149,7 +149,7 @@ take_patience(struct options *o, const char *option, const char *value)
 {
   return when_parse_duration(value, &o->operating.patience_ms) && o->operating.patience_ms > 0
            ? EXIT_PASSED
-           : bad_value(o, option, value, "a duration above 0: " WHEN_DURATIONS);
+           : usage_bad_value(o, option, value, "a duration above 0: " WHEN_DURATIONS);
 }
 
 static int
@@ -164,7 +164,7 @@ take_metrics(struct options *o, const char *option, const char *value)
   }
   p->metrics = grown;
   p->metrics[p->n_metrics++] = value;
-  return *value ? EXIT_PASSED : bad_value(o, option, value, "a file");
+  return *value ? EXIT_PASSED : usage_bad_value(o, option, value, "a file");
 }
 
 /* One of the list of statuses. */
@@ -186,7 +186,7 @@ take_one_status(struct options *o, const char *option, const char *word, const c
     dk_text_printf(&next, "did you mean %s? ", nearest.best);
   else
     dk_text_puts(&next, "several stand with commas between them; ");
-  add_help(&next, o, "shows examples");
+  usage_add_help(&next, o, "shows examples");
   int code = usage(o, option, dk_text_str(&what), STATUS_EXPECTED, dk_text_str(&next));
   dk_text_done(&what);
   dk_text_done(&next);
@@ -264,12 +264,12 @@ check_targets(const struct options *o)
 {
   const struct operating *p = &o->operating;
   struct chosen chosen = p->chosen;
-  const char *command = command_name(o->command);
+  const char *command = options_command_name(o->command);
   bool has_ids = o->n_arguments > 0 || p->ids_from;
 
   if (o->command == COMMAND_PRUNE)
     chosen.completed_before = 0; /* it is the executions' */
-  bool selects = chosen_is_given(&chosen);
+  bool selects = operate_options_are_for_many(&chosen);
   if (!has_ids && !selects)
     return usage(o, command, "nothing says which instances are meant",
                  "ids, --name or another condition, or --all",
@@ -279,7 +279,7 @@ check_targets(const struct options *o)
                  "durakit instances shows the ids that conditions select");
   if (p->chosen.all) {
     chosen.all = false;
-    if (chosen_is_given(&chosen))
+    if (operate_options_are_for_many(&chosen))
       return usage(o, "--all", "cannot be combined with a condition", "one of the two", NULL);
   }
   if (p->ids_from && o->n_arguments > 0)
@@ -309,7 +309,8 @@ check_version(const struct options *o, const char *version)
     size_t n = strspn(at, "0123456789");
     char behind = i < 2 ? '.' : '\0';
     if (n == 0 || n > 10 || (n > 1 && *at == '0') || at[n] != behind)
-      return bad_value(o, "--version", version, "three numbers with points between them: 1.2.3");
+      return usage_bad_value(o, "--version", version,
+                             "three numbers with points between them: 1.2.3");
     at += n + 1;
   }
   return EXIT_PASSED;
@@ -334,7 +335,7 @@ check_command(const struct options *o)
       return usage(o, "--status", "selects nothing that conditions delete: it has not ended",
                    "completed, failed or cancelled",
                    "durakit cancel takes conditions: what is cancelled can be deleted");
-    if (p->force && chosen_is_given(&p->chosen))
+    if (p->force && operate_options_are_for_many(&p->chosen))
       return usage(o, "--force", "is for instances that are named by their ids", "ids",
                    "durakit cancel takes conditions: what is cancelled can be deleted");
     return check_targets(o);
@@ -349,7 +350,7 @@ check_command(const struct options *o)
 }
 
 int
-operate_check_options(const struct options *options)
+operate_options_check(const struct options *options)
 {
   if (!(OPERATES & (1u << options->command)))
     return EXIT_PASSED;

@@ -39,12 +39,12 @@ struct operating {
 struct option_row;
 struct options;
 /* What is set before the first option is taken. */
-void operate_defaults(struct operating *operating);
+void operate_options_defaults(struct operating *operating);
 void operate_options_done(struct operating *operating);
 const struct option_row *operate_options(size_t *ret_n);
 /* What goes with what.  EXIT_PASSED, or EXIT_USAGE with the words said. */
-int operate_check_options(const struct options *options);
+int operate_options_check(const struct options *options);
 /* Something of it was given, so that the command is for many. */
-bool chosen_is_given(const struct chosen *chosen);
+bool operate_options_are_for_many(const struct chosen *chosen);
 
 #endif

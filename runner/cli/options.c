@@ -34,7 +34,7 @@ static const char *const names[COMMANDS] = {
 enum { MOST_PROCESSORS = 4 };
 
 const char *
-command_name(enum command command)
+options_command_name(enum command command)
 {
   return command < COMMANDS && names[command] ? names[command] : "";
 }
@@ -48,7 +48,7 @@ take_count(const struct options *o, const char *option, const char *value, unsig
   errno = 0;
   unsigned long n = strtoul(value, &end, 10);
   if (errno || *end || end == value || *value == '-' || n < least || n > 1000000)
-    return bad_value(o, option, value, least ? "a number from 1 on" : "a number from 0 on");
+    return usage_bad_value(o, option, value, least ? "a number from 1 on" : "a number from 0 on");
   *ret = (unsigned)n;
   return EXIT_PASSED;
 }
@@ -59,7 +59,7 @@ take_jobs(struct options *o, const char *option, const char *value)
   int code = take_count(o, option, value, 1, &o->jobs);
 
   if (code == EXIT_PASSED && o->jobs > 64)
-    return bad_value(o, option, value, "at most 64 checks at a time");
+    return usage_bad_value(o, option, value, "at most 64 checks at a time");
   return code;
 }
 
@@ -81,7 +81,7 @@ take_pairs(struct options *o, const char *option, const char *value)
   int code = take_count(o, option, value, 1, &o->pairs);
 
   if (code == EXIT_PASSED && o->pairs > 99)
-    return bad_value(o, option, value, "at most 99 pairs");
+    return usage_bad_value(o, option, value, "at most 99 pairs");
   return code;
 }
 
@@ -98,7 +98,7 @@ take_timeout_scale(struct options *o, const char *option, const char *value)
   double scale = strtod(value, &end);
 
   if (*end || end == value || !(scale >= 0.001 && scale <= 10000))
-    return bad_value(o, option, value, "a factor from 0.001 to 10000");
+    return usage_bad_value(o, option, value, "a factor from 0.001 to 10000");
   o->timeout_scale = scale;
   return EXIT_PASSED;
 }
@@ -111,7 +111,7 @@ take_seed(struct options *o, const char *option, const char *value)
   errno = 0;
   o->seed = strtoull(value, &end, 0);
   if (errno || *end || end == value || *value == '-')
-    return bad_value(o, option, value, "a number of 64 bits, 0x... in hexadecimal");
+    return usage_bad_value(o, option, value, "a number of 64 bits, 0x... in hexadecimal");
   return EXIT_PASSED;
 }
 
@@ -122,7 +122,7 @@ take_run_id(struct options *o, const char *option, const char *value)
 
   if (n == 0 || n >= sizeof(o->run_id)
       || value[strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789")])
-    return bad_value(o, option, value, "1 to 12 of a-z and 0-9");
+    return usage_bad_value(o, option, value, "1 to 12 of a-z and 0-9");
   memcpy(o->run_id, value, n + 1);
   return EXIT_PASSED;
 }
@@ -135,7 +135,7 @@ take_format(struct options *o, const char *option, const char *value)
   else if (strcmp(value, "human") == 0)
     o->format = FORMAT_HUMAN;
   else
-    return bad_value(o, option, value, "tap or human");
+    return usage_bad_value(o, option, value, "tap or human");
   return EXIT_PASSED;
 }
 
@@ -149,7 +149,7 @@ static const struct {
 enum { N_PROFILES = sizeof(profiles) / sizeof(profiles[0]) };
 
 const char *
-profile_name(enum profile profile)
+options_profile_name(enum profile profile)
 {
   for (size_t i = 0; i < N_PROFILES; i++) {
     if (profiles[i].profile == profile)
@@ -167,7 +167,7 @@ take_profile(struct options *o, const char *option, const char *value)
       return EXIT_PASSED;
     }
   }
-  return bad_value(o, option, value, "core, admin, runtime or all");
+  return usage_bad_value(o, option, value, "core, admin, runtime or all");
 }
 
 static int
@@ -180,7 +180,7 @@ take_color(struct options *o, const char *option, const char *value)
   else if (strcmp(value, "auto") == 0)
     o->color = COLOR_AUTO;
   else
-    return bad_value(o, option, value, "auto, always or never");
+    return usage_bad_value(o, option, value, "auto, always or never");
   return EXIT_PASSED;
 }
 
@@ -231,7 +231,7 @@ take_settings(struct options *o, const char *option, const char *value)
   static int take_##member(struct options *o, const char *option, const char *value)               \
   {                                                                                                \
     if (!*value)                                                                                   \
-      return bad_value(o, option, value, "a command");                                             \
+      return usage_bad_value(o, option, value, "a command");                                       \
     o->server.member = value;                                                                      \
     return EXIT_PASSED;                                                                            \
   }
@@ -269,8 +269,8 @@ take_through(struct options *o, const char *option, const char *value)
   const char *equals = strchr(value, '=');
 
   if (!equals || equals == value || (!strstr(value, "{folder}") && !strstr(value, "{port}")))
-    return bad_value(o, option, value,
-                     "KEY=VALUE with {folder}, or {host} and {port}, in the value");
+    return usage_bad_value(o, option, value,
+                           "KEY=VALUE with {folder}, or {host} and {port}, in the value");
   o->server.through = value;
   return EXIT_PASSED;
 }
@@ -281,7 +281,7 @@ take_address(struct options *o, const char *option, const char *value)
   const char *colon = strrchr(value, ':');
 
   if (value[0] != '/' && (!colon || colon == value || !colon[1]))
-    return bad_value(o, option, value, "the absolute path of a socket, or HOST:PORT");
+    return usage_bad_value(o, option, value, "the absolute path of a socket, or HOST:PORT");
   o->server.address = value;
   return EXIT_PASSED;
 }
@@ -290,7 +290,7 @@ static int
 take_suppressions(struct options *o, const char *option, const char *value)
 {
   if (o->n_suppressions == sizeof(o->suppressions) / sizeof(o->suppressions[0]))
-    return bad_value(o, option, value, "at most 8 files");
+    return usage_bad_value(o, option, value, "at most 8 files");
   o->suppressions[o->n_suppressions++] = value;
   return EXIT_PASSED;
 }
@@ -448,7 +448,7 @@ unknown_option(const struct options *o, const char *option)
     dk_text_printf(&what, " of durakit %s", names[o->command]);
   if (meant)
     dk_text_printf(&next, "did you mean %s? ", meant);
-  add_help(&next, o, "lists them");
+  usage_add_help(&next, o, "lists them");
   add_others(&next, o, option);
   int code = usage(o, option, dk_text_str(&what), NULL, dk_text_str(&next));
   dk_text_done(&what);
@@ -461,7 +461,7 @@ refuse_second(const struct options *o, const char *option)
 {
   struct dk_text next = DK_TEXT_EMPTY;
 
-  add_help(&next, o, "tells what it takes");
+  usage_add_help(&next, o, "tells what it takes");
   int code = usage(o, option, "is given twice", "it once, with one value", dk_text_str(&next));
   dk_text_done(&next);
   return code;
@@ -502,7 +502,7 @@ take_option(struct options *o, int argc, char **argv, int *at)
   if (word[n])
     return take_value(o, row, row->name, word + n + 1);
   if (*at + 1 >= argc)
-    return missing_value(o, row->name, row->value);
+    return usage_missing_value(o, row->name, row->value);
   return take_value(o, row, row->name, argv[++*at]);
 }
 
@@ -522,7 +522,7 @@ take_short(struct options *o, int argc, char **argv, int *at)
   if (word[2])
     return take_value(o, row, "-j", word + 2);
   if (*at + 1 >= argc)
-    return missing_value(o, "-j", "N");
+    return usage_missing_value(o, "-j", "N");
   return take_value(o, row, "-j", argv[++*at]);
 }
 
@@ -651,7 +651,7 @@ options_parse(struct options *options, int argc, char **argv)
                               .timeout_scale = 1,
                               .classify = 1,
                               .repeat = 1};
-  operate_defaults(&options->operating);
+  operate_options_defaults(&options->operating);
   options->arguments = calloc((size_t)argc + 1, sizeof(*options->arguments));
   options->given = calloc((size_t)argc + 1, sizeof(*options->given));
   if (!options->arguments || !options->given) {
@@ -680,7 +680,7 @@ options_parse(struct options *options, int argc, char **argv)
   if (code == EXIT_PASSED)
     code = check_hurting(options);
   if (code == EXIT_PASSED)
-    code = operate_check_options(options);
+    code = operate_options_check(options);
   return code == EXIT_PASSED ? choose_the_rest(options, seed_given) : code;
 }
 

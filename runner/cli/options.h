@@ -102,8 +102,8 @@ struct options {
 int options_parse(struct options *options, int argc, char **argv);
 void options_done(struct options *options);
 
-const char *command_name(enum command command);
-const char *profile_name(enum profile profile);
+const char *options_command_name(enum command command);
+const char *options_profile_name(enum profile profile);
 /* Whether the command, or all commands (COMMAND_NONE), take the option "--name". */
 bool options_takes(enum command command, const char *name);
 /* Each option of it, with what it takes (for people; "a|b" is one of these), or NULL. */

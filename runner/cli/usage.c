@@ -3,10 +3,10 @@
 #include "runner/cli/usage.h"
 
 void
-add_help(struct dk_text *next, const struct options *o, const char *what)
+usage_add_help(struct dk_text *next, const struct options *o, const char *what)
 {
-  dk_text_printf(next, "durakit%s%s --help %s", o->command ? " " : "", command_name(o->command),
-                 what);
+  dk_text_printf(next, "durakit%s%s --help %s", o->command ? " " : "",
+                 options_command_name(o->command), what);
 }
 
 int
@@ -15,7 +15,7 @@ usage(const struct options *o, const char *where, const char *what, const char *
 {
   struct dk_text help = DK_TEXT_EMPTY;
 
-  add_help(&help, o, "shows examples");
+  usage_add_help(&help, o, "shows examples");
   message_problem(&(struct problem){where, what, expected, NULL, next ? next : dk_text_str(&help)},
                   NULL);
   dk_text_done(&help);
@@ -23,7 +23,8 @@ usage(const struct options *o, const char *where, const char *what, const char *
 }
 
 int
-bad_value(const struct options *o, const char *option, const char *value, const char *expected)
+usage_bad_value(const struct options *o, const char *option, const char *value,
+                const char *expected)
 {
   struct dk_text what = DK_TEXT_EMPTY;
 
@@ -34,7 +35,7 @@ bad_value(const struct options *o, const char *option, const char *value, const 
 }
 
 int
-missing_value(const struct options *o, const char *option, const char *expected)
+usage_missing_value(const struct options *o, const char *option, const char *expected)
 {
   return usage(o, option, "needs a value", expected, NULL);
 }

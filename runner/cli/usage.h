@@ -8,7 +8,7 @@
 #include "runner/cli/options.h"
 
 /* "durakit cancel --help shows examples". */
-void add_help(struct dk_text *next, const struct options *o, const char *what);
+void usage_add_help(struct dk_text *next, const struct options *o, const char *what);
 
 /* All return EXIT_USAGE with the words said: return usage(...). */
 
@@ -16,8 +16,8 @@ void add_help(struct dk_text *next, const struct options *o, const char *what);
 int usage(const struct options *o, const char *where, const char *what, const char *expected,
           const char *next);
 /* This cannot be the option's value. */
-int bad_value(const struct options *o, const char *option, const char *value,
-              const char *expected);
-int missing_value(const struct options *o, const char *option, const char *expected);
+int usage_bad_value(const struct options *o, const char *option, const char *value,
+                    const char *expected);
+int usage_missing_value(const struct options *o, const char *option, const char *expected);
 
 #endif

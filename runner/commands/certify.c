@@ -196,7 +196,7 @@ may_start(const struct queue *queue)
 static bool
 deserves_rerun(const struct run *run, const struct result *result)
 {
-  bool failed = verdict_is_violation(result->verdict) || result->verdict == VERDICT_MEMORY;
+  bool failed = run_is_violation(result->verdict) || result->verdict == VERDICT_MEMORY;
 
   return failed && result->verdict != VERDICT_TIMEOUT && !result->repeated
          && result->reruns < run->options->classify && !engine_interrupted(run->engine);
@@ -504,7 +504,7 @@ tell_overview(const struct run *run)
 static int
 conclude(struct run *run)
 {
-  struct totals totals = totals_of(run, false);
+  struct totals totals = run_totals(run, false);
 
   run_remove_unsure(run);
   tell_leftovers(run);

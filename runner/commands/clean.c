@@ -305,16 +305,17 @@ static bool
 is_of_this(struct cleaning *cleaning, const struct remnant *remnant)
 {
   struct dk_text how = DK_TEXT_EMPTY;
-  enum origin origin = origin_compare(cleaning->run, remnant->dead.fd, &how);
+  enum run_origin origin = run_origin_compare(cleaning->run, remnant->dead.fd, &how);
 
-  if (origin != ORIGIN_SAME)
-    message_print("%s: left alone%s%s%s", remnant->path, origin == ORIGIN_DIFFERS ? ", for " : ": ",
+  if (origin != RUN_ORIGIN_SAME)
+    message_print("%s: left alone%s%s%s", remnant->path,
+                  origin == RUN_ORIGIN_DIFFERS ? ", for " : ": ",
                   dk_text_str(&how),
                   dk_text_failed(&how) ? " (out of memory: this is not all of it)" : "");
-  cleaning->others += origin == ORIGIN_DIFFERS ? 1u : 0u;
-  cleaning->failed += origin == ORIGIN_UNKNOWN ? 1u : 0u;
+  cleaning->others += origin == RUN_ORIGIN_DIFFERS ? 1u : 0u;
+  cleaning->failed += origin == RUN_ORIGIN_UNKNOWN ? 1u : 0u;
   dk_text_done(&how);
-  return origin == ORIGIN_SAME;
+  return origin == RUN_ORIGIN_SAME;
 }
 
 /* Those that its journal names, and what else can be seen of them. */
@@ -386,7 +387,7 @@ clean_folder(struct cleaning *cleaning, const char *path)
   }
   if (run_id_of(path, remnant.id) && clean_stores(cleaning, &remnant))
     remove_folder(cleaning, path);
-  dead_run_done(&remnant.dead);
+  folder_dead_run_done(&remnant.dead);
 }
 
 static int

@@ -58,7 +58,7 @@ safe(const char *text)
   struct dk_text shown = DK_TEXT_EMPTY;
 
   dk_text_add_escaped(&shown, text, strlen(text), DK_ESCAPE_VISIBLE);
-  json_t *value = json_of_text(&shown);
+  json_t *value = json_memory_of_text(&shown);
   dk_text_done(&shown);
   return value;
 }

@@ -45,7 +45,7 @@ struct engine {
   struct strangers strangers;
   struct limits limits;
   char meddled[200];         /* limits that a child has changed, and no check was judged for yet */
-  struct names names;        /* of its tasks */
+  struct task_names names;   /* of its tasks */
   char why[400];             /* the last task could not be started; "": it was */
   int interrupted;
   engine_wait_fn *on_wait;   /* NULL: nobody */
@@ -167,7 +167,7 @@ engine_new(const struct folder *folder, unsigned slots)
   sigprocmask(SIG_BLOCK, NULL, &engine->mask);
   sigaction(SIGCHLD, NULL, &engine->on_child);
   limits_note(&engine->limits);
-  bool ready = engine->slots && engine->watched && strangers_note(&engine->strangers)
+  bool ready = engine->slots && engine->watched && orphans_note_strangers(&engine->strangers)
                && take_signals(engine) == 0;
   for (unsigned i = 0; ready && i < slots; i++) {
     engine->n_slots++;
@@ -194,7 +194,7 @@ engine_free(struct engine *engine)
   }
   if (engine->n_slots > 0)
     orphans_end(&engine->strangers, NULL, 0, text, sizeof(text));
-  strangers_done(&engine->strangers);
+  orphans_forget_strangers(&engine->strangers);
   if (engine->signal_fd >= 0) {
     hear_signals(engine); /* none that is pending ends the process now */
     close(engine->signal_fd);
@@ -286,7 +286,7 @@ prepare(struct engine *engine, struct slot *slot, const struct task *task)
   slot->job = task->job;
   bool checks = task->kind == TASK_CHECK;
   slot->parent = checks ? engine->folder->checks : engine->folder->others;
-  bool made = names_make_folder(&engine->names, slot->parent, slot->name, sizeof(slot->name));
+  bool made = task_names_make_folder(&engine->names, slot->parent, slot->name, sizeof(slot->name));
   snprintf(slot->folder, sizeof(slot->folder), "%s/%s/%s", engine->folder->path,
            checks ? "checks" : "others", slot->name);
   slot->job.folder = slot->folder;
@@ -501,7 +501,7 @@ finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
   seals_end(&slot->seals);
   end_group(engine, slot, how->si_code != 0, orphans, sizeof(orphans));
   look_at_limits(engine);
-  names_look(&engine->names, engine->folder);
+  task_names_look(&engine->names, engine->folder);
   take_meddling(engine, slot, &ending);
   struct outcome *outcome = slot_collect(slot, engine->memcheck);
   memcpy(outcome->orphans, orphans, sizeof(outcome->orphans));

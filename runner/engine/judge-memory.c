@@ -31,7 +31,7 @@ say_finding(struct outcome *outcome, const struct finding *finding, const char *
   struct dk_text place = DK_TEXT_EMPTY;
 
   if (frame)
-    frame_text(&place, frame);
+    finding_frame_text(&place, frame);
   PUT(r->message, "memcheck: %s%s%.300s%s", finding->what, frame ? ", in " : "",
       dk_text_str(&place), whose);
   PUT(r->clause, "%s", finding_clause(finding));

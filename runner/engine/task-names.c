@@ -16,14 +16,14 @@
 enum { MOST_TRIES = 100 }; /* for one task, if something has its name that cannot be removed */
 
 static void
-note(struct names *names, const char *name)
+note(struct task_names *names, const char *name)
 {
   if (!names->intruded[0])
     snprintf(names->intruded, sizeof(names->intruded), "%.60s", name);
 }
 
 static void
-note_task(struct names *names, const char *name)
+note_task(struct task_names *names, const char *name)
 {
   char path[64];
 
@@ -32,7 +32,7 @@ note_task(struct names *names, const char *name)
 }
 
 bool
-names_make_folder(struct names *names, int parent, char *ret_name, size_t size)
+task_names_make_folder(struct task_names *names, int parent, char *ret_name, size_t size)
 {
   for (int i = 0; i < MOST_TRIES; i++) {
     snprintf(ret_name, size, "%llu", (unsigned long long)++names->last);
@@ -49,7 +49,7 @@ names_make_folder(struct names *names, int parent, char *ret_name, size_t size)
 
 /* "17", "17.out", "17.err": of a task that was not started yet, or of none. */
 static bool
-is_to_come(const struct names *names, const char *name)
+is_to_come(const struct task_names *names, const char *name)
 {
   char *end;
   uint64_t number = strtoull(name, &end, 10);
@@ -60,7 +60,7 @@ is_to_come(const struct names *names, const char *name)
 
 /* Removes and notes what has the name of a task to come, or of its files. */
 static void
-clear(struct names *names, int folder)
+clear(struct task_names *names, int folder)
 {
   int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -79,7 +79,7 @@ clear(struct names *names, int folder)
 }
 
 void
-names_look(struct names *names, const struct folder *folder)
+task_names_look(struct task_names *names, const struct folder *folder)
 {
   const char *moved = folder_put_back(folder);
   char path[32];

@@ -131,7 +131,8 @@ findings_hide(struct findings *findings, struct finding *finding)
     used.provider = provider ? 1 : 0;
     used.nobody = !other && !provider ? 1 : 0;
     /* What is hidden is also told. */
-    hidden = suppressed_add(&findings->suppressed, &findings->n_suppressed, &used) && other;
+    hidden = findings_add_suppressed(&findings->suppressed, &findings->n_suppressed, &used)
+                                                                                   && other;
   }
   return hidden;
 }
@@ -238,7 +239,7 @@ finding_frame(const struct finding *finding, const char *object)
 }
 
 void
-frame_text(struct dk_text *text, const struct frame *frame)
+finding_frame_text(struct dk_text *text, const struct frame *frame)
 {
   const char *slash = strrchr(frame->object, '/');
   const char *object = slash ? slash + 1 : frame->object;
@@ -259,7 +260,7 @@ stack_text(struct dk_text *text, const struct stack *stack, unsigned frames)
 {
   for (unsigned i = 0; i < stack->n && i < frames; i++) {
     dk_text_puts(text, i ? " < " : "");
-    frame_text(text, &stack->frames[i]);
+    finding_frame_text(text, &stack->frames[i]);
   }
   if (stack->n > frames)
     dk_text_puts(text, " < ...");

@@ -298,7 +298,7 @@ take_message(struct reader *reader, const char *text)
 }
 
 bool
-suppressed_add(struct suppressed **list, size_t *n, const struct suppressed *more)
+findings_add_suppressed(struct suppressed **list, size_t *n, const struct suppressed *more)
 {
   for (size_t i = 0; i < *n; i++) {
     struct suppressed *same = &(*list)[i];
@@ -325,8 +325,8 @@ end_in_pair(struct reader *reader, const char *text)
   else if (inside(reader, 0, "name"))
     COPY(reader->pair.name, text);
   else if (inside(reader, 0, "pair"))
-    suppressed_add(&reader->findings->suppressed, &reader->findings->n_suppressed,
-                   &reader->pair);
+    findings_add_suppressed(&reader->findings->suppressed, &reader->findings->n_suppressed,
+                            &reader->pair);
 }
 
 static void

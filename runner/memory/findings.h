@@ -94,7 +94,7 @@ void findings_free(struct findings *findings);
 bool findings_parse(struct findings *findings, const char *xml, size_t size, bool own);
 
 /* Adds to the counts of what has this name, from the same side. */
-bool suppressed_add(struct suppressed **list, size_t *n, const struct suppressed *more);
+bool findings_add_suppressed(struct suppressed **list, size_t *n, const struct suppressed *more);
 
 /* Whose it is; true: an entry of the author's hides it, and is noted. */
 bool findings_hide(struct findings *findings, struct finding *finding);
@@ -111,7 +111,7 @@ const char *finding_clause(const struct finding *finding); /* "MEM-2" */
 /* The frame that it is blamed on: the topmost of its owner, else the topmost. */
 const struct frame *finding_frame(const struct finding *finding, const char *object);
 /* "model_ack (work.c:17)"; "in libc.so.6" when there is no more. */
-void frame_text(struct dk_text *text, const struct frame *frame);
+void finding_frame_text(struct dk_text *text, const struct frame *frame);
 /* "Invalid write of size 1: f (a.c:1) < g (b.c:2); Address ...: ..." */
 void finding_text(struct dk_text *text, const struct finding *finding, unsigned frames);
 

@@ -81,7 +81,7 @@ errors(void)
   ok(first != NULL, "an error with a frame of the plugin is the provider's");
   is(first ? finding_clause(first) : "", "MEM-2", "its clause");
   if (first)
-    frame_text(&text, finding_frame(first, "/p.so"));
+    finding_frame_text(&text, finding_frame(first, "/p.so"));
   is(dk_text_str(&text), "mine (f.c:7)", "and its place");
   dk_text_done(&text);
   release(&f);

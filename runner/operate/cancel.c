@@ -178,13 +178,13 @@ json_of_outcome(const struct dk_cancel_outcome *o)
   json_t *object = json_object();
   char name[32];
 
-  json_add_text(object, "instance", o->instance);
-  json_add_string(object, "outcome", outcome_word(o->outcome));
+  show_json_text(object, "instance", o->instance);
+  show_json_string(object, "outcome", outcome_word(o->outcome));
   if (o->outcome != DK_CANCEL_NOT_FOUND && o->outcome != DK_CANCEL_FAILED)
-    json_add_string(object, "status", status_word(o->status));
+    show_json_string(object, "status", status_word(o->status));
   if (o->outcome == DK_CANCEL_FAILED) {
-    json_add_string(object, "error", dk_status_name(o->error, name, sizeof(name)));
-    json_add_text(object, "text", o->text);
+    show_json_string(object, "error", dk_status_name(o->error, name, sizeof(name)));
+    show_json_text(object, "text", o->text);
   }
   return object;
 }
@@ -235,7 +235,7 @@ take_outcome(void *context, const struct dk_cancel_outcome *o)
 static struct dk_instance_filter
 filter_for_cancel(const struct operating *operating)
 {
-  struct dk_instance_filter filter = filter_of(&operating->chosen);
+  struct dk_instance_filter filter = targets_filter(&operating->chosen);
 
   if (filter.statuses == 0)
     filter.statuses = 1u << DK_NOT_STARTED | 1u << DK_RUNNING | 1u << DK_CONTINUED_AS_NEW;
@@ -263,8 +263,8 @@ ask(struct cancelling *c)
     return host_failed(&c->host, NULL, status);
   if (counts.requested == 0)
     return EXIT_PASSED;
-  return confirm(&c->host, "this cancels %" PRIu64 " instance%s. Go on?", counts.requested,
-                 counts.requested == 1 ? "" : "s");
+  return targets_confirm(&c->host, "this cancels %" PRIu64 " instance%s. Go on?", counts.requested,
+                         counts.requested == 1 ? "" : "s");
 }
 
 /* The counts are those that were found: nothing was sent. */
@@ -294,7 +294,7 @@ send(struct cancelling *c)
   c->counts = (struct dk_cancel_counts){.struct_size = sizeof(c->counts)};
   if (!isatty(STDOUT_FILENO)) /* there each is seen */
     signals_tell(c->host.signals, "still cancelling", SIGNALS_A_MINUTE);
-  if (is_for_many(c->host.options)) {
+  if (targets_are_many(c->host.options)) {
     const struct dk_instance_filter filter = filter_for_cancel(operating);
     status = dk_cancel_matching(c->host.client, &filter, &c->options, take_outcome, c, &c->counts);
   } else {
@@ -387,11 +387,11 @@ json_of_counts(const struct cancelling *c)
 {
   json_t *object = json_object();
 
-  json_add_number(object, "requested", c->counts.requested);
-  json_add_number(object, "already_requested", c->counts.already_requested);
-  json_add_number(object, "over", c->counts.over);
-  json_add_number(object, "not_found", c->counts.not_found);
-  json_add_number(object, "failed", c->counts.failed);
+  show_json_number(object, "requested", c->counts.requested);
+  show_json_number(object, "already_requested", c->counts.already_requested);
+  show_json_number(object, "over", c->counts.over);
+  show_json_number(object, "not_found", c->counts.not_found);
+  show_json_number(object, "failed", c->counts.failed);
   return object;
 }
 
@@ -404,24 +404,24 @@ tell_sums(struct cancelling *c, int code)
   if (!c->is_other_number)
     show_counts(&line, c, code);
   printer_text(&c->printer, &line);
-  json_add_bool(rest, "dry_run", c->host.options->operating.dry_run);
-  json_add_string(rest, "reason", c->options.reason);
-  json_add_string(rest, "by", c->options.by);
+  show_json_bool(rest, "dry_run", c->host.options->operating.dry_run);
+  show_json_string(rest, "reason", c->options.reason);
+  show_json_string(rest, "by", c->options.by);
   json_object_set_new(rest, "counts", json_of_counts(c));
   if (c->is_other_number)
-    json_add_number(rest, "found", c->found);
+    show_json_number(rest, "found", c->found);
   if (c->host.options->operating.wait_ms >= 0) {
     json_t *waited = json_object();
-    json_add_number(waited, "cancelled", c->ended[DK_CANCELLED]);
-    json_add_number(waited, "completed", c->ended[DK_COMPLETED]);
-    json_add_number(waited, "failed", c->ended[DK_FAILED]);
-    json_add_number(waited, "not_over", c->unfinished);
+    show_json_number(waited, "cancelled", c->ended[DK_CANCELLED]);
+    show_json_number(waited, "completed", c->ended[DK_COMPLETED]);
+    show_json_number(waited, "failed", c->ended[DK_FAILED]);
+    show_json_number(waited, "not_over", c->unfinished);
     json_object_set_new(rest, "waited", waited);
   }
-  json_add_bool(rest, "complete", code <= EXIT_VIOLATED);
+  show_json_bool(rest, "complete", code <= EXIT_VIOLATED);
   printer_end(&c->printer, rest);
   if (c->counts.not_found > 0)
-    ids_hint(&c->host, &c->ids);
+    targets_ids_hint(&c->host, &c->ids);
   if (code == EXIT_INCOMPLETE && host_interrupted(&c->host))
     message_print("interrupted: what is told was done; the same command may be given again");
 }
@@ -442,16 +442,16 @@ open_store(struct cancelling *c, const struct options *options)
 static int
 begin(struct cancelling *c, const struct options *options)
 {
-  bool many = is_for_many(options);
+  bool many = targets_are_many(options);
   int code = take_options(c, options);
 
   c->host = (struct host){.options = options};
   if (code == EXIT_PASSED && many)
-    code = check_may_ask(options);
+    code = targets_check_may_ask(options);
   if (code == EXIT_PASSED)
     code = host_load(&c->host, options, many ? "cancel by conditions" : NULL);
   if (code == EXIT_PASSED && !many)
-    code = ids_take(&c->host, &c->ids);
+    code = targets_ids_take(&c->host, &c->ids);
   if (code == EXIT_PASSED)
     code = open_store(c, options);
   return code == EXIT_PASSED && many ? ask(c) : code;
@@ -472,7 +472,7 @@ operate_cancel(const struct options *options)
     tell_sums(&c, code);
   }
   host_close(&c.host);
-  ids_done(&c.ids);
+  targets_ids_done(&c.ids);
   for (size_t i = 0; i < c.n_waited; i++)
     free(c.waited[i]);
   free(c.waited);

@@ -119,10 +119,10 @@ tell_fate(struct deleting *d, const char *id, enum fate fate, const struct dk_te
     dk_text_fail(&line);
   dk_text_puts(&line, "\n");
   printer_text(&d->printer, &line);
-  json_add_string(object, "instance", id);
-  json_add_string(object, "outcome", fate_word(fate));
+  show_json_string(object, "instance", id);
+  show_json_string(object, "outcome", fate_word(fate));
   if (other->length > 0)
-    json_add_string(object, "because_of", dk_text_str(other));
+    show_json_string(object, "because_of", dk_text_str(other));
   printer_item(&d->printer, object);
   d->n_refused += fate != GOES;
   d->n_missing += fate == MISSING;
@@ -162,7 +162,7 @@ judge_named(struct deleting *d, bool also_what_goes)
   if (code != EXIT_PASSED || d->n_refused == 0)
     return code;
   if (d->n_missing > 0)
-    ids_hint(&d->host, &d->ids);
+    targets_ids_hint(&d->host, &d->ids);
   return EXIT_VIOLATED;
 }
 
@@ -195,8 +195,8 @@ tell_deleted(struct deleting *d)
     show_text(&line, d->ids.items[i]);
     dk_text_puts(&line, ": deleted\n");
     printer_text(&d->printer, &line);
-    json_add_text(object, "instance", d->ids.items[i]);
-    json_add_string(object, "outcome", "deleted");
+    show_json_text(object, "instance", d->ids.items[i]);
+    show_json_string(object, "outcome", "deleted");
     printer_item(&d->printer, object);
   }
 }
@@ -310,15 +310,17 @@ confirm_deletion(struct deleting *d)
 {
   size_t n = count_possible_roots(d);
 
-  return confirm(&d->host, "this deletes at most %zu instance%s that %s over, with %s descendants. "
-                 "Go on?", n, n == 1 ? "" : "s", n == 1 ? "is" : "are", n == 1 ? "its" : "their");
+  return targets_confirm(&d->host,
+                         "this deletes at most %zu instance%s that %s over, with %s descendants. "
+                         "Go on?", n, n == 1 ? "" : "s", n == 1 ? "is" : "are",
+                         n == 1 ? "its" : "their");
 }
 
 static int
 delete_selected(struct deleting *d)
 {
   const struct operating *operating = &d->host.options->operating;
-  const struct dk_instance_filter filter = filter_of(&operating->chosen);
+  const struct dk_instance_filter filter = targets_filter(&operating->chosen);
   signals_tell(d->host.signals, "still looking for what is selected", SIGNALS_A_MINUTE);
   int code = operating->yes ? EXIT_PASSED : select_all(d, &filter);
   signals_tell(d->host.signals, "", -1);
@@ -350,12 +352,12 @@ tell_sums(struct deleting *d, int code)
                  "deleted, descendants among them: instances %" PRIu64 ", executions %" PRIu64
                  ", events %" PRIu64 ", messages %" PRIu64 ", activities %" PRIu64,
                  r->instances, r->executions, r->events, r->messages, r->activities);
-  json_add_bool(rest, "dry_run", dry);
+  show_json_bool(rest, "dry_run", dry);
   if (dry)
-    json_add_number(rest, "would_go", d->going.n);
+    show_json_number(rest, "would_go", d->going.n);
   else
-    json_object_set_new(rest, "removed", json_of_removed(r));
-  json_add_bool(rest, "complete", code <= EXIT_VIOLATED);
+    json_object_set_new(rest, "removed", show_json_removed(r));
+  show_json_bool(rest, "complete", code <= EXIT_VIOLATED);
   printer_end(&d->printer, rest);
   if (host_interrupted(&d->host))
     message_print("interrupted: what is told was done; the same command may be given again");
@@ -364,15 +366,15 @@ tell_sums(struct deleting *d, int code)
 static int
 begin(struct deleting *d, const struct options *options)
 {
-  bool many = is_for_many(options);
-  int code = many ? check_may_ask(options) : EXIT_PASSED;
+  bool many = targets_are_many(options);
+  int code = many ? targets_check_may_ask(options) : EXIT_PASSED;
 
   d->removed.struct_size = sizeof(d->removed);
   d->host = (struct host){.options = options};
   if (code == EXIT_PASSED)
     code = host_load(&d->host, options, "delete");
   if (code == EXIT_PASSED && !many)
-    code = ids_take(&d->host, &d->ids);
+    code = targets_ids_take(&d->host, &d->ids);
   return code == EXIT_PASSED
            ? host_open(&d->host, options->operating.dry_run ? DK_OPEN_READ_ONLY : 0)
            : code;
@@ -385,11 +387,11 @@ operate_delete(const struct options *options)
   int code = begin(&d, options);
 
   if (code == EXIT_PASSED) {
-    code = is_for_many(options) ? delete_selected(&d) : delete_named(&d);
+    code = targets_are_many(options) ? delete_selected(&d) : delete_named(&d);
     tell_sums(&d, code);
   }
   host_close(&d.host);
-  ids_done(&d.ids);
+  targets_ids_done(&d.ids);
   tree_done(&d.going);
   for (size_t i = 0; i < d.n_selected; i++) {
     free(d.selected[i].id);

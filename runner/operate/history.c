@@ -97,7 +97,7 @@ put_payload(json_t *object, dk_str payload)
   if (value)
     json_object_set_new(object, "payload", value);
   else
-    json_add_text(object, "payload", payload);
+    show_json_text(object, "payload", payload);
 }
 
 static json_t *
@@ -105,23 +105,23 @@ json_of_entry(const struct dk_history_entry *entry)
 {
   json_t *object = json_object();
 
-  json_add_number(object, "execution", entry->execution_id);
-  json_add_number(object, "event", entry->event_id);
-  json_add_time(object, "time", entry->time);
-  json_add_string(object, "kind", entry->kind);
+  show_json_number(object, "execution", entry->execution_id);
+  show_json_number(object, "event", entry->event_id);
+  show_json_time(object, "time", entry->time);
+  show_json_string(object, "kind", entry->kind);
   if (entry->source != 0)
-    json_add_number(object, "source", entry->source);
+    show_json_number(object, "source", entry->source);
   if (entry->code[0])
-    json_add_string(object, "code", entry->code);
+    show_json_string(object, "code", entry->code);
   if (entry->name.ptr)
-    json_add_text(object, "name", entry->name);
+    show_json_text(object, "name", entry->name);
   if (entry->other_instance.ptr)
-    json_add_text(object, "other_instance", entry->other_instance);
+    show_json_text(object, "other_instance", entry->other_instance);
   if (is(entry, "cancelled") || is(entry, "cancel_requested")) {
-    json_add_text(object, "by", entry->by);
-    json_add_text(object, "reason", entry->text);
+    show_json_text(object, "by", entry->by);
+    show_json_text(object, "reason", entry->text);
   } else if (entry->text.ptr) {
-    json_add_text(object, "text", entry->text);
+    show_json_text(object, "text", entry->text);
   }
   put_payload(object, entry->payload);
   return object;
@@ -196,21 +196,21 @@ operate_history(const struct options *options)
   int code = host_load(&t.host, options, NULL);
 
   if (code == EXIT_PASSED)
-    code = ids_take(&t.host, &ids);
+    code = targets_ids_take(&t.host, &ids);
   if (code == EXIT_PASSED)
     code = host_open(&t.host, DK_OPEN_READ_ONLY);
   if (code == EXIT_PASSED) {
     code = tell_history(&t, ids.items[0]);
     json_t *rest = json_object();
-    json_add_text(rest, "instance", ids.items[0]);
+    show_json_text(rest, "instance", ids.items[0]);
     if (t.execution != 0)
-      json_add_number(rest, "execution", t.execution);
+      show_json_number(rest, "execution", t.execution);
     else
       json_object_set_new(rest, "execution", json_null());
-    json_add_bool(rest, "complete", code == EXIT_PASSED);
+    show_json_bool(rest, "complete", code == EXIT_PASSED);
     printer_end(&t.printer, rest);
   }
   host_close(&t.host);
-  ids_done(&ids);
+  targets_ids_done(&ids);
   return printer_done(&t.printer, code);
 }

@@ -428,7 +428,7 @@ host_load(struct host *host, const struct options *options, const char *needs_ad
     code = take_settings(host);
   if (code == EXIT_PASSED && needs_admin && !declares_admin(host))
     code = refuse_admin(host, needs_admin);
-  return code == EXIT_PASSED ? names_check(host) : code;
+  return code == EXIT_PASSED ? targets_check_names(host) : code;
 }
 
 int

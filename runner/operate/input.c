@@ -17,7 +17,7 @@ refuse_to_read(const struct host *host, const char *name, const char *why)
 {
   struct dk_text next = DK_TEXT_EMPTY;
 
-  add_help(&next, host->options, "shows examples");
+  usage_add_help(&next, host->options, "shows examples");
   message_problem(&(struct problem){name, "cannot be read", A_FILE, why, dk_text_str(&next)}, NULL);
   dk_text_done(&next);
   return EXIT_USAGE;

@@ -54,7 +54,7 @@ take_instance(void *context, const struct dk_instance_info *info)
   show_row(&row, info);
   printer_text(&l->printer, &row);
   if (!printer_is_text(&l->printer))
-    printer_item(&l->printer, json_of_instance(info));
+    printer_item(&l->printer, show_json_instance(info));
   dk_text_reset(&l->last);
   dk_text_add(&l->last, info->instance.ptr, info->instance.len);
   return printer_broken(&l->printer) || host_interrupted(&l->host);
@@ -77,9 +77,9 @@ tell_end(struct listing *l, int code)
   }
   dk_text_puts(&line, "\n");
   printer_text(&l->printer, &line);
-  json_add_number(rest, "count", l->n);
-  json_add_text(rest, "next", l->more ? last : (dk_str){NULL, 0});
-  json_add_bool(rest, "complete", code == EXIT_PASSED);
+  show_json_number(rest, "count", l->n);
+  show_json_text(rest, "next", l->more ? last : (dk_str){NULL, 0});
+  show_json_bool(rest, "complete", code == EXIT_PASSED);
   printer_end(&l->printer, rest);
 }
 
@@ -87,7 +87,7 @@ static int
 list(struct listing *l)
 {
   const struct operating *operating = &l->host.options->operating;
-  const struct dk_instance_filter filter = filter_of(&operating->chosen);
+  const struct dk_instance_filter filter = targets_filter(&operating->chosen);
 
   l->limit = operating->limit;
   dk_status status = dk_client_list(l->host.client, &filter, dk_str_of(operating->after),

@@ -65,9 +65,9 @@ tell_one(struct pruning *p, dk_str id, uint64_t executions, uint64_t events)
   dk_text_printf(&line, ": %" PRIu64 " of %zu executions would go, with %" PRIu64 " events\n",
                  executions, p->n_executions, events);
   printer_text(&p->printer, &line);
-  json_add_text(object, "instance", id);
-  json_add_number(object, "executions", executions);
-  json_add_number(object, "events", events);
+  show_json_text(object, "instance", id);
+  show_json_number(object, "executions", executions);
+  show_json_number(object, "events", events);
   printer_item(&p->printer, object);
 }
 
@@ -158,7 +158,7 @@ prune_selected(struct pruning *p)
   int code = EXIT_PASSED;
 
   chosen.completed_before = 0; /* it is the executions' */
-  const struct dk_instance_filter filter = filter_of(&chosen);
+  const struct dk_instance_filter filter = targets_filter(&chosen);
   signals_tell(p->host.signals, "still looking for what is selected", SIGNALS_A_MINUTE);
   if (operating->dry_run)
     return look_at_all(p, &filter);
@@ -166,8 +166,9 @@ prune_selected(struct pruning *p)
     code = look_at_all(p, &filter);
   signals_tell(p->host.signals, "", -1); /* not in the middle of a question */
   if (code == EXIT_PASSED && !operating->yes && p->removed.executions > 0)
-    code = confirm(&p->host, "this removes %" PRIu64 " execution%s with their histories. Go on?",
-                   p->removed.executions, p->removed.executions == 1 ? "" : "s");
+    code = targets_confirm(&p->host,
+                           "this removes %" PRIu64 " execution%s with their histories. Go on?",
+                           p->removed.executions, p->removed.executions == 1 ? "" : "s");
   p->removed = (struct dk_removed){.struct_size = sizeof(p->removed)};
   if (code != EXIT_PASSED)
     return code;
@@ -189,12 +190,12 @@ tell_sums(struct pruning *p, int code)
   if (code == EXIT_PASSED || r->executions > 0)
     printer_line(&p->printer, "%s: executions %" PRIu64 ", events %" PRIu64,
                  dry ? "would be removed" : "removed", r->executions, r->events);
-  json_add_number(sums, "instances", r->instances);
-  json_add_number(sums, "executions", r->executions);
-  json_add_number(sums, "events", r->events);
-  json_add_bool(rest, "dry_run", dry);
+  show_json_number(sums, "instances", r->instances);
+  show_json_number(sums, "executions", r->executions);
+  show_json_number(sums, "events", r->events);
+  show_json_bool(rest, "dry_run", dry);
   json_object_set_new(rest, dry ? "would_go" : "removed", sums);
-  json_add_bool(rest, "complete", code <= EXIT_VIOLATED);
+  show_json_bool(rest, "complete", code <= EXIT_VIOLATED);
   printer_end(&p->printer, rest);
   if (host_interrupted(&p->host))
     message_print("interrupted: what is told was done; the same command may be given again");
@@ -204,8 +205,8 @@ static int
 begin(struct pruning *p, const struct options *options)
 {
   const struct operating *operating = &options->operating;
-  bool many = is_for_many(options);
-  int code = many ? check_may_ask(options) : EXIT_PASSED;
+  bool many = targets_are_many(options);
+  int code = many ? targets_check_may_ask(options) : EXIT_PASSED;
 
   p->keep = operating->keep > 0 ? operating->keep : 1;
   p->completed_before = operating->chosen.completed_before;
@@ -214,7 +215,7 @@ begin(struct pruning *p, const struct options *options)
   if (code == EXIT_PASSED)
     code = host_load(&p->host, options, "prune");
   if (code == EXIT_PASSED && !many)
-    code = ids_take(&p->host, &p->ids);
+    code = targets_ids_take(&p->host, &p->ids);
   return code == EXIT_PASSED ? host_open(&p->host, operating->dry_run ? DK_OPEN_READ_ONLY : 0)
                              : code;
 }
@@ -226,11 +227,11 @@ operate_prune(const struct options *options)
   int code = begin(&p, options);
 
   if (code == EXIT_PASSED) {
-    code = is_for_many(options) ? prune_selected(&p) : prune_named(&p);
+    code = targets_are_many(options) ? prune_selected(&p) : prune_named(&p);
     tell_sums(&p, code);
   }
   host_close(&p.host);
-  ids_done(&p.ids);
+  targets_ids_done(&p.ids);
   free(p.executions);
   return printer_done(&p.printer, code);
 }

@@ -77,7 +77,7 @@ add_base64(struct dk_text *out, const unsigned char *bytes, size_t n)
 }
 
 void
-json_add_text(json_t *object, const char *key, dk_str text)
+show_json_text(json_t *object, const char *key, dk_str text)
 {
   if (!text.ptr) {
     json_object_set_new(object, key, json_null());
@@ -89,20 +89,20 @@ json_add_text(json_t *object, const char *key, dk_str text)
     if (dk_text_failed(&other))
       dk_text_fail(&value);
     add_base64(&value, (const unsigned char *)text.ptr, text.len);
-    json_object_set_new(object, dk_text_str(&other), json_of_text(&value));
+    json_object_set_new(object, dk_text_str(&other), json_memory_of_text(&value));
     dk_text_done(&other);
     dk_text_done(&value);
   }
 }
 
 void
-json_add_string(json_t *object, const char *key, const char *string)
+show_json_string(json_t *object, const char *key, const char *string)
 {
-  json_add_text(object, key, dk_str_of(string));
+  show_json_text(object, key, dk_str_of(string));
 }
 
 void
-json_add_time(json_t *object, const char *key, int64_t ms)
+show_json_time(json_t *object, const char *key, int64_t ms)
 {
   char text[WHEN_SIZE];
 
@@ -115,13 +115,13 @@ json_add_time(json_t *object, const char *key, int64_t ms)
 }
 
 void
-json_add_number(json_t *object, const char *key, uint64_t number)
+show_json_number(json_t *object, const char *key, uint64_t number)
 {
   json_object_set_new(object, key, json_integer((json_int_t)number));
 }
 
 void
-json_add_bool(json_t *object, const char *key, bool value)
+show_json_bool(json_t *object, const char *key, bool value)
 {
   json_object_set_new(object, key, json_boolean(value));
 }
@@ -130,52 +130,52 @@ static void
 put_result(json_t *object, const struct dk_instance_info *info)
 {
   if (info->status == DK_COMPLETED)
-    json_add_text(object, "output", info->output);
+    show_json_text(object, "output", info->output);
   if (info->status == DK_FAILED)
-    json_add_text(object, "error", info->output);
+    show_json_text(object, "error", info->output);
   if (info->status == DK_NOT_STARTED)
-    json_add_text(object, "input", info->output);
+    show_json_text(object, "input", info->output);
   if (info->status != DK_CANCELLED)
     return;
   json_t *cancelled = json_object();
-  json_add_time(cancelled, "at", info->ended_at);
-  json_add_text(cancelled, "by", info->cancelled_by);
-  json_add_text(cancelled, "reason", info->output);
+  show_json_time(cancelled, "at", info->ended_at);
+  show_json_text(cancelled, "by", info->cancelled_by);
+  show_json_text(cancelled, "reason", info->output);
   json_object_set_new(object, "cancelled", cancelled);
 }
 
 json_t *
-json_of_instance(const struct dk_instance_info *info)
+show_json_instance(const struct dk_instance_info *info)
 {
   json_t *object = json_object();
 
-  json_add_text(object, "instance", info->instance);
-  json_add_string(object, "status", status_word(info->status));
-  json_add_text(object, "name", info->name);
-  json_add_text(object, "version", info->version);
-  json_add_number(object, "execution", info->execution_id);
-  json_add_number(object, "events", info->n_events);
-  json_add_time(object, "created_at", info->created_at);
-  json_add_time(object, "started_at", info->started_at);
-  json_add_time(object, "ended_at", info->ended_at);
-  json_add_time(object, "locked_until", info->locked_until);
-  json_add_text(object, "parent", info->parent);
-  json_add_text(object, "owner", info->owner);
+  show_json_text(object, "instance", info->instance);
+  show_json_string(object, "status", status_word(info->status));
+  show_json_text(object, "name", info->name);
+  show_json_text(object, "version", info->version);
+  show_json_number(object, "execution", info->execution_id);
+  show_json_number(object, "events", info->n_events);
+  show_json_time(object, "created_at", info->created_at);
+  show_json_time(object, "started_at", info->started_at);
+  show_json_time(object, "ended_at", info->ended_at);
+  show_json_time(object, "locked_until", info->locked_until);
+  show_json_text(object, "parent", info->parent);
+  show_json_text(object, "owner", info->owner);
   put_result(object, info);
   return object;
 }
 
 json_t *
-json_of_removed(const struct dk_removed *removed)
+show_json_removed(const struct dk_removed *removed)
 {
   json_t *object = json_object();
 
-  json_add_number(object, "instances", removed->instances);
+  show_json_number(object, "instances", removed->instances);
   if (removed->roots > 0 || removed->instances == 0) /* else the provider does not tell */
-    json_add_number(object, "roots", removed->roots);
-  json_add_number(object, "executions", removed->executions);
-  json_add_number(object, "events", removed->events);
-  json_add_number(object, "messages", removed->messages);
-  json_add_number(object, "activities", removed->activities);
+    show_json_number(object, "roots", removed->roots);
+  show_json_number(object, "executions", removed->executions);
+  show_json_number(object, "events", removed->events);
+  show_json_number(object, "messages", removed->messages);
+  show_json_number(object, "activities", removed->activities);
   return object;
 }

@@ -26,13 +26,13 @@ void show_field(struct dk_text *out, const char *label, dk_str text);
 
 /* ---- JSON: absent is null -------------------------------------------------------------------- */
 
-void json_add_text(json_t *object, const char *key, dk_str text);
-void json_add_string(json_t *object, const char *key, const char *string);
-void json_add_time(json_t *object, const char *key, int64_t ms); /* 0 is null */
-void json_add_number(json_t *object, const char *key, uint64_t number);
-void json_add_bool(json_t *object, const char *key, bool value);
+void show_json_text(json_t *object, const char *key, dk_str text);
+void show_json_string(json_t *object, const char *key, const char *string);
+void show_json_time(json_t *object, const char *key, int64_t ms); /* 0 is null */
+void show_json_number(json_t *object, const char *key, uint64_t number);
+void show_json_bool(json_t *object, const char *key, bool value);
 /* An instance, with what it has come to: output, error, or cancelled: at, by, reason. */
-json_t *json_of_instance(const struct dk_instance_info *info);
-json_t *json_of_removed(const struct dk_removed *removed);
+json_t *show_json_instance(const struct dk_instance_info *info);
+json_t *show_json_removed(const struct dk_removed *removed);
 
 #endif

@@ -25,9 +25,9 @@ begin(struct sending *s, const struct options *options, const char *schema)
   int code = host_load(&s->host, options, NULL);
 
   if (code == EXIT_PASSED)
-    code = ids_take(&s->host, &s->ids);
+    code = targets_ids_take(&s->host, &s->ids);
   if (code == EXIT_PASSED)
-    code = payload_take(&s->host, &s->buffer, &s->payload);
+    code = targets_take_payload(&s->host, &s->buffer, &s->payload);
   return code == EXIT_PASSED ? host_open(&s->host, options->operating.create ? DK_OPEN_CREATE : 0)
                              : code;
 }
@@ -36,7 +36,7 @@ static int
 end(struct sending *s, int code)
 {
   host_close(&s->host);
-  ids_done(&s->ids);
+  targets_ids_done(&s->ids);
   dk_text_done(&s->buffer);
   return printer_done(&s->printer, code);
 }
@@ -51,16 +51,16 @@ tell(struct sending *s, const char *outcome, const char *words, const char *wait
   show_text(&line, s->ids.items[0]);
   dk_text_printf(&line, ": %s\n", words);
   printer_text(&s->printer, &line);
-  json_add_text(rest, "instance", s->ids.items[0]);
+  show_json_text(rest, "instance", s->ids.items[0]);
   if (s->host.options->command == COMMAND_RAISE)
-    json_add_string(rest, "event", s->host.options->arguments[1]);
+    show_json_string(rest, "event", s->host.options->arguments[1]);
   else if (s->host.options->command == COMMAND_ENQUEUE)
-    json_add_string(rest, "queue", s->host.options->arguments[1]);
+    show_json_string(rest, "queue", s->host.options->arguments[1]);
   else
-    json_add_string(rest, "name", s->host.options->operating.chosen.name);
-  json_add_string(rest, "outcome", outcome);
+    show_json_string(rest, "name", s->host.options->operating.chosen.name);
+  show_json_string(rest, "outcome", outcome);
   if (waits_for)
-    json_add_string(rest, "waits_for", waits_for);
+    show_json_string(rest, "waits_for", waits_for);
   printer_end(&s->printer, rest);
 }
 

@@ -87,23 +87,23 @@ json_of_counts(const struct counts *counts, int64_t now)
 {
   json_t *object = json_object();
 
-  json_add_time(object, "time", now);
+  show_json_time(object, "time", now);
   for (size_t i = 0; i < N_ROWS; i++) {
     const struct row *row = &counts->rows[i];
     json_t *group = json_object_get(object, row->group);
 
     if (!row->value) {
-      json_add_number(object, row->group, row->number);
+      show_json_number(object, row->group, row->number);
       continue;
     }
     if (!group) {
       json_object_set_new(object, row->group, json_object());
       group = json_object_get(object, row->group);
     }
-    json_add_number(group, row->value, row->number);
+    show_json_number(group, row->value, row->number);
   }
-  json_add_number(object, "oldest_message_age_ms", (uint64_t)counts->message_age_ms);
-  json_add_number(object, "oldest_activity_age_ms", (uint64_t)counts->activity_age_ms);
+  show_json_number(object, "oldest_message_age_ms", (uint64_t)counts->message_age_ms);
+  show_json_number(object, "oldest_activity_age_ms", (uint64_t)counts->activity_age_ms);
   return object;
 }
 

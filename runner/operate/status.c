@@ -26,7 +26,7 @@ begin(struct looking *l, const struct options *options, uint32_t flags, const ch
   int code = host_load(&l->host, options, NULL);
 
   if (code == EXIT_PASSED)
-    code = ids_take(&l->host, &l->ids);
+    code = targets_ids_take(&l->host, &l->ids);
   if (code == EXIT_PASSED && options->command == COMMAND_WAIT)
     host_waits_until(&l->host, when_until(options->operating.wait_ms), "--timeout");
   return code == EXIT_PASSED ? host_open(&l->host, flags) : code;
@@ -36,7 +36,7 @@ static int
 end(struct looking *l, int code)
 {
   host_close(&l->host);
-  ids_done(&l->ids);
+  targets_ids_done(&l->ids);
   return printer_done(&l->printer, code);
 }
 
@@ -118,11 +118,11 @@ take_delay(struct waiting *w, const struct dk_waiting *delay)
   dk_text_puts(&w->lines, ": ");
   show_text(&w->lines, delay->text);
   dk_text_puts(&w->lines, "\n");
-  json_add_text(object, "code", delay->name);
-  json_add_text(object, "text", delay->text);
-  json_add_text(object, "by", delay->by);
-  json_add_time(object, "since", delay->enqueued_at);
-  json_add_time(object, "until", delay->visible_at);
+  show_json_text(object, "code", delay->name);
+  show_json_text(object, "text", delay->text);
+  show_json_text(object, "by", delay->by);
+  show_json_time(object, "since", delay->enqueued_at);
+  show_json_time(object, "until", delay->visible_at);
   if (!w->delays)
     w->delays = json_array();
   json_array_append_new(w->delays, object);
@@ -157,15 +157,15 @@ take_waiting(void *context, const struct dk_waiting *message)
   dk_text_puts(&w->lines, "\n");
 
   json_t *object = json_object();
-  json_add_string(object, "kind", message->kind);
-  json_add_text(object, "id", message->id);
-  json_add_text(object, "name", message->name);
-  json_add_text(object, "by", message->by);
-  json_add_text(object, "text", message->text);
-  json_add_time(object, "enqueued_at", message->enqueued_at);
-  json_add_time(object, "visible_at", message->visible_at);
+  show_json_string(object, "kind", message->kind);
+  show_json_text(object, "id", message->id);
+  show_json_text(object, "name", message->name);
+  show_json_text(object, "by", message->by);
+  show_json_text(object, "text", message->text);
+  show_json_time(object, "enqueued_at", message->enqueued_at);
+  show_json_time(object, "visible_at", message->visible_at);
   if (strcmp(message->kind, "unreadable") == 0)
-    json_add_text(object, "payload", message->payload);
+    show_json_text(object, "payload", message->payload);
   json_array_append_new(w->list, object);
   return 0;
 }
@@ -182,8 +182,8 @@ tell_not_found(struct looking *l, dk_str id)
   dk_text_printf(&line, "\n  %-10s  not found%s\n", "status",
                  host_has_admin(&l->host) ? "" : ", or not started: the provider cannot tell");
   printer_text(&l->printer, &line);
-  json_add_text(object, "instance", id);
-  json_add_string(object, "status", "not_found");
+  show_json_text(object, "instance", id);
+  show_json_string(object, "status", "not_found");
   printer_item(&l->printer, object);
   l->n_not_found++;
 }
@@ -213,7 +213,7 @@ tell_status(struct looking *l, dk_str id)
   struct waiting w = {.lines = DK_TEXT_EMPTY,
                       .list = json_array(),
                       .is_over = info.status != DK_NOT_STARTED && info.status != DK_RUNNING};
-  json_t *object = json_of_instance(&info);
+  json_t *object = show_json_instance(&info);
   show_info(&w.lines, &info);
   status = read_waiting(l, id, &w); /* the info's texts are gone from here on */
   if (host_has_admin(&l->host))
@@ -233,9 +233,9 @@ tell_counts(struct looking *l, int code)
 {
   json_t *rest = json_object();
 
-  json_add_number(rest, "found", l->n_found);
-  json_add_number(rest, "not_found", l->n_not_found);
-  json_add_bool(rest, "complete", code <= EXIT_VIOLATED);
+  show_json_number(rest, "found", l->n_found);
+  show_json_number(rest, "not_found", l->n_not_found);
+  show_json_bool(rest, "complete", code <= EXIT_VIOLATED);
   printer_end(&l->printer, rest);
 }
 
@@ -270,7 +270,7 @@ tell_end(struct looking *l, const struct dk_instance_info *info)
   show_why(&line, info->cancelled_by, info->output);
   dk_text_puts(&line, "\n");
   printer_text(&l->printer, &line);
-  printer_item(&l->printer, json_of_instance(info));
+  printer_item(&l->printer, show_json_instance(info));
   printer_flush(&l->printer);
 }
 
@@ -284,8 +284,8 @@ tell_other(struct looking *l, dk_str id, const char *word, const char *words)
   show_text(&line, id);
   dk_text_printf(&line, ": %s\n", words);
   printer_text(&l->printer, &line);
-  json_add_text(object, "instance", id);
-  json_add_string(object, "status", word);
+  show_json_text(object, "instance", id);
+  show_json_string(object, "status", word);
   printer_item(&l->printer, object);
   printer_flush(&l->printer);
 }
@@ -337,7 +337,7 @@ operate_wait(const struct options *options)
   if (host_interrupted(&l.host))
     message_print("interrupted: what was waited for goes on");
   json_t *rest = json_object();
-  json_add_bool(rest, "complete", code <= EXIT_VIOLATED);
+  show_json_bool(rest, "complete", code <= EXIT_VIOLATED);
   printer_end(&l.printer, rest);
   return end(&l, code);
 }

@@ -116,7 +116,7 @@ json_of_labels(const char *series)
     at = sums_label(at + 1, &name, &value);
     if (dk_text_failed(&name))
       dk_text_fail(&value);
-    json_object_set_new(labels, dk_text_str(&name), json_of_text(&value));
+    json_object_set_new(labels, dk_text_str(&name), json_memory_of_text(&value));
     dk_text_done(&name);
     dk_text_done(&value);
   }
@@ -141,7 +141,7 @@ sums_json(const struct sums *sums)
     for (const struct series *series = family->first; series; series = series->next) {
       json_t *item = json_object();
       dk_str name = {series->text, strcspn(series->text, "{")};
-      json_add_text(item, "name", name);
+      show_json_text(item, "name", name);
       json_object_set_new(item, "labels", json_of_labels(series->text));
       json_object_set_new(item, "value", json_of_amount(&series->amount));
       json_array_append_new(list, item);

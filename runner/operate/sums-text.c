@@ -464,7 +464,7 @@ add_sample(struct reader *r, const struct sample *sample)
     return complain(r, "this series is there already", "each once");
   series->n_file = r->n_file;
   series->kind = sample->kind;
-  return amount_add(&series->amount, &sample->amount)
+  return sums_amount_add(&series->amount, &sample->amount)
          || complain(r, "with the files before it is more than can be told",
                      "a sum up to 18446744073709551615");
 }

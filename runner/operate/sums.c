@@ -18,7 +18,7 @@ enum { MOST_BYTES = 16 * 1024 * 1024, BILLION = 1000000000 };
 /* ---- sums ------------------------------------------------------------------------------------ */
 
 bool
-amount_add(struct amount *to, const struct amount *amount)
+sums_amount_add(struct amount *to, const struct amount *amount)
 {
   uint32_t billionths = to->billionths + amount->billionths;
 

@@ -68,7 +68,7 @@ int sums_read(struct sums *sums, const char *const *paths, size_t n,
 void sums_done(struct sums *sums);
 
 /* Adds; false: the sum is more than can be told. */
-bool amount_add(struct amount *to, const struct amount *amount);
+bool sums_amount_add(struct amount *to, const struct amount *amount);
 /* NULL: there is no memory. */
 struct family *sums_family(struct sums *sums, const char *name);
 struct family *sums_find_family(const struct sums *sums, const char *name);

@@ -42,7 +42,7 @@ refuse_text(const struct host *host, const char *where, dk_str text, const char 
 }
 
 int
-names_check(const struct host *host)
+targets_check_names(const struct host *host)
 {
   const struct options *o = host->options;
   const struct chosen *chosen = &o->operating.chosen;
@@ -70,7 +70,7 @@ names_check(const struct host *host)
 /* ---- payloads -------------------------------------------------------------------------------- */
 
 int
-payload_take(const struct host *host, struct dk_text *buffer, dk_str *ret_payload)
+targets_take_payload(const struct host *host, struct dk_text *buffer, dk_str *ret_payload)
 {
   const char *given = host->options->operating.payload;
   uint64_t most = dk_library_provider(host->library)->limits->max_payload;
@@ -155,7 +155,7 @@ check_ids_of_file(const struct host *host, struct ids *ids)
 }
 
 int
-ids_take(const struct host *host, struct ids *ret_ids)
+targets_ids_take(const struct host *host, struct ids *ret_ids)
 {
   *ret_ids = (struct ids){.file = DK_TEXT_EMPTY};
   int code = host->options->operating.ids_from ? check_ids_of_file(host, ret_ids)
@@ -168,7 +168,7 @@ ids_take(const struct host *host, struct ids *ret_ids)
 
 /* An id may end so: it is no mistake by itself. */
 void
-ids_hint(const struct host *host, const struct ids *ids)
+targets_ids_hint(const struct host *host, const struct ids *ids)
 {
   struct dk_text where = DK_TEXT_EMPTY;
 
@@ -183,7 +183,7 @@ ids_hint(const struct host *host, const struct ids *ids)
 }
 
 void
-ids_done(struct ids *ids)
+targets_ids_done(struct ids *ids)
 {
   free(ids->items);
   dk_text_done(&ids->file);
@@ -193,13 +193,13 @@ ids_done(struct ids *ids)
 /* ---- conditions ------------------------------------------------------------------------------ */
 
 bool
-is_for_many(const struct options *options)
+targets_are_many(const struct options *options)
 {
   return options->n_arguments == 0 && !options->operating.ids_from;
 }
 
 struct dk_instance_filter
-filter_of(const struct chosen *chosen)
+targets_filter(const struct chosen *chosen)
 {
   return (struct dk_instance_filter){
     .struct_size = sizeof(struct dk_instance_filter),
@@ -218,13 +218,13 @@ filter_of(const struct chosen *chosen)
 /* ---- the question ---------------------------------------------------------------------------- */
 
 int
-check_may_ask(const struct options *options)
+targets_check_may_ask(const struct options *options)
 {
   if (options->operating.yes || options->operating.dry_run
       || options->operating.expect != UINT64_MAX
       || (isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
     return EXIT_PASSED;
-  return usage(options, command_name(options->command),
+  return usage(options, options_command_name(options->command),
                "conditions select many, and there is no terminal to ask at",
                options->command == COMMAND_CANCEL ? "--yes, or --expect N" : "--yes",
                "--dry-run tells which they are");
@@ -247,7 +247,7 @@ hears_yes(const struct host *host)
 }
 
 int
-confirm(const struct host *host, const char *format, ...)
+targets_confirm(const struct host *host, const char *format, ...)
 {
   struct dk_text question = DK_TEXT_EMPTY;
   va_list args;

@@ -10,7 +10,7 @@
 
 /* The names and ids among the options could be some, at this provider.  EXIT_PASSED, or EXIT_USAGE
  * with the words said. */
-int names_check(const struct host *host);
+int targets_check_names(const struct host *host);
 
 struct ids {
   dk_str *items;
@@ -21,22 +21,23 @@ struct ids {
 
 /* Those of the command line, or of --ids-from.  One that cannot be an id is refused, with where it
  * stands.  EXIT_PASSED, or what else with the words said; ids_done comes in any case. */
-int ids_take(const struct host *host, struct ids *ret_ids);
+int targets_ids_take(const struct host *host, struct ids *ret_ids);
 /* Some were not found: says it if lines that end in \r\n may be why. */
-void ids_hint(const struct host *host, const struct ids *ids);
-void ids_done(struct ids *ids);
+void targets_ids_hint(const struct host *host, const struct ids *ids);
+void targets_ids_done(struct ids *ids);
 
 /* The conditions were given, not ids. */
-bool is_for_many(const struct options *options);
-struct dk_instance_filter filter_of(const struct chosen *chosen);
+bool targets_are_many(const struct options *options);
+struct dk_instance_filter targets_filter(const struct chosen *chosen);
 
 /* Asks the person at the terminal.  EXIT_PASSED: go on; EXIT_INCOMPLETE: nothing is to be done. */
-__attribute__((format(printf, 2, 3))) int confirm(const struct host *host, const char *format, ...);
+__attribute__((format(printf, 2, 3))) int targets_confirm(const struct host *host,
+                                                          const char *format, ...);
 /* EXIT_PASSED if --yes was given, or there is a terminal to ask; else the words are said. */
-int check_may_ask(const struct options *options);
+int targets_check_may_ask(const struct options *options);
 
 /* The text of --input and --data; absent if it was not given.  Lives in `buffer`.  The codes of
  * ids_take; what is longer than the provider's limit of a payload is refused. */
-int payload_take(const struct host *host, struct dk_text *buffer, dk_str *ret_payload);
+int targets_take_payload(const struct host *host, struct dk_text *buffer, dk_str *ret_payload);
 
 #endif

@@ -85,7 +85,7 @@ add_children(struct tree *tree, struct dk_client *client, size_t first)
 
   for (size_t i = first; status == DK_OK && i < tree->n; i++) {
     const struct chosen children = {.parent = tree->nodes[i].id, .statuses = STARTED};
-    const struct dk_instance_filter filter = filter_of(&children);
+    const struct dk_instance_filter filter = targets_filter(&children);
     status = dk_client_list(client, &filter, (dk_str){NULL, 0}, 0, 0, take_node, tree);
   }
   return tree->no_memory ? DK_NO_MEMORY : status;

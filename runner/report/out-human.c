@@ -100,7 +100,7 @@ clauses(struct dk_text *text, const struct run *run)
 }
 
 void
-human_view_begin(struct out *out, const struct run *run, const char *canaries)
+out_human_begin(struct out *out, const struct run *run, const char *canaries)
 {
   struct dk_text text = DK_TEXT_EMPTY;
   void (*const facts[])(struct dk_text *, const struct run *) = {report_provider, clauses,
@@ -204,8 +204,8 @@ print_brief(struct out *out, const struct run *run, const struct dk_text *text)
 static void
 print_failure(struct out *out, const struct run *run, const struct result *result)
 {
-  const struct dk_clause *clause = result_clause(result);
-  bool violation = verdict_is_violation(result->verdict) && !result_is_advice(result);
+  const struct dk_clause *clause = run_result_clause(result);
+  bool violation = run_is_violation(result->verdict) && !run_result_is_advice(result);
   const struct result *told = out->verbose ? NULL : overview_same(run, result);
   bool brief = told || (result->verdict == VERDICT_TIMEOUT && !result->outcome);
   struct dk_text text = DK_TEXT_EMPTY;
@@ -242,7 +242,7 @@ print_failure(struct out *out, const struct run *run, const struct result *resul
 
 /* Many checks need the same: they are reported in one line, whatever stands between them. */
 void
-human_view_skipped(struct out *out)
+out_human_skipped(struct out *out)
 {
   for (size_t i = 0; i < out->n_skipped; i++) {
     const struct result *first = out->skipped[i].first;
@@ -263,7 +263,7 @@ note_skipped(struct out *out, const struct result *result)
   while (i < out->n_skipped && strcmp(out->skipped[i].first->reason, result->reason) != 0)
     i++;
   if (out->verbose || i == sizeof(out->skipped) / sizeof(out->skipped[0])) {
-    human_view_skipped(out);
+    out_human_skipped(out);
     i = 0;
   }
   if (i == out->n_skipped)
@@ -272,7 +272,7 @@ note_skipped(struct out *out, const struct result *result)
 }
 
 void
-human_view_result(struct out *out, const struct run *run, const struct result *result)
+out_human_result(struct out *out, const struct run *run, const struct result *result)
 {
   if (result->spared_by) {
     note_skipped(out, result);
@@ -281,20 +281,20 @@ human_view_result(struct out *out, const struct run *run, const struct result *r
     if (!run->options->next || out->verbose)
       note_skipped(out, result);
   } else if (result->verdict != VERDICT_PASS) {
-    human_view_skipped(out);
+    out_human_skipped(out);
     print_failure(out, run, result);
   } else if (out->verbose) {
-    human_view_skipped(out);
+    out_human_skipped(out);
     fprintf(out->file, "%s✓%s %s\n", painted(out, GREEN), painted(out, PLAIN), result->id);
   }
 }
 
 void
-human_view_end(struct out *out, const struct totals *totals)
+out_human_end(struct out *out, const struct totals *totals)
 {
   struct dk_text text = DK_TEXT_EMPTY;
 
-  human_view_skipped(out);
+  out_human_skipped(out);
   out_totals_text(&text, totals);
   out->lost = out->lost || dk_text_failed(&text);
   fprintf(out->file, "%sRESULT=%s%s %s\n",

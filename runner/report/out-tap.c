@@ -25,7 +25,7 @@ comment(struct out *out, const struct run *run, struct dk_text *text)
 }
 
 void
-tap_view_begin(struct out *out, const struct run *run, const char *canaries)
+out_tap_begin(struct out *out, const struct run *run, const char *canaries)
 {
   struct dk_text text = DK_TEXT_EMPTY;
 
@@ -184,7 +184,7 @@ yaml_outcome(struct out *out, const struct run *run, const struct result *result
 static void
 yaml_block(struct out *out, const struct run *run, const struct result *result)
 {
-  const struct dk_clause *clause = result_clause(result);
+  const struct dk_clause *clause = run_result_clause(result);
   struct dk_text text = DK_TEXT_EMPTY;
 
   tap_yaml_begin(out->tap);
@@ -220,7 +220,7 @@ static void
 yaml_told(struct out *out, const struct run *run, const struct result *result,
           const struct result *told)
 {
-  const struct dk_clause *clause = result_clause(result);
+  const struct dk_clause *clause = run_result_clause(result);
   struct dk_text text = DK_TEXT_EMPTY;
 
   tap_yaml_begin(out->tap);
@@ -236,7 +236,7 @@ yaml_told(struct out *out, const struct run *run, const struct result *result,
 }
 
 void
-tap_view_result(struct out *out, const struct run *run, const struct result *result)
+out_tap_result(struct out *out, const struct run *run, const struct result *result)
 {
   bool skipped = result->verdict == VERDICT_SKIP;
   bool passed = skipped || result->verdict == VERDICT_PASS;
@@ -246,7 +246,7 @@ tap_view_result(struct out *out, const struct run *run, const struct result *res
   /* Crashes and the like are told whole, though alike: their traces tell them apart. */
   const struct result *told =
     result->shared && !out->verbose ? overview_same(run, result) : NULL;
-  if (result_is_advice(result))
+  if (run_result_is_advice(result))
     tap_point(out->tap, passed, result->id, TAP_TODO, "SHOULD: reported, and not needed");
   else
     tap_point(out->tap, passed, result->id, skipped ? TAP_SKIP : TAP_NONE, result->reason);
@@ -259,7 +259,7 @@ tap_view_result(struct out *out, const struct run *run, const struct result *res
 }
 
 void
-tap_view_end(struct out *out, const struct totals *totals)
+out_tap_end(struct out *out, const struct totals *totals)
 {
   struct dk_text text = DK_TEXT_EMPTY;
 

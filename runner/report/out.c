@@ -104,9 +104,9 @@ out_begin(struct out *out, const struct run *run, const char *canaries)
   out->began = true;
   progress_begin(&out->progress, NULL, clock_ns());
   if (out->format == FORMAT_TAP)
-    tap_view_begin(out, run, canaries);
+    out_tap_begin(out, run, canaries);
   else
-    human_view_begin(out, run, canaries);
+    out_human_begin(out, run, canaries);
   fflush(out->file);
 }
 
@@ -115,9 +115,9 @@ out_result(struct out *out, const struct run *run, const struct result *result)
 {
   progress_clear(&out->progress);
   if (out->format == FORMAT_TAP)
-    tap_view_result(out, run, result);
+    out_tap_result(out, run, result);
   else
-    human_view_result(out, run, result);
+    out_human_result(out, run, result);
   fflush(out->file);
 }
 
@@ -128,7 +128,7 @@ out_comment(struct out *out, const char *text)
   if (out->format == FORMAT_TAP && out->tap) {
     tap_comment(out->tap, text);
   } else if (out->format == FORMAT_HUMAN) {
-    human_view_skipped(out);
+    out_human_skipped(out);
     fprintf(out->file, "%s\n", text);
   }
   fflush(out->file);
@@ -146,9 +146,9 @@ out_end(struct out *out, const struct totals *totals)
 {
   progress_clear(&out->progress);
   if (out->format == FORMAT_TAP)
-    tap_view_end(out, totals);
+    out_tap_end(out, totals);
   else
-    human_view_end(out, totals);
+    out_human_end(out, totals);
   return fflush(out->file) == 0 && !ferror(out->file) && !out->lost;
 }
 

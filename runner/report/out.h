@@ -55,13 +55,13 @@ char *out_masked_text(struct out *out, const struct run *run, const struct dk_te
 const struct kit_trace_line *out_trace(const struct kit_report *report, unsigned most, unsigned n,
                                        unsigned *ret_left_out);
 
-void tap_view_begin(struct out *out, const struct run *run, const char *canaries);
-void tap_view_result(struct out *out, const struct run *run, const struct result *result);
-void tap_view_end(struct out *out, const struct totals *totals);
-void human_view_begin(struct out *out, const struct run *run, const char *canaries);
-void human_view_result(struct out *out, const struct run *run, const struct result *result);
-void human_view_skipped(struct out *out); /* reports those that were not reported yet */
-void human_view_end(struct out *out, const struct totals *totals);
+void out_tap_begin(struct out *out, const struct run *run, const char *canaries);
+void out_tap_result(struct out *out, const struct run *run, const struct result *result);
+void out_tap_end(struct out *out, const struct totals *totals);
+void out_human_begin(struct out *out, const struct run *run, const char *canaries);
+void out_human_result(struct out *out, const struct run *run, const struct result *result);
+void out_human_skipped(struct out *out); /* reports those that were not reported yet */
+void out_human_end(struct out *out, const struct totals *totals);
 
 /* "passed=90 failed=0 ..." */
 void out_totals_text(struct dk_text *text, const struct totals *totals);

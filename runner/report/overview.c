@@ -19,11 +19,11 @@ struct group {
 static bool
 is_named(const struct result *result, char *name, size_t size)
 {
-  const struct dk_clause *clause = result_clause(result);
+  const struct dk_clause *clause = run_result_clause(result);
   bool hung = result->verdict == VERDICT_TIMEOUT;
 
-  if (!result->done || !result->outcome || result_is_advice(result)
-      || (!verdict_is_violation(result->verdict) && result->verdict != VERDICT_MEMORY))
+  if (!result->done || !result->outcome || run_result_is_advice(result)
+      || (!run_is_violation(result->verdict) && result->verdict != VERDICT_MEMORY))
     return false;
   const struct kit_report *report = result->outcome->report;
   if (result->shared) /* without the provider's own words */
@@ -153,5 +153,5 @@ overview_failed_twin(const struct run *run, const struct result *result)
 {
   const struct result *twin = twin_of(run, result);
 
-  return twin && verdict_is_violation(twin->verdict) ? overview_same(run, twin) : NULL;
+  return twin && run_is_violation(twin->verdict) ? overview_same(run, twin) : NULL;
 }

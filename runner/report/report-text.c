@@ -100,7 +100,7 @@ report_run(struct dk_text *text, const struct run *run)
   report_seed(text, run);
   dk_text_printf(text, ", run %s, mode %s", run->options->run_id, report_mode(run));
   if (run->options->profile != PROFILE_CORE)
-    dk_text_printf(text, ", profile %s", profile_name(run->options->profile));
+    dk_text_printf(text, ", profile %s", options_profile_name(run->options->profile));
   dk_text_printf(text, ", time-out %" PRId64 " ms a check", run->deadline_ms);
   if (run->probe->round_trip_ns > 0)
     dk_text_printf(text, " (one enqueue took %.3f ms)", (double)run->probe->round_trip_ns / 1e6);
@@ -135,8 +135,8 @@ report_next(struct dk_text *text, const struct run *run, const struct result *re
 const char *
 report_usually(const struct result *result)
 {
-  const struct dk_clause *clause = result_clause(result);
-  bool is_known = verdict_is_violation(result->verdict) && result->verdict != VERDICT_TIMEOUT;
+  const struct dk_clause *clause = run_result_clause(result);
+  bool is_known = run_is_violation(result->verdict) && result->verdict != VERDICT_TIMEOUT;
 
   return clause && is_known ? clause->breaks : NULL;
 }
@@ -187,7 +187,7 @@ add_stop(struct dk_text *text, const struct findings *findings)
   dk_text_printf(text, "ended by %s", findings->stopped);
   for (unsigned i = 0; i < findings->stopped_at.n && i < FRAMES_SHOWN; i++) {
     dk_text_puts(text, i ? " < " : ": ");
-    frame_text(text, &findings->stopped_at.frames[i]);
+    finding_frame_text(text, &findings->stopped_at.frames[i]);
   }
 }
 

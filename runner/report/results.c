@@ -165,7 +165,7 @@ text_value(const struct run *run, const char *bytes, size_t length)
     dk_text_add_escaped(&escaped, dk_text_str(&text), text.length, DK_ESCAPE_VISIBLE);
   if (dk_text_failed(&text))
     dk_text_fail(&escaped);
-  json_t *value = json_of_text(valid ? &text : &escaped);
+  json_t *value = json_memory_of_text(valid ? &text : &escaped);
   dk_text_done(&text);
   dk_text_done(&escaped);
   return value;
@@ -181,7 +181,7 @@ put(json_t *object, const struct run *run, const char *key, const char *text)
 static void
 put_fact(json_t *object, const char *key, struct dk_text *text)
 {
-  json_object_set_new(object, key, json_of_text(text));
+  json_object_set_new(object, key, json_memory_of_text(text));
   dk_text_done(text);
 }
 
@@ -190,7 +190,7 @@ static void
 put_text(json_t *object, const struct run *run, const char *key, struct dk_text *text)
 {
   if (dk_text_failed(text))
-    json_object_set_new(object, key, json_of_text(text));
+    json_object_set_new(object, key, json_memory_of_text(text));
   else
     put(object, run, key, dk_text_str(text));
   dk_text_reset(text);
@@ -264,9 +264,9 @@ results_header(struct results_file *file, const struct run *run, const char *can
   put(plugin, run, "trouble", run->trouble);
   json_t *header = json_pack(
     "{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:i, s:i, s:I, s:b, s:s}", "type",
-    "header", "format", 1, "command", command_name(run->options->command), "kit",
+    "header", "format", 1, "command", options_command_name(run->options->command), "kit",
     report_kit_version, "abi", report_abi, "contract", DK_CONTRACT_VERSION, "profile",
-    profile_name(run->options->profile),
+    options_profile_name(run->options->profile),
     "mode", report_mode(run), "run", run->options->run_id, "timeout_scale",
     run->options->timeout_scale,
     "classify", (int)run->options->classify, "jobs",
@@ -307,9 +307,9 @@ stack_of(const struct run *run, const struct stack *stack)
 
   for (unsigned i = 0; i < stack->n; i++) {
     struct dk_text text = DK_TEXT_EMPTY;
-    frame_text(&text, &stack->frames[i]);
+    finding_frame_text(&text, &stack->frames[i]);
     json_array_append_new(list, dk_text_failed(&text)
-                                  ? json_of_text(&text)
+                                  ? json_memory_of_text(&text)
                                   : text_value(run, dk_text_str(&text), text.length));
     dk_text_done(&text);
   }
@@ -480,7 +480,7 @@ write_beside(struct results_file *file, const struct run *run, const struct resu
 void
 results_add(struct results_file *file, const struct run *run, const struct result *result)
 {
-  const struct dk_clause *clause = result_clause(result);
+  const struct dk_clause *clause = run_result_clause(result);
   json_t *object =
     json_pack("{s:s, s:i, s:s, s:s, s:s, s:s}", "type", "check", "n", (int)result->number, "check",
               result->id, "mode", result->mode == MODE_MEMCHECK ? "memcheck" : "native",

@@ -32,8 +32,8 @@ same_but_for_numbers(const char *a, const char *b, bool first_clause)
 static bool
 has_failed(const struct result *result)
 {
-  return (verdict_is_violation(result->verdict) || result->verdict == VERDICT_ERROR)
-         && !result_is_advice(result);
+  return (run_is_violation(result->verdict) || result->verdict == VERDICT_ERROR)
+         && !run_result_is_advice(result);
 }
 
 /* In the steps of a check, or beside them: by the answer of one operation. */

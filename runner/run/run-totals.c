@@ -8,7 +8,7 @@
 #include "runner/system/clock.h"
 
 bool
-verdict_is_violation(enum verdict verdict)
+run_is_violation(enum verdict verdict)
 {
   return verdict == VERDICT_FAIL || verdict == VERDICT_HOST_DAMAGE || verdict == VERDICT_CRASH
          || verdict == VERDICT_TIMEOUT || verdict == VERDICT_EARLY_EXIT;
@@ -40,7 +40,7 @@ exit_code_of(const struct run *run, const struct totals *totals, bool canaries_m
 }
 
 struct totals
-totals_of(const struct run *run, bool canaries_missed)
+run_totals(const struct run *run, bool canaries_missed)
 {
   static const char *const words[] = {
     [EXIT_PASSED] = "PASS",           [EXIT_VIOLATED] = "FAIL",
@@ -54,9 +54,9 @@ totals_of(const struct run *run, bool canaries_missed)
     enum verdict verdict = result->done ? result->verdict : VERDICT_NOT_RUN;
     totals.counts[verdict]++;
     totals.spared += verdict == VERDICT_NOT_RUN && result->spared_by ? 1u : 0u;
-    if (result_is_advice(result))
+    if (run_result_is_advice(result))
       totals.advised++;
-    else if (verdict_is_violation(verdict))
+    else if (run_is_violation(verdict))
       totals.failed++;
   }
   totals.passed = totals.counts[VERDICT_PASS];
@@ -71,15 +71,15 @@ totals_of(const struct run *run, bool canaries_missed)
 }
 
 bool
-result_is_advice(const struct result *result)
+run_result_is_advice(const struct result *result)
 {
-  const struct dk_clause *clause = result_clause(result);
+  const struct dk_clause *clause = run_result_clause(result);
 
   return result->done && result->verdict == VERDICT_FAIL && clause && clause->level == DK_SHOULD;
 }
 
 const struct dk_clause *
-result_clause(const struct result *result)
+run_result_clause(const struct result *result)
 {
   char id[32];
   size_t n = plan_first_clause(result->check);

@@ -126,14 +126,14 @@ struct totals {
   double seconds;
 };
 /* `canaries_missed` and a run that was interrupted are incomplete, whatever passed. */
-struct totals totals_of(const struct run *run, bool canaries_missed);
+struct totals run_totals(const struct run *run, bool canaries_missed);
 /* The verdict is one of a clause that is violated. */
-bool verdict_is_violation(enum verdict verdict);
+bool run_is_violation(enum verdict verdict);
 
 /* The clause that a result is about: the broken one, else the check's first. */
 struct dk_clause;
-const struct dk_clause *result_clause(const struct result *result);
+const struct dk_clause *run_result_clause(const struct result *result);
 /* It failed, but the clause is a SHOULD: reported, and not needed. */
-bool result_is_advice(const struct result *result);
+bool run_result_is_advice(const struct result *result);
 
 #endif

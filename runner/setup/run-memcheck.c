@@ -75,5 +75,5 @@ void
 run_note_suppressed(struct run *run, const struct findings *findings)
 {
   for (size_t i = 0; findings && i < findings->n_suppressed; i++)
-    suppressed_add(&run->suppressed, &run->n_suppressed, &findings->suppressed[i]);
+    findings_add_suppressed(&run->suppressed, &run->n_suppressed, &findings->suppressed[i]);
 }

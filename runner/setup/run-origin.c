@@ -103,7 +103,7 @@ put_parts(FILE *file, const struct dk_text parts[PARTS])
 }
 
 bool
-origin_note(const struct run *run)
+run_origin_note(const struct run *run)
 {
   struct dk_text parts[PARTS] = {DK_TEXT_EMPTY};
   bool described = describe(run, parts);
@@ -211,29 +211,29 @@ say_keys(struct dk_text *text, const char *how, const struct dk_text *list,
   }
 }
 
-static enum origin
+static enum run_origin
 compare(const struct dk_text theirs[PARTS], const struct dk_text ours[PARTS],
         struct dk_text *ret_how)
 {
   if (same_plugin(theirs, ours) && same(&theirs[KEY], &ours[KEY])
       && same(&theirs[VALUE], &ours[VALUE]) && same(&theirs[DIGEST], &ours[DIGEST])
       && same(&theirs[OTHERS], &ours[OTHERS]))
-    return ORIGIN_SAME;
+    return RUN_ORIGIN_SAME;
   say_parts(ret_how, theirs);
   say_keys(ret_how, ", made with another ", &theirs[OTHERS], &ours[OTHERS], true);
   say_keys(ret_how, ", made without ", &ours[OTHERS], &theirs[OTHERS], false);
-  return ORIGIN_DIFFERS;
+  return RUN_ORIGIN_DIFFERS;
 }
 
-enum origin
-origin_compare(const struct run *run, int folder, struct dk_text *ret_how)
+enum run_origin
+run_origin_compare(const struct run *run, int folder, struct dk_text *ret_how)
 {
   struct dk_text bytes = DK_TEXT_EMPTY;
   struct dk_text theirs[PARTS] = {DK_TEXT_EMPTY};
   struct dk_text ours[PARTS] = {DK_TEXT_EMPTY};
   int reason = file_read(folder, "origin", MOST_BYTES, &bytes) == 0 ? 0 : errno;
   bool whole = split(&bytes, theirs);
-  enum origin origin = ORIGIN_UNKNOWN;
+  enum run_origin origin = RUN_ORIGIN_UNKNOWN;
 
   if (!describe(run, ours) || any_failed(theirs))
     reason = ENOMEM;
@@ -242,7 +242,7 @@ origin_compare(const struct run *run, int folder, struct dk_text *ret_how)
   } else if (!whole) {
     dk_text_puts(ret_how, "it does not say whose its stores are, as this version would have; its "
                           "journal names them, to be removed by hand, and then this folder");
-    origin = ORIGIN_DIFFERS;
+    origin = RUN_ORIGIN_DIFFERS;
   } else {
     origin = compare(theirs, ours, ret_how);
   }

@@ -8,13 +8,13 @@
 #include "runner/run/run.h"
 
 /* Into the run's folder, before the first store is made; false with errno. */
-bool origin_note(const struct run *run);
-enum origin {
-  ORIGIN_SAME,
-  ORIGIN_DIFFERS,  /* *ret_how says by what */
-  ORIGIN_UNKNOWN   /* it could not be read or compared: *ret_how says why */
+bool run_origin_note(const struct run *run);
+enum run_origin {
+  RUN_ORIGIN_SAME,
+  RUN_ORIGIN_DIFFERS, /* *ret_how says by what */
+  RUN_ORIGIN_UNKNOWN   /* it could not be read or compared: *ret_how says why */
 };
 /* Whether the stores of the run that had this folder, which is open, are those of `run`. */
-enum origin origin_compare(const struct run *run, int folder, struct dk_text *ret_how);
+enum run_origin run_origin_compare(const struct run *run, int folder, struct dk_text *ret_how);
 
 #endif

@@ -40,7 +40,7 @@ run_refuse(struct run *run, int code, const struct problem *problem)
 
   shown.where = as_typed(run, &where, problem->where);
   if (code == EXIT_USAGE && (!problem->next || !problem->next[0])) {
-    add_help(&next, run->options, "shows examples");
+    usage_add_help(&next, run->options, "shows examples");
     shown.next = dk_text_str(&next);
   } else {
     shown.next = as_typed(run, &next, problem->next);

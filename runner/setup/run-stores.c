@@ -248,7 +248,7 @@ run_open(struct run *run)
   struct task task = run_task(run, TASK_PROBE_OPEN);
   int code = refuse_existing(run);
 
-  if (code == EXIT_PASSED && !origin_note(run))
+  if (code == EXIT_PASSED && !run_origin_note(run))
     code = run_refuse(run, EXIT_ENVIRONMENT,
                       &(struct problem){run->folder.path, "the folder of this run cannot be "
                                         "written to", NULL, strerror(errno), NULL});

@@ -282,7 +282,7 @@ is_out_of_reach(int reason)
 }
 
 void
-dead_run_done(struct dead_run *dead)
+folder_dead_run_done(struct dead_run *dead)
 {
   close_fd(&dead->lock_fd);
   close_fd(&dead->fd);
@@ -318,7 +318,7 @@ folder_look(const char *path, struct dead_run *ret)
     state = look_at_lock(ret, &st);
   int reason = errno;
   if (state != FOLDER_DEAD)
-    dead_run_done(ret);
+    folder_dead_run_done(ret);
   errno = reason;
   return state;
 }

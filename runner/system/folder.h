@@ -62,7 +62,7 @@ struct dead_run {
 #define DEAD_RUN_NONE {.fd = -1, .lock_fd = -1}
 /* `ret` is filled in for a dead one only, and then closed by dead_run_done. */
 enum folder_state folder_look(const char *path, struct dead_run *ret);
-void dead_run_done(struct dead_run *dead);
+void folder_dead_run_done(struct dead_run *dead);
 /* A folder of a run of this id whose lock is held, but `own`, which may be NULL: 1; 0: there is
  * none; -1 with errno: that cannot be known. */
 int folder_find_live(const char *run_id, const char *own, char *ret_path, size_t size);

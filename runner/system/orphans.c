@@ -136,7 +136,7 @@ add_stranger(struct strangers *strangers, const struct process *process)
 }
 
 bool
-strangers_note(struct strangers *strangers)
+orphans_note_strangers(struct strangers *strangers)
 {
   struct pids pids = {0};
   struct process process;
@@ -152,7 +152,7 @@ strangers_note(struct strangers *strangers)
 }
 
 void
-strangers_done(struct strangers *strangers)
+orphans_forget_strangers(struct strangers *strangers)
 {
   free(strangers->items);
   *strangers = (struct strangers){0};

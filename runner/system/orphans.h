@@ -26,8 +26,8 @@ struct strangers {
   size_t n, room;
 };
 /* Those that there are now; false: out of memory. */
-bool strangers_note(struct strangers *strangers);
-void strangers_done(struct strangers *strangers);
+bool orphans_note_strangers(struct strangers *strangers);
+void orphans_forget_strangers(struct strangers *strangers);
 
 /* Ends and reaps all children of this process but the strangers, those in `running` and what they
  * have left behind; describes those that were alive in `text` ("" if there were none).  Returns how

@@ -85,7 +85,7 @@ tells_the_dead(void)
   ok(is_there(path), "with stores left over the journal stays");
   cmp_ok(folder_look(path, &dead), "==", FOLDER_DEAD, "a run that is dead");
   cmp_ok(dead.lock_fd, ">=", 0, "it is locked while it is cleaned");
-  dead_run_done(&dead);
+  folder_dead_run_done(&dead);
   ok(folder_remove_tree(path, NULL), "and is removed");
 
   if (folder_make(&folder, "test") != 0)
@@ -117,7 +117,7 @@ is_state(const char *path, enum folder_state expected, const char *name)
   struct dead_run dead;
 
   cmp_ok(folder_look(path, &dead), "==", expected, "%s", name);
-  dead_run_done(&dead);
+  folder_dead_run_done(&dead);
 }
 
 static void

@@ -56,7 +56,7 @@ spares_strangers(void)
   kill(dead, SIGKILL);
   siginfo_t how;
   waitid(P_PID, (id_t)dead, &how, WEXITED | WNOWAIT);
-  ok(strangers_note(&strangers), "children that were there before are noted");
+  ok(orphans_note_strangers(&strangers), "children that were there before are noted");
   pid_t left = sleeper(0);
   pid_t of_group = sleeper(before);
   cmp_ok(orphans_end(&strangers, NULL, 0, text, sizeof(text)), "==", 1, "one was left behind");
@@ -67,7 +67,7 @@ spares_strangers(void)
   cmp_ok(waitpid(dead, NULL, WNOHANG), "==", dead, "one that was dead before is not reaped");
   end(of_group);
   end(before);
-  strangers_done(&strangers);
+  orphans_forget_strangers(&strangers);
 }
 
 static void
@@ -97,7 +97,7 @@ meet_a_stronger_one(void)
   alarm(20);
   size_t first = orphans_end(&strangers, NULL, 0, text, sizeof(text));
   size_t second = orphans_end(&strangers, NULL, 0, text, sizeof(text));
-  strangers_done(&strangers);
+  orphans_forget_strangers(&strangers);
   return first == 1 && second == 0 && lives(stronger) ? 0 : 2;
 }
 

@@ -132,8 +132,8 @@ run_floor(struct peer *floor, const char *workload, int ms)
   uint64_t operations = 0, syncs;
   int64_t ns = 0;
 
-  if (!peer_ask(floor, answer, sizeof answer, "begin %s %d 0", workload, IN_FLIGHT)
-      || !peer_ask(floor, answer, sizeof answer, "run %d", ms)
+  if (!bench_peer_ask(floor, answer, sizeof answer, "begin %s %d 0", workload, IN_FLIGHT)
+      || !bench_peer_ask(floor, answer, sizeof answer, "run %d", ms)
       || sscanf(answer, "%" SCNu64 " %" SCNd64 " %" SCNu64, &operations, &ns, &syncs) != 3)
     die("the floor: %s", floor->trouble);
   return ns > 0 ? (double)operations * 1e9 / (double)ns : 0;
@@ -153,13 +153,13 @@ start_floor(struct peer *floor, struct bench *bench, char store[600])
   char answer[512];
 
   snprintf(store, 600, "%s-floor", bench->store_name);
-  if (!peer_execute(floor, "the floor", bench->floor, store))
+  if (!bench_peer_execute(floor, "the floor", bench->floor, store))
     die("the floor: %s", floor->trouble);
   for (size_t i = 0; i + 1 < bench->n_settings; i++)
-    if (!peer_ask(floor, answer, sizeof answer, "set %s=%s", bench->settings[i].key,
-                  bench->settings[i].value.ptr))
+    if (!bench_peer_ask(floor, answer, sizeof answer, "set %s=%s", bench->settings[i].key,
+                        bench->settings[i].value.ptr))
       die("the floor: %s", floor->trouble);
-  if (!peer_ask(floor, answer, sizeof answer, "about"))
+  if (!bench_peer_ask(floor, answer, sizeof answer, "about"))
     die("the floor: %s", floor->trouble);
   printf("floor: %s\n", answer);
 }
@@ -198,5 +198,5 @@ bench_rate(struct bench *bench)
   }
   tell_rate(bench, median_of(ours, ROUNDS), median_of(theirs, ROUNDS), ratios);
   scene_close(&scene);
-  peer_end(&floor);
+  bench_peer_end(&floor);
 }
