@@ -6,7 +6,7 @@
 #include "runner/bench/bench.h"
 
 static int
-compare(const void *a, const void *b)
+compare_figures(const void *a, const void *b)
 {
   double x = *(const double *)a;
   double y = *(const double *)b;
@@ -38,7 +38,7 @@ bench_figures(double *values, size_t n)
 {
   if (n == 0)
     return (struct figures){0, 0, 0};
-  qsort(values, n, sizeof(*values), compare);
+  qsort(values, n, sizeof(*values), compare_figures);
   size_t k = left_out(n);
   double median = n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
   return (struct figures){median, values[k], values[n - 1 - k]};

@@ -55,7 +55,7 @@ text(const char *string)
 
 /* The first failure is the one that is told. */
 static bool
-note(struct load *load, struct dk_caller *caller, const char *doing)
+note_load_failure(struct load *load, struct dk_caller *caller, const char *doing)
 {
   const struct dk_failure *failure = dk_caller_failure(caller);
   char name[32];
@@ -88,12 +88,12 @@ take_turn(struct load *load, struct dk_caller *caller, struct dk_turn **ret_turn
     return true;
   *ret_turn = NULL;
   return status == DK_NOTHING || dk_status_class(status) == 1
-         || note(load, caller, "fetch_orchestration_item");
+         || note_load_failure(load, caller, "fetch_orchestration_item");
 }
 
 static bool
-commit(struct load *load, struct dk_caller *caller, const struct dk_turn *turn,
-       struct dk_turn_result *result)
+commit_turn(struct load *load, struct dk_caller *caller, const struct dk_turn *turn,
+            struct dk_turn_result *result)
 {
   struct dk_commit_outcome outcome;
 
@@ -108,7 +108,7 @@ commit(struct load *load, struct dk_caller *caller, const struct dk_turn *turn,
   return dk_store_ack_orchestration_item(load->store, caller, turn->head.lock_token, result,
                                          &outcome)
            == DK_OK
-         || note(load, caller, "ack_orchestration_item");
+         || note_load_failure(load, caller, "ack_orchestration_item");
 }
 
 static bool
@@ -132,20 +132,20 @@ step_turn(struct load *load, struct dk_caller *caller)
   struct dk_turn_result result = {.events = events, .n_events = 3, .worker_items = works,
                                   .n_worker_items = 1, .orchestrator_items = messages,
                                   .n_orchestrator_items = 1};
-  if (!commit(load, caller, turn, &result))
+  if (!commit_turn(load, caller, turn, &result))
     return false;
   load->operations++;
   return true;
 }
 
 static bool
-send(struct load *load, const char *instance)
+send_start(struct load *load, const char *instance)
 {
   struct dk_item item = {
     .struct_size = sizeof(item), .instance = text(instance), .payload = payload()};
 
   return dk_store_enqueue_for_orchestrator(load->store, load->callers[0], &item) == DK_OK
-         || note(load, load->callers[0], "enqueue_for_orchestrator");
+         || note_load_failure(load, load->callers[0], "enqueue_for_orchestrator");
 }
 
 /* Sends the instance a message, and takes its turn: it is the only one that is ready. */
@@ -153,7 +153,7 @@ static bool
 turn_of(struct load *load, const char *instance, struct dk_turn **ret_turn)
 {
   dk_caller_reset(load->callers[0]);
-  if (!send(load, instance) || !take_turn(load, load->callers[0], ret_turn))
+  if (!send_start(load, instance) || !take_turn(load, load->callers[0], ret_turn))
     return false;
   return *ret_turn || note_words(load, "a message was enqueued, and no turn is there");
 }
@@ -165,7 +165,7 @@ prepare_turns(struct load *load)
 
   for (int i = 0; i < INSTANCES; i++) {
     snprintf(instance, sizeof(instance), "bench-%d", i);
-    if (!send(load, instance))
+    if (!send_start(load, instance))
       return false;
   }
   return true;
@@ -215,8 +215,9 @@ schedule(struct load *load, const char *instance, size_t n)
     rows.items[i].activity_id = ++load->sequence;
   }
   well = well
-         && commit(load, load->callers[0], turn,
-                   &(struct dk_turn_result){.worker_items = rows.pointers, .n_worker_items = n});
+         && commit_turn(load, load->callers[0], turn,
+                        &(struct dk_turn_result){.worker_items = rows.pointers,
+                                                 .n_worker_items = n});
   rows_done(&rows);
   return well;
 }
@@ -255,9 +256,9 @@ set_timers(struct load *load, size_t n)
     rows.items[i].delay_ms = A_DAY_MS;
   }
   well = well
-         && commit(load, load->callers[0], turn,
-                   &(struct dk_turn_result){.orchestrator_items = rows.pointers,
-                                            .n_orchestrator_items = n});
+         && commit_turn(load, load->callers[0], turn,
+                        &(struct dk_turn_result){.orchestrator_items = rows.pointers,
+                                                 .n_orchestrator_items = n});
   rows_done(&rows);
   return well;
 }
@@ -297,7 +298,7 @@ do_work(struct load *load, struct dk_caller *caller, const char *completes)
   dk_status status = take_work(load, caller, 1, &works);
   if (status != DK_OK)
     return status == DK_NOTHING || dk_status_class(status) == 1
-           || note(load, caller, "fetch_work_item");
+           || note_load_failure(load, caller, "fetch_work_item");
   load->operations++;
   load->left--;
   struct dk_item done = {
@@ -305,7 +306,7 @@ do_work(struct load *load, struct dk_caller *caller, const char *completes)
   struct dk_work_result result = {.struct_size = sizeof(result), .completion = &done};
   if (dk_store_ack_work_item(load->store, caller, works->items[0].work.lock_token, &result)
       != DK_OK)
-    return note(load, caller, "ack_work_item");
+    return note_load_failure(load, caller, "ack_work_item");
   load->operations++;
   return true;
 }
@@ -335,7 +336,7 @@ consume_messages(struct load *load)
     dk_caller_reset(load->callers[0]);
     if (!take_turn(load, load->callers[0], &turn))
       return false;
-    if (turn && !commit(load, load->callers[0], turn, &(struct dk_turn_result){.flags = 0}))
+    if (turn && !commit_turn(load, load->callers[0], turn, &(struct dk_turn_result){.flags = 0}))
       return false;
   } while (turn);
   return true;
@@ -364,7 +365,7 @@ hold_work(struct load *load, int64_t n)
     uint32_t most = n < 1000 ? (uint32_t)n : 1000;
     dk_caller_reset(load->callers[0]);
     if (take_work(load, load->callers[0], most, &works) != DK_OK)
-      return note(load, load->callers[0], "fetch_work_item");
+      return note_load_failure(load, load->callers[0], "fetch_work_item");
     n -= (int64_t)works->n_items;
   }
   return true;
@@ -408,7 +409,7 @@ run_cancel(struct load *load, int64_t *ret_ns)
                                   .n_cancelled_activities = (size_t)load->a};
   uint64_t syncs = syncs_so_far();
   int64_t start = clock_ns();
-  well = well && commit(load, load->callers[0], turn, &result);
+  well = well && commit_turn(load, load->callers[0], turn, &result);
   *ret_ns = clock_ns() - start;
   load->syncs = syncs_so_far() - syncs;
   load->operations = 1;

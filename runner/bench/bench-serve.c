@@ -82,7 +82,7 @@ begin_store(struct served *served, const char *workload, int64_t a, int64_t b)
 }
 
 static bool
-run_slice(struct served *served, int64_t ms, FILE *to)
+serve_slice(struct served *served, int64_t ms, FILE *to)
 {
   int64_t ns;
 
@@ -125,7 +125,7 @@ answer(struct served *served, const char *line, FILE *to)
     return true;
   }
   if (sscanf(line, "run %" SCNd64, &a) == 1)
-    return run_slice(served, a, to);
+    return serve_slice(served, a, to);
   snprintf(served->trouble, sizeof(served->trouble), "not a line of the protocol");
   return false;
 }

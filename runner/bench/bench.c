@@ -202,7 +202,7 @@ start_side(struct bench *bench, unsigned number, const struct side *side, struct
 
 /* Seconds an operation; 0: `trouble` of the peer says why there are none. */
 static double
-run_slice(const struct bench *bench, struct peer *peer, struct sum *sum)
+measure_slice(const struct bench *bench, struct peer *peer, struct sum *sum)
 {
   char answer[256];
   uint64_t operations, syncs;
@@ -241,7 +241,7 @@ measure_pair(const struct bench *bench, const struct row *row, struct peer *peer
 
   for (size_t i = 0; i < sides; i++) {
     size_t side = sides == 2 ? (i + pair) % 2 : i;
-    times[side] = run_slice(bench, &peers[side], &sums[side]);
+    times[side] = measure_slice(bench, &peers[side], &sums[side]);
     if (times[side] <= 0)
       return false;
   }
@@ -420,7 +420,7 @@ tell_front(struct bench *bench)
 }
 
 static int
-tell_end(struct bench *bench, const struct measured *measured, size_t n)
+print_bench_end(struct bench *bench, const struct measured *measured, size_t n)
 {
   unsigned reached = 0, missed = 0, failed = 0;
 
@@ -489,7 +489,7 @@ measure_all(struct bench *bench)
                  "with commas between",
                  NULL);
   int code = options->json ? tell_json(bench, measured, n) : EXIT_PASSED;
-  int end = tell_end(bench, measured, n);
+  int end = print_bench_end(bench, measured, n);
   if (!options->json)
     code = printer_done(&bench->printer, EXIT_PASSED);
   return code == EXIT_PASSED ? end : code;

@@ -26,7 +26,7 @@ add_line(struct dk_text *out, const char *label, const char *text, const struct 
 
 /* One call of write, as far as the system has it.  What memory did not suffice for is said. */
 static void
-put(struct dk_text *text)
+put_message(struct dk_text *text)
 {
   struct dk_text lines = DK_TEXT_EMPTY;
 
@@ -61,7 +61,7 @@ message_problem(const struct problem *problem, const struct secrets *secrets)
   dk_text_puts(&text, "durakit: ");
   message_problem_text(&text, problem, secrets);
   dk_text_puts(&text, "\n");
-  put(&text);
+  put_message(&text);
 }
 
 void
@@ -75,7 +75,7 @@ message_print(const char *format, ...)
   dk_text_vprintf(&text, format, args);
   va_end(args);
   dk_text_puts(&text, "\n");
-  put(&text);
+  put_message(&text);
 }
 
 struct problem

@@ -65,7 +65,7 @@ operate_options_are_for_many(const struct chosen *c)
 #define NUMBER_OPTION(function, member, least)                                                     \
   static int function(struct options *o, const char *option, const char *value)                    \
   {                                                                                                \
-    return take_number(o, option, value, least, &o->operating.member);                             \
+    return take_operate_number(o, option, value, least, &o->operating.member);                     \
   }
 
 static int
@@ -76,8 +76,8 @@ take_time(const struct options *o, const char *option, const char *value, int64_
 }
 
 static int
-take_number(const struct options *o, const char *option, const char *value, uint64_t least,
-            uint64_t *ret)
+take_operate_number(const struct options *o, const char *option, const char *value, uint64_t least,
+                    uint64_t *ret)
 {
   char *end;
 
@@ -128,7 +128,7 @@ static int
 take_keep(struct options *o, const char *option, const char *value)
 {
   uint64_t n = 0;
-  int code = take_number(o, option, value, 1, &n);
+  int code = take_operate_number(o, option, value, 1, &n);
 
   if (code == EXIT_PASSED && n > 1000000)
     return usage_bad_value(o, option, value, "at most 1000000 executions");

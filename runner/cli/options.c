@@ -213,7 +213,7 @@ take_set_env(struct options *o, const char *option, const char *value)
 }
 
 static int
-take_settings(struct options *o, const char *option, const char *value)
+take_settings_file(struct options *o, const char *option, const char *value)
 {
   (void)option;
   return settings_take_file(o, value, "--settings");
@@ -300,7 +300,7 @@ static const struct option_row rows[] = {
   {"--version", NULL, NOT_OPERATING, take_version}, /* there it is an orchestration's */
   {"--set", "KEY=VALUE", WITH_SETTINGS | REPEATS, take_set},
   {"--set-env", "KEY=VARIABLE", WITH_SETTINGS | REPEATS, take_set_env},
-  {"--settings", "FILE", WITH_SETTINGS | REPEATS, take_settings},
+  {"--settings", "FILE", WITH_SETTINGS | REPEATS, take_settings_file},
   {"--only", "GLOB|CLAUSE|TOPIC", OF(CHECK) | REPEATS, take_only},
   {"--only", "WORKLOADS", OF(BENCH) | REPEATS, take_only},
   {"--profile", "core|admin|runtime|all", OF(CERTIFY) | OF(CHECK) | OF(LIST), take_profile},

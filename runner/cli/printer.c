@@ -60,7 +60,7 @@ printer_broken(const struct printer *printer)
 }
 
 static void
-put(struct printer *printer, const char *bytes, size_t size)
+printer_put(struct printer *printer, const char *bytes, size_t size)
 {
   if (printer->error == 0 && fwrite(bytes, 1, size, stdout) != size)
     printer->error = errno ? errno : EIO;
@@ -69,7 +69,7 @@ put(struct printer *printer, const char *bytes, size_t size)
 static void
 put_string(struct printer *printer, const char *string)
 {
-  put(printer, string, strlen(string));
+  printer_put(printer, string, strlen(string));
 }
 
 void
@@ -99,7 +99,7 @@ printer_text(struct printer *printer, struct dk_text *text)
     wrap_text(&lines, dk_text_str(&masked), masked.length, printer->width);
   if (dk_text_failed(text) || dk_text_failed(&masked) || dk_text_failed(&lines))
     printer_no_memory(printer);
-  put(printer, dk_text_str(&lines), lines.length);
+  printer_put(printer, dk_text_str(&lines), lines.length);
   dk_text_done(&masked);
   dk_text_done(&lines);
   dk_text_done(text);
@@ -134,7 +134,7 @@ dump(struct printer *printer, json_t *value, size_t flags, bool goes_on)
     printer_no_memory(printer);
   for (const char *at = dk_text_str(&masked); *at;) {
     size_t n = strcspn(at, "\177");
-    put(printer, at, n);
+    printer_put(printer, at, n);
     put_string(printer, at[n] ? "\\u007F" : "");
     at += n + (at[n] ? 1 : 0);
   }
@@ -144,7 +144,7 @@ dump(struct printer *printer, json_t *value, size_t flags, bool goes_on)
 
 /* The object as far as its first item. */
 static void
-begin(struct printer *printer)
+printer_begin(struct printer *printer)
 {
   put_string(printer, "{\"schema\": \"");
   put_string(printer, printer->schema);
@@ -157,7 +157,7 @@ void
 printer_item(struct printer *printer, json_t *item)
 {
   if (printer->form == FORM_JSON && printer->n_items == 0)
-    begin(printer);
+    printer_begin(printer);
   if (printer->form == FORM_JSON)
     put_string(printer, printer->n_items == 0 ? "\n  " : ",\n  ");
   if (printer->form != FORM_TEXT)
@@ -184,7 +184,7 @@ printer_end(struct printer *printer, json_t *rest)
   if (printer->form != FORM_TEXT) {
     if (printer->form == FORM_JSON && printer->items) {
       if (printer->n_items == 0)
-        begin(printer);
+        printer_begin(printer);
       put_string(printer, printer->n_items == 0 ? "]" : "\n]");
     } else {
       put_string(printer, "{\"schema\": \"");
@@ -202,7 +202,7 @@ printer_end(struct printer *printer, json_t *rest)
 
 /* What was asked for does not wait for its output. */
 static const char *
-next_of(const struct printer *printer, int code)
+next_of_printer(const struct printer *printer, int code)
 {
   if (!printer->changes)
     return "nothing was to be changed; it may be tried again";
@@ -221,9 +221,9 @@ printer_done(struct printer *printer, int code)
     return EXIT_INCOMPLETE; /* who went away does not want to hear of it */
   message_problem(printer->no_memory
                     ? &(struct problem){NULL, "out of memory: what is written is not all of it",
-                                        NULL, NULL, next_of(printer, code)}
+                                        NULL, NULL, next_of_printer(printer, code)}
                     : &(struct problem){"standard output", "cannot be written", NULL,
-                                        strerror(printer->error), next_of(printer, code)},
+                                        strerror(printer->error), next_of_printer(printer, code)},
                   NULL);
   return EXIT_ENVIRONMENT;
 }

@@ -206,7 +206,7 @@ struct place {
 
 /* `n` bytes of the text, read as these bytes: so many of the secret fit; 0: none. */
 static size_t
-fits(const struct place *at, const char *bytes, size_t n)
+secret_fits(const struct place *at, const char *bytes, size_t n)
 {
   return n > 0 && n <= at->left && memcmp(at->secret, bytes, n) == 0 ? n : 0;
 }
@@ -217,23 +217,23 @@ fits_character(const struct place *at, uint32_t c)
   char bytes[4] = {(char)c, 0, 0, 0};
 
   if (c < 0x80)
-    return fits(at, bytes, 1);
+    return secret_fits(at, bytes, 1);
   if (c < 0x800) {
     bytes[0] = (char)(0xc0 | (c >> 6));
     bytes[1] = (char)(0x80 | (c & 0x3f));
-    return fits(at, bytes, 2);
+    return secret_fits(at, bytes, 2);
   }
   if (c < 0x10000) {
     bytes[0] = (char)(0xe0 | (c >> 12));
     bytes[1] = (char)(0x80 | ((c >> 6) & 0x3f));
     bytes[2] = (char)(0x80 | (c & 0x3f));
-    return fits(at, bytes, 3);
+    return secret_fits(at, bytes, 3);
   }
   bytes[0] = (char)(0xf0 | ((c >> 18) & 7));
   bytes[1] = (char)(0x80 | ((c >> 12) & 0x3f));
   bytes[2] = (char)(0x80 | ((c >> 6) & 0x3f));
   bytes[3] = (char)(0x80 | (c & 0x3f));
-  return fits(at, bytes, 4);
+  return secret_fits(at, bytes, 4);
 }
 
 /* The number in at most `most` digits of the base; how many there are. */
@@ -284,18 +284,18 @@ fits_backslashes(const struct place *at, size_t *ret_taken)
     const char *digits = at->text + run;
     size_t length = at->length - run;
     if (c == 'x' && read_digits(digits + 1, length - 1, 16, 2, &number) == 2
-        && (n = fits(at, (const char[]){(char)number}, 1)) > 0)
+        && (n = secret_fits(at, (const char[]){(char)number}, 1)) > 0)
       *ret_taken = run + 3;
     else if (c == 'u' && (n = fits_utf16(at, run + 1, ret_taken)) > 0)
       return n;
     else if (read_digits(digits, length, 8, 3, &number) == 3 && number < 256
-             && (n = fits(at, (const char[]){(char)number}, 1)) > 0)
+             && (n = secret_fits(at, (const char[]){(char)number}, 1)) > 0)
       *ret_taken = run + 3;
-    else if ((c && letter && (n = fits(at, &meant[letter - letters], 1)) > 0)
-             || (n = fits(at, &c, 1)) > 0)
+    else if ((c && letter && (n = secret_fits(at, &meant[letter - letters], 1)) > 0)
+             || (n = secret_fits(at, &c, 1)) > 0)
       *ret_taken = run + 1;
   }
-  if (n == 0 && (n = fits(at, "\\", 1)) > 0)
+  if (n == 0 && (n = secret_fits(at, "\\", 1)) > 0)
     *ret_taken = run > 1 ? 2 : 1;
   return n;
 }
@@ -311,7 +311,7 @@ fits_entity(const struct place *at, size_t *ret_taken)
     size_t n = strlen(names[i].name);
     if (n <= at->length && memcmp(at->text, names[i].name, n) == 0) {
       *ret_taken = n;
-      return fits(at, &names[i].meant, 1);
+      return secret_fits(at, &names[i].meant, 1);
     }
   }
   if (at->length < 4 || at->text[1] != '#')
@@ -336,7 +336,7 @@ fits_quote(const struct place *at, size_t *ret_taken)
     size_t n = strlen(ways[i]);
     if (n <= at->length && memcmp(at->text, ways[i], n) == 0) {
       *ret_taken = n;
-      return fits(at, "'", 1);
+      return secret_fits(at, "'", 1);
     }
   }
   return 0;
@@ -355,12 +355,12 @@ fits_here(const struct place *at, size_t *ret_taken)
     n = fits_entity(at, ret_taken);
   else if (at->text[0] == '\'')
     n = fits_quote(at, ret_taken);
-  else if (at->text[0] == '+' && (n = fits(at, " ", 1)) > 0)
+  else if (at->text[0] == '+' && (n = secret_fits(at, " ", 1)) > 0)
     *ret_taken = 1;
   else if (at->text[0] == '%' && read_digits(at->text + 1, at->length - 1, 16, 2, &number) == 2
-           && (n = fits(at, (const char[]){(char)number}, 1)) > 0)
+           && (n = secret_fits(at, (const char[]){(char)number}, 1)) > 0)
     *ret_taken = 3;
-  if (n == 0 && (n = fits(at, at->text, 1)) > 0)
+  if (n == 0 && (n = secret_fits(at, at->text, 1)) > 0)
     *ret_taken = 1;
   return n;
 }
@@ -384,7 +384,7 @@ covered_by(const char *secret, const char *text, size_t length, bool escaped)
 
   while (at.left > 0 && at.length > 0) {
     size_t taken = 1;
-    size_t n = escaped ? fits_here(&at, &taken) : fits(&at, at.text, 1);
+    size_t n = escaped ? fits_here(&at, &taken) : secret_fits(&at, at.text, 1);
     if (n == 0)
       break;
     at = (struct place){at.text + taken, at.secret + n, at.length - taken, at.left - n};

@@ -100,8 +100,8 @@ note_file(struct options *options, const char *path, unsigned number, const char
 /* One line of a file: "key = value", a comment, or nothing.  Some editors begin a file with a byte
  * order mark. */
 static int
-take_line(struct options *options, const char *path, unsigned number, char *line,
-          const char *whose)
+take_settings_line(struct options *options, const char *path, unsigned number, char *line,
+                   const char *whose)
 {
   bool is_marked = number == 1 && strncmp(line, "\xef\xbb\xbf", 3) == 0;
   char *text = trim(line + (is_marked ? 3 : 0));
@@ -151,7 +151,7 @@ settings_take_file(struct options *options, const char *path, const char *whose)
   if (!file)
     return refuse_file(path, whose);
   for (unsigned n = 1; code == EXIT_PASSED && getline(&line, &size, file) >= 0; n++)
-    code = take_line(options, path, n, line, whose);
+    code = take_settings_line(options, path, n, line, whose);
   if (code == EXIT_PASSED && ferror(file))
     code = refuse_file(path, whose);
   if (line)

@@ -175,7 +175,7 @@ write_all(int fd, const char *bytes, size_t size)
 
 /* Writes what is pending. */
 static bool
-let_go(struct wrapping *w)
+write_pending(struct wrapping *w)
 {
   struct dk_text lines = DK_TEXT_EMPTY;
 
@@ -197,7 +197,7 @@ take_bytes(void *cookie, const char *bytes, size_t size)
   size_t n = end ? (size_t)(end - bytes) + 1 : 0;
 
   dk_text_add(&w->pending, bytes, n);
-  if (n > 0 && !let_go(w))
+  if (n > 0 && !write_pending(w))
     return 0;
   dk_text_add(&w->pending, bytes + n, size - n);
   if (dk_text_failed(&w->pending)) {
@@ -211,7 +211,7 @@ static int
 close_stream(void *cookie)
 {
   struct wrapping *w = cookie;
-  bool done = let_go(w);
+  bool done = write_pending(w);
 
   done = close(w->fd) == 0 && done;
   dk_text_done(&w->pending);

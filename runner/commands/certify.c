@@ -96,7 +96,7 @@ at_least(int64_t a, int64_t b)
 }
 
 static bool
-start(struct queue *queue, size_t number)
+start_check(struct queue *queue, size_t number)
 {
   struct run *run = queue->run;
   struct result *result = &run->results[number];
@@ -160,7 +160,7 @@ start_next(struct queue *queue)
   const struct result *failed = overview_failed_twin(queue->run, result);
   char reason[256];
 
-  if (!cause && !hung && !failed && start(queue, number))
+  if (!cause && !hung && !failed && start_check(queue, number))
     return;
   if (hung)
     snprintf(reason, sizeof(reason), "not run under Valgrind, for %s hung natively", hung->id);
@@ -294,7 +294,7 @@ show_ready(struct queue *queue)
 }
 
 static void
-take(struct queue *queue, struct outcome *outcome)
+take_outcome(struct queue *queue, struct outcome *outcome)
 {
   struct run *run = queue->run;
   size_t number = (size_t)outcome->tag;
@@ -312,7 +312,7 @@ take(struct queue *queue, struct outcome *outcome)
     queue->repeats[number]--;
     again = true;
   }
-  if (again && start(queue, number))
+  if (again && start_check(queue, number))
     return;
   classify(run, result);
   result->done = true;
@@ -355,7 +355,7 @@ run_queue(struct run *run)
       start_next(&queue);
     struct outcome *outcome = engine_wait(run->engine);
     if (outcome)
-      take(&queue, outcome);
+      take_outcome(&queue, outcome);
     show_ready(&queue);
     if (!outcome && (queue.next >= queue.n || engine_interrupted(run->engine)))
       break;

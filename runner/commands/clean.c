@@ -421,7 +421,7 @@ clean_base(struct cleaning *cleaning, const char *base)
 }
 
 static int
-tell(const struct cleaning *cleaning)
+print_cleaning(const struct cleaning *cleaning)
 {
   struct printer printer = printer_of_text();
 
@@ -464,5 +464,5 @@ command_clean(const struct options *options)
     clean_base(&cleaning, bases[i]);
   if (cleaning.run)
     run_end(&run);
-  return code == EXIT_PASSED ? tell(&cleaning) : code;
+  return code == EXIT_PASSED ? print_cleaning(&cleaning) : code;
 }

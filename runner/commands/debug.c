@@ -100,7 +100,7 @@ struct words {
 };
 
 static void
-add(struct words *words, const char *word)
+add_word(struct words *words, const char *word)
 {
   if (words->n + 1 < words->room)
     words->items[words->n++] = word;
@@ -139,21 +139,21 @@ gdb_words(struct words *words, const struct options *options, const struct check
     "eval \"tbreak *%p\", job->check->run", "-ex", "continue", "--args", "/proc/self/exe", "check"};
 
   for (size_t i = 0; i < sizeof(begin) / sizeof(begin[0]); i++)
-    add(words, begin[i]);
+    add_word(words, begin[i]);
   char self[4096];
   ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
   self[n > 0 ? n : 0] = '\0';
   words->items[words->n - 2] = joined(n > 0 ? self : options->program, "", "");
   snprintf(seed, sizeof(seed), "%llu", (unsigned long long)options->seed);
-  add(words, options->arguments[0]);
-  add(words, "--in-process");
-  add(words, "--only");
-  add(words, check->id);
-  add(words, joined("--seed=", seed, ""));
+  add_word(words, options->arguments[0]);
+  add_word(words, "--in-process");
+  add_word(words, "--only");
+  add_word(words, check->id);
+  add_word(words, joined("--seed=", seed, ""));
   for (size_t i = 0; i < options->n_settings; i++) {
     const struct given *given = &options->settings[i];
-    add(words, "--set-env");
-    add(words, joined(given->key, "=", given->env ? given->env : in_environment(given, i)));
+    add_word(words, "--set-env");
+    add_word(words, joined(given->key, "=", given->env ? given->env : in_environment(given, i)));
   }
 }
 

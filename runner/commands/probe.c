@@ -273,7 +273,7 @@ show(const struct run *run, const struct options *options, int code)
 }
 
 static int
-refuse_missing(struct run *run)
+refuse_missing_operations(struct run *run)
 {
   const struct kit_probe *p = run->probe;
   struct dk_text list = DK_TEXT_EMPTY;
@@ -313,7 +313,7 @@ command_probe(const struct options *options)
   if (run.described)
     code = show(&run, options, code);
   if (run.described && run.probe->n_missing > 0)
-    code = refuse_missing(&run);
+    code = refuse_missing_operations(&run);
   run_end(&run);
   return code;
 }

@@ -280,7 +280,7 @@ fail(struct engine *engine, const char *what, const char *where)
 
 /* The folder of the task, and the job with what lies in it. */
 static bool
-prepare(struct engine *engine, struct slot *slot, const struct task *task)
+prepare_task(struct engine *engine, struct slot *slot, const struct task *task)
 {
   slot->task = *task;
   slot->job = task->job;
@@ -391,7 +391,7 @@ engine_start(struct engine *engine, const struct task *task)
   engine->why[0] = '\0';
   if (slot_makes_stores(task))
     folder_note(engine->folder, '+', task->job.number);
-  if (prepare(engine, slot, task) && fork_child(engine, slot))
+  if (prepare_task(engine, slot, task) && fork_child(engine, slot))
     return true;
   int reason = errno;
   slot_remove_folder(slot);
@@ -462,7 +462,7 @@ finish_removal(struct slot *slot, struct outcome *removal)
 }
 
 static struct outcome *
-leave(struct engine *engine, struct slot *slot, struct outcome *outcome)
+leave_slot(struct engine *engine, struct slot *slot, struct outcome *outcome)
 {
   if (slot->job.plugin && outcome->n_leftovers + outcome->n_unsure == 0)
     folder_note(engine->folder, '-', slot->job.number);
@@ -505,19 +505,19 @@ finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
   take_meddling(engine, slot, &ending);
   struct outcome *outcome = slot_collect(slot, engine->memcheck);
   memcpy(outcome->orphans, orphans, sizeof(outcome->orphans));
-  judge(outcome, &slot->task, &ending);
+  judge_child(outcome, &slot->task, &ending);
   if (slot->task.memcheck)
     judge_memory(outcome, &slot->task, engine->memcheck->self);
   outcome->interrupted = engine->interrupted && slot->signals > 0 && !slot->timed_out
                          && !slot->flooded;
   if (slot->pending)
-    return leave(engine, slot, finish_removal(slot, outcome));
+    return leave_slot(engine, slot, finish_removal(slot, outcome));
   slot_list_stores(slot, outcome->report);
   slot_list_unsure(slot, outcome);
   if (slot->n_stores > 0 && start_removal(engine, slot, outcome))
     return NULL;
   keep_leftovers(slot, outcome);
-  return leave(engine, slot, outcome);
+  return leave_slot(engine, slot, outcome);
 }
 
 /* ---- watching -------------------------------------------------------------------------------- */
@@ -539,7 +539,7 @@ poll_all(struct engine *engine, int timeout)
 /* Waits for a signal, a child's question, the first deadline, or until output is to be looked at:
  * never longer, whatever became of the signals. */
 static void
-watch(struct engine *engine)
+watch_children(struct engine *engine)
 {
   int64_t timeout = LOOK_MS;
 
@@ -598,7 +598,7 @@ has_ended(const struct slot *slot, siginfo_t *ret_how)
 
 /* The outcome of one that has ended. */
 static struct outcome *
-look(struct engine *engine)
+find_ended_child(struct engine *engine)
 {
   for (unsigned i = 0; i < engine->n_slots; i++) {
     struct slot *slot = &engine->slots[i];
@@ -617,14 +617,14 @@ engine_wait(struct engine *engine)
 {
   while (engine_running(engine) > 0) {
     hear_signals(engine); /* though some child has always ended */
-    struct outcome *outcome = look(engine);
+    struct outcome *outcome = find_ended_child(engine);
     if (outcome)
       return outcome;
     meet_deadlines(engine);
     stop_floods(engine);
     if (engine->on_wait)
       engine->on_wait(engine->context);
-    watch(engine);
+    watch_children(engine);
   }
   return NULL;
 }

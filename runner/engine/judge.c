@@ -388,7 +388,7 @@ spoken(const struct kit_report *report, const struct seals *seals)
 }
 
 void
-judge(struct outcome *outcome, const struct task *task, const struct ending *ending)
+judge_child(struct outcome *outcome, const struct task *task, const struct ending *ending)
 {
   char place[128];
   bool exited = ending->how.si_code == CLD_EXITED;

@@ -23,7 +23,7 @@ struct ending {
 };
 
 /* Fills in verdict, `ended` and, where the child found no words, those of the report. */
-void judge(struct outcome *outcome, const struct task *task, const struct ending *ending);
+void judge_child(struct outcome *outcome, const struct task *task, const struct ending *ending);
 
 /* After it, of a check under memcheck; `self` is this executable. */
 void judge_memory(struct outcome *outcome, const struct task *task, const char *self);

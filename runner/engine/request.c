@@ -76,7 +76,7 @@ struct reader {
 };
 
 static uint64_t
-take_number(struct reader *reader)
+take_request_number(struct reader *reader)
 {
   uint64_t number = 0;
 
@@ -93,7 +93,7 @@ static struct dk_bytes
 take_bytes(struct reader *reader)
 {
   struct dk_bytes bytes = {NULL, 0};
-  uint64_t length = take_number(reader);
+  uint64_t length = take_request_number(reader);
 
   if (reader->failed || length == absent)
     return bytes;
@@ -113,9 +113,9 @@ take_text(struct reader *reader)
 }
 
 static bool
-take_settings(struct reader *reader, struct request *request)
+take_request_settings(struct reader *reader, struct request *request)
 {
-  uint64_t n = take_number(reader);
+  uint64_t n = take_request_number(reader);
 
   if (reader->failed || n > (uint64_t)(reader->end - reader->at))
     return false;
@@ -144,24 +144,24 @@ request_read(struct request *ret, const char *bytes, size_t size, request_find_f
   job->store_value = take_text(&reader);
   job->run = take_text(&reader);
   job->folder = take_text(&reader);
-  job->number = (uint32_t)take_number(&reader);
-  job->seed = take_number(&reader);
-  job->settle_ms = (int32_t)take_number(&reader);
-  job->answer_ms = (int32_t)take_number(&reader);
-  job->real_time = take_number(&reader) != 0;
-  job->real_wait_ms = (int64_t)take_number(&reader);
-  job->patience_ms = (int64_t)take_number(&reader);
-  job->incomplete = take_number(&reader) != 0;
-  job->unload = take_number(&reader) != 0;
-  job->seals = (int)take_number(&reader);
-  job->seals_inode = take_number(&reader);
-  job->hurt.powers = (uint32_t)take_number(&reader);
+  job->number = (uint32_t)take_request_number(&reader);
+  job->seed = take_request_number(&reader);
+  job->settle_ms = (int32_t)take_request_number(&reader);
+  job->answer_ms = (int32_t)take_request_number(&reader);
+  job->real_time = take_request_number(&reader) != 0;
+  job->real_wait_ms = (int64_t)take_request_number(&reader);
+  job->patience_ms = (int64_t)take_request_number(&reader);
+  job->incomplete = take_request_number(&reader) != 0;
+  job->unload = take_request_number(&reader) != 0;
+  job->seals = (int)take_request_number(&reader);
+  job->seals_inode = take_request_number(&reader);
+  job->hurt.powers = (uint32_t)take_request_number(&reader);
   job->hurt.hand = take_text(&reader);
   job->hurt.through = take_text(&reader);
   job->hurt.address = take_text(&reader);
-  ret->task.tag = take_number(&reader);
-  ret->runner = (pid_t)take_number(&reader);
-  return take_settings(&reader, ret) && job->check && job->run && job->folder;
+  ret->task.tag = take_request_number(&reader);
+  ret->runner = (pid_t)take_request_number(&reader);
+  return take_request_settings(&reader, ret) && job->check && job->run && job->folder;
 }
 
 void

@@ -182,7 +182,7 @@ obey(struct work *work, const char *verb, const char *store, char *said, size_t 
 
 /* False: the asker has gone, or the runner has. */
 static bool
-hear(struct work *work, int asker)
+hear_asker(struct work *work, int asker)
 {
   struct pollfd ends[] = {{.fd = asker, .events = POLLIN}, {.fd = work->runner, .events = POLLIN}};
   char line[LINE], said[2 * SAID] = "", answer[2 * SAID + 16];
@@ -224,7 +224,7 @@ serve(struct work *work)
     int asker = ends[0].revents != 0 ? accept4(work->listener, NULL, NULL, SOCK_CLOEXEC) : -1;
     if (asker < 0)
       continue;
-    while (hear(work, asker))
+    while (hear_asker(work, asker))
       continue;
     mend(work, said, sizeof(said));
     work->went_on = false;

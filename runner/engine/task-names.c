@@ -16,7 +16,7 @@
 enum { MOST_TRIES = 100 }; /* for one task, if something has its name that cannot be removed */
 
 static void
-note(struct task_names *names, const char *name)
+note_intrusion(struct task_names *names, const char *name)
 {
   if (!names->intruded[0])
     snprintf(names->intruded, sizeof(names->intruded), "%.60s", name);
@@ -28,7 +28,7 @@ note_task(struct task_names *names, const char *name)
   char path[64];
 
   snprintf(path, sizeof(path), "../%.48s", name);
-  note(names, path);
+  note_intrusion(names, path);
 }
 
 bool
@@ -86,7 +86,7 @@ task_names_look(struct task_names *names, const struct folder *folder)
 
   snprintf(path, sizeof(path), "../../%s", moved ? moved : "");
   if (moved)
-    note(names, path);
+    note_intrusion(names, path);
   clear(names, folder->checks);
   clear(names, folder->others);
 }

@@ -56,7 +56,7 @@ judged(struct left left, enum verdict expected, const char *clause, const char *
   if (left.meddled)
     memcpy(ending.meddled, left.meddled, strlen(left.meddled) + 1);
   judge_tame(outcome.report);
-  judge(&outcome, &task, &ending);
+  judge_child(&outcome, &task, &ending);
   is(verdict_name(outcome.verdict), verdict_name(expected), "%s", name);
   is(outcome.report->clause, clause, "%s: the clause", name);
   free(outcome.report);
@@ -170,7 +170,7 @@ blames(int64_t called_ms, bool blamed, const char *name)
     BAIL_OUT("out of memory");
   outcome.report->running = 1;
   memcpy(outcome.report->operation, "read_history", sizeof("read_history"));
-  judge(&outcome, &task, &ending);
+  judge_child(&outcome, &task, &ending);
   is(verdict_name(outcome.verdict), "timeout", "%s: a time-out", name);
   ok((strstr(outcome.report->message, "read_history did not come back") != NULL) == blamed,
      "%s: the call is %sblamed", name, blamed ? "" : "not ");
@@ -192,7 +192,7 @@ blames_nothing_slow(void)
   outcome.report->running = 1;
   outcome.report->operations = 969;
   memcpy(outcome.report->clause, "ACK-1", sizeof("ACK-1"));
-  judge(&outcome, &task, &ending);
+  judge_child(&outcome, &task, &ending);
   is(verdict_name(outcome.verdict), "unexercised", "slow: neither passed nor failed");
   ok(outcome.slow, "slow: it is told from a race without overlaps");
   is(outcome.report->clause, "", "slow: no clause is blamed");

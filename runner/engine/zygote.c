@@ -33,7 +33,7 @@ zygote_init(struct zygote *zygote, int run_folder, unsigned number)
 }
 
 static void
-end(struct zygote *zygote)
+zygote_end(struct zygote *zygote)
 {
   if (zygote->pid > 0) {
     kill(zygote->pid, SIGKILL);
@@ -49,7 +49,7 @@ end(struct zygote *zygote)
 void
 zygote_done(struct zygote *zygote)
 {
-  end(zygote);
+  zygote_end(zygote);
   if (zygote->folder >= 0)
     close(zygote->folder);
   zygote->folder = -1;
@@ -116,7 +116,7 @@ become_zygote(const struct memcheck *memcheck, const struct zygote *zygote, cons
 
 /* false: it has ended, or says nothing in time. */
 static bool
-hear(struct zygote *zygote, int64_t ms, struct zygote_answer *ret)
+hear_zygote(struct zygote *zygote, int64_t ms, struct zygote_answer *ret)
 {
   int64_t until = clock_ns() + ms * 1000000;
   struct pollfd socket = {.fd = zygote->socket, .events = POLLIN};
@@ -132,7 +132,7 @@ hear(struct zygote *zygote, int64_t ms, struct zygote_answer *ret)
 
 /* The request, with the child's end of the seals' socket. */
 static bool
-tell(const struct zygote *zygote, const struct task *task, const struct kit_job *job)
+send_request(const struct zygote *zygote, const struct task *task, const struct kit_job *job)
 {
   struct dk_text bytes = DK_TEXT_EMPTY;
 
@@ -147,19 +147,19 @@ tell(const struct zygote *zygote, const struct task *task, const struct kit_job 
 static void
 give_up(struct zygote *zygote, const char *why)
 {
-  end(zygote);
+  zygote_end(zygote);
   zygote->cold = true;
   snprintf(zygote->why, sizeof(zygote->why), "%s", why);
 }
 
 static void
-begin(struct zygote *zygote, const struct memcheck *memcheck, const char *plugin, int file)
+zygote_begin(struct zygote *zygote, const struct memcheck *memcheck, const char *plugin, int file)
 {
   struct zygote_answer answer;
   int ends[2];
   char why[sizeof(zygote->why)];
 
-  end(zygote);
+  zygote_end(zygote);
   zygote->cold = false;
   zygote->why[0] = '\0';
   snprintf(zygote->plugin, sizeof(zygote->plugin), "%s", plugin);
@@ -173,7 +173,7 @@ begin(struct zygote *zygote, const struct memcheck *memcheck, const char *plugin
     become_zygote(memcheck, zygote, (const int[2]){ends[1], file});
   close(ends[1]);
   zygote->socket = ends[0];
-  if (zygote->pid < 0 || !hear(zygote, READY_MS, &answer)) {
+  if (zygote->pid < 0 || !hear_zygote(zygote, READY_MS, &answer)) {
     give_up(zygote, "linking it did not come to an end that can be forked");
   } else if (answer.word == ZYGOTE_THREADS) {
     snprintf(why, sizeof(why), "it has %d threads once it is linked", answer.value);
@@ -188,7 +188,8 @@ start_warm(struct zygote *zygote, const struct task *task, const struct kit_job 
 {
   struct zygote_answer answer;
 
-  if (tell(zygote, task, job) && hear(zygote, FORK_MS, &answer) && answer.word == ZYGOTE_FORKED)
+  if (send_request(zygote, task, job) && hear_zygote(zygote, FORK_MS, &answer)
+      && answer.word == ZYGOTE_FORKED)
     return answer.value;
   give_up(zygote, "its process under Valgrind ended");
   return 0;
@@ -246,7 +247,7 @@ zygote_start_child(struct zygote *zygote, const struct memcheck *memcheck,
   if (!task->origins) {
     bool known = (zygote->pid > 0 || zygote->cold) && strcmp(zygote->plugin, plugin) == 0;
     if (!known)
-      begin(zygote, memcheck, plugin, file);
+      zygote_begin(zygote, memcheck, plugin, file);
     if (!zygote->cold)
       pid = start_warm(zygote, task, job);
   }

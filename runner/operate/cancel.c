@@ -244,7 +244,7 @@ filter_for_cancel(const struct operating *operating)
 
 /* Asks at the terminal, with the number. */
 static int
-ask(struct cancelling *c)
+ask_before_cancelling(struct cancelling *c)
 {
   const struct operating *operating = &c->host.options->operating;
   const struct dk_instance_filter filter = filter_for_cancel(operating);
@@ -286,7 +286,7 @@ refuse_number(struct cancelling *c)
 }
 
 static int
-send(struct cancelling *c)
+send_cancellations(struct cancelling *c)
 {
   const struct operating *operating = &c->host.options->operating;
   dk_status status;
@@ -396,7 +396,7 @@ json_of_counts(const struct cancelling *c)
 }
 
 static void
-tell_sums(struct cancelling *c, int code)
+print_cancel_sums(struct cancelling *c, int code)
 {
   struct dk_text line = DK_TEXT_EMPTY;
   json_t *rest = json_object();
@@ -430,7 +430,7 @@ tell_sums(struct cancelling *c, int code)
 
 /* With --wait a store that is away is waited for from the beginning. */
 static int
-open_store(struct cancelling *c, const struct options *options)
+open_store_to_cancel(struct cancelling *c, const struct options *options)
 {
   if (options->operating.wait_ms >= 0)
     host_waits_until(&c->host, when_until(options->operating.wait_ms), "--wait");
@@ -440,7 +440,7 @@ open_store(struct cancelling *c, const struct options *options)
 }
 
 static int
-begin(struct cancelling *c, const struct options *options)
+begin_cancelling(struct cancelling *c, const struct options *options)
 {
   bool many = targets_are_many(options);
   int code = take_options(c, options);
@@ -453,23 +453,23 @@ begin(struct cancelling *c, const struct options *options)
   if (code == EXIT_PASSED && !many)
     code = targets_ids_take(&c->host, &c->ids);
   if (code == EXIT_PASSED)
-    code = open_store(c, options);
-  return code == EXIT_PASSED && many ? ask(c) : code;
+    code = open_store_to_cancel(c, options);
+  return code == EXIT_PASSED && many ? ask_before_cancelling(c) : code;
 }
 
 int
 operate_cancel(const struct options *options)
 {
   struct cancelling c = {.printer = printer_of(options, "durakit.cancel/1", "instances")};
-  int code = begin(&c, options);
+  int code = begin_cancelling(&c, options);
 
   if (code == EXIT_PASSED) {
-    code = send(&c);
+    code = send_cancellations(&c);
     if (code <= EXIT_VIOLATED && options->operating.wait_ms >= 0) {
       int waited = wait_for_all(&c);
       code = waited > code ? waited : code;
     }
-    tell_sums(&c, code);
+    print_cancel_sums(&c, code);
   }
   host_close(&c.host);
   targets_ids_done(&c.ids);

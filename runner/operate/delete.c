@@ -78,7 +78,7 @@ judge_added(struct deleting *d, size_t first, enum fate *ret_fate, struct dk_tex
 }
 
 static dk_status
-judge(struct deleting *d, const char *id, enum fate *ret_fate, struct dk_text *other)
+judge_deletion(struct deleting *d, const char *id, enum fate *ret_fate, struct dk_text *other)
 {
   size_t first = d->going.n;
   dk_status status = tree_add(&d->going, d->host.client, dk_str_of(id));
@@ -150,7 +150,7 @@ judge_named(struct deleting *d, bool also_what_goes)
     struct dk_text other = DK_TEXT_EMPTY;
     enum fate fate = GOES;
     char *id = string_of(d, i);
-    dk_status status = id ? judge(d, id, &fate, &other) : DK_NO_MEMORY;
+    dk_status status = id ? judge_deletion(d, id, &fate, &other) : DK_NO_MEMORY;
 
     if (status != DK_OK)
       code = host_failed(&d->host, id, status);
@@ -339,7 +339,7 @@ delete_selected(struct deleting *d)
 /* ---- the command ----------------------------------------------------------------------------- */
 
 static void
-tell_sums(struct deleting *d, int code)
+print_delete_sums(struct deleting *d, int code)
 {
   bool dry = d->host.options->operating.dry_run;
   const struct dk_removed *r = &d->removed;
@@ -364,7 +364,7 @@ tell_sums(struct deleting *d, int code)
 }
 
 static int
-begin(struct deleting *d, const struct options *options)
+begin_deleting(struct deleting *d, const struct options *options)
 {
   bool many = targets_are_many(options);
   int code = many ? targets_check_may_ask(options) : EXIT_PASSED;
@@ -384,11 +384,11 @@ int
 operate_delete(const struct options *options)
 {
   struct deleting d = {.printer = printer_of(options, "durakit.delete/1", "instances")};
-  int code = begin(&d, options);
+  int code = begin_deleting(&d, options);
 
   if (code == EXIT_PASSED) {
     code = targets_are_many(options) ? delete_selected(&d) : delete_named(&d);
-    tell_sums(&d, code);
+    print_delete_sums(&d, code);
   }
   host_close(&d.host);
   targets_ids_done(&d.ids);

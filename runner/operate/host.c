@@ -76,7 +76,7 @@ host_code_of(dk_status status)
 
 /* The provider's own words tell the cause; what is said here holds for all that has this status. */
 static const char *
-next_of(dk_status status)
+next_of_status(dk_status status)
 {
   switch (status) {
   case DK_BUSY:
@@ -129,7 +129,7 @@ tell_next_of_open(dk_status status, const char *source, struct dk_text *next)
                          "go back to a copy that is whole", source);
     break;
   default:
-    dk_text_puts(next, next_of(status));
+    dk_text_puts(next, next_of_status(status));
   }
 }
 
@@ -159,7 +159,8 @@ lose_patience(const struct host *host, const char *where, dk_status status, cons
            "it was not done; look whether the store can be reached and what it waits for; "
            "%s waits longer", option);
   message_problem(&(struct problem){where ? where : host->options->operating.provider, what, NULL,
-                                    words, dk_status_class(status) == 3 ? next_of(status) : next},
+                                    words,
+                                    dk_status_class(status) == 3 ? next_of_status(status) : next},
                   &host->secrets);
   return EXIT_ENVIRONMENT;
 }
@@ -176,7 +177,7 @@ host_failed_as(const struct host *host, const char *where, const char *what, dk_
     return lose_patience(host, where, status, words);
   dk_status_name(status, name, sizeof(name));
   message_problem(&(struct problem){where ? where : host->options->operating.provider, what, NULL,
-                                    words && *words ? words : name, next_of(status)},
+                                    words && *words ? words : name, next_of_status(status)},
                   &host->secrets);
   return host_code_of(status);
 }
@@ -291,7 +292,7 @@ refuse_settings(const struct host *host, const struct dk_refusal *refusal)
 }
 
 static int
-take_settings(struct host *host)
+take_settings_of_host(struct host *host)
 {
   struct dk_refusal refusal;
 
@@ -355,7 +356,7 @@ refuse_open(const struct host *host, dk_status status)
 }
 
 static int
-open_store(struct host *host, uint32_t flags)
+open_store_of_host(struct host *host, uint32_t flags)
 {
   const struct dk_host_options options = {
     .struct_size = sizeof(options), .context = host, .log = log_line};
@@ -425,7 +426,7 @@ host_load(struct host *host, const struct options *options, const char *needs_ad
   }
   int code = load(host);
   if (code == EXIT_PASSED)
-    code = take_settings(host);
+    code = take_settings_of_host(host);
   if (code == EXIT_PASSED && needs_admin && !declares_admin(host))
     code = refuse_admin(host, needs_admin);
   return code == EXIT_PASSED ? targets_check_names(host) : code;
@@ -434,7 +435,7 @@ host_load(struct host *host, const struct options *options, const char *needs_ad
 int
 host_open(struct host *host, uint32_t flags)
 {
-  int code = open_store(host, flags);
+  int code = open_store_of_host(host, flags);
 
   if (code == EXIT_PASSED && host->needs_admin && !host_has_admin(host))
     code = refuse_admin(host, host->needs_admin);

@@ -61,7 +61,7 @@ take_instance(void *context, const struct dk_instance_info *info)
 }
 
 static void
-tell_end(struct listing *l, int code)
+print_end_of_list(struct listing *l, int code)
 {
   struct dk_text line = DK_TEXT_EMPTY;
   dk_str last = {dk_text_str(&l->last), l->last.length};
@@ -111,7 +111,7 @@ operate_instances(const struct options *options)
     code = host_open(&l.host, DK_OPEN_READ_ONLY);
   if (code == EXIT_PASSED) {
     code = list(&l);
-    tell_end(&l, code);
+    print_end_of_list(&l, code);
   }
   host_close(&l.host);
   dk_text_done(&l.last);

@@ -50,7 +50,7 @@ struct wait {
 
 /* At the moment until which the command waits a call that has just begun may come back. */
 static struct wait
-look(struct patience *p)
+look_at_calls(struct patience *p)
 {
   struct wait wait = {.now = when_ticks()};
 
@@ -94,7 +94,7 @@ say_waiting(const struct patience *p, const struct wait *wait)
 
 /* A call that does not come back, although it was cancelled, keeps no command. */
 DK_NORETURN static void
-leave(const struct patience *p, const struct wait *wait)
+leave_stuck_call(const struct patience *p, const struct wait *wait)
 {
   char what[PATIENCE_WORDS], next[160];
 
@@ -112,14 +112,14 @@ leave(const struct patience *p, const struct wait *wait)
 
 /* Each wait is told of once: a later one begins after that. */
 static void *
-watch(void *context)
+watch_calls(void *context)
 {
   struct patience *p = context;
   struct pollfd end = {.fd = p->end_fd, .events = POLLIN};
   int64_t said_at = -1;
 
   while (poll(&end, 1, LOOK_MS) <= 0) {
-    struct wait wait = look(p);
+    struct wait wait = look_at_calls(p);
     if (wait.ms >= SAY_MS && wait.left_ms > 0 && wait.now - wait.ms > said_at) {
       say_waiting(p, &wait);
       said_at = wait.now;
@@ -129,7 +129,7 @@ watch(void *context)
       dk_cancel(p->canceller);
     }
     if (wait.left_ms <= -DEAF_MS)
-      leave(p, &wait);
+      leave_stuck_call(p, &wait);
   }
   return NULL;
 }
@@ -151,7 +151,7 @@ patience_begin(const char *where, const struct secrets *secrets, int64_t limit_m
   p->end_fd = eventfd(0, EFD_CLOEXEC);
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the thread that watches them */
-  int error = p->end_fd < 0 ? errno : pthread_create(&p->thread, NULL, watch, p);
+  int error = p->end_fd < 0 ? errno : pthread_create(&p->thread, NULL, watch_calls, p);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (error == 0)
     return p;

@@ -73,7 +73,7 @@ tell_one(struct pruning *p, dk_str id, uint64_t executions, uint64_t events)
 
 /* Of one instance; only what would lose something is told. */
 static dk_status
-look_at(struct pruning *p, dk_str id)
+count_what_would_go(struct pruning *p, dk_str id)
 {
   uint64_t executions = 0, events = 0;
 
@@ -104,7 +104,7 @@ take_instance(void *context, const struct dk_instance_info *info)
   }
   char *id = strndup(info->instance.ptr, info->instance.len);
   p->no_memory = p->no_memory || !id;
-  p->failed = id ? look_at(p, dk_str_of(id)) : DK_NO_MEMORY;
+  p->failed = id ? count_what_would_go(p, dk_str_of(id)) : DK_NO_MEMORY;
   free(id);
   if (p->failed == DK_NOT_FOUND)
     p->failed = DK_OK; /* gone meanwhile */
@@ -129,7 +129,7 @@ look_at_all(struct pruning *p, const struct dk_instance_filter *filter)
 /* ---- what goes ------------------------------------------------------------------------------- */
 
 static int
-refuse_missing(const struct pruning *p, const char *id)
+refuse_missing_instance(const struct pruning *p, const char *id)
 {
   return host_refuse(&p->host, EXIT_VIOLATED, id, "there is no such instance, or it never ran",
                      NULL, "durakit instances shows which there are");
@@ -141,12 +141,12 @@ prune_named(struct pruning *p)
   const char *id = p->host.options->arguments[0];
   dk_status status =
     p->host.options->operating.dry_run
-      ? look_at(p, p->ids.items[0])
+      ? count_what_would_go(p, p->ids.items[0])
       : dk_client_prune(p->host.client, p->ids.items[0], p->keep, p->completed_before,
                         &p->removed);
 
   if (status == DK_NOT_FOUND)
-    return refuse_missing(p, id);
+    return refuse_missing_instance(p, id);
   return status == DK_OK ? EXIT_PASSED : host_failed(&p->host, id, status);
 }
 
@@ -181,7 +181,7 @@ prune_selected(struct pruning *p)
 /* ---- the command ----------------------------------------------------------------------------- */
 
 static void
-tell_sums(struct pruning *p, int code)
+print_pruning_sums(struct pruning *p, int code)
 {
   bool dry = p->host.options->operating.dry_run;
   const struct dk_removed *r = &p->removed;
@@ -202,7 +202,7 @@ tell_sums(struct pruning *p, int code)
 }
 
 static int
-begin(struct pruning *p, const struct options *options)
+begin_pruning(struct pruning *p, const struct options *options)
 {
   const struct operating *operating = &options->operating;
   bool many = targets_are_many(options);
@@ -224,11 +224,11 @@ int
 operate_prune(const struct options *options)
 {
   struct pruning p = {.printer = printer_of(options, "durakit.prune/1", "instances")};
-  int code = begin(&p, options);
+  int code = begin_pruning(&p, options);
 
   if (code == EXIT_PASSED) {
     code = targets_are_many(options) ? prune_selected(&p) : prune_named(&p);
-    tell_sums(&p, code);
+    print_pruning_sums(&p, code);
   }
   host_close(&p.host);
   targets_ids_done(&p.ids);

@@ -62,7 +62,7 @@ tell_until_signal(struct host_signals *signals, struct pollfd fds[3])
 }
 
 static void *
-watch(void *context)
+watch_signals(void *context)
 {
   struct host_signals *signals = context;
   struct pollfd fds[3] = {{.fd = signals->end_fd, .events = POLLIN},
@@ -115,7 +115,7 @@ signals_watch(struct dk_canceller *canceller)
   int error = signals->fd < 0 || signals->end_fd < 0 || signals->came_fd < 0
                   || signals->tell_fd < 0
                 ? errno
-                : pthread_create(&signals->thread, NULL, watch, signals);
+                : pthread_create(&signals->thread, NULL, watch_signals, signals);
   if (error == 0)
     return signals;
   close_all(signals);

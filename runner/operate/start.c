@@ -19,7 +19,7 @@ struct sending {
 };
 
 static int
-begin(struct sending *s, const struct options *options, const char *schema)
+begin_sending(struct sending *s, const struct options *options, const char *schema)
 {
   *s = (struct sending){.printer = printer_of(options, schema, NULL), .buffer = DK_TEXT_EMPTY};
   int code = host_load(&s->host, options, NULL);
@@ -33,7 +33,7 @@ begin(struct sending *s, const struct options *options, const char *schema)
 }
 
 static int
-end(struct sending *s, int code)
+end_sending(struct sending *s, int code)
 {
   host_close(&s->host);
   targets_ids_done(&s->ids);
@@ -43,7 +43,7 @@ end(struct sending *s, int code)
 
 /* "order-1: started", or as JSON.  `waits_for`: NULL if nothing was sent to be waited for. */
 static void
-tell(struct sending *s, const char *outcome, const char *words, const char *waits_for)
+print_sending(struct sending *s, const char *outcome, const char *words, const char *waits_for)
 {
   struct dk_text line = DK_TEXT_EMPTY;
   json_t *rest = json_object();
@@ -71,22 +71,22 @@ operate_start(const struct options *options)
 {
   const struct chosen *chosen = &options->operating.chosen;
   struct sending s;
-  int code = begin(&s, options, "durakit.start/1");
+  int code = begin_sending(&s, options, "durakit.start/1");
 
   if (code != EXIT_PASSED)
-    return end(&s, code);
+    return end_sending(&s, code);
   dk_str input = s.payload.ptr ? s.payload : dk_str_of("");
   dk_status status =
     dk_client_start(s.host.client, s.ids.items[0], chosen->name, input, chosen->version);
   if (status == DK_OK) {
-    tell(&s, "started", "started", NULL);
+    print_sending(&s, "started", "started", NULL);
   } else if (status == DK_DUPLICATE) {
-    tell(&s, "already_there", "is there already, and was not started again", NULL);
+    print_sending(&s, "already_there", "is there already, and was not started again", NULL);
     code = EXIT_VIOLATED;
   } else {
     code = host_failed(&s.host, options->arguments[0], status);
   }
-  return end(&s, code);
+  return end_sending(&s, code);
 }
 
 /* ---- raise and enqueue ----------------------------------------------------------------------- */
@@ -129,7 +129,7 @@ static const struct kind queue = {
 };
 
 static int
-send(struct sending *s, const struct kind *kind, const char *words, const char *waits_for)
+send_message(struct sending *s, const struct kind *kind, const char *words, const char *waits_for)
 {
   const char *const *arguments = s->host.options->arguments;
   dk_str data = s->payload.ptr ? s->payload : dk_str_of("");
@@ -137,7 +137,7 @@ send(struct sending *s, const struct kind *kind, const char *words, const char *
 
   if (status != DK_OK)
     return host_failed(&s->host, arguments[0], status);
-  tell(s, kind->outcome, words, waits_for);
+  print_sending(s, kind->outcome, words, waits_for);
   return EXIT_PASSED;
 }
 
@@ -151,12 +151,12 @@ send_to_running(struct sending *s, const struct kind *kind)
   if (host_interrupted(&s->host))
     return host_say_interrupted();
   if (waits & WAITS_UNKNOWN)
-    return send(s, kind, kind->unknown, "unknown");
+    return send_message(s, kind, kind->unknown, "unknown");
   if (waits & kind->own)
-    return send(s, kind, kind->waited, kind->own == WAITS_FOR_EVENT ? "event" : "queue");
+    return send_message(s, kind, kind->waited, kind->own == WAITS_FOR_EVENT ? "event" : "queue");
   if (waits & kind->other)
-    return send(s, kind, kind->otherwise, kind->own == WAITS_FOR_EVENT ? "queue" : "event");
-  return send(s, kind, kind->kept, "nothing");
+    return send_message(s, kind, kind->otherwise, kind->own == WAITS_FOR_EVENT ? "queue" : "event");
+  return send_message(s, kind, kind->kept, "nothing");
 }
 
 static void
@@ -165,7 +165,7 @@ tell_ended(struct sending *s, int32_t status)
   struct dk_text words = DK_TEXT_EMPTY;
 
   dk_text_printf(&words, "has ended (%s); nothing was sent", status_words(status));
-  tell(s, "over", dk_text_str(&words), NULL);
+  print_sending(s, "over", dk_text_str(&words), NULL);
   dk_text_done(&words);
 }
 
@@ -178,15 +178,15 @@ send_if_it_lives(struct sending *s, const struct kind *kind)
   dk_status status = dk_client_status(s->host.client, s->ids.items[0], &info);
 
   if (status == DK_NOT_FOUND && !host_has_admin(&s->host))
-    return send(s, kind, kind->not_there, "unknown");
+    return send_message(s, kind, kind->not_there, "unknown");
   if (status == DK_NOT_FOUND) {
-    tell(s, "not_found", "not found; nothing was sent", NULL);
+    print_sending(s, "not_found", "not found; nothing was sent", NULL);
     return EXIT_VIOLATED;
   }
   if (status != DK_OK)
     return host_failed(&s->host, s->host.options->arguments[0], status);
   if (info.status == DK_NOT_STARTED)
-    return send(s, kind, kind->not_started, "nothing");
+    return send_message(s, kind, kind->not_started, "nothing");
   if (info.status == DK_RUNNING)
     return send_to_running(s, kind);
   tell_ended(s, info.status);
@@ -197,11 +197,11 @@ static int
 send_one(const struct options *options, const char *schema, const struct kind *kind)
 {
   struct sending s;
-  int code = begin(&s, options, schema);
+  int code = begin_sending(&s, options, schema);
 
   if (code == EXIT_PASSED)
     code = send_if_it_lives(&s, kind);
-  return end(&s, code);
+  return end_sending(&s, code);
 }
 
 int

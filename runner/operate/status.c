@@ -20,7 +20,7 @@ struct looking {
 };
 
 static int
-begin(struct looking *l, const struct options *options, uint32_t flags, const char *schema)
+begin_looking(struct looking *l, const struct options *options, uint32_t flags, const char *schema)
 {
   *l = (struct looking){.printer = printer_of(options, schema, "instances")};
   int code = host_load(&l->host, options, NULL);
@@ -33,7 +33,7 @@ begin(struct looking *l, const struct options *options, uint32_t flags, const ch
 }
 
 static int
-end(struct looking *l, int code)
+end_looking(struct looking *l, int code)
 {
   host_close(&l->host);
   targets_ids_done(&l->ids);
@@ -243,10 +243,10 @@ int
 operate_status(const struct options *options)
 {
   struct looking l;
-  int code = begin(&l, options, DK_OPEN_READ_ONLY, "durakit.status/1");
+  int code = begin_looking(&l, options, DK_OPEN_READ_ONLY, "durakit.status/1");
 
   if (code != EXIT_PASSED)
-    return end(&l, code);
+    return end_looking(&l, code);
   for (size_t i = 0; code == EXIT_PASSED && i < l.ids.n && !printer_broken(&l.printer); i++) {
     dk_status status = tell_status(&l, l.ids.items[i]);
     if (status != DK_OK)
@@ -255,13 +255,13 @@ operate_status(const struct options *options)
   if (code == EXIT_PASSED && l.n_not_found > 0)
     code = EXIT_VIOLATED;
   tell_counts(&l, code);
-  return end(&l, code);
+  return end_looking(&l, code);
 }
 
 /* ---- wait ------------------------------------------------------------------------------------ */
 
 static void
-tell_end(struct looking *l, const struct dk_instance_info *info)
+print_end_of_instance(struct looking *l, const struct dk_instance_info *info)
 {
   struct dk_text line = DK_TEXT_EMPTY;
 
@@ -318,7 +318,7 @@ wait_for(struct looking *l, dk_str id)
   }
   if (status != DK_OK)
     return host_failed(&l->host, id.ptr, status);
-  tell_end(l, &info);
+  print_end_of_instance(l, &info);
   return info.status == DK_COMPLETED ? EXIT_PASSED : EXIT_VIOLATED;
 }
 
@@ -326,10 +326,10 @@ int
 operate_wait(const struct options *options)
 {
   struct looking l;
-  int code = begin(&l, options, DK_OPEN_READ_ONLY, "durakit.wait/1");
+  int code = begin_looking(&l, options, DK_OPEN_READ_ONLY, "durakit.wait/1");
 
   if (code != EXIT_PASSED)
-    return end(&l, code);
+    return end_looking(&l, code);
   for (size_t i = 0; code <= EXIT_VIOLATED && i < l.ids.n && !printer_broken(&l.printer); i++) {
     int one = wait_for(&l, l.ids.items[i]);
     code = one > code ? one : code;
@@ -339,5 +339,5 @@ operate_wait(const struct options *options)
   json_t *rest = json_object();
   show_json_bool(rest, "complete", code <= EXIT_VIOLATED);
   printer_end(&l.printer, rest);
-  return end(&l, code);
+  return end_looking(&l, code);
 }

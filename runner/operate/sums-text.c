@@ -495,7 +495,7 @@ take_sample(struct reader *r, const char *line)
 /* ---- the text -------------------------------------------------------------------------------- */
 
 static bool
-take_line(struct reader *r, const char *line, size_t size)
+take_sums_line(struct reader *r, const char *line, size_t size)
 {
   if (memchr(line, '\0', size) || !dk_utf8_valid(line, size))
     return complain(r, "this line is no text", "UTF-8 without a NUL");
@@ -508,7 +508,7 @@ take_line(struct reader *r, const char *line, size_t size)
 
 /* Long lines are cut. */
 static int
-refuse(const struct reader *r, const char *line, size_t size)
+refuse_sums_line(const struct reader *r, const char *line, size_t size)
 {
   struct dk_text where = DK_TEXT_EMPTY, found = DK_TEXT_EMPTY;
 
@@ -542,7 +542,7 @@ sums_take_text(struct sums *sums, size_t n_file, char *text, size_t size)
     n = (size_t)((newline ? newline : end) - at);
     if (newline)
       *newline = '\0';
-    is_well = newline ? take_line(&r, at, n)
+    is_well = newline ? take_sums_line(&r, at, n)
                       : complain(&r, "the last line has no end", "all of the file");
     at += is_well ? n + 1 : 0;
   }
@@ -551,7 +551,7 @@ sums_take_text(struct sums *sums, size_t n_file, char *text, size_t size)
     n = 0;
     is_well = may_leave_family(&r) && (r.family || complain(&r, "there are no metrics", "some"));
   }
-  int code = is_well ? EXIT_PASSED : refuse(&r, at, n);
+  int code = is_well ? EXIT_PASSED : refuse_sums_line(&r, at, n);
   dk_text_done(&r.group);
   dk_text_done(&r.key);
   dk_text_done(&r.other);

@@ -78,7 +78,7 @@ sums_series(struct sums *sums, struct family *family, const char *key)
 
 /* What a tree keeps is the arena's. */
 static void
-leave(void *node)
+keep_node(void *node)
 {
   (void)node;
 }
@@ -86,15 +86,15 @@ leave(void *node)
 void
 sums_done(struct sums *sums)
 {
-  tdestroy(sums->families_by_name, leave);
-  tdestroy(sums->series_by_key, leave);
+  tdestroy(sums->families_by_name, keep_node);
+  tdestroy(sums->series_by_key, keep_node);
   dk_arena_done(&sums->arena);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static int
-refuse(const char *path, const char *what, const char *expected, const char *found)
+refuse_sums(const char *path, const char *what, const char *expected, const char *found)
 {
   message_problem(&(struct problem){path, what, expected, found,
                                     "durakit stats --help shows examples"}, NULL);
@@ -121,17 +121,18 @@ read_file(struct sums *sums, size_t n, char *bytes, struct stat *files)
   int code = EXIT_PASSED;
 
   if (!file || fstat(fileno(file), &files[n]) != 0) {
-    code = refuse(path, "the file of metrics cannot be read", A_SAVED_FILE, strerror(errno));
+    code = refuse_sums(path, "the file of metrics cannot be read", A_SAVED_FILE, strerror(errno));
   } else if (is_known(files, n)) {
-    code = refuse(path, "the file of metrics is given twice", "each file once",
-                  "what it counts would be added twice");
+    code = refuse_sums(path, "the file of metrics is given twice", "each file once",
+                       "what it counts would be added twice");
   } else {
     size_t size = fread(bytes, 1, MOST_BYTES + 1, file);
     if (ferror(file))
-      code = refuse(path, "the file of metrics cannot be read", A_SAVED_FILE, strerror(errno));
+      code = refuse_sums(path, "the file of metrics cannot be read", A_SAVED_FILE, strerror(errno));
     else if (size > MOST_BYTES)
-      code = refuse(path, "the file of metrics is too large", A_SAVED_FILE ", of 16 MiB at most",
-                    NULL);
+      code = refuse_sums(path, "the file of metrics is too large",
+                         A_SAVED_FILE ", of 16 MiB at most",
+                         NULL);
     else
       code = sums_take_text(sums, n + 1, bytes, size);
   }

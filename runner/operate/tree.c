@@ -26,7 +26,7 @@ tree_has(const struct tree *tree, const char *id)
 }
 
 static bool
-make_room(struct tree *tree)
+make_room_in_tree(struct tree *tree)
 {
   if (tree->n < tree->room)
     return true;
@@ -52,7 +52,8 @@ put_node(struct tree *tree, struct tree_node node, bool is_whole)
 {
   bool is_new = is_whole && !tree_has(tree, node.id);
 
-  if (!is_whole || (is_new && (!make_room(tree) || !tsearch(node.id, &tree->ids, by_bytes)))) {
+  if (!is_whole || (is_new && (!make_room_in_tree(tree) || !tsearch(node.id, &tree->ids,
+                                                                    by_bytes)))) {
     tree->no_memory = true;
     is_new = false;
   }

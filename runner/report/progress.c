@@ -107,7 +107,7 @@ draw(struct progress *progress, const char *text)
 }
 
 static void
-tell(struct progress *progress, int64_t now_ns)
+print_progress(struct progress *progress, int64_t now_ns)
 {
   struct dk_text text = DK_TEXT_EMPTY;
 
@@ -142,7 +142,7 @@ progress_tell(struct progress *progress, size_t done, size_t n, double share, in
   progress->n = n;
   progress->share = share;
   if (progress->has_bar || progress_is_due(progress, now_ns))
-    tell(progress, now_ns);
+    print_progress(progress, now_ns);
 }
 
 /* On a terminal the bar stands there already. */
@@ -151,5 +151,5 @@ progress_wait(struct progress *progress, int64_t now_ns)
 {
   if (progress->began_ns != 0 && (progress->n > 0 || progress->part)
       && progress_is_due(progress, now_ns))
-    tell(progress, now_ns);
+    print_progress(progress, now_ns);
 }

@@ -54,7 +54,7 @@ is_empty(int results)
 /* What an earlier run has written goes, so that no evidence of it lies beside the new results; what
  * it has not written is left alone: -1 with EEXIST. */
 static int
-make_room(int folder, int results)
+make_results_room(int folder, int results)
 {
   if (is_of_a_run(results))
     return remove_at(folder, "checks", NULL) ? 0 : -1;
@@ -91,7 +91,7 @@ static FILE *
 open_results(int folder)
 {
   int fd = open_alone(folder);
-  bool made = fd >= 0 && make_room(folder, fd) == 0 && ftruncate(fd, 0) == 0;
+  bool made = fd >= 0 && make_results_room(folder, fd) == 0 && ftruncate(fd, 0) == 0;
   FILE *file = made ? fdopen(fd, "r+") : NULL;
   int reason = errno;
 
@@ -172,7 +172,7 @@ text_value(const struct run *run, const char *bytes, size_t length)
 }
 
 static void
-put(json_t *object, const struct run *run, const char *key, const char *text)
+put_text_value(json_t *object, const struct run *run, const char *key, const char *text)
 {
   if (text && *text)
     json_object_set_new(object, key, text_value(run, text, strlen(text)));
@@ -192,7 +192,7 @@ put_text(json_t *object, const struct run *run, const char *key, struct dk_text 
   if (dk_text_failed(text))
     json_object_set_new(object, key, json_memory_of_text(text));
   else
-    put(object, run, key, dk_text_str(text));
+    put_text_value(object, run, key, dk_text_str(text));
   dk_text_reset(text);
 }
 
@@ -211,7 +211,7 @@ settings_of(const struct run *run)
     json_object_set_new(setting, "masked",
                         json_boolean(secret
                                      || secrets_are_in(&run->secrets, given->value, length)));
-    put(setting, run, "env", given->env);
+    put_text_value(setting, run, "env", given->env);
     json_array_append_new(list, setting);
   }
   return list;
@@ -246,7 +246,7 @@ put_memcheck(json_t *header, const struct run *run)
   for (size_t i = 1; run->memcheck && run->valgrind.files[i]; i++)
     json_array_append_new(files, text_value(run, run->valgrind.files[i],
                                             strlen(run->valgrind.files[i])));
-  put(header, run, "memcheck", run->memcheck ? "run" : run->no_memcheck);
+  put_text_value(header, run, "memcheck", run->memcheck ? "run" : run->no_memcheck);
   json_object_set_new(header, "suppressions", files);
 }
 
@@ -257,11 +257,11 @@ results_header(struct results_file *file, const struct run *run, const char *can
   struct dk_text manifest = DK_TEXT_EMPTY;
   json_t *plugin = json_object();
 
-  put(plugin, run, "path", run->plugin);
-  put(plugin, run, "name", run->probe->name);
-  put(plugin, run, "version", run->probe->version);
-  put(plugin, run, "built_with", run->probe->built_with);
-  put(plugin, run, "trouble", run->trouble);
+  put_text_value(plugin, run, "path", run->plugin);
+  put_text_value(plugin, run, "name", run->probe->name);
+  put_text_value(plugin, run, "version", run->probe->version);
+  put_text_value(plugin, run, "built_with", run->probe->built_with);
+  put_text_value(plugin, run, "trouble", run->trouble);
   json_t *header = json_pack(
     "{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:i, s:i, s:I, s:b, s:s}", "type",
     "header", "format", 1, "command", options_command_name(run->options->command), "kit",
@@ -294,7 +294,7 @@ trace_of(const struct run *run, const struct kit_report *report)
 
   for (unsigned n = 0; (line = out_trace(report, KIT_TRACE_LINES, n, &left_out)) != NULL; n++) {
     json_t *entry = json_pack("{s:I}", "at", (json_int_t)line->at);
-    put(entry, run, "text", line->text);
+    put_text_value(entry, run, "text", line->text);
     json_array_append_new(list, entry);
   }
   return list;
@@ -329,11 +329,11 @@ findings_of(const struct run *run, const struct findings *findings)
       continue;
     json_t *object = json_pack("{s:s, s:s}", "owner", whose[finding->owner], "clause",
                                finding_clause(finding));
-    put(object, run, "kind", finding->kind);
-    put(object, run, "what", finding->what);
+    put_text_value(object, run, "kind", finding->kind);
+    put_text_value(object, run, "what", finding->what);
     json_object_set_new(object, "stack", stack_of(run, &finding->stacks[0]));
     for (unsigned s = 1; s < finding->n_stacks; s++) {
-      put(object, run, s == 1 ? "memory" : "more", finding->stacks[s].what);
+      put_text_value(object, run, s == 1 ? "memory" : "more", finding->stacks[s].what);
       json_object_set_new(object, s == 1 ? "memory_stack" : "more_stack",
                           stack_of(run, &finding->stacks[s]));
     }
@@ -349,20 +349,20 @@ put_story(json_t *object, const struct run *run, const struct result *result)
   const struct kit_report *report = outcome->report;
   struct dk_text text = DK_TEXT_EMPTY;
 
-  put(object, run, "message", report->message);
-  put(object, run, "expected", report->expected);
-  put(object, run, "found", report->found);
-  put(object, run, "where", report->where);
-  put(object, run, "phase", phase_name((enum phase)report->phase));
-  put(object, run, "operation", report->operation);
-  put(object, run, "ended", outcome->ended);
-  put(object, run, "orphans", outcome->orphans);
+  put_text_value(object, run, "message", report->message);
+  put_text_value(object, run, "expected", report->expected);
+  put_text_value(object, run, "found", report->found);
+  put_text_value(object, run, "where", report->where);
+  put_text_value(object, run, "phase", phase_name((enum phase)report->phase));
+  put_text_value(object, run, "operation", report->operation);
+  put_text_value(object, run, "ended", outcome->ended);
+  put_text_value(object, run, "orphans", outcome->orphans);
   json_object_set_new(object, "pass", json_integer(report->pass));
   json_object_set_new(object, "trace_lines", json_integer(report->n_trace));
   json_object_set_new(object, "trace", trace_of(run, report));
   if (outcome->findings) {
     json_object_set_new(object, "findings", findings_of(run, outcome->findings));
-    put(object, run, "stopped", outcome->findings->stopped);
+    put_text_value(object, run, "stopped", outcome->findings->stopped);
     if (outcome->findings->stopped[0])
       json_object_set_new(object, "stopped_at", stack_of(run, &outcome->findings->stopped_at));
   }
@@ -493,7 +493,7 @@ results_add(struct results_file *file, const struct run *run, const struct resul
   }
   if (clause)
     json_object_set_new(object, "clause", json_string(clause->id));
-  put(object, run, "reason", result->reason);
+  put_text_value(object, run, "reason", result->reason);
   if (result->outcome)
     put_counts(object, result);
   if (result->outcome && result->verdict != VERDICT_PASS && result->verdict != VERDICT_SKIP) {
@@ -513,7 +513,7 @@ suppressions_of(const struct run *run)
     const struct suppressed *entry = &run->suppressed[i];
     json_t *object = json_pack("{s:I, s:b}", "used", (json_int_t)entry->count, "author",
                                entry->author);
-    put(object, run, "name", entry->name);
+    put_text_value(object, run, "name", entry->name);
     if (entry->provider > 0)
       json_object_set_new(object, "fits_provider", json_integer(entry->provider));
     if (entry->nobody > 0)

@@ -122,7 +122,7 @@ is_in_area(const struct check *check, const char *area)
 }
 
 static bool
-fits(const struct check *check, const char *pattern)
+check_fits(const struct check *check, const char *pattern)
 {
   const struct dk_topic *topic = dk_topic_find(pattern);
 
@@ -250,7 +250,7 @@ mark_one(const struct options *options, const char **list, bool *marked)
     *mode = '\0';
   for (size_t i = 0; i < plan_count(); i++) {
     const struct check *check = plan_check(i);
-    if (fits(check, pattern)
+    if (check_fits(check, pattern)
         && (plan_is_of_profile(check, options->profile) || names_runtime(pattern)))
       found = marked[i] = true;
   }

@@ -164,7 +164,7 @@ canaries_find(const char *id)
 }
 
 static bool
-start(struct run *run, size_t number)
+start_canary(struct run *run, size_t number)
 {
   struct task task = {.kind = TASK_CHECK, .deadline_ms = canaries[number].deadline_ms};
 
@@ -188,7 +188,7 @@ canaries_run(struct run *run, char *text, size_t size)
   text[0] = '\0';
   out_part(run->out, "canaries");
   while (started < count || engine_running(run->engine) > 0) {
-    while (started < count && engine_has_room(run->engine) && start(run, started))
+    while (started < count && engine_has_room(run->engine) && start_canary(run, started))
       started++;
     reason = started < count ? errno : 0;
     struct outcome *outcome = engine_wait(run->engine);

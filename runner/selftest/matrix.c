@@ -64,7 +64,8 @@ is_race(const struct matrix *matrix, const struct cell *cell)
 /* ---- running cells --------------------------------------------------------------------------- */
 
 static bool
-start(struct matrix *matrix, const struct cells *cells, size_t number, struct dk_setting *setting)
+start_cell(struct matrix *matrix, const struct cells *cells, size_t number,
+           struct dk_setting *setting)
 {
   const struct cell *cell = &cells->items[number];
   struct run *run = &matrix->selftest->run;
@@ -111,7 +112,7 @@ run_cells(struct matrix *matrix, const struct cells *cells, take_fn *take)
   while (next < cells->n || engine_running(engine) > 0) {
     while (may_start(matrix, cells, next, race_runs)) {
       struct dk_setting setting;
-      if (!start(matrix, cells, next, &setting))
+      if (!start_cell(matrix, cells, next, &setting))
         break;
       race_runs = is_race(matrix, &cells->items[next++]);
     }
@@ -475,7 +476,7 @@ judge_kill_sets(struct matrix *matrix)
 }
 
 static void
-judge(struct matrix *matrix)
+judge_matrix(struct matrix *matrix)
 {
   size_t n;
   const struct dk_clause *clauses = dk_clauses(&n);
@@ -517,7 +518,7 @@ matrix_run(struct selftest *selftest)
     selftest_note(selftest, "%zu of %zu cells were run", n_run,
                   matrix.n_checks * matrix.n_mutants);
     selftest->mutants_are_judged = true;
-    judge(&matrix);
+    judge_matrix(&matrix);
   }
   free(matrix.reached);
   free(matrix.verdicts);

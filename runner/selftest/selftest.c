@@ -70,7 +70,7 @@ selftest_word(const struct selftest *selftest, int code)
 }
 
 static bool
-begin(struct selftest *selftest)
+selftest_begin(struct selftest *selftest)
 {
   struct out *out = selftest->run.out;
   struct dk_text text = DK_TEXT_EMPTY;
@@ -131,7 +131,7 @@ tell_interrupted(struct selftest *selftest)
 }
 
 static int
-end(struct selftest *selftest, int code)
+selftest_end(struct selftest *selftest, int code)
 {
   double seconds = (double)(clock_ns() - selftest->run.started_ns) / 1e9;
 
@@ -173,14 +173,14 @@ command_selftest(const struct options *options)
   if (code == EXIT_PASSED)
     code = run_take_settings(&selftest.run);
   if (code == EXIT_PASSED) {
-    code = begin(&selftest) ? EXIT_PASSED : EXIT_ENVIRONMENT;
+    code = selftest_begin(&selftest) ? EXIT_PASSED : EXIT_ENVIRONMENT;
     if (code == EXIT_PASSED)
       code = hear_canaries(&selftest);
     if (code == EXIT_PASSED)
       code = matrix_run(&selftest);
     if (code == EXIT_PASSED)
       code = zoo_run(&selftest);
-    code = end(&selftest, code);
+    code = selftest_end(&selftest, code);
   }
   run_end(&selftest.run);
   return code;

@@ -234,7 +234,7 @@ hear_line(struct heard *heard, const struct dk_fixture *fixture, const char *lin
 
 /* `output` is cut into lines. */
 static void
-hear(struct heard *heard, const struct dk_fixture *fixture, char *output)
+hear_fixture(struct heard *heard, const struct dk_fixture *fixture, char *output)
 {
   bool phrase = !fixture->phrase || strstr(output, fixture->phrase);
   char *rest = output;
@@ -275,7 +275,7 @@ judge_visit(struct zoo_tour *tour, const struct visit *visit, int status)
     blame(&heard, "output", "cannot be read");
   int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   if (output)
-    hear(&heard, fixture, output);
+    hear_fixture(&heard, fixture, output);
   int expected = heard.unseen > 0 ? EXIT_UNCLEAR : fixture->exit_code;
   snprintf(number, sizeof(number), "%d instead of %d", code, expected);
   if (code != expected)

@@ -68,7 +68,7 @@ any_failed(const struct dk_text parts[PARTS])
 
 /* What stands in a run's file; false: out of memory. */
 static bool
-describe(const struct run *run, struct dk_text parts[PARTS])
+describe_origin(const struct run *run, struct dk_text parts[PARTS])
 {
   const char *value = run->store_value ? run->store_value : "";
 
@@ -106,7 +106,7 @@ bool
 run_origin_note(const struct run *run)
 {
   struct dk_text parts[PARTS] = {DK_TEXT_EMPTY};
-  bool described = describe(run, parts);
+  bool described = describe_origin(run, parts);
   int fd = described ? file_make(run->folder.fd, "origin", 0600) : -1;
   FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
   bool written = file && put_parts(file, parts);
@@ -212,8 +212,8 @@ say_keys(struct dk_text *text, const char *how, const struct dk_text *list,
 }
 
 static enum run_origin
-compare(const struct dk_text theirs[PARTS], const struct dk_text ours[PARTS],
-        struct dk_text *ret_how)
+compare_origins(const struct dk_text theirs[PARTS], const struct dk_text ours[PARTS],
+                struct dk_text *ret_how)
 {
   if (same_plugin(theirs, ours) && same(&theirs[KEY], &ours[KEY])
       && same(&theirs[VALUE], &ours[VALUE]) && same(&theirs[DIGEST], &ours[DIGEST])
@@ -235,7 +235,7 @@ run_origin_compare(const struct run *run, int folder, struct dk_text *ret_how)
   bool whole = split(&bytes, theirs);
   enum run_origin origin = RUN_ORIGIN_UNKNOWN;
 
-  if (!describe(run, ours) || any_failed(theirs))
+  if (!describe_origin(run, ours) || any_failed(theirs))
     reason = ENOMEM;
   if (reason != 0 && reason != ENOENT) {
     dk_text_printf(ret_how, "its origin cannot be read: %s", file_words(reason));
@@ -244,7 +244,7 @@ run_origin_compare(const struct run *run, int folder, struct dk_text *ret_how)
                           "journal names them, to be removed by hand, and then this folder");
     origin = RUN_ORIGIN_DIFFERS;
   } else {
-    origin = compare(theirs, ours, ret_how);
+    origin = compare_origins(theirs, ours, ret_how);
   }
   dk_text_done(&bytes);
   parts_done(theirs);

@@ -26,8 +26,9 @@ struct reading {
 };
 
 static int
-refuse(const struct reading *reading, unsigned line, const char *what, const char *expected,
-       const char *found)
+refuse_suppression(const struct reading *reading, unsigned line, const char *what,
+                   const char *expected,
+                   const char *found)
 {
   struct dk_text where = DK_TEXT_EMPTY;
 
@@ -129,16 +130,17 @@ look_at_frame(const struct reading *reading, const char *frame, bool *looked)
     return EXIT_PASSED;
   const char *fault = fault_of_frame(reading, frame);
   *looked = true;
-  return fault ? refuse(reading, reading->line, fault,
-                        "the function or the library that does what is to be hidden, by its name",
-                        frame)
+  return fault ? refuse_suppression(reading, reading->line, fault,
+                                    "the function or the library that does what is to be hidden, "
+                                    "by its name",
+                                    frame)
                : EXIT_PASSED;
 }
 
 /* ---- an entry -------------------------------------------------------------------------------- */
 
 static int
-no_memory(const struct reading *reading)
+refuse_without_memory(const struct reading *reading)
 {
   return run_refuse(reading->run, EXIT_ENVIRONMENT,
                     &(struct problem){reading->path, "cannot be kept", "memory", strerror(ENOMEM),
@@ -148,7 +150,8 @@ no_memory(const struct reading *reading)
 static int
 ends_early(const struct reading *reading, unsigned begin)
 {
-  return refuse(reading, begin, "the entry does not end", "} on a line of its own", NULL);
+  return refuse_suppression(reading, begin, "the entry does not end", "} on a line of its own",
+                            NULL);
 }
 
 /* "Memcheck:Leak"; also for more tools than one: "Memcheck,Addrcheck:Leak". */
@@ -167,12 +170,14 @@ read_kind(const struct reading *reading, struct suppression *entry)
       break;
   }
   if (!ours)
-    return refuse(reading, reading->line, "is for no check that is run here", "Memcheck:...",
-                  reading->text);
+    return refuse_suppression(reading, reading->line, "is for no check that is run here",
+                              "Memcheck:...",
+                              reading->text);
   if (!suppression_is_kind(colon + 1))
-    return refuse(reading, reading->line, "Memcheck finds nothing of this kind",
-                  "Addr1 to Addr32, Value1 to Value32, Cond, Jump, Free, Overlap, Param, User, "
-                  "CoreMem, Mempool, FishyValue, Leak", colon + 1);
+    return refuse_suppression(reading, reading->line, "Memcheck finds nothing of this kind",
+                              "Addr1 to Addr32, Value1 to Value32, Cond, Jump, Free, Overlap, "
+                              "Param, User, "
+                              "CoreMem, Mempool, FishyValue, Leak", colon + 1);
   snprintf(entry->kind, sizeof(entry->kind), "%s", colon + 1);
   return EXIT_PASSED;
 }
@@ -198,9 +203,10 @@ read_leak_kinds(const struct reading *reading, struct suppression *entry)
     unsigned bit = strncmp(word, "Leak_", 5) == 0 ? 0 : suppression_leak_bit(word);
     entry->leaks |= bit;
     if (bit == 0)
-      return refuse(reading, reading->line, "there is no such kind of leak",
-                    "definite, indirect, possible, reachable with commas between them, or all, "
-                    "or none", word);
+      return refuse_suppression(reading, reading->line, "there is no such kind of leak",
+                                "definite, indirect, possible, reachable with commas between them, "
+                                "or all, "
+                                "or none", word);
   }
   return EXIT_PASSED;
 }
@@ -217,14 +223,14 @@ static int
 read_frame(const struct reading *reading, struct suppression *entry)
 {
   if (!is_frame(reading->text))
-    return refuse(reading, reading->line, "this is no frame",
-                  "fun:, obj: or src: and a name, or ...", reading->text);
+    return refuse_suppression(reading, reading->line, "this is no frame",
+                              "fun:, obj: or src: and a name, or ...", reading->text);
   if (entry->n_frames == SUPPRESSION_FRAMES)
-    return refuse(reading, reading->line, "the entry has too many frames", "at most 24",
-                  reading->text);
+    return refuse_suppression(reading, reading->line, "the entry has too many frames", "at most 24",
+                              reading->text);
   char *frame = strdup(reading->text);
   if (!frame)
-    return no_memory(reading);
+    return refuse_without_memory(reading);
   entry->frames[entry->n_frames++] = frame;
   return EXIT_PASSED;
 }
@@ -240,9 +246,11 @@ read_extra(struct reading *reading, struct suppression *entry, unsigned begin)
   entry->leaks = UINT_MAX;
   if (must) {
     if (is_frame(reading->text) || strcmp(reading->text, "}") == 0)
-      return refuse(reading, reading->line, "the entry does not say of which parameter it is",
-                    entry->kind[0] == 'P' ? "a line such as write(buf)"
-                                          : "a line such as malloc(size)", reading->text);
+      return refuse_suppression(reading, reading->line,
+                                "the entry does not say of which parameter it is",
+                                entry->kind[0] == 'P' ? "a line such as write(buf)"
+                                                      : "a line such as malloc(size)",
+                                reading->text);
     snprintf(entry->extra, sizeof(entry->extra), "%s", reading->text);
     return next_of_entry(reading) ? EXIT_PASSED : ends_early(reading, begin);
   }
@@ -265,8 +273,9 @@ read_entry(struct reading *reading, struct suppression *entry)
   if (!next_of_entry(reading))
     return ends_early(reading, begin);
   if (strcmp(reading->text, "}") == 0 || is_frame(reading->text))
-    return refuse(reading, reading->line, "the entry has no name", "a line of its own for it",
-                  reading->text);
+    return refuse_suppression(reading, reading->line, "the entry has no name",
+                              "a line of its own for it",
+                              reading->text);
   snprintf(entry->name, sizeof(entry->name), "%.127s", reading->text);
   if (!next_of_entry(reading))
     return ends_early(reading, begin);
@@ -281,8 +290,8 @@ read_entry(struct reading *reading, struct suppression *entry)
       code = ends_early(reading, begin);
   }
   if (code == EXIT_PASSED && !looked)
-    code = refuse(reading, begin, "the entry names no frame, and would hide everything",
-                  "fun: or obj: of what is to be hidden", NULL);
+    code = refuse_suppression(reading, begin, "the entry names no frame, and would hide everything",
+                              "fun: or obj: of what is to be hidden", NULL);
   return code;
 }
 
@@ -294,7 +303,7 @@ add_entry(struct reading *reading, struct suppressions *entries)
   struct suppression *grown = reallocarray(entries->items, entries->n + 1, sizeof(*grown));
 
   if (!grown)
-    return no_memory(reading);
+    return refuse_without_memory(reading);
   entries->items = grown;
   entries->items[entries->n] = (struct suppression){.n_frames = 0};
   return read_entry(reading, &entries->items[entries->n++]);
@@ -302,16 +311,17 @@ add_entry(struct reading *reading, struct suppressions *entries)
 
 /* One outside of the entries, or the one that begins one. */
 static int
-take_line(struct reading *reading, struct suppressions *entries)
+take_suppression_line(struct reading *reading, struct suppressions *entries)
 {
   if (!reading->text[0] || reading->text[0] == '#')
     return EXIT_PASSED;
   if (strcmp(reading->text, "{") != 0)
-    return refuse(reading, reading->line, "this line is of no entry",
-                  "{ on a line of its own, or # before what is a comment", reading->text);
+    return refuse_suppression(reading, reading->line, "this line is of no entry",
+                              "{ on a line of its own, or # before what is a comment",
+                              reading->text);
   if (!reading->reason)
-    return refuse(reading, reading->line, "this suppression has no reason",
-                  "a line above it that begins with # and says why it is right", NULL);
+    return refuse_suppression(reading, reading->line, "this suppression has no reason",
+                              "a line above it that begins with # and says why it is right", NULL);
   return add_entry(reading, entries);
 }
 
@@ -325,7 +335,7 @@ run_read_suppressions(struct run *run, struct suppressions *entries, const char 
   if (reading.file)
     reading.real = realpath(run->plugin, NULL);
   while (reading.file && code == EXIT_PASSED && (more = next_line(&reading)))
-    code = take_line(&reading, entries);
+    code = take_suppression_line(&reading, entries);
   if (!reading.file || (!more && ferror(reading.file)))
     code = run_refuse(run, EXIT_USAGE,
                       &(struct problem){path, "cannot be read", "a file of Valgrind's suppressions",

@@ -58,7 +58,7 @@ set_back(int which, struct rlimit *own, const struct rlimit *found)
 }
 
 static void
-describe(int which, const struct rlimit *found, bool is_back, char *text, size_t size)
+describe_limit(int which, const struct rlimit *found, bool is_back, char *text, size_t size)
 {
   size_t used = strlen(text);
   char value[32] = "unlimited";
@@ -82,7 +82,7 @@ limits_restore(struct limits *limits, char *text, size_t size)
     if (!read_limit(i, &found)
         || (found.rlim_cur == own->rlim_cur && found.rlim_max == own->rlim_max))
       continue;
-    describe(i, &found, set_back(i, own, &found), text, size);
+    describe_limit(i, &found, set_back(i, own, &found), text, size);
     changed = true;
   }
   return changed;

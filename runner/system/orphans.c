@@ -31,7 +31,7 @@ struct pids {
 
 /* /proc/PID/stat: "17 (name of it) S 1 ..."; the name may hold anything. */
 static bool
-look_at(pid_t pid, struct process *ret)
+read_process(pid_t pid, struct process *ret)
 {
   char path[64];
   char line[1024];
@@ -101,7 +101,7 @@ children_searched(struct pids *pids)
 
   while (dir && room && (entry = readdir(dir)) != NULL) {
     if (isdigit((unsigned char)entry->d_name[0])
-        && look_at((pid_t)strtol(entry->d_name, NULL, 10), &process)
+        && read_process((pid_t)strtol(entry->d_name, NULL, 10), &process)
         && process.parent == getpid())
       room = add_pid(pids, process.pid);
   }
@@ -144,7 +144,7 @@ orphans_note_strangers(struct strangers *strangers)
 
   find_children(&pids);
   for (size_t i = 0; all && i < pids.n; i++) {
-    if (look_at(pids.items[i], &process))
+    if (read_process(pids.items[i], &process))
       all = add_stranger(strangers, &process);
   }
   free(pids.items);
@@ -165,7 +165,7 @@ is_stranger(const struct strangers *strangers, pid_t pid)
 {
   struct process process;
 
-  if (strangers->n == 0 || !look_at(pid, &process))
+  if (strangers->n == 0 || !read_process(pid, &process))
     return false;
   for (size_t i = 0; i < strangers->n; i++) {
     const struct stranger *stranger = &strangers->items[i];
@@ -215,7 +215,7 @@ is_of_another(pid_t pid, const struct running *running, size_t n_running)
 }
 
 static void
-describe(const struct process *process, char *text, size_t size)
+describe_process(const struct process *process, char *text, size_t size)
 {
   size_t used = strlen(text);
 
@@ -242,11 +242,11 @@ static bool
 end_one(struct strangers *strangers, pid_t pid, char *text, size_t size)
 {
   struct process process = {0};
-  bool seen = look_at(pid, &process);
+  bool seen = read_process(pid, &process);
   bool lived = seen && process.state != 'Z' && process.state != 'X';
 
   if (lived)
-    describe(&process, text, size);
+    describe_process(&process, text, size);
   bool gone = reap(pid, kill(pid, SIGKILL) == 0);
   if (!gone && seen) {
     process.group = pid; /* it answers for nobody else */

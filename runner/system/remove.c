@@ -12,7 +12,7 @@
 
 /* Leaves errno as it is. */
 static bool
-note(struct remains *left, const char *name, const char *why)
+note_remains(struct remains *left, const char *name, const char *why)
 {
   if (left && left->n++ == 0) {
     snprintf(left->name, sizeof(left->name), "%s", name);
@@ -55,7 +55,7 @@ remove_entry(int folder, const char *name, struct remains *left)
   if (unlinkat(folder, name, 0) == 0 || errno == ENOENT)
     return true;
   return errno == EISDIR || errno == EPERM ? remove_at(folder, name, left)
-                                           : note(left, name, strerror(errno));
+                                           : note_remains(left, name, strerror(errno));
 }
 
 bool
@@ -68,7 +68,7 @@ remove_inside(int folder, struct remains *left)
 
   if (!dir) {
     int reason = errno;
-    note(left, ".", strerror(reason));
+    note_remains(left, ".", strerror(reason));
     if (fd >= 0)
       close(fd);
     errno = reason;
@@ -88,14 +88,14 @@ remove_at(int parent, const char *name, struct remains *left)
   int path = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
   if (path < 0)
-    return errno == ENOENT || note(left, name, strerror(errno));
+    return errno == ENOENT || note_remains(left, name, strerror(errno));
   bool gone = is_same_mount(parent, path);
   if (!gone)
-    note(left, name, "another file system is mounted there");
+    note_remains(left, name, "another file system is mounted there");
   else
     gone = remove_inside(path, left);
   close(path);
   if (gone && unlinkat(parent, name, AT_REMOVEDIR) != 0 && errno != ENOENT)
-    gone = note(left, name, strerror(errno));
+    gone = note_remains(left, name, strerror(errno));
   return gone;
 }
