@@ -62,18 +62,18 @@ runner_libdkrunner_la_SOURCES = \
 	runner/commands/debug.c \
 	runner/commands/explain.c \
 	runner/commands/list.c \
-	runner/commands/next.c \
-	runner/commands/next.h \
+	runner/commands/next-operation.c \
+	runner/commands/next-operation.h \
 	runner/commands/probe.c \
 	runner/commands/repro.c \
 	runner/completion-words.c \
 	runner/completion-words.h \
+	runner/engine/child-deadline.c \
+	runner/engine/child-deadline.h \
 	runner/engine/child.c \
 	runner/engine/child.h \
 	runner/engine/engine.c \
 	runner/engine/engine.h \
-	runner/engine/grant.c \
-	runner/engine/grant.h \
 	runner/engine/judge-memory.c \
 	runner/engine/judge.c \
 	runner/engine/judge.h \
@@ -173,12 +173,12 @@ runner_libdkrunner_la_SOURCES = \
 	runner/system/limits.h \
 	runner/system/orphans.c \
 	runner/system/orphans.h \
+	runner/system/processor-wait.c \
+	runner/system/processor-wait.h \
 	runner/system/remove.c \
 	runner/system/remove.h \
 	runner/system/seal.c \
 	runner/system/seal.h \
-	runner/system/starved.c \
-	runner/system/starved.h \
 	$(NULL)
 
 unit_tests += \
@@ -196,7 +196,7 @@ unit_tests += \
 	runner/system/test-folder \
 	runner/system/test-limits \
 	runner/system/test-orphans \
-	runner/system/test-starved \
+	runner/system/test-processor-wait \
 	$(NULL)
 
 # ---- Valgrind's suppressions: installed to be read, and part of the command ----------------------

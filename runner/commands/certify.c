@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "runner/commands/commands.h"
-#include "runner/commands/next.h"
+#include "runner/commands/next-operation.h"
 #include "runner/memory/findings.h"
 #include "runner/report/out.h"
 #include "runner/report/overview.h"
@@ -248,7 +248,7 @@ take_first(struct run *run, struct result *result, struct outcome *outcome)
     snprintf(result->reason, sizeof(result->reason), "skipped without a reason");
   }
   if (run->options->next)
-    next_judge(run, result);
+    next_operation_judge(run, result);
   result->repeated = !cause_note(run, result);
   result->repeated |= cause_note_answer(run, result);
   run_note_leftovers(run, outcome);
@@ -511,7 +511,7 @@ conclude(struct run *run)
   tell_memcheck(run);
   tell_overview(run);
   if (run->options->next && run->out->format == FORMAT_HUMAN)
-    next_tell(run);
+    next_operation_print(run);
   results_footer(run->file, run, &totals);
   if (engine_interrupted(run->engine))
     message_print("interrupted: %u of %zu checks were not run", totals.counts[VERDICT_NOT_RUN],
@@ -550,7 +550,7 @@ certify(struct run *run, const struct check **checks, size_t n)
       results_header(run->file, run, dk_text_str(&canaries));
     out_begin(run->out, run, dk_text_str(&canaries));
     if (run->options->next && run->out->format == FORMAT_TAP)
-      next_tell(run); /* who reads a pipe reads from the top; a terminal shows the end */
+      next_operation_print(run); /* who reads a pipe reads from the top; a terminal shows the end */
     code = run_queue(run);
   }
   dk_text_done(&canaries);

@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runner/engine/child-deadline.h"
 #include "runner/engine/child.h"
-#include "runner/engine/grant.h"
 #include "runner/engine/judge.h"
 #include "runner/engine/slot.h"
 #include "runner/engine/task-names.h"
@@ -577,11 +577,11 @@ meet_deadlines(struct engine *engine)
   for (unsigned i = 0; i < engine->n_slots; i++) {
     struct slot *slot = &engine->slots[i];
     if (slot->busy)
-      grant_next_store(slot);
-    if (!slot->busy || slot->deadline_ns > now || grant_more(slot, now))
+      child_deadline_of_next_store(slot);
+    if (!slot->busy || slot->deadline_ns > now || child_deadline_move(slot, now))
       continue;
     if (slot->signals == 0)
-      grant_none(slot, now);
+      child_deadline_passed(slot, now);
     push(slot);
   }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A process that waits for a processor is told from one that waits for anything else. */
-#include "runner/system/starved.h"
+#include "runner/system/processor-wait.h"
 
 #include <poll.h>
 #include <sched.h>
@@ -88,7 +88,7 @@ comes_to(pid_t pid, int64_t ms)
 
   clock_gettime(CLOCK_MONOTONIC, &begin);
   do {
-    if (starved_ns(pid) >= ms * 1000000)
+    if (processor_wait_ns(pid) >= ms * 1000000)
       return true;
     poll(NULL, 0, LOOK_MS);
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -107,14 +107,14 @@ main(void)
   one_processor(&one);
   for (int i = 0; i < 3; i++)
     pids[i] = child(&one, i < 2);
-  int64_t before = starved_ns(pids[2]);
+  int64_t before = processor_wait_ns(pids[2]);
   ok(comes_to(pids[0], ENOUGH_MS), "one of two that share a processor has waited for it");
   ok(comes_to(pids[1], ENOUGH_MS), "and so has the other");
-  cmp_ok(starved_ns(pids[2]) - before, "==", 0, "one that waits for a signal has not");
+  cmp_ok(processor_wait_ns(pids[2]) - before, "==", 0, "one that waits for a signal has not");
   for (int i = 0; i < 3; i++) {
     kill(pids[i], SIGKILL);
     waitpid(pids[i], NULL, 0);
   }
-  cmp_ok(starved_ns(pids[0]), "==", 0, "of one that is gone nothing is known");
+  cmp_ok(processor_wait_ns(pids[0]), "==", 0, "of one that is gone nothing is known");
   return done_testing();
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long a process has waited for a processor while it could have run. */
-#ifndef DK_RUNNER_SYSTEM_STARVED_H
-#define DK_RUNNER_SYSTEM_STARVED_H
+#ifndef DK_RUNNER_SYSTEM_PROCESSOR_WAIT_H
+#define DK_RUNNER_SYSTEM_PROCESSOR_WAIT_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
 /* Of the thread that has waited most, in nanoseconds, since it began; 0 where the kernel does not
  * tell, or the process is gone. */
-int64_t starved_ns(pid_t pid);
+int64_t processor_wait_ns(pid_t pid);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operations in the order in which they are written most easily, and what each has to keep. */
-#include "runner/commands/next.h"
+#include "runner/commands/next-operation.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,7 @@ is_missing(const struct run *run, const char *operation)
 }
 
 void
-next_judge(const struct run *run, struct result *result)
+next_operation_judge(const struct run *run, struct result *result)
 {
   const char *operation = result->outcome->report->operation;
 
@@ -51,7 +51,7 @@ next_judge(const struct run *run, struct result *result)
 }
 
 void
-next_tell(const struct run *run)
+next_operation_print(const struct run *run)
 {
   struct dk_text text = DK_TEXT_EMPTY;
   size_t written = 0;

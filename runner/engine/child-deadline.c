@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The deadline of a child: what it is not to be blamed for moves it. */
-#include "runner/engine/grant.h"
+#include "runner/engine/child-deadline.h"
 
 #include "runner/system/clock.h"
-#include "runner/system/starved.h"
+#include "runner/system/processor-wait.h"
 
 enum {
   START_MS = 5000, /* until a check begins to load the plugin */
@@ -15,7 +15,7 @@ enum {
 
 /* Each store that is removed has the whole time. */
 void
-grant_next_store(struct slot *slot)
+child_deadline_of_next_store(struct slot *slot)
 {
   uint32_t tried = kit_report_of(slot->shared)->operations;
 
@@ -32,7 +32,7 @@ static bool
 grant_time(struct slot *slot)
 {
   int64_t most = MOST_TIMES_GRANTED * slot->task.deadline_ms * 1000000;
-  int64_t starved = slot->signals > 0 ? 0 : starved_ns(slot->pid);
+  int64_t starved = slot->signals > 0 ? 0 : processor_wait_ns(slot->pid);
   int64_t more = (starved < most ? starved : most) - slot->granted_ns;
 
   if (more < LEAST_MS * INT64_C(1000000))
@@ -85,7 +85,7 @@ grant_work(struct slot *slot, int64_t now)
 }
 
 void
-grant_none(struct slot *slot, int64_t now)
+child_deadline_passed(struct slot *slot, int64_t now)
 {
   const struct kit_report *report = kit_report_of(slot->shared);
 
@@ -95,7 +95,7 @@ grant_none(struct slot *slot, int64_t now)
 }
 
 bool
-grant_more(struct slot *slot, int64_t now)
+child_deadline_move(struct slot *slot, int64_t now)
 {
   return grant_start(slot, now) || grant_time(slot) || grant_work(slot, now);
 }

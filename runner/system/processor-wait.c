@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads what the kernel's scheduler counts for each thread: /proc/PID/task/TID/schedstat has the
  * time on a processor, the time in its queue, and how often it ran. */
-#include "runner/system/starved.h"
+#include "runner/system/processor-wait.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -25,7 +25,7 @@ starved_thread(pid_t pid, const char *thread)
 }
 
 int64_t
-starved_ns(pid_t pid)
+processor_wait_ns(pid_t pid)
 {
   char path[64];
   int64_t most = 0;
