@@ -4,7 +4,6 @@
 #define DK_RUNNER_ENGINE_CHILD_DEADLINE_H
 
 #include "runner/engine/slot.h"
-#include "runner/system/clock.h"
 
 /* Each store that is removed has the whole time. */
 void child_deadline_of_next_store(struct slot *slot);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "conformance/contract/contract.h"
-#include "runner/cli/server-options.h"
 #include "runner/memory/findings.h"
 #include "runner/report/out.h"
 #include "runner/report/overview.h"

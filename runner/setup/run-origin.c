@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "core/base/checksum.h"
-#include "runner/report/report-text.h"
 #include "runner/report/repro-command.h"
 #include "runner/system/file.h"
 
