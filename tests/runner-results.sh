@@ -69,6 +69,7 @@ is "$(ls stores)" '' 'its stores were removed'
 # ---- interrupted ---------------------------------------------------------------------------------
 
 for name in INT TERM; do
+  rm -f tap # the last run's
   "$DURAKIT" certify "$zoo/blocks.so" --no-memcheck --out out --timeout-scale 0.2 \
     --set "store=$scratch/stores/s" > tap 2> err &
   pid=$!
@@ -90,6 +91,7 @@ done
 
 # Other suites may be running on this machine, with ids and dead runs of their own.
 twice=twice$$
+rm -f tap
 "$DURAKIT" certify "$zoo/blocks.so" --no-memcheck --timeout-scale 0.2 --run-id "$twice" \
   > tap 2> err &
 pid=$!
@@ -118,6 +120,7 @@ is "$(grep -c -e ' 1 dead runs' clean err2)" "$(printf 'clean:0\nerr2:0')" 'one 
 
 # ---- killed --------------------------------------------------------------------------------------
 
+rm -f tap
 "$DURAKIT" certify "$zoo/blocks.so" --no-memcheck --timeout-scale 0.2 \
   --set "store=$scratch/stores/s" > tap 2> err &
 pid=$!
