@@ -18,6 +18,7 @@ script_tests += \
 	tests/exports.sh \
 	tests/docs.sh \
 	tests/manual.sh \
+	tests/mutants.sh \
 	tests/completion.sh \
 	tests/readme.sh \
 	tests/guides.sh \
