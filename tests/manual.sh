@@ -60,7 +60,7 @@ page() {
   is "$(lint "$file")" '' "$name: it is sound"
   like "$(plain_of "$file" | sed -n '/^.SH NAME/,/^.SH SYN/p')" "^$name - ." "$name: its name"
   is "$(entries_of "$file" | diff options -)" '' "$name: its options, and no other"
-  is "$(told_by help | diff options -)" '' "$name: so does its help"
+  is "$(told_by help | diff options -)" '' "$name: so does its help (help.c, operate-help.c)"
   plain_of "$file" | sed -n '/^.SH EXIT STATUS/,/^.SH [^E]/p' | grep -x '[0-9]' > codes
   is "$(sed -n '/^Exit: /,$p' help | tr '\n' ' ' | grep -o -e '[:;] [0-9] ' | tr -d ':; ' |
         diff codes -)" '' "$name: each exit code of its help"
