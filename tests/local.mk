@@ -17,6 +17,7 @@ script_tests += \
 	tests/include-table.sh \
 	tests/exports.sh \
 	tests/docs.sh \
+	tests/doors.sh \
 	tests/manual.sh \
 	tests/mutants.sh \
 	tests/completion.sh \

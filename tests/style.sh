@@ -11,7 +11,7 @@ rules='spdx tab space path width call length unfinished'
 # What is ours: made neither by the autotools nor by a build, nor by make abi-update.
 sources() {
   find core conformance runner providers examples tests docs completions m4/durakit.m4 .ci \
-       bootstrap configure.ac Makefile.am README.md NEWS TODO 2>/dev/null \
+       bootstrap configure.ac Makefile.am ./*.md NEWS TODO 2>/dev/null \
     \( -name .libs -o -name .deps -o -name golden.def \) -prune -o -type f \
     \( -name '*.[ch]' -o -name '*.cc' -o -name '*.def' -o -name '*.sh' -o -name '*.mk' \
        -o -name '*.awk' -o -name '*.pl' -o -name '*.md' -o -name '*.m4' -o -name Makefile.am \
