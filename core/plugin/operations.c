@@ -109,19 +109,19 @@ dk_store_fetch_orchestration_item(struct dk_store *store, struct dk_caller *call
 }
 
 static dk_status
-attempt_ack_turn(struct dk_call *call, const struct dk_request *request)
+attempt_commit(struct dk_call *call, const struct dk_request *request)
 {
   return ops_of(call)->ack_orchestration_item(call->store->self, call, request->token,
                                               request->turn_result);
 }
 
-static const struct dk_operation ack_turn = {
+static const struct dk_operation commit = {
   .name = "ack_orchestration_item",
   .member = MEMBER(ack_orchestration_item),
   .takes = DK_TAKES_STOLEN,
   .may_bring_work = true,
-  .check = dk_check_ack_turn,
-  .attempt = attempt_ack_turn,
+  .check = dk_check_commit,
+  .attempt = attempt_commit,
 };
 
 dk_status
@@ -132,7 +132,7 @@ dk_store_ack_orchestration_item(struct dk_store *store, struct dk_caller *caller
   struct dk_request request = {.token = token, .turn_result = result};
   const struct dk_results *results = &caller->call.results;
 
-  TRY(dk_call_make(store, caller, &ack_turn, &request));
+  TRY(dk_call_make(store, caller, &commit, &request));
   if (ret_outcome)
     *ret_outcome = (struct dk_commit_outcome){
       .report = results->report,

@@ -370,7 +370,7 @@ check_repetitions(const struct dk_form *form, const struct dk_turn_result *resul
 }
 
 dk_status
-dk_check_ack_turn(struct dk_call *call, const struct dk_request *request)
+dk_check_commit(struct dk_call *call, const struct dk_request *request)
 {
   struct dk_form form = dk_form_begin(call);
   const struct dk_turn_result *result = request->turn_result;

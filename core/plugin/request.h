@@ -10,7 +10,7 @@ dk_status dk_check_enqueue_message(struct dk_call *call, const struct dk_request
 dk_status dk_check_enqueue_work(struct dk_call *call, const struct dk_request *request);
 dk_status dk_check_fetch_turn(struct dk_call *call, const struct dk_request *request);
 dk_status dk_check_fetch_work(struct dk_call *call, const struct dk_request *request);
-dk_status dk_check_ack_turn(struct dk_call *call, const struct dk_request *request);
+dk_status dk_check_commit(struct dk_call *call, const struct dk_request *request);
 dk_status dk_check_ack_work(struct dk_call *call, const struct dk_request *request);
 dk_status dk_check_abandon(struct dk_call *call, const struct dk_request *request);
 dk_status dk_check_renew(struct dk_call *call, const struct dk_request *request);

@@ -203,7 +203,7 @@ act_with_defect(struct puppet *puppet, struct dk_call *call)
     status = give_spoiled_turn(puppet, call, defect, bytes);
   else if (strcmp(operation, "fetch_work") == 0)
     status = give_spoiled_work(puppet, call, defect, bytes);
-  else if (strcmp(operation, "ack_turn") == 0)
+  else if (strcmp(operation, "commit") == 0)
     status = give_spoiled_outcome(puppet, call, defect);
   else if (strcmp(operation, "read_history") == 0)
     status = give_spoiled_execution(puppet, call, defect);

@@ -157,16 +157,16 @@ operation_begin(struct operation *op, void *self, struct dk_call *call, const ch
 }
 
 static dk_status
-ops_enqueue_for_orchestrator(void *self, struct dk_call *call, const struct dk_item *item)
+pg_enqueue_for_orchestrator(void *self, struct dk_call *call, const struct dk_item *item)
 {
   struct operation op;
 
   TRY(operation_begin(&op, self, call, "enqueue_for_orchestrator"));
-  return pg_enqueue_message(&op, item);
+  return apply_enqueue_message(&op, item);
 }
 
 static dk_status
-ops_fetch_orchestration_item(void *self, struct dk_call *call, const struct dk_fetch_turn *request)
+pg_fetch_orchestration_item(void *self, struct dk_call *call, const struct dk_fetch_turn *request)
 {
   struct operation op;
 
@@ -176,40 +176,40 @@ ops_fetch_orchestration_item(void *self, struct dk_call *call, const struct dk_f
 }
 
 static dk_status
-ops_ack_orchestration_item(void *self, struct dk_call *call, struct dk_bytes token,
-                           const struct dk_turn_result *result)
+pg_ack_orchestration_item(void *self, struct dk_call *call, struct dk_bytes token,
+                          const struct dk_turn_result *result)
 {
   struct operation op;
 
   TRY(operation_begin(&op, self, call, "ack_orchestration_item"));
   op.is_large = result->n_worker_items + result->n_orchestrator_items +
                   result->n_cancelled_activities > MANY_ITEMS;
-  return pg_commit(&op, token, result);
+  return apply_commit(&op, token, result);
 }
 
 static dk_status
-ops_abandon_orchestration_item(void *self, struct dk_call *call, struct dk_bytes token,
-                               int64_t delay_ms, int32_t ignore_attempt)
+pg_abandon_orchestration_item(void *self, struct dk_call *call, struct dk_bytes token,
+                              int64_t delay_ms, int32_t ignore_attempt)
 {
   struct operation op;
 
   TRY(operation_begin(&op, self, call, "abandon_orchestration_item"));
-  return pg_abandon_turn(&op, token, delay_ms, ignore_attempt != 0);
+  return apply_abandon_turn(&op, token, delay_ms, ignore_attempt != 0);
 }
 
 static dk_status
-ops_renew_orchestration_item_lock(void *self, struct dk_call *call, struct dk_bytes token,
-                                  int64_t extend_ms)
+pg_renew_orchestration_item_lock(void *self, struct dk_call *call, struct dk_bytes token,
+                                 int64_t extend_ms)
 {
   struct operation op;
 
   TRY(operation_begin(&op, self, call, "renew_orchestration_item_lock"));
   op.lease_ms = extend_ms;
-  return pg_renew_turn(&op, token, extend_ms);
+  return apply_renew_turn(&op, token, extend_ms);
 }
 
 static dk_status
-ops_fetch_work_item(void *self, struct dk_call *call, const struct dk_fetch_work *request)
+pg_fetch_work_item(void *self, struct dk_call *call, const struct dk_fetch_work *request)
 {
   struct operation op;
 
@@ -219,77 +219,68 @@ ops_fetch_work_item(void *self, struct dk_call *call, const struct dk_fetch_work
 }
 
 static dk_status
-ops_ack_work_item(void *self, struct dk_call *call, struct dk_bytes token,
-                  const struct dk_work_result *result)
+pg_ack_work_item(void *self, struct dk_call *call, struct dk_bytes token,
+                 const struct dk_work_result *result)
 {
   struct operation op;
 
   TRY(operation_begin(&op, self, call, "ack_work_item"));
-  return pg_ack_work(&op, token, result);
+  return apply_ack_work(&op, token, result);
 }
 
 static dk_status
-ops_abandon_work_item(void *self, struct dk_call *call, struct dk_bytes token, int64_t delay_ms,
-                      int32_t ignore_attempt)
+pg_abandon_work_item(void *self, struct dk_call *call, struct dk_bytes token, int64_t delay_ms,
+                     int32_t ignore_attempt)
 {
   struct operation op;
 
   TRY(operation_begin(&op, self, call, "abandon_work_item"));
-  return pg_abandon_work(&op, token, delay_ms, ignore_attempt != 0);
+  return apply_abandon_work(&op, token, delay_ms, ignore_attempt != 0);
 }
 
 static dk_status
-ops_renew_work_item_lock(void *self, struct dk_call *call, struct dk_bytes token,
-                         int64_t extend_ms)
+pg_renew_work_item_lock(void *self, struct dk_call *call, struct dk_bytes token,
+                        int64_t extend_ms)
 {
   struct operation op;
 
   TRY(operation_begin(&op, self, call, "renew_work_item_lock"));
   op.lease_ms = extend_ms;
-  return pg_renew_work(&op, token, extend_ms);
-}
-
-/* HIST: reads, and so may a read-only handle. */
-static dk_status
-ops_read_history(void *self, struct dk_call *call, const struct dk_read_history *request)
-{
-  struct operation op = {.name = "read_history", .h = self, .call = call};
-
-  return pg_read_history(&op, request);
+  return apply_renew_work(&op, token, extend_ms);
 }
 
 static dk_status
-ops_enqueue_for_worker(void *self, struct dk_call *call, const struct dk_item *item)
+pg_enqueue_for_worker(void *self, struct dk_call *call, const struct dk_item *item)
 {
   struct operation op;
 
   TRY(operation_begin(&op, self, call, "enqueue_for_worker"));
-  return pg_enqueue_work(&op, item);
+  return apply_enqueue_work(&op, item);
 }
 
 static dk_status
-ops_release_fetch(void *self, struct dk_call *call, uint64_t fetch_id)
+pg_release_fetch(void *self, struct dk_call *call, uint64_t fetch_id)
 {
   struct operation op;
 
   TRY(operation_begin(&op, self, call, "release_fetch"));
-  return pg_release_fetch(&op, fetch_id);
+  return apply_release_fetch(&op, fetch_id);
 }
 
 /* No `interrupt`: nothing blocks but in host->wait, and for a moment where a call that is taken
  * back has its answer on the way (connection.c). */
 const struct dk_ops pg_ops = {
   .struct_size = sizeof(struct dk_ops),
-  .enqueue_for_orchestrator = ops_enqueue_for_orchestrator,
-  .fetch_orchestration_item = ops_fetch_orchestration_item,
-  .ack_orchestration_item = ops_ack_orchestration_item,
-  .abandon_orchestration_item = ops_abandon_orchestration_item,
-  .renew_orchestration_item_lock = ops_renew_orchestration_item_lock,
-  .fetch_work_item = ops_fetch_work_item,
-  .ack_work_item = ops_ack_work_item,
-  .abandon_work_item = ops_abandon_work_item,
-  .renew_work_item_lock = ops_renew_work_item_lock,
-  .read_history = ops_read_history,
-  .enqueue_for_worker = ops_enqueue_for_worker,
-  .release_fetch = ops_release_fetch,
+  .enqueue_for_orchestrator = pg_enqueue_for_orchestrator,
+  .fetch_orchestration_item = pg_fetch_orchestration_item,
+  .ack_orchestration_item = pg_ack_orchestration_item,
+  .abandon_orchestration_item = pg_abandon_orchestration_item,
+  .renew_orchestration_item_lock = pg_renew_orchestration_item_lock,
+  .fetch_work_item = pg_fetch_work_item,
+  .ack_work_item = pg_ack_work_item,
+  .abandon_work_item = pg_abandon_work_item,
+  .renew_work_item_lock = pg_renew_work_item_lock,
+  .read_history = pg_read_history,
+  .enqueue_for_worker = pg_enqueue_for_worker,
+  .release_fetch = pg_release_fetch,
 };

@@ -228,7 +228,7 @@ take_answer(struct operation *op, const struct token *token, const PGresult *r, 
 }
 
 dk_status
-pg_commit(struct operation *op, struct dk_bytes text, const struct dk_turn_result *result)
+apply_commit(struct operation *op, struct dk_bytes text, const struct dk_turn_result *result)
 {
   struct token token;
   PGresult *r;

@@ -136,28 +136,30 @@ bool fault_of_payload(struct fault *f, const char *what, int64_t number, struct 
 dk_status damage_tell(struct operation *op, struct dk_bytes instance, const struct fault *f);
 
 /* ---- each operation -------------------------------------------------------------------------- */
+/* pg_... is an operation by its name in the ABI, as the host calls it (call.c, history.c, admin.c);
+ * apply_... is what it does in one attempt. */
 
-dk_status pg_enqueue_message(struct operation *op, const struct dk_item *item);
+dk_status apply_enqueue_message(struct operation *op, const struct dk_item *item);
 /* One attempt; *ret_due: when nothing was found, when the first will be due (host time; INT64_MAX:
  * nobody knows).  ATTEMPT_AGAIN and ATTEMPT_IN_VAIN are tried again by the caller. */
-dk_status pg_fetch_turn(struct operation *op, const struct dk_fetch_turn *request,
-                        int64_t *ret_due);
-dk_status pg_fetch_work(struct operation *op, const struct dk_fetch_work *request,
-                        int64_t *ret_due);
-dk_status pg_renew_turn(struct operation *op, struct dk_bytes token, int64_t extend_ms);
-dk_status pg_abandon_turn(struct operation *op, struct dk_bytes token, int64_t delay_ms,
-                          bool ignore_attempt);
-dk_status pg_commit(struct operation *op, struct dk_bytes token,
-                    const struct dk_turn_result *result);
-dk_status pg_ack_work(struct operation *op, struct dk_bytes token,
-                      const struct dk_work_result *result);
-dk_status pg_renew_work(struct operation *op, struct dk_bytes token, int64_t extend_ms);
-dk_status pg_abandon_work(struct operation *op, struct dk_bytes token, int64_t delay_ms,
-                          bool ignore_attempt);
-dk_status pg_enqueue_work(struct operation *op, const struct dk_item *item);
-dk_status pg_read_history(struct operation *op, const struct dk_read_history *request);
+dk_status apply_fetch_turn(struct operation *op, const struct dk_fetch_turn *request,
+                           int64_t *ret_due);
+dk_status apply_fetch_work(struct operation *op, const struct dk_fetch_work *request,
+                           int64_t *ret_due);
+dk_status apply_renew_turn(struct operation *op, struct dk_bytes token, int64_t extend_ms);
+dk_status apply_abandon_turn(struct operation *op, struct dk_bytes token, int64_t delay_ms,
+                             bool ignore_attempt);
+dk_status apply_commit(struct operation *op, struct dk_bytes token,
+                       const struct dk_turn_result *result);
+dk_status apply_ack_work(struct operation *op, struct dk_bytes token,
+                         const struct dk_work_result *result);
+dk_status apply_renew_work(struct operation *op, struct dk_bytes token, int64_t extend_ms);
+dk_status apply_abandon_work(struct operation *op, struct dk_bytes token, int64_t delay_ms,
+                             bool ignore_attempt);
+dk_status apply_enqueue_work(struct operation *op, const struct dk_item *item);
+dk_read_history_fn pg_read_history;
 
-dk_status pg_release_fetch(struct operation *op, uint64_t fetch_id);
+dk_status apply_release_fetch(struct operation *op, uint64_t fetch_id);
 
 /* release.c: 0 of a host of before; and the last value of a fetch, left out if it is 0. */
 uint64_t fetch_id_of_turn(const struct dk_fetch_turn *request);

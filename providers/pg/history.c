@@ -34,15 +34,17 @@ hand_up_rows(struct operation *op, const PGresult *r)
   return DK_OK;
 }
 
+/* A handle that only reads may do it, too. */
 dk_status
-pg_read_history(struct operation *op, const struct dk_read_history *request)
+pg_read_history(void *self, struct dk_call *call, const struct dk_read_history *request)
 {
+  struct operation op = {.name = "read_history", .h = self, .call = call};
   struct values v;
   PGresult *r;
 
   if (request->execution_id > INT64_MAX)
     return DK_OK; /* no execution has such a number */
-  operation_values(op, &v);
+  operation_values(&op, &v);
   value_text(&v, request->instance);
   value_bigint(&v, (int64_t)request->execution_id);
   if (request->from_event > INT64_MAX)
@@ -50,11 +52,11 @@ pg_read_history(struct operation *op, const struct dk_read_history *request)
   else
     value_bigint(&v, (int64_t)request->from_event);
   value_bigint(&v, request->max_events);
-  dk_status status = operation_run(op, "read_history", false, &v, "ibbbbiy", &r);
+  dk_status status = operation_run(&op, "read_history", false, &v, "ibbbbiy", &r);
   values_done(&v);
   if (status != DK_OK)
     return status;
-  status = hand_up_rows(op, r);
+  status = hand_up_rows(&op, r);
   PQclear(r);
   return status;
 }

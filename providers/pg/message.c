@@ -34,7 +34,7 @@ send_message(struct operation *op, const struct dk_item *item, PGresult **ret)
 
 /* QUEUE-1, QUEUE-2, QUEUE-4. */
 dk_status
-pg_enqueue_message(struct operation *op, const struct dk_item *item)
+apply_enqueue_message(struct operation *op, const struct dk_item *item)
 {
   PGresult *r;
 

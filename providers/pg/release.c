@@ -26,7 +26,7 @@ fetch_id_of_work(const struct dk_fetch_work *request)
 
 /* REL-4: who waits hears of it. */
 dk_status
-pg_release_fetch(struct operation *op, uint64_t fetch_id)
+apply_release_fetch(struct operation *op, uint64_t fetch_id)
 {
   dk_status status = DK_OK;
   struct values v;

@@ -247,7 +247,7 @@ hand_up_turn(struct operation *op, const PGresult *r, int64_t lock_ms)
 }
 
 dk_status
-pg_fetch_turn(struct operation *op, const struct dk_fetch_turn *request, int64_t *ret_due)
+apply_fetch_turn(struct operation *op, const struct dk_fetch_turn *request, int64_t *ret_due)
 {
   PGresult *r;
 
@@ -292,7 +292,7 @@ take_answer(struct operation *op, const struct token *token, PGresult *r)
 
 /* TURN-9. */
 dk_status
-pg_renew_turn(struct operation *op, struct dk_bytes text, int64_t extend_ms)
+apply_renew_turn(struct operation *op, struct dk_bytes text, int64_t extend_ms)
 {
   struct token token;
   struct values v;
@@ -310,7 +310,8 @@ pg_renew_turn(struct operation *op, struct dk_bytes text, int64_t extend_ms)
 
 /* TURN-7, TURN-8, POISON-4. */
 dk_status
-pg_abandon_turn(struct operation *op, struct dk_bytes text, int64_t delay_ms, bool ignore_attempt)
+apply_abandon_turn(struct operation *op, struct dk_bytes text, int64_t delay_ms,
+                   bool ignore_attempt)
 {
   struct token token;
   PGresult *r;

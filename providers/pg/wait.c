@@ -145,13 +145,13 @@ group_of_work(const struct dk_fetch_work *request)
 static dk_status
 look_for_turn(struct operation *op, const void *request, int64_t *ret_due)
 {
-  return pg_fetch_turn(op, request, ret_due);
+  return apply_fetch_turn(op, request, ret_due);
 }
 
 static dk_status
 look_for_work(struct operation *op, const void *request, int64_t *ret_due)
 {
-  return pg_fetch_work(op, request, ret_due);
+  return apply_fetch_work(op, request, ret_due);
 }
 
 dk_status

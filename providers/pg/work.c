@@ -41,7 +41,7 @@ run_for_status(struct operation *op, const char *function, struct values *v, con
 
 /* WORK-9. */
 dk_status
-pg_enqueue_work(struct operation *op, const struct dk_item *item)
+apply_enqueue_work(struct operation *op, const struct dk_item *item)
 {
   struct values v;
   PGresult *row;
@@ -298,7 +298,7 @@ fetch(struct operation *op, const struct dk_fetch_work *request, PGresult **ret)
 }
 
 dk_status
-pg_fetch_work(struct operation *op, const struct dk_fetch_work *request, int64_t *ret_due)
+apply_fetch_work(struct operation *op, const struct dk_fetch_work *request, int64_t *ret_due)
 {
   PGresult *rows;
 
@@ -341,7 +341,7 @@ run_with_token(struct operation *op, const char *function, const struct token *t
 
 /* WORK-4, CANCEL-8. */
 dk_status
-pg_ack_work(struct operation *op, struct dk_bytes text, const struct dk_work_result *result)
+apply_ack_work(struct operation *op, struct dk_bytes text, const struct dk_work_result *result)
 {
   static const struct dk_item none;
   const struct dk_item *completion = result->completion ? result->completion : &none;
@@ -365,7 +365,7 @@ pg_ack_work(struct operation *op, struct dk_bytes text, const struct dk_work_res
 }
 
 dk_status
-pg_renew_work(struct operation *op, struct dk_bytes text, int64_t extend_ms)
+apply_renew_work(struct operation *op, struct dk_bytes text, int64_t extend_ms)
 {
   struct token token;
   struct values v;
@@ -377,7 +377,8 @@ pg_renew_work(struct operation *op, struct dk_bytes text, int64_t extend_ms)
 }
 
 dk_status
-pg_abandon_work(struct operation *op, struct dk_bytes text, int64_t delay_ms, bool ignore_attempt)
+apply_abandon_work(struct operation *op, struct dk_bytes text, int64_t delay_ms,
+                   bool ignore_attempt)
 {
   struct token token;
   struct values v;

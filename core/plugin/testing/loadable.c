@@ -25,7 +25,7 @@ fetch_turn(void *self, struct dk_call *call, const struct dk_fetch_turn *request
 }
 
 static dk_status
-ack_turn(void *self, struct dk_call *call, struct dk_bytes token,
+commit(void *self, struct dk_call *call, struct dk_bytes token,
          const struct dk_turn_result *result)
 {
   (void)self;
@@ -128,7 +128,7 @@ static const struct dk_limits limits = {
 
 #define ALL_BUT_THE_LAST                                                                           \
   .struct_size = sizeof(struct dk_ops), .enqueue_for_orchestrator = store_item,                    \
-  .fetch_orchestration_item = fetch_turn, .ack_orchestration_item = ack_turn,                      \
+  .fetch_orchestration_item = fetch_turn, .ack_orchestration_item = commit,                      \
   .abandon_orchestration_item = give_back, .renew_orchestration_item_lock = renew,                 \
   .fetch_work_item = fetch_work, .ack_work_item = ack_work, .abandon_work_item = give_back,        \
   .renew_work_item_lock = renew

@@ -158,14 +158,14 @@ puppet_fetch_turn(void *self, struct dk_call *call, const struct dk_fetch_turn *
 }
 
 static dk_status
-puppet_ack_turn(void *self, struct dk_call *call, struct dk_bytes token,
+puppet_commit(void *self, struct dk_call *call, struct dk_bytes token,
                 const struct dk_turn_result *result)
 {
   struct puppet *puppet = self;
 
   (void)result;
   puppet->token = token;
-  return acts(puppet, "ack_turn") ? puppet->act(puppet, call) : DK_OK;
+  return acts(puppet, "commit") ? puppet->act(puppet, call) : DK_OK;
 }
 
 static dk_status
@@ -299,7 +299,7 @@ puppet_describe(struct puppet_descriptor *d)
     .ops = {.struct_size = sizeof(struct dk_ops),
             .enqueue_for_orchestrator = puppet_enqueue,
             .fetch_orchestration_item = puppet_fetch_turn,
-            .ack_orchestration_item = puppet_ack_turn,
+            .ack_orchestration_item = puppet_commit,
             .abandon_orchestration_item = puppet_abandon,
             .renew_orchestration_item_lock = puppet_renew,
             .fetch_work_item = puppet_fetch_work,
