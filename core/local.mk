@@ -94,6 +94,7 @@ unit_tests += \
 	core/plugin/test-admin \
 	core/plugin/test-clock \
 	core/plugin/test-close \
+	core/plugin/test-duplicate \
 	core/plugin/test-host \
 	core/plugin/test-loader \
 	core/plugin/test-memory \
@@ -110,6 +111,7 @@ core_plugin_test_admin_SOURCES = core/plugin/test-admin.c $(puppet)
 core_plugin_test_close_SOURCES = core/plugin/test-close.c $(puppet)
 # So that it can close a store at the one moment that matters.
 core_plugin_test_close_LDFLAGS = -Wl,--wrap=dk_store_remove_call $(AM_LDFLAGS)
+core_plugin_test_duplicate_SOURCES = core/plugin/test-duplicate.c $(puppet)
 core_plugin_test_host_SOURCES = core/plugin/test-host.c $(puppet)
 core_plugin_test_loader_SOURCES = core/plugin/test-loader.c $(puppet)
 core_plugin_test_memory_SOURCES = core/plugin/test-memory.c $(puppet)

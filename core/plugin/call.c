@@ -173,6 +173,10 @@ end(struct dk_call *call, dk_status status)
   if (call->gate >= 0)
     close(call->gate);
   call->gate = -1;
+  if (status == DK_DUPLICATE) {
+    caller->failure.list = call->results.duplicate_list;
+    caller->failure.index = call->results.duplicate_index;
+  }
   if (status == DK_OK) {
     caller->text[0] = '\0';
     caller->failure.by_host = 0;
@@ -246,6 +250,9 @@ judge_words(struct dk_call *call, dk_status status)
   else if (status >= 100 && call->failed != status)
     broke(call, "ERR-2", "%s returned %s after fail(%s)", name, DK_STATUS_NAME(status),
           DK_STATUS_NAME(call->failed));
+  else if (status != DK_DUPLICATE && call->results.duplicate_list != 0)
+    broke(call, "ACK-15", "%s returned %s after it had named a duplicate", name,
+          DK_STATUS_NAME(status));
 }
 
 /* The status that counts: a provider that returns DK_OK after an error has not succeeded. */

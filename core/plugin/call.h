@@ -57,7 +57,8 @@ enum {
   DK_TAKES_MESSAGES = 64u,
   DK_TAKES_STATS = 128u,
   DK_TAKES_REMOVED = 256u,
-  DK_TAKES_NEXT = 512u /* what was removed is a page */
+  DK_TAKES_NEXT = 512u, /* what was removed is a page */
+  DK_TAKES_DUPLICATE = 1024u
 };
 
 struct dk_call;
@@ -97,6 +98,8 @@ struct dk_results {
   struct dk_cancel_report report;
   struct dk_stats stats;
   struct dk_removed removed;
+  int32_t duplicate_list; /* DK_LIST_...; 0: none was named */
+  uint64_t duplicate_index;
   bool is_reported;   /* the report, the stats, or what was removed */
   bool is_incomplete; /* a stolen row, or where a page ended, could not be kept */
 };

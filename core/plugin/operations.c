@@ -118,7 +118,7 @@ attempt_commit(struct dk_call *call, const struct dk_request *request)
 static const struct dk_operation commit = {
   .name = "ack_orchestration_item",
   .member = MEMBER(ack_orchestration_item),
-  .takes = DK_TAKES_STOLEN,
+  .takes = DK_TAKES_STOLEN | DK_TAKES_DUPLICATE,
   .may_bring_work = true,
   .check = dk_check_commit,
   .attempt = attempt_commit,

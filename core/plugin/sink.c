@@ -404,6 +404,43 @@ sink_cancelled_rows(struct dk_call *call, const struct dk_cancel_report *given)
   call->refused = refused;
 }
 
+/* How many items the list has; 0: there is no such list. */
+static uint64_t
+length_of_list(const struct dk_turn_result *result, int32_t list)
+{
+  return list == DK_LIST_EVENTS               ? result->n_events
+         : list == DK_LIST_WORKER_ITEMS       ? result->n_worker_items
+         : list == DK_LIST_ORCHESTRATOR_ITEMS ? result->n_orchestrator_items
+                                              : 0;
+}
+
+/* ACK-15 */
+static dk_status
+set_duplicate(struct dk_call *call, int32_t list, uint64_t index)
+{
+  TRY(dk_sink_expect(call, DK_TAKES_DUPLICATE, "duplicate"));
+  TRY(dk_memory_value(call, "duplicate", "list", &list, sizeof(list)));
+  TRY(dk_memory_value(call, "duplicate", "index", &index, sizeof(index)));
+  if (call->results.duplicate_list != 0)
+    return dk_call_violated(call, "ACK-15", "duplicate was called twice");
+  if (index >= length_of_list(call->request->turn_result, list))
+    return dk_call_violated(call, "ACK-15", "duplicate with item %llu of list %d: there is none",
+                            (unsigned long long)index, (int)list);
+  call->results.duplicate_list = list;
+  call->results.duplicate_index = index;
+  return DK_OK;
+}
+
+/* Never refused: the commit is refused as it is. */
+static void
+sink_duplicate(struct dk_call *call, int32_t list, uint64_t index)
+{
+  dk_status refused = call->refused;
+
+  set_duplicate(call, list, index);
+  call->refused = refused;
+}
+
 void
 dk_sink_upcalls(struct dk_host *host)
 {
@@ -415,6 +452,7 @@ dk_sink_upcalls(struct dk_host *host)
   host->stolen = sink_stolen;
   host->cancelled_rows = sink_cancelled_rows;
   host->execution = sink_execution;
+  host->duplicate = sink_duplicate;
   dk_sink_admin_upcalls(host);
 }
 

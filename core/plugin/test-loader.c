@@ -273,7 +273,7 @@ static void
 test_entry(struct folder *folder)
 {
   setenv("DK_TEST_ENTRY", "declines", 1);
-  expect_refused(folder->good, DK_LOAD_DECLINED, "declines this host", "ABI 2.2", "NULL");
+  expect_refused(folder->good, DK_LOAD_DECLINED, "declines this host", "ABI 2.3", "NULL");
   setenv("DK_TEST_ENTRY", "impure", 1);
   expect_refused(folder->good, DK_LOAD_NOT_PURE, "gave something else", "same pointer", "another");
   setenv("DK_TEST_ENTRY", "incomplete", 1);

@@ -14,8 +14,8 @@
 const char report_kit_version[] = PACKAGE_VERSION;
 
 /* The numbers have suffixes of C ("0u"), which people do not want to read. */
-_Static_assert(DK_ABI_MAJOR == 2 && DK_ABI_MINOR == 2 && DK_ABI_DRAFT == 1, "report_abi says it");
-const char report_abi[] = "2.2 draft 1";
+_Static_assert(DK_ABI_MAJOR == 2 && DK_ABI_MINOR == 3 && DK_ABI_DRAFT == 1, "report_abi says it");
+const char report_abi[] = "2.3 draft 1";
 
 void
 report_manifest(struct dk_text *text)

@@ -35,7 +35,7 @@ refused() {
 }
 
 minor='s/^#define DK_ABI_MINOR .*/#define DK_ABI_MINOR 99u/'
-append='s/^  void (\*removed)(.*/&\n  int32_t (*added)(struct dk_call *call);/'
+append='s/^  void (\*duplicate)(.*/&\n  int32_t (*added)(struct dk_call *call);/'
 
 mutant 'append-with-minor' "$append;$minor"
 run_ok 'a member at the end, with a new minor number, is accepted' judge "$folder"

@@ -13,7 +13,7 @@ header=$top_srcdir/core/include/durakit/provider.h
 # The header of a later minor: dk_host, dk_ops and dk_provider each have a member more.
 mkdir -p "$scratch/later/durakit"
 sed -e 's/^#define DK_ABI_MINOR .*/#define DK_ABI_MINOR 99u/' \
-    -e 's/^  void (\*removed)(.*/&\n  const void *(*added)(const void *, const char *);/' \
+    -e 's/^  void (\*duplicate)(.*/&\n  const void *(*added)(const void *, const char *);/' \
     -e 's/^  dk_release_fetch_fn \*release_fetch;/&\n  void (*added)(void *self);/' \
     -e 's/^  dk_extension_fn \*extension;/&\n  void (*added)(void *self);/' \
     "$header" > "$scratch/later/durakit/provider.h"

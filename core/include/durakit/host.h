@@ -111,6 +111,10 @@ struct dk_failure {
   const char *operation;  /* "ack_work_item" */
   const char *text;       /* the provider's, or the host's own; never NULL */
   int32_t by_host;        /* non-zero: the host refused, the provider was not called */
+  int32_t list;           /* DK_DUPLICATE of a commit: the list (DK_LIST_...) of an item that is
+                             stored, and its index there; 0: the provider does not say, for it was
+                             built for an ABI before 2.3 */
+  uint64_t index;
 };
 
 struct dk_caller;

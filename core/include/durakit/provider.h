@@ -54,7 +54,7 @@ extern "C" {
 #endif
 
 #define DK_ABI_MAJOR 2
-#define DK_ABI_MINOR 2u
+#define DK_ABI_MINOR 3u
 #define DK_ABI_DRAFT 1u /* part of the stamp until the layout is frozen; see docs/abi.md */
 #define DK_MAGIC 0x324b4431u
 
@@ -153,6 +153,9 @@ enum {
   DK_CANCELLED = 5    /* a status of its own, never shown as failed.  [EXEC-5] */
 };
 enum { DK_CUSTOM_KEEP = 0, DK_CUSTOM_SET = 1, DK_CUSTOM_CLEAR = 2 };
+
+/* The lists of a commit of which an item can be stored already: see host->duplicate. */
+enum { DK_LIST_EVENTS = 1, DK_LIST_WORKER_ITEMS = 2, DK_LIST_ORCHESTRATOR_ITEMS = 3 };
 
 /* What one turn did: applied whole, or not at all.  The members stand in the order in which a
  * provider applies them, but for the worker items, which go in before the cancelled activities
@@ -346,6 +349,11 @@ struct dk_host {
   /* What a delete or a prune removes, once, with DK_OK always; durakit.admin/1 only.  Never
    * refused, so it may follow the deletion.  [in-call] */
   void (*removed)(struct dk_call *call, const struct dk_removed *removed);
+  /* Which item makes a commit a DK_DUPLICATE: one of its lists (DK_LIST_...), and the index in it,
+   * from 0.  Once, before fail; if several items are stored, any one of them.  Never refused.  A
+   * host of an older minor does not have it: DK_HAS(dk_host, host, duplicate).  [in-call] [2.3]
+   * [ACK-15] */
+  void (*duplicate)(struct dk_call *call, int32_t list, uint64_t index);
 };
 
 /* ---- what the provider offers ---------------------------------------------------------------- */
@@ -400,7 +408,9 @@ struct dk_ops {
    * QUEUE-8, POISON-1 to POISON-3, PIN-1 to PIN-5, CALL-1 to CALL-7.  Required.  [concurrent] */
   dk_fetch_turn_fn *fetch_orchestration_item;
 
-  /* The commit: what one turn did, whole or not at all.  In this order: the token owns a live
+  /* The commit: what one turn did, whole or not at all.  (Everywhere else it is called the commit;
+   * here it is an ack, as the host acknowledges what fetch_orchestration_item gave it.)  In this
+   * order: the token owns a live
    * lease; the request fits the instance; the turn's own messages go; events are appended;
    * activities are inserted; cancelled activities are deleted, locked or not, and reported
    * through stolen and cancelled_rows; messages are enqueued, cancelled ones removed; status,
@@ -411,8 +421,8 @@ struct dk_ops {
    * Errors: DK_LOCK_LOST; DK_INVALID (first commit without name and version, an execution that is
    * neither the current nor the next, an empty commit with anything else in it); DK_DUPLICATE (an
    * event id not above the last, an activity or a message id that is stored as the commit comes,
-   * ids of the turn's own messages among them); DK_TOO_LARGE.
-   * Clauses: ACK-1 to ACK-14, CANCEL-1 to CANCEL-6, CANCEL-10, CANCEL-11, HIST-1, HIST-4, EXEC-1
+   * ids of the turn's own messages among them), after host->duplicate said which; DK_TOO_LARGE.
+   * Clauses: ACK-1 to ACK-15, CANCEL-1 to CANCEL-6, CANCEL-10, CANCEL-11, HIST-1, HIST-4, EXEC-1
    * to EXEC-5, TURN-6, PIN-6.  Required.  [concurrent] */
   dk_ack_turn_fn *ack_orchestration_item;
 
