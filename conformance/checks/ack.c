@@ -2,6 +2,8 @@
 /* ACK: the commit of a turn, part by part.  ack-whole.c has the whole. */
 #include "conformance/checks/checks.h"
 
+#include <string.h>
+
 /* ---- what stays ------------------------------------------------------------------------------ */
 
 /* ACK-2: a refused commit keeps the lease and its end, and the same token carries a correct one. */
@@ -439,4 +441,91 @@ ack_one_token_one_commit(struct dk_check *t)
     expect_text(t, sink->messages[0].payload, first == DK_OK ? "a" : "b", "who was told DK_OK");
     must(t, ack_turn(t, sink, .empty = true));
   }
+}
+
+/* ---- what a duplicate says ------------------------------------------------------------------- */
+
+static void
+expect_named(struct dk_check *t, const struct dk_turn *turn, const struct ack_turn_args *commit,
+             int32_t list, uint64_t index)
+{
+  struct ack_turn_args args = *commit;
+  struct named_item named;
+
+  args.ret_duplicate = &named;
+  expect_status(t, kit_ack_turn(t, turn, &args), DK_DUPLICATE);
+  expect_equal(t, named.list, list, "the list of the item that is stored");
+  expect_equal(t, named.index, index, "its index in the list");
+}
+
+#define COMMIT(...) (&(struct ack_turn_args){__VA_ARGS__})
+
+/* ACK-15: the item that is stored is named, in whichever list and wherever it stands there. */
+void
+ack_duplicate_is_named(struct dk_check *t)
+{
+  given_instance_with_activities(t, "inst", 1);
+  struct dk_turn *turn = next_turn(t, "inst");
+  must(t, enqueue(t, "other", .id = "stored"));
+  uint64_t last = turn->head.last_event_id;
+
+  expect_named(t, turn, COMMIT(.events = {{last}, {last + 1}}, .schedule = {{7}}),
+               DK_LIST_EVENTS, 0);
+  expect_named(t, turn, COMMIT(.events = {{last + 1}}, .schedule = {{7}, {1}, {8}},
+                               .send = {{"inst", .id = "sent"}}),
+               DK_LIST_WORKER_ITEMS, 1);
+  expect_named(t, turn, COMMIT(.events = {{last + 1}}, .schedule = {{7}},
+                               .send = {{"other"}, {"inst", .id = "stored"},
+                                        {"other", .id = "sent"}, {"other", .id = "stored"},
+                                        {"third", .id = "stored"}}),
+               DK_LIST_ORCHESTRATOR_ITEMS, 3);
+  expect_named(t, turn, COMMIT(.empty = true,
+                               .send = {{"third", .id = "sent"}, {"other", .id = "stored"}}),
+               DK_LIST_ORCHESTRATOR_ITEMS, 1);
+  must(t, ack_turn(t, turn, .events = {{last + 1}}, .schedule = {{7}, {8}}));
+}
+
+/* Takes the item that was named, which must be one that is stored, out of the commit. */
+static void
+leave_out(struct dk_check *t, struct ack_turn_args *commit, const struct named_item *named)
+{
+  size_t i = (size_t)named->index;
+
+  if (named->list == DK_LIST_WORKER_ITEMS) {
+    expect_equal(t, commit->schedule[i].activity_id, 1, "the activity that is called stored");
+    memmove(&commit->schedule[i], &commit->schedule[i + 1],
+            (15 - i) * sizeof(commit->schedule[i]));
+    return;
+  }
+  expect_equal(t, named->list, DK_LIST_ORCHESTRATOR_ITEMS, "the list of the item that is stored");
+  expect(t, strncmp(commit->send[i].id, "stored", 6) == 0, "the message %s, which is called stored",
+         commit->send[i].id);
+  memmove(&commit->send[i], &commit->send[i + 1], (15 - i) * sizeof(commit->send[i]));
+}
+
+/* ACK-15, ACK-2: of several each refusal names one, until the commit has none left. */
+void
+ack_duplicates_one_by_one(struct dk_check *t)
+{
+  struct named_item named;
+
+  given_instance_with_activities(t, "inst", 1);
+  struct dk_turn *turn = next_turn(t, "inst");
+  must(t, enqueue(t, "other", .id = "stored"));
+  must(t, enqueue(t, "third", .id = "stored too"));
+  struct ack_turn_args commit = {
+    .events = {{next_event(turn)}}, .schedule = {{7}, {1}}, .ret_duplicate = &named,
+    .send = {{"third", .id = "new"}, {"other", .id = "stored"}, {"other", .id = "new"},
+             {"third", .id = "stored too"}}};
+
+  for (int i = 0; i < 3; i++) {
+    expect_status(t, kit_ack_turn(t, turn, &commit), DK_DUPLICATE);
+    leave_out(t, &commit, &named);
+  }
+  must(t, kit_ack_turn(t, turn, &commit));
+  struct taken_turns turns = take_turns(t);
+  expect_equal(t, turns.n, 2, "instances that have a turn");
+  expect_ids(t, turn_of(&turns, "other"), "stored", "new");
+  expect_ids(t, turn_of(&turns, "third"), "stored too", "new");
+  expect_equal(t, take_work(t).n, 2, "activities that can be fetched");
 }

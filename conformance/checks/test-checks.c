@@ -162,7 +162,7 @@ test_needs(void)
                          NEEDS_HOST_CLOCK | NEEDS_STORE | NEEDS_RIVALS | NEEDS_DURABLE |
                          NEEDS_TWO_CLOCKS | NEEDS_STORE_CLOCK | NEEDS_SERVER | NEEDS_CRASH |
                          NEEDS_PAUSE | NEEDS_RIGHTS | NEEDS_PROXY | NEEDS_ADMIN |
-                         NEEDS_RELEASE | NEEDS_ROOTS;
+                         NEEDS_RELEASE | NEEDS_ROOTS | NEEDS_DUPLICATE;
 
   const uint32_t known_flags = IS_RACE | IS_SLOW | IS_ALONE;
 

@@ -42,7 +42,8 @@ enum {
   NEEDS_PROXY = 8192u,       /* ... that is reached through the kit (--through) */
   NEEDS_ADMIN = 16384u,      /* durakit.admin/1 */
   NEEDS_RELEASE = 32768u,    /* the optional operation release_fetch */
-  NEEDS_ROOTS = 65536u       /* ABI 2.2: struct dk_removed has `roots` from then on */
+  NEEDS_ROOTS = 65536u,      /* ABI 2.2: struct dk_removed has `roots` from then on */
+  NEEDS_DUPLICATE = 131072u  /* ABI 2.3: a duplicate is named from then on */
 };
 enum {
   IS_RACE = 1u, /* runs alone, and reports how many overlaps it saw */
@@ -215,6 +216,10 @@ struct message {                 /* an orchestrator item of a commit */
   const char *id, *payload;
   int64_t visible_at, delay_ms;
 };
+struct named_item {              /* of a commit that was refused as a duplicate */
+  int32_t list;                  /* DK_LIST_...; 0: the provider has not named it */
+  uint64_t index;
+};
 struct ack_turn_args {
   struct actor *on;
   bool start, repeated, empty;   /* empty: execution_id 0 */
@@ -234,6 +239,7 @@ struct ack_turn_args {
   /* For what does not fit above: used as it stands, with the token, instead of all the rest. */
   const struct dk_turn_result *raw;
   struct dk_commit_outcome *ret_outcome;
+  struct named_item *ret_duplicate; /* not between before and expect_unchanged */
 };
 /* The commit of a turn.  `turn` gives the token, and whether the instance is known. */
 #define ack_turn(t, turn, ...) kit_ack_turn(t, turn, &(struct ack_turn_args){__VA_ARGS__})

@@ -91,6 +91,7 @@ struct op {
   dk_status status;
   int32_t by_host;
   char text[512];                  /* of the failure */
+  struct named_item duplicate;     /* of a commit that is one */
   int32_t broken;                  /* the actor could not even load or open; text says why */
   struct dk_turn *turn;
   struct dk_works *works;

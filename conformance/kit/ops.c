@@ -102,8 +102,10 @@ kit_op_run(struct op *op, struct dk_store *store, struct dk_caller *caller)
   const struct dk_failure *failure = dk_caller_failure(caller);
   op->text[0] = '\0';
   op->by_host = 0;
+  op->duplicate = (struct named_item){.list = 0};
   if (op->status != DK_OK && failure != NULL && failure->status == op->status) {
     op->by_host = failure->by_host;
+    op->duplicate = (struct named_item){failure->list, failure->index};
     snprintf(op->text, sizeof(op->text), "%s", failure->text);
   }
 }

@@ -147,7 +147,7 @@ fail_untrue_sharing(struct dk_check *t)
            t->provider->shared);
 }
 
-enum { TELLS_ROOTS = 2 }; /* the minor of the ABI */
+enum { TELLS_ROOTS = 2, NAMES_DUPLICATES = 3 }; /* minors of the ABI */
 
 static void
 skip_what_is_not_offered(struct dk_check *t)
@@ -182,6 +182,9 @@ skip_what_is_not_offered(struct dk_check *t)
   if ((check->needs & NEEDS_ROOTS) != 0 && t->provider->abi_minor < TELLS_ROOTS)
     kit_skip(t, "needs ABI 2.%d, which counts roots; the provider was built for ABI 2.%u",
              TELLS_ROOTS, t->provider->abi_minor);
+  if ((check->needs & NEEDS_DUPLICATE) != 0 && t->provider->abi_minor < NAMES_DUPLICATES)
+    kit_skip(t, "needs ABI 2.%d, which names duplicates; the provider was built for ABI 2.%u",
+             NAMES_DUPLICATES, t->provider->abi_minor);
   if ((check->needs & NEEDS_TWO_CLOCKS) != 0 &&
       t->provider->clocks != (DK_CLOCK_HOST | DK_CLOCK_STORE))
     kit_skip(t, "needs both kinds of clock; the provider declares DK_CLOCK_%s only",

@@ -412,6 +412,8 @@ kit_ack_token(struct dk_check *t, struct dk_bytes token, const struct ack_turn_a
   status = kit_call(t, r.who, a->start);
   if (a->ret_outcome != NULL && !a->start)
     *a->ret_outcome = r.op->outcome;
+  if (a->ret_duplicate != NULL && !a->start)
+    *a->ret_duplicate = r.op->duplicate;
   return status;
 }
 

@@ -56,6 +56,47 @@ refuse_form(struct op *op, const struct instance *turn, const struct dk_turn_res
   return DK_OK;
 }
 
+/* Only mutants ask. */
+static size_t
+count_stored_messages(const struct store *s, const struct dk_turn_result *r)
+{
+  size_t n = 0;
+
+  for (size_t i = 0; i < r->n_orchestrator_items; i++)
+    n += is_stored_message(s, r->orchestrator_items[i]);
+  return n;
+}
+
+/* Likewise: the messages before this one that have no id. */
+static size_t
+count_without_id(const struct dk_turn_result *r, size_t before)
+{
+  size_t n = 0;
+
+  for (size_t i = 0; i < before; i++)
+    n += !r->orchestrator_items[i]->id.ptr;
+  return n;
+}
+
+/* ACK-15: which item of the commit makes it a duplicate. */
+static void
+name_duplicate(struct op *op, const struct dk_turn_result *r, int32_t list, size_t index)
+{
+  const struct store *s = op->s;
+  bool is_message = list == DK_LIST_ORCHESTRATOR_ITEMS;
+
+  if (DEFECT(M_ACK_ONLY_MESSAGES_NAMED, !is_message) ||
+      DEFECT(M_ACK_NO_MESSAGE_NAMED, is_message) ||
+      DEFECT(M_ACK_ONE_OF_MANY_UNNAMED, is_message && count_stored_messages(s, r) > 1) ||
+      !DK_HAS(dk_host, s->host, duplicate))
+    return;
+  if (MUTANT(M_ACK_FIRST_ITEM_NAMED))
+    index = 0;
+  if (is_message && MUTANT(M_ACK_NAMED_AMONG_IDS))
+    index -= count_without_id(r, index);
+  s->host->duplicate(op->call, list, index);
+}
+
 /* ACK-12: each event id is above the last one of its execution. */
 static dk_status
 refuse_old_events(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
@@ -67,11 +108,15 @@ refuse_old_events(struct op *op, const struct instance *turn, const struct dk_tu
   if (DEFECT(M_EXEC_EVENT_IDS_GO_ON, turn->current && !is_current))
     last = turn->current->last_event_id;
 
-  for (size_t i = 0; i < r->n_events; i++)
-    if (REFUSED(M_ACK_OLD_EVENT_ACCEPTED, r->events[i].event_id <= last))
-      return refuse(op, MUTANT(M_ERR_STORED_EVENT_IS_BUSY) ? DK_BUSY : DK_DUPLICATE,
-                    "event %llu is not above the last one, which is %llu",
-                    (unsigned long long)r->events[i].event_id, (unsigned long long)last);
+  for (size_t i = 0; i < r->n_events; i++) {
+    if (!REFUSED(M_ACK_OLD_EVENT_ACCEPTED, r->events[i].event_id <= last))
+      continue;
+    if (!MUTANT(M_ERR_STORED_EVENT_IS_BUSY))
+      name_duplicate(op, r, DK_LIST_EVENTS, i);
+    return refuse(op, MUTANT(M_ERR_STORED_EVENT_IS_BUSY) ? DK_BUSY : DK_DUPLICATE,
+                  "event %llu is not above the last one, which is %llu",
+                  (unsigned long long)r->events[i].event_id, (unsigned long long)last);
+  }
   return DK_OK;
 }
 
@@ -97,11 +142,12 @@ refuse_stored_activities(struct op *op, const struct instance *turn,
     struct identity identity = {turn->id, item->execution_id, item->activity_id};
     bool is_stored = find_row(s, &identity) != NULL;
 
-    if (REFUSED(M_CANCEL_SECOND_ROW_ACCEPTED, is_stored) &&
-        !(MUTANT(M_CANCEL_MAKES_ROOM) && is_cancelled_by(r, item)))
-      return refuse(op, DK_DUPLICATE, "activity %llu of execution %llu is stored",
-                    (unsigned long long)item->activity_id,
-                    (unsigned long long)item->execution_id);
+    if (!REFUSED(M_CANCEL_SECOND_ROW_ACCEPTED, is_stored) ||
+        (MUTANT(M_CANCEL_MAKES_ROOM) && is_cancelled_by(r, item)))
+      continue;
+    name_duplicate(op, r, DK_LIST_WORKER_ITEMS, i);
+    return refuse(op, DK_DUPLICATE, "activity %llu of execution %llu is stored",
+                  (unsigned long long)item->activity_id, (unsigned long long)item->execution_id);
   }
   return DK_OK;
 }
@@ -165,8 +211,11 @@ refuse_state(struct op *op, const struct instance *turn, const struct dk_turn_re
   TRY(refuse_stored_activities(op, turn, r));
   for (size_t i = 0; i < r->n_orchestrator_items; i++) {
     const struct dk_item *item = r->orchestrator_items[i];
-    if (!DEFECT(M_ACK_OWN_MESSAGE_MAKES_ROOM, is_of_this_turn(s, turn, item)))
-      TRY(refuse_stored_message(op, item->instance, item));
+    if (!is_stored_message(s, item) ||
+        DEFECT(M_ACK_OWN_MESSAGE_MAKES_ROOM, is_of_this_turn(s, turn, item)))
+      continue;
+    name_duplicate(op, r, DK_LIST_ORCHESTRATOR_ITEMS, i);
+    return refuse_stored_message(op, item);
   }
   return refuse_absent(op, turn, r);
 }

@@ -334,8 +334,8 @@ int64_t lease_end(const struct op *op, int64_t from, int64_t ms);
 int64_t delayed_until(const struct op *op, int64_t delay_ms);
 
 /* queue.c */
-dk_status refuse_stored_message(struct op *op, struct dk_bytes instance,
-                                const struct dk_item *item);
+bool is_stored_message(const struct store *s, const struct dk_item *item);
+dk_status refuse_stored_message(struct op *op, const struct dk_item *item);
 void write_message(struct op *op, struct dk_bytes instance, const struct dk_item *item,
                    int64_t visible_at);
 int64_t due_at(const struct op *op, const struct message *message);

@@ -162,10 +162,17 @@ is_alike_stored(const struct store *s, struct dk_bytes instance, struct dk_bytes
 
 /* QUEUE-4, QUEUE-7: while a message of this instance with this id is stored, a second one is
  * refused. */
-dk_status
-refuse_stored_message(struct op *op, struct dk_bytes instance, const struct dk_item *item)
+bool
+is_stored_message(const struct store *s, const struct dk_item *item)
 {
-  if (find_message(op->s, instance, item->id) || is_alike_stored(op->s, instance, item->id))
+  return find_message(s, item->instance, item->id) ||
+         is_alike_stored(s, item->instance, item->id);
+}
+
+dk_status
+refuse_stored_message(struct op *op, const struct dk_item *item)
+{
+  if (is_stored_message(op->s, item))
     return refuse(op, DK_DUPLICATE, "a message of this instance with the id \"%.*s\" is stored",
                   (int)item->id.len, item->id.ptr);
   return DK_OK;
@@ -225,7 +232,7 @@ enqueue_for_orchestrator(struct op *op, const struct dk_item *item)
 
   TRY(refuse_unknown(op, item->flags & ~(uint32_t)DK_REPEATED, "a flag of the message"));
   TRY(refuse_wrongly(op, item));
-  TRY(refuse_stored_message(op, item->instance, item));               /* QUEUE-4 */
+  TRY(refuse_stored_message(op, item));                               /* QUEUE-4 */
   if (DEFECT(M_QUEUE_FINISHED_REFUSED, is_known && target->current->status != DK_RUNNING))
     return refuse(op, DK_NOT_FOUND, "the instance is not running");
   write_message(op, item->instance, item, visible_from(op, item));    /* QUEUE-1, TIME-5 */

@@ -347,7 +347,7 @@ refuse_stored_completion(struct op *op, const struct token *token, const struct 
   }
   if (MUTANT(M_ERR_STORED_COMPLETION_IS_UNKNOWN))       /* ERR-1 */
     return refuse(op, DK_OUTCOME_UNKNOWN, "the transaction failed");
-  return refuse_stored_message(op, completion->instance, completion);
+  return refuse_stored_message(op, completion);
 }
 
 /* CANCEL-5: its row is gone. */
@@ -402,7 +402,7 @@ ack_work_item(struct op *op, struct dk_bytes text, const struct dk_work_result *
     return DONE_ALREADY;
   send_though_deleted(op, text, completion);
   if (completion && MUTANT(M_ERR_COMPLETION_BEFORE_TOKEN))              /* ERR-5 */
-    TRY(refuse_stored_message(op, completion->instance, completion));
+    TRY(refuse_stored_message(op, completion));
   TRY(find_live_row(op, text,                                          /* TOKEN-2 to TOKEN-8 */
                     is_repeat ? M_WORK_REPEATED_ACK_OF_EXPIRED : M_TOKEN_EXPIRED_WORK_ACKS,
                     is_repeat ? M_WORK_REPEATED_ACK_ENQUEUES_AGAIN     /* WORK-10 */

@@ -152,6 +152,8 @@ explain_check(struct dk_text *out, const struct check *check)
     part(out, "Needs", "the optional operation release_fetch");
   if (check->needs & NEEDS_ROOTS)
     part(out, "Needs", "ABI 2.2: a deletion counts roots from then on");
+  if (check->needs & NEEDS_DUPLICATE)
+    part(out, "Needs", "ABI 2.3: a commit that is a duplicate names the item from then on");
   if (check->needs & NEEDS_RIVALS)
     part(out, "Needs", "two calls at once on one store: DK_PARALLEL, or `shared` at least 1");
   if (check->needs & NEEDS_STORE)
