@@ -15,6 +15,7 @@ script_tests += \
 	tests/english.sh \
 	tests/width.sh \
 	tests/include-table.sh \
+	tests/pg-schema.sh \
 	tests/exports.sh \
 	tests/docs.sh \
 	tests/doors.sh \

@@ -52,13 +52,18 @@ operation_values(struct operation *op, struct values *v)
 enum { MAX_FUNCTION = 64, MAX_SQL = 1024 };
 enum { LOCK_ANSWER_MS = 1000, LARGE_TIMES = 3, MANY_ITEMS = 10000 };
 
+/* A value that has the name of a parameter goes to it, and the server knows of no such function if
+ * a name is wrong or missing. */
 static bool
-write_statement(char room[MAX_SQL], const char *schema, const char *function, int n)
+write_statement(char room[MAX_SQL], const char *schema, const char *function,
+                const struct values *v)
 {
   int length = snprintf(room, MAX_SQL, "SELECT * FROM %s.%s(", schema, function);
 
-  for (int i = 1; i <= n && length > 0 && length < MAX_SQL; i++) {
-    int more = snprintf(room + length, (size_t)(MAX_SQL - length), i == 1 ? "$%d" : ",$%d", i);
+  for (int i = 0; i < v->n && length > 0 && length < MAX_SQL; i++) {
+    const char *name = v->names[i];
+    int more = snprintf(room + length, (size_t)(MAX_SQL - length), "%s%s%s$%d", i == 0 ? "" : ",",
+                        name ? name : "", name ? "=>" : "", i + 1);
     length = more < 0 ? more : length + more;
   }
   if (length < 0 || length + 1 >= MAX_SQL)
@@ -125,7 +130,7 @@ operation_run(struct operation *op, const char *function, bool writes, struct va
   struct connection *c;
   char sql[MAX_SQL];
 
-  if (!write_statement(sql, h->settings.quoted, function, v->n))
+  if (!write_statement(sql, h->settings.quoted, function, v))
     return refuse(op, DK_INTERNAL, "the statement is longer than %d bytes", (int)MAX_SQL);
   dk_status status = pool_take(h->pool, op->call, &c, &why);
   if (status == DK_OK) {

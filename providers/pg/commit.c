@@ -91,18 +91,20 @@ number_of_version(const void *context, size_t i)
   return i == 0 ? version->major : i == 1 ? version->minor : version->patch;
 }
 
+/* Each by the name of its parameter: the server holds them to those of commit_turn. */
 static void
 add_facts(struct values *v, const struct dk_turn_result *r)
 {
-  value_bool(v, (r->flags & DK_REPEATED) != 0);
-  value_bool(v, is_bare(r));
-  value_bigint(v, (int64_t)r->execution_id);
-  value_int(v, r->status);
-  value_text(v, r->name);
-  value_text(v, r->version);
-  value_text(v, r->parent_instance);
-  value_text(v, r->owner);
-  value_bytea(v, r->output);
+  value_bool(values_next(v, "p_is_repeated"), (r->flags & DK_REPEATED) != 0);
+  value_bool(values_next(v, "p_is_bare"), is_bare(r));
+  value_bigint(values_next(v, "p_execution"), (int64_t)r->execution_id);
+  value_int(values_next(v, "p_status"), r->status);
+  value_text(values_next(v, "p_name"), r->name);
+  value_text(values_next(v, "p_version"), r->version);
+  value_text(values_next(v, "p_parent"), r->parent_instance);
+  value_text(values_next(v, "p_owner"), r->owner);
+  value_bytea(values_next(v, "p_output"), r->output);
+  values_next(v, "p_pinned");
   if (r->pinned)
     value_bigints(v, 3, number_of_version, r->pinned);
   else
@@ -112,22 +114,22 @@ add_facts(struct values *v, const struct dk_turn_result *r)
 static void
 add_lists(struct values *v, const struct dk_turn_result *r)
 {
-  value_bigints(v, r->n_events, event_number, r);
-  value_byteas(v, r->n_events, event_payload, r);
-  value_bigints(v, r->n_worker_items, work_execution, r);
-  value_bigints(v, r->n_worker_items, work_activity, r);
-  value_bigints(v, r->n_worker_items, work_visible_at, r);
-  value_bigints(v, r->n_worker_items, work_delay, r);
-  value_texts(v, r->n_worker_items, work_tag, r);
-  value_byteas(v, r->n_worker_items, work_payload, r);
-  value_texts(v, r->n_orchestrator_items, message_instance, r);
-  value_texts(v, r->n_orchestrator_items, message_id, r);
-  value_bigints(v, r->n_orchestrator_items, message_visible_at, r);
-  value_bigints(v, r->n_orchestrator_items, message_delay, r);
-  value_byteas(v, r->n_orchestrator_items, message_payload, r);
-  value_bigints(v, r->n_cancelled_activities, cancelled_execution, r);
-  value_bigints(v, r->n_cancelled_activities, cancelled_activity, r);
-  value_texts(v, r->n_cancelled_messages, cancelled_message, r);
+  value_bigints(values_next(v, "e_event"), r->n_events, event_number, r);
+  value_byteas(values_next(v, "e_payload"), r->n_events, event_payload, r);
+  value_bigints(values_next(v, "w_execution"), r->n_worker_items, work_execution, r);
+  value_bigints(values_next(v, "w_activity"), r->n_worker_items, work_activity, r);
+  value_bigints(values_next(v, "w_visible_at"), r->n_worker_items, work_visible_at, r);
+  value_bigints(values_next(v, "w_delay"), r->n_worker_items, work_delay, r);
+  value_texts(values_next(v, "w_tag"), r->n_worker_items, work_tag, r);
+  value_byteas(values_next(v, "w_payload"), r->n_worker_items, work_payload, r);
+  value_texts(values_next(v, "m_instance"), r->n_orchestrator_items, message_instance, r);
+  value_texts(values_next(v, "m_id"), r->n_orchestrator_items, message_id, r);
+  value_bigints(values_next(v, "m_visible_at"), r->n_orchestrator_items, message_visible_at, r);
+  value_bigints(values_next(v, "m_delay"), r->n_orchestrator_items, message_delay, r);
+  value_byteas(values_next(v, "m_payload"), r->n_orchestrator_items, message_payload, r);
+  value_bigints(values_next(v, "c_execution"), r->n_cancelled_activities, cancelled_execution, r);
+  value_bigints(values_next(v, "c_activity"), r->n_cancelled_activities, cancelled_activity, r);
+  value_texts(values_next(v, "c_message"), r->n_cancelled_messages, cancelled_message, r);
 }
 
 static dk_status
@@ -137,8 +139,8 @@ send_commit(struct operation *op, const struct token *token, const struct dk_tur
   struct values v;
 
   operation_values(op, &v);
-  value_text(&v, token->instance);
-  value_bigint(&v, token->epoch);
+  value_text(values_next(&v, "p_instance"), token->instance);
+  value_bigint(values_next(&v, "p_epoch"), token->epoch);
   add_facts(&v, r);
   add_lists(&v, r);
   dk_status status = operation_run(op, "commit_turn", true, &v, "ibbbbtt", ret);
@@ -146,36 +148,45 @@ send_commit(struct operation *op, const struct token *token, const struct dk_tur
   return status;
 }
 
-/* ---- the answer ------------------------------------------------------------------------------ */
+/* ---- the refusal ----------------------------------------------------------------------------- */
 
-enum kind { ANSWER, CANCELLED, STOLEN };
 enum { KIND, A, B, C, D, T1, T2 };
+
+static dk_status
+refuse_unfit(struct operation *op, long long what, long long execution)
+{
+  if (what == UNFIT_NOT_BARE)
+    return refuse(op, DK_INVALID, "an empty commit (execution_id 0) brings messages only");
+  if (what == UNFIT_NAMELESS)
+    return refuse(op, DK_INVALID, "the first commit of an instance needs name and version");
+  return refuse(op, DK_INVALID, "the execution is neither the current one (%lld) nor the next",
+                execution);
+}
 
 static dk_status
 tell_refusal(struct operation *op, const struct token *token, const PGresult *r, int row)
 {
-  dk_status status = (dk_status)field_bigint(r, row, A);
-  long long what = field_bigint(r, row, B), c = field_bigint(r, row, C);
-  long long d = field_bigint(r, row, D);
   struct dk_bytes instance = field_bytes(r, row, T1), id = field_bytes(r, row, T2);
+  dk_status status = (dk_status)field_bigint(r, row, A);
+  int64_t what = field_bigint(r, row, B), c = field_bigint(r, row, C), d = field_bigint(r, row, D);
 
   if (status == DK_LOCK_LOST)
     return refuse_dead_token(op, token->epoch, what, c, d);
-  if (status == DK_INVALID && what == 1)
-    return refuse(op, status, "an empty commit (execution_id 0) brings messages only");
-  if (status == DK_INVALID && what == 2)
-    return refuse(op, status, "the first commit of an instance needs name and version");
   if (status == DK_INVALID)
-    return refuse(op, status, "the execution is neither the current one (%lld) nor the next", c);
-  if (status == DK_DUPLICATE && what == 1)
-    return refuse(op, status, "event %lld is not above the last one, which is %lld", c, d);
-  if (status == DK_DUPLICATE && what == 2)
-    return refuse(op, status, "activity %lld of execution %lld is stored", d, c);
-  if (status == DK_DUPLICATE && instance.ptr && id.ptr)
+    return refuse_unfit(op, what, c);
+  if (status == DK_DUPLICATE && what == DK_LIST_EVENTS)
+    return refuse(op, status, "event %lld is not above the last one, which is %lld", (long long)c,
+                  (long long)d);
+  if (status == DK_DUPLICATE && what == DK_LIST_WORKER_ITEMS)
+    return refuse(op, status, "activity %lld of execution %lld is stored", (long long)d,
+                  (long long)c);
+  if (status == DK_DUPLICATE && what == DK_LIST_ORCHESTRATOR_ITEMS && instance.ptr && id.ptr)
     return refuse(op, status, "a message of instance \"%.64s\" with the id \"%.64s\" is stored",
                   instance.ptr, id.ptr);
   return refuse(op, DK_CORRUPT, "the function gave the status %d", (int)status);
 }
+
+/* ---- the answer ------------------------------------------------------------------------------ */
 
 /* CANCEL-6: who held it is told, also if the lease has run out. */
 static void
@@ -201,7 +212,7 @@ tell_cancelled(struct operation *op, struct dk_bytes instance, const PGresult *r
   struct dk_cancel_report report = {.struct_size = sizeof report};
 
   for (int row = 0; row < n; row++)
-    if (field_int(r, row, KIND) == STOLEN) {
+    if (field_int(r, row, KIND) == COMMIT_STOLEN) {
       tell_stolen(op, instance, r, row);
     } else {
       report.free_rows += (uint64_t)field_bigint(r, row, A);
@@ -213,11 +224,13 @@ tell_cancelled(struct operation *op, struct dk_bytes instance, const PGresult *r
 
 /* The answer comes last. */
 static dk_status
-take_answer(struct operation *op, const struct token *token, const PGresult *r, uint32_t rings)
+take_answer(struct operation *op, const struct token *token, const struct dk_turn_result *sent,
+            const PGresult *r)
 {
+  uint32_t rings = RING_TURNS | (sent->n_worker_items ? RING_WORK : 0u);
   int last = PQntuples(r) - 1;
 
-  if (last < 0 || field_int(r, last, KIND) != ANSWER)
+  if (last < 0 || field_int(r, last, KIND) != COMMIT_ANSWER)
     return refuse(op, DK_CORRUPT, "the function gave no answer");
   if (field_bigint(r, last, A) != DK_OK)
     return tell_refusal(op, token, r, last);
@@ -237,8 +250,7 @@ apply_commit(struct operation *op, struct dk_bytes text, const struct dk_turn_re
   TRY(refuse_what_is_unknown(op, result));
   TRY(refuse_size(op, result));
   TRY(send_commit(op, &token, result, &r));
-  dk_status status = take_answer(op, &token, r,
-                                 RING_TURNS | (result->n_worker_items ? RING_WORK : 0u));
+  dk_status status = take_answer(op, &token, result, r);
   PQclear(r);
   return status;
 }

@@ -28,6 +28,7 @@
 
 #include <durakit/admin.h>
 
+#include "providers/pg/answers.h"
 #include "providers/pg/connection.h"
 #include "providers/pg/store.h"
 

@@ -3,7 +3,6 @@
  * lock, and finds nothing where there is nothing. */
 #include "providers/pg/handle.h"
 
-enum { EXECUTION, EVENT };
 /* kind, a to d, status, payload */
 enum { KIND, A, B, C, D, STATUS, PAYLOAD };
 
@@ -26,7 +25,7 @@ static dk_status
 hand_up_rows(struct operation *op, const PGresult *r)
 {
   for (int row = 0; row < PQntuples(r); row++)
-    if (field_int(r, row, KIND) == EXECUTION)
+    if (field_int(r, row, KIND) == HISTORY_EXECUTION)
       TRY(hand_up_execution(op, r, row));
     else
       TRY(op->h->host->event(op->call, &(struct dk_event){(uint64_t)field_bigint(r, row, A),

@@ -6,6 +6,7 @@ noinst_LTLIBRARIES += providers/pg/libdkpg.la
 providers_pg_libdkpg_la_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_libdkpg_la_SOURCES = \
 	providers/pg/admin.c \
+	providers/pg/answers.h \
 	providers/pg/bell.c \
 	providers/pg/bell.h \
 	providers/pg/call.c \
@@ -96,18 +97,23 @@ EXTRA_DIST += \
 	$(pg_schema) \
 	$(NULL)
 CLEANFILES += providers/pg/schema-text.c
+# The numbers that SQL and C share.
+pg_numbers = \
+	core/include/durakit/provider.h \
+	providers/pg/answers.h \
+	$(NULL)
 
-providers/pg/schema-text.c: $(pg_schema) $(pg_migration) providers/pg/schema/text.awk
+providers/pg/schema-text.c: $(pg_numbers) $(pg_schema) $(pg_migration) providers/pg/schema/text.awk
 	$(AM_V_GEN)$(MKDIR_P) providers/pg; out=$$PWD/$@-t; \
 	text () { LC_ALL=C $(AWK) -f providers/pg/schema/text.awk "$$@"; }; \
 	(cd '$(top_srcdir)' && \
-	  text -v name=pg_schema_text $(pg_schema) && \
+	  text -v name=pg_schema_text $(pg_numbers) $(pg_schema) && \
 	  text -v name=pg_drop_text -v drops=1 $(pg_schema) && \
-	  text -v name=pg_demands_text providers/pg/schema/from-1-demands.sql && \
-	  text -v name=pg_copy_text providers/pg/schema/from-1-copy.sql && \
-	  text -v name=pg_from_2_text providers/pg/schema/from-2.sql && \
-	  text -v name=pg_from_3_text providers/pg/schema/from-3.sql && \
-	  text -v name=pg_replaced_text -v replaces=1 $(pg_replaced)) > "$$out" && \
+	  text -v name=pg_demands_text $(pg_numbers) providers/pg/schema/from-1-demands.sql && \
+	  text -v name=pg_copy_text $(pg_numbers) providers/pg/schema/from-1-copy.sql && \
+	  text -v name=pg_from_2_text $(pg_numbers) providers/pg/schema/from-2.sql && \
+	  text -v name=pg_from_3_text $(pg_numbers) providers/pg/schema/from-3.sql && \
+	  text -v name=pg_replaced_text -v replaces=1 $(pg_numbers) $(pg_replaced)) > "$$out" && \
 	mv "$$out" $@
 
 # ---- its floor, for `make bench` ----------------------------------------------------------------

@@ -74,8 +74,6 @@ fetch(struct operation *op, const struct dk_fetch_turn *request, PGresult **ret)
 
 /* ---- handing it up --------------------------------------------------------------------------- */
 
-enum kind { ANSWER, HEAD, EVENT, MESSAGE };
-enum { FOUND, NOTHING, AGAIN = 100, IN_VAIN };
 /* The columns a to f, t1 to t4 and the payload. */
 enum { KIND, A, B, C, D, E, F, T1, T2, T3, T4, PAYLOAD };
 
@@ -133,12 +131,12 @@ static dk_status
 hand_up_row(struct operation *op, const PGresult *r, int row, int64_t lock_ms)
 {
   switch (field_int(r, row, KIND)) {
-  case HEAD:
+  case TURN_HEAD:
     return hand_up_head(op, r, row, field_bigint(r, 0, B), lock_ms);
-  case EVENT:
+  case TURN_EVENT:
     return op->h->host->event(op->call, &(struct dk_event){(uint64_t)field_bigint(r, row, A),
                                                            field_bytes(r, row, PAYLOAD)});
-  case MESSAGE:
+  case TURN_MESSAGE:
     return hand_up_message(op, r, row);
   default:
     return refuse(op, DK_CORRUPT, "the function gave a row of kind %d", field_int(r, row, KIND));
@@ -190,15 +188,15 @@ is_faulty_row(const PGresult *r, int row, struct fault *f)
   int64_t number = field_bigint(r, row, A);
 
   switch (field_int(r, row, KIND)) {
-  case HEAD:
+  case TURN_HEAD:
     return fault_of_id(f, "the instance's id", field_bytes(r, row, T1), false) ||
            fault_of_id(f, "its name", field_bytes(r, row, T2), true) ||
            fault_of_id(f, "its version", field_bytes(r, row, T3), true) ||
            fault_of_id(f, "its parent", field_bytes(r, row, T4), true);
-  case EVENT:
+  case TURN_EVENT:
     return fault_of_number(f, "the number of an event", number, INT64_MAX) ||
            fault_of_payload(f, "event", number, field_bytes(r, row, PAYLOAD));
-  case MESSAGE:
+  case TURN_MESSAGE:
     return fault_of_number(f, "a message's attempt", number, UINT32_MAX) ||
            fault_of_id(f, "a message's id", field_bytes(r, row, T1), true) ||
            fault_of_payload(f, "the message enqueued at", field_bigint(r, row, C),
@@ -257,13 +255,13 @@ apply_fetch_turn(struct operation *op, const struct dk_fetch_turn *request, int6
   TRY(fetch(op, request, &r));
   int64_t found = PQntuples(r) > 0 ? field_bigint(r, 0, A) : -1;
   dk_status status = DK_NOTHING;
-  if (found == FOUND && PQntuples(r) > 1)
+  if (found == TURN_FOUND && PQntuples(r) > 1)
     status = hand_up_turn(op, r, request->lock_ms);
-  else if (found == AGAIN)
+  else if (found == TURN_AGAIN)
     status = ATTEMPT_AGAIN;
-  else if (found == IN_VAIN)
+  else if (found == TURN_IN_VAIN)
     status = ATTEMPT_IN_VAIN;
-  else if (found != NOTHING)
+  else if (found != TURN_NOTHING)
     status = refuse(op, DK_CORRUPT, "the function gave %d rows", PQntuples(r));
   else if (!field_is_null(r, 0, C))
     *ret_due = host_time(op, field_bigint(r, 0, B), field_bigint(r, 0, C));

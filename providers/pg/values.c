@@ -37,6 +37,7 @@ values_begin(struct values *v)
   v->n = 0;
   v->pieces = NULL;
   v->status = DK_OK;
+  memset(v->names, 0, sizeof v->names);
 }
 
 void
@@ -48,6 +49,14 @@ values_done(struct values *v)
     free(piece);
   }
   values_begin(v);
+}
+
+struct values *
+values_next(struct values *v, const char *name)
+{
+  if (v->n < MAX_VALUES)
+    v->names[v->n] = name;
+  return v;
 }
 
 static char *

@@ -26,6 +26,7 @@ enum {
 struct values {
   int n;
   Oid types[MAX_VALUES];
+  const char *names[MAX_VALUES]; /* of a function's parameters; NULL: by its place */
   const char *bytes[MAX_VALUES]; /* NULL: SQL's NULL */
   int lengths[MAX_VALUES], formats[MAX_VALUES];
   struct piece *pieces;          /* memory of what had to be made */
@@ -34,6 +35,9 @@ struct values {
 
 void values_begin(struct values *v);
 void values_done(struct values *v);
+
+/* The next one is for the parameter of this name; then all that follow have names, too. */
+struct values *values_next(struct values *v, const char *name);
 
 void value_null(struct values *v, Oid type);
 void value_bool(struct values *v, bool value);

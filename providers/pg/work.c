@@ -81,7 +81,6 @@ add_token(struct operation *op, const struct token *token, struct values *v)
 
 /* ---- fetching -------------------------------------------------------------------------------- */
 
-enum kind { NOTHING_READY, ITEM, ALL_HELD, HELD_FOR_LONG };
 /* The columns of fetch_work's rows. */
 enum column {
   KIND, NOW, DUE, INSTANCE, EXECUTION, ACTIVITY, EPOCH, ATTEMPT, VISIBLE_AT, TAG, PAYLOAD
@@ -244,13 +243,13 @@ static dk_status
 take_rows(struct operation *op, const struct dk_fetch_work *request, const PGresult *rows,
           int64_t *ret_due)
 {
-  int kind = PQntuples(rows) > 0 ? field_int(rows, 0, KIND) : NOTHING_READY;
+  int kind = PQntuples(rows) > 0 ? field_int(rows, 0, KIND) : WORK_NOTHING;
 
-  if (kind == ALL_HELD)
+  if (kind == WORK_AGAIN)
     return ATTEMPT_AGAIN;
-  if (kind == HELD_FOR_LONG)
+  if (kind == WORK_IN_VAIN)
     return ATTEMPT_IN_VAIN;
-  if (kind == NOTHING_READY) {
+  if (kind == WORK_NOTHING) {
     *ret_due = PQntuples(rows) == 0 || field_is_null(rows, 0, DUE)
                  ? INT64_MAX
                  : host_time(op, field_bigint(rows, 0, NOW), field_bigint(rows, 0, DUE));

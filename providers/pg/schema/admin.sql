@@ -46,7 +46,7 @@ BEGIN
              OR CASE i.birth WHEN 0 THEN m.enqueued_at ELSE i.created_at END >= p_times[1])
         AND (p_times[2] = 0
              OR CASE i.birth WHEN 0 THEN m.enqueued_at ELSE i.created_at END < p_times[2])
-        AND (p_times[3] = 0 AND p_times[4] = 0 OR i.status > 1 AND x.completed_at <> 0)
+        AND (p_times[3] = 0 AND p_times[4] = 0 OR i.status > @DK_RUNNING@ AND x.completed_at <> 0)
         AND (p_times[3] = 0 OR x.completed_at >= p_times[3])
         AND (p_times[4] = 0 OR x.completed_at < p_times[4])
       ORDER BY CASE WHEN p_parent IS NULL THEN i.instance ELSE i.instance || '' END
@@ -137,11 +137,11 @@ BEGIN
         (SELECT count(*) FROM @schema@.execution), (SELECT count(*) FROM @schema@.history),
         m.ready, m.delayed, m.locked, w.ready, w.delayed, w.locked, coalesce(m.oldest, 0),
         coalesce(w.oldest, 0)
-      FROM (SELECT count(*) FILTER (WHERE y.status = 1) AS running,
-              count(*) FILTER (WHERE y.status = 2) AS completed,
-              count(*) FILTER (WHERE y.status = 3) AS failed,
-              count(*) FILTER (WHERE y.status = 4) AS continued_as_new,
-              count(*) FILTER (WHERE y.status = 5) AS cancelled
+      FROM (SELECT count(*) FILTER (WHERE y.status = @DK_RUNNING@) AS running,
+              count(*) FILTER (WHERE y.status = @DK_COMPLETED@) AS completed,
+              count(*) FILTER (WHERE y.status = @DK_FAILED@) AS failed,
+              count(*) FILTER (WHERE y.status = @DK_CONTINUED_AS_NEW@) AS continued_as_new,
+              count(*) FILTER (WHERE y.status = @DK_CANCELLED@) AS cancelled
               FROM @schema@.instance y) AS i,
         (SELECT count(*) FILTER (WHERE y.visible_at > v_now) AS delayed,
               count(*) FILTER (WHERE y.visible_at <= v_now AND z.locked_until > v_now) AS locked,
@@ -202,8 +202,8 @@ BEGIN
       IF v_all = @schema@.family(p_of) THEN
         RETURN v_all;
       END IF;
-      RAISE EXCEPTION USING ERRCODE = 'DK100';
-    EXCEPTION WHEN SQLSTATE 'DK100' THEN
+      RAISE EXCEPTION USING ERRCODE = 'DK@DK_BUSY@';
+    EXCEPTION WHEN SQLSTATE 'DK@DK_BUSY@' THEN
       CONTINUE;
     END;
   END LOOP;
@@ -217,7 +217,8 @@ LANGUAGE plpgsql STABLE AS $$
 BEGIN
   SELECT i.instance, i.status INTO instance, status FROM unnest(p_all) AS x(instance), LATERAL (
       SELECT y.instance, y.status FROM @schema@.instance y
-      WHERE y.instance = x.instance AND y.status NOT IN (2, 3, 5) OFFSET 0) AS i
+      WHERE y.instance = x.instance
+        AND y.status NOT IN (@DK_COMPLETED@, @DK_FAILED@, @DK_CANCELLED@) OFFSET 0) AS i
     ORDER BY i.instance LIMIT 1;
 END
 $$;
@@ -232,7 +233,8 @@ BEGIN
     WITH RECURSIVE member(root, instance) AS (
       SELECT i.instance, i.instance FROM unnest(p_roots) AS x(instance), LATERAL (
           SELECT y.instance, y.parent FROM @schema@.instance y
-          WHERE y.instance = x.instance AND y.status IN (2, 3, 5) OFFSET 0) AS i
+          WHERE y.instance = x.instance
+            AND y.status IN (@DK_COMPLETED@, @DK_FAILED@, @DK_CANCELLED@) OFFSET 0) AS i
         WHERE i.parent IS NULL OR NOT @schema@.is_there(i.parent)
       UNION
       SELECT f.root, c.instance FROM member AS f, LATERAL (
@@ -240,7 +242,7 @@ BEGIN
     whole AS MATERIALIZED (
       SELECT f.root, array_agg(f.instance) AS members FROM member AS f, LATERAL (
           SELECT y.status FROM @schema@.instance y WHERE y.instance = f.instance OFFSET 0) AS i
-        GROUP BY f.root HAVING bool_and(i.status IN (2, 3, 5)))
+        GROUP BY f.root HAVING bool_and(i.status IN (@DK_COMPLETED@, @DK_FAILED@, @DK_CANCELLED@)))
     SELECT w.root, CASE WHEN p_sizes THEN (
         SELECT sum(1 + (SELECT count(*) FROM @schema@.history h WHERE h.instance = m.instance)
             + (SELECT count(*) FROM @schema@.execution e WHERE e.instance = m.instance)
@@ -272,11 +274,11 @@ BEGIN
 END
 $$;
 
--- DEL-1 to DEL-7.  Judged under the locks of all that would go.  status 0, and what went; 203: t1
--- is not there; 204: t1 has the parent t2, which is there and does not go; or t1 is not over, and
--- what it is instead is its state.  With status 0 the state is how many roots went (DEL-7), here
--- and in delete_matching: it is no column of its own, because processes of version 3, which call
--- these functions too, refuse an answer that has one more.
+-- DEL-1 to DEL-7.  Judged under the locks of all that would go.  status DK_OK, and what went;
+-- DK_NOT_FOUND: t1 is not there; DK_REFUSED: t1 has the parent t2, which is there and does not go;
+-- or t1 is not over, and what it is instead is its state.  With DK_OK the state is how many roots
+-- went (DEL-7), here and in delete_matching: it is no column of its own, because processes of
+-- version 3, which call these functions too, refuse an answer that has one more.
 CREATE FUNCTION @schema@.delete_instances(
   p_now bigint, p_lock_ms integer, p_instances text[], p_force boolean)
 RETURNS TABLE(status integer, state integer, t1 text, t2 text, next text, instances bigint,
@@ -290,10 +292,10 @@ DECLARE
   v_set text := @schema@.begin_write(p_lock_ms);
   v_all text[] := @schema@.lock_family(p_instances);
 BEGIN
-  SELECT 203, x.instance INTO status, t1 FROM unnest(p_instances) AS x(instance)
+  SELECT @DK_NOT_FOUND@, x.instance INTO status, t1 FROM unnest(p_instances) AS x(instance)
     WHERE NOT @schema@.is_there(x.instance) ORDER BY x.instance COLLATE "C" LIMIT 1;
   IF status IS NULL THEN
-    SELECT 204, i.instance, i.parent INTO status, t1, t2
+    SELECT @DK_REFUSED@, i.instance, i.parent INTO status, t1, t2
       FROM unnest(p_instances) AS x(instance), LATERAL (
         SELECT y.instance, y.parent FROM @schema@.instance y
         WHERE y.instance = x.instance AND y.parent IS NOT NULL OFFSET 0) AS i
@@ -302,11 +304,12 @@ BEGIN
       ORDER BY i.instance LIMIT 1;
   END IF;
   IF status IS NULL AND NOT p_force THEN
-    SELECT 204, x.instance, x.status INTO status, t1, state FROM @schema@.first_not_over(v_all) AS x
+    SELECT @DK_REFUSED@, x.instance, x.status INTO status, t1, state
+      FROM @schema@.first_not_over(v_all) AS x
       WHERE x.instance IS NOT NULL;
   END IF;
   IF status IS NULL THEN
-    status := 0;
+    status := @DK_OK@;
     state := (SELECT count(DISTINCT x.instance COLLATE "C") FROM unnest(p_instances) AS x(instance));
     SELECT x.* INTO instances, executions, events, messages, activities
       FROM @schema@.remove_instances(v_all) AS x;
@@ -357,7 +360,7 @@ BEGIN
   ELSIF cardinality(v_ids) > c_looks THEN
     next := v_ids[c_looks];
   END IF;
-  status := 0;
+  status := @DK_OK@;
   v_all := @schema@.lock_family(v_roots);
   v_roots := ARRAY(SELECT m.instance FROM @schema@.matching(0, v_roots, p_roots, p_name, p_version,
     p_parent, p_statuses, p_times, NULL, 0, false) AS m);
@@ -388,7 +391,7 @@ BEGIN
   SELECT x.execution INTO v_first_kept FROM @schema@.execution x WHERE x.instance = p_instance
     ORDER BY x.execution DESC OFFSET greatest(p_keep, 1) - 1 LIMIT 1;
   PERFORM 1 FROM @schema@.execution x WHERE x.instance = p_instance AND x.execution < v_first_kept
-    AND x.status <> 1 AND (p_before = 0 OR x.completed_at < p_before) LIMIT 1;
+    AND x.status <> @DK_RUNNING@ AND (p_before = 0 OR x.completed_at < p_before) LIMIT 1;
   IF NOT FOUND THEN
     RETURN;
   END IF;
@@ -399,7 +402,7 @@ BEGIN
   END IF;
   WITH gone AS (
     DELETE FROM @schema@.execution x WHERE x.instance = p_instance
-      AND x.execution < least(v_first_kept, v_current) AND x.status <> 1
+      AND x.execution < least(v_first_kept, v_current) AND x.status <> @DK_RUNNING@
       AND (p_before = 0 OR x.completed_at < p_before)
       RETURNING x.execution)
     SELECT coalesce(array_agg(g.execution), '{}') INTO v_gone FROM gone AS g;
@@ -409,9 +412,9 @@ BEGIN
 END
 $$;
 
--- PRUNE-4.  One instance (203: it is not known), or a page of all that the filter selects, which
--- ends when so many were looked at or so many rows are gone.  In the order of their ids: the one
--- row that each locks is in order then, too.
+-- PRUNE-4.  One instance (DK_NOT_FOUND: it is not known), or a page of all that the filter selects,
+-- which ends when so many were looked at or so many rows are gone.  In the order of their ids: the
+-- one row that each locks is in order then, too.
 CREATE FUNCTION @schema@.prune_executions(
   p_now bigint, p_lock_ms integer, p_ids text[], p_roots boolean, p_name text, p_version text,
   p_parent text, p_statuses integer, p_times bigint[], p_after text, p_max bigint,
@@ -431,7 +434,7 @@ DECLARE
   k record;
   v record;
 BEGIN
-  status := 0;
+  status := @DK_OK@;
   instances := 0;
   executions := 0;
   events := 0;
@@ -445,7 +448,7 @@ BEGIN
       SELECT x.* INTO executions, events
         FROM @schema@.prune_instance(p_instance, k.birth, p_keep, p_before) AS x;
     ELSE
-      status := 203;
+      status := @DK_NOT_FOUND@;
       t1 := p_instance;
     END IF;
     RETURN NEXT;

@@ -58,14 +58,14 @@ $$;
 -- The whole.  Lists come as one array for each member: e_ the events, w_ the worker items, m_ the
 -- messages, c_ what is cancelled.  p_is_bare: an empty commit brings nothing that it must not.
 -- The rows, by kind:
---   0  a: the status.
---        0    applied, or it was before (ACK-11); b: listening, NULL if nothing became ready
---        200  b 1 an empty commit with something in it; 2 no name or version; 3 neither the current
---             execution (c) nor the next
---        201  b epoch of the row, 0: there is none; c locked_until; d now
---        202  b 1 event c is not above d; 2 activity d of execution c; 3 a message to t1 with id t2
---   1  how many activities were deleted: a free, b locked
---   2  a locked one: a execution, b activity, c epoch, t1 owner
+--   COMMIT_ANSWER, the last one.  a: the status.
+--      DK_OK: applied, or it was before (ACK-11); b: listening, NULL if nothing became ready
+--      DK_INVALID: b UNFIT_...; c the current execution
+--      DK_LOCK_LOST: b epoch of the row, 0: there is none; c locked_until; d now
+--      DK_DUPLICATE: b DK_LIST_...: event c is not above d; activity d of execution c; a message to
+--      t1 with id t2
+--   COMMIT_CANCELLED: how many activities were deleted: a free, b locked
+--   COMMIT_STOLEN: a locked one: a execution, b activity, c epoch, t1 owner
 CREATE FUNCTION @schema@.commit_turn(
   p_now bigint, p_lock_ms integer, p_instance text, p_epoch bigint, p_is_repeated boolean,
   p_is_bare boolean, p_execution bigint, p_status integer, p_name text, p_version text,
@@ -106,32 +106,32 @@ BEGIN
   v_now := @schema@.clock(p_now);
 
   IF p_is_repeated AND v.done_epoch = p_epoch THEN                                -- ACK-11
-    a := 0;
+    a := @DK_OK@;
   ELSIF v.epoch IS DISTINCT FROM p_epoch OR v.locked_until <= v_now THEN          -- TOKEN-2 to -8
-    a := 201;
+    a := @DK_LOCK_LOST@;
     b := v.epoch;
     c := v.locked_until;
     d := v_now;
   ELSIF p_execution = 0 THEN                                                      -- ERR-5, ACK-8
     IF NOT p_is_bare THEN
-      a := 200;
-      b := 1;
+      a := @DK_INVALID@;
+      b := @UNFIT_NOT_BARE@;
     END IF;
   ELSIF v.birth = 0 AND (p_name IS NULL OR p_version IS NULL) THEN                -- ACK-4
-    a := 200;
-    b := 2;
+    a := @DK_INVALID@;
+    b := @UNFIT_NAMELESS@;
   ELSIF p_execution <> v.execution + 1 AND (v.birth = 0 OR p_execution <> v.execution) THEN
-    a := 200;
-    b := 3;
+    a := @DK_INVALID@;
+    b := @UNFIT_EXECUTION@;
     c := v.execution;
   ELSIF p_execution = v.execution AND e_event[1] <= v.last_event THEN             -- ACK-12
-    a := 202;
-    b := 1;
+    a := @DK_DUPLICATE@;
+    b := @DK_LIST_EVENTS@;
     c := e_event[1];
     d := v.last_event;
   END IF;
   IF a IS NULL AND cardinality(array_remove(m_id, NULL)) > 0 THEN                 -- QUEUE-4
-    SELECT 202, 3, x.instance, x.id INTO a, b, t1, t2
+    SELECT @DK_DUPLICATE@, @DK_LIST_ORCHESTRATOR_ITEMS@, x.instance, x.id INTO a, b, t1, t2
       FROM unnest(m_instance, m_id) AS x(instance, id),
         LATERAL (SELECT 1 FROM @schema@.message m WHERE m.instance || '' = x.instance
                  AND m.id = x.id OFFSET 0) AS m LIMIT 1;
@@ -147,13 +147,13 @@ BEGIN
       ON CONFLICT (instance, execution, activity) DO NOTHING;
     GET DIAGNOSTICS v_rows = ROW_COUNT;
     IF v_rows <> cardinality(w_activity) THEN                                     -- CANCEL-11
-      SELECT 202, 2, x.execution, x.activity INTO a, b, c, d
+      SELECT @DK_DUPLICATE@, @DK_LIST_WORKER_ITEMS@, x.execution, x.activity INTO a, b, c, d
         FROM @schema@.find_stored(p_instance, w_execution, w_activity) AS x;
     ELSIF p_now IS NULL AND v.locked_until <= @schema@.clock(NULL)
         AND v_now + v_rows < @schema@.clock(NULL) THEN
       -- TIME-6: so long takes none but who waited, for an ack of the same activity.
       RAISE EXCEPTION 'the lease ended while an activity that is stored was waited for'
-        USING ERRCODE = 'DK201';
+        USING ERRCODE = 'DK@DK_LOCK_LOST@';
     END IF;
   END IF;
   IF a IS NULL AND v_cancelled IS NULL AND cardinality(c_activity) > 0 THEN       -- CANCEL-1
@@ -161,10 +161,10 @@ BEGIN
     v_now := @schema@.clock(p_now);
     IF v.locked_until <= v_now THEN                                               -- TIME-6
       RAISE EXCEPTION 'the lease ended while an activity that is cancelled was waited for'
-        USING ERRCODE = 'DK201';
+        USING ERRCODE = 'DK@DK_LOCK_LOST@';
     END IF;
   END IF;
-  kind := 0;
+  kind := @COMMIT_ANSWER@;
   IF a IS NOT NULL THEN
     PERFORM @schema@.forget_address(x.instance)
       FROM (SELECT DISTINCT y.instance FROM unnest(m_instance || p_instance) AS y(instance)) AS x;
@@ -208,7 +208,7 @@ BEGIN
           AND z.id = x.id OFFSET 0) AS y));
   END IF;
 
-  a := 0;
+  a := @DK_OK@;
   IF p_execution = 0 THEN                                                         -- ACK-8
     v_done := @schema@.release_turn(p_instance, v_now, p_epoch);
     b := @schema@.listening();
@@ -218,12 +218,13 @@ BEGIN
   v_is_new := p_execution <> v.execution;
   IF v_is_new THEN                                                                -- EXEC-1 to -5
     INSERT INTO @schema@.execution(instance, execution, status, started_at, completed_at, output)
-      VALUES (p_instance, p_execution, CASE WHEN p_status = 0 THEN 1 ELSE p_status END, v_now,
-              CASE WHEN p_status > 1 THEN v_now ELSE 0 END,
-              CASE WHEN p_status <> 0 THEN p_output END);
-  ELSIF p_status <> 0 THEN
+      VALUES (p_instance, p_execution,
+              CASE WHEN p_status = @DK_STATUS_KEEP@ THEN @DK_RUNNING@ ELSE p_status END, v_now,
+              CASE WHEN p_status > @DK_RUNNING@ THEN v_now ELSE 0 END,
+              CASE WHEN p_status <> @DK_STATUS_KEEP@ THEN p_output END);
+  ELSIF p_status <> @DK_STATUS_KEEP@ THEN
     UPDATE @schema@.execution x
-      SET status = p_status, completed_at = CASE WHEN p_status > 1 THEN v_now ELSE 0 END,
+      SET status = p_status, completed_at = CASE WHEN p_status > @DK_RUNNING@ THEN v_now ELSE 0 END,
           output = p_output
       WHERE x.instance = p_instance AND x.execution = p_execution;
   END IF;
@@ -237,7 +238,8 @@ BEGIN
         done_epoch = i.epoch, execution = p_execution, owner = p_owner,
         birth = CASE WHEN i.birth = 0 THEN @schema@.next_number() ELSE i.birth END,
         created_at = coalesce(v_created, i.created_at),
-        status = CASE WHEN p_status <> 0 THEN p_status WHEN v_is_new THEN 1 ELSE i.status END,
+        status = CASE WHEN p_status <> @DK_STATUS_KEEP@ THEN p_status
+                      WHEN v_is_new THEN @DK_RUNNING@ ELSE i.status END,
         last_event = coalesce(e_event[cardinality(e_event)],
                               CASE WHEN v_is_new THEN 0 ELSE i.last_event END),
         pinned = CASE WHEN p_pinned IS NULL AND NOT v_is_new THEN i.pinned ELSE p_pinned END,
@@ -268,11 +270,12 @@ BEGIN
     gone AS (
       DELETE FROM @schema@.work w WHERE w.ctid = ANY ((SELECT f.places FROM found f)::tid[])
         RETURNING w.execution, w.activity, w.epoch, w.owner)
-    SELECT 1, count(*) FILTER (WHERE g.epoch = 0), count(*) FILTER (WHERE g.epoch <> 0),
+    SELECT @COMMIT_CANCELLED@, count(*) FILTER (WHERE g.epoch = 0),
+      count(*) FILTER (WHERE g.epoch <> 0),
       (SELECT cardinality(f.places) FROM found f) - count(*), 0::bigint, NULL::text, NULL::text
       FROM gone g
     UNION ALL
-    SELECT 2, g.execution, g.activity, g.epoch, 0::bigint, g.owner::text, NULL::text
+    SELECT @COMMIT_STOLEN@, g.execution, g.activity, g.epoch, 0::bigint, g.owner::text, NULL::text
       FROM gone g WHERE g.epoch <> 0;
 END
 $$;
@@ -288,7 +291,7 @@ BEGIN
   FOR kind, a, b, c, d, t1, t2 IN
     SELECT * FROM @schema@.cancel_found(p_instance, c_execution, c_activity)
   LOOP
-    v_missed := v_missed + CASE WHEN kind = 1 THEN c ELSE 0 END;
+    v_missed := v_missed + CASE WHEN kind = @COMMIT_CANCELLED@ THEN c ELSE 0 END;
     RETURN NEXT;
   END LOOP;
   IF v_missed > 0 THEN
@@ -338,11 +341,11 @@ BEGIN
       DELETE FROM @schema@.work w WHERE w.ctid = ANY (v_rows)
         RETURNING w.execution, w.activity, w.epoch, w.owner,
           w.xmin = pg_current_xact_id()::xid AS is_new)
-    SELECT 1, count(*) FILTER (WHERE g.epoch = 0 AND NOT g.is_new),
+    SELECT @COMMIT_CANCELLED@, count(*) FILTER (WHERE g.epoch = 0 AND NOT g.is_new),
       count(*) FILTER (WHERE g.epoch <> 0), 0::bigint, 0::bigint, NULL::text, NULL::text
       FROM gone g
     UNION ALL
-    SELECT 2, g.execution, g.activity, g.epoch, 0::bigint, g.owner::text, NULL::text
+    SELECT @COMMIT_STOLEN@, g.execution, g.activity, g.epoch, 0::bigint, g.owner::text, NULL::text
       FROM gone g WHERE g.epoch <> 0;
 END
 $$;

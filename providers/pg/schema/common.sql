@@ -35,7 +35,7 @@ LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'the store''s sequence "number" has fallen behind: it gives %, and what is stored '
     'has %; set it above all that is stored, as docs/postgresql.md says', p_number, p_seen
-    USING ERRCODE = 'DK205';
+    USING ERRCODE = 'DK@DK_CORRUPT@';
 END
 $$;
 

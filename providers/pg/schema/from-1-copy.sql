@@ -75,7 +75,7 @@ BEGIN
       (SELECT count(*) FROM @schema@.work)) AS c
   WHERE c.old <> c.new LIMIT 1;
   IF FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'DK299', MESSAGE = pg_catalog.format(
+    RAISE EXCEPTION USING ERRCODE = 'DK@DK_INTERNAL@', MESSAGE = pg_catalog.format(
       'of %s %s of version 1, %s arrived; nothing was changed; this is a fault of '
       'the plugin, report it', v.old, v.what, v.new);
   END IF;

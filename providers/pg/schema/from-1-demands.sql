@@ -16,7 +16,7 @@ DECLARE
                     AND c.relname = ANY (v_names));
 BEGIN
   IF v_found <> 6 THEN
-    RAISE EXCEPTION USING ERRCODE = 'DK205', MESSAGE = pg_catalog.format(
+    RAISE EXCEPTION USING ERRCODE = 'DK@DK_CORRUPT@', MESSAGE = pg_catalog.format(
       'its version is 1, but of the six tables of version 1 it has %s; go back to a copy that is '
       'whole', v_found);
   END IF;
@@ -124,7 +124,7 @@ BEGIN
      ORDER BY h.instance_id, h.execution_id, h.event_id LIMIT 1)
   ) AS found ORDER BY found.n LIMIT 1;
   IF FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'DK204', MESSAGE = pg_catalog.format(
+    RAISE EXCEPTION USING ERRCODE = 'DK@DK_REFUSED@', MESSAGE = pg_catalog.format(
       'version 1 cannot be migrated: %s, the row with %s: %s; nothing was changed; '
       'look at it with: SELECT * FROM %I.%I WHERE %s, then mend or delete it, and open the store '
       'again', v.tab, v.row, v.what, @schema_literal@, v.tab, v.row);

@@ -2,8 +2,8 @@
 -- HIST: reading a history.  STABLE: all that it reads is as one moment had it; no row is locked,
 -- and a table that somebody has locked is not waited for without end.
 
--- HIST-2, HIST-3, EXEC-3.  The rows, by kind: 0 the execution: a its number, b last event,
--- c started_at, d completed_at, status, payload: the output; 1 an event: a its number, payload.
+-- HIST-2, HIST-3, EXEC-3.  The rows, by kind: HISTORY_EXECUTION: a its number, b last event,
+-- c started_at, d completed_at, status, payload: the output; HISTORY_EVENT: a its number, payload.
 -- None: there is no such execution.
 CREATE FUNCTION @schema@.read_history(
   p_now bigint, p_lock_ms integer, p_instance text, p_execution bigint, p_from bigint,
@@ -21,14 +21,14 @@ BEGIN
   IF p_execution = 0 THEN
     SELECT i.execution INTO v_execution FROM @schema@.instance i WHERE i.instance = p_instance;
   END IF;
-  RETURN QUERY SELECT 0, x.execution,
+  RETURN QUERY SELECT @HISTORY_EXECUTION@, x.execution,
       coalesce((SELECT h.event FROM @schema@.history h
                 WHERE h.instance = p_instance AND h.execution = v_execution
                 ORDER BY h.event DESC LIMIT 1), 0),
       x.started_at, x.completed_at, x.status, x.output
     FROM @schema@.execution x WHERE x.instance = p_instance AND x.execution = v_execution;
   IF FOUND THEN
-    RETURN QUERY SELECT 1, h.event, 0::bigint, 0::bigint, 0::bigint, 0, h.payload
+    RETURN QUERY SELECT @HISTORY_EVENT@, h.event, 0::bigint, 0::bigint, 0::bigint, 0, h.payload
       FROM @schema@.history h
       WHERE h.instance = p_instance AND h.execution = v_execution AND h.event >= p_from
       ORDER BY h.event LIMIT nullif(p_max, 0);

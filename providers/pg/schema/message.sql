@@ -29,12 +29,12 @@ BEGIN
   INSERT INTO @schema@.message(instance, visible_at, seq, enqueued_at, id, payload)
     VALUES (p_instance, v_visible_at, @schema@.next_number(), v_now, p_id, p_payload)
     ON CONFLICT ((instance || ''), id) WHERE id IS NOT NULL DO NOTHING;
-  status := 202;
+  status := @DK_DUPLICATE@;
   IF FOUND THEN
     IF NOT coalesce(v_is_out OR v_ready_at <= v_visible_at, false) THEN
       v_done := @schema@.make_ready(p_instance, v_visible_at);
     END IF;
-    status := 0;
+    status := @DK_OK@;
     listening := @schema@.listening();
   END IF;
   RETURN NEXT;

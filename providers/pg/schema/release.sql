@@ -20,7 +20,7 @@ DECLARE
   v_done boolean;
   v record;
 BEGIN
-  status := 0;
+  status := @DK_OK@;
   v_instances := ARRAY(
     SELECT i.instance FROM @schema@.instance i
       WHERE i.ready_at IS NOT NULL AND i.locked_until <> 0 AND i.fetch_id = v_id

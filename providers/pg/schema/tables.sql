@@ -77,7 +77,7 @@
 --                   p_instance text, p_keep bigint, p_before bigint)
 --                   -> (status int, state int, t1, t2, next text, instances, executions, events,
 --                   messages, activities bigint); a filter is seven parameters, see there
---   A dead token is status 201 (DK_LOCK_LOST) with what its row says: epoch of the last lease
+--   A dead token is the status DK_LOCK_LOST with what its row says: epoch of the last lease
 --   (NULL or 0: there is no row), locked_until (0: not locked) and now.
 
 CREATE SEQUENCE @schema@.number AS bigint;

@@ -4,6 +4,9 @@
 # what removes all that the files make, each by its name and nothing else; for this their CREATE
 # stands at the beginning of a line, and no function has the name of another.  With -v replaces=1
 # the functions take the place of those that are there, whose rights they keep.
+#
+# Headers of C come first.  From them it takes the numbers of enums (NAME = 1), and puts them where
+# the SQL says @NAME@.
 
 # No gsub: how many backslashes it wants differs between awks.
 function escaped(line,    i, c, said) {
@@ -16,8 +19,29 @@ function escaped(line,    i, c, said) {
   return said
 }
 
+function take_numbers(line,    words) {
+  while (match(line, /[A-Z][A-Z0-9_]+ = [0-9]+/)) {
+    split(substr(line, RSTART, RLENGTH), words, " = ")
+    numbers[words[1]] = words[2]
+    line = substr(line, RSTART + RLENGTH)
+  }
+}
+
+function with_numbers(line,    name) {
+  while (match(line, /@[A-Z][A-Z0-9_]*@/)) {
+    name = substr(line, RSTART + 1, RLENGTH - 2)
+    if (!(name in numbers)) {
+      print FILENAME ":" FNR ": no header has a number for " name > "/dev/stderr"
+      failed = 1
+      exit 1
+    }
+    line = substr(line, 1, RSTART - 1) numbers[name] substr(line, RSTART + RLENGTH)
+  }
+  return line
+}
+
 function put(line) {
-  print "  \"" escaped(line) "\\n\""
+  print "  \"" escaped(with_numbers(line)) "\\n\""
 }
 
 # What uses others goes first.  Nobody's of ours is used by what is not ours: RESTRICT.
@@ -29,6 +53,11 @@ NR == 1 {
   print "/* Made by schema/text.awk from schema/. */"
   print "extern const char " name "[];"
   print "const char " name "[] ="
+}
+
+FILENAME ~ /\.h$/ {
+  take_numbers($0)
+  next
 }
 
 drops {
@@ -46,6 +75,7 @@ replaces { sub(/^CREATE FUNCTION /, "CREATE OR REPLACE FUNCTION ") }
 { put($0) }
 
 END {
+  if (failed) exit 1
   if (drops) {
     put_drop("VIEW")
     put_drop("FUNCTION")

@@ -92,14 +92,14 @@ END
 $$;
 
 -- TURN-1 to TURN-5.  The rows, by kind:
---   0  a: 0 found; 1 nothing; 100 again: what is ready is held by others for a moment, and only a
---      new transaction may wait for it, for this one may hold rows that it has passed over; 101
---      the same, and this one has waited in vain
+--   TURN_ANSWER: a TURN_FOUND; TURN_NOTHING; TURN_AGAIN: what is ready is held by others for a
+--      moment, and only a new transaction may wait for it, for this one may hold rows that it has
+--      passed over; TURN_IN_VAIN: the same, and this one has waited for it
 --      b: now   c: when the next will be ready, NULL: none
---   1  the head: a epoch, b birth, c execution, d last_event, e the first event that follows
+--   TURN_HEAD: a epoch, b birth, c execution, d last_event, e the first event that follows
 --      (NULL: none), f status; t1 instance, t2 name, t3 version, t4 parent
---   2  an event: a number, payload
---   3  a message: a attempt, b visible_at, c enqueued_at; t1 id, payload
+--   TURN_EVENT: a number, payload
+--   TURN_MESSAGE: a attempt, b visible_at, c enqueued_at; t1 id, payload
 -- p_try: how often the same was answered "again" before; from 2 on it begins by waiting.
 -- p_fetch_id: see release_fetch; who knows nothing of it has none.
 CREATE FUNCTION @schema@.fetch_turn(
@@ -129,8 +129,8 @@ BEGIN
     v_is_let_go := @schema@.await_instance(@schema@.clock(p_now), p_lock_ms, p_ranges);
   END IF;
   v_now := @schema@.clock(p_now);
-  kind := 0;
-  a := 0;
+  kind := @TURN_ANSWER@;
+  a := @TURN_FOUND@;
   b := v_now;
   LOOP
     -- TURN-10, QUEUE-8: the instance that is ready longest, but before it one whose history its
@@ -157,7 +157,8 @@ BEGIN
       PERFORM 1 FROM @schema@.instance i
         WHERE i.ready_at <= v_now AND (p_ranges IS NULL OR @schema@.fits(i.pinned, p_ranges))
         ORDER BY i.ready_at LIMIT 1;
-      a := CASE WHEN NOT FOUND THEN 1 WHEN v_is_let_go THEN 100 ELSE 101 END;
+      a := CASE WHEN NOT FOUND THEN @TURN_NOTHING@ WHEN v_is_let_go THEN @TURN_AGAIN@
+                ELSE @TURN_IN_VAIN@ END;
       SELECT i.ready_at INTO c FROM @schema@.instance i WHERE i.ready_at > v_now
         ORDER BY i.ready_at LIMIT 1;
       RETURN NEXT;
@@ -182,7 +183,7 @@ BEGIN
     SELECT * INTO v FROM @schema@.instance i WHERE i.instance = v_instance;
     v_done := @schema@.count_delivery(v, 1, NULL);
   END IF;
-  kind := 1;
+  kind := @TURN_HEAD@;
   a := @schema@.next_number();                                                    -- TOKEN-1
   IF a <= greatest(v_last, v_seq) THEN
     PERFORM @schema@.refuse_number(a, greatest(v_last, v_seq));
@@ -201,13 +202,13 @@ BEGIN
   END IF;
   RETURN NEXT;
   IF e IS NOT NULL THEN
-    RETURN QUERY SELECT 2, h.event, 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint,
-      NULL::text, NULL::text, NULL::text, NULL::text, h.payload
+    RETURN QUERY SELECT @TURN_EVENT@, h.event, 0::bigint, 0::bigint, 0::bigint, 0::bigint,
+      0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, h.payload
       FROM @schema@.history h WHERE h.instance = v_instance AND h.execution = c
       ORDER BY h.event;
   END IF;
-  RETURN QUERY SELECT 3, m.attempt + 1, m.visible_at, m.enqueued_at, 0::bigint, 0::bigint,
-    0::bigint, m.id, NULL::text, NULL::text, NULL::text, m.payload
+  RETURN QUERY SELECT @TURN_MESSAGE@, m.attempt + 1, m.visible_at, m.enqueued_at, 0::bigint,
+    0::bigint, 0::bigint, m.id, NULL::text, NULL::text, NULL::text, m.payload
     FROM @schema@.message m WHERE m.instance = v_instance
       AND (m.visible_at, m.seq) <= (v_visible_at, v_seq)
     ORDER BY m.visible_at, m.seq;
@@ -234,14 +235,14 @@ BEGIN
   epoch := v.epoch;
   locked_until := v.locked_until;
   IF v.epoch IS DISTINCT FROM p_epoch OR v.locked_until <= now THEN
-    status := 201;
+    status := @DK_LOCK_LOST@;
     RETURN NEXT;
     RETURN;
   END IF;
   v_until := @schema@.later(now, p_extend);
   UPDATE @schema@.instance i SET ready_at = v_until, locked_until = v_until
     WHERE i.instance = p_instance;
-  status := 0;
+  status := @DK_OK@;
   IF v_until < v.locked_until THEN -- who waits for the old end hears of a sooner one
     listening := @schema@.listening();
   END IF;
@@ -268,7 +269,7 @@ BEGIN
   epoch := v.epoch;
   locked_until := v.locked_until;
   IF v.epoch IS DISTINCT FROM p_epoch OR v.locked_until <= now THEN
-    status := 201;
+    status := @DK_LOCK_LOST@;
     RETURN NEXT;
     RETURN;
   END IF;
@@ -277,7 +278,7 @@ BEGIN
       CASE WHEN p_delay > 0 THEN @schema@.later(now, p_delay) END);
   END IF;
   v_done := @schema@.release_turn(p_instance, now, v.done_epoch);
-  status := 0;
+  status := @DK_OK@;
   listening := @schema@.listening();
   RETURN NEXT;
 END

@@ -30,9 +30,9 @@ BEGIN
         WHERE w.instance = p_instance AND w.execution = p_execution AND w.activity = p_activity
           AND n.visible_at > v_visible_at;
     END IF;
-    RETURN QUERY SELECT 0, @schema@.listening();
+    RETURN QUERY SELECT @DK_OK@, @schema@.listening();
   ELSE
-    RETURN QUERY SELECT 202, NULL::bigint;
+    RETURN QUERY SELECT @DK_DUPLICATE@, NULL::bigint;
   END IF;
 END
 $$;
@@ -49,11 +49,11 @@ AS $$
 DECLARE
   v_last text;
 BEGIN
-  IF p_rule = 0 THEN
+  IF p_rule = @DK_TAG_UNTAGGED@ THEN
     RETURN ARRAY[''];
-  ELSIF p_rule < 3 THEN
+  ELSIF p_rule < @DK_TAG_ANY@ THEN
     RETURN ARRAY(SELECT DISTINCT t.tag FROM unnest(p_tags) AS t(tag) WHERE t.tag <> ''
-                 UNION ALL SELECT '' WHERE p_rule = 2);
+                 UNION ALL SELECT '' WHERE p_rule = @DK_TAG_UNTAGGED_OR_LISTED@);
   END IF;
   SELECT w.tag INTO v_last FROM @schema@.work AS w ORDER BY w.tag DESC LIMIT 1;
   IF v_last = '' THEN -- the least of all
@@ -117,9 +117,9 @@ EXCEPTION WHEN lock_not_available THEN
 END
 $$;
 
--- WORK-1, WORK-8: rows of kind 1 are items.  One of kind 0: nothing is ready, the next will be at
--- `due` (NULL: never); of kind 2: what is ready is held by transactions that run, so try again; of
--- kind 3: the same, and this one has waited in vain.
+-- WORK-1, WORK-8: rows of kind WORK_ITEM.  Or one: WORK_NOTHING is ready, the next will be at `due`
+-- (NULL: never); WORK_AGAIN: what is ready is held by transactions that run, so try again;
+-- WORK_IN_VAIN: the same, and this one has waited for them.
 -- WORK-12: a claimed row is skipped by all others until this has committed, and is not ready then.
 CREATE FUNCTION @schema@.fetch_work(
   p_now bigint, p_lock_ms integer, p_try integer, p_lease bigint, p_owner text, p_max integer,
@@ -154,7 +154,7 @@ BEGIN
     v_tags := @schema@.ready_tags(v_wanted, now);
   END IF;
 
-  kind := 1;
+  kind := @WORK_ITEM@;
   v_until := @schema@.later(now, p_lease);
   FOREACH v_tag IN ARRAY v_tags LOOP
     FOR k IN
@@ -195,15 +195,16 @@ BEGIN
   ELSE
     due := @schema@.next_work(v_wanted);
   END IF;
-  kind := CASE WHEN due > now OR due IS NULL THEN 0 WHEN v_is_let_go THEN 2 ELSE 3 END;
+  kind := CASE WHEN due > now OR due IS NULL THEN @WORK_NOTHING@
+               WHEN v_is_let_go THEN @WORK_AGAIN@ ELSE @WORK_IN_VAIN@ END;
   RETURN NEXT;
 END
 $$;
 
 -- ---- with a token -------------------------------------------------------------------------------
 
--- TOKEN-2 to TOKEN-8, CANCEL-5: locks the row, and looks at the clock after that.  `status` 0:
--- it is this token's; else 201, with what became of it.
+-- TOKEN-2 to TOKEN-8, CANCEL-5: locks the row, and looks at the clock after that.  `status` is
+-- DK_OK: it is this token's; else DK_LOCK_LOST, with what became of it.
 CREATE FUNCTION @schema@.lock_work(
   p_now bigint, p_instance text, p_execution bigint, p_activity bigint, p_epoch bigint,
   OUT status integer, OUT epoch bigint, OUT locked_until bigint, OUT now bigint)
@@ -215,7 +216,8 @@ BEGIN
     WHERE w.instance = p_instance AND w.execution = p_execution AND w.activity = p_activity
     FOR NO KEY UPDATE;
   now := @schema@.clock(p_now);
-  status := CASE WHEN epoch = p_epoch AND locked_until > now THEN 0 ELSE 201 END;
+  status := CASE WHEN epoch = p_epoch AND locked_until > now THEN @DK_OK@
+                 ELSE @DK_LOCK_LOST@ END;
 END
 $$;
 
@@ -254,19 +256,20 @@ BEGIN
     WHERE w.instance = p_instance AND w.execution = p_execution AND w.activity = p_activity
     FOR NO KEY UPDATE;
   now := @schema@.clock(p_now);
-  status := CASE WHEN epoch = p_epoch AND locked_until > now THEN 0 ELSE 201 END;
-  IF status = 0 AND p_to IS NOT NULL THEN
+  status := CASE WHEN epoch = p_epoch AND locked_until > now THEN @DK_OK@
+                 ELSE @DK_LOCK_LOST@ END;
+  IF status = @DK_OK@ AND p_to IS NOT NULL THEN
     v_visible_at := greatest(p_visible_at, @schema@.later(now, p_delay));
     INSERT INTO @schema@.message(instance, visible_at, seq, enqueued_at, id, payload)
       VALUES (p_to, v_visible_at, @schema@.next_number(), now, p_id, p_payload)
       ON CONFLICT ((instance || ''), id) WHERE id IS NOT NULL DO NOTHING;
     IF NOT FOUND THEN
-      status := 202;
+      status := @DK_DUPLICATE@;
     ELSIF NOT coalesce(v_is_out OR v_ready_at <= v_visible_at, false) THEN
       v_done := @schema@.make_ready(p_to, v_visible_at);
     END IF;
   END IF;
-  IF status = 0 THEN
+  IF status = @DK_OK@ THEN
     DELETE FROM @schema@.work AS w
       WHERE w.instance = p_instance AND w.execution = p_execution AND w.activity = p_activity
       RETURNING CASE WHEN p_to IS NOT NULL THEN (SELECT l.listening FROM @schema@.listening l) END
@@ -296,7 +299,7 @@ BEGIN
   epoch := v.epoch;
   locked_until := v.locked_until;
   now := v.now;
-  IF status = 0 THEN
+  IF status = @DK_OK@ THEN
     UPDATE @schema@.work AS w SET ready_at = @schema@.later(now, p_extend)
       WHERE w.instance = p_instance AND w.execution = p_execution AND w.activity = p_activity;
     IF @schema@.later(now, p_extend) < locked_until THEN
@@ -326,7 +329,7 @@ BEGIN
   epoch := v.epoch;
   locked_until := v.locked_until;
   now := v.now;
-  IF status = 0 THEN
+  IF status = @DK_OK@ THEN
     v_visible_at := @schema@.later(now, p_delay);
     UPDATE @schema@.work AS w
       SET ready_at = v_visible_at, visible_at = v_visible_at, place = @schema@.next_number(),
