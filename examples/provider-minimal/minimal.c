@@ -89,6 +89,7 @@ struct op {
   int64_t now;
   struct instance *turn; /* what the token refers to; see find_held */
   struct lease *lease;
+  size_t list, index; /* of a commit: the item (DK_LIST_...) that is looked for in the store */
   struct row *rows; /* new ones.  They are made before the first change, so that running out of
                        memory changes nothing.  [ACK-1] */
 };
@@ -103,6 +104,8 @@ static struct op begin(struct store *s, struct dk_call *call, const char *name) 
 static dk_status refuse(const struct op *op, dk_status status, const char *why) {
   char text[200];
   snprintf(text, sizeof text, "%s: %s", op->name, why);
+  if (status == DK_DUPLICATE && op->list && DK_HAS(dk_host, op->s->host, duplicate))
+    op->s->host->duplicate(op->call, (int32_t)op->list, op->index); /* [ACK-15] */
   return op->s->host->fail(op->call, status, (struct dk_bytes){text, strlen(text)});
 }
 
@@ -238,9 +241,9 @@ static dk_status make(struct op *op, enum kind kind, struct dk_bytes instance,
 
 /* A flag of a newer host is refused, not ignored [ABI-11].  While an identity is stored, a second
  * row with it is a duplicate [QUEUE-4, CANCEL-11]. */
-static dk_status refuse_item(const struct op *op, enum kind kind, struct dk_bytes instance,
-                             const struct dk_item *item, uint32_t flags) {
-  struct instance *i = find_instance(op->s, instance);
+static dk_status refuse_item(const struct op *op, enum kind kind, const struct dk_item *item,
+                             uint32_t flags) {
+  struct instance *i = item->instance.ptr ? find_instance(op->s, item->instance) : op->turn;
   REFUSE_IF(op, item->flags & ~flags, DK_UNSUPPORTED, "a flag that is not known here");
   REFUSE_IF(op, !i, DK_NO_MEMORY, "out of memory");
   REFUSE_IF(op, *find(i, kind, item), DK_DUPLICATE, "this message or activity is stored");
@@ -248,7 +251,7 @@ static dk_status refuse_item(const struct op *op, enum kind kind, struct dk_byte
 }
 
 static dk_status enqueue(struct op op, enum kind kind, const struct dk_item *item) {
-  TRY(refuse_item(&op, kind, item->instance, item, DK_REPEATED));
+  TRY(refuse_item(&op, kind, item, DK_REPEATED));
   TRY(make(&op, kind, item->instance, item));
   put_all(op.rows);
   return DK_OK;
@@ -425,7 +428,7 @@ static bool is_bare(const struct dk_turn_result *r) { /* messages and nothing el
 }
 
 /* Form first, then what is stored, and that as it was before the commit.  [ERR-5] */
-static dk_status refuse_commit(const struct op *op, const struct dk_turn_result *r) {
+static dk_status refuse_commit(struct op *op, const struct dk_turn_result *r) {
   const struct row *current = op->turn->current;
   uint64_t next = current ? current->item.execution_id + 1 : 1;
   bool is_current = current && r->execution_id == current->item.execution_id;
@@ -437,14 +440,16 @@ static dk_status refuse_commit(const struct op *op, const struct dk_turn_result 
               "the first commit needs name and version");
     REFUSE_IF(op, !is_current && r->execution_id != next, DK_INVALID,
               "this execution is neither the current one nor the next");
+    op->list = DK_LIST_EVENTS;
     REFUSE_IF(op, is_current && r->n_events &&
               r->events[0].event_id <= current->facts.last_event_id, DK_DUPLICATE,
               "an event id is not above the last one");
   }
-  for (size_t n = 0; n < r->n_worker_items; n++)
-    TRY(refuse_item(op, ACTIVITY, bytes(&op->turn->id), r->worker_items[n], 0));
-  for (size_t n = 0; n < r->n_orchestrator_items; n++)
-    TRY(refuse_item(op, MESSAGE, r->orchestrator_items[n]->instance, r->orchestrator_items[n], 0));
+  for (op->list = DK_LIST_WORKER_ITEMS, op->index = 0; op->index < r->n_worker_items; op->index++)
+    TRY(refuse_item(op, ACTIVITY, r->worker_items[op->index], 0));
+  op->list = DK_LIST_ORCHESTRATOR_ITEMS;
+  for (op->index = 0; op->index < r->n_orchestrator_items; op->index++)
+    TRY(refuse_item(op, MESSAGE, r->orchestrator_items[op->index], 0));
   return DK_OK;
 }
 
@@ -600,7 +605,7 @@ static dk_status ack_work_item(void *self, struct dk_call *call, struct dk_bytes
   TRY(find_held(&op, 'w', token));
   REFUSE_IF(&op, result->flags & ~(uint32_t)DK_REPEATED, DK_UNSUPPORTED, "a flag not known here");
   if (message) {
-    TRY(refuse_item(&op, MESSAGE, message->instance, message, 0));
+    TRY(refuse_item(&op, MESSAGE, message, 0));
     TRY(make(&op, MESSAGE, message->instance, message));
   }
   free_all(take(op.turn, op.lease->token));

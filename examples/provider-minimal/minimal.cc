@@ -378,6 +378,8 @@ private:
   const dk_host *host;
   dk_call *call;
   const std::int64_t now = host->now(host); // read once.  [TIME-1]
+  std::int32_t list = 0; // of a commit, while its items are looked for in the store: DK_LIST_...
+  std::uint64_t index = 0;
 
   // Finds an instance, or makes one that no host can see yet.
   instance &of(dk_bytes id) {
@@ -413,11 +415,17 @@ private:
   void refuse_message(const dk_item *item, std::uint32_t flags) {
     refuse_if(item->flags & ~flags, DK_UNSUPPORTED, "a flag that is not known here");
     for (const message &m : of(item->instance).messages)
-      refuse_if(same(m.id, item->id), DK_DUPLICATE, "a message with this id is stored");
+      refuse_stored(same(m.id, item->id), "a message with this id is stored");
   }
-  static void refuse_activity(const instance &i, const dk_item *item, std::uint32_t flags) {
+  void refuse_activity(const instance &i, const dk_item *item, std::uint32_t flags) {
     refuse_if(item->flags & ~flags, DK_UNSUPPORTED, "a flag that is not known here");
-    refuse_if(i.work.count(id_of(item)), DK_DUPLICATE, "this activity is stored");
+    refuse_stored(i.work.count(id_of(item)), "this activity is stored");
+  }
+  // Of a commit it names the item; an older host cannot be told.  [ACK-15]
+  void refuse_stored(bool is_stored, const char *why) {
+    if (is_stored && list && DK_HAS(dk_host, host, duplicate))
+      host->duplicate(call, list, index);
+    refuse_if(is_stored, DK_DUPLICATE, why);
   }
 
   // Form first, then what is stored, and that as it was before the commit.  [ERR-5]
@@ -430,13 +438,16 @@ private:
               "the first commit needs name and version");
     refuse_if(r->execution_id && r->execution_id != current && r->execution_id != current + 1,
               DK_INVALID, "this execution is neither the current one nor the next");
-    refuse_if(r->n_events && r->execution_id == current &&
-              r->events[0].event_id <= turn.executions.at(current).last_event_id(),
-              DK_DUPLICATE, "an event id is not above the last one");
-    for (std::size_t n = 0; n < r->n_worker_items; n++)
-      refuse_activity(turn, r->worker_items[n], 0);
-    for (std::size_t n = 0; n < r->n_orchestrator_items; n++)
-      refuse_message(r->orchestrator_items[n], 0);
+    list = DK_LIST_EVENTS;
+    refuse_stored(r->n_events && r->execution_id == current &&
+                  r->events[0].event_id <= turn.executions.at(current).last_event_id(),
+                  "an event id is not above the last one");
+    list = DK_LIST_WORKER_ITEMS;
+    for (index = 0; index < r->n_worker_items; index++)
+      refuse_activity(turn, r->worker_items[index], 0);
+    list = DK_LIST_ORCHESTRATOR_ITEMS;
+    for (index = 0; index < r->n_orchestrator_items; index++)
+      refuse_message(r->orchestrator_items[index], 0);
   }
 
   // A token counts while its lease lives, and not a millisecond longer.  [TOKEN-2 to TOKEN-6]

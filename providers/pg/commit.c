@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ACK, CANCEL: the commit: all its lists as arrays of one call.  What is refused, and in which
  * order the rest is applied, is in schema/commit.sql. */
+#include <string.h>
+
 #include "providers/pg/handle.h"
 
 /* ---- refusing -------------------------------------------------------------------------------- */
@@ -152,6 +154,62 @@ send_commit(struct operation *op, const struct token *token, const struct dk_tur
 
 enum { KIND, A, B, C, D, T1, T2 };
 
+/* ACK-15. */
+static void
+name_duplicate(struct operation *op, int32_t list, size_t index)
+{
+  const struct dk_host *host = op->h->host;
+
+  if (DK_HAS(dk_host, host, duplicate))
+    host->duplicate(op->call, list, index);
+}
+
+/* The first event is the least of them. */
+static dk_status
+refuse_old_event(struct operation *op, long long event, long long last)
+{
+  name_duplicate(op, DK_LIST_EVENTS, 0);
+  return refuse(op, DK_DUPLICATE, "event %lld is not above the last one, which is %lld", event,
+                last);
+}
+
+static dk_status
+refuse_stored_work(struct operation *op, const struct dk_turn_result *sent, int64_t execution,
+                   int64_t activity)
+{
+  size_t i = 0;
+
+  while (i < sent->n_worker_items &&
+         (work_execution(sent, i) != execution || work_activity(sent, i) != activity))
+    i++;
+  if (i < sent->n_worker_items)
+    name_duplicate(op, DK_LIST_WORKER_ITEMS, i);
+  return refuse(op, DK_DUPLICATE, "activity %lld of execution %lld is stored", (long long)activity,
+                (long long)execution);
+}
+
+static bool
+is_same(struct dk_bytes a, struct dk_bytes b)
+{
+  return a.ptr && b.ptr && a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0;
+}
+
+static dk_status
+refuse_stored_message(struct operation *op, const struct dk_turn_result *sent,
+                      struct dk_bytes instance, struct dk_bytes id)
+{
+  size_t i = 0;
+
+  while (i < sent->n_orchestrator_items &&
+         !(is_same(message_instance(sent, i), instance) && is_same(message_id(sent, i), id)))
+    i++;
+  if (i == sent->n_orchestrator_items)
+    return refuse(op, DK_CORRUPT, "the function refused a message that was not sent");
+  name_duplicate(op, DK_LIST_ORCHESTRATOR_ITEMS, i);
+  return refuse(op, DK_DUPLICATE, "a message of instance \"%.64s\" with the id \"%.64s\" is stored",
+                instance.ptr, id.ptr);
+}
+
 static dk_status
 refuse_unfit(struct operation *op, long long what, long long execution)
 {
@@ -164,9 +222,9 @@ refuse_unfit(struct operation *op, long long what, long long execution)
 }
 
 static dk_status
-tell_refusal(struct operation *op, const struct token *token, const PGresult *r, int row)
+tell_refusal(struct operation *op, const struct token *token, const struct dk_turn_result *sent,
+             const PGresult *r, int row)
 {
-  struct dk_bytes instance = field_bytes(r, row, T1), id = field_bytes(r, row, T2);
   dk_status status = (dk_status)field_bigint(r, row, A);
   int64_t what = field_bigint(r, row, B), c = field_bigint(r, row, C), d = field_bigint(r, row, D);
 
@@ -175,14 +233,11 @@ tell_refusal(struct operation *op, const struct token *token, const PGresult *r,
   if (status == DK_INVALID)
     return refuse_unfit(op, what, c);
   if (status == DK_DUPLICATE && what == DK_LIST_EVENTS)
-    return refuse(op, status, "event %lld is not above the last one, which is %lld", (long long)c,
-                  (long long)d);
+    return refuse_old_event(op, c, d);
   if (status == DK_DUPLICATE && what == DK_LIST_WORKER_ITEMS)
-    return refuse(op, status, "activity %lld of execution %lld is stored", (long long)d,
-                  (long long)c);
-  if (status == DK_DUPLICATE && what == DK_LIST_ORCHESTRATOR_ITEMS && instance.ptr && id.ptr)
-    return refuse(op, status, "a message of instance \"%.64s\" with the id \"%.64s\" is stored",
-                  instance.ptr, id.ptr);
+    return refuse_stored_work(op, sent, c, d);
+  if (status == DK_DUPLICATE && what == DK_LIST_ORCHESTRATOR_ITEMS)
+    return refuse_stored_message(op, sent, field_bytes(r, row, T1), field_bytes(r, row, T2));
   return refuse(op, DK_CORRUPT, "the function gave the status %d", (int)status);
 }
 
@@ -233,7 +288,7 @@ take_answer(struct operation *op, const struct token *token, const struct dk_tur
   if (last < 0 || field_int(r, last, KIND) != COMMIT_ANSWER)
     return refuse(op, DK_CORRUPT, "the function gave no answer");
   if (field_bigint(r, last, A) != DK_OK)
-    return tell_refusal(op, token, r, last);
+    return tell_refusal(op, token, sent, r, last);
   tell_cancelled(op, token->instance, r, last);
   if (!field_is_null(r, last, B))
     bell_ring(op->h->bell, rings, field_bigint(r, last, B));

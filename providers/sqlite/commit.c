@@ -97,22 +97,37 @@ last_event_of(const struct turn *turn, const struct dk_turn_result *r)
   return turn->execution == (int64_t)r->execution_id ? turn->last_event : 0;
 }
 
+/* ACK-12. */
+static dk_status
+refuse_old_event(struct operation *op, uint64_t event, uint64_t last)
+{
+  if (event > last)
+    return DK_OK;
+  return refuse(op, DK_DUPLICATE, "event %llu is not above the last one, which is %llu",
+                (unsigned long long)event, (unsigned long long)last);
+}
+
+/* Each item of a list; the refusal names the one that op has come to.  [ACK-15] */
+#define FOR_EACH_ITEM(op, its_list, n)                                                             \
+  for ((op)->list = (its_list), (op)->index = 0; (op)->index < (n); (op)->index++)
+
 /* ACK-12, CANCEL-11, QUEUE-4: what is stored already, or would be twice. */
 static dk_status
 refuse_duplicates(struct operation *op, const struct turn *turn, const struct dk_turn_result *r)
 {
   uint64_t last = (uint64_t)last_event_of(turn, r);
 
-  for (size_t i = 0; i < r->n_events; last = r->events[i++].event_id)
-    if (r->events[i].event_id <= last)
-      return refuse(op, DK_DUPLICATE, "event %llu is not above the last one, which is %llu",
-                    (unsigned long long)r->events[i].event_id, (unsigned long long)last);
-  for (size_t i = 0; i < r->n_worker_items; i++)
-    TRY(refuse_stored_work(op, &(struct identity){turn->iid,
-                                                  (int64_t)r->worker_items[i]->execution_id,
-                                                  (int64_t)r->worker_items[i]->activity_id}));
-  for (size_t i = 0; i < r->n_orchestrator_items; i++)
-    TRY(refuse_stored_message(op, r->orchestrator_items[i]));
+  FOR_EACH_ITEM(op, DK_LIST_EVENTS, r->n_events) {
+    TRY(refuse_old_event(op, r->events[op->index].event_id, last));
+    last = r->events[op->index].event_id;
+  }
+  FOR_EACH_ITEM(op, DK_LIST_WORKER_ITEMS, r->n_worker_items) {
+    const struct dk_item *item = r->worker_items[op->index];
+    TRY(refuse_stored_work(op, &(struct identity){turn->iid, (int64_t)item->execution_id,
+                                                  (int64_t)item->activity_id}));
+  }
+  FOR_EACH_ITEM(op, DK_LIST_ORCHESTRATOR_ITEMS, r->n_orchestrator_items)
+    TRY(refuse_stored_message(op, r->orchestrator_items[op->index]));
   return DK_OK;
 }
 

@@ -30,6 +30,14 @@ tell(struct operation *op, const struct dk_host *host, dk_status status, const c
   return host->fail(op->call, status, (struct dk_bytes){text, size});
 }
 
+/* ACK-15: the item of the commit that is looked for. */
+static void
+name_duplicate(const struct operation *op, const struct dk_host *host)
+{
+  if (DK_HAS(dk_host, host, duplicate))
+    host->duplicate(op->call, op->list, op->index);
+}
+
 dk_status
 refuse(struct operation *op, dk_status status, const char *format, ...)
 {
@@ -39,6 +47,8 @@ refuse(struct operation *op, dk_status status, const char *format, ...)
   va_start(args, format);
   vsnprintf(why, sizeof why, format, args);
   va_end(args);
+  if (status == DK_DUPLICATE && op->list != 0)
+    name_duplicate(op, op->group->h->host);
   return tell(op, op->group->h->host, status, why);
 }
 

@@ -71,6 +71,8 @@ struct operation {
   /* how it goes */
   struct group *group;    /* while it is applied */
   int64_t due;            /* of a fetch that found nothing: when the first becomes due */
+  int32_t list;           /* of a commit, while it is looked for what is stored: DK_LIST_... */
+  size_t index;           /* and the item there */
   dk_status status;
   /* the queue */
   struct operation *next;
