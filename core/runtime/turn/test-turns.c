@@ -42,6 +42,23 @@ detaches(dk_orch *o, dk_str input)
   return dk_completed(o, dk_str_of("started"));
 }
 
+/* Starts five at once.  The ids of the child and of two others are taken. */
+static dk_result
+starts_many(dk_orch *o, dk_str input)
+{
+  const struct dk_child_options taken = {.struct_size = sizeof(taken),
+                                         .instance = dk_str_of("stored")};
+  dk_future *kid = dk_child(o, "kid", dk_str_of("x"), &taken);
+  dk_str value = {NULL, 0};
+
+  (void)input;
+  dk_start_detached(o, "hello", dk_str_of("free-1"), dk_str_of("d"), NULL);
+  dk_start_detached(o, "hello", dk_str_of("stored-2"), dk_str_of("d"), NULL);
+  dk_start_detached(o, "hello", dk_str_of("stored-3"), dk_str_of("d"), NULL);
+  dk_start_detached(o, "hello", dk_str_of("free-2"), dk_str_of("d"), NULL);
+  return dk_completed(o, dk_str_of(dk_outcome(o, kid, &value) == DK_FAULTED ? "faulted" : "?"));
+}
+
 static dk_result
 two_waits(dk_orch *o, dk_str input)
 {
@@ -403,6 +420,79 @@ test_taken(void)
   rig_end(&rig);
 }
 
+/* The store names one after the other, and no commit is sent in vain. */
+static void
+test_many_taken(void)
+{
+  struct rig rig = begin();
+
+  rig_orchestration(&rig, "many", starts_many);
+  rig_start(&rig);
+  rig_run(&rig, "stored", "ghost", "");
+  rig_run(&rig, "stored-2", "ghost", "");
+  rig_run(&rig, "stored-3", "ghost", "");
+  ok(listener_until(rig.listener, DK_LOG_STALLED, 3), "three starts are stored, and wait");
+  rig_run(&rig, "m", "many", "");
+  is(rig_result(&rig, "m"), "completed: faulted", "the id of its child is taken");
+  is(rig_result(&rig, "free-1"), "completed: hello d", "what is free is started");
+  is(rig_result(&rig, "free-2"), "completed: hello d", "and so is the other");
+  cmp_ok(faulty_calls(rig.faulty, FAULTY_ACK_TURN) - faulty_successes(rig.faulty, FAULTY_ACK_TURN),
+         "==", 3, "each of three refusals names one");
+  ok(listener_until(rig.listener, DK_LOG_STRAY, 2), "the two detached starts are told");
+  rig_end(&rig);
+}
+
+/* A provider that was built for an ABI before 2.3. */
+static void
+test_taken_is_not_named(void)
+{
+  struct rig rig = begin();
+
+  rig_orchestration(&rig, "kid", hello);
+  rig_start(&rig);
+  faulty_plan(rig.faulty, FAULTY_ACK_TURN, 0, 1, FAULT_REFUSE, DK_DUPLICATE);
+  rig_run(&rig, "p", "parent", "free");
+  is(rig_result(&rig, "p"), "completed: succeeded, hello x", "the turn is made again");
+  cmp_ok(listener_count(rig.listener, DK_LOG_STALLED), "==", 1, "after it was delayed, once");
+  rig_is_told(&rig, DK_LOG_STALLED, "p", "taken", "");
+  rig_end(&rig);
+}
+
+static void
+store_later(struct rig *rig, const char *instance, const char *id)
+{
+  const struct dk_item item = {.struct_size = sizeof(item), .instance = dk_str_of(instance),
+                               .id = dk_str_of(id), .delay_ms = 3600000,
+                               .payload = dk_str_of("{}")};
+
+  if (dk_store_enqueue_for_orchestrator(rig->store, rig->caller, &item) != DK_OK)
+    BAIL_OUT("a message cannot be stored");
+}
+
+/* Two ask an instance that is over, and one of them has its answer by now. */
+static void
+test_one_answer_is_stored(void)
+{
+  struct rig rig = begin();
+  struct message asks = {.kind = MESSAGE_START, .name = dk_str_of("hello"),
+                         .parent = {.instance = dk_str_of("first"), .execution = 1, .source = 7}};
+
+  rig_start(&rig);
+  rig_run(&rig, "over", "hello", "");
+  is(rig_result(&rig, "over"), "completed: hello ", "one is over");
+  rig_run(&rig, "second", "waits", "");
+  ok(UNTIL(rig_counters(&rig).turns_committed >= 2), "one waits");
+  rig_stop(&rig, RIG_WAIT_MS);
+  store_later(&rig, "first", "e1.7");
+  rig_send(&rig, "over", NULL, &asks);
+  asks.parent.instance = dk_str_of("second");
+  rig_send(&rig, "over", NULL, &asks);
+  rig_start(&rig);
+  ok(listener_until(rig.listener, DK_LOG_STRAY, 3), "both starts are strays, an answer comes");
+  rig_is_told(&rig, DK_LOG_STRAY, "second", "child_failed", "");
+  rig_end(&rig);
+}
+
 static void
 test_corrupt_history(void)
 {
@@ -551,6 +641,9 @@ main(void)
   test_nondeterminism_in_the_end();
   test_strays();
   test_taken();
+  test_many_taken();
+  test_taken_is_not_named();
+  test_one_answer_is_stored();
   test_corrupt_history();
   test_lost_continuation();
   test_long_queue(true);

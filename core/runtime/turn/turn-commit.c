@@ -6,13 +6,14 @@
  * large) is delayed, or fails the instance with a small commit; what is refused because an id is
  * taken goes without that message; everything else is the store's trouble, never the
  * instance's. */
+#include <assert.h>
 #include <string.h>
 
 #include "core/runtime/turn/commit-encode.h"
 #include "core/runtime/turn/turn-thread.h"
 #include "core/runtime/turn/turn.h"
 
-enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 500, MOST_TAKEN = 32 };
+enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 500 };
 
 #define NOT_TAKEN "the store does not take its turn: %s"
 
@@ -118,16 +119,24 @@ send(struct turn *turn, struct dk_turn_result *result, struct dk_commit_outcome 
 /* ---- after the commit ------------------------------------------------------------------------ */
 
 static void
+tell_stray(struct turn *turn, const struct stray *stray)
+{
+  struct dk_log_event event =
+      turn_event(turn, stray->is_unreadable ? DK_LOG_MESSAGE_DROPPED : DK_LOG_STRAY);
+
+  log_count(turn->shared->log, stray->is_unreadable ? COUNT_MESSAGES_DROPPED : COUNT_STRAYS);
+  log_report(turn->shared->log, &event, "a message (%s) does nothing: %s", stray->kind, stray->why);
+}
+
+static void
 tell_strays(struct turn *turn)
 {
-  for (size_t i = 0; i < turn->n_strays; i++) {
-    const struct stray *stray = &turn->strays[i];
-    struct dk_log_event event =
-        turn_event(turn, stray->is_unreadable ? DK_LOG_MESSAGE_DROPPED : DK_LOG_STRAY);
-    log_count(turn->shared->log, stray->is_unreadable ? COUNT_MESSAGES_DROPPED : COUNT_STRAYS);
-    log_report(turn->shared->log, &event, "a message (%s) does nothing: %s", stray->kind,
-               stray->why);
-  }
+  static const struct stray taken = {"detached start", "the instance id is taken", false};
+
+  for (size_t i = 0; i < turn->n_strays; i++)
+    tell_stray(turn, &turn->strays[i]);
+  for (size_t i = 0; i < turn->n_taken; i++)
+    tell_stray(turn, &taken);
 }
 
 /* What its code did not say itself is worth a warning, also where nobody asks for its status. */
@@ -266,64 +275,39 @@ send_decision(struct turn *turn, const struct decision *decision, struct dk_comm
   return send(turn, result, outcome);
 }
 
-/* Those that the failure's text names come first. */
+/* The outgoing message that the store named as stored already; false: it named none, for it is an
+ * event or an activity, or the provider was built for an ABI before 2.3. */
 static bool
-is_named(const struct turn *turn, const struct outgoing *outgoing)
+is_message_named(const struct turn *turn, size_t *ret_index)
 {
-  const char *text = dk_caller_failure(turn->caller)->text;
+  const struct dk_failure *failure = dk_caller_failure(turn->caller);
 
-  return outgoing->instance.ptr && strstr(text, outgoing->instance.ptr);
+  *ret_index = (size_t)failure->index;
+  return failure->list == DK_LIST_ORCHESTRATOR_ITEMS;
 }
 
-/* How likely the message is the one whose id is taken: 3 the most, 0 not at all. */
-static int
-suspicion(const struct turn *turn, const struct outgoing *outgoing)
+static bool
+is_detached_start(const struct outgoing *outgoing)
 {
-  if (!outgoing->id.ptr)
-    return 0;
-  return 1 + (outgoing->message.kind == MESSAGE_START) + is_named(turn, outgoing);
+  return outgoing->message.kind == MESSAGE_START && !outgoing->message.parent.instance.ptr;
 }
 
-static void
-tell_taken(struct turn *turn, const struct outgoing *taken)
-{
-  if (taken->message.kind == MESSAGE_START && !taken->message.parent.instance.ptr)
-    turn_stray(turn, "detached start", "the instance id is taken", false);
-}
-
+/* The decision without the messages whose ids are taken: each refusal names one.  If it names none,
+ * the turn waits until the message that is stored has been processed. */
 static dk_status
-send_one_less(struct turn *turn, size_t taken, struct dk_commit_outcome *outcome)
+send_without_taken(struct turn *turn, struct dk_commit_outcome *outcome)
 {
-  struct decision less = turn->decision;
+  dk_status status = DK_DUPLICATE;
+  size_t i;
 
-  less.outgoing = dk_arena_array(&turn->arena, less.n_outgoing, sizeof(*less.outgoing));
-  if (!less.outgoing)
-    return DK_NO_MEMORY;
-  memcpy(less.outgoing, turn->decision.outgoing, less.n_outgoing * sizeof(*less.outgoing));
-  if (decision_leave_away(&turn->arena, turn->instance, &less, taken) != DK_OK)
-    return DK_NO_MEMORY;
-  return send_decision(turn, &less, outcome);
-}
-
-/* The decision without each of those messages, one at a time; one that lands settles it.  If two
- * ids are taken, none does, and the turn waits until those starts have been processed. */
-static dk_status
-send_without(struct turn *turn, struct dk_commit_outcome *outcome)
-{
-  const struct decision *d = &turn->decision;
-  int tries = 0;
-
-  for (int level = 3; level > 0; level--)
-    for (size_t i = 0; i < d->n_outgoing; i++) {
-      if (suspicion(turn, &d->outgoing[i]) != level || tries++ >= MOST_TAKEN)
-        continue;
-      dk_status status = send_one_less(turn, i, outcome);
-      if (status != DK_DUPLICATE) {
-        tell_taken(turn, &d->outgoing[i]);
-        return status;
-      }
-    }
-  return DK_DUPLICATE;
+  while (status == DK_DUPLICATE && is_message_named(turn, &i)) {
+    assert(i < turn->decision.n_outgoing);
+    turn->n_taken += is_detached_start(&turn->decision.outgoing[i]);
+    if (decision_leave_away(&turn->arena, turn->instance, &turn->decision, i) != DK_OK)
+      return DK_NO_MEMORY;
+    status = send_decision(turn, &turn->decision, outcome);
+  }
+  return status;
 }
 
 /* The turn says more than the store takes, and the instance is to fail for that: with a commit that
@@ -357,7 +341,7 @@ turn_commit(struct turn *turn)
   if (is_about_content(status))
     status = send_failure(turn, &outcome);
   if (status == DK_DUPLICATE)
-    status = send_without(turn, &outcome);
+    status = send_without_taken(turn, &outcome);
   if (status == DK_DUPLICATE)
     return turn_delay(turn, DELAY_TAKEN, "ids of its messages are taken, or an event's: %s",
                       dk_caller_failure(turn->caller)->text);
@@ -381,17 +365,29 @@ turn_commit_reasons(struct turn *turn)
   return status == DK_OK ? FATE_COMMITTED : fate_of(turn, status);
 }
 
-/* Two answers of one id cannot be: it names the asker's own event. */
-enum fate
-turn_commit_nothing(struct turn *turn, const struct outgoing *answers, size_t n_answers)
+static dk_status
+send_nothing(struct turn *turn, const struct outgoing *answers, size_t n_answers)
 {
   struct dk_commit_outcome outcome;
   struct dk_turn_result *result = commit_encode_nothing(&turn->arena, answers, n_answers);
-  dk_status status = result ? send(turn, result, &outcome) : DK_NO_MEMORY;
 
-  /* The askers have their answers already, from an earlier commit. */
-  if (status == DK_DUPLICATE && n_answers > 0)
-    return turn_commit_nothing(turn, NULL, 0);
+  return result ? send(turn, result, &outcome) : DK_NO_MEMORY;
+}
+
+/* Two answers of one id cannot be: it names the asker's own event. */
+enum fate
+turn_commit_nothing(struct turn *turn, struct outgoing *answers, size_t n_answers)
+{
+  dk_status status = send_nothing(turn, answers, n_answers);
+  size_t i;
+
+  /* That asker has its answer already, from an earlier commit. */
+  while (status == DK_DUPLICATE && n_answers > 0) {
+    n_answers = is_message_named(turn, &i) ? n_answers - 1 : 0;
+    if (n_answers > i)
+      memmove(&answers[i], &answers[i + 1], (n_answers - i) * sizeof(*answers));
+    status = send_nothing(turn, answers, n_answers);
+  }
   if (status != DK_OK)
     return fate_of(turn, status);
   landed(turn);

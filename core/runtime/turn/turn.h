@@ -93,6 +93,7 @@ struct turn {
   int64_t wait_ms;           /* for FATE_WAITS */
   struct stray *strays;
   size_t n_strays;
+  size_t n_taken;            /* detached starts that were left out of the commit */
 
   /* The past. */
   struct remembered *memory;
@@ -161,7 +162,7 @@ enum fate turn_commit(struct turn *turn);
 /* Removes messages that only tell why something was delayed. */
 enum fate turn_commit_reasons(struct turn *turn);
 /* Removes the messages, sends the answers, touches nothing else. */
-enum fate turn_commit_nothing(struct turn *turn, const struct outgoing *answers, size_t n_answers);
+enum fate turn_commit_nothing(struct turn *turn, struct outgoing *answers, size_t n_answers);
 
 /* short-limits.c, for struct past: told once, if the limit cannot survive a lost worker. */
 void turn_note_limit(void *turn, dk_str activity, int64_t ms, const char *line);
