@@ -44,7 +44,27 @@ function check_licence_line(    want) {
     finding("spdx", "expected the line SPDX-License-Identifier: " want)
 }
 
+# The text of a failure is for people, and no product decides by it; tests may read it.  Looked at
+# are it, what a file takes from it (x = failure->text), and `why`, as which it is handed on.  Who
+# only makes other words of it says so in the line.
+function check_decision(    words, compared) {
+  if (FILENAME ~ /(^|\/)test-[^\/]*$|\/testing\// || \
+      FILENAME !~ /(^|\/)(core|runner|providers|examples)\//)
+    return
+  if (match(code, /[A-Za-z_]+ = .*failure(\([^;]*\))?->text/)) {
+    split(substr(code, RSTART, RLENGTH), words, " ")
+    of_failure = of_failure "|" words[1]
+  }
+  if (!match(code " ", "(^|[^A-Za-z0-9_])(" comparing ") *[(]") || \
+      /\/\* words \*\//) return
+  compared = substr(code, RSTART)
+  gsub(/[a-z_]+->(sqlstate|operation)/, "", compared)
+  if (is_word_in("dk_caller_failure|failure|why" of_failure, compared))
+    finding("decision", "a decision by the text of a failure")
+}
+
 BEGIN {
+  comparing = "strcmp|strncmp|strcasecmp|strncasecmp|strstr|strcasestr|strchr|memmem|memcmp"
   forbidden = "sleep|usleep|nanosleep|clock_nanosleep|strcpy|stpcpy|strcat|sprintf|vsprintf|gets"
   machine = "/" "(work|root|home)/|/tmp/" "dk/"
   unfinished = "TO" "DO|FIX" "ME|XX" "X"
@@ -53,6 +73,7 @@ BEGIN {
 
 FNR == 1 {
   in_comment = 0
+  of_failure = ""
   is_c = ends_in(".c") || ends_in(".h") || ends_in(".cc")
   is_make = ends_in(".mk") || ends_in("Makefile.am") || ends_in("Makefile")
   is_text = ends_in(".md") || ends_in("NEWS") || ends_in("TODO")
@@ -77,6 +98,7 @@ is_c {
   split_c($0)
   if (is_word_in(forbidden, code) && match(code " ", "(^|[^A-Za-z0-9_])(" forbidden ") *[(]"))
     finding("call", "a call that is not used here: " substr(code, RSTART, RLENGTH - 1))
+  check_decision()
   if (FNR == 701) finding("length", "more than 700 lines")
 }
 

@@ -6,7 +6,7 @@
 scratch
 cd "$top_srcdir" || exit 99
 checker=$top_srcdir/tests/style.awk
-rules='spdx tab space path width call length unfinished'
+rules='spdx tab space path width call decision length unfinished'
 
 # What is ours: made neither by the autotools nor by a build, nor by make abi-update.
 sources() {
@@ -32,6 +32,7 @@ rule_says() {
     path) echo 'no path of one machine' ;;
     width) echo 'at most 100 columns' ;;
     call) echo 'none of the forbidden calls' ;;
+    decision) echo 'nothing is decided by the text of a failure' ;;
     length) echo 'no source over 700 lines' ;;
     unfinished) echo 'nothing unfinished is left in a source' ;;
   esac
@@ -77,6 +78,17 @@ keeps '100 letters with accents' core/a.c "$c/* \0303\0244$(printf '%093d' 0) */
 for call in sleep usleep nanosleep clock_nanosleep strcpy stpcpy strcat sprintf vsprintf gets; do
   breaks call "$call()" core/a.c "$c  $call(a, b);\n"
 done
+for call in strstr strcmp strncmp strcasestr memmem; do
+  breaks decision "$call of a failure's text" core/a.c \
+    "$c  if ($call(dk_caller_failure(caller)->text, name))\n"
+done
+breaks decision 'strstr of what was taken from one' core/a.c \
+  "$c  const char *text = dk_caller_failure(caller)->text;\n  return strstr(text, name);\n"
+breaks decision 'strstr of what is handed on as why' runner/a.c "$c  return strstr(why, name);\n"
+keeps 'strstr of another text' core/a.c "$c  return strstr(text, name);\n"
+keeps 'one of which other words are made' core/a.c \
+  "$c  if (strstr(failure->text, name)) /* words */\n"
+keeps 'a test that reads one' core/test-a.c "$c  ok(strstr(failure->text, name));\n"
 keeps 'the names of safe calls' core/a.c "$c  snprintf(a, b, c); dk_sleep(a); s.sleeps(b);\n"
 keeps 'calls in texts' core/a.c "$c  puts(\"sprintf(x)\"); /* gets(x)\n  strcat(a, b) */\n"
 breaks length '701 lines' core/a.c "$c$(awk 'BEGIN { while (i++ < 700) printf "int x;\\n" }')"

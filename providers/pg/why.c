@@ -433,7 +433,7 @@ why_set_next(struct why *why, const char *next)
   const char *before = next_after(why->sqlstate, "");
   size_t length = strlen(why->text), tail = strlen(before);
 
-  if (length >= tail && strcmp(why->text + length - tail, before) == 0)
+  if (length >= tail && strcmp(why->text + length - tail, before) == 0) /* words */
     length -= tail;
   snprintf(said, sizeof said, "%.*s", (int)length, why->text);
   snprintf(sqlstate, sizeof sqlstate, "%s", why->sqlstate);

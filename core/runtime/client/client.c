@@ -57,7 +57,7 @@ client_words(const struct dk_caller *caller, dk_status status, char ret_words[CL
   size_t named = strlen(operation);
   char name[32];
 
-  if (strncmp(text, operation, named) == 0 && strncmp(text + named, ": ", 2) == 0)
+  if (strncmp(text, operation, named) == 0 && strncmp(text + named, ": ", 2) == 0) /* words */
     text += named + 2; /* some providers say it, too */
   snprintf(ret_words, CLIENT_ERROR, "%s: %s: %s", operation,
            dk_status_name(status, name, sizeof(name)), text);
