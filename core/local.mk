@@ -106,19 +106,10 @@ unit_tests += \
 	$(NULL)
 
 # A provider inside of the test, which does what the test tells it.
-puppet = core/plugin/testing/puppet.c core/plugin/testing/puppet.h
-core_plugin_test_admin_SOURCES = core/plugin/test-admin.c $(puppet)
-core_plugin_test_close_SOURCES = core/plugin/test-close.c $(puppet)
+check_LTLIBRARIES += core/plugin/libtesting.la
+core_plugin_libtesting_la_SOURCES = core/plugin/testing/puppet.c core/plugin/testing/puppet.h
 # So that it can close a store at the one moment that matters.
 core_plugin_test_close_LDFLAGS = -Wl,--wrap=dk_store_remove_call $(AM_LDFLAGS)
-core_plugin_test_duplicate_SOURCES = core/plugin/test-duplicate.c $(puppet)
-core_plugin_test_host_SOURCES = core/plugin/test-host.c $(puppet)
-core_plugin_test_loader_SOURCES = core/plugin/test-loader.c $(puppet)
-core_plugin_test_memory_SOURCES = core/plugin/test-memory.c $(puppet)
-core_plugin_test_refusals_SOURCES = core/plugin/test-refusals.c $(puppet)
-core_plugin_test_table_SOURCES = core/plugin/test-table.c $(puppet)
-core_plugin_test_upcalls_SOURCES = core/plugin/test-upcalls.c $(puppet)
-core_plugin_test_violations_SOURCES = core/plugin/test-violations.c $(puppet)
 
 # A file for test-loader; -rpath makes libtool build a shared object although nobody installs it.
 check_LTLIBRARIES += core/plugin/loadable.la

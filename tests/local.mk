@@ -97,10 +97,6 @@ tests_stress_stress_SOURCES = \
 script_tests += tests/runtime-storm.sh
 check_PROGRAMS += tests/storm/storm
 tests_storm_storm_SOURCES = \
-	core/runtime/testing/failing-store.c \
-	core/runtime/testing/failing-store.h \
-	core/runtime/testing/failing-store-orders.c \
-	core/runtime/testing/failing-store-state.h \
 	tests/storm/judge.c \
 	tests/storm/main.c \
 	tests/storm/process.c \

@@ -13,42 +13,30 @@ core_libdkruntime_la_LIBADD = core/libdkplugin.la
 core_libdkruntime_la_SOURCES =
 
 # What the tests of the rooms share.
-failing_store = \
-	core/runtime/testing/failing-store.c \
-	core/runtime/testing/failing-store.h \
-	core/runtime/testing/failing-store-orders.c \
-	core/runtime/testing/failing-store-state.h \
-	core/runtime/testing/log-listener.c \
-	core/runtime/testing/log-listener.h \
-	$(NULL)
-random_numbers = core/runtime/testing/dice.h
-written_history = \
-	core/runtime/testing/written-history.c \
-	core/runtime/testing/written-history.h \
-	$(NULL)
-hand_made_turns = \
-	core/runtime/testing/hand-made-turns.c \
-	core/runtime/testing/hand-made-turns.h \
-	$(failing_store) \
-	$(NULL)
-cancel_outcomes = \
-	core/runtime/testing/cancel-outcomes.c \
-	core/runtime/testing/cancel-outcomes.h \
-	$(hand_made_turns) \
-	$(NULL)
-activities_alone = \
+check_LTLIBRARIES += core/runtime/libtesting.la
+core_runtime_libtesting_la_SOURCES = \
 	core/runtime/testing/activities-alone.c \
 	core/runtime/testing/activities-alone.h \
-	$(failing_store) \
-	$(NULL)
-whole_runtime = \
-	core/runtime/testing/whole-runtime.c \
-	core/runtime/testing/whole-runtime.h \
-	$(failing_store) \
-	$(NULL)
-prometheus_text = \
+	core/runtime/testing/cancel-outcomes.c \
+	core/runtime/testing/cancel-outcomes.h \
+	core/runtime/testing/dice.h \
+	core/runtime/testing/failing-store-orders.c \
+	core/runtime/testing/failing-store-state.h \
+	core/runtime/testing/failing-store.c \
+	core/runtime/testing/failing-store.h \
+	core/runtime/testing/hand-made-turns.c \
+	core/runtime/testing/hand-made-turns.h \
+	core/runtime/testing/log-listener.c \
+	core/runtime/testing/log-listener.h \
+	core/runtime/testing/payloads.h \
 	core/runtime/testing/prometheus-text.c \
 	core/runtime/testing/prometheus-text.h \
+	core/runtime/testing/random-world.c \
+	core/runtime/testing/random-world.h \
+	core/runtime/testing/whole-runtime.c \
+	core/runtime/testing/whole-runtime.h \
+	core/runtime/testing/written-history.c \
+	core/runtime/testing/written-history.h \
 	$(NULL)
 
 # ---- format: what is stored: events, messages, their JSON ----------------------------------------
@@ -69,12 +57,6 @@ unit_tests += \
 	core/runtime/format/test-event \
 	core/runtime/format/test-json \
 	$(NULL)
-core_runtime_format_test_event_SOURCES = \
-	core/runtime/format/test-event.c \
-	core/runtime/testing/payloads.h \
-	$(random_numbers) \
-	$(NULL)
-core_runtime_format_test_json_SOURCES = core/runtime/format/test-json.c $(random_numbers)
 
 # ---- shared: what all rooms use: log, metrics, health, clock -------------------------------------
 
@@ -99,12 +81,6 @@ unit_tests += \
 	core/runtime/shared/test-metrics \
 	core/runtime/shared/test-metrics-file \
 	core/runtime/shared/test-store-health \
-	$(NULL)
-core_runtime_shared_test_metrics_SOURCES = core/runtime/shared/test-metrics.c $(prometheus_text)
-core_runtime_shared_test_metrics_file_SOURCES = \
-	core/runtime/shared/test-metrics-file.c \
-	$(whole_runtime) \
-	$(prometheus_text) \
 	$(NULL)
 core_runtime_shared_test_metrics_file_LDFLAGS = \
 	-Wl,--wrap=close \
@@ -154,19 +130,6 @@ unit_tests += \
 	core/runtime/code/test-values \
 	core/runtime/code/test-wait \
 	$(NULL)
-core_runtime_code_test_commands_SOURCES = core/runtime/code/test-commands.c $(written_history)
-core_runtime_code_test_decision_SOURCES = core/runtime/code/test-decision.c $(written_history)
-core_runtime_code_test_history_SOURCES = core/runtime/code/test-history.c $(written_history)
-core_runtime_code_test_place_arrivals_SOURCES = \
-	core/runtime/code/test-place-arrivals.c \
-	$(written_history) \
-	$(NULL)
-core_runtime_code_test_random_programs_SOURCES = \
-	core/runtime/code/test-random-programs.c \
-	core/runtime/testing/random-world.c \
-	core/runtime/testing/random-world.h \
-	$(random_numbers) \
-	$(NULL)
 # So that it can put wrong rules in the place of the right ones.
 core_runtime_code_test_random_programs_LDFLAGS = \
 	-Wl,--wrap=rule_prefers \
@@ -174,10 +137,6 @@ core_runtime_code_test_random_programs_LDFLAGS = \
 	-Wl,--wrap=rule_is_over \
 	$(AM_LDFLAGS) \
 	$(NULL)
-core_runtime_code_test_registry_SOURCES = core/runtime/code/test-registry.c $(random_numbers)
-core_runtime_code_test_replay_SOURCES = core/runtime/code/test-replay.c $(written_history)
-core_runtime_code_test_values_SOURCES = core/runtime/code/test-values.c $(written_history)
-core_runtime_code_test_wait_SOURCES = core/runtime/code/test-wait.c $(written_history)
 
 # ---- lease: leases of turns and activities -------------------------------------------------------
 
@@ -193,11 +152,6 @@ core_libdkruntime_la_SOURCES += \
 unit_tests += \
 	core/runtime/lease/test-leases \
 	core/runtime/lease/test-lost-fetch \
-	$(NULL)
-core_runtime_lease_test_leases_SOURCES = core/runtime/lease/test-leases.c $(failing_store)
-core_runtime_lease_test_lost_fetch_SOURCES = \
-	core/runtime/lease/test-lost-fetch.c \
-	$(whole_runtime) \
 	$(NULL)
 
 # ---- turn: a fetched turn to its commit ----------------------------------------------------------
@@ -239,28 +193,7 @@ unit_tests += \
 	core/runtime/turn/test-turn-metrics \
 	core/runtime/turn/test-turns \
 	$(NULL)
-core_runtime_turn_test_delay_reasons_SOURCES = \
-	core/runtime/turn/test-delay-reasons.c \
-	$(whole_runtime) \
-	$(NULL)
-core_runtime_turn_test_delays_SOURCES = core/runtime/turn/test-delays.c $(whole_runtime)
-core_runtime_turn_test_kept_code_SOURCES = core/runtime/turn/test-kept-code.c $(whole_runtime)
-core_runtime_turn_test_late_fetch_SOURCES = core/runtime/turn/test-late-fetch.c $(whole_runtime)
-core_runtime_turn_test_short_limits_SOURCES = \
-	core/runtime/turn/test-short-limits.c \
-	$(whole_runtime) \
-	$(NULL)
-core_runtime_turn_test_turn_commit_SOURCES = \
-	core/runtime/turn/test-turn-commit.c \
-	$(whole_runtime) \
-	$(NULL)
-core_runtime_turn_test_turn_metrics_SOURCES = \
-	core/runtime/turn/test-turn-metrics.c \
-	$(whole_runtime) \
-	$(prometheus_text) \
-	$(NULL)
 core_runtime_turn_test_turn_metrics_LDFLAGS = -Wl,--wrap=dk_text_failed $(AM_LDFLAGS)
-core_runtime_turn_test_turns_SOURCES = core/runtime/turn/test-turns.c $(whole_runtime)
 
 # ---- activity: a fetched activity to its end -----------------------------------------------------
 
@@ -297,36 +230,6 @@ unit_tests += \
 	core/runtime/activity/test-token \
 	core/runtime/activity/test-zygote \
 	$(NULL)
-core_runtime_activity_test_activities_SOURCES = \
-	core/runtime/activity/test-activities.c \
-	$(activities_alone) \
-	$(NULL)
-core_runtime_activity_test_activity_cancel_SOURCES = \
-	core/runtime/activity/test-activity-cancel.c \
-	$(activities_alone) \
-	$(NULL)
-core_runtime_activity_test_activity_metrics_SOURCES = \
-	core/runtime/activity/test-activity-metrics.c \
-	$(activities_alone) \
-	$(prometheus_text) \
-	$(NULL)
-core_runtime_activity_test_isolation_SOURCES = \
-	core/runtime/activity/test-isolation.c \
-	$(activities_alone) \
-	$(NULL)
-core_runtime_activity_test_misuse_SOURCES = core/runtime/activity/test-misuse.c $(whole_runtime)
-core_runtime_activity_test_quarantine_SOURCES = \
-	core/runtime/activity/test-quarantine.c \
-	$(activities_alone) \
-	$(NULL)
-core_runtime_activity_test_refused_results_SOURCES = \
-	core/runtime/activity/test-refused-results.c \
-	$(whole_runtime) \
-	$(NULL)
-core_runtime_activity_test_zygote_SOURCES = \
-	core/runtime/activity/test-zygote.c \
-	$(activities_alone) \
-	$(NULL)
 
 # ---- client: requests and questions from outside -------------------------------------------------
 
@@ -356,47 +259,14 @@ unit_tests += \
 	core/runtime/client/test-client-send-many \
 	core/runtime/client/test-client-status \
 	$(NULL)
-core_runtime_client_test_cancel_requests_SOURCES = \
-	core/runtime/client/test-cancel-requests.c \
-	$(whole_runtime) \
-	$(NULL)
-core_runtime_client_test_client_SOURCES = core/runtime/client/test-client.c $(hand_made_turns)
 core_runtime_client_test_client_LDFLAGS = \
 	-Wl,--wrap=dk_store_enqueue_for_orchestrator \
 	$(AM_LDFLAGS) \
-	$(NULL)
-core_runtime_client_test_client_cancel_SOURCES = \
-	core/runtime/client/test-client-cancel.c \
-	$(cancel_outcomes) \
-	$(NULL)
-core_runtime_client_test_client_filter_SOURCES = \
-	core/runtime/client/test-client-filter.c \
-	$(hand_made_turns) \
 	$(NULL)
 core_runtime_client_test_client_filter_LDFLAGS = \
 	-Wl,--wrap=dk_store_list_instances \
 	-Wl,--wrap=dk_store_read_messages \
 	$(AM_LDFLAGS) \
-	$(NULL)
-core_runtime_client_test_client_history_SOURCES = \
-	core/runtime/client/test-client-history.c \
-	$(hand_made_turns) \
-	$(NULL)
-core_runtime_client_test_client_killed_SOURCES = \
-	core/runtime/client/test-client-killed.c \
-	$(whole_runtime) \
-	$(NULL)
-core_runtime_client_test_client_remove_SOURCES = \
-	core/runtime/client/test-client-remove.c \
-	$(hand_made_turns) \
-	$(NULL)
-core_runtime_client_test_client_send_many_SOURCES = \
-	core/runtime/client/test-client-send-many.c \
-	$(cancel_outcomes) \
-	$(NULL)
-core_runtime_client_test_client_status_SOURCES = \
-	core/runtime/client/test-client-status.c \
-	$(hand_made_turns) \
 	$(NULL)
 core_runtime_client_test_client_status_LDFLAGS = -Wl,--wrap=dk_store_read_history $(AM_LDFLAGS)
 
@@ -416,11 +286,6 @@ unit_tests += \
 	core/runtime/test-runtime-health \
 	core/runtime/test-stop \
 	$(NULL)
-core_runtime_test_extensions_SOURCES = core/runtime/test-extensions.c $(whole_runtime)
-core_runtime_test_outage_SOURCES = core/runtime/test-outage.c $(whole_runtime)
-core_runtime_test_runtime_SOURCES = core/runtime/test-runtime.c $(whole_runtime)
-core_runtime_test_runtime_health_SOURCES = core/runtime/test-runtime-health.c $(whole_runtime)
-core_runtime_test_stop_SOURCES = core/runtime/test-stop.c $(whole_runtime)
 
 # ---- figures: make bench-runtime ---------------------------------------------------------------
 
