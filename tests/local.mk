@@ -24,6 +24,7 @@ script_tests += \
 	tests/completion.sh \
 	tests/readme.sh \
 	tests/guides.sh \
+	tests/try.sh \
 	tests/tap-consumers.sh \
 	tests/runner-admin.sh \
 	tests/runner-allocations.sh \
@@ -196,6 +197,7 @@ EXTRA_DIST += \
 	tests/style.awk \
 	tests/tap.sh \
 	tests/timed \
+	tests/try \
 	tests/tsan.sh \
 	tests/typed.sh \
 	tests/varying.sh \
@@ -240,6 +242,16 @@ SH_LOG_COMPILER = $(SHELL)
 with_postgres = $(top_srcdir)/tests/with-postgres -q
 PG_LOG_DRIVER = $(tap_driver)
 PG_LOG_COMPILER = $(with_postgres) --tap
+
+# One test, or some, without what the others need: make try T=core/base/test-text.
+.PHONY: try unit-tests
+try:
+	+@$(AM_TESTS_ENVIRONMENT) \
+	TRY_PROGRAMS='$(unit_tests) $(server_tests)' \
+	TRY_HELPERS='$(check_PROGRAMS)' \
+	TRY_SCRIPTS='$(first_tests) $(script_tests) $(deep_tests)' \
+	  $(SHELL) $(top_srcdir)/tests/try $(T)
+unit-tests: $(unit_tests)
 
 .PHONY: check-valgrind check-deep conformance conformance-valgrind
 

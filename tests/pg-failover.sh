@@ -20,6 +20,7 @@
 #   DURAKIT_FAILOVER_MS=MS      so long the workers may take [10000; 0: it is only told]
 #   DURAKIT_FAILOVER_LOGS=DIR   what the workers have logged stays there
 #   DURAKIT_STANDBY_TCP=1       the servers listen on 127.0.0.1, instead of sockets in folders
+# needs: tests/failover/failover
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 . "$top_srcdir/tests/standby.sh"

@@ -6,6 +6,7 @@
 # deadlocks.
 #
 #   DURAKIT_DEEP=1    much longer
+# needs: tests/stress/stress
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 if [ -z "${DURAKIT_PG_LOG-}" ]; then

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The profile `admin`: what durakit.admin/1 is judged by.  Every provider that declares it is judged
 # by that with its core, and whoever does not declare it is told so.
+# needs: conformance/fixtures/zoo/honest-memory.so
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 [ -x "$DURAKIT" ] && [ -f "$MODEL" ] || skip_all 'the command or the model is not built'

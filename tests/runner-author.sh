@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What an author reads while a plugin is not whole or not right yet: no operation that is still to
 # be written is a failure, and no failure is told as another one.
+# needs: conformance/fixtures/zoo/blocks.so conformance/fixtures/zoo/hangs-in-constructor.so
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 [ -x "$DURAKIT" ] || skip_all 'the command is not built'

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Plugins that end, hang or print: the run goes on over all checks, and none of them passes.
+# needs: zoo
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 zoo=$top_builddir/conformance/fixtures/zoo

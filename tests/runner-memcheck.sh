@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Checks under Valgrind: what each kind of finding, and of end, looks like; what is refused.
+# needs: zoo
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 zoo=$top_builddir/conformance/fixtures/zoo

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # What a run leaves behind: results, nothing else; when it is interrupted or killed, too.
+# needs: conformance/fixtures/zoo/blocks.so conformance/fixtures/zoo/segfault-in-operation.so
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 zoo=$top_builddir/conformance/fixtures/zoo

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Secrets do not leave the runner: not in TAP, the human view, results, traces, messages, commands.
+# needs: conformance/fixtures/zoo/exit-in-constructor.so
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 [ -x "$DURAKIT" ] || skip_all 'the command is not built'

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A server behind the store: what a run may do to it, what it says when it may not, and that all is
 # undone, however the run ends.
+# needs: zoo
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 zoo=$top_builddir/conformance/fixtures/zoo

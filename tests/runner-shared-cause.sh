@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What all checks meet alike is told by five of them; the others are not run, and the run
 # is over within seconds.
+# needs: zoo
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 [ -x "$DURAKIT" ] && [ -f "$MODEL" ] || skip_all 'the command or the model is not built'

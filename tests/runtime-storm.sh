@@ -5,6 +5,7 @@
 # a store that loses completions, or does not delete what was cancelled, the storm says so.
 #
 #   DURAKIT_DEEP=1    1,000 instances, the store away for a minute; on PostgreSQL too
+# needs: tests/storm/storm providers/sqlite/test-file
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 [ -n "${DURAKIT_DEEP-}" ] || [ ! -w /dev/shm ] || TMPDIR=/dev/shm

@@ -5,6 +5,7 @@
 # (stress.sh has what it finds), and then the file is looked at.
 #
 #   DURAKIT_DEEP=1    on the disk of $TMPDIR, and longer
+# needs: tests/stress/stress providers/sqlite/test-file
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 [ -n "${DURAKIT_DEEP-}" ] || [ ! -w /dev/shm ] || TMPDIR=/dev/shm

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # tests/stress itself: with the model all holds, and with its mutants it finds what is wrong.
+# needs: zoo tests/stress/stress
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 [ ! -w /dev/shm ] || TMPDIR=/dev/shm

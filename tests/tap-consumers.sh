@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What our TAP is worth to those who read it: prove, a YAML parser and automake's driver get streams
 # that pass, fail, expect to fail, skip and bail out, and values that are hard to read.
+# needs: conformance/tap/test-tap-failing
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 scratch

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The unit tests of the runtime have no finding under memcheck (see valgrind.sh).
+# needs: unit-tests
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 [ -n "${VALGRIND:-}" ] || skip_all 'Valgrind is left out of this build'

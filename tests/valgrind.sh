@@ -3,6 +3,7 @@
 # The unit tests and the command have no finding under memcheck.  What a unit test does in a child
 # on purpose (a crash, a leak) is that child's.  What is slow there is left to check-valgrind; the
 # runtime's, which wait for most of their time, are valgrind-runtime.sh's.
+# needs: unit-tests
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 [ -n "${VALGRIND:-}" ] || skip_all 'Valgrind is left out of this build'

@@ -3,6 +3,7 @@
 # Plugins that want to end, hold up or forge a run: it goes on, each check gets its verdict, the
 # stream is well-formed, and the exit code says that the plugin has failed; with one job and with
 # several.
+# needs: zoo
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 scratch

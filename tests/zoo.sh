@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The zoo: the table, the list for make, the kinds in the sources and the built plugins are the same
 # set, and each exports what it should.  What they do is judged by durakit selftest.
+# needs: zoo
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 scratch

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Hosts and providers of different minors: who tests for a member lives, who reads beyond the table
 # that he was given faults at once, and a table that is gone after close cannot be read by luck.
+# needs: tests/abi/versions
 
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/tap.sh"
 : "${CC:=cc}"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # For the tests of the commands that operate a store: a store, a runtime beside it, and what the
 # commands print.  Source it after tap.sh and scratch.
+# needs: tests/operate/serve
 
 serve=$top_builddir/tests/operate/serve
 NO_COLOR=1
