@@ -22,6 +22,7 @@ script_tests += \
 	tests/manual.sh \
 	tests/mutants.sh \
 	tests/completion.sh \
+	tests/documented.sh \
 	tests/readme.sh \
 	tests/guides.sh \
 	tests/try.sh \

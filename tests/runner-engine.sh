@@ -167,6 +167,9 @@ like "$(cat err)" 'a required operation is missing' 'and says so'
 "$DURAKIT" probe "$zoo/missing-all-operations.so" --json > out 2> err
 is $? 3 'probe of one without operations: exit 3'
 like "$(cat out)" '"read_history"' 'probe --json lists what is missing'
+"$DURAKIT" probe "$zoo/hangs-in-constructor.so" --timeout-scale 0.02 > out 2> err
+is $? 1 'probe of one that hangs: exit 1'
+like "$(cat err)" 'did not end within 100 ms' 'its time is 5 s, times --timeout-scale'
 
 # ---- debuggers -----------------------------------------------------------------------------------
 

@@ -243,6 +243,11 @@ durakit: -j: cannot be "none"
   expected  a number from 1 on
   next      durakit certify --help shows examples
 TEXT
+refuses 2 'too many jobs of a self-test' selftest --model ./model.so --jobs 65 <<'TEXT'
+durakit: --jobs: cannot be "65"
+  expected  at most 64 checks at a time
+  next      durakit selftest --help shows examples
+TEXT
 refuses 2 'an option twice' certify model --jobs 2 --seed 7 -j4 <<'TEXT'
 durakit: -j: is given twice
   expected  it once, with one value
