@@ -9,7 +9,8 @@ cd "$top_srcdir" || exit 99
 
 # contract.md and coverage.md are made from the tables, and quote them.
 texts() {
-  ls -- *.md NEWS TODO docs/*.md | grep -v -x -e docs/contract.md -e docs/coverage.md
+  ls -- *.md NEWS TODO docs/*.md tests/README.md |
+    grep -v -x -e docs/contract.md -e docs/coverage.md
 }
 
 # One phrase a line: an extended regular expression, =, what to say instead, =, a sample.

@@ -179,6 +179,7 @@ EXTRA_DIST += \
 	$(first_tests) \
 	$(script_tests) \
 	$(deep_tests) \
+	tests/README.md \
 	tests/counts.sed \
 	tests/include-table.awk \
 	tests/lost-worker.c \
