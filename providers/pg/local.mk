@@ -73,23 +73,10 @@ pg_schema = \
 	providers/pg/schema/history.sql \
 	providers/pg/schema/admin.sql \
 	$(NULL)
-# From version 1: what cannot be migrated, and the copy.  From versions 2 and 3: the tables; and the
-# functions that are new or other since version 2.
+# From version 1: what cannot be migrated, and the copy.
 pg_migration = \
 	providers/pg/schema/from-1-demands.sql \
 	providers/pg/schema/from-1-copy.sql \
-	providers/pg/schema/from-2.sql \
-	providers/pg/schema/from-3.sql \
-	$(NULL)
-pg_replaced = \
-	providers/pg/schema/common.sql \
-	providers/pg/schema/message.sql \
-	providers/pg/schema/turn.sql \
-	providers/pg/schema/commit.sql \
-	providers/pg/schema/work.sql \
-	providers/pg/schema/release.sql \
-	providers/pg/schema/damage.sql \
-	providers/pg/schema/admin.sql \
 	$(NULL)
 EXTRA_DIST += \
 	providers/pg/schema/text.awk \
@@ -110,10 +97,7 @@ providers/pg/schema-text.c: $(pg_numbers) $(pg_schema) $(pg_migration) providers
 	  text -v name=pg_schema_text $(pg_numbers) $(pg_schema) && \
 	  text -v name=pg_drop_text -v drops=1 $(pg_schema) && \
 	  text -v name=pg_demands_text $(pg_numbers) providers/pg/schema/from-1-demands.sql && \
-	  text -v name=pg_copy_text $(pg_numbers) providers/pg/schema/from-1-copy.sql && \
-	  text -v name=pg_from_2_text $(pg_numbers) providers/pg/schema/from-2.sql && \
-	  text -v name=pg_from_3_text $(pg_numbers) providers/pg/schema/from-3.sql && \
-	  text -v name=pg_replaced_text -v replaces=1 $(pg_numbers) $(pg_replaced)) > "$$out" && \
+	  text -v name=pg_copy_text $(pg_numbers) providers/pg/schema/from-1-copy.sql) > "$$out" && \
 	mv "$$out" $@
 
 # ---- its floor, for `make bench` ----------------------------------------------------------------
@@ -142,11 +126,7 @@ pg_test_libraries = \
 	-lpthread \
 	$(NULL)
 
-EXTRA_DIST += \
-	providers/pg/fixtures/version-1.sql \
-	providers/pg/fixtures/version-2.sql \
-	providers/pg/fixtures/version-3.sql \
-	$(NULL)
+EXTRA_DIST += providers/pg/fixtures/version-1.sql
 
 # Settings, values, connections: before a server that says what the test tells it to.
 pg_test_host = \

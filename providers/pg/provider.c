@@ -102,17 +102,13 @@ pg_destroy_store(const struct dk_host *host, struct dk_call *call, const struct 
   return status == why.status ? why_tell(&why, host, call) : status;
 }
 
-/* ABI-3.  Of an older store that is only read there are not the functions, and a host of before has
- * not the upcalls. */
+/* ABI-3.  An earlier host does not have the upcalls. */
 static const void *
 pg_extension(void *self, const char *id)
 {
   const struct handle *h = self;
 
-  if (strcmp(id, DK_ADMIN) == 0 && h->store.version == SCHEMA_VERSION &&
-      DK_HAS(dk_host, h->host, removed))
-    return &pg_admin;
-  return NULL;
+  return strcmp(id, DK_ADMIN) == 0 && DK_HAS(dk_host, h->host, removed) ? &pg_admin : NULL;
 }
 
 /* ---- the descriptor -------------------------------------------------------------------------- */

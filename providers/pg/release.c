@@ -3,8 +3,8 @@
  * given back is in schema/release.sql. */
 #include "providers/pg/handle.h"
 
-/* The store has a signed number of as many bits.  A fetch without an id says nothing of it, as one
- * of a process of version 3 does.  [REL-3] */
+/* The store has a signed number of as many bits.  A fetch without an id leaves the parameter out.
+ * [REL-3] */
 void
 value_fetch_id(struct values *v, uint64_t fetch_id)
 {

@@ -16,9 +16,6 @@ extern const char pg_schema_text[];  /* tables and functions */
 extern const char pg_drop_text[];    /* drops them again, by their names only */
 extern const char pg_demands_text[]; /* raises DK204 for what of version 1 cannot be migrated */
 extern const char pg_copy_text[];    /* the rows of version 1, into the tables of today */
-extern const char pg_from_2_text[];  /* the tables of version 2, as those of 3 */
-extern const char pg_from_3_text[];  /* and those of version 3 */
-extern const char pg_replaced_text[]; /* functions that are new or other since version 2 */
 
 /* A script of several texts.  An error (out of memory) is kept until it is finished. */
 struct script {
@@ -40,9 +37,9 @@ dk_status script_run(struct script *s, struct connection *c, struct dk_call *cal
  * those who make, migrate or remove this store has at a time. */
 void script_add_head(struct script *s, int64_t lock_ms);
 
-/* migrate.c: adds what makes this version of that one, or raises DK204 for a row that cannot be
- * understood.  All but the row of meta, if the version has none. */
-void script_add_migration(struct script *s, int32_t version);
+/* migrate.c: adds what makes this version of version 1, or raises DK204 for a row that cannot be
+ * understood.  All but the row of meta. */
+void script_add_migration(struct script *s);
 /* What version 1 was made of. */
 extern const char pg_drop_version_1[];
 

@@ -183,6 +183,14 @@ check_version(const struct connection *c, const struct found *found, int32_t ver
     snprintf(why->sqlstate, sizeof why->sqlstate, OVERTAKEN); /* migrated since we looked? */
     return DK_CORRUPT;
   }
+  if (version > 1 && version < SCHEMA_VERSION)
+    return why_set(why, DK_REFUSED,
+                   "schema %s (%s): its tables have version %d, of a build that was never "
+                   "released; this plugin takes version %d, and migrates version 1 only; end what "
+                   "is in it with the build that made it, then DROP SCHEMA %s CASCADE and make it "
+                   "anew",
+                   c->settings->quoted, c->settings->shown, version, SCHEMA_VERSION,
+                   c->settings->quoted);
   return DK_OK;
 }
 
@@ -379,23 +387,16 @@ static dk_status
 migrate(struct connection *c, struct dk_call *call, const struct dk_open *open, struct meta *ret,
         struct why *why)
 {
-  const int32_t from = ret->version;
   struct script s;
-  char what[60];
 
-  ret->version = SCHEMA_VERSION;
-  if (from == 1) {
-    ret->clock = clock_of(open);
-    TRY(make_number(&ret->number, why));
-  }
+  *ret = (struct meta){.version = SCHEMA_VERSION, .clock = clock_of(open)};
+  TRY(make_number(&ret->number, why));
   script_begin(&s, c->settings->schema);
   script_add_head(&s, c->settings->lock_ms);
-  add_look_again(&s, true, from);
-  script_add_migration(&s, from);
-  if (from == 1)
-    add_meta_row(&s, ret);
-  snprintf(what, sizeof what, "migrating the store from version %d", from);
-  dk_status status = script_run(&s, c, call, what, why);
+  add_look_again(&s, true, 1);
+  script_add_migration(&s);
+  add_meta_row(&s, ret);
+  dk_status status = script_run(&s, c, call, "migrating the store from version 1", why);
   add_owner(c, status, why);
   return status;
 }
@@ -415,12 +416,10 @@ open_what_is_there(struct connection *c, struct dk_call *call, const struct dk_o
                    const struct found *found, struct meta *ret, struct why *why)
 {
   TRY(read_meta(c, call, found, ret, why));
-  if (ret->version > 1) {
+  if (ret->version == SCHEMA_VERSION) {
     TRY(check_schema_name(c, ret, why));
-    TRY(check_clock(c, ret, open, why));
+    return check_clock(c, ret, open, why);
   }
-  if (ret->version == SCHEMA_VERSION || (ret->version > 1 && (open->flags & DK_OPEN_READ_ONLY)))
-    return DK_OK; /* an older one that is only read offers less */
   if (open->flags & DK_OPEN_READ_ONLY)
     return why_set(why, DK_REFUSED,
                    "schema %s (%s): its tables have version %d, expected %d; a read-only handle "
@@ -528,7 +527,6 @@ store_open(struct connection *c, struct dk_call *call, const struct dk_open *ope
   warn_of_losses(c, &found);
   *ret_store = (struct store){
     .number = meta.number,
-    .version = meta.version,
     .is_read_only = (open->flags & DK_OPEN_READ_ONLY) != 0,
     .host_clock = meta.clock == DK_CLOCK_HOST,
   };

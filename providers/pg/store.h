@@ -5,11 +5,11 @@
 
 #include "providers/pg/connection.h"
 
+/* Those between 1 and this one were never released, and are refused. */
 enum { SCHEMA_VERSION = 4 };
 
 struct store {
   int64_t number;         /* random, of this store: in every token */
-  int32_t version;        /* below SCHEMA_VERSION: read-only, and without extensions */
   bool is_read_only;
   bool host_clock;        /* DK_OPEN_HOST_CLOCK, as the store was made */
 };

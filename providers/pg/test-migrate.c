@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From versions 1, 2 and 3: everything is kept, what cannot be understood is refused whole, and who
- * comes in between finds one version or the other. */
-#include <durakit/admin.h>
+/* From version 1: everything is kept, what cannot be understood is refused whole, and who comes in
+ * between finds one version or the other. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,35 +17,18 @@
 
 enum { TODAY = 4 };
 
-/* Version 1's is told its name by a variable of psql's; in later ones it stands in functions. */
 static void
-load_fixture(int version, const char *schema)
+given_version_1(const char *schema)
 {
   const char *folder = getenv("top_srcdir");
   char command[1000];
 
   snprintf(command, sizeof command,
-           "sed -e \"s/@schema_literal@/E'%s'/g\" -e 's/@schema@/\"%s\"/g'"
-           " '%s/providers/pg/fixtures/version-%d.sql' |"
-           " psql -X -q -d \"$DURAKIT_PG\" -v schema='%s' > /dev/null",
-           schema, schema, folder ? folder : ".", version, schema);
+           "psql -X -q -d \"$DURAKIT_PG\" -v schema='%s'"
+           " -f '%s/providers/pg/fixtures/version-1.sql' > /dev/null",
+           schema, folder ? folder : ".");
   if (system(command) != 0)
     BAIL_OUT("the fixture cannot be loaded: %s", command);
-}
-
-/* Version 3 is made of version 2. */
-static void
-given_version(int version, const char *schema)
-{
-  if (version == 3)
-    load_fixture(2, schema);
-  load_fixture(version, schema);
-}
-
-static void
-given_version_1(const char *schema)
-{
-  given_version(1, schema);
 }
 
 static void
@@ -213,155 +195,32 @@ test_use(void)
   expect_done(try_destroy(schema), "removed");
 }
 
-/* ---- from versions 2 and 3 ------------------------------------------------------------------- */
-
-/* Whatever there was in version 2, as it stands. */
-static const char all_of_version_2[] =
-  "SELECT 'instance', to_jsonb(i) - 'created_at' - 'fetch_id' FROM instance i"
-  " UNION ALL SELECT 'message', to_jsonb(m) FROM message m"
-  " UNION ALL SELECT 'work', to_jsonb(w) - 'fetch_id' FROM work w"
-  " UNION ALL SELECT 'execution', to_jsonb(x) FROM execution x"
-  " UNION ALL SELECT 'history', to_jsonb(h) FROM history h"
-  " UNION ALL SELECT 'meta', to_jsonb(m) - 'durakit_version' FROM meta m"
-  " UNION ALL SELECT 'number', to_jsonb(n.last_value) FROM number n";
-
 static void
-test_rows_of(int version)
+grant_all(const char *schema, const char *grantee)
 {
-  const char *schema = named("rows2");
-
-  given_version(version, schema);
-  sql(plain, "GRANT SELECT ON ALL TABLES IN SCHEMA \"%s\" TO PUBLIC", schema);
-  char *before = rows(schema, all_of_version_2);
-  expect_done(try_open(schema, RW), "an older version is migrated");
-  cmp_ok(version_of(schema), "==", TODAY, "from version %d to version %d", version, (int)TODAY);
-  is_kept(schema, "all is as it was, leases, tokens and the store's number, too", all_of_version_2,
-          before);
-  is_kept(schema, "an instance is as old as its first execution",
-          "SELECT instance, created_at FROM instance",
-          "(\"order 'ü' 4\",0) (order-1,1700000000000) (order-2,1700000001000)"
-          " (order-3,1700000002000)");
-  cmp_ok(number(plain, "SELECT count(*) FROM pg_class c WHERE c.relkind IN ('r', 'v') AND"
-                " has_table_privilege('public', c.oid, 'SELECT') AND c.relnamespace ="
-                " (SELECT n.oid FROM pg_namespace n WHERE n.nspname = '%s')", schema), "==",
-         number(plain, "SELECT count(*) FROM pg_class c WHERE c.relkind IN ('r', 'v') AND"
-                " c.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = '%s')",
-                schema), "who was granted something has it still");
-  free(before);
-  test_parts(schema);
-}
-
-/* A handle that knows the schema from before, and calls no more than one of that version would:
- * without an id a fetch is what it was. */
-static void
-open_process_of(int version, const char *schema, struct handle_under_test *h)
-{
-  expect_done(open_as(conninfo, schema, CREATE, h), "a process");
-  char *store = sql_value(plain, "SELECT store FROM \"%s\".meta", schema);
-  drop(schema);
-  given_version(version, schema);
-  sql(plain, "UPDATE \"%s\".meta SET store = %s", schema, store);
-  free(store);
-}
-
-/* REL-3: what it claims anew is no longer that of a fetch with an id. */
-static void
-test_claim_of_old(const char *schema, struct handle_under_test *old)
-{
-  struct dk_fetch_turn request = {.struct_size = sizeof request, .lock_ms = LEASE, .fetch_id = 7};
-  struct handle_under_test today;
-  struct dk_turn *turn;
-
-  expect_done(open_as(conninfo, schema, RW, &today), "a process of today takes a turn with an id,");
-  enqueue(&today, "ours");
-  expect_done(dk_store_fetch_orchestration_item(today.store, today.caller, &request, &turn), "too");
-  sql(plain, "UPDATE \"%s\".instance SET locked_until = 1, ready_at = 1 WHERE instance = 'ours'",
-      schema);
-  turn = fetch_turn_as(old, NULL);
-  is(turn->head.instance.ptr, "ours", "which the old one takes over");
-  expect_done(dk_store_release_fetch(today.store, today.caller, 7), "and what that id has had");
-  expect_done(dk_store_renew_orchestration_item_lock(old->store, old->caller,
-                                                     turn->head.lock_token, LEASE),
-              "is the old one's");
-  close_store(&today);
-}
-
-/* It goes on with what it holds. */
-static void
-test_process_of(int version)
-{
-  const char *schema = named("old2");
-  struct handle_under_test old;
-
-  open_process_of(version, schema, &old);
-  struct dk_turn *turn = fetch_turn_as(&old, NULL);
-  is(turn->head.instance.ptr, "order 'ü' 4", "it takes a turn of version %d,", version);
-  struct dk_bytes work = fetch_work(&old);
-  expect_done(try_open(schema, RW), "another process migrates the store,");
-  cmp_ok(version_of(schema), "==", TODAY, "and the first one goes on:");
-  commit_first(&old, turn->head.lock_token, 0);
-  cmp_ok(number(plain, "SELECT count(*) FROM \"%s\".instance i JOIN \"%s\".execution x USING"
-                " (instance) WHERE i.instance = $$order 'ü' 4$$ AND i.created_at < x.started_at"
-                " AND i.created_at = 1700000009000", schema, schema), "==", 1,
-         "it commits its turn, and what it has made has its time,");
-  ack_work(&old, work, "order-1");
-  enqueue(&old, "another");
-  is(fetch_turn_as(&old, NULL)->head.instance.ptr, "another", "ends its work, and takes more");
-  test_claim_of_old(schema, &old);
-  close_store(&old);
-  expect_done(try_destroy(schema), "removed");
-}
-
-/* ABI-3: it is read as it is, and offers less. */
-static void
-test_reading_2(void)
-{
-  const char *schema = named("look2");
-  struct dk_read_history request = {.struct_size = sizeof request, .instance = text("order-1")};
-  struct handle_under_test h;
-  struct dk_history *history;
-  struct dk_stats stats;
-
-  given_version(2, schema);
-  char *before = digest(schema);
-  expect_refused(try_open(schema, HOST), DK_REFUSED, "the server's clock",
-                 "by the other clock it is not opened");
-  expect_refused(try_open(schema, HOST | RO), DK_REFUSED, "the server's clock",
-                 "nor to read only");
-  expect_done(open_as(conninfo, schema, RO, &h), "version 2 is opened to read only");
-  dk_store_read_history(h.store, h.caller, &request, &history);
-  cmp_ok(history->n_events, "==", 2, "histories are read");
-  ok(!dk_store_extension(h.store, DK_ADMIN), "what it has not is not offered");
-  cmp_ok(dk_store_read_stats(h.store, h.caller, &stats), "==", DK_UNSUPPORTED, "nor done");
-  char *after = digest(schema);
-  is(after, before, "nothing has changed");
-  sql(plain, "ALTER TABLE \"%s\".meta DROP COLUMN clock", schema);
-  close_store(&h);
-  expect_refused(try_open(schema, RW), DK_CORRUPT, "3 of the columns", "a part is not migrated");
-  drop(schema);
-  free(before);
-  free(after);
+  sql(plain, "GRANT ALL ON SCHEMA \"%s\" TO %s", schema, grantee);
+  sql(plain, "GRANT ALL ON ALL TABLES IN SCHEMA \"%s\" TO %s", schema, grantee);
 }
 
 /* Who may write may not change what there is. */
 static void
 test_owner(void)
 {
-  const char *schema = named("own2"), *other = getenv("DURAKIT_PG_READER");
+  const char *schema = named("own"), *other = getenv("DURAKIT_PG_READER");
 
   if (!other) {
-    skip(2, "DURAKIT_PG_READER is not set: it names another role");
+    skip(3, "DURAKIT_PG_READER is not set: it names another role");
     return;
   }
-  given_version(2, schema);
+  given_version_1(schema);
   PGconn *pg = connect_to(other);
-  sql(plain, "GRANT ALL ON SCHEMA \"%s\" TO %s", schema, PQuser(pg));
-  sql(plain, "GRANT ALL ON ALL TABLES IN SCHEMA \"%s\" TO %s", schema, PQuser(pg));
+  grant_all(schema, PQuser(pg));
   expect_refused(try_open_as(other, schema, RW), DK_REFUSED, "only the role that owns its tables",
                  "another role than the owner does not migrate it");
-  expect_done(try_open_as(other, schema, RO), "it reads it");
   expect_done(try_open(schema, RW), "the owner migrates it,");
-  expect_done(try_open_as(other, schema, RW), "and then it is the other's to work with, too");
+  grant_all(schema, PQuser(pg));
+  expect_done(try_open_as(other, schema, RW),
+              "and with the rights that he grants on its tables the other works with it, too");
   PQfinish(pg);
   drop(schema);
 }
@@ -466,42 +325,6 @@ test_old_process(void)
   drop(schema);
 }
 
-/* One of version 2 in the middle of something is waited for, and then it goes on. */
-static void
-test_old_process_of_2(void)
-{
-  const char *schema = named("busy2");
-
-  given_version(2, schema);
-  sql(plain, "BEGIN; SELECT \"%s\".enqueue_message(NULL, 300, 'order-1', 'x', 0, 0, NULL)", schema);
-  expect_refused(try_open(schema, RW), DK_BUSY, "try again", "a process of version 2 is at work");
-  sql(plain, "COMMIT");
-  cmp_ok(version_of(schema), "==", 2, "it is not disturbed");
-  expect_done(try_open(schema, RW), "afterwards it is migrated");
-  cmp_ok(number(plain, "SELECT status FROM \"%s\".enqueue_message(NULL, 300, 'order-1', 'x', 0, 0,"
-                " NULL)", schema), "==", DK_DUPLICATE, "and what was done is there");
-  expect_done(try_destroy(schema), "removed");
-}
-
-/* One of version 3 goes on, too: what it calls answers with the columns that it knows. */
-static void
-test_columns_of_3(void)
-{
-  const char *schema = named("columns3");
-  const char *columns = "SELECT proname, proallargtypes, proargnames FROM pg_proc"
-                        " WHERE pronamespace = current_schema()::regnamespace AND proname IN"
-                        " ('delete_instances', 'delete_matching', 'prune_executions')";
-
-  given_version(3, schema);
-  char *before = rows(schema, columns);
-  expect_done(try_open(schema, RW), "version 3 is migrated");
-  char *after = rows(schema, columns);
-  is(after, before, "what removes is called and answers as before");
-  free(before);
-  free(after);
-  expect_done(try_destroy(schema), "removed");
-}
-
 /* ---- killed in the middle -------------------------------------------------------------------- */
 
 static void *
@@ -542,97 +365,76 @@ kill_migration(const char *schema, int moment)
 
 /* Rows enough for a migration to take a while. */
 static void
-given_many_rows(int version, const char *schema)
+given_many_rows(const char *schema)
 {
-  given_version(version, schema);
-  if (version == 1)
-    sql(plain, "INSERT INTO \"%s\".history SELECT 'order-3', 1, n, 'x', 'y', 1"
-               " FROM generate_series(10, 3000) n", schema);
-  else
-    sql(plain, "WITH made AS (INSERT INTO \"%s\".execution SELECT 'i-' || n, 1, 1, n, 0"
-               " FROM generate_series(10, 3000) n)"
-               " INSERT INTO \"%s\".instance(instance, birth, execution, status)"
-               " SELECT 'i-' || n, n, 1, 1 FROM generate_series(10, 3000) n", schema, schema);
-  if (version == 3)
-    sql(plain, "UPDATE \"%s\".instance SET created_at = birth WHERE instance LIKE 'i-%%'", schema);
+  given_version_1(schema);
+  sql(plain, "INSERT INTO \"%s\".history SELECT 'order-3', 1, n, 'x', 'y', 1"
+             " FROM generate_series(10, 3000) n", schema);
 }
 
 static bool
-has_many_rows(int version, const char *schema)
+has_many_rows(const char *schema)
 {
-  if (version == 1)
-    return number(plain, "SELECT count(*) FROM \"%s\".history WHERE instance = 'order-3'",
-                  schema) == 2993;
-  return number(plain, "SELECT count(*) FROM \"%s\".instance WHERE created_at = birth"
-                " AND instance LIKE 'i-%%'", schema) == 2991;
+  return number(plain, "SELECT count(*) FROM \"%s\".history WHERE instance = 'order-3'",
+                schema) == 2993;
 }
 
 /* It is whole, whichever it is, and so it is after the next try.  Both: 2. */
 static int
-count_whole(int version, const char *schema, const char *before, int moment)
+count_whole(const char *schema, const char *before, int moment)
 {
   char *after = digest(schema);
   long found = version_of(schema);
-  bool is_whole = found == version ? strcmp(before, after) == 0 : found == TODAY;
+  bool is_whole = found == 1 ? strcmp(before, after) == 0 : found == TODAY;
 
   free(after);
   if (!is_whole)
     diag("after %d ms: version %ld", moment, found);
-  if (found == version && try_open(schema, RW) != DK_OK)
+  if (found == 1 && try_open(schema, RW) != DK_OK)
     diag("after %d ms: %s", moment, said);
-  return is_whole + has_many_rows(version, schema);
+  return is_whole + has_many_rows(schema);
 }
 
-/* Half of the time a reader keeps it in the middle, after its first table: it may be quick.  The
- * other half ends wherever it is. */
 static bool
-kill_in_the_middle(int version, const char *schema, int moment)
+kill_in_the_middle(const char *schema, int moment)
 {
-  bool is_held = version > 1 && moment % 2 == 0;
-
-  if (is_held)
-    sql(plain, "BEGIN; LOCK TABLE \"%s\".work IN ACCESS SHARE MODE", schema);
   pthread_t thread;
   if (pthread_create(&thread, NULL, migrate, (void *)schema) != 0)
     BAIL_OUT("no thread");
   bool was_seen = kill_migration(schema, moment);
-  if (is_held)
-    sql(plain, "COMMIT");
   pthread_join(thread, NULL);
   return was_seen;
 }
 
 static void
-test_killed(int version)
+test_killed(void)
 {
   const char *schema = named("killed");
   int killed = 0, whole = 0;
 
   for (int moment = 0; moment < 40; moment += 3) {
-    given_many_rows(version, schema);
+    given_many_rows(schema);
     char *before = digest(schema);
-    bool was_seen = kill_in_the_middle(version, schema, moment);
-    killed += was_seen && version_of(schema) == version;
-    whole += count_whole(version, schema, before, moment);
+    bool was_seen = kill_in_the_middle(schema, moment);
+    killed += was_seen && version_of(schema) == 1;
+    whole += count_whole(schema, before, moment);
     free(before);
     drop(schema);
   }
-  cmp_ok(killed, ">", 0, "sessions were ended in the middle of a migration from version %d",
-         version);
-  cmp_ok(whole, "==", 28, "each leaves version %d whole or the new one, and the next migrates it",
-         version);
+  cmp_ok(killed, ">", 0, "sessions were ended in the middle of a migration");
+  cmp_ok(whole, "==", 28, "each leaves version 1 whole or the new one, and the next migrates it");
 }
 
 enum { PROCESSES = 10 };
 
 static void
-test_at_once(int version)
+test_at_once(void)
 {
   const char *schema = named("once");
   pid_t pids[PROCESSES];
   int well = 0, status;
 
-  given_version(version, schema);
+  given_version_1(schema);
   long events = number(plain, "SELECT count(*) FROM \"%s\".history", schema);
   for (int i = 0; i < PROCESSES; i++) {
     pids[i] = fork();
@@ -642,7 +444,7 @@ test_at_once(int version)
   for (int i = 0; i < PROCESSES; i++)
     if (waitpid(pids[i], &status, 0) == pids[i] && WIFEXITED(status) && WEXITSTATUS(status) == 0)
       well++;
-  cmp_ok(well, "==", PROCESSES, "ten processes migrate one store of version %d", version);
+  cmp_ok(well, "==", PROCESSES, "ten processes migrate one store");
   cmp_ok(version_of(schema), "==", TODAY, "once");
   cmp_ok(number(plain, "SELECT count(*) FROM \"%s\".history", schema), "==", events,
          "all is there");
@@ -656,24 +458,15 @@ main(void)
   begin_stores();
   test_rows();
   test_use();
-  for (int version = 2; version < TODAY; version++) {
-    test_rows_of(version);
-    test_process_of(version);
-  }
-  test_reading_2();
   test_owner();
   test_bad_rows();
   test_read_only();
   test_old_process();
-  test_old_process_of_2();
-  test_columns_of_3();
-  for (int version = 1; version < TODAY; version++) {
-    if (super)
-      test_killed(version);
-    else
-      skip(2, "to end a session needs a superuser: DURAKIT_PG_SUPER is not set");
-    test_at_once(version);
-  }
+  if (super)
+    test_killed();
+  else
+    skip(2, "to end a session needs a superuser: DURAKIT_PG_SUPER is not set");
+  test_at_once();
   end_stores();
   return done_testing();
 }

@@ -117,6 +117,13 @@ test_versions(void)
   ok(strstr(said, "version 4"), "both numbers are said");
   expect_refused(try_open(schema, RO), DK_REFUSED, "version 17", "read-only too");
   expect_refused(try_destroy(schema), DK_REFUSED, "version 17", "nor is it removed");
+  for (int version = 2; version < 4; version++) {
+    sql(plain, "UPDATE \"%s\".meta SET durakit_version = %d", schema, version);
+    expect_refused(try_open(schema, CREATE), DK_REFUSED, "DROP SCHEMA",
+                   "of a version that was never released");
+    expect_refused(try_open(schema, RO), DK_REFUSED, "never released", "read-only too");
+    expect_refused(try_destroy(schema), DK_REFUSED, "never released", "nor is it removed");
+  }
   sql(plain, "UPDATE \"%s\".meta SET durakit_version = 0", schema);
   expect_refused(try_open(schema, CREATE), DK_CORRUPT, "version is 0", "of version 0");
   sql(plain, "DELETE FROM \"%s\".meta", schema);

@@ -277,8 +277,7 @@ $$;
 -- DEL-1 to DEL-7.  Judged under the locks of all that would go.  status DK_OK, and what went;
 -- DK_NOT_FOUND: t1 is not there; DK_REFUSED: t1 has the parent t2, which is there and does not go;
 -- or t1 is not over, and what it is instead is its state.  With DK_OK the state is how many roots
--- went (DEL-7), here and in delete_matching: it is no column of its own, because processes of
--- version 3, which call these functions too, refuse an answer that has one more.
+-- went (DEL-7), here and in delete_matching.
 CREATE FUNCTION @schema@.delete_instances(
   p_now bigint, p_lock_ms integer, p_instances text[], p_force boolean)
 RETURNS TABLE(status integer, state integer, t1 text, t2 text, next text, instances bigint,

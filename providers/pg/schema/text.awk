@@ -2,8 +2,7 @@
 # Makes one text of C, a `const char` array by the name in `name`, of files in SQL.  Lines that are
 # nothing but a comment are left out: the server has no use for them.  With -v drops=1 the text is
 # what removes all that the files make, each by its name and nothing else; for this their CREATE
-# stands at the beginning of a line, and no function has the name of another.  With -v replaces=1
-# the functions take the place of those that are there, whose rights they keep.
+# stands at the beginning of a line, and no function has the name of another.
 #
 # Headers of C come first.  From them it takes the numbers of enums (NAME = 1), and puts them where
 # the SQL says @NAME@.
@@ -71,7 +70,6 @@ drops {
 }
 
 /^[ \t]*(--.*)?$/ { next }
-replaces { sub(/^CREATE FUNCTION /, "CREATE OR REPLACE FUNCTION ") }
 { put($0) }
 
 END {

@@ -101,7 +101,7 @@ $$;
 --   TURN_EVENT: a number, payload
 --   TURN_MESSAGE: a attempt, b visible_at, c enqueued_at; t1 id, payload
 -- p_try: how often the same was answered "again" before; from 2 on it begins by waiting.
--- p_fetch_id: see release_fetch; who knows nothing of it has none.
+-- p_fetch_id: see release_fetch; without an id it is 0.
 CREATE FUNCTION @schema@.fetch_turn(
   p_now bigint, p_lock_ms integer, p_try integer, p_lease bigint, p_owner text,
   p_prefers boolean, p_max bigint, p_bytes bigint, p_ranges bigint[], p_fetch_id bigint DEFAULT 0)
