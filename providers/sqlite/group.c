@@ -139,7 +139,7 @@ begin(struct group *g)
 {
   TRY(sql_run(g->sql, SQL_BEGIN, ""));
   TRY(read_meta(g));
-  TRY(sql_check_tables(g->sql, false));
+  TRY(sql_check_tables(g->sql));
   g->now = g->h->host->now(g->h->host);
   g->sql->has_written = false;
   if (g->now >= g->last_now)

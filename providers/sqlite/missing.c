@@ -19,17 +19,6 @@ static const char this_part[] =
   "SELECT count(*) FROM sqlite_schema m WHERE m.type = ?1 AND m.name = ?2"
   " AND (?3 IS NULL OR EXISTS (SELECT 1 FROM pragma_table_info(m.name) c WHERE c.name = ?3))";
 
-/* schema_mend makes it. */
-static bool
-is_of_a_later_build(const struct part *p)
-{
-  const char *column = p->column ? p->column : "";
-
-  return (strcmp(p->name, "meta") == 0 && strcmp(column, "store") == 0) ||
-         (strcmp(p->name, "instance") == 0 && strcmp(column, "created_at") == 0) ||
-         strcmp(column, "fetch") == 0 || strcmp(p->name, "instance_parent") == 0;
-}
-
 static dk_status
 look_for(sqlite3 *db, sqlite3_stmt *look, const struct part *p, struct why *why)
 {
@@ -50,14 +39,14 @@ look_for(sqlite3 *db, sqlite3_stmt *look, const struct part *p, struct why *why)
     return DK_OK;
   return why_set(why, DK_CORRUPT,
                  "%s: the store is damaged: %s%s%s %s is not there; expected all of version %d; "
-                 "end all processes, and restore it from a backup",
+                 "end all processes, and restore it from a backup; if a build made it that was "
+                 "never released, remove it and make it anew",
                  path ? path : "", p->column ? "column " : "", p->column ? p->column : "",
                  p->column ? " of table" : p->kind, p->name, SCHEMA_VERSION);
 }
 
 static dk_status
-compare(sqlite3 *db, sqlite3_stmt *look, sqlite3_stmt *parts, bool may_be_earlier,
-        struct why *why)
+compare(sqlite3 *db, sqlite3_stmt *look, sqlite3_stmt *parts, struct why *why)
 {
   int code;
 
@@ -67,15 +56,14 @@ compare(sqlite3 *db, sqlite3_stmt *look, sqlite3_stmt *parts, bool may_be_earlie
                               (const char *)sqlite3_column_text(parts, 2)};
     if (!part.kind || !part.name)
       return why_set(why, DK_NO_MEMORY, "looking for the tables of the store: out of memory");
-    if (!may_be_earlier || !is_of_a_later_build(&part))
-      TRY(look_for(db, look, &part, why));
+    TRY(look_for(db, look, &part, why));
   }
   return code == SQLITE_DONE ? DK_OK
                              : why_sqlite(why, NULL, code, "listing the tables of a store");
 }
 
 static dk_status
-compare_with(sqlite3 *db, sqlite3 *expected, bool may_be_earlier, struct why *why)
+compare_with(sqlite3 *db, sqlite3 *expected, struct why *why)
 {
   sqlite3_stmt *parts = NULL, *look = NULL;
   int code = SQLITE_OK;
@@ -88,7 +76,7 @@ compare_with(sqlite3 *db, sqlite3 *expected, bool may_be_earlier, struct why *wh
     return why_sqlite(why, expected, code, "making the tables of a store in memory");
   code = sqlite3_prepare_v2(db, this_part, -1, &look, NULL);
   dk_status status = code == SQLITE_OK
-                       ? compare(db, look, parts, may_be_earlier, why)
+                       ? compare(db, look, parts, why)
                        : why_sqlite(why, db, code, "looking for the tables of the store");
   sqlite3_finalize(look);
   sqlite3_finalize(parts);
@@ -96,14 +84,14 @@ compare_with(sqlite3 *db, sqlite3 *expected, bool may_be_earlier, struct why *wh
 }
 
 dk_status
-schema_find_missing(struct connection *c, bool may_be_earlier, struct why *why)
+schema_find_missing(struct connection *c, struct why *why)
 {
   sqlite3 *expected = NULL;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY |
                     SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
   int code = sqlite3_open_v2(":memory:", &expected, flags, NULL);
   dk_status status = code == SQLITE_OK
-                       ? compare_with(c->db, expected, may_be_earlier, why)
+                       ? compare_with(c->db, expected, why)
                        : why_sqlite(why, expected, code, "a database in memory");
 
   sqlite3_close(expected);

@@ -95,13 +95,11 @@ sqlite_destroy_store(const struct dk_host *host, struct dk_call *call, const str
   return status == DK_OK ? status : why_tell(&why, host, call);
 }
 
-/* ABI-3: what an earlier build has made and this handle may not mend offers fewer. */
 static const void *
 sqlite_extension(void *self, const char *id)
 {
-  const struct handle *h = self;
-
-  return strcmp(id, DK_ADMIN) == 0 && h->files.has_admin ? &sqlite_admin : NULL;
+  (void)self;
+  return strcmp(id, DK_ADMIN) == 0 ? &sqlite_admin : NULL;
 }
 
 /* ---- the descriptor -------------------------------------------------------------------------- */

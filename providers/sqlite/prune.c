@@ -50,10 +50,9 @@ delete_pruned(struct operation *op, enum statement statement, uint64_t *rows, st
 static dk_status
 delete_executions(struct operation *op, struct dk_bytes list, struct dk_removed *removed)
 {
-  uint64_t others = 0; /* instances that are told, and payloads: no rows of their own */
+  uint64_t payloads = 0; /* no rows of their own */
 
-  TRY(delete_rows(op, SQL_KEEP_CREATION, &others, list));
-  TRY(delete_pruned(op, SQL_DELETE_PRUNED_LARGE, &others, list));
+  TRY(delete_pruned(op, SQL_DELETE_PRUNED_LARGE, &payloads, list));
   TRY(delete_pruned(op, SQL_DELETE_PRUNED_HISTORIES, &removed->events, list));
   return delete_pruned(op, SQL_DELETE_PRUNED_EXECUTIONS, &removed->executions, list);
 }

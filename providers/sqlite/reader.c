@@ -105,19 +105,19 @@ readers_close(struct handle *h)
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static dk_status
-read_in_transaction(struct handle *h, struct reading *r, read_fn *read)
+read_in_transaction(struct reading *r, read_fn *read)
 {
   TRY(sql_run(r->sql, SQL_BEGIN_READING, ""));
   dk_status status = read(r);
-  return status == DK_OK ? sql_check_tables(r->sql, !h->files.has_admin) : status;
+  return status == DK_OK ? sql_check_tables(r->sql) : status;
 }
 
 /* Whatever fails: *ret_why is why, unless the host said no. */
 static dk_status
-read_with(struct handle *h, struct reading *r, read_fn *read, struct why *ret_why)
+read_with(struct reading *r, read_fn *read, struct why *ret_why)
 {
   r->sql->is_broken = false;
-  dk_status status = read_in_transaction(h, r, read);
+  dk_status status = read_in_transaction(r, read);
 
   *ret_why = (struct why){.status = DK_OK};
   if (r->sql->is_broken) {
@@ -144,7 +144,7 @@ read_once(struct handle *h, struct dk_call *call, const void *request, read_fn *
   }
   struct reading reading = {.host = h->host, .call = call, .sql = &reader->statements,
                             .request = request};
-  dk_status status = read_with(h, &reading, read, ret_why);
+  dk_status status = read_with(&reading, read, ret_why);
   reader_give_back(h, reader);
   return status;
 }

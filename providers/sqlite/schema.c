@@ -106,7 +106,7 @@ schema_check_clock(struct connection *c, struct why *why)
 
 /* ---- how it is made -------------------------------------------------------------------------- */
 
-/* Of 48 bits, for a token is short; not 0, which is what a store without one has. */
+/* Of 48 bits, for a token is short; not 0. */
 static dk_status
 give_it_a_number(struct connection *c, struct why *why)
 {
@@ -144,86 +144,4 @@ schema_create(struct connection *c, struct why *why)
   if (status != DK_OK)
     sqlite3_exec(c->db, "ROLLBACK", NULL, NULL, NULL); /* may be rolled back already */
   return status;
-}
-
-/* ---- what earlier builds have made ----------------------------------------------------------- */
-
-/* What is not as this build makes it. */
-struct faults {
-  int64_t has_number, is_behind, has_creation, has_parents, has_turn_fetch, has_work_fetch;
-};
-
-/* Each by the schema or the end of a primary key. */
-static dk_status
-find_faults(struct connection *c, struct faults *ret_faults, struct why *why)
-{
-  TRY(connection_integer(c, "SELECT count(*) FROM pragma_table_info('meta') WHERE name = 'store'",
-                         &ret_faults->has_number, why));
-  TRY(connection_integer(c, "SELECT counter < (SELECT coalesce(max(id), 0) FROM large) FROM meta",
-                         &ret_faults->is_behind, why));
-  TRY(connection_integer(c, "SELECT count(*) FROM pragma_table_info('instance')"
-                            " WHERE name = 'created_at'",
-                         &ret_faults->has_creation, why));
-  TRY(connection_integer(c, "SELECT count(*) FROM sqlite_schema WHERE type = 'index'"
-                            " AND name = 'instance_parent'",
-                         &ret_faults->has_parents, why));
-  TRY(connection_integer(c, "SELECT count(*) FROM pragma_table_info('instance')"
-                            " WHERE name = 'fetch'",
-                         &ret_faults->has_turn_fetch, why));
-  return connection_integer(c, "SELECT count(*) FROM pragma_table_info('work')"
-                               " WHERE name = 'fetch'",
-                            &ret_faults->has_work_fetch, why);
-}
-
-static dk_status
-mend(struct connection *c, const struct faults *faults, struct why *why)
-{
-  if (!faults->has_number) {
-    TRY(connection_exec(c, "ALTER TABLE meta ADD COLUMN store INTEGER NOT NULL DEFAULT 0",
-                        "making room for the store's number", why));
-    TRY(give_it_a_number(c, why));
-  }
-  if (!faults->has_creation)
-    TRY(connection_exec(c, "ALTER TABLE instance ADD COLUMN created_at INTEGER",
-                        "making room for the times at which instances were created", why));
-  if (!faults->has_turn_fetch)
-    TRY(connection_exec(c, "ALTER TABLE instance ADD COLUMN fetch INTEGER NOT NULL DEFAULT 0",
-                        "making room for the ids of fetches of turns", why));
-  if (!faults->has_work_fetch)
-    TRY(connection_exec(c, "ALTER TABLE work ADD COLUMN fetch INTEGER NOT NULL DEFAULT 0",
-                        "making room for the ids of fetches of activities", why));
-  if (!faults->has_parents)
-    TRY(connection_exec(c, SQLITE_INSTANCE_PARENT, "making the index of children", why));
-  return connection_exec(c,
-                         "UPDATE meta SET counter = max(counter, (SELECT coalesce(max(id), 0)"
-                         " FROM large))",
-                         "mending the counter", why);
-}
-
-dk_status
-schema_mend(struct connection *c, struct why *why)
-{
-  struct faults faults;
-
-  TRY(find_faults(c, &faults, why));
-  if (faults.has_number && !faults.is_behind && faults.has_creation && faults.has_parents &&
-      faults.has_turn_fetch && faults.has_work_fetch)
-    return DK_OK;
-  TRY(connection_exec(c, "BEGIN IMMEDIATE", "beginning to mend the store", why));
-  dk_status status = mend(c, &faults, why);
-  if (status == DK_OK)
-    status = connection_exec(c, "COMMIT", "mending the store", why);
-  if (status != DK_OK)
-    sqlite3_exec(c->db, "ROLLBACK", NULL, NULL, NULL); /* may be rolled back already */
-  return status;
-}
-
-dk_status
-schema_look_for_admin(struct connection *c, bool *ret_has_admin, struct why *why)
-{
-  struct faults faults;
-
-  TRY(find_faults(c, &faults, why));
-  *ret_has_admin = faults.has_creation && faults.has_parents;
-  return DK_OK;
 }

@@ -38,18 +38,9 @@ dk_status schema_create(struct connection *c, struct why *why);
 /* Makes version 2 of version 1 (migrate.c says how), all or nothing. */
 dk_status schema_migrate(struct connection *c, const char *path, struct why *why);
 
-/* Mends what an earlier build of version 2 has made: a counter that its migration had left behind
- * the numbers of large payloads, a store without a number of its own, and what durakit.admin/1
- * needs: the column created_at and the index of children.  Such a build goes on with the store as
- * it was, beside this one too: it leaves the column NULL, which is what a new instance has. */
-dk_status schema_mend(struct connection *c, struct why *why);
-
-/* Whether it has what durakit.admin/1 needs: always, when it was mended. */
-dk_status schema_look_for_admin(struct connection *c, bool *ret_has_admin, struct why *why);
-
 /* DK_CORRUPT, naming it, if a table, a column or an index of version 2 is not there: somebody has
- * dropped it.  With `may_be_earlier`, what schema_mend makes may be missing. */
-dk_status schema_find_missing(struct connection *c, bool may_be_earlier, struct why *why);
+ * dropped it, or a build made the store that was never released. */
+dk_status schema_find_missing(struct connection *c, struct why *why);
 
 /* The store was made for the host's clock?  [TIME-7] */
 dk_status schema_check_clock(struct connection *c, struct why *why);

@@ -44,7 +44,7 @@ blame_tables(struct statements *s)
   struct why missing;
 
   if ((s->why.code & 0xff) != SQLITE_ERROR ||
-      schema_find_missing(s->connection, false, &missing) == DK_OK)
+      schema_find_missing(s->connection, &missing) == DK_OK)
     return;
   s->why = missing;
   s->why.poisons = true;
@@ -73,10 +73,10 @@ have_tables_changed(struct statements *s)
 }
 
 dk_status
-sql_check_tables(struct statements *s, bool may_be_earlier)
+sql_check_tables(struct statements *s)
 {
   if (!have_tables_changed(s) ||
-      schema_find_missing(s->connection, may_be_earlier, &s->why) == DK_OK)
+      schema_find_missing(s->connection, &s->why) == DK_OK)
     return DK_OK;
   s->is_broken = true;
   s->why.poisons = true; /* the next connection looks again */

@@ -45,7 +45,7 @@ struct dk_bytes sql_bytes(sqlite3_stmt *row, int column);
 
 /* DK_CORRUPT if the tables have changed since this was last asked, and something is missing now:
  * statements that were prepared before notice, and only then it is looked for. */
-dk_status sql_check_tables(struct statements *s, bool may_be_earlier);
+dk_status sql_check_tables(struct statements *s);
 
 /* Closes all that a failure has left open. */
 void sql_close_all(struct statements *s);

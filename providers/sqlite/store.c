@@ -173,7 +173,7 @@ check_fitness(struct connection *c, const struct settings *settings, enum schema
     TRY(connection_verify_form(c, settings, why));
   if (found != SCHEMA_OURS)
     return DK_OK;
-  TRY(schema_find_missing(c, true, why));
+  TRY(schema_find_missing(c, why));
   return schema_check_clock(c, why);
 }
 
@@ -192,8 +192,7 @@ make_fit(struct connection *c, const struct settings *settings, bool create, str
   if (found == SCHEMA_OLD)
     TRY(schema_migrate(c, settings->path, why));
   TRY(connection_exec(c, "PRAGMA journal_mode = WAL", "choosing the write-ahead log", why));
-  TRY(connection_verify(c, settings, why));
-  return schema_mend(c, why);
+  return connection_verify(c, settings, why);
 }
 
 static dk_status
@@ -254,7 +253,6 @@ open_for_writing(struct store_files *files, uint32_t flags, int wake_fd,
   files->has_bell = true;
   TRY(lock_store(&files->lock, &files->bell, &files->settings, wake_fd, why));
   dk_status status = open_locked(files, flags, wake_fd, ret_writer, why);
-  files->has_admin = true;
   if (status != DK_OK && files->lock.is_new)
     lockfile_unlink_if_unused(&files->lock);
   lockfile_release(&files->lock);
@@ -262,8 +260,7 @@ open_for_writing(struct store_files *files, uint32_t flags, int wake_fd,
 }
 
 static dk_status
-check_read_only(struct connection *c, const struct settings *settings, bool *ret_has_admin,
-                struct why *why)
+check_read_only(struct connection *c, const struct settings *settings, struct why *why)
 {
   enum schema_found found;
 
@@ -277,9 +274,8 @@ check_read_only(struct connection *c, const struct settings *settings, bool *ret
                    settings->path, SCHEMA_VERSION);
   TRY(connection_settle(c, settings, why));
   TRY(connection_verify(c, settings, why));
-  TRY(schema_find_missing(c, true, why));
-  TRY(schema_check_clock(c, why));
-  return schema_look_for_admin(c, ret_has_admin, why);
+  TRY(schema_find_missing(c, why));
+  return schema_check_clock(c, why);
 }
 
 static dk_status
@@ -288,7 +284,7 @@ attach_for_reading(struct store_files *files, struct connection *ret_connection,
   const struct settings *settings = &files->settings;
 
   TRY(connection_attach(ret_connection, settings, CONNECTION_READER, true, why));
-  dk_status status = check_read_only(ret_connection, settings, &files->has_admin, why);
+  dk_status status = check_read_only(ret_connection, settings, why);
   if (status != DK_OK)
     connection_close(ret_connection);
   return status;
@@ -349,7 +345,7 @@ check_tables(const struct store_files *files, struct connection *c, struct why *
   TRY(connection_integer(c, TABLES_VERSION, &version, why));
   return version == files->tables_version
            ? DK_OK
-           : schema_find_missing(c, !files->has_admin, why);
+           : schema_find_missing(c, why);
 }
 
 dk_status

@@ -24,7 +24,6 @@ struct store_files {
   struct store_ids ids; /* when it was opened */
   int64_t tables_version; /* at which nothing was missing */
   bool is_read_only;
-  bool has_admin;       /* not in what an earlier build has made, if this cannot mend it */
   bool has_bell;
 };
 
@@ -32,7 +31,6 @@ struct store_files {
  * (host->cancel_fd; -1: none).
  * DK_OPEN_CREATE makes a store where there is none or an empty file; without it what is not there
  * is DK_NOT_FOUND, and nothing is made.  Version 1 is migrated, under DK_OPEN_READ_ONLY refused.
- * What an earlier build of version 2 has made is mended, under DK_OPEN_READ_ONLY taken as it is.
  * Two processes may do this at once.  On DK_OK the writer's connection is open (with
  * DK_OPEN_READ_ONLY: a connection that cannot write); otherwise nothing is left open.
  * Must not move afterwards. */

@@ -25,9 +25,8 @@ const char *const sqlite_tables[] = {
    * locked_until; ready_seq: the number of what made it so, which is its place among those of one
    * instant.  locked_until 0: nobody has a turn.  epoch: the number of the last lease.  The turn_
    * columns bound the messages of its turn.  done_epoch: the lease of the last commit.  known 0: no
-   * turn was ever committed.  created_at: NULL in what an earlier build has made, while the
-   * first execution is stored and says it; prune, which removes that, puts its time here.  fetch:
-   * the id of the fetch that took the last lease; 0: it had none. */
+   * turn was ever committed.  created_at: NULL before that.  fetch: the id of the fetch
+   * that took the last lease; 0: it had none. */
   "CREATE TABLE instance("
   "  iid INTEGER PRIMARY KEY,"
   "  ready_at INTEGER,"
@@ -45,9 +44,9 @@ const char *const sqlite_tables[] = {
   "  pinned_major INTEGER, pinned_minor INTEGER, pinned_patch INTEGER,"
   "  owner TEXT, name TEXT, version TEXT, parent TEXT,"
   "  instance TEXT NOT NULL UNIQUE, created_at INTEGER,"
-  " fetch INTEGER NOT NULL DEFAULT 0)",
+  "  fetch INTEGER NOT NULL DEFAULT 0)",
   "CREATE INDEX instance_ready ON instance(ready_at, ready_seq) WHERE ready_at IS NOT NULL",
-  SQLITE_INSTANCE_PARENT,
+  "CREATE INDEX instance_parent ON instance(parent, instance) WHERE parent IS NOT NULL",
 
   "CREATE TABLE message("
   "  iid INTEGER NOT NULL, visible_at INTEGER NOT NULL, seq INTEGER NOT NULL,"
@@ -67,7 +66,7 @@ const char *const sqlite_tables[] = {
   "  epoch INTEGER NOT NULL DEFAULT 0,"
   "  attempt INTEGER NOT NULL DEFAULT 0, visible_at INTEGER NOT NULL,"
   "  tag TEXT NOT NULL DEFAULT '', owner TEXT, session TEXT, large INTEGER, payload BLOB,"
-  " fetch INTEGER NOT NULL DEFAULT 0,"
+  "  fetch INTEGER NOT NULL DEFAULT 0,"
   "  PRIMARY KEY(iid, execution, activity)) WITHOUT ROWID",
   "CREATE INDEX work_ready ON work(tag, ready_at, seq)",
 

@@ -213,8 +213,8 @@ given_instances(const char *name, int n)
   snprintf(sql, sizeof sql,
            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<%d)"
            "INSERT INTO instance(iid, known, status, execution, last_event, name, version, parent,"
-           " instance) SELECT i, 1, 2, 1, 3, 'order', '1', iif(i%%%d=0, 'i-0000001', NULL),"
-           " printf('i-%%07d', i) FROM n;"
+           " instance, created_at) SELECT i, 1, 2, 1, 3, 'order', '1',"
+           " iif(i%%%d=0, 'i-0000001', NULL), printf('i-%%07d', i), 5 FROM n;"
            "INSERT INTO execution(iid, execution, status, started_at, completed_at)"
            " SELECT iid, 1, 2, 5, 6 FROM instance; UPDATE meta SET counter=%d", n, SPREAD, n);
   if (sqlite3_open(path_of(name), &db) != SQLITE_OK ||

@@ -468,8 +468,8 @@ given_many(const char *name, int n, int nth, int events)
   snprintf(sql, sizeof sql,
            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<%d)"
            "INSERT INTO instance(iid, known, status, execution, last_event, name, version,"
-           " instance) SELECT i, 1, iif(i%%%d=0, 2, 1), 1, %d, 'order', '1',"
-           " printf('i-%%07d', i) FROM n;"
+           " instance, created_at) SELECT i, 1, iif(i%%%d=0, 2, 1), 1, %d, 'order', '1',"
+           " printf('i-%%07d', i), 5 FROM n;"
            "INSERT INTO execution(iid, execution, status, started_at, completed_at)"
            " SELECT iid, 1, status, 5, iif(status=2, 6, 0) FROM instance;"
            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<%d)"

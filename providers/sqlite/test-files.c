@@ -209,22 +209,6 @@ number_at(const char *path, const char *sql)
   return number;
 }
 
-char *
-text_at(const char *path, const char *sql)
-{
-  sqlite3 *db = somebody(path);
-  sqlite3_stmt *statement;
-
-  if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK ||
-      sqlite3_step(statement) != SQLITE_ROW)
-    BAIL_OUT("%.300s: %s", sql, sqlite3_errmsg(db));
-  const unsigned char *text = sqlite3_column_text(statement, 0);
-  char *copy = strdup(text ? (const char *)text : "");
-  sqlite3_finalize(statement);
-  sqlite3_close(db);
-  return copy;
-}
-
 static int
 add_row(void *context, int n, char **values, char **names)
 {

@@ -38,7 +38,6 @@ sqlite3 *somebody(const char *path);
 void run_sql(sqlite3 *db, const char *sql);
 void sql_at(const char *path, const char *sql);
 int64_t number_at(const char *path, const char *sql);
-char *text_at(const char *path, const char *sql); /* to be freed */
 /* All rows of all tables, and what the schema says; to be freed. */
 char *dump_of(const char *path);
 

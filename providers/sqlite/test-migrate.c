@@ -213,61 +213,13 @@ test_form(const char *name, const char *sql, const char *part, const char *other
   free(after);
 }
 
-/* ---- what an earlier build has migrated ------------------------------------------------------ */
-
-static const char unmend[] =
-  "UPDATE meta SET counter = 12; ALTER TABLE meta DROP COLUMN store; DROP INDEX instance_parent;"
-  "ALTER TABLE instance DROP COLUMN fetch; ALTER TABLE work DROP COLUMN fetch;"
-  "ALTER TABLE instance DROP COLUMN created_at";
-
-static const char schema_text[] =
-  "SELECT group_concat(sql, x'0a') FROM (SELECT sql FROM sqlite_schema WHERE name <> 'meta'"
-  " ORDER BY name)";
-
-/* It left the counter behind the large payloads, gave the store no number, and knew nothing of
- * durakit.admin/1. */
-static void
-test_earlier_build(void)
-{
-  const char *path = place("earlier"), *copy = place("earlier-copy");
-  struct store_files files;
-  struct connection c;
-
-  make_version_1(path);
-  cmp_ok(try_open(path, 0), "==", DK_OK, "a store is migrated");
-  sql_at(path, unmend);
-  copy_file(path, copy);
-  cmp_ok(open_files(copy, DK_OPEN_READ_ONLY, &files, &c), "==", DK_OK,
-         "a reader takes it as it is");
-  ok(!files.has_admin, "without durakit.admin/1");
-  close_files(&files, &c);
-  cmp_ok(number_at(copy, "SELECT counter FROM meta"), "==", 12, "and mends nothing");
-  cmp_ok(open_files(path, 0, &files, &c), "==", DK_OK, "as an earlier build left it, it is opened");
-  ok(files.has_admin, "with durakit.admin/1");
-  close_files(&files, &c);
-  ok(number_at(path, "SELECT counter = (SELECT max(id) FROM large) FROM meta"),
-     "its counter is at the last payload");
-  int64_t number = number_at(path, "SELECT store FROM meta");
-  ok(number != 0, "it has a number of its own");
-  cmp_ok(number_at(path, "SELECT count(*) FROM instance WHERE created_at IS NOT NULL"), "==", 0,
-         "when its instances were created their first executions say");
-  try_open(place("new build"), DK_OPEN_CREATE);
-  char *found = text_at(path, schema_text), *expected = text_at(place("new build"), schema_text);
-  is(found, expected, "but for the number, its schema is what this build makes, letter by letter");
-  free(found);
-  free(expected);
-  cmp_ok(open_files(path, DK_OPEN_READ_ONLY, &files, &c), "==", DK_OK, "a reader takes it then");
-  ok(files.has_admin, "with durakit.admin/1");
-  close_files(&files, &c);
-  cmp_ok(try_open(path, 0), "==", DK_OK, "it is opened again");
-  cmp_ok(number_at(path, "SELECT store FROM meta"), "==", number, "and keeps its number");
-}
+/* ---- at once --------------------------------------------------------------------------------- */
 
 enum { OPENERS = 10 };
 
 /* Each in a process of its own. */
 static void
-open_unmended(void *context)
+open_at_once(void *context)
 {
   const int *begins = context;
   struct store_files files;
@@ -278,7 +230,7 @@ open_unmended(void *context)
     _exit(1);
   if (open_files_within(place("crowd"), 0, "10m", &files, &c) != DK_OK)
     _exit(2);
-  _exit(files.has_admin ? 0 : 3);
+  _exit(0);
 }
 
 static void
@@ -287,23 +239,21 @@ test_ten_at_once(void)
   int ends[2], status, failed = 0;
 
   make_version_1(place("crowd"));
-  cmp_ok(try_open(place("crowd"), 0), "==", DK_OK, "a store is migrated");
-  sql_at(place("crowd"), unmend);
   if (pipe(ends) < 0)
     BAIL_OUT("no pipe");
   fflush(NULL);
   for (int i = 0; i < OPENERS; i++)
     if (fork() == 0) {
       close(ends[1]);
-      open_unmended(ends);
+      open_at_once(ends);
     }
   close(ends[1]); /* all of them begin */
   for (int i = 0; i < OPENERS; i++)
     failed += wait(&status) < 0 || status != 0;
   close(ends[0]);
-  cmp_ok(failed, "==", 0, "as an earlier build left it, %d processes open it at once", OPENERS);
-  cmp_ok(number_at(place("crowd"), "SELECT count(*) FROM pragma_table_info('instance')"
-                                   " WHERE name = 'created_at'"), "==", 1, "it is mended once");
+  cmp_ok(failed, "==", 0, "%d processes open one store of version 1 at once", OPENERS);
+  cmp_ok(number_at(place("crowd"), "SELECT count(*) FROM instance WHERE known"), "==", 3,
+         "it is migrated once");
 }
 
 int
@@ -316,7 +266,6 @@ main(void)
   test_form("pages of 1 KiB", "PRAGMA page_size = 1024; VACUUM", "page_size", "found 1024");
   test_form("UTF-16", "PRAGMA encoding = 'UTF-16le'; CREATE TABLE x(a);"
             " DROP TABLE x", "encoding", "found UTF-16le");
-  test_earlier_build();
   test_ten_at_once();
   return end();
 }

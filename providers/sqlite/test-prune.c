@@ -155,7 +155,8 @@ given_chains(const char *name, int n, int length)
   snprintf(sql, sizeof sql,
            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<%d)"
            "INSERT INTO instance(iid, known, status, execution, last_event, name, version,"
-           " instance) SELECT i, 1, 1, %d, 2, 'order', '1', printf('i-%%07d', i) FROM n;"
+           " instance, created_at)"
+           " SELECT i, 1, 1, %d, 2, 'order', '1', printf('i-%%07d', i), 1 FROM n;"
            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<%d)"
            "INSERT INTO execution(iid, execution, status, started_at, completed_at)"
            " SELECT iid, i, iif(i<%d, 4, 1), i, iif(i<%d, i+1, 0) FROM instance, n;"
