@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# The documents.  docs/contract.md and docs/coverage.md are made from the tables; they are
-# committed, so that they can be read without a build, and a test holds that they are what the
-# tables say.
+# The documents.  docs/contract.md is made from the tables; it is committed, so that it can be read
+# without a build, and a test holds that it is what the tables say.
 
 EXTRA_DIST += \
 	docs/abi.md \
 	docs/commands.md \
-	docs/contract.md \
-	docs/coverage.md \
 	docs/migration-from-abi-1.md \
 	docs/operating.md \
-	docs/papers.md \
 	docs/postgresql.md \
 	docs/provider-implementation-guide.md \
 	docs/provider-testing-guide.md \
@@ -19,11 +15,21 @@ EXTRA_DIST += \
 	$(NULL)
 
 .PHONY: docs
-docs: conformance/contract/gen-contract$(EXEEXT) runner/gen-coverage$(EXEEXT)
+docs: conformance/contract/gen-contract$(EXEEXT)
 	$(AM_V_GEN)conformance/contract/gen-contract$(EXEEXT) > $(srcdir)/docs/contract.md-t
 	$(AM_V_at)mv $(srcdir)/docs/contract.md-t $(srcdir)/docs/contract.md
-	$(AM_V_GEN)runner/gen-coverage$(EXEEXT) > $(srcdir)/docs/coverage.md-t
-	$(AM_V_at)mv $(srcdir)/docs/coverage.md-t $(srcdir)/docs/coverage.md
+
+# What is tested by what, installed with the pages that it links to.  A clause without a check, or a
+# test of the papers without an answer, ends the build.
+dist_doc_DATA = \
+	docs/contract.md \
+	docs/papers.md \
+	$(NULL)
+doc_DATA = docs/coverage.md
+docs/coverage.md: runner/gen-coverage$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) docs && runner/gen-coverage$(EXEEXT) > $@-t
+	$(AM_V_at)mv $@-t $@
+CLEANFILES += docs/coverage.md docs/coverage.md-t
 
 # ---- the manual: a page for the command, and one for each of its commands ------------------------
 
@@ -74,12 +80,3 @@ MAINTAINERCLEANFILES = $(dist_man_MANS)
 # Below our own prefix, where bash-completion looks too; its own folder may belong to the system.
 bashcompletiondir = $(datadir)/bash-completion/completions
 dist_bashcompletion_DATA = completions/durakit
-
-# ---- the committed documents ---------------------------------------------------------------------
-
-# A clause without a check, or a test of the papers without an answer, ends the build.
-noinst_DATA += docs/coverage.made
-docs/coverage.made: runner/gen-coverage$(EXEEXT)
-	$(AM_V_GEN)$(MKDIR_P) docs && runner/gen-coverage$(EXEEXT) > $@-t
-	$(AM_V_at)mv $@-t $@
-CLEANFILES += docs/coverage.made docs/coverage.made-t

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints docs/coverage.md: each clause with its checks, each check with what it is known to catch,
+/* Prints coverage.md: each clause with its checks, each check with what it is known to catch,
  * and each test that the design papers name with the checks that answer it.
  *
  * Ends with 1, and says why, when a clause is judged by nothing, when a check catches nothing, when

@@ -1,21 +1,32 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The committed documents that are made from the tables are what the tables say, and the documents
-# name only checks that exist.
+# The documents that are made from the tables are what the tables say, and the documents name only
+# checks that exist.
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 scratch
 
-# up_to_date GENERATOR DOCUMENT
-up_to_date() {
+# made_by GENERATOR: what it prints is in $scratch/made.md.
+made_by() {
   run_ok "$1 runs" sh -c '"$1" > "$2"' sh "$top_builddir/$1" "$scratch/made.md"
   [ -s "$scratch/made.md" ]
   ok $? "it writes something"
-  is "$(diff "$top_srcdir/$2" "$scratch/made.md")" '' "$2 is up to date (if not: make docs)"
 }
 
-up_to_date conformance/contract/gen-contract docs/contract.md
-up_to_date runner/gen-coverage docs/coverage.md
+made_by conformance/contract/gen-contract
+is "$(diff "$top_srcdir/docs/contract.md" "$scratch/made.md")" '' \
+  "docs/contract.md is up to date (if not: make docs)"
+
+made_by runner/gen-coverage
+is "$(diff "$top_builddir/docs/coverage.md" "$scratch/made.md")" '' 'docs/coverage.md is made by it'
+lacking() {
+  "$top_builddir/runner/durakit" list "$1" | while read -r name _; do
+    grep -qF -e "$2$name$3" "$scratch/made.md" || echo "$name"
+  done
+}
+is "$(lacking clauses '### [' '](contract.md#')" '' 'it has a heading for each clause'
+is "$(lacking checks '| `' '` |')" '' 'a line for each check'
+is "$(lacking mutants '`' '`')" '' 'and each mutant'
 
 # damaged NAME SED-SCRIPT SAYS: with such a papers.def gen-coverage ends with 1, and says so.
 papers=conformance/contract/papers.def
@@ -69,7 +80,7 @@ printf '%s\n' '`cancel/mass` and CANCEL-5, but `cancel/no-such-check` and TOKEN-
 is "$(strangers "$scratch/sample")" "TOKEN-999
 cancel/no-such-check
 cancel/no-such-list" 'a name that does not exist would be found'
-for page in "$top_srcdir"/README.md "$top_srcdir"/docs/*.md; do
+for page in "$top_srcdir"/README.md "$top_srcdir"/docs/*.md "$top_builddir/docs/coverage.md"; do
   is "$(strangers "$page")" '' "${page##*/} names only what exists"
 done
 

@@ -24,6 +24,10 @@ is "$(cd "$(dirname "$(found '*/man1/durakit.1')")" && echo *)" \
      LC_ALL=C sort | paste -sd ' ' -)" 'a page for each command, and no other'
 [ -n "$(found '*/bash-completion/completions/durakit')" ]; ok $? 'the completion is installed'
 
+page=$(found '*/doc/durakit/coverage.md')
+[ -n "$page" ] && [ -f "${page%/*}/contract.md" ] && [ -f "${page%/*}/papers.md" ]
+ok $? 'so is the page of what is tested by what, and what it links to'
+
 # pkg-config as a user has it, with DESTDIR in the place of the system's root.
 query() {
   PKG_CONFIG_LIBDIR=$(dirname "$pc") PKG_CONFIG_PATH='' PKG_CONFIG_SYSROOT_DIR=$root \
