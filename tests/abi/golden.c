@@ -5,7 +5,7 @@
  *
  * A struct may grow at its end, but then the minor number must have grown too.  Everything else is
  * another ABI: until the freeze a new draft number, then never.  `make abi-update` makes golden.def
- * and the baseline anew, and asks for a line in docs/abi.md.
+ * anew, and asks for a line in docs/abi.md.
  */
 #include <durakit/admin.h>
 
@@ -15,6 +15,7 @@ enum {
 #define MINOR(n) golden_minor = n,
 #define DRAFT(n) golden_draft = n,
 #define STAMP(n)
+#define TYPE(...)
 #define CONSTANT(name, value)
 #define FUNCTION(...)
 #define FROZEN(name, size)
@@ -22,6 +23,7 @@ enum {
 #define MEMBER(...)
 #include "golden.def"
 #undef STAMP
+#undef TYPE
 #undef CONSTANT
 #undef FUNCTION
 #undef FROZEN
@@ -39,6 +41,8 @@ _Static_assert(golden_minor <= DK_ABI_MINOR, "the minor number went back");
 #define DRAFT(n)
 #define STAMP(n)                                                                                   \
   _Static_assert(DK_STAMP == (n), "the stamp changed: plugins built before are refused");
+#define TYPE(name, ...)                                                                            \
+  _Static_assert(SAME(name, __VA_ARGS__), #name " is another type: another ABI");
 #define CONSTANT(name, value)                                                                      \
   _Static_assert(name == (value), #name " changed its value: another ABI");
 #define FUNCTION(name, ...)                                                                        \

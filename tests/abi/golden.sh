@@ -52,6 +52,8 @@ refused 'callback-type' \
 refused 'function-type' \
   '/^typedef dk_status dk_renew_fn/,/;/s/int64_t extend_ms/int32_t extend_ms/' \
   'dk_renew_fn changed its signature'
+refused 'typedef' 's/^typedef int32_t dk_status;/typedef uint32_t dk_status;/' \
+  'dk_status is another type'
 refused 'signed' 's/^  uint32_t max_items; /  int32_t max_items; /' \
   'dk_fetch_work.max_items changed its type'
 refused 'frozen' "s/^  size_t len;/&\n  size_t more;/;$minor" 'struct dk_bytes is frozen'
@@ -65,6 +67,29 @@ run_ok 'the generator reads provider.h' \
          '$scratch/list' > '$scratch/golden.def'"
 is "$(diff "$abi/golden.def" "$scratch/golden.def")" '' \
   'golden.def names every member (after an additive change: make abi-update)'
+
+# unlisted: of what stdin declares, that which golden.def does not have: structs and unions with a
+# body, and typedefs.
+unlisted() {
+  $CC -fpreprocessed -dD -E -P - | tr -s '[:space:]' ' ' |
+    grep -oE '(struct|union) [a-z_]+ \{|typedef [^;{]*[;{]' |
+    sed -E 's/^(struct|union) ([a-z_]+) \{/\2/; s/^typedef .*[^a-z_]([a-z_]+_fn)\)? ?\(.*/\1/; t
+            s/^typedef .*[^a-z_]([a-z_]+) ?[;{]$/\1/' |
+    grep -vx dk_probe_ |
+    while read -r name; do
+      grep -qE "^[A-Z]+\\($name, " "$abi/golden.def" || echo "$name"
+    done
+}
+is "$(unlisted < "$header")$(unlisted < "$include/admin.h")" '' \
+  'the generator has passed over nothing'
+is "$(unlisted <<'END' | paste -sd ' ' -
+struct dk_bytes {int a;};
+struct dk_more {int a;}; union dk_either {int a;};
+typedef int32_t dk_status; typedef int64_t dk_time; typedef int (*dk_other_fn)(int);
+typedef void dk_more_fn(void *self,
+                        int x); typedef struct dk_inner { int a; } dk_outer;
+END
+)" 'dk_more dk_either dk_time dk_other_fn dk_more_fn dk_inner' 'what it passes over would be found'
 
 # A draft is told to people.
 draft=$(sed -n 's/^DRAFT(\(.*\))/\1/p' "$abi/golden.def")

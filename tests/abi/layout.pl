@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
-# Reads the structs, function types and constants of a C header and writes, for the compiler to
-# fill in, a program that prints the layout: `layout.pl HEADER... > list.c`, compiled and run, makes
-# golden.def.
+# Reads the structs, types, function types and constants of C headers and writes, for the compiler
+# to fill in, a program that prints the layout: `layout.pl HEADER... > list.c`, compiled and run,
+# makes golden.def.
 # Written for provider.h and admin.h, and for nothing else: one declaration a statement, no nested
 # structs.
 
@@ -15,7 +15,7 @@ $text =~ s{/\*.*?\*/}{ }gs;
 $text =~ s{^\s*#.*?(?:\\\n.*?)*$}{}gm;
 $text =~ s{\s+}{ }g;
 
-my (@structs, @functions, @constants);
+my (@structs, @types, @functions, @constants);
 
 # "*name" or "(*name)(arguments)": the type is what is left without the name.
 sub member {
@@ -56,6 +56,9 @@ while ($text =~ /\bstruct (\w+) \{(.*?)\}\s*;/g) {
   }
   push @structs, [$name, \@members];
 }
+while ($text =~ /\btypedef (\w+) (\w+);/g) {
+  push @types, [$2, $1];
+}
 while ($text =~ /\btypedef ([^;{}]*?)\b(\w+_fn)(\([^;]*\));/g) {
   push @functions, [$2, $1 . parameters($3)];
 }
@@ -66,6 +69,7 @@ while ($text =~ /\benum \{(.*?)\}/g) {
 print "#include <stdio.h>\n#include <durakit/admin.h>\nint main(void)\n{\n";
 print "  printf(\"MINOR(%u)\\nDRAFT(%u)\\n\", (unsigned)DK_ABI_MINOR, (unsigned)DK_ABI_DRAFT);\n";
 print "  printf(\"STAMP(0x%llx)\\n\", (unsigned long long)DK_STAMP);\n";
+print "  printf(\"TYPE($$_[0], $$_[1])\\n\");\n" for @types;
 print "  printf(\"CONSTANT($_, %lld)\\n\", (long long)$_);\n" for @constants;
 print "  printf(\"FUNCTION($$_[0], $$_[1])\\n\");\n" for @functions;
 for (@structs) {
