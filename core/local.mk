@@ -113,7 +113,7 @@ core_plugin_test_close_LDFLAGS = -Wl,--wrap=dk_store_remove_call $(AM_LDFLAGS)
 
 # A file for test-loader; -rpath makes libtool build a shared object although nobody installs it.
 check_LTLIBRARIES += core/plugin/loadable.la
-core_plugin_loadable_la_SOURCES = core/plugin/testing/loadable.c
+core_plugin_loadable_la_SOURCES = core/plugin/testing/loadable.c core/plugin/testing/stub.h
 core_plugin_loadable_la_LIBADD =
 core_plugin_loadable_la_LDFLAGS = \
 	-module -avoid-version -shared -rpath $(abs_builddir) \

@@ -52,7 +52,7 @@ fails_each() {
 
 # The plugin, which prints and fails, with a setting that is shown and one that is not.
 ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -shared -fPIC -I"$top_srcdir/core/include" \
-  "$top_srcdir/tests/runner-secret.c" -o secret.so > cc.out 2>&1
+  -I"$top_srcdir" "$top_srcdir/tests/runner-secret.c" -o secret.so > cc.out 2>&1
 ok $? 'a provider that fails is built' || diag "$(cat cc.out)"
 
 # steady FILE: what is never the same twice is masked.

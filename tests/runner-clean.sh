@@ -11,7 +11,8 @@ here=$(pwd)
 TMPDIR=$here
 export TMPDIR
 ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -shared -fPIC ${SANITIZER_CFLAGS:-} \
-  -I"$top_srcdir/core/include" "$top_srcdir/tests/runner-stores.c" -o stores.so > cc.out 2>&1
+  -I"$top_srcdir/core/include" -I"$top_srcdir" "$top_srcdir/tests/runner-stores.c" \
+  -o stores.so > cc.out 2>&1
 ok $? 'a provider with a folder for a server is built' || diag "$(cat cc.out)"
 
 # check RUN [OPTION...]: one check, against the server in ./srv

@@ -136,8 +136,8 @@ done
 # ---- a store with a clock of its own -------------------------------------------------------------
 
 sed 's/DK_CLOCK_HOST/DK_CLOCK_STORE/' "$top_srcdir/tests/runner-secret.c" > clock.c
-${CC:-cc} -std=gnu11 -shared -fPIC ${SANITIZER_CFLAGS:-} -I"$top_srcdir/core/include" clock.c \
-  -o clock.so > cc.out 2>&1
+${CC:-cc} -std=gnu11 -shared -fPIC ${SANITIZER_CFLAGS:-} -I"$top_srcdir/core/include" \
+  -I"$top_srcdir" clock.c -o clock.so > cc.out 2>&1
 ok $? 'a provider with a clock of its own is built' || diag "$(cat cc.out)"
 "$DURAKIT" check ./clock.so --only turn/birth > tap 2> err
 like "$(cat tap)" 'time-out 30000 ms a check' 'its checks may wait for leases in real time'

@@ -8,7 +8,7 @@
 scratch
 cd "$scratch" || exit 99
 ${CC:-cc} -std=gnu11 -shared -fPIC ${SANITIZER_CFLAGS:-} -I"$top_srcdir/core/include" \
-  "$top_srcdir/tests/runner-secret.c" -o secret.so > cc.out 2>&1
+  -I"$top_srcdir" "$top_srcdir/tests/runner-secret.c" -o secret.so > cc.out 2>&1
 ok $? 'the provider that tells its secrets is built' || diag "$(cat cc.out)"
 
 PASSWORD=hunter2-of-the-environment

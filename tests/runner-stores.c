@@ -17,7 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <durakit/provider.h>
+#define STUB_ANSWER(call) DK_INTERNAL
+#define STUB_FETCHED DK_INTERNAL
+#include "core/plugin/testing/stub.h"
 
 enum { SLOW_MS = 60 };
 
@@ -129,88 +131,25 @@ stores_destroy(const struct dk_host *host, struct dk_call *call, const struct dk
   return DK_OK;
 }
 
-static void
-stores_close(void *self)
-{
-  (void)self;
-}
-
-static const void *
-stores_extension(void *self, const char *id)
-{
-  (void)self;
-  (void)id;
-  return NULL;
-}
-
-/* They are there because they are required. */
-#define FAILS(name, ...)                                                                           \
-  static dk_status name(void *self, struct dk_call *call, __VA_ARGS__)                             \
-  {                                                                                                \
-    (void)self;                                                                                    \
-    (void)call;                                                                                    \
-    return DK_INTERNAL;                                                                            \
-  }
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-FAILS(enqueue, const struct dk_item *item)
-FAILS(fetch_turn, const struct dk_fetch_turn *request)
-FAILS(ack_turn, struct dk_bytes token, const struct dk_turn_result *result)
-FAILS(abandon, struct dk_bytes token, int64_t delay_ms, int32_t ignore_attempt)
-FAILS(renew, struct dk_bytes token, int64_t extend_ms)
-FAILS(fetch_work, const struct dk_fetch_work *request)
-FAILS(ack_work, struct dk_bytes token, const struct dk_work_result *result)
-FAILS(read_history, const struct dk_read_history *request)
-
-static const struct dk_ops ops = {
-  .struct_size = sizeof(ops),
-  .enqueue_for_orchestrator = enqueue,
-  .fetch_orchestration_item = fetch_turn,
-  .ack_orchestration_item = ack_turn,
-  .abandon_orchestration_item = abandon,
-  .renew_orchestration_item_lock = renew,
-  .fetch_work_item = fetch_work,
-  .ack_work_item = ack_work,
-  .abandon_work_item = abandon,
-  .renew_work_item_lock = renew,
-  .read_history = read_history,
-};
-
-static const struct dk_limits limits = {
-  .struct_size = sizeof(limits),
-  .max_id = 255,
-  .max_payload = 65536,
-  .max_commit_bytes = 1 << 20,
-  .max_commit_items = 100,
-};
+static const struct dk_ops ops = {STUB_OPS};
 
 static const struct dk_param params[] = {
   {.key = "server", .type = "string", .help = "its folder", .flags = DK_PARAM_REQUIRED},
   {.key = "store", .type = "string", .help = "the folder in it", .flags = DK_PARAM_STORE},
   {.key = NULL},
 };
-static const char *const extensions[] = {NULL};
 
 static const struct dk_provider provider = {
-  .magic = DK_MAGIC,
-  .struct_size = sizeof(provider),
-  .stamp = DK_STAMP,
-  .abi_minor = DK_ABI_MINOR,
+  STUB_PROVIDER,
   .clocks = DK_CLOCK_HOST,
-  .thread_model = DK_PARALLEL,
   .shared = 3,
-  .abi_vendor = "durakit",
   .name = "stores",
-  .version = "1",
-  .built_with = "cc",
   .help = "Makes stores and removes them.",
   .params = params,
-  .extensions = extensions,
-  .limits = &limits,
+  .extensions = stub_extensions,
   .ops = &ops,
   .open = stores_open,
-  .close = stores_close,
   .destroy_store = stores_destroy,
-  .extension = stores_extension,
 };
 
 const struct dk_provider *

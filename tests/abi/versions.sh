@@ -26,7 +26,7 @@ plugin() {
   plugin_include=$2
   shift 2
   run_ok "$plugin_name.so compiles" $CC -std=gnu11 -fPIC -shared "$@" -I "$plugin_include" \
-    "$abi/grown.c" -o "$scratch/$plugin_name.so"
+    -I "$top_srcdir" "$abi/grown.c" -o "$scratch/$plugin_name.so"
 }
 plugin now-asks "$top_srcdir/core/include" -DASKS
 plugin now-reads "$top_srcdir/core/include"
