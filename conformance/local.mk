@@ -59,11 +59,8 @@ conformance_contract_gen_contract_LDADD = \
 
 # ---- the model: a plugin, and the reference that the kit is tested with --------------------------
 
-pkglib_LTLIBRARIES += conformance/model/model.la
-conformance_model_model_la_LDFLAGS = $(PLUGIN_FLAGS)
-conformance_model_model_la_LIBADD = core/libdkbase.la -lpthread
-EXTRA_conformance_model_model_la_DEPENDENCIES = $(provider_map)
-conformance_model_model_la_SOURCES = \
+# All but its entry.
+model_sources = \
 	conformance/contract/mutants.c \
 	conformance/contract/mutants.h \
 	conformance/model/admin.c \
@@ -81,7 +78,6 @@ conformance_model_model_la_SOURCES = \
 	conformance/model/log.c \
 	conformance/model/model.h \
 	conformance/model/pin.c \
-	conformance/model/provider.c \
 	conformance/model/prune.c \
 	conformance/model/queue.c \
 	conformance/model/release.c \
@@ -93,6 +89,15 @@ conformance_model_model_la_SOURCES = \
 	conformance/model/turn.c \
 	conformance/model/wait.c \
 	conformance/model/work.c \
+	$(NULL)
+
+pkglib_LTLIBRARIES += conformance/model/model.la
+conformance_model_model_la_LDFLAGS = $(PLUGIN_FLAGS)
+conformance_model_model_la_LIBADD = core/libdkbase.la -lpthread
+EXTRA_conformance_model_model_la_DEPENDENCIES = $(provider_map)
+conformance_model_model_la_SOURCES = \
+	$(model_sources) \
+	conformance/model/provider.c \
 	$(NULL)
 
 # The same with extensions, which the runtime is tested on until the kit has checks for them.
@@ -217,8 +222,7 @@ conformance_libdkzoo_la_LIBADD = \
 	core/libdkbase.la \
 	$(NULL)
 conformance_libdkzoo_la_SOURCES = \
-	conformance/contract/mutants.c \
-	conformance/contract/mutants.h \
+	$(model_sources) \
 	conformance/fixtures/base.c \
 	conformance/fixtures/calls.c \
 	conformance/fixtures/damage.c \
@@ -238,32 +242,6 @@ conformance_libdkzoo_la_SOURCES = \
 	conformance/fixtures/writer-operations.c \
 	conformance/fixtures/writer.c \
 	conformance/fixtures/writer.h \
-	conformance/model/admin.c \
-	conformance/model/apply-values.c \
-	conformance/model/apply.c \
-	conformance/model/apply.h \
-	conformance/model/cancel.c \
-	conformance/model/commit.c \
-	conformance/model/delete.c \
-	conformance/model/err.c \
-	conformance/model/extension.c \
-	conformance/model/extension.h \
-	conformance/model/fate.c \
-	conformance/model/history.c \
-	conformance/model/log.c \
-	conformance/model/model.h \
-	conformance/model/pin.c \
-	conformance/model/prune.c \
-	conformance/model/queue.c \
-	conformance/model/release.c \
-	conformance/model/state.c \
-	conformance/model/state.h \
-	conformance/model/step.c \
-	conformance/model/tag.c \
-	conformance/model/token.c \
-	conformance/model/turn.c \
-	conformance/model/wait.c \
-	conformance/model/work.c \
 	$(NULL)
 
 include $(top_srcdir)/conformance/fixtures/local.mk
@@ -285,26 +263,14 @@ unit_tests += \
 	$(NULL)
 
 # Of the model, those that the kit cannot make: its log, threads, many rows.
-conformance_model_test_admin_SOURCES = \
-	conformance/model/test-admin.c \
+model_test_handle = \
 	conformance/model/test-handle.c \
 	conformance/model/test-handle.h \
 	$(NULL)
-conformance_model_test_extension_SOURCES = \
-	conformance/model/test-extension.c \
-	conformance/model/test-handle.c \
-	conformance/model/test-handle.h \
-	$(NULL)
-conformance_model_test_log_SOURCES = \
-	conformance/model/test-handle.c \
-	conformance/model/test-handle.h \
-	conformance/model/test-log.c \
-	$(NULL)
-conformance_model_test_model_SOURCES = \
-	conformance/model/test-handle.c \
-	conformance/model/test-handle.h \
-	conformance/model/test-model.c \
-	$(NULL)
+conformance_model_test_admin_SOURCES = conformance/model/test-admin.c $(model_test_handle)
+conformance_model_test_extension_SOURCES = conformance/model/test-extension.c $(model_test_handle)
+conformance_model_test_log_SOURCES = conformance/model/test-log.c $(model_test_handle)
+conformance_model_test_model_SOURCES = conformance/model/test-model.c $(model_test_handle)
 
 # Of the kit: small checks, some wrong on purpose, each in a child of its own.
 kit_test_sources = \

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The zoo: the table, the list for make, the kinds in the sources and the built plugins are the same
-# set, and each exports what it should.  What they do is judged by durakit selftest.
+# The zoo: the table, the kinds in the sources and the built plugins are the same set, and each
+# exports what it should.  What they do is judged by durakit selftest.
 # needs: zoo
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
@@ -10,8 +10,6 @@ fixtures=$top_srcdir/conformance/fixtures
 zoo=${ZOO:-$top_builddir/conformance/fixtures/zoo}
 
 sed -n 's/^ZOO_[A-Z]*("\([^"]*\)",.*/\1/p' "$fixtures/zoo.def" | sort > "$scratch/table"
-sed -n '/^zoo_names =/,/NULL/s/^[[:space:]]\([a-z0-9-]*\) .*/\1/p' "$fixtures/local.mk" |
-  sort > "$scratch/made"
 # Two have no kind: they differ in their symbols alone.
 {
   sed -n 's/^  {\.name = "\([^"]*\)".*/\1/p' "$fixtures"/*.c
@@ -21,7 +19,6 @@ sed -n '/^zoo_names =/,/NULL/s/^[[:space:]]\([a-z0-9-]*\) .*/\1/p' "$fixtures/lo
 [ "$(wc -l < "$scratch/table")" -gt 80 ]
 ok $? 'the table is found'
 is "$(uniq -d < "$scratch/table")" '' 'no name stands twice in the table'
-is "$(comm -3 "$scratch/table" "$scratch/made")" '' 'local.mk makes what zoo.def names'
 is "$(comm -3 "$scratch/table" "$scratch/kinds")" '' 'the sources have what zoo.def names'
 
 for name in $(cat "$scratch/table"); do
