@@ -2,6 +2,14 @@
 # The reference plugins.  Each has a local.mk of its own beside its source, included here under its
 # condition (WITH_SQLITE, WITH_PG).
 
+# What the tests of both share.
+provider_test_words = \
+	providers/testing/handle.c \
+	providers/testing/handle.h \
+	providers/testing/words.c \
+	providers/testing/words.h \
+	$(NULL)
+
 if WITH_SQLITE
 include $(top_srcdir)/providers/sqlite/local.mk
 endif

@@ -3,7 +3,6 @@
 # convenience library, so that the tests can reach inside.
 
 noinst_LTLIBRARIES += providers/pg/libdkpg.la
-providers_pg_libdkpg_la_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_libdkpg_la_SOURCES = \
 	providers/pg/admin.c \
 	providers/pg/answers.h \
@@ -45,7 +44,6 @@ providers_pg_libdkpg_la_SOURCES = \
 nodist_providers_pg_libdkpg_la_SOURCES = providers/pg/schema-text.c
 
 pkglib_LTLIBRARIES += providers/pg/pg.la
-providers_pg_pg_la_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_pg_la_LDFLAGS = $(PLUGIN_FLAGS)
 providers_pg_pg_la_LIBADD = \
 	providers/pg/libdkpg.la \
@@ -104,7 +102,6 @@ providers/pg/schema-text.c: $(pg_numbers) $(pg_schema) $(pg_migration) providers
 
 noinst_PROGRAMS += providers/pg/bench/floor
 providers_pg_bench_floor_SOURCES = providers/pg/bench/floor.c
-providers_pg_bench_floor_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_bench_floor_LDADD = $(PG_LIBS) -lpthread
 
 # On a server of its own, which writes through to the disk; DURAKIT_PG names another.
@@ -116,33 +113,42 @@ bench-pg: runner/durakit$(EXEEXT) providers/pg/bench/floor$(EXEEXT) providers/pg
 
 # ---- tests --------------------------------------------------------------------------------------
 
-# Those that need no server are unit tests.  The others have names that end in .pg, and run beside a
-# server of their own, or that of DURAKIT_PG.
+EXTRA_DIST += providers/pg/fixtures/version-1.sql
+
+# What they share.
+check_LTLIBRARIES += providers/pg/libpgtest.la
+providers_pg_libpgtest_la_SOURCES = \
+	$(provider_test_words) \
+	providers/pg/test-fake.c \
+	providers/pg/test-fake.h \
+	providers/pg/test-handle.c \
+	providers/pg/test-handle.h \
+	providers/pg/test-host.c \
+	providers/pg/test-host.h \
+	providers/pg/test-instances.c \
+	providers/pg/test-instances.h \
+	providers/pg/test-lone.c \
+	providers/pg/test-lone.h \
+	providers/pg/test-scene.c \
+	providers/pg/test-scene.h \
+	providers/pg/test-stores.c \
+	providers/pg/test-stores.h \
+	providers/pg/test-wire.c \
+	providers/pg/test-wire.h \
+	$(NULL)
 pg_test_libraries = \
+	providers/pg/libpgtest.la \
 	providers/pg/libdkpg.la \
+	core/libdkplugin.la \
 	conformance/libdktap.la \
 	core/libdkbase.la \
 	$(PG_LIBS) \
-	-lpthread \
+	-ldl -lpthread \
 	$(NULL)
 
-EXTRA_DIST += providers/pg/fixtures/version-1.sql
-
-# Settings, values, connections: before a server that says what the test tells it to.
-pg_test_host = \
-	providers/pg/test-host.c \
-	providers/pg/test-host.h \
-	$(NULL)
-pg_test_fake = \
-	providers/pg/test-fake.c \
-	providers/pg/test-fake.h \
-	$(pg_test_host) \
-	$(NULL)
-pg_test_scene = \
-	providers/pg/test-scene.c \
-	providers/pg/test-scene.h \
-	$(pg_test_fake) \
-	$(NULL)
+# Those that need no server are unit tests: settings, values, connections, before a server that says
+# what the test tells it to.  The others have names that end in .pg, and run beside a server of
+# their own, or that of DURAKIT_PG.
 unit_tests += \
 	providers/pg/test-connection \
 	providers/pg/test-limits \
@@ -153,69 +159,29 @@ unit_tests += \
 	providers/pg/test-values \
 	providers/pg/test-why \
 	$(NULL)
-providers_pg_test_connection_SOURCES = providers/pg/test-connection.c $(pg_test_fake)
-providers_pg_test_connection_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_connection_LDADD = $(pg_test_libraries)
-providers_pg_test_limits_SOURCES = providers/pg/test-limits.c $(pg_test_fake)
-providers_pg_test_limits_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_limits_LDADD = $(pg_test_libraries)
-providers_pg_test_pool_SOURCES = providers/pg/test-pool.c $(pg_test_fake)
-providers_pg_test_pool_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_pool_LDADD = $(pg_test_libraries)
-providers_pg_test_servers_SOURCES = providers/pg/test-servers.c $(pg_test_scene)
-providers_pg_test_servers_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_servers_LDADD = $(pg_test_libraries)
-providers_pg_test_settings_SOURCES = providers/pg/test-settings.c
-providers_pg_test_settings_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_settings_LDADD = $(pg_test_libraries)
-providers_pg_test_silence_SOURCES = providers/pg/test-silence.c $(pg_test_scene)
-providers_pg_test_silence_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_silence_LDADD = $(pg_test_libraries)
-providers_pg_test_values_SOURCES = providers/pg/test-values.c
-providers_pg_test_values_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_values_LDADD = $(pg_test_libraries)
-providers_pg_test_why_SOURCES = providers/pg/test-why.c
-providers_pg_test_why_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
 providers_pg_test_why_LDADD = $(pg_test_libraries)
 
-# And before a real one.
-server_tests += providers/pg/test-session.pg
-providers_pg_test_session_pg_SOURCES = providers/pg/test-session.c $(pg_test_host)
-providers_pg_test_session_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_session_pg_LDADD = $(pg_test_libraries)
-
-# What operations cost, counted at the wire and by the server.
+# Connections and answers of a real server; what operations cost, counted at the wire and by the
+# server; answers that are lost on the wire; who is told of what, and by whom.
 server_tests += \
+	providers/pg/test-bell.pg \
 	providers/pg/test-cost.pg \
+	providers/pg/test-release.pg \
 	providers/pg/test-round-trips.pg \
+	providers/pg/test-session.pg \
 	$(NULL)
-pg_test_wire = \
-	providers/pg/test-handle.c \
-	providers/pg/test-handle.h \
-	providers/pg/test-wire.c \
-	providers/pg/test-wire.h \
-	$(NULL)
-providers_pg_test_cost_pg_SOURCES = providers/pg/test-cost.c $(pg_test_wire)
-providers_pg_test_cost_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_cost_pg_LDADD = $(LDADD) $(PG_LIBS)
-providers_pg_test_round_trips_pg_SOURCES = providers/pg/test-round-trips.c $(pg_test_wire)
-providers_pg_test_round_trips_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_round_trips_pg_LDADD = $(LDADD) $(PG_LIBS)
-
-# Answers that are lost on the wire.
-server_tests += providers/pg/test-release.pg
-providers_pg_test_release_pg_SOURCES = providers/pg/test-release.c $(pg_test_wire)
-providers_pg_test_release_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_release_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
-
-# Under stress: crowds, kills, cuts and crashes.
-script_tests += tests/pg-stress.sh
-
-# Who is told of what, and by whom.
-server_tests += providers/pg/test-bell.pg
-providers_pg_test_bell_pg_SOURCES = providers/pg/test-bell.c $(pg_test_wire)
-providers_pg_test_bell_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_bell_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
+providers_pg_test_bell_pg_LDADD = $(pg_test_libraries)
+providers_pg_test_cost_pg_LDADD = $(pg_test_libraries)
+providers_pg_test_release_pg_LDADD = $(pg_test_libraries)
+providers_pg_test_round_trips_pg_LDADD = $(pg_test_libraries)
+providers_pg_test_session_pg_LDADD = $(pg_test_libraries)
 
 # Whose schema it is; opening, making, migrating and removing a store.
 server_tests += \
@@ -223,26 +189,9 @@ server_tests += \
 	providers/pg/test-open.pg \
 	providers/pg/test-store.pg \
 	$(NULL)
-pg_test_stores = \
-	providers/pg/test-handle.c \
-	providers/pg/test-handle.h \
-	providers/pg/test-stores.c \
-	providers/pg/test-stores.h \
-	$(NULL)
-providers_pg_test_migrate_pg_SOURCES = providers/pg/test-migrate.c $(pg_test_stores)
-providers_pg_test_migrate_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_migrate_pg_LDADD = $(LDADD) $(PG_LIBS)
-providers_pg_test_open_pg_SOURCES = \
-	providers/pg/test-open.c \
-	providers/pg/test-wire.c \
-	providers/pg/test-wire.h \
-	$(pg_test_stores) \
-	$(NULL)
-providers_pg_test_open_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_open_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
-providers_pg_test_store_pg_SOURCES = providers/pg/test-store.c $(pg_test_stores)
-providers_pg_test_store_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_store_pg_LDADD = $(LDADD) $(PG_LIBS)
+providers_pg_test_migrate_pg_LDADD = $(pg_test_libraries)
+providers_pg_test_open_pg_LDADD = $(pg_test_libraries)
+providers_pg_test_store_pg_LDADD = $(pg_test_libraries)
 
 # Looking at instances, and removing them.
 server_tests += \
@@ -250,122 +199,45 @@ server_tests += \
 	providers/pg/test-delete.pg \
 	providers/pg/test-prune.pg \
 	$(NULL)
-pg_test_instances = \
-	providers/pg/test-instances.c \
-	providers/pg/test-instances.h \
-	$(pg_test_stores) \
-	$(NULL)
-providers_pg_test_admin_pg_SOURCES = providers/pg/test-admin.c $(pg_test_instances)
-providers_pg_test_admin_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_admin_pg_LDADD = $(LDADD) $(PG_LIBS)
-providers_pg_test_delete_pg_SOURCES = providers/pg/test-delete.c $(pg_test_instances)
-providers_pg_test_delete_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_delete_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
-providers_pg_test_prune_pg_SOURCES = providers/pg/test-prune.c $(pg_test_instances)
-providers_pg_test_prune_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_prune_pg_LDADD = $(LDADD) $(PG_LIBS)
+providers_pg_test_admin_pg_LDADD = $(pg_test_libraries)
+providers_pg_test_delete_pg_LDADD = $(pg_test_libraries)
+providers_pg_test_prune_pg_LDADD = $(pg_test_libraries)
 
-# Rows that others hold, and what the host does not take.
-server_tests += providers/pg/test-work.pg
-providers_pg_test_work_pg_SOURCES = \
-	providers/pg/test-handle.c \
-	providers/pg/test-handle.h \
-	providers/pg/test-work.c \
+# Rows that others hold, or that cannot be handed over; what somebody has taken away; people and
+# roles that read; many at once, on few rows; waits in the server; a server that ends sessions,
+# crashes, and comes back.
+server_tests += \
+	providers/pg/test-busy.pg \
+	providers/pg/test-damage.pg \
+	providers/pg/test-failover.pg \
+	providers/pg/test-missing.pg \
+	providers/pg/test-races.pg \
+	providers/pg/test-reader.pg \
+	providers/pg/test-waits.pg \
+	providers/pg/test-work.pg \
 	$(NULL)
-providers_pg_test_work_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_work_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
+providers_pg_test_busy_pg_LDADD = $(pg_test_libraries)
+providers_pg_test_damage_pg_LDADD = $(pg_test_libraries)
+providers_pg_test_failover_pg_LDADD = $(pg_test_libraries)
+providers_pg_test_missing_pg_LDADD = $(pg_test_libraries)
+providers_pg_test_races_pg_LDADD = $(pg_test_libraries)
+providers_pg_test_reader_pg_LDADD = $(pg_test_libraries)
+providers_pg_test_waits_pg_LDADD = $(pg_test_libraries)
+providers_pg_test_work_pg_LDADD = $(pg_test_libraries)
 
-# What cannot be handed over.
-server_tests += providers/pg/test-damage.pg
-providers_pg_test_damage_pg_SOURCES = \
-	providers/pg/test-damage.c \
-	providers/pg/test-handle.c \
-	providers/pg/test-handle.h \
-	$(NULL)
-providers_pg_test_damage_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_damage_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
-
-# What somebody has taken away.
-server_tests += providers/pg/test-missing.pg
-providers_pg_test_missing_pg_SOURCES = \
-	providers/pg/test-handle.c \
-	providers/pg/test-handle.h \
-	providers/pg/test-missing.c \
-	$(NULL)
-providers_pg_test_missing_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_missing_pg_LDADD = $(LDADD) $(PG_LIBS)
-
-# Rows that others hold, for each operation.
-server_tests += providers/pg/test-busy.pg
-providers_pg_test_busy_pg_SOURCES = \
-	providers/pg/test-busy.c \
-	providers/pg/test-handle.c \
-	providers/pg/test-handle.h \
-	$(NULL)
-providers_pg_test_busy_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_busy_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
-
-# People and roles that read.
-server_tests += providers/pg/test-reader.pg
-providers_pg_test_reader_pg_SOURCES = \
-	providers/pg/test-handle.c \
-	providers/pg/test-handle.h \
-	providers/pg/test-reader.c \
-	$(NULL)
-providers_pg_test_reader_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_reader_pg_LDADD = $(LDADD) $(PG_LIBS)
-
-# Many at once, on few rows.
-server_tests += providers/pg/test-races.pg
-providers_pg_test_races_pg_SOURCES = \
-	providers/pg/test-handle.c \
-	providers/pg/test-handle.h \
-	providers/pg/test-races.c \
-	$(NULL)
-providers_pg_test_races_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_races_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
-
-# Waits in the server.
-server_tests += providers/pg/test-waits.pg
-providers_pg_test_waits_pg_SOURCES = \
-	providers/pg/test-handle.c \
-	providers/pg/test-handle.h \
-	providers/pg/test-waits.c \
-	$(NULL)
-providers_pg_test_waits_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_waits_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
-
-# A server that ends sessions, crashes, and comes back.
-server_tests += providers/pg/test-failover.pg
-providers_pg_test_failover_pg_SOURCES = \
-	providers/pg/test-failover.c \
-	providers/pg/test-handle.c \
-	providers/pg/test-handle.h \
-	$(NULL)
-providers_pg_test_failover_pg_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_failover_pg_LDADD = $(LDADD) $(PG_LIBS) -lpthread
-
-# Ways not to get a connection; a real pooler between; a real standby.
+# Under stress: crowds, kills, cuts and crashes.  Ways not to get a connection; a real pooler
+# between; a real standby.  The whole kit against it.
 script_tests += \
+	tests/pg-certify.sh \
 	tests/pg-connect.sh \
 	tests/pg-pooler.sh \
 	tests/pg-standby.sh \
+	tests/pg-stress.sh \
 	tests/pg-takeover.sh \
 	$(NULL)
 check_PROGRAMS += \
 	providers/pg/test-standby \
 	providers/pg/test-takeover \
 	$(NULL)
-providers_pg_test_standby_SOURCES = providers/pg/test-standby.c $(pg_test_stores)
-providers_pg_test_standby_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_standby_LDADD = $(LDADD) $(PG_LIBS)
-providers_pg_test_takeover_SOURCES = \
-	providers/pg/test-handle.c \
-	providers/pg/test-handle.h \
-	providers/pg/test-takeover.c \
-	$(NULL)
-providers_pg_test_takeover_CFLAGS = $(AM_CFLAGS) $(PG_CFLAGS)
-providers_pg_test_takeover_LDADD = $(LDADD) $(PG_LIBS) -lpthread
-
-# The whole kit against it.
-script_tests += tests/pg-certify.sh
+providers_pg_test_standby_LDADD = $(pg_test_libraries)
+providers_pg_test_takeover_LDADD = $(pg_test_libraries)

@@ -232,12 +232,7 @@ open_waiting_for(struct handle_under_test *h, const char *lock_timeout)
                                   {"schema", text(schema)}, {"lock_timeout", text(lock_timeout)},
                                   {"answer_timeout", text("10m")}};
 
-  h->caller = dk_caller_new(NULL, 0);
-  if (!h->caller)
-    BAIL_OUT("no caller");
-  if (dk_store_open(library_under_test(), &options, h->caller, DK_OPEN_CREATE, settings, 4,
-                    &h->store) != DK_OK)
-    BAIL_OUT("open: %s", dk_caller_failure(h->caller)->text);
+  open_with(h, library_under_test(), DK_OPEN_CREATE, &options, settings, 4);
 }
 
 static void
@@ -317,21 +312,6 @@ run_waiting(void *argument)
 
   w->status = w->run(&w->held);
   return NULL;
-}
-
-/* Until a session waits for a lock. */
-static bool
-somebody_waits(PGconn *pg)
-{
-  for (int i = 0; i < 3000; i++) {
-    char *n = sql_value(pg, "SELECT count(*) FROM pg_catalog.pg_locks WHERE NOT granted");
-    bool is_so = strcmp(n, "0") != 0;
-    free(n);
-    if (is_so)
-      return true;
-    free(sql_value(pg, "SELECT pg_catalog.pg_sleep(0.01)"));
-  }
-  return false;
 }
 
 static int64_t

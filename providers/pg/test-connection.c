@@ -9,54 +9,7 @@
 #include <unistd.h>
 
 #include "conformance/tap/tap.h"
-#include "providers/pg/test-fake.h"
-#include "providers/pg/test-host.h"
-
-/* One connection to a server that serves so, in a host of its own. */
-struct scene {
-  struct test_host host;
-  struct dk_call call;
-  struct settings settings;
-  struct connection c;
-  struct fake *fake;
-  struct why why;
-};
-
-static void
-scene_begin(struct scene *s, uint32_t flags, fake_serve_fn *serve, void *context)
-{
-  memset(s, 0, sizeof *s);
-  test_host_init(&s->host);
-  call_init(&s->call);
-  s->fake = fake_start(serve, context);
-  char conninfo[100];
-  snprintf(conninfo, sizeof conninfo, "host=%s user=me dbname=it", fake_folder(s->fake));
-  s->settings = SETTINGS(flags, "conninfo", conninfo, "connect_timeout", "20s", "answer_timeout",
-                         "20s", "password", "hunter2");
-  s->c = (struct connection){.host = &s->host.host, .settings = &s->settings};
-}
-
-static void
-scene_end(struct scene *s)
-{
-  connection_close(&s->c);
-  fake_stop(s->fake);
-  settings_done(&s->settings);
-  call_done(&s->call);
-  ok(!strstr(s->why.text, "hunter2"), "no password is told");
-}
-
-static void
-expect_open(struct scene *s, dk_status expected, const char *words, const char *name)
-{
-  dk_status status = connection_open(&s->c, &s->call, &s->why);
-
-  cmp_ok(status, "==", expected, "%s", name);
-  if (status == DK_OK)
-    return;
-  has_words(s->why.text, words, name);
-  ok(!s->c.pg, "%s: there is no connection", name);
-}
+#include "providers/pg/test-lone.h"
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 
@@ -131,15 +84,15 @@ test_greetings(void)
   };
 
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    struct scene s;
+    struct lone s;
     struct greeting greeting = rows[i].greeting;
-    scene_begin(&s, rows[i].flags, serve_greeting, &greeting);
+    lone_begin(&s, rows[i].flags, serve_greeting, &greeting);
     expect_open(&s, rows[i].status, rows[i].words, rows[i].name);
     if (rows[i].status != DK_OK)
       ok(!strstr(s.why.text, "LOCATION"), "no place in the server's source is told");
     if (greeting.sqlstate)
       is(s.why.sqlstate, greeting.sqlstate, "its SQLSTATE is known");
-    scene_end(&s);
+    lone_end(&s);
   }
 }
 
@@ -147,9 +100,9 @@ static void
 test_notices(void)
 {
   struct greeting greeting = {.severity = "WARNING", .sqlstate = "01000", .message = "mind"};
-  struct scene s;
+  struct lone s;
 
-  scene_begin(&s, 0, serve_greeting, &greeting);
+  lone_begin(&s, 0, serve_greeting, &greeting);
   FILE *kept = tmpfile();
   int err = dup(STDERR_FILENO);
   if (!kept || err < 0 || dup2(fileno(kept), STDERR_FILENO) < 0)
@@ -163,7 +116,7 @@ test_notices(void)
   fclose(kept);
   is(s.host.log, "the server says: mind", "a warning goes to the log");
   cmp_ok(s.host.level, "==", 2, "as one");
-  scene_end(&s);
+  lone_end(&s);
 }
 
 static void
@@ -175,64 +128,54 @@ serve_rubbish(int fd, void *context)
 }
 
 static void
-serve_silence(int fd, void *context)
-{
-  char byte;
-
-  (void)context;
-  while (recv(fd, &byte, 1, 0) == 1)
-    continue;
-}
-
-static void
 test_strangers(void)
 {
   static const char *const rubbish[] = {"", "SSH-2.0-OpenSSH_9.2p1\r\n", "R", "E\1\1\1\1\1\1",
                                         "HTTP/1.0 400 Bad Request\r\n\r\n"};
-  struct scene s;
+  struct lone s;
 
   for (size_t i = 0; i < sizeof rubbish / sizeof rubbish[0]; i++) {
     char *said = strdup(rubbish[i]);
-    scene_begin(&s, 0, serve_rubbish, said);
+    lone_begin(&s, 0, serve_rubbish, said);
     expect_open(&s, DK_UNAVAILABLE, "cannot connect to the server of host=/tmp/test-pg-",
                 "rubbish");
-    scene_end(&s);
+    lone_end(&s);
     free(said);
   }
 
-  scene_begin(&s, 0, serve_silence, NULL);
+  lone_begin(&s, 0, serve_silence, NULL);
   s.settings.connect_ms = 30;
   expect_open(&s, DK_UNAVAILABLE, "no answer within 30ms", "silence");
   cmp_ok(s.call.events & DK_WAIT_ANSWER, "!=", 0, "time stands still for who waits for a server");
-  scene_end(&s);
+  lone_end(&s);
 
   for (int at = 1; at <= 2; at++) {
-    scene_begin(&s, 0, serve_silence, NULL);
+    lone_begin(&s, 0, serve_silence, NULL);
     s.call.cancel_at = at;
     expect_open(&s, DK_CALL_CANCELLED, "", "taken back at a wait");
     cmp_ok(s.call.n_cancelled, "==", 1, "which then was the last");
-    scene_end(&s);
+    lone_end(&s);
   }
-  scene_begin(&s, 0, serve_silence, NULL);
+  lone_begin(&s, 0, serve_silence, NULL);
   call_cancel(&s.call);
   expect_open(&s, DK_CALL_CANCELLED, "", "taken back before");
   cmp_ok(fake_connections(s.fake), "==", 0, "the server was not asked");
-  scene_end(&s);
+  lone_end(&s);
 }
 
 static void
 test_nobody(void)
 {
-  struct scene s;
+  struct lone s;
 
-  scene_begin(&s, 0, serve_silence, NULL);
+  lone_begin(&s, 0, serve_silence, NULL);
   settings_done(&s.settings);
   s.settings = SETTINGS(0, "conninfo", "host=/nowhere user=me password=hunter2 dbname=it");
   expect_open(&s, DK_UNAVAILABLE, "host=/nowhere dbname=it user=me: ", "no server");
   has_words(s.why.text, "tests/with-postgres", "how one starts");
   has_words(s.why.text, "No such file", "what the system says");
   ok(!strchr(s.why.text, '\n'), "in one line");
-  scene_end(&s);
+  lone_end(&s);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -280,7 +223,7 @@ serve_play(int fd, void *context)
 }
 
 static dk_status
-run(struct scene *s, bool writes, const char *payload, size_t length)
+run(struct lone *s, bool writes, const char *payload, size_t length)
 {
   struct values values;
   struct request request = {.what = "commit", .sql = "SELECT $1", .values = &values,
@@ -342,9 +285,9 @@ test_answers(void)
   for (size_t i = 0; i < 2 * sizeof plays / sizeof plays[0]; i++) {
     bool writes = i % 2 == 0;
     struct play play = plays[i / 2].play;
-    struct scene s;
+    struct lone s;
 
-    scene_begin(&s, 0, serve_play, &play);
+    lone_begin(&s, 0, serve_play, &play);
     expect_open(&s, DK_OK, "", "open");
     s.settings.answer_ms = plays[i / 2].answer_ms ? plays[i / 2].answer_ms : 20000;
     cmp_ok(run(&s, writes, "x", 1), "==", writes ? plays[i / 2].writing : plays[i / 2].reading,
@@ -353,7 +296,7 @@ test_answers(void)
     note("%s", s.why.text);
     if (s.why.status == DK_OUTCOME_UNKNOWN)
       has_words(s.why.text, "not known", "it is said");
-    scene_end(&s);
+    lone_end(&s);
   }
 }
 
@@ -362,29 +305,29 @@ static void
 test_taken_back(void)
 {
   struct play play = {SAY_NOTHING, 0, 0};
-  struct scene s;
+  struct lone s;
 
   for (int writes = 0; writes < 2; writes++) {
-    scene_begin(&s, 0, serve_play, &play);
+    lone_begin(&s, 0, serve_play, &play);
     expect_open(&s, DK_OK, "", "open");
     s.call.cancel_at = s.call.n_waits + 1;
     cmp_ok(run(&s, writes != 0, "x", 1), "==", writes ? DK_OUTCOME_UNKNOWN : DK_CALL_CANCELLED,
            "taken back while the server was asked");
     cmp_ok(s.call.n_cancelled, "==", 1, "it did not wait again");
     ok(!s.c.pg, "and has no connection");
-    scene_end(&s);
+    lone_end(&s);
   }
 
   play.deed = ANSWER;
-  scene_begin(&s, 0, serve_play, &play);
+  lone_begin(&s, 0, serve_play, &play);
   expect_open(&s, DK_OK, "", "open");
   call_cancel(&s.call);
   cmp_ok(run(&s, true, "x", 1), "==", DK_CALL_CANCELLED, "taken back before it was sent");
   ok(connection_is_alive(&s.c), "the connection is as it was");
-  scene_end(&s);
+  lone_end(&s);
 
   for (int is_late = 0; is_late < 2; is_late++) {
-    scene_begin(&s, 0, serve_play, &play);
+    lone_begin(&s, 0, serve_play, &play);
     expect_open(&s, DK_OK, "", "open");
     s.call.cancel_at = s.call.n_waits + 1;
     s.call.is_late = is_late != 0;
@@ -392,7 +335,7 @@ test_taken_back(void)
            is_late ? "as" : "before");
     cmp_ok(s.call.n_cancelled, "==", 1, "it did not ask the host to wait again");
     ok(s.c.pg && connection_is_alive(&s.c), "and the connection stays");
-    scene_end(&s);
+    lone_end(&s);
   }
 }
 
@@ -434,7 +377,7 @@ serve_record(int fd, void *context)
 }
 
 static dk_status
-run_often(struct scene *s, const char *sql)
+run_often(struct lone *s, const char *sql)
 {
   struct values none;
   struct request request = {.what = "ask", .sql = sql, .values = &none, .writes = true,
@@ -453,9 +396,9 @@ static void
 test_prepared(void)
 {
   struct record record = {.session = {.is_own = true}}, lent = {.session = {.is_own = false}};
-  struct scene s;
+  struct lone s;
 
-  scene_begin(&s, 0, serve_record, &record);
+  lone_begin(&s, 0, serve_record, &record);
   expect_open(&s, DK_OK, "", "open");
   for (int i = 0; i < 4; i++)
     cmp_ok(run_often(&s, i < 2 ? "SELECT 1" : "SELECT 2"), "==", DK_OK, "request %d", i + 1);
@@ -465,16 +408,16 @@ test_prepared(void)
   is(record.types[2], "PBDES", "another is prepared, too");
   is(record.types[3], "BDES", "and used");
 #endif
-  scene_end(&s);
+  lone_end(&s);
 
-  scene_begin(&s, 0, serve_record, &lent);
+  lone_begin(&s, 0, serve_record, &lent);
   expect_open(&s, DK_OK, "", "open");
   for (int i = 0; i < 2; i++) {
     cmp_ok(run_often(&s, "SELECT 1"), "==", DK_OK, "in a session that is lent");
     is(lent.types[i], "PBDES", "nothing is prepared");
   }
   cmp_ok(s.c.n_prepared, "==", 0, "under a name");
-  scene_end(&s);
+  lone_end(&s);
 }
 
 #ifdef LIBPQ_HAS_PIPELINING
@@ -491,9 +434,9 @@ test_changed(void)
     struct record record = {.session = {.is_own = true}, .sqlstates = {NULL, rows[i].sqlstate},
                             .file = rows[i].file};
     bool is_change = rows[i].is_change;
-    struct scene s;
+    struct lone s;
 
-    scene_begin(&s, 0, serve_record, &record);
+    lone_begin(&s, 0, serve_record, &record);
     expect_open(&s, DK_OK, "", "open");
     cmp_ok(run_often(&s, "SELECT 1"), "==", DK_OK, "it is prepared");
     dk_status status = run_often(&s, "SELECT 1");
@@ -508,7 +451,7 @@ test_changed(void)
       is(record.types[3], "PBDEPBDES", "settling it,");
       is(record.types[4], "PBDES", "and preparing");
     }
-    scene_end(&s);
+    lone_end(&s);
   }
 }
 
@@ -517,15 +460,15 @@ static void
 test_failed_first_use(void)
 {
   struct record record = {.session = {.is_own = true}, .sqlstates = {"40001"}};
-  struct scene s;
+  struct lone s;
 
-  scene_begin(&s, 0, serve_record, &record);
+  lone_begin(&s, 0, serve_record, &record);
   expect_open(&s, DK_OK, "", "open");
   cmp_ok(run_often(&s, "SELECT 1"), "==", DK_BUSY, "an error at once");
   ok(s.c.pg && connection_is_alive(&s.c), "the connection is as it was");
   cmp_ok(run_often(&s, "SELECT 1"), "==", DK_OK, "and serves the next");
   is(record.types[1], "PBDES", "what could not be prepared is prepared then");
-  scene_end(&s);
+  lone_end(&s);
 }
 #endif
 
@@ -546,13 +489,13 @@ static void
 test_deaf(void)
 {
   char *much = calloc(1, MUCH);
-  struct scene s;
+  struct lone s;
   int told[2];
 
   for (int way = 0; way < 3; way++) {
     if (!much || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, told) < 0)
       BAIL_OUT("no sockets");
-    scene_begin(&s, 0, serve_deaf, told);
+    lone_begin(&s, 0, serve_deaf, told);
     expect_open(&s, DK_OK, "", "open");
     if (way == 0) {
       s.call.cancel_at = s.call.n_waits + 1;
@@ -568,7 +511,7 @@ test_deaf(void)
     }
     cmp_ok(s.c.pg != NULL, "==", way == 2, "the connection");
     shutdown(told[1], SHUT_RDWR);
-    scene_end(&s);
+    lone_end(&s);
     close(told[0]);
     close(told[1]);
   }
@@ -591,13 +534,13 @@ static void
 test_talk(void)
 {
   char *much = calloc(1, MUCH);
-  struct scene s;
+  struct lone s;
 
-  scene_begin(&s, 0, serve_talk, NULL);
+  lone_begin(&s, 0, serve_talk, NULL);
   expect_open(&s, DK_OK, "", "open");
   cmp_ok(run(&s, true, much, MUCH), "==", DK_OK, "a server that talks first");
   cmp_ok(s.host.level, "==", 0, "its notices are for who looks for a fault");
-  scene_end(&s);
+  lone_end(&s);
   free(much);
 }
 
@@ -649,18 +592,18 @@ test_idle(void)
 
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     struct idle_play play = {.idle = rows[i].idle};
-    struct scene s;
+    struct lone s;
     char byte;
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, play.told) < 0)
       BAIL_OUT("no sockets");
-    scene_begin(&s, 0, serve_idle, &play);
+    lone_begin(&s, 0, serve_idle, &play);
     expect_open(&s, DK_OK, "", "open");
     cmp_ok(recv(play.told[0], &byte, 1, 0), "==", 1, "the server has had its word");
     int waits = s.call.n_waits;
     cmp_ok(connection_is_alive(&s.c), "==", rows[i].is_alive, "idle, and then %s", rows[i].name);
     cmp_ok(s.call.n_waits, "==", waits, "seen without a wait");
-    scene_end(&s);
+    lone_end(&s);
     close(play.told[0]);
     close(play.told[1]);
   }

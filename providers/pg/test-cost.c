@@ -151,13 +151,6 @@ next_turn(struct handle_under_test *h, const char *instance)
 
 /* ---- looking and removing -------------------------------------------------------------------- */
 
-static void
-must(struct handle_under_test *h, dk_status status, const char *what)
-{
-  if (status != DK_OK)
-    BAIL_OUT("%s: status %d: %s", what, (int)status, dk_caller_failure(h->caller)->text);
-}
-
 /* Pages that a list of so many touches, the instances after that one. */
 static uint64_t
 pages_of_list(struct handle_under_test *h, struct wire *wire,

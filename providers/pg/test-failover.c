@@ -94,20 +94,6 @@ end_crowd(struct member crowd[CROWD], dk_status status)
   return n;
 }
 
-static void
-until(PGconn *pg, const char *condition)
-{
-  for (int i = 0; i < 3000; i++) {
-    char *value = sql_value(pg, "SELECT %s", condition);
-    bool is_so = strcmp(value, "t") == 0;
-    free(value);
-    if (is_so)
-      return;
-    sql(pg, "SELECT pg_sleep(0.01)");
-  }
-  BAIL_OUT("waited in vain until %s", condition);
-}
-
 /* Who holds the row that all of them want, until they wait for it: each has a connection then. */
 static PGconn *
 hold_the_row(void)
@@ -224,22 +210,6 @@ test_crash_under_requests(struct handle_under_test *h)
 
 /* ---- a server that does not answer ----------------------------------------------------------- */
 
-/* What the handle logs, from warnings on. */
-static char logged[2000];
-static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
-
-static void
-keep_line(void *context, int32_t level, struct dk_bytes line)
-{
-  (void)context;
-  if (level < 2)
-    return;
-  pthread_mutex_lock(&log_mutex);
-  size_t used = strlen(logged);
-  snprintf(logged + used, sizeof logged - used, "%.*s\n", (int)line.len, line.ptr);
-  pthread_mutex_unlock(&log_mutex);
-}
-
 static void
 open_hurried(struct handle_under_test *h, const char *lock_timeout, const char *answer_timeout)
 {
@@ -248,11 +218,7 @@ open_hurried(struct handle_under_test *h, const char *lock_timeout, const char *
                                         {"lock_timeout", text(lock_timeout)},
                                         {"answer_timeout", text(answer_timeout)}};
 
-  h->caller = dk_caller_new(NULL, 0);
-  if (!h->caller)
-    BAIL_OUT("no caller");
-  if (dk_store_open(library_under_test(), &options, h->caller, 0, settings, 4, &h->store) != DK_OK)
-    BAIL_OUT("open: %s", dk_caller_failure(h->caller)->text);
+  open_with(h, library_under_test(), 0, &options, settings, 4);
 }
 
 /* What is asked of it, for a lease of so long, if it is one that brings a lease. */
@@ -365,7 +331,7 @@ test_standby_that_is_gone(PGconn *super)
   ok(!strstr(dk_caller_failure(h.caller)->text, "lock_timeout more time"), "and nothing else");
   pthread_join(first.thread, NULL);
   expect_words(&first.h, first.status, DK_OUTCOME_UNKNOWN, words, "the commit itself");
-  ok(strstr(logged, words) != NULL, "it was logged meanwhile");
+  expect_logged(words, "it was logged meanwhile");
   sql(super, "ALTER SYSTEM RESET synchronous_standby_names");
   sql(super, "SELECT pg_reload_conf()");
   until(super, "count(*) = 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep'");

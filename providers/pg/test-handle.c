@@ -2,6 +2,7 @@
 /* What the tests of the operations share: see test-handle.h. */
 #include "providers/pg/test-handle.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +16,9 @@ static struct dk_clock *clock_of_stores;
 void
 begin(void)
 {
-  struct dk_refusal refusal;
-  const char *plugin = getenv("PG_PLUGIN");
-
   if (!getenv("DURAKIT_PG"))
     BAIL_OUT("DURAKIT_PG is not set: tests/with-postgres COMMAND... starts a server");
-  if (!plugin || dk_library_open(plugin, 0, &library, &refusal) < 0)
-    BAIL_OUT("no plugin: %s", plugin ? refusal.what : "PG_PLUGIN is not set");
+  library = load_plugin("PG_PLUGIN");
 }
 
 void
@@ -38,26 +35,6 @@ library_under_test(void)
 
 /* ---- handles --------------------------------------------------------------------------------- */
 
-static void
-must(struct handle_under_test *h, dk_status status, const char *what)
-{
-  if (status != DK_OK)
-    BAIL_OUT("%s: status %d: %s", what, (int)status, dk_caller_failure(h->caller)->text);
-}
-
-static void
-note_violation(void *context, const char *operation, const char *clause, const char *what)
-{
-  (void)context;
-  fail("%s breaks %s: %s", operation, clause, what);
-}
-
-struct dk_bytes
-text(const char *string)
-{
-  return (struct dk_bytes){string, strlen(string)};
-}
-
 void
 let_clock_be(struct dk_clock *clock)
 {
@@ -71,9 +48,7 @@ try_to_open_store(struct handle_under_test *h, const char *conninfo, const char 
                                     .violation = note_violation};
   struct dk_setting settings[] = {{"conninfo", text(conninfo)}, {"schema", text(schema)}};
 
-  h->caller = dk_caller_new(NULL, 0);
-  if (!h->caller)
-    BAIL_OUT("no caller");
+  h->caller = new_caller();
   return dk_store_open(library, &options, h->caller, DK_OPEN_CREATE, settings, 2, &h->store);
 }
 
@@ -84,33 +59,13 @@ open_store(struct handle_under_test *h, const char *conninfo, const char *schema
 }
 
 void
-close_store(struct handle_under_test *h)
-{
-  if (dk_store_close(h->store) != 0)
-    BAIL_OUT("close: an operation did not come back");
-  dk_caller_free(h->caller);
-}
-
-void
 destroy_store(const char *conninfo, const char *schema)
 {
   struct dk_setting settings[] = {{"conninfo", text(conninfo)}, {"schema", text(schema)}};
-  struct handle_under_test h = {dk_caller_new(NULL, 0), NULL};
+  struct handle_under_test h = {new_caller(), NULL};
 
-  if (!h.caller)
-    BAIL_OUT("no caller");
   must(&h, dk_store_destroy(library, NULL, h.caller, settings, 2), "destroy_store");
   dk_caller_free(h.caller);
-}
-
-struct handle_under_test
-with_caller(const struct handle_under_test *h)
-{
-  struct handle_under_test other = {dk_caller_new(NULL, 0), h->store};
-
-  if (!other.caller)
-    BAIL_OUT("no caller");
-  return other;
 }
 
 /* ---- SQL ------------------------------------------------------------------------------------- */
@@ -168,129 +123,57 @@ sql_value(PGconn *pg, const char *format, ...)
   return value;
 }
 
-/* ---- operations ------------------------------------------------------------------------------ */
-
 void
-enqueue(struct handle_under_test *h, const char *instance)
+until(PGconn *pg, const char *condition)
 {
-  struct dk_item item = {.struct_size = sizeof item, .instance = text(instance),
-                         .payload = text("hello")};
-
-  must(h, dk_store_enqueue_for_orchestrator(h->store, h->caller, &item), "enqueue");
-}
-
-struct dk_turn *
-fetch_turn_as(struct handle_under_test *h, const char *owner)
-{
-  struct dk_fetch_turn request = {.struct_size = sizeof request, .lock_ms = LEASE};
-  struct dk_turn *turn = NULL;
-
-  if (owner)
-    request.owner = text(owner);
-  must(h, dk_store_fetch_orchestration_item(h->store, h->caller, &request, &turn), "fetch a turn");
-  return turn;
-}
-
-struct dk_bytes
-fetch_turn(struct handle_under_test *h)
-{
-  return fetch_turn_as(h, NULL)->head.lock_token;
-}
-
-struct dk_bytes
-fetch_work(struct handle_under_test *h)
-{
-  struct dk_fetch_work request = {.struct_size = sizeof request, .max_items = 1, .lock_ms = LEASE,
-                                  .owner = text("worker"), .tag_rule = DK_TAG_ANY};
-  struct dk_works *works = NULL;
-
-  must(h, dk_store_fetch_work_item(h->store, h->caller, &request, &works), "fetch work");
-  return works->items[0].work.lock_token;
-}
-
-void
-ack_work(struct handle_under_test *h, struct dk_bytes token, const char *completes)
-{
-  struct dk_item done = {.struct_size = sizeof done, .payload = text("done")};
-  struct dk_work_result result = {.struct_size = sizeof result};
-
-  if (completes) {
-    done.instance = text(completes);
-    result.completion = &done;
+  for (int i = 0; i < 6000; i++) {
+    char *value = sql_value(pg, "SELECT %s", condition);
+    bool is_so = strcmp(value, "t") == 0;
+    free(value);
+    if (is_so)
+      return;
+    sql(pg, "SELECT pg_sleep(0.01)");
   }
-  must(h, dk_store_ack_work_item(h->store, h->caller, token, &result), "ack work");
+  BAIL_OUT("waited in vain until %s", condition);
 }
 
-void
-commit_first(struct handle_under_test *h, struct dk_bytes token, size_t n_activities)
+bool
+somebody_waits(PGconn *pg)
 {
-  struct dk_item *items = calloc(n_activities + 1, sizeof *items);
-  const struct dk_item **list = calloc(n_activities + 1, sizeof *list);
-  struct dk_turn_result result = {.struct_size = sizeof result, .execution_id = 1,
-                                  .name = text("order"), .version = text("1"),
-                                  .worker_items = list, .n_worker_items = n_activities};
-  struct dk_commit_outcome outcome;
-
-  if (!items || !list)
-    BAIL_OUT("out of memory");
-  for (size_t i = 0; i < n_activities; i++) {
-    items[i] = (struct dk_item){.struct_size = sizeof items[i], .execution_id = 1,
-                                .activity_id = i + 1, .payload = text("do")};
-    list[i] = &items[i];
+  for (int i = 0; i < 3000; i++) {
+    char *n = sql_value(pg, "SELECT count(*) FROM pg_catalog.pg_locks WHERE NOT granted");
+    bool is_so = strcmp(n, "0") != 0;
+    free(n);
+    if (is_so)
+      return true;
+    free(sql_value(pg, "SELECT pg_catalog.pg_sleep(0.01)"));
   }
-  must(h, dk_store_ack_orchestration_item(h->store, h->caller, token, &result, &outcome),
-       "the first commit");
-  free(list);
-  free(items);
+  return false;
+}
+
+/* ---- what is logged -------------------------------------------------------------------------- */
+
+static char logged[4000];
+static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+void
+keep_line(void *context, int32_t level, struct dk_bytes line)
+{
+  (void)context;
+  if (level < 2)
+    return;
+  pthread_mutex_lock(&log_mutex);
+  size_t used = strlen(logged);
+  snprintf(logged + used, sizeof logged - used, "%.*s\n", (int)line.len, line.ptr);
+  pthread_mutex_unlock(&log_mutex);
 }
 
 void
-commit_cancelling(struct handle_under_test *h, struct dk_bytes token, uint64_t first, size_t n,
-                  struct dk_commit_outcome *ret_outcome)
+expect_logged(const char *words, const char *name)
 {
-  struct dk_activity *cancelled = calloc(n + 1, sizeof *cancelled);
-  struct dk_turn_result result = {.struct_size = sizeof result, .execution_id = 1,
-                                  .cancelled_activities = cancelled, .n_cancelled_activities = n};
-
-  if (!cancelled)
-    BAIL_OUT("out of memory");
-  for (size_t i = 0; i < n; i++)
-    cancelled[i] = (struct dk_activity){1, first + i};
-  must(h, dk_store_ack_orchestration_item(h->store, h->caller, token, &result, ret_outcome),
-       "the cancelling commit");
-  free(cancelled);
-}
-
-void
-commit_timers(struct handle_under_test *h, struct dk_bytes token, size_t n)
-{
-  struct dk_item *items = calloc(n + 1, sizeof *items);
-  const struct dk_item **list = calloc(n + 1, sizeof *list);
-  char (*names)[32] = calloc(n + 1, sizeof *names);
-  struct dk_turn_result result = {.struct_size = sizeof result, .execution_id = 1,
-                                  .name = text("clock"), .version = text("1"),
-                                  .orchestrator_items = list, .n_orchestrator_items = n};
-  struct dk_commit_outcome outcome;
-
-  if (!items || !list || !names)
-    BAIL_OUT("out of memory");
-  for (size_t i = 0; i < n; i++) {
-    snprintf(names[i], sizeof names[i], "timer-%zu", i);
-    items[i] = (struct dk_item){.struct_size = sizeof items[i], .instance = text(names[i]),
-                                .delay_ms = A_DAY, .payload = text("ring")};
-    list[i] = &items[i];
-  }
-  must(h, dk_store_ack_orchestration_item(h->store, h->caller, token, &result, &outcome),
-       "a commit with timers");
-  free(names);
-  free(list);
-  free(items);
-}
-
-void
-given_activities(struct handle_under_test *h, const char *instance, size_t n)
-{
-  enqueue(h, instance);
-  commit_first(h, fetch_turn(h), n);
-  enqueue(h, instance);
+  pthread_mutex_lock(&log_mutex);
+  if (!ok(strstr(logged, words) != NULL, "%s: \"%s\"", name, words))
+    diag("logged: %s", logged);
+  logged[0] = '\0';
+  pthread_mutex_unlock(&log_mutex);
 }

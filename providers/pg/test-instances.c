@@ -9,13 +9,6 @@
 
 #include "conformance/tap/tap.h"
 
-static void
-must(struct handle_under_test *h, dk_status status, const char *what)
-{
-  if (status != DK_OK)
-    BAIL_OUT("%s: status %d: %s", what, (int)status, dk_caller_failure(h->caller)->text);
-}
-
 struct dk_turn *
 turn_of(struct handle_under_test *h, const char *instance)
 {

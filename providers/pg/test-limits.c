@@ -11,64 +11,7 @@
 #include <unistd.h>
 
 #include "conformance/tap/tap.h"
-#include "providers/pg/test-fake.h"
-#include "providers/pg/test-host.h"
-
-/* One connection to a server that serves so, in a host of its own. */
-struct scene {
-  struct test_host host;
-  struct dk_call call;
-  struct settings settings;
-  struct connection c;
-  struct fake *fake;
-  struct why why;
-};
-
-static void
-scene_begin(struct scene *s, uint32_t flags, fake_serve_fn *serve, void *context)
-{
-  memset(s, 0, sizeof *s);
-  test_host_init(&s->host);
-  call_init(&s->call);
-  s->fake = fake_start(serve, context);
-  char conninfo[100];
-  snprintf(conninfo, sizeof conninfo, "host=%s user=me dbname=it", fake_folder(s->fake));
-  s->settings = SETTINGS(flags, "conninfo", conninfo, "connect_timeout", "20s", "answer_timeout",
-                         "20s", "password", "hunter2");
-  s->c = (struct connection){.host = &s->host.host, .settings = &s->settings};
-}
-
-static void
-scene_end(struct scene *s)
-{
-  connection_close(&s->c);
-  fake_stop(s->fake);
-  settings_done(&s->settings);
-  call_done(&s->call);
-  ok(!strstr(s->why.text, "hunter2"), "no password is told");
-}
-
-static void
-expect_open(struct scene *s, dk_status expected, const char *words, const char *name)
-{
-  dk_status status = connection_open(&s->c, &s->call, &s->why);
-
-  cmp_ok(status, "==", expected, "%s", name);
-  if (status == DK_OK)
-    return;
-  has_words(s->why.text, words, name);
-  ok(!s->c.pg, "%s: there is no connection", name);
-}
-
-static void
-serve_silence(int fd, void *context)
-{
-  char byte;
-
-  (void)context;
-  while (recv(fd, &byte, 1, 0) == 1)
-    continue;
-}
+#include "providers/pg/test-lone.h"
 
 static void
 serve_well(int fd, void *context)
@@ -124,7 +67,7 @@ hole_fill(struct hole *hole)
 static void
 pass_unless_last(struct dk_call *call)
 {
-  const struct scene *s = call->context;
+  const struct lone *s = call->context;
 
   call->passes = strcmp(PQhost(s->c.pg), fake_folder(s->fake)) == 0 ? 0 : 25000;
 }
@@ -160,11 +103,11 @@ test_hosts(void)
   struct fake *silent = fake_start(serve_silence, NULL);
   char conninfo[300];
   struct hole hole;
-  struct scene s;
+  struct lone s;
 
   hole_dig(&hole);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    scene_begin(&s, 0, serve_well, NULL);
+    lone_begin(&s, 0, serve_well, NULL);
     settings_done(&s.settings);
     write_hosts(conninfo, rows[i].hosts, fake_folder(silent), hole.port, fake_folder(s.fake));
     s.settings = SETTINGS(0, "conninfo", conninfo, "connect_timeout", "20s");
@@ -174,7 +117,7 @@ test_hosts(void)
     expect_open(&s, rows[i].status, rows[i].words, rows[i].hosts);
     if (rows[i].status == DK_OK)
       is(PQhost(s.c.pg), fake_folder(s.fake), "it is the good one");
-    scene_end(&s);
+    lone_end(&s);
   }
   hole_fill(&hole);
   fake_stop(silent);
@@ -183,7 +126,7 @@ test_hosts(void)
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static dk_status
-run(struct scene *s, bool writes, const char *payload, size_t length)
+run(struct lone *s, bool writes, const char *payload, size_t length)
 {
   struct values values;
   struct request request = {.what = "commit", .sql = "SELECT $1", .values = &values,
@@ -232,13 +175,13 @@ tell_server(struct dk_call *call)
 static void
 test_slow(void)
 {
-  struct scene s;
+  struct lone s;
   int told[2];
 
   for (int way = 0; way < 3; way++) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, told) < 0)
       BAIL_OUT("no sockets");
-    scene_begin(&s, 0, serve_pieces, told);
+    lone_begin(&s, 0, serve_pieces, told);
     expect_open(&s, DK_OK, "", "open");
     s.settings.answer_ms = way == 2 ? 5000 : 20000;
     s.call.host = &s.host;
@@ -252,7 +195,7 @@ test_slow(void)
              "a script takes as long as it takes");
     cmp_ok(s.host.passed, ">", 2 * s.settings.answer_ms, "which is long");
     shutdown(told[1], SHUT_RDWR);
-    scene_end(&s);
+    lone_end(&s);
     close(told[0]);
     close(told[1]);
   }
@@ -271,9 +214,9 @@ PQsslInUse(PGconn *pg)
 static void
 test_tls(void)
 {
-  struct scene s;
+  struct lone s;
 
-  scene_begin(&s, 0, serve_well, NULL);
+  lone_begin(&s, 0, serve_well, NULL);
   expect_open(&s, DK_OK, "", "open");
   plays_tls = true;
   s.call.host = &s.host;
@@ -281,16 +224,16 @@ test_tls(void)
   cmp_ok(run(&s, true, "x", 1), "==", DK_OK, "an answer that no descriptor shows is found");
   cmp_ok(s.host.passed, "<", s.settings.answer_ms / 10, "soon");
   plays_tls = false;
-  scene_end(&s);
+  lone_end(&s);
 
-  scene_begin(&s, 0, serve_and_fall_silent, NULL);
+  lone_begin(&s, 0, serve_and_fall_silent, NULL);
   expect_open(&s, DK_OK, "", "open");
   plays_tls = true;
   s.settings.answer_ms = 200;
   cmp_ok(run(&s, true, "x", 1), "==", DK_OUTCOME_UNKNOWN, "the limit stays what it is");
   has_words(s.why.text, "within 200ms", "its words");
   plays_tls = false;
-  scene_end(&s);
+  lone_end(&s);
 }
 
 /* What libpq once had room for it keeps room for. */
@@ -299,15 +242,15 @@ test_large_request(void)
 {
   enum { MUCH = 8 << 20, LARGE = 20 << 20 };
   char *large = calloc(1, LARGE);
-  struct scene s;
+  struct lone s;
 
-  scene_begin(&s, 0, serve_well, NULL);
+  lone_begin(&s, 0, serve_well, NULL);
   expect_open(&s, DK_OK, "", "open");
   cmp_ok(run(&s, true, large, MUCH), "==", DK_OK, "a request");
   ok(!s.c.is_bloated, "its buffers are kept");
   cmp_ok(run(&s, true, large, LARGE), "==", DK_OK, "a very large one");
   ok(s.c.is_bloated, "its buffers are worth a new connection");
-  scene_end(&s);
+  lone_end(&s);
   free(large);
 }
 
@@ -345,14 +288,14 @@ test_impatience(void)
 
   for (size_t i = 0; i < sizeof n_ended / sizeof n_ended[0]; i++) {
     struct impatience p = {.n_ended = n_ended[i]};
-    struct scene s;
-    scene_begin(&s, 0, serve_impatience, &p);
+    struct lone s;
+    lone_begin(&s, 0, serve_impatience, &p);
     bool is_settled = n_ended[i] < MOST;
     expect_open(&s, is_settled ? DK_OK : DK_BUSY, "statement_timeout",
                 is_settled ? "a session that is settled at last" : "one that is given up");
     cmp_ok(p.n_asked, "==", n_ended[i] + is_settled, "after so many tries");
     cmp_ok(fake_connections(s.fake), "==", 1, "on one connection");
-    scene_end(&s);
+    lone_end(&s);
   }
 }
 

@@ -194,12 +194,6 @@ sessions_wait(PGconn *pg, long n)
   return false;
 }
 
-static bool
-somebody_waits(PGconn *pg)
-{
-  return sessions_wait(pg, 1);
-}
-
 /* CANCEL-1, CANCEL-6: a row that leaves its place while the commit waits for it is deleted where it
  * is then, and told as what it has become. */
 static void

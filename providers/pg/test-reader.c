@@ -182,13 +182,9 @@ open_as_reader(uint32_t flags)
   struct dk_host_options options = {.struct_size = sizeof options};
   struct dk_setting settings[] = {{"conninfo", text(getenv("DURAKIT_PG_READER"))},
                                   {"schema", text(schema)}};
-  struct handle_under_test h = {dk_caller_new(NULL, 0), NULL};
+  struct handle_under_test h;
 
-  if (!h.caller)
-    BAIL_OUT("no caller");
-  if (dk_store_open(library_under_test(), &options, h.caller, flags, settings, 2, &h.store)
-      != DK_OK)
-    BAIL_OUT("%s", dk_caller_failure(h.caller)->text);
+  open_with(&h, library_under_test(), flags, &options, settings, 2);
   return h;
 }
 

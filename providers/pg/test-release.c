@@ -139,20 +139,6 @@ wait_for_work(void *argument)
 }
 
 static void
-until(const char *condition)
-{
-  for (int i = 0; i < 6000; i++) {
-    char *value = sql_value(all.pg, "SELECT %s", condition);
-    bool is_so = strcmp(value, "t") == 0;
-    free(value);
-    if (is_so)
-      return;
-    sql(all.pg, "SELECT pg_sleep(0.01)");
-  }
-  BAIL_OUT("waited in vain until %s", condition);
-}
-
-static void
 test_waiter(void)
 {
   struct dk_works *works;
@@ -164,7 +150,7 @@ test_waiter(void)
     BAIL_OUT("no work: %s", dk_caller_failure(all.near.caller)->text);
   if (pthread_create(&thread, NULL, wait_for_work, &all.far) != 0)
     BAIL_OUT("no thread");
-  until("count(*) > 0 FROM release.listener");
+  until(all.pg, "count(*) > 0 FROM release.listener");
   release(&all.near, 9);
   pthread_join(thread, &status);
   cmp_ok((int)(intptr_t)status, "==", DK_OK, "who waits on another handle has it");
@@ -198,7 +184,7 @@ test_order(void)
               " SELECT FROM release.work WHERE activity = 3 FOR UPDATE");
   if (pthread_create(&thread, NULL, release_ten, &all.far) != 0)
     BAIL_OUT("no thread");
-  until("count(*) > 0 FROM pg_locks WHERE NOT granted");
+  until(all.pg, "count(*) > 0 FROM pg_locks WHERE NOT granted");
   char *free_rows = sql_value(commit, "SELECT count(*) FROM (SELECT FROM release.work"
                                       " FOR UPDATE SKIP LOCKED) w");
   is(free_rows, "3", "while it waits for the instance it holds no work of it");

@@ -28,20 +28,6 @@ run(const char *variable)
     BAIL_OUT("%s: %s", variable, given(variable));
 }
 
-static void
-until(PGconn *pg, const char *condition)
-{
-  for (int i = 0; i < 6000; i++) {
-    char *value = sql_value(pg, "SELECT %s", condition);
-    bool is_so = strcmp(value, "t") == 0;
-    free(value);
-    if (is_so)
-      return;
-    sql(pg, "SELECT pg_sleep(0.01)");
-  }
-  BAIL_OUT("waited in vain until %s", condition);
-}
-
 static dk_status
 try_to_enqueue(struct handle_under_test *h, int i)
 {

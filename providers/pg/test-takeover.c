@@ -32,31 +32,6 @@ run(const char *variable)
 
 /* ---- the handle ------------------------------------------------------------------------------ */
 
-static char logged[4000];
-static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
-
-static void
-keep_line(void *context, int32_t level, struct dk_bytes line)
-{
-  (void)context;
-  if (level < 2)
-    return;
-  pthread_mutex_lock(&log_mutex);
-  size_t used = strlen(logged);
-  snprintf(logged + used, sizeof logged - used, "%.*s\n", (int)line.len, line.ptr);
-  pthread_mutex_unlock(&log_mutex);
-}
-
-static void
-expect_logged(const char *words, const char *name)
-{
-  pthread_mutex_lock(&log_mutex);
-  if (!ok(strstr(logged, words) != NULL, "%s: \"%s\"", name, words))
-    diag("logged: %s", logged);
-  logged[0] = '\0';
-  pthread_mutex_unlock(&log_mutex);
-}
-
 static void
 open_patient(struct handle_under_test *h)
 {
@@ -65,12 +40,7 @@ open_patient(struct handle_under_test *h)
                                         {"schema", text(schema)},
                                         {"answer_timeout", text("3h")}};
 
-  h->caller = dk_caller_new(NULL, 0);
-  if (!h->caller)
-    BAIL_OUT("no caller");
-  if (dk_store_open(library_under_test(), &options, h->caller, DK_OPEN_CREATE, settings, 3,
-                    &h->store) != DK_OK)
-    BAIL_OUT("open: %s", dk_caller_failure(h->caller)->text);
+  open_with(h, library_under_test(), DK_OPEN_CREATE, &options, settings, 3);
 }
 
 /* ---- what it is asked ------------------------------------------------------------------------ */
@@ -134,20 +104,6 @@ end_member(struct member *m)
 }
 
 /* ---- the tests ------------------------------------------------------------------------------- */
-
-static void
-until(PGconn *pg, const char *condition)
-{
-  for (int i = 0; i < 6000; i++) {
-    char *value = sql_value(pg, "SELECT %s", condition);
-    bool is_so = strcmp(value, "t") == 0;
-    free(value);
-    if (is_so)
-      return;
-    sql(pg, "SELECT pg_sleep(0.01)");
-  }
-  BAIL_OUT("waited in vain until %s", condition);
-}
 
 /* So many at a time, so that there are so many connections. */
 static void

@@ -22,11 +22,7 @@ open_impatient(struct handle_under_test *h, const char *conninfo)
                                   {"lock_timeout", text("300ms")},
                                   {"answer_timeout", text("20s")}};
 
-  h->caller = dk_caller_new(NULL, 0);
-  if (!h->caller)
-    BAIL_OUT("no caller");
-  if (dk_store_open(library_under_test(), &options, h->caller, 0, settings, 4, &h->store) != DK_OK)
-    BAIL_OUT("open: %s", dk_caller_failure(h->caller)->text);
+  open_with(h, library_under_test(), 0, &options, settings, 4);
 }
 
 /* ---- operations in a thread of their own ----------------------------------------------------- */
@@ -147,7 +143,7 @@ is_so(PGconn *pg, const char *condition)
 
 /* Until a session waits for what this one holds. */
 static bool
-somebody_waits(PGconn *pg)
+somebody_waits_for(PGconn *pg)
 {
   for (int i = 0; i < 3000; i++) {
     if (is_so(pg, "EXISTS (SELECT FROM pg_catalog.pg_locks AS k WHERE NOT k.granted AND"
@@ -193,7 +189,7 @@ test_lease_that_ends(struct handle_under_test *h, PGconn *pg)
   sql(pg, "BEGIN");
   sql(pg, "SELECT 1 FROM work WHERE activity = 1 FOR NO KEY UPDATE");
   begin_waiting(&w, h);
-  ok(somebody_waits(pg), "a commit waits for an activity that it cancels");
+  ok(somebody_waits_for(pg), "a commit waits for an activity that it cancels");
   until_lease_is_over(pg);
   sql(pg, "ROLLBACK");
   cmp_ok(end_waiting(&w), "==", DK_LOCK_LOST, "its lease has ended meanwhile, and it is refused");
@@ -203,7 +199,8 @@ test_lease_that_ends(struct handle_under_test *h, PGconn *pg)
   sql(pg, "BEGIN");
   sql(pg, "SELECT * FROM enqueue_work(NULL, 5000, 'order', 1, 7, 0, 0, NULL, '')");
   begin_waiting(&w, h);
-  ok(somebody_waits(pg), "a commit waits for somebody who stores an activity that it schedules");
+  ok(somebody_waits_for(pg),
+     "a commit waits for somebody who stores an activity that it schedules");
   until_lease_is_over(pg);
   sql(pg, "ROLLBACK");
   cmp_ok(end_waiting(&w), "==", DK_LOCK_LOST, "its lease has ended meanwhile, and it is refused");
@@ -213,7 +210,7 @@ test_lease_that_ends(struct handle_under_test *h, PGconn *pg)
   sql(pg, "BEGIN");
   sql(pg, "DELETE FROM work WHERE activity = 1");
   begin_waiting(&w, h);
-  ok(somebody_waits(pg), "a commit waits for an ack of an activity that it schedules again");
+  ok(somebody_waits_for(pg), "a commit waits for an ack of an activity that it schedules again");
   until_lease_is_over(pg);
   sql(pg, "COMMIT");
   cmp_ok(end_waiting(&w), "==", DK_LOCK_LOST, "its lease has ended meanwhile, and it is refused");
@@ -235,7 +232,7 @@ test_delay(struct handle_under_test *h, PGconn *pg)
   sql(pg, "INSERT INTO work(instance, execution, activity, ready_at, place, visible_at)"
           " VALUES ('order', 1, 9, 0, 0, 0)");
   begin_waiting(&w, h);
-  ok(somebody_waits(pg), "an activity with a delay waits for the same one");
+  ok(somebody_waits_for(pg), "an activity with a delay waits for the same one");
   sql(pg, "SELECT pg_catalog.pg_sleep(0.1)");
   char *now = sql_value(pg, "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint");
   sql(pg, "ROLLBACK");
@@ -261,7 +258,7 @@ test_what_comes_meanwhile(struct handle_under_test *h, struct handle_under_test 
   sql(pg, "BEGIN");
   sql(pg, "SELECT 1 FROM instance WHERE instance = 'held' FOR NO KEY UPDATE");
   begin_waiting(&w, h);
-  ok(somebody_waits(pg), "a fetch waits for an instance that another holds");
+  ok(somebody_waits_for(pg), "a fetch waits for an instance that another holds");
   enqueue(h, "free");
   cmp_ok(end_waiting(&w), "==", DK_OK, "one that comes meanwhile is brought");
   is(w.found, "free", "although the other is held on");
@@ -275,7 +272,7 @@ test_what_comes_meanwhile(struct handle_under_test *h, struct handle_under_test 
   sql(pg, "BEGIN");
   sql(pg, "SELECT 1 FROM work WHERE instance = 'held' FOR NO KEY UPDATE");
   begin_waiting(&w, h);
-  ok(somebody_waits(pg), "a fetch waits for work that another holds");
+  ok(somebody_waits_for(pg), "a fetch waits for work that another holds");
   PGconn *other = connect_into_schema();
   sql(other, "SELECT * FROM enqueue_work(NULL, 5000, 'free', 1, 1, 0, 0, NULL, '')");
   PQfinish(other);
@@ -316,7 +313,7 @@ fetch_taken_back(struct handle_under_test *h, PGconn *pg, struct waiting *w, con
   sql(pg, "BEGIN");
   sql(pg, "LOCK TABLE %s", table);
   begin_waiting(w, h);
-  if (!somebody_waits(pg))
+  if (!somebody_waits_for(pg))
     BAIL_OUT("no fetch waits for %s", table);
   dk_cancel(w->canceller);
   sql(pg, "ROLLBACK");

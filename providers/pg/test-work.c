@@ -94,21 +94,6 @@ end_fetching(struct fetching *f)
   return f->status;
 }
 
-/* Until a session waits for a lock. */
-static bool
-somebody_waits(PGconn *pg)
-{
-  for (int i = 0; i < 3000; i++) {
-    char *n = sql_value(pg, "SELECT count(*) FROM pg_catalog.pg_locks WHERE NOT granted");
-    bool is_so = strcmp(n, "0") != 0;
-    free(n);
-    if (is_so)
-      return true;
-    free(sql_value(pg, "SELECT pg_catalog.pg_sleep(0.01)"));
-  }
-  return false;
-}
-
 /* WORK-2: not "nothing", and not one round trip after the other either. */
 static void
 test_held_row(struct handle_under_test *h, PGconn *pg)

@@ -3,7 +3,6 @@
 # convenience library, so that the tests can reach inside.
 
 noinst_LTLIBRARIES += providers/sqlite/libdksqlite.la
-providers_sqlite_libdksqlite_la_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
 providers_sqlite_libdksqlite_la_SOURCES = \
 	providers/sqlite/admin.c \
 	providers/sqlite/admin.h \
@@ -55,7 +54,6 @@ providers_sqlite_libdksqlite_la_SOURCES = \
 	$(NULL)
 
 pkglib_LTLIBRARIES += providers/sqlite/sqlite.la
-providers_sqlite_sqlite_la_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
 providers_sqlite_sqlite_la_LDFLAGS = $(PLUGIN_FLAGS)
 providers_sqlite_sqlite_la_LIBADD = \
 	providers/sqlite/libdksqlite.la \
@@ -70,7 +68,6 @@ providers_sqlite_sqlite_la_SOURCES = providers/sqlite/provider.c
 
 noinst_PROGRAMS += providers/sqlite/bench/floor
 providers_sqlite_bench_floor_SOURCES = providers/sqlite/bench/floor.c
-providers_sqlite_bench_floor_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
 providers_sqlite_bench_floor_LDFLAGS = $(count_syncs) $(AM_LDFLAGS)
 providers_sqlite_bench_floor_LDADD = $(SQLITE_LIBS)
 
@@ -82,171 +79,108 @@ bench-sqlite: runner/durakit$(EXEEXT) providers/sqlite/bench/floor$(EXEEXT) \
 
 # ---- tests --------------------------------------------------------------------------------------
 
-sqlite_test_libraries = \
-	providers/sqlite/libdksqlite.la \
-	conformance/libdktap.la \
-	core/libdkbase.la \
-	$(SQLITE_LIBS) \
-	-lpthread \
-	$(NULL)
-
 EXTRA_DIST += providers/sqlite/fixtures/version-1.sql
 
-# Of the store's files.
-sqlite_test_files = \
+# What they share: the store's files, and operations, with whether they are done.
+check_LTLIBRARIES += providers/sqlite/libsqlitetest.la
+providers_sqlite_libsqlitetest_la_SOURCES = \
+	$(provider_test_words) \
+	providers/sqlite/test-deeds.c \
+	providers/sqlite/test-deeds.h \
 	providers/sqlite/test-files.c \
 	providers/sqlite/test-files.h \
 	$(NULL)
-# Operations, and whether they are done.
-sqlite_test_deeds = \
-	providers/sqlite/test-deeds.c \
-	providers/sqlite/test-deeds.h \
+sqlite_test_libraries = \
+	providers/sqlite/libsqlitetest.la \
+	providers/sqlite/libdksqlite.la \
+	core/libdkplugin.la \
+	conformance/libdktap.la \
+	core/libdkbase.la \
+	$(SQLITE_LIBS) \
+	-ldl -lpthread \
 	$(NULL)
-# With SQLite's system calls in the hands of the test.
+
+# What defines functions of the C library stands in the programs that mean it.  With SQLite's system
+# calls in the hands of the test:
 sqlite_test_calls = \
 	providers/sqlite/test-calls.c \
 	providers/sqlite/test-calls.h \
 	$(NULL)
-# Instances to be looked at and removed.
-sqlite_test_scene = \
+# The plugin as a host uses it, and what the database and the disk are asked to do meanwhile:
+sqlite_test_handle = \
 	providers/sqlite/test-handle.c \
 	providers/sqlite/test-handle.h \
+	$(NULL)
+# And instances to be looked at and removed:
+sqlite_test_scene = \
 	providers/sqlite/test-scene.c \
 	providers/sqlite/test-scene.h \
+	$(sqlite_test_handle) \
 	$(NULL)
+
 unit_tests += \
+	providers/sqlite/test-cost \
+	providers/sqlite/test-delete \
+	providers/sqlite/test-faults \
+	providers/sqlite/test-identity \
 	providers/sqlite/test-killed \
+	providers/sqlite/test-locked \
 	providers/sqlite/test-lockfile \
+	providers/sqlite/test-look \
 	providers/sqlite/test-migrate \
+	providers/sqlite/test-missing \
+	providers/sqlite/test-moved \
+	providers/sqlite/test-neighbours \
+	providers/sqlite/test-prune \
 	providers/sqlite/test-readers \
 	providers/sqlite/test-store \
+	providers/sqlite/test-stranger \
+	providers/sqlite/test-sweep \
 	providers/sqlite/test-trouble \
 	providers/sqlite/test-why \
 	$(NULL)
-providers_sqlite_test_killed_SOURCES = providers/sqlite/test-killed.c $(sqlite_test_files) \
-	$(sqlite_test_calls) $(sqlite_test_deeds)
-providers_sqlite_test_killed_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_killed_LDADD = providers/sqlite/libdksqlite.la $(LDADD) $(SQLITE_LIBS)
-providers_sqlite_test_lockfile_SOURCES = providers/sqlite/test-lockfile.c $(sqlite_test_files)
-providers_sqlite_test_lockfile_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_lockfile_LDADD = $(sqlite_test_libraries)
-providers_sqlite_test_migrate_SOURCES = providers/sqlite/test-migrate.c $(sqlite_test_files)
-providers_sqlite_test_migrate_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_migrate_LDADD = $(sqlite_test_libraries)
-providers_sqlite_test_readers_SOURCES = providers/sqlite/test-readers.c $(sqlite_test_files)
-providers_sqlite_test_readers_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_readers_LDADD = $(sqlite_test_libraries)
-providers_sqlite_test_store_SOURCES = providers/sqlite/test-store.c $(sqlite_test_files)
-providers_sqlite_test_store_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_store_LDADD = $(sqlite_test_libraries)
-providers_sqlite_test_trouble_SOURCES = providers/sqlite/test-trouble.c $(sqlite_test_files) \
-	$(sqlite_test_calls)
-providers_sqlite_test_trouble_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_trouble_LDADD = $(sqlite_test_libraries)
-providers_sqlite_test_why_SOURCES = providers/sqlite/test-why.c $(sqlite_test_files)
-providers_sqlite_test_why_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_why_LDADD = $(sqlite_test_libraries)
-
-# The plugin as a host uses it, and what the database and the disk are asked to do meanwhile.
-unit_tests += \
-	providers/sqlite/test-cost \
-	providers/sqlite/test-faults \
-	providers/sqlite/test-missing \
-	providers/sqlite/test-locked \
-	providers/sqlite/test-moved \
-	providers/sqlite/test-identity \
-	providers/sqlite/test-neighbours \
-	providers/sqlite/test-stranger \
-	providers/sqlite/test-sweep \
-	$(NULL)
-providers_sqlite_test_cost_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_cost_LDADD = providers/sqlite/libdksqlite.la $(LDADD) $(SQLITE_LIBS)
-providers_sqlite_test_cost_SOURCES = \
-	providers/sqlite/test-cost.c \
-	providers/sqlite/test-handle.c \
-	providers/sqlite/test-handle.h \
-	$(NULL)
-providers_sqlite_test_faults_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_faults_LDADD = providers/sqlite/libdksqlite.la $(LDADD) $(SQLITE_LIBS)
+providers_sqlite_test_cost_SOURCES = providers/sqlite/test-cost.c $(sqlite_test_handle)
+providers_sqlite_test_cost_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_delete_SOURCES = providers/sqlite/test-delete.c $(sqlite_test_scene)
+providers_sqlite_test_delete_LDADD = $(sqlite_test_libraries)
 providers_sqlite_test_faults_SOURCES = \
-	$(sqlite_test_deeds) \
 	providers/sqlite/test-disk.c \
 	providers/sqlite/test-disk.h \
 	providers/sqlite/test-faults.c \
 	$(sqlite_test_calls) \
-	$(sqlite_test_files) \
 	$(NULL)
-providers_sqlite_test_locked_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_locked_LDADD = providers/sqlite/libdksqlite.la $(LDADD) $(SQLITE_LIBS)
-providers_sqlite_test_locked_SOURCES = \
-	providers/sqlite/test-locked.c \
-	$(sqlite_test_calls) \
-	$(sqlite_test_deeds) \
-	$(sqlite_test_files) \
-	$(NULL)
-providers_sqlite_test_missing_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_missing_LDADD = providers/sqlite/libdksqlite.la $(LDADD) $(SQLITE_LIBS)
-providers_sqlite_test_missing_SOURCES = \
-	providers/sqlite/test-missing.c \
-	$(sqlite_test_deeds) \
-	$(sqlite_test_files) \
-	$(NULL)
-providers_sqlite_test_moved_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_moved_LDADD = providers/sqlite/libdksqlite.la $(LDADD) $(SQLITE_LIBS)
-providers_sqlite_test_moved_SOURCES = \
-	providers/sqlite/test-moved.c \
-	$(sqlite_test_deeds) \
-	$(sqlite_test_files) \
-	$(NULL)
-providers_sqlite_test_identity_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_identity_LDADD = $(LDADD) $(SQLITE_LIBS)
-providers_sqlite_test_identity_SOURCES = \
-	providers/sqlite/test-identity.c \
-	providers/sqlite/test-handle.c \
-	providers/sqlite/test-handle.h \
-	$(NULL)
-providers_sqlite_test_neighbours_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_neighbours_LDADD = $(LDADD) $(SQLITE_LIBS) -lpthread
-providers_sqlite_test_neighbours_SOURCES = \
-	providers/sqlite/test-handle.c \
-	providers/sqlite/test-handle.h \
-	providers/sqlite/test-neighbours.c \
-	$(NULL)
-providers_sqlite_test_stranger_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_stranger_LDADD = $(LDADD) $(SQLITE_LIBS)
-providers_sqlite_test_stranger_SOURCES = \
-	providers/sqlite/test-stranger.c \
-	providers/sqlite/test-handle.c \
-	providers/sqlite/test-handle.h \
-	$(NULL)
-
-# Its functions stand in for the system's.
-providers_sqlite_test_sweep_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_sweep_LDADD = providers/sqlite/libdksqlite.la $(LDADD) $(SQLITE_LIBS)
-providers_sqlite_test_sweep_LDFLAGS = -Wl,--export-dynamic $(AM_LDFLAGS)
+providers_sqlite_test_faults_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_identity_SOURCES = providers/sqlite/test-identity.c $(sqlite_test_handle)
+providers_sqlite_test_identity_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_killed_SOURCES = providers/sqlite/test-killed.c $(sqlite_test_calls)
+providers_sqlite_test_killed_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_locked_SOURCES = providers/sqlite/test-locked.c $(sqlite_test_calls)
+providers_sqlite_test_locked_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_lockfile_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_look_SOURCES = providers/sqlite/test-look.c $(sqlite_test_scene)
+providers_sqlite_test_look_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_migrate_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_missing_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_moved_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_neighbours_SOURCES = providers/sqlite/test-neighbours.c $(sqlite_test_handle)
+providers_sqlite_test_neighbours_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_prune_SOURCES = providers/sqlite/test-prune.c $(sqlite_test_scene)
+providers_sqlite_test_prune_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_readers_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_store_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_stranger_SOURCES = providers/sqlite/test-stranger.c $(sqlite_test_handle)
+providers_sqlite_test_stranger_LDADD = $(sqlite_test_libraries)
 providers_sqlite_test_sweep_SOURCES = \
 	providers/sqlite/test-sweep.c \
 	providers/sqlite/test-system.c \
 	providers/sqlite/test-system.h \
-	$(sqlite_test_deeds) \
-	$(sqlite_test_files) \
 	$(NULL)
-
-# durakit.admin/1.
-unit_tests += \
-	providers/sqlite/test-delete \
-	providers/sqlite/test-look \
-	providers/sqlite/test-prune \
-	$(NULL)
-providers_sqlite_test_delete_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_delete_LDADD = $(LDADD) $(SQLITE_LIBS) -lpthread
-providers_sqlite_test_delete_SOURCES = providers/sqlite/test-delete.c $(sqlite_test_scene)
-providers_sqlite_test_look_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_look_LDADD = $(LDADD) $(SQLITE_LIBS)
-providers_sqlite_test_look_SOURCES = providers/sqlite/test-look.c $(sqlite_test_scene)
-providers_sqlite_test_prune_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
-providers_sqlite_test_prune_LDADD = $(LDADD) $(SQLITE_LIBS) -lpthread
-providers_sqlite_test_prune_SOURCES = providers/sqlite/test-prune.c $(sqlite_test_scene)
+# Its functions stand in for the system's.
+providers_sqlite_test_sweep_LDFLAGS = -Wl,--export-dynamic $(AM_LDFLAGS)
+providers_sqlite_test_sweep_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_trouble_SOURCES = providers/sqlite/test-trouble.c $(sqlite_test_calls)
+providers_sqlite_test_trouble_LDADD = $(sqlite_test_libraries)
+providers_sqlite_test_why_LDADD = $(sqlite_test_libraries)
 
 # Defects that the kit finds, as patches of the plugin.
 script_tests += tests/sqlite-patches.sh
@@ -255,7 +189,6 @@ script_tests += tests/sqlite-patches.sh
 script_tests += tests/sqlite-stress.sh
 check_PROGRAMS += providers/sqlite/test-file
 providers_sqlite_test_file_SOURCES = providers/sqlite/test-file.c
-providers_sqlite_test_file_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
 providers_sqlite_test_file_LDADD = conformance/libdktap.la core/libdkbase.la $(SQLITE_LIBS)
 EXTRA_DIST += \
 	conformance/fixtures/sqlite/cancel-by-activity-id.patch \

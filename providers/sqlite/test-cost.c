@@ -365,7 +365,7 @@ static void
 do_work(struct handle_under_test *own, const char *instance)
 {
   (void)instance;
-  ack_work(own, fetch_work(own));
+  ack_work(own, fetch_work(own), NULL);
 }
 
 /* The first write of a log syncs its head too; what was prepared before has made it. */

@@ -7,16 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "providers/testing/words.h"
+
 enum { NOW = 1000000, LEASE = 3600000, LARGE = 5000, MOST_ACTIVITIES = 2001 };
 
 static struct dk_library *library;
 static char large[LARGE];
-
-static struct dk_bytes
-text(const char *string)
-{
-  return (struct dk_bytes){string, strlen(string)};
-}
 
 /* ---- the host -------------------------------------------------------------------------------- */
 
@@ -40,22 +36,11 @@ wait_for_nothing(struct dk_clock *clock, const struct dk_wait *wait)
 
 static struct dk_clock still_clock = {stand_still, wait_for_nothing};
 
-static void
-note_violation(void *context, const char *operation, const char *clause, const char *what)
-{
-  (void)context;
-  fail("%s breaks %s: %s", operation, clause, what);
-}
-
 void
 deeds_begin(void)
 {
-  struct dk_refusal refusal;
-  const char *plugin = getenv("SQLITE_PLUGIN");
-
   memset(large, 'l', sizeof large - 1);
-  if (!plugin || dk_library_open(plugin, 0, &library, &refusal) < 0)
-    BAIL_OUT("no plugin: %s", plugin ? refusal.what : "SQLITE_PLUGIN is not set");
+  library = load_plugin("SQLITE_PLUGIN");
 }
 
 void
@@ -71,9 +56,7 @@ doer_open(struct doer *doer, const char *path, uint32_t flags)
                                           .violation = note_violation};
   const struct dk_setting settings[] = {{"store", text(path)}, {"busy_timeout", text("5s")}};
 
-  *doer = (struct doer){.caller = dk_caller_new(NULL, 0)};
-  if (!doer->caller)
-    BAIL_OUT("no caller");
+  *doer = (struct doer){.caller = new_caller()};
   return dk_store_open(library, &options, doer->caller, flags, settings, 2, &doer->store);
 }
 
@@ -88,13 +71,9 @@ doer_close(struct doer *doer)
 }
 
 struct doer
-with_caller(const struct doer *doer)
+doer_with_caller(const struct doer *doer)
 {
-  struct doer other = {dk_caller_new(NULL, 0), doer->store};
-
-  if (!other.caller)
-    BAIL_OUT("no caller");
-  return other;
+  return (struct doer){new_caller(), doer->store};
 }
 
 const char *

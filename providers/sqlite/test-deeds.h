@@ -28,7 +28,7 @@ void deeds_prepare(const char *path);
 
 dk_status doer_open(struct doer *doer, const char *path, uint32_t flags);
 void doer_close(struct doer *doer);
-struct doer with_caller(const struct doer *doer);
+struct doer doer_with_caller(const struct doer *doer);
 const char *failure_of(const struct doer *doer);
 
 const char *deed_name(int deed);

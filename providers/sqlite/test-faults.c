@@ -189,7 +189,7 @@ do_together(struct one_case *c, struct doer *doer)
       lockfile_take(&lock, 5000, -1, &why) != DK_OK)
     BAIL_OUT("%s", why.text);
   for (int i = 0; i < DEEDS; i++) {
-    members[i] = (struct member){.c = c, .deed = i, .doer = with_caller(doer)};
+    members[i] = (struct member){.c = c, .deed = i, .doer = doer_with_caller(doer)};
     if (pthread_create(&members[i].thread, NULL, do_one, &members[i]) != 0)
       BAIL_OUT("no thread");
   }

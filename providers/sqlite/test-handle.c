@@ -145,14 +145,10 @@ n_syncs(void)
 void
 begin(void)
 {
-  struct dk_refusal refusal;
-  const char *plugin = getenv("SQLITE_PLUGIN");
-
   statements = calloc(MOST_STATEMENTS, sizeof *statements);
   if (!statements || sqlite3_auto_extension((void (*)(void))watch_connection) != SQLITE_OK)
     BAIL_OUT("the connections cannot be watched");
-  if (!plugin || dk_library_open(plugin, 0, &library, &refusal) < 0)
-    BAIL_OUT("no plugin: %s", plugin ? refusal.what : "SQLITE_PLUGIN is not set");
+  library = load_plugin("SQLITE_PLUGIN");
   if (!mkdtemp(folder))
     BAIL_OUT("no folder for the stores: %s", strerror(errno));
 }
@@ -183,26 +179,6 @@ is_slow(void)
 
 /* ---- handles --------------------------------------------------------------------------------- */
 
-static void
-must(struct handle_under_test *h, dk_status status, const char *what)
-{
-  if (status != DK_OK)
-    BAIL_OUT("%s: status %d: %s", what, (int)status, dk_caller_failure(h->caller)->text);
-}
-
-static void
-note_violation(void *context, const char *operation, const char *clause, const char *what)
-{
-  (void)context;
-  fail("%s breaks %s: %s", operation, clause, what);
-}
-
-struct dk_bytes
-text(const char *string)
-{
-  return (struct dk_bytes){string, strlen(string)};
-}
-
 const char *
 path_of(const char *name)
 {
@@ -219,10 +195,7 @@ open_store_with(struct handle_under_test *h, const char *name, uint32_t flags,
   struct dk_setting setting = {"store", text(path_of(name))};
 
   options->violation = note_violation;
-  h->caller = dk_caller_new(NULL, 0);
-  if (!h->caller)
-    BAIL_OUT("no caller");
-  must(h, dk_store_open(library, options, h->caller, flags, &setting, 1, &h->store), "open");
+  open_with(h, library, flags, options, &setting, 1);
 }
 
 void
@@ -239,14 +212,6 @@ open_store(struct handle_under_test *h, const char *name)
   open_store_by(h, name, NULL);
 }
 
-void
-close_store(struct handle_under_test *h)
-{
-  if (dk_store_close(h->store) != 0)
-    BAIL_OUT("close: an operation did not come back");
-  dk_caller_free(h->caller);
-}
-
 const char *
 place(const char *name)
 {
@@ -261,112 +226,12 @@ destroy_store(const char *name, struct dk_canceller *canceller)
 {
   struct dk_host_options options = {.struct_size = sizeof options, .violation = note_violation};
   struct dk_setting settings[] = {{"store", text(place(name))}, {"busy_timeout", text("1m")}};
-  struct dk_caller *caller = dk_caller_new(NULL, 0);
+  struct dk_caller *caller = new_caller();
 
-  if (!caller)
-    BAIL_OUT("no caller");
   dk_caller_set_canceller(caller, canceller);
   dk_status status = dk_store_destroy(library, &options, caller, settings, 2);
   if (status >= DK_BUSY)
     diag("%s", dk_caller_failure(caller)->text);
   dk_caller_free(caller);
   return status;
-}
-
-struct handle_under_test
-with_caller(const struct handle_under_test *h)
-{
-  struct handle_under_test other = {dk_caller_new(NULL, 0), h->store};
-
-  if (!other.caller)
-    BAIL_OUT("no caller");
-  return other;
-}
-
-/* ---- operations ------------------------------------------------------------------------------ */
-
-void
-enqueue(struct handle_under_test *h, const char *instance)
-{
-  struct dk_item item = {.struct_size = sizeof item, .instance = text(instance),
-                         .payload = text("hello")};
-
-  must(h, dk_store_enqueue_for_orchestrator(h->store, h->caller, &item), "enqueue");
-}
-
-struct dk_bytes
-fetch_turn(struct handle_under_test *h)
-{
-  struct dk_fetch_turn request = {.struct_size = sizeof request, .lock_ms = LEASE};
-  struct dk_turn *turn = NULL;
-
-  must(h, dk_store_fetch_orchestration_item(h->store, h->caller, &request, &turn), "fetch a turn");
-  return turn->head.lock_token;
-}
-
-struct dk_bytes
-fetch_work(struct handle_under_test *h)
-{
-  struct dk_fetch_work request = {.struct_size = sizeof request, .max_items = 1, .lock_ms = LEASE,
-                                  .owner = text("worker")};
-  struct dk_works *works = NULL;
-
-  must(h, dk_store_fetch_work_item(h->store, h->caller, &request, &works), "fetch work");
-  return works->items[0].work.lock_token;
-}
-
-void
-ack_work(struct handle_under_test *h, struct dk_bytes token)
-{
-  struct dk_work_result result = {.struct_size = sizeof result};
-
-  must(h, dk_store_ack_work_item(h->store, h->caller, token, &result), "ack work");
-}
-
-void
-commit_first(struct handle_under_test *h, struct dk_bytes token, size_t n_activities)
-{
-  struct dk_item *items = calloc(n_activities + 1, sizeof *items);
-  const struct dk_item **list = calloc(n_activities + 1, sizeof *list);
-  struct dk_turn_result result = {.struct_size = sizeof result, .execution_id = 1,
-                                  .name = text("order"), .version = text("1"),
-                                  .worker_items = list, .n_worker_items = n_activities};
-  struct dk_commit_outcome outcome;
-
-  if (!items || !list)
-    BAIL_OUT("out of memory");
-  for (size_t i = 0; i < n_activities; i++) {
-    items[i] = (struct dk_item){.struct_size = sizeof items[i], .execution_id = 1,
-                                .activity_id = i + 1, .payload = text("do")};
-    list[i] = &items[i];
-  }
-  must(h, dk_store_ack_orchestration_item(h->store, h->caller, token, &result, &outcome),
-       "the first commit");
-  free(list);
-  free(items);
-}
-
-void
-commit_cancelling(struct handle_under_test *h, struct dk_bytes token, uint64_t first, size_t n,
-                  struct dk_commit_outcome *ret_outcome)
-{
-  struct dk_activity *cancelled = calloc(n + 1, sizeof *cancelled);
-  struct dk_turn_result result = {.struct_size = sizeof result, .execution_id = 1,
-                                  .cancelled_activities = cancelled, .n_cancelled_activities = n};
-
-  if (!cancelled)
-    BAIL_OUT("out of memory");
-  for (size_t i = 0; i < n; i++)
-    cancelled[i] = (struct dk_activity){1, first + i};
-  must(h, dk_store_ack_orchestration_item(h->store, h->caller, token, &result, ret_outcome),
-       "the cancelling commit");
-  free(cancelled);
-}
-
-void
-given_activities(struct handle_under_test *h, const char *instance, size_t n)
-{
-  enqueue(h, instance);
-  commit_first(h, fetch_turn(h), n);
-  enqueue(h, instance);
 }

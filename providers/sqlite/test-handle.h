@@ -4,16 +4,9 @@
 #ifndef DK_SQLITE_TEST_HANDLE_H
 #define DK_SQLITE_TEST_HANDLE_H
 
-#include <durakit/host.h>
-
 #include <stdbool.h>
 
-enum { LEASE = 3600000 };
-
-struct handle_under_test {
-  struct dk_caller *caller;
-  struct dk_store *store;
-};
+#include "providers/testing/handle.h"
 
 void begin(void);
 void end(void);
@@ -26,31 +19,10 @@ void open_store_with(struct handle_under_test *h, const char *name, uint32_t fla
                      struct dk_host_options *options);
 /* In the folder; lives until the next call. */
 const char *path_of(const char *name);
-void close_store(struct handle_under_test *h);
 /* Its file; lives until the next call. */
 const char *place(const char *name);
 /* Removes it, with a busy_timeout of a minute; NULL: nobody calls it back. */
 dk_status destroy_store(const char *name, struct dk_canceller *canceller);
-/* Another caller of the same store, for another thread. */
-struct handle_under_test with_caller(const struct handle_under_test *h);
-
-struct dk_bytes text(const char *string);
-
-/* ---- operations in short: they bail out if they are not DK_OK -------------------------------- */
-
-void enqueue(struct handle_under_test *h, const char *instance);
-/* The token of its turn; lives until the caller's next result. */
-struct dk_bytes fetch_turn(struct handle_under_test *h);
-struct dk_bytes fetch_work(struct handle_under_test *h);
-void ack_work(struct handle_under_test *h, struct dk_bytes token);
-/* The first commit of an instance, with activities 1 to n of execution 1. */
-void commit_first(struct handle_under_test *h, struct dk_bytes token, size_t n_activities);
-/* Cancels `n` activities from `first` on. */
-void commit_cancelling(struct handle_under_test *h, struct dk_bytes token, uint64_t first, size_t n,
-                       struct dk_commit_outcome *ret_outcome);
-/* An instance with that many activities, whose next turn is there to be fetched. */
-void given_activities(struct handle_under_test *h, const char *instance, size_t n);
-
 /* ---- what was asked of the database and the disk --------------------------------------------- */
 
 /* The texts of the statements that ran on all connections since the last forgetting, one by one. */

@@ -79,8 +79,8 @@ test_two_stores(void)
   hold_both(&b, &of_b);
   note("a's tokens at b");
   expect_none_works(&b, &of_a);
-  ack_work(&b, of_b.work);
-  ack_work(&a, of_a.work);
+  ack_work(&b, of_b.work, NULL);
+  ack_work(&a, of_a.work, NULL);
   close_store(&a);
   close_store(&b);
 }
@@ -99,7 +99,7 @@ test_next_life(void)
   hold_both(&h, &after);
   note("the tokens of its life before");
   expect_none_works(&h, &before);
-  ack_work(&h, after.work);
+  ack_work(&h, after.work, NULL);
   close_store(&h);
 }
 

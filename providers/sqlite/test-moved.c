@@ -200,7 +200,7 @@ test_member(const char *template)
     BAIL_OUT("%s", failure_of(&doer));
   sqlite3_hard_heap_limit64(sqlite3_memory_used() + (8 << 20));
   for (int i = 0; i <= READING; i++) {
-    members[i] = (struct member){.doer = with_caller(&doer), .deed = i - 1};
+    members[i] = (struct member){.doer = doer_with_caller(&doer), .deed = i - 1};
     if (pthread_create(&threads[i], NULL, do_one, &members[i]) != 0)
       BAIL_OUT("no thread");
   }

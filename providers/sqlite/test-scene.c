@@ -45,13 +45,6 @@ open_scene(struct handle_under_test *h, const char *name)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-static void
-must(struct handle_under_test *h, dk_status status, const char *what)
-{
-  if (status != DK_OK)
-    BAIL_OUT("%s: status %d: %s", what, (int)status, dk_caller_failure(h->caller)->text);
-}
-
 static struct dk_bytes
 bytes(size_t size)
 {

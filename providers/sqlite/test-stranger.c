@@ -52,7 +52,7 @@ work_a_little(struct handle_under_test *h)
   struct dk_commit_outcome outcome;
 
   given_activities(h, "inst", 3);
-  ack_work(h, fetch_work(h));
+  ack_work(h, fetch_work(h), NULL);
   commit_cancelling(h, fetch_turn(h), 1, 3, &outcome);
 }
 
