@@ -71,7 +71,7 @@ is "$(diff "$abi/golden.def" "$scratch/golden.def")" '' \
 # unlisted: of what stdin declares, that which golden.def does not have: structs and unions with a
 # body, and typedefs.
 unlisted() {
-  $CC -fpreprocessed -dD -E -P - | tr -s '[:space:]' ' ' |
+  $CC -w -fpreprocessed -dD -E -P - | tr -s '[:space:]' ' ' |
     grep -oE '(struct|union) [a-z_]+ \{|typedef [^;{]*[;{]' |
     sed -E 's/^(struct|union) ([a-z_]+) \{/\2/; s/^typedef .*[^a-z_]([a-z_]+_fn)\)? ?\(.*/\1/; t
             s/^typedef .*[^a-z_]([a-z_]+) ?[;{]$/\1/' |
