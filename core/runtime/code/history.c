@@ -232,7 +232,7 @@ index_event(struct history *history, size_t i)
 static bool
 make_room(struct history *history, size_t wanted)
 {
-  size_t room = history->room < wanted / 2 ? wanted : history->room * 2;
+  size_t room = history->room <= wanted / 2 ? wanted : history->room * 2;
 
   if (wanted <= history->room)
     return true;
