@@ -21,6 +21,7 @@ core_libdkbase_la_SOURCES = \
 	core/base/arena.h \
 	core/base/checksum.c \
 	core/base/checksum.h \
+	core/base/lock.h \
 	core/base/names.c \
 	core/base/names.h \
 	core/base/sat.h \
@@ -89,6 +90,7 @@ EXTRA_DIST += core/libdurakit.syms
 unit_tests += \
 	core/base/test-arena \
 	core/base/test-checksum \
+	core/base/test-lock \
 	core/base/test-text \
 	core/base/test-utf8 \
 	core/plugin/test-admin \

@@ -51,11 +51,11 @@ pin_next(const struct dk_store *pinned, const struct dk_canceller *canceller)
 {
   struct dk_process *process = dk_process();
 
-  pthread_mutex_lock(&process->lock);
+  dk_lock(&process->lock);
   struct dk_store *store = pinned ? pinned->next : process->stores;
   while (store && !dk_store_pin(store, canceller))
     store = store->next;
-  pthread_mutex_unlock(&process->lock);
+  dk_unlock(&process->lock);
   return store;
 }
 

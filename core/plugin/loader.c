@@ -168,13 +168,13 @@ find_loaded(const struct dk_file_identity *file)
   struct dk_process *process = dk_process();
   struct dk_library *library;
 
-  pthread_mutex_lock(&process->lock);
+  dk_lock(&process->lock);
   for (library = process->libraries; library; library = library->next)
     if (library->handle && library->device == file->device && library->inode == file->inode) {
       library->references++;
       break;
     }
-  pthread_mutex_unlock(&process->lock);
+  dk_unlock(&process->lock);
   return library;
 }
 
@@ -183,10 +183,10 @@ add_to_list(struct dk_library *library)
 {
   struct dk_process *process = dk_process();
 
-  pthread_mutex_lock(&process->lock);
+  dk_lock(&process->lock);
   library->next = process->libraries;
   process->libraries = library;
-  pthread_mutex_unlock(&process->lock);
+  dk_unlock(&process->lock);
 }
 
 static int32_t
@@ -249,11 +249,11 @@ dk_library_open(const char *path, uint32_t flags, struct dk_library **ret_librar
     return refuse_path(path, refusal);
   if (dk_file_check(path, &file, refusal) != 0)
     return -1;
-  pthread_mutex_lock(&dk_process()->loading);
+  dk_lock(&dk_process()->loading);
   loaded = find_loaded(&file);
   result = loaded ? share(loaded, flags, ret_library, refusal)
                   : load_new(path, &file, flags, ret_library, refusal);
-  pthread_mutex_unlock(&dk_process()->loading);
+  dk_unlock(&dk_process()->loading);
   return result;
 }
 
@@ -281,9 +281,9 @@ dk_library_keep(struct dk_library *library)
 {
   struct dk_process *process = dk_process();
 
-  pthread_mutex_lock(&process->lock);
+  dk_lock(&process->lock);
   library->references++;
-  pthread_mutex_unlock(&process->lock);
+  dk_unlock(&process->lock);
 }
 
 static void
@@ -301,11 +301,11 @@ dk_library_drop(struct dk_library *library)
 {
   struct dk_process *process = dk_process();
 
-  pthread_mutex_lock(&process->lock);
+  dk_lock(&process->lock);
   bool unused = --library->references == 0;
   if (unused)
     remove_from_list(process, library);
-  pthread_mutex_unlock(&process->lock);
+  dk_unlock(&process->lock);
   if (unused)
     free_library(library);
 }

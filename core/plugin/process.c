@@ -13,8 +13,8 @@ struct dk_process *
 dk_process(void)
 {
   static struct dk_process the_process = {
-    .loading = PTHREAD_MUTEX_INITIALIZER,
-    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .loading = DK_LOCK_INITIALIZER,
+    .lock = DK_LOCK_INITIALIZER,
     .table_unused = PTHREAD_COND_INITIALIZER,
   };
 

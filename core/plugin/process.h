@@ -4,15 +4,15 @@
 #ifndef DK_PLUGIN_PROCESS_H
 #define DK_PLUGIN_PROCESS_H
 
-#include <pthread.h>
+#include "core/base/lock.h"
 
 struct dk_library;
 struct dk_store;
 struct dk_table;
 
 struct dk_process {
-  pthread_mutex_t loading;
-  pthread_mutex_t lock;
+  struct dk_lock loading;
+  struct dk_lock lock;
   struct dk_library *libraries;
   struct dk_store *stores;
   struct dk_table *tables;     /* the newest first */

@@ -24,13 +24,13 @@ bool
 dk_store_add_call(struct dk_store *store, struct dk_call *call)
 {
   call->began = dk_monotonic_ms();
-  pthread_mutex_lock(&store->lock);
+  dk_lock(&store->lock);
   bool is_open = !atomic_load(&store->is_closing);
   if (is_open) {
     call->next = store->calls;
     store->calls = call;
   }
-  pthread_mutex_unlock(&store->lock);
+  dk_unlock(&store->lock);
   return is_open;
 }
 
@@ -39,13 +39,13 @@ dk_store_waits_ms(struct dk_store *store)
 {
   int64_t now = dk_monotonic_ms(), began = now;
 
-  pthread_mutex_lock(&store->lock);
+  dk_lock(&store->lock);
   if (store->fails_since > 0)
     began = store->fails_since;
   for (const struct dk_call *call = store->calls; call; call = call->next)
     if (call->began < began)
       began = call->began;
-  pthread_mutex_unlock(&store->lock);
+  dk_unlock(&store->lock);
   return now - began;
 }
 
@@ -70,7 +70,7 @@ note_answer(struct dk_store *store, const struct dk_call *call, dk_status status
 void
 dk_store_remove_call(struct dk_store *store, struct dk_call *call, dk_status status)
 {
-  pthread_mutex_lock(&store->lock);
+  dk_lock(&store->lock);
   note_answer(store, call, status);
   for (struct dk_call **at = &store->calls; *at; at = &(*at)->next)
     if (*at == call) {
@@ -79,7 +79,7 @@ dk_store_remove_call(struct dk_store *store, struct dk_call *call, dk_status sta
     }
   if (!is_in_use(store))
     pthread_cond_broadcast(&store->idle);
-  pthread_mutex_unlock(&store->lock);
+  dk_unlock(&store->lock);
 }
 
 static bool
@@ -94,22 +94,22 @@ runs_call_of(const struct dk_store *store, const struct dk_canceller *canceller)
 bool
 dk_store_pin(struct dk_store *store, const struct dk_canceller *canceller)
 {
-  pthread_mutex_lock(&store->lock);
+  dk_lock(&store->lock);
   bool is_pinned = !atomic_load(&store->is_closing) && runs_call_of(store, canceller);
   if (is_pinned)
     store->pins++;
-  pthread_mutex_unlock(&store->lock);
+  dk_unlock(&store->lock);
   return is_pinned;
 }
 
 void
 dk_store_unpin(struct dk_store *store)
 {
-  pthread_mutex_lock(&store->lock);
+  dk_lock(&store->lock);
   store->pins--;
   if (!is_in_use(store))
     pthread_cond_broadcast(&store->idle);
-  pthread_mutex_unlock(&store->lock);
+  dk_unlock(&store->lock);
 }
 
 void
@@ -146,11 +146,11 @@ wait_for_calls(struct dk_store *store)
   };
   int error = 0;
 
-  pthread_mutex_lock(&store->lock);
+  dk_lock(&store->lock);
   while (is_in_use(store) && error != ETIMEDOUT)
-    error = pthread_cond_timedwait(&store->idle, &store->lock, &until);
+    error = dk_lock_wait_until(&store->lock, &store->idle, &until);
   const char *stuck = name_of_stuck_call(store);
-  pthread_mutex_unlock(&store->lock);
+  dk_unlock(&store->lock);
   return stuck;
 }
 
@@ -180,7 +180,7 @@ make_locks(struct dk_store *store)
 
   if (!dk_turnstile_init(&store->own_turn))
     return false;
-  pthread_mutex_init(&store->lock, NULL);
+  dk_lock_init(&store->lock);
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_cond_init(&store->idle, &attributes);
@@ -195,7 +195,7 @@ free_store(struct dk_store *store)
   if (store->closing_fd >= 0)
     close(store->closing_fd);
   pthread_cond_destroy(&store->idle);
-  pthread_mutex_destroy(&store->lock);
+  dk_lock_done(&store->lock);
   dk_turnstile_done(&store->own_turn);
   dk_library_drop(store->library);
   free(store);
@@ -246,10 +246,10 @@ add_to_list(struct dk_store *store)
 {
   struct dk_process *process = dk_process();
 
-  pthread_mutex_lock(&process->lock);
+  dk_lock(&process->lock);
   store->next = process->stores;
   process->stores = store;
-  pthread_mutex_unlock(&process->lock);
+  dk_unlock(&process->lock);
 }
 
 static void
@@ -257,13 +257,13 @@ remove_from_list(struct dk_store *store)
 {
   struct dk_process *process = dk_process();
 
-  pthread_mutex_lock(&process->lock);
+  dk_lock(&process->lock);
   for (struct dk_store **at = &process->stores; *at; at = &(*at)->next)
     if (*at == store) {
       *at = store->next;
       break;
     }
-  pthread_mutex_unlock(&process->lock);
+  dk_unlock(&process->lock);
 }
 
 static void
@@ -473,10 +473,10 @@ dk_store_close(struct dk_store *store)
 {
   if (!store)
     return NULL;
-  pthread_mutex_lock(&store->lock);
+  dk_lock(&store->lock);
   atomic_store(&store->is_closing, true);
   bool runs_calls = store->calls != NULL;
-  pthread_mutex_unlock(&store->lock);
+  dk_unlock(&store->lock);
   dk_ring(store->closing_fd);
   if (runs_calls)
     dk_store_interrupt(store);

@@ -8,13 +8,13 @@
 #ifndef DK_PLUGIN_STORE_H
 #define DK_PLUGIN_STORE_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include <durakit/admin.h>
 #include <durakit/host.h>
 
+#include "core/base/lock.h"
 #include "core/plugin/serialise.h"
 
 struct dk_library;
@@ -31,7 +31,7 @@ struct dk_store {
   _Atomic int64_t latest;         /* the latest time that the provider was told */
   struct dk_turnstile own_turn;   /* for DK_ONE_PER_HANDLE */
   struct dk_turnstile *turnstile; /* NULL: calls run in parallel */
-  pthread_mutex_t lock;
+  struct dk_lock lock;
   pthread_cond_t idle;            /* no call is running any more */
   struct dk_call *calls;
   int64_t fails_since;            /* when the first of the calls that found it busy or away began,

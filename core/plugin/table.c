@@ -32,11 +32,11 @@ table_of_copy(const char *upcall)
   struct dk_process *process = dk_process();
   struct dk_table *table;
 
-  pthread_mutex_lock(&process->lock);
+  dk_lock(&process->lock);
   table = process->tables;
   if (table)
     table->users++;
-  pthread_mutex_unlock(&process->lock);
+  dk_unlock(&process->lock);
   if (table && table->store->options.violation)
     table->store->options.violation(table->store->options.context, upcall, "ABI-12",
                                     "an upcall was made through a copy of the host's table, or "
@@ -68,10 +68,10 @@ end_use(const struct dk_host *host, struct dk_table *table)
 
   if (!table || host == &table->host)
     return;
-  pthread_mutex_lock(&process->lock);
+  dk_lock(&process->lock);
   if (--table->users == 0)
     pthread_cond_broadcast(&process->table_unused);
-  pthread_mutex_unlock(&process->lock);
+  dk_unlock(&process->lock);
 }
 
 /* ---- upcalls with a call --------------------------------------------------------------------- */
@@ -288,10 +288,10 @@ add_to_list(struct dk_table *table)
 {
   struct dk_process *process = dk_process();
 
-  pthread_mutex_lock(&process->lock);
+  dk_lock(&process->lock);
   table->next = process->tables;
   process->tables = table;
-  pthread_mutex_unlock(&process->lock);
+  dk_unlock(&process->lock);
 }
 
 /* Once nobody uses it: an upcall that found it by a copy ends first. */
@@ -300,15 +300,15 @@ remove_from_list(const struct dk_table *table)
 {
   struct dk_process *process = dk_process();
 
-  pthread_mutex_lock(&process->lock);
+  dk_lock(&process->lock);
   for (struct dk_table **at = &process->tables; *at; at = &(*at)->next)
     if (*at == table) {
       *at = table->next;
       break;
     }
   while (table->users > 0)
-    pthread_cond_wait(&process->table_unused, &process->lock);
-  pthread_mutex_unlock(&process->lock);
+    dk_lock_wait(&process->lock, &process->table_unused);
+  dk_unlock(&process->lock);
 }
 
 struct dk_table *

@@ -142,9 +142,9 @@ end_of_grace(const struct activity *activity)
 {
   struct activity_pool *pool = activity->pool;
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   int64_t until = activity->grace_until > 0 ? activity->grace_until : INT64_MAX;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return until;
 }
 

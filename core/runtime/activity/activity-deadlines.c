@@ -63,14 +63,14 @@ quarantine(struct activity *activity)
   } else {
     activity->lease = NULL;
   }
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   if (lease)
     leases_let_go(pool->setup.leases, lease);
   if (is_cap_reached)
     dk_cancel(pool->fetch_canceller);
   tell_quarantine(activity, is_cap_reached);
   activity_drop(activity);
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
 }
 
 /* ---- calls of the store ---------------------------------------------------------------------- */
@@ -90,9 +90,9 @@ call_back(struct slot *slot)
 
   slot->call_back_at = INT64_MAX; /* once: it stays called back */
   slot->is_called_back = true;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   dk_cancel(slot->canceller);
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   slot->is_called_back = false;
   pthread_cond_broadcast(&pool->changed);
 }
@@ -186,7 +186,7 @@ activity_deadlines_main(void *argument)
 {
   struct activity_pool *pool = argument;
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   while (!pool->is_deadlines_over) {
     int64_t now = ticks_now();
     if (attend(pool, now))
@@ -197,6 +197,6 @@ activity_deadlines_main(void *argument)
       until = sooner(until, now + TRY_AGAIN_MS);
     ticks_cond_wait(&pool->deadlines_changed, &pool->lock, until);
   }
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return NULL;
 }

@@ -16,18 +16,18 @@ enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 1000 };
 static uint32_t
 wait_for_room(struct activity_pool *pool)
 {
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   pool->is_fetching = false;
   activity_forget_early(pool);
   while (!pool->is_draining &&
          (activity_pool_is_capped(pool) || pool->n_slots <= pool->n_activities)) {
     health_rest(&pool->setup.log->health, &pool->fetching);
-    pthread_cond_wait(&pool->changed, &pool->lock);
+    dk_lock_wait(&pool->lock, &pool->changed);
   }
   uint32_t room = pool->is_draining ? 0 : pool->n_slots - pool->n_activities;
   pool->is_fetching = room > 0;
   dk_canceller_reset(pool->fetch_canceller);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return room;
 }
 
@@ -101,12 +101,12 @@ return_item(struct activity_pool *pool, const struct dk_work_item *item, const c
   event.status = status;
   log_count(pool->setup.log, COUNT_ACTIVITIES_PUT_OFF);
   log_report(pool->setup.log, &event, "given back: %s", why);
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   if (pool->is_draining) {
     pool->leftover.activities++;
     pool->leftover.not_given_back += status != DK_OK && status != DK_LOCK_LOST;
   }
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
 }
 
 /* Told before anybody runs it, with a reference; false: its row was there when it was last heard
@@ -133,13 +133,13 @@ hand_over(struct activity_pool *pool, const struct dk_work_item *item)
     return_item(pool, item, "there is no memory to run it");
     return;
   }
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   bool is_taken = !pool->is_draining;
   if (is_taken) {
     activity_add(activity);
     is_told = tell_early(activity);
   }
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   if (is_told) {
     activity_tell_signal(activity, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT);
     activity_drop(activity);
@@ -225,10 +225,10 @@ pause_after(struct activity_pool *pool, uint32_t failures)
   int64_t pause = (int64_t)FIRST_PAUSE_MS << (failures < 8 ? failures : 8);
   int64_t until = ticks_now() + (pause < LONGEST_PAUSE_MS ? pause : LONGEST_PAUSE_MS);
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   while (!pool->is_draining && ticks_now() < until)
     ticks_cond_wait(&pool->changed, &pool->lock, until);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -262,9 +262,9 @@ activity_fetch_main(void *argument)
   }
   release_last(pool);
   health_rest(health, &pool->fetching);
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   pool->is_poller_over = true;
   pthread_cond_broadcast(&pool->changed);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return NULL;
 }

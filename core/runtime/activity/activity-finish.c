@@ -78,9 +78,9 @@ last_tick(const struct asking *asking)
   struct activity_pool *pool = asking->slot->pool;
   int64_t deadline = end_of_lease(asking);
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   int64_t end = pool->end_at;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return deadline < end ? deadline : end;
 }
 
@@ -132,10 +132,10 @@ pause_before_next(const struct asking *asking, int64_t until)
   int64_t pause = (int64_t)FIRST_PAUSE_MS << doublings;
   int64_t at = ticks_now() + (pause < LONGEST_PAUSE_MS ? pause : LONGEST_PAUSE_MS);
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   while (ticks_now() < (at < until ? at : until) && ticks_now() < pool->end_at)
     ticks_cond_wait(&pool->changed, &pool->lock, at < until ? at : until);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
 }
 
 static bool
@@ -574,10 +574,10 @@ leave_over(struct slot *slot, struct activity *activity)
   struct activity_pool *pool = slot->pool;
   bool is_given_back = activity_give_back(slot, activity, 0, false);
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   pool->leftover.activities++;
   pool->leftover.not_given_back += !is_given_back;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
 }
 
 void

@@ -46,7 +46,7 @@ new_worker(const struct activity_pool_setup *setup)
   pool->retries = retry_counts_new();
   pool->ready_end = &pool->ready;
   pool->end_at = INT64_MAX;
-  pthread_mutex_init(&pool->lock, NULL);
+  dk_lock_init(&pool->lock);
   ticks_cond_init(&pool->has_ready);
   ticks_cond_init(&pool->changed);
   ticks_cond_init(&pool->deadlines_changed);
@@ -69,7 +69,7 @@ discard_worker(struct activity_pool *pool)
   pthread_cond_destroy(&pool->deadlines_changed);
   pthread_cond_destroy(&pool->changed);
   pthread_cond_destroy(&pool->has_ready);
-  pthread_mutex_destroy(&pool->lock);
+  dk_lock_done(&pool->lock);
   free(pool);
 }
 
@@ -88,20 +88,20 @@ join_slots(struct activity_pool *pool)
 static void
 say_over(struct activity_pool *pool)
 {
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   pool->is_draining = pool->is_over = true;
   pthread_cond_broadcast(&pool->has_ready);
   pthread_cond_broadcast(&pool->changed);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
 }
 
 static void
 end_deadlines(struct activity_pool *pool)
 {
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   pool->is_deadlines_over = true;
   pthread_cond_broadcast(&pool->deadlines_changed);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   pthread_join(pool->deadlines_thread, NULL);
 }
 
@@ -110,10 +110,10 @@ start_slots(struct activity_pool *pool)
 {
   bool has_all = true;
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   while (has_all && pool->n_slots < pool->setup.options->activity_slots)
     has_all = slot_start(pool);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return has_all;
 }
 
@@ -167,7 +167,7 @@ signal_owner(struct activity_pool *pool, dk_str instance, const struct dk_stolen
 {
   struct activity *found = NULL;
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   for (struct activity *activity = pool->activities; activity && !found; activity = activity->next)
     if (activity->task.info.activity_id == stolen->activity_id &&
         activity->task.info.execution_id == stolen->execution_id &&
@@ -180,7 +180,7 @@ signal_owner(struct activity_pool *pool, dk_str instance, const struct dk_stolen
     found->references++;
   else
     found = NULL;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return found;
 }
 
@@ -204,10 +204,10 @@ activity_pool_signal(struct activity_pool *pool, dk_str instance, const struct d
 void
 activity_pool_stop_fetching(struct activity_pool *pool)
 {
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   pool->is_draining = true;
   pthread_cond_broadcast(&pool->changed);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   dk_cancel(pool->fetch_canceller);
 }
 
@@ -229,9 +229,9 @@ wait_until_idle(struct activity_pool *pool, int64_t until)
 bool
 activity_pool_drain(struct activity_pool *pool, int64_t until)
 {
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   bool is_drained = wait_until_idle(pool, until);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return is_drained;
 }
 
@@ -248,7 +248,7 @@ runs_body(const struct activity_pool *pool)
 static void
 wait_for_ends(struct activity_pool *pool)
 {
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   while (runs_body(pool) && ticks_now() < pool->end_at)
     ticks_cond_wait(&pool->changed, &pool->lock, pool->end_at);
   int64_t end = ticks_after(ticks_now(), GIVE_BACK_MS);
@@ -257,7 +257,7 @@ wait_for_ends(struct activity_pool *pool)
   pthread_cond_broadcast(&pool->changed);
   pthread_cond_signal(&pool->deadlines_changed);
   wait_until_idle(pool, pool->end_at);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
 }
 
 /* One that is not told yet, told, with a reference; NULL: all are told. */
@@ -266,13 +266,13 @@ signal_next(struct activity_pool *pool)
 {
   struct activity *found = NULL;
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   for (struct activity *activity = pool->activities; activity && !found; activity = activity->next)
     if (activity_signal(activity, DK_CAUSE_SHUTDOWN, DK_LEARNT_BY_STOP, 0))
       found = activity;
   if (found)
     found->references++;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return found;
 }
 
@@ -282,7 +282,7 @@ set_end(struct activity_pool *pool)
 {
   int64_t longest = 0;
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   for (const struct activity *activity = pool->activities; activity; activity = activity->next)
     if (activity->grace_ms > longest)
       longest = activity->grace_ms;
@@ -290,7 +290,7 @@ set_end(struct activity_pool *pool)
   pool->is_ending = true;
   pthread_cond_broadcast(&pool->changed);
   pthread_cond_signal(&pool->deadlines_changed);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
 }
 
 static void
@@ -307,11 +307,11 @@ signal_all(struct activity_pool *pool)
 static struct activity *
 next_to_give_back(struct activity_pool *pool)
 {
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   struct activity *activity = pool->to_give_back;
   if (activity)
     pool->to_give_back = activity->next;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return activity;
 }
 
@@ -334,10 +334,10 @@ give_back_quarantined(struct activity_pool *pool)
     lease_rest(activity->lease);
     bool is_given_back = activity_give_back(&pool->own, activity, 0, false);
     free_lease(activity);
-    pthread_mutex_lock(&pool->lock);
+    dk_lock(&pool->lock);
     pool->leftover.activities++;
     pool->leftover.not_given_back += !is_given_back;
-    pthread_mutex_unlock(&pool->lock);
+    dk_unlock(&pool->lock);
     activity_drop(activity);
   }
 }
@@ -360,22 +360,22 @@ end_threads(struct activity_pool *pool)
   int64_t until = ticks_after(ticks_now(), GIVE_BACK_MS);
 
   say_over(pool);
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   while ((n_not_over(pool) > pool->n_quarantined || !pool->is_poller_over) && ticks_now() < until)
     ticks_cond_wait(&pool->changed, &pool->lock, until);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   end_deadlines(pool);
 }
 
 static void
 add_leftover(struct activity_pool *pool, struct dk_leftover *leftover)
 {
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   uint32_t stuck = pool->n_activities; /* their threads do not come back from the store */
   leftover->activities += pool->leftover.activities + stuck;
   leftover->not_given_back += pool->leftover.not_given_back + stuck;
   leftover->quarantined += n_not_over(pool);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
 }
 
 void
@@ -392,9 +392,9 @@ activity_pool_end(struct activity_pool *pool, struct dk_leftover *leftover)
 bool
 activity_pool_free(struct activity_pool *pool)
 {
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   bool is_over = pool->is_poller_over && n_not_over(pool) == 0;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   if (!is_over)
     return false;
   pthread_join(pool->poller, NULL);
@@ -409,10 +409,10 @@ activity_pool_is_well(struct activity_pool *pool, char *reason, size_t size)
   const struct dk_zygote *zygote = pool->setup.options->zygote;
   bool is_childless = zygote && zygote_is_dead(zygote);
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   bool is_capped = activity_pool_is_capped(pool);
   uint32_t n = pool->n_quarantined;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   if (is_capped)
     snprintf(reason, size, "cap reached: %u threads of activities do not come back", n);
   else if (is_childless)

@@ -36,11 +36,11 @@ slot_begin_call(struct slot *slot, int64_t until)
   struct activity_pool *pool = slot->pool;
 
   dk_caller_reset(slot->caller);
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   dk_canceller_reset(slot->canceller);
   slot->call_back_at = until;
   pthread_cond_signal(&pool->deadlines_changed);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
 }
 
 void
@@ -48,11 +48,11 @@ slot_end_call(struct slot *slot)
 {
   struct activity_pool *pool = slot->pool;
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   slot->call_back_at = INT64_MAX;
   while (slot->is_called_back)
-    pthread_cond_wait(&pool->changed, &pool->lock);
-  pthread_mutex_unlock(&pool->lock);
+    dk_lock_wait(&pool->lock, &pool->changed);
+  dk_unlock(&pool->lock);
 }
 
 /* ---- before the body ------------------------------------------------------------------------- */
@@ -150,12 +150,12 @@ begin_body(struct slot *slot, struct activity *activity)
 {
   struct activity_pool *pool = slot->pool;
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   bool runs = dk_token_cancelled(activity->task.token) == DK_CAUSE_NONE;
   if (runs)
     activity->state = ACTIVITY_RUNS;
   activity->slot = slot;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   if (runs)
     log_count(pool->setup.log, COUNT_ACTIVITIES_STARTED);
   return runs;
@@ -169,17 +169,17 @@ end_body(struct activity *activity)
 {
   struct activity_pool *pool = activity->pool;
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   bool has_ended = activity->state != ACTIVITY_QUARANTINED;
   if (has_ended && !lease_rest(activity->lease))
     while (dk_token_cancelled(activity->task.token) == DK_CAUSE_NONE)
-      pthread_cond_wait(&pool->changed, &pool->lock);
+      dk_lock_wait(&pool->lock, &pool->changed);
   has_ended = activity->state != ACTIVITY_QUARANTINED; /* perhaps while it waited */
   if (has_ended)
     activity->state = ACTIVITY_ENDS;
   pthread_cond_broadcast(&pool->changed);
   bool kept_grace = has_ended && activity->grace_until > 0 && !activity->was_killed;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   if (kept_grace)
     log_count(pool->setup.log, COUNT_GRACE_KEPT);
   return has_ended;
@@ -218,9 +218,9 @@ do_activity(struct slot *slot, struct activity *activity)
   if (!end_body(activity))
     return false;
   activity_settle(slot, activity, &outcome);
-  pthread_mutex_lock(&slot->pool->lock);
+  dk_lock(&slot->pool->lock);
   activity_remove(activity);
-  pthread_mutex_unlock(&slot->pool->lock);
+  dk_unlock(&slot->pool->lock);
   return true;
 }
 
@@ -230,16 +230,16 @@ do_activity(struct slot *slot, struct activity *activity)
 static struct activity *
 take_activity(struct activity_pool *pool)
 {
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   while (!pool->ready && !pool->is_over)
-    pthread_cond_wait(&pool->has_ready, &pool->lock);
+    dk_lock_wait(&pool->lock, &pool->has_ready);
   struct activity *activity = pool->ready;
   if (activity) {
     pool->ready = activity->next_ready;
     if (!pool->ready)
       pool->ready_end = &pool->ready;
   }
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return activity;
 }
 
@@ -253,9 +253,9 @@ leave_quarantine(struct slot *slot, const struct activity *activity)
   log_uncount(pool->setup.log, COUNT_QUARANTINED_NOW);
   event.level = DK_LEVEL_INFO;
   log_report(pool->setup.log, &event, "its thread has come back");
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   pool->n_quarantined--;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
 }
 
 static void *
@@ -272,11 +272,11 @@ slot_main(void *argument)
       leave_quarantine(slot, activity);
     activity_drop(activity);
   }
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   slot->is_over = true;
   pthread_cond_broadcast(&pool->changed);
   pthread_cond_signal(&pool->deadlines_changed);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return NULL;
 }
 

@@ -208,9 +208,9 @@ activity_drop(struct activity *activity)
 {
   struct activity_pool *pool = activity->pool;
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   bool is_last = --activity->references == 0;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   if (is_last)
     free_activity(activity);
 }
@@ -396,9 +396,9 @@ activity_lost(void *context, enum loss loss)
   int32_t learnt = loss == LOSS_REFUSED ? DK_LEARNT_BY_RENEWAL : DK_LEARNT_BY_DEADLINE;
 
   /* The leases lets the lease stay while this runs, and so the activity. */
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   bool is_told = activity_signal(activity, cause, learnt, 0);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   if (loss == LOSS_DEADLINE)
     activity_pardon(activity);
   if (is_told)

@@ -70,7 +70,7 @@ struct slot {
 struct activity_pool {
   struct activity_pool_setup setup;
   struct retry_counts *retries; /* with a lock of their own */
-  pthread_mutex_t lock;
+  struct dk_lock lock;
   pthread_cond_t has_ready;     /* for the slots */
   pthread_cond_t changed;       /* for the poller, and who waits for an end */
   pthread_cond_t deadlines_changed;

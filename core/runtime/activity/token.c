@@ -17,7 +17,7 @@
 struct dk_token {
   atomic_uint references;
   _Atomic int32_t cause;
-  pthread_mutex_t lock;
+  struct dk_lock lock;
   pthread_cond_t is_set;
   int fd; /* an eventfd, made when it is asked for; -1: not yet */
 };
@@ -31,7 +31,7 @@ token_new(void)
     return NULL;
   atomic_init(&token->references, 1);
   atomic_init(&token->cause, DK_CAUSE_NONE);
-  pthread_mutex_init(&token->lock, NULL);
+  dk_lock_init(&token->lock);
   ticks_cond_init(&token->is_set);
   token->fd = -1;
   return token;
@@ -52,7 +52,7 @@ dk_token_free(dk_token *token)
   if (token->fd >= 0)
     close(token->fd);
   pthread_cond_destroy(&token->is_set);
-  pthread_mutex_destroy(&token->lock);
+  dk_lock_done(&token->lock);
   free(token);
 }
 
@@ -61,12 +61,12 @@ token_set(dk_token *token, int32_t cause)
 {
   int32_t none = DK_CAUSE_NONE;
 
-  pthread_mutex_lock(&token->lock);
+  dk_lock(&token->lock);
   bool is_first = atomic_compare_exchange_strong(&token->cause, &none, cause);
   if (is_first && token->fd >= 0)
     dk_ring(token->fd);
   pthread_cond_broadcast(&token->is_set);
-  pthread_mutex_unlock(&token->lock);
+  dk_unlock(&token->lock);
   return is_first;
 }
 
@@ -88,14 +88,14 @@ dk_token_fd(const dk_token *looked_at)
 {
   dk_token *token = own(looked_at);
 
-  pthread_mutex_lock(&token->lock);
+  dk_lock(&token->lock);
   if (token->fd < 0) {
     token->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (token->fd >= 0 && atomic_load(&token->cause) != DK_CAUSE_NONE)
       dk_ring(token->fd);
   }
   int fd = token->fd;
-  pthread_mutex_unlock(&token->lock);
+  dk_unlock(&token->lock);
   return fd;
 }
 
@@ -105,10 +105,10 @@ dk_token_sleep(const dk_token *looked_at, int64_t ms)
   dk_token *token = own(looked_at);
   int64_t until = ticks_after(ticks_now(), ms > 0 ? ms : 0);
 
-  pthread_mutex_lock(&token->lock);
+  dk_lock(&token->lock);
   while (atomic_load(&token->cause) == DK_CAUSE_NONE && ticks_now() < until)
     ticks_cond_wait(&token->is_set, &token->lock, until);
   int32_t cause = atomic_load(&token->cause);
-  pthread_mutex_unlock(&token->lock);
+  dk_unlock(&token->lock);
   return cause;
 }

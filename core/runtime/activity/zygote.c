@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/lock.h"
 #include "core/plugin/memory.h"
 
 /* The conversation: one request, one answer.  An answer to MAKE carries the child's socket. */
@@ -35,7 +35,7 @@ struct answer {
 };
 
 struct dk_zygote {
-  pthread_mutex_t lock;
+  struct dk_lock lock;
   int fd;
   pid_t pid;
   bool is_gone, is_told;
@@ -328,7 +328,7 @@ dk_zygote_start(const struct dk_registry *registry, struct dk_zygote **ret_zygot
     free(zygote);
     return status;
   }
-  pthread_mutex_init(&zygote->lock, NULL);
+  dk_lock_init(&zygote->lock);
   *ret_zygote = zygote;
   return DK_OK;
 }
@@ -357,7 +357,7 @@ dk_zygote_stop(struct dk_zygote *zygote)
   close(zygote->fd);
   while (waitpid(zygote->pid, NULL, 0) < 0 && errno == EINTR)
     continue;
-  pthread_mutex_destroy(&zygote->lock);
+  dk_lock_done(&zygote->lock);
   free(zygote);
 }
 
@@ -458,11 +458,11 @@ has_died(const struct child *child)
 static struct child *
 take_idle(struct dk_zygote *zygote)
 {
-  pthread_mutex_lock(&zygote->lock);
+  dk_lock(&zygote->lock);
   struct child *child = zygote->idle;
   if (child)
     zygote->idle = child->next;
-  pthread_mutex_unlock(&zygote->lock);
+  dk_unlock(&zygote->lock);
   return child;
 }
 
@@ -476,19 +476,19 @@ zygote_take(struct dk_zygote *zygote)
       return child;
     zygote_bury(zygote, child);
   }
-  pthread_mutex_lock(&zygote->lock);
+  dk_lock(&zygote->lock);
   child = new_child(zygote);
-  pthread_mutex_unlock(&zygote->lock);
+  dk_unlock(&zygote->lock);
   return child;
 }
 
 void
 zygote_return(struct dk_zygote *zygote, struct child *child)
 {
-  pthread_mutex_lock(&zygote->lock);
+  dk_lock(&zygote->lock);
   child->next = zygote->idle;
   zygote->idle = child;
-  pthread_mutex_unlock(&zygote->lock);
+  dk_unlock(&zygote->lock);
 }
 
 int
@@ -498,9 +498,9 @@ zygote_bury(struct dk_zygote *zygote, struct child *child)
   struct answer answer = {.pid = 0};
   int fd;
 
-  pthread_mutex_lock(&zygote->lock);
+  dk_lock(&zygote->lock);
   bool is_known = converse(zygote, request, &answer, &fd) && answer.pid == child->pid;
-  pthread_mutex_unlock(&zygote->lock);
+  dk_unlock(&zygote->lock);
   free_child(child);
   return is_known ? answer.status : -1;
 }
@@ -522,9 +522,9 @@ zygote_is_dead(const struct dk_zygote *zygote)
 bool
 zygote_is_news(struct dk_zygote *zygote)
 {
-  pthread_mutex_lock(&zygote->lock);
+  dk_lock(&zygote->lock);
   bool is_news = zygote->is_gone && !zygote->is_told;
   zygote->is_told = zygote->is_told || is_news;
-  pthread_mutex_unlock(&zygote->lock);
+  dk_unlock(&zygote->lock);
   return is_news;
 }

@@ -604,10 +604,10 @@ keep_outcome(void *context, const struct dk_cancel_outcome *outcome)
   single->outcome = *outcome;
   if (!outcome->text.ptr)
     return 0;
-  pthread_mutex_lock(&client->lock);
+  dk_lock(&client->lock);
   dk_arena_reset(&client->arena);
   single->outcome.text = dk_str_of(dk_arena_strdup(&client->arena, outcome->text.ptr));
-  pthread_mutex_unlock(&client->lock);
+  dk_unlock(&client->lock);
   return 0;
 }
 

@@ -34,14 +34,14 @@ client_read_status(struct dk_client *client, const struct dk_text *instance, int
 {
   struct dk_history *history;
 
-  pthread_mutex_lock(&client->lock);
+  dk_lock(&client->lock);
   dk_status status =
     client_set_error(client, client->caller, read_head(client, instance, &history));
   if (status == DK_OK && !history->found)
     status = DK_NOT_FOUND;
   if (status == DK_OK)
     *ret_status = history->execution.status;
-  pthread_mutex_unlock(&client->lock);
+  dk_unlock(&client->lock);
   return status;
 }
 
@@ -63,13 +63,13 @@ give_texts(struct dk_client *client, struct info_reader *l, struct dk_instance_i
 {
   dk_status status = info_keep(l, info);
 
-  pthread_mutex_lock(&client->lock);
+  dk_lock(&client->lock);
   if (status == DK_OK) {
     dk_arena_done(&client->arena);
     client->arena = l->page;
     dk_arena_init(&l->page);
   }
-  pthread_mutex_unlock(&client->lock);
+  dk_unlock(&client->lock);
   return status;
 }
 

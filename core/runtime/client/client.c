@@ -24,28 +24,28 @@ client_refuse(struct dk_client *client, dk_status status, const char *format, ..
 {
   va_list args;
 
-  pthread_mutex_lock(&client->lock);
+  dk_lock(&client->lock);
   va_start(args, format);
   vsnprintf(client->error, sizeof(client->error), format, args);
   va_end(args);
-  pthread_mutex_unlock(&client->lock);
+  dk_unlock(&client->lock);
   return status;
 }
 
 void
 client_forget_error(struct dk_client *client)
 {
-  pthread_mutex_lock(&client->lock);
+  dk_lock(&client->lock);
   client->error[0] = '\0';
-  pthread_mutex_unlock(&client->lock);
+  dk_unlock(&client->lock);
 }
 
 void
 client_copy_error(struct dk_client *client, char ret_words[CLIENT_ERROR])
 {
-  pthread_mutex_lock(&client->lock);
+  dk_lock(&client->lock);
   memcpy(ret_words, client->error, CLIENT_ERROR);
-  pthread_mutex_unlock(&client->lock);
+  dk_unlock(&client->lock);
 }
 
 void
@@ -76,9 +76,9 @@ client_set_error(struct dk_client *client, const struct dk_caller *caller, dk_st
 dk_status
 client_keep_error(struct dk_client *client, const struct dk_caller *caller, dk_status status)
 {
-  pthread_mutex_lock(&client->lock);
+  dk_lock(&client->lock);
   client_set_error(client, caller, status);
-  pthread_mutex_unlock(&client->lock);
+  dk_unlock(&client->lock);
   return status;
 }
 
@@ -277,10 +277,10 @@ send_with(struct dk_client *client, struct dk_caller *caller,
 static dk_status
 send_as_client(struct dk_client *client, struct request_message *request_message)
 {
-  pthread_mutex_lock(&client->lock);
+  dk_lock(&client->lock);
   dk_status status = send_with(client, client->caller, request_message);
   client_set_error(client, client->caller, status);
-  pthread_mutex_unlock(&client->lock);
+  dk_unlock(&client->lock);
   return status;
 }
 
@@ -393,7 +393,7 @@ dk_client_new(struct dk_store *store, struct dk_canceller *canceller)
   struct dk_client *client = calloc(1, sizeof(*client));
   struct dk_caller *caller = dk_caller_new(NULL, 0);
 
-  if (!client || !caller || pthread_mutex_init(&client->lock, NULL) != 0) {
+  if (!client || !caller || !dk_lock_init(&client->lock)) {
     dk_caller_free(caller);
     free(client);
     return NULL;
@@ -414,7 +414,7 @@ dk_client_free(struct dk_client *client)
     return;
   dk_caller_free(client->caller);
   dk_arena_done(&client->arena);
-  pthread_mutex_destroy(&client->lock);
+  dk_lock_done(&client->lock);
   free(client);
 }
 

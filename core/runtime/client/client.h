@@ -11,10 +11,10 @@
 
 #include <durakit/manage.h>
 
-#include <pthread.h>
 #include <stdbool.h>
 
 #include "core/base/arena.h"
+#include "core/base/lock.h"
 #include "core/base/text.h"
 #include "core/runtime/format/event.h"
 
@@ -32,7 +32,7 @@ struct dk_client {
   struct dk_store *store;
   struct dk_canceller *canceller;
   bool has_admin;
-  pthread_mutex_t lock;
+  struct dk_lock lock;
   struct dk_caller *caller;
   struct dk_arena arena;  /* the last info's texts, or the last outcome's */
   char error[CLIENT_ERROR];

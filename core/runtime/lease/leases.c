@@ -55,7 +55,7 @@ struct renewer {
 struct leases {
   struct dk_store *store;
   struct log *log;
-  pthread_mutex_t lock;
+  struct dk_lock lock;
   pthread_cond_t clock_looks; /* the heap has changed */
   pthread_cond_t is_ready;    /* a lease is ready, or it is the end */
   pthread_cond_t has_changed; /* nobody tells of a lease any more, something is over */
@@ -181,13 +181,13 @@ static void
 begin_to_tell(struct lease *lease)
 {
   lease->pins++;
-  pthread_mutex_unlock(&lease->leases->lock);
+  dk_unlock(&lease->leases->lock);
 }
 
 static void
 end_telling(struct lease *lease)
 {
-  pthread_mutex_lock(&lease->leases->lock);
+  dk_lock(&lease->leases->lock);
   lease->pins--;
   pthread_cond_broadcast(&lease->leases->has_changed);
 }
@@ -277,12 +277,12 @@ renew(struct renewer *renewer, struct lease *lease)
   renewer->call_back_at = began + longest_renewal(lease);
   look_at(lease, sooner(renewer->call_back_at, lease->deadline));
   dk_canceller_reset(renewer->canceller);
-  pthread_mutex_unlock(&leases->lock);
+  dk_unlock(&leases->lock);
   dk_caller_reset(renewer->caller);
   dk_status status = call_store(renewer, lease);
-  pthread_mutex_lock(&leases->lock);
+  dk_lock(&leases->lock);
   while (renewer->is_called_back)
-    pthread_cond_wait(&leases->has_changed, &leases->lock);
+    dk_lock_wait(&leases->lock, &leases->has_changed);
   lease->renewer = NULL;
   if (status == DK_OK && lease->state != LEASE_IS_LOST) {
     lease->deadline = began + lease->terms.lock_ms;
@@ -312,7 +312,7 @@ discard_leases(struct leases *leases)
   pthread_cond_destroy(&leases->has_changed);
   pthread_cond_destroy(&leases->is_ready);
   pthread_cond_destroy(&leases->clock_looks);
-  pthread_mutex_destroy(&leases->lock);
+  dk_lock_done(&leases->lock);
   free(leases);
 }
 
@@ -323,7 +323,7 @@ end_renewer(struct leases *leases)
   bool is_last = ++leases->n_over == leases->n_renewers && leases->is_left;
 
   pthread_cond_broadcast(&leases->has_changed);
-  pthread_mutex_unlock(&leases->lock);
+  dk_unlock(&leases->lock);
   if (is_last)
     discard_leases(leases);
 }
@@ -334,7 +334,7 @@ renewer_main(void *argument)
   struct renewer *renewer = argument;
   struct leases *leases = renewer->leases;
 
-  pthread_mutex_lock(&leases->lock);
+  dk_lock(&leases->lock);
   while (!leases->is_stopping) {
     struct lease *lease = leases->ready;
     if (lease) {
@@ -343,7 +343,7 @@ renewer_main(void *argument)
       continue;
     }
     leases->n_idle++;
-    pthread_cond_wait(&leases->is_ready, &leases->lock);
+    dk_lock_wait(&leases->lock, &leases->is_ready);
     leases->n_idle--;
   }
   end_renewer(leases);
@@ -380,9 +380,9 @@ call_back(struct renewer *renewer)
   struct leases *leases = renewer->leases;
 
   renewer->is_called_back = true;
-  pthread_mutex_unlock(&leases->lock);
+  dk_unlock(&leases->lock);
   dk_cancel(renewer->canceller);
-  pthread_mutex_lock(&leases->lock);
+  dk_lock(&leases->lock);
   renewer->is_called_back = false;
   pthread_cond_broadcast(&leases->has_changed);
 }
@@ -431,7 +431,7 @@ clock_main(void *argument)
 {
   struct leases *leases = argument;
 
-  pthread_mutex_lock(&leases->lock);
+  dk_lock(&leases->lock);
   while (!leases->is_stopping) {
     struct due *due = heap_top(&leases->heap);
     int64_t now = ticks_now();
@@ -440,7 +440,7 @@ clock_main(void *argument)
     else
       ticks_cond_wait(&leases->clock_looks, &leases->lock, due ? due->at : INT64_MAX);
   }
-  pthread_mutex_unlock(&leases->lock);
+  dk_unlock(&leases->lock);
   return NULL;
 }
 
@@ -487,13 +487,13 @@ leases_keep(struct leases *leases, const struct lease_terms *terms)
 
   if (!lease)
     return NULL;
-  pthread_mutex_lock(&leases->lock);
+  dk_lock(&leases->lock);
   bool has_room = heap_reserve(&leases->heap, leases->n_leases);
   if (has_room) {
     leases->n_leases++;
     begin_to_wait(lease, lease->deadline - terms->buffer_ms);
   }
-  pthread_mutex_unlock(&leases->lock);
+  dk_unlock(&leases->lock);
   if (has_room)
     return lease;
   free(lease);
@@ -505,7 +505,7 @@ lease_rest(struct lease *lease)
 {
   struct leases *leases = lease->leases;
 
-  pthread_mutex_lock(&leases->lock);
+  dk_lock(&leases->lock);
   bool is_lost = lease->state == LEASE_IS_LOST;
   if (!is_lost) {
     remove_ready(leases, lease);
@@ -514,16 +514,16 @@ lease_rest(struct lease *lease)
     if (!lease->renewer) /* else the clock still sees to it that it does not hang */
       heap_remove(&leases->heap, &lease->due);
   }
-  pthread_mutex_unlock(&leases->lock);
+  dk_unlock(&leases->lock);
   return !is_lost;
 }
 
 void
 leases_let_go(struct leases *leases, struct lease *lease)
 {
-  pthread_mutex_lock(&leases->lock);
+  dk_lock(&leases->lock);
   while (lease->pins > 0)
-    pthread_cond_wait(&leases->has_changed, &leases->lock);
+    dk_lock_wait(&leases->lock, &leases->has_changed);
   remove_ready(leases, lease);
   health_rest(&leases->log->health, &lease->renews);
   if (lease->renewer) {
@@ -533,7 +533,7 @@ leases_let_go(struct leases *leases, struct lease *lease)
   } else {
     free_lease(lease);
   }
-  pthread_mutex_unlock(&leases->lock);
+  dk_unlock(&leases->lock);
 }
 
 int64_t
@@ -541,9 +541,9 @@ lease_deadline(const struct lease *lease)
 {
   struct leases *leases = lease->leases;
 
-  pthread_mutex_lock(&leases->lock);
+  dk_lock(&leases->lock);
   int64_t deadline = lease->deadline;
-  pthread_mutex_unlock(&leases->lock);
+  dk_unlock(&leases->lock);
   return deadline;
 }
 
@@ -552,9 +552,9 @@ lease_good_at(const struct lease *lease)
 {
   struct leases *leases = lease->leases;
 
-  pthread_mutex_lock(&leases->lock);
+  dk_lock(&leases->lock);
   int64_t good_at = lease->good_at;
-  pthread_mutex_unlock(&leases->lock);
+  dk_unlock(&leases->lock);
   return good_at;
 }
 
@@ -566,14 +566,14 @@ wait_for_renewers(struct leases *leases)
 {
   int64_t until = ticks_after(ticks_now(), PATIENCE_MS);
 
-  pthread_mutex_lock(&leases->lock);
+  dk_lock(&leases->lock);
   while (leases->n_over < leases->n_renewers && ticks_now() < until)
     ticks_cond_wait(&leases->has_changed, &leases->lock, until);
   uint32_t left = leases->n_renewers - leases->n_over;
   for (uint32_t i = 0; left > 0 && i < leases->n_renewers; i++)
     pthread_detach(leases->renewers[i].thread);
   leases->is_left = left > 0;
-  pthread_mutex_unlock(&leases->lock);
+  dk_unlock(&leases->lock);
   return left;
 }
 
@@ -581,11 +581,11 @@ wait_for_renewers(struct leases *leases)
 static uint32_t
 end_renewers(struct leases *leases)
 {
-  pthread_mutex_lock(&leases->lock);
+  dk_lock(&leases->lock);
   leases->is_stopping = true;
   pthread_cond_broadcast(&leases->is_ready);
   pthread_cond_broadcast(&leases->clock_looks);
-  pthread_mutex_unlock(&leases->lock);
+  dk_unlock(&leases->lock);
   for (uint32_t i = 0; i < leases->n_renewers; i++)
     dk_cancel(leases->renewers[i].canceller);
   uint32_t left = wait_for_renewers(leases);
@@ -608,7 +608,7 @@ leases_start(const struct leases_setup *setup, struct leases **ret_leases)
   leases->store = setup->store;
   leases->log = setup->log;
   leases->ready_end = &leases->ready;
-  pthread_mutex_init(&leases->lock, NULL);
+  dk_lock_init(&leases->lock);
   ticks_cond_init(&leases->clock_looks);
   ticks_cond_init(&leases->is_ready);
   ticks_cond_init(&leases->has_changed);
@@ -623,10 +623,10 @@ leases_start(const struct leases_setup *setup, struct leases **ret_leases)
 uint32_t
 leases_stop(struct leases *leases)
 {
-  pthread_mutex_lock(&leases->lock);
+  dk_lock(&leases->lock);
   leases->is_stopping = true;
   pthread_cond_broadcast(&leases->clock_looks);
-  pthread_mutex_unlock(&leases->lock);
+  dk_unlock(&leases->lock);
   pthread_join(leases->clock, NULL);
   return end_renewers(leases);
 }

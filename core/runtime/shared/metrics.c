@@ -71,7 +71,7 @@ metrics_init(struct metrics *metrics)
     .requests.n_cells = N_REQUEST_SOURCES * N_REQUEST_OUTCOMES,
     .cancelled.n_cells = N_CODES * N_PHASES,
   };
-  pthread_mutex_init(&metrics->lock, NULL);
+  dk_lock_init(&metrics->lock);
   dk_arena_init(&metrics->arena);
 }
 
@@ -79,7 +79,7 @@ void
 metrics_done(struct metrics *metrics)
 {
   dk_arena_done(&metrics->arena);
-  pthread_mutex_destroy(&metrics->lock);
+  dk_lock_done(&metrics->lock);
 }
 
 /* Nothing (it is not known) is; what is really called "other" is counted with the others. */
@@ -112,13 +112,13 @@ add_row(struct metrics *metrics, struct by_name *by, dk_str name)
 static void
 count(struct metrics *metrics, struct by_name *by, dk_str name, size_t cell, uint64_t n)
 {
-  pthread_mutex_lock(&metrics->lock);
+  dk_lock(&metrics->lock);
   struct name_row *row = names_find(&by->places, name);
   if (!row && by->n_rows < METRIC_NAMES && is_told_apart(name))
     row = add_row(metrics, by, name);
   _Atomic uint64_t *cells = row ? row->cells : by->others;
   atomic_fetch_add_explicit(&cells[cell], n, memory_order_relaxed);
-  pthread_mutex_unlock(&metrics->lock);
+  dk_unlock(&metrics->lock);
 }
 
 void
@@ -145,10 +145,10 @@ metrics_notified(struct metrics *metrics, int32_t learnt, int64_t ns)
 
   while (i < METRIC_BOUNDS && length > bounds[i].ns)
     i++;
-  pthread_mutex_lock(&metrics->lock);
+  dk_lock(&metrics->lock);
   histogram->within[i]++;
   histogram->sum_ns += (uint64_t)length;
-  pthread_mutex_unlock(&metrics->lock);
+  dk_unlock(&metrics->lock);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -241,11 +241,11 @@ write_rows(struct page *page, struct by_name *by,
   const struct name_row others = {dk_str_of(OTHER), by->others};
   const struct name_row *rows[METRIC_NAMES];
 
-  pthread_mutex_lock(&metrics->lock);
+  dk_lock(&metrics->lock);
   size_t n = by->n_rows;
   for (size_t i = 0; i < n; i++)
     rows[i] = by->rows[i];
-  pthread_mutex_unlock(&metrics->lock);
+  dk_unlock(&metrics->lock);
   for (size_t i = 0; i < n; i++)
     write_row(page, rows[i]);
   write_row(page, &others);
@@ -286,9 +286,9 @@ write_notified(struct page *page)
   struct metrics *metrics = &page->log->metrics;
 
   for (size_t i = 0; i < METRIC_PATHS; i++) {
-    pthread_mutex_lock(&metrics->lock);
+    dk_lock(&metrics->lock);
     struct histogram histogram = metrics->notified[i];
-    pthread_mutex_unlock(&metrics->lock);
+    dk_unlock(&metrics->lock);
     write_histogram(page, path_names[i], &histogram);
   }
 }

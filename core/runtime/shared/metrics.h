@@ -12,10 +12,10 @@
 #ifndef DK_RUNTIME_SHARED_METRICS_H
 #define DK_RUNTIME_SHARED_METRICS_H
 
+#include "core/base/lock.h"
 #include "core/base/names.h"
 #include "core/runtime/format/event.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 enum { METRIC_NAMES = 100, METRIC_BOUNDS = 14, METRIC_PATHS = 4 };
@@ -51,7 +51,7 @@ struct histogram {
 };
 
 struct metrics {
-  pthread_mutex_t lock;
+  struct dk_lock lock;
   struct dk_arena arena;      /* names and their counts */
   struct by_name requests, cancelled;
   struct histogram notified[METRIC_PATHS];

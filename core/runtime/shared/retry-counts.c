@@ -2,7 +2,6 @@
 /* Notes: see retry-counts.h.  The lock guards the rows; nothing is called under it. */
 #include "core/runtime/shared/retry-counts.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +21,7 @@ struct retry_count {
 };
 
 struct retry_counts {
-  pthread_mutex_t lock;
+  struct dk_lock lock;
   struct retry_count *rows[ROWS];
   atomic_size_t n; /* so that nothing is looked up where all is well */
 };
@@ -55,7 +54,7 @@ retry_counts_new(void)
   struct retry_counts *retries = calloc(1, sizeof(*retries));
 
   if (retries)
-    pthread_mutex_init(&retries->lock, NULL);
+    dk_lock_init(&retries->lock);
   return retries;
 }
 
@@ -70,7 +69,7 @@ retry_counts_free(struct retry_counts *retries)
       retries->rows[i] = gone->next;
       free(gone);
     }
-  pthread_mutex_destroy(&retries->lock);
+  dk_lock_done(&retries->lock);
   free(retries);
 }
 
@@ -146,14 +145,14 @@ retry_counts_delayed_again(struct retry_counts *retries, dk_str instance, enum d
   uint32_t n_delays = 1;
 
   *ret_first = true;
-  pthread_mutex_lock(&retries->lock);
+  dk_lock(&retries->lock);
   struct retry_count *retry_count = retry_count_of(retries, instance);
   if (retry_count) {
     n_delays = ++retry_count->n_delays;
     *ret_first = !(retry_count->told & 1u << why);
     retry_count->told |= 1u << why;
   }
-  pthread_mutex_unlock(&retries->lock);
+  dk_unlock(&retries->lock);
   return n_delays;
 }
 
@@ -161,13 +160,13 @@ void
 retry_counts_delayed_until(struct retry_counts *retries, dk_str instance, enum delay why,
                            int64_t until)
 {
-  pthread_mutex_lock(&retries->lock);
+  dk_lock(&retries->lock);
   struct retry_count *retry_count = retry_count_of(retries, instance);
   if (retry_count) {
     retry_count->why = why;
     retry_count->until = until;
   }
-  pthread_mutex_unlock(&retries->lock);
+  dk_unlock(&retries->lock);
 }
 
 size_t
@@ -179,7 +178,7 @@ retry_counts_delayed(struct retry_counts *retries, int64_t now, enum delay *ret_
 
   if (atomic_load(&retries->n) == 0)
     return 0;
-  pthread_mutex_lock(&retries->lock);
+  dk_lock(&retries->lock);
   for (size_t i = 0; i < ROWS; i++)
     for (const struct retry_count *retry_count = retries->rows[i]; retry_count;
          retry_count = retry_count->next)
@@ -191,18 +190,18 @@ retry_counts_delayed(struct retry_counts *retries, int64_t now, enum delay *ret_
     *ret_why = one->why;
     snprintf(room, size, "%.*s", (int)one->length, one->instance);
   }
-  pthread_mutex_unlock(&retries->lock);
+  dk_unlock(&retries->lock);
   return n;
 }
 
 void
 retry_counts_pardon(struct retry_counts *retries, dk_str instance, uint32_t attempt)
 {
-  pthread_mutex_lock(&retries->lock);
+  dk_lock(&retries->lock);
   struct retry_count *retry_count = retry_count_of(retries, instance);
   if (retry_count && retry_count->pardoned < attempt)
     retry_count->pardoned = attempt;
-  pthread_mutex_unlock(&retries->lock);
+  dk_unlock(&retries->lock);
 }
 
 uint32_t
@@ -212,11 +211,11 @@ retry_counts_judged(struct retry_counts *retries, dk_str instance, uint32_t atte
 
   if (attempt <= 1 || atomic_load(&retries->n) == 0)
     return attempt;
-  pthread_mutex_lock(&retries->lock);
+  dk_lock(&retries->lock);
   const struct retry_count *retry_count = *find(retries, instance);
   if (retry_count)
     pardoned = retry_count->pardoned;
-  pthread_mutex_unlock(&retries->lock);
+  dk_unlock(&retries->lock);
   return attempt > pardoned ? attempt - pardoned : 1;
 }
 
@@ -225,9 +224,9 @@ retry_counts_forget(struct retry_counts *retries, dk_str instance)
 {
   if (atomic_load(&retries->n) == 0)
     return;
-  pthread_mutex_lock(&retries->lock);
+  dk_lock(&retries->lock);
   struct retry_count **link = find(retries, instance);
   if (*link)
     remove_retry_count(retries, link);
-  pthread_mutex_unlock(&retries->lock);
+  dk_unlock(&retries->lock);
 }

@@ -28,13 +28,13 @@ void
 health_init(struct health *health)
 {
   memset(health, 0, sizeof(*health));
-  pthread_mutex_init(&health->lock, NULL);
+  dk_lock_init(&health->lock);
 }
 
 void
 health_done(struct health *health)
 {
-  pthread_mutex_destroy(&health->lock);
+  dk_lock_done(&health->lock);
 }
 
 /* ---- askers, under the lock ------------------------------------------------------------------ */
@@ -107,13 +107,13 @@ health_ask(struct health *health, struct asker *asker, enum health_kind kind, in
 {
   int64_t now = ticks_now();
 
-  pthread_mutex_lock(&health->lock);
+  dk_lock(&health->lock);
   if (!asker->at) {
     asker->kind = kind;
     begin(&health->lines[kind], asker, now);
   }
   asker->due = ticks_after(now, wait_ms);
-  pthread_mutex_unlock(&health->lock);
+  dk_unlock(&health->lock);
 }
 
 bool
@@ -121,7 +121,7 @@ health_good(struct health *health, struct asker *asker, int64_t *ret_ms)
 {
   int64_t now = ticks_now();
 
-  pthread_mutex_lock(&health->lock);
+  dk_lock(&health->lock);
   struct line *line = &health->lines[asker->kind];
   rest(asker);
   forget_left(health);
@@ -134,7 +134,7 @@ health_good(struct health *health, struct asker *asker, int64_t *ret_ms)
     if (ret_ms)
       *ret_ms = now - line->since;
   }
-  pthread_mutex_unlock(&health->lock);
+  dk_unlock(&health->lock);
   return is_news;
 }
 
@@ -144,7 +144,7 @@ health_refused(struct health *health, struct asker *asker, dk_status status, con
 {
   int64_t now = ticks_now();
 
-  pthread_mutex_lock(&health->lock);
+  dk_lock(&health->lock);
   struct line *line = &health->lines[asker->kind];
   bool is_news = !line->fails;
   asker->is_refused = true;
@@ -157,26 +157,26 @@ health_refused(struct health *health, struct asker *asker, dk_status status, con
     line->since = asker->since;
     line->settle_ms = line->back_at > 0 && now - line->back_at < FLAPS_MS ? SETTLE_MS : 0;
   }
-  pthread_mutex_unlock(&health->lock);
+  dk_unlock(&health->lock);
   return is_news;
 }
 
 void
 health_rest(struct health *health, struct asker *asker)
 {
-  pthread_mutex_lock(&health->lock);
+  dk_lock(&health->lock);
   if (asker->at)
     leave(&health->lines[asker->kind], asker, ticks_now());
   rest(asker);
-  pthread_mutex_unlock(&health->lock);
+  dk_unlock(&health->lock);
 }
 
 bool
 health_fails(struct health *health, enum health_kind kind)
 {
-  pthread_mutex_lock(&health->lock);
+  dk_lock(&health->lock);
   bool fails = health->lines[kind].fails;
-  pthread_mutex_unlock(&health->lock);
+  dk_unlock(&health->lock);
   return fails;
 }
 
@@ -240,9 +240,9 @@ health_is_well(struct health *health, char *reason, size_t size)
   int64_t now = ticks_now();
   bool is_well = true;
 
-  pthread_mutex_lock(&health->lock);
+  dk_lock(&health->lock);
   for (int kind = 0; is_well && kind < N_HEALTH_KINDS; kind++)
     is_well = is_line_well(&health->lines[kind], (enum health_kind)kind, now, reason, size);
-  pthread_mutex_unlock(&health->lock);
+  dk_unlock(&health->lock);
   return is_well;
 }

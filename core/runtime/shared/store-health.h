@@ -16,8 +16,9 @@
 
 #include <durakit/host.h>
 
-#include <pthread.h>
 #include <stdbool.h>
+
+#include "core/base/lock.h"
 
 enum health_kind {
   HEALTH_TURNS, /* fetches of turns */
@@ -37,7 +38,7 @@ struct asker {
 };
 
 struct health {
-  pthread_mutex_t lock;
+  struct dk_lock lock;
   struct line {
     struct asker *askers;
     bool fails;              /* was told, and not yet that it works again */

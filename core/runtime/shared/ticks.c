@@ -57,7 +57,7 @@ ticks_cond_init(pthread_cond_t *condition)
 }
 
 void
-ticks_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t until)
+ticks_cond_wait(pthread_cond_t *condition, struct dk_lock *lock, int64_t until)
 {
   struct timespec at = {
     .tv_sec = (time_t)(until / 1000),
@@ -65,7 +65,7 @@ ticks_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t until)
   };
 
   if (until == INT64_MAX)
-    pthread_cond_wait(condition, lock);
+    dk_lock_wait(lock, condition);
   else
-    pthread_cond_timedwait(condition, lock, &at);
+    dk_lock_wait_until(lock, condition, &at);
 }

@@ -6,7 +6,7 @@
 
 #include <durakit/host.h>
 
-#include <pthread.h>
+#include "core/base/lock.h"
 
 int64_t ticks_now(void);
 /* The same clock in nanoseconds, for what takes less than a tick. */
@@ -21,6 +21,6 @@ int64_t ticks_after(int64_t tick, int64_t ms);
 /* A condition whose waits are limited by ticks. */
 void ticks_cond_init(pthread_cond_t *condition);
 /* Waits until it is signalled or the tick has come (INT64_MAX: no limit); may return early. */
-void ticks_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t until);
+void ticks_cond_wait(pthread_cond_t *condition, struct dk_lock *lock, int64_t until);
 
 #endif

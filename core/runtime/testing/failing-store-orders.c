@@ -17,57 +17,57 @@ void
 faulty_plan(struct faulty *faulty, enum faulty_operation operation, uint32_t skip, uint32_t times,
             enum fault fault, dk_status status)
 {
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   dk_unring(faulty->gate);
   faulty->plans[operation] =
     (struct plan){.skip = skip, .times = times, .fault = fault, .status = status};
   faulty->later[operation] = (struct plan){.times = 0};
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
 }
 
 void
 faulty_then(struct faulty *faulty, enum faulty_operation operation, uint32_t times,
             enum fault fault, dk_status status)
 {
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   faulty->later[operation] = (struct plan){.times = times, .fault = fault, .status = status};
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
 }
 
 void
 faulty_end_pages(struct faulty *faulty, uint32_t after_roots)
 {
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   faulty->most_in_page = after_roots;
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
 }
 
 void
 faulty_refuse_results(struct faulty *faulty, const char *instance, dk_status status)
 {
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   faulty->refused = instance;
   faulty->refusal = status;
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
 }
 
 void
 faulty_heal(struct faulty *faulty)
 {
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   memset(faulty->plans, 0, sizeof(faulty->plans));
   memset(faulty->later, 0, sizeof(faulty->later));
   faulty->is_away = false;
   faulty->refused = NULL;
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
 }
 
 void
 faulty_away(struct faulty *faulty, bool is_away)
 {
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   faulty->is_away = is_away;
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
 }
 
 void
@@ -79,10 +79,10 @@ faulty_release(struct faulty *faulty)
   dk_ring(faulty->gate);
   clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_sec += PATIENCE_S;
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   while (faulty->hanging > 0 && error != ETIMEDOUT)
-    error = pthread_cond_timedwait(&faulty->changed, &faulty->lock, &until);
-  pthread_mutex_unlock(&faulty->lock);
+    error = dk_lock_wait_until(&faulty->lock, &faulty->changed, &until);
+  dk_unlock(&faulty->lock);
 }
 
 /* ---- what has happened ----------------------------------------------------------------------- */
@@ -90,35 +90,35 @@ faulty_release(struct faulty *faulty)
 uint64_t
 faulty_calls(struct faulty *faulty, enum faulty_operation operation)
 {
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   uint64_t calls = faulty->calls[operation];
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
   return calls;
 }
 
 uint64_t
 faulty_successes(struct faulty *faulty, enum faulty_operation operation)
 {
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   uint64_t successes = faulty->successes[operation];
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
   return successes;
 }
 
 void
 faulty_custom_status(struct faulty *faulty, char *ret_words, size_t size)
 {
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   snprintf(ret_words, size, "%s", faulty->custom_status);
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
 }
 
 uint32_t
 faulty_hanging(struct faulty *faulty)
 {
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   uint32_t hanging = faulty->hanging;
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
   return hanging;
 }
 
@@ -131,11 +131,11 @@ until_count(struct faulty *faulty, const uint64_t *calls, uint64_t n)
 
   clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_sec += PATIENCE_S;
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   while ((calls ? *calls : faulty->hanging) < n && error != ETIMEDOUT)
-    error = pthread_cond_timedwait(&faulty->changed, &faulty->lock, &until);
+    error = dk_lock_wait_until(&faulty->lock, &faulty->changed, &until);
   bool is_there = (calls ? *calls : faulty->hanging) >= n;
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
   return is_there;
 }
 

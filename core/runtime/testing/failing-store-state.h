@@ -7,8 +7,7 @@
 #ifndef DK_RUNTIME_TESTING_FAILING_STORE_STATE_H
 #define DK_RUNTIME_TESTING_FAILING_STORE_STATE_H
 
-#include <pthread.h>
-
+#include "core/base/lock.h"
 #include "core/runtime/testing/failing-store.h"
 
 struct plan {
@@ -23,7 +22,7 @@ struct faulty {
   const struct dk_host *host;
   void *self;               /* the real provider's handle */
 
-  pthread_mutex_t lock;
+  struct dk_lock lock;
   pthread_cond_t changed;
   struct plan plans[N_FAULTY_OPERATIONS], later[N_FAULTY_OPERATIONS];
   uint64_t calls[N_FAULTY_OPERATIONS], successes[N_FAULTY_OPERATIONS];

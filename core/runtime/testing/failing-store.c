@@ -51,7 +51,7 @@ next_fault(struct faulty *faulty, enum faulty_operation operation, struct plan *
   struct plan *plan = &faulty->plans[operation];
   bool fails = true;
 
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   faulty->calls[operation]++;
   if (faulty->is_away)
     *ret_plan = (struct plan){.fault = FAULT_REFUSE, .status = DK_UNAVAILABLE};
@@ -65,17 +65,17 @@ next_fault(struct faulty *faulty, enum faulty_operation operation, struct plan *
     plan->times -= plan->times != UINT32_MAX;
   }
   pthread_cond_broadcast(&faulty->changed);
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
   return fails;
 }
 
 static void
 count_hanging(struct faulty *faulty, int change)
 {
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   faulty->hanging += (uint32_t)change;
   pthread_cond_broadcast(&faulty->changed);
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
 }
 
 static void
@@ -118,9 +118,9 @@ was_lost(struct faulty *faulty, enum faulty_operation operation)
 {
   bool is_fetch = operation == FAULTY_FETCH_TURN || operation == FAULTY_FETCH_WORK;
 
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   bool is_away = faulty->is_away;
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
   return is_fetch && is_away;
 }
 
@@ -155,9 +155,9 @@ outlast_lease(struct faulty *faulty, struct dk_call *call, const struct asked *a
 static void
 count_success(struct faulty *faulty, enum faulty_operation operation)
 {
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   faulty->successes[operation]++;
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
 }
 
 static void
@@ -165,13 +165,13 @@ note_custom_status(struct faulty *faulty, const struct dk_turn_result *result)
 {
   if (result->custom_status_op == DK_CUSTOM_KEEP)
     return;
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   if (result->custom_status_op == DK_CUSTOM_CLEAR)
     snprintf(faulty->custom_status, sizeof(faulty->custom_status), "cleared");
   else
     snprintf(faulty->custom_status, sizeof(faulty->custom_status), "set to %.*s",
              (int)result->custom_status.len, result->custom_status.ptr);
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */
@@ -182,10 +182,10 @@ delete_page(struct faulty *faulty, const struct dk_admin *admin, struct dk_call 
 {
   struct dk_delete_matching page = *request;
 
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   if (faulty->most_in_page > 0 && faulty->most_in_page < page.max_instances)
     page.max_instances = faulty->most_in_page;
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
   return admin->delete_matching(faulty->self, call, &page);
 }
 
@@ -331,10 +331,10 @@ renew_turn(void *self, struct dk_call *call, struct dk_bytes token, int64_t exte
 static bool
 is_refused(struct faulty *faulty, const struct dk_work_result *result, struct plan *ret_plan)
 {
-  pthread_mutex_lock(&faulty->lock);
+  dk_lock(&faulty->lock);
   const char *refused = faulty->refused;
   *ret_plan = (struct plan){.fault = FAULT_REFUSE, .status = faulty->refusal};
-  pthread_mutex_unlock(&faulty->lock);
+  dk_unlock(&faulty->lock);
   return refused && result->completion && result->completion->instance.len == strlen(refused) &&
          memcmp(result->completion->instance.ptr, refused, strlen(refused)) == 0;
 }
@@ -488,7 +488,7 @@ make_locks(struct faulty *faulty)
 {
   pthread_condattr_t attributes;
 
-  pthread_mutex_init(&faulty->lock, NULL);
+  dk_lock_init(&faulty->lock);
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_cond_init(&faulty->changed, &attributes);
@@ -560,7 +560,7 @@ faulty_close(struct faulty *faulty)
   dk_library_close(faulty->inner);
   close(faulty->gate);
   pthread_cond_destroy(&faulty->changed);
-  pthread_mutex_destroy(&faulty->lock);
+  dk_lock_done(&faulty->lock);
   free(faulty);
 }
 

@@ -19,7 +19,7 @@ listener_new(void)
 
   if (!listener)
     BAIL_OUT("no memory to listen");
-  pthread_mutex_init(&listener->lock, NULL);
+  dk_lock_init(&listener->lock);
   ticks_cond_init(&listener->changed);
   return listener;
 }
@@ -40,7 +40,7 @@ listener_free(struct listener *listener)
   if (listener->without_reason[0])
     fail("each line has its reason: %s", listener->without_reason);
   pthread_cond_destroy(&listener->changed);
-  pthread_mutex_destroy(&listener->lock);
+  dk_lock_done(&listener->lock);
   free(listener);
 }
 
@@ -74,7 +74,7 @@ listener_log(void *context, const struct dk_log_event *event)
 {
   struct listener *listener = context;
 
-  pthread_mutex_lock(&listener->lock);
+  dk_lock(&listener->lock);
   listener->numbers[event->number]++;
   listener->levels[event->level + 1]++;
   if (lacks_reason(event->text))
@@ -84,24 +84,24 @@ listener_log(void *context, const struct dk_log_event *event)
   else
     keep(&listener->traced[event->number], event);
   pthread_cond_broadcast(&listener->changed);
-  pthread_mutex_unlock(&listener->lock);
+  dk_unlock(&listener->lock);
 }
 
 uint32_t
 listener_count(struct listener *listener, int32_t number)
 {
-  pthread_mutex_lock(&listener->lock);
+  dk_lock(&listener->lock);
   uint32_t n = listener->numbers[number];
-  pthread_mutex_unlock(&listener->lock);
+  dk_unlock(&listener->lock);
   return n;
 }
 
 uint32_t
 listener_level(struct listener *listener, int32_t level)
 {
-  pthread_mutex_lock(&listener->lock);
+  dk_lock(&listener->lock);
   uint32_t n = listener->levels[level + 1];
-  pthread_mutex_unlock(&listener->lock);
+  dk_unlock(&listener->lock);
   return n;
 }
 
@@ -110,11 +110,11 @@ listener_until(struct listener *listener, int32_t number, uint32_t n)
 {
   int64_t until = ticks_now() + PATIENCE_MS;
 
-  pthread_mutex_lock(&listener->lock);
+  dk_lock(&listener->lock);
   while (listener->numbers[number] < n && ticks_now() < until)
     ticks_cond_wait(&listener->changed, &listener->lock, until);
   bool is_there = listener->numbers[number] >= n;
-  pthread_mutex_unlock(&listener->lock);
+  dk_unlock(&listener->lock);
   return is_there;
 }
 
@@ -129,20 +129,20 @@ listener_latest(struct listener *listener, int32_t number)
 {
   struct heard latest = {.number = 0};
 
-  pthread_mutex_lock(&listener->lock);
+  dk_lock(&listener->lock);
   for (uint32_t i = 0; i < n_kept(listener); i++)
     if (listener->heard[i].number == number)
       latest = listener->heard[i];
-  pthread_mutex_unlock(&listener->lock);
+  dk_unlock(&listener->lock);
   return latest;
 }
 
 struct heard
 listener_latest_trace(struct listener *listener, int32_t number)
 {
-  pthread_mutex_lock(&listener->lock);
+  dk_lock(&listener->lock);
   struct heard latest = listener->traced[number];
-  pthread_mutex_unlock(&listener->lock);
+  dk_unlock(&listener->lock);
   return latest;
 }
 
@@ -189,26 +189,26 @@ listener_matching(struct listener *listener, int32_t number, int32_t cause, int3
 {
   uint32_t n = 0;
 
-  pthread_mutex_lock(&listener->lock);
+  dk_lock(&listener->lock);
   for (uint32_t i = 0; i < n_kept(listener); i++) {
     const struct heard *heard = &listener->heard[i];
     if (heard->number == number && (cause < 0 || heard->cause == cause) &&
         (learnt < 0 || heard->learnt == learnt))
       n++;
   }
-  pthread_mutex_unlock(&listener->lock);
+  dk_unlock(&listener->lock);
   return n;
 }
 
 void
 listener_show(struct listener *listener, int32_t level)
 {
-  pthread_mutex_lock(&listener->lock);
+  dk_lock(&listener->lock);
   for (uint32_t i = 0; i < n_kept(listener); i++)
     if (listener->heard[i].level >= level)
       diag("level %d, number %d: %s", listener->heard[i].level, listener->heard[i].number,
            listener->heard[i].text);
-  pthread_mutex_unlock(&listener->lock);
+  dk_unlock(&listener->lock);
 }
 
 void

@@ -5,7 +5,6 @@
 
 #include <durakit/runtime.h>
 
-#include <pthread.h>
 #include <stdbool.h>
 
 #include "core/runtime/shared/ticks.h"
@@ -30,7 +29,7 @@ struct whom {
 };
 
 struct listener {
-  pthread_mutex_t lock;
+  struct dk_lock lock;
   pthread_cond_t changed;
   uint32_t numbers[LISTENER_NUMBERS], levels[LISTENER_LEVELS];
   struct heard heard[LISTENER_HEARD]; /* but for what is traced: */

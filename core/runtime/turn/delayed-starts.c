@@ -23,7 +23,7 @@ struct delayed_starts {
   struct dk_caller *caller;
   struct dk_canceller *canceller;
   pthread_t pthread;
-  pthread_mutex_t lock;
+  struct dk_lock lock;
   pthread_cond_t changed;
   struct delayed_start *first; /* by `at` */
   uint32_t n;
@@ -36,7 +36,7 @@ next_due(struct delayed_starts *delayed_starts)
 {
   struct delayed_start *due = NULL;
 
-  pthread_mutex_lock(&delayed_starts->lock);
+  dk_lock(&delayed_starts->lock);
   while (!due && !(delayed_starts->is_stopping && !delayed_starts->first)) {
     struct delayed_start *first = delayed_starts->first;
     if (first && (delayed_starts->is_stopping || first->at <= ticks_now())) {
@@ -48,7 +48,7 @@ next_due(struct delayed_starts *delayed_starts)
                       first ? first->at : INT64_MAX);
     }
   }
-  pthread_mutex_unlock(&delayed_starts->lock);
+  dk_unlock(&delayed_starts->lock);
   return due;
 }
 
@@ -72,10 +72,10 @@ delayed_starts_main(void *argument)
     give_back(delayed_starts, due);
     free(due);
   }
-  pthread_mutex_lock(&delayed_starts->lock);
+  dk_lock(&delayed_starts->lock);
   delayed_starts->is_over = true;
   pthread_cond_broadcast(&delayed_starts->changed);
-  pthread_mutex_unlock(&delayed_starts->lock);
+  dk_unlock(&delayed_starts->lock);
   return NULL;
 }
 
@@ -85,7 +85,7 @@ discard(struct delayed_starts *delayed_starts)
   dk_caller_free(delayed_starts->caller);
   dk_canceller_free(delayed_starts->canceller);
   pthread_cond_destroy(&delayed_starts->changed);
-  pthread_mutex_destroy(&delayed_starts->lock);
+  dk_lock_done(&delayed_starts->lock);
   free(delayed_starts);
 }
 
@@ -99,7 +99,7 @@ delayed_starts_begin(struct dk_store *store)
   delayed_starts->store = store;
   delayed_starts->caller = dk_caller_new(NULL, 0);
   delayed_starts->canceller = dk_canceller_new(NULL);
-  pthread_mutex_init(&delayed_starts->lock, NULL);
+  dk_lock_init(&delayed_starts->lock);
   ticks_cond_init(&delayed_starts->changed);
   if (delayed_starts->caller)
     dk_caller_set_canceller(delayed_starts->caller, delayed_starts->canceller);
@@ -134,11 +134,11 @@ delayed_starts_put(struct delayed_starts *delayed_starts, struct dk_bytes token,
   made->at = at;
   made->length = token.len;
   memcpy(made->token, token.ptr, token.len);
-  pthread_mutex_lock(&delayed_starts->lock);
+  dk_lock(&delayed_starts->lock);
   bool has_place = !delayed_starts->is_stopping && delayed_starts->n < MOST_DELAYED_STARTS;
   if (has_place)
     insert(delayed_starts, made);
-  pthread_mutex_unlock(&delayed_starts->lock);
+  dk_unlock(&delayed_starts->lock);
   if (!has_place)
     free(made);
   return has_place;
@@ -147,13 +147,13 @@ delayed_starts_put(struct delayed_starts *delayed_starts, struct dk_bytes token,
 static bool
 wait_for_end(struct delayed_starts *delayed_starts, int64_t until)
 {
-  pthread_mutex_lock(&delayed_starts->lock);
+  dk_lock(&delayed_starts->lock);
   delayed_starts->is_stopping = true;
   pthread_cond_broadcast(&delayed_starts->changed);
   while (!delayed_starts->is_over && ticks_now() < until)
     ticks_cond_wait(&delayed_starts->changed, &delayed_starts->lock, until);
   bool is_over = delayed_starts->is_over;
-  pthread_mutex_unlock(&delayed_starts->lock);
+  dk_unlock(&delayed_starts->lock);
   return is_over;
 }
 

@@ -5,14 +5,15 @@
  * free. */
 #include "core/runtime/turn/history-cache.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/base/lock.h"
 
 enum { ROWS = 4096 };
 
 struct cache {
-  pthread_mutex_t lock;
+  struct dk_lock lock;
   struct remembered *rows[ROWS];
   struct remembered *oldest, *newest;
   struct remembered *first_run;  /* no older one has a run; NULL: none has */
@@ -252,7 +253,7 @@ cache_new(uint64_t bytes, size_t runs)
 
   if (!cache)
     return NULL;
-  pthread_mutex_init(&cache->lock, NULL);
+  dk_lock_init(&cache->lock);
   cache->most = bytes;
   cache->most_runs = runs;
   return cache;
@@ -268,7 +269,7 @@ cache_free(struct cache *cache)
     cache->oldest = entry->newer;
     remembered_free(entry);
   }
-  pthread_mutex_destroy(&cache->lock);
+  dk_lock_done(&cache->lock);
   free(cache);
 }
 
@@ -347,9 +348,9 @@ struct remembered *
 cache_take(struct cache *cache, dk_str instance, uint64_t birth, uint64_t execution,
            uint64_t last_event)
 {
-  pthread_mutex_lock(&cache->lock);
+  dk_lock(&cache->lock);
   struct remembered *entry = take_out(cache, instance);
-  pthread_mutex_unlock(&cache->lock);
+  dk_unlock(&cache->lock);
 
   if (!entry)
     return NULL;
@@ -416,12 +417,12 @@ cache_put(struct cache *cache, struct remembered *remembered)
     remembered_free(remembered);
     return;
   }
-  pthread_mutex_lock(&cache->lock);
+  dk_lock(&cache->lock);
   struct remembered *earlier = take_out(cache, remembered->instance);
   link_entry(cache, remembered);
   struct remembered *gone = make_room(cache);
   struct dk_orch *run = take_run(cache, cache->most_runs);
-  pthread_mutex_unlock(&cache->lock);
+  dk_unlock(&cache->lock);
 
   remembered_free(earlier);
   replay_free(run);
@@ -435,9 +436,9 @@ cache_put(struct cache *cache, struct remembered *remembered)
 void
 cache_forget(struct cache *cache, dk_str instance)
 {
-  pthread_mutex_lock(&cache->lock);
+  dk_lock(&cache->lock);
   struct remembered *entry = take_out(cache, instance);
-  pthread_mutex_unlock(&cache->lock);
+  dk_unlock(&cache->lock);
   remembered_free(entry);
 }
 
@@ -445,9 +446,9 @@ void
 cache_drop_runs(struct cache *cache)
 {
   for (struct dk_orch *run = NULL;; replay_free(run)) {
-    pthread_mutex_lock(&cache->lock);
+    dk_lock(&cache->lock);
     run = take_run(cache, 0);
-    pthread_mutex_unlock(&cache->lock);
+    dk_unlock(&cache->lock);
     if (!run)
       return;
   }
@@ -456,18 +457,18 @@ cache_drop_runs(struct cache *cache)
 size_t
 cache_size(struct cache *cache, uint64_t *ret_bytes)
 {
-  pthread_mutex_lock(&cache->lock);
+  dk_lock(&cache->lock);
   size_t n = cache->n;
   *ret_bytes = cache->bytes;
-  pthread_mutex_unlock(&cache->lock);
+  dk_unlock(&cache->lock);
   return n;
 }
 
 size_t
 cache_runs(struct cache *cache)
 {
-  pthread_mutex_lock(&cache->lock);
+  dk_lock(&cache->lock);
   size_t n = cache->n_runs;
-  pthread_mutex_unlock(&cache->lock);
+  dk_unlock(&cache->lock);
   return n;
 }

@@ -2,7 +2,6 @@
 /* Limits: see short-limits.h.  A place is remembered by a hash of its names. */
 #include "core/runtime/turn/short-limits.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "core/runtime/turn/turn-thread.h"
@@ -11,7 +10,7 @@
 enum { MOST_PLACES = 256 };
 
 struct short_limits {
-  pthread_mutex_t lock;
+  struct dk_lock lock;
   uint64_t places[MOST_PLACES];
   size_t n_places;
 };
@@ -22,7 +21,7 @@ short_limits_new(void)
   struct short_limits *limits = calloc(1, sizeof(*limits));
 
   if (limits)
-    pthread_mutex_init(&limits->lock, NULL);
+    dk_lock_init(&limits->lock);
   return limits;
 }
 
@@ -31,7 +30,7 @@ short_limits_free(struct short_limits *limits)
 {
   if (!limits)
     return;
-  pthread_mutex_destroy(&limits->lock);
+  dk_lock_done(&limits->lock);
   free(limits);
 }
 
@@ -62,11 +61,11 @@ short_limits_are_news(struct short_limits *limits, dk_str orchestration, dk_str 
   place = add_text(place, orchestration);
   place = add_text(place, activity);
   place = add_text(place, dk_str_of(line));
-  pthread_mutex_lock(&limits->lock);
+  dk_lock(&limits->lock);
   bool are_news = limits->n_places < MOST_PLACES && !is_known(limits, place);
   if (are_news)
     limits->places[limits->n_places++] = place;
-  pthread_mutex_unlock(&limits->lock);
+  dk_unlock(&limits->lock);
   return are_news;
 }
 

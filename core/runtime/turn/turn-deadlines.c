@@ -43,7 +43,7 @@ turn_deadlines_main(void *argument)
 {
   struct turn_pool *pool = argument;
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   while (!pool->deadlines_stop) {
     int64_t now = ticks_now(), next = INT64_MAX;
     for (uint32_t i = 0; i < pool->n_threads; i++) {
@@ -56,6 +56,6 @@ turn_deadlines_main(void *argument)
     pool->next_alarm = next;
     ticks_cond_wait(&pool->alarm_changed, &pool->lock, next);
   }
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return NULL;
 }

@@ -24,9 +24,9 @@ health_of(const struct turn_thread *thread)
 static bool
 is_stopping(struct turn_pool *pool)
 {
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   bool is_stopping = pool->is_stopping;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return is_stopping;
 }
 
@@ -74,14 +74,14 @@ next_way(struct turn_thread *thread)
   struct turn_pool *pool = thread->pool;
   enum way way = WAY_TO_WAIT;
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   if ((thread->had_work && pool->waiter) || health_fails(health_of(thread), HEALTH_TURNS) ||
       thread->lost.id != 0)
     way = WAY_TO_LOOK;
   thread->state = THREAD_IDLE;
   pthread_cond_broadcast(&pool->changed);
   while (way == WAY_TO_WAIT && !pool->is_stopping && pool->waiter && pool->waiter != thread)
-    pthread_cond_wait(&pool->idle, &pool->lock);
+    dk_lock_wait(&pool->lock, &pool->idle);
   bool is_spare = pool->n_alive - pool->n_stuck > pool->shared.options->orchestration_slots;
   if (pool->is_stopping || is_spare)
     way = WAY_OUT;
@@ -91,7 +91,7 @@ next_way(struct turn_thread *thread)
   if (way != WAY_OUT || lost_fetch_is_near(&thread->lost))
     turn_thread_begin_call(thread, way == WAY_OUT ? THREAD_CALLS : THREAD_FETCHES,
                            ticks_after(ticks_now(), longest_fetch(pool)));
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return way;
 }
 
@@ -159,12 +159,12 @@ hand_over(struct turn_thread *thread)
 {
   struct turn_pool *pool = thread->pool;
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   if (pool->waiter == thread) {
     pool->waiter = NULL;
     pthread_cond_signal(&pool->idle);
   }
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
 }
 
 /* Longer after each failure. */
@@ -177,10 +177,10 @@ pause_before_next(struct turn_thread *thread)
   for (uint32_t i = 0; i < thread->failures && pause < LONGEST_PAUSE_MS; i++)
     pause *= 2;
   int64_t until = ticks_after(ticks_now(), pause < LONGEST_PAUSE_MS ? pause : LONGEST_PAUSE_MS);
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   while (!pool->is_stopping && ticks_now() < until)
     ticks_cond_wait(&thread->wake, &pool->lock, until);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
 }
 
 /* ---- a thread's life ------------------------------------------------------------------------- */
@@ -246,13 +246,13 @@ leave(struct turn_thread *thread)
   struct turn_pool *pool = thread->pool;
 
   health_rest(health_of(thread), &thread->fetching);
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   if (pool->waiter == thread)
     pool->waiter = NULL;
   thread->state = THREAD_IS_GONE;
   pthread_cond_broadcast(&pool->changed);
   pthread_cond_broadcast(&pool->idle);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
 }
 
 static void *

@@ -51,7 +51,7 @@ struct turn_thread {
 struct turn_pool {
   struct turn_shared shared;
   struct fetch_ids fetch_ids;
-  pthread_mutex_t lock;
+  struct dk_lock lock;
   pthread_cond_t idle;       /* those who wait to be the waiter */
   pthread_cond_t changed;    /* a thread is not busy any more */
   pthread_cond_t alarm_changed; /* an alarm is sooner than the deadlines thread knows */

@@ -54,7 +54,7 @@ prepare(struct turn_pool *pool, const struct turn_pool_setup *setup)
   pool->next_alarm = INT64_MAX;
   pool->most_threads = setup->options->orchestration_slots + most_replaced(setup->options);
   pool->threads = calloc(pool->most_threads, sizeof(struct turn_thread *));
-  pthread_mutex_init(&pool->lock, NULL);
+  dk_lock_init(&pool->lock);
   ticks_cond_init(&pool->idle);
   ticks_cond_init(&pool->changed);
   ticks_cond_init(&pool->alarm_changed);
@@ -75,17 +75,17 @@ discard(struct turn_pool *pool)
   pthread_cond_destroy(&pool->alarm_changed);
   pthread_cond_destroy(&pool->changed);
   pthread_cond_destroy(&pool->idle);
-  pthread_mutex_destroy(&pool->lock);
+  dk_lock_done(&pool->lock);
   free(pool);
 }
 
 static void
 stop_watcher(struct turn_pool *pool)
 {
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   pool->deadlines_stop = true;
   pthread_cond_signal(&pool->alarm_changed);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   pthread_join(pool->deadlines_thread, NULL);
 }
 
@@ -106,10 +106,10 @@ add_all_threads(struct turn_pool *pool)
 {
   bool all = true;
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   while (all && pool->n_threads < pool->shared.options->orchestration_slots)
     all = turn_thread_add(pool);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return all;
 }
 
@@ -167,11 +167,11 @@ call_back_all(struct turn_pool *pool, enum turn_thread_state state)
 void
 turn_pool_stop_fetching(struct turn_pool *pool)
 {
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   pool->is_stopping = true;
   call_back_all(pool, THREAD_FETCHES);
   wake_all(pool);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
 }
 
 /* Those that are stuck are not waited for. */
@@ -195,10 +195,10 @@ wait_for_jobs(struct turn_pool *pool, int64_t until)
 bool
 turn_pool_drain(struct turn_pool *pool, int64_t until)
 {
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   wait_for_jobs(pool, until);
   bool is_quiet = n_busy(pool) == 0 && pool->n_stuck == 0;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return is_quiet;
 }
 
@@ -220,7 +220,7 @@ turn_pool_end(struct turn_pool *pool, struct dk_leftover *leftover)
 {
   int64_t now = ticks_now();
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   atomic_store(&pool->is_ending, true);
   wake_all(pool);
   wait_for_jobs(pool, ticks_after(now, LET_GO_ON_MS));
@@ -231,7 +231,7 @@ turn_pool_end(struct turn_pool *pool, struct dk_leftover *leftover)
   leftover->turns += pool->given_back + pool->n_left;
   leftover->quarantined += pool->n_left;
   leftover->not_given_back += pool->not_given_back + pool->n_left;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
 }
 
 bool
@@ -241,9 +241,9 @@ turn_pool_free(struct turn_pool *pool)
 
   pool->shared.delayed_starts = NULL;
   stop_watcher(pool);
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   bool is_over = pool->is_over;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   join_threads(pool);
   if (is_over || !nothing_hangs)
     return false; /* and what they use stays */
@@ -265,13 +265,13 @@ stuck_thread(const struct turn_pool *pool)
 bool
 turn_pool_is_well(struct turn_pool *pool, char *reason, size_t size)
 {
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   const struct turn_thread *stuck = stuck_thread(pool);
   bool is_healthy = !stuck;
   if (stuck)
     snprintf(reason, size, "%u turns do not come back, instance %.*s among them", pool->n_stuck,
              (int)stuck->instance.len, stuck->instance.ptr);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return is_healthy;
 }
 

@@ -35,11 +35,11 @@ turn_thread_begin_call(struct turn_thread *thread, enum turn_thread_state state,
 bool
 turn_thread_call_begins(struct turn_thread *thread, int64_t at)
 {
-  pthread_mutex_lock(&thread->pool->lock);
+  dk_lock(&thread->pool->lock);
   bool is_here = !thread->pool->is_over;
   if (is_here)
     turn_thread_begin_call(thread, THREAD_CALLS, at);
-  pthread_mutex_unlock(&thread->pool->lock);
+  dk_unlock(&thread->pool->lock);
   return is_here;
 }
 
@@ -55,9 +55,9 @@ come_back(struct turn_thread *thread)
 bool
 turn_thread_call_ends(struct turn_thread *thread)
 {
-  pthread_mutex_lock(&thread->pool->lock);
+  dk_lock(&thread->pool->lock);
   bool is_here = come_back(thread);
-  pthread_mutex_unlock(&thread->pool->lock);
+  dk_unlock(&thread->pool->lock);
   return is_here;
 }
 
@@ -68,12 +68,12 @@ turn_thread_code_begins(struct turn_thread *thread, dk_str instance)
   int64_t slack = most / 10 > LEAST_SLACK_MS ? most / 10 : LEAST_SLACK_MS;
   int64_t overdue_at = ticks_after(ticks_now(), most);
 
-  pthread_mutex_lock(&thread->pool->lock);
+  dk_lock(&thread->pool->lock);
   thread->state = THREAD_RUNS;
   thread->overdue_at = overdue_at;
   thread->instance = instance;
   turn_thread_set_alarm(thread, ticks_after(overdue_at, slack));
-  pthread_mutex_unlock(&thread->pool->lock);
+  dk_unlock(&thread->pool->lock);
 }
 
 bool
@@ -81,12 +81,12 @@ turn_thread_code_ends(struct turn_thread *thread)
 {
   struct turn_pool *pool = thread->pool;
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   bool in_time = come_back(thread) && !thread->is_stuck;
   pool->n_stuck -= thread->is_stuck;
   thread->is_stuck = false;
   thread->instance = (dk_str){NULL, 0};
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return in_time;
 }
 
@@ -104,13 +104,13 @@ turn_thread_stuck_with(struct turn_thread *thread, dk_str instance)
   struct turn_pool *pool = thread->pool;
   bool found = false;
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   for (uint32_t i = 0; i < pool->n_threads && pool->n_stuck > 0; i++) {
     const struct turn_thread *other = pool->threads[i];
     found |= other->is_stuck && other->instance.len == instance.len &&
              memcmp(other->instance.ptr, instance.ptr, instance.len) == 0;
   }
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return found;
 }
 
@@ -120,19 +120,19 @@ turn_thread_pause(struct turn_thread *thread, int64_t ms)
   struct turn_pool *pool = thread->pool;
   int64_t until = ticks_after(ticks_now(), ms);
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   while (!atomic_load(&pool->is_ending) && ticks_now() < until)
     ticks_cond_wait(&thread->wake, &pool->lock, until);
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
   return !atomic_load(&pool->is_ending);
 }
 
 bool
 turn_thread_is_left(struct turn_thread *thread)
 {
-  pthread_mutex_lock(&thread->pool->lock);
+  dk_lock(&thread->pool->lock);
   bool is_over = thread->pool->is_over;
-  pthread_mutex_unlock(&thread->pool->lock);
+  dk_unlock(&thread->pool->lock);
   return is_over;
 }
 
@@ -147,9 +147,9 @@ turn_thread_gave_back(struct turn_thread *thread, bool worked)
 {
   struct turn_pool *pool = thread->pool;
 
-  pthread_mutex_lock(&pool->lock);
+  dk_lock(&pool->lock);
   pool->given_back++;
   pool->not_given_back += !worked;
-  pthread_mutex_unlock(&pool->lock);
+  dk_unlock(&pool->lock);
 }
 
