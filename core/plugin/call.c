@@ -2,6 +2,7 @@
 /* Making a call: the host's refusals, the turnstile, the provider, the judgement of its answer. */
 #include "core/plugin/call.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,6 +135,7 @@ begin(struct dk_store *store, struct dk_caller *caller, const struct dk_operatio
 {
   struct dk_call *call = &caller->call;
 
+  assert(!atomic_load(&call->is_running)); /* a caller makes one call at a time */
   memset(&call->results, 0, sizeof(call->results));
   call->operation = operation;
   call->request = request;
@@ -165,6 +167,7 @@ end(struct dk_call *call, dk_status status)
 {
   struct dk_caller *caller = call->caller;
 
+  assert(!atomic_load(&call->is_running));
   if (status == DK_CALL_CANCELLED && !caller->text[0])
     snprintf(caller->text, sizeof(caller->text),
              "%s was cancelled, for it had no answer in time or is not wanted any more",
@@ -314,6 +317,7 @@ attempt(struct dk_call *call)
     dk_turnstile_leave(store->turnstile);
     return refuse_closing(call);
   }
+  assert(!atomic_load(&call->is_running));
   atomic_store(&call->is_running, true);
   dk_status status = call->operation->attempt(call, call->request);
   atomic_store(&call->is_running, false);

@@ -4,6 +4,7 @@
  *
  * Locking.  A load runs under the process's `loading`; the list of libraries and their counts are
  * guarded by its `lock`: see process.c. */
+#include <assert.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,6 +196,7 @@ load_new(const char *path, const struct dk_file_identity *file, uint32_t flags,
 {
   struct dk_library *library = new_library(path);
 
+  assert(dk_lock_is_held(&dk_process()->loading));
   if (!library)
     return refuse_memory(path, refusal);
   library->device = file->device;
@@ -289,6 +291,7 @@ dk_library_keep(struct dk_library *library)
 static void
 remove_from_list(struct dk_process *process, const struct dk_library *library)
 {
+  assert(dk_lock_is_held(&process->lock) && library->references == 0);
   for (struct dk_library **at = &process->libraries; *at; at = &(*at)->next)
     if (*at == library) {
       *at = library->next;
@@ -302,6 +305,7 @@ dk_library_drop(struct dk_library *library)
   struct dk_process *process = dk_process();
 
   dk_lock(&process->lock);
+  assert(library->references > 0);
   bool unused = --library->references == 0;
   if (unused)
     remove_from_list(process, library);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where results are handed up: each upcall copies at once into the caller's memory, in the size
  * that the provider wrote, and refuses what the contract does not allow there.  Owns nothing. */
+#include <assert.h>
 #include <string.h>
 
 #include "core/base/sat.h"
@@ -43,6 +44,7 @@ dk_sink_add_row(struct dk_call *call, struct dk_rows *rows, size_t size)
     rows->first = first;
     rows->room = room;
   }
+  assert(rows->n < rows->room);
   return (char *)rows->first + rows->n++ * size;
 }
 
@@ -140,6 +142,7 @@ expect_stage(struct dk_call *call, enum dk_stage stage, const char *upcall)
   if (stage < call->results.stage)
     return dk_call_violated(call, "ABI-4", "%s was called too late: the order is turn, kv, event, "
                                            "message", upcall);
+  assert(stage != DK_STAGE_NONE && stage >= call->results.stage);
   call->results.stage = stage;
   return DK_OK;
 }
@@ -213,6 +216,7 @@ sink_turn(struct dk_call *call, const struct dk_turn_head *given)
     return dk_sink_no_memory(call);
   turn->head = head;
   turn->deadline = deadline;
+  assert(!call->results.turn && call->results.stage == DK_STAGE_HEAD);
   call->results.turn = turn;
   return DK_OK;
 }

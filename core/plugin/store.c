@@ -3,6 +3,7 @@
  * see store.h and process.c. */
 #include "core/plugin/store.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,7 @@ dk_store_waits_ms(struct dk_store *store)
 static bool
 is_in_use(const struct dk_store *store)
 {
+  assert(dk_lock_is_held(&store->lock));
   return store->calls || store->pins > 0;
 }
 
@@ -61,6 +63,7 @@ note_answer(struct dk_store *store, const struct dk_call *call, dk_status status
 {
   int32_t class = dk_status_class(status);
 
+  assert(dk_lock_is_held(&store->lock));
   if (class != 1 && class != 3)
     store->fails_since = status == DK_CALL_CANCELLED ? store->fails_since : 0;
   else if (store->fails_since == 0)
@@ -85,6 +88,7 @@ dk_store_remove_call(struct dk_store *store, struct dk_call *call, dk_status sta
 static bool
 runs_call_of(const struct dk_store *store, const struct dk_canceller *canceller)
 {
+  assert(dk_lock_is_held(&store->lock));
   for (const struct dk_call *call = store->calls; call; call = call->next)
     if (call->caller->canceller == canceller)
       return true;
@@ -106,6 +110,7 @@ void
 dk_store_unpin(struct dk_store *store)
 {
   dk_lock(&store->lock);
+  assert(store->pins > 0);
   store->pins--;
   if (!is_in_use(store))
     pthread_cond_broadcast(&store->idle);
@@ -123,6 +128,7 @@ dk_store_interrupt(struct dk_store *store)
 static const char *
 name_of_stuck_call(const struct dk_store *store)
 {
+  assert(dk_lock_is_held(&store->lock));
   for (const struct dk_call *call = store->calls; call; call = call->next)
     if (atomic_load(&call->is_running))
       return call->operation->name;
@@ -191,6 +197,7 @@ make_locks(struct dk_store *store)
 static void
 free_store(struct dk_store *store)
 {
+  assert(!store->is_opened && store->pins == 0);
   dk_table_free(store->table);
   if (store->closing_fd >= 0)
     close(store->closing_fd);

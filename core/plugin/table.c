@@ -6,6 +6,7 @@
  * Owns the tables.  A guarded one ends where an unreadable page begins, and becomes unreadable
  * itself when the store is closed; its pages are never given back, so that nothing else comes to
  * lie there and a late use is always seen. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -69,7 +70,9 @@ end_use(const struct dk_host *host, struct dk_table *table)
   if (!table || host == &table->host)
     return;
   dk_lock(&process->lock);
-  if (--table->users == 0)
+  assert(table->users > 0);
+  table->users--;
+  if (table->users == 0)
     pthread_cond_broadcast(&process->table_unused);
   dk_unlock(&process->lock);
 }
