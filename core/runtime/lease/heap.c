@@ -10,6 +10,7 @@ heap_reserve(struct heap *heap, size_t promised)
 {
   size_t room = heap->room > 0 ? heap->room : 16;
 
+  assert(heap->n <= promised);
   while (room < promised + 1)
     room *= 2;
   if (room == heap->room)
@@ -35,9 +36,22 @@ heap_top(const struct heap *heap)
   return heap->n > 0 ? heap->dues[1] : NULL;
 }
 
+/* It knows its place, and neither comes after a child nor before its parent.  O(1). */
+__attribute__((unused)) static bool
+is_in_place(const struct heap *heap, const struct due *due)
+{
+  size_t place = due->place, child = 2 * place;
+
+  return place >= 1 && place <= heap->n && heap->dues[place] == due &&
+         (place == 1 || heap->dues[place / 2]->at <= due->at) &&
+         (child > heap->n || due->at <= heap->dues[child]->at) &&
+         (child + 1 > heap->n || due->at <= heap->dues[child + 1]->at);
+}
+
 static void
 put(struct heap *heap, struct due *due, size_t place)
 {
+  assert(place >= 1 && place <= heap->n);
   heap->dues[place] = due;
   due->place = place;
 }
@@ -76,11 +90,14 @@ heap_set(struct heap *heap, struct due *due, int64_t at)
 {
   if (due->place == 0) {
     assert(heap->n < heap->room); /* reserved before */
-    put(heap, due, ++heap->n);
+    heap->n++;
+    put(heap, due, heap->n);
   }
+  assert(heap->dues[due->place] == due);
   due->at = at;
   rise(heap, due);
   sink(heap, due);
+  assert(is_in_place(heap, due));
 }
 
 void
@@ -90,6 +107,7 @@ heap_remove(struct heap *heap, struct due *due)
 
   if (place == 0)
     return;
+  assert(place <= heap->n && heap->dues[place] == due);
   struct due *last = heap->dues[heap->n--];
   due->place = 0;
   if (last == due)
@@ -97,4 +115,5 @@ heap_remove(struct heap *heap, struct due *due)
   put(heap, last, place);
   rise(heap, last);
   sink(heap, last);
+  assert(is_in_place(heap, last));
 }

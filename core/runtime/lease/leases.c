@@ -8,7 +8,22 @@
  * Locking: `lock` guards all but what is said otherwise.  Neither the store nor `lost` nor the log
  * is called under it; the contact, which has a lock of its own, is.  A lease belongs to the leases
  * from leases_keep to leases_let_go; one whose renewal is under way at that moment is freed by its
- * renewer. */
+ * renewer.
+ *
+ * Invariants, whenever the lock is free; the asserts name them by number:
+ *
+ *  1. All of a lease but its terms, and all of the leases, changes under `lock` only.
+ *  2. A lease goes WAITS -> IS_READY -> RENEWS -> WAITS.  From each of these it may rest or be
+ *     lost; what is lost, or rests, is never renewed again, and `lost` is called at most once.
+ *  3. The list `ready` has exactly the leases that are IS_READY, n_ready of them, and `ready_end`
+ *     is where the next one is linked.
+ *  4. A lease that RENEWS has a renewer; one that WAITS or IS_READY has none.
+ *  5. What WAITS, IS_READY or RENEWS is in the heap, and is looked at by its deadline.  What rests
+ *     or is lost is there only as long as a renewer has it.
+ *  6. n_leases counts what is kept and not freed; the heap holds no more than these.
+ *  7. What is freed has no pins, is in no list, and no renewer has it.
+ *  8. n_over <= n_renewers <= MOST_RENEWERS, and n_idle counts some of these.
+ *  9. While the clock calls a renewer back, that renewer takes no other lease. */
 #include "core/runtime/lease/leases.h"
 
 #include <assert.h>
@@ -123,6 +138,7 @@ look_at(struct lease *lease, int64_t at)
 {
   struct leases *leases = lease->leases;
 
+  assert(dk_lock_is_held(&leases->lock)); /* 1 */
   heap_set(&leases->heap, &lease->due, at);
   if (heap_top(&leases->heap) == &lease->due)
     pthread_cond_signal(&leases->clock_looks);
@@ -137,6 +153,9 @@ sooner(int64_t a, int64_t b)
 static void
 begin_to_wait(struct lease *lease, int64_t renew_at)
 {
+  assert(dk_lock_is_held(&lease->leases->lock));                       /* 1 */
+  assert(lease->state == LEASE_WAITS || lease->state == LEASE_RENEWS); /* 2 */
+  assert(!lease->renewer);                                             /* 4 */
   lease->state = LEASE_WAITS;
   lease->renew_at = renew_at;
   look_at(lease, sooner(renew_at, lease->deadline));
@@ -145,6 +164,9 @@ begin_to_wait(struct lease *lease, int64_t renew_at)
 static void
 add_ready(struct leases *leases, struct lease *lease)
 {
+  assert(dk_lock_is_held(&leases->lock));                 /* 1 */
+  assert(lease->state == LEASE_WAITS && !lease->renewer); /* 2, 4 */
+  assert(!*leases->ready_end);                            /* 3 */
   lease->state = LEASE_IS_READY;
   lease->next = NULL;
   *leases->ready_end = lease;
@@ -158,19 +180,27 @@ remove_ready(struct leases *leases, struct lease *lease)
 {
   struct lease **at = &leases->ready;
 
+  assert(dk_lock_is_held(&leases->lock)); /* 1 */
   if (lease->state != LEASE_IS_READY)
     return;
-  while (*at != lease)
+  assert(leases->n_ready > 0); /* 3 */
+  while (*at != lease) {
+    assert(*at); /* 3 */
     at = &(*at)->next;
+  }
   *at = lease->next;
   if (!*at)
     leases->ready_end = at;
   leases->n_ready--;
+  assert((leases->n_ready == 0) == !leases->ready); /* 3 */
 }
 
 static void
 free_lease(struct lease *lease)
 {
+  assert(dk_lock_is_held(&lease->leases->lock)); /* 1 */
+  assert(lease->pins == 0 && !lease->renewer);   /* 7 */
+  assert(lease->leases->n_leases > 0);           /* 6 */
   heap_remove(&lease->leases->heap, &lease->due);
   lease->leases->n_leases--;
   free(lease);
@@ -180,6 +210,8 @@ free_lease(struct lease *lease)
 static void
 begin_to_tell(struct lease *lease)
 {
+  assert(dk_lock_is_held(&lease->leases->lock)); /* 1 */
+  assert(!lease->is_let_go);                     /* 7: leases_let_go waits for the pins */
   lease->pins++;
   dk_unlock(&lease->leases->lock);
 }
@@ -188,6 +220,7 @@ static void
 end_telling(struct lease *lease)
 {
   dk_lock(&lease->leases->lock);
+  assert(lease->pins > 0); /* 7 */
   lease->pins--;
   pthread_cond_broadcast(&lease->leases->has_changed);
 }
@@ -198,6 +231,8 @@ lose(struct lease *lease, enum loss loss, int64_t call_back_at)
 {
   struct leases *leases = lease->leases;
 
+  assert(dk_lock_is_held(&leases->lock));                               /* 1 */
+  assert(lease->state != LEASE_IS_LOST && lease->state != LEASE_RESTS); /* 2 */
   remove_ready(leases, lease);
   health_rest(&leases->log->health, &lease->renews);
   lease->state = LEASE_IS_LOST;
@@ -220,6 +255,7 @@ call_store(struct renewer *renewer, const struct lease *lease)
   struct dk_store *store = renewer->leases->store;
   const struct lease_terms *terms = &lease->terms;
 
+  assert(!dk_lock_is_held(&renewer->leases->lock));
   if (terms->kind == LEASE_TURN)
     return dk_store_renew_orchestration_item_lock(store, renewer->caller, terms->token,
                                                   terms->lock_ms);
@@ -234,6 +270,8 @@ take_answer(struct lease *lease, dk_status status, const char *why)
   int64_t pause = (lease->deadline - now) / 5;
   uint32_t retries = lease->retries;
 
+  assert(dk_lock_is_held(&lease->leases->lock));           /* 1 */
+  assert(lease->state == LEASE_RENEWS && !lease->renewer); /* 2, 4 */
   if (status == DK_LOCK_LOST) {
     lose(lease, now < lease->deadline ? LOSS_REFUSED : LOSS_DEADLINE, 0);
     return;
@@ -271,6 +309,9 @@ renew(struct renewer *renewer, struct lease *lease)
   struct leases *leases = renewer->leases;
   int64_t began = ticks_now();
 
+  assert(dk_lock_is_held(&leases->lock));                    /* 1 */
+  assert(lease->state == LEASE_IS_READY && !lease->renewer); /* 2, 4 */
+  assert(!renewer->is_called_back);                          /* 9 */
   lease->state = LEASE_RENEWS;
   lease->renewer = renewer;
   health_ask(&leases->log->health, &lease->renews, HEALTH_RENEWALS, 0);
@@ -283,6 +324,7 @@ renew(struct renewer *renewer, struct lease *lease)
   dk_lock(&leases->lock);
   while (renewer->is_called_back)
     dk_lock_wait(&leases->lock, &leases->has_changed);
+  assert(lease->renewer == renewer); /* 4 */
   lease->renewer = NULL;
   if (status == DK_OK && lease->state != LEASE_IS_LOST) {
     lease->deadline = began + lease->terms.lock_ms;
@@ -293,7 +335,7 @@ renew(struct renewer *renewer, struct lease *lease)
   else if (lease->state == LEASE_RENEWS)
     take_answer(lease, status, dk_caller_failure(renewer->caller)->text);
   else
-    heap_remove(&leases->heap, &lease->due);
+    heap_remove(&leases->heap, &lease->due); /* 5 */
 }
 
 static void
@@ -306,6 +348,7 @@ discard_renewer(struct renewer *renewer)
 static void
 discard_leases(struct leases *leases)
 {
+  assert(leases->n_over == leases->n_renewers && leases->heap.n == 0); /* 5, 8 */
   for (uint32_t i = 0; i < leases->n_renewers; i++)
     discard_renewer(&leases->renewers[i]);
   heap_done(&leases->heap);
@@ -320,8 +363,10 @@ discard_leases(struct leases *leases)
 static void
 end_renewer(struct leases *leases)
 {
+  assert(dk_lock_is_held(&leases->lock)); /* 1 */
   bool is_last = ++leases->n_over == leases->n_renewers && leases->is_left;
 
+  assert(leases->n_over <= leases->n_renewers); /* 8 */
   pthread_cond_broadcast(&leases->has_changed);
   dk_unlock(&leases->lock);
   if (is_last)
@@ -344,6 +389,7 @@ renewer_main(void *argument)
     }
     leases->n_idle++;
     dk_lock_wait(&leases->lock, &leases->is_ready);
+    assert(leases->n_idle > 0); /* 8 */
     leases->n_idle--;
   }
   end_renewer(leases);
@@ -356,6 +402,7 @@ add_renewer(struct leases *leases)
 {
   struct renewer *renewer = &leases->renewers[leases->n_renewers];
 
+  assert(leases->n_renewers < MOST_RENEWERS); /* 8 */
   *renewer = (struct renewer){
       .leases = leases,
       .caller = dk_caller_new(NULL, 0),
@@ -379,6 +426,8 @@ call_back(struct renewer *renewer)
 {
   struct leases *leases = renewer->leases;
 
+  assert(dk_lock_is_held(&leases->lock)); /* 1 */
+  assert(!renewer->is_called_back);       /* 9: there is one clock */
   renewer->is_called_back = true;
   dk_unlock(&leases->lock);
   dk_cancel(renewer->canceller);
@@ -403,6 +452,7 @@ watch_renewal(struct lease *lease, bool is_kept, int64_t now)
   struct renewer *renewer = lease->renewer;
   bool hangs = renewer->call_back_at <= now;
 
+  assert(dk_lock_is_held(&lease->leases->lock)); /* 1 */
   if (hangs)
     renewer->call_back_at = now + longest_renewal(lease);
   look_at(lease, is_kept ? sooner(renewer->call_back_at, lease->deadline) : renewer->call_back_at);
@@ -416,6 +466,9 @@ attend(struct leases *leases, struct lease *lease, int64_t now)
 {
   bool is_kept = lease->state != LEASE_RESTS && lease->state != LEASE_IS_LOST;
 
+  assert(dk_lock_is_held(&leases->lock));                 /* 1 */
+  assert(lease->state != LEASE_RENEWS || lease->renewer); /* 4 */
+  assert(is_kept || lease->renewer);                      /* 5 */
   if (is_kept && lease->deadline <= now)
     lose(lease, LOSS_DEADLINE, now);
   else if (lease->state == LEASE_WAITS)
@@ -488,6 +541,7 @@ leases_keep(struct leases *leases, const struct lease_terms *terms)
   if (!lease)
     return NULL;
   dk_lock(&leases->lock);
+  assert(leases->heap.n <= leases->n_leases); /* 6 */
   bool has_room = heap_reserve(&leases->heap, leases->n_leases);
   if (has_room) {
     leases->n_leases++;
@@ -522,6 +576,7 @@ void
 leases_let_go(struct leases *leases, struct lease *lease)
 {
   dk_lock(&leases->lock);
+  assert(!lease->is_let_go); /* it is let go once */
   while (lease->pins > 0)
     dk_lock_wait(&leases->lock, &leases->has_changed);
   remove_ready(leases, lease);
@@ -593,7 +648,7 @@ end_renewers(struct leases *leases)
     return left;
   for (uint32_t i = 0; i < leases->n_renewers; i++)
     pthread_join(leases->renewers[i].thread, NULL);
-  assert(leases->n_leases == 0); /* all were let go, and the renewers have freed theirs */
+  assert(leases->n_leases == 0 && leases->n_ready == 0); /* 6: all were let go and freed */
   discard_leases(leases);
   return 0;
 }
