@@ -4,6 +4,7 @@
  * called back; threads that came back from quarantine are joined.  Locking: see activity.h. */
 #include "core/runtime/activity/activity.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { TRY_AGAIN_MS = 1000 };
@@ -11,6 +12,7 @@ enum { TRY_AGAIN_MS = 1000 };
 bool
 activity_pool_is_capped(const struct activity_pool *pool)
 {
+  assert(dk_lock_is_held(&pool->lock)); /* 1 */
   return pool->n_quarantined >= pool->setup.options->max_quarantined;
 }
 
@@ -45,6 +47,11 @@ quarantine(struct activity *activity)
   struct activity_pool *pool = activity->pool;
   struct lease *lease = activity->lease;
 
+  assert(dk_lock_is_held(&pool->lock));                                    /* 1 */
+  assert(activity->state == ACTIVITY_RUNS && lease);                       /* 2, 5 */
+  assert(activity->slot->pool == pool && !activity->slot->is_quarantined); /* 8 */
+  assert(pool->n_slots > 0);                                               /* 8 */
+  assert(dk_token_cancelled(activity->task.token) != DK_CAUSE_NONE);       /* 6 */
   activity->state = ACTIVITY_QUARANTINED;
   activity->slot->is_quarantined = true;
   pool->n_slots--;
@@ -88,6 +95,8 @@ call_back(struct slot *slot)
 {
   struct activity_pool *pool = slot->pool;
 
+  assert(dk_lock_is_held(&pool->lock)); /* 1 */
+  assert(!slot->is_called_back);        /* 7: there is one deadlines thread */
   slot->call_back_at = INT64_MAX; /* once: it stays called back */
   slot->is_called_back = true;
   dk_unlock(&pool->lock);
@@ -105,6 +114,7 @@ join_returned(struct activity_pool *pool)
 {
   struct slot **at = &pool->slots;
 
+  assert(dk_lock_is_held(&pool->lock)); /* 1 */
   while (*at) {
     struct slot *slot = *at;
     if (!slot->is_quarantined || !slot->is_over) {
@@ -173,6 +183,7 @@ next_look(const struct activity_pool *pool)
 {
   int64_t at = call_back_at(pool, &pool->own);
 
+  assert(dk_lock_is_held(&pool->lock)); /* 1 */
   for (const struct activity *activity = pool->activities; activity; activity = activity->next)
     if (is_overdue(activity, INT64_MAX))
       at = sooner(at, activity->grace_until);

@@ -5,6 +5,8 @@
  */
 #include "core/runtime/activity/activity.h"
 
+#include <assert.h>
+
 #include "core/plugin/store.h"
 
 enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 1000 };
@@ -26,6 +28,7 @@ wait_for_room(struct activity_pool *pool)
   }
   uint32_t room = pool->is_draining ? 0 : pool->n_slots - pool->n_activities;
   pool->is_fetching = room > 0;
+  assert(!pool->early); /* none is kept while nothing is fetched */
   dk_canceller_reset(pool->fetch_canceller);
   dk_unlock(&pool->lock);
   return room;
@@ -116,6 +119,7 @@ tell_early(struct activity *activity)
 {
   int64_t since_ns;
 
+  assert(dk_lock_is_held(&activity->pool->lock)); /* 1 */
   if (!activity_is_early(activity, &since_ns) ||
       !activity_signal(activity, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT, since_ns))
     return false;

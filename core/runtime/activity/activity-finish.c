@@ -5,6 +5,7 @@
 #include "core/runtime/activity/activity.h"
 #include "core/runtime/shared/delay-reason.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 1000 };
@@ -193,6 +194,7 @@ delay_refused(struct asking *asking, dk_status refusal)
 {
   struct slot *slot = asking->slot;
 
+  assert(!asking->is_delayed); /* it is delayed once, and that is its end */
   if (!asking->later)
     asking->later = later_for_refusal(asking, refusal);
   if (!asking->later)
@@ -251,6 +253,7 @@ is_clear(struct asking *asking, dk_status *status)
 static dk_status
 ask_until_clear(struct asking *asking)
 {
+  assert(!dk_lock_is_held(&asking->slot->pool->lock));
   for (;;) {
     health_ask(health_of(asking), &asking->asker, HEALTH_ACKS, 0);
     slot_begin_call(asking->slot, last_tick(asking));
@@ -434,6 +437,7 @@ tell_delayed(const struct asking *asking)
 {
   const struct outcome *later = asking->later;
 
+  assert(asking->is_delayed && later);
   count_ack(asking, COUNT_WORK_ACKS_ERROR);
   log_count(asking->slot->pool->setup.log, COUNT_DELAYED + later->why);
   activity_delayed(asking->activity, later->why, later->delay_ms);
@@ -585,6 +589,7 @@ activity_settle(struct slot *slot, struct activity *activity, const struct outco
 {
   int32_t cause = dk_token_cancelled(activity->task.token);
 
+  assert(activity->state == ACTIVITY_ENDS); /* its own thread's from now on */
   if (cause == DK_CAUSE_SHUTDOWN)
     leave_over(slot, activity);
   else if (cause != DK_CAUSE_NONE)

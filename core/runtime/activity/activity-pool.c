@@ -3,6 +3,7 @@
 #include "core/runtime/activity/activity.h"
 #include "core/runtime/activity/zygote.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,6 +62,7 @@ new_worker(const struct activity_pool_setup *setup)
 static void
 discard_worker(struct activity_pool *pool)
 {
+  assert(!pool->slots && !pool->activities); /* 3, 8: all were joined and freed */
   retry_counts_free(pool->retries);
   activity_forget_early(pool);
   slot_free(&pool->own);
@@ -214,6 +216,7 @@ activity_pool_stop_fetching(struct activity_pool *pool)
 static bool
 is_idle(const struct activity_pool *pool)
 {
+  assert(dk_lock_is_held(&pool->lock)); /* 1 */
   return pool->is_poller_over && pool->n_activities == 0;
 }
 
@@ -238,6 +241,7 @@ activity_pool_drain(struct activity_pool *pool, int64_t until)
 static bool
 runs_body(const struct activity_pool *pool)
 {
+  assert(dk_lock_is_held(&pool->lock)); /* 1 */
   for (const struct activity *activity = pool->activities; activity; activity = activity->next)
     if (activity->state != ACTIVITY_ENDS)
       return true;
@@ -309,6 +313,7 @@ next_to_give_back(struct activity_pool *pool)
 {
   dk_lock(&pool->lock);
   struct activity *activity = pool->to_give_back;
+  assert(!activity || activity->state == ACTIVITY_QUARANTINED);
   if (activity)
     pool->to_give_back = activity->next;
   dk_unlock(&pool->lock);
@@ -347,6 +352,7 @@ n_not_over(const struct activity_pool *pool)
 {
   uint32_t n = 0;
 
+  assert(dk_lock_is_held(&pool->lock)); /* 1 */
   for (const struct slot *slot = pool->slots; slot; slot = slot->next)
     n += !slot->is_over;
   return n;

@@ -2,6 +2,7 @@
 /* Slots: threads that run activities, one at a time.  Locking: see activity.h. */
 #include "core/runtime/activity/activity.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* ---- what they call the store with ----------------------------------------------------------- */
@@ -35,8 +36,10 @@ slot_begin_call(struct slot *slot, int64_t until)
 {
   struct activity_pool *pool = slot->pool;
 
+  assert(!dk_lock_is_held(&slot->pool->lock));
   dk_caller_reset(slot->caller);
   dk_lock(&pool->lock);
+  assert(slot->call_back_at == INT64_MAX && !slot->is_called_back); /* 7 */
   dk_canceller_reset(slot->canceller);
   slot->call_back_at = until;
   pthread_cond_signal(&pool->deadlines_changed);
@@ -151,6 +154,7 @@ begin_body(struct slot *slot, struct activity *activity)
   struct activity_pool *pool = slot->pool;
 
   dk_lock(&pool->lock);
+  assert(activity->state == ACTIVITY_READY && !activity->slot); /* 2 */
   bool runs = dk_token_cancelled(activity->task.token) == DK_CAUSE_NONE;
   if (runs)
     activity->state = ACTIVITY_RUNS;
@@ -170,6 +174,7 @@ end_body(struct activity *activity)
   struct activity_pool *pool = activity->pool;
 
   dk_lock(&pool->lock);
+  assert(activity->state != ACTIVITY_ENDS); /* 2 */
   bool has_ended = activity->state != ACTIVITY_QUARANTINED;
   if (has_ended && !lease_rest(activity->lease))
     while (dk_token_cancelled(activity->task.token) == DK_CAUSE_NONE)
@@ -199,6 +204,7 @@ tell_wrong_use(struct activity *activity, struct outcome *ret_outcome)
 static void
 run_body(struct activity *activity, struct outcome *ret_outcome)
 {
+  assert(!dk_lock_is_held(&activity->pool->lock));
   if (activity->registered->isolation == DK_IN_PROCESS)
     activity_run_in_child(activity, ret_outcome);
   else
@@ -235,6 +241,7 @@ take_activity(struct activity_pool *pool)
     dk_lock_wait(&pool->lock, &pool->has_ready);
   struct activity *activity = pool->ready;
   if (activity) {
+    assert(activity->state == ACTIVITY_READY); /* 4 */
     pool->ready = activity->next_ready;
     if (!pool->ready)
       pool->ready_end = &pool->ready;
@@ -254,6 +261,7 @@ leave_quarantine(struct slot *slot, const struct activity *activity)
   event.level = DK_LEVEL_INFO;
   log_report(pool->setup.log, &event, "its thread has come back");
   dk_lock(&pool->lock);
+  assert(pool->n_quarantined > 0 && slot->is_quarantined); /* 8 */
   pool->n_quarantined--;
   dk_unlock(&pool->lock);
 }
@@ -273,6 +281,7 @@ slot_main(void *argument)
     activity_drop(activity);
   }
   dk_lock(&pool->lock);
+  assert(!slot->is_over && slot->call_back_at == INT64_MAX); /* 7 */
   slot->is_over = true;
   pthread_cond_broadcast(&pool->changed);
   pthread_cond_signal(&pool->deadlines_changed);
@@ -285,6 +294,8 @@ slot_start(struct activity_pool *pool)
 {
   struct slot *slot = malloc(sizeof(*slot));
 
+  assert(dk_lock_is_held(&pool->lock));                        /* 1 */
+  assert(pool->n_slots < pool->setup.options->activity_slots); /* 8 */
   if (!slot)
     return false;
   if (!slot_begin(slot, pool)) {

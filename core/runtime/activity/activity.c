@@ -3,6 +3,7 @@
  * activity.h. */
 #include "core/runtime/activity/activity.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -176,6 +177,7 @@ keep_lease(struct activity *activity, const struct dk_work_item *item)
 static void
 free_activity(struct activity *activity)
 {
+  assert(!dk_lock_is_held(&activity->pool->lock)); /* 5 */
   if (activity->lease)
     leases_let_go(activity->pool->setup.leases, activity->lease);
   task_done(&activity->task);
@@ -209,6 +211,7 @@ activity_drop(struct activity *activity)
   struct activity_pool *pool = activity->pool;
 
   dk_lock(&pool->lock);
+  assert(activity->references > 0); /* 5 */
   bool is_last = --activity->references == 0;
   dk_unlock(&pool->lock);
   if (is_last)
@@ -222,6 +225,10 @@ activity_add(struct activity *activity)
 {
   struct activity_pool *pool = activity->pool;
 
+  assert(dk_lock_is_held(&pool->lock));                                  /* 1 */
+  assert(activity->state == ACTIVITY_READY && activity->references > 0); /* 4, 5 */
+  assert(pool->n_activities < pool->n_slots);                            /* 3 */
+  assert(!*pool->ready_end);                                             /* 4 */
   activity->next = pool->activities;
   pool->activities = activity;
   pool->n_activities++;
@@ -236,11 +243,16 @@ activity_remove(struct activity *activity)
   struct activity_pool *pool = activity->pool;
   struct activity **at = &pool->activities;
 
-  while (*at != activity)
+  assert(dk_lock_is_held(&pool->lock));                                                /* 1 */
+  assert(activity->state == ACTIVITY_ENDS || activity->state == ACTIVITY_QUARANTINED); /* 2 */
+  while (*at != activity) {
+    assert(*at); /* 3 */
     at = &(*at)->next;
+  }
   *at = activity->next;
   activity->next = NULL;
   pool->n_activities--;
+  assert((pool->n_activities == 0) == !pool->activities); /* 3 */
   pthread_cond_broadcast(&pool->changed);
 }
 
@@ -252,6 +264,8 @@ activity_note_early(struct activity_pool *pool, dk_str token, int64_t since_ns)
 {
   struct early *early = malloc(sizeof(*early) + token.len);
 
+  assert(dk_lock_is_held(&pool->lock)); /* 1 */
+  assert(pool->is_fetching);            /* else it would be kept for nothing */
   if (!early)
     return;
   early->since_ns = since_ns;
@@ -266,6 +280,7 @@ activity_is_early(const struct activity *activity, int64_t *ret_since_ns)
 {
   dk_str token = activity->lock_token;
 
+  assert(dk_lock_is_held(&activity->pool->lock)); /* 1 */
   for (const struct early *early = activity->pool->early; early; early = early->next)
     if (early->length == token.len && memcmp(early->token, token.ptr, token.len) == 0) {
       *ret_since_ns = early->since_ns;
@@ -314,8 +329,10 @@ activity_signal(struct activity *activity, int32_t cause, int32_t learnt, int64_
 {
   bool has_ended = activity->state != ACTIVITY_READY && activity->state != ACTIVITY_RUNS;
 
+  assert(dk_lock_is_held(&activity->pool->lock)); /* 1 */
   if (has_ended || dk_token_cancelled(activity->task.token) != DK_CAUSE_NONE)
     return false;
+  assert(activity->grace_until == 0 && activity->lease); /* 5, 6 */
   activity->learnt = learnt;
   if (activity->state == ACTIVITY_RUNS)
     activity->grace_until = ticks_after(ticks_now(), activity->grace_ms);
@@ -369,6 +386,8 @@ activity_tell_signal(const struct activity *activity, int32_t cause, int32_t lea
   struct log *log = activity->pool->setup.log;
   struct dk_log_event event = activity_event(activity, DK_LOG_ACTIVITY_CANCELLED);
 
+  assert(!dk_lock_is_held(&activity->pool->lock));
+  assert(dk_token_cancelled(activity->task.token) == cause); /* 6 */
   event.cause = cause;
   event.learnt = learnt;
   count_signal(activity, cause, learnt);

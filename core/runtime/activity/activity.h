@@ -12,7 +12,24 @@
  *
  * Locking: the worker's `lock` guards the lists, the states and all that is not said to be
  * somebody's own.  Under it neither the store, nor the log, nor a body is called; lease_rest,
- * lease_good_at, health_rest and token_set, which have locks of their own, are. */
+ * lease_good_at, health_rest and token_set, which have locks of their own, are.
+ *
+ * Invariants, whenever the lock is free; the asserts name them by number:
+ *
+ *  1. The lists, the counts and the states change under `lock` only.
+ *  2. A state is left in the order of the drawing and never entered again: RUNS and ENDS are
+ *     entered by the activity's own thread, QUARANTINED by the deadlines thread, and only from
+ *     RUNS.  What does not run at all goes from READY to ENDS.
+ *  3. `activities` holds n_activities, none of them in quarantine, and no more than n_slots.
+ *  4. `ready` holds the activities that no slot has taken yet, all of them READY; `ready_end` is
+ *     where the next one is linked.
+ *  5. An activity in a list has a reference, and a lease until it is in quarantine; the last
+ *     reference frees it, without the lock.
+ *  6. Its token is set at most once, before it ENDS; a grace runs only after that.
+ *  7. A slot makes one call of the store at a time; while it makes none, call_back_at is INT64_MAX
+ *     and the deadlines thread does not call it back.
+ *  8. Each thread that runs activities is one of n_slots or, until its body comes back, one of
+ *     n_quarantined. */
 #ifndef DK_RUNTIME_ACTIVITY_ACTIVITY_H
 #define DK_RUNTIME_ACTIVITY_ACTIVITY_H
 

@@ -5,6 +5,7 @@
  * takes a moment (a fork, a wait for a process that was killed). */
 #include "core/runtime/activity/zygote.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -412,6 +413,7 @@ receive_answer(int control, struct answer *answer, int *ret_fd)
 static bool
 converse(struct dk_zygote *zygote, struct request request, struct answer *answer, int *ret_fd)
 {
+  assert(dk_lock_is_held(&zygote->lock));
   *ret_fd = -1;
   zygote->is_gone =
     zygote->is_gone ||
