@@ -2,6 +2,8 @@
 /* A decision as the store takes it: see commit-encode.h. */
 #include "core/runtime/turn/commit-encode.h"
 
+#include <assert.h>
+
 /* ---- payloads -------------------------------------------------------------------------------- */
 
 /* What is being made; the first lack of memory is remembered. */
@@ -43,6 +45,7 @@ encode_events(struct encoder *encoder, const struct decision *d, struct dk_turn_
   struct dk_event *events = array(encoder, d->n_events, sizeof(*events));
 
   for (size_t i = 0; i < d->n_events && !encoder->failed; i++) {
+    assert(i == 0 || d->events[i].id == d->events[i - 1].id + 1);
     event_encode(&encoder->text, &d->events[i]);
     events[i] = (struct dk_event){d->events[i].id, taken_out(encoder)};
   }
@@ -58,6 +61,7 @@ encode_activities(struct encoder *encoder, const struct decision *d, struct dk_t
 
   for (size_t i = 0; i < d->n_scheduled && !encoder->failed; i++) {
     const struct scheduled *scheduled = &d->scheduled[i];
+    assert(i == 0 || scheduled->activity_id > d->scheduled[i - 1].activity_id);
     task_order_encode(&encoder->text, &scheduled->order);
     items[i] = (struct dk_item){.struct_size = sizeof(items[i]),
                                 .execution_id = d->execution,

@@ -4,6 +4,7 @@
  * Locking: `lock` guards the list and the flags; the store is called without it. */
 #include "core/runtime/turn/delayed-starts.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,7 @@ next_due(struct delayed_starts *delayed_starts)
   while (!due && !(delayed_starts->is_stopping && !delayed_starts->first)) {
     struct delayed_start *first = delayed_starts->first;
     if (first && (delayed_starts->is_stopping || first->at <= ticks_now())) {
+      assert(delayed_starts->n > 0);
       due = first;
       delayed_starts->first = first->next;
       delayed_starts->n--;
@@ -82,6 +84,7 @@ delayed_starts_main(void *argument)
 static void
 discard(struct delayed_starts *delayed_starts)
 {
+  assert(!delayed_starts->first && delayed_starts->n == 0); /* all were given back */
   dk_caller_free(delayed_starts->caller);
   dk_canceller_free(delayed_starts->canceller);
   pthread_cond_destroy(&delayed_starts->changed);
@@ -116,9 +119,11 @@ insert(struct delayed_starts *delayed_starts, struct delayed_start *made)
 {
   struct delayed_start **at = &delayed_starts->first;
 
+  assert(dk_lock_is_held(&delayed_starts->lock) && delayed_starts->n < MOST_DELAYED_STARTS);
   while (*at && (*at)->at <= made->at)
     at = &(*at)->next;
   made->next = *at;
+  assert(!made->next || made->at < made->next->at);
   *at = made;
   delayed_starts->n++;
   pthread_cond_broadcast(&delayed_starts->changed);

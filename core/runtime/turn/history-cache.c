@@ -5,6 +5,7 @@
  * free. */
 #include "core/runtime/turn/history-cache.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -298,8 +299,12 @@ unlink_entry(struct cache *cache, struct remembered *entry)
 {
   struct remembered **link = row_of(cache, entry->instance);
 
-  while (*link != entry)
+  assert(dk_lock_is_held(&cache->lock));
+  assert(cache->n > 0 && cache->bytes >= entry->bytes);
+  while (*link != entry) {
+    assert(*link);
     link = &(*link)->next;
+  }
   *link = entry->next;
   if (entry == cache->first_run) {
     cache->first_run = entry->newer;
@@ -311,6 +316,7 @@ unlink_entry(struct cache *cache, struct remembered *entry)
   cache->bytes -= entry->bytes;
   cache->n--;
   cache->n_runs -= entry->run != NULL;
+  assert((cache->n == 0) == !cache->oldest && (cache->n_runs == 0) == !cache->first_run);
 }
 
 static void
@@ -318,6 +324,8 @@ link_entry(struct cache *cache, struct remembered *entry)
 {
   struct remembered **row = row_of(cache, entry->instance);
 
+  assert(dk_lock_is_held(&cache->lock));
+  assert(!cache->newest || !cache->newest->newer);
   entry->next = *row;
   *row = entry;
   entry->older = cache->newest;
@@ -369,6 +377,7 @@ make_room(struct cache *cache)
 {
   struct remembered *gone = NULL;
 
+  assert(dk_lock_is_held(&cache->lock));
   while (cache->bytes > cache->most && cache->oldest) {
     struct remembered *entry = cache->oldest;
     unlink_entry(cache, entry);
@@ -385,8 +394,10 @@ take_run(struct cache *cache, size_t most)
 {
   struct remembered *entry = cache->first_run;
 
+  assert(dk_lock_is_held(&cache->lock));
   if (cache->n_runs <= most)
     return NULL;
+  assert(entry && entry->run && entry->bytes <= cache->bytes);
   struct dk_orch *run = entry->run;
   size_t bytes = replay_bytes(run);
   entry->run = NULL;
@@ -422,6 +433,7 @@ cache_put(struct cache *cache, struct remembered *remembered)
   link_entry(cache, remembered);
   struct remembered *gone = make_room(cache);
   struct dk_orch *run = take_run(cache, cache->most_runs);
+  assert(cache->bytes <= cache->most && cache->n_runs <= cache->most_runs);
   dk_unlock(&cache->lock);
 
   remembered_free(earlier);

@@ -2,6 +2,7 @@
 /* Limits: see short-limits.h.  A place is remembered by a hash of its names. */
 #include "core/runtime/turn/short-limits.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "core/runtime/turn/turn-thread.h"
@@ -46,6 +47,7 @@ add_text(uint64_t hash, dk_str text)
 static bool
 is_known(const struct short_limits *limits, uint64_t place)
 {
+  assert(dk_lock_is_held(&limits->lock) && limits->n_places <= MOST_PLACES);
   for (size_t i = 0; i < limits->n_places; i++)
     if (limits->places[i] == place)
       return true;

@@ -3,6 +3,8 @@
  * code is called stuck.  Locking: turn-loop.h. */
 #include "core/runtime/turn/turn-loop.h"
 
+#include <assert.h>
+
 enum { CALL_BACK_AGAIN_MS = 1000 };
 
 /* Its lease is not kept any more, its place is taken by another thread, and everybody is told. */
@@ -15,6 +17,8 @@ call_stuck(struct turn_pool *pool, struct turn_thread *thread)
                                      .orchestration = thread->turn.name,
                                      .ms = pool->shared.options->max_turn_ms};
 
+  assert(dk_lock_is_held(&pool->lock));
+  assert(thread->state == THREAD_RUNS && !thread->is_stuck && thread->turn.lease);
   thread->is_stuck = true;
   thread->alarm = INT64_MAX;
   pool->n_stuck++;

@@ -7,6 +7,7 @@
  * turn-loop.h. */
 #include "core/runtime/turn/turn-loop.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "core/plugin/store.h"
@@ -78,6 +79,7 @@ next_way(struct turn_thread *thread)
   if ((thread->had_work && pool->waiter) || health_fails(health_of(thread), HEALTH_TURNS) ||
       thread->lost.id != 0)
     way = WAY_TO_LOOK;
+  assert(thread->state == THREAD_IDLE || thread->state == THREAD_WORKS);
   thread->state = THREAD_IDLE;
   pthread_cond_broadcast(&pool->changed);
   while (way == WAY_TO_WAIT && !pool->is_stopping && pool->waiter && pool->waiter != thread)
@@ -86,6 +88,8 @@ next_way(struct turn_thread *thread)
   if (pool->is_stopping || is_spare)
     way = WAY_OUT;
   pool->n_alive -= way == WAY_OUT;
+  assert(pool->n_alive <= pool->n_threads);
+  assert(way != WAY_TO_WAIT || !pool->waiter || pool->waiter == thread);
   if (way == WAY_TO_WAIT)
     pool->waiter = thread;
   if (way != WAY_OUT || lost_fetch_is_near(&thread->lost))
@@ -191,6 +195,7 @@ do_turn(struct turn_thread *thread, const struct dk_turn *fetched)
   struct turn *turn = &thread->turn;
   struct dk_arena arena = turn->arena;
 
+  assert(!turn->lease && !turn->memory); /* the one before has left nothing */
   *turn = (struct turn){.shared = &thread->pool->shared,
                         .thread = thread,
                         .caller = thread->caller,
@@ -247,6 +252,7 @@ leave(struct turn_thread *thread)
 
   health_rest(health_of(thread), &thread->fetching);
   dk_lock(&pool->lock);
+  assert(thread->state == THREAD_IDLE || thread->state == THREAD_WORKS);
   if (pool->waiter == thread)
     pool->waiter = NULL;
   thread->state = THREAD_IS_GONE;
@@ -293,6 +299,7 @@ prepare_thread(struct turn_thread *thread, struct turn_pool *pool)
 static struct turn_thread **
 free_place(struct turn_pool *pool)
 {
+  assert(dk_lock_is_held(&pool->lock));
   for (uint32_t i = 0; i < pool->n_threads; i++)
     if (pool->threads[i]->state == THREAD_IS_GONE) {
       pthread_join(pool->threads[i]->pthread, NULL); /* it has left the lock, and returns */
@@ -319,6 +326,7 @@ turn_thread_add(struct turn_pool *pool)
   *place = thread;
   pool->n_threads++;
   pool->n_alive++;
+  assert(pool->n_alive <= pool->n_threads && pool->n_threads <= pool->most_threads);
   return true;
 }
 

@@ -3,6 +3,7 @@
  * turn-loop.h. */
 #include "core/runtime/turn/turn-pool.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -151,6 +152,7 @@ turn_pool_start(const struct turn_pool_setup *setup, struct turn_pool **ret_pool
 static void
 wake_all(struct turn_pool *pool)
 {
+  assert(dk_lock_is_held(&pool->lock));
   pthread_cond_broadcast(&pool->idle);
   for (uint32_t i = 0; i < pool->n_threads; i++)
     pthread_cond_broadcast(&pool->threads[i]->wake);
@@ -159,6 +161,7 @@ wake_all(struct turn_pool *pool)
 static void
 call_back_all(struct turn_pool *pool, enum turn_thread_state state)
 {
+  assert(dk_lock_is_held(&pool->lock));
   for (uint32_t i = 0; i < pool->n_threads; i++)
     if (pool->threads[i]->state == state)
       dk_cancel(pool->threads[i]->canceller);
@@ -188,6 +191,7 @@ n_busy(const struct turn_pool *pool)
 static void
 wait_for_jobs(struct turn_pool *pool, int64_t until)
 {
+  assert(dk_lock_is_held(&pool->lock));
   while (n_busy(pool) > 0 && ticks_now() < until)
     ticks_cond_wait(&pool->changed, &pool->lock, until);
 }
@@ -205,6 +209,7 @@ turn_pool_drain(struct turn_pool *pool, int64_t until)
 static void
 leave_those_that_stay(struct turn_pool *pool)
 {
+  assert(dk_lock_is_held(&pool->lock));
   pool->n_left = n_busy(pool) + pool->n_stuck;
   pool->is_over = pool->n_left > 0;
   for (uint32_t i = 0; i < pool->n_threads; i++) {

@@ -2,6 +2,7 @@
 /* A thread as its turn sees it: turn-thread.h.  Locking: turn-loop.h. */
 #include "core/runtime/turn/turn-loop.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { LEAST_SLACK_MS = 100 /* for code that looks: it leaves before it is called stuck */ };
@@ -9,6 +10,7 @@ enum { LEAST_SLACK_MS = 100 /* for code that looks: it leaves before it is calle
 bool
 turn_thread_is_busy(const struct turn_thread *thread)
 {
+  assert(dk_lock_is_held(&thread->pool->lock));
   return thread->state != THREAD_IDLE && thread->state != THREAD_IS_GONE;
 }
 
@@ -17,6 +19,7 @@ turn_thread_set_alarm(struct turn_thread *thread, int64_t at)
 {
   struct turn_pool *pool = thread->pool;
 
+  assert(dk_lock_is_held(&pool->lock));
   thread->alarm = at;
   if (at < pool->next_alarm) {
     pool->next_alarm = at;
@@ -27,6 +30,9 @@ turn_thread_set_alarm(struct turn_thread *thread, int64_t at)
 void
 turn_thread_begin_call(struct turn_thread *thread, enum turn_thread_state state, int64_t at)
 {
+  assert(dk_lock_is_held(&thread->pool->lock));
+  assert(state == THREAD_FETCHES || state == THREAD_CALLS);
+  assert(thread->state == THREAD_IDLE || thread->state == THREAD_WORKS);
   dk_canceller_reset(thread->canceller);
   thread->state = state;
   turn_thread_set_alarm(thread, at);
@@ -47,6 +53,8 @@ turn_thread_call_begins(struct turn_thread *thread, int64_t at)
 static bool
 come_back(struct turn_thread *thread)
 {
+  assert(dk_lock_is_held(&thread->pool->lock));
+  assert(turn_thread_is_busy(thread) && thread->state != THREAD_WORKS);
   thread->state = THREAD_WORKS;
   thread->alarm = INT64_MAX;
   return !thread->pool->is_over;
@@ -69,6 +77,7 @@ turn_thread_code_begins(struct turn_thread *thread, dk_str instance)
   int64_t overdue_at = ticks_after(ticks_now(), most);
 
   dk_lock(&thread->pool->lock);
+  assert(thread->state == THREAD_WORKS && !thread->is_stuck);
   thread->state = THREAD_RUNS;
   thread->overdue_at = overdue_at;
   thread->instance = instance;
@@ -82,6 +91,8 @@ turn_thread_code_ends(struct turn_thread *thread)
   struct turn_pool *pool = thread->pool;
 
   dk_lock(&pool->lock);
+  assert(thread->state == THREAD_RUNS);
+  assert(!thread->is_stuck || pool->n_stuck > 0);
   bool in_time = come_back(thread) && !thread->is_stuck;
   pool->n_stuck -= thread->is_stuck;
   thread->is_stuck = false;
