@@ -5,6 +5,7 @@
  * side whose turn it is. */
 #include "core/runtime/code/coroutine.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -36,6 +37,7 @@ static void
 pass(struct coroutine *coroutine, enum whose to, enum whose back)
 {
   pthread_mutex_lock(&coroutine->lock);
+  assert(coroutine->turn == back && !coroutine->is_over);
   coroutine->turn = to;
   pthread_cond_signal(&coroutine->has_changed);
   while (coroutine->turn != back)
@@ -56,6 +58,7 @@ static void
 give_turn_away(struct coroutine *coroutine)
 {
   pthread_mutex_lock(&coroutine->lock);
+  assert(coroutine->turn == ITS);
   coroutine->turn = OURS;
   pthread_cond_signal(&coroutine->has_changed);
   pthread_mutex_unlock(&coroutine->lock);
@@ -178,6 +181,7 @@ coroutine_free(struct coroutine *coroutine)
   if (!coroutine)
     return;
   pthread_mutex_lock(&coroutine->lock);
+  assert(coroutine->turn == OURS && !coroutine->is_over);
   coroutine->is_over = true;
   coroutine->turn = ITS;
   pthread_cond_signal(&coroutine->has_changed);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How things end: one that was dropped, and all of an execution's.  See decision-parts.h. */
 #include "core/runtime/code/decision-parts.h"
+
+#include <assert.h>
+
 #include "core/runtime/format/json-size.h"
 
 static bool
@@ -17,6 +20,7 @@ decide_send(struct deciding *d, struct outgoing outgoing)
   /* Only messages of queues have no id. */
   if (!outgoing.id.ptr && outgoing.message.kind != MESSAGE_QUEUED)
     d->no_memory = true;
+  assert(d->decision->n_outgoing < d->room.outgoing);
   d->decision->outgoing[d->decision->n_outgoing++] = outgoing;
 }
 
@@ -25,6 +29,7 @@ decision_leave_away(struct dk_arena *arena, dk_str instance, struct decision *de
 {
   struct outgoing *out = &decision->outgoing[i];
 
+  assert(i < decision->n_outgoing);
   if (out->message.kind == MESSAGE_START && out->message.parent.instance.ptr &&
       str_equal(out->message.parent.instance, instance)) {
     *out = outgoing_taken(arena, &out->message.parent);
@@ -55,6 +60,7 @@ withdraw_timer(struct deciding *d, const struct event *timer)
 
   if (!id.ptr)
     d->no_memory = true;
+  assert(d->decision->n_withdrawn < d->room.cancelled);
   d->decision->withdrawn[d->decision->n_withdrawn++] = id;
 }
 
@@ -62,6 +68,7 @@ withdraw_timer(struct deciding *d, const struct event *timer)
 static void
 stop(struct deciding *d, const struct event *thing, enum code code, dk_str reason)
 {
+  assert(d->decision->n_cancelled < d->room.cancelled);
   if (thing->kind == EVENT_ACTIVITY)
     d->decision->cancelled[d->decision->n_cancelled++] =
       (struct cancelled){thing->id, code, thing->name};
@@ -79,6 +86,7 @@ decide_drop(struct deciding *d, const struct event *drop)
 
   if (!thing || !has_a_life(thing->kind))
     return;
+  assert(thing->id >= 1 && thing->id <= history_length(d->history));
   if (d->end != EVENT_NONE)
     d->dropped[thing->id - 1] = true;
   if (!history_end_of(d->history, thing->id))
@@ -251,6 +259,7 @@ decide_end(struct deciding *d)
 {
   size_t before_ended = d->decision->n_events;
 
+  assert(event_is_terminal(d->end));
   end_open(d);
   end_unborn(d);
   if (d->end == EVENT_CONTINUED)

@@ -29,6 +29,10 @@ struct deciding {
   bool *gone;                 /* for each command: it was dropped in this turn */
   bool *dropped;              /* for each event of the history, at an end: likewise */
   struct names starts;        /* instances that this commit starts */
+  struct {
+    size_t events, cancelled, outgoing;
+  } room;                     /* of the decision's lists, counted before; cancelled: of `withdrawn`,
+                               * too.  A command is one at most of each of the others */
 };
 
 /* message-ids.c: tells a parent that the id of its child is another's; without an id: no memory. */

@@ -2,6 +2,8 @@
 /* Deciding: what a turn's run does to the store.  See decision.h. */
 #include "core/runtime/code/decision-parts.h"
 
+#include <assert.h>
+
 #include "core/runtime/format/json-size.h"
 
 /* ---- what kind of end, if any -----------------------------------------------------------------*/
@@ -116,6 +118,7 @@ cut_texts(struct deciding *d)
 static size_t
 n_uncommitted(const struct past *past)
 {
+  assert(past->n_committed <= past->n_events);
   return past->n_events - past->n_committed;
 }
 
@@ -130,6 +133,9 @@ make_room(struct deciding *d)
   size_t n_outgoing = n_cancelled + d->staged->n_answers + 2 +
                       (d->end == EVENT_CONTINUED ? d->ran->n_carried : 0);
 
+  d->room.events = n_events;
+  d->room.cancelled = n_cancelled;
+  d->room.outgoing = n_outgoing;
   made->events = dk_arena_array(d->arena, n_events, sizeof(*made->events));
   made->scheduled = dk_arena_array(d->arena, d->n_commands, sizeof(*made->scheduled));
   made->cancelled = dk_arena_array(d->arena, n_cancelled, sizeof(*made->cancelled));
@@ -146,8 +152,11 @@ make_room(struct deciding *d)
 /* ---- events -----------------------------------------------------------------------------------*/
 
 static void
-add_events(struct decision *made, const struct event *events, size_t n)
+add_events(struct deciding *d, const struct event *events, size_t n)
 {
+  struct decision *made = d->decision;
+
+  assert(n <= d->room.events - made->n_events);
   for (size_t i = 0; i < n; i++)
     made->events[made->n_events++] = events[i];
 }
@@ -158,6 +167,7 @@ decide_event(struct deciding *d, enum event_kind kind)
   struct decision *made = d->decision;
   struct event *event = &made->events[made->n_events];
 
+  assert(made->n_events < d->room.events);
   *event = (struct event){.kind = kind, .time = d->past->time};
   event->id = history_next_id(d->history) + (made->n_events - d->n_before);
   made->n_events++;
@@ -169,10 +179,10 @@ add_known_events(struct deciding *d)
 {
   const struct past *past = d->past;
 
-  add_events(d->decision, past->events + past->n_committed, n_uncommitted(past));
-  add_events(d->decision, d->staged->arrived, d->staged->n_arrived);
+  add_events(d, past->events + past->n_committed, n_uncommitted(past));
+  add_events(d, d->staged->arrived, d->staged->n_arrived);
   d->n_before = d->decision->n_events;
-  add_events(d->decision, d->commands, d->n_commands);
+  add_events(d, d->commands, d->n_commands);
 }
 
 /* ---- what commands do -------------------------------------------------------------------------*/
@@ -183,6 +193,7 @@ mark_gone(struct deciding *d)
 {
   for (size_t i = 0; i < d->n_commands; i++) {
     const struct event *command = &d->commands[i];
+    assert(command->id == d->commands[0].id + i && command->source < command->id);
     if (command->kind == EVENT_DROPPED && command->source >= d->commands[0].id)
       d->gone[command->source - d->commands[0].id] = true;
   }
@@ -193,6 +204,7 @@ schedule(struct deciding *d, const struct event *activity)
 {
   struct decision *made = d->decision;
 
+  assert(made->n_scheduled < d->n_commands);
   made->scheduled[made->n_scheduled++] = (struct scheduled){
     .activity_id = activity->id,
     .tag = activity->tag,
@@ -250,6 +262,7 @@ change_key(struct deciding *d, const struct event *command)
 {
   struct decision *made = d->decision;
 
+  assert(made->n_kv < d->n_commands);
   if (command->number != 0) /* else it was read */
     made->kv[made->n_kv++] = (struct dk_kv_change){
       .op = (int32_t)command->number, .key = command->name, .value = command->text,
@@ -275,6 +288,7 @@ do_command(struct deciding *d, size_t i)
 {
   const struct event *command = &d->commands[i];
 
+  assert(event_role(command->kind) == ROLE_COMMAND);
   if (command->kind == EVENT_ACTIVITY && is_begun(d, i))
     schedule(d, command);
   else if (command->kind == EVENT_TIMER && is_begun(d, i))

@@ -2,6 +2,8 @@
 /* An index of an execution's events: see history.h. */
 #include "core/runtime/code/history.h"
 
+#include <assert.h>
+
 /* In a history that makes sense the event `id` is number id - 1, and so all lookups are at once. */
 struct trace_of {
   size_t end; /* behind the place of the event that ended it; 0: it has not ended */
@@ -73,6 +75,7 @@ history_length(const struct history *history)
 const struct event *
 history_event(const struct history *history, size_t i)
 {
+  assert(i < history_length(history));
   return i < history->n_events ? &history->events[i] : &history->arrived[i - history->n_events];
 }
 
@@ -217,6 +220,7 @@ index_event(struct history *history, size_t i)
 {
   const struct event *event = history_event(history, i);
 
+  assert(i < history->room); /* its trace has room */
   check_place(history, event, i);
   if (event_role(event->kind) == ROLE_END)
     index_end(history, event, i);
@@ -286,6 +290,7 @@ history_expect(struct history *history, const struct event *arrived, size_t room
 void
 history_arrive(struct history *history)
 {
+  assert(history_length(history) < history->room); /* history_expect has made it */
   history->n_arrived++;
   index_event(history, history_length(history) - 1);
 }

@@ -2,6 +2,7 @@
 /* One run of an orchestration: how it comes and goes.  See replay.h and orch.h. */
 #include "core/runtime/code/orch.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,6 +20,7 @@ enum { RESULT_COMPLETED = 1, RESULT_FAILED = 2 };
 void
 orch_leave(struct dk_orch *o, enum ending ending)
 {
+  assert(running == o && ending != ENDING_WAITS);
   o->ran->ending = ending;
   coroutine_step_out(o->coroutine);
   abort(); /* who does not wait is not run again */
@@ -27,6 +29,7 @@ orch_leave(struct dk_orch *o, enum ending ending)
 void
 orch_wait(struct dk_orch *o)
 {
+  assert(running == o && !o->waits);
   o->ran->ending = ENDING_WAITS;
   o->waits = true;
   coroutine_step_out(o->coroutine);
@@ -362,6 +365,7 @@ carry(struct dk_orch *o)
     o->ran->ending = ENDING_NO_MEMORY;
     return;
   }
+  assert(o->ran->n_carried == 0);
   for (const struct queued *q = o->queued; q; q = q->next)
     if (!q->arrival->taken)
       o->ran->carried[o->ran->n_carried++] = (struct carried){q->queue, q->arrival->data};
@@ -491,6 +495,7 @@ begin_run(struct dk_orch *o)
 static bool
 go_on(struct dk_orch *o)
 {
+  assert(o->n_said == o->past->n_events && o->history == o->past->index);
   o->cursor = o->past->n_events;
   o->n_matched += o->n_commands;
   o->n_commands = 0;

@@ -3,6 +3,7 @@
  * orch.h. */
 #include "core/runtime/code/orch.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 /* What a command is compared by; the rest of its event (fire at, resolved ids, values) is taken
@@ -189,6 +190,7 @@ room_for_command(struct dk_orch *o)
     o->commands = commands;
     o->room = room;
   }
+  assert(o->n_commands < o->room);
   return &o->commands[o->n_commands];
 }
 
@@ -218,6 +220,8 @@ orch_say_command(struct dk_orch *o, const struct event *said, bool *ret_made)
 {
   const struct event *recorded = orch_next_recorded(o);
 
+  assert(event_role(said->kind) == ROLE_COMMAND);
+  assert(!recorded || o->n_commands == 0); /* nothing is new before all was matched */
   *ret_made = !recorded;
   if (!recorded)
     return make_command(o, said);
