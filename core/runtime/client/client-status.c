@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A client that asks what became of one instance, and waits for its end.  Locking: client.h. */
+#include <assert.h>
 #include <stdio.h>
 
 #include "core/base/sat.h"
@@ -22,6 +23,7 @@ read_head(struct dk_client *client, const struct dk_text *instance, struct dk_hi
   dk_status status;
   struct attempts attempts = attempts_begin();
 
+  assert(dk_lock_is_held(&client->lock));
   do {
     dk_caller_reset(client->caller);
     status = dk_store_read_history(client->store, client->caller, &request, ret_history);

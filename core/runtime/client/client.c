@@ -3,6 +3,7 @@
  * last info.  Locking: client.h. */
 #include "core/runtime/client/client.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +67,7 @@ client_words(const struct dk_caller *caller, dk_status status, char ret_words[CL
 dk_status
 client_set_error(struct dk_client *client, const struct dk_caller *caller, dk_status status)
 {
+  assert(dk_lock_is_held(&client->lock));
   if (status == DK_OK || !dk_caller_failure(caller)->operation[0])
     client->error[0] = '\0';
   else

@@ -5,6 +5,8 @@
  * its cells are atomic, so that they are read without the lock. */
 #include "core/runtime/shared/metrics.h"
 
+#include <assert.h>
+
 #include "core/base/utf8.h"
 #include "core/runtime/shared/log.h"
 
@@ -97,6 +99,7 @@ add_row(struct metrics *metrics, struct by_name *by, dk_str name)
   struct dk_arena *arena = &metrics->arena;
   struct name_row *row = dk_arena_alloc(arena, sizeof(*row));
 
+  assert(dk_lock_is_held(&metrics->lock) && by->n_rows < METRIC_NAMES);
   if (!row)
     return NULL;
   row->name = (dk_str){dk_arena_copy(arena, name.ptr, name.len), name.len};
@@ -117,6 +120,7 @@ count(struct metrics *metrics, struct by_name *by, dk_str name, size_t cell, uin
   if (!row && by->n_rows < METRIC_NAMES && is_told_apart(name))
     row = add_row(metrics, by, name);
   _Atomic uint64_t *cells = row ? row->cells : by->others;
+  assert(cell < by->n_cells);
   atomic_fetch_add_explicit(&cells[cell], n, memory_order_relaxed);
   dk_unlock(&metrics->lock);
 }

@@ -2,6 +2,7 @@
 /* Notes: see retry-counts.h.  The lock guards the rows; nothing is called under it. */
 #include "core/runtime/shared/retry-counts.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +90,7 @@ find(struct retry_counts *retries, dk_str instance)
 {
   struct retry_count **link = row_of(retries, instance);
 
+  assert(dk_lock_is_held(&retries->lock));
   while (*link && ((*link)->length != instance.len ||
                    memcmp((*link)->instance, instance.ptr, instance.len) != 0))
     link = &(*link)->next;
@@ -100,6 +102,8 @@ remove_retry_count(struct retry_counts *retries, struct retry_count **link)
 {
   struct retry_count *gone = *link;
 
+  assert(dk_lock_is_held(&retries->lock));
+  assert(atomic_load(&retries->n) > 0);
   *link = gone->next;
   free(gone);
   atomic_fetch_sub(&retries->n, 1);

@@ -2,6 +2,7 @@
 /* How the store answers: see store-health.h. */
 #include "core/runtime/shared/store-health.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,6 +43,7 @@ health_done(struct health *health)
 static void
 begin(struct line *line, struct asker *asker, int64_t now)
 {
+  assert(!asker->at); /* it stands in one line at most */
   asker->since = now;
   asker->is_refused = false;
   asker->next = line->askers;
@@ -56,6 +58,7 @@ rest(struct asker *asker)
 {
   if (!asker->at)
     return;
+  assert(*asker->at == asker && (!asker->next || asker->next->at == &asker->next));
   *asker->at = asker->next;
   if (asker->next)
     asker->next->at = asker->at;
@@ -87,6 +90,7 @@ leave(struct line *line, const struct asker *asker, int64_t now)
 static void
 forget_left(struct health *health)
 {
+  assert(dk_lock_is_held(&health->lock));
   for (int kind = 0; kind < N_HEALTH_KINDS; kind++)
     memset(&health->lines[kind].left, 0, sizeof(health->lines[kind].left));
 }
@@ -112,6 +116,7 @@ health_ask(struct health *health, struct asker *asker, enum health_kind kind, in
     asker->kind = kind;
     begin(&health->lines[kind], asker, now);
   }
+  assert(asker->kind == kind); /* it asks for one thing until it rests */
   asker->due = ticks_after(now, wait_ms);
   dk_unlock(&health->lock);
 }
