@@ -6,6 +6,7 @@
  * later, and then looks for work after that.  Nothing is called under it but the system. */
 #include "providers/sqlite/lockfile.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -19,7 +20,7 @@ bell_init(struct bell *bell, const char *store, struct why *why)
   *bell = (struct bell){.inotify = -1, .path = lockfile_path(store)};
   if (!bell->path)
     return why_set(why, DK_NO_MEMORY, "%s: out of memory", store);
-  pthread_mutex_init(&bell->mutex, NULL);
+  mutex_init(&bell->mutex);
   return DK_OK;
 }
 
@@ -45,12 +46,13 @@ bell_done(struct bell *bell)
   if (bell->inotify >= 0)
     close(bell->inotify);
   free(bell->path);
-  pthread_mutex_destroy(&bell->mutex);
+  mutex_done(&bell->mutex);
 }
 
 static dk_status
 listen_to_file(struct bell *bell, struct why *why)
 {
+  assert(mutex_is_held(&bell->mutex));
   if (bell->inotify >= 0)
     return DK_OK;
   int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
@@ -82,6 +84,7 @@ ear_new(struct bell *bell, struct ear **ret_ear, struct why *why)
 {
   struct ear *ear = malloc(sizeof *ear);
 
+  assert(mutex_is_held(&bell->mutex));
   if (!ear)
     return why_set(why, DK_NO_MEMORY, "%s: out of memory", bell->path);
   *ear = (struct ear){.fd = epoll_create1(EPOLL_CLOEXEC),
@@ -103,7 +106,7 @@ bell_lend(struct bell *bell, struct ear **ret_ear, struct why *why)
 {
   struct ear *ear;
 
-  pthread_mutex_lock(&bell->mutex);
+  mutex_lock(&bell->mutex);
   dk_status status = listen_to_file(bell, why);
   for (ear = bell->ears; ear && ear->is_lent; ear = ear->next)
     continue;
@@ -113,16 +116,17 @@ bell_lend(struct bell *bell, struct ear **ret_ear, struct why *why)
     ear->is_lent = true;
     *ret_ear = ear;
   }
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
   return status;
 }
 
 void
 bell_take_back(struct bell *bell, struct ear *ear)
 {
-  pthread_mutex_lock(&bell->mutex);
+  mutex_lock(&bell->mutex);
+  assert(ear->is_lent);
   ear->is_lent = false;
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
 }
 
 static void
@@ -143,6 +147,7 @@ read_out(struct bell *bell)
   bool had_some = false;
   ssize_t size;
 
+  assert(mutex_is_held(&bell->mutex));
   while ((size = read(bell->inotify, room, sizeof room)) > 0) {
     const struct inotify_event *event;
     for (ssize_t at = 0; at < size; at += (ssize_t)(sizeof *event + event->len)) {
@@ -158,10 +163,10 @@ read_out(struct bell *bell)
 uint64_t
 bell_alarms(struct bell *bell, bool raises)
 {
-  pthread_mutex_lock(&bell->mutex);
+  mutex_lock(&bell->mutex);
   bell->alarms += raises ? 1 : 0;
   uint64_t alarms = bell->alarms;
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
   return alarms;
 }
 
@@ -171,6 +176,7 @@ tell_others(struct bell *bell, const struct ear *who)
 {
   const uint64_t one = 1;
 
+  assert(mutex_is_held(&bell->mutex));
   for (struct ear *ear = bell->ears; ear; ear = ear->next)
     if (ear->is_lent && ear != who && write(ear->told, &one, sizeof one) < 0)
       continue;
@@ -179,9 +185,9 @@ tell_others(struct bell *bell, const struct ear *who)
 void
 bell_hear_out(struct bell *bell, struct ear *ear)
 {
-  pthread_mutex_lock(&bell->mutex);
+  mutex_lock(&bell->mutex);
   forget_told(ear);
   if (read_out(bell))
     tell_others(bell, ear);
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
 }

@@ -6,7 +6,21 @@
  * applied fails alone.  A sync that failed leaves open whether the commit is on the disk: the
  * connection is made anew, the number of the last commit looked up, and the log begun anew (see
  * settle).
+ *
+ * Invariants; the asserts name them by number:
+ *
+ *  1. All here runs in the writer thread, or before it began, under the lock file, and without the
+ *     handle's mutex.
+ *  2. An operation has a group exactly while it is applied, and it is applied in that group's
+ *     transaction.
+ *  3. The connection is in a transaction from begin to the commit or the rollback, and else in
+ *     none; one that cannot be rolled back is closed.
+ *  4. A member that is refused has written nothing, unless the whole group is rolled back for it.
+ *  5. Nothing is committed but a commit of nothing while the log is in doubt.
+ *  6. Each commit has the number after that of the last one.
+ *  7. Of a group that was committed each member has a status; what was not committed has an error.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,6 +58,7 @@ refuse(struct operation *op, dk_status status, const char *format, ...)
   char why[1024];
   va_list args;
 
+  assert(op->group); /* 2 */
   va_start(args, format);
   vsnprintf(why, sizeof why, format, args);
   va_end(args);
@@ -62,6 +77,7 @@ refuse_unknown(struct operation *op, bool is_unknown, const char *what)
 static void
 fail(struct handle *h, struct operation *op, const struct why *why)
 {
+  assert(why->status != DK_OK); /* 7 */
   op->status = tell(op, h->host, why->status, why->text);
 }
 
@@ -137,6 +153,7 @@ read_meta(struct group *g)
 static dk_status
 begin(struct group *g)
 {
+  assert(sqlite3_get_autocommit(g->sql->connection->db)); /* 3 */
   TRY(sql_run(g->sql, SQL_BEGIN, ""));
   TRY(read_meta(g));
   TRY(sql_check_tables(g->sql));
@@ -156,14 +173,18 @@ begin(struct group *g)
 static bool
 apply(struct group *g, struct operation *op)
 {
+  assert(!op->group && op->state == OPERATION_BEGUN);      /* 2 */
+  assert(!sqlite3_get_autocommit(g->sql->connection->db)); /* 3 */
   op->group = g;
   g->sql->has_written = false;
   op->status = op->apply(op);
+  assert(op->group == g); /* 2 */
   op->group = NULL;
   if (op->status != DK_OK)
     sql_close_all(g->sql);
   if (g->sql->is_broken || (op->status != DK_OK && g->sql->has_written))
     return false;
+  assert(op->status == DK_OK || !g->sql->has_written); /* 4 */
   g->has_written |= g->sql->has_written;
   return true;
 }
@@ -189,6 +210,7 @@ roll_back(struct group *g)
     sql_run(g->sql, SQL_ROLLBACK, "");
   if (!sqlite3_get_autocommit(db))
     group_disconnect(g->h);
+  assert(!g->h->writer.db || sqlite3_get_autocommit(g->h->writer.db)); /* 3 */
 }
 
 /* ---- a commit whose answer was lost ---------------------------------------------------------- */
@@ -198,6 +220,7 @@ roll_back(struct group *g)
 static dk_status
 overwrite(struct group *g)
 {
+  assert(g->h->log_is_in_doubt); /* 5: else it would be a commit like any other */
   TRY(sql_run(g->sql, SQL_BEGIN, ""));
   TRY(read_meta(g));
   TRY(sql_run(g->sql, SQL_WRITE_META, "iii", g->counter, g->commits + 1, g->last_now));
@@ -258,6 +281,7 @@ settle(struct group *g)
   struct store_ids ids;
   struct why why;
 
+  assert(g->has_written && g->h->files.lock.is_held); /* 1 */
   g->h->log_is_in_doubt = true;
   dk_status kept = store_files_connect(&g->h->files, CONNECTION_READER, &keeper, &ids, &why);
   enum outcome outcome = look_and_mend(g, expected, kept != DK_OK);
@@ -279,6 +303,8 @@ may_be_committed(int code)
 static enum outcome
 commit(struct group *g, struct why *why)
 {
+  assert(!g->h->log_is_in_doubt);                          /* 5 */
+  assert(!sqlite3_get_autocommit(g->sql->connection->db)); /* 3 */
   g->sql->is_broken = false;
   if (!g->has_written) {
     roll_back(g); /* nothing to sync */
@@ -290,8 +316,10 @@ commit(struct group *g, struct why *why)
   bool was_asked = status == DK_OK;
   if (was_asked)
     status = sql_run(g->sql, SQL_COMMIT, "");
-  if (status == DK_OK)
+  if (status == DK_OK) {
+    assert(sqlite3_get_autocommit(g->sql->connection->db)); /* 3 */
     return COMMITTED;
+  }
   *why = g->sql->why;
   if (was_asked && may_be_committed(why->code))
     return settle(g);
@@ -306,6 +334,7 @@ attempt(struct group *g, struct operation *const *ops, size_t n, struct why *why
 {
   enum outcome outcome = NOT_BEGUN;
 
+  assert(g->h->files.lock.is_held && !mutex_is_held(&g->h->mutex)); /* 1 */
   g->sql->is_broken = false;
   g->sql->why.status = DK_OK;
   if (connect(g->h, false, why) != DK_OK)
@@ -347,8 +376,10 @@ run_alone(struct handle *h, struct operation *op)
   }
   if (outcome == COMMITTED)
     return g.rings;
-  if (outcome == ROLLED_BACK && !g.sql->is_broken && why.status == DK_OK)
+  if (outcome == ROLLED_BACK && !g.sql->is_broken && why.status == DK_OK) {
+    assert(op->status != DK_OK); /* 7 */
     return 0; /* it refused, after it had written */
+  }
   forget(h, op);
   if (outcome == UNKNOWN)
     op->status = tell(op, h->host, DK_OUTCOME_UNKNOWN, unknown_outcome);
@@ -364,6 +395,7 @@ group_run(struct handle *h, struct operation *const *ops, size_t n)
   struct why why = {.status = DK_OK};
   unsigned rings = 0;
 
+  assert(n > 0);
   if (n == 1)
     return run_alone(h, ops[0]);
   enum outcome outcome = attempt(&g, ops, n, &why);
@@ -409,6 +441,7 @@ restart_log(struct handle *h)
   int64_t wait_ms = (int64_t)RESTART_MS * (h->wal_pages / RESTART_PAGES);
   int code = sqlite3_wal_checkpoint_v2(h->writer.db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 
+  assert(sqlite3_get_autocommit(h->writer.db)); /* 3 */
   if (code != SQLITE_OK && code != SQLITE_BUSY)
     return code;
   wait_ms = wait_ms < LONGEST_RESTART_MS ? wait_ms : LONGEST_RESTART_MS;
@@ -426,6 +459,7 @@ group_checkpoint(struct handle *h, bool is_last)
 {
   int mode = is_last ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
 
+  assert(h->files.lock.is_held); /* 1 */
   if (!h->writer.db || (is_last ? h->wal_pages == 0 : h->wal_pages < h->next_checkpoint))
     return;
   if (is_last)
@@ -445,6 +479,7 @@ group_leave(struct handle *h)
   struct group g = {.h = h, .sql = &h->statements};
   struct why why;
 
+  assert(h->files.lock.is_held); /* 1 */
   g.sql->is_broken = false;
   if (!h->log_is_in_doubt)
     group_checkpoint(h, true);

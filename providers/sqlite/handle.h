@@ -29,8 +29,10 @@
 #ifndef DK_SQLITE_HANDLE_H
 #define DK_SQLITE_HANDLE_H
 
+#include <assert.h>
 #include <pthread.h>
 
+#include "providers/sqlite/mutex.h"
 #include "providers/sqlite/statements.h"
 #include "providers/sqlite/store.h"
 
@@ -98,7 +100,7 @@ struct handle {
   const struct dk_host *host;
   struct store_files files;
 
-  pthread_mutex_t mutex;
+  struct mutex mutex;
   pthread_cond_t work;
   struct operation *first, *last;
   bool is_stopping;
@@ -115,7 +117,7 @@ struct handle {
   int next_checkpoint;    /* at so many */
   uint64_t fetches;
 
-  pthread_mutex_t readers_mutex;
+  struct mutex readers_mutex;
   struct reader *readers; /* those that nobody uses */
   bool readers_are_held;  /* while the log is begun anew none begins */
   pthread_cond_t readers_go;
@@ -162,6 +164,7 @@ time_add(int64_t a, int64_t b)
 static inline int64_t
 fresh_number(struct operation *op)
 {
+  assert(op->group); /* group.c, 2 */
   return ++op->group->counter;
 }
 

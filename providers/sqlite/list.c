@@ -2,6 +2,7 @@
 /* A JSON list of numbers: see list.h.  There may be 100,000: each digit by hand. */
 #include "providers/sqlite/list.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { LONGEST_NUMBER = 20, LONGEST_ENTRY = 2 * LONGEST_NUMBER + 4, FIRST_ROOM = 1024 };
@@ -30,6 +31,7 @@ write_number(struct list *list, uint64_t number)
   do
     digits[n++] = (char)('0' + number % 10);
   while ((number /= 10) > 0);
+  assert(n <= list->room - list->length);
   while (n > 0)
     list->bytes[list->length++] = digits[--n];
 }
@@ -37,6 +39,7 @@ write_number(struct list *list, uint64_t number)
 static void
 separate(struct list *list)
 {
+  assert(list->room - list->length >= LONGEST_ENTRY); /* has_room has made it */
   list->bytes[list->length] = list->length == 0 ? '[' : ',';
   list->length++;
 }

@@ -20,6 +20,7 @@ providers_sqlite_libdksqlite_la_SOURCES = \
 	providers/sqlite/list.h \
 	providers/sqlite/lockfile.c \
 	providers/sqlite/lockfile.h \
+	providers/sqlite/mutex.h \
 	providers/sqlite/look.c \
 	providers/sqlite/message.c \
 	providers/sqlite/migrate.c \

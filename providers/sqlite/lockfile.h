@@ -29,8 +29,7 @@
 #ifndef DK_SQLITE_LOCKFILE_H
 #define DK_SQLITE_LOCKFILE_H
 
-#include <pthread.h>
-
+#include "providers/sqlite/mutex.h"
 #include "providers/sqlite/why.h"
 
 struct ear {
@@ -44,7 +43,7 @@ enum queue { QUEUE_TURNS, QUEUE_WORK, QUEUES };
 enum { RING_TURNS = 1u << QUEUE_TURNS, RING_WORK = 1u << QUEUE_WORK, RING_ALL = 3u };
 
 struct bell {
-  pthread_mutex_t mutex;
+  struct mutex mutex;
   char *path;           /* of the lock file */
   int inotify;          /* -1 until the first ear */
   uint64_t alarms;      /* rings that left no number */

@@ -21,8 +21,8 @@ sqlite_close(void *self)
   store_files_close(&h->files);
   close(h->wake_fd);
   pthread_cond_destroy(&h->work);
-  pthread_mutex_destroy(&h->mutex);
-  pthread_mutex_destroy(&h->readers_mutex);
+  mutex_done(&h->mutex);
+  mutex_done(&h->readers_mutex);
   pthread_cond_destroy(&h->readers_go);
   free(h);
 }
@@ -42,8 +42,8 @@ handle_new(const struct dk_host *host, struct handle **ret_handle, struct why *w
   h->host = host;
   h->files.lock.fd = -1;
   h->next_checkpoint = CHECKPOINT_PAGES;
-  pthread_mutex_init(&h->mutex, NULL);
-  pthread_mutex_init(&h->readers_mutex, NULL);
+  mutex_init(&h->mutex);
+  mutex_init(&h->readers_mutex);
   pthread_cond_init(&h->readers_go, NULL);
   pthread_cond_init(&h->work, NULL);
   *ret_handle = h;

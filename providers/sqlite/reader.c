@@ -4,6 +4,7 @@
  *
  * Locking: handle.readers_mutex guards the list of the connections that nobody uses, and whether
  * they may begin; nothing is called under it. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "providers/sqlite/handle.h"
@@ -43,13 +44,13 @@ reader_new(struct handle *h, struct reader **ret_reader, struct why *why)
 static dk_status
 reader_take(struct handle *h, struct reader **ret_reader, struct why *why)
 {
-  pthread_mutex_lock(&h->readers_mutex);
+  mutex_lock(&h->readers_mutex);
   while (h->readers_are_held)
-    pthread_cond_wait(&h->readers_go, &h->readers_mutex);
+    mutex_wait(&h->readers_mutex, &h->readers_go);
   struct reader *r = h->readers;
   if (r)
     h->readers = r->next;
-  pthread_mutex_unlock(&h->readers_mutex);
+  mutex_unlock(&h->readers_mutex);
   if (!r)
     return reader_new(h, ret_reader, why);
   *ret_reader = r;
@@ -61,7 +62,7 @@ reader_give_back(struct handle *h, struct reader *r)
 {
   int n = 0;
 
-  pthread_mutex_lock(&h->readers_mutex);
+  mutex_lock(&h->readers_mutex);
   for (const struct reader *at = h->readers; at; at = at->next)
     n++;
   bool is_kept = n < SPARE_READERS && !r->statements.is_broken;
@@ -69,7 +70,7 @@ reader_give_back(struct handle *h, struct reader *r)
     r->next = h->readers;
     h->readers = r;
   }
-  pthread_mutex_unlock(&h->readers_mutex);
+  mutex_unlock(&h->readers_mutex);
   if (!is_kept)
     reader_free(r);
 }
@@ -78,18 +79,20 @@ reader_give_back(struct handle *h, struct reader *r)
 void
 readers_hold(struct handle *h)
 {
-  pthread_mutex_lock(&h->readers_mutex);
+  mutex_lock(&h->readers_mutex);
+  assert(!h->readers_are_held); /* there is one writer */
   h->readers_are_held = true;
-  pthread_mutex_unlock(&h->readers_mutex);
+  mutex_unlock(&h->readers_mutex);
 }
 
 void
 readers_let_go(struct handle *h)
 {
-  pthread_mutex_lock(&h->readers_mutex);
+  mutex_lock(&h->readers_mutex);
+  assert(h->readers_are_held);
   h->readers_are_held = false;
   pthread_cond_broadcast(&h->readers_go);
-  pthread_mutex_unlock(&h->readers_mutex);
+  mutex_unlock(&h->readers_mutex);
 }
 
 void

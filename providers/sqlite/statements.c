@@ -2,7 +2,9 @@
 /* Preparing, binding and stepping; see statements.h. */
 #include "providers/sqlite/statements.h"
 
+#include <assert.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include "providers/sqlite/schema.h"
 
@@ -120,7 +122,9 @@ bind_all(sqlite3_stmt *row, const char *types, va_list args)
 {
   int code = SQLITE_OK;
 
+  assert((int)strlen(types) == sqlite3_bind_parameter_count(row));
   for (int at = 1; *types != '\0' && code == SQLITE_OK; at++, types++) {
+    assert(strchr("iotpb", *types));
     if (*types == 'i' || *types == 'o')
       code = bind_number(row, at, va_arg(args, int64_t), *types == 'o');
     else if (*types == 't')
@@ -155,6 +159,7 @@ open_with(struct statements *s, enum statement number, sqlite3_stmt **ret_row, c
 {
   TRY(prepare(s, number));
   sqlite3_stmt *row = s->prepared[number];
+  assert(!sqlite3_stmt_busy(row)); /* whoever opened it has closed it */
   int code = bind_all(row, types, args);
   if (code != SQLITE_OK)
     return broken(s, code, table[number].name);

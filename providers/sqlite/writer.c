@@ -9,6 +9,7 @@
  * Under it nothing is called but the system and host->cancelled, which the caller of an operation
  * asks until it has begun; from then on all upcalls are the writer's.
  */
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -43,9 +44,12 @@ forget_wakes(struct handle *h)
 static void
 append(struct handle *h, struct operation *op)
 {
+  assert(mutex_is_held(&h->mutex));
+  assert(!h->first == !h->last && (!h->last || !h->last->next));
   op->next = NULL;
   op->state = OPERATION_QUEUED;
   op->queued_at = real_ms();
+  assert(!h->last || h->last->queued_at <= op->queued_at);
   *(h->last ? &h->last->next : &h->first) = op;
   h->last = op;
 }
@@ -55,11 +59,15 @@ take_back(struct handle *h, struct operation *op)
 {
   struct operation *before = NULL;
 
-  for (struct operation *at = h->first; at != op; at = at->next)
+  assert(mutex_is_held(&h->mutex) && op->state == OPERATION_QUEUED);
+  for (struct operation *at = h->first; at != op; at = at->next) {
+    assert(at); /* what is queued is in the queue */
     before = at;
+  }
   *(before ? &before->next : &h->first) = op->next;
   if (h->last == op)
     h->last = before;
+  assert(!h->first == !h->last && (!h->last || !h->last->next));
 }
 
 /* The first of the queue that were there by `until`. */
@@ -68,7 +76,9 @@ take_group(struct handle *h, struct operation *group[LARGEST_GROUP], int64_t unt
 {
   size_t n = 0;
 
+  assert(mutex_is_held(&h->mutex));
   while (h->first && n < LARGEST_GROUP && h->first->queued_at <= until) {
+    assert(h->first->state == OPERATION_QUEUED && (h->first->next || h->last == h->first));
     group[n] = h->first;
     h->first = h->first->next;
     group[n++]->state = OPERATION_BEGUN;
@@ -78,16 +88,20 @@ take_group(struct handle *h, struct operation *group[LARGEST_GROUP], int64_t unt
   return n;
 }
 
+/* ---- the writer ------------------------------------------------------------------------------ */
+
+/* Lets their callers go. */
 static void
-finish(struct operation *const *group, size_t n)
+finish(struct handle *h, struct operation *const *group, size_t n)
 {
+  mutex_lock(&h->mutex);
   for (size_t i = 0; i < n; i++) {
+    assert(group[i]->state == OPERATION_BEGUN && !group[i]->group);
     group[i]->state = OPERATION_DONE;
     pthread_cond_signal(&group[i]->woken);
   }
+  mutex_unlock(&h->mutex);
 }
-
-/* ---- the writer ------------------------------------------------------------------------------ */
 
 /* The lock cannot be had: for those that have waited as long as they may, that is the answer. */
 static void
@@ -95,14 +109,12 @@ fail_waiting(struct handle *h, const struct why *why, int64_t until)
 {
   struct operation *group[LARGEST_GROUP];
 
-  pthread_mutex_lock(&h->mutex);
+  mutex_lock(&h->mutex);
   size_t n = take_group(h, group, until);
-  pthread_mutex_unlock(&h->mutex);
+  mutex_unlock(&h->mutex);
   for (size_t i = 0; i < n; i++)
     group[i]->status = why_tell(why, h->host, group[i]->call);
-  pthread_mutex_lock(&h->mutex);
-  finish(group, n);
-  pthread_mutex_unlock(&h->mutex);
+  finish(h, group, n);
 }
 
 static void
@@ -111,21 +123,19 @@ run_queued(struct handle *h)
   struct operation *group[LARGEST_GROUP];
   unsigned rings = 0;
 
-  pthread_mutex_lock(&h->mutex);
+  mutex_lock(&h->mutex);
   size_t n = take_group(h, group, INT64_MAX);
   h->waits_for_lock = false;
   if (!h->is_stopping)
     forget_wakes(h); /* from now on none comes before the end */
-  pthread_mutex_unlock(&h->mutex);
+  mutex_unlock(&h->mutex);
   if (n > 0)
     rings = group_run(h, group, n);
   group_checkpoint(h, false);
   if (rings)
     lockfile_ring_for(&h->files.lock, rings);
   lockfile_release(&h->files.lock);
-  pthread_mutex_lock(&h->mutex);
-  finish(group, n);
-  pthread_mutex_unlock(&h->mutex);
+  finish(h, group, n);
 }
 
 static void
@@ -161,16 +171,17 @@ wait_for_operation(struct handle *h)
 {
   struct timespec until;
 
+  assert(mutex_is_held(&h->mutex));
   while (!h->first && !h->is_stopping) {
     if (lockfile_release(&h->files.lock)) {
-      pthread_cond_wait(&h->work, &h->mutex);
+      mutex_wait(&h->mutex, &h->work);
       continue;
     }
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += (long)RELEASE_STEP_MS * 1000000;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&h->work, &h->mutex, &until);
+    mutex_wait_until(&h->mutex, &h->work, &until);
   }
 }
 
@@ -181,11 +192,11 @@ write_in_groups(void *self)
   bool is_over = false;
 
   while (!is_over) {
-    pthread_mutex_lock(&h->mutex);
+    mutex_lock(&h->mutex);
     wait_for_operation(h);
     is_over = !h->first;
     h->waits_for_lock = !is_over;
-    pthread_mutex_unlock(&h->mutex);
+    mutex_unlock(&h->mutex);
     if (!is_over)
       run_under_lock(h);
   }
@@ -200,6 +211,7 @@ write_in_groups(void *self)
 static dk_status
 wait_until_done(struct handle *h, struct operation *op, bool *ret_waited_for_lock)
 {
+  assert(mutex_is_held(&h->mutex));
   while (op->state != OPERATION_DONE) {
     if (op->state == OPERATION_QUEUED && h->host->cancelled(op->call)) {
       take_back(h, op);
@@ -208,7 +220,7 @@ wait_until_done(struct handle *h, struct operation *op, bool *ret_waited_for_loc
         wake_writer(h); /* it need not wait for the lock any more */
       return DK_CALL_CANCELLED;
     }
-    pthread_cond_wait(&op->woken, &h->mutex);
+    mutex_wait(&h->mutex, &op->woken);
   }
   return op->status;
 }
@@ -230,12 +242,12 @@ writer_submit(struct handle *h, struct operation *op)
   bool waited_for_lock = false;
 
   pthread_cond_init(&op->woken, NULL);
-  pthread_mutex_lock(&h->mutex);
+  mutex_lock(&h->mutex);
   append(h, op);
   pthread_cond_signal(&h->work);
   dk_status status = wait_until_done(h, op, &waited_for_lock);
   bool was_taken_back = op->state != OPERATION_DONE;
-  pthread_mutex_unlock(&h->mutex);
+  mutex_unlock(&h->mutex);
   pthread_cond_destroy(&op->woken);
   return was_taken_back ? tell_cancelled(h, op, waited_for_lock) : status;
 }
@@ -246,10 +258,10 @@ sqlite_interrupt(void *self)
 {
   struct handle *h = self;
 
-  pthread_mutex_lock(&h->mutex);
+  mutex_lock(&h->mutex);
   for (struct operation *op = h->first; op; op = op->next)
     pthread_cond_signal(&op->woken);
-  pthread_mutex_unlock(&h->mutex);
+  mutex_unlock(&h->mutex);
 }
 
 /* ---- beginning and ending -------------------------------------------------------------------- */
@@ -283,10 +295,10 @@ writer_stop(struct handle *h)
 {
   if (!h->has_thread)
     return;
-  pthread_mutex_lock(&h->mutex);
+  mutex_lock(&h->mutex);
   h->is_stopping = true;
   pthread_cond_signal(&h->work);
-  pthread_mutex_unlock(&h->mutex);
+  mutex_unlock(&h->mutex);
   wake_writer(h);
   pthread_join(h->thread, NULL);
   h->has_thread = false;
