@@ -5,6 +5,7 @@
  * A ring wakes one waiter of each group, and who finds something for a ring wakes two more: there
  * may be more.  So all of a burst is found soon, and what a single message costs does not grow
  * with the waiters. */
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -59,6 +60,8 @@ ring_group(struct bell *bell, uint64_t group, int n)
 {
   bool somebody_waits = false;
 
+  assert(mutex_is_held(&bell->mutex));
+  assert(n > 0);
   for (struct waiter *w = bell->waiters; w && n > 0; w = w->next)
     if (w->group == group && w->waits) {
       somebody_waits = true;
@@ -75,6 +78,7 @@ is_first_of_group(const struct bell *bell, const struct waiter *waiter)
 {
   const struct waiter *w = bell->waiters;
 
+  assert(mutex_is_held(&bell->mutex));
   while (w->group != waiter->group)
     w = w->next;
   return w == waiter;
@@ -83,6 +87,7 @@ is_first_of_group(const struct bell *bell, const struct waiter *waiter)
 void
 bell_ring_groups(struct bell *bell, uint32_t rings)
 {
+  assert(mutex_is_held(&bell->mutex));
   for (struct waiter *w = bell->waiters; w; w = w->next)
     if ((w->rings & rings) && is_first_of_group(bell, w))
       ring_group(bell, w->group, 1);
@@ -91,6 +96,7 @@ bell_ring_groups(struct bell *bell, uint32_t rings)
 static void
 ring_all(struct bell *bell)
 {
+  assert(mutex_is_held(&bell->mutex));
   for (struct waiter *w = bell->waiters; w; w = w->next)
     ring_waiter(w);
 }
@@ -99,13 +105,13 @@ ring_all(struct bell *bell)
 void
 bell_set_hears(struct bell *bell, bool hears)
 {
-  pthread_mutex_lock(&bell->mutex);
+  mutex_lock(&bell->mutex);
   if (bell->hears != hears)
     ring_all(bell);
   bell->hears = hears;
   if (!hears)
     bell->number = 0;
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
 }
 
 void
@@ -115,20 +121,20 @@ bell_join(struct bell *bell, struct waiter *waiter, uint32_t rings, uint64_t gro
                             .rings = rings,
                             .group = group,
                             .patience = SHORT_PATIENCE_MS};
-  pthread_mutex_lock(&bell->mutex);
+  mutex_lock(&bell->mutex);
   waiter->next = bell->waiters;
   bell->waiters = waiter;
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
 }
 
 void
 bell_hear_out(struct bell *bell, struct waiter *waiter)
 {
-  pthread_mutex_lock(&bell->mutex);
+  mutex_lock(&bell->mutex);
   bell_read_out(waiter->fd);
   waiter->was_rung = waiter->is_rung;
   waiter->is_rung = waiter->waits = false;
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
 }
 
 void
@@ -136,13 +142,15 @@ bell_leave(struct bell *bell, struct waiter *waiter, dk_status status)
 {
   struct waiter **at = &bell->waiters;
 
-  pthread_mutex_lock(&bell->mutex);
-  while (*at != waiter)
+  mutex_lock(&bell->mutex);
+  while (*at != waiter) {
+    assert(*at); /* bell_join has put it there */
     at = &(*at)->next;
+  }
   *at = waiter->next;
   if (waiter->is_rung || (waiter->was_rung && !waiter->waits && status != DK_NOTHING))
     ring_group(bell, waiter->group, MORE);
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
   if (waiter->fd >= 0)
     close(waiter->fd);
 }
@@ -164,6 +172,7 @@ wake_thread(struct bell *bell)
 {
   sigset_t all, before;
 
+  assert(mutex_is_held(&bell->mutex));
   bell->is_poked = true;
   if (!bell->has_thread) {
     sigfillset(&all);
@@ -177,22 +186,22 @@ wake_thread(struct bell *bell)
 void
 bell_ring(struct bell *bell, uint32_t rings, int64_t listening)
 {
-  pthread_mutex_lock(&bell->mutex);
+  mutex_lock(&bell->mutex);
   bell_ring_groups(bell, rings);
   if (listening != 0 && listening != bell->number) {
     bell->to_tell |= rings;
     wake_thread(bell);
   }
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
 }
 
 /* What is heard from a server that was superseded is nothing. */
 static bool
 hears_the_wrong_one(struct bell *bell)
 {
-  pthread_mutex_lock(&bell->mutex);
+  mutex_lock(&bell->mutex);
   struct identity identity = bell->identity;
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
   return servers_have_superseded(bell->h->servers, &identity);
 }
 
@@ -202,7 +211,7 @@ bell_patience(struct bell *bell, struct waiter *waiter)
   int64_t patience = LONG_PATIENCE_MS, next = SHORT_PATIENCE_MS;
   bool is_wrong = hears_the_wrong_one(bell);
 
-  pthread_mutex_lock(&bell->mutex);
+  mutex_lock(&bell->mutex);
   waiter->waits = true;
   bell->wants_to_hear = true;
   if (!bell->hears || is_wrong)
@@ -212,7 +221,7 @@ bell_patience(struct bell *bell, struct waiter *waiter)
     next = 2 * patience;
   }
   waiter->patience = next < LONGEST_SHORT_PATIENCE_MS ? next : LONGEST_SHORT_PATIENCE_MS;
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
   return patience;
 }
 
@@ -231,7 +240,7 @@ bell_new(struct handle *h, struct bell **ret_bell, struct why *why)
     free(bell);
     return why->status;
   }
-  pthread_mutex_init(&bell->mutex, NULL);
+  mutex_init(&bell->mutex);
   *ret_bell = bell;
   return DK_OK;
 }
@@ -243,11 +252,11 @@ bell_free(struct bell *bell)
 {
   if (!bell)
     return;
-  pthread_mutex_lock(&bell->mutex);
+  mutex_lock(&bell->mutex);
   bell->is_stopping = true;
   bell->end_by = bell_real_ms() + LAST_WORDS_MS;
   bell_make_readable(bell->wake_fd);
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
   if (bell->has_thread)
     pthread_join(bell->thread, NULL);
   if (bell->pg && bell->under_way == NO_WORK) {
@@ -256,6 +265,6 @@ bell_free(struct bell *bell)
   }
   bell_drop(bell);
   close(bell->wake_fd);
-  pthread_mutex_destroy(&bell->mutex);
+  mutex_done(&bell->mutex);
   free(bell);
 }

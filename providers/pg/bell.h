@@ -8,6 +8,7 @@
 #define DK_PG_BELL_H
 
 #include "providers/pg/handle.h"
+#include "providers/pg/mutex.h"
 
 enum work { CONNECT, IDENTIFY, REGISTER, LISTEN, SETTLE, TELL, NO_WORK };
 
@@ -21,7 +22,7 @@ struct bell {
   int64_t end_by;         /* real time; once it is stopping */
   int64_t number;         /* of the row in the table of listeners; 0: none */
   struct identity identity; /* of the server */
-  pthread_mutex_t mutex;
+  struct mutex mutex;
 
   struct handle *h;
   int wake_fd;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operations as the host calls them, and one attempt of one: a connection of the pool for as
  * long as the request takes.  Owns nothing. */
+#include <assert.h>
 #include <endian.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -82,6 +83,8 @@ send_request(struct operation *op, struct connection *c, struct request *request
 
   op->sent_at = h->host->now(h->host);
   op->sent_bytes = htobe64((uint64_t)op->sent_at);
+  /* operation_values has put it there. */
+  assert(request->values->n >= 2 && request->values->types[0] == TYPE_BIGINT);
   if (h->store.host_clock)
     request->values->bytes[0] = (const char *)&op->sent_bytes;
   return connection_run(c, op->call, request, ret, why);

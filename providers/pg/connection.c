@@ -4,9 +4,22 @@
  * What a lost answer means.  The server commits a request when it has read the whole of it, to the
  * last byte (Sync, or the end of a script).  So as long as libpq has some of it left, nothing can
  * have been done; from then until the server says that it is ready for the next request, nobody
- * knows.  The rows of an answer come before its commit: they are no proof of it. */
+ * knows.  The rows of an answer come before its commit: they are no proof of it.
+ *
+ * Invariants; the asserts name them by number:
+ *
+ *  1. A connection has one request under way at most, from begin to the end of exchange.
+ *  2. The stages of a request follow one another: PARTLY_SENT, ALL_SENT, ANSWERED.
+ *  3. A request that is not ANSWERED leaves no connection: what else might come on it would be
+ *     taken for the answer to the next.
+ *  4. Once the host wants a request back, only one that writes, and is ALL_SENT, is waited for.
+ *  5. Of the results the first error stays, and before there is one the last result.
+ *  6. Only what writes, and was wholly sent, can be DK_OUTCOME_UNKNOWN for want of an answer.
+ *  7. Whether a server was superseded is asked only where there are servers to ask.
+ *  8. No pipeline is left open behind a request. */
 #include "providers/pg/connection.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -74,6 +87,7 @@ wait_a_moment(struct exchange *x)
   struct pollfd fd = {.fd = PQsocket(x->c->pg), .events = POLLIN};
   int64_t left;
 
+  assert(x->writes && x->stage == ALL_SENT); /* 4 */
   if (x->taken_back_at == 0)
     x->taken_back_at = real_ms();
   while ((left = x->taken_back_at + LAST_MOMENT_MS - real_ms()) > 0) {
@@ -105,6 +119,7 @@ look_after(struct exchange *x)
   const struct dk_host *host = x->c->host;
   struct servers *servers = x->c->servers;
 
+  assert(servers); /* 7: else there is no look_at */
   x->was_silent = true;
   x->wait = DK_OK;
   if (!servers_have_superseded(servers, &x->c->identity))
@@ -125,6 +140,7 @@ wait_more(struct exchange *x, uint32_t events)
   int64_t soon = time_add(host->now(host), TLS_LOOK_MS);
   bool is_short = PQsslInUse(x->c->pg) && soon < until;
 
+  assert(x->wait == DK_OK && x->taken_back_at == 0); /* 4 */
   x->wait = connection_wait(x->c, x->call, events, is_short ? soon : until);
   if (x->wait == DK_OK)
     note_progress(x);
@@ -155,6 +171,7 @@ send_all(struct exchange *x)
   int left;
   bool is_read = true;
 
+  assert(x->stage == PARTLY_SENT && !x->result); /* 2 */
   while (is_read && (left = PQflush(x->c->pg)) > 0) {
     wait_more(x, DK_WAIT_READ | DK_WAIT_WRITE);
     if (x->wait != DK_OK)
@@ -203,6 +220,7 @@ keep(struct exchange *x, PGresult *result)
     PQclear(result);
     return;
   }
+  assert(!x->result || !is_error(x->result)); /* 5 */
   PQclear(x->result);
   x->result = result;
 }
@@ -211,6 +229,7 @@ keep(struct exchange *x, PGresult *result)
 static bool
 begin_pipeline(struct exchange *x)
 {
+  assert(!x->is_pipeline); /* 1, 8 */
   x->is_pipeline = PQenterPipelineMode(x->c->pg) == 1;
   return x->is_pipeline;
 }
@@ -244,6 +263,7 @@ receive_all(struct exchange *x)
 {
   bool is_over = false, is_useless = false;
 
+  assert(x->stage == ALL_SENT); /* 2 */
   for (int n_nothings = 0; !is_over && !is_useless;) {
     while (PQisBusy(x->c->pg))
       if (!wait_and_read(x))
@@ -295,6 +315,7 @@ give_up(struct exchange *x, struct why *why)
   bool is_undone = x->stage == PARTLY_SENT;
   bool is_unknown = x->writes && !is_undone;
 
+  assert(!is_unknown || (x->writes && x->stage != PARTLY_SENT)); /* 6 */
   if (x->result && is_error(x->result))
     why_result(why, x->result, is_unknown, x->what);
   else if (x->is_superseded)
@@ -315,6 +336,7 @@ give_up(struct exchange *x, struct why *why)
 static dk_status
 judge(struct exchange *x, struct why *why)
 {
+  assert(x->stage == ANSWERED); /* 2 */
   if (!x->result)
     return why_set(why, DK_INTERNAL, "%s: the server has answered nothing", x->what);
   if (is_error(x->result)) {
@@ -345,6 +367,7 @@ exchange(struct exchange *x, PGresult **ret, struct why *why)
   bool is_whole = send_all(x) && receive_all(x);
   dk_status status = is_whole ? judge(x, why) : give_up(x, why);
 
+  assert(is_whole ? x->stage == ANSWERED : !x->c->pg); /* 3 */
   if (is_whole && x->was_silent)
     servers_note_wait(x->c->servers, x->what, ""); /* it is over */
   if (x->c->pg && x->result && PQresultMemorySize(x->result) > LARGE_TEXT)
@@ -368,6 +391,7 @@ begin(struct exchange *x, struct why *why)
   /* Without one the host cannot wait, and would say so when it is too late. */
   if (host->cancel_fd(x->call) < 0)
     return why_set(why, DK_UNAVAILABLE, "%s: no descriptor is left (ulimit -n)", x->what);
+  assert(x->stage == PARTLY_SENT && x->wait == DK_OK && !x->result); /* 1 */
   note_progress(x);
   x->c->is_doubtful = false;
   return DK_OK;
@@ -400,6 +424,7 @@ is_large(const struct values *v)
 {
   size_t size = 0;
 
+  assert(v->n >= 0 && v->n <= MAX_VALUES);
   for (int i = 0; i < v->n && size <= LARGE_TEXT; i++)
     size += v->bytes[i] ? (size_t)v->lengths[i] : 0;
   return size > LARGE_TEXT;

@@ -2,6 +2,7 @@
 /* What conninfo says, and what libpq is told: see settings.h.  Nothing is shown of it but host,
  * port, database, user and service; not even where it cannot be read, for then nobody knows which
  * of its words is the password. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,7 @@ conninfo_read(const char *conninfo, char **ret_shown, int64_t *ret_connect_ms, s
 static void
 tell(struct connect_params *params, size_t *n, const char *keyword, const char *value)
 {
+  assert(*n < MOST_CONNECT_PARAMS || (*n == MOST_CONNECT_PARAMS && !keyword));
   params->keywords[*n] = keyword;
   params->values[*n] = value;
   (*n)++;

@@ -11,6 +11,7 @@
  * To listen: register in the table of listeners; LISTEN; see that all who wrote without knowing of
  * it have ended; ring once, for what they wrote; from then on patience is long.  Behind a pooler
  * that lends sessions out there is no listening, and patience stays short. */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -38,10 +39,10 @@ bell_drop(struct bell *bell)
   bell->writers = NULL;
   bell->under_way = NO_WORK;
   bell->is_identified = bell->is_deaf = bell->is_registered = bell->listens = false;
-  pthread_mutex_lock(&bell->mutex);
+  mutex_lock(&bell->mutex);
   bell->identity = (struct identity){0};
   bell->to_tell |= bell->telling;
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
   bell->telling = 0;
   bell_set_hears(bell, false);
 }
@@ -83,6 +84,7 @@ drop_unconnected(struct bell *bell)
 static void
 begin(struct bell *bell, enum work work)
 {
+  assert(work != NO_WORK);
   bell->under_way = work;
   bell->since = bell_real_ms();
   bell->events = POLLIN | POLLOUT;
@@ -94,6 +96,7 @@ ask(struct bell *bell, enum work work, const char *function, int n, const char *
   static const char *const places[] = {"", "$1", "$1,$2", "$1,$2,$3"};
   char sql[400];
 
+  assert(n >= 0 && (size_t)n < sizeof places / sizeof places[0]);
   snprintf(sql, sizeof sql, "SELECT * FROM %s.%s(%s)", bell->h->settings.quoted, function,
            places[n]);
   begin(bell, work);
@@ -113,9 +116,9 @@ begin_registration(struct bell *bell)
   random = (random & INT64_MAX) | 1;
   snprintf(number, sizeof number, "%lld", (long long)random);
   snprintf(pid, sizeof pid, "%d", PQbackendPID(bell->pg));
-  pthread_mutex_lock(&bell->mutex);
+  mutex_lock(&bell->mutex);
   bell->number = random;
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
   ask(bell, REGISTER, "listen", 2, (const char *const[]){number, pid});
 }
 
@@ -152,6 +155,7 @@ begin_telling(struct bell *bell, uint32_t rings)
 
   write_channel(bell, channel);
   snprintf(text, sizeof text, "%u", (unsigned)rings);
+  assert(rings != 0);
   bell->telling = rings;
   bool forgets = bell->tells++ % TELLS_TO_FORGET == 0;
   ask(bell, TELL, "tell", 3, (const char *const[]){channel, text, forgets ? "t" : "f"});
@@ -161,7 +165,7 @@ begin_telling(struct bell *bell, uint32_t rings)
 static enum work
 next_work(struct bell *bell, uint32_t *ret_rings)
 {
-  pthread_mutex_lock(&bell->mutex);
+  mutex_lock(&bell->mutex);
   bool is_poked = bell->is_poked, hears = bell->hears;
   bool wants_to_hear = bell->wants_to_hear && !bell->is_deaf && !bell->is_stopping;
   enum work work = NO_WORK;
@@ -182,7 +186,7 @@ next_work(struct bell *bell, uint32_t *ret_rings)
     work = SETTLE;
   if (work == TELL)
     bell->to_tell = 0;
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
   return work;
 }
 
@@ -256,9 +260,9 @@ note_writers(struct bell *bell, const PGresult *r)
 static void
 note_identity(struct bell *bell, const struct identity *identity)
 {
-  pthread_mutex_lock(&bell->mutex);
+  mutex_lock(&bell->mutex);
   bell->identity = *identity;
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
 }
 
 /* Before anything is stored there. */
@@ -368,9 +372,9 @@ take_notifications(struct bell *bell)
     PQfreemem(n);
     if (is_own)
       continue;
-    pthread_mutex_lock(&bell->mutex);
+    mutex_lock(&bell->mutex);
     bell_ring_groups(bell, rings);
-    pthread_mutex_unlock(&bell->mutex);
+    mutex_unlock(&bell->mutex);
   }
 }
 
@@ -432,10 +436,10 @@ drop_what_is_late(struct bell *bell)
 static bool
 has_ended(struct bell *bell)
 {
-  pthread_mutex_lock(&bell->mutex);
+  mutex_lock(&bell->mutex);
   bool is_owed = (bell->to_tell || bell->telling) && (bell->pg || bell->is_poked);
   bool has = bell->is_stopping && (!is_owed || bell_real_ms() >= bell->end_by);
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
   return has;
 }
 
@@ -443,11 +447,11 @@ has_ended(struct bell *bell)
 static int
 time_left(struct bell *bell)
 {
-  pthread_mutex_lock(&bell->mutex);
+  mutex_lock(&bell->mutex);
   int64_t left = bell->is_stopping ? bell->end_by - bell_real_ms() : -1;
   if (bell->is_stopping && left < 0)
     left = 0;
-  pthread_mutex_unlock(&bell->mutex);
+  mutex_unlock(&bell->mutex);
   return (int)left;
 }
 

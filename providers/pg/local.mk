@@ -20,6 +20,7 @@ providers_pg_libdkpg_la_SOURCES = \
 	providers/pg/listener.c \
 	providers/pg/message.c \
 	providers/pg/migrate.c \
+	providers/pg/mutex.h \
 	providers/pg/pool.c \
 	providers/pg/release.c \
 	providers/pg/schema.c \

@@ -10,8 +10,8 @@
  *
  * Locking: `mutex` guards the lists, the number of places and the waiters.  It is held over no
  * wait and no call of libpq, and only such upcalls as may come from anywhere. */
+#include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "providers/pg/connection.h"
+#include "providers/pg/mutex.h"
 
 /* On the stack of who waits. */
 struct queued {
@@ -31,7 +32,7 @@ struct pool {
   const struct dk_host *host;
   const struct settings *settings;
   struct servers *servers;
-  pthread_mutex_t mutex;
+  struct mutex mutex;
   struct connection *idle;      /* last used first; those without a connection at the end */
   uint32_t n_places, most;      /* most: the setting, or as many as the server has */
   int64_t grow_at;              /* the host's clock: then one more than `most` is tried */
@@ -53,7 +54,7 @@ pool_new(const struct dk_host *host, const struct settings *settings, struct ser
   pool->servers = servers;
   pool->most = settings->pool;
   pool->last = &pool->first;
-  pthread_mutex_init(&pool->mutex, NULL);
+  mutex_init(&pool->mutex);
   *ret_pool = pool;
   return DK_OK;
 }
@@ -63,13 +64,14 @@ pool_free(struct pool *pool)
 {
   if (!pool)
     return;
+  assert(!pool->first); /* nobody waits */
   while (pool->idle) {
     struct connection *c = pool->idle;
     pool->idle = c->next;
     connection_close(c);
     free(c);
   }
-  pthread_mutex_destroy(&pool->mutex);
+  mutex_done(&pool->mutex);
   free(pool);
 }
 
@@ -83,6 +85,7 @@ may_grow(struct pool *pool)
 {
   int64_t now = pool->host->now(pool->host);
 
+  assert(mutex_is_held(&pool->mutex));
   if (pool->n_places < pool->most || pool->n_places == 0)
     return true;
   if (pool->n_places >= pool->settings->pool || now < pool->grow_at)
@@ -97,18 +100,21 @@ place_or_queue(struct pool *pool, struct connection *fresh, struct queued *queue
 {
   struct connection *place = NULL;
 
-  pthread_mutex_lock(&pool->mutex);
+  mutex_lock(&pool->mutex);
+  assert(!pool->idle || !pool->first); /* who waits is handed what is idle */
   if (pool->idle) {
     place = pool->idle;
     pool->idle = place->next;
   } else if (fresh && may_grow(pool)) {
+    assert(pool->n_places < pool->settings->pool);
     pool->n_places++;
     place = fresh;
   } else if (queued) {
+    assert(!*pool->last && !queued->place);
     *pool->last = queued;
     pool->last = &queued->next;
   }
-  pthread_mutex_unlock(&pool->mutex);
+  mutex_unlock(&pool->mutex);
   return place;
 }
 
@@ -118,6 +124,8 @@ hand_to(struct pool *pool, struct queued *queued, struct connection *place)
   static const char failed[] = "an eventfd takes no byte: a call waits for a connection in vain";
   const uint64_t one = 1;
 
+  assert(mutex_is_held(&pool->mutex));
+  assert(queued == pool->first && !queued->place);
   pool->first = queued->next;
   if (!pool->first)
     pool->last = &pool->first;
@@ -131,7 +139,7 @@ give_place(struct pool *pool, struct connection *place)
 {
   struct connection **at = &pool->idle;
 
-  pthread_mutex_lock(&pool->mutex);
+  mutex_lock(&pool->mutex);
   if (pool->first) {
     hand_to(pool, pool->first, place); /* under the lock, for the waiter may go */
   } else {
@@ -140,14 +148,14 @@ give_place(struct pool *pool, struct connection *place)
     place->next = *at;
     *at = place;
   }
-  pthread_mutex_unlock(&pool->mutex);
+  mutex_unlock(&pool->mutex);
 }
 
 /* Out of the queue, unless a place was given meanwhile: that one is the result. */
 static struct connection *
 leave_queue(struct pool *pool, struct queued *queued)
 {
-  pthread_mutex_lock(&pool->mutex);
+  mutex_lock(&pool->mutex);
   for (struct queued **at = &pool->first; *at && !queued->place; at = &(*at)->next) {
     if (*at != queued)
       continue;
@@ -156,7 +164,7 @@ leave_queue(struct pool *pool, struct queued *queued)
       pool->last = at;
     break;
   }
-  pthread_mutex_unlock(&pool->mutex);
+  mutex_unlock(&pool->mutex);
   return queued->place;
 }
 
@@ -164,6 +172,7 @@ static dk_status
 wait_in_queue(struct pool *pool, struct dk_call *call, struct queued *queued,
               struct connection **ret_place, struct why *why)
 {
+  assert(!mutex_is_held(&pool->mutex));
   dk_status status = pool->host->wait(call, queued->fd, DK_WAIT_READ, INT64_MAX);
   struct connection *place = leave_queue(pool, queued);
 
@@ -221,15 +230,17 @@ settle_for_fewer(struct pool *pool, struct connection *place, const struct why *
 {
   char line[sizeof why->text + 200];
 
-  pthread_mutex_lock(&pool->mutex);
+  mutex_lock(&pool->mutex);
+  assert(pool->n_places > 0 && !place->pg);
   bool are_others = pool->n_places > 1;
   if (are_others) {
-    pool->most = --pool->n_places;
+    pool->n_places--;
+    pool->most = pool->n_places;
     pool->grow_at = time_add(pool->host->now(pool->host), GROW_MS);
   }
   bool is_news = are_others && !pool->has_said_full;
   pool->has_said_full = pool->has_said_full || is_news;
-  pthread_mutex_unlock(&pool->mutex);
+  mutex_unlock(&pool->mutex);
   if (is_news) {
     snprintf(line, sizeof line, "the calls of this handle share the connections that it has, and "
              "it asks for one more every %d s: %.700s", GROW_MS / 1000, why->text);
@@ -244,13 +255,14 @@ settle_for_fewer(struct pool *pool, struct connection *place, const struct why *
 static void
 note_growth(struct pool *pool)
 {
-  pthread_mutex_lock(&pool->mutex);
+  mutex_lock(&pool->mutex);
+  assert(pool->n_places <= pool->settings->pool);
   if (pool->n_places > pool->most) {
     pool->most = pool->n_places;
     pool->grow_at = 0;
   }
   pool->has_said_full = pool->has_said_full && pool->most < pool->settings->pool;
-  pthread_mutex_unlock(&pool->mutex);
+  mutex_unlock(&pool->mutex);
 }
 
 /* ---- connections ----------------------------------------------------------------------------- */
@@ -263,13 +275,13 @@ drop_superseded(struct pool *pool)
   uint32_t timeline = servers_timeline(pool->servers);
   struct connection *idle = NULL, *next;
 
-  pthread_mutex_lock(&pool->mutex);
+  mutex_lock(&pool->mutex);
   if (timeline != pool->timeline) {
     pool->timeline = timeline;
     idle = pool->idle;
     pool->idle = NULL;
   }
-  pthread_mutex_unlock(&pool->mutex);
+  mutex_unlock(&pool->mutex);
   for (; idle; idle = next) {
     next = idle->next;
     if (idle->pg && servers_have_superseded(pool->servers, &idle->identity))

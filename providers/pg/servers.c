@@ -2,15 +2,17 @@
 /* Which servers a handle has had sessions on: see servers.h. */
 #include "providers/pg/servers.h"
 
-#include <pthread.h>
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "providers/pg/mutex.h"
+
 struct servers {
   const struct dk_host *host;
   const struct settings *settings;
-  pthread_mutex_t mutex;
+  struct mutex mutex;
   struct identity highest;
   char where[200];        /* the server of the highest timeline */
   struct hosts all;       /* as conninfo has them; all NULL: not known yet */
@@ -31,7 +33,7 @@ servers_new(const struct dk_host *host, const struct settings *settings,
     return why_set(why, DK_NO_MEMORY, "open: out of memory");
   servers->host = host;
   servers->settings = settings;
-  pthread_mutex_init(&servers->mutex, NULL);
+  mutex_init(&servers->mutex);
   *ret_servers = servers;
   return DK_OK;
 }
@@ -43,7 +45,7 @@ servers_free(struct servers *servers)
     return;
   hosts_done(&servers->all);
   hosts_done(&servers->preferred);
-  pthread_mutex_destroy(&servers->mutex);
+  mutex_done(&servers->mutex);
   free(servers);
 }
 
@@ -120,6 +122,7 @@ note_highest(struct servers *servers, const struct identity *identity, const PGc
   uint32_t before = servers->highest.timeline;
   char line[700], where[200];
 
+  assert(mutex_is_held(&servers->mutex));
   if (identity->system != 0)
     servers->highest.system = identity->system;
   if (identity->timeline <= before)
@@ -131,6 +134,7 @@ note_highest(struct servers *servers, const struct identity *identity, const PGc
              servers->where, before);
     log_line(servers, 2, line);
   }
+  assert(identity->timeline > servers->highest.timeline); /* it never falls */
   servers->highest.timeline = identity->timeline;
   memcpy(servers->where, where, sizeof where);
 }
@@ -138,6 +142,7 @@ note_highest(struct servers *servers, const struct identity *identity, const PGc
 static bool
 is_lower(const struct servers *servers, const struct identity *identity)
 {
+  assert(mutex_is_held(&servers->mutex));
   return (identity->timeline != 0 || identity->is_withheld) &&
          identity->timeline < servers->highest.timeline;
 }
@@ -148,6 +153,7 @@ tell_withheld(struct servers *servers, const struct why *refusal)
 {
   char line[sizeof refusal->text + 200];
 
+  assert(mutex_is_held(&servers->mutex));
   if (servers->is_told)
     return;
   snprintf(line, sizeof line, "which server a session is on cannot be asked for, so one that was "
@@ -163,7 +169,7 @@ servers_judge_withheld(struct servers *servers, const struct why *refusal, const
   dk_status status = DK_OK;
   char where[200];
 
-  pthread_mutex_lock(&servers->mutex);
+  mutex_lock(&servers->mutex);
   write_where(where, sizeof where, pg);
   if (servers->highest.timeline != 0)
     status = why_set(why, DK_UNAVAILABLE,
@@ -174,7 +180,7 @@ servers_judge_withheld(struct servers *servers, const struct why *refusal, const
                      where, servers->highest.timeline, servers->where, refusal->text);
   else
     tell_withheld(servers, refusal);
-  pthread_mutex_unlock(&servers->mutex);
+  mutex_unlock(&servers->mutex);
   return status;
 }
 
@@ -186,7 +192,7 @@ servers_judge(struct servers *servers, const struct identity *identity, const PG
 
   if (!servers)
     return DK_OK;
-  pthread_mutex_lock(&servers->mutex);
+  mutex_lock(&servers->mutex);
   uint64_t system = servers->highest.system;
   if (system != 0 && identity->system != 0 && identity->system != system)
     status = refuse_cluster(servers, identity, pg, why);
@@ -194,7 +200,7 @@ servers_judge(struct servers *servers, const struct identity *identity, const PG
     status = refuse_superseded(servers, identity, pg, why);
   else
     note_highest(servers, identity, pg);
-  pthread_mutex_unlock(&servers->mutex);
+  mutex_unlock(&servers->mutex);
   return status;
 }
 
@@ -203,9 +209,9 @@ servers_have_superseded(struct servers *servers, const struct identity *identity
 {
   if (!servers)
     return false;
-  pthread_mutex_lock(&servers->mutex);
+  mutex_lock(&servers->mutex);
   bool is = is_lower(servers, identity);
-  pthread_mutex_unlock(&servers->mutex);
+  mutex_unlock(&servers->mutex);
   return is;
 }
 
@@ -214,9 +220,9 @@ servers_timeline(struct servers *servers)
 {
   if (!servers)
     return 0;
-  pthread_mutex_lock(&servers->mutex);
+  mutex_lock(&servers->mutex);
   uint32_t timeline = servers->highest.timeline;
-  pthread_mutex_unlock(&servers->mutex);
+  mutex_unlock(&servers->mutex);
   return timeline;
 }
 
@@ -227,10 +233,10 @@ servers_tell(struct servers *servers, const struct identity *identity, char *roo
 
   if (identity->timeline != 0)
     snprintf(on, sizeof on, "on timeline %u", identity->timeline);
-  pthread_mutex_lock(&servers->mutex);
+  mutex_lock(&servers->mutex);
   snprintf(room, size, "the server of this session, %s, was superseded by that at %s, on timeline "
            "%u", on, servers->where, servers->highest.timeline);
-  pthread_mutex_unlock(&servers->mutex);
+  mutex_unlock(&servers->mutex);
 }
 
 /* ---- while a session is silent --------------------------------------------------------------- */
@@ -242,25 +248,26 @@ servers_begin_probe(struct servers *servers, int64_t now)
 {
   if (!servers)
     return false;
-  pthread_mutex_lock(&servers->mutex);
+  mutex_lock(&servers->mutex);
   bool begins = !servers->is_probed && now >= servers->probe_at;
   if (begins && now - servers->probe_at > LONG_AGO * servers->settings->silence_ms)
     servers->pause = 0;
   servers->is_probed = servers->is_probed || begins;
-  pthread_mutex_unlock(&servers->mutex);
+  mutex_unlock(&servers->mutex);
   return begins;
 }
 
 void
 servers_end_probe(struct servers *servers, int64_t now)
 {
-  pthread_mutex_lock(&servers->mutex);
+  mutex_lock(&servers->mutex);
+  assert(servers->is_probed);
   int64_t silence_ms = servers->settings->silence_ms, longest = silence_ms * 3 / 2;
   int64_t pause = servers->pause == 0 ? silence_ms / 2 : 2 * servers->pause;
   servers->pause = pause < longest ? pause : longest;
   servers->probe_at = now + servers->pause;
   servers->is_probed = false;
-  pthread_mutex_unlock(&servers->mutex);
+  mutex_unlock(&servers->mutex);
 }
 
 void
@@ -270,10 +277,10 @@ servers_note_wait(struct servers *servers, const char *what, const char *text)
 
   if (!servers)
     return;
-  pthread_mutex_lock(&servers->mutex);
+  mutex_lock(&servers->mutex);
   bool is_news = *text && strcmp(servers->wait, text) != 0;
   snprintf(servers->wait, sizeof servers->wait, "%s", text);
-  pthread_mutex_unlock(&servers->mutex);
+  mutex_unlock(&servers->mutex);
   if (!is_news)
     return;
   snprintf(line, sizeof line, "%s: no answer yet: %s", what, text);
@@ -286,9 +293,9 @@ servers_tell_wait(struct servers *servers, char *room, size_t size)
   *room = '\0';
   if (!servers)
     return;
-  pthread_mutex_lock(&servers->mutex);
+  mutex_lock(&servers->mutex);
   snprintf(room, size, "%s", servers->wait);
-  pthread_mutex_unlock(&servers->mutex);
+  mutex_unlock(&servers->mutex);
 }
 
 /* ---- which is tried first -------------------------------------------------------------------- */
@@ -298,10 +305,10 @@ servers_note_hosts(struct servers *servers, PGconn *pg)
 {
   if (!servers)
     return;
-  pthread_mutex_lock(&servers->mutex);
+  mutex_lock(&servers->mutex);
   if (!servers->all.host && !servers->all.hostaddr)
     (void)hosts_of(pg, &servers->all);
-  pthread_mutex_unlock(&servers->mutex);
+  mutex_unlock(&servers->mutex);
 }
 
 void
@@ -311,13 +318,13 @@ servers_prefer(struct servers *servers, const PGconn *pg, bool is_new)
 
   if (!servers)
     return;
-  pthread_mutex_lock(&servers->mutex);
+  mutex_lock(&servers->mutex);
   bool is_in_force = servers->preferred.host || servers->preferred.hostaddr;
   if ((is_new || is_in_force) && hosts_from(&servers->all, pg, &turned)) {
     hosts_done(&servers->preferred);
     servers->preferred = turned;
   }
-  pthread_mutex_unlock(&servers->mutex);
+  mutex_unlock(&servers->mutex);
 }
 
 bool
@@ -327,9 +334,9 @@ servers_preferred(struct servers *servers, struct hosts *ret_hosts)
 
   if (!servers)
     return false;
-  pthread_mutex_lock(&servers->mutex);
+  mutex_lock(&servers->mutex);
   if (servers->preferred.host || servers->preferred.hostaddr)
     is_whole = hosts_copy(&servers->preferred, ret_hosts);
-  pthread_mutex_unlock(&servers->mutex);
+  mutex_unlock(&servers->mutex);
   return is_whole;
 }

@@ -11,6 +11,7 @@
  *
  * Left alone: default_transaction_read_only, for who sets it wants nothing to be written, and
  * whatever only a superuser may set. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -234,8 +235,9 @@ session_statement(const struct connection *c, const struct request *request)
 void
 session_note_prepared(struct connection *c, const struct statement *st)
 {
-  if (c->n_prepared < MOST_PREPARED)
-    c->prepared[c->n_prepared++] = st->identity;
+  /* session_statement had room for it, and one request is under way at a time. */
+  assert(st->way == TO_BE_PREPARED && c->n_prepared < MOST_PREPARED);
+  c->prepared[c->n_prepared++] = st->identity;
 }
 
 /* It is gone, it is another's, or what it gives has changed: refused before anything was done, and

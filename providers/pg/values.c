@@ -3,6 +3,7 @@
  * pieces that small values share, and one for each that is larger. */
 #include "providers/pg/values.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +75,7 @@ room_for(struct values *v, size_t size)
     *piece = (struct piece){.next = v->pieces, .size = piece_size};
     v->pieces = piece;
   }
+  assert(piece->used <= piece->size && size <= piece->size - piece->used);
   char *room = piece->bytes + piece->used;
   piece->used += size;
   return room;
@@ -87,6 +89,7 @@ add(struct values *v, Oid type, const char *bytes, size_t size)
     v->status = v->n == MAX_VALUES ? DK_INTERNAL : DK_TOO_LARGE;
   if (v->status != DK_OK)
     return;
+  assert(v->n >= 0 && v->n < MAX_VALUES);
   v->types[v->n] = type;
   v->bytes[v->n] = bytes;
   v->lengths[v->n] = (int)size;
@@ -99,6 +102,7 @@ add(struct values *v, Oid type, const char *bytes, size_t size)
 static char *
 put(char *at, uint64_t value, int size)
 {
+  assert(size >= 1 && size <= 8);
   for (int i = 0; i < size; i++)
     at[i] = (char)(value >> (8 * (size - 1 - i)) & 0xff);
   return at + size;
@@ -182,6 +186,7 @@ value_bigints(struct values *v, size_t n, value_bigint_of *of, const void *conte
     at = put(at, sizeof(int64_t), 4);
     at = put(at, (uint64_t)of(context, i), sizeof(int64_t));
   }
+  assert(at == room + size);
   add(v, OID_BIGINTS, room, size);
 }
 
@@ -230,6 +235,7 @@ add_array(struct values *v, Oid type, Oid element_type, size_t n, value_bytes_of
       at += element.len;
     }
   }
+  assert(at == room + size); /* `of` has said the same twice */
   add(v, type, room, size);
 }
 
