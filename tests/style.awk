@@ -36,6 +36,31 @@ function is_word_in(pattern, text) {
   return (" " text " ") ~ ("[^A-Za-z0-9_](" pattern ")[^A-Za-z0-9_]")
 }
 
+# An assert may be left out (NDEBUG), and so must change nothing.  It may take several lines.
+function check_asserts(line,    i, c) {
+  while (line != "") {
+    if (!assert_depth) {
+      if (!match(line, /(^|[^A-Za-z0-9_])assert *[(]/)) return
+      line = substr(line, RSTART + RLENGTH)
+      assert_depth = 1
+      asserted = ""
+    }
+    for (i = 1; i <= length(line) && assert_depth > 0; i++) {
+      c = substr(line, i, 1)
+      assert_depth += (c == "(") - (c == ")")
+      asserted = asserted c
+    }
+    line = substr(line, i)
+    if (!assert_depth) check_asserted(asserted)
+  }
+}
+
+function check_asserted(what) {
+  gsub(/<<=|>>=/, "++", what)
+  gsub(/[=!<>]=/, "", what)
+  if (what ~ /=|[+][+]|--/) finding("assert", "an assert that changes something")
+}
+
 # What others copy is free of conditions: the public headers, the examples, the smallest provider.
 function check_licence_line(    want) {
   want = "Apache-2.0"
@@ -72,7 +97,7 @@ BEGIN {
 }
 
 FNR == 1 {
-  in_comment = 0
+  in_comment = assert_depth = 0
   of_failure = ""
   is_c = ends_in(".c") || ends_in(".h") || ends_in(".cc")
   is_make = ends_in(".mk") || ends_in("Makefile.am") || ends_in("Makefile")
@@ -99,6 +124,7 @@ is_c {
   if (is_word_in(forbidden, code) && match(code " ", "(^|[^A-Za-z0-9_])(" forbidden ") *[(]"))
     finding("call", "a call that is not used here: " substr(code, RSTART, RLENGTH - 1))
   check_decision()
+  check_asserts(code)
   if (FNR == 701) finding("length", "more than 700 lines")
 }
 

@@ -6,7 +6,7 @@
 scratch
 cd "$top_srcdir" || exit 99
 checker=$top_srcdir/tests/style.awk
-rules='spdx tab space path width call decision length unfinished'
+rules='spdx tab space path width call decision assert length unfinished'
 
 # What is ours: made neither by the autotools nor by a build, nor by make abi-update.
 sources() {
@@ -33,6 +33,7 @@ rule_says() {
     width) echo 'at most 100 columns' ;;
     call) echo 'none of the forbidden calls' ;;
     decision) echo 'nothing is decided by the text of a failure' ;;
+    assert) echo 'no assert that changes something' ;;
     length) echo 'no source over 700 lines' ;;
     unfinished) echo 'nothing unfinished is left in a source' ;;
   esac
@@ -91,6 +92,12 @@ keeps 'one of which other words are made' core/a.c \
 keeps 'a test that reads one' core/test-a.c "$c  ok(strstr(failure->text, name));\n"
 keeps 'the names of safe calls' core/a.c "$c  snprintf(a, b, c); dk_sleep(a); s.sleeps(b);\n"
 keeps 'calls in texts' core/a.c "$c  puts(\"sprintf(x)\"); /* gets(x)\n  strcat(a, b) */\n"
+for change in 'n++ < 3' '--n' 'n = 3' 'n += 3' 'n <<= 3'; do
+  breaks assert "assert($change)" core/a.c "$c  assert($change);\n"
+done
+breaks assert 'an assert of two lines' core/a.c "$c  assert((p = f(\n    x)) != 0);\n"
+keeps 'asserts that compare' core/a.c \
+  "$c  assert(a == 1 && b != 2 &&\n  c <= 3 && d >= '='); n = 1;\n  _Static_assert(N == 1, \"\");\n"
 breaks length '701 lines' core/a.c "$c$(awk 'BEGIN { while (i++ < 700) printf "int x;\\n" }')"
 for word in 'TO''DO' 'FIX''ME' 'XX''X'; do
   breaks unfinished "$word" core/a.c "$c/* $word: later */\n"
