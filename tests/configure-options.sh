@@ -34,6 +34,7 @@ builds() {
 builds 'sqlite plugin .*left out (--without-sqlite)' --without-sqlite
 builds 'pg plugin .*left out (--without-pg)' --without-pg
 builds 'Valgrind .*left out (--without-valgrind)' --without-valgrind
+builds 'asserts .*left out (--disable-assert)' --disable-assert
 builds 'sanitizers .*address, undefined' --enable-sanitizers
 if command -v clang > /dev/null; then
   builds 'compiler .*clang' CC=clang CXX=clang++
