@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: 0BSD */
 /* durakit/runtime.h - durable orchestrations and activities on any provider.
  *
- * An orchestration is a plain C function that lives longer than the process.  Where it waits it is
- * kept in memory, if there is room, and goes on from there; else it is run again from its start, in
- * any turn, and what it calls is matched with its history, so that it finds itself where it was.
- * An activity is a plain C function in a worker's thread, which may do whatever it likes and is run
- * at least once.
+ * An orchestration is a plain C function that outlives the process.  While it waits, the runtime
+ * keeps it in memory, if there is room, and continues it from there.  Otherwise the runtime runs it
+ * again from its start and matches its calls with its history, so that it reaches the point where
+ * it was.  This may happen in any turn.  An activity is a plain C function that runs in a worker's
+ * thread; it may do anything, and runs at least once.
  *
  *   static dk_result order(dk_orch *o, dk_str input)
  *   {
@@ -16,18 +16,20 @@
  *     return dk_completed(o, dk_await(o, pay));
  *   }
  *
- * Rules for orchestrations.  Time, chance and everything outside come through the calls below,
- * never from elsewhere: the same history must lead to the same calls.  A call that has to wait may
- * not come back (longjmp), so nothing may be held across a call of this header: no lock, no file,
- * no malloc.  Memory is dk_orch_alloc's and lives as long as the run, which has a thread of its
- * own with a stack of 1 MiB.
+ * Rules for orchestrations.  Take time, random numbers and everything external from the calls
+ * below, never from elsewhere: the same history must lead to the same calls.  A call that has to
+ * wait might never return (longjmp), so hold nothing across a call of this header: no lock, no
+ * file, no malloc.  Use memory from dk_orch_alloc, which is valid as long as the run.  Each run has
+ * its own thread, with a stack of 1 MiB.
  *
- * Text that is given to a call is copied, and needs no NUL; dk_str_of("...") makes it of a string.
- * Text that comes from one has a NUL at ptr[len], and lives as long as the run (the activity).
+ * Text that you pass to a call is copied, and needs no NUL; dk_str_of("...") makes it from a
+ * string.  Text that a call returns has a NUL at ptr[len], and is valid as long as the run (the
+ * activity).
  *
- * Threads.  Registries are filled by one thread before a runtime is started with them.  A runtime,
- * a client and a token may be used by any thread; a dk_orch by the function that it was given to; a
- * dk_task by the activity it was given to, but for its token, which can be cloned for others.
+ * Threads.  One thread fills a registry before a runtime is started with it.  A runtime, a client
+ * and a token may be used by any thread; a dk_orch only by the function that it was passed to; a
+ * dk_task only by the activity that it was passed to, but its token can be cloned for other
+ * threads.
  */
 #ifndef DURAKIT_RUNTIME_H
 #define DURAKIT_RUNTIME_H
@@ -55,11 +57,11 @@ extern "C" {
 
 typedef struct dk_bytes dk_str;
 typedef struct dk_orch dk_orch;     /* a run of an orchestration */
-typedef struct dk_future dk_future; /* what was begun in it and may not be over */
+typedef struct dk_future dk_future; /* an operation that it began, which might not have ended */
 typedef struct dk_task dk_task;     /* a running activity */
-typedef struct dk_token dk_token;   /* tells an activity that it is to end */
+typedef struct dk_token dk_token;   /* signals an activity that it must end */
 
-/* How an orchestration or an activity ended; made only by the calls that say so. */
+/* How an orchestration or an activity ended; only the calls below that return it can make it. */
 typedef struct {
   int32_t private_;
 } dk_result;
@@ -75,51 +77,52 @@ dk_str_of(const char *string)
 
 typedef dk_result dk_orchestration_fn(dk_orch *o, dk_str input);
 
-/* To be returned.  Whatever is still outstanding is cancelled in the same commit. */
+/* Return one of these.  Everything that is still outstanding is cancelled in the same commit. */
 dk_result dk_completed(dk_orch *o, dk_str output);
 dk_result dk_failed(dk_orch *o, const char *error);
 dk_result dk_failed_with(dk_orch *o, const char *format, ...) DK_PRINTF(2, 3);
-/* From any depth: ends the orchestration as failed; does not return. */
+/* From any call depth: ends the orchestration as failed; does not return. */
 DK_NORETURN void dk_fail(dk_orch *o, const char *format, ...) DK_PRINTF(2, 3);
-/* From any depth: ends this execution, cancels what is outstanding, and begins the next one, with
- * an empty history and this input, under the version given (NULL: the newest registered).  Messages
- * in queues that were not taken go along; key-values and custom status stay. */
+/* From any call depth: ends this execution, cancels what is outstanding, and begins the next one,
+ * with an empty history and this input, under the version given (NULL: the newest registered).  The
+ * next execution gets the messages in queues that were not taken; key-values and custom status
+ * remain. */
 DK_NORETURN void dk_continue_as_new(dk_orch *o, dk_str input, const char *version);
 
 /* ---- orchestrations: what they begin --------------------------------------------------------- */
 
 struct dk_activity_options {
   uint32_t struct_size, reserved;
-  dk_str tag;      /* only workers that ask for it run it */
-  dk_str session;  /* durakit.sessions/1: one worker runs all of a session */
+  dk_str tag;      /* only workers that request this tag run it */
+  dk_str session;  /* durakit.sessions/1: one worker runs all activities of a session */
 };
 struct dk_child_options {
   uint32_t struct_size, reserved;
-  dk_str instance;      /* absent: made of the parent's id, execution and position */
+  dk_str instance;      /* absent: made from the parent's id, execution and position */
   const char *version;  /* NULL: the newest that is registered where it starts */
 };
 
 dk_future *dk_activity(dk_orch *o, const char *name, dk_str input);
 dk_future *dk_activity_with(dk_orch *o, const char *name, dk_str input,
                             const struct dk_activity_options *options);
-/* Durable: it runs on while the store or the workers are away.  So where it is the limit of an
- * activity it must exceed the lease (activity_lock_ms of the workers) by the time of the work: the
- * activity of a worker that was lost is run again only when its lease has ended.  One that does not
- * is logged (DK_LOG_SHORT_LIMIT). */
+/* A durable timer: it keeps running while the store or the workers are unreachable.  A timer that
+ * limits an activity must therefore exceed the lease (activity_lock_ms of the workers) by the time
+ * that the work takes: if a worker is lost, its activity runs again only when its lease has ended.
+ * The runtime logs a limit that is too short (DK_LOG_SHORT_LIMIT). */
 dk_future *dk_timer(dk_orch *o, int64_t ms);
-/* The next event of this name that was raised and not waited for by an earlier call: events that
- * come early are kept. */
+/* The next event of this name that was raised and that no earlier call waited for: events that
+ * arrive early are kept. */
 dk_future *dk_external(dk_orch *o, const char *event);
-/* The next message of a queue.  Unlike events, what was not taken goes along to the next
+/* The next message of a queue.  Unlike events, messages that were not taken pass to the next
  * execution. */
 dk_future *dk_dequeue(dk_orch *o, const char *queue);
-/* 1 and the message if one came before what the code has waited for so far; else 0. */
+/* 1 and the message if one arrived before the last event that the code has waited for; else 0. */
 int32_t dk_try_dequeue(dk_orch *o, const char *queue, dk_str *ret_message);
-/* A child: its end is the future's; if the parent ends first, or drops it, the child is cancelled.
- * An instance id that is taken makes the future fail. */
+/* Starts a child; the future ends when the child ends.  If the parent ends first, or drops the
+ * future, the child is cancelled.  If the instance id is taken, the future fails. */
 dk_future *dk_child(dk_orch *o, const char *name, dk_str input,
                     const struct dk_child_options *options);
-/* An orchestration of its own that nobody waits for. */
+/* Starts an independent orchestration, without waiting for it. */
 void dk_start_detached(dk_orch *o, const char *name, dk_str instance, dk_str input,
                        const char *version);
 
@@ -127,14 +130,16 @@ void dk_start_detached(dk_orch *o, const char *name, dk_str instance, dk_str inp
 
 enum { DK_PENDING = 0, DK_SUCCEEDED = 1, DK_FAULTED = 2, DK_DROPPED = 3 };
 
-/* Waits and gives the result.  If it failed, or was dropped, the orchestration fails with that
- * error. */
+/* Waits and returns the result.  If the future failed or was dropped, the orchestration fails with
+ * that error. */
 dk_str dk_await(dk_orch *o, dk_future *future);
-/* Waits and tells: DK_SUCCEEDED with the result, DK_FAULTED with the error's text, DK_DROPPED. */
+/* Waits and returns DK_SUCCEEDED with the result, DK_FAULTED with the error's text, or
+ * DK_DROPPED. */
 int32_t dk_outcome(dk_orch *o, dk_future *future, dk_str *ret_value);
-/* Waits for the first, in the order of the history; among those that the code has already seen
- * ready, the first in the order of the arguments.  dk_any leaves the others open, dk_select cancels
- * them: in this turn's commit an activity's row is deleted, a timer withdrawn, a child told. */
+/* Waits for the first to end, in the order of the history; if the code has already waited past the
+ * end of several, returns the first of these in the order of the arguments.  dk_any leaves the
+ * others open.  dk_select cancels them: this turn's commit deletes the row of an activity, removes
+ * a timer, and sends a child a request to cancel. */
 dk_future *dk_any_of(dk_orch *o, dk_future *const *futures, size_t n);
 dk_future *dk_select_of(dk_orch *o, dk_future *const *futures, size_t n);
 /* Waits for all of them, whether they succeed or fail. */
@@ -146,19 +151,21 @@ void dk_all_of(dk_orch *o, dk_future *const *futures, size_t n);
 #define dk_select(o, ...) dk_select_of(o, DK_FUTURES_(__VA_ARGS__), DK_N_FUTURES_(__VA_ARGS__))
 #define dk_all(o, ...) dk_all_of(o, DK_FUTURES_(__VA_ARGS__), DK_N_FUTURES_(__VA_ARGS__))
 #endif
-/* Cancels one; nothing happens if it is over already. */
+/* Cancels one; nothing happens if it has already ended. */
 void dk_drop(dk_orch *o, dk_future *future);
-/* DK_PENDING, or how it ended, as far as the code has waited: no look ahead. */
+/* DK_PENDING, or how it ended, as far as the code has waited: it does not look ahead in the
+ * history. */
 int32_t dk_ready(const dk_orch *o, const dk_future *future);
 
-/* Runs an activity until it succeeds.  Waits, as dk_outcome does, for the last attempt's end. */
+/* Runs an activity until it succeeds.  Waits, as dk_outcome does, until the last attempt has
+ * ended. */
 struct dk_retry {
   uint32_t struct_size, attempts;  /* at least 1 */
-  int64_t timeout_ms;              /* for each attempt, which is cancelled then; 0: none.  A limit,
+  int64_t timeout_ms;              /* after which an attempt is cancelled; 0: none.  It is a limit:
                                       see dk_timer */
   int64_t first_delay_ms, max_delay_ms;
-  uint32_t factor_percent;         /* of each delay to the one before; 0: 200 */
-  uint32_t retry_timeouts;         /* 0: an attempt that takes too long is the end */
+  uint32_t factor_percent;         /* each delay as a percentage of the one before; 0: 200 */
+  uint32_t retry_timeouts;         /* 0: do not retry an attempt that has timed out */
 };
 int32_t dk_activity_retried(dk_orch *o, const char *name, dk_str input,
                             const struct dk_activity_options *options,
@@ -166,39 +173,40 @@ int32_t dk_activity_retried(dk_orch *o, const char *name, dk_str input,
 
 /* ---- orchestrations: the rest ---------------------------------------------------------------- */
 
-/* Recorded: every replay sees the same. */
+/* Recorded: every replay returns the same values. */
 int64_t dk_now(dk_orch *o);
 void dk_guid(dk_orch *o, char ret_guid[37]);
 uint64_t dk_random(dk_orch *o);
 
-/* durakit.kv/1 and durakit.status/1.  An orchestration that calls these is registered with what it
- * needs (dk_register_orchestration_with), so that a runtime on a store without them does not start;
- * else the call is a wrong one there. */
+/* durakit.kv/1 and durakit.status/1.  Register an orchestration that calls these with what it needs
+ * (dk_register_orchestration_with): then a runtime does not start on a store without them.
+ * Otherwise the call is a programming error on such a store. */
 void dk_kv_set(dk_orch *o, const char *key, dk_str value);
-int32_t dk_kv_get(dk_orch *o, const char *key, dk_str *ret_value); /* 1: it is there */
+int32_t dk_kv_get(dk_orch *o, const char *key, dk_str *ret_value); /* 1: the key exists */
 void dk_kv_clear(dk_orch *o, const char *key);
 void dk_kv_clear_all(dk_orch *o);
-void dk_set_status(dk_orch *o, dk_str status); /* absent: cleared */
+void dk_set_status(dk_orch *o, dk_str status); /* absent: clears it */
 
 dk_str dk_orch_instance(const dk_orch *o);
 uint64_t dk_orch_execution(const dk_orch *o);
 dk_str dk_orch_name(const dk_orch *o);
 dk_str dk_orch_version(const dk_orch *o);
 dk_str dk_orch_parent(const dk_orch *o); /* absent: none */
-/* 1 while the code does again what an earlier turn has committed. */
+/* 1 while the code repeats what an earlier turn has committed. */
 int32_t dk_replaying(const dk_orch *o);
-/* Zeroed memory of the run; without memory the turn is delayed, and the call does not return. */
+/* Zeroed memory of the run.  If there is no memory, the turn is delayed, and the call does not
+ * return. */
 void *dk_orch_alloc(dk_orch *o, size_t size);
 dk_str dk_format(dk_orch *o, const char *format, ...) DK_PRINTF(2, 3);
-/* A line for people, once: not while replaying. */
+/* Logs a line for people to read, once: not while replaying. */
 void dk_say(dk_orch *o, int32_t level, const char *format, ...) DK_PRINTF(3, 4);
 
-/* Tells the run where in the source its next call stands; gives the dk_orch back. */
+/* Records the source line of the next call; returns `o`. */
 dk_orch *dk_orch_at(dk_orch *o, const char *line);
 
-/* So that messages about a call (a change that is not deterministic, a wrong use) name its line:
- * each call takes it along.  In C++, and with DK_NO_SOURCE_LINES defined, the calls are functions
- * only. */
+/* With these macros each call passes its source line, so that messages about the call (a change
+ * that is not deterministic, a programming error) can name it.  In C++, and with DK_NO_SOURCE_LINES
+ * defined, the calls are functions only. */
 #if !defined DK_NO_SOURCE_LINES && !defined __cplusplus
 #define DK_TEXT_OF_(n) #n
 #define DK_TEXT_(n) DK_TEXT_OF_(n)
@@ -237,27 +245,30 @@ dk_orch *dk_orch_at(dk_orch *o, const char *line);
 
 typedef dk_result dk_activity_fn(dk_task *task, dk_str input);
 
-/* To be returned.  What is returned after a cancellation goes nowhere. */
+/* Return one of these.  After a cancellation the result is discarded. */
 dk_result dk_done(dk_task *task, dk_str output);
 dk_result dk_error(dk_task *task, const char *format, ...) DK_PRINTF(2, 3);
-/* The activity could not be tried: it is given back, to be run again after so long. */
+/* The activity could not be tried: it is given back, and runs again after delay_ms. */
 dk_result dk_later(dk_task *task, int64_t delay_ms);
 
-/* Why an activity is to end. */
+/* Why an activity must end. */
 enum {
   DK_CAUSE_NONE = 0,
-  DK_CAUSE_CANCELLED = 1,   /* its row is deleted: nobody waits for its result */
-  DK_CAUSE_LEASE_LOST = 2,  /* the store could not be reached until the lease was over, or somebody
-                               else has it: it may be running elsewhere */
-  DK_CAUSE_SHUTDOWN = 3     /* the runtime stops: it will be run again */
+  DK_CAUSE_CANCELLED = 1,   /* its row was deleted: its result is not needed */
+  DK_CAUSE_LEASE_LOST = 2,  /* the store was unreachable until the lease ended, or another worker
+                               has the lease: the activity might be running elsewhere */
+  DK_CAUSE_SHUTDOWN = 3     /* the runtime stops: the activity will run again */
 };
 
-/* The token: set once.  The descriptor is readable from then on; never read it. */
+/* The token: once set, it stays set.  The descriptor is readable from then on; never read from
+ * it. */
 int32_t dk_task_cancelled(const dk_task *task);
 int32_t dk_task_cancel_fd(const dk_task *task);
-/* Sleeps for so long, or until the token is set; its cause, DK_CAUSE_NONE if time ran out. */
+/* Sleeps for `ms`, or until the token is set.  Returns its cause, or DK_CAUSE_NONE if the time has
+ * passed. */
 int32_t dk_task_sleep(const dk_task *task, int64_t ms);
-/* For work in other threads, which may outlive the activity; each clone is freed by itself. */
+/* Clones the token for work in other threads, which may outlive the activity.  Free each clone
+ * separately. */
 dk_token *dk_task_token(const dk_task *task);
 void dk_token_free(dk_token *token);
 int32_t dk_token_cancelled(const dk_token *token);
@@ -269,25 +280,25 @@ struct dk_task_info {
   dk_str instance;
   uint64_t execution_id, activity_id;
   dk_str name, orchestration, version, tag, session, worker;
-  /* Grows with every handing over of this activity: give it to outside systems, which then refuse a
-   * worker that was overtaken. */
+  /* Grows each time this activity is handed to a worker.  Pass it to external systems, so that they
+   * can refuse a worker that another one has replaced. */
   uint64_t fence;
 };
 const struct dk_task_info *dk_task_info(const dk_task *task);
-/* Zeroed memory until the activity ends; NULL without memory. */
+/* Zeroed memory, valid until the activity ends; NULL if there is no memory. */
 void *dk_task_alloc(dk_task *task, size_t size);
 
 /* ---- what can be run ------------------------------------------------------------------------- */
 
 enum {
   DK_IN_THREAD = 0,
-  /* In a child process, which really is killed when the grace is over.  Needs dk_zygote_start. */
+  /* In a child process, which is killed when the grace period ends.  Needs dk_zygote_start. */
   DK_IN_PROCESS = 1
 };
 struct dk_activity_traits {
   uint32_t struct_size;
   int32_t isolation;
-  int64_t grace_ms;  /* 0: the runtime's */
+  int64_t grace_ms;  /* 0: that of the runtime */
 };
 
 struct dk_registry;
@@ -297,7 +308,7 @@ void dk_registry_free(struct dk_registry *registry);
 /* version "1.2.3"; NULL: "1.0.0".  DK_INVALID, DK_DUPLICATE, DK_NO_MEMORY. */
 dk_status dk_register_orchestration(struct dk_registry *registry, const char *name,
                                     const char *version, dk_orchestration_fn *function);
-/* What an orchestration needs of its store beside the core. */
+/* What an orchestration needs from its store besides the core. */
 enum {
   DK_NEEDS_KV = 1u,       /* durakit.kv/1: dk_kv_... */
   DK_NEEDS_STATUS = 2u,   /* durakit.status/1: dk_set_status */
@@ -307,16 +318,17 @@ struct dk_orchestration_traits {
   uint32_t struct_size, needs;
 };
 /* As above; traits may be NULL.  dk_runtime_start refuses a store that does not offer what the
- * registered orchestrations need.  DK_INVALID: also needs that this version does not know. */
+ * registered orchestrations need.  Also DK_INVALID for needs that this version does not know. */
 dk_status dk_register_orchestration_with(struct dk_registry *registry, const char *name,
                                          const char *version, dk_orchestration_fn *function,
                                          const struct dk_orchestration_traits *traits);
 dk_status dk_register_activity(struct dk_registry *registry, const char *name,
                                dk_activity_fn *function, const struct dk_activity_traits *traits);
 
-/* At the top of main, before any thread and any store: forks the process from which the children
- * for DK_IN_PROCESS are made.  Such activities are found there, so they are registered before, in
- * this registry.  DK_OK; DK_INVALID if there is more than one thread; DK_UNAVAILABLE. */
+/* Forks the process that makes the children for DK_IN_PROCESS.  Call it at the top of main, before
+ * any thread is started and any store is opened.  Such activities are looked up in that process, so
+ * register them first, in this registry.  DK_OK; DK_INVALID if there is more than one thread;
+ * DK_UNAVAILABLE. */
 struct dk_zygote;
 dk_status dk_zygote_start(const struct dk_registry *registry, struct dk_zygote **ret_zygote);
 void dk_zygote_stop(struct dk_zygote *zygote);
@@ -326,33 +338,33 @@ void dk_zygote_stop(struct dk_zygote *zygote);
 /* What happened; numbers are stable. */
 enum {
   DK_LOG_TEXT = 0,                  /* a line without a number: info, from the library or a user */
-  DK_LOG_RENEWED = 1,               /* trace */
-  DK_LOG_RENEWAL_RETRIED = 2,       /* warning, the first of all leases' row; then trace */
-  DK_LOG_ACTIVITY_CANCELLED = 3,    /* info: cause, and how it was learnt */
-  DK_LOG_RESULT_REFUSED = 4,        /* info: the row was gone; the result is dropped */
-  DK_LOG_GRACE_EXCEEDED = 5,        /* warning: name and time */
-  DK_LOG_QUARANTINED = 6,           /* warning: the thread is left to itself */
-  DK_LOG_CAP_REACHED = 7,           /* error: so many are left that no more work is fetched */
-  DK_LOG_ACK_RETRIED = 8,           /* warning, the first of a row of all; then trace */
-  DK_LOG_LEASE_LOST = 9,            /* warning */
+  DK_LOG_RENEWED = 1,               /* trace: a lease was renewed */
+  DK_LOG_RENEWAL_RETRIED = 2,       /* warning: the first failure in a row; then trace */
+  DK_LOG_ACTIVITY_CANCELLED = 3,    /* info: cause, and how the worker learnt it */
+  DK_LOG_RESULT_REFUSED = 4,        /* info: the row had been deleted; the result is dropped */
+  DK_LOG_GRACE_EXCEEDED = 5,        /* warning: an activity runs on after its grace */
+  DK_LOG_QUARANTINED = 6,           /* warning: its thread was abandoned, and runs on */
+  DK_LOG_CAP_REACHED = 7,           /* error: too many abandoned threads; no more work is fetched */
+  DK_LOG_ACK_RETRIED = 8,           /* warning: the first failure in a row; then trace */
+  DK_LOG_LEASE_LOST = 9,            /* warning: of a turn or an activity */
   DK_LOG_TURN_DROPPED = 10,         /* warning: not committed; it will be fetched again */
   DK_LOG_STALLED = 11,              /* warning: nondeterminism, unregistered, unreadable: delayed */
-  DK_LOG_STRAY = 12,                /* info: a message that is for nobody (any more) */
-  DK_LOG_MESSAGE_DROPPED = 13,      /* warning: nobody came for it */
-  DK_LOG_STORE_AWAY = 14,           /* warning: fetching fails; once, until it works again */
-  DK_LOG_STORE_BACK = 15,           /* info */
-  DK_LOG_ORCHESTRATION_ENDED = 16,  /* debug; a warning: failed by the runtime (poison, ...) */
-  DK_LOG_PROGRAMMING_ERROR = 17,    /* error: a wrong call in an orchestration or activity */
-  DK_LOG_TURN_STUCK = 18,           /* error: an orchestration does not come back */
-  DK_LOG_SHORT_LIMIT = 19           /* warning: a limit that a lost worker exceeds; once each */
+  DK_LOG_STRAY = 12,                /* info: a message that no instance can use (any more) */
+  DK_LOG_MESSAGE_DROPPED = 13,      /* warning: its instance was not started in time */
+  DK_LOG_STORE_AWAY = 14,           /* warning: the store is unreachable; once, until it answers */
+  DK_LOG_STORE_BACK = 15,           /* info: the store answers again */
+  DK_LOG_ORCHESTRATION_ENDED = 16,  /* debug; a warning if the runtime failed it (poison, ...) */
+  DK_LOG_PROGRAMMING_ERROR = 17,    /* error: an invalid call in an orchestration or activity */
+  DK_LOG_TURN_STUCK = 18,           /* error: an orchestration's code does not return */
+  DK_LOG_SHORT_LIMIT = 19           /* warning: a limit too short for a lost worker; once each */
 };
 enum { DK_LEVEL_TRACE = -1, DK_LEVEL_DEBUG = 0, DK_LEVEL_INFO = 1, DK_LEVEL_WARNING = 2,
        DK_LEVEL_ERROR = 3 };
-/* How a worker learnt that an activity is to end. */
+/* How a worker learnt that an activity must end. */
 enum { DK_LEARNT_NOT = 0, DK_LEARNT_BY_COMMIT = 1, DK_LEARNT_BY_RENEWAL = 2, DK_LEARNT_BY_ACK = 3,
        DK_LEARNT_BY_DEADLINE = 4, DK_LEARNT_BY_STOP = 5 };
 
-/* Absent (NULL, 0) is what does not apply.  Lives during the call. */
+/* Members that do not apply are absent (NULL, 0).  Valid during the call. */
 struct dk_log_event {
   uint32_t struct_size;
   int32_t number, level;
@@ -360,52 +372,54 @@ struct dk_log_event {
   uint64_t execution_id, activity_id;
   dk_str instance, activity, orchestration, token, worker;
   dk_status status;
-  int64_t ms;       /* a duration that belongs to it: grace, time without the store */
-  dk_str text;      /* the whole as a line for people */
+  int64_t ms;       /* a duration, if the event has one: the grace, the time without the store */
+  dk_str text;      /* the whole event as a line for people to read */
 };
-/* Called by any thread of the runtime, several at once; must not block or call the runtime. */
+/* Called by any thread of the runtime, by several at once; must not block or call the runtime. */
 typedef void dk_log_fn(void *context, const struct dk_log_event *event);
 
 /* ---- a runtime ------------------------------------------------------------------------------- */
 
 enum {
-  DK_RUNTIME_NO_LOCAL_SIGNAL = 1u,  /* activities of this process learn by renewal only */
-  DK_RUNTIME_FAIL_FAST = 2u,        /* for tests: an orchestration is run from its start at each
-                                       turn, and changed code, a wrong call and a limit fail its
-                                       instances at once */
-  DK_RUNTIME_FAIL_DELAYED = 4u      /* what trying again does not mend (changed code, what is not
-                                       registered or cannot be read, a limit, a wrong call) fails
-                                       after max_attempts; else it is delayed until it is mended or
-                                       cancelled */
+  DK_RUNTIME_NO_LOCAL_SIGNAL = 1u,  /* activities of this process learn of a cancellation by renewal
+                                       only */
+  DK_RUNTIME_FAIL_FAST = 2u,        /* for tests: each turn runs an orchestration from its start;
+                                       changed code, an invalid call or a limit fails its instance
+                                       at once */
+  DK_RUNTIME_FAIL_DELAYED = 4u      /* an instance with an error that a retry cannot fix (changed
+                                       code, not registered, not readable, a limit, an invalid call)
+                                       fails after max_attempts.  Without the flag it is delayed
+                                       until it is fixed or cancelled */
 };
 
-/* Zero is the default, in brackets.  Times in milliseconds. */
+/* Zero means the default, which is in brackets.  Times are in milliseconds. */
 struct dk_runtime_options {
   uint32_t struct_size, flags;
   struct dk_registry *registry;
-  struct dk_zygote *zygote;             /* NULL: activities in processes are refused */
-  const char *name;                     /* which worker this is, in logs (host:pid:number) */
-  dk_log_fn *log;                       /* (warnings and errors go to standard error) */
+  struct dk_zygote *zygote;             /* NULL: DK_IN_PROCESS activities are refused */
+  const char *name;                     /* the name of this worker in logs [host:pid:number] */
+  dk_log_fn *log;                       /* [warnings and errors go to standard error] */
   void *log_context;
   uint32_t orchestration_slots;         /* turns at once [2] */
   uint32_t activity_slots;              /* activities at once [2] */
-  uint32_t max_quarantined;             /* threads left to themselves before no work is fetched any
-                                           more [twice activity_slots] */
-  uint32_t max_attempts;                /* of a turn or an activity that came to no end (its process
-                                           crashed, its lease ran out): then it is poison [10] */
+  uint32_t max_quarantined;             /* number of abandoned threads at which no more work is
+                                           fetched [twice activity_slots] */
+  uint32_t max_attempts;                /* of a turn or an activity that does not end (its process
+                                           crashes, its lease expires): then it is poison [10] */
   int64_t turn_lock_ms;                 /* [5,000] */
   int64_t turn_renewal_buffer_ms;       /* [2,000]; renewed every lock - buffer */
-  int64_t max_turn_ms;                  /* a turn that takes longer is stuck [10,000] */
-  int64_t activity_lock_ms;             /* limits of activities must exceed it, see dk_timer
+  int64_t max_turn_ms;                  /* a turn that takes longer is reported as stuck [10,000] */
+  int64_t activity_lock_ms;             /* limits of activities must exceed it: see dk_timer
                                            [30,000] */
   int64_t activity_renewal_buffer_ms;   /* [5,000] */
-  int64_t grace_ms;                     /* from the signal until the slot is taken back [10,000] */
+  int64_t grace_ms;                     /* from the signal until the activity must have ended
+                                           [10,000] */
   int64_t poll_ms;                      /* how long one fetch waits for work [30,000] */
-  int64_t backoff_ms, max_backoff_ms;   /* for what is delayed [1,000; 60,000] */
-  uint32_t max_events;                  /* in one execution, then it fails [100,000] */
+  int64_t backoff_ms, max_backoff_ms;   /* delay before a retry [1,000; 60,000] */
+  uint32_t max_events;                  /* in one execution, which fails if it has more [100,000] */
   uint32_t max_messages;                /* taken into one turn [1,000] */
   uint64_t cache_bytes;                 /* recent histories and runs in memory [64 MiB] */
-  const dk_str *tags;                   /* activities with these tags only... */
+  const dk_str *tags;                   /* run activities with these tags only... */
   size_t n_tags;
   int32_t tag_rule;                     /* DK_TAG_... [DK_TAG_UNTAGGED] */
   int32_t session_rule;                 /* DK_SESSION_... [DK_SESSION_NONE] */
@@ -414,30 +428,33 @@ struct dk_runtime_options {
 
 struct dk_runtime;
 
-/* What does not fit is refused before anything runs: *ret_refusal says what, expected and next. The
- * store stays the caller's, and is closed after the runtime was stopped. */
+/* Checks the options, and refuses those that do not fit before anything runs: *ret_refusal has
+ * what, expected and next.  The store still belongs to the caller, who closes it after the runtime
+ * was stopped. */
 dk_status dk_runtime_start(struct dk_store *store, const struct dk_runtime_options *options,
                            struct dk_runtime **ret_runtime, struct dk_refusal *ret_refusal);
 
 struct dk_leftover {
   uint32_t struct_size;
   uint32_t turns, activities;  /* given back unfinished */
-  uint32_t quarantined;        /* threads that still run (bodies, or calls of the store that cannot
-                                  be called back); their code must stay loaded */
-  uint32_t not_given_back;     /* whose giving back failed: they wait for the end of their lease */
+  uint32_t quarantined;        /* threads that still run (activities, or calls of the store that do
+                                  not end when cancelled); their code must remain loaded */
+  uint32_t not_given_back;     /* turns and activities that could not be given back: they wait for
+                                  the end of their lease */
 };
-/* Drains: fetches nothing any more, waits for what runs until wait_ms, signals the rest
- * (DK_CAUSE_SHUTDOWN), waits for the grace, gives the leftovers back without counting the attempt,
- * and frees the runtime.  1 if nothing is left in this process; 0 if threads are: then memory that
- * they use stays. */
+/* Stops fetching, waits up to wait_ms for what runs, signals the rest (DK_CAUSE_SHUTDOWN), waits
+ * for the grace, gives back what is unfinished without counting the attempt, and frees the runtime.
+ * Returns 1 if no thread of it still runs in this process; else 0: then the memory that these
+ * threads use is not freed. */
 int32_t dk_runtime_stop(struct dk_runtime *runtime, int64_t wait_ms,
                         struct dk_leftover *ret_leftover);
 
-/* 1, with what this runtime delays at present, if anything (what trying again does not mend, see
- * DK_RUNTIME_FAIL_DELAYED: the process is well, a deployment is not); or 0 with the reason: cap
- * reached, a stuck turn, the zygote dead, or a kind of request
- * (fetches of turns, of activities, commits, ends of activities, renewals) that the store has
- * refused for more than a second, or not answered for more than five. */
+/* 1 if the runtime is healthy; `reason` then lists what it delays at present, if anything, because
+ * a retry cannot fix it (see DK_RUNTIME_FAIL_DELAYED: then the process is healthy, but a deployment
+ * is not).  0 with the reason if it is not: the cap of abandoned threads reached, a stuck turn, the
+ * zygote dead, or a kind of request (fetches of turns, fetches of activities, commits, ends of
+ * activities, renewals) that the store has refused for more than one second or has not answered for
+ * more than five. */
 int32_t dk_runtime_healthy(struct dk_runtime *runtime, char *reason, size_t size);
 
 struct dk_counters {
@@ -454,55 +471,57 @@ struct dk_counters {
 };
 void dk_runtime_counters(struct dk_runtime *runtime, struct dk_counters *ret_counters);
 
-/* All counts of this runtime as text for Prometheus (the format's version is 0.0.4).  `write` is
- * called once, by this thread, with the whole text: its length is known before the first byte goes
- * out, nothing has to be freed, and no lock is held, so that it may be sent from there.  It lives
- * during the call.  DK_OK, or DK_NO_MEMORY: `write` was not called. */
+/* All counts of this runtime as text for Prometheus (version 0.0.4 of the format).  Calls `write`
+ * once, in this thread, with the whole text: so its length is known before the first byte is sent,
+ * and nothing has to be freed.  No lock is held, so that `write` may send it.  The text is valid
+ * during that call.  DK_OK, or DK_NO_MEMORY: `write` was not called. */
 typedef void dk_write_fn(void *context, dk_str text);
 dk_status dk_runtime_metrics(struct dk_runtime *runtime, dk_write_fn *write, void *context);
-/* The same text as a file, for whoever collects it there.  It is written to a new file beside it
- * (PATH.NUMBER.tmp, of mode 0644 less the umask), which takes the place of `path` when it is whole:
- * a reader sees the old text or the new one, also where several threads or processes save to one
- * path.  Nothing is synced: counts are not worth it, and begin at 0 with each runtime.  It takes as
- * long as the file system does, so it is for a thread of yours; none of the runtime's waits for it.
- * `path` is relative to the current folder, and has to be a regular file, or nothing yet.
+/* Saves the same text in a file, for a program that collects it there.  It writes a new file beside
+ * it (PATH.NUMBER.tmp, mode 0644 less the umask), which replaces `path` when it is complete: a
+ * reader sees the old text or the new one, even if several threads or processes save to one path.
+ * It does not sync the file: counts are not worth it, and begin at 0 with each runtime.  It may
+ * take as long as the file system takes, so call it from a thread of yours; no thread of the
+ * runtime waits for it. `path` is relative to the current folder, and must be a regular file or not
+ * exist.
  *
- * DK_OK; else `path` is as it was, nothing stays beside it, and the reason (NULL: nobody asks) says
- * why: DK_INVALID (no path, or there is a link, a folder, a device), DK_NO_MEMORY, DK_UNAVAILABLE
- * (it cannot be written: no such folder, no right, no room). */
+ * DK_OK; else `path` is unchanged, the new file was removed, and `reason` (may be NULL) is the
+ * cause: DK_INVALID (no path, or it is a link, a folder, a device), DK_NO_MEMORY, DK_UNAVAILABLE
+ * (it cannot be written: no such folder, no permission, no space). */
 dk_status dk_runtime_save_metrics(struct dk_runtime *runtime, const char *path, char *reason,
                                   size_t size);
 
 /* ---- a client -------------------------------------------------------------------------------- */
 
 struct dk_client;
-/* NULL: no memory.  The canceller (may be NULL) calls its calls and waits back. */
+/* NULL: no memory.  The canceller (may be NULL) cancels the client's calls and waits. */
 struct dk_client *dk_client_new(struct dk_store *store, struct dk_canceller *canceller);
 void dk_client_free(struct dk_client *client);
-/* How the last call of the client failed; "" if it did not.  It belongs to one thread at a time
- * where this, or the text in an info, is used. */
+/* How the last call of the client failed; "" if it did not.  If you use this, or the text in an
+ * info, only one thread at a time may use the client. */
 const char *dk_client_error(const struct dk_client *client);
 
-/* A call whose outcome is unknown is repeated for about a second until it is known; what can be
- * tried again besides (DK_BUSY, DK_UNAVAILABLE) is not, that is the caller's to decide: nothing
- * happened.  DK_OUTCOME_UNKNOWN: the store stayed away; it may have happened.
+/* If the outcome of a call is unknown, the client repeats it for about a second until it is known.
+ * It does not repeat a call that failed with DK_BUSY or DK_UNAVAILABLE: nothing happened, and the
+ * caller decides.  DK_OUTCOME_UNKNOWN: the store remained unreachable; the call may have taken
+ * effect.
  *
- * DK_OK: the start is stored.  DK_DUPLICATE: the instance is there, or a start is stored (after an
- * unknown outcome that may be this one; dk_client_error says so).  Of two starts at once, that are
- * stored one after the other, the first counts. */
+ * DK_OK: the start is stored.  DK_DUPLICATE: the instance exists, or a start is stored already
+ * (after an unknown outcome it may be this one; dk_client_error says so).  If two starts of one
+ * instance are made at once and both are stored, the first one counts. */
 dk_status dk_client_start(struct dk_client *client, dk_str instance, const char *name, dk_str input,
                           const char *version);
-/* To an instance that is not there (yet): the message waits for its start for a while, and is
- * dropped then.  A repetition after an unknown outcome is found and arrives once, unless the
- * instance took the first one in an execution before the current one. */
+/* If the instance does not exist (yet), the message waits for its start for some time, and is then
+ * dropped.  If the client repeats it after an unknown outcome, it still arrives only once, unless
+ * the instance took the first copy in an earlier execution. */
 dk_status dk_client_raise(struct dk_client *client, dk_str instance, const char *event,
                           dk_str data);
 dk_status dk_client_enqueue(struct dk_client *client, dk_str instance, const char *queue,
                             dk_str data);
-/* Asks for the cancellation, whether the instance is there or not (dk_cancel_one of
- * durakit/manage.h looks first); DK_OK: asked, now or before.  The first reason wins; what is over
- * stays as it is.  reason (at most 1,024 bytes) and by (1 to 256 bytes) are UTF-8 without control
- * characters, or NULL. */
+/* Requests the cancellation, whether the instance exists or not (dk_cancel_one of durakit/manage.h
+ * checks first).  DK_OK: it is requested, now or earlier.  The first reason counts; an instance
+ * that has ended is not changed.  reason (at most 1,024 bytes) and by (1 to 256 bytes) are UTF-8
+ * without control characters, or NULL. */
 dk_status dk_client_cancel(struct dk_client *client, dk_str instance, const char *reason,
                            const char *by);
 
@@ -516,21 +535,21 @@ struct dk_instance_info {
                                 cancelled: the reason */
   dk_str cancelled_by;
   dk_str instance;
-  /* Of a provider with durakit.admin/1: */
+  /* Only with a provider that has durakit.admin/1: */
   dk_str parent;             /* absent: none */
-  dk_str owner;              /* who has its history in memory */
+  dk_str owner;              /* the worker that has its history in memory */
   int64_t created_at;        /* when its first message was stored */
-  int64_t locked_until;      /* somebody runs its turn; 0: nobody does */
+  int64_t locked_until;      /* until when its turn is locked; 0: it is not locked */
 };
-/* Text in the info lives until the client's next call.  DK_NOT_STARTED: its start is stored, and no
- * turn of it was committed yet, which a provider with durakit.admin/1 can tell; name, version (if
- * one was asked for), input and parent are the start's.  Else that is DK_NOT_FOUND. */
+/* Text in the info is valid until the client's next call.  DK_NOT_STARTED: the start is stored, but
+ * no turn was committed yet; name, version (if one was requested), input and parent are those of
+ * the start.  A provider without durakit.admin/1 cannot show this: then it is DK_NOT_FOUND. */
 dk_status dk_client_status(struct dk_client *client, dk_str instance,
                            struct dk_instance_info *ret_info);
-/* Waits until the instance is over, whatever execution it is in by then: DK_NOTHING if it is not
- * after wait_ms (dk_client_error tells how it stands: not there, not started, running),
- * DK_CALL_CANCELLED.  A store that is away is waited for as well; it is told (DK_UNAVAILABLE, ...)
- * if it is away when the time is up. */
+/* Waits until the instance has ended, in whatever execution.  DK_NOTHING if it has not ended after
+ * wait_ms (dk_client_error has its state: it does not exist, is not started, is running);
+ * DK_CALL_CANCELLED.  While the store is unreachable, the client waits too; it returns the store's
+ * error (DK_UNAVAILABLE, ...) if the store is still unreachable when the time is up. */
 dk_status dk_client_wait(struct dk_client *client, dk_str instance, int64_t wait_ms,
                          struct dk_instance_info *ret_info);
 
