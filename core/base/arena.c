@@ -17,14 +17,15 @@
 
 enum { ALIGNMENT = 16, SMALLEST_BLOCK = 4096, LARGEST_USUAL_BLOCK = 1024 * 1024 };
 
-/* The room begins behind the header; `size` and `used` count the room alone. */
+/* The usable memory begins after the header; `size` and `used` count only this memory. */
 struct dk_arena_block {
   _Alignas(ALIGNMENT) struct dk_arena_block *older;
   size_t size;
   size_t used;
 };
 
-/* Rounds a request up to whole alignments, at least one; false if a size cannot say it. */
+/* Rounds a request up to a multiple of the alignment, at least one; false if that exceeds
+ * SIZE_MAX. */
 static bool
 whole_pieces(size_t size, size_t *ret_size)
 {
@@ -42,8 +43,9 @@ has_room(const struct dk_arena *arena, size_t size)
   return arena->newest && arena->newest->size - arena->newest->used >= size;
 }
 
-/* All zeros.  For Valgrind: room that is given out again may be used, but not beyond what was asked
- * for.  In a region that processes share, each of them sees it otherwise; there nothing is fenced.
+/* Zeroes a piece.  For Valgrind: memory that is allocated again may be used, but not beyond the
+ * size requested.  Nothing is marked in a region that processes share: Valgrind's marks hold in one
+ * process only.
  */
 static void
 clear(const struct dk_arena *arena, char *piece, size_t size, size_t whole)
@@ -92,7 +94,7 @@ free_newest(struct dk_arena *arena)
 {
   struct dk_arena_block *block = arena->newest;
 
-  assert(!arena->fixed); /* its one block is in all its marks, so that none is ever newer */
+  assert(!arena->fixed); /* all its marks name its one block, so that no block is ever newer */
   arena->newest = block->older;
   free(block);
 }
@@ -128,7 +130,7 @@ dk_arena_alloc(struct dk_arena *arena, size_t size)
 
   char *piece = (char *)(arena->newest + 1) + arena->newest->used;
   arena->newest->used += whole;
-  /* Room is used again after a rewind, so it has to be cleared here. */
+  /* Memory is used again after a rewind, so it must be cleared here. */
   clear(arena, piece, size, whole);
   return piece;
 }
@@ -225,7 +227,7 @@ dk_arena_rewind(struct dk_arena *arena, struct dk_arena_mark mark)
   while (arena->newest && arena->newest != mark.block)
     free_newest(arena);
 
-  /* A mark names a block that is still there, or none because the arena had none. */
+  /* A mark names a block that still exists, or none if the arena had none. */
   assert(arena->newest == mark.block);
   if (arena->newest)
     arena->newest->used = mark.used;

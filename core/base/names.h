@@ -16,11 +16,12 @@ struct names {
   size_t n_buckets, n_entries;
 };
 
-/* Where the pointer of this name is kept, NULL at first; the name is not copied.  NULL: no memory.
+/* The place of this name's pointer, which is NULL at first; the name is not copied.  NULL: no
+ * memory.
  */
 void **names_at(struct names *names, struct dk_arena *arena, dk_str name);
 
-/* The pointer, NULL if the name is not there. */
+/* The pointer; NULL if the map does not have the name. */
 void *names_find(const struct names *names, dk_str name);
 
 /* Bytes are equal; absent is equal to empty. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums that stop at the ends instead of running over them: for times, where "for ever" plus a delay
- * is still "for ever".  Owns nothing. */
+/* Sums that stop at the limits instead of overflowing: for times, where "for ever" plus a delay is
+ * still "for ever".  Owns nothing. */
 #ifndef DK_BASE_SAT_H
 #define DK_BASE_SAT_H
 
@@ -13,7 +13,7 @@ dk_sat_add(int64_t a, int64_t b)
 
   if (!__builtin_add_overflow(a, b, &sum))
     return sum;
-  /* Only two of one sign can overflow. */
+  /* Only two numbers of the same sign can overflow. */
   return a < 0 ? INT64_MIN : INT64_MAX;
 }
 

@@ -11,7 +11,7 @@
 
 enum { SMALLEST_TEXT = 64 };
 
-/* Makes room for `more` bytes and a NUL, or marks the text as failed. */
+/* Grows the text by `more` bytes and a NUL, or marks it as failed. */
 static bool
 make_room(struct dk_text *text, size_t more)
 {
@@ -103,7 +103,7 @@ dk_text_printf(struct dk_text *text, const char *format, ...)
   va_end(args);
 }
 
-/* The escape of one character that has one of its own for this reader, else NULL. */
+/* The short escape of a character, if it has one for this kind of reader; else NULL. */
 static const char *
 short_escape(char c, enum dk_escape how)
 {
@@ -139,7 +139,8 @@ add_hex(struct dk_text *text, const char *bytes, size_t size)
     dk_text_printf(text, "\\x%02x", (unsigned)(unsigned char)bytes[i]);
 }
 
-/* Adds the first character, or the first byte of what is none; returns how many bytes that was. */
+/* Adds the first character, or the first byte if it does not begin a valid character; returns the
+ * number of bytes read. */
 static size_t
 add_one_escaped(struct dk_text *text, const char *bytes, size_t size, enum dk_escape how)
 {

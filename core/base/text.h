@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text: a string that grows, for messages and reports that are put together piece by piece.
+/* Text: a string that grows, for messages and reports that are built piece by piece.
  *
- * Out of memory is remembered, not returned: the calls after it do nothing, and the one who uses
- * the text asks dk_text_failed once.  A text belongs to one thread at a time; it has no lock.
+ * A lack of memory is remembered, not returned: later calls do nothing, and the caller checks
+ * dk_text_failed once, at the end.  A text belongs to one thread at a time; it has no lock.
  */
 #ifndef DK_BASE_TEXT_H
 #define DK_BASE_TEXT_H
@@ -25,14 +25,16 @@ struct dk_text {
     NULL, 0, 0, false                                                                              \
   }
 
-/* Who will read the text, and so what has to be escaped in it.  In all three, characters that print
- * stay as they are, in UTF-8, and each byte of what is not valid UTF-8 or does not print (control
- * characters, line and paragraph separators, marks that turn the direction of a line) becomes \xHH.
+/* The kind of reader, which decides what must be escaped in the text.  In all three, printable
+ * characters are unchanged, in UTF-8, and each byte of what is not valid UTF-8 or not printable
+ * (control characters, line and paragraph separators, marks that turn the direction of a line)
+ * becomes \xHH.
  */
 enum dk_escape {
   DK_ESCAPE_YAML,    /* inside "...": also \\ \" \t \n; \x3a for a colon before a space or what
                         may be one */
-  DK_ESCAPE_VISIBLE, /* for a person: also \t \n; a backslash stays as it is */
+  DK_ESCAPE_VISIBLE, /* for a person: also \t
+                        ; a backslash is unchanged */
   DK_ESCAPE_TAP      /* a description: also \\ \# \t \n */
 };
 
@@ -41,10 +43,10 @@ void dk_text_init(struct dk_text *text);
 /* Frees.  NULL is allowed; the text may be used again, empty. */
 void dk_text_done(struct dk_text *text);
 
-/* Makes it empty, forgets a failure, keeps the memory. */
+/* Makes it empty, clears a failure, keeps the memory. */
 void dk_text_reset(struct dk_text *text);
 
-/* None of these may be given a piece of the text itself. */
+/* Do not pass a piece of the text itself to any of these. */
 void dk_text_add(struct dk_text *text, const void *bytes, size_t size);
 void dk_text_puts(struct dk_text *text, const char *string);
 void dk_text_printf(struct dk_text *text, const char *format, ...)
@@ -52,16 +54,16 @@ void dk_text_printf(struct dk_text *text, const char *format, ...)
 void dk_text_vprintf(struct dk_text *text, const char *format, va_list args)
   __attribute__((format(printf, 2, 0)));
 void dk_text_add_escaped(struct dk_text *text, const void *bytes, size_t size, enum dk_escape how);
-/* Adds another text, with its failure: what is put together of texts is whole, or has failed. */
+/* Adds another text, or its failure: the result is complete, or has failed. */
 void dk_text_add_text(struct dk_text *text, const struct dk_text *piece);
 
-/* It is not whole, for a piece of it could not be made. */
+/* Marks the text as failed, because a piece of it could not be made. */
 void dk_text_fail(struct dk_text *text);
 
-/* The text so far, never NULL.  Good until the next change. */
+/* The text so far, never NULL.  Valid until the next change. */
 const char *dk_text_str(const struct dk_text *text);
 
-/* Memory or a format failed once since init or reset: the text stops before that piece. */
+/* An allocation or a format has failed since init or reset: the text stops before that piece. */
 bool dk_text_failed(const struct dk_text *text);
 
 #endif

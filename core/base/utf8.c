@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* What the first byte says: how many bytes follow, its own bits, and the smallest character that
- * may be written in that length. */
+/* What the first byte determines: how many bytes follow, its own bits, and the smallest character
+ * that may have that length. */
 struct form {
   unsigned char mask;
   unsigned char lead;
@@ -78,8 +78,9 @@ struct range {
   uint32_t last;
 };
 
-/* Besides the characters that end in FFFE and FFFF in each plane.  A YAML reader refuses most of
- * these or takes them for an end of line; the rest would let a text show what it does not say. */
+/* In addition to the characters that end in FFFE and FFFF in each plane.  A YAML reader refuses
+ * most of these or takes them for an end of line; the others could make a text display something
+ * else than it contains. */
 static const struct range does_not_print[] = {
   {0x0000, 0x001f}, /* control characters */
   {0x007f, 0x009f}, /* delete and the second set of control characters */

@@ -14,10 +14,10 @@ size_t dk_utf8_next(const char *bytes, size_t size, uint32_t *ret_character);
 /* All of it is valid.  Nothing is valid, and so is a NUL. */
 bool dk_utf8_valid(const char *bytes, size_t size);
 
-/* The character prints and moves nothing else on its line: see enum dk_escape. */
+/* The character is printable and does not move others on its line: see enum dk_escape. */
 bool dk_utf8_printable(uint32_t character);
 
-/* An id as the contract wants it: 1 to `max` bytes of valid UTF-8 without a NUL. */
+/* An id as the contract requires it: 1 to `max` bytes of valid UTF-8 without a NUL. */
 bool dk_text_id_valid(const char *bytes, size_t size, size_t max);
 
 #endif
