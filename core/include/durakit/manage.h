@@ -55,7 +55,7 @@ struct dk_history_entry {
   const char *code;          /* "select_loser_timeout"; "" if there is none */
   dk_str name;               /* of the activity, the orchestration, the event, the queue, the key */
   dk_str text;               /* the input, result, error or reason */
-  dk_str by;                 /* the one who cancelled it */
+  dk_str by;                 /* `by` of the request that cancelled it */
   dk_str other_instance;     /* the child, or the parent */
   dk_str payload;            /* as stored: JSON */
 };
@@ -79,7 +79,7 @@ struct dk_waiting {
   dk_str id;
   dk_str name;               /* of the orchestration, the event, the queue */
   dk_str text;               /* the input, data, result or reason; or why it is unreadable */
-  dk_str by;                 /* the one who requests the cancellation */
+  dk_str by;                 /* `by` of a request to cancel */
   dk_str payload;            /* as stored: JSON */
 };
 typedef int32_t dk_waiting_fn(void *context, const struct dk_waiting *message);
@@ -120,7 +120,7 @@ enum { DK_CANCEL_DRY_RUN = 1u };   /* report what would be done, and send nothin
 struct dk_cancel_options {
   uint32_t struct_size, flags;     /* DK_CANCEL_... */
   const char *reason;              /* at most 1,024 bytes; NULL: none */
-  const char *by;                  /* who requests it: 1 to 256 bytes; NULL: unknown */
+  const char *by;                  /* the requester: 1 to 256 bytes; NULL: unknown */
   uint64_t expect;                 /* how many must become DK_CANCEL_REQUESTED.  They are counted
                                       first; if the number differs, DK_INVALID, nothing is sent, and
                                       the counts are those found.  0 means none, UINT64_MAX any
