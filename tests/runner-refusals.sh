@@ -44,7 +44,7 @@ durakit: ./folder: this is a folder
 TEXT
 echo 'a text' > text.so
 refuses 3 'a text file' certify ./text.so <<'TEXT'
-durakit: ./text.so: this is no shared object
+durakit: ./text.so: this is not a shared object
   expected  an ELF file
   found     a text file
   next      build it with: cc -shared -fPIC -o my_provider.so my_provider.c

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations of durakit.admin/1: what is checked before each, how the provider is called, what
- * is given back.  Owns nothing. */
+/* The operations of durakit.admin/1: what is checked before each, how the provider is called, and
+ * what is returned.  Owns nothing. */
 #include <durakit/admin.h>
 
 #include "core/plugin/call.h"
@@ -34,7 +34,7 @@ check_ids(struct dk_form *form, const char *list, const struct dk_bytes *ids, si
   return DK_OK;
 }
 
-/* Ids that no flag asks for are a mistake of which nobody would hear otherwise. */
+/* Ids without the flag that enables them are a mistake that would otherwise go unnoticed. */
 static dk_status
 check_selection(struct dk_form *form, const struct dk_instance_filter *filter)
 {
@@ -135,18 +135,18 @@ check_delete_matching(struct dk_call *call, const struct dk_request *request)
   return dk_form_at_least(&form, "max_instances", asked->max_instances, 1);
 }
 
-/* One instance: nothing else says which. */
+/* One instance: then nothing else may select. */
 static dk_status
 check_prune_one(struct dk_form *form, const struct dk_prune *asked)
 {
   TRY(dk_form_text(form, "instance", asked->instance, false));
   if (asked->filter)
-    return dk_form_refuse(form, DK_INVALID, "filter", "expected none beside an instance");
-  TRY(dk_form_absent(form, "after", asked->after, "one instance has no pages"));
+    return dk_form_refuse(form, DK_INVALID, "filter", "expected none together with an instance");
+  TRY(dk_form_absent(form, "after", asked->after, "a single instance has no pages"));
   if (asked->max_instances == 0)
     return DK_OK;
   return dk_form_refuse(form, DK_INVALID, "max_instances",
-                        "expected 0 beside an instance, found %u", asked->max_instances);
+                        "expected 0 together with an instance, found %u", asked->max_instances);
 }
 
 static dk_status
@@ -167,7 +167,7 @@ check_prune(struct dk_call *call, const struct dk_request *request)
   return dk_form_at_least(&form, "max_instances", asked->max_instances, 1);
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- inspecting ------------------------------------------------------------------------------ */
 
 static dk_status
 attempt_list_instances(struct dk_call *call, const struct dk_request *request)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a call: the host's refusals, the turnstile, the provider, the judgement of its answer. */
+/* Makes a call: checks the request, waits at the turnstile, calls the provider, and checks its
+ * answer. */
 #include "core/plugin/call.h"
 
 #include <assert.h>
@@ -15,8 +16,8 @@
 #include "core/plugin/status.h"
 #include "core/plugin/store.h"
 
-/* A fetch that the host lets wait looks again after this long, for work that other processes
- * brought or that has become due. */
+/* How often a fetch for which the host waits tries again, to find work that other processes have
+ * committed or that has become due. */
 enum { LOOK_AGAIN_MS = 200, VIOLATION_TEXT = 512 };
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -39,7 +40,7 @@ dk_call_refuse(struct dk_call *call, dk_status status, const char *format, ...)
   return status;
 }
 
-/* Reports it in these words, and leaves them in `text`. */
+/* Reports the violation with this text, and writes the text into `text`. */
 __attribute__((format(printf, 4, 0))) static void
 format_violation(struct dk_call *call, const char *clause, char text[VIOLATION_TEXT],
                  const char *format, va_list args)
@@ -87,8 +88,8 @@ dk_call_is_cancelled(struct dk_call *call)
   return call->is_cancelled;
 }
 
-/* Two may want the call back: the canceller, and the store when it closes.  One descriptor stands
- * for both, and lives as long as the call. */
+/* Two can cancel a call: its canceller, and the store when it closes.  One descriptor stands for
+ * both, and is open as long as the call runs. */
 static int
 make_gate(int canceller_fd, int closing_fd)
 {
@@ -161,7 +162,7 @@ is_overdue(const struct dk_caller *caller)
   return caller->overdue.turn || caller->overdue.n_items > 0;
 }
 
-/* What failed has no results, but for those that are overdue; what succeeded has no failure. */
+/* A call that failed has no results, except overdue ones; a call that succeeded has no failure. */
 static dk_status
 end(struct dk_call *call, dk_status status)
 {
@@ -170,7 +171,7 @@ end(struct dk_call *call, dk_status status)
   assert(!atomic_load(&call->is_running));
   if (status == DK_CALL_CANCELLED && !caller->text[0])
     snprintf(caller->text, sizeof(caller->text),
-             "%s was cancelled, for it had no answer in time or is not wanted any more",
+             "%s was cancelled: it was not answered in time, or is no longer needed",
              call->operation->name);
 
   if (call->gate >= 0)
@@ -195,13 +196,13 @@ end(struct dk_call *call, dk_status status)
 static bool
 is_status(const struct dk_call *call, dk_status status)
 {
-  /* A newer provider may have codes that this host has not; their class says what to do. */
+  /* A newer provider may return codes that this host does not know; their class decides. */
   bool is_newer = call->store->library->provider.abi_minor > DK_ABI_MINOR;
 
   return dk_status_known_name(status) || (is_newer && status >= 100 && status <= 399);
 }
 
-/* Reports it, and leaves the words for the caller if the provider had none. */
+/* Reports the violation, and gives its text to the caller if the provider has given none. */
 __attribute__((format(printf, 3, 4))) static void
 broke(struct dk_call *call, const char *clause, const char *format, ...)
 {
@@ -216,24 +217,24 @@ broke(struct dk_call *call, const char *clause, const char *format, ...)
              text);
 }
 
-/* ERR-1: the answers that make no sense here. */
+/* ERR-1: the answers that this operation must not give. */
 static dk_status
 judge_status(struct dk_call *call, dk_status status)
 {
   const char *name = call->operation->name;
 
   if (!is_status(call, status))
-    broke(call, "ERR-1", "%s returned %d, which is no status", name, (int)status);
+    broke(call, "ERR-1", "%s returned %d, which is not a status", name, (int)status);
   else if (status == DK_NOTHING && !call->operation->may_find_nothing)
     broke(call, "ERR-1", "%s returned DK_NOTHING, which only a fetch may", name);
   else if (status == DK_CALL_CANCELLED && !dk_call_is_cancelled(call))
-    broke(call, "ERR-1", "%s returned DK_CALL_CANCELLED, but nobody wanted the call back", name);
+    broke(call, "ERR-1", "%s returned DK_CALL_CANCELLED, but the call was not cancelled", name);
   else
     return status;
   return status >= 100 && status <= 399 ? status : DK_INTERNAL;
 }
 
-/* ERR-2 and ABI-4: what was said before fits what is returned. */
+/* ERR-2 and ABI-4: the returned status must match fail and the refused upcalls. */
 static void
 judge_words(struct dk_call *call, dk_status status)
 {
@@ -258,7 +259,7 @@ judge_words(struct dk_call *call, dk_status status)
           DK_STATUS_NAME(status));
 }
 
-/* The status that counts: a provider that returns DK_OK after an error has not succeeded. */
+/* The status that is valid: a provider that returns DK_OK after an error has not succeeded. */
 static dk_status
 judge(struct dk_call *call, dk_status returned)
 {
@@ -281,7 +282,8 @@ refuse_closing(struct dk_call *call)
                         call->operation->name);
 }
 
-/* Until the one before has left.  It may be waiting in the clock's time, and so is this one. */
+/* Waits until the call before has left.  That call may be waiting in the clock's time, so this one
+ * waits in it too. */
 static dk_status
 wait_for_turnstile(struct dk_call *call)
 {
@@ -299,7 +301,8 @@ wait_for_turnstile(struct dk_call *call)
       return dk_call_refuse(call, DK_UNAVAILABLE, "%s: there are no descriptors left to wait with",
                             call->operation->name);
     if (store->clock->wait(store->clock, &wait) == DK_CALL_CANCELLED)
-      return dk_call_refuse(call, DK_CALL_CANCELLED, "%s: cancelled before its turn came",
+      return dk_call_refuse(call, DK_CALL_CANCELLED,
+                            "%s: cancelled while it waited for another call to return",
                             call->operation->name);
   }
   return DK_OK;
@@ -325,7 +328,8 @@ attempt(struct dk_call *call)
   return judge(call, dk_memory_returned(call, status));
 }
 
-/* The clock's time at which the fetch gives up; 0: at once.  Unchecked requests may lack it. */
+/* The clock's time at which the fetch gives up; 0: at once.  An unchecked request might be too
+ * short to have it. */
 static int64_t
 wait_until(const struct dk_request *request)
 {
@@ -337,7 +341,7 @@ wait_until(const struct dk_request *request)
   return work && DK_HAS_FIELD(dk_fetch_work, work, wait_until) ? work->wait_until : 0;
 }
 
-/* CALL-2, CALL-3 in the provider's place: attempts, and waits between them. */
+/* CALL-2 and CALL-3, done by the host for the provider: attempts, with waits between them. */
 static dk_status
 fetch_and_wait(struct dk_call *call, struct dk_bell *bell)
 {
@@ -367,7 +371,7 @@ fetch_and_wait(struct dk_call *call, struct dk_bell *bell)
   return status;
 }
 
-/* With the lower thread models the host waits, so that no call keeps the others out. */
+/* With the lower thread models the host waits, so that no call blocks the others. */
 static dk_status
 run(struct dk_call *call)
 {
@@ -401,7 +405,7 @@ is_offered(const struct dk_call *call)
          !(operation->admin_member && is_null(&call->store->admin, operation->admin_member));
 }
 
-/* An extension that is not declared is another case than one that this store has not. */
+/* Distinguishes an extension that is not declared from one that this store does not offer. */
 static dk_status
 refuse_absent(struct dk_call *call)
 {
@@ -442,7 +446,7 @@ dk_call_make(struct dk_store *store, struct dk_caller *caller,
       status = dk_overdue_judge(call);
     if (status == DK_OK && store->turnstile && operation->may_bring_work)
       dk_bells_ring(&store->library->bells);
-    dk_store_remove_call(store, call, status); /* from here on the store may be gone */
+    dk_store_remove_call(store, call, status); /* from here on the store may be freed */
   }
   return end(call, status);
 }

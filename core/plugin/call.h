@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One call of an operation: what is asked, what was handed up, how it went.
+/* One call of an operation: its request, its results, its outcome.
  *
  * A caller owns the memory of all this, and is used by one thread at a time; upcalls may come from
- * the provider's threads, one after the other.  What is looked at from elsewhere is atomic or
+ * the provider's threads, one after the other.  Members that other threads read are atomic or
  * guarded by the store's lock. */
 #ifndef DK_PLUGIN_CALL_H
 #define DK_PLUGIN_CALL_H
@@ -24,7 +24,7 @@
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-/* All that the operations take; each uses its own. */
+/* The arguments of all operations; each operation uses its own. */
 struct dk_request {
   const struct dk_item *item;
   const struct dk_fetch_turn *fetch_turn;
@@ -57,19 +57,19 @@ enum {
   DK_TAKES_MESSAGES = 64u,
   DK_TAKES_STATS = 128u,
   DK_TAKES_REMOVED = 256u,
-  DK_TAKES_NEXT = 512u, /* what was removed is a page */
+  DK_TAKES_NEXT = 512u, /* dk_removed.next: the operation removes a page */
   DK_TAKES_DUPLICATE = 1024u
 };
 
 struct dk_call;
 struct dk_operation {
   const char *name;
-  /* Where it stands in struct dk_ops, or in struct dk_admin; 0 (which is struct_size): in
-   * neither. */
+  /* Its offset in struct dk_ops, or in struct dk_admin; 0 (the offset of struct_size): not in that
+   * table. */
   size_t member, admin_member;
   uint32_t takes;
   bool may_find_nothing;
-  bool may_bring_work; /* after it, fetches that wait should look again */
+  bool may_bring_work; /* after it, waiting fetches should try again */
   dk_status (*check)(struct dk_call *call, const struct dk_request *request);
   dk_status (*attempt)(struct dk_call *call, const struct dk_request *request);
 };
@@ -100,8 +100,8 @@ struct dk_results {
   struct dk_removed removed;
   int32_t duplicate_list; /* DK_LIST_...; 0: none was named */
   uint64_t duplicate_index;
-  bool is_reported;   /* the report, the stats, or what was removed */
-  bool is_incomplete; /* a stolen row, or where a page ended, could not be kept */
+  bool is_reported;   /* the upcall for the report, the stats, or the removed rows was made */
+  bool is_incomplete; /* there was no memory for a stolen row, or for the end of a page */
 };
 
 struct dk_store;
@@ -111,17 +111,18 @@ struct dk_call {
   struct dk_caller *caller;
   struct dk_store *store;
   struct dk_call *next; /* among the running calls of the store, under its lock */
-  int64_t began;        /* when it became one, by dk_monotonic_ms */
+  int64_t began;        /* when it was added to them, by dk_monotonic_ms */
   /* Kept here, so that an upcall after the store was closed can still be reported. */
   void (*violation)(void *context, const char *operation, const char *clause, const char *text);
   void *context;
 
-  atomic_bool is_running;    /* the provider has it */
-  bool is_cancelled;         /* was so once, and stays so */
-  uint32_t cancelled_waits;  /* answers of wait after the cancel */
-  int gate;                  /* what cancel_fd gave, if it was made for this call; else -1 */
-  dk_status failed;          /* what fail was told; DK_OK: nothing */
-  dk_status refused;         /* what an upcall answered that was refused; DK_OK: none was */
+  atomic_bool is_running;    /* it is inside the provider */
+  bool is_cancelled;         /* once set, it stays set */
+  uint32_t cancelled_waits;  /* how many waits have returned since the cancellation */
+  int gate;                  /* the descriptor of cancel_fd, if it was made for this call; else
+                                -1 */
+  dk_status failed;          /* the status passed to fail; DK_OK: it was not called */
+  dk_status refused;         /* the answer of an upcall that was refused; DK_OK: none was */
   struct dk_arena_mark begin;
   struct dk_results results;
 };
@@ -146,23 +147,23 @@ struct dk_canceller {
   int fd; /* an eventfd, readable once it is cancelled */
 };
 
-/* Makes the call: checks the request, waits for its turn, calls, judges the answer.  What is not
- * DK_OK has left nothing in the caller's memory, and is described in its failure. */
+/* Makes the call: checks the request, waits at the turnstile, calls, and checks the answer.  A call
+ * that is not DK_OK leaves nothing in the caller's memory, and its failure describes it. */
 dk_status dk_call_make(struct dk_store *store, struct dk_caller *caller,
                        const struct dk_operation *operation, const struct dk_request *request);
 
-/* The host wants the call back. */
+/* The host has cancelled the call. */
 bool dk_call_is_cancelled(struct dk_call *call);
 /* A descriptor that is readable from then on; -1: descriptors have run out. */
 int dk_call_cancel_fd(struct dk_call *call);
-/* Forgets all that was handed up, for another attempt. */
+/* Discards all that was handed up, for another attempt. */
 void dk_call_forget(struct dk_call *call);
 
-/* The host's own refusal: writes the failure, and gives `status` back. */
+/* The host's own refusal: writes the failure, and returns `status`. */
 __attribute__((format(printf, 3, 4))) dk_status
 dk_call_refuse(struct dk_call *call, dk_status status, const char *format, ...);
-/* The provider broke a rule: reports it.  The second writes the failure as well and gives
- * DK_INTERNAL back, for an upcall to answer. */
+/* Reports that the provider broke a rule.  The second function also writes the failure and returns
+ * DK_INTERNAL, as the answer of an upcall. */
 __attribute__((format(printf, 3, 4))) void dk_call_report(struct dk_call *call, const char *clause,
                                                           const char *format, ...);
 __attribute__((format(printf, 3, 4))) dk_status
@@ -173,15 +174,16 @@ void dk_caller_set_text(struct dk_caller *caller, struct dk_bytes text);
 
 /* ---- results (sink.c) ------------------------------------------------------------------------ */
 
-/* The upcalls that hand something up, put into the table. */
+/* Puts the upcalls that hand something up into the table. */
 void dk_sink_upcalls(struct dk_host *host);
-/* All is there that a DK_OK promises; then the results are ready to be read. */
+/* Checks that everything that a DK_OK promises was handed up, and makes the results ready to be
+ * read. */
 dk_status dk_sink_complete(struct dk_call *call);
 
 /* ---- leases (overdue.c) ---------------------------------------------------------------------- */
 
-/* After a fetch that brought all: what is overdue goes from the results into the caller's
- * `overdue`.  DK_BUSY, with words, if nothing else is there. */
+/* After a complete fetch: moves what is overdue from the results into the caller's `overdue`.
+ * DK_BUSY, with a text, if nothing else was fetched. */
 dk_status dk_overdue_judge(struct dk_call *call);
 
 #endif

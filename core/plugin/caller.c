@@ -8,7 +8,7 @@
 
 enum { ALIGNMENT = 64 };
 
-/* The caller stands at the beginning of its region, the arena behind it. */
+/* The caller is at the beginning of its region, the arena after it. */
 static struct dk_caller *
 place_in(void *region, size_t size)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cancellers: a mark and an eventfd.  A canceller may lie in memory that processes share; whom to
- * interrupt is found in the process's list of stores, never in the canceller. */
+/* Cancellers: a mark and an eventfd.  A canceller may be in memory that processes share; the stores
+ * to interrupt are found in the process's list of stores, never in the canceller. */
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -44,8 +44,9 @@ dk_canceller_free(struct dk_canceller *canceller)
     free(canceller);
 }
 
-/* The next store in the list that has such a call, pinned; a pin keeps its place in the list.  What
- * is opened meanwhile comes in at the beginning, and its calls are cancelled from their start. */
+/* Pins and returns the next store in the list that has such a call; the pin keeps its place in the
+ * list.  A store that is opened meanwhile is added at the beginning, and its calls are cancelled
+ * from their start. */
 static struct dk_store *
 pin_next(const struct dk_store *pinned, const struct dk_canceller *canceller)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system's clock: CLOCK_REALTIME that never goes back.  Owns the latest time that it told
- * anybody, which belongs to the process as the clock does; it is atomic, and there is no lock. */
+/* The system's clock: CLOCK_REALTIME that never goes back.  Owns the latest time that it returned,
+ * one for the whole process; it is atomic, and there is no lock. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/timerfd.h>
@@ -31,8 +31,8 @@ system_now(struct dk_clock *clock)
   return latest < now ? now : latest;
 }
 
-/* Sets the timer so that it is readable at that time, and when somebody sets the clock: then the
- * wait looks again how long it has to go. */
+/* Sets the timer so that it is readable at that time, and when the system's clock is set: then the
+ * wait computes again how long it must last. */
 static void
 set_timer(int timer, int64_t until)
 {
@@ -55,7 +55,7 @@ wait_for_change(const struct dk_wait *wait, int timer)
     set_timer(timer, wait->until);
     dk_look(wait, timer, -1);
   } else {
-    dk_look(wait, -1, WITHOUT_TIMER_MS); /* descriptors have run out: coarse, but it goes on */
+    dk_look(wait, -1, WITHOUT_TIMER_MS); /* descriptors have run out: coarse, but it still works */
   }
 }
 

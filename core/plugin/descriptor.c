@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a provider's descriptor: is it one, does it have all it must, does it make sense.  After
- * the copy, version logic is over: what the provider lacks is NULL or zero.  Owns nothing. */
+/* Reads a provider's descriptor: checks that it is one, that it is complete, and that its values
+ * are valid.  No code after the copy depends on the version: what the provider lacks is NULL or
+ * zero.  Owns nothing. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ check_magic(const struct dk_provider *found, const char *path, struct dk_refusal
   if (found->magic == DK_MAGIC)
     return 0;
   dk_refusal_begin(refusal, DK_LOAD_MAGIC, path,
-                   "durakit_provider_2 returned something that is no descriptor");
+                   "durakit_provider_2 returned something that is not a descriptor");
   dk_refusal_say(refusal->expected, "magic 0x%08x (DK_MAGIC)", DK_MAGIC);
   dk_refusal_say(refusal->found, "0x%08x", found->magic);
   dk_refusal_say(refusal->next, "write .magic = DK_MAGIC first in struct dk_provider");
@@ -33,7 +34,7 @@ check_size(uint32_t size, size_t smallest, const char *what, const char *type, c
 {
   if (size >= smallest && size <= LARGEST_STRUCT && size % 8 == 0)
     return 0;
-  dk_refusal_begin(refusal, DK_LOAD_SIZE, path, "the size of the %s makes no sense", what);
+  dk_refusal_begin(refusal, DK_LOAD_SIZE, path, "the size of the %s is invalid", what);
   dk_refusal_say(refusal->expected, "struct_size from %zu to %d, a multiple of 8", smallest,
                  (int)LARGEST_STRUCT);
   dk_refusal_say(refusal->found, "%u", size);
@@ -48,7 +49,8 @@ check_own_size(const struct dk_provider *found, const char *path, struct dk_refu
                     "dk_provider", path, refusal);
 }
 
-/* Of the two that it points to.  One that is merely too small is told by what it lacks. */
+/* The sizes of the two structs that it points to.  If one is merely too small, the members that it
+ * lacks are reported instead. */
 static int32_t
 check_other_sizes(const struct dk_provider *found, const char *path, struct dk_refusal *refusal)
 {
@@ -100,7 +102,7 @@ check_vendor(const struct dk_provider *found, const char *path, struct dk_refusa
 {
   if (found->abi_vendor && strcmp(found->abi_vendor, "durakit") == 0)
     return 0;
-  dk_refusal_begin(refusal, DK_LOAD_VENDOR, path, "the provider speaks another vendor's ABI");
+  dk_refusal_begin(refusal, DK_LOAD_VENDOR, path, "the provider implements another vendor's ABI");
   dk_refusal_say(refusal->expected, "abi_vendor \"durakit\"");
   dk_refusal_say(refusal->found, found->abi_vendor ? "\"%s\"" : "%s",
                  found->abi_vendor ? found->abi_vendor : "none");
@@ -108,7 +110,7 @@ check_vendor(const struct dk_provider *found, const char *path, struct dk_refusa
   return -1;
 }
 
-/* ---- does it have all it must ---------------------------------------------------------------- */
+/* ---- is it complete -------------------------------------------------------------------------- */
 
 struct member {
   const char *name;
@@ -139,7 +141,7 @@ static const struct member operations[DK_REQUIRED_OPERATIONS] = {
   {"read_history", offsetof(struct dk_ops, read_history)},
 };
 
-/* All members in question are pointers, of one size and with NULL of all bits zero. */
+/* All these members are pointers, of one size, and NULL has all bits zero. */
 static bool
 is_present(const void *copied, const struct member *member)
 {
@@ -215,7 +217,7 @@ refuse_missing(const struct dk_library *library, size_t n_members, size_t n_oper
   else
     dk_refusal_say(refusal->found, "NULL");
   if (n_members)
-    dk_refusal_say(refusal->next, "fill them in; durakit/provider.h tells what each is for");
+    dk_refusal_say(refusal->next, "fill them in; durakit/provider.h describes each of them");
   else
     dk_refusal_say(refusal->next, "durakit check --next %s names the first one to write",
                    library->path);
@@ -233,7 +235,7 @@ dk_descriptor_refuse_incomplete(const struct dk_library *library, struct dk_refu
   return refuse_missing(library, 0, n, list, refusal);
 }
 
-/* All in one message: nobody wants to hear of them one by one. */
+/* Reports all of them in one message. */
 static int32_t
 check_members(const struct dk_provider *found, uint32_t flags, struct dk_library *library,
               struct dk_refusal *refusal)
@@ -248,12 +250,12 @@ check_members(const struct dk_provider *found, uint32_t flags, struct dk_library
   return refuse_missing(library, n_members, may_be_incomplete ? 0 : n_operations, list, refusal);
 }
 
-/* ---- does it make sense ---------------------------------------------------------------------- */
+/* ---- are its values valid -------------------------------------------------------------------- */
 
 static int32_t
 refuse_value(struct dk_refusal *refusal, const char *path, const char *member)
 {
-  dk_refusal_begin(refusal, DK_LOAD_DESCRIPTOR, path, "the value of %s makes no sense", member);
+  dk_refusal_begin(refusal, DK_LOAD_DESCRIPTOR, path, "the value of %s is invalid", member);
   dk_refusal_say(refusal->next, "see struct dk_provider in durakit/provider.h");
   return -1;
 }
@@ -334,7 +336,7 @@ is_repeated_key(const struct dk_param *params, size_t i)
   return false;
 }
 
-/* What is wrong with a parameter, in words; NULL: nothing. */
+/* What is wrong with a parameter, as text; NULL: nothing. */
 static const char *
 fault_of_param(const struct dk_param *params, size_t i)
 {
@@ -342,7 +344,7 @@ fault_of_param(const struct dk_param *params, size_t i)
   uint32_t known = DK_PARAM_REQUIRED | DK_PARAM_SECRET | DK_PARAM_STORE;
 
   if (!is_key(param->key))
-    return "its key is not made of a-z, 0-9, _ and -";
+    return "its key has characters other than a-z, 0-9, _ and -";
   if (is_repeated_key(params, i))
     return "another one has the same key";
   if (!param->type || !dk_setting_type_form(param->type))
@@ -360,7 +362,7 @@ check_params(const struct dk_param *params, const char *path, struct dk_refusal 
 {
   for (size_t i = 0; params && params[i].key; i++) {
     const char *fault = i < MOST_PARAMS ? fault_of_param(params, i)
-                                        : "there is no end of them: the last has a NULL key";
+                                        : "the list has no end: the last one must have a NULL key";
     if (fault) {
       refuse_value(refusal, path, "params");
       dk_refusal_say(refusal->expected, "well-formed parameters, a NULL key at the end");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks at a file before the dynamic linker does, whose texts name no cause that a newcomer could
- * act on.  Owns the descriptor of the file while it looks. */
+/* Checks a file before the dynamic linker reads it, because the linker's messages name no cause
+ * that a newcomer could act on.  Owns the descriptor of the file meanwhile. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +13,7 @@
 #include "core/plugin/library.h"
 #include "core/plugin/refusal.h"
 
-/* This very program's or library's header, as the linker put it in memory: what a plugin must
- * match. */
+/* The header of this program or library, as the linker mapped it: a plugin must match it. */
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 /* The beginning of the header is the same for both word sizes. */
@@ -57,7 +56,7 @@ machine_name(unsigned machine, char *buffer, size_t size)
   return name_of(machines, sizeof(machines) / sizeof(machines[0]), machine, buffer, size);
 }
 
-/* ---- what stands in the way ------------------------------------------------------------------ */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static int32_t
 refuse_not_there(const char *path, int error, struct dk_refusal *refusal)
@@ -82,7 +81,7 @@ kind_of_file(mode_t mode)
          : S_ISBLK(mode) ? "a block device"
          : S_ISFIFO(mode) ? "a pipe"
          : S_ISSOCK(mode) ? "a socket"
-                          : "no regular file";
+                          : "not a regular file";
 }
 
 static int32_t
@@ -122,7 +121,7 @@ static int32_t
 refuse_not_elf(const char *path, const unsigned char *bytes, size_t size,
                struct dk_refusal *refusal)
 {
-  dk_refusal_begin(refusal, DK_LOAD_NOT_ELF, path, "this is no shared object");
+  dk_refusal_begin(refusal, DK_LOAD_NOT_ELF, path, "this is not a shared object");
   dk_refusal_say(refusal->expected, "an ELF file");
   describe_bytes(bytes, size, refusal->found);
   dk_refusal_say(refusal->next, "build it with: cc -shared -fPIC -o my_provider.so my_provider.c");
@@ -167,7 +166,7 @@ check_header(const char *path, const struct beginning *found, struct dk_refusal 
                        header.machine != ours.machine;
   dk_refusal_begin(refusal, DK_LOAD_OTHER_MACHINE, path,
                    other_machine ? "the file was built for another machine"
-                                 : "the file is no shared object");
+                                 : "the file is not a shared object");
   describe_header(&ours, refusal->expected);
   describe_header(&header, refusal->found);
   dk_refusal_say(refusal->next, other_machine ? "build it on this machine, or for it"

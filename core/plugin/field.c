@@ -18,7 +18,7 @@ dk_form_begin(struct dk_call *call)
   return (struct dk_form){.call = call, .limits = &call->store->library->limits};
 }
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 static void
 name_place(const struct dk_form *form, const char *field, char place[PLACE_TEXT])
@@ -102,7 +102,7 @@ dk_form_text(struct dk_form *form, const char *field, struct dk_bytes text, bool
     return refuse_text(form, field, text);
   if (text.ptr[text.len] != '\0')
     return dk_form_refuse(form, DK_INVALID, field,
-                          "expected a NUL behind its %zu bytes, found none", text.len);
+                          "expected a NUL after its %zu bytes, found none", text.len);
   form->bytes += text.len;
   return DK_OK;
 }
@@ -173,7 +173,7 @@ dk_form_extension(const struct dk_form *form, const char *field, const char *ext
   if (dk_library_declares(form->call->store->library, extension))
     return DK_OK;
   return dk_form_refuse(form, DK_UNSUPPORTED, field,
-                        "expected it to be absent, for the provider does not declare %s, found it",
+                        "expected it to be absent, as the provider does not declare %s, found it",
                         extension);
 }
 
@@ -186,11 +186,11 @@ dk_form_token(const struct dk_form *form, struct dk_bytes token)
     return dk_form_refuse(form, DK_LOCK_LOST, "token", "expected 1 to %zu bytes, found none", most);
   if (token.len > most)
     return dk_form_refuse(form, DK_LOCK_LOST, "token",
-                          "expected 1 to %zu bytes, found %zu: nobody has given such a token", most,
-                          token.len);
+                          "expected 1 to %zu bytes, found %zu: no provider issues such a token",
+                          most, token.len);
   if (memchr(token.ptr, '\0', token.len))
     return dk_form_refuse(form, DK_LOCK_LOST, "token",
-                          "expected bytes without NUL, found one: nobody has given such a token");
+                          "expected bytes without NUL, found one: no provider issues such a token");
   return DK_OK;
 }
 

@@ -14,8 +14,8 @@
 
 enum { DK_REQUIRED_OPERATIONS = 10 };
 
-/* The size of a struct that ends with this member: what one is at least whose last member of ABI
- * 2.0 this is, however much it has grown since. */
+/* The size of a struct that ends with this member.  If this was its last member in ABI 2.0, the
+ * struct is at least so large, however much it has grown since. */
 #define DK_SIZE_TO(type, last)                                                                     \
   (offsetof(struct type, last) + sizeof(((const struct type *)NULL)->last))
 
@@ -23,7 +23,7 @@ struct dk_library {
   struct dk_library *next;        /* in the process's list, under its lock */
   uint32_t references;            /* opens and stores; under the process's lock */
   uint32_t reserved;
-  void *handle;                   /* dlopen's; NULL: made from a descriptor */
+  void *handle;                   /* from dlopen; NULL: the library was made from a descriptor */
   dev_t device;
   ino_t inode;
   char *path;
@@ -32,15 +32,15 @@ struct dk_library {
   struct dk_limits limits;
   const char *missing[DK_REQUIRED_OPERATIONS + 1];
   struct dk_turnstile turnstile;  /* for DK_ONE_AT_A_TIME */
-  struct dk_bells bells;          /* of fetches that the host lets wait */
-  atomic_bool probed;             /* extensions were asked for once */
+  struct dk_bells bells;          /* of fetches for which the host waits */
+  atomic_bool probed;             /* its extensions were probed once */
 };
 
 /* Checks the descriptor and copies it into the library, in the order of host.h.  -1: refused. */
 int32_t dk_descriptor_read(const struct dk_provider *found, const char *path, uint32_t flags,
                            struct dk_library *library, struct dk_refusal *refusal);
 
-/* The refusal of one that was accepted incomplete, for who asks for all of it. */
+/* Refuses a library that was loaded as incomplete, for a caller that needs it complete. */
 int32_t dk_descriptor_refuse_incomplete(const struct dk_library *library,
                                         struct dk_refusal *refusal);
 
@@ -48,7 +48,7 @@ int32_t dk_descriptor_refuse_incomplete(const struct dk_library *library,
 int32_t dk_library_from_descriptor(const struct dk_provider *descriptor, uint32_t flags,
                                    struct dk_library **ret_library, struct dk_refusal *ret_refusal);
 
-/* The file can be handed to dlopen; and which file it is. */
+/* Checks that the file can be passed to dlopen, and identifies it. */
 struct dk_file_identity {
   dev_t device;
   ino_t inode;
@@ -56,13 +56,13 @@ struct dk_file_identity {
 int32_t dk_file_check(const char *path, struct dk_file_identity *ret_identity,
                       struct dk_refusal *refusal);
 
-/* One more, one less who uses it. */
+/* Adds or removes a reference. */
 void dk_library_keep(struct dk_library *library);
 void dk_library_drop(struct dk_library *library);
 
 bool dk_library_declares(const struct dk_library *library, const char *extension);
-/* DK_ONE_AT_A_TIME, DK_ONE_PER_HANDLE or DK_PARALLEL: values between them are taken for the lower
- * one. */
+/* DK_ONE_AT_A_TIME, DK_ONE_PER_HANDLE or DK_PARALLEL: a value between two of these is treated as
+ * the lower one. */
 int32_t dk_library_thread_model(const struct dk_library *library);
 
 #endif

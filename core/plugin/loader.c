@@ -66,13 +66,13 @@ static int32_t
 refuse_abi_1(const char *path, struct dk_refusal *refusal)
 {
   dk_refusal_begin(refusal, DK_LOAD_ABI_1, path,
-                   "this provider speaks ABI 1, whose fetch and renew return an ExecutionState; "
-                   "ABI 2 has none");
+                   "this provider implements ABI 1, whose fetch and renew return an "
+                   "ExecutionState; ABI 2 has none");
   dk_refusal_say(refusal->expected, "the symbol durakit_provider_2");
   dk_refusal_say(refusal->found, "the symbol durakit_provider_1");
   dk_refusal_say(refusal->next,
                  "see docs/migration-from-abi-1.md: let the commit delete the rows of cancelled "
-                 "activities, and let fetch, renew and ack of work go by the row alone");
+                 "activities, and let fetch, renew and ack of work depend on the row alone");
   return -1;
 }
 
@@ -88,7 +88,7 @@ refuse_no_symbol(const char *path, struct dk_refusal *refusal)
   return -1;
 }
 
-/* dlsym gives an object pointer where a function is meant; this is the way that POSIX names. */
+/* dlsym returns an object pointer for a function; POSIX prescribes this conversion. */
 static dk_entry_fn *
 entry_of(void *handle)
 {
@@ -115,7 +115,7 @@ call_entry(const char *path, dk_entry_fn *entry, const struct dk_provider **ret_
   }
   if (entry(DK_ABI_MINOR) != found) {
     dk_refusal_begin(refusal, DK_LOAD_NOT_PURE, path,
-                     "a second call of durakit_provider_2 gave something else");
+                     "a second call of durakit_provider_2 returned something else");
     dk_refusal_say(refusal->expected, "the same pointer every time");
     dk_refusal_say(refusal->found, "another one");
     dk_refusal_say(refusal->next, "return the address of one static const struct dk_provider");
@@ -136,7 +136,8 @@ link_file(const char *path, uint32_t flags, void **ret_handle, struct dk_refusal
   if (!handle) {
     const char *why = dlerror();
     dk_refusal_begin(refusal, DK_LOAD_DLOPEN, path, "the dynamic linker cannot load the file");
-    dk_refusal_say(refusal->expected, "a shared object whose libraries and symbols are all there");
+    dk_refusal_say(refusal->expected,
+                   "a shared object whose libraries and symbols can all be found");
     dk_refusal_say(refusal->found, "%s", why ? why : "no reason was given");
     dk_refusal_say(refusal->next, "ldd -r shows what is missing");
     return -1;
@@ -145,7 +146,7 @@ link_file(const char *path, uint32_t flags, void **ret_handle, struct dk_refusal
   return 0;
 }
 
-/* The file is linked into the library, which closes it. */
+/* Loads the file into the library, which closes it. */
 static int32_t
 load_into(struct dk_library *library, uint32_t flags, struct dk_refusal *refusal)
 {
@@ -210,7 +211,8 @@ load_new(const char *path, const struct dk_file_identity *file, uint32_t flags,
   return 0;
 }
 
-/* One that was accepted incomplete is not what somebody else wants who asked for all of it. */
+/* A library that was loaded as incomplete must not be shared with a caller that needs it
+ * complete. */
 static int32_t
 share(struct dk_library *library, uint32_t flags, struct dk_library **ret_library,
       struct dk_refusal *refusal)
@@ -233,7 +235,7 @@ refuse_path(const char *path, struct dk_refusal *refusal)
                    empty ? "no file is named" : "the path is not absolute");
   dk_refusal_say(refusal->expected, "the absolute path of a provider's shared object");
   dk_refusal_say(refusal->found, "%s", empty ? "an empty path" : path);
-  dk_refusal_say(refusal->next, "resolve the path first (realpath): where a plugin comes from must "
+  dk_refusal_say(refusal->next, "resolve the path first (realpath): the origin of a plugin must "
                                 "not depend on the current folder");
   return -1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One look at the descriptors of a wait: see look.h.  Owns nothing. */
+/* Polls the descriptors of a wait: see look.h.  Owns nothing. */
 #include "core/plugin/look.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ dk_look(const struct dk_wait *wait, int bell, int64_t limit_ms)
     n = poll(fds, 3, limit_ms == 0 ? 0 : left_until(end));
   } while (n < 0 && errno == EINTR);
 
-  /* A broken descriptor counts as ready, so that whoever reads it sees what is wrong with it. */
+  /* A broken descriptor counts as ready, so that the code that reads it gets the error. */
   return n <= 0 ? 0
                 : (fds[0].revents ? DK_LOOK_CANCELLED : 0u) |
                     (fds[1].revents ? DK_LOOK_READY : 0u) | (fds[2].revents ? DK_LOOK_BELL : 0u);
@@ -64,7 +64,7 @@ dk_look(const struct dk_wait *wait, int bell, int64_t limit_ms)
 void
 dk_ring(int bell)
 {
-  /* It fails only when the bell rings already, or is none. */
+  /* It fails only if the bell is ringing already, or is -1. */
   eventfd_write(bell, 1);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One look at the descriptors of a wait: what both clocks do.  Owns nothing. */
+/* Polls the descriptors of a wait, for both clocks.  Owns nothing. */
 #ifndef DK_PLUGIN_LOOK_H
 #define DK_PLUGIN_LOOK_H
 
@@ -7,14 +7,14 @@
 
 enum { DK_LOOK_CANCELLED = 1u, DK_LOOK_READY = 2u, DK_LOOK_BELL = 4u };
 
-/* Looks until one of the wait's descriptors or `bell` is ready, for at most `limit_ms` of real time
- * (-1: no limit).  What is ready, or 0.  Descriptors of -1 are left out. */
+/* Polls until one of the wait's descriptors or `bell` is ready, for at most `limit_ms` of real time
+ * (-1: no limit).  Returns what is ready, or 0.  Descriptors of -1 are ignored. */
 unsigned dk_look(const struct dk_wait *wait, int bell, int64_t limit_ms);
 
 /* Milliseconds of CLOCK_MONOTONIC. */
 int64_t dk_monotonic_ms(void);
 
-/* Rings an eventfd, and takes all rings back; neither blocks. */
+/* The first rings an eventfd, the second clears all its rings; neither blocks. */
 void dk_ring(int bell);
 void dk_unring(int bell);
 

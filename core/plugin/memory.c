@@ -128,7 +128,8 @@ dk_memory_is_watched(void)
   return RUNNING_ON_VALGRIND != 0;
 }
 
-/* The first byte that is wrong is *ret_at.  Both requests make Valgrind report it as well. */
+/* *ret_at is the offset of the first byte that is wrong.  Both requests also make Valgrind report
+ * it. */
 static enum state
 ask(const void *bytes, size_t size, size_t *ret_at)
 {
@@ -145,7 +146,7 @@ ask(const void *bytes, size_t size, size_t *ret_at)
   return state;
 }
 
-/* The same of memory that is surely there, and without a report. */
+/* The same for memory that is certainly addressable, and without a report. */
 static enum state
 ask_quietly(const void *bytes, size_t size, size_t *ret_at)
 {
@@ -216,7 +217,8 @@ dk_memory_value(struct dk_call *call, const char *upcall, const char *name, cons
   return dk_call_violated(call, fault.clause, "%s: %s", upcall, fault.text);
 }
 
-/* MEM-1: the provider has returned, so that no line of it stands in a stack: in words alone. */
+/* MEM-1: the provider has returned, so that no stack contains a line of it: only the text reports
+ * it. */
 dk_status
 dk_memory_returned(struct dk_call *call, dk_status status)
 {
@@ -239,7 +241,8 @@ dk_memory_size(struct dk_call *call, const char *upcall, const void *given)
   return given ? dk_memory_value(call, upcall, "struct_size", given, sizeof(uint32_t)) : DK_OK;
 }
 
-/* "item.payload", and what it points at: "item.payload.ptr" would tell an author no more. */
+/* "item.payload", and the bytes that it points to: "item.payload.ptr" would not help an author
+ * more. */
 static dk_status
 look_at_member(struct dk_call *call, const char *upcall, const struct dk_shape *shape,
                const struct dk_member *member, const char *given)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations of host.h: each says what is checked before it, how the provider is called, and
- * what is given back.  Owns nothing. */
+/* The operations of host.h: for each, what is checked before it, how the provider is called, and
+ * what is returned.  Owns nothing. */
 #include <string.h>
 
 #include "core/plugin/call.h"
@@ -64,7 +64,7 @@ dk_store_enqueue_for_worker(struct dk_store *store, struct dk_caller *caller,
   return dk_call_make(store, caller, &enqueue_work, &request);
 }
 
-/* What a caller may have made for an older host: it is copied as far as it goes, the rest is
+/* Copies a request that may have been compiled for an older host: the members that it lacks are
  * absent. */
 static void
 copy_request(void *copy, uint32_t size, const void *given, uint32_t given_size)
@@ -75,7 +75,7 @@ copy_request(void *copy, uint32_t size, const void *given, uint32_t given_size)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* Where calls are serialised the host waits, never the provider. */
+/* If calls are serialised, the host waits, never the provider. */
 static dk_status
 attempt_fetch_turn(struct dk_call *call, const struct dk_request *request)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases that are over when a fetch comes back: a provider judges a lease when it hands it up, and
- * what comes after that (the sync of a slow disk, an answer on its way) may outlast it.  The caller
- * is not given such a lease, but hears whose it was.  Owns nothing. */
+/* Leases that have ended when a fetch returns: a provider checks a lease when it hands it up, but
+ * what follows (the sync of a slow disk, the transfer of an answer) may outlast it.  The caller is
+ * not given such a lease, only the information which one it was.  Owns nothing. */
 #include "core/plugin/call.h"
 #include "core/plugin/store.h"
 
@@ -11,7 +11,7 @@ refuse(struct dk_call *call, const char *what, struct dk_bytes instance, int64_t
 {
   dk_status status = dk_call_refuse(
     call, DK_BUSY,
-    "%s: %s of instance %.*s came too late: its lease of %lld ms had been over for %lld ms; it can "
+    "%s: %s of instance %.*s came too late: its lease of %lld ms had ended %lld ms before; it can "
     "be fetched again; give longer leases, or a faster store",
     call->operation->name, what, (int)(instance.len < 255 ? instance.len : 255), instance.ptr,
     (long long)lock_ms, (long long)late_ms);
@@ -32,7 +32,7 @@ judge_turn(struct dk_call *call, int64_t now)
                 call->request->fetch_turn->lock_ms);
 }
 
-/* Those that are over go behind the others; the number of the others. */
+/* Moves those that have ended behind the others; returns the number of the others. */
 static size_t
 sort_out(struct dk_work_item *items, size_t n, int64_t now)
 {

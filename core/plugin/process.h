@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What belongs to the process as a whole: which libraries are loaded, which stores are open,
+/* The state of the process as a whole: which libraries are loaded, which stores are open,
  * which tables of upcalls are in use. */
 #ifndef DK_PLUGIN_PROCESS_H
 #define DK_PLUGIN_PROCESS_H
@@ -16,7 +16,7 @@ struct dk_process {
   struct dk_library *libraries;
   struct dk_store *stores;
   struct dk_table *tables;     /* the newest first */
-  pthread_cond_t table_unused; /* a table that a copy stood for is not used any more */
+  pthread_cond_t table_unused; /* a table that was used through a copy is no longer in use */
 };
 
 struct dk_process *dk_process(void);

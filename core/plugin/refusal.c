@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills in a struct dk_refusal: see refusal.h.  What is too long is cut off.  Owns nothing. */
+/* Fills in a struct dk_refusal: see refusal.h.  Text that is too long is cut off.  Owns nothing. */
 #include "core/plugin/refusal.h"
 
 #include <stdarg.h>

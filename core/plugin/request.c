@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host refuses before it calls: see request.h.  Form first, size last (ERR-5).  What only
- * the store can know (ACK-4, ACK-5, ACK-8, every duplicate of what is stored) is the provider's.
- * Owns nothing. */
+/* What the host refuses before it calls: see request.h.  Form first, size last (ERR-5).  The
+ * provider checks what only the store can know (ACK-4, ACK-5, ACK-8, every duplicate of something
+ * stored).  Owns nothing. */
 #include "core/plugin/request.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static dk_status
 check_activity(struct dk_form *form, const struct dk_item *item, uint32_t known_flags)
 {
   TRY(check_item(form, item, known_flags));
-  TRY(dk_form_absent(form, "id", item->id, "an activity is told by its numbers"));
+  TRY(dk_form_absent(form, "id", item->id, "an activity is identified by its numbers"));
   TRY(dk_form_number(form, "execution_id", item->execution_id));
   TRY(dk_form_number(form, "activity_id", item->activity_id));
   if (item->session.ptr || item->session.len > 0)
@@ -88,7 +88,7 @@ check_lease(struct dk_form *form, int64_t lock_ms, int64_t wait_until, struct dk
   return dk_form_text(form, "owner", owner, true);
 }
 
-/* What an older host has made has none. */
+/* A request made for an older host has none. */
 #define TRY_FETCH_ID(form, type, fetch)                                                            \
   do {                                                                                             \
     if (DK_HAS_FIELD(type, fetch, fetch_id) && (fetch)->fetch_id != 0)                             \
@@ -301,7 +301,7 @@ find_equal_neighbours(const struct dk_item **sorted, size_t n,
   return NULL;
 }
 
-/* Lent for the length of the check. */
+/* Allocated for the duration of the check. */
 static const struct dk_item **
 borrow_list(struct dk_call *call, size_t n)
 {
@@ -311,7 +311,7 @@ borrow_list(struct dk_call *call, size_t n)
 static dk_status
 refuse_memory(const struct dk_form *form, const char *list)
 {
-  return dk_form_refuse(form, DK_NO_MEMORY, list, "there is no room to look for repetitions");
+  return dk_form_refuse(form, DK_NO_MEMORY, list, "there is no memory to look for repetitions");
 }
 
 static dk_status

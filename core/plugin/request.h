@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host refuses before it calls, so that no provider has to check it.  Each answers DK_OK,
- * or writes the failure: which field, what was expected, what was found. */
+/* What the host refuses before it calls, so that no provider has to check it.  Each function
+ * returns DK_OK, or writes the failure: which field, what was expected, what was found. */
 #ifndef DK_PLUGIN_REQUEST_H
 #define DK_PLUGIN_REQUEST_H
 

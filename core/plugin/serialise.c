@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turnstiles and bells: see serialise.h.
  *
- * Locking.  A turnstile is an eventfd that counts one: who reads it is through, and holds no
- * mutex, so that who waits can be called back, is seen waiting by a virtual clock, and a closer can
- * give up on a turnstile that is never left.  The bells' lock guards their list; nothing is called
- * under it but eventfd_write. */
+ * Locking.  A turnstile is an eventfd with the count one: the thread that reads it has passed, and
+ * holds no mutex.  So a waiting call can be cancelled, a virtual clock sees it waiting, and
+ * dk_store_close can give up on a call that never leaves.  The bells' lock guards their list; only
+ * eventfd_write is called under it. */
 #include "core/plugin/serialise.h"
 
 #include <poll.h>

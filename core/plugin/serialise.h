@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Serialising calls for the lower thread models, and waiting in the provider's place. */
+/* Serialises calls for the lower thread models, and waits for a provider that must not wait
+ * itself. */
 #ifndef DK_PLUGIN_SERIALISE_H
 #define DK_PLUGIN_SERIALISE_H
 
@@ -7,14 +8,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Lets one through at a time. */
+/* Lets one call through at a time. */
 struct dk_turnstile {
   int fd; /* readable while it is free */
 };
 
 bool dk_turnstile_init(struct dk_turnstile *turnstile);
 void dk_turnstile_done(struct dk_turnstile *turnstile);
-/* Enters if it is free now.  NULL is always free. */
+/* Enters if it is free.  NULL is always free. */
 bool dk_turnstile_try(struct dk_turnstile *turnstile);
 /* Waits for at most `limit_ms` of real time (-1: no limit); false: it was not free.  NULL is always
  * free. */

@@ -24,7 +24,7 @@ is_path(struct dk_bytes value)
   return is_text(value) && value.len > 0;
 }
 
-/* The number that the text begins with; *ret_rest is what follows it. */
+/* Reads the number at the beginning of the text; *ret_rest is the text after it. */
 static bool
 read_number(struct dk_bytes value, int64_t *ret_number, const char **ret_rest)
 {
@@ -38,7 +38,7 @@ read_number(struct dk_bytes value, int64_t *ret_number, const char **ret_rest)
         __builtin_sub_overflow(number, digit, &number))
       return false;
   }
-  /* Counted downwards, for the smallest number has no positive twin. */
+  /* Counted downwards, because the smallest number has no positive counterpart. */
   if (i == (size_t)negative || (!negative && number == INT64_MIN))
     return false;
   *ret_number = negative ? number : -number;
@@ -101,8 +101,7 @@ is_port(struct dk_bytes value)
          port <= 65535;
 }
 
-/* A path of a socket, or a host with or without a port; what it leads to is the provider's
- * concern. */
+/* A path of a socket, or a host with or without a port; the provider checks what it refers to. */
 static bool
 is_address(struct dk_bytes value)
 {
@@ -163,7 +162,7 @@ dk_setting_fits(const char *type, struct dk_bytes value)
 
 enum { LONGEST_COMPARED = 64 };
 
-/* How many letters have to be put in, taken out or changed to make one of the other. */
+/* How many letters must be inserted, deleted or changed to turn one into the other. */
 static size_t
 distance(const char *a, const char *b)
 {
@@ -234,8 +233,8 @@ refuse_unknown(const struct dk_param *params, const char *where, const char *key
 static int32_t
 refuse_value(const struct dk_param *param, struct dk_bytes value, struct dk_refusal *refusal)
 {
-  dk_refusal_begin(refusal, 0, param->key, "the value of the setting '%s' is no %s", param->key,
-                   param->type);
+  dk_refusal_begin(refusal, 0, param->key, "the value of the setting '%s' is not a valid %s",
+                   param->key, param->type);
   dk_refusal_say(refusal->expected, "%s", dk_setting_type_form(param->type));
   if (param->flags & DK_PARAM_SECRET)
     dk_refusal_say(refusal->found, "a secret of %zu bytes", value.len);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the results of durakit.admin/1 are handed up: see sink.h.  Owns nothing. */
+/* The upcalls for the results of durakit.admin/1: see sink.h.  Owns nothing. */
 #include "core/plugin/sink.h"
 
 #include "core/plugin/store.h"
 
 /* ---- executions and messages ----------------------------------------------------------------- */
 
-/* ADMIN-5: numbers ascend, from what was asked for, and no more than that. */
+/* ADMIN-5: numbers ascend from the one requested, and there are no more than requested. */
 dk_status
 dk_sink_add_execution(struct dk_call *call, const struct dk_execution *given)
 {
@@ -17,7 +17,7 @@ dk_sink_add_execution(struct dk_call *call, const struct dk_execution *given)
   struct dk_execution execution;
 
   if (asked->max_executions > 0 && rows->n >= asked->max_executions)
-    return dk_call_violated(call, "ADMIN-5", "more than the %u executions that were asked for",
+    return dk_call_violated(call, "ADMIN-5", "more than the %u executions that were requested",
                             asked->max_executions);
   TRY(READ(call, "execution", execution, given, &execution));
   if (execution.execution_id <= last)
@@ -36,7 +36,7 @@ dk_sink_expect_message(struct dk_call *call)
 
   if (asked->max_messages == 0 || call->results.messages.n < asked->max_messages)
     return DK_OK;
-  return dk_call_violated(call, "ADMIN-8", "more than the %u messages that were asked for",
+  return dk_call_violated(call, "ADMIN-8", "more than the %u messages that were requested",
                           asked->max_messages);
 }
 
@@ -51,7 +51,7 @@ compare_ids(struct dk_bytes a, struct dk_bytes b)
   return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
 }
 
-/* ADMIN-1: ids ascend, from what was asked for, and no more than that. */
+/* ADMIN-1: ids ascend from the one requested, and there are no more than requested. */
 static dk_status
 expect_next_instance(struct dk_call *call, struct dk_bytes instance)
 {
@@ -61,7 +61,7 @@ expect_next_instance(struct dk_call *call, struct dk_bytes instance)
   struct dk_bytes last = rows->n > 0 ? others[rows->n - 1].instance : asked->after;
 
   if (asked->max_instances > 0 && rows->n >= asked->max_instances)
-    return dk_call_violated(call, "ADMIN-1", "more than the %u instances that were asked for",
+    return dk_call_violated(call, "ADMIN-1", "more than the %u instances that were requested",
                             asked->max_instances);
   if (!last.ptr || compare_ids(instance, last) > 0)
     return DK_OK;
@@ -184,8 +184,8 @@ complete_stats(struct dk_call *call)
   return dk_call_violated(call, "ADMIN-6", "DK_OK without stats");
 }
 
-/* What is deleted is deleted.  Where the page ended is not known: the same page may be asked for
- * again. */
+/* The deletion cannot be undone.  If the end of the page is unknown, the caller may request the
+ * same page again. */
 static dk_status
 complete_removed(struct dk_call *call)
 {
@@ -194,7 +194,7 @@ complete_removed(struct dk_call *call)
   if (!call->results.is_incomplete)
     return dk_call_violated(call, "DEL-7", "DK_OK without removed");
   call->refused = dk_call_refuse(call, DK_OUTCOME_UNKNOWN,
-                                 "it is done, but there is no memory for where the page ended");
+                                 "the page was removed, but there is no memory for its end");
   call->caller->failure.by_host = 0;
   return call->refused;
 }

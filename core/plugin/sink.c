@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where results are handed up: each upcall copies at once into the caller's memory, in the size
- * that the provider wrote, and refuses what the contract does not allow there.  Owns nothing. */
+/* The upcalls for results: each copies at once into the caller's memory, in the size that the
+ * provider wrote, and refuses what the contract does not allow at that point.  Owns nothing. */
 #include <assert.h>
 #include <string.h>
 
@@ -25,12 +25,12 @@ limits_of(const struct dk_call *call)
 dk_status
 dk_sink_no_memory(struct dk_call *call)
 {
-  call->refused = dk_call_refuse(call, DK_NO_MEMORY, "there is no room for the results");
+  call->refused = dk_call_refuse(call, DK_NO_MEMORY, "there is no memory for the results");
   call->caller->failure.by_host = 0;
   return call->refused;
 }
 
-/* A zeroed row behind the others; NULL: no memory. */
+/* Adds a zeroed row after the others; NULL: no memory. */
 void *
 dk_sink_add_row(struct dk_call *call, struct dk_rows *rows, size_t size)
 {
@@ -48,7 +48,7 @@ dk_sink_add_row(struct dk_call *call, struct dk_rows *rows, size_t size)
   return (char *)rows->first + rows->n++ * size;
 }
 
-/* Makes the bytes the caller's own; absent stays absent. */
+/* Copies the bytes into the caller's memory; absent stays absent. */
 dk_status
 dk_sink_keep(struct dk_call *call, const char *what, struct dk_bytes *bytes)
 {
@@ -60,17 +60,17 @@ dk_sink_keep(struct dk_call *call, const char *what, struct dk_bytes *bytes)
   return bytes->ptr ? DK_OK : dk_sink_no_memory(call);
 }
 
-/* Text is what the host lets in: UTF-8 without NUL, 1 to max_id bytes, or absent. */
+/* Text must be what the host accepts: UTF-8 without NUL, 1 to max_id bytes, or absent. */
 dk_status
 dk_sink_keep_text(struct dk_call *call, const char *what, const char *clause, struct dk_bytes *text)
 {
   if (text->ptr && !dk_text_id_valid(text->ptr, text->len, limits_of(call)->max_id))
-    return dk_call_violated(call, clause, "%s of %zu bytes that is no text of 1 to %u", what,
+    return dk_call_violated(call, clause, "%s of %zu bytes that is not a text of 1 to %u", what,
                             text->len, limits_of(call)->max_id);
   return dk_sink_keep(call, what, text);
 }
 
-/* ERR-4: more than the provider can take cannot come out of it. */
+/* ERR-4: a provider must not return more than it accepts. */
 dk_status
 dk_sink_keep_payload(struct dk_call *call, const char *what, struct dk_bytes *payload)
 {
@@ -102,7 +102,7 @@ dk_sink_keep_instance(struct dk_call *call, const char *what, const char *clause
 {
   if (!instance->ptr ||
       !dk_text_id_valid(instance->ptr, instance->len, limits_of(call)->max_id))
-    return dk_call_violated(call, clause, "%s whose instance is no id", what);
+    return dk_call_violated(call, clause, "%s whose instance is not an id", what);
   return dk_sink_keep(call, what, instance);
 }
 
@@ -130,7 +130,7 @@ dk_sink_expect(struct dk_call *call, uint32_t takes, const char *upcall)
   return DK_OK;
 }
 
-/* A turn comes in its order; each stage is entered once the head is there. */
+/* A turn is handed up in its order; the other stages follow the head. */
 static dk_status
 expect_stage(struct dk_call *call, enum dk_stage stage, const char *upcall)
 {
@@ -147,7 +147,7 @@ expect_stage(struct dk_call *call, enum dk_stage stage, const char *upcall)
   return DK_OK;
 }
 
-/* ABI-9: takes what the provider's struct has, leaves the rest zero. */
+/* ABI-9: reads the members that the provider's struct has; the others are zero. */
 dk_status
 dk_sink_read_struct(struct dk_call *call, const char *upcall, const struct dk_shape *shape,
                     const void *given, void *copy, size_t size)
@@ -176,7 +176,7 @@ expect_attempt(struct dk_call *call, const char *what, uint32_t attempt)
   return dk_call_violated(call, "POISON-1", "%s with attempt 0; the first is 1", what);
 }
 
-/* TIME-2; on the host's clock the lease may be used until the time that is given back. */
+/* TIME-2; the lease may be used until the returned time, on the host's clock. */
 static dk_status
 take_lease(struct dk_call *call, const char *what, int64_t lease_left_ms, int64_t *ret_deadline)
 {
@@ -185,7 +185,7 @@ take_lease(struct dk_call *call, const char *what, int64_t lease_left_ms, int64_
     request->fetch_turn ? request->fetch_turn->lock_ms : request->fetch_work->lock_ms;
 
   if (lease_left_ms < 1)
-    return dk_call_violated(call, "TIME-2", "%s with %lld ms left: its lease is over", what,
+    return dk_call_violated(call, "TIME-2", "%s with %lld ms left: its lease has ended", what,
                             (long long)lease_left_ms);
   if (lease_left_ms > asked)
     return dk_call_violated(call, "TIME-2", "%s with %lld ms left of a lease of %lld", what,
@@ -259,10 +259,10 @@ expect_wanted(struct dk_call *call, uint64_t event_id)
   if (!call->results.history)
     return dk_call_violated(call, "ABI-4", "event was called before execution");
   if (event_id < asked->from_event)
-    return dk_call_violated(call, "HIST-3", "event %llu, but from %llu on was asked for",
+    return dk_call_violated(call, "HIST-3", "event %llu, but from %llu on was requested",
                             (unsigned long long)event_id, (unsigned long long)asked->from_event);
   if (asked->max_events > 0 && call->results.events.n >= asked->max_events)
-    return dk_call_violated(call, "HIST-3", "more than the %u events that were asked for",
+    return dk_call_violated(call, "HIST-3", "more than the %u events that were requested",
                             asked->max_events);
   return DK_OK;
 }
@@ -328,14 +328,14 @@ sink_work(struct dk_call *call, const struct dk_work *given)
 
   TRY(dk_sink_expect(call, DK_TAKES_WORK, "work"));
   if (call->results.work_rows.n >= call->request->fetch_work->max_items)
-    return dk_call_violated(call, "WORK-8", "more than the %u items that were asked for",
+    return dk_call_violated(call, "WORK-8", "more than the %u items that were requested",
                             call->request->fetch_work->max_items);
   TRY(READ(call, "work", work, given, &row.work));
   TRY(take_lease(call, "a work item", row.work.lease_left_ms, &row.deadline));
   TRY(expect_attempt(call, "a work item", row.work.attempt));
   TRY(keep_token(call, "a work item", &row.work.lock_token));
   TRY(keep_item(call, row.work.item, &row.item));
-  row.work.item = NULL; /* set when the rows have their last place */
+  row.work.item = NULL; /* set when the rows have their final place */
   ADD_ROW(call, &call->results.work_rows, row);
   return DK_OK;
 }
@@ -374,8 +374,8 @@ add_stolen(struct dk_call *call, const struct dk_stolen *given)
   return DK_OK;
 }
 
-/* These two are never refused, for the rows may be gone already: what is wrong with them is
- * reported, and the operation goes on. */
+/* These two are never refused, because the rows may be deleted already: errors in them are
+ * reported, and the operation continues. */
 static void
 sink_stolen(struct dk_call *call, const struct dk_stolen *given)
 {
@@ -462,7 +462,7 @@ dk_sink_upcalls(struct dk_host *host)
 
 /* ---- completeness ---------------------------------------------------------------------------- */
 
-/* TURN-13: history_from and last_event_id tell what follows. */
+/* TURN-13: history_from and last_event_id must match the events that follow. */
 static dk_status
 complete_events(struct dk_call *call, const struct dk_turn_head *head)
 {

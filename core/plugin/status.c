@@ -41,6 +41,6 @@ dk_status_name(dk_status status, char *buffer, size_t size)
 int32_t
 dk_status_class(dk_status status)
 {
-  /* What is no status at all is treated as an error that does not go away. */
+  /* A number that is not a status is treated as a permanent error. */
   return status < 0 || status > 399 ? 2 : status / 100;
 }

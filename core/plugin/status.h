@@ -5,10 +5,11 @@
 
 #include <durakit/host.h>
 
-/* NULL: this host has never seen it. */
+/* NULL: this host does not know it. */
 const char *dk_status_known_name(dk_status status);
 
-/* A name for a text, in a buffer of its own that lives as long as the block it stands in. */
+/* A name to use in a text, in its own buffer, which is valid until the end of the enclosing
+ * block. */
 enum { DK_STATUS_NAME_SIZE = 24 };
 #define DK_STATUS_NAME(status)                                                                     \
   dk_status_name((status), (char[DK_STATUS_NAME_SIZE]){0}, DK_STATUS_NAME_SIZE)

@@ -57,7 +57,7 @@ is_in_use(const struct dk_store *store)
   return store->calls || store->pins > 0;
 }
 
-/* A call that was cancelled tells nothing of the store. */
+/* A call that was cancelled shows nothing about the store. */
 static void
 note_answer(struct dk_store *store, const struct dk_call *call, dk_status status)
 {
@@ -124,7 +124,7 @@ dk_store_interrupt(struct dk_store *store)
     store->library->ops.interrupt(store->self);
 }
 
-/* Of those that are still there, one that the provider has. */
+/* One of the calls that still run, preferably one that is inside the provider. */
 static const char *
 name_of_stuck_call(const struct dk_store *store)
 {
@@ -141,7 +141,7 @@ close_wait_ms(const struct dk_store *store)
   return store->options.close_wait_ms > 0 ? store->options.close_wait_ms : CLOSE_WAIT_MS;
 }
 
-/* NULL when all have returned; else which one has not. */
+/* NULL when all have returned; else the name of one that has not. */
 static const char *
 wait_for_calls(struct dk_store *store)
 {
@@ -162,7 +162,7 @@ wait_for_calls(struct dk_store *store)
 
 /* ---- making and freeing ---------------------------------------------------------------------- */
 
-/* Somebody forgot struct_size; nothing of it would count. */
+/* The caller has forgotten struct_size, so that no member would count. */
 static bool
 are_blank(const struct dk_host_options *options)
 {
@@ -306,7 +306,7 @@ check_open(struct dk_call *call, const struct dk_request *request)
                           known, open->flags);
   if ((open->flags & DK_OPEN_HOST_CLOCK) && !(provider->clocks & DK_CLOCK_HOST))
     return dk_call_refuse(call, DK_UNSUPPORTED, "open: flags: DK_OPEN_HOST_CLOCK, but the provider "
-                                                "goes by the store's clock only");
+                                                "supports the store's clock only");
   return check_settings(call, open);
 }
 
@@ -326,7 +326,7 @@ attempt_open(struct dk_call *call, const struct dk_request *request)
     store->self = self;
     store->is_opened = true;
   } else if (status == DK_OK)
-    return dk_call_violated(call, "ABI-4", "open returned DK_OK and gave no handle");
+    return dk_call_violated(call, "ABI-4", "open returned DK_OK but no handle");
   else if (self != untouched)
     dk_call_report(call, "ABI-4", "open wrote *ret_self although it did not return DK_OK");
   return status;
@@ -358,7 +358,7 @@ static const struct dk_operation destroy_store = {
   .attempt = attempt_destroy,
 };
 
-/* There is no store to say it with: the caller hears it all the same. */
+/* There is no store yet, but the caller gets the failure all the same. */
 static dk_status
 refuse_store(struct dk_caller *caller, const struct dk_operation *operation,
              const struct dk_host_options *options)
@@ -390,7 +390,7 @@ ask_extension(struct dk_store *store, const char *id)
   return NULL;
 }
 
-/* ABI-3, once for each library: nothing for an unknown id, nothing that is not declared. */
+/* ABI-3, once for each library: unknown ids and undeclared extensions must return NULL. */
 static void
 probe_extensions(struct dk_store *store, struct dk_call *call)
 {
@@ -404,11 +404,11 @@ probe_extensions(struct dk_store *store, struct dk_call *call)
     return;
   for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
     if (!dk_library_declares(store->library, ids[i]) && ask_extension(store, ids[i]))
-      dk_call_report(call, "ABI-3", "extension gave something for %s, which is not declared",
+      dk_call_report(call, "ABI-3", "extension returned something for %s, which is not declared",
                      ids[i]);
 }
 
-/* After this nobody asks for it: what is not offered is NULL. */
+/* The extension is not requested again: operations that are not offered are NULL. */
 static void
 copy_admin(struct dk_store *store)
 {
@@ -427,7 +427,7 @@ dk_store_open(struct dk_library *library, const struct dk_host_options *options,
               size_t n_settings, struct dk_store **ret_store)
 {
   struct dk_store *store = new_store(library, options);
-  /* A provider that can go by the host's clock only is not asked whether it would like to. */
+  /* A provider that supports only the host's clock gets the flag without being asked. */
   uint32_t implied = library->provider.clocks & DK_CLOCK_STORE ? 0 : DK_OPEN_HOST_CLOCK;
   struct dk_open open = {
     .struct_size = sizeof(open),
@@ -442,7 +442,7 @@ dk_store_open(struct dk_library *library, const struct dk_host_options *options,
   dk_status status = dk_call_make(store, caller, &open_store, &request);
   if (status != DK_OK) {
     dk_turnstile_enter(store->turnstile, -1);
-    close_handle(store); /* a handle that was given but does not count */
+    close_handle(store); /* a handle that was returned but is not used */
     dk_turnstile_leave(store->turnstile);
     free_store(store);
     return status;
@@ -488,7 +488,8 @@ dk_store_close(struct dk_store *store)
   if (runs_calls)
     dk_store_interrupt(store);
 
-  /* Nothing is closed under a running call: what does not come back keeps all it might touch. */
+  /* Nothing is closed under a running call: a call that does not return keeps everything that it
+   * might use. */
   const char *stuck = wait_for_calls(store);
   if (stuck)
     return stuck;

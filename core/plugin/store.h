@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An open store, as the host keeps it.
  *
- * Locking.  `lock` guards the list of running calls and the count of pins, and is held for moments.
- * Under it nothing of a provider is called, and no upcall takes it, so that a provider may make
- * upcalls under locks of its own.  Who interrupts holds a pin instead, which keeps the handle from
- * being closed and the store in the process's list. */
+ * Locking.  `lock` guards the list of running calls and the count of pins, and is only held
+ * briefly.  No function of a provider is called under it, and no upcall takes it, so that a
+ * provider may make upcalls under its own locks.  A thread that interrupts holds a pin instead,
+ * which keeps the handle open and the store in the process's list. */
 #ifndef DK_PLUGIN_STORE_H
 #define DK_PLUGIN_STORE_H
 
@@ -28,17 +28,18 @@ struct dk_store {
   struct dk_table *table;
   void *self;                     /* the provider's handle */
   struct dk_admin admin;          /* durakit.admin/1, copied and completed; zero: not offered */
-  _Atomic int64_t latest;         /* the latest time that the provider was told */
+  _Atomic int64_t latest;         /* the latest time that the provider was given */
   struct dk_turnstile own_turn;   /* for DK_ONE_PER_HANDLE */
   struct dk_turnstile *turnstile; /* NULL: calls run in parallel */
   struct dk_lock lock;
-  pthread_cond_t idle;            /* no call is running any more */
+  pthread_cond_t idle;            /* signalled when no call is running any more */
   struct dk_call *calls;
-  int64_t fails_since;            /* when the first of the calls that found it busy or away began,
-                                     and none was answered otherwise since; 0: the last was */
-  uint32_t pins;                  /* cancellers that interrupt it just now */
-  bool is_watched;                /* by Valgrind: what is handed up is looked at (memory.h) */
-  bool is_opened;                 /* the provider gave `self`, and has not closed it */
+  int64_t fails_since;            /* when the first of the calls began that found it busy or
+                                     unreachable, with no other answer since; 0: the last answer was
+                                     another */
+  uint32_t pins;                  /* number of cancellers that are interrupting it */
+  bool is_watched;                /* by Valgrind: what is handed up is checked (memory.h) */
+  bool is_opened;                 /* the provider has returned `self`, and has not closed it */
   atomic_bool is_closing;
   int closing_fd;                 /* an eventfd, readable once it closes */
 };
@@ -50,11 +51,11 @@ struct dk_table *dk_table_new(struct dk_store *store);
 const struct dk_host *dk_table_host(const struct dk_table *table);
 void dk_table_free(struct dk_table *table);
 
-/* Keeps the store while it is interrupted, if one of its running calls was made with this
- * canceller; false: none was, or it is being closed, which interrupts by itself. */
+/* Pins the store while it is interrupted, if one of its running calls was made with this canceller;
+ * false: none was, or it is being closed, which interrupts anyway. */
 bool dk_store_pin(struct dk_store *store, const struct dk_canceller *canceller);
 void dk_store_unpin(struct dk_store *store);
-/* Of a store that cannot go away meanwhile, with no lock held. */
+/* The store must not be freed meanwhile; called with no lock held. */
 void dk_store_interrupt(struct dk_store *store);
 
 /* Adds to and removes from the running calls; false: the store is being closed. */

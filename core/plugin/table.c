@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of upcalls that a provider is given.  The host finds itself by the table's address: a
- * pointer to the store stands in front of it, behind one to the table itself, which a copy cannot
- * have.
+/* The table of upcalls that a provider is given.  The host finds its store by the table's address:
+ * just before the table are a pointer to the table itself, which a copy cannot have, and a pointer
+ * to the store.
  *
  * Owns the tables.  A guarded one ends where an unreadable page begins, and becomes unreadable
- * itself when the store is closed; its pages are never given back, so that nothing else comes to
- * lie there and a late use is always seen. */
+ * itself when the store is closed; its pages are never unmapped, so that nothing else is mapped
+ * there and a late use is always detected. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +25,9 @@ struct dk_table {
   struct dk_host host;
 };
 
-/* ABI-12: somebody calls through a copy, and nothing tells whose it is.  The newest store hears of
- * it and answers, and is not freed before it has; NULL: none is there. */
+/* ABI-12: the provider calls through a copy, and nothing shows which store it belongs to.  The
+ * newest store gets the report and answers, and is not freed before it has; NULL: there is no
+ * store. */
 static struct dk_table *
 table_of_copy(const char *upcall)
 {
@@ -41,18 +42,19 @@ table_of_copy(const char *upcall)
   if (table && table->store->options.violation)
     table->store->options.violation(table->store->options.context, upcall, "ABI-12",
                                     "an upcall was made through a copy of the host's table, or "
-                                    "another pointer than the one that open was given");
+                                    "through another pointer than the one that open was given");
   return table;
 }
 
-/* In front of a copy lies anybody's memory.  One word of it is read, whatever a sanitizer says. */
+/* The memory before a copy belongs to something else.  One word of it is read, in spite of
+ * sanitizers. */
 __attribute__((no_sanitize("address"))) static bool
 is_ours(const struct dk_table *table)
 {
   return table->self == table;
 }
 
-/* The table to answer by, until end_use. */
+/* The table whose store answers, until end_use. */
 static struct dk_table *
 begin_use(const struct dk_host *host, const char *upcall)
 {
@@ -89,7 +91,7 @@ is_late(struct dk_call *call, const char *upcall)
   return true;
 }
 
-/* MEM-1, MEM-2: what fail was given can be used. */
+/* MEM-1, MEM-2: the arguments of fail can be used. */
 static dk_status
 look_at_failure(struct dk_call *call, dk_status status, struct dk_bytes why)
 {
@@ -108,7 +110,7 @@ host_fail(struct dk_call *call, dk_status status, struct dk_bytes why)
     dk_call_violated(call, "ERR-2", "fail was called with DK_OK");
     return call->refused;
   }
-  /* What the host refused stays the reason, however the provider puts it. */
+  /* The host's refusal remains the reason, whatever text the provider gives. */
   if (call->refused == DK_OK) {
     call->failed = status;
     dk_caller_set_text(call->caller, why);
@@ -135,7 +137,7 @@ host_cancel_fd(struct dk_call *call)
   return is_late(call, "cancel_fd") ? -1 : dk_call_cancel_fd(call);
 }
 
-/* CALL-4: whoever is told for the third time that the call is cancelled does not listen. */
+/* CALL-4: a provider whose wait reports the cancellation for the third time is ignoring it. */
 static dk_status
 answer_cancelled(struct dk_call *call)
 {
@@ -143,7 +145,8 @@ answer_cancelled(struct dk_call *call)
 
   call->is_cancelled = true;
   if (++call->cancelled_waits == TOO_OFTEN)
-    dk_call_report(call, "CALL-4", "%s waited on after it had been told twice that it is cancelled",
+    dk_call_report(call, "CALL-4",
+                   "%s waited again after two waits had reported that it is cancelled",
                    call->operation->name);
   return DK_CALL_CANCELLED;
 }
@@ -199,7 +202,7 @@ host_now(const struct dk_host *host)
   return now;
 }
 
-/* MEM-1, MEM-2: a line that cannot be read is reported, and goes nowhere. */
+/* MEM-1, MEM-2: a line that cannot be read is reported, and not logged. */
 static bool
 is_readable(const struct dk_store *store, int32_t level, struct dk_bytes line)
 {
@@ -270,7 +273,7 @@ guarded_end(struct dk_table *table)
   return (char *)((uintptr_t)table / page * page) + page;
 }
 
-/* Memory that ends, `size` bytes on, at a page that nobody can read. */
+/* `size` bytes of memory that end where an unreadable page begins. */
 static struct dk_table *
 guarded_memory(size_t size)
 {
@@ -297,7 +300,7 @@ add_to_list(struct dk_table *table)
   dk_unlock(&process->lock);
 }
 
-/* Once nobody uses it: an upcall that found it by a copy ends first. */
+/* Waits until it is not in use: an upcall that found it by a copy ends first. */
 static void
 remove_from_list(const struct dk_table *table)
 {

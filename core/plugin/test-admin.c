@@ -277,11 +277,11 @@ test_prunes(void)
                 "a page of a prune");
   expect_refused(&puppet, PRUNE(&puppet, NULL, .keep = 1), DK_INVALID, "filter");
   expect_refused(&puppet, PRUNE(&puppet, NULL, .instance = one, .filter = &all), DK_INVALID,
-                 "filter: expected none beside an instance");
+                 "filter: expected none together with an instance");
   expect_refused(&puppet, PRUNE(&puppet, NULL, .instance = one, .after = one), DK_INVALID,
-                 "after: expected it to be absent (one instance has no pages)");
+                 "after: expected it to be absent (a single instance has no pages)");
   expect_refused(&puppet, PRUNE(&puppet, NULL, .instance = one, .max_instances = 7), DK_INVALID,
-                 "max_instances: expected 0 beside an instance, found 7");
+                 "max_instances: expected 0 together with an instance, found 7");
   expect_refused(&puppet, PRUNE(&puppet, NULL, .filter = &all), DK_INVALID,
                  "max_instances: expected at least 1");
   expect_refused(&puppet, PRUNE(&puppet, NULL, .instance = one, .completed_before = -1),

@@ -339,7 +339,7 @@ test_overdue_turn(void)
   ok(!turn, "to nobody");
   is(failure_text(&puppet),
      "fetch_orchestration_item: the turn of instance inst came too late: its lease of 30000 ms had "
-     "been over for 0 ms; it can be fetched again; give longer leases, or a faster store",
+     "ended 0 ms before; it can be fetched again; give longer leases, or a faster store",
      "which is said");
   const struct dk_overdue *overdue = dk_caller_overdue(puppet.caller);
   ok(overdue->turn && is_text(overdue->turn->head.instance, "inst"),

@@ -215,7 +215,7 @@ test_not_elf(struct folder *folder)
 
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
     expect_refused(write_file(folder, path, rows[i].bytes, rows[i].size), DK_LOAD_NOT_ELF,
-                   "no shared object", "an ELF file", rows[i].found);
+                   "not a shared object", "an ELF file", rows[i].found);
 }
 
 static void
@@ -247,7 +247,7 @@ test_other_machine(struct folder *folder)
   number = ET_REL;
   memcpy(bytes + type, &number, sizeof(number));
   expect_refused(write_file(folder, path, bytes, folder->size), DK_LOAD_OTHER_MACHINE,
-                 "no shared object", "a shared object", "an object file");
+                 "not a shared object", "a shared object", "an object file");
   free(bytes);
 }
 
@@ -261,7 +261,7 @@ test_linking(struct folder *folder)
                  "libraries and symbols", path);
   hide_name(bytes, folder->size, "durakit_provider_2");
   expect_refused(write_file(folder, path, bytes, folder->size), DK_LOAD_ABI_1,
-                 "this provider speaks ABI 1, whose fetch and renew return an ExecutionState; "
+                 "this provider implements ABI 1, whose fetch and renew return an ExecutionState; "
                  "ABI 2 has none", "durakit_provider_2", "durakit_provider_1");
   hide_name(bytes, folder->size, "durakit_provider_1");
   expect_refused(write_file(folder, path, bytes, folder->size), DK_LOAD_NO_SYMBOL,
@@ -275,7 +275,8 @@ test_entry(struct folder *folder)
   setenv("DK_TEST_ENTRY", "declines", 1);
   expect_refused(folder->good, DK_LOAD_DECLINED, "declines this host", "ABI 2.3", "NULL");
   setenv("DK_TEST_ENTRY", "impure", 1);
-  expect_refused(folder->good, DK_LOAD_NOT_PURE, "gave something else", "same pointer", "another");
+  expect_refused(folder->good, DK_LOAD_NOT_PURE, "returned something else", "same pointer",
+                 "another");
   setenv("DK_TEST_ENTRY", "incomplete", 1);
   expect_refused(folder->good, DK_LOAD_MEMBERS, "1 required operation is missing: read_history",
                  "all ten required members of struct dk_ops", "NULL");
@@ -416,7 +417,7 @@ expect_descriptor(const struct puppet_descriptor *described, int32_t number, con
 static void
 test_identity(void)
 {
-  const char *sense = "the size of the descriptor makes no sense";
+  const char *sense = "the size of the descriptor is invalid";
 
   WRONG_DESCRIPTOR(d.provider.magic = 7, DK_LOAD_MAGIC, "no descriptor", "0x324b4431",
                    "0x00000007");
@@ -424,7 +425,7 @@ test_identity(void)
   WRONG_DESCRIPTOR(d.provider.struct_size += 4, DK_LOAD_SIZE, sense, "a multiple of 8", "");
   WRONG_DESCRIPTOR(d.provider.struct_size = 65544, DK_LOAD_SIZE, sense, "to 65536", "65544");
   WRONG_DESCRIPTOR(d.ops.struct_size = offsetof(struct dk_ops, interrupt) + 4, DK_LOAD_SIZE,
-                   "the size of the operations makes no sense", "a multiple of 8", "100");
+                   "the size of the operations is invalid", "a multiple of 8", "100");
   WRONG_DESCRIPTOR(d.ops.struct_size = 0, DK_LOAD_SIZE, "the size of the operations", "from 8",
                    "0");
   WRONG_DESCRIPTOR(d.ops.struct_size = 65544, DK_LOAD_SIZE, "the size of the operations",
@@ -477,7 +478,7 @@ test_members(void)
 }
 
 #define NO_SENSE(change, member, expected, found)                                                  \
-  WRONG_DESCRIPTOR(change, DK_LOAD_DESCRIPTOR, "the value of " member " makes no sense", expected, \
+  WRONG_DESCRIPTOR(change, DK_LOAD_DESCRIPTOR, "the value of " member " is invalid", expected, \
                    found)
 
 static void
@@ -502,7 +503,7 @@ test_values(void)
   NO_SENSE(d.limits.struct_size = 8, "limits.struct_size", "at least 32", "8");
   NO_SENSE(d.provider.params = twice, "params", "well-formed", "another one has the same key");
   NO_SENSE(d.provider.params = typeless, "params", "well-formed", "its type is none of");
-  NO_SENSE(d.provider.params = shouting, "params", "well-formed", "its key is not made of");
+  NO_SENSE(d.provider.params = shouting, "params", "well-formed", "its key has characters");
   NO_SENSE(d.provider.params = off, "params", "well-formed", "its fallback is not of its type");
   NO_SENSE(d.provider.extensions = nameless, "extensions", "durakit.kv/1", "'durakit.kv'");
 }

@@ -78,7 +78,7 @@ test_messages(struct puppet *puppet)
   WRONG_MESSAGE(DK_INVALID, "id: expected text without NUL", "a NUL in an id", .id = BYTES("a\0b"));
   WRONG_MESSAGE(DK_INVALID, "id: expected UTF-8", "an id that is no UTF-8",
                 .id = BYTES("\xc0\xaf"));
-  WRONG_MESSAGE(DK_INVALID, "id: expected a NUL behind its 2 bytes",
+  WRONG_MESSAGE(DK_INVALID, "id: expected a NUL after its 2 bytes",
                 "an id without a NUL behind it", .id = {"abc", 2});
   WRONG_MESSAGE(DK_INVALID, "id: expected text, found 3 bytes at NULL", "an id at NULL",
                 .id = {NULL, 3});

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The virtual clock: see durakit/clock.h.  Owns its region, which processes may share, and one
- * eventfd (the bell) for each actor, made with the clock so that a fork hands it on.
+ * eventfd (the bell) for each actor, made with the clock so that a forked process inherits it.
  *
- * Locking.  `lock` guards all but what is atomic and can be asked for at any time.  It is robust: a
- * process that is killed while it holds it leaves words that are each whole, and the next one goes
- * on.  Nothing that blocks is called under it.  There is no condition variable, for one whose
- * waiter was killed may hang all others: whoever blocks, blocks in poll on its own bell, which is
- * rung under the lock after the change.
+ * Locking.  `lock` guards everything except what is atomic and can be read at any time.  It is
+ * robust: if a process is killed while it holds the lock, each word is still valid, and the next
+ * process continues.  Nothing that blocks is called under it.  There is no condition variable,
+ * because one whose waiter was killed might block all others forever: an actor that blocks does so
+ * in poll on its own bell, which is rung under the lock after a change.
  *
- * The rule of time.  `epoch` counts the changes of any actor's state.  A waiter looks at its
- * descriptor, and if it is not ready notes the epoch from before the look in `looked`.  Time moves
- * only when nobody runs and every waiter's `looked` is the epoch: what the last runner did has then
- * been seen by all it could concern. */
+ * The rule of time.  `epoch` counts the changes of any actor's state.  A waiting actor polls its
+ * descriptor and, if it is not ready, stores the epoch from before the poll in `looked`.  Time
+ * moves only when no actor runs and every waiting actor's `looked` is the epoch: then all waiting
+ * actors have seen what the last running actor did. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -31,7 +31,7 @@ struct actor {
   int32_t bell;
   int32_t watches; /* the actor whose changes ring this bell too; -1: none */
   int32_t reserved;
-  int64_t deadline; /* of a waiter */
+  int64_t deadline; /* of a waiting actor */
   uint64_t looked;
 };
 
@@ -42,7 +42,7 @@ struct dk_virtual_clock {
   uint64_t epoch;
   int32_t settle_ms, answer_ms;
   int32_t deadlocked;
-  _Atomic int32_t n_actors; /* changed under the lock, and asked for without it */
+  _Atomic int32_t n_actors; /* changed under the lock, read without it */
   struct actor actors[DK_MAX_ACTORS];
 };
 
@@ -92,7 +92,7 @@ ring_watchers_of(struct dk_virtual_clock *clock, const struct actor *actor)
       dk_ring(clock->actors[i].bell);
 }
 
-/* While somebody runs, nobody has to look: the next change rings again. */
+/* While an actor runs, no other has to poll: the next change rings again. */
 static void
 set_state(struct dk_virtual_clock *clock, struct actor *actor, enum state state)
 {
@@ -105,8 +105,8 @@ set_state(struct dk_virtual_clock *clock, struct actor *actor, enum state state)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* The smallest deadline of all, if time may move now; then *ret_deadline is INT64_MAX if nobody has
- * one. */
+/* True if time may move now: then *ret_deadline is the smallest deadline of all, INT64_MAX if there
+ * is none. */
 static bool
 time_may_move(const struct dk_virtual_clock *clock, int64_t *ret_deadline)
 {
@@ -127,7 +127,8 @@ time_may_move(const struct dk_virtual_clock *clock, int64_t *ret_deadline)
   return somebody_waits;
 }
 
-/* Those whose time has come run from here on: nobody may move time again before they have acted. */
+/* The actors whose time has come run from here on: time must not move again before they have
+ * acted. */
 static void
 jump_to(struct dk_virtual_clock *clock, int64_t time)
 {
@@ -159,10 +160,10 @@ move_time(struct dk_virtual_clock *clock)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* A wait as an actor sees it: also joining, which is a wait for another actor's idleness. */
+/* A wait of an actor; joining is a wait until another actor is idle. */
 struct turn {
   const struct dk_wait *wait;
-  int32_t joins; /* -1: nobody */
+  int32_t joins; /* -1: none */
 };
 
 static bool
@@ -201,7 +202,7 @@ stop_waiting(struct dk_virtual_clock *clock, struct actor *me)
   set_state(clock, me, RUNNING);
 }
 
-/* What was not rung again since before the look has been seen by it. */
+/* If the bell was not rung since before the poll, the actor has seen everything. */
 static void
 note_look(struct dk_virtual_clock *clock, struct actor *me, uint64_t epoch)
 {
@@ -212,7 +213,7 @@ note_look(struct dk_virtual_clock *clock, struct actor *me, uint64_t epoch)
   move_time(clock);
 }
 
-/* One look, after which the wait is over or the look is noted. */
+/* Polls once; then the wait has ended, or the poll is recorded. */
 static bool
 look_once(struct dk_virtual_clock *clock, struct actor *me, const struct turn *turn,
           dk_status *ret_status)
@@ -246,7 +247,7 @@ is_for_answer(struct dk_virtual_clock *clock, const struct dk_wait *wait)
          atomic_load(&clock->now) < wait->until;
 }
 
-/* Who waits for an answer goes on running, and time stands still. */
+/* An actor that waits for an answer counts as running, and time stands still. */
 static dk_status
 wait_turn(struct dk_virtual_clock *clock, int32_t actor, const struct turn *turn)
 {
@@ -445,7 +446,7 @@ dk_virtual_clock_until_it_waits(struct dk_virtual_clock *clock, int32_t watcher,
   lock_clock(clock);
   uint64_t since = ++clock->epoch;
   me->watches = actor;
-  dk_ring(it->bell); /* it may have looked before what the watcher did last */
+  dk_ring(it->bell); /* it might have polled before the watcher's last action */
   while (it->state != IDLE && !(it->state == WAITING && it->looked >= since)) {
     unlock_clock(clock);
     dk_look(&nothing, me->bell, -1);
