@@ -33,8 +33,8 @@ digit_value(char c)
   return found ? (int)(found - digits) : -1;
 }
 
-/* Four digits as up to three bytes; how many, or 0 if they are none.  Bits that no byte has must be
- * zero, so that there is one text for the same bytes. */
+/* Decodes four digits into up to three bytes; returns how many, or 0 if the digits are invalid.
+ * Unused bits must be zero, so that the same bytes always have the same text. */
 static size_t
 decode_group(const char *group, char *bytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What payloads look like: one table, from which encoder and decoder both work, so that they cannot
- * drift apart.  Owns nothing. */
+/* The form of payloads: one table, which encoder and decoder both use, so that they cannot differ.
+ * Owns nothing. */
 #ifndef DK_RUNTIME_FORMAT_CODEC_H
 #define DK_RUNTIME_FORMAT_CODEC_H
 
@@ -11,7 +11,7 @@
 /* The format that is written, and the newest that is read. */
 enum { CODEC_FORMAT = 1 };
 
-/* A text that is not valid UTF-8 stands under its name and this. */
+/* The suffix of a member's name if its text is not valid UTF-8. */
 #define CODEC_BASE64 ".base64"
 
 enum member_type {
@@ -19,7 +19,7 @@ enum member_type {
   MEMBER_UINT,    /* uint64_t; 0: left out */
   MEMBER_INT,     /* int64_t; 0: left out */
   MEMBER_CODE,    /* enum code, as a word */
-  MEMBER_PARENT,  /* struct parent, as an object; without an instance: left out */
+  MEMBER_PARENT,  /* struct parent, as an object; left out if it has no instance */
   MEMBER_CARRIED  /* struct carried * with size_t behind it, as a list of objects */
 };
 
@@ -39,13 +39,13 @@ struct shape {
 /* A kind of payload: events, messages, task orders. */
 struct record {
   const char *what;             /* "event" */
-  const struct shape *shapes;   /* by kind; the first, for 0, is none */
+  const struct shape *shapes;   /* by kind; the first, for kind 0, is empty */
   size_t n_shapes;
-  size_t kind_offset;           /* where the struct has its kind; of an enum's size */
-  const struct member *common;  /* in all of them; NULL: none */
+  size_t kind_offset;           /* offset of the struct's kind, which has an enum's size */
+  const struct member *common;  /* members of every kind; NULL: none */
 };
 
-/* As the codec sees a task order: with a kind, of which there is one. */
+/* A task order as the codec sees it: with a kind, although there is only one. */
 struct coded_task_order {
   unsigned kind;
   struct task_order order;
@@ -58,11 +58,11 @@ extern const char *const codec_codes[N_CODES];
 /* Adds the payload of a struct of this record. */
 void codec_encode(struct dk_text *text, const struct record *record, unsigned kind,
                   const void *value);
-/* Reads it into the struct, which is all zeros before. */
+/* Reads it into the struct, which must be all zeros before. */
 dk_status codec_decode(struct dk_arena *arena, dk_str payload, const struct record *record,
                        void *value, const char **ret_why);
 
-/* Base64 (RFC 4648, padded).  Decoding is done in place: the length, or -1 if it is none. */
+/* Base64 (RFC 4648, padded).  Decodes in place; returns the length, or -1 if it is not base64. */
 void base64_encode(struct dk_text *text, dk_str bytes);
 ptrdiff_t base64_decode(char *bytes, size_t size);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The decoder of events, messages and task orders: follows the table of event.c.  What it does not
- * know it refuses by name, so that nothing a newer runtime has written is lost unseen. */
+/* The decoder of events, messages and task orders: follows the table of event.c.  It refuses what
+ * it does not know, by name, so that nothing that a newer runtime has written is lost silently. */
 #include "core/runtime/format/codec.h"
 #include "core/runtime/format/json.h"
 
 /* A payload that is being read. */
 struct decoder {
   struct dk_arena *arena;
-  const char *kind;      /* for the words of a refusal: "event" until its kind is known */
+  const char *kind;      /* for the text of a refusal: "event" until its kind is known */
   const char **ret_why;
-  bool keeps_nodes;      /* something was allocated behind the nodes */
+  bool keeps_nodes;      /* something was allocated after the nodes */
 };
 
 enum { MAX_SHOWN = 60 };
@@ -31,7 +31,7 @@ refuse(struct decoder *d, const char *format, ...)
   return DK_CORRUPT;
 }
 
-/* So much of a text as a message shows. */
+/* How much of a text an error text shows. */
 static int
 shown(dk_str text)
 {
@@ -50,15 +50,15 @@ static dk_status
 read_text(struct decoder *d, const struct json *member, bool base64, dk_str *ret_text)
 {
   if (member->kind != VALUE_TEXT)
-    return refuse(d, "\"%s\" has to be a text", member->name.ptr);
+    return refuse(d, "\"%s\" must be a text", member->name.ptr);
   *ret_text = member->text;
   if (!base64)
     return DK_OK;
-  /* The text lies in the arena's copy of the payload, which is ours. */
+  /* The text is in the arena's copy of the payload, so it may be changed. */
   char *bytes = (char *)member->text.ptr;
   ptrdiff_t length = base64_decode(bytes, member->text.len);
   if (length < 0)
-    return refuse(d, "\"%s\" has to be base64", member->name.ptr);
+    return refuse(d, "\"%s\" must be base64", member->name.ptr);
   bytes[length] = '\0';
   ret_text->len = (size_t)length;
   return DK_OK;
@@ -68,13 +68,13 @@ static dk_status
 read_code(struct decoder *d, const struct json *member, enum code *ret_code)
 {
   if (member->kind != VALUE_TEXT)
-    return refuse(d, "\"%s\" has to be a word", member->name.ptr);
+    return refuse(d, "\"%s\" must be a word", member->name.ptr);
   for (int i = CODE_NONE + 1; i < N_CODES; i++)
     if (is_word(member->text, codec_codes[i])) {
       *ret_code = (enum code)i;
       return DK_OK;
     }
-  return refuse(d, "the code \"%.*s\" is not known: made by a newer runtime?", shown(member->text),
+  return refuse(d, "the code \"%.*s\" is unknown: written by a newer runtime?", shown(member->text),
                 member->text.ptr);
 }
 
@@ -90,7 +90,7 @@ read_carried(struct decoder *d, const struct json *list, struct carried **ret_ca
   size_t n = 0;
 
   if (list->kind != VALUE_LIST)
-    return refuse(d, "\"%s\" has to be a list", list->name.ptr);
+    return refuse(d, "\"%s\" must be a list", list->name.ptr);
   d->keeps_nodes = true;
   carried = dk_arena_array(d->arena, list->n, sizeof(*carried));
   if (!carried)
@@ -112,8 +112,8 @@ read_number(struct decoder *d, const struct json *json, enum member_type type, v
 
   if (is_read)
     return DK_OK;
-  return refuse(d, "\"%s\" has to be a whole number of 64 bits, %s", json->name.ptr,
-                type == MEMBER_UINT ? "not negative" : "with a sign or none");
+  return refuse(d, "\"%s\" must be a whole number of 64 bits, %s", json->name.ptr,
+                type == MEMBER_UINT ? "not negative" : "with or without a sign");
 }
 
 static dk_status
@@ -138,7 +138,7 @@ read_member(struct decoder *d, const struct json *json, const struct member *mem
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-/* Whether the JSON's name is the member's, or the other one that it has for bytes. */
+/* Whether the JSON's name is the member's name, or its name for bytes. */
 static bool
 is_member(dk_str name, const struct member *member, bool *ret_base64)
 {
@@ -158,7 +158,7 @@ find_member(const struct member *members, dk_str name, bool *ret_base64)
   return NULL;
 }
 
-/* A member that must be, or one that stands there under both of its names. */
+/* Refuses a required member that is missing, and one that is present under both of its names. */
 static dk_status
 check_members(struct decoder *d, const struct json *object, const struct member *members)
 {
@@ -170,7 +170,7 @@ check_members(struct decoder *d, const struct json *object, const struct member 
     if (n == 0 && m->required)
       return refuse(d, "\"%s\" is missing", m->name);
     if (n > 1)
-      return refuse(d, "\"%s\" stands there as text and as base64", m->name);
+      return refuse(d, "\"%s\" is present both as text and as base64", m->name);
   }
   return DK_OK;
 }
@@ -184,7 +184,7 @@ read_object(struct decoder *d, const struct json *object, const struct member *f
   bool base64;
 
   if (object->kind != VALUE_OBJECT)
-    return refuse(d, "\"%s\" has to be an object", object->name.ptr ? object->name.ptr : "[]");
+    return refuse(d, "\"%s\" must be an object", object->name.ptr ? object->name.ptr : "[]");
   for (const struct json *json = object->first; json; json = json->next) {
     if (skipped && (is_word(json->name, "v") || is_word(json->name, "kind")))
       continue;
@@ -192,7 +192,7 @@ read_object(struct decoder *d, const struct json *object, const struct member *f
     if (!member)
       member = find_member(second, json->name, &base64);
     if (!member)
-      return refuse(d, "the member \"%.*s\" is not known: made by a newer runtime?",
+      return refuse(d, "the member \"%.*s\" is unknown: written by a newer runtime?",
                     shown(json->name), json->name.ptr);
     status = read_member(d, json, member, base64, (char *)value + member->offset);
     if (status != DK_OK)
@@ -213,7 +213,7 @@ find(const struct json *object, const char *name)
   return NULL;
 }
 
-/* Before anything else: the members of another format may mean something else. */
+/* Checked first: the members of another format might mean something else. */
 static dk_status
 check_format(struct decoder *d, const struct json *object)
 {
@@ -223,9 +223,9 @@ check_format(struct decoder *d, const struct json *object)
   if (!format)
     return refuse(d, "\"v\", the number of its format, is missing");
   if (!json_uint64(format, &number) || number == 0)
-    return refuse(d, "\"v\" has to be the number of a format, 1 to %d", CODEC_FORMAT);
+    return refuse(d, "\"v\" must be the number of a format, 1 to %d", CODEC_FORMAT);
   if (number > CODEC_FORMAT)
-    return refuse(d, "format %llu is not known, 1 to %d are: made by a newer runtime?",
+    return refuse(d, "format %llu is unknown, 1 to %d are known: written by a newer runtime?",
                   (unsigned long long)number, CODEC_FORMAT);
   return DK_OK;
 }
@@ -237,13 +237,13 @@ find_kind(struct decoder *d, const struct json *object, const struct record *rec
   const struct json *kind = find(object, "kind");
 
   if (!kind || kind->kind != VALUE_TEXT)
-    return refuse(d, kind ? "\"kind\" has to be a word" : "\"kind\" is missing");
+    return refuse(d, kind ? "\"kind\" must be a word" : "\"kind\" is missing");
   for (unsigned i = 1; i < record->n_shapes; i++)
     if (is_word(kind->text, record->shapes[i].kind)) {
       *ret_kind = i;
       return DK_OK;
     }
-  return refuse(d, "the kind \"%.*s\" is not known: made by a newer runtime?", shown(kind->text),
+  return refuse(d, "the kind \"%.*s\" is unknown: written by a newer runtime?", shown(kind->text),
                 kind->text.ptr);
 }
 
@@ -254,7 +254,7 @@ read_record(struct decoder *d, const struct json *object, const struct record *r
   dk_status status;
 
   if (object->kind != VALUE_OBJECT)
-    return refuse(d, "the payload has to be an object");
+    return refuse(d, "the payload must be an object");
   status = check_format(d, object);
   if (status == DK_OK)
     status = find_kind(d, object, record, &kind);
@@ -276,7 +276,7 @@ codec_decode(struct dk_arena *arena, dk_str payload, const struct record *record
   dk_status status = json_read(arena, payload, &object, &why, &nodes);
 
   if (status == DK_CORRUPT)
-    return refuse(&d, "the payload is no JSON: %s", why);
+    return refuse(&d, "the payload is not JSON: %s", why);
   if (status == DK_OK)
     status = read_record(&d, object, record, value);
   if (status == DK_OK && !d.keeps_nodes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events and messages: the table of what their payloads look like, and the encoder that follows it.
- * Owns nothing. */
+/* Events and messages: the table of their payloads' form, and the encoder that follows it.  Owns
+ * nothing. */
 #include "core/runtime/format/event.h"
 
 #include <stddef.h>
@@ -25,10 +25,10 @@
 /* The struct, the JSON's name, the struct's member. */
 #define MEMBER(s, name, type, field, required) {name, type, offsetof(struct s, field), required}
 #define TEXT(s, name, field) MEMBER(s, name, MEMBER_TEXT, field, false)
-#define NAME(s, name, field) MEMBER(s, name, MEMBER_TEXT, field, true) /* a text that must be */
+#define NAME(s, name, field) MEMBER(s, name, MEMBER_TEXT, field, true) /* a required text */
 #define INT(s, name, field) MEMBER(s, name, MEMBER_INT, field, false)
 #define UINT(s, name, field) MEMBER(s, name, MEMBER_UINT, field, false)
-#define REF(s, field) MEMBER(s, #field, MEMBER_UINT, field, true) /* an id that must be */
+#define REF(s, field) MEMBER(s, #field, MEMBER_UINT, field, true) /* a required id */
 #define CODE(s) MEMBER(s, "code", MEMBER_CODE, code, false)
 #define PARENT(s) MEMBER(s, "parent", MEMBER_PARENT, parent, false)
 #define CARRIED(s) MEMBER(s, "carried", MEMBER_CARRIED, carried, false)
@@ -37,7 +37,7 @@ _Static_assert(offsetof(struct event, n_carried) ==
                    offsetof(struct event, carried) + sizeof(struct carried *) &&
                  offsetof(struct message, n_carried) ==
                    offsetof(struct message, carried) + sizeof(struct carried *),
-               "the number of what is carried stands behind the pointer");
+               "the number of carried messages is stored after the pointer");
 
 const struct member codec_parent[] = {NAME(parent, "instance", instance),
                                       UINT(parent, "execution", execution),
@@ -135,7 +135,7 @@ const struct record codec_messages = {
   .kind_offset = offsetof(struct message, kind),
 };
 
-/* The one kind of its sort. */
+/* The only kind of task order. */
 static const struct shape task_order_shapes[] = {
   {NULL, NULL},
   {"task", LIST(NAME(coded_task_order, "name", order.name),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events and messages: what stands in a history and in a queue, in memory and as JSON text.
+/* Events and messages: the contents of histories and queues, in memory and as JSON text.
  *
- * A payload is one JSON object with a format number ("v"); what it lacks is zero or absent, members
- * and kinds that a newer runtime wrote are refused by name.  Text members that are not valid UTF-8
- * are kept byte for byte, in another member (base64).  The decoded text lies in the arena and has a
- * NUL behind it.
+ * A payload is one JSON object with a format number ("v").  Members that it lacks are zero or
+ * absent; members and kinds that a newer runtime wrote are refused by name.  Text that is not valid
+ * UTF-8 is kept byte for byte, in another member (base64).  The decoded text is in the arena,
+ * followed by a NUL.
  */
 #ifndef DK_RUNTIME_FORMAT_EVENT_H
 #define DK_RUNTIME_FORMAT_EVENT_H
@@ -49,7 +49,7 @@ enum event_kind {
   N_EVENT_KINDS
 };
 
-/* Why something was cancelled or failed: a closed list, words in JSON. */
+/* Why something was cancelled or failed: a closed list; words in JSON. */
 enum code {
   CODE_NONE = 0,
   CODE_SELECT_LOSER_TIMEOUT,    /* a timer won */
@@ -63,37 +63,37 @@ enum code {
   CODE_LIMIT,
   CODE_CORRUPT,                 /* an unreadable history */
   CODE_NONDETERMINISM,
-  CODE_APPLICATION,             /* the code said so */
+  CODE_APPLICATION,             /* the code returned a failure */
   CODE_UNREGISTERED,
   CODE_INSTANCE_TAKEN,          /* a child's id belongs to another */
   CODE_CANCELLED,               /* a child that was cancelled */
   N_CODES
 };
 
-/* Who asks that an instance is cancelled, and what came of it: closed lists, words in metrics.
- * What `by` says is anybody's word, and no source. */
+/* Who requests that an instance is cancelled, and the outcome: closed lists; words in metrics. `by`
+ * is free text, and is not a source. */
 enum request_source {
   REQUEST_BY_API,      /* a client */
-  REQUEST_BY_PARENT,   /* that ended, or dropped its child */
+  REQUEST_BY_PARENT,   /* which ended, or dropped its child */
   N_REQUEST_SOURCES
 };
 enum request_outcome {
   REQUEST_TAKEN,       /* the first: it cancels */
   REQUEST_REPEATED,    /* there was one before */
-  REQUEST_TOO_LATE,    /* the instance was over */
-  REQUEST_FOR_NOBODY,  /* nobody has started the instance while it waited */
+  REQUEST_TOO_LATE,    /* the instance had ended */
+  REQUEST_FOR_NOBODY,  /* the instance was not started while the request waited */
   REQUEST_REFUSED,     /* it comes from an instance that is not the parent */
   N_REQUEST_OUTCOMES
 };
 
-/* Who began a child; the child tells it the end.  instance absent: nobody. */
+/* The instance that began a child, to which the child reports its end.  instance absent: none. */
 struct parent {
   dk_str instance;
   uint64_t execution;
   uint64_t source;  /* the parent's EVENT_CHILD */
 };
 
-struct carried {    /* a queue's message that goes along to the next execution */
+struct carried {    /* a queue's message that passes to the next execution */
   dk_str queue, data;
 };
 
@@ -101,11 +101,11 @@ struct event {
   uint64_t id, source;
   enum event_kind kind;
   enum code code;
-  int64_t time;        /* when it was made, by the host's clock; for people */
+  int64_t time;        /* when it was made, by the host's clock; only for people */
   int64_t number, time2;
   dk_str name, text, version, instance, tag, session, by;
-  /* The id of the message that it was made of: one that is sent again after an unknown outcome, and
-   * whose first was taken before, is known by it as a stray. */
+  /* The id of the message that it was made from.  If a message is sent again after an unknown
+   * outcome, although the first copy was taken, this id shows that the second is a stray. */
   dk_str message_id;
   struct parent parent;
   struct carried *carried;
@@ -124,7 +124,7 @@ enum message_kind {
   MESSAGE_RAISED,              /* name text */
   MESSAGE_QUEUED,              /* name text */
   MESSAGE_CANCEL,              /* text=reason by; parent: only if it is this child of that parent */
-  MESSAGE_DELAYED,             /* name=why text by=the worker: for who looks (delay-reason.h) */
+  MESSAGE_DELAYED,             /* name=why text by=the worker: only for display (delay-reason.h) */
   N_MESSAGE_KINDS
 };
 
@@ -132,24 +132,24 @@ struct message {
   enum message_kind kind;
   enum code code;
   uint64_t execution, source;
-  dk_str id;                   /* as in the queue, not in the payload: the caller sets it */
+  dk_str id;                   /* the id in the queue; not in the payload: the caller sets it */
   dk_str name, text, version, by;
   struct parent parent;
   struct carried *carried;
   size_t n_carried;
 };
 
-/* What a worker needs to know of an activity; the payload of its row. */
+/* What a worker needs to know about an activity; the payload of its row. */
 struct task_order {
   dk_str name, input, orchestration, version;
 };
 
-/* The payload, added to `text`; memory is asked for with dk_text_failed. */
+/* Adds the payload to `text`; dk_text_failed reports a lack of memory. */
 void event_encode(struct dk_text *text, const struct event *event);
 void message_encode(struct dk_text *text, const struct message *message);
 void task_order_encode(struct dk_text *text, const struct task_order *order);
 
-/* DK_OK; DK_CORRUPT with *ret_why (in the arena) saying what, where and what was expected;
+/* DK_OK; DK_CORRUPT with *ret_why (in the arena): what was found where, and what was expected;
  * DK_NO_MEMORY.  The id of an event is not in its payload: the caller sets it. */
 dk_status event_decode(struct dk_arena *arena, dk_str payload, struct event *ret_event,
                        const char **ret_why);

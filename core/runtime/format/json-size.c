@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of a payload a text takes: see json-size.h. */
+/* The size of a text in a payload: see json-size.h. */
 #include "core/runtime/format/json-size.h"
 
 #include "core/base/utf8.h"
 
 enum { ESCAPED = 6, QUOTES = 2, NAME = 16 };
 
-/* "\u001f" at most for what may be escaped. */
+/* At most the size of "\u001f" for a byte that may be escaped. */
 static uint64_t
 room_of_byte(unsigned char byte)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON: see json.h.  The reader copies the document once and unescapes its texts in place: what is
- * unescaped is never longer, and the closing quote leaves room for the NUL. */
+/* JSON: see json.h.  The reader copies the document once and unescapes its texts in place: an
+ * unescaped text is never longer, and the place of the closing quote takes the NUL. */
 #include "core/runtime/format/json.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #include "core/base/utf8.h"
 
-/* A document that is being read.  The first thing that is wrong is kept in status and why. */
+/* A document that is being read.  The first error is kept in status and why. */
 struct reader {
   struct dk_arena *arena;
   char *begin, *at, *end;
@@ -41,7 +41,7 @@ no_memory(struct reader *r)
   return false;
 }
 
-/* What stands there instead, for people. */
+/* Reports what was found instead. */
 static bool
 refuse_expected(struct reader *r, const char *expected)
 {
@@ -64,7 +64,7 @@ hex_digit(char c)
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Behind "\u". */
+/* After "\u". */
 static bool
 read_unit(struct reader *r, uint32_t *ret_unit)
 {
@@ -101,7 +101,7 @@ put_utf8(char *to, uint32_t c)
   return to;
 }
 
-/* A character beyond U+FFFF stands there as two units, a high one and a low one. */
+/* A character beyond U+FFFF is written as two units, a high one and a low one. */
 static bool
 read_unicode_escape(struct reader *r, char **to)
 {
@@ -125,7 +125,7 @@ read_unicode_escape(struct reader *r, char **to)
   return true;
 }
 
-/* Behind the backslash. */
+/* After the backslash. */
 static bool
 read_escape(struct reader *r, char **to)
 {
@@ -145,7 +145,7 @@ read_escape(struct reader *r, char **to)
   return true;
 }
 
-/* Characters that stand for themselves, moved to where the text has come to. */
+/* Characters without an escape, moved to the end of the unescaped text. */
 static bool
 read_plain(struct reader *r, char **to)
 {
@@ -154,7 +154,7 @@ read_plain(struct reader *r, char **to)
   while (r->at < r->end && *r->at != '"' && *r->at != '\\') {
     unsigned char c = (unsigned char)*r->at;
     if (c < 0x20)
-      return refuse(r, "a control character, 0x%02x, which has to be escaped", c);
+      return refuse(r, "a control character, 0x%02x, which must be escaped", c);
     size_t length = c < 0x80 ? 1 : dk_utf8_next(r->at, (size_t)(r->end - r->at), NULL);
     if (length == 0)
       return refuse(r, "byte 0x%02x is not UTF-8", c);
@@ -272,11 +272,11 @@ refuse_twice(struct reader *r, const struct json *member)
 {
   int length = member->name.len < 60 ? (int)member->name.len : 60;
 
-  return refuse(r, "the name \"%.*s\" stands in the object a second time", length,
+  return refuse(r, "the name \"%.*s\" is in the object twice", length,
                 member->name.ptr);
 }
 
-/* Objects with many members: sorted, so that a large one costs no square. */
+/* Objects with many members are sorted, so that the cost is not quadratic. */
 static bool
 check_many_names(struct reader *r, const struct json *object)
 {
@@ -327,7 +327,7 @@ read_name(struct reader *r, struct json *member)
 
 static bool read_value(struct reader *r, struct json *value);
 
-/* What stands between the brackets, up to and with the closing one. */
+/* Reads the elements between the brackets, and the closing bracket. */
 static bool
 read_elements(struct reader *r, struct json *value, const char *closing, const char *expected)
 {
@@ -371,7 +371,7 @@ static bool
 read_nested(struct reader *r, struct json *value)
 {
   if (r->depth == JSON_DEPTH)
-    return refuse(r, "more than %d brackets within each other", JSON_DEPTH);
+    return refuse(r, "more than %d nested brackets", JSON_DEPTH);
   r->depth++;
   bool done = *r->at++ == '{' ? read_object(r, value) : read_list(r, value);
   r->depth--;
@@ -398,7 +398,7 @@ read_value(struct reader *r, struct json *value)
   }
 }
 
-/* One value, and nothing but white space around it. */
+/* One value, with nothing but white space around it. */
 static bool
 read_document(struct reader *r, struct json *value)
 {
@@ -473,7 +473,7 @@ json_int64(const struct json *value, int64_t *ret_number)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* A value, or a name, that is not the first of its brackets has a comma before it. */
+/* A value or a name has a comma before it, unless it is the first inside its brackets. */
 static void
 put_comma(struct dk_text *text)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON (RFC 8259), strictly: a reader into an arena, and a writer onto a text.  Owns nothing.
  *
- * Refused are: what is behind the value, invalid UTF-8, lone surrogates, raw control characters,
- * a name twice in one object, a NUL in a name, and more than JSON_DEPTH brackets within each other.
- * A NUL in a text is allowed.
+ * The reader refuses: text after the value, invalid UTF-8, lone surrogates, raw control characters,
+ * a name twice in one object, a NUL in a name, and more than JSON_DEPTH nested brackets.  A NUL in
+ * a text is allowed.
  */
 #ifndef DK_RUNTIME_FORMAT_JSON_H
 #define DK_RUNTIME_FORMAT_JSON_H
@@ -31,26 +31,26 @@ enum json_kind {
 struct json {
   enum json_kind kind;
   dk_str name;               /* the member's; absent elsewhere */
-  dk_str text;               /* a text, with a NUL behind it; a number as it was written */
+  dk_str text;               /* a text, followed by a NUL; a number as it was written */
   const struct json *first;  /* of a list or an object */
   const struct json *next;
-  size_t n;                  /* how many it has */
+  size_t n;                  /* number of elements */
 };
 
-/* DK_OK; DK_CORRUPT with *ret_why (in the arena) saying where, what and what was expected;
- * DK_NO_MEMORY.  `text` may go away afterwards.  What is in the arena before the value's nodes is
- * one copy of the text, in which all of its texts lie; *ret_nodes (may be NULL) is the mark between
- * them: rewound to it, the texts stay and the nodes go. */
+/* DK_OK; DK_CORRUPT with *ret_why (in the arena): where, what was found, and what was expected;
+ * DK_NO_MEMORY.  `text` may be freed afterwards.  The arena gets one copy of the text, which
+ * contains all texts of the value, and then the value's nodes; *ret_nodes (may be NULL) is the mark
+ * between them: an arena that is rewound to it keeps the texts and frees the nodes. */
 dk_status json_read(struct dk_arena *arena, dk_str text, const struct json **ret_value,
                     const char **ret_why, struct dk_arena_mark *ret_nodes);
 
-/* Exactly, or false: no number, a fraction, an exponent, or too large. */
+/* The exact number; false: not a number, a fraction, an exponent, or too large. */
 bool json_uint64(const struct json *value, uint64_t *ret_number);
 bool json_int64(const struct json *value, int64_t *ret_number);
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* A comma is put where there has to be one.  The document's first byte is the caller's:
+/* Commas are written where they are needed.  The caller writes the document's first byte:
  * dk_text_puts(text, "{"). */
 void json_put_name(struct dk_text *text, const char *name);
 /* Must be valid UTF-8. */
