@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options: see options.h.  Owns nothing.  The numbers stand in one table, with default and range;
- * what has to fit together follows it. */
+/* Options: see options.h.  Owns nothing.  The numbers are in one table, with default and range; the
+ * checks of how options fit together follow it. */
 #include "core/runtime/options.h"
 
 #include <stddef.h>
@@ -14,7 +14,7 @@ static const int64_t ten_years = INT64_C(3652) * 24 * 3600 * 1000;
 
 enum { LEAST_RENEWAL_MS = 500, MAX_SLOTS = 4096, MAX_TAG = 255 };
 
-/* A number: where it stands, what 0 means, and its range. */
+/* A number: its place in the struct, what 0 means, and its range. */
 struct number {
   const char *name;
   size_t offset;
@@ -98,14 +98,14 @@ refuse_number(struct dk_refusal *refusal, const struct number *number, int64_t f
   dk_refusal_say(refusal->expected, "%lld to %lld%s", (long long)number->least,
                  (long long)number->most, number->type == MS ? " milliseconds" : "");
   dk_refusal_say(refusal->found, "%lld", (long long)found);
-  dk_refusal_say(refusal->next, "give a value of that range, or 0 for the default, %lld",
+  dk_refusal_say(refusal->next, "give a value in that range, or 0 for the default, %lld",
                  (long long)number->fallback);
   return DK_INVALID;
 }
 
 /* ---- the steps ------------------------------------------------------------------------------- */
 
-/* All that the caller's header knows; the rest is zero. */
+/* Copies the members that the caller's header has; the rest is zero. */
 static dk_status
 copy_options(const struct dk_runtime_options *given, struct dk_runtime_options *options,
              struct dk_refusal *refusal)
@@ -138,7 +138,7 @@ check_flags(const struct dk_runtime_options *options, struct dk_refusal *refusal
   dk_refusal_say(refusal->expected, "DK_RUNTIME_NO_LOCAL_SIGNAL, DK_RUNTIME_FAIL_FAST, "
                                         "DK_RUNTIME_FAIL_DELAYED");
   dk_refusal_say(refusal->found, "0x%x", (unsigned)(options->flags & ~known));
-  dk_refusal_say(refusal->next, "leave them away, or link with the libdurakit of that header");
+  dk_refusal_say(refusal->next, "leave them out, or link with the libdurakit of that header");
   return DK_INVALID;
 }
 
@@ -155,7 +155,7 @@ check_registry(const struct dk_runtime_options *options, struct dk_refusal *refu
   const struct registered_activity *isolated = registry_isolated(options->registry);
   if (!isolated || options->zygote)
     return DK_OK;
-  refuse(refusal, "zygote", "an activity is to run in a process, and there is none to make it");
+  refuse(refusal, "zygote", "an activity needs a process, and there is no zygote to make it");
   dk_refusal_say(refusal->expected, "a zygote, from dk_zygote_start at the top of main");
   dk_refusal_say(refusal->found, "NULL, and the activity \"%s\" with DK_IN_PROCESS",
                  isolated->name);
@@ -179,8 +179,8 @@ complete_numbers(struct dk_runtime_options *options, struct dk_refusal *refusal)
   return DK_OK;
 }
 
-/* A lease is renewed every lock - buffer: that has to be half a second at least, for a renewal
- * takes its time, and no more than the lock. */
+/* A lease is renewed every lock - buffer.  That must be at least half a second, because a renewal
+ * takes time, and at most the lock. */
 static dk_status
 check_renewal(const char *what, int64_t lock, int64_t buffer, struct dk_refusal *refusal)
 {
@@ -221,18 +221,18 @@ check_each_tag(const struct dk_runtime_options *options, struct dk_refusal *refu
     const dk_str *tag = &options->tags[i];
     if (tag->ptr && dk_text_id_valid(tag->ptr, tag->len, MAX_TAG))
       continue;
-    refuse(refusal, "tags", "a tag is no text that an activity can have");
+    refuse(refusal, "tags", "a tag is not text that an activity can have");
     dk_refusal_say(refusal->expected, "1 to %d bytes of UTF-8 without NUL", MAX_TAG);
     dk_refusal_say(refusal->found, "tag %zu of %zu, %zu bytes", i + 1, options->n_tags, tag->len);
-    dk_refusal_say(refusal->next, "leave it away; DK_TAG_UNTAGGED_OR_LISTED brings activities "
+    dk_refusal_say(refusal->next, "leave it out; DK_TAG_UNTAGGED_OR_LISTED selects activities "
                                   "without a tag");
     return DK_INVALID;
   }
   return DK_OK;
 }
 
-/* The rule and the list say the same: a list that nobody looks at, or a rule that nothing can
- * fulfil, is a mistake. */
+/* The rule and the list must agree: a list that is not used, or a rule that nothing can fulfil, is
+ * a mistake. */
 static dk_status
 check_tags(const struct dk_runtime_options *options, struct dk_refusal *refusal)
 {
@@ -249,13 +249,13 @@ check_tags(const struct dk_runtime_options *options, struct dk_refusal *refusal)
   if (wants_list == (options->n_tags > 0) && (options->n_tags == 0 || options->tags))
     return check_each_tag(options, refusal);
   refuse(refusal, "tags", wants_list ? "the rule needs a list of tags"
-                                     : "there are tags that the rule does not look at");
+                                     : "there are tags that the rule does not use");
   dk_refusal_say(refusal->expected, wants_list ? "at least one tag"
                                                : "DK_TAG_LISTED or DK_TAG_UNTAGGED_OR_LISTED");
   dk_refusal_say(refusal->found, "tag_rule %d with %zu tags%s", (int)rule, options->n_tags,
                  options->tags ? "" : ", tags is NULL");
   dk_refusal_say(refusal->next, wants_list ? "list the tags, or use another tag_rule"
-                                           : "set tag_rule, or leave the tags away");
+                                           : "set tag_rule, or leave the tags out");
   return DK_INVALID;
 }
 
@@ -278,14 +278,14 @@ check_name(const struct dk_runtime_options *options, struct dk_refusal *refusal)
 {
   if (!options->name || dk_text_id_valid(options->name, strlen(options->name), MAX_TAG))
     return DK_OK;
-  refuse(refusal, "name", "the name cannot be an owner's");
+  refuse(refusal, "name", "the name cannot be an owner");
   dk_refusal_say(refusal->expected, "1 to %d bytes of UTF-8", MAX_TAG);
   dk_refusal_say(refusal->found, "%zu bytes", strlen(options->name));
   dk_refusal_say(refusal->next, "give another, or NULL for host:pid:number");
   return DK_INVALID;
 }
 
-/* What has to fit together, once all have their values. */
+/* Checks how the options fit together, once all have their values. */
 static dk_status
 check_options(const struct dk_runtime_options *o, struct dk_refusal *refusal)
 {

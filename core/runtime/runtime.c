@@ -23,13 +23,13 @@ struct dk_runtime {
   struct activity_pool *activities;
   struct turn_pool *turn_pool;
   struct dk_arena arena;     /* names and tags */
-  const char *name;          /* for people */
-  const char *owner;         /* nobody else's, ever: whose memory holds a history */
+  const char *name;          /* for logs */
+  const char *owner;         /* unique: identifies the process whose memory holds a history */
 };
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* The user's name or the host's, as far as every store takes it. */
+/* The user's name or the host's, cut to a length that every store takes. */
 static void
 begin_of_name(const char *given, char ret_name[MOST_OF_A_NAME + 1])
 {
@@ -65,7 +65,7 @@ make_names(struct dk_runtime *runtime)
   return runtime->name && runtime->owner;
 }
 
-/* The tags get the NUL that providers are promised. */
+/* Copies the tags with a NUL after each, which providers rely on. */
 static bool
 copy_tags(struct dk_runtime *runtime)
 {
@@ -87,7 +87,7 @@ copy_tags(struct dk_runtime *runtime)
 static dk_status
 refuse_memory(struct dk_refusal *refusal)
 {
-  dk_refusal_begin(refusal, 0, "dk_runtime_start", "there is no memory for the runtime");
+  dk_refusal_begin(refusal, 0, "dk_runtime_start", "there is not enough memory for the runtime");
   dk_refusal_say(refusal->next, "raise the memory limit of the process");
   return DK_NO_MEMORY;
 }
@@ -128,7 +128,7 @@ check_needs(struct dk_store *store, const struct dk_registry *registry,
   return DK_OK;
 }
 
-/* What only the store can tell. */
+/* Checks that depend on the store. */
 static dk_status
 check_store(struct dk_store *store, const struct dk_runtime_options *options,
             struct dk_refusal *refusal)
@@ -145,7 +145,7 @@ check_store(struct dk_store *store, const struct dk_runtime_options *options,
   dk_refusal_say(refusal->expected, "DK_SESSION_NONE, or a provider with durakit.sessions/1");
   dk_refusal_say(refusal->found, "session_rule %d, and the provider %s", options->session_rule,
                  dk_library_provider(dk_store_library(store))->name);
-  dk_refusal_say(refusal->next, "leave session_rule away, or open a store that has them");
+  dk_refusal_say(refusal->next, "leave session_rule out, or open a store that has them");
   return DK_UNSUPPORTED;
 }
 
@@ -189,7 +189,7 @@ start_leases(struct dk_runtime *runtime, struct dk_store *store, struct dk_refus
   return status == DK_OK ? status : refuse_memory(refusal);
 }
 
-/* The worker before the turns, which tell it of stolen rows. */
+/* Starts the activity pool before the turn pool, which reports stolen rows to it. */
 static dk_status
 start_parts(struct dk_runtime *runtime, struct dk_store *store, struct dk_refusal *refusal)
 {
@@ -202,7 +202,7 @@ start_parts(struct dk_runtime *runtime, struct dk_store *store, struct dk_refusa
   return status;
 }
 
-/* Stops what was started; 1 if nothing is left. */
+/* Stops what was started; 1 if no thread still runs. */
 static int32_t
 end_parts(struct dk_runtime *runtime, int64_t until, struct dk_leftover *leftover)
 {
@@ -223,8 +223,8 @@ end_parts(struct dk_runtime *runtime, int64_t until, struct dk_leftover *leftove
   return turns_are_gone && worker_is_gone;
 }
 
-/* Of what was started nothing runs any more but the leases, which needs nothing of the runtime.  1
- * if that has ended, too. */
+/* Only the thread of the leases might still run, which uses nothing of the runtime.  Returns 1 if
+ * it has ended as well. */
 static int32_t
 free_runtime(struct dk_runtime *runtime, struct dk_leftover *leftover)
 {
@@ -294,9 +294,10 @@ dk_runtime_stop(struct dk_runtime *runtime, int64_t wait_ms, struct dk_leftover 
   return is_gone;
 }
 
-/* ---- what it says of itself ------------------------------------------------------------------ */
+/* ---- health ---------------------------------------------------------------------------------- */
 
-/* What trying again does not mend is no fault of the process: it is healthy, and says so. */
+/* A delay that a retry cannot fix is not a fault of the process: it is healthy, and reports the
+ * delay. */
 static void
 tell_delayed(struct dk_runtime *runtime, char *why, size_t size)
 {

@@ -538,7 +538,7 @@ test_refused(void)
   fails(&rig, "status x", "dk_set_status: this store has no custom status (durakit.status/1)");
   rig_run(&rig, "bound", "binds", "x");
   ok(rig_says(rig_result(&rig, "bound"), "dk_activity_with: this store has no sessions "
-                                         "(durakit.sessions/1); leave the session away"),
+                                         "(durakit.sessions/1); leave the session out"),
      "an activity with a session fails its orchestration");
   rig.options.session_rule = DK_SESSION_HELD;
   ok(dk_runtime_start(rig.store, &rig.options, &runtime, &refusal) == DK_UNSUPPORTED,

@@ -228,7 +228,7 @@ test_rules(void)
   refused(&o, "tags", "tag_rule 3 with 1 tags", "set tag_rule");
   o.tag_rule = DK_TAG_LISTED;
   o.n_tags = 2;
-  refused(&o, "tags", "tag 2 of 2, 0 bytes", "leave it away");
+  refused(&o, "tags", "tag 2 of 2, 0 bytes", "leave it out");
   o = options();
   o.session_rule = 3;
   refused(&o, "session_rule", "3", "one of them");

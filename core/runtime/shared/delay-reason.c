@@ -21,7 +21,7 @@ write_id(char *room, size_t size, const struct reason *reason)
     snprintf(room, size, PREFIX "%lld", (long long)reason->number);
 }
 
-/* The number at the end, and where it begins; false: there is none, or it is too long for one. */
+/* Reads the number at the end, and where it begins; false: there is none, or it is too long. */
 static bool
 read_number(dk_str id, int64_t *ret_number, size_t *ret_at)
 {
@@ -54,7 +54,7 @@ reason_read_id(dk_str id, struct reason_id *ret_id)
   return true;
 }
 
-/* ---- which of them --------------------------------------------------------------------------- */
+/* ---- the newest ------------------------------------------------------------------------------ */
 
 const struct dk_message *
 reason_newest(const struct dk_message *messages, size_t n)
@@ -71,8 +71,9 @@ reason_newest(const struct dk_message *messages, size_t n)
   return newest;
 }
 
-/* What waits for its turn beside an activity's reason, as that waits for its own time, delays both
- * when the turn is delayed: then the activity is not delayed for this reason any more. */
+/* An activity's reason waits in the queue until its own time.  If other messages make a turn
+ * meanwhile and that turn is delayed, the reason is delayed with it: then it no longer describes
+ * the activity's delay. */
 bool
 reason_is_outdated(const struct dk_message *messages, size_t n, const struct dk_message *reason)
 {
@@ -89,7 +90,7 @@ reason_is_outdated(const struct dk_message *messages, size_t n, const struct dk_
   return false;
 }
 
-/* ---- what they say --------------------------------------------------------------------------- */
+/* ---- contents -------------------------------------------------------------------------------- */
 
 static void
 encode(struct dk_text *payload, const struct reason *reason, dk_str by)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log: see log.h.  Owns nothing but its counters and the metrics; the text of an event
- * is made for the call and freed behind it. */
+/* The log: see log.h.  Owns only its counters and the metrics; the text of an event is made for the
+ * call and freed after it. */
 #include "core/runtime/shared/log.h"
 
 #include <stddef.h>
@@ -89,7 +89,8 @@ static const int8_t levels[] = {
   [DK_LOG_SHORT_LIMIT] = DK_LEVEL_WARNING,
 };
 
-/* What the caller says goes; debug, which is 0, can be said only of a line without a number. */
+/* The caller's level, if it is set; debug, which is 0, can be set only for a line without a
+ * number. */
 static int32_t
 level_of(const struct dk_log_event *event)
 {
@@ -125,7 +126,7 @@ learnt_name(int32_t learnt)
   return learnt > 0 && learnt <= DK_LEARNT_BY_STOP ? names[learnt] : NULL;
 }
 
-/* An id or a name, made readable, between two words. */
+/* Adds an id or a name, made readable, between two words. */
 static void
 add_id(struct dk_text *text, const char *before, dk_str id, const char *after)
 {
@@ -183,7 +184,7 @@ add_why(struct dk_text *text, const struct dk_log_event *event)
     dk_text_puts(text, "]");
 }
 
-/* The format's words; without memory, or with a format that fails, the format itself. */
+/* Adds the formatted text; if there is no memory, or the format fails, the format itself. */
 static void
 add_words(struct dk_text *text, const char *format, va_list args)
 {
@@ -230,7 +231,7 @@ log_report(struct log *log, const struct dk_log_event *event, const char *format
     add_words(&text, format, args);
     va_end(args);
     add_why(&text, event);
-    /* Without memory for the line: a shorter one is better than none. */
+    /* If there is no memory for the line, a shorter one is better than none. */
     told.text = dk_text_failed(&text) ? dk_str_of(format)
                                       : (dk_str){dk_text_str(&text), text.length};
   }

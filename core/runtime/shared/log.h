@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log: what a runtime tells (log events with numbers) and counts.
+/* The log: what a runtime reports (log events with numbers) and counts.
  *
- * Any thread, no lock of its own: counters are atomic, the log function is the user's.  What is
- * counted by name, and how long something took, is in the metrics (metrics.h).
+ * Any thread may use it; it has no lock: counters are atomic, and the log function is the user's.
+ * Counts by name, and durations, are in the metrics (metrics.h).
  */
 #ifndef DK_RUNTIME_SHARED_LOG_H
 #define DK_RUNTIME_SHARED_LOG_H
@@ -15,7 +15,7 @@
 #include "core/runtime/shared/retry-counts.h"
 #include "core/runtime/shared/store-health.h"
 
-/* As in struct dk_counters, in its order, and behind those what only the metrics show. */
+/* Those of struct dk_counters, in its order, then those that only the metrics show. */
 enum counter {
   COUNT_TURNS_COMMITTED,
   COUNT_TURNS_DROPPED,
@@ -67,23 +67,23 @@ struct log {
   const char *worker;
   _Atomic uint64_t counters[N_COUNTERS];
   struct metrics metrics;
-  struct health health; /* how the store answers: what of that is news */
+  struct health health; /* how the store answers: decides what must be logged */
 };
 
 void log_init(struct log *log, dk_log_fn *function, void *context, const char *worker);
 void log_done(struct log *log);
 void log_count(struct log *log, enum counter counter);
-void log_uncount(struct log *log, enum counter counter); /* gauges */
+void log_uncount(struct log *log, enum counter counter); /* for gauges */
 uint64_t log_counted(const struct log *log, enum counter counter);
 void log_read(const struct log *log, struct dk_counters *ret_counters);
-/* Tells the event; level (by its number), worker and text are filled in where they are absent.  A
- * level that is set goes (DK_LEVEL_TRACE for a repetition); DK_LOG_TEXT has none by its number: say
- * it, 0 is debug.  The text is one line for people:
+/* Logs the event; level (by its number), worker and text are filled in where they are absent.  A
+ * level that is set is used (DK_LEVEL_TRACE for a repetition).  DK_LOG_TEXT has no level by its
+ * number: set one; 0 is debug.  The text is one line for people to read:
  *
- *   instance order-1, activity 3 (charge): WORDS [cancelled, learnt by a renewal, DK_LOCK_LOST]
+ *   instance order-1, activity 3 (charge): TEXT [cancelled, learnt by a renewal, DK_LOCK_LOST]
  *
- * where WORDS is the format's, and the rest what the event names: give there what it has a member
- * for, and say it not again in the words. */
+ * where TEXT comes from the format, and the rest from the event's members: use a member where there
+ * is one, and do not repeat it in the text. */
 void log_report(struct log *log, const struct dk_log_event *event, const char *format, ...)
     DK_PRINTF(3, 4);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics in a file: dk_runtime_save_metrics.  A new file is written beside it and renamed, so that
- * no reader sees half a text.  No lock: each call has a new file of its own. */
+/* Metrics in a file: dk_runtime_save_metrics.  Writes a new file beside it and renames that, so
+ * that no reader sees an incomplete text.  No lock: each call has its own new file. */
 #include <durakit/runtime.h>
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #include "core/base/text.h"
 
-enum { MODE = 0644 };  /* less the umask: collectors run as somebody else */
+enum { MODE = 0644 };  /* less the umask: collectors run as another user */
 
 struct saving {
   const char *path;
@@ -25,7 +25,8 @@ struct saving {
   size_t size;
 };
 
-/* What does not work: first of all why, for a path can be longer than the room for the reason. */
+/* Reports an error: the cause first, because a path can be longer than the buffer for the
+ * reason. */
 static void
 refuse(struct saving *saving, dk_status status, const char *what, int error, const char *path)
 {
@@ -59,26 +60,26 @@ write_all(int fd, dk_str text)
   return 0;
 }
 
-/* Nothing or a file of the usual kind stands there: a rename would put a file in the place of a
- * link, a device or a pipe. */
+/* True if nothing or a regular file exists there: a rename would replace a link, a device or a pipe
+ * by a file. */
 static bool
 can_be_replaced(struct saving *saving)
 {
   struct stat there;
 
   if (lstat(saving->path, &there) != 0) {
-    if (errno == ENOENT) /* no folder, too: that is found out soon enough */
+    if (errno == ENOENT) /* also if the folder is missing: the next step finds that */
       return true;
-    refuse(saving, DK_UNAVAILABLE, "the file cannot be looked at", errno, saving->path);
+    refuse(saving, DK_UNAVAILABLE, "the file cannot be inspected", errno, saving->path);
     return false;
   }
   if (S_ISREG(there.st_mode))
     return true;
-  refuse(saving, DK_INVALID, "there is something else than a regular file", 0, saving->path);
+  refuse(saving, DK_INVALID, "it exists, and is not a regular file", 0, saving->path);
   return false;
 }
 
-/* -1: the reason is told. */
+/* -1: failed, with the reason. */
 static int
 open_beside(struct saving *saving)
 {
@@ -90,7 +91,7 @@ open_beside(struct saving *saving)
   }
   dk_text_printf(&saving->beside, "%s.%016" PRIx64 ".tmp", saving->path, number);
   if (dk_text_failed(&saving->beside)) {
-    refuse(saving, DK_NO_MEMORY, "there is no memory for its path", 0, NULL);
+    refuse(saving, DK_NO_MEMORY, "there is not enough memory for its path", 0, NULL);
     return -1;
   }
   const char *beside = dk_text_str(&saving->beside);
@@ -100,7 +101,7 @@ open_beside(struct saving *saving)
   return fd;
 }
 
-/* What a system tells of a full disk late, it tells when the file is closed. */
+/* A system that reports a full disk late reports it when the file is closed. */
 static void
 save(void *context, dk_str text)
 {
@@ -119,7 +120,7 @@ save(void *context, dk_str text)
     refuse(saving, DK_UNAVAILABLE, "the new file cannot take the place of the old one", errno,
            saving->path);
   if (saving->status != DK_OK && unlink(beside) != 0)
-    add_reason(saving, "; and it cannot be removed", errno);
+    add_reason(saving, ", and it cannot be removed", errno);
 }
 
 dk_status
@@ -133,7 +134,7 @@ dk_runtime_save_metrics(struct dk_runtime *runtime, const char *path, char *reas
   if (!path || !*path)
     refuse(&saving, DK_INVALID, "the path is empty", 0, NULL);
   else if (can_be_replaced(&saving) && dk_runtime_metrics(runtime, save, &saving) != DK_OK)
-    refuse(&saving, DK_NO_MEMORY, "there is no memory for the text", 0, NULL);
+    refuse(&saving, DK_NO_MEMORY, "there is not enough memory for the text", 0, NULL);
   dk_text_done(&saving.beside);
   return saving.status;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics: see metrics.h.
  *
- * Locking: `lock` guards the names and the histograms.  A row, once it is there, stays where it is;
- * its cells are atomic, so that they are read without the lock. */
+ * Locking: `lock` guards the names and the histograms.  A row never moves once it exists; its cells
+ * are atomic, so that they are read without the lock. */
 #include "core/runtime/shared/metrics.h"
 
 #include <assert.h>
@@ -84,7 +84,7 @@ metrics_done(struct metrics *metrics)
   dk_lock_done(&metrics->lock);
 }
 
-/* Nothing (it is not known) is; what is really called "other" is counted with the others. */
+/* An absent (unknown) name is; a name that really is "other" is counted with the others. */
 static bool
 is_told_apart(dk_str name)
 {
@@ -164,7 +164,7 @@ struct page {
   const struct family *family;  /* that is being written */
 };
 
-/* A sample of the log's: what the label says, and the counter. */
+/* A sample from the log: the label's value, and the counter. */
 struct reading {
   const char *value;
   enum counter counter;
@@ -172,12 +172,12 @@ struct reading {
 
 struct family {
   const char *name, *type, *help;
-  const char *label;  /* of the readings; NULL: there is one, without a label */
+  const char *label;  /* of the readings; NULL: a single one, without a label */
   struct reading readings[MOST_READINGS];
-  void (*write)(struct page *page);  /* what has no readings */
+  void (*write)(struct page *page);  /* for a family without readings */
 };
 
-/* A backslash, a quote and the end of a line are escaped; all else stays, it is UTF-8. */
+/* Escapes a backslash, a quote and the end of a line; everything else is UTF-8 and unchanged. */
 static void
 add_label_value(struct dk_text *text, dk_str value)
 {
@@ -205,7 +205,7 @@ write_readings(struct page *page)
   }
 }
 
-/* A sample with two closed labels and a name, which is there once it is not 0. */
+/* A sample with two closed labels and a name, which is written once it is not 0. */
 static void
 write_named(struct page *page, const char *label, const char *value, const char *label_2,
             const char *value_2, const struct name_row *row, size_t cell)
@@ -236,7 +236,7 @@ write_cancelled_of(struct page *page, const struct name_row *row)
                 phase_names[i % N_PHASES], row, i);
 }
 
-/* The rows are taken note of under the lock, and written without it. */
+/* Copies the list of rows under the lock, and writes them without it. */
 static void
 write_rows(struct page *page, struct by_name *by,
            void (*write_row)(struct page *page, const struct name_row *row))
@@ -310,19 +310,19 @@ static const struct family families[] = {
      .write = write_cancelled},
     {.name = "dk_activity_cancel_notification_seconds",
      .type = "histogram",
-     .help = "Until this worker knew that an activity is to end: from the commit (local), or from "
-             "when its lease was last known to be good.",
+     .help = "Until this worker knew that an activity must end: from the commit (local), or from "
+             "when its lease was last known to be valid.",
      .write = write_notified},
     {.name = "dk_activity_cancel_grace_total",
      .type = "counter",
-     .help = "Activities that were told to end, by what became of their grace.",
+     .help = "Activities that were signalled to end, by whether they kept their grace.",
      .label = "outcome",
      .readings = {{"kept", COUNT_GRACE_KEPT},
                   {"quarantined", COUNT_GRACE_QUARANTINED},
                   {"killed", COUNT_GRACE_KILLED}}},
     {.name = "dk_activity_stuck",
      .type = "gauge",
-     .help = "Threads of activities that are left to themselves now.",
+     .help = "Abandoned threads of activities that still run.",
      .readings = {{"", COUNT_QUARANTINED_NOW}}},
     {.name = "dk_lock_renewals_total",
      .type = "counter",
@@ -343,7 +343,7 @@ static const struct family families[] = {
                   {"error", COUNT_WORK_ACKS_ERROR}}},
     {.name = "dk_turns_total",
      .type = "counter",
-     .help = "Turns, by what became of them.",
+     .help = "Turns, by outcome.",
      .label = "outcome",
      .readings = {{"committed", COUNT_TURNS_COMMITTED},
                   {"dropped", COUNT_TURNS_DROPPED},
@@ -359,7 +359,7 @@ static const struct family families[] = {
                   {"continued", COUNT_ORCHESTRATIONS_CONTINUED}}},
     {.name = "dk_orchestrations_failed_total",
      .type = "counter",
-     .help = "Executions that turns of this runtime have ended as failed, by why.",
+     .help = "Executions that turns of this runtime have ended as failed, by cause.",
      .label = "code",
      .readings = {{"application", COUNT_FAILED + CODE_APPLICATION},
                   {"poison", COUNT_FAILED + CODE_POISON},
@@ -370,7 +370,7 @@ static const struct family families[] = {
     {.name = "dk_delayed_total",
      .type = "counter",
      .help = "Turns, and activities that cannot be run here or whose result is refused, that this "
-             "runtime has delayed, by why.",
+             "runtime has delayed, by cause.",
      .label = "code",
      .readings = {{"unregistered", COUNT_DELAYED + DELAY_UNREGISTERED},
                   {"nondeterminism", COUNT_DELAYED + DELAY_NONDETERMINISM},
@@ -390,7 +390,7 @@ static const struct family families[] = {
      .readings = {{"", COUNT_ACTIVITIES_STARTED}}},
     {.name = "dk_activities_total",
      .type = "counter",
-     .help = "Activities of this worker, by what became of them.",
+     .help = "Activities of this worker, by outcome.",
      .label = "outcome",
      .readings = {{"completed", COUNT_ACTIVITIES_COMPLETED},
                   {"failed", COUNT_ACTIVITIES_FAILED},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notes: see retry-counts.h.  The lock guards the rows; nothing is called under it. */
+/* Retry counts: see retry-counts.h.  The lock guards the rows; nothing is called under it. */
 #include "core/runtime/shared/retry-counts.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@ struct retry_count {
   struct retry_count *next;
   uint32_t pardoned, n_delays, told;
   enum delay why;
-  int64_t until; /* the tick until which that delays it; 0: it is not delayed */
+  int64_t until; /* the tick until which it is delayed; 0: it is not */
   size_t length;
   char instance[];
 };
@@ -24,7 +24,7 @@ struct retry_count {
 struct retry_counts {
   struct dk_lock lock;
   struct retry_count *rows[ROWS];
-  atomic_size_t n; /* so that nothing is looked up where all is well */
+  atomic_size_t n; /* so that nothing is looked up if there are no rows */
 };
 
 const char *
@@ -84,7 +84,7 @@ row_of(struct retry_counts *retries, dk_str instance)
   return &retries->rows[(hash ^ hash >> 32) % ROWS];
 }
 
-/* The link to the note, or to NULL. */
+/* The link to the row, or to NULL. */
 static struct retry_count **
 find(struct retry_counts *retries, dk_str instance)
 {
@@ -109,7 +109,7 @@ remove_retry_count(struct retry_counts *retries, struct retry_count **link)
   atomic_fetch_sub(&retries->n, 1);
 }
 
-/* The last of a row that has become too long goes. */
+/* Deletes the last row of a list that has become too long. */
 static void
 shorten(struct retry_counts *retries, struct retry_count **row)
 {
@@ -122,7 +122,7 @@ shorten(struct retry_counts *retries, struct retry_count **row)
     }
 }
 
-/* The instance's note, made if there is none; NULL: no memory, and it is forgotten. */
+/* The instance's row, made if there is none; NULL: no memory, and nothing is counted. */
 static struct retry_count *
 retry_count_of(struct retry_counts *retries, dk_str instance)
 {

@@ -9,9 +9,9 @@
 #include "core/runtime/shared/ticks.h"
 
 enum {
-  REFUSED_MS = 1000,   /* a refusal that is over sooner says nothing of health */
-  SILENT_MS = 5000,    /* as long as the usual lease of a turn */
-  OLD_MS = 60 * 1000,  /* a refusal after which nobody has asked again */
+  REFUSED_MS = 1000,   /* a shorter refusal does not affect health */
+  SILENT_MS = 5000,    /* as long as the default lease of a turn */
+  OLD_MS = 60 * 1000,  /* a refusal after which there was no other request */
   FLAPS_MS = 60 * 1000, SETTLE_MS = 5000
 };
 
@@ -71,8 +71,8 @@ is_longer(int64_t since, int64_t now, int64_t ms)
   return since < now && now - since > ms;
 }
 
-/* Who gives up without success leaves the line as it is: a lease is lost because the store was not
- * well. */
+/* An asker that gives up without success does not change the line: a lease is lost because the
+ * store was unhealthy. */
 static void
 leave(struct line *line, const struct asker *asker, int64_t now)
 {
@@ -143,7 +143,8 @@ health_good(struct health *health, struct asker *asker, int64_t *ret_ms)
   return is_news;
 }
 
-/* What comes and goes is told the first time at once, and from then on once it is steady. */
+/* A failure that comes and goes is reported at once the first time, and after that only when it
+ * lasts. */
 bool
 health_refused(struct health *health, struct asker *asker, dk_status status, const char *why)
 {
@@ -188,8 +189,8 @@ health_fails(struct health *health, enum health_kind kind)
 /* ---- health ---------------------------------------------------------------------------------- */
 
 /* Since when requests have been refused; INT64_MAX: the last one was not.  A turn that was dropped
- * is fetched again, so a commit that was given up counts until another has success, or so long that
- * nobody seems to ask any more.  So does who else gave up, if it was refused for long. */
+ * is fetched again, so a commit that was given up counts until another one succeeds, or until no
+ * request was made for a long time.  So does any other asker that gave up after a long refusal. */
 static int64_t
 refused_since(const struct line *line, enum health_kind kind, int64_t now)
 {

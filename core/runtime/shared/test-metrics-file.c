@@ -273,12 +273,12 @@ test_places(void)
   put(place.path, OLD);
   snprintf(path, sizeof(path), "%s/dk.prom/dk.prom", place.folder);
   cmp_ok(save_at(&place, path), "==", DK_UNAVAILABLE, "a file for a folder");
-  ok(rig_says(place.reason, "looked at: Not a directory: /"), "the reason is told");
+  ok(rig_says(place.reason, "inspected: Not a directory: /"), "the reason is told");
   snprintf(long_name, sizeof(long_name), "%s/%0250d", place.folder, 0);
   cmp_ok(save_at(&place, long_name), "==", DK_UNAVAILABLE, "a name without room for the new one's");
   ok(rig_says(place.reason, "made: File name too long: /"), "the reason is told");
   cmp_ok(save_at(&place, place.folder), "==", DK_INVALID, "a folder");
-  ok(rig_says(place.reason, "something else than a regular file: /"), "the reason is told");
+  ok(rig_says(place.reason, "is not a regular file: /"), "the reason is told");
 
   snprintf(path, sizeof(path), "%s/link", place.folder);
   if (symlink("dk.prom", path) != 0)

@@ -40,7 +40,8 @@ ticks_after(int64_t tick, int64_t ms)
 int64_t
 ticks_of(struct dk_store *store, int64_t deadline)
 {
-  int64_t tick = ticks_now(); /* first: what passes between the two makes the lease shorter */
+  int64_t tick = ticks_now(); /* first: the time between the two calls then makes the lease shorter,
+                                 never longer */
 
   return ticks_after(tick, deadline - dk_store_now(store));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ticks: milliseconds of CLOCK_MONOTONIC, by which the runtime waits and judges leases.  A wall
- * clock that is set changes nothing here. */
+/* Ticks: milliseconds of CLOCK_MONOTONIC, which the runtime uses for waits and leases.  Setting the
+ * wall clock has no effect here. */
 #ifndef DK_RUNTIME_SHARED_TICKS_H
 #define DK_RUNTIME_SHARED_TICKS_H
 
@@ -9,13 +9,13 @@
 #include "core/base/lock.h"
 
 int64_t ticks_now(void);
-/* The same clock in nanoseconds, for what takes less than a tick. */
+/* The same clock in nanoseconds, for durations below a tick. */
 int64_t ticks_ns(void);
-/* The same, cheap enough to be asked for at every call of a replay; a few milliseconds behind. */
+/* The same as ticks_now, but cheap enough for every call of a replay; a few milliseconds late. */
 int64_t ticks_roughly(void);
 /* The tick at which a lease of `deadline` (the host's clock, as in struct dk_turn) ends. */
 int64_t ticks_of(struct dk_store *store, int64_t deadline);
-/* So many milliseconds after that tick; at most INT64_MAX. */
+/* `ms` milliseconds after that tick; at most INT64_MAX. */
 int64_t ticks_after(int64_t tick, int64_t ms);
 
 /* A condition whose waits are limited by ticks. */
