@@ -5,7 +5,7 @@
 #include "core/base/sat.h"
 #include "core/runtime/code/decision.h"
 
-/* A caller's options: shorter ones are an older caller's, longer ones a newer one's. */
+/* Reads a caller's options: an older caller's struct is shorter, a newer one's longer. */
 static void
 read_options(struct dk_orch *o, const void *given, uint32_t size, void *ret_options, size_t known)
 {
@@ -17,7 +17,7 @@ read_options(struct dk_orch *o, const void *given, uint32_t size, void *ret_opti
   memcpy(ret_options, given, size);
 }
 
-/* Begins it: says the command, and gives its future. */
+/* Records the command, and returns its future. */
 static struct dk_future *
 begin(struct dk_orch *o, const struct event *said)
 {
@@ -40,7 +40,7 @@ activity_options(struct dk_orch *o, const struct dk_activity_options *given)
   if (options.tag.ptr)
     orch_text_id(o, "the tag", options.tag);
   if (options.session.ptr && !o->past->has_sessions)
-    orch_wrong(o, "this store has no sessions (durakit.sessions/1); leave the session away");
+    orch_wrong(o, "this store has no sessions (durakit.sessions/1); leave the session out");
   if (options.session.ptr)
     orch_text_id(o, "the session", options.session);
   return options;
@@ -112,8 +112,8 @@ dk_dequeue(dk_orch *given, const char *queue)
                                   .name = orch_name_of(o, "the queue's name", queue)});
 }
 
-/* What it finds is said, so that the history has it: looked for only as far as the code has waited,
- * it is the same at each replay. */
+/* Records the result in the history.  It searches only as far as the code has waited, so that each
+ * replay finds the same. */
 int32_t
 dk_try_dequeue(dk_orch *given, const char *queue, dk_str *ret_message)
 {
@@ -153,8 +153,7 @@ child_options(struct dk_orch *o, const struct dk_child_options *given)
   return options;
 }
 
-/* The id of a child that was given none; there is no such id where the parents' have grown too
- * long. */
+/* Makes the id of a child without a given id; fails if the ids of the parents are too long. */
 static void
 name_child(struct dk_orch *o)
 {
@@ -164,7 +163,7 @@ name_child(struct dk_orch *o)
   if (!child->instance.ptr)
     orch_leave(o, ENDING_NO_MEMORY);
   if (o->past->max_id > 0 && child->instance.len > o->past->max_id)
-    orch_limit(o, "the child's id would have %zu bytes, and %llu is what this store takes; give "
+    orch_limit(o, "the child's id would have %zu bytes, and this store takes at most %llu; give "
                   "one in its options", child->instance.len, (unsigned long long)o->past->max_id);
 }
 

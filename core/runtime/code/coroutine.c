@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A coroutine: see coroutine.h.
  *
- * Locking: `lock` guards `turn` and `is_over`; nothing is called under it.  All else belongs to the
- * side whose turn it is. */
+ * Locking: `lock` guards `turn` and `is_over`; nothing is called under it.  Everything else belongs
+ * to the side that runs. */
 #include "core/runtime/code/coroutine.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@
 
 enum { GUARD = 256 * 1024, KERNEL_BYTES = 32 * 1024 };
 
-enum whose { OURS, ITS }; /* who runs: the caller, or the function */
+enum whose { OURS, ITS }; /* which side runs: the caller, or the function */
 
 struct coroutine {
   void (*function)(void *context);
@@ -24,15 +24,15 @@ struct coroutine {
   pthread_mutex_t lock;
   pthread_cond_t has_changed;
   enum whose turn;
-  bool is_over;              /* to be freed: the function is left */
+  bool is_over;              /* it is being freed: the function must be abandoned */
   jmp_buf bottom;
-  uintptr_t low, top;        /* of its stack: the end, and about where it begins; 0: not known */
-  size_t depth;              /* where it has stepped out, from the top */
+  uintptr_t low, top;        /* of its stack: the end, and roughly the beginning; 0: unknown */
+  size_t depth;              /* of the stack where it stepped out, from the top */
 };
 
-/* ---- whose turn it is ------------------------------------------------------------------------ */
+/* ---- switching sides ------------------------------------------------------------------------- */
 
-/* Lets the other side run, and waits until it is this side's turn again. */
+/* Lets the other side run, and waits until this side may run again. */
 static void
 pass(struct coroutine *coroutine, enum whose to, enum whose back)
 {
@@ -66,8 +66,8 @@ give_turn_away(struct coroutine *coroutine)
 
 /* ---- its thread ------------------------------------------------------------------------------ */
 
-/* Asked, not reckoned: what else lies in a thread's memory (thread-local variables) may be large,
- * and below it is another's. */
+/* Queried, not computed: other things in a thread's memory (thread-local variables) may be large,
+ * and the memory below belongs to others. */
 static void
 find_stack(struct coroutine *coroutine)
 {
@@ -84,7 +84,7 @@ find_stack(struct coroutine *coroutine)
   pthread_attr_destroy(&attributes);
 }
 
-/* The one setjmp: a function that is not gone on with is left from where it stands. */
+/* The only setjmp: a function that will not continue is abandoned where it waits. */
 static void
 run_function(struct coroutine *coroutine)
 {
@@ -104,17 +104,17 @@ thread_main(void *context)
   return NULL;
 }
 
-/* Pages that were in use for a moment, below where it stands, are given back. */
+/* Returns the pages below the current position, which were in use only for a moment. */
 static void
 trim_stack(struct coroutine *coroutine)
 {
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
   uintptr_t here = (uintptr_t)__builtin_frame_address(0);
   uintptr_t low = (coroutine->low + page - 1) / page * page;
-  uintptr_t unused = here / page * page - 2 * page; /* some is used on the way out */
+  uintptr_t unused = here / page * page - 2 * page; /* some are used while it steps out */
 
   if (here < coroutine->low || here > coroutine->top || unused <= low)
-    return; /* a stack of the code's own, or hardly anything is left */
+    return; /* the code switched stacks, or almost nothing can be returned */
   coroutine->depth = coroutine->top - unused;
   madvise((void *)low, unused - low, MADV_DONTNEED);
 }

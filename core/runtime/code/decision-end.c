@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How things end: one that was dropped, and all of an execution's.  See decision-parts.h. */
+/* How things end: one that was dropped, and everything that is open when an execution ends.  See
+ * decision-parts.h. */
 #include "core/runtime/code/decision-parts.h"
 
 #include <assert.h>
@@ -64,7 +65,7 @@ withdraw_timer(struct deciding *d, const struct event *timer)
   d->decision->withdrawn[d->decision->n_withdrawn++] = id;
 }
 
-/* What runs somewhere is told to stop: a row is deleted, a message sent or taken back. */
+/* Stops what may be running: deletes a row, sends a message or removes one. */
 static void
 stop(struct deciding *d, const struct event *thing, enum code code, dk_str reason)
 {
@@ -78,7 +79,7 @@ stop(struct deciding *d, const struct event *thing, enum code code, dk_str reaso
     cancel_child(d, thing, reason);
 }
 
-/* Once at most: a replay does not come here, and what has ended by now needs no stopping. */
+/* At most once: a replay does not come here, and what has already ended need not be stopped. */
 void
 decide_drop(struct deciding *d, const struct event *drop)
 {
@@ -137,7 +138,7 @@ end_open(struct deciding *d)
   }
 }
 
-/* Begun in this very turn: nobody has heard of it. */
+/* It was begun in this turn, so nothing outside knows of it. */
 static void
 end_unborn(struct deciding *d)
 {
@@ -146,7 +147,7 @@ end_unborn(struct deciding *d)
       record_end(d, &d->commands[i]);
 }
 
-/* ---- who else has to know ---------------------------------------------------------------------*/
+/* ---- other instances ---------------------------------------------------------------------*/
 
 static dk_str
 text_for_parent(struct deciding *d)
@@ -176,7 +177,7 @@ tell_parent(struct deciding *d)
                 .source = parent->source, .text = text_for_parent(d)}});
 }
 
-/* How many of the messages that nobody took fit into the message to the next execution. */
+/* How many of the messages that were not taken fit into the message to the next execution. */
 static size_t
 n_carried(const struct deciding *d)
 {
@@ -194,7 +195,7 @@ n_carried(const struct deciding *d)
   return n;
 }
 
-/* The rest goes into the queue again, behind what has come meanwhile: better late than lost. */
+/* Puts the rest into the queue again, after what has arrived meanwhile: better late than lost. */
 static void
 queue_again(struct deciding *d, size_t from)
 {
@@ -228,7 +229,7 @@ n_items(const struct decision *made)
          made->n_outgoing + made->n_kv;
 }
 
-/* So many more than one commit can have, with the last event. */
+/* By how many items the commit exceeds its limit, with the last event. */
 static size_t
 excess(const struct deciding *d)
 {
@@ -243,8 +244,8 @@ leave(size_t *count, size_t away)
   *count -= away < *count ? away : *count;
 }
 
-/* An execution with more open than a commit can end still has to end; the EVENT_ENDED are all that
- * stands behind `before_ended`. */
+/* An execution must be able to end even if more is open than one commit can end; all events after
+ * `before_ended` are EVENT_ENDED. */
 static void
 fit(struct deciding *d, size_t before_ended)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deciding: what a turn's run does to the store.  See decision.h. */
+/* Decides the effects of a turn's run on the store.  See decision.h. */
 #include "core/runtime/code/decision-parts.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 
 /* ---- what kind of end, if any -----------------------------------------------------------------*/
 
-/* What an end does to what is open, in a word; corrupt and the like are failures to it. */
+/* The code for everything that an end cancels; corrupt and the like count as failures here. */
 static enum code
 code_of_failure(enum code code)
 {
@@ -102,7 +102,7 @@ cut(struct deciding *d, dk_str text, uint64_t room)
   return (dk_str){copy, copy ? fits : 0};
 }
 
-/* Half of a payload is room enough for a text that people read. */
+/* Half of a payload is enough for a text that people read. */
 static void
 cut_texts(struct deciding *d)
 {
@@ -113,7 +113,8 @@ cut_texts(struct deciding *d)
   d->by = cut(d, d->by, max / 8);
 }
 
-/* ---- room -------------------------------------------------------------------------------------*/
+/* ---- memory
+ * -------------------------------------------------------------------------------------*/
 
 static size_t
 n_uncommitted(const struct past *past)
@@ -122,7 +123,7 @@ n_uncommitted(const struct past *past)
   return past->n_events - past->n_committed;
 }
 
-/* Everything that can come together in this decision; what is open counts only at an end. */
+/* Allocates for everything that this decision can contain; what is open counts only at an end. */
 static dk_status
 make_room(struct deciding *d)
 {
@@ -187,7 +188,7 @@ add_known_events(struct deciding *d)
 
 /* ---- what commands do -------------------------------------------------------------------------*/
 
-/* What was begun in this turn and is over in this turn never gets out of it. */
+/* What was begun and has ended in this turn has no effect outside of it. */
 static void
 mark_gone(struct deciding *d)
 {
@@ -224,7 +225,7 @@ set_timer(struct deciding *d, const struct event *timer)
                 .source = timer->id}});
 }
 
-/* One id can be started once in a commit: true for the first. */
+/* A commit can start each id only once: true for the first. */
 static bool
 is_first_start(struct deciding *d, dk_str instance)
 {
@@ -276,7 +277,7 @@ set_status(struct deciding *d, const struct event *command)
   d->decision->custom_status = command->text;
 }
 
-/* What only lives as long as the execution is not begun in its last turn. */
+/* What would end with the execution is not begun in its last turn. */
 static bool
 is_begun(const struct deciding *d, size_t i)
 {
@@ -303,7 +304,8 @@ do_command(struct deciding *d, size_t i)
     set_status(d, command);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------*/
+/* ---- the decision
+ * --------------------------------------------------------------------------------*/
 
 static void
 name_execution(struct decision *made, const struct event *started, bool first)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Futures, and who gets what arrives.
+/* Futures, and which future gets what arrives.
  *
- * What arrives under a name is kept, in order, for those who wait for that name, in order: the k-th
- * open one gets the k-th that is not taken.  So a wait that is dropped gives what was kept for it
- * to the next one, and nothing is ever lost to somebody who does not look.  See orch.h. */
+ * The arrivals of a name are kept in order for the waits for that name in order: the k-th open wait
+ * gets the k-th arrival that is not taken.  So a wait that is dropped passes its arrival to the
+ * next wait, and no arrival is lost to a wait that is never read.  See orch.h. */
 #include "core/runtime/code/orch.h"
 
 enum { FIRST_BLOCK = 16 };
@@ -27,7 +27,7 @@ keep_for(struct dk_future *future, struct arrival *arrival)
   future->position = arrival ? arrival->position : POSITION_NONE;
 }
 
-/* Somebody may be waiting for it already. */
+/* Gives the arrival to a wait, if there is one already. */
 static void
 deliver(struct mailbox *box, struct arrival *arrival)
 {
@@ -77,7 +77,7 @@ orch_post_carried(struct dk_orch *o)
     post_queued(o, started->carried[i].queue, started->id, started->carried[i].data);
 }
 
-/* What has come in this turn is in memory that goes with the turn. */
+/* What arrived in this turn is in memory that is freed with the turn. */
 static dk_str
 kept(struct dk_orch *o, size_t place, dk_str text)
 {
@@ -100,7 +100,7 @@ orch_post_arrivals(struct dk_orch *o)
   }
 }
 
-/* ---- who waits for it -------------------------------------------------------------------------*/
+/* ---- waits -------------------------------------------------------------------------*/
 
 static bool
 waits_for_arrival(const struct dk_future *future)
@@ -156,8 +156,8 @@ step_out(struct mailbox *box, struct dk_future *future)
     box->last = future->before;
 }
 
-/* Each one behind it gets what was kept for the one before; the last one's is free again.  All that
- * is kept is older than all that is free, so that the front is its place. */
+/* Each later wait gets the arrival of the one before it; the arrival of the last one becomes free.
+ * All arrivals that are kept are older than all that are free, so it is added at the front. */
 static void
 give_back(struct mailbox *box, struct dk_future *future)
 {
@@ -239,7 +239,7 @@ orch_position(const struct dk_orch *o, struct dk_future *future)
   return future->position;
 }
 
-/* Told by its address alone: memory of another turn may be gone. */
+/* Decided by its address alone: the memory of another turn may be freed. */
 static bool
 is_one_of(const struct future_block *block, const struct dk_future *future)
 {
@@ -257,7 +257,7 @@ orch_check_future(struct dk_orch *o, const dk_future *future)
   for (struct future_block *block = o->futures; block; block = block->older)
     if (is_one_of(block, future))
       return &block->futures[future - block->futures];
-  orch_wrong(o, "the future is not of this run; futures may not be kept outside of the function");
+  orch_wrong(o, "the future is not of this run; futures must not be kept outside of the function");
 }
 
 void
@@ -274,7 +274,8 @@ orch_take(struct dk_orch *o, struct dk_future *future)
   step_out(mailbox_for(o, future), future);
 }
 
-/* A wait is over only when it was looked at: before, what is kept for it is still anybody's. */
+/* A wait has ended only once it was read: before that, what is kept for it can still go to
+ * another. */
 static bool
 is_over(const struct dk_orch *o, struct dk_future *future)
 {

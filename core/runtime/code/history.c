@@ -2,11 +2,10 @@
 /* An index of an execution's events: see history.h. */
 #include "core/runtime/code/history.h"
 
+/* In a valid history the event `id` is at index id - 1, so that every lookup is direct. */
 #include <assert.h>
-
-/* In a history that makes sense the event `id` is number id - 1, and so all lookups are at once. */
 struct trace_of {
-  size_t end; /* behind the place of the event that ended it; 0: it has not ended */
+  size_t end; /* 1 + the index of the event that ended it; 0: it has not ended */
   bool dropped;
 };
 
@@ -79,7 +78,7 @@ history_event(const struct history *history, size_t i)
   return i < history->n_events ? &history->events[i] : &history->arrived[i - history->n_events];
 }
 
-/* Ids ascend at least, for stores promise that. */
+/* Ids at least ascend, because stores guarantee that. */
 static size_t
 place_of(const struct history *history, uint64_t id)
 {
@@ -137,7 +136,7 @@ history_next_id(const struct history *history)
   return n == 0 ? 1 : history_event(history, n - 1)->id + 1;
 }
 
-/* ---- what makes no sense ----------------------------------------------------------------------*/
+/* ---- invalid histories ----------------------------------------------------------------------*/
 
 static void
 complain(struct history *history, const struct event *event, const char *what)
@@ -167,7 +166,7 @@ check_place(struct history *history, const struct event *event, size_t i)
   else if ((i == 0) != (event->kind == EVENT_STARTED))
     complain(history, event, "the first event, and no other, is \"started\"");
   else if (event_is_terminal(event->kind) || event->kind == EVENT_ENDED)
-    complain(history, event, "the execution is over here, and has no turns any more");
+    complain(history, event, "the execution has ended here, and has no more turns");
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------*/
@@ -179,7 +178,7 @@ index_end(struct history *history, const struct event *event, size_t i)
 
   if (place == SIZE_MAX || event->source >= event->id ||
       history_event(history, place)->kind != event_ends(event->kind))
-    complain(history, event, "its source is no earlier event that it can be the end of");
+    complain(history, event, "its source is not an earlier event that it can end");
   else if (history->traces[place].end)
     complain(history, event, "its source has ended before");
   else
@@ -193,7 +192,7 @@ index_drop(struct history *history, const struct event *event)
 
   if (place == SIZE_MAX || event->source >= event->id ||
       !can_be_dropped(history_event(history, place)->kind))
-    complain(history, event, "its source is no earlier event that can be dropped");
+    complain(history, event, "its source is not an earlier event that can be dropped");
   else
     history->traces[place].dropped = true;
 }
@@ -232,7 +231,7 @@ index_event(struct history *history, size_t i)
     history->cancel = i + 1;
 }
 
-/* Room doubles; what it was in before stays in the arena. */
+/* Doubles the array; the old one stays in the arena. */
 static bool
 make_room(struct history *history, size_t wanted)
 {
@@ -252,7 +251,7 @@ make_room(struct history *history, size_t wanted)
   return true;
 }
 
-/* What stands from that place on. */
+/* Indexes the events from that place on. */
 static dk_status
 index_from(struct history *history, size_t first)
 {
@@ -272,7 +271,7 @@ history_new(struct dk_arena *arena, const struct event *events, size_t n_events)
   if (history_settle(history, events, n_events) != DK_OK)
     return NULL;
   if (n_events == 0)
-    history->why = "it is empty, where \"started\" has to be the first event";
+    history->why = "it is empty, but \"started\" must be the first event";
   return history;
 }
 
@@ -311,7 +310,7 @@ history_settle(struct history *history, const struct event *events, size_t n_eve
 
 /* ---- messages ---------------------------------------------------------------------------------*/
 
-/* Learnt only if there is something to find; of what has arrived the texts may go. */
+/* Collected only when they are searched.  The texts of arrivals may be freed meanwhile. */
 static dk_status
 learn_messages(struct history *history)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An index of an execution's events: what ended what, what was dropped, what came from outside.
+/* An index of an execution's events: which event ended which, what was dropped, what came from
+ * outside.
  *
- * It grows with its execution: what is committed is looked at once, and the index stays with the
- * events from turn to turn.  It names events by their place, for they move when there are more.
- * It can be made of any history, also of one that makes no sense: then `why` tells the first thing
- * that is wrong, and what can be found still is.
+ * It grows with its execution: each committed event is indexed once, and the index stays with the
+ * events from turn to turn.  It refers to events by index, because they move when there are more.
+ * It can be made of any history, even an invalid one: then `why` is the first error, and the rest
+ * can still be found.
  */
 #ifndef DK_RUNTIME_CODE_HISTORY_H
 #define DK_RUNTIME_CODE_HISTORY_H
@@ -14,10 +15,10 @@
 
 #include <stdbool.h>
 
-/* What a kind of event is, as in the list of event.h. */
+/* The role of a kind of event, as in the list of event.h. */
 enum event_role { ROLE_NONE, ROLE_COMMAND, ROLE_END, ROLE_ARRIVAL, ROLE_LIFE };
 enum event_role event_role(enum event_kind kind);
-/* The kind of command that this kind is the end of; EVENT_NONE if it is no end. */
+/* The kind of command that this kind ends; EVENT_NONE if it does not end any. */
 enum event_kind event_ends(enum event_kind kind);
 bool event_is_terminal(enum event_kind kind);
 
@@ -27,30 +28,30 @@ struct outside {
   struct outside *next;
 };
 
-struct trace_of;  /* what became of one event */
+struct trace_of;  /* how one event ended */
 
 struct history {
   struct dk_arena *arena;
-  const struct event *events, *arrived; /* arrived go on where events end */
+  const struct event *events, *arrived; /* `arrived` continues where `events` ends */
   size_t n_events, n_arrived;
-  struct trace_of *traces;              /* one for each event, then for each that may arrive */
-  size_t room;                          /* how many there are */
+  struct trace_of *traces;              /* one for each event, then one for each that may arrive */
+  size_t room;                          /* number of traces */
   struct outside *outside, *last_outside;
-  struct names messages;                /* the ids of committed messages, as far as: */
+  struct names messages;                /* the ids of committed messages, up to this event: */
   const struct outside *last_message;
-  size_t cancel;                        /* behind the place of the first EVENT_CANCEL_REQUESTED */
-  const char *why;                      /* NULL: all makes sense */
+  size_t cancel;                        /* 1 + the index of the first EVENT_CANCEL_REQUESTED */
+  const char *why;                      /* why it is invalid; NULL: it is valid */
   bool no_memory;
 };
 
-/* Of what is committed, or begins an execution.  NULL: no memory.  After a lack of memory in any of
- * these the index is of no use any more. */
+/* Indexes what is committed, or begins an execution.  NULL: no memory.  After a lack of memory in
+ * any of these functions the index is unusable. */
 struct history *history_new(struct dk_arena *arena, const struct event *events, size_t n_events);
-/* Before a turn: so many may arrive, and will stand there. */
+/* Before a turn: up to `n` events may arrive, and will be stored in `arrived`. */
 dk_status history_expect(struct history *history, const struct event *arrived, size_t room);
-/* The next of them is there now. */
+/* The next of them has arrived. */
 void history_arrive(struct history *history);
-/* After its commit: the arrivals stand in `events` now, and what the turn did behind them. */
+/* After its commit: `events` now has the arrivals, and after them what the turn did. */
 dk_status history_settle(struct history *history, const struct event *events, size_t n_events);
 
 size_t history_length(const struct history *history);
@@ -62,10 +63,10 @@ const struct event *history_end_of(const struct history *history, uint64_t id);
 bool history_is_dropped(const struct history *history, uint64_t id);
 /* The first request to cancel; NULL: there is none. */
 const struct event *history_cancel(const struct history *history);
-/* Is it the id of a message that a committed event has come from?  *ret_is_known is set for DK_OK
+/* Whether a committed event was made from a message with this id.  *ret_is_known is set for DK_OK
  * only. */
 dk_status history_knows_message(struct history *history, dk_str id, bool *ret_is_known);
-/* 1 behind the last, 1 for no events. */
+/* The last id + 1; 1 if there are no events. */
 uint64_t history_next_id(const struct history *history);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run of an orchestration: how it comes and goes.  See replay.h and orch.h. */
+/* One run of an orchestration: how it begins, waits and ends.  See replay.h and orch.h. */
 #include "core/runtime/code/orch.h"
 
 #include <assert.h>
@@ -23,7 +23,7 @@ orch_leave(struct dk_orch *o, enum ending ending)
   assert(running == o && ending != ENDING_WAITS);
   o->ran->ending = ending;
   coroutine_step_out(o->coroutine);
-  abort(); /* who does not wait is not run again */
+  abort(); /* a run that does not wait is not continued */
 }
 
 void
@@ -37,7 +37,7 @@ orch_wait(struct dk_orch *o)
   orch_post_arrivals(o);
 }
 
-/* Ends the run with a text that tells the call and its line. */
+/* Ends the run with a text that names the call and its line. */
 DK_NORETURN static void
 leave_with(struct dk_orch *o, enum ending ending, const char *format, va_list args)
 {
@@ -134,12 +134,12 @@ orch_text_id(struct dk_orch *o, const char *what, dk_str text)
   if (text.len > max)
     orch_wrong(o, "%s has %zu bytes; this store takes up to %zu", what, text.len, max);
   if (!dk_text_id_valid(text.ptr, text.len, max))
-    orch_wrong(o, "%s is %s; it has to be text in UTF-8", what,
+    orch_wrong(o, "%s is %s; it must be text in UTF-8", what,
                text.len == 0 ? "empty" : "not valid UTF-8, or has a NUL in it");
   return text;
 }
 
-/* A name that is in the history was looked at when it came there. */
+/* A name that is in the history was checked when it was recorded. */
 dk_str
 orch_name_of(struct dk_orch *o, const char *what, const char *string)
 {
@@ -151,7 +151,7 @@ orch_name_of(struct dk_orch *o, const char *what, const char *string)
   return orch_text_id(o, what, name);
 }
 
-/* At least a 16th of what the store takes is room for the names that go along. */
+/* At least a 16th of a payload is reserved for the names that are stored with the bytes. */
 dk_str
 orch_payload(struct dk_orch *o, const char *what, dk_str bytes)
 {
@@ -174,7 +174,7 @@ orch_version_of(struct dk_orch *o, const char *version)
   struct dk_version parsed;
 
   if (version && version_parse(dk_str_of(version), &parsed) != DK_OK)
-    orch_wrong(o, "the version is no \"1.2.3\"; NULL is the newest that is registered");
+    orch_wrong(o, "the version is not of the form 1.2.3; NULL is the newest that is registered");
   return dk_str_of(version);
 }
 
@@ -198,8 +198,8 @@ enter(const dk_orch *given, const char *call, const char *line)
 static struct dk_orch *
 refuse_call(const char *call)
 {
-  fprintf(stderr, "durakit: %s was called where no orchestration runs: a dk_orch is for the "
-                  "function that it was given to, until that returns\n", call);
+  fprintf(stderr, "durakit: %s was called where no orchestration runs: a dk_orch is only for the "
+                  "function that it was passed to, until that returns\n", call);
   return NULL;
 }
 
@@ -216,7 +216,7 @@ orch_begin(const dk_orch *given, const char *call)
     return refuse_call(call);
   struct dk_orch *o = enter(given, call, running->told_line);
   if (o->over)
-    orch_wrong(o, "it follows dk_completed or dk_failed; return what they give at once");
+    orch_wrong(o, "it follows dk_completed or dk_failed; return their result at once");
   return o;
 }
 
@@ -228,7 +228,7 @@ dk_orch_at(dk_orch *given, const char *line)
   return given;
 }
 
-/* A call that does not return has nowhere to go but here. */
+/* A call that must not return aborts here if no orchestration runs. */
 static struct dk_orch *
 begin_or_abort(const dk_orch *given, const char *call)
 {
@@ -317,7 +317,7 @@ returned(struct dk_orch *o, dk_result result)
   o->call = "return";
   o->line = NULL;
   if (!o->over || result.private_ != expected)
-    orch_wrong(o, "the orchestration did not return what dk_completed or dk_failed gave");
+    orch_wrong(o, "the orchestration did not return the result of dk_completed or dk_failed");
 }
 
 /* The first thing in the run's own thread. */
@@ -333,7 +333,7 @@ run_function(void *context)
                                       o->started->text.len}));
 }
 
-/* Commands of the history that the code did not say again. */
+/* Reports commands of the history that the code did not repeat. */
 static void
 check_left_over(struct dk_orch *o)
 {
@@ -344,7 +344,7 @@ check_left_over(struct dk_orch *o)
     return;
   const char *described = orch_describe(o, first);
   char *text = dk_arena_printf(
-    o->arena, "the code does not do any more what it did before: %zu recorded calls are left, the "
+    o->arena, "the code no longer does what it did before: %zu recorded calls are left, the "
               "first is event %llu (%s); register a change under a new version",
     n, (unsigned long long)first->id, described ? described : "");
   o->ran->ending = text ? ENDING_NONDETERMINISM : ENDING_NO_MEMORY;
@@ -352,7 +352,7 @@ check_left_over(struct dk_orch *o)
   o->ran->text = dk_str_of(text);
 }
 
-/* What was queued and not taken, in order. */
+/* Collects the queued messages that were not taken, in order. */
 static void
 carry(struct dk_orch *o)
 {
@@ -393,7 +393,7 @@ conclude(struct dk_orch *o)
 
 /* ---- before the run ---------------------------------------------------------------------------*/
 
-/* The index of stage, or one made here. */
+/* The index made by decision_stage, or one made here. */
 static const struct history *
 index_of(struct dk_arena *arena, const struct past *past)
 {
@@ -416,7 +416,7 @@ refuse(struct ran *ran, enum ending ending, enum code code, const char *text)
   return false;
 }
 
-/* A history that makes no sense, or is too long, is not run. */
+/* The code does not run if the history is invalid or too long. */
 static bool
 can_run(struct dk_arena *arena, const struct past *past, const struct history *history,
         struct ran *ran)
@@ -425,7 +425,7 @@ can_run(struct dk_arena *arena, const struct past *past, const struct history *h
 
   if (history->why)
     return refuse(ran, ENDING_CORRUPT, CODE_CORRUPT,
-                  dk_arena_printf(arena, "the history makes no sense: %s", history->why));
+                  dk_arena_printf(arena, "the history is invalid: %s", history->why));
   if (past->max_events > 0 && n > past->max_events)
     return refuse(ran, ENDING_LIMIT, CODE_LIMIT,
                   dk_arena_printf(arena, "the execution has %zu events, and may have %u: "
@@ -491,7 +491,7 @@ begin_run(struct dk_orch *o)
   return o->coroutine;
 }
 
-/* Any other: what the last one has said stands in the history now. */
+/* Any later turn: the history now has what the last turn recorded. */
 static bool
 go_on(struct dk_orch *o)
 {
@@ -522,7 +522,7 @@ replay_turn(struct dk_orch *run, const struct past *past, struct ran *ret_ran)
   conclude(run);
 }
 
-/* ---- what the code may ask and use ------------------------------------------------------------*/
+/* ---- queries and memory ------------------------------------------------------------*/
 
 dk_str
 dk_orch_instance(const dk_orch *given)
@@ -564,8 +564,8 @@ dk_orch_parent(const dk_orch *given)
   return o ? o->started->parent.instance : dk_str_of(NULL);
 }
 
-/* What a turn decides depends on what it has waited for.  So up to the first of this turn's
- * arrivals it does what was done before. */
+/* What a turn decides depends on what it has waited for.  So until it consumes the first of this
+ * turn's arrivals it repeats what was done before. */
 static bool
 is_replaying(const struct dk_orch *o)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Staging: the arrivals of a turn become events behind the history, or strays.  See decision.h. */
+/* Staging: makes the arrivals of a turn events after the history, or strays.  See decision.h. */
 #include "core/base/names.h"
 #include "core/runtime/code/decision-parts.h"
 #include "core/runtime/code/history.h"
@@ -71,7 +71,7 @@ decision_answer_start(struct dk_arena *arena, const struct parent *own,
   return ret_outgoing->id.ptr ? DK_OK : DK_NO_MEMORY;
 }
 
-/* One commit may not send one message twice. */
+/* One commit must not send the same message twice. */
 static bool
 is_answered(const struct staged *staged, const struct outgoing *answer)
 {
@@ -106,11 +106,11 @@ stray_end(const struct staging *staging, const struct message *message)
   if (message->execution != staging->execution)
     return "it is for another execution";
   if (!source || source->kind != event_ends(event_of(message->kind)))
-    return "it is for nothing that this execution has begun";
+    return "it refers to nothing that this execution has begun";
   if (history_end_of(staging->history, source->id))
-    return "what it is for has ended before";
+    return "what it refers to has already ended";
   if (history_is_dropped(staging->history, source->id))
-    return "what it is for was cancelled";
+    return "what it refers to was cancelled";
   return NULL;
 }
 
@@ -131,13 +131,13 @@ stray_cancel(struct staging *staging, const struct message *message)
     why = "it comes from an instance that is not the parent";
   } else if (staging->history->cancel > 0) {
     outcome = REQUEST_REPEATED;
-    why = "the cancellation was asked for before";
+    why = "the cancellation was requested before";
   }
   staging->staged->requests[request_source(message)][outcome]++;
   return why;
 }
 
-/* Sent again, though the first one had come. */
+/* Finds a message that was sent again although the first copy had arrived. */
 static dk_status
 find_repetition(struct staging *staging, const struct message *message, const char **ret_why)
 {
@@ -149,7 +149,7 @@ find_repetition(struct staging *staging, const struct message *message, const ch
   if (!at || history_knows_message(staging->history, message->id, &is_known) != DK_OK)
     return DK_NO_MEMORY;
   if (*at || is_known)
-    *ret_why = "it has come before";
+    *ret_why = "it has arrived before";
   *at = staging;
   return DK_OK;
 }
@@ -161,7 +161,7 @@ judge(struct staging *staging, const struct message *message, const char **ret_w
   *ret_why = NULL;
   switch (message->kind) {
   case MESSAGE_START:
-    *ret_why = "the instance has been started";
+    *ret_why = "the instance was started already";
     return answer_start(staging, message);
   case MESSAGE_RAISED:
   case MESSAGE_QUEUED:
@@ -170,7 +170,7 @@ judge(struct staging *staging, const struct message *message, const char **ret_w
     *ret_why = stray_cancel(staging, message);
     return DK_OK;
   case MESSAGE_CONTINUE:
-    *ret_why = "its execution has begun";
+    *ret_why = "its execution has begun already";
     return DK_OK;
   default:
     *ret_why = stray_end(staging, message);

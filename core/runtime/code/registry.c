@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The registry: two sorted lists.  Owns the names and versions in them.  No lock: it is filled
- * before a runtime is started with it, and only read from then on. */
+ * before a runtime is started with it, and only read after that. */
 #include "core/runtime/code/registry.h"
 
 #include <stdlib.h>
 
 #include "core/base/utf8.h"
 
-/* What every store takes as an id (struct dk_limits), and so as a name. */
+/* The length of an id, and so of a name, that every store accepts (struct dk_limits). */
 enum { MAX_NAME = 255 };
 
 struct orchestration {
@@ -27,7 +27,7 @@ struct dk_registry {
 
 /* ---- versions -------------------------------------------------------------------------------- */
 
-/* One part of a version, and the dot behind it if there has to be one. */
+/* Reads one part of a version, and the dot after it if `dot`. */
 static bool
 parse_part(dk_str *text, bool dot, uint32_t *ret_part)
 {
@@ -86,7 +86,7 @@ is_name(const char *name)
   return name && dk_text_id_valid(name, strlen(name), MAX_NAME);
 }
 
-/* The name against a text that need not end in a NUL. */
+/* Compares the name with a text that need not end in a NUL. */
 static int
 compare_name(const char *name, dk_str text)
 {
@@ -96,7 +96,7 @@ compare_name(const char *name, dk_str text)
   return order != 0 ? order : (length > text.len) - (length < text.len);
 }
 
-/* Room for one more at `at` in a list of n elements; NULL: no memory, and nothing changed. */
+/* Makes room for one more at `at` in a list of n elements; NULL: no memory, and nothing changed. */
 static void *
 insert(void **list, size_t n, size_t at, size_t size)
 {
@@ -120,7 +120,7 @@ compare_orchestration(const struct orchestration *a, dk_str name, struct dk_vers
   return order != 0 ? order : version_compare(a->version, version);
 }
 
-/* The place of the first that is not before this name and version. */
+/* The index of the first that is not less than this name and version. */
 static size_t
 place_of(const struct dk_registry *registry, dk_str name, struct dk_version version)
 {
@@ -209,7 +209,7 @@ registry_needs(const struct dk_registry *registry, uint32_t need, const char **r
   return false;
 }
 
-/* What the caller's struct has.  False: it makes no sense. */
+/* Reads the caller's struct.  False: it is invalid. */
 static bool
 read_needs(const struct dk_orchestration_traits *traits, struct orchestration *added)
 {
@@ -281,7 +281,7 @@ add_activity(struct dk_registry *registry, const struct registered_activity *add
   return DK_OK;
 }
 
-/* What the caller's struct has; an older one is shorter.  False: it makes no sense. */
+/* Reads the caller's struct; an older one is shorter.  False: it is invalid. */
 static bool
 read_traits(const struct dk_activity_traits *traits, struct registered_activity *added)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stream of commands: the k-th that the code says has to be the k-th of the history.  See
+/* The stream of commands: the k-th command of the code must be the k-th of the history.  See
  * orch.h. */
 #include "core/runtime/code/orch.h"
 
 #include <assert.h>
 #include <stdio.h>
 
-/* What a command is compared by; the rest of its event (fire at, resolved ids, values) is taken
- * from the history. */
+/* The members by which commands are compared; the rest of the event (fire at, resolved ids, values)
+ * is taken from the history. */
 enum {
   BY_NAME = 1,
   BY_TEXT = 2,
@@ -85,7 +85,7 @@ orch_describe(struct dk_orch *o, const struct event *event)
 
 /* ---- comparing --------------------------------------------------------------------------------*/
 
-/* A child that was given no id has the one made of its event. */
+/* A child to which no id was given has the id made from its event. */
 static bool
 same_instance(const struct dk_orch *o, const struct event *recorded, const struct event *said)
 {
@@ -102,7 +102,7 @@ same_instance(const struct dk_orch *o, const struct event *recorded, const struc
                    (dk_str){tail, (size_t)length});
 }
 
-/* Status can be empty or cleared; keys can be changed to an empty value or none. */
+/* A status can be empty or cleared; a key's value can be empty or absent. */
 static bool
 same_text(const struct event *recorded, const struct event *said)
 {
@@ -111,7 +111,7 @@ same_text(const struct event *recorded, const struct event *said)
   return str_equal(recorded->text, said->text);
 }
 
-/* NULL, or what is not alike. */
+/* NULL, or the name of what differs. */
 static const char *
 difference(const struct dk_orch *o, const struct event *recorded, const struct event *said)
 {
@@ -146,7 +146,7 @@ mismatch(struct dk_orch *o, const struct event *recorded, const struct event *sa
   if (!was || !is)
     orch_leave(o, ENDING_NO_MEMORY);
   orch_nondeterminism(o, "this is recorded call %llu, in the history event %llu (%s); the code now "
-                         "says: %s.  Its %s has changed; register a change under a new version",
+                         "calls: %s.  Its %s has changed; register a change under a new version",
                       (unsigned long long)o->n_matched + 1, (unsigned long long)recorded->id, was,
                       is, what);
 }

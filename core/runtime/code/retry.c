@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An activity that is tried until it succeeds, made of the public calls.  See runtime.h. */
+/* An activity that is tried until it succeeds, built from the public calls.  See runtime.h. */
 #include "core/runtime/code/orch.h"
 
 enum { USUAL_FACTOR = 200 };
@@ -22,7 +22,7 @@ read_retry(struct dk_orch *o, const struct dk_retry *given)
   return retry;
 }
 
-/* The next delay: so many per cent of this one, and never over the end of a number. */
+/* The next delay: `factor_percent` of this one, without overflow. */
 static int64_t
 longer(int64_t delay, const struct dk_retry *retry)
 {

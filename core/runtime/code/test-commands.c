@@ -325,7 +325,7 @@ static const struct {
   {no_size, "options without a size", "dk_activity_with: struct_size of its options is 0"},
   {newer_size, "options of a newer header", "dk_child: struct_size of its options is 4000"},
   {no_reserved, "what is reserved", "dk_activity_with: reserved in its options is 5"},
-  {no_version, "a version that is none", "dk_start_detached: the version is no \"1.2.3\""},
+  {no_version, "a version that is none", "dk_start_detached: the version is not of the form"},
   {no_instance, "a detached start without an id",
    "dk_start_detached: the instance id is not given"},
   {no_attempts, "no attempts", "dk_activity_retried: attempts is 0"},

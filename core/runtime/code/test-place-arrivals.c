@@ -77,18 +77,18 @@ stray_ends(void)
   SET(&s, ACTIVITY("a", "in"), DONE(2, "x"), ACTIVITY("b", "in"), TIMER(5), DROPPED(5),
       ACTIVITY("c", "in"), DROPPED(7));
   STAGE(END(ACTIVITY_COMPLETED, 2, 3));
-  is(strays, "activity_completed: what it is for has ended before", "ended in the history");
+  is(strays, "activity_completed: what it refers to has already ended", "ended in the history");
   STAGE(END(ACTIVITY_FAILED, 2, 3));
-  is(strays, "activity_failed: what it is for has ended before", "failed after completed");
+  is(strays, "activity_failed: what it refers to has already ended", "failed after completed");
   STAGE(END(ACTIVITY_COMPLETED, 4, 3), END(ACTIVITY_COMPLETED, 4, 3), END(ACTIVITY_FAILED, 4, 3));
-  is(strays, "activity_completed: what it is for has ended before; activity_failed: what it is "
-             "for has ended before", "ended in the same batch");
+  is(strays, "activity_completed: what it refers to has already ended; activity_failed: what it "
+             "refers to has already ended", "ended in the same batch");
   is(arrived(), "activity_completed 4", "only the first counts");
   STAGE(END(ACTIVITY_FAILED, 4, 3), END(ACTIVITY_COMPLETED, 4, 3));
   is(arrived(), "activity_failed 4", "also when it failed");
   STAGE(END(TIMER_FIRED, 5, 3), END(ACTIVITY_COMPLETED, 7, 3));
-  is(strays, "timer_fired: what it is for was cancelled; activity_completed: what it is for was "
-             "cancelled", "of what was dropped");
+  is(strays, "timer_fired: what it refers to was cancelled; activity_completed: what it refers "
+             "to was cancelled", "of what was dropped");
   STAGE(END(ACTIVITY_COMPLETED, 4, 2), END(ACTIVITY_COMPLETED, 4, 4));
   is(strays, "activity_completed: it is for another execution; activity_completed: it is for "
              "another execution", "of an execution before and one to come");
@@ -114,7 +114,7 @@ outside(void)
   is(staged.arrived[0].message_id.ptr, "r2", "with the ids of their messages");
   STAGE(RAISE("go", "r1"), RAISE("go", "r4"), RAISE("stop", "r4"));
   is(arrived(), "raised go", "but one that is sent again does not,");
-  is(strays, "raised: it has come before; raised: it has come before",
+  is(strays, "raised: it has arrived before; raised: it has arrived before",
      "whether it is in the history or in this batch");
 }
 
@@ -140,7 +140,7 @@ cancels(void)
   ok(staged.cancel_requested, "a cancellation");
   is(staged.cancel->text.ptr, "first", "the first reason wins");
   is(staged.cancel->by.ptr, "me", "and who gave it");
-  is(strays, "cancel: the cancellation was asked for before", "the second is a stray");
+  is(strays, "cancel: the cancellation was requested before", "the second is a stray");
   is(requests(REQUEST_BY_API), "1 1 0 0 0", "one was taken, the other repeated it");
   is(requests(REQUEST_BY_PARENT), "0 0 0 0 0", "and no parent has asked");
   STAGE({.kind = MESSAGE_CANCEL, .parent = {S("boss"), 2, 8}},

@@ -271,7 +271,7 @@ wrong_returns(void)
 {
   SET_START(&s);
   is(scene_run(&s, returns_nothing), "wrong use", "a result that nothing gave");
-  ok(strstr(scene_text(&s), "did not return what dk_completed or dk_failed gave"), "%s",
+  ok(strstr(scene_text(&s), "did not return the result of dk_completed"), "%s",
      scene_text(&s));
   is(scene_run(&s, returns_another), "wrong use", "a result of something else");
 }

@@ -179,7 +179,7 @@ dropped(void)
 {
   SET_START(&s);
   is(scene_run(&s, awaits_dropped), "failed", "who awaits what was dropped fails");
-  is(scene_text(&s), "waited for what was dropped: activity a", "and says so");
+  is(scene_text(&s), "waited for a dropped future: activity a", "and says so");
   is(scene_commands(&s), "activity a, dropped 2 dropped", "a second drop is nothing");
 }
 

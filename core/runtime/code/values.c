@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recorded values, key-values and the custom status.  See orch.h.
  *
- * A key that this execution has not touched is read from the store's snapshot once, and what was
- * found there is recorded; everything else about keys follows from the history.  So it does not
- * matter how old the snapshot is, and a replay reads what was read. */
+ * A key that this execution has not used is read from the store's snapshot once, and the result is
+ * recorded; everything else about keys follows from the history.  So the age of the snapshot does
+ * not matter, and a replay reads the same value. */
 #include "core/runtime/code/orch.h"
 
 #include <stdio.h>
@@ -15,10 +15,11 @@ struct kv_known {
 
 enum { KV_READ = 0, GUID_LENGTH = 36 };
 
-/* ---- time and chance --------------------------------------------------------------------------*/
+/* ---- time and random numbers
+ * --------------------------------------------------------------------------*/
 
-/* Of this turn's seed and the event that it would be in: so it does not matter where the run of the
- * code began. */
+/* Computed from this turn's seed and the id of the event that records it, so that it does not
+ * matter where the run of the code began. */
 static uint64_t
 random_bits(const struct dk_orch *o, uint64_t half)
 {
@@ -30,7 +31,7 @@ random_bits(const struct dk_orch *o, uint64_t half)
   return bits ^ bits >> 31;
 }
 
-/* Records a value under its name; `said` has what a new one is. */
+/* Records a value under its name; `said` has the value, if it is a new one. */
 static const struct event *
 record(struct dk_orch *o, const char *name, int64_t number, dk_str text)
 {
@@ -40,7 +41,7 @@ record(struct dk_orch *o, const char *name, int64_t number, dk_str text)
                                              .number = number, .text = text}, &made);
 }
 
-/* Hosts' clocks differ; within an execution time does not go back. */
+/* The clocks of hosts differ; within an execution time must not go back. */
 int64_t
 dk_now(dk_orch *given)
 {
@@ -166,7 +167,7 @@ in_snapshot(const struct past *past, dk_str key)
   return dk_str_of(NULL);
 }
 
-/* Answered by the store once; recorded. */
+/* Read from the store's snapshot once, and recorded. */
 static void
 read_key(struct dk_orch *o, dk_str key)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an orchestration waits.  What is not ready anywhere in the history ends the turn; what is
- * ready wins by the rule (winner-rule.h).  See orch.h. */
+/* How an orchestration waits.  If nothing is ready anywhere in the history, the turn ends; if
+ * something is, the rule decides (winner-rule.h).  See orch.h. */
 #include "core/runtime/code/orch.h"
 
-/* One that was dropped is over: nothing has to be waited for. */
+/* A future that was dropped has ended: there is nothing to wait for. */
 static uint64_t
 position_of(const struct dk_orch *o, struct dk_future *future)
 {
@@ -18,7 +18,7 @@ wait_for(struct dk_orch *o, struct dk_future *future)
   orch_take(o, future);
 }
 
-/* What ended an activity, timer or child that was taken. */
+/* The event that ended an activity, timer or child that was taken. */
 static const struct event *
 end_of(const struct dk_orch *o, const struct dk_future *future)
 {
@@ -41,7 +41,7 @@ outcome_of(const struct dk_orch *o, const struct dk_future *future)
   return has_failed(o, future) ? DK_FAULTED : DK_SUCCEEDED;
 }
 
-/* What has come in this turn is in memory that goes with the turn. */
+/* What arrived in this turn is in memory that is freed with the turn. */
 static dk_str
 text_of_end(struct dk_orch *o, struct dk_future *future)
 {
@@ -52,8 +52,8 @@ text_of_end(struct dk_orch *o, struct dk_future *future)
   return future->value;
 }
 
-/* The result or the error's text; never absent.  A timer has none, and what came for one that was
- * dropped is not seen. */
+/* The result or the error's text; never absent.  A timer has none, and what arrived for a dropped
+ * one is not shown. */
 static dk_str
 value_of(struct dk_orch *o, struct dk_future *future)
 {
@@ -91,7 +91,7 @@ fail_with(struct dk_orch *o, dk_str error)
 DK_NORETURN static void
 fail_as_dropped(struct dk_orch *o, const struct dk_future *future)
 {
-  char *text = dk_arena_printf(o->arena, "waited for what was dropped: %s %.*s", noun(future),
+  char *text = dk_arena_printf(o->arena, "waited for a dropped future: %s %.*s", noun(future),
                                (int)future->name.len, future->name.len > 0 ? future->name.ptr : "");
 
   if (!text)
@@ -155,7 +155,7 @@ best_of(struct dk_orch *o, dk_future *const *futures, size_t n)
   return winner;
 }
 
-/* An activity and a timer: the timer is the activity's limit. */
+/* For an activity and a timer: reports the timer as the activity's limit. */
 static void
 tell_limit(struct dk_orch *o, dk_future *const *futures, size_t n)
 {

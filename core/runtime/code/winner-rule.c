@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rule by position: see winner-rule.h.  A file of its own, so that a test can put a wrong rule
- * in its place and see that it is found. */
+/* The rule by position: see winner-rule.h.  It has its own file, so that a test can replace it by a
+ * wrong rule and check that this is found. */
 #include "core/runtime/code/winner-rule.h"
 
-/* A best at or before `now` stays: it was the first of the arguments that is seen ready.  Else the
- * smallest position wins, and that is one at or before `now` if there is any. */
+/* If the best is at or before `now`, it stays: it is the first of the arguments that the code sees
+ * as ready.  Else the smallest position wins, which is one at or before `now` if there is any. */
 bool
 rule_prefers(uint64_t candidate, uint64_t best, uint64_t now)
 {

@@ -177,7 +177,7 @@ count_stray(void *context, const struct message *message, const char *why)
   struct world *w = context;
 
   w->tally->strays++;
-  if (strcmp(why, "what it is for was cancelled") == 0)
+  if (strcmp(why, "what it refers to was cancelled") == 0)
     w->late = message;
 }
 
