@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The leases: see leases.h.
  *
- * One thread is the clock: it looks at each lease when that is due, hands those that are to be
- * renewed to the renewers, calls back renewals that hang, and sees to the deadlines.  The renewers
- * call the store, one lease each; as many are made as are needed at once, up to MOST_RENEWERS.
+ * One thread is the clock: it handles each lease when it is due, gives leases to the renewers when
+ * they must be renewed, cancels renewals that hang, and watches the deadlines.  The renewers call
+ * the store, one lease each; as many are started as are needed at the same time, up to
+ * MOST_RENEWERS.
  *
- * Locking: `lock` guards all but what is said otherwise.  Neither the store nor `lost` nor the log
- * is called under it; the contact, which has a lock of its own, is.  A lease belongs to the leases
- * from leases_keep to leases_let_go; one whose renewal is under way at that moment is freed by its
- * renewer.
+ * Locking: `lock` guards everything unless a comment says otherwise.  Neither the store nor `lost`
+ * nor the log is called under it; the store's health, which has its own lock, is.  A lease belongs
+ * to struct leases from leases_keep to leases_let_go; if its renewal is running at that moment, the
+ * renewer frees it.
  *
  * Invariants, whenever the lock is free; the asserts name them by number:
  *
- *  1. All of a lease but its terms, and all of the leases, changes under `lock` only.
+ *  1. All of a lease except its terms, and all of struct leases, changes under `lock` only.
  *  2. A lease goes WAITS -> IS_READY -> RENEWS -> WAITS.  From each of these it may rest or be
- *     lost; what is lost, or rests, is never renewed again, and `lost` is called at most once.
+ *     lost.  A lease that is lost or rests is never renewed again; `lost` is called at most once.
  *  3. The list `ready` has exactly the leases that are IS_READY, n_ready of them, and `ready_end`
  *     is where the next one is linked.
  *  4. A lease that RENEWS has a renewer; one that WAITS or IS_READY has none.
- *  5. What WAITS, IS_READY or RENEWS is in the heap, and is looked at by its deadline.  What rests
- *     or is lost is there only as long as a renewer has it.
+ *  5. A lease that WAITS, IS_READY or RENEWS is in the heap, and is due by its deadline.  One that
+ *     rests or is lost is in the heap only as long as a renewer has it.
  *  6. n_leases counts what is kept and not freed; the heap holds no more than these.
- *  7. What is freed has no pins, is in no list, and no renewer has it.
+ *  7. A lease that is freed has no pins, is in no list, and no renewer has it.
  *  8. n_over <= n_renewers <= MOST_RENEWERS, and n_idle counts some of these.
- *  9. While the clock calls a renewer back, that renewer takes no other lease. */
+ *  9. While the clock cancels a renewer's call, that renewer takes no other lease. */
 #include "core/runtime/lease/leases.h"
 
 #include <assert.h>
@@ -35,25 +36,25 @@
 enum { MOST_RENEWERS = 16, LEAST_RETRY_MS = 50, LEAST_HANG_MS = 250, PATIENCE_MS = 5000 };
 
 enum lease_state {
-  LEASE_WAITS,    /* for its time to be renewed */
+  LEASE_WAITS,    /* until its time to be renewed */
   LEASE_IS_READY, /* in the list for the renewers */
   LEASE_RENEWS,   /* a renewer has it */
-  LEASE_RESTS,    /* not renewed any more */
+  LEASE_RESTS,    /* no longer renewed */
   LEASE_IS_LOST
 };
 
 struct renewer;
 struct lease {
-  struct due due;             /* first: what the heap has is the lease */
+  struct due due;             /* first member: the heap's element is the lease */
   struct leases *leases;
-  struct lease_terms terms;   /* its texts stand behind the struct */
+  struct lease_terms terms;   /* its texts follow the struct */
   enum lease_state state;
   int64_t deadline, renew_at;
-  int64_t good_at;            /* lock_ms before the deadline; stays when it is lost */
-  struct renewer *renewer;    /* that has it; a lease that rests may have one, too */
+  int64_t good_at;            /* lock_ms before the deadline; unchanged when it is lost */
+  struct renewer *renewer;    /* the one that renews it; a resting lease may have one too */
   uint32_t retries;           /* since the last DK_OK */
-  struct asker renews;        /* rests unless the lease is kept */
-  uint32_t pins;              /* of who tells of it just now, without the lock */
+  struct asker renews;        /* active only while the lease is kept */
+  uint32_t pins;              /* held by threads that are reporting this lease without the lock */
   bool is_let_go;
   struct lease *next;         /* in the list of those that are ready */
 };
@@ -64,7 +65,8 @@ struct renewer {
   struct dk_caller *caller;
   struct dk_canceller *canceller;
   int64_t call_back_at;
-  bool is_called_back;        /* the clock is at it: the renewer waits with the next one */
+  bool is_called_back;        /* the clock is cancelling it: the renewer must wait before the next
+                                 one */
 };
 
 struct leases {
@@ -72,19 +74,19 @@ struct leases {
   struct log *log;
   struct dk_lock lock;
   pthread_cond_t clock_looks; /* the heap has changed */
-  pthread_cond_t is_ready;    /* a lease is ready, or it is the end */
-  pthread_cond_t has_changed; /* nobody tells of a lease any more, something is over */
+  pthread_cond_t is_ready;    /* a lease is ready, or the leases are being stopped */
+  pthread_cond_t has_changed; /* no thread reports a lease any more, or a thread has ended */
   bool is_stopping;
-  bool is_left;               /* the last renewer frees all */
+  bool is_left;               /* it was abandoned: the last renewer frees everything */
   pthread_t clock;
   struct heap heap;
-  size_t n_leases;            /* kept and not freed */
+  size_t n_leases;            /* kept or not yet freed */
   struct lease *ready, **ready_end;
   uint32_t n_ready, n_idle, n_renewers, n_over;
   struct renewer renewers[MOST_RENEWERS];
 };
 
-/* ---- what a lease is told about -------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
 static struct dk_log_event
 event_of(const struct lease *lease, int32_t number)
@@ -101,7 +103,7 @@ event_of(const struct lease *lease, int32_t number)
   };
 }
 
-/* A row of retries is told once, for all leases together, and once when it is over. */
+/* A series of failures is logged once, for all leases together, and once when it has ended. */
 static void
 tell_retry(const struct lease *lease, bool is_news, dk_status status, const char *why)
 {
@@ -112,7 +114,7 @@ tell_retry(const struct lease *lease, bool is_news, dk_status status, const char
   event.status = status;
   if (!is_news)
     event.level = DK_LEVEL_TRACE;
-  log_report(log, &event, "its lease could not be renewed, and it is tried again: %s", why);
+  log_report(log, &event, "its lease could not be renewed, trying again: %s", why);
 }
 
 static void
@@ -123,12 +125,12 @@ tell_renewed(const struct lease *lease, bool is_news, uint32_t retries)
 
   log_count(log, COUNT_RENEWALS);
   if (retries == 0 && !is_news) {
-    log_report(log, &event, "its lease is renewed");
+    log_report(log, &event, "its lease was renewed");
     return;
   }
   if (is_news)
     event.level = DK_LEVEL_INFO;
-  log_report(log, &event, "its lease is renewed, after %u attempts that failed", retries);
+  log_report(log, &event, "its lease was renewed, after %u failed attempts", retries);
 }
 
 /* ---- leases, under the lock ------------------------------------------------------------------ */
@@ -206,7 +208,7 @@ free_lease(struct lease *lease)
   free(lease);
 }
 
-/* Between the two the lock is open, and the lease stays. */
+/* Between these two functions the lock is released, and the lease is not freed. */
 static void
 begin_to_tell(struct lease *lease)
 {
@@ -225,7 +227,7 @@ end_telling(struct lease *lease)
   pthread_cond_broadcast(&lease->leases->has_changed);
 }
 
-/* Tells the owner.  The clock goes on looking at a renewal that is still under way. */
+/* Reports the loss to the owner.  The clock still watches a renewal that is running. */
 static void
 lose(struct lease *lease, enum loss loss, int64_t call_back_at)
 {
@@ -262,7 +264,7 @@ call_store(struct renewer *renewer, const struct lease *lease)
   return dk_store_renew_work_item_lock(store, renewer->caller, terms->token, terms->lock_ms);
 }
 
-/* The answer to a renewal, in a lease that is still to be kept. */
+/* Handles the answer to a renewal of a lease that is still kept. */
 static void
 take_answer(struct lease *lease, dk_status status, const char *why)
 {
@@ -359,7 +361,7 @@ discard_leases(struct leases *leases)
   free(leases);
 }
 
-/* Under the lock, which is open when this returns. */
+/* Called under the lock, which is released when this returns. */
 static void
 end_renewer(struct leases *leases)
 {
@@ -396,7 +398,7 @@ renewer_main(void *argument)
   return NULL;
 }
 
-/* One more; without memory or threads those that are there have to do. */
+/* Adds one; without memory or threads the existing ones must suffice. */
 static bool
 add_renewer(struct leases *leases)
 {
@@ -445,7 +447,7 @@ hand_to_renewers(struct leases *leases, struct lease *lease)
   pthread_cond_signal(&leases->is_ready);
 }
 
-/* A renewal is under way: called back in time, and as often as it hangs. */
+/* Watches a running renewal: cancels it in time, and again as long as it hangs. */
 static void
 watch_renewal(struct lease *lease, bool is_kept, int64_t now)
 {
@@ -460,7 +462,7 @@ watch_renewal(struct lease *lease, bool is_kept, int64_t now)
     call_back(renewer);
 }
 
-/* Its time has come, for one thing or the other. */
+/* Handles a lease that is due. */
 static void
 attend(struct leases *leases, struct lease *lease, int64_t now)
 {
@@ -499,7 +501,8 @@ clock_main(void *argument)
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-/* Into the room at *at, which is zeroed and moves on; an absent text stays absent. */
+/* Copies the text to *at, which points to zeroed memory and is advanced; an absent text stays
+ * absent. */
 static dk_str
 move_in(char **at, dk_str text)
 {
@@ -565,7 +568,7 @@ lease_rest(struct lease *lease)
     remove_ready(leases, lease);
     health_rest(&leases->log->health, &lease->renews);
     lease->state = LEASE_RESTS;
-    if (!lease->renewer) /* else the clock still sees to it that it does not hang */
+    if (!lease->renewer) /* else the clock still watches that it does not hang */
       heap_remove(&leases->heap, &lease->due);
   }
   dk_unlock(&leases->lock);
@@ -615,7 +618,8 @@ lease_good_at(const struct lease *lease)
 
 /* ---- starting and stopping ------------------------------------------------------------------- */
 
-/* How many do not come back, although called back: they are left, and so is the leases. */
+/* How many do not return although they were cancelled: they are abandoned, and so is struct
+ * leases. */
 static uint32_t
 wait_for_renewers(struct leases *leases)
 {
@@ -632,7 +636,7 @@ wait_for_renewers(struct leases *leases)
   return left;
 }
 
-/* Those that were made: no clock, some renewers or none.  How many are left; 0: all is freed. */
+/* Ends the renewers that were started.  Returns how many are abandoned; 0: everything is freed. */
 static uint32_t
 end_renewers(struct leases *leases)
 {
@@ -648,7 +652,7 @@ end_renewers(struct leases *leases)
     return left;
   for (uint32_t i = 0; i < leases->n_renewers; i++)
     pthread_join(leases->renewers[i].thread, NULL);
-  assert(leases->n_leases == 0 && leases->n_ready == 0); /* 6: all were let go and freed */
+  assert(leases->n_leases == 0 && leases->n_ready == 0); /* 6: all were released and freed */
   discard_leases(leases);
   return 0;
 }

@@ -11,7 +11,7 @@ fetch_ids_begin(struct fetch_ids *ids, struct dk_store *store)
 
   ids->can_release = dk_library_provider(dk_store_library(store))->ops->release_fetch &&
                      getrandom(&random, sizeof(random), 0) == (ssize_t)sizeof(random);
-  atomic_init(&ids->last, random >> 2); /* they end at 2^63 - 1 */
+  atomic_init(&ids->last, random >> 2); /* ids must not exceed 2^63 - 1 */
 }
 
 uint64_t
@@ -20,7 +20,7 @@ fetch_ids_next(struct fetch_ids *ids)
   return ids->can_release ? atomic_fetch_add(&ids->last, 1) + 1 : 0;
 }
 
-/* Who answers so has locked nothing, or says what. */
+/* True if, with this answer, the store has locked nothing, or has reported what. */
 static bool
 is_told(dk_status status)
 {
@@ -41,7 +41,7 @@ lost_fetch_release(struct lost_fetch *lost, struct dk_store *store, struct dk_ca
   lost->status = dk_store_release_fetch(store, caller, lost->id);
   if (lost->status != DK_OK && dk_status_class(lost->status) != 2)
     return lost->status;
-  lost->id = 0; /* what is refused once is refused again: its leases run out */
+  lost->id = 0; /* a refusal would be repeated: its leases expire */
   return DK_OK;
 }
 
