@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client that cancels many: what is known of each, what is sent, and what is told of it.  Owns
+/* A client that cancels many: finds the state of each, sends requests, and reports outcomes.  Owns
  * nothing.
  *
- * The ids come in batches, from a list or from a filter.  All of a batch are looked at, then those
- * that are not over are asked, many at once, then all are told of.  What ends between look and
- * sending has no use for its request. */
+ * The ids come in batches, from a list or from a filter.  First the state of all in a batch is
+ * read; then requests are sent to those that have not ended, many at once; then all outcomes are
+ * reported.  An instance that ends between check and request ignores the request. */
 #include <stdio.h>
 
 #include "core/base/names.h"
@@ -23,17 +23,17 @@ struct cancelling {
   dk_cancel_fn *each;
   void *context;
   struct dk_cancel_counts counts;
-  char no_id[80];        /* why something is none */
+  char no_id[80];        /* for the text about an id that is invalid */
 };
 
-/* What is asked for, copied from what the user gave. */
+/* The request, copied from the user's options. */
 struct asked {
   struct dk_cancel_options options;
   dk_cancel_fn *each;
   void *context;
 };
 
-/* Goes through all of it once; the second is what it goes through. */
+/* One pass over all instances; `what` is the list or the filter. */
 typedef dk_status pass_fn(struct cancelling *c, const void *what);
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -60,13 +60,13 @@ read_options(struct dk_client *client, const struct dk_cancel_options *given,
 
 /* ---- one batch ------------------------------------------------------------------------------- */
 
-/* What is known of some instances, in order; `outcome` 0: they are to be asked. */
+/* The outcomes of some instances, in order; 0: a request must be sent. */
 struct batch {
   struct dk_cancel_outcome *outcomes;
   size_t n;
 };
 
-/* In the memory of the page. */
+/* Uses the memory of the page. */
 static dk_status
 new_batch(struct cancelling *c, size_t most, struct batch *ret_batch)
 {
@@ -78,10 +78,10 @@ new_batch(struct cancelling *c, size_t most, struct batch *ret_batch)
 }
 
 static const char cannot_tell[] =
-  "no turn of it was committed, and whether a start is stored a provider without " DK_ADMIN
-  " cannot tell: dk_client_cancel asks all the same";
+  "no turn of it was committed; a provider without " DK_ADMIN
+  " cannot show whether a start is stored: dk_client_cancel sends the request anyway";
 
-/* info NULL: it is not there. */
+/* info NULL: it does not exist. */
 static void
 add(struct cancelling *c, struct batch *batch, dk_str instance, const struct dk_instance_info *info)
 {
@@ -116,15 +116,15 @@ add_failed(struct batch *batch, dk_str instance, dk_status error, const char *wo
   fail(outcome, error, words);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- requesting ------------------------------------------------------------------------------ */
 
 static dk_status
 was_called_back(struct cancelling *c)
 {
-  return client_refuse(c->client, DK_CALL_CANCELLED, "the cancelling was called back");
+  return client_refuse(c->client, DK_CALL_CANCELLED, "the call was cancelled");
 }
 
-/* Dry: has the store a request already? */
+/* For a dry run: checks whether a request is stored already. */
 static dk_status
 look_for_request(struct cancelling *c, struct dk_cancel_outcome *outcome)
 {
@@ -153,8 +153,8 @@ end_of(struct batch *batch, const struct dk_instance *row)
   }
 }
 
-/* A request that was not found may have been taken since its instance was listed: then it is over.
- * Who runs after it was not found has none. */
+/* If no request was found, one might have been taken since the instance was listed: then the
+ * instance has ended.  An instance that runs after no request was found has none. */
 static dk_status
 look_for_ends(struct cancelling *c, struct batch *batch)
 {
@@ -191,7 +191,7 @@ look_for_requests(struct cancelling *c, struct batch *batch)
   return look_for_ends(c, batch);
 }
 
-/* *ret_status: if the store has failed, its answer. */
+/* *ret_status: the store's answer, if the store has failed. */
 static void
 read_receipt(struct cancelling *c, const struct recipient *recipient,
              struct dk_cancel_outcome *outcome, dk_status *ret_status)
@@ -210,7 +210,7 @@ read_receipt(struct cancelling *c, const struct recipient *recipient,
     *ret_status = client_refuse(c->client, status, "%s", recipient->words ? recipient->words : "");
 }
 
-/* In the words of the store, if it has said any. */
+/* With the store's text, if it gave one. */
 static dk_status
 were_called_back(struct cancelling *c, const struct recipient *recipients, size_t n)
 {
@@ -241,7 +241,7 @@ send_requests(struct cancelling *c, struct batch *batch)
                                                              : status;
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
 static void
 count(struct dk_cancel_counts *counts, int32_t outcome)
@@ -253,7 +253,7 @@ count(struct dk_cancel_counts *counts, int32_t outcome)
   counts->failed += outcome == DK_CANCEL_FAILED;
 }
 
-/* All that was done is counted, also what nobody wants to be told of any more. */
+/* Everything that was done is counted, even after `each` has ended the call. */
 static dk_status
 tell(struct cancelling *c, const struct batch *batch)
 {
@@ -261,12 +261,12 @@ tell(struct cancelling *c, const struct batch *batch)
     count(&c->counts, batch->outcomes[i].outcome);
   for (size_t i = 0; i < batch->n && c->each; i++)
     if (batch->outcomes[i].outcome != 0 && c->each(c->context, &batch->outcomes[i]) != 0)
-      return client_refuse(c->client, DK_CALL_CANCELLED, "the function that it calls has ended it");
+      return client_refuse(c->client, DK_CALL_CANCELLED, "the callback has ended the call");
   return DK_OK;
 }
 
-/* Asks those that are to be asked, and tells of all.  The store's failure is that of all that it
- * was not asked for. */
+/* Sends the requests of a batch, and reports all its outcomes.  If the store fails, all instances
+ * whose request was not sent fail with its answer. */
 static dk_status
 finish(struct cancelling *c, struct batch *batch)
 {
@@ -284,7 +284,7 @@ finish(struct cancelling *c, struct batch *batch)
 /* ---- a list of ids --------------------------------------------------------------------------- */
 
 struct ids {
-  const dk_str *first;  /* each once, with a NUL behind it */
+  const dk_str *first;  /* each once, followed by a NUL */
   size_t n;
 };
 
@@ -294,7 +294,7 @@ is_id(const struct cancelling *c, dk_str id)
   return id.ptr && dk_text_id_valid(id.ptr, id.len, client_max_id(c->client));
 }
 
-/* What the store knows of them, by id. */
+/* Reads their states from the store, by id. */
 static dk_status
 look_at_batch(struct cancelling *c, const dk_str *ids, size_t n, struct names *ret_found)
 {
@@ -359,7 +359,7 @@ look_at_ids(struct cancelling *c, const dk_str *ids, size_t n, struct batch *ret
   return DK_OK;
 }
 
-/* The store has failed: that is the outcome of all that is left. */
+/* The store has failed: reports that as the outcome of all the others. */
 static dk_status
 give_up(struct cancelling *c, const dk_str *ids, size_t n, dk_status error)
 {
@@ -395,7 +395,7 @@ cancel_list(struct cancelling *c, const void *what)
   return give_up(c, ids->first + done, ids->n - done, status);
 }
 
-/* Each once, in the order of the list, copied for the NULs. */
+/* Copies each id once, in the order of the list, followed by a NUL. */
 static dk_status
 gather(struct dk_client *client, struct dk_arena *arena, const dk_str *given, size_t n,
        struct ids *ret_ids)
@@ -454,7 +454,7 @@ cancel_selected(struct cancelling *c, const void *what)
   return status;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- all batches ----------------------------------------------------------------------------- */
 
 static dk_status
 pass(struct dk_client *client, const struct asked *asked, bool is_dry, bool is_told,
@@ -472,7 +472,7 @@ pass(struct dk_client *client, const struct asked *asked, bool is_dry, bool is_t
   dk_status status = info_reader_begin(&c.l, client, false);
 
   c.l.is_patient = true;
-  snprintf(c.no_id, sizeof(c.no_id), "an id has to be 1 to %zu bytes of UTF-8 without NUL",
+  snprintf(c.no_id, sizeof(c.no_id), "an id must be 1 to %zu bytes of UTF-8 without NUL",
            client_max_id(client));
   if (status == DK_OK)
     status = function(&c, what);
@@ -484,11 +484,11 @@ pass(struct dk_client *client, const struct asked *asked, bool is_dry, bool is_t
 static dk_status
 unexpected(struct dk_client *client, uint64_t found, uint64_t expected)
 {
-  return client_refuse(client, DK_INVALID, "%llu cancellations would be asked for, expected %llu: "
-                       "nothing is sent", (unsigned long long)found, (unsigned long long)expected);
+  return client_refuse(client, DK_INVALID, "%llu cancellations would be requested, expected %llu: "
+                       "nothing was sent", (unsigned long long)found, (unsigned long long)expected);
 }
 
-/* A number that is expected is counted before anything is sent. */
+/* If a number is expected, counts before anything is sent. */
 static dk_status
 pass_as_expected(struct dk_client *client, const struct asked *asked, pass_fn *function,
                  const void *what, struct dk_cancel_counts *ret_counts)
@@ -534,7 +534,7 @@ run(struct dk_client *client, const struct dk_cancel_options *options, dk_cancel
   if (status == DK_OK)
     status = pass_as_expected(client, &asked, function, what, &counts);
   if (status == DK_OK)
-    client_forget_error(client); /* of one id, which was told */
+    client_forget_error(client); /* of one id, which was reported */
   give_counts(&counts, ret_counts);
   return status;
 }
@@ -568,8 +568,8 @@ dk_cancel_matching(struct dk_client *client, const struct dk_instance_filter *fi
   TRY(client_needs_admin(client, "dk_cancel_matching"));
   if (selecting_all(filter))
     return client_refuse(client, DK_INVALID,
-                         "the filter selects everything: say what is to be cancelled, or give the "
-                         "statuses not started and running, if that is meant");
+                         "the filter selects everything: select what to cancel, or, if you mean "
+                         "all, give the statuses not started and running");
   return run(client, options, each, context, cancel_selected, filter, ret_counts);
 }
 
@@ -583,7 +583,7 @@ dk_cancel_by_name(struct dk_client *client, const char *name,
   give_counts(&none, ret_counts);
   TRY(client_needs_admin(client, "dk_cancel_by_name"));
   if (!name)
-    return client_refuse(client, DK_INVALID, "dk_cancel_by_name wants a name, and has NULL");
+    return client_refuse(client, DK_INVALID, "the name given to dk_cancel_by_name is NULL");
   return run(client, options, each, context, cancel_selected, &filter, ret_counts);
 }
 
@@ -594,7 +594,7 @@ struct single {
   struct dk_cancel_outcome outcome;
 };
 
-/* Its text has to live on. */
+/* Keeps a copy of its text. */
 static int32_t
 keep_outcome(void *context, const struct dk_cancel_outcome *outcome)
 {

@@ -9,7 +9,7 @@ enum {
   UNBORN = 1 << DK_NOT_STARTED,
   IN_LIFE = UNBORN | 1 << DK_RUNNING | 1 << DK_CONTINUED_AS_NEW,
   EVERY = IN_LIFE | 1 << DK_COMPLETED | 1 << DK_FAILED | 1 << DK_CANCELLED,
-  /* In an answer; outputs may be long. */
+  /* The most in one answer; outputs may be long. */
   PAGE = 500,
   PAGE_WITH_OUTPUT = 50
 };
@@ -48,7 +48,7 @@ selecting_copy(struct dk_client *client, struct dk_arena *arena,
   *ret_copy = (struct dk_instance_filter){.struct_size = sizeof(*ret_copy)};
   if (!filter)
     return DK_OK;
-  /* What a newer caller asks for besides may not be passed over. */
+  /* Conditions of a newer caller that this version does not know must not be ignored. */
   if (filter->struct_size != sizeof(*filter))
     return client_refuse(client, DK_INVALID,
                          "struct_size of the filter is %u, expected %zu: set it to sizeof, and use "
@@ -74,7 +74,7 @@ selecting_all(const struct dk_instance_filter *filter)
           filter->completed_before == 0);
 }
 
-/* ---- what the store is asked for ------------------------------------------------------------- */
+/* ---- requests to the store ------------------------------------------------------------------- */
 
 static bool
 is_about_starts(const struct dk_instance_filter *filter)
@@ -90,8 +90,8 @@ may_be_unborn(const struct dk_instance_filter *filter)
          filter->completed_before == 0;
 }
 
-/* One question, if the store can answer all of it; else the one for what is not started leaves away
- * what only a start could tell. */
+/* One request, if the store can evaluate the whole filter; else two, of which the one for instances
+ * that are not started leaves out the conditions that only a start can answer. */
 static void
 divide(struct selection *selection)
 {
@@ -137,10 +137,10 @@ selection_begin(struct dk_client *client, struct selection *selection,
   divide(selection);
   if (enough)
     return DK_OK;
-  return client_refuse(client, DK_NO_MEMORY, "no memory for the id behind which it begins");
+  return client_refuse(client, DK_NO_MEMORY, "no memory for the id after which it begins");
 }
 
-/* Of those that were asked for; none may be left. */
+/* Removes the statuses of ended instances from those selected; none might remain. */
 void
 selection_leave_over(struct selection *selection)
 {
@@ -177,7 +177,7 @@ fits(const struct dk_instance_filter *filter, const struct message *start)
          !(filter->flags & DK_FILTER_ROOTS && start->parent.instance.ptr);
 }
 
-/* Its start, if it is one that is wanted. */
+/* Reports it from its start, if the filter selects that. */
 static dk_status
 tell_unborn(struct info_reader *l, const struct selection *selection, struct dk_instance_info *info,
             bool *ret_is_there, bool *ret_is_wanted)
@@ -190,7 +190,7 @@ tell_unborn(struct info_reader *l, const struct selection *selection, struct dk_
   return *ret_is_wanted ? info_from_start(l, &start, info) : DK_OK;
 }
 
-/* No start is there (any more): it may have begun since it was listed. */
+/* There is no start (any more): the instance might have begun since it was listed. */
 static dk_status
 look_again(struct info_reader *l, const struct selection *selection, struct dk_instance_info *info,
            bool *ret_is_wanted)
@@ -211,7 +211,7 @@ look_again(struct info_reader *l, const struct selection *selection, struct dk_i
   if (!*ret_is_wanted)
     return DK_OK;
   TRY(info_from_row(l, &found->items[0], info));
-  return info_keep(l, info); /* the next answer takes the place of this one */
+  return info_keep(l, info); /* the next answer overwrites this one */
 }
 
 /* ---- pages ----------------------------------------------------------------------------------- */
@@ -228,7 +228,7 @@ is_through(const struct stream *stream)
   return stream->is_over && !has_next(stream);
 }
 
-/* Asks for more, when all that it has brought is told. */
+/* Requests more, when all of the last answer was reported. */
 static dk_status
 fill(struct info_reader *l, const struct selection *selection, struct stream *stream,
      struct dk_caller *caller)
@@ -255,7 +255,7 @@ fill(struct info_reader *l, const struct selection *selection, struct stream *st
   dk_text_reset(after);
   dk_text_add(after, last.ptr, last.len);
   return dk_text_failed(after)
-           ? client_refuse(l->client, DK_NO_MEMORY, "no memory for the id behind which it goes on")
+           ? client_refuse(l->client, DK_NO_MEMORY, "no memory for the id of the next page")
            : DK_OK;
 }
 
@@ -268,7 +268,8 @@ compare(dk_str a, dk_str b)
   return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
 }
 
-/* Which is to be told of next: less than 0 the unborn, more the started, 0 that both are one. */
+/* Which to report next: below 0 the unborn one, above 0 the started one, 0: both are the same
+ * instance. */
 static int
 next_of(const struct stream *unborn, const struct stream *started)
 {
@@ -294,7 +295,7 @@ tell_row(struct info_reader *l, const struct selection *selection, const struct 
   return DK_OK;
 }
 
-/* Until one of them has to be asked for more, whose answer takes the place of its rows. */
+/* Merges until one of them needs another request, whose answer overwrites its rows. */
 static dk_status
 merge(struct info_reader *l, struct selection *selection, struct page *page)
 {
@@ -326,7 +327,8 @@ n_left(const struct stream *stream)
   return stream->rows->n_items - stream->next;
 }
 
-/* What is not started is asked for first: what begins meanwhile is found by the second question. */
+/* Requests instances that are not started first: the second request finds one that begins
+ * meanwhile. */
 dk_status
 select_page(struct info_reader *l, struct selection *selection, struct page *ret_page)
 {
@@ -349,7 +351,7 @@ select_page(struct info_reader *l, struct selection *selection, struct page *ret
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-/* *ret_n: how many were told of. */
+/* *ret_n: how many were reported. */
 static dk_status
 tell_page(struct dk_client *client, const struct page *page, uint64_t most, dk_instance_fn *each,
           void *context, uint64_t *ret_n)
@@ -357,7 +359,7 @@ tell_page(struct dk_client *client, const struct page *page, uint64_t most, dk_i
   for (size_t i = 0; i < page->n && *ret_n < most; i++) {
     (*ret_n)++;
     if (each(context, &page->infos[i]) != 0)
-      return client_refuse(client, DK_CALL_CANCELLED, "the function that it calls has ended it");
+      return client_refuse(client, DK_CALL_CANCELLED, "the callback has ended the call");
   }
   return DK_OK;
 }
@@ -387,7 +389,7 @@ dk_client_list(struct dk_client *client, const struct dk_instance_filter *filter
 
   TRY(client_needs_admin(client, "dk_client_list"));
   if (!each)
-    return client_refuse(client, DK_INVALID, "dk_client_list has nobody to tell: each is NULL");
+    return client_refuse(client, DK_INVALID, "dk_client_list has no callback: each is NULL");
   dk_status status = selection_begin(client, &selection, filter, after);
   if (status == DK_OK) {
     status = info_reader_begin(&l, client, with_output != 0);

@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selecting instances, for a client: page by page, what a filter of the user's selects.
+/* Selects instances for a client, page by page, by a filter of the user.
  *
- * The store knows neither name nor parent of an instance that was not started.  A filter that asks
- * for them becomes two questions: one for what is not started, whose starts are looked at here, and
- * one for the rest.  One selection belongs to one thread. */
+ * The store knows neither name nor parent of an instance that was not started.  A filter with one
+ * of these becomes two requests: one for the instances that are not started, whose starts are
+ * checked here, and one for the rest.  One selection belongs to one thread. */
 #ifndef DK_RUNTIME_CLIENT_CLIENT_FILTER_H
 #define DK_RUNTIME_CLIENT_CLIENT_FILTER_H
 
 #include "core/runtime/client/client-info.h"
 
-/* What one question has brought so far. */
+/* What one request has returned so far. */
 struct stream {
   struct dk_instance_filter filter;
-  bool is_over;                     /* there is no more than the rows; or it was never asked */
-  struct dk_text after;             /* the last id that it has brought; empty: none */
-  const struct dk_instances *rows;  /* of which `next` is the next */
+  bool is_over;                     /* there is nothing after the rows; or it was never requested */
+  struct dk_text after;             /* the last id returned; empty: none */
+  const struct dk_instances *rows;  /* `next` is the index of the next one */
   size_t next;
 };
 
 struct selection {
   struct dk_instance_filter filter;  /* the user's, copied */
-  struct stream unborn, started;     /* the second is asked for all, if one is enough */
-  /* All that is not started comes before the rest, so that nothing is left out that begins
-   * meanwhile (it may come twice); else all is in the order of the ids. */
+  struct stream unborn, started;     /* if one request is enough, it is the second */
+  /* Instances that are not started come before the rest, so that none that begins meanwhile is
+   * missed (it may come twice); else all are in the order of the ids. */
   bool in_turn;
-  uint32_t page;                     /* so many at most in an answer; 0: all */
+  uint32_t page;                     /* the most in one answer; 0: all */
   struct dk_arena texts;
 };
 
-/* A copy whose texts live in the arena, each with a NUL behind it; NULL is an empty filter. */
+/* A copy whose texts are in the arena, each followed by a NUL; NULL is an empty filter. */
 dk_status selecting_copy(struct dk_client *client, struct dk_arena *arena,
                          const struct dk_instance_filter *filter,
                          struct dk_instance_filter *ret_copy);
-/* Selects all, on purpose or not. */
+/* The filter selects everything, intentionally or not. */
 bool selecting_all(const struct dk_instance_filter *filter);
 
-/* By ids, behind `after`.  selection_end after a failure, too. */
+/* Begins after the id `after`.  Call selection_end even after a failure. */
 dk_status selection_begin(struct dk_client *client, struct selection *selection,
                           const struct dk_instance_filter *filter, dk_str after);
-/* Before the first page: instances that are over are not wanted. */
+/* Call it before the first page, to leave out instances that have ended. */
 void selection_leave_over(struct selection *selection);
 void selection_end(struct selection *selection);
 
@@ -47,7 +47,7 @@ struct page {
   size_t n;
   bool is_last;
 };
-/* The next page, which may be empty. */
+/* Reads the next page, which may be empty. */
 dk_status select_page(struct info_reader *l, struct selection *selection, struct page *ret_page);
 
 #endif

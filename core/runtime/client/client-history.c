@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client that tells what stands in histories and queues, page by page, and counts.  Owns nothing.
+/* A client that lists histories and queues, page by page, and reads counts.  Owns nothing.
  */
 #include "core/plugin/call.h"
 #include "core/runtime/client/client-info.h"
@@ -9,13 +9,13 @@ enum { EVENTS = 64, EXECUTIONS = 16 }; /* in a page: their payloads and outputs 
 
 /* ---- what they have in common ---------------------------------------------------------------- */
 
-/* What is told of one instance. */
+/* The listing of one instance. */
 struct listing {
   struct info_reader l;
   struct dk_text instance;
 };
 
-/* listing_end after a failure, too. */
+/* Call listing_end even after a failure. */
 static dk_status
 listing_begin(struct listing *t, struct dk_client *client, dk_str instance, const char *call,
               bool has_each)
@@ -24,7 +24,7 @@ listing_begin(struct listing *t, struct dk_client *client, dk_str instance, cons
   dk_text_add(&t->instance, instance.ptr, instance.ptr ? instance.len : 0);
   TRY(info_reader_begin(&t->l, client, true));
   if (!has_each)
-    return client_refuse(client, DK_INVALID, "%s has nobody to tell: each is NULL", call);
+    return client_refuse(client, DK_INVALID, "%s has no callback: each is NULL", call);
   if (dk_text_failed(&t->instance))
     return client_refuse(client, DK_NO_MEMORY, "no memory for the instance's id");
   return DK_OK;
@@ -46,16 +46,16 @@ id_of(const struct listing *t)
 static dk_status
 was_ended(const struct listing *t)
 {
-  return client_refuse(t->l.client, DK_CALL_CANCELLED, "the function that it calls has ended it");
+  return client_refuse(t->l.client, DK_CALL_CANCELLED, "the callback has ended the call");
 }
 
 static dk_status
 no_memory(const struct listing *t)
 {
-  return client_refuse(t->l.client, DK_NO_MEMORY, "no memory for what stands in a payload");
+  return client_refuse(t->l.client, DK_NO_MEMORY, "no memory for the contents of a payload");
 }
 
-/* Nothing was told.  DK_NOT_FOUND: because nothing is stored for this id. */
+/* Nothing was listed.  DK_NOT_FOUND: because nothing is stored for this id. */
 static dk_status
 was_nothing(struct listing *t)
 {
@@ -108,7 +108,7 @@ tell_event(struct listing *t, const struct reading *r, const struct dk_event *st
   return r->each(r->context, &entry) == 0 ? DK_OK : was_ended(t);
 }
 
-/* One page; *ret_is_last: there is no more, or no more is wanted. */
+/* Lists one page; *ret_is_last: there is no more, or the maximum is reached. */
 static dk_status
 tell_events(struct listing *t, struct reading *r, bool *ret_is_last)
 {
@@ -123,10 +123,10 @@ tell_events(struct listing *t, struct reading *r, bool *ret_is_last)
 
   TRY(info_history(&t->l, &request, &history));
   if (!history->found)
-    return client_refuse(t->l.client, DK_NOT_FOUND, "%.200s has no execution %s%llu that is stored",
+    return client_refuse(t->l.client, DK_NOT_FOUND, "%.200s has no stored execution %s%llu",
                          id_of(t).ptr, r->execution == 0 ? "at all, " : "",
                          (unsigned long long)r->execution);
-  r->execution = history->execution.execution_id; /* from now on this one, also if it ends */
+  r->execution = history->execution.execution_id; /* from now on this one, even if it ends */
   for (size_t i = 0; i < history->n_events; i++)
     TRY(tell_event(t, r, &history->events[i]));
   if (history->n_events > 0)
@@ -211,7 +211,7 @@ dk_client_executions(struct dk_client *client, dk_str instance, dk_execution_fn 
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* But for a reason in the place of which a newer one is stored. */
+/* Skips a reason (delay-reason.h) if a newer one is stored. */
 static dk_status
 tell_message(struct listing *t, const struct dk_messages *all, const struct dk_message *stored,
              dk_waiting_fn *each, void *context)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking at instances: see client-info.h. */
+/* Reads instances: see client-info.h. */
 #include "core/runtime/client/client-info.h"
 
 #include "core/base/names.h"
 #include "core/plugin/call.h"
 
-enum { FEW_MESSAGES = 16 }; /* among which a start usually is */
+enum { FEW_MESSAGES = 16 }; /* enough to contain a start, usually */
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
@@ -21,7 +21,7 @@ info_reader_begin(struct info_reader *l, struct dk_client *client, bool with_out
   l->again = client_new_caller(client);
   if (l->started && l->unborn && l->detail && l->again)
     return DK_OK;
-  return client_refuse(client, DK_NO_MEMORY, "no memory for what the store tells");
+  return client_refuse(client, DK_NO_MEMORY, "no memory for the store's answer");
 }
 
 void
@@ -41,7 +41,7 @@ info_reader_next_page(struct info_reader *l)
   dk_arena_reset(&l->page);
 }
 
-/* ---- asking the store ------------------------------------------------------------------------ */
+/* ---- requests to the store ------------------------------------------------------------------- */
 
 dk_status
 info_list(struct info_reader *l, struct dk_caller *caller, const struct dk_list_instances *request,
@@ -92,10 +92,10 @@ info_history(struct info_reader *l, const struct dk_read_history *request,
 static dk_status
 no_memory(struct info_reader *l)
 {
-  return client_refuse(l->client, DK_NO_MEMORY, "no memory for what is told of an instance");
+  return client_refuse(l->client, DK_NO_MEMORY, "no memory for the data of an instance");
 }
 
-/* For the page. */
+/* Keeps a text for the duration of the page. */
 static dk_status
 keep(struct info_reader *l, dk_str text, dk_str *ret_text)
 {
@@ -104,8 +104,8 @@ keep(struct info_reader *l, dk_str text, dk_str *ret_text)
   return text.ptr && !ret_text->ptr ? no_memory(l) : DK_OK;
 }
 
-/* The first event of what was read, if there is one that can be read; else of kind EVENT_NONE: an
- * instance is told of also if its history is damaged. */
+/* The first event that was read, if it is readable; else one of kind EVENT_NONE: an instance is
+ * reported even if its history is damaged. */
 static dk_status
 first_event(struct info_reader *l, const struct dk_history *history, struct event *ret_event)
 {
@@ -139,7 +139,7 @@ read_event(struct info_reader *l, dk_str instance, uint64_t execution, uint64_t 
   return first_event(l, *ret_history, ret_event);
 }
 
-/* Who has cancelled it, from its last event. */
+/* Reads the requester of the cancellation from its last event. */
 static dk_status
 look_at_canceller(struct info_reader *l, struct dk_instance_info *info)
 {
@@ -249,7 +249,7 @@ decode_start(struct info_reader *l, const struct dk_message *row, struct message
   return DK_OK;
 }
 
-/* Usually it is the first message; else all are looked at. */
+/* Usually it is the first message; else all are searched. */
 dk_status
 info_find_start(struct info_reader *l, dk_str instance, struct message *ret_start,
                 bool *ret_is_there)

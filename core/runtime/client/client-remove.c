@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client that removes what is over.  Owns nothing. */
+/* A client that deletes and prunes instances that have ended.  Owns nothing. */
 #include "core/plugin/call.h"
 #include "core/runtime/client/client-filter.h"
 
@@ -31,9 +31,9 @@ add(struct dk_removed *sum, const struct dk_removed *removed)
   sum->roots += removed->roots;
 }
 
-/* ---- again ----------------------------------------------------------------------------------- */
+/* ---- repetitions ----------------------------------------------------------------------------- */
 
-/* Nobody knows yet whether it was done. */
+/* Whether to repeat it: its outcome is still unknown. */
 static bool
 removes_again(const struct dk_client *client, struct attempts *attempts,
               const struct dk_caller *caller, dk_status status)
@@ -44,7 +44,7 @@ removes_again(const struct dk_client *client, struct attempts *attempts,
   return client_changes_again(client, attempts, status, words);
 }
 
-/* What such a call never takes was not taken the first time. */
+/* A page that the repetition refuses was not removed by the first attempt either. */
 static dk_status
 removed(struct dk_client *client, const struct attempts *attempts, const struct dk_caller *caller,
         dk_status status)
@@ -77,7 +77,8 @@ copy_ids(struct dk_client *client, struct dk_arena *arena, const dk_str *given, 
   return ids ? DK_OK : client_refuse(client, DK_NO_MEMORY, "no memory for a list of %zu ids", n);
 }
 
-/* That they are not there may be our own doing, if the first outcome was unknown. */
+/* If the first outcome was unknown, this call itself might have deleted the ones that do not
+ * exist. */
 static dk_status
 delete_surely(struct dk_client *client, struct dk_caller *caller,
               const struct dk_delete_instances *request, struct dk_removed *ret_removed)
@@ -91,8 +92,8 @@ delete_surely(struct dk_client *client, struct dk_caller *caller,
   } while (removes_again(client, &attempts, caller, status));
   if (status == DK_NOT_FOUND && attempts.is_unknown)
     return client_refuse(client, DK_OUTCOME_UNKNOWN,
-                         "whether they were deleted is not known: the answer was lost, and now one "
-                         "of them is not there; look which are (dk_client_list)");
+                         "it is unknown whether they were deleted: the answer was lost, and now "
+                         "one of them does not exist; check which do (dk_client_list)");
   return removed(client, &attempts, caller, status);
 }
 
@@ -123,22 +124,22 @@ dk_client_delete(struct dk_client *client, const dk_str *instances, size_t n, ui
 
 /* ---- page by page ---------------------------------------------------------------------------- */
 
-/* What is removed of one page, and where it has ended. */
+/* The state of a removal, page by page. */
 struct removing {
   struct info_reader l;
   struct dk_instance_filter filter;
   struct dk_text after;
   uint32_t keep;
   int64_t completed_before;
-  uint64_t max;             /* roots to be deleted, or instances to be looked at; 0: all */
+  uint64_t max;             /* roots to delete, or instances to examine; 0: all */
   struct dk_removed sum;
 };
 typedef dk_status remove_page_fn(struct removing *r, uint32_t max, struct dk_removed *removed);
-/* How one kind of removing goes, page by page. */
+/* The functions of one kind of removal. */
 struct removal {
   remove_page_fn *remove;
-  uint64_t (*count)(const struct dk_removed *page); /* of the page's max */
-  bool is_repeatable; /* a page whose answer was lost takes the same again, and nothing more */
+  uint64_t (*count)(const struct dk_removed *page); /* how much of max the page has used */
+  bool is_repeatable; /* to repeat a page whose answer was lost removes nothing else */
 };
 
 static dk_str
@@ -171,7 +172,7 @@ prune_page(struct removing *r, uint32_t max, struct dk_removed *removed)
   return dk_store_prune_executions(r->l.client->store, r->l.detail, &request, removed);
 }
 
-/* Without roots it is a provider of ABI 2.1: at most all that went were. */
+/* roots 0: a provider of ABI 2.1.  At most all deleted instances were roots. */
 static uint64_t
 count_deleted(const struct dk_removed *page)
 {
@@ -187,8 +188,8 @@ count_looked_at(const struct dk_removed *page)
 static const struct removal deletion = {delete_page, count_deleted, false};
 static const struct removal pruning = {prune_page, count_looked_at, true};
 
-/* What was removed by an attempt whose answer was lost is in no sum: with a max, it is not made
- * again where it would take others. */
+/* An attempt whose answer was lost is in no sum.  With a max, a page is not repeated if it would
+ * then remove other instances. */
 static dk_status
 remove_page(struct removing *r, const struct removal *kind, uint32_t max,
             struct dk_removed *ret_removed)
@@ -212,7 +213,7 @@ go_on_behind(struct removing *r, dk_str next)
   dk_text_reset(&r->after);
   dk_text_add(&r->after, next.ptr, next.len);
   return dk_text_failed(&r->after)
-           ? client_refuse(r->l.client, DK_NO_MEMORY, "no memory for the id after which it goes on")
+           ? client_refuse(r->l.client, DK_NO_MEMORY, "no memory for the id of the next page")
            : DK_OK;
 }
 
@@ -224,7 +225,7 @@ remove_pages(struct removing *r, const struct removal *kind)
 
   do {
     if (client_is_called_back(r->l.client))
-      return client_refuse(r->l.client, DK_CALL_CANCELLED, "the removing was called back");
+      return client_refuse(r->l.client, DK_CALL_CANCELLED, "the call was cancelled");
     uint32_t most = left < PAGE ? (uint32_t)left : PAGE;
     TRY(remove_page(r, kind, most, &page));
     add(&r->sum, &page);
@@ -249,8 +250,8 @@ remove_matching(struct dk_client *client, struct removing *r,
   if (status == DK_OK)
     status = selecting_copy(client, &texts, filter, &r->filter);
   if (status == DK_OK && !filter)
-    status = client_refuse(client, DK_INVALID, "the filter is NULL: give one, if need be an empty "
-                           "one, which selects all");
+    status = client_refuse(client, DK_INVALID, "the filter is NULL: give a filter; an empty "
+                           "one selects all");
   if (status == DK_OK)
     status = remove_pages(r, kind);
   info_reader_end(&r->l);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Senders: see client-send-many.h.
  *
- * Each takes the next recipient, and owns it from then on.  `lock` guards the arena and the clock
- * of the failures; under it nothing is called but that. */
+ * Each takes the next recipient, and owns it from then on.  `lock` guards the arena and the times
+ * of failures; only these are used under it. */
 #include "core/runtime/client/client-send-many.h"
 
 #include <signal.h>
@@ -12,7 +12,7 @@
 #include "core/plugin/call.h"
 #include "core/plugin/look.h"
 
-enum { HELPERS = 31, FEW = 4 }; /* beside the one who asks; for so many each */
+enum { HELPERS = 31, FEW = 4 }; /* beside the calling thread; one for each FEW recipients */
 
 struct senders {
   struct dk_client *client;
@@ -20,11 +20,11 @@ struct senders {
   struct recipient *recipients;
   size_t n;
   atomic_size_t next;
-  atomic_bool has_failed;   /* no more are sent */
+  atomic_bool has_failed;   /* no more requests are sent */
   pthread_mutex_t lock;
   struct dk_arena *arena;
-  int64_t good_at;          /* the last answer of a store that was there */
-  int64_t fails_since;      /* since then the first attempt that found it busy or away */
+  int64_t good_at;          /* the last answer of a reachable store */
+  int64_t fails_since;      /* since then, the first attempt that found it busy or unreachable */
 };
 
 bool
@@ -36,8 +36,8 @@ senders_fail_all(dk_status status)
 
 /* ---- one recipient --------------------------------------------------------------------------- */
 
-/* What one sender finds out, all know: a store that is busy for one is not waited for by each of
- * the others anew.  `began` is when the attempt did. */
+/* All senders share their results, so that each of them does not wait anew for a store that is
+ * busy. `began` is when the attempt began. */
 static bool
 may_repeat(struct senders *s, int64_t began, dk_status status)
 {
@@ -128,7 +128,7 @@ help(void *context)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* No signal of the program is handled in a thread that it does not know. */
+/* Helper threads block all signals, so that the program's handlers do not run in them. */
 static size_t
 call_helpers(struct senders *s, pthread_t *helpers, size_t wanted)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client that asks what became of one instance, and waits for its end.  Locking: client.h. */
+/* A client that reads the status of one instance, and waits for its end.  Locking: client.h. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 
 /* ---- its status ------------------------------------------------------------------------------ */
 
-/* In the client's memory, under the lock. */
+/* Uses the client's memory; called under the lock. */
 static dk_status
 read_head(struct dk_client *client, const struct dk_text *instance, struct dk_history **ret_history)
 {
@@ -49,7 +49,7 @@ client_read_status(struct dk_client *client, const struct dk_text *instance, int
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* What the caller's struct has room for. */
+/* Fills in the members that the caller's struct has. */
 static void
 give_info(const struct dk_instance_info *info, struct dk_instance_info *ret_info)
 {
@@ -59,7 +59,7 @@ give_info(const struct dk_instance_info *info, struct dk_instance_info *ret_info
   ret_info->struct_size = size;
 }
 
-/* Its texts go where they live until the client's next call. */
+/* Copies its texts to where they are valid until the client's next call. */
 static dk_status
 give_texts(struct dk_client *client, struct info_reader *l, struct dk_instance_info *info)
 {
@@ -118,7 +118,7 @@ fetch_info(struct dk_client *client, const struct dk_text *instance,
   return status;
 }
 
-/* Of the id, with a NUL behind it. */
+/* Copies the id, followed by a NUL. */
 static dk_status
 copy_id(struct dk_client *client, dk_str instance, struct dk_text *ret_copy)
 {
@@ -143,7 +143,7 @@ dk_client_status(struct dk_client *client, dk_str instance, struct dk_instance_i
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* The time is up, and the last look has found this. */
+/* The time is up, and the last check has found this. */
 static dk_status
 tell_unfinished(struct dk_client *client, const struct dk_text *instance, dk_status seen)
 {
@@ -155,16 +155,16 @@ tell_unfinished(struct dk_client *client, const struct dk_text *instance, dk_sta
     return client_refuse(client, DK_NOTHING, "%.200s is %s", dk_text_str(instance),
                          info.status == DK_NOT_STARTED && info.created_at > 0
                            ? "not started: its start is stored, and no turn of it was committed yet"
-                           : "not over yet");
+                           : "still running");
   if (seen != DK_NOT_FOUND)
     return seen;
-  return client_refuse(client, DK_NOTHING, "%.200s is not there: no %s", dk_text_str(instance),
+  return client_refuse(client, DK_NOTHING, "%.200s does not exist: no %s", dk_text_str(instance),
                        client_has_admin(client) ? "start of it is stored"
                                                 : "turn of it was committed yet");
 }
 
-/* Looks until it is over, the time is up, or nothing can come of it any more.  A store that is away
- * meanwhile is waited for: only at the end it is told. */
+/* Checks until the instance has ended, the time is up, or no check can succeed any more.  It waits
+ * too while the store is unreachable, and returns the store's error only when the time is up. */
 static dk_status
 wait_until_over(struct dk_client *client, const struct dk_text *instance, int64_t until)
 {
@@ -181,7 +181,7 @@ wait_until_over(struct dk_client *client, const struct dk_text *instance, int64_
     if (left <= 0)
       return tell_unfinished(client, instance, status);
     if (!client_pause_for(client, left < client_pause_of(n) ? left : client_pause_of(n)))
-      return client_refuse(client, DK_CALL_CANCELLED, "the wait was called back");
+      return client_refuse(client, DK_CALL_CANCELLED, "the wait was cancelled");
   }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client: what it sends, with the operations of host.h only.  Owns a caller, and the texts of the
+/* A client: how it sends, with the operations of host.h only.  Owns a caller, and the texts of the
  * last info.  Locking: client.h. */
 #include "core/runtime/client/client.h"
 
@@ -53,13 +53,13 @@ void
 client_words(const struct dk_caller *caller, dk_status status, char ret_words[CLIENT_ERROR])
 {
   const struct dk_failure *failure = dk_caller_failure(caller);
-  const char *operation = failure->operation[0] ? failure->operation : "before it was asked";
+  const char *operation = failure->operation[0] ? failure->operation : "before it was sent";
   const char *text = failure->text;
   size_t named = strlen(operation);
   char name[32];
 
   if (strncmp(text, operation, named) == 0 && strncmp(text + named, ": ", 2) == 0) /* words */
-    text += named + 2; /* some providers say it, too */
+    text += named + 2; /* some providers write it as well */
   snprintf(ret_words, CLIENT_ERROR, "%s: %s: %s", operation,
            dk_status_name(status, name, sizeof(name)), text);
 }
@@ -84,7 +84,7 @@ client_keep_error(struct dk_client *client, const struct dk_caller *caller, dk_s
   return status;
 }
 
-/* ---- what the provider is -------------------------------------------------------------------- */
+/* ---- the provider ---------------------------------------------------------------------------- */
 
 static const struct dk_provider *
 provider_of(const struct dk_client *client)
@@ -121,12 +121,13 @@ client_needs_admin(struct dk_client *client, const char *call)
   if (client_has_admin(client))
     return DK_OK;
   return client_refuse(client, DK_UNSUPPORTED,
-                       "%s needs " DK_ADMIN ", which the provider %s does not offer; without it go "
-                       "dk_client_status, dk_client_history, dk_client_cancel and dk_cancel_many",
+                       "%s needs " DK_ADMIN ", which the provider %s does not offer; without it, "
+                       "use dk_client_status, dk_client_history, dk_client_cancel or "
+                       "dk_cancel_many",
                        call, provider_of(client)->name);
 }
 
-/* ---- again ----------------------------------------------------------------------------------- */
+/* ---- repetitions ----------------------------------------------------------------------------- */
 
 bool
 client_pause_for(const struct dk_client *client, int64_t ms)
@@ -188,8 +189,8 @@ client_reads_again(const struct dk_client *client, struct attempts *attempts, dk
   return !is_patient || client_pause_for(client, client_pause_of(before));
 }
 
-/* The first that is unknown may have taken its time: the clock begins anew, so that it is repeated
- * once at least. */
+/* The first attempt with an unknown outcome might have taken long: the time limit begins anew, so
+ * that it is repeated at least once. */
 bool
 client_changes_again(const struct dk_client *client, struct attempts *attempts, dk_status status,
                      const char *words)
@@ -216,7 +217,7 @@ attempts_answer(const struct attempts *attempts, dk_status status, bool tells)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* A request's own id: a repetition is found by it. */
+/* Makes the id of a request, by which a repetition is recognised. */
 static bool
 make_id(char id[2 + 2 * ID_BYTES], char first)
 {
@@ -294,7 +295,7 @@ send_once(struct dk_client *client, struct dk_caller *caller,
                                   : send_with(client, caller, request_message);
 }
 
-/* Of a refusal after an unknown outcome only that it is stored tells. */
+/* After an unknown outcome only one refusal is conclusive: that it is stored already. */
 dk_status
 request_message_send(struct dk_client *client, struct dk_caller *caller,
                      struct request_message *request_message, bool *ret_repeated)
@@ -315,7 +316,7 @@ request_message_send(struct dk_client *client, struct dk_caller *caller,
                                   : status;
 }
 
-/* A request with an id of its own: stored twice it is there once. */
+/* Sends a request with its own id: if it is stored twice, it still arrives once. */
 static dk_status
 send_message(struct dk_client *client, dk_str instance, char first, const struct message *message)
 {
@@ -334,7 +335,7 @@ send_message(struct dk_client *client, dk_str instance, char first, const struct
   return status;
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static dk_status
 check_name(struct dk_client *client, const char *what, const char *name)
@@ -344,11 +345,11 @@ check_name(struct dk_client *client, const char *what, const char *name)
   client_forget_error(client);
   if (name && dk_text_id_valid(name, strlen(name), most))
     return DK_OK;
-  return client_refuse(client, DK_INVALID, "%s has to be 1 to %zu bytes of UTF-8, and is %s", what,
+  return client_refuse(client, DK_INVALID, "%s must be 1 to %zu bytes of UTF-8, and is %s", what,
                        most, !name ? "NULL" : !name[0] ? "empty" : "not");
 }
 
-/* What a terminal might obey, in a text of Unicode: C0, DEL and C1. */
+/* The control characters of Unicode that a terminal might interpret: C0, DEL and C1. */
 static bool
 is_control(uint32_t character)
 {
@@ -365,17 +366,17 @@ check_words(struct dk_client *client, const char *what, const char *words, size_
   if (!words)
     return DK_OK;
   if (size < least)
-    return client_refuse(client, DK_INVALID, "%s is empty: give words, or none (NULL)", what);
+    return client_refuse(client, DK_INVALID, "%s is empty: give a text, or NULL for none", what);
   if (size > most)
-    return client_refuse(client, DK_INVALID, "%s has %zu bytes, and at most %zu are stored; it is "
-                         "not cut: say it shorter", what, size, most);
+    return client_refuse(client, DK_INVALID, "%s has %zu bytes, but at most %zu are stored; it is "
+                         "not cut: give a shorter text", what, size, most);
   for (size_t i = 0; i < size; i += length) {
     length = dk_utf8_next(words + i, size - i, &character);
     if (length == 0)
       return client_refuse(client, DK_INVALID, "%s is not valid UTF-8 at byte %zu", what, i);
     if (is_control(character))
       return client_refuse(client, DK_INVALID, "%s has the control character U+%04X at byte %zu: "
-                           "leave it away", what, (unsigned)character, i);
+                           "remove it", what, (unsigned)character, i);
   }
   return DK_OK;
 }
@@ -384,7 +385,7 @@ dk_status
 client_check_words(struct dk_client *client, const char *reason, const char *by)
 {
   TRY(check_words(client, "the reason", reason, 0, MAX_REASON));
-  return check_words(client, "who asks (by)", by, 1, MAX_BY);
+  return check_words(client, "the requester (by)", by, 1, MAX_BY);
 }
 
 /* ---- the public part ------------------------------------------------------------------------- */
@@ -426,8 +427,8 @@ dk_client_error(const struct dk_client *client)
   return client->error;
 }
 
-/* Sends the start.  That it is stored already may be our own doing, if the first outcome was
- * unknown: nobody can tell, so that is said. */
+/* Sends the start.  If it is stored already after an unknown outcome, it might be this call's own
+ * start; the error says so, because the two cannot be distinguished. */
 static dk_status
 send_start(struct dk_client *client, struct request_message *request_message)
 {
@@ -435,8 +436,8 @@ send_start(struct dk_client *client, struct request_message *request_message)
   dk_status status = request_message_send(client, client->caller, request_message, &repeated);
 
   if (status == DK_DUPLICATE && repeated)
-    return client_refuse(client, status, "a start is stored: this one, whose first outcome was "
-                                         "unknown, or another's");
+    return client_refuse(client, status, "a start is stored: either this one, whose first outcome "
+                                         "was unknown, or another one");
   return status;
 }
 
@@ -461,7 +462,7 @@ dk_client_start(struct dk_client *client, dk_str instance, const char *name, dk_
   if (status == DK_OK)
     status = client_read_status(client, &request_message.instance, &status_of);
   if (status == DK_OK)
-    status = client_refuse(client, DK_DUPLICATE, "the instance is there already");
+    status = client_refuse(client, DK_DUPLICATE, "the instance exists already");
   else if (status == DK_NOT_FOUND)
     status = send_start(client, &request_message);
   request_message_done(&request_message);
@@ -488,7 +489,7 @@ dk_client_enqueue(struct dk_client *client, dk_str instance, const char *queue, 
   return send_message(client, instance, 'q', &message);
 }
 
-/* One that is stored is as good as this one, and was there first. */
+/* A request that is stored already has the same effect as this one, and was first. */
 dk_status
 dk_client_cancel(struct dk_client *client, dk_str instance, const char *reason, const char *by)
 {

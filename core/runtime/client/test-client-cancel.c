@@ -56,7 +56,7 @@ test_one(void)
   cmp_ok(dk_cancel_one(h.client, dk_str_of(""), &options, &outcome), "==", DK_INVALID,
          "what cannot be an id");
   ok(outcome.outcome == DK_CANCEL_FAILED && outcome.error == DK_INVALID &&
-       strstr(outcome.text.ptr, "an id has to be 1 to "),
+       strstr(outcome.text.ptr, "an id must be 1 to "),
      "its outcome: failed, with words: %s", outcome.text.ptr);
   is(dk_client_error(h.client), outcome.text.ptr, "which are the error's");
   cmp_ok(dk_cancel_one(h.client, dk_str_of("nobody"), &options, NULL), "==", DK_OK,
@@ -116,7 +116,7 @@ test_plain(void)
   is(dk_text_str(&told.text),
      "completed=over/2 unborn=not found/0 running=requested/1 nobody=not found/0 =failed/0 ",
      "what is not started is not found");
-  ok(strstr(dk_text_str(&told.failures), "dk_client_cancel asks all the same"),
+  ok(strstr(dk_text_str(&told.failures), "dk_client_cancel sends the request anyway"),
      "and what to do is told");
   cmp_ok(dk_cancel_matching(h.client, &filter, NULL, hear, &told, NULL), "==", DK_UNSUPPORTED,
          "by filter");
@@ -242,7 +242,7 @@ test_expected(void)
     cmp_ok(told.n, "==", 0, "nobody is told of any");
   }
   is(dk_client_error(h.client),
-     "2 cancellations would be asked for, expected 3: nothing is sent", "it is said");
+     "2 cancellations would be requested, expected 3: nothing was sent", "it is said");
   options.expect = 0;
   cmp_ok(dk_cancel_by_name(h.client, "order", &options, hear, &told, NULL), "==", DK_INVALID,
          "zero is zero");
@@ -328,7 +328,7 @@ test_lengths(void)
   options.reason = longest;
   cmp_ok(dk_cancel_one(h.client, dk_str_of("running"), &options, NULL), "==", DK_INVALID,
          "a reason of 1,025 bytes");
-  ok(strstr(dk_client_error(h.client), "the reason has 1025 bytes, and at most 1024 are stored"),
+  ok(strstr(dk_client_error(h.client), "the reason has 1025 bytes, but at most 1024 are stored"),
      "is not cut: %s", dk_client_error(h.client));
   longest[1024] = '\0';
   options.by = longest + 1024 - 257;
@@ -337,7 +337,7 @@ test_lengths(void)
   options.by = "";
   cmp_ok(dk_cancel_one(h.client, dk_str_of("running"), &options, NULL), "==", DK_INVALID,
          "an empty one");
-  ok(strstr(dk_client_error(h.client), "who asks (by) is empty"), "is told");
+  ok(strstr(dk_client_error(h.client), "the requester (by) is empty"), "is told");
   options.by = longest + 1024 - 256;
   cmp_ok(dk_cancel_one(h.client, dk_str_of("running"), &options, NULL), "==", DK_OK,
          "1,024 and 256 are stored");

@@ -185,8 +185,8 @@ test_refusals(void)
   cmp_ok(dk_client_list(h.client, NULL, none, 0, 0, hear, NULL), "==", DK_UNSUPPORTED,
          "a provider without the extension");
   is(dk_client_error(h.client),
-     "dk_client_list needs durakit.admin/1, which the provider model does not offer; without it go "
-     "dk_client_status, dk_client_history, dk_client_cancel and dk_cancel_many",
+     "dk_client_list needs durakit.admin/1, which the provider model does not offer; without it, "
+     "use dk_client_status, dk_client_history, dk_client_cancel or dk_cancel_many",
      "and what goes without");
   hand_end(&h);
 }

@@ -104,7 +104,7 @@ test_history(bool is_plain)
   cmp_ok(history(&h, 2, 8, 0, &told), "==", DK_OK, "what is behind the last");
   cmp_ok(told.n, "==", 0, "is nothing");
   cmp_ok(history(&h, 3, 0, 0, &told), "==", DK_NOT_FOUND, "an execution that is not there");
-  is(dk_client_error(h.client), "inst has no execution 3 that is stored", "is told");
+  is(dk_client_error(h.client), "inst has no stored execution 3", "is told");
   cmp_ok(dk_client_history(h.client, dk_str_of("nobody"), 0, 0, 0, hear_event, &told), "==",
          DK_NOT_FOUND, "an instance that is not there");
   cmp_ok(dk_client_history(h.client, dk_str_of(""), 0, 0, 0, hear_event, &told), "==", DK_INVALID,
@@ -278,7 +278,7 @@ test_messages(void)
          "what waits");
   is(dk_text_str(&told.text),
      "start start order/in/-\ncancel cancel -/late/me\nunreadable odd "
-     "-/message: the payload is no JSON: byte 0: '?' where a value is expected/-\n",
+     "-/message: the payload is not JSON: byte 0: '?' where a value is expected/-\n",
      "in its order, with what it says");
   forget(&told);
   told.stop_after = 2;

@@ -218,11 +218,11 @@ test_no_wait(void)
   cmp_ok(dk_client_wait(h.client, inst, -1, &info), "==", DK_INVALID, "a negative time");
   cmp_ok(dk_client_wait(h.client, inst, 0, &info), "==", DK_NOTHING, "nobody is there");
   cmp_ok(dk_client_wait(h.client, inst, 30, &info), "==", DK_NOTHING, "and nobody comes");
-  ok(strstr(dk_client_error(h.client), "inst is not there"), "which is said: %s",
+  ok(strstr(dk_client_error(h.client), "inst does not exist"), "which is said: %s",
      dk_client_error(h.client));
   hand_start(&h, inst);
   cmp_ok(dk_client_wait(h.client, inst, 30, &info), "==", DK_NOTHING, "it runs on");
-  is(dk_client_error(h.client), "inst is not over yet", "which is said");
+  is(dk_client_error(h.client), "inst is still running", "which is said");
   faulty_away(h.faulty, true);
   cmp_ok(dk_client_wait(h.client, inst, 30, &info), "==", DK_UNAVAILABLE,
          "the store is away when the time is up");

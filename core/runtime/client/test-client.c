@@ -52,7 +52,7 @@ test_start(void)
   hand_commit(&h, 1, 1, &hand_started, 1, DK_RUNNING, NULL);
   cmp_ok(dk_client_start(h.client, inst, "order", dk_str_of("{}"), NULL), "==", DK_DUPLICATE,
          "a start of what runs");
-  is(dk_client_error(h.client), "the instance is there already", "is told why");
+  is(dk_client_error(h.client), "the instance exists already", "is told why");
   cmp_ok(hand_fetch(&h), "==", 0, "and sends nothing");
   hand_end(&h);
 }
@@ -98,7 +98,7 @@ test_refusals(void)
 
   hand_begin(&h, false);
   cmp_ok(dk_client_start(h.client, inst, NULL, inst, NULL), "==", DK_INVALID, "no name");
-  ok(strstr(dk_client_error(h.client), "the orchestration's name has to be 1 to ") &&
+  ok(strstr(dk_client_error(h.client), "the orchestration's name must be 1 to ") &&
        strstr(dk_client_error(h.client), " bytes of UTF-8, and is NULL"),
      "says which: %s", dk_client_error(h.client));
   cmp_ok(dk_client_start(h.client, inst, "", inst, NULL), "==", DK_INVALID, "an empty name");
