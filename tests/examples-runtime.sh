@@ -113,8 +113,8 @@ exit 0" "fan-out: on $1 too few have an offer"
 
 # judge_jobs PROVIDER: what is printed, how soon each has ended, and what is left of it.
 judge_jobs() {
-  said jobs-1 "durakit: warning: instance job-process, activity 2 (process): it has not ended in \
-its grace of 500 ms: its process is killed
+  said jobs-1 "durakit: warning: instance job-process, activity 2 (process): it has not ended \
+within its grace of 500 ms: its process is killed
 job-flag is started
 job-flag is cancelled: it takes too long
   Ada has asked for that

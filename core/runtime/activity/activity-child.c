@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An activity whose body runs in a child process: the slot's thread orders it, hears of signals,
- * waits for the result, and has the child killed when the grace is over.  Locking: see
+/* An activity whose body runs in a child process: the slot's thread sends the order, passes on
+ * signals, waits for the result, and has the child killed when the grace has ended.  Locking: see
  * activity.h. */
 #include <poll.h>
 #include <stdio.h>
@@ -10,14 +10,14 @@
 #include "core/runtime/activity/token.h"
 #include "core/runtime/activity/zygote.h"
 
-/* Without a descriptor of the token it is looked at so often. */
+/* How often the token is checked if it has no descriptor. */
 enum { LOOK_MS = 50 };
 
 struct outing {
   struct activity *activity;
   struct dk_zygote *zygote;
   struct child *child;
-  bool is_told; /* the child knows that it is to end */
+  bool is_told; /* the child was told to end */
 };
 
 /* ---- the order ------------------------------------------------------------------------------- */
@@ -54,14 +54,14 @@ tell_child(struct outing *outing, int32_t cause)
 
   outing->is_told = true;
   frame_put_number(&text, (uint64_t)cause);
-  if (!dk_text_failed(&text)) /* it listens always; one that is gone is seen by its end */
+  if (!dk_text_failed(&text)) /* a child always reads; if it has ended, that is noticed later */
     frame_send(outing->child->reader.fd, FRAME_CANCEL, &text, -1);
   dk_text_done(&text);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Words for how a process ended. */
+/* Describes how a process ended. */
 static void
 describe_end(int status, char *words, size_t size)
 {
@@ -72,10 +72,10 @@ describe_end(int status, char *words, size_t size)
     snprintf(words, size, "its process ended with exit status %d and returned nothing",
              WEXITSTATUS(status));
   else
-    snprintf(words, size, "its process is gone");
+    snprintf(words, size, "its process has ended");
 }
 
-/* Tried again as long as there are attempts left; then the orchestration is told. */
+/* The activity is tried again while attempts are left; then it fails. */
 static void
 take_crash(struct activity *activity, int status, struct outcome *ret_outcome)
 {
@@ -87,7 +87,7 @@ take_crash(struct activity *activity, int status, struct outcome *ret_outcome)
   describe_end(status, words, sizeof(words));
   *ret_outcome = (struct outcome){.kind = OUTCOME_LATER, .delay_ms = -1, .is_counted = true};
   if (dk_token_cancelled(activity->task.token) != DK_CAUSE_NONE)
-    return; /* in its grace it may end as it likes */
+    return; /* in its grace it may end in any way */
   event.level = DK_LEVEL_WARNING;
   log_report(pool->setup.log, &event, "%s, in attempt %u", words, attempt);
   if (activity->judged >= pool->setup.options->max_attempts)
@@ -119,12 +119,12 @@ tell_killed(struct activity *activity)
   log_count(pool->setup.log, COUNT_GRACE_KILLED);
   event.ms = activity->grace_ms;
   log_report(pool->setup.log, &event,
-             "it has not ended in its grace of %lld ms: its "
+             "it has not ended within its grace of %lld ms: its "
              "process is killed",
              (long long)activity->grace_ms);
 }
 
-/* A child that was told to end is not used again: it may not have looked yet. */
+/* A child that was told to end is not used again: it might not have read that yet. */
 static void
 part(const struct outing *outing)
 {
@@ -134,9 +134,9 @@ part(const struct outing *outing)
     zygote_return(outing->zygote, outing->child);
 }
 
-/* ---- the time between ------------------------------------------------------------------------ */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
-/* A tick; INT64_MAX: it has not been told to end. */
+/* A tick; INT64_MAX: the activity was not signalled to end. */
 static int64_t
 end_of_grace(const struct activity *activity)
 {
@@ -166,7 +166,8 @@ wait_for_news(const struct outing *outing, int64_t until)
   poll(all, 4, (int)(left < INT32_MAX ? left : INT32_MAX));
 }
 
-/* Something has come of it: true.  Whether it is dead is asked before what it has sent is read. */
+/* True if there is a result.  Checks whether the child is dead before it reads what the child has
+ * sent. */
 static bool
 look(struct outing *outing, struct outcome *ret_outcome)
 {
@@ -206,11 +207,11 @@ wait_for_end(struct outing *outing, struct outcome *ret_outcome)
   }
 }
 
-/* No process is to be had: it will be tried again, and the attempt does not count. */
+/* There is no process: the activity will be tried again, and the attempt does not count. */
 static void
 take_no_child(struct outing *outing, struct outcome *ret_outcome)
 {
-  static const char gone[] = "the process that makes those of activities (the zygote) is gone: "
+  static const char gone[] = "the process that makes those of activities (the zygote) has ended: "
                              "restart the runtime";
   struct dk_log_event event = activity_event(outing->activity, DK_LOG_STALLED);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The deadlines thread: sees to the times of the worker.  A body that does not end in its grace
- * goes into quarantine, and its slot gets a new thread; a call of the store that lasts too long is
- * called back; threads that came back from quarantine are joined.  Locking: see activity.h. */
+/* The deadlines thread of the activity pool.  It puts a body that does not end within its grace
+ * into quarantine and gives its slot a new thread; it cancels a call of the store that lasts too
+ * long; it joins threads that have returned from quarantine.  Locking: see activity.h. */
 #include "core/runtime/activity/activity.h"
 
 #include <assert.h>
@@ -25,22 +25,22 @@ tell_quarantine(const struct activity *activity, bool is_cap_reached)
   struct dk_log_event event = activity_event(activity, DK_LOG_GRACE_EXCEEDED);
 
   event.ms = activity->grace_ms;
-  log_report(pool->setup.log, &event, "it has not ended in its grace of %lld ms",
+  log_report(pool->setup.log, &event, "it has not ended within its grace of %lld ms",
              (long long)activity->grace_ms);
   event.number = DK_LOG_QUARANTINED;
   log_report(pool->setup.log, &event,
-             "its thread is left to itself, its slot is free; let it look at its token "
+             "its thread is abandoned, its slot is free; let the activity check its token "
              "(dk_task_cancelled), or run it in a process (DK_IN_PROCESS)");
   if (!is_cap_reached)
     return;
   event.number = DK_LOG_CAP_REACHED;
   log_report(pool->setup.log, &event,
-             "%u threads are left to themselves: no activity is fetched until one of them comes "
-             "back; if none does, restart the process",
+             "%u threads are abandoned: no activity is fetched until one of them returns; if "
+             "none does, restart the process",
              pool->setup.options->max_quarantined);
 }
 
-/* Under the lock, which is open while it is told. */
+/* Called under the lock, which is released while this is logged. */
 static void
 quarantine(struct activity *activity)
 {
@@ -66,7 +66,7 @@ quarantine(struct activity *activity)
     activity->references++;
     activity->next = pool->to_give_back;
     pool->to_give_back = activity;
-    lease = NULL; /* needed until then */
+    lease = NULL; /* used until then */
   } else {
     activity->lease = NULL;
   }
@@ -97,7 +97,7 @@ call_back(struct slot *slot)
 
   assert(dk_lock_is_held(&pool->lock)); /* 1 */
   assert(!slot->is_called_back);        /* 7: there is one deadlines thread */
-  slot->call_back_at = INT64_MAX; /* once: it stays called back */
+  slot->call_back_at = INT64_MAX; /* once: it stays cancelled */
   slot->is_called_back = true;
   dk_unlock(&pool->lock);
   dk_cancel(slot->canceller);
@@ -108,7 +108,7 @@ call_back(struct slot *slot)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-/* Those that were in quarantine and are over. */
+/* Joins the threads that were in quarantine and have ended. */
 static void
 join_returned(struct activity_pool *pool)
 {
@@ -122,13 +122,13 @@ join_returned(struct activity_pool *pool)
       continue;
     }
     *at = slot->next;
-    pthread_join(slot->thread, NULL); /* it waits for nothing but our lock, and is past that */
+    pthread_join(slot->thread, NULL); /* it waited only for our lock, and has released it */
     slot_free(slot);
     free(slot);
   }
 }
 
-/* A thread for each slot; false: there is none to be had, and it is to be tried again. */
+/* Starts a thread for each slot; false: none could be started, and it must be tried again. */
 static bool
 fill_slots(struct activity_pool *pool)
 {
@@ -151,7 +151,7 @@ is_overdue(const struct activity *activity, int64_t now)
          activity->grace_until <= now && activity->registered->isolation != DK_IN_PROCESS;
 }
 
-/* One thing that is due; true: there may be more, the lists have changed. */
+/* Handles one thing that is due; true: there may be more, because the lists have changed. */
 static bool
 attend(struct activity_pool *pool, int64_t now)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The poller: fetches as many activities as there are free slots, and hands them over.  It waits in
- * the store, and is called back when the worker drains or its cap is reached.  Locking: see
- * activity.h.
+/* The poller: fetches as many activities as there are free slots, and passes them to the slots.  It
+ * waits in the store; its fetch is cancelled when the pool drains or its cap is reached.  Locking:
+ * see activity.h.
  */
 #include "core/runtime/activity/activity.h"
 
@@ -11,10 +11,11 @@
 
 enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 1000 };
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- fetching -------------------------------------------------------------------------------- */
 
-/* How many may be fetched now; waits for a free slot.  0: nothing any more.  A call-back that comes
- * from now on reaches the next fetch, and what is cancelled from now on may be what that brings. */
+/* How many may be fetched now; waits for a free slot.  0: no more.  A cancellation of the fetch
+ * from now on reaches the next fetch, and a row that a commit deletes from now on might be one that
+ * it returns. */
 static uint32_t
 wait_for_room(struct activity_pool *pool)
 {
@@ -34,7 +35,7 @@ wait_for_room(struct activity_pool *pool)
   return room;
 }
 
-/* After a failure it does not wait for work: that the store is back is to be told at once. */
+/* After a failure it does not wait for work, so that a recovery of the store is logged at once. */
 static dk_status
 fetch(struct activity_pool *pool, uint32_t room, bool has_failed, struct dk_works **ret_works)
 {
@@ -62,7 +63,7 @@ fetch(struct activity_pool *pool, uint32_t room, bool has_failed, struct dk_work
   return status;
 }
 
-/* What the last fetch has locked, if its answer was lost, is given back before the next. */
+/* If the answer of the last fetch was lost, gives back what it locked before the next one. */
 static dk_status
 release_lost(struct activity_pool *pool)
 {
@@ -71,7 +72,7 @@ release_lost(struct activity_pool *pool)
   return lost_fetch_release(&pool->lost, pool->setup.store, pool->fetcher);
 }
 
-/* No fetch follows.  What calls the fetch back is not meant for this. */
+/* No fetch follows.  The canceller of fetches must not cancel this call. */
 static void
 release_last(struct activity_pool *pool)
 {
@@ -82,7 +83,7 @@ release_last(struct activity_pool *pool)
 
 /* ---- handing over ---------------------------------------------------------------------------- */
 
-/* Nobody here can take it: given back as it was.  Without an answer its lease runs out. */
+/* Gives an item back that cannot be run here.  If the store does not answer, its lease expires. */
 static void
 return_item(struct activity_pool *pool, const struct dk_work_item *item, const char *why)
 {
@@ -112,8 +113,8 @@ return_item(struct activity_pool *pool, const struct dk_work_item *item, const c
   dk_unlock(&pool->lock);
 }
 
-/* Told before anybody runs it, with a reference; false: its row was there when it was last heard
- * of.  Under the lock. */
+/* Signals it before it runs, and takes a reference, if a commit has already deleted its row; false:
+ * no commit has.  Under the lock. */
 static bool
 tell_early(struct activity *activity)
 {
@@ -154,7 +155,7 @@ hand_over(struct activity_pool *pool, const struct dk_work_item *item)
   activity_drop(activity);
 }
 
-/* ---- leases that are over -------------------------------------------------------------------- */
+/* ---- leases that have ended ------------------------------------------------------------------ */
 
 static void
 tell_overdue(struct activity_pool *pool, const struct dk_work_item *item)
@@ -170,13 +171,13 @@ tell_overdue(struct activity_pool *pool, const struct dk_work_item *item)
   };
 
   log_report(pool->setup.log, &event,
-             "its lease of %lld ms was over before the store's answer came: it does not run, "
+             "its lease of %lld ms had ended before the store's answer came: it does not run, "
              "the attempt does not count, and it is fetched again; give a longer "
              "activity_lock_ms, or a faster store",
              (long long)pool->setup.options->activity_lock_ms);
 }
 
-/* The store has counted these attempts, and nobody has made them. */
+/* The store has counted these attempts, but they were never made. */
 static void
 pardon_overdue(struct activity_pool *pool)
 {
@@ -200,7 +201,7 @@ fetch_was_refused(struct activity_pool *pool, dk_status status)
   struct log *log = pool->setup.log;
 
   if (health_refused(&log->health, &pool->fetching, status, why))
-    log_report(log, &event, "activities cannot be fetched, it is tried until they can: %s", why);
+    log_report(log, &event, "activities cannot be fetched, trying until they can: %s", why);
 }
 
 static void
@@ -222,7 +223,7 @@ note_status(struct activity_pool *pool, dk_status status)
     fetch_was_refused(pool, status);
 }
 
-/* After a failure, longer each time; sooner if the worker drains. */
+/* Pauses after a failure, longer each time; shorter if the pool drains. */
 static void
 pause_after(struct activity_pool *pool, uint32_t failures)
 {
@@ -251,7 +252,7 @@ activity_fetch_main(void *argument)
     if (status == DK_OK)
       status = fetch(pool, room, failures > 0 || fails, &works);
     if (status != DK_OK && dk_cancelled(pool->fetch_canceller)) {
-      health_rest(health, &pool->fetching); /* called back: that says nothing of the store */
+      health_rest(health, &pool->fetching); /* cancelled: that shows nothing about the store */
       continue;
     }
     note_status(pool, status);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How activities end: the store is told what became of them, and asked again while their lease
- * lives. Locking: see activity.h; all here is called without the lock. */
+/* How activities end: stores their outcome, and repeats the request until their lease ends.
+ * Locking: see activity.h; all here is called without the lock. */
 #include "core/plugin/store.h"
 #include "core/runtime/activity/activity.h"
 #include "core/runtime/shared/delay-reason.h"
@@ -21,23 +21,24 @@ activity_pool_backoff(const struct activity_pool *pool, uint32_t attempt)
   return delay < options->max_backoff_ms ? delay : options->max_backoff_ms;
 }
 
-/* ---- asking again ---------------------------------------------------------------------------- */
+/* ---- repeating requests ---------------------------------------------------------------------- */
 
-/* What the store is asked for an activity, as often as it takes. */
+/* One request to the store about an activity, with its repetitions. */
 struct asking {
   struct slot *slot;
   struct activity *activity;
-  const struct dk_item *completion; /* acknowledged with it; NULL: without */
-  bool gives_back;                  /* instead of acknowledging */
+  const struct dk_item *completion; /* to acknowledge it with; NULL: none */
+  bool gives_back;                  /* gives it back instead of acknowledging it */
   int64_t delay_ms;
   bool is_counted;
 
-  bool is_repeated;  /* an outcome is unknown: it may have been done */
+  bool is_repeated;  /* an outcome is unknown: it might have taken effect */
   uint32_t failures;
   struct asker asker;
-  int64_t held_until; /* a tick: by renewals while the store takes nothing of it */
-  const struct outcome *later; /* its result is refused: how it is delayed for that */
-  bool is_delayed;    /* the store has taken that */
+  int64_t held_until; /* a tick: until when renewals hold it while the store refuses everything
+                         about it */
+  const struct outcome *later; /* if its result is refused: how it is delayed */
+  bool is_delayed;    /* the store has accepted the delay */
 };
 
 static struct health *
@@ -72,7 +73,7 @@ end_of_lease(const struct asking *asking)
   return deadline > asking->held_until ? deadline : asking->held_until;
 }
 
-/* Until when the store may be asked: the lease's end, or the runtime's. */
+/* Until when requests may be repeated: the end of the lease, or of the runtime. */
 static int64_t
 last_tick(const struct asking *asking)
 {
@@ -85,7 +86,7 @@ last_tick(const struct asking *asking)
   return deadline < end ? deadline : end;
 }
 
-/* Of acknowledgements only. */
+/* Counts acknowledgements only. */
 static void
 count_ack(const struct asking *asking, enum counter counter)
 {
@@ -93,7 +94,7 @@ count_ack(const struct asking *asking, enum counter counter)
     log_count(asking->slot->pool->setup.log, counter);
 }
 
-/* The first of a row is a warning, for all activities together. */
+/* The first failure of a series is a warning, for all activities together. */
 static void
 tell_failure(struct asking *asking, dk_status status)
 {
@@ -107,7 +108,7 @@ tell_failure(struct asking *asking, dk_status status)
   asking->failures++;
   if (!health_refused(health_of(asking), &asking->asker, status, why))
     event.level = DK_LEVEL_TRACE;
-  log_report(log, &event, "the store could not be told of its end, and is told again: %s", why);
+  log_report(log, &event, "its end could not be stored, trying again: %s", why);
 }
 
 static void
@@ -120,11 +121,11 @@ tell_success(struct asking *asking)
   if (asking->failures == 0 && !is_news)
     return;
   event.level = is_news ? DK_LEVEL_INFO : DK_LEVEL_TRACE;
-  log_report(log, &event, "the store was told of its end, after %u attempts that failed",
+  log_report(log, &event, "its end was stored, after %u failed attempts",
              asking->failures);
 }
 
-/* Pauses; sooner if the runtime ends meanwhile and changes `end_at`. */
+/* Pauses; shorter if the runtime ends meanwhile and changes `end_at`. */
 static void
 pause_before_next(const struct asking *asking, int64_t until)
 {
@@ -147,8 +148,8 @@ may_be_asked_again(dk_status status)
   return class == 1 || class == 3 || status == DK_CALL_CANCELLED;
 }
 
-/* The store refuses a result for reasons that say nothing of it (a missing right, damage): no other
- * attempt would end better now, so the activity is delayed. */
+/* The store refuses a result for reasons other than the result (a missing right, damage): another
+ * attempt now would end the same way, so the activity is delayed. */
 static bool
 is_refused(const struct asking *asking, dk_status status)
 {
@@ -159,7 +160,7 @@ is_refused(const struct asking *asking, dk_status status)
   return is_refusal && !asking->gives_back && !(options->flags & DK_RUNTIME_FAIL_DELAYED);
 }
 
-/* How it is delayed for that; the same for as long as it is asked. */
+/* How it is delayed for that; the same for all repetitions. */
 static const struct outcome *
 later_for_refusal(const struct asking *asking, dk_status refusal)
 {
@@ -187,8 +188,8 @@ later_for_refusal(const struct asking *asking, dk_status refusal)
   return later;
 }
 
-/* The activity is given back, so that its slot is free for others.  DK_OK, DK_LOCK_LOST, or the
- * store does not take that either. */
+/* Gives the activity back, so that its slot is free for others.  DK_OK, DK_LOCK_LOST, or the store
+ * refuses that too. */
 static dk_status
 delay_refused(struct asking *asking, dk_status refusal)
 {
@@ -208,7 +209,7 @@ delay_refused(struct asking *asking, dk_status refusal)
   return status;
 }
 
-/* The leases renews no lease of what has ended. */
+/* The lease of an ended activity rests, so this renews it. */
 static void
 renew_held(struct asking *asking)
 {
@@ -225,7 +226,7 @@ renew_held(struct asking *asking)
     asking->held_until = ticks_after(now, lock_ms);
 }
 
-/* In time for a renewal. */
+/* When to check next, in time for a renewal. */
 static int64_t
 next_look(const struct asking *asking)
 {
@@ -235,7 +236,8 @@ next_look(const struct asking *asking)
   return at < last ? at : last;
 }
 
-/* It is clear what has become of it: the store has taken it, will not, or has delayed it. */
+/* The outcome is final: the store has accepted it, will not accept it, or has delayed the
+ * activity. */
 static bool
 is_clear(struct asking *asking, dk_status *status)
 {
@@ -248,8 +250,8 @@ is_clear(struct asking *asking, dk_status *status)
   return delayed == DK_OK || delayed == DK_LOCK_LOST;
 }
 
-/* A store that takes neither the result nor the activity back takes nothing of anybody: then the
- * result is held, for when it does again nothing has to be run twice. */
+/* A store that accepts neither the result nor the return of the activity accepts nothing at all:
+ * then the result is held, so that nothing has to run twice when the store works again. */
 static dk_status
 ask_until_clear(struct asking *asking)
 {
@@ -272,7 +274,7 @@ ask_until_clear(struct asking *asking)
   }
 }
 
-/* The store's last word: one that can be tried again only if there was no more time to. */
+/* The store's final answer; a temporary error only if there was no time for another attempt. */
 static dk_status
 ask(struct asking *asking)
 {
@@ -285,9 +287,9 @@ ask(struct asking *asking)
   return status;
 }
 
-/* ---- what came of it ------------------------------------------------------------------------- */
+/* ---- outcomes -------------------------------------------------------------------------------- */
 
-/* The row is gone: that is how it is learnt that the activity was cancelled. */
+/* The row was deleted: that is how the worker learns that the activity was cancelled. */
 static void
 tell_gone(const struct asking *asking)
 {
@@ -301,7 +303,7 @@ tell_gone(const struct asking *asking)
   log_count(log, COUNT_RESULTS_REFUSED);
   activity_count_learnt_late(asking->activity, DK_LEARNT_BY_ACK);
   log_count(log, COUNT_ACTIVITIES_CANCELLED);
-  log_report(log, &event, "its row is gone: nobody waits for it, its result is dropped");
+  log_report(log, &event, "its row was deleted: its result is not needed, and is dropped");
 }
 
 static void
@@ -318,12 +320,12 @@ tell_lost(const struct asking *asking, dk_status status)
   activity_count_learnt_late(asking->activity, DK_LEARNT_BY_DEADLINE);
   log_count(log, COUNT_ACTIVITIES_LOST);
   log_report(log, &event,
-             "its end could not be told before its lease was over; it will be "
+             "its end could not be stored before its lease ended; it will be "
              "run again");
 }
 
-/* After an answer that was lost a dead token tells that the first attempt was heard, or that the
- * lease is over: no cancellation in any case. */
+/* If an answer was lost, a dead token means that the first attempt took effect or that the lease
+ * has ended: it is not a cancellation in either case. */
 static void
 tell_unknown(const struct asking *asking)
 {
@@ -333,11 +335,11 @@ tell_unknown(const struct asking *asking)
   event.status = DK_LOCK_LOST;
   count_ack(asking, COUNT_WORK_ACKS_UNKNOWN);
   log_report(asking->slot->pool->setup.log, &event,
-             "the store had heard of its end, or "
-             "somebody else has it");
+             "its end was stored before, or "
+             "another worker has it");
 }
 
-/* The token is dead: by a cancellation, or because the lease is over by our own clock, too. */
+/* The token is dead: by a cancellation, or because the lease has ended by our own clock as well. */
 static void
 tell_dead(const struct asking *asking)
 {
@@ -349,8 +351,8 @@ tell_dead(const struct asking *asking)
     tell_gone(asking);
 }
 
-/* An attempt that does not count is handed out again a millisecond later at the soonest: else it
- * could have the same time and the same attempt, and so the same fence. */
+/* An attempt that does not count is handed out again a millisecond later at the earliest: otherwise
+ * it could have the same time and the same attempt, and so the same fence. */
 bool
 activity_give_back(struct slot *slot, struct activity *activity, int64_t delay_ms, bool is_counted)
 {
@@ -370,7 +372,7 @@ activity_give_back(struct slot *slot, struct activity *activity, int64_t delay_m
 
 /* ---- delays ---------------------------------------------------------------------------------- */
 
-/* For who asks for the instance's status. */
+/* Stores the reason, for users who read the instance's status. */
 static void
 store_reason(struct slot *slot, const struct activity *activity, const struct outcome *later,
              int64_t delay_ms)
@@ -381,7 +383,7 @@ store_reason(struct slot *slot, const struct activity *activity, const struct ou
   struct dk_text text = DK_TEXT_EMPTY;
 
   if (!dk_store_extension(setup->store, "durakit.admin/1"))
-    return; /* nobody could read it */
+    return; /* it could not be read */
   dk_text_printf(&text, "activity %llu (%.*s): %.*s", (unsigned long long)info->activity_id,
                  (int)info->name.len, info->name.ptr ? info->name.ptr : "", (int)later->text.len,
                  later->text.ptr);
@@ -399,11 +401,11 @@ store_reason(struct slot *slot, const struct activity *activity, const struct ou
   event.level = DK_LEVEL_TRACE;
   event.status = status;
   if (status != DK_OK && status != DK_DUPLICATE)
-    log_report(setup->log, &event, "why it is delayed cannot be stored: %s",
+    log_report(setup->log, &event, "the reason of its delay cannot be stored: %s",
                dk_caller_failure(slot->caller)->text);
 }
 
-/* Text absent: it was the body's wish, or is told already.  An obstacle is told once. */
+/* Text absent: the body requested it, or it is logged already.  An obstacle is logged once. */
 static void
 tell_put_off(const struct activity *activity, const struct outcome *later, int64_t delay_ms)
 {
@@ -431,7 +433,7 @@ put_off(struct slot *slot, struct activity *activity, const struct outcome *late
     store_reason(slot, activity, later, delay_ms);
 }
 
-/* Its result was refused, and it is given back for that. */
+/* Its result was refused, so it is given back. */
 static void
 tell_delayed(const struct asking *asking)
 {
@@ -467,8 +469,8 @@ count_end(struct log *log, const struct outcome *outcome)
             outcome->kind == OUTCOME_DONE ? COUNT_ACTIVITIES_COMPLETED : COUNT_ACTIVITIES_FAILED);
 }
 
-/* The completion is stored already, from an attempt whose answer was lost or of an earlier owner:
- * what is left is the row. */
+/* The completion is stored already, by an attempt whose answer was lost or by an earlier owner:
+ * only the row remains. */
 static dk_status
 remove_row(struct asking *asking)
 {
@@ -476,8 +478,8 @@ remove_row(struct asking *asking)
   return ask(asking);
 }
 
-/* The store's last word on a completion.  DK_OK: it is dealt with, whatever that was; else the
- * store refuses this completion for good. */
+/* Handles the store's final answer to a completion.  DK_OK: it is settled in some way; else the
+ * store refuses this completion permanently. */
 static dk_status
 conclude(const struct asking *asking, const struct outcome *outcome, dk_status status)
 {
@@ -501,7 +503,7 @@ conclude(const struct asking *asking, const struct outcome *outcome, dk_status s
   return DK_OK;
 }
 
-/* As conclude; DK_NO_MEMORY, too: the completion could not be made. */
+/* As conclude; also DK_NO_MEMORY: the completion could not be made. */
 static dk_status
 acknowledge(struct slot *slot, struct activity *activity, const struct outcome *outcome)
 {
@@ -528,8 +530,8 @@ acknowledge(struct slot *slot, struct activity *activity, const struct outcome *
   return conclude(&asking, outcome, status);
 }
 
-/* It is too large for the store: the orchestration is told so instead; if it will not have that
- * either, the activity is put off. */
+/* The result is too large for the store: the orchestration gets an error instead; if the store
+ * refuses that too, the activity is delayed. */
 static void
 refuse_result(struct slot *slot, struct activity *activity, const struct outcome *outcome,
               dk_status status)
@@ -542,7 +544,7 @@ refuse_result(struct slot *slot, struct activity *activity, const struct outcome
             "its result of %zu bytes was refused by the store (%s): %.500s", outcome->text.len,
             dk_status_name(status, name, sizeof(name)), why);
   if (outcome->kind != OUTCOME_DONE && outcome->text.len < 1000)
-    status = DK_INVALID; /* it is not for its size: no need to ask with other words */
+    status = DK_INVALID; /* its size is not the cause: another text would not help */
   else
     status = acknowledge(slot, activity, &refused);
   if (status != DK_OK) {
@@ -571,7 +573,7 @@ finish(struct slot *slot, struct activity *activity, const struct outcome *outco
 
 /* ---- settling -------------------------------------------------------------------------------- */
 
-/* The runtime stops: it will be run again, and this attempt does not count. */
+/* The runtime stops: the activity will run again, and this attempt does not count. */
 static void
 leave_over(struct slot *slot, struct activity *activity)
 {
@@ -593,7 +595,7 @@ activity_settle(struct slot *slot, struct activity *activity, const struct outco
   if (cause == DK_CAUSE_SHUTDOWN)
     leave_over(slot, activity);
   else if (cause != DK_CAUSE_NONE)
-    return; /* nobody waits for it */
+    return; /* its result is not needed */
   else if (outcome->kind == OUTCOME_LATER)
     put_off(slot, activity, outcome);
   else

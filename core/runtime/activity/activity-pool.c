@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker: starts and stops its threads, and hears of commits.  Locking: see activity.h. */
+/* The activity pool: starts and stops its threads, and is notified of commits.  Locking: see
+ * activity.h. */
 #include "core/runtime/activity/activity.h"
 #include "core/runtime/activity/zygote.h"
 
@@ -30,7 +31,7 @@ static dk_status
 refuse_for_lack(struct dk_refusal *refusal, const char *of)
 {
   *refusal = (struct dk_refusal){.where = "dk_runtime_start"};
-  snprintf(refusal->what, sizeof(refusal->what), "there are no %s for the worker", of);
+  snprintf(refusal->what, sizeof(refusal->what), "there are not enough %s for the worker", of);
   snprintf(refusal->next, sizeof(refusal->next), "fewer slots, or higher limits (ulimit)");
   return DK_NO_MEMORY;
 }
@@ -161,8 +162,8 @@ is_same(dk_str a, dk_str b)
   return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
-/* The activity of that row, with a reference, told to end; NULL: it is somebody else's, or over, or
- * on its way here, and will be told then. */
+/* Signals the activity of that row to end, and returns it with a reference; NULL: it belongs to
+ * another worker, has ended, or is still being fetched and will be signalled when it arrives. */
 static struct activity *
 signal_owner(struct activity_pool *pool, dk_str instance, const struct dk_stolen *stolen,
              int64_t since_ns)
@@ -248,7 +249,7 @@ runs_body(const struct activity_pool *pool)
   return !pool->is_poller_over;
 }
 
-/* Waits for the bodies, and then, for a moment, until the store was told of their ends. */
+/* Waits for the bodies, and then, for a short time, until their ends are stored. */
 static void
 wait_for_ends(struct activity_pool *pool)
 {
@@ -264,7 +265,8 @@ wait_for_ends(struct activity_pool *pool)
   dk_unlock(&pool->lock);
 }
 
-/* One that is not told yet, told, with a reference; NULL: all are told. */
+/* Signals one that is not signalled yet, and returns it with a reference; NULL: all are
+ * signalled. */
 static struct activity *
 signal_next(struct activity_pool *pool)
 {
@@ -280,7 +282,7 @@ signal_next(struct activity_pool *pool)
   return found;
 }
 
-/* From now on nothing lasts longer than the longest grace, and some time to give back. */
+/* From now on nothing may last longer than the longest grace and some time to give back. */
 static void
 set_end(struct activity_pool *pool)
 {
@@ -329,7 +331,8 @@ free_lease(struct activity *activity)
   leases_let_go(activity->pool->setup.leases, lease);
 }
 
-/* What is in quarantine since the stop: its body runs on, but somebody else may have it. */
+/* Gives back what went into quarantine since the stop: the body still runs, but another worker may
+ * have the activity. */
 static void
 give_back_quarantined(struct activity_pool *pool)
 {
@@ -358,8 +361,8 @@ n_not_over(const struct activity_pool *pool)
   return n;
 }
 
-/* Waits for the threads but those in quarantine.  Who does not come back from the store, although
- * called back, is left like those. */
+/* Waits for the threads except those in quarantine.  A thread whose call of the store does not
+ * return although it was cancelled is abandoned in the same way. */
 static void
 end_threads(struct activity_pool *pool)
 {
@@ -377,7 +380,7 @@ static void
 add_leftover(struct activity_pool *pool, struct dk_leftover *leftover)
 {
   dk_lock(&pool->lock);
-  uint32_t stuck = pool->n_activities; /* their threads do not come back from the store */
+  uint32_t stuck = pool->n_activities; /* their threads do not return from the store */
   leftover->activities += pool->leftover.activities + stuck;
   leftover->not_given_back += pool->leftover.not_given_back + stuck;
   leftover->quarantined += n_not_over(pool);
@@ -420,9 +423,9 @@ activity_pool_is_well(struct activity_pool *pool, char *reason, size_t size)
   uint32_t n = pool->n_quarantined;
   dk_unlock(&pool->lock);
   if (is_capped)
-    snprintf(reason, size, "cap reached: %u threads of activities do not come back", n);
+    snprintf(reason, size, "cap reached: %u threads of activities do not return", n);
   else if (is_childless)
-    snprintf(reason, size, "the zygote is dead: activities in processes are delayed; restart");
+    snprintf(reason, size, "the zygote has ended: activities in processes are delayed; restart");
   return !is_capped && !is_childless;
 }
 

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* ---- what they call the store with ----------------------------------------------------------- */
+/* ---- calls of the store ---------------------------------------------------------------------- */
 
 bool
 slot_begin(struct slot *slot, struct activity_pool *pool)
@@ -66,7 +66,7 @@ needs_zygote(const struct activity *activity)
   return activity->registered->isolation == DK_IN_PROCESS && !activity->pool->setup.options->zygote;
 }
 
-/* Why it cannot be run here, and with which code it would fail for that; NULL: it can. */
+/* Why it cannot run here, and the code with which it would fail for that; NULL: it can. */
 static const char *
 obstacle(const struct activity *activity, enum code *ret_code)
 {
@@ -74,10 +74,10 @@ obstacle(const struct activity *activity, enum code *ret_code)
   if (activity->unreadable)
     return activity->unreadable;
   if (!activity->registered)
-    return "no activity of this name is registered here: dk_register_activity, or give it a tag "
-           "that only those fetch who know it";
+    return "no activity of this name is registered here: register it "
+           "(dk_register_activity), or give it a tag that only workers with it fetch";
   if (needs_zygote(activity))
-    return "it is to run in a process, and the runtime was started without a zygote "
+    return "it must run in a process, but the runtime was started without a zygote "
            "(dk_zygote_start, dk_runtime_options.zygote)";
   return NULL;
 }
@@ -88,8 +88,8 @@ delay_of(enum code code)
   return code == CODE_CORRUPT ? DELAY_UNREADABLE : DELAY_UNREGISTERED;
 }
 
-/* Delayed until a worker can run it, or it is cancelled; where that is wanted, the orchestration is
- * told in the end. */
+/* Delays it until a worker can run it, or it is cancelled; with DK_RUNTIME_FAIL_DELAYED it fails in
+ * the end. */
 static void
 delay_activity(struct activity *activity, const char *why, enum code code,
                struct outcome *ret_outcome)
@@ -119,15 +119,15 @@ delay_activity(struct activity *activity, const char *why, enum code code,
   };
 }
 
-/* Handed out more often than it may be, and nobody has come to an end with it.  When the store was
- * away for an attempt of this process, that one does not count; those of others do. */
+/* It was handed out more often than allowed, and no worker has completed it.  An attempt of this
+ * process during which the store was unreachable does not count; those of other processes do. */
 static bool
 is_poison(const struct activity *activity)
 {
   return activity->judged > activity->pool->setup.options->max_attempts;
 }
 
-/* Whether the body is to be run; else what is to be done instead. */
+/* Whether the body must run; if not, *ret_outcome is what to do instead. */
 static bool
 may_run(struct activity *activity, struct outcome *ret_outcome)
 {
@@ -138,7 +138,7 @@ may_run(struct activity *activity, struct outcome *ret_outcome)
     delay_activity(activity, why, code, ret_outcome);
   else if (is_poison(activity))
     task_fail(&activity->task, CODE_POISON, ret_outcome,
-              "poison: handed out %u times, and no worker has come to its end",
+              "poison: handed out %u times, and no worker has completed it",
               activity->judged - 1);
   else
     return true;
@@ -147,7 +147,7 @@ may_run(struct activity *activity, struct outcome *ret_outcome)
 
 /* ---- the body -------------------------------------------------------------------------------- */
 
-/* false: it was told to end before it began. */
+/* false: it was signalled to end before it began. */
 static bool
 begin_body(struct slot *slot, struct activity *activity)
 {
@@ -165,9 +165,9 @@ begin_body(struct slot *slot, struct activity *activity)
   return runs;
 }
 
-/* No signal reaches it from now on, and its lease rests, so that no renewal meets the end.  If the
- * lease is lost, whoever is about to tell so is waited for.  false: the deadlines thread has put
- * the thread into quarantine meanwhile. */
+/* No signal reaches it from now on, and its lease rests, so that no renewal runs at its end.  If
+ * the lease is lost, waits for the thread that is reporting that.  false: the deadlines thread has
+ * put the thread into quarantine meanwhile. */
 static bool
 end_body(struct activity *activity)
 {
@@ -179,7 +179,7 @@ end_body(struct activity *activity)
   if (has_ended && !lease_rest(activity->lease))
     while (dk_token_cancelled(activity->task.token) == DK_CAUSE_NONE)
       dk_lock_wait(&pool->lock, &pool->changed);
-  has_ended = activity->state != ACTIVITY_QUARANTINED; /* perhaps while it waited */
+  has_ended = activity->state != ACTIVITY_QUARANTINED; /* possibly while it waited */
   if (has_ended)
     activity->state = ACTIVITY_ENDS;
   pthread_cond_broadcast(&pool->changed);
@@ -194,8 +194,8 @@ static void
 tell_wrong_use(struct activity *activity, struct outcome *ret_outcome)
 {
   struct dk_log_event event = activity_event(activity, DK_LOG_PROGRAMMING_ERROR);
-  static const char what[] = "its function returned something that is none of dk_done, dk_error "
-                             "and dk_later";
+  static const char what[] = "its function returned something other than the result of dk_done, "
+                             "dk_error or dk_later";
 
   log_report(activity->pool->setup.log, &event, what);
   task_fail(&activity->task, CODE_APPLICATION, ret_outcome, "%s", what);
@@ -232,7 +232,7 @@ do_activity(struct slot *slot, struct activity *activity)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* The next activity; NULL: it is the end. */
+/* The next activity; NULL: the pool is being stopped. */
 static struct activity *
 take_activity(struct activity_pool *pool)
 {
@@ -250,7 +250,7 @@ take_activity(struct activity_pool *pool)
   return activity;
 }
 
-/* A body has come back after all: one less in quarantine. */
+/* A body has returned after all: it leaves the quarantine. */
 static void
 leave_quarantine(struct slot *slot, const struct activity *activity)
 {
@@ -259,7 +259,7 @@ leave_quarantine(struct slot *slot, const struct activity *activity)
 
   log_uncount(pool->setup.log, COUNT_QUARANTINED_NOW);
   event.level = DK_LEVEL_INFO;
-  log_report(pool->setup.log, &event, "its thread has come back");
+  log_report(pool->setup.log, &event, "its thread has returned");
   dk_lock(&pool->lock);
   assert(pool->n_quarantined > 0 && slot->is_quarantined); /* 8 */
   pool->n_quarantined--;

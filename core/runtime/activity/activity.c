@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activities: how they begin, who is told to end, and what is said of it.  Locking: see
+/* Activities: how they begin, how they are signalled to end, and what is logged about that.
+ * Locking: see
  * activity.h. */
 #include "core/runtime/activity/activity.h"
 
@@ -9,12 +10,12 @@
 
 #include "core/runtime/activity/token.h"
 
-/* ---- what is remembered of it ---------------------------------------------------------------- */
+/* ---- retry counts ---------------------------------------------------------------------------- */
 
 enum { LONGEST_KEY = 2048 };
 
-/* Its instance, execution and number; an instance that is too long is cut: then activities of such
- * instances are taken for one another, and pardoned together. */
+/* Its instance, execution and number; an instance id that is too long is cut: then activities of
+ * such instances can share a key, and are pardoned together. */
 static dk_str
 write_key(uint64_t execution_id, uint64_t activity_id, dk_str instance, char room[LONGEST_KEY])
 {
@@ -89,7 +90,8 @@ judge(const struct activity *activity)
 
 /* ---- making and freeing ---------------------------------------------------------------------- */
 
-/* Grows with every handing over: a later one has a later time, or the same and more attempts. */
+/* Grows each time the activity is handed out: a later one has a later time, or the same time and
+ * more attempts. */
 static uint64_t
 fence_of(const struct dk_work *work)
 {
@@ -120,14 +122,14 @@ static const char *
 unreadable(struct activity *activity, const char *why)
 {
   const char *text = dk_arena_printf(&activity->task.arena,
-                                     "its order cannot be read (%s): no runtime of this version "
-                                     "has made it; cancel the instance, or let a newer one take it",
+                                     "its order cannot be read (%s): it was not written by a "
+                                     "runtime of this version; cancel the instance, or run a newer worker",
                                      why);
 
   return text ? text : why;
 }
 
-/* What it is and what is to be run: not known (text says why), or known. */
+/* Reads what to run; sets `unreadable` if that fails. */
 static bool
 read_order(struct activity *activity)
 {
@@ -256,9 +258,9 @@ activity_remove(struct activity *activity)
   pthread_cond_broadcast(&pool->changed);
 }
 
-/* ---- told before it is here ------------------------------------------------------------------ */
+/* ---- cancelled before it arrives ------------------------------------------------------------- */
 
-/* Without memory it learns by its renewal. */
+/* Without memory the activity learns it by its renewal. */
 void
 activity_note_early(struct activity_pool *pool, dk_str token, int64_t since_ns)
 {
@@ -337,7 +339,7 @@ activity_signal(struct activity *activity, int32_t cause, int32_t learnt, int64_
   if (activity->state == ACTIVITY_RUNS)
     activity->grace_until = ticks_after(ticks_now(), activity->grace_ms);
   if (learnt == DK_LEARNT_BY_COMMIT)
-    lease_rest(activity->lease); /* the row is gone */
+    lease_rest(activity->lease); /* the row was deleted */
   token_set(activity->task.token, cause);
   int64_t told_ns = ticks_ns();
   activity->told_after_ns = told_ns - (since_ns > 0 ? since_ns : good_at_ns(activity));
@@ -393,16 +395,16 @@ activity_tell_signal(const struct activity *activity, int32_t cause, int32_t lea
   count_signal(activity, cause, learnt);
   if (cause == DK_CAUSE_CANCELLED) {
     activity_forget(activity);
-    log_report(log, &event, "it is told to end");
+    log_report(log, &event, "it is signalled to end");
   } else if (cause == DK_CAUSE_LEASE_LOST) {
     event.number = DK_LOG_LEASE_LOST;
     log_report(log, &event,
-               "its lease is over: it is told to end, and may be running "
+               "its lease has ended: it is signalled to end, and might be running "
                "elsewhere");
   } else {
     event.number = DK_LOG_TEXT;
     event.level = DK_LEVEL_INFO;
-    log_report(log, &event, "it is told to end, and will be run again");
+    log_report(log, &event, "it is signalled to end, and will be run again");
   }
 }
 
@@ -414,7 +416,7 @@ activity_lost(void *context, enum loss loss)
   int32_t cause = loss == LOSS_REFUSED ? DK_CAUSE_CANCELLED : DK_CAUSE_LEASE_LOST;
   int32_t learnt = loss == LOSS_REFUSED ? DK_LEARNT_BY_RENEWAL : DK_LEARNT_BY_DEADLINE;
 
-  /* The leases lets the lease stay while this runs, and so the activity. */
+  /* The lease is not freed while this runs, and so the activity is not either. */
   dk_lock(&pool->lock);
   bool is_told = activity_signal(activity, cause, learnt, 0);
   dk_unlock(&pool->lock);

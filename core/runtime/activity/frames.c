@@ -69,7 +69,7 @@ frame_get_text(struct frame_bytes *bytes)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* false: it is not to be waited for any more. */
+/* false: stopped, do not wait any more. */
 static bool
 wait_for_room(int fd, int stop_fd)
 {
@@ -147,7 +147,7 @@ forget_last(struct frame_reader *reader)
   reader->taken = 0;
 }
 
-/* How long the frame is that begins here, with its header; SIZE_MAX: nonsense. */
+/* The length of the frame that begins here, with its header; SIZE_MAX: invalid. */
 static size_t
 length_of_frame(const struct frame_reader *reader)
 {
@@ -159,8 +159,8 @@ length_of_frame(const struct frame_reader *reader)
   return header.length > longest_frame ? SIZE_MAX : sizeof(header) + header.length;
 }
 
-/* Room for the frame, but not for more than twice what has come: the length is the word of another
- * process, and costs it nothing. */
+/* The size to allocate for the frame, but at most twice what has arrived: the length comes from
+ * another process, and must not be trusted. */
 static size_t
 room_for(const struct frame_reader *reader, size_t length)
 {

@@ -31,7 +31,7 @@ task_copy(struct dk_task *task, dk_str text, dk_str *ret_copy)
 
 static const struct outcome without_memory = {
   .kind = OUTCOME_LATER,
-  .text = {"there is no memory for what it returns", 38},
+  .text = {"there is no memory for its result", 33},
   .delay_ms = -1,
 };
 
@@ -102,7 +102,7 @@ task_run(struct dk_task *task, dk_activity_fn *function, dk_str input, struct ou
     *ret_outcome = (struct outcome){.kind = OUTCOME_NONE};
 }
 
-/* ---- what it may ask ------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 int32_t
 dk_task_cancelled(const dk_task *task)

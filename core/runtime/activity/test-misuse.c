@@ -142,15 +142,15 @@ test_never_returns(void)
   cancel(&rig, "i");
   ok(listener_until(rig.listener, DK_LOG_QUARANTINED, 1), "one is cancelled");
   ok(rig_says(listener_latest(rig.listener, DK_LOG_GRACE_EXCEEDED).text,
-              "instance i, activity 2 (never returns): it has not ended in its grace of 50 ms"),
+              "instance i, activity 2 (never returns): it has not ended within its grace of 50 ms"),
      "with a time, which it does not keep");
   rig_is_told(&rig, DK_LOG_QUARANTINED, "instance i, activity 2 (never returns)",
-              "its thread is left to itself", "dk_task_cancelled");
+              "its thread is abandoned", "dk_task_cancelled");
   rig_ten_complete(&rig, "greets");
   cancel(&rig, "j");
   ok(listener_until(rig.listener, DK_LOG_CAP_REACHED, 1), "then the other one");
   rig_is_told(&rig, DK_LOG_CAP_REACHED, "instance j, activity 2 (never returns)",
-              "2 threads are left to themselves", "restart the process");
+              "2 threads are abandoned", "restart the process");
   ok(!dk_runtime_healthy(rig.runtime, reason, sizeof(reason)), "which is not healthy");
   sem_post(&let_go);
   sem_post(&let_go);

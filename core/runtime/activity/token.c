@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The token: see token.h.
  *
- * Locking: `lock` guards the making of the descriptor and the wait for `is_set`; nothing is called
- * under it that waits.  The cause is atomic, so that a body may look at it in its innermost loop.
+ * Locking: `lock` guards the making of the descriptor and the wait for `is_set`; nothing that waits
+ * is called under it.  The cause is atomic, so that a body may read it in its innermost loop.
  */
 #include "core/runtime/activity/token.h"
 
@@ -19,7 +19,7 @@ struct dk_token {
   _Atomic int32_t cause;
   struct dk_lock lock;
   pthread_cond_t is_set;
-  int fd; /* an eventfd, made when it is asked for; -1: not yet */
+  int fd; /* an eventfd, made when it is first requested; -1: not yet */
 };
 
 dk_token *
@@ -76,7 +76,7 @@ dk_token_cancelled(const dk_token *token)
   return atomic_load(&token->cause);
 }
 
-/* The public calls take a token that is const to who looks at it; its lock is ours. */
+/* The public calls take a const token, but must be able to lock it. */
 static dk_token *
 own(const dk_token *token)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The token: tells an activity, and whoever has a clone, that it is to end.
+/* The token: signals an activity, and every holder of a clone, that it must end.
  *
- * Set once, with its cause (DK_CAUSE_...); the first one wins.  Counted: it lives until the last
- * clone is freed, whatever became of the activity. */
+ * It is set once, with its cause (DK_CAUSE_...); the first cause remains.  It is counted: it is
+ * freed with its last clone, independently of the activity. */
 #ifndef DK_RUNTIME_ACTIVITY_TOKEN_H
 #define DK_RUNTIME_ACTIVITY_TOKEN_H
 
@@ -12,7 +12,7 @@
 
 /* NULL: no memory. */
 dk_token *token_new(void);
-/* Wakes all that wait for it; false: it was set before. */
+/* Sets the token and wakes all threads that wait for it; false: it was set before. */
 bool token_set(dk_token *token, int32_t cause);
 dk_token *token_clone(dk_token *token);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In a child: runs activities, one at a time, as the runtime orders them.
+/* Code of a child: runs activities, one at a time, as the runtime orders them.
  *
- * The first thread runs the bodies; a second one listens, so that a body hears that it is to end.
- * Locking: `lock` guards all of struct bench; nothing is called under it but token_set. */
+ * The first thread runs the bodies; a second one reads the socket, so that a body is signalled when
+ * it must end.  Locking: `lock` guards all of struct bench; nothing is called under it but
+ * token_set. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -21,9 +22,9 @@ struct bench {
   const struct dk_registry *registry;
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  char *order;      /* that is to be run; the first thread takes it */
+  char *order;      /* to run next; the first thread takes it */
   size_t length;
-  dk_token *token;  /* of the one that runs; NULL: none */
+  dk_token *token;  /* of the running activity; NULL: none */
 };
 
 /* ---- listening ------------------------------------------------------------------------------- */
@@ -85,13 +86,13 @@ listen_for_ever(void *argument)
       wait_for_bytes(bench->fd);
       break;
     default:
-      _exit(EXIT_SUCCESS); /* the runtime does not want it any more */
+      _exit(EXIT_SUCCESS); /* the runtime does not need it any more */
     }
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* In the task's memory, where text has its NUL. */
+/* Copies it into the task's memory, with a NUL. */
 static dk_str
 get_text(struct dk_task *task, struct frame_bytes *bytes)
 {
@@ -102,7 +103,7 @@ get_text(struct dk_task *task, struct frame_bytes *bytes)
   return copy;
 }
 
-/* The input. */
+/* Reads the order, and returns the input. */
 static dk_str
 read_order(struct dk_task *task, struct frame_bytes *bytes)
 {
@@ -153,7 +154,7 @@ send_result(const struct bench *bench, const struct outcome *outcome)
   dk_text_done(&text);
 }
 
-/* The order, taken from the bench, with the token that the listener may set from now on. */
+/* Takes the order from the bench, and sets the token that the listener may use from now on. */
 static char *
 next_order(struct bench *bench, dk_token *token, struct frame_bytes *ret_bytes)
 {
@@ -192,7 +193,7 @@ run_next(struct bench *bench)
     _exit(EXIT_NONSENSE);
   run_order(bench, &task, input, &outcome);
   fflush(NULL);
-  leave_order(bench); /* before the answer: the next order may come at once */
+  leave_order(bench); /* before the answer, because the next order may come at once */
   send_result(bench, &outcome);
   task_done(&task);
   free(order);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The zygote, and the runtime's side of it: see zygote.h.
  *
- * Locking: `lock` guards the list of idle children and the conversation with the zygote, which
- * takes a moment (a fork, a wait for a process that was killed). */
+ * Locking: `lock` guards the list of idle children and the conversation with the zygote, which is
+ * short (a fork, a wait for a process that was killed). */
 #include "core/runtime/activity/zygote.h"
 
 #include <assert.h>
@@ -31,7 +31,7 @@ struct request {
   pid_t pid;
 };
 struct answer {
-  pid_t pid;    /* 0: it did not go */
+  pid_t pid;    /* 0: it failed */
   int status;
 };
 
@@ -51,7 +51,7 @@ struct nursery {
   pid_t runtime_pid;
   const struct dk_registry *registry;
   sigset_t mask;     /* as it was before the zygote's own */
-  pid_t *children;   /* that are not buried */
+  pid_t *children;   /* that were not waited for yet */
   size_t n, room;
 };
 
@@ -80,7 +80,7 @@ forget(struct nursery *nursery, pid_t pid)
     }
 }
 
-/* The child, and what it has started: a group of its own. */
+/* Kills the child and the processes that it has started: its process group. */
 static void
 kill_all_of(pid_t pid)
 {
@@ -102,7 +102,7 @@ be_child(struct nursery *nursery, int fd, pid_t zygote)
   zygote_child_main(fd, nursery->registry);
 }
 
-/* A child's pid, and in *ret_fd the runtime's end of its socket; 0: it did not go. */
+/* Returns a child's pid, and in *ret_fd the runtime's end of its socket; 0: it failed. */
 static pid_t
 make_child(struct nursery *nursery, int *ret_fd)
 {
@@ -132,7 +132,7 @@ make_child(struct nursery *nursery, int *ret_fd)
   return pid;
 }
 
-/* false: the runtime is gone. */
+/* false: the runtime has ended. */
 static bool
 send_answer(int control, const struct answer *answer, int fd)
 {
@@ -170,7 +170,8 @@ answer_make(struct nursery *nursery)
   return goes_on;
 }
 
-/* Waits until it is dead, for so long; SIGCHLD is blocked and thus kept for us. */
+/* Waits until it is dead, for a limited time; SIGCHLD is blocked, so that it stays pending for
+ * us. */
 static bool
 wait_for_death(pid_t pid, int *ret_status)
 {
@@ -200,7 +201,7 @@ answer_bury(struct nursery *nursery, pid_t pid)
   return send_answer(nursery->control, &answer, -1);
 }
 
-/* false: the runtime is gone. */
+/* false: the runtime has ended. */
 static bool
 wait_for_request(const struct nursery *nursery)
 {
@@ -232,7 +233,7 @@ static int
 open_pidfd(pid_t pid)
 {
 #ifdef SYS_pidfd_open
-  if (dk_memory_is_watched()) /* Valgrind does not know the call, and says so each time */
+  if (dk_memory_is_watched()) /* Valgrind does not know the call, and prints that each time */
     return -1;
   return (int)syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
 #else
@@ -241,7 +242,8 @@ open_pidfd(pid_t pid)
 #endif
 }
 
-/* A group of its own, so that a terminal's signals are for the runtime, which will see to it. */
+/* Gives the zygote its own process group, so that only the runtime gets a terminal's signals, and
+ * handles them. */
 static void
 prepare_process(struct nursery *nursery)
 {
@@ -275,7 +277,7 @@ zygote_main(int control, pid_t runtime, const struct dk_registry *registry)
 
 /* ---- the runtime's side: starting and stopping ----------------------------------------------- */
 
-/* A sanitizer may have threads of its own, which are of no account. */
+/* Threads of a sanitizer do not count. */
 static bool
 has_threads(void)
 {
@@ -286,7 +288,7 @@ has_threads(void)
   int n = 0;
 
   if (!tasks)
-    return false; /* not to be known */
+    return false; /* unknown */
   while (readdir(tasks))
     n++;
   closedir(tasks);
@@ -334,7 +336,7 @@ dk_zygote_start(const struct dk_registry *registry, struct dk_zygote **ret_zygot
   return DK_OK;
 }
 
-/* Closing its socket is what tells it to end. */
+/* Closing its socket makes it end. */
 static void
 free_child(struct child *child)
 {
@@ -375,7 +377,7 @@ wait_for_answer(int fd)
   return n > 0;
 }
 
-/* The descriptor that came along; -1: none. */
+/* The descriptor that was sent with the message; -1: none. */
 static int
 descriptor_in(struct msghdr *message)
 {
@@ -409,7 +411,7 @@ receive_answer(int control, struct answer *answer, int *ret_fd)
   return got == sizeof(*answer);
 }
 
-/* Asks, under the lock; false: the zygote is gone. */
+/* Sends a request and reads the answer, under the lock; false: the zygote has ended. */
 static bool
 converse(struct dk_zygote *zygote, struct request request, struct answer *answer, int *ret_fd)
 {
@@ -432,7 +434,8 @@ new_child(struct dk_zygote *zygote)
 
   if (child && converse(zygote, request, &answer, &fd) && answer.pid > 0 && fd >= 0) {
     child->pid = answer.pid;
-    child->pidfd = open_pidfd(answer.pid); /* the zygote has not waited for it: it is this one */
+    child->pidfd = open_pidfd(answer.pid); /* the zygote has not waited for it, so the pid is still
+                                              its own */
     frame_reader_init(&child->reader, fd);
     return child;
   }
@@ -448,7 +451,7 @@ zygote_child_is_dead(const struct child *child)
   return poll(&death, 1, 0) > 0;
 }
 
-/* One that is idle has nothing to say: what can be read is its end. */
+/* An idle child sends nothing: if its socket is readable, it has ended. */
 static bool
 has_died(const struct child *child)
 {
