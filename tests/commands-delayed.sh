@@ -31,7 +31,7 @@ judge() {
     'status      not started .* delayed     until TIME: unregistered: no orchestration "ordre"' \
     'status tells why it is not started'
   like "$(tail -n 1 status.txt)$(grep ' delayed ' status.txt)" \
-    'dk_register_orchestration, or cancel' 'and what to do'
+    'register it (dk_register_orchestration), or cancel' 'and what to do'
   d status typo-1 --json > out.txt
   has 'o["instances"][0]["delayed"][0]["code"]' unregistered 'the code, as JSON'
   has 'o["instances"][0]["delayed"][0]["until"] > o["instances"][0]["delayed"][0]["since"]' True \
@@ -73,9 +73,9 @@ with sqlite3.connect(sys.argv[1]) as store:
   id=$(json '[w["id"] for w in o["instances"][0]["waiting"] if w["kind"] == "unreadable"][0]')
   like "$(grep ' waiting ' status.txt)" "unreadable $id, from .*: " \
     'status names a message that it cannot read'
-  like "$(grep ' waiting ' status.txt)" 'the payload is no JSON' 'and says why'
+  like "$(grep ' waiting ' status.txt)" 'the payload is not JSON' 'and says why'
   like "$(grep ' delayed ' status.txt)" \
-    "unreadable: a message of it cannot be read: the one with the id \"$id\": .*is no JSON" \
+    "unreadable: a message of it cannot be read: the one with the id \"$id\": .*is not JSON" \
     'it is why its instance is delayed'
   d cancel bad-1 --wait 60s > out.txt 2> err.txt
   is $? 0 'the instance can be cancelled'

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting: what a commit that has landed has done, for the metrics (metrics.h). */
+/* Counts what a successful commit has done, for the metrics (metrics.h). */
 #include <stdlib.h>
 
 #include "core/runtime/turn/turn.h"
@@ -14,7 +14,7 @@ compare_ids(const void *a, const void *b)
   return (left > right) - (left < right);
 }
 
-/* The activities whose rows a worker had, as the store has told. */
+/* The activities whose rows a worker had leased, as reported by the store. */
 struct locked {
   uint64_t *ids;
   size_t n;
@@ -41,7 +41,7 @@ list_locked(struct turn *turn, const struct dk_commit_outcome *outcome, struct l
   return true;
 }
 
-/* Whether those whose rows nobody had are all alike to the metrics. */
+/* Whether all activities whose rows were not leased have the same labels in the metrics. */
 static bool
 rest_is_alike(const struct decision *d, const struct locked *locked)
 {
@@ -58,9 +58,9 @@ rest_is_alike(const struct decision *d, const struct locked *locked)
   return true;
 }
 
-/* The store tells whose rows were locked, but of those that were free it tells only how many there
- * were; the others were absent.  Which is which is known if there is only one of the two kinds, and
- * does not matter if all are alike.  A repeated commit may have no report. */
+/* The store reports which rows were locked, but only how many were free; the others were absent.
+ * Which is which is known if there is only one of the two kinds, and does not matter if all have
+ * the same labels.  A repeated commit might have no report. */
 static bool
 rest_is_known(const struct turn *turn, const struct dk_commit_outcome *outcome,
               const struct locked *locked)
@@ -102,7 +102,7 @@ commit_count_cancelled(struct turn *turn, const struct dk_commit_outcome *outcom
 void
 commit_count_requests(struct turn *turn)
 {
-  /* Of an instance that is over the history was not read. */
+  /* The history of an instance that has ended was not read. */
   dk_str name = turn->name.ptr ? turn->name : turn->fetched->head.name;
 
   for (int source = 0; source < N_REQUEST_SOURCES; source++)

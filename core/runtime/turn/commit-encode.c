@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A decision as the store takes it: see commit-encode.h. */
+/* Encodes a decision for the store: see commit-encode.h. */
 #include "core/runtime/turn/commit-encode.h"
 
 #include <assert.h>
 
 /* ---- payloads -------------------------------------------------------------------------------- */
 
-/* What is being made; the first lack of memory is remembered. */
+/* The encoding; it remembers the first lack of memory. */
 struct encoder {
   struct dk_arena *arena;
   struct dk_text text;
@@ -108,7 +108,7 @@ encode_cancelled(struct encoder *encoder, const struct decision *d, struct dk_tu
   result->n_cancelled_messages = d->n_withdrawn;
 }
 
-/* What is stored of the instance and the execution. */
+/* Fills in what is stored about the instance and the execution. */
 static void
 fill_in(const struct decision *d, dk_str owner, struct dk_turn_result *result)
 {

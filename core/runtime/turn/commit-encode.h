@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A decision as the store takes it: encoded, in the arena. */
+/* Encodes a decision for the store, in the arena. */
 #ifndef DK_RUNTIME_TURN_COMMIT_ENCODE_H
 #define DK_RUNTIME_TURN_COMMIT_ENCODE_H
 

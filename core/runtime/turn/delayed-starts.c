@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parking: see delayed-starts.h.
+/* Delayed starts: see delayed-starts.h.
  *
  * Locking: `lock` guards the list and the flags; the store is called without it. */
 #include "core/runtime/turn/delayed-starts.h"
@@ -31,7 +31,7 @@ struct delayed_starts {
   bool is_stopping, is_over;
 };
 
-/* The next that is due, out of the list; NULL: it is the end. */
+/* Removes the next that is due from the list; NULL: it is being ended. */
 static struct delayed_start *
 next_due(struct delayed_starts *delayed_starts)
 {
@@ -54,7 +54,7 @@ next_due(struct delayed_starts *delayed_starts)
   return due;
 }
 
-/* If that fails, the lease runs out soon. */
+/* If that fails, the lease expires soon. */
 static void
 give_back(struct delayed_starts *delayed_starts, const struct delayed_start *delayed_start)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parking: turns that are delayed while their lease is kept, so that the whole instance waits; on
- * providers without durakit.admin/1.
+/* Delayed starts: turns that are delayed while their lease is kept, so that the whole instance
+ * waits.  Used with providers without durakit.admin/1.
  *
- * A start that cannot be run yet (nobody has registered the orchestration) leaves no trace in the
- * store: the instance is not known.  Given back with a delay, it alone would be invisible, and what
- * comes after it (a cancel request) would be taken for messages of an instance that was never
- * started.  So its lease is made as long as the delay and a bit, nothing is fetched of it
- * meanwhile, and then it is given back at once: all its messages come together, in order.
+ * A start that cannot run yet (the orchestration is not registered) leaves no trace in the store:
+ * the instance is unknown.  If it were given back with a delay, only the start would be invisible,
+ * and a later message (a cancel request) would look like one for an instance that was never
+ * started.  So its lease is extended to a little more than the delay.  Nothing of the instance is
+ * fetched meanwhile, and then it is given back without a delay: all its messages are fetched
+ * together, in order.
  */
 #ifndef DK_RUNTIME_TURN_DELAYED_STARTS_H
 #define DK_RUNTIME_TURN_DELAYED_STARTS_H
@@ -21,13 +22,13 @@ enum {
 };
 
 struct delayed_starts;
-/* One thread.  NULL: no memory, no thread. */
+/* Starts one thread.  NULL: no memory, no thread. */
 struct delayed_starts *delayed_starts_begin(struct dk_store *store);
-/* The turn of this token is given back at that tick, its attempt not counted.  False: there is no
- * place (any more). */
+/* Gives the turn of this token back at that tick, without counting the attempt.  False: it cannot
+ * take it (any more). */
 bool delayed_starts_put(struct delayed_starts *delayed_starts, struct dk_bytes token, int64_t at);
-/* All are given back now.  False: a call of the store does not come back; the thread and the memory
- * stay. */
+/* Gives all back now.  False: a call of the store does not return; the thread and the memory
+ * remain. */
 bool delayed_starts_end(struct delayed_starts *delayed_starts); /* NULL is allowed */
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cache: see history-cache.h.
  *
- * The lock guards the table, the list by age and the sum.  Nothing is called under it but malloc's
- * free. */
+ * The lock guards the table, the list by age and the sum.  Only free is called under it. */
 #include "core/runtime/turn/history-cache.h"
 
 #include <assert.h>
@@ -17,7 +16,7 @@ struct cache {
   struct dk_lock lock;
   struct remembered *rows[ROWS];
   struct remembered *oldest, *newest;
-  struct remembered *first_run;  /* no older one has a run; NULL: none has */
+  struct remembered *first_run;  /* the oldest with a run; NULL: none has one */
   uint64_t bytes, most;
   size_t n, n_runs, most_runs;
 };
@@ -70,7 +69,7 @@ remembered_free(struct remembered *remembered)
   free(remembered);
 }
 
-/* The list with room for one more; NULL: no memory. */
+/* The list, grown by one if necessary; NULL: no memory. */
 static void *
 grown(void *list, size_t n, size_t *room, size_t size)
 {
@@ -285,7 +284,7 @@ row_of(struct cache *cache, dk_str instance)
   return &cache->rows[(hash ^ hash >> 32) % ROWS];
 }
 
-/* The next one may have a run, too. */
+/* Moves to the next entry that has a run. */
 static void
 pass_run(struct cache *cache)
 {
@@ -293,7 +292,7 @@ pass_run(struct cache *cache)
     cache->first_run = cache->first_run->newer;
 }
 
-/* Out of its row, the list and the sums. */
+/* Removes it from its row, the list and the sums. */
 static void
 unlink_entry(struct cache *cache, struct remembered *entry)
 {
@@ -339,7 +338,7 @@ link_entry(struct cache *cache, struct remembered *entry)
     cache->first_run = entry;
 }
 
-/* Takes out the instance's entry, whatever it holds. */
+/* Removes the instance's entry, whatever it contains. */
 static struct remembered *
 take_out(struct cache *cache, dk_str instance)
 {
@@ -371,7 +370,7 @@ cache_take(struct cache *cache, dk_str instance, uint64_t birth, uint64_t execut
   return NULL;
 }
 
-/* The oldest go until the sum fits; they are handed back in a row, to be freed without the lock. */
+/* Removes the oldest until the sum fits; returns them as a list, to be freed without the lock. */
 static struct remembered *
 make_room(struct cache *cache)
 {
@@ -387,7 +386,7 @@ make_room(struct cache *cache)
   return gone;
 }
 
-/* The run that was not used longest, if there are more than so many; to be freed without the lock.
+/* Removes the least recently used run, if there are more than `most`; to be freed without the lock.
  */
 static struct dk_orch *
 take_run(struct cache *cache, size_t most)
@@ -408,7 +407,7 @@ take_run(struct cache *cache, size_t most)
   return run;
 }
 
-/* It may be one that nothing else has to go for: false. */
+/* False: the entry is too large for the cache, so nothing else is removed for it. */
 static bool
 fits(const struct cache *cache, struct remembered *remembered)
 {

@@ -35,7 +35,7 @@ short_limits_free(struct short_limits *limits)
   free(limits);
 }
 
-/* FNV-1a of the text and of an end, so that "ab" "c" is not "a" "bc". */
+/* FNV-1a of the text and a terminator, so that "ab" "c" differs from "a" "bc". */
 static uint64_t
 add_text(uint64_t hash, dk_str text)
 {
@@ -79,14 +79,14 @@ turn_note_limit(void *context, dk_str activity, int64_t ms, const char *line)
   int64_t lease_ms = turn->shared->options->activity_lock_ms;
 
   if (turn_thread_is_left(turn->thread))
-    return; /* whoever listened may be gone */
+    return; /* the logger may be freed already */
   if (ms > lease_ms || !short_limits_are_news(turn->shared->too_short, turn->name, activity, line))
     return;
   event.activity = activity;
   event.ms = ms;
   log_report(turn->shared->log, &event,
              "%s%sits limit, %lld ms, is not above the lease of activities, %lld ms: if its "
-             "worker is lost, the limit ends before it is run again; give a limit above the "
-             "lease by the time of the work, or a shorter activity_lock_ms",
+             "worker is lost, the limit ends before it is run again; give a limit of the "
+             "lease plus the time of the work, or a shorter activity_lock_ms",
              line ? line : "", line ? ": " : "", (long long)ms, (long long)lease_ms);
 }

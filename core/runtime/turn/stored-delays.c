@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands in the store of delayed turns: what begins an execution, where it is delayed and not
- * among the messages of the turn; and why a turn is delayed.  With durakit.admin/1. */
+/* What the store has about delayed turns: the message that begins an execution, if it is delayed
+ * and so not among the messages of the turn; and the reason why a turn is delayed.  Needs
+ * durakit.admin/1. */
 #include <string.h>
 
 #include "core/base/sat.h"
@@ -8,7 +9,7 @@
 #include "core/runtime/turn/turn-thread.h"
 #include "core/runtime/turn/turn.h"
 
-/* All that is stored for the instance. */
+/* Reads all messages that are stored for the instance. */
 static enum fate
 read_messages(struct turn *turn, struct dk_messages **ret_messages)
 {
@@ -80,7 +81,8 @@ stored_take_along(struct turn *turn)
 
 /* ---- why it is delayed ----------------------------------------------------------------------- */
 
-/* When a message of the turn, and so all of them, is due; 0: it is not stored any more, or due. */
+/* When a message of the turn, and so all of them, becomes due; 0: it is due, or no longer
+ * stored. */
 static int64_t
 due_again(const struct turn *turn, const struct dk_messages *messages)
 {
@@ -101,7 +103,7 @@ tell_untold(struct turn *turn)
   struct dk_log_event event = turn_event(turn, DK_LOG_TEXT);
 
   event.level = DK_LEVEL_TRACE;
-  log_report(turn->shared->log, &event, "why it is delayed cannot be stored: %s",
+  log_report(turn->shared->log, &event, "the reason of its delay cannot be stored: %s",
              dk_caller_failure(turn->caller)->text);
 }
 
@@ -122,20 +124,20 @@ find_place(struct turn *turn, struct reason *reason)
   return reason->number < MOST_REASONS ? due_again(turn, messages) : 0;
 }
 
-/* The last that is stored is not the present one for ever. */
+/* The text of the last reason that is stored, which explains that later ones are not. */
 static dk_str
 last_words(struct turn *turn)
 {
   const char *words =
       dk_arena_printf(&turn->arena,
                       "%s (the reason has changed %d times: the log of the workers has "
-                      "the present one)",
+                      "the current one)",
                       turn->words, MOST_REASONS - 1);
 
   return dk_str_of(words ? words : turn->words);
 }
 
-/* Once for the same reason: from then on it is delayed with the turn. */
+/* Stores a reason once: from then on it is delayed with the turn. */
 void
 stored_tell_why(struct turn *turn)
 {

@@ -91,13 +91,14 @@ static const struct cause causes[] = {
   {.what = "a limit of events", .name = "limit", .code = good, .max_events = MANY_EVENTS / 2,
    .code_of_failure = CODE_LIMIT, .word = "dk_continue_as_new"},
   {.what = "a turn that the store does not take", .name = "limit", .code = good,
-   .commits = DK_TOO_LARGE, .word = "the store does not take its turn"},
+   .commits = DK_TOO_LARGE, .word = "the store does not accept its turn"},
   {.what = "no such orchestration", .name = "unregistered", .code_of_failure = CODE_UNREGISTERED,
    .word = "no orchestration \"work\""},
   {.what = "no such activity", .name = "unregistered", .code = good,
    .lacks_activity = true, .code_of_failure = CODE_NONE, .word = "no activity of this name"},
   {.what = "a message that cannot be read", .name = "unreadable", .code = good,
-   .message = "this is no JSON", .code_of_failure = CODE_CORRUPT, .word = "the payload is no JSON"},
+   .message = "this is no JSON", .code_of_failure = CODE_CORRUPT,
+   .word = "the payload is not JSON"},
 };
 enum { N_CAUSES = sizeof(causes) / sizeof(causes[0]) };
 

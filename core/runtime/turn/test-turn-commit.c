@@ -193,7 +193,7 @@ test_too_large(void)
   ok(dk_client_status(rig.client, dk_str_of("child::1.2"), &info) == DK_OK &&
        info.status == DK_FAILED,
      "its own status says so");
-  ok(rig_says(info.output.ptr, "the store does not take its turn"), "and why");
+  ok(rig_says(info.output.ptr, "the store does not accept its turn"), "and why");
   rig_end(&rig);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Committing: the decision goes to the store, and is tried again while the lease lives.
+/* Commits a turn: sends the decision to the store, and repeats that until the lease ends.
  *
- * The lease is renewed all the while.  An attempt that hangs is called back when the lease would
- * have ended without that, so it can be repeated.  What is refused because of what it says (too
- * large) is delayed, or fails the instance with a small commit; what is refused because an id is
- * taken goes without that message; everything else is the store's trouble, never the
- * instance's. */
+ * The lease is renewed meanwhile.  An attempt that hangs is cancelled when the lease would have
+ * ended without renewals, so that it can be repeated.  A commit that is refused because of its
+ * content (too large) is delayed, or fails the instance with a small commit; a commit that is
+ * refused because an id is taken is sent without that message; every other failure is the store's,
+ * never the instance's. */
 #include <assert.h>
 #include <string.h>
 
@@ -15,11 +15,11 @@
 
 enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 500 };
 
-#define NOT_TAKEN "the store does not take its turn: %s"
+#define NOT_TAKEN "the store does not accept its turn: %s"
 
 /* ---- one attempt after the other ------------------------------------------------------------- */
 
-/* DK_CALL_CANCELLED: it hung, was called back, and nothing was done. */
+/* DK_CALL_CANCELLED: it hung, was cancelled, and nothing was done. */
 static bool
 can_be_tried_again(dk_status status)
 {
@@ -44,7 +44,7 @@ attempt(struct turn *turn, const struct dk_turn_result *result, struct dk_commit
   return status;
 }
 
-/* The first of a row is a warning, for all turns together. */
+/* The first failure of a series is a warning, for all turns together. */
 static void
 tell_retry(struct turn *turn, dk_status status)
 {
@@ -55,7 +55,7 @@ tell_retry(struct turn *turn, dk_status status)
   event.status = status;
   if (!health_refused(&turn->shared->log->health, &turn->commits, status, why))
     event.level = DK_LEVEL_TRACE;
-  log_report(turn->shared->log, &event, "its turn cannot be committed, it is tried again: %s", why);
+  log_report(turn->shared->log, &event, "its turn cannot be committed, trying again: %s", why);
 }
 
 static void
@@ -74,7 +74,7 @@ is_ours(const struct turn *turn)
   return !atomic_load(&turn->is_lost) && lease_deadline(turn->lease) > ticks_now();
 }
 
-/* Sends until it is clear, or the lease is over: then the last answer. */
+/* Sends until the outcome is clear or the lease has ended; returns the last answer. */
 static dk_status
 send_until_clear(struct turn *turn, struct dk_turn_result *result,
                  struct dk_commit_outcome *outcome)
@@ -94,7 +94,8 @@ send_until_clear(struct turn *turn, struct dk_turn_result *result,
   }
 }
 
-/* Not for what the turn says, and not because it is somebody else's: no other would be taken. */
+/* Refused neither for the content of the turn nor because its lease is lost: another turn would be
+ * refused too. */
 static bool
 is_refused(dk_status status)
 {
@@ -125,7 +126,7 @@ tell_stray(struct turn *turn, const struct stray *stray)
       turn_event(turn, stray->is_unreadable ? DK_LOG_MESSAGE_DROPPED : DK_LOG_STRAY);
 
   log_count(turn->shared->log, stray->is_unreadable ? COUNT_MESSAGES_DROPPED : COUNT_STRAYS);
-  log_report(turn->shared->log, &event, "a message (%s) does nothing: %s", stray->kind, stray->why);
+  log_report(turn->shared->log, &event, "a message (%s) has no effect: %s", stray->kind, stray->why);
 }
 
 static void
@@ -139,7 +140,8 @@ tell_strays(struct turn *turn)
     tell_stray(turn, &taken);
 }
 
-/* What its code did not say itself is worth a warning, also where nobody asks for its status. */
+/* A failure that its code did not return is logged as a warning, because its status might never be
+ * read. */
 static void
 tell_failure(struct turn *turn)
 {
@@ -196,7 +198,7 @@ landed(struct turn *turn)
   tell_strays(turn);
 }
 
-/* What was committed stands in the memory; false: no memory. */
+/* Adds what was committed to the memory; false: no memory. */
 static bool
 add_decision(struct remembered *memory, const struct decision *d, size_t n_there)
 {
@@ -205,8 +207,8 @@ add_decision(struct remembered *memory, const struct decision *d, size_t n_there
          history_settle(memory->index, memory->events, memory->n_events) == DK_OK;
 }
 
-/* The code can go on from here, if it waits; a test wants to see that it comes here again from its
- * start. */
+/* The code can continue from here, if it waits; DK_RUNTIME_FAIL_FAST requires that it comes here
+ * again from its start. */
 static bool
 keeps_run(const struct turn *turn)
 {
@@ -215,8 +217,8 @@ keeps_run(const struct turn *turn)
          !(turn->shared->options->flags & DK_RUNTIME_FAIL_FAST);
 }
 
-/* What was committed is remembered for the next turn, unless there is none, or it is not sure what
- * the store has. */
+/* Keeps what was committed for the next turn, unless there is no next turn, or the state of the
+ * store is uncertain. */
 static void
 remember(struct turn *turn)
 {
@@ -237,7 +239,7 @@ remember(struct turn *turn)
   turn->memory = NULL;
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static enum fate
 refused_by_store(struct turn *turn, dk_status status)
@@ -250,7 +252,7 @@ refused_by_store(struct turn *turn, dk_status status)
                     dk_caller_failure(turn->caller)->text);
 }
 
-/* How the turn ends for each answer that is not DK_OK. */
+/* How the turn ends, for each answer that is not DK_OK. */
 static enum fate
 fate_of(struct turn *turn, dk_status status)
 {
@@ -310,8 +312,8 @@ send_without_taken(struct turn *turn, struct dk_commit_outcome *outcome)
   return status;
 }
 
-/* The turn says more than the store takes, and the instance is to fail for that: with a commit that
- * says little. */
+/* The turn is larger than the store accepts, and the instance must fail for that: with a small
+ * commit. */
 static dk_status
 send_failure(struct turn *turn, struct dk_commit_outcome *outcome)
 {
@@ -349,7 +351,7 @@ turn_commit(struct turn *turn)
     return fate_of(turn, status);
   signal_worker(turn, &outcome);
   commit_count_cancelled(turn, &outcome);
-  remember(turn); /* before the next turn of this instance asks for it */
+  remember(turn); /* before the next turn of this instance needs it */
   landed(turn);
   tell_end(turn);
   return FATE_COMMITTED;
@@ -374,14 +376,14 @@ send_nothing(struct turn *turn, const struct outgoing *answers, size_t n_answers
   return result ? send(turn, result, &outcome) : DK_NO_MEMORY;
 }
 
-/* Two answers of one id cannot be: it names the asker's own event. */
+/* Two answers with the same id are impossible: the id names the asker's own event. */
 enum fate
 turn_commit_nothing(struct turn *turn, struct outgoing *answers, size_t n_answers)
 {
   dk_status status = send_nothing(turn, answers, n_answers);
   size_t i;
 
-  /* That asker has its answer already, from an earlier commit. */
+  /* An earlier commit has already sent this answer. */
   while (status == DK_DUPLICATE && n_answers > 0) {
     n_answers = is_message_named(turn, &i) ? n_answers - 1 : 0;
     if (n_answers > i)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The deadlines thread of the turns: each thread has an alarm, at which a call is called back, or
- * code is called stuck.  Locking: turn-loop.h. */
+/* The deadlines thread of the turn pool: each turn thread has an alarm, at which its call is
+ * cancelled, or its code is declared stuck.  Locking: turn-loop.h. */
 #include "core/runtime/turn/turn-loop.h"
 
 #include <assert.h>
 
 enum { CALL_BACK_AGAIN_MS = 1000 };
 
-/* Its lease is not kept any more, its place is taken by another thread, and everybody is told. */
+/* Declares the code stuck: gives up the lease, gives the place to another thread, and logs it. */
 static void
 call_stuck(struct turn_pool *pool, struct turn_thread *thread)
 {
@@ -26,7 +26,7 @@ call_stuck(struct turn_pool *pool, struct turn_thread *thread)
   if (!pool->is_stopping)
     turn_thread_add(pool);
   log_report(pool->shared.log, &event,
-             "its code does not come back after %lld ms; the turn is given up, the thread waits "
+             "its code has not returned after %lld ms; the turn is given up, the thread waits "
              "for it",
              (long long)event.ms);
 }
@@ -55,7 +55,7 @@ turn_deadlines_main(void *argument)
       if (thread->alarm < next)
         next = thread->alarm;
       if (thread->alarm <= now)
-        ring(pool, thread, now); /* which may change the list: at once once more */
+        ring(pool, thread, now); /* which may change the list: begin again at once */
     }
     pool->next_alarm = next;
     ticks_cond_wait(&pool->alarm_changed, &pool->lock, next);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deciding: the arrivals are staged, the code is run, and what it did becomes a decision.
+/* Decides a turn: places the arrivals, runs the code, and makes a decision from what the code did.
  *
- * Who may say the last word, in this order: a cancel request (the code is not run), an unreadable
- * history or message, an orchestration that nobody has registered, too many deliveries that came to
- * no end, and else the code itself. */
+ * The first of these decides: a cancel request (the code is not run), an unreadable history or
+ * message, an orchestration that is not registered, too many deliveries without a commit, and else
+ * the code itself. */
 #include <sys/random.h>
 
 #include "core/runtime/turn/turn-thread.h"
@@ -18,7 +18,7 @@ say(void *context, int32_t level, dk_str line)
   struct dk_log_event event = turn_event(turn, DK_LOG_TEXT);
 
   if (turn_thread_is_left(turn->thread))
-    return; /* whoever listened may be gone */
+    return; /* the logger may be freed already */
   event.level = level;
   log_report(turn->shared->log, &event, "%.*s", (int)line.len, line.ptr);
 }
@@ -29,7 +29,7 @@ new_seed(void)
   uint64_t seed = 0;
 
   if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
-    seed = (uint64_t)ticks_now() * 0x9e3779b97f4a7c15u; /* never with a size this small */
+    seed = (uint64_t)ticks_now() * 0x9e3779b97f4a7c15u; /* never happens with a size this small */
   return seed;
 }
 
@@ -102,10 +102,10 @@ failed(struct turn *turn, enum code code, const char *text)
   return (struct verdict_of){VERDICT_FAILED, code, dk_str_of(copy ? copy : "")};
 }
 
-/* What trying again does not mend. */
+/* Errors that a retry cannot fix. */
 static const struct fault {
-  enum code code;     /* with which it fails, */
-  const char *words;  /* and what is said before the details while it is delayed */
+  enum code code;     /* of the failure, */
+  const char *words;  /* and the text before the details while it is delayed */
 } faults[N_DELAYS] = {
     [DELAY_UNREGISTERED] = {CODE_UNREGISTERED, ""},
     [DELAY_NONDETERMINISM] = {CODE_NONDETERMINISM, "the code does not do what its history says: "},
@@ -142,7 +142,7 @@ tell_wrong_use(struct turn *turn, dk_str text)
   log_report(turn->shared->log, &event, "%.*s", (int)text.len, text.ptr);
 }
 
-/* What the end of the run means for the turn. */
+/* What the ending of the run means for the turn. */
 static enum fate
 judge_run(struct turn *turn, const struct ran *ran, struct verdict_of *verdict)
 {
@@ -163,9 +163,9 @@ judge_run(struct turn *turn, const struct ran *ran, struct verdict_of *verdict)
   case ENDING_CORRUPT:
     return delay_or_fail(turn, DELAY_CORRUPT, text_of(turn, ran->text), verdict);
   case ENDING_NO_MEMORY:
-    cache_drop_runs(turn->shared->cache); /* next time there is more; threads, too */
+    cache_drop_runs(turn->shared->cache); /* so that more memory and threads are free next time */
     return turn_delay(turn, DELAY_NO_MEMORY,
-                      "no memory, or no thread, for its code: fewer "
+                      "no memory, or no thread, for its code: use fewer "
                       "slots, or higher limits (ulimit -u)");
   case ENDING_WAITS:
   case ENDING_COMPLETED:
@@ -176,8 +176,7 @@ judge_run(struct turn *turn, const struct ran *ran, struct verdict_of *verdict)
   return FATE_GOES_ON;
 }
 
-/* The one that waits for what has come now, or another that begins at the start; NULL: no
- * memory. */
+/* The run that waits for these arrivals, or a new one that begins at the start; NULL: no memory. */
 static struct dk_orch *
 run_for(struct turn *turn, dk_orchestration_fn *function, const struct past *past)
 {
@@ -213,11 +212,11 @@ static enum fate
 unregistered(struct turn *turn, struct verdict_of *verdict)
 {
   const struct event *started = turn->started;
-  bool is_any = str_equal(started->version, dk_str_of(NO_VERSION)); /* none was asked for */
+  bool is_any = str_equal(started->version, dk_str_of(NO_VERSION)); /* no version was requested */
   const char *details =
       dk_arena_printf(&turn->arena,
                       "no orchestration \"%.*s\"%s%.*s is registered here: "
-                      "dk_register_orchestration, or cancel the instance",
+                      "register it (dk_register_orchestration), or cancel the instance",
                       (int)started->name.len, started->name.ptr, is_any ? "" : " of version ",
                       is_any ? 0 : (int)started->version.len, started->version.ptr);
 
@@ -242,11 +241,11 @@ judge(struct turn *turn, struct ran *ran, struct verdict_of *verdict)
   if (!function)
     return unregistered(turn, verdict);
   if (turn_judged(turn) > turn->shared->options->max_attempts) {
-    *verdict = failed(turn, CODE_POISON, "its turn was tried too often without coming to an end");
+    *verdict = failed(turn, CODE_POISON, "its turn was tried too often without success");
     return FATE_GOES_ON;
   }
   if (turn_thread_stuck_with(turn->thread, turn->instance))
-    return turn_delay(turn, DELAY_STUCK, "its code has not come back from an earlier turn");
+    return turn_delay(turn, DELAY_STUCK, "its code has not returned from an earlier turn");
   return run_code(turn, function, ran, verdict);
 }
 
@@ -269,8 +268,8 @@ turn_decide_failure(struct turn *turn, enum code code, dk_str text)
   return make_decision(turn, NULL, &verdict);
 }
 
-/* All messages were strays: the code would find what it found before.  Of a history or a message
- * that cannot be read nobody knows that. */
+/* All messages were strays, so the code would find what it found before.  This is unknown if the
+ * history or a message cannot be read. */
 static bool
 nothing_happened(const struct turn *turn)
 {

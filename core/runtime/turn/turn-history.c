@@ -3,7 +3,8 @@
 #include "core/runtime/turn/turn-thread.h"
 #include "core/runtime/turn/turn.h"
 
-/* How many fetches come without the owner, so that one instance brings its key-values again. */
+/* How many fetches are made without the owner, so that one of them returns this instance's
+ * key-values again. */
 enum { COLD_FETCHES = 100 };
 
 static enum fate
@@ -14,7 +15,7 @@ no_memory(struct turn *turn)
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
-/* What cannot be read stays as an event of no kind, so that the ids are right. */
+/* An event that cannot be read is kept as EVENT_NONE, so that the ids are right. */
 static bool
 add_event(struct turn *turn, const struct dk_event *stored)
 {
@@ -72,7 +73,7 @@ read_history(struct turn *turn, const struct dk_read_history *request,
                     dk_caller_failure(turn->caller)->text);
 }
 
-/* The store believes that we have it, and we do not. */
+/* The store assumes that we have the history, but we do not. */
 static enum fate
 read_again(struct turn *turn)
 {
@@ -89,7 +90,7 @@ read_again(struct turn *turn)
   return fate == FATE_GOES_ON ? decode(turn, history->events, history->n_events) : fate;
 }
 
-/* Outlives the memory, which goes back to the cache. */
+/* The name must outlive the memory, which goes back to the cache. */
 static bool
 copy_name(struct turn *turn)
 {
@@ -101,7 +102,7 @@ copy_name(struct turn *turn)
   return turn->name.ptr != NULL;
 }
 
-/* What the first event says; if it cannot be read, what the head does. */
+/* Reads the first event; if it cannot be read, uses the head. */
 static bool
 find_started(struct turn *turn)
 {
@@ -170,7 +171,7 @@ turn_begin_history(struct turn *turn, uint64_t execution, const struct event *st
   return copy_name(turn) ? FATE_GOES_ON : no_memory(turn);
 }
 
-/* ---- what is over ---------------------------------------------------------------------------- */
+/* ---- ended instances ------------------------------------------------------------------------- */
 
 enum fate
 turn_load_parent(struct turn *turn, struct parent *ret_parent)

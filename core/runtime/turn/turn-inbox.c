@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inbox of a turn: its messages are decoded, and the one that begins an execution is found.
- * What cannot be decoded delays the turn; where that is cancelled, or over, it is told once it is
- * gone for good: with the turn's commit. */
+/* The inbox of a turn: decodes its messages, and finds the one that begins an execution.  A message
+ * that cannot be decoded delays the turn; if the instance is cancelled or has ended, it is logged
+ * once the turn's commit has deleted it. */
 #include "core/runtime/turn/turn.h"
 
 static void
@@ -13,7 +13,7 @@ count_attempt(struct turn *turn, const struct dk_message *message)
     turn->least_attempt = message->attempt;
 }
 
-/* Which of them, and why. */
+/* The text: which message is unreadable, and why. */
 static const char *
 unreadable(struct turn *turn, dk_str id, const char *why)
 {
@@ -27,7 +27,7 @@ unreadable(struct turn *turn, dk_str id, const char *why)
   return text ? text : why;
 }
 
-/* In their place stays a message of no kind, which nobody looks at. */
+/* In its place it keeps a MESSAGE_NONE, which is ignored. */
 static dk_status
 read_message(struct turn *turn, const struct dk_message *message, struct message *ret_message)
 {
@@ -37,7 +37,7 @@ read_message(struct turn *turn, const struct dk_message *message, struct message
   if (status == DK_NO_MEMORY)
     return status;
   if (status == DK_OK && ret_message->kind == MESSAGE_DELAYED) {
-    turn->n_reasons++; /* nobody looks at it but who asks for the status */
+    turn->n_reasons++; /* it is only for users who read the status */
     *ret_message = (struct message){.kind = MESSAGE_NONE};
     return DK_OK;
   }
@@ -57,7 +57,7 @@ turn_inbox_read(struct turn *turn)
   size_t n = turn->fetched->n_messages;
 
   turn->messages = dk_arena_array(&turn->arena, n, sizeof(*turn->messages));
-  /* Each message can be a stray, be it unreadable or not. */
+  /* Every message can be a stray, unreadable ones too. */
   turn->strays = dk_arena_array(&turn->arena, n, sizeof(*turn->strays));
   if (!turn->messages || !turn->strays)
     return DK_NO_MEMORY;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread's life: it fetches, works, and fetches again.
+/* The loop of a turn thread: it fetches, works, and fetches again.
  *
- * One thread at a time waits for work in the store (the waiter); when a turn comes it leaves that
- * to another and does the turn.  A thread that had work looks once more without waiting before it
- * sits down, so that under load all fetch at once, and an idle runtime has one call open.  Locking:
- * turn-loop.h. */
+ * One thread at a time waits for work in the store (the waiter); when it gets a turn, another
+ * thread becomes the waiter.  A thread that had work fetches once more without waiting before it
+ * becomes idle.  So under load all threads fetch concurrently, and an idle runtime has one call
+ * open.  Locking: turn-loop.h. */
 #include "core/runtime/turn/turn-loop.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@
 
 enum { FIRST_PAUSE_MS = 50, LONGEST_PAUSE_MS = 2000 };
 
-/* ---- the store is away, and back ------------------------------------------------------------- */
+/* ---- the store fails and recovers ------------------------------------------------------------ */
 
 static struct health *
 health_of(const struct turn_thread *thread)
@@ -39,11 +39,11 @@ fetch_was_refused(struct turn_thread *thread, dk_status status)
 
   if (thread->failures < UINT32_MAX)
     thread->failures++;
-  if (is_stopping(thread->pool)) /* it was called back, maybe */
+  if (is_stopping(thread->pool)) /* it was probably cancelled */
     health_rest(health_of(thread), &thread->fetching);
   else if (health_refused(health_of(thread), &thread->fetching, status, why))
     log_report(thread->pool->shared.log, &event,
-               "turns cannot be fetched, it is tried until they can: %s", why);
+               "turns cannot be fetched, trying until they can: %s", why);
 }
 
 static void
@@ -67,8 +67,8 @@ longest_fetch(const struct turn_pool *pool)
   return pool->shared.options->poll_ms + pool->shared.options->turn_lock_ms;
 }
 
-/* How the thread is to fetch; here it sits while another one waits.  After a failure it looks, for
- * a fetch that waits would not tell for long that the store is back. */
+/* How the thread must fetch; it is idle here while another one waits.  After a failure it fetches
+ * without waiting, because a fetch that waits would show the store's recovery late. */
 static enum way
 next_way(struct turn_thread *thread)
 {
@@ -99,7 +99,8 @@ next_way(struct turn_thread *thread)
   return way;
 }
 
-/* One of so many fetches that are to be different; two at once may both be. */
+/* Takes one from the count of fetches that must be different; two concurrent ones may both get
+ * it. */
 static bool
 take_one(atomic_int *count)
 {
@@ -132,7 +133,7 @@ fetch(struct turn_thread *thread, enum way way, struct dk_turn **ret_turn)
   return status;
 }
 
-/* What the last fetch has locked, if its answer was lost, is given back before the next. */
+/* If the answer of the last fetch was lost, gives back what it locked before the next one. */
 static dk_status
 release_lost(struct turn_thread *thread)
 {
@@ -141,7 +142,7 @@ release_lost(struct turn_thread *thread)
   return lost_fetch_release(&thread->lost, thread->pool->shared.store, thread->caller);
 }
 
-/* A turn that came too late: the store has counted the attempt, and nobody has made it. */
+/* A turn that came too late: the store has counted an attempt that was never made. */
 static void
 pardon_overdue(struct turn_thread *thread)
 {
@@ -157,7 +158,7 @@ pardon_overdue(struct turn_thread *thread)
   log_count(thread->pool->shared.log, COUNT_TURNS_LOST);
 }
 
-/* Another one waits from now on. */
+/* Makes another thread the waiter. */
 static void
 hand_over(struct turn_thread *thread)
 {
@@ -171,7 +172,7 @@ hand_over(struct turn_thread *thread)
   dk_unlock(&pool->lock);
 }
 
-/* Longer after each failure. */
+/* The pause grows with each failure. */
 static void
 pause_before_next(struct turn_thread *thread)
 {
@@ -187,7 +188,7 @@ pause_before_next(struct turn_thread *thread)
   dk_unlock(&pool->lock);
 }
 
-/* ---- a thread's life ------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 static void
 do_turn(struct turn_thread *thread, const struct dk_turn *fetched)
@@ -244,7 +245,7 @@ turn_thread_free(struct turn_thread *thread)
   free(thread);
 }
 
-/* Its place in the list is the next one's. */
+/* Frees its place in the list for another thread. */
 static void
 leave(struct turn_thread *thread)
 {
@@ -295,14 +296,14 @@ prepare_thread(struct turn_thread *thread, struct turn_pool *pool)
   return true;
 }
 
-/* Frees the thread of a thread that has ended, if there is one: its place is given away. */
+/* Joins and frees a turn thread that has ended, if there is one, and returns its place. */
 static struct turn_thread **
 free_place(struct turn_pool *pool)
 {
   assert(dk_lock_is_held(&pool->lock));
   for (uint32_t i = 0; i < pool->n_threads; i++)
     if (pool->threads[i]->state == THREAD_IS_GONE) {
-      pthread_join(pool->threads[i]->pthread, NULL); /* it has left the lock, and returns */
+      pthread_join(pool->threads[i]->pthread, NULL); /* it has released the lock, and returns */
       turn_thread_free(pool->threads[i]);
       pool->threads[i] = pool->threads[--pool->n_threads];
       break;

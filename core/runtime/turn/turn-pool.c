@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The turns: their threads and the deadlines thread are started and stopped.  Locking:
+/* The turn pool: starts and stops its threads and the deadlines thread.  Locking:
  * turn-loop.h. */
 #include "core/runtime/turn/turn-pool.h"
 
@@ -11,8 +11,8 @@
 #include "core/runtime/turn/turn-loop.h"
 
 enum {
-  LET_GO_ON_MS = 500,       /* at the end, before calls are called back */
-  LEAVE_MS = 5000,          /* at the end, before a thread is left */
+  LET_GO_ON_MS = 500,       /* at the end, before calls are cancelled */
+  LEAVE_MS = 5000,          /* at the end, before a thread is abandoned */
   MOST_REPLACED = 4096
 };
 
@@ -24,7 +24,7 @@ offers(struct dk_store *store, const char *id)
   return dk_store_extension(store, id) != NULL;
 }
 
-/* Threads that are stuck are replaced up to this number. */
+/* The number of stuck threads that are replaced. */
 static uint32_t
 most_replaced(const struct dk_runtime_options *options)
 {
@@ -69,7 +69,7 @@ discard(struct turn_pool *pool)
   for (uint32_t i = 0; i < pool->n_threads; i++)
     turn_thread_free(pool->threads[i]);
   free(pool->threads);
-  delayed_starts_end(pool->shared.delayed_starts); /* with nothing in it, here */
+  delayed_starts_end(pool->shared.delayed_starts); /* it is still empty */
   cache_free(pool->shared.cache);
   retry_counts_free(pool->shared.retries);
   short_limits_free(pool->shared.too_short);
@@ -117,9 +117,9 @@ add_all_threads(struct turn_pool *pool)
 static dk_status
 refuse(struct dk_refusal *ret_refusal)
 {
-  dk_refusal_begin(ret_refusal, 0, "orchestration_slots", "the runtime cannot begin its threads");
+  dk_refusal_begin(ret_refusal, 0, "orchestration_slots", "the runtime cannot start its threads");
   dk_refusal_say(ret_refusal->expected, "memory, threads and descriptors for its slots");
-  dk_refusal_say(ret_refusal->next, "raise the limits of the process, or give fewer slots");
+  dk_refusal_say(ret_refusal->next, "raise the limits of the process, or use fewer slots");
   return DK_NO_MEMORY;
 }
 
@@ -177,7 +177,7 @@ turn_pool_stop_fetching(struct turn_pool *pool)
   dk_unlock(&pool->lock);
 }
 
-/* Those that are stuck are not waited for. */
+/* The number of busy threads, without those that are stuck. */
 static uint32_t
 n_busy(const struct turn_pool *pool)
 {
@@ -251,7 +251,7 @@ turn_pool_free(struct turn_pool *pool)
   dk_unlock(&pool->lock);
   join_threads(pool);
   if (is_over || !nothing_hangs)
-    return false; /* and what they use stays */
+    return false; /* what they use is not freed */
   discard(pool);
   return true;
 }
@@ -274,7 +274,7 @@ turn_pool_is_well(struct turn_pool *pool, char *reason, size_t size)
   const struct turn_thread *stuck = stuck_thread(pool);
   bool is_healthy = !stuck;
   if (stuck)
-    snprintf(reason, size, "%u turns do not come back, instance %.*s among them", pool->n_stuck,
+    snprintf(reason, size, "%u turns do not return, instance %.*s among them", pool->n_stuck,
              (int)stuck->instance.len, stuck->instance.ptr);
   dk_unlock(&pool->lock);
   return is_healthy;

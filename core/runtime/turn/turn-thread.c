@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread as its turn sees it: turn-thread.h.  Locking: turn-loop.h. */
+/* A turn thread, as its turn sees it: see turn-thread.h.  Locking: turn-loop.h. */
 #include "core/runtime/turn/turn-loop.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { LEAST_SLACK_MS = 100 /* for code that looks: it leaves before it is called stuck */ };
+enum { LEAST_SLACK_MS = 100 /* so that code that calls the runtime stops before it is declared
+                               stuck */ };
 
 bool
 turn_thread_is_busy(const struct turn_thread *thread)
@@ -49,7 +50,7 @@ turn_thread_call_begins(struct turn_thread *thread, int64_t at)
   return is_here;
 }
 
-/* Back in our own code; false: the runtime has gone. */
+/* Back in our own code; false: the runtime was freed. */
 static bool
 come_back(struct turn_thread *thread)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A turn: the order of its steps, and what becomes of the turn: see turn.h. */
+/* A turn: the order of its steps, and its outcome: see turn.h. */
 #include "core/runtime/turn/turn.h"
 
 #include <assert.h>
@@ -44,7 +44,7 @@ turn_delay(struct turn *turn, enum delay why, const char *format, ...)
 uint32_t
 turn_judged(const struct turn *turn)
 {
-  /* Messages that waited for the start do not speak against it. */
+  /* Messages that waited for the start do not count against it. */
   bool waited = !turn->fetched->head.known && turn->start_attempt > 0;
   uint32_t attempt = waited ? turn->start_attempt : turn->attempt;
 
@@ -62,7 +62,7 @@ turn_fails(const struct turn *turn, enum delay why)
   return (options->flags & DK_RUNTIME_FAIL_DELAYED) && turn_judged(turn) >= options->max_attempts;
 }
 
-/* Whatever it is, it does nothing; the requests to cancel among them came to this. */
+/* No message has an effect; `outcome` is that of the requests to cancel among them. */
 static void
 all_are_strays(struct turn *turn, enum request_outcome outcome, const char *why, bool is_warning)
 {
@@ -78,11 +78,11 @@ all_are_strays(struct turn *turn, enum request_outcome outcome, const char *why,
 
 /* ---- more messages than one turn takes ------------------------------------------------------- */
 
-/* How many fetches bring all messages, so that one of them is this instance's. */
+/* How many fetches return all messages, so that one of them is of this instance. */
 enum { WHOLE_FETCHES = 100 };
 
-/* The message that begins an execution may stand behind as many others as one fetch brings.  It
- * must not be waited for then: those in front are fetched together with it, in their order. */
+/* The message that begins an execution might be queued after as many others as one fetch returns.
+ * Then the turn must not wait for it: a larger fetch returns them all together, in order. */
 static bool
 may_be_behind(const struct turn *turn)
 {
@@ -96,21 +96,21 @@ fetch_whole(struct turn *turn)
   return FATE_AGAIN;
 }
 
-/* ---- what is not known ----------------------------------------------------------------------- */
+/* ---- unknown instances ----------------------------------------------------------------------- */
 
-/* Nobody has come for these messages. */
+/* Drops messages whose instance was not started. */
 static enum fate
 give_up_waiting(struct turn *turn)
 {
   all_are_strays(turn, REQUEST_FOR_NOBODY,
-                 "nobody has started its instance while it waited: is the id right?  If so, "
-                 "dk_client_start it sooner",
+                 "its instance was not started while it waited: check the id, or start it "
+                 "earlier (dk_client_start)",
                  true);
   return turn_commit_nothing(turn, NULL, 0);
 }
 
-/* Dropped are messages that have all been waiting long enough; or, so that they do not pile up for
- * ever, a whole batch of which some have. */
+/* Messages are dropped when all have waited long enough; or, so that they do not accumulate
+ * forever, a whole batch when some have. */
 static bool
 waited_long_enough(const struct turn *turn)
 {
@@ -129,13 +129,13 @@ wait_for_start(struct turn *turn)
   if (turn->n_strays == turn->n_messages || waited_long_enough(turn))
     return give_up_waiting(turn);
   return turn_delay(turn, DELAY_NO_START,
-                    "messages for an instance that was not started (yet) have to wait, and are "
-                    "dropped in the end: dk_client_start it");
+                    "messages for an instance that was not started (yet) wait for its start, and "
+                    "are dropped after some time: start it (dk_client_start)");
 }
 
 /* ---- beginnings ------------------------------------------------------------------------------ */
 
-/* The version that runs: the one asked for, or the newest here. */
+/* The version to run: the one requested, or the newest one registered here. */
 static dk_str
 version_of(const struct turn *turn, dk_str name, dk_str version)
 {
@@ -145,10 +145,10 @@ version_of(const struct turn *turn, dk_str name, dk_str version)
     return version;
   if (registry_orchestration(turn->shared->options->registry, name, version, &found))
     return dk_str_of(found);
-  return dk_str_of(NO_VERSION); /* none: it waits for one, or is cancelled */
+  return dk_str_of(NO_VERSION); /* none: the instance waits for one, or is cancelled */
 }
 
-/* The message, or what stands for it, becomes the first event. */
+/* Makes the message, or its substitute, the first event. */
 static enum fate
 begin(struct turn *turn, uint64_t execution, const struct message *message, const char *corrupt)
 {
@@ -171,14 +171,14 @@ begin(struct turn *turn, uint64_t execution, const struct message *message, cons
   return turn_decide(turn);
 }
 
-/* The id of a start is always this one. */
+/* The id of every start. */
 static dk_str
 start_id(struct turn *turn)
 {
   return message_id(&turn->arena, MESSAGE_START, 1, 0);
 }
 
-/* The message of the turn that would be the start, if it could be read; NULL: there is none. */
+/* The message of the turn that has the id of a start but cannot be read; NULL: there is none. */
 static const struct dk_message *
 unreadable_start(const struct turn *turn, dk_str id)
 {
@@ -188,8 +188,8 @@ unreadable_start(const struct turn *turn, dk_str id)
   return NULL;
 }
 
-/* Its start is delayed: a request to cancel does not wait for it, all else does.  FATE_GOES_ON: no
- * start is stored. */
+/* Its start is delayed: a request to cancel does not wait for it, everything else does.
+ * FATE_GOES_ON: no start is stored. */
 static enum fate
 begin_delayed(struct turn *turn)
 {
@@ -225,11 +225,11 @@ unknown(struct turn *turn)
     return fate;
   if (turn->unreadable && !turn_fails(turn, DELAY_UNREADABLE))
     return turn_delay(turn, DELAY_UNREADABLE,
-                      "a message of it, maybe its start, cannot be read: %s", turn->unreadable);
+                      "a message of it, possibly its start, cannot be read: %s", turn->unreadable);
   return wait_for_start(turn);
 }
 
-/* The history of the last execution says all but what was in its queues. */
+/* The history of the last execution has everything except the contents of its queues. */
 static enum fate
 begin_without_message(struct turn *turn)
 {
@@ -244,7 +244,7 @@ begin_without_message(struct turn *turn)
                "the message that begins this execution cannot be read");
 }
 
-/* It waits for the message that continues it; a cancel request needs none. */
+/* Waits for the message that continues it; a cancel request need not wait. */
 static enum fate
 continuing(struct turn *turn)
 {
@@ -269,10 +269,10 @@ continuing(struct turn *turn)
   if (is_over && !turn->corrupt && turn->memory->n_events > 0)
     return begin_without_message(turn);
   return turn_delay(turn, DELAY_CORRUPT,
-                    "the message that begins its next execution is not there or unreadable");
+                    "the message that begins its next execution is missing or unreadable");
 }
 
-/* ---- what runs, and what is over ------------------------------------------------------------- */
+/* ---- running and ended instances ------------------------------------------------------------- */
 
 static enum fate
 running(struct turn *turn)
@@ -282,7 +282,7 @@ running(struct turn *turn)
   return fate == FATE_GOES_ON ? turn_decide(turn) : fate;
 }
 
-/* One for each who asked for a child of this id. */
+/* Makes one answer for each parent that started a child with this id. */
 static dk_status
 make_answers(struct turn *turn, const struct parent *own, struct outgoing *answers,
              size_t *ret_n_answers)
@@ -314,7 +314,7 @@ over(struct turn *turn)
     return fate;
   if (!answers || make_answers(turn, &own, answers, &n_answers) != DK_OK)
     return turn_delay(turn, DELAY_NO_MEMORY, "no memory for its turn");
-  all_are_strays(turn, REQUEST_TOO_LATE, "the instance is over", false);
+  all_are_strays(turn, REQUEST_TOO_LATE, "the instance has ended", false);
   return turn_commit_nothing(turn, answers, n_answers);
 }
 
@@ -326,7 +326,7 @@ process(struct turn *turn)
   if (turn_inbox_read(turn) != DK_OK)
     return turn_delay(turn, DELAY_NO_MEMORY, "no memory for its turn");
   if (turn->n_reasons == turn->n_messages)
-    return turn_commit_reasons(turn); /* what they tell of has gone its way */
+    return turn_commit_reasons(turn); /* the delay that they explain has ended */
   if (!head->known)
     return unknown(turn);
   if (head->status == DK_RUNNING || head->status == DK_STATUS_KEEP)
@@ -352,14 +352,15 @@ give_back(struct turn *turn, int64_t delay_ms, bool ignore_attempt)
     turn_thread_gave_back(turn->thread, status == DK_OK);
 }
 
-/* A start that leaves no trace in the store (delayed-starts.h).  False: it has to be given back. */
+/* Delays a start that leaves no trace in the store (delayed-starts.h).  False: it must be given
+ * back. */
 static bool
 delay_start(struct turn *turn, int64_t delay_ms)
 {
   dk_str token = turn->fetched->head.lock_token;
 
   bool needs_none =
-      turn->shared->has_admin; /* what comes meanwhile finds the start (stored-delays.c) */
+      turn->shared->has_admin; /* later messages find the start (stored-delays.c) */
 
   if (needs_none || turn->fetched->head.known || !turn->is_first || turn_thread_ends(turn->thread))
     return false;
@@ -373,7 +374,7 @@ delay_start(struct turn *turn, int64_t delay_ms)
          (status == DK_OK && delayed_starts_put(turn->shared->delayed_starts, token, at));
 }
 
-/* backoff_ms * 2^(n - 1), up to the most. */
+/* backoff_ms * 2^(n - 1), up to max_backoff_ms. */
 static int64_t
 backoff(const struct dk_runtime_options *options, uint32_t n)
 {
@@ -384,8 +385,8 @@ backoff(const struct dk_runtime_options *options, uint32_t n)
   return delay < options->max_backoff_ms ? delay : options->max_backoff_ms;
 }
 
-/* Whether the delivery counts as an attempt.  What waits for nobody is dropped in the end, so that
- * it does not pile up. */
+/* Whether the delivery counts as an attempt.  Messages without an instance are dropped in the end,
+ * so that they do not accumulate. */
 static bool
 is_counted(const struct turn *turn)
 {
@@ -401,7 +402,8 @@ is_counted(const struct turn *turn)
   }
 }
 
-/* The first time for this reason it is a warning (a wrong call: an error), then trace. */
+/* Logs the delay: the first time for this reason as a warning (an invalid call: an error), then as
+ * trace. */
 static void
 delayed(struct turn *turn)
 {
@@ -426,7 +428,7 @@ delayed(struct turn *turn)
   stored_tell_why(turn);
 }
 
-/* The store's trouble: what was counted so far is no fault of the instance. */
+/* The store failed: the deliveries counted so far are not the instance's fault. */
 static void
 dropped(struct turn *turn)
 {
@@ -453,11 +455,11 @@ lost(struct turn *turn)
   retry_counts_pardon(turn->shared->retries, turn->instance, turn->attempt);
   log_count(turn->shared->log, COUNT_TURNS_LOST);
   log_report(turn->shared->log, &event,
-             turn->is_unsure ? "its commit had landed before, or its lease was lost"
+             turn->is_unsure ? "its commit had succeeded before, or its lease was lost"
                              : "the lease of its turn was lost; it will be fetched again");
 }
 
-/* The lease of a thread that was left belongs to turn_pool_end. */
+/* The lease of an abandoned thread belongs to turn_pool_end. */
 static void
 close_turn(struct turn *turn, enum fate fate)
 {
@@ -522,7 +524,7 @@ void
 turn_run(struct turn *turn)
 {
   if (!keep_lease(turn))
-    return; /* without memory for that the lease runs out */
+    return; /* without memory for that the lease expires */
   turn->instance = turn->fetched->head.instance;
   turn->now = turn->fetched->head.now;
   close_turn(turn, process(turn));

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A turn: one fetched turn on its way to a commit, or back into the queue.
+/* A turn: one fetched turn until its commit, or until it is given back.
  *
- *   turn-inbox.c       what the messages say
- *   stored-delays.c      what begins the execution, delayed in the store
- *   turn-history.c        the history: from memory, from the fetch, or read
- *   turn-decide.c    the code is run, and what it did becomes a decision
- *   turn-commit.c  the decision becomes a commit, tried until the lease ends
- *   commit-count.c    what the commit has done is counted
- *   short-limits.c      limits that are too short are told
- *   turn.c         the order of these, and what becomes of the turn
+ *   turn.c            the order of the steps, and the outcome of the turn
+ *   turn-inbox.c      decodes the messages
+ *   stored-delays.c   finds what is delayed in the store: the start, the reasons of delays
+ *   turn-history.c    loads the history: from the cache, from the fetch, or by reading it
+ *   turn-decide.c     runs the code, and makes a decision from what it did
+ *   turn-commit.c     commits the decision, and repeats that until the lease ends
+ *   commit-count.c    counts what the commit has done
+ *   short-limits.c    logs limits that are too short
  *
- * A turn belongs to one thread's thread.  What it shares with others is in struct turning.
+ * A turn belongs to one turn thread.  What turns share is in struct turn_shared.
  */
 #ifndef DK_RUNTIME_TURN_TURN_H
 #define DK_RUNTIME_TURN_TURN_H
@@ -34,36 +34,36 @@ struct turn_shared {
   dk_str owner;
   struct cache *cache;
   struct retry_counts *retries;
-  struct short_limits *too_short; /* limits of activities that were told of */
+  struct short_limits *too_short; /* limits of activities that were logged */
   struct delayed_starts *delayed_starts;
   struct dk_limits limits;
   bool has_kv, has_status, has_sessions, has_admin;
-  atomic_int cold_fetches;   /* so many fetches do without the owner: a cached copy is gone, and
-                                only a fetch brings the key-values */
-  atomic_int whole_fetches;  /* so many fetches bring all messages: what begins an execution stands
-                                behind more than max_messages */
+  atomic_int cold_fetches;   /* how many fetches to make without the owner: a cached copy was lost,
+                                and only a fetch returns the key-values */
+  atomic_int whole_fetches;  /* how many fetches must return all messages: the one that begins an
+                                execution comes after more than max_messages */
 };
 
-/* What becomes of a turn. */
+/* The outcome of a turn or of one of its steps. */
 enum fate {
   FATE_GOES_ON,   /* nothing yet: the next step decides */
   FATE_COMMITTED,
-  FATE_DELAYED,  /* given back with a delay; turn->stall says why */
-  FATE_WAITS,    /* given back for turn->wait_ms, not counted: what it needs is delayed */
-  FATE_AGAIN,    /* given back at once, its attempt not counted */
-  FATE_DROPPED,  /* the store could not be reached while the lease lived */
-  FATE_LOST,     /* the lease is somebody else's, or its commit may have landed */
-  FATE_TOO_LATE, /* its code was stuck, and the lease was not kept any more */
-  FATE_LEFT      /* the runtime has gone without this thread: nothing of it may be touched */
+  FATE_DELAYED,  /* given back with a delay; turn->delay is the reason */
+  FATE_WAITS,    /* given back for turn->wait_ms, not counted: a message that it needs is delayed */
+  FATE_AGAIN,    /* given back without a delay, not counted */
+  FATE_DROPPED,  /* the store was unreachable until the lease ended */
+  FATE_LOST,     /* the lease is lost, or its commit might have succeeded */
+  FATE_TOO_LATE, /* its code was stuck, and its lease was given up */
+  FATE_LEFT      /* the runtime was freed without this thread: nothing of it may be used */
 };
 
-/* A message that does nothing, told once the turn's commit has landed. */
+/* A message without an effect, logged once the turn's commit has succeeded. */
 struct stray {
   const char *kind, *why;
   bool is_unreadable;
 };
 
-/* Of one that asked for no version, where none is registered. */
+/* The version of an instance that requested none, if none is registered. */
 #define NO_VERSION "0.0.0"
 
 struct turn_thread;
@@ -75,21 +75,23 @@ struct turn {
   const struct dk_turn *fetched;
   dk_str instance;
   struct lease *lease;
-  atomic_bool is_lost;       /* the leases' word */
-  int64_t now;               /* the store's clock at the claim: for all that this turn decides */
+  atomic_bool is_lost;       /* set by the leases */
+  int64_t now;               /* the store's clock at the claim: for everything that this turn
+                                decides */
   struct asker commits;
-  bool is_unsure;            /* a commit may have landed */
-  bool is_whole;             /* fetched with all messages that are due */
+  bool is_unsure;            /* a commit might have succeeded */
+  bool is_whole;             /* fetched with all due messages */
 
   /* The inbox. */
-  struct message *messages;  /* in order; those that nobody has to look at are of no kind */
+  struct message *messages;  /* in order; MESSAGE_NONE: already handled */
   size_t n_messages;
   const char *unreadable;    /* why one of them cannot be read; NULL: all can */
-  size_t n_reasons;          /* messages that tell why it was delayed */
+  size_t n_reasons;          /* messages that are reasons of a delay */
   uint32_t attempt;          /* the highest count of deliveries, */
   uint32_t least_attempt;    /* the lowest, */
   uint32_t start_attempt;    /* and that of the start */
-  dk_str stored_start;       /* the id of a delayed start that this turn takes along; or absent */
+  dk_str stored_start;       /* the id of a delayed start that this turn's commit removes; or
+                                absent */
   int64_t wait_ms;           /* for FATE_WAITS */
   struct stray *strays;
   size_t n_strays;
@@ -99,7 +101,7 @@ struct turn {
   struct remembered *memory;
   uint64_t execution;
   size_t n_committed;
-  bool is_first;             /* of its execution */
+  bool is_first;             /* first turn of its execution */
   const struct event *started;  /* in memory, or in the arena */
   dk_str name;               /* of the orchestration, for the log */
   const char *corrupt;       /* why the history, or what begins it, cannot be read */
@@ -115,11 +117,11 @@ struct turn {
 /* From the fetched turn to its end. */
 void turn_run(struct turn *turn);
 
-/* Says why, and gives the fate back. */
+/* Records why the turn is delayed, and returns the fate. */
 enum fate turn_delay(struct turn *turn, enum delay why, const char *format, ...) DK_PRINTF(3, 4);
-/* Does it fail for that, in place of being delayed?  Only where the options want it. */
+/* Whether it fails instead of being delayed; only if the options request that. */
 bool turn_fails(const struct turn *turn, enum delay why);
-/* The count of deliveries that counts against the turn. */
+/* The number of deliveries that count against the turn. */
 uint32_t turn_judged(const struct turn *turn);
 void turn_stray(struct turn *turn, const char *kind, const char *why, bool is_unreadable);
 /* A log event about the turn. */
@@ -132,45 +134,46 @@ bool turn_inbox_take(struct turn *turn, enum message_kind kind, uint64_t executi
                      struct message *ret_message, uint32_t *ret_attempt);
 bool turn_inbox_has(const struct turn *turn, enum message_kind kind);
 
-/* stored-delays.c: the message of this id that is stored for the instance and not in its turn.
- * *ret_message NULL: there is none, or the provider cannot tell. */
+/* stored-delays.c: the message with this id that is stored for the instance but not in its turn.
+ * *ret_message NULL: there is none, or the provider cannot list messages. */
 enum fate stored_find(struct turn *turn, dk_str id, const struct dk_message **ret_message);
-/* What has come waits until that message does. */
+/* Makes the turn wait until that message is due. */
 enum fate stored_wait_for(struct turn *turn, const struct dk_message *message);
-/* What the start says; one that cannot be read has a name that says so.  DK_OK, DK_NO_MEMORY. */
+/* Reads the start; an unreadable one gets a name that shows that.  DK_OK, DK_NO_MEMORY. */
 dk_status stored_read_start(struct turn *turn, const struct dk_message *message,
                             struct message *ret_start);
-/* The turn was given back with a delay: why is stored. */
+/* After the turn was given back with a delay: stores the reason. */
 void stored_tell_why(struct turn *turn);
-/* The commit of the decision removes the delayed start, too. */
+/* Makes the commit of the decision remove the delayed start as well. */
 dk_status stored_take_along(struct turn *turn);
 
 /* turn-history.c; FATE_GOES_ON: it is loaded. */
 enum fate turn_load_history(struct turn *turn);
 /* Begins a new execution with its first event; FATE_GOES_ON: it has begun. */
 enum fate turn_begin_history(struct turn *turn, uint64_t execution, const struct event *started);
-/* The parent of an instance that is over. */
+/* Reads the parent of an instance that has ended. */
 enum fate turn_load_parent(struct turn *turn, struct parent *ret_parent);
 
 /* turn-decide.c */
 enum fate turn_decide(struct turn *turn);
-/* The decision anew: failed by the runtime.  DK_OK or DK_NO_MEMORY. */
+/* Replaces the decision: failed by the runtime.  DK_OK or DK_NO_MEMORY. */
 dk_status turn_decide_failure(struct turn *turn, enum code code, dk_str text);
 
 /* turn-commit.c */
 enum fate turn_commit(struct turn *turn);
-/* Removes messages that only tell why something was delayed. */
+/* Removes messages that are only reasons of a delay. */
 enum fate turn_commit_reasons(struct turn *turn);
-/* Removes the messages, sends the answers, touches nothing else. */
+/* Removes the messages, sends the answers, and changes nothing else. */
 enum fate turn_commit_nothing(struct turn *turn, struct outgoing *answers, size_t n_answers);
 
-/* short-limits.c, for struct past: told once, if the limit cannot survive a lost worker. */
+/* short-limits.c, for struct past: logs once if the limit is too short for a lost worker. */
 void turn_note_limit(void *turn, dk_str activity, int64_t ms, const char *line);
 
 /* commit-count.c, for metrics.h: */
-/* The activities whose rows a commit has deleted; before its memory goes back into the cache. */
+/* Counts the activities whose rows a commit has deleted; before its memory goes back into the
+ * cache. */
 void commit_count_cancelled(struct turn *turn, const struct dk_commit_outcome *outcome);
-/* The requests to cancel that it has taken. */
+/* Counts the requests to cancel that it has taken. */
 void commit_count_requests(struct turn *turn);
 
 #endif
