@@ -57,7 +57,7 @@ give_removed(struct puppet *puppet, struct dk_call *call)
   return DK_OK;
 }
 
-/* What removes says what it has removed. */
+/* Operations that remove report what they have removed. */
 static dk_status
 play_removal(void *self, struct dk_call *call, const char *operation)
 {
@@ -348,7 +348,7 @@ test_instances(void)
   expect_violation(&puppet, LIST(&puppet, .max_instances = 2), "ADMIN-1",
                    "more than the 2 instances");
   puppet.data = (void *)IDS("");
-  expect_violation(&puppet, LIST(&puppet), "ADMIN-1", "no id");
+  expect_violation(&puppet, LIST(&puppet), "ADMIN-1", "not an id");
   puppet_close(&puppet);
 }
 
@@ -540,7 +540,7 @@ test_removed_without_roots(void)
   puppet_close(&puppet);
 }
 
-/* The rows are gone when there is no memory for where the page ended. */
+/* The rows are deleted even if there is no memory for the end of the page. */
 static void
 test_removed_without_memory(void)
 {

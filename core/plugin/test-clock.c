@@ -371,7 +371,7 @@ test_settling(void)
   free_clock(virtual);
 }
 
-/* Whoever waits for an answer runs: another one's time does not come meanwhile. */
+/* An actor that waits for an answer counts as running: no other deadline is met meanwhile. */
 static void
 test_answer(void)
 {
@@ -419,7 +419,7 @@ test_killed_holder(void)
     dk_look(&nothing, -1, 1);
     kill(process, SIGKILL);
     waitpid(process, NULL, 0);
-    dk_virtual_clock_finished(clock, victim); /* by whoever saw it end */
+    dk_virtual_clock_finished(clock, victim); /* called by the process that saw it end */
     all_well = dk_virtual_clock_advance(clock, 0, START + i + 1) == DK_OK;
   }
   ok(all_well, "the clock goes on after a process was killed that may have held its lock");

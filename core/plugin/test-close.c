@@ -364,7 +364,7 @@ test_close_of_stuck_call(int32_t thread_model)
 }
 
 /* Wrapped by the linker (core/local.mk): a closer that comes as soon as the last call is off the
- * list finds nobody in its way. */
+ * list meets no other. */
 void __real_dk_store_remove_call(struct dk_store *store, struct dk_call *call, dk_status status);
 void __wrap_dk_store_remove_call(struct dk_store *store, struct dk_call *call, dk_status status);
 
@@ -575,8 +575,8 @@ start_waiting(struct other *other, struct puppet *puppet, const char *name)
   ok(dk_virtual_clock_until_it_waits(other->clock, 0, other->actor), "%s", name);
 }
 
-/* Whoever stands before the turnstile waits as the clock sees it: time goes on for the one inside,
- * and a call that has not got in can be called back. */
+/* A call before the turnstile counts as waiting for the clock: time passes for the one inside, and
+ * a call that has not entered can be cancelled. */
 static void
 test_queue_at_turnstile(void)
 {

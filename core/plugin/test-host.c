@@ -289,7 +289,7 @@ test_open_failure(void)
 
 /* ---- leases that are over -------------------------------------------------------------------- */
 
-/* Time passes only where a test says so. */
+/* Time passes only when a test advances it. */
 struct hand_clock {
   struct dk_clock clock;
   int64_t now;

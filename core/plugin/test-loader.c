@@ -101,7 +101,7 @@ copy_good(const struct folder *folder)
   return memcpy(copy, folder->bytes, folder->size);
 }
 
-/* Writes the copy with one name changed everywhere, so that nobody finds it. */
+/* Writes the copy with one name changed everywhere, so that it is not found. */
 static void
 hide_name(char *bytes, size_t size, const char *name)
 {
@@ -172,7 +172,7 @@ test_paths(struct folder *folder)
   expect_refused("/dev/null", DK_LOAD_NOT_A_FILE, "a character device", "regular file", "device");
 }
 
-/* Whoever may read everything gives that up first. */
+/* A user who may read everything drops that right first. */
 static int
 number_of_denial(const char *path)
 {
@@ -419,7 +419,7 @@ test_identity(void)
 {
   const char *sense = "the size of the descriptor is invalid";
 
-  WRONG_DESCRIPTOR(d.provider.magic = 7, DK_LOAD_MAGIC, "no descriptor", "0x324b4431",
+  WRONG_DESCRIPTOR(d.provider.magic = 7, DK_LOAD_MAGIC, "not a descriptor", "0x324b4431",
                    "0x00000007");
   WRONG_DESCRIPTOR(d.provider.struct_size = 96, DK_LOAD_SIZE, sense, "a multiple of 8", "96");
   WRONG_DESCRIPTOR(d.provider.struct_size += 4, DK_LOAD_SIZE, sense, "a multiple of 8", "");

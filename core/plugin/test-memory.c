@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host says of undefined and of missing bytes that are handed up.  Under Valgrind
+/* What the host reports about undefined and missing bytes that are handed up.  Under Valgrind
  * (make check-valgrind, tests/valgrind.sh) each case is found; natively nothing is asked, and the
  * same calls must go well. */
 #include <stdlib.h>

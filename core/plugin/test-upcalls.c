@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Upcalls that come when, by whom or in which way they must not: told, answered, and harmless. */
+/* Upcalls at the wrong time, from the wrong caller or with wrong arguments: reported, answered, and
+ * harmless. */
 #include <string.h>
 
 #include "conformance/tap/tap.h"

@@ -284,7 +284,7 @@ undeclared_kv(struct puppet *puppet, struct dk_call *call)
   return puppet->host->kv(call, &kv);
 }
 
-/* A turn that says "events `from` to `last`" and brings those up to `brought`. */
+/* A turn that announces "events `from` to `last`" and hands up those up to `brought`. */
 static dk_status
 give_events(struct puppet *puppet, struct dk_call *call, int32_t known, uint64_t from,
             uint64_t last, uint64_t first_brought, uint64_t last_brought)

@@ -112,7 +112,7 @@ runs_free(dk_task *task, dk_str input)
 
 enum { N_BOUND = 4 };
 
-/* So many of one session at once, as many as the input has requests. */
+/* As many activities of one session at once as the input requests. */
 static dk_result
 binds(dk_orch *o, dk_str input)
 {

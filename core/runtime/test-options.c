@@ -171,7 +171,7 @@ test_form(void)
   refused(&o, "struct_size", "0", "sizeof(options)");
   o = options();
   o.flags = 8 | DK_RUNTIME_FAIL_FAST;
-  refused(&o, "flags", "0x8", "leave them away");
+  refused(&o, "flags", "0x8", "leave them out");
   o = options();
   o.registry = NULL;
   refused(&o, "registry", "NULL", "register");
@@ -234,7 +234,7 @@ test_rules(void)
   refused(&o, "session_rule", "3", "one of them");
 }
 
-/* An activity that is to run in a process needs somebody to make it. */
+/* An activity that must run in a process needs a zygote. */
 static void
 test_zygote(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store is away, or gives no clear answer: no instance fails for it, no activity is cancelled,
- * and nothing is done twice. */
+/* The store is unreachable, or gives no clear answer: no instance fails for it, no activity is
+ * cancelled, and nothing is done twice. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

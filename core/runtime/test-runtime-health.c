@@ -80,7 +80,7 @@ refuses(enum faulty_operation operation, dk_status status, const char *what)
 
 /* ---- without an answer ----------------------------------------------------------------------- */
 
-/* Leases are so long that nothing is called back meanwhile. */
+/* Leases are so long that nothing is cancelled meanwhile. */
 static void
 hangs(enum faulty_operation operation, const char *what)
 {

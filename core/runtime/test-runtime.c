@@ -33,7 +33,7 @@ fails_twice(dk_task *task, dk_str input)
   return dk_done(task, input);
 }
 
-/* Works until it is told to end, which is long before an hour. */
+/* Works until it is signalled to end, which is long before an hour. */
 static dk_result
 endless(dk_task *task, dk_str input)
 {

@@ -30,7 +30,7 @@ slow(dk_orch *o, dk_str input)
   return dk_completed(o, input);
 }
 
-/* Busy with calls; it is put off when the runtime ends. */
+/* Busy with calls; it is delayed when the runtime ends. */
 static dk_result
 busy(dk_orch *o, dk_str input)
 {
@@ -197,7 +197,7 @@ test_deaf_commit(void)
   end(&rig);
 }
 
-/* The runtime itself is gone then: it is the leases' own thread. */
+/* The runtime itself is freed then: it is the leases' own thread. */
 static void
 test_deaf_renewal(void)
 {

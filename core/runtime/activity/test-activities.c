@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker on a store that fails to order: what runs, what is told to the orchestration, what is
- * put off, and how it stops. */
+/* The activity pool on a store that fails to order: what runs, what the orchestration gets, what is
+ * delayed, and how it stops. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -364,7 +364,7 @@ test_refused(void)
   shop_close(shop);
 }
 
-/* An acknowledgement that hangs is called back when its lease is over, and the slot is free. */
+/* An acknowledgement that hangs is cancelled when its lease ends, and the slot is free. */
 static void
 test_ack_hangs(void)
 {
@@ -410,7 +410,7 @@ test_store_away(void)
   shop_close(shop);
 }
 
-/* Body, lease and acknowledgement: all while the store is away for longer than a renewal. */
+/* Body, lease and acknowledgement: all while the store is unreachable for longer than a renewal. */
 static void
 test_away_while_it_runs(void)
 {

@@ -40,7 +40,7 @@ learnt(void)
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-/* Ends well as soon as it is told to. */
+/* Ends normally as soon as it is signalled. */
 static dk_result
 obeys(dk_task *task, dk_str input)
 {
@@ -195,7 +195,7 @@ test_unaware(void)
   shop_close(shop);
 }
 
-/* The acknowledgement is the first to find that the row is gone. */
+/* The acknowledgement is the first to find that the row was deleted. */
 static void
 test_learnt_by_ack(void)
 {
@@ -378,7 +378,7 @@ test_lease_lost(void)
   shop_close(shop);
 }
 
-/* A token of another handing over, or of another activity, concerns nobody here. */
+/* A token of another delivery, or of another activity, has no effect here. */
 static void
 test_stranger(void)
 {

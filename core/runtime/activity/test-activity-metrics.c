@@ -197,7 +197,7 @@ test_ends(void)
   shop_close(shop);
 }
 
-/* It is told to end, and given back: no cancellation, and no acknowledgement. */
+/* It is signalled to end, and given back: no cancellation, and no acknowledgement. */
 static void
 test_stop(void)
 {
@@ -235,7 +235,7 @@ test_local(void)
   shop_close(shop);
 }
 
-/* The commit deletes the row of a fetch that has not come back. */
+/* The commit deletes the row of a fetch that has not returned. */
 static void
 test_local_early(void)
 {
@@ -255,7 +255,7 @@ test_local_early(void)
   shop_close(shop);
 }
 
-/* The renewal is held up until the row is gone; it was good when it was fetched. */
+/* The renewal is delayed until the row is deleted; the lease was valid when it was fetched. */
 static void
 test_renew(void)
 {
@@ -322,7 +322,7 @@ test_ack(void)
   shop_close(shop);
 }
 
-/* The lease cannot be renewed until it is over; it is not fetched again. */
+/* The lease cannot be renewed until it ends; the activity is not fetched again. */
 static void
 test_deadline(void)
 {

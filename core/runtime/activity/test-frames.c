@@ -18,7 +18,7 @@ send_all(const void *bytes, size_t size)
     BAIL_OUT("%zu bytes cannot be sent", size);
 }
 
-/* What a header says of its length costs nothing until the bytes come. */
+/* The length in a header costs nothing until the bytes arrive. */
 static void
 believes_no_length(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graces that are kept and exceeded; threads that do not come back, their number, and their end. */
+/* Graces that are kept and exceeded; threads that do not return, their number, and their end. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -176,7 +176,7 @@ test_cap(void)
   shop_close(shop);
 }
 
-/* The lease is over, and the body runs on: the next owner may have it. */
+/* The lease has ended, and the body runs on: the next owner may have the activity. */
 static void
 test_lease_lost(void)
 {

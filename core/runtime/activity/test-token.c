@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The token and the task: set once, heard by all who wait, alive as long as somebody has it; what
- * an activity says and asks. */
+/* The token and the task: a token is set once, wakes all waiting threads, and is freed with its
+ * last clone; the calls of an activity. */
 #include <poll.h>
 #include <stdlib.h>
 

@@ -16,7 +16,7 @@
 
 static struct dk_registry *registry;
 
-/* What the children tell the test besides their results: they share this memory with it. */
+/* What the children report to the test besides their results: they share this memory with it. */
 static struct shared {
   atomic_int runs, seen, may_end;
   _Atomic int32_t cause;
@@ -84,7 +84,7 @@ crashes(dk_task *task, dk_str input)
 static dk_result
 crashes_once(dk_task *task, dk_str input)
 {
-  signal(SIGSEGV, SIG_DFL); /* a sanitizer would have its say */
+  signal(SIGSEGV, SIG_DFL); /* a sanitizer would handle it */
   if (atomic_fetch_add(&shared->runs, 1) == 0)
     raise(SIGSEGV);
   return dk_done(task, input);

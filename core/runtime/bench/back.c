@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Other work before and after 100 instances with five activities each are cancelled at once: see
- * bench.h.  The activities have all slots, and end when they are told; other work waits all the
- * while.  From the last request on it has two renewals' time to be back at its rate. */
+ * bench.h.  The activities have all slots, and end when they are signalled; other work waits all
+ * the while.  From the last request on it has two renewals' time to be back at its rate. */
 #include "core/runtime/bench/bench.h"
 
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `make bench-runtime`: figures of the runtime on a provider, each with its target and whether that
- * was reached; the exit code is 1 if one was missed.  A machine that is busy says nothing.
+ * was reached; the exit code is 1 if one was missed.  The result of a busy machine means nothing.
  *
  *   main.c    the command, stores and runtimes
  *   rate.c    five activities one after the other, 64 instances at once, against the floor
@@ -23,7 +23,7 @@ struct bench {
   const char *floor, *only;    /* the program, NULL: none; the part, NULL: all */
   struct dk_library *library;
   struct dk_setting settings[MOST_SETTINGS];
-  size_t n_settings;           /* the last tells one store from another */
+  size_t n_settings;           /* the last one identifies the store */
   char store_name[512], place[600];  /* as it was given; and with a scene's name */
   int slice_ms;
   unsigned instances;          /* of the large store */
@@ -71,7 +71,7 @@ double quantile_of(const double *sorted, size_t n, double q); /* as this wants t
 enum { MOST_NUMBERS = 4096 };
 struct turn_seen {
   atomic_uint n;                   /* how many */
-  _Atomic int64_t committed_at;    /* when the commit came back, ns */
+  _Atomic int64_t committed_at;    /* when the commit returned, ns */
   _Atomic int64_t decided, whole;  /* from the fetch to the commit's call, and to its end, ns */
   atomic_bool is_warm;
 };
@@ -86,7 +86,8 @@ void bench_pages(struct bench *bench);
 void bench_prune(struct bench *bench);
 
 /* rate.c: instances of five activities that do nothing, one after the other, IN_FLIGHT at once.
- * From five_begin, which waits until they flow, to five_end; so many a second end in one slice. */
+ * From five_begin, which waits until they flow, to five_end; how many end per second in one
+ * slice. */
 enum { IN_FLIGHT = 64 };
 void five_prepare(struct scene *scene); /* before scene_start */
 void five_begin(struct scene *scene);

@@ -15,7 +15,7 @@ enum {
   SEED = 10000,        /* messages in one commit */
   PAGE = 500,
   PRUNED = 1000,       /* instances, each with... */
-  EXECUTIONS = 101,    /* ... so many executions, of which one stays */
+  EXECUTIONS = 101,    /* ... with this many executions, of which one remains */
   PRUNE_PAGE = 50,
   PER_SECOND = 100,
   A_RATE_MS = 1000,    /* at least, for a rate that is so low */

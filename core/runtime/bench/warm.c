@@ -16,7 +16,7 @@ nothing(dk_task *task, dk_str input)
   return dk_done(task, input);
 }
 
-/* A history of about so many events, then a turn for each "go". */
+/* A history of about that many events, then a turn for each "go". */
 static dk_result
 grow(dk_orch *o, dk_str input)
 {

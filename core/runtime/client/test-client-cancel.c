@@ -99,7 +99,7 @@ test_many(void)
   hand_end(&h);
 }
 
-/* Nobody knows of what is not started there. */
+/* Instances that are not started are unknown there. */
 static void
 test_plain(void)
 {

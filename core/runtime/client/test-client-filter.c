@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of dk_client_list: which instances are told of, in which order, once each, and what of
- * them; and of what happens meanwhile.  The turns are made by hand, on the model. */
+/* Tests of dk_client_list: which instances are listed, in which order, once each, and what of them;
+ * and of what happens meanwhile.  The turns are made by hand, on the model. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ __wrap_dk_store_read_messages(struct dk_store *store, struct dk_caller *caller,
   return __real_dk_store_read_messages(store, caller, request, ret_messages);
 }
 
-/* ---- what was told --------------------------------------------------------------------------- */
+/* ---- what was listed ------------------------------------------------------------------------- */
 
 struct told {
   struct dk_client *client;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that cancels many by name is killed again and again, and the command run once more:
- * each instance has one request, whose reason is that of the first who stored it.  On SQLite. */
+/* A process that cancels many by name is killed again and again, and the command is run again: each
+ * instance has one request, whose reason is that of the process that stored it first.  On
+ * SQLite. */
 #include <durakit/manage.h>
 
 #include <errno.h>
@@ -86,7 +87,7 @@ cancel_all(const char *reason, struct teller *teller)
   _exit(1); /* it has come to an end where there should be none */
 }
 
-/* Lets it tell so many outcomes, and kills it; how many it has told. */
+/* Lets it report `n` outcomes, and kills it; returns how many it has reported. */
 static int
 kill_behind(const char *reason, int wanted)
 {
@@ -110,7 +111,7 @@ kill_behind(const char *reason, int wanted)
   return told;
 }
 
-/* ---- once more ------------------------------------------------------------------------------- */
+/* ---- the repetition -------------------------------------------------------------------------- */
 
 static atomic_int entered;
 

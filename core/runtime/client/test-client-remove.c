@@ -91,7 +91,7 @@ test_delete_unknown(void)
   faulty_plan(h.faulty, FAULTY_DELETE_INSTANCES, 0, 1, FAULT_FORGET, DK_OUTCOME_UNKNOWN);
   cmp_ok(dk_client_delete(h.client, &b, 1, 0, &removed), "==", DK_OUTCOME_UNKNOWN,
          "one that did finds nothing");
-  ok(strstr(dk_client_error(h.client), "look which are"), "which is said: %s",
+  ok(strstr(dk_client_error(h.client), "check which do"), "which is said: %s",
      dk_client_error(h.client));
   hand_end(&h);
 }
@@ -128,7 +128,7 @@ prune_page(struct hand *h, struct dk_removed *removed)
   return dk_client_prune_matching(h->client, &filter, 1, 0, 0, removed);
 }
 
-/* What the repetition is answered does not tell that the first attempt was not done. */
+/* The answer to the repetition does not prove that the first attempt was not done. */
 static void
 test_lost(void)
 {
@@ -246,7 +246,7 @@ make_families(struct hand *h, int n)
   }
 }
 
-/* As many roots go as were asked for, with their children, also if each page ends after one. */
+/* As many roots are deleted as requested, with their children, even if each page ends after one. */
 static void
 test_descendants(void)
 {
@@ -271,7 +271,7 @@ test_descendants(void)
   hand_end(&h);
 }
 
-/* A provider of ABI 2.1 does not tell how many roots went: never more than were asked for. */
+/* A provider of ABI 2.1 does not report how many roots it deleted: never more than requested. */
 static void
 test_untold_roots(void)
 {
@@ -292,7 +292,8 @@ test_untold_roots(void)
   hand_end(&h);
 }
 
-/* Whether a page whose answer was lost has deleted nobody knows; the next is other roots. */
+/* It is unknown whether a page whose answer was lost has deleted anything; the next page is other
+ * roots. */
 static void
 test_limit_and_unknown(void)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of cancelling many: on a store that fails, when somebody ends it, and many at once. */
+/* Tests of cancelling many: on a store that fails, when the call is ended early, and many at
+ * once. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,8 +58,9 @@ test_lost(void)
   hand_end(&h);
 }
 
-/* A store that takes long to say that it is busy: nobody repeats for longer than if it had said so
- * at once.  The clock is the one of the library; what the first attempt takes is over its limit. */
+/* A store that takes long to answer that it is busy: no sender repeats for longer than if it had
+ * answered at once.  The clock is the one of the library; what the first attempt takes is over its
+ * limit. */
 static void
 test_slow(void)
 {
@@ -158,7 +160,7 @@ test_read_only(void)
   hand_end(&h);
 }
 
-/* ---- who ends it ----------------------------------------------------------------------------- */
+/* ---- ending it early ------------------------------------------------------------------------- */
 
 static void
 test_stopped(void)
@@ -213,7 +215,8 @@ call_back(void *context, const struct dk_cancel_outcome *outcome)
   return 0;
 }
 
-/* By the function that is told of the first batch; and while a store that is away is waited for. */
+/* Ended by the callback after the first batch, and while the client waits for an unreachable
+ * store. */
 static void
 test_called_back(void)
 {

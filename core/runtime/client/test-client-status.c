@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of the client: what it tells of an instance, and how it waits, with durakit.admin/1 and
- * without.  The turns are made by hand, on the model. */
+/* Tests of the client: what it reports about an instance, and how it waits, with durakit.admin/1
+ * and without.  The turns are made by hand, on the model. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,7 +13,7 @@ enum { PATIENCE_MS = 60000 };
 
 static const dk_str inst = {"inst", 4};
 
-/* What can be told is in the histories only. */
+/* All information is in the histories. */
 static bool is_plain;
 
 /* What the client reads, counted on its way. */
@@ -33,7 +33,7 @@ __wrap_dk_store_read_history(struct dk_store *store, struct dk_caller *caller,
   return status;
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- infos ----------------------------------------------------------------------------------- */
 
 static void
 test_status(void)
@@ -82,7 +82,7 @@ test_cancelled(void)
   hand_end(&h);
 }
 
-/* The first execution is over, the second is not there yet; then it is. */
+/* The first execution has ended, the second does not exist yet; then it does. */
 static void
 test_continued(void)
 {
@@ -108,7 +108,7 @@ test_continued(void)
   hand_end(&h);
 }
 
-/* A status is told also where the history cannot be read. */
+/* A status is reported even if the history cannot be read. */
 static void
 test_damaged(void)
 {
@@ -156,7 +156,7 @@ test_older_caller(void)
   hand_end(&h);
 }
 
-/* Without durakit.admin/1 nobody sees it. */
+/* Without durakit.admin/1 it is invisible. */
 static void
 test_not_started(void)
 {
@@ -303,7 +303,7 @@ test_wait(void)
   hand_end(&h);
 }
 
-/* Called back between two looks, and within one that hangs. */
+/* Cancelled between two checks, and within one that hangs. */
 static void
 test_called_back(bool hangs)
 {

@@ -191,7 +191,7 @@ test_away(void)
   hand_end(&h);
 }
 
-/* What the repetitions are answered says nothing of the first, but that it is there. */
+/* The answers to repetitions prove nothing about the first, except that it is stored. */
 static void
 test_unknown_and_then(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that step out and go on, each in its own thread, whoever runs them. */
+/* Functions that step out and continue, each in its own thread, whichever thread runs them. */
 #include <alloca.h>
 #include <errno.h>
 #include <limits.h>

@@ -156,7 +156,7 @@ static const struct row {
 } rows[] = {
   /* code that has changed */
   CHANGED("a timer in place of an activity", one_timer, "event 2 (activity \"a\"); the code now "
-          "says: timer of 50 ms.  Its kind has changed", ACTIVITY("a", "in")),
+          "calls: timer of 50 ms.  Its kind has changed", ACTIVITY("a", "in")),
   CHANGED("an activity in place of a timer", one_activity, "kind", TIMER(50)),
   CHANGED("another activity", one_activity, "Its name has changed", ACTIVITY("b", "in")),
   CHANGED("another input", one_activity, "Its input or value has changed", ACTIVITY("a", "out")),

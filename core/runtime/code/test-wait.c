@@ -183,7 +183,8 @@ dropped(void)
   is(scene_commands(&s), "activity a, dropped 2 dropped", "a second drop is nothing");
 }
 
-/* ---- who gets what arrives --------------------------------------------------------------------*/
+/* ---- which wait gets what arrives
+ * --------------------------------------------------------------------*/
 
 static dk_result
 two_waits(dk_orch *o, dk_str input)

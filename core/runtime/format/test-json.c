@@ -83,7 +83,7 @@ static const struct {
   REFUSED("\"\\ud800\"", "a high surrogate, \\ud800, without a low one"),
   REFUSED("\"\\ud800\\u0041\"", "a high surrogate, \\ud800, without a low one"),
   REFUSED("\"\\udc00\"", "a low surrogate, \\udc00, without a high one"),
-  REFUSED("\"a\nb\"", "byte 2: a control character, 0x0a, which has to be escaped"),
+  REFUSED("\"a\nb\"", "byte 2: a control character, 0x0a, which must be escaped"),
   REFUSED("\"\0\"", "a control character, 0x00"),
   REFUSED("\"\xff\"", "byte 0xff is not UTF-8"),
   REFUSED("\"\xc0\x80\"", "byte 0xc0 is not UTF-8"),

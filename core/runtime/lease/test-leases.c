@@ -112,7 +112,7 @@ keep(struct rig *rig, struct kept *kept, int64_t lock_ms, int64_t every_ms)
     BAIL_OUT("the keeper keeps nothing");
 }
 
-/* Whom the log is to name for it. */
+/* What the log must name for it. */
 static struct whom
 whom(const struct rig *rig, const struct kept *kept)
 {
@@ -248,7 +248,7 @@ test_retried(void)
   end(&rig);
 }
 
-/* Called back after a quarter of the lock, and tried again; the other lease does not notice. */
+/* Cancelled after a quarter of the lock, and tried again; the other lease is not affected. */
 static void
 test_hangs(void)
 {
@@ -382,7 +382,7 @@ test_let_go_while_it_hangs(enum fault fault, const char *what)
   pass("and the keeper calls it back when it stops");
 }
 
-/* A provider that ignores that it is called back holds up no stop. */
+/* A provider that ignores a cancellation does not delay a stop. */
 static void
 test_stop_while_it_hangs(void)
 {

@@ -10,7 +10,7 @@
 #include "conformance/tap/tap.h"
 #include "core/runtime/shared/log.h"
 
-/* What the log function was told last, its text copied. */
+/* The last event that the log function got, its text copied. */
 struct told {
   struct dk_log_event event;
   char text[256], worker[64];

@@ -238,7 +238,7 @@ test_failures(void)
   end(&place);
 }
 
-/* As somebody who may not write there; root may. */
+/* As a user without the right to write there; root has it. */
 static void
 test_rights(void)
 {

@@ -91,7 +91,7 @@ shop_stop(struct shop *shop, int64_t drain_ms, struct dk_leftover *ret_leftover)
   return is_free;
 }
 
-/* Threads in quarantine have come back by the end of a test. */
+/* Threads in quarantine have returned by the end of a test. */
 static void
 stop_for_good(struct shop *shop)
 {

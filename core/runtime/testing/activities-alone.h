@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker with all that it needs, for its tests: a store that fails to order, a leases, a registry
- * and somebody who listens to the log.  The test itself is the orchestration: instance "i",
- * execution 1. */
+ * and a listener of the log.  The test itself is the orchestration: instance "i", execution 1. */
 #ifndef DK_RUNTIME_TESTING_ACTIVITIES_ALONE_H
 #define DK_RUNTIME_TESTING_ACTIVITIES_ALONE_H
 
@@ -11,14 +10,15 @@
 
 enum { SHOP_ACTIVITIES = 1200 };
 
-/* What came back of an activity. */
+/* The completion of an activity. */
 struct came {
   uint32_t times;      /* how often */
   enum message_kind kind;
   enum code code;
   char text[400];
   size_t length;       /* of the whole text */
-  char token[256];     /* that its worker had when it was cancelled, says the store; "": none */
+  char token[256];     /* that its worker had when it was cancelled, as reported by the store; "":
+                          none */
 };
 
 struct shop {
@@ -45,13 +45,13 @@ void shop_order(struct shop *shop, uint64_t id, const char *name, const char *in
 void shop_order_text(struct shop *shop, uint64_t id, const char *name, dk_str input);
 /* A row with this payload, whatever it is. */
 void shop_order_raw(struct shop *shop, uint64_t id, const char *payload);
-/* A commit that cancels n activities from `id` on; the worker is told of it (local), or not. */
+/* A commit that cancels n activities from `id` on; the pool is notified of it (local), or not. */
 void shop_cancel(struct shop *shop, uint64_t id, size_t n, bool is_local);
-/* Waits until it has come back; ends the program if it does not within 60 s. */
+/* Waits until it has completed; ends the program if it does not within 60 s. */
 struct came *shop_wait(struct shop *shop, uint64_t id);
 /* What has come so far is taken from the store: look into `came` afterwards. */
 void shop_look(struct shop *shop);
-/* Whom the log is to name for an activity of that name, once it was cancelled. */
+/* What the log must name for an activity of that name, once it was cancelled. */
 struct whom shop_whom(const struct shop *shop, uint64_t id, const char *name);
 uint64_t shop_counter(struct shop *shop, enum counter counter);
 /* The phases of dk_runtime_stop, with so long to drain; the store stays open. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a store that fails to order is told, and what it tells: see failing-store.h. */
+/* The orders to a store that fails to order, and its reports: see failing-store.h. */
 #include "core/runtime/testing/failing-store-state.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 /* What a store that fails to order remembers: for failing-store.c, which does what was ordered, and
  * failing-store-orders.c, which takes the orders.
  *
- * Locking: `lock` guards the plans and the counts; nothing is called under it.  Who hangs polls
- * `gate`, an eventfd that faulty_release rings and the next plan unrings. */
+ * Locking: `lock` guards the plans and the counts; nothing is called under it.  A call that hangs
+ * polls `gate`, an eventfd that faulty_release rings and the next plan unrings. */
 #ifndef DK_RUNTIME_TESTING_FAILING_STORE_STATE_H
 #define DK_RUNTIME_TESTING_FAILING_STORE_STATE_H
 

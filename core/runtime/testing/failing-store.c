@@ -141,7 +141,7 @@ struct asked {
   int32_t ignore_attempt;
 };
 
-/* Until what a fetch has just brought is nobody's any more. */
+/* Waits until the leases that a fetch has just returned have ended. */
 static void
 outlast_lease(struct faulty *faulty, struct dk_call *call, const struct asked *asked)
 {

@@ -39,10 +39,10 @@ enum fault {
   FAULT_REFUSE,  /* not done; answers the status */
   FAULT_SLOW,    /* the same, 3 s later */
   FAULT_FORGET,  /* done, and if that was DK_OK the status is answered all the same */
-  FAULT_HANG,    /* until faulty_release: then it is done; called back before: DK_CALL_CANCELLED */
-  FAULT_DEAF,    /* as FAULT_HANG, but deaf to being called back */
+  FAULT_HANG,    /* until faulty_release: then it is done; cancelled before: DK_CALL_CANCELLED */
+  FAULT_DEAF,    /* as FAULT_HANG, but ignores a cancellation */
   FAULT_LATE,    /* done, and if that was DK_OK the answer hangs until faulty_release */
-  FAULT_OVERDUE  /* of a fetch: as FAULT_LATE, but until its lease is over */
+  FAULT_OVERDUE  /* of a fetch: as FAULT_LATE, but until its lease has ended */
 };
 
 struct faulty;
@@ -57,7 +57,7 @@ struct faulty *faulty_open_model(void);
 struct faulty *faulty_open_full_model(void);
 /* The model that offers no extension. */
 struct faulty *faulty_open_plain_model(void);
-/* Releases what hangs and closes; ends the program if a call does not come back. */
+/* Releases what hangs and closes; ends the program if a call does not return. */
 void faulty_close(struct faulty *faulty);
 struct dk_store *faulty_store(struct faulty *faulty);
 
@@ -65,7 +65,7 @@ struct dk_store *faulty_store(struct faulty *faulty);
  * fail so; `status` is for FAULT_REFUSE, _SLOW and _FORGET.  Takes the place of an earlier plan. */
 void faulty_plan(struct faulty *faulty, enum faulty_operation operation, uint32_t skip,
                  uint32_t times, enum fault fault, dk_status status);
-/* From now on each page of a deletion ends after so many roots, as the header allows; 0: none does.
+/* From now on each page of a deletion ends after `roots` roots, as the header allows; 0: none does.
  */
 void faulty_end_pages(struct faulty *faulty, uint32_t after_roots);
 /* From now on the results of this instance's activities are refused so; NULL: no more.  Its name is
@@ -77,17 +77,17 @@ void faulty_then(struct faulty *faulty, enum faulty_operation operation, uint32_
 /* No plan for any operation, and not away; what hangs goes on hanging. */
 void faulty_heal(struct faulty *faulty);
 /* The store cannot be reached: every call is DK_UNAVAILABLE, without being done.  A fetch that is
- * waiting just then is not called back; what it brings is lost. */
+ * waiting just then is not cancelled; what it returns is lost. */
 void faulty_away(struct faulty *faulty, bool is_away);
 /* All that hangs goes on, and has done so when this returns; what would hang later does not, up to
  * the next plan. */
 void faulty_release(struct faulty *faulty);
 
-/* How many calls were made, how many came back with DK_OK, and how many hang now. */
+/* How many calls were made, how many returned DK_OK, and how many hang now. */
 uint64_t faulty_calls(struct faulty *faulty, enum faulty_operation operation);
 uint64_t faulty_successes(struct faulty *faulty, enum faulty_operation operation);
 uint32_t faulty_hanging(struct faulty *faulty);
-/* Waits until so many calls were made (hang); false after 60 s. */
+/* Waits until `n` calls were made (hang); false after 60 s. */
 /* What the last commit that landed and changed a custom status made of it: "set to ...", "cleared";
  * "" if there was none. */
 void faulty_custom_status(struct faulty *faulty, char *ret_words, size_t size);

@@ -40,7 +40,7 @@ void hand_next_turn(struct hand *hand, dk_str instance);
 void hand_start(struct hand *hand, dk_str instance);
 /* One that is not started; hand->parent has its start sent. */
 void hand_store(struct hand *hand, dk_str instance);
-/* One that is in this status, with the output "out" if it is over, and cancelled by "me". */
+/* One that is in this status, with the output "out" if it has ended, and cancelled by "me". */
 void hand_make(struct hand *hand, dk_str instance, int32_t status);
 /* Its first event. */
 extern const struct event hand_started;

@@ -24,7 +24,7 @@ listener_new(void)
   return listener;
 }
 
-/* What is told has a reason, or says that it has none. */
+/* Checks that an event has a reason, or states that it has none. */
 static bool
 lacks_reason(dk_str text)
 {
@@ -164,7 +164,7 @@ is_numbered(const char *what, uint64_t heard, uint64_t expected)
   return false;
 }
 
-/* All are looked at, so that all that differ are told. */
+/* Checks all members, so that every difference is printed. */
 bool
 heard_names(const struct heard *heard, const struct whom *whom)
 {

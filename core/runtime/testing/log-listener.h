@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listens to the log of a runtime, for its tests: what was said, and how often. */
+/* Listens to the log of a runtime, for its tests: what was logged, and how often. */
 #ifndef DK_RUNTIME_TESTING_LOG_LISTENER_H
 #define DK_RUNTIME_TESTING_LOG_LISTENER_H
 
@@ -21,7 +21,7 @@ struct heard {
   char text[300];
 };
 
-/* Whom an event has to name; NULL: nobody by that name. */
+/* What an event must name; NULL: it must not name one. */
 struct whom {
   const char *instance;
   uint64_t execution_id, activity_id;
@@ -35,7 +35,7 @@ struct listener {
   struct heard heard[LISTENER_HEARD]; /* but for what is traced: */
   struct heard traced[LISTENER_NUMBERS]; /* the latest of each number */
   uint32_t n_heard;
-  char without_reason[300]; /* a line that says that something failed and not why */
+  char without_reason[300]; /* a line that reports a failure without a reason */
 };
 
 /* NULL never: ends the program without memory. */
@@ -46,13 +46,13 @@ void listener_free(struct listener *listener);
 void listener_log(void *context, const struct dk_log_event *event);
 uint32_t listener_count(struct listener *listener, int32_t number);
 uint32_t listener_level(struct listener *listener, int32_t level);
-/* Waits until it was said n times; false after 60 s. */
+/* Waits until it was logged n times; false after 60 s. */
 bool listener_until(struct listener *listener, int32_t number, uint32_t n);
 /* A copy of the latest with that number; all zero if there is none. */
 struct heard listener_latest(struct listener *listener, int32_t number);
 /* The same of those that are traced, which the other does not see. */
 struct heard listener_latest_trace(struct listener *listener, int32_t number);
-/* Whether the event names just these, in its members; if not, what differs is told. */
+/* Whether the event names just these, in its members; if not, prints the differences. */
 bool heard_names(const struct heard *heard, const struct whom *whom);
 /* How many of that number have this cause and were learnt so (-1: any). */
 uint32_t listener_matching(struct listener *listener, int32_t number, int32_t cause,

@@ -43,8 +43,8 @@ double scrape_value(const struct scrape *scrape, const char *series);
 const struct scrape_sample *scrape_find(const struct scrape *scrape, const char *name,
                                         const char *label, const char *value);
 /* "series +1", a line for each that has changed, in the order of `after`; of histograms the count
- * only, for how long something took is nobody's to know.  Before NULL: all was 0.  The caller frees
- * it. */
+ * only, because how long something took is not predictable.  Before NULL: all was 0.  The caller
+ * frees it. */
 char *scrape_changes(const struct scrape *before, const struct scrape *after);
 /* Whether the changes are these; +N in what is expected stands for any number above 0. */
 bool scrape_alike(const char *changes, const char *expected);

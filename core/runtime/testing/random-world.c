@@ -121,7 +121,7 @@ raise_some(struct world *w)
       .text = fresh_text(w, "data")});
 }
 
-/* Ends of what nobody has begun, and of what has ended before; those of another execution. */
+/* Ends of things that were never begun, that have ended before, or of another execution. */
 static void
 send_nonsense(struct world *w)
 {
@@ -268,7 +268,7 @@ cancel(struct world *w, uint64_t id, enum event_kind kind)
 
 /* ---- a commit ---------------------------------------------------------------------------------*/
 
-/* Through the codec: what comes back is what a restart would read. */
+/* Through the codec: the result is what a restart would read. */
 static void
 keep_event(struct world *w, const struct event *event)
 {
@@ -435,7 +435,7 @@ conclude(struct world *w, dk_orchestration_fn *program, const struct past *past,
   w->n_turns++;
 }
 
-/* What is delivered is gone with the turn: nobody may look at it later. */
+/* What is delivered is freed with the turn, and must not be read later. */
 static struct message *
 deliver(struct world *w, size_t n)
 {

@@ -35,7 +35,7 @@ void rig_activity(struct rig *rig, const char *name, dk_activity_fn *function);
 void rig_start(struct rig *rig);
 /* A second runtime with these options; the caller stops it. */
 struct dk_runtime *rig_start_another(struct rig *rig);
-/* Stops it; what is left, is told. */
+/* Stops it; prints what is unfinished. */
 struct dk_leftover rig_stop(struct rig *rig, int64_t wait_ms);
 
 /* Starts an instance; its input is JSON or whatever. */
@@ -57,10 +57,11 @@ uint32_t rig_count_events(struct rig *rig, const char *instance, enum event_kind
 /* Tests that ten instances of this orchestration, given "you", complete with "hello you", whatever
  * else there is. */
 void rig_ten_complete(struct rig *rig, const char *orchestration);
-/* Tests that the latest event of that number says to whom what has happened, and what to do. */
+/* Tests that the latest event of that number names the instance, what has happened, and what to
+ * do. */
 void rig_is_told(struct rig *rig, int32_t number, const char *whom, const char *what,
                  const char *next);
-/* Is this in the text?  If not, what is there is told. */
+/* Whether this is in the text; if not, prints the text. */
 bool rig_says(const char *text, const char *part);
 
 #endif

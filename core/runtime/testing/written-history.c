@@ -55,7 +55,7 @@ scene_run(struct scene *scene, dk_orchestration_fn *function)
   scene->run = replay_new(function);
   if (!scene->run)
     abort();
-  scene->run->arena = &scene->arena; /* what an earlier run has said stays */
+  scene->run->arena = &scene->arena; /* texts of an earlier run stay valid */
   replay_turn(scene->run, &scene->past, &scene->ran);
   return ending_name(scene->ran.ending);
 }

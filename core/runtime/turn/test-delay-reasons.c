@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why something is delayed, as the store tells it: the present reason, stored once, for as long as
+/* Why something is delayed, as the store shows it: the present reason, stored once, for as long as
  * it is true. */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -234,7 +234,7 @@ test_changes_before_start(void)
   is_told_soon(&rig, "unregistered", "\"work\"", "a start is delayed, and the store tells why");
   faulty_plan(rig.faulty, FAULTY_ACK_TURN, 0, UINT32_MAX, FAULT_REFUSE, DK_TOO_LARGE);
   deploy(&rig, good, false);
-  is_told_soon(&rig, "limit", "does not take", "for another reason: the store tells that");
+  is_told_soon(&rig, "limit", "does not accept", "for another reason: the store tells that");
   faulty_heal(rig.faulty);
   ok(UNTIL(n_stored(&rig) == 0), "it is mended: no reason is left");
   end(&rig);
@@ -287,7 +287,7 @@ test_many_changes(void)
 
 /* ---- activities ------------------------------------------------------------------------------ */
 
-/* While no turn can be taken, which would remove what is told. */
+/* While no turn can be taken, which would remove the reasons. */
 static void
 test_activity(void)
 {

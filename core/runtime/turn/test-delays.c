@@ -71,7 +71,7 @@ does_two(dk_orch *o, dk_str input)
 /* A deployment that cannot go on with an instance that an earlier one has begun. */
 struct cause {
   const char *what;
-  const char *name;            /* as who asks for the status is told */
+  const char *name;            /* as shown by the status */
   dk_orchestration_fn *code;   /* NULL: none is registered */
   bool lacks_activity;
   uint32_t max_events;
@@ -186,7 +186,7 @@ look_for_reason(void *context, const struct dk_waiting *message)
   return 0;
 }
 
-/* Does the store tell why the instance is delayed? */
+/* Whether the store shows why the instance is delayed. */
 static bool
 is_told_why(struct rig *rig, const char *name, const char *word)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases that are over when the store's answer comes, as on a slow disk: nobody's code runs for
- * nothing, it is told, and no attempt counts. */
+/* Leases that have ended when the store's answer comes, as on a slow disk: no code runs for
+ * nothing, it is logged, and no attempt counts. */
 #include <stdatomic.h>
 
 #include "conformance/tap/tap.h"
@@ -78,7 +78,7 @@ test_activities(void)
   is(rig_result(&rig, "order"), "completed: 2", "activities come too late, and it completes");
   cmp_ok(atomic_load(&n_bodies), "==", 1, "the body ran once, in the lease that was alive");
   cmp_ok(rig_counters(&rig).activities_lost, "==", TOO_LATE, "the others are counted as lost");
-  rig_is_told(&rig, DK_LOG_LEASE_LOST, "order", "its lease of 600 ms was over",
+  rig_is_told(&rig, DK_LOG_LEASE_LOST, "order", "its lease of 600 ms had ended",
               "give a longer activity_lock_ms");
   rig_end(&rig);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A limit that is not above the lease of activities is told, once for each place; one that is above
- * it, and a timer that limits no activity, are not. */
+/* A limit that is not longer than the lease of activities is logged, once for each place; one that
+ * is above it, and a timer that limits no activity, are not. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -51,7 +51,7 @@ retries(dk_orch *o, dk_str input)
   return dk_completed(o, value);
 }
 
-/* A timer beside an event is no limit of an activity; nor is one that is over. */
+/* A timer beside an event does not limit an activity; nor does one that has ended. */
 static dk_result
 waits_for_event(dk_orch *o, dk_str input)
 {

@@ -61,7 +61,7 @@ hello(dk_orch *o, dk_str input)
   return dk_completed(o, dk_format(o, "hello %.*s", (int)input.len, input.ptr));
 }
 
-/* One activity that runs, and one that nobody takes. */
+/* One activity that runs, and one that no worker takes. */
 static dk_result
 works(dk_orch *o, dk_str input)
 {
@@ -219,7 +219,7 @@ cancel(struct rig *rig, const char *instance)
     BAIL_OUT("%s is not cancelled: %s", instance, dk_client_error(rig->client));
 }
 
-/* An instance whose first turn is over, and what had been counted by then. */
+/* An instance whose first turn has ended, and what had been counted by then. */
 static struct scrape *
 waits_there(struct rig *rig, const char *name, const char *input)
 {
@@ -374,7 +374,7 @@ test_codes(void)
             TURNS("committed", "+1") FAILED("limit"));
 }
 
-/* It was delivered too often by somebody who died of it. */
+/* It was delivered too often to processes that crashed with it. */
 static void
 test_poison(void)
 {
@@ -421,7 +421,8 @@ test_absent(const char *name, const char *input, const char *expected, const cha
   rig_end(&rig);
 }
 
-/* The commit lands, and nobody hears of it; it is repeated, and the store does not tell again. */
+/* The commit succeeds, but its answer is lost; it is repeated, and the store does not report
+ * again. */
 static void
 test_unknown(void)
 {

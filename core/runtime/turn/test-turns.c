@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns that do not go as they should: what is stalled, poison, stray, taken, unknown or stuck; and
- * that others go on meanwhile.  What is delayed until it is mended: test-delays.c. */
+/* Turns that do not succeed: what is delayed, poison, stray, taken, unknown or stuck; and that
+ * others go on meanwhile.  What is delayed until it is mended: test-delays.c. */
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ waits(dk_orch *o, dk_str input)
   return dk_completed(o, dk_await(o, dk_external(o, "go")));
 }
 
-/* A child with the instance id that is the input; tells how it ended. */
+/* A child with the instance id that is the input; returns how it ended. */
 static dk_result
 parent(dk_orch *o, dk_str input)
 {
@@ -129,7 +129,7 @@ fetch(struct rig *rig)
   return turn;
 }
 
-/* As if a process had died with the turn, so many times. */
+/* As if a process had crashed with the turn, `n` times. */
 static void
 deliver_in_vain(struct rig *rig, uint32_t times)
 {
@@ -392,7 +392,7 @@ test_strays(void)
   rig_end(&rig);
 }
 
-/* The id is another's: of one that runs, of one that is over, of one whose start is stored. */
+/* The id is taken: by one that runs, by one that has ended, by one whose start is stored. */
 static void
 test_taken(void)
 {
