@@ -68,7 +68,7 @@ is_actor(const struct dk_virtual_clock *clock, int32_t actor)
 }
 
 static bool
-somebody_runs(const struct dk_virtual_clock *clock)
+any_runs(const struct dk_virtual_clock *clock)
 {
   for (int32_t i = 0; i < clock->n_actors; i++)
     if (clock->actors[i].state == RUNNING)
@@ -99,7 +99,7 @@ set_state(struct dk_virtual_clock *clock, struct actor *actor, enum state state)
   actor->state = (int32_t)state;
   clock->epoch++;
   ring_watchers_of(clock, actor);
-  if (!somebody_runs(clock))
+  if (!any_runs(clock))
     ring_waiters(clock);
 }
 
@@ -111,20 +111,20 @@ static bool
 time_may_move(const struct dk_virtual_clock *clock, int64_t *ret_deadline)
 {
   int64_t deadline = INT64_MAX;
-  bool somebody_waits = false;
+  bool any_waits = false;
 
   for (int32_t i = 0; i < clock->n_actors; i++) {
     const struct actor *actor = &clock->actors[i];
     if (actor->state == RUNNING || (actor->state == WAITING && actor->looked != clock->epoch))
       return false;
     if (actor->state == WAITING) {
-      somebody_waits = true;
+      any_waits = true;
       deadline = actor->deadline < deadline ? actor->deadline : deadline;
     }
   }
-  if (somebody_waits)
+  if (any_waits)
     *ret_deadline = deadline;
-  return somebody_waits;
+  return any_waits;
 }
 
 /* The actors whose time has come run from here on: time must not move again before they have

@@ -87,7 +87,7 @@ copy_tags(struct dk_runtime *runtime)
 static dk_status
 refuse_memory(struct dk_refusal *refusal)
 {
-  dk_refusal_begin(refusal, 0, "dk_runtime_start", "there is not enough memory for the runtime");
+  dk_refusal_begin(refusal, 0, "dk_runtime_start", "there is no memory for the runtime");
   dk_refusal_say(refusal->next, "raise the memory limit of the process");
   return DK_NO_MEMORY;
 }
@@ -218,9 +218,9 @@ end_parts(struct dk_runtime *runtime, int64_t until, struct dk_leftover *leftove
   }
   if (runtime->turn_pool)
     turn_pool_end(runtime->turn_pool, leftover);
-  bool turns_are_gone = !runtime->turn_pool || turn_pool_free(runtime->turn_pool);
-  bool worker_is_gone = !runtime->activities || activity_pool_free(runtime->activities);
-  return turns_are_gone && worker_is_gone;
+  bool turns_freed = !runtime->turn_pool || turn_pool_free(runtime->turn_pool);
+  bool activities_freed = !runtime->activities || activity_pool_free(runtime->activities);
+  return turns_freed && activities_freed;
 }
 
 /* Only the thread of the leases might still run, which uses nothing of the runtime.  Returns 1 if
@@ -283,15 +283,15 @@ dk_runtime_stop(struct dk_runtime *runtime, int64_t wait_ms, struct dk_leftover 
 
   if (!runtime)
     return 1;
-  int32_t is_gone = end_parts(runtime, ticks_after(ticks_now(), wait_ms), &leftover);
-  if (is_gone)
-    is_gone = free_runtime(runtime, &leftover);
+  int32_t is_freed = end_parts(runtime, ticks_after(ticks_now(), wait_ms), &leftover);
+  if (is_freed)
+    is_freed = free_runtime(runtime, &leftover);
   if (ret_leftover) {
     size_t size = ret_leftover->struct_size; /* an older caller's is shorter */
     leftover.struct_size = (uint32_t)size;
     memcpy(ret_leftover, &leftover, size < sizeof(leftover) ? size : sizeof(leftover));
   }
-  return is_gone;
+  return is_freed;
 }
 
 /* ---- health ---------------------------------------------------------------------------------- */
@@ -299,7 +299,7 @@ dk_runtime_stop(struct dk_runtime *runtime, int64_t wait_ms, struct dk_leftover 
 /* A delay that a retry cannot fix is not a fault of the process: it is healthy, and reports the
  * delay. */
 static void
-tell_delayed(struct dk_runtime *runtime, char *why, size_t size)
+describe_delayed(struct dk_runtime *runtime, char *why, size_t size)
 {
   char instance[80], activity[80];
   enum delay turn_why = 0, work_why = 0;
@@ -325,7 +325,7 @@ dk_runtime_healthy(struct dk_runtime *runtime, char *reason, size_t size)
                     health_is_well(&runtime->log.health, why, sizeof(why));
 
   if (is_healthy)
-    tell_delayed(runtime, why, sizeof(why));
+    describe_delayed(runtime, why, sizeof(why));
   if (reason && size > 0)
     snprintf(reason, size, "%s", why);
   return is_healthy;

@@ -17,7 +17,7 @@ struct outing {
   struct activity *activity;
   struct dk_zygote *zygote;
   struct child *child;
-  bool is_told; /* the child was told to end */
+  bool is_signalled; /* the child was told to end */
 };
 
 /* ---- the order ------------------------------------------------------------------------------- */
@@ -48,11 +48,11 @@ send_order(const struct outing *outing)
 }
 
 static void
-tell_child(struct outing *outing, int32_t cause)
+signal_child(struct outing *outing, int32_t cause)
 {
   struct dk_text text = DK_TEXT_EMPTY;
 
-  outing->is_told = true;
+  outing->is_signalled = true;
   frame_put_number(&text, (uint64_t)cause);
   if (!dk_text_failed(&text)) /* a child always reads; if it has ended, that is noticed later */
     frame_send(outing->child->reader.fd, FRAME_CANCEL, &text, -1);
@@ -109,7 +109,7 @@ take_result(struct activity *activity, struct frame_bytes *bytes, struct outcome
 }
 
 static void
-tell_killed(struct activity *activity)
+log_killed(struct activity *activity)
 {
   const struct activity_pool *pool = activity->pool;
   struct dk_log_event event = activity_event(activity, DK_LOG_GRACE_EXCEEDED);
@@ -128,7 +128,7 @@ tell_killed(struct activity *activity)
 static void
 part(const struct outing *outing)
 {
-  if (outing->is_told)
+  if (outing->is_signalled)
     zygote_bury(outing->zygote, outing->child);
   else
     zygote_return(outing->zygote, outing->child);
@@ -152,7 +152,7 @@ end_of_grace(const struct activity *activity)
 static void
 wait_for_news(const struct outing *outing, int64_t until)
 {
-  int token = outing->is_told ? -1 : dk_token_fd(outing->activity->task.token);
+  int token = outing->is_signalled ? -1 : dk_token_fd(outing->activity->task.token);
   struct pollfd all[4] = {{.fd = outing->child->reader.fd, .events = POLLIN},
                           {.fd = outing->child->pidfd, .events = POLLIN},
                           {.fd = token, .events = POLLIN},
@@ -161,7 +161,7 @@ wait_for_news(const struct outing *outing, int64_t until)
 
   if (until != INT64_MAX && left < 0)
     left = 0;
-  if (!outing->is_told && token < 0)
+  if (!outing->is_signalled && token < 0)
     left = LOOK_MS;
   poll(all, 4, (int)(left < INT32_MAX ? left : INT32_MAX));
 }
@@ -196,13 +196,13 @@ wait_for_end(struct outing *outing, struct outcome *ret_outcome)
     int32_t cause = dk_token_cancelled(outing->activity->task.token);
     int64_t until = cause == DK_CAUSE_NONE ? INT64_MAX : end_of_grace(outing->activity);
     if (until <= ticks_now()) {
-      tell_killed(outing->activity);
+      log_killed(outing->activity);
       zygote_bury(outing->zygote, outing->child);
       *ret_outcome = (struct outcome){.kind = OUTCOME_LATER};
       return;
     }
-    if (cause != DK_CAUSE_NONE && !outing->is_told)
-      tell_child(outing, cause);
+    if (cause != DK_CAUSE_NONE && !outing->is_signalled)
+      signal_child(outing, cause);
     wait_for_news(outing, until);
   }
 }

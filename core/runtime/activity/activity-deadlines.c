@@ -19,7 +19,7 @@ activity_pool_is_capped(const struct activity_pool *pool)
 /* ---- quarantine ------------------------------------------------------------------------------ */
 
 static void
-tell_quarantine(const struct activity *activity, bool is_cap_reached)
+log_quarantine(const struct activity *activity, bool is_cap_reached)
 {
   const struct activity_pool *pool = activity->pool;
   struct dk_log_event event = activity_event(activity, DK_LOG_GRACE_EXCEEDED);
@@ -75,7 +75,7 @@ quarantine(struct activity *activity)
     leases_let_go(pool->setup.leases, lease);
   if (is_cap_reached)
     dk_cancel(pool->fetch_canceller);
-  tell_quarantine(activity, is_cap_reached);
+  log_quarantine(activity, is_cap_reached);
   activity_drop(activity);
   dk_lock(&pool->lock);
 }
@@ -83,26 +83,26 @@ quarantine(struct activity *activity)
 /* ---- calls of the store ---------------------------------------------------------------------- */
 
 static int64_t
-call_back_at(const struct activity_pool *pool, const struct slot *slot)
+cancel_at(const struct activity_pool *pool, const struct slot *slot)
 {
-  if (slot->call_back_at == INT64_MAX || slot->call_back_at < pool->end_at)
-    return slot->call_back_at;
+  if (slot->cancel_at == INT64_MAX || slot->cancel_at < pool->end_at)
+    return slot->cancel_at;
   return pool->end_at;
 }
 
 static void
-call_back(struct slot *slot)
+cancel_call(struct slot *slot)
 {
   struct activity_pool *pool = slot->pool;
 
   assert(dk_lock_is_held(&pool->lock)); /* 1 */
-  assert(!slot->is_called_back);        /* 7: there is one deadlines thread */
-  slot->call_back_at = INT64_MAX; /* once: it stays cancelled */
-  slot->is_called_back = true;
+  assert(!slot->is_being_cancelled);        /* 7: there is one deadlines thread */
+  slot->cancel_at = INT64_MAX; /* once: it stays cancelled */
+  slot->is_being_cancelled = true;
   dk_unlock(&pool->lock);
   dk_cancel(slot->canceller);
   dk_lock(&pool->lock);
-  slot->is_called_back = false;
+  slot->is_being_cancelled = false;
   pthread_cond_broadcast(&pool->changed);
 }
 
@@ -161,12 +161,12 @@ attend(struct activity_pool *pool, int64_t now)
       return true;
     }
   for (struct slot *slot = pool->slots; slot; slot = slot->next)
-    if (call_back_at(pool, slot) <= now) {
-      call_back(slot);
+    if (cancel_at(pool, slot) <= now) {
+      cancel_call(slot);
       return true;
     }
-  if (call_back_at(pool, &pool->own) <= now) {
-    call_back(&pool->own);
+  if (cancel_at(pool, &pool->own) <= now) {
+    cancel_call(&pool->own);
     return true;
   }
   return false;
@@ -181,14 +181,14 @@ sooner(int64_t a, int64_t b)
 static int64_t
 next_look(const struct activity_pool *pool)
 {
-  int64_t at = call_back_at(pool, &pool->own);
+  int64_t at = cancel_at(pool, &pool->own);
 
   assert(dk_lock_is_held(&pool->lock)); /* 1 */
   for (const struct activity *activity = pool->activities; activity; activity = activity->next)
     if (is_overdue(activity, INT64_MAX))
       at = sooner(at, activity->grace_until);
   for (const struct slot *slot = pool->slots; slot; slot = slot->next)
-    at = sooner(at, call_back_at(pool, slot));
+    at = sooner(at, cancel_at(pool, slot));
   return at;
 }
 

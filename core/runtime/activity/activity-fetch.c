@@ -116,7 +116,7 @@ return_item(struct activity_pool *pool, const struct dk_work_item *item, const c
 /* Signals it before it runs, and takes a reference, if a commit has already deleted its row; false:
  * no commit has.  Under the lock. */
 static bool
-tell_early(struct activity *activity)
+signal_early(struct activity *activity)
 {
   int64_t since_ns;
 
@@ -132,7 +132,7 @@ static void
 hand_over(struct activity_pool *pool, const struct dk_work_item *item)
 {
   struct activity *activity = activity_new(pool, item);
-  bool is_told = false;
+  bool is_signalled = false;
 
   if (!activity) {
     return_item(pool, item, "there is no memory to run it");
@@ -142,11 +142,11 @@ hand_over(struct activity_pool *pool, const struct dk_work_item *item)
   bool is_taken = !pool->is_draining;
   if (is_taken) {
     activity_add(activity);
-    is_told = tell_early(activity);
+    is_signalled = signal_early(activity);
   }
   dk_unlock(&pool->lock);
-  if (is_told) {
-    activity_tell_signal(activity, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT);
+  if (is_signalled) {
+    activity_log_signal(activity, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT);
     activity_drop(activity);
   }
   if (is_taken)
@@ -158,7 +158,7 @@ hand_over(struct activity_pool *pool, const struct dk_work_item *item)
 /* ---- leases that have ended ------------------------------------------------------------------ */
 
 static void
-tell_overdue(struct activity_pool *pool, const struct dk_work_item *item)
+log_overdue(struct activity_pool *pool, const struct dk_work_item *item)
 {
   struct dk_log_event event = {
       .struct_size = sizeof(event),
@@ -186,7 +186,7 @@ pardon_overdue(struct activity_pool *pool)
   for (size_t i = 0; i < overdue->n_items; i++) {
     activity_pardon_item(pool, &overdue->items[i]);
     log_count(pool->setup.log, COUNT_ACTIVITIES_LOST);
-    tell_overdue(pool, &overdue->items[i]);
+    log_overdue(pool, &overdue->items[i]);
     pool->is_late = true;
   }
 }

@@ -96,7 +96,7 @@ count_ack(const struct asking *asking, enum counter counter)
 
 /* The first failure of a series is a warning, for all activities together. */
 static void
-tell_failure(struct asking *asking, dk_status status)
+log_failure(struct asking *asking, dk_status status)
 {
   struct log *log = asking->slot->pool->setup.log;
   struct dk_log_event event = activity_event(asking->activity, DK_LOG_ACK_RETRIED);
@@ -112,7 +112,7 @@ tell_failure(struct asking *asking, dk_status status)
 }
 
 static void
-tell_success(struct asking *asking)
+log_success(struct asking *asking)
 {
   struct log *log = asking->slot->pool->setup.log;
   struct dk_log_event event = activity_event(asking->activity, DK_LOG_ACK_RETRIED);
@@ -181,7 +181,7 @@ later_for_refusal(const struct asking *asking, dk_status refusal)
       .kind = OUTCOME_LATER,
       .text = dk_str_of(why ? why : "the store refuses its result"),
       .delay_ms = activity_pool_backoff(activity->pool, in_a_row),
-      .is_told = !is_first,
+      .is_logged = !is_first,
       .is_obstacle = true,
       .why = DELAY_REFUSED,
   };
@@ -265,7 +265,7 @@ ask_until_clear(struct asking *asking)
     if (is_clear(asking, &status))
       return status;
     asking->is_repeated = asking->is_repeated || dk_status_class(status) == 3;
-    tell_failure(asking, status);
+    log_failure(asking, status);
     if (is_held)
       renew_held(asking);
     pause_before_next(asking, next_look(asking));
@@ -281,7 +281,7 @@ ask(struct asking *asking)
   dk_status status = ask_until_clear(asking);
 
   if (status == DK_OK)
-    tell_success(asking);
+    log_success(asking);
   else
     health_rest(health_of(asking), &asking->asker);
   return status;
@@ -291,7 +291,7 @@ ask(struct asking *asking)
 
 /* The row was deleted: that is how the worker learns that the activity was cancelled. */
 static void
-tell_gone(const struct asking *asking)
+log_deleted_row(const struct asking *asking)
 {
   struct log *log = asking->slot->pool->setup.log;
   struct dk_log_event event = activity_event(asking->activity, DK_LOG_RESULT_REFUSED);
@@ -307,7 +307,7 @@ tell_gone(const struct asking *asking)
 }
 
 static void
-tell_lost(const struct asking *asking, dk_status status)
+log_lost(const struct asking *asking, dk_status status)
 {
   struct log *log = asking->slot->pool->setup.log;
   struct dk_log_event event = activity_event(asking->activity, DK_LOG_LEASE_LOST);
@@ -327,7 +327,7 @@ tell_lost(const struct asking *asking, dk_status status)
 /* If an answer was lost, a dead token means that the first attempt took effect or that the lease
  * has ended: it is not a cancellation in either case. */
 static void
-tell_unknown(const struct asking *asking)
+log_unknown(const struct asking *asking)
 {
   struct dk_log_event event = activity_event(asking->activity, DK_LOG_TEXT);
 
@@ -341,14 +341,14 @@ tell_unknown(const struct asking *asking)
 
 /* The token is dead: by a cancellation, or because the lease has ended by our own clock as well. */
 static void
-tell_dead(const struct asking *asking)
+log_dead_token(const struct asking *asking)
 {
   if (asking->is_repeated)
-    tell_unknown(asking);
+    log_unknown(asking);
   else if (ticks_now() >= end_of_lease(asking))
-    tell_lost(asking, DK_LOCK_LOST);
+    log_lost(asking, DK_LOCK_LOST);
   else
-    tell_gone(asking);
+    log_deleted_row(asking);
 }
 
 /* An attempt that does not count is handed out again a millisecond later at the earliest: otherwise
@@ -364,9 +364,9 @@ activity_give_back(struct slot *slot, struct activity *activity, int64_t delay_m
   dk_status status = ask(&asking);
 
   if (status == DK_LOCK_LOST)
-    tell_dead(&asking);
+    log_dead_token(&asking);
   else if (status != DK_OK)
-    tell_lost(&asking, status);
+    log_lost(&asking, status);
   return status == DK_OK || status == DK_LOCK_LOST;
 }
 
@@ -407,13 +407,13 @@ store_reason(struct slot *slot, const struct activity *activity, const struct ou
 
 /* Text absent: the body requested it, or it is logged already.  An obstacle is logged once. */
 static void
-tell_put_off(const struct activity *activity, const struct outcome *later, int64_t delay_ms)
+log_given_back(const struct activity *activity, const struct outcome *later, int64_t delay_ms)
 {
   struct log *log = activity->pool->setup.log;
   struct dk_log_event event = activity_event(activity, DK_LOG_STALLED);
 
   event.ms = delay_ms;
-  if (later->is_told)
+  if (later->is_logged)
     event.level = DK_LEVEL_TRACE;
   log_count(log, COUNT_ACTIVITIES_PUT_OFF);
   if (later->text.ptr)
@@ -428,14 +428,14 @@ put_off(struct slot *slot, struct activity *activity, const struct outcome *late
 
   if (delay_ms < 0)
     delay_ms = activity_pool_backoff(slot->pool, activity->task.info.attempt);
-  tell_put_off(activity, later, delay_ms);
+  log_given_back(activity, later, delay_ms);
   if (activity_give_back(slot, activity, delay_ms, later->is_counted) && later->is_obstacle)
     store_reason(slot, activity, later, delay_ms);
 }
 
 /* Its result was refused, so it is given back. */
 static void
-tell_delayed(const struct asking *asking)
+log_delayed(const struct asking *asking)
 {
   const struct outcome *later = asking->later;
 
@@ -443,7 +443,7 @@ tell_delayed(const struct asking *asking)
   count_ack(asking, COUNT_WORK_ACKS_ERROR);
   log_count(asking->slot->pool->setup.log, COUNT_DELAYED + later->why);
   activity_delayed(asking->activity, later->why, later->delay_ms);
-  tell_put_off(asking->activity, later, later->delay_ms);
+  log_given_back(asking->activity, later, later->delay_ms);
   store_reason(asking->slot, asking->activity, later, later->delay_ms);
 }
 
@@ -484,7 +484,7 @@ static dk_status
 conclude(const struct asking *asking, const struct outcome *outcome, dk_status status)
 {
   if (asking->is_delayed) {
-    tell_delayed(asking);
+    log_delayed(asking);
     return DK_OK;
   }
   if (status == DK_OK || (status == DK_LOCK_LOST && asking->is_repeated))
@@ -493,9 +493,9 @@ conclude(const struct asking *asking, const struct outcome *outcome, dk_status s
     activity_forget(asking->activity);
     count_ack(asking, COUNT_WORK_ACKS_OK);
   } else if (status == DK_LOCK_LOST) {
-    tell_dead(asking);
+    log_dead_token(asking);
   } else if (may_be_asked_again(status) || is_refused(asking, status)) {
-    tell_lost(asking, status);
+    log_lost(asking, status);
   } else if (dk_status_class(status) == 2) {
     count_ack(asking, COUNT_WORK_ACKS_ERROR);
     return status;

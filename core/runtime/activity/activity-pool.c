@@ -89,7 +89,7 @@ join_slots(struct activity_pool *pool)
 }
 
 static void
-say_over(struct activity_pool *pool)
+signal_over(struct activity_pool *pool)
 {
   dk_lock(&pool->lock);
   pool->is_draining = pool->is_over = true;
@@ -145,7 +145,7 @@ activity_pool_start(const struct activity_pool_setup *setup, struct activity_poo
     return refuse_for_lack(ret_refusal, "bytes");
   bool has_calls = pool->retries && pool->fetcher && pool->fetch_canceller && pool->own.caller;
   if (!has_calls || !start_threads(pool)) {
-    say_over(pool);
+    signal_over(pool);
     join_slots(pool);
     discard_worker(pool);
     return refuse_for_lack(ret_refusal, has_calls ? "threads" : "descriptors or bytes");
@@ -197,7 +197,7 @@ activity_pool_signal(struct activity_pool *pool, dk_str instance, const struct d
     struct activity *activity = signal_owner(pool, instance, &stolen[i], since_ns);
     if (!activity)
       continue;
-    activity_tell_signal(activity, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT);
+    activity_log_signal(activity, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT);
     activity_drop(activity);
   }
 }
@@ -305,7 +305,7 @@ signal_all(struct activity_pool *pool)
   struct activity *activity;
 
   while ((activity = signal_next(pool)) != NULL) {
-    activity_tell_signal(activity, DK_CAUSE_SHUTDOWN, DK_LEARNT_BY_STOP);
+    activity_log_signal(activity, DK_CAUSE_SHUTDOWN, DK_LEARNT_BY_STOP);
     activity_drop(activity);
   }
 }
@@ -368,7 +368,7 @@ end_threads(struct activity_pool *pool)
 {
   int64_t until = ticks_after(ticks_now(), GIVE_BACK_MS);
 
-  say_over(pool);
+  signal_over(pool);
   dk_lock(&pool->lock);
   while ((n_not_over(pool) > pool->n_quarantined || !pool->is_poller_over) && ticks_now() < until)
     ticks_cond_wait(&pool->changed, &pool->lock, until);

@@ -14,7 +14,7 @@ slot_begin(struct slot *slot, struct activity_pool *pool)
       .pool = pool,
       .caller = dk_caller_new(NULL, 0),
       .canceller = dk_canceller_new(NULL),
-      .call_back_at = INT64_MAX,
+      .cancel_at = INT64_MAX,
   };
   if (slot->caller && slot->canceller) {
     dk_caller_set_canceller(slot->caller, slot->canceller);
@@ -39,9 +39,9 @@ slot_begin_call(struct slot *slot, int64_t until)
   assert(!dk_lock_is_held(&slot->pool->lock));
   dk_caller_reset(slot->caller);
   dk_lock(&pool->lock);
-  assert(slot->call_back_at == INT64_MAX && !slot->is_called_back); /* 7 */
+  assert(slot->cancel_at == INT64_MAX && !slot->is_being_cancelled); /* 7 */
   dk_canceller_reset(slot->canceller);
-  slot->call_back_at = until;
+  slot->cancel_at = until;
   pthread_cond_signal(&pool->deadlines_changed);
   dk_unlock(&pool->lock);
 }
@@ -52,8 +52,8 @@ slot_end_call(struct slot *slot)
   struct activity_pool *pool = slot->pool;
 
   dk_lock(&pool->lock);
-  slot->call_back_at = INT64_MAX;
-  while (slot->is_called_back)
+  slot->cancel_at = INT64_MAX;
+  while (slot->is_being_cancelled)
     dk_lock_wait(&pool->lock, &pool->changed);
   dk_unlock(&pool->lock);
 }
@@ -113,7 +113,7 @@ delay_activity(struct activity *activity, const char *why, enum code code,
       .text = dk_str_of(why),
       .delay_ms = delay_ms,
       .is_counted = may_fail,
-      .is_told = !is_first,
+      .is_logged = !is_first,
       .is_obstacle = true,
       .why = delay_of(code),
   };
@@ -191,7 +191,7 @@ end_body(struct activity *activity)
 }
 
 static void
-tell_wrong_use(struct activity *activity, struct outcome *ret_outcome)
+log_wrong_use(struct activity *activity, struct outcome *ret_outcome)
 {
   struct dk_log_event event = activity_event(activity, DK_LOG_PROGRAMMING_ERROR);
   static const char what[] = "its function returned something other than the result of dk_done, "
@@ -210,7 +210,7 @@ run_body(struct activity *activity, struct outcome *ret_outcome)
   else
     task_run(&activity->task, activity->registered->function, activity->input, ret_outcome);
   if (ret_outcome->kind == OUTCOME_NONE)
-    tell_wrong_use(activity, ret_outcome);
+    log_wrong_use(activity, ret_outcome);
 }
 
 /* false: the thread is in quarantine. */
@@ -281,7 +281,7 @@ slot_main(void *argument)
     activity_drop(activity);
   }
   dk_lock(&pool->lock);
-  assert(!slot->is_over && slot->call_back_at == INT64_MAX); /* 7 */
+  assert(!slot->is_over && slot->cancel_at == INT64_MAX); /* 7 */
   slot->is_over = true;
   pthread_cond_broadcast(&pool->changed);
   pthread_cond_signal(&pool->deadlines_changed);

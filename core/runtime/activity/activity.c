@@ -123,7 +123,8 @@ unreadable(struct activity *activity, const char *why)
 {
   const char *text = dk_arena_printf(&activity->task.arena,
                                      "its order cannot be read (%s): it was not written by a "
-                                     "runtime of this version; cancel the instance, or run a newer worker",
+                                     "runtime of this version; cancel the instance, or run a newer "
+                                     "worker",
                                      why);
 
   return text ? text : why;
@@ -341,8 +342,8 @@ activity_signal(struct activity *activity, int32_t cause, int32_t learnt, int64_
   if (learnt == DK_LEARNT_BY_COMMIT)
     lease_rest(activity->lease); /* the row was deleted */
   token_set(activity->task.token, cause);
-  int64_t told_ns = ticks_ns();
-  activity->told_after_ns = told_ns - (since_ns > 0 ? since_ns : good_at_ns(activity));
+  int64_t set_ns = ticks_ns();
+  activity->signal_delay_ns = set_ns - (since_ns > 0 ? since_ns : good_at_ns(activity));
   pthread_cond_signal(&activity->pool->deadlines_changed);
   pthread_cond_broadcast(&activity->pool->changed);
   return true;
@@ -379,11 +380,11 @@ count_signal(const struct activity *activity, int32_t cause, int32_t learnt)
   else if (cause == DK_CAUSE_LEASE_LOST)
     log_count(log, COUNT_ACTIVITIES_LOST);
   if (learnt != DK_LEARNT_BY_STOP)
-    activity_count_learnt(activity, learnt, activity->told_after_ns);
+    activity_count_learnt(activity, learnt, activity->signal_delay_ns);
 }
 
 void
-activity_tell_signal(const struct activity *activity, int32_t cause, int32_t learnt)
+activity_log_signal(const struct activity *activity, int32_t cause, int32_t learnt)
 {
   struct log *log = activity->pool->setup.log;
   struct dk_log_event event = activity_event(activity, DK_LOG_ACTIVITY_CANCELLED);
@@ -418,10 +419,10 @@ activity_lost(void *context, enum loss loss)
 
   /* The lease is not freed while this runs, and so the activity is not either. */
   dk_lock(&pool->lock);
-  bool is_told = activity_signal(activity, cause, learnt, 0);
+  bool is_set = activity_signal(activity, cause, learnt, 0);
   dk_unlock(&pool->lock);
   if (loss == LOSS_DEADLINE)
     activity_pardon(activity);
-  if (is_told)
-    activity_tell_signal(activity, cause, learnt);
+  if (is_set)
+    activity_log_signal(activity, cause, learnt);
 }

@@ -56,7 +56,7 @@ struct activity {
   uint32_t references;     /* the thread's, and those of threads that report it without the lock */
   enum activity_state state;
   int32_t learnt;          /* valid with the token's cause */
-  int64_t told_after_ns;   /* how long after the cause the token was set: see activity_signal */
+  int64_t signal_delay_ns; /* how long after the cause the token was set: see activity_signal */
   struct slot *slot;       /* the slot that runs it */
   int64_t grace_ms;
   int64_t grace_until;     /* a tick; 0: the body was not signalled to end */
@@ -79,8 +79,8 @@ struct slot {
   pthread_t thread;
   struct dk_caller *caller;
   struct dk_canceller *canceller;
-  int64_t call_back_at;    /* when to cancel the running call; INT64_MAX: none runs */
-  bool is_called_back;     /* the deadlines thread is cancelling it */
+  int64_t cancel_at;       /* when to cancel the running call; INT64_MAX: none runs */
+  bool is_being_cancelled; /* the deadlines thread is cancelling it */
   bool is_quarantined;
   bool is_over;            /* the thread uses nothing any more: it can be joined */
 };
@@ -143,7 +143,7 @@ void activity_count_learnt(const struct activity *activity, int32_t learnt, int6
 /* The same when its end could not be stored. */
 void activity_count_learnt_late(const struct activity *activity, int32_t learnt);
 /* Logs a signal and counts it; without the lock. */
-void activity_tell_signal(const struct activity *activity, int32_t cause, int32_t learnt);
+void activity_log_signal(const struct activity *activity, int32_t cause, int32_t learnt);
 /* This attempt ended because the store was unreachable: it does not count against the activity. */
 void activity_pardon(const struct activity *activity);
 /* The same for an item that never became a struct activity. */

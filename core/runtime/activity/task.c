@@ -36,7 +36,7 @@ static const struct outcome without_memory = {
 };
 
 static dk_result
-say(struct dk_task *task, struct outcome outcome)
+set_outcome(struct dk_task *task, struct outcome outcome)
 {
   task->said = outcome;
   return (dk_result){(int32_t)outcome.kind};
@@ -47,7 +47,7 @@ dk_done(dk_task *task, dk_str output)
 {
   struct outcome outcome = {.kind = OUTCOME_DONE};
 
-  return say(task, task_copy(task, output, &outcome.text) ? outcome : without_memory);
+  return set_outcome(task, task_copy(task, output, &outcome.text) ? outcome : without_memory);
 }
 
 static bool
@@ -68,7 +68,7 @@ dk_error(dk_task *task, const char *format, ...)
   va_start(args, format);
   bool has_words = set_words(task, &outcome, format, args);
   va_end(args);
-  return say(task, has_words ? outcome : without_memory);
+  return set_outcome(task, has_words ? outcome : without_memory);
 }
 
 void
@@ -89,7 +89,7 @@ dk_later(dk_task *task, int64_t delay_ms)
 {
   const struct outcome later = {.kind = OUTCOME_LATER, .delay_ms = delay_ms > 0 ? delay_ms : 0};
 
-  return say(task, later);
+  return set_outcome(task, later);
 }
 
 void

@@ -27,7 +27,7 @@ struct outcome {
   dk_str text;
   int64_t delay_ms;
   bool is_counted;  /* OUTCOME_LATER: counts as an attempt */
-  bool is_told;     /* OUTCOME_LATER: the cause is logged already */
+  bool is_logged;   /* OUTCOME_LATER: the cause is logged already */
   bool is_obstacle; /* OUTCOME_LATER: it cannot run here, for this reason: */
   enum delay why;
 };

@@ -39,7 +39,7 @@ struct dk_zygote {
   struct dk_lock lock;
   int fd;
   pid_t pid;
-  bool is_gone, is_told;
+  bool has_ended, is_reported;
   struct child *idle;
 };
 
@@ -417,11 +417,11 @@ converse(struct dk_zygote *zygote, struct request request, struct answer *answer
 {
   assert(dk_lock_is_held(&zygote->lock));
   *ret_fd = -1;
-  zygote->is_gone =
-    zygote->is_gone ||
+  zygote->has_ended =
+    zygote->has_ended ||
     send(zygote->fd, &request, sizeof(request), MSG_NOSIGNAL) != sizeof(request) ||
     !wait_for_answer(zygote->fd) || !receive_answer(zygote->fd, answer, ret_fd);
-  return !zygote->is_gone;
+  return !zygote->has_ended;
 }
 
 static struct child *
@@ -528,8 +528,8 @@ bool
 zygote_is_news(struct dk_zygote *zygote)
 {
   dk_lock(&zygote->lock);
-  bool is_news = zygote->is_gone && !zygote->is_told;
-  zygote->is_told = zygote->is_told || is_news;
+  bool is_news = zygote->has_ended && !zygote->is_reported;
+  zygote->is_reported = zygote->is_reported || is_news;
   dk_unlock(&zygote->lock);
   return is_news;
 }

@@ -77,7 +77,7 @@ new_batch(struct cancelling *c, size_t most, struct batch *ret_batch)
   return client_refuse(c->client, DK_NO_MEMORY, "no memory for %zu outcomes", most);
 }
 
-static const char cannot_tell[] =
+static const char unknown_start[] =
   "no turn of it was committed; a provider without " DK_ADMIN
   " cannot show whether a start is stored: dk_client_cancel sends the request anyway";
 
@@ -91,7 +91,7 @@ add(struct cancelling *c, struct batch *batch, dk_str instance, const struct dk_
   if (!info) {
     outcome->outcome = DK_CANCEL_NOT_FOUND;
     if (!client_has_admin(c->client))
-      outcome->text = dk_str_of(cannot_tell);
+      outcome->text = dk_str_of(unknown_start);
     return;
   }
   outcome->status = info->status;
@@ -119,7 +119,7 @@ add_failed(struct batch *batch, dk_str instance, dk_status error, const char *wo
 /* ---- requesting ------------------------------------------------------------------------------ */
 
 static dk_status
-was_called_back(struct cancelling *c)
+refuse_cancelled(struct cancelling *c)
 {
   return client_refuse(c->client, DK_CALL_CANCELLED, "the call was cancelled");
 }
@@ -183,8 +183,8 @@ static dk_status
 look_for_requests(struct cancelling *c, struct batch *batch)
 {
   for (size_t i = 0; i < batch->n; i++) {
-    if (client_is_called_back(c->client))
-      return was_called_back(c);
+    if (client_is_cancelled(c->client))
+      return refuse_cancelled(c);
     if (batch->outcomes[i].outcome == 0)
       TRY(look_for_request(c, &batch->outcomes[i]));
   }
@@ -212,12 +212,12 @@ read_receipt(struct cancelling *c, const struct recipient *recipient,
 
 /* With the store's text, if it gave one. */
 static dk_status
-were_called_back(struct cancelling *c, const struct recipient *recipients, size_t n)
+end_cancelled(struct cancelling *c, const struct recipient *recipients, size_t n)
 {
   for (size_t i = 0; i < n; i++)
     if (!recipients[i].was_sent && recipients[i].words)
       return client_refuse(c->client, DK_CALL_CANCELLED, "%s", recipients[i].words);
-  return was_called_back(c);
+  return refuse_cancelled(c);
 }
 
 static dk_status
@@ -237,7 +237,7 @@ send_requests(struct cancelling *c, struct batch *batch)
   for (size_t i = 0; i < batch->n; i++)
     if (batch->outcomes[i].outcome == 0)
       read_receipt(c, &recipients[n++], &batch->outcomes[i], &status);
-  return status == DK_OK && client_is_called_back(c->client) ? were_called_back(c, recipients, n)
+  return status == DK_OK && client_is_cancelled(c->client) ? end_cancelled(c, recipients, n)
                                                              : status;
 }
 
@@ -255,7 +255,7 @@ count(struct dk_cancel_counts *counts, int32_t outcome)
 
 /* Everything that was done is counted, even after `each` has ended the call. */
 static dk_status
-tell(struct cancelling *c, const struct batch *batch)
+report(struct cancelling *c, const struct batch *batch)
 {
   for (size_t i = 0; i < batch->n; i++)
     count(&c->counts, batch->outcomes[i].outcome);
@@ -277,7 +277,7 @@ finish(struct cancelling *c, struct batch *batch)
   for (size_t i = 0; i < batch->n && status != DK_OK && status != DK_CALL_CANCELLED; i++)
     if (batch->outcomes[i].outcome == 0)
       fail(&batch->outcomes[i], status, words);
-  TRY(tell(c, batch));
+  TRY(report(c, batch));
   return status == DK_OK ? DK_OK : client_refuse(c->client, status, "%s", words);
 }
 
@@ -371,7 +371,7 @@ give_up(struct cancelling *c, const dk_str *ids, size_t n, dk_status error)
   TRY(new_batch(c, n, &batch));
   for (size_t i = 0; i < n; i++)
     add_failed(&batch, ids[i], error, words);
-  TRY(tell(c, &batch));
+  TRY(report(c, &batch));
   return client_refuse(c->client, error, "%s", words);
 }
 
@@ -427,8 +427,8 @@ cancel_pages(struct cancelling *c, struct selection *selection)
   struct batch batch;
 
   while (!page.is_last) {
-    if (client_is_called_back(c->client))
-      return was_called_back(c);
+    if (client_is_cancelled(c->client))
+      return refuse_cancelled(c);
     TRY(select_page(&c->l, selection, &page));
     TRY(new_batch(c, page.n, &batch));
     for (size_t i = 0; i < page.n; i++)
@@ -457,7 +457,7 @@ cancel_selected(struct cancelling *c, const void *what)
 /* ---- all batches ----------------------------------------------------------------------------- */
 
 static dk_status
-pass(struct dk_client *client, const struct asked *asked, bool is_dry, bool is_told,
+pass(struct dk_client *client, const struct asked *asked, bool is_dry, bool is_reported,
      pass_fn *function, const void *what, struct dk_cancel_counts *ret_counts)
 {
   struct cancelling c = {
@@ -466,7 +466,7 @@ pass(struct dk_client *client, const struct asked *asked, bool is_dry, bool is_t
                 .text = dk_str_of(asked->options.reason),
                 .by = dk_str_of(asked->options.by)},
     .is_dry = is_dry,
-    .each = is_told ? asked->each : NULL,
+    .each = is_reported ? asked->each : NULL,
     .context = asked->context,
   };
   dk_status status = info_reader_begin(&c.l, client, false);

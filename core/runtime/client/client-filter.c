@@ -179,7 +179,7 @@ fits(const struct dk_instance_filter *filter, const struct message *start)
 
 /* Reports it from its start, if the filter selects that. */
 static dk_status
-tell_unborn(struct info_reader *l, const struct selection *selection, struct dk_instance_info *info,
+list_unborn(struct info_reader *l, const struct selection *selection, struct dk_instance_info *info,
             bool *ret_is_there, bool *ret_is_wanted)
 {
   struct message start;
@@ -280,7 +280,7 @@ next_of(const struct stream *unborn, const struct stream *started)
 }
 
 static dk_status
-tell_row(struct info_reader *l, const struct selection *selection, const struct dk_instance *row,
+list_row(struct info_reader *l, const struct selection *selection, const struct dk_instance *row,
          struct page *page)
 {
   struct dk_instance_info *info = &page->infos[page->n];
@@ -288,7 +288,7 @@ tell_row(struct info_reader *l, const struct selection *selection, const struct 
 
   TRY(info_from_row(l, row, info));
   if (row->status == DK_NOT_STARTED)
-    TRY(tell_unborn(l, selection, info, &is_there, &is_wanted));
+    TRY(list_unborn(l, selection, info, &is_there, &is_wanted));
   if (!is_there)
     TRY(look_again(l, selection, info, &is_wanted));
   page->n += is_wanted;
@@ -305,7 +305,7 @@ merge(struct info_reader *l, struct selection *selection, struct page *page)
          (has_next(unborn) || has_next(started))) {
     int order = next_of(unborn, started);
     const struct stream *next = order < 0 ? unborn : started;
-    TRY(tell_row(l, selection, &next->rows->items[next->next], page));
+    TRY(list_row(l, selection, &next->rows->items[next->next], page));
     unborn->next += order <= 0;
     started->next += order >= 0;
   }
@@ -313,11 +313,11 @@ merge(struct info_reader *l, struct selection *selection, struct page *page)
 }
 
 static dk_status
-tell_all(struct info_reader *l, const struct selection *selection, struct stream *stream,
+list_all(struct info_reader *l, const struct selection *selection, struct stream *stream,
          struct page *page)
 {
   for (; has_next(stream); stream->next++)
-    TRY(tell_row(l, selection, &stream->rows->items[stream->next], page));
+    TRY(list_row(l, selection, &stream->rows->items[stream->next], page));
   return DK_OK;
 }
 
@@ -343,7 +343,7 @@ select_page(struct info_reader *l, struct selection *selection, struct page *ret
   page.infos = dk_arena_array(&l->page, n_left(unborn) + n_left(started), sizeof(*page.infos));
   if (!page.infos)
     return client_refuse(l->client, DK_NO_MEMORY, "no memory for a page of instances");
-  TRY(is_first_part ? tell_all(l, selection, unborn, &page) : merge(l, selection, &page));
+  TRY(is_first_part ? list_all(l, selection, unborn, &page) : merge(l, selection, &page));
   page.is_last = is_through(unborn) && is_through(started);
   *ret_page = page;
   return DK_OK;
@@ -353,7 +353,7 @@ select_page(struct info_reader *l, struct selection *selection, struct page *ret
 
 /* *ret_n: how many were reported. */
 static dk_status
-tell_page(struct dk_client *client, const struct page *page, uint64_t most, dk_instance_fn *each,
+list_page(struct dk_client *client, const struct page *page, uint64_t most, dk_instance_fn *each,
           void *context, uint64_t *ret_n)
 {
   for (size_t i = 0; i < page->n && *ret_n < most; i++) {
@@ -375,7 +375,7 @@ list(struct info_reader *l, struct selection *selection, uint64_t max, dk_instan
   while (!page.is_last && told < most) {
     selection->page = most - told < longest ? (uint32_t)(most - told) : longest;
     TRY(select_page(l, selection, &page));
-    TRY(tell_page(l->client, &page, most, each, context, &told));
+    TRY(list_page(l->client, &page, most, each, context, &told));
   }
   return DK_OK;
 }

@@ -80,7 +80,7 @@ struct reading {
 };
 
 static dk_status
-tell_event(struct listing *t, const struct reading *r, const struct dk_event *stored)
+list_event(struct listing *t, const struct reading *r, const struct dk_event *stored)
 {
   struct event event = {.kind = EVENT_NONE};
   const char *why;
@@ -110,7 +110,7 @@ tell_event(struct listing *t, const struct reading *r, const struct dk_event *st
 
 /* Lists one page; *ret_is_last: there is no more, or the maximum is reached. */
 static dk_status
-tell_events(struct listing *t, struct reading *r, bool *ret_is_last)
+list_events(struct listing *t, struct reading *r, bool *ret_is_last)
 {
   const struct dk_read_history request = {
     .struct_size = sizeof(request),
@@ -128,7 +128,7 @@ tell_events(struct listing *t, struct reading *r, bool *ret_is_last)
                          (unsigned long long)r->execution);
   r->execution = history->execution.execution_id; /* from now on this one, even if it ends */
   for (size_t i = 0; i < history->n_events; i++)
-    TRY(tell_event(t, r, &history->events[i]));
+    TRY(list_event(t, r, &history->events[i]));
   if (history->n_events > 0)
     r->from = history->events[history->n_events - 1].event_id + 1;
   r->left -= history->n_events;
@@ -151,7 +151,7 @@ dk_client_history(struct dk_client *client, dk_str instance, uint64_t execution_
   client_forget_error(client);
   dk_status status = listing_begin(&t, client, instance, "dk_client_history", each != NULL);
   while (status == DK_OK && !is_last)
-    status = tell_events(&t, &r, &is_last);
+    status = list_events(&t, &r, &is_last);
   listing_end(&t);
   return status;
 }
@@ -177,7 +177,7 @@ list_executions(struct listing *t, uint64_t after, struct dk_executions **ret_ex
 }
 
 static dk_status
-tell_executions(struct listing *t, dk_execution_fn *each, void *context)
+list_every_execution(struct listing *t, dk_execution_fn *each, void *context)
 {
   struct dk_executions *executions;
   uint64_t after = 0;
@@ -204,7 +204,7 @@ dk_client_executions(struct dk_client *client, dk_str instance, dk_execution_fn 
   TRY(client_needs_admin(client, "dk_client_executions"));
   dk_status status = listing_begin(&t, client, instance, "dk_client_executions", each != NULL);
   if (status == DK_OK)
-    status = tell_executions(&t, each, context);
+    status = list_every_execution(&t, each, context);
   listing_end(&t);
   return status;
 }
@@ -213,7 +213,7 @@ dk_client_executions(struct dk_client *client, dk_str instance, dk_execution_fn 
 
 /* Skips a reason (delay-reason.h) if a newer one is stored. */
 static dk_status
-tell_message(struct listing *t, const struct dk_messages *all, const struct dk_message *stored,
+list_message(struct listing *t, const struct dk_messages *all, const struct dk_message *stored,
              dk_waiting_fn *each, void *context)
 {
   struct message message = {.kind = MESSAGE_NONE};
@@ -242,7 +242,7 @@ tell_message(struct listing *t, const struct dk_messages *all, const struct dk_m
 }
 
 static dk_status
-tell_messages(struct listing *t, dk_waiting_fn *each, void *context)
+list_messages(struct listing *t, dk_waiting_fn *each, void *context)
 {
   struct dk_messages *messages;
 
@@ -250,7 +250,7 @@ tell_messages(struct listing *t, dk_waiting_fn *each, void *context)
   if (messages->n_items == 0)
     return was_nothing(t);
   for (size_t i = 0; i < messages->n_items; i++)
-    TRY(tell_message(t, messages, &messages->items[i], each, context));
+    TRY(list_message(t, messages, &messages->items[i], each, context));
   return DK_OK;
 }
 
@@ -262,7 +262,7 @@ dk_client_messages(struct dk_client *client, dk_str instance, dk_waiting_fn *eac
   TRY(client_needs_admin(client, "dk_client_messages"));
   dk_status status = listing_begin(&t, client, instance, "dk_client_messages", each != NULL);
   if (status == DK_OK)
-    status = tell_messages(&t, each, context);
+    status = list_messages(&t, each, context);
   listing_end(&t);
   return status;
 }

@@ -224,7 +224,7 @@ remove_pages(struct removing *r, const struct removal *kind)
   struct dk_removed page;
 
   do {
-    if (client_is_called_back(r->l.client))
+    if (client_is_cancelled(r->l.client))
       return client_refuse(r->l.client, DK_CALL_CANCELLED, "the call was cancelled");
     uint32_t most = left < PAGE ? (uint32_t)left : PAGE;
     TRY(remove_page(r, kind, most, &page));

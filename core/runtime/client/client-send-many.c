@@ -97,7 +97,7 @@ send(struct senders *s, struct dk_caller *caller, struct recipient *recipient)
   request_message_done(&request_message);
   recipient->was_sent =
       recipient->status != DK_CALL_CANCELLED &&
-      !(dk_status_class(recipient->status) == 1 && client_is_called_back(s->client));
+      !(dk_status_class(recipient->status) == 1 && client_is_cancelled(s->client));
   if (recipient->status != DK_OK && recipient->status != DK_DUPLICATE)
     keep_words(s, request_message.words, recipient);
   if (!recipient->was_sent || senders_fail_all(recipient->status))
@@ -109,7 +109,7 @@ send_some(struct senders *s, struct dk_caller *caller)
 {
   size_t i;
 
-  while (!atomic_load(&s->has_failed) && !client_is_called_back(s->client) &&
+  while (!atomic_load(&s->has_failed) && !client_is_cancelled(s->client) &&
          (i = atomic_fetch_add(&s->next, 1)) < s->n)
     send(s, caller, &s->recipients[i]);
 }

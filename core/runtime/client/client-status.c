@@ -145,7 +145,7 @@ dk_client_status(struct dk_client *client, dk_str instance, struct dk_instance_i
 
 /* The time is up, and the last check has found this. */
 static dk_status
-tell_unfinished(struct dk_client *client, const struct dk_text *instance, dk_status seen)
+refuse_unfinished(struct dk_client *client, const struct dk_text *instance, dk_status seen)
 {
   struct dk_instance_info info = {.struct_size = sizeof(info)};
 
@@ -179,7 +179,7 @@ wait_until_over(struct dk_client *client, const struct dk_text *instance, int64_
       return status;
     int64_t left = until - dk_monotonic_ms();
     if (left <= 0)
-      return tell_unfinished(client, instance, status);
+      return refuse_unfinished(client, instance, status);
     if (!client_pause_for(client, left < client_pause_of(n) ? left : client_pause_of(n)))
       return client_refuse(client, DK_CALL_CANCELLED, "the wait was cancelled");
   }

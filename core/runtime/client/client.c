@@ -160,7 +160,7 @@ client_is_unknown(dk_status status)
 }
 
 bool
-client_is_called_back(const struct dk_client *client)
+client_is_cancelled(const struct dk_client *client)
 {
   return client->canceller && dk_cancelled(client->canceller);
 }

@@ -71,7 +71,7 @@ bool client_pause_for(const struct dk_client *client, int64_t ms);
 /* The pause before repetition n (from 0): 10, 20, 40, ... 500 ms. */
 int64_t client_pause_of(unsigned n);
 bool client_is_unknown(dk_status status);
-bool client_is_called_back(const struct dk_client *client);
+bool client_is_cancelled(const struct dk_client *client);
 
 /* The attempts of one call: they share one time limit. */
 struct attempts {

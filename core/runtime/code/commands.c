@@ -23,7 +23,7 @@ begin(struct dk_orch *o, const struct event *said)
 {
   bool made;
 
-  return orch_future(o, orch_say_command(o, said, &made));
+  return orch_future(o, orch_record_command(o, said, &made));
 }
 
 /* ---- activities -------------------------------------------------------------------------------*/
@@ -126,7 +126,7 @@ dk_try_dequeue(dk_orch *given, const char *queue, dk_str *ret_message)
   struct arrival *found = orch_unclaimed(o, name);
   if (found && !rule_sees(found->position, o->now))
     found = NULL;
-  orch_say_command(o, &(struct event){.kind = EVENT_TRY_DEQUEUE, .name = name,
+  orch_record_command(o, &(struct event){.kind = EVENT_TRY_DEQUEUE, .name = name,
                                       .number = found ? 1 : 0,
                                       .source = found ? found->position : 0}, &made);
   if (!found)
@@ -177,7 +177,7 @@ dk_child(dk_orch *given, const char *name, dk_str input, const struct dk_child_o
     return NULL;
   struct dk_child_options read = child_options(o, options);
   const struct event *child =
-    orch_say_command(o, &(struct event){.kind = EVENT_CHILD,
+    orch_record_command(o, &(struct event){.kind = EVENT_CHILD,
                                         .name = orch_name_of(o, "the name", name),
                                         .text = orch_payload(o, "the input", input),
                                         .instance = read.instance,
@@ -196,7 +196,7 @@ dk_start_detached(dk_orch *given, const char *name, dk_str instance, dk_str inpu
 
   if (!o)
     return;
-  orch_say_command(o, &(struct event){.kind = EVENT_DETACHED,
+  orch_record_command(o, &(struct event){.kind = EVENT_DETACHED,
                                       .name = orch_name_of(o, "the name", name),
                                       .text = orch_payload(o, "the input", input),
                                       .instance = orch_text_id(o, "the instance id", instance),

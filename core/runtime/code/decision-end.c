@@ -162,7 +162,7 @@ text_for_parent(struct deciding *d)
 }
 
 static void
-tell_parent(struct deciding *d)
+answer_parent(struct deciding *d)
 {
   const struct parent *parent = &d->started->parent;
   enum message_kind kind =
@@ -265,7 +265,7 @@ decide_end(struct deciding *d)
   end_unborn(d);
   if (d->end == EVENT_CONTINUED)
     begin_next(d);
-  tell_parent(d);
+  answer_parent(d);
   fit(d, before_ended);
 
   struct event *end = decide_event(d, d->end);

@@ -291,7 +291,7 @@ orch_drop(struct dk_orch *o, struct dk_future *future, enum code code)
 
   if (is_over(o, future))
     return;
-  orch_say_command(o, &(struct event){.kind = EVENT_DROPPED, .source = future->id, .code = code},
+  orch_record_command(o, &(struct event){.kind = EVENT_DROPPED, .source = future->id, .code = code},
                    &made);
   if (waits_for_arrival(future))
     give_back(mailbox_for(o, future), future);

@@ -214,7 +214,7 @@ orch_begin(const dk_orch *given, const char *call)
 {
   if (!running)
     return refuse_call(call);
-  struct dk_orch *o = enter(given, call, running->told_line);
+  struct dk_orch *o = enter(given, call, running->last_line);
   if (o->over)
     orch_wrong(o, "it follows dk_completed or dk_failed; return their result at once");
   return o;
@@ -224,7 +224,7 @@ dk_orch *
 dk_orch_at(dk_orch *given, const char *line)
 {
   if (running)
-    running->told_line = line;
+    running->last_line = line;
   return given;
 }
 

@@ -68,7 +68,7 @@ struct dk_orch {
   const struct outside *posted; /* the last that is in a mailbox */
   const char *call;         /* the present call, for messages */
   const char *line;         /* and its source line; NULL: unknown */
-  const char *told_line;    /* the last one from dk_orch_at */
+  const char *last_line;    /* the last one from dk_orch_at */
   bool over;                /* the code has called dk_completed or dk_failed */
   uint64_t now;             /* of the rule by position (replay.h) */
   size_t cursor;            /* all commands before this index are matched */
@@ -120,7 +120,8 @@ dk_str orch_version_of(struct dk_orch *o, const char *version);
 
 /* Records a command: matches the history's next one (*ret_made false), or adds a new one.  The
  * event is valid until the next command. */
-const struct event *orch_say_command(struct dk_orch *o, const struct event *said, bool *ret_made);
+const struct event *orch_record_command(struct dk_orch *o, const struct event *said,
+                                        bool *ret_made);
 /* The history's next command that was not repeated yet; NULL: none. */
 const struct event *orch_next_recorded(struct dk_orch *o);
 /* How many commands of the history were not repeated; *ret_first: the first of them. */

@@ -216,7 +216,7 @@ make_command(struct dk_orch *o, const struct event *said)
 }
 
 const struct event *
-orch_say_command(struct dk_orch *o, const struct event *said, bool *ret_made)
+orch_record_command(struct dk_orch *o, const struct event *said, bool *ret_made)
 {
   const struct event *recorded = orch_next_recorded(o);
 

@@ -37,7 +37,7 @@ record(struct dk_orch *o, const char *name, int64_t number, dk_str text)
 {
   bool made;
 
-  return orch_say_command(o, &(struct event){.kind = EVENT_VALUE, .name = dk_str_of(name),
+  return orch_record_command(o, &(struct event){.kind = EVENT_VALUE, .name = dk_str_of(name),
                                              .number = number, .text = text}, &made);
 }
 
@@ -105,11 +105,11 @@ begin_kv(const dk_orch *given, const char *call)
 }
 
 static const struct event *
-say_kv(struct dk_orch *o, int64_t operation, dk_str key, dk_str value)
+record_kv(struct dk_orch *o, int64_t operation, dk_str key, dk_str value)
 {
   bool made;
 
-  return orch_say_command(o, &(struct event){.kind = EVENT_KV, .number = operation, .name = key,
+  return orch_record_command(o, &(struct event){.kind = EVENT_KV, .number = operation, .name = key,
                                              .text = value}, &made);
 }
 
@@ -132,7 +132,7 @@ dk_kv_set(dk_orch *given, const char *key, dk_str value)
     return;
   dk_str name = orch_name_of(o, "the key", key);
   dk_str bytes = orch_payload(o, "the value", value.ptr ? value : dk_str_of(""));
-  const struct event *said = say_kv(o, DK_KV_SET, name, bytes);
+  const struct event *said = record_kv(o, DK_KV_SET, name, bytes);
   know(o, said->name, true, said->text.ptr ? said->text : dk_str_of(""));
 }
 
@@ -142,8 +142,8 @@ dk_kv_clear(dk_orch *given, const char *key)
   struct dk_orch *o = begin_kv(given, "dk_kv_clear");
 
   if (o)
-    know(o, say_kv(o, DK_KV_CLEAR, orch_name_of(o, "the key", key), dk_str_of(NULL))->name, false,
-         dk_str_of(NULL));
+    know(o, record_kv(o, DK_KV_CLEAR, orch_name_of(o, "the key", key), dk_str_of(NULL))->name,
+         false, dk_str_of(NULL));
 }
 
 void
@@ -153,7 +153,7 @@ dk_kv_clear_all(dk_orch *given)
 
   if (!o)
     return;
-  say_kv(o, DK_KV_CLEAR_ALL, dk_str_of(NULL), dk_str_of(NULL));
+  record_kv(o, DK_KV_CLEAR_ALL, dk_str_of(NULL), dk_str_of(NULL));
   o->kv = (struct names){.n_entries = 0};
   o->kv_cleared = true;
 }
@@ -171,7 +171,7 @@ in_snapshot(const struct past *past, dk_str key)
 static void
 read_key(struct dk_orch *o, dk_str key)
 {
-  const struct event *said = say_kv(o, KV_READ, key, in_snapshot(o->past, key));
+  const struct event *said = record_kv(o, KV_READ, key, in_snapshot(o->past, key));
 
   know(o, said->name, said->text.ptr, said->text);
 }
@@ -206,6 +206,6 @@ dk_set_status(dk_orch *given, dk_str status)
     return;
   if (!o->past->has_status)
     orch_wrong(o, "this store has no custom status (durakit.status/1)");
-  orch_say_command(o, &(struct event){.kind = EVENT_STATUS,
+  orch_record_command(o, &(struct event){.kind = EVENT_STATUS,
                                       .text = orch_payload(o, "the status", status)}, &made);
 }

@@ -157,7 +157,7 @@ best_of(struct dk_orch *o, dk_future *const *futures, size_t n)
 
 /* For an activity and a timer: reports the timer as the activity's limit. */
 static void
-tell_limit(struct dk_orch *o, dk_future *const *futures, size_t n)
+report_limit(struct dk_orch *o, dk_future *const *futures, size_t n)
 {
   const struct dk_future *activity = NULL, *timer = NULL;
 
@@ -178,7 +178,7 @@ first_of(struct dk_orch *o, dk_future *const *futures, size_t n)
 
   check_futures(o, futures, n);
   if (!best_of(o, futures, n))
-    tell_limit(o, futures, n);
+    report_limit(o, futures, n);
   while (winner = best_of(o, futures, n), !winner)
     orch_wait(o);
   orch_take(o, winner);

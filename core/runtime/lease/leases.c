@@ -64,8 +64,8 @@ struct renewer {
   pthread_t thread;
   struct dk_caller *caller;
   struct dk_canceller *canceller;
-  int64_t call_back_at;
-  bool is_called_back;        /* the clock is cancelling it: the renewer must wait before the next
+  int64_t cancel_at;
+  bool is_being_cancelled;  /* the clock is cancelling it: the renewer must wait before the next
                                  one */
 };
 
@@ -105,7 +105,7 @@ event_of(const struct lease *lease, int32_t number)
 
 /* A series of failures is logged once, for all leases together, and once when it has ended. */
 static void
-tell_retry(const struct lease *lease, bool is_news, dk_status status, const char *why)
+log_retry(const struct lease *lease, bool is_news, dk_status status, const char *why)
 {
   struct log *log = lease->leases->log;
   struct dk_log_event event = event_of(lease, DK_LOG_RENEWAL_RETRIED);
@@ -118,7 +118,7 @@ tell_retry(const struct lease *lease, bool is_news, dk_status status, const char
 }
 
 static void
-tell_renewed(const struct lease *lease, bool is_news, uint32_t retries)
+log_renewed(const struct lease *lease, bool is_news, uint32_t retries)
 {
   struct log *log = lease->leases->log;
   struct dk_log_event event = event_of(lease, DK_LOG_RENEWED);
@@ -210,7 +210,7 @@ free_lease(struct lease *lease)
 
 /* Between these two functions the lock is released, and the lease is not freed. */
 static void
-begin_to_tell(struct lease *lease)
+begin_report(struct lease *lease)
 {
   assert(dk_lock_is_held(&lease->leases->lock)); /* 1 */
   assert(!lease->is_let_go);                     /* 7: leases_let_go waits for the pins */
@@ -219,7 +219,7 @@ begin_to_tell(struct lease *lease)
 }
 
 static void
-end_telling(struct lease *lease)
+end_report(struct lease *lease)
 {
   dk_lock(&lease->leases->lock);
   assert(lease->pins > 0); /* 7 */
@@ -229,7 +229,7 @@ end_telling(struct lease *lease)
 
 /* Reports the loss to the owner.  The clock still watches a renewal that is running. */
 static void
-lose(struct lease *lease, enum loss loss, int64_t call_back_at)
+lose(struct lease *lease, enum loss loss, int64_t cancel_at)
 {
   struct leases *leases = lease->leases;
 
@@ -240,13 +240,13 @@ lose(struct lease *lease, enum loss loss, int64_t call_back_at)
   lease->state = LEASE_IS_LOST;
   lease->deadline = 0;
   if (lease->renewer)
-    look_at(lease, call_back_at);
+    look_at(lease, cancel_at);
   else
     heap_remove(&leases->heap, &lease->due);
-  begin_to_tell(lease);
+  begin_report(lease);
   log_count(leases->log, COUNT_RENEWALS_LOST);
   lease->terms.lost(lease->terms.context, loss);
-  end_telling(lease);
+  end_report(lease);
 }
 
 /* ---- renewers -------------------------------------------------------------------------------- */
@@ -289,12 +289,12 @@ take_answer(struct lease *lease, dk_status status, const char *why)
     lease->retries++;
     begin_to_wait(lease, now + (pause > LEAST_RETRY_MS ? pause : LEAST_RETRY_MS));
   }
-  begin_to_tell(lease);
+  begin_report(lease);
   if (status == DK_OK)
-    tell_renewed(lease, is_news, retries);
+    log_renewed(lease, is_news, retries);
   else
-    tell_retry(lease, is_news, status, why);
-  end_telling(lease);
+    log_retry(lease, is_news, status, why);
+  end_report(lease);
 }
 
 static int64_t
@@ -313,18 +313,18 @@ renew(struct renewer *renewer, struct lease *lease)
 
   assert(dk_lock_is_held(&leases->lock));                    /* 1 */
   assert(lease->state == LEASE_IS_READY && !lease->renewer); /* 2, 4 */
-  assert(!renewer->is_called_back);                          /* 9 */
+  assert(!renewer->is_being_cancelled);                          /* 9 */
   lease->state = LEASE_RENEWS;
   lease->renewer = renewer;
   health_ask(&leases->log->health, &lease->renews, HEALTH_RENEWALS, 0);
-  renewer->call_back_at = began + longest_renewal(lease);
-  look_at(lease, sooner(renewer->call_back_at, lease->deadline));
+  renewer->cancel_at = began + longest_renewal(lease);
+  look_at(lease, sooner(renewer->cancel_at, lease->deadline));
   dk_canceller_reset(renewer->canceller);
   dk_unlock(&leases->lock);
   dk_caller_reset(renewer->caller);
   dk_status status = call_store(renewer, lease);
   dk_lock(&leases->lock);
-  while (renewer->is_called_back)
+  while (renewer->is_being_cancelled)
     dk_lock_wait(&leases->lock, &leases->has_changed);
   assert(lease->renewer == renewer); /* 4 */
   lease->renewer = NULL;
@@ -424,17 +424,17 @@ add_renewer(struct leases *leases)
 /* ---- the clock ------------------------------------------------------------------------------- */
 
 static void
-call_back(struct renewer *renewer)
+cancel_renewal(struct renewer *renewer)
 {
   struct leases *leases = renewer->leases;
 
   assert(dk_lock_is_held(&leases->lock)); /* 1 */
-  assert(!renewer->is_called_back);       /* 9: there is one clock */
-  renewer->is_called_back = true;
+  assert(!renewer->is_being_cancelled);       /* 9: there is one clock */
+  renewer->is_being_cancelled = true;
   dk_unlock(&leases->lock);
   dk_cancel(renewer->canceller);
   dk_lock(&leases->lock);
-  renewer->is_called_back = false;
+  renewer->is_being_cancelled = false;
   pthread_cond_broadcast(&leases->has_changed);
 }
 
@@ -452,14 +452,14 @@ static void
 watch_renewal(struct lease *lease, bool is_kept, int64_t now)
 {
   struct renewer *renewer = lease->renewer;
-  bool hangs = renewer->call_back_at <= now;
+  bool hangs = renewer->cancel_at <= now;
 
   assert(dk_lock_is_held(&lease->leases->lock)); /* 1 */
   if (hangs)
-    renewer->call_back_at = now + longest_renewal(lease);
-  look_at(lease, is_kept ? sooner(renewer->call_back_at, lease->deadline) : renewer->call_back_at);
+    renewer->cancel_at = now + longest_renewal(lease);
+  look_at(lease, is_kept ? sooner(renewer->cancel_at, lease->deadline) : renewer->cancel_at);
   if (hangs)
-    call_back(renewer);
+    cancel_renewal(renewer);
 }
 
 /* Handles a lease that is due. */
@@ -587,7 +587,7 @@ leases_let_go(struct leases *leases, struct lease *lease)
   if (lease->renewer) {
     lease->state = LEASE_RESTS;
     lease->is_let_go = true;
-    look_at(lease, lease->renewer->call_back_at);
+    look_at(lease, lease->renewer->cancel_at);
   } else {
     free_lease(lease);
   }

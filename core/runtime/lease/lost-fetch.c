@@ -22,7 +22,7 @@ fetch_ids_next(struct fetch_ids *ids)
 
 /* True if, with this answer, the store has locked nothing, or has reported what. */
 static bool
-is_told(dk_status status)
+is_conclusive(dk_status status)
 {
   return status == DK_OK || status == DK_NOTHING || status == DK_CALL_CANCELLED;
 }
@@ -30,7 +30,7 @@ is_told(dk_status status)
 void
 lost_fetch_note(struct lost_fetch *lost, uint64_t id, dk_status status)
 {
-  *lost = (struct lost_fetch){is_told(status) ? 0 : id, status};
+  *lost = (struct lost_fetch){is_conclusive(status) ? 0 : id, status};
 }
 
 dk_status

@@ -104,7 +104,7 @@ encode(struct dk_text *payload, const struct reason *reason, dk_str by)
 }
 
 bool
-reason_is_said(struct dk_arena *arena, const struct dk_message *message,
+reason_is_same(struct dk_arena *arena, const struct dk_message *message,
                const struct reason *reason)
 {
   struct message said = {.kind = MESSAGE_NONE};

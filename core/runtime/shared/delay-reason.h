@@ -33,7 +33,7 @@ dk_status reason_store(struct dk_store *store, struct dk_caller *caller,
 
 /* Whether this message has the same content, whichever worker stored it.  Uses memory of the
  * arena. */
-bool reason_is_said(struct dk_arena *arena, const struct dk_message *message,
+bool reason_is_same(struct dk_arena *arena, const struct dk_message *message,
                     const struct reason *reason);
 
 /* The parts of a reason's id: the activity (or the turn), and the number. */

@@ -144,7 +144,7 @@ add_number(struct dk_text *text, const char *what, uint64_t number)
 
 /* "instance order-1, execution 2, activity 3 (charge): " */
 static void
-add_whom(struct dk_text *text, const struct dk_log_event *event)
+add_subject(struct dk_text *text, const struct dk_log_event *event)
 {
   dk_str name = event->activity.ptr ? event->activity : event->orchestration;
 
@@ -199,7 +199,7 @@ add_words(struct dk_text *text, const char *format, va_list args)
 }
 
 static void
-tell_standard_error(const struct dk_log_event *event)
+print_to_stderr(const struct dk_log_event *event)
 {
   if (event->level >= DK_LEVEL_WARNING)
     fprintf(stderr, "durakit: %s: %s\n", event->level == DK_LEVEL_WARNING ? "warning" : "error",
@@ -207,7 +207,7 @@ tell_standard_error(const struct dk_log_event *event)
 }
 
 static bool
-nobody_listens(const struct log *log, int32_t level)
+has_no_listener(const struct log *log, int32_t level)
 {
   return !log->function && level < DK_LEVEL_WARNING;
 }
@@ -220,13 +220,13 @@ log_report(struct log *log, const struct dk_log_event *event, const char *format
   va_list args;
 
   told.level = level_of(event);
-  if (nobody_listens(log, told.level))
+  if (has_no_listener(log, told.level))
     return;
   told.struct_size = sizeof(told);
   if (!told.worker.ptr)
     told.worker = dk_str_of(log->worker);
   if (!told.text.ptr) {
-    add_whom(&text, event);
+    add_subject(&text, event);
     va_start(args, format);
     add_words(&text, format, args);
     va_end(args);
@@ -238,6 +238,6 @@ log_report(struct log *log, const struct dk_log_event *event, const char *format
   if (log->function)
     log->function(log->context, &told);
   else
-    tell_standard_error(&told);
+    print_to_stderr(&told);
   dk_text_done(&text);
 }

@@ -91,7 +91,7 @@ open_beside(struct saving *saving)
   }
   dk_text_printf(&saving->beside, "%s.%016" PRIx64 ".tmp", saving->path, number);
   if (dk_text_failed(&saving->beside)) {
-    refuse(saving, DK_NO_MEMORY, "there is not enough memory for its path", 0, NULL);
+    refuse(saving, DK_NO_MEMORY, "there is no memory for its path", 0, NULL);
     return -1;
   }
   const char *beside = dk_text_str(&saving->beside);
@@ -134,7 +134,7 @@ dk_runtime_save_metrics(struct dk_runtime *runtime, const char *path, char *reas
   if (!path || !*path)
     refuse(&saving, DK_INVALID, "the path is empty", 0, NULL);
   else if (can_be_replaced(&saving) && dk_runtime_metrics(runtime, save, &saving) != DK_OK)
-    refuse(&saving, DK_NO_MEMORY, "there is not enough memory for the text", 0, NULL);
+    refuse(&saving, DK_NO_MEMORY, "there is no memory for the text", 0, NULL);
   dk_text_done(&saving.beside);
   return saving.status;
 }

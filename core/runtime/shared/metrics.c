@@ -86,7 +86,7 @@ metrics_done(struct metrics *metrics)
 
 /* An absent (unknown) name is; a name that really is "other" is counted with the others. */
 static bool
-is_told_apart(dk_str name)
+has_own_row(dk_str name)
 {
   return name.len == 0 || (dk_text_id_valid(name.ptr, name.len, LONGEST_NAME) &&
                            !str_equal(name, dk_str_of(OTHER)));
@@ -117,7 +117,7 @@ count(struct metrics *metrics, struct by_name *by, dk_str name, size_t cell, uin
 {
   dk_lock(&metrics->lock);
   struct name_row *row = names_find(&by->places, name);
-  if (!row && by->n_rows < METRIC_NAMES && is_told_apart(name))
+  if (!row && by->n_rows < METRIC_NAMES && has_own_row(name))
     row = add_row(metrics, by, name);
   _Atomic uint64_t *cells = row ? row->cells : by->others;
   assert(cell < by->n_cells);

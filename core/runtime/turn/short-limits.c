@@ -78,7 +78,7 @@ turn_note_limit(void *context, dk_str activity, int64_t ms, const char *line)
   struct dk_log_event event = turn_event(turn, DK_LOG_SHORT_LIMIT);
   int64_t lease_ms = turn->shared->options->activity_lock_ms;
 
-  if (turn_thread_is_left(turn->thread))
+  if (turn_thread_is_abandoned(turn->thread))
     return; /* the logger may be freed already */
   if (ms > lease_ms || !short_limits_are_news(turn->shared->too_short, turn->name, activity, line))
     return;

@@ -98,7 +98,7 @@ due_again(const struct turn *turn, const struct dk_messages *messages)
 }
 
 static void
-tell_untold(struct turn *turn)
+log_unstored(struct turn *turn)
 {
   struct dk_log_event event = turn_event(turn, DK_LOG_TEXT);
 
@@ -117,7 +117,7 @@ find_place(struct turn *turn, struct reason *reason)
   if (read_messages(turn, &messages) != FATE_GOES_ON)
     return 0;
   const struct dk_message *newest = reason_newest(messages->items, messages->n_items);
-  if (newest && reason_is_said(&turn->arena, newest, reason))
+  if (newest && reason_is_same(&turn->arena, newest, reason))
     return 0;
   if (newest && reason_read_id(newest->id, &id))
     reason->number = id.number + 1;
@@ -139,7 +139,7 @@ last_words(struct turn *turn)
 
 /* Stores a reason once: from then on it is delayed with the turn. */
 void
-stored_tell_why(struct turn *turn)
+stored_write_reason(struct turn *turn)
 {
   struct reason reason = {.instance = turn->instance,
                           .why = turn->delay_why,
@@ -150,7 +150,7 @@ stored_tell_why(struct turn *turn)
       turn_thread_ends(turn->thread))
     return;
   const struct dk_message *told = reason_newest(turn->fetched->messages, turn->fetched->n_messages);
-  if (told && reason_is_said(&turn->arena, told, &reason))
+  if (told && reason_is_same(&turn->arena, told, &reason))
     return;
   reason.visible_at = find_place(turn, &reason);
   if (reason.visible_at == 0 || !turn_thread_call_begins(turn->thread, lease_deadline(turn->lease)))
@@ -159,5 +159,5 @@ stored_tell_why(struct turn *turn)
     reason.text = last_words(turn);
   dk_status status = reason_store(turn->shared->store, turn->caller, &reason);
   if (turn_thread_call_ends(turn->thread) && status != DK_OK && status != DK_DUPLICATE)
-    tell_untold(turn);
+    log_unstored(turn);
 }

@@ -46,7 +46,7 @@ attempt(struct turn *turn, const struct dk_turn_result *result, struct dk_commit
 
 /* The first failure of a series is a warning, for all turns together. */
 static void
-tell_retry(struct turn *turn, dk_status status)
+log_retry(struct turn *turn, dk_status status)
 {
   struct dk_log_event event = turn_event(turn, DK_LOG_ACK_RETRIED);
   const char *why = dk_caller_failure(turn->caller)->text;
@@ -59,7 +59,7 @@ tell_retry(struct turn *turn, dk_status status)
 }
 
 static void
-tell_committed(struct turn *turn)
+log_committed(struct turn *turn)
 {
   struct dk_log_event event = turn_event(turn, DK_LOG_STORE_BACK);
 
@@ -85,9 +85,9 @@ send_until_clear(struct turn *turn, struct dk_turn_result *result,
     dk_status status = attempt(turn, result, outcome);
     if (turn->is_unsure)
       result->flags |= DK_REPEATED;
-    if (!can_be_tried_again(status) || turn_thread_is_left(turn->thread))
+    if (!can_be_tried_again(status) || turn_thread_is_abandoned(turn->thread))
       return status;
-    tell_retry(turn, status);
+    log_retry(turn, status);
     if (!is_ours(turn) || !turn_thread_pause(turn->thread, pause) || !is_ours(turn))
       return status;
     pause = pause * 2 < LONGEST_PAUSE_MS ? pause * 2 : LONGEST_PAUSE_MS;
@@ -109,7 +109,7 @@ send(struct turn *turn, struct dk_turn_result *result, struct dk_commit_outcome 
   dk_status status = send_until_clear(turn, result, outcome);
 
   if (status == DK_OK)
-    tell_committed(turn);
+    log_committed(turn);
   if (is_refused(status))
     health_refused(health, &turn->commits, status, dk_caller_failure(turn->caller)->text);
   if (status != DK_OK)
@@ -120,7 +120,7 @@ send(struct turn *turn, struct dk_turn_result *result, struct dk_commit_outcome 
 /* ---- after the commit ------------------------------------------------------------------------ */
 
 static void
-tell_stray(struct turn *turn, const struct stray *stray)
+log_stray(struct turn *turn, const struct stray *stray)
 {
   struct dk_log_event event =
       turn_event(turn, stray->is_unreadable ? DK_LOG_MESSAGE_DROPPED : DK_LOG_STRAY);
@@ -130,20 +130,20 @@ tell_stray(struct turn *turn, const struct stray *stray)
 }
 
 static void
-tell_strays(struct turn *turn)
+log_strays(struct turn *turn)
 {
   static const struct stray taken = {"detached start", "the instance id is taken", false};
 
   for (size_t i = 0; i < turn->n_strays; i++)
-    tell_stray(turn, &turn->strays[i]);
+    log_stray(turn, &turn->strays[i]);
   for (size_t i = 0; i < turn->n_taken; i++)
-    tell_stray(turn, &taken);
+    log_stray(turn, &taken);
 }
 
 /* A failure that its code did not return is logged as a warning, because its status might never be
  * read. */
 static void
-tell_failure(struct turn *turn)
+log_failure(struct turn *turn)
 {
   const struct decision *d = &turn->decision;
   const struct event *end = &d->events[d->n_events - 1];
@@ -158,7 +158,7 @@ tell_failure(struct turn *turn)
 }
 
 static void
-tell_end(struct turn *turn)
+log_end(struct turn *turn)
 {
   static const struct {
     int32_t status;
@@ -171,7 +171,7 @@ tell_end(struct turn *turn)
   };
 
   if (turn->decision.status == DK_FAILED)
-    tell_failure(turn);
+    log_failure(turn);
   for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
     if (turn->decision.status == ends[i].status) {
       struct dk_log_event event = turn_event(turn, DK_LOG_ORCHESTRATION_ENDED);
@@ -195,7 +195,7 @@ landed(struct turn *turn)
   log_count(turn->shared->log, COUNT_TURNS_COMMITTED);
   retry_counts_forget(turn->shared->retries, turn->instance);
   commit_count_requests(turn);
-  tell_strays(turn);
+  log_strays(turn);
 }
 
 /* Adds what was committed to the memory; false: no memory. */
@@ -256,7 +256,7 @@ refused_by_store(struct turn *turn, dk_status status)
 static enum fate
 fate_of(struct turn *turn, dk_status status)
 {
-  if (turn_thread_is_left(turn->thread))
+  if (turn_thread_is_abandoned(turn->thread))
     return FATE_LEFT;
   if (status == DK_LOCK_LOST)
     return FATE_LOST;
@@ -353,7 +353,7 @@ turn_commit(struct turn *turn)
   commit_count_cancelled(turn, &outcome);
   remember(turn); /* before the next turn of this instance needs it */
   landed(turn);
-  tell_end(turn);
+  log_end(turn);
   return FATE_COMMITTED;
 }
 

@@ -17,7 +17,7 @@ say(void *context, int32_t level, dk_str line)
   const struct turn *turn = context;
   struct dk_log_event event = turn_event(turn, DK_LOG_TEXT);
 
-  if (turn_thread_is_left(turn->thread))
+  if (turn_thread_is_abandoned(turn->thread))
     return; /* the logger may be freed already */
   event.level = level;
   log_report(turn->shared->log, &event, "%.*s", (int)line.len, line.ptr);
@@ -135,7 +135,7 @@ overdue(void *context)
 }
 
 static void
-tell_wrong_use(struct turn *turn, dk_str text)
+log_wrong_use(struct turn *turn, dk_str text)
 {
   struct dk_log_event event = turn_event(turn, DK_LOG_PROGRAMMING_ERROR);
 
@@ -153,7 +153,7 @@ judge_run(struct turn *turn, const struct ran *ran, struct verdict_of *verdict)
     return delay_or_fail(turn, DELAY_LIMIT, text_of(turn, ran->text), verdict);
   case ENDING_WRONG_USE:
     if (turn_fails(turn, DELAY_WRONG_CALL))
-      tell_wrong_use(turn, ran->text);
+      log_wrong_use(turn, ran->text);
     return delay_or_fail(turn, DELAY_WRONG_CALL, text_of(turn, ran->text), verdict);
   case ENDING_OVERDUE:
     if (turn_thread_ends(turn->thread))
@@ -202,7 +202,7 @@ run_code(struct turn *turn, dk_orchestration_fn *function, struct ran *ran,
   turn_thread_code_begins(turn->thread, turn->instance);
   replay_turn(run, &past, ran);
   if (!turn_thread_code_ends(turn->thread))
-    return turn_thread_is_left(turn->thread) ? FATE_LEFT : FATE_TOO_LATE;
+    return turn_thread_is_abandoned(turn->thread) ? FATE_LEFT : FATE_TOO_LATE;
   return judge_run(turn, ran, verdict);
 }
 

@@ -204,7 +204,7 @@ do_turn(struct turn_thread *thread, const struct dk_turn *fetched)
                         .is_whole = thread->is_whole,
                         .fetched = fetched};
   turn_run(turn);
-  if (turn->lease && !turn_thread_is_left(thread))
+  if (turn->lease && !turn_thread_is_abandoned(thread))
     leases_let_go(thread->pool->shared.leases, turn->lease);
   turn->lease = NULL;
   dk_arena_reset(&turn->arena);

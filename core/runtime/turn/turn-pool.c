@@ -159,7 +159,7 @@ wake_all(struct turn_pool *pool)
 }
 
 static void
-call_back_all(struct turn_pool *pool, enum turn_thread_state state)
+cancel_all(struct turn_pool *pool, enum turn_thread_state state)
 {
   assert(dk_lock_is_held(&pool->lock));
   for (uint32_t i = 0; i < pool->n_threads; i++)
@@ -172,7 +172,7 @@ turn_pool_stop_fetching(struct turn_pool *pool)
 {
   dk_lock(&pool->lock);
   pool->is_stopping = true;
-  call_back_all(pool, THREAD_FETCHES);
+  cancel_all(pool, THREAD_FETCHES);
   wake_all(pool);
   dk_unlock(&pool->lock);
 }
@@ -229,8 +229,8 @@ turn_pool_end(struct turn_pool *pool, struct dk_leftover *leftover)
   atomic_store(&pool->is_ending, true);
   wake_all(pool);
   wait_for_jobs(pool, ticks_after(now, LET_GO_ON_MS));
-  call_back_all(pool, THREAD_CALLS);
-  call_back_all(pool, THREAD_FETCHES);
+  cancel_all(pool, THREAD_CALLS);
+  cancel_all(pool, THREAD_FETCHES);
   wait_for_jobs(pool, ticks_after(now, LEAVE_MS));
   leave_those_that_stay(pool);
   leftover->turns += pool->given_back + pool->n_left;

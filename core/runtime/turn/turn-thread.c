@@ -52,7 +52,7 @@ turn_thread_call_begins(struct turn_thread *thread, int64_t at)
 
 /* Back in our own code; false: the runtime was freed. */
 static bool
-come_back(struct turn_thread *thread)
+return_to_pool(struct turn_thread *thread)
 {
   assert(dk_lock_is_held(&thread->pool->lock));
   assert(turn_thread_is_busy(thread) && thread->state != THREAD_WORKS);
@@ -65,7 +65,7 @@ bool
 turn_thread_call_ends(struct turn_thread *thread)
 {
   dk_lock(&thread->pool->lock);
-  bool is_here = come_back(thread);
+  bool is_here = return_to_pool(thread);
   dk_unlock(&thread->pool->lock);
   return is_here;
 }
@@ -94,7 +94,7 @@ turn_thread_code_ends(struct turn_thread *thread)
   dk_lock(&pool->lock);
   assert(thread->state == THREAD_RUNS);
   assert(!thread->is_stuck || pool->n_stuck > 0);
-  bool in_time = come_back(thread) && !thread->is_stuck;
+  bool in_time = return_to_pool(thread) && !thread->is_stuck;
   pool->n_stuck -= thread->is_stuck;
   thread->is_stuck = false;
   thread->instance = (dk_str){NULL, 0};
@@ -140,7 +140,7 @@ turn_thread_pause(struct turn_thread *thread, int64_t ms)
 }
 
 bool
-turn_thread_is_left(struct turn_thread *thread)
+turn_thread_is_abandoned(struct turn_thread *thread)
 {
   dk_lock(&thread->pool->lock);
   bool is_over = thread->pool->is_over;

@@ -25,7 +25,7 @@ int32_t turn_thread_overdue(void *thread);
 bool turn_thread_stuck_with(struct turn_thread *thread, dk_str instance);
 /* Pauses; false: the runtime ends (turn_pool_end), and there is no time to try again. */
 bool turn_thread_pause(struct turn_thread *thread, int64_t ms);
-bool turn_thread_is_left(struct turn_thread *thread);
+bool turn_thread_is_abandoned(struct turn_thread *thread);
 /* turn_pool_end no longer waits for this turn: it must be given back. */
 bool turn_thread_ends(struct turn_thread *thread);
 /* Counts a turn that was given back because the runtime ends; `worked`: successfully. */

@@ -425,7 +425,7 @@ delayed(struct turn *turn)
   if (!counts && delay_start(turn, event.ms))
     return;
   give_back(turn, event.ms, !counts);
-  stored_tell_why(turn);
+  stored_write_reason(turn);
 }
 
 /* The store failed: the deliveries counted so far are not the instance's fault. */

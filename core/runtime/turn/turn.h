@@ -143,7 +143,7 @@ enum fate stored_wait_for(struct turn *turn, const struct dk_message *message);
 dk_status stored_read_start(struct turn *turn, const struct dk_message *message,
                             struct message *ret_start);
 /* After the turn was given back with a delay: stores the reason. */
-void stored_tell_why(struct turn *turn);
+void stored_write_reason(struct turn *turn);
 /* Makes the commit of the decision remove the delayed start as well. */
 dk_status stored_take_along(struct turn *turn);
 
