@@ -26,7 +26,7 @@
  *  5. An activity in a list has a reference, and a lease until it is in quarantine; the last
  *     reference frees it, without the lock.
  *  6. Its token is set at most once, before it ENDS; a grace runs only after that.
- *  7. A slot makes one call of the store at a time; while it makes none, call_back_at is INT64_MAX
+ *  7. A slot makes one call of the store at a time; while it makes none, cancel_at is INT64_MAX
  *     and the deadlines thread does not cancel it.
  *  8. Each thread that runs activities is one of n_slots or, until its body returns, one of
  *     n_quarantined. */

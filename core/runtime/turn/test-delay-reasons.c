@@ -94,6 +94,8 @@ begin(dk_orchestration_fn *code, bool has_deed)
 
   atomic_store(&n_deeds, 0);
   rig.options.registry = registry_of(code, has_deed);
+  /* Far longer than it takes to store a reason, so that the next turn does not come before it. */
+  rig.options.backoff_ms = rig.options.max_backoff_ms = 200;
   rig_start(&rig);
   rig_run(&rig, "i", "work", "in");
   if (!UNTIL(rig_counters(&rig).turns_committed >= 1))
