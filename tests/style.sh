@@ -105,4 +105,28 @@ for word in 'TO''DO' 'FIX''ME' 'XX''X'; do
 done
 keeps 'the TODO of TAP' core/a.c "${c}puts(\"ok 1 # TODO x\"); /* prints # TODO */\n"
 
+# ---- names that many files share -----------------------------------------------------------------
+
+# A backtrace, a profile and a finding of Valgrind show functions without their files.
+shared_names() {
+  ${AWK:-awk} 'FNR == 1 { before = "" }
+    before ~ /^static [^(=]*$/ && match($0, /^[a-z_0-9]+\(/) {
+      print substr($0, 1, RLENGTH - 1), FILENAME
+    }
+    { before = $0 }' "$@" | sort -u | cut -d' ' -f1 | uniq -c |
+    ${AWK:-awk} '$1 > 3 { print $2 " names a function in " $1 " files, at most 3" }'
+}
+# shellcheck disable=SC2046
+is "$(shared_names $(find core runner providers conformance -name '*.c' ! -name 'test-*' \
+  ! -path '*/testing/*'))" '' 'names: no static function shares its name with three others'
+mkdir -p "$scratch/names"
+for file in a b c d; do
+  printf 'static void\nbegin(void)\n{\n}\n\nstatic void\n%s_end(void)\n' $file \
+    > "$scratch/names/$file.c"
+done
+is "$(shared_names "$scratch/names/"*.c)" 'begin names a function in 4 files, at most 3' \
+  'names: a function of four files'
+rm "$scratch/names/d.c"
+is "$(shared_names "$scratch/names/"*.c)" '' 'names: three are let be'
+
 done_testing

@@ -8,7 +8,7 @@
 
 /* The next turn of "inst" appends these, and nothing else. */
 static void
-append(struct dk_check *t, uint64_t execution_id, const struct dk_event *events, size_t n)
+hist_append(struct dk_check *t, uint64_t execution_id, const struct dk_event *events, size_t n)
 {
   struct dk_turn_result result = {.struct_size = sizeof result, .execution_id = execution_id,
                                   .events = events, .n_events = n};
@@ -71,8 +71,8 @@ hist_comes_back_bytewise(struct dk_check *t)
 
   must(t, enqueue(t, "inst"));
   must(t, ack_turn(t, fetch_turn(t)));
-  append(t, 1, events, 4);
-  append(t, 1, events + 4, 3);
+  hist_append(t, 1, events, 4);
+  hist_append(t, 1, events + 4, 3);
   expect_history(t, events, 7);
 }
 
@@ -89,9 +89,9 @@ hist_ascends_as_numbers(struct dk_check *t)
 
   must(t, enqueue(t, "inst"));
   must(t, ack_turn(t, fetch_turn(t)));
-  append(t, 1, events, 2);
-  append(t, 1, events + 2, 5);
-  append(t, 1, events + 7, 3);
+  hist_append(t, 1, events, 2);
+  hist_append(t, 1, events + 2, 5);
+  hist_append(t, 1, events + 7, 3);
   expect_history(t, events, 10);
 }
 
@@ -103,7 +103,7 @@ hist_never_changes(struct dk_check *t)
                                     {3, bytes("third")}};
 
   given_instance(t, "inst");
-  append(t, 1, events + 1, 2);
+  hist_append(t, 1, events + 1, 2);
   struct dk_turn *turn = next_turn(t, "inst");
   before(t);
   expect_status(t, ack_turn(t, turn, .events = {{2, "changed"}, {4}}), DK_DUPLICATE);
@@ -229,8 +229,8 @@ hist_page_after_page(struct dk_check *t)
     events[i] = (struct dk_event){3 * i + 2 + i % 3, bytes("event")};
   must(t, enqueue(t, "inst"));
   must(t, ack_turn(t, fetch_turn(t)));
-  append(t, 1, events, 13);
-  append(t, 1, events + 13, EVENTS - 13);
+  hist_append(t, 1, events, 13);
+  hist_append(t, 1, events + 13, EVENTS - 13);
 
   for (uint32_t size = 1; size <= EVENTS + 1; size += size < 8 ? 1 : 11) {
     uint64_t from = 0;
@@ -263,7 +263,7 @@ hist_pages_at_great_ids(struct dk_check *t)
     events[i] = (struct dk_event){ids[i], bytes("event")};
   must(t, enqueue(t, "inst"));
   must(t, ack_turn(t, fetch_turn(t)));
-  append(t, 1, events, EVENTS);
+  hist_append(t, 1, events, EVENTS);
   for (size_t i = 0; i < EVENTS; i++) {
     struct dk_history *page = read_history(t, "inst", .from_event = ids[i]);
     expect_events(t, page->events, page->n_events, events + i, EVENTS - i,
@@ -300,8 +300,8 @@ given_four_executions(struct dk_check *t)
   must(t, enqueue(t, "inst"));
   must(t, ack_turn(t, fetch_turn(t)));
   for (uint64_t e = 1; e <= 4; e++) {
-    append(t, e, stories[e - 1], 2);
-    append(t, e, stories[e - 1] + 2, 1);
+    hist_append(t, e, stories[e - 1], 2);
+    hist_append(t, e, stories[e - 1] + 2, 1);
   }
 }
 
@@ -393,6 +393,6 @@ hist_large(struct dk_check *t)
     ((char *)events[i].payload.ptr)[size - 1] = '\0';
   }
   for (size_t i = 0; i < COMMITS; i++)
-    append(t, 1, events + i * LARGE_EVENTS, LARGE_EVENTS);
+    hist_append(t, 1, events + i * LARGE_EVENTS, LARGE_EVENTS);
   expect_history(t, events, COMMITS * LARGE_EVENTS);
 }

@@ -81,7 +81,7 @@ is_held(struct dk_check *t, struct actor *process)
 
 /* It goes on, and ends its turn. */
 static void
-let_go(struct dk_check *t, struct actor *process, struct actor *caller, bool was_held)
+interrupt_let_go(struct dk_check *t, struct actor *process, struct actor *caller, bool was_held)
 {
   struct dk_turn *busy;
 
@@ -156,7 +156,7 @@ expect_comes_back(struct dk_check *t, enum way way, struct actor *process, struc
   returns_within(t, caller, TO_BLOCK_MS);
   cancel_call(t, caller);
   bool came_back = returns_within(t, caller, TO_COME_BACK_MS);
-  let_go(t, process, caller, was_held);
+  interrupt_let_go(t, process, caller, was_held);
   dk_status status = finish(t, caller);
   expect(t, came_back,
          "a call that another process holds up comes back once the host wants it back; this one "
@@ -226,7 +226,7 @@ call_back_from_the_queue(struct dk_check *t)
   returns_within(t, second, TO_BLOCK_MS);
   cancel_call(t, second);
   bool came_back = returns_within(t, second, TO_COME_BACK_MS);
-  let_go(t, process, second, was_held);
+  interrupt_let_go(t, process, second, was_held);
   dk_status status = finish(t, second);
   bool is_reversed = finish_or_repeat(t, first, "first") && status == DK_OK;
   expect(t, came_back,

@@ -35,7 +35,7 @@ struct contest {
 };
 
 static void
-prepare(struct contest *c)
+server_between_prepare(struct contest *c)
 {
   struct dk_check *t = c->t;
   bool is_of_work = c->match == TWO_WORK_FETCHES || c->match == TWO_ACKS;
@@ -111,7 +111,7 @@ settle(const struct contest *c, struct actor *winner)
 }
 
 static void
-judge(const struct contest *c)
+server_between_judge(const struct contest *c)
 {
   struct dk_check *t = c->t;
   dk_status first = answer_in_the_end(c, c->first), second = answer_in_the_end(c, c->second);
@@ -131,7 +131,7 @@ let_between(struct contest *c, uint32_t n)
 {
   struct dk_check *t = c->t;
 
-  prepare(c);
+  server_between_prepare(c);
   cut_at_message(t, (struct message_cut){.n = n, .passed_on = true, .held = true});
   must(t, contend(c, c->first, true));
   bool is_held = message_is_held(t, c->first);
@@ -140,7 +140,7 @@ let_between(struct contest *c, uint32_t n)
     returns_within(t, c->second, THROUGH_MS);
     let_message_go(t);
   }
-  judge(c);
+  server_between_judge(c);
   return is_held;
 }
 

@@ -135,7 +135,7 @@ ack_guarded(struct dk_check *t, const struct guarded_pages *pages, struct dk_byt
 }
 
 static void
-send_all(struct dk_check *t, const struct guarded_pages *pages)
+sizes_send_all(struct dk_check *t, const struct guarded_pages *pages)
 {
   struct dk_read_history request = {.struct_size = sizeof request, .instance = bytes("inst")};
   struct dk_history *history = NULL;
@@ -158,9 +158,9 @@ abi_nothing_beyond(struct dk_check *t)
 {
   struct guarded_pages pages = {end_of_page(t), end_of_page(t), GAP};
 
-  send_all(t, &pages);
+  sizes_send_all(t, &pages);
   pages.gap = 0;
-  send_all(t, &pages);
+  sizes_send_all(t, &pages);
 }
 
 /* ---- a host that is newer -------------------------------------------------------------------- */

@@ -229,7 +229,7 @@ skip_if_missing(struct dk_check *t, struct actor *who)
 }
 
 static void
-judge(struct dk_check *t, struct actor *who)
+call_judge(struct dk_check *t, struct actor *who)
 {
   struct op *op = &who->op;
 
@@ -258,7 +258,7 @@ kit_conclude(struct dk_check *t, struct actor *who)
   name_all(t, op);
   trace_reply(t, who, started);
   kit_twin_log(t, who, op);
-  judge(t, who);
+  call_judge(t, who);
   kit_twin_remember(t, op);
   kit_take_back(op);
   return op->status;

@@ -111,7 +111,7 @@ sort_lines(kit_lines *lines)
 /* ---- one call -------------------------------------------------------------------------------- */
 
 static struct op *
-begin(struct drain *d, enum op_kind kind)
+drain_begin(struct drain *d, enum op_kind kind)
 {
   return kit_begin(d->t, kit_actor(d->t, NULL), kind);
 }
@@ -170,7 +170,7 @@ tell_history(struct drain *d, struct dk_bytes instance, const struct dk_history 
 static uint64_t
 drain_execution(struct drain *d, struct dk_bytes instance, uint64_t execution_id)
 {
-  struct op *op = begin(d, OP_READ_HISTORY);
+  struct op *op = drain_begin(d, OP_READ_HISTORY);
 
   op->read_history = (struct dk_read_history){
     .struct_size = sizeof(op->read_history), .instance = instance, .execution_id = execution_id
@@ -237,7 +237,7 @@ tell_instance(struct drain *d, const struct dk_instance *i)
 static void
 drain_list(struct drain *d)
 {
-  struct op *op = begin(d, OP_LIST_INSTANCES);
+  struct op *op = drain_begin(d, OP_LIST_INSTANCES);
 
   op->list_instances = (struct dk_list_instances){
     .struct_size = sizeof(op->list_instances), .flags = DK_LIST_OUTPUT
@@ -252,7 +252,7 @@ drain_list(struct drain *d)
 static void
 drain_stats(struct drain *d)
 {
-  struct op *op = begin(d, OP_READ_STATS);
+  struct op *op = drain_begin(d, OP_READ_STATS);
   const struct dk_stats *s = &op->stats;
 
   if (d->t->real_time || !call(d))
@@ -313,7 +313,7 @@ tell_turn(struct drain *d, const struct dk_turn *turn)
 static bool
 drain_turn(struct drain *d)
 {
-  struct op *op = begin(d, OP_FETCH_TURN);
+  struct op *op = drain_begin(d, OP_FETCH_TURN);
   static const struct dk_turn_result empty = {.struct_size = sizeof(empty)};
 
   op->fetch_turn = (struct dk_fetch_turn){
@@ -324,7 +324,7 @@ drain_turn(struct drain *d)
   tell_turn(d, op->turn);
   kit_name_instance(d->t, op->turn->head.instance);
   struct dk_bytes token = kit_copy_bytes(d->t, &d->t->arena, op->turn->head.lock_token);
-  op = begin(d, OP_ACK_TURN);
+  op = drain_begin(d, OP_ACK_TURN);
   op->token = token;
   op->result = &empty;
   return call(d);
@@ -356,7 +356,7 @@ is_met_already(const struct probe *p, struct dk_bytes instance)
 static bool
 probe_next(struct drain *d, struct probe *p)
 {
-  struct op *op = begin(d, OP_FETCH_TURN);
+  struct op *op = drain_begin(d, OP_FETCH_TURN);
 
   op->fetch_turn = (struct dk_fetch_turn){
     .struct_size = sizeof(op->fetch_turn),
@@ -388,7 +388,7 @@ run_probe(struct drain *d, struct probe *p)
   for (uint32_t n = 0; n < KIT_MAX_FETCHES && probe_next(d, p); n++)
     continue;
   for (size_t i = 0; i < p->tokens.n; i++) {
-    struct op *op = begin(d, OP_ABANDON_TURN);
+    struct op *op = drain_begin(d, OP_ABANDON_TURN);
 
     op->token = p->tokens.items[i];
     op->ignore_attempt = 1;
@@ -484,7 +484,7 @@ tell_work(struct drain *d, const struct dk_work_item *work)
 static bool
 drain_work(struct drain *d)
 {
-  struct op *op = begin(d, OP_FETCH_WORK);
+  struct op *op = drain_begin(d, OP_FETCH_WORK);
 
   op->fetch_work = (struct dk_fetch_work){
     .struct_size = sizeof(op->fetch_work),
@@ -500,7 +500,7 @@ drain_work(struct drain *d)
   tell_work(d, &op->works->items[0]);
   struct dk_bytes token =
     kit_copy_bytes(d->t, &d->t->arena, op->works->items[0].work.lock_token);
-  op = begin(d, OP_ACK_WORK);
+  op = drain_begin(d, OP_ACK_WORK);
   op->token = token;
   op->work_result = (struct dk_work_result){.struct_size = sizeof(op->work_result)};
   return call(d);

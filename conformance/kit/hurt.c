@@ -239,8 +239,8 @@ exchange(int fd, const char *line, char *ret_answer, size_t size)
 
 /* While the hand is at work it is a command that is waited for, and not the provider. */
 static bool
-ask(struct kit_report *report, int fd, const char *option, const char *line, char *ret_answer,
-    size_t size)
+hurt_ask(struct kit_report *report, int fd, const char *option, const char *line, char *ret_answer,
+         size_t size)
 {
   snprintf(report->command, sizeof(report->command), "%s", option);
   bool answered = exchange(fd, line, ret_answer, size);
@@ -258,7 +258,7 @@ ask_hand(struct dk_check *t, const char *verb, char *ret_answer, size_t size)
     t->hand_fd = connect_to_hand(t->job->hurt.hand);
   snprintf(line, sizeof(line), "%s %s\n", verb, t->shared->store_value);
   snprintf(option, sizeof(option), "--store-%s", verb);
-  if (t->hand_fd < 0 || !ask(t->report, t->hand_fd, option, line, ret_answer, size)) {
+  if (t->hand_fd < 0 || !hurt_ask(t->report, t->hand_fd, option, line, ret_answer, size)) {
     snprintf(ret_answer, size, "the process that runs the commands does not answer");
     return false;
   }
@@ -378,8 +378,9 @@ kit_hurt_end(struct dk_check *t)
     atomic_store(&t->shared->proxy.go, 1);
   if (t->hand_fd < 0)
     return;
-  if (!ask(t->report, t->hand_fd, "--store-start, --store-resume or --store-allow", "mend\n",
-           answer, sizeof(answer)) || strncmp(answer, "ok", 2) != 0)
+  if (!hurt_ask(t->report, t->hand_fd, "--store-start, --store-resume or --store-allow", "mend\n",
+                answer, sizeof(answer)) ||
+      strncmp(answer, "ok", 2) != 0)
     kit_trace_printf(t, "the server may not be well again: %s", answer);
   close(t->hand_fd);
   t->hand_fd = -1;

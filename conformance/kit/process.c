@@ -17,7 +17,7 @@ struct process {
 };
 
 static bool
-refuse(struct process *p, dk_status status, const char *what, const char *why)
+process_refuse(struct process *p, dk_status status, const char *what, const char *why)
 {
   struct op *op = &p->who->op;
 
@@ -37,7 +37,7 @@ need_library(struct process *p)
     return true;
   atomic_store(&p->who->loads, 1);
   if (dk_library_open(job->plugin, kit_library_flags(job), &p->library, &refusal) != 0)
-    return refuse(p, DK_INTERNAL, "the plugin cannot be loaded", refusal.what);
+    return process_refuse(p, DK_INTERNAL, "the plugin cannot be loaded", refusal.what);
   return true;
 }
 
@@ -54,13 +54,14 @@ need_store(struct process *p)
   if (!need_library(p))
     return false;
   if (!kit_settings(shared, p->who->job, shared->store_value, &settings))
-    return refuse(p, DK_INTERNAL, "the store cannot be opened", "too many settings");
+    return process_refuse(p, DK_INTERNAL, "the store cannot be opened", "too many settings");
   kit_options(shared, &options);
   status = dk_store_open(p->library, &options, p->caller,
                          kit_open_flags(shared, dk_library_provider(p->library)),
                          settings.items, settings.n, &p->store);
   if (status != DK_OK)
-    return refuse(p, status, "the store cannot be opened", dk_caller_failure(p->caller)->text);
+    return process_refuse(p, status, "the store cannot be opened",
+                          dk_caller_failure(p->caller)->text);
   return true;
 }
 
@@ -70,12 +71,12 @@ close_store(struct process *p)
   const char *stuck = dk_store_close(p->store);
 
   if (stuck != NULL)
-    refuse(p, DK_INTERNAL, "a call did not come back when the store was closed", stuck);
+    process_refuse(p, DK_INTERNAL, "a call did not come back when the store was closed", stuck);
   p->store = NULL;
 }
 
 static void
-run(struct process *p)
+process_run(struct process *p)
 {
   struct op *op = &p->who->op;
 
@@ -112,7 +113,7 @@ kit_process_main(struct actor *who)
     if (who->op.kind == OP_QUIT)
       break;
     dk_caller_set_actor(p.caller, who->clock_actor);
-    run(&p);
+    process_run(&p);
     kit_done(who);
   }
   dk_store_close(p.store);

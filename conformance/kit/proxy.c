@@ -149,7 +149,7 @@ reset_pair(struct pair *pair)
 }
 
 static bool
-send_all(int fd, const char *bytes, size_t size)
+proxy_send_all(int fd, const char *bytes, size_t size)
 {
   while (size > 0) {
     ssize_t n = send(fd, bytes, size, MSG_NOSIGNAL);
@@ -206,7 +206,7 @@ pass_piece_on(struct proxy *p, const struct pair *pair, bool is_answer)
   int from = is_answer ? pair->server : pair->provider;
   ssize_t n = recv(from, p->piece, sizeof(p->piece), 0);
 
-  return n > 0 && send_all(is_answer ? pair->provider : pair->server, p->piece, (size_t)n);
+  return n > 0 && proxy_send_all(is_answer ? pair->provider : pair->server, p->piece, (size_t)n);
 }
 
 static void
@@ -240,7 +240,7 @@ pass_on(struct proxy *p, struct pair *pair, bool is_answer)
 
 /* What was held is passed on, and all goes on as if nothing had been; or its connection is gone. */
 static void
-let_go(struct proxy *p)
+proxy_let_go(struct proxy *p)
 {
   struct pair *pair = p->held;
   const struct message_cut *told = &p->told->cut;
@@ -313,7 +313,7 @@ serve_once(struct proxy *p)
   if (ends[0].revents != 0)
     take_connection(p);
   if (p->held != NULL && atomic_load(&p->told->go) != 0)
-    let_go(p);
+    proxy_let_go(p);
 }
 
 __attribute__((noreturn)) static void

@@ -50,7 +50,7 @@ begin_main(struct dk_check *t)
 }
 
 static void
-begin(struct dk_check *t)
+run_do_begin(struct dk_check *t)
 {
   t->shared->mutants = (struct dk_mutant_reached){
     sizeof(t->shared->mutants), KIT_MAX_MUTANTS, t->report->reached
@@ -201,9 +201,9 @@ skip_what_is_not_offered(struct dk_check *t)
 }
 
 static void
-prepare(struct dk_check *t)
+run_prepare(struct dk_check *t)
 {
-  begin(t);
+  run_do_begin(t);
   if (t->job->plugin == NULL)
     return;
   load(t);
@@ -353,7 +353,7 @@ run_passes(struct dk_check *t)
 /* ---- the end --------------------------------------------------------------------------------- */
 
 static void
-give_back(struct dk_check *t, bool in_peace)
+run_give_back(struct dk_check *t, bool in_peace)
 {
   struct actor *me = kit_actor(t, NULL);
 
@@ -407,9 +407,9 @@ kit_run(struct kit_shared *shared, const struct kit_job *job)
     kit_shared_trim(shared, job->check->processes);
   dk_arena_init(&t->arena);
   dk_arena_init(&t->twin.arena);
-  if (guarded(t, prepare))
+  if (guarded(t, run_prepare))
     in_peace = run_passes(t);
-  give_back(t, in_peace);
+  run_give_back(t, in_peace);
   compare_states(t, before);
   if (t->verdict == VERDICT_NONE || t->verdict == VERDICT_PASS) {
     t->verdict = VERDICT_PASS;

@@ -145,7 +145,7 @@ stands_at_clock(struct dk_check *t, struct actor *actor)
 }
 
 static void
-let_go(struct kit_gate *gate)
+stall_let_go(struct kit_gate *gate)
 {
   while (sem_post(&gate->go) != 0 && errno == EINTR)
     continue;
@@ -155,7 +155,7 @@ void
 let_clock_go(struct dk_check *t)
 {
   kit_trace_printf(t, "the held call goes on");
-  let_go(&t->shared->gate);
+  stall_let_go(&t->shared->gate);
 }
 
 /* Its thread may have to wait for a processor; the check's own deadline bounds that. */
@@ -211,7 +211,7 @@ pass_time(struct dk_check *t, struct actor *actor, int64_t ms)
   bool asks_now = !asked && atomic_load(&gate->asked) != 0;
   kit_trace_printf(t, "%lld ms pass while a call is held and %s %s", (long long)ms, who->name,
                    done ? "is done" : "waits for it");
-  let_go(gate);
+  stall_let_go(gate);
   return done || asks_now ? PASSED_AFTER : PASSED_DURING;
 }
 

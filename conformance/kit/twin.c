@@ -245,7 +245,7 @@ counterpart(const struct kit_line *line, const kit_lines *own, const kit_lines *
 }
 
 static void
-compare(struct dk_check *t, const kit_lines *with, const kit_lines *without, const char *where)
+twin_compare(struct dk_check *t, const kit_lines *with, const kit_lines *without, const char *where)
 {
   bool is_with = false;
   const struct kit_line *line = first_difference(with, without, &is_with);
@@ -283,8 +283,8 @@ kit_expect_unchanged(struct dk_check *t, const char *file, int line)
       kit_trouble(t, "the two runs of a twin part inside the region: a call is missing");
     twin->skips = false;
     kit_drain(t, &t->arena, &without);
-    compare(t, &twin->with.seen, &without.seen, where);
-    compare(t, &twin->with.listed, &without.listed, where);
+    twin_compare(t, &twin->with.seen, &without.seen, where);
+    twin_compare(t, &twin->with.listed, &without.listed, where);
     t->report->regions++;
   }
   kit_leave(t); /* this pass has told what it was for */

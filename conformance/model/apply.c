@@ -443,7 +443,7 @@ forget_executions(struct instance *instance)
 /* All that is the instance's own, but what is to be kept: it is an address then, as before its
  * first commit. */
 static void
-forget(struct instance *instance, const struct step *kept)
+model_apply_forget(struct instance *instance, const struct step *kept)
 {
   struct instance address = {.link = instance->link,
                              .entry = instance->entry,
@@ -473,7 +473,7 @@ free_instance(struct store *s, struct instance *instance)
 
   FOR_EACH(at, &instance->messages)
     remove_message(s, OWNER_OF(at, struct message, link));
-  forget(instance, &nothing);
+  model_apply_forget(instance, &nothing);
   free(instance);
 }
 
@@ -489,7 +489,7 @@ instance_goes(struct store *s, const struct step *p)
     return DK_OK;
   bool has_messages = gone->messages.next != &gone->messages; /* as mutants leave them */
   if (has_messages || MUTANT(M_DEL_AGE_STAYS) || p->held || p->execution_id || p->committed) {
-    forget(gone, p);
+    model_apply_forget(gone, p);
     return DK_OK;
   }
   table_remove(&s->instances, &gone->entry);

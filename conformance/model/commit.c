@@ -173,7 +173,7 @@ refuse_absent(struct op *op, const struct instance *turn, const struct dk_turn_r
 }
 
 static dk_status
-refuse_what_is_unknown(struct op *op, const struct dk_turn_result *r)
+model_commit_refuse_what_is_unknown(struct op *op, const struct dk_turn_result *r)
 {
   const struct store *s = op->s;
 
@@ -238,7 +238,7 @@ refuse_what_cannot_be_applied(struct op *op, const struct instance *turn,
 {
   const struct store *s = op->s;
 
-  TRY(refuse_what_is_unknown(op, r));
+  TRY(model_commit_refuse_what_is_unknown(op, r));
   if (MUTANT(M_ERR_STATE_BEFORE_FORM))
     TRY(refuse_state(op, turn, r));
   TRY(refuse_form(op, turn, r));

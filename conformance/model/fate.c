@@ -235,7 +235,7 @@ is_judged(const struct op *op, const struct instance *instance)
 }
 
 static void
-judge(const struct op *op, struct instance *instance, enum fate fate)
+model_fate_judge(const struct op *op, struct instance *instance, enum fate fate)
 {
   instance->judged_by = op->number;
   instance->fate = fate;
@@ -244,7 +244,7 @@ judge(const struct op *op, struct instance *instance, enum fate fate)
 void
 let_go(const struct op *op, struct instance *instance)
 {
-  judge(op, instance, GOES);
+  model_fate_judge(op, instance, GOES);
   instance->named_by = op->number;
 }
 
@@ -261,7 +261,7 @@ let_stay(const struct op *op, struct instance *instance)
   const struct store *s = op->s;
 
   for (; instance && !is_judged(op, instance); instance = parent_of(op, instance)) {
-    judge(op, instance, STAYS);
+    model_fate_judge(op, instance, STAYS);
     if (DEFECT(M_DEL_MATCHING_LOOKS_AT_ROOTS, parent_of(op, instance) != NULL))
       break;
   }
@@ -280,7 +280,7 @@ goes(const struct op *op, struct instance *instance)
   struct instance *top = instance;
 
   for (; top && !is_judged(op, top); top = parent_of(op, top))
-    judge(op, top, IS_ASKED);
+    model_fate_judge(op, top, IS_ASKED);
   enum fate fate = top && top->fate == GOES ? GOES : STAYS;
   for (struct instance *at = instance; at && at->fate == IS_ASKED; at = parent_of(op, at))
     at->fate = fate;

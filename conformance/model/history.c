@@ -66,7 +66,7 @@ told_execution(const struct execution *e)
 
 /* EXEC-3: of each execution its own. */
 static dk_status
-hand_up_execution(const struct reading *r)
+model_history_hand_up_execution(const struct reading *r)
 {
   enum { SECOND = 1000 };
   const struct store *s = r->op->s;
@@ -248,7 +248,7 @@ read_history(struct op *op, const struct dk_read_history *request)
   TRY(take_lock_to_read(op, of));
   if (DEFECT(M_HIST_NOTHING_PAST_END, request->from_event > r.e->last_event_id))
     return DK_OK;
-  TRY(hand_up_execution(&r));
+  TRY(model_history_hand_up_execution(&r));
   if (is_gone(&r))
     return DK_OK;
   if (!DEFECT(M_HIST_SORTED_AS_TEXT, is_other_as_text(r.e)))

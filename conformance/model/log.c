@@ -88,7 +88,7 @@ refuse_unknown(struct op *op, bool is_unknown, const char *what)
 }
 
 static dk_status
-no_memory(struct op *op)
+model_log_no_memory(struct op *op)
 {
   return refuse(op, DK_NO_MEMORY, "out of memory");
 }
@@ -172,7 +172,8 @@ apply_records(struct op *op, struct dk_bytes rest)
     dk_status status = state_apply(s, steps);
     s->is_following = false;
     if (status != DK_OK)
-      return status == DK_NO_MEMORY ? no_memory(op) : corrupt(op, "does not fit what is before it");
+      return status == DK_NO_MEMORY ? model_log_no_memory(op)
+                                    : corrupt(op, "does not fit what is before it");
     s->end += (off_t)(sizeof head + steps.len);
   }
   return DK_OK;
@@ -189,7 +190,7 @@ follow(struct op *op)
     state_done(s);
     s->end = LOG_FROM;
     if (state_init(s) != DK_OK)
-      return no_memory(op);
+      return model_log_no_memory(op);
     s->is_stale = false;
   }
   if (fstat(s->fd, &now) < 0)
@@ -200,7 +201,7 @@ follow(struct op *op)
     return DK_OK;
   size_t size = (size_t)(now.st_size - s->end);
   char *rest = malloc(size);
-  dk_status status = rest ? read_rest(op, rest, size) : no_memory(op);
+  dk_status status = rest ? read_rest(op, rest, size) : model_log_no_memory(op);
   if (status == DK_OK)
     status = apply_records(op, (struct dk_bytes){rest, size});
   free(rest);
@@ -267,7 +268,7 @@ take_lock_and_follow(struct op *op)
   return status;
 }
 
-static dk_status append(struct op *op);
+static dk_status model_log_append(struct op *op);
 
 /* QUEUE-9: a mutant has told a sender that its message is stored, and stores it now. */
 static dk_status
@@ -279,7 +280,7 @@ write_what_was_answered(struct op *op)
     return DK_OK;
   op->record = s->unwritten;
   s->unwritten = (struct dk_text)DK_TEXT_EMPTY;
-  dk_status status = append(op);
+  dk_status status = model_log_append(op);
   dk_text_done(&op->record);
   op->record = (struct dk_text)DK_TEXT_EMPTY;
   if (status != DK_OK)
@@ -399,7 +400,7 @@ write_record(struct op *op, struct dk_bytes record)
 
 /* One operation, one record: in the log it has happened.  [ACK-1, QUEUE-9] */
 static dk_status
-append(struct op *op)
+model_log_append(struct op *op)
 {
   struct store *s = op->s;
   struct dk_text *record = &op->record;
@@ -407,7 +408,7 @@ append(struct op *op)
   struct head head;
 
   if (dk_text_failed(record))
-    return no_memory(op);
+    return model_log_no_memory(op);
   if (s->is_read_only)
     return refuse(op, DK_REFUSED, "the store was opened read-only");
   steps = (struct dk_bytes){record->bytes + sizeof head, record->length - sizeof head};
@@ -425,7 +426,7 @@ append(struct op *op)
 dk_status
 write_so_far(struct op *op)
 {
-  dk_status status = op->record.length ? append(op) : DK_OK;
+  dk_status status = op->record.length ? model_log_append(op) : DK_OK;
 
   dk_text_done(&op->record);
   op->record = (struct dk_text)DK_TEXT_EMPTY;
@@ -452,7 +453,7 @@ leave(struct op *op, dk_status status)
   if (status == DONE_ALREADY)
     status = DK_OK;
   if (op->record.length && (status == DK_OK || op->leaves_traces)) {
-    dk_status appended = is_answered_only(op) ? DK_OK : append(op);
+    dk_status appended = is_answered_only(op) ? DK_OK : model_log_append(op);
     status = status == DK_OK ? appended : status;
     if (DEFECT(M_CALL_CANCELLED_AFTER_THE_FACT,                          /* CALL-5 */
                status == DK_OK && s->host->cancelled(op->call)))

@@ -58,7 +58,7 @@ choose_mutant(struct op *op, const char *id)
 }
 
 static dk_status
-begin(struct op *op, const struct dk_open *open)
+model_provider_begin(struct op *op, const struct dk_open *open)
 {
   const uint32_t known = DK_OPEN_CREATE | DK_OPEN_READ_ONLY | DK_OPEN_HOST_CLOCK;
   struct settings settings = settings_of(open);
@@ -99,7 +99,7 @@ model_open(const struct dk_host *host, struct dk_call *call, const struct dk_ope
   list_init(&s->waiters);
   list_init(&s->waiting);
   list_init(&s->rows);
-  dk_status status = begin(&op, open);
+  dk_status status = model_provider_begin(&op, open);
   if (status != DK_OK) {
     model_close(s);
     return status;

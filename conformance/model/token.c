@@ -50,7 +50,7 @@ take_number(struct dk_bytes *text, uint64_t *ret_number)
 }
 
 static bool
-take_letter(struct dk_bytes *text, char letter)
+model_token_take_letter(struct dk_bytes *text, char letter)
 {
   if (text->len == 0 || text->ptr[0] != letter)
     return false;
@@ -70,8 +70,8 @@ take_life(const struct store *s, struct dk_bytes *text)
 bool
 parse_turn_token(const struct store *s, struct dk_bytes text, struct token *ret_token)
 {
-  bool is_one =
-    take_letter(&text, 't') && take_number(&text, &ret_token->epoch) && take_life(s, &text);
+  bool is_one = model_token_take_letter(&text, 't') && take_number(&text, &ret_token->epoch) &&
+                take_life(s, &text);
 
   ret_token->of = (struct identity){.instance = text};
   return is_one;
@@ -80,7 +80,7 @@ parse_turn_token(const struct store *s, struct dk_bytes text, struct token *ret_
 bool
 parse_work_token(const struct store *s, struct dk_bytes text, struct token *ret_token)
 {
-  bool is_one = take_letter(&text, 'w') && take_number(&text, &ret_token->epoch) &&
+  bool is_one = model_token_take_letter(&text, 'w') && take_number(&text, &ret_token->epoch) &&
                 take_life(s, &text) && take_number(&text, &ret_token->of.execution_id) &&
                 take_number(&text, &ret_token->of.activity_id);
 

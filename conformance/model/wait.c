@@ -125,7 +125,7 @@ end_waiting(struct poll *p)
 }
 
 static dk_status
-look(struct poll *p)
+model_wait_look(struct poll *p)
 {
   const struct store *s = p->s;
   struct op op;
@@ -174,7 +174,7 @@ look_and_wait(struct poll *p, int64_t wait_until)
     bool is_last = s->host->now(s->host) >= wait_until; /* CALL-3: when time is up, once more */
     dk_status status = DK_NOTHING;
     if (!is_first || REFUSED(M_CALL_NO_SECOND_LOOK, true))
-      status = look(p);                                                /* CALL-2 */
+      status = model_wait_look(p); /* CALL-2 */
     if (status != DK_NOTHING || is_last || DEFECT(M_CALL_ANY_WAKE_ENDS_THE_WAIT, is_woken))
       return status;
     bool is_deaf = MUTANT(M_CALL_POLL_IS_DEAF) || (s->elsewhere && s->elsewhere->is_deaf);
@@ -199,7 +199,7 @@ look_first(struct poll *p)
   bool is_turned_away =
     strcmp(p->name, "fetch_work_item") == 0 ? DEFECT(M_WORK_CROWD_GETS_NOTHING, before >= A_CROWD)
                                             : DEFECT(M_TURN_CROWD_GETS_NOTHING, before >= A_CROWD);
-  dk_status status = is_turned_away ? DK_NOTHING : look(p);
+  dk_status status = is_turned_away ? DK_NOTHING : model_wait_look(p);
 
   __atomic_fetch_sub(&s->fetching, 1, __ATOMIC_RELAXED);
   return status;

@@ -57,7 +57,7 @@ has_ended(const struct store *s, struct dk_bytes id)
 }
 
 static bool
-is_known(const struct store *s, struct dk_bytes id)
+model_work_is_known(const struct store *s, struct dk_bytes id)
 {
   const struct instance *instance = find_instance(s, id);
 
@@ -408,7 +408,7 @@ ack_work_item(struct op *op, struct dk_bytes text, const struct dk_work_result *
                     is_repeat ? M_WORK_REPEATED_ACK_ENQUEUES_AGAIN     /* WORK-10 */
                               : M_CANCEL_ACK_OF_DELETED_ENQUEUES,      /* CANCEL-5 */
                     &token, &row));
-  if (DEFECT(M_CANCEL_ACK_NEEDS_INSTANCE, !is_known(s, token.of.instance)))
+  if (DEFECT(M_CANCEL_ACK_NEEDS_INSTANCE, !model_work_is_known(s, token.of.instance)))
     return refuse(op, DK_NOT_FOUND, "there is no such instance");
   if (DEFECT(M_CANCEL_ACK_LOOKS_AT_STATE, has_ended(s, token.of.instance)))
     return refuse(op, DK_NOT_FOUND, "the orchestration has ended");

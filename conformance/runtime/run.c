@@ -349,7 +349,7 @@ run_arena(void)
 /* ---- runtimes -------------------------------------------------------------------------------- */
 
 static void
-start(struct dk_check *t, int which, struct actor *handle)
+run_start(struct dk_check *t, int which, struct actor *handle)
 {
   struct dk_refusal refusal = {.number = 0};
 
@@ -376,13 +376,13 @@ stop(struct dk_check *t, int which)
 void
 start_runtime(struct dk_check *t)
 {
-  start(t, 0, NULL);
+  run_start(t, 0, NULL);
 }
 
 void
 start_second_runtime(struct dk_check *t, struct actor *handle)
 {
-  start(t, 1, handle);
+  run_start(t, 1, handle);
 }
 
 void

@@ -46,7 +46,7 @@ end_program(void)
 /* To standard error, where a person sees it under prove; a failure that is expected is told on
  * standard output. */
 static void
-tell(const struct dk_text *text)
+program_tell(const struct dk_text *text)
 {
   if (program.in_todo)
     tap_comment(program_tap(), dk_text_str(text));
@@ -65,7 +65,7 @@ program_point(bool passed, const char *name, va_list args)
   if (!passed) {
     struct dk_text failed = DK_TEXT_EMPTY;
     dk_text_printf(&failed, "failed: %s", dk_text_str(&text));
-    tell(&failed);
+    program_tell(&failed);
     dk_text_done(&failed);
   }
   dk_text_done(&text);
@@ -80,7 +80,7 @@ tell_failure(const char *file, int line, struct dk_text *expected, struct dk_tex
 
   dk_text_printf(&text, "  at        %s:%d\n  expected  %s\n  found     %s", file, line,
                  dk_text_str(expected), dk_text_str(found));
-  tell(&text);
+  program_tell(&text);
   dk_text_done(&text);
   dk_text_done(expected);
   dk_text_done(found);
@@ -161,7 +161,7 @@ is_negative(struct tap_integer n)
 
 /* -1, 0 or 1: of two with the same sign the bits decide. */
 static int
-compare(struct tap_integer a, struct tap_integer b)
+program_compare(struct tap_integer a, struct tap_integer b)
 {
   if (is_negative(a) != is_negative(b))
     return is_negative(a) ? -1 : 1;
@@ -199,7 +199,7 @@ bool
 tap_program_cmp(const char *file, int line, const char *expression, struct tap_integer a,
                 const char *relation, struct tap_integer b, const char *name, ...)
 {
-  int holds = relation_holds(relation, compare(a, b));
+  int holds = relation_holds(relation, program_compare(a, b));
   va_list args;
 
   if (holds < 0)
@@ -257,7 +257,7 @@ tap_program_diag(const char *format, ...)
   va_start(args, format);
   dk_text_vprintf(&text, format, args);
   va_end(args);
-  tell(&text);
+  program_tell(&text);
   dk_text_done(&text);
 }
 

@@ -20,7 +20,7 @@ hash_of(dk_str name)
 }
 
 static struct name_entry *
-find(const struct names *names, dk_str name, uint64_t hash)
+names_do_find(const struct names *names, dk_str name, uint64_t hash)
 {
   if (names->n_buckets == 0)
     return NULL;
@@ -31,7 +31,7 @@ find(const struct names *names, dk_str name, uint64_t hash)
 }
 
 static void
-put(struct name_entry **buckets, size_t n_buckets, struct name_entry *entry)
+names_put(struct name_entry **buckets, size_t n_buckets, struct name_entry *entry)
 {
   struct name_entry **bucket = &buckets[entry->hash % n_buckets];
 
@@ -51,7 +51,7 @@ grow(struct names *names, struct dk_arena *arena)
   for (size_t i = 0; i < names->n_buckets; i++)
     for (struct name_entry *entry = names->buckets[i], *next; entry; entry = next) {
       next = entry->next;
-      put(buckets, n, entry);
+      names_put(buckets, n, entry);
     }
   names->buckets = buckets;
   names->n_buckets = n;
@@ -62,7 +62,7 @@ void **
 names_at(struct names *names, struct dk_arena *arena, dk_str name)
 {
   uint64_t hash = hash_of(name);
-  struct name_entry *entry = find(names, name, hash);
+  struct name_entry *entry = names_do_find(names, name, hash);
 
   if (entry)
     return &entry->pointer;
@@ -72,7 +72,7 @@ names_at(struct names *names, struct dk_arena *arena, dk_str name)
   if (!entry)
     return NULL;
   *entry = (struct name_entry){.name = name, .hash = hash};
-  put(names->buckets, names->n_buckets, entry);
+  names_put(names->buckets, names->n_buckets, entry);
   names->n_entries++;
   return &entry->pointer;
 }
@@ -80,7 +80,7 @@ names_at(struct names *names, struct dk_arena *arena, dk_str name)
 void *
 names_find(const struct names *names, dk_str name)
 {
-  const struct name_entry *entry = find(names, name, hash_of(name));
+  const struct name_entry *entry = names_do_find(names, name, hash_of(name));
 
   return entry ? entry->pointer : NULL;
 }

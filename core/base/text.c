@@ -13,7 +13,7 @@ enum { SMALLEST_TEXT = 64 };
 
 /* Grows the text by `more` bytes and a NUL, or marks it as failed. */
 static bool
-make_room(struct dk_text *text, size_t more)
+text_make_room(struct dk_text *text, size_t more)
 {
   if (text->failed)
     return false;
@@ -63,7 +63,7 @@ dk_text_reset(struct dk_text *text)
 void
 dk_text_add(struct dk_text *text, const void *bytes, size_t size)
 {
-  if (!make_room(text, size))
+  if (!text_make_room(text, size))
     return;
   if (size > 0)
     memcpy(text->bytes + text->length, bytes, size);
@@ -86,7 +86,7 @@ dk_text_vprintf(struct dk_text *text, const char *format, va_list args)
   int length = vsnprintf(NULL, 0, format, args);
   if (length < 0) {
     text->failed = true;
-  } else if (make_room(text, (size_t)length)) {
+  } else if (text_make_room(text, (size_t)length)) {
     vsnprintf(text->bytes + text->length, (size_t)length + 1, format, again);
     text->length += (size_t)length;
   }

@@ -131,8 +131,8 @@ dk_call_forget(struct dk_call *call)
 }
 
 static struct dk_call *
-begin(struct dk_store *store, struct dk_caller *caller, const struct dk_operation *operation,
-      const struct dk_request *request)
+call_begin(struct dk_store *store, struct dk_caller *caller, const struct dk_operation *operation,
+           const struct dk_request *request)
 {
   struct dk_call *call = &caller->call;
 
@@ -261,7 +261,7 @@ judge_words(struct dk_call *call, dk_status status)
 
 /* The status that is valid: a provider that returns DK_OK after an error has not succeeded. */
 static dk_status
-judge(struct dk_call *call, dk_status returned)
+call_judge(struct dk_call *call, dk_status returned)
 {
   dk_status status = judge_status(call, returned);
 
@@ -309,7 +309,7 @@ wait_for_turnstile(struct dk_call *call)
 }
 
 static dk_status
-attempt(struct dk_call *call)
+call_attempt(struct dk_call *call)
 {
   struct dk_store *store = call->store;
   dk_status turn = wait_for_turnstile(call);
@@ -325,7 +325,7 @@ attempt(struct dk_call *call)
   dk_status status = call->operation->attempt(call, call->request);
   atomic_store(&call->is_running, false);
   dk_turnstile_leave(store->turnstile);
-  return judge(call, dk_memory_returned(call, status));
+  return call_judge(call, dk_memory_returned(call, status));
 }
 
 /* The clock's time at which the fetch gives up; 0: at once.  An unchecked request might be too
@@ -347,7 +347,7 @@ fetch_and_wait(struct dk_call *call, struct dk_bell *bell)
 {
   struct dk_store *store = call->store;
   int64_t until = wait_until(call->request);
-  dk_status waited = DK_OK, status = attempt(call);
+  dk_status waited = DK_OK, status = call_attempt(call);
 
   while (status == DK_NOTHING && waited != DK_NOTHING && waited != DK_CALL_CANCELLED) {
     int64_t next_look = dk_sat_add(dk_store_now(store), LOOK_AGAIN_MS);
@@ -366,20 +366,20 @@ fetch_and_wait(struct dk_call *call, struct dk_bell *bell)
       return dk_call_refuse(call, DK_CALL_CANCELLED, "%s was cancelled", call->operation->name);
     dk_bell_quiet(bell);
     dk_call_forget(call);
-    status = attempt(call);
+    status = call_attempt(call);
   }
   return status;
 }
 
 /* With the lower thread models the host waits, so that no call blocks the others. */
 static dk_status
-run(struct dk_call *call)
+call_run(struct dk_call *call)
 {
   struct dk_bells *bells = &call->store->library->bells;
   struct dk_bell bell;
 
   if (!call->store->turnstile || wait_until(call->request) <= dk_store_now(call->store))
-    return attempt(call);
+    return call_attempt(call);
   if (dk_call_cancel_fd(call) < 0 || !dk_bells_add(bells, &bell))
     return dk_call_refuse(call, DK_UNAVAILABLE, "%s: there are no descriptors left to wait with",
                           call->operation->name);
@@ -435,13 +435,13 @@ dk_status
 dk_call_make(struct dk_store *store, struct dk_caller *caller,
              const struct dk_operation *operation, const struct dk_request *request)
 {
-  struct dk_call *call = begin(store, caller, operation, request);
+  struct dk_call *call = call_begin(store, caller, operation, request);
   dk_status status = check(call);
 
   if (status == DK_OK && !dk_store_add_call(store, call))
     status = refuse_closing(call);
   else if (status == DK_OK) {
-    status = run(call);
+    status = call_run(call);
     if (status == DK_OK)
       status = dk_overdue_judge(call);
     if (status == DK_OK && store->turnstile && operation->may_bring_work)

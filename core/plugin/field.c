@@ -108,7 +108,7 @@ dk_form_text(struct dk_form *form, const char *field, struct dk_bytes text, bool
 }
 
 static void
-count(struct dk_form *form, uint64_t bytes)
+field_count(struct dk_form *form, uint64_t bytes)
 {
   if (__builtin_add_overflow(form->bytes, bytes, &form->bytes))
     form->bytes = UINT64_MAX;
@@ -120,7 +120,7 @@ dk_form_payload(struct dk_form *form, const char *field, struct dk_bytes payload
   if (!payload.ptr && payload.len > 0)
     return dk_form_refuse(form, DK_INVALID, field, "expected bytes, found %zu at NULL",
                           payload.len);
-  count(form, payload.len);
+  field_count(form, payload.len);
   if (payload.len > form->limits->max_payload && form->too_large == 0) {
     form->too_large = payload.len;
     name_place(form, field, form->too_large_at);

@@ -131,7 +131,7 @@ dk_memory_is_watched(void)
 /* *ret_at is the offset of the first byte that is wrong.  Both requests also make Valgrind report
  * it. */
 static enum state
-ask(const void *bytes, size_t size, size_t *ret_at)
+memory_ask(const void *bytes, size_t size, size_t *ret_at)
 {
   uintptr_t wrong = (uintptr_t)VALGRIND_CHECK_MEM_IS_ADDRESSABLE(bytes, size);
   enum state state = IS_NOT_THERE;
@@ -171,7 +171,7 @@ dk_memory_is_watched(void)
 }
 
 static enum state
-ask(const void *bytes, size_t size, size_t *ret_at)
+memory_ask(const void *bytes, size_t size, size_t *ret_at)
 {
   (void)bytes;
   (void)size;
@@ -182,7 +182,7 @@ ask(const void *bytes, size_t size, size_t *ret_at)
 static enum state
 ask_quietly(const void *bytes, size_t size, size_t *ret_at)
 {
-  return ask(bytes, size, ret_at);
+  return memory_ask(bytes, size, ret_at);
 }
 
 #endif
@@ -197,7 +197,7 @@ dk_memory_finds(const struct dk_store *store, const char *name, const void *byte
 
   if (!store->is_watched || size == 0)
     return false;
-  enum state state = quietly ? ask_quietly(bytes, size, &at) : ask(bytes, size, &at);
+  enum state state = quietly ? ask_quietly(bytes, size, &at) : memory_ask(bytes, size, &at);
   if (state == IS_FINE)
     return false;
   ret_fault->clause = state == IS_UNDEFINED ? "MEM-1" : "MEM-2";

@@ -6,8 +6,8 @@
 #include "core/plugin/store.h"
 
 static dk_status
-refuse(struct dk_call *call, const char *what, struct dk_bytes instance, int64_t late_ms,
-       int64_t lock_ms)
+overdue_refuse(struct dk_call *call, const char *what, struct dk_bytes instance, int64_t late_ms,
+               int64_t lock_ms)
 {
   dk_status status = dk_call_refuse(
     call, DK_BUSY,
@@ -28,8 +28,8 @@ judge_turn(struct dk_call *call, int64_t now)
   if (turn->deadline > now)
     return DK_OK;
   call->caller->overdue.turn = turn;
-  return refuse(call, "the turn", turn->head.instance, now - turn->deadline,
-                call->request->fetch_turn->lock_ms);
+  return overdue_refuse(call, "the turn", turn->head.instance, now - turn->deadline,
+                        call->request->fetch_turn->lock_ms);
 }
 
 /* Moves those that have ended behind the others; returns the number of the others. */
@@ -64,8 +64,8 @@ judge_works(struct dk_call *call, int64_t now)
   works->n_items = n_live;
   if (n_live > 0)
     return DK_OK;
-  return refuse(call, "the activity", overdue->items[0].item.instance,
-                now - overdue->items[0].deadline, call->request->fetch_work->lock_ms);
+  return overdue_refuse(call, "the activity", overdue->items[0].item.instance,
+                        now - overdue->items[0].deadline, call->request->fetch_work->lock_ms);
 }
 
 dk_status

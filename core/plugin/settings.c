@@ -26,7 +26,7 @@ is_path(struct dk_bytes value)
 
 /* Reads the number at the beginning of the text; *ret_rest is the text after it. */
 static bool
-read_number(struct dk_bytes value, int64_t *ret_number, const char **ret_rest)
+settings_read_number(struct dk_bytes value, int64_t *ret_number, const char **ret_rest)
 {
   bool negative = value.len > 0 && value.ptr[0] == '-';
   size_t i = negative;
@@ -52,7 +52,8 @@ is_integer(struct dk_bytes value)
   int64_t number;
   const char *rest;
 
-  return is_text(value) && read_number(value, &number, &rest) && rest == value.ptr + value.len;
+  return is_text(value) && settings_read_number(value, &number, &rest) &&
+         rest == value.ptr + value.len;
 }
 
 static bool
@@ -82,7 +83,7 @@ is_duration(struct dk_bytes value)
   int64_t number;
   const char *rest;
 
-  if (!is_text(value) || !read_number(value, &number, &rest) || number < 0)
+  if (!is_text(value) || !settings_read_number(value, &number, &rest) || number < 0)
     return false;
   size_t length = (size_t)(value.ptr + value.len - rest);
   for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
@@ -97,7 +98,7 @@ is_port(struct dk_bytes value)
   int64_t port;
   const char *rest;
 
-  return read_number(value, &port, &rest) && rest == value.ptr + value.len && port >= 1 &&
+  return settings_read_number(value, &port, &rest) && rest == value.ptr + value.len && port >= 1 &&
          port <= 65535;
 }
 

@@ -43,7 +43,7 @@ dk_sink_expect_message(struct dk_call *call)
 /* ---- instances ------------------------------------------------------------------------------- */
 
 static int
-compare_ids(struct dk_bytes a, struct dk_bytes b)
+sink_admin_compare_ids(struct dk_bytes a, struct dk_bytes b)
 {
   size_t shorter = a.len < b.len ? a.len : b.len;
   int order = shorter > 0 ? memcmp(a.ptr, b.ptr, shorter) : 0;
@@ -63,7 +63,7 @@ expect_next_instance(struct dk_call *call, struct dk_bytes instance)
   if (asked->max_instances > 0 && rows->n >= asked->max_instances)
     return dk_call_violated(call, "ADMIN-1", "more than the %u instances that were requested",
                             asked->max_instances);
-  if (!last.ptr || compare_ids(instance, last) > 0)
+  if (!last.ptr || sink_admin_compare_ids(instance, last) > 0)
     return DK_OK;
   return dk_call_violated(call, "ADMIN-1", "instance \"%.64s\" after \"%.64s\"", instance.ptr,
                           last.ptr);

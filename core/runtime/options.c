@@ -85,7 +85,7 @@ set_number(struct dk_runtime_options *options, const struct number *number, int6
 
 /* Begins a refusal of the options; the caller adds what was expected, found, and what to do. */
 static dk_status
-refuse(struct dk_refusal *refusal, const char *where, const char *what)
+options_refuse(struct dk_refusal *refusal, const char *where, const char *what)
 {
   dk_refusal_begin(refusal, 0, where, "%s", what);
   return DK_INVALID;
@@ -94,7 +94,7 @@ refuse(struct dk_refusal *refusal, const char *where, const char *what)
 static dk_status
 refuse_number(struct dk_refusal *refusal, const struct number *number, int64_t found)
 {
-  refuse(refusal, number->name, "the value is out of its range");
+  options_refuse(refusal, number->name, "the value is out of its range");
   dk_refusal_say(refusal->expected, "%lld to %lld%s", (long long)number->least,
                  (long long)number->most, number->type == MS ? " milliseconds" : "");
   dk_refusal_say(refusal->found, "%lld", (long long)found);
@@ -113,7 +113,7 @@ copy_options(const struct dk_runtime_options *given, struct dk_runtime_options *
   size_t size = given->struct_size;
 
   if (!DK_HAS_FIELD(dk_runtime_options, given, registry)) {
-    refuse(refusal, "struct_size", "the options are too short to hold a registry");
+    options_refuse(refusal, "struct_size", "the options are too short to hold a registry");
     dk_refusal_say(refusal->expected, "%zu", sizeof(*given));
     dk_refusal_say(refusal->found, "%zu", size);
     dk_refusal_say(refusal->next, "begin with struct dk_runtime_options options = {.struct_size = "
@@ -134,7 +134,7 @@ check_flags(const struct dk_runtime_options *options, struct dk_refusal *refusal
 
   if ((options->flags & ~known) == 0)
     return DK_OK;
-  refuse(refusal, "flags", "there are flags that this version does not know");
+  options_refuse(refusal, "flags", "there are flags that this version does not know");
   dk_refusal_say(refusal->expected, "DK_RUNTIME_NO_LOCAL_SIGNAL, DK_RUNTIME_FAIL_FAST, "
                                         "DK_RUNTIME_FAIL_DELAYED");
   dk_refusal_say(refusal->found, "0x%x", (unsigned)(options->flags & ~known));
@@ -146,7 +146,7 @@ static dk_status
 check_registry(const struct dk_runtime_options *options, struct dk_refusal *refusal)
 {
   if (!options->registry) {
-    refuse(refusal, "registry", "there is none");
+    options_refuse(refusal, "registry", "there is none");
     dk_refusal_say(refusal->expected, "what can be run, from dk_registry_new");
     dk_refusal_say(refusal->found, "NULL");
     dk_refusal_say(refusal->next, "register orchestrations and activities, and set the member");
@@ -155,7 +155,8 @@ check_registry(const struct dk_runtime_options *options, struct dk_refusal *refu
   const struct registered_activity *isolated = registry_isolated(options->registry);
   if (!isolated || options->zygote)
     return DK_OK;
-  refuse(refusal, "zygote", "an activity needs a process, and there is no zygote to make it");
+  options_refuse(refusal, "zygote",
+                 "an activity needs a process, and there is no zygote to make it");
   dk_refusal_say(refusal->expected, "a zygote, from dk_zygote_start at the top of main");
   dk_refusal_say(refusal->found, "NULL, and the activity \"%s\" with DK_IN_PROCESS",
                  isolated->name);
@@ -188,8 +189,9 @@ check_renewal(const char *what, int64_t lock, int64_t buffer, struct dk_refusal 
     return DK_OK;
   char where[64];
   snprintf(where, sizeof(where), "%s_renewal_buffer_ms", what);
-  refuse(refusal, where, buffer > lock ? "the buffer is longer than the lock"
-                                       : "the buffer leaves too little time between renewals");
+  options_refuse(refusal, where,
+                 buffer > lock ? "the buffer is longer than the lock"
+                               : "the buffer leaves too little time between renewals");
   dk_refusal_say(refusal->expected, "%s_lock_ms - %s of at least %d ms", what, where,
                  LEAST_RENEWAL_MS);
   dk_refusal_say(refusal->found, "%lld - %lld = %lld ms", (long long)lock, (long long)buffer,
@@ -207,7 +209,7 @@ check_backoff(const struct dk_runtime_options *options, struct dk_refusal *refus
 {
   if (options->backoff_ms <= options->max_backoff_ms)
     return DK_OK;
-  refuse(refusal, "max_backoff_ms", "the longest delay is shorter than the first");
+  options_refuse(refusal, "max_backoff_ms", "the longest delay is shorter than the first");
   dk_refusal_say(refusal->expected, "at least backoff_ms, %lld", (long long)options->backoff_ms);
   dk_refusal_say(refusal->found, "%lld", (long long)options->max_backoff_ms);
   dk_refusal_say(refusal->next, "set both");
@@ -221,7 +223,7 @@ check_each_tag(const struct dk_runtime_options *options, struct dk_refusal *refu
     const dk_str *tag = &options->tags[i];
     if (tag->ptr && dk_text_id_valid(tag->ptr, tag->len, MAX_TAG))
       continue;
-    refuse(refusal, "tags", "a tag is not text that an activity can have");
+    options_refuse(refusal, "tags", "a tag is not text that an activity can have");
     dk_refusal_say(refusal->expected, "1 to %d bytes of UTF-8 without NUL", MAX_TAG);
     dk_refusal_say(refusal->found, "tag %zu of %zu, %zu bytes", i + 1, options->n_tags, tag->len);
     dk_refusal_say(refusal->next, "leave it out; DK_TAG_UNTAGGED_OR_LISTED selects activities "
@@ -240,7 +242,7 @@ check_tags(const struct dk_runtime_options *options, struct dk_refusal *refusal)
   bool wants_list = rule == DK_TAG_LISTED || rule == DK_TAG_UNTAGGED_OR_LISTED;
 
   if (rule < DK_TAG_UNTAGGED || rule > DK_TAG_ANY) {
-    refuse(refusal, "tag_rule", "this version knows no such rule");
+    options_refuse(refusal, "tag_rule", "this version knows no such rule");
     dk_refusal_say(refusal->expected, "DK_TAG_UNTAGGED, _LISTED, _UNTAGGED_OR_LISTED or _ANY");
     dk_refusal_say(refusal->found, "%d", (int)rule);
     dk_refusal_say(refusal->next, "use one of them");
@@ -248,8 +250,9 @@ check_tags(const struct dk_runtime_options *options, struct dk_refusal *refusal)
   }
   if (wants_list == (options->n_tags > 0) && (options->n_tags == 0 || options->tags))
     return check_each_tag(options, refusal);
-  refuse(refusal, "tags", wants_list ? "the rule needs a list of tags"
-                                     : "there are tags that the rule does not use");
+  options_refuse(refusal, "tags",
+                 wants_list ? "the rule needs a list of tags"
+                            : "there are tags that the rule does not use");
   dk_refusal_say(refusal->expected, wants_list ? "at least one tag"
                                                : "DK_TAG_LISTED or DK_TAG_UNTAGGED_OR_LISTED");
   dk_refusal_say(refusal->found, "tag_rule %d with %zu tags%s", (int)rule, options->n_tags,
@@ -266,7 +269,7 @@ check_sessions(const struct dk_runtime_options *options, struct dk_refusal *refu
 
   if (rule >= DK_SESSION_NONE && rule <= DK_SESSION_ANY)
     return DK_OK;
-  refuse(refusal, "session_rule", "this version knows no such rule");
+  options_refuse(refusal, "session_rule", "this version knows no such rule");
   dk_refusal_say(refusal->expected, "DK_SESSION_NONE, _HELD or _ANY");
   dk_refusal_say(refusal->found, "%d", (int)rule);
   dk_refusal_say(refusal->next, "use one of them");
@@ -278,7 +281,7 @@ check_name(const struct dk_runtime_options *options, struct dk_refusal *refusal)
 {
   if (!options->name || dk_text_id_valid(options->name, strlen(options->name), MAX_TAG))
     return DK_OK;
-  refuse(refusal, "name", "the name cannot be an owner");
+  options_refuse(refusal, "name", "the name cannot be an owner");
   dk_refusal_say(refusal->expected, "1 to %d bytes of UTF-8", MAX_TAG);
   dk_refusal_say(refusal->found, "%zu bytes", strlen(options->name));
   dk_refusal_say(refusal->next, "give another, or NULL for host:pid:number");

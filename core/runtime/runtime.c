@@ -238,7 +238,7 @@ free_runtime(struct dk_runtime *runtime, struct dk_leftover *leftover)
 }
 
 static dk_status
-start(struct dk_runtime *runtime, struct dk_store *store, struct dk_refusal *refusal)
+runtime_start(struct dk_runtime *runtime, struct dk_store *store, struct dk_refusal *refusal)
 {
   dk_status status = check_store(store, &runtime->options, refusal);
   bool has_memory = make_names(runtime) && copy_tags(runtime);
@@ -264,7 +264,7 @@ dk_runtime_start(struct dk_store *store, const struct dk_runtime_options *option
     return refuse_memory(ret_refusal);
   dk_arena_init(&runtime->arena);
   runtime->options = complete;
-  status = start(runtime, store, ret_refusal);
+  status = runtime_start(runtime, store, ret_refusal);
   if (status == DK_OK) {
     *ret_runtime = runtime;
     return DK_OK;

@@ -132,7 +132,8 @@ pg_list_instances(void *self, struct dk_call *call, const struct dk_list_instanc
 
 /* ADMIN-5: as read_history tells it. */
 static dk_status
-hand_up_execution(struct operation *op, struct dk_bytes instance, const PGresult *r, int row)
+pg_admin_hand_up_execution(struct operation *op, struct dk_bytes instance, const PGresult *r,
+                           int row)
 {
   enum { EXECUTION, LAST_EVENT, STARTED_AT, COMPLETED_AT, STATUS, OUTPUT };
   int64_t number = field_bigint(r, row, EXECUTION);
@@ -170,7 +171,7 @@ pg_list_executions(void *self, struct dk_call *call, const struct dk_list_execut
   if (status != DK_OK)
     return status;
   for (int row = 0; status == DK_OK && row < PQntuples(r); row++)
-    status = hand_up_execution(&op, request->instance, r, row);
+    status = pg_admin_hand_up_execution(&op, request->instance, r, row);
   PQclear(r);
   return status;
 }

@@ -8,7 +8,7 @@
 /* ---- refusing -------------------------------------------------------------------------------- */
 
 static dk_status
-refuse_what_is_unknown(struct operation *op, const struct dk_turn_result *r)
+commit_refuse_what_is_unknown(struct operation *op, const struct dk_turn_result *r)
 {
   TRY(refuse_unknown(op, (r->flags & ~(uint32_t)DK_REPEATED) != 0, "a flag of the commit"));
   TRY(refuse_unknown(op, r->status < DK_STATUS_KEEP || r->status > DK_CANCELLED, "the status"));
@@ -279,8 +279,8 @@ tell_cancelled(struct operation *op, struct dk_bytes instance, const PGresult *r
 
 /* The answer comes last. */
 static dk_status
-take_answer(struct operation *op, const struct token *token, const struct dk_turn_result *sent,
-            const PGresult *r)
+commit_take_answer(struct operation *op, const struct token *token,
+                   const struct dk_turn_result *sent, const PGresult *r)
 {
   uint32_t rings = RING_TURNS | (sent->n_worker_items ? RING_WORK : 0u);
   int last = PQntuples(r) - 1;
@@ -302,10 +302,10 @@ apply_commit(struct operation *op, struct dk_bytes text, const struct dk_turn_re
   PGresult *r;
 
   TRY(read_turn_token(op, text, &token));
-  TRY(refuse_what_is_unknown(op, result));
+  TRY(commit_refuse_what_is_unknown(op, result));
   TRY(refuse_size(op, result));
   TRY(send_commit(op, &token, result, &r));
-  dk_status status = take_answer(op, &token, result, r);
+  dk_status status = commit_take_answer(op, &token, result, r);
   PQclear(r);
   return status;
 }

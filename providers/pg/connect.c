@@ -50,7 +50,7 @@ note(void *context, const PGresult *notice)
 
 /* With these hosts; NULL: with all. */
 static PGconn *
-start(const struct settings *settings, const struct hosts *hosts)
+connect_start(const struct settings *settings, const struct hosts *hosts)
 {
   struct connect_params params;
   struct why why;
@@ -72,7 +72,7 @@ connection_start(const struct settings *settings, struct servers *servers, int64
 {
   struct hosts hosts;
   bool has_preferred = servers_preferred(servers, &hosts);
-  PGconn *pg = start(settings, has_preferred ? &hosts : NULL);
+  PGconn *pg = connect_start(settings, has_preferred ? &hosts : NULL);
 
   if (has_preferred)
     hosts_done(&hosts);
@@ -95,7 +95,7 @@ next_host(const struct settings *settings, struct servers *servers, PGconn **pg)
 
   if (!hosts_after(*pg, &hosts))
     return false;
-  PGconn *next = start(settings, &hosts);
+  PGconn *next = connect_start(settings, &hosts);
   hosts_done(&hosts);
   if (!next)
     return false;
@@ -139,7 +139,7 @@ is_readable(PGconn *pg)
 }
 
 static bool
-add(int set, int fd, uint32_t events)
+connect_add(int set, int fd, uint32_t events)
 {
   struct epoll_event event = {.events = (events & DK_WAIT_READ ? EPOLLIN : 0) |
                                         (events & DK_WAIT_WRITE ? EPOLLOUT : 0)};
@@ -153,8 +153,8 @@ wait_for_either(struct connection *c, struct dk_call *call, uint32_t events, int
   int both = epoll_create1(EPOLL_CLOEXEC);
   dk_status status = DK_UNAVAILABLE;
 
-  if (both >= 0 && add(both, PQsocket(c->pg), events) &&
-      add(both, PQsocket(c->beside->pg), DK_WAIT_READ))
+  if (both >= 0 && connect_add(both, PQsocket(c->pg), events) &&
+      connect_add(both, PQsocket(c->beside->pg), DK_WAIT_READ))
     status = c->host->wait(call, both, DK_WAIT_READ | DK_WAIT_ANSWER, until);
   if (both >= 0)
     close(both);
@@ -310,7 +310,7 @@ connection_try_others(const struct connection *found, struct dk_call *call)
   bool are_more = hosts_after(found->pg, &hosts);
   while (are_more) {
     connection_close(&other);
-    other.pg = start(found->settings, &hosts);
+    other.pg = connect_start(found->settings, &hosts);
     hosts_done(&hosts);
     if (!other.pg)
       break;

@@ -166,7 +166,7 @@ wait_and_read(struct exchange *x)
 /* While the server sends, it may read nothing: so both are waited for.  When the wait is ended,
  * something is left for certain, and it is not touched again. */
 static bool
-send_all(struct exchange *x)
+connection_send_all(struct exchange *x)
 {
   int left;
   bool is_read = true;
@@ -310,7 +310,7 @@ give_up_silent(const struct exchange *x, bool is_unknown, struct why *why)
 
 /* There will be no answer; the connection goes. */
 static dk_status
-give_up(struct exchange *x, struct why *why)
+connection_give_up(struct exchange *x, struct why *why)
 {
   bool is_undone = x->stage == PARTLY_SENT;
   bool is_unknown = x->writes && !is_undone;
@@ -334,7 +334,7 @@ give_up(struct exchange *x, struct why *why)
 }
 
 static dk_status
-judge(struct exchange *x, struct why *why)
+connection_judge(struct exchange *x, struct why *why)
 {
   assert(x->stage == ANSWERED); /* 2 */
   if (!x->result)
@@ -364,8 +364,8 @@ judge(struct exchange *x, struct why *why)
 static dk_status
 exchange(struct exchange *x, PGresult **ret, struct why *why)
 {
-  bool is_whole = send_all(x) && receive_all(x);
-  dk_status status = is_whole ? judge(x, why) : give_up(x, why);
+  bool is_whole = connection_send_all(x) && receive_all(x);
+  dk_status status = is_whole ? connection_judge(x, why) : connection_give_up(x, why);
 
   assert(is_whole ? x->stage == ANSWERED : !x->c->pg); /* 3 */
   if (is_whole && x->was_silent)
@@ -380,7 +380,7 @@ exchange(struct exchange *x, PGresult **ret, struct why *why)
 }
 
 static dk_status
-begin(struct exchange *x, struct why *why)
+connection_begin(struct exchange *x, struct why *why)
 {
   const struct dk_host *host = x->c->host;
 
@@ -513,7 +513,7 @@ connection_run(struct connection *c, struct dk_call *call, const struct request 
 
   x.answer_ms = request->answer_ms > 0 ? request->answer_ms : c->settings->answer_ms;
   TRY(check_values(request, why));
-  TRY(begin(&x, why));
+  TRY(connection_begin(&x, why));
   x.statement = session_statement(c, request);
   if (!give(&x, request))
     return refuse_send(&x, why);
@@ -524,7 +524,7 @@ connection_run(struct connection *c, struct dk_call *call, const struct request 
 static dk_status
 run_script(struct exchange *x, const char *sql, struct why *why)
 {
-  TRY(begin(x, why));
+  TRY(connection_begin(x, why));
   if (!PQsendQuery(x->c->pg, sql))
     return refuse_send(x, why);
   return exchange(x, NULL, why);

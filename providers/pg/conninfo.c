@@ -11,7 +11,7 @@
 #include "providers/pg/settings.h"
 
 static const char *
-value_of(const PQconninfoOption *options, const char *keyword)
+conninfo_value_of(const PQconninfoOption *options, const char *keyword)
 {
   for (const PQconninfoOption *option = options; option->keyword; option++)
     if (strcmp(option->keyword, keyword) == 0)
@@ -50,9 +50,10 @@ refuse_form(const char *conninfo, const char *error, struct why *why)
 static dk_status
 refuse_what_breaks_us(const PQconninfoOption *options, struct why *why)
 {
-  const char *replication = value_of(options, "replication"), *port = value_of(options, "port");
-  const char *dbname = value_of(options, "dbname");
-  const char *host = value_of(options, "host");
+  const char *replication = conninfo_value_of(options, "replication"),
+             *port = conninfo_value_of(options, "port");
+  const char *dbname = conninfo_value_of(options, "dbname");
+  const char *host = conninfo_value_of(options, "host");
 
   if (replication && strcmp(replication, "false") != 0 && strcmp(replication, "0") != 0 &&
       strcmp(replication, "off") != 0 && strcmp(replication, "no") != 0)
@@ -86,7 +87,7 @@ show(const char *conninfo, const PQconninfoOption *options)
   char *shown;
 
   for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++) {
-    const char *given = value_of(options, keywords[i]);
+    const char *given = conninfo_value_of(options, keywords[i]);
     /* Behind an @ that is not encoded there is more of the address than a name. */
     if (!given || (is_address && strchr(given, '@')) || used + 1 >= sizeof room ||
         !given[strspn(given, ",")])
@@ -114,7 +115,7 @@ conninfo_read(const char *conninfo, char **ret_shown, int64_t *ret_connect_ms, s
     return refused;
   }
   dk_status status = refuse_what_breaks_us(options, why);
-  const char *timeout = value_of(options, "connect_timeout");
+  const char *timeout = conninfo_value_of(options, "connect_timeout");
   long seconds = timeout ? strtol(timeout, NULL, 10) : 0;
   char *shown = status == DK_OK ? show(conninfo, options) : NULL;
   PQconninfoFree(options);
@@ -130,7 +131,7 @@ conninfo_read(const char *conninfo, char **ret_shown, int64_t *ret_connect_ms, s
 /* ---- what libpq is told ---------------------------------------------------------------------- */
 
 static void
-tell(struct connect_params *params, size_t *n, const char *keyword, const char *value)
+conninfo_tell(struct connect_params *params, size_t *n, const char *keyword, const char *value)
 {
   assert(*n < MOST_CONNECT_PARAMS || (*n == MOST_CONNECT_PARAMS && !keyword));
   params->keywords[*n] = keyword;
@@ -148,26 +149,26 @@ conninfo_params(const struct settings *settings, struct connect_params *ret_para
 
   if (!options)
     return why_set(why, DK_NO_MEMORY, "settings: out of memory");
-  bool has_service = value_of(options, "service") || getenv("PGSERVICE");
+  bool has_service = conninfo_value_of(options, "service") || getenv("PGSERVICE");
   PQconninfoFree(options);
   *p = (struct connect_params){0};
   snprintf(p->user_timeout, sizeof p->user_timeout, "%lld", (long long)settings->answer_ms);
-  tell(p, &n, "fallback_application_name", "durakit");
+  conninfo_tell(p, &n, "fallback_application_name", "durakit");
   /* A service file may have these too, and would be hidden by what is said here. */
   if (!has_service) {
     /* A server that is gone without a word is found out by who only listens, too. */
-    tell(p, &n, "keepalives_idle", "30");
-    tell(p, &n, "keepalives_interval", "10");
-    tell(p, &n, "keepalives_count", "3");
-    tell(p, &n, "tcp_user_timeout", p->user_timeout);
+    conninfo_tell(p, &n, "keepalives_idle", "30");
+    conninfo_tell(p, &n, "keepalives_interval", "10");
+    conninfo_tell(p, &n, "keepalives_count", "3");
+    conninfo_tell(p, &n, "tcp_user_timeout", p->user_timeout);
     /* Without one OpenSSL would ask on the terminal for that of an encrypted key. */
-    tell(p, &n, "sslpassword", "not given");
+    conninfo_tell(p, &n, "sslpassword", "not given");
   }
-  tell(p, &n, "dbname", settings->conninfo);
-  tell(p, &n, "client_encoding", "UTF8");
+  conninfo_tell(p, &n, "dbname", settings->conninfo);
+  conninfo_tell(p, &n, "client_encoding", "UTF8");
   if (settings->password)
-    tell(p, &n, "password", settings->password);
-  tell(p, &n, NULL, NULL);
+    conninfo_tell(p, &n, "password", settings->password);
+  conninfo_tell(p, &n, NULL, NULL);
   return DK_OK;
 }
 
@@ -194,8 +195,9 @@ bool
 hosts_of(PGconn *pg, struct hosts *ret)
 {
   PQconninfoOption *options = PQconninfo(pg);
-  bool is_whole = options && copy_lists(value_of(options, "host"), value_of(options, "hostaddr"),
-                                        value_of(options, "port"), ret);
+  bool is_whole = options && copy_lists(conninfo_value_of(options, "host"),
+                                        conninfo_value_of(options, "hostaddr"),
+                                        conninfo_value_of(options, "port"), ret);
 
   PQconninfoFree(options);
   return is_whole;
@@ -210,7 +212,7 @@ hosts_are_several(const struct hosts *hosts)
 
 /* Whether the first of a list, "a,b,c", is this one. */
 static bool
-is_first(const char *list, const char *name)
+conninfo_is_first(const char *list, const char *name)
 {
   size_t length = strcspn(list, ",");
 
@@ -250,8 +252,9 @@ find_host(const struct hosts *hosts, const PGconn *pg, struct stand *at)
   for (; at->host || at->hostaddr; step(at)) {
     bool is_named = at->host && *at->host && *at->host != ',';
     const char *name = is_named ? at->host : at->hostaddr;
-    if (name && is_first(name, PQhost(pg)) &&
-        (!at->has_ports || *at->port == ',' || !*at->port || is_first(at->port, PQport(pg))))
+    if (name && conninfo_is_first(name, PQhost(pg)) &&
+        (!at->has_ports || *at->port == ',' || !*at->port ||
+         conninfo_is_first(at->port, PQport(pg))))
       return true;
   }
   return false;
@@ -323,10 +326,10 @@ conninfo_narrow(struct connect_params *params, const struct hosts *hosts)
   while (params->keywords[n])
     n++;
   if (hosts->host)
-    tell(params, &n, "host", hosts->host);
+    conninfo_tell(params, &n, "host", hosts->host);
   if (hosts->hostaddr)
-    tell(params, &n, "hostaddr", hosts->hostaddr);
+    conninfo_tell(params, &n, "hostaddr", hosts->hostaddr);
   if (hosts->port)
-    tell(params, &n, "port", hosts->port);
-  tell(params, &n, NULL, NULL);
+    conninfo_tell(params, &n, "port", hosts->port);
+  conninfo_tell(params, &n, NULL, NULL);
 }

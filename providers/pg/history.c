@@ -8,7 +8,7 @@ enum { KIND, A, B, C, D, STATUS, PAYLOAD };
 
 /* HIST-2, EXEC-3. */
 static dk_status
-hand_up_execution(struct operation *op, const PGresult *r, int row)
+history_hand_up_execution(struct operation *op, const PGresult *r, int row)
 {
   return op->h->host->execution(op->call, &(struct dk_execution){
                                             .struct_size = sizeof(struct dk_execution),
@@ -26,7 +26,7 @@ hand_up_rows(struct operation *op, const PGresult *r)
 {
   for (int row = 0; row < PQntuples(r); row++)
     if (field_int(r, row, KIND) == HISTORY_EXECUTION)
-      TRY(hand_up_execution(op, r, row));
+      TRY(history_hand_up_execution(op, r, row));
     else
       TRY(op->h->host->event(op->call, &(struct dk_event){(uint64_t)field_bigint(r, row, A),
                                                           field_bytes(r, row, PAYLOAD)}));

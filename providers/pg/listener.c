@@ -82,7 +82,7 @@ drop_unconnected(struct bell *bell)
 }
 
 static void
-begin(struct bell *bell, enum work work)
+listener_begin(struct bell *bell, enum work work)
 {
   assert(work != NO_WORK);
   bell->under_way = work;
@@ -91,7 +91,8 @@ begin(struct bell *bell, enum work work)
 }
 
 static void
-ask(struct bell *bell, enum work work, const char *function, int n, const char *const *values)
+listener_ask(struct bell *bell, enum work work, const char *function, int n,
+             const char *const *values)
 {
   static const char *const places[] = {"", "$1", "$1,$2", "$1,$2,$3"};
   char sql[400];
@@ -99,7 +100,7 @@ ask(struct bell *bell, enum work work, const char *function, int n, const char *
   assert(n >= 0 && (size_t)n < sizeof places / sizeof places[0]);
   snprintf(sql, sizeof sql, "SELECT * FROM %s.%s(%s)", bell->h->settings.quoted, function,
            places[n]);
-  begin(bell, work);
+  listener_begin(bell, work);
   if (!PQsendQueryParams(bell->pg, sql, n, NULL, values, NULL, NULL, 0))
     drop_lost(bell);
 }
@@ -119,13 +120,13 @@ begin_registration(struct bell *bell)
   mutex_lock(&bell->mutex);
   bell->number = random;
   mutex_unlock(&bell->mutex);
-  ask(bell, REGISTER, "listen", 2, (const char *const[]){number, pid});
+  listener_ask(bell, REGISTER, "listen", 2, (const char *const[]){number, pid});
 }
 
 static void
 begin_identifying(struct bell *bell)
 {
-  begin(bell, IDENTIFY);
+  listener_begin(bell, IDENTIFY);
   if (!PQsendQuery(bell->pg, "SELECT " SESSION_IDENTITY))
     drop_lost(bell);
 }
@@ -143,7 +144,7 @@ begin_listening(struct bell *bell)
 
   write_channel(bell, channel);
   snprintf(sql, sizeof sql, "LISTEN %s", channel);
-  begin(bell, LISTEN);
+  listener_begin(bell, LISTEN);
   if (!PQsendQuery(bell->pg, sql))
     drop_lost(bell);
 }
@@ -158,7 +159,7 @@ begin_telling(struct bell *bell, uint32_t rings)
   assert(rings != 0);
   bell->telling = rings;
   bool forgets = bell->tells++ % TELLS_TO_FORGET == 0;
-  ask(bell, TELL, "tell", 3, (const char *const[]){channel, text, forgets ? "t" : "f"});
+  listener_ask(bell, TELL, "tell", 3, (const char *const[]){channel, text, forgets ? "t" : "f"});
 }
 
 /* What is to be done next, of what can be done at all. */
@@ -199,7 +200,7 @@ begin_next(struct bell *bell)
   switch (next_work(bell, &rings)) {
   case CONNECT:
     bell->pg = connection_start(settings, bell->h->servers, &bell->limit_ms);
-    begin(bell, CONNECT);
+    listener_begin(bell, CONNECT);
     if (PQstatus(bell->pg) == CONNECTION_BAD)
       drop_unconnected(bell);
     break;
@@ -213,7 +214,8 @@ begin_next(struct bell *bell)
     begin_listening(bell);
     break;
   case SETTLE:
-    ask(bell, SETTLE, "writers", 2, (const char *const[]){settings->schema, bell->writers});
+    listener_ask(bell, SETTLE, "writers", 2,
+                 (const char *const[]){settings->schema, bell->writers});
     break;
   case TELL:
     begin_telling(bell, rings);
@@ -294,7 +296,7 @@ do_without_identity(struct bell *bell, struct why *why)
 
 /* Not DK_OK: the server is not the one. */
 static dk_status
-take_answer(struct bell *bell, const PGresult *r, struct why *why)
+listener_take_answer(struct bell *bell, const PGresult *r, struct why *why)
 {
   enum work done = bell->under_way;
 
@@ -322,7 +324,7 @@ try_next_host(struct bell *bell, const struct why *why)
   const struct handle *h = bell->h;
 
   if (connection_pass_over(&h->settings, h->servers, &bell->pg, h->host, why))
-    begin(bell, CONNECT);
+    listener_begin(bell, CONNECT);
   else
     drop_and_say(bell, why);
 }
@@ -348,7 +350,7 @@ take_results(struct bell *bell)
       is_answer = true;
       is_well = do_without_identity(bell, &why) == DK_OK;
     } else {
-      is_well = is_answer && take_answer(bell, r, &why) == DK_OK;
+      is_well = is_answer && listener_take_answer(bell, r, &why) == DK_OK;
     }
     PQclear(r);
     if (is_well)
@@ -427,7 +429,7 @@ drop_what_is_late(struct bell *bell)
   if (!bell->pg || bell->under_way == NO_WORK || bell_real_ms() - bell->since <= limit)
     return;
   if (bell->under_way == CONNECT && connection_go_on(settings, bell->h->servers, &bell->pg))
-    begin(bell, CONNECT);
+    listener_begin(bell, CONNECT);
   else
     drop_lost(bell);
 }

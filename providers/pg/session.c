@@ -104,7 +104,7 @@ refuse_isolation(const struct connection *c, const char *isolation, struct why *
 
 /* `refusal`: the server did not say which it is; NULL: it did. */
 static dk_status
-judge(struct connection *c, const PGresult *r, const struct why *refusal, struct why *why)
+session_judge(struct connection *c, const PGresult *r, const struct why *refusal, struct why *why)
 {
   TRY(result_check(r, "ototbtt", "connect", why));
   if (PQntuples(r) != 1)
@@ -177,7 +177,7 @@ session_settle(struct connection *c, struct dk_call *call, struct why *why)
     status = tell_settings(c, call, false, &r, why);
   }
   TRY(status);
-  status = judge(c, r, *refusal.text ? &refusal : NULL, why);
+  status = session_judge(c, r, *refusal.text ? &refusal : NULL, why);
   PQclear(r);
   return status;
 }

@@ -42,7 +42,7 @@ const struct dk_param pg_params[] = {
 };
 
 static const char *
-value_of(const struct dk_open *open, const char *key)
+pg_settings_value_of(const struct dk_open *open, const char *key)
 {
   for (size_t i = 0; i < open->n_settings; i++)
     if (strcmp(open->settings[i].key, key) == 0 && open->settings[i].value.ptr)
@@ -88,7 +88,7 @@ read_duration(const struct dk_open *open, const char *key, int64_t fallback, int
     const char *name;
     int64_t ms;
   } units[] = {{"", 1}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
-  const char *text = value_of(open, key);
+  const char *text = pg_settings_value_of(open, key);
   char *rest;
 
   *ret_ms = fallback;
@@ -108,8 +108,8 @@ read_duration(const struct dk_open *open, const char *key, int64_t fallback, int
 static dk_status
 read_times(const struct dk_open *open, int64_t of_conninfo, struct settings *s, struct why *why)
 {
-  bool is_lock_given = value_of(open, "lock_timeout") != NULL;
-  bool is_connect_given = of_conninfo > 0 || value_of(open, "connect_timeout");
+  bool is_lock_given = pg_settings_value_of(open, "lock_timeout") != NULL;
+  bool is_connect_given = of_conninfo > 0 || pg_settings_value_of(open, "connect_timeout");
 
   TRY(read_duration(open, "connect_timeout", of_conninfo > 0 ? of_conninfo : DEFAULT_CONNECT_MS,
                     &s->connect_ms, why));
@@ -194,12 +194,13 @@ quote(const char *name, struct why *why)
 static dk_status
 read_all(const struct dk_open *open, struct settings *s, struct why *why)
 {
-  const char *conninfo = value_of(open, "conninfo"), *schema = value_of(open, "schema");
-  const char *password = value_of(open, "password");
+  const char *conninfo = pg_settings_value_of(open, "conninfo"),
+             *schema = pg_settings_value_of(open, "schema");
+  const char *password = pg_settings_value_of(open, "password");
   int64_t of_conninfo;
 
   TRY(check_schema(schema ? schema : "durakit", why));
-  TRY(read_pool(value_of(open, "pool"), &s->pool, why));
+  TRY(read_pool(pg_settings_value_of(open, "pool"), &s->pool, why));
   TRY(conninfo_read(conninfo ? conninfo : "", &s->shown, &of_conninfo, why));
   TRY(read_times(open, of_conninfo, s, why));
   s->conninfo = copy(conninfo ? conninfo : "", why);

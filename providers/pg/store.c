@@ -109,7 +109,7 @@ overtaken(struct why *why, const struct connection *c)
 
 /* Rights on what was removed while we looked are neither given nor denied. */
 static dk_status
-look(struct connection *c, struct dk_call *call, struct found *ret, struct why *why)
+pg_store_look(struct connection *c, struct dk_call *call, struct found *ret, struct why *why)
 {
   const char *schema = c->settings->schema;
   struct values values;
@@ -434,7 +434,7 @@ open_once(struct connection *c, struct dk_call *call, const struct dk_open *open
 {
   const bool makes = (open->flags & DK_OPEN_CREATE) && !(open->flags & DK_OPEN_READ_ONLY);
 
-  TRY(look(c, call, found, why));
+  TRY(pg_store_look(c, call, found, why));
   TRY(refuse_others(c, found, why));
   if (found->is_in_recovery && !(open->flags & DK_OPEN_READ_ONLY))
     return why_set(why, DK_UNAVAILABLE,
@@ -567,7 +567,7 @@ destroy_once(struct connection *c, struct dk_call *call, struct why *why)
   struct found found;
   struct meta meta;
 
-  TRY(look(c, call, &found, why));
+  TRY(pg_store_look(c, call, &found, why));
   TRY(refuse_others(c, &found, why));
   if (found.marks == 0)
     return DK_OK;

@@ -11,7 +11,7 @@
 #include "providers/pg/handle.h"
 
 static struct dk_bytes
-finish(char room[MAX_TOKEN], int length, struct dk_bytes instance)
+pg_token_finish(char room[MAX_TOKEN], int length, struct dk_bytes instance)
 {
   size_t left = (size_t)(MAX_TOKEN - length);
   size_t n = instance.len < left ? instance.len : left; /* no id is longer */
@@ -26,7 +26,7 @@ turn_token(const struct handle *h, char room[MAX_TOKEN], struct dk_bytes instanc
   int length = snprintf(room, MAX_TOKEN, "t%" PRIx64 ".%" PRIx64 ".", (uint64_t)h->store.number,
                         (uint64_t)epoch);
 
-  return finish(room, length, instance);
+  return pg_token_finish(room, length, instance);
 }
 
 struct dk_bytes
@@ -37,7 +37,7 @@ work_token(const struct handle *h, char room[MAX_TOKEN], struct dk_bytes instanc
                         (uint64_t)h->store.number, (uint64_t)epoch, (uint64_t)execution,
                         (uint64_t)activity);
 
-  return finish(room, length, instance);
+  return pg_token_finish(room, length, instance);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ take_number(struct dk_bytes *text, int64_t *ret_number)
 }
 
 static bool
-take_letter(struct dk_bytes *text, char letter)
+pg_token_take_letter(struct dk_bytes *text, char letter)
 {
   if (text->len == 0 || text->ptr[0] != letter)
     return false;
@@ -124,7 +124,7 @@ is_turn_token(struct dk_bytes text, int64_t *ret_store, struct token *ret_token)
 {
   struct token token = {.epoch = 0};
 
-  if (!take_letter(&text, 't') || !take_number(&text, ret_store) ||
+  if (!pg_token_take_letter(&text, 't') || !take_number(&text, ret_store) ||
       !take_number(&text, &token.epoch) || !is_an_id(text))
     return false;
   token.instance = text;
@@ -137,7 +137,7 @@ is_work_token(struct dk_bytes text, int64_t *ret_store, struct token *ret_token)
 {
   struct token token = {.epoch = 0};
 
-  if (!take_letter(&text, 'w') || !take_number(&text, ret_store) ||
+  if (!pg_token_take_letter(&text, 'w') || !take_number(&text, ret_store) ||
       !take_number(&text, &token.epoch) || !take_number(&text, &token.execution) ||
       !take_number(&text, &token.activity) || !is_an_id(text))
     return false;

@@ -59,7 +59,7 @@ set_aside(struct operation *op, const struct dk_fetch_turn *request, const struc
 }
 
 static dk_status
-fetch(struct operation *op, const struct dk_fetch_turn *request, PGresult **ret)
+turn_fetch(struct operation *op, const struct dk_fetch_turn *request, PGresult **ret)
 {
   struct why why = {.status = DK_OK};
 
@@ -252,7 +252,7 @@ apply_fetch_turn(struct operation *op, const struct dk_fetch_turn *request, int6
   *ret_due = INT64_MAX;
   if (request->ranges && request->n_ranges == 0)
     return DK_NOTHING;                                                  /* PIN-2 */
-  TRY(fetch(op, request, &r));
+  TRY(turn_fetch(op, request, &r));
   int64_t found = PQntuples(r) > 0 ? field_bigint(r, 0, A) : -1;
   dk_status status = DK_NOTHING;
   if (found == TURN_FOUND && PQntuples(r) > 1)
@@ -273,7 +273,7 @@ apply_fetch_turn(struct operation *op, const struct dk_fetch_turn *request, int6
 
 /* Of renew and abandon: status, listening, and what became of a dead token's row. */
 static dk_status
-take_answer(struct operation *op, const struct token *token, PGresult *r)
+turn_take_answer(struct operation *op, const struct token *token, PGresult *r)
 {
   dk_status status = DK_OK;
 
@@ -303,7 +303,7 @@ apply_renew_turn(struct operation *op, struct dk_bytes text, int64_t extend_ms)
   value_bigint(&v, extend_ms);
   dk_status status = operation_run(op, "renew_turn", true, &v, "ibbbb", &r);
   values_done(&v);
-  return status == DK_OK ? take_answer(op, &token, r) : status;
+  return status == DK_OK ? turn_take_answer(op, &token, r) : status;
 }
 
 /* TURN-7, TURN-8, POISON-4. */
@@ -316,5 +316,5 @@ apply_abandon_turn(struct operation *op, struct dk_bytes text, int64_t delay_ms,
 
   TRY(read_turn_token(op, text, &token));
   TRY(send_abandon(op, &token, delay_ms, ignore_attempt, &r));
-  return take_answer(op, &token, r);
+  return turn_take_answer(op, &token, r);
 }

@@ -83,7 +83,7 @@ room_for(struct values *v, size_t size)
 
 /* Adds a value that lives elsewhere; NULL is SQL's. */
 static void
-add(struct values *v, Oid type, const char *bytes, size_t size)
+values_add(struct values *v, Oid type, const char *bytes, size_t size)
 {
   if (v->status == DK_OK && (size > MOST_BYTES || v->n == MAX_VALUES))
     v->status = v->n == MAX_VALUES ? DK_INTERNAL : DK_TOO_LARGE;
@@ -100,7 +100,7 @@ add(struct values *v, Oid type, const char *bytes, size_t size)
 /* ---- one value ------------------------------------------------------------------------------- */
 
 static char *
-put(char *at, uint64_t value, int size)
+values_put(char *at, uint64_t value, int size)
 {
   assert(size >= 1 && size <= 8);
   for (int i = 0; i < size; i++)
@@ -114,14 +114,14 @@ add_number(struct values *v, Oid type, uint64_t value, int size)
   char *room = room_for(v, (size_t)size);
 
   if (room)
-    put(room, value, size);
-  add(v, type, room, (size_t)size);
+    values_put(room, value, size);
+  values_add(v, type, room, (size_t)size);
 }
 
 void
 value_null(struct values *v, Oid type)
 {
-  add(v, type, NULL, 0);
+  values_add(v, type, NULL, 0);
 }
 
 void
@@ -145,13 +145,13 @@ value_bigint(struct values *v, int64_t value)
 void
 value_text(struct values *v, struct dk_bytes text)
 {
-  add(v, OID_TEXT, text.ptr, text.len);
+  values_add(v, OID_TEXT, text.ptr, text.len);
 }
 
 void
 value_bytea(struct values *v, struct dk_bytes bytes)
 {
-  add(v, OID_BYTEA, bytes.ptr, bytes.len);
+  values_add(v, OID_BYTEA, bytes.ptr, bytes.len);
 }
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
@@ -159,13 +159,13 @@ value_bytea(struct values *v, struct dk_bytes bytes)
 static char *
 put_array_head(char *at, size_t n, bool has_nulls, Oid element)
 {
-  at = put(at, n > 0 ? 1 : 0, 4);
-  at = put(at, has_nulls, 4);
-  at = put(at, element, 4);
+  at = values_put(at, n > 0 ? 1 : 0, 4);
+  at = values_put(at, has_nulls, 4);
+  at = values_put(at, element, 4);
   if (n == 0)
     return at;
-  at = put(at, n, 4);
-  return put(at, 1, 4);
+  at = values_put(at, n, 4);
+  return values_put(at, 1, 4);
 }
 
 void
@@ -183,11 +183,11 @@ value_bigints(struct values *v, size_t n, value_bigint_of *of, const void *conte
     return;
   char *at = put_array_head(room, n, false, OID_BIGINT);
   for (size_t i = 0; i < n; i++) {
-    at = put(at, sizeof(int64_t), 4);
-    at = put(at, (uint64_t)of(context, i), sizeof(int64_t));
+    at = values_put(at, sizeof(int64_t), 4);
+    at = values_put(at, (uint64_t)of(context, i), sizeof(int64_t));
   }
   assert(at == room + size);
-  add(v, OID_BIGINTS, room, size);
+  values_add(v, OID_BIGINTS, room, size);
 }
 
 /* The size of the array, or more than is taken. */
@@ -229,14 +229,14 @@ add_array(struct values *v, Oid type, Oid element_type, size_t n, value_bytes_of
   char *at = put_array_head(room, n, has_nulls, element_type);
   for (size_t i = 0; i < n; i++) {
     struct dk_bytes element = of(context, i);
-    at = put(at, element.ptr ? element.len : UINT32_MAX, 4);
+    at = values_put(at, element.ptr ? element.len : UINT32_MAX, 4);
     if (element.ptr && element.len > 0) {
       memcpy(at, element.ptr, element.len);
       at += element.len;
     }
   }
   assert(at == room + size); /* `of` has said the same twice */
-  add(v, type, room, size);
+  values_add(v, type, room, size);
 }
 
 void
@@ -255,7 +255,7 @@ value_byteas(struct values *v, size_t n, value_bytes_of *of, const void *context
 
 /* The bits of a number of so many bytes; NULL is 0. */
 static uint64_t
-read_number(const PGresult *r, int row, int column, int size)
+values_read_number(const PGresult *r, int row, int column, int size)
 {
   const unsigned char *at = (const unsigned char *)PQgetvalue(r, row, column);
   uint64_t number = 0;
@@ -270,19 +270,19 @@ read_number(const PGresult *r, int row, int column, int size)
 int64_t
 field_bigint(const PGresult *r, int row, int column)
 {
-  return (int64_t)read_number(r, row, column, 8);
+  return (int64_t)values_read_number(r, row, column, 8);
 }
 
 int32_t
 field_int(const PGresult *r, int row, int column)
 {
-  return (int32_t)read_number(r, row, column, 4);
+  return (int32_t)values_read_number(r, row, column, 4);
 }
 
 bool
 field_bool(const PGresult *r, int row, int column)
 {
-  return read_number(r, row, column, 1) != 0;
+  return values_read_number(r, row, column, 1) != 0;
 }
 
 bool

@@ -40,7 +40,7 @@ host_time(const struct operation *op, int64_t store_now, int64_t store_time)
 
 /* DK_NOTHING: *ret_due is when to look again at the latest, as far as the store knows. */
 static dk_status
-look(struct operation *op, const struct fetch *f, int64_t *ret_due)
+wait_look(struct operation *op, const struct fetch *f, int64_t *ret_due)
 {
   const struct dk_host *host = op->h->host;
   int64_t lock_ms = op->h->settings.lock_ms, waited_ms = 0;
@@ -79,7 +79,7 @@ look_and_wait(struct operation *op, const struct fetch *f, struct waiter *waiter
     int64_t due = INT64_MAX;
     bool is_last = host->now(host) >= f->wait_until;                   /* CALL-3 */
     bell_hear_out(op->h->bell, waiter);
-    dk_status status = look(op, f, &due);                              /* CALL-2 */
+    dk_status status = wait_look(op, f, &due); /* CALL-2 */
     if (status != DK_NOTHING || is_last)
       return status;
 
@@ -99,7 +99,7 @@ run_fetch(struct operation *op, const struct fetch *f)
   int64_t due;
 
   if (f->wait_until <= host->now(host))
-    return look(op, f, &due);
+    return wait_look(op, f, &due);
   bell_join(op->h->bell, &waiter, f->rings, f->group);
   dk_status status = look_and_wait(op, f, &waiter);
   bell_leave(op->h->bell, &waiter, status);

@@ -189,7 +189,7 @@ give_back_but(struct operation *op, const PGresult *rows, int one)
 /* POISON-6: the host does not take them, and they are claimed by now.  If giving one back fails,
  * the answer is what that failed with: it lets a lock be left, as the host's may not. */
 static dk_status
-give_back(struct operation *op, const PGresult *rows, dk_status why)
+work_give_back(struct operation *op, const PGresult *rows, dk_status why)
 {
   TRY(give_back_but(op, rows, -1));
   return why;
@@ -236,7 +236,7 @@ hand_up_items(struct operation *op, const struct dk_fetch_work *request, const P
       return keep_aside(op, rows, i, &f);
   for (int i = 0; i < PQntuples(rows) && status == DK_OK; i++)
     status = hand_up_item(op, request, rows, i);
-  return status == DK_OK ? DK_OK : give_back(op, rows, status);
+  return status == DK_OK ? DK_OK : work_give_back(op, rows, status);
 }
 
 static dk_status
@@ -283,7 +283,7 @@ set_aside(struct operation *op, const struct dk_fetch_work *request, const struc
 }
 
 static dk_status
-fetch(struct operation *op, const struct dk_fetch_work *request, PGresult **ret)
+work_fetch(struct operation *op, const struct dk_fetch_work *request, PGresult **ret)
 {
   struct why why = {.status = DK_OK};
 
@@ -304,7 +304,7 @@ apply_fetch_work(struct operation *op, const struct dk_fetch_work *request, int6
   TRY(refuse_unknown(op, request->tag_rule < DK_TAG_UNTAGGED || request->tag_rule > DK_TAG_ANY,
                      "the tag rule"));
   TRY(refuse_unknown(op, request->session_rule != DK_SESSION_NONE, "the session rule"));
-  TRY(fetch(op, request, &rows));
+  TRY(work_fetch(op, request, &rows));
   dk_status status = take_rows(op, request, rows, ret_due);
   PQclear(rows);
   return status;

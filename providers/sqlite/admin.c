@@ -10,8 +10,8 @@ enum { EVERY_STATUS = (1u << (DK_CANCELLED + 1)) - 1 };
 
 /* ABI-11. */
 static dk_status
-refuse_what_is_unknown(const struct handle *h, struct dk_call *call, const char *name,
-                       bool is_unknown, const char *what)
+sqlite_admin_refuse_what_is_unknown(const struct handle *h, struct dk_call *call, const char *name,
+                                    bool is_unknown, const char *what)
 {
   struct why why;
 
@@ -29,9 +29,10 @@ refuse_unknown_filter(const struct handle *h, struct dk_call *call, const char *
 
   if (!filter)
     return DK_OK;
-  TRY(refuse_what_is_unknown(h, call, name, filter->flags & ~known, "a flag of the filter"));
-  return refuse_what_is_unknown(h, call, name, filter->statuses & ~(uint32_t)EVERY_STATUS,
-                                "a status of the filter");
+  TRY(sqlite_admin_refuse_what_is_unknown(h, call, name, filter->flags & ~known,
+                                          "a flag of the filter"));
+  return sqlite_admin_refuse_what_is_unknown(
+      h, call, name, filter->statuses & ~(uint32_t)EVERY_STATUS, "a status of the filter");
 }
 
 /* A host of an earlier minor cannot be told. */
@@ -68,7 +69,7 @@ sqlite_list_instances(void *self, struct dk_call *call, const struct dk_list_ins
   dk_status status;
 
   TRY(refuse_old_host(h, call, name, DK_HAS(dk_host, h->host, instance)));
-  TRY(refuse_what_is_unknown(h, call, name, unknown, "a flag of the list"));
+  TRY(sqlite_admin_refuse_what_is_unknown(h, call, name, unknown, "a flag of the list"));
   TRY(refuse_unknown_filter(h, call, name, request->filter));
   if (walk_begin(&listing.walk, request->filter, request->after))
     status = read_beside_writer(h, call, &listing, read_instances);
@@ -99,7 +100,7 @@ sqlite_read_stats(void *self, struct dk_call *call, const struct dk_read_stats *
   struct handle *h = self;
 
   TRY(refuse_old_host(h, call, name, DK_HAS(dk_host, h->host, stats)));
-  TRY(refuse_what_is_unknown(h, call, name, request->flags != 0, "a flag"));
+  TRY(sqlite_admin_refuse_what_is_unknown(h, call, name, request->flags != 0, "a flag"));
   return read_beside_writer(h, call, request, read_stats);
 }
 
@@ -124,7 +125,7 @@ sqlite_delete_instances(void *self, struct dk_call *call, const struct dk_delete
   struct handle *h = self;
 
   TRY(refuse_old_host(h, call, name, DK_HAS(dk_host, h->host, removed)));
-  TRY(refuse_what_is_unknown(h, call, name, unknown, "a flag of the deletion"));
+  TRY(sqlite_admin_refuse_what_is_unknown(h, call, name, unknown, "a flag of the deletion"));
   return submit_removal(h, call, name, apply_delete_instances, request);
 }
 
@@ -165,7 +166,8 @@ sqlite_delete_matching(void *self, struct dk_call *call, const struct dk_delete_
   struct handle *h = self;
 
   TRY(refuse_old_host(h, call, name, DK_HAS(dk_host, h->host, removed)));
-  TRY(refuse_what_is_unknown(h, call, name, request->flags != 0, "a flag of the deletion"));
+  TRY(sqlite_admin_refuse_what_is_unknown(h, call, name, request->flags != 0,
+                                          "a flag of the deletion"));
   return submit_page(h, call, name, apply_delete_matching, &page, request->filter, request->after);
 }
 
@@ -177,7 +179,8 @@ sqlite_prune_executions(void *self, struct dk_call *call, const struct dk_prune 
   struct handle *h = self;
 
   TRY(refuse_old_host(h, call, name, DK_HAS(dk_host, h->host, removed)));
-  TRY(refuse_what_is_unknown(h, call, name, request->flags != 0, "a flag of the prune"));
+  TRY(sqlite_admin_refuse_what_is_unknown(h, call, name, request->flags != 0,
+                                          "a flag of the prune"));
   if (request->instance.ptr)
     return submit_removal(h, call, name, apply_prune, &page);
   return submit_page(h, call, name, apply_prune_page, &page, request->filter, request->after);

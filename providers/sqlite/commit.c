@@ -25,7 +25,7 @@ find_turn_to_commit(struct operation *op, struct turn *ret_turn, bool *ret_is_do
 }
 
 static dk_status
-refuse_what_is_unknown(struct operation *op, const struct dk_turn_result *r)
+commit_refuse_what_is_unknown(struct operation *op, const struct dk_turn_result *r)
 {
   TRY(refuse_unknown(op, r->flags & ~(uint32_t)DK_REPEATED, "a flag of the commit"));
   TRY(refuse_unknown(op, r->status < DK_STATUS_KEEP || r->status > DK_CANCELLED, "the status"));
@@ -136,7 +136,7 @@ static dk_status
 refuse_what_cannot_be_applied(struct operation *op, const struct turn *turn,
                               const struct dk_turn_result *r)
 {
-  TRY(refuse_what_is_unknown(op, r));
+  TRY(commit_refuse_what_is_unknown(op, r));
   TRY(refuse_form(op, turn, r));
   TRY(refuse_size(op, r));
   return refuse_duplicates(op, turn, r);

@@ -33,7 +33,7 @@ enum outcome { COMMITTED, NOT_BEGUN, ROLLED_BACK, UNKNOWN };
 /* ---- telling the host ------------------------------------------------------------------------ */
 
 static dk_status
-tell(struct operation *op, const struct dk_host *host, dk_status status, const char *why)
+group_tell(struct operation *op, const struct dk_host *host, dk_status status, const char *why)
 {
   char text[1400];
   int length = snprintf(text, sizeof text, "%s: %s", op->name, why);
@@ -64,7 +64,7 @@ refuse(struct operation *op, dk_status status, const char *format, ...)
   va_end(args);
   if (status == DK_DUPLICATE && op->list != 0)
     name_duplicate(op, op->group->h->host);
-  return tell(op, op->group->h->host, status, why);
+  return group_tell(op, op->group->h->host, status, why);
 }
 
 /* ABI-11. */
@@ -75,15 +75,15 @@ refuse_unknown(struct operation *op, bool is_unknown, const char *what)
 }
 
 static void
-fail(struct handle *h, struct operation *op, const struct why *why)
+group_fail(struct handle *h, struct operation *op, const struct why *why)
 {
   assert(why->status != DK_OK); /* 7 */
-  op->status = tell(op, h->host, why->status, why->text);
+  op->status = group_tell(op, h->host, why->status, why->text);
 }
 
 /* What it has handed up or said so far is forgotten. */
 static void
-forget(struct handle *h, struct operation *op)
+group_forget(struct handle *h, struct operation *op)
 {
   h->host->reset(op->call);
 }
@@ -151,7 +151,7 @@ read_meta(struct group *g)
 
 /* TIME-1: the clock is read when nothing is waited for any more.  [TIME-8] */
 static dk_status
-begin(struct group *g)
+group_begin(struct group *g)
 {
   assert(sqlite3_get_autocommit(g->sql->connection->db)); /* 3 */
   TRY(sql_run(g->sql, SQL_BEGIN, ""));
@@ -330,7 +330,7 @@ commit(struct group *g, struct why *why)
 }
 
 static enum outcome
-attempt(struct group *g, struct operation *const *ops, size_t n, struct why *why)
+group_attempt(struct group *g, struct operation *const *ops, size_t n, struct why *why)
 {
   enum outcome outcome = NOT_BEGUN;
 
@@ -341,7 +341,7 @@ attempt(struct group *g, struct operation *const *ops, size_t n, struct why *why
     return NOT_BEGUN;
   if (g->h->log_is_in_doubt && renew_log(g, why) != DK_OK)
     return NOT_BEGUN;
-  if (begin(g) == DK_OK) {
+  if (group_begin(g) == DK_OK) {
     outcome = ROLLED_BACK;
     if (apply_all(g, ops, n))
       return commit(g, why);
@@ -367,12 +367,12 @@ run_alone(struct handle *h, struct operation *op)
 {
   struct group g = {.h = h, .sql = &h->statements};
   struct why why = {.status = DK_OK};
-  enum outcome outcome = attempt(&g, &op, 1, &why);
+  enum outcome outcome = group_attempt(&g, &op, 1, &why);
 
   if (outcome == ROLLED_BACK && why_may_be_the_disk(&why)) {
-    forget(h, op);
+    group_forget(h, op);
     g = (struct group){.h = h, .sql = &h->statements};
-    outcome = attempt(&g, &op, 1, &why);
+    outcome = group_attempt(&g, &op, 1, &why);
   }
   if (outcome == COMMITTED)
     return g.rings;
@@ -380,11 +380,11 @@ run_alone(struct handle *h, struct operation *op)
     assert(op->status != DK_OK); /* 7 */
     return 0; /* it refused, after it had written */
   }
-  forget(h, op);
+  group_forget(h, op);
   if (outcome == UNKNOWN)
-    op->status = tell(op, h->host, DK_OUTCOME_UNKNOWN, unknown_outcome);
+    op->status = group_tell(op, h->host, DK_OUTCOME_UNKNOWN, unknown_outcome);
   else
-    fail(h, op, &why);
+    group_fail(h, op, &why);
   return outcome == UNKNOWN ? RING_ALL : 0;
 }
 
@@ -398,16 +398,16 @@ group_run(struct handle *h, struct operation *const *ops, size_t n)
   assert(n > 0);
   if (n == 1)
     return run_alone(h, ops[0]);
-  enum outcome outcome = attempt(&g, ops, n, &why);
+  enum outcome outcome = group_attempt(&g, ops, n, &why);
   if (outcome == COMMITTED)
     return g.rings;
   for (size_t i = 0; i < n; i++) {
     if (outcome != NOT_BEGUN)
-      forget(h, ops[i]);
+      group_forget(h, ops[i]);
     if (outcome == UNKNOWN)
-      ops[i]->status = tell(ops[i], h->host, DK_OUTCOME_UNKNOWN, unknown_outcome);
+      ops[i]->status = group_tell(ops[i], h->host, DK_OUTCOME_UNKNOWN, unknown_outcome);
     else if (outcome == NOT_BEGUN)
-      fail(h, ops[i], &why);
+      group_fail(h, ops[i], &why);
     else
       rings |= run_alone(h, ops[i]);
   }

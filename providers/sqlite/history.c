@@ -8,7 +8,7 @@ struct execution {
 
 /* HIST-2, EXEC-3. */
 static dk_status
-hand_up_execution(struct reading *r, struct execution *ret_execution)
+history_hand_up_execution(struct reading *r, struct execution *ret_execution)
 {
   const struct dk_read_history *request = r->request;
   sqlite3_stmt *row;
@@ -64,7 +64,7 @@ read_history(struct reading *r)
 {
   struct execution execution;
 
-  TRY(hand_up_execution(r, &execution));
+  TRY(history_hand_up_execution(r, &execution));
   return hand_up_page(r, &execution);
 }
 

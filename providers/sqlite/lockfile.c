@@ -96,7 +96,7 @@ take_rights(int fd, const struct stat *store)
 
 /* What close and unlink say is of no interest. */
 static int
-give_up(int fd, const char *made)
+lockfile_give_up(int fd, const char *made)
 {
   int error = errno;
 
@@ -127,7 +127,7 @@ make_then_name(const char *path, const struct stat *store)
   snprintf(by_number, sizeof by_number, "/proc/self/fd/%d", fd);
   if (!make_like(fd, store) ||
       linkat(AT_FDCWD, by_number, AT_FDCWD, path, AT_SYMLINK_FOLLOW) < 0)
-    return give_up(fd, NULL);
+    return lockfile_give_up(fd, NULL);
   return fd;
 }
 
@@ -145,7 +145,7 @@ make_file(const char *path, const struct stat *store, const char **ret_what)
   if (fd < 0 || make_like(fd, store))
     return fd;
   *ret_what = cannot_give_rights;
-  return give_up(fd, path);
+  return lockfile_give_up(fd, path);
 }
 
 static int
@@ -166,7 +166,7 @@ open_file(const char *path, const char *store, bool create, bool *ret_is_new,
     int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0 && is_there && !take_rights(fd, &there)) {
       *ret_what = cannot_give_rights;
-      return give_up(fd, NULL);
+      return lockfile_give_up(fd, NULL);
     }
     if (fd >= 0 || errno != ENOENT || !create)
       return fd;

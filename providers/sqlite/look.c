@@ -139,7 +139,7 @@ read_row(struct reading *r, enum statement statement, const char *types, int64_t
 }
 
 static dk_status
-count(struct reading *r, struct dk_stats *stats)
+look_count(struct reading *r, struct dk_stats *stats)
 {
   uint64_t *const instances[] = {&stats->not_started, &stats->running, &stats->completed,
                                  &stats->failed, &stats->continued_as_new, &stats->cancelled};
@@ -162,6 +162,6 @@ read_stats(struct reading *r)
   struct dk_stats stats = {.struct_size = sizeof stats};
 
   TRY(read_clock(r, &stats.now));
-  TRY(count(r, &stats));
+  TRY(look_count(r, &stats));
   return r->host->stats(r->call, &stats);
 }

@@ -46,7 +46,7 @@ look_for(sqlite3 *db, sqlite3_stmt *look, const struct part *p, struct why *why)
 }
 
 static dk_status
-compare(sqlite3 *db, sqlite3_stmt *look, sqlite3_stmt *parts, struct why *why)
+missing_compare(sqlite3 *db, sqlite3_stmt *look, sqlite3_stmt *parts, struct why *why)
 {
   int code;
 
@@ -76,8 +76,8 @@ compare_with(sqlite3 *db, sqlite3 *expected, struct why *why)
     return why_sqlite(why, expected, code, "making the tables of a store in memory");
   code = sqlite3_prepare_v2(db, this_part, -1, &look, NULL);
   dk_status status = code == SQLITE_OK
-                       ? compare(db, look, parts, why)
-                       : why_sqlite(why, db, code, "looking for the tables of the store");
+                         ? missing_compare(db, look, parts, why)
+                         : why_sqlite(why, db, code, "looking for the tables of the store");
   sqlite3_finalize(look);
   sqlite3_finalize(parts);
   return status;

@@ -35,7 +35,8 @@ read_marks(struct connection *c, struct marks *ret, struct why *why)
 }
 
 static dk_status
-judge(const struct marks *marks, const char *path, enum schema_found *ret_found, struct why *why)
+schema_judge(const struct marks *marks, const char *path, enum schema_found *ret_found,
+             struct why *why)
 {
   if (marks->application_id == 0 && marks->user_version == 0 && marks->tables == 0) {
     *ret_found = SCHEMA_EMPTY;
@@ -72,7 +73,7 @@ schema_look(struct connection *c, const char *path, enum schema_found *ret_found
                    "%s: not an SQLite database; expected one, or no file, or an empty one; name "
                    "another file",
                    path);
-  return status == DK_OK ? judge(&marks, path, ret_found, why) : status;
+  return status == DK_OK ? schema_judge(&marks, path, ret_found, why) : status;
 }
 
 dk_status
@@ -88,7 +89,7 @@ schema_glance(const struct settings *settings, struct why *why)
   connection_close(&c);
   if (status != DK_OK)
     return status == DK_NO_MEMORY ? DK_NO_MEMORY : DK_OK;
-  return judge(&marks, settings->path, &found, why);
+  return schema_judge(&marks, settings->path, &found, why);
 }
 
 dk_status

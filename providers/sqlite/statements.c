@@ -140,7 +140,7 @@ bind_all(sqlite3_stmt *row, const char *types, va_list args)
 /* ---- running --------------------------------------------------------------------------------- */
 
 static dk_status
-prepare(struct statements *s, enum statement number)
+statements_prepare(struct statements *s, enum statement number)
 {
   if (s->prepared[number])
     return DK_OK;
@@ -157,7 +157,7 @@ static dk_status
 open_with(struct statements *s, enum statement number, sqlite3_stmt **ret_row, const char *types,
           va_list args)
 {
-  TRY(prepare(s, number));
+  TRY(statements_prepare(s, number));
   sqlite3_stmt *row = s->prepared[number];
   assert(!sqlite3_stmt_busy(row)); /* whoever opened it has closed it */
   int code = bind_all(row, types, args);

@@ -54,7 +54,7 @@ take_number(struct dk_bytes *text, int64_t *ret_number)
 }
 
 static bool
-take_letter(struct dk_bytes *text, char letter)
+sqlite_token_take_letter(struct dk_bytes *text, char letter)
 {
   if (text->len == 0 || text->ptr[0] != letter)
     return false;
@@ -66,9 +66,10 @@ static bool
 is_turn_token(struct dk_bytes text, struct token *ret_token)
 {
   *ret_token = (struct token){.epoch = 0};
-  return take_letter(&text, 't') && take_number(&text, &ret_token->store) &&
-         take_letter(&text, '.') && take_number(&text, &ret_token->of.iid) &&
-         take_letter(&text, '.') && take_number(&text, &ret_token->epoch) && text.len == 0;
+  return sqlite_token_take_letter(&text, 't') && take_number(&text, &ret_token->store) &&
+         sqlite_token_take_letter(&text, '.') && take_number(&text, &ret_token->of.iid) &&
+         sqlite_token_take_letter(&text, '.') && take_number(&text, &ret_token->epoch) &&
+         text.len == 0;
 }
 
 static bool
@@ -77,11 +78,12 @@ is_work_token(struct dk_bytes text, struct token *ret_token)
   struct identity *of = &ret_token->of;
 
   *ret_token = (struct token){.epoch = 0};
-  return take_letter(&text, 'w') && take_number(&text, &ret_token->store) &&
-         take_letter(&text, '.') && take_number(&text, &of->iid) && take_letter(&text, '.') &&
-         take_number(&text, &of->execution) && take_letter(&text, '.') &&
-         take_number(&text, &of->activity) && take_letter(&text, '.') &&
-         take_number(&text, &ret_token->epoch) && text.len == 0;
+  return sqlite_token_take_letter(&text, 'w') && take_number(&text, &ret_token->store) &&
+         sqlite_token_take_letter(&text, '.') && take_number(&text, &of->iid) &&
+         sqlite_token_take_letter(&text, '.') && take_number(&text, &of->execution) &&
+         sqlite_token_take_letter(&text, '.') && take_number(&text, &of->activity) &&
+         sqlite_token_take_letter(&text, '.') && take_number(&text, &ret_token->epoch) &&
+         text.len == 0;
 }
 
 /* ---- refusing -------------------------------------------------------------------------------- */

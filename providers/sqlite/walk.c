@@ -18,7 +18,7 @@ compare_bytes(struct dk_bytes a, struct dk_bytes b)
 }
 
 static int
-compare_ids(const void *a, const void *b)
+walk_compare_ids(const void *a, const void *b)
 {
   return compare_bytes(*(const struct dk_bytes *)a, *(const struct dk_bytes *)b);
 }
@@ -43,7 +43,7 @@ sort_ids(struct walk *walk, const struct dk_instance_filter *filter)
   for (size_t i = 0; i < filter->n_ids; i++)
     if (!walk->after.ptr || compare_bytes(filter->ids[i], walk->after) > 0)
       walk->ids[n++] = filter->ids[i];
-  qsort(walk->ids, n, sizeof *walk->ids, compare_ids);
+  qsort(walk->ids, n, sizeof *walk->ids, walk_compare_ids);
   for (size_t i = 0; i < n; i++)
     if (i == 0 || compare_bytes(walk->ids[i], walk->ids[i - 1]) != 0)
       walk->ids[walk->n_ids++] = walk->ids[i];

@@ -116,7 +116,7 @@ is_wanted(const struct candidates *list, const struct candidate *c)
 
 /* The bound of what a fetch brings, whatever it asks. */
 static dk_status
-make_room(struct operation *op, struct candidates *list)
+work_make_room(struct operation *op, struct candidates *list)
 {
   const struct dk_fetch_work *request = op->request;
 
@@ -171,7 +171,7 @@ note_next_work(struct operation *op, struct dk_bytes tag)
 
 /* With `list` what is ready under the tag, without it when the next will be. */
 static dk_status
-look(struct operation *op, struct dk_bytes tag, struct candidates *list)
+work_look(struct operation *op, struct dk_bytes tag, struct candidates *list)
 {
   return list ? look_under_tag(op, tag, list) : note_next_work(op, tag);
 }
@@ -203,7 +203,7 @@ look_under_all_tags(struct operation *op, struct candidates *list)
     sql_close(row);
     if (!tag.ptr)
       return DK_OK;
-    TRY(look(op, tag, list));
+    TRY(work_look(op, tag, list));
   }
 }
 
@@ -214,14 +214,14 @@ look_under_rule(struct operation *op, struct candidates *list)
   const struct dk_fetch_work *request = op->request;
 
   if (request->tag_rule != DK_TAG_LISTED)
-    TRY(look(op, (struct dk_bytes){"", 0}, list));
+    TRY(work_look(op, (struct dk_bytes){"", 0}, list));
   if (request->tag_rule == DK_TAG_ANY)
     return look_under_all_tags(op, list);
   if (request->tag_rule == DK_TAG_UNTAGGED)
     return DK_OK;
   for (size_t i = 0; i < request->n_tags; i++)
     if (request->tags[i].len > 0) /* no item has an empty one */
-      TRY(look(op, request->tags[i], list));
+      TRY(work_look(op, request->tags[i], list));
   return DK_OK;
 }
 
@@ -336,7 +336,7 @@ claim_candidates(struct operation *op, struct candidates *list)
 static dk_status
 look_and_claim(struct operation *op, struct candidates *list)
 {
-  TRY(make_room(op, list));
+  TRY(work_make_room(op, list));
   TRY(look_under_rule(op, list));
   if (list->n > 0)
     return claim_candidates(op, list);

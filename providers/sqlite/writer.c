@@ -42,7 +42,7 @@ forget_wakes(struct handle *h)
 /* ---- the queue: all under the mutex ---------------------------------------------------------- */
 
 static void
-append(struct handle *h, struct operation *op)
+writer_append(struct handle *h, struct operation *op)
 {
   assert(mutex_is_held(&h->mutex));
   assert(!h->first == !h->last && (!h->last || !h->last->next));
@@ -92,7 +92,7 @@ take_group(struct handle *h, struct operation *group[LARGEST_GROUP], int64_t unt
 
 /* Lets their callers go. */
 static void
-finish(struct handle *h, struct operation *const *group, size_t n)
+writer_finish(struct handle *h, struct operation *const *group, size_t n)
 {
   mutex_lock(&h->mutex);
   for (size_t i = 0; i < n; i++) {
@@ -114,7 +114,7 @@ fail_waiting(struct handle *h, const struct why *why, int64_t until)
   mutex_unlock(&h->mutex);
   for (size_t i = 0; i < n; i++)
     group[i]->status = why_tell(why, h->host, group[i]->call);
-  finish(h, group, n);
+  writer_finish(h, group, n);
 }
 
 static void
@@ -135,7 +135,7 @@ run_queued(struct handle *h)
   if (rings)
     lockfile_ring_for(&h->files.lock, rings);
   lockfile_release(&h->files.lock);
-  finish(h, group, n);
+  writer_finish(h, group, n);
 }
 
 static void
@@ -243,7 +243,7 @@ writer_submit(struct handle *h, struct operation *op)
 
   pthread_cond_init(&op->woken, NULL);
   mutex_lock(&h->mutex);
-  append(h, op);
+  writer_append(h, op);
   pthread_cond_signal(&h->work);
   dk_status status = wait_until_done(h, op, &waited_for_lock);
   bool was_taken_back = op->state != OPERATION_DONE;

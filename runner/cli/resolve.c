@@ -170,7 +170,7 @@ struct listing {
 
 /* A name means the first file of that name. */
 static bool
-is_first(struct listing *listing, const char *name)
+resolve_is_first(struct listing *listing, const char *name)
 {
   struct dk_text quoted = DK_TEXT_EMPTY;
 
@@ -206,7 +206,7 @@ list_in(void *context, const char *folder)
     dk_text_printf(&path, "%s/%s", folder, file);
     file[strlen(file) - 3] = '\0';
     listing->failed = listing->failed || dk_text_failed(&path);
-    if (is_first(listing, file))
+    if (resolve_is_first(listing, file))
       listing->each(listing->context, file, dk_text_str(&path));
     dk_text_done(&path);
     free(entries[i]);

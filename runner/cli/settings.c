@@ -162,7 +162,7 @@ settings_take_file(struct options *options, const char *path, const char *whose)
 }
 
 static void
-forget(struct given *given)
+settings_forget(struct given *given)
 {
   free(given->key);
   explicit_bzero(given->value, strlen(given->value));
@@ -175,7 +175,7 @@ void
 settings_done(struct options *options)
 {
   for (size_t i = 0; i < options->n_settings; i++)
-    forget(&options->settings[i]);
+    settings_forget(&options->settings[i]);
   free(options->settings);
 }
 
@@ -190,7 +190,7 @@ let_flags_win(struct options *options, size_t n_flags)
     for (size_t f = 0; f < n_flags; f++)
       is_given = is_given || strcmp(options->settings[f].key, options->settings[i].key) == 0;
     if (is_given)
-      forget(&options->settings[i]);
+      settings_forget(&options->settings[i]);
     else
       options->settings[n++] = options->settings[i];
   }

@@ -94,7 +94,7 @@ when_parse_duration(const char *text, int64_t *ret_ms)
 /* ---- points in time -------------------------------------------------------------------------- */
 
 static bool
-take_letter(const char **at, char letter)
+when_take_letter(const char **at, char letter)
 {
   if (**at != letter)
     return false;
@@ -108,8 +108,8 @@ take_date(const char **at, struct tm *tm)
 {
   int64_t year, month, day;
 
-  if (!take_digits(at, 4, 4, &year) || !take_letter(at, '-') || !take_digits(at, 2, 2, &month) ||
-      !take_letter(at, '-') || !take_digits(at, 2, 2, &day))
+  if (!take_digits(at, 4, 4, &year) || !when_take_letter(at, '-') ||
+      !take_digits(at, 2, 2, &month) || !when_take_letter(at, '-') || !take_digits(at, 2, 2, &day))
     return false;
   *tm = (struct tm){.tm_year = (int)year - 1900, .tm_mon = (int)month - 1, .tm_mday = (int)day};
   struct tm normal = *tm;
@@ -123,12 +123,13 @@ take_clock(const char **at, int64_t *ret_ms)
 {
   int64_t hours, minutes, seconds = 0, fraction = 0;
 
-  if (!take_digits(at, 2, 2, &hours) || !take_letter(at, ':') || !take_digits(at, 2, 2, &minutes))
+  if (!take_digits(at, 2, 2, &hours) || !when_take_letter(at, ':') ||
+      !take_digits(at, 2, 2, &minutes))
     return false;
-  if (take_letter(at, ':')) {
+  if (when_take_letter(at, ':')) {
     if (!take_digits(at, 2, 2, &seconds))
       return false;
-    if (take_letter(at, '.') && !take_digits(at, 3, 3, &fraction))
+    if (when_take_letter(at, '.') && !take_digits(at, 3, 3, &fraction))
       return false;
   }
   *ret_ms = hours * HOUR + minutes * MINUTE + seconds * SECOND + fraction;
@@ -142,11 +143,12 @@ take_zone(const char **at, int64_t *ret_ms)
   int64_t hours, minutes, sign = **at == '-' ? -1 : 1;
 
   *ret_ms = 0;
-  if (take_letter(at, 'Z'))
+  if (when_take_letter(at, 'Z'))
     return true;
-  if (!take_letter(at, '+') && !take_letter(at, '-'))
+  if (!when_take_letter(at, '+') && !when_take_letter(at, '-'))
     return false;
-  if (!take_digits(at, 2, 2, &hours) || !take_letter(at, ':') || !take_digits(at, 2, 2, &minutes))
+  if (!take_digits(at, 2, 2, &hours) || !when_take_letter(at, ':') ||
+      !take_digits(at, 2, 2, &minutes))
     return false;
   *ret_ms = sign * (hours * HOUR + minutes * MINUTE);
   return hours < 24 && minutes < 60;
@@ -160,8 +162,8 @@ when_parse(const char *text, int64_t now_ms, int64_t *ret_ms)
   const char *at = text;
 
   if (take_date(&at, &tm)) {
-    if (*at && ((!take_letter(&at, 'T') && !take_letter(&at, ' ')) || !take_clock(&at, &clock) ||
-                !take_zone(&at, &zone)))
+    if (*at && ((!when_take_letter(&at, 'T') && !when_take_letter(&at, ' ')) ||
+                !take_clock(&at, &clock) || !take_zone(&at, &zone)))
       return false;
     *ret_ms = (int64_t)timegm(&tm) * SECOND + clock - zone;
     return *at == '\0' && *ret_ms > 0;

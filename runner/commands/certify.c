@@ -502,7 +502,7 @@ tell_overview(const struct run *run)
 }
 
 static int
-conclude(struct run *run)
+certify_conclude(struct run *run)
 {
   struct totals totals = run_totals(run, false);
 
@@ -554,7 +554,7 @@ certify(struct run *run, const struct check **checks, size_t n)
     code = run_queue(run);
   }
   dk_text_done(&canaries);
-  return code == EXIT_PASSED ? conclude(run) : code;
+  return code == EXIT_PASSED ? certify_conclude(run) : code;
 }
 
 int

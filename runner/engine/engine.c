@@ -268,7 +268,7 @@ engine_interrupted(const struct engine *engine)
 
 /* Keeps the errno; false. */
 static bool
-fail(struct engine *engine, const char *what, const char *where)
+engine_fail(struct engine *engine, const char *what, const char *where)
 {
   int reason = errno;
 
@@ -291,12 +291,12 @@ prepare_task(struct engine *engine, struct slot *slot, const struct task *task)
            checks ? "checks" : "others", slot->name);
   slot->job.folder = slot->folder;
   if (!made)
-    return fail(engine, "mkdir", slot->folder);
+    return engine_fail(engine, "mkdir", slot->folder);
   slot->output = slot_open_file(slot, "out");
   if (slot->output < 0)
-    return fail(engine, "the file of the output beside", slot->folder);
+    return engine_fail(engine, "the file of the output beside", slot->folder);
   slot->errors = slot_open_file(slot, "err");
-  return slot->errors >= 0 || fail(engine, "the file of the errors beside", slot->folder);
+  return slot->errors >= 0 || engine_fail(engine, "the file of the errors beside", slot->folder);
 }
 
 /* Under memcheck it becomes another program, and starts late: its time begins when it is there. */
@@ -327,7 +327,7 @@ fork_sealed(struct engine *engine, struct slot *slot)
 
   if (!slot_reserve(slot)) {
     errno = ENOMEM;
-    return fail(engine, "room for its outcome", "");
+    return engine_fail(engine, "room for its outcome", "");
   }
   kit_shared_reset(slot->shared);
   fflush(NULL);
@@ -344,13 +344,13 @@ fork_sealed(struct engine *engine, struct slot *slot)
   slot->flooded = false;
   if (slot->task.memcheck) {
     if (!start_memcheck(engine, slot))
-      return fail(engine, "a start under Valgrind", "");
+      return engine_fail(engine, "a start under Valgrind", "");
   } else {
     slot->pid = fork();
     if (slot->pid == 0)
       child_main(&child, &slot->job);
     if (slot->pid < 0)
-      return fail(engine, "fork", "");
+      return engine_fail(engine, "fork", "");
   }
   setpgid(slot->pid, slot->pid);
   slot->busy = true;
@@ -364,7 +364,7 @@ fork_child(struct engine *engine, struct slot *slot)
   struct stat socket;
 
   if (!seals_begin(&slot->seals, &slot->job.seals))
-    return fail(engine, "its socket to the runner", "");
+    return engine_fail(engine, "its socket to the runner", "");
   bool forked = fstat(slot->job.seals, &socket) == 0;
   slot->job.seals_inode = socket.st_ino;
   forked = forked && fork_sealed(engine, slot);
@@ -386,7 +386,7 @@ engine_start(struct engine *engine, const struct task *task)
     slot = engine->slots[i].busy ? NULL : &engine->slots[i];
   if (!slot) {
     errno = EAGAIN;
-    return fail(engine, "a place for it", "");
+    return engine_fail(engine, "a place for it", "");
   }
   engine->why[0] = '\0';
   if (slot_makes_stores(task))

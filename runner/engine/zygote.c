@@ -145,7 +145,7 @@ send_request(const struct zygote *zygote, const struct task *task, const struct 
 
 /* From now on this plugin's checks are cold. */
 static void
-give_up(struct zygote *zygote, const char *why)
+zygote_give_up(struct zygote *zygote, const char *why)
 {
   zygote_end(zygote);
   zygote->cold = true;
@@ -164,7 +164,7 @@ zygote_begin(struct zygote *zygote, const struct memcheck *memcheck, const char 
   zygote->why[0] = '\0';
   snprintf(zygote->plugin, sizeof(zygote->plugin), "%s", plugin);
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    give_up(zygote, "there is no socket for it");
+    zygote_give_up(zygote, "there is no socket for it");
     return;
   }
   fflush(NULL);
@@ -174,12 +174,12 @@ zygote_begin(struct zygote *zygote, const struct memcheck *memcheck, const char 
   close(ends[1]);
   zygote->socket = ends[0];
   if (zygote->pid < 0 || !hear_zygote(zygote, READY_MS, &answer)) {
-    give_up(zygote, "linking it did not come to an end that can be forked");
+    zygote_give_up(zygote, "linking it did not come to an end that can be forked");
   } else if (answer.word == ZYGOTE_THREADS) {
     snprintf(why, sizeof(why), "it has %d threads once it is linked", answer.value);
-    give_up(zygote, why);
+    zygote_give_up(zygote, why);
   } else if (answer.word != ZYGOTE_READY) {
-    give_up(zygote, "it cannot be linked");
+    zygote_give_up(zygote, "it cannot be linked");
   }
 }
 
@@ -191,7 +191,7 @@ start_warm(struct zygote *zygote, const struct task *task, const struct kit_job 
   if (send_request(zygote, task, job) && hear_zygote(zygote, FORK_MS, &answer)
       && answer.word == ZYGOTE_FORKED)
     return answer.value;
-  give_up(zygote, "its process under Valgrind ended");
+  zygote_give_up(zygote, "its process under Valgrind ended");
   return 0;
 }
 

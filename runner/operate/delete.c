@@ -283,7 +283,7 @@ judge_selected(struct deleting *d)
 }
 
 static int
-compare_ids(const void *a, const void *b)
+delete_compare_ids(const void *a, const void *b)
 {
   return strcmp(a, ((const struct tree_node *)b)->id);
 }
@@ -298,7 +298,7 @@ count_possible_roots(const struct deleting *d)
   for (size_t i = 0; i < d->n_selected; i++) {
     const char *parent = d->selected[i].parent;
     bool is_child = parent && bsearch(parent, d->selected, d->n_selected, sizeof(*d->selected),
-                                      compare_ids);
+                                      delete_compare_ids);
     n += is_child ? 0 : 1;
   }
   return n;

@@ -103,7 +103,7 @@ refuse_sums(const char *path, const char *what, const char *expected, const char
 
 /* It stands among those before, by whatever path. */
 static bool
-is_known(const struct stat *files, size_t n)
+sums_is_known(const struct stat *files, size_t n)
 {
   for (size_t i = 0; i < n; i++)
     if (S_ISREG(files[n].st_mode) && files[i].st_dev == files[n].st_dev
@@ -122,7 +122,7 @@ read_file(struct sums *sums, size_t n, char *bytes, struct stat *files)
 
   if (!file || fstat(fileno(file), &files[n]) != 0) {
     code = refuse_sums(path, "the file of metrics cannot be read", A_SAVED_FILE, strerror(errno));
-  } else if (is_known(files, n)) {
+  } else if (sums_is_known(files, n)) {
     code = refuse_sums(path, "the file of metrics is given twice", "each file once",
                        "what it counts would be added twice");
   } else {

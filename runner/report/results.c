@@ -397,7 +397,7 @@ put_counts(json_t *object, const struct result *result)
 
 /* Takes the descriptor; -1: it cannot be made. */
 static int
-enter(int folder, const char *name)
+results_enter(int folder, const char *name)
 {
   int inner = folder >= 0 ? file_enter_folder(folder, name, 0777) : -1;
 
@@ -416,7 +416,7 @@ enter_folder_of(const struct results_file *file, const struct result *result)
 
   memcpy(id, result->id, sizeof(id));
   for (char *part = strtok_r(id, "/", &rest); part; part = strtok_r(NULL, "/", &rest))
-    folder = enter(folder, part);
+    folder = results_enter(folder, part);
   return folder;
 }
 

@@ -185,7 +185,7 @@ blame(struct heard *heard, const char *wrong, const char *value)
 
 /* The value of "  key: "...""; NULL: another line. */
 static const char *
-value_of(const char *line, const char *key, char *buffer, size_t size)
+zoo_value_of(const char *line, const char *key, char *buffer, size_t size)
 {
   size_t n = strlen(key);
 
@@ -224,9 +224,9 @@ hear_line(struct heard *heard, const struct dk_fixture *fixture, const char *lin
     heard->bailed_out = true;
   } else if (strncmp(line, "::", 2) == 0) {
     blame(heard, "a line that a CI system obeys", line);
-  } else if ((value = value_of(line, "verdict", buffer, sizeof(buffer))) != NULL) {
+  } else if ((value = zoo_value_of(line, "verdict", buffer, sizeof(buffer))) != NULL) {
     hear_verdict(heard, fixture, value);
-  } else if ((value = value_of(line, "clause", buffer, sizeof(buffer))) != NULL) {
+  } else if ((value = zoo_value_of(line, "clause", buffer, sizeof(buffer))) != NULL) {
     if (fixture->clause && strcmp(value, fixture->clause) != 0)
       blame(heard, "clause", value);
   }

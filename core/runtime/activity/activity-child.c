@@ -169,7 +169,7 @@ wait_for_news(const struct outing *outing, int64_t until)
 /* True if there is a result.  Checks whether the child is dead before it reads what the child has
  * sent. */
 static bool
-look(struct outing *outing, struct outcome *ret_outcome)
+activity_child_look(struct outing *outing, struct outcome *ret_outcome)
 {
   struct frame_bytes bytes;
   enum frame_kind kind;
@@ -192,7 +192,7 @@ look(struct outing *outing, struct outcome *ret_outcome)
 static void
 wait_for_end(struct outing *outing, struct outcome *ret_outcome)
 {
-  while (!look(outing, ret_outcome)) {
+  while (!activity_child_look(outing, ret_outcome)) {
     int32_t cause = dk_token_cancelled(outing->activity->task.token);
     int64_t until = cause == DK_CAUSE_NONE ? INT64_MAX : end_of_grace(outing->activity);
     if (until <= ticks_now()) {

@@ -37,7 +37,8 @@ wait_for_room(struct activity_pool *pool)
 
 /* After a failure it does not wait for work, so that a recovery of the store is logged at once. */
 static dk_status
-fetch(struct activity_pool *pool, uint32_t room, bool has_failed, struct dk_works **ret_works)
+activity_fetch_fetch(struct activity_pool *pool, uint32_t room, bool has_failed,
+                     struct dk_works **ret_works)
 {
   const struct dk_runtime_options *options = pool->setup.options;
   struct dk_store *store = pool->setup.store;
@@ -250,7 +251,7 @@ activity_fetch_main(void *argument)
     bool fails = health_fails(health, HEALTH_WORK);
     dk_status status = release_lost(pool);
     if (status == DK_OK)
-      status = fetch(pool, room, failures > 0 || fails, &works);
+      status = activity_fetch_fetch(pool, room, failures > 0 || fails, &works);
     if (status != DK_OK && dk_cancelled(pool->fetch_canceller)) {
       health_rest(health, &pool->fetching); /* cancelled: that shows nothing about the store */
       continue;

@@ -276,7 +276,7 @@ ask_until_clear(struct asking *asking)
 
 /* The store's final answer; a temporary error only if there was no time for another attempt. */
 static dk_status
-ask(struct asking *asking)
+activity_finish_ask(struct asking *asking)
 {
   dk_status status = ask_until_clear(asking);
 
@@ -361,7 +361,7 @@ activity_give_back(struct slot *slot, struct activity *activity, int64_t delay_m
                           .gives_back = true,
                           .delay_ms = !is_counted && delay_ms < 1 ? 1 : delay_ms,
                           .is_counted = is_counted};
-  dk_status status = ask(&asking);
+  dk_status status = activity_finish_ask(&asking);
 
   if (status == DK_LOCK_LOST)
     log_dead_token(&asking);
@@ -475,13 +475,14 @@ static dk_status
 remove_row(struct asking *asking)
 {
   asking->completion = NULL;
-  return ask(asking);
+  return activity_finish_ask(asking);
 }
 
 /* Handles the store's final answer to a completion.  DK_OK: it is settled in some way; else the
  * store refuses this completion permanently. */
 static dk_status
-conclude(const struct asking *asking, const struct outcome *outcome, dk_status status)
+activity_finish_conclude(const struct asking *asking, const struct outcome *outcome,
+                         dk_status status)
 {
   if (asking->is_delayed) {
     log_delayed(asking);
@@ -523,11 +524,11 @@ acknowledge(struct slot *slot, struct activity *activity, const struct outcome *
            (unsigned long long)info->activity_id);
   item.id = dk_str_of(id);
   item.payload = (dk_str){dk_text_str(&payload), payload.length};
-  dk_status status = ask(&asking);
+  dk_status status = activity_finish_ask(&asking);
   if (status == DK_DUPLICATE)
     status = remove_row(&asking);
   dk_text_done(&payload);
-  return conclude(&asking, outcome, status);
+  return activity_finish_conclude(&asking, outcome, status);
 }
 
 /* The result is too large for the store: the orchestration gets an error instead; if the store
@@ -556,7 +557,7 @@ refuse_result(struct slot *slot, struct activity *activity, const struct outcome
 }
 
 static void
-finish(struct slot *slot, struct activity *activity, const struct outcome *outcome)
+activity_finish_finish(struct slot *slot, struct activity *activity, const struct outcome *outcome)
 {
   static const struct outcome without_memory = {
     .kind = OUTCOME_LATER,
@@ -599,5 +600,5 @@ activity_settle(struct slot *slot, struct activity *activity, const struct outco
   else if (outcome->kind == OUTCOME_LATER)
     put_off(slot, activity, outcome);
   else
-    finish(slot, activity, outcome);
+    activity_finish_finish(slot, activity, outcome);
 }

@@ -80,7 +80,7 @@ activity_forget(const struct activity *activity)
 }
 
 static uint32_t
-judge(const struct activity *activity)
+activity_judge(const struct activity *activity)
 {
   char room[LONGEST_KEY];
 
@@ -199,7 +199,7 @@ activity_new(struct activity_pool *pool, const struct dk_work_item *item)
   activity->grace_ms = pool->setup.options->grace_ms;
   task_init(&activity->task, token_new());
   if (activity->task.token && copy_item(activity, item) && read_order(activity)) {
-    activity->judged = judge(activity);
+    activity->judged = activity_judge(activity);
     activity->lease = keep_lease(activity, item);
   }
   if (activity->lease)

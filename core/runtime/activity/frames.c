@@ -123,7 +123,7 @@ frame_reader_done(struct frame_reader *reader)
 }
 
 static bool
-make_room(struct frame_reader *reader, size_t room)
+frames_make_room(struct frame_reader *reader, size_t room)
 {
   if (room < LEAST_ROOM)
     room = LEAST_ROOM;
@@ -191,7 +191,7 @@ frame_read(struct frame_reader *reader, enum frame_kind *ret_kind, struct frame_
   forget_last(reader);
   for (;;) {
     size_t length = length_of_frame(reader);
-    if (length == SIZE_MAX || !make_room(reader, room_for(reader, length)))
+    if (length == SIZE_MAX || !frames_make_room(reader, room_for(reader, length)))
       return FRAME_CLOSED;
     if (reader->n >= length)
       return give_frame(reader, length, ret_kind, ret_bytes);

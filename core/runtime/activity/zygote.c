@@ -71,7 +71,7 @@ remember(struct nursery *nursery, pid_t pid)
 }
 
 static void
-forget(struct nursery *nursery, pid_t pid)
+zygote_forget(struct nursery *nursery, pid_t pid)
 {
   for (size_t i = 0; i < nursery->n; i++)
     if (nursery->children[i] == pid) {
@@ -197,7 +197,7 @@ answer_bury(struct nursery *nursery, pid_t pid)
   kill_all_of(pid);
   if (wait_for_death(pid, &answer.status))
     answer.pid = pid;
-  forget(nursery, pid);
+  zygote_forget(nursery, pid);
   return send_answer(nursery->control, &answer, -1);
 }
 

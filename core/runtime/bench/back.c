@@ -52,7 +52,7 @@ fill_slots(struct scene *s, int round)
 }
 
 static void
-cancel_all(struct scene *s, int round)
+back_cancel_all(struct scene *s, int round)
 {
   char name[32];
 
@@ -91,7 +91,7 @@ measure(struct bench *bench, uint32_t flags, const char *what)
   for (int i = 0; i < ROUNDS; i++) {
     before[i] = five_rate(&s);
     fill_slots(&s, i);
-    cancel_all(&s, i);
+    back_cancel_all(&s, i);
     two_renewals();
     after[i] = five_rate(&s);
     ratios[i] = after[i] / before[i];

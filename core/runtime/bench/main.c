@@ -51,7 +51,7 @@ pause_a_moment(void)
 }
 
 static int
-compare(const void *a, const void *b)
+main_compare(const void *a, const void *b)
 {
   const double *one = a, *other = b;
 
@@ -69,7 +69,7 @@ quantile_of(const double *sorted, size_t n, double q)
 double
 median_of(double *values, size_t n)
 {
-  qsort(values, n, sizeof *values, compare);
+  qsort(values, n, sizeof *values, main_compare);
   return quantile_of(values, n, 0.5);
 }
 

@@ -55,7 +55,7 @@ run_batch(struct scene *s, int batch)
 }
 
 static void
-tell(struct bench *bench, const char *what, double limit)
+told_tell(struct bench *bench, const char *what, double limit)
 {
   double ms[BATCHES * SLOTS];
   size_t n = 0;
@@ -81,7 +81,7 @@ measure(struct bench *bench, uint32_t flags, const char *what, double limit)
   scene_start(&s);
   for (int i = 0; i < BATCHES; i++)
     run_batch(&s, i);
-  tell(bench, what, limit);
+  told_tell(bench, what, limit);
   scene_close(&s);
 }
 

@@ -83,7 +83,8 @@ static const char unknown_start[] =
 
 /* info NULL: it does not exist. */
 static void
-add(struct cancelling *c, struct batch *batch, dk_str instance, const struct dk_instance_info *info)
+client_cancel_add(struct cancelling *c, struct batch *batch, dk_str instance,
+                  const struct dk_instance_info *info)
 {
   struct dk_cancel_outcome *outcome = &batch->outcomes[batch->n++];
 
@@ -100,7 +101,7 @@ add(struct cancelling *c, struct batch *batch, dk_str instance, const struct dk_
 }
 
 static void
-fail(struct dk_cancel_outcome *outcome, dk_status error, const char *words)
+client_cancel_fail(struct dk_cancel_outcome *outcome, dk_status error, const char *words)
 {
   outcome->outcome = DK_CANCEL_FAILED;
   outcome->error = error;
@@ -113,7 +114,7 @@ add_failed(struct batch *batch, dk_str instance, dk_status error, const char *wo
   struct dk_cancel_outcome *outcome = &batch->outcomes[batch->n++];
 
   *outcome = (struct dk_cancel_outcome){.struct_size = sizeof(*outcome), .instance = instance};
-  fail(outcome, error, words);
+  client_cancel_fail(outcome, error, words);
 }
 
 /* ---- requesting ------------------------------------------------------------------------------ */
@@ -205,7 +206,7 @@ read_receipt(struct cancelling *c, const struct recipient *recipient,
   else if (status == DK_DUPLICATE)
     outcome->outcome = DK_CANCEL_ALREADY_REQUESTED;
   else
-    fail(outcome, status, recipient->words);
+    client_cancel_fail(outcome, status, recipient->words);
   if (senders_fail_all(status) && *ret_status == DK_OK)
     *ret_status = client_refuse(c->client, status, "%s", recipient->words ? recipient->words : "");
 }
@@ -244,7 +245,7 @@ send_requests(struct cancelling *c, struct batch *batch)
 /* ---- reporting ------------------------------------------------------------------------------- */
 
 static void
-count(struct dk_cancel_counts *counts, int32_t outcome)
+client_cancel_count(struct dk_cancel_counts *counts, int32_t outcome)
 {
   counts->requested += outcome == DK_CANCEL_REQUESTED;
   counts->already_requested += outcome == DK_CANCEL_ALREADY_REQUESTED;
@@ -258,7 +259,7 @@ static dk_status
 report(struct cancelling *c, const struct batch *batch)
 {
   for (size_t i = 0; i < batch->n; i++)
-    count(&c->counts, batch->outcomes[i].outcome);
+    client_cancel_count(&c->counts, batch->outcomes[i].outcome);
   for (size_t i = 0; i < batch->n && c->each; i++)
     if (batch->outcomes[i].outcome != 0 && c->each(c->context, &batch->outcomes[i]) != 0)
       return client_refuse(c->client, DK_CALL_CANCELLED, "the callback has ended the call");
@@ -268,7 +269,7 @@ report(struct cancelling *c, const struct batch *batch)
 /* Sends the requests of a batch, and reports all its outcomes.  If the store fails, all instances
  * whose request was not sent fail with its answer. */
 static dk_status
-finish(struct cancelling *c, struct batch *batch)
+client_cancel_finish(struct cancelling *c, struct batch *batch)
 {
   char words[CLIENT_ERROR];
   dk_status status = c->is_dry ? look_for_requests(c, batch) : send_requests(c, batch);
@@ -276,7 +277,7 @@ finish(struct cancelling *c, struct batch *batch)
   client_copy_error(c->client, words);
   for (size_t i = 0; i < batch->n && status != DK_OK && status != DK_CALL_CANCELLED; i++)
     if (batch->outcomes[i].outcome == 0)
-      fail(&batch->outcomes[i], status, words);
+      client_cancel_fail(&batch->outcomes[i], status, words);
   TRY(report(c, batch));
   return status == DK_OK ? DK_OK : client_refuse(c->client, status, "%s", words);
 }
@@ -354,14 +355,14 @@ look_at_ids(struct cancelling *c, const dk_str *ids, size_t n, struct batch *ret
     }
     if (!has_admin)
       TRY(look_at_one(c, ids[i], &info, &known));
-    add(c, ret_batch, ids[i], known);
+    client_cancel_add(c, ret_batch, ids[i], known);
   }
   return DK_OK;
 }
 
 /* The store has failed: reports that as the outcome of all the others. */
 static dk_status
-give_up(struct cancelling *c, const dk_str *ids, size_t n, dk_status error)
+client_cancel_give_up(struct cancelling *c, const dk_str *ids, size_t n, dk_status error)
 {
   char words[CLIENT_ERROR];
   struct batch batch;
@@ -388,11 +389,11 @@ cancel_list(struct cancelling *c, const void *what)
     status = look_at_ids(c, ids->first + done, n, &batch);
     if (status != DK_OK)
       break;
-    status = finish(c, &batch);
+    status = client_cancel_finish(c, &batch);
   }
   if (status == DK_OK || status == DK_CALL_CANCELLED)
     return status;
-  return give_up(c, ids->first + done, ids->n - done, status);
+  return client_cancel_give_up(c, ids->first + done, ids->n - done, status);
 }
 
 /* Copies each id once, in the order of the list, followed by a NUL. */
@@ -432,8 +433,8 @@ cancel_pages(struct cancelling *c, struct selection *selection)
     TRY(select_page(&c->l, selection, &page));
     TRY(new_batch(c, page.n, &batch));
     for (size_t i = 0; i < page.n; i++)
-      add(c, &batch, page.infos[i].instance, &page.infos[i]);
-    TRY(finish(c, &batch));
+      client_cancel_add(c, &batch, page.infos[i].instance, &page.infos[i]);
+    TRY(client_cancel_finish(c, &batch));
   }
   return DK_OK;
 }
@@ -524,8 +525,9 @@ give_counts(const struct dk_cancel_counts *counts, struct dk_cancel_counts *ret_
 }
 
 static dk_status
-run(struct dk_client *client, const struct dk_cancel_options *options, dk_cancel_fn *each,
-    void *context, pass_fn *function, const void *what, struct dk_cancel_counts *ret_counts)
+client_cancel_run(struct dk_client *client, const struct dk_cancel_options *options,
+                  dk_cancel_fn *each, void *context, pass_fn *function, const void *what,
+                  struct dk_cancel_counts *ret_counts)
 {
   struct dk_cancel_counts counts = {.struct_size = 0};
   struct asked asked = {.each = each, .context = context};
@@ -554,7 +556,7 @@ dk_cancel_many(struct dk_client *client, const dk_str *instances, size_t n,
   dk_arena_init(&arena);
   dk_status status = gather(client, &arena, instances, n, &ids);
   if (status == DK_OK)
-    status = run(client, options, each, context, cancel_list, &ids, ret_counts);
+    status = client_cancel_run(client, options, each, context, cancel_list, &ids, ret_counts);
   dk_arena_done(&arena);
   return status;
 }
@@ -570,7 +572,7 @@ dk_cancel_matching(struct dk_client *client, const struct dk_instance_filter *fi
     return client_refuse(client, DK_INVALID,
                          "the filter selects everything: select what to cancel, or, if you mean "
                          "all, give the statuses not started and running");
-  return run(client, options, each, context, cancel_selected, filter, ret_counts);
+  return client_cancel_run(client, options, each, context, cancel_selected, filter, ret_counts);
 }
 
 dk_status
@@ -584,7 +586,7 @@ dk_cancel_by_name(struct dk_client *client, const char *name,
   TRY(client_needs_admin(client, "dk_cancel_by_name"));
   if (!name)
     return client_refuse(client, DK_INVALID, "the name given to dk_cancel_by_name is NULL");
-  return run(client, options, each, context, cancel_selected, &filter, ret_counts);
+  return client_cancel_run(client, options, each, context, cancel_selected, &filter, ret_counts);
 }
 
 /* ---- one of them ----------------------------------------------------------------------------- */

@@ -260,7 +260,7 @@ fill(struct info_reader *l, const struct selection *selection, struct stream *st
 }
 
 static int
-compare(dk_str a, dk_str b)
+client_filter_compare(dk_str a, dk_str b)
 {
   size_t n = a.len < b.len ? a.len : b.len;
   int order = n > 0 ? memcmp(a.ptr, b.ptr, n) : 0;
@@ -275,8 +275,8 @@ next_of(const struct stream *unborn, const struct stream *started)
 {
   if (!has_next(unborn) || !has_next(started))
     return has_next(unborn) ? -1 : 1;
-  return compare(unborn->rows->items[unborn->next].instance,
-                 started->rows->items[started->next].instance);
+  return client_filter_compare(unborn->rows->items[unborn->next].instance,
+                               started->rows->items[started->next].instance);
 }
 
 static dk_status

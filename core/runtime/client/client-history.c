@@ -50,7 +50,7 @@ was_ended(const struct listing *t)
 }
 
 static dk_status
-no_memory(const struct listing *t)
+client_history_no_memory(const struct listing *t)
 {
   return client_refuse(t->l.client, DK_NO_MEMORY, "no memory for the contents of a payload");
 }
@@ -88,7 +88,7 @@ list_event(struct listing *t, const struct reading *r, const struct dk_event *st
   dk_arena_reset(&t->l.scratch);
   dk_status status = event_decode(&t->l.scratch, stored->payload, &event, &why);
   if (status == DK_NO_MEMORY)
-    return no_memory(t);
+    return client_history_no_memory(t);
   if (status != DK_OK)
     event = (struct event){.kind = EVENT_NONE};
   const struct dk_history_entry entry = {
@@ -222,7 +222,7 @@ list_message(struct listing *t, const struct dk_messages *all, const struct dk_m
   dk_arena_reset(&t->l.scratch);
   dk_status status = message_decode(&t->l.scratch, stored->payload, &message, &why);
   if (status == DK_NO_MEMORY)
-    return no_memory(t);
+    return client_history_no_memory(t);
   if (status != DK_OK)
     message = (struct message){.kind = MESSAGE_NONE, .text = dk_str_of(why)};
   if (message.kind == MESSAGE_DELAYED && reason_is_outdated(all->items, all->n_items, stored))

@@ -90,7 +90,7 @@ info_history(struct info_reader *l, const struct dk_read_history *request,
 /* ---- events ---------------------------------------------------------------------------------- */
 
 static dk_status
-no_memory(struct info_reader *l)
+client_info_no_memory(struct info_reader *l)
 {
   return client_refuse(l->client, DK_NO_MEMORY, "no memory for the data of an instance");
 }
@@ -101,7 +101,7 @@ keep(struct info_reader *l, dk_str text, dk_str *ret_text)
 {
   *ret_text =
     (dk_str){text.ptr ? dk_arena_copy(&l->page, text.ptr, text.len) : NULL, text.len};
-  return text.ptr && !ret_text->ptr ? no_memory(l) : DK_OK;
+  return text.ptr && !ret_text->ptr ? client_info_no_memory(l) : DK_OK;
 }
 
 /* The first event that was read, if it is readable; else one of kind EVENT_NONE: an instance is
@@ -117,7 +117,7 @@ first_event(struct info_reader *l, const struct dk_history *history, struct even
   if (history->found && history->n_events > 0)
     status = event_decode(&l->scratch, history->events[0].payload, ret_event, &why);
   if (status == DK_NO_MEMORY)
-    return no_memory(l);
+    return client_info_no_memory(l);
   if (status != DK_OK)
     *ret_event = (struct event){.kind = EVENT_NONE};
   return DK_OK;
@@ -243,7 +243,7 @@ decode_start(struct info_reader *l, const struct dk_message *row, struct message
   *ret_start = (struct message){.kind = MESSAGE_NONE};
   dk_status status = message_decode(&l->scratch, row->payload, ret_start, &why);
   if (status == DK_NO_MEMORY)
-    return no_memory(l);
+    return client_info_no_memory(l);
   if (status != DK_OK || ret_start->kind != MESSAGE_START)
     *ret_start = (struct message){.kind = MESSAGE_START};
   return DK_OK;

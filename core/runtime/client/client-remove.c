@@ -21,7 +21,7 @@ give_removed(const struct dk_removed *removed, struct dk_removed *ret_removed)
 }
 
 static void
-add(struct dk_removed *sum, const struct dk_removed *removed)
+client_remove_add(struct dk_removed *sum, const struct dk_removed *removed)
 {
   sum->instances += removed->instances;
   sum->executions += removed->executions;
@@ -228,7 +228,7 @@ remove_pages(struct removing *r, const struct removal *kind)
       return client_refuse(r->l.client, DK_CALL_CANCELLED, "the call was cancelled");
     uint32_t most = left < PAGE ? (uint32_t)left : PAGE;
     TRY(remove_page(r, kind, most, &page));
-    add(&r->sum, &page);
+    client_remove_add(&r->sum, &page);
     uint64_t n = kind->count(&page);
     left -= n < most ? n : most;
     if (page.next.ptr)

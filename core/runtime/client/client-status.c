@@ -76,7 +76,7 @@ give_texts(struct dk_client *client, struct info_reader *l, struct dk_instance_i
 }
 
 static dk_status
-find(struct info_reader *l, dk_str instance, struct dk_instance_info *ret_info)
+client_status_find(struct info_reader *l, dk_str instance, struct dk_instance_info *ret_info)
 {
   const struct dk_instance_filter filter = {
     .struct_size = sizeof(filter), .flags = DK_FILTER_IDS, .ids = &instance, .n_ids = 1};
@@ -109,7 +109,7 @@ fetch_info(struct dk_client *client, const struct dk_text *instance,
                          (unsigned)ret_info->struct_size);
   dk_status status = info_reader_begin(&l, client, true);
   if (status == DK_OK)
-    status = find(&l, (dk_str){dk_text_str(instance), instance->length}, &info);
+    status = client_status_find(&l, (dk_str){dk_text_str(instance), instance->length}, &info);
   if (status == DK_OK)
     status = give_texts(client, &l, &info);
   info_reader_end(&l);

@@ -19,7 +19,7 @@ read_options(struct dk_orch *o, const void *given, uint32_t size, void *ret_opti
 
 /* Records the command, and returns its future. */
 static struct dk_future *
-begin(struct dk_orch *o, const struct event *said)
+commands_begin(struct dk_orch *o, const struct event *said)
 {
   bool made;
 
@@ -52,10 +52,11 @@ begin_activity(struct dk_orch *o, const char *name, dk_str input,
 {
   struct dk_activity_options options = activity_options(o, given);
 
-  return begin(o, &(struct event){.kind = EVENT_ACTIVITY,
-                                  .name = orch_name_of(o, "the name", name),
-                                  .text = orch_payload(o, "the input", input),
-                                  .tag = options.tag, .session = options.session});
+  return commands_begin(o, &(struct event){.kind = EVENT_ACTIVITY,
+                                           .name = orch_name_of(o, "the name", name),
+                                           .text = orch_payload(o, "the input", input),
+                                           .tag = options.tag,
+                                           .session = options.session});
 }
 
 dk_future *
@@ -86,8 +87,9 @@ dk_timer(dk_orch *given, int64_t ms)
     return NULL;
   if (ms < 0)
     orch_wrong(o, "the time is %lld ms; give 0 or more", (long long)ms);
-  return begin(o, &(struct event){.kind = EVENT_TIMER, .number = ms,
-                                  .time2 = dk_sat_add(o->past->time, ms)});
+  return commands_begin(
+      o,
+      &(struct event){.kind = EVENT_TIMER, .number = ms, .time2 = dk_sat_add(o->past->time, ms)});
 }
 
 dk_future *
@@ -97,8 +99,8 @@ dk_external(dk_orch *given, const char *event)
 
   if (!o)
     return NULL;
-  return begin(o, &(struct event){.kind = EVENT_WAIT,
-                                  .name = orch_name_of(o, "the event's name", event)});
+  return commands_begin(
+      o, &(struct event){.kind = EVENT_WAIT, .name = orch_name_of(o, "the event's name", event)});
 }
 
 dk_future *
@@ -108,8 +110,8 @@ dk_dequeue(dk_orch *given, const char *queue)
 
   if (!o)
     return NULL;
-  return begin(o, &(struct event){.kind = EVENT_DEQUEUE,
-                                  .name = orch_name_of(o, "the queue's name", queue)});
+  return commands_begin(o, &(struct event){.kind = EVENT_DEQUEUE,
+                                           .name = orch_name_of(o, "the queue's name", queue)});
 }
 
 /* Records the result in the history.  It searches only as far as the code has waited, so that each

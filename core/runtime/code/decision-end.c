@@ -239,7 +239,7 @@ excess(const struct deciding *d)
 }
 
 static void
-leave(size_t *count, size_t away)
+decision_end_leave(size_t *count, size_t away)
 {
   *count -= away < *count ? away : *count;
 }
@@ -251,8 +251,8 @@ fit(struct deciding *d, size_t before_ended)
 {
   if (excess(d) > 0)
     d->decision->n_events = before_ended;
-  leave(&d->decision->n_withdrawn, excess(d));
-  leave(&d->decision->n_cancelled, excess(d));
+  decision_end_leave(&d->decision->n_withdrawn, excess(d));
+  decision_end_leave(&d->decision->n_cancelled, excess(d));
 }
 
 void

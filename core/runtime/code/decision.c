@@ -78,7 +78,7 @@ judge_run(struct deciding *d)
 }
 
 static dk_status
-judge(struct deciding *d, const struct verdict_of *verdict)
+decision_judge(struct deciding *d, const struct verdict_of *verdict)
 {
   if (verdict->verdict == VERDICT_RAN)
     return d->ran ? judge_run(d) : DK_INVALID;
@@ -125,7 +125,7 @@ n_uncommitted(const struct past *past)
 
 /* Allocates for everything that this decision can contain; what is open counts only at an end. */
 static dk_status
-make_room(struct deciding *d)
+decision_make_room(struct deciding *d)
 {
   struct decision *made = d->decision;
   size_t n_open = d->end == EVENT_NONE ? 0 : count_open(d);
@@ -241,7 +241,7 @@ is_first_start(struct deciding *d, dk_str instance)
 }
 
 static void
-start(struct deciding *d, const struct event *command)
+decision_start(struct deciding *d, const struct event *command)
 {
   struct outgoing out = {
     .instance = command->instance,
@@ -295,7 +295,7 @@ do_command(struct deciding *d, size_t i)
   else if (command->kind == EVENT_TIMER && is_begun(d, i))
     set_timer(d, command);
   else if ((command->kind == EVENT_CHILD && is_begun(d, i)) || command->kind == EVENT_DETACHED)
-    start(d, command);
+    decision_start(d, command);
   else if (command->kind == EVENT_DROPPED && command->source < d->commands[0].id)
     decide_drop(d, command);
   else if (command->kind == EVENT_KV)
@@ -346,7 +346,7 @@ decide(struct dk_arena *arena, const struct past *past, const struct event *star
 {
   struct deciding d = {.arena = arena, .past = past, .started = started, .staged = staged,
                        .ran = ran, .history = staged->index, .decision = ret_decision};
-  dk_status status = judge(&d, verdict);
+  dk_status status = decision_judge(&d, verdict);
 
   *ret_decision = (struct decision){.execution = past->execution, .status = d.status};
   if (status != DK_OK)
@@ -354,7 +354,7 @@ decide(struct dk_arena *arena, const struct past *past, const struct event *star
   cut_texts(&d);
   take_commands(&d);
   name_execution(ret_decision, started, first);
-  status = make_room(&d);
+  status = decision_make_room(&d);
   if (status == DK_OK)
     carry_out(&d);
   return d.no_memory ? DK_NO_MEMORY : status;

@@ -159,7 +159,7 @@ step_out(struct mailbox *box, struct dk_future *future)
 /* Each later wait gets the arrival of the one before it; the arrival of the last one becomes free.
  * All arrivals that are kept are older than all that are free, so it is added at the front. */
 static void
-give_back(struct mailbox *box, struct dk_future *future)
+future_give_back(struct mailbox *box, struct dk_future *future)
 {
   struct arrival *moving = future->arrival;
 
@@ -294,6 +294,6 @@ orch_drop(struct dk_orch *o, struct dk_future *future, enum code code)
   orch_record_command(o, &(struct event){.kind = EVENT_DROPPED, .source = future->id, .code = code},
                    &made);
   if (waits_for_arrival(future))
-    give_back(mailbox_for(o, future), future);
+    future_give_back(mailbox_for(o, future), future);
   future->dropped = true;
 }

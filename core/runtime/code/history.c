@@ -41,7 +41,7 @@ static const struct {
 };
 
 static bool
-is_known(enum event_kind kind)
+history_is_known(enum event_kind kind)
 {
   return kind > EVENT_NONE && kind < N_EVENT_KINDS;
 }
@@ -49,13 +49,13 @@ is_known(enum event_kind kind)
 enum event_role
 event_role(enum event_kind kind)
 {
-  return is_known(kind) ? kinds[kind].role : ROLE_NONE;
+  return history_is_known(kind) ? kinds[kind].role : ROLE_NONE;
 }
 
 enum event_kind
 event_ends(enum event_kind kind)
 {
-  return is_known(kind) ? kinds[kind].ends : EVENT_NONE;
+  return history_is_known(kind) ? kinds[kind].ends : EVENT_NONE;
 }
 
 bool
@@ -161,7 +161,7 @@ check_place(struct history *history, const struct event *event, size_t i)
 {
   if (event->id != (uint64_t)i + 1)
     complain(history, event, "its id is not the next one");
-  else if (!is_known(event->kind))
+  else if (!history_is_known(event->kind))
     complain(history, event, "it could not be read");
   else if ((i == 0) != (event->kind == EVENT_STARTED))
     complain(history, event, "the first event, and no other, is \"started\"");
@@ -233,7 +233,7 @@ index_event(struct history *history, size_t i)
 
 /* Doubles the array; the old one stays in the arena. */
 static bool
-make_room(struct history *history, size_t wanted)
+history_make_room(struct history *history, size_t wanted)
 {
   size_t room = history->room <= wanted / 2 ? wanted : history->room * 2;
 
@@ -283,7 +283,7 @@ history_expect(struct history *history, const struct event *arrived, size_t room
   history->arrived = arrived;
   if (__builtin_add_overflow(history->n_events, room, &wanted))
     return DK_NO_MEMORY;
-  return make_room(history, wanted) ? DK_OK : DK_NO_MEMORY;
+  return history_make_room(history, wanted) ? DK_OK : DK_NO_MEMORY;
 }
 
 void
@@ -299,7 +299,7 @@ history_settle(struct history *history, const struct event *events, size_t n_eve
 {
   size_t known = history_length(history);
 
-  if (!make_room(history, n_events))
+  if (!history_make_room(history, n_events))
     return DK_NO_MEMORY;
   history->events = events;
   history->n_events = n_events;

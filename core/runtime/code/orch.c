@@ -181,7 +181,7 @@ orch_version_of(struct dk_orch *o, const char *version)
 /* ---- entering a call --------------------------------------------------------------------------*/
 
 static struct dk_orch *
-enter(const dk_orch *given, const char *call, const char *line)
+orch_do_enter(const dk_orch *given, const char *call, const char *line)
 {
   struct dk_orch *o = running;
 
@@ -206,7 +206,7 @@ refuse_call(const char *call)
 struct dk_orch *
 orch_enter(const dk_orch *given, const char *call)
 {
-  return running ? enter(given, call, NULL) : refuse_call(call);
+  return running ? orch_do_enter(given, call, NULL) : refuse_call(call);
 }
 
 struct dk_orch *
@@ -214,7 +214,7 @@ orch_begin(const dk_orch *given, const char *call)
 {
   if (!running)
     return refuse_call(call);
-  struct dk_orch *o = enter(given, call, running->last_line);
+  struct dk_orch *o = orch_do_enter(given, call, running->last_line);
   if (o->over)
     orch_wrong(o, "it follows dk_completed or dk_failed; return their result at once");
   return o;
@@ -379,7 +379,7 @@ ends_by_itself(enum ending ending)
 }
 
 static void
-conclude(struct dk_orch *o)
+orch_conclude(struct dk_orch *o)
 {
   if (ends_by_itself(o->ran->ending))
     check_left_over(o);
@@ -408,7 +408,7 @@ index_of(struct dk_arena *arena, const struct past *past)
 }
 
 static bool
-refuse(struct ran *ran, enum ending ending, enum code code, const char *text)
+orch_refuse(struct ran *ran, enum ending ending, enum code code, const char *text)
 {
   ran->ending = text ? ending : ENDING_NO_MEMORY;
   ran->code = code;
@@ -424,13 +424,14 @@ can_run(struct dk_arena *arena, const struct past *past, const struct history *h
   size_t n = history_length(history);
 
   if (history->why)
-    return refuse(ran, ENDING_CORRUPT, CODE_CORRUPT,
-                  dk_arena_printf(arena, "the history is invalid: %s", history->why));
+    return orch_refuse(ran, ENDING_CORRUPT, CODE_CORRUPT,
+                       dk_arena_printf(arena, "the history is invalid: %s", history->why));
   if (past->max_events > 0 && n > past->max_events)
-    return refuse(ran, ENDING_LIMIT, CODE_LIMIT,
-                  dk_arena_printf(arena, "the execution has %zu events, and may have %u: "
-                                         "dk_continue_as_new begins a new one", n,
-                                  past->max_events));
+    return orch_refuse(ran, ENDING_LIMIT, CODE_LIMIT,
+                       dk_arena_printf(arena,
+                                       "the execution has %zu events, and may have %u: "
+                                       "dk_continue_as_new begins a new one",
+                                       n, past->max_events));
   return true;
 }
 
@@ -519,7 +520,7 @@ replay_turn(struct dk_orch *run, const struct past *past, struct ran *ret_ran)
   if (!(run->coroutine ? go_on(run) : begin_run(run)))
     return;
   coroutine_run(run->coroutine);
-  conclude(run);
+  orch_conclude(run);
 }
 
 /* ---- queries and memory ------------------------------------------------------------*/

@@ -156,7 +156,7 @@ find_repetition(struct staging *staging, const struct message *message, const ch
 
 /* *ret_why NULL: it becomes an event. */
 static dk_status
-judge(struct staging *staging, const struct message *message, const char **ret_why)
+place_arrivals_judge(struct staging *staging, const struct message *message, const char **ret_why)
 {
   *ret_why = NULL;
   switch (message->kind) {
@@ -200,7 +200,7 @@ arrive(struct staging *staging, const struct message *message)
 }
 
 static dk_status
-begin(struct staging *staging, size_t n_messages)
+place_arrivals_begin(struct staging *staging, size_t n_messages)
 {
   struct staged *staged = staging->staged;
 
@@ -213,7 +213,7 @@ begin(struct staging *staging, size_t n_messages)
 }
 
 static void
-conclude(const struct staging *staging)
+place_arrivals_conclude(const struct staging *staging)
 {
   staging->staged->cancel = history_cancel(staging->history);
   staging->staged->cancel_requested = staging->staged->cancel;
@@ -231,11 +231,11 @@ decision_stage(struct dk_arena *arena, struct history *history, uint64_t executi
   const char *why;
 
   *ret_staged = (struct staged){.n_arrived = 0};
-  status = begin(&staging, n_messages);
+  status = place_arrivals_begin(&staging, n_messages);
   for (size_t i = 0; i < n_messages && status == DK_OK; i++) {
     if (messages[i].kind == MESSAGE_NONE)
       continue;
-    status = judge(&staging, &messages[i], &why);
+    status = place_arrivals_judge(&staging, &messages[i], &why);
     if (status == DK_OK && !why)
       arrive(&staging, &messages[i]);
     else if (status == DK_OK && stray)
@@ -244,6 +244,6 @@ decision_stage(struct dk_arena *arena, struct history *history, uint64_t executi
   if (status == DK_OK && staging.history->no_memory)
     status = DK_NO_MEMORY;
   if (status == DK_OK)
-    conclude(&staging);
+    place_arrivals_conclude(&staging);
   return status;
 }

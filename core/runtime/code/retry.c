@@ -40,8 +40,8 @@ capped(int64_t delay, const struct dk_retry *retry)
 
 /* One attempt; DK_DROPPED: it took too long. */
 static int32_t
-attempt(dk_orch *o, const char *name, dk_str input, const struct dk_activity_options *options,
-        int64_t timeout_ms, dk_str *ret_value)
+retry_attempt(dk_orch *o, const char *name, dk_str input, const struct dk_activity_options *options,
+              int64_t timeout_ms, dk_str *ret_value)
 {
   dk_future *activity = dk_activity_with(o, name, input, options);
 
@@ -74,7 +74,7 @@ dk_activity_retried(dk_orch *given, const char *name, dk_str input,
   struct dk_retry how = read_retry(o, retry);
   int64_t delay = capped(how.first_delay_ms, &how);
   uint32_t attempts = 1;
-  while (outcome = attempt(o, name, input, options, how.timeout_ms, &value),
+  while (outcome = retry_attempt(o, name, input, options, how.timeout_ms, &value),
          !is_the_end(&how, attempts, outcome)) {
     if (delay > 0)
       dk_await(o, dk_timer(o, delay));

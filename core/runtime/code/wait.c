@@ -55,7 +55,7 @@ text_of_end(struct dk_orch *o, struct dk_future *future)
 /* The result or the error's text; never absent.  A timer has none, and what arrived for a dropped
  * one is not shown. */
 static dk_str
-value_of(struct dk_orch *o, struct dk_future *future)
+wait_value_of(struct dk_orch *o, struct dk_future *future)
 {
   if (future->dropped || future->kind == EVENT_TIMER)
     return dk_str_of("");
@@ -111,8 +111,8 @@ dk_await(dk_orch *given, dk_future *of)
   if (future->dropped)
     fail_as_dropped(o, future);
   if (has_failed(o, future))
-    fail_with(o, value_of(o, future));
-  return value_of(o, future);
+    fail_with(o, wait_value_of(o, future));
+  return wait_value_of(o, future);
 }
 
 int32_t
@@ -125,7 +125,7 @@ dk_outcome(dk_orch *given, dk_future *of, dk_str *ret_value)
   struct dk_future *future = orch_check_future(o, of);
   wait_for(o, future);
   if (ret_value)
-    *ret_value = value_of(o, future);
+    *ret_value = wait_value_of(o, future);
   return outcome_of(o, future);
 }
 

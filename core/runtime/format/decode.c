@@ -106,7 +106,7 @@ read_carried(struct decoder *d, const struct json *list, struct carried **ret_ca
 }
 
 static dk_status
-read_number(struct decoder *d, const struct json *json, enum member_type type, void *at)
+decode_read_number(struct decoder *d, const struct json *json, enum member_type type, void *at)
 {
   bool is_read = type == MEMBER_UINT ? json_uint64(json, at) : json_int64(json, at);
 
@@ -125,7 +125,7 @@ read_member(struct decoder *d, const struct json *json, const struct member *mem
     return read_text(d, json, base64, at);
   case MEMBER_UINT:
   case MEMBER_INT:
-    return read_number(d, json, member->type, at);
+    return decode_read_number(d, json, member->type, at);
   case MEMBER_CODE:
     return read_code(d, json, at);
   case MEMBER_PARENT:
@@ -205,7 +205,7 @@ read_object(struct decoder *d, const struct json *object, const struct member *f
 /* ---- payloads -------------------------------------------------------------------------------- */
 
 static const struct json *
-find(const struct json *object, const char *name)
+decode_find(const struct json *object, const char *name)
 {
   for (const struct json *json = object->first; json; json = json->next)
     if (is_word(json->name, name))
@@ -217,7 +217,7 @@ find(const struct json *object, const char *name)
 static dk_status
 check_format(struct decoder *d, const struct json *object)
 {
-  const struct json *format = find(object, "v");
+  const struct json *format = decode_find(object, "v");
   uint64_t number;
 
   if (!format)
@@ -234,7 +234,7 @@ static dk_status
 find_kind(struct decoder *d, const struct json *object, const struct record *record,
           unsigned *ret_kind)
 {
-  const struct json *kind = find(object, "kind");
+  const struct json *kind = decode_find(object, "kind");
 
   if (!kind || kind->kind != VALUE_TEXT)
     return refuse(d, kind ? "\"kind\" must be a word" : "\"kind\" is missing");

@@ -35,7 +35,7 @@ refuse(struct reader *r, const char *format, ...)
 }
 
 static bool
-no_memory(struct reader *r)
+json_no_memory(struct reader *r)
 {
   r->status = DK_NO_MEMORY;
   return false;
@@ -210,7 +210,7 @@ skips(struct reader *r, const char *one_of)
 }
 
 static bool
-read_number(struct reader *r, struct json *value)
+json_read_number(struct reader *r, struct json *value)
 {
   const char *first = r->at;
 
@@ -284,7 +284,7 @@ check_many_names(struct reader *r, const struct json *object)
   size_t n = 0;
 
   if (!members)
-    return no_memory(r);
+    return json_no_memory(r);
   for (const struct json *m = object->first; m; m = m->next)
     members[n++] = m;
   qsort(members, n, sizeof(*members), compare_names);
@@ -339,7 +339,7 @@ read_elements(struct reader *r, struct json *value, const char *closing, const c
   do {
     struct json *element = dk_arena_alloc(r->arena, sizeof(*element));
     if (!element)
-      return no_memory(r);
+      return json_no_memory(r);
     skip_space(r);
     if (value->kind == VALUE_OBJECT && !read_name(r, element))
       return false;
@@ -392,7 +392,7 @@ read_value(struct reader *r, struct json *value)
     return read_text(r, &value->text);
   case '-': case '0': case '1': case '2': case '3': case '4': case '5': case '6': case '7':
   case '8': case '9':
-    return read_number(r, value);
+    return json_read_number(r, value);
   default:
     return read_word(r, value);
   }

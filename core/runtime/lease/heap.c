@@ -49,7 +49,7 @@ is_in_place(const struct heap *heap, const struct due *due)
 }
 
 static void
-put(struct heap *heap, struct due *due, size_t place)
+heap_put(struct heap *heap, struct due *due, size_t place)
 {
   assert(place >= 1 && place <= heap->n);
   heap->dues[place] = due;
@@ -62,10 +62,10 @@ rise(struct heap *heap, struct due *due)
   size_t place = due->place;
 
   while (place > 1 && heap->dues[place / 2]->at > due->at) {
-    put(heap, heap->dues[place / 2], place);
+    heap_put(heap, heap->dues[place / 2], place);
     place /= 2;
   }
-  put(heap, due, place);
+  heap_put(heap, due, place);
 }
 
 static void
@@ -79,10 +79,10 @@ sink(struct heap *heap, struct due *due)
       child++;
     if (child > heap->n || heap->dues[child]->at >= due->at)
       break;
-    put(heap, heap->dues[child], place);
+    heap_put(heap, heap->dues[child], place);
     place = child;
   }
-  put(heap, due, place);
+  heap_put(heap, due, place);
 }
 
 void
@@ -91,7 +91,7 @@ heap_set(struct heap *heap, struct due *due, int64_t at)
   if (due->place == 0) {
     assert(heap->n < heap->room); /* reserved before */
     heap->n++;
-    put(heap, due, heap->n);
+    heap_put(heap, due, heap->n);
   }
   assert(heap->dues[due->place] == due);
   due->at = at;
@@ -112,7 +112,7 @@ heap_remove(struct heap *heap, struct due *due)
   due->place = 0;
   if (last == due)
     return;
-  put(heap, last, place);
+  heap_put(heap, last, place);
   rise(heap, last);
   sink(heap, last);
   assert(is_in_place(heap, last));

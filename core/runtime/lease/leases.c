@@ -266,7 +266,7 @@ call_store(struct renewer *renewer, const struct lease *lease)
 
 /* Handles the answer to a renewal of a lease that is still kept. */
 static void
-take_answer(struct lease *lease, dk_status status, const char *why)
+leases_take_answer(struct lease *lease, dk_status status, const char *why)
 {
   int64_t now = ticks_now();
   int64_t pause = (lease->deadline - now) / 5;
@@ -335,7 +335,7 @@ renew(struct renewer *renewer, struct lease *lease)
   if (lease->is_let_go)
     free_lease(lease);
   else if (lease->state == LEASE_RENEWS)
-    take_answer(lease, status, dk_caller_failure(renewer->caller)->text);
+    leases_take_answer(lease, status, dk_caller_failure(renewer->caller)->text);
   else
     heap_remove(&leases->heap, &lease->due); /* 5 */
 }

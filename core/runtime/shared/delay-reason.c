@@ -23,7 +23,7 @@ write_id(char *room, size_t size, const struct reason *reason)
 
 /* Reads the number at the end, and where it begins; false: there is none, or it is too long. */
 static bool
-read_number(dk_str id, int64_t *ret_number, size_t *ret_at)
+delay_reason_read_number(dk_str id, int64_t *ret_number, size_t *ret_at)
 {
   enum { MOST_DIGITS = 18 };
   size_t at = id.len;
@@ -47,7 +47,7 @@ reason_read_id(dk_str id, struct reason_id *ret_id)
   size_t at;
 
   if (!id.ptr || id.len <= n || memcmp(id.ptr, PREFIX, n) != 0 ||
-      !read_number(id, &ret_id->number, &at))
+      !delay_reason_read_number(id, &ret_id->number, &at))
     return false;
   ret_id->whose = (dk_str){id.ptr, at};
   ret_id->is_activity = at > n;

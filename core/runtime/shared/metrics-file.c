@@ -28,7 +28,8 @@ struct saving {
 /* Reports an error: the cause first, because a path can be longer than the buffer for the
  * reason. */
 static void
-refuse(struct saving *saving, dk_status status, const char *what, int error, const char *path)
+metrics_file_refuse(struct saving *saving, dk_status status, const char *what, int error,
+                    const char *path)
 {
   saving->status = status;
   if (saving->reason && saving->size > 0)
@@ -70,12 +71,13 @@ can_be_replaced(struct saving *saving)
   if (lstat(saving->path, &there) != 0) {
     if (errno == ENOENT) /* also if the folder is missing: the next step finds that */
       return true;
-    refuse(saving, DK_UNAVAILABLE, "the file cannot be inspected", errno, saving->path);
+    metrics_file_refuse(saving, DK_UNAVAILABLE, "the file cannot be inspected", errno,
+                        saving->path);
     return false;
   }
   if (S_ISREG(there.st_mode))
     return true;
-  refuse(saving, DK_INVALID, "it exists, and is not a regular file", 0, saving->path);
+  metrics_file_refuse(saving, DK_INVALID, "it exists, and is not a regular file", 0, saving->path);
   return false;
 }
 
@@ -86,18 +88,18 @@ open_beside(struct saving *saving)
   uint64_t number;
 
   if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number)) {
-    refuse(saving, DK_UNAVAILABLE, "there is no random number", errno, NULL);
+    metrics_file_refuse(saving, DK_UNAVAILABLE, "there is no random number", errno, NULL);
     return -1;
   }
   dk_text_printf(&saving->beside, "%s.%016" PRIx64 ".tmp", saving->path, number);
   if (dk_text_failed(&saving->beside)) {
-    refuse(saving, DK_NO_MEMORY, "there is no memory for its path", 0, NULL);
+    metrics_file_refuse(saving, DK_NO_MEMORY, "there is no memory for its path", 0, NULL);
     return -1;
   }
   const char *beside = dk_text_str(&saving->beside);
   int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, MODE);
   if (fd < 0)
-    refuse(saving, DK_UNAVAILABLE, "the new file cannot be made", errno, beside);
+    metrics_file_refuse(saving, DK_UNAVAILABLE, "the new file cannot be made", errno, beside);
   return fd;
 }
 
@@ -115,10 +117,10 @@ save(void *context, dk_str text)
   if (close(fd) != 0 && error == 0)
     error = errno;
   if (error != 0)
-    refuse(saving, DK_UNAVAILABLE, "the new file cannot be written", error, beside);
+    metrics_file_refuse(saving, DK_UNAVAILABLE, "the new file cannot be written", error, beside);
   else if (rename(beside, saving->path) != 0)
-    refuse(saving, DK_UNAVAILABLE, "the new file cannot take the place of the old one", errno,
-           saving->path);
+    metrics_file_refuse(saving, DK_UNAVAILABLE, "the new file cannot take the place of the old one",
+                        errno, saving->path);
   if (saving->status != DK_OK && unlink(beside) != 0)
     add_reason(saving, ", and it cannot be removed", errno);
 }
@@ -132,9 +134,9 @@ dk_runtime_save_metrics(struct dk_runtime *runtime, const char *path, char *reas
   if (reason && size > 0)
     reason[0] = '\0';
   if (!path || !*path)
-    refuse(&saving, DK_INVALID, "the path is empty", 0, NULL);
+    metrics_file_refuse(&saving, DK_INVALID, "the path is empty", 0, NULL);
   else if (can_be_replaced(&saving) && dk_runtime_metrics(runtime, save, &saving) != DK_OK)
-    refuse(&saving, DK_NO_MEMORY, "there is no memory for the text", 0, NULL);
+    metrics_file_refuse(&saving, DK_NO_MEMORY, "there is no memory for the text", 0, NULL);
   dk_text_done(&saving.beside);
   return saving.status;
 }

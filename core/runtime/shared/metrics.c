@@ -113,7 +113,7 @@ add_row(struct metrics *metrics, struct by_name *by, dk_str name)
 }
 
 static void
-count(struct metrics *metrics, struct by_name *by, dk_str name, size_t cell, uint64_t n)
+metrics_count(struct metrics *metrics, struct by_name *by, dk_str name, size_t cell, uint64_t n)
 {
   dk_lock(&metrics->lock);
   struct name_row *row = names_find(&by->places, name);
@@ -129,15 +129,15 @@ void
 metrics_requested(struct metrics *metrics, enum request_source source,
                   enum request_outcome outcome, dk_str orchestration, uint64_t n)
 {
-  count(metrics, &metrics->requests, orchestration,
-        (size_t)source * N_REQUEST_OUTCOMES + outcome, n);
+  metrics_count(metrics, &metrics->requests, orchestration,
+                (size_t)source * N_REQUEST_OUTCOMES + outcome, n);
 }
 
 void
 metrics_cancelled(struct metrics *metrics, enum code code, enum cancel_phase phase,
                   dk_str activity)
 {
-  count(metrics, &metrics->cancelled, activity, (size_t)code * N_PHASES + phase, 1);
+  metrics_count(metrics, &metrics->cancelled, activity, (size_t)code * N_PHASES + phase, 1);
 }
 
 void

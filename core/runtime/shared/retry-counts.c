@@ -86,7 +86,7 @@ row_of(struct retry_counts *retries, dk_str instance)
 
 /* The link to the row, or to NULL. */
 static struct retry_count **
-find(struct retry_counts *retries, dk_str instance)
+retry_counts_find(struct retry_counts *retries, dk_str instance)
 {
   struct retry_count **link = row_of(retries, instance);
 
@@ -126,7 +126,8 @@ shorten(struct retry_counts *retries, struct retry_count **row)
 static struct retry_count *
 retry_count_of(struct retry_counts *retries, dk_str instance)
 {
-  struct retry_count **link = find(retries, instance), **row = row_of(retries, instance);
+  struct retry_count **link = retry_counts_find(retries, instance),
+                     **row = row_of(retries, instance);
 
   if (*link)
     return *link;
@@ -216,7 +217,7 @@ retry_counts_judged(struct retry_counts *retries, dk_str instance, uint32_t atte
   if (attempt <= 1 || atomic_load(&retries->n) == 0)
     return attempt;
   dk_lock(&retries->lock);
-  const struct retry_count *retry_count = *find(retries, instance);
+  const struct retry_count *retry_count = *retry_counts_find(retries, instance);
   if (retry_count)
     pardoned = retry_count->pardoned;
   dk_unlock(&retries->lock);
@@ -229,7 +230,7 @@ retry_counts_forget(struct retry_counts *retries, dk_str instance)
   if (atomic_load(&retries->n) == 0)
     return;
   dk_lock(&retries->lock);
-  struct retry_count **link = find(retries, instance);
+  struct retry_count **link = retry_counts_find(retries, instance);
   if (*link)
     remove_retry_count(retries, link);
   dk_unlock(&retries->lock);

@@ -41,7 +41,7 @@ health_done(struct health *health)
 /* ---- askers, under the lock ------------------------------------------------------------------ */
 
 static void
-begin(struct line *line, struct asker *asker, int64_t now)
+store_health_begin(struct line *line, struct asker *asker, int64_t now)
 {
   assert(!asker->at); /* it stands in one line at most */
   asker->since = now;
@@ -74,7 +74,7 @@ is_longer(int64_t since, int64_t now, int64_t ms)
 /* An asker that gives up without success does not change the line: a lease is lost because the
  * store was unhealthy. */
 static void
-leave(struct line *line, const struct asker *asker, int64_t now)
+store_health_leave(struct line *line, const struct asker *asker, int64_t now)
 {
   bool is_refused = asker->is_refused && is_longer(asker->since, now, REFUSED_MS);
   bool is_silent = is_longer(asker->due, now, SILENT_MS);
@@ -114,7 +114,7 @@ health_ask(struct health *health, struct asker *asker, enum health_kind kind, in
   dk_lock(&health->lock);
   if (!asker->at) {
     asker->kind = kind;
-    begin(&health->lines[kind], asker, now);
+    store_health_begin(&health->lines[kind], asker, now);
   }
   assert(asker->kind == kind); /* it asks for one thing until it rests */
   asker->due = ticks_after(now, wait_ms);
@@ -172,7 +172,7 @@ health_rest(struct health *health, struct asker *asker)
 {
   dk_lock(&health->lock);
   if (asker->at)
-    leave(&health->lines[asker->kind], asker, ticks_now());
+    store_health_leave(&health->lines[asker->kind], asker, ticks_now());
   rest(asker);
   dk_unlock(&health->lock);
 }

@@ -7,7 +7,7 @@
 /* ---- what it has cancelled ------------------------------------------------------------------- */
 
 static int
-compare_ids(const void *a, const void *b)
+commit_count_compare_ids(const void *a, const void *b)
 {
   uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
 
@@ -24,7 +24,7 @@ static bool
 is_locked(const struct locked *locked, const struct cancelled *cancelled)
 {
   return bsearch(&cancelled->activity_id, locked->ids, locked->n, sizeof(*locked->ids),
-                 compare_ids) != NULL;
+                 commit_count_compare_ids) != NULL;
 }
 
 static bool
@@ -36,7 +36,7 @@ list_locked(struct turn *turn, const struct dk_commit_outcome *outcome, struct l
     return false;
   for (size_t i = 0; i < outcome->n_stolen; i++)
     ids[i] = outcome->stolen[i].activity_id;
-  qsort(ids, outcome->n_stolen, sizeof(*ids), compare_ids);
+  qsort(ids, outcome->n_stolen, sizeof(*ids), commit_count_compare_ids);
   *ret_locked = (struct locked){ids, outcome->n_stolen};
   return true;
 }

@@ -126,7 +126,7 @@ fill_in(const struct decision *d, dk_str owner, struct dk_turn_result *result)
 }
 
 static struct dk_turn_result *
-finish(struct encoder *encoder, struct dk_turn_result *result)
+commit_encode_finish(struct encoder *encoder, struct dk_turn_result *result)
 {
   dk_text_done(&encoder->text);
   return encoder->failed ? NULL : result;
@@ -146,7 +146,7 @@ commit_encode(struct dk_arena *arena, const struct decision *decision, dk_str ow
   encode_activities(&encoder, decision, result);
   encode_messages(&encoder, decision->outgoing, decision->n_outgoing, result);
   encode_cancelled(&encoder, decision, result);
-  return finish(&encoder, result);
+  return commit_encode_finish(&encoder, result);
 }
 
 struct dk_turn_result *
@@ -159,5 +159,5 @@ commit_encode_nothing(struct dk_arena *arena, const struct outgoing *answers, si
     return NULL;
   result->struct_size = sizeof(*result);
   encode_messages(&encoder, answers, n_answers, result);
-  return finish(&encoder, result);
+  return commit_encode_finish(&encoder, result);
 }

@@ -56,7 +56,8 @@ next_due(struct delayed_starts *delayed_starts)
 
 /* If that fails, the lease expires soon. */
 static void
-give_back(struct delayed_starts *delayed_starts, const struct delayed_start *delayed_start)
+delayed_starts_give_back(struct delayed_starts *delayed_starts,
+                         const struct delayed_start *delayed_start)
 {
   dk_caller_reset(delayed_starts->caller);
   dk_store_abandon_orchestration_item(
@@ -71,7 +72,7 @@ delayed_starts_main(void *argument)
   struct delayed_start *due;
 
   while ((due = next_due(delayed_starts)) != NULL) {
-    give_back(delayed_starts, due);
+    delayed_starts_give_back(delayed_starts, due);
     free(due);
   }
   dk_lock(&delayed_starts->lock);

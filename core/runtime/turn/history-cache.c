@@ -372,7 +372,7 @@ cache_take(struct cache *cache, dk_str instance, uint64_t birth, uint64_t execut
 
 /* Removes the oldest until the sum fits; returns them as a list, to be freed without the lock. */
 static struct remembered *
-make_room(struct cache *cache)
+history_cache_make_room(struct cache *cache)
 {
   struct remembered *gone = NULL;
 
@@ -430,7 +430,7 @@ cache_put(struct cache *cache, struct remembered *remembered)
   dk_lock(&cache->lock);
   struct remembered *earlier = take_out(cache, remembered->instance);
   link_entry(cache, remembered);
-  struct remembered *gone = make_room(cache);
+  struct remembered *gone = history_cache_make_room(cache);
   struct dk_orch *run = take_run(cache, cache->most_runs);
   assert(cache->bytes <= cache->most && cache->n_runs <= cache->most_runs);
   dk_unlock(&cache->lock);

@@ -45,7 +45,7 @@ add_text(uint64_t hash, dk_str text)
 }
 
 static bool
-is_known(const struct short_limits *limits, uint64_t place)
+short_limits_is_known(const struct short_limits *limits, uint64_t place)
 {
   assert(dk_lock_is_held(&limits->lock) && limits->n_places <= MOST_PLACES);
   for (size_t i = 0; i < limits->n_places; i++)
@@ -64,7 +64,7 @@ short_limits_are_news(struct short_limits *limits, dk_str orchestration, dk_str 
   place = add_text(place, activity);
   place = add_text(place, dk_str_of(line));
   dk_lock(&limits->lock);
-  bool are_news = limits->n_places < MOST_PLACES && !is_known(limits, place);
+  bool are_news = limits->n_places < MOST_PLACES && !short_limits_is_known(limits, place);
   if (are_news)
     limits->places[limits->n_places++] = place;
   dk_unlock(&limits->lock);

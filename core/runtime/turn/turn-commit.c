@@ -29,7 +29,8 @@ can_be_tried_again(dk_status status)
 }
 
 static dk_status
-attempt(struct turn *turn, const struct dk_turn_result *result, struct dk_commit_outcome *outcome)
+turn_commit_attempt(struct turn *turn, const struct dk_turn_result *result,
+                    struct dk_commit_outcome *outcome)
 {
   memset(outcome, 0, sizeof(*outcome));
   health_ask(&turn->shared->log->health, &turn->commits, HEALTH_COMMITS, 0);
@@ -82,7 +83,7 @@ send_until_clear(struct turn *turn, struct dk_turn_result *result,
   int64_t pause = FIRST_PAUSE_MS;
 
   for (;;) {
-    dk_status status = attempt(turn, result, outcome);
+    dk_status status = turn_commit_attempt(turn, result, outcome);
     if (turn->is_unsure)
       result->flags |= DK_REPEATED;
     if (!can_be_tried_again(status) || turn_thread_is_abandoned(turn->thread))
@@ -126,7 +127,8 @@ log_stray(struct turn *turn, const struct stray *stray)
       turn_event(turn, stray->is_unreadable ? DK_LOG_MESSAGE_DROPPED : DK_LOG_STRAY);
 
   log_count(turn->shared->log, stray->is_unreadable ? COUNT_MESSAGES_DROPPED : COUNT_STRAYS);
-  log_report(turn->shared->log, &event, "a message (%s) has no effect: %s", stray->kind, stray->why);
+  log_report(turn->shared->log, &event, "a message (%s) has no effect: %s", stray->kind,
+             stray->why);
 }
 
 static void

@@ -224,7 +224,7 @@ unregistered(struct turn *turn, struct verdict_of *verdict)
 }
 
 static enum fate
-judge(struct turn *turn, struct ran *ran, struct verdict_of *verdict)
+turn_decide_judge(struct turn *turn, struct ran *ran, struct verdict_of *verdict)
 {
   const struct event *started = turn->started;
 
@@ -286,7 +286,7 @@ turn_decide(struct turn *turn)
     return turn_delay(turn, DELAY_NO_MEMORY, "no memory for its turn");
   if (nothing_happened(turn))
     return turn_commit_nothing(turn, turn->staged.answers, turn->staged.n_answers);
-  enum fate fate = judge(turn, &ran, &verdict);
+  enum fate fate = turn_decide_judge(turn, &ran, &verdict);
   if (fate != FATE_GOES_ON)
     return fate;
   if (make_decision(turn, &ran, &verdict) != DK_OK ||

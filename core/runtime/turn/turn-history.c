@@ -8,7 +8,7 @@
 enum { COLD_FETCHES = 100 };
 
 static enum fate
-no_memory(struct turn *turn)
+turn_history_no_memory(struct turn *turn)
 {
   return turn_delay(turn, DELAY_NO_MEMORY, "no memory for the history");
 }
@@ -45,10 +45,10 @@ decode(struct turn *turn, const struct dk_event *events, size_t n_events)
 
   turn->memory = remembered_new(turn->instance, fetched->head.birth, fetched->head.execution_id);
   if (!turn->memory || !remembered_kv(turn->memory, fetched->kv, fetched->n_kv))
-    return no_memory(turn);
+    return turn_history_no_memory(turn);
   for (size_t i = 0; i < n_events; i++)
     if (!add_event(turn, &events[i]))
-      return no_memory(turn);
+      return turn_history_no_memory(turn);
   if (remembered_last(turn->memory) != fetched->head.last_event_id)
     turn->corrupt = "the history does not reach to its last event";
   log_count(turn->shared->log, COUNT_COLD_TURNS);
@@ -146,7 +146,7 @@ turn_load_history(struct turn *turn)
   if (fate != FATE_GOES_ON)
     return fate;
   turn->n_committed = turn->memory->n_events;
-  return find_started(turn) && copy_name(turn) ? FATE_GOES_ON : no_memory(turn);
+  return find_started(turn) && copy_name(turn) ? FATE_GOES_ON : turn_history_no_memory(turn);
 }
 
 /* ---- a new execution ------------------------------------------------------------------------- */
@@ -162,13 +162,13 @@ turn_begin_history(struct turn *turn, uint64_t execution, const struct event *st
                 (!earlier || remembered_kv(memory, earlier->kv, earlier->n_kv));
   remembered_free(earlier);
   if (!enough)
-    return no_memory(turn);
+    return turn_history_no_memory(turn);
   turn->execution = execution;
   turn->n_committed = 0;
   turn->is_first = true;
   turn->corrupt = NULL;
   turn->started = &memory->events[0];
-  return copy_name(turn) ? FATE_GOES_ON : no_memory(turn);
+  return copy_name(turn) ? FATE_GOES_ON : turn_history_no_memory(turn);
 }
 
 /* ---- ended instances ------------------------------------------------------------------------- */
@@ -190,7 +190,7 @@ turn_load_parent(struct turn *turn, struct parent *ret_parent)
     return fate;
   dk_status status = event_decode(&turn->arena, history->events[0].payload, &started, &why);
   if (status == DK_NO_MEMORY)
-    return no_memory(turn);
+    return turn_history_no_memory(turn);
   if (status == DK_OK && started.kind == EVENT_STARTED)
     *ret_parent = started.parent;
   return FATE_GOES_ON;

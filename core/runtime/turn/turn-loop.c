@@ -108,7 +108,7 @@ take_one(atomic_int *count)
 }
 
 static dk_status
-fetch(struct turn_thread *thread, enum way way, struct dk_turn **ret_turn)
+turn_loop_fetch(struct turn_thread *thread, enum way way, struct dk_turn **ret_turn)
 {
   struct turn_shared *shared = &thread->pool->shared;
   struct dk_fetch_turn request = {.struct_size = sizeof(request),
@@ -217,7 +217,7 @@ fetch_and_work(struct turn_thread *thread, enum way way)
   dk_status status = release_lost(thread);
 
   if (status == DK_OK)
-    status = fetch(thread, way, &fetched);
+    status = turn_loop_fetch(thread, way, &fetched);
   if (!turn_thread_call_ends(thread))
     return;
   thread->had_work = status == DK_OK;
@@ -247,7 +247,7 @@ turn_thread_free(struct turn_thread *thread)
 
 /* Frees its place in the list for another thread. */
 static void
-leave(struct turn_thread *thread)
+turn_loop_leave(struct turn_thread *thread)
 {
   struct turn_pool *pool = thread->pool;
 
@@ -277,7 +277,7 @@ turn_thread_main(void *argument)
     release_lost(thread);
     turn_thread_call_ends(thread);
   }
-  leave(thread);
+  turn_loop_leave(thread);
   return NULL;
 }
 

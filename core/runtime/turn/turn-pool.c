@@ -32,7 +32,7 @@ most_replaced(const struct dk_runtime_options *options)
 }
 
 static bool
-prepare(struct turn_pool *pool, const struct turn_pool_setup *setup)
+turn_pool_prepare(struct turn_pool *pool, const struct turn_pool_setup *setup)
 {
   pool->shared = (struct turn_shared){
       .store = setup->store,
@@ -115,7 +115,7 @@ add_all_threads(struct turn_pool *pool)
 }
 
 static dk_status
-refuse(struct dk_refusal *ret_refusal)
+turn_pool_refuse(struct dk_refusal *ret_refusal)
 {
   dk_refusal_begin(ret_refusal, 0, "orchestration_slots", "the runtime cannot start its threads");
   dk_refusal_say(ret_refusal->expected, "memory, threads and descriptors for its slots");
@@ -130,18 +130,18 @@ turn_pool_start(const struct turn_pool_setup *setup, struct turn_pool **ret_pool
   struct turn_pool *pool = calloc(1, sizeof(*pool));
 
   if (!pool)
-    return refuse(ret_refusal);
-  if (!prepare(pool, setup) ||
+    return turn_pool_refuse(ret_refusal);
+  if (!turn_pool_prepare(pool, setup) ||
       pthread_create(&pool->deadlines_thread, NULL, turn_deadlines_main, pool) != 0) {
     discard(pool);
-    return refuse(ret_refusal);
+    return turn_pool_refuse(ret_refusal);
   }
   if (!add_all_threads(pool)) {
     turn_pool_stop_fetching(pool);
     stop_watcher(pool);
     join_threads(pool);
     discard(pool);
-    return refuse(ret_refusal);
+    return turn_pool_refuse(ret_refusal);
   }
   *ret_pool = pool;
   return DK_OK;
@@ -159,7 +159,7 @@ wake_all(struct turn_pool *pool)
 }
 
 static void
-cancel_all(struct turn_pool *pool, enum turn_thread_state state)
+turn_pool_cancel_all(struct turn_pool *pool, enum turn_thread_state state)
 {
   assert(dk_lock_is_held(&pool->lock));
   for (uint32_t i = 0; i < pool->n_threads; i++)
@@ -172,7 +172,7 @@ turn_pool_stop_fetching(struct turn_pool *pool)
 {
   dk_lock(&pool->lock);
   pool->is_stopping = true;
-  cancel_all(pool, THREAD_FETCHES);
+  turn_pool_cancel_all(pool, THREAD_FETCHES);
   wake_all(pool);
   dk_unlock(&pool->lock);
 }
@@ -229,8 +229,8 @@ turn_pool_end(struct turn_pool *pool, struct dk_leftover *leftover)
   atomic_store(&pool->is_ending, true);
   wake_all(pool);
   wait_for_jobs(pool, ticks_after(now, LET_GO_ON_MS));
-  cancel_all(pool, THREAD_CALLS);
-  cancel_all(pool, THREAD_FETCHES);
+  turn_pool_cancel_all(pool, THREAD_CALLS);
+  turn_pool_cancel_all(pool, THREAD_FETCHES);
   wait_for_jobs(pool, ticks_after(now, LEAVE_MS));
   leave_those_that_stay(pool);
   leftover->turns += pool->given_back + pool->n_left;

@@ -150,7 +150,8 @@ version_of(const struct turn *turn, dk_str name, dk_str version)
 
 /* Makes the message, or its substitute, the first event. */
 static enum fate
-begin(struct turn *turn, uint64_t execution, const struct message *message, const char *corrupt)
+turn_begin(struct turn *turn, uint64_t execution, const struct message *message,
+           const char *corrupt)
 {
   const struct event started = {
       .id = 1,
@@ -207,7 +208,7 @@ begin_delayed(struct turn *turn)
     return turn_delay(turn, DELAY_NO_MEMORY, "no memory for its start");
   if (!is_here)
     turn->stored_start = id;
-  return begin(turn, 1, &start, NULL);
+  return turn_begin(turn, 1, &start, NULL);
 }
 
 static enum fate
@@ -217,7 +218,7 @@ unknown(struct turn *turn)
 
   cache_forget(turn->shared->cache, turn->instance);
   if (turn_inbox_take(turn, MESSAGE_START, 0, &start, &turn->start_attempt))
-    return begin(turn, 1, &start, NULL);
+    return turn_begin(turn, 1, &start, NULL);
   if (may_be_behind(turn))
     return fetch_whole(turn);
   enum fate fate = begin_delayed(turn);
@@ -240,8 +241,8 @@ begin_without_message(struct turn *turn)
                                   .text = last->text,
                                   .parent = turn->started->parent};
 
-  return begin(turn, turn->execution + 1, &instead,
-               "the message that begins this execution cannot be read");
+  return turn_begin(turn, turn->execution + 1, &instead,
+                    "the message that begins this execution cannot be read");
 }
 
 /* Waits for the message that continues it; a cancel request need not wait. */
@@ -257,7 +258,7 @@ continuing(struct turn *turn)
   if (fate != FATE_GOES_ON)
     return fate;
   if (turn_inbox_take(turn, MESSAGE_CONTINUE, turn->execution + 1, &next, &attempt))
-    return begin(turn, turn->execution + 1, &next, NULL);
+    return turn_begin(turn, turn->execution + 1, &next, NULL);
   const struct dk_message *delayed;
   fate = stored_find(turn, message_id(&turn->arena, MESSAGE_CONTINUE, turn->execution + 1, 0),
                      &delayed);
@@ -339,7 +340,7 @@ process(struct turn *turn)
 /* ---- giving back ----------------------------------------------------------------------------- */
 
 static void
-give_back(struct turn *turn, int64_t delay_ms, bool ignore_attempt)
+turn_give_back(struct turn *turn, int64_t delay_ms, bool ignore_attempt)
 {
   if (lease_deadline(turn->lease) <= ticks_now())
     return;
@@ -424,7 +425,7 @@ delayed(struct turn *turn)
   log_report(turn->shared->log, &event, "delayed: %s", turn->words);
   if (!counts && delay_start(turn, event.ms))
     return;
-  give_back(turn, event.ms, !counts);
+  turn_give_back(turn, event.ms, !counts);
   stored_write_reason(turn);
 }
 
@@ -443,7 +444,7 @@ dropped(struct turn *turn)
   log_count(turn->shared->log, COUNT_TURNS_DROPPED);
   log_report(turn->shared->log, &event,
              "its turn could not be committed and is dropped; it will be fetched again");
-  give_back(turn, backoff(turn->shared->options, in_a_row), true);
+  turn_give_back(turn, backoff(turn->shared->options, in_a_row), true);
 }
 
 static void
@@ -468,10 +469,10 @@ close_turn(struct turn *turn, enum fate fate)
     delayed(turn);
     break;
   case FATE_WAITS:
-    give_back(turn, turn->wait_ms, true);
+    turn_give_back(turn, turn->wait_ms, true);
     break;
   case FATE_AGAIN:
-    give_back(turn, 0, true);
+    turn_give_back(turn, 0, true);
     break;
   case FATE_DROPPED:
     dropped(turn);

@@ -174,7 +174,7 @@ now_ns(void)
 
 /* `n` numbers, then, if the statement wants it, the payload; all binary. */
 static PGresult *
-run(PGconn *pg, enum statement which, bool with_payload, int n, ...)
+floor_run(PGconn *pg, enum statement which, bool with_payload, int n, ...)
 {
   uint64_t numbers[5];
   const char *values[6];
@@ -258,7 +258,7 @@ connect_to_server(void)
 }
 
 static void
-prepare(PGconn *pg)
+floor_prepare(PGconn *pg)
 {
   for (int i = 0; i < STATEMENTS; i++) {
     PGresult *result = PQprepare(pg, names[i], texts[i], 0, NULL);
@@ -291,7 +291,7 @@ make_store(unsigned n)
       execute(pg, "CREATE SCHEMA %s", floor_.quoted);
       execute(pg, "%s", schema);
     }
-    prepare(pg);
+    floor_prepare(pg);
   }
 }
 
@@ -299,10 +299,10 @@ make_store(unsigned n)
 
 /* false: all that are ready are being taken by others. */
 static bool
-fetch(PGconn *pg, enum statement which, struct claim *ret_claim)
+floor_fetch(PGconn *pg, enum statement which, struct claim *ret_claim)
 {
   int64_t time = now_ms();
-  PGresult *result = run(pg, which, false, 2, time, time + LEASE_MS);
+  PGresult *result = floor_run(pg, which, false, 2, time, time + LEASE_MS);
   int last = PQntuples(result) - 1;
 
   if (last >= 0)
@@ -318,9 +318,10 @@ turn(PGconn *pg)
 {
   struct claim claim;
 
-  if (!fetch(pg, FETCH_TURN, &claim))
+  if (!floor_fetch(pg, FETCH_TURN, &claim))
     return 0;
-  if (only_number(run(pg, COMMIT_TURN, true, 4, claim.iid, claim.epoch, now_ms(), claim.at)) < 0)
+  if (only_number(floor_run(pg, COMMIT_TURN, true, 4, claim.iid, claim.epoch, now_ms(), claim.at)) <
+      0)
     die("a lease is lost");
   return 2;
 }
@@ -329,7 +330,7 @@ static void
 begin_turns(void)
 {
   for (int64_t iid = 1; iid <= INSTANCES; iid++)
-    PQclear(run(floor_.callers[0], ADD_MESSAGE, true, 1, iid));
+    PQclear(floor_run(floor_.callers[0], ADD_MESSAGE, true, 1, iid));
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -338,15 +339,15 @@ static void
 add_work(int64_t iid, int64_t n)
 {
   if (n > 0)
-    floor_.last_activity = only_number(run(floor_.callers[0], ADD_WORK, true, 2, iid, n));
+    floor_.last_activity = only_number(floor_run(floor_.callers[0], ADD_WORK, true, 2, iid, n));
 }
 
 static void
 begin_work(void)
 {
-  PQclear(run(floor_.callers[0], ADD_MESSAGE, true, 1, (int64_t)1));
+  PQclear(floor_run(floor_.callers[0], ADD_MESSAGE, true, 1, (int64_t)1));
   for (int64_t i = 0; i < DONE_INSTANCES; i++)
-    PQclear(run(floor_.callers[0], ADD_MESSAGE, true, 1, 100 + i));
+    PQclear(floor_run(floor_.callers[0], ADD_MESSAGE, true, 1, 100 + i));
 }
 
 /* With a completion. */
@@ -355,10 +356,11 @@ work(PGconn *pg)
 {
   struct claim claim;
 
-  if (atomic_fetch_sub(&floor_.left, 1) <= 0 || !fetch(pg, FETCH_WORK, &claim))
+  if (atomic_fetch_sub(&floor_.left, 1) <= 0 || !floor_fetch(pg, FETCH_WORK, &claim))
     return 0;
   int64_t to = floor_.is_fan_in ? 1 : 100 + claim.at % DONE_INSTANCES;
-  if (only_number(run(pg, ACK_WORK, true, 5, claim.iid, claim.epoch, now_ms(), claim.at, to)) < 0)
+  if (only_number(
+          floor_run(pg, ACK_WORK, true, 5, claim.iid, claim.epoch, now_ms(), claim.at, to)) < 0)
     die("a row is gone");
   return 2;
 }
@@ -366,14 +368,14 @@ work(PGconn *pg)
 static void
 top_up_work(void)
 {
-  add_work(1, ROOM - only_number(run(floor_.callers[0], COUNT_WORK, false, 1, now_ms())));
+  add_work(1, ROOM - only_number(floor_run(floor_.callers[0], COUNT_WORK, false, 1, now_ms())));
   atomic_store(&floor_.left, ROOM);
 }
 
 /* ---- many cancellations ---------------------------------------------------------------------- */
 
 static void
-put(char **at, uint32_t value)
+floor_put(char **at, uint32_t value)
 {
   value = htobe32(value);
   memcpy(*at, &value, sizeof(value));
@@ -389,14 +391,14 @@ list_of_activities(int64_t n, int *ret_length)
 
   if (!list)
     die("no memory for the list");
-  put(&at, 1);
-  put(&at, 0);
-  put(&at, BIGINT);
-  put(&at, (uint32_t)n);
-  put(&at, 1);
+  floor_put(&at, 1);
+  floor_put(&at, 0);
+  floor_put(&at, BIGINT);
+  floor_put(&at, (uint32_t)n);
+  floor_put(&at, 1);
   for (int64_t i = 0; i < n; i++) {
     uint64_t activity = htobe64((uint64_t)(floor_.last_activity - n + 1 + i));
-    put(&at, sizeof(activity));
+    floor_put(&at, sizeof(activity));
     memcpy(at, &activity, sizeof(activity));
     at += sizeof(activity);
   }
@@ -405,7 +407,7 @@ list_of_activities(int64_t n, int *ret_length)
 }
 
 static uint64_t
-cancel_all(PGconn *pg)
+floor_cancel_all(PGconn *pg)
 {
   int length;
   char *list = list_of_activities(floor_.cancels, &length);
@@ -464,9 +466,9 @@ run_slice(int64_t ms)
   atomic_store(&floor_.operations, 0);
   if (floor_.step == work)
     top_up_work();
-  if (floor_.step == cancel_all) {
+  if (floor_.step == floor_cancel_all) {
     add_work(1, floor_.cancels);
-    atomic_store(&floor_.operations, cancel_all(floor_.callers[0]));
+    atomic_store(&floor_.operations, floor_cancel_all(floor_.callers[0]));
     ns = floor_.ends_ns;
   } else {
     ns = run_threads(ms);
@@ -477,7 +479,7 @@ run_slice(int64_t ms)
 /* ---- the protocol ---------------------------------------------------------------------------- */
 
 static void
-begin(const char *workload, int64_t a, int64_t b)
+floor_begin(const char *workload, int64_t a, int64_t b)
 {
   bool is_cancel = strcmp(workload, "cancel") == 0;
 
@@ -493,7 +495,7 @@ begin(const char *workload, int64_t a, int64_t b)
     floor_.is_fan_in = workload[0] == 'f';
     begin_work();
   } else if (is_cancel) {
-    floor_.step = cancel_all;
+    floor_.step = floor_cancel_all;
     add_work(2, b);
   } else {
     die("there is no floor for %s", workload);
@@ -504,7 +506,7 @@ begin(const char *workload, int64_t a, int64_t b)
 static uint64_t
 insert_one(PGconn *pg)
 {
-  PQclear(run(pg, BARE, false, 1, (int64_t)1));
+  PQclear(floor_run(pg, BARE, false, 1, (int64_t)1));
   return 1;
 }
 
@@ -561,7 +563,7 @@ answer(const char *line)
   else if (strcmp(line, "about") == 0)
     about();
   else if (sscanf(line, "begin %31s %" SCNd64 " %" SCNd64, workload, &a, &b) == 3)
-    begin(workload, a, b);
+    floor_begin(workload, a, b);
   else if (sscanf(line, "run %" SCNd64, &a) == 1)
     run_slice(a);
   else

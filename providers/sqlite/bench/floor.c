@@ -175,7 +175,7 @@ bind_payload(sqlite3_stmt *statement, int at)
 }
 
 static int
-run(sqlite3_stmt *statement)
+floor_run(sqlite3_stmt *statement)
 {
   int rc = sqlite3_step(statement);
 
@@ -239,7 +239,7 @@ add_message(int64_t iid, int64_t time)
   sqlite3_stmt *add = bind(ADD_MESSAGE, 3, iid, ++floor_.sequence, time);
 
   bind_payload(add, 4);
-  run(add);
+  floor_run(add);
 }
 
 static void
@@ -257,7 +257,7 @@ fetch_turn(struct claim *claim, int64_t time)
   while (sqlite3_step(read) == SQLITE_ROW)
     claim->seq = sqlite3_column_int64(read, 0);
   sqlite3_reset(read);
-  run(bind(CLAIM_TURN, 2, claim->iid, time + LEASE_MS));
+  floor_run(bind(CLAIM_TURN, 2, claim->iid, time + LEASE_MS));
 }
 
 /* Three events, one activity, one message to itself. */
@@ -269,17 +269,17 @@ commit_turn(const struct claim *claim, int64_t time)
   if (sqlite3_step(check) != SQLITE_ROW)
     die("a lease is lost");
   sqlite3_reset(check);
-  run(bind(TAKE_MESSAGES, 2, claim->iid, claim->seq));
+  floor_run(bind(TAKE_MESSAGES, 2, claim->iid, claim->seq));
   for (int64_t i = 1; i <= 3; i++) {
     sqlite3_stmt *add = bind(ADD_EVENT, 2, claim->iid, claim->last_event + i);
     bind_payload(add, 3);
-    run(add);
+    floor_run(add);
   }
   sqlite3_stmt *add = bind(ADD_WORK, 3, claim->iid, ++floor_.activity, time);
   bind_payload(add, 4);
-  run(add);
+  floor_run(add);
   add_message(claim->iid, time);
-  run(bind(RELEASE, 3, claim->iid, time, claim->last_event + 3));
+  floor_run(bind(RELEASE, 3, claim->iid, time, claim->last_event + 3));
 }
 
 static void
@@ -287,9 +287,9 @@ begin_turns(void)
 {
   execute("BEGIN");
   for (int64_t iid = 1; iid <= INSTANCES; iid++) {
-    run(bind(ADD_INSTANCE, 1, iid));
+    floor_run(bind(ADD_INSTANCE, 1, iid));
     add_message(iid, 0);
-    run(bind(WAKE, 2, iid, (int64_t)0));
+    floor_run(bind(WAKE, 2, iid, (int64_t)0));
   }
   execute("COMMIT");
 }
@@ -297,14 +297,14 @@ begin_turns(void)
 static uint64_t
 turns(struct claim *claims)
 {
-  run(bind(BEGIN, 0));
+  floor_run(bind(BEGIN, 0));
   for (unsigned i = 0; i < floor_.group; i++)
     fetch_turn(&claims[i], now_ms());
-  run(bind(COMMIT, 0));
-  run(bind(BEGIN, 0));
+  floor_run(bind(COMMIT, 0));
+  floor_run(bind(BEGIN, 0));
   for (unsigned i = 0; i < floor_.group; i++)
     commit_turn(&claims[i], now_ms());
-  run(bind(COMMIT, 0));
+  floor_run(bind(COMMIT, 0));
   return (uint64_t)floor_.group * 2;
 }
 
@@ -317,7 +317,7 @@ add_work(int64_t iid, int64_t n)
   for (int64_t i = 0; i < n; i++) {
     sqlite3_stmt *add = bind(ADD_WORK, 3, iid, ++floor_.activity, (int64_t)0);
     bind_payload(add, 4);
-    run(add);
+    floor_run(add);
   }
   execute("COMMIT");
 }
@@ -326,9 +326,9 @@ static void
 begin_work(void)
 {
   execute("BEGIN");
-  run(bind(ADD_INSTANCE, 1, (int64_t)1));
+  floor_run(bind(ADD_INSTANCE, 1, (int64_t)1));
   for (int64_t i = 0; i < DONE_INSTANCES; i++)
-    run(bind(ADD_INSTANCE, 1, 100 + i));
+    floor_run(bind(ADD_INSTANCE, 1, 100 + i));
   execute("COMMIT");
 }
 
@@ -354,7 +354,7 @@ fetch_work(struct claim *claim, int64_t time)
   claim->act = sqlite3_column_int64(find, 1);
   claim->epoch = sqlite3_column_int64(find, 2) + 1;
   sqlite3_reset(find);
-  run(bind(CLAIM_WORK, 3, claim->iid, claim->act, time + LEASE_MS));
+  floor_run(bind(CLAIM_WORK, 3, claim->iid, claim->act, time + LEASE_MS));
 }
 
 /* With a completion for instance 1, or one of those that get them. */
@@ -364,23 +364,23 @@ ack_work(const struct claim *claim, int64_t time)
   const bool is_fan_in = floor_.workload[0] == 'f';
   const int64_t to = is_fan_in ? 1 : 100 + claim->act % DONE_INSTANCES;
 
-  if (run(bind(ACK_WORK, 4, claim->iid, claim->act, claim->epoch, time)) != 1)
+  if (floor_run(bind(ACK_WORK, 4, claim->iid, claim->act, claim->epoch, time)) != 1)
     die("a row is gone");
   add_message(to, time);
-  run(bind(WAKE, 2, to, time));
+  floor_run(bind(WAKE, 2, to, time));
 }
 
 static uint64_t
 work(struct claim *claims)
 {
-  run(bind(BEGIN, 0));
+  floor_run(bind(BEGIN, 0));
   for (unsigned i = 0; i < floor_.group; i++)
     fetch_work(&claims[i], now_ms());
-  run(bind(COMMIT, 0));
-  run(bind(BEGIN, 0));
+  floor_run(bind(COMMIT, 0));
+  floor_run(bind(BEGIN, 0));
   for (unsigned i = 0; i < floor_.group; i++)
     ack_work(&claims[i], now_ms());
-  run(bind(COMMIT, 0));
+  floor_run(bind(COMMIT, 0));
   return (uint64_t)floor_.group * 2;
 }
 
@@ -391,7 +391,7 @@ static void
 begin_cancels(int64_t n, int64_t foreign)
 {
   floor_.cancels = n;
-  run(bind(ADD_INSTANCE, 1, (int64_t)1));
+  floor_run(bind(ADD_INSTANCE, 1, (int64_t)1));
   add_work(2, foreign);
 }
 
@@ -413,19 +413,19 @@ list_of(int64_t first)
 }
 
 static uint64_t
-cancel_all(struct claim *claims)
+floor_cancel_all(struct claim *claims)
 {
   char *list = list_of(floor_.activity - floor_.cancels + 1);
 
   (void)claims;
-  run(bind(BEGIN, 0));
+  floor_run(bind(BEGIN, 0));
   sqlite3_stmt *cancel = bind(CANCEL, 1, (int64_t)1);
   sqlite3_bind_text(cancel, 2, list, -1, SQLITE_STATIC);
-  int gone = run(cancel);
+  int gone = floor_run(cancel);
   sqlite3_stmt *add = bind(ADD_EVENT, 2, (int64_t)1, floor_.activity);
   bind_payload(add, 3);
-  run(add);
-  run(bind(COMMIT, 0));
+  floor_run(add);
+  floor_run(bind(COMMIT, 0));
   free(list);
   if (gone != floor_.cancels)
     die("%d rows went instead of %" PRId64, gone, floor_.cancels);
@@ -435,7 +435,7 @@ cancel_all(struct claim *claims)
 /* ---- the protocol ---------------------------------------------------------------------------- */
 
 static void
-begin(const char *workload, int64_t a, int64_t b)
+floor_begin(const char *workload, int64_t a, int64_t b)
 {
   if (floor_.db)
     close_database();
@@ -459,7 +459,7 @@ run_slice(int64_t ms)
   struct claim claims[MOST_CALLERS] = {{0}};
   uint64_t operations = 0;
   uint64_t (*step)(struct claim *) = floor_.workload[0] == 't'   ? turns
-                                     : floor_.workload[0] == 'c' ? cancel_all
+                                     : floor_.workload[0] == 'c' ? floor_cancel_all
                                                                  : work;
   int64_t left = INT64_MAX;
 
@@ -469,13 +469,13 @@ run_slice(int64_t ms)
       add_work(1, ROOM - there);
     left = ROOM / floor_.group;
   }
-  if (step == cancel_all)
+  if (step == floor_cancel_all)
     add_work(1, floor_.cancels);
   uint64_t before = syncs;
   int64_t start = now_ns();
   do
     operations += step(claims);
-  while (step != cancel_all && --left > 0 && now_ns() - start < ms * 1000000);
+  while (step != floor_cancel_all && --left > 0 && now_ns() - start < ms * 1000000);
   printf("ok %" PRIu64 " %" PRId64 " %" PRIu64 "\n", operations, now_ns() - start, syncs - before);
 }
 
@@ -513,7 +513,7 @@ main(int argc, char **argv)
     else if (strcmp(line, "about\n") == 0)
       about();
     else if (sscanf(line, "begin %31s %" SCNd64 " %" SCNd64, workload, &a, &b) == 3)
-      begin(workload, a, b);
+      floor_begin(workload, a, b);
     else if (sscanf(line, "run %" SCNd64, &a) == 1)
       run_slice(a);
     else
