@@ -149,11 +149,11 @@ static const char intro[] =
     "CANCEL-5` shows one clause in the terminal.\n"
     "\n"
     "A provider is a dumb store. It keeps opaque bytes beside a small typed envelope, and it "
-    "never looks inside a payload. Whatever the store needs to know (who a message is for, "
-    "when it is visible, which activity a row stands for) crosses the interface as a field of "
+    "never looks inside a payload. Whatever the store needs to know (which instance a "
+    "message is for, when it is visible, which activity a row stands for) crosses the interface as a field of "
     "its own.\n"
     "\n"
-    "The idea that all of it turns on: **an activity is cancelled by deleting its row** from "
+    "The central idea: **an activity is cancelled by deleting its row** from "
     "the worker queue, inside the transaction that commits the orchestration's turn. The "
     "worker's next renewal finds no row, its ack finds no row, and both fail for good.\n"
     "\n"
@@ -161,8 +161,8 @@ static const char intro[] =
     "\n"
     "Each clause has an id that is never given to another rule, and a level: **MUST** is "
     "needed for a certificate, **SHOULD** is reported and not needed. The first paragraph is "
-    "the norm. *Why* says what a host may rely on, *What usually breaks it* what authors got "
-    "wrong before you. The last line says who judges it:\n"
+    "the norm. *Why* states what a host may rely on, *What usually breaks it* what authors got "
+    "wrong before you. The last line states what judges it:\n"
     "\n"
     "| judged by | meaning |\n"
     "|---|---|\n"
@@ -183,14 +183,14 @@ static const struct decision decisions[] = {
     "If one call breaks several rules, the answer is for the first of: dead token, form, "
     "size, state (ERR-5). A check breaks one rule per call." },
   { "Nothing changed",
-    "A refused call leaves no difference that anybody can observe later, not even when a "
+    "A refused call leaves no difference that any caller can observe later, not even when a "
     "lease ends or an attempt is counted (ERR-3). It is proved by running the same operations "
     "twice in virtual time, with and without the refused call." },
   { "Tokens",
     "A token that is unknown, used up, expired, taken over, or whose row was deleted is "
     "DK_LOCK_LOST, on every operation that takes one, abandon included: always permanent, and "
-    "nothing changes (TOKEN-2 to TOKEN-6). Expired is dead although nobody took over "
-    "(TOKEN-4)." },
+    "nothing changes (TOKEN-2 to TOKEN-6). Expired is dead even if no other "
+    "holder took over (TOKEN-4)." },
   { "Order",
     "Messages of one instance by effective visible time, then by arrival (QUEUE-2). Between "
     "instances, and between work items, there is no order, only no starvation (QUEUE-8, "
@@ -227,8 +227,8 @@ static const struct decision decisions[] = {
 
 static const struct decision classes[] = {
   { "0", "not an error: DK_OK, DK_NOTHING, DK_CALL_CANCELLED" },
-  { "1", "try again: the store is busy or away. A lock may be left that runs out, and one attempt "
-         "counted" },
+  { "1", "try again: the store is busy or unreachable. A lock may be left that runs out, and one "
+         "attempt counted" },
   { "2", "do not try again: refused, and nothing changed" },
   { "3", "unknown whether it happened: repeat only with DK_REPEATED" },
 };
