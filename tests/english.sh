@@ -7,10 +7,11 @@
 scratch
 cd "$top_srcdir" || exit 99
 
-# contract.md and coverage.md are made from the tables, and quote them.
+# docs/contract.md is made from the tables of the contract.  Of the public headers the comments are
+# judged, which are the manual.
 texts() {
-  ls -- *.md NEWS TODO docs/*.md tests/README.md |
-    grep -v -x -e docs/contract.md -e docs/coverage.md
+  ls -- *.md NEWS TODO docs/*.md tests/README.md core/include/durakit/*.h |
+    grep -v -x docs/coverage.md
 }
 
 # One phrase a line: an extended regular expression, =, what to say instead, =, a sample.
@@ -67,6 +68,7 @@ fence || /^    / || /^$/ { judge(); next }
 {
   if (text == "") first = FNR
   line = $0
+  if (FILENAME ~ /[.]h$/) sub(/^ *(\/?[*]+|[*])/, "", line)
   sub(/^ *([-*]|[0-9]+[.]) /, ". ", line) # an item begins a sentence
   text = text " " line
   file = FILENAME

@@ -102,7 +102,7 @@ enum {
   DK_CANCEL_REQUESTED = 1,         /* the request is stored now (in a dry run: it would be) */
   DK_CANCEL_ALREADY_REQUESTED = 2, /* a request is stored and not taken yet; it is unchanged */
   DK_CANCEL_OVER = 3,              /* the instance has ended, with this status; unchanged */
-  DK_CANCEL_NOT_FOUND = 4,         /* without durakit.admin/1 also if it is not started */
+  DK_CANCEL_NOT_FOUND = 4,         /* or, without durakit.admin/1, not started */
   DK_CANCEL_FAILED = 5             /* `error` and `text` say why */
 };
 struct dk_cancel_outcome {
@@ -171,7 +171,7 @@ dk_status dk_cancel_by_name(struct dk_client *client, const char *name,
  *
  * As delete_instances of durakit/admin.h: deletes all or nothing.  DK_REFUSED: one has not ended
  * (cancel it and wait, or use DK_DELETE_FORCE), or has a parent that remains.  DK_OUTCOME_UNKNOWN
- * also if a repeated request did not find them: check whether they exist. */
+ * even if a repeated request did not find them: check whether they exist. */
 dk_status dk_client_delete(struct dk_client *client, const dk_str *instances, size_t n,
                            uint32_t flags, struct dk_removed *ret_removed);
 /* Deletes the instances that the filter selects (an empty one: all) and that have ended, with all
