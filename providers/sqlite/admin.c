@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations of durakit.admin/1 as the host calls them: those that look read beside the writer,
- * those that remove become an operation of its.  What a filter lists is sorted by the caller's
- * thread.  Owns nothing. */
+/* The operations of durakit.admin/1 as the host calls them: a look reads beside the writer, a
+ * removal becomes an operation of the writer.  The caller's thread sorts the ids that a filter
+ * lists.  Owns nothing. */
 #include "providers/sqlite/admin.h"
 
 enum { EVERY_STATUS = (1u << (DK_CANCELLED + 1)) - 1 };
@@ -35,7 +35,7 @@ refuse_unknown_filter(const struct handle *h, struct dk_call *call, const char *
       h, call, name, filter->statuses & ~(uint32_t)EVERY_STATUS, "a status of the filter");
 }
 
-/* A host of an earlier minor cannot be told. */
+/* A host of an earlier minor has no upcall for the results. */
 static dk_status
 refuse_old_host(const struct handle *h, struct dk_call *call, const char *name, bool has_upcall)
 {

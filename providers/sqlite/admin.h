@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* durakit.admin/1: looking at instances, and removing what is over.
+/* durakit.admin/1: looking at instances, and removing those that have ended.
  *
  *   admin.c    the operations as the host calls them, and their table
  *   look.c     looking, beside the writer
@@ -27,13 +27,13 @@ struct walk {
   size_t n_ids;
   /* where it is */
   struct statements *sql;
-  int64_t now;            /* leases that are over are none */
-  uint64_t left;          /* so many it may look at still */
+  int64_t now;            /* a lease that has ended is none */
+  uint64_t left;          /* how many instances it may still look at */
   size_t next_id;
   sqlite3_stmt *row;
   char last[MAX_ID];      /* the last that it has looked at */
   size_t last_length;
-  bool is_over;           /* there are no more */
+  bool is_over;           /* there are no more instances */
 };
 
 struct found {
@@ -45,10 +45,11 @@ struct found {
 bool walk_begin(struct walk *walk, const struct dk_instance_filter *filter, struct dk_bytes after);
 void walk_end(struct walk *walk);
 
-/* At its beginning, also if it was elsewhere before; looks at `most`, selected or not. */
+/* Puts the walk at its beginning, wherever it was before.  It looks at `most` instances, selected
+ * or not. */
 void walk_start(struct walk *walk, struct statements *sql, int64_t now, uint64_t most);
-/* The next that the filter selects; *ret_is_there false: there is none, or it has looked at as many
- * as it may. */
+/* Gives the next instance that the filter selects.  *ret_is_there false: there is none, or the walk
+ * has looked at as many as it may. */
 dk_status walk_step(struct walk *walk, struct found *ret_found, bool *ret_is_there);
 /* When no more steps are wanted. */
 void walk_stop(struct walk *walk);
@@ -65,19 +66,19 @@ read_fn read_instances, read_executions, read_messages, read_stats; /* of a stru
 
 /* ---- removing -------------------------------------------------------------------------------- */
 
-/* The writer is held for no longer than it takes to look at so many instances, or to remove so many
- * rows and those of one more instance: then a page ends early.  [DEL-9, PRUNE-4] */
+/* How many instances one page may look at, and how many rows it may remove (and those of one more
+ * instance), before it ends early: so long at most it occupies the writer.  [DEL-9, PRUNE-4] */
 enum { MOST_LOOKED_AT = 2000, MOST_REMOVED = 10000 };
 
-/* All that is to go, as a list for the statements that delete.  It is gathered first, so that
- * nothing is refused when something has been deleted. */
+/* All that is to be deleted, as a list for the statements that delete.  It is gathered first, so
+ * that nothing is refused after something has been deleted. */
 struct batch {
   struct list list;
-  uint64_t rows;          /* about so many */
+  uint64_t rows;          /* about how many */
   struct dk_removed removed;
 };
 
-/* Adds what goes with one instance; *ret_counts: it is one of the page's max_instances. */
+/* Adds what is deleted with one instance; *ret_counts: it is one of the page's max_instances. */
 typedef dk_status gather_fn(struct operation *op, const struct found *found, struct batch *batch,
                             bool *ret_counts);
 /* Deletes what was gathered, and counts it. */
@@ -93,7 +94,7 @@ struct page {
 
 dk_status apply_page(struct operation *op, gather_fn *gather, delete_fn *delete_gathered);
 
-/* Runs a statement that deletes by the list, and adds how many rows went. */
+/* Runs a statement that deletes by the list, and adds the number of deleted rows. */
 dk_status delete_rows(struct operation *op, enum statement statement, uint64_t *rows,
                       struct dk_bytes list);
 

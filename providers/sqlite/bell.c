@@ -2,8 +2,8 @@
 /* The bell of the file <store>-lock: see lockfile.h.
  *
  * Locking: bell->mutex guards the list of ears, is_lent and the inotify descriptor.  It is held
- * while inotify is read and the other ears are told, so that an ear is either told or borrowed
- * later, and then looks for work after that.  Nothing is called under it but the system. */
+ * while inotify is read and the other ears are woken.  So an ear is either woken, or is lent later,
+ * and then its caller looks for work after that.  Nothing is called under it but the system. */
 #include "providers/sqlite/lockfile.h"
 
 #include <assert.h>
@@ -138,8 +138,8 @@ forget_told(struct ear *ear)
     continue;
 }
 
-/* Whether there was anything to read.  What is no write has left no number: the time of the file
- * was changed, for it could not be written, or more was rung than could be remembered. */
+/* Gives whether there was anything to read.  An event that is no write has left no number: the file
+ * could not be written and its time was changed, or the queue of inotify has overflowed. */
 static bool
 read_out(struct bell *bell)
 {

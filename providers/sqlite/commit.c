@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ACK, CANCEL: the commit.  What one turn did, whole or not at all: all that can be refused is
- * refused before the first write, as the store stood before. */
+/* ACK, CANCEL: the commit.  It stores what one turn did, whole or not at all.  All refusals come
+ * before the first write, by the state of the store before the commit. */
 #include <stdlib.h>
 
 #include "providers/sqlite/list.h"
@@ -201,8 +201,8 @@ write_numbers(struct operation *op, const struct dk_turn_result *r, struct list 
   return list_text(op, list, ret_text);
 }
 
-/* CANCEL-6: who held it is told, also if the lease has run out; what this commit itself has
- * inserted (numbers above `before`) is not counted. */
+/* CANCEL-6: the outcome names the holder, even if the lease has ended.  Rows that this commit
+ * itself inserted (numbers above `before`) are not counted. */
 static void
 report_row(struct operation *op, int64_t iid, sqlite3_stmt *row, int64_t before,
            struct dk_cancel_report *report)
@@ -243,8 +243,8 @@ delete_noted(struct operation *op, struct list *large)
   return sql_run(op->group->sql, SQL_DELETE_ALL_LARGE, "t", text);
 }
 
-/* CANCEL-1: free, delayed, locked, expired or tagged, the listed rows of this instance go, and the
- * database tells which they were. */
+/* CANCEL-1: free, delayed, locked, expired or tagged, the listed rows of this instance are deleted,
+ * and the statement returns which they were. */
 static dk_status
 delete_listed(struct operation *op, int64_t iid, struct dk_bytes list, int64_t before,
               struct list *large)
@@ -268,9 +268,10 @@ delete_listed(struct operation *op, int64_t iid, struct dk_bytes list, int64_t b
   return DK_OK;
 }
 
-/* To be told of each row costs more than to delete it.  Where many of one execution go, those that
- * must be told are looked for first: in the whole span of their numbers, which takes no list. */
-enum { FEW = 2000, WIDEST_SPAN = 16 }; /* as many numbers for each that is cancelled */
+/* To return a row costs more than to delete it.  Where many rows of one execution are deleted, the
+ * rows that must be reported are looked for first: in the whole span of their numbers, which takes
+ * no list. */
+enum { FEW = 2000, WIDEST_SPAN = 16 }; /* as many numbers for each cancelled one */
 
 struct span {
   uint64_t execution, first, last;
@@ -294,7 +295,8 @@ is_one_span(const struct dk_turn_result *r, struct span *ret_span)
   return (span.last - span.first) / WIDEST_SPAN < r->n_cancelled_activities;
 }
 
-/* Tells what is locked, has its payload elsewhere, or was inserted by this commit itself. */
+/* Reports the rows that are locked, have their payload elsewhere, or were inserted by this commit.
+ */
 static dk_status
 tell_odd_rows(struct operation *op, int64_t iid, const struct span *span, struct dk_bytes list,
               int64_t before, struct list *large, struct dk_cancel_report *report,
@@ -319,7 +321,7 @@ tell_odd_rows(struct operation *op, int64_t iid, const struct span *span, struct
   return DK_OK;
 }
 
-/* As delete_listed; what is not odd is only counted. */
+/* Does what delete_listed does, but only counts the rows that need no report. */
 static dk_status
 delete_span(struct operation *op, int64_t iid, const struct span *span, struct dk_bytes list,
             int64_t before, struct list *large)

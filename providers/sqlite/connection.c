@@ -13,7 +13,7 @@
 #include "providers/sqlite/elapsed.h"
 #include "providers/sqlite/rights.h"
 
-/* ---- waiting for those who do not know our lock file ----------------------------------------- */
+/* ---- waiting for programs that do not know our lock file ------------------------------------- */
 
 /* SQLite asks whether to try again.  Its own handler cannot be ended by a close or a cancel. */
 static int
@@ -41,7 +41,8 @@ connection_was_woken(const struct connection *c)
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* Where there is the right, it was something else: no descriptor was left, say. */
+/* If the process has the right, the cause was something else: no descriptor was left, for example.
+ */
 static void
 cannot_be_written(const char *path, struct why *why)
 {
@@ -72,7 +73,7 @@ connection_attach(struct connection *c, const struct settings *settings,
     code = sqlite3_busy_handler(c->db, wait_a_step, c);
   if (code == SQLITE_OK)
     code = shm_watch(c->db, &c->shm, settings->path);
-  /* SQLite falls back to reading, and says so only with the first write. */
+  /* SQLite falls back to reading, and reports it only at the first write. */
   if (code == SQLITE_OK && !read_only && sqlite3_db_readonly(c->db, "main") == 1)
     cannot_be_written(settings->path, why);
   else if (code == SQLITE_OK)
@@ -134,7 +135,7 @@ connection_close(struct connection *c)
 
 struct pragma {
   const char *name;
-  const char *value;    /* as SQLite says it */
+  const char *value;    /* as SQLite returns it */
   const char *next;     /* what to do if it is another */
 };
 
@@ -231,8 +232,8 @@ connection_settle(struct connection *c, const struct settings *settings, struct 
                                     "another SQLite is needed"};
 
   TRY(set_options(c, path, why));
-  /* No memory map: a stray write of the process would reach the file.  Where SQLite has none
-   * compiled in, the pragma says nothing. */
+  /* No memory map: a stray write of the process would reach the file.  If SQLite was compiled
+   * without it, the pragma returns nothing. */
   TRY(connection_exec(c, "PRAGMA mmap_size = 0", "PRAGMA mmap_size = 0", why));
   TRY(set_and_read_back(c, path, &synchronous, why));
   for (size_t i = 0; i < sizeof of_every_connection / sizeof of_every_connection[0]; i++)
@@ -249,9 +250,9 @@ connection_verify_form(struct connection *c, const struct settings *settings, st
   return DK_OK;
 }
 
-/* What SQLite opened for reading only (the log, say, for which no descriptor was left), it tells
- * with the first write.  Whoever writes at the moment is not waited for: that it does says nothing
- * of us. */
+/* SQLite reports at the first write that it opened a file for reading only (the log, for example,
+ * because no descriptor was left).  There is no wait for a connection that writes now: such a write
+ * says nothing about this connection. */
 static dk_status
 try_to_write(struct connection *c, struct why *why)
 {
@@ -305,7 +306,7 @@ connection_prepare(struct connection *c, const char *sql, sqlite3_stmt **ret_sta
 {
   int code =
     sqlite3_prepare_v3(c->db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret_statement, NULL);
-  char head[120]; /* of a long text: what is wrong with it must find room behind it */
+  char head[120]; /* of a long text: the error needs room behind it */
 
   snprintf(head, sizeof head, "%s", sql);
   return code == SQLITE_OK ? DK_OK : why_sqlite(why, c->db, code, head);

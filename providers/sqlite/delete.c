@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DEL: deleting instances with their descendants, in the transaction that finds them.  All that can
- * be refused is refused before the first write; then what is to go is one list, and each table
- * loses its rows by one statement.
+/* DEL: deleting instances with their descendants, in the transaction that finds them.  All refusals
+ * come before the first write.  Then all that is to be deleted is one list, and one statement for
+ * each table deletes its rows.
  *
- * No token outlives its instance: the row that it names is gone, and an instance that is made later
- * under the same id has a number that was never given before.  [DEL-5, DEL-6] */
+ * No token outlives its instance: the row that it names is deleted, and a later instance with the
+ * same id has a number that was never given before.  [DEL-5, DEL-6] */
 #include "providers/sqlite/admin.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- who goes -------------------------------------------------------------------------------- */
+/* ---- what is deleted ------------------------------------------------------------------------- */
 
 enum { SHOWN = 64 }; /* bytes of an id, in a refusal */
 
-/* An instance that goes and is not over, if there is one: its status, and the front of its id. */
+/* One of the instances to be deleted that has not ended, if any: its status, and the front of its
+ * id. */
 struct unfinished {
   bool is_there;
   int status;
@@ -117,7 +118,8 @@ refuse_children_of_others(struct operation *op, struct dk_bytes named, struct dk
   return DK_OK;
 }
 
-/* DEL-7: each that was named is one, also if it has an ancestor among them; an id twice is that id.
+/* DEL-7: each named instance is one, even if it has an ancestor among them; an id given twice
+ * counts once.
  */
 static dk_status
 count_roots(struct operation *op, struct dk_bytes named, struct dk_removed *removed)
@@ -197,9 +199,9 @@ has_parent(struct operation *op, const struct dk_instance *instance, bool *ret_h
   return DK_OK;
 }
 
-/* DEL-8: what has no parent that is there, and is over with all its descendants.  What goes stays
- * until all is gathered; a child of it that comes later has its parent still, and is passed over
- * here because it goes with that. */
+/* DEL-8: an instance without an existing parent that has ended with all its descendants.  All of
+ * them stay until the batch is gathered.  So a child that comes later in the walk still has its
+ * parent, and is passed over here, because it is deleted with the parent. */
 static dk_status
 gather_tree(struct operation *op, const struct found *found, struct batch *batch, bool *ret_counts)
 {

@@ -3,8 +3,8 @@
  *
  * A member that is refused has written nothing, and the others go on.  If a statement fails, or the
  * commit does, all is rolled back, and each member runs again alone, so that one that cannot be
- * applied fails alone.  A sync that failed leaves open whether the commit is on the disk: the
- * connection is made anew, the number of the last commit looked up, and the log begun anew (see
+ * applied fails alone.  After a failed sync it is unknown whether the commit is on the disk: the
+ * connection is made anew, the number of the last commit is looked up, and the log begins anew (see
  * settle).
  *
  * Invariants; the asserts name them by number:
@@ -81,7 +81,7 @@ group_fail(struct handle *h, struct operation *op, const struct why *why)
   op->status = group_tell(op, h->host, why->status, why->text);
 }
 
-/* What it has handed up or said so far is forgotten. */
+/* Forgets what the operation has handed up or reported so far. */
 static void
 group_forget(struct handle *h, struct operation *op)
 {
@@ -110,8 +110,8 @@ group_disconnect(struct handle *h)
   connection_close(&h->writer);
 }
 
-/* Makes the connection, if there is none or `anew`; DK_REFUSED if its files are not the store's any
- * more. */
+/* Makes the connection, if there is none or `anew`; DK_REFUSED if its files are no longer the
+ * store's. */
 static dk_status
 connect(struct handle *h, bool anew, struct why *why)
 {
@@ -149,7 +149,7 @@ read_meta(struct group *g)
   return DK_OK;
 }
 
-/* TIME-1: the clock is read when nothing is waited for any more.  [TIME-8] */
+/* TIME-1: the clock is read after the last wait.  [TIME-8] */
 static dk_status
 group_begin(struct group *g)
 {
@@ -199,7 +199,7 @@ apply_all(struct group *g, struct operation *const *ops, size_t n)
   return true;
 }
 
-/* A connection that cannot even do that would hold the database for good. */
+/* A connection that cannot even roll back would lock the database for good. */
 static void
 roll_back(struct group *g)
 {
@@ -215,8 +215,8 @@ roll_back(struct group *g)
 
 /* ---- a commit whose answer was lost ---------------------------------------------------------- */
 
-/* A commit of nothing: where a failed one has left something behind the end of the log, it is
- * overwritten, for a recovery after a crash might else find it whole, and take it for committed. */
+/* A commit of nothing.  It overwrites what a failed commit may have left behind the end of the log:
+ * a recovery after a crash might otherwise find that whole, and take it for committed. */
 static dk_status
 overwrite(struct group *g)
 {
@@ -227,10 +227,10 @@ overwrite(struct group *g)
   return sql_run(g->sql, SQL_COMMIT, "");
 }
 
-/* What a failed sync was to write may never reach the disk, though it can be read, and no later
- * sync says so: a recovery after a power cut would end there, and lose what was committed behind
- * it.  So all is written to the database, whose sync is its own, and the log begins anew; nothing
- * is committed before. */
+/* The data of a failed sync may never reach the disk, though it can be read, and no later sync
+ * reports that.  A recovery after a power cut would end there, and lose what was committed behind
+ * it.  So all is written to the database, which has a sync of its own, and the log begins anew.
+ * Nothing is committed before that. */
 static dk_status
 renew_log(struct group *g, struct why *why)
 {
@@ -249,8 +249,8 @@ renew_log(struct group *g, struct why *why)
   return why->status;
 }
 
-/* On a new connection the commit is there, or it is not.  What is not there is overwritten, if no
- * recovery has read the log since the sync failed; else the log cannot be trusted any more. */
+/* On a new connection the commit is there, or it is not.  If not, it is overwritten, as long as no
+ * recovery has read the log since the sync failed; otherwise the log can no longer be trusted. */
 static enum outcome
 look_and_mend(struct group *g, int64_t expected, bool was_recovered)
 {
@@ -269,10 +269,10 @@ look_and_mend(struct group *g, int64_t expected, bool was_recovered)
   return is_there ? COMMITTED : ROLLED_BACK;
 }
 
-/* Under the lock file, which nobody had meanwhile.  The keeper holds the log's index from before,
- * so that the new connection finds no reason to recover: a recovery would take what the failed sync
- * was to write for committed, though it may be in memory only.  If the disk fails even then, nobody
- * can know. */
+/* Runs under the lock file, which no other handle had meanwhile.  The keeper holds the log's old
+ * index, so that the new connection finds no reason to recover.  A recovery would take the data of
+ * the failed sync for committed, though it may be in memory only.  If the disk fails even then, the
+ * outcome is unknown. */
 static enum outcome
 settle(struct group *g)
 {
@@ -290,8 +290,8 @@ settle(struct group *g)
   return outcome;
 }
 
-/* Its last write is what makes a commit one: if a write fails, or none was made, it is none.  Any
- * other failure may have come after it. */
+/* The last write makes the commit: if a write failed, or none was made, there is no commit.  Any
+ * other failure may have come after the last write. */
 static bool
 may_be_committed(int code)
 {
@@ -361,7 +361,7 @@ static const char *const unknown_outcome =
   "the disk failed while this was committed, and it cannot be told whether it is stored: repeat "
   "it, marked DK_REPEATED, when the disk works again";
 
-/* Alone: what it answered stands if it refused; else it is told what the database said. */
+/* Runs it alone.  If it refused, its answer stands; otherwise the database's error is reported. */
 static unsigned
 run_alone(struct handle *h, struct operation *op)
 {
@@ -430,10 +430,10 @@ note_failed_checkpoint(struct handle *h)
     group_disconnect(h);
 }
 
-/* The log begins anew when all is written back and nobody reads in it, which readers that overlap
- * might never let happen.  So most is written first, then those of this handle are held back and
- * the others waited for: who comes meanwhile reads in the database.  Who reads on and on costs
- * each CHECKPOINT_PAGES a wait. */
+/* The log begins anew when all of it is written back and no reader uses it.  Readers that overlap
+ * might never let that happen.  So most is written first; then the readers of this handle are held
+ * back, and the writer waits for the others.  A reader that begins meanwhile reads in the database.
+ * A reader that does not end costs a wait for each CHECKPOINT_PAGES. */
 static int
 restart_log(struct handle *h)
 {
@@ -463,7 +463,7 @@ group_checkpoint(struct handle *h, bool is_last)
   if (!h->writer.db || (is_last ? h->wal_pages == 0 : h->wal_pages < h->next_checkpoint))
     return;
   if (is_last)
-    sqlite3_busy_handler(h->writer.db, NULL, NULL); /* who reads now will cut it */
+    sqlite3_busy_handler(h->writer.db, NULL, NULL); /* a present reader will cut it */
   int code = !is_last && h->wal_pages >= RESTART_PAGES
                ? restart_log(h)
                : sqlite3_wal_checkpoint_v2(h->writer.db, NULL, mode, NULL, NULL);
@@ -472,7 +472,7 @@ group_checkpoint(struct handle *h, bool is_last)
     note_failed_checkpoint(h);
 }
 
-/* Who has the store next must not build on a log with a gap; the disk may work again. */
+/* The next holder of the store must not build on a log with a gap; the disk may work again. */
 void
 group_leave(struct handle *h)
 {

@@ -17,14 +17,16 @@
  *   token.c      lock tokens, and how a dead one is refused
  *
  * How an operation runs.  Its caller queues it and blocks.  The writer thread takes the lock file,
- * then all that is queued, begins a transaction, reads the clock once, and applies one after the
- * other: renewals, then what changes something, what changes much, fetches last.  It hands up
- * rows as it reads them, commits, and lets the callers go.  What arrives meanwhile is the next
- * group, so that a sync is shared by all who wait for it; there is no timer.
+ * then all queued operations.  It begins a transaction, reads the clock once, and applies the
+ * operations one after the other: renewals, then small changes, then large changes, fetches last.
+ * It hands up rows as it reads them, commits, and wakes the callers.  The operations that arrive
+ * meanwhile are the next group, so that all operations of a group share one sync.  There is no
+ * timer.
  *
- * No savepoint.  An operation refuses, and makes the upcalls that the host may refuse, before its
- * first write.  Should a statement fail after that, the group is rolled back, each member's upcalls
- * are taken back by host->reset, and each runs again in a transaction of its own.
+ * There is no savepoint.  An operation refuses, and makes the upcalls that the host may refuse,
+ * before its first write.  If a statement fails after that, the writer rolls the group back, takes
+ * back each member's upcalls by host->reset, and runs each member again in a transaction of its
+ * own.
  */
 #ifndef DK_SQLITE_HANDLE_H
 #define DK_SQLITE_HANDLE_H
@@ -41,9 +43,9 @@ enum {
   MAX_PAYLOAD = 16 << 20,
   MAX_COMMIT_BYTES = 64 << 20,
   MAX_COMMIT_ITEMS = 200000,
-  CHECKPOINT_PAGES = 4096, /* of 4 KiB: so large the log becomes before it is written back */
-  RESTART_PAGES = 2 * CHECKPOINT_PAGES, /* and so large before readers are waited for, */
-  RESTART_MS = 200,       /* real time, for each RESTART_PAGES so long, */
+  CHECKPOINT_PAGES = 4096, /* of 4 KiB: the log's size at which it is written back */
+  RESTART_PAGES = 2 * CHECKPOINT_PAGES, /* its size at which readers are waited for, */
+  RESTART_MS = 200,       /* in real time, this long for each RESTART_PAGES, */
   LONGEST_RESTART_MS = 1000 /* but no longer; then again after CHECKPOINT_PAGES */
 };
 
@@ -57,8 +59,8 @@ typedef dk_status apply_fn(struct operation *op);
  * has enqueued.  Within a turn of this order, by arrival. */
 enum turn_of_group { RENEWAL, CHANGE, LARGE_CHANGE, FETCH, TURNS_OF_GROUP };
 
-/* `state` and `next` are under the handle's mutex, the rest is its caller's until it has begun,
- * and then the writer's until it is done. */
+/* The handle's mutex guards `state` and `next`.  The rest belongs to the caller until the operation
+ * has begun, and then to the writer until it is done. */
 struct operation {
   /* what is asked */
   const char *name;
@@ -73,7 +75,7 @@ struct operation {
   /* how it goes */
   struct group *group;    /* while it is applied */
   int64_t due;            /* of a fetch that found nothing: when the first becomes due */
-  int32_t list;           /* of a commit, while it is looked for what is stored: DK_LIST_... */
+  int32_t list;           /* of a commit that looks for stored items: DK_LIST_... */
   size_t index;           /* and the item there */
   dk_status status;
   /* the queue */
@@ -93,9 +95,9 @@ struct reader {
 };
 
 /* Locking: `mutex` guards queue, stop, wait and the state of what is queued; `readers_mutex` guards
- * `readers` and readers_are_held.  Neither is held while the other is, nor over SQL, a wait or an
- * upcall, but for host->cancelled under `mutex`.  `writer` to `fetches` belong to the writer
- * thread. */
+ * `readers` and readers_are_held.  A thread holds only one of them at a time, and neither during
+ * SQL, a wait or an upcall, except host->cancelled under `mutex`.  The members from `writer` to
+ * `fetches` belong to the writer thread. */
 struct handle {
   const struct dk_host *host;
   struct store_files files;
@@ -104,22 +106,22 @@ struct handle {
   pthread_cond_t work;
   struct operation *first, *last;
   bool is_stopping;
-  bool waits_for_lock;    /* the writer does: a wake ends that */
+  bool waits_for_lock;    /* the writer waits for it: a wake ends the wait */
   bool has_thread;
   pthread_t thread;
-  int wake_fd;            /* eventfd: look again; once a group has begun, only the end is told so */
+  int wake_fd;            /* eventfd: look again; while a group runs only a stop writes it */
 
   struct connection writer;
   struct store_ids ids;   /* its files */
   struct statements statements;
   bool log_is_in_doubt;   /* a sync of it failed: it is begun anew before the next commit */
   int wal_pages;          /* after the last commit */
-  int next_checkpoint;    /* at so many */
+  int next_checkpoint;    /* pages: when it is written back next */
   uint64_t fetches;
 
   struct mutex readers_mutex;
-  struct reader *readers; /* those that nobody uses */
-  bool readers_are_held;  /* while the log is begun anew none begins */
+  struct reader *readers; /* those not in use */
+  bool readers_are_held;  /* while the log is begun anew no reader begins */
   pthread_cond_t readers_go;
 };
 
@@ -142,9 +144,10 @@ struct group {
   unsigned rings;         /* RING_...: where something may have become ready */
 };
 
-/* Runs them: each has its status after it.  Gives RING_... for which the bell is to be rung. */
+/* Runs the operations: afterwards each has its status.  Returns the RING_... for which the caller
+ * has to ring the bell. */
 unsigned group_run(struct handle *h, struct operation *const *ops, size_t n);
-/* Under the lock file; with `last`, cuts the log if nobody else has the store open. */
+/* Under the lock file; with `is_last`, cuts the log if no other handle has the store open. */
 void group_checkpoint(struct handle *h, bool is_last);
 /* Before the writer ends, under the lock file. */
 void group_leave(struct handle *h);
@@ -168,7 +171,7 @@ fresh_number(struct operation *op)
   return ++op->group->counter;
 }
 
-/* Tells the host why, in front of it the operation's name. */
+/* Reports the reason to the host, behind the operation's name. */
 dk_status refuse(struct operation *op, dk_status status, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
 dk_status refuse_unknown(struct operation *op, bool is_unknown, const char *what);
@@ -190,10 +193,12 @@ struct dk_bytes turn_token(const struct operation *op, char room[MAX_TOKEN], int
                            int64_t epoch);
 struct dk_bytes work_token(const struct operation *op, char room[MAX_TOKEN],
                            const struct identity *of, int64_t epoch);
-/* DK_LOCK_LOST, told, for what is none of a turn or none of a work item. */
+/* A text that is no token of a turn, or of a work item, is DK_LOCK_LOST, which is reported to the
+ * host. */
 dk_status read_turn_token(struct operation *op, struct dk_bytes text, struct token *ret_token);
 dk_status read_work_token(struct operation *op, struct dk_bytes text, struct token *ret_token);
-/* The row is there, and its lock is not this token's, or not any more; locked_until 0: free. */
+/* For a row whose lock is not, or no longer, this token's; locked_until 0: free.
+ */
 dk_status refuse_dead_token(struct operation *op, int64_t epoch, int64_t row_epoch,
                             int64_t locked_until);
 
@@ -261,7 +266,7 @@ struct reading {
 };
 typedef dk_status read_fn(struct reading *r);
 
-/* In one transaction, on a connection that only reads. */
+/* Runs `read` in one transaction, on a connection that only reads. */
 dk_status read_beside_writer(struct handle *h, struct dk_call *call, const void *request,
                              read_fn *read);
 dk_read_history_fn sqlite_read_history;

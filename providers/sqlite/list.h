@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A JSON list of numbers, or of pairs of them: how one statement is given any number of rows.  It
- * grows; that there was no memory is told when the list is asked for.  {0} is an empty one. */
+/* A JSON list of numbers, or of pairs of them: it gives one statement any number of rows.  It
+ * grows.  A lack of memory is reported when the list's text is asked for.  {0} is an empty list. */
 #ifndef DK_SQLITE_LIST_H
 #define DK_SQLITE_LIST_H
 
@@ -15,7 +15,7 @@ struct list {
 void list_add(struct list *list, uint64_t number);
 void list_add_pair(struct list *list, uint64_t first, uint64_t second);
 
-/* Ends it.  It lives as long as the list does. */
+/* Ends the list.  The text lives as long as the list does. */
 dk_status list_text(struct operation *op, struct list *list, struct dk_bytes *ret_text);
 
 #endif

@@ -18,8 +18,8 @@
  * Behind them a number for each queue, larger with each ring for it. */
 enum { STORE_BYTE = 0, GATE_BYTE = 1, USE_BYTE = 2, NUMBERS = 16 };
 
-/* A wait is looked at again after 1, 2, 4, 4, ... ms: nothing tells that a lock was released by a
- * process that died. */
+/* A wait looks again after 1, 2, 4, 4, ... ms: no event reports that a process died, which releases
+ * its lock. */
 enum { LONGEST_STEP_MS = 4 };
 
 char *
@@ -45,8 +45,8 @@ set_byte(const struct lockfile *l, int byte, int type)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* To read it is enough to lock it: it is for those alone who may write the store.  Where its group
- * is another than the store's, nobody is of it for the group's sake. */
+/* A right to read is enough to lock the file, so only users who may write the store get any.  If
+ * its group is not the store's, the group gets none. */
 static mode_t
 mode_for_writers(const struct stat *store, gid_t group)
 {
@@ -59,9 +59,9 @@ mode_for_writers(const struct stat *store, gid_t group)
   return mode;
 }
 
-/* The database's owner, as SQLite does it with its own files when it is root, who would lock the
- * owner out; its group, if the process is of it; and the rights of its writers, which must not
- * depend on the umask.  Of a file that is new. */
+/* Gives a new file the database's owner if the process is root, as SQLite does with its own files:
+ * otherwise root would lock the owner out.  It also gives the database's group, if the process is
+ * in it, and the rights of the store's writers, which must not depend on the umask. */
 static bool
 make_like(int fd, const struct stat *store)
 {
@@ -77,9 +77,9 @@ make_like(int fd, const struct stat *store)
   return fchmod(fd, mode_for_writers(store, made.st_gid)) == 0;
 }
 
-/* From one that was made earlier, or given away with the store (chmod 644 store*), is taken what
- * those have who may not write; given is nothing.  Only if it is ours, and has no other name: root
- * could be led to anybody's file. */
+/* Takes rights from a file that was made earlier, or changed with the store (chmod 644 store*):
+ * those of users who must not write the store.  It gives none.  It does so only if the file is ours
+ * and has no other name, because a link could lead root to any file. */
 static bool
 take_rights(int fd, const struct stat *store)
 {
@@ -94,7 +94,7 @@ take_rights(int fd, const struct stat *store)
   return fchmod(fd, kept) == 0 || errno == EPERM; /* a filesystem without modes */
 }
 
-/* What close and unlink say is of no interest. */
+/* The results of close and unlink do not matter. */
 static int
 lockfile_give_up(int fd, const char *made)
 {
@@ -107,9 +107,9 @@ lockfile_give_up(int fd, const char *made)
   return -1;
 }
 
-/* It gets its name when it is as it has to be: who opens it by the name is not refused for the
- * moment between.  -1: it is there already (EEXIST), or it cannot be done so, for there is no
- * /proc, or the filesystem knows no files without a name. */
+/* The file gets its name only when it has its rights, so that a process that opens it by the name
+ * is never refused in between.  -1: it exists already (EEXIST), or this way is not possible,
+ * because there is no /proc or the filesystem has no files without a name. */
 static int
 make_then_name(const char *path, const struct stat *store)
 {
@@ -211,7 +211,8 @@ lockfile_unlink(struct lockfile *l)
   unlink(l->path);
 }
 
-/* Who is about to use it has to take the store first, and sees then that it is gone. */
+/* A process that is about to use the file has to take the store first, and then sees that it was
+ * deleted. */
 void
 lockfile_unlink_if_unused(struct lockfile *l)
 {
@@ -287,7 +288,7 @@ wait_for_byte(struct lockfile *l, int byte, int64_t busy_ms, int64_t since, int 
                      "busy_timeout, %lld ms; try again, and look for a process that is stopped",
                      l->path, (long long)waited, (long long)busy_ms);
     /* With a new ear look once more: what was rung before was not heard.  If there is none (the
-     * user's inotify descriptors are used up, say), the steps are short enough. */
+     * user's inotify descriptors are used up, for example), the steps are short enough. */
     if (!l->ear && bell_lend(l->bell, &l->ear, why) == DK_OK)
       continue;
     int64_t left = busy_ms - waited;
@@ -314,7 +315,7 @@ lockfile_try(struct lockfile *l, struct why *why)
 {
   struct flock gate = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = GATE_BYTE, .l_len = 1};
 
-  /* Not past somebody who waits. */
+  /* Does not pass one that waits. */
   dk_status status = fcntl(l->fd, F_OFD_GETLK, &gate) == 0 && gate.l_type != F_UNLCK
                        ? DK_BUSY
                        : try_byte(l, STORE_BYTE, why);
@@ -339,8 +340,8 @@ lockfile_release(struct lockfile *l)
   return !l->is_held && !l->holds_gate;
 }
 
-/* Where no byte can be written (a full disk that copies on write, say), the time of the file is
- * changed, which is heard too. */
+/* If no byte can be written (on a full disk that copies on write, for example), the time of the
+ * file is changed, which is also heard. */
 bool
 lockfile_ring(struct lockfile *l)
 {

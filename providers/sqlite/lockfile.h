@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file <store>-lock: a lock that all write transactions and checkpoints of all processes are
- * under, and a bell.
+/* The file <store>-lock: a lock, and a bell.  All write transactions and checkpoints of all
+ * processes run under the lock.
  *
- * The lock.  Bytes of the file are locked by its open description (F_OFD_SETLK), so that it holds
- * between handles of one process too, and dies with its owner (but see Fork).  The first is the
- * store; the second is the gate before it: who waits for the store holds the gate, and nobody
- * passes it.  So a busy process cannot take the store again and again before one that waits.  A
- * wait uses real time, for it decides nothing by time, and ends when a descriptor of the caller
- * becomes readable.  The third is locked for reading by all who have the store open.
+ * The lock.  Bytes of the file are locked by the open file description (F_OFD_SETLK).  So the lock
+ * also holds between handles of one process, and ends with its owner (but see Fork).  The first
+ * byte is the store; the second byte is the gate before it.  A handle that waits for the store
+ * holds the gate, and no other handle passes it.  So a busy process cannot take the store again and
+ * again before a process that waits.  A wait uses real time, because no result depends on its time.
+ * It ends when a descriptor of the caller becomes readable.  Each handle that has the store open
+ * locks the third byte for reading.
  *
  * Fork.  An open description is shared with a child that was forked without exec: if its owner dies
  * with the store locked, the store stays locked until that child has ended too.  (With exec it is
  * closed.)  A host that forks does so before it opens a store, or its children exec.
  *
- * The bell.  What is written into the file reaches all that listen, in every process, at once
- * (inotify).  Ring it after a commit that may have made something ready.  What is written is a
- * number for each queue, larger with each ring for it: who waits for work has read the number
- * before it looked, and need not look again if another queue was rung for.
+ * The bell.  A write into the file reaches all listeners, in every process, at once (inotify).
+ * Ring the bell after a commit that may have made something ready.  A ring writes a number for each
+ * queue, larger with each ring for that queue.  A call that waits for work reads the number before
+ * it looks, and need not look again if the ring was for another queue.
  *
  * Listening.  A handle has one inotify descriptor (their number is limited per user, and closing
  * one costs 10 ms), and each waiting call an ear: an epoll descriptor over that and an eventfd of
- * its own.  Who reads what inotify has to say tells all other ears, so that no call takes away
- * another's ring.  Borrow the ear, hear it out, look for work, wait on ear->fd.
+ * its own.  The call that reads the events of inotify wakes all other ears, so that no call takes
+ * away another call's ring.  Borrow the ear, hear it out, look for work, wait on ear->fd.
  *
  * Locking: the mutex of struct bell guards its ears and its descriptor; nothing is called under it
  * but the system.  A struct lockfile belongs to one thread at a time.
@@ -63,53 +64,56 @@ struct lockfile {
 /* The name, to be freed; NULL: no memory. */
 char *lockfile_path(const char *store);
 
-/* Opens <store>-lock and makes it if `create`; it is for those who may write the store and, made by
- * root, its owner's; 0600 if there is none yet.  From one that is there the rights of others are
- * taken; else it is left as it is.  Without `create` a file that is not there is DK_NOT_FOUND. */
+/* Opens <store>-lock and, with `create`, makes it.  Only users who may write the store get rights
+ * to it.  If root makes it, it belongs to the store's owner; without a store it is 0600.  If the
+ * file exists, only the rights of others are taken away.  Without `create` a missing file is
+ * DK_NOT_FOUND. */
 dk_status lockfile_open(struct lockfile *l, struct bell *bell, const char *store, bool create,
                         struct why *why);
 void lockfile_close(struct lockfile *l);
 
 /* Takes the store.  `wake_fd` (-1: none) ends the wait when it is readable.
- * Then ask whether it is current.
- * DK_OK; DK_BUSY after `busy_ms` of real time; DK_CALL_CANCELLED: wake_fd became readable, nothing
- * is held, and whoever asked looks why.  Where the filesystem has no such locks: DK_REFUSED. */
+ * Ask lockfile_look afterwards whether the file is current.  DK_OK; DK_BUSY after `busy_ms` of real
+ * time; DK_CALL_CANCELLED: wake_fd became readable, nothing is held, and the caller has to look
+ * why.  DK_REFUSED: the filesystem has no such locks. */
 dk_status lockfile_take(struct lockfile *l, int64_t busy_ms, int wake_fd, struct why *why);
 /* Takes it if it is free: DK_OK or DK_BUSY at once. */
 dk_status lockfile_try(struct lockfile *l, struct why *why);
-/* False: the system has refused to unlock (it had no memory for it, say), and the others are kept
- * out until this is called again and works. */
+/* False: the system refused to unlock (for lack of memory, for example).  Then the others cannot
+ * take the store until this is called again and succeeds. */
 bool lockfile_release(struct lockfile *l);
 
 /* Wakes every ear, in this process and in others.  False: nothing could be written. */
 bool lockfile_ring(struct lockfile *l);
-/* So, for those that wait for work of these queues (RING_...); only while it is held. */
+/* Wakes the ears of those that wait for these queues (RING_...); only while the store is held. */
 bool lockfile_ring_for(struct lockfile *l, unsigned queues);
-/* Changes with each ring for the queue, and with none for the other.  Hear the ear out, read this,
- * look for work, wait: while it is the same there is nothing new.  By any thread. */
+/* The number changes with each ring for this queue, and never with a ring for the other.  Hear the
+ * ear out, read this, look for work, wait: while the number is the same there is nothing new.  Any
+ * thread may call it. */
 uint64_t lockfile_rung_for(const struct lockfile *l, enum queue queue);
 
-/* From now until the close it is in use; only while it is held. */
+/* Marks the store as in use until the close; only while it is held. */
 dk_status lockfile_use(struct lockfile *l, struct why *why);
 
-/* Removes the file; only while it is held.  Who waits for it sees that it is not current. */
+/* Removes the file; only while it is held.  A process that waits for it sees that it is not
+ * current. */
 void lockfile_unlink(struct lockfile *l);
 /* The same, but not if another has the store open. */
 void lockfile_unlink_if_unused(struct lockfile *l);
 
-/* Whether the file is still the one that its name leads to: nobody removed the store meanwhile. */
+/* Gives whether the name still leads to this file: the store was not removed meanwhile. */
 dk_status lockfile_look(const struct lockfile *l, bool *ret_is_current, struct why *why);
 
 dk_status bell_init(struct bell *bell, const char *store, struct why *why);
 void bell_done(struct bell *bell); /* all ears must be back */
 
-/* An ear that hears every ring from now on; the lock file must be there.  Give it back after the
+/* Lends an ear that hears every ring from now on; the lock file must exist.  Give it back after the
  * call, on every path. */
 dk_status bell_lend(struct bell *bell, struct ear **ret_ear, struct why *why);
 void bell_take_back(struct bell *bell, struct ear *ear);
 /* Forgets the rings so far.  What is rung during or after it makes ear->fd readable again. */
 void bell_hear_out(struct bell *bell, struct ear *ear);
-/* How often something was heard that is no write; one more with `raises`. */
+/* How often inotify reported an event that is no write; one more with `raises`. */
 uint64_t bell_alarms(struct bell *bell, bool raises);
 
 #endif

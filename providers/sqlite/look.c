@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ADMIN: looking at instances, beside the writer: each in one transaction, so that what it tells is
- * of one moment. */
+/* ADMIN: looking at instances, beside the writer.  Each look is one transaction, so that its answer
+ * is of one moment. */
 #include "providers/sqlite/admin.h"
 
-/* TIME-1: the clock is read when nothing is waited for any more, which the first read may do. */
+/* TIME-1: the clock is read after the last wait; the first read may wait. */
 static dk_status
 read_clock(struct reading *r, int64_t *ret_now)
 {
@@ -14,7 +14,7 @@ read_clock(struct reading *r, int64_t *ret_now)
 
 /* ---- instances ------------------------------------------------------------------------------- */
 
-/* The output stays where it is for whom it was not asked. */
+/* The output is read only if the request asks for it. */
 static dk_status
 hand_up_with_output(struct reading *r, const struct found *found)
 {
@@ -38,7 +38,7 @@ read_instances(struct reading *r)
   const struct listing *asked = r->request;
   const struct dk_list_instances *request = asked->request;
   uint64_t left = request->max_instances ? request->max_instances : UINT64_MAX;
-  struct walk walk = asked->walk; /* its ids stay with whoever has begun it */
+  struct walk walk = asked->walk; /* its ids belong to the function that began it */
   struct found found;
   bool is_there;
   int64_t now;

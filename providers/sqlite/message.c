@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QUEUE: messages, the instances that they are for, and payloads.  A message is stored for any
- * target; the row that its address then has makes no instance (known is 0). */
+ * target; the row that its address then has is not yet an instance (known is 0). */
 #include "providers/sqlite/handle.h"
 
 /* ---- addresses ------------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ delete_with_payloads(struct operation *op, sqlite3_stmt *row)
   return DK_OK;
 }
 
-/* ERR-4: the host has looked already; what it does not look at is refused here. */
+/* ERR-4: the host has checked before; what it does not check is refused here. */
 dk_status
 refuse_too_large(struct operation *op, const struct dk_item *item)
 {
@@ -125,7 +125,7 @@ make_ready(struct operation *op, const struct address *to, int64_t visible_at, i
   return sql_run(op->group->sql, SQL_MAKE_READY, "iii", to->iid, visible_at, seq);
 }
 
-/* QUEUE-1, QUEUE-2: whatever could be refused was. */
+/* QUEUE-1, QUEUE-2: all refusals came before. */
 dk_status
 store_message(struct operation *op, const struct dk_item *item)
 {

@@ -3,13 +3,14 @@
  *
  * Version 1 knows an activity's identity only from inside of its work item (JSON), and so could not
  * cancel by deleting a row.  Here, once, the work items are opened; afterwards no provider of ours
- * looks into a payload again.  What becomes of it:
+ * looks into a payload again.  What becomes of the rows:
  *   - instances, executions, histories, messages and work items are kept, with their order, times
  *     and counts of attempts; a payload is the old text, byte for byte
- *   - leases end: a token of the old generation says nothing to this one.  What was locked is free
- *     at the time it was visible, and its count of attempts has that delivery in it
- *   - the version of an orchestration that had none stays absent; nobody owns a history in memory
- * A row that cannot be understood refuses the whole, by its number: nothing is dropped silently. */
+ *   - leases end: a token of the old generation is not valid here.  A locked row is free from the
+ *     time at which it was visible, and its count of attempts includes that delivery
+ *   - the version of an orchestration that had none stays absent; no owner has a history in memory
+ * A row that cannot be understood makes the whole migration fail, naming its number: nothing is
+ * dropped silently. */
 #include "providers/sqlite/schema.h"
 
 #define ACTIVITY(field) "json_extract(work_item, '$.ActivityExecute." field "')"
@@ -28,7 +29,7 @@
 
 /* ---- what cannot be migrated ----------------------------------------------------------------- */
 
-/* Each gives the rowid of the first row that is not as it must be, and nothing if all are. */
+/* Each gives the rowid of the first invalid row, and nothing if all are valid. */
 static const struct demand {
   const char *table, *sql, *what;
 } demands[] = {
@@ -92,7 +93,7 @@ refuse_row(const struct demand *demand, const char *path, int64_t row, struct wh
                  (long long)row);
 }
 
-/* The first row that is not as it must be, or NO_ROW. */
+/* The first invalid row, or NO_ROW. */
 static dk_status
 find_row(struct connection *c, const struct demand *demand, int64_t *ret_row, struct why *why)
 {
@@ -111,7 +112,7 @@ find_row(struct connection *c, const struct demand *demand, int64_t *ret_row, st
   return status;
 }
 
-/* SQLite calls JSON invalid for which it has no memory, so a row is looked at twice. */
+/* SQLite reports JSON as invalid if it has no memory for it, so a row is checked twice. */
 static dk_status
 check_demand(struct connection *c, const char *path, const struct demand *demand,
              struct why *why)
@@ -174,8 +175,8 @@ check_tables(struct connection *c, const char *path, struct why *why)
 
 /* ---- the copy -------------------------------------------------------------------------------- */
 
-/* A payload lies in its row up to 1 KiB, else in `large`.  The numbers there are told apart by
- * their remainder: 0 messages, 1 work items, 2 events, 3 outputs. */
+/* A payload lies in its row up to 1 KiB, else in `large`.  The remainder of a number there shows
+ * its kind: 0 messages, 1 work items, 2 events, 3 outputs. */
 #define IS_LARGE(x) "length(CAST(" x " AS BLOB)) > 1024"
 #define LARGE(x, remainder) "CASE WHEN " IS_LARGE(x) " THEN 4 * n + " remainder " END"
 #define SMALL(x) "CASE WHEN NOT " IS_LARGE(x) " THEN CAST(" x " AS BLOB) END"
@@ -187,7 +188,8 @@ check_tables(struct connection *c, const char *path, struct why *why)
   " WHERE " IS_LARGE(x)
 
 static const char *const copy[] = {
-  /* Instances in the order in which they were made; then those that are only somebody's target. */
+  /* Instances in the order in which they were made; then the targets of messages that are no
+   * instances. */
   "INSERT INTO instance(iid, known, status, execution, last_event, pinned_major, pinned_minor,"
   " pinned_patch, name, version, parent, instance, created_at)"
   " SELECT row_number() OVER (ORDER BY i.rowid), 1, " STATUS("e.status")

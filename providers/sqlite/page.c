@@ -47,7 +47,7 @@ dk_status
 apply_page(struct operation *op, gather_fn *gather, delete_fn *delete_gathered)
 {
   const struct page *page = op->request;
-  struct walk walk = page->walk; /* its ids stay with whoever has begun it */
+  struct walk walk = page->walk; /* its ids belong to the function that began it */
   struct batch batch = {.removed = {.struct_size = sizeof batch.removed}};
 
   walk_start(&walk, op->group->sql, op->group->now, MOST_LOOKED_AT);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PRUNE: the executions that instances have left behind go with their histories, and nothing else
- * does.  When an instance was created its first execution says: before that goes, the instance is
- * told. */
+/* PRUNE: deletes the executions that instances have left behind, with their histories, and nothing
+ * else.  The first execution holds the time at which its instance was created; before it is
+ * deleted, the instance's row gets that time. */
 #include "providers/sqlite/admin.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ request_of(const struct operation *op)
   return page->request;
 }
 
-/* PRUNE-1, PRUNE-2: which of its executions go, up to which number. */
+/* PRUNE-1, PRUNE-2: which of its executions are deleted, up to which number. */
 static dk_status
 gather_executions(struct operation *op, int64_t iid, struct batch *batch)
 {
@@ -91,7 +91,7 @@ apply_prune(struct operation *op)
 
 /* ---- of those that a filter selects ---------------------------------------------------------- */
 
-/* An instance of which nothing goes counts as looked at.  [PRUNE-4] */
+/* An instance of which nothing is deleted counts as looked at.  [PRUNE-4] */
 static dk_status
 gather_selected(struct operation *op, const struct found *found, struct batch *batch,
                 bool *ret_counts)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading beside the writer: on a connection of its own, in one short transaction that sees what is
- * committed.  Takes no lock of an instance, writes nothing, and works on a read-only handle too.
+ * committed.  A read takes no lock of an instance, writes nothing, and also works on a read-only
+ * handle.
  *
- * Locking: handle.readers_mutex guards the list of the connections that nobody uses, and whether
- * they may begin; nothing is called under it. */
+ * Locking: handle.readers_mutex guards the list of the unused connections, and whether readers may
+ * begin; nothing is called under it. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -115,7 +116,7 @@ read_in_transaction(struct reading *r, read_fn *read)
   return status == DK_OK ? sql_check_tables(r->sql) : status;
 }
 
-/* Whatever fails: *ret_why is why, unless the host said no. */
+/* On a failure *ret_why is the reason, unless the host refused. */
 static dk_status
 read_with(struct reading *r, read_fn *read, struct why *ret_why)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* REL: what a fetch has locked whose answer was lost is free again, by the fetch's id.  It is asked
- * for once after such a loss: so nothing but the lock itself keeps the id, and both queues are
- * walked. */
+/* REL: frees, by the id of a fetch, what that fetch has locked, after its answer was lost.  A host
+ * asks for it once after such a loss.  So only the lock itself keeps the id, and both queues are
+ * searched. */
 #include "providers/sqlite/handle.h"
 
 int64_t

@@ -84,7 +84,7 @@ schema_glance(const struct settings *settings, struct why *why)
   enum schema_found found;
 
   if (connection_glance(&c, settings, why) != DK_OK)
-    return why->status == DK_NO_MEMORY ? DK_NO_MEMORY : DK_OK; /* the look will say */
+    return why->status == DK_NO_MEMORY ? DK_NO_MEMORY : DK_OK; /* schema_look will report it */
   dk_status status = read_marks(&c, &marks, why);
   connection_close(&c);
   if (status != DK_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What open was told: see settings.h. */
+/* The settings that open was given: see settings.h. */
 #include "providers/sqlite/settings.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* SQLite takes no more: 512 with the longest name that it puts behind ours, "-journal". */
+/* SQLite accepts no longer name: 512 with the longest name that it puts behind ours, "-journal". */
 enum { MAX_PATH_BYTES = 500, DEFAULT_BUSY_MS = 5000 };
 
 const struct dk_param sqlite_params[] = {

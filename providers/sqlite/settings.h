@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What open was told: the settings of the plugin, read and checked.  Owns the path's memory. */
+/* The settings that open was given, read and checked.  A struct settings owns the path's memory. */
 #ifndef DK_SQLITE_SETTINGS_H
 #define DK_SQLITE_SETTINGS_H
 

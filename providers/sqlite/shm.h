@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SQLite's shared memory (the file <store>-shm) in the hands of a connection: a fault that passes
- * must not outlast itself there.  SQLite does two things that do:
+/* SQLite's shared memory (the file <store>-shm) of a connection: a temporary fault must not have
+ * lasting effects there.  In two cases SQLite alone would let it:
  *
- *   - an unlock that fails is forgotten, and the lock stays as long as any connection of the
- *     process is open: no writer gets past it.  Here the unlock is tried again
- *   - what cannot be opened for writing is opened for reading, and so it stays for all connections
- *     of the process.  Here that is a failure, unless the right to write is what was lacking
+ *   - SQLite forgets an unlock that failed, and the lock stays as long as any connection of the
+ *     process is open: no writer can go on.  Here the unlock is tried again
+ *   - SQLite opens for reading what it cannot open for writing, and that lasts for all connections
+ *     of the process.  Here that is a failure, unless the process lacks the right to write
  *
  * No lock: a struct shm_methods belongs to one connection.
  */

@@ -159,7 +159,7 @@ open_with(struct statements *s, enum statement number, sqlite3_stmt **ret_row, c
 {
   TRY(statements_prepare(s, number));
   sqlite3_stmt *row = s->prepared[number];
-  assert(!sqlite3_stmt_busy(row)); /* whoever opened it has closed it */
+  assert(!sqlite3_stmt_busy(row)); /* its last user has closed it */
   int code = bind_all(row, types, args);
   if (code != SQLITE_OK)
     return broken(s, code, table[number].name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The statements of one connection: made when first used, kept until it is closed.  What fails is
- * noted in `why`, and told to the host by whoever has the call.  Used by one thread at a time. */
+/* The statements of one connection: each is prepared at its first use, and kept until the
+ * connection is closed.  A failure is noted in `why`; the function that has the call reports it to
+ * the host.  One thread at a time uses them. */
 #ifndef DK_SQLITE_STATEMENTS_H
 #define DK_SQLITE_STATEMENTS_H
 
@@ -18,7 +19,7 @@ struct statements {
   sqlite3_stmt *prepared[SQL_STATEMENTS];
   struct why why;
   bool is_broken;       /* a statement failed: the transaction must be rolled back */
-  bool has_written;     /* since somebody last looked, and took it back */
+  bool has_written;     /* since group.c last cleared it */
 };
 
 /* What the plan test and the statement counter show; `number` is an enum statement. */
@@ -43,8 +44,8 @@ dk_status sql_run(struct statements *s, enum statement number, const char *types
 /* A column as bytes; they live until the next row.  NULL is absent. */
 struct dk_bytes sql_bytes(sqlite3_stmt *row, int column);
 
-/* DK_CORRUPT if the tables have changed since this was last asked, and something is missing now:
- * statements that were prepared before notice, and only then it is looked for. */
+/* DK_CORRUPT if the tables have changed since the last check, and something is missing now.
+ * Statements that were prepared before notice a change, and only then the tables are checked. */
 dk_status sql_check_tables(struct statements *s);
 
 /* Closes all that a failure has left open. */

@@ -14,7 +14,7 @@
 
 #include "providers/sqlite/schema.h"
 
-/* Another after each change of a table or index, by whomever. */
+/* Another value after each change of a table or index, by any program. */
 #define TABLES_VERSION "PRAGMA schema_version"
 
 /* ---- the database's file --------------------------------------------------------------------- */
@@ -124,8 +124,8 @@ store_files_check(const struct store_files *files, const struct store_ids *ids, 
 
 /* ---- the lock -------------------------------------------------------------------------------- */
 
-/* Takes the lock file that the name leads to.  Who waited for one while the store was removed has
- * waited for a file that is not there any more, and begins again. */
+/* Takes the lock file that the name leads to.  If the store was removed during the wait, the wait
+ * was for a deleted file, and begins again. */
 static dk_status
 lock_store(struct lockfile *l, struct bell *bell, const struct settings *settings, int wake_fd,
            struct why *why)
@@ -143,7 +143,7 @@ lock_store(struct lockfile *l, struct bell *bell, const struct settings *setting
     lockfile_close(l);
     if (is_current)
       return status;
-    /* The bell of the file that is gone would never ring. */
+    /* The bell of the deleted file would never ring. */
     bell_done(bell);
     TRY(bell_init(bell, settings->path, why));
   }
@@ -211,7 +211,7 @@ attach_and_make_fit(const struct settings *settings, bool create, int wake_fd,
   return status;
 }
 
-/* A read that failed looks like damage to SQLite: what is damaged is so on a second look, too. */
+/* A failed read looks like damage to SQLite: real damage is there on a second look as well. */
 static dk_status
 attach_twice(const struct settings *settings, bool create, int wake_fd,
              struct connection *ret_writer, struct why *why)
@@ -223,7 +223,7 @@ attach_twice(const struct settings *settings, bool create, int wake_fd,
            : status;
 }
 
-/* What this open has made goes again if it fails. */
+/* Removes what this open has made, if it fails. */
 static dk_status
 open_locked(struct store_files *files, uint32_t flags, int wake_fd,
             struct connection *ret_writer, struct why *why)

@@ -10,8 +10,8 @@ const char *const sqlite_tables[] = {
   /* One row.  clock: DK_CLOCK_*, whose clock all times are of.  counter: the last number given to
    * an instance, a message, a payload or a lease; no number is ever given twice.  commits: groups
    * that were committed, by which a commit whose answer was lost is found.  last_now: time never
-   * goes back.  store: a random number, in every token; no other store has it, nor this one in
-   * another life. */
+   * goes back.  store: a random number, in every token; no other store has it, nor a store that is
+   * made again in the same place. */
   "CREATE TABLE meta("
   "  id INTEGER PRIMARY KEY CHECK(id = 1),"
   "  clock INTEGER NOT NULL,"
@@ -23,10 +23,10 @@ const char *const sqlite_tables[] = {
 
   /* ready_at: NULL without messages, else the greater of the first message's visible_at and
    * locked_until; ready_seq: the number of what made it so, which is its place among those of one
-   * instant.  locked_until 0: nobody has a turn.  epoch: the number of the last lease.  The turn_
-   * columns bound the messages of its turn.  done_epoch: the lease of the last commit.  known 0: no
-   * turn was ever committed.  created_at: NULL before that.  fetch: the id of the fetch
-   * that took the last lease; 0: it had none. */
+   * instant.  locked_until 0: its turn is not locked.  epoch: the number of the last lease.  The
+   * turn_ columns bound the messages of its turn.  done_epoch: the lease of the last commit.  known
+   * 0: no turn was ever committed.  created_at: NULL before that.  fetch: the id of the fetch that
+   * took the last lease; 0: it had none. */
   "CREATE TABLE instance("
   "  iid INTEGER PRIMARY KEY,"
   "  ready_at INTEGER,"

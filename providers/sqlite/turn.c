@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TURN: fetching, renewing and giving back one instance with its messages.
  *
- * A claim writes the instance's row and no message: the turn's messages are a range, and who is in
- * the range of a lease that was not given back has been delivered once more than its row says.
- * That is written when the next claim comes, or when the turn is given back.
+ * A claim writes the instance's row and no message: the turn's messages are a range.  A message in
+ * the range of a lease that was not given back has been delivered once more than its row says.  The
+ * next claim writes that number, or the release of the turn does.
  */
 #include "providers/sqlite/handle.h"
 
 #include <string.h>
 
 /* QUEUE-8: how far a fetch looks for an instance whose history its owner has, and how often it does
- * not look, so that nobody starves. */
+ * not look, so that no instance starves. */
 enum { AFFINITY_DEPTH = 16, HEAD_EVERY = 8 };
 
 /* ---- which instance -------------------------------------------------------------------------- */
@@ -155,7 +155,7 @@ find_history_from(struct operation *op, const struct turn *turn, bool warm, uint
   return DK_OK;
 }
 
-/* What is left of a lease at an upcall; what is over is not handed up.  [TIME-2] */
+/* The rest of a lease at an upcall; if the lease has ended, the turn is not handed up.  [TIME-2] */
 static dk_status
 hand_up_head(struct operation *op, const struct turn *turn, sqlite3_stmt *row, bool warm,
              int64_t until, int64_t epoch)
@@ -205,7 +205,7 @@ hand_up_events(struct operation *op, const struct turn *turn)
   return DK_OK;
 }
 
-/* POISON-2: a delivery whose lease ran out has been counted, though no row says so. */
+/* POISON-2: a delivery whose lease has ended counts, though no row says so. */
 static int64_t
 attempt_of(const struct turn *before, int64_t stored, int64_t visible_at, int64_t seq)
 {
@@ -344,7 +344,7 @@ apply_renew_turn(struct operation *op)
 
   TRY(find_live_turn(op, &turn));
   if (until < turn.locked_until)
-    op->group->rings |= RING_TURNS; /* somebody waits for the old end */
+    op->group->rings |= RING_TURNS; /* a fetch may wait for the old end */
   return sql_run(op->group->sql, SQL_RENEW_TURN, "ii", turn.iid, until);     /* TURN-9 */
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CALL: the long poll, in the caller's thread.  Look; borrow an ear, read what was rung for, look
- * again, and wait: so nothing slips between.  Each look is a fetch in the writer's queue, which
- * writes nothing if it finds nothing.  What wakes: a ring for the queue, by whatever process; the
- * instant at which the next timer or lease ends, as the last look has found it; the end of the
- * wait.  A ring for the other queue costs a read of the lock file, and the writer nothing. */
+/* CALL: the long poll, in the caller's thread.  It looks; it borrows an ear, reads the numbers of
+ * the rings, looks again, and waits: so no ring is missed in between.  Each look is a fetch in the
+ * writer's queue, which writes nothing if it finds nothing.  Three things wake it: a ring for the
+ * queue, by any process; the instant at which the next timer or lease ends, as the last look has
+ * found it; the end of the wait.  A ring for the other queue costs a read of the lock file, and
+ * costs the writer nothing. */
 #include "providers/sqlite/handle.h"
 
-/* Without an ear, for the descriptors are used up, there is a look as often; host time. */
+/* How often it looks without an ear, when the descriptors are used up; host time. */
 enum { DEAF_STEP_MS = 100 };
 
 static int64_t
@@ -52,7 +53,8 @@ look_and_wait(struct handle *h, struct operation *op, struct ear *ear, int64_t w
   }
 }
 
-/* After a look that found nothing: until there is an ear, or it is over.  DK_NOTHING: it is. */
+/* After a look that found nothing: waits until there is an ear, or until the end.  DK_NOTHING: the
+ * wait has ended. */
 static dk_status
 wait_for_ear(struct handle *h, struct operation *op, struct ear **ret_ear, int64_t wait_until)
 {

@@ -139,7 +139,7 @@ why_errno(struct why *why, int error, const char *what, const char *path)
                  next);
 }
 
-/* Whether it may be for a right that is lacking: SQLite does not say. */
+/* Gives whether a missing right may be the cause: SQLite does not report that. */
 static bool
 may_be_for_rights(int code, int error)
 {

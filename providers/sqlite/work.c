@@ -435,7 +435,7 @@ apply_renew_work(struct operation *op)
 
   TRY(find_live_work(op, &work));
   if (until < work.locked_until)
-    op->group->rings |= RING_WORK; /* somebody waits for the old end */
+    op->group->rings |= RING_WORK; /* a fetch may wait for the old end */
   return sql_run(op->group->sql, SQL_RENEW_WORK, "iiii", work.token.of.iid,
                  work.token.of.execution, work.token.of.activity, until);    /* WORK-6 */
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The queue and the writer thread.
  *
- * The writer takes the lock file first and the queue second: what waits for another process has not
- * begun, so that its caller can take it back when the call is cancelled.  When the lock is given
- * back and the bell is rung, the callers are let go.
+ * The writer takes the lock file first and the queue second.  So an operation that waits for
+ * another process has not begun, and its caller can take it back when the call is cancelled.  The
+ * callers return after the lock is given back and the bell is rung.
  *
  * Locking: handle.mutex guards the queue, is_stopping, and the state of every operation in it.
  * Under it nothing is called but the system and host->cancelled, which the caller of an operation
@@ -103,7 +103,8 @@ writer_finish(struct handle *h, struct operation *const *group, size_t n)
   mutex_unlock(&h->mutex);
 }
 
-/* The lock cannot be had: for those that have waited as long as they may, that is the answer. */
+/* The writer cannot get the lock: the operations that have waited as long as they may end with
+ * that. */
 static void
 fail_waiting(struct handle *h, const struct why *why, int64_t until)
 {
@@ -153,7 +154,7 @@ run_under_lock(struct handle *h)
     fail_waiting(h, &why, status == DK_BUSY ? since : INT64_MAX);
 }
 
-/* The log is cut if it can be had at once: else whoever has the lock will. */
+/* Cuts the log if the lock is free; otherwise the handle that has the lock will cut it. */
 static void
 cut_log(struct handle *h)
 {
@@ -165,7 +166,7 @@ cut_log(struct handle *h)
   lockfile_release(&h->files.lock);
 }
 
-/* Under the mutex: until there is work.  Nothing tells that the system would unlock now. */
+/* Waits under the mutex until there is work.  No event reports that the system would unlock now. */
 static void
 wait_for_operation(struct handle *h)
 {
@@ -207,7 +208,8 @@ write_in_groups(void *self)
 
 /* ---- the callers ----------------------------------------------------------------------------- */
 
-/* Under the mutex: until it is done, or not wanted any more before it has begun. */
+/* Waits under the mutex until the operation is done, or its call is cancelled before it has begun.
+ */
 static dk_status
 wait_until_done(struct handle *h, struct operation *op, bool *ret_waited_for_lock)
 {
@@ -217,7 +219,7 @@ wait_until_done(struct handle *h, struct operation *op, bool *ret_waited_for_loc
       take_back(h, op);
       *ret_waited_for_lock = h->waits_for_lock;
       if (!h->first && h->waits_for_lock)
-        wake_writer(h); /* it need not wait for the lock any more */
+        wake_writer(h); /* it need no longer wait for the lock */
       return DK_CALL_CANCELLED;
     }
     mutex_wait(&h->mutex, &op->woken);
@@ -252,7 +254,7 @@ writer_submit(struct handle *h, struct operation *op)
   return was_taken_back ? tell_cancelled(h, op, waited_for_lock) : status;
 }
 
-/* CALL-5: whoever has not begun looks whether its call is cancelled. */
+/* CALL-5: an operation that has not begun checks whether its call is cancelled. */
 void
 sqlite_interrupt(void *self)
 {
