@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers that the functions of schema/ and the C beside them share: what a row of an answer is,
- * and why something is refused.  schema/text.awk reads this file and durakit/provider.h, and puts
- * the number where the SQL says @NAME@; a name that neither has stops the build.  So there is one
- * place for each number, and each has its name on both sides. */
+/* Numbers that the functions of schema/ share with the C code: the kind of a row of an answer, and
+ * why something is refused.  schema/text.awk reads this file and durakit/provider.h, and puts the
+ * number in place of @NAME@ in the SQL; a name that neither file has stops the build.  So each
+ * number has one place, and the same name on both sides. */
 #ifndef DK_PG_ANSWERS_H
 #define DK_PG_ANSWERS_H
 
-/* fetch_turn: the kinds of its rows; and what the first one says. */
+/* fetch_turn: the kinds of its rows, and the answers in the first one. */
 enum { TURN_ANSWER = 0, TURN_HEAD = 1, TURN_EVENT = 2, TURN_MESSAGE = 3 };
 enum {
   TURN_FOUND = 0,
   TURN_NOTHING = 1,
   TURN_AGAIN = 100,  /* what is ready is held by others for a moment */
-  TURN_IN_VAIN = 101 /* the same, and this one has waited for it */
+  TURN_IN_VAIN = 101 /* the same, and this attempt has waited for it */
 };
 
 /* fetch_work: the kinds of its rows. */
@@ -23,8 +23,8 @@ enum {
   WORK_IN_VAIN = 3
 };
 
-/* commit_turn: the kinds of its rows; and why a commit is DK_INVALID.  Which list makes it a
- * DK_DUPLICATE is said by DK_LIST_.... */
+/* commit_turn: the kinds of its rows; and why a commit is DK_INVALID.  DK_LIST_... names the list
+ * that makes it a DK_DUPLICATE. */
 enum { COMMIT_ANSWER = 0, COMMIT_CANCELLED = 1, COMMIT_STOLEN = 2 };
 enum {
   UNFIT_NOT_BARE = 1,  /* an empty commit with something in it */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A mutex that knows which thread holds it, so that what is said to run under it can assert it.
+/* A mutex that knows which thread holds it, so that code which must run under it can assert it.
  *
  * Only the holder writes `owner`, and a condition's wait gives up both. */
 #ifndef DK_PG_MUTEX_H
@@ -13,7 +13,7 @@
 
 struct mutex {
   pthread_mutex_t mutex;
-  _Atomic(const void *) owner; /* the place of a thread's errno; NULL: nobody holds it */
+  _Atomic(const void *) owner; /* the place of a thread's errno; NULL: no thread holds it */
 };
 
 static inline void

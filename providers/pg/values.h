@@ -2,8 +2,8 @@
 /* What goes to the server and what comes back, in PostgreSQL's binary format.
  *
  * A struct values is the parameters of one statement, in order.  It copies nothing that is passed
- * as struct dk_bytes: that has to live until the request was sent.  An error (out of memory, too
- * long) is kept until it is sent; so the adding functions return nothing. */
+ * as struct dk_bytes: the bytes must live until the request was sent.  An error (out of memory, too
+ * long) is kept until the request is sent; so the adding functions return nothing. */
 #ifndef DK_PG_VALUES_H
 #define DK_PG_VALUES_H
 
@@ -12,7 +12,7 @@
 #include "providers/pg/why.h"
 
 enum { MAX_VALUES = 40 };
-/* As the server's catalog has them, of old and for ever. */
+/* The numbers in the server's catalog, which never change. */
 enum {
   TYPE_BOOL = 16,
   TYPE_BYTEA = 17,
@@ -29,14 +29,14 @@ struct values {
   const char *names[MAX_VALUES]; /* of a function's parameters; NULL: by its place */
   const char *bytes[MAX_VALUES]; /* NULL: SQL's NULL */
   int lengths[MAX_VALUES], formats[MAX_VALUES];
-  struct piece *pieces;          /* memory of what had to be made */
+  struct piece *pieces;          /* memory of values that had to be made */
   dk_status status;              /* DK_OK, DK_NO_MEMORY, DK_TOO_LARGE; DK_INTERNAL: too many */
 };
 
 void values_begin(struct values *v);
 void values_done(struct values *v);
 
-/* The next one is for the parameter of this name; then all that follow have names, too. */
+/* The next value is for the parameter of this name; then all following values must have names. */
 struct values *values_next(struct values *v, const char *name);
 
 void value_null(struct values *v, Oid type);
@@ -46,7 +46,7 @@ void value_bigint(struct values *v, int64_t value);
 void value_text(struct values *v, struct dk_bytes text);   /* absent: NULL */
 void value_bytea(struct values *v, struct dk_bytes bytes); /* absent: NULL */
 
-/* An array of `n` elements, each given by a call that gets its number: array of NULLs where absent.
+/* Adds an array of `n` elements; `of` gives the element of each number, NULL where it is absent.
  * An empty array is an empty array, never NULL. */
 typedef int64_t value_bigint_of(const void *context, size_t i);
 typedef struct dk_bytes value_bytes_of(const void *context, size_t i);

@@ -22,29 +22,30 @@ enum progress {
   SENT          /* it may have been done, or be done yet */
 };
 
-/* What host->fail is told, and DK_OK never. */
+/* Fills what host->fail will get, and returns the status; never DK_OK. */
 dk_status why_set(struct why *why, dk_status status, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
-/* The connection is lost, or cannot be used: by what libpq says of it. */
+/* The connection is lost, or cannot be used; libpq's message says why. */
 dk_status why_connection(struct why *why, const PGconn *pg, enum progress progress, bool writes,
                          const char *what);
-/* The server has refused: by SQLSTATE and place.  Message and detail, or hint, are told. */
+/* The server has refused: by SQLSTATE and place.  The text has the message and the detail or the
+ * hint. */
 dk_status why_result(struct why *why, const PGresult *result, bool writes, const char *what);
-/* No connection was made.  What libpq says is taken in pieces: it was asked for SQLSTATEs by
- * PQERRORS_VERBOSE, for it keeps none of a connection that failed. */
+/* No connection was made.  The SQLSTATE is taken from libpq's message, which has it because of
+ * PQERRORS_VERBOSE: libpq keeps no SQLSTATE of a connection that failed. */
 dk_status why_connect(struct why *why, const PGconn *pg, const char *where);
-/* Ends what why_result has told with this, instead of what its SQLSTATE says on what to do. */
+/* Replaces the end of the text of why_result, what to do by the SQLSTATE, by this. */
 void why_set_next(struct why *why, const char *next);
-/* Text of libpq or of the server as one line in `room`, cut if it is longer. */
+/* Writes a text of libpq or of the server as one line into `room`, cut if it is longer. */
 const char *why_line(char *room, size_t size, const char *text);
 /* What a SQLSTATE means for a request that writes or only reads; "": none.  `place`: the constraint
  * that was violated, or the file of the server's source; "": not known. */
 dk_status why_status_of(const char *sqlstate, const char *place, bool writes);
-/* After this SQLSTATE the connection is of no use. */
+/* True: after this SQLSTATE the connection cannot be used. */
 bool why_ends_connection(const char *sqlstate);
-/* The server, the database or the role has no connection left. */
+/* True: the server, the database or the role has no connection left. */
 bool why_server_is_full(const struct why *why);
-/* Tells the host, and gives the status back; below DK_BUSY nothing is told. */
+/* Reports the failure to the host, and returns the status; below DK_BUSY nothing is reported. */
 dk_status why_tell(const struct why *why, const struct dk_host *host, struct dk_call *call);
 
 #define TRY(call)                    \
