@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ADMIN, DEL, PRUNE: durakit.admin/1.  What is looked at comes from one statement each; what goes
- * is chosen, judged under locks and removed by one: see schema/admin.sql. */
+/* ADMIN, DEL, PRUNE: durakit.admin/1.  Each look is one statement.  Each removal is one statement
+ * too, which chooses the instances, judges them under locks and deletes them: see schema/admin.sql.
+ */
 #include "providers/pg/handle.h"
 
 /* ---- filters --------------------------------------------------------------------------------- */
@@ -62,7 +63,7 @@ begin_looking(void *self, struct dk_call *call, const char *name)
   return (struct operation){.name = name, .h = self, .call = call};
 }
 
-/* What stands in a row may have been written by hand. */
+/* The values of a row may have been written by hand. */
 static bool
 is_faulty_instance(const struct dk_instance *i, struct fault *f)
 {
@@ -130,7 +131,7 @@ pg_list_instances(void *self, struct dk_call *call, const struct dk_list_instanc
   return status;
 }
 
-/* ADMIN-5: as read_history tells it. */
+/* ADMIN-5: the same as read_history gives. */
 static dk_status
 pg_admin_hand_up_execution(struct operation *op, struct dk_bytes instance, const PGresult *r,
                            int row)
@@ -256,7 +257,7 @@ pg_read_stats(void *self, struct dk_call *call, const struct dk_read_stats *requ
 
 /* ---- removing -------------------------------------------------------------------------------- */
 
-/* What each function answers with, in one row.  What was done has roots, and no state. */
+/* The answer of each function, one row.  After a success it has roots, and no state. */
 static const char removed_types[] = "iitttbbbbb";
 enum { STATUS, STATE, T1, T2, NEXT, INSTANCES, EXECUTIONS, EVENTS, MESSAGES, ACTIVITIES };
 enum { ROOTS = STATE };
@@ -271,7 +272,7 @@ tell_not_over(struct operation *op, struct dk_bytes instance, int32_t state)
                                                : "is running");
 }
 
-/* missing: what an instance that is not there has not. */
+/* missing: what an instance that does not exist lacks. */
 static dk_status
 tell_refusal(struct operation *op, const char *missing, const PGresult *r)
 {

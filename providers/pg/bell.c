@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bell: who waits here.  Owns an eventfd for each waiter, and from the first time that somebody
- * waits, or is to be told, the thread of listener.c.
+/* The bell: the waiters of this handle.  It owns an eventfd for each waiter, and the thread of
+ * listener.c, which begins with the first waiter or the first notification to others.
  *
- * A ring wakes one waiter of each group, and who finds something for a ring wakes two more: there
- * may be more.  So all of a burst is found soon, and what a single message costs does not grow
- * with the waiters. */
+ * A ring wakes one waiter of each group.  A waiter that finds something after a ring wakes two
+ * more, because there may be more.  So all of a burst is found soon, and the cost of a single
+ * message does not grow with the number of waiters. */
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ enum {
   LONGEST_SHORT_PATIENCE_MS = 1000,
   LONG_PATIENCE_MS = 5000,
   LAST_WORDS_MS = 500,    /* at most, of a handle that is closed */
-  MORE = 2                /* who found something wakes so many */
+  MORE = 2                /* a waiter that found something wakes so many */
 };
 
 /* ---- waiters --------------------------------------------------------------------------------- */
@@ -53,8 +53,8 @@ ring_waiter(struct waiter *waiter)
   bell_make_readable(waiter->fd);
 }
 
-/* At the most `n` that were not rung before and have not looked since; if all were, they will.  If
- * none waits, those who look have to look again. */
+/* Rings for at most `n` waiters.  One that was rung before and has not looked since needs no ring.
+ * If none waits, those that look now have to look again. */
 static void
 ring_group(struct bell *bell, uint64_t group, int n)
 {
@@ -195,7 +195,7 @@ bell_ring(struct bell *bell, uint32_t rings, int64_t listening)
   mutex_unlock(&bell->mutex);
 }
 
-/* What is heard from a server that was superseded is nothing. */
+/* A notification from a superseded server is worth nothing. */
 static bool
 hears_the_wrong_one(struct bell *bell)
 {
@@ -245,8 +245,8 @@ bell_new(struct handle *h, struct bell **ret_bell, struct why *why)
   return DK_OK;
 }
 
-/* Waits for what is still to be told, a moment at most.  The row of this listener goes when the
- * next one comes, or somebody tells. */
+/* Waits a moment at most for the last notifications to others.  The next listener, or the next
+ * notification, removes the row of this listener. */
 void
 bell_free(struct bell *bell)
 {

@@ -49,7 +49,8 @@ operation_values(struct operation *op, struct values *v)
   value_int(v, h->settings.lock_ms > INT32_MAX ? INT32_MAX : (int32_t)h->settings.lock_ms);
 }
 
-/* The name is the schema's own, and the schema's is quoted: no data is ever in it. */
+/* The function's name is a constant, and the schema's name is quoted: the text has no data in it.
+ */
 enum { MAX_FUNCTION = 64, MAX_SQL = 1024 };
 enum { LOCK_ANSWER_MS = 1000, LARGE_TIMES = 3, MANY_ITEMS = 10000 };
 
@@ -74,7 +75,8 @@ write_statement(char room[MAX_SQL], const char *schema, const char *function,
   return true;
 }
 
-/* TIME-1: the host's `now` is that of the sending, which a connection may have been waited for. */
+/* TIME-1: the host's `now` is the time of sending; there may have been a wait for a connection
+ * before. */
 static dk_status
 send_request(struct operation *op, struct connection *c, struct request *request, PGresult **ret,
              struct why *why)
@@ -90,7 +92,8 @@ send_request(struct operation *op, struct connection *c, struct request *request
   return connection_run(c, op->call, request, ret, why);
 }
 
-/* A prepared statement that is gone, or that the schema has outlived, is nobody's business. */
+/* If a prepared statement was deleted or no longer fits the schema, it is prepared again, and the
+ * host does not see it. */
 static dk_status
 send_and_check(struct operation *op, struct connection *c, struct request *request,
                const char *types, PGresult **ret, struct why *why)
@@ -275,8 +278,8 @@ pg_release_fetch(void *self, struct dk_call *call, uint64_t fetch_id)
   return apply_release_fetch(&op, fetch_id);
 }
 
-/* No `interrupt`: nothing blocks but in host->wait, and for a moment where a call that is taken
- * back has its answer on the way (connection.c). */
+/* There is no `interrupt`: a call blocks only in host->wait, and for a moment where the answer of a
+ * cancelled call is on the way (connection.c). */
 const struct dk_ops pg_ops = {
   .struct_size = sizeof(struct dk_ops),
   .enqueue_for_orchestrator = pg_enqueue_for_orchestrator,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ACK, CANCEL: the commit: all its lists as arrays of one call.  What is refused, and in which
- * order the rest is applied, is in schema/commit.sql. */
+/* ACK, CANCEL: the commit: all its lists are arrays of one call.  schema/commit.sql defines the
+ * refusals, and the order in which the rest is applied. */
 #include <string.h>
 
 #include "providers/pg/handle.h"
@@ -93,7 +93,8 @@ number_of_version(const void *context, size_t i)
   return i == 0 ? version->major : i == 1 ? version->minor : version->patch;
 }
 
-/* Each by the name of its parameter: the server holds them to those of commit_turn. */
+/* Each value has the name of its parameter: the server compares the names with those of
+ * commit_turn. */
 static void
 add_facts(struct values *v, const struct dk_turn_result *r)
 {
@@ -164,7 +165,7 @@ name_duplicate(struct operation *op, int32_t list, size_t index)
     host->duplicate(op->call, list, index);
 }
 
-/* The first event is the least of them. */
+/* The first event has the smallest number. */
 static dk_status
 refuse_old_event(struct operation *op, long long event, long long last)
 {
@@ -243,7 +244,7 @@ tell_refusal(struct operation *op, const struct token *token, const struct dk_tu
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* CANCEL-6: who held it is told, also if the lease has run out. */
+/* CANCEL-6: the outcome names the holder, even if the lease has ended. */
 static void
 tell_stolen(struct operation *op, struct dk_bytes instance, const PGresult *r, int row)
 {
@@ -260,7 +261,7 @@ tell_stolen(struct operation *op, struct dk_bytes instance, const PGresult *r, i
                                 });
 }
 
-/* The rows of what was deleted: counts for each execution, and each that was locked. */
+/* The rows of the deleted activities: counts for each execution, and each that was locked. */
 static void
 tell_cancelled(struct operation *op, struct dk_bytes instance, const PGresult *r, int n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a connection is made, looked at and ended: see connection.h.  Owns the PGconn. */
+/* How a connection is made, checked and ended: see connection.h.  Owns the PGconn. */
 #include "providers/pg/connection.h"
 
 #include <poll.h>
@@ -26,9 +26,9 @@ drop_notice(void *context, const PGresult *notice)
   (void)notice;
 }
 
-/* Never to standard error, where libpq puts them.  A commit whose wait for a standby was cut short
- * stands on this server alone.  It is answered as any other, after a warning that only the place
- * where it is made tells from others. */
+/* The server's notices never go to standard error, where libpq puts them.  A commit whose wait for
+ * a standby was cut short is on this server alone.  It gets the same answer as any other, after a
+ * warning that differs from others only by the place in the server's source. */
 static void
 note(void *context, const PGresult *notice)
 {
@@ -87,7 +87,7 @@ connection_start(const struct settings *settings, struct servers *servers, int64
   return pg;
 }
 
-/* Those behind the one that it has, or has tried last. */
+/* The hosts behind the one that it has, or has tried last. */
 static bool
 next_host(const struct settings *settings, struct servers *servers, PGconn **pg)
 {
@@ -105,8 +105,8 @@ next_host(const struct settings *settings, struct servers *servers, PGconn **pg)
   return true;
 }
 
-/* libpq looks for another by itself when the way to an address fails; what has taken the way and
- * then says nothing it would wait for. */
+/* libpq tries the next address by itself if it cannot reach one; but it would wait for a server
+ * that it reaches and that does not answer. */
 bool
 connection_go_on(const struct settings *settings, struct servers *servers, PGconn **pg)
 {
@@ -187,7 +187,7 @@ too_late(const struct connection *c, struct why *why)
                  c->settings->shown, (long long)c->limit_ms);
 }
 
-/* Of several hosts each has the whole of the limit, as with libpq's own. */
+/* Each of several hosts has the whole limit, as in libpq. */
 static dk_status
 reach_server(struct connection *c, struct dk_call *call, struct why *why)
 {
@@ -212,7 +212,7 @@ reach_server(struct connection *c, struct dk_call *call, struct why *why)
       c->has_passed_over = true;
       late = c->pg == before ? tried : NULL;
       tried = NULL;
-      next = PGRES_POLLING_WRITING; /* as after a start; what was shut is ready */
+      next = PGRES_POLLING_WRITING; /* as after a start; a socket that was shut is ready */
     } else if (status != DK_OK) {
       return connection_ended_by_host(c, why, status, "connect");
     } else {
@@ -258,7 +258,7 @@ connect_once(struct connection *c, struct dk_call *call, struct why *why)
   return session_settle(c, call, why);
 }
 
-/* Until one of the hosts has a server that is the one. */
+/* Tries the hosts until one of them has the right server. */
 static dk_status
 connect_to_one(struct connection *c, struct dk_call *call, struct why *why)
 {
@@ -293,8 +293,9 @@ connection_open(struct connection *c, struct dk_call *call, struct why *why)
   return status;
 }
 
-/* Connected one after the other, each behind those that were tried, until one is on a higher
- * timeline.  Who comes first from now on is that one; or the one found, if an order is in force. */
+/* Connects to one after the other, each behind those that were tried, until one is on a higher
+ * timeline.  That one is the first to be tried from now on; or the one that was found, if an order
+ * is in force. */
 void
 connection_try_others(const struct connection *found, struct dk_call *call)
 {
@@ -324,7 +325,7 @@ connection_try_others(const struct connection *found, struct dk_call *call)
   connection_close(&other);
 }
 
-/* A farewell that the server does not take is left unsaid: the socket does not block. */
+/* If the server does not accept the farewell, it is not sent: the socket does not block. */
 void
 connection_close(struct connection *c)
 {
@@ -332,8 +333,8 @@ connection_close(struct connection *c)
   c->pg = NULL;
 }
 
-/* What has come behind the last answer, a notice, a changed setting or the end, may be in the
- * socket, or with libpq, which has read it with that answer. */
+/* Data behind the last answer (a notice, a changed setting or the end) may be in the socket, or in
+ * libpq, which has read it with that answer. */
 bool
 connection_is_alive(struct connection *c)
 {

@@ -3,18 +3,19 @@
  *
  * What a lost answer means.  The server commits a request when it has read the whole of it, to the
  * last byte (Sync, or the end of a script).  So as long as libpq has some of it left, nothing can
- * have been done; from then until the server says that it is ready for the next request, nobody
- * knows.  The rows of an answer come before its commit: they are no proof of it.
+ * have been done; from then until the server reports that it is ready for the next request, the
+ * outcome is unknown.  The rows of an answer come before its commit: they are no proof of it.
  *
  * Invariants; the asserts name them by number:
  *
  *  1. A connection has one request under way at most, from begin to the end of exchange.
  *  2. The stages of a request follow one another: PARTLY_SENT, ALL_SENT, ANSWERED.
- *  3. A request that is not ANSWERED leaves no connection: what else might come on it would be
- *     taken for the answer to the next.
- *  4. Once the host wants a request back, only one that writes, and is ALL_SENT, is waited for.
- *  5. Of the results the first error stays, and before there is one the last result.
- *  6. Only what writes, and was wholly sent, can be DK_OUTCOME_UNKNOWN for want of an answer.
+ *  3. A request that is not ANSWERED leaves no connection: later data on it would be taken for the
+ *     answer to the next request.
+ *  4. After the host has cancelled a request, it is waited for only if it writes and is ALL_SENT.
+ *  5. The first error stays as the result; without an error the last result does.
+ *  6. Only a request that writes, and was wholly sent, can be DK_OUTCOME_UNKNOWN for lack of an
+ *     answer.
  *  7. Whether a server was superseded is asked only where there are servers to ask.
  *  8. No pipeline is left open behind a request. */
 #include "providers/pg/connection.h"
@@ -49,19 +50,19 @@ struct exchange {
   const char *what;
   bool writes;
   int64_t answer_ms;      /* INT64_MAX: for as long as the host waits */
-  int64_t until, look_at; /* when it is given up; when to look who answers there (silence.c) */
+  int64_t until, look_at; /* when to give up; when to probe the server (silence.c) */
   bool was_silent, is_superseded;
   enum stage stage;
   struct statement statement;
   bool is_pipeline;
-  int64_t taken_back_at;  /* real time; 0: it was not */
+  int64_t taken_back_at;  /* real time; 0: it was not cancelled */
   dk_status wait;         /* what ended the waiting; DK_OK: nothing yet */
   PGresult *result;       /* the first error, or else the last */
 };
 
-/* OpenSSL may keep up to half a record that libpq had no room for, and no descriptor shows it: so
- * there is a second look, which has room for certain.  What comes between the two is seen by the
- * short waits below. */
+/* OpenSSL may keep up to half a record that libpq had no room for, and no descriptor shows it.  So
+ * there is a second look, which certainly has room.  The short waits below see data that comes
+ * between the two. */
 bool
 connection_read(PGconn *pg)
 {
@@ -78,9 +79,9 @@ real_ms(void)
   return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 + 1;
 }
 
-/* CALL-1, CALL-4: the host wants the call back, and what it has asked for is done or being done.
- * The answer is waited for no longer than a moment, by the real time: a turn that the server has
- * handed out is better taken than left to its lease.  The host would not wait any more. */
+/* CALL-1, CALL-4: the host has cancelled the call, and the request is done or being done.  The wait
+ * for the answer lasts only a moment, in real time: a turn that the server has handed out is better
+ * taken than left to its lease.  host->wait would no longer wait. */
 static dk_status
 wait_a_moment(struct exchange *x)
 {
@@ -100,8 +101,8 @@ wait_a_moment(struct exchange *x)
   return DK_CALL_CANCELLED;
 }
 
-/* The limit counts from the last progress: what is large, or comes by a slow way, takes its time,
- * and is not given up while it comes. */
+/* The limit counts from the last progress: a large answer, or a slow network, needs time, and is
+ * not given up while data comes. */
 static void
 note_progress(struct exchange *x)
 {
@@ -112,7 +113,7 @@ note_progress(struct exchange *x)
   x->look_at = x->c->servers ? time_add(now, x->c->settings->silence_ms) : INT64_MAX;
 }
 
-/* There is no use in waiting where another server has taken the place of this one. */
+/* A wait is of no use after another server has taken the place of this one. */
 static void
 look_after(struct exchange *x)
 {
@@ -150,7 +151,7 @@ wait_more(struct exchange *x, uint32_t events)
     look_after(x);
 }
 
-/* False: there is no use in waiting.  What has come meanwhile is looked at all the same. */
+/* False: a further wait is of no use.  Data that has come meanwhile is read nevertheless. */
 static bool
 wait_and_read(struct exchange *x)
 {
@@ -163,8 +164,8 @@ wait_and_read(struct exchange *x)
   return connection_read(x->c->pg);
 }
 
-/* While the server sends, it may read nothing: so both are waited for.  When the wait is ended,
- * something is left for certain, and it is not touched again. */
+/* While the server sends, it might read nothing: so both directions are waited for.  If the wait
+ * was ended, some of the request certainly is unsent, and it is not touched again. */
 static bool
 connection_send_all(struct exchange *x)
 {
@@ -176,13 +177,13 @@ connection_send_all(struct exchange *x)
     wait_more(x, DK_WAIT_READ | DK_WAIT_WRITE);
     if (x->wait != DK_OK)
       return false;
-    is_read = connection_read(x->c->pg); /* which sends, too */
+    is_read = connection_read(x->c->pg); /* which also sends */
   }
   x->stage = ALL_SENT;
   return is_read && left == 0;
 }
 
-/* Its end, or what was not done after an error in it. */
+/* The end of a pipeline, or a statement that was skipped after an error in it. */
 static bool
 is_of_pipeline(ExecStatusType status)
 {
@@ -203,7 +204,7 @@ is_error(const PGresult *result)
          status != PGRES_EMPTY_QUERY && !is_of_pipeline(status);
 }
 
-/* After it the server says nothing that is of use; a COPY is nothing that we have asked for. */
+/* After it the server sends nothing of use; a COPY is no answer to any request of ours. */
 static bool
 is_last(const struct exchange *x, const PGresult *result)
 {
@@ -215,7 +216,7 @@ static void
 keep(struct exchange *x, PGresult *result)
 {
   if (x->statement.way == TO_BE_PREPARED && !x->result && !is_error(result))
-    session_note_prepared(x->c, &x->statement); /* also if its use fails: it stays */
+    session_note_prepared(x->c, &x->statement); /* even if its use fails: it stays */
   if ((x->result && is_error(x->result)) || is_of_pipeline(PQresultStatus(result))) {
     PQclear(result);
     return;
@@ -245,8 +246,8 @@ end_pipeline(struct exchange *x)
 #endif
 }
 
-/* The end of the answer: of one statement the first nothing, of a pipeline what is said of its end;
- * in it nothing stands behind each statement, and never twice. */
+/* The end of the answer: for one statement the first NULL, for a pipeline the result for its end.
+ * In a pipeline there is one NULL behind each statement, and never two. */
 static bool
 is_end(const struct exchange *x, const PGresult *result, int n_nothings)
 {
@@ -257,7 +258,7 @@ is_end(const struct exchange *x, const PGresult *result, int n_nothings)
   return !result && n_nothings == (x->is_pipeline ? 2 : 1);
 }
 
-/* Until the server is ready for the next request, or is so no more. */
+/* Waits until the server is ready for the next request, or never will be. */
 static bool
 receive_all(struct exchange *x)
 {
@@ -347,7 +348,7 @@ connection_judge(struct exchange *x, struct why *why)
       drop(x->c);
     return why->status;
   }
-  /* What stands on a server that was superseded is on its way out. */
+  /* The data on a superseded server is about to be discarded. */
   if (x->writes && servers_have_superseded(x->c->servers, &x->c->identity)) {
     give_up_superseded(x, true, why);
     drop(x->c);
@@ -360,7 +361,7 @@ connection_judge(struct exchange *x, struct why *why)
   return DK_OK;
 }
 
-/* Something was given to libpq.  Frees what is not handed on. */
+/* Call it after a request was given to libpq.  Frees what is not handed on. */
 static dk_status
 exchange(struct exchange *x, PGresult **ret, struct why *why)
 {
@@ -369,7 +370,7 @@ exchange(struct exchange *x, PGresult **ret, struct why *why)
 
   assert(is_whole ? x->stage == ANSWERED : !x->c->pg); /* 3 */
   if (is_whole && x->was_silent)
-    servers_note_wait(x->c->servers, x->what, ""); /* it is over */
+    servers_note_wait(x->c->servers, x->what, ""); /* the wait has ended */
   if (x->c->pg && x->result && PQresultMemorySize(x->result) > LARGE_TEXT)
     x->c->is_bloated = true;
   if (status == DK_OK && ret)
@@ -388,7 +389,7 @@ connection_begin(struct exchange *x, struct why *why)
     return why_set(why, DK_UNAVAILABLE, "%s: there is no connection", x->what);
   if (host->cancelled(x->call))
     return connection_ended_by_host(x->c, why, DK_CALL_CANCELLED, x->what);
-  /* Without one the host cannot wait, and would say so when it is too late. */
+  /* Without a socket the host cannot wait, and would report that too late. */
   if (host->cancel_fd(x->call) < 0)
     return why_set(why, DK_UNAVAILABLE, "%s: no descriptor is left (ulimit -n)", x->what);
   assert(x->stage == PARTLY_SENT && x->wait == DK_OK && !x->result); /* 1 */
@@ -397,7 +398,7 @@ connection_begin(struct exchange *x, struct why *why)
   return DK_OK;
 }
 
-/* Not even in libpq's hands: the last of it is missing. */
+/* libpq does not have all of it: the last part is missing. */
 static dk_status
 refuse_send(struct exchange *x, struct why *why)
 {
@@ -449,7 +450,7 @@ give_by_name(struct exchange *x, const struct request *request)
 }
 
 #ifdef LIBPQ_HAS_PIPELINING
-/* One round trip, one transaction: an error in the first, and the second is not done. */
+/* One round trip, one transaction: after an error in the first statement the second is not done. */
 static bool
 give_after_preparing(struct exchange *x, const struct request *request)
 {
@@ -460,8 +461,8 @@ give_after_preparing(struct exchange *x, const struct request *request)
          give_by_name(x, request) && PQpipelineSync(x->c->pg);
 }
 
-/* For the transaction, and so for this pipeline.  SET LOCAL would say so in the server's log, as a
- * warning (25P01); and to give the values as a list of rows is not itself compiled. */
+/* For the transaction, and so for this pipeline.  SET LOCAL would write a warning (25P01) to the
+ * server's log.  A list of rows with the values is a query that is not itself compiled. */
 static bool
 give_uncompiled(struct exchange *x, const struct request *request)
 {

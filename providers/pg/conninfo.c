@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What conninfo says, and what libpq is told: see settings.h.  Nothing is shown of it but host,
- * port, database, user and service; not even where it cannot be read, for then nobody knows which
- * of its words is the password. */
+/* The content of conninfo, and the parameters for libpq: see settings.h.  Only host, port,
+ * database, user and service are ever shown; also if conninfo cannot be read, because then any of
+ * its words may be the password. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,8 @@ conninfo_value_of(const PQconninfoOption *options, const char *keyword)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* libpq says which words it cannot read.  They stay out where one of them may be a secret. */
+/* libpq's message has the words that it cannot read.  They are left out where one of them may be a
+ * secret. */
 static dk_status
 refuse_form(const char *conninfo, const char *error, struct why *why)
 {
@@ -59,7 +60,7 @@ refuse_what_breaks_us(const PQconninfoOption *options, struct why *why)
       strcmp(replication, "off") != 0 && strcmp(replication, "no") != 0)
     return why_set(why, DK_INVALID, "conninfo has replication; such a connection takes no "
                                     "statements with parameters; leave it out");
-  /* An address with a password that is not encoded is taken apart in the wrong places. */
+  /* An address whose password is not encoded is split in the wrong places. */
   if (port && port[strspn(port, "0123456789,")])
     return why_set(why, DK_INVALID, "conninfo's port is no number; in an address a password is "
                                     "percent-encoded: %%2F for /, %%40 for @, %%3A for :");
@@ -69,7 +70,7 @@ refuse_what_breaks_us(const PQconninfoOption *options, struct why *why)
     return why_set(why, DK_INVALID, "conninfo's host has an @ in it, so that a part of the "
                                     "password may be taken for the host; in an address a "
                                     "password is percent-encoded: %%40 for @");
-  /* libpq takes it for a name here, and the server says that name. */
+  /* libpq takes it for a name here, and the server's message has that name. */
   if (dbname && (strstr(dbname, "://") || strstr(dbname, "password=")))
     return why_set(why, DK_INVALID, "conninfo's dbname is an address or has a password in it, and "
                                     "is the name of a database there; give the address itself as "
@@ -128,7 +129,7 @@ conninfo_read(const char *conninfo, char **ret_shown, int64_t *ret_connect_ms, s
   return DK_OK;
 }
 
-/* ---- what libpq is told ---------------------------------------------------------------------- */
+/* ---- the parameters for libpq ---------------------------------------------------------------- */
 
 static void
 conninfo_tell(struct connect_params *params, size_t *n, const char *keyword, const char *value)
@@ -139,7 +140,8 @@ conninfo_tell(struct connect_params *params, size_t *n, const char *keyword, con
   (*n)++;
 }
 
-/* Of two with one keyword the later counts, and what conninfo says stands where dbname is. */
+/* Of two values for one keyword the later counts, and the values of conninfo have the place of
+ * dbname. */
 dk_status
 conninfo_params(const struct settings *settings, struct connect_params *ret_params, struct why *why)
 {
@@ -154,9 +156,10 @@ conninfo_params(const struct settings *settings, struct connect_params *ret_para
   *p = (struct connect_params){0};
   snprintf(p->user_timeout, sizeof p->user_timeout, "%lld", (long long)settings->answer_ms);
   conninfo_tell(p, &n, "fallback_application_name", "durakit");
-  /* A service file may have these too, and would be hidden by what is said here. */
+  /* A service file may have these too, and a value here would hide it. */
   if (!has_service) {
-    /* A server that is gone without a word is found out by who only listens, too. */
+    /* So a connection that only listens also notices a server that disappeared without a message.
+     */
     conninfo_tell(p, &n, "keepalives_idle", "30");
     conninfo_tell(p, &n, "keepalives_interval", "10");
     conninfo_tell(p, &n, "keepalives_count", "3");
@@ -219,7 +222,7 @@ conninfo_is_first(const char *list, const char *name)
   return strlen(name) == length && memcmp(list, name, length) == 0;
 }
 
-/* NULL: that was the last. */
+/* NULL: that was the last one. */
 static const char *
 behind_first(const char *list)
 {
@@ -228,7 +231,7 @@ behind_first(const char *list)
   return comma ? comma + 1 : NULL;
 }
 
-/* Where one of them stands in each list; NULL: not in it.  One port is that of all. */
+/* The place of one host in each list; NULL: not in it.  One port is that of all. */
 struct stand {
   const char *host, *hostaddr, *port;
   bool has_ports;

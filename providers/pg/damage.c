@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cannot be handed over must not stand in the way of all: it is set aside for an hour, as if
- * somebody held it, and the fetch that has met it says so by its name (DK_CORRUPT).
+/* A row that cannot be handed over must not block all others.  It is set aside for an hour, as if
+ * it were locked, and the fetch that met it reports it by its name (DK_CORRUPT).
  *
- * What the server cannot read fails the fetch as a whole: schema/damage.sql finds which it was.
- * What it can, and no host would take, is found in the answer, and its claim is made longer. */
+ * If the server cannot read a row, the whole fetch fails: schema/damage.sql finds the row.  If the
+ * server can read it, but no host would accept it, the plugin finds it in the answer, and makes its
+ * claim longer. */
 #include "providers/pg/handle.h"
 
 #include <inttypes.h>
@@ -76,7 +77,7 @@ fault_of_payload(struct fault *f, const char *what, int64_t number, struct dk_by
 
 /* ---- what the server cannot read ------------------------------------------------------------- */
 
-/* Of whatever may be no id: a part of it, up to a whole character; in what is none, a dot for what
+/* For a text that may be no id: a part of it, up to a whole character; a dot for each byte that
  * does not print. */
 static const char *
 readable(char room[80], struct dk_bytes text)
@@ -123,8 +124,8 @@ damage_tell(struct operation *op, struct dk_bytes instance, const struct fault *
                 "it, as docs/postgresql.md says", readable(room, instance), f->text);
 }
 
-/* Not what others are to blame for: a server that is not there, a right that is missing; and no row
- * is to blame for a table that is missing. */
+/* Not for a failure with another cause: an unreachable server, a missing right; and no row is the
+ * cause of a missing table. */
 bool
 damage_may_be(const struct why *why)
 {
@@ -134,7 +135,7 @@ damage_may_be(const struct why *why)
          why->status == DK_INVALID || strncmp(why->sqlstate, "58", 2) == 0;
 }
 
-/* If even that fails, what is told is what the fetch has failed with. */
+/* If even that fails, the failure of the fetch is reported. */
 dk_status
 damage_find(struct operation *op, const char *function, struct values *v, const struct why *first)
 {

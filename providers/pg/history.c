@@ -33,7 +33,7 @@ hand_up_rows(struct operation *op, const PGresult *r)
   return DK_OK;
 }
 
-/* A handle that only reads may do it, too. */
+/* A handle that only reads may also do it. */
 dk_status
 pg_read_history(void *self, struct dk_call *call, const struct dk_read_history *request)
 {

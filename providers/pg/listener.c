@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other handles say, and what they are told: the bell's thread, with a connection of its own.
+/* The bell's thread, with a connection of its own: it hears the notifications of other handles, and
+ * notifies them.
  *
- * What is told is a hint, and never the truth: it may be missed, and then a waiter looks when its
- * patience ends.  So no error of this connection is anybody's error.  The thread waits for events
- * only, but for libpq's look at a name, which nothing can interrupt.  It connects, asks again and
- * drops what is too late when a waiter pokes it, which each does whose patience is short; where
- * nobody waits nobody is missed.  A handle that is closed has a moment for what is still to be
- * told: a command that stores one message and ends is heard as well.
+ * A notification is only a hint: it may be missed, and then a waiter looks when its patience ends.
+ * So an error of this connection is no operation's error.  The thread waits for events only, except
+ * in libpq's lookup of a name, which nothing can interrupt.  When a waiter pokes it, it connects,
+ * asks again, and drops requests that take too long.  Each waiter with a short patience pokes it;
+ * without waiters nothing is missed.  A handle that is being closed has a moment for its last
+ * notifications, so that a command that stores one message and ends is also heard.
  *
- * To listen: register in the table of listeners; LISTEN; see that all who wrote without knowing of
- * it have ended; ring once, for what they wrote; from then on patience is long.  Behind a pooler
- * that lends sessions out there is no listening, and patience stays short. */
+ * To listen: register in the table of listeners; LISTEN; wait until all transactions that wrote
+ * without knowing of it have ended; ring once, for what they wrote; from then on patience is long.
+ * Behind a pooler that lends sessions out there is no listening, and patience stays short. */
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
@@ -27,7 +28,7 @@ enum { TELLS_TO_FORGET = 100 }; /* at the first and each hundredth dead listener
 
 /* ---- one request after the other ------------------------------------------------------------- */
 
-/* The socket first: nobody waits for a server that does not answer. */
+/* The socket first: there is no wait for a server that does not answer. */
 void
 bell_drop(struct bell *bell)
 {
@@ -47,7 +48,8 @@ bell_drop(struct bell *bell)
   bell_set_hears(bell, false);
 }
 
-/* Said once, until it is well again: it is nobody's error, and comes again with each try. */
+/* Logs it once, until the connection works again: it is no operation's error, and each try repeats
+ * it. */
 static void
 drop_and_say(struct bell *bell, const struct why *why)
 {
@@ -162,7 +164,7 @@ begin_telling(struct bell *bell, uint32_t rings)
   listener_ask(bell, TELL, "tell", 3, (const char *const[]){channel, text, forgets ? "t" : "f"});
 }
 
-/* What is to be done next, of what can be done at all. */
+/* Chooses the next work that is possible now. */
 static enum work
 next_work(struct bell *bell, uint32_t *ret_rings)
 {
@@ -247,7 +249,7 @@ say_deaf(struct bell *bell)
   bell->has_said_deaf = true;
 }
 
-/* Those who wrote without knowing of this listener, and write yet. */
+/* The transactions that wrote without knowing of this listener, and still run. */
 static void
 note_writers(struct bell *bell, const PGresult *r)
 {
@@ -267,7 +269,7 @@ note_identity(struct bell *bell, const struct identity *identity)
   mutex_unlock(&bell->mutex);
 }
 
-/* Before anything is stored there. */
+/* Runs before anything is stored there. */
 static dk_status
 take_identity(struct bell *bell, const PGresult *r, struct why *why)
 {
@@ -281,7 +283,7 @@ take_identity(struct bell *bell, const PGresult *r, struct why *why)
   return DK_OK;
 }
 
-/* The server does not say which it is. */
+/* For a server that does not give its identity. */
 static dk_status
 do_without_identity(struct bell *bell, struct why *why)
 {
@@ -294,7 +296,7 @@ do_without_identity(struct bell *bell, struct why *why)
   return DK_OK;
 }
 
-/* Not DK_OK: the server is not the one. */
+/* Not DK_OK: the server is not the right one. */
 static dk_status
 listener_take_answer(struct bell *bell, const PGresult *r, struct why *why)
 {
@@ -419,7 +421,7 @@ go_on_talking(struct bell *bell)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Judged when somebody pokes, as who waits does. */
+/* Checks the time limits when a waiter pokes. */
 static void
 drop_what_is_late(struct bell *bell)
 {
@@ -434,7 +436,7 @@ drop_what_is_late(struct bell *bell)
     drop_lost(bell);
 }
 
-/* Nothing is owed any more, or it cannot be told, or not in time. */
+/* True: no notification is left to send, or it cannot be sent, or not in time. */
 static bool
 has_ended(struct bell *bell)
 {
@@ -445,7 +447,7 @@ has_ended(struct bell *bell)
   return has;
 }
 
-/* How long the thread may wait: until somebody wakes it, but for the end. */
+/* How long the thread may wait: without limit, until it is woken, except at the end. */
 static int
 time_left(struct bell *bell)
 {
@@ -457,7 +459,7 @@ time_left(struct bell *bell)
   return (int)left;
 }
 
-/* Whether there is something on the connection. */
+/* Waits, and gives whether there is something to do on the connection. */
 static bool
 wait_for_event(struct bell *bell)
 {
@@ -480,7 +482,7 @@ bell_listen(void *argument)
 
   while (!has_ended(bell)) {
     if (bell->pg && servers_have_superseded(bell->h->servers, &bell->identity))
-      bell_drop(bell); /* nobody is told anything there, and nothing is heard */
+      bell_drop(bell); /* nothing can be sent or heard there */
     if (bell->under_way == NO_WORK)
       begin_next(bell);
     if (!wait_for_event(bell))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QUEUE: messages.  A message is stored for any target; the row that its address then has makes no
- * instance (birth is 0). */
+/* QUEUE: messages.  A message is stored for any target; the row that its address then has is not
+ * yet an instance (birth is 0). */
 #include "providers/pg/handle.h"
 
 /* "status", "listening" */
 static const char answer[] = "ib";
 
-/* ERR-4: the host has looked already; what it does not look at is refused here. */
+/* ERR-4: the host has checked before; what it does not check is refused here. */
 static dk_status
 refuse_too_large(struct operation *op, const struct dk_item *item)
 {

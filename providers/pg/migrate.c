@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From version 1 to this one: one transaction, all or nothing.
  *
- * What is done with each row is said in schema/from-1-demands.sql and from-1-copy.sql.  Version 1
- * has no word of whose clock its times are: they are milliseconds since 1970 in any case, and the
- * store is of the clock that it is opened for when it is migrated. */
+ * schema/from-1-demands.sql and from-1-copy.sql define what becomes of each row.  Version 1 does
+ * not record whose clock its times are.  They are milliseconds since 1970 in any case, and the
+ * migrated store gets the clock that the migrating open asks for. */
 #include "providers/pg/schema.h"
 
 const char pg_drop_version_1[] =
@@ -11,7 +11,7 @@ const char pg_drop_version_1[] =
   " @schema@.instance_locks, @schema@.orchestrator_queue, @schema@.worker_queue, @schema@.meta"
   " RESTRICT;\n";
 
-/* Two tables have the name of one of today: one makes room, one has said what it had to. */
+/* Two old tables have the name of a present one: one is renamed, the other is no longer needed. */
 static const char make_room[] =
   "ALTER TABLE @schema@.history RENAME TO old_history;\n"
   "ALTER INDEX IF EXISTS @schema@.history_pkey RENAME TO old_history_pkey;\n"

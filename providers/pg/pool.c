@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connections of a handle: see connection.h.  They are made when they are needed, up to the
- * setting `pool`, and the one that was used last is used next.  Who finds all in use waits in the
- * order of coming, and is handed a place: with a connection, or the right to make one.
+ * setting `pool`, and the one that was used last is used next.  A call that finds all in use waits
+ * in the order of arrival, and is handed a place: with a connection, or with the right to make one.
  *
- * A server that has no connection left is asked for no more for a while: then there are as many
- * places as it has let this handle have, at least one, and now and then one more is tried.
+ * A server that has no connection left is not asked for another for a while: then there are as many
+ * places as it has granted this handle, at least one, and now and then one more is tried.
  *
- * Owns the places.  A place is in the idle list, with whoever took it, or not made yet.
+ * Owns the places.  A place is in the idle list, in use by a call, or not made yet.
  *
- * Locking: `mutex` guards the lists, the number of places and the waiters.  It is held over no
- * wait and no call of libpq, and only such upcalls as may come from anywhere. */
+ * Locking: `mutex` guards the lists, the number of places and the waiters.  No thread holds it
+ * during a wait or a call of libpq; under it are only such upcalls as are allowed everywhere. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #include "providers/pg/connection.h"
 #include "providers/pg/mutex.h"
 
-/* On the stack of who waits. */
+/* On the stack of the call that waits. */
 struct queued {
   int fd;                       /* readable once `place` is there */
   struct connection *place;
@@ -38,7 +38,7 @@ struct pool {
   int64_t grow_at;              /* the host's clock: then one more than `most` is tried */
   bool has_said_full;
   uint32_t timeline;            /* of the servers when idle connections were last looked through */
-  struct queued *first, **last; /* who has come first is first */
+  struct queued *first, **last; /* in the order of arrival */
 };
 
 dk_status
@@ -64,7 +64,7 @@ pool_free(struct pool *pool)
 {
   if (!pool)
     return;
-  assert(!pool->first); /* nobody waits */
+  assert(!pool->first); /* no call waits */
   while (pool->idle) {
     struct connection *c = pool->idle;
     pool->idle = c->next;
@@ -94,14 +94,14 @@ may_grow(struct pool *pool)
   return true;
 }
 
-/* A free place, or NULL; in the second case `queued`, if it is given, stands in the queue. */
+/* Gives a free place, or NULL; then `queued`, if given, is in the queue. */
 static struct connection *
 place_or_queue(struct pool *pool, struct connection *fresh, struct queued *queued)
 {
   struct connection *place = NULL;
 
   mutex_lock(&pool->mutex);
-  assert(!pool->idle || !pool->first); /* who waits is handed what is idle */
+  assert(!pool->idle || !pool->first); /* an idle one is handed to a waiting call */
   if (pool->idle) {
     place = pool->idle;
     pool->idle = place->next;
@@ -141,7 +141,7 @@ give_place(struct pool *pool, struct connection *place)
 
   mutex_lock(&pool->mutex);
   if (pool->first) {
-    hand_to(pool, pool->first, place); /* under the lock, for the waiter may go */
+    hand_to(pool, pool->first, place); /* under the lock, because the waiter may leave */
   } else {
     while (!place->pg && *at)
       at = &(*at)->next;
@@ -151,7 +151,7 @@ give_place(struct pool *pool, struct connection *place)
   mutex_unlock(&pool->mutex);
 }
 
-/* Out of the queue, unless a place was given meanwhile: that one is the result. */
+/* Leaves the queue.  If a place was given meanwhile, that one is the result. */
 static struct connection *
 leave_queue(struct pool *pool, struct queued *queued)
 {
@@ -186,7 +186,7 @@ wait_in_queue(struct pool *pool, struct dk_call *call, struct queued *queued,
                  "cancelled while it waited for a connection that is free");
 }
 
-/* A new place, if there may be one more; else one that is waited for. */
+/* Gives a new place, if one more is allowed; else waits for one. */
 static dk_status
 make_place(struct pool *pool, struct dk_call *call, struct connection **ret_place, struct why *why)
 {
@@ -224,7 +224,7 @@ find_place(struct pool *pool, struct dk_call *call, struct connection **ret_plac
 
 /* ---- a server that is full ------------------------------------------------------------------- */
 
-/* This place for one more goes, for there are others to be waited for; false: there are none. */
+/* Gives up this additional place if there are others to wait for; false: there are none. */
 static bool
 settle_for_fewer(struct pool *pool, struct connection *place, const struct why *why)
 {
@@ -251,7 +251,7 @@ settle_for_fewer(struct pool *pool, struct connection *place, const struct why *
   return are_others;
 }
 
-/* It has let us have one. */
+/* The server has granted one. */
 static void
 note_growth(struct pool *pool)
 {
@@ -267,8 +267,8 @@ note_growth(struct pool *pool)
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-/* Another server has taken the place of theirs: they are dropped all at once, and not only as they
- * are needed. */
+/* Another server has taken the place of theirs: all of them are dropped at once, and not only when
+ * they are needed. */
 static void
 drop_superseded(struct pool *pool)
 {
@@ -322,7 +322,7 @@ pool_take(struct pool *pool, struct dk_call *call, struct connection **ret, stru
       return DK_OK;
     }
   } while (why_server_is_full(why) && settle_for_fewer(pool, c, why));
-  give_place(pool, c); /* whoever waits may have more luck */
+  give_place(pool, c); /* a waiting call may succeed */
   return status;
 }
 

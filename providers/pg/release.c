@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* REL: what a fetch has locked whose answer was lost is free again, by the fetch's id.  What is
- * given back is in schema/release.sql. */
+/* REL: frees, by the id of a fetch, what that fetch has locked, after its answer was lost.
+ * schema/release.sql defines what is given back. */
 #include "providers/pg/handle.h"
 
 /* The store has a signed number of as many bits.  A fetch without an id leaves the parameter out.
@@ -24,7 +24,7 @@ fetch_id_of_work(const struct dk_fetch_work *request)
   return DK_HAS_FIELD(dk_fetch_work, request, fetch_id) ? request->fetch_id : 0;
 }
 
-/* REL-4: who waits hears of it. */
+/* REL-4: rings for the waiting fetches. */
 dk_status
 apply_release_fetch(struct operation *op, uint64_t fetch_id)
 {

@@ -9,8 +9,8 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* As an identifier.  A quote could end a literal around it and a dollar the body of a function:
- * such a name is written with their numbers. */
+/* Writes the name as an identifier.  A quote could end a literal around it, and a dollar the body
+ * of a function: a name with one of them is written with their character numbers. */
 static void
 put_identifier(FILE *out, const char *name)
 {
@@ -110,9 +110,9 @@ script_add_number(struct script *s, int64_t number)
     fprintf(s->file, "%" PRId64, number);
 }
 
-/* The isolation first, before there is a snapshot: who has waited for the lock must see what the
- * one before has made.  The search_path before anything is looked up, for a session that a pooler
- * lends out has the role's. */
+/* The isolation first, before there is a snapshot: a script that has waited for the lock must see
+ * what the script before it has made.  The search_path before anything is looked up, because a
+ * session that a pooler lends out has the role's. */
 void
 script_add_head(struct script *s, int64_t lock_ms)
 {

@@ -17,8 +17,8 @@ struct servers {
   char where[200];        /* the server of the highest timeline */
   struct hosts all;       /* as conninfo has them; all NULL: not known yet */
   struct hosts preferred; /* all NULL: in that order */
-  bool is_told;           /* that one did not say which it is */
-  bool is_probed;         /* somebody is at it */
+  bool is_told;           /* it was logged that a server did not give its identity */
+  bool is_probed;         /* a thread probes now */
   int64_t probe_at, pause; /* when the next may begin, and how long after the last that is */
   char wait[300];         /* see servers_note_wait */
 };
@@ -55,7 +55,7 @@ log_line(const struct servers *servers, int32_t level, const char *line)
   servers->host->log(servers->host, level, (struct dk_bytes){line, strlen(line)});
 }
 
-/* ---- who they are ---------------------------------------------------------------------------- */
+/* ---- their identities ------------------------------------------------------------------------ */
 
 struct identity
 identity_of(struct dk_bytes system, struct dk_bytes file)

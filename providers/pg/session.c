@@ -2,15 +2,15 @@
 /* What we rely on in a session, and which statements are prepared there: see connection.h.  Owns
  * the names of prepared statements.
  *
- * What a role, a database or the server sets is a wish for those who do not know better.  A session
- * that is ours alone is told once, as it begins, all that the plugin relies on.  So nothing but the
- * server's own and the store's functions, types and operators is ever run, whatever stands in its
- * search_path, and no plan is made for other queries than ours.  In a session that a pooler lends
- * out nothing is left: the functions of the schema set for themselves what they need, and whatever
- * else is run has the same said before it, in the same transaction and round trip.
+ * The settings of a role, a database or the server are defaults for programs without settings of
+ * their own.  In a session that is ours alone the plugin sets once, at the beginning, all that it
+ * relies on.  So only the server's own and the store's functions, types and operators are ever run,
+ * whatever search_path a role has, and the plans are made for our queries.  In a session that a
+ * pooler lends out nothing is left: the functions of the schema set for themselves what they need,
+ * and any other request has the same settings before it, in the same transaction and round trip.
  *
- * Left alone: default_transaction_read_only, for who sets it wants nothing to be written, and
- * whatever only a superuser may set. */
+ * Not set are default_transaction_read_only, because whoever sets it wants no writes, and the
+ * settings that only a superuser may change. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,13 +29,15 @@ static const char settle_sql[] =
   "   ('search_path', 'pg_catalog, pg_temp'),"
   "   ('default_transaction_isolation', 'read committed'),"
   "   ('lock_timeout', $2),"
-  /* The host has answer_timeout; and what ends in the server is not known better for it. */
+  /* The client has answer_timeout; and a statement that ends in the server by a time-out gives no
+   * better answer. */
   "   ('statement_timeout', '0'), ('transaction_timeout', '0'),"
   "   ('idle_in_transaction_session_timeout', '0'), ('idle_session_timeout', '0'),"
-  /* What was asked by who is gone is not done later: after lock_timeout, or a migration's time. */
+  /* A request of a client that has disappeared is not done later: it ends after lock_timeout, or
+   * after a migration's time. */
   "   ('client_connection_check_interval', CASE WHEN pg_catalog.version()"
   "     OPERATOR(pg_catalog.~~) '%linux%' THEN '1s' ELSE '0' END),"
-  /* An acknowledged commit lasts, and what puts that in doubt is heard. */
+  /* An acknowledged commit lasts, and the client receives any warning that puts that in doubt. */
   "   ('synchronous_commit', CASE WHEN pg_catalog.current_setting('synchronous_commit')"
   "     OPERATOR(pg_catalog.=) ANY (ARRAY['off', 'local']) THEN 'on'"
   "     ELSE pg_catalog.current_setting('synchronous_commit') END),"
@@ -91,7 +93,7 @@ refuse_read_only(const struct connection *c, struct why *why)
                  c->settings->shown, PQuser(c->pg));
 }
 
-/* What was committed while a function waited for a lock it must see. */
+/* A function must see what was committed while it waited for a lock. */
 static dk_status
 refuse_isolation(const struct connection *c, const char *isolation, struct why *why)
 {
@@ -102,7 +104,7 @@ refuse_isolation(const struct connection *c, const char *isolation, struct why *
                  isolation, c->settings->shown, PQuser(c->pg));
 }
 
-/* `refusal`: the server did not say which it is; NULL: it did. */
+/* `refusal`: the server did not give its identity; NULL: it did. */
 static dk_status
 session_judge(struct connection *c, const PGresult *r, const struct why *refusal, struct why *why)
 {
@@ -126,11 +128,12 @@ session_judge(struct connection *c, const PGresult *r, const struct why *refusal
   return status;
 }
 
-/* A session that is not as it was left again and again is lent out by somebody who hides it. */
+/* If a session again and again is not as it was left, a hidden pooler lends it out. */
 enum { MOST_RENEWALS = 3 };
 
-/* What a role has for statement_timeout may be over before it is told otherwise, the more so as the
- * session is new and has looked up nothing yet.  Nothing is changed then, and it is told again. */
+/* A role's statement_timeout may end this statement before it can change that setting, especially
+ * as a new session has looked up nothing yet.  Nothing is changed then, and the settings are sent
+ * again. */
 enum { MOST_SETTLINGS = 20 };
 
 static dk_status
@@ -155,7 +158,7 @@ tell_settings(struct connection *c, struct dk_call *call, bool asks_who, PGresul
   return status;
 }
 
-/* What else is wrong is wrong without that question, too. */
+/* Any other failure also occurs without the question for the identity. */
 bool
 session_withholds(dk_status status)
 {
@@ -195,7 +198,8 @@ mix(uint64_t hash, const void *bytes, size_t n)
   return hash;
 }
 
-/* Of the text and the types: what has this name is this statement, whoever has prepared it. */
+/* Made of the text and the types: a statement of this name is this statement, whichever client has
+ * prepared it. */
 static uint64_t
 hash_of(const struct request *request)
 {
@@ -240,8 +244,9 @@ session_note_prepared(struct connection *c, const struct statement *st)
   c->prepared[c->n_prepared++] = st->identity;
 }
 
-/* It is gone, it is another's, or what it gives has changed: refused before anything was done, and
- * to be tried again, which the same SQLSTATE from elsewhere is not. */
+/* The statement was deleted, it is another client's, or its result type has changed.  It was
+ * refused before anything was done, and can be tried again; the same SQLSTATE from another place
+ * does not allow that. */
 bool
 session_was_changed(const struct statement *st, const struct why *why)
 {

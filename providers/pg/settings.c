@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What open was told: see settings.h. */
+/* The settings that open was given: see settings.h. */
 #include "providers/pg/settings.h"
 
 #include <errno.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a call does that waits for long: see connection.h.
+/* What a call does after a long wait: see connection.h.
  *
- * A server that is frozen, or cut off, says nothing, and nothing ends its sessions.  Meanwhile its
- * standby may have been promoted.  So who has waited for a while connects anew, as any session is
- * connected, with as much time for each host and each answer, and looks who is there: a server on a
- * higher timeline has taken the place of the silent one.  If it is the same, it is asked what it is
- * that the session waits for, so that people are told while it lasts; and the other hosts
- * are looked at, too: a primary that lives waits for its synchronous standby for ever, if that was
- * promoted. */
+ * A server that is frozen, or cut off from the network, sends nothing, and nothing ends its
+ * sessions.  Meanwhile its standby may have been promoted.  So a call that has waited for a while
+ * connects anew, in the same way and with the same time limits for each host and each answer, and
+ * checks which server answers.  A server on a higher timeline has taken the place of the silent
+ * one.  If it is the same server, the probe asks what the session waits for, so that it is logged
+ * while it lasts.  Then the probe also checks the other hosts: a running primary waits for its
+ * synchronous standby for ever, if that was promoted. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,9 +15,9 @@
 
 /* ---- what the server waits for --------------------------------------------------------------- */
 
-/* $1: the process of the session that waits; NULL: any session of this database.  Who commits waits
- * for the standby with all the locks that others then wait for.  What sessions of another role wait
- * for is not shown to each. */
+/* $1: the process of the session that waits; NULL: any session of this database.  A session that
+ * commits waits for the standby with all its locks, for which others then wait.  Not every role may
+ * see what the sessions of another role wait for. */
 static const char waits_sql[] =
   "SELECT CASE"
   " WHEN EXISTS (SELECT 1 FROM pg_catalog.pg_stat_activity a"
@@ -69,7 +69,7 @@ silence_explain(struct connection *c, struct dk_call *call, struct why *why)
   why_set_next(why, text);
 }
 
-/* ---- who is there ---------------------------------------------------------------------------- */
+/* ---- which server answers -------------------------------------------------------------------- */
 
 static void
 probe(struct connection *silent, struct dk_call *call, const char *what)
@@ -79,7 +79,7 @@ probe(struct connection *silent, struct dk_call *call, const char *what)
                          .settings = &hurried,
                          .servers = silent->servers,
                          .beside = silent};
-  int pid = silent->is_own ? PQbackendPID(silent->pg) : 0; /* a pooler has told another */
+  int pid = silent->is_own ? PQbackendPID(silent->pg) : 0; /* a pooler gives another number */
   char text[300] = "";
   struct why why;
 
@@ -90,7 +90,7 @@ probe(struct connection *silent, struct dk_call *call, const char *what)
     connection_try_others(&c, call);
   }
   if (servers_have_superseded(silent->servers, &silent->identity))
-    *text = '\0'; /* nobody is to mend what is not the one any more */
+    *text = '\0'; /* there is nothing to repair on a server that is no longer the right one */
   servers_note_wait(silent->servers, what, text);
   connection_close(&c);
 }

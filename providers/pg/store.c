@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose schema it is, and making, migrating and removing it: see store.h.
  *
- * What is there is read from the catalogs, which every role may read, before anything else is
- * asked: so nothing fails only to find out.  Whatever writes is one script (schema.h), which looks
- * again under the lock of this store; if somebody was first, it is undone, and we look again. */
+ * The plugin first reads from the catalogs, which every role may read, what exists: so no statement
+ * has to fail to find out.  Each change is one script (schema.h), which looks again under the lock
+ * of this store.  If another process was first, the script is undone, and the plugin looks again.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,14 +17,14 @@
 /* What marks a table meta as ours from version 2 on. */
 enum { ALL_MARKS = 4 };
 
-/* The SQLSTATE that our scripts raise if it is not as it was when we looked. */
+/* The SQLSTATE that our scripts raise if the schema has changed since the look. */
 #define OVERTAKEN "DK100"
 
 struct found {
   bool has_schema, may_use, may_create, owns_schema, may_create_schema;
   int64_t marks;          /* columns of meta that are as ours, in version 1 one; 0: not ours */
   bool may_read;
-  int64_t objects;        /* in the schema, whosever they are */
+  int64_t objects;        /* in the schema, of any owner */
   bool is_in_recovery;
   char first[100], role[64], database[64], unsafe[100];
 };
@@ -97,7 +98,7 @@ read_row(struct connection *c, struct dk_call *call, const char *what, const cha
   return status;
 }
 
-/* It is not as it was when we looked: time for another look, and if it goes on so, DK_BUSY. */
+/* The schema has changed since the look: there is another look, and after many DK_BUSY. */
 static dk_status
 overtaken(struct why *why, const struct connection *c)
 {
@@ -261,7 +262,7 @@ check_clock(const struct connection *c, const struct meta *meta, const struct dk
 
 /* ---- making and migrating -------------------------------------------------------------------- */
 
-/* A lost answer: whoever opens or removes again will see what became of it. */
+/* A lost answer: another open or removal will see what became of it. */
 static dk_status
 repeatable(dk_status status, struct why *why)
 {
@@ -270,7 +271,7 @@ repeatable(dk_status status, struct why *why)
   return status;
 }
 
-/* Somebody else was at the same, and it is time for another look. */
+/* Another process did the same meanwhile, and there is another look. */
 static bool
 was_overtaken(const struct why *why)
 {
@@ -327,8 +328,8 @@ add_meta_row(struct script *s, const struct meta *meta)
   script_add(s, ", @schema_literal@);\n");
 }
 
-/* Under the lock: is it as it was when we looked?  What is wrong otherwise, the next look will
- * tell. */
+/* Under the lock: checks that the schema has not changed since the look.  The next look will report
+ * any other fault. */
 static void
 add_look_again(struct script *s, bool expect_meta, int32_t version)
 {
@@ -367,7 +368,7 @@ make(struct connection *c, struct dk_call *call, const struct dk_open *open,
   return script_run(&s, c, call, "making the store", why);
 }
 
-/* What there is belongs to somebody, who alone may change what it is. */
+/* The existing objects belong to a role, and only that role may change them. */
 static void
 add_owner(const struct connection *c, dk_status status, struct why *why)
 {
@@ -447,10 +448,10 @@ open_once(struct connection *c, struct dk_call *call, const struct dk_open *open
   return makes ? make(c, call, open, found, ret, why) : not_there(c, found, why);
 }
 
-/* ---- who is in the way ----------------------------------------------------------------------- */
+/* ---- which session blocks -------------------------------------------------------------------- */
 
-/* Of those who hold the lock of this store, or one on something in it, the one who is most in the
- * way.  Every role may see that much of the others. */
+/* Of the sessions that hold the lock of this store, or a lock on something in it, the one that
+ * blocks most.  Every role may see that much of the others. */
 static const char holder_sql[] =
   "SELECT 'process ' || k.pid || ' of role \"' || coalesce(a.usename, '?') || '\"'"
   " || CASE WHEN coalesce(a.application_name, '') <> ''"
@@ -464,8 +465,8 @@ static const char holder_sql[] =
   "       JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1))"
   " ORDER BY k.locktype <> 'advisory', k.mode <> 'AccessExclusiveLock', k.pid LIMIT 1";
 
-/* An open that has waited for long enough.  The words are for people: where they cannot be had, or
- * nobody is in the way any more, what there is will do. */
+/* For an open that has waited for long enough.  The text is for people: if it cannot be had, or no
+ * session blocks any longer, the text so far stays. */
 static void
 add_holder(struct connection *c, struct dk_call *call, dk_status status, struct why *why)
 {
@@ -490,7 +491,7 @@ add_holder(struct connection *c, struct dk_call *call, dk_status status, struct 
           holder);
 }
 
-/* DUR: read back and said, for nobody can see it from outside. */
+/* DUR: read back and logged, because it cannot be seen from outside. */
 static void
 warn_of_losses(const struct connection *c, const struct found *found)
 {
@@ -506,7 +507,7 @@ warn_of_losses(const struct connection *c, const struct found *found)
     c->host->log(c->host, 2, (struct dk_bytes){line, strlen(line)});
 }
 
-/* How often others may be first before it is somebody else's turn to try. */
+/* How often others may be first before the open gives up. */
 enum { MAX_TRIES = 20 };
 
 dk_status
@@ -535,8 +536,8 @@ store_open(struct connection *c, struct dk_call *call, const struct dk_open *ope
 
 /* ---- destroy --------------------------------------------------------------------------------- */
 
-/* What the store was made of goes by name; then the schema, which must be empty by then.  A schema
- * that somebody else owns stays: he has made it. */
+/* Drops the store's objects by name, then the schema, which must be empty by then.  A schema that
+ * another role owns stays, because that role made it. */
 static dk_status
 remove_store(struct connection *c, struct dk_call *call, const struct found *found,
              int32_t version, struct why *why)

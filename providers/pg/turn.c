@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TURN: fetching, renewing and giving back one instance with its messages.  What is chosen, and
- * what a claim writes, is in schema/turn.sql. */
+/* TURN: fetching, renewing and giving back one instance with its messages.  schema/turn.sql defines
+ * which instance is chosen, and what a claim writes. */
 #include "providers/pg/handle.h"
 
-/* QUEUE-8: one fetch of so many does not prefer the instances whose history its owner has, so that
- * nobody starves. */
+/* QUEUE-8: how often a fetch does not prefer the instances whose history its owner has, so that no
+ * instance starves. */
 enum { HEAD_EVERY = 8 };
 
 /* ---- what is asked --------------------------------------------------------------------------- */
@@ -66,7 +66,7 @@ turn_fetch(struct operation *op, const struct dk_fetch_turn *request, PGresult *
   op->keeps = &why;
   dk_status status = send_fetch(op, request, ret);
   op->keeps = NULL;
-  if (status < DK_BUSY || why.status == DK_OK) /* told by now */
+  if (status < DK_BUSY || why.status == DK_OK) /* reported by now */
     return status;
   return damage_may_be(&why) ? set_aside(op, request, &why)
                              : why_tell(&why, op->h->host, op->call);
@@ -77,7 +77,7 @@ turn_fetch(struct operation *op, const struct dk_fetch_turn *request, PGresult *
 /* The columns a to f, t1 to t4 and the payload. */
 enum { KIND, A, B, C, D, E, F, T1, T2, T3, T4, PAYLOAD };
 
-/* TURN-13: also if no event can have that number. */
+/* TURN-13: even if no event can have that number. */
 static uint64_t
 history_from(const PGresult *r, int row)
 {
@@ -86,7 +86,8 @@ history_from(const PGresult *r, int row)
   return field_bigint(r, row, B) ? (uint64_t)field_bigint(r, row, D) + 1 : 0;
 }
 
-/* TIME-2: what is left since the request was sent, at the most; what is over is not handed up. */
+/* TIME-2: at most what is left since the request was sent; if the lease has ended, the turn is not
+ * handed up. */
 static dk_status
 hand_up_head(struct operation *op, const PGresult *r, int row, int64_t now, int64_t lock_ms)
 {
@@ -161,8 +162,9 @@ send_abandon(struct operation *op, const struct token *token, int64_t delay_ms,
   return status;
 }
 
-/* TURN-12, POISON-6: the host does not take the turn, which is claimed by now.  If giving it back
- * fails, the answer is what that failed with: it lets a lock be left, as the host's may not. */
+/* TURN-12, POISON-6: the host does not accept the turn, which is claimed by now.  If the release
+ * fails, the answer is that failure's status: it allows a lock to be left, which the host's status
+ * does not. */
 static dk_status
 undo_claim(struct operation *op, const PGresult *r, dk_status why)
 {
@@ -206,8 +208,8 @@ is_faulty_row(const PGresult *r, int row, struct fault *f)
   }
 }
 
-/* It is claimed by now, and stays so, as nobody's: for longer than was asked for, or, if not even
- * its id can be said, for that. */
+/* The turn is claimed by now, and stays claimed without a holder: for longer than the request asked
+ * for, or, if not even its id can be sent, for as long as that. */
 static dk_status
 keep_aside(struct operation *op, const PGresult *r, const struct fault *f)
 {
@@ -227,7 +229,7 @@ keep_aside(struct operation *op, const PGresult *r, const struct fault *f)
   return damage_refuse(op, field_bytes(r, 1, T1), f->text);
 }
 
-/* Head, events, messages: as the rows stand. */
+/* Head, events, messages, in the order of the rows. */
 static dk_status
 hand_up_turn(struct operation *op, const PGresult *r, int64_t lock_ms)
 {

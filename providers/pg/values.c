@@ -81,7 +81,7 @@ room_for(struct values *v, size_t size)
   return room;
 }
 
-/* Adds a value that lives elsewhere; NULL is SQL's. */
+/* Adds a value that lives elsewhere; NULL is SQL's NULL. */
 static void
 values_add(struct values *v, Oid type, const char *bytes, size_t size)
 {
@@ -235,7 +235,7 @@ add_array(struct values *v, Oid type, Oid element_type, size_t n, value_bytes_of
       at += element.len;
     }
   }
-  assert(at == room + size); /* `of` has said the same twice */
+  assert(at == room + size); /* `of` gave the same twice */
   values_add(v, type, room, size);
 }
 
@@ -253,7 +253,7 @@ value_byteas(struct values *v, size_t n, value_bytes_of *of, const void *context
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* The bits of a number of so many bytes; NULL is 0. */
+/* The bits of a number of `size` bytes; NULL is 0. */
 static uint64_t
 values_read_number(const PGresult *r, int row, int column, int size)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CALL: the long poll, in the caller's thread.  Join the bell, look, and wait: so nothing slips
- * between.  Each look is an attempt of its own, with a connection for as long as that takes.  What
- * wakes: a ring, of this handle or another; the instant at which the next timer or lease ends, as
- * the last look has found it; patience, for what nobody has told; the end of the wait.
+/* CALL: the long poll, in the caller's thread.  It joins the bell, looks, and waits: so no ring is
+ * missed in between.  Each look is an attempt of its own, with a connection for as long as that
+ * takes.  Four things wake it: a ring, of this handle or another; the instant at which the next
+ * timer or lease ends, as the last look has found it; the end of its patience, for changes without
+ * a notification; the end of the wait.
  *
- * A look may find rows that are due and held by a transaction that runs, most often for a moment.
- * It never waits for them, for it may hold locks itself; there is another look in another
- * transaction.  That knows how many there were, and after a few begins by waiting for the first
- * such row, with nothing in its hands; and not for long, for something else may become ready. */
+ * A look may find rows that are due, but that a running transaction holds, most often for a moment.
+ * It never waits for them, because it may hold locks itself; there is another look in another
+ * transaction.  That one knows how many looks there were.  After a few it begins with a wait for
+ * the first such row, while it holds no lock; and not for long, because something else may become
+ * ready. */
 #include "providers/pg/handle.h"
 
 /* How many looks may find that others were there first, and for how long each of the others waits

@@ -9,8 +9,8 @@
 /* What a SQLSTATE means to a host, and what a person may do about it.  One that has no row of its
  * own goes by that of its class, its first two characters.
  *
- * LOSES: the connection ends, and with it what a write has come to is not known: the answer to a
- * commit may have been on its way.  ENDS: the connection is of no use; the request is undone. */
+ * LOSES: the connection ends, and the outcome of a write is unknown: the answer to a commit may
+ * have been on its way.  ENDS: the connection can no longer be used; the request is undone. */
 enum effect { STAYS, ENDS, LOSES };
 
 static const char system_refuses[] =
@@ -50,7 +50,7 @@ static const struct meaning {
   {"57014", DK_BUSY, STAYS,
    "a statement_timeout or an administrator has ended the request; try again, or give it more "
    "time (ALTER ROLE ... SET statement_timeout)"},
-  /* who is allowed to, and what is there */
+  /* rights, and existing objects */
   {"28", DK_REFUSED, ENDS, "look at user, password and the server's pg_hba.conf"},
   {"0P", DK_REFUSED, ENDS, "look at the role that conninfo names"},
   {"3D000", DK_REFUSED, ENDS, "name a database that is there (conninfo's dbname), or make it: "
@@ -64,7 +64,7 @@ static const struct meaning {
    "the session is read-only: name a server that takes writes (target_session_attrs=read-write "
    "chooses it among several), look for default_transaction_read_only, or open the store with "
    "DK_OPEN_READ_ONLY"},
-  /* what there is no more, or is not as it was made */
+  /* what no longer exists, or is not as it was made */
   {"3F000", DK_REFUSED, STAYS, "the store's schema is not there any more; close and open again"},
   {"42P01", DK_CORRUPT, STAYS, part_is_missing},
   {"42703", DK_CORRUPT, STAYS, part_is_missing},
@@ -78,7 +78,7 @@ static const struct meaning {
   {"0A000", DK_REFUSED, STAYS,
    "the server refuses that for good; look at what serves there (docs/postgresql.md, Versions), "
    "and whether somebody has changed the store's tables"},
-  /* what somebody has added to it */
+  /* what another program has added to it */
   {"23", DK_REFUSED, STAYS, somebody_added},
   {"38", DK_REFUSED, STAYS, somebody_added},
   {"39", DK_REFUSED, STAYS, somebody_added},
@@ -117,10 +117,10 @@ static const struct meaning {
   {"22021", DK_INVALID, STAYS, "send text in UTF-8"},
 };
 
-/* Where one SQLSTATE has two meanings, of which one passes and the other lasts, they are told apart
- * by the place of the error, never by the server's words, which are in its own language.  A place
- * is the constraint that was violated, or the file of the server's source that has found the error;
- * what begins with one of these means this. */
+/* If one SQLSTATE has a meaning that passes and one that lasts, the place of the error decides,
+ * never the server's words, which are in its own language.  A place is the constraint that was
+ * violated, or the file of the server's source that has found the error; a place that begins with
+ * one of these has this meaning. */
 static const struct {
   const char *place;
   struct meaning meaning;
@@ -135,7 +135,7 @@ static const struct {
   {"async.c", {"54000", DK_UNAVAILABLE, STAYS,
                "the queue of NOTIFY is full: some session listens in a transaction that does not "
                "end; end it (pg_notification_queue_usage(), pg_stat_activity)"}},
-  /* The server's own files: it may not open them, or they are not there. */
+  /* The server's own files: it has no right to open them, or they do not exist. */
   {"md.c", {"42501", DK_UNAVAILABLE, STAYS, system_refuses}},
   {"fd.c", {"42501", DK_UNAVAILABLE, STAYS, system_refuses}},
   {"md.c", {"58P01", DK_CORRUPT, STAYS,
@@ -144,7 +144,7 @@ static const struct {
 
 static const struct meaning other = {
   "", DK_INTERNAL, STAYS, "this is a fault of the plugin or of the server; report it"};
-/* Whatever it was that has ended the session. */
+/* Any error that ended the session. */
 static const char after_death[] = "the session has ended; look at the server's log, and try again";
 
 /* Functions of the schema may raise a status by its name: DK and its digits. */
@@ -221,7 +221,7 @@ next_after(const char *sqlstate, const char *place)
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* So many bytes of the text, or a little less: no part of a character. */
+/* At most so many bytes of the text, and no part of a character. */
 static size_t
 whole_characters(const char *text, size_t length)
 {
@@ -286,7 +286,7 @@ why_line(char *room, size_t size, const char *text)
   return room;
 }
 
-/* ---- what libpq and the server say ----------------------------------------------------------- */
+/* ---- the errors of libpq and the server ------------------------------------------------------ */
 
 enum { MOST_MESSAGE = 420, MOST_DETAIL = 160 };
 
@@ -348,7 +348,7 @@ next_after_connect(const char *sqlstate)
   return next_after(sqlstate, "");
 }
 
-/* What the server will not have today it will not have tomorrow. */
+/* The server will not accept later what it refuses now. */
 static dk_status
 status_after_connect(const char *sqlstate, bool needs_password)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WORK, TAG: the worker queue.  What is decided is decided in schema/work.sql; here are the values
- * that go there, and what is made of the rows that come back.  Owns nothing. */
+/* WORK, TAG: the worker queue.  schema/work.sql makes all decisions; here are the values for it,
+ * and the use of the rows that come back.  Owns nothing. */
 #include "providers/pg/handle.h"
 
 /* ---- storing --------------------------------------------------------------------------------- */
@@ -15,8 +15,8 @@ refuse_odd_work(struct operation *op, const struct dk_item *item)
   return DK_OK;
 }
 
-/* Runs a function that answers by one row (status, listening, ...) with the values that were made,
- * and frees these.  Rings if something became ready.  *ret_row is there on DK_OK. */
+/* Runs a function that answers by one row (status, listening, ...) with the given values, and frees
+ * them.  Rings if something became ready.  On DK_OK *ret_row is set. */
 static dk_status
 run_for_status(struct operation *op, const char *function, struct values *v, const char *types,
                uint32_t rings, PGresult **ret_row)
@@ -87,7 +87,7 @@ enum column {
 };
 #define ITEM_TYPES "ibbtbbbbbty"
 
-/* What one fetch brings at most, for its answer is held in memory as a whole.  [WORK-8] */
+/* What one fetch brings at most, because its whole answer is held in memory.  [WORK-8] */
 enum { MOST_ITEMS = 1024, MOST_BYTES = 64 << 20 };
 
 static struct dk_bytes
@@ -186,8 +186,9 @@ give_back_but(struct operation *op, const PGresult *rows, int one)
   return DK_OK;
 }
 
-/* POISON-6: the host does not take them, and they are claimed by now.  If giving one back fails,
- * the answer is what that failed with: it lets a lock be left, as the host's may not. */
+/* POISON-6: the host does not accept them, and they are claimed by now.  If a release fails, the
+ * answer is that failure's status: it allows a lock to be left, which the host's status does not.
+ */
 static dk_status
 work_give_back(struct operation *op, const PGresult *rows, dk_status why)
 {
@@ -205,7 +206,8 @@ is_faulty_row(const PGresult *rows, int i, struct fault *f)
                           field_bytes(rows, i, PAYLOAD));
 }
 
-/* It stays claimed, for longer than was asked for if its id can be said; and the others go back. */
+/* The damaged item stays claimed, for longer than the request asked for if its id can be sent; the
+ * others are given back. */
 static dk_status
 keep_aside(struct operation *op, const PGresult *rows, int i, const struct fault *f)
 {
@@ -290,7 +292,7 @@ work_fetch(struct operation *op, const struct dk_fetch_work *request, PGresult *
   op->keeps = &why;
   dk_status status = send_fetch(op, request, ret);
   op->keeps = NULL;
-  if (status < DK_BUSY || why.status == DK_OK) /* told by now */
+  if (status < DK_BUSY || why.status == DK_OK) /* reported by now */
     return status;
   return damage_may_be(&why) ? set_aside(op, request, &why)
                              : why_tell(&why, op->h->host, op->call);
@@ -312,7 +314,7 @@ apply_fetch_work(struct operation *op, const struct dk_fetch_work *request, int6
 
 /* ---- with a token ---------------------------------------------------------------------------- */
 
-/* An item that was given back has forgotten its leases: it had one after the token's, then. */
+/* An item that was given back has no record of its leases: so it had one after the token's. */
 static dk_status
 refuse_dead(struct operation *op, const struct token *token, const PGresult *row)
 {
