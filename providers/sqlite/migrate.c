@@ -188,8 +188,7 @@ check_tables(struct connection *c, const char *path, struct why *why)
   " WHERE " IS_LARGE(x)
 
 static const char *const copy[] = {
-  /* Instances in the order in which they were made; then the targets of messages that are no
-   * instances. */
+  /* Instances in the order in which they were made; then message targets without an instance. */
   "INSERT INTO instance(iid, known, status, execution, last_event, pinned_major, pinned_minor,"
   " pinned_patch, name, version, parent, instance, created_at)"
   " SELECT row_number() OVER (ORDER BY i.rowid), 1, " STATUS("e.status")

@@ -1,17 +1,18 @@
 -- SPDX-License-Identifier: Apache-2.0
--- ADMIN, DEL, PRUNE: looking at instances, and removing what is over.
+-- ADMIN, DEL, PRUNE: looking at instances, and removing those that have ended.
 
 -- ---- looking ------------------------------------------------------------------------------------
 
--- STABLE, as in history.sql: all of an answer is of one moment, no row is locked, and a table that
--- somebody has locked is not waited for without end.
+-- STABLE, as in history.sql: all of an answer is of one moment, no row is locked, and the wait for
+-- a locked table has a limit.
 
 -- ADMIN-1 to ADMIN-4.  A filter is seven parameters: p_ids (NULL: any), p_roots, p_name, p_version,
 -- p_parent (NULL: any), p_statuses (bit 1 << status; 0: any) and p_times: created from and before,
 -- completed from and before (0: whenever).
--- Planned each time for what is given, so that what is not given is gone, and what is leads to an
--- index.  The order is that of instance_pkey, or, if there is a parent, of instance_parent and of
--- no other: a page begins where the one before has ended, and looks at nothing before that.
+-- It is planned each time for the given parameters, so that the others drop out of the query, and
+-- the given ones lead to an index.  The order is that of instance_pkey, or, if there is a parent,
+-- of instance_parent and of no other: a page begins where the one before has ended, and looks at
+-- nothing before that.
 CREATE FUNCTION @schema@.matching(
   p_now bigint, p_ids text[], p_roots boolean, p_name text, p_version text, p_parent text,
   p_statuses integer, p_times bigint[], p_after text, p_max bigint, p_output boolean)
@@ -114,7 +115,7 @@ BEGIN
 END
 $$;
 
--- ADMIN-6.  One statement, which walks through all tables: here that is what is wanted.
+-- ADMIN-6.  One statement, which reads all tables: here that is intended.
 CREATE FUNCTION @schema@.read_stats(p_now bigint, p_lock_ms integer)
 RETURNS TABLE(now bigint, not_started bigint, running bigint, completed bigint, failed bigint,
               continued_as_new bigint, cancelled bigint, executions bigint, events bigint,
@@ -158,7 +159,7 @@ BEGIN
 END
 $$;
 
--- ---- which instances go -------------------------------------------------------------------------
+-- ---- which instances are deleted ----------------------------------------------------------------
 
 -- DEL-4: a turn of it was committed, or it has messages.
 CREATE FUNCTION @schema@.is_there(p_instance text) RETURNS boolean
@@ -169,8 +170,8 @@ BEGIN
 END
 $$;
 
--- DEL-3: those that have a row, and whatever has one of them for an ancestor, in the order of their
--- ids.  Each once: so a ring comes to an end.
+-- DEL-3: those that have a row, and all their descendants, in the order of their ids.  Each comes
+-- once: so a ring of parents has an end.
 CREATE FUNCTION @schema@.family(p_of text[]) RETURNS text[]
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -186,9 +187,9 @@ BEGIN
 END
 $$;
 
--- And with their rows locked.  Who waits for a row may find that the family has grown meanwhile, or
--- is another; then the locks are given back, and it begins anew, so that all are taken in order.
--- FOR UPDATE: nobody becomes the child of one of them any more (commit_turn).
+-- The same with their rows locked.  After a wait for a row the family may have grown, or changed;
+-- then the locks are given back, and the function begins anew, so that all rows are locked in
+-- order.  FOR UPDATE: no new instance can become a child of one of them (commit_turn).
 CREATE FUNCTION @schema@.lock_family(p_of text[]) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -211,7 +212,7 @@ BEGIN
 END
 $$;
 
--- DEL-2: of these the first that is not over.
+-- DEL-2: of these the first that has not ended.
 CREATE FUNCTION @schema@.first_not_over(p_all text[], OUT instance text, OUT status integer)
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -223,8 +224,8 @@ BEGIN
 END
 $$;
 
--- DEL-8: of these each that has no parent that is there, and is over with all its descendants, in
--- order, and, if that is wanted, how many rows there are of those and itself.
+-- DEL-8: of these, in order, each that has no existing parent and has ended with all its
+-- descendants; and, on request, how many rows it and they have.
 CREATE FUNCTION @schema@.families_that_may_go(p_roots text[], p_sizes boolean)
 RETURNS TABLE(root text, size bigint)
 LANGUAGE plpgsql STABLE AS $$
@@ -255,7 +256,7 @@ $$;
 
 -- ---- deleting -----------------------------------------------------------------------------------
 
--- DEL-1, DEL-7: all that there is of them; their rows are locked.
+-- DEL-1, DEL-7: deletes all rows of these instances; the instances' rows are locked.
 CREATE FUNCTION @schema@.remove_instances(
   p_all text[], OUT instances bigint, OUT executions bigint, OUT events bigint,
   OUT messages bigint, OUT activities bigint)
@@ -274,10 +275,10 @@ BEGIN
 END
 $$;
 
--- DEL-1 to DEL-7.  Judged under the locks of all that would go.  status DK_OK, and what went;
--- DK_NOT_FOUND: t1 is not there; DK_REFUSED: t1 has the parent t2, which is there and does not go;
--- or t1 is not over, and what it is instead is its state.  With DK_OK the state is how many roots
--- went (DEL-7), here and in delete_matching.
+-- DEL-1 to DEL-7.  Judged under the locks of all that would be deleted.  status DK_OK, and the
+-- deleted rows; DK_NOT_FOUND: t1 does not exist; DK_REFUSED: t1 has the parent t2, which exists and
+-- is not deleted; or t1 has not ended, and the state is its status.  With DK_OK the state is the
+-- number of deleted roots (DEL-7), here and in delete_matching.
 CREATE FUNCTION @schema@.delete_instances(
   p_now bigint, p_lock_ms integer, p_instances text[], p_force boolean)
 RETURNS TABLE(status integer, state integer, t1 text, t2 text, next text, instances bigint,
@@ -317,9 +318,9 @@ BEGIN
 END
 $$;
 
--- DEL-8, DEL-9.  A page looks at so many that the filter selects, and removes so many rows, but a
--- family as a whole.  It is chosen without a lock, in slices, for there may be large families; then
--- locked, and judged once more.
+-- DEL-8, DEL-9.  A page has a limit for the selected instances that it looks at, and one for the
+-- rows that it removes, but it removes a family as a whole.  A family is chosen without a lock, in
+-- slices, because it may be large; then it is locked, and judged once more.
 CREATE FUNCTION @schema@.delete_matching(
   p_now bigint, p_lock_ms integer, p_ids text[], p_roots boolean, p_name text, p_version text,
   p_parent text, p_statuses integer, p_times bigint[], p_after text, p_max bigint)
@@ -373,9 +374,9 @@ $$;
 
 -- ---- pruning ------------------------------------------------------------------------------------
 
--- PRUNE-1 to PRUNE-3, of one life.  Its turns go on meanwhile, for they touch no other execution
--- than the current one and the next; but nobody deletes it: FOR KEY SHARE.  Two that prune the same
--- take its executions in one order.
+-- PRUNE-1 to PRUNE-3, of one life.  Its turns go on meanwhile, because they touch only the current
+-- execution and the next.  No other transaction can delete the instance meanwhile: FOR KEY SHARE.
+-- Two that prune the same instance take its executions in one order.
 CREATE FUNCTION @schema@.prune_instance(
   p_instance text, p_birth bigint, p_keep bigint, p_before bigint,
   OUT executions bigint, OUT events bigint)
@@ -412,8 +413,8 @@ END
 $$;
 
 -- PRUNE-4.  One instance (DK_NOT_FOUND: it is not known), or a page of all that the filter selects,
--- which ends when so many were looked at or so many rows are gone.  In the order of their ids: the
--- one row that each locks is in order then, too.
+-- which ends at a number of instances or of deleted rows.  It goes in the order of their ids: so
+-- the one row that each locks is also in order.
 CREATE FUNCTION @schema@.prune_executions(
   p_now bigint, p_lock_ms integer, p_ids text[], p_roots boolean, p_name text, p_version text,
   p_parent text, p_statuses integer, p_times bigint[], p_after text, p_max bigint,

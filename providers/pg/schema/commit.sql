@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- ACK, CANCEL: the commit.  What one turn did, whole or not at all: all that can be refused is
--- refused under the locks and before the first change that stays.
+-- ACK, CANCEL: the commit.  It stores what one turn did, whole or not at all.  All refusals come
+-- under the locks and before the first change that stays.
 
 -- Locks the rows of these instances and makes those that are not there, in one order.
 CREATE FUNCTION @schema@.lock_addresses(p_instances text[]) RETURNS boolean
@@ -13,8 +13,8 @@ BEGIN
 END
 $$;
 
--- CANCEL-11: some of these activities were stored before.  Takes away again what this transaction
--- has stored of them, and tells the first of the others.
+-- CANCEL-11: some of these activities were stored before.  Deletes those that this transaction has
+-- stored, and returns the first of the others.
 CREATE FUNCTION @schema@.find_stored(
   p_instance text, w_execution bigint[], w_activity bigint[],
   OUT execution bigint, OUT activity bigint)
@@ -56,7 +56,7 @@ END
 $$;
 
 -- The whole.  Lists come as one array for each member: e_ the events, w_ the worker items, m_ the
--- messages, c_ what is cancelled.  p_is_bare: an empty commit brings nothing that it must not.
+-- messages, c_ what is cancelled.  p_is_bare: an empty commit brings nothing that it must not have.
 -- The rows, by kind:
 --   COMMIT_ANSWER, the last one.  a: the status.
 --      DK_OK: applied, or it was before (ACK-11); b: listening, NULL if nothing became ready
@@ -151,7 +151,7 @@ BEGIN
         FROM @schema@.find_stored(p_instance, w_execution, w_activity) AS x;
     ELSIF p_now IS NULL AND v.locked_until <= @schema@.clock(NULL)
         AND v_now + v_rows < @schema@.clock(NULL) THEN
-      -- TIME-6: so long takes none but who waited, for an ack of the same activity.
+      -- TIME-6: only a wait for an ack of the same activity takes so long.
       RAISE EXCEPTION 'the lease ended while an activity that is stored was waited for'
         USING ERRCODE = 'DK@DK_LOCK_LOST@';
     END IF;
@@ -173,8 +173,9 @@ BEGIN
   END IF;
 
   IF p_parent IS NOT NULL AND p_parent IS DISTINCT FROM v.parent THEN             -- DEL-3
-    -- Who deletes the parent in this moment has seen no child yet.  So this one is born only while
-    -- nobody does.  It does not wait for that, for it has its rows, and not in order with this one.
+    -- A transaction that deletes the parent at this moment has seen no child yet.  So this child is
+    -- born only while no transaction deletes the parent.  There is no wait for that, because this
+    -- transaction has locked its rows, and the parent's row is not in their order.
     PERFORM 1 FROM @schema@.instance i WHERE i.instance = p_parent FOR KEY SHARE NOWAIT;
   END IF;
   IF v.birth = 0 THEN                                                             -- ADMIN-3
@@ -228,8 +229,7 @@ BEGIN
           output = p_output
       WHERE x.instance = p_instance AND x.execution = p_execution;
   END IF;
-  -- What is known of the instance from now on, and it is free: ACK-4, ACK-9, ACK-10, PIN-6, TURN-5,
-  -- TURN-6.
+  -- Stores the facts of the instance, and frees it: ACK-4, ACK-9, ACK-10, PIN-6, TURN-5, TURN-6.
   SELECT m.visible_at INTO v_next FROM @schema@.message m WHERE m.instance = p_instance
     ORDER BY m.visible_at, m.seq LIMIT 1;
   UPDATE @schema@.instance i
@@ -252,10 +252,11 @@ END
 $$;
 
 -- CANCEL-1, CANCEL-6, CANCEL-10: free, delayed, locked, expired or tagged, the listed rows of this
--- instance go, and what they were is told.  One statement for any number: each is found by its
--- identity, which a LATERAL leaves no other way to do, and goes by the place that was found.  (One
--- DELETE with the list beside it may be planned the other way about: all of the list for each row
--- of the instance.)  c: how many have left their place at that moment: claimed, renewed, or gone.
+-- instance are deleted, and returned as they were.  One statement for any number: each row is found
+-- by its identity, for which a LATERAL leaves no other plan, and is deleted by the place that was
+-- found.  (The plan of one DELETE with the list beside it may be the reverse: all of the list for
+-- each row of the instance.)  c: how many have left their place at that moment: claimed, renewed,
+-- or deleted.
 CREATE FUNCTION @schema@.cancel_found(
   p_instance text, c_execution bigint[], c_activity bigint[])
 RETURNS TABLE(kind integer, a bigint, b bigint, c bigint, d bigint, t1 text, t2 text)
@@ -280,7 +281,7 @@ BEGIN
 END
 $$;
 
--- And what has left its place is locked where it is now.
+-- Locks the rows that have left their place where they are now.
 CREATE FUNCTION @schema@.cancel_listed(
   p_instance text, c_execution bigint[], c_activity bigint[])
 RETURNS TABLE(kind integer, a bigint, b bigint, c bigint, d bigint, t1 text, t2 text)
@@ -301,9 +302,9 @@ BEGIN
 END
 $$;
 
--- Two statements for the same: the rows are locked where they are, and then they go by their
--- places, for they cannot move any more.  So does a commit that also stores some, for what it
--- decides it decides after the last wait.
+-- The same in two statements: the first locks the rows where they are, and the second deletes them
+-- by their places, because they can no longer move.  A commit that also stores some does the same,
+-- because it decides after the last wait.
 CREATE FUNCTION @schema@.lock_activities(
   p_instance text, c_execution bigint[], c_activity bigint[])
 RETURNS tid[]
@@ -331,7 +332,7 @@ BEGIN
 END
 $$;
 
--- And these are not counted.
+-- These are not counted.
 CREATE FUNCTION @schema@.cancel_activities(v_rows tid[])
 RETURNS TABLE(kind integer, a bigint, b bigint, c bigint, d bigint, t1 text, t2 text)
 LANGUAGE plpgsql AS $$

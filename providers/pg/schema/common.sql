@@ -12,8 +12,8 @@ LANGUAGE sql IMMUTABLE AS $$
   SELECT p_time + least(p_length, 9223372036854775807 - p_time)
 $$;
 
--- How long this transaction waits for a lock; and its commit is durable, whatever the session says,
--- or it is heard that it may not be: the server says so in a warning.
+-- Sets how long this transaction waits for a lock.  Its commit is durable, whatever the session's
+-- settings are; if it might not be, the server reports that in a warning.
 CREATE FUNCTION @schema@.begin_write(p_lock_ms integer) RETURNS text
 LANGUAGE sql VOLATILE AS $$
   SELECT set_config('lock_timeout', p_lock_ms::text, true)
@@ -23,13 +23,13 @@ LANGUAGE sql VOLATILE AS $$
          THEN set_config('client_min_messages', 'warning', true) ELSE '' END
 $$;
 
--- A fetch that waits for what others hold: no longer than this, for there may be more by then.
+-- A fetch waits for rows that others hold no longer than this, because there may be more by then.
 CREATE FUNCTION @schema@.begin_await(p_lock_ms integer) RETURNS text
 LANGUAGE sql VOLATILE AS $$
   SELECT set_config('lock_timeout', least(p_lock_ms, 100)::text, true)
 $$;
 
--- TOKEN-1: the number of a lease is above all that its row has seen, or no token is safe.
+-- TOKEN-1: the number of a lease must be above all earlier ones of its row, or no token is safe.
 CREATE FUNCTION @schema@.refuse_number(p_number bigint, p_seen bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -39,9 +39,9 @@ BEGIN
 END
 $$;
 
--- Activities of one instance are stored by one commit, or by others meanwhile that are no commit:
--- so a commit that has this waits for no row that it inserts.  To the end of the transaction; locks
--- of other names are with a number of 64 bits (listener.sql).
+-- Lets either one commit store activities of an instance, or other functions that are no commit: so
+-- a commit that has this lock waits for no row that it inserts.  The lock lasts to the end of the
+-- transaction.  The other advisory locks have a number of 64 bits (listener.sql).
 CREATE FUNCTION @schema@.lock_activities_of(p_instance text, p_alone boolean) RETURNS boolean
 LANGUAGE sql VOLATILE AS $$
   SELECT CASE WHEN p_alone
@@ -50,8 +50,8 @@ LANGUAGE sql VOLATILE AS $$
   END
 $$;
 
--- What returns `true` here does so that it can stand in an assignment, which the server evaluates
--- without the machinery of a statement.
+-- A function here returns `true` so that it can be part of an assignment, which the server
+-- evaluates without a statement.
 
 -- QUEUE-1: locks the row of an address, which is made if it is not there: without messages as yet.
 CREATE FUNCTION @schema@.lock_address(p_instance text) RETURNS boolean
@@ -68,7 +68,7 @@ BEGIN
 END
 $$;
 
--- An address that nobody needs: its row was made by this transaction, or its last message is gone.
+-- Deletes an address without use: this transaction made its row, or its last message was deleted.
 CREATE FUNCTION @schema@.forget_address(p_instance text) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -77,7 +77,7 @@ BEGIN
 END
 $$;
 
--- QUEUE-5: an instance whose turn is out gets the message with its next one; its row is locked.
+-- QUEUE-5: an instance whose turn is locked gets the message with its next turn; its row is locked.
 CREATE FUNCTION @schema@.make_ready(p_instance text, p_visible_at bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -89,9 +89,10 @@ BEGIN
 END
 $$;
 
--- TURN-6, TURN-7: the turn is over, and what is ready now stands behind those that are.  ready_at
--- is then later than the first message is due, which matters if the clock goes back: put_off.  An
--- address without messages goes.  p_done: the lease of the last commit, NULL: as it is.
+-- TURN-6, TURN-7: ends the turn; a ready instance goes behind those that are ready.  Then ready_at
+-- is later than the time at which the first message is due, which matters if the clock goes back:
+-- put_off.  An address without messages is deleted.  p_done: the lease of the last commit, NULL: as
+-- it is.
 CREATE FUNCTION @schema@.release_turn(p_instance text, p_now bigint, p_done bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -111,7 +112,7 @@ BEGIN
 END
 $$;
 
--- For people: a payload as text if it is any, else with its odd bytes escaped.
+-- For people: a payload as text if it is text, else with the other bytes escaped.
 CREATE FUNCTION @schema@.readable(p_payload bytea) RETURNS text
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN

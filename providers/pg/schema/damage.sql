@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What cannot be handed over: a payload of which a part is gone, a page that cannot be read, more
--- than an answer holds.  The fetch that has chosen it fails as a whole, and so would all that come
--- after it.  So a fetch that has failed looks here for the one to blame, and sets it aside: as if
--- somebody held it for p_length ms.
+-- Rows that cannot be handed over: a part of a payload is lost, a page cannot be read, or the row
+-- is larger than an answer can be.  The fetch that has chosen such a row fails as a whole, and so
+-- would all later fetches.  So a failed fetch looks here for the row that is the cause, and sets it
+-- aside, as if it were locked for p_length ms.
 
--- NULL: a turn of it can be read.  What was reached, and what the server says of it.
+-- NULL: a turn of the instance can be read.  Else the part that was reached, and the server's
+-- error.
 CREATE FUNCTION @schema@.why_not_turn(
   p_instance text, p_now bigint, p_owner text, p_most bigint) RETURNS text
 LANGUAGE plpgsql AS $$
@@ -43,8 +44,8 @@ EXCEPTION
 END
 $$;
 
--- Among the first that a fetch could have chosen.  Its number is that of a lease that nobody has.
--- No row: it is gone, or another has set it aside.
+-- Looks among the first that a fetch could have chosen.  The row gets the number of a lease that no
+-- host has.  No row: it was deleted, or another fetch has set it aside.
 CREATE FUNCTION @schema@.set_aside_turn(
   p_now bigint, p_lock_ms integer, p_owner text, p_ranges bigint[], p_most bigint, p_length bigint)
 RETURNS TABLE(instance text, why text)
@@ -142,8 +143,8 @@ BEGIN
 END
 $$;
 
--- What a fetch has claimed, and its plugin does not hand up: until then it is nobody's, or the host
--- would give it back with all that the fetch has locked.
+-- Keeps aside a row that a fetch has claimed, and that its plugin does not hand up.  Until then the
+-- lease is no host's; otherwise the host would give it back with all that the fetch has locked.
 CREATE FUNCTION @schema@.keep_turn_aside(
   p_now bigint, p_lock_ms integer, p_instance text, p_epoch bigint, p_length bigint)
 RETURNS boolean

@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The rows of version 1 into the tables of today (migrate.c), which are there by now; version 1's
+-- Copies the rows of version 1 into the present tables (migrate.c), which exist by now; version 1's
 -- history is old_history.
 --   - instances, executions, histories, messages and work items are kept, with their order, times
 --     and counts of attempts; a payload is the old text, byte for byte
---   - leases end: a token of the old generation says nothing to this one.  What was locked is free
---     at the time it was visible, and its count of attempts has that delivery in it
---   - the version of an orchestration that had none stays absent; nobody owns a history in memory
+--   - leases end: a token of the old generation is not valid here.  A locked row is free from the
+--     time at which it was visible, and its count of attempts includes that delivery
+--   - the version of an orchestration that had none stays absent; no owner has a history in memory
 
 CREATE FUNCTION @schema@.old_status(p text) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE p WHEN 'Running' THEN 1 WHEN 'Completed' THEN 2 WHEN 'Failed' THEN 3
     WHEN 'ContinuedAsNew' THEN 4 WHEN 'Cancelled' THEN 5 END
 $$;
 
--- Instances in the order in which they were made; then those that are only somebody's target.
+-- Instances in the order in which they were made; then message targets without an instance.
 INSERT INTO @schema@.instance(instance, birth, status, execution, last_event, pinned, name, version,
                               parent, created_at)
   SELECT i.instance_id, nextval('@schema@.number'), @schema@.old_status(e.status),

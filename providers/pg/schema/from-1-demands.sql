@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What must hold of a store of version 1 that is to be migrated (migrate.c).  The first row that is
--- not as it must be is told by its key, and refuses the whole (DK204): nothing is dropped silently.
+-- What must hold of a store of version 1 that is to be migrated (migrate.c).  The first invalid row
+-- makes the whole migration fail, naming its key (DK204): nothing is dropped silently.
 --
 -- Version 1 knows an activity's identity only from inside of its work item (JSON), and so could not
 -- cancel by deleting a row.  Here, once, the work items are opened; afterwards no provider of ours
@@ -23,11 +23,12 @@ BEGIN
 END
 $whole$;
 
--- Who still works with version 1 ends what is under way, and finds nothing afterwards.
+-- A program that still works with version 1 ends its present transaction, and finds nothing
+-- afterwards.
 LOCK TABLE @schema@.instances, @schema@.executions, @schema@.history, @schema@.instance_locks,
   @schema@.orchestrator_queue, @schema@.worker_queue IN ACCESS EXCLUSIVE MODE;
 
--- NULLs: it cannot be read.
+-- NULLs: the row cannot be read.
 CREATE FUNCTION @schema@.old_activity_of(p_item text, OUT instance text, OUT execution bigint,
                                          OUT activity bigint, OUT session text, OUT tag text)
 LANGUAGE plpgsql AS $$

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- HIST: reading a history.  STABLE: all that it reads is as one moment had it; no row is locked,
--- and a table that somebody has locked is not waited for without end.
+-- HIST: reading a history.  STABLE: all that it reads is of one moment; no row is locked, and the
+-- wait for a locked table has a limit.
 
 -- HIST-2, HIST-3, EXEC-3.  The rows, by kind: HISTORY_EXECUTION: a its number, b last event,
 -- c started_at, d completed_at, status, payload: the output; HISTORY_EVENT: a its number, payload.

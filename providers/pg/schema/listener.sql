@@ -1,21 +1,21 @@
 -- SPDX-License-Identifier: Apache-2.0
--- CALL-7: which handles want to be told by NOTIFY that something may have become ready.
+-- CALL-7: the handles to be notified (NOTIFY) that something may have become ready.
 --
--- A notification is a hint, and a missed one costs patience only.  So the rows go with the
--- server's memory (unlogged), as do the sessions that they stand for.  Each session holds its
--- row's number as an advisory lock: who finds a row without one removes it.
+-- A notification is a hint, and a missed one only costs time.  So the rows are lost when the server
+-- crashes (unlogged), as are their sessions.  Each session holds its row's number as an advisory
+-- lock; a session that finds a row without that lock removes it.
 --
--- Who makes something ready asks listening() in the same transaction, after its first write to
--- one of the queues, and tells the others once that is committed.  A transaction that asked
--- before a registration was there holds a lock on its queue since before; so when the writers()
--- that are seen after the registration have ended, all others know of it.
+-- A transaction that makes something ready calls listening() after its first write to one of the
+-- queues, and notifies the others after the commit.  A transaction that called it before a
+-- registration existed holds a lock on its queue since then.  So when the writers() that are seen
+-- after the registration have ended, all other writers know of it.
 CREATE UNLOGGED TABLE @schema@.listener (
   number bigint PRIMARY KEY
 );
 COMMENT ON TABLE @schema@.listener IS
   'handles that listen for notifications; a row without a session is removed by the next one';
 
--- 0: nobody; the number of the only one; -1: several.  The view is for a RETURNING of the write
+-- 0: none; the number of the only one; -1: several.  The view is for a RETURNING of the write
 -- itself: a statement locks its tables before it takes its snapshot.
 CREATE VIEW @schema@.listening AS
   SELECT CASE count(*) WHEN 0 THEN 0 WHEN 1 THEN min(l.number) ELSE -1 END AS listening
@@ -46,9 +46,10 @@ BEGIN
 END
 $$;
 
--- Registers this session if it is one: `p_pid` is the number by which the client knows the session,
--- which a pooler that lends out sessions would not know.  False: nothing was done.  It is idle most
--- of the time, and a time-out for that (since PostgreSQL 14) would only make it register again.
+-- Registers this session if it is the client's own: `p_pid` is the number that the client has for
+-- its session, which differs behind a pooler that lends sessions out.  False: nothing was done.
+-- The session is idle most of the time, and a time-out for that (since PostgreSQL 14) would only
+-- make it register again.
 CREATE FUNCTION @schema@.listen(p_number bigint, p_pid int) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -86,7 +87,7 @@ SET search_path = pg_catalog, pg_temp SET jit = off AS $$
          OR k.virtualtransaction = ANY (pg_catalog.string_to_array(p_among, ',')))
 $$;
 
--- Tells the others: bit 1 turns, bit 2 work.  Its own commit need not be durable, so that no
+-- Notifies the others: bit 1 turns, bit 2 work.  Its own commit need not be durable, so that no
 -- sync is made under the lock that a transaction with notifications holds while it commits.
 CREATE FUNCTION @schema@.tell(p_channel text, p_rings int, p_forgets boolean) RETURNS boolean
 LANGUAGE plpgsql VOLATILE

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- QUEUE: messages.
 
--- QUEUE-1, QUEUE-4: stored for any target, unless one with this id is.  The instance's row first:
--- under its lock the answer is certain, and the number that the message gets is its arrival.
+-- QUEUE-1, QUEUE-4: stored for any target, unless one with this id is stored.  The instance's row
+-- first: under its lock the answer is certain, and the number that the message gets is its arrival.
 CREATE FUNCTION @schema@.enqueue_message(
   p_now bigint, p_lock_ms integer, p_instance text, p_id text, p_visible_at bigint,
   p_delay bigint, p_payload bytea)

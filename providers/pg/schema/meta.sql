@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Whose schema this is, and what its tables are like: one row, of which a store is known.
+-- Marks the schema as a store, and holds the version of its tables: one row.
 
 CREATE TABLE @schema@.meta(
   durakit_version integer NOT NULL,

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- REL: what a fetch has locked whose answer was lost is given back, by the fetch's id.
+-- REL: gives back, by the id of a fetch, what that fetch has locked, after its answer was lost.
 
--- REL-1 to REL-3.  There is no index for it: it is asked once after such a loss, and every fetch
--- would pay for one.  So it looks at all work, and at all instances that have messages, by the
--- indexes that there are (all tags are '' or above): they lead to no page that has none any more.
--- The instances of the work are locked with those of the turns: a commit that cancels, and whoever
--- deletes, has the instance first, and takes its work in an order of its own.
+-- REL-1 to REL-3.  There is no index for it: a host asks once after such a loss, but every fetch
+-- would pay for an index.  So it looks at all work, and at all instances that have messages, by the
+-- existing indexes (all tags are '' or above), which lead to no page without such rows.  The
+-- instances of the work are locked with those of the turns: a commit that cancels, and a deletion,
+-- lock the instance first, and take its work in an order of their own.
 CREATE FUNCTION @schema@.release_fetch(p_now bigint, p_lock_ms integer, p_fetch_id bigint)
 RETURNS TABLE(status integer, listening bigint)
 LANGUAGE plpgsql

@@ -8,27 +8,28 @@
 --   times     milliseconds since 1970, bigint.  Sums saturate: see later().
 --   numbers   one sequence, `number`, counts messages, leases, births and places.  It has no cache:
 --             a number that is drawn under an instance's lock is greater than all that were drawn
---             under it before, and that is what puts messages in order of arrival, and tells a
---             turn's messages from those that came after its claim.
+--             under it before.  So messages are in order of arrival, and a turn's messages differ
+--             from those that came after its claim.
 --   locks     rows of `instance` first, all that a function needs, its own among them, in the order
---             of their ids, in one statement; then work.  One strength: FOR NO KEY UPDATE.  Who
---             holds an instance's row owns its messages, executions and history: nobody waits for
---             those.  A fetch waits for a row only while it holds none.  Between instances and
---             work: who stores activities of an instance, alone by a commit, shared else.
---             Who deletes takes the rows FOR UPDATE.  FOR KEY SHARE stands in the way of that and
---             of nothing else: a commit has it of a new parent, and never waits for it; who prunes
---             has it, and old executions with it, which nobody else writes.
+--             of their ids, in one statement; then work.  One strength: FOR NO KEY UPDATE.  A
+--             transaction that has locked an instance's row owns its messages, executions and
+--             history: there is no wait for those.  A fetch waits for a row only while it holds
+--             none.  Between instances and work comes the right to store activities of an instance:
+--             a commit has it alone, other functions share it.
+--             A deletion takes the rows FOR UPDATE.  FOR KEY SHARE conflicts with that and with
+--             nothing else: a commit takes it on a new parent, and never waits for it; a prune
+--             takes it, and locks old executions with it, which no other transaction writes.
 --   now       read by clock() after the last wait for a lock.
 --
 -- The functions.  All begin with p_now bigint (the host's clock; NULL: the server's) and p_lock_ms
--- int.  The rows that they give back; `status` is 0, or a dk_status, and what else is in the row
--- is said there.  `listening` (bigint): whose handles listen, as listening() in listener.sql says;
+-- int.  Below are the rows that they return; `status` is 0, or a dk_status, which defines the rest
+-- of the row.  `listening` (bigint): the handles that listen, see listening() in listener.sql;
 -- NULL: nothing became ready.
 --   common.sql    clock(p_now) bigint; later(bigint, bigint) bigint; begin_write(p_lock_ms) text
 --                 lock_address(text) void         locks the instance's row, made if it is not there
---                 forget_address(text) void       takes it away again if nothing needs it
+--                 forget_address(text) void       deletes it if nothing needs it
 --                 make_ready(text, bigint) void   a message for it is visible from then on
---                 lock_activities_of(text, bool) void   who stores activities of the instance
+--                 lock_activities_of(text, bool) void   for storing activities of the instance
 --                 readable(bytea) text
 --   message.sql   enqueue_message(p_now, p_lock_ms, p_instance text, p_id text,
 --                   p_visible_at bigint, p_delay bigint, p_payload bytea)
@@ -77,7 +78,7 @@
 --                   p_instance text, p_keep bigint, p_before bigint)
 --                   -> (status int, state int, t1, t2, next text, instances, executions, events,
 --                   messages, activities bigint); a filter is seven parameters, see there
---   A dead token is the status DK_LOCK_LOST with what its row says: epoch of the last lease
+--   A dead token is the status DK_LOCK_LOST with the values of its row: epoch of the last lease
 --   (NULL or 0: there is no row), locked_until (0: not locked) and now.
 
 CREATE SEQUENCE @schema@.number AS bigint;
@@ -95,12 +96,12 @@ $make$;
 
 -- ready_at: NULL without messages, else the first message's visible_at, or the end of the lease,
 -- or, if it was ready when it was released, the time of the release: then put_off is true.
--- place: its place among those of one instant.  locked_until 0: nobody has a turn.  epoch: the
+-- place: its place among those of one instant.  locked_until 0: its turn is not locked.  epoch: the
 -- number of the last lease.  The turn's messages are those up to (turn_visible_at, turn_seq) that
 -- are older than its epoch.  done_epoch: the lease of the last commit.  birth 0: no turn was ever
--- committed, the instance is unknown, and the row is an address for messages only.  created_at:
--- by its first commit, when the oldest of its messages was stored.  fetch_id: of the fetch that
--- made the last lease, 0: it had none; it means something while locked_until is not 0.
+-- committed, the instance is unknown, and the row is an address for messages only.  created_at: by
+-- its first commit, when the oldest of its messages was stored.  fetch_id: of the fetch that made
+-- the last lease, 0: it had none; it means something while locked_until is not 0.
 CREATE TABLE @schema@.instance(
   instance text COLLATE "C" PRIMARY KEY,
   ready_at bigint,
@@ -124,10 +125,10 @@ CREATE TABLE @schema@.instance(
   fetch_id bigint NOT NULL DEFAULT 0)
   WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_cost_delay = 0);
--- While a table is too small to tell, the planner takes any index that will do, and keeps the plan.
--- The sums with nothing leave it no other but the one that is meant, here and in message_id: a
--- statement that says `ready_at + 0` is for these two, and one that says `instance || ''` for
--- instance_parent: children one after the other, wherever among the instances they are.
+-- While a table is small, the planner takes any index that can be used, and keeps the plan.  The
+-- sums with nothing leave it only the intended index, here and in message_id: a statement that says
+-- `ready_at + 0` is for these two, and one that says `instance || ''` for instance_parent: children
+-- one after the other, wherever among the instances they are.
 CREATE INDEX instance_ready ON @schema@.instance(ready_at, place) WHERE ready_at IS NOT NULL;
 CREATE INDEX instance_warm ON @schema@.instance(owner, (ready_at + 0), place)
   WHERE ready_at IS NOT NULL AND owner IS NOT NULL;
@@ -142,8 +143,8 @@ COMMENT ON COLUMN @schema@.instance.locked_until IS 'end of the turn''s lease; 0
 COMMENT ON COLUMN @schema@.instance.owner IS 'who has its history in memory since the last commit';
 COMMENT ON COLUMN @schema@.instance.pinned IS '{major,minor,patch} of the current execution';
 
--- attempt: deliveries that are over.  One that is under way, or whose lease ran out without a new
--- claim, is not in it yet: a claim writes no message.
+-- attempt: deliveries that have ended.  One that is under way, or whose lease has ended without a
+-- new claim, is not yet counted: a claim writes no message.
 CREATE TABLE @schema@.message(
   instance text COLLATE "C" NOT NULL,
   visible_at bigint NOT NULL,

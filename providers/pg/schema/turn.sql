@@ -17,8 +17,8 @@ BEGIN
 END
 $$;
 
--- TIME-8: an instance that was put off until a time that has not come again, and has a message that
--- is due.  Its row is locked then.
+-- TIME-8: locks and gives an instance that was delayed until a time that, after the clock went
+-- back, is still to come, and that has a due message.
 CREATE FUNCTION @schema@.choose_put_off(
   p_now bigint, p_ranges bigint[], OUT instance text, OUT locked_until bigint, OUT epoch bigint)
 LANGUAGE plpgsql AS $$
@@ -33,8 +33,8 @@ BEGIN
 END
 $$;
 
--- Waits, once and with no lock held, for the row of one that is ready and that others hold.  False:
--- for as long as a fetch may, and in vain.
+-- Waits, once and with no lock held, for the row of a ready instance that others hold.  False: it
+-- waited for as long as a fetch may, in vain.
 CREATE FUNCTION @schema@.await_instance(
   p_now bigint, p_lock_ms integer, p_ranges bigint[]) RETURNS boolean
 LANGUAGE plpgsql AS $$
@@ -133,8 +133,8 @@ BEGIN
   a := @TURN_FOUND@;
   b := v_now;
   LOOP
-    -- TURN-10, QUEUE-8: the instance that is ready longest, but before it one whose history its
-    -- fetcher has, if it prefers such.
+    -- TURN-10, QUEUE-8: the instance that is ready longest; but first one whose history its fetcher
+    -- has, if the fetch prefers those.
     v_instance := NULL;
     IF p_prefers THEN
       SELECT i.instance, i.locked_until, i.epoch INTO v_instance, v_until, v_last
@@ -174,7 +174,7 @@ BEGIN
     END IF;
     EXIT WHEN v_seq IS NOT NULL;
     -- Nothing that is written here leaves an instance ready without a message.  If something else
-    -- has, it must not stand in the way of all.
+    -- has, that row must not block all others.
     v_done := @schema@.release_turn(v_instance, v_now, NULL);
   END LOOP;
   RETURN NEXT;

@@ -39,10 +39,10 @@ $$;
 
 -- ---- fetching -----------------------------------------------------------------------------------
 
--- TAG-1: the tags that a rule takes, as they are stored; '' is that of an item without one.  Of
--- "any" those that there are, one after the other in the index: right for tags that name kinds
--- of workers; with one for each of many thousand tenants a fetch takes as many looks, and a host
--- does better to list tags.
+-- TAG-1: the tags that a rule takes, as they are stored; '' is that of an item without one.  For
+-- "any" it gives all existing tags, one after the other in the index.  That is right for tags that
+-- name kinds of workers; with one tag for each of many thousand tenants a fetch takes as many
+-- looks, and a host should list tags.
 CREATE FUNCTION @schema@.wanted_tags(p_rule integer, p_tags text[]) RETURNS text[]
 LANGUAGE plpgsql
 AS $$
@@ -69,7 +69,7 @@ BEGIN
 END
 $$;
 
--- WORK-2: the tags under which something is ready, that first which is ready longest.
+-- WORK-2: the tags under which something is ready; first the tag of the item that is ready longest.
 CREATE FUNCTION @schema@.ready_tags(p_tags text[], p_now bigint) RETURNS text[]
 LANGUAGE plpgsql
 AS $$
@@ -94,9 +94,9 @@ BEGIN
 END
 $$;
 
--- Waits for whoever holds what is ready longest, before this transaction has any lock: a claim
--- skips what is held, and never waits, for it keeps locks of rows that it did not take.  False: for
--- as long as a fetch may, and in vain.
+-- Waits for the transaction that holds the item that is ready longest, before this transaction has
+-- any lock.  A claim skips held items, and never waits, because it keeps locks of rows that it did
+-- not take.  False: it waited for as long as a fetch may, in vain.
 CREATE FUNCTION @schema@.await_work(p_tags text[], p_now bigint, p_lock_ms integer) RETURNS boolean
 LANGUAGE plpgsql
 AS $$
@@ -203,8 +203,8 @@ $$;
 
 -- ---- with a token -------------------------------------------------------------------------------
 
--- TOKEN-2 to TOKEN-8, CANCEL-5: locks the row, and looks at the clock after that.  `status` is
--- DK_OK: it is this token's; else DK_LOCK_LOST, with what became of it.
+-- TOKEN-2 to TOKEN-8, CANCEL-5: locks the row, and reads the clock after that.  `status` is DK_OK
+-- if the lease is this token's; else DK_LOCK_LOST, with what became of it.
 CREATE FUNCTION @schema@.lock_work(
   p_now bigint, p_instance text, p_execution bigint, p_activity bigint, p_epoch bigint,
   OUT status integer, OUT epoch bigint, OUT locked_until bigint, OUT now bigint)
@@ -221,9 +221,8 @@ BEGIN
 END
 $$;
 
--- WORK-4: the row goes and the completion comes, or neither.  CANCEL-7: the rows in the order of a
--- commit that cancels: first the address, then the work.  A token that is seen to be dead makes no
--- address.
+-- WORK-4: the row is deleted and the completion stored, or neither.  CANCEL-7: the rows in the
+-- order of a commit that cancels: first the address, then the work.  A dead token makes no address.
 CREATE FUNCTION @schema@.ack_work(
   p_now bigint, p_lock_ms integer, p_instance text, p_execution bigint, p_activity bigint,
   p_epoch bigint, p_to text, p_id text, p_visible_at bigint, p_delay bigint, p_payload bytea)
@@ -281,7 +280,7 @@ BEGIN
 END
 $$;
 
--- WORK-6.  Somebody may wait for the old end, if the new one is sooner.
+-- WORK-6.  A fetch may wait for the old end, if the new one is sooner.
 CREATE FUNCTION @schema@.renew_work(
   p_now bigint, p_lock_ms integer, p_instance text, p_execution bigint, p_activity bigint,
   p_epoch bigint, p_extend bigint)
