@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a check is written in: the vocabulary of the contract.
+/* The functions and macros that checks are written in: the vocabulary of the contract.
  *
  * A check is one function and one line in its area's table.  It runs in a child process that has
- * loaded the plugin and opened a fresh store; it says what it expects, and the first expectation
- * that fails ends it with the words, the trace of all operations, and the clause.  Nothing here
- * sleeps: with a virtual clock time moves only when everybody waits.
+ * loaded the plugin and opened a fresh store.  It states what it expects; the first expectation
+ * that fails ends it, and reports its text, the trace of all operations, and the clause.  Nothing
+ * here sleeps: with a virtual clock time moves only when all actors wait.
  *
- * Where the provider has a choice (which instance, which work item comes first) a check takes all
- * and picks by identity.
+ * Where the provider has a choice (which instance, which work item comes first) a check fetches all
+ * and selects by identity.
  *
  * Results (turns, work, histories, commit outcomes) are copies; they live until the check ends.
  *
@@ -21,7 +21,7 @@
 #include <durakit/host.h>
 
 struct dk_check; /* one run of one check */
-struct actor;    /* who makes a call: the check itself (NULL), another handle, thread or process */
+struct actor;    /* makes a call: the check itself (NULL), another handle, thread or process */
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -29,12 +29,12 @@ enum {
   NEEDS_HANDLES = 1u,       /* two handles on one store: `shared` is at least 1 */
   NEEDS_PROCESSES = 2u,     /* `shared` is at least 2 */
   NEEDS_WORKER_ENQUEUE = 4u, /* the optional operation enqueue_for_worker */
-  NEEDS_HOST_CLOCK = 8u,     /* looks at exact instants, so time has to be virtual */
-  NEEDS_STORE = 16u,         /* stores with names: a STORE parameter tells them apart */
+  NEEDS_HOST_CLOCK = 8u,     /* checks exact instants, so time has to be virtual */
+  NEEDS_STORE = 16u,         /* stores with names: a STORE parameter selects one */
   NEEDS_RIVALS = 32u,        /* two calls at once on one store: DK_PARALLEL, or two handles */
   NEEDS_DURABLE = 64u,       /* a store that outlives its last handle: `durable` is at least 1 */
-  NEEDS_TWO_CLOCKS = 128u,   /* a provider that can go by the host's clock and by its own */
-  NEEDS_STORE_CLOCK = 256u,  /* goes by the store's own clock, in real time: see below */
+  NEEDS_TWO_CLOCKS = 128u,   /* a provider that can use the host's clock and its own */
+  NEEDS_STORE_CLOCK = 256u,  /* uses the store's own clock, in real time: see below */
   NEEDS_SERVER = 512u,       /* a server behind the store: `shared` is 3 */
   NEEDS_CRASH = 1024u,       /* ... that may be crashed and started (--store-crash ...) */
   NEEDS_PAUSE = 2048u,       /* ... that may be stopped for a while */
@@ -47,14 +47,14 @@ enum {
 };
 enum {
   IS_RACE = 1u, /* runs alone, and reports how many overlaps it saw */
-  IS_SLOW = 2u, /* takes real time: the kill matrix tries on it only what it is meant to catch */
-  IS_ALONE = 4u, /* runs alone, under Valgrind too: it hurts what others would use meanwhile */
+  IS_SLOW = 2u, /* takes real time: the kill matrix runs it only on mutants that it must catch */
+  IS_ALONE = 4u, /* runs alone, also under Valgrind: it disturbs what other checks use */
   IS_RUNTIME = 8u /* of the profile `runtime`: the runtime on the provider, in real time */
 };
 
 struct check {
   const char *id;       /* "cancel/ack-after-deletion" */
-  const char *clauses;  /* "CANCEL-5 TOKEN-6": the first one is what it is for */
+  const char *clauses;  /* "CANCEL-5 TOKEN-6": the first one is the one that it tests */
   const char *says;     /* one line for people: what must hold */
   void (*run)(struct dk_check *t);
   uint32_t needs, flags;
@@ -83,19 +83,20 @@ const struct check *const *dk_runtime_checks(size_t *ret_n);
   kit_expect_text(t, (got), (wanted), #got, __FILE__, __LINE__, __VA_ARGS__)
 #define expect_bytes(t, got, wanted, ...) \
   kit_expect_bytes(t, (got), (wanted), #got, __FILE__, __LINE__, __VA_ARGS__)
-/* No instance has a turn now; no work item is to be had now (any tag, any session). */
+/* No instance has a turn to fetch now; there is no work item to fetch now (any tag, any session).
+ */
 #define expect_no_turn(t, ...) \
   kit_expect_no_turn(t, &(struct fetch_turn_args){__VA_ARGS__}, __FILE__, __LINE__)
 #define expect_no_work(t, ...) \
   kit_expect_no_work(t, &(struct fetch_work_args){__VA_ARGS__}, __FILE__, __LINE__)
-/* After each call the check also fails if the host saw the provider break a rule of the ABI. */
+/* After each call the check also fails if the provider has broken a rule of the ABI. */
 
-/* The calls between the two changed nothing: the check is run again in two more stores, once with
- * these calls and once without, and both are then drained through virtual time and must agree.
- * May be used several times in one check; regions do not nest.  Only calls that are refused, find
- * nothing or repeat what was done (DK_OK without results) belong in, and none that is started: in
- * the run without them they are not made, and give the status and text that they gave before.
- * What follows expect_unchanged runs in the first run only. */
+/* The calls between the two must change nothing: the kit runs the check again in two more stores,
+ * once with these calls and once without.  Then it drains both stores through virtual time, and
+ * they must agree.  A check may have several such regions; they do not nest.  A region may hold
+ * only calls that are refused, find nothing or repeat what was done (DK_OK without results), and
+ * none that is started.  In the run without them they are not made, and return the status and text
+ * of the run before.  The code behind expect_unchanged runs in the first run only. */
 #define before(t) kit_before(t)
 #define expect_unchanged(t) kit_expect_unchanged(t, __FILE__, __LINE__)
 
@@ -103,31 +104,32 @@ const struct check *const *dk_runtime_checks(size_t *ret_n);
 
 int64_t now(struct dk_check *t);
 int64_t elapsed(struct dk_check *t);              /* since the check began */
-void advance(struct dk_check *t, int64_t ms);     /* others' deadlines on the way are met */
+void advance(struct dk_check *t, int64_t ms);     /* actors whose deadlines come on the way run */
 void advance_to(struct dk_check *t, int64_t time);
 void set_clock_back(struct dk_check *t, int64_t ms); /* while no handle is open */
-/* A check that NEEDS_STORE_CLOCK opens stores that go by their own clock.  Its host's clock, which
- * `now` tells, begins an hour behind the system's, so that nobody takes the one for the other; with
- * this it jumps forward, and the store's does not. */
+/* A check with NEEDS_STORE_CLOCK opens stores that use their own clock.  Its host's clock, which
+ * `now` reads, begins an hour behind the system's, so that a confusion of the two is seen.  This
+ * function moves the host's clock forward, and not the store's. */
 void set_host_clock_forward(struct dk_check *t, int64_t ms);
 
-/* ---- who calls ------------------------------------------------------------------------------- */
+/* ---- actors ---------------------------------------------------------------------------------- */
 
 struct actor *another_handle(struct dk_check *t);  /* opens the same store again */
 struct actor *another_thread(struct dk_check *t);  /* same handle, own thread */
 struct actor *another_process(struct dk_check *t); /* own process, own handle */
 
-/* With .start = true a call returns DK_OK at once and runs on; `finish` gives its status, and
- * finished_turn or finished_work the result of a fetch.  One call at a time for an actor.  Calls
- * of another handle are made by the check's own thread until one is started: from then on it has a
- * thread of its own.  A process loads the plugin and opens the store with its first call. */
+/* With .start = true a call returns DK_OK at once and goes on; `finish` gives its status, and
+ * finished_turn or finished_work the result of a fetch.  An actor makes one call at a time.  The
+ * check's own thread makes the calls of another handle until one is started: from then on that
+ * handle has a thread of its own.  A process loads the plugin and opens the store with its first
+ * call. */
 dk_status finish(struct dk_check *t, struct actor *actor);
 struct dk_turn *finished_turn(struct dk_check *t, struct actor *actor);       /* NULL: none came */
 struct dk_works *finished_work(struct dk_check *t, struct actor *actor);
 const struct dk_commit_outcome *finished_commit(struct dk_check *t, struct actor *actor);
-void until_it_waits(struct dk_check *t, struct actor *actor); /* a call that returns is a failure */
+void until_it_waits(struct dk_check *t, struct actor *actor); /* if it returns, the check fails */
 void cancel_call(struct dk_check *t, struct actor *actor);    /* of a thread or another handle */
-void kill_process(struct dk_check *t, struct actor *actor);   /* SIGKILL: it is gone for good */
+void kill_process(struct dk_check *t, struct actor *actor);   /* SIGKILL: it cannot be used again */
 
 /* ---- operations ------------------------------------------------------------------------------ */
 /* All of them trace themselves.  Those that return dk_status are for expect_status and must. */
@@ -173,8 +175,8 @@ struct fetch_turn_args {
 /* One turn; nothing or an error ends the check. */
 #define fetch_turn(t, ...) \
   kit_fetch_turn(t, &(struct fetch_turn_args){__VA_ARGS__}, __FILE__, __LINE__)
-/* The turn of this instance: fetches until it comes; the others stay locked.  Such another is
- * given to a later fetch_turn_of that asks for it, as long as its lease runs. */
+/* The turn of this instance: fetches until it comes.  Other turns that come before stay locked; a
+ * later fetch_turn_of that asks for one gets it, as long as its lease lasts. */
 #define fetch_turn_of(t, instance, ...) \
   kit_fetch_turn_of(t, instance, &(struct fetch_turn_args){__VA_ARGS__}, __FILE__, __LINE__)
 /* Any status; *ret is NULL unless DK_OK. */
@@ -198,8 +200,8 @@ enum { TAG_UNTAGGED = 100 };
   kit_fetch_work(t, &(struct fetch_work_args){__VA_ARGS__}, __FILE__, __LINE__)
 #define try_fetch_work(t, ret, ...) \
   kit_try_fetch_work(t, ret, &(struct fetch_work_args){__VA_ARGS__})
-/* Takes all work there is, one by one, and gives this one; the others stay locked, and are given
- * to a later fetch_activity that asks for them, as long as their lease runs. */
+/* Fetches all work there is, one by one, and gives this item.  The others stay locked; a later
+ * fetch_activity that asks for one gets it, as long as its lease lasts. */
 #define fetch_activity(t, instance, activity_id, ...) \
   kit_fetch_activity(t, instance, 1, activity_id, &(struct fetch_work_args){__VA_ARGS__}, \
                      __FILE__, __LINE__)
@@ -225,8 +227,8 @@ struct ack_turn_args {
   bool start, repeated, empty;   /* empty: execution_id 0 */
   uint64_t execution_id;         /* 0: 1 unless empty */
   int32_t status;                /* 0: keep */
-  const char *name, *version;    /* NULL: "order"/"1.0.0" when the turn said that the instance is
-                                    not known yet, and the check has not said .nameless */
+  const char *name, *version;    /* NULL: "order"/"1.0.0" when the turn is the first of its
+                                    instance, and the check has not set .nameless */
   bool nameless;
   const char *parent, *output, *owner;
   struct event events[16];
@@ -236,7 +238,8 @@ struct ack_turn_args {
   struct dk_activity cancel_of[16]; /* with their execution */
   const char *cancel_messages[8];
   const struct dk_version *pinned;
-  /* For what does not fit above: used as it stands, with the token, instead of all the rest. */
+  /* For results that the members above cannot express: used unchanged, with the token, instead of
+   * all of them. */
   const struct dk_turn_result *raw;
   struct dk_commit_outcome *ret_outcome;
   struct named_item *ret_duplicate; /* not between before and expect_unchanged */
@@ -255,7 +258,7 @@ struct token_args {
 #define abandon_turn(t, token, ...) kit_abandon_turn(t, token, &(struct token_args){__VA_ARGS__})
 #define renew_work(t, token, ...) kit_renew_work(t, token, &(struct token_args){__VA_ARGS__})
 #define abandon_work(t, token, ...) kit_abandon_work(t, token, &(struct token_args){__VA_ARGS__})
-/* For checks that say NEEDS_RELEASE. */
+/* For checks with NEEDS_RELEASE. */
 #define release_fetch(t, fetch_id, ...) \
   kit_release_fetch(t, fetch_id, &(struct token_args){__VA_ARGS__})
 
@@ -282,10 +285,10 @@ struct read_history_args {
   kit_try_read_history(t, instance, &(struct read_history_args){__VA_ARGS__})
 
 /* ---- durakit.admin/1 ------------------------------------------------------------------------- */
-/* For checks that say NEEDS_ADMIN. */
+/* For checks with NEEDS_ADMIN. */
 
-struct filter {                  /* what is not given is not asked for */
-  bool by_ids;                   /* DK_FILTER_IDS, also where there are none */
+struct filter {                  /* a member that is not given selects all */
+  bool by_ids;                   /* DK_FILTER_IDS, even without ids */
   const char *ids[8];
   const struct dk_bytes *list;   /* ids too: any number */
   size_t n;
@@ -296,14 +299,14 @@ struct filter {                  /* what is not given is not asked for */
 };
 #define WITH_STATUS(status) (1u << (status))
 
-/* Each that looks brings its result, or ends the check; the one that begins with try_ answers any
- * status, and finished_... gives its result then.  Between before and expect_unchanged they may
- * stand with results too. */
+/* Each look returns its result, or ends the check.  Its form with try_ returns any status, and then
+ * finished_... gives its result.  Between before and expect_unchanged they may also have results.
+ */
 struct look_args {
   struct actor *on;
   bool start;                    /* of try_... only */
   struct filter only;            /* list_instances; nothing given: no filter */
-  bool filtered;                 /* a filter although nothing of it is given */
+  bool filtered;                 /* a filter although none of its members is given */
   bool outputs;
   const char *after;             /* list_instances */
   uint64_t after_number;         /* list_executions */
@@ -374,37 +377,38 @@ uint64_t next_event(const struct dk_turn *turn);
 
 /* ---- races ----------------------------------------------------------------------------------- */
 
-/* Two started calls that release each other: both stand at the line (hold_at_line), then go.
- * Waits until both are done, for `finish` to give their statuses; true if they really
- * overlapped. */
+/* Releases two started calls that wait at the line (hold_at_line) at the same moment.  Waits until
+ * both are done; then `finish` gives their statuses.  True: they really overlapped. */
 bool race(struct dk_check *t, struct actor *a, struct actor *b);
 /* Counts one witnessed overlap: a check that ends with fewer than it needs is "unexercised". */
 void witness(struct dk_check *t, bool overlapped);
-/* Goes on until `enough` overlaps were seen or the bound of rounds is reached. */
+/* True until `enough` overlaps were seen or the bound of rounds is reached. */
 bool more_rounds(struct dk_check *t, uint32_t enough);
 /* For races: the next started call of this actor waits at the line until `race` lets it go. */
 void hold_at_line(struct dk_check *t, struct actor *actor);
 
 /* ---- time that passes in a call -------------------------------------------------------------- */
 
-/* Whoever asks for the time so many questions from now is held in its question, whatever locks it
- * has: the calls that follow are to be started ones.  A provider asks when it begins to decide, and
- * the host for it as a result is handed up, so that a fetch of a turn is at least two questions. */
+/* Holds the call that asks for the time as the n-th from now (`question`), whatever locks it has:
+ * so the following calls must be started ones.  A provider asks when it begins to decide, and the
+ * host asks for it as a result is handed up, so that a fetch of a turn is at least two questions.
+ */
 void hold_at_clock(struct dk_check *t, uint32_t question);
-/* Waits until one is held (true), or the call of this actor is done (false): nobody will be. */
+/* Waits until one is held (true), or the call of this actor is done (false): then none will be. */
 bool stands_at_clock(struct dk_check *t, struct actor *actor);
-/* The held one goes on, and no time has passed. */
+/* Lets the held call go on without any passed time. */
 void let_clock_go(struct dk_check *t);
 /* Waits until the started call of this actor has begun, and returns at once if it is done. */
 void until_begun(struct dk_check *t, struct actor *actor);
-/* Another call was started meanwhile: once it has come as far as it can, so much time passes and
- * the held one is let go.  PASSED_DURING: the call of this actor had not been judged by then, so
- * that it is to be judged by the new time.  PASSED_AFTER: it was quicker, or may have been. */
+/* For a call that was started meanwhile: when it has come as far as it can, this lets `ms` pass and
+ * lets the held call go on.  PASSED_DURING: the provider had not judged the call of this actor by
+ * then, so that it must judge it by the new time.  PASSED_AFTER: the call was quicker, or may have
+ * been. */
 enum passed { PASSED_DURING, PASSED_AFTER };
 enum passed pass_time(struct dk_check *t, struct actor *actor, int64_t ms);
-/* Once both calls are finished. */
+/* Call it after both calls are finished. */
 void time_has_passed(struct dk_check *t);
-/* Has the started call of this actor returned, or does it within so long, in real time? */
+/* True: the started call of this actor has returned, or returns within this real time. */
 bool returns_within(struct dk_check *t, struct actor *actor, int real_ms);
 
 /* ---- hurting a server ------------------------------------------------------------------------ */
@@ -416,35 +420,36 @@ enum cut {
   CRASH_SERVER     /* the server is crashed, and then waited for */
 };
 void cut_at_wait(struct dk_check *t, enum cut cut, uint32_t n);
-bool was_cut(struct dk_check *t); /* it came to that; whether or not, it does not from here on */
-/* Shuts down all that the provider has open in this process; how many those were. */
+bool was_cut(struct dk_check *t); /* whether it was cut; from here on it will not be */
+/* Shuts down all connections that the provider has in this process; returns their number. */
 size_t cut_connections(struct dk_check *t);
 
-/* The kit between provider and server: what happens to the n-th piece that one side sends from now
- * on.  Dropped, or first passed on; and the connection is closed to both, or reset, or ends in this
- * direction only.  Held: it is kept, with all that comes after it on its connection, until it is
- * let go; then it is dropped and the connection closed, or passed on and nothing is cut. */
+/* What the kit, between provider and server, does with the n-th piece that one side sends from now
+ * on.  The piece is dropped, or first passed on; and the connection is closed to both sides, or
+ * reset, or ends in this direction only.  Held: the piece is kept, with all data behind it on its
+ * connection, until let_message_go; then it is dropped and the connection closed, or it is passed
+ * on and nothing is cut. */
 struct message_cut {
   uint32_t n;
-  bool is_answer;  /* what the server sends, else what the provider does */
+  bool is_answer;  /* from the server, else from the provider */
   bool passed_on, reset, half, held;
 };
 void cut_at_message(struct dk_check *t, struct message_cut cut);
 bool message_was_cut(struct dk_check *t);
-/* Waits until the piece is held (true), or the started call of this actor is done (false): nothing
- * will be. */
+/* Waits until the piece is held (true), or the started call of this actor is done (false): then
+ * none will be. */
 bool message_is_held(struct dk_check *t, struct actor *actor);
 void let_message_go(struct dk_check *t);
 
-/* Each ends the check as the kit's or the surroundings' fault if its command fails, or if a new
- * handle shows that it has had no effect.  Whatever was done is undone when the check ends, however
- * that is. */
+/* Each ends the check as a fault of the kit or its environment if the command fails, or if a new
+ * handle shows that it had no effect.  The kit undoes all of them when the check ends, in whatever
+ * way. */
 void crash_server(struct dk_check *t);
 void start_server(struct dk_check *t);
-void crash_server_now(struct dk_check *t); /* while a call runs; then comes judge_crashed */
-void judge_crashed(struct dk_check *t); /* after that, or CRASH_SERVER: has it had its effect? */
+void crash_server_now(struct dk_check *t); /* while a call runs; call judge_crashed afterwards */
+void judge_crashed(struct dk_check *t); /* after that, or CRASH_SERVER: checks its effect */
 void pause_server(struct dk_check *t); /* goes on by itself after SERVER_PAUSE_MS */
-/* The call was answered, which a stopped server does not do: the command has had no effect. */
+/* For a call that was answered, which a stopped server cannot do: the command had no effect. */
 __attribute__((noreturn)) void judge_not_paused(struct dk_check *t, const char *call);
 bool resume_server(struct dk_check *t); /* false: it had gone on by itself */
 void deny_rights(struct dk_check *t);
@@ -454,13 +459,13 @@ enum { SERVER_PAUSE_MS = 12000 };
 int64_t real_time_ms(void);
 void wait_for_real(struct dk_check *t, int ms);
 
-/* ---- what the provider says of itself -------------------------------------------------------- */
+/* ---- the provider's declarations ------------------------------------------------------------- */
 
 const struct dk_provider *provider(struct dk_check *t);
 uint32_t calls_so_far(struct dk_check *t);
-/* The check ends here: it cannot be told whether this holds, for this reason. */
+/* Ends the check: for this reason it cannot find whether the clause holds. */
 __attribute__((noreturn)) void skip_check(struct dk_check *t, const char *why);
-struct dk_store *store_of(struct dk_check *t, struct actor *actor); /* for what has no word here */
+struct dk_store *store_of(struct dk_check *t, struct actor *actor); /* for calls without a macro */
 struct dk_caller *caller_of(struct dk_check *t, struct actor *actor);
 const char *failure_text(struct dk_check *t, struct actor *actor); /* of the last call */
 struct dk_bytes bytes(const char *text);         /* NULL: absent */
@@ -468,31 +473,32 @@ struct dk_bytes filled(struct dk_check *t, size_t n, char byte);
 bool same_bytes(struct dk_bytes a, struct dk_bytes b);
 void close_handle(struct dk_check *t, struct actor *actor);  /* NULL: the check's own */
 void open_handle(struct dk_check *t, struct actor *actor);   /* again, after close_handle */
-/* The check's own handle, by a host whose table ends after so many bytes. */
+/* Opens the check's own handle with a host whose table ends after `host_size` bytes. */
 void open_handle_of_older_host(struct dk_check *t, size_t host_size);
-/* The check's own handle, closed before, again: with DK_OPEN_READ_ONLY. */
+/* Opens the check's own handle again, closed before, with DK_OPEN_READ_ONLY. */
 void open_handle_to_read(struct dk_check *t);
 /* Opens with just these flags, and closes.  The store is the check's own (NULL), or another one. */
 dk_status open_status(struct dk_check *t, uint32_t flags, const char *store_suffix);
 dk_status destroy_store(struct dk_check *t, const char *store_suffix);
-/* The check's own handle, closed before, again: by this library, which stands for the plugin's and
- * calls it. */
+/* Opens the check's own handle again, closed before, by this library, which takes the place of the
+ * plugin and calls it. */
 void open_handle_through(struct dk_check *t, struct dk_library *library);
-/* A line of the check's own in the trace. */
+/* Adds a line of the check's own to the trace. */
 __attribute__((format(printf, 2, 3))) void say_in_trace(struct dk_check *t, const char *format,
                                                         ...);
-/* What is done once when this pass of the check is over, passed or failed, before the store is
- * closed.  false: something runs on and may use the store, which is left open therefore. */
+/* Sets a function that is called once when this pass of the check has ended, passed or failed,
+ * before the store is closed.  It returns false if something still runs and may use the store,
+ * which is then left open. */
 void at_end(struct dk_check *t, bool (*ending)(struct dk_check *t));
 /* How long a check of the profile `runtime` waits for what should happen. */
 int64_t patience_ms(const struct dk_check *t);
-/* A call of a dk_store_* function that has no word here, in the trace by its text; between before
- * and expect_unchanged it is left out in the run without the refused calls, as those of words
- * are. */
+/* A call of a dk_store_* function that has no macro here; its text goes to the trace.  Between
+ * before and expect_unchanged it is left out in the run without the refused calls, like the other
+ * calls. */
 #define traced(t, call) \
   (kit_skips(t, #call) ? kit_skipped_status(t) : kit_traced(t, (call), #call))
 
-/* ---- behind the words (conformance/kit) ------------------------------------------------------ */
+/* ---- behind the macros (conformance/kit) ----------------------------------------------------- */
 
 __attribute__((format(printf, 6, 7))) void
 kit_expect(struct dk_check *t, bool holds, const char *condition, const char *file, int line,

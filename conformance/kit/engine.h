@@ -4,9 +4,9 @@
  *
  * The runner makes one shared map (kit_shared_new) before it forks.  The child calls kit_run,
  * which loads the plugin, opens a store, runs the check with all its passes, closes, destroys its
- * stores, compares the process with what it was, and as its very last act writes the verdict.
- * Whatever the runner finds without that word (an early exit, a signal, a time-out) is a failure
- * with its own name.
+ * stores, compares the process with its former state, and last of all writes the verdict.  If the
+ * runner finds no verdict (after an early exit, a signal, a time-out), that is a failure with a
+ * name of its own.
  */
 #ifndef DK_KIT_ENGINE_H
 #define DK_KIT_ENGINE_H
@@ -17,15 +17,15 @@
 #include "conformance/kit/check.h"
 
 enum verdict {
-  VERDICT_NONE = 0,    /* the child has not said anything: early exit, crash, time-out */
+  VERDICT_NONE = 0,    /* the child has written no verdict: early exit, crash, time-out */
   VERDICT_PASS,
-  VERDICT_FAIL,        /* an expectation did not hold, or the host saw a rule of the ABI broken */
+  VERDICT_FAIL,        /* an expectation failed, or the provider broke a rule of the ABI */
   VERDICT_HOST_DAMAGE, /* process state changed, output on descriptor 1, thread or fd left */
   VERDICT_UNEXERCISED, /* a race without enough overlaps */
   VERDICT_SKIP,
   VERDICT_ERROR,       /* the kit's own fault, or the environment's (store not reachable) */
-  /* The rest is judged by the runner from outside; but the kit itself says CRASH or EARLY_EXIT
-   * when another process of the check ended in its call. */
+  /* The runner judges the rest from outside; but the kit itself reports CRASH or EARLY_EXIT when
+   * another process of the check ended in its call. */
   VERDICT_CRASH,
   VERDICT_TIMEOUT,
   VERDICT_EARLY_EXIT,
@@ -56,22 +56,22 @@ struct kit_report {
   int32_t verdict;
   int32_t phase;
   int32_t pass;                /* 0, or which pass of a twin run */
-  char operation[48];          /* the one running, or the last */
-  int32_t running;             /* 1: that one has not come back yet */
+  char operation[48];          /* the present one, or the last */
+  int32_t running;             /* 1: it has not returned yet */
   int64_t since_ns;            /* CLOCK_MONOTONIC: it began, or the last one ended */
   char clause[16];             /* which clause is broken */
   char message[1024];          /* in words: what did not hold */
   char expected[1024];
   char found[2048];
   char where[128];             /* file:line of the expectation */
-  char answer[200];            /* the call that failed, where that alone tells the failure, whatever
+  char answer[200];            /* the call that failed, if it alone shows the failure, whatever
                                   the check is: "open answered DK_INTERNAL: ..."; "": it does not */
   char skip_reason[256];
   uint32_t regions;            /* twin regions that were judged */
   uint32_t overlaps, rounds;   /* races */
   uint32_t operations;         /* calls made */
-  char command[64];            /* "--store-crash": it is waited for; "": none is */
-  int32_t real_time;           /* the provider cannot go by the host's clock: times were real */
+  char command[64];            /* "--store-crash": the kit waits for it; "": for none */
+  int32_t real_time;           /* the provider cannot use the host's clock: times were real */
   int64_t virtual_ms;          /* how far the clock went */
   uint32_t n_trace;            /* lines written in all; the ring keeps the last KIT_TRACE_LINES */
   struct kit_trace_line trace[KIT_TRACE_LINES];
@@ -84,9 +84,9 @@ struct kit_report {
 };
 #define KIT_SAID UINT64_C(0x6475726b69743264)
 
-/* What the user lets the kit do to the server behind a store.  The commands themselves are run by a
- * process beside the run (runner/engine/server-commands.c), because what they start must outlive
- * the check. */
+/* What the user lets the kit do to the server behind a store.  A process beside the run executes
+ * the commands (runner/engine/server-commands.c), because the processes that they start must
+ * outlive the check. */
 enum kit_power {
   KIT_CAN_CRASH = 1u,    /* crash and start */
   KIT_CAN_PAUSE = 2u,    /* pause and resume */
@@ -95,7 +95,7 @@ enum kit_power {
 };
 struct kit_hurt {
   uint32_t powers;                     /* KIT_CAN_..., as far as commands were given */
-  const char *hand;                    /* path of the socket where the commands are asked for */
+  const char *hand;                    /* path of the socket for requests of commands */
   const char *through;                 /* "key=value" with {folder}, {host}, {port}: a connection
                                           that the kit stands in; NULL: not given */
   const char *address;                 /* of the server: a socket's path, or HOST:PORT */
@@ -104,8 +104,8 @@ struct kit_hurt {
 struct kit_job {
   const struct check *check;
   /* Absolute path.  NULL: nothing is loaded and no store is opened; kit_run calls the check's
-   * function alone, and judges and compares as ever.  So the runner's canaries pass through the
-   * same engine whatever the plugin under test is; they use `expect` and nothing of a store. */
+   * function alone, and judges and compares as ever.  So the runner's canaries use the same engine,
+   * whatever plugin is under test; they use `expect` and nothing of a store. */
   const char *plugin;
   const struct dk_setting *settings;   /* as the user gave them, without the STORE parameter */
   size_t n_settings;
@@ -117,7 +117,7 @@ struct kit_job {
   uint64_t seed;
   int32_t settle_ms;                   /* 20 if the provider's `shared` is 3 (see probe), else 0 */
   int32_t answer_ms;                   /* so long a server may take, in real time; 0: as usual */
-  bool real_time;                      /* whatever clocks the provider can go by */
+  bool real_time;                      /* whatever clocks the provider can use */
   int64_t real_wait_ms;                /* in real time: so far ahead each run of a twin looks, and
                                           so long it may take more; 0: it does not wait */
   int64_t rounds_until_ns;             /* CLOCK_MONOTONIC: later no race looks for overlaps, so that
@@ -126,14 +126,14 @@ struct kit_job {
   int64_t patience_ms;                 /* in real time, for what should happen */
   bool incomplete;                     /* --next: accept missing operations */
   bool memcheck;                       /* under Valgrind: races are short, and not judged */
-  bool unload;                         /* the plugin says that it may be unloaded, and is */
+  bool unload;                         /* the plugin declares that it may be unloaded, and it is */
   int seals;                           /* socket to the runner, for kit_ask_seal; 0: none */
   uint64_t seals_inode;                /* of that socket: a plugin may have put another there */
   struct kit_hurt hurt;
 };
 
-/* The name of the store with this suffix ("-" between them): what the STORE parameter was set to,
- * and what a person has to remove. */
+/* The name of the store with this suffix ("-" between them): the value of the STORE parameter, and
+ * what a person has to remove. */
 void kit_store_name(const struct kit_job *job, const char *suffix, char *buffer, size_t size);
 
 struct kit_shared;
@@ -148,20 +148,21 @@ struct kit_shared *kit_shared_map(int file);
 void kit_shared_reset(struct kit_shared *shared);
 struct kit_report *kit_report_of(struct kit_shared *shared);
 
-/* In the child: runs the job and writes the report.  Returns when all is said; the child then
- * leaves by _exit(0).  Everything may also end in here, by a crash or an exit of the provider's. */
+/* In the child: runs the job and writes the report.  It returns when the report is complete; then
+ * the child leaves by _exit(0).  The process may also end in here, by a crash or an exit of the
+ * provider. */
 void kit_run(struct kit_shared *shared, const struct kit_job *job);
 
 /* In a child: loads the plugin and removes these stores (by suffix) that a killed check left
- * behind; writes VERDICT_PASS, or VERDICT_ERROR with what could not be removed.  Each is announced
- * when its turn comes, so that also of a child that is killed it is known which are gone, for
- * KIT_MAX_STORES at most; `operations` counts those that were tried. */
+ * behind; writes VERDICT_PASS, or VERDICT_ERROR with what could not be removed.  Each store is
+ * announced before it is removed, so that even after a kill of the child the runner knows which
+ * stores were deleted, for KIT_MAX_STORES at most; `operations` counts the attempts. */
 void kit_destroy_stores(struct kit_shared *shared, const struct kit_job *job,
                         const char (*suffixes)[64], size_t n);
 
-/* In a child: loads the plugin and describes it: descriptor, missing operations, what open
- * answers.  The description lies in the shared map; the report says how it ended.  For `durakit
- * probe`. */
+/* In a child, for `durakit probe`: loads the plugin and describes it: descriptor, missing
+ * operations, the answer of open.  The description is in the shared map; the report has the result.
+ */
 struct kit_probe {
   char name[128], version[128], built_with[256], help[1024];
   int32_t thread_model, durable, shared, unload;
@@ -194,15 +195,15 @@ uint32_t kit_threads(void); /* of this process */
 void *kit_memory_hold(const char *plugin, char *why, size_t size);
 /* What has leaked by now is no leak of the children that are forked from here on. */
 void kit_memory_baseline(void);
-/* In a child, after kit_run and once its map is not needed: unloads the plugin for good if the job
- * says so (`held` may be NULL), looks whether it went, and asks Valgrind for what has leaked.  All
- * that it finds is in Valgrind's output, the last word too.  False: that word has no seal. */
+/* In a child, after kit_run and once its map is not needed: unloads the plugin if the job asks for
+ * it (`held` may be NULL), checks that it was unmapped, and asks Valgrind for leaks.  All findings
+ * are in Valgrind's output, also the last word.  False: that word has no seal. */
 bool kit_memory_end(struct kit_shared *shared, const struct kit_job *job, void *held);
 /* The check memory/cycle: open, every operation, close, again and again. */
 extern const struct check kit_memory_cycle;
 
-/* What the child says in Valgrind's output, line by line; the first and the last of these words
- * stand behind the seal of their use, in KIT_SEAL_DIGITS digits, and a space. */
+/* The child's lines in Valgrind's output.  KIT_MEMORY_JUDGED and KIT_MEMORY_CYCLE follow the seal
+ * of their use, in KIT_SEAL_DIGITS digits, and a space. */
 #define KIT_MEMORY_SAID "durakit: "
 #define KIT_MEMORY_JUDGED "memory was judged"       /* its last word */
 #define KIT_MEMORY_MAPPED "the plugin stays mapped" /* though it may be unloaded */
@@ -211,10 +212,10 @@ enum { KIT_MEMORY_CYCLES = 4 };                     /* after one that warms up *
 
 /* ---- seals ----------------------------------------------------------------------------------- */
 
-/* What each seal is for.  A plugin runs in the process that its check runs in, and can write what
- * the kit writes; so a word by which a provider passes counts with a seal only: a random number
- * that the runner draws when it is asked for, so that it stands nowhere before.  The kit asks when
- * the word is due, and one that is asked for twice counts no more. */
+/* What each seal is for.  A plugin runs in the process of its check, and can write whatever the kit
+ * writes.  So a word by which a provider passes counts only with a seal: a random number that the
+ * runner draws when it is asked for, so that it is nowhere before.  The kit asks when the word is
+ * due, and a seal that is asked for twice no longer counts. */
 enum {
   KIT_SEAL_VERDICT,
   KIT_SEAL_MEMORY,                                  /* KIT_MEMORY_JUDGED */
@@ -222,10 +223,11 @@ enum {
   KIT_SEALS = KIT_SEAL_CYCLE + KIT_MEMORY_CYCLES + 1,
   KIT_SEAL_DIGITS = 16
 };
-/* 0, which is counted in the report (NULL: it is unmapped already): somebody else has asked for it,
- * or has put another socket in the place of the runner's.  Then no pass of the child counts. */
+/* 0, which is counted in the report (NULL: it is unmapped already): other code in the process has
+ * asked for it, or has put another socket in the place of the runner's.  Then no pass of the child
+ * counts. */
 uint64_t kit_ask_seal(struct kit_report *report, const struct kit_job *job, int use);
-enum { KIT_EXIT_UNSEALED = 71 };                    /* of a child whose last word has got none */
+enum { KIT_EXIT_UNSEALED = 71 };                    /* of a child whose last word has no seal */
 
 /* The settings that the user gave, checked against the parameters.  In a child; the refusal, if
  * any, is in kit_probe_of(shared)->refusal (number 0, `what` not empty). */

@@ -3,10 +3,10 @@
  *
  * Two kinds of memory.  `struct kit_shared` is one map, made before any fork and at one address in
  * all processes: report, clock, and each actor's operation with its request and reply.  A process
- * runs an operation just as a thread does, and nothing is marshalled.  `struct dk_check` belongs
- * to the check's own thread alone: only that thread expects, traces and judges; actors only run
- * operations.  What crosses: an operation belongs to its actor from kit_give until its `done` is
- * set, and to the check's thread at all other times.
+ * runs an operation just as a thread does, and nothing is marshalled.  `struct dk_check` belongs to
+ * the check's own thread alone: only that thread expects, traces and judges; actors only run
+ * operations.  An operation belongs to its actor from kit_give until its `done` is set, and to the
+ * check's thread at all other times.
  */
 #ifndef DK_KIT_KIT_H
 #define DK_KIT_KIT_H
@@ -63,13 +63,13 @@ enum op_kind {
   OP_DELETE_INSTANCES,
   OP_DELETE_MATCHING,
   OP_PRUNE,
-  OP_RAW /* what a check calls without a word of the kit */
+  OP_RAW /* a call that a check makes without a function of the kit */
 };
 
 /* One call: every request, and the reply. */
 struct op {
   enum op_kind kind;
-  int32_t at_line;                 /* stands at the line of a race first */
+  int32_t at_line;                 /* it first waits at the line of a race */
   struct dk_bytes token;
   int64_t ms;                      /* renew: the extension; abandon: the delay */
   int32_t ignore_attempt;
@@ -92,7 +92,7 @@ struct op {
   int32_t by_host;
   char text[512];                  /* of the failure */
   struct named_item duplicate;     /* of a commit that is one */
-  int32_t broken;                  /* the actor could not even load or open; text says why */
+  int32_t broken;                  /* the actor could not load or open; `text` has the reason */
   struct dk_turn *turn;
   struct dk_works *works;
   struct dk_history *history;
@@ -106,8 +106,8 @@ struct op {
 };
 
 const char *kit_op_name(enum op_kind kind); /* "ack_work_item" */
-/* Runs an operation of struct dk_ops or of struct dk_admin, and fills the reply; results lie in the
- * caller. */
+/* Runs an operation of struct dk_ops or of struct dk_admin, and fills the reply; the caller holds
+ * the results. */
 void kit_op_run(struct op *op, struct dk_store *store, struct dk_caller *caller);
 
 /* ---- actors (actors.c, process.c) ------------------------------------------------------------ */
@@ -130,7 +130,7 @@ struct actor {
   int32_t has_thread, given, held; /* given: an operation was given and not yet concluded */
   uint32_t trace_line;             /* of the operation that runs */
   pid_t pid;
-  int life_fd, done_fd, wait_fd;   /* done_fd: its word; wait_fd: that, or its death */
+  int life_fd, done_fd, wait_fd;   /* done_fd: it is done; wait_fd: that, or it has died */
   struct dk_arena requests;        /* of a process: its part of the map */
   void *reply;
   size_t reply_size;
@@ -147,23 +147,23 @@ struct kit_violation {
   char operation[48], clause[16], text[512];
 };
 
-/* Between the virtual clock and those who are given it: see stall.c. */
+/* Between the virtual clock and its users: see stall.c. */
 struct kit_gate {
-  struct dk_clock clock;           /* what stores are given */
+  struct dk_clock clock;           /* the clock that stores get */
   struct dk_clock *behind;
   sem_t go;
-  sem_t met;                       /* both that race have begun */
-  _Atomic int32_t countdown;       /* so many questions until somebody is held; 0: not armed */
+  sem_t met;                       /* both racing calls have begun */
+  _Atomic int32_t countdown;       /* questions until a call is held; 0: not armed */
   _Atomic int32_t holds;
   _Atomic int32_t asked;           /* questions of others since then */
-  _Atomic int32_t answers;         /* so many wait for a server's answer */
+  _Atomic int32_t answers;         /* calls that wait for a server's answer */
   _Atomic int64_t pushed;          /* the time is at least this */
-  _Atomic int64_t ahead;           /* of the clock behind: where stores go by their own */
+  _Atomic int64_t ahead;           /* of the clock behind: where stores use their own */
   struct kit_shared *shared;
 };
 /* What is to happen at a wait for a server (hurt.c).  Of the check's own process only. */
 struct kit_cut {
-  _Atomic int32_t countdown;       /* so many waits until then; 0: not armed */
+  _Atomic int32_t countdown;       /* waits until then; 0: not armed */
   _Atomic int32_t done;
   int32_t what;                    /* enum cut */
   struct dk_check *by;
@@ -171,18 +171,18 @@ struct kit_cut {
 };
 bool kit_gate_init(struct kit_gate *gate, struct dk_clock *behind);
 void kit_gate_reset(struct kit_gate *gate, int64_t ahead);
-enum { KIT_HOST_BEHIND_MS = 3600000 }; /* where stores go by their own clock */
+enum { KIT_HOST_BEHIND_MS = 3600000 }; /* where stores use their own clock */
 
 /* The process between provider and server, and what it is to do (proxy.c). */
 struct kit_proxy {
   pid_t pid;
-  _Atomic int32_t countdown;       /* so many pieces until then; 0: not armed */
+  _Atomic int32_t countdown;       /* pieces until then; 0: not armed */
   _Atomic int32_t done;
   _Atomic int32_t holds;           /* a piece, until `go` */
   _Atomic int32_t go;
   _Atomic uint32_t n_connections;
   struct message_cut cut;
-  char key[64], value[KIT_MAX_VALUE]; /* the setting by which it is reached; "": it is not there */
+  char key[64], value[KIT_MAX_VALUE]; /* the setting by which it is reached; "": there is none */
 };
 
 struct kit_shared {
@@ -192,11 +192,11 @@ struct kit_shared {
   struct kit_violation violation;
   struct dk_virtual_clock *clock;  /* NULL: the system's */
   struct kit_gate gate;            /* before that clock */
-  int32_t own_clock;               /* stores go by their own; the host's is not the system's */
+  int32_t own_clock;               /* stores use their own; the host's is not the system's */
   int32_t is_gated;                /* in real time too, stores are given the gate */
   struct kit_cut cut;
   struct kit_proxy proxy;
-  _Atomic int32_t at_line;         /* how many actors stand at the line of a race */
+  _Atomic int32_t at_line;         /* how many actors wait at the line of a race */
   _Atomic int32_t ready;           /* ... and are ready to go */
   _Atomic int64_t go_ns;           /* when both go; 0: not yet known */
   _Atomic int32_t begun;           /* how many of the two have begun their calls */
@@ -206,9 +206,10 @@ struct kit_shared {
 };
 
 /* Where the parts of the map lie (shared.c). */
-/* In a child: leaves only the rooms of so many processes, for memcheck would search all of them. */
+/* In a child: unmaps all but the parts of `processes` processes, because memcheck would search all
+ * of them. */
 void kit_shared_trim(struct kit_shared *shared, uint32_t processes);
-/* What that has left; the map is of no use then. */
+/* Unmaps the rest; then the map cannot be used. */
 void kit_shared_drop(struct kit_shared *shared, uint32_t processes);
 void *kit_clock_region(struct kit_shared *shared);
 void *kit_request_region(struct kit_shared *shared, uint32_t process, size_t *ret_size);
@@ -224,9 +225,10 @@ void kit_give(struct dk_check *t, struct actor *who);
 void kit_wait_done(struct dk_check *t, struct actor *who);
 /* The actor's side: the operation is done. */
 void kit_done(struct actor *who);
-/* Both stand at the line, or the bound has passed: the call of this one begins. */
+/* Returns when both actors are at the line, or the time limit has passed: then the call of this one
+ * begins. */
 void kit_stand_at_line(struct actor *who);
-/* One of the two that race has begun; and the race is over (stall.c). */
+/* One of the two racing calls has begun; and the race has ended (stall.c). */
 void kit_race_begins(struct kit_shared *shared);
 void kit_race_is_over(struct kit_shared *shared);
 void kit_end_actors(struct dk_check *t);
@@ -237,12 +239,12 @@ int64_t kit_real_ns(void);
 
 /* ---- whose fault (trouble.c) ----------------------------------------------------------------- */
 
-/* A check is about to fail for this answer: it is noted, if it tells the failure. */
+/* Notes this answer, for which a check is about to fail, if it alone shows the failure. */
 void kit_note_answer(struct dk_check *t, const char *operation, dk_status status,
                      const char *text);
-/* The kit itself can write where this store lies; false: it cannot, or cannot look, for a server is
- * behind it (shared 3, an address or a URL among the settings).  `ret_why` goes on from the
- * provider's text. */
+/* True: the kit itself can write where this store is.  False: it cannot, or it cannot check that,
+ * because a server is behind the store (shared 3, an address or a URL among the settings).
+ * `ret_why` continues the provider's text. */
 bool kit_place_is_well(const struct dk_provider *provider, const struct kit_job *job,
                        const char *store, char *ret_why, size_t size);
 /* DK_UNAVAILABLE of a call that should succeed.  VERDICT_ERROR: the place is not well; else
@@ -251,13 +253,13 @@ enum verdict kit_judge_unavailable(struct dk_check *t, char *ret_why, size_t siz
 
 /* ---- hurting a server (hurt.c, proxy.c) ------------------------------------------------------ */
 
-/* At a wait for a server: true if the wait is over, with this status. */
+/* At a wait for a server: true if the wait has ended, with this status. */
 bool kit_cut_wait(struct kit_shared *shared, struct dk_clock *behind, const struct dk_wait *wait,
                   dk_status *ret_status);
 void kit_note_own_sockets(struct dk_check *t);
-/* Undoes what was done to the server, and lets go of who did it. */
+/* Undoes what was done to the server, and closes the connection to the process that did it. */
 void kit_hurt_end(struct dk_check *t);
-/* For a process that only wants the server to be well: waits until it is. */
+/* For a process that only needs a working server: waits until it works. */
 void kit_wait_until_mended(const struct kit_job *job);
 /* "": the check may be run; else what the user did not give, in `why`. */
 bool kit_lacks_power(const struct kit_job *job, const struct check *check, char *why, size_t size);
@@ -312,10 +314,10 @@ struct kit_twin {
   bool inside, skips;            /* inside a region; and its calls are left out */
   struct dk_arena arena;         /* lives through both runs of one region */
   LIST(struct kit_log_line) log; /* of the run with the calls, up to the region */
-  size_t n_compared;             /* of the run without them: so many lines agreed */
+  size_t n_compared;             /* of the run without them: how many lines agreed */
   LIST(struct kit_remembered) calls;
   size_t n_skipped;
-  struct kit_drained with;       /* what the drain told */
+  struct kit_drained with;       /* what the drain found */
 };
 
 struct dk_check {
@@ -326,7 +328,7 @@ struct dk_check {
   const struct dk_provider *provider;
   bool has_sessions, has_admin, real_time;
   int64_t waited_ms;             /* in real time, by the check itself, in this pass */
-  int hand_fd;                   /* to who runs commands on the server; -1: not asked yet */
+  int hand_fd;                   /* to the process for commands on the server; -1: not asked yet */
   int *own_sockets;              /* there before the plugin was loaded */
   size_t n_own_sockets;
   size_t host_size;              /* of the table that stores see; 0: all of it */
@@ -374,7 +376,8 @@ struct dk_bytes kit_copy_bytes(struct dk_check *t, struct dk_arena *arena, struc
 void kit_copy_reply(struct dk_check *t, struct dk_arena *arena, struct op *op);
 const struct dk_turn_result *kit_copy_result(struct dk_check *t, struct dk_arena *arena,
                                              const struct dk_turn_result *result);
-/* Overwrites the texts of a request, which are the kit's own copies, once nobody may read them. */
+/* Overwrites the texts of a request, which are the kit's own copies, after the call, when nothing
+ * may read them any longer. */
 void kit_take_back(const struct op *op);
 void kit_overwrite(struct dk_bytes lent);
 void *kit_alloc(struct dk_check *t, struct dk_arena *arena, size_t n, size_t size);
@@ -422,14 +425,14 @@ void kit_give_admin_reply(struct op *op, const struct op *reply);
 
 /* ---- failures (expect.c) --------------------------------------------------------------------- */
 
-/* Ends the check: it was not run, or not to its end, for this reason. */
+/* Ends the check as not run, or not run to its end, for this reason. */
 __attribute__((noreturn, format(printf, 2, 3))) void
 kit_skip(struct dk_check *t, const char *format, ...);
 /* Ends the check: expected and found may be NULL. */
 __attribute__((noreturn, format(printf, 6, 7))) void
 kit_fail(struct dk_check *t, enum verdict verdict, const char *where, const char *expected,
          const char *found, const char *format, ...);
-/* The kit's own fault, or that of how it was used. */
+/* Ends the check for a fault of the kit, or of its user. */
 __attribute__((noreturn, format(printf, 2, 3))) void
 kit_trouble(struct dk_check *t, const char *format, ...);
 __attribute__((noreturn)) void kit_leave(struct dk_check *t);
@@ -469,7 +472,7 @@ bool kit_store_value(const struct kit_shared *shared, const struct kit_job *job,
                      const char *suffix, char *buffer, size_t size);
 /* false: no room left in the list. */
 bool kit_announce(struct kit_report *report, const char *suffix);
-/* What making it was answered; until then it is being made. */
+/* Notes the answer to its making; until then it is being made. */
 void kit_announce_made(struct kit_report *report, const char *suffix, dk_status status);
 void kit_announce_gone(struct kit_report *report, const char *suffix);
 dk_status kit_open(struct dk_check *t, struct actor *who);
@@ -477,10 +480,10 @@ void kit_close(struct dk_check *t, struct actor *who);
 void kit_new_store(struct dk_check *t);
 void kit_destroy_store(struct dk_check *t);
 void kit_refuse_existing_store(struct dk_check *t);
-/* Before the provider's words, when it refuses to open a store that is not to be made. */
+/* Comes before the provider's text, when it refuses to open a store that must not be made. */
 #define KIT_MAY_EXIST "it may exist already, or the provider refuses for another reason: "
-/* With a handle of its own, that is closed again: is the store reached, and does it answer a call?
- * If not, `ret_why` is what was answered. */
+/* Checks, with a handle of its own, that the store is reached and answers a call.  If not,
+ * `ret_why` is the answer. */
 bool kit_store_answers(struct dk_check *t, char *ret_why, size_t size);
 
 /* ---- the process (state.c) ------------------------------------------------------------------- */
@@ -488,7 +491,7 @@ bool kit_store_answers(struct dk_check *t, char *ret_why, size_t size);
 struct kit_state;
 struct kit_state *kit_state_take(void); /* NULL: no memory, or /proc cannot be read */
 void kit_state_free(struct kit_state *state);
-/* Tells the first thing that differs; false if nothing does. */
+/* Reports the first difference; false if there is none. */
 bool kit_state_differs(const struct kit_state *before, const struct kit_state *after,
                        struct kit_report *report);
 uint32_t kit_count_threads(void);

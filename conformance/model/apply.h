@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the steps share: pieces of memory, each with its own texts behind itself, and
- * what one file does for another. */
+/* What the files of the steps share: pieces of memory, each with its texts behind it, and the
+ * functions that one file has for another. */
 #ifndef DK_MODEL_APPLY_H
 #define DK_MODEL_APPLY_H
 

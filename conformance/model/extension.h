@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the table of durakit.status/1 has behind its head in model-full: for the model's own tests,
- * and no promise to anybody.  The operations of the extension are still to come. */
+/* The members of the table of durakit.status/1 behind its head, in model-full: for the model's own
+ * tests, and not part of any contract.  The extension's operations are not defined yet. */
 #ifndef DK_MODEL_EXTENSION_H
 #define DK_MODEL_EXTENSION_H
 

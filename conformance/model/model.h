@@ -7,7 +7,7 @@
  *   release.c    what a fetch has locked whose answer was lost
  *   pin.c tag.c  which instances and which work items a fetch may be given
  *   admin.c delete.c prune.c
- *                looking at what is there, and removing what is over
+ *                looking at instances, and removing those that have ended
  *   fate.c       which instances a filter selects, and which go with a deletion
  *   extension.c  key-values, custom status, sessions: of model-full only
  *   token.c      lock tokens, and how a dead one is refused
@@ -18,16 +18,15 @@
  *                what each step does to the store in memory
  *   state.c      how its rows are found
  *
- * How an operation runs.  It enters: takes the lock of the store and applies what others have
- * appended to the log.  It decides, refuses, hands up; and writes what is to change as steps.  It
- * leaves: the steps become one record of the log, all or nothing, synced, and only then are they
- * applied to the state in memory.  So the state is what the log says, for whoever reads it, and
- * nothing changes it but steps; only the order in which a handle keeps it may be a mutant's own.
- * An operation sees the store as it stood before it, whatever it has written: that is how
- * duplicates are judged.
+ * How an operation runs.  It enters: it takes the lock of the store and applies the records that
+ * others have appended to the log.  It decides, refuses, hands up, and writes its changes as steps.
+ * It leaves: the steps become one record of the log, all or nothing, synced.  Only then are they
+ * applied to the state in memory.  So the log alone defines the state, for every reader, and only
+ * steps change it; only the order in which a handle keeps it may be a mutant's own.  An operation
+ * sees the store as it was before the operation, whatever it has written: so duplicates are judged.
  *
  * Locks.  store.mutex guards all of struct store; the file's lock (of the open file description) is
- * taken and given back under it.  Neither is held while an operation waits, for work or for the
+ * taken and given back under it.  An operation holds neither while it waits for work or for the
  * file's lock.
  */
 #ifndef DK_MODEL_H
@@ -52,8 +51,8 @@
 
 /* ---- mutants --------------------------------------------------------------------------------- */
 
-/* Notes at the rules, which say how each is commonly got wrong (areas.def).  They read as the
- * condition alone, and are, unless the store was opened with that mutant.  `s` is the store. */
+/* Marks at the rules, which name the common errors of each (areas.def).  Each gives the condition
+ * alone, unless the store was opened with that mutant.  `s` is the store. */
 #define MUTANT(id)             is_mutant(s, id)
 #define HOLDS(id, condition)   ((condition) || MUTANT(id))  /* the mutant takes it as true */
 #define REFUSED(id, condition) ((condition) && !MUTANT(id)) /* the mutant lets it pass */
@@ -80,10 +79,10 @@ struct table {
 };
 
 struct lock {
-  uint64_t epoch;  /* number of the last token given out; 0: none yet */
+  uint64_t epoch;  /* number of the last token; 0: none yet */
   int64_t until;
-  bool held;       /* not any more once it was given back or used up */
-  uint64_t handle; /* whose: nothing but mutants asks */
+  bool held;       /* no longer after it was given back or used up */
+  uint64_t handle; /* of which handle: only mutants use it */
   uint64_t fetch_id;
 };
 
@@ -145,7 +144,7 @@ struct instance {
   /* of one operation, by its number: see fate.c */
   uint64_t listed_by, named_by, judged_by;
   enum fate { STAYS, GOES, IS_ASKED } fate;
-  bool is_of_others; /* another handle has made it: only mutants ask */
+  bool is_of_others; /* another handle has made it: only mutants use it */
 };
 
 struct identity {
@@ -158,7 +157,7 @@ struct row {
   struct entry entry;
   struct identity identity;
   struct lock lock;
-  struct dk_bytes owner; /* who holds the lock; in memory of its own */
+  struct dk_bytes owner; /* the lock's owner; in memory of its own */
   uint64_t attempt, seen_by;
   int64_t visible_at;
   struct dk_bytes tag, session, payload;
@@ -175,12 +174,12 @@ struct session {
 enum { MAX_WATCHES = 4 };
 
 struct op;
-/* Somebody else appends to the log for this handle, and is asked before each operation: a server,
- * of some fixtures.  NULL for the model itself. */
+/* A server that appends to the log for this handle, and is asked before each operation, in some
+ * fixtures.  NULL for the model itself. */
 struct elsewhere {
   dk_status (*hello)(struct op *op, const struct elsewhere *elsewhere);
   dk_status (*append)(struct op *op, const struct elsewhere *elsewhere, struct dk_bytes record);
-  bool is_deaf; /* a fixture's fault: nothing wakes whoever waits for work */
+  bool is_deaf; /* a fixture's fault: nothing wakes a call that waits for work */
   bool is_open; /* a fixture's fault: while it appends the store is not locked */
 };
 
@@ -191,7 +190,7 @@ struct store {
   pthread_mutex_t mutex;
   /* the state */
   struct table instances, messages, activities;
-  struct instance **in_order; /* all instances by id, as long as is_in_order says so */
+  struct instance **in_order; /* all instances by id, as long as is_in_order is set */
   bool is_in_order;
   struct link waiting, rows;
   struct session *sessions;
@@ -202,21 +201,21 @@ struct store {
   int fd;
   bool is_file, is_read_only;
   bool has_extensions;  /* it is opened as model-full */
-  bool own_clock;       /* it goes by the system's clock, and not by the host's */
-  bool is_stale;        /* the state must be made anew */
-  bool is_opening;      /* what is applied, earlier handles have stored: only mutants ask */
-  bool is_following;    /* what is applied, other handles have stored: only mutants ask */
-  off_t end;            /* so far the log has been applied */
+  bool own_clock;       /* it uses the system's clock, not the host's */
+  bool is_stale;        /* the state must be built again */
+  bool is_opening;      /* earlier handles have stored what is applied: only mutants use it */
+  bool is_following;    /* other handles have stored what is applied: only mutants use it */
+  off_t end;            /* the log has been applied up to here */
   /* the handle */
   uint64_t handle;
   uint64_t own_epochs, operations, cancelled_fetches;
   struct link waiters;
-  int watches[MAX_WATCHES]; /* of the file, for the next who waits */
+  int watches[MAX_WATCHES]; /* of the file, for the next wait */
   size_t n_watches;
   int32_t mutant;       /* its number; -1: none, this is the model itself */
   const struct dk_mutant_reached *reached;
   /* of mutants */
-  struct dk_text unwritten;        /* what was answered, and is not in the log yet */
+  struct dk_text unwritten;        /* what is answered but not yet in the log */
   int64_t first_now;               /* of the handle's first operation */
   uint32_t fetching;               /* fetches that look for the first time */
   size_t listed;                   /* where the last page ended */
@@ -237,7 +236,8 @@ struct instance *find_instance(const struct store *s, struct dk_bytes id);
 struct message *find_message(const struct store *s, struct dk_bytes instance, struct dk_bytes id);
 struct row *find_row(const struct store *s, const struct identity *identity);
 struct session *find_session(const struct store *s, struct dk_bytes id);
-/* All of them, s->instances.n, in the order of their ids, until the next step; NULL: no memory. */
+/* All instances, s->instances.n, in the order of their ids, until the next step; NULL: no memory.
+ */
 struct instance *const *instances_in_order(struct store *s);
 bool same_bytes(struct dk_bytes a, struct dk_bytes b);
 int compare_bytes(struct dk_bytes a, struct dk_bytes b); /* as memcmp, the shorter one first */
@@ -309,17 +309,17 @@ struct op {
   struct dk_text record;  /* its steps */
   char first_token[MAX_TOKEN]; /* a fetch of work: of its first item */
   bool leaves_traces;     /* although it is refused: mutants only */
-  bool is_again;          /* a fetch that has looked before: only mutants ask */
+  bool is_again;          /* a fetch that has looked before: only mutants use it */
 };
 
-enum { DONE_ALREADY = -1 }; /* inside the model: stop here, nothing is to be done, and say DK_OK */
+enum { DONE_ALREADY = -1 }; /* inside the model: nothing is left to do, return DK_OK */
 
 /* Takes the lock, follows the log, reads the clock.  [TIME-1] */
 dk_status enter(struct op *op, void *self, struct dk_call *call, const char *name);
 /* Appends and applies what `op` has written if status is DK_OK, and gives the lock back. */
 dk_status leave(struct op *op, dk_status status);
 /* Mutants only: gives the lock back in the midst of an operation and takes it again; and, where
- * nothing is locked, stays away until somebody has written, or for a while. */
+ * nothing is locked, waits before that until another handle has written, or for a while. */
 dk_status let_others_in(struct op *op);
 dk_status write_so_far(struct op *op); /* as a record of its own */
 void let_others_pass(const struct store *s);
@@ -394,7 +394,8 @@ void let_stay(const struct op *op, struct instance *instance); /* and its ancest
 bool has_to_stay(const struct op *op, const struct instance *instance);
 bool is_named(const struct op *op, const struct instance *instance); /* let go itself */
 uint64_t generations(const struct op *op, const struct instance *instance);
-/* Has it been let go, or an ancestor?  Asked once all is said of all. */
+/* True: it was let go, or an ancestor of it was.  Call it when the fate of every instance is known.
+ */
 bool goes(const struct op *op, struct instance *instance);
 
 /* history.c */
@@ -442,7 +443,7 @@ void ring_waiters(struct store *s);
 void close_watches(struct store *s);
 
 /* log.c */
-int64_t clock_now(const struct store *s); /* TIME-7: of the clock that this store goes by */
+int64_t clock_now(const struct store *s); /* TIME-7: of the clock that this store uses */
 dk_status log_open(struct op *op, const char *path, uint32_t flags);
 void log_close(struct store *s);
 dk_status log_destroy(struct op *op, const char *path);
