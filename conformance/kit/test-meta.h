@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kit's tests share: a small check, often wrong on purpose, is run in a child against the
- * model, and must get its verdict, its words and its trace.  MODEL names the model's plugin. */
+/* What the kit's tests share.  They run a small check, often wrong on purpose, in a child against
+ * the model; it must get its verdict, its texts and its trace.  MODEL names the model's plugin. */
 #ifndef DK_KIT_TEST_META_H
 #define DK_KIT_TEST_META_H
 
@@ -14,7 +14,7 @@ struct meta {
 };
 extern struct meta meta;
 
-/* What a check must lead to.  Texts are parts of what must be there; NULL: anything. */
+/* The expected result of a check.  The texts are parts of the real ones; NULL: anything. */
 struct expected {
   const char *name;
   void (*run)(struct dk_check *t);
@@ -25,7 +25,7 @@ struct expected {
 };
 
 void meta_begin(void);
-/* Nothing may be left in the folder.  Gives the program's exit status. */
+/* Checks that nothing is left in the folder.  Returns the program's exit status. */
 int meta_end(void);
 struct kit_report *report(void);
 struct kit_job job_of(const struct check *check, const char *plugin);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of the model share: a handle with its caller, and the operations in short.
- * Misfortune (no memory, no folder) bails out. */
+ * A failure of the environment (no memory, no folder) bails out. */
 #ifndef DK_MODEL_TEST_HANDLE_H
 #define DK_MODEL_TEST_HANDLE_H
 
@@ -27,7 +27,7 @@ const char *store_path(const char *name); /* until the next call */
 off_t size_of(const char *path);          /* -1: it is not there */
 
 struct dk_virtual_clock *new_clock(void **ret_region);
-/* With `clock` NULL it goes by the system's, without `path` it lies in memory. */
+/* With `clock` NULL the store uses the system's clock, without `path` it is in memory. */
 dk_status open_with(struct handle *h, struct dk_virtual_clock *clock, const char *path,
                     const char *mutant, uint32_t flags);
 dk_status open_by_its_own_clock(struct handle *h, const char *path);
@@ -36,7 +36,7 @@ void close_handle(struct handle *h);
 
 struct dk_bytes text(const char *string);
 bool same(struct dk_bytes got, const char *expected);
-/* A copy that outlives the caller's next result; the last 16 of a thread are there. */
+/* A copy that outlives the caller's next result; a thread keeps its last 16. */
 struct dk_bytes kept(struct dk_bytes token);
 
 dk_status enqueue(struct handle *h, const char *instance, const char *id);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking at instances: what is listed, in which order, by which filter, and what is told of each;
- * and that nobody is disturbed by it. */
+/* Looking at instances: what is listed, in which order, by which filter, with which values; and
+ * that it disturbs no other operation. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -314,7 +314,7 @@ test_stats(struct handle_under_test *h, const char *schema)
      s.oldest_activity == 10, "activities: one whose lease is over is ready again");
 }
 
-/* ---- nobody is disturbed --------------------------------------------------------------------- */
+/* ---- no other operation is disturbed --------------------------------------------------------- */
 
 static char *
 all_that_is(const char *schema)
@@ -354,7 +354,7 @@ test_looking(struct handle_under_test *h, const char *schema)
   free(after);
 }
 
-/* A table that somebody has locked is waited for as long as lock_timeout says. */
+/* The wait for a locked table lasts as long as lock_timeout. */
 static void
 test_locked_table(struct handle_under_test *h, const char *schema)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CALL-7: what other handles do wakes a waiting fetch by a notification, and what can become of the
- * connection that brings them.  Nothing here is judged by how long it took: the clock of the handle
- * that waits is asked what each wait was to last, and what has ended it.  And what waiting costs
+/* CALL-7: a change by another handle wakes a waiting fetch by a notification; and what can happen
+ * to the connection for them.  Nothing here is judged by how long it took: the waiting handle's
+ * clock records how long each wait was to last, and what has ended it.  And the cost of waiting for
  * the server, counted at the wire. */
 #include <pthread.h>
 #include <stdio.h>
@@ -318,7 +318,7 @@ test_listener_is_cut(struct bells *t)
   free(number);
 }
 
-/* A transaction that has asked who listens before the listener was there will tell nobody. */
+/* A transaction that asked for listeners before the listener existed will notify none. */
 static void
 test_writer_that_does_not_know(struct bells *t)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each operation against a row that a session beside holds in an open transaction: it says DK_BUSY
- * after lock_timeout, with words that say what to do, has changed nothing, and does its work when
- * the row is let go.  And if that is while it waits, it goes by the time of then (TIME-1, TIME-6).
- * And what else the server refuses for this time, while it writes or as it commits: the same.
- * Nothing is judged by how long it took. */
+/* Each operation against a row that a session beside holds in an open transaction: it answers
+ * DK_BUSY after lock_timeout, with a text that names what to do, has changed nothing, and succeeds
+ * when the row is free.  If the row becomes free while it waits, it uses the time of that moment
+ * (TIME-1, TIME-6).  The same holds for other temporary refusals of the server, while it writes or
+ * as it commits.  Nothing is judged by how long it took. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

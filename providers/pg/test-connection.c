@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection, with a server that misbehaves at each place: what is said of it, and that nothing
- * is left, blocks, or kills the process (a write to a closed socket raises no SIGPIPE). */
+/* A connection, with a server that misbehaves at each place: what is reported, and that nothing is
+ * left, blocks, or kills the process (a write to a closed socket raises no SIGPIPE). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What operations cost the server, counted: the statements of a commit do not grow with what it
- * cancels, rows are found by their keys, and nobody walks past rows that are not for him.
+ * cancels, rows are found by their keys, and no operation reads past rows that are not its own.
  *
- * auto_explain tells the plan of each statement inside the functions, with the pages that it has
+ * auto_explain sends the plan of each statement inside the functions, with the pages that it has
  * touched, as notices to the client; the proxy before the server keeps them.  The connection is
  * warmed while the tables are tiny, and they are never analyzed: what was planned then must do.
  *
@@ -253,7 +253,7 @@ begins_after(struct wire *wire, const char *index, const char *condition)
   return false;
 }
 
-/* Instances that are over, each of one execution; the last tenth are children of one. */
+/* Instances that have ended, each with one execution; the last tenth are children of one. */
 static void
 fill_instances(struct server *s, size_t n)
 {

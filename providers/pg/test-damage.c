@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cannot be handed over is told once, by its name, and keeps nobody from the rest: payloads of
- * which a part is gone (pg_surgery takes it away), and rows that somebody has written by hand. */
+/* A row that cannot be handed over is reported once, by its name, and does not block the others:
+ * payloads of which a part is lost (pg_surgery removes it), and rows that were written by hand. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,7 +183,7 @@ test_message(struct handle_under_test *h)
   remove_all();
 }
 
-/* TURN-5: who has the history in memory does not read it. */
+/* TURN-5: an owner that has the history in memory does not read it. */
 static void
 test_history(struct handle_under_test *h)
 {

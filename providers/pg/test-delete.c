@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Removing instances: nothing is left of them and nothing of others goes; what is refused, whole;
- * that their tokens are dead for good; pages of what a filter selects; and pruning. */
+/* Removing instances: nothing is left of them, and nothing of others is deleted; a refusal changes
+ * nothing; that their tokens are dead for good; pages of what a filter selects; and pruning. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -370,7 +370,8 @@ delete_and_be_ended(void)
   return status;
 }
 
-/* A connection that is lost leaves it open whether it was done; who tries again finds out. */
+/* After a lost connection it is unknown whether the deletion was done; a second attempt shows it.
+ */
 static void
 test_unknown_outcome(void)
 {

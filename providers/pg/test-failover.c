@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server that ends sessions, crashes, comes back, or takes no writes for a while: what a handle
- * that has stayed open says meanwhile, and that it goes on by itself.  Crashes are for a server
- * that tests/with-postgres has made. */
+/* A server that ends sessions, crashes, comes back, or accepts no writes for a while: what an open
+ * handle answers meanwhile, and that it goes on by itself.  Crashes are for a server that
+ * tests/with-postgres has made. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,7 +150,7 @@ test_ended(struct handle_under_test *h, PGconn *super)
   test_all_work(h, "after an administrator has ended all sessions");
 }
 
-/* As on a primary that has become a standby: there sessions are read-only, too. */
+/* As on a primary that has become a standby: there sessions are also read-only. */
 static void
 test_read_only(struct handle_under_test *h, PGconn *super)
 {
@@ -311,7 +311,7 @@ until_commits_wait(PGconn *super)
   PQfinish(pg); /* the server's process waits on */
 }
 
-/* A commit that waits for its standby, and who waits behind it: both say so. */
+/* A commit that waits for its standby, and a call that waits behind it: both report that. */
 static void
 test_standby_that_is_gone(PGconn *super)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server that says what a test tells it to: see test-fake.h.
+/* A server whose answers a test defines: see test-fake.h.
  *
  * Locking: `mutex` guards the threads and their sockets. */
 #include "providers/pg/test-fake.h"
@@ -213,7 +213,7 @@ fake_read_types(int fd, char ret_types[20])
   return false;
 }
 
-/* ---- what a server says ---------------------------------------------------------------------- */
+/* ---- a server's answers ---------------------------------------------------------------------- */
 
 static void
 say_parameter(int fd, const char *name, const char *value)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server that says what a test tells it to: it speaks PostgreSQL's protocol 3 on a socket in a
- * folder of its own, each connection in a thread, which runs the test's function, then closes. */
+/* A server whose answers a test defines.  It speaks PostgreSQL's protocol 3 on a socket in a folder
+ * of its own.  Each connection has a thread, which runs the test's function, then closes. */
 #ifndef DK_PG_TEST_FAKE_H
 #define DK_PG_TEST_FAKE_H
 
@@ -22,7 +22,7 @@ void fake_send(int fd, const void *bytes, size_t size);
 void fake_message(int fd, char type, const void *body, size_t size);
 /* Reads the start-up packet; false: there is none. */
 bool fake_read_start(int fd);
-/* One request, to its Sync, or one Query; false: the client is gone or says good-bye. */
+/* One request, to its Sync, or one Query; false: the client has closed or ends the session. */
 bool fake_read_request(int fd);
 /* The same; the letters of its messages go to `ret_types`. */
 bool fake_read_types(int fd, char ret_types[20]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of the operations share: the plugin through a host, on the server of DURAKIT_PG.
- * Misfortune bails out. */
+ * A failure of the environment bails out. */
 #ifndef DK_PG_TEST_HANDLE_H
 #define DK_PG_TEST_HANDLE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host for tests of what lies below the operations: it waits for real, by the real clock, can
- * take a call back at its n-th wait, and remembers what it was told. */
+/* A host for tests of the parts below the operations.  It really waits, by the real clock, can
+ * cancel a call at its n-th wait, and keeps what was reported to it. */
 #ifndef DK_PG_TEST_HOST_H
 #define DK_PG_TEST_HOST_H
 
@@ -8,8 +8,8 @@
 
 struct dk_call {
   int cancel_fd;
-  int n_waits, n_cancelled;  /* how often it waited, and was told that it is cancelled */
-  int cancel_at;             /* taken back at this wait, the first is 1; 0: never */
+  int n_waits, n_cancelled;  /* how often it waited, and how often a wait was cancelled */
+  int cancel_at;             /* cancelled at this wait, the first is 1; 0: never */
   bool is_late;              /* the wait that is cancelled lets the answer come first */
   uint32_t events;           /* of the last wait */
   struct test_host *host;    /* whose time goes by so much at each wait; NULL: by itself only */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of durakit.admin/1 share: instances made in short, and what is said of them.
- * Misfortune bails out. */
+/* What the tests of durakit.admin/1 share: short ways to make instances, and to read them back.  A
+ * failure of the environment bails out. */
 #ifndef DK_PG_TEST_INSTANCES_H
 #define DK_PG_TEST_INSTANCES_H
 
@@ -11,7 +11,7 @@
 /* Lists of ids are texts with blanks between. */
 enum { MOST_IDS = 3000 };
 
-/* A message for it, and the turn that has it: of no other, so nobody else's may be ready. */
+/* Stores a message for it, and fetches its turn; so no other instance may be ready. */
 struct dk_turn *turn_of(struct handle_under_test *h, const char *instance);
 dk_status try_to_commit(struct handle_under_test *h, struct dk_bytes token,
                         struct dk_turn_result result, struct dk_commit_outcome *ret_outcome);

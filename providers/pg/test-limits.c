@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long a connection waits: for each of several hosts, for the next piece of an answer, for what
  * TLS has kept inside; and what it keeps of a large request.  Time goes as the test wants it.  And
- * how often it tells a session its settings, whose role has little time. */
+ * how often it sends a session its settings, if the role's time-out is short. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection to one server that says what a test tells it to: see test-lone.h. */
+/* One connection to one server whose answers a test defines: see test-lone.h. */
 #include "providers/pg/test-lone.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection to one server that says what a test tells it to. */
+/* One connection to one server whose answers a test defines. */
 #ifndef DK_PG_TEST_LONE_H
 #define DK_PG_TEST_LONE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From version 1: everything is kept, what cannot be understood is refused whole, and who comes in
- * between finds one version or the other. */
+/* From version 1: everything is kept, a row that cannot be understood makes all of it fail, and a
+ * program that comes in between finds one version or the other. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include "conformance/tap/tap.h"
 #include "providers/pg/test-stores.h"
 
-/* ---- older stores --------------------------------------------------------------------- */
+/* ---- older stores ---------------------------------------------------------------------------- */
 
 enum { TODAY = 4 };
 
@@ -202,7 +202,7 @@ grant_all(const char *schema, const char *grantee)
   sql(plain, "GRANT ALL ON ALL TABLES IN SCHEMA \"%s\" TO %s", schema, grantee);
 }
 
-/* Who may write may not change what there is. */
+/* A role that may write must not change the existing objects. */
 static void
 test_owner(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store of which a part is missing, or to which somebody has added one: what cannot be done is
- * refused for good, and neither a fault to be reported, nor something that passes, nor taken for a
- * message that is stored already.  What was mended works again. */
+/* A store of which a part is missing, or to which a part was added.  An impossible operation is
+ * refused for good: it is no fault to be reported, nothing that passes, and is not taken for a
+ * message that is stored already.  After a repair it works again. */
 #include <durakit/admin.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,7 +178,7 @@ test_part(struct handle_under_test *h, size_t part)
   }
 }
 
-/* ---- what somebody has added ----------------------------------------------------------------- */
+/* ---- added objects --------------------------------------------------------------------------- */
 
 static dk_status
 do_enqueue_with_id(struct handle_under_test *h)

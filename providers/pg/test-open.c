@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a store where somebody is in the way, has taken the schema elsewhere, or lays traps: how
- * long it waits, what it says, and whose functions it runs.  As a session of its own, and through
- * what poses as a pooler. */
+/* Opening a store while another session blocks it, has renamed the schema, or has placed objects
+ * with the server's names: how long it waits, what it reports, and which functions it runs.  In a
+ * session of its own, and through a proxy that poses as a pooler. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "providers/pg/test-stores.h"
 #include "providers/pg/test-wire.h"
 
-/* ---- somebody is in the way ------------------------------------------------------------------ */
+/* ---- another session blocks ------------------------------------------------------------------ */
 
 static PGconn *
 connect_as(const char *application)
@@ -108,7 +108,7 @@ wait_until(PGconn *pg, bool somebody_waits)
   return false;
 }
 
-/* What the server makes for somebody who is gone may be in the way for a while. */
+/* A statement of the server for a closed client may block for a while. */
 static dk_status
 open_at_last(const char *schema)
 {
@@ -182,7 +182,7 @@ test_renamed(void)
 
 /* ---- traps ----------------------------------------------------------------------------------- */
 
-/* What a search_path may lead to before the server's own: each says that it was run. */
+/* What a search_path may lead to before the server's own: each reports that it was run. */
 static void
 lay_traps(const char *evil)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connections of a handle: how many are made, who gets one, and what is never given again. */
+/* The connections of a handle: how many are made, which call gets one, and which are never given
+ * again. */
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -17,7 +18,7 @@
 
 /* ---- a pool before a server ------------------------------------------------------------------ */
 
-static atomic_bool refuses; /* the server lets nobody in */
+static atomic_bool refuses; /* the server accepts no session */
 static atomic_int n_refused;
 
 static void
@@ -115,7 +116,7 @@ test_order(void)
   scene_end(&s);
 }
 
-/* ---- who waits ------------------------------------------------------------------------------- */
+/* ---- waiting calls --------------------------------------------------------------------------- */
 
 struct waiter {
   struct scene *scene;
@@ -124,8 +125,8 @@ struct waiter {
   struct connection *c;
   dk_status status;
   struct why why;
-  atomic_bool waits;         /* it is in the queue, or its call is over */
-  atomic_int *turn;          /* the next number to be drawn by who gets one */
+  atomic_bool waits;         /* it is in the queue, or its call has ended */
+  atomic_int *turn;          /* the next number to be drawn by a call that gets one */
   int number;
 };
 
@@ -229,7 +230,7 @@ test_leaving(void)
   }
 }
 
-/* Given and called back at once: whichever it hears of, the connection is not lost. */
+/* Given and cancelled at once: whichever comes first, the connection is not lost. */
 static void
 test_both(void)
 {
@@ -275,7 +276,7 @@ test_called_back_before(void)
   scene_end(&s);
 }
 
-/* Who cannot connect makes room for the next, who tries it himself. */
+/* A call that cannot connect makes room for the next, which tries it itself. */
 static void
 test_failing(void)
 {

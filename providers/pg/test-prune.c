@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pruning: which executions go and which stay, that nothing else is touched, not even waited for,
- * and pages of what a filter selects. */
+/* Pruning: which executions are deleted and which stay, that nothing else is touched, nor even
+ * waited for, and pages of what a filter selects. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

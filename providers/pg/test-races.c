@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many at once, on few rows: whoever fetches gets one as long as there is one (WORK-2, TURN-10),
- * nobody gets what another has, and the server finds no deadlock.  Nothing is slept for: a gate
- * lets all begin at once, and each ends by what it has got. */
+/* Many at once, on few rows: a fetch gets a row as long as there is one (WORK-2, TURN-10), no fetch
+ * gets what another has, and the server finds no deadlock.  There is no sleep: a gate lets all
+ * begin at once, and each ends by its result. */
 #include <durakit/admin.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ join(struct caller callers[CALLERS], pthread_barrier_t *gate, struct caller *ret
   pthread_barrier_destroy(gate);
 }
 
-/* 40P01 is told as DK_BUSY: by its words. */
+/* 40P01 is reported as DK_BUSY: known by its text. */
 static bool
 count(struct caller *c, dk_status status)
 {
@@ -296,7 +296,7 @@ run_across(void *argument)
   return NULL;
 }
 
-/* Nobody is left behind: what has a message that is due can be fetched. */
+/* No instance is left behind: each with a due message can be fetched. */
 static void
 test_cross_traffic(struct handle_under_test *h, PGconn *pg)
 {
@@ -395,7 +395,7 @@ end_meeting(struct meeting *birth, struct meeting *deletion, PGconn *pg)
   sql(pg, "TRUNCATE races.instance, races.message, races.work, races.execution, races.history");
 }
 
-/* DEL-3: who is born while its parent is deleted goes with it, if it was first. */
+/* DEL-3: a child that is born while its parent is deleted is deleted with it, if it was first. */
 static void
 test_born_first(struct handle_under_test *h, PGconn *pg)
 {
@@ -518,7 +518,7 @@ remove_some(struct caller *c, int step)
   c->removed += removed.executions > 0;
 }
 
-/* Looking: nobody is in its way. */
+/* Looking: no session blocks it. */
 static void
 look(struct caller *c)
 {

@@ -126,7 +126,7 @@ test_work(void)
   forget_all();
 }
 
-/* The handle that has fetched is gone, and others wait and listen. */
+/* The handle that has fetched was closed, and others wait and listen. */
 static void *
 wait_for_work(void *argument)
 {

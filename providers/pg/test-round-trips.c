@@ -228,7 +228,7 @@ test_reuse(struct handle_under_test *h, struct wire *wire)
     enqueue(h, "reused");
     test_wire_said(wire, 1, i == 0 ? "a first use" : "a reuse");
   }
-  /* The statement is gone under the plugin's hands, with the next message. */
+  /* The prepared statement is deleted without the plugin's knowledge, with the next message. */
   sql(pg, "CREATE FUNCTION \"round \"\"trips\".forget() RETURNS trigger LANGUAGE plpgsql AS"
           " 'BEGIN DEALLOCATE ALL; RETURN NULL; END'");
   sql(pg, "CREATE TRIGGER forget AFTER INSERT ON \"round \"\"trips\".message"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two servers that say what a test tells them to, and a handle that has conninfo for both. */
+/* Two servers whose answers a test defines, and a handle that has conninfo for both. */
 #ifndef DK_PG_TEST_SCENE_H
 #define DK_PG_TEST_SCENE_H
 
@@ -8,10 +8,11 @@
 #include "providers/pg/test-fake.h"
 #include "providers/pg/test-host.h"
 
-/* What a server says, and how often it was asked.  `is_frozen`: from now on nothing, to nobody. */
+/* The answers of a server, and how often it was asked.  `is_frozen`: from now on it answers
+ * nothing. */
 struct play {
   struct fake_session session;
-  const char *denies;        /* SQLSTATE to who asks who it is; NULL: it says so */
+  const char *denies;        /* SQLSTATE for a request of its identity; NULL: it gives it */
   const char *text;          /* to every request after that; NULL: a row of two */
   atomic_bool is_frozen, is_standby;
   atomic_bool first_is_silent; /* to its first session, which it settles, nothing else */
@@ -42,7 +43,7 @@ void scene_end(struct scene *s);
 /* It stays where it is. */
 dk_status open_connection(struct scene *s, struct connection *c);
 void expect_at(const struct scene *s, const struct connection *c, int which, const char *name);
-/* The handle has had a session on the new server: it was met by a host of its own. */
+/* The handle has had a session on the new server, through a host of its own. */
 void meet(struct scene *s, const char *system, const char *file);
 dk_status ask(struct scene *s, struct dk_call *call, struct connection *c, bool writes,
               int64_t answer_ms, struct why *why);

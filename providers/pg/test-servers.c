@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of two servers is the one, and how a handle comes from one to the other by a new session;
- * and what becomes of the idle ones. */
+/* Which of two servers is the right one, and how a handle changes from one to the other by a new
+ * session; and what becomes of the idle ones. */
 #include "providers/pg/test-scene.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "conformance/tap/tap.h"
 
-/* ---- who is the one -------------------------------------------------------------------------- */
+/* ---- the right server ------------------------------------------------------------------------ */
 
 static void
 test_judgement(void)
@@ -106,7 +106,7 @@ test_limits(void)
   }
 }
 
-/* A server that does not say which it is: sessions do without, and it is logged once. */
+/* A server that does not give its identity: sessions do without, and it is logged once. */
 static void
 test_withheld(void)
 {

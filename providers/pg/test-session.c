@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection to a real server: what its types, refusals and deaths become.  Beside the server of
- * DURAKIT_PG; what changes the server itself is done to one that tests/with-postgres has made: that
- * has a DURAKIT_PG_LOG. */
+/* A connection to a real server: the results of its types, refusals and ended sessions.  Beside the
+ * server of DURAKIT_PG; what changes the server itself is done to one that tests/with-postgres has
+ * made: that has a DURAKIT_PG_LOG. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -324,7 +324,7 @@ test_prepared(void)
 #endif
 }
 
-/* One that is lent out by somebody who hides it: found out after a while. */
+/* A session that a hidden pooler lends out: that is noticed after a while. */
 static void
 test_hidden_pooler(void)
 {
@@ -480,7 +480,7 @@ test_terminated(void)
   session_end(&by);
 }
 
-/* The server's process is stopped: it takes what it is sent, and says nothing. */
+/* The server's process is stopped: it accepts data, and answers nothing. */
 static void
 test_stopped(void)
 {
@@ -591,7 +591,7 @@ cancel_when_it_commits(struct dk_call *call)
                " WHERE application_name = 'it waits'");
 }
 
-/* A commit that is interrupted while it waits for its standby is said to have succeeded. */
+/* A commit that is interrupted while it waits for its standby is reported as done. */
 static void
 test_standby(void)
 {

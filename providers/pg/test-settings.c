@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What open was told: what is taken, what is refused and with which words, and what libpq is told.
- * No server is asked. */
+/* The settings that open was given: which are accepted, which are refused and with which text, and
+ * the parameters for libpq.  No server is asked. */
 #include "providers/pg/settings.h"
 
 #include <stdio.h>
@@ -258,7 +258,7 @@ test_unreadable(void)
   settings_done(&s);
 }
 
-/* ---- what libpq is told ---------------------------------------------------------------------- */
+/* ---- the parameters for libpq ---------------------------------------------------------------- */
 
 /* What stands last, as libpq takes it; conninfo's words stand where dbname is. */
 static const char *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call whose server says nothing: who is looked for meanwhile, and how the call ends. */
+/* A call whose server is silent: which server is looked for meanwhile, and how the call ends. */
 #include "providers/pg/test-scene.h"
 
 #include <poll.h>
@@ -70,7 +70,7 @@ test_promoted_later(void)
   scene_end(&s);
 }
 
-/* It lives, and says what it is that the session waits for: the call goes on waiting. */
+/* The server runs, and reports what the session waits for: the call goes on waiting. */
 static void *
 answer_when_logged(void *context)
 {
@@ -160,7 +160,7 @@ test_lives_beside_standby(void)
   scene_end(&s);
 }
 
-/* What it waits for is told by who has waited in vain. */
+/* A call that has waited in vain reports what it waited for. */
 static void
 test_told_in_the_end(void)
 {
@@ -197,7 +197,7 @@ test_answer_beside(void)
   scene_end(&s);
 }
 
-/* Nobody answers anywhere: to the end of its time, which passes once each was tried again. */
+/* No server answers: it waits to the end of its time, which passes once each was tried again. */
 static void
 pass_when_tried(struct dk_call *call)
 {

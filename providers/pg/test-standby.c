@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A primary and its standby, as tests/pg-standby.sh makes them: what a standby is good for, and a
- * handle that stays open while the primary goes and the standby takes its place. */
+/* A primary and its standby, as tests/pg-standby.sh makes them: what a standby can do, and a handle
+ * that stays open while the primary stops and the standby takes its place. */
 #include <durakit/admin.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -80,7 +80,7 @@ test_names(void)
   }
 }
 
-/* ---- what is somebody else's ----------------------------------------------------------------- */
+/* ---- schemas of other programs --------------------------------------------------------------- */
 
 static void
 test_others(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of making, migrating and removing a store share: opening in all ways, what was
- * said of it, and what of the server's they see beside it. */
+/* What the tests of making, migrating and removing a store share: all ways to open, the texts that
+ * were reported, and the server's state as seen beside the plugin. */
 #ifndef DK_PG_TEST_STORES_H
 #define DK_PG_TEST_STORES_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A handle that stays open while its primary freezes, the standby is promoted, and the old primary
- * thaws, with nobody to fence it: servers as tests/pg-takeover.sh makes them.  Its answer_timeout
- * is of hours: no call of it ends for that. */
+ * thaws, without fencing: servers as tests/pg-takeover.sh makes them.  Its answer_timeout is of
+ * hours: no call of it ends for that. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,7 +127,7 @@ make_connections(struct handle_under_test *h)
   }
 }
 
-/* Somebody waits for work all the while, and listens. */
+/* A fetch waits for work all the while, and listens. */
 static void
 begin_waiting(struct member *waiter, struct handle_under_test *h)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations that wait on a server for what another session holds: which time they go by then
- * (TIME-1, TIME-6), for how long they wait, and what stands in their way for good.  Nothing is
- * judged by how long it took: the other session lets go when the server says that one waits for it,
- * or when a lease is over by the server's clock. */
+/* Operations that wait on a server for what another session holds: which time they use then
+ * (TIME-1, TIME-6), how long they wait, and what blocks them for good.  Nothing is judged by how
+ * long it took: the other session lets go when the server shows that one waits for it, or when a
+ * lease has ended by the server's clock. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,8 +178,8 @@ fetch_for_short(struct handle_under_test *h)
   return turn->head.lock_token;
 }
 
-/* TIME-6: the lease ends while the commit waits for the worker who holds what it cancels, or for
- * somebody who stores what it schedules, and has not made up his mind. */
+/* TIME-6: the lease ends while the commit waits for the worker that holds what it cancels, or for a
+ * transaction that stores what it schedules, and is not decided yet. */
 static void
 test_lease_that_ends(struct handle_under_test *h, PGconn *pg)
 {

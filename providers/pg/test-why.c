@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a SQLSTATE becomes, and what is said of it. */
+/* The status and the text for a SQLSTATE. */
 #include "providers/pg/why.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "conformance/tap/tap.h"
 
-/* What lasts as long as nobody mends it is of class 2, and never told to be tried again. */
+/* A fault that lasts until it is repaired is of class 2, and its text never advises another try. */
 static const struct {
   const char *sqlstate;
   dk_status reading, writing;
@@ -190,7 +190,7 @@ test_cut(void)
   cmp_ok(strlen(why.text), "==", sizeof why.text - 1, "a whole one stays");
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- the texts ------------------------------------------------------------------------------- */
 
 struct dk_call {
   dk_status status;

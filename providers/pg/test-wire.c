@@ -52,9 +52,9 @@ struct wire {
   pthread_t thread;
 };
 
-/* ---- what the server says -------------------------------------------------------------------- */
+/* ---- the server's messages ------------------------------------------------------------------- */
 
-/* Fields: a letter and a text each; M is what it says. */
+/* Fields: a letter and a text each; M is the message. */
 static void
 keep_notice(struct wire *wire, const char *body, size_t length)
 {

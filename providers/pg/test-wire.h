@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes over the wire, counted there: a proxy between a client and the server, on a unix socket
- * in a folder of its own.  It changes nothing, unless it poses as a pooler or is told to cut. */
+ * in a folder of its own.  It changes nothing, unless it poses as a pooler or is set to cut. */
 #ifndef DK_PG_TEST_WIRE_H
 #define DK_PG_TEST_WIRE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fetches on a server: rows that another session holds, and what the host does not take. */
+/* Fetches on a server: rows that another session holds, and rows that the host does not accept. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

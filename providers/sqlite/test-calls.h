@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands between SQLite and the system, for tests: counts the calls that change a file or take
- * something of the system, and lets one of them kill the process, or all from one on fail, or up to
- * another.  Nothing is synced: a process that dies loses nothing that the system has.  A power cut
- * is played by whoever watches (test-disk.h). */
+/* Stands between SQLite and the system, for tests.  It counts the calls that change a file or take
+ * a resource of the system.  One of them can kill the process, or all of a range can fail.  Nothing
+ * is synced: a process that dies loses nothing that the system has.  The watcher simulates a power
+ * cut (test-disk.h). */
 #ifndef DK_SQLITE_TEST_CALLS_H
 #define DK_SQLITE_TEST_CALLS_H
 
@@ -14,7 +14,7 @@ enum call_kind {
   CALL_READ = 16, CALL_MAP = 32, CALL_OPEN = 64, CALL_MEMORY = 128
 };
 
-/* A call that has changed a file; a sync that failed, too. */
+/* A call that has changed a file, or a sync that failed. */
 struct change {
   enum call_kind kind;
   int fd;
@@ -36,10 +36,10 @@ struct calls {
 extern struct calls calls;
 
 void calls_begin(void); /* from now on */
-/* CALL_MEMORY too; before SQLite is used. */
+/* Counts CALL_MEMORY as well; before SQLite is used. */
 void calls_begin_with_memory(void);
 
-/* Every call is tried: 1.  Under Valgrind, which is slow, every so many. */
+/* 1: every call is tried.  Under Valgrind, which is slow, one of several. */
 int calls_step(void);
 
 #endif

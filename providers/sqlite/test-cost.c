@@ -139,7 +139,7 @@ test_plan_of_cancellation(struct handle_under_test *h)
   sqlite3_close(db);
 }
 
-/* ---- rows that must be told, among thousands ------------------------------------------------- */
+/* ---- rows that must be reported, among thousands --------------------------------------------- */
 
 enum { THOUSANDS = 5000, HELD = 3, LARGE = 5000 };
 
@@ -173,7 +173,7 @@ has_run(const char *sql)
   return false;
 }
 
-/* CANCEL-6: what is held is told, what nobody has seen is not counted. */
+/* CANCEL-6: locked rows are reported, and rows that no worker has seen are not counted. */
 static void
 test_odd_rows(struct handle_under_test *h)
 {

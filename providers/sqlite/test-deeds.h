@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deeds: operations of a host on one prepared store, each on an instance of its own, and what tells
- * by SQL whether one is done, wholly or not at all.  For the tests of what goes wrong amid them.
- * Time stands still. */
+/* Deeds: operations of a host on one prepared store, each on an instance of its own, and the SQL
+ * that shows whether one is done, wholly or not at all.  The tests of failures in the middle of
+ * operations use them.  Time stands still. */
 #ifndef DK_SQLITE_TEST_DEEDS_H
 #define DK_SQLITE_TEST_DEEDS_H
 
@@ -23,7 +23,7 @@ struct doer {
 
 void deeds_begin(void);
 void deeds_end(void);
-/* Makes the store in which nothing of it is done; copies of it are what deeds are tried on. */
+/* Makes the store in which no deed is done; deeds are tried on copies of it. */
 void deeds_prepare(const char *path);
 
 dk_status doer_open(struct doer *doer, const char *path, uint32_t flags);
@@ -33,11 +33,11 @@ const char *failure_of(const struct doer *doer);
 
 const char *deed_name(int deed);
 dk_status deed_do(int deed, struct doer *doer, bool is_repeated);
-/* What a done one answers when it is repeated and marked so; -1: it cannot be marked. */
+/* The answer of a done deed when it is repeated and marked so; -1: it cannot be marked. */
 dk_status deed_answer_when_repeated(int deed);
 
 enum state { UNDONE = -1, HALF_DONE = 0, DONE = 1 };
-/* How far each is, and what in the store does not fit together: 0, if all does. */
+/* Gives how far each deed is, and the number of inconsistencies in the store. */
 int deeds_look(const char *path, enum state ret_states[DEEDS]);
 
 /* Waits for work that does not come: DK_NOTHING when time has passed, which then goes back. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DEL: what goes, what stays, what is refused, and what becomes of the tokens. */
+/* DEL: what is deleted, what stays, what is refused, and what becomes of the tokens. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -459,7 +459,7 @@ test_matching(void)
   close_store(&h);
 }
 
-/* So many instances, by SQL; each has an execution, and one in `nth` is over. */
+/* Makes instances by SQL; each has an execution, and one in `nth` has ended. */
 static void
 given_many(const char *name, int n, int nth, int events)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A disk that loses its power: keeps what of a database and its log was synced, and no more.  A
- * sync that fails loses what it was to write, and the next one says nothing of it, as on Linux. */
+ * failed sync loses its data, and the next sync does not report that, as on Linux. */
 #ifndef DK_SQLITE_TEST_DISK_H
 #define DK_SQLITE_TEST_DISK_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Faults of the disk and of memory in the middle of operations: one caller, and all deeds in one
- * group.  Whatever call of the system fails, once or until it is mended: an operation that answered
- * DK_OK is there, in the store, in a copy as a killed process leaves it, and after a power cut; one
- * that may be tried again has left nothing; each says why, and works when it is mended. */
+ * group.  Each call of the system fails, once or until the fault is removed.  An operation that
+ * answered DK_OK must be in the store, in a copy as a killed process leaves it, and there after a
+ * power cut.  One that may be tried again must have left nothing.  Each must report the reason, and
+ * work after the fault is removed. */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -250,7 +251,7 @@ repeat(struct one_case *c, struct doer *doer)
     }
     c->answers[i] = DK_OK;
   }
-  /* What anybody has seen is there for good with the next that is acknowledged. */
+  /* What was once read is durable with the next acknowledged commit. */
   if (enqueue_bytes(doer, "later", 10) != DK_OK)
     complain(c, c->deed < 0 ? 0 : c->deed, failure_of(doer));
 }

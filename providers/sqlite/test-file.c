@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks at the file of a store that was drained: `test-file STORE`.  The file is sound, no row is
- * left in a queue, and no payload belongs to nobody. */
+/* Checks the file of a store that was drained: `test-file STORE`.  The file must be sound, no row
+ * may be left in a queue, and each payload must belong to a row. */
 #include <sqlite3.h>
 #include <string.h>
 

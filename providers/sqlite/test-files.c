@@ -164,7 +164,7 @@ expect_refused(dk_status got, dk_status expected, const char *part, const char *
          other_part);
 }
 
-/* ---- somebody's own connection --------------------------------------------------------------- */
+/* ---- a connection of another program --------------------------------------------------------- */
 
 sqlite3 *
 somebody(const char *path)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of the store's files share: a folder, stores in it, and SQL beside the plugin.
- * Misfortune (no memory, no folder, SQL that is wrong) bails out. */
+ * A failure of the environment (no memory, no folder, wrong SQL) bails out. */
 #ifndef DK_SQLITE_TEST_FILES_H
 #define DK_SQLITE_TEST_FILES_H
 
@@ -33,7 +33,7 @@ dk_status destroy(const char *path);
 void expect_refused(dk_status got, dk_status expected, const char *part, const char *other_part,
                     const char *name);
 
-/* Somebody's own connection. */
+/* A connection of another program. */
 sqlite3 *somebody(const char *path);
 void run_sql(sqlite3 *db, const char *sql);
 void sql_at(const char *path, const char *sql);

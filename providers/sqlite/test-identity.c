@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store is told from every other, and from itself in an earlier life: its tokens are good for
- * nothing else.  What a migrated store numbers anew does not meet what it has.  And removing a
- * store can be called back. */
+/* A store differs from every other store, and from a removed one of its name: its tokens are valid
+ * nowhere else.  The new numbers of a migrated store do not collide with its old ones.  And the
+ * removal of a store can be cancelled. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Killed (SIGKILL) before each system call that changes a file, while a store is made or migrated,
- * or something is removed from it: what is left is what was there before or what there was to be,
- * whole, and is opened the next time. */
+ * or something is removed from it: afterwards the store is whole, in its old or its new state, and
+ * the next open succeeds. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -28,7 +28,7 @@ static struct tally {
 
 /* ---- watching -------------------------------------------------------------------------------- */
 
-/* Who asks by a description of its own is told of the lock of any other. */
+/* A query by a file description of its own reports the lock of any other. */
 static bool
 is_locked(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock file: one owner over handles and processes, nobody passes who waits, waits that end; and
- * its bell, whose rings nobody takes from another. */
+/* The lock file: it has one owner over handles and processes, no waiter is passed, and waits end.
+ * And its bell: no listener takes a ring from another. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -163,7 +163,7 @@ wait_for_store(void *context)
   return NULL;
 }
 
-/* Somebody holds the gate: it waits for the store. */
+/* The gate is held: its holder waits for the store. */
 static bool
 gate_is_held(const char *store)
 {
@@ -196,7 +196,7 @@ test_nobody_passes(void)
   for (int64_t since = real_ms(); !gate_is_held(store); is_readable(w.took[0], 1))
     if (real_ms() - since > 60000)
       BAIL_OUT("who waits does not hold the gate");
-  /* The waiter has the gate, then the store: the one who releases comes behind it. */
+  /* The waiter has the gate, then the store: the handle that releases comes behind it. */
   lockfile_release(&a.lock);
   expect_refused(lockfile_take(&a.lock, 0, -1, &why), DK_BUSY, "", "", "nobody passes a waiter");
   expect_refused(lockfile_try(&a.lock, &why), DK_BUSY, "", "", "nor by a try");
@@ -240,7 +240,7 @@ test_owner_dies(void)
   close(pipes[0]), close(pipes[1]);
 }
 
-/* Nothing may be lost for want of a descriptor. */
+/* Nothing may be lost for lack of a descriptor. */
 static void
 test_taken_without_an_ear(void)
 {
@@ -339,7 +339,7 @@ owned_store(const char *name, mode_t folder_mode, mode_t mode)
   return place(store);
 }
 
-/* As root a command that is typed once, after a restore say. */
+/* A command that root types once, after a restore for example. */
 static void
 test_made_by_root(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ADMIN: looking at instances: which, in which order, what is told of each, and that it costs the
- * writer nothing. */
+/* ADMIN: looking at instances: which are listed, in which order, with which values, and that it
+ * costs the writer nothing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

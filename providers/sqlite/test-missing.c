@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table, a column or an index that somebody has dropped is damage, and told as such: by open, to
- * write or to read, and by the operations of a handle that is open.  When it is back, they work. */
+/* A dropped table, column or index is damage, and is reported as such: by open, to write or to
+ * read, and by the operations of an open handle.  When it is back, they work. */
 #include "config.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of a store's files under an open handle, and of one that was left behind: it is
- * refused and said, or works; nothing is lost without a word.  And a member of a group that fails
- * alone. */
+/* Changes to a store's files under an open handle, and files that were left behind: an operation
+ * works, or is refused with the reason; nothing is lost silently.  And a member of a group that
+ * fails alone. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ read_history(struct doer *doer)
   return deed_do(READING, doer, false);
 }
 
-/* ---- a file that is gone --------------------------------------------------------------------- */
+/* ---- a deleted file -------------------------------------------------------------------------- */
 
 static void
 test_removed(const char *ending)

@@ -328,7 +328,7 @@ count_begins(const char *path, const char *sql)
     atomic_fetch_add(&begins, 1);
 }
 
-/* Somebody who does not know the lock file writes for a while. */
+/* A program that does not know the lock file writes for a while. */
 static void
 test_cancelled_neighbour(void)
 {

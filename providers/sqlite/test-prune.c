@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PRUNE: which executions go, that nothing else does, and how it goes in pages. */
+/* PRUNE: which executions are deleted, that nothing else is, and the deletion in pages. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -174,7 +174,7 @@ struct load {
   int turns;
 };
 
-/* Turns of one instance, one after the other, until the prune is over. */
+/* Turns of one instance, one after the other, until the prune has ended. */
 static void *
 run_turns(void *context)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may read a store, and not write it, cannot hold up those who write by its lock file: that is
- * for those alone who may write.  They still read. */
+/* A user who may read a store, but not write it, cannot block the writers by its lock file: only
+ * users who may write have rights to that file.  The others can still read. */
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
@@ -55,7 +55,7 @@ test_modes(mode_t umask_bits)
   destroy(path);
 }
 
-/* A link to anybody's file gives nobody a way to take rights from it. */
+/* A link to another file is no way to take rights from that file. */
 static void
 test_other_name(void)
 {
@@ -73,7 +73,7 @@ test_other_name(void)
   destroy(path);
 }
 
-/* ---- who only reads -------------------------------------------------------------------------- */
+/* ---- users who only read --------------------------------------------------------------------- */
 
 static void
 become_nobody(void)
@@ -82,7 +82,8 @@ become_nobody(void)
     _exit(9);
 }
 
-/* Locks what can be opened for reading, says whether it could, and holds it until it is killed. */
+/* Locks what can be opened for reading, reports whether it could, and holds it until it is killed.
+ */
 static void
 hold_lock(const char *path, int said)
 {

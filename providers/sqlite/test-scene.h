@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scenes for the tests of durakit.admin/1: instances with all that may belong to one, a clock that
- * stands where it is put, and what the tables hold.  Misfortune bails out. */
+ * stands where it is put, and what the tables hold.  A failure of the environment bails out. */
 #ifndef DK_SQLITE_TEST_SCENE_H
 #define DK_SQLITE_TEST_SCENE_H
 
@@ -39,13 +39,13 @@ struct dk_bytes keep(struct dk_bytes token);
 /* Sends a message and takes the turn, which must be this instance's. */
 struct dk_bytes take_turn(struct handle_under_test *h, const char *instance);
 struct dk_bytes take_work(struct handle_under_test *h);
-/* The empty commit: the turn's messages go. */
+/* The empty commit: the turn's messages are deleted. */
 void drop_turn(struct handle_under_test *h, struct dk_bytes token);
 
 /* What a number of SQL is in the store's file. */
 int64_t number_in(const char *name, const char *sql);
 void run_in(const char *name, const char *sql);
-/* One point: no row belongs to an instance that is not there, and no payload to no row. */
+/* One point: each row belongs to an existing instance, and each payload to a row. */
 void expect_no_leftovers(const char *name, const char *what);
 
 /* One point: the status, and a part of the text. */

@@ -68,7 +68,7 @@ test_lock(struct handle_under_test *h)
      stranger.refused, stranger.tries);
 }
 
-/* What it costs if it writes: the operation is refused at once, though nobody is busy. */
+/* What it costs if it writes: the operation is refused at once, though no handle is busy. */
 static void
 test_write(struct handle_under_test *h)
 {

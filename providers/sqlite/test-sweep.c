@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A fault that passes: each call of the system by the plugin and its SQLite, in open, in each
  * operation and in close, fails once, with each errno that suits it and does not last; so does each
- * allocation.  What is asked then is done, or may be tried again, and nothing is refused for good.
+ * allocation.  The operation then succeeds, or may be tried again, and nothing is refused for good.
  * Afterwards the same handle writes and reads, and so do another of the process and one of another
- * process beside it; what is there is right.
+ * process beside it; the store's content is right.
  *
  *   DURAKIT_DEEP=1    every case; else some of each operation's, spread over it */
 #include "config.h"

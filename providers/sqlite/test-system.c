@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stands between the system and the plugin: see test-system.h.  The program's functions are found
- * before the C library's, by the plugin and by SQLite; the return address says whose call it is. */
+ * before the C library's, by the plugin and by SQLite; the return address shows the caller. */
 #include "providers/sqlite/test-system.h"
 
 #include <dlfcn.h>
@@ -293,7 +293,7 @@ is_lock(int command)
   return command == F_SETLK || command == F_OFD_SETLK;
 }
 
-/* Whether the file is locked is asked for by a lock, too. */
+/* A query for a lock of the file is also a lock call. */
 static bool
 fails_to_lock(int command, const void *what, const void *caller)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands between the system and the plugin with its SQLite, for tests: every call of either that
- * can fail is counted, and one can be made to, once, with an errno that suits it.  What the test
- * itself calls, and the host, is left alone.  Nothing is synced. */
+/* Stands between the system and the plugin with its SQLite, for tests.  It counts every call of
+ * either that can fail, and can let one of them fail, once, with an errno that suits it.  Calls of
+ * the test itself and of the host are not counted.  Nothing is synced. */
 #ifndef DK_SQLITE_TEST_SYSTEM_H
 #define DK_SQLITE_TEST_SYSTEM_H
 

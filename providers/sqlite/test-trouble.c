@@ -221,7 +221,8 @@ set_modes(const char *path, mode_t mode)
     chmod(beside(path, endings[i]), mode);
 }
 
-/* All else may be written; SQLite opens this for reading, and says so only with the first write. */
+/* All else may be written; SQLite opens this for reading, and reports it only at the first write.
+ */
 static void
 expect_lack_of(const char *path, const char *ending, const char *name)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a result code of SQLite becomes, and what is said of it; and what open was told. */
+/* The status and the text for a result code of SQLite; and the settings of open. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
