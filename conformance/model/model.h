@@ -260,7 +260,7 @@ enum step_kind {
   ROW_GOES,          /* identity */
   KEY_COMES,         /* instance, id, payload, updated_at in enqueued_at */
   KEY_GOES,          /* instance, id (absent: all) */
-  CUSTOM_STATUS,     /* instance, payload (absent: none any more) */
+  CUSTOM_STATUS,     /* instance, payload (absent: it is cleared) */
   SESSION,           /* id, owner, until */
   INSTANCE_GOES,     /* instance: all but its messages and rows; of mutants: what is kept of it, the
                         lock (held), the facts (committed), the executions (execution_id) */

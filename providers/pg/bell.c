@@ -22,7 +22,7 @@ enum {
   LONGEST_SHORT_PATIENCE_MS = 1000,
   LONG_PATIENCE_MS = 5000,
   LAST_WORDS_MS = 500,    /* at most, of a handle that is closed */
-  MORE = 2                /* a waiter that found something wakes so many */
+  MORE = 2                /* how many a waiter wakes that found something */
 };
 
 /* ---- waiters --------------------------------------------------------------------------------- */

@@ -54,7 +54,7 @@ PGconn *connection_start(const struct settings *settings, struct servers *server
                          int64_t *ret_limit_ms);
 /* Reads all data that has come, also what TLS holds back.  False: the connection is lost. */
 bool connection_read(PGconn *pg);
-/* Ends the attempt at the present host, whose time is over, and begins with the next.  True: the
+/* Ends the attempt at the present host, whose time has passed, and begins with the next.  True: the
  * caller waits as after connection_start, with a new limit; *pg may be another. */
 bool connection_go_on(const struct settings *settings, struct servers *servers, PGconn **pg);
 /* Does the same when the server of this host is not the right one; `why` is logged. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The content of conninfo, and the parameters for libpq: see settings.h.  Only host, port,
- * database, user and service are ever shown; also if conninfo cannot be read, because then any of
- * its words may be the password. */
+ * database, user and service are ever shown.  Nothing else is shown even if conninfo cannot be
+ * read, because then any of its words may be the password. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -33,8 +33,8 @@ static const char settle_sql[] =
    * better answer. */
   "   ('statement_timeout', '0'), ('transaction_timeout', '0'),"
   "   ('idle_in_transaction_session_timeout', '0'), ('idle_session_timeout', '0'),"
-  /* A request of a client that has disappeared is not done later: it ends after lock_timeout, or
-   * after a migration's time. */
+  /* A request of a client that has disappeared must not be done later, after lock_timeout or the
+   * time of a migration. */
   "   ('client_connection_check_interval', CASE WHEN pg_catalog.version()"
   "     OPERATOR(pg_catalog.~~) '%linux%' THEN '1s' ELSE '0' END),"
   /* An acknowledged commit lasts, and the client receives any warning that puts that in doubt. */

@@ -102,7 +102,7 @@ count_woken(struct watched_clock *watched)
   return n;
 }
 
-/* The longest patience of so many waits from now on. */
+/* The longest patience of the next `n` waits. */
 static int64_t
 longest_of(struct watched_clock *watched, size_t n)
 {
@@ -264,7 +264,7 @@ test_who_is_told(struct bells *t)
   fetch_turn(&t->here);
 }
 
-/* Who waits for the same is woken one after the other, and each that finds something wakes more. */
+/* Waiters of one group are woken one after the other, and each that finds something wakes more. */
 static void
 test_many_waiters(struct bells *t)
 {

@@ -457,7 +457,7 @@ pages_of_fifty(struct handle_under_test *h, struct wire *wire, const char *among
   return median(values);
 }
 
-/* Rows of others, written by SQL: what they are is nothing to the one who cancels. */
+/* Rows of others, written by SQL: they do not concern the commit that cancels. */
 static void
 fill_queue(struct server *s, size_t n)
 {

@@ -36,7 +36,7 @@ can_break(void)
   return is_there;
 }
 
-/* What was stored out of line in this table is gone, and the rows say that it is there. */
+/* Deletes what was stored out of line in this table; the rows still refer to it. */
 static void
 break_payloads(const char *table)
 {
@@ -257,7 +257,7 @@ test_crowd(struct handle_under_test *h)
   remove_all();
 }
 
-/* Whoever has met it gives back what its fetch has locked, and that is none of it. */
+/* A host that has met it gives back what its fetch has locked; the damaged row is none of that. */
 static void
 release(struct handle_under_test *h)
 {

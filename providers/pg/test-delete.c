@@ -51,7 +51,7 @@ is_left(const char *expected, const char *name)
   free(found);
 }
 
-/* An instance that is over, with so many events, of this parent. */
+/* An instance of this parent that has ended, with events. */
 static void
 given_over(const char *instance, const char *parent, size_t n_events)
 {

@@ -45,7 +45,7 @@ void fake_text(int fd, const char *text);
 struct fake_session {
   bool is_own, is_standby, is_read_only;
   const char *isolation; /* NULL: read committed */
-  const char *system, *file; /* the cluster, and the file of its log; NULL: nobody may ask */
+  const char *system, *file; /* the cluster, and the file of its log; NULL: no role may ask */
 };
 void fake_session(int fd, const struct fake_session *session);
 /* Start-up, and that answer; then it is for the test. */

@@ -30,7 +30,7 @@ serve_and_fall_silent(int fd, void *context)
 
 /* ---- several hosts --------------------------------------------------------------------------- */
 
-/* A port of this machine where whoever comes waits for ever: its queue is full. */
+/* A port of this machine where each client waits for ever: its queue is full. */
 struct hole {
   int listener, guests[4];
   char port[8];

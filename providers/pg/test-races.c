@@ -178,7 +178,7 @@ cancel_two(void *argument)
   return NULL;
 }
 
-/* Until so many sessions wait for a lock. */
+/* Waits until this number of sessions waits for a lock. */
 static bool
 sessions_wait(PGconn *pg, long n)
 {
@@ -439,7 +439,7 @@ test_deleted_first(struct handle_under_test *h, PGconn *pg)
   end_meeting(&birth, &deletion, pg);
 }
 
-/* As all do who want several: by their ids, whoever is whose child.  Else two wait for one
+/* As all functions that lock several do: by their ids, not by descent.  Else two wait for one
  * another. */
 static void
 test_in_order(struct handle_under_test *h, PGconn *pg)

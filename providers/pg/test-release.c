@@ -167,8 +167,8 @@ release_ten(void *argument)
   return (void *)(intptr_t)dk_store_release_fetch(h->store, h->caller, 10);
 }
 
-/* A commit has its instance, and then its work in the order of its list: who gives that work back
- * waits for the instance, and holds nothing of what the commit still needs. */
+/* A commit has its instance, and then its work in the order of its list: a release of that work
+ * waits for the instance, and holds nothing that the commit still needs. */
 static void
 test_order(void)
 {

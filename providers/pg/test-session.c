@@ -296,7 +296,7 @@ ask_often(struct session *s, const char *sql)
 }
 #endif
 
-/* What a prepared statement gives has changed, or it is gone. */
+/* The result type of a prepared statement has changed, or the statement was deleted. */
 static void
 test_prepared(void)
 {

@@ -133,7 +133,8 @@ test_lives_on(void)
   scene_end(&s);
 }
 
-/* It lives, and the other host has a standby: who looked goes on waiting, and the order stays. */
+/* The server runs, and the other host has a standby: the call goes on waiting, and the order stays.
+ */
 static void
 test_lives_beside_standby(void)
 {
@@ -178,7 +179,7 @@ test_told_in_the_end(void)
   scene_end(&s);
 }
 
-/* The answer comes while it is looked who is there: that is given up, no other host is tried. */
+/* The answer comes during the probe: the probe is given up, no other host is tried. */
 static void
 test_answer_beside(void)
 {

@@ -221,7 +221,7 @@ next_after(const char *sqlstate, const char *place)
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* At most so many bytes of the text, and no part of a character. */
+/* The length, at most `length`, at which the text ends with a whole character. */
 static size_t
 whole_characters(const char *text, size_t length)
 {

@@ -282,7 +282,7 @@ wait_for_turn(void *context)
   return &instance;
 }
 
-/* Who waits for the timer of an instance that is deleted waits on. */
+/* A fetch that waits for the timer of a deleted instance goes on waiting. */
 static void
 test_waiting(void)
 {
@@ -308,7 +308,7 @@ test_waiting(void)
 
 enum { RIVALS = 2, TREES = 40 };
 
-/* Each in a process of its own: 1: it has deleted it, 0: it was not there any more. */
+/* Each in a process of its own: 1: it has deleted it, 0: it no longer existed. */
 static int
 delete_trees(int begins)
 {

@@ -53,7 +53,7 @@ struct one_case {
   char texts[DEEDS][256];
   bool is_wrong;
 };
-static int reached;     /* so many calls the last case made */
+static int reached;     /* how many calls the last case made */
 static struct tally {
   int cases, done, refused, unknown, wrong;
 } tally;
@@ -386,8 +386,8 @@ test_writing_back(void)
   cmp_ok(tally.wrong, "==", 0, "%d failures of it: what is done is there", tally.cases);
 }
 
-/* Closed before it was found out whether a commit is on the disk: who opens the store next does not
- * build on a log with a gap. */
+/* Closed while it is unknown whether a commit is on the disk: the next open does not build on a log
+ * with a gap. */
 static void
 test_closing(void)
 {

@@ -57,8 +57,8 @@ is_dump(const char *path, const char *expected)
   return is_same;
 }
 
-/* Not on the stack: the child that exits is asked by memcheck for what nobody points to any more,
- * and the optimizer may have left a local in no place where that is seen. */
+/* Not on the stack: memcheck looks in the exiting child for memory without a pointer to it, and the
+ * optimizer may have left a local in no place where that is seen. */
 static char *before, *after, *made;
 
 /* The store `old` becomes another when it is opened; `is_new` says by SQL whether it has. */

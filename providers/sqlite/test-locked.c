@@ -165,7 +165,7 @@ test_operations(const char *prepared)
   expect_seen("closing it", true, true);
 }
 
-/* With nobody in its way, and with a reader for whom it waits. */
+/* Without another handle, and with a reader for which it waits. */
 static void
 test_writing_back(void)
 {

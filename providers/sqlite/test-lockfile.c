@@ -101,7 +101,7 @@ test_one_owner(void)
   close_handle(&b);
 }
 
-/* Who fails to open a store removes the lock file that it has made, unless others use it. */
+/* An open that fails removes the lock file that it has made, unless others use it. */
 static void
 test_in_use(void)
 {
