@@ -15,7 +15,7 @@ made_by() {
 
 made_by conformance/contract/gen-contract
 is "$(diff "$top_srcdir/docs/contract.md" "$scratch/made.md")" '' \
-  "docs/contract.md is up to date (if not: make docs)"
+  "docs/contract.md is up to date (if not: make -C build docs)"
 
 made_by runner/gen-coverage
 is "$(diff "$top_builddir/docs/coverage.md" "$scratch/made.md")" '' 'docs/coverage.md is made by it'
@@ -129,5 +129,48 @@ ok $? 'the documents are found'
 for page in $(cat "$scratch/pages") "$top_srcdir/NEWS" "$top_srcdir/TODO"; do
   is "$(counts "$page")" '' "${page#"$top_srcdir"/} has no count that a new check would change"
 done
+
+# ---- the clauses of each operation ---------------------------------------------------------------
+
+# clauses_of_operations HEADER: "OPERATION: CLAUSES" of each that its comment lists.
+clauses_of_operations() {
+  ${AWK:-awk} '
+    { sub(/^ *\/?[*]+ ?/, ""); sub(/ *[*]\/ *$/, "") }
+    !inside && sub(/.*Clauses: /, "") { inside = 1; list = "" }
+    inside { list = list (list == "" ? "" : " ") $0; if (/[A-Z]-[0-9]+[.]/) inside = 0; next }
+    list != "" && match($0, /[a-z_]+(;|[)][(])/) {
+      name = substr($0, RSTART, RLENGTH)
+      gsub(/[^a-z_]/, "", name)
+      sub(/[.].*/, "", list)
+      print name ": " list
+      list = ""
+    }' "$1"
+}
+# each_clause: lists from stdin, one clause a line, ranges written out.
+each_clause() {
+  tr ',' '\n' | sed -e 's/.*: //' | ${AWK:-awk} '
+    /[A-Z]+-[0-9]+/ {
+      split($1, from, "-")
+      to = from[2]
+      if (/ to /) { to = $3; sub(/.*-/, "", to) }
+      for (i = from[2] + 0; i <= to + 0; i++) print from[1] "-" i
+    }' | sort -u
+}
+header=core/include/durakit/provider.h
+clauses_of_operations "$top_srcdir/$header" > "$scratch/operations"
+"$DURAKIT" list clauses | sed -n 's/^\(\(ACK\|HIST\|QUEUE\|REL\|TURN\|WORK\)-[0-9]*\).*/\1/p' |
+  sort > "$scratch/of-operations"
+[ "$(wc -l < "$scratch/of-operations")" -gt 40 ]
+ok $? 'the clauses of operations are found'
+is "$(each_clause < "$scratch/operations" | comm -13 - "$scratch/of-operations")" '' \
+  "$header lists each of them at its operation (Clauses: ...)"
+# What check --next says: adjacent strings are one.
+next=runner/commands/next-operation.c
+sed -n '/^static const struct step steps/,/^};/p' "$top_srcdir/$next" | tr -d '\n' |
+  sed -e 's/" *"//g' -e 's/{"\([a-z_]*\)", *"\([^"]*\)"}/\n\1: \2\n/g' |
+  grep '^[a-z_]*: ' > "$scratch/steps"
+is "$(grep -c . "$scratch/steps")" 10 'check --next has ten operations'
+is "$(grep -vxF -f "$scratch/operations" "$scratch/steps")" '' \
+  "$next lists the clauses of $header"
 
 done_testing

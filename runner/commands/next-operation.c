@@ -15,13 +15,15 @@ struct step {
 /* The order and the clauses of struct dk_ops in durakit/provider.h. */
 static const struct step steps[] = {
   {"enqueue_for_orchestrator", "QUEUE-1, QUEUE-2, QUEUE-4 to QUEUE-7, QUEUE-9, TIME-3, TIME-5"},
-  {"fetch_orchestration_item", "TURN-1 to TURN-5, TURN-10 to TURN-13, TOKEN-1, TIME-1 to TIME-4, "
-                               "QUEUE-8"},
-  {"ack_orchestration_item", "ACK-1 to ACK-14, CANCEL-1 to CANCEL-6, HIST-1, EXEC-1 to EXEC-5, "
-                             "TURN-6"},
+  {"fetch_orchestration_item", "TURN-1 to TURN-5, TURN-10 to TURN-13, TOKEN-1, "
+                               "TIME-1 to TIME-4, QUEUE-2, QUEUE-3, QUEUE-8, "
+                               "POISON-1 to POISON-3, PIN-1 to PIN-5, CALL-1 to CALL-7"},
+  {"ack_orchestration_item", "ACK-1 to ACK-15, CANCEL-1 to CANCEL-6, CANCEL-10, CANCEL-11, "
+                             "HIST-1, HIST-4, EXEC-1 to EXEC-5, TURN-6, PIN-6"},
   {"abandon_orchestration_item", "TURN-7, TURN-8, POISON-4"},
   {"renew_orchestration_item_lock", "TURN-9, TOKEN-4"},
-  {"fetch_work_item", "WORK-1 to WORK-3, WORK-5, WORK-8, WORK-12, CANCEL-9, TAG-1 to TAG-4"},
+  {"fetch_work_item", "WORK-1 to WORK-3, WORK-5, WORK-8, WORK-12, CANCEL-9, TAG-1 to TAG-4, "
+                      "POISON-5, TOKEN-1"},
   {"ack_work_item", "WORK-4, WORK-10, WORK-11, CANCEL-5, CANCEL-7, CANCEL-8, TOKEN-2 to TOKEN-8"},
   {"abandon_work_item", "WORK-7, POISON-5, CANCEL-5"},
   {"renew_work_item_lock", "WORK-6, CANCEL-5, CANCEL-9, TOKEN-5"},

@@ -180,8 +180,8 @@ say_nothing_selected(const char *pattern, const struct dk_clause *clause)
   const char *why = !clause ? "no check fits this pattern, so that nothing is selected"
                     : clause->planned_issue
                       ? "no check tests this clause yet, so that nothing is selected"
-                      : "no check is named for this clause: host or loader enforce it, so "
-                        "that nothing is selected";
+                      : "no check names this clause first: the host or the loader enforces "
+                        "it, or its CHECK is missing, so that nothing is selected";
   char area[32] = "";
   struct dk_text next = DK_TEXT_EMPTY;
 
