@@ -125,16 +125,25 @@ n_kept(const struct listener *listener)
 }
 
 struct heard
-listener_latest(struct listener *listener, int32_t number)
+listener_latest_saying(struct listener *listener, int32_t number, const char *word)
 {
-  struct heard latest = {.number = 0};
+  struct heard latest = {.number = 0}, saying = {.number = 0};
 
   dk_lock(&listener->lock);
   for (uint32_t i = 0; i < n_kept(listener); i++)
-    if (listener->heard[i].number == number)
+    if (listener->heard[i].number == number) {
       latest = listener->heard[i];
+      if (strstr(latest.text, word))
+        saying = latest;
+    }
   dk_unlock(&listener->lock);
-  return latest;
+  return saying.number ? saying : latest;
+}
+
+struct heard
+listener_latest(struct listener *listener, int32_t number)
+{
+  return listener_latest_saying(listener, number, "");
 }
 
 struct heard

@@ -50,6 +50,8 @@ uint32_t listener_level(struct listener *listener, int32_t level);
 bool listener_until(struct listener *listener, int32_t number, uint32_t n);
 /* A copy of the latest with that number; all zero if there is none. */
 struct heard listener_latest(struct listener *listener, int32_t number);
+/* The latest of these whose text has this word; if none has, the latest. */
+struct heard listener_latest_saying(struct listener *listener, int32_t number, const char *word);
 /* The same of those that are traced, which the other does not see. */
 struct heard listener_latest_trace(struct listener *listener, int32_t number);
 /* Whether the event names just these, in its members; if not, prints the differences. */

@@ -235,7 +235,7 @@ rig_ten_complete(struct rig *rig, const char *orchestration)
 void
 rig_is_told(struct rig *rig, int32_t number, const char *whom, const char *what, const char *next)
 {
-  struct heard heard = listener_latest(rig->listener, number);
+  struct heard heard = listener_latest_saying(rig->listener, number, whom);
 
   ok(rig_says(heard.text, what), "it is told: %s", what);
   ok(rig_says(heard.text, whom), "of whom: %s", whom);
