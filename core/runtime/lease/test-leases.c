@@ -46,7 +46,7 @@ go(struct rig *rig)
 
   log_init(&rig->log, listener_log, rig->listener, "w");
   if (leases_start(&setup, &rig->leases) != DK_OK)
-    BAIL_OUT("the keeper does not start");
+    BAIL_OUT("the leases do not start");
 }
 
 static void
@@ -109,7 +109,7 @@ keep(struct rig *rig, struct kept *kept, int64_t lock_ms, int64_t every_ms)
   };
   kept->lease = leases_keep(rig->leases, &terms);
   if (!kept->lease)
-    BAIL_OUT("the keeper keeps nothing");
+    BAIL_OUT("no lease is kept");
 }
 
 /* What the log must name for it. */
@@ -379,7 +379,7 @@ test_let_go_while_it_hangs(enum fault fault, const char *what)
   if (fault == FAULT_DEAF)
     faulty_release(rig.faulty);
   end(&rig);
-  pass("and the keeper calls it back when it stops");
+  pass("and it is cancelled when the leases stop");
 }
 
 /* A provider that ignores a cancellation does not delay a stop. */
@@ -394,7 +394,8 @@ test_stop_while_it_hangs(void)
   keep(&rig, &kept, 30000, 20);
   faulty_until_hanging(rig.faulty, 1);
   leases_let_go(rig.leases, kept.lease);
-  cmp_ok(leases_stop(rig.leases), "==", 1, "a renewal that is deaf is left when the keeper stops");
+  cmp_ok(leases_stop(rig.leases), "==", 1,
+         "a renewal that ignores its cancellation is abandoned when the leases stop");
   cmp_ok(faulty_hanging(rig.faulty), "==", 1, "as it is");
   faulty_release(rig.faulty);
   cmp_ok(faulty_hanging(rig.faulty), "==", 0, "it may come back later");

@@ -47,7 +47,7 @@ begin(void)
   struct log *log = calloc(1, sizeof(*log));
 
   if (!log)
-    BAIL_OUT("no memory for a journal");
+    BAIL_OUT("no memory for a log");
   log_init(log, NULL, NULL, "w");
   return log;
 }

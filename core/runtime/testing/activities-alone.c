@@ -68,7 +68,7 @@ shop_start(struct shop *shop)
   struct dk_refusal refusal = {.number = 0};
 
   if (leases_start(&leases, &shop->leases) != DK_OK)
-    BAIL_OUT("the keeper does not start");
+    BAIL_OUT("the leases do not start");
   struct activity_pool_setup setup = {store, &shop->options, shop->leases, &shop->log, "here"};
   if (activity_pool_start(&setup, &shop->pool, &refusal) != DK_OK)
     BAIL_OUT("the worker does not start: %s", refusal.what);
