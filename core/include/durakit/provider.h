@@ -13,9 +13,9 @@
  * is cancelled by deleting its row from the worker queue, in the transaction that commits the turn.
  * There is no cancel flag, and a worker cannot query the state of an orchestration.
  *
- * Words.     To "commit" a turn is to call ack_orchestration_item, to commit a work item is to call
- *            ack_work_item: "ack" stands in these two names only, everything else calls it a
- *            commit.  To "hand up" is to pass a result to the host, through an upcall.
+ * Words.     To "commit" a turn is to call ack_orchestration_item; only that name says "ack" of a
+ *            turn.  To "ack" a work item is to call ack_work_item.  To "hand up" is to pass a
+ *            result to the host, through an upcall.
  * Growth.    Every struct begins with struct_size and only ever gains members at its end.  A member
  *            beyond the other side's struct_size is absent: test with DK_HAS_FIELD or DK_HAS.  Zero
  *            always means "absent" or "leave it unchanged".  Structs marked frozen are elements of
