@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints a page of the manual, "durakit" or "durakit-COMMAND", in man(7): what --help says, in the
- * order of a manual.  The forms of that text are told at the top of cli/help.c; an example stands
- * as it is typed, an option with its words below it, the exit codes one by one.
+ * order of a manual.  The top of cli/help.c describes the forms of that text.  An example is
+ * printed as it is typed, an option with its description below it, the exit codes one by one.
  */
 #include "config.h"
 
@@ -12,18 +12,19 @@
 #include "core/base/text.h"
 #include "runner/cli/options.h"
 
-/* The sections, each as far as it is put together. */
+/* The sections, each as far as it has been read. */
 struct page {
   enum command command;
   struct dk_text description, options, exits, environment, examples;
 };
 
-/* What the last line was, so that the next one may go on with it. */
+/* What the last line was, so that the next one may continue it. */
 enum form { NOTHING, TEXT, OPTION, VARIABLE, EXAMPLE, EXITS };
 
 /* ---- roff ------------------------------------------------------------------------------------ */
 
-/* Roff reads nothing into it.  In prose a hyphen may end a line, in what is typed it is a minus. */
+/* Escapes what roff would interpret.  In prose a hyphen may end a line; in what is typed it is a
+ * minus. */
 static void
 add_word(struct dk_text *out, const char *s, size_t length, bool typed, bool first)
 {
@@ -88,7 +89,7 @@ add_prose(struct dk_text *out, const char *s, size_t length)
   dk_text_puts(out, "\n");
 }
 
-/* "-j, --jobs N": options are bold, what they take is slanted. */
+/* "-j, --jobs N": options are bold, their values are slanted. */
 static void
 add_term(struct dk_text *out, const char *s, size_t length)
 {
@@ -246,7 +247,7 @@ put_section(const char *name, const struct dk_text *text)
     printf(".SH %s\n%s", name, dk_text_str(text));
 }
 
-/* Each command with what it does, and where that is told. */
+/* Each command with its page and what it does. */
 static void
 put_commands(void)
 {

@@ -33,12 +33,12 @@ command_version(void)
   return printer_done(&printer, EXIT_PASSED);
 }
 
-/* What is in force here, which no manual can tell. */
+/* The variables that are in effect here, which no manual can know. */
 static void
 add_environment(struct dk_text *help, const struct environment *environment)
 {
   if (environment->provider)
-    dk_text_printf(help, "\nIn force here: DURAKIT_PROVIDER=%s", environment->provider);
+    dk_text_printf(help, "\nIn effect here: DURAKIT_PROVIDER=%s", environment->provider);
   if (environment->settings)
     dk_text_printf(help, ", DURAKIT_SETTINGS=%s", environment->settings);
   if (environment->provider)
@@ -63,7 +63,7 @@ command_check(const struct options *options)
   if (options->memcheck && (options->gdb || options->in_process))
     return usage(options, "--memcheck", options->gdb ? "cannot be combined with --gdb"
                                             : "cannot be combined with --in-process",
-                 "checks in children of their own, under Valgrind", "one of the two");
+                 "checks in processes of their own, under Valgrind", "give one of the two");
   if (options->gdb)
     return command_gdb(options);
   if (options->in_process)
@@ -98,8 +98,8 @@ call(struct options *options)
   }
 }
 
-/* What was closed before the start stays so for whoever reads or writes it (EBADF), and its number
- * is not given to another file, which would be taken for it. */
+/* A standard descriptor that was closed before the start stays unusable (EBADF), and its number is
+ * not given to another file, which would be mistaken for it. */
 static bool
 keep_standard_descriptors(void)
 {
@@ -110,7 +110,7 @@ keep_standard_descriptors(void)
   return true;
 }
 
-/* For a child that is given an id only. */
+/* For a child, which receives only an id. */
 static const struct check *
 find_check(const char *id)
 {
@@ -129,11 +129,11 @@ main(int argc, char **argv)
   if (argc > 1 && strcmp(argv[1], COMPLETION_WORDS) == 0)
     return completion_words_main(argc, argv);
   if (!keep_standard_descriptors()) {
-    message_print("a standard descriptor is closed, and /dev/null cannot stand for it: %s",
+    message_print("a standard descriptor is closed, and /dev/null cannot replace it: %s",
                   strerror(errno));
     return EXIT_ENVIRONMENT;
   }
-  /* A reader that went away is an error of writing, seen where it is written. */
+  /* If the reader has closed the pipe, the call that writes reports it. */
   signal(SIGPIPE, SIG_IGN);
   json_memory_watch();
   int code = options_parse(&options, argc, argv);

@@ -22,7 +22,7 @@ says() {
 }
 
 says 2 '  expected  the plugin of the store: sqlite, or ./my_provider.so; or DURAKIT_PROVIDER' \
-  'without both nothing is in force' status order-1
+  'without both nothing is in effect' status order-1
 says 2 '  expected  a plugin: ./my_provider.so, an installed one, or DURAKIT_PROVIDER' \
   'nor for probe' probe
 
@@ -36,8 +36,8 @@ says 0 '1 instance' 'instances' instances
 for command in wait history raise enqueue cancel instances delete prune stats; do
   "$DURAKIT" $command --help > help.txt
   is "$(tail -n 1 help.txt)" \
-    "In force here: DURAKIT_PROVIDER=$MODEL_FULL, DURAKIT_SETTINGS=$scratch/first" \
-    "$command --help tells what is in force"
+    "In effect here: DURAKIT_PROVIDER=$MODEL_FULL, DURAKIT_SETTINGS=$scratch/first" \
+    "$command --help shows what is in effect"
 done
 
 # ---- a path in a file ----------------------------------------------------------------------------
@@ -88,10 +88,10 @@ DURAKIT_SETTINGS=$scratch/nowhere
 says 2 "durakit: $scratch/nowhere: the file of settings cannot be read" 'a file that is not there' \
   status order-1
 like "$(tr '\n' ' ' < err.txt)" \
-  'found  *No such file .*next  *name another one by DURAKIT_SETTINGS' \
+  'found  *No such file .*next  *make it readable, or name another file with DURAKIT_SETTINGS' \
   'with what was found, and who names it'
 "$DURAKIT" status --help > help.txt
-is "$? $(grep -c 'DURAKIT_SETTINGS=.*nowhere' help.txt)" '0 1' 'the help is told all the same'
+is "$? $(grep -c 'DURAKIT_SETTINGS=.*nowhere' help.txt)" '0 1' 'the help is printed all the same'
 DURAKIT_SETTINGS=
 says 1 'order-1' 'an empty one is none' status order-1
 unset DURAKIT_PROVIDER
@@ -126,7 +126,7 @@ DURAKIT_PROVIDER=$MODEL_FULL
 "$DURAKIT" probe > out.txt 2> err.txt
 is $? 0 'probe' || diag "$(cat err.txt)"
 like "$(cat out.txt)" \
-  "^in force       DURAKIT_PROVIDER=$MODEL_FULL, DURAKIT_SETTINGS=$scratch/first\$" \
+  "^in effect      DURAKIT_PROVIDER=$MODEL_FULL, DURAKIT_SETTINGS=$scratch/first\$" \
   'probe tells where it has them from'
 like "$(cat out.txt)" '^given          store$' 'and the keys'
 "$DURAKIT" probe --json > out.txt 2> err.txt
@@ -134,7 +134,7 @@ is "$(python3 -c 'import json, sys
 o = json.load(open("out.txt"))["environment"]
 print(o["provider"], o["settings"])')" "$MODEL_FULL $scratch/first" 'as JSON, too'
 "$DURAKIT" probe "$MODEL" > out.txt 2> err.txt
-is "$? $(grep -c 'in force\|first' out.txt)" '0 0' 'probe PLUGIN takes nothing of it'
+is "$? $(grep -c 'in effect\|first' out.txt)" '0 0' 'probe PLUGIN takes nothing of it'
 printf 'password = S3cr3tValue\n' > secret
 DURAKIT_SETTINGS=$scratch/secret
 "$DURAKIT" probe > out.txt 2>&1

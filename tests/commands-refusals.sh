@@ -15,8 +15,8 @@ before=$(sha256sum "$scratch/model.store")
 
 # ---- words ---------------------------------------------------------------------------------------
 
-refuses 2 'nothing says which' cancel <<'TEXT'
-durakit: cancel: nothing says which instances are meant
+refuses 2 'no instances' cancel <<'TEXT'
+durakit: cancel: no instances are selected
   expected  ids, --name or another condition, or --all
   next      durakit instances shows what a condition selects
 TEXT
@@ -71,7 +71,7 @@ TEXT
 refuses 2 'no status at all' instances --status no_word <<'TEXT'
 durakit: --status: cannot be "no_word"
   expected  not_started, running, completed, failed or cancelled
-  next      several stand with commas between them; durakit instances --help shows examples
+  next      separate several by commas; durakit instances --help shows examples
 TEXT
 refuses 2 'a time without its zone' cancel --created-before 2026-11-01T08:00:00 <<'TEXT'
 durakit: --created-before: cannot be "2026-11-01T08:00:00"
@@ -90,12 +90,12 @@ durakit: --patience: cannot be "0"
 TEXT
 refuses 2 'a negative number' cancel order-1 --expect -1 <<'TEXT'
 durakit: --expect: cannot be "-1"
-  expected  a number from 0 on
+  expected  a number, at least 0
   next      durakit cancel --help shows examples
 TEXT
 refuses 2 'an empty name' cancel --name '' <<'TEXT'
 durakit: --name: cannot be ""
-  expected  some text
+  expected  a text, not empty
   next      durakit cancel --help shows examples
 TEXT
 refuses 2 'no id' status <<'TEXT'
@@ -113,15 +113,15 @@ durakit: --name: is missing
   expected  the name of the orchestration
   next      durakit start --help shows examples
 TEXT
-refuses 2 'nothing says what may go' prune --all --yes <<'TEXT'
-durakit: prune: nothing says which executions may go
+refuses 2 'no executions' prune --all --yes <<'TEXT'
+durakit: prune: no executions are selected
   expected  --keep N, --completed-before TIME, or both
   next      durakit prune --help shows examples
 TEXT
 refuses 2 'force for many' delete --name order --force --yes <<'TEXT'
-durakit: --force: is for instances that are named by their ids
+durakit: --force: works with ids, not with conditions
   expected  ids
-  next      durakit cancel takes conditions: what is cancelled can be deleted
+  next      cancel them first: durakit cancel takes the same conditions
 TEXT
 refuses 2 'two forms' instances --json --jsonl <<'TEXT'
 durakit: --jsonl: cannot be combined with --json
@@ -135,7 +135,7 @@ twice() {
   refuses 2 "$option twice" "$@" <<TEXT
 durakit: $option: is given twice
   expected  it once, with one value
-  next      durakit $1 --help tells what it takes
+  next      durakit $1 --help shows what it takes
 TEXT
 }
 printf 'order-1\n' > one
@@ -270,14 +270,14 @@ durakit: --name: "bad\xff" cannot be the name of an orchestration
   expected  1 to 1024 bytes of UTF-8
   next      durakit start --help shows examples
 TEXT
-refuses 2 'nobody' cancel order-1 --by '' <<'TEXT'
+refuses 2 'an empty name of who cancels' cancel order-1 --by '' <<'TEXT'
 durakit: --by: cannot be ""
-  expected  some text
+  expected  a text, not empty
   next      durakit cancel --help shows examples
 TEXT
 refuses 2 'a version that is none' start order-3 --name order --version one <<'TEXT'
 durakit: --version: cannot be "one"
-  expected  three numbers with points between them: 1.2.3
+  expected  three numbers separated by points: 1.2.3
   next      durakit start --help shows examples
 TEXT
 for version in 1.2 1.2.3.4 1..3 1.02.3 1.2.3-4; do
@@ -509,17 +509,17 @@ if [ -w /dev/full ]; then
   d instances > /dev/full 2> err.txt
   is "$? $(cat err.txt)" '4 durakit: standard output: cannot be written
   found     No space left on device
-  next      nothing was to be changed; it may be tried again' 'a full disk'
+  next      this command changes nothing; you can repeat it' 'a full disk'
   d start order-9 --name nobody-has-it > out.txt
   d cancel order-9 > /dev/full 2> err.txt
   is "$? $(cat err.txt)" '4 durakit: standard output: cannot be written
   found     No space left on device
-  next      all that was asked for was done; durakit status tells how instances stand' \
+  next      everything was done; durakit status shows the status of instances' \
     'a full disk, and a change'
   is "$(d cancel order-9 | head -n 1)" 'order-9: already requested' 'which was done'
   d cancel order-9 order-8 > /dev/full 2> err.txt
   is "$? $(sed -n 's/^  next *//p' err.txt)" \
-    '4 what could be done was done; durakit status tells how instances stand' \
+    '4 what could be done was done; durakit status shows the status of instances' \
     'a full disk, and not all was done'
 fi
 d status order-1 >&- 2> err.txt
@@ -675,9 +675,9 @@ for command in cancel delete; do
     "$command: a list without an id"
 done
 refuses 2 'delete: conditions that select nothing' delete --status running --yes <<'TEXT'
-durakit: --status: selects nothing that conditions delete: it has not ended
+durakit: --status: selects no instances that have ended, and conditions delete no others
   expected  completed, failed or cancelled
-  next      durakit cancel takes conditions: what is cancelled can be deleted
+  next      cancel them first: durakit cancel takes the same conditions
 TEXT
 
 # Ids that come in pieces are all taken.

@@ -128,7 +128,7 @@ finds() {
 }
 finds 'an unknown request' 's/^\.TP$/.TQQ/' 'the request .TQQ'
 finds 'a line that became a request' "s/^runs the/'runs the/" 'apostrophe'
-finds 'a stray backslash' 's/^runs them/\\zruns them/' 'an escape that is not known'
+finds 'a stray backslash' 's/^runs the checks/\\zruns the checks/' 'an escape that is not known'
 finds 'a missing section' '/^\.SH EXIT/d' 'no section EXIT STATUS'
 finds 'an entry without a text' 's/^\.PP$/.TP/' 'an entry without a text'
 sed '/only/d' "$pages/durakit-check.1" > bad.1

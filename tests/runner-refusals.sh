@@ -67,7 +67,7 @@ refuses 3 'a name of no plugin' certify modle <<TEXT
 durakit: modle: no plugin of this name is installed
   expected  modle.so in $scratch, ...
   found     ...
-  next      did you mean model? A file of your own is given as ./modle.so
+  next      did you mean model? For a file of your own, type ./modle.so
 TEXT
 refuses 3 'no name at all' certify '' <<'TEXT'
 durakit: the path of the plugin is empty
@@ -82,18 +82,18 @@ durakit: storr: the plugin has no such setting
   next      did you mean store?
 TEXT
 refuses 2 'a setting without a value' certify model --set store <<'TEXT'
-durakit: --set: there is no key with a value
+durakit: --set: needs a key and a value
   expected  KEY=VALUE
   next      durakit certify --help shows examples
 TEXT
 refuses 2 'a variable that is not there' certify model --set-env store=DURAKIT_NOT_SET <<'TEXT'
-durakit: DURAKIT_NOT_SET: the environment has no such variable
+durakit: DURAKIT_NOT_SET: this environment variable is not set
   expected  the value of the setting
   next      durakit certify --help shows examples
 TEXT
 printf '# of the model\nmutant cancel\n' > settings
 refuses 2 'a line that is no setting' certify model --settings settings <<'TEXT'
-durakit: settings:2: this line is no setting
+durakit: settings:2: this line is not a setting
   expected  key = value, or # a comment
   next      durakit certify --help shows examples
 TEXT
@@ -101,7 +101,7 @@ refuses 2 'a file of settings that is not there' certify model --settings gone <
 durakit: gone: the file of settings cannot be read
   expected  lines of key = value
   found     No such file or directory
-  next      name another one by --settings, or make it readable
+  next      make it readable, or name another file with --settings
 TEXT
 refuses 2 'a value that the plugin does not take' certify model \
   --set mutant=cancel/only-unlockd <<'TEXT'
@@ -205,7 +205,7 @@ durakit: --only: no workload has such a name
   next      durakit bench --help shows examples
 TEXT
 refuses 2 'what hurts, without what mends' check model --store-crash true <<'TEXT'
-durakit: --store-crash: is of no use alone
+durakit: --store-crash: cannot be given alone
   expected  --store-start
   next      durakit check --help shows examples
 TEXT
@@ -220,7 +220,7 @@ durakit: -j: needs a value
   next      durakit certify --help shows examples
 TEXT
 refuses 2 'a variable without its name' certify model --set-env store= <<'TEXT'
-durakit: --set-env: there is no key with a variable
+durakit: --set-env: needs a key and a variable
   expected  KEY=VARIABLE
   next      durakit certify --help shows examples
 TEXT
@@ -240,7 +240,7 @@ durakit: --seed: needs a value
 TEXT
 refuses 2 'a value that is none' certify model -j none <<'TEXT'
 durakit: -j: cannot be "none"
-  expected  a number from 1 on
+  expected  a number, at least 1
   next      durakit certify --help shows examples
 TEXT
 refuses 2 'too many jobs of a self-test' selftest --model ./model.so --jobs 65 <<'TEXT'
@@ -251,12 +251,12 @@ TEXT
 refuses 2 'an option twice' certify model --jobs 2 --seed 7 -j4 <<'TEXT'
 durakit: -j: is given twice
   expected  it once, with one value
-  next      durakit certify --help tells what it takes
+  next      durakit certify --help shows what it takes
 TEXT
 refuses 2 'an option twice, once before the command' -j4 certify model -j 4 <<'TEXT'
 durakit: -j: is given twice
   expected  it once, with one value
-  next      durakit certify --help tells what it takes
+  next      durakit certify --help shows what it takes
 TEXT
 is "$("$DURAKIT" check model --only turn/birth --only turn/birth --verbose --verbose |
       grep -c '^ok ')" 1 'what adds up, and a switch, may be given twice'

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands on the command line beside options: how many of what each command takes. */
+/* The words of the command line that are not options: how many each command takes. */
 #include <stdint.h>
 
 #include "runner/cli/option-row.h"
@@ -28,10 +28,10 @@ arguments_check(const struct options *o)
     [COMMAND_HISTORY] = {1, 1, "the id of an instance: order-1"},
     [COMMAND_RAISE] = {2, 2, "the id of an instance, and the name of the event: order-1 paid"},
     [COMMAND_ENQUEUE] = {2, 2, "the id of an instance, and the name of the queue: order-1 items"},
-    [COMMAND_CANCEL] = {0, SIZE_MAX, "ids of instances, or what selects them"},
-    [COMMAND_INSTANCES] = {0, 0, "no argument; --name and its like select"},
-    [COMMAND_DELETE] = {0, SIZE_MAX, "ids of instances, or what selects them"},
-    [COMMAND_PRUNE] = {0, 1, "the id of an instance, or what selects some"},
+    [COMMAND_CANCEL] = {0, SIZE_MAX, "ids of instances, or conditions that select them"},
+    [COMMAND_INSTANCES] = {0, 0, "no argument; --name and other conditions select instances"},
+    [COMMAND_DELETE] = {0, SIZE_MAX, "ids of instances, or conditions that select them"},
+    [COMMAND_PRUNE] = {0, 1, "the id of an instance, or conditions that select some"},
     [COMMAND_STATS] = {0, 0, "no argument"},
   };
   const char *where = options_command_name(o->command);

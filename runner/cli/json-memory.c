@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands between jansson and malloc: see json-memory.h.  Jansson's functions for memory belong to
- * the process and have no context, and so does what is remembered here. */
+/* Between jansson and malloc: see json-memory.h.  Jansson's functions for memory belong to the
+ * process and have no context; the same holds for what is remembered here. */
 #include "runner/cli/json-memory.h"
 
 #include <stdatomic.h>

@@ -24,7 +24,8 @@ add_line(struct dk_text *out, const char *label, const char *text, const struct 
   dk_text_done(&masked);
 }
 
-/* One call of write, as far as the system has it.  What memory did not suffice for is said. */
+/* One call of write, if the system can do that.  If memory runs out, the message says that it is
+ * incomplete. */
 static void
 put_message(struct dk_text *text)
 {
@@ -33,7 +34,7 @@ put_message(struct dk_text *text)
   wrap_text(&lines, dk_text_str(text), text->length, wrap_width(STDERR_FILENO));
   fputs(dk_text_str(dk_text_failed(&lines) ? text : &lines), stderr);
   if (dk_text_failed(text))
-    fputs(" (out of memory: this is not all of it)\n", stderr);
+    fputs(" (out of memory: this message is incomplete)\n", stderr);
   fflush(stderr);
   dk_text_done(&lines);
   dk_text_done(text);

@@ -12,9 +12,9 @@
 enum {
   EXIT_PASSED = 0,
   EXIT_VIOLATED = 1,   /* a clause is violated */
-  EXIT_USAGE = 2,      /* option, setting, name; a store that exists already */
+  EXIT_USAGE = 2,      /* wrong option, setting or name; a store that exists already */
   EXIT_PLUGIN = 3,     /* the plugin cannot be loaded */
-  EXIT_ENVIRONMENT = 4,/* the kit, its surroundings or the store failed */
+  EXIT_ENVIRONMENT = 4,/* the kit, its environment or the store failed */
   EXIT_INCOMPLETE = 5, /* nothing selected, interrupted, a canary missed */
   EXIT_FINDINGS = 6,   /* memory or race findings only */
   EXIT_UNCLEAR = 7     /* flaky or unexercised only */
@@ -34,7 +34,7 @@ __attribute__((format(printf, 1, 2))) void message_print(const char *format, ...
 
 struct problem message_problem_of(const struct dk_refusal *refusal);
 
-/* "did you mean X?", or `otherwise` when X is NULL.  Lives until the next call. */
+/* "did you mean X?", or `otherwise` when X is NULL.  Valid until the next call. */
 const char *message_did_you_mean(struct dk_text *buffer, const char *best, const char *otherwise);
 
 #endif

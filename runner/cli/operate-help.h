@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The help of the commands that operate a store; runner/cli/help.c tells its forms. */
+/* The help of the commands that operate a store; runner/cli/help.c describes its forms. */
 #ifndef DK_RUNNER_CLI_OPERATE_HELP_H
 #define DK_RUNNER_CLI_OPERATE_HELP_H
 

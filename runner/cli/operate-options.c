@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of the commands that operate a store, and what goes with what. */
+/* The options of the commands that operate a store, and which can be combined. */
 #include "runner/cli/operate-options.h"
 
 #include <durakit/admin.h>
@@ -42,12 +42,12 @@ operate_options_are_for_many(const struct chosen *c)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* Texts; an empty one would mean nothing. */
+/* Texts; an empty one is refused. */
 #define TEXT_OPTION(function, member)                                                              \
   static int function(struct options *o, const char *option, const char *value)                    \
   {                                                                                                \
     o->operating.member = value;                                                                   \
-    return *value ? EXIT_PASSED : usage_bad_value(o, option, value, "some text");                  \
+    return *value ? EXIT_PASSED : usage_bad_value(o, option, value, "a text, not empty");          \
   }
 #define SWITCH(function, member)                                                                   \
   static int function(struct options *o, const char *option, const char *value)                    \
@@ -85,7 +85,8 @@ take_operate_number(const struct options *o, const char *option, const char *val
   unsigned long long n = strtoull(value, &end, 10);
   if (errno || *end || end == value || value[strspn(value, "0123456789")] || n < least
       || n > INT64_MAX)
-    return usage_bad_value(o, option, value, least ? "a number from 1 on" : "a number from 0 on");
+    return usage_bad_value(o, option, value, least ? "a number, at least 1"
+                                                   : "a number, at least 0");
   *ret = n;
   return EXIT_PASSED;
 }
@@ -115,7 +116,7 @@ NUMBER_OPTION(take_execution, execution, 1)
 NUMBER_OPTION(take_from, from, 1)
 NUMBER_OPTION(take_expect, expect, 0)
 
-/* An empty input is one. */
+/* An empty input is allowed. */
 static int
 take_payload(struct options *o, const char *option, const char *value)
 {
@@ -185,7 +186,7 @@ take_one_status(struct options *o, const char *option, const char *word, const c
   if (nearest.best)
     dk_text_printf(&next, "did you mean %s? ", nearest.best);
   else
-    dk_text_puts(&next, "several stand with commas between them; ");
+    dk_text_puts(&next, "separate several by commas; ");
   usage_add_help(&next, o, "shows examples");
   int code = usage(o, option, dk_text_str(&what), STATUS_EXPECTED, dk_text_str(&next));
   dk_text_done(&what);
@@ -232,7 +233,7 @@ static const struct option_row rows[] = {
   {"--all", NULL, CHANGES_MANY, take_all},
   {"--ids-from", "FILE|-", OF(CANCEL) | OF(DELETE), take_ids_from},
   {"--reason", "TEXT", OF(CANCEL), take_reason},
-  {"--by", "WHO", OF(CANCEL), take_by},
+  {"--by", "NAME", OF(CANCEL), take_by},
   {"--expect", "N", OF(CANCEL), take_expect},
   {"--wait", "DURATION", OF(CANCEL), take_wait},
   {"--timeout", "DURATION", OF(WAIT), take_wait},
@@ -256,9 +257,9 @@ operate_options(size_t *ret_n)
   return rows;
 }
 
-/* ---- what goes with what --------------------------------------------------------------------- */
+/* ---- which can be combined ------------------------------------------------------------------- */
 
-/* Either ids, or what selects. */
+/* Either ids, or conditions. */
 static int
 check_targets(const struct options *o)
 {
@@ -268,10 +269,10 @@ check_targets(const struct options *o)
   bool has_ids = o->n_arguments > 0 || p->ids_from;
 
   if (o->command == COMMAND_PRUNE)
-    chosen.completed_before = 0; /* it is the executions' */
+    chosen.completed_before = 0; /* this one is for executions */
   bool selects = operate_options_are_for_many(&chosen);
   if (!has_ids && !selects)
-    return usage(o, command, "nothing says which instances are meant",
+    return usage(o, command, "no instances are selected",
                  "ids, --name or another condition, or --all",
                  "durakit instances shows what a condition selects");
   if (has_ids && selects)
@@ -299,7 +300,7 @@ check_output(const struct options *o)
   return EXIT_PASSED;
 }
 
-/* 1.2.3, of the orchestration that is to run. */
+/* 1.2.3, of the orchestration that will run. */
 static int
 check_version(const struct options *o, const char *version)
 {
@@ -310,7 +311,7 @@ check_version(const struct options *o, const char *version)
     char behind = i < 2 ? '.' : '\0';
     if (n == 0 || n > 10 || (n > 1 && *at == '0') || at[n] != behind)
       return usage_bad_value(o, "--version", version,
-                             "three numbers with points between them: 1.2.3");
+                             "three numbers separated by points: 1.2.3");
     at += n + 1;
   }
   return EXIT_PASSED;
@@ -332,16 +333,16 @@ check_command(const struct options *o)
     return check_targets(o);
   case COMMAND_DELETE:
     if (p->chosen.statuses != 0 && (p->chosen.statuses & HAS_ENDED) == 0)
-      return usage(o, "--status", "selects nothing that conditions delete: it has not ended",
-                   "completed, failed or cancelled",
-                   "durakit cancel takes conditions: what is cancelled can be deleted");
+      return usage(o, "--status", "selects no instances that have ended, and conditions delete no "
+                                  "others", "completed, failed or cancelled",
+                   "cancel them first: durakit cancel takes the same conditions");
     if (p->force && operate_options_are_for_many(&p->chosen))
-      return usage(o, "--force", "is for instances that are named by their ids", "ids",
-                   "durakit cancel takes conditions: what is cancelled can be deleted");
+      return usage(o, "--force", "works with ids, not with conditions", "ids",
+                   "cancel them first: durakit cancel takes the same conditions");
     return check_targets(o);
   case COMMAND_PRUNE:
     if (p->keep == 0 && p->chosen.completed_before == 0)
-      return usage(o, "prune", "nothing says which executions may go",
+      return usage(o, "prune", "no executions are selected",
                    "--keep N, --completed-before TIME, or both", NULL);
     return check_targets(o);
   default:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands take that operate a store, beside the settings of the provider. */
+/* The options of the commands that operate a store, beside the settings of the provider. */
 #ifndef DK_RUNNER_CLI_OPERATE_OPTIONS_H
 #define DK_RUNNER_CLI_OPERATE_OPTIONS_H
 
@@ -38,13 +38,13 @@ struct operating {
 
 struct option_row;
 struct options;
-/* What is set before the first option is taken. */
+/* The values before the first option is taken. */
 void operate_options_defaults(struct operating *operating);
 void operate_options_done(struct operating *operating);
 const struct option_row *operate_options(size_t *ret_n);
-/* What goes with what.  EXIT_PASSED, or EXIT_USAGE with the words said. */
+/* Which options can be combined.  EXIT_PASSED, or EXIT_USAGE after a message. */
 int operate_options_check(const struct options *options);
-/* Something of it was given, so that the command is for many. */
+/* A condition was given, so that the command is for many instances. */
 bool operate_options_are_for_many(const struct chosen *chosen);
 
 #endif

@@ -10,9 +10,9 @@ typedef int take_fn(struct options *o, const char *option, const char *value);
 
 struct option_row {
   const char *name;  /* "--set" */
-  const char *value; /* what it takes, for people; NULL: nothing */
+  const char *value; /* the word for its value in the help; NULL: it takes none */
   unsigned commands; /* which take it: OF(...) | OF(...); | REPEATS: each value counts */
-  take_fn *take;     /* EXIT_PASSED, or what else with the words said */
+  take_fn *take;     /* EXIT_PASSED, or another code after a message */
 };
 
 #define REPEATS (1u << 31)
@@ -22,7 +22,7 @@ struct option_row {
   (OF(START) | OF(STATUS) | OF(WAIT) | OF(HISTORY) | OF(RAISE) | OF(ENQUEUE) | OF(CANCEL)          \
    | OF(INSTANCES) | OF(DELETE) | OF(PRUNE) | OF(STATS))
 
-/* Those that are no options: EXIT_PASSED, or EXIT_USAGE with the words said. */
+/* The words that are not options: EXIT_PASSED, or EXIT_USAGE after a message. */
 int arguments_check(const struct options *o);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes the command line apart.  What is not known is refused, with the nearest name. */
+/* Parses the command line.  An unknown name is refused, with the nearest known one. */
 #include "runner/cli/options.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static const char *const names[COMMANDS] = {
   [COMMAND_STATS] = "stats",
 };
 
-/* Which commands take an option; the kit's, as far as it has no other meaning there. */
+/* Which commands take an option; the commands that operate may give it another meaning. */
 #define ALL (~(unsigned)REPEATS)
 #define NOT_OPERATING (ALL & ~OPERATES)
 #define RUNS (OF(CERTIFY) | OF(CHECK) | OF(REPRO))
@@ -48,7 +48,8 @@ take_count(const struct options *o, const char *option, const char *value, unsig
   errno = 0;
   unsigned long n = strtoul(value, &end, 10);
   if (errno || *end || end == value || *value == '-' || n < least || n > 1000000)
-    return usage_bad_value(o, option, value, least ? "a number from 1 on" : "a number from 0 on");
+    return usage_bad_value(o, option, value, least ? "a number, at least 1"
+                                                   : "a number, at least 0");
   *ret = (unsigned)n;
   return EXIT_PASSED;
 }
@@ -184,7 +185,7 @@ take_color(struct options *o, const char *option, const char *value)
   return EXIT_PASSED;
 }
 
-/* Patterns stand for themselves, or several in one value with commas between. */
+/* One pattern, or several in one value, separated by commas. */
 static int
 take_only(struct options *o, const char *option, const char *value)
 {
@@ -196,7 +197,7 @@ take_only(struct options *o, const char *option, const char *value)
   }
   o->only = grown;
   o->only[o->n_only++] = value;
-  o->memcheck = o->memcheck || strstr(value, "@memcheck"); /* as a result calls itself */
+  o->memcheck = o->memcheck || strstr(value, "@memcheck"); /* the id of a result */
   return EXIT_PASSED;
 }
 
@@ -297,7 +298,7 @@ take_suppressions(struct options *o, const char *option, const char *value)
 
 static const struct option_row rows[] = {
   {"--help", NULL, ALL, take_help},
-  {"--version", NULL, NOT_OPERATING, take_version}, /* there it is an orchestration's */
+  {"--version", NULL, NOT_OPERATING, take_version}, /* elsewhere: that of an orchestration */
   {"--set", "KEY=VALUE", WITH_SETTINGS | REPEATS, take_set},
   {"--set-env", "KEY=VARIABLE", WITH_SETTINGS | REPEATS, take_set_env},
   {"--settings", "FILE", WITH_SETTINGS | REPEATS, take_settings_file},
@@ -384,8 +385,8 @@ options_each(enum command command, option_fn *each, void *context)
   }
 }
 
-/* "durakit check and bench take --only": the first of the commands that do, those of the same kind
- * before the others. */
+/* "durakit check and bench take --only": the first of the commands that do; first those of the same
+ * kind, then the others. */
 static void
 add_others(struct dk_text *next, const struct options *o, const char *option)
 {
@@ -407,7 +408,7 @@ add_others(struct dk_text *next, const struct options *o, const char *option)
                    n == 1 ? "takes" : "take", option);
 }
 
-/* The command's own that does the same under another name, or NULL. */
+/* The option of this command that does the same under another name, or NULL. */
 static const char *
 synonym(const struct options *o, const char *option)
 {
@@ -420,7 +421,7 @@ synonym(const struct options *o, const char *option)
   return NULL;
 }
 
-/* The command's own that is nearest; what all begin with makes none of them near. */
+/* The nearest option of this command, without the dashes, which all have. */
 static const char *
 nearest_option(const struct options *o, const char *option)
 {
@@ -434,7 +435,7 @@ nearest_option(const struct options *o, const char *option)
   return nearest.best ? nearest.best - DASHES : NULL;
 }
 
-/* An option of another command, or of none: who gives it means one of this command first. */
+/* An option of another command, or of none: first suggests one of this command. */
 static int
 unknown_option(const struct options *o, const char *option)
 {
@@ -461,14 +462,14 @@ refuse_second(const struct options *o, const char *option)
 {
   struct dk_text next = DK_TEXT_EMPTY;
 
-  usage_add_help(&next, o, "tells what it takes");
+  usage_add_help(&next, o, "shows what it takes");
   int code = usage(o, option, "is given twice", "it once, with one value", dk_text_str(&next));
   dk_text_done(&next);
   return code;
 }
 
-/* Takes the value.  A second one could only replace the first, which somebody meant as well; a
- * switch that is given twice says what it has said. */
+/* Takes the value.  A second one is refused, because it would silently replace the first; a switch
+ * that is given twice has the same effect as once. */
 static int
 take_value(struct options *o, const struct option_row *row, const char *option, const char *value)
 {
@@ -481,7 +482,7 @@ take_value(struct options *o, const struct option_row *row, const char *option, 
   return row->take(o, option, value);
 }
 
-/* Takes argv[*at], and the value after it if need be. */
+/* Takes argv[*at], and the value after it if it needs one. */
 static int
 take_option(struct options *o, int argc, char **argv, int *at)
 {
@@ -514,7 +515,7 @@ take_short(struct options *o, int argc, char **argv, int *at)
 
   if (word[1] == 'h' && !word[2])
     return take_help(o, "-h", "");
-  /* It may stand before the command. */
+  /* It may come before the command. */
   enum command command = o->command == COMMAND_NONE ? COMMAND_CERTIFY : o->command;
   const struct option_row *row = word[1] == 'j' ? row_of(command, "--jobs", 6) : NULL;
   if (!row)
@@ -526,7 +527,7 @@ take_short(struct options *o, int argc, char **argv, int *at)
   return take_value(o, row, "-j", argv[++*at]);
 }
 
-/* A word that is no command, or none at all. */
+/* A word that is not a command, or no word at all. */
 static int
 refuse_command(const struct options *o, const char *word, const char *what, const char *nearest)
 {
@@ -564,7 +565,7 @@ take_argument(struct options *o, const char *word)
   return EXIT_PASSED;
 }
 
-/* What hurts a server goes with what mends it. */
+/* An option that disturbs a server needs the one that undoes it. */
 static int
 check_hurting(const struct options *o)
 {
@@ -584,7 +585,7 @@ check_hurting(const struct options *o)
 
   for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
     if (pairs[i].one && !pairs[i].other)
-      return usage(o, pairs[i].name, "is of no use alone", pairs[i].missing,
+      return usage(o, pairs[i].name, "cannot be given alone", pairs[i].missing,
                    NULL);
   }
   return EXIT_PASSED;
@@ -601,7 +602,7 @@ processors(void)
   return CPU_COUNT(&set) < MOST_PROCESSORS ? (unsigned)CPU_COUNT(&set) : MOST_PROCESSORS;
 }
 
-/* What was not given: chance decides, or the machine. */
+/* Options that were not given: chosen at random, or by the machine. */
 static int
 choose_the_rest(struct options *o, bool seed_given)
 {
@@ -609,7 +610,7 @@ choose_the_rest(struct options *o, bool seed_given)
   unsigned char random[16];
 
   if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
-    message_print("no random numbers from the system: %s", strerror(errno));
+    message_print("the system gave no random numbers: %s", strerror(errno));
     return EXIT_ENVIRONMENT;
   }
   if (!seed_given)
@@ -623,7 +624,7 @@ choose_the_rest(struct options *o, bool seed_given)
   return EXIT_PASSED;
 }
 
-/* For a command that works with one provider, and was not told which. */
+/* For a command that works with one provider, if the command line does not name it. */
 static int
 take_environment(struct options *o)
 {

@@ -36,8 +36,8 @@ enum command {
 };
 
 enum format { FORMAT_AUTO, FORMAT_TAP, FORMAT_HUMAN };
-/* Which checks: those of the contract (of what the provider declares), of these the ones that
- * durakit.admin/1 is judged by, those of the runtime on the provider. */
+/* Which checks: those of the contract (as far as the provider declares it), of these the ones for
+ * durakit.admin/1, those of the runtime on the provider. */
 enum profile { PROFILE_CORE = 1, PROFILE_RUNTIME = 2, PROFILE_ALL = 3, PROFILE_ADMIN = 4 };
 enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
@@ -57,7 +57,7 @@ struct server_options {
   const char *through, *address;
 };
 
-/* What came from the environment, since the command line does not say; NULL: nothing did. */
+/* What the environment gives if the command line does not; NULL: nothing. */
 struct environment {
   const char *provider; /* DURAKIT_PROVIDER */
   const char *settings; /* DURAKIT_SETTINGS, a file */
@@ -67,7 +67,7 @@ struct options {
   enum command command;
   bool help, version;
   const char *program;       /* argv[0] */
-  const char **arguments;    /* what is no option */
+  const char **arguments;    /* the words that are not options */
   size_t n_arguments;
   const struct option_row **given; /* that take a value, and no second one */
   size_t n_given;
@@ -98,7 +98,7 @@ struct options {
   struct operating operating;
 };
 
-/* EXIT_PASSED, or EXIT_USAGE with the words said. */
+/* EXIT_PASSED, or EXIT_USAGE after a message. */
 int options_parse(struct options *options, int argc, char **argv);
 void options_done(struct options *options);
 
@@ -112,7 +112,8 @@ void options_each(enum command command, option_fn *each, void *context);
 /* Adds the help of one command, or of all (COMMAND_NONE). */
 struct dk_text;
 void options_help_text(enum command command, struct dk_text *help);
-/* Of its first line: "PLUGIN [--json]", and "loads it in a child, ..." without the full stop. */
+/* Of its first line: "PLUGIN [--json]", and "loads it in a child process, ..." without the full
+ * stop. */
 void options_synopsis(enum command command, struct dk_text *arguments, struct dk_text *says);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes lines and JSON: see print.h.  What is not ASCII stands in JSON as \uXXXX, so that no text
+/* Writes lines and JSON: see printer.h.  JSON has \uXXXX for all that is not ASCII, so that no text
  * of a store moves anything on a terminal. */
 #include "runner/cli/printer.h"
 
@@ -120,8 +120,8 @@ printer_line(struct printer *printer, const char *format, ...)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* Without the brace that opens it, if it goes on with what was written before.  DEL is the one
- * control character that JSON, and so jansson, lets stand as it is. */
+/* Without the opening brace, if it continues what was written before.  DEL is the only control
+ * character that JSON, and so jansson, does not escape. */
 static void
 dump(struct printer *printer, json_t *value, size_t flags, bool goes_on)
 {
@@ -142,7 +142,7 @@ dump(struct printer *printer, json_t *value, size_t flags, bool goes_on)
   free(bytes);
 }
 
-/* The object as far as its first item. */
+/* The beginning of the object, up to its first item. */
 static void
 printer_begin(struct printer *printer)
 {
@@ -200,15 +200,15 @@ printer_end(struct printer *printer, json_t *rest)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* What was asked for does not wait for its output. */
+/* The work is done even if its output cannot be written. */
 static const char *
 next_of_printer(const struct printer *printer, int code)
 {
   if (!printer->changes)
-    return "nothing was to be changed; it may be tried again";
+    return "this command changes nothing; you can repeat it";
   return code == EXIT_PASSED
-           ? "all that was asked for was done; durakit status tells how instances stand"
-           : "what could be done was done; durakit status tells how instances stand";
+           ? "everything was done; durakit status shows the status of instances"
+           : "what could be done was done; durakit status shows the status of instances";
 }
 
 int
@@ -218,9 +218,9 @@ printer_done(struct printer *printer, int code)
   if (printer->error == 0)
     return code;
   if (printer->error == EPIPE)
-    return EXIT_INCOMPLETE; /* who went away does not want to hear of it */
+    return EXIT_INCOMPLETE; /* the reader has closed the output on purpose: no message */
   message_problem(printer->no_memory
-                    ? &(struct problem){NULL, "out of memory: what is written is not all of it",
+                    ? &(struct problem){NULL, "out of memory: the output is incomplete",
                                         NULL, NULL, next_of_printer(printer, code)}
                     : &(struct problem){"standard output", "cannot be written", NULL,
                                         strerror(printer->error), next_of_printer(printer, code)},

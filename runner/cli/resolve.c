@@ -49,7 +49,7 @@ resolve_absolute(const char *name)
   return result;
 }
 
-/* Cuts the last name off the path, and says whether it was this one. */
+/* Cuts the last name off the path, and returns whether it was this one. */
 static bool
 cut_name(char *path, const char *name)
 {
@@ -117,8 +117,8 @@ resolve_is_built(const char *path)
   return each_built(is_in, (void *)(uintptr_t)path);
 }
 
-/* Calls `visit` with each folder of plugins until it says stop; false: memory failed, and a folder
- * is left out. */
+/* Calls `visit` with each folder of plugins until it returns true; false: out of memory, and a
+ * folder is left out. */
 static bool
 each_folder(bool (*visit)(void *context, const char *folder), void *context)
 {
@@ -143,7 +143,7 @@ each_folder(bool (*visit)(void *context, const char *folder), void *context)
 struct search {
   const char *name;
   char *found;
-  bool failed; /* for want of memory it is not known which one is meant */
+  bool failed; /* out of memory: it is not known which one is meant */
 };
 
 static bool
@@ -165,7 +165,7 @@ struct listing {
   void (*each)(void *context, const char *name, const char *path);
   void *context;
   bool failed;
-  struct dk_text listed; /* names, with a slash before and after each: none has one */
+  struct dk_text listed; /* names, with a slash before and after each: no name has one */
 };
 
 /* A name means the first file of that name. */
@@ -226,7 +226,7 @@ resolve_each(void (*each)(void *context, const char *name, const char *path), vo
   return all;
 }
 
-/* ---- what to say when there is none ---------------------------------------------------------- */
+/* ---- the message if there is none ------------------------------------------------------------ */
 
 struct words {
   struct dk_text *folders, *names;
@@ -270,16 +270,16 @@ say_none(const char *name, struct problem *ret_problem, struct dk_text text[3])
   resolve_each(add_name, &words);
   dk_text_printf(&text[0], "%s.so in %s", name, dk_text_str(&folders));
   if (words.nearest[0])
-    dk_text_printf(&text[2], "did you mean %s? A file of your own is given as ./%s.so",
+    dk_text_printf(&text[2], "did you mean %s? For a file of your own, type ./%s.so",
                    words.nearest, name);
   else
-    dk_text_printf(&text[2], "a file of your own is given as ./%s.so; DURAKIT_PLUGIN_PATH names "
+    dk_text_printf(&text[2], "for a file of your own, type ./%s.so; DURAKIT_PLUGIN_PATH names "
                              "more folders", name);
   dk_text_done(&folders);
   *ret_problem = (struct problem){.where = name,
                                   .what = "no plugin of this name is installed",
                                   .expected = dk_text_str(&text[0]),
-                                  .found = names->length ? dk_text_str(names) : "none at all",
+                                  .found = names->length ? dk_text_str(names) : "no plugin at all",
                                   .next = dk_text_str(&text[2])};
 }
 
@@ -292,7 +292,7 @@ resolve_plugin(const char *name, struct problem *ret_problem, struct dk_text wor
     char *path = *name ? resolve_absolute(name) : NULL;
     if (!path)
       *ret_problem = (struct problem){.where = name,
-                                      .what = *name ? "the current folder is not known"
+                                      .what = *name ? "the current folder cannot be found"
                                                     : "the path of the plugin is empty",
                                       .expected = "a file, ./my_provider.so"};
     return path;

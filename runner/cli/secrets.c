@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds passwords inside settings, and replaces secrets in text: whole ones and cut ones, as they
- * are and as somebody has escaped them on their way.  Owns the list of secrets. */
+/* Finds passwords inside settings, and replaces secrets in text: whole ones and cut ones, plain
+ * ones and ones that were escaped on their way.  Owns the list of secrets. */
 #include "runner/cli/secrets.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@
 #include <strings.h>
 
 enum {
-  LEAST_PART = 4,  /* of a secret that is cut by the end of text or line; less tells nothing */
+  LEAST_PART = 4,  /* of a secret that is cut by the end of text or line; less reveals nothing */
   LEAST_BEGIN = 8, /* of one that is cut anywhere: the kernel does so with a process's name */
   LONGEST_ESCAPE = 12
 };
@@ -60,7 +60,7 @@ add_form(struct secrets *secrets, const char *secret, size_t length)
   secrets->n++;
 }
 
-/* A key of several lines is told line by line as well. */
+/* The lines of a secret of several lines can be printed one by one, too. */
 void
 secrets_add(struct secrets *secrets, const char *secret, size_t length)
 {
@@ -76,7 +76,7 @@ secrets_add(struct secrets *secrets, const char *secret, size_t length)
   }
 }
 
-/* 'it\'s' as it stands between the quotes, and as it is meant. */
+/* 'it\'s' as it is written between the quotes, and as it is meant. */
 static void
 add_quoted(struct secrets *secrets, const char *text, size_t length)
 {
@@ -103,7 +103,7 @@ hex_digit(char c)
   return found ? (int)(found - digits) : -1;
 }
 
-/* As it stands in an address, and as it is meant: %40 is '@'. */
+/* As it is written in an address, and as it is meant: %40 is '@'. */
 static void
 add_percent_encoded(struct secrets *secrets, const char *text, size_t length)
 {
@@ -130,7 +130,7 @@ skip_spaces(const char *value, size_t length, size_t at)
   return at;
 }
 
-/* A value without quotes ends at a space; in the query of an address also at '&'. */
+/* A value without quotes ends at a space; in the query of an address it ends at '&', too. */
 static void
 add_plain(struct secrets *secrets, const char *text, size_t length)
 {
@@ -204,7 +204,7 @@ struct place {
   size_t length, left;     /* of each */
 };
 
-/* `n` bytes of the text, read as these bytes: so many of the secret fit; 0: none. */
+/* `n` bytes of the text, read as these bytes: how many of the secret match them; 0: none. */
 static size_t
 secret_fits(const struct place *at, const char *bytes, size_t n)
 {
@@ -300,7 +300,7 @@ fits_backslashes(const struct place *at, size_t *ret_taken)
   return n;
 }
 
-/* &lt; and its kin, &#39; and &#x27;. */
+/* &lt; and the like, &#39; and &#x27;. */
 static size_t
 fits_entity(const struct place *at, size_t *ret_taken)
 {
@@ -365,7 +365,7 @@ fits_here(const struct place *at, size_t *ret_taken)
   return n;
 }
 
-/* Nothing follows but perhaps the rest of an escape: text is cut where its buffer ends. */
+/* Nothing follows, except perhaps a cut escape: text is cut where its buffer ends. */
 static bool
 is_cut_here(const char *text, size_t length, bool escaped)
 {
@@ -375,7 +375,7 @@ is_cut_here(const char *text, size_t length, bool escaped)
   return line == 0 || (escaped && line < LONGEST_ESCAPE && memchr("\\&%", text[0], 3));
 }
 
-/* How much of the text is this secret, from its beginning on; 0: none of it, or too little. */
+/* How many bytes at the beginning of the text are this secret; 0: none, or too few. */
 static size_t
 covered_by(const char *secret, const char *text, size_t length, bool escaped)
 {
@@ -399,7 +399,7 @@ covered_by(const char *secret, const char *text, size_t length, bool escaped)
   return 0;
 }
 
-/* How long what is secret here is, 0: nothing is. */
+/* The length of the secret that begins here; 0: none does. */
 static size_t
 secret_at(const struct secrets *secrets, const char *bytes, size_t length)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Secrets never leave the runner: what stands in this list is replaced by *** everywhere, also with
- * the escapes of C, JSON, XML, YAML, TAP, addresses and the shell in it, and its first 8 bytes and
- * more when the rest is cut off. */
+/* Secrets never leave the runner: each secret in this list is replaced by *** everywhere, even with
+ * the escapes of C, JSON, XML, YAML, TAP, addresses and the shell in it, and even if it is cut
+ * after its first 8 bytes or more. */
 #ifndef DK_RUNNER_CLI_SECRETS_H
 #define DK_RUNNER_CLI_SECRETS_H
 
@@ -19,12 +19,12 @@ struct secrets {
 void secrets_done(struct secrets *secrets);
 /* The secret and its lines. */
 void secrets_add(struct secrets *secrets, const char *secret, size_t length);
-/* The passwords inside a value: password=..., also quoted, and scheme://user:password@host; and
- * what else of its kind libpq takes. */
+/* The passwords inside a value: password=..., quoted or not, scheme://user:password@host, and the
+ * other secrets that libpq takes. */
 void secrets_add_passwords(struct secrets *secrets, const char *value, size_t length);
 
-/* Adds the bytes with all secrets replaced, also one that is cut off by the end of text or line.
- * No list, NULL, hides nothing. */
+/* Adds the bytes with all secrets replaced, even one that is cut by the end of text or line.  No
+ * list, NULL, hides nothing. */
 void secrets_mask(const struct secrets *secrets, struct dk_text *out, const char *bytes,
                   size_t length);
 /* The bytes hold a secret. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a server may be hurt, as it was given.  Owns nothing. */
+/* How a server may be disturbed, as it was given.  Owns nothing. */
 #include "runner/cli/server-options.h"
 
 #include <stddef.h>

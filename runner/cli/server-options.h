@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options that say how a server may be hurt, as a list: for what is recorded and shown. */
+/* The options that say how a server may be disturbed, as a list: to be recorded and shown. */
 #ifndef DK_RUNNER_CLI_SERVER_OPTIONS_H
 #define DK_RUNNER_CLI_SERVER_OPTIONS_H
 
@@ -16,7 +16,7 @@ const char **server_options_value(struct server_options *server,
                                   const struct server_option *option);
 const char *server_options_given(const struct server_options *server,
                                  const struct server_option *option);
-/* Adds their passwords: commands for a server, and the way to it, may have some too. */
+/* Adds their passwords: commands for a server, and the way to it, may contain some, too. */
 void server_options_add_secrets(struct secrets *secrets, const struct server_options *server);
 
 #endif

@@ -31,7 +31,7 @@ settings_add(struct options *options, const char *key, const char *value, const 
   return EXIT_PASSED;
 }
 
-/* Splits KEY=VALUE; the key goes to `key`.  NULL: it is no such pair. */
+/* Splits KEY=VALUE; copies the key to `key`.  NULL: it is not such a pair. */
 static const char *
 split(const char *pair, char *key, size_t size)
 {
@@ -51,7 +51,7 @@ settings_take_pair(struct options *options, const char *option, const char *pair
   const char *value = split(pair, key, sizeof(key));
 
   if (!value)
-    return usage(options, option, "there is no key with a value", "KEY=VALUE", NULL);
+    return usage(options, option, "needs a key and a value", "KEY=VALUE", NULL);
   return settings_add(options, key, value, NULL);
 }
 
@@ -62,10 +62,10 @@ settings_take_env(struct options *options, const char *option, const char *pair)
   const char *name = split(pair, key, sizeof(key));
 
   if (!name || !*name)
-    return usage(options, option, "there is no key with a variable", "KEY=VARIABLE", NULL);
+    return usage(options, option, "needs a key and a variable", "KEY=VARIABLE", NULL);
   const char *value = getenv(name);
   if (!value)
-    return usage(options, name, "the environment has no such variable", "the value of the setting",
+    return usage(options, name, "this environment variable is not set", "the value of the setting",
                  NULL);
   bool is_private = strncmp(name, SETTINGS_PRIVATE, strlen(SETTINGS_PRIVATE)) == 0;
   return settings_add(options, key, value, is_private ? NULL : name);
@@ -112,7 +112,7 @@ take_settings_line(struct options *options, const char *path, unsigned number, c
   if (!equals || equals == text) {
     struct dk_text where = DK_TEXT_EMPTY;
     dk_text_printf(&where, "%s:%u", path, number);
-    int code = usage(options, dk_text_str(&where), "this line is no setting",
+    int code = usage(options, dk_text_str(&where), "this line is not a setting",
                      "key = value, or # a comment", NULL);
     dk_text_done(&where);
     return code;
@@ -122,14 +122,14 @@ take_settings_line(struct options *options, const char *path, unsigned number, c
   return code == EXIT_PASSED ? note_file(options, path, number, whose) : code;
 }
 
-/* `whose` is who names it. */
+/* `whose`: the option or variable that names it. */
 static int
 refuse_file(const char *path, const char *whose)
 {
   struct dk_text next = DK_TEXT_EMPTY;
   int cause = errno;
 
-  dk_text_printf(&next, "name another one by %s, or make it readable", whose);
+  dk_text_printf(&next, "make it readable, or name another file with %s", whose);
   message_problem(&(struct problem){.where = path,
                                     .what = "the file of settings cannot be read",
                                     .expected = "lines of key = value",
@@ -179,7 +179,7 @@ settings_done(struct options *options)
   free(options->settings);
 }
 
-/* A key of the command line takes the place of the same one of the file, which came behind it. */
+/* A key of the command line replaces the same key of the file, which comes later in the list. */
 static void
 let_flags_win(struct options *options, size_t n_flags)
 {

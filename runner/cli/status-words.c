@@ -6,7 +6,7 @@
 
 #include <durakit/manage.h>
 
-/* One that continues as new goes on: nobody but the store sees a difference. */
+/* An instance that continues as new is running: only the store makes a difference. */
 static const struct status_filter filters[] = {
   {"not_started", 1u << DK_NOT_STARTED},
   {"running", 1u << DK_RUNNING | 1u << DK_CONTINUED_AS_NEW},

@@ -3,12 +3,12 @@
 #ifndef DK_RUNNER_CLI_SUGGEST_H
 #define DK_RUNNER_CLI_SUGGEST_H
 
-/* Begin with {.word = what was typed}, try every name, then take `best`: NULL if none is near. */
+/* Begin with {.word = the typed word}, try every name, then take `best`: NULL if none is near. */
 struct suggest {
   const char *word;
   const char *best;
   unsigned distance; /* of best; at most a third of the letters, of the beginning of a name */
-  unsigned letters;  /* of best, whole: what is nearer of two beginnings */
+  unsigned letters;  /* of best, whole: decides which of two beginnings is nearer */
 };
 
 void suggest_try(struct suggest *suggest, const char *name);

@@ -7,7 +7,7 @@
 
 #include "conformance/tap/tap.h"
 
-/* What is left of the text after masking; lives until the next call. */
+/* The text after masking; valid until the next call. */
 static const char *
 masked(const struct secrets *secrets, const char *text)
 {
@@ -37,14 +37,14 @@ replaces(void)
   is(masked(NULL, "as it is"), "as it is", "no list hides nothing");
   is(masked(&secrets, "as it is"), "as it is", "an empty list hides nothing");
   secrets_add(&secrets, "", 0);
-  is(masked(&secrets, "as it is"), "as it is", "an empty secret is none");
+  is(masked(&secrets, "as it is"), "as it is", "an empty secret hides nothing");
   secrets_add(&secrets, "abc", 3);
   secrets_add(&secrets, "abcdef", 6);
   secrets_add(&secrets, "abc", 3);
   cmp_ok(secrets.n, "==", 2, "a secret is listed once");
   is(masked(&secrets, "xabcdefx abc"), "x***x ***", "the longest one wins");
   is(masked(&secrets, "abcabc"), "******", "one after the other");
-  is(masked(&secrets, "ab"), "ab", "a part of one is none");
+  is(masked(&secrets, "ab"), "ab", "a part of a secret is not hidden");
   ok(secrets_are_in(&secrets, "--abc--", 7), "a text that holds one");
   ok(!secrets_are_in(&secrets, "--ab--", 6), "a text that holds none");
   secrets_done(&secrets);
@@ -60,13 +60,13 @@ hides_what_is_cut(void)
   secrets_add(&secrets, "hunter2-long", 12);
   is(masked(&secrets, "it is hunter2-lon"), "it is ***", "all but its last letter");
   is(masked(&secrets, "it is hunt"), "it is ***", "four letters of it");
-  is(masked(&secrets, "it is hun"), "it is hun", "less tells nothing");
+  is(masked(&secrets, "it is hun"), "it is hun", "three letters reveal nothing");
   is(masked(&secrets, "it is hunter3"), "it is hunter3", "another word that begins so");
   is(masked(&secrets, "hunter2 is my name"), "hunter2 is my name", "its beginning in the middle");
   is(masked(&secrets, "(hunter2-) and (hunter2-l)"), "(***) and (***)", "eight letters of it");
   is(masked(&secrets, "is hunter2-\nnext"), "is ***\nnext", "at the end of a line");
   secrets_mask(&secrets, &out, "it is hunter2-long", 15);
-  is(dk_text_str(&out), "it is ***", "what is behind the end is not looked at");
+  is(dk_text_str(&out), "it is ***", "bytes after the end are not read");
   ok(secrets_are_in(&secrets, "it is hunter2", 13), "it counts as one");
   secrets_add(&secrets, "hunter2", 7);
   is(masked(&secrets, "it is hunter2-lo"), "it is ***",
@@ -89,7 +89,7 @@ hides_bytes(void)
   secrets_done(&secrets);
 }
 
-/* Text that a plugin hands over is escaped on its way, before anybody masks it. */
+/* Text of a plugin is escaped on its way, before it is masked. */
 static void
 hides_what_is_escaped(void)
 {
@@ -110,7 +110,7 @@ hides_what_is_escaped(void)
   is(masked(&secrets, "1 def\tgh: \"i\" 2"), "1 *** 2", "one of its lines");
   is(masked(&secrets, "1 def\\tgh: \"i\" 2"), "1 *** 2", "one of its lines, escaped");
   is(masked(&secrets, "1 last-line 2"), "1 *** 2", "its last line");
-  is(masked(&secrets, "1 abc 2"), "1 abc 2", "a line that is too short to tell anything");
+  is(masked(&secrets, "1 abc 2"), "1 abc 2", "a line that is too short to reveal anything");
   is(masked(&secrets, "it is abc\\ndef"), "it is ***", "escaped, and cut");
   dk_text_done(&escaped);
   secrets_done(&secrets);
@@ -172,7 +172,7 @@ main(void)
   hides("user=me host=db", "user=me host=db");
   hides("the password is secret", "the password is secret");
 
-  /* Told in another way than it was given. */
+  /* Written in another way than it was given. */
   struct secrets secrets = {0};
   const char *address = "postgresql://me:p%40ss@db/x?password=hunter2&a=b";
   secrets_add_passwords(&secrets, address, strlen(address));

@@ -23,7 +23,7 @@ refuses(const char *text)
 {
   int64_t ms;
 
-  ok(!when_parse(text, eight, &ms), "\"%s\" is no time", text);
+  ok(!when_parse(text, eight, &ms), "\"%s\" is not a time", text);
 }
 
 static void
@@ -78,7 +78,7 @@ main(void)
   int64_t ms;
   ok(!when_parse_duration("", &ms) && !when_parse_duration("5x", &ms)
                 && !when_parse_duration("1.5s", &ms) && !when_parse_duration("9999999999", &ms),
-         "what is no duration is refused");
+         "other texts are refused as durations");
 
   writes(eight, "2026-11-01T08:00:00.000Z");
   writes(eight + 7, "2026-11-01T08:00:00.007Z");

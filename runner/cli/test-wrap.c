@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines are broken at blanks, below their text, and stay whole where nothing is to be broken. */
+/* Lines are broken at blanks and continue below their text; short lines stay whole. */
 #include "runner/cli/wrap.h"
 
 #include <string.h>
@@ -54,13 +54,13 @@ main(void)
   wraps("averyveryverylongwordindeed x\n", "averyveryverylongwordindeed\nx\n",
         "a word stays whole");
   wraps("label    averyveryverylongword x\n", "label    averyveryverylongword\n         x\n",
-        "also after a label");
+        "even after a label");
   wraps("label    aword-of-fifteen x\n", "label\n    aword-of-fifteen\n    x\n",
-        "one that fits in a line of its own gets it");
+        "a word that fits in a line of its own gets one");
   wraps("a  label    aword-of-fifteen\n", "a  label\n   aword-of-fifteen\n",
-        "below what stands before it, if it fits there");
+        "below the text before it, if it fits there");
   wraps("label    aword-of-nineteen-c\n", "label\naword-of-nineteen-c\n",
-        "without any blank, if need be");
+        "without any blank, if necessary");
   wraps("label    some text-of-twelve\n", "label    some\n    text-of-twelve\n",
         "a word in the middle moves what follows");
   wraps("one two three four five\n\nsix\n", "one two three four\nfive\n\nsix\n", "an empty line");
@@ -68,11 +68,11 @@ main(void)
         "\303\244\303\244\303\244\303\244\303\244\303\244 \303\244\303\244\303\244 xxxxxxxxx\n",
         "a character is one column");
   wraps("\033[31mred\033[0m but twenty wide\n", "\033[31mred\033[0m but twenty wide\n",
-        "a colour is none");
+        "a colour takes no column");
   wraps("no end of the line here", "no end of the line\nhere", "a line without its end");
 
   wrap_text(&out, "a line that is left as it is\n", 29, 0);
-  is(dk_text_str(&out), "a line that is left as it is\n", "without a width nothing is broken");
+  is(dk_text_str(&out), "a line that is left as it is\n", "without a width no line is broken");
   dk_text_done(&out);
   stream();
   return done_testing();

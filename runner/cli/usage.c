@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts the refusals of a command line together: see usage.h. */
+/* Prints the refusals of a command line: see usage.h. */
 #include "runner/cli/usage.h"
 
 void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Refusals of a command line: each has a line that says what to do next, the command's own help
- * if nothing better is known. */
+/* Refusals of a command line: each has a line that says what to do next, which names the help of
+ * the command if nothing better is known. */
 #ifndef DK_RUNNER_CLI_USAGE_H
 #define DK_RUNNER_CLI_USAGE_H
 
@@ -10,7 +10,7 @@
 /* "durakit cancel --help shows examples". */
 void usage_add_help(struct dk_text *next, const struct options *o, const char *what);
 
-/* All return EXIT_USAGE with the words said: return usage(...). */
+/* All print a message and return EXIT_USAGE: return usage(...). */
 
 /* An option, a setting or a name that was given wrongly; `next` NULL: the command's help. */
 int usage(const struct options *o, const char *where, const char *what, const char *expected,

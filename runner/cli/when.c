@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times are read strictly: what would have to be guessed (a zone that is left away) is refused. */
+/* Times are read strictly: a time that leaves something to guess (no zone) is refused. */
 #include "runner/cli/when.h"
 
 #include <inttypes.h>
@@ -46,7 +46,7 @@ when_format(int64_t ms, char ret_text[WHEN_SIZE])
   struct tm tm;
 
   if (!gmtime_r(&seconds, &tm) || tm.tm_year > 9999 - 1900 || tm.tm_year < -1900)
-    snprintf(ret_text, WHEN_SIZE, "%" PRId64 " ms", ms); /* a store may say anything */
+    snprintf(ret_text, WHEN_SIZE, "%" PRId64 " ms", ms); /* a store may return anything */
   else
     snprintf(ret_text, WHEN_SIZE, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900,
              tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, (int)rest);
@@ -59,7 +59,7 @@ static const struct {
   int64_t ms;
 } units[] = {{"ms", 1}, {"s", SECOND}, {"m", MINUTE}, {"h", HOUR}, {"d", DAY}};
 
-/* So many digits at least and at most. */
+/* Reads at least and at most so many digits. */
 static bool
 take_digits(const char **at, int least, int most, int64_t *ret_number)
 {
@@ -102,7 +102,7 @@ when_take_letter(const char **at, char letter)
   return true;
 }
 
-/* "2026-11-01"; a day that the month does not have is none. */
+/* "2026-11-01"; a day that the month does not have is refused. */
 static bool
 take_date(const char **at, struct tm *tm)
 {
@@ -136,7 +136,7 @@ take_clock(const char **at, int64_t *ret_ms)
   return hours < 24 && minutes < 60 && seconds < 60;
 }
 
-/* "Z", "+01:00": what has to be taken away to be in UTC. */
+/* "Z", "+01:00": what has to be subtracted to get UTC. */
 static bool
 take_zone(const char **at, int64_t *ret_ms)
 {

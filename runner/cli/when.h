@@ -21,7 +21,7 @@ bool when_parse_duration(const char *text, int64_t *ret_ms);
 bool when_parse(const char *text, int64_t now_ms, int64_t *ret_ms);
 int64_t when_now(void);
 int64_t when_ticks(void); /* never goes back; for limits */
-/* The tick when these milliseconds are over; negative: never. */
+/* The tick when these milliseconds have passed; negative: never. */
 int64_t when_until(int64_t ms);
 
 #endif

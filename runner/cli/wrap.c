@@ -58,7 +58,7 @@ take_run(const char *at, size_t size, unsigned *ret_columns)
   return n;
 }
 
-/* Whether each word stands behind the indent without being broken, if a line holds it at all. */
+/* Whether each word fits behind the indent without being broken, if it fits in a line at all. */
 static bool
 fits_behind(const char *words, size_t size, unsigned indent, unsigned width)
 {
@@ -72,7 +72,7 @@ fits_behind(const char *words, size_t size, unsigned indent, unsigned width)
   return true;
 }
 
-/* Not below a label, since that leaves too little room for some word. */
+/* For a line whose label leaves too little room for some word. */
 static unsigned
 small_indent(const char *line, size_t size, unsigned width)
 {

@@ -222,7 +222,7 @@ show_environment(struct dk_text *out, const struct options *options)
     dk_text_printf(&text, "DURAKIT_PROVIDER=%s", options->environment.provider);
   if (options->environment.settings)
     dk_text_printf(&text, ", DURAKIT_SETTINGS=%s", options->environment.settings);
-  line_of_text(out, "in force", &text);
+  line_of_text(out, "in effect", &text);
   for (size_t i = 0; i < options->n_settings; i++)
     dk_text_printf(&text, "%s%s", i ? ", " : "", options->settings[i].key);
   line_of_text(out, "given", &text);
