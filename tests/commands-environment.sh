@@ -51,7 +51,7 @@ is "$(cd .. && echo there/* other/*.store)" 'there/here.store there/settings oth
   'is one in the folder of the file'
 says 0 '  status      not started' '--settings, too' \
   status order-1 --provider "$MODEL_FULL" --settings ../there/settings
-says 4 "  next      look at --set; durakit start --create makes one" 'but --set is from here' \
+says 4 "  next      check --set; durakit start --create makes a store" 'but --set is from here' \
   status order-1 --set store=here.store
 cd "$scratch/there" || exit 99
 says 0 '  status      not started' 'a file without a folder' \
@@ -105,18 +105,18 @@ says 3 'durakit: nowhere: no plugin of this name is installed' 'a plugin that is
 if [ -f "${SQLITE_PLUGIN:-}" ]; then
   echo 'store = nothing.db' > there/settings
   DURAKIT_PROVIDER=$SQLITE_PLUGIN DURAKIT_SETTINGS=there/settings
-  says 4 '  next      look at DURAKIT_SETTINGS=there/settings; durakit start --create makes one' \
+  says 4 '  next      check DURAKIT_SETTINGS=there/settings; durakit start --create makes a store' \
     'a store that is not there: who names it' status order-1
   like "$(cat err.txt)" 'there/nothing.db: there is no store' 'which one'
   is "$(grep -c 'DK_OPEN' err.txt)" 0 'in no words of the API'
-  says 4 '  next      look at --settings there/settings; durakit start --create makes one' \
+  says 4 '  next      check --settings there/settings; durakit start --create makes a store' \
     'by the option' status order-1 --provider "$SQLITE_PLUGIN" --settings there/settings
-  says 4 '  next      look at --set; durakit start --create makes one' \
+  says 4 '  next      check --set; durakit start --create makes a store' \
     'by --set' status order-1 --set store=nothing.db
   "$DURAKIT" status order-1 --provider "$SQLITE_PLUGIN" > out.txt 2> err.txt
   like "$? $(tr '\n' ' ' < err.txt)" \
-    "^2 .*setting 'store' is required.*file that DURAKIT_SETTINGS names is not taken" \
-    'a setting that stands in a file that is not taken'
+    "^2 .*setting 'store' is required.*the variable DURAKIT_SETTINGS is ignored" \
+    'a setting in a file that is ignored'
   DURAKIT_SETTINGS=$scratch/first
 fi
 

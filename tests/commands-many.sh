@@ -37,9 +37,9 @@ judge_dry_run() {
   is "$(sum_of_store)" "$before" 'and leaves the store as it was, byte for byte'
   d cancel --name order --expect $((n - 1)) --json > out.txt 2> err.txt
   is $? 1 'another number is expected'
-  is "$(cat err.txt)" "durakit: --expect: $n would be asked for; nothing was done
+  is "$(cat err.txt)" "durakit: --expect: $n would be requested; nothing was done
   expected  $((n - 1))
-  next      --dry-run tells which they are" 'which is said'
+  next      --dry-run lists them" 'and it says so'
   has '(o["found"], len(o["instances"]), o["counts"]["requested"])' "($n, 0, 0)" 'in JSON, too'
   is "$(sum_of_store)" "$before" 'and nothing is written'
   d cancel --name order > out.txt 2> err.txt < /dev/null
@@ -95,8 +95,8 @@ judge_killed() {
   [ "$first" -gt 0 ] && [ "$first" -lt $n ]
   ok $? "$first of $n are requested by then"
   is "$(halfway term)" 5 'SIGTERM: it ends by itself'
-  is "$(cat err.txt)" 'durakit: interrupted: what is told was done; the same command may be given '\
-'again' 'and says that it was'
+  is "$(cat err.txt)" 'durakit: interrupted: what is reported was done; you can repeat the '\
+'same command' 'and says that it was'
   second=$(requested)
   [ "$second" -gt "$first" ] && [ "$second" -lt $n ]
   ok $? "$second of $n are requested by then"
@@ -147,7 +147,7 @@ print(child.wait())
 PYTHON
   is "$(cat code.txt err.txt)" 5 'a reader that goes away ends the list quietly'
   d delete --all --dry-run > out.txt
-  is "$(tail -n 1 out.txt)" "$n would be deleted, descendants among them" 'delete: a dry run'
+  is "$(tail -n 1 out.txt)" "$n would be deleted, including descendants" 'delete: a dry run'
   before=$(sum_of_store)
   d delete --all > out.txt 2> err.txt < /dev/null
   is $? 2 'delete: many, and nobody to ask'

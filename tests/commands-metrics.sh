@@ -202,7 +202,7 @@ has '[m["value"] for m in o["metrics"]]' '[1.8446744073709552e+19, 9007199254740
   'in JSON as near as its numbers go'
 given a '' '# a comment' 'm{x="1"} 0'
 d stats --metrics a > out.txt
-is "$(tail -n 1 out.txt | sed 's/^ *//')" '0  all of it' 'nothing is counted yet'
+is "$(tail -n 1 out.txt | sed 's/^ *//')" '0  all counts' 'nothing is counted yet'
 
 crab=$(printf '\360\237\246\200')
 escape=$(printf 'esc\033[2J\302\233\177\342\200\256 %s' "$crab")
@@ -247,7 +247,7 @@ ln one.prom again.prom
 refuses 2 'the same file twice' stats --prometheus --metrics one.prom --metrics again.prom <<'TEXT'
 durakit: again.prom: the file of metrics is given twice
   expected  each file once
-  found     what it counts would be added twice
+  found     its counts would be added twice
   next      durakit stats --help shows examples
 TEXT
 { cat one.prom; head -c 16777216 /dev/zero | tr '\0' '\n'; } > large.prom
@@ -270,7 +270,7 @@ durakit: --metrics: there is no such option of durakit instances
 TEXT
 given a "m{name=\"$escape\"} many"
 refuses 2 'a line that is wrong, with text that would move a terminal' stats --metrics a <<TEXT
-durakit: a:3: this number is none that a runtime writes
+durakit: a:3: a runtime does not write such a number
   expected  a whole number up to $most, or one with up to 9 decimals
   found     m{name="esc\\x1b[2J\\xc2\\x9b\\x7f\\xe2\\x80\\xae $crab"} many
   next      give files that dk_runtime_save_metrics has written
@@ -278,7 +278,7 @@ TEXT
 given a "m $most"
 given b 'm 1'
 refuses 2 'a sum that is too large' stats --metrics a --metrics b <<TEXT
-durakit: b:3: with the files before it is more than can be told
+durakit: b:3: the sum with the earlier files is too large
   expected  a sum up to $most
   found     m 1
   next      give files that dk_runtime_save_metrics has written
@@ -303,65 +303,65 @@ wrong() {
 gauge='# HELP g It is.\n# TYPE g gauge\n'
 long='# HELP h It lasts.\n# TYPE h histogram\n'
 one='h_bucket{le="1"} 2\nh_bucket{le="+Inf"} 3\n'
-wrong 1 'there are no metrics' ''
-wrong 3 'there are no metrics' '\n# nothing\n'
+wrong 1 'the file has no metrics' ''
+wrong 3 'the file has no metrics' '\n# nothing\n'
 wrong 3 'the last line has no end' "${head}m 1"
-wrong 3 'this line is no text' "${head}m{a=\"\\377\"} 1\n"
-wrong 3 'this line is no text' "${head}m 1\\000\n"
+wrong 3 'this line is not text' "${head}m{a=\"\\377\"} 1\n"
+wrong 3 'this line is not text' "${head}m 1\\000\n"
 wrong 1 'this metric has no HELP and TYPE above' 'm 1\n'
 wrong 2 'this metric has no HELP and TYPE above' '# TYPE m counter\nm 1\n'
 wrong 2 'the metric above has no HELP and TYPE' "# HELP m x\n${gauge}g 1\n"
 wrong 2 'the metric above has no HELP and TYPE' '# HELP m x\n'
 wrong 1 'this line names no metric' '# HELP 0 x\n'
 wrong 1 'this line names no metric' '# TYPE m\n'
-wrong 1 'this is no escape' '# HELP m x\\t\n'
+wrong 1 'this escape is invalid' '# HELP m x\\t\n'
 wrong 2 'this type cannot be added up' '# HELP m x\n# TYPE m summary\n'
 wrong 3 'this metric has a second TYPE' "$head# TYPE m counter\n"
 wrong 3 'this metric has a second HELP' "$head# HELP m x\n"
-wrong 5 'this metric is there already' "$head$gauge$head"
-wrong 2 'this metric has another type in a file before' '# HELP m x\n# TYPE m gauge\n' b
-wrong 1 "this metric is the store's, which stats counts itself" '# HELP dk_instances x\n'
-wrong 1 "this metric is the store's, which stats counts itself" \
+wrong 5 'this metric appears twice' "$head$gauge$head"
+wrong 2 'this metric has another type in an earlier file' '# HELP m x\n# TYPE m gauge\n' b
+wrong 1 'this is a metric of the store, which stats counts itself' '# HELP dk_instances x\n'
+wrong 1 'this is a metric of the store, which stats counts itself' \
   '# HELP dk_oldest_activity_age_seconds x\n'
 wrong 3 'this sample does not belong to the metric above' "${head}mm 1\n"
 wrong 3 'this sample does not belong to the metric above' "${head}m_sum 1\n"
 wrong 3 'this sample does not belong to the metric above' "${long}h 1\n"
-wrong 3 'this line is no sample' "${head}0 1\n"
-wrong 3 'this line is no sample' "${head}m\n"
-wrong 3 'this line is no sample' "${head}m{a=\"x\"}1\n"
-wrong 3 'this is no label' "${head}m{} 1\n"
-wrong 3 'this is no label' "${head}m{a=x} 1\n"
-wrong 3 'this is no label' "${head}m{a=\"x\",} 1\n"
-wrong 3 'a label is there twice' "${head}m{a=\"x\",b=\"x\",a=\"y\"} 1\n"
+wrong 3 'this line is not a sample' "${head}0 1\n"
+wrong 3 'this line is not a sample' "${head}m\n"
+wrong 3 'this line is not a sample' "${head}m{a=\"x\"}1\n"
+wrong 3 'this is not a label' "${head}m{} 1\n"
+wrong 3 'this is not a label' "${head}m{a=x} 1\n"
+wrong 3 'this is not a label' "${head}m{a=\"x\",} 1\n"
+wrong 3 'a label appears twice' "${head}m{a=\"x\",b=\"x\",a=\"y\"} 1\n"
 wrong 3 'the labels have no end' "${head}m{a=\"x\" 1\n"
-wrong 3 'the value of a label has no end, or no such escape' "${head}m{a=\"x} 1\n"
-wrong 3 'the value of a label has no end, or no such escape' "${head}m{a=\"\\\\t\"} 1\n"
+wrong 3 'the value of a label has no end, or an invalid escape' "${head}m{a=\"x} 1\n"
+wrong 3 'the value of a label has no end, or an invalid escape' "${head}m{a=\"\\\\t\"} 1\n"
 for number in '' -1 +1 1e3 NaN 0x1 1. .5 1.0000000001 18446744073709551616 '1 1' ' 1' '1 '; do
-  wrong 3 'this number is none that a runtime writes' "${head}m $number\n"
+  wrong 3 'a runtime does not write such a number' "${head}m $number\n"
 done
-wrong 4 'this series is there already' "${head}m{a=\"x\",b=\"y\"} 1\nm{b=\"y\",a=\"x\"} 1\n"
-wrong 4 'this sample is not the next one of a histogram' "${long}h_bucket{le=\"1\"} 2\nh_sum 1\n"
-wrong 3 'this sample is not the next one of a histogram' "${long}h_sum 1\n"
-wrong 6 'the histogram above is not whole' "$long${one}h_sum 1\n"
-wrong 5 'the histogram above is not whole' "$long$one$head"
-wrong 3 'this is no bucket' "${long}h_bucket 1\n"
-wrong 3 'this is no bucket' "${long}h_bucket{le=\"1\"} 1.5\n"
-wrong 3 'this is no bound of a bucket' "${long}h_bucket{le=\"one\"} 1\n"
-wrong 4 'this bound is not above the one before' \
+wrong 4 'this series appears twice' "${head}m{a=\"x\",b=\"y\"} 1\nm{b=\"y\",a=\"x\"} 1\n"
+wrong 4 'this sample is not the next one of the histogram' "${long}h_bucket{le=\"1\"} 2\nh_sum 1\n"
+wrong 3 'this sample is not the next one of the histogram' "${long}h_sum 1\n"
+wrong 6 'the histogram above is incomplete' "$long${one}h_sum 1\n"
+wrong 5 'the histogram above is incomplete' "$long$one$head"
+wrong 3 'this is not a bucket' "${long}h_bucket 1\n"
+wrong 3 'this is not a bucket' "${long}h_bucket{le=\"1\"} 1.5\n"
+wrong 3 'this is not a bound of a bucket' "${long}h_bucket{le=\"one\"} 1\n"
+wrong 4 'this bound is not above the previous one' \
   "${long}h_bucket{le=\"1\"} 1\nh_bucket{le=\"1.0\"} 1\n"
-wrong 4 'this bucket has less than the one before' \
+wrong 4 'this bucket counts less than the previous one' \
   "${long}h_bucket{le=\"1\"} 2\nh_bucket{le=\"+Inf\"} 1\n"
-wrong 5 'this sample has other labels than the histogram has' "$long${one}h_sum{a=\"x\"} 1\n"
-wrong 6 'the count is not what the last bucket says' "$long${one}h_sum 1\nh_count 4\n"
-wrong 7 'this bucket is not one that the histograms of this metric have before' \
+wrong 5 'this sample has other labels than its histogram' "$long${one}h_sum{a=\"x\"} 1\n"
+wrong 6 'the count differs from that of the last bucket' "$long${one}h_sum 1\nh_count 4\n"
+wrong 7 'earlier histograms of this metric do not have this bucket' \
   "$long${one}h_sum 1\nh_count 3\nh_bucket{a=\"x\",le=\"2\"} 1\n"
 # shellcheck disable=SC2059
 printf "$long${one}h_sum 1\nh_count 3\n" > histogram
-wrong 3 'this bucket is not one that the histograms of this metric have before' \
+wrong 3 'earlier histograms of this metric do not have this bucket' \
   "${long}h_bucket{le=\"+Inf\"} 3\n" histogram
 wrong 1 'a histogram has samples of this name' '# HELP h_count x\n' histogram
 printf '# HELP h_sum x\n# TYPE h_sum gauge\n' > sum
-wrong 2 'another metric is called like a sample of this one' "$long" sum
+wrong 2 'another metric has the name of a sample of this one' "$long" sum
 labels=$(for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do printf 'l%s="x",' $i; done)
 wrong 3 'this sample has too many labels' "${head}m{${labels%,}} 1\n"
 

@@ -287,18 +287,18 @@ done
 # What has no end is not read to its end, and a store is not made for what is wrong.
 refuses 2 'an input without end' start order-3 --name order --input @/dev/zero <<'TEXT'
 durakit: /dev/zero: is too long
-  expected  16777216 bytes at most
-  next      keep it elsewhere, and send where it is
+  expected  at most 16777216 bytes
+  next      store it elsewhere, and send a reference to it
 TEXT
 refuses 2 'data without end' raise order-1 paid --data @/dev/zero <<'TEXT'
 durakit: /dev/zero: is too long
-  expected  16777216 bytes at most
-  next      keep it elsewhere, and send where it is
+  expected  at most 16777216 bytes
+  next      store it elsewhere, and send a reference to it
 TEXT
 refuses 2 'ids without end' cancel --ids-from /dev/zero <<'TEXT'
 durakit: /dev/zero: is too long
-  expected  67108864 bytes at most
-  next      give the ids in several files, one after the other
+  expected  at most 67108864 bytes
+  next      split the file, and run the command once for each part
 TEXT
 head -c 16777217 /dev/zero | tr '\0' x > large
 d start order-3 --name order --input - < large > out.txt 2> err.txt
@@ -355,26 +355,26 @@ for command in instances stats 'delete order-1' 'prune order-1 --keep 1' \
   without $command
   is $? 3 "without durakit.admin/1: $command"
   like "$(cat err.txt)" '^durakit: .*: the provider does not offer durakit.admin/1$' 'is refused'
-  like "$(cat err.txt)" '^  next      without it these work: start, status.*, raise, enqueue' \
+  like "$(cat err.txt)" '^  next      these work without it: start, status.*, raise, enqueue' \
     'with what works'
 done
 without status order-1
 is "$? $(tail -n 1 out.txt)" \
-  '1   status      not found, or not started: the provider cannot tell' 'status works'
+  '1   status      not found, or not started: the provider does not know which' 'status works'
 without cancel nowhere
 is "$? $(head -n 1 out.txt)" \
-  '1 nowhere: not found, or not started: the provider cannot tell' 'cancel by ids, too'
+  '1 nowhere: not found, or not started: the provider does not know which' 'cancel by ids, too'
 without raise order-1 paid
-is "$? $(cat out.txt)" '0 order-1: raised; it waits for the start, if one is stored' 'and raise'
+is "$? $(cat out.txt)" '0 order-1: raised; kept for its start, if one is stored' 'and raise'
 without wait order-1 --timeout 0
-is "$? $(cat out.txt)" '1 order-1: not over in time' 'wait'
+is "$? $(cat out.txt)" '1 order-1: has not ended in time' 'wait'
 without history order-1
 is "$? $(sed -n 1p err.txt)" '1 durakit: order-1: there is no such instance' 'and history'
 
 # ---- the store -----------------------------------------------------------------------------------
 
-look_at_store='look whether --settings [^ ]*settings names a store of this provider'
-rights="$look_at_store, of a version that it knows, and what your rights on it are"
+look_at_store='check that --settings [^ ]*settings names a store of this provider'
+rights="$look_at_store, in a version that it knows, and which rights you have on it"
 
 # refused_open NAME WHAT STATUS NEXT: how the last command has ended, by its words; those of the
 # provider are its own.  STATUS, what it found, and NEXT are patterns.
@@ -404,8 +404,8 @@ judge_no_store() {
     d $command > out.txt 2> err.txt < /dev/null
     code=$?
     refused_open "no store: $command" 'there is no such store' DK_NOT_FOUND \
-      'look at --settings [^ ]*settings; durakit start --create makes one' 4
-    like "$(cat err.txt)" '^  expected  one that a runtime works on; none was made$' 'none was made'
+      'check --settings [^ ]*settings; durakit start --create makes a store' 4
+    like "$(cat err.txt)" '^  expected  a store that exists: none was made$' 'none was made'
   done
   is "$(ls -A "$scratch/gone")" '' 'no store: none was made'
   rmdir "$scratch/gone"
@@ -415,7 +415,7 @@ judge_no_store() {
   echo 'a text' > "$scratch/gone/store"
   case $1 in
     "$MODEL") cannot_open 'a text' DK_CORRUPT \
-      "$look_at_store; if so, at the disk, and go back to a copy that is whole" ;;
+      "$look_at_store; if so, check the disk, and restore an intact copy" ;;
     *) cannot_open 'a text' DK_REFUSED "$rights" ;;
   esac
   is "$(cat "$scratch/gone/store")" 'a text' 'a text: nor changed'
@@ -462,12 +462,12 @@ judge_read_only() {
     is "$? $(tail -n 1 out.txt) $(cat err.txt)" "$want " "to be read: $*"
   }
   looks '0 2 instances' instances
-  looks '1 x: not over in time' wait x --timeout 0
-  looks '0 not started: no turn of it is committed, and nothing has happened' history x
+  looks '1 x: has not ended in time' wait x --timeout 0
+  looks '0 not started: no turn of it has been committed' history x
   looks '0 1 would be requested' cancel x --dry-run
   looks '0 2 would be requested' cancel --name order --dry-run
-  looks '0 1 would be deleted, descendants among them' delete x --force --dry-run
-  looks '0 0 would be deleted, descendants among them' delete --name order --dry-run
+  looks '0 1 would be deleted, including descendants' delete x --force --dry-run
+  looks '0 0 would be deleted, including descendants' delete --name order --dry-run
   looks '0 would be removed: executions 0, events 0' prune --all --keep 1 --dry-run
   for command in 'status x y' stats; do
     # shellcheck disable=SC2086
@@ -489,7 +489,7 @@ sqlite3.connect(sys.argv[1]).execute("CREATE TABLE a(b)")' "$scratch/gone/store"
   cannot_open 'a link to nowhere' DK_REFUSED "$rights"
   echo "store=$scratch/gone/$(printf '%.300s' "$long")" > settings
   cannot_open 'a name that is too long' DK_UNAVAILABLE \
-    'look at --settings [^ ]*settings, and whether what it names can be reached and has room.*again'
+    'check --settings [^ ]*settings, and that the store it names is reachable and has free .*again'
 }
 
 plugins=$MODEL
@@ -535,9 +535,9 @@ is $? 2 'nothing at all'
 # A file with lines of another system: an id may end so, but few do.
 printf 'order-1\r\nb\r\n' > crlf
 hint='durakit: crlf:1: the id ends in a carriage return
-  expected  lines that end in a newline alone
+  expected  lines that end only in a newline
   found     \r\n
-  next      tr -d '\''\r'\'' takes them away, if they are not of the ids'
+  next      if they do not belong to the ids, remove them with tr -d '\''\r'\'''
 for command in cancel 'delete --dry-run' delete; do
   # shellcheck disable=SC2086
   d $command --ids-from crlf > out.txt 2> err.txt
@@ -586,7 +586,7 @@ PYTHON
 cancel="$DURAKIT cancel --provider $plugin --settings settings --name order"
 before=$(sha256sum "$scratch/model.store")
 # shellcheck disable=SC2086
-is "$(on_terminal n $cancel)" 'durakit: this cancels 2 instances. Go on? [y/N] n
+is "$(on_terminal n $cancel)" 'durakit: this cancels 2 instances. Continue? [y/N] n
 durakit: nothing was done
 exit 5' 'on a terminal it asks; no'
 # shellcheck disable=SC2086
@@ -594,7 +594,7 @@ like "$(on_terminal ^C $cancel)" '^exit 5$' 'or Ctrl-C'
 is "$(sha256sum "$scratch/model.store")" "$before" 'and nothing is written'
 # shellcheck disable=SC2086
 on_terminal y $cancel > seen.txt
-is "$(cat seen.txt)" 'durakit: this cancels 2 instances. Go on? [y/N] y
+is "$(cat seen.txt)" 'durakit: this cancels 2 instances. Continue? [y/N] y
 order-1: requested
 order-2: requested
 2 requested
@@ -614,8 +614,8 @@ serve_end
 before=$(sha256sum "$scratch/model.store")
 delete="$DURAKIT delete --provider $plugin --settings settings --all"
 # shellcheck disable=SC2086
-is "$(on_terminal n $delete)" 'durakit: this deletes at most 3 instances that are over, with '\
-'their descendants. Go on? [y/N] n
+is "$(on_terminal n $delete)" 'durakit: this deletes at most 3 instances that have ended, with '\
+'their descendants. Continue? [y/N] n
 durakit: nothing was done
 exit 5' 'delete asks, too, and counts no child that goes with its parent'
 is "$(sha256sum "$scratch/model.store")" "$before" 'and nothing is deleted'
@@ -652,7 +652,7 @@ d start order-3 --name nobody-has-it > out.txt
 interrupted line wait order-1 order-3
 is "$(usual < out.txt)" 'order-1: cancelled by ME
 5' 'SIGINT while it waits'
-is "$(cat err.txt)" 'durakit: interrupted: what was waited for goes on' 'and it says so'
+is "$(cat err.txt)" 'durakit: interrupted: the instances continue' 'and it says so'
 
 # While it reads: nobody writes, and nobody closes the other end.
 before=$(sha256sum "$scratch/model.store")
@@ -671,7 +671,7 @@ is "$(sha256sum "$scratch/model.store")" "$before" 'and nothing was written'
 printf '\n\n' > none.ids
 for command in cancel delete; do
   d $command --ids-from none.ids > out.txt 2> err.txt
-  is "$? $(cat err.txt)" '0 durakit: none.ids: there is no id in it, and nothing is done' \
+  is "$? $(cat err.txt)" '0 durakit: none.ids: contains no id; nothing was done' \
     "$command: a list without an id"
 done
 refuses 2 'delete: conditions that select nothing' delete --status running --yes <<'TEXT'
@@ -685,7 +685,7 @@ TEXT
 d cancel --ids-from ids.fifo > out.txt
 is "$? $(cat out.txt)" '0 order-1: already cancelled
 order-2: already cancelled
-2 already over' 'ids of a pipe'
+2 already ended' 'ids of a pipe'
 wait $!
 
 done_testing

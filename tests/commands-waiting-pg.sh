@@ -61,7 +61,7 @@ took=$(($(date +%s) - began))
 ok $? "wait: after $took s of 10 s"
 (cd / && sh -c "$DURAKIT_PG_RESUME")
 
-# A store that goes away while an instance is waited for: order-1 is never over.
+# A store that becomes unreachable while the command waits for an instance: order-1 never ends.
 # shellcheck disable=SC2086
 "$DURAKIT" wait order-1 $on --timeout 1h > out.txt 2> err.txt &
 waiter=$!
@@ -70,15 +70,16 @@ until [ "$(psql -q -X -A -t "$DURAKIT_PG_SUPER" \
   ! kill -0 $waiter; do sleep 0.1; done
 (cd / && sh -c "$DURAKIT_PG_CRASH")
 until grep -q 'next ' err.txt || ! kill -0 $waiter; do sleep 0.1; done
-like "$(cat err.txt)" 'the store is unreachable, and is waited for' 'wait: it says so'
+like "$(cat err.txt)" 'the store is unreachable; the command waits for it' 'wait: it says so'
 kill -TERM $waiter
 wait $waiter
-is $? 5 'wait: and goes on until it is interrupted'
+is $? 5 'wait: and it waits until it is interrupted'
 # shellcheck disable=SC2086
 "$DURAKIT" wait order-9 $on --timeout 10m > out.txt 2> err.txt &
 waiter=$!
 until grep -q 'next ' err.txt || ! kill -0 $waiter; do sleep 0.1; done
-like "$(cat err.txt)" 'the store is unreachable, and is waited for' 'wait: from the beginning, too'
+like "$(cat err.txt)" 'the store is unreachable; the command waits for it' \
+  'wait: from the beginning, too'
 (cd / && sh -c "$DURAKIT_PG_START")
 wait $waiter
 is "$? $(cat out.txt)" '1 order-9: not found' 'wait: and tells what it finds when it is back'

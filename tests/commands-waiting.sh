@@ -22,7 +22,7 @@ gives_up() {
   [ $took -ge 4 ] && [ $took -lt 60 ]
   ok $? "$name: after $took s of a patience of 4 s"
   is "$(grep -c 'the store has not answered for 3 s' err.txt)" 1 "$name: it says once that it waits"
-  like "$(cat err.txt)" 'at most until 4 s are over (--patience)' "$name: and for how long"
+  like "$(cat err.txt)" 'the limit for an answer is 4 s (--patience)' "$name: and for how long"
   like "$(cat err.txt)" 'the store did not answer within 4 s' "$name: and why it ends"
   is "$(cat out.txt)" '' "$name: and nothing else"
 }
@@ -37,8 +37,9 @@ waits_for_server() {
   took=$(($(date +%s) - began))
   [ $took -ge 4 ] && [ $took -lt 25 ]
   ok $? "$name: after $took s of 5 s"
-  is "$(grep -c 'the store is unreachable, and is waited for' err.txt)" 1 "$name: it says so once"
-  is "$(grep -c 's are over' err.txt)" 0 "$name: and promises no other limit"
+  is "$(grep -c 'the store is unreachable; the command waits for it' err.txt)" 1 \
+    "$name: it says so once"
+  is "$(grep -c 'the limit for an answer' err.txt)" 0 "$name: and promises no other limit"
 }
 
 # ---- a call that hangs ---------------------------------------------------------------------------

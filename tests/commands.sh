@@ -24,7 +24,7 @@ judge_not_started() {
 order-1: started
 TEXT
   tells 1 'start: it is there' start order-1 --name quick <<'TEXT'
-order-1: is there already, and was not started again
+order-1: exists already, and was not started again
 TEXT
   tells 0 'status: not started' status order-1 <<'TEXT'
 order-1
@@ -35,12 +35,12 @@ order-1
   waiting     start order, since TIME
 TEXT
   tells 0 'history: not started' history order-1 <<'TEXT'
-not started: no turn of it is committed, and nothing has happened
+not started: no turn of it has been committed
 TEXT
   d history order-1 --json > out.txt
   has 'o["execution"], o["events"], o["complete"]' '(None, [], True)' 'which is all there is'
-  tells 1 'wait: not over in time' wait order-1 --timeout 0 <<'TEXT'
-order-1: not over in time
+  tells 1 'wait: has not ended in time' wait order-1 --timeout 0 <<'TEXT'
+order-1: has not ended in time
 TEXT
   tells 0 'cancel --dry-run' cancel order-1 --dry-run <<'TEXT'
 order-1: would be requested
@@ -87,7 +87,7 @@ TEXT
 TEXT
   tells 0 'cancel: what is cancelled is as it was wanted' cancel order-1 <<'TEXT'
 order-1: already cancelled
-1 already over
+1 already ended
 TEXT
 }
 
@@ -114,7 +114,7 @@ TEXT
    5  TIME  cancelled by ME: no longer needed
 TEXT
   tells 0 'history: nothing from there on' history order-2 --from 99 <<'TEXT'
-no event from 99 on
+no event from number 99 on
 TEXT
   tells 0 'history --from --limit' history order-2 --from 2 --limit 1 <<'TEXT'
    2  TIME  activity last
@@ -143,7 +143,7 @@ TEXT
 quick-1: already completed
 broken-1: already failed
 nowhere: not found
-2 already over, 1 not found
+2 already ended, 1 not found
 TEXT
   d cancel quick-1 nowhere --json > out.txt
   has '[(i["instance"], i["outcome"], i.get("status")) for i in o["instances"]]' \
@@ -287,8 +287,8 @@ judge_families() {
 
   d delete family-1 > out.txt 2> err.txt
   is $? 1 'delete: what runs is refused'
-  is "$(cat out.txt)" 'family-1: is not over' 'and named'
-  like "$(cat err.txt)" '^  next      durakit cancel ID --wait 30s ends what runs; --force' \
+  is "$(cat out.txt)" 'family-1: has not ended' 'and named'
+  like "$(cat err.txt)" '^  next      durakit cancel ID --wait 30s ends an instance; --force' \
     'with the way'
   tells 0 'cancel: the parent' cancel family-1 --wait 60s --by me --reason end <<'TEXT'
 family-1: requested
@@ -303,10 +303,11 @@ TEXT
   ok $? 'and what they did'
   d delete family-1.1 > out.txt 2> err.txt
   is $? 1 'delete: a child alone'
-  is "$(cat out.txt)" 'family-1.1: has a parent, which it is deleted with: family-1' 'is refused'
+  is "$(cat out.txt)" 'family-1.1: can be deleted only together with its parent: family-1' \
+    'is refused'
   tells 0 'delete --dry-run' delete family-1 --dry-run <<'TEXT'
 family-1: would be deleted
-3 would be deleted, descendants among them
+3 would be deleted, including descendants
 TEXT
   d delete family-1 --json > out.txt
   is $? 0 'delete: a family'
@@ -323,7 +324,7 @@ judge_force() {
   d start order-4 --name order > out.txt
   d delete order-1 order-4 > out.txt 2> err.txt
   is $? 1 'delete: two, of which one runs'
-  is "$(cat out.txt)" 'order-4: is not over' 'that one is named'
+  is "$(cat out.txt)" 'order-4: has not ended' 'that one is named'
   d status order-1 > out.txt
   is $? 0 'and the other is there still'
   d cancel order-4 --wait 60s > out.txt
@@ -336,7 +337,7 @@ order-2: would be deleted
 order-4: would be deleted
 quick-1: would be deleted
 waiting-1: would be deleted
-5 would be deleted, descendants among them
+5 would be deleted, including descendants
 TEXT
   d delete --status completed,cancelled --yes --json > out.txt
   has 'o["removed"]["instances"], o["removed"]["roots"]' '(5, 5)' 'delete: by conditions'
@@ -351,11 +352,11 @@ judge_prune() {
   ok $? 'an instance goes on as new'
   reaches account-1 6 2
   tells 0 'prune --dry-run' prune account-1 --keep 2 --dry-run <<'TEXT'
-account-1: 4 of 6 executions would go, with 8 events
+account-1: 4 of 6 executions would be removed, with 8 events
 would be removed: executions 4, events 8
 TEXT
   tells 0 'prune: by conditions, dry' prune --name account --keep 2 --dry-run <<'TEXT'
-account-1: 4 of 6 executions would go, with 8 events
+account-1: 4 of 6 executions would be removed, with 8 events
 would be removed: executions 4, events 8
 TEXT
   d prune --all --keep 9 --dry-run --json > out.txt
@@ -391,7 +392,7 @@ TEXT
     'of what is not there nothing is complete'
   refuses 1 'prune: one that is not there' prune nowhere --keep 1 <<'TEXT'
 durakit: nowhere: there is no such instance, or it never ran
-  next      durakit instances shows which there are
+  next      durakit instances lists all
 TEXT
 }
 

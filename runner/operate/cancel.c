@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `durakit cancel`: asks for the cancellation of those that are named, or that conditions select,
- * and tells for each what came of it. */
+/* `durakit cancel`: requests the cancellation of instances that ids name or conditions select, and
+ * reports the outcome of each. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
@@ -29,14 +29,14 @@ struct cancelling {
   char by[MOST_BY + 1];               /* if it was not given */
   struct dk_cancel_options options;
   struct dk_cancel_counts counts;
-  uint64_t not_cancelled;             /* are over, but otherwise */
-  bool store_failed;                  /* for one that could not be asked for */
-  bool is_other_number;               /* --expect does not hold: nothing was done */
-  uint64_t found;                     /* then: how many it would be */
-  char **waited;                      /* --wait: those that are asked for */
+  uint64_t not_cancelled;             /* have ended otherwise */
+  bool store_failed;                  /* a request could not be stored */
+  bool is_other_number;               /* not the number of --expect: nothing was done */
+  uint64_t found;                     /* then: the number that was found */
+  char **waited;                      /* --wait: the requested ones */
   size_t n_waited, room;
   bool no_memory;
-  uint64_t ended[DK_CANCELLED + 1];   /* --wait: how many came to this status */
+  uint64_t ended[DK_CANCELLED + 1];   /* --wait: how many ended with this status */
   uint64_t unfinished;
 };
 
@@ -51,7 +51,7 @@ check_words(const struct options *o, const char *option, const char *value, size
   if (length > most)
     dk_text_printf(&what, "has %zu bytes", length);
   else if (!dk_utf8_valid(value, length))
-    dk_text_puts(&what, "is no UTF-8");
+    dk_text_puts(&what, "is not UTF-8");
   for (size_t i = 0, n; i < length && what.length == 0; i += n) {
     uint32_t character = 0;
 
@@ -69,14 +69,14 @@ check_words(const struct options *o, const char *option, const char *value, size
   return code;
 }
 
-/* What says that there is no such user, as systems differ: all else is a failure. */
+/* The reasons that mean "no such user" on some system; any other is a failure. */
 static bool
 is_no_user(int reason)
 {
   return reason == 0 || reason == ENOENT || reason == ESRCH || reason == EBADF || reason == EPERM;
 }
 
-/* The name of who calls, or the number, for a user without a name; 0 or a reason. */
+/* The name of the user, or the number if the user has no name; 0 or a reason. */
 static int
 find_login(char *login, size_t size)
 {
@@ -94,7 +94,7 @@ find_login(char *login, size_t size)
   return is_no_user(reason) ? 0 : reason;
 }
 
-/* user:LOGIN@HOST.  It says who, and proves nothing. */
+/* user:LOGIN@HOST.  This name is a claim, and proves nothing. */
 static int
 name_caller(char by[MOST_BY + 1])
 {
@@ -103,7 +103,7 @@ name_caller(char by[MOST_BY + 1])
 
   if (reason != 0) {
     message_problem(&(struct problem){"--by", "the name of the user cannot be found", NULL,
-                                      strerror(reason), "--by gives the name"}, NULL);
+                                      strerror(reason), "give the name with --by"}, NULL);
     return EXIT_ENVIRONMENT;
   }
   if (gethostname(host, sizeof(host) - 1) != 0)
@@ -163,7 +163,7 @@ show_outcome(struct dk_text *out, const struct cancelling *c, const struct dk_ca
   case DK_CANCEL_NOT_FOUND:
     dk_text_puts(out, host_has_admin(&c->host)
                         ? "not found"
-                        : "not found, or not started: the provider cannot tell");
+                        : "not found, or not started: the provider does not know which");
     break;
   default:
     dk_text_puts(out, "failed: ");
@@ -207,8 +207,8 @@ remember(struct cancelling *c, dk_str id)
     c->waited[c->n_waited++] = copy;
 }
 
-/* Neither a signal nor a reader that went away ends it here: what was asked for is done, and told.
- * A signal has called back the client, which ends as soon as the batch is told. */
+/* Neither a signal nor a reader that has closed the output ends it here: requests that were stored
+ * are reported.  A signal has cancelled the client, which ends when the batch is reported. */
 static int32_t
 take_outcome(void *context, const struct dk_cancel_outcome *o)
 {
@@ -231,7 +231,7 @@ take_outcome(void *context, const struct dk_cancel_outcome *o)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-/* What is over needs no cancellation. */
+/* An instance that has ended needs no cancellation. */
 static struct dk_instance_filter
 filter_for_cancel(const struct operating *operating)
 {
@@ -254,7 +254,7 @@ ask_before_cancelling(struct cancelling *c)
   if (operating->yes || operating->dry_run || operating->expect != UINT64_MAX)
     return EXIT_PASSED;
   dry.flags |= DK_CANCEL_DRY_RUN;
-  signals_tell(c->host.signals, "still looking for what is selected", SIGNALS_A_MINUTE);
+  signals_tell(c->host.signals, "still searching for the selected instances", SIGNALS_A_MINUTE);
   dk_status status = dk_cancel_matching(c->host.client, &filter, &dry, NULL, NULL, &counts);
   signals_tell(c->host.signals, "", -1); /* not in the middle of a question */
   if (host_interrupted(&c->host))
@@ -263,11 +263,11 @@ ask_before_cancelling(struct cancelling *c)
     return host_failed(&c->host, NULL, status);
   if (counts.requested == 0)
     return EXIT_PASSED;
-  return targets_confirm(&c->host, "this cancels %" PRIu64 " instance%s. Go on?", counts.requested,
-                         counts.requested == 1 ? "" : "s");
+  return targets_confirm(&c->host, "this cancels %" PRIu64 " instance%s. Continue?",
+                         counts.requested, counts.requested == 1 ? "" : "s");
 }
 
-/* The counts are those that were found: nothing was sent. */
+/* The counts are those of the search: no request was sent. */
 static int
 refuse_number(struct cancelling *c)
 {
@@ -276,10 +276,10 @@ refuse_number(struct cancelling *c)
   c->is_other_number = true;
   c->found = c->counts.requested;
   c->counts = (struct dk_cancel_counts){.struct_size = sizeof(c->counts)};
-  dk_text_printf(&what, "%" PRIu64 " would be asked for; nothing was done", c->found);
+  dk_text_printf(&what, "%" PRIu64 " would be requested; nothing was done", c->found);
   dk_text_printf(&expected, "%" PRIu64, c->options.expect);
   int code = host_refuse(&c->host, EXIT_VIOLATED, "--expect", dk_text_str(&what),
-                         dk_text_str(&expected), "--dry-run tells which they are");
+                         dk_text_str(&expected), "--dry-run lists them");
   dk_text_done(&what);
   dk_text_done(&expected);
   return code;
@@ -292,7 +292,7 @@ send_cancellations(struct cancelling *c)
   dk_status status;
 
   c->counts = (struct dk_cancel_counts){.struct_size = sizeof(c->counts)};
-  if (!isatty(STDOUT_FILENO)) /* there each is seen */
+  if (!isatty(STDOUT_FILENO)) /* a terminal shows each */
     signals_tell(c->host.signals, "still cancelling", SIGNALS_A_MINUTE);
   if (targets_are_many(c->host.options)) {
     const struct dk_instance_filter filter = filter_for_cancel(operating);
@@ -321,7 +321,7 @@ tell_unfinished(struct cancelling *c, const char *id)
 
   c->unfinished++;
   show_string(&line, id);
-  dk_text_puts(&line, ": not over in time\n");
+  dk_text_puts(&line, ": has not ended in time\n");
   printer_text(&c->printer, &line);
 }
 
@@ -344,7 +344,7 @@ wait_for_all(struct cancelling *c)
       c->ended[info.status]++;
   }
   if (c->no_memory) {
-    message_print("out of memory: not all were waited for");
+    message_print("out of memory: the command has not waited for all of them");
     return EXIT_ENVIRONMENT;
   }
   return c->ended[DK_CANCELLED] == c->n_waited ? EXIT_PASSED : EXIT_VIOLATED;
@@ -352,7 +352,7 @@ wait_for_all(struct cancelling *c)
 
 /* ---- the sums -------------------------------------------------------------------------------- */
 
-/* Nothing at all means that nothing is selected, unless it was ended before it could know. */
+/* Without any count no instance is selected, unless the command ended before it could know. */
 static void
 show_counts(struct dk_text *out, const struct cancelling *c, int code)
 {
@@ -363,12 +363,12 @@ show_counts(struct dk_text *out, const struct cancelling *c, int code)
     {c->counts.requested,
      c->options.flags & DK_CANCEL_DRY_RUN ? "would be requested" : "requested"},
     {c->counts.already_requested, "already requested"},
-    {c->counts.over, "already over"},
+    {c->counts.over, "already ended"},
     {c->counts.not_found, "not found"},
     {c->counts.failed, "failed"},
     {c->ended[DK_CANCELLED], "cancelled by now"},
     {c->ended[DK_COMPLETED] + c->ended[DK_FAILED], "ended by themselves"},
-    {c->unfinished, "not over in time"},
+    {c->unfinished, "not ended in time"},
   };
   bool first = true;
 
@@ -423,12 +423,12 @@ print_cancel_sums(struct cancelling *c, int code)
   if (c->counts.not_found > 0)
     targets_ids_hint(&c->host, &c->ids);
   if (code == EXIT_INCOMPLETE && host_interrupted(&c->host))
-    message_print("interrupted: what is told was done; the same command may be given again");
+    message_print("interrupted: what is reported was done; you can repeat the same command");
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-/* With --wait a store that is away is waited for from the beginning. */
+/* With --wait the command waits for an unreachable store from the beginning. */
 static int
 open_store_to_cancel(struct cancelling *c, const struct options *options)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `durakit delete`: those that are named, all or none; or what conditions select and is over.
+/* `durakit delete`: instances that ids name, all or none; or those that conditions select and that
+ * have ended.
  *
- * The store decides.  What would go, and why something does not, is looked up beside it: for a dry
- * run, for the question at the terminal, and for the words after a refusal.
+ * The store decides.  What would be deleted, and why some would not, is looked up beside it: for a
+ * dry run, for the question at the terminal, and for the message after a refusal.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,8 +24,8 @@ struct deleting {
   struct host host;
   struct printer printer;
   struct ids ids;
-  struct tree going;           /* of a dry run: what would go */
-  struct tree_node *selected;  /* by conditions: what is over, to be looked at one by one */
+  struct tree going;           /* of a dry run: what would be deleted */
+  struct tree_node *selected;  /* by conditions: those that have ended, to be checked one by one */
   size_t n_selected, room;
   bool no_memory;
   uint64_t n_refused, n_missing;
@@ -33,7 +34,7 @@ struct deleting {
 
 /* ---- what becomes of one --------------------------------------------------------------------- */
 
-/* Whether the parent is there, and stays. */
+/* Whether the parent exists, and stays. */
 static dk_status
 look_at_parent(struct deleting *d, const char *parent, enum fate *ret_fate)
 {
@@ -52,8 +53,8 @@ look_at_parent(struct deleting *d, const char *parent, enum fate *ret_fate)
   return status == DK_NOT_FOUND ? DK_OK : status;
 }
 
-/* What goes stays in d->going, where it was added from `first` on; the rest does not.  `other` gets
- * the id that is in the way. */
+/* Nodes that would be deleted stay in d->going, where they were added from `first` on; the others
+ * are removed from it.  `other` gets the id that prevents the deletion. */
 static dk_status
 judge_added(struct deleting *d, size_t first, enum fate *ret_fate, struct dk_text *other)
 {
@@ -62,7 +63,7 @@ judge_added(struct deleting *d, size_t first, enum fate *ret_fate, struct dk_tex
   dk_status status = DK_OK;
 
   *ret_fate = GOES;
-  if (d->going.n == first) /* it goes with one that was looked at before */
+  if (d->going.n == first) /* it is deleted with one that was checked before */
     return DK_OK;
   if (living && !d->host.options->operating.force)
     *ret_fate = living == root ? LIVES : DESCENDANT_LIVES;
@@ -105,9 +106,9 @@ tell_fate(struct deleting *d, const char *id, enum fate fate, const struct dk_te
   static const char *const words[] = {
     [GOES] = "would be deleted",
     [MISSING] = "not found",
-    [LIVES] = "is not over",
-    [DESCENDANT_LIVES] = "has a descendant that is not over: ",
-    [HAS_PARENT] = "has a parent, which it is deleted with: ",
+    [LIVES] = "has not ended",
+    [DESCENDANT_LIVES] = "has a descendant that has not ended: ",
+    [HAS_PARENT] = "can be deleted only together with its parent: ",
   };
   struct dk_text line = DK_TEXT_EMPTY;
   json_t *object = json_object();
@@ -128,7 +129,7 @@ tell_fate(struct deleting *d, const char *id, enum fate fate, const struct dk_te
   d->n_missing += fate == MISSING;
 }
 
-/* ---- those that are named -------------------------------------------------------------------- */
+/* ---- ids ------------------------------------------------------------------------------------- */
 
 /* The same ids as strings: those of a file end in a newline. */
 static char *
@@ -140,7 +141,7 @@ string_of(struct deleting *d, size_t i)
   return id;
 }
 
-/* EXIT_VIOLATED: one of them is in the way. */
+/* EXIT_VIOLATED: one of them cannot be deleted. */
 static int
 judge_named(struct deleting *d, bool also_what_goes)
 {
@@ -166,8 +167,8 @@ judge_named(struct deleting *d, bool also_what_goes)
   return EXIT_VIOLATED;
 }
 
-/* Why the store has refused.  If nothing is found that speaks against it, the store's own words:
- * rights, a store that is read-only. */
+/* Why the store has refused.  If no instance is found that prevents the deletion, the store's own
+ * words: missing rights, a read-only store. */
 static int
 explain_refusal(struct deleting *d, dk_status refused)
 {
@@ -177,8 +178,9 @@ explain_refusal(struct deleting *d, dk_status refused)
   int code = judge_named(d, false);
   if (code == EXIT_VIOLATED)
     code = host_refuse(&d->host, EXIT_VIOLATED, "delete", "nothing was deleted",
-                       "instances that are over, with all their descendants",
-                       "durakit cancel ID --wait 30s ends what runs; --force deletes it as it is");
+                       "instances that have ended, with all their descendants",
+                       "durakit cancel ID --wait 30s ends an instance; --force deletes it without "
+                       "that");
   else if (code == EXIT_PASSED)
     code = host_failed_as(&d->host, "delete", "nothing was deleted", refused, dk_text_str(&words));
   dk_text_done(&words);
@@ -206,7 +208,7 @@ delete_named(struct deleting *d)
 {
   if (d->host.options->operating.dry_run)
     return judge_named(d, true);
-  signals_tell(d->host.signals, "still deleting, all of them at once", SIGNALS_A_MINUTE);
+  signals_tell(d->host.signals, "still deleting, all in one commit", SIGNALS_A_MINUTE);
   dk_status status =
     dk_client_delete(d->host.client, d->ids.items, d->ids.n,
                      d->host.options->operating.force ? DK_DELETE_FORCE : 0, &d->removed);
@@ -218,7 +220,7 @@ delete_named(struct deleting *d)
   return EXIT_PASSED;
 }
 
-/* ---- those that conditions select ------------------------------------------------------------ */
+/* ---- conditions ------------------------------------------------------------------------------ */
 
 static int32_t
 take_selected(void *context, const struct dk_instance_info *info)
@@ -259,7 +261,7 @@ select_all(struct deleting *d, const struct dk_instance_filter *filter)
   return status == DK_OK ? EXIT_PASSED : host_failed(&d->host, NULL, status);
 }
 
-/* A dry run: tells each that would go. */
+/* A dry run: reports each instance that would be deleted. */
 static int
 judge_selected(struct deleting *d)
 {
@@ -288,8 +290,8 @@ delete_compare_ids(const void *a, const void *b)
   return strcmp(a, ((const struct tree_node *)b)->id);
 }
 
-/* Those whose parent is not among them, which they would go with, or stay with.  A list comes in
- * the order of its ids. */
+/* Those whose parent is not among them: a child is deleted with its parent, or stays with it.  A
+ * list is in the order of its ids. */
 static size_t
 count_possible_roots(const struct deleting *d)
 {
@@ -304,15 +306,15 @@ count_possible_roots(const struct deleting *d)
   return n;
 }
 
-/* How many of them have a parent that stays is known to the store only. */
+/* Only the store knows how many of them have a parent that stays. */
 static int
 confirm_deletion(struct deleting *d)
 {
   size_t n = count_possible_roots(d);
 
   return targets_confirm(&d->host,
-                         "this deletes at most %zu instance%s that %s over, with %s descendants. "
-                         "Go on?", n, n == 1 ? "" : "s", n == 1 ? "is" : "are",
+                         "this deletes at most %zu instance%s that %s ended, with %s descendants. "
+                         "Continue?", n, n == 1 ? "" : "s", n == 1 ? "has" : "have",
                          n == 1 ? "its" : "their");
 }
 
@@ -321,7 +323,7 @@ delete_selected(struct deleting *d)
 {
   const struct operating *operating = &d->host.options->operating;
   const struct dk_instance_filter filter = targets_filter(&operating->chosen);
-  signals_tell(d->host.signals, "still looking for what is selected", SIGNALS_A_MINUTE);
+  signals_tell(d->host.signals, "still searching for the selected instances", SIGNALS_A_MINUTE);
   int code = operating->yes ? EXIT_PASSED : select_all(d, &filter);
   signals_tell(d->host.signals, "", -1);
 
@@ -331,7 +333,7 @@ delete_selected(struct deleting *d)
     code = confirm_deletion(d);
   if (code != EXIT_PASSED)
     return code;
-  signals_tell(d->host.signals, "still deleting, a page at a time", SIGNALS_A_MINUTE);
+  signals_tell(d->host.signals, "still deleting, page by page", SIGNALS_A_MINUTE);
   dk_status status = dk_client_delete_matching(d->host.client, &filter, 0, &d->removed);
   return status == DK_OK ? EXIT_PASSED : host_failed(&d->host, NULL, status);
 }
@@ -346,10 +348,10 @@ print_delete_sums(struct deleting *d, int code)
   json_t *rest = json_object();
 
   if (dry)
-    printer_line(&d->printer, "%zu would be deleted, descendants among them", d->going.n);
+    printer_line(&d->printer, "%zu would be deleted, including descendants", d->going.n);
   else if (code == EXIT_PASSED || r->instances > 0)
     printer_line(&d->printer,
-                 "deleted, descendants among them: instances %" PRIu64 ", executions %" PRIu64
+                 "deleted, including descendants: instances %" PRIu64 ", executions %" PRIu64
                  ", events %" PRIu64 ", messages %" PRIu64 ", activities %" PRIu64,
                  r->instances, r->executions, r->events, r->messages, r->activities);
   show_json_bool(rest, "dry_run", dry);
@@ -360,7 +362,7 @@ print_delete_sums(struct deleting *d, int code)
   show_json_bool(rest, "complete", code <= EXIT_VIOLATED);
   printer_end(&d->printer, rest);
   if (host_interrupted(&d->host))
-    message_print("interrupted: what is told was done; the same command may be given again");
+    message_print("interrupted: what is reported was done; you can repeat the same command");
 }
 
 static int

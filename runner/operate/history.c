@@ -23,7 +23,7 @@ is(const struct dk_history_entry *entry, const char *kind)
   return strcmp(entry->kind, kind) == 0;
 }
 
-/* What its text is, in words that go before it. */
+/* What its text is: the words before it. */
 static void
 show_entry_text(struct dk_text *out, const struct dk_history_entry *entry)
 {
@@ -38,7 +38,7 @@ show_entry_text(struct dk_text *out, const struct dk_history_entry *entry)
   }
 }
 
-/* How long, and until when; only the payload has them. */
+/* How long the timer lasts, and until when; only the payload has both. */
 static void
 show_timer(struct dk_text *out, dk_str payload)
 {
@@ -86,7 +86,7 @@ show_entry(struct dk_text *out, const struct dk_history_entry *entry)
   dk_text_puts(out, "\n");
 }
 
-/* The payload as the runtime wrote it; if it is no JSON, as text. */
+/* The payload as the runtime wrote it; if it is not JSON, as text. */
 static void
 put_payload(json_t *object, dk_str payload)
 {
@@ -141,7 +141,7 @@ take_entry(void *context, const struct dk_history_entry *entry)
   return printer_broken(&t->printer) || host_interrupted(&t->host);
 }
 
-/* There is no such execution: of an instance that has not started there is none at all. */
+/* There is no such execution: an instance that has not started has none at all. */
 static int
 tell_none(struct telling *t, dk_str id)
 {
@@ -150,7 +150,7 @@ tell_none(struct telling *t, dk_str id)
   dk_status status = dk_client_status(t->host.client, id, &info);
 
   if (status == DK_OK && info.status == DK_NOT_STARTED && operating->execution == 0) {
-    printer_line(&t->printer, "not started: no turn of it is committed, and nothing has happened");
+    printer_line(&t->printer, "not started: no turn of it has been committed");
     return EXIT_PASSED;
   }
   if (status != DK_OK && status != DK_NOT_FOUND)
@@ -159,9 +159,9 @@ tell_none(struct telling *t, dk_str id)
     return host_refuse(&t->host, EXIT_VIOLATED, id.ptr, "this execution is not stored", NULL,
                        "without --execution the latest is shown");
   return host_refuse(&t->host, EXIT_VIOLATED, id.ptr, "there is no such instance", NULL,
-                     host_has_admin(&t->host) ? "durakit instances shows which there are"
-                                              : "it may not have started: the provider cannot "
-                                                "tell");
+                     host_has_admin(&t->host) ? "durakit instances lists all"
+                                              : "or it has not started: the provider does not "
+                                                "know which");
 }
 
 static int
@@ -178,7 +178,7 @@ tell_history(struct telling *t, dk_str id)
                                 "--execution N shows one of them",
                    t->execution, t->execution - 1);
     if (t->execution == 0 && operating->from > 0)
-      printer_line(&t->printer, "no event from %" PRIu64 " on", operating->from);
+      printer_line(&t->printer, "no event from number %" PRIu64 " on", operating->from);
     return EXIT_PASSED;
   }
   if (status == DK_NOT_FOUND)

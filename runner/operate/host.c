@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads the plugin, opens the store, and says what does not work: see host.h. */
+/* Loads the plugin, opens the store, and reports failures: see host.h. */
 #include "runner/operate/host.h"
 
 #include <durakit/manage.h>
@@ -31,7 +31,7 @@ host_refuse(const struct host *host, int code, const char *where, const char *wh
   return code;
 }
 
-/* Secrets do not leave: whatever looks like one, and what the plugin says is one. */
+/* Secrets are never printed: values that look like one, and those that the plugin declares so. */
 static void
 mask_settings(struct host *host)
 {
@@ -74,59 +74,59 @@ host_code_of(dk_status status)
   }
 }
 
-/* The provider's own words tell the cause; what is said here holds for all that has this status. */
+/* The provider's own words name the cause; these words hold for every failure of this status. */
 static const char *
 next_of_status(dk_status status)
 {
   switch (status) {
   case DK_BUSY:
-    return "somebody holds what it needs: try it again";
+    return "another client holds a lock that this needs: try again";
   case DK_UNAVAILABLE:
-    return "look whether the store can be reached and has room, and try it again";
+    return "check that the store is reachable and has free space, and try again";
   case DK_NO_MEMORY:
-    return "look at the memory that is left, and try it again";
+    return "check the free memory, and try again";
   case DK_INVALID:
   case DK_TOO_LARGE:
-    return "nothing was done for it; durakit COMMAND --help tells what is taken";
+    return "nothing was done for it; durakit COMMAND --help describes what is valid";
   case DK_OUTCOME_UNKNOWN:
-    return "it may have happened or not: durakit status tells, and it may be tried again";
+    return "it may have happened or not: check with durakit status; you can repeat it";
   case DK_REFUSED:
-    return "look whether the store is still there, may be written, and what your rights on it are";
+    return "check that the store still exists and is writable, and which rights you have on it";
   case DK_CORRUPT:
-    return "look whether a newer version has written it; if not, at the disk, and go back to a "
-           "copy of the store that is whole";
+    return "check whether a newer version has written the store; if not, check the disk, and "
+           "restore an intact copy of the store";
   case DK_UNSUPPORTED:
-    return "durakit probe PLUGIN tells what the provider offers";
+    return "durakit probe PLUGIN shows what the provider offers";
   default:
-    return "it is a fault of the provider, or of durakit: report it with these words";
+    return "this is a bug of the provider, or of durakit: report it with these words";
   }
 }
 
-/* While it is opened: whatever the settings name may be something else.  `source` has them. */
+/* While the store is opened: the settings might name something else.  `source` has them. */
 static void
 tell_next_of_open(dk_status status, const char *source, struct dk_text *next)
 {
   switch (status) {
   case DK_NOT_FOUND:
-    dk_text_printf(next, "look at %s; durakit start --create makes one", source);
+    dk_text_printf(next, "check %s; durakit start --create makes a store", source);
     break;
   case DK_INVALID:
-    dk_text_printf(next, "look at %s; durakit probe PLUGIN tells the settings", source);
+    dk_text_printf(next, "check %s; durakit probe PLUGIN lists the settings", source);
     break;
   case DK_UNAVAILABLE:
-    dk_text_printf(next, "look at %s, and whether what it names can be reached and has room; try "
-                         "it again", source);
+    dk_text_printf(next, "check %s, and that the store it names is reachable and has free space; "
+                         "try again", source);
     break;
   case DK_OUTCOME_UNKNOWN:
-    dk_text_puts(next, "it may have been made or not: try it again");
+    dk_text_puts(next, "the store may have been made or not: try again");
     break;
   case DK_REFUSED:
-    dk_text_printf(next, "look whether %s names a store of this provider, of a version that it "
-                         "knows, and what your rights on it are", source);
+    dk_text_printf(next, "check that %s names a store of this provider, in a version that it "
+                         "knows, and which rights you have on it", source);
     break;
   case DK_CORRUPT:
-    dk_text_printf(next, "look whether %s names a store of this provider; if so, at the disk, and "
-                         "go back to a copy that is whole", source);
+    dk_text_printf(next, "check that %s names a store of this provider; if so, check the disk, "
+                         "and restore an intact copy", source);
     break;
   default:
     dk_text_puts(next, next_of_status(status));
@@ -144,7 +144,7 @@ what_of(dk_status status)
   case DK_OUTCOME_UNKNOWN:
     return "the store did not answer";
   default:
-    return "the store did not do it";
+    return "the store reported a failure";
   }
 }
 
@@ -156,8 +156,8 @@ lose_patience(const struct host *host, const char *where, dk_status status, cons
   const char *option = patience_words(host->patience, what);
 
   snprintf(next, sizeof(next),
-           "it was not done; look whether the store can be reached and what it waits for; "
-           "%s waits longer", option);
+           "it was not done; check that the store is reachable, and what it waits for; "
+           "or give a longer %s", option);
   message_problem(&(struct problem){where ? where : host->options->operating.provider, what, NULL,
                                     words,
                                     dk_status_class(status) == 3 ? next_of_status(status) : next},
@@ -171,7 +171,7 @@ host_failed_as(const struct host *host, const char *where, const char *what, dk_
 {
   char name[32];
 
-  if (host_interrupted(host)) /* it is said once, at the end */
+  if (host_interrupted(host)) /* reported once, at the end */
     return EXIT_INCOMPLETE;
   if (patience_is_over(host->patience) && dk_status_class(status) != 2)
     return lose_patience(host, where, status, words);
@@ -188,14 +188,14 @@ host_failed(const struct host *host, const char *where, dk_status status)
   return host_failed_as(host, where, what_of(status), status, dk_client_error(host->client));
 }
 
-/* What the plugin has to say by itself.  By any thread: each line is written at once. */
+/* Takes the log lines of the plugin, from any thread: each line is written at once. */
 static void
 log_line(void *context, int32_t level, struct dk_bytes line)
 {
   const struct host *host = context;
   struct dk_text text = DK_TEXT_EMPTY;
 
-  if (level >= DK_LEVEL_WARNING) /* told if the store does not answer */
+  if (level >= DK_LEVEL_WARNING) /* shown if the store does not answer */
     patience_heard(host->patience, line);
   if (level < DK_LEVEL_ERROR) /* warnings are for the runtimes, each time they open the store */
     return;
@@ -276,7 +276,7 @@ take_setting(const struct host *host, struct given *given)
   return strcmp(param->type, "path") == 0 ? settings_place(given) : EXIT_PASSED;
 }
 
-/* What is missing may stand in a file that is named and was not taken. */
+/* A missing setting might be in the file that DURAKIT_SETTINGS names and that is ignored. */
 static int
 refuse_settings(const struct host *host, const struct dk_refusal *refusal)
 {
@@ -285,8 +285,8 @@ refuse_settings(const struct host *host, const struct dk_refusal *refusal)
   struct problem problem = message_problem_of(refusal);
 
   if (file && *file && !environment->settings)
-    problem.next = "with --provider the file that DURAKIT_SETTINGS names is not taken: give "
-                   "--settings \"$DURAKIT_SETTINGS\", or leave --provider away";
+    problem.next = "with --provider the variable DURAKIT_SETTINGS is ignored: add "
+                   "--settings \"$DURAKIT_SETTINGS\", or omit --provider";
   message_problem(&problem, &host->secrets);
   return EXIT_USAGE;
 }
@@ -314,7 +314,7 @@ take_settings_of_host(struct host *host)
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
-/* Of the setting that names the store; else of any. */
+/* The source of the setting that names the store; otherwise of any setting. */
 static void
 tell_source(const struct host *host, struct dk_text *source)
 {
@@ -347,7 +347,7 @@ refuse_open(const struct host *host, dk_status status)
     &(struct problem){
       host->options->operating.provider,
       is_missing ? "there is no such store" : "the store cannot be opened",
-      is_missing ? "one that a runtime works on; none was made" : NULL, found,
+      is_missing ? "a store that exists: none was made" : NULL, found,
       dk_text_str(&next)},
     &host->secrets);
   dk_text_done(&source);
@@ -384,16 +384,16 @@ open_store_of_host(struct host *host, uint32_t flags)
   return EXIT_ENVIRONMENT;
 }
 
-/* Which the provider never offers, or not of this store. */
+/* The provider never offers it, or not for this store. */
 static int
 refuse_admin(const struct host *host, const char *what)
 {
   return host_refuse(host, EXIT_PLUGIN, what,
-                     host->store ? "the provider does not offer " DK_ADMIN " of this store"
+                     host->store ? "the provider does not offer " DK_ADMIN " for this store"
                                  : "the provider does not offer " DK_ADMIN,
                      host->store ? "a store of a newer version of the provider"
                                  : "a provider that lists, counts and removes instances",
-                     "without it these work: start, status, wait, history, raise, enqueue, and "
+                     "these work without it: start, status, wait, history, raise, enqueue, and "
                      "cancel by ids");
 }
 
@@ -451,7 +451,7 @@ host_close(struct host *host)
   if (host->store) {
     const char *hangs = dk_store_close(host->store);
     if (hangs)
-      message_print("the store cannot be closed: %s does not come back", hangs);
+      message_print("the store cannot be closed: %s does not return", hangs);
   }
   dk_caller_free(host->caller);
   if (host->library)
@@ -493,7 +493,7 @@ host_waits_on(const struct host *host, dk_status status, const char *words)
   return poll(&interrupted, 1, (int)(left < PAUSE_MS ? left : PAUSE_MS)) == 0;
 }
 
-/* In slices, for the words of a store that cannot be reached. */
+/* In slices, so that an unreachable store is reported. */
 dk_status
 host_wait(const struct host *host, dk_str id, struct dk_instance_info *ret_info)
 {
@@ -511,7 +511,7 @@ host_wait(const struct host *host, dk_str id, struct dk_instance_info *ret_info)
   }
 }
 
-/* ---- what is asked of it --------------------------------------------------------------------- */
+/* ---- questions about the host ---------------------------------------------------------------- */
 
 bool
 host_has_admin(const struct host *host)

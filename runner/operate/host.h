@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A command that operates a store is a host like any program that uses it: the plugin is loaded
- * into this very process.  (What the kit judges never is.)
+ * into the process of the command.  (The kit never loads a plugin that it judges into its process.)
  *
- * SIGINT, SIGTERM and SIGHUP, if they are not ignored, call back whatever call of the store runs,
- * and the command ends as soon as it can say what it has done; the second one ends it at once.
+ * SIGINT, SIGTERM and SIGHUP, if they are not ignored, cancel the running call of the store, and
+ * the command ends as soon as it has reported what it has done; the second one ends it at once.
  */
 #ifndef DK_RUNNER_OPERATE_HOST_H
 #define DK_RUNNER_OPERATE_HOST_H
@@ -31,42 +31,42 @@ struct host {
   struct dk_client *client;
   struct host_signals *signals;  /* NULL: they end the process */
   struct patience *patience;     /* with a store that does not answer */
-  const char *needs_admin;       /* what does */
-  bool waits;                    /* until this tick, for a store that is away, too */
+  const char *needs_admin;       /* what needs durakit.admin/1; NULL: nothing */
+  bool waits;                    /* until this tick, even for an unreachable store */
   int64_t waits_until;
 };
 
-/* Loads the plugin, takes its settings, and looks whether names can be names there.  What
- * `needs_admin` names (NULL: nothing) is refused if there is no durakit.admin/1.  EXIT_PASSED, or
- * what else with the words said; host_close comes in any case. */
+/* Loads the plugin, takes its settings, and checks that names are valid for it.  What `needs_admin`
+ * names (NULL: nothing) is refused if there is no durakit.admin/1.  EXIT_PASSED, or another code
+ * after a message; host_close must follow in any case. */
 int host_load(struct host *host, const struct options *options, const char *needs_admin);
-/* Then opens the store and makes a client; flags: DK_OPEN_...  The same codes.  What is read from
- * files comes between the two: with a wrong one no store is opened, and none is made. */
+/* Then opens the store and makes a client; flags: DK_OPEN_...  The same codes.  Files are read
+ * between the two: if one is wrong, no store is opened, and none is made. */
 int host_open(struct host *host, uint32_t flags);
 void host_close(struct host *host);
 
 bool host_has_admin(const struct host *host);
 
 bool host_interrupted(const struct host *host);
-/* Says that it ended before it began; EXIT_INCOMPLETE. */
+/* Reports that the command was interrupted before it changed anything; EXIT_INCOMPLETE. */
 int host_say_interrupted(void);
-/* Readable when it is; -1: nobody tells. */
+/* Readable when it was interrupted; -1: signals are not watched. */
 int host_interrupt_fd(const struct host *host);
 
-/* From now on, after host_load, a store that is away is waited for until this tick (when_ticks;
- * INT64_MAX: without end), which the option has said; then --patience counts again. */
+/* From now on, after host_load, the command waits for an unreachable store until this tick
+ * (when_ticks; INT64_MAX: without end), the limit of the option; then --patience counts again. */
 void host_waits_until(struct host *host, int64_t until, const char *option);
 void host_waits_no_more(struct host *host);
-/* After this answer of the store, with its words: true, after a pause, if it is to be asked again,
- * since it is waited for. */
+/* After this answer of the store, with its words: true, after a pause, if the command waits for the
+ * store and must ask it again. */
 bool host_waits_on(const struct host *host, dk_status status, const char *words);
-/* As dk_client_wait, until then. */
+/* As dk_client_wait, until that tick. */
 dk_status host_wait(const struct host *host, dk_str id, struct dk_instance_info *ret_info);
 
-/* A call of the client has failed: says it of `where` (an id, or NULL: the provider), and gives the
- * exit code for that status. */
+/* A call of the client has failed: reports it for `where` (an id, or NULL: the provider), and
+ * returns the exit code for that status. */
 int host_failed(const struct host *host, const char *where, dk_status status);
-/* The same with other words, of what does not work and of the provider. */
+/* The same with other words: `what` has failed, and the provider's words for it. */
 int host_failed_as(const struct host *host, const char *where, const char *what, dk_status status,
                    const char *words);
 int host_refuse(const struct host *host, int code, const char *where, const char *what,

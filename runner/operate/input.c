@@ -23,7 +23,7 @@ refuse_to_read(const struct host *host, const char *name, const char *why)
   return EXIT_USAGE;
 }
 
-/* main keeps the number of what was closed from being used for something else. */
+/* A closed descriptor stays closed: main keeps its number from being used again. */
 static int
 refuse_error(const struct host *host, const char *name, int fd, int error)
 {
@@ -36,13 +36,13 @@ refuse_size(const struct host *host, const char *name, size_t most, const char *
 {
   struct dk_text expected = DK_TEXT_EMPTY;
 
-  dk_text_printf(&expected, "%zu bytes at most", most);
+  dk_text_printf(&expected, "at most %zu bytes", most);
   int code = usage(host->options, name, "is too long", dk_text_str(&expected), next);
   dk_text_done(&expected);
   return code;
 }
 
-/* Until there is something to read, or its end; false: a signal came. */
+/* Waits until there is something to read, or the end; false: a signal came. */
 static bool
 wait_for_more(const struct host *host, int fd)
 {
@@ -85,7 +85,7 @@ input_read(const struct host *host, const char *name, size_t most, const char *n
 {
   if (strcmp(name, "-") == 0)
     return read_all(host, name, STDIN_FILENO, most, next, ret_bytes);
-  /* Nobody may ever open the other end of a FIFO: that is waited for, too, as a signal is. */
+  /* The other end of a FIFO might never be opened: the command waits for it, and for a signal. */
   int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0)
     return refuse_error(host, name, fd, errno);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `durakit instances`: lists what is selected, as it comes; nothing is kept but the last id. */
+/* `durakit instances`: lists the selected instances one by one, and keeps only the last id. */
 #include <inttypes.h>
 
 #include "runner/cli/message.h"
@@ -15,12 +15,12 @@ enum { NAME_WIDTH = 20 };
 struct listing {
   struct host host;
   struct printer printer;
-  struct dk_text last;   /* the id of the last that was told */
+  struct dk_text last;   /* the id of the last that was printed */
   uint64_t limit, n;     /* 0: no limit */
-  bool more;             /* there is one beyond it */
+  bool more;             /* there are more than the limit */
 };
 
-/* The id comes last, since it has any length. */
+/* The id comes last, since it can have any length. */
 static void
 show_row(struct dk_text *out, const struct dk_instance_info *info)
 {
@@ -68,7 +68,7 @@ print_end_of_list(struct listing *l, int code)
   json_t *rest = json_object();
 
   dk_text_printf(&line, "%" PRIu64 " instance%s%s", l->n, l->n == 1 ? "" : "s",
-                 code != EXIT_PASSED ? " until it was ended" : "");
+                 code != EXIT_PASSED ? ", incomplete" : "");
   if (dk_text_failed(&l->last))
     dk_text_fail(&line);
   if (l->more) {

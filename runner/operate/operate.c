@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which command it is. */
+/* Calls the command that the options name. */
 #include "runner/operate/operate.h"
 
 #include "runner/cli/message.h"

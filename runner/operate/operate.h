@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands that operate a store: durakit start, status, wait, history, raise, enqueue,
- * cancel, instances, delete, prune, stats.  Each gives the exit code; 1, EXIT_VIOLATED, says that
- * not all is as it was wanted. */
+ * cancel, instances, delete, prune, stats.  Each returns the exit code; 1, EXIT_VIOLATED, means
+ * that not everything has the wanted result. */
 #ifndef DK_RUNNER_OPERATE_OPERATE_H
 #define DK_RUNNER_OPERATE_OPERATE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store that does not answer: see patience.h.  `lock` guards what is waited for, and what the
- * plugin has said; under it the store is asked how long it has waited, and nothing else is called.
+/* A store that does not answer: see patience.h.  `lock` guards the current wait, and the last log
+ * line of the plugin; under it the store is asked how long it has waited, and nothing else is done.
  */
 #include "runner/operate/patience.h"
 
@@ -24,7 +24,7 @@ enum { LOOK_MS = 100, SAY_MS = 3000, DEAF_MS = 2000 };
 
 struct patience {
   pthread_t thread;
-  int end_fd;  /* readable: the thread is to end */
+  int end_fd;  /* readable: the thread must end */
   const char *where;
   const struct secrets *secrets;
   int64_t limit_ms;
@@ -34,21 +34,21 @@ struct patience {
   bool opens;
   int64_t opens_since;
   struct dk_store *store;
-  char heard[512];  /* the last that the plugin has said, since something is waited for */
-  const char *option;  /* that says until when the command waits; NULL: --patience counts */
+  char heard[512];  /* the last log line of the plugin since the wait began */
+  const char *option;  /* the limit of the wait, --wait or --timeout; NULL: --patience counts */
   int64_t until;       /* this tick */
 };
 
-/* How long the store has been waited for, and what it is to be told with. */
+/* How long the command has waited for the store, and what to report about it. */
 struct wait {
   int64_t now, ms;
-  int64_t left_ms;  /* until it is too long: 0 or less is */
+  int64_t left_ms;  /* until the limit; 0 or less: the wait is too long */
   bool is_waiting;  /* the command itself waits: see patience_waits */
   bool has_end;
   char heard[512];
 };
 
-/* At the moment until which the command waits a call that has just begun may come back. */
+/* A call that has just begun at the end of the wait may still return. */
 static struct wait
 look_at_calls(struct patience *p)
 {
@@ -77,14 +77,14 @@ say_waiting(const struct patience *p, const struct wait *wait)
   char what[PATIENCE_WORDS], next[120];
 
   if (wait->is_waiting) {
-    snprintf(what, sizeof(what), "the store is unreachable, and is waited for");
-    snprintf(next, sizeof(next), "look whether it can be reached; %s%sCtrl-C ends it",
+    snprintf(what, sizeof(what), "the store is unreachable; the command waits for it");
+    snprintf(next, sizeof(next), "check that it is reachable; %s%sCtrl-C ends the wait",
              wait->has_end ? p->option : "", wait->has_end ? " or " : "");
   } else {
     snprintf(what, sizeof(what), "the store has not answered for %lld s",
              (long long)(wait->ms / 1000));
     snprintf(next, sizeof(next),
-             "an answer is waited for at most until %lld s are over (--patience); Ctrl-C ends it",
+             "the limit for an answer is %lld s (--patience); Ctrl-C ends the wait",
              (long long)(p->limit_ms / 1000));
   }
   message_problem(
@@ -92,15 +92,15 @@ say_waiting(const struct patience *p, const struct wait *wait)
     p->secrets);
 }
 
-/* A call that does not come back, although it was cancelled, keeps no command. */
+/* A call that does not return, although it was cancelled, does not keep the command from ending. */
 DK_NORETURN static void
 leave_stuck_call(const struct patience *p, const struct wait *wait)
 {
   char what[PATIENCE_WORDS], next[160];
 
   snprintf(next, sizeof(next),
-           "it may have happened or not: durakit status tells, and it may be tried again; "
-           "%s waits longer", patience_words(p, what));
+           "it may have happened or not: check with durakit status; you can repeat it, "
+           "with a longer %s", patience_words(p, what));
   message_problem(&(struct problem){.where = p->where,
                                     .what = what,
                                     .found = wait->heard[0] ? wait->heard
@@ -110,7 +110,7 @@ leave_stuck_call(const struct patience *p, const struct wait *wait)
   _exit(EXIT_ENVIRONMENT);
 }
 
-/* Each wait is told of once: a later one begins after that. */
+/* Each wait is reported once: a later one begins after the report. */
 static void *
 watch_calls(void *context)
 {
@@ -220,7 +220,7 @@ const char *
 patience_words(const struct patience *p, char ret_what[PATIENCE_WORDS])
 {
   if (p->option)
-    snprintf(ret_what, PATIENCE_WORDS, "the store did not answer before %s was over", p->option);
+    snprintf(ret_what, PATIENCE_WORDS, "the store did not answer within %s", p->option);
   else
     snprintf(ret_what, PATIENCE_WORDS, "the store did not answer within %lld s",
              (long long)(p->limit_ms / 1000));

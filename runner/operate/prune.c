@@ -25,7 +25,7 @@ struct pruning {
   dk_status failed;           /* of a call within a list */
 };
 
-/* ---- what would go --------------------------------------------------------------------------- */
+/* ---- what would be removed ------------------------------------------------------------------- */
 
 static int32_t
 take_execution(void *context, const struct dk_execution *execution)
@@ -45,7 +45,7 @@ take_execution(void *context, const struct dk_execution *execution)
   return host_interrupted(&p->host);
 }
 
-/* They come ascending: the last `keep`, the current one among them, stay. */
+/* They are in ascending order: the last `keep` stay, the current one among them. */
 static bool
 would_go(const struct pruning *p, size_t i)
 {
@@ -62,8 +62,8 @@ tell_one(struct pruning *p, dk_str id, uint64_t executions, uint64_t events)
   json_t *object = json_object();
 
   show_text(&line, id);
-  dk_text_printf(&line, ": %" PRIu64 " of %zu executions would go, with %" PRIu64 " events\n",
-                 executions, p->n_executions, events);
+  dk_text_printf(&line, ": %" PRIu64 " of %zu executions would be removed, with %" PRIu64
+                 " events\n", executions, p->n_executions, events);
   printer_text(&p->printer, &line);
   show_json_text(object, "instance", id);
   show_json_number(object, "executions", executions);
@@ -71,7 +71,7 @@ tell_one(struct pruning *p, dk_str id, uint64_t executions, uint64_t events)
   printer_item(&p->printer, object);
 }
 
-/* Of one instance; only what would lose something is told. */
+/* Of one instance; reports it only if it would lose an execution. */
 static dk_status
 count_what_would_go(struct pruning *p, dk_str id)
 {
@@ -98,7 +98,7 @@ take_instance(void *context, const struct dk_instance_info *info)
 {
   struct pruning *p = context;
 
-  if (info->execution_id < 2) { /* its only one is the current one: looked at, as PRUNE-4 has it */
+  if (info->execution_id < 2) { /* only the current one: counts as examined, see PRUNE-4 */
     p->removed.instances++;
     return host_interrupted(&p->host);
   }
@@ -107,7 +107,7 @@ take_instance(void *context, const struct dk_instance_info *info)
   p->failed = id ? count_what_would_go(p, dk_str_of(id)) : DK_NO_MEMORY;
   free(id);
   if (p->failed == DK_NOT_FOUND)
-    p->failed = DK_OK; /* gone meanwhile */
+    p->failed = DK_OK; /* deleted meanwhile */
   return p->failed != DK_OK || host_interrupted(&p->host);
 }
 
@@ -126,13 +126,13 @@ look_at_all(struct pruning *p, const struct dk_instance_filter *filter)
   return status == DK_OK ? EXIT_PASSED : host_failed(&p->host, NULL, status);
 }
 
-/* ---- what goes ------------------------------------------------------------------------------- */
+/* ---- what is removed ------------------------------------------------------------------------- */
 
 static int
 refuse_missing_instance(const struct pruning *p, const char *id)
 {
   return host_refuse(&p->host, EXIT_VIOLATED, id, "there is no such instance, or it never ran",
-                     NULL, "durakit instances shows which there are");
+                     NULL, "durakit instances lists all");
 }
 
 static int
@@ -157,9 +157,9 @@ prune_selected(struct pruning *p)
   struct chosen chosen = operating->chosen;
   int code = EXIT_PASSED;
 
-  chosen.completed_before = 0; /* it is the executions' */
+  chosen.completed_before = 0; /* this one is for executions */
   const struct dk_instance_filter filter = targets_filter(&chosen);
-  signals_tell(p->host.signals, "still looking for what is selected", SIGNALS_A_MINUTE);
+  signals_tell(p->host.signals, "still searching for the selected instances", SIGNALS_A_MINUTE);
   if (operating->dry_run)
     return look_at_all(p, &filter);
   if (!operating->yes)
@@ -167,12 +167,12 @@ prune_selected(struct pruning *p)
   signals_tell(p->host.signals, "", -1); /* not in the middle of a question */
   if (code == EXIT_PASSED && !operating->yes && p->removed.executions > 0)
     code = targets_confirm(&p->host,
-                           "this removes %" PRIu64 " execution%s with their histories. Go on?",
+                           "this removes %" PRIu64 " execution%s with their histories. Continue?",
                            p->removed.executions, p->removed.executions == 1 ? "" : "s");
   p->removed = (struct dk_removed){.struct_size = sizeof(p->removed)};
   if (code != EXIT_PASSED)
     return code;
-  signals_tell(p->host.signals, "still pruning, a page at a time", SIGNALS_A_MINUTE);
+  signals_tell(p->host.signals, "still pruning, page by page", SIGNALS_A_MINUTE);
   dk_status status = dk_client_prune_matching(p->host.client, &filter, p->keep,
                                               p->completed_before, 0, &p->removed);
   return status == DK_OK ? EXIT_PASSED : host_failed(&p->host, NULL, status);
@@ -198,7 +198,7 @@ print_pruning_sums(struct pruning *p, int code)
   show_json_bool(rest, "complete", code <= EXIT_VIOLATED);
   printer_end(&p->printer, rest);
   if (host_interrupted(&p->host))
-    message_print("interrupted: what is told was done; the same command may be given again");
+    message_print("interrupted: what is reported was done; you can repeat the same command");
 }
 
 static int

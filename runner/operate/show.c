@@ -171,7 +171,7 @@ show_json_removed(const struct dk_removed *removed)
   json_t *object = json_object();
 
   show_json_number(object, "instances", removed->instances);
-  if (removed->roots > 0 || removed->instances == 0) /* else the provider does not tell */
+  if (removed->roots > 0 || removed->instances == 0) /* else the provider does not count them */
     show_json_number(object, "roots", removed->roots);
   show_json_number(object, "executions", removed->executions);
   show_json_number(object, "events", removed->events);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread reads the signals from a descriptor, since what is to be done then is not for a signal
- * handler: the canceller takes locks.  Owns the thread and its descriptors; `came` is read by
- * others, and so are what signals_tell gives the thread.
+/* A thread reads the signals from a descriptor, since a signal handler must not do what follows:
+ * the canceller takes locks.  Owns the thread and its descriptors; other threads read `came`, and
+ * set the words and the period with signals_tell.
  */
 #include "runner/operate/signals.h"
 
@@ -21,16 +21,17 @@ struct host_signals {
   pthread_t thread;
   sigset_t set, before;
   int fd;       /* the signals */
-  int end_fd;   /* readable: the thread is to end */
+  int end_fd;   /* readable: the thread must end */
   int came_fd;  /* readable: one came */
-  int tell_fd;  /* readable: there is something to say */
+  int tell_fd;  /* readable: there are new words, or a new period */
   _Atomic(const char *) words;
-  atomic_int period_ms; /* of saying it; -1: nothing is said */
+  atomic_int period_ms; /* between two messages; -1: no message */
   atomic_bool came;
   struct dk_canceller *canceller;
 };
 
-/* Those that somebody (nohup, a shell) has not said to ignore: a blocked one would be seen. */
+/* All but those that the parent (nohup, a shell) has set to be ignored: blocking one of these would
+ * make it seen. */
 static void
 choose(sigset_t *set)
 {
@@ -44,7 +45,7 @@ choose(sigset_t *set)
   }
 }
 
-/* Waits for the end or a signal, and says meanwhile what is to be said. */
+/* Waits for the end or a signal, and prints the message meanwhile. */
 static void
 tell_until_signal(struct host_signals *signals, struct pollfd fds[3])
 {

@@ -9,7 +9,7 @@
 #include "runner/operate/targets.h"
 #include "runner/operate/waits.h"
 
-/* What all have. */
+/* Common to all three. */
 struct sending {
   struct host host;
   struct printer printer;
@@ -41,7 +41,7 @@ end_sending(struct sending *s, int code)
   return printer_done(&s->printer, code);
 }
 
-/* "order-1: started", or as JSON.  `waits_for`: NULL if nothing was sent to be waited for. */
+/* "order-1: started", or as JSON.  `waits_for`: NULL if no event or message was sent. */
 static void
 print_sending(struct sending *s, const char *outcome, const char *words, const char *waits_for)
 {
@@ -81,7 +81,7 @@ operate_start(const struct options *options)
   if (status == DK_OK) {
     print_sending(&s, "started", "started", NULL);
   } else if (status == DK_DUPLICATE) {
-    print_sending(&s, "already_there", "is there already, and was not started again", NULL);
+    print_sending(&s, "already_there", "exists already, and was not started again", NULL);
     code = EXIT_VIOLATED;
   } else {
     code = host_failed(&s.host, options->arguments[0], status);
@@ -110,9 +110,9 @@ static const struct kind event = {
   .waited = "raised; it waits for this event",
   .kept = "raised; it does not wait for this event now: kept until it does, or continues as new",
   .otherwise = "raised, but it waits on a queue of this name: durakit enqueue sends there",
-  .unknown = "raised; whether it waits for this event cannot be told",
+  .unknown = "raised; it is not known whether it waits for this event",
   .not_started = "raised; it is not started yet: kept for it",
-  .not_there = "raised; it waits for the start, if one is stored",
+  .not_there = "raised; kept for its start, if one is stored",
 };
 
 static const struct kind queue = {
@@ -123,9 +123,9 @@ static const struct kind queue = {
   .waited = "enqueued; it waits for a message of this queue",
   .kept = "enqueued; it does not wait for this queue now: kept until it does",
   .otherwise = "enqueued, but it waits for an event of this name: durakit raise sends it",
-  .unknown = "enqueued; whether it waits for this queue cannot be told",
+  .unknown = "enqueued; it is not known whether it waits for this queue",
   .not_started = "enqueued; it is not started yet: kept for it",
-  .not_there = "enqueued; it waits for the start, if one is stored",
+  .not_there = "enqueued; kept for its start, if one is stored",
 };
 
 static int
@@ -141,7 +141,7 @@ send_message(struct sending *s, const struct kind *kind, const char *words, cons
   return EXIT_PASSED;
 }
 
-/* Looked at before it is sent: afterwards a runtime may have taken it. */
+/* Looks first, then sends: after the sending a runtime may have taken the message. */
 static int
 send_to_running(struct sending *s, const struct kind *kind)
 {
@@ -169,8 +169,8 @@ tell_ended(struct sending *s, int32_t status)
   dk_text_done(&words);
 }
 
-/* Nobody would ever read what is sent to what is over, or to an id that was mistyped.  Of a
- * provider that cannot tell what has not started, it is sent. */
+/* A message to an instance that has ended, or to a mistyped id, would never be read.  If the
+ * provider cannot distinguish a missing instance from one that has not started, it is sent. */
 static int
 send_if_it_lives(struct sending *s, const struct kind *kind)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `durakit stats`: counts of one moment, for people, as JSON, or as Prometheus reads them; and what
- * runtimes have counted, if their files are given. */
+/* `durakit stats`: counts of one moment, for people, as JSON, or for Prometheus; and what runtimes
+ * have counted, if their files are given. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "runner/operate/show.h"
 #include "runner/operate/sums.h"
 
-/* A number, and where it stands in all three. */
+/* A number, and its place in all three. */
 struct row {
   const char *group, *label, *value; /* dk_group{label="value"} */
   uint64_t number;
@@ -203,7 +203,7 @@ tell_stats(const struct host *host, const struct sums *sums, struct printer *pri
   return EXIT_PASSED;
 }
 
-/* The files come first: with one that is wrong the store is not opened. */
+/* The files come first: if one is wrong, the store is not opened. */
 int
 operate_stats(const struct options *options)
 {

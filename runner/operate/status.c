@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `durakit status` and `durakit wait`: how instances stand, what waits for them, how they end. */
+/* `durakit status` and `durakit wait`: the status of instances, what waits for them, how they
+ * end. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -52,7 +53,7 @@ show_moment(struct dk_text *out, const char *label, int64_t ms)
   dk_text_puts(out, "\n");
 }
 
-/* What it has come to, by its name. */
+/* What the text of an instance with this status is. */
 static const char *
 label_of_result(int32_t status)
 {
@@ -102,10 +103,10 @@ struct waiting {
   struct dk_text lines;
   json_t *list;
   json_t *delays;  /* NULL: nothing is delayed */
-  bool is_over;    /* what was delayed does not matter any more */
+  bool is_over;    /* the instance has ended: a delay does not matter any more */
 };
 
-/* Why a worker could not go on with it, and until when it waits to be tried again. */
+/* Why a worker could not continue with it, and until when it is delayed. */
 static void
 take_delay(struct waiting *w, const struct dk_waiting *delay)
 {
@@ -128,7 +129,7 @@ take_delay(struct waiting *w, const struct dk_waiting *delay)
   json_array_append_new(w->delays, object);
 }
 
-/* What it is called: one that cannot be read has nothing but its id. */
+/* Its name: a message that cannot be read has only its id. */
 static dk_str
 label_of(const struct dk_waiting *message)
 {
@@ -180,7 +181,8 @@ tell_not_found(struct looking *l, dk_str id)
 
   show_text(&line, id);
   dk_text_printf(&line, "\n  %-10s  not found%s\n", "status",
-                 host_has_admin(&l->host) ? "" : ", or not started: the provider cannot tell");
+                 host_has_admin(&l->host) ? ""
+                                          : ", or not started: the provider does not know which");
   printer_text(&l->printer, &line);
   show_json_text(object, "instance", id);
   show_json_string(object, "status", "not_found");
@@ -188,7 +190,7 @@ tell_not_found(struct looking *l, dk_str id)
   l->n_not_found++;
 }
 
-/* One that is gone by now has nothing waiting. */
+/* Nothing waits for an instance that was deleted meanwhile. */
 static dk_status
 read_waiting(struct looking *l, dk_str id, struct waiting *w)
 {
@@ -215,7 +217,7 @@ tell_status(struct looking *l, dk_str id)
                       .is_over = info.status != DK_NOT_STARTED && info.status != DK_RUNNING};
   json_t *object = show_json_instance(&info);
   show_info(&w.lines, &info);
-  status = read_waiting(l, id, &w); /* the info's texts are gone from here on */
+  status = read_waiting(l, id, &w); /* the texts of the info are invalid from here on */
   if (host_has_admin(&l->host))
     json_object_set_new(object, "waiting", w.list);
   else
@@ -274,7 +276,7 @@ print_end_of_instance(struct looking *l, const struct dk_instance_info *info)
   printer_flush(&l->printer);
 }
 
-/* Not over in time, or not there. */
+/* An instance that has not ended in time, or does not exist. */
 static void
 tell_other(struct looking *l, dk_str id, const char *word, const char *words)
 {
@@ -290,7 +292,7 @@ tell_other(struct looking *l, dk_str id, const char *word, const char *words)
   printer_flush(&l->printer);
 }
 
-/* EXIT_PASSED: it is completed. */
+/* EXIT_PASSED: it has completed. */
 static int
 wait_for(struct looking *l, dk_str id)
 {
@@ -300,20 +302,21 @@ wait_for(struct looking *l, dk_str id)
   do
     status = dk_client_status(l->host.client, id, &info);
   while (host_waits_on(&l->host, status, dk_client_error(l->host.client)));
-  /* A mistyped id would be waited for without end. */
+  /* The command would wait for a mistyped id without end. */
   if (status == DK_NOT_FOUND && host_has_admin(&l->host)) {
     tell_other(l, id, "not_found", "not found");
     return EXIT_VIOLATED;
   }
   if (status == DK_NOT_FOUND)
-    host_refuse(&l->host, EXIT_PASSED, id.ptr, "no turn of it is committed", NULL,
-                "its start is waited for, if one is stored: the provider cannot tell");
+    host_refuse(&l->host, EXIT_PASSED, id.ptr, "no turn of it has been committed", NULL,
+                "the command waits for its start; the provider does not know whether one is "
+                "stored");
   else if (status != DK_OK && dk_status_class(status) == 2)
     return host_failed(&l->host, id.ptr, status);
   info = (struct dk_instance_info){.struct_size = sizeof(info)};
   status = host_wait(&l->host, id, &info);
   if (status == DK_NOTHING) {
-    tell_other(l, id, "not_over", "not over in time");
+    tell_other(l, id, "not_over", "has not ended in time");
     return EXIT_VIOLATED;
   }
   if (status != DK_OK)
@@ -335,7 +338,7 @@ operate_wait(const struct options *options)
     code = one > code ? one : code;
   }
   if (host_interrupted(&l.host))
-    message_print("interrupted: what was waited for goes on");
+    message_print("interrupted: the instances continue");
   json_t *rest = json_object();
   show_json_bool(rest, "complete", code <= EXIT_VIOLATED);
   printer_end(&l.printer, rest);

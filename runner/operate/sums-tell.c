@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sums of metrics, for people, as JSON, and as Prometheus reads them: see sums.h.
+/* The sums of metrics, for people, as JSON, and for Prometheus: see sums.h.
  *
- * Names of activities may be anything.  What does not print is shown as \xHH, for Prometheus, too:
- * \\xHH there. */
+ * Names of activities may be anything.  Bytes that do not print are shown as \xHH, for Prometheus
+ * as \\xHH. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +30,7 @@ is_zero(const struct amount *amount)
   return amount->whole == 0 && amount->billionths == 0;
 }
 
-/* What is UTF-8, and has its escapes. */
+/* Text that is UTF-8, and is escaped already. */
 static void
 add_printable(struct dk_text *out, const char *text, const char *escape)
 {
@@ -80,7 +80,7 @@ sums_tell(const struct sums *sums, struct printer *printer)
       printer_text(printer, &line);
     }
   if (n == 0)
-    printer_line(printer, "%14s  all of it", "0");
+    printer_line(printer, "%14s  all counts", "0");
 }
 
 /* ---- Prometheus ------------------------------------------------------------------------------ */
@@ -123,7 +123,7 @@ json_of_labels(const char *series)
   return labels;
 }
 
-/* Beyond what jansson has whole numbers for it is the nearest that a double has. */
+/* Beyond the whole numbers of jansson it is the nearest double. */
 static json_t *
 json_of_amount(const struct amount *amount)
 {

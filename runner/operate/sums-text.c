@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of a runtime's metrics, line by line: see sums.h.  The first line that is not as it
- * should be ends it, with its number, what it is and what it should be. */
+/* The text of a runtime's metrics, line by line: see sums.h.  The first wrong line ends it, and is
+ * reported with its number, what it is and what it should be. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,20 +19,20 @@ enum { MOST_LABELS = 16, MOST_SHOWN = 160, DECIMALS = 9 };
 struct reader {
   struct sums *sums;
   size_t n_file, line;
-  struct family *family;     /* that the lines belong to; NULL before the first */
+  struct family *family;     /* the one of the current lines; NULL before the first */
   bool has_help, has_type;   /* in this file */
-  /* Of the histogram that is not yet whole: */
-  enum sample_kind next;     /* SAMPLE_BUCKET: or it has not begun */
+  /* The histogram that is not yet complete: */
+  enum sample_kind next;     /* the kind of its next sample; SAMPLE_BUCKET before its first */
   size_t n_buckets;
-  struct bound **bound;      /* where the next one's stands, or will stand */
+  struct bound **bound;      /* where the next bucket has its bound, or will have it */
   struct amount last_bound, last_count;
   struct dk_text group;      /* its labels */
-  struct dk_text key, other; /* for whoever needs them for a moment */
+  struct dk_text key, other; /* scratch texts, for the function that runs */
   const char *what, *expected;
 };
 
 struct label {
-  const char *text; /* name="value", as it stands */
+  const char *text; /* name="value", as it is written */
   size_t n_name, n;
 };
 
@@ -45,7 +45,7 @@ struct sample {
   struct amount amount;
 };
 
-/* false, for the caller to hand on. */
+/* false, for the caller to return. */
 static bool
 complain(struct reader *r, const char *what, const char *expected)
 {
@@ -62,7 +62,7 @@ has_no_memory(struct reader *r)
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* Behind a name; NULL: there is none.  Those of metrics may have colons, too. */
+/* The end of a name; NULL: there is none.  Names of metrics may have colons, too. */
 static const char *
 end_of_name(const char *at, bool has_colons)
 {
@@ -112,7 +112,7 @@ is_equal(const struct amount *a, const struct amount *b)
 
 /* ---- families -------------------------------------------------------------------------------- */
 
-/* A histogram of that name has samples called like this family. */
+/* A histogram has samples with the name of this family. */
 static bool
 is_part_of_a_histogram(struct reader *r, const char *name)
 {
@@ -131,7 +131,7 @@ is_part_of_a_histogram(struct reader *r, const char *name)
   return false;
 }
 
-/* One of its samples is called like another family. */
+/* One of its samples has the name of another family. */
 static bool
 hides_a_family(struct reader *r, const char *name)
 {
@@ -150,13 +150,13 @@ static bool
 may_leave_family(struct reader *r)
 {
   if (r->next != SAMPLE_BUCKET || r->n_buckets > 0)
-    return complain(r, "the histogram above is not whole",
+    return complain(r, "the histogram above is incomplete",
                     "its buckets up to le=\"+Inf\", _sum and _count");
   return !r->family || (r->has_help && r->has_type)
          || complain(r, "the metric above has no HELP and TYPE", "both");
 }
 
-/* HELP or TYPE of a metric: it begins, or goes on with the other one of the two. */
+/* HELP or TYPE of a metric: the metric begins, or this is the other one of the two. */
 static bool
 enter_family(struct reader *r, const char *name)
 {
@@ -165,8 +165,8 @@ enter_family(struct reader *r, const char *name)
   if (!may_leave_family(r))
     return false;
   if (r->sums->is_taken(name))
-    return complain(r, "this metric is the store's, which stats counts itself",
-                    "what a runtime has counted");
+    return complain(r, "this is a metric of the store, which stats counts itself",
+                    "metrics of a runtime");
   if (is_part_of_a_histogram(r, name))
     return complain(r, "a histogram has samples of this name", "a name of its own");
   if (dk_text_failed(&r->other))
@@ -175,13 +175,13 @@ enter_family(struct reader *r, const char *name)
   if (!r->family)
     return has_no_memory(r);
   if (r->family->n_file == r->n_file)
-    return complain(r, "this metric is there already", "all of a metric together");
+    return complain(r, "this metric appears twice", "all samples of a metric together");
   r->family->n_file = r->n_file;
   r->has_help = r->has_type = false;
   return true;
 }
 
-/* The name behind "# HELP " or "# TYPE ", as the family; what stands behind it. */
+/* Finds the family of the name after "# HELP " or "# TYPE "; returns the rest of the line. */
 static const char *
 take_family(struct reader *r, const char *at)
 {
@@ -211,7 +211,7 @@ take_help(struct reader *r, const char *line)
     return complain(r, "this metric has a second HELP", "one for each metric");
   for (const char *at = help; *at; at++)
     if (*at == '\\' && *++at != '\\' && *at != 'n')
-      return complain(r, "this is no escape", "\\\\ or \\n");
+      return complain(r, "this escape is invalid", "\\\\ or \\n");
   r->has_help = true;
   if (!r->family->help) /* else that of the first file */
     r->family->help = dk_arena_strdup(&r->sums->arena, help);
@@ -234,9 +234,9 @@ take_type(struct reader *r, const char *line)
   if (r->has_type)
     return complain(r, "this metric has a second TYPE", "one for each metric");
   if (r->family->type && r->family->type != type)
-    return complain(r, "this metric has another type in a file before", r->family->type);
+    return complain(r, "this metric has another type in an earlier file", r->family->type);
   if (type == types[2] && hides_a_family(r, r->family->name))
-    return complain(r, "another metric is called like a sample of this one", "names of its own");
+    return complain(r, "another metric has the name of a sample of this one", "a name of its own");
   r->family->type = type;
   r->has_type = true;
   return true;
@@ -244,7 +244,7 @@ take_type(struct reader *r, const char *line)
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-/* Behind the quote that ends the value which begins here; NULL: none does. */
+/* Where the value that begins here has ended, after its quote; NULL: it has no end. */
 static const char *
 end_of_value(const char *at)
 {
@@ -264,7 +264,7 @@ by_name(const void *a, const void *b)
   return order != 0 ? order : (one->n_name > other->n_name) - (one->n_name < other->n_name);
 }
 
-/* From the brace on; sorted. */
+/* Reads the labels from the brace on, and sorts them. */
 static bool
 take_labels(struct reader *r, struct sample *sample, const char **at)
 {
@@ -275,11 +275,11 @@ take_labels(struct reader *r, struct sample *sample, const char **at)
     label->text = *at + 1;
     const char *end = end_of_name(label->text, false);
     if (!end || end[0] != '=' || end[1] != '"')
-      return complain(r, "this is no label", A_SAMPLE);
+      return complain(r, "this is not a label", A_SAMPLE);
     label->n_name = (size_t)(end - label->text);
     end = end_of_value(end + 2);
     if (!end)
-      return complain(r, "the value of a label has no end, or no such escape",
+      return complain(r, "the value of a label has no end, or an invalid escape",
                       "\"value\", in which \\\\, \\\" and \\n are escapes");
     label->n = (size_t)(end - label->text);
     *at = end;
@@ -289,7 +289,7 @@ take_labels(struct reader *r, struct sample *sample, const char **at)
   qsort(sample->labels, sample->n_labels, sizeof(sample->labels[0]), by_name);
   for (size_t i = 1; i < sample->n_labels; i++)
     if (by_name(&sample->labels[i - 1], &sample->labels[i]) == 0)
-      return complain(r, "a label is there twice", "each label once");
+      return complain(r, "a label appears twice", "each label once");
   return true;
 }
 
@@ -317,7 +317,7 @@ bound_of(const struct sample *sample)
   return NULL;
 }
 
-/* All of them, but for one. */
+/* All of them, except for one. */
 static void
 add_labels(struct dk_text *text, const struct sample *sample, const struct label *but)
 {
@@ -334,7 +334,7 @@ add_labels(struct dk_text *text, const struct sample *sample, const struct label
 
 /* ---- histograms ------------------------------------------------------------------------------ */
 
-/* What all histograms of a family have, or what the first one says that they have. */
+/* All histograms of a family have the same bounds: those of the first one. */
 static bool
 take_bound(struct reader *r, const char *text, size_t n)
 {
@@ -343,7 +343,7 @@ take_bound(struct reader *r, const char *text, size_t n)
 
   if (family->has_bounds) {
     if (!bound || strlen(bound->text) != n || memcmp(bound->text, text, n) != 0)
-      return complain(r, "this bucket is not one that the histograms of this metric have before",
+      return complain(r, "earlier histograms of this metric do not have this bucket",
                       bound ? bound->text : "no more buckets");
   } else {
     bound = dk_arena_alloc(&r->sums->arena, sizeof(*bound));
@@ -362,19 +362,20 @@ take_bucket(struct reader *r, const struct sample *sample)
   struct amount bound;
 
   if (!le || sample->amount.has_point)
-    return complain(r, "this is no bucket", "le=\"bound\" among its labels, and a whole number");
+    return complain(r, "this is not a bucket",
+                    "le=\"bound\" among its labels, and a whole number");
   const char *text = le->text + 4; /* le=" */
   size_t n = le->n - 5;
   bool is_last = n == 4 && memcmp(text, "+Inf", 4) == 0;
   if (!is_last && !read_amount(text, text + n, &bound))
-    return complain(r, "this is no bound of a bucket", "+Inf, or " A_NUMBER);
+    return complain(r, "this is not a bound of a bucket", "+Inf, or " A_NUMBER);
   if (r->n_buckets == 0) {
     r->bound = &r->family->bounds;
   } else {
     if (!is_last && !is_more(&bound, &r->last_bound))
-      return complain(r, "this bound is not above the one before", "buckets in their order");
+      return complain(r, "this bound is not above the previous one", "ascending bounds");
     if (is_more(&r->last_count, &sample->amount))
-      return complain(r, "this bucket has less than the one before", "as much, or more");
+      return complain(r, "this bucket counts less than the previous one", "the same or more");
   }
   if (!take_bound(r, text, n))
     return false;
@@ -396,7 +397,7 @@ take_of_histogram(struct reader *r, const struct sample *sample)
   const struct label *le = sample->kind == SAMPLE_BUCKET ? bound_of(sample) : NULL;
 
   if (sample->kind != r->next)
-    return complain(r, "this sample is not the next one of a histogram",
+    return complain(r, "this sample is not the next one of the histogram",
                     "its buckets up to le=\"+Inf\", _sum and _count");
   dk_text_reset(&r->other);
   add_labels(&r->other, sample, le);
@@ -404,7 +405,7 @@ take_of_histogram(struct reader *r, const struct sample *sample)
     dk_text_reset(&r->group);
     add_labels(&r->group, sample, le);
   } else if (strcmp(dk_text_str(&r->other), dk_text_str(&r->group)) != 0) {
-    return complain(r, "this sample has other labels than the histogram has",
+    return complain(r, "this sample has other labels than its histogram",
                     r->group.length > 0 ? dk_text_str(&r->group) : "no other labels");
   }
   if (sample->kind == SAMPLE_BUCKET)
@@ -413,7 +414,7 @@ take_of_histogram(struct reader *r, const struct sample *sample)
   if (sample->kind == SAMPLE_COUNT) {
     r->n_buckets = 0;
     if (sample->amount.has_point || !is_equal(&sample->amount, &r->last_count))
-      return complain(r, "the count is not what the last bucket says", "the same number");
+      return complain(r, "the count differs from that of the last bucket", "the same number");
   }
   return true;
 }
@@ -461,11 +462,11 @@ add_sample(struct reader *r, const struct sample *sample)
   if (!series || !series->text)
     return has_no_memory(r);
   if (series->n_file == r->n_file)
-    return complain(r, "this series is there already", "each once");
+    return complain(r, "this series appears twice", "each series once");
   series->n_file = r->n_file;
   series->kind = sample->kind;
   return sums_amount_add(&series->amount, &sample->amount)
-         || complain(r, "with the files before it is more than can be told",
+         || complain(r, "the sum with the earlier files is too large",
                      "a sum up to 18446744073709551615");
 }
 
@@ -476,15 +477,15 @@ take_sample(struct reader *r, const char *line)
   const char *at = end_of_name(line, true);
 
   if (!at)
-    return complain(r, "this line is no sample", A_SAMPLE);
+    return complain(r, "this line is not a sample", A_SAMPLE);
   sample.n_name = (size_t)(at - line);
   if (*at == '{' && !take_labels(r, &sample, &at))
     return false;
   sample.n = (size_t)(at - line);
   if (*at != ' ')
-    return complain(r, "this line is no sample", A_SAMPLE);
+    return complain(r, "this line is not a sample", A_SAMPLE);
   if (!read_amount(at + 1, at + strlen(at), &sample.amount))
-    return complain(r, "this number is none that a runtime writes", A_NUMBER);
+    return complain(r, "a runtime does not write such a number", A_NUMBER);
   if (!find_kind(r, &sample))
     return false;
   if (sample.kind != SAMPLE_PLAIN && !take_of_histogram(r, &sample))
@@ -498,7 +499,7 @@ static bool
 take_sums_line(struct reader *r, const char *line, size_t size)
 {
   if (memchr(line, '\0', size) || !dk_utf8_valid(line, size))
-    return complain(r, "this line is no text", "UTF-8 without a NUL");
+    return complain(r, "this line is not text", "UTF-8 without a NUL");
   if (strncmp(line, "# HELP ", 7) == 0)
     return take_help(r, line + 7);
   if (strncmp(line, "# TYPE ", 7) == 0)
@@ -543,13 +544,14 @@ sums_take_text(struct sums *sums, size_t n_file, char *text, size_t size)
     if (newline)
       *newline = '\0';
     is_well = newline ? take_sums_line(&r, at, n)
-                      : complain(&r, "the last line has no end", "all of the file");
+                      : complain(&r, "the last line has no end", "the complete file");
     at += is_well ? n + 1 : 0;
   }
   if (is_well) {
     r.line++;
     n = 0;
-    is_well = may_leave_family(&r) && (r.family || complain(&r, "there are no metrics", "some"));
+    is_well = may_leave_family(&r)
+              && (r.family || complain(&r, "the file has no metrics", "at least one"));
   }
   int code = is_well ? EXIT_PASSED : refuse_sums_line(&r, at, n);
   dk_text_done(&r.group);

@@ -76,7 +76,7 @@ sums_series(struct sums *sums, struct family *family, const char *key)
   return series;
 }
 
-/* What a tree keeps is the arena's. */
+/* The arena owns the nodes of a tree. */
 static void
 keep_node(void *node)
 {
@@ -101,7 +101,7 @@ refuse_sums(const char *path, const char *what, const char *expected, const char
   return EXIT_USAGE;
 }
 
-/* It stands among those before, by whatever path. */
+/* It is one of the earlier files, perhaps by another path. */
 static bool
 sums_is_known(const struct stat *files, size_t n)
 {
@@ -112,7 +112,7 @@ sums_is_known(const struct stat *files, size_t n)
   return false;
 }
 
-/* `bytes` has room for one more than may be there. */
+/* `bytes` has room for one byte more than is allowed. */
 static int
 read_file(struct sums *sums, size_t n, char *bytes, struct stat *files)
 {
@@ -124,7 +124,7 @@ read_file(struct sums *sums, size_t n, char *bytes, struct stat *files)
     code = refuse_sums(path, "the file of metrics cannot be read", A_SAVED_FILE, strerror(errno));
   } else if (sums_is_known(files, n)) {
     code = refuse_sums(path, "the file of metrics is given twice", "each file once",
-                       "what it counts would be added twice");
+                       "its counts would be added twice");
   } else {
     size_t size = fread(bytes, 1, MOST_BYTES + 1, file);
     if (ferror(file))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What runtimes have counted, as they have saved it (dk_runtime_save_metrics): read from files,
- * and added up series by series.  One thread at a time.
+/* The metrics that runtimes have saved (dk_runtime_save_metrics): read from files, and added up
+ * series by series.  One thread at a time.
  *
- * The format is Prometheus' text (0.0.4) as a runtime writes it, and no more of it: counters,
- * gauges and histograms with HELP and TYPE, whole numbers up to 2^64-1, or numbers with up to nine
- * decimals.  What is not so is refused: a wrong number is worse than none.
+ * The format is the part of Prometheus' text (0.0.4) that a runtime writes: counters, gauges and
+ * histograms with HELP and TYPE, whole numbers up to 2^64-1, or numbers with up to nine decimals.
+ * Anything else is refused: a wrong number is worse than none.
  */
 #ifndef DK_RUNNER_OPERATE_SUMS_H
 #define DK_RUNNER_OPERATE_SUMS_H
@@ -16,7 +16,7 @@
 #include "core/base/arena.h"
 #include "runner/cli/printer.h"
 
-/* Exact: billionths count for themselves. */
+/* Exact: billionths are counted separately. */
 struct amount {
   uint64_t whole;
   uint32_t billionths;
@@ -27,11 +27,11 @@ enum sample_kind { SAMPLE_PLAIN, SAMPLE_BUCKET, SAMPLE_SUM, SAMPLE_COUNT };
 
 /* Nodes of the trees begin with their key. */
 struct series {
-  const char *key;   /* its name and its labels by their names: whatever order they came in */
-  const char *text;  /* name{label="value",...}, as it stood first */
+  const char *key;   /* its name and its labels, sorted by their names */
+  const char *text;  /* name{label="value",...}, as it was written first */
   enum sample_kind kind;
   struct amount amount;
-  size_t n_file;     /* the last that had it, from 1 on */
+  size_t n_file;     /* the last file that had it, from 1 on */
   struct series *next;
 };
 
@@ -43,9 +43,9 @@ struct bound {
 
 struct family {
   const char *name;
-  const char *type, *help;  /* NULL: not told yet */
+  const char *type, *help;  /* NULL: not read yet */
   struct series *first, **end;
-  struct bound *bounds;     /* which all histograms of it have */
+  struct bound *bounds;     /* the same for all its histograms */
   bool has_bounds;
   size_t n_file;
   struct family *next;
@@ -54,33 +54,33 @@ struct family {
 struct sums {
   struct dk_arena arena;
   void *families_by_name, *series_by_key;
-  struct family *first, **end;  /* in the order in which they came */
+  struct family *first, **end;  /* in the order in which they were read */
   const char *const *paths;
   size_t n_files;
-  /* Who else has a family of this name. */
+  /* Whether the store has a family of this name. */
   bool (*is_taken)(const char *name);
 };
 
-/* Reads all files.  EXIT_PASSED; EXIT_USAGE: one is not as it should be, or EXIT_ENVIRONMENT, with
- * the words said.  sums_done comes in any case. */
+/* Reads all files.  EXIT_PASSED; or after a message EXIT_USAGE, if a file is wrong, or
+ * EXIT_ENVIRONMENT.  sums_done must follow in any case. */
 int sums_read(struct sums *sums, const char *const *paths, size_t n,
               bool (*is_taken)(const char *name));
 void sums_done(struct sums *sums);
 
-/* Adds; false: the sum is more than can be told. */
+/* Adds; false: the sum is too large. */
 bool sums_amount_add(struct amount *to, const struct amount *amount);
-/* NULL: there is no memory. */
+/* NULL: out of memory. */
 struct family *sums_family(struct sums *sums, const char *name);
 struct family *sums_find_family(const struct sums *sums, const char *name);
 struct series *sums_series(struct sums *sums, struct family *family, const char *key);
 
-/* The text of a file, whose lines are taken apart in place; the same codes. */
+/* The text of a file, whose lines are parsed in place; the same codes. */
 int sums_take_text(struct sums *sums, size_t n_file, char *text, size_t size);
-/* The label at `at`, behind a brace or a comma: what is behind it, its name and its value without
- * escapes.  It has to be one. */
+/* Reads the valid label at `at`, after a brace or a comma: its name and its value without escapes;
+ * returns what follows it. */
 const char *sums_label(const char *at, struct dk_text *ret_name, struct dk_text *ret_value);
 
-/* For people: what is not 0, without the buckets. */
+/* For people: without zeros and buckets. */
 void sums_tell(const struct sums *sums, struct printer *printer);
 void sums_tell_prometheus(const struct sums *sums, struct printer *printer);
 json_t *sums_json(const struct sums *sums);

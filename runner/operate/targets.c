@@ -82,7 +82,7 @@ targets_take_payload(const struct host *host, struct dk_text *buffer, dk_str *re
   if (given[0] == '@' || strcmp(given, "-") == 0)
     code = input_read(host, given[0] == '@' ? given + 1 : given,
                       most < SIZE_MAX ? (size_t)most : SIZE_MAX,
-                      "keep it elsewhere, and send where it is", buffer);
+                      "store it elsewhere, and send a reference to it", buffer);
   else
     dk_text_puts(buffer, given);
   if (code == EXIT_PASSED && dk_text_failed(buffer)) {
@@ -120,13 +120,13 @@ check_ids_of_arguments(const struct host *host, struct ids *ids)
   return code;
 }
 
-/* One a line; empty lines are none. */
+/* One a line; empty lines are skipped. */
 static int
 check_ids_of_file(const struct host *host, struct ids *ids)
 {
   const char *name = host->options->operating.ids_from;
   int code = input_read(host, name, MOST_BYTES_OF_IDS,
-                        "give the ids in several files, one after the other", &ids->file);
+                        "split the file, and run the command once for each part", &ids->file);
   const char *at = dk_text_str(&ids->file), *end = at + ids->file.length;
   size_t lines = 1, line = 1;
 
@@ -149,7 +149,7 @@ check_ids_of_file(const struct host *host, struct ids *ids)
     at = id.ptr + id.len + 1;
   }
   if (code == EXIT_PASSED && ids->items && ids->n == 0)
-    message_print("%s: there is no id in it, and nothing is done",
+    message_print("%s: contains no id; nothing was done",
                   strcmp(name, "-") == 0 ? "standard input" : name);
   return code;
 }
@@ -166,7 +166,7 @@ targets_ids_take(const struct host *host, struct ids *ret_ids)
   return EXIT_ENVIRONMENT;
 }
 
-/* An id may end so: it is no mistake by itself. */
+/* An id may end with a carriage return: this alone is not a mistake. */
 void
 targets_ids_hint(const struct host *host, const struct ids *ids)
 {
@@ -176,8 +176,9 @@ targets_ids_hint(const struct host *host, const struct ids *ids)
     return;
   dk_text_printf(&where, "%s:%zu", host->options->operating.ids_from, ids->cr_line);
   message_problem(&(struct problem){dk_text_str(&where), "the id ends in a carriage return",
-                                    "lines that end in a newline alone", "\\r\\n",
-                                    "tr -d '\\r' takes them away, if they are not of the ids"},
+                                    "lines that end only in a newline", "\\r\\n",
+                                    "if they do not belong to the ids, remove them with "
+                                    "tr -d '\\r'"},
                   NULL);
   dk_text_done(&where);
 }
@@ -225,9 +226,9 @@ targets_check_may_ask(const struct options *options)
       || (isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
     return EXIT_PASSED;
   return usage(options, options_command_name(options->command),
-               "conditions select many, and there is no terminal to ask at",
+               "conditions need a confirmation, and there is no terminal to ask on",
                options->command == COMMAND_CANCEL ? "--yes, or --expect N" : "--yes",
-               "--dry-run tells which they are");
+               "--dry-run lists the selected instances");
 }
 
 /* Whether a line that begins with y comes before a signal does. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said while a call takes long: again and again, until it is over. */
+/* The message while a call takes long: again and again, until the call has ended. */
 #include "runner/operate/signals.h"
 
 #include <string.h>
@@ -34,12 +34,12 @@ main(void)
   ok(signals && before >= 0 && pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) >= 0,
      "signals are watched");
   signals_tell(signals, "still at work", 1);
-  hears(ends[0], "durakit: still at work", "it is said after a while");
+  hears(ends[0], "durakit: still at work", "the message is printed after a while");
   hears(ends[0], "durakit: still at work", "and again");
   signals_tell(signals, "", -1);
   ok(!signals_came(signals), "no signal came");
   signals_done(signals);
-  signals_tell(NULL, "nobody", 1);
+  signals_tell(NULL, "no thread", 1);
   dup2(before, STDERR_FILENO);
   dk_canceller_free(canceller);
   return done_testing();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a family breadth first; who is in it already is not read again, so that a ring ends. */
+/* Reads a family breadth first; an instance that is in it already is not read again, so that a ring
+ * ends. */
 #include "runner/operate/tree.h"
 
 #include <search.h>
@@ -46,7 +47,7 @@ node_done(struct tree_node *node)
   free(node->parent);
 }
 
-/* Takes the node, unless it is there already. */
+/* Takes the node, unless the tree has it already. */
 static void
 put_node(struct tree *tree, struct tree_node node, bool is_whole)
 {
@@ -77,8 +78,8 @@ take_node(void *context, const struct dk_instance_info *info)
   return tree->no_memory;
 }
 
-/* The children of all from node `first` on, theirs among them.  Of one that has not started the
- * store does not know yet whose child it is: no deletion takes it along. */
+/* The descendants of all nodes from `first` on.  As long as a child has not started, the store does
+ * not know its parent, and no deletion includes it. */
 static dk_status
 add_children(struct tree *tree, struct dk_client *client, size_t first)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts calls that wait and what has come for them: see waits.h.  Those of one name are served in
- * their order, so that numbers are enough; a call that was dropped is served no more. */
+/* Counts waiting calls and what has arrived for them: see waits.h.  Calls of one name are served in
+ * order, so that numbers are enough; a call that was dropped is not served any more. */
 #include "runner/operate/waits.h"
 
 #include <jansson.h>
@@ -12,7 +12,7 @@
 /* Calls of one kind for the name. */
 struct calls {
   const char *call, *arrival; /* the kinds of event */
-  uint64_t *ids;              /* of the calls that were not dropped */
+  uint64_t *ids;              /* of the calls, without the dropped ones */
   size_t n, room;
   uint64_t arrived, taken;    /* taken: without a call that waits */
 };
@@ -20,7 +20,7 @@ struct calls {
 struct watch {
   dk_str name;
   struct calls calls[2];
-  bool failed;                /* memory, or an event that cannot be read */
+  bool failed;                /* out of memory, or an event cannot be read */
 };
 
 static bool
@@ -56,8 +56,8 @@ drop_call(struct calls *calls, uint64_t id)
   }
 }
 
-/* Messages of the queue that came along with a new execution, and those that dk_try_dequeue took:
- * only the payload tells. */
+/* Messages of the queue that a new execution has inherited, and those that dk_try_dequeue took:
+ * only the payload has them. */
 static void
 take_payload(struct watch *w, const struct dk_history_entry *entry)
 {
@@ -99,7 +99,7 @@ take_entry(void *context, const struct dk_history_entry *entry)
   return 0;
 }
 
-/* What has come and was not taken yet. */
+/* How many have arrived and were not taken yet. */
 static int32_t
 take_waiting(void *context, const struct dk_waiting *message)
 {
