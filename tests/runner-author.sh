@@ -184,7 +184,7 @@ if [ -z "${VALGRIND-}" ] || [ ! -f "$zoo/hangs-in-constructor.so" ]; then
 else
   "$DURAKIT" certify "$zoo/blocks.so" --format tap --timeout-scale 0.01 > tap 2> err
   # Unless the machine is so busy that not even loading was done.
-  [ "$(grep -c '^  reason: "not run under Valgrind, for .* hung natively"' tap)" -gt 100 ] ||
+  [ "$(grep -c '^  reason: "not run under Valgrind, because .* hung natively"' tap)" -gt 100 ] ||
     grep -q '^# 5 checks ended as ' tap
   ok $? 'what hung natively is not run again under Valgrind'
   began=$(date +%s)

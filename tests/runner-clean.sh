@@ -89,7 +89,7 @@ rm -f srv/refuse srv/log
 touch srv/slow "srv/hang-x-dk${me}b-7-3"
 clean --set server="$here/srv" --timeout-scale 0.4
 is $? 4 'clean with a store whose removal hangs' || diag "$(cat err)"
-like "$(cat err)" "$folder: stores could not be removed: x-dk${me}b-7-3 did not come back within" \
+like "$(cat err)" "$folder: stores could not be removed: x-dk${me}b-7-3 did not return within" \
   'names the run and the store'
 like "$(cat err)" '--timeout-scale gives it more time' 'and what helps'
 is "$(stores)" "x-dk${me}b-7-3" 'all others are removed, though they took longer in all'

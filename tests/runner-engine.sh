@@ -174,8 +174,8 @@ like "$(cat err)" 'did not end within 100 ms' 'its time is 5 s, times --timeout-
 # ---- debuggers -----------------------------------------------------------------------------------
 
 "$DURAKIT" check "$MODEL" --only turn/birth --in-process > out 2> err
-is $? 5 'a pass in the own process is no verdict'
-like "$(cat err)" 'no verdict' 'and that is said'
+is $? 5 'a pass in the process of the command is not a verdict'
+like "$(cat err)" 'not a verdict' 'and it says so'
 "$DURAKIT" check "$MODEL" --only 'turn/*' --in-process > out 2> err
 is $? 2 'only one check can be run so'
 mkdir bin

@@ -210,7 +210,7 @@ durakit: --store-crash: cannot be given alone
   next      durakit check --help shows examples
 TEXT
 refuses 2 'more than one check for a debugger' check model --in-process <<'TEXT'
-durakit: --in-process: is for one check, and more are selected
+durakit: --in-process: works with one check, and several are selected
   expected  one check: --only ID
   next      durakit check --help shows examples
 TEXT
@@ -332,17 +332,17 @@ TEXT
 head -n 3 turns/results.jsonl > cut.jsonl
 sed -n 4p turns/results.jsonl | head -c 20 >> cut.jsonl
 refuses 5 'results cut in a line' repro cut.jsonl <<'TEXT'
-durakit: cut.jsonl:4: the file is cut here: the run was ended or the file was shortened
+durakit: cut.jsonl:4: the file is cut here: the run was killed or the file was shortened
   expected  a footer in the last line
-  next      what stands before it is used
+  next      the results before this line are used
 durakit: cut.jsonl: every check before the cut passed: there is nothing to repeat
   next      FILE:CHECK names one
 TEXT
 head -n 3 turns/results.jsonl > cut.jsonl
 refuses 5 'results cut between two lines' repro cut.jsonl <<'TEXT'
-durakit: cut.jsonl:4: the file is cut here: the run was ended or the file was shortened
+durakit: cut.jsonl:4: the file is cut here: the run was killed or the file was shortened
   expected  a footer in the last line
-  next      what stands before it is used
+  next      the results before this line are used
 durakit: cut.jsonl: every check before the cut passed: there is nothing to repeat
   next      FILE:CHECK names one
 TEXT

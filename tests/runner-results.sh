@@ -47,7 +47,7 @@ mkdir other
 echo 'of somebody else' > other/results.jsonl
 "$DURAKIT" check "$MODEL" --only turn/birth --out other > tap 2> err
 is $? 2 'results that durakit did not write: exit 2'
-like "$(cat err)" '^durakit: other: there is something else already$' 'and that is said'
+like "$(cat err)" '^durakit: other: the folder has other files already$' 'and it says so'
 is "$(cat other/results.jsonl)" 'of somebody else' 'they are untouched'
 rm other/results.jsonl
 mkdir other/checks
@@ -106,13 +106,13 @@ base=${TMPDIR:-/tmp}
 mkdir -m 700 "$base/durakit-run-$twice-0"
 : > "$base/durakit-run-$twice-0/lock"
 "$DURAKIT" clean > clean 2> err2
-like "$(cat err2)" "durakit-run-$twice-0: left alone, for .* has the same run id and lives" \
+like "$(cat err2)" "durakit-run-$twice-0: left alone, because .* the same run id and is running" \
   'clean touches nothing of that id'
 kill -INT $pid
 wait $pid
 chmod 777 "$base/durakit-run-$twice-0"
 "$DURAKIT" clean > clean 2> err2
-like "$(cat err2)" "durakit-run-$twice-0: left alone: not a folder of your own" \
+like "$(cat err2)" "durakit-run-$twice-0: left alone: it is not your own folder" \
   'nor of a folder that others can write to'
 chmod 700 "$base/durakit-run-$twice-0"
 "$DURAKIT" clean > clean 2> err2

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `durakit certify` and `durakit check`: every check that is asked for, judged, in plan order. */
+/* `durakit certify` and `durakit check`: runs and judges the selected checks, in plan order. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@
 #include "runner/selftest/canaries.h"
 #include "runner/setup/run-setup.h"
 
-/* The queue of one run.  When several checks run at a time, races come last of those that are run
- * natively, for they run alone; what is run under Valgrind comes after its native twin always. */
+/* The queue of one run.  When several checks run at a time, races are the last of the native runs,
+ * since they run alone; a run under Valgrind always follows its native twin. */
 struct queue {
   struct run *run;
   size_t *order;
@@ -29,14 +29,14 @@ struct queue {
   unsigned *repeats;       /* left, by result */
 };
 
-/* Nothing overlaps under Valgrind, and so nothing has to run alone there. */
+/* Nothing overlaps under Valgrind, so that nothing has to run alone there. */
 static bool
 is_race(const struct result *result)
 {
   return (result->check->flags & IS_RACE) != 0 && result->mode == MODE_NATIVE;
 }
 
-/* A race, and what hurts a server that others would use meanwhile. */
+/* A race, or a check that disturbs a server which other checks would use meanwhile. */
 static bool
 runs_alone(const struct result *result)
 {
@@ -113,7 +113,7 @@ start_check(struct queue *queue, size_t number)
     task.deadline_ms = at_least(task.deadline_ms, run_slow_deadline(run, result));
   task.job.patience_ms = run_patience(run, result);
   task.job.unload = task.memcheck && run->probe->unload == 1;
-  /* The second run of an undefined byte also tells where it is from. */
+  /* The second run of an undefined byte finds its origin, too. */
   task.origins = task.memcheck && result->verdict == VERDICT_MEMORY
                  && strcmp(result->outcome->report->clause, "MEM-1") == 0;
   task.tag = number;
@@ -123,7 +123,7 @@ start_check(struct queue *queue, size_t number)
   return true;
 }
 
-/* What the first checks have met, all alike, this one would meet again. */
+/* The first checks have all failed alike, and this one would fail the same way. */
 static void
 spare(struct result *result, const struct result *first)
 {
@@ -135,8 +135,8 @@ spare(struct result *result, const struct result *first)
   result->spared_by = first;
 }
 
-/* What has failed natively as another check did would fail so under Valgrind, where that other one
- * tells what there is of memory. */
+/* A check that failed natively as another one did would fail the same way under Valgrind, where the
+ * other one reports the memory findings. */
 static void
 spare_twin(struct result *result, const struct result *first)
 {
@@ -149,7 +149,7 @@ spare_twin(struct result *result, const struct result *first)
   result->twin_failed = true;
 }
 
-/* What hung natively would hang for many times as long under Valgrind, and tell nothing new. */
+/* A check that hung natively would hang many times as long under Valgrind, and find nothing new. */
 static void
 start_next(struct queue *queue)
 {
@@ -163,7 +163,8 @@ start_next(struct queue *queue)
   if (!cause && !hung && !failed && start_check(queue, number))
     return;
   if (hung)
-    snprintf(reason, sizeof(reason), "not run under Valgrind, for %s hung natively", hung->id);
+    snprintf(reason, sizeof(reason), "not run under Valgrind, because %s hung natively",
+             hung->id);
   else
     snprintf(reason, sizeof(reason), "no process could be started: %.200s",
              engine_reason(queue->run->engine));
@@ -186,7 +187,7 @@ may_start(const struct queue *queue)
       || !engine_has_room(run->engine))
     return false;
   const struct result *next = &run->results[queue->order[queue->next]];
-  /* What still runs may show that it does not end so always. */
+  /* A check that still runs might show that it does not always end so. */
   bool alone = queue->one_runs_alone || runs_alone(next) || cause_of(run, next);
   return !alone || engine_running(run->engine) == 0;
 }
@@ -202,7 +203,7 @@ deserves_rerun(const struct run *run, const struct result *result)
          && result->reruns < run->options->classify && !engine_interrupted(run->engine);
 }
 
-/* The same findings, which name the origins now. */
+/* The same findings, which now name the origins. */
 static void
 take_origins(struct result *result, struct outcome *outcome)
 {
@@ -215,7 +216,7 @@ take_origins(struct result *result, struct outcome *outcome)
   result->outcome->findings = origins;
 }
 
-/* The first outcome of a check decides; later ones only say whether it is so always. */
+/* The first outcome of a check decides; later ones only show whether it is always so. */
 static void
 take_rerun(struct run *run, struct result *result, struct outcome *outcome)
 {
@@ -265,7 +266,7 @@ classify(struct run *run, struct result *result)
     result->verdict = VERDICT_FLAKY;
 }
 
-/* Once, before the first check that is spared for it. */
+/* Once, before the first check that is not run because of it. */
 static void
 tell_cause(struct queue *queue, const struct result *result)
 {
@@ -320,7 +321,7 @@ take_outcome(struct queue *queue, struct outcome *outcome)
   results_add(run->file, run, result);
 }
 
-/* What has no result yet gets the word for that. */
+/* Gives each check without a result the reason for it. */
 static void
 settle_the_rest(struct queue *queue)
 {
@@ -398,7 +399,7 @@ make_results(struct run *run, const struct check **checks, size_t n)
     return EXIT_PASSED;
   return run_refuse(run, EXIT_INCOMPLETE,
                     &(struct problem){kit_memory_cycle.id,
-                                      "is run under Valgrind only, so that nothing is selected",
+                                      "runs only under Valgrind, so that nothing is selected",
                                       "--memcheck", NULL, NULL});
 }
 
@@ -425,8 +426,8 @@ hear_canaries(struct run *run, struct dk_text *words)
     return run_no_child(run);
   return run_refuse(run, EXIT_INCOMPLETE,
                     &(struct problem){"canary", "a check that must not pass got a wrong verdict, "
-                                      "so that no verdict of this run would be worth anything",
-                                      NULL, missed, "durakit selftest says more"});
+                                      "so that no verdict of this run can be trusted",
+                                      NULL, missed, "durakit selftest shows more"});
 }
 
 static int
@@ -439,14 +440,14 @@ open_results(struct run *run)
     return EXIT_PASSED;
   if (errno == EEXIST)
     return run_refuse(run, EXIT_USAGE,
-                      &(struct problem){run->options->out, "there is something else already",
+                      &(struct problem){run->options->out, "the folder has other files already",
                                         "a new folder, or one with results of an earlier run",
                                         "results.jsonl or checks that no run of durakit wrote",
-                                        "another --out"});
+                                        "give another --out"});
   if (errno == EBUSY)
     return run_refuse(run, EXIT_USAGE,
                       &(struct problem){run->options->out, "another run writes its results there",
-                                        "a folder for each run", NULL, "another --out"});
+                                        "a folder for each run", NULL, "give another --out"});
   return run_refuse(run, EXIT_ENVIRONMENT,
                     &(struct problem){run->options->out, "results cannot be written there",
                                       "a folder for results.jsonl", strerror(errno), NULL});
@@ -466,7 +467,7 @@ tell_leftovers(const struct run *run)
   dk_text_done(&text);
 }
 
-/* What was taken out of the judgement, and what was never in it. */
+/* What was suppressed, and what was not tested at all. */
 static void
 tell_memcheck(const struct run *run)
 {
@@ -478,7 +479,7 @@ tell_memcheck(const struct run *run)
     dk_text_reset(&text);
   }
   if (run->memcheck && engine_cold_reason(run->engine)[0]) {
-    dk_text_printf(&text, "memcheck: each check was a start of Valgrind of its own, for the plugin "
+    dk_text_printf(&text, "memcheck: Valgrind was started anew for each check, because the plugin "
                           "cannot be copied: %s", engine_cold_reason(run->engine));
     out_comment_text(run->out, &text);
     dk_text_reset(&text);
@@ -550,7 +551,7 @@ certify(struct run *run, const struct check **checks, size_t n)
       results_header(run->file, run, dk_text_str(&canaries));
     out_begin(run->out, run, dk_text_str(&canaries));
     if (run->options->next && run->out->format == FORMAT_TAP)
-      next_operation_print(run); /* who reads a pipe reads from the top; a terminal shows the end */
+      next_operation_print(run); /* a pipe is read from the top; a terminal shows the end */
     code = run_queue(run);
   }
   dk_text_done(&canaries);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `durakit clean`: removes what dead runs have left: folders, and with a plugin and its settings
- * the stores that their journals name.  A run that lives holds a lock, and is left alone. */
+/* `durakit clean`: removes what dead runs have left: folders and, with a plugin and its settings,
+ * the stores that their journals name.  A live run holds a lock, and is left alone. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include "runner/setup/run-setup.h"
 #include "runner/system/file.h"
 
-/* After so many rounds in which no store went away the rest waits for another `durakit clean`. */
+/* After so many rounds that removed no store, the rest waits for another `durakit clean`. */
 enum { MOST_FRUITLESS = 3 };
 
 enum { MOST_JOURNAL = 64 << 20 };
@@ -27,7 +27,7 @@ struct cleaning {
   unsigned cleaned;        /* runs whose stores were removed */
   unsigned kept, failed;   /* runs whose stores stay: no plugin was given, or it did not work */
   unsigned others;         /* the same: those of another plugin, or somewhere else */
-  unsigned foreign;        /* folders of our name that are not ours */
+  unsigned foreign;        /* folders with such a name that no run of this user has made */
 };
 
 /* What is left of one dead run. */
@@ -41,8 +41,8 @@ struct remnant {
 struct suffixes {
   char (*items)[64];
   size_t n, room;
-  size_t untried;          /* while they are removed: so many at the beginning */
-  bool failed;             /* out of memory: some may be missing */
+  size_t untried;          /* while they are removed: how many at the beginning were not tried */
+  bool failed;             /* out of memory: some might be missing */
 };
 
 static void
@@ -98,7 +98,7 @@ next_line(const struct dk_text *bytes, size_t *at, char *line, size_t size)
   return true;
 }
 
-/* Its end may stand in a later line of the journal. */
+/* A later line of the journal may record its end. */
 static bool
 was_ended(const struct dk_text *journal, size_t at, unsigned number)
 {
@@ -127,7 +127,7 @@ take_journal(struct suffixes *suffixes, const struct dk_text *journal, const cha
   }
 }
 
-/* A run that has ended before it had a journal has made no store; 0, or a reason. */
+/* A run that ended before it had a journal has made no store; 0, or a reason. */
 static int
 read_journal(struct suffixes *suffixes, const struct remnant *remnant)
 {
@@ -148,7 +148,7 @@ take_found(void *context, const char *suffix)
   add_suffix(context, suffix);
 }
 
-/* Stores that are paths can be seen: those with a name of that run.  0, or a reason. */
+/* Stores that are paths can be listed: finds those with a name of that run.  0, or a reason. */
 static int
 look_for_paths(struct suffixes *suffixes, const struct run *run, const char *run_id)
 {
@@ -159,7 +159,7 @@ look_for_paths(struct suffixes *suffixes, const struct run *run, const char *run
   return suffixes->failed ? ENOMEM : 0;
 }
 
-/* What is left, instead of what stood in the journal; if that fails, all is tried again. */
+/* Replaces the journal by the names that are left; if that fails, the next time tries all again. */
 static void
 write_journal(const struct suffixes *left, int folder)
 {
@@ -175,8 +175,8 @@ write_journal(const struct suffixes *left, int folder)
     close(fd);
 }
 
-/* Takes out what is gone; what was tried in vain goes to the end, so that it holds up nothing, the
- * next time neither.  Returns how many went away. */
+/* Takes out the stores that were removed, and moves those that could not be removed to the end, so
+ * that they hold up no other, the next time either.  Returns how many were removed. */
 static size_t
 sort_out(struct suffixes *suffixes, const struct outcome *outcome)
 {
@@ -197,7 +197,7 @@ sort_out(struct suffixes *suffixes, const struct outcome *outcome)
   return n_tried - n_vain;
 }
 
-/* With the store at which it ended, if it did not come back. */
+/* Names the store at which the process ended, if it did not return. */
 static void
 say_why(const struct run *run, const char *folder, const struct task *task,
         const struct outcome *outcome)
@@ -210,7 +210,7 @@ say_why(const struct run *run, const char *folder, const struct task *task,
   if (report->n_stores > 0)
     kit_store_name(&task->job, report->stores[report->n_stores - 1], name, sizeof(name));
   if (outcome->verdict == VERDICT_TIMEOUT)
-    dk_text_printf(&text, "%s did not come back within %" PRId64 " ms; --timeout-scale gives it "
+    dk_text_printf(&text, "%s did not return within %" PRId64 " ms; --timeout-scale gives it "
                           "more time", name, task->deadline_ms);
   else if (outcome_was_ended(outcome))
     dk_text_printf(&text, "%s: the process ended %s", name, outcome->ended);
@@ -222,7 +222,7 @@ say_why(const struct run *run, const char *folder, const struct task *task,
   dk_text_done(&shown);
 }
 
-/* The next of them, as many as one process removes.  False: there is no going on. */
+/* The next of them, as many as one process removes.  False: do not continue. */
 static bool
 remove_some(struct run *run, struct suffixes *suffixes, const struct remnant *remnant,
             unsigned *fruitless)
@@ -246,7 +246,7 @@ remove_some(struct run *run, struct suffixes *suffixes, const struct remnant *re
   return *fruitless < MOST_FRUITLESS && !engine_interrupted(run->engine);
 }
 
-/* Tries each once.  What is gone stands in the journal no more: the next time is shorter. */
+/* Tries each once.  Removed stores are deleted from the journal: the next time is shorter. */
 static bool
 remove_stores(struct run *run, struct suffixes *suffixes, const struct remnant *remnant)
 {
@@ -257,7 +257,7 @@ remove_stores(struct run *run, struct suffixes *suffixes, const struct remnant *
     continue;
   if (suffixes->n > 0)
     message_print("%s: %zu name%s of stores left in its journal; durakit clean with the same "
-                  "settings goes on with them", remnant->path, suffixes->n,
+                  "settings continues with them", remnant->path, suffixes->n,
                   suffixes->n == 1 ? "" : "s");
   return suffixes->n == 0;
 }
@@ -276,7 +276,7 @@ run_id_of(const char *folder, char id[16])
   return true;
 }
 
-/* Says so, and why.  That is a failure, and false. */
+/* Reports that, and why.  It is a failure; returns false. */
 static bool
 leave_alone(struct cleaning *cleaning, const struct remnant *remnant, const char *why, int reason)
 {
@@ -285,7 +285,7 @@ leave_alone(struct cleaning *cleaning, const struct remnant *remnant, const char
   return false;
 }
 
-/* Its id may have been given to a second run, which has stores of the same names. */
+/* A second run might have the same id, and so stores of the same names. */
 static bool
 has_its_id_alone(struct cleaning *cleaning, const struct remnant *remnant)
 {
@@ -293,14 +293,15 @@ has_its_id_alone(struct cleaning *cleaning, const struct remnant *remnant)
   int found = folder_find_live(remnant->id, remnant->path, other, sizeof(other));
 
   if (found < 0)
-    return leave_alone(cleaning, remnant, "whether a run with its id lives cannot be known",
+    return leave_alone(cleaning, remnant, "it is not known whether a run with its id is running",
                        errno);
   if (found > 0)
-    message_print("%s: left alone, for %s has the same run id and lives", remnant->path, other);
+    message_print("%s: left alone, because %s has the same run id and is running", remnant->path,
+                  other);
   return found == 0;
 }
 
-/* Another plugin, or the same at another place, would find nothing and call that removed. */
+/* Another plugin, or the same at another place, would find no store, and report it as removed. */
 static bool
 is_of_this(struct cleaning *cleaning, const struct remnant *remnant)
 {
@@ -311,14 +312,14 @@ is_of_this(struct cleaning *cleaning, const struct remnant *remnant)
     message_print("%s: left alone%s%s%s", remnant->path,
                   origin == RUN_ORIGIN_DIFFERS ? ", for " : ": ",
                   dk_text_str(&how),
-                  dk_text_failed(&how) ? " (out of memory: this is not all of it)" : "");
+                  dk_text_failed(&how) ? " (out of memory: this message is incomplete)" : "");
   cleaning->others += origin == RUN_ORIGIN_DIFFERS ? 1u : 0u;
   cleaning->failed += origin == RUN_ORIGIN_UNKNOWN ? 1u : 0u;
   dk_text_done(&how);
   return origin == RUN_ORIGIN_SAME;
 }
 
-/* Those that its journal names, and what else can be seen of them. */
+/* Those that its journal names, and others that can be listed. */
 static bool
 clean_listed(struct cleaning *cleaning, const struct remnant *remnant, struct suffixes *suffixes)
 {
@@ -330,7 +331,7 @@ clean_listed(struct cleaning *cleaning, const struct remnant *remnant, struct su
     return false;
   int reason = look_for_paths(suffixes, cleaning->run, remnant->id);
   if (reason != 0)
-    return leave_alone(cleaning, remnant, "its stores cannot be looked for", reason);
+    return leave_alone(cleaning, remnant, "its stores cannot be listed", reason);
   bool gone = remove_stores(cleaning->run, suffixes, remnant);
   cleaning->cleaned += gone ? 1u : 0u;
   cleaning->failed += gone ? 0u : 1u;
@@ -376,11 +377,11 @@ clean_folder(struct cleaning *cleaning, const char *path)
   case FOLDER_LIVES:
     return;
   case FOLDER_FOREIGN:
-    message_print("%s: left alone: not a folder of your own that only you can enter", path);
+    message_print("%s: left alone: it is not your own folder, or others can enter it", path);
     cleaning->foreign++;
     return;
   case FOLDER_UNKNOWN:
-    leave_alone(cleaning, &remnant, "it cannot be looked at", errno);
+    leave_alone(cleaning, &remnant, "it cannot be examined", errno);
     return;
   case FOLDER_DEAD:
     break;
@@ -396,7 +397,7 @@ is_run(const struct dirent *entry)
   return strncmp(entry->d_name, FOLDER_PREFIX, strlen(FOLDER_PREFIX)) == 0;
 }
 
-/* A place that there is not, or where no run could have made a folder, has none. */
+/* A place that does not exist, or where no run could have made a folder, has none. */
 static void
 clean_base(struct cleaning *cleaning, const char *base)
 {
@@ -407,7 +408,7 @@ clean_base(struct cleaning *cleaning, const char *base)
     int reason = errno;
     if (reason == ENOENT || reason == ENOTDIR || access(base, W_OK | X_OK) != 0)
       return;
-    message_print("%s: the folders of runs cannot be looked for: %s", base, strerror(reason));
+    message_print("%s: the folders of runs cannot be listed: %s", base, strerror(reason));
     cleaning->failed++;
     return;
   }
@@ -433,8 +434,8 @@ print_cleaning(const struct cleaning *cleaning)
                  cleaning->folders, cleaning->cleaned);
   int code = printer_done(&printer, EXIT_PASSED);
   if (cleaning->kept > 0)
-    message_print("the stores of %u dead run%s may be left; the plugin and its settings are needed "
-                  "for them: durakit clean PLUGIN --set ...", cleaning->kept,
+    message_print("the stores of %u dead run%s might be left; to remove them, give the plugin and "
+                  "its settings: durakit clean PLUGIN --set ...", cleaning->kept,
                   cleaning->kept == 1 ? "" : "s");
   return cleaning->failed > 0 ? EXIT_ENVIRONMENT : code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands.  Each gives the exit code. */
+/* The commands.  Each returns the exit code. */
 #ifndef DK_RUNNER_COMMANDS_COMMANDS_H
 #define DK_RUNNER_COMMANDS_COMMANDS_H
 
@@ -14,7 +14,7 @@ int command_probe(const struct options *options);
 int command_repro(struct options *options);
 int command_clean(const struct options *options);
 
-/* What `durakit list` takes; NULL behind the last. */
+/* What `durakit list` takes; NULL after the last. */
 const char *list_name(size_t i);
 
 #endif

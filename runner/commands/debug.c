@@ -24,7 +24,7 @@ the_only(const struct options *options, const char *option, int *ret_code)
   const struct check *check = checks ? checks[0] : NULL;
 
   if (checks && n != 1) {
-    *ret_code = usage(options, option, "is for one check, and more are selected",
+    *ret_code = usage(options, option, "works with one check, and several are selected",
                       "one check: --only ID", NULL);
     check = NULL;
   }
@@ -32,7 +32,7 @@ the_only(const struct options *options, const char *option, int *ret_code)
   return check;
 }
 
-/* Runs the check here, and shows what it left; a pass here is no verdict. */
+/* Runs the check here, and shows what it left; a pass here is not a verdict. */
 static int
 run_here(struct run *run, const struct check *check)
 {
@@ -66,7 +66,7 @@ run_here(struct run *run, const struct check *check)
   run->out->verbose = true;
   out_result(run->out, run, &result);
   kit_shared_free(shared);
-  message_print("run in the command's own process: this is no verdict");
+  message_print("ran in the process of the command: this is not a verdict");
   return result.verdict == VERDICT_PASS ? EXIT_INCOMPLETE : EXIT_VIOLATED;
 }
 
@@ -117,7 +117,7 @@ joined(const char *a, const char *b, const char *c)
   return copy ? copy : (char *)(uintptr_t) "";
 }
 
-/* gdb shows the command that it starts, and others can see it: so no value stands in there. */
+/* gdb shows the command that it starts, and others can see it: so it must contain no value. */
 static const char *
 in_environment(const struct given *given, size_t number)
 {
@@ -129,7 +129,7 @@ in_environment(const struct given *given, size_t number)
   return name;
 }
 
-/* The words live until exec or exit. */
+/* The words are kept until exec or exit. */
 static void
 gdb_words(struct words *words, const struct options *options, const struct check *check)
 {
@@ -174,7 +174,7 @@ command_gdb(const struct options *options)
   gdb_words(&words, options, check);
   execvp("gdb", (char *const *)(uintptr_t)words.items);
   message_problem(&(struct problem){"gdb", "cannot be started", "the debugger gdb on PATH",
-                                    strerror(errno), "--in-process is for a debugger of your own"},
+                                    strerror(errno), "for another debugger, use --in-process"},
                   NULL);
   free(words.items);
   return EXIT_ENVIRONMENT;

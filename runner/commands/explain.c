@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `durakit explain`: a check, a clause or a mutant, with all that belongs to it. */
+/* `durakit explain`: a check, a clause, a mutant or a topic, with all that belongs to it. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -18,7 +18,7 @@
 
 enum { WIDEST = 96 };
 
-/* Broken at blanks, each line after four blanks. */
+/* Breaks the text at blanks; each line begins with four blanks. */
 static void
 wrapped(struct dk_text *out, const char *text)
 {
@@ -74,7 +74,8 @@ checks_of_clause(struct dk_text *out, const struct dk_clause *clause)
   if (first && clause->by != DK_BY_CHECK)
     part(out, "Checks", clause->by == DK_BY_HOST
                      ? "None: the host enforces it, so that no provider sees a breach."
-                     : "None of its own: it is judged while loading, or after every check.");
+                     : "None of its own: it is checked while the plugin is loaded, or after every "
+                       "check.");
   else if (first)
     part(out, "Checks", "None yet.");
 }
@@ -107,7 +108,7 @@ clauses_of_check(struct dk_text *out, const struct check *check)
   }
 }
 
-/* Or, for one of the runtime, shows that it can fail. */
+/* The check is meant to catch the mutant, or, if it is one of the runtime, to fail on it. */
 static bool
 is_meant_for(const struct dk_mutant *mutant, const struct check *check)
 {
@@ -135,13 +136,13 @@ explain_check(struct dk_text *out, const struct check *check)
   if (check->needs & NEEDS_PROCESSES)
     part(out, "Needs", "a store that two processes may open: `shared` is at least 2");
   if (check->needs & NEEDS_STORE_CLOCK)
-    part(out, "Needs", "a store that goes by its own clock: DK_CLOCK_STORE");
+    part(out, "Needs", "a store that uses its own clock: DK_CLOCK_STORE");
   if (check->needs & NEEDS_SERVER)
     part(out, "Needs", "a server behind the store: `shared` is 3");
   if (check->needs & NEEDS_CRASH)
     part(out, "Needs", "--store-crash and --store-start: commands that crash and start the server");
   if (check->needs & NEEDS_PAUSE)
-    part(out, "Needs", "--store-pause and --store-resume: commands that stop it and let it go on");
+    part(out, "Needs", "--store-pause and --store-resume: commands that pause and resume it");
   if (check->needs & NEEDS_RIGHTS)
     part(out, "Needs", "--store-deny and --store-allow: commands for the rights of the role");
   if (check->needs & NEEDS_PROXY)
@@ -151,17 +152,17 @@ explain_check(struct dk_text *out, const struct check *check)
   if (check->needs & NEEDS_RELEASE)
     part(out, "Needs", "the optional operation release_fetch");
   if (check->needs & NEEDS_ROOTS)
-    part(out, "Needs", "ABI 2.2: a deletion counts roots from then on");
+    part(out, "Needs", "ABI 2.2 or later, in which a deletion counts roots");
   if (check->needs & NEEDS_DUPLICATE)
-    part(out, "Needs", "ABI 2.3: a commit that is a duplicate names the item from then on");
+    part(out, "Needs", "ABI 2.3 or later, in which a duplicate commit names the item");
   if (check->needs & NEEDS_RIVALS)
-    part(out, "Needs", "two calls at once on one store: DK_PARALLEL, or `shared` at least 1");
+    part(out, "Needs", "two simultaneous calls on one store: DK_PARALLEL, or `shared` at least 1");
   if (check->needs & NEEDS_STORE)
-    part(out, "Needs", "stores with names: a STORE parameter tells them apart");
+    part(out, "Needs", "stores with names: a STORE parameter that identifies the store");
   if (check->needs & NEEDS_DURABLE)
     part(out, "Needs", "a store that outlives its last handle: `durable` is at least 1");
   if (check->needs & NEEDS_TWO_CLOCKS)
-    part(out, "Needs", "a provider that can go by the host's clock and by its own");
+    part(out, "Needs", "a provider that can use both the host's clock and its own");
   if (check->flags & IS_RACE)
     part(out, "Race", "It runs alone, and counts how often the calls really overlapped.");
   if (check->flags & IS_RUNTIME)
@@ -203,7 +204,7 @@ explain_topic(struct dk_text *out, const struct dk_topic *topic)
   dk_text_printf(out, "\n  Alone\n    durakit check ./my_provider.so --only %s\n", topic->name);
 }
 
-/* An id may be that of a check and of a mutant, or be the name of a topic. */
+/* An id can belong to a check and to a mutant, or be the name of a topic. */
 static bool
 explain_id(struct dk_text *out, const char *id, struct suggest *nearest)
 {

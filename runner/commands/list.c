@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `durakit list`: what there is, one a line, or as JSON. */
+/* `durakit list`: checks, clauses, mutants, topics or providers, one a line, or as JSON. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "runner/commands/commands.h"
 #include "runner/run/plan.h"
 
-/* One row: an id, what it is about, a text.  With JSON they get the names of the columns. */
+/* One row: an id, what it is about, a text.  In JSON the columns have names. */
 struct columns {
   const char *second, *third;
   struct printer *printer;
@@ -33,7 +33,7 @@ row(const struct columns *columns, const char *id, const char *second, const cha
     printer_line(columns->printer, "%-36s %-12s %s", id, second, third);
 }
 
-/* With a text that was put together; it is forgotten. */
+/* With a text that was built; frees the text. */
 static void
 row_of_text(const struct columns *columns, const char *id, const char *second,
             struct dk_text *third)
@@ -51,7 +51,7 @@ row_of_text(const struct columns *columns, const char *id, const char *second,
   dk_text_done(third);
 }
 
-/* " [no-state]": what of --only it belongs to, beside its own names. */
+/* " [no-state]": the topics of --only that it belongs to. */
 static void
 add_topics(struct dk_text *says, const char *check)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations in the order in which they are written most easily, and what each has to keep. */
+/* The operations in the order that is easiest to write, and the clauses that each must keep. */
 #include "runner/commands/next-operation.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `durakit probe`: what a plugin says of itself, and what its store says. */
+/* `durakit probe`: what a plugin declares, and what its store answers. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
@@ -73,7 +73,7 @@ line(struct dk_text *out, const char *label, const char *text)
   dk_text_puts(out, "\n");
 }
 
-/* And forgets the text. */
+/* The same with a text; frees it. */
 static void
 line_of_text(struct dk_text *out, const char *label, struct dk_text *text)
 {
@@ -181,7 +181,7 @@ show_settings(struct dk_text *out, const struct kit_probe *p)
     dk_text_printf(&text, "%s (%s%s%s%s%s%s)  %s", p->params[i].key, p->params[i].type,
                    flags & DK_PARAM_REQUIRED ? ", required" : "",
                    flags & DK_PARAM_SECRET ? ", secret" : "",
-                   flags & DK_PARAM_STORE ? ", tells stores apart" : "",
+                   flags & DK_PARAM_STORE ? ", identifies the store" : "",
                    p->params[i].fallback[0] ? ", default " : "", p->params[i].fallback,
                    p->params[i].help);
     line_of_text(out, i == 0 ? "settings" : "", &text);
@@ -212,7 +212,7 @@ show_store(struct dk_text *out, const struct run *run)
   line(out, "trouble", run->trouble);
 }
 
-/* What was not on the command line; values may be secrets. */
+/* What the environment and files have given; values might be secrets. */
 static void
 show_environment(struct dk_text *out, const struct options *options)
 {
@@ -252,7 +252,8 @@ probe_text(struct dk_text *out, const struct run *run)
   for (uint32_t i = 0; i < p->n_missing; i++)
     line(out, i == 0 ? "missing" : "", p->missing[i]);
   if (p->threads_after_load > 1)
-    line(out, "note", "its constructors start threads; memory checks then run each check cold");
+    line(out, "note",
+         "its constructors start threads, so that Valgrind is started anew for each check");
   show_store(out, run);
 }
 
@@ -300,7 +301,7 @@ command_probe(const struct options *options)
   struct run run;
 
   quiet.format = FORMAT_HUMAN;
-  quiet.next = true; /* what lacks operations is described, too */
+  quiet.next = true; /* a plugin that lacks operations is described, too */
   int code = run_begin(&run, &quiet);
   if (code == EXIT_PASSED)
     code = run_probe(&run);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `durakit repro`: takes checks out of a results.jsonl, and runs them again. */
+/* `durakit repro`: reads checks from a results.jsonl, and runs them again. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -29,14 +29,14 @@ text_of(const json_t *object, const char *key)
   return text ? text : "";
 }
 
-/* What a file of results holds. */
+/* The contents of a file of results. */
 struct recorded {
   json_t *header;
   json_t *checks;
-  unsigned cut;    /* the line where it ends before its time, 0: it is whole */
+  unsigned cut;    /* the line where it is cut, 0: it is complete */
 };
 
-/* The last line of a run that was killed may be cut short, and is left out; that is said. */
+/* The last line of a run that was killed might be cut: it is left out, with a message. */
 static void
 say_cut(const char *path, unsigned line)
 {
@@ -44,9 +44,9 @@ say_cut(const char *path, unsigned line)
 
   dk_text_printf(&where, "%s:%u", path, line);
   message_problem(&(struct problem){dk_text_str(&where),
-                                    "the file is cut here: the run was ended or the file was "
+                                    "the file is cut here: the run was killed or the file was "
                                     "shortened", "a footer in the last line", NULL,
-                                    "what stands before it is used"}, NULL);
+                                    "the results before this line are used"}, NULL);
   dk_text_done(&where);
 }
 
@@ -112,7 +112,7 @@ say_no_memory(void)
   return EXIT_ENVIRONMENT;
 }
 
-/* What was recorded and not given again now.  A masked value must be given again. */
+/* Takes the recorded settings that were not given again.  A masked value must be given again. */
 static int
 take_recorded_settings(struct options *options, const json_t *header, struct secrets *secrets)
 {
@@ -147,7 +147,7 @@ take_recorded_settings(struct options *options, const json_t *header, struct sec
   return EXIT_PASSED;
 }
 
-/* Those of the recorded run, unless others are given now. */
+/* The suppressions of the recorded run, unless others are given now. */
 static void
 take_suppressions(struct options *options, const json_t *header)
 {
@@ -163,7 +163,7 @@ take_suppressions(struct options *options, const json_t *header)
   }
 }
 
-/* What hurt the server then, unless it is given otherwise now. */
+/* The recorded commands for the server, unless others are given now. */
 static int
 take_recorded_server(struct options *options, const json_t *header)
 {
@@ -194,7 +194,7 @@ did_not_pass(const json_t *check)
   return strcmp(verdict, "pass") != 0 && strcmp(verdict, "skip") != 0;
 }
 
-/* The named one, if the run was of it. */
+/* The named check, if the recorded run had it. */
 static int
 take_named(struct options *options, const char *path, const json_t *checks, const char *name)
 {
@@ -211,7 +211,7 @@ take_named(struct options *options, const char *path, const json_t *checks, cons
   options->only[options->n_only++] = name;
   options->memcheck = strstr(name, "@memcheck") != NULL;
   int code = found ? EXIT_PASSED
-                   : usage(options, name, "was not run when this was recorded", path,
+                   : usage(options, name, "was not part of the recorded run", path,
                            message_did_you_mean(&next, nearest.best,
                                                 "durakit check --only runs it"));
   dk_text_done(&next);
@@ -257,7 +257,7 @@ take_checks(struct options *options, const char *path, const struct recorded *re
   return EXIT_INCOMPLETE;
 }
 
-/* What will be run is said before it is run. */
+/* Prints the command before it is run. */
 static int
 say_command(const struct options *options, const struct secrets *secrets)
 {
