@@ -12,7 +12,8 @@ abi_unknown_extension(struct dk_check *t)
   struct dk_store *store = store_of(t, NULL);
 
   for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
-    expect(t, !dk_store_extension(store, unknown[i]), "nothing answers to \"%s\"", unknown[i]);
+    expect(t, !dk_store_extension(store, unknown[i]),
+           "extension returns NULL for \"%s\"", unknown[i]);
   for (const char *const *id = provider(t)->extensions; id && *id; id++)
     expect(t, dk_store_extension(store, *id) == dk_store_extension(store, *id),
            "%s is answered the same way twice", *id);
@@ -56,7 +57,8 @@ abi_unknown_flags(struct dk_check *t)
   dk_caller_set_unchecked(caller, 0);
 
   expect_no_turn(t);
-  expect_text(t, fetch_work(t)->item.instance, "free", "what is free: nothing was locked");
+  expect_text(t, fetch_work(t)->item.instance, "free",
+              "instance of the free work: nothing was locked");
   must(t, ack_work(t, work->work.lock_token));
   must(t, ack_turn(t, turn, .events = {{next_event(turn)}}));
 }
@@ -112,8 +114,8 @@ abi_unknown_flags_directly(struct dk_check *t)
   the_item_of(t, "inst", 1);
 }
 
-/* ABI-10: what was handed to the provider may be gone when the call has returned: the kit writes
- * over the texts of every request that its words have made. */
+/* ABI-10: memory handed to the provider may be freed when the call has returned: the kit writes
+ * over the texts of every request that it has made. */
 void
 abi_keeps_no_pointer(struct dk_check *t)
 {
@@ -132,7 +134,7 @@ open_flags(struct dk_check *t)
   return provider(t)->clocks & DK_CLOCK_HOST ? (uint32_t)DK_OPEN_HOST_CLOCK : 0u;
 }
 
-/* ABI-13: without DK_OPEN_CREATE a store that is not there is not found, and not made either. */
+/* ABI-13: without DK_OPEN_CREATE a store that does not exist is not found, and not made. */
 void
 abi_open_without_create(struct dk_check *t)
 {
@@ -146,7 +148,7 @@ abi_open_without_create(struct dk_check *t)
   must(t, destroy_store(t, "absent"));
 }
 
-/* ABI-14: a destroyed store is not there any more, and destroying it again is no error. */
+/* ABI-14: a destroyed store no longer exists, and destroying it again is not an error. */
 void
 abi_destroy_removes_all(struct dk_check *t)
 {
@@ -159,7 +161,7 @@ abi_destroy_removes_all(struct dk_check *t)
   must(t, destroy_store(t, "brief"));
 }
 
-/* ABI-14: destroying one store takes nothing with it that belongs to another. */
+/* ABI-14: destroying one store removes nothing that belongs to another. */
 void
 abi_destroy_spares_others(struct dk_check *t)
 {

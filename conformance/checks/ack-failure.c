@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CANCEL-5: the ack that finds no row.  It fails for good, whatever it brings, wherever that should
- * go, however often it is tried, and whatever has come in the place of its row. */
+/* CANCEL-5: an ack that finds no row fails for good, whatever it carries, wherever its completion
+ * is addressed, however often it is tried, and whatever row has replaced its own. */
 #include "conformance/checks/checks.h"
 
 /* Three activities that a worker holds; the first two are cancelled. */
@@ -15,7 +15,7 @@ given_one_cancelled(struct dk_check *t)
   return token;
 }
 
-/* CANCEL-5: wherever its completion should go, nothing comes there. */
+/* CANCEL-5: wherever the completion is addressed, nothing arrives there. */
 void
 cancel_ack_goes_nowhere(struct dk_check *t)
 {
@@ -35,7 +35,7 @@ cancel_ack_goes_nowhere(struct dk_check *t)
   the_item_of(t, "inst", 3);
 }
 
-/* CANCEL-5: the marked repeat of an ack that never landed has no more to find than the first. */
+/* CANCEL-5: the marked repeat of an ack that never landed finds no row either. */
 void
 cancel_repeated_ack_of_cancelled(struct dk_check *t)
 {
@@ -58,8 +58,8 @@ expect_lost_for_good(struct dk_check *t, struct dk_bytes token)
   expect_status(t, ack_work(t, token), DK_LOCK_LOST);
 }
 
-/* CANCEL-5: tried again and again, whatever happens meanwhile: also when there is a new row of this
- * identity, free, held and done. */
+/* CANCEL-5: tried again and again, whatever happens meanwhile: even when there is a new row with
+ * this identity, free, held or done. */
 void
 cancel_ack_is_lost_for_good(struct dk_check *t)
 {
@@ -83,8 +83,8 @@ cancel_ack_is_lost_for_good(struct dk_check *t)
   expect_ids(t, the_turn_of(t, "other"), "stored");
 }
 
-/* CANCEL-7: an ack that came first has won: the cancelling commit finds no row, the completion is
- * there, and the commit is none the worse for it. */
+/* CANCEL-7: an ack that came first has won: the cancelling commit finds no row, the completion
+ * stays, and the commit succeeds. */
 void
 cancel_ack_came_first(struct dk_check *t)
 {

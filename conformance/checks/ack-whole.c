@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ACK-1: a commit with every field filled lands whole, or, however it is refused, not at all. */
+/* ACK-1: a commit with every field filled is applied whole, or, however it is refused, not at
+ * all. */
 #include "conformance/checks/checks.h"
 
 /* ---- a fat commit ---------------------------------------------------------------------------- */
 
 static const struct dk_version pinned_to = {2, 0, 0};
 
-/* What a turn can say besides events, activities and messages. */
+/* What a commit can set besides events, activities and messages. */
 #define ALL_THE_REST                                                                               \
   .status = DK_COMPLETED, .output = "result", .name = "renamed", .version = "2.0.0",               \
   .parent = "mother", .owner = "me", .pinned = &pinned_to, .cancel = {2},                          \
   .cancel_messages = {"timer"}
 
-/* One with nothing wrong in it. */
+/* A correct commit. */
 #define A_FAT_COMMIT                                                                               \
   ALL_THE_REST, .events = {{2}, {3}},                                                              \
   .schedule = {{7, .tag = "gpu"}, {8, .delay_ms = 70000}},                                         \
@@ -46,7 +47,7 @@ expect_all_of_it(struct dk_check *t)
   advance(t, 60000);
   struct taken_turns turns = take_turns(t);
   struct dk_turn *turn = turn_of(&turns, "inst");
-  expect(t, turn, "the message to itself has made a turn");
+  expect(t, turn, "the instance has a turn for the message to itself");
   expect_ids(t, turn, "late");
   expect_text(t, turn->head.name, "renamed", "name");
   expect_text(t, turn->head.version, "2.0.0", "version");
@@ -71,8 +72,8 @@ ack_fat_commit(struct dk_check *t)
 
 /* ---- or not at all --------------------------------------------------------------------------- */
 
-/* ACK-1: a fat commit that is refused for what is stored, or for what does not fit, changes
- * nothing, also if that is the last thing in it. */
+/* ACK-1: a fat commit that is refused for what is stored, or for its execution, changes nothing,
+ * even if the fault is the last thing in it. */
 void
 ack_refused_changes_nothing(struct dk_check *t)
 {
@@ -109,8 +110,8 @@ ack_refused_changes_nothing(struct dk_check *t)
   expect_all_of_it(t);
 }
 
-/* ACK-1: a fat commit that comes too late changes nothing: when the lease has run out, and when
- * somebody else has the turn; marked as a repeat too, for it never landed. */
+/* ACK-1: a fat commit without a live lease changes nothing: neither when the lease has run out, nor
+ * when another holder has the turn, nor marked as a repeat, for it never landed. */
 void
 ack_late_changes_nothing(struct dk_check *t)
 {
@@ -123,7 +124,7 @@ ack_late_changes_nothing(struct dk_check *t)
   expect_unchanged(t);
   struct taken_turns taken = take_turns(t);
   struct dk_turn *anew = turn_of(&taken, "inst");
-  expect(t, anew, "the turn is given to somebody else");
+  expect(t, anew, "another holder gets the turn");
   before(t);
   expect_status(t, ack_turn(t, turn, A_FAT_COMMIT), DK_LOCK_LOST);
   expect_status(t, ack_turn(t, turn, A_FAT_COMMIT, .repeated = true), DK_LOCK_LOST);
@@ -133,8 +134,7 @@ ack_late_changes_nothing(struct dk_check *t)
   expect_all_of_it(t);
 }
 
-/* Does this provider give up a commit that is wanted back before it begins?  It may as well make
- * it. */
+/* Does this provider give up a commit that is cancelled before it begins?  It may also apply it. */
 static bool
 gives_up_commits(struct dk_check *t)
 {
@@ -149,8 +149,7 @@ gives_up_commits(struct dk_check *t)
   return true;
 }
 
-/* ACK-1: a fat commit that is wanted back before it begins is cancelled and changes nothing, or it
- * lands whole. */
+/* ACK-1: a fat commit that is cancelled before it begins changes nothing, or is applied whole. */
 void
 ack_cancelled_changes_nothing(struct dk_check *t)
 {

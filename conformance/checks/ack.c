@@ -29,7 +29,8 @@ ack_refused_keeps_the_lease(struct dk_check *t)
   expect_equal(t, fetch_turn(t)->messages[0].attempt, 2, "attempt, after the lease has ended");
 }
 
-/* ACK-3: a commit removes the messages of its turn: none later, due later, or behind a bound. */
+/* ACK-3: a commit removes the messages of its turn, and none that arrived later, are due later or
+ * lie behind a bound. */
 void
 ack_removes_only_its_own(struct dk_check *t)
 {
@@ -196,7 +197,8 @@ ack_messages_to_others(struct dk_check *t)
   expect_text(t, known->messages[1].payload, "bytes", "payload of message a");
 }
 
-/* ACK-7: what becomes of a message is the runtime's affair, also when its target has finished. */
+/* ACK-7: messages to an instance that has finished are delivered like any others: what to do with
+ * them is for the runtime to decide. */
 void
 ack_messages_to_finished(struct dk_check *t)
 {
@@ -211,7 +213,8 @@ ack_messages_to_finished(struct dk_check *t)
   expect_equal(t, turn->head.status, DK_COMPLETED, "status of the instance that has finished");
 }
 
-/* ACK-13: cancelled messages of this instance go with the commit, visible or not, known or not. */
+/* ACK-13: cancelled messages of this instance are removed with the commit, visible or not, stored
+ * or not. */
 void
 ack_cancels_messages(struct dk_check *t)
 {
@@ -236,7 +239,8 @@ ack_cancels_messages(struct dk_check *t)
 
 /* ---- the empty commit ------------------------------------------------------------------------ */
 
-/* ACK-8: an empty commit removes the messages, sends others, frees, and touches no instance. */
+/* ACK-8: an empty commit removes the messages, sends others, releases the lock, and changes no
+ * instance. */
 void
 ack_empty_commit(struct dk_check *t)
 {
@@ -261,7 +265,7 @@ ack_empty_commit(struct dk_check *t)
   expect_equal(t, turn->head.last_event_id, 2, "last event, after an empty commit");
 }
 
-/* ACK-8: with anything but messages in it an empty commit is refused. */
+/* ACK-8: an empty commit with anything but messages in it is refused. */
 void
 ack_empty_commit_is_bare(struct dk_check *t)
 {
@@ -354,7 +358,8 @@ ack_absent_keeps(struct dk_check *t)
 
 /* ---- twice ----------------------------------------------------------------------------------- */
 
-/* ACK-11: the repeat of a commit that landed is DK_OK without a second effect; unmarked, lost. */
+/* ACK-11: the repeat of a commit that landed is DK_OK without a second effect; without the mark it
+ * is DK_LOCK_LOST. */
 void
 ack_repeated_once(struct dk_check *t)
 {
@@ -375,7 +380,7 @@ ack_repeated_once(struct dk_check *t)
   turn = turn_of(&turns, "inst");
   expect_ids(t, turn, "meanwhile");
   expect_equal(t, turn->head.last_event_id, 2, "last event");
-  expect_equal(t, turn->messages[0].attempt, 1, "attempt: the repeat is no delivery");
+  expect_equal(t, turn->messages[0].attempt, 1, "attempt: the repeat is not a delivery");
 }
 
 /* ACK-11: an empty commit is remembered by a known instance like any other. */
@@ -392,7 +397,8 @@ ack_repeated_empty(struct dk_check *t)
   expect_ids(t, the_turn_of(t, "other"), "sent");
 }
 
-/* QUEUE-4: duplicates are judged as the store stood before, when the turn's messages were there. */
+/* QUEUE-4: duplicates are judged as the store was before the commit, with the turn's messages in
+ * it. */
 void
 ack_own_message_is_stored(struct dk_check *t)
 {
@@ -438,7 +444,8 @@ ack_one_token_one_commit(struct dk_check *t)
     expect_status(t, first == DK_OK ? first : second, DK_OK);
     struct dk_turn *sink = the_turn_of(t, "sink");
     expect_equal(t, sink->n_messages, 1, "messages sent by two commits of one turn");
-    expect_text(t, sink->messages[0].payload, first == DK_OK ? "a" : "b", "who was told DK_OK");
+    expect_text(t, sink->messages[0].payload, first == DK_OK ? "a" : "b",
+                "payload of the commit that was answered with DK_OK");
     must(t, ack_turn(t, sink, .empty = true));
   }
 }
@@ -460,7 +467,7 @@ expect_named(struct dk_check *t, const struct dk_turn *turn, const struct ack_tu
 
 #define COMMIT(...) (&(struct ack_turn_args){__VA_ARGS__})
 
-/* ACK-15: the item that is stored is named, in whichever list and wherever it stands there. */
+/* ACK-15: the refusal names the item that is stored, in whichever list and at whichever index. */
 void
 ack_duplicate_is_named(struct dk_check *t)
 {
@@ -485,25 +492,26 @@ ack_duplicate_is_named(struct dk_check *t)
   must(t, ack_turn(t, turn, .events = {{last + 1}}, .schedule = {{7}, {8}}));
 }
 
-/* Takes the item that was named, which must be one that is stored, out of the commit. */
+/* Removes the item that was named, which must be one that is stored, from the commit. */
 static void
 leave_out(struct dk_check *t, struct ack_turn_args *commit, const struct named_item *named)
 {
   size_t i = (size_t)named->index;
 
   if (named->list == DK_LIST_WORKER_ITEMS) {
-    expect_equal(t, commit->schedule[i].activity_id, 1, "the activity that is called stored");
+    expect_equal(t, commit->schedule[i].activity_id, 1, "the activity that the refusal names");
     memmove(&commit->schedule[i], &commit->schedule[i + 1],
             (15 - i) * sizeof(commit->schedule[i]));
     return;
   }
   expect_equal(t, named->list, DK_LIST_ORCHESTRATOR_ITEMS, "the list of the item that is stored");
-  expect(t, strncmp(commit->send[i].id, "stored", 6) == 0, "the message %s, which is called stored",
+  expect(t, strncmp(commit->send[i].id, "stored", 6) == 0,
+         "message %s, which the refusal names, is stored",
          commit->send[i].id);
   memmove(&commit->send[i], &commit->send[i + 1], (15 - i) * sizeof(commit->send[i]));
 }
 
-/* ACK-15, ACK-2: of several each refusal names one, until the commit has none left. */
+/* ACK-15, ACK-2: of several stored items each refusal names one, until the commit has none left. */
 void
 ack_duplicates_one_by_one(struct dk_check *t)
 {

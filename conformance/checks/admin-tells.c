@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ADMIN-3 to ADMIN-6, ADMIN-8: what is told of an instance, its executions and its messages, and
- * what is counted. */
+/* ADMIN-3 to ADMIN-6, ADMIN-8: what is reported of an instance, its executions and its messages,
+ * and what is counted. */
 #include "conformance/checks/admin.h"
 
-/* ---- of an instance -------------------------------------------------------------------------- */
+/* ---- an instance ----------------------------------------------------------------------------- */
 
 /* ADMIN-3: what the commits have set, as they have set it; the output only if it is asked for. */
 void
@@ -30,14 +30,14 @@ admin_tells_all(struct dk_check *t)
   expect_text(t, inst->version, "2.0.0", "version");
   expect_text(t, inst->parent_instance, "parent", "parent");
   expect_text(t, inst->owner, "host-7", "owner");
-  expect_equal(t, inst->birth, turn->head.birth, "birth, beside the one that a turn shows");
+  expect_equal(t, inst->birth, turn->head.birth, "birth, compared with that of a turn");
   expect_equal(t, inst->execution_id, 1, "execution");
   expect_equal(t, inst->last_event_id, 8, "last event");
   expect_bytes(t, inst->output, result.output, "output");
-  expect_text(t, look_at(t, "inst")->output, NULL, "output that nobody has asked for");
+  expect_text(t, look_at(t, "inst")->output, NULL, "output that was not asked for");
 }
 
-/* ADMIN-3: absent, and not empty. */
+/* ADMIN-3: what no commit has set is absent, and not empty. */
 void
 admin_tells_what_is_absent(struct dk_check *t)
 {
@@ -52,7 +52,7 @@ admin_tells_what_is_absent(struct dk_check *t)
   expect_text(t, inst->output, NULL, "output");
   expect_equal(t, inst->completed_at, 0, "completed_at");
   expect_equal(t, inst->locked_until, 0, "locked_until");
-  expect_text(t, empty->output, "", "an output without a byte");
+  expect_text(t, empty->output, "", "an output of no bytes");
   must(t, ack_turn(t, next_turn(t, "inst"), .owner = "me"));
   expect_text(t, look_at(t, "inst")->owner, "me", "owner");
   must(t, ack_turn(t, next_turn(t, "inst")));
@@ -72,7 +72,8 @@ expect_current(struct dk_check *t, uint64_t execution_id, int32_t status, const 
               (long long)execution_id);
 }
 
-/* ADMIN-3: of the current execution, whatever the others were, and also between two. */
+/* ADMIN-3: number, status, last event and output are those of the current execution, even between
+ * two. */
 void
 admin_tells_the_current_execution(struct dk_check *t)
 {
@@ -83,13 +84,13 @@ admin_tells_the_current_execution(struct dk_check *t)
   expect_current(t, 1, DK_CONTINUED_AS_NEW, "first");
   must(t, ack_turn(t, fetch_turn(t), .execution_id = 2, .events = {{1}}));
   expect_current(t, 2, DK_RUNNING, NULL);
-  expect_equal(t, look_at(t, "inst")->last_event_id, 1, "last event of the second");
+  expect_equal(t, look_at(t, "inst")->last_event_id, 1, "last event of the second execution");
   must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 2, .status = DK_CANCELLED,
                    .output = "why"));
   expect_current(t, 2, DK_CANCELLED, "why");
   must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 3));
   expect_current(t, 3, DK_RUNNING, NULL);
-  expect_equal(t, look_at(t, "inst")->last_event_id, 0, "last event of one without events");
+  expect_equal(t, look_at(t, "inst")->last_event_id, 0, "last event, without events");
   must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 4, .name = "other", .version = "2.0"));
   expect_text(t, look_at(t, "inst")->name, "other", "name, as the last commit has set it");
   expect_text(t, look_at(t, "inst")->version, "2.0", "version, as the last commit has set it");
@@ -105,7 +106,8 @@ expect_times(struct dk_check *t, int64_t created, int64_t started, int64_t compl
   expect_equal(t, inst->completed_at, completed, "completed_at");
 }
 
-/* ADMIN-3: created once, by its first message; started and completed with each execution. */
+/* ADMIN-3: an instance is created once, by its first message, and started and completed with each
+ * execution. */
 void
 admin_tells_times(struct dk_check *t)
 {
@@ -140,7 +142,8 @@ expect_created(struct dk_check *t, const char *id, int64_t created)
   expect_listed(t, selected, id);
 }
 
-/* ADMIN-3: as old before its first commit as after it, whichever of its messages that consumes. */
+/* ADMIN-3: created_at is the same before the first commit and after it, whichever message that
+ * commit consumes. */
 void
 admin_created_for_good(struct dk_check *t)
 {
@@ -171,35 +174,37 @@ admin_created_for_good(struct dk_check *t)
   expect_created(t, "queued", second);
 }
 
-/* ADMIN-3: until when somebody holds it; at that instant nobody does any more. */
+/* ADMIN-3: locked_until is the end of the lease while the turn is held; at that instant the turn is
+ * free. */
 void
 admin_tells_the_lease(struct dk_check *t)
 {
   given_root(t, "inst", DK_RUNNING);
-  expect_equal(t, look_at(t, "inst")->locked_until, 0, "of one that is free after its commit");
+  expect_equal(t, look_at(t, "inst")->locked_until, 0, "locked_until after a commit");
   must(t, enqueue(t, "inst"));
   struct dk_turn *turn = fetch_turn(t, .lock_ms = 5000);
-  expect_equal(t, look_at(t, "inst")->locked_until, now(t) + 5000, "of one that is held");
+  expect_equal(t, look_at(t, "inst")->locked_until, now(t) + 5000, "locked_until of a held turn");
   advance(t, 1000);
   must(t, renew_turn(t, turn->head.lock_token, .ms = 9000));
-  expect_equal(t, look_at(t, "inst")->locked_until, now(t) + 9000, "of one that was renewed");
+  expect_equal(t, look_at(t, "inst")->locked_until, now(t) + 9000, "locked_until after a renewal");
   must(t, abandon_turn(t, turn->head.lock_token));
-  expect_equal(t, look_at(t, "inst")->locked_until, 0, "of one that was given back");
+  expect_equal(t, look_at(t, "inst")->locked_until, 0, "locked_until after an abandon");
   fetch_turn(t, .lock_ms = 3000);
   int64_t ends = now(t) + 3000;
   advance_to(t, ends - 1);
-  expect_equal(t, look_at(t, "inst")->locked_until, ends, "in the last millisecond of a lease");
+  expect_equal(t, look_at(t, "inst")->locked_until, ends, "locked_until, 1 ms before the end");
   advance_to(t, ends);
-  expect_equal(t, look_at(t, "inst")->locked_until, 0, "at the end of a lease");
+  expect_equal(t, look_at(t, "inst")->locked_until, 0, "locked_until at the end of a lease");
   advance(t, 1);
-  expect_equal(t, look_at(t, "inst")->locked_until, 0, "after a lease");
+  expect_equal(t, look_at(t, "inst")->locked_until, 0, "locked_until after a lease");
   must(t, ack_turn(t, fetch_turn(t), .status = DK_COMPLETED));
   must(t, enqueue(t, "inst"));
   fetch_turn(t, .lock_ms = 3000);
-  expect_equal(t, look_at(t, "inst")->locked_until, now(t) + 3000, "of one that is over, and held");
+  expect_equal(t, look_at(t, "inst")->locked_until, now(t) + 3000,
+               "locked_until of an ended instance");
 }
 
-/* ADMIN-3: with the store, all of it. */
+/* ADMIN-3: what is reported of instances is the same when the store is opened again. */
 void
 admin_same_after_reopening(struct dk_check *t)
 {
@@ -228,7 +233,7 @@ admin_same_after_reopening(struct dk_check *t)
   expect_text(t, read_messages(t, "pending")->items[0].id, "start", "id of the message");
 }
 
-/* ADMIN-3, ADMIN-5, ADMIN-8: however large, as it was given. */
+/* ADMIN-3, ADMIN-5, ADMIN-8: large outputs and payloads are reported as they are. */
 void
 admin_tells_what_is_large(struct dk_check *t)
 {
@@ -261,8 +266,9 @@ expect_pending(struct dk_check *t, bool is_held)
 
   expect_listed(t, list, "inst");
   const struct dk_instance *inst = &list->items[0];
-  expect_equal(t, inst->status, DK_NOT_STARTED, "status of one that has not started");
-  expect(t, (inst->locked_until != 0) == is_held, "its lease is told while its turn is held");
+  expect_equal(t, inst->status, DK_NOT_STARTED, "status before the first commit");
+  expect(t, (inst->locked_until != 0) == is_held,
+         "locked_until is set while the turn is held, and only then");
   expect_text(t, inst->owner, NULL, "owner");
   expect_text(t, inst->name, NULL, "name");
   expect_text(t, inst->version, NULL, "version");
@@ -273,7 +279,8 @@ expect_pending(struct dk_check *t, bool is_held)
   expect_equal(t, inst->execution_id + inst->last_event_id, 0, "execution and last event");
 }
 
-/* ADMIN-4: from its first message to its first commit, or until it has no message any more. */
+/* ADMIN-4: an id with messages has not started until its first commit, or until its last message is
+ * removed. */
 void
 admin_not_started(struct dk_check *t)
 {
@@ -295,7 +302,8 @@ admin_not_started(struct dk_check *t)
   expect_none_listed(t, list_instances(t, .only = {.statuses = WITH_STATUS(DK_NOT_STARTED)}));
 }
 
-/* ADMIN-4: as old as the oldest of its messages that is stored, whenever that is due. */
+/* ADMIN-4: what has not started is as old as the oldest of its stored messages, whenever that is
+ * due. */
 void
 admin_age_of_not_started(struct dk_check *t)
 {
@@ -304,7 +312,8 @@ admin_age_of_not_started(struct dk_check *t)
   must(t, enqueue(t, "inst", .id = "first", .delay_ms = 300));
   advance(t, 200);
   must(t, enqueue(t, "inst", .id = "second"));
-  expect_equal(t, look_at(t, "inst")->created_at, first, "age by a message that is not due");
+  expect_equal(t, look_at(t, "inst")->created_at, first,
+               "created_at, by a message that is not due");
   advance(t, 100);
   expect_listed(t, list_instances(t, .only = {.created_from = first, .created_before = first + 1}),
                 "inst");
@@ -312,16 +321,16 @@ admin_age_of_not_started(struct dk_check *t)
   struct dk_turn *turn = fetch_turn(t, .max_messages = 1);
   expect_ids(t, turn, "second");
   must(t, ack_turn(t, turn, .empty = true));
-  expect_equal(t, look_at(t, "inst")->created_at, first, "age by the message that is left");
+  expect_equal(t, look_at(t, "inst")->created_at, first, "created_at, by the message that is left");
   must(t, ack_turn(t, fetch_turn(t), .empty = true));
   advance(t, 50);
   must(t, enqueue(t, "inst"));
-  expect_equal(t, look_at(t, "inst")->created_at, first + 350, "age of one that comes anew");
+  expect_equal(t, look_at(t, "inst")->created_at, first + 350, "created_at of an id used again");
 }
 
 /* ---- its executions -------------------------------------------------------------------------- */
 
-/* ADMIN-5: as read_history tells each, and in the order of their numbers. */
+/* ADMIN-5: executions are listed in the order of their numbers, each as read_history reports it. */
 void
 admin_executions(struct dk_check *t)
 {
@@ -343,11 +352,12 @@ admin_executions(struct dk_check *t)
     expect_equal(t, got->completed_at, read->completed_at, "completed_at");
     expect_bytes(t, got->output, read->output, "output of execution %llu", (long long)i + 1);
   }
-  expect_equal(t, list_executions(t, "nobody")->n_items, 0, "executions of nobody");
+  expect_equal(t, list_executions(t, "absent")->n_items, 0, "executions of no instance");
   expect_equal(t, list_executions(t, "pending")->n_items, 0, "executions of what has not started");
 }
 
-/* ADMIN-5: those above a number, whether it is there or not, and no more than were asked for. */
+/* ADMIN-5: executions above a number, whether that exists or not, and no more than were asked
+ * for. */
 void
 admin_executions_in_pages(struct dk_check *t)
 {
@@ -369,13 +379,14 @@ admin_executions_in_pages(struct dk_check *t)
                "executions above all numbers");
   must(t, prune(t, "inst", .keep = 3));
   const struct dk_executions *left = list_executions(t, "inst", .after_number = 4, .max = 2);
-  expect_equal(t, left->n_items, 2, "executions above one that is not there any more");
+  expect_equal(t, left->n_items, 2, "executions above one that was pruned");
   expect_equal(t, left->items[0].execution_id, 10, "the first of them");
 }
 
 /* ---- its messages ---------------------------------------------------------------------------- */
 
-/* ADMIN-8: with all that was stored of each; delivered, held or not yet due. */
+/* ADMIN-8: messages are reported with all that was stored of each: delivered, held or not yet
+ * due. */
 void
 admin_messages(struct dk_check *t)
 {
@@ -400,9 +411,9 @@ admin_messages(struct dk_check *t)
   expect_equal(t, list->items[2].enqueued_at, first + 100, "enqueued_at of the third");
   expect_equal(t, list->items[2].visible_at, first + 5100, "visible_at of the third");
   for (size_t i = 0; i < 3; i++)
-    expect_equal(t, list->items[i].attempt, 0, "attempt, which is not told here");
+    expect_equal(t, list->items[i].attempt, 0, "attempt, which is not reported here");
   expect_equal(t, read_messages(t, "inst", .max = 2)->n_items, 2, "messages of a page of two");
-  expect_equal(t, read_messages(t, "nobody")->n_items, 0, "messages for nobody");
+  expect_equal(t, read_messages(t, "absent")->n_items, 0, "messages for no instance");
 }
 
 /* ADMIN-8: by the time at which each is due, then by arrival: as a turn brings them. */
@@ -426,7 +437,8 @@ admin_messages_in_order(struct dk_check *t)
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-/* ADMIN-6: by the status of the current execution; and all executions, with all their events. */
+/* ADMIN-6: instances are counted by the status of the current execution; executions and events,
+ * all. */
 void
 admin_counts(struct dk_check *t)
 {
@@ -513,7 +525,7 @@ expect_work_depth(struct dk_check *t, uint64_t ready, uint64_t delayed, uint64_t
   expect_equal(t, stats->oldest_activity, oldest, "visible_at of the oldest that is ready");
 }
 
-/* ADMIN-6: held by a live lease, and by nothing else. */
+/* ADMIN-6: a work item is locked by a live lease, and by nothing else. */
 void
 admin_depth_of_work(struct dk_check *t)
 {
@@ -541,7 +553,8 @@ admin_depth_of_work(struct dk_check *t)
   expect_work_depth(t, 3, 0, 0, start + 50);
 }
 
-/* ADMIN-6: each ack makes a message of a work item, and no count sees it as both or as neither. */
+/* ADMIN-6: each ack turns a work item into a message, and no count sees it as both or as
+ * neither. */
 void
 admin_counts_of_one_moment(struct dk_check *t)
 {

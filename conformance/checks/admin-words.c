@@ -141,15 +141,15 @@ expect_gone(struct dk_check *t, const char *id)
   expect_none_listed(t, list_instances(t, .only = {.ids = {id}}));
   expect_equal(t, list_executions(t, id)->n_items, 0, "executions of \"%s\"", id);
   expect_equal(t, read_messages(t, id)->n_items, 0, "messages for \"%s\"", id);
-  expect(t, !read_history(t, id)->found, "\"%s\" is gone, and has no history", id);
+  expect(t, !read_history(t, id)->found, "\"%s\" was deleted, and has no history", id);
 }
 
 void
 expect_removed(struct dk_check *t, const struct dk_removed *got, struct dk_removed wanted)
 {
-  expect_equal(t, got->instances, wanted.instances, "instances, as they were counted");
-  expect_equal(t, got->executions, wanted.executions, "executions, as they were counted");
-  expect_equal(t, got->events, wanted.events, "events, as they were counted");
-  expect_equal(t, got->messages, wanted.messages, "messages, as they were counted");
-  expect_equal(t, got->activities, wanted.activities, "work items, as they were counted");
+  expect_equal(t, got->instances, wanted.instances, "instances reported as removed");
+  expect_equal(t, got->executions, wanted.executions, "executions reported as removed");
+  expect_equal(t, got->events, wanted.events, "events reported as removed");
+  expect_equal(t, got->messages, wanted.messages, "messages reported as removed");
+  expect_equal(t, got->activities, wanted.activities, "work items reported as removed");
 }

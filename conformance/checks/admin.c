@@ -6,7 +6,8 @@
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* ADMIN-1: in whatever state, each once; what has neither a commit nor a message is not there. */
+/* ADMIN-1: every instance is listed once, in whatever state; an id with neither a commit nor a
+ * message is not. */
 void
 admin_every_instance_once(struct dk_check *t)
 {
@@ -28,14 +29,14 @@ admin_every_instance_once(struct dk_check *t)
                 "continued", "failed", "running");
 }
 
-/* Ids of which it matters how they are compared, in their order. */
+/* Ids that other ways of comparing would order differently, in the order of their bytes. */
 static const char *const odd_ids[] = {
   " ", "%", "10", "9", "A", "B", "_", "a", "a ", "a.", "aA", "aa", "ab", "b", "z",
   "\xc3\x89", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
 };
 enum { ODD_IDS = sizeof odd_ids / sizeof odd_ids[0] };
 
-/* ADMIN-1: bytes, not letters and not numbers, for `after` too. */
+/* ADMIN-1: ids are compared as bytes, not as letters or numbers; so is `after`. */
 void
 admin_bytewise_order(struct dk_check *t)
 {
@@ -64,7 +65,7 @@ admin_bytewise_order(struct dk_check *t)
 
 /* ---- pages ----------------------------------------------------------------------------------- */
 
-/* ADMIN-1: fewer than were asked for come at the end only, filtered or not. */
+/* ADMIN-1: only the last page has fewer than were asked for, filtered or not. */
 void
 admin_pages(struct dk_check *t)
 {
@@ -100,7 +101,7 @@ admin_pages(struct dk_check *t)
                 "inst-18");
 }
 
-/* These, in pages of all sizes, from behind each of them. */
+/* Expects these ids, in pages of all sizes that begin after each of them. */
 static void
 expect_pages(struct dk_check *t, struct filter only, const char *const *ids, size_t n)
 {
@@ -110,13 +111,14 @@ expect_pages(struct dk_check *t, struct filter only, const char *const *ids, siz
         list_instances(t, .only = only, .after = from > 0 ? ids[from - 1] : NULL, .max = size);
       size_t left = n - from;
 
-      expect_equal(t, page->n_items, left < size ? left : size, "instances behind %zu", from);
+      expect_equal(t, page->n_items, left < size ? left : size, "instances after %zu", from);
       for (size_t i = 0; i < page->n_items; i++)
-        expect_text(t, page->items[i].instance, ids[from + i], "the instance behind %zu", from + i);
+        expect_text(t, page->items[i].instance, ids[from + i], "the instance after %zu", from + i);
     }
 }
 
-/* ADMIN-1: whatever selects them, and finds them by something else than the order of the ids. */
+/* ADMIN-1: pages are in the order of the ids, even if the store finds the instances in another
+ * way. */
 void
 admin_pages_of_some(struct dk_check *t)
 {
@@ -129,13 +131,13 @@ admin_pages_of_some(struct dk_check *t)
   given_child(t, "c", "other", DK_COMPLETED);
   given_root(t, "parent", DK_RUNNING);
   expect_pages(t, (struct filter){.parent = "parent"}, ids, IDS);
-  expect_pages(t, (struct filter){.ids = {"a", "\xc3\xa9", "9", "b", "aa", "10", "B", "nobody"}},
+  expect_pages(t, (struct filter){.ids = {"a", "\xc3\xa9", "9", "b", "aa", "10", "B", "absent"}},
                ids, IDS);
   expect_pages(t, (struct filter){.statuses = WITH_STATUS(DK_COMPLETED), .parent = "parent"}, ids,
                IDS);
 }
 
-/* ADMIN-1: whatever was there all the time is shown once, also if the page's last one goes. */
+/* ADMIN-1: what existed all the time is shown once, even if the last one of a page is deleted. */
 void
 admin_pages_while_rows_change(struct dk_check *t)
 {
@@ -155,7 +157,7 @@ admin_pages_while_rows_change(struct dk_check *t)
   expect_none_listed(t, list_instances(t, .max = 2, .after = "l"));
 }
 
-/* ADMIN-1: the store is asked, not what this process remembers. */
+/* ADMIN-1: a list comes from the store, not from the memory of this process. */
 void
 admin_other_process_lists(struct dk_check *t)
 {
@@ -215,7 +217,7 @@ admin_filter_by_words(struct dk_check *t)
   expect_listed(t, list_instances(t, .only = {.name = "order "}), "g");
 }
 
-/* ADMIN-2: it is the status of the current execution that counts, or of none. */
+/* ADMIN-2: a status selects by that of the current execution, or by having none. */
 void
 admin_filter_by_status(struct dk_check *t)
 {
@@ -244,7 +246,7 @@ admin_filter_by_status(struct dk_check *t)
                 "failed", "pending");
 }
 
-/* ADMIN-2: whatever is given has to hold, one as well as the other. */
+/* ADMIN-2: of several conditions all have to hold. */
 void
 admin_filter_together(struct dk_check *t)
 {
@@ -337,7 +339,7 @@ given_one_for_each(struct dk_check *t)
   complete(t, BY_COMPLETED_BEFORE);
 }
 
-/* ADMIN-2: of each two neither is forgotten for the other. */
+/* ADMIN-2: of any two conditions neither is forgotten for the other. */
 void
 admin_filter_by_each_two(struct dk_check *t)
 {
@@ -368,14 +370,14 @@ admin_filter_by_each_two(struct dk_check *t)
 
         number_id(id, i);
         expect(t, (listed(list, id) != NULL) == (i != one && i != two),
-               "\"%s\" is there unless condition %d or %d is against it", id, one, two);
+               "\"%s\" is listed unless condition %d or %d excludes it", id, one, two);
       }
     }
 }
 
 /* ---- times and ids --------------------------------------------------------------------------- */
 
-/* ADMIN-2: from <= time < before, to the millisecond; and who runs has not completed. */
+/* ADMIN-2: from <= time < before, to the millisecond; what runs has not completed. */
 void
 admin_filter_by_times(struct dk_check *t)
 {
@@ -408,7 +410,7 @@ admin_filter_by_times(struct dk_check *t)
   expect_listed(t, list_instances(t, .only = {.completed_from = now(t)}), "runs");
 }
 
-/* ADMIN-2: an empty list is a list. */
+/* ADMIN-2: an empty list of ids selects nothing; unknown and repeated ids are not an error. */
 void
 admin_filter_by_ids(struct dk_check *t)
 {
@@ -420,13 +422,13 @@ admin_filter_by_ids(struct dk_check *t)
   expect_none_listed(t, list_instances(t, .only = {.by_ids = true, .name = "order"}));
   expect_listed(t, list_instances(t, .only = {.ids = {"d", "b"}}), "b", "d");
   expect_listed(t, list_instances(t, .only = {.ids = {"d", "b", "d", "d"}}), "b", "d");
-  expect_listed(t, list_instances(t, .only = {.ids = {"nobody", "c", "C", "cc"}}), "c");
-  expect_none_listed(t, list_instances(t, .only = {.ids = {"nobody"}}));
+  expect_listed(t, list_instances(t, .only = {.ids = {"absent", "c", "C", "cc"}}), "c");
+  expect_none_listed(t, list_instances(t, .only = {.ids = {"absent"}}));
   expect_listed(t, list_instances(t, .only = {.ids = {"a", "b", "c"}}, .after = "a", .max = 1),
                 "b");
 }
 
-/* ADMIN-2: a list of ids may be long: tens of thousands, of which few are there. */
+/* ADMIN-2: a list of ids may be long: tens of thousands, of which few exist. */
 void
 admin_filter_by_many_ids(struct dk_check *t)
 {
@@ -450,9 +452,9 @@ admin_filter_by_many_ids(struct dk_check *t)
     expect_bytes(t, list->items[i].instance, ids[(i + 1) * EVERY - 1], "instance %zu", i + 1);
 }
 
-/* ---- looking, and nothing else --------------------------------------------------------------- */
+/* ---- reading changes nothing ----------------------------------------------------------------- */
 
-/* ADMIN-7: whatever is looked at stays as it was, and what is not there stays unknown. */
+/* ADMIN-7: what is read stays as it was, and an unknown id stays unknown. */
 void
 admin_looking_changes_nothing(struct dk_check *t)
 {
@@ -465,18 +467,18 @@ admin_looking_changes_nothing(struct dk_check *t)
   abandon_turn(t, fetch_turn_of(t, "free")->head.lock_token);
   before(t);
   list_instances(t, .outputs = true);
-  list_instances(t, .only = {.ids = {"inst", "nobody"}});
+  list_instances(t, .only = {.ids = {"inst", "absent"}});
   list_executions(t, "inst");
-  list_executions(t, "nobody");
+  list_executions(t, "absent");
   list_executions(t, "free");
   read_messages(t, "inst");
   read_messages(t, "free");
-  read_messages(t, "nobody");
+  read_messages(t, "absent");
   read_stats(t);
   expect_unchanged(t);
 }
 
-/* ADMIN-7: a turn and work that others hold keep nobody from looking. */
+/* ADMIN-7: what others hold is reported at once, and their tokens live. */
 void
 admin_looks_at_what_is_held(struct dk_check *t)
 {

@@ -30,16 +30,17 @@ void expect_executions_of(struct dk_check *t, const char *id, const uint64_t *nu
 #define expect_executions(t, id, ...)                                                              \
   expect_executions_of(t, id, (const uint64_t[]){__VA_ARGS__, 0})
 
-/* Page after page, each beginning where the one before said, until there is no next: a page may end
- * early.  What was removed by all of them; of a `max` that is given no page takes more. */
+/* Deletes or prunes page after page, each from where the last one ended, until there is no next; a
+ * page may end early.  Returns what all of them removed.  If a `max` is given, no page removes
+ * more. */
 struct dk_removed delete_pages(struct dk_check *t, const struct remove_args *a);
 struct dk_removed prune_pages_of(struct dk_check *t, const struct remove_args *a);
 #define delete_all_matching(t, ...) delete_pages(t, &(struct remove_args){__VA_ARGS__})
 #define prune_all_matching(t, ...) prune_pages_of(t, &(struct remove_args){__VA_ARGS__})
 
-/* Nothing tells of this id: no list, no history, no message. */
+/* Expects no trace of this id: in no list, no history, no message. */
 void expect_gone(struct dk_check *t, const char *id);
-/* All counts; `next` is not looked at. */
+/* Compares all counts; `next` is ignored. */
 void expect_removed(struct dk_check *t, const struct dk_removed *got, struct dk_removed wanted);
 #define expect_counts(t, got, ...) expect_removed(t, got, (struct dk_removed){__VA_ARGS__})
 

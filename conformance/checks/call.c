@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CALL: long poll, calls that the host wants back, and what is left after close. */
+/* CALL: long poll, calls that the host cancels, and what is left after close. */
 #include <dirent.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -27,14 +27,14 @@ wait_for_work(struct dk_check *t, struct actor *actor)
   until_it_waits(t, actor);
 }
 
-/* The waiting fetch comes back with something, and not only because its time was up. */
+/* The waiting fetch returns something, and before its time is up. */
 static struct dk_turn *
 turn_that_woke(struct dk_check *t, struct actor *actor, int64_t began)
 {
   expect_status(t, finish(t, actor), DK_OK);
   struct dk_turn *turn = finished_turn(t, actor);
   expect(t, turn, "the waiting fetch brings a turn");
-  expect(t, now(t) < began + WAIT_MS, "the fetch has woken before its time was up");
+  expect(t, now(t) < began + WAIT_MS, "the fetch returned before its time was up");
   return turn;
 }
 
@@ -44,13 +44,14 @@ work_that_woke(struct dk_check *t, struct actor *actor, int64_t began)
   expect_status(t, finish(t, actor), DK_OK);
   struct dk_works *works = finished_work(t, actor);
   expect(t, works && works->n_items == 1, "the waiting fetch brings an item");
-  expect(t, now(t) < began + WAIT_MS, "the fetch has woken before its time was up");
+  expect(t, now(t) < began + WAIT_MS, "the fetch returned before its time was up");
   return &works->items[0];
 }
 
 /* ---- woken ----------------------------------------------------------------------------------- */
 
-/* CALL-2: what is enqueued, committed or given back while a fetch waits, this fetch brings. */
+/* CALL-2: work that is enqueued, committed or abandoned while a fetch waits is returned by this
+ * fetch. */
 void
 call_returns_new_work(struct dk_check *t)
 {
@@ -144,14 +145,14 @@ call_wakes_when_lease_is_cut(struct dk_check *t)
   wait_for_turn(t, waiter);
   must(t, renew_turn(t, turn->head.lock_token, .ms = 2000));
   finished_turn(t, waiter);
-  expect_equal(t, now(t) - start, 2000, "when the turn came whose lease was cut");
+  expect_equal(t, now(t) - start, 2000, "when the turn came whose lease was shortened");
 
   start = now(t);
   struct dk_work_item *work = fetch_work(t);
   wait_for_work(t, waiter);
   must(t, renew_work(t, work->work.lock_token, .ms = 2000));
   finished_work(t, waiter);
-  expect_equal(t, now(t) - start, 2000, "when the item came whose lease was cut");
+  expect_equal(t, now(t) - start, 2000, "when the item came whose lease was shortened");
 }
 
 /* CALL-7: what another process does wakes a waiting fetch, and the other way round. */
@@ -176,7 +177,7 @@ call_other_process_wakes(struct dk_check *t)
   expect_ids(t, turn_that_woke(t, other, began), "completion");
 }
 
-/* CALL-3: a fetch that finds nothing comes back when its time is up, neither sooner nor later. */
+/* CALL-3: a fetch that finds nothing returns when its time is up, neither sooner nor later. */
 void
 call_waits_its_time(struct dk_check *t)
 {
@@ -188,14 +189,14 @@ call_waits_its_time(struct dk_check *t)
   must(t, enqueue(t, "inst", .delay_ms = 4 * WAIT_MS));
   expect_status(t, try_fetch_turn(t, &turn), DK_NOTHING);
   expect_status(t, try_fetch_work(t, &works), DK_NOTHING);
-  expect_equal(t, elapsed(t), 0, "time that fetches took which were not to wait");
+  expect_equal(t, elapsed(t), 0, "ms that fetches without a wait took");
   expect_status(t, try_fetch_turn(t, &turn, .wait_ms = 7000), DK_NOTHING);
-  expect_equal(t, elapsed(t), 7000, "time that a fetch of a turn took which was to wait so long");
+  expect_equal(t, elapsed(t), 7000, "ms that a fetch of a turn with wait_ms 7000 took");
   expect_status(t, try_fetch_work(t, &works, .wait_ms = 8000), DK_NOTHING);
-  expect_equal(t, elapsed(t), 15000, "time after a fetch of work which was to wait 8 s more");
+  expect_equal(t, elapsed(t), 15000, "ms after a fetch of work with wait_ms 8000");
 }
 
-/* CALL-3: neither does what is of no use to it end the wait of a fetch. */
+/* CALL-3: an event that brings a waiting fetch no work does not end its wait. */
 void
 call_waits_on(struct dk_check *t)
 {
@@ -213,13 +214,13 @@ call_waits_on(struct dk_check *t)
   advance(t, 1000);
   insist(t, ack_turn(t, second, .schedule = {{2, .delay_ms = 2 * WAIT_MS}}));
   expect_status(t, finish(t, waiter), DK_NOTHING);
-  expect_equal(t, elapsed(t), WAIT_MS, "when the fetch that waited gave up");
+  expect_equal(t, elapsed(t), WAIT_MS, "when the waiting fetch returned");
 }
 
-/* ---- called back ----------------------------------------------------------------------------- */
+/* ---- cancelled ------------------------------------------------------------------------------- */
 
-/* It was wanted back while it waited.  A server may have been asked once more just then, and its
- * answer is not waited for. */
+/* It was cancelled while it waited.  A server may have been asked once more just then; the call
+ * does not wait for that answer. */
 static void
 expect_called_back(struct dk_check *t, dk_status status)
 {
@@ -227,7 +228,7 @@ expect_called_back(struct dk_check *t, dk_status status)
     expect_status(t, status, DK_CALL_CANCELLED);
 }
 
-/* CALL-4: a fetch that waits without a limit returns once the host wants it back. */
+/* CALL-4: a fetch that waits without a limit returns once the host cancels it. */
 void
 call_cancelled_call_returns(struct dk_check *t)
 {
@@ -245,7 +246,7 @@ call_cancelled_call_returns(struct dk_check *t)
   expect_called_back(t, finish(t, worker));
 }
 
-/* A fetch that is wanted back before it has looked brings what is there, or leaves it. */
+/* A fetch that is cancelled before it has looked returns what is there, or leaves it. */
 static void
 fetch_when_cancelled(struct dk_check *t)
 {
@@ -304,8 +305,8 @@ count_entries(struct dk_check *t, const char *folder)
 
 #if defined __GLIBC__ && __GLIBC_PREREQ(2, 33)
 
-/* What a thread frees may stay in a cache of the thread's, and counts as used there.  So the cache
- * is filled, for each size that it takes: then it holds the same at each look. */
+/* Memory that a thread frees may stay in a cache of that thread, and counts as used there.  So the
+ * cache is filled, for each size that it takes: then it holds the same at each look. */
 static void
 fill_own_cache(void)
 {
@@ -322,7 +323,7 @@ fill_own_cache(void)
 
 #endif
 
-/* What malloc has given out and was not given back; 0 where nobody can say. */
+/* The bytes that malloc has given out and that were not freed; 0 if this cannot be known. */
 static size_t
 used_memory(void)
 {

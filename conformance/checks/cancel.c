@@ -4,9 +4,9 @@
 
 #include "conformance/checks/checks.h"
 
-/* ---- which rows go, and which stay ----------------------------------------------------------- */
+/* ---- which rows are deleted, and which stay -------------------------------------------------- */
 
-/* CANCEL-1: a free row is gone, the others are there. */
+/* CANCEL-1: a cancelled row that is free is deleted, and the other rows stay. */
 void
 cancel_free_row(struct dk_check *t)
 {
@@ -17,7 +17,7 @@ cancel_free_row(struct dk_check *t)
   expect(t, item_of(&work, "inst", 1, 1) && item_of(&work, "inst", 1, 3), "1 and 3 are left");
 }
 
-/* CANCEL-1: a row that a worker holds is gone like any other; others are held as before. */
+/* CANCEL-1: a row that a worker holds is deleted like any other; others are held as before. */
 void
 cancel_locked_row(struct dk_check *t)
 {
@@ -32,7 +32,7 @@ cancel_locked_row(struct dk_check *t)
   expect(t, item_of(&again, "inst", 1, 1) && item_of(&again, "inst", 1, 3), "1 and 3 come again");
 }
 
-/* CANCEL-1: a row whose lease has run out is gone, and comes to nobody again. */
+/* CANCEL-1: a row whose lease has run out is deleted, and no fetch returns it again. */
 void
 cancel_expired_row(struct dk_check *t)
 {
@@ -44,7 +44,7 @@ cancel_expired_row(struct dk_check *t)
   expect_dead_work(t, item_of(&held, "inst", 1, 2)->work.lock_token);
 }
 
-/* CANCEL-1: a row that is not due yet is gone, and never becomes due. */
+/* CANCEL-1: a row that is not due yet is deleted, and never becomes due. */
 void
 cancel_delayed_row(struct dk_check *t)
 {
@@ -58,7 +58,7 @@ cancel_delayed_row(struct dk_check *t)
   the_item_of(t, "inst", 1);
 }
 
-/* CANCEL-1: a row that is bound to certain workers is gone for them too. */
+/* CANCEL-1: a row that is bound to certain workers is deleted for them as well. */
 void
 cancel_bound_row(struct dk_check *t)
 {
@@ -83,7 +83,8 @@ cancel_spares_other_instance(struct dk_check *t)
   must(t, ack_turn(t, next_turn(t, "inst"), .schedule = {{2}}));
   must(t, ack_turn(t, next_turn(t, "other"), .schedule = {{2}}));
   must(t, ack_turn(t, next_turn(t, "inst"), .cancel = {1, 2}));
-  expect_text(t, the_item_of(t, "other", 2)->item.instance, "other", "whose activity 2 is left");
+  expect_text(t, the_item_of(t, "other", 2)->item.instance, "other",
+              "the instance whose activity 2 is left");
   must(t, ack_work(t, item_of(&held, "other", 1, 1)->work.lock_token));
   expect_dead_work(t, item_of(&held, "inst", 1, 1)->work.lock_token);
 }
@@ -160,7 +161,7 @@ cancel_absent_and_twice(struct dk_check *t)
   the_item_of(t, "inst", 3);
 }
 
-/* ---- what the worker meets ------------------------------------------------------------------- */
+/* ---- what the worker is answered ------------------------------------------------------------- */
 
 /* An activity that a worker holds, and that is then cancelled. */
 static struct dk_bytes
@@ -224,7 +225,8 @@ expect_report(struct dk_check *t, const struct dk_commit_outcome *outcome, uint6
   expect_equal(t, outcome->n_stolen, locked_rows, "rows that were reported as stolen");
 }
 
-/* CANCEL-6: the counts are of rows that were there: not of the list, nor of what is inserted. */
+/* CANCEL-6: the counts are of the rows that were deleted: not the length of the list, nor what the
+ * commit inserts. */
 void
 cancel_report_counts(struct dk_check *t)
 {
@@ -252,7 +254,7 @@ expect_stolen(struct dk_check *t, const struct dk_commit_outcome *outcome,
     if (stolen->activity_id == work->item.activity_id) {
       expect_equal(t, stolen->execution_id, 1, "execution of the stolen row");
       expect_bytes(t, stolen->lock_token, work->work.lock_token, "the stolen row's token");
-      expect_text(t, stolen->owner, owner, "who held the stolen row");
+      expect_text(t, stolen->owner, owner, "owner of the stolen row");
       return;
     }
   }
@@ -260,7 +262,7 @@ expect_stolen(struct dk_check *t, const struct dk_commit_outcome *outcome,
          (unsigned long long)work->item.activity_id);
 }
 
-/* CANCEL-6: every row with a token is reported with identity, token and holder, expired too. */
+/* CANCEL-6: every row with a token is reported with identity, token and holder, even if expired. */
 void
 cancel_report_stolen(struct dk_check *t)
 {
@@ -306,7 +308,8 @@ cancel_outcome(struct dk_check *t, struct actor *actor, struct dk_turn *turn)
   return outcome;
 }
 
-/* CANCEL-7: ack and cancelling commit at once, one wins: a completion, or a stolen row and none. */
+/* CANCEL-7: in a race of ack and cancelling commit one wins: there is a completion, or a stolen row
+ * and no completion. */
 void
 cancel_ack_races_commit(struct dk_check *t)
 {
@@ -395,7 +398,7 @@ cancel_no_state(struct dk_check *t)
   run_activity(t, "next-execution", 1);
 }
 
-/* CANCEL-9: work is work, also if its execution, or the whole instance, was never there. */
+/* CANCEL-9: work is work, even if its execution or its instance never existed. */
 void
 cancel_no_instance(struct dk_check *t)
 {
@@ -446,7 +449,7 @@ cancel_mass(struct dk_check *t)
   expect_text(t, the_item_of(t, "other", 1)->item.instance, "other", "what is left in the end");
 }
 
-/* CANCEL-11: a second row of one identity refuses the commit, also if that cancels the first. */
+/* CANCEL-11: a second row of one identity refuses the commit, even if that cancels the first. */
 void
 cancel_identity_is_unique(struct dk_check *t)
 {
@@ -466,8 +469,8 @@ cancel_identity_is_unique(struct dk_check *t)
   must(t, ack_turn(t, turn, .cancel = {1}));
   must(t, ack_turn(t, next_turn(t, "inst"), .schedule = {{1, .payload = "anew"}}));
   struct dk_work_item *anew = the_item_of(t, "inst", 1);
-  expect_text(t, anew->item.payload, "anew", "payload of the second life");
-  expect_equal(t, anew->work.attempt, 1, "attempt of the second life");
+  expect_text(t, anew->item.payload, "anew", "payload of the new row");
+  expect_equal(t, anew->work.attempt, 1, "attempt of the new row");
   expect_dead_work(t, held->work.lock_token);
 }
 

@@ -63,7 +63,8 @@ void expect_messages(struct dk_check *t, const struct dk_turn *turn, const char 
 #define expect_ids(t, turn, ...)                                                                   \
   expect_messages(t, turn, (const char *const[]){__VA_ARGS__, NULL})
 
-/* DK_OK in the end: another actor's call runs beside this one, which may be told to try again. */
+/* Expects DK_OK in the end: another actor's call runs beside this one, which may answer "try
+ * again". */
 #define insist(t, call)                                                                            \
   do {                                                                                             \
     dk_status answer_ = (call);                                                                    \
@@ -77,7 +78,7 @@ void expect_messages(struct dk_check *t, const struct dk_turn *turn, const char 
 /* An actor whose calls may overlap with those of others: a thread where the provider's handle takes
  * several calls at once, else another handle. */
 struct actor *racer(struct dk_check *t);
-/* The answer that counts: as long as it says "try again" the call is to be made again. */
+/* The answer that counts: while the answer is "try again", the call has to be made again. */
 bool is_retryable(dk_status status);
 enum { MOST_RETRIES = 1000, ENOUGH_OVERLAPS = 30 };
 

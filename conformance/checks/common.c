@@ -64,7 +64,7 @@ the_turn_of(struct dk_check *t, const char *instance)
   struct dk_turn *turn;
   dk_status status = try_fetch_turn(t, &turn);
 
-  expect(t, status != DK_NOTHING, "a turn of \"%s\" is ready and should be brought now", instance);
+  expect(t, status != DK_NOTHING, "a turn of \"%s\" is ready, but the fetch found none", instance);
   expect_status(t, status, DK_OK);
   expect_text(t, turn->head.instance, instance, "the one instance that is ready");
   expect_no_turn(t);
@@ -77,7 +77,7 @@ the_item_of(struct dk_check *t, const char *instance, uint64_t activity_id)
   struct dk_works *works;
   dk_status status = try_fetch_work(t, &works);
 
-  expect(t, status != DK_NOTHING, "activity %llu of \"%s\" is ready and should be brought now",
+  expect(t, status != DK_NOTHING, "activity %llu of \"%s\" is ready, but the fetch found none",
          (unsigned long long)activity_id, instance);
   expect_status(t, status, DK_OK);
   expect(t, works->n_items > 0, "fetch_work_item answered DK_OK and brought nothing");

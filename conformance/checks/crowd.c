@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Crowds: many fetches at once, and something for each of them.
+/* Crowds: many concurrent fetches, and something for each of them.
  *
- * That they are at once is no matter of luck.  In every other round the first is held as it asks
- * for the time, with whatever it has locked by then, until all others have begun; in the rounds
- * between nobody is held.  A provider may tell them to try again; it may not send one away with
- * nothing while something is left for it. */
+ * That they are concurrent does not depend on luck.  In every other round the first fetch is held
+ * when it asks for the time, with whatever it has locked by then, until all others have begun; in
+ * the rounds between, no fetch is held.  A provider may answer "try again"; it must not answer
+ * DK_NOTHING while something is left for the fetch. */
 #include "conformance/checks/checks.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ crowd_of(struct dk_check *t)
 
 typedef dk_status begin_fn(struct dk_check *t, struct actor *actor, int number);
 
-/* All of them; once nobody is held any more they have only to be finished. */
+/* Finishes all of them, when no fetch is held any more. */
 static void
 begin_all(const struct crowd *crowd, begin_fn *begin, bool is_held)
 {
@@ -48,7 +48,7 @@ begin_all(const struct crowd *crowd, begin_fn *begin, bool is_held)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* Every other one is the owner that has committed them all. */
+/* Every other fetch has the owner that has committed them all. */
 static const char *
 owner_of(int number)
 {
@@ -73,13 +73,13 @@ turn_of_one(const struct crowd *crowd, int number)
 
   for (int i = 0; i < MOST_RETRIES && is_retryable(status); i++)
     status = try_fetch_turn(t, &turn, .on = actor, .owner = owner_of(number));
-  expect(t, status != DK_NOTHING, "of %d fetches at once of %d instances that are ready none "
-         "answers DK_NOTHING; fetch %d does", CROWD, CROWD, number + 1);
+  expect(t, status != DK_NOTHING, "each of %d concurrent fetches gets one of %d ready instances; "
+         "fetch %d answers DK_NOTHING", CROWD, CROWD, number + 1);
   expect_status(t, status, DK_OK);
   return turn;
 }
 
-/* Nobody else has it, and only who has committed it last is spared its history. */
+/* No other fetch has it, and only the owner of its last commit gets no history. */
 static void
 judge_turn(struct dk_check *t, struct dk_turn *const *turns, int number)
 {
@@ -87,7 +87,7 @@ judge_turn(struct dk_check *t, struct dk_turn *const *turns, int number)
 
   for (int i = 0; i < number; i++)
     expect(t, !same_bytes(turn->head.instance, turns[i]->head.instance),
-           "fetches at once get different instances; %d and %d do not", i + 1, number + 1);
+           "concurrent fetches get different instances; %d and %d do not", i + 1, number + 1);
   expect_equal(t, turn->n_events, number % 2 == 0 ? 0 : turn->head.last_event_id,
                "events for an owner whose name is \"%s\"; the last commit's was \"me\"",
                owner_of(number));
@@ -126,7 +126,8 @@ given_instances_of_one_owner(struct dk_check *t)
   }
 }
 
-/* TURN-10: as many fetches at once as there are instances: each gets one, whoever had them last. */
+/* TURN-10: as many concurrent fetches as there are instances: each gets one, whichever owner had it
+ * last. */
 void
 turn_crowd(struct dk_check *t)
 {
@@ -165,7 +166,7 @@ take_works(struct dk_check *t, struct taken *taken, struct actor *actor,
 
     expect(t, id >= 1 && id <= CROWD * EACH, "activity %llu was never scheduled",
            (unsigned long long)id);
-    expect(t, !taken->of[id], "no two fetches at once get the same item; %llu came twice",
+    expect(t, !taken->of[id], "no two concurrent fetches get the same item; %llu came twice",
            (unsigned long long)id);
     taken->of[id] = true;
     taken->n++;
@@ -183,13 +184,13 @@ work_of_one(const struct crowd *crowd, int number)
 
   for (int i = 0; i < MOST_RETRIES && is_retryable(status); i++)
     status = try_fetch_work(t, &works, .on = actor, .max_items = EACH);
-  expect(t, status != DK_NOTHING, "%d fetches at once, of %d items each, leave some of %d items "
-         "for everybody; fetch %d answers DK_NOTHING", CROWD, EACH, CROWD * EACH, number + 1);
+  expect(t, status != DK_NOTHING, "each of %d concurrent fetches of %d items gets some of %d "
+         "items; fetch %d answers DK_NOTHING", CROWD, EACH, CROWD * EACH, number + 1);
   expect_status(t, status, DK_OK);
   return works;
 }
 
-/* A fetch may bring fewer items than were asked for: what is left comes to who fetches alone. */
+/* A fetch may return fewer items than were asked for: a fetch that runs alone gets the rest. */
 static void
 take_rest(struct dk_check *t, struct taken *taken)
 {
@@ -197,7 +198,7 @@ take_rest(struct dk_check *t, struct taken *taken)
 
   while (try_fetch_work(t, &works, .max_items = EACH) == DK_OK)
     take_works(t, taken, NULL, works);
-  expect_equal(t, taken->n, CROWD * EACH, "items that a crowd and who came after it have got");
+  expect_equal(t, taken->n, CROWD * EACH, "items that the crowd and the fetches after it got");
 }
 
 static void
@@ -216,7 +217,8 @@ work_round(const struct crowd *crowd, bool is_held)
   take_rest(t, &taken);
 }
 
-/* WORK-2, WORK-12: many fetches of several items: each gets some, and no two the same. */
+/* WORK-2, WORK-12: many concurrent fetches of several items: each gets some, and no two the
+ * same. */
 void
 work_crowd(struct dk_check *t)
 {

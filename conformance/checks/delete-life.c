@@ -21,7 +21,7 @@ expect_dead_for_good(struct dk_check *t, struct dk_bytes turn, struct dk_bytes w
   expect_status(t, ack_work(t, work, .to = "inst", .id = "late"), DK_LOCK_LOST);
 }
 
-/* DEL-5: whatever is done with a token of a deleted instance, nothing comes of it. */
+/* DEL-5: a token of a deleted instance has no effect, whatever the call. */
 void
 del_tokens_are_dead(struct dk_check *t)
 {
@@ -38,7 +38,7 @@ del_tokens_are_dead(struct dk_check *t)
   expect_no_work(t);
 }
 
-/* DEL-5: a turn that would have made it known does so no more. */
+/* DEL-5: the turn of a deleted id that was never committed cannot be committed. */
 void
 del_tokens_of_not_started(struct dk_check *t)
 {
@@ -53,7 +53,7 @@ del_tokens_of_not_started(struct dk_check *t)
   expect_unchanged(t);
   expect_gone(t, "inst");
   must(t, enqueue(t, "inst"));
-  expect_equal(t, fetch_turn(t)->head.known, 0, "known: nobody has committed a turn of it");
+  expect_equal(t, fetch_turn(t)->head.known, 0, "known: no turn of it was committed");
 }
 
 /* DEL-5: the last commit of a deleted instance cannot be repeated, marked or not. */
@@ -73,7 +73,7 @@ del_no_commit_is_repeated(struct dk_check *t)
   expect_none_listed(t, list_instances(t));
 }
 
-/* DEL-5: descendants' tokens die with their root's, and late results go nowhere. */
+/* DEL-5: descendants' tokens die with their root, and their late results have no effect. */
 void
 del_tokens_of_descendants(struct dk_check *t)
 {
@@ -95,9 +95,9 @@ del_tokens_of_descendants(struct dk_check *t)
 /* ---- a new life ------------------------------------------------------------------------------ */
 
 static const struct dk_version pin = {9, 0, 0};
-static const struct dk_version_range early = {{1, 0, 0}, {1, 9, 9}}; /* it is not in there */
+static const struct dk_version_range early = {{1, 0, 0}, {1, 9, 9}}; /* without the pin */
 
-/* DEL-6: a deleted id begins as any other does. */
+/* DEL-6: a deleted id begins anew, like any other. */
 void
 del_new_life(struct dk_check *t)
 {
@@ -170,7 +170,7 @@ del_old_tokens_in_new_life(struct dk_check *t)
 
 /* ---- what is counted ------------------------------------------------------------------------- */
 
-/* DEL-7: all that went, each once. */
+/* DEL-7: everything deleted is counted, each once. */
 void
 del_counts(struct dk_check *t)
 {
@@ -197,11 +197,12 @@ del_counts(struct dk_check *t)
 static void
 expect_roots(struct dk_check *t, const struct dk_removed *got, uint64_t roots, uint64_t instances)
 {
-  expect_equal(t, got->instances, instances, "instances, as they were counted");
-  expect_equal(t, got->roots, roots, "roots, as they were counted");
+  expect_equal(t, got->instances, instances, "instances reported as removed");
+  expect_equal(t, got->roots, roots, "roots reported as removed");
 }
 
-/* DEL-7: each that was named, once; who goes as a descendant only is none. */
+/* DEL-7: each instance that a list names counts as a root, once; a descendant that is deleted with
+ * it does not. */
 void
 del_roots(struct dk_check *t)
 {
@@ -231,7 +232,7 @@ del_roots(struct dk_check *t)
 
 /* ---- what a filter selects ------------------------------------------------------------------- */
 
-/* Trees in all states: only "over" and "orphan" may go by a filter. */
+/* Trees in all states, of which a filter deletes only "over" and "orphan". */
 static void
 given_trees(struct dk_check *t)
 {
@@ -244,11 +245,11 @@ given_trees(struct dk_check *t)
   given_root(t, "running", DK_RUNNING);
   given_child(t, "running/a", "running", DK_COMPLETED);
   must(t, ack_turn(t, next_turn(t, "continued"), .status = DK_CONTINUED_AS_NEW));
-  given_child(t, "orphan", "nobody", DK_COMPLETED);
+  given_child(t, "orphan", "absent", DK_COMPLETED);
   must(t, enqueue(t, "pending"));
 }
 
-/* DEL-8: roots that are over with all their descendants, whatever else the filter selects. */
+/* DEL-8: a filter deletes roots that have ended with all their descendants, and skips the rest. */
 void
 del_matching(struct dk_check *t)
 {
@@ -257,7 +258,7 @@ del_matching(struct dk_check *t)
   given_trees(t);
   removed = delete_all_matching(t, .only = {.statuses = WITH_STATUS(DK_RUNNING)});
   expect_counts(t, &removed, .instances = 0);
-  expect_equal(t, list_instances(t)->n_items, 11, "instances before anything went");
+  expect_equal(t, list_instances(t)->n_items, 11, "instances before the deletion");
   removed = delete_all_matching(t);
   expect_counts(t, &removed, .instances = 4, .executions = 4, .events = 4);
   expect_listed(t, list_instances(t), "busy", "busy/a", "busy/a/b", "continued", "pending",
@@ -270,7 +271,7 @@ del_matching(struct dk_check *t)
   expect_listed(t, list_instances(t), "continued");
 }
 
-/* DEL-8: the filter selects roots; their descendants go with them, and without them nobody does. */
+/* DEL-8: a filter selects roots: descendants are deleted with them, and none without its root. */
 void
 del_matching_selects_roots(struct dk_check *t)
 {
@@ -281,21 +282,22 @@ del_matching_selects_roots(struct dk_check *t)
   given_child(t, "named/a", "named", DK_COMPLETED);
   removed = delete_all_matching(t, .only = {.parent = "over"});
   expect_counts(t, &removed, .instances = 0);
-  removed = delete_all_matching(t, .only = {.ids = {"over/a", "running/a", "nobody"}});
+  removed = delete_all_matching(t, .only = {.ids = {"over/a", "running/a", "absent"}});
   expect_counts(t, &removed, .instances = 0);
   removed = delete_all_matching(t, .only = {.by_ids = true});
   expect_counts(t, &removed, .instances = 0);
   removed = delete_all_matching(t, .only = {.by_ids = true, .name = "order"});
   expect_counts(t, &removed, .instances = 0);
-  expect_equal(t, list_instances(t)->n_items, 13, "instances before anything went");
+  expect_equal(t, list_instances(t)->n_items, 13, "instances before the deletion");
   removed = delete_all_matching(t, .only = {.name = "special"});
   expect_counts(t, &removed, .instances = 2, .executions = 2, .events = 1);
   expect_gone(t, "named/a");
-  removed = delete_all_matching(t, .only = {.ids = {"over", "over", "busy", "orphan", "nobody"}});
+  removed = delete_all_matching(t, .only = {.ids = {"over", "over", "busy", "orphan", "absent"}});
   expect_counts(t, &removed, .instances = 4, .executions = 4, .events = 4);
 }
 
-/* DEL-8, DEL-1, DEL-5: with all that is theirs, queued, held or delayed, as if they were named. */
+/* DEL-8, DEL-1, DEL-5: a filter deletes instances with their messages, work, histories and tokens,
+ * queued, held or delayed, as a list does. */
 void
 del_matching_takes_all(struct dk_check *t)
 {
@@ -355,7 +357,8 @@ del_matching_by_time(struct dk_check *t)
 
 /* ---- pages ----------------------------------------------------------------------------------- */
 
-/* One page after another, each beginning where the one before said; how many instances went. */
+/* Deletes page after page, each from where the last one ended; returns the number of deleted
+ * instances. */
 static uint64_t
 delete_in_pages(struct dk_check *t, uint32_t most, uint64_t in_each)
 {
@@ -368,7 +371,7 @@ delete_in_pages(struct dk_check *t, uint32_t most, uint64_t in_each)
 
     must(t, delete_matching(t, .only = {.name = "order"}, .max = most,
                             .after = after[0] ? after : NULL, .ret = &removed));
-    expect(t, removed.instances <= most * in_each, "a page of %u deletes at most so many", most);
+    expect(t, removed.instances <= most * in_each, "a page of %u deletes no more than that", most);
     n += removed.instances;
     if (!removed.next.ptr)
       return n;
@@ -379,7 +382,8 @@ delete_in_pages(struct dk_check *t, uint32_t most, uint64_t in_each)
   return n;
 }
 
-/* DEL-9: what is passed over is neither counted nor looked at twice, and the last page says so. */
+/* DEL-9: what is skipped is neither counted nor examined twice, and the last page says that it
+ * is. */
 void
 del_pages(struct dk_check *t)
 {
@@ -394,8 +398,8 @@ del_pages(struct dk_check *t)
       given_child(t, child, id, DK_COMPLETED);
     }
     expect_equal(t, delete_in_pages(t, most, 2), TREES, "instances, in pages of %u", most);
-    expect_equal(t, list_instances(t)->n_items, TREES, "instances that were passed over");
-    expect_equal(t, delete_in_pages(t, most, 2), 0, "instances, when all are passed over");
+    expect_equal(t, list_instances(t)->n_items, TREES, "instances that were skipped");
+    expect_equal(t, delete_in_pages(t, most, 2), 0, "instances, when all are skipped");
     must(t, delete_instances(t, .ids = {"t1", "t3", "t5", "t7", "t9"}, .force = true));
     for (int i = 0; i < TREES; i++) { /* without children each is the next one's neighbour */
       snprintf(id, sizeof id, "r%d", i);
@@ -405,8 +409,9 @@ del_pages(struct dk_check *t)
   }
 }
 
-/* DEL-7: on no page more roots than were asked for, and on all pages each that its limit counts: no
- * children, whom the filter selects as well, and nothing that is passed over. */
+/* DEL-7: no page deletes more roots than were asked for, and all pages together count each root
+ * that the limit counts: no children, which the filter selects as well, and nothing that is
+ * skipped. */
 void
 del_roots_of_pages(struct dk_check *t)
 {
@@ -417,7 +422,7 @@ del_roots_of_pages(struct dk_check *t)
     given_trees(t);
     do {
       must(t, delete_matching(t, .after = page.next.ptr, .max = most, .ret = &page));
-      expect(t, page.roots <= most, "a page of %u deletes at most so many roots", most);
+      expect(t, page.roots <= most, "a page of %u deletes no more roots than that", most);
       instances += page.instances;
       roots += page.roots;
     } while (page.next.ptr);
@@ -429,7 +434,7 @@ del_roots_of_pages(struct dk_check *t)
   }
 }
 
-/* From behind `after` on, one goes, on the first page or on a later one. */
+/* From above `after` one is deleted, on the first page or on a later one. */
 static void
 delete_next(struct dk_check *t, const char *after)
 {
@@ -441,7 +446,7 @@ delete_next(struct dk_check *t, const char *after)
   expect_counts(t, &removed, .instances = 1, .executions = 1, .events = 1);
 }
 
-/* DEL-9: a page begins above `after`, whether that is there or not. */
+/* DEL-9: a page begins above `after`, whether that exists or not. */
 void
 del_page_begins_after(struct dk_check *t)
 {

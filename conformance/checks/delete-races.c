@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DEL: a deletion and another call at the same time.  Whoever comes first, the other one is judged
- * by what is there then, and nothing is half done. */
+/* DEL: a deletion and another call at the same time.  Whichever comes first, the other one is
+ * judged by the store as it is then, and nothing is half done. */
 #include "conformance/checks/admin.h"
 
 /* The answer that counts: `again` makes the call once more, as long as that is what it says. */
@@ -15,7 +15,8 @@ stand_at_line(struct dk_check *t, struct actor *a, struct actor *b)
   hold_at_line(t, b);
 }
 
-/* Whatever is stored for "sink" is taken, so that the next round begins without. */
+/* Removes the messages for "sink", so that the next round begins without any; returns their
+ * number. */
 static size_t
 empty_sink(struct dk_check *t)
 {
@@ -26,7 +27,8 @@ empty_sink(struct dk_check *t)
   return n;
 }
 
-/* DEL-5: the commit came first and went with its instance, or it is lost and left nothing. */
+/* DEL-5: the commit came first and was deleted with its instance, or it has lost and left
+ * nothing. */
 void
 del_commit_races_delete(struct dk_check *t)
 {
@@ -45,7 +47,8 @@ del_commit_races_delete(struct dk_check *t)
                                 .send = {{"sink"}, {"inst"}}));
     settle(deleted, delete_instances(t, .on = admin, .ids = {"inst"}, .force = true));
     expect_status(t, deleted, DK_OK);
-    expect(t, committed == DK_OK || committed == DK_LOCK_LOST, "it is committed, or it is lost");
+    expect(t, committed == DK_OK || committed == DK_LOCK_LOST,
+           "the commit is done, or has lost its lock");
     expect_gone(t, "inst");
     expect_no_work(t);
     expect_equal(t, empty_sink(t), committed == DK_OK ? 1 : 0, "messages of that commit");
@@ -53,7 +56,7 @@ del_commit_races_delete(struct dk_check *t)
   }
 }
 
-/* DEL-4: one instance is deleted once. */
+/* DEL-4: of two concurrent deletions of one instance exactly one finds it. */
 void
 del_two_deletes(struct dk_check *t)
 {
@@ -76,7 +79,7 @@ del_two_deletes(struct dk_check *t)
   }
 }
 
-/* DEL-4: who looks meanwhile sees a tree, or nothing of it. */
+/* DEL-4: a list during a deletion shows a tree whole, or nothing of it. */
 void
 del_seen_whole(struct dk_check *t)
 {
@@ -97,7 +100,8 @@ del_seen_whole(struct dk_check *t)
     const struct dk_instances *list = finished_instances(t, looker);
     settle(deleted, delete_instances(t, .on = admin, .ids = {"root"}));
     expect_status(t, deleted, DK_OK);
-    expect(t, list->n_items == 0 || list->n_items == 4, "a tree of 4 is there, or is not: %zu",
+    expect(t, list->n_items == 0 || list->n_items == 4,
+           "a tree of 4 is listed whole, or not at all: %zu",
            list->n_items);
     expect_none_listed(t, list_instances(t));
   }
@@ -120,7 +124,7 @@ del_ack_races_delete(struct dk_check *t)
     settle(acked, ack_work(t, token, .on = worker, .to = "sink"));
     settle(deleted, delete_instances(t, .on = admin, .ids = {"inst"}, .force = true));
     expect_status(t, deleted, DK_OK);
-    expect(t, acked == DK_OK || acked == DK_LOCK_LOST, "it is acked, or it is lost");
+    expect(t, acked == DK_OK || acked == DK_LOCK_LOST, "the ack is done, or has lost its lock");
     expect_equal(t, finished_removal(t, admin)->activities, acked == DK_OK ? 0 : 1,
                  "work items that were deleted");
     expect_equal(t, empty_sink(t), acked == DK_OK ? 1 : 0, "completions");
@@ -129,8 +133,8 @@ del_ack_races_delete(struct dk_check *t)
   }
 }
 
-/* DEL-3: the child was there and goes with its root, what it has sent there too; or it comes after
- * that, and its message begins another life. */
+/* DEL-3: the child was born first and is deleted with its root, with what it has sent there; or it
+ * is born after that, and its message begins another life. */
 void
 del_birth_races_delete(struct dk_check *t)
 {
@@ -164,12 +168,13 @@ del_birth_races_delete(struct dk_check *t)
   }
 }
 
-/* The next execution of "inst" and a deletion at once; whether the instance is there in the end is
- * what the commit says. */
+/* The next execution of "inst" and a deletion at the same time: the answer of the commit says
+ * whether the instance still exists afterwards. */
 static void
 expect_one_of_both(struct dk_check *t, dk_status restarted)
 {
-  expect(t, restarted == DK_OK || restarted == DK_LOCK_LOST, "it is restarted, or it is lost");
+  expect(t, restarted == DK_OK || restarted == DK_LOCK_LOST,
+         "the restart is done, or has lost its lock");
   if (restarted == DK_LOCK_LOST) {
     expect_gone(t, "inst");
     return;
@@ -178,7 +183,7 @@ expect_one_of_both(struct dk_check *t, dk_status restarted)
   must(t, delete_instances(t, .ids = {"inst"}, .force = true));
 }
 
-/* DEL-2: what was started again is not over, whatever it was a moment ago. */
+/* DEL-2: what was started again has not ended, whatever it was a moment ago. */
 void
 del_restart_races_delete(struct dk_check *t)
 {
@@ -199,7 +204,7 @@ del_restart_races_delete(struct dk_check *t)
   }
 }
 
-/* DEL-8: the same, where it is a filter that has selected it. */
+/* DEL-8: the same, for a deletion by a filter. */
 void
 del_restart_races_matching(struct dk_check *t)
 {
@@ -222,8 +227,8 @@ del_restart_races_matching(struct dk_check *t)
   }
 }
 
-/* DEL-8, DEL-3: the child was there, runs, and keeps its root; or it comes after that, and its
- * message begins another life. */
+/* DEL-8, DEL-3: the child was born first, runs, and keeps its root; or it is born after that, and
+ * its message begins another life. */
 void
 del_birth_races_matching(struct dk_check *t)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DEL-1 to DEL-4: what goes with a deletion, what may go, and lists of several. */
+/* DEL-1 to DEL-4: what a deletion removes, what may be deleted, and lists of several. */
 #include "conformance/checks/admin.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@ enum { A_YEAR_S = 366 * 24 * 3600 };
 
 /* ---- nothing is left ------------------------------------------------------------------------- */
 
-/* All that is stored is as much as it was. */
+/* The store holds as much as it did. */
 static void
 expect_same_counts(struct dk_check *t, const struct dk_stats *was)
 {
@@ -19,7 +19,7 @@ expect_same_counts(struct dk_check *t, const struct dk_stats *was)
   expect_equal(t, is->running, was->running, "instances that run");
   expect_equal(t, is->completed + is->failed + is->cancelled + is->continued_as_new,
                was->completed + was->failed + was->cancelled + was->continued_as_new,
-               "instances that are over");
+               "instances that have ended");
   expect_equal(t, is->executions, was->executions, "executions in the store");
   expect_equal(t, is->events, was->events, "events in the store");
   expect_equal(t, is->messages_ready + is->messages_delayed + is->messages_locked,
@@ -30,7 +30,8 @@ expect_same_counts(struct dk_check *t, const struct dk_stats *was)
                "work items in the store");
 }
 
-/* DEL-1: histories of all executions, and messages that are ready, held, delayed or have an id. */
+/* DEL-1: histories of all executions are deleted, and so are messages that are ready, held, delayed
+ * or have an id. */
 void
 del_nothing_is_left(struct dk_check *t)
 {
@@ -46,7 +47,7 @@ del_nothing_is_left(struct dk_check *t)
   must(t, enqueue(t, "inst"));
   must(t, delete_instances(t, .ids = {"inst"}, .force = true, .ret = &removed));
   expect_counts(t, &removed, .instances = 1, .executions = 3, .events = 3, .messages = 4);
-  expect_text(t, removed.next, NULL, "next, of what is no page");
+  expect_text(t, removed.next, NULL, "next, of a deletion without pages");
   expect_gone(t, "inst");
   expect_same_counts(t, was);
   for (uint64_t number = 1; number <= 4; number++)
@@ -56,7 +57,7 @@ del_nothing_is_left(struct dk_check *t)
   expect_listed(t, list_instances(t), "other");
 }
 
-/* DEL-1: work items of every execution, free, held, expired, tagged or delayed. */
+/* DEL-1: work items of all executions are deleted: free, held, expired, tagged or delayed. */
 void
 del_no_work_is_left(struct dk_check *t)
 {
@@ -80,7 +81,7 @@ del_no_work_is_left(struct dk_check *t)
   the_item_of(t, "other", 1);
 }
 
-/* DEL-1: nothing of those whose ids only look alike, and nothing that it has sent to others. */
+/* DEL-1: instances whose ids only look alike stay, and so does what was sent to others. */
 void
 del_spares_others(struct dk_check *t)
 {
@@ -107,13 +108,13 @@ del_spares_others(struct dk_check *t)
   expect_equal(t, read_messages(t, "sink")->n_items, 1, "messages that it has sent");
 }
 
-/* DEL-1: however long or odd an id is, it is this one that goes. */
+/* DEL-1: an instance with any long or odd id is deleted, and one with nearly the same id stays. */
 void
 del_odd_ids(struct dk_check *t)
 {
   struct dk_bytes longest = filled(t, provider(t)->limits->max_id, 'x');
   struct dk_bytes shorter = filled(t, longest.len - 1, 'x');
-  const char *const pairs[][2] = { /* the first goes, and the second stays */
+  const char *const pairs[][2] = { /* the first is deleted, the second stays */
     {longest.ptr, shorter.ptr},   {"\xc3\xa9", "e\xcc\x81"}, {"' OR 1=1 --", "' OR 1=1 "},
     {"a%", "ab"},                 {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x81"}, {"10", "010"},
   };
@@ -132,7 +133,7 @@ del_odd_ids(struct dk_check *t)
   expect_equal(t, list_instances(t)->n_items, PAIRS, "instances that stay");
 }
 
-/* DEL-1: and it stays so when the store is opened again. */
+/* DEL-1: what was deleted stays deleted when the store is opened again. */
 void
 del_same_after_reopening(struct dk_check *t)
 {
@@ -154,7 +155,7 @@ del_same_after_reopening(struct dk_check *t)
   must(t, ack_turn(t, next_turn(t, "inst")));
 }
 
-/* DEL-1, DEL-5: what another process holds is taken from it, and it sees what is gone. */
+/* DEL-1, DEL-5: what another process holds is taken from it, and it sees what was deleted. */
 void
 del_other_process_sees(struct dk_check *t)
 {
@@ -182,7 +183,7 @@ del_other_process_sees(struct dk_check *t)
   expect_no_work(t);
 }
 
-/* ---- what may go ----------------------------------------------------------------------------- */
+/* ---- what may be deleted --------------------------------------------------------------------- */
 
 /* DEL-2: running, between two executions, not started: refused, with nothing changed. */
 void
@@ -205,7 +206,7 @@ del_not_over_stays(struct dk_check *t)
   expect_equal(t, list_instances(t)->n_items, 5, "instances");
 }
 
-/* DEL-2: it is asked of all that would go. */
+/* DEL-2: a tree of which one instance runs is refused as a whole. */
 void
 del_descendants_must_be_over(struct dk_check *t)
 {
@@ -223,7 +224,8 @@ del_descendants_must_be_over(struct dk_check *t)
   expect_none_listed(t, list_instances(t));
 }
 
-/* DEL-2: completed, failed or cancelled is over, whatever is still queued or held. */
+/* DEL-2: what has completed, failed or was cancelled is deleted, whatever of it is queued or
+ * held. */
 void
 del_over_goes(struct dk_check *t)
 {
@@ -277,7 +279,7 @@ del_by_force(struct dk_check *t)
 
 /* ---- trees ----------------------------------------------------------------------------------- */
 
-/* DEL-3: children, theirs and theirs; of other trees nobody. */
+/* DEL-3: all descendants are deleted with their root, and no instance of another tree. */
 void
 del_whole_tree(struct dk_check *t)
 {
@@ -328,7 +330,7 @@ given_generations(struct dk_check *t)
   }
 }
 
-/* DEL-3: however deep. */
+/* DEL-3: a tree is deleted however deep it is. */
 void
 del_thousand_generations(struct dk_check *t)
 {
@@ -340,18 +342,19 @@ del_thousand_generations(struct dk_check *t)
   expect_equal(t, removed.instances, 0, "instances of a tree whose last one runs");
   must(t, ack_turn(t, next_turn(t, "999"), .status = DK_COMPLETED));
   must(t, delete_instances(t, .ids = {"0"}, .ret = &removed));
-  expect_equal(t, removed.instances, GENERATIONS, "instances that went");
+  expect_equal(t, removed.instances, GENERATIONS, "instances that were deleted");
   expect_listed(t, list_instances(t), "sender");
 }
 
-/* DEL-3: not without its parent, by force neither; but with it, or if that is not there. */
+/* DEL-3: a child is not deleted without its parent, even with force; but with it, or if that does
+ * not exist. */
 void
 del_no_child_alone(struct dk_check *t)
 {
   given_root(t, "root", DK_COMPLETED);
   given_child(t, "child", "root", DK_COMPLETED);
   given_child(t, "grandchild", "child", DK_COMPLETED);
-  given_child(t, "orphan", "nobody", DK_COMPLETED);
+  given_child(t, "orphan", "absent", DK_COMPLETED);
   given_root(t, "running", DK_RUNNING);
   given_child(t, "its child", "running", DK_COMPLETED);
   before(t);
@@ -376,7 +379,7 @@ del_no_child_alone(struct dk_check *t)
   expect_none_listed(t, list_instances(t));
 }
 
-/* DEL-3: a parent that has only messages is there; an id that has none any more is not. */
+/* DEL-3: a parent that has only messages exists; an id whose messages were removed does not. */
 void
 del_parent_not_started(struct dk_check *t)
 {
@@ -392,7 +395,7 @@ del_parent_not_started(struct dk_check *t)
   expect_status(t, delete_instances(t, .ids = {"parent"}), DK_REFUSED);
   expect_unchanged(t);
   removed = delete_all_matching(t);
-  expect_equal(t, removed.instances, 0, "instances, of which each has a parent that is there");
+  expect_equal(t, removed.instances, 0, "deleted instances: each has a parent that exists");
   must(t, ack_turn(t, fetch_turn(t), .empty = true));
   must(t, delete_instances(t, .ids = {"a"}));
   removed = delete_all_matching(t);
@@ -417,7 +420,7 @@ del_ring_of_parents(struct dk_check *t)
   given_child(t, "self", "self", DK_COMPLETED);
   given_root(t, "other", DK_COMPLETED);
   removed = delete_all_matching(t, .only = {.ids = {"a", "b", "c", "leaf", "self"}});
-  expect_equal(t, removed.instances, 0, "instances, of which each has a parent that is there");
+  expect_equal(t, removed.instances, 0, "deleted instances: each has a parent that exists");
   expect_status(t, delete_instances(t, .ids = {"leaf"}), DK_REFUSED);
   must(t, delete_instances(t, .ids = {"b"}, .ret = &removed));
   expect_counts(t, &removed, .instances = 4, .executions = 4, .events = 4);
@@ -429,7 +432,7 @@ del_ring_of_parents(struct dk_check *t)
 
 /* ---- several --------------------------------------------------------------------------------- */
 
-/* DEL-4: one that is not there, or may not go, keeps all the others. */
+/* DEL-4: one id that does not exist, or must not be deleted, keeps all of a list. */
 void
 del_refused_changes_nothing(struct dk_check *t)
 {
@@ -441,8 +444,8 @@ del_refused_changes_nothing(struct dk_check *t)
   must(t, enqueue(t, "dropped"));
   must(t, ack_turn(t, fetch_turn(t), .empty = true));
   before(t);
-  expect_status(t, delete_instances(t, .ids = {"nobody"}), DK_NOT_FOUND);
-  expect_status(t, delete_instances(t, .ids = {"a", "b", "nobody"}), DK_NOT_FOUND);
+  expect_status(t, delete_instances(t, .ids = {"absent"}), DK_NOT_FOUND);
+  expect_status(t, delete_instances(t, .ids = {"a", "b", "absent"}), DK_NOT_FOUND);
   expect_status(t, delete_instances(t, .ids = {"a", "gone"}, .force = true), DK_NOT_FOUND);
   expect_status(t, delete_instances(t, .ids = {"dropped"}, .force = true), DK_NOT_FOUND);
   expect_status(t, delete_instances(t, .ids = {"A"}), DK_NOT_FOUND);
@@ -452,7 +455,7 @@ del_refused_changes_nothing(struct dk_check *t)
   expect_listed(t, list_instances(t), "running");
 }
 
-/* DEL-4: none, one twice, and one that has a message only. */
+/* DEL-4: an empty list, one id twice, and one that has only a message. */
 void
 del_lists(struct dk_check *t)
 {
@@ -474,7 +477,7 @@ del_lists(struct dk_check *t)
   expect_none_listed(t, list_instances(t));
 }
 
-/* DEL-4: thousands of instances, by a list of tens of thousands in which each stands ten times. */
+/* DEL-4: thousands of instances, by a list of tens of thousands that names each ten times. */
 void
 del_long_list(struct dk_check *t)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ERR: by which status a call is refused, which of several faults it tells, and that it leaves
+/* ERR: by which status a call is refused, which of several faults it reports, and that it leaves
  * nothing behind.  The limits have a file of their own, limits.c. */
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A refusal by its status; the message of the check tells in words what was asked. */
+/* Expects a refusal with this status; the message of the check says in words what was requested. */
 #define expect_refusal(t, got, wanted, what)                                                       \
   kit_expect_status(t, (got), (wanted), (what), __FILE__, __LINE__)
 
@@ -21,7 +21,7 @@ struct refused_commit {
 
 /* Of "inst" as given_commit_to_refuse leaves it: in execution 2, with one event and activity 1. */
 static const struct refused_commit refused_commits[] = {
-  {"a commit of an execution that is over", DK_INVALID, {.execution_id = 1}},
+  {"a commit of an execution that has ended", DK_INVALID, {.execution_id = 1}},
   {"a commit of the execution after the next", DK_INVALID, {.execution_id = 4}},
   {"an empty commit with an event in it", DK_INVALID, {.empty = true, .events = {{9}}}},
   {"an empty commit with a status in it", DK_INVALID, {.empty = true, .status = DK_COMPLETED}},
@@ -65,7 +65,7 @@ err_refusals_of_commit(struct dk_check *t)
                  "the first commit of an instance for execution 2");
 }
 
-/* ERR-1: giving back and prolonging a turn, by each way in which a token dies. */
+/* ERR-1: abandoning and renewing a turn, by each way in which a token dies. */
 void
 err_refusals_of_turn(struct dk_check *t)
 {
@@ -81,18 +81,18 @@ err_refusals_of_turn(struct dk_check *t)
   for (size_t i = 0; i < COUNT(dead); i++) {
     expect_refusal(t, renew_turn(t, dead[i]), DK_LOCK_LOST, "renewing a turn with a dead token");
     expect_refusal(t, abandon_turn(t, dead[i]), DK_LOCK_LOST,
-                   "giving a turn back with a dead token");
+                   "abandoning a turn with a dead token");
   }
   struct dk_turn *committed = fetch_turn(t);
   expect_refusal(t, renew_turn(t, taken_over->head.lock_token), DK_LOCK_LOST,
                  "renewing a turn that was taken over");
   expect_refusal(t, abandon_turn(t, taken_over->head.lock_token), DK_LOCK_LOST,
-                 "giving back a turn that was taken over");
+                 "abandoning a turn that was taken over");
   must(t, ack_turn(t, committed, .empty = true));
   expect_refusal(t, renew_turn(t, committed->head.lock_token), DK_LOCK_LOST,
                  "renewing a turn that is committed");
   expect_refusal(t, abandon_turn(t, committed->head.lock_token), DK_LOCK_LOST,
-                 "giving back a turn that is committed");
+                 "abandoning a turn that is committed");
 }
 
 static void
@@ -111,26 +111,27 @@ err_refusals_of_work(struct dk_check *t)
 {
   given_instance_with_activities(t, "inst", 2);
   must(t, enqueue(t, "inst", .id = "stored"));
-  expect_work_refusals(t, bytes("no such token"), "renewing work with a token that was never given",
-                       "giving work back with a token that was never given",
-                       "an ack with a token that was never given");
+  expect_work_refusals(t, bytes("no such token"),
+                       "renewing work with a token that was never given out",
+                       "abandoning work with a token that was never given out",
+                       "an ack with a token that was never given out");
   struct dk_bytes cancelled = fetch_activity(t, "inst", 2)->work.lock_token;
   struct dk_bytes expired = fetch_activity(t, "inst", 1)->work.lock_token;
   must(t, ack_turn(t, fetch_turn(t), .cancel = {2}, .send = {{"inst", .id = "again"}}));
   expect_work_refusals(t, cancelled, "renewing work that was cancelled",
-                       "giving back work that was cancelled", "an ack of work that was cancelled");
+                       "abandoning work that was cancelled", "an ack of work that was cancelled");
   advance(t, LEASE_MS);
   expect_work_refusals(t, expired, "renewing work whose lease has run out",
-                       "giving back work whose lease has run out",
+                       "abandoning work whose lease has run out",
                        "an ack of work whose lease has run out");
   struct dk_bytes live = fetch_work(t)->work.lock_token;
   expect_work_refusals(t, expired, "renewing work that was taken over",
-                       "giving back work that was taken over",
+                       "abandoning work that was taken over",
                        "an ack of work that was taken over");
   expect_refusal(t, ack_work(t, live, .to = "inst", .id = "again"), DK_DUPLICATE,
                  "an ack whose completion is stored already");
   must(t, ack_work(t, live, .to = "inst", .id = "done"));
-  expect_work_refusals(t, live, "renewing work that is done", "giving back work that is done",
+  expect_work_refusals(t, live, "renewing work that is done", "abandoning work that is done",
                        "an ack of work that is done");
 }
 
@@ -164,13 +165,14 @@ err_refusals_directly(struct dk_check *t)
                  "an activity that a worker holds");
   must(t, enqueue_work(t, "unknown", .activity = {1}));
   expect_refusal(t, enqueue_work(t, "unknown", .activity = {1}), DK_DUPLICATE,
-                 "an activity that is stored, of an instance that is not known");
+                 "an activity that is stored, of an unknown instance");
 }
 
 /* ---- alone on a healthy store ---------------------------------------------------------------- */
 
-/* Class 1 and 3 are for what is not well.  Whether a store that is unavailable has no room, or its
- * server has gone, or all is well with the machine, is judged by must(). */
+/* Classes 1 and 3 are for stores and machines in trouble.  must() judges why a store is
+ * unavailable: whether there is no room left, the server is unreachable, or the machine is
+ * healthy. */
 static dk_status
 healthy(struct dk_check *t, dk_status status, const char *what)
 {
@@ -178,14 +180,14 @@ healthy(struct dk_check *t, dk_status status, const char *what)
   char name[32];
 
   expect(t, status == DK_UNAVAILABLE || (class != 1 && class != 3),
-         "%s answered %s, which is of class %d, though nobody else uses the store", what,
+         "%s answered %s, which is of class %d, although no other call uses the store", what,
          dk_status_name(status, name, sizeof name), (int)class);
   return status;
 }
 
 #define expect_healthy(t, call) must(t, healthy(t, (call), #call))
 
-/* ERR-1: a call that runs alone on a healthy store is not told to try again. */
+/* ERR-1: a call that runs alone on a healthy store gets no answer that means try again. */
 void
 err_alone_and_healthy(struct dk_check *t)
 {
@@ -249,7 +251,7 @@ err_refused_ack_leaves_nothing(struct dk_check *t)
   expect_unchanged(t);
 }
 
-/* ERR-3: nor does a refused enqueue touch the row that is there, with the lock that is on it. */
+/* ERR-3: a refused enqueue does not touch the row that is there, nor the lock on it, either. */
 void
 err_refused_directly_leaves_nothing(struct dk_check *t)
 {
@@ -265,7 +267,7 @@ err_refused_directly_leaves_nothing(struct dk_check *t)
   expect_unchanged(t);
 }
 
-/* ERR-3: what a former holder asks for, with all that it may say, is nothing to anybody. */
+/* ERR-3: no call of a former holder, whatever it carries, changes anything for any other caller. */
 void
 err_lost_leaves_nothing(struct dk_check *t)
 {
@@ -285,7 +287,7 @@ err_lost_leaves_nothing(struct dk_check *t)
 
 /* ---- the first of several faults ------------------------------------------------------------- */
 
-/* ERR-5: a dead token is told first, whatever else is wrong with the commit. */
+/* ERR-5: a dead token is reported first, whatever else is wrong with the commit. */
 void
 err_dead_turn_token_first(struct dk_check *t)
 {
@@ -331,7 +333,7 @@ err_form_before_state(struct dk_check *t)
   static const struct refused_commit both[] = {
     {"a commit of no possible execution, with an activity that is stored", DK_INVALID,
      {.execution_id = 4, .schedule = {{1, .execution_id = 2}}}},
-    {"a commit of an execution that is over, with an event id that is stored", DK_INVALID,
+    {"a commit of an execution that has ended, with an event id that is stored", DK_INVALID,
      {.execution_id = 1, .events = {{1}}}},
     {"a commit of no possible execution, with a message that is stored", DK_INVALID,
      {.execution_id = 4, .send = {{"other", .id = "stored"}}}},

@@ -7,7 +7,7 @@ execution_of(struct dk_check *t, const char *instance, uint64_t execution_id)
 {
   struct dk_history *history = read_history(t, instance, .execution_id = execution_id);
 
-  expect(t, history->found, "execution %lld is there", (long long)execution_id);
+  expect(t, history->found, "execution %lld exists", (long long)execution_id);
   return &history->execution;
 }
 
@@ -34,7 +34,7 @@ exec_starts_at_event_1(struct dk_check *t)
   expect_equal(t, next_turn(t, "inst")->n_events, 1, "events of the third execution");
 }
 
-/* EXEC-1: what is not given to the next execution it does not have from the one before. */
+/* EXEC-1: a new execution has neither events nor output nor owner of the one before. */
 void
 exec_starts_from_nothing(struct dk_check *t)
 {
@@ -59,7 +59,7 @@ exec_starts_from_nothing(struct dk_check *t)
   must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 3, .events = {{1}, {2}}));
   must(t, enqueue(t, "inst"));
   turn = fetch_turn(t, .owner = "me");
-  expect_equal(t, turn->n_events, 2, "events for who made the last commit of an execution before");
+  expect_equal(t, turn->n_events, 2, "events for the owner of an earlier execution's last commit");
 }
 
 /* ---- never back ------------------------------------------------------------------------------ */
@@ -90,15 +90,15 @@ exec_never_moves_back(struct dk_check *t)
 
 /* ---- each its own ---------------------------------------------------------------------------- */
 
-/* EXEC-3: how one execution ended is not said of another, and no execution ends another. */
+/* EXEC-3: status and output are kept per execution, and no execution ends another. */
 void
 exec_each_its_own_outcome(struct dk_check *t)
 {
   given_instance(t, "inst");
   must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 2, .events = {{1}}));
   const struct dk_execution *first = execution_of(t, "inst", 1);
-  expect_equal(t, first->status, DK_RUNNING, "status of the first, which nobody has ended");
-  expect_equal(t, first->completed_at, 0, "completed_at of the first, which nobody has ended");
+  expect_equal(t, first->status, DK_RUNNING, "status of the first, which no commit has ended");
+  expect_equal(t, first->completed_at, 0, "completed_at of the first, which no commit has ended");
   must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 2, .status = DK_CONTINUED_AS_NEW,
                    .output = "of the second"));
   must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 3, .status = DK_FAILED));
@@ -162,7 +162,7 @@ exec_each_its_own_times(struct dk_check *t)
   expect_times(t, 1, began_first, ended_first);
 }
 
-/* EXEC-3: all of it is in the store, that of earlier executions too. */
+/* EXEC-3: status, output and times of all executions are stored, also of earlier ones. */
 void
 exec_same_after_reopening(struct dk_check *t)
 {
@@ -191,7 +191,7 @@ exec_same_after_reopening(struct dk_check *t)
 
 /* ---- completed ------------------------------------------------------------------------------- */
 
-/* EXEC-4: each of the four ends has its time. */
+/* EXEC-4: each of the four ends sets completed_at. */
 void
 exec_completed_with_each_end(struct dk_check *t)
 {
@@ -210,7 +210,8 @@ exec_completed_with_each_end(struct dk_check *t)
   }
 }
 
-/* EXEC-4: DK_RUNNING, and no status at all, are no end; an execution that runs again has none. */
+/* EXEC-4: DK_RUNNING, and no status at all, end no execution; one that runs again has no time of
+ * its end. */
 void
 exec_running_is_not_completed(struct dk_check *t)
 {

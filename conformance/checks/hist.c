@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HIST: what commits append comes back for good: whole, page after page, execution by execution. */
+/* HIST: what commits append is kept for good, and read whole, page after page, execution by
+ * execution. */
 #include "conformance/checks/checks.h"
 
 #define BEYOND_31_BITS ((uint64_t)1 << 31)
@@ -28,7 +29,7 @@ expect_events(struct dk_check *t, const struct dk_event *got, size_t n_got,
   expect_equal(t, n_got, n, "events %s", where);
 }
 
-/* All of them, read and fetched.  The turn is given back. */
+/* Expects all of them, read and fetched.  The turn is abandoned. */
 static void
 expect_history(struct dk_check *t, const struct dk_event *wanted, size_t n)
 {
@@ -46,7 +47,7 @@ expect_event_ids(struct dk_check *t, const struct dk_history *history, const uin
 {
   size_t n = 0;
 
-  expect(t, history->found, "the execution is told, whichever events follow");
+  expect(t, history->found, "the execution is reported, whichever events follow");
   for (; ids[n]; n++)
     if (n < history->n_events)
       expect_equal(t, history->events[n].event_id, ids[n], "id of event %zu of the page", n + 1);
@@ -117,14 +118,15 @@ hist_never_changes(struct dk_check *t)
 
 /* ---- asked for ------------------------------------------------------------------------------- */
 
-/* HIST-2: each execution by its number; 0 is the current one, though it has no event. */
+/* HIST-2: each execution is read by its number, and the current one by 0, even if it has no
+ * event. */
 void
 hist_reads_what_is_asked(struct dk_check *t)
 {
   given_instance(t, "inst");
   must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 2, .events = {{5, "of the second"}}));
   struct dk_history *history = read_history(t, "inst");
-  expect(t, history->found, "who asks for execution 0 is told of the current one");
+  expect(t, history->found, "a read of execution 0 finds the current one");
   expect_equal(t, history->execution.execution_id, 2, "the latest execution");
   expect_page(t, history, 5);
   history = read_history(t, "inst", .execution_id = 1);
@@ -141,8 +143,8 @@ hist_reads_what_is_asked(struct dk_check *t)
   expect_equal(t, history->execution.last_event_id, 5, "last event of the second execution");
   expect_page(t, history, 5);
   history = read_history(t, "inst", .execution_id = 4);
-  expect(t, !history->found, "an execution that never was brings nothing");
-  expect_equal(t, history->n_events, 0, "events of an execution that never was");
+  expect(t, !history->found, "an execution that never existed brings nothing");
+  expect_equal(t, history->n_events, 0, "events of an execution that never existed");
 }
 
 static void
@@ -155,13 +157,13 @@ expect_nothing(struct dk_check *t, const char *instance, uint64_t execution_id)
   expect_equal(t, history->n_events, 0, "events of \"%s\"", instance);
 }
 
-/* HIST-2: nobody is known by its queue, by a locked turn or by an empty commit. */
+/* HIST-2: a queue, a locked turn or an empty commit makes no instance known. */
 void
 hist_absent_is_no_error(struct dk_check *t)
 {
   given_instance(t, "inst");
-  expect_nothing(t, "nobody", 0);
-  expect_nothing(t, "nobody", 1);
+  expect_nothing(t, "absent", 0);
+  expect_nothing(t, "absent", 1);
   expect_nothing(t, "ins", 0);
   expect_nothing(t, "INST", 0);
   must(t, enqueue(t, "awaited", .id = "start"));
@@ -172,7 +174,7 @@ hist_absent_is_no_error(struct dk_check *t)
   expect_nothing(t, "awaited", 0);
 }
 
-/* HIST-2: who reads waits for no turn, and keeps nobody from one. */
+/* HIST-2: reading a history waits for no turn, and prevents no fetch of one. */
 void
 hist_reading_locks_nothing(struct dk_check *t)
 {
@@ -181,10 +183,10 @@ hist_reading_locks_nothing(struct dk_check *t)
   expect_page(t, read_history(t, "inst"), 1);
   struct dk_turn *turn;
   dk_status status = try_fetch_turn(t, &turn);
-  expect(t, status != DK_NOTHING, "nobody but a reader has come, and the instance is free");
+  expect(t, status != DK_NOTHING, "reading a history leaves the instance free");
   expect_status(t, status, DK_OK);
   expect_ids(t, turn, "m");
-  expect_equal(t, turn->messages[0].attempt, 1, "attempt: reading is no delivery");
+  expect_equal(t, turn->messages[0].attempt, 1, "attempt: reading is not a delivery");
 
   expect_page(t, read_history(t, "inst"), 1);
   expect_page(t, read_history(t, "inst", .execution_id = 1), 1);
@@ -239,7 +241,7 @@ hist_page_after_page(struct dk_check *t)
 
     do {
       page = read_history(t, "inst", .from_event = from, .max_events = size);
-      expect(t, page->found, "every page tells the execution, the empty one behind the end too");
+      expect(t, page->found, "every page reports the execution, even the empty one behind the end");
       for (size_t i = 0; i < page->n_events && n < EVENTS; i++, n++)
         expect_equal(t, page->events[i].event_id, events[n].event_id,
                      "event %zu, read in pages of %u", n + 1, size);
@@ -281,7 +283,7 @@ expect_execution(struct dk_check *t, uint64_t execution_id, const struct dk_even
 {
   struct dk_history *history = read_history(t, "inst", .execution_id = execution_id);
 
-  expect(t, history->found, "execution %lld is there", (long long)execution_id);
+  expect(t, history->found, "execution %lld exists", (long long)execution_id);
   expect_events(t, history->events, history->n_events, wanted, n, "of an earlier execution");
   expect_equal(t, history->execution.last_event_id, wanted[n - 1].event_id, "its last event");
 }
@@ -305,7 +307,8 @@ given_four_executions(struct dk_check *t)
   }
 }
 
-/* HIST-4: what later executions write, with the same ids, is theirs. */
+/* HIST-4: later executions leave the events of earlier ones as they are, even where ids are the
+ * same. */
 void
 hist_earlier_stay(struct dk_check *t)
 {

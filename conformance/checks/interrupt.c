@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CALL-5: a call that the host wants back comes back, wherever it blocks; and its answer tells the
- * truth about what it has done.
+/* CALL-5: a call that the host cancels returns, wherever it blocks; and its answer is true about
+ * what it has done.
  *
- * What blocks it: another process is in the midst of a fetch, and is held in its question for the
+ * What blocks it: another process is in the middle of a fetch, and is held when it asks for the
  * time, with whatever locks a fetch takes. */
 #include <stdio.h>
 
@@ -17,7 +17,7 @@ expect_truth(struct dk_check *t, const char *what, dk_status first, dk_status ag
 {
   char words[160];
 
-  snprintf(words, sizeof words, "%s that is wanted back before it begins", what);
+  snprintf(words, sizeof words, "%s that is cancelled before it begins", what);
   if (first != DK_OK)
     kit_expect_status(t, first, DK_CALL_CANCELLED, words, __FILE__, __LINE__);
   snprintf(words, sizeof words, "%s, made again after it %s,", what,
@@ -25,7 +25,7 @@ expect_truth(struct dk_check *t, const char *what, dk_status first, dk_status ag
   kit_expect_status(t, again, first == DK_OK ? if_done : DK_OK, words, __FILE__, __LINE__);
 }
 
-/* The call twice: the first time it is wanted back from its start. */
+/* The call twice: the first time it is cancelled from its start. */
 #define cancelled_first(t, what, call, if_done)                                                    \
   do {                                                                                             \
     cancel_call(t, NULL);                                                                          \
@@ -34,21 +34,21 @@ expect_truth(struct dk_check *t, const char *what, dk_status first, dk_status ag
     expect_truth(t, what, first_, again_, if_done);                                                \
   } while (0)
 
-/* CALL-5: what was not begun is cancelled and has done nothing; what was done says so. */
+/* CALL-5: a call that is cancelled from its start is done, or is cancelled and has done nothing. */
 void
 call_cancelled_tells_the_truth(struct dk_check *t)
 {
   given_instance_with_activities(t, "inst", 2);
   cancelled_first(t, "a message", enqueue(t, "inst", .id = "one"), DK_DUPLICATE);
   struct dk_turn *turn = fetch_turn(t);
-  cancelled_first(t, "giving a turn back", abandon_turn(t, turn->head.lock_token), DK_LOCK_LOST);
+  cancelled_first(t, "abandoning a turn", abandon_turn(t, turn->head.lock_token), DK_LOCK_LOST);
   turn = fetch_turn(t);
   cancelled_first(t, "a commit",
                   ack_turn(t, turn, .events = {{2}}, .schedule = {{3}},
                            .send = {{"other", .id = "sent"}}), DK_LOCK_LOST);
   expect_equal(t, read_history(t, "inst")->n_events, 2, "events after the commit");
   struct dk_bytes token = fetch_work(t)->work.lock_token;
-  cancelled_first(t, "giving work back", abandon_work(t, token), DK_LOCK_LOST);
+  cancelled_first(t, "abandoning work", abandon_work(t, token), DK_LOCK_LOST);
   struct taken_work held = take_work(t);
   expect_equal(t, held.n, 3, "activities that are there");
   cancelled_first(t, "an ack", ack_work(t, held.items[0]->work.lock_token, .to = "other",
@@ -67,7 +67,7 @@ call_cancelled_tells_the_truth(struct dk_check *t)
 
 enum { TO_BLOCK_MS = 25, TO_BE_QUEUED_MS = 200, TO_COME_BACK_MS = 3000 };
 
-/* The other process is held within a fetch of a turn; false: it got through. */
+/* The other process is held within a fetch of a turn; false: the fetch was not held. */
 static bool
 is_held(struct dk_check *t, struct actor *process)
 {
@@ -79,7 +79,7 @@ is_held(struct dk_check *t, struct actor *process)
   return stands_at_clock(t, process);
 }
 
-/* It goes on, and ends its turn. */
+/* Lets it continue, and ends its turn. */
 static void
 interrupt_let_go(struct dk_check *t, struct actor *process, struct actor *caller, bool was_held)
 {
@@ -145,7 +145,7 @@ given_things(struct dk_check *t)
   return held;
 }
 
-/* What is called back has done nothing: it can be done now. */
+/* What was cancelled has done nothing: it can be done now. */
 static void
 expect_comes_back(struct dk_check *t, enum way way, struct actor *process, struct actor *caller)
 {
@@ -159,8 +159,8 @@ expect_comes_back(struct dk_check *t, enum way way, struct actor *process, struc
   interrupt_let_go(t, process, caller, was_held);
   dk_status status = finish(t, caller);
   expect(t, came_back,
-         "a call that another process holds up comes back once the host wants it back; this one "
-         "did not within %d ms, as long as that was held", TO_COME_BACK_MS);
+         "a call that another process blocks returns once the host cancels it; this one did "
+         "not within %d ms, while that process was held", TO_COME_BACK_MS);
   if (status == DK_CALL_CANCELLED || is_retryable(status))
     must(t, make_call(t, way, &held, NULL));
   else
@@ -181,7 +181,8 @@ clear(struct dk_check *t)
     must(t, ack_work(t, works->items[0].work.lock_token));
 }
 
-/* CALL-5: a call that waits for a lock of the store comes back, whichever it is. */
+/* CALL-5: a call that waits for a lock of the store returns when it is cancelled, whichever call it
+ * is. */
 void
 call_back_from_a_lock(struct dk_check *t)
 {
@@ -195,8 +196,8 @@ call_back_from_a_lock(struct dk_check *t)
   }
 }
 
-/* The started enqueue of this id: a store may tell it to come again, which is done at once.  True
- * if it had to be. */
+/* Finishes the started enqueue of this id.  If the store answers "try again", it is repeated at
+ * once, and the result is true. */
 static bool
 finish_or_repeat(struct dk_check *t, struct actor *caller, const char *id)
 {
@@ -210,7 +211,8 @@ finish_or_repeat(struct dk_check *t, struct actor *caller, const char *id)
   return true;
 }
 
-/* CALL-5: the second in the queue comes back, though the first is stuck. */
+/* CALL-5: the second call in a queue returns when it is cancelled, though the first one is
+ * stuck. */
 void
 call_back_from_the_queue(struct dk_check *t)
 {
@@ -230,8 +232,8 @@ call_back_from_the_queue(struct dk_check *t)
   dk_status status = finish(t, second);
   bool is_reversed = finish_or_repeat(t, first, "first") && status == DK_OK;
   expect(t, came_back,
-         "a call that waits behind another one of its handle comes back once the host wants it "
-         "back; this one did not within %d ms: interrupt does not wake it", TO_COME_BACK_MS);
+         "a call that waits behind another one of its handle returns once the host cancels it; "
+         "this one did not within %d ms: interrupt does not wake it", TO_COME_BACK_MS);
   if (status != DK_OK)
     insist(t, enqueue(t, "inst", .id = "second"));
   if (is_reversed)

@@ -121,7 +121,7 @@ work_long_and_large(struct dk_check *t)
   expect_ids(t, the_turn_of(t, instance), long_text(t, 'd', '1'));
 }
 
-/* CANCEL-1: an activity is meant by all bits of its number, and all bytes of its instance. */
+/* CANCEL-1: an activity is identified by all bits of its number, and all bytes of its instance. */
 void
 cancel_whole_identity(struct dk_check *t)
 {

@@ -105,7 +105,7 @@ err_longest_work_ids(struct dk_check *t)
   work = fetch_work(t, .tag_rule = DK_TAG_LISTED, .tags = {tape, gpu});
   must(t, ack_work(t, work->work.lock_token, .to = two, .id = done));
   expect_ids(t, the_turn_of(t, two), done);
-  expect_text(t, fetch_work(t)->item.instance, two, "whose activity 1 is left");
+  expect_text(t, fetch_work(t)->item.instance, two, "the instance whose activity 1 is left");
 }
 
 /* ---- payloads -------------------------------------------------------------------------------- */

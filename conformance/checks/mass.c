@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CANCEL-10: many at once.  The list of a commit is long, and mixed: free, held, delayed and tagged
- * rows, absent ones, some twice, of two executions; and as long as it is, it is one step. */
+ * rows, absent ones, some twice, of two executions; and however long it is, it is one step. */
 #include "conformance/checks/checks.h"
 
 /* Of execution 1: so many of each kind, twice as many plain ones; every step-th is not listed. */
@@ -111,7 +111,7 @@ expect_stolen_of(struct dk_check *t, const struct many *many,
     listed++;
     for (size_t i = 0; i < outcome->n_stolen; i++)
       found += same_bytes(outcome->stolen[i].lock_token, work->work.lock_token);
-    expect_equal(t, found, 1, "times that activity %llu of execution %llu is told as stolen",
+    expect_equal(t, found, 1, "times that activity %llu of execution %llu is reported as stolen",
                  (unsigned long long)work->item.activity_id,
                  (unsigned long long)work->item.execution_id);
   }
@@ -121,7 +121,8 @@ expect_stolen_of(struct dk_check *t, const struct many *many,
                "rows that were deleted, free and locked");
 }
 
-/* When all leases and delays are over: what was not listed, and what belongs to others. */
+/* Expects, after all leases and delays have ended, what was not listed, and what belongs to
+ * others. */
 static void
 expect_rest(struct dk_check *t, const struct many *many)
 {
@@ -136,7 +137,7 @@ expect_rest(struct dk_check *t, const struct many *many)
            (unsigned long long)i);
     expect(t, (item_of(&left, "inst", 2, i) != NULL) == (i > 8),
            "activity %llu of execution 2 %s", (unsigned long long)i,
-           i > 8 ? "was not listed, and stays" : "was listed, and is gone");
+           i > 8 ? "was not listed, and stays" : "was listed, and is deleted");
   }
   expect_equal(t, left.n, KEPT + 16 + 8, "activities that are left");
 }

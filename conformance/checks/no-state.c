@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CANCEL-9: if the row is there, it is work.  Whatever became of the orchestration meanwhile, its
- * rows are fetched, renewed, given back and acked as before, free ones and held ones; and only a
- * commit that lists them takes them away. */
+ * rows are fetched, renewed, abandoned and acked as before, free ones and held ones; and only a
+ * commit that lists them deletes them. */
 #include "conformance/checks/checks.h"
 
 /* ---- what may become of an orchestration ----------------------------------------------------- */
@@ -34,7 +34,7 @@ enum {
   RENEWED = 1, CUT_SHORT, GIVEN_BACK, TAGGED, NOT_COUNTED, PUT_OFF, ACKED, ACKED_FOR_LATER,
   ACKED_AGAIN, ACKED_WITHOUT, LEFT, N_ACTIVITIES = LEFT
 };
-/* When, counted from the end of the orchestration, what was put off comes. */
+/* When, in ms after the end of the orchestration, leases end and delayed rows or messages come. */
 enum { CUT_MS = 5000, PUT_OFF_MS = 10000, LATER_MS = 15000, AT_MS = 20000, RENEWED_MS = 120000 };
 
 static const char *
@@ -57,7 +57,7 @@ given_held_work(struct dk_check *t, const char *instance)
   return held;
 }
 
-/* It was given back, and is the only one that is ready: with such an attempt and its tag. */
+/* It was abandoned, and is the only one that is ready: with this attempt and its tag. */
 static void
 comes_again(struct dk_check *t, const char *instance, uint64_t activity_id, uint32_t attempt)
 {
@@ -69,7 +69,7 @@ comes_again(struct dk_check *t, const char *instance, uint64_t activity_id, uint
   must(t, ack_work(t, again->work.lock_token));
 }
 
-/* What a worker may do with rows that it held when the orchestration came to its end. */
+/* What a worker may do with rows that it held when the orchestration ended. */
 static void
 go_on_with(struct dk_check *t, const struct taken_work *held, const char *instance)
 {
@@ -78,7 +78,7 @@ go_on_with(struct dk_check *t, const struct taken_work *held, const char *instan
 
   for (uint64_t i = 1; i <= N_ACTIVITIES; i++) {
     struct dk_work_item *work = item_of(held, instance, 1, i);
-    expect(t, work, "activity %d of %s was there", (int)i, instance);
+    expect(t, work, "activity %d of %s was fetched", (int)i, instance);
     token[i] = work->work.lock_token;
   }
   must(t, renew_work(t, token[RENEWED], .ms = RENEWED_MS));
@@ -104,7 +104,7 @@ go_on_with(struct dk_check *t, const struct taken_work *held, const char *instan
   expect_no_work(t);
 }
 
-/* The row of which the lease or the delay ends now. */
+/* The row whose lease or delay ends now. */
 static void
 expect_row(struct dk_check *t, const char *instance, uint64_t activity_id)
 {
@@ -122,7 +122,7 @@ expect_completion(struct dk_check *t, const char *instance, const char *id)
   expect_no_work(t);
 }
 
-/* What was put off comes at its time and not earlier, and nothing else does. */
+/* What was delayed comes at its time and not earlier, and nothing else does. */
 static void
 expect_the_rest(struct dk_check *t, const char *instance)
 {
@@ -177,7 +177,7 @@ cancel_no_state_delayed(struct dk_check *t)
   }
 }
 
-/* CANCEL-9: nor does a status that was never given, or an instance that only has messages, hide
+/* CANCEL-9: neither a status that was never given, nor an instance that has only messages, hides
  * work; and the first commit of an instance leaves the rows that were there before it. */
 void
 cancel_no_state_before_birth(struct dk_check *t)
@@ -226,7 +226,7 @@ cancel_with_the_end(struct dk_check *t)
   expect_no_work(t);
 }
 
-/* CANCEL-1: and so does one that comes after the end. */
+/* CANCEL-1: a commit after the end of the execution deletes what it lists. */
 void
 cancel_after_the_end(struct dk_check *t)
 {

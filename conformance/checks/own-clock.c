@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TIME, on a clock of the store's own, so in real time: a lease ends, a timer comes and is never
- * early, and the host's clock, which is an hour behind, plays no part.
+ * early, and the host's clock, which is an hour behind, has no effect.
  *
- * A busy machine may make anything late.  So nothing here is wrong for being late, short of a
- * deadline that is far away: it is judged by what came before what, by "not before", and by the
- * store's own word for the time.  Where a call has to come in time it is tried again with more. */
+ * A busy machine may delay anything.  So nothing here fails for being late, except at a deadline
+ * that is far away.  These checks judge what came before what, that nothing came too early, and the
+ * time that the store itself reports.  Where a call has to come in time it is tried again with a
+ * longer one. */
 #include "conformance/checks/checks.h"
 
 #include <time.h>
@@ -13,9 +14,9 @@
 
 enum {
   SHORT_MS = 300,
-  COMES_MS = 8000,      /* so long it may take at most until something that is due has come */
-  WAITS_MS = 600000,    /* so long a call may wait that is woken before */
-  LONGEST_MS = 20000,   /* of a lease that is to be renewed in time */
+  COMES_MS = 8000,      /* the longest time in which something that is due must come */
+  WAITS_MS = 600000,    /* the time-out of a call that is woken before */
+  LONGEST_MS = 20000,   /* of a lease that must be renewed in time */
   ROUNDING_MS = 3       /* clocks are read in whole milliseconds, and run a little differently */
 };
 
@@ -28,13 +29,13 @@ real_ms(void)
   return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
-/* Whatever was begun at `since` (or later) took at least so long. */
+/* Expects that what was begun at `since` (or later) took at least so long. */
 static void
 expect_not_before(struct dk_check *t, int64_t since, int64_t ms, const char *what)
 {
   int64_t took = real_ms() - since;
 
-  expect(t, took >= ms - ROUNDING_MS, "%s comes after %lld ms at the earliest, and not after %lld",
+  expect(t, took >= ms - ROUNDING_MS, "%s comes after %lld ms at the earliest; it came after %lld",
          what, (long long)ms, (long long)took);
 }
 
@@ -87,7 +88,7 @@ time_own_lease_ends(struct dk_check *t)
   must(t, ack_work(t, next->work.lock_token));
 }
 
-/* TOKEN-4: nobody took over, and the token is dead all the same. */
+/* TOKEN-4: the token is dead even if no other holder took over. */
 void
 time_own_lease_ends_unseen(struct dk_check *t)
 {
@@ -102,7 +103,7 @@ time_own_lease_ends_unseen(struct dk_check *t)
   must(t, ack_work(t, work_that_comes(t)->work.lock_token));
 }
 
-/* The turn, renewed while its lease ran; where that came too late, again with a longer one. */
+/* The turn, renewed while its lease ran; if that came too late, again with a longer lease. */
 static struct dk_turn *
 turn_renewed_in_time(struct dk_check *t, int64_t renew_ms, int64_t *ret_lease_ms)
 {
@@ -149,7 +150,7 @@ time_own_renew(struct dk_check *t)
   int64_t since = real_ms();
   must(t, renew_turn(t, turn->head.lock_token, .ms = SHORT_MS));
   turn_that_comes(t);
-  expect_not_before(t, since, SHORT_MS, "a turn whose lease was cut");
+  expect_not_before(t, since, SHORT_MS, "a turn whose lease was shortened");
 
   struct dk_work_item *work = work_renewed_in_time(t, LEASE_MS, &lease);
   advance(t, lease + ROUNDING_MS);
@@ -157,12 +158,12 @@ time_own_renew(struct dk_check *t)
   since = real_ms();
   must(t, renew_work(t, work->work.lock_token, .ms = SHORT_MS));
   work_that_comes(t);
-  expect_not_before(t, since, SHORT_MS, "a work item whose lease was cut");
+  expect_not_before(t, since, SHORT_MS, "a work item whose lease was shortened");
 }
 
 /* ---- timers ---------------------------------------------------------------------------------- */
 
-/* By the real clock, and by the store's own word for when it was due and what time it is. */
+/* Neither early by the real clock, nor by the store's clock when the store said that it was due. */
 static struct dk_turn *
 timer_that_comes(struct dk_check *t, int64_t since, const char *id)
 {
@@ -216,8 +217,8 @@ time_own_delayed_work(struct dk_check *t)
 
   since = real_ms();
   must(t, abandon_work(t, work->work.lock_token, .ms = SHORT_MS));
-  work = item_that_comes(t, since, "an activity that was given back for later");
-  expect_equal(t, work->work.attempt, 2, "attempt of an item that was given back");
+  work = item_that_comes(t, since, "an activity that was abandoned for later");
+  expect_equal(t, work->work.attempt, 2, "attempt of an item that was abandoned");
 
   since = real_ms();
   must(t, ack_work(t, work->work.lock_token, .to = "inst", .id = "done", .delay_ms = SHORT_MS));
@@ -234,8 +235,8 @@ expect_to_come(struct dk_check *t, struct actor *waiter, const char *what)
   expect_status(t, finish(t, waiter), DK_OK);
 }
 
-/* CALL-6: a call that waits brings what becomes due meanwhile, though host and store disagree about
- * the time, and though it came when nothing was to be expected. */
+/* CALL-6: a call that waits returns what becomes due meanwhile, even if host and store disagree
+ * about the time, and even if it was stored after the call began to wait. */
 void
 time_own_wait(struct dk_check *t)
 {
@@ -258,12 +259,13 @@ time_own_wait(struct dk_check *t)
   since = real_ms();
   insist(t, renew_work(t, work->work.lock_token, .ms = SHORT_MS));
   expect_to_come(t, waiter, "work whose lease ends");
-  expect_not_before(t, since, SHORT_MS, "the item whose lease was cut while another call waits");
+  expect_not_before(t, since, SHORT_MS,
+                    "the item whose lease was shortened while another call waits");
 }
 
 /* ---- the clock itself ------------------------------------------------------------------------ */
 
-/* One claim: what the store says that the time is, and between which two real times it was. */
+/* One claim: the time that the store reports, and the two real times between which it was. */
 struct claim {
   int64_t before, now, left, after;
 };
@@ -298,7 +300,7 @@ expect_of_lease(struct dk_check *t, const struct claim *claim, const char *what)
   expect(t, claim->left >= 1 && claim->left <= LEASE_MS, "%lld ms are left of a lease of %d ms, %s",
          (long long)claim->left, LEASE_MS, what);
   expect(t, LEASE_MS - claim->left <= claim->after - claim->before + ROUNDING_MS,
-         "no more of the lease is gone than the fetch took (%lld ms), %s: %lld ms are left",
+         "a lease has lost no more than the fetch took (%lld ms), %s: %lld ms are left",
          (long long)(claim->after - claim->before), what, (long long)claim->left);
 }
 
@@ -309,14 +311,14 @@ expect_same_pace(struct dk_check *t, const struct claim *a, const struct claim *
   int64_t passed = b->now - a->now;
 
   expect(t, passed >= b->before - a->after - ROUNDING_MS,
-         "`now` goes on with the store's clock: %lld ms between two claims, and at least %lld "
-         "were", (long long)passed, (long long)(b->before - a->after));
+         "`now` follows the store's clock: %lld ms between two claims, at least %lld "
+         "passed", (long long)passed, (long long)(b->before - a->after));
   expect(t, passed <= b->after - a->before + ROUNDING_MS,
-         "`now` is the store's: %lld ms between two claims, and at most %lld were",
+         "`now` is the store's: %lld ms between two claims, at most %lld passed",
          (long long)passed, (long long)(b->after - a->before));
 }
 
-/* TIME-2: what is left of a lease is told by the clock that has given it, and so is `now`. */
+/* TIME-2: what is left of a lease is measured by the clock that gave it, and so is `now`. */
 void
 time_own_lease_left(struct dk_check *t)
 {
@@ -373,7 +375,7 @@ call_late(struct dk_check *t, enum late late, struct dk_bytes token, struct acto
   case LATE_ABANDON:
     return abandon_turn(t, token, .on = on, .start = start);
   case LATE_ACK:
-    return ack_work(t, token, .on = on, .start = start, .to = "nobody");
+    return ack_work(t, token, .on = on, .start = start, .to = "absent");
   case LATE_WORK_RENEW:
     return renew_work(t, token, .on = on, .start = start);
   default:
@@ -388,8 +390,8 @@ short_lease(struct dk_check *t, enum late late)
                          : work_that_comes_for(t, SHORT_MS)->work.lock_token;
 }
 
-/* TIME-6: the call was made while its lease was alive, and its first message comes to the store
- * when that is over. */
+/* TIME-6: the call was made while its lease was alive, and its first message reaches the store
+ * after the lease has ended. */
 void
 time_own_lease_judged_late(struct dk_check *t)
 {

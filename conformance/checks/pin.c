@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PIN: an instance is handed out only to who has said that it understands its version. */
+/* PIN: an instance is handed out only to a fetch whose ranges hold its version. */
 #include <stdio.h>
 
 #include "conformance/checks/checks.h"
@@ -26,7 +26,7 @@ given_pinned(struct dk_check *t, const char *instance, const struct dk_version *
   must(t, ack_turn(t, fetch_turn(t), .events = {{1}}, .pinned = pin));
 }
 
-/* Does a turn come to these ranges?  It is given back, uncounted. */
+/* Does a fetch with these ranges return a turn?  It is abandoned, and not counted. */
 static bool
 comes(struct dk_check *t, const struct dk_version_range *ranges, size_t n)
 {
@@ -40,14 +40,14 @@ comes(struct dk_check *t, const struct dk_version_range *ranges, size_t n)
   return status == DK_OK;
 }
 
-/* The turn that these ranges may have. */
+/* The turn that a fetch with these ranges must return. */
 static struct dk_turn *
 turn_for(struct dk_check *t, const struct dk_version_range *range, const char *whom)
 {
   struct dk_turn *turn;
   dk_status status = try_fetch_turn(t, &turn, .ranges = range, .n_ranges = 1);
 
-  expect(t, status != DK_NOTHING, "%s comes to a fetch for %u.%u.%u to %u.%u.%u", whom,
+  expect(t, status != DK_NOTHING, "%s must be returned by a fetch for %u.%u.%u to %u.%u.%u", whom,
          range->min.major, range->min.minor, range->min.patch, range->max.major, range->max.minor,
          range->max.patch);
   expect_status(t, status, DK_OK);
@@ -59,7 +59,7 @@ struct trial {
   bool fits;
 };
 
-/* Each pin is given to "inst" by a commit, and its range asked for. */
+/* Each pin is given to "inst" by a commit, and a fetch asks for its range. */
 static void
 expect_trials(struct dk_check *t, const struct trial *trials, size_t n)
 {
@@ -74,7 +74,7 @@ expect_trials(struct dk_check *t, const struct trial *trials, size_t n)
            "pin %u.%u.%u lies %s the range from %u.%u.%u to %u.%u.%u, so that the instance %s",
            a->pin.major, a->pin.minor, a->pin.patch, a->fits ? "in" : "outside", a->min.major,
            a->min.minor, a->min.patch, a->max.major, a->max.minor, a->max.patch,
-           a->fits ? "comes" : "is passed over");
+           a->fits ? "is fetched" : "is skipped");
   }
 }
 #define expect_all(t, trials) expect_trials(t, trials, sizeof(trials) / sizeof((trials)[0]))
@@ -94,9 +94,9 @@ pin_skipped_stays_as_it_is(struct dk_check *t)
   expect_no_turn(t, .ranges = &only_99, .n_ranges = 1, .owner = "me");
   expect_no_turn(t, .ranges = &none, .n_ranges = 1);
   expect_unchanged(t);
-  struct dk_turn *turn = turn_for(t, &only_1, "an instance that others have passed over");
+  struct dk_turn *turn = turn_for(t, &only_1, "an instance that others have skipped");
   expect_ids(t, turn, "m");
-  expect_equal(t, turn->messages[0].attempt, 1, "attempt of a message that was passed over");
+  expect_equal(t, turn->messages[0].attempt, 1, "attempt of a message that was skipped");
   expect_equal(t, turn->n_events, 1, "events");
 }
 
@@ -150,10 +150,10 @@ pin_skipped_hold_up_nobody(struct dk_check *t)
   expect_text(t, turn->head.instance, "new", "the instance that fits");
   expect_no_turn(t, .ranges = &only_2, .n_ranges = 1);
   turn = fetch_turn(t, .ranges = &only_1, .n_ranges = 1);
-  expect_equal(t, turn->messages[0].attempt, 1, "attempt of a message that was passed over");
+  expect_equal(t, turn->messages[0].attempt, 1, "attempt of a message that was skipped");
 }
 
-/* PIN-1: a fetch that waits is handed what fits, and nothing else that comes. */
+/* PIN-1: a waiting fetch returns the instance that fits, and none that does not. */
 void
 pin_waits_for_what_fits(struct dk_check *t)
 {
@@ -176,7 +176,7 @@ pin_waits_for_what_fits(struct dk_check *t)
   expect_ids(t, turn, "awaited");
   turn = fetch_turn(t, .ranges = &only_1, .n_ranges = 1);
   expect_ids(t, turn, "of no use");
-  expect_equal(t, turn->messages[0].attempt, 1, "attempt of what was passed over");
+  expect_equal(t, turn->messages[0].attempt, 1, "attempt of what was skipped");
 }
 
 /* ---- no ranges, and none --------------------------------------------------------------------- */
@@ -200,12 +200,12 @@ expect_all_three(struct dk_check *t)
   struct taken_turns taken = take_turns(t);
 
   expect_equal(t, taken.n, 3, "turns without ranges");
-  expect(t, turn_of(&taken, "pinned"), "the pinned instance comes without ranges");
-  expect(t, turn_of(&taken, "unpinned"), "the unpinned instance comes without ranges");
-  expect(t, turn_of(&taken, "unknown"), "the unknown instance comes without ranges");
+  expect(t, turn_of(&taken, "pinned"), "a fetch without ranges returns the pinned instance");
+  expect(t, turn_of(&taken, "unpinned"), "a fetch without ranges returns the unpinned instance");
+  expect(t, turn_of(&taken, "unknown"), "a fetch without ranges returns the unknown instance");
 }
 
-/* PIN-2: who gives no ranges takes every instance. */
+/* PIN-2: a fetch without ranges takes every instance. */
 void
 pin_no_ranges_take_all(struct dk_check *t)
 {
@@ -213,7 +213,7 @@ pin_no_ranges_take_all(struct dk_check *t)
   expect_all_three(t);
 }
 
-/* PIN-2: a list of no ranges takes nothing. */
+/* PIN-2: an empty list of ranges takes nothing. */
 void
 pin_empty_list_takes_none(struct dk_check *t)
 {
@@ -242,7 +242,8 @@ pin_both_ends_included(struct dk_check *t)
   expect_all(t, trials);
 }
 
-/* PIN-3: one range that holds the pin is enough, wherever it stands; a gap between is a gap. */
+/* PIN-3: one range that holds the pin is enough, whatever its place in the list; a gap between
+ * ranges holds none. */
 void
 pin_any_range_will_do(struct dk_check *t)
 {
@@ -260,7 +261,7 @@ pin_any_range_will_do(struct dk_check *t)
   must(t, ack_turn(t, fetch_turn(t), .pinned = &pin));
   must(t, enqueue(t, "inst"));
   expect(t, !comes(t, apart, 2), "the pin lies in the gap between two ranges");
-  expect(t, !comes(t, backward, 2), "the pin lies in the gap, in whichever order they stand");
+  expect(t, !comes(t, backward, 2), "the pin lies in the gap, whatever the order of the ranges");
 }
 
 /* ---- compared -------------------------------------------------------------------------------- */
@@ -322,7 +323,7 @@ pin_whole_width(struct dk_check *t)
 
 /* ---- without a pin --------------------------------------------------------------------------- */
 
-/* PIN-5: who has no pin, or is not known, comes to whatever ranges there are. */
+/* PIN-5: an instance without a pin, or an unknown one, fits all ranges. */
 void
 pin_unpinned_fit_all(struct dk_check *t)
 {
@@ -353,7 +354,7 @@ expect_only(struct dk_check *t, const struct dk_version_range *fits, const char 
     bool is_fit = !fits || fits == all[i];
 
     expect(t, comes(t, all[i], 1) == is_fit, "%s, the instance %s a fetch for %u.x.x", when,
-           is_fit ? "comes to" : "is passed over by", all[i]->min.major);
+           is_fit ? "is returned by" : "is skipped by", all[i]->min.major);
   }
 }
 
@@ -396,11 +397,11 @@ pin_given_later(struct dk_check *t)
   expect_only(t, &only_2, "pinned by its second commit");
   must(t, ack_turn(t, probed_turn(t), .pinned = &zero));
   must(t, enqueue(t, "inst"));
-  expect(t, comes(t, &none, 1), "an instance pinned to 0.0.0 comes to a fetch for 0.0.0");
-  expect(t, !comes(t, &only_2, 1), "0.0.0 is a pin: the instance does not come to all");
+  expect(t, comes(t, &none, 1), "a fetch for 0.0.0 returns an instance pinned to 0.0.0");
+  expect(t, !comes(t, &only_2, 1), "0.0.0 is a pin: the instance does not fit all ranges");
 }
 
-/* PIN-6: the old execution's pin decides until the new one is committed, and not longer. */
+/* PIN-6: the old execution's pin decides until the new execution is committed, and no longer. */
 void
 pin_of_its_execution(struct dk_check *t)
 {
@@ -417,7 +418,7 @@ pin_of_its_execution(struct dk_check *t)
   expect_only(t, &only_3, "when it has ended");
 }
 
-/* PIN-6: pins are in the store. */
+/* PIN-6: pins are stored. */
 void
 pin_same_after_reopening(struct dk_check *t)
 {

@@ -18,8 +18,8 @@ expect_attempt_of(struct dk_check *t, const struct dk_turn *turn, const char *id
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* POISON-1: attempt is 1 at the first delivery, and one more at each: also when it began late, and
- * beside renewals, which are no deliveries. */
+/* POISON-1: attempt is 1 at the first delivery, and one more at each further one: even if the first
+ * came late, and with renewals between, which are not deliveries. */
 void
 poison_one_more_each_time(struct dk_check *t)
 {
@@ -34,7 +34,7 @@ poison_one_more_each_time(struct dk_check *t)
   }
 }
 
-/* POISON-1: whoever fetches: a count is the store's, and not that of a handle. */
+/* POISON-1: the count of a message belongs to the store, and not to a handle. */
 void
 poison_whoever_fetches(struct dk_check *t)
 {
@@ -49,7 +49,7 @@ poison_whoever_fetches(struct dk_check *t)
   }
 }
 
-/* POISON-1: the count is stored: it goes on when the store is opened again. */
+/* POISON-1: the count is stored: it continues when the store is opened again. */
 void
 poison_counts_on_after_reopening(struct dk_check *t)
 {
@@ -62,7 +62,7 @@ poison_counts_on_after_reopening(struct dk_check *t)
   expect_attempt_of(t, fetch_turn(t), "m", 3);
 }
 
-/* POISON-2: a crash loop, in which nobody ever gives anything back, is counted. */
+/* POISON-2: a crash loop, in which no process ever abandons anything, is counted. */
 void
 poison_expired_counts(struct dk_check *t)
 {
@@ -74,7 +74,8 @@ poison_expired_counts(struct dk_check *t)
   }
 }
 
-/* POISON-3: each message has a count of its own, however it came and whatever stands beside it. */
+/* POISON-3: each message has a count of its own, however it came and whatever is delivered with
+ * it. */
 void
 poison_each_message_its_own(struct dk_check *t)
 {
@@ -93,7 +94,7 @@ poison_each_message_its_own(struct dk_check *t)
   expect_attempt_of(t, turn, "third", 1);
 }
 
-/* POISON-3: what has been consumed leaves its count to nobody, not to a later one of its id. */
+/* POISON-3: a later message with the id of a consumed one does not inherit its count. */
 void
 poison_count_goes_with_its_message(struct dk_check *t)
 {
@@ -144,7 +145,7 @@ poison_ignored_for_its_turn_only(struct dk_check *t)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-/* POISON-5: work items count a delivery that was given back and one whose lease ended, and no
+/* POISON-5: work items count a delivery that was abandoned and one whose lease ended, and no
  * renewal. */
 void
 poison_work_counts(struct dk_check *t)
@@ -171,8 +172,10 @@ poison_work_ignored_attempt(struct dk_check *t)
     struct dk_work_item *first = item_of(&taken, "inst", 1, 1);
     struct dk_work_item *second = item_of(&taken, "inst", 1, 2);
     expect(t, taken.n == 2 && first && second, "both activities come");
-    expect_equal(t, first->work.attempt, 1, "attempt that was always taken back");
-    expect_equal(t, second->work.attempt, i + 1, "attempt that was never taken back");
+    expect_equal(t, first->work.attempt, 1,
+                 "attempt of the item that is abandoned with ignore_attempt");
+    expect_equal(t, second->work.attempt, i + 1,
+                 "attempt of the item that is abandoned without it");
     must(t, abandon_work(t, first->work.lock_token, .ignore_attempt = true));
     must(t, abandon_work(t, second->work.lock_token));
   }
@@ -196,7 +199,7 @@ poison_beyond_a_bound(struct dk_check *t)
   expect_attempt_of(t, turn, "later", 1);
 }
 
-/* POISON-6: an instance that was passed by is not counted: pinned elsewhere, or locked. */
+/* POISON-6: an instance that was skipped is not counted: pinned elsewhere, or locked. */
 void
 poison_passed_by(struct dk_check *t)
 {
@@ -222,7 +225,8 @@ poison_passed_by(struct dk_check *t)
   expect_attempt_of(t, turn, "second", 1);
 }
 
-/* POISON-6: neither is an item whose tag nobody wanted, or that was one too many for a fetch. */
+/* POISON-6: an item is not counted if no fetch asked for its tag, or if it was one too many for a
+ * fetch. */
 void
 poison_work_passed_by(struct dk_check *t)
 {
@@ -241,5 +245,5 @@ poison_work_passed_by(struct dk_check *t)
   struct taken_work taken = take_work(t);
   expect_equal(t, taken.n, 3, "activities");
   for (size_t i = 0; i < taken.n; i++)
-    expect_equal(t, taken.items[i]->work.attempt, 1, "attempt of what had been passed by");
+    expect_equal(t, taken.items[i]->work.attempt, 1, "attempt of what had been skipped");
 }

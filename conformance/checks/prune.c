@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PRUNE: which executions go, what goes with them, and that all else is as it was. */
+/* PRUNE: which executions are deleted, what is deleted with them, and that all else stays as it
+ * was. */
 #include "conformance/checks/admin.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- which go -------------------------------------------------------------------------------- */
+/* ---- which executions are deleted ------------------------------------------------------------ */
 
-/* PRUNE-1: the newest by their numbers, and one of them always. */
+/* PRUNE-1: the newest executions by their numbers stay, at least one. */
 void
 prune_newest_stay(struct dk_check *t)
 {
@@ -33,7 +34,7 @@ prune_newest_stay(struct dk_check *t)
   expect_counts(t, &removed, .instances = 1);
 }
 
-/* PRUNE-1: neither the current one, over or not, nor one that nobody has ended. */
+/* PRUNE-1: the current execution stays, ended or not, and so does one that was not ended. */
 void
 prune_running_stay(struct dk_check *t)
 {
@@ -53,12 +54,13 @@ prune_running_stay(struct dk_check *t)
   expect_equal(t, look_at(t, "inst")->status, DK_COMPLETED, "status");
 }
 
-/* PRUNE-2: before it, to the millisecond; and never fewer than `keep`. */
+/* PRUNE-2: only executions that completed before the time are deleted, to the millisecond; and
+ * never fewer than `keep` stay. */
 void
 prune_completed_before(struct dk_check *t)
 {
   struct dk_removed removed;
-  int64_t first = now(t); /* each is over 100 ms after the one before */
+  int64_t first = now(t); /* each ends 100 ms after the one before */
 
   given_executions(t, "inst", 7, 100);
   must(t, prune(t, "inst", .completed_before = first, .ret = &removed));
@@ -77,7 +79,7 @@ prune_completed_before(struct dk_check *t)
   expect_executions(t, "inst", 7);
 }
 
-/* PRUNE-2: also of those that a filter selects, by the ends of their executions. */
+/* PRUNE-2: a time holds for all that a filter selects as well, by the ends of their executions. */
 void
 prune_filtered_before(struct dk_check *t)
 {
@@ -103,9 +105,9 @@ prune_filtered_before(struct dk_check *t)
   expect_executions(t, "c", 1);
 }
 
-/* ---- what goes with them --------------------------------------------------------------------- */
+/* ---- what is deleted with them --------------------------------------------------------------- */
 
-/* PRUNE-3: histories, of those that go and of no others. */
+/* PRUNE-3: histories are deleted with their executions, and no others. */
 void
 prune_histories_go(struct dk_check *t)
 {
@@ -116,21 +118,23 @@ prune_histories_go(struct dk_check *t)
   must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 3, .events = {{1, "of the third"}}));
   given_executions(t, "other", 2, 0);
   must(t, prune(t, "inst"));
-  expect(t, !read_history(t, "inst", .execution_id = 1)->found, "the first is not there any more");
-  expect(t, !read_history(t, "inst", .execution_id = 2)->found, "nor is the second");
+  expect(t, !read_history(t, "inst", .execution_id = 1)->found, "the first execution was deleted");
+  expect(t, !read_history(t, "inst", .execution_id = 2)->found, "the second execution was deleted");
   expect_equal(t, read_history(t, "inst", .execution_id = 1)->n_events, 0, "events of the first");
   struct dk_history *history = read_history(t, "inst");
   expect_equal(t, history->execution.execution_id, 3, "the latest");
   expect_equal(t, history->n_events, 1, "its events");
   expect_text(t, history->events[0].payload, "of the third", "payload");
   expect_executions(t, "other", 1, 2);
-  expect_equal(t, read_history(t, "other", .execution_id = 1)->n_events, 1, "events of another");
+  expect_equal(t, read_history(t, "other", .execution_id = 1)->n_events, 1,
+               "events of another instance");
   const struct dk_stats *stats = read_stats(t);
   expect_equal(t, stats->executions, 3, "executions in the store");
   expect_equal(t, stats->events, 3, "events in the store");
 }
 
-/* PRUNE-3: while a turn is held and work is done; nothing else goes, and all goes on. */
+/* PRUNE-3: lease, messages, work, owner, pin and age stay, and a turn that is held can be
+ * committed. */
 void
 prune_nothing_else(struct dk_check *t)
 {
@@ -154,7 +158,7 @@ prune_nothing_else(struct dk_check *t)
   must(t, prune(t, "inst"));
   expect_executions(t, "inst", 3);
   expect_equal(t, look_at(t, "inst")->created_at, created, "created_at");
-  expect_equal(t, look_at(t, "inst")->locked_until, now(t) + LEASE_MS, "until when it is held");
+  expect_equal(t, look_at(t, "inst")->locked_until, now(t) + LEASE_MS, "locked_until");
   expect_text(t, look_at(t, "inst")->owner, "me", "owner");
   expect_text(t, look_at(t, "inst")->parent_instance, "root", "parent");
   const struct dk_stats *is = read_stats(t);
@@ -171,7 +175,8 @@ prune_nothing_else(struct dk_check *t)
 
 /* ---- one, and many --------------------------------------------------------------------------- */
 
-/* PRUNE-4: what was never committed is not found, though it has messages, or had executions. */
+/* PRUNE-4: an instance that was never committed is not found, even if it has messages, or had
+ * executions before a deletion. */
 void
 prune_unknown(struct dk_check *t)
 {
@@ -182,7 +187,7 @@ prune_unknown(struct dk_check *t)
   must(t, ack_turn(t, fetch_turn(t), .empty = true));
   must(t, enqueue(t, "pending"));
   before(t);
-  expect_status(t, prune(t, "nobody"), DK_NOT_FOUND);
+  expect_status(t, prune(t, "absent"), DK_NOT_FOUND);
   expect_status(t, prune(t, "pending"), DK_NOT_FOUND);
   expect_status(t, prune(t, "dropped"), DK_NOT_FOUND);
   expect_status(t, prune(t, "gone", .keep = 1), DK_NOT_FOUND);
@@ -191,7 +196,8 @@ prune_unknown(struct dk_check *t)
   expect_executions(t, "inst", 1, 2, 3);
 }
 
-/* PRUNE-4: all that the filter selects, running or over; also those of which nothing goes count. */
+/* PRUNE-4: all instances that a filter selects are pruned and counted, running or ended, even those
+ * of which nothing is deleted. */
 void
 prune_filtered(struct dk_check *t)
 {
@@ -204,9 +210,9 @@ prune_filtered(struct dk_check *t)
   given_executions(t, "d", 5, 0);
   removed = prune_all_matching(t, .only = {.by_ids = true});
   expect_counts(t, &removed, .instances = 0);
-  removed = prune_all_matching(t, .only = {.ids = {"nobody"}});
+  removed = prune_all_matching(t, .only = {.ids = {"absent"}});
   expect_counts(t, &removed, .instances = 0);
-  removed = prune_all_matching(t, .only = {.ids = {"a", "c", "nobody"}}, .keep = 2);
+  removed = prune_all_matching(t, .only = {.ids = {"a", "c", "absent"}}, .keep = 2);
   expect_counts(t, &removed, .instances = 2, .executions = 2, .events = 2);
   expect_executions(t, "a", 3, 4);
   expect_executions(t, "d", 1, 2, 3, 4, 5);
@@ -222,7 +228,7 @@ prune_filtered(struct dk_check *t)
   expect_executions(t, "d", 5);
 }
 
-/* One page after another, each beginning where the one before said. */
+/* Prunes page after page, each from where the last one ended. */
 static struct dk_removed
 prune_in_pages(struct dk_check *t, uint32_t most)
 {
@@ -233,7 +239,7 @@ prune_in_pages(struct dk_check *t, uint32_t most)
   for (int pages = 0; pages < MOST_PAGES; pages++) {
     must(t, prune_matching(t, .only = {.created_from = 1}, .max = most,
                            .after = after[0] ? after : NULL, .ret = &removed));
-    expect(t, removed.instances <= most, "a page looks at %u at most", most);
+    expect(t, removed.instances <= most, "a page examines %u instances at most", most);
     sum.instances += removed.instances;
     sum.executions += removed.executions;
     if (!removed.next.ptr)
@@ -245,7 +251,7 @@ prune_in_pages(struct dk_check *t, uint32_t most)
   return sum;
 }
 
-/* PRUNE-4: a page looks at no more than were asked for, each of them whole. */
+/* PRUNE-4: a page examines no more instances than were asked for, each whole. */
 void
 prune_pages(struct dk_check *t)
 {
@@ -253,7 +259,7 @@ prune_pages(struct dk_check *t)
   char id[16];
 
   for (uint32_t most = 1; most <= 4; most++) {
-    for (int i = 0; i < INSTANCES; i++) { /* of which 0, 1, 2, 0, 1 and 2 executions are to go */
+    for (int i = 0; i < INSTANCES; i++) { /* 0, 1, 2, 0, 1 and 2 executions are to be deleted */
       snprintf(id, sizeof id, "inst-%u%d", most, i);
       given_executions(t, id, (uint64_t)i % 3 + 1, 0);
     }
@@ -265,7 +271,7 @@ prune_pages(struct dk_check *t)
 
 /* ---- what is left ---------------------------------------------------------------------------- */
 
-/* PRUNE-5: as it was; and the next commit goes on from there. */
+/* PRUNE-5: what is left is as it was, and the next commit continues from there. */
 void
 prune_goes_on(struct dk_check *t)
 {
@@ -295,7 +301,7 @@ prune_goes_on(struct dk_check *t)
   expect_equal(t, read_history(t, "inst", .execution_id = 5)->n_events, 4, "events of the fifth");
 }
 
-/* PRUNE-5: and the same when the store is opened again. */
+/* PRUNE-5: what was pruned stays deleted when the store is opened again. */
 void
 prune_same_after_reopening(struct dk_check *t)
 {
@@ -304,14 +310,15 @@ prune_same_after_reopening(struct dk_check *t)
   close_handle(t, NULL);
   open_handle(t, NULL);
   expect_executions(t, "inst", 3, 4);
-  expect(t, !read_history(t, "inst", .execution_id = 2)->found, "the second is gone for good");
+  expect(t, !read_history(t, "inst", .execution_id = 2)->found,
+         "the second execution stays deleted");
   expect_text(t, read_history(t, "inst", .execution_id = 3)->execution.output, "execution 3",
               "output of the third");
   must(t, ack_turn(t, next_turn(t, "inst"), .execution_id = 5));
   expect_executions(t, "inst", 3, 4, 5);
 }
 
-/* PRUNE-5: and for another process. */
+/* PRUNE-5: another process sees what is left, and prunes it. */
 void
 prune_other_process_sees(struct dk_check *t)
 {
@@ -322,7 +329,8 @@ prune_other_process_sees(struct dk_check *t)
   expect_equal(t, list_executions(t, "inst", .on = other)->n_items, 4, "executions");
   must(t, prune(t, "inst", .keep = 3));
   expect_equal(t, list_executions(t, "inst", .on = other)->n_items, 3, "executions that are left");
-  expect(t, !read_history(t, "inst", .on = other, .execution_id = 1)->found, "the first is gone");
+  expect(t, !read_history(t, "inst", .on = other, .execution_id = 1)->found,
+         "the first was deleted");
   must(t, prune(t, "inst", .on = other, .keep = 2, .ret = &removed));
   expect_counts(t, &removed, .instances = 1, .executions = 1, .events = 1);
   expect_executions(t, "inst", 3, 4);
@@ -332,7 +340,7 @@ prune_other_process_sees(struct dk_check *t)
 
 /* ---- at the same time ------------------------------------------------------------------------ */
 
-/* PRUNE-5: whichever comes first, what the commit has begun stays. */
+/* PRUNE-5: in a race of prune and commit, the execution that the commit has begun stays. */
 void
 prune_races_commit(struct dk_check *t)
 {

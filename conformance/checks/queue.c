@@ -6,7 +6,7 @@
 
 enum { NEWS_LEASE_MS = 600000, MOST_DELIVERIES = 1000 };
 
-/* ---- to whom --------------------------------------------------------------------------------- */
+/* ---- which targets --------------------------------------------------------------------------- */
 
 static void
 given_instance_of_status(struct dk_check *t, const char *instance, int32_t status)
@@ -75,8 +75,8 @@ queue_message_creates_nothing(struct dk_check *t)
 
 /* ---- in which order -------------------------------------------------------------------------- */
 
-/* QUEUE-2: what is due at one time comes as it arrived, whoever sent it, and however its time was
- * said. */
+/* QUEUE-2: messages that are due at the same time come as they arrived, whatever their sender, and
+ * whether a time or a delay was given. */
 void
 queue_equal_times_by_arrival(struct dk_check *t)
 {
@@ -117,7 +117,7 @@ queue_list_in_its_order(struct dk_check *t)
 }
 
 /* QUEUE-2: a message keeps its place when it comes again: after a bounded turn whose lease has
- * ended, and after one that was given back. */
+ * ended, and after one that was abandoned. */
 void
 queue_delivered_keep_their_place(struct dk_check *t)
 {
@@ -134,7 +134,8 @@ queue_delivered_keep_their_place(struct dk_check *t)
   expect_ids(t, fetch_turn(t), "first", "second", "third", "fourth", "fifth");
 }
 
-/* QUEUE-2: what is sent later stands in front if its time is earlier than that of what waits. */
+/* QUEUE-2: a message with an earlier time comes first, even if it is sent later than those that
+ * wait. */
 void
 queue_earlier_time_comes_first(struct dk_check *t)
 {
@@ -173,11 +174,11 @@ queue_arrivals_wait_for_the_next_turn(struct dk_check *t)
   must(t, abandon_turn(t, turn->head.lock_token));
   turn = the_turn_of(t, "inst");
   expect_ids(t, turn, "enqueued", "done", "sent", "own", "late");
-  expect_equal(t, turn->messages[3].attempt, 2, "attempt of what was given back");
+  expect_equal(t, turn->messages[3].attempt, 2, "attempt of what was abandoned");
   expect_equal(t, turn->messages[4].attempt, 1, "attempt of what came during that turn");
 }
 
-/* QUEUE-5: the time of an arrival is not that of the lease: it ends as it would have. */
+/* QUEUE-5: a delayed arrival neither ends nor prolongs the lease of a running turn. */
 void
 queue_arrival_leaves_the_lease(struct dk_check *t)
 {
@@ -219,7 +220,7 @@ queue_any_payload(struct dk_check *t)
   struct dk_turn *turn = fetch_turn(t);
   expect_equal(t, turn->n_messages, 3, "messages");
   expect_bytes(t, turn->messages[0].payload, every, "a payload of all bytes");
-  expect_bytes(t, turn->messages[1].payload, some, "a payload that is no text");
+  expect_bytes(t, turn->messages[1].payload, some, "a payload that is not text");
   expect_equal(t, turn->messages[2].payload.len, 0, "bytes of an empty payload");
   expect_text(t, turn->messages[0].id, "every", "id of the first message");
   expect_text(t, turn->messages[1].id, NULL, "id of a message that was sent without");
@@ -305,7 +306,7 @@ queue_instances_bytewise(struct dk_check *t)
   }
 }
 
-/* QUEUE-7: messages whose ids look alike are no duplicates, and a cancelled one goes alone. */
+/* QUEUE-7: messages whose ids look alike are not duplicates, and are cancelled one by one. */
 void
 queue_messages_bytewise(struct dk_check *t)
 {
@@ -319,7 +320,7 @@ queue_messages_bytewise(struct dk_check *t)
              alike[9], alike[10], alike[11]);
 }
 
-/* ---- nobody is held up ----------------------------------------------------------------------- */
+/* ---- no instance delays another -------------------------------------------------------------- */
 
 enum { PINNED = 20, FUTURE = 45, LOCKED = 40, MOST_OF_A_KIND = 50 };
 
@@ -383,10 +384,10 @@ queue_busy_instance_lets_others_in(struct dk_check *t)
     must(t, enqueue(t, "busy"));
     must(t, ack_turn(t, turn));
   }
-  expect(t, false, "a message has been delivered while %d others were", MOST_DELIVERIES);
+  expect(t, false, "a waiting message is delivered before %d others", MOST_DELIVERIES);
 }
 
-/* QUEUE-8: a message that nobody can handle, and that is given back each time, holds up nobody. */
+/* QUEUE-8: a message whose turn is abandoned each time lets others have their turn. */
 void
 queue_given_back_lets_others_in(struct dk_check *t)
 {
@@ -398,11 +399,11 @@ queue_given_back_lets_others_in(struct dk_check *t)
       return;
     must(t, abandon_turn(t, turn->head.lock_token, .ignore_attempt = i % 2));
   }
-  expect(t, false, "a message has been delivered while another was given back %d times",
+  expect(t, false, "a waiting message is delivered before another is abandoned %d times",
          MOST_DELIVERIES);
 }
 
-/* QUEUE-8: whose own instances always have more messages is given those of others too. */
+/* QUEUE-8: an owner whose own instances always have more messages gets other instances as well. */
 void
 queue_owner_lets_others_in(struct dk_check *t)
 {
@@ -417,13 +418,14 @@ queue_owner_lets_others_in(struct dk_check *t)
     must(t, ack_turn(t, turn, .owner = "me"));
     must(t, enqueue(t, "own"));
   }
-  expect(t, false, "a message has been delivered while %d of the owner's own instances were",
+  expect(t, false, "a waiting message is delivered before %d turns of the owner's own instance",
          MOST_DELIVERIES);
 }
 
 /* ---- never lost ------------------------------------------------------------------------------ */
 
-/* QUEUE-9: what was answered with DK_OK is there when the store is opened again. */
+/* QUEUE-9: a message that was answered with DK_OK is still stored when the store is opened
+ * again. */
 void
 queue_there_after_reopening(struct dk_check *t)
 {
@@ -445,7 +447,8 @@ queue_there_after_reopening(struct dk_check *t)
   expect_times(t, turn, 0, start + 5000, start);
 }
 
-/* QUEUE-9: it is there also if the process that sent it is killed the moment it has its answer. */
+/* QUEUE-9: an acknowledged message is still stored even if its sender's process is killed at
+ * once. */
 void
 queue_there_after_a_kill(struct dk_check *t)
 {

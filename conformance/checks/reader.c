@@ -16,7 +16,7 @@ open_to_write(struct dk_check *t)
   open_handle(t, NULL);
 }
 
-/* ABI-15: a store that is not there is not found, and not made. */
+/* ABI-15: a store that does not exist is not found, and not made. */
 void
 abi_reader_makes_nothing(struct dk_check *t)
 {
@@ -28,7 +28,7 @@ abi_reader_makes_nothing(struct dk_check *t)
   expect_status(t, open_status(t, clock, "absent"), DK_NOT_FOUND);
 }
 
-/* All that is there to be fetched, and tokens that hold. */
+/* Every call that would write is refused: with work to fetch, and with tokens that are valid. */
 static void
 expect_refusals(struct dk_check *t, const struct dk_turn *held, struct dk_bytes work)
 {
@@ -47,7 +47,7 @@ expect_refusals(struct dk_check *t, const struct dk_turn *held, struct dk_bytes 
   expect_status(t, abandon_work(t, work), DK_REFUSED);
 }
 
-/* ABI-15: what would write is refused and has not happened; histories are read. */
+/* ABI-15: what would write is refused and has no effect; histories are read. */
 void
 abi_reader_changes_nothing(struct dk_check *t)
 {
@@ -60,7 +60,7 @@ abi_reader_changes_nothing(struct dk_check *t)
 
   open_to_read(t);
   struct dk_history *history = read_history(t, "inst");
-  expect_equal(t, history->n_events, 2, "events, for who reads");
+  expect_equal(t, history->n_events, 2, "events, for a reader");
   expect_text(t, history->events[1].payload, "second", "payload of event 2");
   expect_refusals(t, held, work);
   expect_equal(t, read_history(t, "held")->n_events, 1, "events");
@@ -70,13 +70,15 @@ abi_reader_changes_nothing(struct dk_check *t)
   must(t, ack_work(t, work));
   struct dk_turn *turn = fetch_turn(t);
   expect_ids(t, turn, "news");
-  expect_equal(t, turn->messages[0].attempt, 1, "attempt of a message that nobody could fetch");
+  expect_equal(t, turn->messages[0].attempt, 1,
+               "attempt of a message that the reader could not fetch");
   expect_no_turn(t);
-  expect_equal(t, fetch_work(t)->work.attempt, 1, "attempt of an activity that nobody could fetch");
+  expect_equal(t, fetch_work(t)->work.attempt, 1,
+               "attempt of an activity that the reader could not fetch");
   expect_no_work(t);
 }
 
-/* ABI-15, ADMIN-7: who reads sees what is there, and removes none of it. */
+/* ABI-15, ADMIN-7: a handle that was opened to read looks at instances, and removes none. */
 void
 admin_for_readers(struct dk_check *t)
 {
@@ -87,8 +89,8 @@ admin_for_readers(struct dk_check *t)
   open_to_read(t);
   expect_listed(t, list_instances(t), "done", "loop", "unborn");
   expect_executions(t, "loop", 1, 2, 3);
-  expect_equal(t, read_messages(t, "unborn")->n_items, 1, "messages, for who reads");
-  expect_equal(t, read_stats(t)->completed, 1, "completed instances, for who reads");
+  expect_equal(t, read_messages(t, "unborn")->n_items, 1, "messages, for a reader");
+  expect_equal(t, read_stats(t)->completed, 1, "completed instances, for a reader");
   expect_status(t, delete_instances(t, .ids = {"done"}), DK_REFUSED);
   expect_status(t, delete_instances(t, .ids = {"unborn"}, .force = true), DK_REFUSED);
   expect_status(t, delete_matching(t, .only = {.name = "order"}), DK_REFUSED);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* REL: what a fetch has locked whose answer was lost is given back by the fetch's id. */
+/* REL: the locks of a fetch whose answer was lost are released by the fetch's id. */
 #include "conformance/checks/checks.h"
 
 enum { LOST = 7, OTHER = 8, NEVER = 9, SHORT_MS = 1000 };
@@ -67,7 +67,7 @@ rel_work(struct dk_check *t)
   }
 }
 
-/* REL-1, REL-2: a renewal leaves a lease the fetch's. */
+/* REL-1, REL-2: what was renewed still belongs to the fetch, and is released with it. */
 void
 rel_renewed(struct dk_check *t)
 {
@@ -83,7 +83,7 @@ rel_renewed(struct dk_check *t)
   the_item_of(t, "inst", 1);
 }
 
-/* REL-3: leases of other fetches, with an id or without, go on. */
+/* REL-3: the leases of other fetches continue, whether these have an id or not. */
 void
 rel_nothing_else(struct dk_check *t)
 {
@@ -104,7 +104,7 @@ rel_nothing_else(struct dk_check *t)
   expect_no_turn(t);
 }
 
-/* REL-3: where the fetch holds nothing, nothing changes. */
+/* REL-3: a release by the id of a fetch that holds nothing is DK_OK, and changes nothing. */
 void
 rel_unknown(struct dk_check *t)
 {
@@ -123,7 +123,7 @@ rel_unknown(struct dk_check *t)
   expect_unchanged(t);
 }
 
-/* REL-3: what somebody has fetched since is his. */
+/* REL-3: what was fetched again since belongs to the new holder. */
 void
 rel_taken_over(struct dk_check *t)
 {
@@ -141,7 +141,7 @@ rel_taken_over(struct dk_check *t)
   must(t, renew_work(t, work->work.lock_token));
 }
 
-/* REL-4: any handle may release it, and it wakes who waits. */
+/* REL-4: any handle may release it, and a fetch that waits returns the work. */
 void
 rel_another_handle(struct dk_check *t)
 {

@@ -9,7 +9,7 @@ reopen(struct dk_check *t)
   open_handle(t, NULL);
 }
 
-/* TURN-11: birth and the rest of the head are those of before, and who is the owner too. */
+/* TURN-11: birth and the rest of the head are as before, and so is the owner. */
 void
 turn_same_after_reopening(struct dk_check *t)
 {
@@ -31,12 +31,12 @@ turn_same_after_reopening(struct dk_check *t)
   expect_text(t, turn->head.name, "order", "name");
   expect_text(t, turn->head.version, "1.2.3", "version");
   expect_text(t, turn->head.parent_instance, "mother", "parent");
-  expect_equal(t, turn->messages[0].attempt, 2, "attempt of a message that was given back");
+  expect_equal(t, turn->messages[0].attempt, 2, "attempt of a message that was abandoned");
   must(t, ack_turn(t, turn, .execution_id = 2, .events = {{5}}));
   expect_equal(t, next_turn(t, "inst")->head.birth, birth, "birth, a commit later");
 }
 
-/* TURN-1: a lock is the store's, and so is the end of its lease: closing frees nobody. */
+/* TURN-1: a lock and the end of its lease are stored: closing frees no instance. */
 void
 turn_lock_after_reopening(struct dk_check *t)
 {

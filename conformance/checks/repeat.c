@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ACK, WORK: calls that are marked DK_REPEATED.  The mark is no token: who has lost its lock stays
- * out, and only what has landed is answered as done. */
+/* ACK, WORK: calls that are marked DK_REPEATED.  The mark does not replace a token: a caller that
+ * has lost its lock is refused, and only what has landed is answered as done. */
 #include "conformance/checks/checks.h"
 
 /* ---- commits --------------------------------------------------------------------------------- */
@@ -35,7 +35,7 @@ ack_repeated_is_fenced(struct dk_check *t)
   must(t, ack_turn(t, holder, .events = {{next_event(holder)}}));
 }
 
-/* ACK-11: only the last token that was committed has landed; given back is not committed. */
+/* ACK-11: only the last token that was committed has landed; an abandoned one has not. */
 void
 ack_repeated_last_only(struct dk_check *t)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SRV-7: two calls of which one may win, and the messages of one come between those of the other.
  *
- * Which come between which is no matter of luck: the kit holds a message of the first call until
- * the second is through, or waits for the first inside the provider. */
+ * Which messages come between does not depend on luck: the kit holds a message of the first call
+ * until the second has ended, or waits for the first inside the provider. */
 #include "conformance/checks/server-trials.h"
 
 #include <stdio.h>
 
 enum {
   MOST_MESSAGES = 12,
-  THROUGH_MS = 500 /* by then the second call is through, or waits for the first */
+  THROUGH_MS = 500 /* by then the second call has ended, or waits for the first */
 };
 
 enum match { TWO_FETCHES, TWO_COMMITS, TWO_WORK_FETCHES, TWO_ACKS, TWO_ENQUEUES, MATCHES };
@@ -88,7 +88,7 @@ expect_one_message(const struct contest *c)
 {
   struct dk_turn *turn = the_turn_of(c->t, c->instance);
 
-  expect_equal(c->t, turn->n_messages, 1, "messages of what was made once");
+  expect_equal(c->t, turn->n_messages, 1, "messages of a call that was done once");
   must(c->t, ack_turn(c->t, turn, .empty = true));
 }
 
@@ -118,14 +118,15 @@ server_between_judge(const struct contest *c)
   dk_status lost = first == DK_OK ? second : first;
   char name[2][32];
 
-  expect(t, (first == DK_OK) != (second == DK_OK), "of two %s at once one is done: they answer %s "
+  expect(t, (first == DK_OK) != (second == DK_OK),
+         "of two concurrent %s one is done: they answer %s "
          "and %s", matches[c->match].name, dk_status_name(first, name[0], sizeof(name[0])),
          dk_status_name(second, name[1], sizeof(name[1])));
   expect_status(t, lost, matches[c->match].of_loser);
   settle(c, first == DK_OK ? c->first : c->second);
 }
 
-/* False: the first was through before its n-th message. */
+/* False: the first call ended before its n-th message. */
 static bool
 let_between(struct contest *c, uint32_t n)
 {

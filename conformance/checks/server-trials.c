@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum {
-  WELL_IN_A_ROW = 20,    /* so many connections a pool may have, each broken */
-  HELD_MS = 600000,      /* what is held stays so */
+  WELL_IN_A_ROW = 20,    /* as many connections as a pool may have, each broken */
+  HELD_MS = 600000,      /* how long a held message is held */
   SHORT_LEASE_MS = 1000, /* of a fetch whose answer may be lost */
   MOST_CALLS = 400
 };
@@ -40,14 +40,14 @@ deeds_of(struct dk_check *t)
   return provider(t)->ops->enqueue_for_worker ? DEEDS : DEED_ENQUEUE_WORK;
 }
 
-/* What nobody knows about may come later, when a server has found time for it. */
+/* A message of unknown outcome may come later, when a server has found time for it. */
 #define NAMELESS "nameless"
 
 /* ---- well or not ----------------------------------------------------------------------------- */
 
-/* Nobody can know it but the store itself; a token that was never given out may be told by its
- * looks. */
-static const char nobody[] = "durakit: an instance that there is not";
+/* Only the store itself can know that it does not exist; a token that was never given out may be
+ * recognised by its form. */
+static const char nobody[] = "durakit: an instance that does not exist";
 
 dk_status
 ask_for_nothing(struct dk_check *t)
@@ -85,10 +85,10 @@ until_well(struct dk_check *t)
     }
     in_a_row = 0;
     expect(t, may_be_asked_again(status),
-           "while a server is being reached again what a call answers is of class 1, or an unknown "
-           "outcome: it may be repeated; it answers %d", status);
+           "while a server is being reached again a call answers with class 1 or an unknown "
+           "outcome, so that it may be repeated; it answers %d", status);
     expect(t, real_time_ms() < bound,
-           "the server is there, and calls on the same handle are answered again, within %d s",
+           "the server is running, and calls on the same handle are answered again within %d s",
            (int)(patience / 1000));
     wait_for_real(t, 5);
   }
@@ -248,12 +248,12 @@ trial_judge_status(const struct trial *trial, dk_status status)
   if (status == DK_OK || status == DK_CALL_CANCELLED || may_be_asked_again(status))
     return;
   expect(trial->t, false,
-         "%s whose connection was lost is of class 1, nothing happened that counts, or 3, unknown; "
-         "it answers %s", deed_name(trial->deed), dk_status_name(status, name, sizeof(name)));
+         "%s whose connection was lost answers with class 1 (not done) or 3 (unknown); it "
+         "answers %s", deed_name(trial->deed), dk_status_name(status, name, sizeof(name)));
 }
 
-/* Repeats until there is an answer that says what is; from the first unknown outcome on marked as
- * repeated.  Nothing disturbs it any more. */
+/* Repeats until an answer is certain; marked as repeated from the first unknown outcome on.
+ * Nothing disturbs the calls any more. */
 static dk_status
 answer_in_the_end(struct trial *trial, dk_status status)
 {
@@ -277,19 +277,19 @@ answer_in_the_end(struct trial *trial, dk_status status)
   return status;
 }
 
-/* What the truth shows to have happened, though an answer has said that it did not. */
+/* The store shows that it happened, though an answer has said that it did not. */
 static void
 fail_denied(const struct trial *trial, const char *what_shows_it)
 {
   char name[32];
 
   expect(trial->t, false,
-         "%s: an answer was %s, which says that nothing happened, yet it had: expected "
+         "%s: an answer was %s, which says that nothing happened, but it had: expected "
          "DK_OUTCOME_UNKNOWN; %s", deed_name(trial->deed),
          dk_status_name(trial->denied, name, sizeof(name)), what_shows_it);
 }
 
-/* Of what says DK_LOCK_LOST, or DK_DUPLICATE, to a repeat, because it had happened. */
+/* DK_LOCK_LOST or DK_DUPLICATE, as the answer to a repeat, shows that the call had happened. */
 static void
 expect_not_denied(const struct trial *trial, dk_status status, dk_status had_happened)
 {
@@ -339,7 +339,7 @@ expect_one_message(const struct trial *trial, const char *instance, const char *
   must(trial->t, ack_turn(trial->t, turn, .empty = true));
 }
 
-/* Without an id there may be none if nobody knows, and never two. */
+/* Without an id there may be no message if the outcome is unknown, and never two. */
 static void
 settle_nameless(const struct trial *trial, dk_status status)
 {
@@ -363,8 +363,8 @@ settle_commit(struct trial *trial, dk_status status)
   expect_no_more_turns(t);
 }
 
-/* The cancelling commit is there once, and both activities are gone: nobody gets the one that was
- * free, and who holds the other has lost it. */
+/* The cancelling commit is there once, and both activities were deleted: no fetch returns the one
+ * that was free, and the holder of the other has lost it. */
 static void
 settle_cancel(const struct trial *trial, dk_status status)
 {
@@ -440,11 +440,11 @@ settle_given_back(struct trial *trial, dk_status status)
   expect_done(trial, status, DK_LOCK_LOST);
   if (trial->deed == DEED_ABANDON_TURN) {
     trial->turn = fetch_turn_of(t, trial->instance);
-    expect_equal(t, trial->turn->messages[0].attempt, 2, "attempt of what was given back once");
+    expect_equal(t, trial->turn->messages[0].attempt, 2, "attempt of what was abandoned once");
     finish_turn(trial);
   } else {
     trial->work = fetch_work(t);
-    expect_equal(t, trial->work->work.attempt, 2, "attempt of what was given back once");
+    expect_equal(t, trial->work->work.attempt, 2, "attempt of what was abandoned once");
     finish_work(trial);
   }
 }

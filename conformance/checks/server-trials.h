@@ -31,7 +31,7 @@ struct trial {
   struct dk_check *t;
   enum deed deed;
   char instance[32], other[32];
-  struct actor *on;            /* who makes the call under trial; NULL: the check */
+  struct actor *on;            /* makes the call under trial; NULL: the check */
   struct dk_turn *turn;        /* that is held, or was fetched */
   struct dk_work_item *work;
   uint32_t fetches;            /* that may each have counted an attempt */

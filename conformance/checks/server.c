@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SRV: a server behind the store, and all that happens between. */
+/* SRV: a server behind the store, and whatever may happen to it and to its connections. */
 #include "conformance/checks/server-trials.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 enum {
   MOST_WAITS = 12,      /* of one call; a trial for each */
   MOST_ROUNDS = 12,     /* of all calls, until one has felt that it was cut */
-  RETURNS_MS = 8000,    /* so long a call may take to return that is wanted back */
+  RETURNS_MS = 8000,    /* the longest that a cancelled call may take to return */
   UNDER_WAY_MS = 300    /* by then a started call is answered, or waits for its server */
 };
 
@@ -21,8 +21,8 @@ struct cuts {
   unsigned made, felt;
 };
 
-/* Each operation, cut at its first wait for the server, then at its second, and so on until it is
- * through before that. */
+/* Each operation, cut at its first wait for the server, then at its second, and so on until it ends
+ * before that. */
 static void
 try_each_cut(struct dk_check *t, enum cut cut, struct cuts *cuts)
 {
@@ -64,7 +64,8 @@ srv_connection_lost(struct dk_check *t)
     skip_check(t, never_waits);
 }
 
-/* SRV-2: what was done and whose answer is lost is of unknown outcome; a repeat tells the truth. */
+/* SRV-2: a call that was done and whose answer is lost is of unknown outcome; a repeat reports that
+ * it happened. */
 void
 srv_answer_lost(struct dk_check *t)
 {
@@ -72,7 +73,7 @@ srv_answer_lost(struct dk_check *t)
     skip_check(t, never_waits);
 }
 
-/* SRV-3: connections that went while nobody used them are made again, without a new open. */
+/* SRV-3: connections that are lost between two calls are replaced, without a new open. */
 void
 srv_idle_connection_lost(struct dk_check *t)
 {
@@ -91,7 +92,7 @@ srv_idle_connection_lost(struct dk_check *t)
     skip_check(t, "needs a provider that keeps a connection to its server; no socket was found");
 }
 
-/* The fetch of the other handle is woken, and does not come back because its time is up. */
+/* The fetch of the other handle is woken, and does not return because its time is up. */
 static void
 expect_woken(struct dk_check *t, struct actor *waiter, bool cut_meanwhile)
 {
@@ -108,19 +109,20 @@ expect_woken(struct dk_check *t, struct actor *waiter, bool cut_meanwhile)
   }
   must(t, enqueue(t, "inst", .id = "news"));
   dk_status status = finish(t, waiter);
-  if (is_retryable(status) || status == DK_OUTCOME_UNKNOWN) { /* it was told of the loss */
+  if (is_retryable(status) || status == DK_OUTCOME_UNKNOWN) { /* it noticed the loss */
     until_well(t);
     must(t, ack_turn(t, fetch_turn(t, .wait_ms = 2 * LEASE_MS), .empty = true));
     return;
   }
   expect_status(t, status, DK_OK);
   turn = finished_turn(t, waiter);
-  expect(t, now(t) - began < WAIT_MS, "a fetch that waits is woken by the commit of another handle "
-         "after a connection was lost, and does not come back when its time is up");
+  expect(t, now(t) - began < WAIT_MS,
+         "after a connection was lost, a waiting fetch is woken by the "
+         "commit of another handle, and does not return only when its time is up");
   must(t, ack_turn(t, turn, .empty = true));
 }
 
-/* SRV-3: what tells a waiting fetch of news goes with a connection, and comes with the next. */
+/* SRV-3: what notifies a waiting fetch is lost with a connection, and made again with the next. */
 void
 srv_woken_on_a_new_connection(struct dk_check *t)
 {
@@ -161,7 +163,7 @@ srv_messages_lost(struct dk_check *t)
   try_all_through(t, (struct message_cut){.is_answer = true});
 }
 
-/* SRV-2: what had come to the other side counts, whatever became of the connection then. */
+/* SRV-2: what has reached the other side counts, whatever became of the connection then. */
 void
 srv_messages_passed_on(struct dk_check *t)
 {
@@ -169,7 +171,7 @@ srv_messages_passed_on(struct dk_check *t)
   try_all_through(t, (struct message_cut){.is_answer = true, .passed_on = true});
 }
 
-/* SRV-1: a connection that is reset is no other than one that is closed. */
+/* SRV-1: a connection that is reset counts as one that is closed. */
 void
 srv_connection_reset(struct dk_check *t)
 {
@@ -189,7 +191,7 @@ srv_half_closed(struct dk_check *t)
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
-/* While it is down a call says that it may be repeated, and says so again. */
+/* While the server is down a call answers that it may be repeated, and again when it is. */
 static void
 expect_down(struct dk_check *t)
 {
@@ -199,13 +201,13 @@ expect_down(struct dk_check *t)
     dk_status status = ask_for_nothing(t);
 
     expect(t, dk_status_class(status) == 1 || (i == 0 && status == DK_OUTCOME_UNKNOWN),
-           "a call while the server is down is of class 1: nothing happened, try again; it is %s",
+           "a call while the server is down answers with class 1 (try again); it answers %s",
            dk_status_name(status, name, sizeof(name)));
   }
 }
 
-/* SRV-4: crashed in the midst of each operation and started again.  What was acknowledged is there,
- * what was not is whole or absent, and the same handle goes on. */
+/* SRV-4: crashed in the middle of each operation and started again.  What was acknowledged is
+ * there, what was not is whole or absent, and the same handle works. */
 void
 srv_crash(struct dk_check *t)
 {
@@ -226,8 +228,8 @@ srv_crash(struct dk_check *t)
   }
 }
 
-/* The call, until the kit has what it has sent, or what was answered, in its hands; then the server
- * is crashed, and that thrown away.  False: it was through before that. */
+/* Starts the call and lets the kit hold what it sends, or what is answered; then crashes the server
+ * and discards that.  False: the call ended before that. */
 static bool
 crash_holding(struct trial *trial, struct message_cut cut, dk_status *ret_status)
 {
@@ -271,7 +273,8 @@ crash_all_holding(struct dk_check *t, struct message_cut cut)
   }
 }
 
-/* SRV-4: crashed before what was sent had come to it: that did not happen, and nobody says so. */
+/* SRV-4: a request that a server crashes before it receives is not done, and no answer reports it
+ * as done. */
 void
 srv_crash_before_request(struct dk_check *t)
 {
@@ -325,18 +328,18 @@ expect_back(struct dk_check *t, struct trial *trial)
 
   cancel_call(t, trial->on);
   expect(t, returns_within(t, trial->on, RETURNS_MS),
-         "%s returns when it is wanted back, though its server is stopped", deed_name(trial->deed));
+         "%s returns when it is cancelled, though its server is stopped", deed_name(trial->deed));
   status = finish(t, trial->on);
   trial_take(trial);
   trial_judge_status(trial, status);
-  expect(t, resume_server(t), "the call was back before the server went on");
+  expect(t, resume_server(t), "the call returned before the server continued");
   if (by_itself)
     expect_unanswered(trial, status);
   until_well(t);
   trial_settle(trial, status);
 }
 
-/* SRV-5: a call that waits for a stopped server comes back when the host wants it. */
+/* SRV-5: a call that waits for a stopped server returns when the host cancels it. */
 void
 srv_stopped_call_returns(struct dk_check *t)
 {
@@ -383,8 +386,8 @@ srv_stopped_close_returns(struct dk_check *t)
 
 /* ---- rights ---------------------------------------------------------------------------------- */
 
-/* SRV-6: without the right to it each operation is refused, and has changed nothing; with the right
- * back the same handle does what it was asked. */
+/* SRV-6: an operation that the role has no right to is refused and changes nothing; once the right
+ * is granted again, the same handle does what it was asked. */
 void
 srv_rights_withdrawn(struct dk_check *t)
 {

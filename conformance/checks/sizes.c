@@ -41,8 +41,8 @@ abi_older_host(struct dk_check *t)
 
 /* ---- nothing behind a request ---------------------------------------------------------------- */
 
-/* Where requests are put: at the end of a page whose next one nobody may touch; or, with a gap, so
- * that bytes follow which are no member of anything. */
+/* Where requests are put: at the end of a page that an inaccessible page follows; or, with a gap,
+ * so that bytes follow which belong to no member. */
 struct guarded_pages {
   char *request, *item;
   size_t gap;
@@ -152,7 +152,7 @@ sizes_send_all(struct dk_check *t, const struct guarded_pages *pages)
 }
 
 /* ABI-9: nothing behind the struct_size of a request is read.  An older host has put nothing there:
- * first it is what happened to lie there, then a page that cannot be read. */
+ * first there is whatever the memory held, then a page that cannot be read. */
 void
 abi_nothing_beyond(struct dk_check *t)
 {

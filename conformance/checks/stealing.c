@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CANCEL: the deletion takes a row from whoever holds it, whoever that is by now, and in whatever
- * state the row is beside being held. */
+/* CANCEL: the deletion takes a row from its holder, whichever that is by now, and in whatever state
+ * the row is besides being held. */
 #include "conformance/checks/checks.h"
 
 /* The one row that a commit has taken away was held: by this token, and by this owner. */
@@ -12,12 +12,12 @@ expect_one_stolen(struct dk_check *t, const struct dk_commit_outcome *outcome,
   expect_equal(t, outcome->report.locked_rows, 1, "locked rows that were deleted");
   expect_equal(t, outcome->n_stolen, 1, "rows that were reported as stolen");
   expect_bytes(t, outcome->stolen[0].lock_token, token,
-               "token of the stolen row: of who held it last");
-  expect_text(t, outcome->stolen[0].owner, owner, "who held the stolen row last");
+               "token of the stolen row: that of its last holder");
+  expect_text(t, outcome->stolen[0].owner, owner, "owner of the stolen row: its last holder");
 }
 
-/* CANCEL-1, CANCEL-6: the row that somebody took over is taken from the new holder; of the former
- * one there is nothing left to tell. */
+/* CANCEL-1, CANCEL-6: a row that was taken over is taken from its new holder; the former one is not
+ * reported. */
 void
 cancel_taken_over_row(struct dk_check *t)
 {
@@ -98,7 +98,7 @@ cancel_other_handle_holds(struct dk_check *t)
   steal_from(t, another_handle(t));
 }
 
-/* CANCEL-1: and from another process. */
+/* CANCEL-1: a row that another process holds is taken from it. */
 void
 cancel_other_process_holds(struct dk_check *t)
 {
@@ -107,7 +107,7 @@ cancel_other_process_holds(struct dk_check *t)
 
 /* ---- at the same time ------------------------------------------------------------------------ */
 
-/* What the fetch has answered in the end; NULL: there was nothing. */
+/* The answer of the fetch in the end; NULL: there was nothing. */
 static struct dk_work_item *
 fetched(struct dk_check *t, struct actor *worker)
 {
@@ -122,8 +122,8 @@ fetched(struct dk_check *t, struct actor *worker)
   return &works->items[0];
 }
 
-/* CANCEL-6: fetch and cancelling commit at once: the row was fetched, and is reported as stolen
- * from who has it; or it was free, and nobody has it. */
+/* CANCEL-6: in a race of fetch and cancelling commit, the row was fetched, and is reported as
+ * stolen from its holder; or it was free, and no worker has it. */
 void
 cancel_fetch_races_commit(struct dk_check *t)
 {

@@ -15,7 +15,7 @@ is_among(uint64_t id, const uint64_t *ids)
   return *ids == id;
 }
 
-/* All that such a fetch may have: these activities of "inst", and no others.  They are given back,
+/* All that such a fetch may have: these activities of "inst", and no others.  They are abandoned,
  * uncounted.  The list of ids ends with 0. */
 static void
 expect_taken(struct dk_check *t, const uint64_t *ids, const struct fetch_work_args *asked)
@@ -39,7 +39,7 @@ expect_taken(struct dk_check *t, const uint64_t *ids, const struct fetch_work_ar
   expect_status(t, status, DK_NOTHING);
   for (; ids[n]; n++)
     expect(t, item_of(&taken, "inst", 1, ids[n]),
-           "activity %lld fits the rule of the fetch, and comes", (long long)ids[n]);
+           "activity %lld fits the rule of the fetch, and is returned", (long long)ids[n]);
   expect_equal(t, taken.n, n, "activities that fit the rule of the fetch");
   for (size_t i = 0; i < n; i++)
     must(t, abandon_work(t, taken.items[i]->work.lock_token, .ignore_attempt = true));
@@ -55,7 +55,8 @@ item_with(struct dk_check *t, const char *tag, int64_t lock_ms)
   dk_status status = try_fetch_work(t, &works, .tag_rule = DK_TAG_LISTED, .tags = {tag},
                                     .lock_ms = lock_ms);
 
-  expect(t, status != DK_NOTHING, "the activity with tag %s comes to a fetch for this tag", tag);
+  expect(t, status != DK_NOTHING,
+         "the activity with tag %s is returned by a fetch for this tag", tag);
   expect_status(t, status, DK_OK);
   expect_text(t, works->items[0].item.tag, tag, "tag of the activity that was fetched");
   return &works->items[0];
@@ -83,7 +84,7 @@ tag_four_rules(struct dk_check *t)
   expect_gets(t, IDS(1, 4), .tag_rule = TAG_UNTAGGED, .max_items = 10);
 }
 
-/* TAG-1: a list without a tag holds none. */
+/* TAG-1: an empty list of tags holds no tag. */
 void
 tag_empty_list(struct dk_check *t)
 {
@@ -127,7 +128,7 @@ tag_long_list(struct dk_check *t)
     dk_status wanted = n < ITEMS - 1 ? DK_OK : DK_NOTHING;
     dk_status got = traced(t, dk_store_fetch_work_item(store_of(t, NULL), caller_of(t, NULL),
                                                        &request, &works));
-    expect(t, got == wanted, "10 of 11 activities fit a list of %d tags; %zu have come", LISTED,
+    expect(t, got == wanted, "10 of 11 activities fit a list of %d tags; %zu came", LISTED,
            n);
     if (got == DK_OK)
       expect(t, works->items[0].item.activity_id <= LISTED, "the tag of this one is in the list");
@@ -191,7 +192,7 @@ tag_left_out_hold_up_nobody(struct dk_check *t)
   expect_equal(t, item_with(t, "gpu", LEASE_MS)->work.attempt, 1, "attempt of what was left out");
 }
 
-/* TAG-2: a fetch that waits is handed what fits, and nothing else that comes. */
+/* TAG-2: a waiting fetch returns what fits its tags, and nothing that does not. */
 void
 tag_waits_for_what_fits(struct dk_check *t)
 {
@@ -213,7 +214,7 @@ tag_waits_for_what_fits(struct dk_check *t)
   expect(t, works && works->n_items == 1, "the waiting fetch brings an item");
   expect_equal(t, works->items[0].item.activity_id, 2, "the activity whose tag was asked for");
   expect_equal(t, item_with(t, "gpu", LEASE_MS)->work.attempt, 1,
-               "attempt of what was of no use to who waited");
+               "attempt of what did not fit the waiting fetch");
 }
 
 /* ---- compared -------------------------------------------------------------------------------- */
@@ -287,7 +288,7 @@ fetch_by_tag(struct dk_check *t, const char *tag, int64_t lock_ms)
   return item_with(t, tag, lock_ms);
 }
 
-/* TAG-4: given back, or left until the lease has ended, an item has its tag still. */
+/* TAG-4: an item that was abandoned, or whose lease has ended, still has its tag. */
 void
 tag_kept_when_it_comes_again(struct dk_check *t)
 {
@@ -305,7 +306,7 @@ tag_kept_when_it_comes_again(struct dk_check *t)
   must(t, ack_work(t, work->work.lock_token));
 }
 
-/* TAG-4: tags are in the store. */
+/* TAG-4: tags are stored. */
 void
 tag_same_after_reopening(struct dk_check *t)
 {

@@ -135,7 +135,7 @@ test_order(void)
 
     ok(area_of(checks[i]->id), "%s belongs to an area of the contract", checks[i]->id);
     if (clause < before)
-      fail("%s stands where %s is due", checks[i]->id, before->id);
+      fail("%s is in the place of %s", checks[i]->id, before->id);
     before = clause;
   }
 }
@@ -180,7 +180,7 @@ test_needs(void)
   }
 }
 
-/* Each line of the topics names what there is, and stands there once. */
+/* Each line of the topics names what exists, and is there once. */
 static void
 test_topics(void)
 {

@@ -51,7 +51,7 @@ queue_of_two(struct dk_check *t)
   return (struct queue_of_two){racer(t), racer(t)};
 }
 
-/* The first one stands in the midst of a fetch. */
+/* The first one is held in the middle of a fetch. */
 static bool
 first_stands(struct dk_check *t, const struct queue_of_two *two)
 {
@@ -72,7 +72,7 @@ end_of_first(struct dk_check *t, const struct queue_of_two *two)
   for (int i = 0; !busy && i < MOST_RETRIES; i++)
     if (try_fetch_turn(t, &busy) == DK_NOTHING)
       break;
-  expect(t, busy, "the fetch that was held brings its turn, if it is made again where it has to");
+  expect(t, busy, "the fetch that was held brings its turn, at once or when it is repeated");
   must(t, ack_turn(t, busy, .empty = true));
 }
 
@@ -174,7 +174,7 @@ start_late_call(struct dk_check *t, int way, struct actor *on, struct dk_bytes t
   }
 }
 
-/* TIME-6: a lease that runs out while a call waits for another one is over for this call too. */
+/* TIME-6: a lease that runs out while a call waits for another one has ended for this call too. */
 void
 time_lease_judged_after_a_lock(struct dk_check *t)
 {
@@ -203,7 +203,8 @@ time_lease_judged_after_a_lock(struct dk_check *t)
 
 /* ---- when something is visible --------------------------------------------------------------- */
 
-/* TIME-3: a message is there at its millisecond and not in the one before, whoever sent it. */
+/* TIME-3: a message is visible at its millisecond and not in the one before, whatever its
+ * sender. */
 void
 time_message_at_its_millisecond(struct dk_check *t)
 {
@@ -233,7 +234,7 @@ time_message_at_its_millisecond(struct dk_check *t)
   the_turn_of(t, "enqueued");
 }
 
-/* TIME-3: a work item is there at its millisecond too, scheduled or given back. */
+/* TIME-3: a work item is visible at its millisecond too, scheduled or abandoned. */
 void
 time_work_at_its_millisecond(struct dk_check *t)
 {
@@ -282,7 +283,7 @@ time_greater_of_both(struct dk_check *t)
   expect_equal(t, take_work(t).n, 2, "activities that are due");
 }
 
-/* TIME-5: what is parked for ever stays parked: no sum of a time and a delay wraps. */
+/* TIME-5: what is delayed without end never comes: no sum of a time and a delay wraps. */
 void
 time_parked_for_ever(struct dk_check *t)
 {
@@ -303,8 +304,7 @@ time_parked_for_ever(struct dk_check *t)
   expect_no_work(t);
 }
 
-/* TIME-5: a lease without an end does not wrap either: it is held as long as nobody gives it
- * back. */
+/* TIME-5: a lease without an end does not wrap either: it lasts as long as its holder keeps it. */
 void
 time_held_for_ever(struct dk_check *t)
 {
@@ -381,8 +381,8 @@ time_work_ends_at_its_instant(struct dk_check *t)
 
 /* ---- when the clock jumps -------------------------------------------------------------------- */
 
-/* TIME-8: after a jump of the clock all that is due comes in its order, once, and leases that ended
- * in between are over. */
+/* TIME-8: after a jump of the clock all that is due comes in its order, once, and leases that
+ * should have ended in between have ended. */
 void
 time_jumps_forward(struct dk_check *t)
 {
@@ -410,8 +410,8 @@ time_jumps_forward(struct dk_check *t)
   expect_no_turn(t);
 }
 
-/* TIME-8: between two openings the clock may go back: nothing is lost, order is still by arrival,
- * and what had a time keeps it. */
+/* TIME-8: between two openings the clock may go back: nothing is lost, the order is still by
+ * arrival, and what had a time keeps it. */
 void
 time_set_back(struct dk_check *t)
 {

@@ -101,8 +101,8 @@ struct unknown_tokens {
   char room[3][TOKEN_ROOM + 2];
 };
 
-/* Bytes that nobody has been given, as long as `given` is the only token of its queue: text, bytes
- * that mean something to others, the longest one, and `given` changed, longer and shorter. */
+/* Bytes that are no token, as long as `given` is the only token of its queue: text, bytes that mean
+ * something to others, the longest one, and `given` changed, longer and shorter. */
 static void
 make_unknown(struct dk_check *t, struct unknown_tokens *unknown, struct dk_bytes given)
 {
@@ -176,7 +176,8 @@ hold_both(struct dk_check *t, struct dk_turn **ret_turn, struct dk_work_item **r
   *ret_work = fetch_work(t);
 }
 
-/* TOKEN-2: a store that is made anew counts as its former life did, and means no token of that. */
+/* TOKEN-2: a store that is made anew counts as it did before it was destroyed, and accepts no token
+ * from then. */
 void
 token_next_life(struct dk_check *t)
 {
@@ -238,7 +239,8 @@ token_used_up_work(struct dk_check *t)
 
 /* ---- expired, taken over, deleted ------------------------------------------------------------ */
 
-/* TOKEN-4: when the lease has run out the token is dead, though nobody has taken the turn over. */
+/* TOKEN-4: when the lease has run out the token is dead, even if no other holder took the turn
+ * over. */
 void
 token_expired_turn(struct dk_check *t)
 {
@@ -252,7 +254,8 @@ token_expired_turn(struct dk_check *t)
   expect_unchanged(t);
 }
 
-/* TOKEN-4: when the lease has run out the token is dead, though nobody has taken the work over. */
+/* TOKEN-4: when the lease has run out the token is dead, even if no other holder took the work
+ * over. */
 void
 token_expired_work(struct dk_check *t)
 {
@@ -265,7 +268,7 @@ token_expired_work(struct dk_check *t)
   expect_unchanged(t);
 }
 
-/* TOKEN-5: who was too slow can neither end, prolong nor give back the turn of the new holder. */
+/* TOKEN-5: a former holder can neither commit, renew nor abandon the turn of the new one. */
 void
 token_takeover_turn(struct dk_check *t)
 {
@@ -282,7 +285,7 @@ token_takeover_turn(struct dk_check *t)
   must(t, ack_turn(t, holder, .events = {{next_event(holder)}}));
 }
 
-/* TOKEN-5: who was too slow can neither end, prolong nor give back the work of the new holder. */
+/* TOKEN-5: a former holder can neither ack, renew nor abandon the work of the new one. */
 void
 token_takeover_work(struct dk_check *t)
 {
@@ -298,7 +301,8 @@ token_takeover_work(struct dk_check *t)
   must(t, ack_work(t, holder->work.lock_token, .to = "inst"));
 }
 
-/* TOKEN-6: the token of a deleted row is dead, and means no later row of the same identity. */
+/* TOKEN-6: the token of a deleted row is dead, and not valid for a later row of the same
+ * identity. */
 void
 token_deleted_work_row(struct dk_check *t)
 {
@@ -316,7 +320,7 @@ token_deleted_work_row(struct dk_check *t)
   must(t, ack_work(t, again->work.lock_token, .to = "inst"));
 }
 
-/* TOKEN-6: the row made later is not meant either while nobody has fetched it yet. */
+/* TOKEN-6: nor is it valid for the later row while no worker has fetched that yet. */
 void
 token_remade_row_is_free(struct dk_check *t)
 {
@@ -380,7 +384,8 @@ token_refusal_tells_why(struct dk_check *t)
   expect_named(t, abandon_work(t, work->work.lock_token), "abandon", NULL);
 }
 
-/* TOKEN-8: a live turn is nothing to the work operations, live work nothing to those of turns. */
+/* TOKEN-8: the token of a live turn is not valid for the work operations, nor that of live work for
+ * those of turns. */
 void
 token_queues_do_not_mix(struct dk_check *t)
 {

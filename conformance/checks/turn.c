@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TURN: what a fetch of a turn brings, whom it keeps away, and how a turn ends without a commit. */
+/* TURN: what a fetch of a turn brings, what its lock excludes, and how a turn ends without a
+ * commit. */
 #include "conformance/checks/checks.h"
 
 /* ---- exclusive ------------------------------------------------------------------------------- */
 
-/* TURN-1: a locked instance is not handed out again, for later messages neither. */
+/* TURN-1: a locked instance is not handed out again, not even for later messages. */
 void
 turn_locked_stays_away(struct dk_check *t)
 {
@@ -17,7 +18,7 @@ turn_locked_stays_away(struct dk_check *t)
   expect_no_turn(t);
 }
 
-/* TURN-1: a completion, and a message of another instance's commit, unlock nobody. */
+/* TURN-1: completions, and messages that other instances send, leave a locked instance locked. */
 void
 turn_news_unlock_nobody(struct dk_check *t)
 {
@@ -123,7 +124,7 @@ turn_bounded_by_messages(struct dk_check *t)
   expect_equal(t, turn->messages[0].attempt, 1, "attempt of what had stayed behind");
 }
 
-/* TURN-2: max_bytes stops before the message that would exceed it, but one comes always. */
+/* TURN-2: max_bytes stops before the message that would exceed it, but at least one comes. */
 void
 turn_bounded_by_bytes(struct dk_check *t)
 {
@@ -148,13 +149,13 @@ turn_bounded_by_bytes(struct dk_check *t)
 void
 turn_unknown_instance(struct dk_check *t)
 {
-  must(t, enqueue(t, "nobody", .id = "stray"));
-  must(t, enqueue(t, "nobody", .id = "start"));
-  must(t, enqueue(t, "nobody", .id = "signal"));
+  must(t, enqueue(t, "unknown", .id = "stray"));
+  must(t, enqueue(t, "unknown", .id = "start"));
+  must(t, enqueue(t, "unknown", .id = "signal"));
   struct dk_turn *turn = fetch_turn(t);
   const struct dk_turn_head *head = &turn->head;
 
-  expect_text(t, head->instance, "nobody", "instance of the turn");
+  expect_text(t, head->instance, "unknown", "instance of the turn");
   expect_equal(t, head->known, 0, "known");
   expect_ids(t, turn, "stray", "start", "signal");
   expect_text(t, head->name, NULL, "name of an unknown instance");
@@ -180,7 +181,7 @@ expect_events(struct dk_check *t, const struct dk_turn *turn, const uint64_t *id
 #define expect_event_ids(t, turn, ...)                                                             \
   expect_events(t, turn, (const uint64_t[]){__VA_ARGS__, 0})
 
-/* TURN-4: the head tells what the last commit left; the current execution's events ascend. */
+/* TURN-4: the head reports what the last commit left; the current execution's events ascend. */
 void
 turn_known_head(struct dk_check *t)
 {
@@ -206,7 +207,7 @@ turn_known_head(struct dk_check *t)
   expect_event_ids(t, turn, 1);
 }
 
-/* TURN-13: last_event_id and history_from are told also where no event follows. */
+/* TURN-13: last_event_id and history_from are reported even if no event follows. */
 void
 turn_nothing_follows(struct dk_check *t)
 {
@@ -221,8 +222,8 @@ turn_nothing_follows(struct dk_check *t)
   must(t, ack_turn(t, turn, .events = {{3}, {7}}, .owner = "me"));
   must(t, enqueue(t, "inst"));
   turn = fetch_turn(t, .owner = "me");
-  expect_equal(t, turn->head.last_event_id, 7, "last event, told to the owner too");
-  expect_equal(t, turn->head.history_from, 8, "history_from when the history stays away");
+  expect_equal(t, turn->head.last_event_id, 7, "last event, for the owner too");
+  expect_equal(t, turn->head.history_from, 8, "history_from when no history is handed up");
   expect_event_ids(t, turn, 0);
 }
 
@@ -235,7 +236,7 @@ expect_history(struct dk_check *t, const char *owner, size_t n_events, const cha
   must(t, abandon_turn(t, turn->head.lock_token));
 }
 
-/* TURN-5: the owner of the last commit gets no history, anybody else all of it. */
+/* TURN-5: the owner of the last commit gets no history, any other caller gets all of it. */
 void
 turn_owner_brings_no_history(struct dk_check *t)
 {
@@ -244,7 +245,7 @@ turn_owner_brings_no_history(struct dk_check *t)
   must(t, enqueue(t, "inst"));
   expect_history(t, "me", 0, "the owner of the last commit");
   expect_history(t, "you", 2, "another owner");
-  expect_history(t, "asked", 2, "who fetched under another name than it committed");
+  expect_history(t, "asked", 2, "an owner that fetched under another name than it committed");
   expect_history(t, NULL, 2, "a fetch without owner");
   expect_history(t, "me", 0, "the owner, after others have looked");
 
@@ -254,7 +255,7 @@ turn_owner_brings_no_history(struct dk_check *t)
   expect_history(t, NULL, 3, "a fetch without owner after a commit without");
 }
 
-/* TURN-5: an owner is meant by all of its name. */
+/* TURN-5: an owner is identified by all of its name. */
 void
 turn_similar_owners(struct dk_check *t)
 {
@@ -308,7 +309,7 @@ turn_abandon_frees_and_delays(struct dk_check *t)
   expect_ids(t, fetch_turn(t), "a", "b", "c");
 }
 
-/* TURN-7: given back without a delay they keep their places; a delay is one time for all. */
+/* TURN-7: abandoned without a delay they keep their places; a delay is one time for all. */
 void
 turn_abandon_keeps_order(struct dk_check *t)
 {
@@ -330,7 +331,8 @@ turn_abandon_keeps_order(struct dk_check *t)
   expect_equal(t, turn->messages[0].visible_at, start + 7000, "visible_at after the delay");
 }
 
-/* TURN-8: abandon touches its own messages only: later, due later and behind a bound are others. */
+/* TURN-8: abandon touches the messages of its turn only: none that arrived later, are due later or
+ * lie behind a bound. */
 void
 turn_abandon_spares_later_arrivals(struct dk_check *t)
 {
@@ -417,7 +419,7 @@ turn_comes_again_and_again(struct dk_check *t)
 #define A_MONTH ((int64_t)31 * 24 * 3600 * 1000) /* more milliseconds than 31 bits hold */
 #define A_YEAR  (12 * A_MONTH)
 
-/* TURN-9: a lease, and a delay, may be as long as the runtime wants it. */
+/* TURN-9: a lease, and a delay, may be as long as the runtime wants. */
 void
 turn_long_times(struct dk_check *t)
 {
@@ -450,7 +452,7 @@ turn_lease_left(struct dk_check *t)
   expect_equal(t, turn->head.lease_left_ms, 5555, "what is left of the lease of the turn");
 }
 
-/* ---- everybody gets something, nothing leaves a trace ---------------------------------------- */
+/* ---- each fetch gets a turn, and skipping leaves no trace ------------------------------------ */
 
 static struct dk_turn *
 turn_for(struct dk_check *t, struct actor *actor)
@@ -481,7 +483,7 @@ turn_every_fetcher_gets_one(struct dk_check *t)
     witness(t, race(t, a, b));
     struct dk_turn *first = turn_for(t, a), *second = turn_for(t, b);
     expect(t, !same_bytes(first->head.instance, second->head.instance),
-           "two fetches at once get two instances");
+           "two concurrent fetches get two instances");
     insist(t, ack_turn(t, first, .on = a));
     insist(t, ack_turn(t, second, .on = b));
   }
@@ -509,7 +511,7 @@ turn_birth(struct dk_check *t)
   expect_equal(t, next_turn(t, "inst")->head.birth, birth, "birth in the next execution");
 }
 
-/* TURN-12: a fetch that passes an instance by neither locks it nor counts an attempt. */
+/* TURN-12: a fetch that skips an instance neither locks it nor counts an attempt. */
 void
 turn_nothing_leaves_no_trace(struct dk_check *t)
 {
@@ -524,6 +526,6 @@ turn_nothing_leaves_no_trace(struct dk_check *t)
   for (int i = 0; i < 3; i++)
     expect_status(t, try_fetch_turn(t, &none, .ranges = &older, .n_ranges = 1), DK_NOTHING);
   turn = fetch_turn(t);
-  expect_text(t, turn->head.instance, "inst", "what was passed by is not locked");
-  expect_equal(t, turn->messages[0].attempt, 1, "attempt of what was passed by");
+  expect_text(t, turn->head.instance, "inst", "the instance that was skipped is not locked");
+  expect_equal(t, turn->messages[0].attempt, 1, "attempt of what was skipped");
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WORK: one row is one activity to run; it is fetched, renewed, given back and acknowledged. */
+/* WORK: one row is one activity to run; it is fetched, renewed, abandoned and acknowledged. */
 #include <string.h>
 
 #include "conformance/checks/checks.h"
 
-/* ---- exclusive, and nobody left out ---------------------------------------------------------- */
+/* ---- exclusive, and none left out ------------------------------------------------------------ */
 
 /* WORK-1: a fetched item is not handed out again until its lease ends. */
 void
@@ -53,7 +53,7 @@ work_nobody_starves(struct dk_check *t)
   }
 }
 
-/* WORK-2: locked and future items, and those with other tags, hold up none behind them. */
+/* WORK-2: locked and future items, and those with other tags, do not delay those behind them. */
 void
 work_others_hold_up_nobody(struct dk_check *t)
 {
@@ -291,7 +291,7 @@ work_abandon_frees_and_delays(struct dk_check *t)
   expect_text(t, work->item.payload, "in", "payload");
 }
 
-/* WORK-7: each abandon gives a new visible_at, also without a delay; the next fetch tells it. */
+/* WORK-7: each abandon sets visible_at, even without a delay, and the next fetch reports it. */
 void
 work_abandon_tells_when(struct dk_check *t)
 {
@@ -308,7 +308,7 @@ work_abandon_tells_when(struct dk_check *t)
   expect_equal(t, fetch_work(t)->item.visible_at, due, "visible_at of what came back delayed");
 }
 
-/* WORK-6: a lease, and a delay, may be as long as the runtime wants it. */
+/* WORK-6: a lease, and a delay, may be as long as the runtime wants. */
 void
 work_long_times(struct dk_check *t)
 {
@@ -386,20 +386,20 @@ work_completion_waits_for_its_time(struct dk_check *t)
   given_instance_with_activities(t, "inst", 2);
   struct taken_work work = take_work(t);
   expect_equal(t, work.n, 2, "items");
-  must(t, ack_work(t, work.items[0]->work.lock_token, .to = "nobody", .id = "late",
+  must(t, ack_work(t, work.items[0]->work.lock_token, .to = "unknown", .id = "late",
                    .delay_ms = 5000));
-  must(t, ack_work(t, work.items[1]->work.lock_token, .to = "nobody", .id = "later",
+  must(t, ack_work(t, work.items[1]->work.lock_token, .to = "unknown", .id = "later",
                    .visible_at = start + 6000));
   advance(t, 4999);
   expect_no_turn(t);
   advance(t, 1);
-  struct dk_turn *turn = the_turn_of(t, "nobody");
+  struct dk_turn *turn = the_turn_of(t, "unknown");
   expect_ids(t, turn, "late");
   must(t, ack_turn(t, turn, .empty = true));
   advance(t, 999);
   expect_no_turn(t);
   advance(t, 1);
-  expect_ids(t, the_turn_of(t, "nobody"), "later");
+  expect_ids(t, the_turn_of(t, "unknown"), "later");
 }
 
 /* ---- at once --------------------------------------------------------------------------------- */
@@ -434,7 +434,7 @@ work_parallel_fetchers(struct dk_check *t)
     witness(t, race(t, a, b));
     struct dk_work_item *first = item_for(t, a), *second = item_for(t, b);
     expect(t, first->item.activity_id != second->item.activity_id,
-           "two fetches at once never get the same item");
+           "two concurrent fetches never get the same item");
     insist(t, ack_work(t, first->work.lock_token, .on = a));
     insist(t, ack_work(t, second->work.lock_token, .on = b));
   }
