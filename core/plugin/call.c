@@ -416,7 +416,7 @@ refuse_absent(struct dk_call *call)
                           name);
   if (!dk_library_declares(call->store->library, DK_ADMIN))
     return dk_call_refuse(call, DK_UNSUPPORTED,
-                          "%s: the provider does not declare " DK_ADMIN ", which has it", name);
+                          "%s: the provider does not declare " DK_ADMIN, name);
   return dk_call_refuse(call, DK_UNSUPPORTED,
                         "%s: the provider does not offer " DK_ADMIN " on this store", name);
 }

@@ -110,7 +110,7 @@ set_removed(struct dk_call *call, const struct dk_removed *given)
     return dk_call_violated(call, "ABI-4", "removed was called twice");
   TRY(READ(call, "removed", removed, given, &removed));
   if (removed.next.ptr && !(call->operation->takes & DK_TAKES_NEXT))
-    return dk_call_violated(call, "DEL-4", "removed with a next, but this was no page");
+    return dk_call_violated(call, "DEL-4", "removed with a next, but no page was requested");
   TRY(dk_sink_keep_text(call, "removed with a next", "DEL-9", &removed.next));
   call->results.removed = removed;
   call->results.is_reported = true;

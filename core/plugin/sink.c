@@ -65,7 +65,8 @@ dk_status
 dk_sink_keep_text(struct dk_call *call, const char *what, const char *clause, struct dk_bytes *text)
 {
   if (text->ptr && !dk_text_id_valid(text->ptr, text->len, limits_of(call)->max_id))
-    return dk_call_violated(call, clause, "%s of %zu bytes that is not a text of 1 to %u", what,
+    return dk_call_violated(call, clause,
+                            "%s of %zu bytes, expected UTF-8 of 1 to %u without NUL", what,
                             text->len, limits_of(call)->max_id);
   return dk_sink_keep(call, what, text);
 }
@@ -89,7 +90,8 @@ keep_token(struct dk_call *call, const char *what, struct dk_bytes *token)
   if (!token->ptr || token->len == 0)
     return dk_call_violated(call, "TOKEN-1", "%s without a lock token", what);
   if (token->len > most)
-    return dk_call_violated(call, "TOKEN-1", "%s with a lock token of %zu bytes, at most %zu", what,
+    return dk_call_violated(call, "TOKEN-1",
+                            "%s with a lock token of %zu bytes, expected at most %zu", what,
                             token->len, most);
   if (memchr(token->ptr, '\0', token->len))
     return dk_call_violated(call, "TOKEN-1", "%s with a NUL in its lock token", what);
@@ -102,7 +104,7 @@ dk_sink_keep_instance(struct dk_call *call, const char *what, const char *clause
 {
   if (!instance->ptr ||
       !dk_text_id_valid(instance->ptr, instance->len, limits_of(call)->max_id))
-    return dk_call_violated(call, clause, "%s whose instance is not an id", what);
+    return dk_call_violated(call, clause, "%s with an instance that is not a valid id", what);
   return dk_sink_keep(call, what, instance);
 }
 
@@ -228,7 +230,7 @@ sink_kv(struct dk_call *call, const struct dk_kv *given)
 
   TRY(expect_stage(call, DK_STAGE_KV, "kv"));
   if (!dk_library_declares(call->store->library, "durakit.kv/1"))
-    return dk_call_violated(call, "ABI-3", "kv was called without durakit.kv/1 being declared");
+    return dk_call_violated(call, "ABI-3", "kv was called, but durakit.kv/1 is not declared");
   TRY(READ(call, "kv", kv, given, &kv));
   TRY(dk_sink_keep_text(call, "a key", "ERR-6", &kv.key));
   TRY(dk_sink_keep_payload(call, "a value", &kv.value));
@@ -259,7 +261,7 @@ expect_wanted(struct dk_call *call, uint64_t event_id)
   if (!call->results.history)
     return dk_call_violated(call, "ABI-4", "event was called before execution");
   if (event_id < asked->from_event)
-    return dk_call_violated(call, "HIST-3", "event %llu, but from %llu on was requested",
+    return dk_call_violated(call, "HIST-3", "event %llu, but the request begins at event %llu",
                             (unsigned long long)event_id, (unsigned long long)asked->from_event);
   if (asked->max_events > 0 && call->results.events.n >= asked->max_events)
     return dk_call_violated(call, "HIST-3", "more than the %u events that were requested",
@@ -428,7 +430,8 @@ set_duplicate(struct dk_call *call, int32_t list, uint64_t index)
   if (call->results.duplicate_list != 0)
     return dk_call_violated(call, "ACK-15", "duplicate was called twice");
   if (index >= length_of_list(call->request->turn_result, list))
-    return dk_call_violated(call, "ACK-15", "duplicate with item %llu of list %d: there is none",
+    return dk_call_violated(call, "ACK-15",
+                            "duplicate named item %llu of list %d, which does not exist",
                             (unsigned long long)index, (int)list);
   call->results.duplicate_list = list;
   call->results.duplicate_index = index;
@@ -470,7 +473,7 @@ complete_events(struct dk_call *call, const struct dk_turn_head *head)
   const struct dk_event *events = rows->first;
 
   if (!head->known && rows->n > 0)
-    return dk_call_violated(call, "TURN-13", "%zu events of an instance that is not known",
+    return dk_call_violated(call, "TURN-13", "%zu events of an unknown instance",
                             rows->n);
   if (!head->known)
     return DK_OK;
@@ -493,7 +496,8 @@ complete_turn(struct dk_call *call)
   struct dk_turn *turn = results->turn;
 
   if (!turn)
-    return dk_call_violated(call, "ERR-1", "DK_OK without a turn; no turn is DK_NOTHING");
+    return dk_call_violated(call, "ERR-1",
+                            "DK_OK without a turn; return DK_NOTHING if there is none");
   if (results->messages.n == 0)
     return dk_call_violated(call, "TURN-2", "a turn without a message");
   TRY(complete_events(call, &turn->head));
@@ -512,7 +516,8 @@ complete_work(struct dk_call *call)
   struct dk_work_item *items = call->results.work_rows.first;
 
   if (call->results.work_rows.n == 0)
-    return dk_call_violated(call, "ERR-1", "DK_OK without a work item; no work is DK_NOTHING");
+    return dk_call_violated(call, "ERR-1",
+                            "DK_OK without a work item; return DK_NOTHING if there is none");
   for (size_t i = 0; i < call->results.work_rows.n; i++)
     items[i].work.item = &items[i].item;
 

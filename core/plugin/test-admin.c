@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host and durakit.admin/1: what it refuses before it calls, what it takes of the results, and
- * what becomes of a provider that has not all of it. */
+/* The host and durakit.admin/1: what it refuses before it calls, which results it accepts, and how
+ * it uses a provider that lacks a part of the extension. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,7 +250,8 @@ test_requests(void)
                  EXECUTIONS(&puppet, &executions, .instance = one, .after = UINT64_C(1) << 63),
                  DK_INVALID, "after: expected 1 to 2^63 - 1");
   expect_refused(&puppet, MESSAGES(&puppet, &messages, .max_messages = 1), DK_INVALID, "instance");
-  expect_passed(&puppet, DELETE(&puppet, NULL, .flags = DK_DELETE_FORCE), "a deletion of nobody");
+  expect_passed(&puppet, DELETE(&puppet, NULL, .flags = DK_DELETE_FORCE),
+                "a deletion of no instance");
   expect_refused(&puppet, DELETE(&puppet, NULL, .flags = 2), DK_UNSUPPORTED, "flags");
   expect_refused(&puppet, DELETE(&puppet, NULL, .instances = &(struct dk_bytes){NULL, 0},
                                  .n_instances = 1),
@@ -317,9 +318,9 @@ give_instances(struct puppet *puppet, struct dk_call *call)
 static void
 expect_violation(struct puppet *puppet, dk_status status, const char *clause, const char *words)
 {
-  cmp_ok(status, "==", DK_INTERNAL, "what breaks %s does not count", clause);
-  is(puppet->clause, clause, "and is told as that");
-  ok(strstr(puppet->text, words), "with '%s': %s", words, puppet->text);
+  cmp_ok(status, "==", DK_INTERNAL, "what breaks %s is not accepted", clause);
+  is(puppet->clause, clause, "and is reported as that");
+  ok(strstr(puppet->text, words), "with the text '%s': %s", words, puppet->text);
   puppet->clause[0] = '\0';
 }
 
@@ -348,7 +349,7 @@ test_instances(void)
   expect_violation(&puppet, LIST(&puppet, .max_instances = 2), "ADMIN-1",
                    "more than the 2 instances");
   puppet.data = (void *)IDS("");
-  expect_violation(&puppet, LIST(&puppet), "ADMIN-1", "not an id");
+  expect_violation(&puppet, LIST(&puppet), "ADMIN-1", "not a valid id");
   puppet_close(&puppet);
 }
 
@@ -508,15 +509,15 @@ test_removed(void)
   puppet.n = 1;
   expect_violation(&puppet, DELETE(&puppet, &removed, .n_instances = 0), "DEL-7",
                    "DK_OK without removed");
-  cmp_ok(puppet.violations, "==", 3, "a next where no page was asked for is told besides");
+  cmp_ok(puppet.violations, "==", 3, "a next without a requested page is reported too");
   puppet.n = 2;
   cmp_ok(PRUNE(&puppet, &removed, .filter = &all, .max_instances = 1), "==", DK_OK,
-         "what is removed is removed, however often it is said");
-  ok(strstr(puppet.text, "removed was called twice"), "which is told: %s", puppet.text);
+         "what is removed stays removed, however often it is reported");
+  ok(strstr(puppet.text, "removed was called twice"), "which is a violation: %s", puppet.text);
   puppet_close(&puppet);
 }
 
-/* As a plugin that was built before there were roots: its struct ends before them. */
+/* Like a plugin that was built before there were roots: its struct ends before them. */
 static dk_status
 give_shorter_page(struct puppet *puppet, struct dk_call *call)
 {
@@ -566,9 +567,9 @@ test_removed_without_memory(void)
       &removed);
   while (status == DK_OK && ++pages < 10000);
   ok(pages > 0, "%d pages had room", pages);
-  cmp_ok(status, "==", DK_OUTCOME_UNKNOWN, "the next one is not taken for undone: %s",
+  cmp_ok(status, "==", DK_OUTCOME_UNKNOWN, "the next one might have been removed: %s",
          dk_caller_failure(caller)->text);
-  cmp_ok(puppet.violations, "==", 0, "and it is nobody's mistake");
+  cmp_ok(puppet.violations, "==", 0, "and the provider is not blamed");
   dk_caller_free(caller);
   puppet_close(&puppet);
   free(next);
@@ -584,7 +585,7 @@ test_not_offered(void)
 
   puppet_open(&puppet, NULL);
   expect_refused(&puppet, LIST(&puppet), DK_UNSUPPORTED,
-                 "list_instances: the provider does not declare durakit.admin/1, which has it");
+                 "list_instances: the provider does not declare durakit.admin/1");
   puppet_close(&puppet);
   open_puppet(&puppet, false);
   expect_refused(&puppet, LIST(&puppet), DK_UNSUPPORTED,
@@ -595,7 +596,7 @@ test_not_offered(void)
   open_puppet(&puppet, true);
   expect_refused(&puppet, PRUNE(&puppet, NULL, .instance = text("a")), DK_UNSUPPORTED,
                  "prune_executions");
-  expect_passed(&puppet, LIST(&puppet), "what such a table has");
+  expect_passed(&puppet, LIST(&puppet), "an operation that such a table has");
   puppet_close(&puppet);
   table = whole;
 }

@@ -125,7 +125,7 @@ test_system(void)
   struct dk_wait wait = {
     .cancel_fd = cancel, .fd = bell, .events = 1, .until = before + 30};
 
-  cmp_ok(before, ">", 1600000000000, "the system's clock tells milliseconds since 1970");
+  cmp_ok(before, ">", 1600000000000, "the system's clock counts milliseconds since 1970");
   cmp_ok(clock->wait(clock, &wait), "==", DK_NOTHING, "a wait ends by time");
   cmp_ok(clock->now(clock), ">=", before + 30, "and not early");
   dk_ring(bell);
@@ -151,7 +151,7 @@ test_order_of_answers(void)
   int bell = new_bell(), cancel = new_bell();
   struct dk_wait wait = {.cancel_fd = cancel, .fd = bell, .events = 1, .until = START};
 
-  cmp_ok(clock->now(clock), "==", START, "it begins when it was told to");
+  cmp_ok(clock->now(clock), "==", START, "it begins at the given time");
   cmp_ok(clock->wait(clock, &wait), "==", DK_NOTHING, "a time that has come needs no jump");
   dk_ring(bell);
   cmp_ok(clock->wait(clock, &wait), "==", DK_OK, "what is ready beats time");
@@ -159,10 +159,10 @@ test_order_of_answers(void)
   cmp_ok(clock->wait(clock, &wait), "==", DK_CALL_CANCELLED, "cancelled beats all");
   cmp_ok(clock->now(clock), "==", START, "none of this moved time");
   wait = (struct dk_wait){.cancel_fd = -1, .fd = -1, .until = START + 5000};
-  cmp_ok(clock->wait(clock, &wait), "==", DK_NOTHING, "who is alone waits for nobody");
+  cmp_ok(clock->wait(clock, &wait), "==", DK_NOTHING, "a lone actor waits for no other");
   cmp_ok(clock->now(clock), "==", START + 5000, "and time is exactly there");
   wait.actor = 7;
-  cmp_ok(clock->wait(clock, &wait), "==", DK_CALL_CANCELLED, "who is no actor cannot wait");
+  cmp_ok(clock->wait(clock, &wait), "==", DK_CALL_CANCELLED, "only an actor can wait");
   free_clock(virtual);
   close(bell);
   close(cancel);
@@ -205,8 +205,8 @@ test_instants(void)
   cmp_ok(job.woken_at, "==", START + 100, "to the deadline of the one that is joined");
   pthread_join(job.thread, NULL);
   cmp_ok(dk_virtual_clock_join(clock, 0, job.wait.actor), "==", DK_OK,
-         "who is idle is joined at once");
-  ok(!dk_virtual_clock_until_it_waits(clock, 0, job.wait.actor), "who is idle does not wait");
+         "an idle actor is joined at once");
+  ok(!dk_virtual_clock_until_it_waits(clock, 0, job.wait.actor), "an idle actor does not wait");
   free_clock(clock);
 }
 
@@ -246,13 +246,13 @@ test_deadlock(void)
   job.wait.fd = new_bell();
   start_thread(&job);
   cmp_ok(dk_virtual_clock_join(clock, 0, job.wait.actor), "==", DK_CALL_CANCELLED,
-         "all wait, and none has a limit: the joiner is told");
+         "all wait without a limit: the joiner is notified");
   pthread_join(job.thread, NULL);
   cmp_ok(job.status, "==", DK_CALL_CANCELLED, "and so is the actor");
   ok(dk_virtual_clock_deadlocked(clock), "the clock says it is deadlocked");
   cmp_ok(dk_virtual_clock_now(clock), "==", START, "time did not move");
   cmp_ok(dk_virtual_clock_advance(clock, 0, START + 1), "==", DK_CALL_CANCELLED,
-         "nobody waits any more");
+         "no actor waits any more");
   dk_virtual_clock_restart(clock, START + 5);
   ok(!dk_virtual_clock_deadlocked(clock), "a new run has no deadlock");
   cmp_ok(dk_virtual_clock_advance(clock, 0, START + 6), "==", DK_OK, "and time moves again");
@@ -272,7 +272,8 @@ test_restart(void)
   dk_virtual_clock_restart(clock, 42);
   cmp_ok(dk_virtual_clock_now(clock), "==", 42, "a new run has its own time");
   cmp_ok(dk_virtual_clock_add_actor(clock), "==", 1, "and its own actors");
-  cmp_ok(dk_virtual_clock_advance(clock, 0, 43), "==", DK_OK, "whoever ran then runs no more");
+  cmp_ok(dk_virtual_clock_advance(clock, 0, 43), "==", DK_OK,
+         "the actors of the last run have ended");
   free_clock(clock);
 }
 
@@ -371,7 +372,7 @@ test_settling(void)
   free_clock(virtual);
 }
 
-/* An actor that waits for an answer counts as running: no other deadline is met meanwhile. */
+/* An actor that waits for an answer counts as running: no other deadline is reached meanwhile. */
 static void
 test_answer(void)
 {
@@ -383,8 +384,8 @@ test_answer(void)
   pthread_t server;
 
   pthread_create(&server, NULL, ring_late, &bell);
-  cmp_ok(clock->wait(clock, &wait), "==", DK_OK, "an answer that takes its time is waited for");
-  cmp_ok(clock->now(clock), "==", START, "and none passes");
+  cmp_ok(clock->wait(clock, &wait), "==", DK_OK, "the clock waits for an answer that comes late");
+  cmp_ok(clock->now(clock), "==", START, "and no time passes");
   pthread_join(server, NULL);
   dk_unring(bell);
   wait.until = START;
@@ -422,7 +423,7 @@ test_killed_holder(void)
     dk_virtual_clock_finished(clock, victim); /* called by the process that saw it end */
     all_well = dk_virtual_clock_advance(clock, 0, START + i + 1) == DK_OK;
   }
-  ok(all_well, "the clock goes on after a process was killed that may have held its lock");
+  ok(all_well, "the clock works after a process was killed that might have held its lock");
   free_clock(clock);
 }
 

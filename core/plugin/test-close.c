@@ -119,7 +119,7 @@ test_cancel(act_fn *act, const char *what)
   cmp_ok(dk_cancelled(canceller), "==", 0, "a new canceller is not cancelled");
   dk_cancel(canceller);
   finish(&other);
-  cmp_ok(other.status, "==", DK_CALL_CANCELLED, "a call that %s is called back", what);
+  cmp_ok(other.status, "==", DK_CALL_CANCELLED, "a call that %s is cancelled", what);
   cmp_ok(dk_cancelled(canceller), "==", 1, "the mark stays");
   ok(atomic_load(&puppet.interrupts) <= 1, "the store was interrupted at most once");
   dk_canceller_reset(canceller);
@@ -183,7 +183,7 @@ test_interrupt(void)
   dk_cancel(canceller);
   finish(&other);
   cmp_ok(other.status, "==", DK_CALL_CANCELLED, "interrupt frees a call that blocks elsewhere");
-  cmp_ok(atomic_load(&bystander.interrupts), "==", 0, "another store hears nothing");
+  cmp_ok(atomic_load(&bystander.interrupts), "==", 0, "another store is not interrupted");
   puppet_close(&puppet);
   puppet_close(&bystander);
   dk_canceller_free(canceller);
@@ -245,8 +245,8 @@ test_upcall_from_interrupt(void)
     BAIL_OUT("dk_cancel blocks when interrupt calls the host");
   finish(&other);
   cmp_ok(other.status, "==", DK_CALL_CANCELLED, "interrupt may call the host, by any table");
-  is(puppet.line, "interrupted", "which hears it");
-  is(puppet.clause, "ABI-12", "and says: %s", puppet.text);
+  is(puppet.line, "interrupted", "which receives the line");
+  is(puppet.clause, "ABI-12", "and reports: %s", puppet.text);
   puppet_close(&puppet);
   dk_canceller_free(canceller);
 }
@@ -330,10 +330,10 @@ test_close_cancels(void)
   is(puppet_close(&puppet), NULL, "a store with waiting calls closes");
   finish(&plain);
   finish(&with_canceller);
-  cmp_ok(plain.status, "==", DK_CALL_CANCELLED, "a call comes back");
+  cmp_ok(plain.status, "==", DK_CALL_CANCELLED, "a call returns");
   cmp_ok(with_canceller.status, "==", DK_CALL_CANCELLED, "one with a canceller too");
   ok(!puppet.is_open, "then it is closed");
-  cmp_ok(dk_cancelled(canceller), "==", 0, "nobody else's calls are cancelled");
+  cmp_ok(dk_cancelled(canceller), "==", 0, "no other calls are cancelled");
   dk_canceller_free(canceller);
 }
 
@@ -355,11 +355,11 @@ test_close_of_stuck_call(int32_t thread_model)
   is(dk_store_close(puppet.store), "fetch_orchestration_item", "a stuck call is named (model %d)",
      (int)thread_model);
   ok(puppet.is_open, "nothing is closed under it");
-  cmp_ok(enqueue(&puppet), "==", DK_CALL_CANCELLED, "no call is let in any more");
-  is(failure_text(&puppet), "enqueue_for_orchestrator: the store is being closed", "with words");
+  cmp_ok(enqueue(&puppet), "==", DK_CALL_CANCELLED, "new calls are refused");
+  is(failure_text(&puppet), "enqueue_for_orchestrator: the store is being closed", "with a text");
   open_gate(&puppet);
   finish(&other);
-  is(puppet_close(&puppet), NULL, "once it has come back the store can be closed");
+  is(puppet_close(&puppet), NULL, "once it has returned the store can be closed");
   ok(!puppet.is_open, "and is");
 }
 
@@ -376,7 +376,7 @@ __wrap_dk_store_remove_call(struct dk_store *store, struct dk_call *call, dk_sta
   __real_dk_store_remove_call(store, call, status);
   if (store == closes_at_once) {
     closes_at_once = NULL;
-    is(dk_store_close(store), NULL, "a store is closed while its last call goes out of the door");
+    is(dk_store_close(store), NULL, "a store is closed while its last call leaves");
   }
 }
 
@@ -526,7 +526,7 @@ test_host_waits(void)
   go(&other);
   ok(dk_virtual_clock_until_it_waits(clock, 0, other.actor), "the host waits");
   cmp_ok(puppet.wait_until, "==", 0, "the provider is not asked to");
-  cmp_ok(enqueue(&puppet), "==", DK_OK, "meanwhile others get in");
+  cmp_ok(enqueue(&puppet), "==", DK_OK, "meanwhile other calls are let in");
   dk_virtual_clock_join(clock, 0, other.actor);
   finish(&other);
   cmp_ok(other.status, "==", DK_OK, "what they bring is returned by the waiting call");
@@ -539,7 +539,7 @@ test_host_waits(void)
   dk_virtual_clock_join(clock, 0, other.actor);
   finish(&other);
   cmp_ok(other.status, "==", DK_NOTHING, "when nothing comes the call ends");
-  cmp_ok(other.returned_at, "==", 61000, "when it was to");
+  cmp_ok(other.returned_at, "==", 61000, "when its time is up");
   cmp_ok(atomic_load(&puppet.acts), "==", 301, "having looked every 200 ms for others' work");
 
   struct dk_canceller *canceller = dk_canceller_new(NULL);
@@ -551,7 +551,7 @@ test_host_waits(void)
   dk_cancel(canceller);
   dk_virtual_clock_join(clock, 0, other.actor);
   finish(&other);
-  cmp_ok(other.status, "==", DK_CALL_CANCELLED, "and is called back");
+  cmp_ok(other.status, "==", DK_CALL_CANCELLED, "and is cancelled");
   dk_canceller_free(canceller);
   puppet_close(&puppet);
   free_clock(clock);
@@ -606,7 +606,7 @@ test_queue_at_turnstile(void)
   ok(dk_virtual_clock_until_it_waits(clock, 0, queued.actor), "and another one for its turn");
   dk_cancel(canceller);
   dk_virtual_clock_join(clock, 0, queued.actor);
-  cmp_ok(queued.status, "==", DK_CALL_CANCELLED, "which is called back");
+  cmp_ok(queued.status, "==", DK_CALL_CANCELLED, "which is cancelled");
   cmp_ok(queued.returned_at, "==", 121000, "at once");
   dk_virtual_clock_join(clock, 0, inside.actor);
   finish(&inside);

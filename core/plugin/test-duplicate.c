@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ACK-15: which item makes a commit a duplicate comes from the provider to the caller, if the
- * commit has it. */
+/* ACK-15: the provider names the item that makes a commit a duplicate, and the caller receives it,
+ * if the commit has it. */
 #include <stddef.h>
 
 #include "conformance/tap/tap.h"
@@ -24,7 +24,7 @@ say_stored(struct puppet *puppet, struct dk_call *call)
   return failing(puppet, call, DK_DUPLICATE, text("it is stored"));
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- what is passed on ----------------------------------------------------------------------- */
 
 static dk_status
 name_second_event(struct puppet *puppet, struct dk_call *call)
@@ -70,14 +70,14 @@ test_told(void)
 
   puppet_open(&puppet, NULL);
   expect_told(&puppet, name_second_event, DK_DUPLICATE, DK_LIST_EVENTS, 1, "the second event");
-  expect_told(&puppet, NULL, DK_OK, 0, 0, "nothing is left of it by the next call");
+  expect_told(&puppet, NULL, DK_OK, 0, 0, "the next call does not have it");
   expect_told(&puppet, name_first_after_reset, DK_DUPLICATE, DK_LIST_EVENTS, 0, "after a reset");
   expect_told(&puppet, fail_otherwise_after_reset, DK_BUSY, 0, 0, "after a reset, another error");
   expect_told(&puppet, say_stored, DK_DUPLICATE, 0, 0, "a provider of an ABI before 2.3");
   puppet_close(&puppet);
 }
 
-/* A host of ABI 2.2 has no such member, and who asks for it sees that. */
+/* A host of ABI 2.2 has no such member, and a provider that looks for it sees that. */
 static void
 test_older_host(void)
 {
@@ -160,7 +160,7 @@ test_row(const struct row *row)
   puppet_open(&puppet, NULL);
   cmp_ok(row->call(&puppet), "==", row->status, "%s is named: the status that counts", row->what);
   is(puppet.clause, row->clause, "its clause: %s", puppet.text);
-  cmp_ok(puppet.violations, "==", 1, "told once");
+  cmp_ok(puppet.violations, "==", 1, "reported once");
   puppet_close(&puppet);
 }
 

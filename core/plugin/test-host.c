@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls: results are provisional and the caller's own; failures have words; sizes of either
- * side. */
+/* Calls: results are provisional and the caller's own; failures have texts; structs of other sizes,
+ * of either side. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +74,7 @@ test_turn(void)
          "the deadline is on the host's clock");
   cmp_ok(fetch_turn(&puppet, &second), "==", DK_OK, "a second turn");
   ok(is_text(turn->messages[39].id, "m39"), "leaves the first as it is");
-  cmp_ok(dk_caller_failure(puppet.caller)->status, "==", DK_OK, "no failure is told");
+  cmp_ok(dk_caller_failure(puppet.caller)->status, "==", DK_OK, "no failure is reported");
   cmp_ok(puppet.violations, "==", 0, "and no rule was broken: %s", puppet.text);
   puppet_close(&puppet);
 }
@@ -89,7 +89,7 @@ test_works(void)
   puppet_open(&puppet, NULL);
   cmp_ok(dk_store_fetch_work_item(puppet.store, puppet.caller, &request, &works), "==", DK_OK,
          "work is fetched");
-  cmp_ok(works->n_items, "==", 20, "as much as was asked for");
+  cmp_ok(works->n_items, "==", 20, "as many as were asked for");
   ok(works->items[19].work.item == &works->items[19].item, "each row has its item");
   cmp_ok(works->items[19].item.activity_id, "==", 20, "and its own");
   ok(is_text(works->items[19].work.lock_token, "work-19"), "and its token");
@@ -122,7 +122,7 @@ test_history(void)
   puppet_open(&puppet, NULL);
   cmp_ok(dk_store_read_history(puppet.store, puppet.caller, &request, &history), "==", DK_OK,
          "a history that does not exist is read");
-  cmp_ok(history->found, "==", 0, "and said not to be there");
+  cmp_ok(history->found, "==", 0, "and reported as absent");
   puppet.n = 1;
   dk_store_read_history(puppet.store, puppet.caller, &request, &history);
   cmp_ok(history->found, "==", 1, "one that exists is found");
@@ -163,7 +163,7 @@ test_commit(void)
   ok(is_text(outcome.stolen[0].owner, "worker"), "by owner");
   cmp_ok(outcome.incomplete, "==", 0, "all of it");
   cmp_ok(dk_store_ack_orchestration_item(puppet.store, puppet.caller, text("t"), &result, NULL),
-         "==", DK_OK, "nobody has to listen");
+         "==", DK_OK, "the outcome is optional");
   puppet_close(&puppet);
 }
 
@@ -202,7 +202,7 @@ test_failures(void)
   struct dk_arena_mark before = dk_arena_mark(&puppet.caller->arena);
   cmp_ok(fetch_turn(&puppet, &turn), "==", DK_BUSY, "a call fails");
   const struct dk_failure *failure = dk_caller_failure(puppet.caller);
-  ok(!turn, "what it had handed up does not count");
+  ok(!turn, "what it had handed up is dropped");
   is(failure->text, "held by an?other", "its text, without the NUL");
   is(failure->operation, "fetch_orchestration_item", "its operation");
   cmp_ok(failure->status, "==", DK_BUSY, "its status");
@@ -234,7 +234,7 @@ open_after_fail(const struct dk_host *host, struct dk_call *call, const struct d
   return DK_OK;
 }
 
-/* A handle that does not count is ended all the same. */
+/* A handle is closed even if open has failed. */
 static void
 test_open_after_fail(void)
 {
@@ -244,7 +244,7 @@ test_open_after_fail(void)
   puppet_describe(&described);
   described.provider.open = open_after_fail;
   cmp_ok(puppet_open(&puppet, &described), "==", DK_BUSY, "an open that fails and says DK_OK");
-  is(puppet.clause, "ERR-2", "is told as: %s", puppet.text);
+  is(puppet.clause, "ERR-2", "is reported as: %s", puppet.text);
   ok(!puppet.is_open, "and what it opened is closed");
   puppet_close(&puppet);
 }
@@ -256,13 +256,13 @@ test_open_failure(void)
   struct puppet_descriptor described;
 
   cmp_ok(puppet_open(&puppet, NULL), "==", DK_NOT_FOUND, "open may fail");
-  is(failure_text(&puppet), "the puppet was told not to open", "with its text");
+  is(failure_text(&puppet), "the puppet does not open", "with its text");
   ok(!puppet.store, "and gives no store");
   cmp_ok(puppet.violations, "==", 0, "no rule was broken: %s", puppet.text);
 
   struct dk_setting setting = {.key = "stroe", .value = text("x")};
   cmp_ok(dk_store_open(puppet.library, &puppet.options, puppet.caller, 0, &setting, 1,
-                       &puppet.store), "==", DK_INVALID, "a setting that nobody knows is refused");
+                       &puppet.store), "==", DK_INVALID, "an unknown setting is refused");
   ok(strstr(failure_text(&puppet), "there is no setting 'stroe'"), "by name: %s",
      failure_text(&puppet));
   cmp_ok(dk_store_open(puppet.library, &puppet.options, puppet.caller, 64, NULL, 0, &puppet.store),
@@ -287,7 +287,7 @@ test_open_failure(void)
   puppet_close(&puppet);
 }
 
-/* ---- leases that are over -------------------------------------------------------------------- */
+/* ---- leases that have ended ------------------------------------------------------------------ */
 
 /* Time passes only when a test advances it. */
 struct hand_clock {
@@ -335,18 +335,18 @@ test_overdue_turn(void)
   struct dk_turn *turn = NULL;
 
   puppet_open(&puppet, NULL);
-  cmp_ok(fetch_turn(&puppet, &turn), "==", DK_BUSY, "a turn whose lease is over is not given");
-  ok(!turn, "to nobody");
+  cmp_ok(fetch_turn(&puppet, &turn), "==", DK_BUSY, "a turn whose lease has ended is not returned");
+  ok(!turn, "not even in part");
   is(failure_text(&puppet),
      "fetch_orchestration_item: the turn of instance inst came too late: its lease of 30000 ms had "
      "ended 0 ms before; it can be fetched again; give longer leases, or a faster store",
-     "which is said");
+     "which the text says");
   const struct dk_overdue *overdue = dk_caller_overdue(puppet.caller);
   ok(overdue->turn && is_text(overdue->turn->head.instance, "inst"),
-     "the caller hears whose it is");
+     "the caller learns whose it is");
   cmp_ok(overdue->turn ? overdue->turn->messages[0].attempt : 0, "==", 1, "and which attempt");
   puppet.n = 29999;
-  cmp_ok(fetch_turn(&puppet, &turn), "==", DK_OK, "one that still has a millisecond is given");
+  cmp_ok(fetch_turn(&puppet, &turn), "==", DK_OK, "a lease of one more millisecond is returned");
   ok(turn && !dk_caller_overdue(puppet.caller)->turn, "and nothing is overdue any more");
   cmp_ok(puppet.violations, "==", 0, "no rule was broken: %s", puppet.text);
   puppet_close(&puppet);
@@ -393,7 +393,7 @@ test_overdue_works(void)
   puppet_open(&puppet, NULL);
   cmp_ok(dk_store_fetch_work_item(puppet.store, puppet.caller, &request, &works), "==", DK_OK,
          "of four activities two come in time");
-  cmp_ok(works->n_items, "==", 2, "and are given");
+  cmp_ok(works->n_items, "==", 2, "and are returned");
   ok(has_activity(works->items, 2, 2) && has_activity(works->items, 2, 4), "the right ones");
   const struct dk_overdue *overdue = dk_caller_overdue(puppet.caller);
   cmp_ok(overdue->n_items, "==", 2, "the others are overdue");
@@ -402,10 +402,10 @@ test_overdue_works(void)
   puppet.n = 30000;
   works = NULL;
   cmp_ok(dk_store_fetch_work_item(puppet.store, puppet.caller, &request, &works), "==", DK_BUSY,
-         "where all are late the store is busy");
-  ok(!works, "and nothing is given");
+         "if all are late the answer is DK_BUSY");
+  ok(!works, "and nothing is returned");
   ok(strstr(failure_text(&puppet), "fetch_work_item: the activity of instance inst came too late"),
-     "which is said: %s", failure_text(&puppet));
+     "which the text says: %s", failure_text(&puppet));
   cmp_ok(dk_caller_overdue(puppet.caller)->n_items, "==", 4, "all are overdue");
   dk_caller_reset(puppet.caller);
   cmp_ok(dk_caller_overdue(puppet.caller)->n_items, "==", 0, "until the caller forgets them");
@@ -440,10 +440,10 @@ test_caller_in_region(void)
   puppet_open(&puppet, NULL);
   cmp_ok(dk_store_fetch_orchestration_item(puppet.store, caller, &request, &turn), "==",
          DK_NO_MEMORY, "what does not fit the region is refused");
-  cmp_ok(puppet.violations, "==", 0, "which is no fault of the provider's: %s", puppet.text);
+  cmp_ok(puppet.violations, "==", 0, "which is not the provider's fault: %s", puppet.text);
   puppet.act = NULL;
   cmp_ok(dk_store_fetch_orchestration_item(puppet.store, caller, &request, &turn), "==", DK_OK,
-         "what fits is there");
+         "what fits is returned");
   ok((char *)turn > region && (char *)turn < region + SIZE, "in the region");
   dk_caller_reset(caller);
   cmp_ok(dk_store_fetch_orchestration_item(puppet.store, caller, &request, &turn), "==", DK_OK,
@@ -508,7 +508,7 @@ free_memory_before(char *end)
   munmap(end - page, 2 * page);
 }
 
-/* Requests of an older caller, so to speak: what its structs lack is not read, also where the host
+/* Requests of an older caller, so to speak: what its structs lack is not read, even if the host
  * makes a copy for the lower thread models. */
 static void
 test_smaller_requests(void)
@@ -565,7 +565,7 @@ test_upcalls(void)
   is(puppet.line, "a line", "log reaches the host");
   cmp_ok(puppet.logs, "==", 2, "with its level");
   ok(dk_store_extension(puppet.store, "durakit.inspect/1") == &puppet, "a declared extension");
-  ok(!dk_store_extension(puppet.store, "durakit.kv/1"), "no other is asked for");
+  ok(!dk_store_extension(puppet.store, "durakit.kv/1"), "an undeclared one is not");
   puppet_close(&puppet);
 }
 
@@ -577,10 +577,10 @@ test_status_names(void)
   is(dk_status_name(DK_LOCK_LOST, buffer, sizeof(buffer)), "DK_LOCK_LOST", "a status has a name");
   is(dk_status_name(137, buffer, sizeof(buffer)), "status 137", "or a number");
   cmp_ok(dk_status_class(DK_NOTHING), "==", 0, "class 0");
-  cmp_ok(dk_status_class(137), "==", 1, "class 1, of one that nobody knows");
+  cmp_ok(dk_status_class(137), "==", 1, "class 1, of an unknown status");
   cmp_ok(dk_status_class(DK_LOCK_LOST), "==", 2, "class 2");
   cmp_ok(dk_status_class(DK_OUTCOME_UNKNOWN), "==", 3, "class 3");
-  cmp_ok(dk_status_class(-1), "==", 2, "what is none does not go away");
+  cmp_ok(dk_status_class(-1), "==", 2, "what is no status is permanent");
 }
 
 int

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every refusal of the loader, by its number and its words; sharing and unloading of files.  The
+/* Every refusal of the loader, by its number and its text; sharing and unloading of files.  The
  * files are made in a folder of this test's own, most of them by changing a few bytes of a good
  * one. */
 #include <elf.h>
@@ -350,7 +350,7 @@ test_unloading(struct folder *folder)
   dk_library_close(library);
   ok(is_mapped(path), "a store keeps it");
   dk_store_close(store);
-  ok(!is_mapped(path), "with the last use it is gone");
+  ok(!is_mapped(path), "with the last use it is unmapped");
   cmp_ok(ask_child(stays_mapped, path), "==", 1, "without the flag it stays");
   dk_caller_free(caller);
 }
@@ -370,10 +370,12 @@ test_incomplete(struct folder *folder)
   unsetenv("DK_TEST_ENTRY");
   is(dk_library_missing(library)[0], "read_history", "what is missing is named");
   is(dk_library_missing(library)[1], NULL, "and nothing else");
-  cmp_ok(dk_library_open(path, 0, &strict, &refusal), "==", -1, "who wants all of it is refused");
+  cmp_ok(dk_library_open(path, 0, &strict, &refusal), "==", -1,
+         "a caller that needs all of it is refused");
   cmp_ok(refusal.number, "==", DK_LOAD_MEMBERS, "by number");
-  is(refusal.what, "1 required operation is missing: read_history", "in the usual words");
-  ok(strstr(refusal.next, "durakit check --next"), "and is told what to do: %s", refusal.next);
+  is(refusal.what, "1 required operation is missing: read_history", "with the usual text");
+  ok(strstr(refusal.next, "durakit check --next"),
+     "and the text says what to do: %s", refusal.next);
 
   struct dk_caller *caller = dk_caller_new(NULL, 0);
   struct dk_store *store = NULL;
@@ -381,7 +383,7 @@ test_incomplete(struct folder *folder)
   struct dk_read_history request = {.struct_size = sizeof(request), .instance = {"i", 1}};
   dk_store_open(library, NULL, caller, 0, NULL, 0, &store);
   cmp_ok(dk_store_read_history(store, caller, &request, &history), "==", DK_UNSUPPORTED,
-         "what is missing is unsupported");
+         "what is missing is DK_UNSUPPORTED");
   dk_store_close(store);
   dk_caller_free(caller);
   dk_library_close(library);
@@ -526,7 +528,7 @@ test_sizes(void)
   larger.d.limits.struct_size += 8;
   larger.d.provider.abi_minor = 7;
   cmp_ok(dk_library_from_descriptor(&larger.d.provider, 0, &library, &refusal), "==", 0,
-         "a newer provider is taken");
+         "a newer provider is accepted");
   dk_library_close(library);
 
   puppet_describe(&smaller);

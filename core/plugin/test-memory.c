@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host reports about undefined and missing bytes that are handed up.  Under Valgrind
- * (make check-valgrind, tests/valgrind.sh) each case is found; natively nothing is asked, and the
- * same calls must go well. */
+/* What the host reports about undefined and missing bytes that are handed up.  Under Valgrind (make
+ * check-valgrind, tests/valgrind.sh) each case is found; natively nothing is checked, and the same
+ * calls must succeed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #if HAVE_VALGRIND
 #include <valgrind/memcheck.h>
 
-/* What is found here is meant to be: Valgrind need not report it, and still answers. */
+/* These findings are expected: Valgrind need not print them, but still detects them. */
 static void
 begin_quiet(void)
 {
@@ -279,16 +279,16 @@ judge(struct puppet *puppet, const struct defect *defect, dk_status status)
 {
   bool is_watched = dk_memory_is_watched();
 
-  /* A caller who is told of the defect does not get what is spoiled; a log line, a stolen row and
-   * the report have no answer, and one that fails anyway stays so. */
+  /* A caller to which the defect is reported does not get what is spoiled; a log line, a stolen row
+   * and the report have no answer, and a call that fails anyway fails as before. */
   bool refused = defect->place != IN_LINE && defect->place != IN_STOLEN &&
                  defect->place != IN_REPORT;
   dk_status natively = defect->place == IN_FAIL ? DK_BUSY : DK_OK;
 
   cmp_ok(status, "==", is_watched && refused ? DK_INTERNAL : natively, "%s", defect->text);
-  cmp_ok(puppet->violations > 0, "==", is_watched, "is told if somebody watches");
-  is(puppet->clause, is_watched ? defect->clause : "", "as what it is");
-  is(puppet->text, is_watched ? defect->text : "", "in these words");
+  cmp_ok(puppet->violations > 0, "==", is_watched, "is reported under Valgrind");
+  is(puppet->clause, is_watched ? defect->clause : "", "under its clause");
+  is(puppet->text, is_watched ? defect->text : "", "with this text");
   is(puppet->violated_in, is_watched ? defect->operation : "", "of this operation");
 }
 
@@ -319,7 +319,7 @@ test_innocent(void)
   for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
     cmp_ok(call_operation(&puppet, operations[i]), "==", DK_OK, "%s: all is written",
            operations[i]);
-  cmp_ok(puppet.violations, "==", 0, "nothing is told: %s", puppet.text);
+  cmp_ok(puppet.violations, "==", 0, "nothing is reported: %s", puppet.text);
   puppet_close(&puppet);
 }
 
@@ -360,14 +360,15 @@ test_values(void)
   descriptor.provider.open = open_with_undefined_handle;
   cmp_ok(puppet_open(&first, &descriptor), "==", is_watched ? DK_INTERNAL : DK_OK,
          "a handle that is undefined");
-  is(first.text, is_watched ? "open: *ret_self, byte 1 of 8 is undefined" : "", "is told");
+  is(first.text, is_watched ? "open: *ret_self, byte 1 of 8 is undefined" : "", "is reported");
   puppet_close(&first);
 
   puppet_describe(&descriptor);
   descriptor.provider.extension = extension_undefined;
   cmp_ok(puppet_open(&second, &descriptor), "==", DK_OK, "an extension that is undefined");
-  is(second.text, is_watched ? "the pointer returned, byte 1 of 8 is undefined" : "", "is told");
-  is(second.violated_in, is_watched ? "extension" : "", "of the question for it");
+  is(second.text, is_watched ? "the pointer returned, byte 1 of 8 is undefined" : "",
+     "is reported");
+  is(second.violated_in, is_watched ? "extension" : "", "of the call that returned it");
   puppet_close(&second);
 }
 

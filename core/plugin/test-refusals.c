@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the host refuses before it calls: each with its status and a text that names the field, what
- * was expected and what was found; and that it lets pass what is right, to the edge. */
+ * was expected and what was found; and that it accepts what is right, up to the limits. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -350,12 +350,12 @@ test_rest(struct puppet *puppet)
                 "an acknowledgement");
   item.instance = text("");
   expect_refused(puppet, dk_store_ack_work_item(puppet->store, puppet->caller, text("t"), &result),
-                 DK_INVALID, "completion.instance: expected", "a completion to nobody");
+                 DK_INVALID, "completion.instance: expected", "a completion without an instance");
   expect_refused(puppet, dk_store_read_history(puppet->store, puppet->caller, &read, &history),
-                 DK_INVALID, "instance: expected", "a history of nobody");
+                 DK_INVALID, "instance: expected", "a history without an instance");
 }
 
-/* ---- operations that are not there, and a kit that wants no refusals ------------------------- */
+/* ---- operations that do not exist, and unchecked calls --------------------------------------- */
 
 static void
 test_incomplete(void)

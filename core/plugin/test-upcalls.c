@@ -32,8 +32,8 @@ test_refusal_ignored(void)
   struct puppet puppet = {.act = ignore_refusal};
 
   puppet_open(&puppet, NULL);
-  cmp_ok(call_fetch_turn(&puppet), "==", DK_INTERNAL, "a refused upcall is not made good by DK_OK");
-  cmp_ok(puppet.violations, "==", 2, "which is told besides");
+  cmp_ok(call_fetch_turn(&puppet), "==", DK_INTERNAL, "a refused upcall is not repaired by DK_OK");
+  cmp_ok(puppet.violations, "==", 2, "which is reported too");
   is(puppet.clause, "ABI-4", "as: %s", puppet.text);
   puppet_close(&puppet);
 }
@@ -60,16 +60,16 @@ test_late(void)
   struct dk_call *call = puppet.data;
   const struct dk_host *host = puppet.host;
   isnt(host->turn(call, &head) == DK_OK ? "ok" : "no", "ok", "a late turn");
-  cmp_ok(puppet.violations, "==", ++told, "is told");
+  cmp_ok(puppet.violations, "==", ++told, "is reported");
   isnt(host->message(call, &message) == DK_OK ? "ok" : "no", "ok", "a late message");
-  cmp_ok(puppet.violations, "==", ++told, "is told");
+  cmp_ok(puppet.violations, "==", ++told, "is reported");
   failing(&puppet, call, DK_BUSY, text("late"));
-  cmp_ok(puppet.violations, "==", ++told, "a late fail is told");
+  cmp_ok(puppet.violations, "==", ++told, "a late fail is reported");
   host->reset(call);
-  cmp_ok(puppet.violations, "==", ++told, "a late reset is told");
+  cmp_ok(puppet.violations, "==", ++told, "a late reset is reported");
   cmp_ok(host->wait(call, -1, 0, INT64_MAX), "==", DK_CALL_CANCELLED, "a late wait does not wait");
-  cmp_ok(puppet.violations, "==", ++told, "and is told");
-  cmp_ok(host->cancelled(call), "!=", 0, "a late question whether to go on: no");
+  cmp_ok(puppet.violations, "==", ++told, "and is reported");
+  cmp_ok(host->cancelled(call), "!=", 0, "a late question whether it is cancelled: yes");
   cmp_ok(host->cancel_fd(call), "==", -1, "no descriptor any more");
   is(puppet.clause, "ABI-4", "all of them as: %s", puppet.text);
   is(puppet.violated_in, "fetch_orchestration_item", "of the operation that it was");
@@ -80,8 +80,7 @@ test_late(void)
 
 /* ---- not by this table, not this answer ------------------------------------------------------ */
 
-/* The host finds itself by the table's address; what stands in front of a copy is the
- * provider's. */
+/* The host finds its store by the table's address; the memory before a copy is the provider's. */
 static void
 test_copied_table(void)
 {
@@ -96,7 +95,7 @@ test_copied_table(void)
   cmp_ok(puppet.host->now(puppet.host), ">", 0, "a table is used");
   cmp_ok(puppet.violations, "==", 0, "as it should be");
   cmp_ok(copy.host.now(&copy.host), ">", 0, "a copy of it is used");
-  is(puppet.clause, "ABI-12", "which is told as: %s", puppet.text);
+  is(puppet.clause, "ABI-12", "which is reported as: %s", puppet.text);
   copy.host.log(&copy.host, 1, text("a line"));
   ok(!copy.host.service(&copy.host, "durakit.no-such-thing/1"), "by each upcall without a call");
   cmp_ok(puppet.violations, "==", 3, "each time");
@@ -109,8 +108,8 @@ test_extensions(void)
   struct puppet puppet = {.answers_any_extension = true};
 
   puppet_open(&puppet, NULL);
-  is(puppet.clause, "ABI-3", "an answer to an unknown id is told at open: %s", puppet.text);
-  cmp_ok(puppet.violations, ">", 1, "and one to what is not declared");
+  is(puppet.clause, "ABI-3", "an answer to an unknown id is reported at open: %s", puppet.text);
+  cmp_ok(puppet.violations, ">", 1, "and one to an undeclared id");
   puppet_close(&puppet);
 }
 
@@ -137,7 +136,7 @@ test_deaf_waiter(void)
   cmp_ok(puppet.violations, "==", 0, "two waits after the cancel are allowed: %s", puppet.text);
   puppet.n = 5;
   cmp_ok(call_fetch_turn(&puppet), "==", DK_CALL_CANCELLED, "one that waits on");
-  cmp_ok(puppet.violations, "==", 1, "is told once");
+  cmp_ok(puppet.violations, "==", 1, "is reported once");
   is(puppet.clause, "CALL-4", "as: %s", puppet.text);
   puppet_close(&puppet);
   dk_canceller_free(canceller);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A provider that breaks a rule of the ABI: each is reported once, under its clause, and what it
- * handed up does not count. */
+/* A provider that breaks a rule of the ABI: each violation is reported once, under its clause, and
+ * what the provider handed up is dropped. */
 #include <stdio.h>
 #include <string.h>
 
@@ -584,11 +584,11 @@ struct row {
 static const struct row rows[] = {
   {"DK_OK after fail", call_fetch_turn, ok_after_fail, "ERR-2", DK_BUSY},
   {"an error without a text", call_enqueue, wordless, "ERR-2", DK_BUSY},
-  {"another error than fail was told", call_enqueue, other_than_said, "ERR-2", DK_LOCK_LOST},
+  {"another error than that of fail", call_enqueue, other_than_said, "ERR-2", DK_LOCK_LOST},
   {"fail with DK_OK", call_enqueue, fail_with_ok, "ERR-2", DK_INTERNAL},
-  {"a number that is no status", call_enqueue, no_status, "ERR-1", DK_INTERNAL},
-  {"a status that nobody knows", call_enqueue, unknown_status, "ERR-1", 137},
-  {"cancelled, without anybody's wish", call_fetch_turn, cancelled_by_itself, "ERR-1", DK_INTERNAL},
+  {"a number that is not a status", call_enqueue, no_status, "ERR-1", DK_INTERNAL},
+  {"a status that the host does not know", call_enqueue, unknown_status, "ERR-1", 137},
+  {"cancelled, but not by the host", call_fetch_turn, cancelled_by_itself, "ERR-1", DK_INTERNAL},
   {"nothing, by an enqueue", call_enqueue, nothing, "ERR-1", DK_INTERNAL},
   {"DK_OK without a turn", call_fetch_turn, empty_handed, "ERR-1", DK_INTERNAL},
   {"DK_OK without work", call_fetch_work, empty_handed, "ERR-1", DK_INTERNAL},
@@ -597,11 +597,11 @@ static const struct row rows[] = {
   {"a NUL in a token", call_fetch_turn, token_with_nul, "TOKEN-1", DK_INTERNAL},
   {"a token too long", call_fetch_turn, long_token, "TOKEN-1", DK_INTERNAL},
   {"no instance", call_fetch_turn, no_instance, "TURN-4", DK_INTERNAL},
-  {"a lease longer than asked for", call_fetch_turn, lease_too_long, "TIME-2", DK_INTERNAL},
-  {"a lease that is over", call_fetch_turn, lease_over, "TIME-2", DK_INTERNAL},
+  {"a lease longer than requested", call_fetch_turn, lease_too_long, "TIME-2", DK_INTERNAL},
+  {"a lease that has ended", call_fetch_turn, lease_over, "TIME-2", DK_INTERNAL},
   {"a NUL in a name", call_fetch_turn, name_with_nul, "TURN-4", DK_INTERNAL},
   {"a version too long", call_fetch_turn, version_too_long, "TURN-4", DK_INTERNAL},
-  {"a parent that is no text", call_fetch_turn, parent_of_other_bytes, "TURN-4", DK_INTERNAL},
+  {"a parent that is not text", call_fetch_turn, parent_of_other_bytes, "TURN-4", DK_INTERNAL},
   {"bytes at NULL", call_fetch_turn, bytes_at_null, "ABI-4", DK_INTERNAL},
   {"no struct_size", call_fetch_turn, no_struct_size, "ABI-9", DK_INTERNAL},
   {"NULL for a struct", call_fetch_turn, turn_of_null, "ABI-9", DK_INTERNAL},
@@ -624,15 +624,15 @@ static const struct row rows[] = {
   {"work without an instance", call_fetch_work, work_without_instance, "WORK-3", DK_INTERNAL},
   {"attempt 0 of work", call_fetch_work, work_attempt_zero, "POISON-1", DK_INTERNAL},
   {"a longer lease of work", call_fetch_work, work_lease_too_long, "TIME-2", DK_INTERNAL},
-  {"a lease of work that is over", call_fetch_work, work_lease_over, "TIME-2", DK_INTERNAL},
+  {"a lease of work that has ended", call_fetch_work, work_lease_over, "TIME-2", DK_INTERNAL},
   {"a size that ends inside a member", call_fetch_work, half_an_item, "ABI-9", DK_INTERNAL},
   {"an empty id of work", call_fetch_work, empty_work_id, "WORK-3", DK_INTERNAL},
-  {"a session that is no text", call_fetch_work, session_of_other_bytes, "WORK-3", DK_INTERNAL},
+  {"a session that is not text", call_fetch_work, session_of_other_bytes, "WORK-3", DK_INTERNAL},
   {"a NUL in a tag", call_fetch_work, tag_with_nul, "WORK-3", DK_INTERNAL},
-  {"more work than asked for", call_fetch_work, too_much_work, "WORK-8", DK_INTERNAL},
+  {"more work than requested", call_fetch_work, too_much_work, "WORK-8", DK_INTERNAL},
   {"an event before its execution", call_read, event_without_execution, "ABI-4", DK_INTERNAL},
   {"an event before from_event", call_read, event_too_early, "HIST-3", DK_INTERNAL},
-  {"more events than asked for", call_read, too_many_events, "HIST-3", DK_INTERNAL},
+  {"more events than requested", call_read, too_many_events, "HIST-3", DK_INTERNAL},
   {"two executions", call_read, two_executions, "ABI-4", DK_INTERNAL},
   {"two reports of a commit", call_ack, two_reports, "ABI-4", DK_OK},
   {"an empty owner of a stolen row", call_ack, stolen_from_nobody, "CANCEL-6", DK_OK},
@@ -648,12 +648,13 @@ test_row(const struct row *row)
   dk_status status = row->call(&puppet);
   cmp_ok(status, "==", row->status, "%s: the status that counts", row->what);
   is(puppet.clause, row->clause, "its clause: %s", puppet.text);
-  /* Who hands something up after fail does not return what that upcall answered, either. */
-  cmp_ok(puppet.violations, "==", row->act == result_after_fail ? 2 : 1, "told once");
-  ok(status == DK_OK || failure_text(&puppet)[0], "with words for the caller: %s",
+  /* A provider that hands something up after fail also returns another status than that upcall
+   * answered. */
+  cmp_ok(puppet.violations, "==", row->act == result_after_fail ? 2 : 1, "reported once");
+  ok(status == DK_OK || failure_text(&puppet)[0], "with a text for the caller: %s",
      failure_text(&puppet));
   puppet.act = NULL;
-  cmp_ok(call_fetch_turn(&puppet), "==", DK_OK, "the next call is not held to account");
+  cmp_ok(call_fetch_turn(&puppet), "==", DK_OK, "the next call succeeds");
   puppet_close(&puppet);
 }
 

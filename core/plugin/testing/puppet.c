@@ -239,7 +239,7 @@ provider_open(const struct dk_host *host, struct dk_call *call, const struct dk_
   (void)open;
   puppet->host = host;
   if (puppet->open_status != DK_OK)
-    return host->fail(call, puppet->open_status, text("the puppet was told not to open"));
+    return host->fail(call, puppet->open_status, text("the puppet does not open"));
   puppet->is_open = true;
   *ret_self = puppet;
   return DK_OK;

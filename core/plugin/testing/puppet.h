@@ -30,7 +30,7 @@ struct puppet {
   atomic_int interrupts;
   void (*on_interrupt)(struct puppet *puppet);
 
-  /* What the host said. */
+  /* What the host reported. */
   int violations;
   char clause[16], text[512], violated_in[64];
   int logs;
@@ -52,7 +52,7 @@ void puppet_describe(struct puppet_descriptor *descriptor);
 
 /* Loads the descriptor (NULL: the usual one) and opens; the status of open. */
 dk_status puppet_open(struct puppet *puppet, const struct puppet_descriptor *descriptor);
-/* What dk_store_close says. */
+/* What dk_store_close returns. */
 const char *puppet_close(struct puppet *puppet);
 
 /* Good results, piece by piece. */
