@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Holds the contract's data to its form: ids in order, checks and mutants beside their clause,
- * nothing empty, nothing said twice, and no clause that would let a provider look inside a
- * payload. */
+ * nothing empty, no text twice, and no clause that would let a provider look inside a payload. */
 #include "conformance/contract/contract.h"
 #include "conformance/tap/tap.h"
 
@@ -65,7 +64,7 @@ ids_follow_one_another(void)
     }
     snprintf(expected, sizeof expected, "%s-%u", areas[area].id, ++number);
     if (strcmp(clauses[i].id, expected) != 0 || strcmp(clauses[i].area, areas[area].id) != 0) {
-      diag("clause %s of area %s stands where %s is due", clauses[i].id, clauses[i].area, expected);
+      diag("clause %s of area %s is in the place of %s", clauses[i].id, clauses[i].area, expected);
       wrong++;
     }
   }
@@ -87,8 +86,8 @@ each_id_finds_its_clause(void)
   ok(dk_clause_find("CANCEL-0") == NULL && dk_clause_find("cancel-5") == NULL &&
          dk_clause_find("CANCEL-5 ") == NULL && dk_clause_find("") == NULL &&
          dk_clause_find(NULL) == NULL,
-     "what is no id finds nothing");
-  ok(dk_area_find("UTF") == NULL && dk_area_find(NULL) == NULL, "what is no area finds nothing");
+     "an invalid id finds nothing");
+  ok(dk_area_find("UTF") == NULL && dk_area_find(NULL) == NULL, "an invalid area finds nothing");
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -106,7 +105,7 @@ static const struct entry entries[] = {
 #include "conformance/contract/areas.def"
 };
 
-/* How many do not stand in the block of their (first) clause: clause, checks, mutants. */
+/* How many are not in the block of their (first) clause: clause, checks, mutants. */
 static unsigned
 strangers(const struct entry *list, size_t n)
 {
@@ -121,7 +120,7 @@ strangers(const struct entry *list, size_t n)
              strncmp(e->of, clause->id, strlen(clause->id)) == 0 && list[i - 1].kind <= e->kind)
       continue;
     else {
-      diag("%s, of %s, does not stand in its place of that block", e->id, e->of);
+      diag("%s, of %s, is not in its place in that block", e->id, e->of);
       wrong++;
     }
   }
@@ -137,7 +136,7 @@ blocks_are_whole(void)
   };
 
   cmp_ok(strangers(entries, sizeof entries / sizeof entries[0]), "==", 0,
-         "each check and each mutant stands beside its clause");
+         "each check and each mutant is beside its clause");
   cmp_ok(strangers(bad, 1), "==", 1, "one before all clauses is noticed");
   cmp_ok(strangers(bad + 1, 2), "==", 0, "one in its place is not");
   cmp_ok(strangers(bad + 1, 3), "==", 1, "a check behind a mutant is noticed");
@@ -207,7 +206,7 @@ texts_are_well_formed(void)
       }
     }
   }
-  cmp_ok(wrong, "==", 0, "every text, why and breaks says something, in sentences");
+  cmp_ok(wrong, "==", 0, "every text, why and breaks is a sentence or several");
 }
 
 static void
@@ -243,7 +242,7 @@ mentions(const char *text, const char *word)
   return false;
 }
 
-/* Only `breaks` may tell of somebody who looked inside: it says what is wrong. */
+/* Only `breaks` may mention a provider that looks inside: it lists mistakes. */
 static bool
 opens_a_payload(const char *text)
 {
@@ -265,11 +264,11 @@ payloads_stay_closed(void)
 
   for (size_t i = 0; i < n; i++) {
     if (opens_a_payload(clauses[i].text) || opens_a_payload(clauses[i].why)) {
-      diag("%s speaks of decoding: payloads are opaque", clauses[i].id);
+      diag("%s mentions decoding, but payloads are opaque", clauses[i].id);
       wrong++;
     }
   }
-  cmp_ok(wrong, "==", 0, "no clause speaks of a payload being decoded");
+  cmp_ok(wrong, "==", 0, "no clause mentions that a payload is decoded");
   ok(opens_a_payload("The start message is Decoded to find its name."), "such a text is noticed");
 }
 
@@ -301,7 +300,7 @@ dangling_references(const char *text)
   for (; *text != '\0'; text++) {
     size_t len = reference_at(text, id, sizeof id);
     if (len != 0 && dk_clause_find(id) == NULL) {
-      diag("%s is no clause: %s", id, text);
+      diag("%s is not a clause: %s", id, text);
       wrong++;
     }
     if (len != 0)

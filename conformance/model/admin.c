@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ADMIN: looking.  Takes no lock of an instance and changes nothing; each answer is of the moment
+/* ADMIN: reading.  Takes no lock of an instance and changes nothing; each answer is of the moment
  * at which the operation has entered. */
 #include "conformance/model/model.h"
 
@@ -14,7 +14,7 @@ is_held(const struct op *op, const struct lock *lock)
   return lock->held && lock->until > op->now;
 }
 
-/* ADMIN-3: 0 as soon as nobody holds it. */
+/* ADMIN-3: 0 as soon as no caller holds it. */
 static int64_t
 held_until(const struct op *op, const struct lock *lock, bool is_ended)
 {
@@ -418,7 +418,7 @@ is_taken_for_held(const struct op *op, const struct lock *lock, bool is_work)
   return DEFECT(M_ADMIN_GIVEN_BACK_IS_HELD, given_back) || DEFECT(M_ADMIN_EXPIRED_IS_HELD, expired);
 }
 
-/* ADMIN-6: what waits for its time is delayed, whoever holds it; then what is held is locked. */
+/* ADMIN-6: what is not due is delayed, even if it is held; then what is held is locked. */
 static void
 count_waiting(const struct op *op, int64_t visible_at, bool is_locked, struct depth *depth)
 {

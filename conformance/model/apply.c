@@ -150,7 +150,8 @@ message_comes(struct store *s, const struct step *p)
   return DK_OK;
 }
 
-/* From a place in the queue once around: whoever took several mostly took them in this order. */
+/* From a place in the queue once around: a handle that took several mostly took them in this
+ * order. */
 static struct message *
 find_arrival(const struct instance *of, const struct link *from, uint64_t arrival)
 {
@@ -417,7 +418,7 @@ event(struct store *s, const struct step *p)
   return DK_OK;
 }
 
-/* ---- what goes ------------------------------------------------------------------------------- */
+/* ---- what is deleted ------------------------------------------------------------------------- */
 
 static void
 free_execution(struct execution *e)

@@ -26,7 +26,8 @@ is_spared(const struct op *op, const struct row *row, const struct dk_turn_resul
          DEFECT(M_CANCEL_FIRST_1000_ONLY, i >= 1000);
 }
 
-/* CANCEL-6: a row that carried a token is told, with its holder, also if its lease has run out. */
+/* CANCEL-6: a row that carried a token is reported with its holder, even if its lease has run
+ * out. */
 static void
 report_row(struct op *op, const struct row *row, struct dk_cancel_report *report)
 {
@@ -89,8 +90,8 @@ delete_likenesses(struct op *op, const struct identity *deleted, int32_t mutant)
   }
 }
 
-/* CANCEL-9: the status of the orchestration, before and after, is nothing to its rows.  What these
- * mutants do to all of them: delete those that fit, or take their locks off. */
+/* CANCEL-9: the status of the orchestration, before and after, does not matter to its rows.  What
+ * these mutants do to all of them: delete those that fit, or take their locks off. */
 static void
 sweep(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
 {
@@ -117,7 +118,7 @@ sweep(struct op *op, const struct instance *turn, const struct dk_turn_result *r
   }
 }
 
-/* The list is not looked at, for the sake of a status: mutants only. */
+/* The list is ignored, because of a status: mutants only. */
 static bool
 is_forgotten(const struct store *s, const struct instance *turn, const struct dk_turn_result *r)
 {

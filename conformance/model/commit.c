@@ -43,7 +43,7 @@ refuse_form(struct op *op, const struct instance *turn, const struct dk_turn_res
 
   if (r->execution_id == 0)
     return REFUSED(M_ACK_EMPTY_COMMIT_TAKES_ANYTHING, !is_bare(r))
-             ? refuse(op, DK_INVALID, "an empty commit (execution_id 0) brings messages only")
+             ? refuse(op, DK_INVALID, "an empty commit (execution_id 0) may bring messages only")
              : DK_OK;
   if (REFUSED(M_ACK_NAMELESS_BIRTH, !turn->birth && (!r->name.ptr || !r->version.ptr)))
     return refuse(op, DK_INVALID, "the first commit of an instance needs name and version");
@@ -130,7 +130,7 @@ is_cancelled_by(const struct dk_turn_result *r, const struct dk_item *item)
   return false;
 }
 
-/* CANCEL-11: one identity, one row, also if this commit cancels it. */
+/* CANCEL-11: one identity, one row, even if this commit cancels it. */
 static dk_status
 refuse_stored_activities(struct op *op, const struct instance *turn,
                          const struct dk_turn_result *r)
@@ -164,7 +164,7 @@ refuse_absent(struct op *op, const struct instance *turn, const struct dk_turn_r
     if (DEFECT(M_CANCEL_ABSENT_IS_ERROR, !find_row(s, &identity)))
       return refuse(op, DK_NOT_FOUND, "a cancelled activity is not there");
     if (DEFECT(M_CANCEL_DONE_IS_BUSY, !find_row(s, &identity)))
-      return refuse(op, DK_BUSY, "a cancelled activity has gone meanwhile");
+      return refuse(op, DK_BUSY, "a cancelled activity was deleted meanwhile");
   }
   for (size_t i = 0; i < r->n_cancelled_messages; i++)
     if (DEFECT(M_ACK_ABSENT_MESSAGE_IS_ERROR, !find_message(s, turn->id, r->cancelled_messages[i])))
@@ -367,7 +367,7 @@ store_execution(struct op *op, const struct instance *turn, const struct dk_turn
   write_execution(op, turn, &e);
 }
 
-/* ADMIN-3: kept from the first commit on, which takes the age that was told until then. */
+/* ADMIN-3: kept from the first commit on, which takes the age that was reported until then. */
 static int64_t
 creation(const struct op *op, const struct instance *turn)
 {
@@ -507,7 +507,7 @@ change_pin(struct op *op, const struct instance *turn, const struct dk_version *
   write_execution(op, turn, &e);
 }
 
-/* HIST-1, EXEC-2: also of an execution that is over, and events that stand there already. */
+/* HIST-1, EXEC-2: even of an execution that has ended, and of events that are stored already. */
 static void
 append_though_refused(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
 {
@@ -629,7 +629,7 @@ delete_before_looking(struct op *op, struct dk_bytes text, const struct dk_turn_
   op->leaves_traces = true;
 }
 
-/* ACK-1.  A mutant looks, when the rows are deleted, whether the call is wanted back. */
+/* ACK-1.  A mutant checks, when the rows are deleted, whether the call is cancelled. */
 static dk_status
 stop_half_done(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
 {

@@ -12,7 +12,7 @@ refuse_reader(struct op *op)
   return op->s->is_read_only ? refuse(op, DK_REFUSED, "the store was opened read-only") : DK_OK;
 }
 
-/* ---- who goes -------------------------------------------------------------------------------- */
+/* ---- which instances are deleted ------------------------------------------------------------- */
 
 enum { LOOKS_AT_MOST = 64 }; /* mutants, where they compare all with all */
 
@@ -44,7 +44,7 @@ is_alike(const struct deletion *d, const struct instance *instance)
   return false;
 }
 
-/* DEL-3, DEL-8: descendants too, whatever a filter says of them. */
+/* DEL-3, DEL-8: descendants too, whether a filter selects them or not. */
 static bool
 is_going(const struct deletion *d, struct instance *instance)
 {
@@ -61,7 +61,7 @@ is_going(const struct deletion *d, struct instance *instance)
                  d->filter && !is_selected(d->op, instance, d->filter));
 }
 
-/* ---- all that is theirs ---------------------------------------------------------------------- */
+/* ---- all that belongs to them ---------------------------------------------------------------- */
 
 /* DEL-1: of any execution, locked, tagged or delayed. */
 static bool
@@ -152,7 +152,7 @@ count_histories(struct deletion *d, const struct instance *instance)
   }
 }
 
-/* DEL-1: nothing is kept of it, but by mutants. */
+/* DEL-1: nothing of it is kept, except by mutants. */
 static void
 delete_instance(struct deletion *d, const struct instance *instance)
 {
@@ -206,7 +206,7 @@ pause_after_the_first(struct deletion *d)
   return d->all ? DK_OK : refuse(op, DK_NO_MEMORY, "out of memory");
 }
 
-/* DEL-1, DEL-3: whoever has been let go, with all descendants. */
+/* DEL-1, DEL-3: the instances that were let go, with all descendants. */
 static dk_status
 delete_whoever_goes(struct deletion *d)
 {
@@ -220,7 +220,7 @@ delete_whoever_goes(struct deletion *d)
     delete_one(d, d->all[i]);
     if (d->removed.instances == 1 && MUTANT(M_DEL_BIT_BY_BIT)) {
       TRY(pause_after_the_first(d));
-      i = SIZE_MAX; /* from the first again: one is gone */
+      i = SIZE_MAX; /* from the first again: one was deleted */
     }
   }
   return DK_OK;
@@ -245,7 +245,7 @@ refuse_absent(struct op *op, struct dk_bytes id)
   return refuse(op, DK_NOT_FOUND, "there is no instance \"%.*s\"", (int)id.len, id.ptr);
 }
 
-/* DEL-4: each that is named is there, and goes. */
+/* DEL-4: each that is named exists, and is deleted. */
 static dk_status
 let_named_go(struct op *op, const struct dk_delete_instances *request)
 {
@@ -284,7 +284,7 @@ is_refused_wrongly(struct op *op, const struct instance *named)
          DEFECT(M_DEL_RING_REFUSED, parent && !is_named(op, parent) && goes(op, parent));
 }
 
-/* DEL-3: nobody is taken from a parent that stays. */
+/* DEL-3: no child is taken from a parent that stays. */
 static dk_status
 refuse_children_of_others(struct op *op, const struct dk_delete_instances *request)
 {
@@ -303,7 +303,8 @@ refuse_children_of_others(struct op *op, const struct dk_delete_instances *reque
         DEFECT(M_DEL_CHILD_GOES_ALONE, is_taken && !by_force))
       continue;
     if (is_taken)
-      return refuse(op, DK_REFUSED, "\"%.*s\" has the parent \"%.*s\", which is to stay",
+      return refuse(op, DK_REFUSED,
+                    "\"%.*s\" has the parent \"%.*s\", which is not deleted with it",
                     (int)named->id.len, named->id.ptr, (int)named->facts->parent.len,
                     named->facts->parent.ptr);
   }
@@ -336,7 +337,8 @@ refuse_what_is_not_over(struct op *op, struct instance *const *all)
                is_held(op, &all[i]->lock) && !is_named(op, all[i])))
       return refuse(op, DK_BUSY, "a turn of this instance is held");
     if (is_in_the_way(op, all[i]))
-      return refuse(op, DK_REFUSED, "\"%.*s\" is not over; DK_DELETE_FORCE deletes it nonetheless",
+      return refuse(op, DK_REFUSED,
+                    "\"%.*s\" has not ended; DK_DELETE_FORCE deletes it all the same",
                     (int)all[i]->id.len, all[i]->id.ptr);
   }
   return DK_OK;
@@ -392,7 +394,7 @@ go_on_outside(struct deletion *d, const struct dk_delete_instances *request)
   TRY(let_others_in(op));
   d->all = instances_in_order(s);
   if (!tree)
-    op->number = ++s->operations; /* nobody goes any more */
+    op->number = ++s->operations; /* no instance is let go any more */
   for (size_t i = 0; i < request->n_instances && d->all; i++) {
     struct instance *named = find_instance(s, request->instances[i]);
     if (is_there(named))
@@ -404,7 +406,8 @@ go_on_outside(struct deletion *d, const struct dk_delete_instances *request)
   return d->all ? DK_OK : refuse(op, DK_NO_MEMORY, "out of memory");
 }
 
-/* DEL-1, DEL-7.  Mutants have written what is to go, or have counted it, when others come. */
+/* DEL-1, DEL-7.  Mutants have written what they will delete, or have counted it, when others
+ * come. */
 static dk_status
 delete_outside(struct deletion *d, const struct dk_delete_instances *request)
 {
@@ -472,7 +475,7 @@ model_delete_instances(void *self, struct dk_call *call, const struct dk_delete_
 
 /* ---- what a filter selects ------------------------------------------------------------------- */
 
-/* DEL-8: what is not over stays, and with it whoever has it for a descendant. */
+/* DEL-8: what has not ended stays, and so do its ancestors. */
 static void
 let_what_runs_stay(const struct op *op, struct instance *const *all)
 {
@@ -481,7 +484,7 @@ let_what_runs_stay(const struct op *op, struct instance *const *all)
       let_stay(op, all[i]);
 }
 
-/* DEL-8: a root, and nobody of its own has to stay. */
+/* DEL-8: a root, none of whose descendants has to stay. */
 static bool
 may_go(const struct op *op, struct instance *instance, const struct dk_instance_filter *filter)
 {
@@ -514,7 +517,7 @@ refuse_what_runs(struct op *op, const struct instance *instance,
 
   if (DEFECT(M_DEL_MATCHING_REFUSES, is_selected(op, instance, filter) &&
                                        !is_over(op, instance)))
-    return refuse(op, DK_REFUSED, "an instance that was selected is not over");
+    return refuse(op, DK_REFUSED, "an instance that was selected has not ended");
   return DK_OK;
 }
 

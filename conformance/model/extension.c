@@ -61,7 +61,7 @@ or_empty(struct dk_bytes bytes)
   return bytes.ptr ? bytes : (struct dk_bytes){"", 0};
 }
 
-/* One after the other: what was set before all is cleared is gone. */
+/* One after the other: what was set before all keys are cleared is deleted. */
 void
 change_keys(struct op *op, const struct instance *turn, const struct dk_turn_result *r)
 {

@@ -21,7 +21,7 @@ status_of(const struct instance *instance)
   return instance->birth ? instance->current->status : DK_NOT_STARTED;
 }
 
-/* DEL-2: an end, and not one behind which another execution begins. */
+/* DEL-2: it has ended, and is not about to begin another execution. */
 bool
 is_over(const struct op *op, const struct instance *instance)
 {
@@ -213,9 +213,9 @@ place_after(const struct op *op, struct instance *const *all, struct dk_bytes af
   return from;
 }
 
-/* ---- who goes -------------------------------------------------------------------------------- */
+/* ---- which instances are deleted ------------------------------------------------------------- */
 
-/* DEL-3: one that is not there is none. */
+/* DEL-3: a parent that does not exist is none. */
 struct instance *
 parent_of(const struct op *op, const struct instance *instance)
 {
@@ -273,7 +273,7 @@ has_to_stay(const struct op *op, const struct instance *instance)
   return is_judged(op, instance) && instance->fate == STAYS;
 }
 
-/* DEL-3: however deep; a ring of parents that nobody has let go stays. */
+/* DEL-3: however deep; a ring of parents stays if none of them was let go. */
 bool
 goes(const struct op *op, struct instance *instance)
 {

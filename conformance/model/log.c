@@ -2,15 +2,16 @@
 /* The log: the durable form of a store, and how an operation gets in and out.
  *
  * A header line, the store's number in another, then records: a head, and the steps of one
- * operation.  Whoever wants to operate takes the file's lock, applies what was appended since,
- * decides, appends one record, and syncs.
- * Records are only ever appended behind a whole one, so none but the last can be torn, and that one
- * was never answered: it is cut off.  Any part of it may be what is missing, also its head; that it
- * is the last is then seen by this, that no other head follows.  Without a setting `store` the log
- * is a file in memory, which nobody else can open.
+ * operation.  An operation takes the file's lock, applies what was appended since, decides, appends
+ * one record, and syncs.
  *
- * Owns the descriptor and s->end.  Locks: store.mutex first, the file's lock under it;
- * the mutex is given back before a wait for the file's lock, so that every wait ends on cancel. */
+ * Records are only ever appended behind a whole one, so only the last one can be torn, and that one
+ * was never answered: it is cut off.  Any part of it may be missing, even its head; that it is the
+ * last one is then seen from the fact that no other head follows.  Without a setting `store` the
+ * log is a file in memory, which no other handle can open.
+ *
+ * Owns the descriptor and s->end.  Locks: store.mutex first, the file's lock under it; the mutex is
+ * released before a wait for the file's lock, so that every wait ends on cancel. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -122,7 +123,7 @@ read_rest(struct op *op, char *room, size_t size)
   return DK_OK;
 }
 
-/* What was being appended when its writer died.  Nobody has been told that it happened. */
+/* What was being appended when its writer died.  No caller has got an answer for it. */
 static dk_status
 cut_off(struct op *op)
 {
@@ -135,7 +136,7 @@ cut_off(struct op *op)
   return DK_OK;
 }
 
-/* Is there a record behind this one, whose head is bad?  Then it was whole once. */
+/* Is there a record behind this one, whose head is damaged?  Then this one was whole once. */
 static bool
 another_follows(struct dk_bytes rest)
 {
@@ -196,7 +197,7 @@ follow(struct op *op)
   if (fstat(s->fd, &now) < 0)
     return refuse(op, DK_UNAVAILABLE, "cannot look at the log: %s", strerror(errno));
   if (now.st_size < s->end)
-    return corrupt(op, "is not there any more: the log became shorter");
+    return corrupt(op, "no longer exists: the log became shorter");
   if (now.st_size == s->end)
     return DK_OK;
   size_t size = (size_t)(now.st_size - s->end);
@@ -218,7 +219,7 @@ set_lock(const struct store *s, short type)
   return fcntl(s->fd, F_OFD_SETLK, &lock);
 }
 
-/* Somebody else has the file's lock.  The system can wait for it, but not for a cancel too: so try
+/* Another handle has the file's lock.  The system can wait for it, but not for a cancel too: so try
  * again. */
 static void
 wait_a_moment(struct op *op, int tries)
@@ -270,7 +271,7 @@ take_lock_and_follow(struct op *op)
 
 static dk_status model_log_append(struct op *op);
 
-/* QUEUE-9: a mutant has told a sender that its message is stored, and stores it now. */
+/* QUEUE-9: a mutant has answered a sender that its message is stored, and stores it now. */
 static dk_status
 write_what_was_answered(struct op *op)
 {
@@ -365,7 +366,7 @@ write_all(int fd, const char *bytes, size_t size, off_t at)
   return 0;
 }
 
-/* A fixture's fault: what was read may not be so any more when it is written. */
+/* A fixture's fault: what was read might have changed by the time of the write. */
 static dk_status
 append_unlocked(struct op *op, struct dk_bytes record)
 {
@@ -417,7 +418,7 @@ model_log_append(struct op *op)
   memcpy(record->bytes, &head, sizeof head);
   TRY(write_record(op, (struct dk_bytes){record->bytes, record->length}));
   if (state_apply(s, steps) != DK_OK)
-    return refuse(op, DK_OUTCOME_UNKNOWN, "it is stored, but there is no memory to follow");
+    return refuse(op, DK_OUTCOME_UNKNOWN, "it is stored, but there is no memory to apply it");
   s->end += (off_t)record->length;
   ring_waiters(s);
   return DK_OK;
@@ -484,7 +485,7 @@ refuse_header(struct op *op, const char *path, const char *found, size_t size)
 
   if (size >= strlen(MAGIC) && memcmp(found, MAGIC, strlen(MAGIC)) == 0)
     return refuse(op, DK_REFUSED,
-                  "%s is of another version or goes by another clock; expected \"%.26s\", "
+                  "%s is of another version or uses another clock; expected \"%.26s\", "
                   "found \"%.*s\"",
                   path, header, (int)strcspn(found, "\n"), found);
   while (same < size && found[same] == header[same])

@@ -142,7 +142,7 @@ is_in_ranges(const struct store *s, const struct dk_fetch_turn *request, struct 
   return n > 0 || DEFECT(M_PIN_RANGES_MERGED, holds(s, &all, pin));
 }
 
-/* PIN-5: who has no pin, or is not known, fits all ranges. */
+/* PIN-5: an instance without a pin, or an unknown one, fits all ranges. */
 static bool
 fits_without_pin(const struct store *s, const struct instance *turn,
                  const struct dk_fetch_turn *request)
@@ -156,7 +156,7 @@ fits_without_pin(const struct store *s, const struct instance *turn,
   return true;
 }
 
-/* PIN-2: without ranges all fit, with a list of none nothing does. */
+/* PIN-2: without ranges all fit, with an empty list nothing does. */
 bool
 fits_ranges(const struct op *op, const struct instance *turn, const struct dk_fetch_turn *request)
 {
@@ -179,7 +179,7 @@ fits_ranges(const struct op *op, const struct instance *turn, const struct dk_fe
          DEFECT(M_PIN_WAITER_TAKES_ANY, op->is_again);
 }
 
-/* PIN-1: whoever does not fit stays as it is.  Mutants lock it, or give it back with a delay. */
+/* PIN-1: what does not fit stays as it is.  Mutants lock it, or abandon it with a delay. */
 void
 pass_by_pinned(struct op *op, const struct instance *turn, const struct dk_fetch_turn *request)
 {

@@ -39,7 +39,7 @@ settings_of(const struct dk_open *open)
   return found;
 }
 
-/* Which mutant it is, if any, and where its host wants to hear of those that would matter. */
+/* Which mutant it is, if any, and where its host wants the ids of those that would matter. */
 static dk_status
 choose_mutant(struct op *op, const char *id)
 {

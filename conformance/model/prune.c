@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PRUNE: removing executions that are over, with their histories and nothing else. */
+/* PRUNE: removing executions that have ended, with their histories and nothing else. */
 #include "conformance/model/model.h"
 
 /* ---- which executions ------------------------------------------------------------------------ */
@@ -63,7 +63,7 @@ may_go(const struct op *op, const struct instance *instance, const struct execut
          DEFECT(M_PRUNE_EITHER_IS_ENOUGH, request->completed_before && is_surplus != is_old);
 }
 
-/* ---- what goes with it ----------------------------------------------------------------------- */
+/* ---- what is deleted with it ----------------------------------------------------------------- */
 
 /* PRUNE-3: nothing else.  What mutants take as well. */
 static void
@@ -103,7 +103,7 @@ prune_execution(struct op *op, const struct instance *instance, const struct exe
        .epoch = DEFECT(M_PRUNE_RENUMBERS, is_last));
 }
 
-/* PRUNE-5.  The last one that goes: a mutant counts the others anew then. */
+/* PRUNE-5.  The last one that is deleted: a mutant counts the others anew then. */
 static const struct execution *
 last_to_go(const struct op *op, const struct instance *instance, const struct dk_prune *request)
 {
@@ -182,7 +182,7 @@ is_of_page(const struct op *op, const struct instance *instance, const struct dk
          !DEFECT(M_PRUNE_HELD_LEFT_OUT, is_held(op, &instance->lock));
 }
 
-/* PRUNE-4: also one of which nothing goes was looked at. */
+/* PRUNE-4: one of which nothing is deleted was examined, too. */
 static dk_status
 prune_page(struct op *op, const struct dk_prune *request, struct dk_removed *removed)
 {

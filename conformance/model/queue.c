@@ -37,7 +37,7 @@ lease_end(const struct op *op, int64_t from, int64_t ms)
   return DEFECT(M_TIME_LEASE_WRAPS, ms > INT64_MAX - from) ? from : dk_sat_add(from, ms);
 }
 
-/* TURN-7, WORK-7, TIME-5: until when that is away which is given back. */
+/* TURN-7, WORK-7, TIME-5: from when an item that was abandoned is visible. */
 int64_t
 delayed_until(const struct op *op, int64_t delay_ms)
 {

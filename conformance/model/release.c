@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* REL: giving back what a fetch has locked whose answer was lost. */
+/* REL: releasing the locks of a fetch whose answer was lost. */
 #include "conformance/model/model.h"
 
-/* REL-3: with 0 as well, the lock is another fetch's from now on. */
+/* REL-3: from now on the lock is another fetch's, even if that has the id 0. */
 static uint64_t
 id_of(const struct op *op, uint64_t fetch_id, const struct lock *before)
 {
@@ -25,7 +25,7 @@ fetch_id_of_work(const struct op *op, const struct dk_fetch_work *request,
   return id_of(op, DK_HAS_FIELD(dk_fetch_work, request, fetch_id) ? request->fetch_id : 0, before);
 }
 
-/* REL-1, REL-2: alive or run out, whoever has opened the store. */
+/* REL-1, REL-2: alive or run out, whichever handle fetched it. */
 static bool
 is_of_fetch(const struct op *op, const struct lock *lock, uint64_t fetch_id)
 {
@@ -83,7 +83,7 @@ release_fetch(struct op *op, uint64_t fetch_id)
   uint64_t n = release_turns(op, fetch_id) + release_work(op, fetch_id);
 
   if (DEFECT(M_REL_NOTHING_IS_NOT_FOUND, n == 0)) /* REL-3 */
-    return refuse(op, DK_NOT_FOUND, "no lock is of this fetch");
+    return refuse(op, DK_NOT_FOUND, "this fetch holds no lock");
   return DK_OK;
 }
 

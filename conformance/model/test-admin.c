@@ -88,19 +88,19 @@ order(void)
   struct dk_virtual_clock *clock = new_clock(&region);
 
   open_handle(&h, clock, NULL);
-  is(listed(&h, NULL, 0), "", "nothing is there");
+  is(listed(&h, NULL, 0), "", "the list is empty");
   commit(&h, "b", NULL, 1, DK_COMPLETED);
   commit(&h, "a", NULL, 1, DK_COMPLETED);
   enqueue(&h, "B", NULL);
-  is(listed(&h, NULL, 0), "B a b ", "by their bytes, one that has not started too");
+  is(listed(&h, NULL, 0), "B a b ", "by their bytes, even one that has not started");
   commit(&h, "ab", NULL, 1, DK_COMPLETED);
   commit(&h, "\xc3\xa9", NULL, 1, DK_COMPLETED);
-  is(listed(&h, NULL, 0), "B a ab b \xc3\xa9 ", "those that came since, in their places");
-  is(listed(&h, "a", 2), "ab b ", "a page after one that is there");
-  is(listed(&h, "aa", 1), "ab ", "a page after one that is not");
+  is(listed(&h, NULL, 0), "B a ab b \xc3\xa9 ", "new ones are in their places");
+  is(listed(&h, "a", 2), "ab b ", "a page after an id that exists");
+  is(listed(&h, "aa", 1), "ab ", "a page after an id that does not");
   is(listed(&h, "\xc3\xa9", 0), "", "a page after the last");
-  cmp_ok(delete(&h, "ab", false, NULL), "==", DK_OK, "one goes");
-  is(listed(&h, NULL, 0), "B a b \xc3\xa9 ", "and is not in the list any more");
+  cmp_ok(delete(&h, "ab", false, NULL), "==", DK_OK, "one is deleted");
+  is(listed(&h, NULL, 0), "B a b \xc3\xa9 ", "and is no longer in the list");
   close_handle(&h);
   free(region);
 }
@@ -119,17 +119,17 @@ held_by_another(struct handle *h, struct handle *other)
   struct dk_bytes work_token = work ? kept(work->work.lock_token) : text("no work");
 
   cmp_ok(delete(other, "inst", false, NULL), "==", DK_REFUSED, "it runs, and is not deleted");
-  cmp_ok(delete(other, "inst", true, &removed), "==", DK_OK, "by force it is");
+  cmp_ok(delete(other, "inst", true, &removed), "==", DK_OK, "with force it is");
   ok(removed.instances == 1 && removed.executions == 1 && removed.events == 1 &&
        removed.messages == 1 && removed.activities == 3 && !removed.next.ptr,
-     "all that went is counted");
+     "all that was deleted is counted");
   cmp_ok(dk_store_ack_orchestration_item(h->store, h->caller, token, &result, &outcome), "==",
-         DK_LOCK_LOST, "a commit of the turn that is held comes too late");
-  ok(strstr(dk_caller_failure(h->caller)->text, "deleted"), "and is told why");
+         DK_LOCK_LOST, "a commit of the held turn comes too late");
+  ok(strstr(dk_caller_failure(h->caller)->text, "deleted"), "and its text says why");
   cmp_ok(ack_work(h, work_token, "inst"), "==", DK_LOCK_LOST, "and so does an ack");
-  ok(strstr(dk_caller_failure(h->caller)->text, "deleted"), "and is told why");
+  ok(strstr(dk_caller_failure(h->caller)->text, "deleted"), "and its text says why");
   is(listed(h, NULL, 0), "", "nothing is left of it");
-  cmp_ok(delete(h, "inst", true, NULL), "==", DK_NOT_FOUND, "nor to be deleted");
+  cmp_ok(delete(h, "inst", true, NULL), "==", DK_NOT_FOUND, "and nothing can be deleted");
 }
 
 static void
@@ -186,19 +186,21 @@ stored(void)
   commit(&h, "child", "root", 1, DK_FAILED);
   commit(&h, "ring", "round", 1, DK_COMPLETED);
   commit(&h, "round", "ring", 1, DK_COMPLETED);
-  cmp_ok(delete(&h, "child", true, NULL), "==", DK_REFUSED, "a child does not go without its root");
+  cmp_ok(delete(&h, "child", true, NULL), "==", DK_REFUSED,
+         "a child is not deleted without its root");
   cmp_ok(delete(&h, "root", false, &removed), "==", DK_OK, "but with it");
-  cmp_ok(removed.instances, "==", 2, "two went");
-  cmp_ok(delete(&h, "ring", false, &removed), "==", DK_OK, "a ring goes");
+  cmp_ok(removed.instances, "==", 2, "two were deleted");
+  cmp_ok(delete(&h, "ring", false, &removed), "==", DK_OK, "a ring is deleted");
   cmp_ok(removed.instances, "==", 2, "both of it");
   cmp_ok(prune(&h, "chain", &removed), "==", DK_OK, "prune_executions");
-  ok(removed.executions == 2 && removed.events == 2, "two executions went, with an event each");
+  ok(removed.executions == 2 && removed.events == 2,
+     "two executions were deleted, with an event each");
   expect_stored(&h);
   close_handle(&h);
   open_handle(&h, clock, store_path("stored"));
   expect_stored(&h);
   commit(&h, "chain", NULL, 4, DK_COMPLETED);
-  cmp_ok(only_instance(&h).execution_id, "==", 4, "and goes on from there");
+  cmp_ok(only_instance(&h).execution_id, "==", 4, "and continues from there");
   close_handle(&h);
   free(region);
 }

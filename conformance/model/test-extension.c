@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of model-full: what it keeps of key-values and custom statuses, and who is given what is of
- * a session, to the millisecond. */
+/* Tests of model-full: what it keeps of key-values and custom statuses, and which caller is given
+ * the items of a session, to the millisecond. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ fetch_as(struct handle *h, const char *owner)
   return turn;
 }
 
-/* A turn that does this, and names itself the owner of what is there then. */
+/* A turn that commits this result in the name of this owner. */
 static dk_status
 commit_as(struct handle *h, const char *owner, struct dk_turn_result result)
 {
@@ -91,9 +91,9 @@ keys(struct handle *h)
 
   cmp_ok(COMMIT(h, "me", .kv = first, .n_kv = 3, .events = &stored, .n_events = 1), "==", DK_OK,
          "three keys are set by the first commit");
-  is(keys_for(h, "me"), "", "who made it is not told them");
-  is(keys_for(h, "you"), "a=1@5 ab=@7 b=2@6 ", "another is, in order");
-  is(keys_for(h, NULL), "a=1@5 ab=@7 b=2@6 ", "and nobody in particular");
+  is(keys_for(h, "me"), "", "the owner of that commit does not get them");
+  is(keys_for(h, "you"), "a=1@5 ab=@7 b=2@6 ", "another owner does, in order");
+  is(keys_for(h, NULL), "a=1@5 ab=@7 b=2@6 ", "and so does a fetch without an owner");
   cmp_ok(COMMIT(h, "me", .kv = second, .n_kv = 4, .events = &stored, .n_events = 1), "==",
          DK_DUPLICATE, "what is refused");
   is(keys_for(h, "you"), "a=1@5 ab=@7 b=2@6 ", "changes no key");
@@ -194,20 +194,21 @@ add_item(struct handle *h, uint64_t number, const char *session)
     BAIL_OUT("no item: %s", dk_caller_failure(h->caller)->text);
 }
 
-/* An item for who holds it, the others in vain before. */
+/* Only the holder of a session gets its items; other callers ask in vain before. */
 static void
 held(struct handle *h)
 {
-  cmp_ok(item_for(h, "me", DK_SESSION_NONE, 0), "==", 3, "who asks for no session gets none");
-  cmp_ok(item_for(h, "me", DK_SESSION_HELD, 0), "==", 0, "nor who holds none");
-  cmp_ok(item_for(h, NULL, DK_SESSION_ANY, 0), "==", 0, "nor who cannot be reached");
-  cmp_ok(item_for(h, "me", DK_SESSION_ANY, 0), "==", 1, "one that nobody holds is for anybody");
-  cmp_ok(item_for(h, "you", DK_SESSION_ANY, 0), "==", 4, "who then holds it: others get others");
-  cmp_ok(item_for(h, "you", DK_SESSION_HELD, 0), "==", 0, "and no more");
-  cmp_ok(item_for(h, "me", DK_SESSION_HELD, 0), "==", 2, "the rest is for who holds it");
+  cmp_ok(item_for(h, "me", DK_SESSION_NONE, 0), "==", 3, "a fetch without sessions gets none");
+  cmp_ok(item_for(h, "me", DK_SESSION_HELD, 0), "==", 0, "nor does one that holds none");
+  cmp_ok(item_for(h, NULL, DK_SESSION_ANY, 0), "==", 0, "nor does one without an owner");
+  cmp_ok(item_for(h, "me", DK_SESSION_ANY, 0), "==", 1,
+         "a session without a holder goes to any owner");
+  cmp_ok(item_for(h, "you", DK_SESSION_ANY, 0), "==", 4, "which then holds it: others get others");
+  cmp_ok(item_for(h, "you", DK_SESSION_HELD, 0), "==", 0, "and nothing else");
+  cmp_ok(item_for(h, "me", DK_SESSION_HELD, 0), "==", 2, "its holder gets the rest");
 }
 
-/* The hold is over HOLD after the last item was handed out. */
+/* The hold ends HOLD after the last item was handed out. */
 static void
 hold_ends(struct handle *h, struct dk_virtual_clock *clock)
 {
@@ -218,13 +219,14 @@ hold_ends(struct handle *h, struct dk_virtual_clock *clock)
   dk_virtual_clock_advance(clock, 0, from);
   cmp_ok(item_for(h, "me", DK_SESSION_ANY, 0), "==", 5, "a later item of it");
   dk_virtual_clock_advance(clock, 0, from + HOLD - 1);
-  cmp_ok(item_for(h, "you", DK_SESSION_ANY, 0), "==", 0, "another has to wait to the last moment");
-  cmp_ok(item_for(h, "you", DK_SESSION_ANY, from + HOLD), "==", 6, "and then it is his");
+  cmp_ok(item_for(h, "you", DK_SESSION_ANY, 0), "==", 0,
+         "another owner has to wait to the last moment");
+  cmp_ok(item_for(h, "you", DK_SESSION_ANY, from + HOLD), "==", 6, "and then gets it");
   add_item(h, 7, "one");
-  cmp_ok(item_for(h, "me", DK_SESSION_ANY, 0), "==", 0, "and not the first one's any more");
+  cmp_ok(item_for(h, "me", DK_SESSION_ANY, 0), "==", 0, "and the first owner no longer does");
   dk_virtual_clock_advance(clock, 0, from + 2 * HOLD);
-  cmp_ok(item_for(h, "you", DK_SESSION_HELD, 0), "==", 0, "at its end nobody holds it");
-  cmp_ok(item_for(h, "you", DK_SESSION_ANY, 0), "==", 7, "it can be had again");
+  cmp_ok(item_for(h, "you", DK_SESSION_HELD, 0), "==", 0, "at its end it has no holder");
+  cmp_ok(item_for(h, "you", DK_SESSION_ANY, 0), "==", 7, "it can be fetched again");
   add_item(h, 8, "one");
 }
 
@@ -244,7 +246,8 @@ sessions(void)
   hold_ends(&h, clock);
   close_handle(&h);
   open_handle(&h, clock, store_path("sessions"));
-  cmp_ok(item_for(&h, "me", DK_SESSION_ANY, 0), "==", 0, "opened again, the store knows it held");
+  cmp_ok(item_for(&h, "me", DK_SESSION_ANY, 0), "==", 0,
+         "opened again, the store still has the hold");
   cmp_ok(item_for(&h, "you", DK_SESSION_ANY, 0), "==", 8, "and by whom");
   close_handle(&h);
   free(region);

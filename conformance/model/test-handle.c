@@ -143,7 +143,7 @@ void
 close_handle(struct handle *h)
 {
   if (h->store && dk_store_close(h->store))
-    fail("close: an operation did not come back");
+    fail("close: an operation did not return");
   if (h->broke_a_rule)
     fail("the model broke a rule of the ABI");
   dk_caller_free(h->caller);

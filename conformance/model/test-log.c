@@ -47,7 +47,7 @@ reopened(void)
   cmp_ok(outcome.report.free_rows, "==", 2, "two were free");
   ok(outcome.n_stolen == 1 && same(outcome.stolen[0].owner, "worker") &&
        same(outcome.stolen[0].lock_token, work.ptr),
-     "the locked one is told with token and holder");
+     "the locked one is reported with token and holder");
   cmp_ok(ack_work(&h, work, "inst"), "==", DK_LOCK_LOST, "its worker has lost it");
   enqueue(&h, "inst", NULL);
   turn = fetch_turn(&h);
@@ -239,7 +239,7 @@ damaged(void)
   put_bytes(path, FIRST_HEAD, "X", 1);
   if (truncate(path, last + 20) < 0)
     BAIL_OUT("cannot cut %s", path);
-  expect_refused(path, 0, DK_CORRUPT, "head", "also where the record behind it is torn");
+  expect_refused(path, 0, DK_CORRUPT, "head", "even if the record behind it is torn");
   path = log_of_two("no-number", &last);
   put_bytes(path, 32, "X", 1);
   expect_refused(path, DK_OPEN_CREATE, DK_CORRUPT, "number", "a log without its number");
@@ -252,7 +252,8 @@ damaged(void)
   path = log_of_two("no-store", &last);
   put_bytes(path, 0, "root:x:0:0", 10);
   expect_refused(path, DK_OPEN_CREATE, DK_CORRUPT, "no store", "a file that is something else");
-  expect_refused(store_path("not-there"), 0, DK_NOT_FOUND, "no store", "a store that is not there");
+  expect_refused(store_path("not-there"), 0, DK_NOT_FOUND, "no store",
+                 "a store that does not exist");
   expect_refused("/tmp", DK_OPEN_CREATE, DK_REFUSED, "/tmp", "a folder");
 }
 
@@ -265,14 +266,14 @@ destroyed(void)
   struct dk_caller *caller = dk_caller_new(NULL, 0);
 
   cmp_ok(dk_store_destroy(library, NULL, caller, &setting, 1), "==", DK_OK, "destroy_store");
-  cmp_ok(size_of(path), "==", -1, "the file is gone");
+  cmp_ok(size_of(path), "==", -1, "the file was removed");
   cmp_ok(dk_store_destroy(library, NULL, caller, &setting, 1), "==", DK_OK, "once more");
   path = log_of_two("foreign", &last);
   put_bytes(path, 0, "root:x:0:0", 10);
   setting.value = text(path);
   cmp_ok(dk_store_destroy(library, NULL, caller, &setting, 1), "==", DK_REFUSED,
          "a file that is something else is left alone");
-  cmp_ok(size_of(path), ">", 0, "it is there");
+  cmp_ok(size_of(path), ">", 0, "the file is kept");
   dk_caller_free(caller);
 }
 
@@ -295,7 +296,7 @@ read_only(void)
 
 enum { KILLS = 20, MOST_MESSAGES = 100000 };
 
-/* Sends numbered messages and says each that was acknowledged, until it is killed. */
+/* Sends numbered messages and reports each that was acknowledged, until it is killed. */
 static void
 write_until_killed(const char *path, int say, uint32_t first)
 {
@@ -310,7 +311,7 @@ write_until_killed(const char *path, int say, uint32_t first)
   }
 }
 
-/* One writer's life, which ends after `n` acknowledgements or a few more.  Gives the last. */
+/* One writer's life, which ends after `n` acknowledgements or a few more.  Returns the last. */
 static uint32_t
 one_life(const char *path, uint32_t first, uint32_t n, bool *acknowledged)
 {
@@ -329,7 +330,7 @@ one_life(const char *path, uint32_t first, uint32_t n, bool *acknowledged)
     if (heard < MOST_MESSAGES)
       acknowledged[last = heard] = true;
     if (i == n)
-      kill(writer, SIGKILL); /* and hear what was said before it died */
+      kill(writer, SIGKILL); /* and read what was reported before it died */
   }
   waitpid(writer, NULL, 0);
   close(pipes[0]);
@@ -345,7 +346,7 @@ killed(void)
   uint32_t last = 0, n_acknowledged = 0;
   unsigned seed = 1;
 
-  for (int i = 0; i < KILLS; i++) /* the next number may have been stored and never said */
+  for (int i = 0; i < KILLS; i++) /* the next number may have been stored and never reported */
     last = one_life(path, last + 2, (uint32_t)rand_r(&seed) % 40, acknowledged);
   for (uint32_t i = 0; i < MOST_MESSAGES; i++)
     n_acknowledged += acknowledged[i];
@@ -356,7 +357,7 @@ killed(void)
     acknowledged[strtoul(turn->messages[i].id.ptr + 1, NULL, 10) % MOST_MESSAGES] = false;
   note("%u messages were acknowledged, %zu are stored", n_acknowledged, n);
   cmp_ok(n_acknowledged, ">=", KILLS, "each writer got something done before it was killed");
-  cmp_ok(n, "<=", n_acknowledged + KILLS, "at most one a writer was stored and never said");
+  cmp_ok(n, "<=", n_acknowledged + KILLS, "at most one a writer was stored and never reported");
   n_acknowledged = 0;
   for (uint32_t i = 0; i < MOST_MESSAGES; i++)
     n_acknowledged += acknowledged[i];

@@ -34,7 +34,8 @@ each_operation(const char *path)
   note("%s", path ? "in a file" : "in memory");
   cmp_ok(enqueue(&h, "inst", "start"), "==", DK_OK, "enqueue_for_orchestrator");
   cmp_ok(enqueue(&h, "inst", "start"), "==", DK_DUPLICATE, "the same id again");
-  ok(strstr(dk_caller_failure(h.caller)->text, "enqueue_for_orchestrator"), "and it says where");
+  ok(strstr(dk_caller_failure(h.caller)->text, "enqueue_for_orchestrator"),
+     "and the text names the operation");
   turn = fetch_turn(&h);
   ok(turn && same(turn->head.instance, "inst") && !turn->head.known && turn->n_messages == 1,
      "fetch_orchestration_item");
@@ -43,7 +44,7 @@ each_operation(const char *path)
          "renew_orchestration_item_lock");
   cmp_ok(dk_store_abandon_orchestration_item(h.store, h.caller, token, 500, 1), "==", DK_OK,
          "abandon_orchestration_item");
-  ok(!fetch_turn(&h), "nothing before the delay is over");
+  ok(!fetch_turn(&h), "nothing comes before the delay has passed");
   dk_virtual_clock_advance(clock, 0, START + 500);
   turn = fetch_turn(&h);
   ok(turn && turn->messages[0].attempt == 1, "then it comes, and the abandon was not counted");
@@ -140,12 +141,12 @@ threads(const char *path)
     run(&ids[i], &actors[i], path && i % 2 ? &other : &h, work_hard, i);
   for (int i = 0; i < THREADS; i++) {
     pthread_join(ids[i], NULL);
-    cmp_ok(actors[i].status, "==", DK_OK, "thread %d met no refusal", i);
+    cmp_ok(actors[i].status, "==", DK_OK, "thread %d was never refused", i);
     dk_caller_free(actors[i].h.caller);
   }
   for (struct dk_turn *turn; (turn = fetch_turn(&h));)
     n += turn->n_messages;
-  cmp_ok(n, "==", THREADS * 20, "all that they sent is there");
+  cmp_ok(n, "==", THREADS * 20, "all that they sent is stored");
   if (path)
     close_handle(&other);
   close_handle(&h);
@@ -181,7 +182,8 @@ long_polls(void)
   close_handle(&h);
 }
 
-/* A call that waits for the file's lock, which somebody holds, comes back when it is cancelled. */
+/* A call that waits for the file's lock, which another process holds, returns when it is
+ * cancelled. */
 static void
 cancelled_behind_the_lock(void)
 {
@@ -194,7 +196,7 @@ cancelled_behind_the_lock(void)
 
   open_handle(&h, NULL, path);
   int fd = open(path, O_RDWR | O_CLOEXEC);
-  ok(fcntl(fd, F_OFD_SETLK, &lock) == 0, "somebody has the file's lock");
+  ok(fcntl(fd, F_OFD_SETLK, &lock) == 0, "another descriptor has the file's lock");
   a = (struct actor){.h = {.store = h.store, .caller = dk_caller_new(NULL, 0)}};
   dk_caller_set_canceller(a.h.caller, canceller);
   if (pthread_create(&id, NULL, wait_for_turn, &a) != 0)
@@ -211,7 +213,7 @@ cancelled_behind_the_lock(void)
 
 /* ---- many rows, and mutants ------------------------------------------------------------------ */
 
-/* Of a processor: others that want one do not count. */
+/* Time of this thread on a processor: others that want one do not count. */
 static int64_t
 milliseconds(void)
 {
@@ -236,7 +238,7 @@ cancel_many(size_t n)
   enqueue(&h, "inst", NULL);
   struct dk_bytes token = kept(fetch_turn(&h)->head.lock_token);
   int64_t began = milliseconds();
-  cmp_ok(commit_cancelling(&h, token, n, &outcome), "==", DK_OK, "%zu rows go in one commit", n);
+  cmp_ok(commit_cancelling(&h, token, n, &outcome), "==", DK_OK, "one commit deletes %zu rows", n);
   int64_t took = milliseconds() - began;
   cmp_ok(outcome.report.free_rows, "==", n, "all of them are reported");
   close_handle(&h);
@@ -252,7 +254,7 @@ many_rows(void)
   cmp_ok(many, "<", 40 * (few + 10), "time grows with the rows, not with their square");
 }
 
-/* TIME-7: by the store's clock too what is delayed comes when it is due, and a wait ends then. */
+/* TIME-7: by the store's clock, too, what is delayed comes when it is due, and ends a wait then. */
 static void
 by_its_own_clock(void)
 {
@@ -300,7 +302,7 @@ mutants(void)
   }
   cmp_ok(opened, "==", n - 1, "each mutant can be chosen, but for the one that leaks");
   cmp_ok(open_with(&h, NULL, NULL, "cancel/only-unlockt", 0), "==", DK_INVALID,
-         "one that is not there cannot");
+         "one that does not exist cannot");
   ok(strstr(dk_caller_failure(h.caller)->text, "\"cancel/only-unlocked\""),
      "and the nearest is named");
   close_handle(&h);

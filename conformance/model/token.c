@@ -124,14 +124,14 @@ lost(struct op *op, const char *format, ...)
   return refuse(op, status, "%s", why);
 }
 
-/* The row is there, and its lock is not this token's, or not any more. */
+/* The row is there, but its lock is not this token's, or no longer. */
 dk_status
 lost_because(struct op *op, const struct lock *lock, uint64_t epoch)
 {
   if (epoch > lock->epoch)
-    return lost(op, "this token was never given out, or to an instance that was deleted");
+    return lost(op, "this token was never given out, or its instance was deleted");
   if (epoch < lock->epoch)
-    return lost(op, "this token is of an earlier delivery; it was delivered again since");
+    return lost(op, "this token is of an earlier delivery; there was another since");
   if (!lock->held)
     return lost(op, "this token is used up: its lock was given back");
   return lost(op, "the lease of this token ran out %" PRId64 " ms ago", op->now - lock->until);

@@ -8,7 +8,7 @@
 
 /* ---- which instance -------------------------------------------------------------------------- */
 
-/* TURN-1, TIME-4: from when nobody holds the instance. */
+/* TURN-1, TIME-4: from when no caller holds the instance. */
 static int64_t
 turn_free_at(const struct op *op, const struct lock *lock)
 {
@@ -63,7 +63,7 @@ note_due(struct op *op, int64_t visible_at, int64_t free_at)
     op->due = due;
 }
 
-/* QUEUE-8: who was served last stands last, and whoever cannot be served is passed by. */
+/* QUEUE-8: the instance that was served last is last, and one that cannot be served is skipped. */
 static struct instance *
 choose_instance(struct op *op, const struct dk_fetch_turn *request, uint64_t *ret_n)
 {
@@ -114,7 +114,7 @@ is_warm(const struct op *op, const struct instance *turn, const struct dk_fetch_
   return REFUSED(M_TURN_AFFINITY_IGNORED, HOLDS(M_TURN_ANYBODY_IS_OWNER, same_bytes(a, b)));
 }
 
-/* TURN-4, TURN-11, TURN-13: what a known instance tells of itself. */
+/* TURN-4, TURN-11, TURN-13: what the head reports of a known instance. */
 static void
 fill_known(const struct op *op, const struct instance *turn, bool warm, struct dk_turn_head *head)
 {
@@ -245,7 +245,7 @@ hand_up_turn(struct op *op, const struct instance *turn, const struct dk_fetch_t
 
 /* ---- the operations -------------------------------------------------------------------------- */
 
-/* One that is eligible and was last committed by who asks; NULL: none. */
+/* One that is eligible and was last committed by this owner; NULL: none. */
 static struct instance *
 own_instance(const struct op *op, const struct dk_fetch_turn *request)
 {

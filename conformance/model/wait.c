@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CALL: the long poll.  Look; make a descriptor, look again, and wait: so nothing slips between.
  *
- * Who waits for a file watches the file, and is woken by whatever handle or process appends to it.
- * A watch is kept for the next wait, because the kernel takes milliseconds to close one.  A store
- * in memory has one handle only, whose operations ring the waiters' bells.  store.waiters and
+ * A call that waits for a file watches it, and is woken by whatever handle or process appends to
+ * it.  A watch is kept for the next wait, because the kernel takes milliseconds to close one.  A
+ * store in memory has one handle only, whose operations ring the waiters' bells.  store.waiters and
  * store.watches are under store.mutex; nothing is held while the host waits. */
 #include <errno.h>
 #include <stdio.h>
@@ -67,7 +67,7 @@ new_watch(const struct store *s)
   return fd;
 }
 
-/* What a kept one has heard meanwhile is of no interest: the look comes after this. */
+/* What a kept watch has reported meanwhile does not matter: the look comes after this. */
 static int
 take_watch(struct store *s)
 {
@@ -152,7 +152,7 @@ cancelled(struct poll *p)
   return DK_CALL_CANCELLED;
 }
 
-/* When the host is to wake it: what is due by the store's clock, told by the host's. */
+/* When the host must wake it: what is due by the store's clock, converted to the host's. */
 static int64_t
 alarm_of(const struct poll *p)
 {
@@ -189,7 +189,7 @@ look_and_wait(struct poll *p, int64_t wait_until)
   }
 }
 
-/* Mutants turn away who comes when so many are looking already. */
+/* Mutants turn a call away when so many are looking already. */
 static dk_status
 look_first(struct poll *p)
 {

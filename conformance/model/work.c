@@ -100,7 +100,7 @@ pass_by_tagged(struct op *op, const struct row *row, const struct dk_fetch_work 
   op->leaves_traces = true;
 }
 
-/* WORK-2, TAG-2: what does not fit is passed by and stays as it is. */
+/* WORK-2, TAG-2: what does not fit is skipped and stays as it is. */
 static bool
 is_eligible(struct op *op, const struct row *row, const struct dk_fetch_work *request)
 {
@@ -251,7 +251,7 @@ model_fetch_work_item(void *self, struct dk_call *call, const struct dk_fetch_wo
 
 /* ---- with a token ---------------------------------------------------------------------------- */
 
-/* CANCEL-5, TOKEN-6: the row is gone, and with it all that the token could do. */
+/* CANCEL-5, TOKEN-6: the row was deleted, and so the token has no effect. */
 static dk_status
 lost_with_its_row(struct op *op)
 {
@@ -261,12 +261,12 @@ lost_with_its_row(struct op *op)
     return DONE_ALREADY;
   if (MUTANT(M_CANCEL_LOST_IS_RETRYABLE))
     return refuse(op, DK_BUSY, "this row is not there now");
-  return lost(op, "this row is gone: the activity was cancelled by a commit, is done, or was "
-              "deleted with its instance");
+  return lost(op, "this row was deleted: the activity was cancelled by a commit, is done, or "
+              "was deleted with its instance");
 }
 
 /* TOKEN-2 to TOKEN-8: the row that this token holds.  Only mutants get a row of NULL: with one of
- * them (deleted_mutant) the operation goes on although the row is gone. */
+ * them (deleted_mutant) the operation continues although the row was deleted. */
 static dk_status
 find_live_row(struct op *op, struct dk_bytes text, int32_t expired_mutant, int32_t deleted_mutant,
               struct token *ret_token, struct row **ret_row)
@@ -294,7 +294,7 @@ find_live_row(struct op *op, struct dk_bytes text, int32_t expired_mutant, int32
   return DK_OK;
 }
 
-/* WORK-4: the row goes.  Mutants keep it, and only unlock it. */
+/* WORK-4: the row is deleted.  Mutants keep it, and only unlock it. */
 static void
 remove_row_of(struct op *op, const struct token *token, const struct row *row, bool is_kept)
 {
@@ -308,7 +308,7 @@ remove_row_of(struct op *op, const struct token *token, const struct row *row, b
          .activity_id = i->activity_id);
 }
 
-/* WORK-4, WORK-11: to whomever it names, at its time. */
+/* WORK-4, WORK-11: to the instance that it names, at its time. */
 static void
 enqueue_completion(struct op *op, const struct identity *of, const struct dk_item *completion)
 {
@@ -350,7 +350,7 @@ refuse_stored_completion(struct op *op, const struct token *token, const struct 
   return refuse_stored_message(op, completion);
 }
 
-/* CANCEL-5: its row is gone. */
+/* CANCEL-5: its row was deleted. */
 static bool
 is_of_deleted_row(const struct store *s, struct dk_bytes text)
 {

@@ -38,7 +38,8 @@ void dk_arena_init_fixed(struct dk_arena *arena, void *region, size_t size);
  * memory, the region is full, or the size overflows. */
 void *dk_arena_alloc(struct dk_arena *arena, size_t size);
 
-/* As dk_arena_alloc, for `count` elements of `size` bytes; NULL also if the product overflows. */
+/* As dk_arena_alloc, for `count` elements of `size` bytes; NULL as well if the product
+ * overflows. */
 void *dk_arena_array(struct dk_arena *arena, size_t count, size_t size);
 
 /* A copy of `size` bytes, followed by a NUL that the size does not count.  `bytes` may be NULL if

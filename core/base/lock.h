@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A mutex that knows which thread holds it, so that what is said to run under a lock can assert it.
+/* A mutex that knows which thread holds it, so that a function that must run under a lock can
+ * assert it.
  *
  * Only the holder writes `owner`, and a condition's wait gives up both.  So a thread that reads its
- * own name there holds the mutex, and no other thread ever reads that; it is atomic for those who
- * ask without holding it. */
+ * own name there holds the mutex, and no other thread ever reads that name; `owner` is atomic
+ * because threads read it without holding the mutex. */
 #ifndef DK_BASE_LOCK_H
 #define DK_BASE_LOCK_H
 
@@ -15,7 +16,7 @@
 
 struct dk_lock {
   pthread_mutex_t mutex;
-  _Atomic(const void *) owner; /* NULL: nobody holds it */
+  _Atomic(const void *) owner; /* NULL: no thread holds it */
 };
 
 #define DK_LOCK_INITIALIZER {.mutex = PTHREAD_MUTEX_INITIALIZER}

@@ -19,7 +19,7 @@
 
 enum { REGION = 8192, HEADER = 32 };
 
-/* A request that no machine can meet is to be refused here as elsewhere, not to end the test. */
+/* A request that no machine can satisfy must be refused here as elsewhere, not end the test. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *
 __asan_default_options(void)
@@ -309,9 +309,9 @@ withdrawn(void)
   struct dk_arena_mark begin = dk_arena_mark(&arena);
   char *piece = dk_arena_alloc(&arena, 20);
   cmp_ok(usable(piece, 20), "==", 20, "a piece can be used as far as it was asked for");
-  cmp_ok(usable(piece, 32), "==", is_watched() ? 20 : 32, "and no further, if somebody watches");
+  cmp_ok(usable(piece, 32), "==", is_watched() ? 20 : 32, "and no further, under Valgrind");
   dk_arena_withdraw(piece + 4, 8);
-  cmp_ok(usable(piece, 20), "==", is_watched() ? 4 : 20, "nor are bytes that were withdrawn");
+  cmp_ok(usable(piece, 20), "==", is_watched() ? 4 : 20, "nor can bytes that were withdrawn");
   dk_arena_rewind(&arena, begin);
   char *again = dk_arena_alloc(&arena, 32);
   cmp_ok(usable(again, 32), "==", 32, "room that is given out again can be used");

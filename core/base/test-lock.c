@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lock knows who holds it: this thread, another one, or nobody, also around a wait. */
+/* A lock knows which thread holds it: this one, another one, or none; even around a wait. */
 #include <time.h>
 
 #include "conformance/tap/tap.h"
@@ -28,9 +28,9 @@ other_main(void *argument)
 static void
 test_one_thread(struct dk_lock *lock)
 {
-  ok(!dk_lock_is_held(lock), "nobody holds a new lock");
+  ok(!dk_lock_is_held(lock), "no thread holds a new lock");
   dk_lock(lock);
-  ok(dk_lock_is_held(lock), "who has locked it holds it");
+  ok(dk_lock_is_held(lock), "the thread that has locked it holds it");
   dk_unlock(lock);
   ok(!dk_lock_is_held(lock), "and does not after the unlock");
 }
@@ -47,7 +47,7 @@ test_two_threads(struct dk_lock *lock)
     BAIL_OUT("no thread");
   while (!other.has_been)
     dk_lock_wait(lock, &changed);
-  ok(dk_lock_is_held(lock), "who has waited holds it again");
+  ok(dk_lock_is_held(lock), "a thread that has waited holds it again");
   dk_unlock(lock);
   pthread_join(thread, NULL);
   ok(!other.held_before, "another thread does not hold what this one does");
@@ -61,7 +61,8 @@ test_time(struct dk_lock *lock)
   pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
   dk_lock(lock);
-  cmp_ok(dk_lock_wait_until(lock, &changed, &past), "==", ETIMEDOUT, "a wait whose time is over");
+  cmp_ok(dk_lock_wait_until(lock, &changed, &past), "==", ETIMEDOUT,
+         "a wait whose time has passed");
   ok(dk_lock_is_held(lock), "ends with the lock held");
   dk_unlock(lock);
 }

@@ -8,7 +8,7 @@
 #include "conformance/tap/tap.h"
 #include "core/base/text.h"
 
-/* A request that no machine can meet is to be refused here as elsewhere, not to end the test. */
+/* A request that no machine can satisfy must be refused here as elsewhere, not end the test. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *
 __asan_default_options(void)
@@ -32,7 +32,7 @@ building(void)
   dk_text_add(&text, NULL, 0);
   dk_text_puts(&text, "");
   dk_text_printf(&text, "%s", "");
-  is(dk_text_str(&text), "one, two, three 3", "nothing adds nothing");
+  is(dk_text_str(&text), "one, two, three 3", "adding no bytes changes nothing");
   dk_text_add(&text, "\0z", 2);
   cmp_mem(dk_text_str(&text), "one, two, three 3\0z", 20, "a NUL inside is kept");
 
