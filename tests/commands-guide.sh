@@ -23,10 +23,10 @@ parts=$(sed -n 's/^##* \(.*\)/\1/p' "$page" | paste -sd '|' -)
 follow_document "$page" "|$parts|"
 [ "$followed" -ge 20 ]
 ok $? 'the page shows commands'
-is "$(grep -c ': charge is told to end: cancelled$' served)" 3 'serve says what it was told'
+is "$(grep -c ': charge ends early: cancelled$' served)" 3 'serve prints each cancellation'
 end_server
 is "$? $(tail -n 1 served)" '0 serve: ends; what it works on is given back' \
-  'and ends when it is told'
+  'and ends at the signal'
 
 # ---- tables --------------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ number() { sed -n "s/^.*$(printf %s "$2" | sed 's/N/\\([0-9][0-9]*\\)/').*/\1/p"
 read_counts() {
   ended=$(number "$1" ' N ran to their end, in time')
   late=$(number "$1" ' N ran to their end, too late')
-  told=$(number "$1" ' N were told to end') never=$(number "$1" ' N never ran')
+  told=$(number "$1" ' N were notified') never=$(number "$1" ' N never ran')
   offers=$(number "$1" 'offers N ') refusals=$(number "$1" 'refusals N ')
   dropped=$(number "$1" 'dropped N ')
 }
@@ -88,7 +88,7 @@ read_counts() {
 judge_fan() {
   counts='N ran to their end, in time
 N ran to their end, too late: the store refused the result
-N were told to end while they ran
+N were notified while they ran
 N never ran'
   said fan-1 "trip-1 is started: 100 suppliers are asked, 3 offers are enough
 trip-1 is completed: booked for N from supplier N; offers 3 + refusals N + dropped N = 100
@@ -99,7 +99,7 @@ exit 0" "fan-out: on $1"
   is "$((ended + late + told + never)) $((offers + refusals + dropped))" '100 100' \
     "fan-out: on $1 both views add up"
   [ "$ended" -ge "$((offers + refusals))" ] && [ "$told" -ge 1 ] && [ "$told" -le 4 ]
-  ok $? "fan-out: on $1 $ended have ended, $late too late, $told were told"
+  ok $? "fan-out: on $1 $ended have ended, $late too late, $told notified"
   [ "$never" -ge 84 ]
   ok $? "fan-out: on $1 $never never ran"
   said fan-few "trip-2 is started: 3 suppliers are asked, 3 offers are enough
@@ -117,20 +117,20 @@ judge_jobs() {
 within its grace of 500 ms: its process is killed
 job-flag is started
 job-flag is cancelled: it takes too long
-  Ada has asked for that
-  it noticed T ms after that was asked for
+  requested by Ada
+  it noticed T ms after the request
 job-descriptor is started
 job-descriptor is cancelled: it takes too long
-  Ada has asked for that
-  it noticed T ms after that was asked for
-  its program PID was dead T ms after that was asked for
+  requested by Ada
+  it noticed T ms after the request
+  its program PID had ended T ms after the request
 job-process is started
 job-process is cancelled: it takes too long
-  Ada has asked for that
-  it never looks, and had its grace of 500 ms
-  its process PID was dead T ms after that was asked for
-  its program PID was dead T ms after that was asked for
-3 told to end, 3 of them by the commit; 2 ended in their grace, 1 killed; threads in quarantine: 0
+  requested by Ada
+  it never checks, and had its grace of 500 ms
+  its process PID had ended T ms after the request
+  its program PID had ended T ms after the request
+3 notified, 3 of them by the commit; 2 ended in their grace, 1 killed; threads in quarantine: 0
 exit 0" "cancellable: on $1"
   sed -n 's/.* \([0-9]*\) ms after .*/\1/p' jobs-1 > jobs-ms
   is "$(awk '$1 >= 25000 { print } END { if (NR != 5) print NR " times" }' jobs-ms)" '' \
@@ -182,7 +182,7 @@ until grep -q '^serve: works' served || ! kill -0 $pid; do :; done
 kill -TERM $pid
 wait $pid
 is "$? $(cat served)" '0 serve: works on orders; Ctrl-C ends it
-serve: ends; what it works on is given back' 'serve: works until it is told to end'
+serve: ends; what it works on is given back' 'serve: works until it gets a signal'
 is "$(grep -c '^# TYPE dk_' serve.prom)" 13 'serve: and has saved its metrics'
 
 # ---- fan-out and cancellable, on the model -------------------------------------------------------
@@ -205,7 +205,7 @@ judge() {
 exit 0'
   said hello-1 "hello-world is started
 $first" "hello: on $1"
-  said hello-2 "hello-world is there already
+  said hello-2 "hello-world exists already
 $first" "hello: on $1, once more"
 
   started='"v":1,"kind":"started","time":T,"name":"order","version":"1.0.0"'
@@ -219,19 +219,19 @@ $first" "hello: on $1, once more"
 exit 0"
   said timer-1 "o1 is started: charge needs 600000 ms, the limit is 3000 ms
 o1 is failed: charge took longer than 3000 ms
-charge was told to end after T ms: cancelled, learnt by the commit
-a renewal of its lease is answered DK_LOCK_LOST: its row is gone
+charge was notified after T ms: cancelled, learnt by the commit
+a renewal of its lease is answered DK_LOCK_LOST: its row was deleted
 $past" "select-timeout: on $1 the timer wins"
-  told=$(sed -n 's/^charge was told to end after \([0-9]*\) ms.*/\1/p' timer-1)
+  told=$(sed -n 's/^charge was notified after \([0-9]*\) ms.*/\1/p' timer-1)
   [ "${told:-600000}" -lt 300000 ]
-  ok $? "select-timeout: on $1 the activity does not sleep on: told after ${told:-?} ms"
-  said timer-2 "o1 is there already
+  ok $? "select-timeout: on $1 the activity does not sleep on: notified after ${told:-?} ms"
+  said timer-2 "o1 exists already
 o1 is failed: charge took longer than 3000 ms
 $past" "select-timeout: on $1 the same, once more"
 
   said activity "o2 is started: charge needs 10 ms, the limit is 600000 ms
 o2 is completed: paid
-charge ended after T ms, and was not told to
+charge ended after T ms, and was not cancelled
   1 {$started,\"input\":\"600000 10\"}
   2 {\"v\":1,\"kind\":\"activity\",\"time\":T,\"name\":\"charge\",\"input\":\"10\"}
   3 {\"v\":1,\"kind\":\"timer\",\"time\":T,\"duration\":600000,\"fire_at\":T}
@@ -241,14 +241,14 @@ charge ended after T ms, and was not told to
 exit 0" "select-timeout: on $1 the activity wins"
 
   judge_fan "$1"
-  said fan-2 "trip-1 is there already
+  said fan-2 "trip-1 exists already
 $(plain < fan-1 | sed -n '2p;$p')" "fan-out: on $1 the same, once more"
   judge_jobs "$1"
   again=
   for style in flag descriptor process; do
-    again="${again}job-$style is there already
+    again="${again}job-$style exists already
 job-$style is cancelled: it takes too long
-  Ada has asked for that
+  requested by Ada
 "
   done
   said jobs-2 "${again}exit 0" "cancellable: on $1 the same, once more"

@@ -139,7 +139,7 @@ by_flag(dk_task *task, dk_str input)
   for (long long n = 2; n < limit; n++) {
     if (dk_task_cancelled(task) != DK_CAUSE_NONE) {
       report(task, NOTICED, 0);
-      return dk_error(task, "told to end at %lld", n);
+      return dk_error(task, "cancelled at %lld", n);
     }
     found += is_prime(n);
   }
@@ -222,9 +222,9 @@ static const struct style {
   struct dk_activity_traits traits;
 } styles[] = {
   {"flag", "1000000000000", by_flag, {.struct_size = sizeof(struct dk_activity_traits)}},
-  {"descriptor", "echo it works; sleep 300; echo it is over", by_descriptor,
+  {"descriptor", "echo it works; sleep 300; echo it has ended", by_descriptor,
    {.struct_size = sizeof(struct dk_activity_traits)}},
-  {"process", "sleep 300; echo it is over", by_process,
+  {"process", "sleep 300; echo it has ended", by_process,
    {.struct_size = sizeof(struct dk_activity_traits), .isolation = DK_IN_PROCESS,
     .grace_ms = GRACE_MS}},
 };
@@ -257,7 +257,7 @@ expect(const char *instance, int what)
 
   while (r.what != what || strcmp(r.instance, instance) != 0)
     if (poll(&next, 1, PATIENCE_MS) != 1 || read(reports[0], &r, sizeof(r)) != sizeof(r)) {
-      fprintf(stderr, "cancellable: %s: within %d ms its activity has not said that it %s\n",
+      fprintf(stderr, "cancellable: %s: its activity did not report within %d ms that it %s\n",
               instance, PATIENCE_MS, what == WORKS ? "works" : "noticed");
       exit(1);
     }
@@ -270,12 +270,12 @@ see_it_dead(const char *what, pid_t pid, int watched, int64_t asked_at)
   struct pollfd death = {.fd = watched, .events = POLLIN};
 
   if (watched < 0 || poll(&death, 1, PATIENCE_MS) != 1) {
-    fprintf(stderr, "cancellable: its %s %d was not seen dead within %d ms\n", what, (int)pid,
+    fprintf(stderr, "cancellable: its %s %d did not end within %d ms\n", what, (int)pid,
             PATIENCE_MS);
     exit(1);
   }
   close(watched);
-  printf("  its %s %d was dead %" PRId64 " ms after that was asked for\n", what, (int)pid,
+  printf("  its %s %d had ended %" PRId64 " ms after the request\n", what, (int)pid,
          example_ticks_ms() - asked_at);
 }
 
@@ -291,7 +291,7 @@ cancel(struct dk_client *client, const char *instance)
   if (status != DK_OK)
     example_failed(instance, status, dk_client_error(client));
   example_print_end(instance, &info);
-  printf("  %s has asked for that\n", info.cancelled_by.ptr ? info.cancelled_by.ptr : "nobody");
+  printf("  requested by %s\n", info.cancelled_by.ptr ? info.cancelled_by.ptr : "(no name)");
 }
 
 /* The instance ends as soon as a turn has committed that, whatever its activity does.  The activity
@@ -308,9 +308,9 @@ cancel_what_works(struct dk_client *client, const char *instance)
 
   cancel(client, instance);
   if (is_apart)
-    printf("  it never looks, and had its grace of %d ms\n", GRACE_MS);
+    printf("  it never checks, and had its grace of %d ms\n", GRACE_MS);
   else
-    printf("  it noticed %" PRId64 " ms after that was asked for\n",
+    printf("  it noticed %" PRId64 " ms after the request\n",
            expect(instance, NOTICED).at - asked_at);
   if (is_apart)
     see_it_dead("process", works.own, own, asked_at);
@@ -332,7 +332,7 @@ run(struct dk_client *client, const char *prefix, const struct style *style)
     printf("%s is started\n", instance);
     cancel_what_works(client, instance);
   } else if (status == DK_DUPLICATE) {
-    printf("%s is there already\n", instance);
+    printf("%s exists already\n", instance);
     cancel(client, instance);
   } else {
     example_failed(instance, status, dk_client_error(client));
@@ -350,7 +350,7 @@ print_counters(struct dk_runtime *runtime)
 
   if (!example_counters_at_end(runtime, &c))
     return 0;
-  printf("%" PRIu64 " told to end, %" PRIu64 " of them by the commit; %" PRIu64
+  printf("%" PRIu64 " notified, %" PRIu64 " of them by the commit; %" PRIu64
          " ended in their grace, %" PRIu64 " killed; threads in quarantine: %" PRIu64 "\n",
          c.activities_cancelled, c.learnt_by_commit, c.grace_kept,
          c.grace_exceeded - c.quarantined_now, c.quarantined_now);

@@ -111,7 +111,7 @@ example_close(struct example_store *s)
   const char *hangs = dk_store_close(s->store);
 
   if (hangs)
-    fprintf(stderr, "the store cannot be closed: %s does not come back\n", hangs);
+    fprintf(stderr, "the store cannot be closed: %s does not return\n", hangs);
   dk_caller_free(s->caller);
   dk_library_close(s->library);
 }
@@ -156,7 +156,7 @@ example_counters_at_end(struct dk_runtime *runtime, struct dk_counters *ret_coun
   dk_runtime_counters(runtime, ret_counters);
   while (n_over(ret_counters) < ret_counters->activities_started) {
     if (example_ticks_ms() >= until) {
-      fprintf(stderr, "%" PRIu64 " activities have begun, and %" PRIu64 " are over\n",
+      fprintf(stderr, "%" PRIu64 " activities have begun, and %" PRIu64 " have ended\n",
               ret_counters->activities_started, n_over(ret_counters));
       return 0;
     }

@@ -34,7 +34,7 @@ ask(dk_task *task, dk_str supplier)
   if (n % 4 == 2)
     return dk_error(task, "supplier %ld has nothing", n);
   if (dk_task_sleep(task, n % 4 == 0 ? SLOW_MS : QUICK_MS) != DK_CAUSE_NONE)
-    return dk_error(task, "nobody waits any more");
+    return dk_error(task, "its offer is not needed any more");
   snprintf(offer, sizeof(offer), "%ld from supplier %ld", 100 + 37 * n % 50, n);
   return dk_done(task, dk_str_of(offer));
 }
@@ -141,7 +141,7 @@ print_counters(struct dk_runtime *runtime, size_t asked, int is_booked)
   printf("%6" PRIu64 " ran to their end, in time\n", ended);
   printf("%6" PRIu64 " ran to their end, too late: the store refused the result\n",
          c.results_refused);
-  printf("%6" PRIu64 " were told to end while they ran\n", told);
+  printf("%6" PRIu64 " were notified while they ran\n", told);
   printf("%6" PRIu64 " never ran\n", never);
   printf("%6" PRIu64 " together, of %zu\n", together, asked);
   return together == asked;
@@ -178,7 +178,7 @@ run(struct dk_store *store, const char *instance, size_t suppliers, size_t offer
     printf("%s is started: %zu suppliers are asked, %zu offers are enough\n", instance, suppliers,
            offers);
   else if (started == DK_DUPLICATE)
-    printf("%s is there already\n", instance);
+    printf("%s exists already\n", instance);
   else
     example_failed(instance, started, dk_client_error(client));
   dk_status status = dk_client_wait(client, dk_str_of(instance), 300 * 1000, &info);

@@ -58,7 +58,7 @@ start(struct dk_client *client, const char *instance, const char *name)
   if (status == DK_OK)
     printf("%s is started\n", instance);
   else if (status == DK_DUPLICATE)
-    printf("%s is there already\n", instance);
+    printf("%s exists already\n", instance);
   else
     example_failed(instance, status, dk_client_error(client));
 }

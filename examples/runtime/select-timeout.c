@@ -33,7 +33,7 @@ charge(dk_task *task, dk_str input)
   noticed.ms = example_ticks_ms() - began;
   noticed.has_ended = 1;
   if (noticed.cause != DK_CAUSE_NONE)
-    return dk_error(task, "nobody waits any more");
+    return dk_error(task, "its result is not needed any more");
   return dk_done(task, dk_str_of("paid"));
 }
 
@@ -94,9 +94,9 @@ print_activity(void)
   if (!noticed.has_ended)
     printf("charge was cancelled before it began\n");
   else if (noticed.cause == DK_CAUSE_NONE)
-    printf("charge ended after %" PRId64 " ms, and was not told to\n", noticed.ms);
+    printf("charge ended after %" PRId64 " ms, and was not cancelled\n", noticed.ms);
   else
-    printf("charge was told to end after %" PRId64 " ms: %s, learnt %s\n", noticed.ms,
+    printf("charge was notified after %" PRId64 " ms: %s, learnt %s\n", noticed.ms,
            name_of(causes, 4, noticed.cause), name_of(ways, 6, told.learnt));
 }
 
@@ -111,7 +111,7 @@ print_row(const struct example_store *s)
   dk_caller_reset(s->caller);
   dk_status status =
     dk_store_renew_work_item_lock(s->store, s->caller, dk_str_of(told.token), 30 * 1000);
-  printf("a renewal of its lease is answered %s: its row is gone\n",
+  printf("a renewal of its lease is answered %s: its row was deleted\n",
          dk_status_name(status, name, sizeof(name)));
 }
 
@@ -161,7 +161,7 @@ run(struct dk_store *store, const char *instance, const char *limit, const char 
   if (started == DK_OK)
     printf("%s is started: charge needs %s ms, the limit is %s ms\n", instance, work, limit);
   else if (started == DK_DUPLICATE)
-    printf("%s is there already\n", instance);
+    printf("%s exists already\n", instance);
   else
     example_failed(instance, started, dk_client_error(client));
   dk_status status = dk_client_wait(client, dk_str_of(instance), 300 * 1000, &info);

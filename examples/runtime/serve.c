@@ -34,9 +34,9 @@ charge(dk_task *task, dk_str input)
   printf("%s: charge begins\n", instance);
   int32_t cause = dk_task_sleep(task, (seconds > 0 ? seconds : 600) * 1000L);
   if (cause != DK_CAUSE_NONE) {
-    printf("%s: charge is told to end: %s\n", instance,
+    printf("%s: charge ends early: %s\n", instance,
            cause == DK_CAUSE_CANCELLED ? "cancelled" : "this process ends, or lost its lease");
-    return dk_error(task, "told to end");
+    return dk_error(task, "ended early");
   }
   printf("%s: charge is done\n", instance);
   return dk_done(task, dk_str_of("paid"));
