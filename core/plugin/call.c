@@ -298,7 +298,7 @@ wait_for_turnstile(struct dk_call *call)
       .until = INT64_MAX,
     };
     if (wait.cancel_fd < 0)
-      return dk_call_refuse(call, DK_UNAVAILABLE, "%s: there are no descriptors left to wait with",
+      return dk_call_refuse(call, DK_UNAVAILABLE, "%s: no file descriptors are left to wait with",
                             call->operation->name);
     if (store->clock->wait(store->clock, &wait) == DK_CALL_CANCELLED)
       return dk_call_refuse(call, DK_CALL_CANCELLED,
@@ -381,7 +381,7 @@ call_run(struct dk_call *call)
   if (!call->store->turnstile || wait_until(call->request) <= dk_store_now(call->store))
     return call_attempt(call);
   if (dk_call_cancel_fd(call) < 0 || !dk_bells_add(bells, &bell))
-    return dk_call_refuse(call, DK_UNAVAILABLE, "%s: there are no descriptors left to wait with",
+    return dk_call_refuse(call, DK_UNAVAILABLE, "%s: no file descriptors are left to wait with",
                           call->operation->name);
   dk_status status = fetch_and_wait(call, &bell);
   dk_bells_remove(bells, &bell);

@@ -346,9 +346,9 @@ fault_of_param(const struct dk_param *params, size_t i)
   if (!is_key(param->key))
     return "its key has characters other than a-z, 0-9, _ and -";
   if (is_repeated_key(params, i))
-    return "another one has the same key";
+    return "another parameter has the same key";
   if (!param->type || !dk_setting_type_form(param->type))
-    return "its type is none of string, path, integer, boolean, duration, address";
+    return "its type is not one of string, path, integer, boolean, duration, address";
   if (param->flags & ~known)
     return "it has a flag that this host does not know";
   if (param->fallback &&
@@ -365,7 +365,8 @@ check_params(const struct dk_param *params, const char *path, struct dk_refusal 
                                         : "the list has no end: the last one must have a NULL key";
     if (fault) {
       refuse_value(refusal, path, "params");
-      dk_refusal_say(refusal->expected, "well-formed parameters, a NULL key at the end");
+      dk_refusal_say(refusal->expected,
+                     "well-formed parameters, and at the end one with a NULL key");
       dk_refusal_say(refusal->found, "parameter %zu ('%.64s'): %s", i + 1, params[i].key, fault);
       return -1;
     }
@@ -389,7 +390,7 @@ check_extensions(const char *const *extensions, const char *path, struct dk_refu
   for (size_t i = 0; extensions && extensions[i]; i++)
     if (i >= MOST_EXTENSIONS || !is_extension_id(extensions[i])) {
       refuse_value(refusal, path, "extensions");
-      dk_refusal_say(refusal->expected, "ids as \"durakit.kv/1\", NULL at the end");
+      dk_refusal_say(refusal->expected, "ids such as \"durakit.kv/1\", and NULL at the end");
       dk_refusal_say(refusal->found, "'%.64s'", extensions[i]);
       return -1;
     }

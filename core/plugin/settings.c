@@ -129,9 +129,9 @@ struct type {
 static const struct type types[] = {
   {"string", "text without NUL", is_text},
   {"path", "a path, not empty, without NUL", is_path},
-  {"integer", "a whole number of 64 bits, as 42 or -7", is_integer},
+  {"integer", "a whole number of 64 bits, such as 42 or -7", is_integer},
   {"boolean", "one of true, false, yes, no, on, off, 1, 0", is_boolean},
-  {"duration", "a number and a unit, as 250ms, 5s, 2m, 1h, or milliseconds without one",
+  {"duration", "a number and a unit (250ms, 5s, 2m, 1h), or milliseconds without one",
    is_duration},
   {"address", "host, host:port, [address]:port or the path of a socket", is_address},
 };

@@ -370,7 +370,7 @@ refuse_store(struct dk_caller *caller, const struct dk_operation *operation,
   if (are_blank(options))
     return dk_call_refuse(call, DK_INVALID, "%s: options.struct_size: expected %zu, found %u",
                           operation->name, sizeof(*options), options->struct_size);
-  return dk_call_refuse(call, DK_NO_MEMORY, "%s: memory or descriptors have run out",
+  return dk_call_refuse(call, DK_NO_MEMORY, "%s: out of memory or file descriptors",
                         operation->name);
 }
 

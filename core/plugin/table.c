@@ -164,7 +164,8 @@ host_wait(struct dk_call *call, int32_t fd, uint32_t events, int64_t until)
 
   int cancel_fd = dk_call_cancel_fd(call);
   if (cancel_fd < 0) {
-    call->refused = dk_call_refuse(call, DK_UNAVAILABLE, "there are no descriptors left to wait");
+    call->refused = dk_call_refuse(call, DK_UNAVAILABLE,
+                                   "no file descriptors are left to wait with");
     return call->refused;
   }
   struct dk_wait wait = {

@@ -503,8 +503,9 @@ test_values(void)
   NO_SENSE(d.limits.max_id = 254, "limits.max_id", "at least 255", "254");
   NO_SENSE(d.limits.max_commit_items = 99, "limits.max_commit_items", "at least 100", "99");
   NO_SENSE(d.limits.struct_size = 8, "limits.struct_size", "at least 32", "8");
-  NO_SENSE(d.provider.params = twice, "params", "well-formed", "another one has the same key");
-  NO_SENSE(d.provider.params = typeless, "params", "well-formed", "its type is none of");
+  NO_SENSE(d.provider.params = twice, "params", "well-formed",
+           "another parameter has the same key");
+  NO_SENSE(d.provider.params = typeless, "params", "well-formed", "its type is not one of");
   NO_SENSE(d.provider.params = shouting, "params", "well-formed", "its key has characters");
   NO_SENSE(d.provider.params = off, "params", "well-formed", "its fallback is not of its type");
   NO_SENSE(d.provider.extensions = nameless, "extensions", "durakit.kv/1", "'durakit.kv'");

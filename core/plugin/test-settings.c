@@ -103,10 +103,10 @@ main(void)
   expect_refused(params, twice, 2, "the setting 'store' is given twice", "each setting once",
                  "'store' again", "");
   expect_refused(params, wrong, 2, "the value of the setting 'timeout' is not a valid duration",
-                 "a number and a unit, as 250ms, 5s, 2m, 1h, or milliseconds without one",
+                 "a number and a unit (250ms, 5s, 2m, 1h), or milliseconds without one",
                  "'soon'", "");
   expect_refused(params, secret, 2, "the value of the setting 'password' is not a valid integer",
-                 "a whole number of 64 bits, as 42 or -7", "a secret of 4 bytes", "");
+                 "a whole number of 64 bits, such as 42 or -7", "a secret of 4 bytes", "");
   expect_refused(params, absent, 1, "the value of the setting 'store' is not a valid path",
                  "a path, not empty, without NUL", "no value", "store: the file");
   cmp_ok(dk_settings_check_params(params, "x.so", with_nul, 1, &refusal), "==", -1,
