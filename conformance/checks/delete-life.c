@@ -382,8 +382,7 @@ delete_in_pages(struct dk_check *t, uint32_t most, uint64_t in_each)
   return n;
 }
 
-/* DEL-9: what is skipped is neither counted nor examined twice, and the last page says that it
- * is. */
+/* DEL-9: what is skipped is neither counted nor examined twice, and the last page has no next. */
 void
 del_pages(struct dk_check *t)
 {

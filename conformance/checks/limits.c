@@ -130,7 +130,7 @@ expect_payload(struct dk_check *t, struct dk_bytes got, struct dk_bytes wanted, 
   expect(t, same_bytes(got, wanted), "%s comes back byte for byte", what);
 }
 
-/* One byte more than the limit, wherever a payload may stand. */
+/* One byte more than the limit, wherever a payload may be. */
 static void
 expect_too_large(struct dk_check *t, struct dk_turn *turn, uint64_t most)
 {

@@ -136,7 +136,7 @@ work_renewed_in_time(struct dk_check *t, int64_t renew_ms, int64_t *ret_lease_ms
   }
 }
 
-/* TURN-9, WORK-6: a renewed lease holds beyond the end of the first, and ends when it says. */
+/* TURN-9, WORK-6: a renewed lease holds beyond the end of the first, and ends at its own end. */
 void
 time_own_renew(struct dk_check *t)
 {

@@ -16,7 +16,7 @@ static const char never_waits[] =
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-/* How many there were, and how many of the calls did not just go on. */
+/* The number of cuts, and of those that the call noticed. */
 struct cuts {
   unsigned made, felt;
 };

@@ -2,7 +2,7 @@
 /* The contract as data: areas and numbered clauses, in reading order.
  *
  * The tables are constant and live as long as the program; nothing here allocates, locks or fails.
- * The data stand in areas.def.  docs/contract.md is made from the same tables.
+ * The data is in areas.def.  docs/contract.md is made from the same tables.
  */
 #ifndef DK_CONFORMANCE_CONTRACT_H
 #define DK_CONFORMANCE_CONTRACT_H

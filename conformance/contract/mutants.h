@@ -3,7 +3,7 @@
  * every check can be shown to catch what it is meant to catch.
  *
  * The table is constant and lives as long as the program; nothing here allocates, locks or fails.
- * The data stand in areas.def.  Shared by the model, the runner and the documentation.
+ * The data is in areas.def.  Shared by the model, the runner and the documentation.
  */
 #ifndef DK_CONFORMANCE_MUTANTS_H
 #define DK_CONFORMANCE_MUTANTS_H

@@ -8,7 +8,7 @@
 
 /* ---- key-values and custom status ------------------------------------------------------------ */
 
-/* The key of this name, or where it would stand. */
+/* The key of this name, or the place for it. */
 static struct key **
 place_of_key(struct instance *instance, struct dk_bytes name)
 {

@@ -373,7 +373,7 @@ execution(struct store *s, const struct step *p)
   return DK_OK;
 }
 
-/* Into the execution of this number, in its place; what stands there already is overwritten. */
+/* Into the execution of this number, in its place; what is there already is overwritten. */
 static dk_status
 late_event(struct instance *instance, uint64_t execution_id, struct event *made)
 {
@@ -441,8 +441,8 @@ forget_executions(struct instance *instance)
   instance->first = instance->current = NULL;
 }
 
-/* All that is the instance's own, but what is to be kept: it is an address then, as before its
- * first commit. */
+/* Forgets all that is the instance's own, except what must be kept: then it is an address, as
+ * before its first commit. */
 static void
 model_apply_forget(struct instance *instance, const struct step *kept)
 {

@@ -378,7 +378,7 @@ refused(struct deletion *d, dk_status status)
   return status;
 }
 
-/* DEL-4.  Mutants judge first and let others in before they go on: one has found the instance
+/* DEL-4.  Mutants judge first and let others in before they continue: one has found the instance
  * then, one its status, and one its descendants. */
 static dk_status
 go_on_outside(struct deletion *d, const struct dk_delete_instances *request)

@@ -287,7 +287,7 @@ goes(const struct op *op, struct instance *instance)
   return instance && instance->fate == GOES;
 }
 
-/* How far above the one stands that was let go; only mutants ask. */
+/* How far it is above the one that was let go; only mutants ask. */
 uint64_t
 generations(const struct op *op, const struct instance *instance)
 {

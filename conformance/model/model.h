@@ -318,7 +318,7 @@ enum { DONE_ALREADY = -1 }; /* inside the model: nothing is left to do, return D
 dk_status enter(struct op *op, void *self, struct dk_call *call, const char *name);
 /* Appends and applies what `op` has written if status is DK_OK, and gives the lock back. */
 dk_status leave(struct op *op, dk_status status);
-/* Mutants only: gives the lock back in the midst of an operation and takes it again; and, where
+/* Mutants only: gives the lock back in the middle of an operation and takes it again; and, where
  * nothing is locked, waits before that until another handle has written, or for a while. */
 dk_status let_others_in(struct op *op);
 dk_status write_so_far(struct op *op); /* as a record of its own */

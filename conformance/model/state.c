@@ -47,7 +47,7 @@ table_grow(struct table *t)
   struct entry **slots = calloc(n_slots, sizeof *slots);
 
   if (!slots)
-    return; /* it goes on, more slowly */
+    return; /* it still works, more slowly */
   for (size_t i = 0; i < t->n_slots; i++) {
     for (struct entry *e = t->slots[i], *next; e; e = next) {
       next = e->next;

@@ -247,7 +247,7 @@ in_a_region(void)
   pass("an arena without a region can be reset, rewound and ended");
 }
 
-/* The parent reads what a forked child puts into an arena of a shared map, and goes on there. */
+/* The parent reads what a forked child puts into an arena of a shared map, and continues there. */
 static void
 shared_with_a_child(void)
 {

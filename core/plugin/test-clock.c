@@ -249,7 +249,7 @@ test_deadlock(void)
          "all wait without a limit: the joiner is notified");
   pthread_join(job.thread, NULL);
   cmp_ok(job.status, "==", DK_CALL_CANCELLED, "and so is the actor");
-  ok(dk_virtual_clock_deadlocked(clock), "the clock says it is deadlocked");
+  ok(dk_virtual_clock_deadlocked(clock), "the clock reports a deadlock");
   cmp_ok(dk_virtual_clock_now(clock), "==", START, "time did not move");
   cmp_ok(dk_virtual_clock_advance(clock, 0, START + 1), "==", DK_CALL_CANCELLED,
          "no actor waits any more");

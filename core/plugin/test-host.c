@@ -243,7 +243,7 @@ test_open_after_fail(void)
 
   puppet_describe(&described);
   described.provider.open = open_after_fail;
-  cmp_ok(puppet_open(&puppet, &described), "==", DK_BUSY, "an open that fails and says DK_OK");
+  cmp_ok(puppet_open(&puppet, &described), "==", DK_BUSY, "an open that fails and returns DK_OK");
   is(puppet.clause, "ERR-2", "is reported as: %s", puppet.text);
   ok(!puppet.is_open, "and what it opened is closed");
   puppet_close(&puppet);

@@ -33,7 +33,7 @@ test_guarded(void)
 
   puppet_open(&puppet, NULL);
   const char *table = (const char *)puppet.host;
-  cmp_ok(puppet.host->struct_size, "==", size, "the table says its size");
+  cmp_ok(puppet.host->struct_size, "==", size, "the table has its size");
   cmp_ok(fetch_turn(&puppet, &turn), "==", DK_OK, "a store with a guarded table works");
   ok(!is_unreadable(table + size - 1), "the table's last byte is readable");
   ok(is_unreadable(table + size), "the byte behind it is not");
