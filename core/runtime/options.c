@@ -134,11 +134,11 @@ check_flags(const struct dk_runtime_options *options, struct dk_refusal *refusal
 
   if ((options->flags & ~known) == 0)
     return DK_OK;
-  options_refuse(refusal, "flags", "there are flags that this version does not know");
+  options_refuse(refusal, "flags", "flags has bits that this version does not know");
   dk_refusal_say(refusal->expected, "DK_RUNTIME_NO_LOCAL_SIGNAL, DK_RUNTIME_FAIL_FAST, "
                                         "DK_RUNTIME_FAIL_DELAYED");
   dk_refusal_say(refusal->found, "0x%x", (unsigned)(options->flags & ~known));
-  dk_refusal_say(refusal->next, "leave them out, or link with the libdurakit of that header");
+  dk_refusal_say(refusal->next, "leave them out, or use the libdurakit that belongs to the header");
   return DK_INVALID;
 }
 
@@ -146,22 +146,22 @@ static dk_status
 check_registry(const struct dk_runtime_options *options, struct dk_refusal *refusal)
 {
   if (!options->registry) {
-    options_refuse(refusal, "registry", "there is none");
-    dk_refusal_say(refusal->expected, "what can be run, from dk_registry_new");
+    options_refuse(refusal, "registry", "no registry is given");
+    dk_refusal_say(refusal->expected, "a registry of what can run, from dk_registry_new");
     dk_refusal_say(refusal->found, "NULL");
-    dk_refusal_say(refusal->next, "register orchestrations and activities, and set the member");
+    dk_refusal_say(refusal->next, "register orchestrations and activities, and set this member");
     return DK_INVALID;
   }
   const struct registered_activity *isolated = registry_isolated(options->registry);
   if (!isolated || options->zygote)
     return DK_OK;
   options_refuse(refusal, "zygote",
-                 "an activity needs a process, and there is no zygote to make it");
+                 "an activity must run in a process, but there is no zygote to start it");
   dk_refusal_say(refusal->expected, "a zygote, from dk_zygote_start at the top of main");
   dk_refusal_say(refusal->found, "NULL, and the activity \"%s\" with DK_IN_PROCESS",
                  isolated->name);
-  dk_refusal_say(refusal->next, "start a zygote with this registry, or register it without "
-                                "DK_IN_PROCESS");
+  dk_refusal_say(refusal->next, "start a zygote with this registry, or register the activity "
+                                "without DK_IN_PROCESS");
   return DK_INVALID;
 }
 
@@ -212,7 +212,7 @@ check_backoff(const struct dk_runtime_options *options, struct dk_refusal *refus
   options_refuse(refusal, "max_backoff_ms", "the longest delay is shorter than the first");
   dk_refusal_say(refusal->expected, "at least backoff_ms, %lld", (long long)options->backoff_ms);
   dk_refusal_say(refusal->found, "%lld", (long long)options->max_backoff_ms);
-  dk_refusal_say(refusal->next, "set both");
+  dk_refusal_say(refusal->next, "set both of them, or neither");
   return DK_INVALID;
 }
 
@@ -223,11 +223,11 @@ check_each_tag(const struct dk_runtime_options *options, struct dk_refusal *refu
     const dk_str *tag = &options->tags[i];
     if (tag->ptr && dk_text_id_valid(tag->ptr, tag->len, MAX_TAG))
       continue;
-    options_refuse(refusal, "tags", "a tag is not text that an activity can have");
+    options_refuse(refusal, "tags", "one of the tags cannot be the tag of an activity");
     dk_refusal_say(refusal->expected, "1 to %d bytes of UTF-8 without NUL", MAX_TAG);
     dk_refusal_say(refusal->found, "tag %zu of %zu, %zu bytes", i + 1, options->n_tags, tag->len);
-    dk_refusal_say(refusal->next, "leave it out; DK_TAG_UNTAGGED_OR_LISTED selects activities "
-                                  "without a tag");
+    dk_refusal_say(refusal->next, "leave it out; DK_TAG_UNTAGGED_OR_LISTED also selects "
+                                  "activities without a tag");
     return DK_INVALID;
   }
   return DK_OK;
@@ -242,7 +242,7 @@ check_tags(const struct dk_runtime_options *options, struct dk_refusal *refusal)
   bool wants_list = rule == DK_TAG_LISTED || rule == DK_TAG_UNTAGGED_OR_LISTED;
 
   if (rule < DK_TAG_UNTAGGED || rule > DK_TAG_ANY) {
-    options_refuse(refusal, "tag_rule", "this version knows no such rule");
+    options_refuse(refusal, "tag_rule", "this version does not know the rule");
     dk_refusal_say(refusal->expected, "DK_TAG_UNTAGGED, _LISTED, _UNTAGGED_OR_LISTED or _ANY");
     dk_refusal_say(refusal->found, "%d", (int)rule);
     dk_refusal_say(refusal->next, "use one of them");
@@ -269,7 +269,7 @@ check_sessions(const struct dk_runtime_options *options, struct dk_refusal *refu
 
   if (rule >= DK_SESSION_NONE && rule <= DK_SESSION_ANY)
     return DK_OK;
-  options_refuse(refusal, "session_rule", "this version knows no such rule");
+  options_refuse(refusal, "session_rule", "this version does not know the rule");
   dk_refusal_say(refusal->expected, "DK_SESSION_NONE, _HELD or _ANY");
   dk_refusal_say(refusal->found, "%d", (int)rule);
   dk_refusal_say(refusal->next, "use one of them");
@@ -281,10 +281,10 @@ check_name(const struct dk_runtime_options *options, struct dk_refusal *refusal)
 {
   if (!options->name || dk_text_id_valid(options->name, strlen(options->name), MAX_TAG))
     return DK_OK;
-  options_refuse(refusal, "name", "the name cannot be an owner");
+  options_refuse(refusal, "name", "the name cannot be that of a worker");
   dk_refusal_say(refusal->expected, "1 to %d bytes of UTF-8", MAX_TAG);
   dk_refusal_say(refusal->found, "%zu bytes", strlen(options->name));
-  dk_refusal_say(refusal->next, "give another, or NULL for host:pid:number");
+  dk_refusal_say(refusal->next, "give another name, or NULL for host:pid:number");
   return DK_INVALID;
 }
 

@@ -87,7 +87,7 @@ copy_tags(struct dk_runtime *runtime)
 static dk_status
 refuse_memory(struct dk_refusal *refusal)
 {
-  dk_refusal_begin(refusal, 0, "dk_runtime_start", "there is no memory for the runtime");
+  dk_refusal_begin(refusal, 0, "dk_runtime_start", "there is not enough memory for the runtime");
   dk_refusal_say(refusal->next, "raise the memory limit of the process");
   return DK_NO_MEMORY;
 }
@@ -103,7 +103,7 @@ refuse_need(struct dk_store *store, const char *name, const char *version, const
   dk_refusal_say(refusal->found, "the provider %s, without it",
                  dk_library_provider(dk_store_library(store))->name);
   dk_refusal_say(refusal->next, "open a store that has it, or register an orchestration that does "
-                                "without");
+                                "not need it");
   return DK_UNSUPPORTED;
 }
 
@@ -134,7 +134,7 @@ check_store(struct dk_store *store, const struct dk_runtime_options *options,
             struct dk_refusal *refusal)
 {
   if (!store) {
-    dk_refusal_begin(refusal, 0, "store", "there is none");
+    dk_refusal_begin(refusal, 0, "store", "no store is given");
     dk_refusal_say(refusal->expected, "an open store, from dk_store_open");
     return DK_INVALID;
   }

@@ -17,7 +17,7 @@ struct outing {
   struct activity *activity;
   struct dk_zygote *zygote;
   struct child *child;
-  bool is_signalled; /* the child was told to end */
+  bool is_signalled; /* the signal to end was sent to the child */
 };
 
 /* ---- the order ------------------------------------------------------------------------------- */
@@ -124,7 +124,7 @@ log_killed(struct activity *activity)
              (long long)activity->grace_ms);
 }
 
-/* A child that was told to end is not used again: it might not have read that yet. */
+/* A child that was signalled to end is not used again: it might not have read the signal yet. */
 static void
 part(const struct outing *outing)
 {
@@ -211,8 +211,8 @@ wait_for_end(struct outing *outing, struct outcome *ret_outcome)
 static void
 take_no_child(struct outing *outing, struct outcome *ret_outcome)
 {
-  static const char gone[] = "the process that makes those of activities (the zygote) has ended: "
-                             "restart the runtime";
+  static const char gone[] = "the zygote, which starts the processes of activities, has ended: "
+                             "restart this process";
   struct dk_log_event event = activity_event(outing->activity, DK_LOG_STALLED);
 
   *ret_outcome = (struct outcome){.kind = OUTCOME_LATER, .delay_ms = -1};

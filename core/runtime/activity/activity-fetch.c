@@ -97,7 +97,7 @@ return_item(struct activity_pool *pool, const struct dk_work_item *item, const c
     .instance = item->item.instance,
     .token = item->work.lock_token,
   };
-  /* What calls the fetch back is not meant for this. */
+  /* A cancellation that is meant for a fetch must not cancel this call. */
   dk_caller_set_canceller(pool->fetcher, NULL);
   dk_status status =
       dk_store_abandon_work_item(pool->setup.store, pool->fetcher, item->work.lock_token, 0, 1);
@@ -105,7 +105,7 @@ return_item(struct activity_pool *pool, const struct dk_work_item *item, const c
 
   event.status = status;
   log_count(pool->setup.log, COUNT_ACTIVITIES_PUT_OFF);
-  log_report(pool->setup.log, &event, "given back: %s", why);
+  log_report(pool->setup.log, &event, "it is given back to the store: %s", why);
   dk_lock(&pool->lock);
   if (pool->is_draining) {
     pool->leftover.activities++;

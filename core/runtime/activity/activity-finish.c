@@ -335,8 +335,8 @@ log_unknown(const struct asking *asking)
   event.status = DK_LOCK_LOST;
   count_ack(asking, COUNT_WORK_ACKS_UNKNOWN);
   log_report(asking->slot->pool->setup.log, &event,
-             "its end was stored before, or "
-             "another worker has it");
+             "its end was already stored, or "
+             "another worker has the activity");
 }
 
 /* The token is dead: by a cancellation, or because the lease has ended by our own clock as well. */

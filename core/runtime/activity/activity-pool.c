@@ -20,10 +20,10 @@ refuse_sessions(const struct activity_pool_setup *setup, struct dk_refusal *refu
       dk_store_extension(setup->store, "durakit.sessions/1"))
     return DK_OK;
   *refusal = (struct dk_refusal){.where = "dk_runtime_options.session_rule",
-                                 .what = "this provider has no sessions",
+                                 .what = "the store has no sessions",
                                  .expected = "a provider with durakit.sessions/1",
-                                 .found = "none such",
-                                 .next = "leave session_rule DK_SESSION_NONE"};
+                                 .found = "a provider without it",
+                                 .next = "leave session_rule out, or open a store that has them"};
   return DK_INVALID;
 }
 
@@ -31,8 +31,8 @@ static dk_status
 refuse_for_lack(struct dk_refusal *refusal, const char *of)
 {
   *refusal = (struct dk_refusal){.where = "dk_runtime_start"};
-  snprintf(refusal->what, sizeof(refusal->what), "there are not enough %s for the worker", of);
-  snprintf(refusal->next, sizeof(refusal->next), "fewer slots, or higher limits (ulimit)");
+  snprintf(refusal->what, sizeof(refusal->what), "not enough %s for the activity slots", of);
+  snprintf(refusal->next, sizeof(refusal->next), "use fewer slots, or raise the limits (ulimit)");
   return DK_NO_MEMORY;
 }
 
@@ -142,7 +142,7 @@ activity_pool_start(const struct activity_pool_setup *setup, struct activity_poo
     return status;
   struct activity_pool *pool = new_worker(setup);
   if (!pool)
-    return refuse_for_lack(ret_refusal, "bytes");
+    return refuse_for_lack(ret_refusal, "bytes of memory");
   bool has_calls = pool->retries && pool->fetcher && pool->fetch_canceller && pool->own.caller;
   if (!has_calls || !start_threads(pool)) {
     signal_over(pool);
@@ -423,9 +423,10 @@ activity_pool_is_well(struct activity_pool *pool, char *reason, size_t size)
   uint32_t n = pool->n_quarantined;
   dk_unlock(&pool->lock);
   if (is_capped)
-    snprintf(reason, size, "cap reached: %u threads of activities do not return", n);
+    snprintf(reason, size, "max_quarantined is reached: %u threads of activities do not return", n);
   else if (is_childless)
-    snprintf(reason, size, "the zygote has ended: activities in processes are delayed; restart");
+    snprintf(reason, size, "the zygote has ended, and activities in processes are delayed: "
+                           "restart this process");
   return !is_capped && !is_childless;
 }
 

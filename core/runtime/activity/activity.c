@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Activities: how they begin, how they are signalled to end, and what is logged about that.
- * Locking: see
- * activity.h. */
+ * Locking: see activity.h. */
 #include "core/runtime/activity/activity.h"
 
 #include <assert.h>

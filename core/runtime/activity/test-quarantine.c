@@ -159,7 +159,7 @@ test_cap(void)
   is_told_of(shop, DK_LOG_CAP_REACHED, DK_LEVEL_ERROR, heard.activity_id);
   ok(says(heard.text, "2 threads"), "and says how many are left to themselves");
   ok(!activity_pool_is_well(shop->pool, reason, sizeof(reason)), "the worker is not healthy");
-  ok(says(reason, "cap reached"), "and says why");
+  ok(says(reason, "max_quarantined is reached"), "and gives the reason");
   shop_order(shop, 3, "echo", "y");
   uint64_t fetches = faulty_calls(shop->faulty, FAULTY_FETCH_WORK);
   int64_t until = ticks_now() + 300;

@@ -319,7 +319,7 @@ look_at_batch(struct cancelling *c, const dk_str *ids, size_t n, struct names *r
     if (at)
       *at = &page.infos[i];
     else
-      status = client_refuse(c->client, DK_NO_MEMORY, "no memory for what was found");
+      status = client_refuse(c->client, DK_NO_MEMORY, "no memory for the instances found");
   }
   selection_end(&selection);
   return status;
@@ -552,7 +552,7 @@ dk_cancel_many(struct dk_client *client, const dk_str *instances, size_t n,
   give_counts(&none, ret_counts);
   client_forget_error(client);
   if (n > 0 && !instances)
-    return client_refuse(client, DK_INVALID, "there are %zu ids, and their list is NULL", n);
+    return client_refuse(client, DK_INVALID, "the number of ids is %zu, but their list is NULL", n);
   dk_arena_init(&arena);
   dk_status status = gather(client, &arena, instances, n, &ids);
   if (status == DK_OK)

@@ -55,7 +55,7 @@ selecting_copy(struct dk_client *client, struct dk_arena *arena,
                          "the admin.h of this library",
                          (unsigned)filter->struct_size, sizeof(*filter));
   if (filter->n_ids > 0 && !filter->ids)
-    return client_refuse(client, DK_INVALID, "the filter has %zu ids, and their list is NULL",
+    return client_refuse(client, DK_INVALID, "the filter has %zu ids, but their list is NULL",
                          filter->n_ids);
   *ret_copy = *filter;
   if (copy_text(arena, &ret_copy->name) && copy_text(arena, &ret_copy->version) &&

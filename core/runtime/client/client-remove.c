@@ -66,7 +66,7 @@ copy_ids(struct dk_client *client, struct dk_arena *arena, const dk_str *given, 
   struct dk_bytes *ids = dk_arena_array(arena, n, sizeof(*ids));
 
   if (n > 0 && !given)
-    return client_refuse(client, DK_INVALID, "there are %zu ids, and their list is NULL", n);
+    return client_refuse(client, DK_INVALID, "the number of ids is %zu, but their list is NULL", n);
   for (size_t i = 0; i < n && ids; i++) {
     ids[i] = (struct dk_bytes){
       given[i].ptr ? dk_arena_copy(arena, given[i].ptr, given[i].len) : NULL, given[i].len};

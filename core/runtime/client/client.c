@@ -345,8 +345,8 @@ check_name(struct dk_client *client, const char *what, const char *name)
   client_forget_error(client);
   if (name && dk_text_id_valid(name, strlen(name), most))
     return DK_OK;
-  return client_refuse(client, DK_INVALID, "%s must be 1 to %zu bytes of UTF-8, and is %s", what,
-                       most, !name ? "NULL" : !name[0] ? "empty" : "not");
+  return client_refuse(client, DK_INVALID, "%s must be 1 to %zu bytes of UTF-8, but is %s", what,
+                       most, !name ? "NULL" : !name[0] ? "empty" : "longer, or not UTF-8");
 }
 
 /* The control characters of Unicode that a terminal might interpret: C0, DEL and C1. */
@@ -436,8 +436,8 @@ send_start(struct dk_client *client, struct request_message *request_message)
   dk_status status = request_message_send(client, client->caller, request_message, &repeated);
 
   if (status == DK_DUPLICATE && repeated)
-    return client_refuse(client, status, "a start is stored: either this one, whose first outcome "
-                                         "was unknown, or another one");
+    return client_refuse(client, status, "a start is stored, either by this call, whose first "
+                                         "outcome was unknown, or by another one");
   return status;
 }
 

@@ -99,7 +99,7 @@ test_refusals(void)
   hand_begin(&h, false);
   cmp_ok(dk_client_start(h.client, inst, NULL, inst, NULL), "==", DK_INVALID, "no name");
   ok(strstr(dk_client_error(h.client), "the orchestration's name must be 1 to ") &&
-       strstr(dk_client_error(h.client), " bytes of UTF-8, and is NULL"),
+       strstr(dk_client_error(h.client), " bytes of UTF-8, but is NULL"),
      "says which: %s", dk_client_error(h.client));
   cmp_ok(dk_client_start(h.client, inst, "", inst, NULL), "==", DK_INVALID, "an empty name");
   cmp_ok(dk_client_start(h.client, inst, "a", inst, "newest"), "==", DK_INVALID, "no version");

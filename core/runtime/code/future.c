@@ -253,11 +253,11 @@ struct dk_future *
 orch_check_future(struct dk_orch *o, const dk_future *future)
 {
   if (!future)
-    orch_wrong(o, "the future is NULL; give one that dk_activity, dk_timer and the like have made");
+    orch_wrong(o, "the future is NULL; pass one that a call such as dk_activity has returned");
   for (struct future_block *block = o->futures; block; block = block->older)
     if (is_one_of(block, future))
       return &block->futures[future - block->futures];
-  orch_wrong(o, "the future is not of this run; futures must not be kept outside of the function");
+  orch_wrong(o, "the future is of another run; do not keep futures outside of the function");
 }
 
 void

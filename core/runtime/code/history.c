@@ -180,7 +180,7 @@ index_end(struct history *history, const struct event *event, size_t i)
       history_event(history, place)->kind != event_ends(event->kind))
     complain(history, event, "its source is not an earlier event that it can end");
   else if (history->traces[place].end)
-    complain(history, event, "its source has ended before");
+    complain(history, event, "its source had already ended");
   else
     history->traces[place].end = i + 1;
 }

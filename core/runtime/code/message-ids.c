@@ -53,5 +53,5 @@ outgoing_taken(struct dk_arena *arena, const struct parent *parent)
     .id = message_id(arena, MESSAGE_CHILD_FAILED, parent->execution, parent->source),
     .message = {.kind = MESSAGE_CHILD_FAILED, .code = CODE_INSTANCE_TAKEN,
                 .execution = parent->execution, .source = parent->source,
-                .text = dk_str_of("the instance id of the child belongs to another")}};
+                .text = dk_str_of("the instance id of the child belongs to another instance")}};
 }

@@ -130,7 +130,7 @@ orch_text_id(struct dk_orch *o, const char *what, dk_str text)
   size_t max = o->past->max_id == 0 ? SIZE_MAX : (size_t)o->past->max_id;
 
   if (!text.ptr)
-    orch_wrong(o, "%s is not given", what);
+    orch_wrong(o, "%s is missing", what);
   if (text.len > max)
     orch_wrong(o, "%s has %zu bytes; this store takes up to %zu", what, text.len, max);
   if (!dk_text_id_valid(text.ptr, text.len, max))
@@ -163,7 +163,7 @@ orch_payload(struct dk_orch *o, const char *what, dk_str bytes)
     return bytes;
   uint64_t size = json_size(bytes), most = max - max / 16;
   if (size > most)
-    orch_limit(o, "%s takes %llu bytes (in JSON) of the %llu that it may have in this store", what,
+    orch_limit(o, "%s takes %llu bytes (in JSON); this store takes up to %llu", what,
                (unsigned long long)size, (unsigned long long)most);
   return bytes;
 }
@@ -174,7 +174,7 @@ orch_version_of(struct dk_orch *o, const char *version)
   struct dk_version parsed;
 
   if (version && version_parse(dk_str_of(version), &parsed) != DK_OK)
-    orch_wrong(o, "the version is not of the form 1.2.3; NULL is the newest that is registered");
+    orch_wrong(o, "the version is not of the form 1.2.3; NULL means the newest registered one");
   return dk_str_of(version);
 }
 
@@ -188,8 +188,8 @@ orch_do_enter(const dk_orch *given, const char *call, const char *line)
   o->call = call;
   o->line = line;
   if (given != o)
-    orch_wrong(o, "its dk_orch is %s; give the one that the orchestration was called with",
-               given ? "another turn's" : "NULL");
+    orch_wrong(o, "its dk_orch is %s; pass the one that the orchestration was called with",
+               given ? "that of another turn" : "NULL");
   if (o->past->overdue && o->past->overdue(o->past->context))
     orch_leave(o, ENDING_OVERDUE);
   return o;
@@ -198,8 +198,8 @@ orch_do_enter(const dk_orch *given, const char *call, const char *line)
 static struct dk_orch *
 refuse_call(const char *call)
 {
-  fprintf(stderr, "durakit: %s was called where no orchestration runs: a dk_orch is only for the "
-                  "function that it was passed to, until that returns\n", call);
+  fprintf(stderr, "durakit: %s was called where no orchestration runs: use a dk_orch only in "
+                  "the function that received it, and only until that function returns\n", call);
   return NULL;
 }
 
@@ -216,7 +216,7 @@ orch_begin(const dk_orch *given, const char *call)
     return refuse_call(call);
   struct dk_orch *o = orch_do_enter(given, call, running->last_line);
   if (o->over)
-    orch_wrong(o, "it follows dk_completed or dk_failed; return their result at once");
+    orch_wrong(o, "it was called after dk_completed or dk_failed; return their result at once");
   return o;
 }
 
@@ -344,8 +344,8 @@ check_left_over(struct dk_orch *o)
     return;
   const char *described = orch_describe(o, first);
   char *text = dk_arena_printf(
-    o->arena, "the code no longer does what it did before: %zu recorded calls are left, the "
-              "first is event %llu (%s); register a change under a new version",
+    o->arena, "the code no longer does what it did before: %zu recorded calls were not "
+              "repeated, the first is event %llu (%s); register a change under a new version",
     n, (unsigned long long)first->id, described ? described : "");
   o->ran->ending = text ? ENDING_NONDETERMINISM : ENDING_NO_MEMORY;
   o->ran->code = CODE_NONDETERMINISM;
@@ -429,8 +429,8 @@ can_run(struct dk_arena *arena, const struct past *past, const struct history *h
   if (past->max_events > 0 && n > past->max_events)
     return orch_refuse(ran, ENDING_LIMIT, CODE_LIMIT,
                        dk_arena_printf(arena,
-                                       "the execution has %zu events, and may have %u: "
-                                       "dk_continue_as_new begins a new one",
+                                       "the execution has %zu events, but at most %u are allowed: "
+                                       "begin a new one with dk_continue_as_new",
                                        n, past->max_events));
   return true;
 }

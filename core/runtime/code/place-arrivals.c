@@ -131,7 +131,7 @@ stray_cancel(struct staging *staging, const struct message *message)
     why = "it comes from an instance that is not the parent";
   } else if (staging->history->cancel > 0) {
     outcome = REQUEST_REPEATED;
-    why = "the cancellation was requested before";
+    why = "the cancellation was already requested";
   }
   staging->staged->requests[request_source(message)][outcome]++;
   return why;
@@ -149,7 +149,7 @@ find_repetition(struct staging *staging, const struct message *message, const ch
   if (!at || history_knows_message(staging->history, message->id, &is_known) != DK_OK)
     return DK_NO_MEMORY;
   if (*at || is_known)
-    *ret_why = "it has arrived before";
+    *ret_why = "it has already arrived";
   *at = staging;
   return DK_OK;
 }
@@ -161,7 +161,7 @@ place_arrivals_judge(struct staging *staging, const struct message *message, con
   *ret_why = NULL;
   switch (message->kind) {
   case MESSAGE_START:
-    *ret_why = "the instance was started already";
+    *ret_why = "the instance was already started";
     return answer_start(staging, message);
   case MESSAGE_RAISED:
   case MESSAGE_QUEUED:
@@ -170,7 +170,7 @@ place_arrivals_judge(struct staging *staging, const struct message *message, con
     *ret_why = stray_cancel(staging, message);
     return DK_OK;
   case MESSAGE_CONTINUE:
-    *ret_why = "its execution has begun already";
+    *ret_why = "its execution has already begun";
     return DK_OK;
   default:
     *ret_why = stray_end(staging, message);

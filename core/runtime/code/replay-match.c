@@ -145,7 +145,7 @@ mismatch(struct dk_orch *o, const struct event *recorded, const struct event *sa
 
   if (!was || !is)
     orch_leave(o, ENDING_NO_MEMORY);
-  orch_nondeterminism(o, "this is recorded call %llu, in the history event %llu (%s); the code now "
+  orch_nondeterminism(o, "recorded call %llu is event %llu of the history (%s), but the code now "
                          "calls: %s.  Its %s has changed; register a change under a new version",
                       (unsigned long long)o->n_matched + 1, (unsigned long long)recorded->id, was,
                       is, what);
@@ -202,8 +202,9 @@ make_command(struct dk_orch *o, const struct event *said)
   *made = *said;
   made->id = history_next_id(o->history) + o->n_commands;
   if (o->past->max_events > 0 && made->id > o->past->max_events)
-    orch_limit(o, "it would be event %llu of an execution that may have %u: dk_continue_as_new "
-                  "begins a new one", (unsigned long long)made->id, o->past->max_events);
+    orch_limit(o, "it would be event %llu of an execution, but at most %u are allowed: begin a "
+                  "new one with dk_continue_as_new",
+               (unsigned long long)made->id, o->past->max_events);
   made->time = o->past->time;
   made->name = orch_copy(o, said->name);
   made->text = orch_copy(o, said->text);

@@ -155,8 +155,9 @@ static const struct row {
   size_t n_events;
 } rows[] = {
   /* code that has changed */
-  CHANGED("a timer in place of an activity", one_timer, "event 2 (activity \"a\"); the code now "
-          "calls: timer of 50 ms.  Its kind has changed", ACTIVITY("a", "in")),
+  CHANGED("a timer in place of an activity", one_timer, "event 2 of the history (activity "
+          "\"a\"), but the code now calls: timer of 50 ms.  Its kind has changed",
+          ACTIVITY("a", "in")),
   CHANGED("an activity in place of a timer", one_activity, "kind", TIMER(50)),
   CHANGED("another activity", one_activity, "Its name has changed", ACTIVITY("b", "in")),
   CHANGED("another input", one_activity, "Its input or value has changed", ACTIVITY("a", "out")),
@@ -166,7 +167,7 @@ static const struct row {
   CHANGED("another tag", tagged, "Its tag has changed",
           {.kind = EVENT_ACTIVITY, .name = S("a"), .text = S("in"), .tag = S("cpu"),
            .session = S("s")}),
-  CHANGED("a tag that is gone", one_activity, "Its tag has changed",
+  CHANGED("a tag that was removed", one_activity, "Its tag has changed",
           {.kind = EVENT_ACTIVITY, .name = S("a"), .text = S("in"), .tag = S("cpu")}),
   CHANGED("another session", tagged, "Its session has changed",
           {.kind = EVENT_ACTIVITY, .name = S("a"), .text = S("in"), .tag = S("gpu"),
@@ -192,14 +193,15 @@ static const struct row {
   CHANGED("a key that was read", one_key, "Its number", KV(0, "k", "v")),
   CHANGED("another status", one_status, "Its input or value", STATUS("idle")),
   CHANGED("a status that was cleared", one_status, "Its input or value", {.kind = EVENT_STATUS}),
-  CHANGED("a call that is gone when it returns", nothing, "1 recorded calls are left, the first "
-          "is event 2 (activity \"a\")", ACTIVITY("a", "in")),
-  CHANGED("when it waits", one_wait, "2 recorded calls are left", WAIT("go"), TIMER(5), TIMER(6)),
-  CHANGED("when it fails", fails, "1 recorded calls are left", TIMER(5)),
-  CHANGED("when it continues as new", continues, "1 recorded calls are left", STATUS("x")),
-  CHANGED("a drop that is gone", one_activity, "1 recorded calls are left, the first is event 4 "
-          "(drop of event 2)", ACTIVITY("a", "in"), DONE(2, "x"), DROPPED(2)),
-  CHANGED("a status that is gone", nothing, "1 recorded", STATUS("x")),
+  CHANGED("a call that is missing when it returns", nothing, "1 recorded calls were not "
+          "repeated, the first is event 2 (activity \"a\")", ACTIVITY("a", "in")),
+  CHANGED("when it waits", one_wait, "2 recorded calls were not repeated", WAIT("go"), TIMER(5),
+          TIMER(6)),
+  CHANGED("when it fails", fails, "1 recorded calls were not repeated", TIMER(5)),
+  CHANGED("when it continues as new", continues, "1 recorded calls were not repeated", STATUS("x")),
+  CHANGED("a drop that is missing", one_activity, "1 recorded calls were not repeated, the first "
+          "is event 4 (drop of event 2)", ACTIVITY("a", "in"), DONE(2, "x"), DROPPED(2)),
+  CHANGED("a status that is missing", nothing, "1 recorded", STATUS("x")),
   CHANGED("a key that is not set any more", nothing, "1 recorded", KV(DK_KV_SET, "k", "v")),
 
   /* histories that make no sense */
@@ -235,7 +237,7 @@ static const struct row {
          ACTIVITY("a", "in"), CHILD_DONE(2, "x")),
   BROKEN("an activity's end of a child", "event 3 (activity_failed): its source", START,
          CHILD("c", "in", AUTO), FAULT(2, "x")),
-  BROKEN("two ends", "event 4 (activity_completed): its source has ended before", START,
+  BROKEN("two ends", "event 4 (activity_completed): its source had already ended", START,
          ACTIVITY("a", "in"), DONE(2, "x"), DONE(2, "y")),
   BROKEN("completed after failed", "event 4 (activity_completed): its source has ended", START,
          ACTIVITY("a", "in"), FAULT(2, "x"), DONE(2, "y")),

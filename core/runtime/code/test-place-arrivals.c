@@ -114,7 +114,7 @@ outside(void)
   is(staged.arrived[0].message_id.ptr, "r2", "with the ids of their messages");
   STAGE(RAISE("go", "r1"), RAISE("go", "r4"), RAISE("stop", "r4"));
   is(arrived(), "raised go", "but one that is sent again does not,");
-  is(strays, "raised: it has arrived before; raised: it has arrived before",
+  is(strays, "raised: it has already arrived; raised: it has already arrived",
      "whether it is in the history or in this batch");
 }
 
@@ -140,7 +140,7 @@ cancels(void)
   ok(staged.cancel_requested, "a cancellation");
   is(staged.cancel->text.ptr, "first", "the first reason wins");
   is(staged.cancel->by.ptr, "me", "and who gave it");
-  is(strays, "cancel: the cancellation was requested before", "the second is a stray");
+  is(strays, "cancel: the cancellation was already requested", "the second is a stray");
   is(requests(REQUEST_BY_API), "1 1 0 0 0", "one was taken, the other repeated it");
   is(requests(REQUEST_BY_PARENT), "0 0 0 0 0", "and no parent has asked");
   STAGE({.kind = MESSAGE_CANCEL, .parent = {S("boss"), 2, 8}},

@@ -234,7 +234,8 @@ limits(void)
 {
   SET_START(&s);
   is(scene_run(&s, begins_for_ever), "limit", "an execution has so many events at most");
-  ok(strstr(scene_text(&s), "event 1001 of an execution that may have 1000"), "which is told: %s",
+  ok(strstr(scene_text(&s), "event 1001 of an execution, but at most 1000 are allowed"),
+     "and the error says so: %s",
      scene_text(&s));
   cmp_ok(s.ran.code, "==", CODE_LIMIT, "as a limit");
   s.past.max_events = 0;

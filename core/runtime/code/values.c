@@ -86,7 +86,7 @@ dk_guid(dk_orch *given, char ret_guid[37])
   make_guid(o, guid);
   const struct event *recorded = record(o, "guid", 0, dk_str_of(guid));
   if (recorded->text.len != GUID_LENGTH)
-    orch_nondeterminism(o, "the recorded guid, event %llu, has %zu bytes and not 36",
+    orch_nondeterminism(o, "the recorded guid, event %llu, has %zu bytes instead of 36",
                         (unsigned long long)recorded->id, recorded->text.len);
   memcpy(ret_guid, recorded->text.ptr, GUID_LENGTH);
   ret_guid[GUID_LENGTH] = '\0';

@@ -69,7 +69,7 @@ can_be_replaced(struct saving *saving)
   struct stat there;
 
   if (lstat(saving->path, &there) != 0) {
-    if (errno == ENOENT) /* also if the folder is missing: the next step finds that */
+    if (errno == ENOENT) /* or the folder is missing, which the next step finds */
       return true;
     metrics_file_refuse(saving, DK_UNAVAILABLE, "the file cannot be inspected", errno,
                         saving->path);
@@ -88,7 +88,8 @@ open_beside(struct saving *saving)
   uint64_t number;
 
   if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number)) {
-    metrics_file_refuse(saving, DK_UNAVAILABLE, "there is no random number", errno, NULL);
+    metrics_file_refuse(saving, DK_UNAVAILABLE, "there is no random number for its name", errno,
+                        NULL);
     return -1;
   }
   dk_text_printf(&saving->beside, "%s.%016" PRIx64 ".tmp", saving->path, number);
@@ -119,7 +120,7 @@ save(void *context, dk_str text)
   if (error != 0)
     metrics_file_refuse(saving, DK_UNAVAILABLE, "the new file cannot be written", error, beside);
   else if (rename(beside, saving->path) != 0)
-    metrics_file_refuse(saving, DK_UNAVAILABLE, "the new file cannot take the place of the old one",
+    metrics_file_refuse(saving, DK_UNAVAILABLE, "the new file cannot replace the old one",
                         errno, saving->path);
   if (saving->status != DK_OK && unlink(beside) != 0)
     add_reason(saving, ", and it cannot be removed", errno);

@@ -43,7 +43,7 @@ health_done(struct health *health)
 static void
 store_health_begin(struct line *line, struct asker *asker, int64_t now)
 {
-  assert(!asker->at); /* it stands in one line at most */
+  assert(!asker->at); /* it is in one line at most */
   asker->since = now;
   asker->is_refused = false;
   asker->next = line->askers;

@@ -347,7 +347,8 @@ turn_commit(struct turn *turn)
   if (status == DK_DUPLICATE)
     status = send_without_taken(turn, &outcome);
   if (status == DK_DUPLICATE)
-    return turn_delay(turn, DELAY_TAKEN, "ids of its messages are taken, or an event's: %s",
+    return turn_delay(turn, DELAY_TAKEN,
+                      "the id of one of its messages or events is already stored: %s",
                       dk_caller_failure(turn->caller)->text);
   if (status != DK_OK)
     return fate_of(turn, status);

@@ -166,7 +166,7 @@ judge_run(struct turn *turn, const struct ran *ran, struct verdict_of *verdict)
     cache_drop_runs(turn->shared->cache); /* so that more memory and threads are free next time */
     return turn_delay(turn, DELAY_NO_MEMORY,
                       "no memory, or no thread, for its code: use fewer "
-                      "slots, or higher limits (ulimit -u)");
+                      "slots, or raise the limits (ulimit -u)");
   case ENDING_WAITS:
   case ENDING_COMPLETED:
   case ENDING_FAILED:

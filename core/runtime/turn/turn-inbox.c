@@ -19,8 +19,8 @@ unreadable(struct turn *turn, dk_str id, const char *why)
 {
   const char *text =
       dk_arena_printf(&turn->arena,
-                      "the one %s%.*s%s: %s; let a client send it (dk_client_raise, "
-                      "dk_client_enqueue), or a runtime of this version",
+                      "the one %s%.*s%s: %s; send messages only with a client (dk_client_raise, "
+                      "dk_client_enqueue) or a runtime of this version",
                       id.ptr ? "with the id \"" : "without an id", id.ptr ? (int)id.len : 0,
                       id.ptr ? id.ptr : "", id.ptr ? "\"" : "", why);
 
