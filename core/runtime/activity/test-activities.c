@@ -134,11 +134,11 @@ test_ends(void)
   is(came->text, "hello", "with its output");
   came = shop_wait(shop, 2);
   cmp_ok(came->kind, "==", MESSAGE_ACTIVITY_FAILED, "another fails");
-  is(came->text, "cannot count: 42", "with its words");
-  cmp_ok(came->code, "==", CODE_APPLICATION, "and says that it was the code");
+  is(came->text, "cannot count: 42", "with its text");
+  cmp_ok(came->code, "==", CODE_APPLICATION, "as an error of its own code");
   came = shop_wait(shop, 3);
-  cmp_ok(came->kind, "==", MESSAGE_ACTIVITY_FAILED, "one that returns nothing of ours has failed");
-  ok(says(came->text, "dk_done"), "and is told what to return");
+  cmp_ok(came->kind, "==", MESSAGE_ACTIVITY_FAILED, "one that returns another result fails");
+  ok(says(came->text, "dk_done"), "and the error says what to return");
   cmp_ok(listener_count(shop->listener, DK_LOG_PROGRAMMING_ERROR), "==", 1, "which is logged");
   is(shop_wait(shop, 4)->text, "i 1 4 info test 1.0.0 here 1 1", "an activity knows what it is");
   cmp_ok(shop_counter(shop, COUNT_ACTIVITIES_STARTED), "==", 4, "four have started");
@@ -181,9 +181,10 @@ test_later(void)
   shop_start(shop);
   shop_order(shop, 1, "later", "x");
   is(shop_wait(shop, 1)->text, "x", "one that could not be tried is run again");
-  cmp_ok(atomic_load(&runs), "==", 6, "as often as it says so, without counting the attempts");
-  cmp_ok(shop_counter(shop, COUNT_ACTIVITIES_PUT_OFF), "==", 5, "each is counted as put off");
-  cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING), "==", 0, "and nobody is warned");
+  cmp_ok(atomic_load(&runs), "==", 6, "as often as it asks for, without counting the attempts");
+  cmp_ok(shop_counter(shop, COUNT_ACTIVITIES_PUT_OFF), "==", 5,
+         "each attempt is counted as delayed");
+  cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING), "==", 0, "and no warning is logged");
   shop_close(shop);
 }
 
@@ -213,9 +214,9 @@ test_fence_of_later(void)
   shop_register(shop, "fenced", keeps_fence);
   shop_start(shop);
   shop_order(shop, 1, "fenced", "later");
-  is(shop_wait(shop, 1)->text, "later", "an activity is put off again and again");
-  cmp_ok(atomic_load(&runs), "==", HANDED, "and handed out as often");
-  fences_grow("put off");
+  is(shop_wait(shop, 1)->text, "later", "an activity is delayed again and again");
+  cmp_ok(atomic_load(&runs), "==", HANDED, "and is handed out as often");
+  fences_grow("delayed");
   shop_close(shop);
 }
 
@@ -252,14 +253,14 @@ test_cannot_run(void)
   shop_order_raw(shop, 2, "no order");
   shop_order(shop, 3, "echo", "x");
   struct came *came = shop_wait(shop, 1);
-  cmp_ok(came->kind, "==", MESSAGE_ACTIVITY_FAILED, "one that nobody knows fails in the end");
+  cmp_ok(came->kind, "==", MESSAGE_ACTIVITY_FAILED, "an unregistered activity fails in the end");
   cmp_ok(came->code, "==", CODE_UNREGISTERED, "as unregistered");
   ok(says(came->text, "no activity of this name"), "and says why");
   came = shop_wait(shop, 2);
   cmp_ok(came->code, "==", CODE_CORRUPT, "so does one that cannot be read");
   cmp_ok(listener_count(shop->listener, DK_LOG_STALLED), "==", 4,
-         "each is put off and told as often as it may be tried again");
-  is(shop_wait(shop, 3)->text, "x", "another is not held up");
+         "each is delayed and logged as often as it may be tried again");
+  is(shop_wait(shop, 3)->text, "x", "another one is not delayed");
   shop_close(shop);
 }
 
@@ -326,7 +327,7 @@ test_duplicate(void)
   ok(UNTIL(shop_counter(shop, COUNT_ACTIVITIES_COMPLETED) == 1),
      "one whose completion is stored counts as completed");
   cmp_ok(faulty_successes(shop->faulty, FAULTY_ACK_WORK), "==", 1, "its row is removed");
-  cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING), "==", 0, "and nobody is warned");
+  cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING), "==", 0, "and no warning is logged");
   shop_close(shop);
 }
 
@@ -380,8 +381,8 @@ test_ack_hangs(void)
   shop_start(shop);
   shop_order(shop, 1, "echo", "x");
   ok(faulty_until_hanging(shop->faulty, 1), "an acknowledgement hangs");
-  ok(listener_until(shop->listener, DK_LOG_LEASE_LOST, 1), "until the lease is over");
-  is(shop_wait(shop, 1)->text, "x", "then it is run again");
+  ok(listener_until(shop->listener, DK_LOG_LEASE_LOST, 1), "until the lease has ended");
+  is(shop_wait(shop, 1)->text, "x", "then the activity is run again");
   shop_close(shop);
 }
 
@@ -434,7 +435,8 @@ test_away_while_it_runs(void)
   shop_close(shop);
 }
 
-/* Lost its lease more often than it may be tried, each time because the store was away. */
+/* It loses its lease more often than it may be tried, each time because the store is
+ * unreachable. */
 static void
 test_away_too_often(void)
 {
@@ -513,13 +515,13 @@ test_stop_gives_back(void)
   shop_start(shop);
   shop_order(shop, 1, "waits", "x");
   ok(UNTIL(atomic_load(&runs) == 1), "an activity runs");
-  ok(shop_stop(shop, 0, &leftover), "a stop without patience leaves no threads");
+  ok(shop_stop(shop, 0, &leftover), "a stop that does not wait leaves no threads");
   cmp_ok(leftover.activities, "==", 1, "one activity was given back");
   cmp_ok(leftover.not_given_back, "==", 0, "the store has taken it");
   cmp_ok(attempt_of_next(shop), "==", 1, "and it counts as never handed out");
   shop_look(shop);
-  cmp_ok(shop->came[1].times, "==", 0, "what it returned goes nowhere");
-  cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING), "==", 0, "nobody is warned");
+  cmp_ok(shop->came[1].times, "==", 0, "its result is dropped");
+  cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING), "==", 0, "no warning is logged");
   shop_close(shop);
 }
 
@@ -535,7 +537,7 @@ test_stop_without_store(void)
   shop_order(shop, 1, "waits", "x");
   ok(UNTIL(atomic_load(&runs) == 1), "an activity runs");
   faulty_away(shop->faulty, true);
-  ok(shop_stop(shop, 0, &leftover), "a stop while the store is away ends");
+  ok(shop_stop(shop, 0, &leftover), "a stop ends while the store is unreachable");
   cmp_ok(leftover.activities, "==", 1, "one activity is left");
   cmp_ok(leftover.not_given_back, "==", 1, "and could not be given back");
   shop_close(shop);
@@ -552,9 +554,9 @@ test_stop_while_fetch_hangs(void)
   faulty_plan(shop->faulty, FAULTY_FETCH_WORK, 0, UINT32_MAX, FAULT_HANG, DK_OK);
   shop_start(shop);
   ok(faulty_until_hanging(shop->faulty, 1), "a fetch hangs");
-  ok(shop_stop(shop, 0, &leftover), "a stop calls it back");
+  ok(shop_stop(shop, 0, &leftover), "a stop cancels it");
   cmp_ok(listener_count(shop->listener, DK_LOG_STORE_AWAY), "==", 0,
-         "and does not take that for a store that is away");
+         "and this does not count as an unreachable store");
   shop_close(shop);
 }
 

@@ -104,7 +104,7 @@ is_told_of(struct shop *shop, int32_t number, uint64_t id, const char *name)
   struct heard heard = listener_latest(shop->listener, number);
   struct whom whom = shop_whom(shop, id, name);
 
-  ok(whom.token[0] != '\0' && heard_names(&heard, &whom), "it names whom it is about");
+  ok(whom.token[0] != '\0' && heard_names(&heard, &whom), "the line names the activity");
 }
 
 /* One in which that way is the first to tell: when the commit shall, no renewal comes before it,
@@ -132,7 +132,7 @@ test_token(void)
   shop_order(shop, 1, "obeys", "x");
   ok(UNTIL(atomic_load(&runs) == 1), "%s: an activity runs", how());
   shop_cancel(shop, 1, 1, is_local);
-  ok(UNTIL(atomic_load(&ended) == 1), "it is told to end");
+  ok(UNTIL(atomic_load(&ended) == 1), "it is signalled to end");
   cmp_ok(atomic_load(&seen_before), "==", 0, "its token was not set at first");
   cmp_ok(atomic_load(&seen), "==", 1, "and was in the end");
   cmp_ok(atomic_load(&cause), "==", DK_CAUSE_CANCELLED, "with its cause");
@@ -147,10 +147,10 @@ test_token(void)
   ok(UNTIL(atomic_load(&runs) == 2), "the slot is free for another");
   cmp_ok(faulty_calls(shop->faulty, FAULTY_ACK_WORK), "==", 0, "the result was not acknowledged");
   cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING) +
-         listener_level(shop->listener, DK_LEVEL_ERROR), "==", 0, "nobody is warned");
+         listener_level(shop->listener, DK_LEVEL_ERROR), "==", 0, "no warning is logged");
   shop_cancel(shop, 2, 1, is_local);
   shop_look(shop);
-  cmp_ok(shop->came[1].times + shop->came[2].times, "==", 0, "and nothing came back");
+  cmp_ok(shop->came[1].times + shop->came[2].times, "==", 0, "and neither result arrived");
   shop_close(shop);
 }
 
@@ -169,11 +169,11 @@ test_fd_and_child(void)
   cmp_ok(atomic_load(&fd_seen), "==", 1, "the descriptor was readable");
   cmp_ok(atomic_load(&child_seen), "==", 1, "for the clone, too");
   shop_look(shop);
-  cmp_ok(shop->came[1].times, "==", 0, "an error after the signal goes nowhere, too");
+  cmp_ok(shop->came[1].times, "==", 0, "an error after the signal is dropped, too");
   shop_close(shop);
 }
 
-/* A body that never looks needs no change: its late result goes nowhere. */
+/* A body that never checks its token needs no change: its late result is dropped. */
 static void
 test_unaware(void)
 {
@@ -183,15 +183,16 @@ test_unaware(void)
   shop_register(shop, "unaware", unaware);
   shop_start(shop);
   shop_order(shop, 1, "unaware", "x");
-  ok(UNTIL(atomic_load(&runs) == 1), "%s: an activity that never looks runs", how());
+  ok(UNTIL(atomic_load(&runs) == 1), "%s: an activity that never checks its token runs", how());
   shop_cancel(shop, 1, 1, is_local);
-  ok(listener_until(shop->listener, DK_LOG_ACTIVITY_CANCELLED, 1), "it is told");
+  ok(listener_until(shop->listener, DK_LOG_ACTIVITY_CANCELLED, 1), "it is signalled");
   atomic_store(&may_end, 1);
   ok(UNTIL(shop_counter(shop, COUNT_GRACE_KEPT) == 1), "it ends in its grace, by chance");
   shop_look(shop);
-  cmp_ok(shop->came[1].times, "==", 0, "its result goes nowhere");
-  cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING), "==", 0, "nobody is warned");
-  cmp_ok(listener_level(shop->listener, DK_LEVEL_INFO), "==", 1, "one line for who wants to know");
+  cmp_ok(shop->came[1].times, "==", 0, "its result is dropped");
+  cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING), "==", 0, "no warning is logged");
+  cmp_ok(listener_level(shop->listener, DK_LEVEL_INFO), "==", 1,
+         "one line of information is logged");
   shop_close(shop);
 }
 
@@ -211,10 +212,10 @@ test_learnt_by_ack(void)
   atomic_store(&may_end, 1);
   ok(listener_until(shop->listener, DK_LOG_RESULT_REFUSED, 1), "its result is refused");
   cmp_ok(listener_matching(shop->listener, DK_LOG_RESULT_REFUSED, DK_CAUSE_CANCELLED,
-                           DK_LEARNT_BY_ACK), "==", 1, "that is how it is learnt");
+                           DK_LEARNT_BY_ACK), "==", 1, "which shows the cancellation");
   is_told_of(shop, DK_LOG_RESULT_REFUSED, 1, "unaware");
-  cmp_ok(listener_level(shop->listener, DK_LEVEL_INFO), "==", 1, "one line says it");
-  cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING), "==", 0, "nobody is warned");
+  cmp_ok(listener_level(shop->listener, DK_LEVEL_INFO), "==", 1, "one line is logged");
+  cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING), "==", 0, "no warning is logged");
   cmp_ok(shop_counter(shop, COUNT_ACTIVITIES_CANCELLED), "==", 1, "counted as cancelled");
   cmp_ok(shop_counter(shop, COUNT_LEARNT_BY_ACK), "==", 1, "and how it was learnt");
   shop_look(shop);
@@ -256,16 +257,18 @@ test_on_its_way(void)
   faulty_plan(shop->faulty, FAULTY_FETCH_WORK, 0, 1, FAULT_LATE, DK_OK);
   shop_start(shop);
   shop_order(shop, 1, "obeys", "x");
-  ok(faulty_until_hanging(shop->faulty, 1), "an activity is fetched, but not here yet");
+  ok(faulty_until_hanging(shop->faulty, 1),
+     "an activity is fetched, but the answer has not arrived yet");
   shop_cancel(shop, 1, 1, true);
   faulty_release(shop->faulty);
-  ok(listener_until(shop->listener, DK_LOG_ACTIVITY_CANCELLED, 1), "it is told as it comes");
+  ok(listener_until(shop->listener, DK_LOG_ACTIVITY_CANCELLED, 1),
+     "it is signalled when it arrives");
   cmp_ok(listener_matching(shop->listener, DK_LOG_ACTIVITY_CANCELLED, DK_CAUSE_CANCELLED,
                            DK_LEARNT_BY_COMMIT), "==", 1, "by the commit");
   faulty_heal(shop->faulty);
   shop_order(shop, 2, "obeys", "x");
   ok(UNTIL(atomic_load(&runs) == 1), "the next one runs");
-  cmp_ok(atomic_load(&seen_before), "==", 0, "and is not told");
+  cmp_ok(atomic_load(&seen_before), "==", 0, "and is not signalled");
   shop_cancel(shop, 2, 1, true);
   ok(UNTIL(atomic_load(&ended) == 1), "before it is cancelled itself");
   cmp_ok(atomic_load(&runs), "==", 1, "the first has never run");
@@ -341,13 +344,13 @@ test_busy_is_none(void)
   shop_order(shop, 1, "unaware", "x");
   ok(UNTIL(faulty_successes(shop->faulty, FAULTY_RENEW_WORK) > 0), "a renewal that fails is "
      "tried again");
-  ok(UNTIL(listener_latest(shop->listener, DK_LOG_RENEWED).activity_id == 1), "which is told");
+  ok(UNTIL(listener_latest(shop->listener, DK_LOG_RENEWED).activity_id == 1), "which is logged");
   struct heard retried = listener_latest(shop->listener, DK_LOG_RENEWAL_RETRIED);
   struct heard renewed = listener_latest(shop->listener, DK_LOG_RENEWED);
   struct whom whom = shop_whom(shop, 1, "unaware");
   whom.token = renewed.token;
-  ok(renewed.token[0] != '\0' && heard_names(&retried, &whom), "it names whom it is about");
-  ok(heard_names(&renewed, &whom), "as does the line that it is over");
+  ok(renewed.token[0] != '\0' && heard_names(&retried, &whom), "the line names the activity");
+  ok(heard_names(&renewed, &whom), "so does the line about the success");
   atomic_store(&may_end, 1);
   is(shop_wait(shop, 1)->text, "x", "and cancels nothing");
   shop_close(shop);
@@ -367,7 +370,7 @@ test_lease_lost(void)
   int64_t from = ticks_now();
   shop_order(shop, 1, "obeys", "x");
   ok(UNTIL(atomic_load(&ended) == 1), "a lease that cannot be renewed ends the activity");
-  cmp_ok(ticks_now() - from, ">=", 600, "when it is over, and not before");
+  cmp_ok(ticks_now() - from, ">=", 600, "when it has ended, and not before");
   cmp_ok(atomic_load(&cause), "==", DK_CAUSE_LEASE_LOST, "with its cause");
   listener_until(shop->listener, DK_LOG_LEASE_LOST, 1);
   cmp_ok(listener_matching(shop->listener, DK_LOG_LEASE_LOST, DK_CAUSE_LEASE_LOST,
@@ -384,7 +387,7 @@ test_stranger(void)
 {
   struct shop *shop = shop_open();
   struct dk_stolen stolen = {.struct_size = sizeof(stolen), .execution_id = 1, .activity_id = 1,
-                             .lock_token = dk_str_of("of somebody else")};
+                             .lock_token = dk_str_of("of another worker")};
 
   reset();
   shop_register(shop, "unaware", unaware);

@@ -193,7 +193,7 @@ test_ends(void)
   shop_order(shop, 1, "later", "x");
   shop_wait(shop, 1);
   counts_in_the_end(shop, ACKS("ok", "+1") "dk_activities_started_total +2\n" ENDED("completed")
-                    ENDED("put_off"), "one is put off, and completes");
+                    ENDED("put_off"), "one is delayed, and completes");
   shop_close(shop);
 }
 
@@ -336,9 +336,9 @@ test_deadline(void)
   shop_start(shop);
   UNTIL(shop_counter(shop, COUNT_GRACE_KEPT) == 1);
   counts_in_the_end(shop, NOTIFIED("deadline") GRACE("kept") RENEWALS("retried", "+N")
-                    RENEWALS("lost", "+1") STARTED ENDED("lost"), "told by the deadline");
+                    RENEWALS("lost", "+1") STARTED ENDED("lost"), "signalled by the deadline");
   ok(seconds(shop, "dk_activity_cancel_notification_seconds_sum{path=\"deadline\"}") >= 0.699,
-     "when the whole lease is over");
+     "when the whole lease has ended");
   shop_close(shop);
 }
 
@@ -398,7 +398,7 @@ test_renewals(void)
   atomic_store(&may_end, 1);
   shop_wait(shop, 1);
   counts_in_the_end(shop, RENEWALS("ok", "+3") ACKS("ok", "+1") STARTED ENDED("completed"),
-                    "three renewals, and one that is called back");
+                    "three renewals, and one that is cancelled");
   shop_close(shop);
 }
 
@@ -455,7 +455,7 @@ test_ack_lost(void)
   shop_start(shop);
   UNTIL(shop_counter(shop, COUNT_ACTIVITIES_LOST) == 1);
   counts_in_the_end(shop, NOTIFIED("deadline") ACKS("retried", "+N") ACKS("lost", "+1") STARTED
-                    ENDED("lost"), "the store cannot be told until the lease is over");
+                    ENDED("lost"), "the store is unreachable until the lease has ended");
   shop_close(shop);
 }
 

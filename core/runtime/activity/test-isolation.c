@@ -71,13 +71,13 @@ test_all(struct shop *shop)
   shop_start(shop);
   for (uint64_t i = 1; i <= EACH; i++)
     shop_order(shop, i, "deaf", "x");
-  ok(UNTIL(atomic_load(&shared->deaf) == EACH), "all slots have a process that hears nothing");
+  ok(UNTIL(atomic_load(&shared->deaf) == EACH), "all slots have a process that ignores signals");
   shop_cancel(shop, 1, EACH, false);
   cmp_ok(order_and_wait(shop, 101, "echo"), "==", EACH, "once they are killed, others run");
   ok(UNTIL(shop_counter(shop, COUNT_ACTIVITIES_CANCELLED) == EACH), "all are cancelled");
   ok(UNTIL(shop_counter(shop, COUNT_GRACE_EXCEEDED) == EACH), "all are killed");
-  cmp_ok(shop_counter(shop, COUNT_QUARANTINED_NOW), "==", 0, "no thread is left to itself");
-  cmp_ok(order_and_wait(shop, 201, "crashes"), "==", EACH, "after a crash all come back");
+  cmp_ok(shop_counter(shop, COUNT_QUARANTINED_NOW), "==", 0, "no thread is abandoned");
+  cmp_ok(order_and_wait(shop, 201, "crashes"), "==", EACH, "after a crash all complete");
   cmp_ok(atomic_load(&shared->crashes), "==", EACH + 1, "one ran twice");
   cmp_ok(order_and_wait(shop, 301, "thread"), "==", EACH, "in threads they run as well");
   shop_look(shop);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activities that are used wrongly: not registered, ordered in no words, or never over.  What is
- * told says what has happened, to whom, and what to do; and others go on meanwhile. */
+/* Activities that are used wrongly: not registered, with an unreadable order, or never returning.
+ * The log says what has happened, to which activity, and what to do; and other work continues. */
 #include <semaphore.h>
 #include <stdio.h>
 
@@ -92,7 +92,7 @@ test_unregistered_activity(void)
   rig.options.flags = DK_RUNTIME_FAIL_DELAYED;
   rig_start(&rig);
   rig_run(&rig, "i", "asks", "ghost");
-  ok(listener_until(rig.listener, DK_LOG_STALLED, 1), "an activity that nobody knows is put off");
+  ok(listener_until(rig.listener, DK_LOG_STALLED, 1), "an unregistered activity is delayed");
   rig_ten_complete(&rig, "greets");
   const char *result = rig_result(&rig, "i");
   ok(rig_says(result, "completed: faulted, unregistered: tried 3 times: no activity of this name"),
@@ -117,13 +117,14 @@ test_unreadable_order(void)
   dk_caller_reset(rig.caller);
   if (dk_store_enqueue_for_worker(rig.store, rig.caller, &item) != DK_OK)
     BAIL_OUT("no order: %s", dk_caller_failure(rig.caller)->text);
-  ok(listener_until(rig.listener, DK_LOG_STALLED, 1), "an order that cannot be read is put off");
+  ok(listener_until(rig.listener, DK_LOG_STALLED, 1), "an order that cannot be read is delayed");
   rig_is_told(&rig, DK_LOG_STALLED, "instance i, activity 77", "its order cannot be read",
               "cancel the instance");
   rig_ten_complete(&rig, "greets");
-  ok(listener_until(rig.listener, DK_LOG_STRAY, 1), "in the end its instance is told");
+  ok(listener_until(rig.listener, DK_LOG_STRAY, 1), "in the end its instance receives the failure");
   dk_client_raise(rig.client, dk_str_of("i"), "go", dk_str_of("unharmed"));
-  is(rig_result(&rig, "i"), "completed: unharmed", "which has not asked for it");
+  is(rig_result(&rig, "i"), "completed: unharmed",
+     "which ignores it, because it began no such activity");
   end(&rig);
 }
 
@@ -176,7 +177,7 @@ test_never_returns_uncancelled(void)
   rig_ten_complete(&rig, "greets");
   ok(UNTIL(rig_counters(&rig).activities_completed == 10), "they are counted as completed");
   cmp_ok(rig_counters(&rig).activities_started, "==", 11, "and one more as started");
-  cmp_ok(listener_level(rig.listener, DK_LEVEL_WARNING), "==", 0, "nobody is warned");
+  cmp_ok(listener_level(rig.listener, DK_LEVEL_WARNING), "==", 0, "no warning is logged");
   sem_post(&let_go);
   is(rig_result(&rig, "i"), "completed: succeeded, you", "when it returns, it counts");
   end(&rig);

@@ -85,23 +85,23 @@ test_exceeded(void)
   shop_order(shop, 2, "echo", "y");
   int64_t from = ticks_now();
   shop_cancel(shop, 1, 1, true);
-  is(shop_wait(shop, 2)->text, "y", "after the grace its slot is free, though it runs on");
+  is(shop_wait(shop, 2)->text, "y", "after the grace its slot is free, although it still runs");
   cmp_ok(ticks_now() - from, ">=", 100, "not before");
   cmp_ok(atomic_load(&ended), "==", 0, "it still runs");
-  ok(listener_until(shop->listener, DK_LOG_GRACE_EXCEEDED, 1), "that is told");
+  ok(listener_until(shop->listener, DK_LOG_GRACE_EXCEEDED, 1), "that is logged");
   struct heard heard = listener_latest(shop->listener, DK_LOG_GRACE_EXCEEDED);
   ok(says(heard.text, "stubborn") && says(heard.text, "100 ms"), "with name and time");
   is_told_of(shop, DK_LOG_GRACE_EXCEEDED, DK_LEVEL_WARNING, 1);
-  ok(listener_until(shop->listener, DK_LOG_QUARANTINED, 1), "and what becomes of it");
+  ok(listener_until(shop->listener, DK_LOG_QUARANTINED, 1), "and so is the quarantine");
   is_told_of(shop, DK_LOG_QUARANTINED, DK_LEVEL_WARNING, 1);
   cmp_ok(shop_counter(shop, COUNT_QUARANTINED_NOW), "==", 1, "one is counted");
   cmp_ok(shop_counter(shop, COUNT_GRACE_EXCEEDED), "==", 1, "and its grace");
   cmp_ok(shop_counter(shop, COUNT_GRACE_KEPT), "==", 0, "which is not kept");
   atomic_store(&may_end, 1);
-  ok(UNTIL(shop_counter(shop, COUNT_QUARANTINED_NOW) == 0), "when it comes back, none is");
+  ok(UNTIL(shop_counter(shop, COUNT_QUARANTINED_NOW) == 0), "when it returns, none is");
   cmp_ok(atomic_load(&read_well), "==", 1, "what it was given was there all the time");
   shop_look(shop);
-  cmp_ok(shop->came[1].times, "==", 0, "its result goes nowhere");
+  cmp_ok(shop->came[1].times, "==", 0, "its result is dropped");
   shop_close(shop);
 }
 
@@ -169,10 +169,10 @@ test_cap(void)
   shop_look(shop);
   cmp_ok(shop->came[3].times, "==", 0, "so nothing new is run");
   atomic_store(&may_end, 1);
-  is(shop_wait(shop, 3)->text, "y", "until they come back");
+  is(shop_wait(shop, 3)->text, "y", "until they return");
   ok(UNTIL(activity_pool_is_well(shop->pool, reason, sizeof(reason))), "then it is healthy again");
   cmp_ok(listener_count(shop->listener, DK_LOG_STORE_AWAY), "==", 0,
-         "the fetch that was called back is no store that is away");
+         "the cancelled fetch does not count as an unreachable store");
   shop_close(shop);
 }
 
@@ -219,10 +219,10 @@ test_stop(void)
   cmp_ok(leftover.not_given_back, "==", 0, "and the store has taken it");
   request.wait_until = dk_store_now(store) + 60000;
   cmp_ok(dk_store_fetch_work_item(store, shop->caller, &request, &works), "==", DK_OK,
-         "so that somebody else can have it");
+         "so that another worker can fetch it");
   cmp_ok(works ? works->items[0].work.attempt : 0, "==", 1, "without a counted attempt");
   atomic_store(&may_end, 1);
-  ok(UNTIL(activity_pool_free(shop->pool)), "once it has come back all is freed");
+  ok(UNTIL(activity_pool_free(shop->pool)), "once it has returned, everything is freed");
   cmp_ok(atomic_load(&read_well), "==", 1, "what it was given was there all the time");
   leases_stop(shop->leases);
   shop->pool = NULL;

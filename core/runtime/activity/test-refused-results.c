@@ -105,14 +105,14 @@ test_others_go_on(dk_status refusal, const char *name)
   rig_run(&rig, "good", "work", "1");
   is(rig_result(&rig, "good"), "completed: 1", "its slot is free for others");
   ok(UNTIL(n_delays(&rig) > 2 * MAX_ATTEMPTS), "it is tried more often than poison may be");
-  ok(UNTIL(is_told(&rig, "bad")), "the store tells why, and of which activity");
+  ok(UNTIL(is_told(&rig, "bad")), "the store has the reason, and the activity");
   ok(UNTIL(is_told_by_health(&rig)), "so does health, which is good");
   ok(is_counted(&rig), "it is counted by its code");
-  cmp_ok(listener_matching(rig.listener, DK_LOG_STALLED, -1, -1), "==", 1, "it is warned of once");
+  cmp_ok(listener_matching(rig.listener, DK_LOG_STALLED, -1, -1), "==", 1, "one warning is logged");
   rig_is_told(&rig, DK_LOG_STALLED, "bad", "the store refuses its result", "will be run again");
   faulty_heal(rig.faulty);
-  is(rig_result(&rig, "bad"), "completed: dear", "when the store takes it, it completes");
-  ok(UNTIL(!is_told(&rig, "bad")), "and nobody tells of a delay any more");
+  is(rig_result(&rig, "bad"), "completed: dear", "when the store accepts it, it completes");
+  ok(UNTIL(!is_told(&rig, "bad")), "and no delay is reported any more");
   rig_end(&rig);
 }
 
@@ -143,7 +143,7 @@ test_gone_meanwhile(void)
   rig_start(&rig);
   rig_run(&rig, "bad", "work", "dear");
   ok(listener_until(rig.listener, DK_LOG_RESULT_REFUSED, 1),
-     "its row is gone: its result is dropped");
+     "its row was deleted: its result is dropped");
   cmp_ok(n_delays(&rig), "==", 0, "and nothing is delayed");
   rig_end(&rig);
 }
@@ -158,7 +158,7 @@ test_failed(void)
   rig_start(&rig);
   rig_run(&rig, "bad", "work", "dear");
   ok(rig_says(rig_result(&rig, "bad"), "its result of 4 bytes was refused"),
-     "where an early end is wanted, the orchestration is told");
+     "if delayed work is to fail, the orchestration receives the error");
   rig_end(&rig);
 }
 
@@ -181,7 +181,7 @@ test_held(void)
   ok(UNTIL(faulty_successes(rig.faulty, FAULTY_RENEW_WORK) >= before + SOME),
      "its lease is renewed");
   cmp_ok(listener_matching(rig.listener, DK_LOG_ACK_RETRIED, -1, -1), "==", 1,
-         "it is warned of once");
+         "one warning is logged");
   faulty_heal(rig.faulty);
   is(rig_result(&rig, "bad"), "completed: dear", "until the store takes the result");
   cmp_ok(atomic_load(&n_deeds), "==", 1, "it has run once");

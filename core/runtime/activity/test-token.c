@@ -87,7 +87,7 @@ test_clones(void)
     heard += cause && *(int32_t *)cause == DK_CAUSE_CANCELLED;
     free(cause);
   }
-  cmp_ok(heard, "==", SLEEPERS, "clones wake in all threads, after the activity is over");
+  cmp_ok(heard, "==", SLEEPERS, "clones wake in all threads, after the activity has ended");
   cmp_ok(dk_token_cancelled(last), "==", DK_CAUSE_CANCELLED, "and can be asked");
   dk_token_free(last);
 }

@@ -187,7 +187,7 @@ test_ends(struct dk_zygote *zygote)
   shop_order(shop, 6, "descriptors", "");
   ok(says(shop_wait(shop, 6)->text, " open, 0 to read"), "it has nothing to read");
   ok(atoi(shop->came[6].text) <= 4, "and no descriptors but its own");
-  cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING), "==", 0, "nobody is warned");
+  cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING), "==", 0, "no warning is logged");
   close_shop(shop);
 }
 
@@ -199,7 +199,7 @@ test_crashes(struct dk_zygote *zygote)
   shop_order(shop, 1, "once", "x");
   is(shop_wait(shop, 1)->text, "x", "one that crashed is run again");
   cmp_ok(atomic_load(&shared->runs), "==", 2, "twice in all");
-  ok(says(listener_latest(shop->listener, DK_LOG_TEXT).text, "signal 11"), "the crash is told");
+  ok(says(listener_latest(shop->listener, DK_LOG_TEXT).text, "signal 11"), "the crash is logged");
   atomic_store(&shared->runs, 0);
   shop_order(shop, 2, "crashes", "x");
   struct came *came = shop_wait(shop, 2);
@@ -210,7 +210,7 @@ test_crashes(struct dk_zygote *zygote)
   shop_order(shop, 3, "exits", "x");
   ok(says(shop_wait(shop, 3)->text, "exit status 7"), "one that ends its process says so, too");
   shop_order(shop, 4, "echo", "y");
-  is(shop_wait(shop, 4)->text, "y", "others go on");
+  is(shop_wait(shop, 4)->text, "y", "other activities run");
   close_shop(shop);
 }
 
@@ -225,13 +225,13 @@ test_obeys(struct dk_zygote *zygote, bool is_local)
   ok(UNTIL(atomic_load(&shared->runs) == 1), "an activity in a process runs");
   shop_cancel(shop, 1, 1, is_local);
   ok(UNTIL(shop_counter(shop, COUNT_GRACE_KEPT) == 1), "%s, it ends in its grace",
-     is_local ? "told by the commit" : "learnt by a renewal");
-  cmp_ok(atomic_load(&shared->cause), "==", DK_CAUSE_CANCELLED, "its token tells the cause");
+     is_local ? "signalled by the commit" : "learnt by a renewal");
+  cmp_ok(atomic_load(&shared->cause), "==", DK_CAUSE_CANCELLED, "its token has the cause");
   cmp_ok(atomic_load(&shared->seen), "==", 1, "its descriptor is readable");
   shop_order(shop, 2, "echo", "y");
-  is(shop_wait(shop, 2)->text, "y", "others go on");
-  cmp_ok(shop->came[1].times, "==", 0, "its result goes nowhere");
-  cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING), "==", 0, "nobody is warned");
+  is(shop_wait(shop, 2)->text, "y", "other activities run");
+  cmp_ok(shop->came[1].times, "==", 0, "its result is dropped");
+  cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING), "==", 0, "no warning is logged");
   close_shop(shop);
 }
 
@@ -264,13 +264,13 @@ test_killed(struct dk_zygote *zygote)
   ok(is_alive(pid) && is_alive(grandchild), "with a process of its own");
   shop_cancel(shop, 1, 1, true);
   ok(listener_until(shop->listener, DK_LOG_GRACE_EXCEEDED, 1), "it exceeds its grace");
-  cmp_ok(ticks_now() - from, ">=", 500, "not before that is over");
+  cmp_ok(ticks_now() - from, ">=", 500, "not before that has ended");
   ok(UNTIL(!is_alive(pid)), "and is killed");
   ok(UNTIL(!is_alive(grandchild)), "with what it has started");
   cmp_ok(listener_count(shop->listener, DK_LOG_QUARANTINED), "==", 0, "no thread is left");
   cmp_ok(shop_counter(shop, COUNT_GRACE_KEPT), "==", 0, "its grace was not kept");
   shop_order(shop, 2, "echo", "y");
-  is(shop_wait(shop, 2)->text, "y", "others go on");
+  is(shop_wait(shop, 2)->text, "y", "other activities run");
   close_shop(shop);
 }
 
@@ -302,7 +302,7 @@ test_no_zygote(void)
      "without a zygote an activity in a process is delayed");
   struct heard delayed = listener_latest(shop->listener, DK_LOG_STALLED);
   ok(says(delayed.text, "dk_zygote_start"),
-     "and it is told what is missing");
+     "and the log says what is missing");
   close_shop(shop);
 }
 
@@ -338,9 +338,9 @@ test_zygote_dies(struct dk_zygote *zygote)
   ok(UNTIL(!activity_pool_is_well(shop->pool, reason, sizeof(reason))),
      "the worker is not healthy");
   ok(says(reason, "zygote"), "and says why");
-  ok(listener_until(shop->listener, DK_LOG_STALLED, 1), "others are put off");
+  ok(listener_until(shop->listener, DK_LOG_STALLED, 1), "others are delayed");
   ok(UNTIL(shop_counter(shop, COUNT_ACTIVITIES_PUT_OFF) >= 5), "again and again");
-  cmp_ok(listener_count(shop->listener, DK_LOG_STALLED), "==", 1, "which is told once");
+  cmp_ok(listener_count(shop->listener, DK_LOG_STALLED), "==", 1, "which is logged once");
   shop_look(shop);
   cmp_ok(shop->came[1].times, "==", 0, "and fails nothing");
   kill(atomic_load(&shared->grandchild), SIGKILL);
