@@ -55,14 +55,15 @@ test_not_started(void)
   cmp_ok(dk_client_status(rig.client, dk_str_of("i"), &info), "==", DK_OK, "a start is stored");
   cmp_ok(info.status, "==", DK_NOT_STARTED, "and is seen, though no turn was committed");
   cmp_ok(cancel(&rig, "i", "not any more"), "==", DK_CANCEL_REQUESTED, "it is cancelled");
-  cmp_ok(cancel(&rig, "i", "never"), "==", DK_CANCEL_ALREADY_REQUESTED, "which is done once");
+  cmp_ok(cancel(&rig, "i", "never"), "==", DK_CANCEL_ALREADY_REQUESTED,
+         "a second request changes nothing");
   rig_start(&rig);
   is(rig_result(&rig, "i"), "cancelled: not any more (user:me@here)",
-     "then it ends so, with reason and name");
+     "then it ends as cancelled, with reason and name");
   cmp_ok(atomic_load(&entered), "==", 0, "and has never run");
   cmp_ok(rig_count_events(&rig, "i", EVENT_CANCEL_REQUESTED), "==", 1, "one request");
   cmp_ok(rig_count_events(&rig, "i", EVENT_CANCELLED), "==", 1, "one end");
-  cmp_ok(cancel(&rig, "i", "again"), "==", DK_CANCEL_OVER, "it is over");
+  cmp_ok(cancel(&rig, "i", "again"), "==", DK_CANCEL_OVER, "it has ended");
   is(rig_result(&rig, "i"), "cancelled: not any more (user:me@here)", "and stays so");
   rig_end(&rig);
 }
@@ -167,11 +168,11 @@ test_many(void)
     n_cancelled += strcmp(rig_result(&rig, id), "cancelled: all of them (me)") == 0;
     dk_client_history(rig.client, dk_str_of(id), 0, 1, 0, commit_count_requests, &n_requests);
   }
-  cmp_ok(n_cancelled, "==", MANY, "each ends so");
+  cmp_ok(n_cancelled, "==", MANY, "each ends as cancelled");
   cmp_ok(n_requests, "==", MANY, "with one request in its history");
   cmp_ok(atomic_load(&entered), "==", MANY / 2 + 1, "those that were not started have not run");
   cmp_ok(rig_count_events(&rig, "other", EVENT_CANCEL_REQUESTED), "==", 0,
-         "and nobody else was asked");
+         "and no other instance received a request");
   rig_end(&rig);
 }
 

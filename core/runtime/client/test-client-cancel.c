@@ -41,26 +41,26 @@ test_one(void)
      "which says why, and who asks");
   ok(is_text(h.turn->messages[0].id, "cancel"), "with the id of all requests");
   cmp_ok(dk_cancel_one(h.client, dk_str_of("running"), NULL, &outcome), "==", DK_OK,
-         "asked again while the first one is being taken, without words");
+         "a second request while the first one is being taken, without a reason");
   cmp_ok(outcome.outcome, "==", DK_CANCEL_ALREADY_REQUESTED, "its outcome: requested already");
   const struct event ends[] = {
     {.kind = EVENT_CANCEL_REQUESTED}, {.kind = EVENT_CANCELLED, .by = dk_str_of("x")}};
   hand_commit(&h, 1, 2, ends, 2, DK_CANCELLED, NULL);
   cmp_ok(dk_cancel_one(h.client, dk_str_of("running"), &options, &outcome), "==", DK_OK,
-         "asked when it is over");
+         "a request after its end");
   ok(outcome.outcome == DK_CANCEL_OVER && outcome.status == DK_CANCELLED, "its outcome: over");
-  cmp_ok(dk_cancel_one(h.client, dk_str_of("nobody"), &options, &outcome), "==", DK_OK,
-         "one that is not there");
+  cmp_ok(dk_cancel_one(h.client, dk_str_of("absent"), &options, &outcome), "==", DK_OK,
+         "an instance that does not exist");
   cmp_ok(outcome.outcome, "==", DK_CANCEL_NOT_FOUND, "its outcome: not found");
   cmp_ok(hand_fetch(&h), "==", 0, "and nothing is stored for it");
   cmp_ok(dk_cancel_one(h.client, dk_str_of(""), &options, &outcome), "==", DK_INVALID,
          "what cannot be an id");
   ok(outcome.outcome == DK_CANCEL_FAILED && outcome.error == DK_INVALID &&
        strstr(outcome.text.ptr, "an id must be 1 to "),
-     "its outcome: failed, with words: %s", outcome.text.ptr);
-  is(dk_client_error(h.client), outcome.text.ptr, "which are the error's");
-  cmp_ok(dk_cancel_one(h.client, dk_str_of("nobody"), &options, NULL), "==", DK_OK,
-         "an outcome that nobody wants");
+     "its outcome: failed, with the text: %s", outcome.text.ptr);
+  is(dk_client_error(h.client), outcome.text.ptr, "which is also the client's error");
+  cmp_ok(dk_cancel_one(h.client, dk_str_of("absent"), &options, NULL), "==", DK_OK,
+         "an outcome that the caller does not ask for");
   hand_end(&h);
 }
 
@@ -71,9 +71,9 @@ test_many(void)
   struct told told = nothing_told();
   const struct dk_cancel_options options = an_option();
   const dk_str ids[] = {
-    dk_str_of("running"),   dk_str_of("nobody"),  dk_str_of("completed"), dk_str_of("unborn"),
+    dk_str_of("running"),   dk_str_of("absent"),  dk_str_of("completed"), dk_str_of("unborn"),
     dk_str_of("continued"), dk_str_of("running"), dk_str_of("cancelled"), {"a\0b", 3},
-    dk_str_of("failed"),    dk_str_of("nobody"),  dk_str_of("waits"),     {NULL, 0},
+    dk_str_of("failed"),    dk_str_of("absent"),  dk_str_of("waits"),     {NULL, 0},
   };
 
   hand_begin(&h, false);
@@ -82,13 +82,13 @@ test_many(void)
   uint64_t before = requests(&h);
   cmp_ok(cancel_ids(&h, ids, 12, &options, &told), "==", DK_OK, "a list");
   is(dk_text_str(&told.text),
-     "running=requested/1 nobody=not found/0 completed=over/2 unborn=requested/0 "
+     "running=requested/1 absent=not found/0 completed=over/2 unborn=requested/0 "
      "continued=requested/1 cancelled=over/5 a=failed/0 failed=over/3 waits=not found/0 "
      "=failed/0 ",
      "each in the order of the list, once");
   is(counted(&told), "3 requested, 0 already, 3 over, 2 not found, 2 failed",
      "and counted");
-  cmp_ok(requests(&h) - before, "==", 3, "so many are sent");
+  cmp_ok(requests(&h) - before, "==", 3, "three are sent");
   is(dk_client_error(h.client), "", "without an error of the whole");
   cmp_ok(cancel_ids(&h, ids, 12, &options, &told), "==", DK_OK, "the same list");
   is(counted(&told), "0 requested, 3 already, 3 over, 2 not found, 2 failed", "again");
@@ -107,20 +107,21 @@ test_plain(void)
   struct told told = nothing_told();
   const struct dk_instance_filter filter = of_name("order");
   const dk_str ids[] = {dk_str_of("completed"), dk_str_of("unborn"), dk_str_of("running"),
-                        dk_str_of("nobody"), dk_str_of("")};
+                        dk_str_of("absent"), dk_str_of("")};
 
   hand_begin(&h, true);
   make_all(&h);
   cmp_ok(cancel_ids(&h, ids, 5, NULL, &told), "==", DK_OK,
          "a list, of a provider without the extension");
   is(dk_text_str(&told.text),
-     "completed=over/2 unborn=not found/0 running=requested/1 nobody=not found/0 =failed/0 ",
+     "completed=over/2 unborn=not found/0 running=requested/1 absent=not found/0 =failed/0 ",
      "what is not started is not found");
   ok(strstr(dk_text_str(&told.failures), "dk_client_cancel sends the request anyway"),
-     "and what to do is told");
+     "and the error says what to do");
   cmp_ok(dk_cancel_matching(h.client, &filter, NULL, hear, &told, NULL), "==", DK_UNSUPPORTED,
          "by filter");
-  ok(strstr(dk_client_error(h.client), "dk_cancel_matching needs durakit.admin/1"), "says why");
+  ok(strstr(dk_client_error(h.client), "dk_cancel_matching needs durakit.admin/1"),
+     "the error gives the reason");
   cmp_ok(dk_cancel_by_name(h.client, "order", NULL, hear, &told, NULL), "==", DK_UNSUPPORTED,
          "by name, too");
   forget(&told);
@@ -143,17 +144,18 @@ test_matching(void)
   cmp_ok(dk_cancel_by_name(h.client, "order", NULL, hear, &told, &told.counts), "==", DK_OK,
          "by name");
   is(dk_text_str(&told.text), "unborn=requested/0 continued=requested/1 running=requested/1 ",
-     "all of it that is not over, first what is not started");
+     "all that have not ended, those not started first");
   forget(&told);
   filter.statuses = 1 << DK_NOT_STARTED | 1 << DK_COMPLETED;
   cmp_ok(dk_cancel_matching(h.client, &filter, NULL, hear, &told, &told.counts), "==", DK_OK,
          "by status");
-  is(dk_text_str(&told.text), "another=requested/0 unborn=already/0 ", "without what is over");
+  is(dk_text_str(&told.text), "another=requested/0 unborn=already/0 ",
+     "without those that have ended");
   filter.statuses = 1 << DK_COMPLETED;
   forget(&told);
   cmp_ok(dk_cancel_matching(h.client, &filter, NULL, hear, &told, &told.counts), "==", DK_OK,
-         "what is over");
-  is(dk_text_str(&told.text), "", "is nothing");
+         "a filter of ended ones");
+  is(dk_text_str(&told.text), "", "selects nothing");
   hand_end(&h);
 }
 
@@ -197,7 +199,7 @@ test_dry(void)
   struct hand h;
   struct told dry = nothing_told(), wet = nothing_told();
   struct dk_cancel_options options = an_option();
-  const dk_str ids[] = {dk_str_of("running"), dk_str_of("nobody"), dk_str_of("completed"),
+  const dk_str ids[] = {dk_str_of("running"), dk_str_of("absent"), dk_str_of("completed"),
                         dk_str_of("unborn"), dk_str_of("continued")};
 
   hand_begin(&h, false);
@@ -207,12 +209,12 @@ test_dry(void)
   options.flags = DK_CANCEL_DRY_RUN;
   cmp_ok(cancel_ids(&h, ids, 5, &options, &dry), "==", DK_OK, "a dry run");
   is(dk_text_str(&dry.text),
-     "running=requested/1 nobody=not found/0 completed=over/2 unborn=requested/0 "
+     "running=requested/1 absent=not found/0 completed=over/2 unborn=requested/0 "
      "continued=already/1 ",
-     "tells what would be done");
+     "reports what would be done");
   is(counted(&dry), "2 requested, 1 already, 1 over, 1 not found, 0 failed", "and counts it");
   cmp_ok(faulty_calls(h.faulty, FAULTY_ENQUEUE_MESSAGE), "==", before,
-         "and asks nothing to be done");
+         "and sends nothing");
   options.flags = 0;
   cancel_ids(&h, ids, 5, &options, &wet);
   is(dk_text_str(&wet.text), dk_text_str(&dry.text), "which then is what is done");
@@ -239,7 +241,7 @@ test_expected(void)
            DK_INVALID, "%d expected, where there are 2", (int)wrong);
     is(counted(&told), "2 requested, 1 already, 0 over, 0 not found, 0 failed",
        "what was found is counted");
-    cmp_ok(told.n, "==", 0, "nobody is told of any");
+    cmp_ok(told.n, "==", 0, "no outcome is reported");
   }
   is(dk_client_error(h.client),
      "2 cancellations would be requested, expected 3: nothing was sent", "it is said");
@@ -295,7 +297,8 @@ test_words(void)
     options.reason = bad[i].text;
     cmp_ok(dk_cancel_one(h.client, id, &options, NULL), "==", DK_INVALID, "a bad reason");
     ok(strstr(dk_client_error(h.client), "the reason ") &&
-         strstr(dk_client_error(h.client), bad[i].why), "is told: %s", dk_client_error(h.client));
+         strstr(dk_client_error(h.client), bad[i].why),
+       "the error says why: %s", dk_client_error(h.client));
     options = an_option();
     options.by = bad[i].text;
     cmp_ok(dk_cancel_one(h.client, id, &options, NULL), "==", DK_INVALID, "or a bad name");
@@ -337,7 +340,7 @@ test_lengths(void)
   options.by = "";
   cmp_ok(dk_cancel_one(h.client, dk_str_of("running"), &options, NULL), "==", DK_INVALID,
          "an empty one");
-  ok(strstr(dk_client_error(h.client), "the requester (by) is empty"), "is told");
+  ok(strstr(dk_client_error(h.client), "the requester (by) is empty"), "the error says so");
   options.by = longest + 1024 - 256;
   cmp_ok(dk_cancel_one(h.client, dk_str_of("running"), &options, NULL), "==", DK_OK,
          "1,024 and 256 are stored");
@@ -350,7 +353,7 @@ test_lengths(void)
   options = an_option();
   options.flags = 2;
   cmp_ok(dk_cancel_one(h.client, dk_str_of("running"), &options, NULL), "==", DK_UNSUPPORTED,
-         "a flag that nobody knows");
+         "an unknown flag");
   hand_end(&h);
 }
 

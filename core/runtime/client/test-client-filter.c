@@ -102,7 +102,7 @@ make_all(struct hand *h)
   hand_store(h, dk_str_of("h-new"));
   h->name = "order";
   hand_store(h, dk_str_of("i-new"));
-  dk_client_raise(h->client, dk_str_of("j-nobody"), "early", none);
+  dk_client_raise(h->client, dk_str_of("j-absent"), "early", none);
 }
 
 static void
@@ -116,14 +116,14 @@ test_filters(void)
   const char *all = "a-done:2 b-failed:3 c-cancelled:5 d-continued:1 e-running:1 f-child:1 "
                     "g-child:0 h-new:0 i-new:0 ";
   is(listed(&h, NULL), all, "all of them, but not what has no start");
-  is(listed(&h, &filter), all, "an empty filter is none");
+  is(listed(&h, &filter), all, "an empty filter selects all");
   filter.name = (dk_str){"reports", 6};
   is(listed(&h, &filter), "f-child:1 g-child:0 h-new:0 ",
      "by name, those too whose name is in their start only; it needs no NUL");
   filter.statuses = 1 << DK_NOT_STARTED;
   is(listed(&h, &filter), "g-child:0 h-new:0 ", "of these, what is not started");
   filter.flags = DK_FILTER_ROOTS;
-  is(listed(&h, &filter), "h-new:0 ", "and nobody's child");
+  is(listed(&h, &filter), "h-new:0 ", "and without those that have a parent");
   filter.statuses = 1 << DK_RUNNING | 1 << DK_COMPLETED;
   filter.flags = 0;
   is(listed(&h, &filter), "f-child:1 ", "and what runs");
@@ -142,12 +142,12 @@ test_filters(void)
   filter.version = dk_str_of("1.2.3");
   is(listed(&h, &filter), all, "by version");
   filter.version = dk_str_of("1.2.4");
-  is(listed(&h, &filter), "", "which is nobody's");
+  is(listed(&h, &filter), "", "which no instance has");
   filter.version = dk_str_of("1.2.3");
   filter.completed_from = 1;
   is(listed(&h, &filter), "a-done:2 b-failed:3 c-cancelled:5 d-continued:1 ",
      "by the time of completion, which no unborn one has");
-  const dk_str ids[] = {dk_str_of("i-new"), dk_str_of("b-failed"), dk_str_of("nobody")};
+  const dk_str ids[] = {dk_str_of("i-new"), dk_str_of("b-failed"), dk_str_of("absent")};
   filter = a_filter();
   filter.flags = DK_FILTER_IDS;
   filter.ids = ids;
@@ -166,19 +166,19 @@ test_refusals(void)
   filter.struct_size += 8;
   cmp_ok(dk_client_list(h.client, &filter, none, 0, 0, hear, NULL), "==", DK_INVALID,
          "a filter of a newer caller");
-  ok(strstr(dk_client_error(h.client), "struct_size of the filter is "), "with words: %s",
+  ok(strstr(dk_client_error(h.client), "struct_size of the filter is "), "with the error: %s",
      dk_client_error(h.client));
   filter = a_filter();
   filter.n_ids = 1;
   cmp_ok(dk_client_list(h.client, &filter, none, 0, 0, hear, NULL), "==", DK_INVALID,
-         "ids that are not there");
+         "a number of ids, and no list");
   filter = a_filter();
   filter.statuses = 1 << 6;
   cmp_ok(dk_client_list(h.client, &filter, none, 0, 0, hear, NULL), "==", DK_UNSUPPORTED,
-         "a status that nobody knows");
+         "an unknown status");
   isnt(dk_client_error(h.client), "", "with words");
   cmp_ok(dk_client_list(h.client, NULL, none, 0, 0, NULL, NULL), "==", DK_INVALID,
-         "nobody to tell");
+         "no callback");
   hand_end(&h);
 
   hand_begin(&h, true);
@@ -261,9 +261,9 @@ test_pages(void)
   told.n = 0;
   told.stop_after = 2;
   cmp_ok(dk_client_list(h.client, NULL, none, 0, 0, hear, &told), "==", DK_CALL_CANCELLED,
-         "a function that has heard enough");
-  is(dk_text_str(&told.text), "i-0000:1 i-0001:0 ", "is told no more");
-  isnt(dk_client_error(h.client), "", "which is said");
+         "a callback that ends the list");
+  is(dk_text_str(&told.text), "i-0000:1 i-0001:0 ", "is not called again");
+  isnt(dk_client_error(h.client), "", "and the error says so");
   dk_text_done(&told.text);
   free(all);
   free(reports);
@@ -440,15 +440,15 @@ test_infos(void)
   ok(told.last.created_at > 0 && told.last.started_at > 0 &&
        told.last.ended_at >= told.last.started_at && told.last.execution_id == 1 &&
        told.last.n_events == 2 && told.last.locked_until == 0,
-     "what is over has begun and ended");
+     "an ended one has begun and ended");
   list_one(&h, "d-continued", 0, &told);
-  ok(told.last.ended_at == 0, "what goes on has not ended");
+  ok(told.last.ended_at == 0, "a running one has not ended");
   list_one(&h, "h-new", 0, &told);
   ok(told.last.created_at > 0 && told.last.started_at == 0 && told.last.execution_id == 0,
-     "what is not started has not begun");
+     "one that is not started has not begun");
   hand_fetch(&h);
   list_one(&h, h.turn->head.instance.ptr, 0, &told);
-  ok(told.last.locked_until > 0, "somebody has its turn");
+  ok(told.last.locked_until > 0, "a worker has its turn");
   dk_text_done(&told.text);
   dk_text_done(&text);
   hand_end(&h);
@@ -493,17 +493,17 @@ test_failures(void)
   faulty_plan(h.faulty, FAULTY_LIST_INSTANCES, 0, 2, FAULT_REFUSE, DK_OUTCOME_UNKNOWN);
   cmp_ok(dk_client_list(h.client, NULL, none, 0, 0, hear, &told), "==", DK_OK,
          "an answer that was lost is asked for again");
-  cmp_ok(told.n, "==", 9, "and all is told");
+  cmp_ok(told.n, "==", 9, "and all are listed");
   faulty_plan(h.faulty, FAULTY_READ_MESSAGES, 1, 1, FAULT_REFUSE, DK_UNAVAILABLE);
   cmp_ok(dk_client_list(h.client, NULL, none, 0, 0, hear, &told), "==", DK_UNAVAILABLE,
-         "a store that goes away");
-  ok(strstr(dk_client_error(h.client), "read_messages: DK_UNAVAILABLE: "), "with words: %s",
+         "a store that becomes unreachable");
+  ok(strstr(dk_client_error(h.client), "read_messages: DK_UNAVAILABLE: "), "with the error: %s",
      dk_client_error(h.client));
-  cmp_ok(told.n, "==", 9, "a page that is not whole is not told");
+  cmp_ok(told.n, "==", 9, "an incomplete page is not listed");
   dk_cancel(h.canceller);
   faulty_plan(h.faulty, FAULTY_LIST_INSTANCES, 0, 1, FAULT_HANG, DK_OK);
   cmp_ok(dk_client_list(h.client, NULL, none, 0, 0, hear, &told), "==", DK_CALL_CANCELLED,
-         "called back");
+         "a cancelled call");
   dk_text_done(&told.text);
   hand_end(&h);
 }

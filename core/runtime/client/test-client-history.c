@@ -101,19 +101,19 @@ test_history(bool is_plain)
      "2.3 child 0 [] report/-/-/daughter\n2.4 activity_failed 2 [poison] -/no/-/-\n",
      "from an event on, so many");
   forget(&told);
-  cmp_ok(history(&h, 2, 8, 0, &told), "==", DK_OK, "what is behind the last");
+  cmp_ok(history(&h, 2, 8, 0, &told), "==", DK_OK, "a part after the last event");
   cmp_ok(told.n, "==", 0, "is nothing");
-  cmp_ok(history(&h, 3, 0, 0, &told), "==", DK_NOT_FOUND, "an execution that is not there");
-  is(dk_client_error(h.client), "inst has no stored execution 3", "is told");
-  cmp_ok(dk_client_history(h.client, dk_str_of("nobody"), 0, 0, 0, hear_event, &told), "==",
-         DK_NOT_FOUND, "an instance that is not there");
+  cmp_ok(history(&h, 3, 0, 0, &told), "==", DK_NOT_FOUND, "an execution that does not exist");
+  is(dk_client_error(h.client), "inst has no stored execution 3", "the error says so");
+  cmp_ok(dk_client_history(h.client, dk_str_of("absent"), 0, 0, 0, hear_event, &told), "==",
+         DK_NOT_FOUND, "an instance that does not exist");
   cmp_ok(dk_client_history(h.client, dk_str_of(""), 0, 0, 0, hear_event, &told), "==", DK_INVALID,
          "what is no id");
   cmp_ok(dk_client_history(h.client, inst, 0, 0, 0, NULL, NULL), "==", DK_INVALID,
-         "nobody to tell");
+         "no callback");
   told.stop_after = 2;
-  cmp_ok(history(&h, 0, 0, 0, &told), "==", DK_CALL_CANCELLED, "who has heard enough");
-  cmp_ok(told.n, "==", 2, "hears no more");
+  cmp_ok(history(&h, 0, 0, 0, &told), "==", DK_CALL_CANCELLED, "a callback that ends the list");
+  cmp_ok(told.n, "==", 2, "is not called again");
   forget(&told);
   hand_end(&h);
 }
@@ -159,7 +159,7 @@ test_unreadable(void)
   is(dk_text_str(&told.text),
      "started 5 {\"v\":1,\"kind\":\"started\",\"time\":5,\"name\":\"order\"}\n"
      "unreadable 0 {\"v\":9}\nunreadable 0 \xff\n",
-     "are told as they are stored");
+     "are listed as they are stored");
   forget(&told);
   hand_end(&h);
 }
@@ -182,7 +182,7 @@ test_long_history(void)
   hand_commit(&h, 1, 1, events, EVENTS, DK_RUNNING, NULL);
   uint64_t before = faulty_calls(h.faulty, FAULTY_READ_HISTORY);
   cmp_ok(history(&h, 0, 0, 0, &told), "==", DK_OK, "a long history");
-  ok(told.n == EVENTS && told.last == EVENTS, "is told whole");
+  ok(told.n == EVENTS && told.last == EVENTS, "is listed completely");
   cmp_ok(faulty_calls(h.faulty, FAULTY_READ_HISTORY) - before, "==", 3, "in three pages");
   forget(&told);
   cmp_ok(history(&h, 0, 0, 128, &told), "==", DK_OK, "or two pages of it");
@@ -190,10 +190,11 @@ test_long_history(void)
   faulty_plan(h.faulty, FAULTY_READ_HISTORY, 1, 1, FAULT_REFUSE, DK_OUTCOME_UNKNOWN);
   forget(&told);
   cmp_ok(history(&h, 0, 0, 0, &told), "==", DK_OK, "an answer that was lost is asked for again");
-  cmp_ok(told.n, "==", EVENTS, "and none is told twice");
+  cmp_ok(told.n, "==", EVENTS, "and no event is listed twice");
   faulty_plan(h.faulty, FAULTY_READ_HISTORY, 1, 1, FAULT_REFUSE, DK_UNAVAILABLE);
-  cmp_ok(history(&h, 0, 0, 0, &told), "==", DK_UNAVAILABLE, "a store that goes away midway");
-  isnt(dk_client_error(h.client), "", "is told");
+  cmp_ok(history(&h, 0, 0, 0, &told), "==", DK_UNAVAILABLE,
+         "a store that becomes unreachable midway");
+  isnt(dk_client_error(h.client), "", "and an error says so");
   forget(&told);
   hand_end(&h);
 }
@@ -225,11 +226,11 @@ test_executions(void)
   forget(&told);
   told.stop_after = 1;
   cmp_ok(dk_client_executions(h.client, inst, hear_execution, &told), "==", DK_CALL_CANCELLED,
-         "who has heard enough");
-  cmp_ok(told.n, "==", 1, "hears no more");
-  cmp_ok(dk_client_executions(h.client, dk_str_of("nobody"), hear_execution, &told), "==",
-         DK_NOT_FOUND, "nobody's");
-  is(dk_client_error(h.client), "nothing is stored for nobody", "is told");
+         "a callback that ends the list");
+  cmp_ok(told.n, "==", 1, "is not called again");
+  cmp_ok(dk_client_executions(h.client, dk_str_of("absent"), hear_execution, &told), "==",
+         DK_NOT_FOUND, "those of an instance that does not exist");
+  is(dk_client_error(h.client), "nothing is stored for absent", "the error says so");
   forget(&told);
   hand_store(&h, dk_str_of("other"));
   cmp_ok(dk_client_executions(h.client, dk_str_of("other"), hear_execution, &told), "==", DK_OK,
@@ -283,15 +284,15 @@ test_messages(void)
   forget(&told);
   told.stop_after = 2;
   cmp_ok(dk_client_messages(h.client, inst, hear_message, &told), "==", DK_CALL_CANCELLED,
-         "who has heard enough");
-  cmp_ok(told.n, "==", 2, "hears no more");
+         "a callback that ends the list");
+  cmp_ok(told.n, "==", 2, "is not called again");
   hand_fetch(&h);
   hand_commit(&h, 1, 1, &hand_started, 1, DK_RUNNING, NULL);
   forget(&told);
   cmp_ok(dk_client_messages(h.client, inst, hear_message, &told), "==", DK_OK, "when it is taken");
   cmp_ok(told.n, "==", 0, "nothing waits");
-  cmp_ok(dk_client_messages(h.client, dk_str_of("nobody"), hear_message, &told), "==",
-         DK_NOT_FOUND, "nobody's");
+  cmp_ok(dk_client_messages(h.client, dk_str_of("absent"), hear_message, &told), "==",
+         DK_NOT_FOUND, "those of an instance that does not exist");
   forget(&told);
   hand_end(&h);
 }
@@ -320,7 +321,7 @@ test_stats(void)
   cmp_ok(dk_client_stats(h.client, &stats), "==", DK_OK, "an older caller");
   cmp_ok(stats.running, "==", 77, "gets what its struct has");
   faulty_away(h.faulty, true);
-  cmp_ok(dk_client_stats(h.client, &stats), "==", DK_UNAVAILABLE, "a store that is away");
+  cmp_ok(dk_client_stats(h.client, &stats), "==", DK_UNAVAILABLE, "an unreachable store");
   hand_end(&h);
 }
 

@@ -47,7 +47,7 @@ test_delete(void)
   struct hand h;
   struct dk_removed removed = nothing_removed();
   const dk_str ids[] = {{"a-doneXYZ", 6}, dk_str_of("b-done")};
-  const dk_str running = dk_str_of("c-runs"), nobody = dk_str_of("nobody");
+  const dk_str running = dk_str_of("c-runs"), absent = dk_str_of("absent");
 
   hand_begin(&h, false);
   hand_make(&h, dk_str_of("a-done"), DK_COMPLETED);
@@ -56,8 +56,8 @@ test_delete(void)
   cmp_ok(dk_client_delete(h.client, ids, 2, 0, &removed), "==", DK_OK,
          "two are deleted, whose ids need no NUL");
   ok(removed.instances == 2 && removed.executions == 2 && removed.events == 4 && !removed.next.ptr,
-     "with all that is theirs");
-  cmp_ok(left(&h), "==", 1, "and are gone");
+     "with all their data");
+  cmp_ok(left(&h), "==", 1, "and only the other one remains");
   cmp_ok(dk_client_delete(h.client, ids, 2, 0, &removed), "==", DK_NOT_FOUND, "again");
   isnt(dk_client_error(h.client), "", "with words");
   cmp_ok(removed.instances, "==", 0, "removes nothing");
@@ -65,11 +65,11 @@ test_delete(void)
   cmp_ok(left(&h), "==", 1, "stays");
   cmp_ok(dk_client_delete(h.client, &running, 1, DK_DELETE_FORCE, NULL), "==", DK_OK,
          "unless it is forced");
-  cmp_ok(left(&h), "==", 0, "then it is gone");
-  cmp_ok(dk_client_delete(h.client, &nobody, 1, 0, &removed), "==", DK_NOT_FOUND, "nobody");
+  cmp_ok(left(&h), "==", 0, "then it is deleted");
+  cmp_ok(dk_client_delete(h.client, &absent, 1, 0, &removed), "==", DK_NOT_FOUND, "an unknown id");
   cmp_ok(dk_client_delete(h.client, NULL, 1, 0, &removed), "==", DK_INVALID, "no list");
-  cmp_ok(dk_client_delete(h.client, &nobody, 1, 8, &removed), "==", DK_UNSUPPORTED,
-         "a flag that nobody knows");
+  cmp_ok(dk_client_delete(h.client, &absent, 1, 8, &removed), "==", DK_UNSUPPORTED,
+         "an unknown flag");
   cmp_ok(dk_client_delete(h.client, NULL, 0, 0, &removed), "==", DK_OK, "none");
   hand_end(&h);
 }
@@ -200,20 +200,20 @@ test_delete_matching(void)
   make_many(&h);
   filter.name = (dk_str){"reports", 6};
   cmp_ok(dk_client_delete_matching(h.client, &filter, 7, &removed), "==", DK_OK, "seven of a name");
-  cmp_ok(removed.instances, "==", 7, "are gone");
+  cmp_ok(removed.instances, "==", 7, "are deleted");
   cmp_ok(left(&h), "==", MANY + 1 - 7, "and no other");
   cmp_ok(dk_client_delete_matching(h.client, &filter, 0, &removed), "==", DK_OK, "the rest of it");
-  cmp_ok(removed.instances, "==", MANY / 5 - 7, "is gone, too");
+  cmp_ok(removed.instances, "==", MANY / 5 - 7, "is deleted, too");
   ok(removed.executions == removed.instances && removed.events == 2 * removed.instances &&
        !removed.next.ptr,
-     "with all that is theirs");
+     "with all their data");
   filter = a_filter();
   uint64_t before = faulty_calls(h.faulty, FAULTY_DELETE_MATCHING);
   faulty_plan(h.faulty, FAULTY_DELETE_MATCHING, 1, 1, FAULT_REFUSE, DK_UNAVAILABLE);
   cmp_ok(dk_client_delete_matching(h.client, &filter, 0, &removed), "==", DK_UNAVAILABLE,
-         "a store that goes away midway");
-  cmp_ok(removed.instances, "==", 100, "what is gone is told");
-  cmp_ok(left(&h), "==", 101, "and is true");
+         "a store that becomes unreachable midway");
+  cmp_ok(removed.instances, "==", 100, "the call reports what was deleted");
+  cmp_ok(left(&h), "==", 101, "and the report is right");
   faulty_plan(h.faulty, FAULTY_DELETE_MATCHING, 0, 1, FAULT_REFUSE, DK_OUTCOME_UNKNOWN);
   cmp_ok(dk_client_delete_matching(h.client, &filter, 0, &removed), "==", DK_OK, "called again");
   cmp_ok(removed.instances, "==", 100, "it does the rest");
@@ -222,13 +222,13 @@ test_delete_matching(void)
   cmp_ok(dk_client_delete_matching(h.client, NULL, 0, &removed), "==", DK_INVALID, "no filter");
   dk_cancel(h.canceller);
   cmp_ok(dk_client_delete_matching(h.client, &filter, 0, &removed), "==", DK_CALL_CANCELLED,
-         "called back");
+         "a cancelled call");
   hand_end(&h);
 }
 
 enum { CHILDREN = 3 };
 
-/* So many roots, each with its children; all are over. */
+/* Makes n roots, each with its children; all have ended. */
 static void
 make_families(struct hand *h, int n)
 {
@@ -306,12 +306,12 @@ test_limit_and_unknown(void)
   faulty_plan(h.faulty, FAULTY_DELETE_MATCHING, 0, 1, FAULT_FORGET, DK_OUTCOME_UNKNOWN);
   cmp_ok(dk_client_delete_matching(h.client, &filter, 2, &removed), "==", DK_OUTCOME_UNKNOWN,
          "two, and the answer is lost");
-  cmp_ok(left(&h), "==", 24, "no more than two went");
-  cmp_ok(removed.roots, "==", 0, "none is told");
+  cmp_ok(left(&h), "==", 24, "no more than two are deleted");
+  cmp_ok(removed.roots, "==", 0, "none is reported");
   faulty_plan(h.faulty, FAULTY_DELETE_MATCHING, 0, 1, FAULT_FORGET, DK_OUTCOME_UNKNOWN);
   cmp_ok(dk_client_delete_matching(h.client, &filter, 0, &removed), "==", DK_OK,
-         "where all are to go it is asked for again");
-  cmp_ok(left(&h), "==", 0, "and all are gone");
+         "if all have to be deleted, the call is repeated");
+  cmp_ok(left(&h), "==", 0, "and all are deleted");
   hand_end(&h);
 }
 
@@ -347,8 +347,8 @@ test_prune(void)
   faulty_plan(h.faulty, FAULTY_PRUNE, 0, 1, FAULT_REFUSE, DK_OUTCOME_UNKNOWN);
   cmp_ok(dk_client_prune(h.client, a, 0, 0, &removed), "==", DK_OK, "all that have ended");
   cmp_ok(removed.executions, "==", 3, "go, and the one that runs stays");
-  cmp_ok(dk_client_prune(h.client, dk_str_of("nobody"), 1, 0, &removed), "==", DK_NOT_FOUND,
-         "nobody's");
+  cmp_ok(dk_client_prune(h.client, dk_str_of("absent"), 1, 0, &removed), "==", DK_NOT_FOUND,
+         "an instance that does not exist");
   isnt(dk_client_error(h.client), "", "with words");
   cmp_ok(dk_client_prune(h.client, dk_str_of(""), 1, 0, &removed), "==", DK_INVALID,
          "what is no id");
@@ -372,15 +372,16 @@ test_prune_matching(void)
   filter.name = dk_str_of("report");
   cmp_ok(dk_client_prune_matching(h.client, &filter, 2, 0, 10, &removed), "==", DK_OK,
          "ten of a name");
-  ok(removed.instances == 10 && removed.executions == 10, "are looked at, and lose one each");
+  ok(removed.instances == 10 && removed.executions == 10,
+     "are examined, and each loses one execution");
   filter = a_filter();
   faulty_plan(h.faulty, FAULTY_PRUNE, 1, 1, FAULT_REFUSE, DK_UNAVAILABLE);
   cmp_ok(dk_client_prune_matching(h.client, &filter, 1, 0, 0, &removed), "==", DK_UNAVAILABLE,
-         "a store that goes away midway");
-  cmp_ok(removed.instances, "==", 100, "what was looked at is told");
+         "a store that becomes unreachable midway");
+  cmp_ok(removed.instances, "==", 100, "what was examined is reported");
   cmp_ok(dk_client_prune_matching(h.client, &filter, 1, 0, 0, &removed), "==", DK_OK, "again");
   ok(removed.instances == 120 && removed.executions == 40 && !removed.next.ptr,
-     "all are looked at, and the rest is removed");
+     "all are examined, and the rest is removed");
   cmp_ok(dk_client_prune_matching(h.client, NULL, 1, 0, 0, &removed), "==", DK_INVALID,
          "no filter");
   hand_end(&h);

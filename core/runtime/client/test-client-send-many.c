@@ -30,11 +30,12 @@ test_unknown(void)
   faulty_plan(h.faulty, FAULTY_ENQUEUE_MESSAGE, 1, 1, FAULT_FORGET, DK_OUTCOME_UNKNOWN);
   cmp_ok(cancel_ids(&h, three, 3, NULL, &told), "==", DK_OK, "an answer that was lost");
   is(counted(&told), "3 requested, 0 already, 0 over, 0 not found, 0 failed",
-     "is asked for again, and what is found is our own");
+     "is requested again, and the stored request is our own");
   faulty_plan(h.faulty, FAULTY_ENQUEUE_MESSAGE, 0, 1, FAULT_REFUSE, DK_OUTCOME_UNKNOWN);
-  cmp_ok(cancel_ids(&h, three, 3, NULL, &told), "==", DK_OK, "or another's");
+  cmp_ok(cancel_ids(&h, three, 3, NULL, &told), "==", DK_OK,
+         "or it might be that of another client");
   is(counted(&told), "1 requested, 2 already, 0 over, 0 not found, 0 failed",
-     "which nobody can tell then");
+     "which cannot be distinguished then");
   forget(&told);
   hand_end(&h);
 }
@@ -52,14 +53,14 @@ test_lost(void)
   cmp_ok(cancel_ids(&h, three, 1, NULL, &told), "==", DK_OUTCOME_UNKNOWN,
          "an answer that is lost, and its repetition cancelled");
   ok(strstr(dk_text_str(&told.failures), ": DK_OUTCOME_UNKNOWN: as the test has planned it"),
-     "is told in the words of the first: %s", dk_text_str(&told.failures));
+     "has the error text of the first: %s", dk_text_str(&told.failures));
   hand_lost(&h, canceller);
   forget(&told);
   hand_end(&h);
 }
 
 /* A store that takes long to answer that it is busy: no sender repeats for longer than if it had
- * answered at once.  The clock is the one of the library; what the first attempt takes is over its
+ * answered at once.  The clock is the one of the library; the first attempt takes longer than the
  * limit. */
 static void
 test_slow(void)
@@ -96,15 +97,16 @@ test_busy(void)
      "others go on");
   ok(strstr(dk_text_str(&told.failures), "100 enqueue_for_orchestrator: DK_BUSY: "), "why: %s",
      dk_text_str(&told.failures));
-  is(dk_client_error(h.client), "", "of which the whole does not fail");
+  is(dk_client_error(h.client), "", "but the whole call does not fail");
   faulty_plan(h.faulty, FAULTY_LIST_INSTANCES, 0, 2, FAULT_REFUSE, DK_UNAVAILABLE);
-  cmp_ok(cancel_ids(&h, three, 3, NULL, &told), "==", DK_OK, "a store that is away for a moment");
+  cmp_ok(cancel_ids(&h, three, 3, NULL, &told), "==", DK_OK,
+         "a store that is unreachable for a moment");
   is(counted(&told), "0 requested, 3 already, 0 over, 0 not found, 0 failed", "is waited for, too");
   forget(&told);
   hand_end(&h);
 }
 
-/* It goes away behind the first of three, and stays away. */
+/* The store becomes unreachable after the first of three, and remains so. */
 static void
 test_away(void)
 {
@@ -172,22 +174,22 @@ test_stopped(void)
   make_three(&h);
   told.stop_after = 2;
   cmp_ok(dk_cancel_many(h.client, three, 3, NULL, hear, &told, &told.counts), "==",
-         DK_CALL_CANCELLED, "a function that has heard enough");
-  is(dk_text_str(&told.text), "a=requested/0 b=requested/0 ", "ends it");
+         DK_CALL_CANCELLED, "a callback that ends the call");
+  is(dk_text_str(&told.text), "a=requested/0 b=requested/0 ", "is not called again");
   is(counted(&told), "3 requested, 0 already, 0 over, 0 not found, 0 failed",
-     "what was done before it was told is counted");
+     "what was done before it was called is counted");
   forget(&told);
   told.stop_after = 1;
   cmp_ok(dk_cancel_by_name(h.client, "order", NULL, hear, &told, &told.counts), "==",
          DK_CALL_CANCELLED, "by name, too");
   cmp_ok(told.counts.already_requested, "==", 3, "with its counts");
   dk_cancel(h.canceller);
-  cmp_ok(cancel_ids(&h, three, 3, NULL, &told), "==", DK_CALL_CANCELLED, "called back");
+  cmp_ok(cancel_ids(&h, three, 3, NULL, &told), "==", DK_CALL_CANCELLED, "a cancelled call");
   is(counted(&told), "0 requested, 0 already, 0 over, 0 not found, 0 failed",
      "nothing was tried, and none has failed");
   dk_canceller_reset(h.canceller);
   cmp_ok(dk_cancel_many(h.client, three, 3, NULL, NULL, NULL, NULL), "==", DK_OK,
-         "nobody has to hear of it");
+         "a callback is not required");
   forget(&told);
   hand_end(&h);
 }
@@ -226,7 +228,7 @@ test_called_back(void)
   hand_begin(&h, false);
   make_many(&h);
   cmp_ok(dk_cancel_by_name(h.client, "order", NULL, call_back, &h, &counts), "==",
-         DK_CALL_CANCELLED, "called back behind the first batch");
+         DK_CALL_CANCELLED, "cancelled after the first batch");
   ok(counts.requested == 500 && counts.failed == 0, "which is done, and none has failed");
   hand_end(&h);
 }
@@ -254,7 +256,7 @@ test_called_back_while_away(void)
   if (pthread_create(&thread, NULL, call_back_when_away, &h) != 0)
     BAIL_OUT("no thread");
   cmp_ok(dk_cancel_by_name(h.client, "order", NULL, NULL, NULL, &counts), "==", DK_CALL_CANCELLED,
-         "called back while a store that is away is waited for");
+         "cancelled while it waits for an unreachable store");
   pthread_join(thread, NULL);
   ok(counts.requested == 0 && counts.failed == 0, "nothing is done, and none has failed");
   hand_end(&h);
@@ -298,14 +300,14 @@ test_at_once(void)
   pthread_join(thread, NULL);
   cmp_ok(most_hanging, ">=", 8, "several are on their way at once");
   cmp_ok(requests(&h) - before, "==", MANY, "each is sent once");
-  is(dk_text_str(&told.text), dk_text_str(&expected), "and told of, in their order");
+  is(dk_text_str(&told.text), dk_text_str(&expected), "and reported, in their order");
   forget(&told);
   faulty_plan(h.faulty, FAULTY_ENQUEUE_MESSAGE, 700, UINT32_MAX, FAULT_REFUSE, DK_REFUSED);
   cmp_ok(dk_cancel_by_name(h.client, "order", NULL, hear, &told, &told.counts), "==", DK_REFUSED,
          "a store that refuses from some moment on");
   cmp_ok(told.counts.already_requested, "==", 700, "what was done before is counted");
   cmp_ok(told.counts.failed, "==", 300, "and the rest of the batch has failed");
-  cmp_ok(told.n, "==", 1000, "of all these it is told");
+  cmp_ok(told.n, "==", 1000, "all these are reported");
   forget(&told);
   dk_text_done(&expected);
   hand_end(&h);

@@ -43,17 +43,18 @@ test_status(void)
   const struct event ended = {.kind = EVENT_COMPLETED, .text = dk_str_of("done")};
 
   hand_begin(&h, is_plain);
-  cmp_ok(dk_client_status(h.client, inst, &info), "==", DK_NOT_FOUND, "nobody is there");
+  cmp_ok(dk_client_status(h.client, inst, &info), "==", DK_NOT_FOUND,
+         "the instance does not exist");
   hand_start(&h, inst);
-  cmp_ok(dk_client_status(h.client, (dk_str){"instXYZ", 4}, &info), "==", DK_OK, "somebody is");
+  cmp_ok(dk_client_status(h.client, (dk_str){"instXYZ", 4}, &info), "==", DK_OK, "now it does");
   ok(is_text(info.instance, "inst"), "whose id needed no NUL");
   ok(info.status == DK_RUNNING && info.execution_id == 1 && info.n_events == 1 &&
        info.started_at > 0 && info.ended_at == 0 && is_text(info.output, NULL),
      "it runs");
-  ok(is_text(info.name, "order") && is_text(info.version, "1.2.3"), "what is told by its start");
+  ok(is_text(info.name, "order") && is_text(info.version, "1.2.3"), "its start says what it is");
   hand_next_turn(&h, inst);
   hand_commit(&h, 1, 2, &ended, 1, DK_COMPLETED, "done");
-  cmp_ok(dk_client_status(h.client, inst, &info), "==", DK_OK, "once it is over");
+  cmp_ok(dk_client_status(h.client, inst, &info), "==", DK_OK, "once it has ended");
   ok(info.status == DK_COMPLETED && info.n_events == 2 && info.ended_at > 0 &&
        is_text(info.output, "done") && is_text(info.name, "order") &&
        is_text(info.cancelled_by, NULL),
@@ -97,7 +98,7 @@ test_continued(void)
   hand_commit(&h, 1, 2, &continued, 1, DK_CONTINUED_AS_NEW, "next");
   cmp_ok(dk_client_status(h.client, inst, &info), "==", DK_OK, "between two executions");
   ok(info.status == DK_RUNNING && info.ended_at == 0 && is_text(info.output, NULL), "it runs");
-  cmp_ok(dk_client_wait(h.client, inst, 0, &info), "==", DK_NOTHING, "it is not over");
+  cmp_ok(dk_client_wait(h.client, inst, 0, &info), "==", DK_NOTHING, "it has not ended");
   hand_next_turn(&h, inst);
   const struct event both[] = {hand_started, failed};
   hand_commit(&h, 2, 1, both, 2, DK_FAILED, "no money");
@@ -184,11 +185,11 @@ test_not_started(void)
   cmp_ok(dk_client_wait(h.client, inst, 0, &info), "==", DK_NOTHING, "it is waited for");
   ok(strstr(dk_client_error(h.client), is_plain ? "no turn of it was committed yet"
                                                   : "inst is not started: its start is stored"),
-     "and told why: %s", dk_client_error(h.client));
+     "and the error says why: %s", dk_client_error(h.client));
   hand_end(&h);
 }
 
-/* A start of a newer library, or of nobody's. */
+/* A start that this version cannot read. */
 static void
 test_unreadable_start(void)
 {
@@ -216,20 +217,21 @@ test_no_wait(void)
 
   hand_begin(&h, is_plain);
   cmp_ok(dk_client_wait(h.client, inst, -1, &info), "==", DK_INVALID, "a negative time");
-  cmp_ok(dk_client_wait(h.client, inst, 0, &info), "==", DK_NOTHING, "nobody is there");
-  cmp_ok(dk_client_wait(h.client, inst, 30, &info), "==", DK_NOTHING, "and nobody comes");
-  ok(strstr(dk_client_error(h.client), "inst does not exist"), "which is said: %s",
+  cmp_ok(dk_client_wait(h.client, inst, 0, &info), "==", DK_NOTHING, "the instance does not exist");
+  cmp_ok(dk_client_wait(h.client, inst, 30, &info), "==", DK_NOTHING,
+         "and is not started meanwhile");
+  ok(strstr(dk_client_error(h.client), "inst does not exist"), "the error says so: %s",
      dk_client_error(h.client));
   hand_start(&h, inst);
   cmp_ok(dk_client_wait(h.client, inst, 30, &info), "==", DK_NOTHING, "it runs on");
-  is(dk_client_error(h.client), "inst is still running", "which is said");
+  is(dk_client_error(h.client), "inst is still running", "the error says so");
   faulty_away(h.faulty, true);
   cmp_ok(dk_client_wait(h.client, inst, 30, &info), "==", DK_UNAVAILABLE,
-         "the store is away when the time is up");
+         "the store is unreachable when the time is up");
   faulty_away(h.faulty, false);
   faulty_plan(h.faulty, FAULTY_READ_HISTORY, 0, 3, FAULT_REFUSE, DK_CORRUPT);
   cmp_ok(dk_client_wait(h.client, inst, PATIENCE_MS, &info), "==", DK_CORRUPT,
-         "what will not get better is not waited for");
+         "it does not wait after a permanent error");
   hand_end(&h);
 }
 
@@ -289,7 +291,8 @@ test_wait(void)
   ok(faulty_until_calls(h.faulty, FAULTY_READ_HISTORY, calls + 2), "and while it runs");
   faulty_away(h.faulty, true);
   calls = faulty_calls(h.faulty, FAULTY_READ_HISTORY);
-  ok(faulty_until_calls(h.faulty, FAULTY_READ_HISTORY, calls + 2), "and while the store is away");
+  ok(faulty_until_calls(h.faulty, FAULTY_READ_HISTORY, calls + 2),
+     "and while the store is unreachable");
   faulty_away(h.faulty, false);
   unsigned before = atomic_load(&events_read);
   calls = faulty_calls(h.faulty, FAULTY_READ_HISTORY);
@@ -297,7 +300,7 @@ test_wait(void)
   cmp_ok(atomic_load(&events_read), "==", before, "without reading the history");
   finish(&h);
   pthread_join(waiter.thread, NULL);
-  cmp_ok(waiter.status, "==", DK_OK, "until it is over");
+  cmp_ok(waiter.status, "==", DK_OK, "until it has ended");
   ok(waiter.info.status == DK_COMPLETED && is_text(waiter.info.output, "done"), "with the output");
   cmp_ok(atomic_load(&events_read), "<=", before + 2, "one event was read at the end");
   hand_end(&h);
@@ -321,7 +324,7 @@ test_called_back(bool hangs)
      "it waits");
   dk_cancel(h.canceller);
   pthread_join(waiter.thread, NULL);
-  cmp_ok(waiter.status, "==", DK_CALL_CANCELLED, "called back, %s",
+  cmp_ok(waiter.status, "==", DK_CALL_CANCELLED, "cancelled, %s",
          hangs ? "in a call of the store" : "between two");
   isnt(dk_client_error(h.client), "", "with words");
   dk_canceller_reset(h.canceller);

@@ -52,7 +52,7 @@ test_start(void)
   hand_commit(&h, 1, 1, &hand_started, 1, DK_RUNNING, NULL);
   cmp_ok(dk_client_start(h.client, inst, "order", dk_str_of("{}"), NULL), "==", DK_DUPLICATE,
          "a start of what runs");
-  is(dk_client_error(h.client), "the instance exists already", "is told why");
+  is(dk_client_error(h.client), "the instance exists already", "the error says why");
   cmp_ok(hand_fetch(&h), "==", 0, "and sends nothing");
   hand_end(&h);
 }
@@ -115,7 +115,7 @@ test_refusals(void)
          "an empty instance");
   cmp_ok(dk_client_cancel(h.client, inst, "two\nlines", NULL), "==", DK_INVALID,
          "a reason with a control character");
-  cmp_ok(dk_client_cancel(h.client, inst, NULL, ""), "==", DK_INVALID, "nobody who asks");
+  cmp_ok(dk_client_cancel(h.client, inst, NULL, ""), "==", DK_INVALID, "an empty requester");
   cmp_ok(hand_fetch(&h), "==", 0, "nothing was sent");
   cmp_ok(dk_client_raise(h.client, inst, "e", inst), "==", DK_OK, "a good call afterwards");
   is(dk_client_error(h.client), "", "forgets the error");
@@ -169,12 +169,12 @@ test_away(void)
   hand_begin(&h, false);
   faulty_away(h.faulty, true);
   cmp_ok(dk_client_raise(h.client, inst, "paid", inst), "==", DK_UNAVAILABLE,
-         "a store that is away");
-  cmp_ok(faulty_calls(h.faulty, FAULTY_ENQUEUE_MESSAGE), "==", 1, "is asked once");
+         "an unreachable store");
+  cmp_ok(faulty_calls(h.faulty, FAULTY_ENQUEUE_MESSAGE), "==", 1, "is called once");
   ok(strstr(dk_client_error(h.client), "enqueue_for_orchestrator: DK_UNAVAILABLE: "),
      "the error: %s", dk_client_error(h.client));
   faulty_away(h.faulty, false);
-  cmp_ok(dk_client_raise(h.client, inst, "paid", inst), "==", DK_OK, "until it is back");
+  cmp_ok(dk_client_raise(h.client, inst, "paid", inst), "==", DK_OK, "until it is reachable again");
 
   faulty_plan(h.faulty, FAULTY_ENQUEUE_MESSAGE, 0, UINT32_MAX, FAULT_REFUSE,
               DK_OUTCOME_UNKNOWN);
@@ -186,7 +186,7 @@ test_away(void)
   faulty_plan(h.faulty, FAULTY_ENQUEUE_MESSAGE, 0, 1, FAULT_REFUSE, DK_OUTCOME_UNKNOWN);
   dk_cancel(h.canceller);
   cmp_ok(dk_client_raise(h.client, inst, "paid", inst), "==", DK_OUTCOME_UNKNOWN,
-         "called back, it stays unknown at once");
+         "a cancelled call remains unknown at once");
   cmp_ok(faulty_calls(h.faulty, FAULTY_ENQUEUE_MESSAGE), "==", 12, "and is not repeated");
   hand_end(&h);
 }
@@ -232,7 +232,7 @@ test_lost(void)
   cmp_ok(dk_client_start(h.client, inst, "order", inst, NULL), "==", DK_OUTCOME_UNKNOWN,
          "a start whose answer is lost, and its repetition cancelled");
   ok(strstr(dk_client_error(h.client), ": DK_OUTCOME_UNKNOWN: as the test has planned it"),
-     "is told in the words of the first: %s", dk_client_error(h.client));
+     "has the error text of the first: %s", dk_client_error(h.client));
   hand_lost(&h, canceller);
   hand_lose(&h, FAULTY_ENQUEUE_MESSAGE, &canceller);
   cmp_ok(dk_client_raise(h.client, inst, "paid", inst), "==", DK_OUTCOME_UNKNOWN, "so a raise");
@@ -254,12 +254,12 @@ test_not_sent(void)
   faulty_plan(h.faulty, FAULTY_ENQUEUE_MESSAGE, 0, 1, FAULT_HANG, DK_OK);
   dk_cancel(h.canceller);
   cmp_ok(dk_client_raise(h.client, inst, "paid", inst), "==", DK_CALL_CANCELLED,
-         "called back before anything was done");
+         "a call that is cancelled before it does anything");
   isnt(dk_client_error(h.client), "", "with words");
   dk_canceller_reset(h.canceller);
   faulty_plan(h.faulty, FAULTY_READ_HISTORY, 0, 1, FAULT_REFUSE, DK_CORRUPT);
   cmp_ok(dk_client_start(h.client, inst, "order", inst, NULL), "==", DK_CORRUPT,
-         "a start that cannot look whether the instance is there");
+         "a start that cannot check whether the instance exists");
   cmp_ok(hand_fetch(&h), "==", 0, "is not sent");
   faulty_plan(h.faulty, FAULTY_READ_HISTORY, 0, 2, FAULT_REFUSE, DK_OUTCOME_UNKNOWN);
   cmp_ok(dk_client_start(h.client, inst, "order", inst, NULL), "==", DK_OK,
