@@ -172,7 +172,7 @@ static void
 send(struct rig *rig, const char *instance, const char *order)
 {
   if (dk_client_enqueue(rig->client, dk_str_of(instance), "do", dk_str_of(order)) != DK_OK)
-    BAIL_OUT("the order is not given: %s", dk_client_error(rig->client));
+    BAIL_OUT("the order is not sent: %s", dk_client_error(rig->client));
 }
 
 /* Gives the order; it is carried out when this returns. */
@@ -418,7 +418,7 @@ test_one_worker(void)
   finish(&rig);
 }
 
-/* Nobody renews what a worker held that has stopped. */
+/* The hold of a stopped worker is not renewed. */
 static void
 test_next_worker(void)
 {
@@ -432,12 +432,13 @@ test_next_worker(void)
   is(rig_result(&rig, "first"), "completed: x", "a worker holds a session");
   start_again(&rig);
   rig_run(&rig, "next", "binds", "x");
-  is(rig_result(&rig, "next"), "completed: x", "when its hold is over, the next one has it");
-  isnt(bound_ran_on[1], bound_ran_on[0], "another worker it is");
+  is(rig_result(&rig, "next"), "completed: x", "when its hold has ended, the next worker gets it");
+  isnt(bound_ran_on[1], bound_ran_on[0], "which is another worker");
   finish(&rig);
 }
 
-/* A worker with this rule gets what is of no session, and not what is of one that nobody holds. */
+/* A worker with this rule gets items without a session, and none of a session that no worker
+ * holds. */
 static void
 gets_none(int32_t rule, const char *name)
 {
@@ -515,7 +516,7 @@ test_needs(void)
   begins(&plain, 0, NULL);
   begins(&full, DK_NEEDS_KV | DK_NEEDS_STATUS | DK_NEEDS_SESSIONS, NULL);
   ok(dk_register_orchestration_with(plain.registry, "x", NULL, obeys, &unknown) == DK_INVALID,
-     "a need that nobody knows is refused");
+     "an unknown need is refused");
   ok(dk_register_orchestration_with(plain.registry, "x", NULL, obeys, &empty) == DK_INVALID,
      "so are traits without their size");
   finish(&plain);

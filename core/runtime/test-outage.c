@@ -121,19 +121,21 @@ test_away(void)
   rig.options.turn_renewal_buffer_ms = 400;
   rig_start(&rig);
   start_all(&rig);
-  ok(UNTIL(atomic_load(&n_runs) >= INSTANCES), "in the middle of a hundred instances");
+  ok(UNTIL(atomic_load(&n_runs) >= INSTANCES), "a hundred instances are half done");
   faulty_away(rig.faulty, true);
-  ok(listener_until(rig.listener, DK_LOG_STORE_AWAY, 1), "the store goes away, which is told");
-  ok(UNTIL(!dk_runtime_healthy(rig.runtime, reason, sizeof(reason))), "and is not healthy");
+  ok(listener_until(rig.listener, DK_LOG_STORE_AWAY, 1),
+     "the store becomes unreachable, which is logged");
+  ok(UNTIL(!dk_runtime_healthy(rig.runtime, reason, sizeof(reason))),
+     "and the runtime is not healthy");
   a_while(2500);
   faulty_away(rig.faulty, false);
-  cmp_ok(n_completed(&rig), "==", INSTANCES, "when it is back all of them complete");
-  ok(listener_until(rig.listener, DK_LOG_STORE_BACK, 1), "and that is told, too");
+  cmp_ok(n_completed(&rig), "==", INSTANCES, "when it is reachable again, all of them complete");
+  ok(listener_until(rig.listener, DK_LOG_STORE_BACK, 1), "and that is logged, too");
   ok(UNTIL(dk_runtime_healthy(rig.runtime, reason, sizeof(reason))), "it is healthy again");
   cmp_ok(rig_counters(&rig).orchestrations_failed, "==", 0, "none failed");
   cmp_ok(rig_counters(&rig).activities_cancelled, "==", 0, "no activity was cancelled");
   cmp_ok(listener_count(rig.listener, DK_LOG_STORE_AWAY), "<=", 2,
-         "each of those who fetch has said it once");
+         "each kind of fetch has logged it once");
   rig_end(&rig);
 }
 
@@ -155,7 +157,7 @@ fail_once(struct rig *rig, enum faulty_operation operation, const char *instance
   rig_run(rig, instance, name, "0");
   ok(rig_says(rig_result(rig, instance), "completed: "), "%s completes", instance);
   ok(listener_until(rig->listener, DK_LOG_STORE_AWAY, n), "a fetch fails");
-  ok(listener_until(rig->listener, DK_LOG_STORE_BACK, n), "that it works again is told soon");
+  ok(listener_until(rig->listener, DK_LOG_STORE_BACK, n), "the recovery is logged soon");
   ok(UNTIL(dk_runtime_healthy(rig->runtime, reason, sizeof(reason))), "and it is healthy");
 }
 
@@ -194,11 +196,11 @@ test_commits_fail(void)
   ok(UNTIL(rig_counters(&rig).turns_dropped + rig_counters(&rig).turns_lost >= 5),
      "its turn is dropped again and again");
   faulty_heal(rig.faulty);
-  is(rig_result(&rig, "i"), "completed: through", "and that is no poison");
+  is(rig_result(&rig, "i"), "completed: through", "and does not count as poison");
   rig_end(&rig);
 }
 
-/* Also for who has not seen the outage itself, if the turns could be given back. */
+/* Even for a process that has not seen the outage itself, if the turns could be given back. */
 static void
 test_store_refuses(void)
 {
@@ -208,9 +210,10 @@ test_store_refuses(void)
   faulty_plan(rig.faulty, FAULTY_ACK_TURN, 0, 6, FAULT_REFUSE, DK_INTERNAL);
   rig_start(&rig);
   rig_run(&rig, "i", "steps", "0");
-  is(rig_result(&rig, "i"), "completed: 3", "what the store refuses for its own reasons neither");
-  ok(rig_counters(&rig).turns_stalled >= 6, "but the turn is put off");
-  cmp_ok(listener_count(rig.listener, DK_LOG_STALLED), ">=", 1, "which is told");
+  is(rig_result(&rig, "i"), "completed: 3",
+     "nor does a commit that the store refuses for its own reasons");
+  ok(rig_counters(&rig).turns_stalled >= 6, "but the turn is delayed");
+  cmp_ok(listener_count(rig.listener, DK_LOG_STALLED), ">=", 1, "which is logged");
   rig_end(&rig);
 }
 
@@ -228,7 +231,7 @@ test_hanging_commit(void)
   rig_start(&rig);
   rig_run(&rig, "i", "steps", "0");
   ok(faulty_until_hanging(rig.faulty, 1), "a commit hangs");
-  is(rig_result(&rig, "i"), "completed: 3", "it is called back, and the slot goes on");
+  is(rig_result(&rig, "i"), "completed: 3", "it is cancelled, and the slot works again");
   rig_end(&rig);
 }
 

@@ -95,8 +95,8 @@ hangs(enum faulty_operation operation, const char *what)
   rig_run(&rig, "i", "one step", "x");
   ok(faulty_until_hanging(rig.faulty, 1), "one hangs");
   int64_t began = ticks_now();
-  ok(says(&rig, what), "%s: health says it", what);
-  cmp_ok(ticks_now() - began, "<", 30000, "before anything is called back");
+  ok(says(&rig, what), "%s: health reports it", what);
+  cmp_ok(ticks_now() - began, "<", 30000, "before any call is cancelled");
   is_well_again(&rig);
 }
 
@@ -118,8 +118,8 @@ test_flapping(void)
     rig_result(&rig, name);
   }
   cmp_ok(rig_counters(&rig).acks_retried, ">=", INSTANCES, "commits fail and succeed by turns");
-  cmp_ok(listener_level(rig.listener, DK_LEVEL_WARNING), "<=", 3, "which is told once or twice");
-  cmp_ok(listener_count(rig.listener, DK_LOG_STORE_BACK), "<=", 3, "as is that they succeed");
+  cmp_ok(listener_level(rig.listener, DK_LEVEL_WARNING), "<=", 3, "which is logged once or twice");
+  cmp_ok(listener_count(rig.listener, DK_LOG_STORE_BACK), "<=", 3, "and so is the recovery");
   rig_end(&rig);
 }
 

@@ -213,8 +213,8 @@ static void
 test_select(struct rig *rig)
 {
   is(result_of(rig, "slow", "times out", ""), "failed: timed out", "select with a time limit");
-  ok(UNTIL(atomic_load(&n_cancelled) == 1), "the activity that lost is told");
-  cmp_ok(rig_count_events(rig, "slow", EVENT_DROPPED), "==", 1, "and the history knows");
+  ok(UNTIL(atomic_load(&n_cancelled) == 1), "the activity that lost is signalled");
+  cmp_ok(rig_count_events(rig, "slow", EVENT_DROPPED), "==", 1, "and the history has the drop");
 }
 
 static void
@@ -237,7 +237,7 @@ test_cancel(struct rig *rig)
      "an activity runs");
   dk_client_cancel(rig->client, dk_str_of("long"), "no use", "me");
   is(rig_result(rig, "long"), "cancelled: no use (me)", "an instance is cancelled");
-  ok(UNTIL(atomic_load(&n_cancelled) == 2), "and its activity is told");
+  ok(UNTIL(atomic_load(&n_cancelled) == 2), "and its activity is signalled");
   ok(UNTIL(listener_matching(rig->listener, DK_LOG_ACTIVITY_CANCELLED, DK_CAUSE_CANCELLED,
                              DK_LEARNT_BY_COMMIT) == 2),
      "both learnt it by the commit");
@@ -247,10 +247,10 @@ static void
 test_wrong_use(struct rig *rig)
 {
   rig_run(rig, "wrong", "calls wrongly", "");
-  ok(listener_until(rig->listener, DK_LOG_PROGRAMMING_ERROR, 1), "a wrong call is told");
+  ok(listener_until(rig->listener, DK_LOG_PROGRAMMING_ERROR, 1), "a wrong call is logged");
   dk_client_cancel(rig->client, dk_str_of("wrong"), "no use", "me");
   is(rig_result(rig, "wrong"), "cancelled: no use (me)", "and its instance can be cancelled");
-  cmp_ok(listener_level(rig->listener, DK_LEVEL_ERROR), "==", 1, "it was told once");
+  cmp_ok(listener_level(rig->listener, DK_LEVEL_ERROR), "==", 1, "it was logged once");
 }
 
 static void

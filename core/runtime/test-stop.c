@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stopping: what runs is waited for, what does not end is given back or left, and told. */
+/* Stopping: it waits for what runs; what does not end is given back or abandoned, and reported. */
 #include <semaphore.h>
 #include <stdatomic.h>
 
@@ -85,11 +85,11 @@ test_idle(void)
   is(rig_result(&rig, "i"), "completed: x", "one instance");
   int64_t began = ticks_now();
   struct dk_leftover leftover = rig_stop(&rig, 3600 * 1000);
-  cmp_ok(ticks_now() - began, "<", 60000, "the fetches are called back, nothing is waited for");
+  cmp_ok(ticks_now() - began, "<", 60000, "the fetches are cancelled, and the stop does not wait");
   cmp_ok(leftover.turns + leftover.activities + leftover.quarantined + leftover.not_given_back,
          "==", 0, "and nothing is left");
   cmp_ok(listener_count(rig.listener, DK_LOG_STORE_AWAY), "==", 0,
-         "a call that is called back is no outage");
+         "a cancelled call does not count as an outage");
   end(&rig);
 }
 
@@ -117,7 +117,7 @@ test_given_back(void)
   struct dk_turn *turn = NULL;
   const struct dk_fetch_turn request = {.struct_size = sizeof(request), .lock_ms = 1000};
 
-  rig.options.turn_lock_ms = 600000; /* Valgrind lets hardly anybody run beside such code */
+  rig.options.turn_lock_ms = 600000; /* under Valgrind other threads hardly run beside such code */
   rig_start(&rig);
   rig_run(&rig, "i", "busy", "x");
   wait_for(&has_begun);
@@ -146,7 +146,7 @@ test_left(void)
   struct dk_leftover leftover = {.struct_size = sizeof(leftover)};
   left[0] = rig.runtime;
   rig.runtime = NULL;
-  ok(dk_runtime_stop(left[0], 0, &leftover) == 0, "code that does not come back is left");
+  ok(dk_runtime_stop(left[0], 0, &leftover) == 0, "code that does not return is abandoned");
   cmp_ok(leftover.turns, "==", 1, "a turn");
   cmp_ok(leftover.quarantined, "==", 1, "in a thread");
   cmp_ok(leftover.not_given_back, "==", 1, "which waits for the end of its lease");
@@ -171,8 +171,8 @@ test_hanging_commit(void)
   struct dk_leftover leftover = {.struct_size = sizeof(leftover)};
   left[1] = rig.runtime;
   rig.runtime = NULL;
-  ok(dk_runtime_stop(left[1], 0, &leftover) == 1, "it is called back");
-  cmp_ok(leftover.turns, "==", 1, "and its turn given back");
+  ok(dk_runtime_stop(left[1], 0, &leftover) == 1, "it is cancelled");
+  cmp_ok(leftover.turns, "==", 1, "and its turn is given back");
   cmp_ok(leftover.not_given_back, "==", 0, "which works");
   end(&rig);
 }
@@ -185,15 +185,15 @@ test_deaf_commit(void)
   faulty_plan(rig.faulty, FAULTY_ACK_TURN, 0, 1, FAULT_DEAF, DK_OK);
   rig_start(&rig);
   rig_run(&rig, "i", "hello", "x");
-  ok(faulty_until_hanging(rig.faulty, 1), "a commit hangs and is deaf");
+  ok(faulty_until_hanging(rig.faulty, 1), "a commit hangs and ignores cancellation");
   struct dk_leftover leftover = {.struct_size = sizeof(leftover)};
   left[2] = rig.runtime;
   rig.runtime = NULL;
-  ok(dk_runtime_stop(left[2], 0, &leftover) == 0, "its thread is left");
-  cmp_ok(leftover.quarantined, "==", 1, "which is told");
+  ok(dk_runtime_stop(left[2], 0, &leftover) == 0, "its thread is abandoned");
+  cmp_ok(leftover.quarantined, "==", 1, "which is reported");
   faulty_release(rig.faulty);
   rig_start(&rig);
-  is(rig_result(&rig, "i"), "completed: x", "done by it or by the next one, it is done");
+  is(rig_result(&rig, "i"), "completed: x", "it is done once, by the old runtime or the new one");
   end(&rig);
 }
 
@@ -214,13 +214,13 @@ test_deaf_renewal(void)
   is(rig_result(&rig, "i"), "completed: x", "its turn is committed");
   ok(dk_runtime_stop(rig.runtime, 0, &leftover) == 0, "a stop does not wait for it for ever");
   rig.runtime = NULL;
-  cmp_ok(leftover.quarantined, "==", 1, "and tells that a thread is left");
+  cmp_ok(leftover.quarantined, "==", 1, "and reports that a thread is abandoned");
   faulty_release(rig.faulty);
   end(&rig);
 }
 
-/* Where the store cannot tell what it holds, a start that nobody can run yet is parked; it is free
- * when the runtime has gone. */
+/* If the store cannot list what it holds, a start that cannot run yet is delayed under its lease;
+ * it is given back when the runtime stops. */
 static void
 test_parked(void)
 {
@@ -229,11 +229,11 @@ test_parked(void)
   rig.options.backoff_ms = rig.options.max_backoff_ms = 3600 * 1000;
   rig_start(&rig);
   rig_run(&rig, "i", "later", "x");
-  ok(listener_until(rig.listener, DK_LOG_STALLED, 1), "nobody has registered it");
+  ok(listener_until(rig.listener, DK_LOG_STALLED, 1), "it is not registered");
   rig_stop(&rig, 1000);
   rig_orchestration(&rig, "later", hello);
   rig_start(&rig);
-  is(rig_result(&rig, "i"), "completed: x", "the next one has it at once");
+  is(rig_result(&rig, "i"), "completed: x", "the next runtime gets it at once");
   rig_end(&rig);
 }
 
@@ -246,8 +246,8 @@ test_older_caller(void)
   rig_start(&rig);
   ok(dk_runtime_stop(rig.runtime, 0, &leftover) == 1, "stopped by an older caller");
   rig.runtime = NULL;
-  cmp_ok(leftover.turns, "==", 0, "what it knows is told");
-  cmp_ok(leftover.activities, "==", 77, "what it does not know is not written");
+  cmp_ok(leftover.turns, "==", 0, "a member that it knows is written");
+  cmp_ok(leftover.activities, "==", 77, "one that it does not know is not");
   ok(dk_runtime_stop(NULL, 0, NULL) == 1, "no runtime at all is stopped");
   end(&rig);
 }

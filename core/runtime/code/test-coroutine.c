@@ -21,12 +21,12 @@ struct counting {
 };
 
 static _Thread_local int of_this_thread;
-/* So much of a thread's memory is no stack. */
+/* The part of a thread's memory that is no stack. */
 enum { LARGE = 400 * 1024 };
 static _Thread_local unsigned char large[LARGE];
 
-/* Its own number is on its own stack, and is still there when it goes on; so is what belongs to its
- * thread, also where the compiler has kept its address. */
+/* Its own number is on its own stack, and is unchanged when it continues; so are the variables of
+ * its thread, even if the compiler has kept their addresses. */
 static void
 count(void *context)
 {
@@ -61,12 +61,12 @@ test_steps(void)
 
   new_counting(&one);
   new_counting(&other);
-  cmp_ok(one.count, "==", 0, "nothing runs before it is told to");
+  cmp_ok(one.count, "==", 0, "nothing runs before coroutine_run");
   coroutine_run(one.coroutine);
   coroutine_run(one.coroutine);
   coroutine_run(other.coroutine);
-  cmp_ok(one.count, "==", 2, "each run goes on where it stepped out");
-  cmp_ok(other.count, "==", 1, "and so does another between");
+  cmp_ok(one.count, "==", 2, "each run continues where it stepped out");
+  cmp_ok(other.count, "==", 1, "and so does another one in between");
   coroutine_run(one.coroutine);
   ok(!one.over, "it waits at its last step");
   coroutine_run(one.coroutine);
@@ -208,7 +208,7 @@ overflow(void *context)
   using->sum = deeper.sum + bytes[0];
 }
 
-/* What would be another's memory is nobody's: the process ends before it writes there. */
+/* No memory of other threads is hit: the process ends before it writes there. */
 static void
 test_overflow(void)
 {

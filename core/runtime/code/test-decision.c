@@ -203,17 +203,17 @@ losers(void)
   SET(&s, RACE);
   TURN(races, END(TIMER_FIRED, 4));
   is(events(), "6 timer_fired, 7 dropped select_loser_timeout, 8 dropped select_loser_timeout, "
-               "9 dropped select_loser_timeout, 10 wait", "losers are told in the history");
+               "9 dropped select_loser_timeout, 10 wait", "the losers are in the history");
   is(rows(), "-2", "the activity's row is deleted");
-  is(reasons(), "a select_loser_timeout", "and it is known whose, and why");
-  is(outgoing(), "cancel x3.3 to order-7::3.3", "the child is told");
-  is(d.outgoing[0].message.text.ptr, "select_loser_timeout", "why");
-  is(d.outgoing[0].message.parent.instance.ptr, "order-7", "and by whom");
-  cmp_ok(d.outgoing[0].message.parent.source, "==", 3, "as what");
+  is(reasons(), "a select_loser_timeout", "with its name and the reason");
+  is(outgoing(), "cancel x3.3 to order-7::3.3", "the child gets a request to cancel");
+  is(d.outgoing[0].message.text.ptr, "select_loser_timeout", "with the reason");
+  is(d.outgoing[0].message.parent.instance.ptr, "order-7", "and the sender");
+  cmp_ok(d.outgoing[0].message.parent.source, "==", 3, "and the event that began it");
   SET(&s, RACE);
   TURN(races, END(CHILD_COMPLETED, 3));
   is(rows(), "-2, t3.4", "a timer that lost is withdrawn");
-  is(outgoing(), "", "a child that won is not told");
+  is(outgoing(), "", "a child that won gets no message");
   SET(&s, RACE);
   TURN(races, END(TIMER_FIRED, 4), END(ACTIVITY_COMPLETED, 2), END(CHILD_FAILED, 3));
   is(rows(), "", "what has ended in the same batch has no row any more");
@@ -221,7 +221,7 @@ losers(void)
   SET(&s, RACE, FIRED(4), DROPPED(2), DROPPED(3), DROPPED(5));
   TURN(races, {.kind = MESSAGE_QUEUED, .name = S("q"), .text = S("x")});
   is(rows(), "", "a replay deletes nothing again");
-  is(outgoing(), "", "and tells nobody again");
+  is(outgoing(), "", "and sends no message again");
 }
 
 static dk_result
@@ -300,10 +300,10 @@ completed(void)
   cmp_ok(d.events[7].source, "==", 4, "the child before");
   cmp_ok(d.events[8].source, "==", 7, "the activity of this turn");
   cmp_ok(d.events[9].source, "==", 9, "the child of this turn");
-  is(rows(), "-2, t3.3", "the row goes, the timer is withdrawn, nothing new is begun");
+  is(rows(), "-2, t3.3", "the row is deleted, the timer is withdrawn, nothing new is begun");
   is(reasons(), "a terminal_completed", "the row for that reason");
   is(outgoing(), "start start to other, cancel x3.4 to order-7::3.4, child_completed e8.9 to boss",
-     "the detached one begins, the child is told, the parent is told");
+     "the detached one begins, the child and the parent get a message");
   cmp_ok(d.n_kv, "==", 1, "keys are changed");
 }
 
@@ -316,10 +316,10 @@ failed(void)
   is(d.output.ptr, "told to", "with its error");
   is(rows(), "-2, t3.3", "all that is open ends");
   is(outgoing(), "start start to other, cancel x3.4 to order-7::3.4, child_failed e8.9 to boss",
-     "detached starts are kept, and the parent is told");
+     "detached starts are kept, and the parent gets a message");
   cmp_ok(d.outgoing[2].message.code, "==", CODE_APPLICATION, "that the code has failed");
   cmp_ok(d.n_kv, "==", 1, "keys are changed");
-  cmp_ok(d.events[d.n_events - 1].code, "==", CODE_APPLICATION, "so says the last event");
+  cmp_ok(d.events[d.n_events - 1].code, "==", CODE_APPLICATION, "as in the last event");
 }
 
 static void
@@ -353,14 +353,15 @@ cancelled(void)
   conclude((struct verdict_of){.verdict = VERDICT_CANCELLED});
   cmp_ok(d.status, "==", DK_CANCELLED, "cancelled");
   is(events(), "6 raised, 7 activity_completed, 8 cancel_requested, 9 ended terminal_cancelled, "
-               "10 cancelled", "what had come is kept, the code was not run");
-  is(rows(), "t3.3", "an activity whose end has come has no row any more");
-  is(outgoing(), "cancel x3.4 to order-7::3.4, child_failed e8.9 to boss", "all are told");
-  is(d.outgoing[0].message.text.ptr, "enough", "the child the reason");
-  is(d.outgoing[1].message.text.ptr, "cancelled: enough", "the parent too");
-  cmp_ok(d.outgoing[1].message.code, "==", CODE_CANCELLED, "as what it is");
+               "10 cancelled", "what had arrived is kept, the code was not run");
+  is(rows(), "t3.3", "an activity that has ended has no row any more");
+  is(outgoing(), "cancel x3.4 to order-7::3.4, child_failed e8.9 to boss",
+     "child and parent get a message");
+  is(d.outgoing[0].message.text.ptr, "enough", "to the child: the reason");
+  is(d.outgoing[1].message.text.ptr, "cancelled: enough", "to the parent, too");
+  cmp_ok(d.outgoing[1].message.code, "==", CODE_CANCELLED, "with the code for a cancelled child");
   is(d.output.ptr, "enough", "the output is the reason");
-  is(d.events[4].by.ptr, "me", "and the last event says who");
+  is(d.events[4].by.ptr, "me", "and the last event has the requester");
 }
 
 /* ---- ends by the runtime ----------------------------------------------------------------------*/
@@ -382,8 +383,8 @@ by_the_runtime(enum code code, const char *ended)
   snprintf(reason, sizeof(reason), "a %s", ended);
   is(reasons(), reason, "%s: for that reason", code_name(code));
   is(outgoing(), "cancel x3.4 to order-7::3.4, child_failed e8.9 to boss",
-     "%s: child and parent are told", code_name(code));
-  cmp_ok(d.outgoing[1].message.code, "==", code, "%s: why", code_name(code));
+     "%s: child and parent get a message", code_name(code));
+  cmp_ok(d.outgoing[1].message.code, "==", code, "%s: with the code", code_name(code));
 }
 
 static void
@@ -394,7 +395,8 @@ wrong_use_and_limit(void)
   cmp_ok(d.status, "==", DK_FAILED, "a wrong use fails the instance");
   is(events(), "6 raised, 7 ended terminal_failed, 8 ended terminal_failed, "
                "9 failed application", "without what this turn has begun");
-  is(outgoing(), "cancel x3.4 to order-7::3.4, child_failed e8.9 to boss", "all are told");
+  is(outgoing(), "cancel x3.4 to order-7::3.4, child_failed e8.9 to boss",
+     "child and parent get a message");
   cmp_ok(d.n_kv, "==", 0, "and no key is changed");
   set_open();
   s.past.max_events = 8;
@@ -494,7 +496,8 @@ answers_go_along(void)
   set_open();
   TURN(ends_as_told, {.kind = MESSAGE_START, .parent = {S("stranger"), 1, 2}},
        {.kind = MESSAGE_QUEUED, .name = S("q"), .text = S("m")});
-  is(outgoing(), "child_failed e1.2 to stranger", "who wanted this id is told with the commit");
+  is(outgoing(), "child_failed e1.2 to stranger",
+     "the other parent that wanted this id gets an answer");
 }
 
 /* More is open than a commit can end. */
@@ -511,11 +514,11 @@ many_items(void)
     if (max == 9)
       is(events(), "7 ended poison, 8 ended poison, 9 ended poison, 10 failed poison", "all");
     if (max == 6)
-      is(events(), "7 failed poison", "first the history says less");
+      is(events(), "7 failed poison", "first the events of the ends are left out");
     if (max == 6)
-      is(rows(), "-2, -3, -6, t3.4, t3.5", "and all is stopped");
+      is(rows(), "-2, -3, -6, t3.4, t3.5", "and everything is stopped");
     if (max == 4)
-      is(rows(), "-2, -3, -6", "then timers are left to fire for nobody");
+      is(rows(), "-2, -3, -6", "then timers are left to fire without effect");
     if (max == 3)
       is(rows(), "-2, -3", "then rows");
   }
@@ -562,7 +565,7 @@ no_memory(void)
     size += 16;
     n_refused++;
   }
-  cmp_ok(n_refused, ">", 100, "a turn without the memory that it needs is put off");
+  cmp_ok(n_refused, ">", 100, "a turn without the memory that it needs is refused");
   cmp_ok(size, "<", 64 * 1024, "and one with %zu bytes is decided", size);
   is(outgoing(), "start start to other, child_failed e1.2 to stranger, "
                  "cancel x3.4 to order-7::3.4, continue c4 to order-7", "as any other");

@@ -266,9 +266,9 @@ static const struct row {
        DONE(2, "x")),
   FINE("a child with its id", one_child, "completed", CHILD("c", "in", AUTO),
        CHILD_DONE(2, "x")),
-  FINE("an end behind its drop", one_drop, "completed", ACTIVITY("a", "in"), DROPPED(2),
+  FINE("an end after its drop", one_drop, "completed", ACTIVITY("a", "in"), DROPPED(2),
        DONE(2, "x")),
-  FINE("an end that nobody awaits", one_timer, "waits", TIMER(50), RAISED("a", "b")),
+  FINE("an end that the code does not await", one_timer, "waits", TIMER(50), RAISED("a", "b")),
   FINE("a name without letters", one_wait, "waits", WAIT("go"), RAISED("", ""), QUEUED("", "")),
   FINE("a cancel request", one_wait, "waits", WAIT("go"), {.kind = EVENT_CANCEL_REQUESTED}),
   FINE("two cancel requests", one_wait, "waits", WAIT("go"), {.kind = EVENT_CANCEL_REQUESTED},
@@ -321,7 +321,7 @@ source_lines(void)
   snprintf(line, sizeof(line), "test-history.c:%d: dk_activity: ", THAT_LINE);
   SET(&s, ACTIVITY("a", "input"));
   scene_run(&s, on_one_line);
-  ok(strstr(scene_text(&s), line), "the line of the call is told: %s", scene_text(&s));
+  ok(strstr(scene_text(&s), line), "the error names the line of the call: %s", scene_text(&s));
 }
 
 int

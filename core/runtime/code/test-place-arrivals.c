@@ -85,7 +85,7 @@ stray_ends(void)
              "refers to has already ended", "ended in the same batch");
   is(arrived(), "activity_completed 4", "only the first counts");
   STAGE(END(ACTIVITY_FAILED, 4, 3), END(ACTIVITY_COMPLETED, 4, 3));
-  is(arrived(), "activity_failed 4", "also when it failed");
+  is(arrived(), "activity_failed 4", "even if it is a failure");
   STAGE(END(TIMER_FIRED, 5, 3), END(ACTIVITY_COMPLETED, 7, 3));
   is(strays, "timer_fired: what it refers to was cancelled; activity_completed: what it refers "
              "to was cancelled", "of what was dropped");

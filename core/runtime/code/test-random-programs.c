@@ -65,8 +65,8 @@ enum { MOST_FUTURES = 10 };
 struct program {
   dk_orch *o;
   struct dice dice;
-  uint64_t seen; /* a hash of everything that it was told */
-  dk_str told;   /* the last text, which stays good */
+  uint64_t seen; /* a hash of everything that it has received */
+  dk_str told;   /* the last text, which stays valid */
   dk_future *futures[MOST_FUTURES];
   size_t n_futures;
 };

@@ -102,7 +102,7 @@ asks(dk_orch *o, dk_str input)
   return dk_completed(o, dk_format(o, "%s %llu %s %s %s", dk_orch_instance(o).ptr,
                                    (unsigned long long)dk_orch_execution(o), dk_orch_name(o).ptr,
                                    dk_orch_version(o).ptr,
-                                   dk_orch_parent(o).ptr ? dk_orch_parent(o).ptr : "nobody"));
+                                   dk_orch_parent(o).ptr ? dk_orch_parent(o).ptr : "none"));
 }
 
 static dk_result
@@ -128,12 +128,12 @@ questions(void)
 {
   SET_START(&s);
   scene_run(&s, asks);
-  is(scene_text(&s), "order-7 3 order 1.0.0 nobody", "it knows who it is");
+  is(scene_text(&s), "order-7 3 order 1.0.0 none", "the code can read its instance and name");
   s.events[0].parent.instance = dk_str_of("boss");
   scene_run(&s, asks);
-  is(scene_text(&s), "order-7 3 order 1.0.0 boss", "and whose child");
+  is(scene_text(&s), "order-7 3 order 1.0.0 boss", "and its parent");
   is(scene_run(&s, allocates), "completed", "its memory is zeroed");
-  is(scene_run(&s, wants_too_much), "no memory", "too much memory puts the turn off");
+  is(scene_run(&s, wants_too_much), "no memory", "too much memory delays the turn");
 }
 
 /* ---- replaying --------------------------------------------------------------------------------*/
@@ -244,11 +244,11 @@ limits(void)
   is(scene_run(&s, one_activity), "limit", "a history that is longer is not run");
   SET_START(&s);
   s.past.overdue = overdue_soon;
-  is(scene_run(&s, asks_for_ever), "overdue", "code that goes round and round is called back");
+  is(scene_run(&s, asks_for_ever), "overdue", "code that loops without an end is stopped");
   SET_START(&s);
   is(scene_run(&s, sends_much), "limit", "an input that no payload can hold");
-  ok(strstr(scene_text(&s), "dk_activity: the input takes 70018 bytes"), "is told: %s",
-     scene_text(&s));
+  ok(strstr(scene_text(&s), "dk_activity: the input takes 70018 bytes"),
+     "is refused with its size: %s", scene_text(&s));
   is(scene_run(&s, returns_quotes), "limit", "so is an output that has to be escaped");
 }
 

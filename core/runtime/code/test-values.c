@@ -96,7 +96,7 @@ static void
 damaged_guid(void)
 {
   SET(&s, VALUE("guid", 0));
-  is(scene_run(&s, one_guid), "nondeterminism", "a recorded guid that is none is told");
+  is(scene_run(&s, one_guid), "nondeterminism", "a recorded guid that is invalid is reported");
 }
 
 /* ---- key-values -------------------------------------------------------------------------------*/

@@ -68,12 +68,12 @@ select_seen(void)
       DONE(2, "a"), FIRED(4));
   is(scene_run(&s, selects_late), "completed", "what the code has seen ready");
   is(scene_text(&s), "one", "wins in the order of the arguments");
-  is(scene_commands(&s), "", "and what is over is not dropped");
+  is(scene_commands(&s), "", "and what has ended is not dropped");
   SET(&s, ACTIVITY("one", "input"), ACTIVITY("other", "input"), TIMER(50), DONE(3, "b"),
       FIRED(4), DONE(2, "a"));
   scene_run(&s, selects_late);
-  is(scene_text(&s), "other", "what came later is not seen yet");
-  is(scene_commands(&s), "dropped 2 select_loser_other", "and is dropped, though it is there");
+  is(scene_text(&s), "other", "what arrived later is not seen yet");
+  is(scene_commands(&s), "dropped 2 select_loser_other", "and is dropped, although it has arrived");
 }
 
 static dk_result
@@ -258,10 +258,10 @@ queues(void)
 {
   SET(&s, QUEUED("q", "1"), QUEUED("q", "2"), QUEUED("q", "3"), QUEUED("q", "4"));
   scene_run(&s, many_waits);
-  is(scene_text(&s), "1 2 none", "what was kept for the dropped goes to the others, in order");
+  is(scene_text(&s), "1 2 none", "what was kept for dropped waits goes to the others, in order");
   SET(&s, QUEUED("q", "1"), QUEUED("q", "2"), DEQUEUE("q"), DEQUEUE("q"), DEQUEUE("q"),
       DEQUEUE("q"), DROPPED(5), DROPPED(4));
-  is(scene_run(&s, many_waits), "completed", "also when they were dropped before");
+  is(scene_run(&s, many_waits), "completed", "even if they were dropped before");
 }
 
 /* ---- try_dequeue and what is carried along ----------------------------------------------------*/
@@ -285,11 +285,11 @@ try_dequeue(void)
   is(scene_run(&s, tries), "nondeterminism", "try_dequeue is a command");
   SET(&s, TRIED("q", 0, 0), TIMER(50), QUEUED("q", "1"), QUEUED("r", "2"), FIRED(3),
       QUEUED("q", "3"));
-  is(scene_run(&s, tries), "continued", "it finds what came before that for which was waited");
+  is(scene_run(&s, tries), "continued", "it finds what came before the event that was awaited");
   is(scene_text(&s), "input nothing", "and no more");
-  cmp_ok(s.ran.n_carried, "==", 2, "what nobody took goes along");
+  cmp_ok(s.ran.n_carried, "==", 2, "messages that were not taken are carried along");
   is(s.ran.carried[0].data.ptr, "2", "in order, of all queues");
-  is(s.ran.carried[1].data.ptr, "3", "also what was kept for somebody");
+  is(s.ran.carried[1].data.ptr, "3", "even one that was kept for a wait");
 }
 
 static void

@@ -313,7 +313,7 @@ survives(const struct record *record, dk_str payload, unsigned *read_anyway)
   if (status == DK_OK) {
     encode(&text, &first);
     status = decode(&arena, record, (dk_str){dk_text_str(&text), text.length}, &second, &why);
-    /* A number that must be may be a 0 that somebody wrote; that is left out. */
+    /* A required number may have been written as 0, which the encoder leaves out. */
     fine = status == DK_OK ? same_meaning(&first, &second) : strstr(why, "is missing") != NULL;
     ++*read_anyway;
   }

@@ -461,10 +461,10 @@ damage(struct dice *dice, struct dk_text *text)
   case 0: /* cut off */
     from = text->length;
     break;
-  case 1: /* some bytes are gone */
+  case 1: /* some bytes are left out */
     from += dice_below(dice, text->length - at + 1) % 4;
     break;
-  case 2: /* something came in */
+  case 2: /* something is inserted */
     dk_text_puts(&damaged, scraps[dice_below(dice, N_SCRAPS)]);
     break;
   default: { /* one byte is another */

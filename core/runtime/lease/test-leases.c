@@ -136,11 +136,11 @@ test_renewed(void)
   ok(faulty_until_calls(rig.faulty, FAULTY_RENEW_WORK, 5), "it is renewed again and again");
   ok(UNTIL(lease_deadline(kept.lease) > first), "each time the deadline moves");
   cmp_ok(atomic_load(&kept.losses), "==", 0, "nothing is lost");
-  ok(listener_until(rig.listener, DK_LOG_RENEWED, 4), "each is told");
-  cmp_ok(listener_level(rig.listener, DK_LEVEL_INFO), "==", 0, "but only to who traces");
+  ok(listener_until(rig.listener, DK_LOG_RENEWED, 4), "each renewal is logged");
+  cmp_ok(listener_level(rig.listener, DK_LEVEL_INFO), "==", 0, "but only as trace");
   struct whom ours = whom(&rig, &kept);
   struct heard heard = listener_latest_trace(rig.listener, DK_LOG_RENEWED);
-  ok(heard_names(&heard, &ours), "with all the names of whose it is");
+  ok(heard_names(&heard, &ours), "with all the names of its owner");
   leases_let_go(rig.leases, kept.lease);
   uint64_t calls = faulty_calls(rig.faulty, FAULTY_RENEW_WORK);
   struct kept other = {.losses = 0};
@@ -232,18 +232,20 @@ test_retried(void)
       faulty_plan(rig.faulty, FAULTY_RENEW_WORK, 0, 1, FAULT_REFUSE, statuses[i]);
   }
   ok(UNTIL(faulty_successes(rig.faulty, FAULTY_RENEW_WORK) >= 2), "the next are made");
-  ok(UNTIL(listener_level(rig.listener, DK_LEVEL_INFO) == 1), "told once when it is over");
+  ok(UNTIL(listener_level(rig.listener, DK_LEVEL_INFO) == 1),
+     "one line says that the failures have ended");
   struct whom ours = whom(&rig, &kept);
   struct heard over = listener_latest(rig.listener, DK_LOG_RENEWED);
   ok(heard_names(&over, &ours), "with all the names");
   struct heard retried = listener_latest(rig.listener, DK_LOG_RENEWAL_RETRIED);
-  ok(heard_names(&retried, &ours), "which the warning has had");
-  cmp_ok(retried.level, "==", DK_LEVEL_WARNING, "and it was one");
-  cmp_ok(retried.status, "==", statuses[0], "and said what the store has answered");
+  ok(heard_names(&retried, &ours), "which the warning had, too");
+  cmp_ok(retried.level, "==", DK_LEVEL_WARNING, "and it was a warning");
+  cmp_ok(retried.status, "==", statuses[0], "with the answer of the store");
   cmp_ok(atomic_load(&kept.losses), "==", 0, "nothing is lost");
-  cmp_ok(listener_count(rig.listener, DK_LOG_RENEWAL_RETRIED), "==", 3, "each is told");
-  cmp_ok(listener_level(rig.listener, DK_LEVEL_WARNING), "==", 1, "but only the first warns");
-  cmp_ok(counted(&rig, COUNT_RENEWALS_RETRIED), "==", 3, "and the counter knows it");
+  cmp_ok(listener_count(rig.listener, DK_LOG_RENEWAL_RETRIED), "==", 3, "each failure is logged");
+  cmp_ok(listener_level(rig.listener, DK_LEVEL_WARNING), "==", 1,
+         "but only the first as a warning");
+  cmp_ok(counted(&rig, COUNT_RENEWALS_RETRIED), "==", 3, "and counted");
   leases_let_go(rig.leases, kept.lease);
   end(&rig);
 }
@@ -262,7 +264,7 @@ test_hangs(void)
   keep(&rig, &other, 30000, 20);
   ok(faulty_until_calls(rig.faulty, FAULTY_RENEW_WORK, 4), "another lease is renewed");
   cmp_ok(faulty_hanging(rig.faulty), "==", 1, "while it hangs");
-  ok(UNTIL(faulty_hanging(rig.faulty) == 0), "it is called back");
+  ok(UNTIL(faulty_hanging(rig.faulty) == 0), "it is cancelled");
   int64_t old = kept.deadline;
   ok(UNTIL(lease_deadline(kept.lease) > old), "and tried again");
   cmp_ok(atomic_load(&kept.losses), "==", 0, "in time");
@@ -284,7 +286,7 @@ test_refused(void)
   keep(&rig, &kept, 30000, 20);
   if (dk_store_ack_work_item(faulty_store(rig.faulty), rig.caller, kept.token, &nothing) != DK_OK)
     BAIL_OUT("the row cannot be removed");
-  ok(UNTIL(atomic_load(&kept.losses) == 1), "when the row is gone, the owner is told");
+  ok(UNTIL(atomic_load(&kept.losses) == 1), "when the row is deleted, the owner is notified");
   cmp_ok(kept.loss, "==", LOSS_REFUSED, "that the store has refused it");
   cmp_ok(lease_deadline(kept.lease), "<", ticks_now(), "its deadline is in the past");
   uint64_t calls = faulty_calls(rig.faulty, FAULTY_RENEW_WORK);
@@ -294,7 +296,7 @@ test_refused(void)
   cmp_ok(faulty_calls(rig.faulty, FAULTY_RENEW_WORK), "==", calls, "it is not renewed any more");
   leases_let_go(rig.leases, other.lease);
   leases_let_go(rig.leases, kept.lease);
-  cmp_ok(atomic_load(&kept.losses), "==", 1, "it is told once");
+  cmp_ok(atomic_load(&kept.losses), "==", 1, "the owner is notified once");
   end(&rig);
 }
 
@@ -312,7 +314,7 @@ test_deadline(enum fault fault, const char *what)
   cmp_ok(kept.loss, "==", LOSS_DEADLINE, "by the deadline");
   cmp_ok(atomic_load(&kept.lost_at), ">=", deadline, "not before it");
   leases_let_go(rig.leases, kept.lease);
-  cmp_ok(atomic_load(&kept.losses), "==", 1, "it is told once");
+  cmp_ok(atomic_load(&kept.losses), "==", 1, "the owner is notified once");
   faulty_heal(rig.faulty);
   faulty_release(rig.faulty);
   end(&rig);
@@ -331,8 +333,8 @@ test_rests(void)
   lease_rest(kept.lease);
   int64_t deadline = lease_deadline(kept.lease);
   keep(&rig, &clock, 30000, 20);
-  ok(UNTIL(ticks_now() > deadline + 50), "a lease that rests runs out");
-  cmp_ok(atomic_load(&kept.losses), "==", 0, "nobody is told");
+  ok(UNTIL(ticks_now() > deadline + 50), "a lease that rests expires");
+  cmp_ok(atomic_load(&kept.losses), "==", 0, "the owner is not notified");
   cmp_ok(lease_deadline(kept.lease), "==", deadline, "it was not renewed");
   leases_let_go(rig.leases, kept.lease);
   leases_let_go(rig.leases, clock.lease);
@@ -446,9 +448,9 @@ main(void)
   test_retried();
   test_hangs();
   test_refused();
-  test_deadline(FAULT_REFUSE, "that is away");
+  test_deadline(FAULT_REFUSE, "that is unreachable");
   test_deadline(FAULT_HANG, "that hangs");
-  test_deadline(FAULT_DEAF, "that hangs and is deaf");
+  test_deadline(FAULT_DEAF, "that hangs and ignores cancellation");
   test_rests();
   test_rests_while_renewed();
   test_let_go_while_it_hangs(FAULT_HANG, "hangs");

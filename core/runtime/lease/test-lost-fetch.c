@@ -73,7 +73,7 @@ test_lost(enum faulty_operation fetch, const char *what)
   rig_end(&rig);
 }
 
-/* The store stays away for a while: nothing else is asked of it before the release. */
+/* The store stays unreachable for a while: it gets no other request before the release. */
 static void
 test_away_meanwhile(void)
 {
@@ -83,7 +83,8 @@ test_away_meanwhile(void)
   faulty_plan(rig.faulty, FAULTY_RELEASE_FETCH, 0, 3, FAULT_REFUSE, DK_UNAVAILABLE);
   rig_run(&rig, "order", "has activity", "2");
   rig_start(&rig);
-  is(rig_result(&rig, "order"), "completed: 2", "the store is away, comes back, and it completes");
+  is(rig_result(&rig, "order"), "completed: 2",
+     "the store is unreachable for a while, and it completes");
   cmp_ok(faulty_calls(rig.faulty, FAULTY_RELEASE_FETCH), ">=", 4, "the release was tried again");
   rig_end(&rig);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of log.h: counters, levels by number, the line for people, and standard error where
- * nobody listens. */
+/* Tests of log.h: counters, levels by number, the line for people, and standard error if there is
+ * no log function. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -172,14 +172,14 @@ test_lines(void)
   };
 
   log_init(&log, listen_to, &told, "worker-7");
-  log_report(&log, &event, "told to end after %d ms", 12);
+  log_report(&log, &event, "signalled to end after %d ms", 12);
   is(told.text,
-     "instance order-1, execution 2, activity 3 (charge): told to end after 12 ms "
+     "instance order-1, execution 2, activity 3 (charge): signalled to end after 12 ms "
      "[cancelled, learnt by a renewal, DK_LOCK_LOST]",
      "the whole line");
   is(told.worker, "worker-7", "the worker is filled in");
   cmp_ok(told.event.struct_size, "==", sizeof(told.event), "and the size");
-  cmp_ok(told.event.activity_id, "==", 3, "the rest is as it was told");
+  cmp_ok(told.event.activity_id, "==", 3, "the rest is unchanged");
 
   event = (struct dk_log_event){.instance = dk_str_of("a\nb"), .execution_id = 1,
                                 .orchestration = dk_str_of("order")};
@@ -187,24 +187,24 @@ test_lines(void)
   is(told.text, "instance a\\nb (order): two\\nlines", "one line, whatever is in the names");
   event = (struct dk_log_event){.number = DK_LOG_STORE_AWAY, .status = DK_UNAVAILABLE,
                                 .worker = dk_str_of("other")};
-  log_report(&log, &event, "the store is away");
-  is(told.text, "the store is away [DK_UNAVAILABLE]", "without an instance");
-  is(told.worker, "other", "a worker that is given stays");
+  log_report(&log, &event, "the store is unreachable");
+  is(told.text, "the store is unreachable [DK_UNAVAILABLE]", "without an instance");
+  is(told.worker, "other", "a given worker is kept");
   event = (struct dk_log_event){.text = dk_str_of("as it is")};
   log_report(&log, &event, "not this");
-  is(told.text, "as it is", "a text that is given stays");
+  is(told.text, "as it is", "a given text is kept");
   event = (struct dk_log_event){.cause = DK_CAUSE_SHUTDOWN, .learnt = DK_LEARNT_BY_STOP};
   log_report(&log, &event, "x");
   is(told.text, "x [the runtime stops, learnt by the stop]", "cause and way alone");
   event = (struct dk_log_event){.cause = 99, .learnt = -1};
   log_report(&log, &event, "x");
-  is(told.text, "x", "a cause that nobody knows");
-  cmp_ok(told.n, "==", 6, "each told once");
+  is(told.text, "x", "an unknown cause");
+  cmp_ok(told.n, "==", 6, "each is logged once");
 }
 
 /* ---- standard error -------------------------------------------------------------------------- */
 
-/* What is written to standard error while the event is told to nobody. */
+/* What is written to standard error for an event without a log function. */
 static const char *
 on_standard_error(int32_t number, int32_t level)
 {
@@ -234,12 +234,12 @@ static void
 test_standard_error(void)
 {
   is(on_standard_error(DK_LOG_STALLED, 0), "durakit: warning: something 1\n",
-     "a warning that nobody listens to");
+     "a warning without a log function");
   is(on_standard_error(DK_LOG_TURN_STUCK, 0), "durakit: error: something 1\n",
-     "an error that nobody listens to");
-  is(on_standard_error(DK_LOG_TEXT, DK_LEVEL_INFO), "", "an information is not for it");
+     "an error without a log function");
+  is(on_standard_error(DK_LOG_TEXT, DK_LEVEL_INFO), "", "information is not written");
   is(on_standard_error(DK_LOG_RENEWAL_RETRIED, DK_LEVEL_TRACE), "",
-     "nor is a warning that is told again");
+     "nor is a repeated warning");
 }
 
 int

@@ -161,11 +161,11 @@ test_saved(void)
   ok(stat(place.path, &file) == 0 && (file.st_mode & 07777) == 0640, "less the umask");
   put(place.path, OLD);
   cmp_ok(dk_runtime_save_metrics(place.rig.runtime, place.path, NULL, 0), "==", DK_OK,
-         "it takes the place of what is there, and nobody asks why not");
+         "it replaces the old file; a buffer for a reason is not required");
   found = content(place.path);
   is(found, text, "all of it");
   free(found);
-  cmp_ok(n_files(place.folder), "==", 1, "and nothing is beside it");
+  cmp_ok(n_files(place.folder), "==", 1, "and no other file is left");
   free(text);
   end(&place);
 }
@@ -199,9 +199,9 @@ refuses(struct place *place, struct failing how, dk_status expected, const char 
   char *found = content(place->path);
 
   cmp_ok(status, "==", expected, "%s", what);
-  ok(rig_says(place->reason, reason), "the reason is told");
+  ok(rig_says(place->reason, reason), "the reason is reported");
   is(found, OLD, "the file is as it was");
-  cmp_ok(n_files(place->folder), "==", 1, "and nothing is beside it");
+  cmp_ok(n_files(place->folder), "==", 1, "and no other file is left");
   free(found);
 }
 
@@ -229,12 +229,12 @@ test_failures(void)
   setrlimit(RLIMIT_FSIZE, &small);
   dk_status status = save_at(&place, place.path);
   setrlimit(RLIMIT_FSIZE, &limit);
-  cmp_ok(status, "==", DK_UNAVAILABLE, "no room behind the first 100 bytes");
-  ok(rig_says(place.reason, "written: File too large: /"), "the reason is told");
+  cmp_ok(status, "==", DK_UNAVAILABLE, "no room after the first 100 bytes");
+  ok(rig_says(place.reason, "written: File too large: /"), "the reason is reported");
   char *found = content(place.path);
   is(found, OLD, "the file is as it was");
   free(found);
-  cmp_ok(n_files(place.folder), "==", 1, "and nothing is beside it");
+  cmp_ok(n_files(place.folder), "==", 1, "and no other file is left");
   end(&place);
 }
 
@@ -264,21 +264,21 @@ test_places(void)
 
   cmp_ok(save_at(&place, NULL), "==", DK_INVALID, "no path");
   cmp_ok(save_at(&place, ""), "==", DK_INVALID, "an empty one");
-  is(place.reason, "the path is empty", "the reason is told");
+  is(place.reason, "the path is empty", "the reason is reported");
   snprintf(path, sizeof(path), "%s/none/dk.prom", place.folder);
-  cmp_ok(save_at(&place, path), "==", DK_UNAVAILABLE, "a folder that is not there");
-  ok(rig_says(place.reason, "made: No such file or directory: /"), "the reason is told");
+  cmp_ok(save_at(&place, path), "==", DK_UNAVAILABLE, "a folder that does not exist");
+  ok(rig_says(place.reason, "made: No such file or directory: /"), "the reason is reported");
   dk_runtime_save_metrics(place.rig.runtime, path, few, sizeof(few));
   is(few, "the new file cannot be ", "as much as there is room for");
   put(place.path, OLD);
   snprintf(path, sizeof(path), "%s/dk.prom/dk.prom", place.folder);
   cmp_ok(save_at(&place, path), "==", DK_UNAVAILABLE, "a file for a folder");
-  ok(rig_says(place.reason, "inspected: Not a directory: /"), "the reason is told");
+  ok(rig_says(place.reason, "inspected: Not a directory: /"), "the reason is reported");
   snprintf(long_name, sizeof(long_name), "%s/%0250d", place.folder, 0);
   cmp_ok(save_at(&place, long_name), "==", DK_UNAVAILABLE, "a name without room for the new one's");
-  ok(rig_says(place.reason, "made: File name too long: /"), "the reason is told");
+  ok(rig_says(place.reason, "made: File name too long: /"), "the reason is reported");
   cmp_ok(save_at(&place, place.folder), "==", DK_INVALID, "a folder");
-  ok(rig_says(place.reason, "is not a regular file: /"), "the reason is told");
+  ok(rig_says(place.reason, "is not a regular file: /"), "the reason is reported");
 
   snprintf(path, sizeof(path), "%s/link", place.folder);
   if (symlink("dk.prom", path) != 0)
@@ -288,9 +288,9 @@ test_places(void)
   unlink(path);
   if (mkfifo(path, 0600) != 0)
     BAIL_OUT("no pipe: %s", strerror(errno));
-  cmp_ok(save_at(&place, path), "==", DK_INVALID, "a pipe, and nobody waits for its reader");
+  cmp_ok(save_at(&place, path), "==", DK_INVALID, "a pipe, without waiting for its reader");
   unlink(path);
-  cmp_ok(n_files(place.folder), "==", 1, "of all that nothing stays");
+  cmp_ok(n_files(place.folder), "==", 1, "no file is left of all that");
   end(&place);
 }
 

@@ -65,7 +65,7 @@ end(struct log *log, struct scrape *last)
 #define HEAD "# HELP m It counts.\n# TYPE m counter\n"
 #define DURATION "# HELP h It lasts.\n# TYPE h histogram\n"
 
-/* What breaks the format is seen, or the tests below would show nothing. */
+/* The reader finds what breaks the format; otherwise the tests below would show nothing. */
 static void
 test_reader(void)
 {
@@ -80,25 +80,25 @@ test_reader(void)
     {"# HELP m It counts.\nm 1\n", "no HELP and TYPE"},
     {HEAD "# TYPE m counter\nm 1\n", "second TYPE"},
     {HEAD "# HELP m Again.\nm 1\n", "second HELP"},
-    {HEAD "m 1\n# HELP m Again.\n", "stand together"},
+    {HEAD "m 1\n# HELP m Again.\n", "have to be together"},
     {"# HELP m It \\counts.\n", "escape"},
-    {"# HELP m It counts.\n# TYPE m number\n", "no type"},
+    {"# HELP m It counts.\n# TYPE m number\n", "is not a type"},
     {HEAD "n 1\n", "does not belong"},
-    {HEAD "m{a=\"x\"} 1\nm{a=\"x\"} 2\n", "is there already"},
-    {HEAD "m{a=\"\\t\"} 1\n", "no escape"},
+    {HEAD "m{a=\"x\"} 1\nm{a=\"x\"} 2\n", "was listed before"},
+    {HEAD "m{a=\"\\t\"} 1\n", "is not an escape"},
     {HEAD "m{a=\"x} 1\n", "ends with a quote"},
     {HEAD "m{a=x} 1\n", "begins with a quote"},
-    {HEAD "m{a=\"x\" b=\"y\"} 1\n", "parted by commas"},
+    {HEAD "m{a=\"x\" b=\"y\"} 1\n", "separated by commas"},
     {HEAD "m{0=\"x\"} 1\n", "a label is a name"},
     {HEAD "m{a=\"x\"}\n", "a blank"},
     {HEAD "m one\n", "a number"},
     {HEAD "m -1\n", "less than 0"},
-    {HEAD "0m 1\n", "no metric"},
+    {HEAD "0m 1\n", "begins with a metric"},
     {DURATION "h_bucket{le=\"1\"} 2\nh_bucket{le=\"+Inf\"} 3\nh_sum 4\nh_count 3\n", ""},
     {DURATION "h_bucket{le=\"1\"} 2\nh_bucket{le=\"+Inf\"} 1\nh_sum 4\nh_count 1\n", "less than"},
     {DURATION "h_bucket{le=\"2\"} 1\nh_bucket{le=\"1\"} 2\nh_sum 4\nh_count 2\n", "less than"},
     {DURATION "h_bucket{le=\"1\"} 2\nh_sum 4\nh_count 2\n", "do not end with +Inf"},
-    {DURATION "h_bucket{le=\"+Inf\"} 2\nh_sum 4\nh_count 3\n", "not what +Inf says"},
+    {DURATION "h_bucket{le=\"+Inf\"} 2\nh_sum 4\nh_count 3\n", "differs from the bucket +Inf"},
     {DURATION "h_bucket{le=\"+Inf\"} 2\nh_count 2\nh_sum 4\n", "sum and count"},
     {DURATION "h_sum 4\nh_count 3\n", "no buckets"},
     {DURATION "h 4\n", "does not belong"},
@@ -123,10 +123,11 @@ test_changes(void)
   struct scrape *second = scrape_read(dk_str_of(HEAD "m{a=\"x\"} 1\nm{a=\"y\"} 4\nm{a=\"v\"} 2\n"));
   char *changes = scrape_changes(first, second);
 
-  is(changes, "m{a=\"y\"} +3\nm{a=\"v\"} +2\nm{a=\"z\"} is gone\n", "changes are told");
-  ok(scrape_alike(changes, "m{a=\"y\"} +N\nm{a=\"v\"} +2\nm{a=\"z\"} is gone\n"), "compared");
-  ok(!scrape_alike(changes, "m{a=\"y\"} +3\nm{a=\"v\"} +2\n"), "one too many is seen");
-  ok(!scrape_alike(changes, "m{a=\"y\"} +3\nm{a=\"v\"} +3\nm{a=\"z\"} is gone\n"), "a wrong one");
+  is(changes, "m{a=\"y\"} +3\nm{a=\"v\"} +2\nm{a=\"z\"} is missing\n", "changes are listed");
+  ok(scrape_alike(changes, "m{a=\"y\"} +N\nm{a=\"v\"} +2\nm{a=\"z\"} is missing\n"), "compared");
+  ok(!scrape_alike(changes, "m{a=\"y\"} +3\nm{a=\"v\"} +2\n"), "one too many is found");
+  ok(!scrape_alike(changes, "m{a=\"y\"} +3\nm{a=\"v\"} +3\nm{a=\"z\"} is missing\n"),
+     "a wrong one");
   free(changes);
   scrape_free(first);
   scrape_free(second);
@@ -501,7 +502,7 @@ test_many_names(void)
     snprintf(name, sizeof(name), "name-%d", i);
     n_right += counted(before, name) == 1;
   }
-  cmp_ok(n_right, "==", 100, "a hundred names are told apart");
+  cmp_ok(n_right, "==", 100, "a hundred names are counted separately");
   cmp_ok((int)counted(before, "other"), "==", 0, "and there is no other");
   count_one(log, dk_str_of("the 101st"));
   count_one(log, dk_str_of("the 102nd"));

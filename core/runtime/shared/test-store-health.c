@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the store answers, by a clock of the test's own: when it is well, since when it is not, and
- * what of that is told. */
+/* How the store answers, by the test's own clock: when it is healthy, since when it is not, and
+ * what of that is logged. */
 #include "core/runtime/shared/store-health.h"
 
 #include <string.h>
@@ -54,7 +54,7 @@ test_refused(void)
   struct asker commit = {.kind = 0}, fetch = {.kind = 0};
 
   begin();
-  is(well(), "well", "nobody has asked");
+  is(well(), "well", "no request was made");
   health_ask(&health, &commit, HEALTH_COMMITS, 0);
   now += 20;
   refused(&commit);
@@ -96,7 +96,7 @@ test_silent(void)
   health_rest(&health, &waits);
   health_ask(&health, &waits, HEALTH_WORK, 30000);
   is(well(), "the store does not answer: a fetch of activities has had no answer for 5001 ms",
-     "one that was called back has still had no answer");
+     "a cancelled request has still had no answer");
   now += 1000;
   good(&waits);
   is(well(), "well", "until there is one");
@@ -104,7 +104,7 @@ test_silent(void)
   now += 10;
   health_rest(&health, &waits);
   now += 40000;
-  is(well(), "well", "one that was called back in time says nothing");
+  is(well(), "well", "a request that was cancelled in time shows nothing");
   health_done(&health);
 }
 
@@ -128,7 +128,7 @@ test_lost_lease(void)
   now += 5001;
   health_rest(&health, &renewal);
   now += 60000;
-  is(well(), "well", "when nobody has asked for a minute, nothing is known");
+  is(well(), "well", "after a minute without a request nothing is known");
   health_done(&health);
 }
 
@@ -143,16 +143,17 @@ test_one_of_many(void)
   refused(&stuck);
   now += 1001;
   health_ask(&health, &other, HEALTH_COMMITS, 0);
-  ok(!good(&other), "the success of another is no news");
-  ok(strstr(well(), "turns cannot be committed for 1001 ms"), "and health goes by the one");
+  ok(!good(&other), "the success of another asker is not logged");
+  ok(strstr(well(), "turns cannot be committed for 1001 ms"),
+     "and health reports the one that fails");
   health_rest(&health, &stuck);
-  ok(strstr(well(), "turns cannot be committed for 1001 ms"), "also when it gives up,");
+  ok(strstr(well(), "turns cannot be committed for 1001 ms"), "even after it has given up,");
   good(&other);
-  is(well(), "well", "until another has success");
+  is(well(), "well", "until another one succeeds");
   health_done(&health);
 }
 
-/* Who has given up asks again soon, as another: a turn that was dropped is fetched again. */
+/* An asker that has given up asks again soon, as another: a dropped turn is fetched again. */
 static void
 test_given_up(void)
 {
@@ -169,7 +170,7 @@ test_given_up(void)
   health_rest(&health, &asker);
   ok(strstr(well(), "turns cannot be committed for 3000 ms"), "and time goes on");
   now += 60000;
-  is(well(), "well", "when nobody has asked for a minute, nothing is known");
+  is(well(), "well", "after a minute without a request nothing is known");
   health_ask(&health, &asker, HEALTH_RENEWALS, 0);
   refused(&asker);
   now += 1001;
@@ -200,15 +201,15 @@ test_flapping(void)
     n_works += good(&asker);
     now += 100;
   }
-  cmp_ok(n_fails, "==", 2, "it fails: told twice");
-  cmp_ok(n_works, "==", 1, "it works: told once");
-  ok(health_fails(&health, HEALTH_COMMITS), "so far as was told it fails");
+  cmp_ok(n_fails, "==", 2, "the failure is reported twice");
+  cmp_ok(n_works, "==", 1, "the recovery is reported once");
+  ok(health_fails(&health, HEALTH_COMMITS), "according to the reports it still fails");
   now += 5000;
   health_ask(&health, &asker, HEALTH_COMMITS, 0);
-  ok(good(&asker), "when it has been steady for five seconds it works again");
+  ok(good(&asker), "after five seconds without a failure it works again");
   now += 60000;
   health_ask(&health, &asker, HEALTH_COMMITS, 0);
-  ok(refused(&asker) && good(&asker), "and a minute later all is told at once again");
+  ok(refused(&asker) && good(&asker), "and a minute later every change is reported at once again");
   health_done(&health);
 }
 

@@ -100,7 +100,7 @@ stop_for_good(struct shop *shop)
   if (!shop->pool || shop_stop(shop, 1000, &leftover))
     return;
   if (!UNTIL(activity_pool_free(shop->pool)))
-    BAIL_OUT("threads of the worker do not come back");
+    BAIL_OUT("threads of the worker do not return");
   leases_stop(shop->leases);
 }
 
@@ -247,7 +247,7 @@ shop_wait(struct shop *shop, uint64_t id)
     take_turn(shop, NULL, 0, false);
   if (shop->came[id].times == 0) {
     listener_show(shop->listener, DK_LEVEL_DEBUG);
-    BAIL_OUT("activity %llu does not come back", (unsigned long long)id);
+    BAIL_OUT("activity %llu has not completed within 60 s", (unsigned long long)id);
   }
   return &shop->came[id];
 }

@@ -555,7 +555,7 @@ faulty_close(struct faulty *faulty)
   faulty_release(faulty);
   const char *stuck = dk_store_close(faulty->store);
   if (stuck)
-    tap_program_bail_out("%s did not come back before the store was closed", stuck);
+    tap_program_bail_out("%s had not returned when the store was closed", stuck);
   dk_library_close(faulty->outer);
   dk_library_close(faulty->inner);
   close(faulty->gate);

@@ -84,7 +84,7 @@ family_of_comment(struct scrape *scrape, char *name)
     return last;
   }
   if (family_named(scrape, name)) {
-    complain(scrape, "%s is there already, its lines have to stand together", name);
+    complain(scrape, "%s was described before: its lines have to be together", name);
     free(name);
     return NULL;
   }
@@ -101,7 +101,7 @@ read_help(struct scrape *scrape, struct scrape_family *family, const char *at, c
     return complain(scrape, "a second HELP of %s", family->name);
   for (const char *c = at; c < end; c++)
     if (*c == '\\' && (++c == end || (*c != '\\' && *c != 'n')))
-      return complain(scrape, "HELP has an escape that is none");
+      return complain(scrape, "HELP has an invalid escape");
   family->help = piece(at, end);
   return true;
 }
@@ -117,7 +117,7 @@ read_type(struct scrape *scrape, struct scrape_family *family, const char *at, c
   for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
     if (strcmp(family->type, types[i]) == 0)
       return true;
-  return complain(scrape, "%s is no type", family->type);
+  return complain(scrape, "%s is not a type", family->type);
 }
 
 static bool
@@ -150,7 +150,7 @@ read_value(struct scrape *scrape, const char *at, const char *end, char **ret_va
   for (; at < end && *at != '"' && !scrape->complaint[0]; at++) {
     bool is_escaped = *at == '\\';
     if (is_escaped && (++at == end || !strchr("\\\"n", *at)))
-      complain(scrape, "\\%c is no escape", at == end ? ' ' : *at);
+      complain(scrape, "\\%c is not an escape", at == end ? ' ' : *at);
     *to++ = is_escaped && *at == 'n' ? '\n' : *at;
   }
   if (at == end)
@@ -173,7 +173,7 @@ read_labels(struct scrape *scrape, struct scrape_sample *sample, const char *at,
     if (at && *at == ',')
       at++;
     else if (at && *at != '}')
-      complain(scrape, "labels are parted by commas, and end with a brace");
+      complain(scrape, "labels are separated by commas, and end with a brace");
     if (scrape->complaint[0])
       return NULL;
   }
@@ -217,7 +217,7 @@ find_family(struct scrape *scrape, struct scrape_sample *sample)
   sample->n_family = scrape->n_families - 1;
   for (size_t i = 0; i < scrape->n_samples; i++)
     if (strcmp(scrape->samples[i].series, sample->series) == 0)
-      return complain(scrape, "%s is there already", sample->series);
+      return complain(scrape, "%s was listed before", sample->series);
   if (strcmp(last->type, "gauge") != 0 && !(sample->value >= 0))
     return complain(scrape, "%s is less than 0", sample->series);
   return true;
@@ -236,8 +236,9 @@ read_sample(struct scrape *scrape, const char *at, const char *end)
   const char *value = behind && *behind == '{' ? read_labels(scrape, sample, behind + 1, end)
                                                : behind;
   sample->series = piece(at, value ? value : at);
-  bool is_right = value && *value == ' ' ? read_number(scrape, sample, value + 1, end)
-                                         : complain(scrape, "no metric and a blank");
+  bool is_right = value && *value == ' '
+                    ? read_number(scrape, sample, value + 1, end)
+                    : complain(scrape, "a line begins with a metric and a blank");
   is_right = is_right && find_family(scrape, sample);
   scrape->n_samples++;
   return is_right;
@@ -270,7 +271,7 @@ check_buckets(struct scrape *scrape, size_t from)
     size_t le = last->n_labels - 1;
     if (last->n_labels != first->n_labels || strcmp(last->labels[le], "le") != 0 ||
         !is_beside(first, last, le))
-      complain(scrape, "%s is no bucket of its row", last->series);
+      complain(scrape, "%s is not a bucket of its histogram", last->series);
     if (strtod(last->values[le], NULL) <= bound || last->value < n)
       complain(scrape, "%s is less than the bucket before it", last->series);
     bound = strtod(last->values[le], NULL);
@@ -286,7 +287,7 @@ check_buckets(struct scrape *scrape, size_t from)
       !is_beside(first, sum, first->n_labels - 1) || !is_beside(first, count, first->n_labels - 1))
     complain(scrape, "the buckets of %s are not followed by their sum and count", first->series);
   else if (count->value != n)
-    complain(scrape, "%s is not what +Inf says", count->series);
+    complain(scrape, "%s differs from the bucket +Inf", count->series);
   return i - from + 2;
 }
 
@@ -404,7 +405,7 @@ scrape_changes(const struct scrape *before, const struct scrape *after)
   for (size_t i = 0; before && i < before->n_samples; i++)
     if (before->samples[i].value != 0 && scrape_value(after, before->samples[i].series) == 0 &&
         strcmp(before->samples[i].family->type, "gauge") != 0)
-      dk_text_printf(&text, "%s is gone\n", before->samples[i].series);
+      dk_text_printf(&text, "%s is missing\n", before->samples[i].series);
   if (dk_text_failed(&text))
     BAIL_OUT("no memory to compare metrics with");
   char *changes = enough(strdup(dk_text_str(&text)));

@@ -142,7 +142,7 @@ something_happens(struct world *w)
     send_nonsense(w);
   if (dice_below(&w->dice, 150) == 0)
     send(w, (struct message){.kind = MESSAGE_CANCEL, .text = dk_str_of("enough"),
-                             .by = dk_str_of("somebody")});
+                             .by = dk_str_of("a client")});
 }
 
 /* ---- a batch ----------------------------------------------------------------------------------*/
@@ -181,8 +181,8 @@ count_stray(void *context, const struct message *message, const char *why)
     w->late = message;
 }
 
-/* Nobody here writes an end behind the drop of what it ends; a history that has one is run all the
- * same, and its drop is a drop. */
+/* No code here writes an end after the drop of what it ends; a history that has one can be run
+ * nevertheless, and its drop counts. */
 static void
 arrive_late(struct world *w, struct staged *staged)
 {
@@ -196,7 +196,7 @@ arrive_late(struct world *w, struct staged *staged)
   history_arrive(w->index);
 }
 
-/* ---- what a turn may not do -------------------------------------------------------------------*/
+/* ---- what a turn must not do ------------------------------------------------------------------*/
 
 static bool
 same_event(const struct event *a, const struct event *b)

@@ -137,9 +137,9 @@ rig_result(struct rig *rig, const char *instance)
   while (status != DK_OK && ticks_now() < until);
   if (status == DK_OK)
     return in_words(&info);
-  diag("%s is not over: status %d, %s", instance, (int)status, dk_client_error(rig->client));
+  diag("%s has not ended: status %d, %s", instance, (int)status, dk_client_error(rig->client));
   listener_show(rig->listener, DK_LEVEL_INFO);
-  return "not over";
+  return "not ended";
 }
 
 static void
@@ -237,8 +237,8 @@ rig_is_told(struct rig *rig, int32_t number, const char *whom, const char *what,
 {
   struct heard heard = listener_latest_saying(rig->listener, number, whom);
 
-  ok(rig_says(heard.text, what), "it is told: %s", what);
-  ok(rig_says(heard.text, whom), "of whom: %s", whom);
+  ok(rig_says(heard.text, what), "the log says what happened: %s", what);
+  ok(rig_says(heard.text, whom), "and to which instance: %s", whom);
   ok(rig_says(heard.text, next), "and what to do: %s", next);
 }
 

@@ -40,8 +40,8 @@ struct dk_leftover rig_stop(struct rig *rig, int64_t wait_ms);
 
 /* Starts an instance; its input is JSON or whatever. */
 void rig_run(struct rig *rig, const char *instance, const char *name, const char *input);
-/* "completed: output", "failed: error", "cancelled: reason (by)", or what else came of it, after it
- * was over; in memory of the rig until the next call. */
+/* "completed: output", "failed: error", "cancelled: reason (by)", or how else it ended, after it
+ * has ended; in memory of the rig until the next call. */
 const char *rig_result(struct rig *rig, const char *instance);
 /* A message without any client. */
 void rig_send(struct rig *rig, const char *instance, const char *id,
