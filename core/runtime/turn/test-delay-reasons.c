@@ -119,7 +119,7 @@ raise_event(struct rig *rig, const char *name)
     BAIL_OUT("the event is not raised: %s", dk_client_error(rig->client));
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- what is shown --------------------------------------------------------------------------- */
 
 /* All reasons, each with a line of its own. */
 struct told {
@@ -279,7 +279,7 @@ test_many_changes(void)
     if (reason_store(rig.store, rig.caller, &reason) != DK_OK)
       BAIL_OUT("the reason is not stored");
   cmp_ok(n_stored(&rig), "==", MOST_REASONS - 1, "it has changed often");
-  cmp_ok(reasons(&rig).n, "==", 1, "and one is told");
+  cmp_ok(reasons(&rig).n, "==", 1, "and only one is shown");
   deploy(&rig, NULL, true);
   is_told_soon(&rig, "unregistered", "the log of the workers", "the last one says so");
   deploy(&rig, waits_for_come, true);
@@ -321,7 +321,8 @@ test_activity_beside_turn(void)
   faulty_heal(rig.faulty);
   deploy(&rig, waits_for_come, true);
   ok(UNTIL(atomic_load(&n_deeds) == 1), "the next deployment runs it, but not the turn");
-  is_told_soon(&rig, "nondeterminism", "come", "the turn's reason is told, the activity's no more");
+  is_told_soon(&rig, "nondeterminism", "come",
+               "the turn's reason is shown, and no longer the activity's");
   end(&rig);
 }
 

@@ -240,21 +240,21 @@ test_delayed(const struct cause *cause)
   struct dk_registry *bad = deploy(&rig, cause);
 
   ok(UNTIL(n_delays(&rig) > 3 * ATTEMPTS), "%s: delayed again and again", cause->what);
-  ok(!is_over(&rig, "i"), "its instance is not over");
+  ok(!is_over(&rig, "i"), "its instance has not ended");
   int32_t number =
     cause->code == calls_wrongly ? DK_LOG_PROGRAMMING_ERROR : DK_LOG_STALLED;
-  ok(rig_says(listener_latest(rig.listener, number).text, cause->word), "the log says why");
+  ok(rig_says(listener_latest(rig.listener, number).text, cause->word), "the log has the reason");
   cmp_ok(listener_matching(rig.listener, number, -1, -1), "==", 1, "once");
-  ok(UNTIL(is_told_why(&rig, cause->name, cause->word)), "and so does the store");
+  ok(UNTIL(is_told_why(&rig, cause->name, cause->word)), "and so has the store");
   ok(UNTIL(is_told_by_health(&rig, cause->name)), "and health");
   heal(&rig);
   rig_start(&rig);
-  if (cause->message) /* nothing mends that */
+  if (cause->message) /* no deployment repairs that */
     cancel(&rig, "i");
   is(rig_result(&rig, "i"), cause->message ? "cancelled: enough (me)" : "completed: done",
-     "it ends well when it is mended");
+     "it ends well when the cause is repaired");
   cmp_ok(atomic_load(&n_deeds), "==", cause->message ? 0 : 1, "and its activity runs once");
-  ok(UNTIL(!is_told_why(&rig, cause->name, cause->word)), "nobody tells of a delay any more");
+  ok(UNTIL(!is_told_why(&rig, cause->name, cause->word)), "no delay is reported any more");
   rig_end(&rig);
   dk_registry_free(bad);
 }
@@ -271,8 +271,8 @@ test_cancelled(const struct cause *cause)
   faulty_heal(rig.faulty);
   cancel(&rig, "i");
   is(rig_result(&rig, "i"), "cancelled: enough (me)", "it is cancelled at once");
-  if (!cause->lacks_activity) /* whose row is deleted, and nobody comes for it */
-    ok(UNTIL(is_told_by_health(&rig, NULL)), "health tells of none any more");
+  if (!cause->lacks_activity) /* whose row is deleted, so that no worker fetches it */
+    ok(UNTIL(is_told_by_health(&rig, NULL)), "health reports no delay any more");
   heal(&rig);
   rig_end(&rig);
   dk_registry_free(bad);
@@ -388,10 +388,11 @@ test_unreadable_history(void)
   rig_send(&rig, "i", NULL, &result);
   rig_start(&rig);
   ok(UNTIL(n_delays(&rig) > 3 * ATTEMPTS), "a history that cannot be read delays its instance");
-  ok(!is_over(&rig, "i"), "which is not over");
-  ok(rig_says(listener_latest(rig.listener, DK_LOG_STALLED).text, "event 1"), "the log says why");
-  ok(n_messages(&rig) >= 1, "a result that comes for it is kept");
-  cmp_ok(rig_counters(&rig).strays, "==", 0, "and taken for no stray");
+  ok(!is_over(&rig, "i"), "which has not ended");
+  ok(rig_says(listener_latest(rig.listener, DK_LOG_STALLED).text, "event 1"),
+     "the log has the reason");
+  ok(n_messages(&rig) >= 1, "a result that arrives for it is kept");
+  cmp_ok(rig_counters(&rig).strays, "==", 0, "and does not count as a stray");
   cancel(&rig, "i");
   is(rig_result(&rig, "i"), "cancelled: enough (me)", "it can be cancelled");
   rig_end(&rig);
@@ -457,7 +458,7 @@ begin_unregistered(bool has_admin, int64_t backoff_ms)
   rig.options.backoff_ms = rig.options.max_backoff_ms = backoff_ms;
   rig_start(&rig);
   rig_run(&rig, "i", "work", "");
-  ok(UNTIL(n_delays(&rig) >= 1), "a start that nobody knows is delayed");
+  ok(UNTIL(n_delays(&rig) >= 1), "the start of an unregistered orchestration is delayed");
   return rig;
 }
 
@@ -472,12 +473,12 @@ test_cancel_of_start(bool from_elsewhere)
   }
   cancel(&rig, "i");
   is(rig_result(&rig, "i"), "cancelled: enough (me)", "it is cancelled at once%s",
-     from_elsewhere ? ", also by another worker" : "");
+     from_elsewhere ? ", even by another worker" : "");
   ok(UNTIL(n_messages(&rig) == 0), "and nothing of it is left");
   rig_end(&rig);
 }
 
-/* For far more deliveries than what waits for nobody may have. */
+/* For far more deliveries than a message for an unknown instance may have. */
 static void
 test_event_before_start(bool has_admin)
 {
@@ -490,12 +491,12 @@ test_event_before_start(bool has_admin)
   rig_orchestration(&rig, "work", good);
   rig_activity(&rig, "deed", deed);
   rig_start(&rig);
-  is(rig_result(&rig, "i"), "completed: early", "what came for it meanwhile waits with it");
+  is(rig_result(&rig, "i"), "completed: early", "what arrived for it meanwhile waits with it");
   cmp_ok(rig_counters(&rig).messages_dropped, "==", 0, "nothing is dropped");
   rig_end(&rig);
 }
 
-/* Each of several activities that nobody can run is told of. */
+/* Each of several activities that cannot run is reported. */
 static void
 test_two_activities(void)
 {

@@ -73,7 +73,7 @@ test_keys(void)
     {.op = DK_KV_SET, .key = text("b"), .value = text("2")},
     {.op = DK_KV_SET, .key = text("a"), .value = text("3")},
     {.op = DK_KV_CLEAR, .key = text("b")},
-    {.op = DK_KV_CLEAR, .key = text("nobody")},
+    {.op = DK_KV_CLEAR, .key = text("absent")},
   };
   const struct dk_kv_change all = {.op = DK_KV_CLEAR_ALL};
 
@@ -95,13 +95,13 @@ test_take(void)
   ok(!cache_take(cache, text("i"), 1, 1, 3), "an empty cache has nothing");
   cache_put(cache, an_entry("i", 1, 3));
   struct remembered *entry = cache_take(cache, text("i"), 1, 1, 3);
-  ok(entry && entry->n_events == 3, "what was put in comes out");
+  ok(entry && entry->n_events == 3, "what was put in can be taken");
   ok(!cache_take(cache, text("i"), 1, 1, 3), "once");
   cache_put(cache, entry);
   ok(!cache_take(cache, text("i"), 2, 1, 3), "another life is another instance");
-  cmp_ok(cache_size(cache, &bytes), "==", 0, "what does not fit is gone");
+  cmp_ok(cache_size(cache, &bytes), "==", 0, "what does not match is removed");
   cache_put(cache, an_entry("i", 1, 3));
-  ok(!cache_take(cache, text("i"), 1, 2, 3), "another execution does not fit");
+  ok(!cache_take(cache, text("i"), 1, 2, 3), "another execution does not match");
   cache_put(cache, an_entry("i", 1, 3));
   ok(!cache_take(cache, text("i"), 1, 1, 4), "nor another length");
   cache_put(cache, an_entry("i", 0, 2));
@@ -204,11 +204,11 @@ test_runs(void)
   }
   cmp_ok(n_runs, "==", MOST_RUNS, "the newest have them");
   cmp_ok(cache_runs(cache), "==", 0, "none is left when they are taken");
-  cmp_ok((cache_size(cache, &bytes), bytes), "==", without, "nor what they cost");
+  cmp_ok((cache_size(cache, &bytes), bytes), "==", without, "nor is their size counted");
   cache_free(cache);
 }
 
-/* Nobody else has to go for what is too large. */
+/* No other entry is removed for one that is too large. */
 static void
 test_too_large(void)
 {
@@ -232,8 +232,8 @@ test_too_large(void)
   if (!dk_arena_alloc(&large->arena, 1 << 20))
     BAIL_OUT("no memory");
   cache_put(cache, large);
-  cmp_ok(cache_size(cache, &bytes), "==", OTHERS, "too large itself, it alone is gone");
-  ok(!cache_take(cache, text("large"), 1, 1, N), "and so is what was there before");
+  cmp_ok(cache_size(cache, &bytes), "==", OTHERS, "if it is too large itself, only it is removed");
+  ok(!cache_take(cache, text("large"), 1, 1, N), "with what was there before");
   cache_drop_runs(cache);
   cmp_ok(cache_runs(cache), "==", 0, "all runs can be dropped");
   cmp_ok(cache_size(cache, &bytes), "==", OTHERS, "and the histories stay");
@@ -253,14 +253,14 @@ test_retry_counts(void)
   cmp_ok(retry_counts_judged(retries, text("i"), 5), "==", 5, "all deliveries count");
   retry_counts_pardon(retries, text("i"), 5);
   cmp_ok(retry_counts_judged(retries, text("i"), 7), "==", 2,
-         "but those that were the store's fault");
-  cmp_ok(retry_counts_judged(retries, text("i"), 3), "==", 1, "there is always this one");
-  cmp_ok(retry_counts_judged(retries, text("j"), 7), "==", 7, "others are judged by themselves");
+         "without those that were the store's fault");
+  cmp_ok(retry_counts_judged(retries, text("i"), 3), "==", 1, "the present one always counts");
+  cmp_ok(retry_counts_judged(retries, text("j"), 7), "==", 7, "others are judged separately");
   retry_counts_forget(retries, text("i"));
   cmp_ok(retry_counts_judged(retries, text("i"), 7), "==", 7, "after a commit it begins anew");
   cmp_ok(retry_counts_delayed_again(retries, text("i"), DELAY_CORRUPT, &is_first), "==", 1,
-         "put off once");
-  ok(is_first, "which is told");
+         "delayed once");
+  ok(is_first, "which is logged");
   cmp_ok(retry_counts_delayed_again(retries, text("i"), DELAY_CORRUPT, &is_first), "==", 2,
          "and again");
   ok(!is_first, "which is not");

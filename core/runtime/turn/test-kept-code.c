@@ -11,7 +11,7 @@ enum { EVENTS = 3 };
 
 static atomic_int begun;
 
-/* What it was told in one turn it tells in a later one. */
+/* It returns in its last turn what it received in the earlier ones. */
 static dk_result
 gathers(dk_orch *o, dk_str input)
 {
@@ -75,7 +75,7 @@ gather(struct rig *rig, enum fault fault, dk_status status)
       BAIL_OUT("the event is not raised: %s", dk_client_error(rig->client));
   }
   is(rig_result(rig, "i"), "completed: i gathers in: one two three",
-     "it tells what it was told in all turns");
+     "it returns what it received in all turns");
 }
 
 static void

@@ -93,20 +93,21 @@ test_told_once(const char *name)
 
   run(&rig, "above", name, "20001");
   cmp_ok(listener_count(rig.listener, DK_LOG_SHORT_LIMIT), "==", 0,
-         "above the lease: nothing is told");
+         "above the lease: nothing is logged");
   run(&rig, "equal", name, "20000");
-  cmp_ok(listener_count(rig.listener, DK_LOG_SHORT_LIMIT), "==", 1, "equal to it: that is told");
+  cmp_ok(listener_count(rig.listener, DK_LOG_SHORT_LIMIT), "==", 1, "equal to it: that is logged");
   struct heard heard = listener_latest(rig.listener, DK_LOG_SHORT_LIMIT);
   const struct whom whom = {.instance = "equal", .execution_id = 1, .activity = "charge",
                             .orchestration = name, .worker = heard.worker};
   ok(heard_names(&heard, &whom), "it names the instance, the activity, the orchestration");
   cmp_ok(heard.level, "==", DK_LEVEL_WARNING, "it is a warning");
   cmp_ok(heard.ms, "==", 20000, "with the limit");
-  ok(rig_says(heard.text, "test-short-limits.c:"), "and where it stands");
+  ok(rig_says(heard.text, "test-short-limits.c:"), "and the place in the code");
   ok(rig_says(heard.text, "its limit, 20000 ms, is not above the lease of activities, 20000 ms"),
      "and what is wrong");
   run(&rig, "below", name, "19000");
-  cmp_ok(listener_count(rig.listener, DK_LOG_SHORT_LIMIT), "==", 1, "the same place is told once");
+  cmp_ok(listener_count(rig.listener, DK_LOG_SHORT_LIMIT), "==", 1,
+         "the same place is logged once");
   rig_end(&rig);
 }
 
@@ -119,7 +120,7 @@ test_each_place(void)
   run(&rig, "b", "retries", "19000");
   run(&rig, "c", "selects", "19000");
   run(&rig, "d", "waits_for_any", "19000");
-  cmp_ok(listener_count(rig.listener, DK_LOG_SHORT_LIMIT), "==", 3, "each place is told");
+  cmp_ok(listener_count(rig.listener, DK_LOG_SHORT_LIMIT), "==", 3, "each place is logged");
   rig_end(&rig);
 }
 
@@ -147,7 +148,7 @@ test_many_places(void)
     snprintf(line, sizeof(line), "code.c:%d", i);
     n += short_limits_are_news(limits, dk_str_of("order"), dk_str_of("charge"), line);
   }
-  cmp_ok(n, "==", MOST, "of very many places some are told of");
+  cmp_ok(n, "==", MOST, "of very many places some are logged");
   short_limits_free(limits);
 }
 

@@ -152,8 +152,8 @@ test_tried_again(void)
   rig_run(&rig, "i", "steps", "x");
   is(rig_result(&rig, "i"), "completed: x", "a commit that is refused for now is tried again");
   cmp_ok(rig_counters(&rig).acks_retried, "==", 5, "as often as it takes");
-  cmp_ok(listener_level(rig.listener, DK_LEVEL_WARNING), "==", 1, "which is warned of once");
-  ok(listener_until(rig.listener, DK_LOG_STORE_BACK, 1), "and told when it is over");
+  cmp_ok(listener_level(rig.listener, DK_LEVEL_WARNING), "==", 1, "one warning is logged");
+  ok(listener_until(rig.listener, DK_LOG_STORE_BACK, 1), "and the recovery is logged");
   cmp_ok(rig_counters(&rig).turns_dropped, "==", 0, "no turn is dropped");
   cmp_ok(atomic_load(&n_runs), "==", 3, "and no activity ran twice");
   rig_end(&rig);
@@ -188,7 +188,7 @@ test_too_large(void)
   rig_start(&rig);
   rig_run(&rig, "child", "has child", "3");
   is(rig_result(&rig, "child"), "completed: it failed",
-     "a turn that says more than the store takes fails, and its parent is told");
+     "a turn that is too large for the store fails, and its parent gets the failure");
   cmp_ok(atomic_load(&n_runs), "==", 0, "nothing of it was done");
   ok(dk_client_status(rig.client, dk_str_of("child::1.2"), &info) == DK_OK &&
        info.status == DK_FAILED,

@@ -53,7 +53,7 @@ gated(dk_task *task, dk_str input)
 /* ---- orchestrations -------------------------------------------------------------------------- */
 
 static const struct dk_activity_options for_nobody = {
-  .struct_size = sizeof(for_nobody), .tag = {"nobody", 6}};
+  .struct_size = sizeof(for_nobody), .tag = {"absent", 6}};
 
 static dk_result
 hello(dk_orch *o, dk_str input)
@@ -70,7 +70,7 @@ works(dk_orch *o, dk_str input)
   return dk_completed(o, dk_await(o, dk_external(o, "go")));
 }
 
-/* Ends its activity, which nobody takes, for the reason that is asked for. */
+/* Ends its activity, which no worker takes, for the requested reason. */
 static dk_result
 ends(dk_orch *o, dk_str input)
 {
@@ -84,7 +84,7 @@ ends(dk_orch *o, dk_str input)
   else if (strcmp(how.ptr, "drop") == 0)
     dk_drop(o, left);
   else if (strcmp(how.ptr, "fail") == 0)
-    dk_fail(o, "as it was told");
+    dk_fail(o, "as requested");
   else if (strcmp(how.ptr, "continue") == 0)
     dk_continue_as_new(o, dk_str_of("x"), NULL);
   while (strcmp(how.ptr, "limit") == 0)
@@ -252,7 +252,7 @@ test_requested(void)
   rig_end(&rig);
 }
 
-/* A client's own second request is not stored beside the first: the other is somebody else's. */
+/* A client's own second request is not stored beside the first: this one is another sender's. */
 static void
 test_requested_twice(void)
 {
@@ -284,9 +284,9 @@ test_not_found(void)
   struct rig rig = begin();
 
   rig_start(&rig);
-  cancel(&rig, "nobody");
+  cancel(&rig, "absent");
   counts(&rig, NULL, REQUESTS("api", "not_found", "") TURNS("committed", "+1")
-         TURNS("stalled", "+3") DELAYED("no_start", "+3"), "nobody has started it");
+         TURNS("stalled", "+3") DELAYED("no_start", "+3"), "it was not started");
   rig_end(&rig);
 }
 
@@ -439,7 +439,7 @@ test_unknown(void)
 static void
 test_phases(void)
 {
-  /* Its result comes when all is over: one more turn, which does nothing. */
+  /* Its result arrives after the end: one more turn, which does nothing. */
   test_absent("alone", "x", CANCELLED("terminal_completed", "absent", "gated") ACKED
               TURNS("committed", "+2") ENDED("completed") WORK("completed"), "one has ended");
   test_absent("mixes", "gated", CANCELLED("terminal_completed", "queued", "gated")
@@ -447,7 +447,7 @@ test_phases(void)
               ENDED("completed") WORK("completed"), "one of two alike has ended");
   test_absent("mixes", "left", CANCELLED("terminal_completed", "unknown", "gated")
               CANCELLED("terminal_completed", "unknown", "left") ACKED TURNS("committed", "+2")
-              ENDED("completed") WORK("completed"), "nobody knows which of two has ended");
+              ENDED("completed") WORK("completed"), "it is unknown which of two has ended");
   test_unknown();
 }
 

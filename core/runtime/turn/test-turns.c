@@ -214,18 +214,19 @@ test_unregistered(void)
   rig_start(&rig);
   rig_run(&rig, "ghost", "ghost", "");
   rig_run(&rig, "ghost-2", "ghost", "");
-  ok(UNTIL(rig_counters(&rig).turns_stalled >= 12), "two are put off again and again");
-  cmp_ok(listener_level(rig.listener, DK_LEVEL_WARNING), "==", 2, "each is warned of once");
+  ok(UNTIL(rig_counters(&rig).turns_stalled >= 12), "two are delayed again and again");
+  cmp_ok(listener_level(rig.listener, DK_LEVEL_WARNING), "==", 2, "one warning is logged for each");
   rig_is_told(&rig, DK_LOG_STALLED, "instance ghost", "no orchestration \"ghost\"",
               "dk_register_orchestration");
   rig_ten_complete(&rig, "hello");
-  cancel(&rig, "ghost-2", "nobody knows it");
-  is(rig_result(&rig, "ghost-2"), "cancelled: nobody knows it (me)",
+  cancel(&rig, "ghost-2", "not registered");
+  is(rig_result(&rig, "ghost-2"), "cancelled: not registered (me)",
      "a cancel request needs no code");
   rig_stop(&rig, 1000);
   rig_orchestration(&rig, "ghost", hello);
   rig_start(&rig);
-  is(rig_result(&rig, "ghost"), "completed: hello ", "a deployment that knows it is not too late");
+  is(rig_result(&rig, "ghost"), "completed: hello ",
+     "a deployment that registers it is not too late");
   rig_end(&rig);
 }
 
@@ -235,13 +236,13 @@ test_unknown_instance(void)
   struct rig rig = begin();
 
   rig_start(&rig);
-  raise_event(&rig, "nobody", "go", "lost");
+  raise_event(&rig, "absent", "go", "lost");
   ok(listener_until(rig.listener, DK_LOG_MESSAGE_DROPPED, 1),
-     "a message that nobody comes for is dropped");
+     "a message for an unknown instance is dropped");
   cmp_ok(rig_counters(&rig).messages_dropped, "==", 1, "and counted");
   ok(rig_counters(&rig).turns_stalled == 3, "after max_attempts deliveries");
-  rig_is_told(&rig, DK_LOG_STALLED, "instance nobody", "was not started (yet)", "dk_client_start");
-  rig_is_told(&rig, DK_LOG_MESSAGE_DROPPED, "instance nobody", "its instance was not started",
+  rig_is_told(&rig, DK_LOG_STALLED, "instance absent", "was not started (yet)", "dk_client_start");
+  rig_is_told(&rig, DK_LOG_MESSAGE_DROPPED, "instance absent", "its instance was not started",
               "dk_client_start");
   rig_ten_complete(&rig, "hello");
   rig_end(&rig);
@@ -292,7 +293,7 @@ test_poison(void)
   rig_start(&rig);
   ok(rig_says(rig_result(&rig, "the-kid"), "failed: "),
      "a turn that kills its process each time fails");
-  ok(rig_says(rig_result(&rig, "p"), "completed: faulted"), "and its parent is told");
+  ok(rig_says(rig_result(&rig, "p"), "completed: faulted"), "and its parent gets the failure");
   rig_end(&rig);
 }
 
@@ -316,8 +317,8 @@ test_nondeterminism(void)
   rig_start(&rig);
   raise_event(&rig, "i", "go", "");
   raise_event(&rig, "j", "go", "");
-  ok(UNTIL(rig_counters(&rig).turns_stalled > 4), "changed code stalls them");
-  ok(rig_says(listener_latest(rig.listener, DK_LOG_STALLED).text, "go"), "and it is told where");
+  ok(UNTIL(rig_counters(&rig).turns_stalled > 4), "changed code delays them");
+  ok(rig_says(listener_latest(rig.listener, DK_LOG_STALLED).text, "go"), "and the log says where");
   rig_ten_complete(&rig, "hello");
   rig_stop(&rig, 10000);
 
@@ -382,13 +383,13 @@ test_strays(void)
   ok(UNTIL(rig_counters(&rig).turns_committed == 1), "an instance waits");
   for (uint32_t i = 0; i < n; i++)
     rig_send(&rig, "i", NULL, &strays[i]);
-  ok(listener_until(rig.listener, DK_LOG_STRAY, n), "messages that are for nobody are told");
+  ok(listener_until(rig.listener, DK_LOG_STRAY, n), "messages that refer to nothing are logged");
   raise_event(&rig, "i", "go", "unharmed");
-  is(rig_result(&rig, "i"), "completed: unharmed", "and do nothing");
+  is(rig_result(&rig, "i"), "completed: unharmed", "and have no effect");
   rig_send(&rig, "i", NULL, &strays[0]);
-  ok(listener_until(rig.listener, DK_LOG_STRAY, n + 1), "nor to one that is over");
+  ok(listener_until(rig.listener, DK_LOG_STRAY, n + 1), "and so is one for an ended instance");
   cmp_ok(rig_counters(&rig).strays, "==", n + 1, "all are counted");
-  cmp_ok(listener_level(rig.listener, DK_LEVEL_WARNING), "==", 0, "none is worth a warning");
+  cmp_ok(listener_level(rig.listener, DK_LEVEL_WARNING), "==", 0, "without a warning");
   rig_end(&rig);
 }
 
@@ -403,18 +404,18 @@ test_taken(void)
   rig_run(&rig, "runs", "waits", "");
   rig_run(&rig, "over", "hello", "");
   rig_run(&rig, "stored", "ghost", "");
-  is(rig_result(&rig, "over"), "completed: hello ", "one is over");
+  is(rig_result(&rig, "over"), "completed: hello ", "one has ended");
   ok(UNTIL(rig_counters(&rig).turns_committed >= 2), "one runs");
   rig_run(&rig, "p1", "parent", "runs");
   rig_run(&rig, "p2", "parent", "over");
   rig_run(&rig, "p3", "parent", "stored");
   ok(rig_says(rig_result(&rig, "p1"), "completed: faulted, "), "the id of one that runs is taken");
-  ok(rig_says(rig_result(&rig, "p2"), "completed: faulted, "), "and of one that is over");
+  ok(rig_says(rig_result(&rig, "p2"), "completed: faulted, "), "and of one that has ended");
   ok(rig_says(rig_result(&rig, "p3"), "completed: faulted, "), "and of one whose start is stored");
   rig_run(&rig, "d", "detaches", "stored");
-  is(rig_result(&rig, "d"), "completed: started", "a detached start does not mind");
+  is(rig_result(&rig, "d"), "completed: started", "a detached start does not fail");
   raise_event(&rig, "runs", "go", "on");
-  is(rig_result(&rig, "runs"), "completed: on", "the other one is not disturbed");
+  is(rig_result(&rig, "runs"), "completed: on", "the other instance is not disturbed");
   rig_run(&rig, "p4", "parent", "free");
   is(rig_result(&rig, "p4"), "completed: succeeded, hello x", "an id that is free is all right");
   rig_end(&rig);
@@ -434,11 +435,11 @@ test_many_taken(void)
   ok(listener_until(rig.listener, DK_LOG_STALLED, 3), "three starts are stored, and wait");
   rig_run(&rig, "m", "many", "");
   is(rig_result(&rig, "m"), "completed: faulted", "the id of its child is taken");
-  is(rig_result(&rig, "free-1"), "completed: hello d", "what is free is started");
+  is(rig_result(&rig, "free-1"), "completed: hello d", "a start with a free id succeeds");
   is(rig_result(&rig, "free-2"), "completed: hello d", "and so is the other");
   cmp_ok(faulty_calls(rig.faulty, FAULTY_ACK_TURN) - faulty_successes(rig.faulty, FAULTY_ACK_TURN),
          "==", 3, "each of three refusals names one");
-  ok(listener_until(rig.listener, DK_LOG_STRAY, 2), "the two detached starts are told");
+  ok(listener_until(rig.listener, DK_LOG_STRAY, 2), "the two detached starts are logged");
   rig_end(&rig);
 }
 
@@ -469,7 +470,7 @@ store_later(struct rig *rig, const char *instance, const char *id)
     BAIL_OUT("a message cannot be stored");
 }
 
-/* Two ask an instance that is over, and one of them has its answer by now. */
+/* Two start a child with the id of an ended instance, and one of them has its answer already. */
 static void
 test_one_answer_is_stored(void)
 {
@@ -479,7 +480,7 @@ test_one_answer_is_stored(void)
 
   rig_start(&rig);
   rig_run(&rig, "over", "hello", "");
-  is(rig_result(&rig, "over"), "completed: hello ", "one is over");
+  is(rig_result(&rig, "over"), "completed: hello ", "one has ended");
   rig_run(&rig, "second", "waits", "");
   ok(UNTIL(rig_counters(&rig).turns_committed >= 2), "one waits");
   rig_stop(&rig, RIG_WAIT_MS);
@@ -507,11 +508,11 @@ test_corrupt_history(void)
   raise_event(&rig, "i", "go", "");
   ok(rig_says(rig_result(&rig, "i"), "failed: "),
      "a history that cannot be read fails it in the end");
-  cmp_ok(rig_counters(&rig).turns_stalled, "==", 2, "after it was put off");
+  cmp_ok(rig_counters(&rig).turns_stalled, "==", 2, "after it was delayed");
   ok(rig_says(listener_latest(rig.listener, DK_LOG_STALLED).text, "event 1"),
-     "and it is told where");
+     "and the log says where");
   cancel(&rig, "c", "it is broken");
-  is(rig_result(&rig, "c"), "cancelled: it is broken (me)", "it can be cancelled before");
+  is(rig_result(&rig, "c"), "cancelled: it is broken (me)", "and can be cancelled before that");
   rig_end(&rig);
 }
 
@@ -530,13 +531,13 @@ test_lost_continuation(void)
   raise_event(&rig, "i", "go", "");
   ok(rig_says(rig_result(&rig, "i"), "failed: "),
      "without the message that continues it, it fails");
-  ok(rig_counters(&rig).turns_stalled == 2, "after it was put off, in no hot loop");
+  ok(rig_counters(&rig).turns_stalled == 2, "after delays, not in a hot loop");
   cancel(&rig, "j", "enough");
   is(rig_result(&rig, "j"), "cancelled: enough (me)", "and can be cancelled");
   rig_end(&rig);
 }
 
-/* More is queued than one turn takes: the message that begins an execution stands behind it. */
+/* More is queued than one turn takes: the message that begins an execution is behind them. */
 static void
 test_long_queue(bool starts_first)
 {
@@ -557,8 +558,8 @@ test_long_queue(bool starts_first)
     rig_run(&rig, "i", "takes two", "");
   rig_start(&rig);
   is(rig_result(&rig, "i"), all, "a long queue is taken in its order, %s",
-     starts_first ? "from the start on" : "also what came before the start");
-  cmp_ok(rig_counters(&rig).turns_stalled, "==", 0, "and nothing is put off for it");
+     starts_first ? "from the start on" : "even what arrived before the start");
+  cmp_ok(rig_counters(&rig).turns_stalled, "==", 0, "and nothing is delayed for it");
   rig_ten_complete(&rig, "hello");
   rig_end(&rig);
 }
@@ -595,7 +596,7 @@ test_overdue(void)
   rig_run(&rig, "i", "never", "");
   ok(rig_says(rig_result(&rig, "i"), "failed: "),
      "code that never ends fails its instance in the end");
-  ok(rig_counters(&rig).turns_stalled >= 1, "after it was put off");
+  ok(rig_counters(&rig).turns_stalled >= 1, "after it was delayed");
   rig.options.max_turn_ms = 0;
   rig_end(&rig);
 }
@@ -614,14 +615,15 @@ test_stuck(void)
   rig.options.orchestration_slots = 1;
   rig_start(&rig);
   rig_run(&rig, "i", "stuck", "");
-  ok(listener_until(rig.listener, DK_LOG_TURN_STUCK, 1), "code that does not come back is told");
+  ok(listener_until(rig.listener, DK_LOG_TURN_STUCK, 1), "code that does not return is logged");
   ok(!dk_runtime_healthy(rig.runtime, reason, sizeof(reason)), "the runtime is not healthy then");
-  ok(rig_says(reason, "instance i"), "and says who it is");
+  ok(rig_says(reason, "instance i"), "and the reason names the instance");
   rig_ten_complete(&rig, "hello");
   ok(UNTIL(rig_counters(&rig).turns_stalled > 0), "its next turn does not run it once more");
-  cmp_ok(atomic_load(&n_stuck), "==", 1, "as long as the first has not come back");
+  cmp_ok(atomic_load(&n_stuck), "==", 1, "as long as the first has not returned");
   sem_post(&let_go);
-  ok(UNTIL(dk_runtime_healthy(rig.runtime, reason, sizeof(reason))), "it is when it has come back");
+  ok(UNTIL(dk_runtime_healthy(rig.runtime, reason, sizeof(reason))),
+     "it is when the code has returned");
   for (int i = 0; i < 100; i++)
     sem_post(&let_go);
   ok(rig_says(rig_result(&rig, "i"), "completed: at last"), "and the instance ends");
