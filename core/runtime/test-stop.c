@@ -155,7 +155,7 @@ test_left(void)
   for (int i = 0; i < 100; i++)
     a_moment();
   cmp_ok(faulty_calls(rig.faulty, FAULTY_ACK_TURN), "==", calls,
-         "when it comes back it touches nothing");
+         "after its return it calls nothing");
   end(&rig);
 }
 

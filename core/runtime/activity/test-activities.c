@@ -165,7 +165,7 @@ test_slots(void)
   for (uint64_t i = 1; i <= MANY; i++)
     once += shop_wait(shop, i)->times == 1;
   shop_look(shop);
-  cmp_ok(once, "==", MANY, "all come back, each once");
+  cmp_ok(once, "==", MANY, "all complete, each once");
   cmp_ok(atomic_load(&runs), "==", MANY, "and ran once");
   cmp_ok(atomic_load(&most_at_once), "==", SLOTS, "never more at once than there are slots");
   shop_close(shop);
@@ -255,7 +255,7 @@ test_cannot_run(void)
   struct came *came = shop_wait(shop, 1);
   cmp_ok(came->kind, "==", MESSAGE_ACTIVITY_FAILED, "an unregistered activity fails in the end");
   cmp_ok(came->code, "==", CODE_UNREGISTERED, "as unregistered");
-  ok(says(came->text, "no activity of this name"), "and says why");
+  ok(says(came->text, "no activity of this name"), "and the error says why");
   came = shop_wait(shop, 2);
   cmp_ok(came->code, "==", CODE_CORRUPT, "so does one that cannot be read");
   cmp_ok(listener_count(shop->listener, DK_LOG_STALLED), "==", 4,
@@ -264,7 +264,7 @@ test_cannot_run(void)
   shop_close(shop);
 }
 
-/* A worker that dies with it each time: here, one that takes it and never says more. */
+/* A worker that dies with it each time: here, one that takes it and never answers. */
 static void
 test_poison(void)
 {
@@ -300,7 +300,7 @@ test_ack_retried(enum fault fault, dk_status status, const char *what)
   faulty_plan(shop->faulty, FAULTY_ACK_WORK, 0, 3, fault, status);
   shop_start(shop);
   shop_order(shop, 1, "echo", "x");
-  is(shop_wait(shop, 1)->text, "x", "%s: it comes back all the same", what);
+  is(shop_wait(shop, 1)->text, "x", "%s: it completes nevertheless", what);
   ok(UNTIL(shop_counter(shop, COUNT_ACTIVITIES_COMPLETED) == 1), "it counts as completed");
   shop_look(shop);
   cmp_ok(shop->came[1].times, "==", 1, "once");
@@ -343,7 +343,7 @@ test_too_large(void)
   shop_order(shop, 1, "much", "x");
   struct came *came = shop_wait(shop, 1);
   cmp_ok(came->kind, "==", MESSAGE_ACTIVITY_FAILED, "a result that the store will not have fails");
-  ok(says(came->text, "DK_TOO_LARGE") && says(came->text, "17825792"), "and says so");
+  ok(says(came->text, "DK_TOO_LARGE") && says(came->text, "17825792"), "and the error says so");
   shop_close(shop);
 }
 
@@ -399,14 +399,14 @@ test_store_away(void)
   faulty_away(shop->faulty, true);
   shop_start(shop);
   ok(faulty_until_calls(shop->faulty, FAULTY_RELEASE_FETCH, 5),
-     "what the first fetch may have locked is to be given back, again and again");
-  cmp_ok(listener_count(shop->listener, DK_LOG_STORE_AWAY), "==", 1, "but told once");
+     "it tries again and again to give back what the first fetch might have locked");
+  cmp_ok(listener_count(shop->listener, DK_LOG_STORE_AWAY), "==", 1, "but this is logged once");
   ok(UNTIL(!health_is_well(&shop->log.health, reason, sizeof(reason))), "it is not healthy");
-  ok(says(reason, "activities cannot be fetched for "), "and says why");
+  ok(says(reason, "activities cannot be fetched for "), "and the reason says why");
   faulty_away(shop->faulty, false);
   shop_order(shop, 1, "echo", "x");
-  is(shop_wait(shop, 1)->text, "x", "when the store is back, it goes on");
-  cmp_ok(listener_count(shop->listener, DK_LOG_STORE_BACK), "==", 1, "told once");
+  is(shop_wait(shop, 1)->text, "x", "when the store is reachable again, work continues");
+  cmp_ok(listener_count(shop->listener, DK_LOG_STORE_BACK), "==", 1, "which is logged once");
   ok(health_is_well(&shop->log.health, reason, sizeof(reason)), "it is healthy");
   shop_close(shop);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cancellation as a running activity sees it, twice: told by the commit of this process, and learnt
+/* Cancellation as a running activity sees it, twice: signalled by the commit here, and learnt
  * by the renewal that finds no row. */
 #include <poll.h>
 #include <stdatomic.h>
@@ -139,7 +139,7 @@ test_token(void)
   ok(UNTIL(shop_counter(shop, COUNT_GRACE_KEPT) == 1), "it has kept its grace");
   listener_until(shop->listener, DK_LOG_ACTIVITY_CANCELLED, 1);
   cmp_ok(listener_matching(shop->listener, DK_LOG_ACTIVITY_CANCELLED, DK_CAUSE_CANCELLED,
-                           learnt()), "==", 1, "one line says so, with cause and how learnt");
+                           learnt()), "==", 1, "one line, with cause and how it was learnt");
   is_told_of(shop, DK_LOG_ACTIVITY_CANCELLED, 1, "obeys");
   cmp_ok(shop_counter(shop, is_local ? COUNT_LEARNT_BY_COMMIT : COUNT_LEARNT_BY_RENEWAL), "==", 1,
          "it is counted");
@@ -314,10 +314,10 @@ test_many(void)
   ok(UNTIL(shop_counter(shop, COUNT_GRACE_KEPT) == many), "all of them");
   for (uint32_t i = 1; i <= many; i++)
     came += shop->came[i].times;
-  cmp_ok(came, "==", 0, "none comes back");
+  cmp_ok(came, "==", 0, "no result arrives");
   listener_until(shop->listener, DK_LOG_ACTIVITY_CANCELLED, many);
   cmp_ok(listener_matching(shop->listener, DK_LOG_ACTIVITY_CANCELLED, DK_CAUSE_CANCELLED,
-                           learnt()), "==", many, "a line for each, with cause and how learnt");
+                           learnt()), "==", many, "a line for each, with cause and path");
   cmp_ok(listener_level(shop->listener, DK_LEVEL_INFO), "==", many, "and no other");
   cmp_ok(listener_level(shop->listener, DK_LEVEL_WARNING) +
          listener_level(shop->listener, DK_LEVEL_ERROR), "==", 0, "no warning, no error");
@@ -375,7 +375,8 @@ test_lease_lost(void)
   listener_until(shop->listener, DK_LOG_LEASE_LOST, 1);
   cmp_ok(listener_matching(shop->listener, DK_LOG_LEASE_LOST, DK_CAUSE_LEASE_LOST,
                            DK_LEARNT_BY_DEADLINE), ">=", 1, "learnt by the deadline");
-  cmp_ok(shop_counter(shop, COUNT_ACTIVITIES_CANCELLED), "==", 0, "that is no cancellation");
+  cmp_ok(shop_counter(shop, COUNT_ACTIVITIES_CANCELLED), "==", 0,
+         "which does not count as cancelled");
   cmp_ok(faulty_calls(shop->faulty, FAULTY_ACK_WORK), "==", 0, "its result is not acknowledged");
   ok(UNTIL(atomic_load(&runs) >= 2), "it is run again");
   shop_close(shop);
@@ -396,8 +397,8 @@ test_stranger(void)
   ok(UNTIL(atomic_load(&runs) == 1), "an activity runs");
   activity_pool_signal(shop->pool, dk_str_of("i"), &stolen, 1);
   atomic_store(&may_end, 1);
-  is(shop_wait(shop, 1)->text, "x", "what was stolen from another worker is not its business");
-  cmp_ok(listener_level(shop->listener, DK_LEVEL_INFO), "==", 0, "and nothing is said");
+  is(shop_wait(shop, 1)->text, "x", "a row of another worker has no effect here");
+  cmp_ok(listener_level(shop->listener, DK_LEVEL_INFO), "==", 0, "and nothing is logged");
   shop_close(shop);
 }
 

@@ -131,7 +131,7 @@ counts(struct shop *shop, const char *expected, bool is_told)
   return is_expected;
 }
 
-/* Once all that runs has ended, and so nothing moves any more. */
+/* Once everything has ended, so that no count changes any more. */
 static void
 counts_in_the_end(struct shop *shop, const char *expected, const char *what)
 {
@@ -213,7 +213,7 @@ test_stop(void)
   shop_close(shop);
 }
 
-/* ---- told to end ----------------------------------------------------------------------------- */
+/* ---- signalled to end ------------------------------------------------------------------------ */
 
 static void
 test_local(void)
@@ -229,7 +229,7 @@ test_local(void)
   UNTIL(shop_counter(shop, COUNT_GRACE_KEPT) == 1);
   double longest = since(from);
   counts_in_the_end(shop, NOTIFIED("local") GRACE("kept") STARTED ENDED("cancelled"),
-                    "told by the commit");
+                    "signalled by the commit");
   double took = seconds(shop, "dk_activity_cancel_notification_seconds_sum{path=\"local\"}");
   ok(took > 0 && took <= longest, "%.6f s after it, of %.3f s at most", took, longest);
   shop_close(shop);
@@ -272,7 +272,7 @@ test_renew(void)
   UNTIL(shop_counter(shop, COUNT_GRACE_KEPT) == 1);
   double longest = since(from) + 0.01; /* the store's clock ticks at other moments */
   counts_in_the_end(shop, NOTIFIED("renew") GRACE("kept") RENEWALS("lost", "+1") STARTED
-                    ENDED("cancelled"), "told by a renewal");
+                    ENDED("cancelled"), "signalled by a renewal");
   double took = seconds(shop, "dk_activity_cancel_notification_seconds_sum{path=\"renew\"}");
   ok(took >= 0.049 && took <= longest, "%.3f s after it was good, of %.3f s at most", took,
      longest);
@@ -296,7 +296,7 @@ test_renew_after_others(void)
   UNTIL(shop_counter(shop, COUNT_GRACE_KEPT) == 1);
   double longest = since(from);
   counts_in_the_end(shop, NOTIFIED("renew") GRACE("kept") RENEWALS("ok", "+3")
-                    RENEWALS("lost", "+1") STARTED ENDED("cancelled"), "told by the fourth");
+                    RENEWALS("lost", "+1") STARTED ENDED("cancelled"), "signalled by the fourth");
   double took = seconds(shop, "dk_activity_cancel_notification_seconds_sum{path=\"renew\"}");
   ok(took >= 0.099 && took <= longest - 0.29, "%.3f s after the third, %.3f s after its fetch",
      took, longest);
@@ -359,7 +359,7 @@ test_quarantine(void)
   atomic_store(&may_end, 1);
   UNTIL(shop_counter(shop, COUNT_QUARANTINED_NOW) == 0);
   counts_in_the_end(shop, NOTIFIED("local") GRACE("quarantined") STARTED ENDED("cancelled"),
-                    "it comes back after all");
+                    "it returns after all");
   shop_close(shop);
 }
 

@@ -9,7 +9,7 @@
 
 /* ---- orchestrations, activities -------------------------------------------------------------- */
 
-/* Asks an activity of that name, and tells how it ended. */
+/* Runs an activity of that name, and returns how it ended. */
 static dk_result
 asks(dk_orch *o, dk_str name)
 {
@@ -102,7 +102,7 @@ test_unregistered_activity(void)
   end(&rig);
 }
 
-/* In the store stands an order that no runtime has written. */
+/* The store has an order that no runtime has written. */
 static void
 test_unreadable_order(void)
 {
@@ -155,7 +155,7 @@ test_never_returns(void)
   ok(!dk_runtime_healthy(rig.runtime, reason, sizeof(reason)), "which is not healthy");
   sem_post(&let_go);
   sem_post(&let_go);
-  ok(UNTIL(dk_runtime_healthy(rig.runtime, reason, sizeof(reason))), "until they come back");
+  ok(UNTIL(dk_runtime_healthy(rig.runtime, reason, sizeof(reason))), "until they return");
   end(&rig);
 }
 

@@ -194,7 +194,7 @@ test_lease_lost(void)
   faulty_heal(shop->faulty);
   atomic_store(&may_end, 1);
   struct came *came = shop_wait(shop, 1);
-  ok(UNTIL(shop_counter(shop, COUNT_QUARANTINED_NOW) == 0), "all come back");
+  ok(UNTIL(shop_counter(shop, COUNT_QUARANTINED_NOW) == 0), "all return");
   shop_look(shop);
   cmp_ok(came->times, "==", 1, "but only one result counts");
   shop_close(shop);

@@ -45,12 +45,13 @@ test_sleep(void)
   dk_token *token = token_new();
   int64_t from = ticks_now();
 
-  cmp_ok(dk_token_sleep(token, 50), "==", DK_CAUSE_NONE, "a sleep whose time runs out says so");
+  cmp_ok(dk_token_sleep(token, 50), "==", DK_CAUSE_NONE,
+         "a sleep whose time has passed returns no cause");
   cmp_ok(ticks_now() - from, ">=", 50, "not sooner");
-  cmp_ok(dk_token_sleep(token, -1), "==", DK_CAUSE_NONE, "a negative time is none");
+  cmp_ok(dk_token_sleep(token, -1), "==", DK_CAUSE_NONE, "a negative time does not sleep");
   token_set(token, DK_CAUSE_SHUTDOWN);
   cmp_ok(dk_token_sleep(token, INT64_MAX), "==", DK_CAUSE_SHUTDOWN,
-         "with a token that is set there is no sleep");
+         "a token that is set does not sleep");
   dk_token_free(token);
 }
 
@@ -129,7 +130,7 @@ test_said(void)
   cmp_ok(outcome.kind, "==", OUTCOME_DONE, "what is returned counts, not what was said before");
   ok(outcome.text.len == 2 && outcome.text.ptr != input.ptr, "its text is a copy");
   task_run(&task, mixed_up, input, &outcome);
-  cmp_ok(outcome.kind, "==", OUTCOME_NONE, "an older result is none");
+  cmp_ok(outcome.kind, "==", OUTCOME_NONE, "a result from an earlier task does not count");
   task_run(&task, absent, input, &outcome);
   ok(outcome.kind == OUTCOME_DONE && !outcome.text.ptr, "an output may be absent");
   char *memory = dk_task_alloc(&task, 100);
@@ -141,7 +142,7 @@ test_said(void)
   cmp_ok(dk_task_sleep(&task, 1), "==", DK_CAUSE_NONE, "it may sleep");
   token_set(task.token, DK_CAUSE_CANCELLED);
   ok(dk_task_cancelled(&task) == DK_CAUSE_CANCELLED && is_readable(dk_task_cancel_fd(&task)),
-     "and hears of its token");
+     "and sees its token");
   task_done(&task);
 }
 

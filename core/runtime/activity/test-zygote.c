@@ -208,7 +208,7 @@ test_crashes(struct dk_zygote *zygote)
   ok(says(came->text, "crashed: signal 9"), "and says how");
   cmp_ok(atomic_load(&shared->runs), "==", 3, "after all attempts it may have");
   shop_order(shop, 3, "exits", "x");
-  ok(says(shop_wait(shop, 3)->text, "exit status 7"), "one that ends its process says so, too");
+  ok(says(shop_wait(shop, 3)->text, "exit status 7"), "one that ends its process is reported, too");
   shop_order(shop, 4, "echo", "y");
   is(shop_wait(shop, 4)->text, "y", "other activities run");
   close_shop(shop);
@@ -258,7 +258,7 @@ test_killed(struct dk_zygote *zygote)
 
   shop->options.grace_ms = 500;
   shop_order(shop, 1, "stubborn", "x");
-  ok(UNTIL(atomic_load(&shared->runs) == 1), "an activity that hears nothing runs in a process");
+  ok(UNTIL(atomic_load(&shared->runs) == 1), "an activity that ignores signals runs in a process");
   int64_t from = ticks_now();
   pid_t pid = atomic_load(&shared->pid), grandchild = atomic_load(&shared->grandchild);
   ok(is_alive(pid) && is_alive(grandchild), "with a process of its own");
@@ -322,7 +322,7 @@ parent_of(pid_t pid)
   return parent;
 }
 
-/* Its children go with it; what they did is given back, and told once. */
+/* Its children end with it; their activities are given back, and that is logged once. */
 static void
 test_zygote_dies(struct dk_zygote *zygote)
 {
@@ -337,7 +337,7 @@ test_zygote_dies(struct dk_zygote *zygote)
   ok(UNTIL(!is_alive(pid)), "when the zygote dies, so does its process");
   ok(UNTIL(!activity_pool_is_well(shop->pool, reason, sizeof(reason))),
      "the worker is not healthy");
-  ok(says(reason, "zygote"), "and says why");
+  ok(says(reason, "zygote"), "and the reason names the zygote");
   ok(listener_until(shop->listener, DK_LOG_STALLED, 1), "others are delayed");
   ok(UNTIL(shop_counter(shop, COUNT_ACTIVITIES_PUT_OFF) >= 5), "again and again");
   cmp_ok(listener_count(shop->listener, DK_LOG_STALLED), "==", 1, "which is logged once");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Other work before and after 100 instances with five activities each are cancelled at once: see
- * bench.h.  The activities have all slots, and end when they are signalled; other work waits all
- * the while.  From the last request on it has two renewals' time to be back at its rate. */
+ * bench.h.  The activities have all slots, and end when they are signalled; other work waits
+ * meanwhile.  After the last request it has the time of two renewals to return to its rate. */
 #include "core/runtime/bench/bench.h"
 
 #include <poll.h>
@@ -109,6 +109,6 @@ measure(struct bench *bench, uint32_t flags, const char *what)
 void
 bench_back(struct bench *bench)
 {
-  measure(bench, 0, "told by the commit");
-  measure(bench, DK_RUNTIME_NO_LOCAL_SIGNAL, "told by renewals, each 500 ms");
+  measure(bench, 0, "signalled by the commit");
+  measure(bench, DK_RUNTIME_NO_LOCAL_SIGNAL, "learnt by renewals, each 500 ms");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `make bench-runtime`: figures of the runtime on a provider, each with its target and whether that
- * was reached; the exit code is 1 if one was missed.  The result of a busy machine means nothing.
+ * was reached; the exit code is 1 if one was missed.  The figures of a busy machine mean nothing.
  *
  *   main.c    the command, stores and runtimes
  *   rate.c    five activities one after the other, 64 instances at once, against the floor
@@ -41,7 +41,7 @@ struct scene {
   struct dk_client *client;
 };
 
-/* All of these end the program with words if they do not go. */
+/* Each of these ends the program with a message if it fails. */
 struct scene scene_open(struct bench *bench, const char *name);
 void scene_orchestration(struct scene *scene, const char *name, dk_orchestration_fn *function);
 void scene_activity(struct scene *scene, const char *name, dk_activity_fn *function);
@@ -51,7 +51,7 @@ void scene_begin(struct scene *scene, const char *instance, const char *name, co
 __attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
 /* Ends the line of a figure: "reached" or "missed". */
 void judge(struct bench *bench, bool is_reached);
-/* Looks until it holds. */
+/* Checks the condition until it holds. */
 #define WAIT_FOR(condition)                                                                        \
   do {                                                                                             \
     int64_t until_ = now_ns() + 300 * INT64_C(1000000000);                                         \

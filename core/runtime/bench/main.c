@@ -163,7 +163,7 @@ scene_open(struct bench *bench, const char *name)
   dk_store_destroy(bench->library, NULL, s.caller, bench->settings, bench->n_settings);
   if (dk_store_open(bench->library, NULL, s.caller, DK_OPEN_CREATE, bench->settings,
                     bench->n_settings, &s.store) != DK_OK)
-    die("the store is not opened: %s", dk_caller_failure(s.caller)->text);
+    die("the store cannot be opened: %s", dk_caller_failure(s.caller)->text);
   s.client = dk_client_new(s.store, NULL);
   s.options = (struct dk_runtime_options){.struct_size = sizeof s.options,
                                           .registry = s.registry,
@@ -176,14 +176,14 @@ void
 scene_orchestration(struct scene *scene, const char *name, dk_orchestration_fn *function)
 {
   if (dk_register_orchestration(scene->registry, name, NULL, function) != DK_OK)
-    die("%s is not registered", name);
+    die("%s cannot be registered", name);
 }
 
 void
 scene_activity(struct scene *scene, const char *name, dk_activity_fn *function)
 {
   if (dk_register_activity(scene->registry, name, function, NULL) != DK_OK)
-    die("%s is not registered", name);
+    die("%s cannot be registered", name);
 }
 
 void
@@ -192,7 +192,7 @@ scene_start(struct scene *scene)
   struct dk_refusal refusal;
 
   if (dk_runtime_start(scene->store, &scene->options, &scene->runtime, &refusal) != DK_OK)
-    die("the runtime does not start: %s: %s", refusal.where, refusal.what);
+    die("the runtime cannot start: %s: %s", refusal.where, refusal.what);
 }
 
 void
@@ -202,11 +202,11 @@ scene_close(struct scene *scene)
   struct bench *bench = scene->bench;
 
   if (!dk_runtime_stop(scene->runtime, 5000, &left) || dk_store_close(scene->store))
-    die("the runtime does not stop");
+    die("the runtime has not stopped completely");
   dk_client_free(scene->client);
   if (dk_store_destroy(bench->library, NULL, scene->caller, bench->settings, bench->n_settings)
       != DK_OK)
-    die("the store is not removed: %s", dk_caller_failure(scene->caller)->text);
+    die("the store cannot be removed: %s", dk_caller_failure(scene->caller)->text);
   dk_caller_free(scene->caller);
   dk_registry_free(scene->registry);
 }
@@ -215,7 +215,7 @@ void
 scene_begin(struct scene *scene, const char *instance, const char *name, const char *input)
 {
   if (dk_client_start(scene->client, dk_str_of(instance), name, dk_str_of(input), NULL) != DK_OK)
-    die("%s is not started: %s", instance, dk_client_error(scene->client));
+    die("%s cannot be started: %s", instance, dk_client_error(scene->client));
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -226,10 +226,10 @@ add_setting(struct bench *bench, char *word, bool is_variable)
   char *value = strchr(word, '=');
 
   if (!value || bench->n_settings == MOST_SETTINGS)
-    die("not a setting, or one too many: %s", word);
+    die("not of the form KEY=VALUE, or too many settings: %s", word);
   *value++ = '\0';
   if (is_variable && !(value = getenv(value)))
-    die("%s: the variable is not set", word);
+    die("%s: the environment variable is not set", word);
   bench->settings[bench->n_settings++] = (struct dk_setting){word, dk_str_of(value)};
 }
 
@@ -254,7 +254,7 @@ read_words(struct bench *bench, int argc, char **argv)
           " [-e KEY=VARIABLE]"
           " PLUGIN [KEY=VALUE]... KEY=STORE");
   if (optind + 1 >= argc)
-    die("a plugin and the setting that names the store are wanted");
+    die("name a plugin, and last the setting that identifies the store");
   if (dk_library_open(argv[optind], 0, &bench->library, &refusal) != 0)
     die("%s: %s", refusal.where, refusal.what);
   for (int i = optind + 1; i < argc; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Large stores, by durakit.admin/1: what a page of a list costs at the end of 1,000,000 instances
- * against the beginning, and what orchestrations feel of 100,000 executions being pruned: see
+ * against the beginning, and how much the pruning of 100,000 executions slows orchestrations: see
  * bench.h.  Both stores are filled through the ABI, by FILLERS callers. */
 #include "core/runtime/bench/bench.h"
 
@@ -114,7 +114,7 @@ seed(struct scene *s, unsigned from, unsigned n)
   want(dk_store_enqueue_for_orchestrator(s->store, s->caller, &sower), s->caller, "filling");
   const struct dk_turn *turn = a_turn(s->store, s->caller);
   if (!turn || strcmp(turn->head.instance.ptr, "~sower") != 0)
-    die("filling: the turn that was asked for is not there");
+    die("filling: the store has not returned the requested turn");
   want(dk_store_ack_orchestration_item(s->store, s->caller, turn->head.lock_token, &result, NULL),
        s->caller, "filling");
 }
@@ -146,7 +146,7 @@ has_admin(struct scene *scene)
 {
   if (dk_store_extension(scene->store, DK_ADMIN))
     return true;
-  puts("          the provider does not offer " DK_ADMIN ": left out");
+  puts("          skipped: the provider does not offer " DK_ADMIN);
   return false;
 }
 
@@ -214,7 +214,7 @@ bench_pages(struct bench *bench)
 static atomic_bool stops;
 static atomic_uint started;
 
-/* PER_SECOND, whatever becomes of them. */
+/* Starts PER_SECOND instances, without waiting for them. */
 static void *
 start_steadily(void *context)
 {

@@ -62,7 +62,7 @@ start_them(void *context)
     }
     snprintf(name, sizeof name, "five-%u", MOST_NUMBERS + atomic_fetch_add(&rate.names, 1));
     if (dk_client_start(client, dk_str_of(name), "five", dk_str_of("0"), NULL) != DK_OK)
-      die("%s is not started: %s", name, dk_client_error(client));
+      die("%s cannot be started: %s", name, dk_client_error(client));
   }
   dk_client_free(client);
   return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the commit that cancels to the activity's token: see bench.h.
  *
- * In the same process, and as another process would learn it: by its next renewal. */
+ * In the same process, and in the way of another process: by its next renewal. */
 #include "core/runtime/bench/bench.h"
 
 #include <poll.h>

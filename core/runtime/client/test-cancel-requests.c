@@ -88,7 +88,7 @@ test_before_the_start(void)
   rig_end(&rig);
 }
 
-/* ---- what goes on as new --------------------------------------------------------------------- */
+/* ---- continuing as new ----------------------------------------------------------------------- */
 
 static struct rig *asking;
 

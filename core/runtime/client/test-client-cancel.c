@@ -38,7 +38,7 @@ test_one(void)
   struct message message = hand_message(&h, 0);
   ok(message.kind == MESSAGE_CANCEL && is_text(message.text, "too late") &&
        is_text(message.by, "user:me@here") && !message.parent.instance.ptr,
-     "which says why, and who asks");
+     "with the reason and the requester");
   ok(is_text(h.turn->messages[0].id, "cancel"), "with the id of all requests");
   cmp_ok(dk_cancel_one(h.client, dk_str_of("running"), NULL, &outcome), "==", DK_OK,
          "a second request while the first one is being taken, without a reason");
@@ -172,7 +172,7 @@ test_everything(void)
   told.counts.requested = 77;
   cmp_ok(dk_cancel_matching(h.client, NULL, NULL, hear, &told, &told.counts), "==", DK_INVALID,
          "no filter");
-  ok(strstr(dk_client_error(h.client), "the filter selects everything"), "with words");
+  ok(strstr(dk_client_error(h.client), "the filter selects everything"), "the error says so");
   is(counted(&told), "0 requested, 0 already, 0 over, 0 not found, 0 failed", "counts are written");
   cmp_ok(dk_cancel_matching(h.client, &filter, NULL, hear, &told, NULL), "==", DK_INVALID,
          "an empty one");
@@ -185,7 +185,7 @@ test_everything(void)
   cmp_ok(requests(&h), "==", before, "nothing is sent");
   filter.statuses = 1 << DK_NOT_STARTED | 1 << DK_RUNNING;
   cmp_ok(dk_cancel_matching(h.client, &filter, NULL, hear, &told, &told.counts), "==", DK_OK,
-         "all, if that is said");
+         "all, if the statuses are given");
   is(counted(&told), "3 requested, 0 already, 0 over, 0 not found, 0 failed", "is all");
   forget(&told);
   hand_end(&h);
@@ -244,7 +244,7 @@ test_expected(void)
     cmp_ok(told.n, "==", 0, "no outcome is reported");
   }
   is(dk_client_error(h.client),
-     "2 cancellations would be requested, expected 3: nothing was sent", "it is said");
+     "2 cancellations would be requested, expected 3: nothing was sent", "the error says so");
   options.expect = 0;
   cmp_ok(dk_cancel_by_name(h.client, "order", &options, hear, &told, NULL), "==", DK_INVALID,
          "zero is zero");
@@ -252,7 +252,7 @@ test_expected(void)
   options.expect = 1;
   options.flags = DK_CANCEL_DRY_RUN;
   cmp_ok(dk_cancel_by_name(h.client, "order", &options, hear, &told, &told.counts), "==",
-         DK_INVALID, "a dry run says so, too");
+         DK_INVALID, "in a dry run, too");
   cmp_ok(told.n, "==", 3, "and tells of each");
   options.flags = 0;
   options.expect = 2;

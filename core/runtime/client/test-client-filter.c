@@ -176,7 +176,7 @@ test_refusals(void)
   filter.statuses = 1 << 6;
   cmp_ok(dk_client_list(h.client, &filter, none, 0, 0, hear, NULL), "==", DK_UNSUPPORTED,
          "an unknown status");
-  isnt(dk_client_error(h.client), "", "with words");
+  isnt(dk_client_error(h.client), "", "with an error text");
   cmp_ok(dk_client_list(h.client, NULL, none, 0, 0, NULL, NULL), "==", DK_INVALID,
          "no callback");
   hand_end(&h);

@@ -108,7 +108,7 @@ test_history(bool is_plain)
   cmp_ok(dk_client_history(h.client, dk_str_of("absent"), 0, 0, 0, hear_event, &told), "==",
          DK_NOT_FOUND, "an instance that does not exist");
   cmp_ok(dk_client_history(h.client, dk_str_of(""), 0, 0, 0, hear_event, &told), "==", DK_INVALID,
-         "what is no id");
+         "an invalid id");
   cmp_ok(dk_client_history(h.client, inst, 0, 0, 0, NULL, NULL), "==", DK_INVALID,
          "no callback");
   told.stop_after = 2;
@@ -335,7 +335,8 @@ test_plain(void)
   hand_begin(&h, true);
   cmp_ok(dk_client_executions(h.client, inst, hear_execution, &told), "==", DK_UNSUPPORTED,
          "without the extension: executions");
-  ok(strstr(dk_client_error(h.client), "dk_client_executions needs durakit.admin/1"), "says so");
+  ok(strstr(dk_client_error(h.client), "dk_client_executions needs durakit.admin/1"),
+     "the error says so");
   cmp_ok(dk_client_messages(h.client, inst, hear_message, &told), "==", DK_UNSUPPORTED, "messages");
   cmp_ok(dk_client_stats(h.client, &stats), "==", DK_UNSUPPORTED, "counts");
   ok(strstr(dk_client_error(h.client), "dk_client_stats needs durakit.admin/1"), "say so");

@@ -61,8 +61,8 @@ struct teller {
   int out, left;
 };
 
-/* A byte for each outcome of so many.  When it comes to the next one its batch is through, and it
- * waits to be killed: somewhere between the two it is. */
+/* Writes a byte for each of so many outcomes.  When the next one is reported, a batch is complete,
+ * and the process waits to be killed, at some point in the next batch. */
 static int32_t
 write_byte(void *context, const struct dk_cancel_outcome *outcome)
 {
@@ -84,7 +84,7 @@ cancel_all(const char *reason, struct teller *teller)
   struct rig rig = begin();
 
   dk_cancel_by_name(rig.client, "order", &options, write_byte, teller, NULL);
-  _exit(1); /* it has come to an end where there should be none */
+  _exit(1); /* it has ended, but should have been killed */
 }
 
 /* Lets it report `n` outcomes, and kills it; returns how many it has reported. */
@@ -193,7 +193,7 @@ main(void)
   /* Each begins from the first, and is killed when it has come one batch further. */
   for (int i = 0; i < KILLS; i++)
     cmp_ok(kill_behind(reasons[i], (i + 1) * BATCH), "==", (i + 1) * BATCH,
-           "when it had told of %d", (i + 1) * BATCH);
+           "killed when it had reported %d", (i + 1) * BATCH);
   struct rig rig = begin();
   rig_orchestration(&rig, "order", order);
   run_once_more(&rig);

@@ -59,7 +59,7 @@ test_delete(void)
      "with all their data");
   cmp_ok(left(&h), "==", 1, "and only the other one remains");
   cmp_ok(dk_client_delete(h.client, ids, 2, 0, &removed), "==", DK_NOT_FOUND, "again");
-  isnt(dk_client_error(h.client), "", "with words");
+  isnt(dk_client_error(h.client), "", "with an error text");
   cmp_ok(removed.instances, "==", 0, "removes nothing");
   cmp_ok(dk_client_delete(h.client, &running, 1, 0, &removed), "==", DK_REFUSED, "what runs");
   cmp_ok(left(&h), "==", 1, "stays");
@@ -86,12 +86,12 @@ test_delete_unknown(void)
   hand_make(&h, b, DK_COMPLETED);
   faulty_plan(h.faulty, FAULTY_DELETE_INSTANCES, 0, 1, FAULT_REFUSE, DK_OUTCOME_UNKNOWN);
   cmp_ok(dk_client_delete(h.client, &a, 1, 0, &removed), "==", DK_OK,
-         "a deletion that did not arrive is asked for again");
+         "a deletion that did not arrive is requested again");
   cmp_ok(removed.instances, "==", 1, "and is done");
   faulty_plan(h.faulty, FAULTY_DELETE_INSTANCES, 0, 1, FAULT_FORGET, DK_OUTCOME_UNKNOWN);
   cmp_ok(dk_client_delete(h.client, &b, 1, 0, &removed), "==", DK_OUTCOME_UNKNOWN,
-         "one that did finds nothing");
-  ok(strstr(dk_client_error(h.client), "check which do"), "which is said: %s",
+         "the repetition of one that did arrive finds nothing");
+  ok(strstr(dk_client_error(h.client), "check which do"), "the error says so: %s",
      dk_client_error(h.client));
   hand_end(&h);
 }
@@ -343,15 +343,15 @@ test_prune(void)
   cmp_ok(dk_client_prune(h.client, a, 4, 0, &removed), "==", DK_OK, "all but four");
   ok(removed.instances == 1 && removed.executions == 2 && removed.events == 2, "two go");
   cmp_ok(dk_client_prune(h.client, a, 0, 1, &removed), "==", DK_OK, "what ended long ago");
-  cmp_ok(removed.executions, "==", 0, "is none");
+  cmp_ok(removed.executions, "==", 0, "removes none");
   faulty_plan(h.faulty, FAULTY_PRUNE, 0, 1, FAULT_REFUSE, DK_OUTCOME_UNKNOWN);
   cmp_ok(dk_client_prune(h.client, a, 0, 0, &removed), "==", DK_OK, "all that have ended");
   cmp_ok(removed.executions, "==", 3, "go, and the one that runs stays");
   cmp_ok(dk_client_prune(h.client, dk_str_of("absent"), 1, 0, &removed), "==", DK_NOT_FOUND,
          "an instance that does not exist");
-  isnt(dk_client_error(h.client), "", "with words");
+  isnt(dk_client_error(h.client), "", "with an error text");
   cmp_ok(dk_client_prune(h.client, dk_str_of(""), 1, 0, &removed), "==", DK_INVALID,
-         "what is no id");
+         "an invalid id");
   hand_end(&h);
 }
 
@@ -397,7 +397,8 @@ test_plain(void)
   hand_begin(&h, true);
   cmp_ok(dk_client_delete(h.client, &a, 1, 0, NULL), "==", DK_UNSUPPORTED,
          "without the extension: delete");
-  ok(strstr(dk_client_error(h.client), "dk_client_delete needs durakit.admin/1"), "says so");
+  ok(strstr(dk_client_error(h.client), "dk_client_delete needs durakit.admin/1"),
+     "the error says so");
   cmp_ok(dk_client_delete_matching(h.client, &filter, 0, NULL), "==", DK_UNSUPPORTED, "by filter");
   cmp_ok(dk_client_prune(h.client, a, 1, 0, NULL), "==", DK_UNSUPPORTED, "prune");
   cmp_ok(dk_client_prune_matching(h.client, &filter, 1, 0, 0, NULL), "==", DK_UNSUPPORTED,

@@ -94,7 +94,7 @@ test_busy(void)
   faulty_plan(h.faulty, FAULTY_ENQUEUE_MESSAGE, 1, 9, FAULT_REFUSE, DK_BUSY);
   cmp_ok(cancel_ids(&h, three, 3, NULL, &told), "==", DK_OK, "for longer");
   is(dk_text_str(&told.text), "a=already/0 b=failed/0 c=already/0 ", "it is not for one, and the "
-     "others go on");
+     "others succeed");
   ok(strstr(dk_text_str(&told.failures), "100 enqueue_for_orchestrator: DK_BUSY: "), "why: %s",
      dk_text_str(&told.failures));
   is(dk_client_error(h.client), "", "but the whole call does not fail");
@@ -123,7 +123,7 @@ test_away(void)
   is(counted(&told), "1 requested, 0 already, 0 over, 0 not found, 2 failed", "which is counted");
   cmp_ok(faulty_calls(h.faulty, FAULTY_ENQUEUE_MESSAGE) - before, "==", 10,
          "without being asked for each of them");
-  ok(strstr(dk_client_error(h.client), "DK_UNAVAILABLE"), "with words");
+  ok(strstr(dk_client_error(h.client), "DK_UNAVAILABLE"), "with the error");
   forget(&told);
   faulty_plan(h.faulty, FAULTY_ENQUEUE_MESSAGE, 1, UINT32_MAX, FAULT_REFUSE, DK_UNAVAILABLE);
   cmp_ok(dk_cancel_matching(h.client, &filter, NULL, hear, &told, &told.counts), "==",

@@ -132,10 +132,10 @@ test_damaged(void)
   cmp_ok(dk_store_ack_orchestration_item(h.store, h.caller, h.turn->head.lock_token,
                                          &result, &outcome),
          "==", DK_OK, "a history of a newer runtime");
-  cmp_ok(dk_client_status(h.client, inst, &info), "==", DK_OK, "is no reason to tell nothing");
+  cmp_ok(dk_client_status(h.client, inst, &info), "==", DK_OK, "does not prevent an answer");
   ok(info.status == DK_FAILED && is_text(info.output, "no") &&
        is_text(info.name, is_plain ? NULL : "order"),
-     "all but what stands in it");
+     "which has everything except the contents of the history");
   hand_end(&h);
 }
 
@@ -152,8 +152,8 @@ test_older_caller(void)
   cmp_ok(dk_client_status(h.client, inst, &info), "==", DK_OK, "an older caller");
   ok(info.status == DK_RUNNING && info.execution_id == 77, "gets what its struct has");
   info.struct_size = 4;
-  cmp_ok(dk_client_status(h.client, inst, &info), "==", DK_INVALID, "a size that says nothing");
-  ok(strstr(dk_client_error(h.client), "struct_size"), "is refused with words");
+  cmp_ok(dk_client_status(h.client, inst, &info), "==", DK_INVALID, "a size that is too small");
+  ok(strstr(dk_client_error(h.client), "struct_size"), "is refused with an error text");
   hand_end(&h);
 }
 
@@ -167,7 +167,7 @@ test_not_started(void)
   hand_begin(&h, is_plain);
   dk_client_raise(h.client, inst, "early", inst);
   cmp_ok(dk_client_status(h.client, inst, &info), "==", DK_NOT_FOUND,
-         "messages without a start are no instance");
+         "messages without a start do not make an instance");
   dk_client_start(h.client, inst, "order", dk_str_of("in"), "1.2.3");
   dk_status status = dk_client_status(h.client, inst, &info);
   if (is_plain) {
@@ -326,7 +326,7 @@ test_called_back(bool hangs)
   pthread_join(waiter.thread, NULL);
   cmp_ok(waiter.status, "==", DK_CALL_CANCELLED, "cancelled, %s",
          hangs ? "in a call of the store" : "between two");
-  isnt(dk_client_error(h.client), "", "with words");
+  isnt(dk_client_error(h.client), "", "with an error text");
   dk_canceller_reset(h.canceller);
   faulty_heal(h.faulty);
   struct dk_instance_info info = hand_info();

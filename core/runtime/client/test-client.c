@@ -103,10 +103,11 @@ test_refusals(void)
      "says which: %s", dk_client_error(h.client));
   cmp_ok(dk_client_start(h.client, inst, "", inst, NULL), "==", DK_INVALID, "an empty name");
   cmp_ok(dk_client_start(h.client, inst, "a", inst, "newest"), "==", DK_INVALID, "no version");
-  is(dk_client_error(h.client), "the version \"newest\" is not of the form 1.2.3", "says so");
+  is(dk_client_error(h.client), "the version \"newest\" is not of the form 1.2.3",
+     "and the error says so");
   cmp_ok(dk_client_start(h.client, (dk_str){NULL, 0}, "a", inst, NULL), "==", DK_INVALID,
          "no instance");
-  isnt(dk_client_error(h.client), "", "says something");
+  isnt(dk_client_error(h.client), "", "and there is an error text");
   cmp_ok(dk_client_raise(h.client, (dk_str){"a\0b", 3}, "e", inst), "==", DK_INVALID,
          "an instance with a NUL");
   cmp_ok(dk_client_raise(h.client, inst, "\xff", inst), "==", DK_INVALID, "no UTF-8");
@@ -151,13 +152,13 @@ test_unknown_start(void)
   faulty_plan(h.faulty, FAULTY_ENQUEUE_MESSAGE, 0, 1, FAULT_REFUSE, DK_OUTCOME_UNKNOWN);
   cmp_ok(dk_client_start(h.client, inst, "order", inst, NULL), "==", DK_OK,
          "a start that did not arrive is sent again");
-  cmp_ok(hand_fetch(&h), "==", 1, "and is there");
+  cmp_ok(hand_fetch(&h), "==", 1, "and is stored");
   faulty_plan(h.faulty, FAULTY_ENQUEUE_MESSAGE, 0, 1, FAULT_FORGET, DK_OUTCOME_UNKNOWN);
   cmp_ok(dk_client_start(h.client, dk_str_of("other"), "order", inst, NULL), "==",
-         DK_DUPLICATE, "one that did is stored, by whomever");
-  ok(strstr(dk_client_error(h.client), "this one, whose first outcome was unknown"),
-     "which is said");
-  cmp_ok(hand_fetch(&h), "==", 1, "it is there once");
+         DK_DUPLICATE, "one that did is stored, by an unknown sender");
+  ok(strstr(dk_client_error(h.client), "by this call, whose first outcome was unknown"),
+     "the error says so");
+  cmp_ok(hand_fetch(&h), "==", 1, "it is stored once");
   hand_end(&h);
 }
 
@@ -255,7 +256,7 @@ test_not_sent(void)
   dk_cancel(h.canceller);
   cmp_ok(dk_client_raise(h.client, inst, "paid", inst), "==", DK_CALL_CANCELLED,
          "a call that is cancelled before it does anything");
-  isnt(dk_client_error(h.client), "", "with words");
+  isnt(dk_client_error(h.client), "", "with an error text");
   dk_canceller_reset(h.canceller);
   faulty_plan(h.faulty, FAULTY_READ_HISTORY, 0, 1, FAULT_REFUSE, DK_CORRUPT);
   cmp_ok(dk_client_start(h.client, inst, "order", inst, NULL), "==", DK_CORRUPT,

@@ -47,7 +47,7 @@ recorded(void)
   is(made[3].version.ptr, "2.0.0", "and a version");
   is(made[4].instance.ptr, "other", "a detached one has its id");
   is(made[4].version.ptr, "3.0.0", "and its version");
-  cmp_ok(made[7].id, "==", 9, "ids go on");
+  cmp_ok(made[7].id, "==", 9, "ids continue");
 }
 
 /* What was recorded is found again, whatever memory it lies in. */
@@ -316,7 +316,7 @@ static const struct {
   {empty_name, "an empty name", "dk_external: the event's name is empty"},
   {too_long_name, "a name that is too long",
    "dk_dequeue: the queue's name has 999 bytes; this store takes up to 255"},
-  {no_utf8, "a name that is no UTF-8", "dk_child: the name is not valid UTF-8"},
+  {no_utf8, "a name that is not UTF-8", "dk_child: the name is not valid UTF-8"},
   {null_bytes, "NULL with a length", "dk_activity: the input is NULL with a length of 5"},
   {after_the_end, "a call after the end", "dk_activity: it was called after dk_completed"},
   {old_orch, "the dk_orch of another turn", "dk_timer: its dk_orch is that of another turn"},
@@ -325,7 +325,7 @@ static const struct {
   {no_size, "options without a size", "dk_activity_with: struct_size of its options is 0"},
   {newer_size, "options of a newer header", "dk_child: struct_size of its options is 4000"},
   {no_reserved, "what is reserved", "dk_activity_with: reserved in its options is 5"},
-  {no_version, "a version that is none", "dk_start_detached: the version is not of the form"},
+  {no_version, "a text that is not a version", "dk_start_detached: the version is not of the form"},
   {no_instance, "a detached start without an id",
    "dk_start_detached: the instance id is missing"},
   {no_attempts, "no attempts", "dk_activity_retried: attempts is 0"},

@@ -156,7 +156,7 @@ first_turn(void)
   is(rows(), "+3", "the activity has a row");
   is(d.scheduled[0].tag.ptr, "gpu", "with its tag");
   is(d.scheduled[0].session.ptr, "s1", "its session");
-  is(d.scheduled[0].order.orchestration.ptr, "order", "and who has ordered it");
+  is(d.scheduled[0].order.orchestration.ptr, "order", "and the orchestration that ordered it");
   is(outgoing(), "timer_fired t3.4 to order-7, start start to order-7::3.5, start start to other",
      "messages go out");
   cmp_ok(d.outgoing[0].visible_at, "==", 1050, "the timer's when it is due");
@@ -181,8 +181,8 @@ begun_and_dropped(void)
 {
   SET_START(&s);
   turn(drops_at_once, NULL, 0);
-  is(rows(), "", "what is begun and dropped in one turn is no row, neither in nor out");
-  is(outgoing(), "", "and no message");
+  is(rows(), "", "what is begun and dropped in one turn makes and deletes no row");
+  is(outgoing(), "", "and sends no message");
 }
 
 static dk_result
@@ -331,7 +331,7 @@ continued(void)
   is(rows(), "-2, t3.3", "all that is open ends");
   is(reasons(), "a terminal_continued_as_new", "for that reason");
   is(outgoing(), "start start to other, cancel x3.4 to order-7::3.4, continue c4 to order-7",
-     "the next execution begins, and the parent hears nothing");
+     "the next execution begins, and the parent gets no message");
   const struct message *next = &d.outgoing[2].message;
   cmp_ok(next->execution, "==", 4, "with its number");
   is(next->name.ptr, "order", "its name");
@@ -340,7 +340,7 @@ continued(void)
   is(next->parent.instance.ptr, "boss", "the parent");
   cmp_ok(next->n_carried, "==", 1, "and what was not taken");
   is(next->carried[0].data.ptr, "m", "of the queue");
-  ok(strstr(events(), "ended terminal_continued_as_new"), "the history says why");
+  ok(strstr(events(), "ended terminal_continued_as_new"), "the history has the reason");
 }
 
 static void
@@ -437,7 +437,7 @@ damaged_history(void)
   conclude((struct verdict_of){VERDICT_FAILED, CODE_CORRUPT, dk_str_of("event 3")});
   is(rows(), "-2, -4", "of a damaged history what can be read is ended");
   is(events(), "6 ended terminal_failed, 7 ended terminal_failed, 8 failed corrupt",
-     "behind its last id");
+     "after its last id");
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------*/

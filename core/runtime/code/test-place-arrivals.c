@@ -139,7 +139,7 @@ cancels(void)
         {.kind = MESSAGE_CANCEL, .text = S("second")});
   ok(staged.cancel_requested, "a cancellation");
   is(staged.cancel->text.ptr, "first", "the first reason wins");
-  is(staged.cancel->by.ptr, "me", "and who gave it");
+  is(staged.cancel->by.ptr, "me", "and the requester");
   is(strays, "cancel: the cancellation was already requested", "the second is a stray");
   is(requests(REQUEST_BY_API), "1 1 0 0 0", "one was taken, the other repeated it");
   is(requests(REQUEST_BY_PARENT), "0 0 0 0 0", "and no parent has asked");

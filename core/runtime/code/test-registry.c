@@ -115,12 +115,12 @@ test_orchestrations(void)
   is(version, "1.10.0", "as numbers, not as text");
   ok(find(r, "order", "1.9.0", &version) == nothing, "a certain one");
   is(version, "1.9.0", "is what it says");
-  ok(!find(r, "order", "1.9.1", NULL), "one that is not there");
-  ok(!find(r, "order", "newest", NULL), "a version that is none");
+  ok(!find(r, "order", "1.9.1", NULL), "a version that is not registered");
+  ok(!find(r, "order", "newest", NULL), "a text that is not a version");
   ok(find(r, "orders", NULL, &version) == nothing, "one without a version");
   is(version, "1.0.0", "is 1.0.0");
-  ok(!find(r, "ord", NULL, NULL), "the beginning of a name is no name");
-  ok(!registry_orchestration(r, (dk_str){NULL, 0}, (dk_str){NULL, 0}, NULL), "nor is none");
+  ok(!find(r, "ord", NULL, NULL), "a part of a name does not match");
+  ok(!registry_orchestration(r, (dk_str){NULL, 0}, (dk_str){NULL, 0}, NULL), "nor does no name");
   ok(registry_orchestration(r, (dk_str){"ordersX", 6}, (dk_str){NULL, 0}, NULL) == nothing,
      "a name needs no NUL");
   dk_registry_free(r);
@@ -149,7 +149,7 @@ test_activities(void)
   ok(found && found->isolation == DK_IN_THREAD && found->grace_ms == 0, "one without");
   found = registry_activity(r, dk_str_of("charge-back"));
   ok(found && found->grace_ms == 0, "what an older caller cannot say is the default");
-  ok(!registry_activity(r, dk_str_of("charg")), "the beginning of a name is no name");
+  ok(!registry_activity(r, dk_str_of("charg")), "a part of a name does not match");
   ok(registry_isolated(r) == registry_activity(r, dk_str_of("bill")), "the one in a process");
   dk_registry_free(r);
 }

@@ -79,17 +79,17 @@ static void
 waits_and_goes_on(void)
 {
   SET_START(&s);
-  is(scene_run(&s, one_activity), "waits", "what is not there is waited for");
-  is(scene_commands(&s), "activity charge", "and begun");
+  is(scene_run(&s, one_activity), "waits", "the code waits for a result that has not arrived");
+  is(scene_commands(&s), "activity charge", "and begins the activity");
   cmp_ok(s.ran.commands[0].id, "==", 2, "its id follows the history's");
   SET(&s, ACTIVITY("charge", "input"));
-  is(scene_run(&s, one_activity), "waits", "it is still waited for");
+  is(scene_run(&s, one_activity), "waits", "it still waits");
   is(scene_commands(&s), "", "and not begun again");
   SET(&s, ACTIVITY("charge", "input"), DONE(2, "paid"));
-  is(scene_run(&s, one_activity), "completed", "when it is there the run goes on");
+  is(scene_run(&s, one_activity), "completed", "when the result has arrived, the run continues");
   is(scene_text(&s), "paid", "with its result");
   SET(&s, ACTIVITY("charge", "input"), FAULT(2, "card refused"));
-  is(scene_run(&s, one_activity), "failed", "an activity that failed fails who awaits it");
+  is(scene_run(&s, one_activity), "failed", "a failed activity fails the code that awaits it");
   is(scene_text(&s), "card refused", "with its error");
 }
 

@@ -77,10 +77,10 @@ time_stays(void)
 {
   SET(&s, VALUE("now", 5000), WAIT("go"), RAISED("go", ""));
   scene_run(&s, now_twice);
-  is(scene_text(&s), "5000 5000", "a host whose clock is behind does not turn time back");
+  is(scene_text(&s), "5000 5000", "a host with a slow clock does not set the time back");
   s.past.time = 6000;
   scene_run(&s, now_twice);
-  is(scene_text(&s), "5000 6000", "else it goes on");
+  is(scene_text(&s), "5000 6000", "otherwise time advances");
 }
 
 static dk_result
@@ -133,11 +133,11 @@ read_modify_write(void)
   s.events[s.past.n_events++] = go;
   snapshot[0].value = dk_str_of("5+1"); /* as the store has it after that commit */
   is(scene_run(&s, counts), "completed", "the next turn");
-  is(scene_text(&s), "5 5+1", "reads what was read, whatever the snapshot says now");
+  is(scene_text(&s), "5 5+1", "reads the recorded value, not the present snapshot");
   is(scene_commands(&s), "", "and records nothing more");
   s.past.n_kv = 0;
   scene_run(&s, counts);
-  is(scene_text(&s), "5 5+1", "or if there is none");
+  is(scene_text(&s), "5 5+1", "even without a snapshot");
   snapshot[0].value = dk_str_of("5");
 }
 
@@ -167,7 +167,7 @@ clearing(void)
   s.past.kv = snapshot;
   s.past.n_kv = 2;
   is(scene_run(&s, clears), "completed", "keys are set and cleared");
-  is(scene_text(&s), "0 1 0 0 0 1", "what is not there, empty, cleared, and all cleared");
+  is(scene_text(&s), "0 1 0 0 0 1", "a key that is absent, empty, cleared, and all cleared");
   commit();
   s.past.n_kv = 0;
   scene_run(&s, clears);

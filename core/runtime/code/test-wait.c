@@ -43,10 +43,10 @@ select_both(void)
   SET(&s, ACTIVITY("charge", "input"), TIMER(50), DONE(2, "paid"), FIRED(3));
   is(scene_run(&s, pays), "completed", "also the other way round");
   SET(&s, ACTIVITY("charge", "input"), TIMER(50), FIRED(3), DROPPED(2));
-  is(scene_run(&s, pays), "failed", "a drop of the history is no new one");
+  is(scene_run(&s, pays), "failed", "a drop in the history is not made again");
   is(scene_commands(&s), "", "nothing is done twice");
   SET(&s, ACTIVITY("charge", "input"), TIMER(50), FIRED(3), DROPPED(2), DONE(2, "late"));
-  is(scene_run(&s, pays), "failed", "a result behind its drop changes nothing");
+  is(scene_run(&s, pays), "failed", "a result after its drop changes nothing");
 }
 
 /* Both were seen before, so the order of the arguments decides, and none is a loser. */
@@ -136,12 +136,12 @@ ready(void)
 {
   SET(&s, ACTIVITY("a", "input"), ACTIVITY("b", "input"), DONE(2, "x"), DONE(3, "y"));
   scene_run(&s, looks);
-  is(scene_text(&s), "0 1 1 1", "ready sees what the code has waited for; a drop of it is nothing");
-  is(scene_commands(&s), "", "and is not said");
+  is(scene_text(&s), "0 1 1 1", "ready sees what the code has waited for; its drop has no effect");
+  is(scene_commands(&s), "", "and is not recorded");
   SET(&s, ACTIVITY("a", "input"), ACTIVITY("b", "input"), DONE(3, "y"), DONE(2, "x"));
   scene_run(&s, looks);
-  is(scene_text(&s), "0 0 3 3", "ready does not look ahead, and a drop is a drop");
-  is(scene_commands(&s), "dropped 2 dropped", "and is said");
+  is(scene_text(&s), "0 0 3 3", "ready does not look ahead, and the drop has an effect");
+  is(scene_commands(&s), "dropped 2 dropped", "and is recorded");
 }
 
 /* What was seen stays seen: an old result does not turn the clock back. */
@@ -178,9 +178,9 @@ static void
 dropped(void)
 {
   SET_START(&s);
-  is(scene_run(&s, awaits_dropped), "failed", "who awaits what was dropped fails");
-  is(scene_text(&s), "waited for a dropped future: activity a", "and says so");
-  is(scene_commands(&s), "activity a, dropped 2 dropped", "a second drop is nothing");
+  is(scene_run(&s, awaits_dropped), "failed", "code that awaits a dropped future fails");
+  is(scene_text(&s), "waited for a dropped future: activity a", "and the error says so");
+  is(scene_commands(&s), "activity a, dropped 2 dropped", "a second drop has no effect");
 }
 
 /* ---- which wait gets what arrives
@@ -245,8 +245,8 @@ events(void)
   is(scene_run(&s, wait_gives_back), "waits", "a wait that lost waits no more");
   is(scene_commands(&s), "dropped 2 select_loser_timeout, wait go", "and is dropped");
   SET(&s, WAIT("go"), TIMER(50), FIRED(3), RAISED("go", "now"));
-  is(scene_run(&s, wait_gives_back), "completed", "it steals nothing");
-  is(scene_text(&s), "now", "from the one who waits next");
+  is(scene_run(&s, wait_gives_back), "completed", "it takes no event");
+  is(scene_text(&s), "now", "from the next wait");
   SET(&s, WAIT("go"), TIMER(50), WAIT("later"), RAISED("go", "before"), FIRED(3),
       RAISED("later", ""));
   is(scene_run(&s, seen_wait_loses), "completed", "what was seen, and lost");
@@ -346,7 +346,8 @@ retry_timeout(void)
   how = (struct dk_retry){.struct_size = sizeof(how), .attempts = 2, .timeout_ms = 50};
   SET(&s, ACTIVITY("a", "input"), TIMER(50), FIRED(3));
   is(scene_run(&s, tries_again), "completed", "an attempt that takes too long is the end");
-  is(scene_text(&s), "2 activity a took longer than 50 ms (attempt 1 of 2)", "and told");
+  is(scene_text(&s), "2 activity a took longer than 50 ms (attempt 1 of 2)",
+     "and the error says so");
   is(scene_commands(&s), "dropped 2 select_loser_timeout", "and is cancelled");
   how.retry_timeouts = 1;
   is(scene_run(&s, tries_again), "waits", "or not the end");

@@ -360,8 +360,8 @@ test_rests_while_renewed(void)
   faulty_release(rig.faulty);
   leases_let_go(rig.leases, kept.lease);
   leases_stop(rig.leases);
-  cmp_ok(atomic_load(&kept.losses), "==", 0, "the renewal's DK_LOCK_LOST is no loss");
-  cmp_ok(counted(&rig, COUNT_RENEWALS_LOST), "==", 0, "nor counted");
+  cmp_ok(atomic_load(&kept.losses), "==", 0, "the renewal's DK_LOCK_LOST does not count as a loss");
+  cmp_ok(counted(&rig, COUNT_RENEWALS_LOST), "==", 0, "and is not counted");
   go(&rig);
   end(&rig);
 }
@@ -398,9 +398,9 @@ test_stop_while_it_hangs(void)
   leases_let_go(rig.leases, kept.lease);
   cmp_ok(leases_stop(rig.leases), "==", 1,
          "a renewal that ignores its cancellation is abandoned when the leases stop");
-  cmp_ok(faulty_hanging(rig.faulty), "==", 1, "as it is");
+  cmp_ok(faulty_hanging(rig.faulty), "==", 1, "while it still hangs");
   faulty_release(rig.faulty);
-  cmp_ok(faulty_hanging(rig.faulty), "==", 0, "it may come back later");
+  cmp_ok(faulty_hanging(rig.faulty), "==", 0, "it may return later");
   go(&rig);
   end(&rig);
 }

@@ -106,7 +106,8 @@ test_stop(enum faulty_operation fetch, const char *what)
   rig_end(&rig);
 }
 
-/* The runtime stops while it gives back what a lost fetch has locked: that is done all the same. */
+/* The runtime stops while it gives back what a lost fetch has locked: it completes that
+ * nevertheless. */
 static void
 test_stop_of_release(enum faulty_operation fetch, const char *what)
 {
@@ -125,7 +126,7 @@ test_stop_of_release(enum faulty_operation fetch, const char *what)
   rig_end(&rig);
 }
 
-/* The store refuses to give it back, and would again: the lease runs out, and work goes on. */
+/* The store refuses to give it back, and would again: the lease expires, and work continues. */
 static void
 test_refused(enum faulty_operation fetch, const char *what)
 {

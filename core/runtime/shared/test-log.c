@@ -106,7 +106,7 @@ test_older_caller(void)
   c.renewals = 77;
   log_read(&log, &c);
   cmp_ok(c.results_refused, "==", 1, "an older caller gets what its struct has");
-  cmp_ok(c.renewals, "==", 77, "and nothing is written behind its end");
+  cmp_ok(c.renewals, "==", 77, "and nothing is written after its end");
   log_done(&log);
 }
 

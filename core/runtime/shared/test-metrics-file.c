@@ -217,7 +217,7 @@ test_failures(void)
   refuses(&place, (struct failing){.text = 2}, DK_NO_MEMORY, "no memory for its path",
           "no memory for the path");
   refuses(&place, (struct failing){.close = EDQUOT}, DK_UNAVAILABLE,
-          "written: Disk quota exceeded: /", "it is full, and closing says so");
+          "written: Disk quota exceeded: /", "a full disk that is reported by close");
   refuses(&place, (struct failing){.rename = EROFS}, DK_UNAVAILABLE,
           "the old one: Read-only file system: /", "it cannot be renamed");
 

@@ -343,7 +343,7 @@ test_reports(void)
      CANCELLED("absent", "b", "2")},
     {"one was locked, the others were free", 2, 1, 1, .expected = CANCELLED("queued", "a", "1")
      CANCELLED("queued", "b", "1") CANCELLED("locked", "b", "1")},
-    {"one was locked, the others not there", 0, 1, 1, .expected = CANCELLED("absent", "a", "1")
+    {"one was locked, the others absent", 0, 1, 1, .expected = CANCELLED("absent", "a", "1")
      CANCELLED("locked", "b", "1") CANCELLED("absent", "b", "1")},
     {"two were locked, and the third was free", 1, 2, 2,
      .expected = CANCELLED("locked", "a", "1") CANCELLED("queued", "b", "1")
@@ -477,7 +477,7 @@ test_names_that_are_none(void)
   ok(have_changed(log, &before,
                   "dk_activities_cancelled_total{code=\"dropped\","
                   "phase=\"queued\",name=\"other\"} +5\n"),
-     "what is no name is other's");
+     "what is not a name is counted as other");
   count_one(log, (dk_str){longest, sizeof(longest)});
   scrape_free(before);
   before = scrape(log);
@@ -503,18 +503,18 @@ test_many_names(void)
     n_right += counted(before, name) == 1;
   }
   cmp_ok(n_right, "==", 100, "a hundred names are counted separately");
-  cmp_ok((int)counted(before, "other"), "==", 0, "and there is no other");
+  cmp_ok((int)counted(before, "other"), "==", 0, "and none is counted as other");
   count_one(log, dk_str_of("the 101st"));
   count_one(log, dk_str_of("the 102nd"));
   ok(have_changed(log, &before,
                   "dk_activities_cancelled_total{code=\"dropped\","
                   "phase=\"queued\",name=\"other\"} +2\n"),
-     "later ones are");
+     "later ones are counted as other");
   count_one(log, dk_str_of("name-99"));
   ok(have_changed(log, &before,
                   "dk_activities_cancelled_total{code=\"dropped\","
                   "phase=\"queued\",name=\"name-99\"} +1\n"),
-     "the known ones go on");
+     "known names are still counted separately");
   metrics_requested(&log->metrics, REQUEST_BY_API, REQUEST_TAKEN, dk_str_of("order"), 1);
   ok(have_changed(log, &before,
                   "dk_cancel_requests_total{source=\"api\","

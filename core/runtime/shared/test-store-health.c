@@ -166,9 +166,9 @@ test_given_up(void)
   now += 3000;
   ok(strstr(well(), "turns cannot be committed for 3000 ms"), "no success since: it is not well");
   health_ask(&health, &asker, HEALTH_COMMITS, 0);
-  ok(!refused(&asker), "the next one is no news");
+  ok(!refused(&asker), "the next failure is not logged");
   health_rest(&health, &asker);
-  ok(strstr(well(), "turns cannot be committed for 3000 ms"), "and time goes on");
+  ok(strstr(well(), "turns cannot be committed for 3000 ms"), "and the time still counts");
   now += 60000;
   is(well(), "well", "after a minute without a request nothing is known");
   health_ask(&health, &asker, HEALTH_RENEWALS, 0);

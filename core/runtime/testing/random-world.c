@@ -562,7 +562,7 @@ judge_end(struct world *w)
   }
   if (w->n_history > 0 && (w->history[w->n_history - 1].kind < EVENT_COMPLETED ||
                            w->history[w->n_history - 1].kind > EVENT_CONTINUED))
-    complain(w, "the last event is no end");
+    complain(w, "the last event does not end the execution");
 }
 
 const char *

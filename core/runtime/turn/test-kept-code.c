@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code that waits is kept from turn to turn: it goes on where it was as long as all its commits
- * have landed, and begins at its start else; what it does is the same. */
+/* Code that waits is kept from turn to turn: it continues where it waited as long as all its
+ * commits have succeeded, and otherwise begins at its start; what it does is the same. */
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -33,7 +33,7 @@ twice(dk_task *task, dk_str input)
   return dk_done(task, dk_str_of(text));
 }
 
-/* Results, failures and values of several turns, told in the last. */
+/* Results, failures and values of several turns, returned in the last. */
 static dk_result
 works(dk_orch *o, dk_str input)
 {
@@ -116,7 +116,8 @@ test_tried_again(void)
   struct rig rig = begin();
 
   gather(&rig, FAULT_REFUSE, DK_BUSY);
-  cmp_ok(atomic_load(&begun), "==", 1, "a commit that is tried again is no reason to begin again");
+  cmp_ok(atomic_load(&begun), "==", 1,
+         "a commit that is tried again does not begin the code again");
   rig_end(&rig);
 }
 
@@ -139,7 +140,7 @@ test_unsure(void)
   struct rig rig = begin();
 
   gather(&rig, FAULT_FORGET, DK_OUTCOME_UNKNOWN);
-  cmp_ok(atomic_load(&begun), "==", 2, "and after one that is not sure");
+  cmp_ok(atomic_load(&begun), "==", 2, "and after one whose outcome is unknown");
   rig_end(&rig);
 }
 
@@ -151,7 +152,7 @@ test_results(void)
   rig_start(&rig);
   rig_run(&rig, "i", "works", "a");
   is(rig_result(&rig, "i"), "completed: aa aaaa aaaaaaaa 1", "results stay as they were");
-  cmp_ok(atomic_load(&begun), "==", 1, "and what lies behind was not run again");
+  cmp_ok(atomic_load(&begun), "==", 1, "and earlier steps were not run again");
   rig_end(&rig);
 }
 

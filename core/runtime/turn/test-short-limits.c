@@ -131,11 +131,11 @@ test_no_limit(void)
 
   run(&rig, "i", "waits_for_event", "10");
   cmp_ok(listener_count(rig.listener, DK_LOG_SHORT_LIMIT), "==", 0,
-         "where no activity is waited for there is no limit of one");
+         "a wait without an activity has no limit to log");
   rig_end(&rig);
 }
 
-/* What is remembered has an end: what comes then is not told. */
+/* Only so many places are remembered: later ones are not logged. */
 static void
 test_many_places(void)
 {

@@ -192,7 +192,7 @@ test_too_large(void)
   cmp_ok(atomic_load(&n_runs), "==", 0, "nothing of it was done");
   ok(dk_client_status(rig.client, dk_str_of("child::1.2"), &info) == DK_OK &&
        info.status == DK_FAILED,
-     "its own status says so");
+     "its own status is failed");
   ok(rig_says(info.output.ptr, "the store does not accept its turn"), "and why");
   rig_end(&rig);
 }
