@@ -213,7 +213,7 @@ commit(struct shop *shop, const struct dk_turn *turn, const struct dk_activity *
     activity_pool_signal(shop->pool, dk_str_of("i"), outcome.stolen, outcome.n_stolen);
 }
 
-/* One turn, if there is one: what has come is taken, these are cancelled. */
+/* One turn, if there is one: takes what has arrived, and cancels these activities. */
 static bool
 take_turn(struct shop *shop, const struct dk_activity *cancelled, size_t n, bool is_local)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker with all that it needs, for its tests: a store that fails to order, a leases, a registry
+/* A worker with all that it needs, for its tests: a store that fails on request, leases, a registry
  * and a listener of the log.  The test itself is the orchestration: instance "i", execution 1. */
 #ifndef DK_RUNTIME_TESTING_ACTIVITIES_ALONE_H
 #define DK_RUNTIME_TESTING_ACTIVITIES_ALONE_H
@@ -34,8 +34,8 @@ struct shop {
   struct came came[SHOP_ACTIVITIES];
 };
 
-/* With usual options but short times: lock 20 s, renewed every 200 ms, grace 60 s, back-off 10 ms
- * to 100, three attempts, two slots.  Change them, register, then shop_start. */
+/* With the usual options, but short times: lock 20 s, renewed every 200 ms, grace 60 s, back-off 10
+ * ms to 100, three attempts, two slots.  Change them, register, then shop_start. */
 struct shop *shop_open(void);
 struct shop *shop_open_with(struct faulty *faulty, struct dk_registry *registry);
 void shop_start(struct shop *shop);
@@ -49,14 +49,14 @@ void shop_order_raw(struct shop *shop, uint64_t id, const char *payload);
 void shop_cancel(struct shop *shop, uint64_t id, size_t n, bool is_local);
 /* Waits until it has completed; ends the program if it does not within 60 s. */
 struct came *shop_wait(struct shop *shop, uint64_t id);
-/* What has come so far is taken from the store: look into `came` afterwards. */
+/* Takes what has arrived so far from the store; `came` has it afterwards. */
 void shop_look(struct shop *shop);
 /* What the log must name for an activity of that name, once it was cancelled. */
 struct whom shop_whom(const struct shop *shop, uint64_t id, const char *name);
 uint64_t shop_counter(struct shop *shop, enum counter counter);
-/* The phases of dk_runtime_stop, with so long to drain; the store stays open. */
+/* The phases of dk_runtime_stop, with this time to drain; the store stays open. */
 bool shop_stop(struct shop *shop, int64_t drain_ms, struct dk_leftover *ret_leftover);
-/* Stops if that was not done, and closes all. */
+/* Stops the worker if it runs, and closes everything. */
 void shop_close(struct shop *shop);
 bool says(const char *text, const char *piece);
 

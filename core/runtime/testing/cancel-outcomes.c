@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cancelling many has told: see cancel-outcomes.h. */
+/* The reports of a cancellation of many: see cancel-outcomes.h. */
 #include "core/runtime/testing/cancel-outcomes.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cancelling many has told, as text that a test can compare. */
+/* The reports of a cancellation of many, as text that a test can compare. */
 #ifndef DK_RUNTIME_TESTING_CANCEL_OUTCOMES_H
 #define DK_RUNTIME_TESTING_CANCEL_OUTCOMES_H
 
@@ -17,13 +17,13 @@ struct told nothing_told(void);
 void forget(struct told *told);
 /* A dk_cancel_fn; the context is a told. */
 int32_t hear(void *context, const struct dk_cancel_outcome *outcome);
-/* "1 requested, 0 already, 0 over, 0 not found, 0 failed"; lives until the next call. */
+/* "1 requested, 0 already, 0 over, 0 not found, 0 failed"; valid until the next call. */
 const char *counted(const struct told *told);
 
-/* With a reason and a name, and any number. */
+/* With a reason and a requester, for any number of instances. */
 struct dk_cancel_options an_option(void);
 struct dk_instance_filter of_name(const char *name);
-/* dk_cancel_many, told of what has been forgotten before. */
+/* dk_cancel_many; `told` is emptied before, and then gets the reports. */
 dk_status cancel_ids(struct hand *h, const dk_str *ids, size_t n,
                      const struct dk_cancel_options *options, struct told *told);
 /* How many messages the store has taken. */

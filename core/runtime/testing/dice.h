@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chance for the tests of the runtime: the same numbers from the same seed.  Owns nothing. */
+/* Random numbers for the tests of the runtime: the same ones from the same seed.  Owns nothing. */
 #ifndef DK_RUNTIME_TESTING_DICE_H
 #define DK_RUNTIME_TESTING_DICE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The orders to a store that fails to order, and its reports: see failing-store.h. */
+/* The plans of a store that fails on request, and its reports: see failing-store.h. */
 #include "core/runtime/testing/failing-store-state.h"
 
 #include <errno.h>

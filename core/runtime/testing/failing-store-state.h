@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a store that fails to order remembers: for failing-store.c, which does what was ordered, and
- * failing-store-orders.c, which takes the orders.
+/* What a store that fails on request remembers: for failing-store.c, which does what was planned,
+ * and failing-store-orders.c, which takes the plans.
  *
  * Locking: `lock` guards the plans and the counts; nothing is called under it.  A call that hangs
- * polls `gate`, an eventfd that faulty_release rings and the next plan unrings. */
+ * polls `gate`, an eventfd that faulty_release sets and the next plan clears. */
 #ifndef DK_RUNTIME_TESTING_FAILING_STORE_STATE_H
 #define DK_RUNTIME_TESTING_FAILING_STORE_STATE_H
 
@@ -31,7 +31,7 @@ struct faulty {
   const char *refused;      /* whose results are; or NULL */
   dk_status refusal;
   bool is_plain;            /* offers no extension */
-  uint32_t most_in_page;    /* of a deletion, roots; 0: as many as are asked for */
+  uint32_t most_in_page;    /* of a deletion, roots; 0: as many as requested */
   char custom_status[64];
   int gate;
 };

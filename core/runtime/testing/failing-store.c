@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store that fails to order: see failing-store.h. */
+/* A store that fails on request: see failing-store.h. */
 #include "core/runtime/testing/failing-store-state.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 enum { SLOW_MS = 3000 };
 
-/* open is given no pointer of ours: the store that is being opened, one at a time. */
+/* The store that is being opened, one at a time, because open gets no pointer of ours. */
 static struct faulty *being_opened;
 
 static const struct dk_ops *
@@ -29,7 +29,7 @@ inner_ops(const struct faulty *faulty)
   return dk_library_provider(faulty->inner)->ops;
 }
 
-/* ---- what is to happen ----------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 /* Under the lock. */
 static bool
@@ -124,7 +124,7 @@ was_lost(struct faulty *faulty, enum faulty_operation operation)
   return is_fetch && is_away;
 }
 
-/* What the real provider did is forgotten: in words, if the status is one that needs them. */
+/* The real provider's answer is dropped, and replaced; with a text if the status needs one. */
 static dk_status
 forget(struct faulty *faulty, struct dk_call *call, const struct plan *plan)
 {
@@ -327,7 +327,7 @@ renew_turn(void *self, struct dk_call *call, struct dk_bytes token, int64_t exte
               &(struct asked){.operation = FAULTY_RENEW_TURN, .token = token, .ms = extend_ms});
 }
 
-/* Is it of the instance whose results are refused? */
+/* Whether it belongs to the instance whose results are refused. */
 static bool
 is_refused(struct faulty *faulty, const struct dk_work_result *result, struct plan *ret_plan)
 {
@@ -425,7 +425,8 @@ extension(void *self, const char *id)
   return inner && strcmp(id, DK_ADMIN) == 0 ? &admin : inner;
 }
 
-/* As the real one, but for what it does; a store of its own for each test, so none is destroyed. */
+/* Like the real one, except for its functions; each test has its own store, so none is
+ * destroyed. */
 static dk_status
 load(struct faulty *faulty, struct dk_refusal *ret_refusal)
 {

@@ -137,7 +137,7 @@ hand_make(struct hand *hand, dk_str instance, int32_t status)
 
   hand_store(hand, instance);
   if (hand_fetch(hand) == 0 || strcmp(hand->turn->head.instance.ptr, instance.ptr) != 0)
-    BAIL_OUT("no turn of %s: make what is not started last", instance.ptr);
+    BAIL_OUT("no turn of %s: make instances that are not started last", instance.ptr);
   hand_commit(hand, 1, 1, events, status == DK_RUNNING ? 1 : 2, status,
               status == DK_RUNNING ? NULL : "out");
 }

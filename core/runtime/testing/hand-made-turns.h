@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client on a store that fails to order (the model's), and turns that a test makes by hand. */
+/* A client on a store that fails on request (the model's), and turns that a test makes by hand. */
 #ifndef DK_RUNTIME_TESTING_HAND_MADE_TURNS_H
 #define DK_RUNTIME_TESTING_HAND_MADE_TURNS_H
 
@@ -24,7 +24,7 @@ struct hand {
 
 /* is_plain: without durakit.admin/1. */
 void hand_begin(struct hand *hand, bool is_plain);
-/* On this store, which is the hand's from then on. */
+/* On this store, which then belongs to the hand. */
 void hand_begin_on(struct hand *hand, struct faulty *faulty);
 void hand_end(struct hand *hand);
 
@@ -34,11 +34,11 @@ struct message hand_message(struct hand *hand, size_t i);
 /* Commits the turn, of version 1.2.3: events from `first` on, and this status. */
 void hand_commit(struct hand *hand, uint64_t execution, uint64_t first, const struct event *events,
                  size_t n, int32_t status, const char *output);
-/* The turn of a message that is sent only to have one. */
+/* Sends a message, only to fetch a turn. */
 void hand_next_turn(struct hand *hand, dk_str instance);
-/* An instance runs: its first turn is committed. */
+/* Makes a running instance: its first turn is committed. */
 void hand_start(struct hand *hand, dk_str instance);
-/* One that is not started; hand->parent has its start sent. */
+/* Makes one that is not started; its start comes from hand->parent. */
 void hand_store(struct hand *hand, dk_str instance);
 /* One that is in this status, with the output "out" if it has ended, and cancelled by "me". */
 void hand_make(struct hand *hand, dk_str instance, int32_t status);
@@ -52,7 +52,7 @@ void hand_lost(struct hand *hand, pthread_t canceller);
 
 /* Zeroed, with its size. */
 struct dk_instance_info hand_info(void);
-/* These bytes with a NUL behind; NULL: absent. */
+/* These bytes with a NUL after them; NULL: absent. */
 bool is_text(dk_str text, const char *expected);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum { LISTENER_NUMBERS = 32, LISTENER_LEVELS = 5, LISTENER_HEARD = 4096 };
 
-/* One event; of the text as much as has room, and of the names. */
+/* One event; text and names are cut to the room that there is. */
 struct heard {
   int32_t number, level, cause, learnt;
   dk_status status;
@@ -32,13 +32,13 @@ struct listener {
   struct dk_lock lock;
   pthread_cond_t changed;
   uint32_t numbers[LISTENER_NUMBERS], levels[LISTENER_LEVELS];
-  struct heard heard[LISTENER_HEARD]; /* but for what is traced: */
+  struct heard heard[LISTENER_HEARD]; /* except for what is traced: */
   struct heard traced[LISTENER_NUMBERS]; /* the latest of each number */
   uint32_t n_heard;
   char without_reason[300]; /* a line that reports a failure without a reason */
 };
 
-/* NULL never: ends the program without memory. */
+/* Never NULL: without memory it ends the program. */
 struct listener *listener_new(void);
 /* Fails a point if a line had no reason. */
 void listener_free(struct listener *listener);
@@ -52,19 +52,19 @@ bool listener_until(struct listener *listener, int32_t number, uint32_t n);
 struct heard listener_latest(struct listener *listener, int32_t number);
 /* The latest of these whose text has this word; if none has, the latest. */
 struct heard listener_latest_saying(struct listener *listener, int32_t number, const char *word);
-/* The same of those that are traced, which the other does not see. */
+/* The same for traced events, which listener_latest does not include. */
 struct heard listener_latest_trace(struct listener *listener, int32_t number);
-/* Whether the event names just these, in its members; if not, prints the differences. */
+/* Whether the event names exactly these, in its members; if not, prints the differences. */
 bool heard_names(const struct heard *heard, const struct whom *whom);
-/* How many of that number have this cause and were learnt so (-1: any). */
+/* How many of that number have this cause, and were learnt in this way (-1: any). */
 uint32_t listener_matching(struct listener *listener, int32_t number, int32_t cause,
                            int32_t learnt);
-/* All that was heard from a level on, as comments. */
+/* Prints all that was logged from a level on, as comments. */
 void listener_show(struct listener *listener, int32_t level);
 
-/* A moment in which others run. */
+/* Sleeps for a moment, in which other threads run. */
 void a_moment(void);
-/* Looks until the condition holds; whether it does after 60 s. */
+/* Checks until the condition holds; whether it does after 60 s. */
 #define UNTIL(condition)                                                                           \
   __extension__({                                                                                  \
     int64_t until_tick_ = ticks_now() + 60000;                                                     \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Payloads of format 1, one of each kind with all that it can have, as they stand in stores out
- * there: a later version has to read them, and to mean the same.  Never change a line; for a new
- * format there is a new file.
+/* Payloads of format 1, one of each kind with everything that it can have, as users' stores contain
+ * them: a later version must read them with the same meaning.  Never change a line; a new format
+ * gets a new file.
  *
  * The includer defines EVENT, MESSAGE and TASK: the members of the struct, the payload. */
 

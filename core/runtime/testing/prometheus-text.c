@@ -28,7 +28,7 @@ piece(const char *from, const char *to)
   return enough(strndup(from, (size_t)(to - from)));
 }
 
-/* The first complaint stays; false, for the caller to hand on. */
+/* The first complaint is kept; returns false, which the caller can return. */
 __attribute__((format(printf, 2, 3))) static bool
 complain(struct scrape *scrape, const char *format, ...)
 {
@@ -73,7 +73,7 @@ last_family(struct scrape *scrape)
   return scrape->n_families == 0 ? NULL : &scrape->families[scrape->n_families - 1];
 }
 
-/* Of the family that is being read, or of a new one, whose lines all come together. */
+/* The family that is being read, or a new one; its lines have to be together. */
 static struct scrape_family *
 family_of_comment(struct scrape *scrape, char *name)
 {
@@ -199,7 +199,7 @@ has_suffix(const struct scrape_family *family, const char *name, const char *suf
   return strncmp(name, family->name, length) == 0 && strcmp(name + length, suffix) == 0;
 }
 
-/* The sample is of the family whose comments stand above it. */
+/* The sample belongs to the family whose comments are above it. */
 static bool
 find_family(struct scrape *scrape, struct scrape_sample *sample)
 {
@@ -246,7 +246,7 @@ read_sample(struct scrape *scrape, const char *at, const char *end)
 
 /* ---- histograms ------------------------------------------------------------------------------ */
 
-/* The same labels, but for "le", which is a bucket's last. */
+/* The same labels, except for "le", which is the last of a bucket. */
 static bool
 is_beside(const struct scrape_sample *a, const struct scrape_sample *b, size_t n_labels)
 {
@@ -358,7 +358,7 @@ scrape_free(struct scrape *scrape)
   free(scrape);
 }
 
-/* ---- what it says ---------------------------------------------------------------------------- */
+/* ---- values and changes ---------------------------------------------------------------------- */
 
 double
 scrape_value(const struct scrape *scrape, const char *series)
@@ -395,7 +395,7 @@ scrape_changes(const struct scrape *before, const struct scrape *after)
   struct dk_text text = DK_TEXT_EMPTY;
 
   if (after->complaint[0] || (before && before->complaint[0]))
-    return enough(strdup("what cannot be read has no changes\n"));
+    return enough(strdup("a text that cannot be read has no changes\n"));
   for (size_t i = 0; i < after->n_samples; i++) {
     const struct scrape_sample *sample = &after->samples[i];
     double change = sample->value - scrape_value(before, sample->series);

@@ -18,9 +18,9 @@ struct scrape_family {
 struct scrape_sample {
   size_t n_family;
   const struct scrape_family *family; /* once all is read */
-  char *series;                       /* as it stands there: "name{label=\"value\"}" */
+  char *series;                       /* as it was read: "name{label=\"value\"}" */
   char *name;
-  char *labels[SCRAPE_LABELS], *values[SCRAPE_LABELS]; /* what is escaped is so no more */
+  char *labels[SCRAPE_LABELS], *values[SCRAPE_LABELS]; /* without escapes */
   size_t n_labels;
   double value;
 };
@@ -30,11 +30,11 @@ struct scrape {
   size_t n_families;
   struct scrape_sample *samples;
   size_t n_samples;
-  size_t line;                        /* that is read, or where it has ended: */
-  char complaint[256];                /* "" if all is right */
+  size_t line;                        /* that is being read, or where reading ended: */
+  char complaint[256];                /* "" if everything is right */
 };
 
-/* Ends the program without memory, never with a complaint: that is the caller's to look at. */
+/* Without memory it ends the program, but never for a complaint, which the caller checks. */
 struct scrape *scrape_read(dk_str text);
 void scrape_free(struct scrape *scrape); /* NULL is allowed */
 /* 0 if there is no such series. */
@@ -46,7 +46,7 @@ const struct scrape_sample *scrape_find(const struct scrape *scrape, const char 
  * only, because how long something took is not predictable.  Before NULL: all was 0.  The caller
  * frees it. */
 char *scrape_changes(const struct scrape *before, const struct scrape *after);
-/* Whether the changes are these; +N in what is expected stands for any number above 0. */
+/* Whether the changes are these; in `expected`, +N means any number above 0. */
 bool scrape_alike(const char *changes, const char *expected);
 
 #endif

@@ -12,7 +12,7 @@
 
 enum { MOST_EVENTS = 4000, MOST_PENDING = 4000, MOST_TURNS = 2000, N_KEYS = 4 };
 
-/* What has become of what an event began, as the store has it. */
+/* The state of what an event began, as the store has it. */
 enum state {
   STATE_NONE,
   STATE_BEGUN,     /* a row, a timer, a child */
@@ -99,7 +99,7 @@ end_begun(struct world *w, const struct event *event)
   send(w, message);
 }
 
-/* Some of what runs comes to its end. */
+/* Ends some of what runs. */
 static void
 end_some(struct world *w)
 {
@@ -162,7 +162,7 @@ shuffle(struct world *w)
   return n;
 }
 
-/* Gone with the commit, but for one that is delivered again. */
+/* The commit deletes them, except for one that is delivered again. */
 static void
 take_away(struct world *w, size_t n)
 {
@@ -259,7 +259,7 @@ cancel(struct world *w, uint64_t id, enum event_kind kind)
   else if (w->states[id] == STATE_CANCELLED)
     complain(w, "event %llu was cancelled twice", (unsigned long long)id);
   else if (w->states[id] == STATE_NONE)
-    complain(w, "event %llu was cancelled, and never begun", (unsigned long long)id);
+    complain(w, "event %llu was cancelled, but never begun", (unsigned long long)id);
   else if (is_delivered(w, id))
     complain(w, "event %llu was cancelled after it had ended", (unsigned long long)id);
   else
@@ -370,7 +370,7 @@ past_of(struct world *w, const struct staged *staged)
                        .has_kv = true, .has_status = true, .has_sessions = true};
 }
 
-/* From the top of the function; to be freed. */
+/* Begins at the top of the function; the caller frees it. */
 static struct dk_orch *
 run_once(dk_orchestration_fn *program, const struct past *past, struct ran *ret_ran)
 {
@@ -380,7 +380,7 @@ run_once(dk_orchestration_fn *program, const struct past *past, struct ran *ret_
   return run;
 }
 
-/* After a restart the code finds itself where it was, and does nothing anew. */
+/* After a restart the code continues where it was, and does nothing again. */
 static void
 restart(struct world *w, dk_orchestration_fn *program, const struct ran *before)
 {
@@ -425,7 +425,7 @@ conclude(struct world *w, dk_orchestration_fn *program, const struct past *past,
       DK_OK)
     complain(w, "turn %u cannot be decided", w->n_turns);
   if (w->n_turns == 0)
-    w->n_history = 0; /* it comes again with the commit */
+    w->n_history = 0; /* the commit adds it again */
   take_away(w, n_batch);
   commit(w, &decision);
   if (verdict.verdict == VERDICT_RAN) {
@@ -471,7 +471,7 @@ forget_run(struct world *w)
   w->run = NULL;
 }
 
-/* The run that waits goes on, or a second one begins at the top: it does what the first one does.
+/* The waiting run continues, or a second one begins at the top: both do the same.
  */
 static void
 go_on(struct world *w, dk_orchestration_fn *program, struct past past, const struct staged *staged,
@@ -490,7 +490,7 @@ go_on(struct world *w, dk_orchestration_fn *program, struct past past, const str
   compare_runs(w, ran, is_kept ? "the run that was kept" : "a second run", &further);
 }
 
-/* After the commit the index goes on too; now and then the memory is needed for others. */
+/* After the commit the index is kept too; sometimes its memory is needed for others. */
 static void
 settle(struct world *w)
 {
@@ -502,7 +502,7 @@ settle(struct world *w)
     w->index = NULL;
 }
 
-/* What the store has is not what the run believes. */
+/* The store differs from what the run has done. */
 static void
 lose(struct world *w)
 {
@@ -550,7 +550,7 @@ static void
 judge_end(struct world *w)
 {
   if (!w->over)
-    complain(w, "it has not come to an end after %u turns", w->n_turns);
+    complain(w, "it has not ended after %u turns", w->n_turns);
   for (size_t i = 0; i < w->n_history; i++) {
     const struct event *event = &w->history[i];
     if (w->states[event->id] == STATE_BEGUN)

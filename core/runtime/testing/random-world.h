@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small store and everything outside, for random programs: it delivers what it likes when it
- * likes, loses turns, and looks whether what an orchestration does fits to what it did before.
+/* A small store and everything outside, for random programs: it delivers at random, loses turns,
+ * and checks whether what an orchestration does agrees with what it did before.
  *
  * One thread at a time. */
 #ifndef DK_RUNTIME_TESTING_RANDOM_WORLD_H
@@ -8,7 +8,7 @@
 
 #include <durakit/runtime.h>
 
-struct tally { /* what the programs have met */
+struct tally { /* what has happened to the programs */
   unsigned long turns, lost, gone_on, strays, events, drops, cancelled_rows, terminal[8];
 };
 

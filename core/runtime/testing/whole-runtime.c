@@ -103,7 +103,7 @@ rig_run(struct rig *rig, const char *instance, const char *name, const char *inp
   dk_status status = dk_client_start(rig->client, dk_str_of(instance), name, dk_str_of(input),
                                      NULL);
 
-  /* The store may have been planned to keep the first answer to itself. */
+  /* A plan of the store may have dropped the first answer. */
   if (status != DK_OK && status != DK_DUPLICATE)
     BAIL_OUT("%s is not started: status %d, %s", instance, (int)status,
              dk_client_error(rig->client));
@@ -239,7 +239,7 @@ rig_is_told(struct rig *rig, int32_t number, const char *whom, const char *what,
 
   ok(rig_says(heard.text, what), "the log says what happened: %s", what);
   ok(rig_says(heard.text, whom), "and to which instance: %s", whom);
-  ok(rig_says(heard.text, next), "and what to do: %s", next);
+  ok(rig_says(heard.text, next), "and what to do next: %s", next);
 }
 
 bool

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole runtime on a store that fails to order (the model's), for its tests. */
+/* A whole runtime on a store that fails on request (the model's), for its tests. */
 #ifndef DK_RUNTIME_TESTING_WHOLE_RUNTIME_H
 #define DK_RUNTIME_TESTING_WHOLE_RUNTIME_H
 
@@ -7,7 +7,7 @@
 #include "core/runtime/testing/failing-store.h"
 #include "core/runtime/testing/log-listener.h"
 
-/* Nothing that goes well takes that long. */
+/* Nothing that succeeds takes that long. */
 enum { RIG_WAIT_MS = 120000 };
 
 struct rig {
@@ -27,7 +27,7 @@ struct rig rig_begin(void);
 struct rig rig_begin_full(void);
 /* The same on this store, which the rig then owns. */
 struct rig rig_begin_on(struct faulty *faulty);
-/* Stops the runtime, if it runs, and frees all. */
+/* Stops the runtime, if it runs, and frees everything. */
 void rig_end(struct rig *rig);
 void rig_orchestration(struct rig *rig, const char *name, dk_orchestration_fn *function);
 void rig_activity(struct rig *rig, const char *name, dk_activity_fn *function);
@@ -38,7 +38,7 @@ struct dk_runtime *rig_start_another(struct rig *rig);
 /* Stops it; prints what is unfinished. */
 struct dk_leftover rig_stop(struct rig *rig, int64_t wait_ms);
 
-/* Starts an instance; its input is JSON or whatever. */
+/* Starts an instance; its input may be any text. */
 void rig_run(struct rig *rig, const char *instance, const char *name, const char *input);
 /* "completed: output", "failed: error", "cancelled: reason (by)", or how else it ended, after it
  * has ended; in memory of the rig until the next call. */
@@ -54,11 +54,11 @@ struct event *rig_events(struct rig *rig, struct dk_arena *arena, const char *in
                          uint64_t execution, size_t *ret_n);
 /* How many of that kind there are in the latest execution. */
 uint32_t rig_count_events(struct rig *rig, const char *instance, enum event_kind kind);
-/* Tests that ten instances of this orchestration, given "you", complete with "hello you", whatever
- * else there is. */
+/* Tests that ten instances of this orchestration, given "you", complete with "hello you",
+ * whatever else runs. */
 void rig_ten_complete(struct rig *rig, const char *orchestration);
-/* Tests that the latest event of that number names the instance, what has happened, and what to
- * do. */
+/* Tests that the latest event of that number names the instance, what has happened, and what to do
+ * next. */
 void rig_is_told(struct rig *rig, int32_t number, const char *whom, const char *what,
                  const char *next);
 /* Whether this is in the text; if not, prints the text. */

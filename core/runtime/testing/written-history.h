@@ -9,27 +9,27 @@ struct scene {
   struct dk_arena arena;
   struct event events[40];
   size_t n_events;
-  struct past past;  /* what is set between scene_set and scene_run counts */
+  struct past past;  /* may be changed between scene_set and scene_run */
   struct dk_orch *run;
   struct ran ran;    /* the run's */
   size_t n_said;     /* lines of dk_say, and the last */
   char said[200];
 };
 
-/* ids that are 0 are numbered on; all are committed. */
+/* ids that are 0 get the next number; all are committed. */
 void scene_set(struct scene *scene, const struct event *events, size_t n_events);
 /* Runs it against the scene; the ending's name. */
 const char *scene_run(struct scene *scene, dk_orchestration_fn *function);
-/* The error or output, and "" for none. */
+/* The error or output; "" for none. */
 const char *scene_text(const struct scene *scene);
 /* "activity a, timer 50, dropped 2": the commands that were made. */
 const char *scene_commands(struct scene *scene);
-/* Forgets it all. */
+/* Frees everything. */
 void scene_done(struct scene *scene);
 
 const char *ending_name(enum ending ending);
 
-/* A history of these events behind the start. */
+/* A history of these events after the start. */
 #define SET(scene, ...)                                                                            \
   scene_set(scene, (const struct event[]){START, __VA_ARGS__},                                     \
             sizeof((const struct event[]){START, __VA_ARGS__}) / sizeof(struct event))
