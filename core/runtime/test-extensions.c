@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Key-values, the custom status and sessions on a store that has them, turn after turn, and on one
- * that has not. */
+ * without them. */
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 /* ---- what the orchestrations do -------------------------------------------------------------- */
 
-/* What stands behind the word, or absent. */
+/* What follows the word, or absent. */
 static dk_str
 after(const char *order, const char *word)
 {
@@ -59,7 +59,7 @@ obey(dk_orch *o, dk_str said, const char *order)
   return said;
 }
 
-/* One order after the other, until "end"; what its reads have found it tells at the end. */
+/* One order after the other, until "end"; its output is what its reads have found. */
 static dk_result
 obeys(dk_orch *o, dk_str input)
 {
@@ -175,7 +175,7 @@ send(struct rig *rig, const char *instance, const char *order)
     BAIL_OUT("the order is not sent: %s", dk_client_error(rig->client));
 }
 
-/* Gives the order; it is carried out when this returns. */
+/* Sends the order, which is done when this returns. */
 static void
 give(struct rig *rig, const char *instance, const char *order)
 {
@@ -260,7 +260,7 @@ test_continued(void)
   finish(&rig);
 }
 
-/* A read of the key comes first in its execution, so the store has to tell. */
+/* The key is read first in its execution, so its value comes from the store. */
 static void
 test_restarted(void)
 {
@@ -282,7 +282,7 @@ test_restarted(void)
   finish(&rig);
 }
 
-/* The store hands up no keys, for we made the last commit; and no memory holds them any more. */
+/* The store returns no keys, because our commit was the last; and no memory has them any more. */
 static void
 test_forgotten(void)
 {
@@ -300,8 +300,8 @@ test_forgotten(void)
   finish(&rig);
 }
 
-/* From memory or from the store, as it comes: there is room for a few only, and a fetch may be
- * quicker than what puts the history into memory. */
+/* From memory or from the store, by chance: there is room for a few only, and a fetch may be faster
+ * than the thread that puts the history into memory. */
 static void
 test_many(void)
 {
@@ -333,7 +333,7 @@ test_many(void)
 
 /* ---- custom status --------------------------------------------------------------------------- */
 
-/* A commit is seen in the store before it is seen here. */
+/* A commit is visible in the store before it returns here. */
 static void
 expect_status(struct rig *rig, const char *expected, const char *what)
 {

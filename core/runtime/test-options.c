@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of options.h: every default, what fits and what does not, with the words of the refusal. */
+/* Tests of options.h: every default, what fits and what does not, with the text of the refusal. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +82,7 @@ test_given(void)
      "and kept");
 }
 
-/* What an older caller's struct does not have is the default, whatever lies behind it. */
+/* Members that an older caller's struct lacks get the default, whatever follows the struct. */
 static void
 test_older_caller(void)
 {

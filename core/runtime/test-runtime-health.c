@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Health sees each kind of request by itself: what the store refuses, and what it does not answer,
- * while all else goes well. */
+/* Health judges each kind of request separately: what the store refuses, and what it does not
+ * answer, while all other requests succeed. */
 #include <stdatomic.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole runtimes on the model: what people write, from start to end. */
+/* Whole runtimes on the model: typical orchestrations, from start to end. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,7 +276,7 @@ test_all(void)
   rig_end(&rig);
 }
 
-/* Two runtimes share the work; one goes away in the middle of it. */
+/* Two runtimes share the work; one stops in the middle of it. */
 static void
 test_two(void)
 {

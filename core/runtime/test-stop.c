@@ -21,7 +21,7 @@ hello(dk_orch *o, dk_str input)
   return dk_completed(o, input);
 }
 
-/* In the middle of its turn until it is let go on. */
+/* Stays in the middle of its turn until the test lets it continue. */
 static dk_result
 slow(dk_orch *o, dk_str input)
 {
@@ -132,7 +132,7 @@ test_given_back(void)
   end(&rig);
 }
 
-/* What a runtime that could not be freed has stays reachable, so that it is no leak. */
+/* The memory of a runtime that could not be freed stays reachable, so that it is not a leak. */
 static struct dk_runtime *left[4];
 
 static void

@@ -31,7 +31,8 @@ static dk_status
 refuse_for_lack(struct dk_refusal *refusal, const char *of)
 {
   *refusal = (struct dk_refusal){.where = "dk_runtime_start"};
-  snprintf(refusal->what, sizeof(refusal->what), "not enough %s for the activity slots", of);
+  snprintf(refusal->what, sizeof(refusal->what), "the activity slots cannot start: not enough %s",
+           of);
   snprintf(refusal->next, sizeof(refusal->next), "use fewer slots, or raise the limits (ulimit)");
   return DK_NO_MEMORY;
 }
@@ -142,13 +143,13 @@ activity_pool_start(const struct activity_pool_setup *setup, struct activity_poo
     return status;
   struct activity_pool *pool = new_worker(setup);
   if (!pool)
-    return refuse_for_lack(ret_refusal, "bytes of memory");
+    return refuse_for_lack(ret_refusal, "memory");
   bool has_calls = pool->retries && pool->fetcher && pool->fetch_canceller && pool->own.caller;
   if (!has_calls || !start_threads(pool)) {
     signal_over(pool);
     join_slots(pool);
     discard_worker(pool);
-    return refuse_for_lack(ret_refusal, has_calls ? "threads" : "descriptors or bytes");
+    return refuse_for_lack(ret_refusal, has_calls ? "threads" : "descriptors or memory");
   }
   *ret_pool = pool;
   return DK_OK;

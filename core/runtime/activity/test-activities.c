@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The activity pool on a store that fails to order: what runs, what the orchestration gets, what is
- * delayed, and how it stops. */
+/* The activity pool on a store that fails on request: what runs, what the orchestration gets, what
+ * is delayed, and how it stops. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -42,7 +42,7 @@ first_later(dk_task *task, dk_str input)
   return dk_done(task, input);
 }
 
-/* Returns none of the three. */
+/* Returns the result of none of the three calls. */
 static dk_result
 forgets(dk_task *task, dk_str input)
 {
@@ -202,7 +202,7 @@ fences_grow(const char *what)
   cmp_ok(grown, "==", last, "%s: its fence grows each time", what);
 }
 
-/* Given back at once, and without counting the attempt: the attempts say nothing, and several fit
+/* Given back at once, without counting the attempt: all have the same attempt, and several fit
  * into one millisecond of the store. */
 static void
 test_fence_of_later(void)
@@ -310,7 +310,7 @@ test_ack_retried(enum fault fault, dk_status status, const char *what)
   shop_close(shop);
 }
 
-/* A completion with its id is there, and the row too. */
+/* A completion with its id is stored, and the row is not deleted. */
 static void
 test_duplicate(void)
 {
@@ -338,7 +338,7 @@ test_too_large(void)
 
   reset();
   shop_register(shop, "much", returns_much);
-  shop->options.activity_lock_ms = 600000; /* to put 17 MB into words may take its time */
+  shop->options.activity_lock_ms = 600000; /* formatting 17 MB may take long */
   shop_start(shop);
   shop_order(shop, 1, "much", "x");
   struct came *came = shop_wait(shop, 1);

@@ -52,7 +52,7 @@ obeys(dk_task *task, dk_str input)
   return dk_done(task, input);
 }
 
-/* Never looks. */
+/* Never checks its token. */
 static dk_result
 unaware(dk_task *task, dk_str input)
 {
@@ -97,7 +97,7 @@ with_child(dk_task *task, dk_str input)
   return dk_error(task, "interrupted");
 }
 
-/* The latest of that number names the activity with all that is known of it. */
+/* The latest event of that number names everything that is known of the activity. */
 static void
 is_told_of(struct shop *shop, int32_t number, uint64_t id, const char *name)
 {
@@ -107,7 +107,7 @@ is_told_of(struct shop *shop, int32_t number, uint64_t id, const char *name)
   ok(whom.token[0] != '\0' && heard_names(&heard, &whom), "the line names the activity");
 }
 
-/* One in which that way is the first to tell: when the commit shall, no renewal comes before it,
+/* One in which this way is the first to signal: if it is the commit, no renewal comes before it,
  * however long this process waits for a processor. */
 static struct shop *
 shop_for_this_way(void)
@@ -245,7 +245,7 @@ test_before_start(void)
 }
 
 /* Acknowledged before the cancelling commit, it is there. */
-/* Its row was locked for us and deleted before the fetch has brought it. */
+/* Its row was locked for us, and deleted before the fetch returned it. */
 static void
 test_on_its_way(void)
 {
@@ -291,7 +291,7 @@ test_too_late(void)
   shop_close(shop);
 }
 
-/* The slots of two are busy, then it hits them all. */
+/* All slots are busy, and all their activities are cancelled at once. */
 static void
 test_many(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What moves the metrics of a worker: in each of these a single thing happens, and then all that
- * has changed is compared, so that what is not named has not moved. */
+/* What changes the metrics of a worker: in each test one thing happens, and then all changes are
+ * compared, so that a metric that is not named has not changed. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -45,7 +45,7 @@ later_first(dk_task *task, dk_str input)
   return atomic_fetch_add(&runs, 1) == 0 ? dk_later(task, 1) : dk_done(task, input);
 }
 
-/* When the test says so. */
+/* Ends when the test allows it. */
 static dk_result
 later_again(dk_task *task, dk_str input)
 {
@@ -64,7 +64,7 @@ obeys(dk_task *task, dk_str input)
   return dk_done(task, input);
 }
 
-/* Ends when the test says so, whatever its token says. */
+/* Ends when the test allows it, and ignores its token. */
 static dk_result
 unaware(dk_task *task, dk_str input)
 {
@@ -116,7 +116,7 @@ scrape(struct shop *shop)
   return found;
 }
 
-/* All that has been counted so far is this. */
+/* Whether exactly this has been counted so far. */
 static bool
 counts(struct shop *shop, const char *expected, bool is_told)
 {
@@ -379,7 +379,7 @@ test_killed(void)
   UNTIL(shop_counter(shop, COUNT_GRACE_EXCEEDED) == 1);
   counts_in_the_end(shop, NOTIFIED("local") GRACE("killed") STARTED ENDED("cancelled"),
                     "one does not end, and its process is killed");
-  shop->registry = NULL; /* is not the shop's */
+  shop->registry = NULL; /* does not belong to the shop */
   shop_close(shop);
 }
 
@@ -415,8 +415,8 @@ test_acks(enum fault fault, dk_status status, const char *expected, const char *
   shop_close(shop);
 }
 
-/* What is given back is not acknowledged: not when that is tried again, nor when it finds no
- * row. */
+/* What is given back is not counted as acknowledged: neither if that is repeated, nor if the row
+ * does not exist. */
 static void
 test_given_back(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames that another process sends: whole, in pieces, and claimed. */
+/* Frames that another process sends: whole, in pieces, and with a false length. */
 #include "core/runtime/activity/frames.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activities in processes, end to end on a file: some return, some crash, some really are killed,
+/* Activities in processes, end to end on a file: some return, some crash, some are killed,
  * beside others in threads. */
 #include <signal.h>
 #include <stdatomic.h>

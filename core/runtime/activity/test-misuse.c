@@ -44,7 +44,7 @@ greet(dk_task *task, dk_str input)
   return dk_done(task, dk_str_of(text));
 }
 
-/* Whatever its token says. */
+/* Ignores its token. */
 static dk_result
 never_returns(dk_task *task, dk_str input)
 {
@@ -159,8 +159,8 @@ test_never_returns(void)
   end(&rig);
 }
 
-/* Its orchestration waits for it, so nothing is wrong: what says that it runs are its renewals and
- * the counters. */
+/* Its orchestration waits for it, so nothing is wrong: the renewals and the counters show
+ * that it runs. */
 static void
 test_never_returns_uncancelled(void)
 {

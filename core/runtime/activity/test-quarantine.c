@@ -18,7 +18,7 @@ reset(void)
   atomic_store(&read_well, 0);
 }
 
-/* Ends when the test says so, whatever its token says; then it reads its input again. */
+/* Ends when the test allows it, and ignores its token; then it reads its input again. */
 static dk_result
 stubborn(dk_task *task, dk_str input)
 {
@@ -60,7 +60,7 @@ open_shop(void)
   return shop;
 }
 
-/* The latest of that number has this level, and names the activity with all that is known of it. */
+/* The latest event of that number has this level, and names all that is known of the activity. */
 static void
 is_told_of(struct shop *shop, int32_t number, int32_t level, uint64_t id)
 {
@@ -176,7 +176,7 @@ test_cap(void)
   shop_close(shop);
 }
 
-/* The lease has ended, and the body runs on: the next owner may have the activity. */
+/* The lease has ended, and the body still runs: the next owner may have the activity. */
 static void
 test_lease_lost(void)
 {

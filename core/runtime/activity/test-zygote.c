@@ -108,7 +108,7 @@ obeys(dk_task *task, dk_str input)
   return dk_done(task, input);
 }
 
-/* Deaf, with a process of its own; both really have to be killed. */
+/* Ignores signals, and has a process of its own; both have to be killed. */
 static dk_result
 stubborn(dk_task *task, dk_str input)
 {
@@ -347,7 +347,7 @@ test_zygote_dies(struct dk_zygote *zygote)
   close_shop(shop);
 }
 
-/* In a process of its own: it dies, and its zygote and children have to end by themselves. */
+/* Runs in its own process, which dies; the zygote and the children have to end by themselves. */
 static void
 test_runtime_dies(void)
 {

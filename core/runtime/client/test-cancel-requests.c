@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of a request to cancel, with a whole runtime: of what is not started, of what goes
- * on as new meanwhile, of many at once. */
+/* The effect of requests to cancel, with a whole runtime: for an instance that is not started, for
+ * one that continues as new meanwhile, and for many at once. */
 #include <durakit/manage.h>
 
 #include <stdatomic.h>
@@ -68,7 +68,7 @@ test_not_started(void)
   rig_end(&rig);
 }
 
-/* The request is there before the start. */
+/* The request is stored before the start. */
 static void
 test_before_the_start(void)
 {
@@ -92,7 +92,7 @@ test_before_the_start(void)
 
 static struct rig *asking;
 
-/* Its turn is being made: the requests are stored meanwhile, and it does not know. */
+/* The requests are stored while its turn runs, which does not see them. */
 static dk_result
 goes_on(dk_orch *o, dk_str input)
 {
@@ -136,8 +136,8 @@ commit_count_requests(void *context, const struct dk_history_entry *entry)
   return 0;
 }
 
-/* Half of them run and wait, half are not started when they are cancelled by their name; asked
- * twice at once. */
+/* Half of them run and wait, half are not started when they are cancelled by their name, by two
+ * requests at once. */
 static void
 test_many(void)
 {

@@ -6,7 +6,7 @@
 #include "conformance/tap/tap.h"
 #include "core/runtime/testing/cancel-outcomes.h"
 
-/* One of each kind, and the store's answers to that are not counted. */
+/* Makes one of each kind, without counting the store's answers. */
 static void
 make_all(struct hand *h)
 {
@@ -269,7 +269,7 @@ test_expected(void)
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-/* As a reason: 1,024 bytes at most; as a name: 256. */
+/* A reason has at most 1,024 bytes, a requester at most 256. */
 static void
 test_words(void)
 {

@@ -10,7 +10,7 @@
 #include "core/runtime/client/client-filter.h"
 #include "core/runtime/testing/hand-made-turns.h"
 
-/* What is to happen before a call of the store, at the latest moment. */
+/* Happens immediately before a call of the store. */
 static void (*before_list)(struct hand *h, unsigned n), (*before_messages)(struct hand *h);
 static struct hand *hooked;
 static unsigned n_lists;
@@ -68,7 +68,7 @@ a_filter(void)
 
 static const dk_str none = {NULL, 0};
 
-/* What the filter selects, in words that live until the next call. */
+/* What the filter selects, as text that is valid until the next call. */
 static const char *
 listed(struct hand *h, const struct dk_instance_filter *filter)
 {
@@ -195,7 +195,7 @@ test_refusals(void)
 
 enum { MANY = 1203 };
 
-/* Every third has begun, every fifth is a report's. */
+/* Every third has begun, every fifth is a report. */
 static void
 make_some(struct hand *h, bool begun)
 {
@@ -270,7 +270,7 @@ test_pages(void)
   hand_end(&h);
 }
 
-/* What a page takes is the same at the end of a large store: nothing is kept of those before. */
+/* A page costs the same at the end of a large store: no earlier page is kept. */
 static void
 test_memory(void)
 {
@@ -324,7 +324,7 @@ begin_before_second(struct hand *h, unsigned n)
     begin_order(h);
 }
 
-/* Listed as not started, and gone on before its start is read; or before the other question. */
+/* Listed as not started, but begins before its start is read, or before the other request. */
 static void
 test_beginning(void)
 {
@@ -454,7 +454,7 @@ test_infos(void)
   hand_end(&h);
 }
 
-/* The function may use the client. */
+/* The callback may use the client. */
 static int32_t
 ask_for_more(void *context, const struct dk_instance_info *info)
 {

@@ -49,7 +49,7 @@ history(struct hand *h, uint64_t execution, uint64_t from, uint64_t max, struct 
                            told);
 }
 
-/* What a second execution did: each member has its event. */
+/* The events of a second execution: each member is used by one of them. */
 static void
 make_history(struct hand *h)
 {

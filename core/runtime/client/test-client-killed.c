@@ -75,7 +75,7 @@ write_byte(void *context, const struct dk_cancel_outcome *outcome)
   return write(teller->out, &byte, 1) != 1;
 }
 
-/* The child's whole life. */
+/* The main function of the child. */
 static void
 cancel_all(const char *reason, struct teller *teller)
 {
@@ -190,7 +190,7 @@ main(void)
     plan(SKIP_ALL, "the sqlite plugin does not offer durakit.admin/1");
   plan(NO_PLAN);
   store_all();
-  /* Each begins from the first, and is killed when it has come one batch further. */
+  /* Each begins with the first instance, and is killed one batch later than the one before. */
   for (int i = 0; i < KILLS; i++)
     cmp_ok(kill_behind(reasons[i], (i + 1) * BATCH), "==", (i + 1) * BATCH,
            "killed when it had reported %d", (i + 1) * BATCH);

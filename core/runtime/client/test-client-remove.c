@@ -292,7 +292,7 @@ test_untold_roots(void)
   hand_end(&h);
 }
 
-/* It is unknown whether a page whose answer was lost has deleted anything; the next page is other
+/* It is unknown whether a page whose answer was lost has deleted anything; the next page has other
  * roots. */
 static void
 test_limit_and_unknown(void)
@@ -317,7 +317,7 @@ test_limit_and_unknown(void)
 
 /* ---- prune ----------------------------------------------------------------------------------- */
 
-/* So many executions of each, of which the last runs. */
+/* Makes so many executions of each, of which the last one runs. */
 static void
 make_executions(struct hand *h, dk_str instance, uint64_t n)
 {

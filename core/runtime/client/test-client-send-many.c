@@ -278,7 +278,7 @@ release_when_many(void *context)
   return NULL;
 }
 
-/* All are asked, each once, several at once, and told of in their order. */
+/* A request is sent to each once, several at a time, and reported in their order. */
 static void
 test_at_once(void)
 {
@@ -313,7 +313,7 @@ test_at_once(void)
   hand_end(&h);
 }
 
-/* The function may use the client. */
+/* The callback may use the client. */
 static int32_t
 look(void *context, const struct dk_cancel_outcome *outcome)
 {

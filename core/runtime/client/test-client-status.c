@@ -16,7 +16,7 @@ static const dk_str inst = {"inst", 4};
 /* All information is in the histories. */
 static bool is_plain;
 
-/* What the client reads, counted on its way. */
+/* Counts the events that the client reads. */
 static atomic_uint reads, events_read;
 
 __typeof__(dk_store_read_history) __real_dk_store_read_history, __wrap_dk_store_read_history;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of the client: what it sends, and what it makes of a store that fails.  The turns are made
+/* Tests of the client: what it sends, and how it handles a store that fails.  The turns are made
  * by hand, on the model. */
 #include <errno.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 
 static const dk_str inst = {"inst", 4};
 
-/* What the next sendings are answered, in order; the first of them is done all the same. */
+/* The answers to the next requests, in order; the first request is done nevertheless. */
 static const dk_status *answers;
 static size_t n_answers;
 
@@ -125,7 +125,7 @@ test_refusals(void)
 
 /* ---- a store that fails ---------------------------------------------------------------------- */
 
-/* Whatever became of the first attempt, the message is there once. */
+/* Whether the first attempt had an effect or not, the message is stored once. */
 static void
 unknown_once(enum fault fault, const char *what)
 {
@@ -221,7 +221,7 @@ test_unknown_and_then(void)
   hand_end(&h);
 }
 
-/* The repetition is cancelled: the answer, and its words, are those of the first attempt. */
+/* The repetition is cancelled: the answer and its text are those of the first attempt. */
 static void
 test_lost(void)
 {

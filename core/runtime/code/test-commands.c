@@ -50,7 +50,7 @@ recorded(void)
   cmp_ok(made[7].id, "==", 9, "ids continue");
 }
 
-/* What was recorded is found again, whatever memory it lies in. */
+/* Recorded commands are found again, in whatever memory they are. */
 static void
 recorded_again(void)
 {

@@ -16,7 +16,7 @@
 struct counting {
   struct coroutine *coroutine;
   int count;
-  int strays;    /* looks at what is the thread's that found another's */
+  int strays;    /* how often a thread has found the data of another */
   bool over;
 };
 
@@ -109,7 +109,7 @@ test_threads(void)
   coroutine_free(counting.coroutine);
 }
 
-/* What is given back of a stack is its own: nothing of the threads beside it. */
+/* The memory that a stack returns is its own, and not that of threads beside it. */
 static void
 fill(void *context)
 {
@@ -142,7 +142,7 @@ test_neighbours(void)
     strays += countings[i].strays;
     coroutine_free(countings[i].coroutine);
   }
-  cmp_ok(strays, "==", 0, "what is given back of a stack is nothing of the threads beside it");
+  cmp_ok(strays, "==", 0, "a stack returns no memory of the threads beside it");
 }
 
 /* ---- its stack ------------------------------------------------------------------------------- */

@@ -121,7 +121,7 @@ turn(dk_orchestration_fn *function, const struct message *messages, size_t n)
     .kind = MESSAGE_##what, .execution = 3, .source = of, .text = S("result")                      \
   }
 
-/* ---- a turn that goes on ----------------------------------------------------------------------*/
+/* ---- a turn that waits ------------------------------------------------------------------------*/
 
 static dk_result
 begins_all(dk_orch *o, dk_str input)
@@ -248,12 +248,12 @@ one_id_twice(void)
   is(outgoing(), "child_failed e3.2 to order-7, child_failed e3.3 to order-7",
      "so has the first");
   cmp_ok(decision_leave_away(&s.arena, s.past.instance, &d, 0), "==", DK_OK, "what is there");
-  is(outgoing(), "child_failed e3.3 to order-7", "is left away");
+  is(outgoing(), "child_failed e3.3 to order-7", "is left out");
 }
 
 /* ---- the ends ---------------------------------------------------------------------------------*/
 
-/* Waits for "go", and then ends as it says, with an activity just begun. */
+/* Waits for "go", and then ends as that requests, with an activity just begun. */
 static dk_result
 ends_as_told(dk_orch *o, dk_str input)
 {
@@ -526,7 +526,7 @@ many_items(void)
 
 /* ---- no memory --------------------------------------------------------------------------------*/
 
-/* A whole turn in so many bytes: true if they were enough. */
+/* A whole turn with so many bytes of memory: true if they were enough. */
 static bool
 turn_within(size_t size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hand-written histories: an orchestration that has changed, and histories that make no sense. */
+/* Hand-written histories: an orchestration that has changed, and invalid histories. */
 #include "conformance/tap/tap.h"
 #include "core/runtime/testing/written-history.h"
 
@@ -204,7 +204,7 @@ static const struct row {
   CHANGED("a status that is missing", nothing, "1 recorded", STATUS("x")),
   CHANGED("a key that is not set any more", nothing, "1 recorded", KV(DK_KV_SET, "k", "v")),
 
-  /* histories that make no sense */
+  /* invalid histories */
   ROW("no events", one_activity, "corrupt", "it is empty", {.kind = EVENT_NONE}),
   BROKEN("no start", "event 1 (activity): the first event", ACTIVITY("a", "in")),
   BROKEN("a start that is not the first", "event 1 (activity)", ACTIVITY("a", "in"), START),
@@ -261,7 +261,7 @@ static const struct row {
   BROKEN("what only an end brings", "event 3 (ended): the execution has ended", START,
          ACTIVITY("a", "in"), {.kind = EVENT_ENDED, .source = 2}),
 
-  /* unusual ones that are fine */
+  /* unusual ones that are valid */
   FINE("an activity with its input", one_activity, "completed", ACTIVITY("a", "in"),
        DONE(2, "x")),
   FINE("a child with its id", one_child, "completed", CHILD("c", "in", AUTO),

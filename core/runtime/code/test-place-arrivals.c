@@ -19,7 +19,7 @@ tell(void *context, const struct message *message, const char *why)
            message_kind_name(message->kind), why);
 }
 
-/* "activity_completed 2, raised go": what came in. */
+/* "activity_completed 2, raised go": what has arrived. */
 static const char *
 arrived(void)
 {
@@ -118,7 +118,7 @@ outside(void)
      "whether it is in the history or in this batch");
 }
 
-/* What became of the requests of that source, in the order of enum request_outcome. */
+/* The outcomes of the requests of that source, in the order of enum request_outcome. */
 static const char *
 requests(enum request_source source)
 {

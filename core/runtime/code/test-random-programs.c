@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random orchestrations in a random world: every turn is run from its start, and once more by the
- * run that was kept from the turn before, or from its start again; a quarter of them is lost, each
- * commit is followed by a restart from its encoded history, and nothing may ever disagree.
+/* Random orchestrations in a random world: every turn is run from the start, and once more by the
+ * run that was kept from the turn before, or from the start again.  A quarter of the turns is lost,
+ * and each commit is followed by a restart from its encoded history.  All results must agree.
  *
  * What a program does next follows from all that it has seen, so that any difference in what it
  * sees becomes another command.  Three engines that are wrong on purpose (see local.mk: the linker
- * puts the functions below in the place of winner-rule.c's) show that this finds what it looks
- * for. */
+ * replaces the functions of winner-rule.c by those below) show that this finds differences. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -352,7 +351,7 @@ is_found(enum rule wrong, dk_orchestration_fn *code, const char *what)
   note("by program %u", seed);
 }
 
-/* It remembers something that its history does not say: who goes on and who begins again differ. */
+/* It remembers something that is not in its history: a kept run and a new run differ. */
 static dk_result
 remembering(dk_orch *o, dk_str input)
 {

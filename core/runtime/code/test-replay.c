@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of a run: how it comes, waits and ends, and what it may ask. */
+/* Tests of a run: how it begins, waits and ends, and what it can query. */
 #include <stdlib.h>
 
 #include "conformance/tap/tap.h"
@@ -93,7 +93,7 @@ waits_and_goes_on(void)
   is(scene_text(&s), "card refused", "with its error");
 }
 
-/* ---- what it may ask --------------------------------------------------------------------------*/
+/* ---- queries ----------------------------------------------------------------------------------*/
 
 static dk_result
 asks(dk_orch *o, dk_str input)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of waiting: await, outcome, any, select, all, drop, ready, retry, and who gets what
- * arrives. */
+/* Tests of waiting: await, outcome, any, select, all, drop, ready, retry, and which wait gets
+ * what arrives. */
 #include "conformance/tap/tap.h"
 #include "core/runtime/testing/written-history.h"
 
@@ -144,7 +144,7 @@ ready(void)
   is(scene_commands(&s), "dropped 2 dropped", "and is recorded");
 }
 
-/* What was seen stays seen: an old result does not turn the clock back. */
+/* What was seen remains seen: an old result does not turn the clock back. */
 static dk_result
 looks_back(dk_orch *o, dk_str input)
 {
@@ -206,7 +206,7 @@ wait_gives_back(dk_orch *o, dk_str input)
   return dk_completed(o, dk_await(o, dk_external(o, "go")));
 }
 
-/* Both are seen ready, and the timer stands first: the wait is dropped, with what was kept. */
+/* Both are seen ready, and the timer is first: the wait is dropped, with what was kept for it. */
 static dk_result
 seen_wait_loses(dk_orch *o, dk_str input)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of event.h: the payloads of each format that there was are read and written as they are;
- * random ones of all kinds round trip; what is not known is refused by name; damage crashes
- * nothing. */
+/* Tests of event.h: the payloads of each format so far are read, and written without a change;
+ * random ones of all kinds round trip; unknown ones are refused by name; damaged ones cause no
+ * crash. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +42,7 @@ same_text(dk_str a, dk_str b)
   return !a.ptr == !b.ptr && a.len == b.len && (!a.ptr || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
-/* As decoded text is: absent, or with a NUL behind it. */
+/* Like a decoded text: absent, or followed by a NUL. */
 static bool
 decoded(dk_str expected, dk_str found)
 {
@@ -214,7 +214,7 @@ fill_member(struct dice *dice, struct dk_arena *arena, const struct member *memb
   }
 }
 
-/* All that must be, and half of the rest. */
+/* All required members, and half of the others. */
 static void
 fill(struct dice *dice, struct dk_arena *arena, const struct member *members, void *value)
 {
@@ -297,7 +297,7 @@ damage(struct dice *dice, char *bytes, size_t *size)
   }
 }
 
-/* DK_OK or DK_CORRUPT with its words, and what was read can be written and read again. */
+/* DK_OK, or DK_CORRUPT with its text; and what was read can be written and read again. */
 static bool
 survives(const struct record *record, dk_str payload, unsigned *read_anyway)
 {
@@ -352,7 +352,7 @@ test_damage(void)
 
   while (i < n && survives_damage(&dice, &read_anyway))
     i++;
-  cmp_ok(i, "==", n, "damaged payloads are read or refused with words");
+  cmp_ok(i, "==", n, "damaged payloads are read, or refused with a text");
   note("%u of %u could be read", read_anyway, n);
   cmp_ok(read_anyway, ">", 0, "some of them can be read");
 }
@@ -453,7 +453,7 @@ test_refusal_writes_nothing(void)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Whatever the room: right, or no memory. */
+/* With any amount of memory: the right result, or no memory. */
 static void
 test_memory(void)
 {
@@ -473,11 +473,12 @@ test_memory(void)
       wrong += status != DK_OK && status != DK_NO_MEMORY;
     }
   cmp_ok(wrong, "==", 0, "no memory is never taken for damage");
-  cmp_ok(without, ">", N_SAMPLES, "in little memory there is none");
+  cmp_ok(without, ">", N_SAMPLES, "with little memory there is no result");
   cmp_ok(right, ">", N_SAMPLES, "and in enough all is right");
 }
 
-/* A history of many events takes the room of its texts, not of what they were read with. */
+/* A history of many events takes the memory of its texts, not of the nodes that they were read
+ * with. */
 static void
 test_room(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of json.h: what is accepted and what is not, with its words; random values round trip; and
- * jansson as the oracle for random and damaged texts. */
+/* Tests of json.h: what is accepted and what is refused, with the texts; random values round trip;
+ * and jansson as the oracle for random and damaged texts. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,7 +196,7 @@ put_character(struct dice *dice, struct dk_text *text)
     dk_text_add(text, "\0", 1);
 }
 
-/* In the arena; without NUL if it is to be a name. */
+/* In the arena; without a NUL for a name. */
 static dk_str
 random_text(struct dice *dice, struct dk_arena *arena, bool is_name)
 {
@@ -403,8 +403,8 @@ agrees(const struct json *ours, json_t *theirs)
   return false;
 }
 
-/* Both accept it and read the same, or both refuse it.  A number that jansson cannot hold is no
- * question of JSON; a NUL byte, which stands in none, jansson takes for the end of the text. */
+/* Both accept it and read the same, or both refuse it.  A number that jansson cannot hold does
+ * not count; nor does a NUL byte, which JSON forbids, and jansson takes as the end of the text. */
 static bool
 oracle_agrees(dk_str text, unsigned *accepted)
 {
@@ -532,7 +532,7 @@ test_oracle(void)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Whatever the room, the answer is the right one or that there is none. */
+/* With any amount of memory, the answer is right, or no memory. */
 static void
 test_memory(const char *text, dk_status right)
 {
@@ -551,11 +551,11 @@ test_memory(const char *text, dk_status right)
     wrong += status == DK_CORRUPT && !why;
   }
   cmp_ok(wrong, "==", 0, "no memory is never taken for damage: %s", text);
-  cmp_ok(without, ">", 0, "in little memory there is none");
+  cmp_ok(without, ">", 0, "with little memory there is no result");
   cmp_ok(status, "==", right, "and in enough there is");
 }
 
-/* The texts stay when the nodes are taken back. */
+/* The texts stay valid when the nodes are freed. */
 static void
 test_rewind(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The leases on a store that fails to order: what is renewed, tried again, lost, and when. */
+/* The leases on a store that fails on request: what is renewed, tried again, lost, and when. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 #include "core/runtime/testing/failing-store.h"
 #include "core/runtime/testing/log-listener.h"
 
-/* A store, a leases, and the log; each test has its own. */
+/* A store, leases, and the log; each test has its own. */
 struct rig {
   struct faulty *faulty;
   struct listener *listener;
@@ -215,7 +215,7 @@ test_many(void)
 
 /* ---- tried again ----------------------------------------------------------------------------- */
 
-/* Whatever the store says but DK_LOCK_LOST. */
+/* For every answer of the store except DK_LOCK_LOST. */
 static void
 test_retried(void)
 {
@@ -341,7 +341,8 @@ test_rests(void)
   end(&rig);
 }
 
-/* Its own acknowledgement has removed the row: the renewal under way is refused, which is no loss.
+/* Its own acknowledgement has removed the row: the renewal under way is refused, which is not a
+ * loss.
  */
 static void
 test_rests_while_renewed(void)

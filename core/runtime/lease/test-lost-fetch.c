@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a fetch has locked whose answer was lost is at work again at once, though its lease would
- * run for an hour; on the model and on SQLite. */
+/* Work that a fetch with a lost answer has locked runs again at once, although its lease lasts an
+ * hour; on the model and on SQLite. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ test_lost(enum faulty_operation fetch, const char *what)
 {
   struct rig rig = begin();
 
-  rig.options.orchestration_slots = 1; /* so that each fetch finds it, until one is heard of */
+  rig.options.orchestration_slots = 1; /* so that each fetch finds it, until one answer arrives */
   faulty_plan(rig.faulty, fetch, 0, LOST, FAULT_FORGET, DK_OUTCOME_UNKNOWN);
   rig_run(&rig, "order", "has activity", "1");
   rig_start(&rig);
@@ -144,7 +144,7 @@ test_refused(enum faulty_operation fetch, const char *what)
   rig_end(&rig);
 }
 
-/* What the threads hold is theirs, while another thread's fetch is given back. */
+/* The threads keep what they hold, while another thread's fetch is given back. */
 static void
 test_many(void)
 {

@@ -66,7 +66,7 @@ test_counting(void)
   log_done(&log);
 }
 
-/* The order of both lists is one: each counter's number comes out in its member. */
+/* Both lists have the same order: each counter's number is in its member. */
 static void
 test_order(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of dk_runtime_save_metrics: that the file is the text, that readers never see less, and
- * that what fails leaves the file as it was, and nothing beside it. */
+/* Tests of dk_runtime_save_metrics: that the file is the text, that readers never see a part of it,
+ * and that a failure leaves the old file unchanged, and no other file. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,10 +29,10 @@ struct place {
   char reason[256];
 };
 
-/* ---- functions that fail to order ------------------------------------------------------------ */
+/* ---- functions that fail on request ---------------------------------------------------------- */
 
 struct failing {
-  int text;           /* there is no memory when that is asked for the nth time */
+  int text;           /* the nth request for memory fails */
   int close, rename;  /* with this errno */
 };
 static _Thread_local struct failing failing;
@@ -69,7 +69,7 @@ __wrap_rename(const char *from, const char *to)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* NULL: it is not there, or no file.  The caller frees it. */
+/* NULL: it does not exist, or is not a file.  The caller frees it. */
 static char *
 content(const char *path)
 {
@@ -105,7 +105,7 @@ n_files(const char *folder)
   while (readdir(stream))
     n++;
   closedir(stream);
-  return n - 2; /* itself and the one above */
+  return n - 2; /* without "." and ".." */
 }
 
 static struct place
@@ -188,7 +188,7 @@ test_relative(void)
 
 /* ---- what fails ------------------------------------------------------------------------------ */
 
-/* The file has an old text; saving fails so, for this reason, and it has it still. */
+/* The file has an old text; saving fails for this reason, and the file is unchanged. */
 static void
 refuses(struct place *place, struct failing how, dk_status expected, const char *reason,
         const char *what)
@@ -238,7 +238,7 @@ test_failures(void)
   end(&place);
 }
 
-/* As a user without the right to write there; root has it. */
+/* As a user without the right to write there, which root has. */
 static void
 test_rights(void)
 {

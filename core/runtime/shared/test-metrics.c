@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of metrics.h: that the text is what Prometheus reads, whatever names come; that each count
- * is shown in its place and in no other.  What moves them in a runtime: test-activity-metrics.c and
- * test-turn-metrics.c. */
+/* Tests of metrics.h: that the text is what Prometheus reads, with any names; that each count
+ * is shown in its place and in no other.  What changes them in a runtime: test-activity-metrics.c
+ * and test-turn-metrics.c. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ scrape(struct log *log)
   return found;
 }
 
-/* What has changed since `*before`, which is what there is now, afterwards. */
+/* The changes since `*before`, which then gets the present metrics. */
 static bool
 have_changed(struct log *log, struct scrape **before, const char *expected)
 {
@@ -164,7 +164,7 @@ test_empty(void)
   end(log, now);
 }
 
-/* A counter of the log moves its sample, and no other. */
+/* A counter of the log changes its sample, and no other. */
 static void
 test_counters(void)
 {

@@ -108,7 +108,7 @@ test_silent(void)
   health_done(&health);
 }
 
-/* The lease of an activity is lost, since the store has not renewed it. */
+/* The lease of an activity is lost because the store has not renewed it. */
 static void
 test_lost_lease(void)
 {

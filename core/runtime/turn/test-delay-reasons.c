@@ -40,7 +40,7 @@ deed_and_go(dk_orch *o, dk_str input)
   return dk_completed(o, input);
 }
 
-/* Other code than what has begun, in two ways. */
+/* Code that differs from the recorded one, in two ways. */
 static dk_result
 waits_for_come(dk_orch *o, dk_str input)
 {
@@ -68,7 +68,7 @@ registry_of(dk_orchestration_fn *code, bool has_deed)
   return registry;
 }
 
-/* The runtime that has this code takes the place of the one that runs. */
+/* Replaces the present runtime by one with this code. */
 static void
 deploy(struct rig *rig, dk_orchestration_fn *code, bool has_deed)
 {
@@ -154,7 +154,7 @@ reasons(struct rig *rig)
   return told;
 }
 
-/* Is one reason told, this one? */
+/* Whether exactly this reason is shown. */
 static bool
 is_told(struct rig *rig, const char *code, const char *word)
 {
@@ -200,7 +200,7 @@ is_stored_once(struct rig *rig, uint32_t n)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* One deployment after the other that cannot go on, each for another reason. */
+/* One deployment after the other that cannot continue, each for another reason. */
 static void
 test_changes(void)
 {
@@ -224,7 +224,7 @@ test_changes(void)
   end(&rig);
 }
 
-/* Before its first turn has landed, it cannot have a turn that removes anything. */
+/* Before its first commit it cannot have a turn that removes anything. */
 static void
 test_changes_before_start(void)
 {
@@ -263,7 +263,7 @@ test_arrivals(void)
   end(&rig);
 }
 
-/* As often as that it changes only where workers differ for good. */
+/* It changes so often only if the workers differ permanently. */
 static void
 test_many_changes(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What trying again does not mend is delayed until it is mended or cancelled: nothing ends for it,
- * and no result is lost.  With DK_RUNTIME_FAIL_DELAYED it fails after max_attempts. */
+/* What a retry cannot repair is delayed until it is repaired or cancelled: no instance ends because
+ * of it, and no result is lost.  With DK_RUNTIME_FAIL_DELAYED it fails after max_attempts. */
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -68,14 +68,14 @@ does_two(dk_orch *o, dk_str input)
 
 /* ---- causes ---------------------------------------------------------------------------------- */
 
-/* A deployment that cannot go on with an instance that an earlier one has begun. */
+/* A deployment that cannot continue an instance that an earlier one has begun. */
 struct cause {
   const char *what;
   const char *name;            /* as shown by the status */
   dk_orchestration_fn *code;   /* NULL: none is registered */
   bool lacks_activity;
   uint32_t max_events;
-  dk_status commits;           /* DK_OK: they land; else that is their answer */
+  dk_status commits;           /* DK_OK: they succeed; else their answer */
   const char *message;         /* which comes before the event, and cannot be read */
   enum code code_of_failure;
   const char *word;            /* in the log */
@@ -146,7 +146,7 @@ begin(void)
   return rig;
 }
 
-/* The deployment that cannot go on, and the event that it cannot take.  The registry is freed by
+/* The deployment that cannot continue, and the event that it cannot take.  The registry is freed by
  * the caller, when it has stopped. */
 static struct dk_registry *
 deploy(struct rig *rig, const struct cause *cause)
@@ -199,7 +199,7 @@ is_told_why(struct rig *rig, const char *name, const char *word)
   return told.is_told;
 }
 
-/* Does health, which is good, tell of the delay?  name NULL: of none. */
+/* Whether health is good and reports the delay; name NULL: no delay. */
 static bool
 is_told_by_health(struct rig *rig, const char *name)
 {
@@ -372,12 +372,12 @@ n_messages(struct rig *rig)
   if (dk_store_read_messages(rig->store, rig->caller, &request, &messages) != DK_OK)
     BAIL_OUT("no messages: %s", dk_caller_failure(rig->caller)->text);
   uint32_t n = 0;
-  for (size_t i = 0; i < messages->n_items; i++) /* but for those that tell why it is delayed */
+  for (size_t i = 0; i < messages->n_items; i++) /* without the reasons of its delay */
     n += !strstr(messages->items[i].payload.ptr, "\"kind\":\"delayed\"");
   return n;
 }
 
-/* A newer release has written it, say: what comes for it meanwhile is kept for that release. */
+/* For example, a newer release has written it: what arrives meanwhile is kept for that release. */
 static void
 test_unreadable_history(void)
 {
@@ -448,7 +448,7 @@ test_cancel_of_unreadable_start(void)
 
 /* ---- not started ----------------------------------------------------------------------------- */
 
-/* Its name is not known to any worker, say. */
+/* For example, no worker has registered its name. */
 static struct rig
 begin_unregistered(bool has_admin, int64_t backoff_ms)
 {

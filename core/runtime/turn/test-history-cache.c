@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the turns remember: histories of other turns (the cache), and instances that had trouble
- * (the notes). */
+/* What the turns remember: histories (the cache), and instances whose turns did not end in a commit
+ * (the retry counts). */
 #include <stdio.h>
 #include <string.h>
 

@@ -41,7 +41,7 @@ works(dk_orch *o, dk_str input)
   int64_t then = dk_now(o);
   dk_str second = dk_await(o, dk_activity(o, "twice", first));
 
-  atomic_fetch_add(&begun, 1); /* in the code's last turn only, if that goes on */
+  atomic_fetch_add(&begun, 1); /* in the code's last turn only, if that continues */
   dk_str third = dk_await(o, dk_activity(o, "twice", second));
   return dk_completed(o, dk_format(o, "%s %s %s %d", first.ptr, second.ptr, third.ptr,
                                    then > 0 && dk_now(o) >= then));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases that have ended when the store's answer comes, as on a slow disk: no code runs for
- * nothing, it is logged, and no attempt counts. */
+/* Leases that have ended when the store's answer comes, as on a slow disk: no code runs in
+ * vain, the event is logged, and no attempt counts. */
 #include <stdatomic.h>
 
 #include "conformance/tap/tap.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commits: what is encoded, and how they are tried until they land, or what becomes of the turn. */
+/* Commits: what is encoded, how they are tried until they succeed, and else how the turn ends. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -181,7 +181,7 @@ test_too_large(void)
   struct rig rig = begin();
   struct dk_instance_info info = {.struct_size = sizeof(info)};
 
-  /* The parent's first commit goes well, its child's does not. */
+  /* The parent's first commit succeeds, its child's does not. */
   faulty_plan(rig.faulty, FAULTY_ACK_TURN, 1, 1, FAULT_REFUSE, DK_TOO_LARGE);
   rig.options.flags = DK_RUNTIME_FAIL_DELAYED;
   rig.options.max_attempts = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What moves the metrics of turns: requests to cancel, and what commits cancel.  In each of these a
- * single thing happens, and then all that has changed is compared, so that what is not named has
- * not moved. */
+/* What changes the metrics of turns: requests to cancel, and what commits cancel.  In each test one
+ * thing happens, and then all changes are compared, so that a metric that is not named has not
+ * changed. */
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -169,7 +169,7 @@ scrape(struct rig *rig)
   return found;
 }
 
-/* What has changed since then is this. */
+/* Whether exactly this has changed since then. */
 static bool
 has_counted(struct rig *rig, const struct scrape *before, const char *expected, bool is_told)
 {
@@ -322,7 +322,7 @@ test_refused(void)
   rig_end(&rig);
 }
 
-/* A commit that does not land counts nothing; its repetition does. */
+/* A commit that fails counts nothing; its repetition does. */
 static void
 test_dropped(void)
 {
@@ -400,7 +400,7 @@ test_poison(void)
 
 /* ---- what a commit finds of them ------------------------------------------------------------- */
 
-/* The instance's end is held up until its activity has ended, and then goes on: what the commit
+/* The instance's end waits until its activity has ended, and then continues: what the commit
  * finds is `expected`. */
 static void
 test_absent(const char *name, const char *input, const char *expected, const char *what)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turns that do not succeed: what is delayed, poison, stray, taken, unknown or stuck; and that
- * others go on meanwhile.  What is delayed until it is mended: test-delays.c. */
+ * other instances continue.  What is delayed until it is repaired: test-delays.c. */
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -100,7 +100,7 @@ does_not_come_back(dk_orch *o, dk_str input)
 
 enum { N_QUEUED = 40 };
 
-/* Takes two messages in each execution, and gives the next one what all have said. */
+/* Takes two messages in each execution, and passes the texts of all to the next one. */
 static dk_result
 takes_two(dk_orch *o, dk_str input)
 {
