@@ -18,6 +18,6 @@ include $(top_srcdir)/providers/pg/local.mk
 endif
 
 # `make bench`: each plugin beside its floor, on the disk of $TMPDIR (or /var/tmp).  It takes some
-# minutes, judges nothing, and needs nobody else on the machine to be exact.
+# minutes, judges nothing, and is exact only on an idle machine.
 .PHONY: bench $(benches)
 bench: $(benches)

@@ -128,8 +128,8 @@ fi
 
 refused 'no such database' DK_REFUSED '3D000.*CREATE DATABASE' \
   "host=$PGHOST port=$PGPORT user=durakit password=$secret dbname=nowhere"
-refused 'no such role' DK_REFUSED '28000.*look at user' "$at user=nobody-of-that-name"
-refused 'a role that does not log in' DK_REFUSED '28000.*look at user' "$at user=sleeper"
+refused 'no such role' DK_REFUSED '28000.*check the user' "$at user=nobody-of-that-name"
+refused 'a role that does not log in' DK_REFUSED '28000.*check the user' "$at user=sleeper"
 refused 'rejected by pg_hba.conf' DK_REFUSED '28000.*pg_hba.conf' "$at user=rejected"
 refused 'a wrong password' DK_REFUSED '28P01.*password' "$at user=guarded password=wrong-$secret"
 refused 'a wrong password, as a setting' DK_REFUSED '28P01.*password' "$at user=guarded" \
@@ -143,7 +143,7 @@ refused 'a database that takes no connections' DK_REFUSED '55000.*ALLOW_CONNECTI
 refused 'a database in another encoding' DK_REFUSED "expected UTF8" \
   "host=$PGHOST port=$PGPORT user=durakit dbname=ascii"
 refused 'no connection left' DK_UNAVAILABLE '53300.*lower the setting pool' "$at user=crowded"
-refused 'an option that the server does not know' DK_REFUSED '42704.*parameters that conninfo' \
+refused 'an option that the server does not know' DK_REFUSED '42704.*parameters in conninfo' \
   "$at user=durakit options='-c nonsense=1'"
 refused 'a role that may make no store' DK_REFUSED 'GRANT CREATE ON DATABASE' "$at user=stranger"
 
@@ -185,7 +185,7 @@ while [ $tries -lt 600 ] && psql -X -q "$super dbname=durakit" -c '' > /dev/null
   tries=$((tries + 1))
   sleep 0.1
 done
-refused 'a server that shuts down' DK_UNAVAILABLE '57P03.*starts or stops' "$at user=durakit"
+refused 'a server that shuts down' DK_UNAVAILABLE '57P03.*starting or stopping' "$at user=durakit"
 exec 3>&-
 wait $!
 tries=0

@@ -249,8 +249,9 @@ pg_read_stats(void *self, struct dk_call *call, const struct dk_read_stats *requ
   values_done(&v);
   if (status != DK_OK)
     return status;
-  status = PQntuples(r) == 1 ? hand_up_stats(&op, r)
-                             : refuse(&op, DK_CORRUPT, "the function gave %d rows", PQntuples(r));
+  status = PQntuples(r) == 1
+             ? hand_up_stats(&op, r)
+             : refuse(&op, DK_CORRUPT, "the function returned %d rows", PQntuples(r));
   PQclear(r);
   return status;
 }
@@ -265,10 +266,10 @@ enum { ROOTS = STATE };
 static dk_status
 tell_not_over(struct operation *op, struct dk_bytes instance, int32_t state)
 {
-  return refuse(op, DK_REFUSED, "instance \"%.64s\" is not over: it %s; cancel it and wait for its "
-                "end, or delete it as it is with DK_DELETE_FORCE", instance.ptr,
+  return refuse(op, DK_REFUSED, "instance \"%.64s\" has not ended: it %s; cancel it and wait until "
+                "it ends, or delete it now with DK_DELETE_FORCE", instance.ptr,
                 state == DK_NOT_STARTED        ? "has not started"
-                : state == DK_CONTINUED_AS_NEW ? "goes on as new"
+                : state == DK_CONTINUED_AS_NEW ? "continues as new"
                                                : "is running");
 }
 
@@ -280,13 +281,13 @@ tell_refusal(struct operation *op, const char *missing, const PGresult *r)
   struct dk_bytes instance = field_bytes(r, 0, T1), parent = field_bytes(r, 0, T2);
 
   if (status == DK_NOT_FOUND && instance.ptr)
-    return refuse(op, status, "instance \"%.64s\" is not there: %s", instance.ptr, missing);
+    return refuse(op, status, "instance \"%.64s\" does not exist: %s", instance.ptr, missing);
   if (status == DK_REFUSED && instance.ptr && parent.ptr)
-    return refuse(op, status, "instance \"%.64s\" has a parent that is there, \"%.64s\"; delete "
-                  "that one, and this goes with it", instance.ptr, parent.ptr);
+    return refuse(op, status, "instance \"%.64s\" is a child of \"%.64s\", which exists; delete "
+                  "the parent, and its children are deleted too", instance.ptr, parent.ptr);
   if (status == DK_REFUSED && instance.ptr)
     return tell_not_over(op, instance, field_int(r, 0, STATE));
-  return refuse(op, DK_CORRUPT, "the function gave the status %d", (int)status);
+  return refuse(op, DK_CORRUPT, "the function returned the status %d", (int)status);
 }
 
 /* DEL-7, DEL-9, PRUNE-4. */
@@ -321,7 +322,7 @@ run_removal(struct operation *op, const char *function, const char *missing, str
   if (status != DK_OK)
     return status;
   if (PQntuples(r) != 1)
-    status = refuse(op, DK_CORRUPT, "the function gave %d rows", PQntuples(r));
+    status = refuse(op, DK_CORRUPT, "the function returned %d rows", PQntuples(r));
   else if (field_int(r, 0, STATUS) != DK_OK)
     status = tell_refusal(op, missing, r);
   else
@@ -344,7 +345,7 @@ pg_delete_instances(void *self, struct dk_call *call, const struct dk_delete_ins
   value_texts(&v, request->n_instances, id_of, request->instances);
   value_bool(&v, (request->flags & DK_DELETE_FORCE) != 0);
   return run_removal(&op, "delete_instances",
-                     "it has neither a turn that was committed nor a message", &v);
+                     "it has neither a committed turn nor a message", &v);
 }
 
 /* DEL-8, DEL-9. */
@@ -360,7 +361,7 @@ pg_delete_matching(void *self, struct dk_call *call, const struct dk_delete_matc
   operation_values(&op, &v);
   add_filter(&v, request->filter, request->after);
   value_bigint(&v, request->max_instances);
-  return run_removal(&op, "delete_matching", "it is one that was chosen", &v);
+  return run_removal(&op, "delete_matching", "though the filter selected it", &v);
 }
 
 /* PRUNE-1 to PRUNE-5. */

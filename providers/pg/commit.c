@@ -51,7 +51,7 @@ refuse_size(struct operation *op, const struct dk_turn_result *r)
   if (items <= MAX_COMMIT_ITEMS && bytes <= MAX_COMMIT_BYTES)
     return DK_OK;
   return refuse(op, DK_TOO_LARGE,
-                "a commit of %zu items and %llu bytes; at most %d and %d are taken", items,
+                "the commit has %zu items and %llu bytes; expected at most %d and %d", items,
                 (unsigned long long)bytes, (int)MAX_COMMIT_ITEMS, (int)MAX_COMMIT_BYTES);
 }
 
@@ -170,7 +170,7 @@ static dk_status
 refuse_old_event(struct operation *op, long long event, long long last)
 {
   name_duplicate(op, DK_LIST_EVENTS, 0);
-  return refuse(op, DK_DUPLICATE, "event %lld is not above the last one, which is %lld", event,
+  return refuse(op, DK_DUPLICATE, "event %lld does not follow the last one, which is %lld", event,
                 last);
 }
 
@@ -185,8 +185,8 @@ refuse_stored_work(struct operation *op, const struct dk_turn_result *sent, int6
     i++;
   if (i < sent->n_worker_items)
     name_duplicate(op, DK_LIST_WORKER_ITEMS, i);
-  return refuse(op, DK_DUPLICATE, "activity %lld of execution %lld is stored", (long long)activity,
-                (long long)execution);
+  return refuse(op, DK_DUPLICATE, "activity %lld of execution %lld is already stored",
+                (long long)activity, (long long)execution);
 }
 
 static bool
@@ -207,15 +207,15 @@ refuse_stored_message(struct operation *op, const struct dk_turn_result *sent,
   if (i == sent->n_orchestrator_items)
     return refuse(op, DK_CORRUPT, "the function refused a message that was not sent");
   name_duplicate(op, DK_LIST_ORCHESTRATOR_ITEMS, i);
-  return refuse(op, DK_DUPLICATE, "a message of instance \"%.64s\" with the id \"%.64s\" is stored",
-                instance.ptr, id.ptr);
+  return refuse(op, DK_DUPLICATE, "a message of instance \"%.64s\" with the id \"%.64s\" is "
+                "already stored", instance.ptr, id.ptr);
 }
 
 static dk_status
 refuse_unfit(struct operation *op, long long what, long long execution)
 {
   if (what == UNFIT_NOT_BARE)
-    return refuse(op, DK_INVALID, "an empty commit (execution_id 0) brings messages only");
+    return refuse(op, DK_INVALID, "an empty commit (execution_id 0) may have only messages");
   if (what == UNFIT_NAMELESS)
     return refuse(op, DK_INVALID, "the first commit of an instance needs name and version");
   return refuse(op, DK_INVALID, "the execution is neither the current one (%lld) nor the next",
@@ -239,7 +239,7 @@ tell_refusal(struct operation *op, const struct token *token, const struct dk_tu
     return refuse_stored_work(op, sent, c, d);
   if (status == DK_DUPLICATE && what == DK_LIST_ORCHESTRATOR_ITEMS)
     return refuse_stored_message(op, sent, field_bytes(r, row, T1), field_bytes(r, row, T2));
-  return refuse(op, DK_CORRUPT, "the function gave the status %d", (int)status);
+  return refuse(op, DK_CORRUPT, "the function returned the status %d", (int)status);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
@@ -287,7 +287,7 @@ commit_take_answer(struct operation *op, const struct token *token,
   int last = PQntuples(r) - 1;
 
   if (last < 0 || field_int(r, last, KIND) != COMMIT_ANSWER)
-    return refuse(op, DK_CORRUPT, "the function gave no answer");
+    return refuse(op, DK_CORRUPT, "the function returned no answer");
   if (field_bigint(r, last, A) != DK_OK)
     return tell_refusal(op, token, sent, r, last);
   tell_cancelled(op, token->instance, r, last);

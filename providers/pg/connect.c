@@ -123,7 +123,7 @@ connection_pass_over(const struct settings *settings, struct servers *servers, P
 
   if (!next_host(settings, servers, pg))
     return false;
-  snprintf(line, sizeof line, "%s; the next host is tried", why->text);
+  snprintf(line, sizeof line, "%s; trying the next host", why->text);
   host->log(host, 2, (struct dk_bytes){line, strlen(line)});
   return true;
 }
@@ -182,8 +182,8 @@ static dk_status
 too_late(const struct connection *c, struct why *why)
 {
   return why_set(why, DK_UNAVAILABLE,
-                 "cannot connect to %s: no answer within %lldms; look whether it runs and can be "
-                 "reached, or give connect_timeout more time",
+                 "cannot connect to %s: no answer within %lldms; check that it runs and can be "
+                 "reached, or increase connect_timeout",
                  c->settings->shown, (long long)c->limit_ms);
 }
 
@@ -240,11 +240,11 @@ check_version(const struct connection *c, struct why *why)
   const char *encoding = PQparameterStatus(c->pg, "server_encoding");
 
   if (version < MIN_SERVER_VERSION)
-    return why_set(why, DK_REFUSED, "%s is of version %s; expected %d or later", c->settings->shown,
+    return why_set(why, DK_REFUSED, "%s has version %s; expected %d or later", c->settings->shown,
                    name ? name : "unknown", MIN_SERVER_VERSION / 10000);
   if (!encoding || strcmp(encoding, "UTF8") != 0)
     return why_set(why, DK_REFUSED,
-                   "the database \"%s\" of %s has the encoding %s; expected UTF8; make one with "
+                   "the database \"%s\" of %s has the encoding %s; expected UTF8; create one with "
                    "CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0",
                    PQdb(c->pg), c->settings->shown, encoding ? encoding : "unknown");
   return DK_OK;

@@ -282,7 +282,7 @@ receive_all(struct exchange *x)
   return PQstatus(x->c->pg) == CONNECTION_OK;
 }
 
-static const char unknown[] = "whether it was done is not known";
+static const char unknown[] = "the outcome is unknown";
 
 static void
 give_up_superseded(const struct exchange *x, bool is_unknown, struct why *why)
@@ -305,8 +305,8 @@ give_up_silent(const struct exchange *x, bool is_unknown, struct why *why)
           (long long)x->answer_ms, *wait ? ": " : "", wait,
           is_unknown ? unknown : "nothing was done",
           x->answer_ms < x->c->settings->answer_ms
-            ? "by then the lease that it asks for would be over; look whether the server runs"
-            : "look whether it runs, or give answer_timeout more time");
+            ? "by then the lease that it asks for would have ended; check that the server runs"
+            : "check that the server runs, or increase answer_timeout");
 }
 
 /* There will be no answer; the connection goes. */
@@ -322,7 +322,7 @@ connection_give_up(struct exchange *x, struct why *why)
   else if (x->is_superseded)
     give_up_superseded(x, is_unknown, why);
   else if (x->wait == DK_CALL_CANCELLED && is_unknown)
-    why_set(why, DK_OUTCOME_UNKNOWN, "%s: it was called back while the server was asked; %s",
+    why_set(why, DK_OUTCOME_UNKNOWN, "%s: the host cancelled it before the server answered; %s",
             x->what, unknown);
   else if (x->wait == DK_NOTHING)
     give_up_silent(x, is_unknown, why);
@@ -339,7 +339,7 @@ connection_judge(struct exchange *x, struct why *why)
 {
   assert(x->stage == ANSWERED); /* 2 */
   if (!x->result)
-    return why_set(why, DK_INTERNAL, "%s: the server has answered nothing", x->what);
+    return why_set(why, DK_INTERNAL, "%s: the server returned nothing", x->what);
   if (is_error(x->result)) {
     why_result(why, x->result, x->writes, x->what);
     if (session_was_changed(&x->statement, why))
@@ -356,8 +356,8 @@ connection_judge(struct exchange *x, struct why *why)
   }
   if (x->c->is_doubtful && x->writes)
     return why_set(why, DK_OUTCOME_UNKNOWN,
-                   "%s: the server did not wait for its standby, see the warning in the log; "
-                   "whether it lasts is not known", x->what);
+                   "%s: the server did not wait for its standby (see the warning in the log), "
+                   "so a failover may lose the commit", x->what);
   return DK_OK;
 }
 
@@ -416,7 +416,7 @@ check_values(const struct request *request, struct why *why)
     return DK_OK;
   return why_set(why, status, "%s: %s", request->what,
                  status == DK_NO_MEMORY   ? "out of memory"
-                 : status == DK_TOO_LARGE ? "more than a request to the server holds"
+                 : status == DK_TOO_LARGE ? "larger than a request to the server can be"
                                           : "too many values");
 }
 

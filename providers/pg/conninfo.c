@@ -45,7 +45,7 @@ refuse_form(const char *conninfo, const char *error, struct why *why)
                  "conninfo cannot be read: %s%s; expected \"host=... dbname=... user=...\", values "
                  "with spaces in single quotes, or postgresql://user@host/dbname with %%40 for @",
                  why_line(line, sizeof line, error == said ? "" : said),
-                 has_secret ? " (words are left out, for there may be a password among them)" : "");
+                 has_secret ? " (some words are left out, because one may be a password)" : "");
 }
 
 static dk_status
@@ -58,23 +58,22 @@ refuse_what_breaks_us(const PQconninfoOption *options, struct why *why)
 
   if (replication && strcmp(replication, "false") != 0 && strcmp(replication, "0") != 0 &&
       strcmp(replication, "off") != 0 && strcmp(replication, "no") != 0)
-    return why_set(why, DK_INVALID, "conninfo has replication; such a connection takes no "
-                                    "statements with parameters; leave it out");
+    return why_set(why, DK_INVALID, "conninfo has replication; a replication connection accepts "
+                                    "no statements with parameters; remove it");
   /* An address whose password is not encoded is split in the wrong places. */
   if (port && port[strspn(port, "0123456789,")])
-    return why_set(why, DK_INVALID, "conninfo's port is no number; in an address a password is "
-                                    "percent-encoded: %%2F for /, %%40 for @, %%3A for :");
+    return why_set(why, DK_INVALID, "conninfo's port is not a number; in an address, write the "
+                                    "password percent-encoded: %%2F for /, %%40 for @, %%3A for :");
   /* So is its end then, and libpq would show it as a name that it cannot look up.  A folder or an
    * abstract socket begins with one of / and @. */
   if (host && !strchr("/@", *host) && strchr(host, '@'))
-    return why_set(why, DK_INVALID, "conninfo's host has an @ in it, so that a part of the "
-                                    "password may be taken for the host; in an address a "
-                                    "password is percent-encoded: %%40 for @");
+    return why_set(why, DK_INVALID, "conninfo's host contains an @, so it may include a part of "
+                                    "the password; in an address, write the password "
+                                    "percent-encoded: %%40 for @");
   /* libpq takes it for a name here, and the server's message has that name. */
   if (dbname && (strstr(dbname, "://") || strstr(dbname, "password=")))
-    return why_set(why, DK_INVALID, "conninfo's dbname is an address or has a password in it, and "
-                                    "is the name of a database there; give the address itself as "
-                                    "conninfo");
+    return why_set(why, DK_INVALID, "conninfo's dbname contains an address or a password; expected "
+                                    "the name of a database; give the address itself as conninfo");
   return DK_OK;
 }
 

@@ -51,7 +51,7 @@ fault_of_id(struct fault *f, const char *what, struct dk_bytes text, bool may_be
 {
   if (is_id(text) || (may_be_absent && !text.ptr))
     return false;
-  snprintf(f->text, sizeof f->text, "%s is no text of 1 to %d bytes", what, (int)MAX_ID);
+  snprintf(f->text, sizeof f->text, "%s is not a text of 1 to %d bytes", what, (int)MAX_ID);
   return true;
 }
 
@@ -70,7 +70,7 @@ fault_of_payload(struct fault *f, const char *what, int64_t number, struct dk_by
 {
   if (payload.len <= MAX_PAYLOAD)
     return false;
-  snprintf(f->text, sizeof f->text, "%s %" PRId64 " has %zu bytes, and at most %d are handed over",
+  snprintf(f->text, sizeof f->text, "%s %" PRId64 " has %zu bytes; at most %d can be delivered",
            what, number, payload.len, (int)MAX_PAYLOAD);
   return true;
 }
@@ -110,8 +110,8 @@ damage_refuse(struct operation *op, struct dk_bytes instance, const char *what)
 {
   char room[80], line[400];
 
-  return refuse(op, DK_CORRUPT, "instance \"%s\": %s; this cannot be handed over, and is set aside "
-                "for an hour; repair or remove it, as docs/postgresql.md says",
+  return refuse(op, DK_CORRUPT, "instance \"%s\": %s; this cannot be delivered, and is set aside "
+                "for an hour; repair or remove it, as docs/postgresql.md describes",
                 readable(room, instance), why_line(line, sizeof line, what));
 }
 
@@ -120,8 +120,8 @@ damage_tell(struct operation *op, struct dk_bytes instance, const struct fault *
 {
   char room[80];
 
-  return refuse(op, DK_CORRUPT, "instance \"%s\": %s; this cannot be handed over; repair or remove "
-                "it, as docs/postgresql.md says", readable(room, instance), f->text);
+  return refuse(op, DK_CORRUPT, "instance \"%s\": %s; this cannot be delivered; repair or remove "
+                "it, as docs/postgresql.md describes", readable(room, instance), f->text);
 }
 
 /* Not for a failure with another cause: an unreachable server, a missing right; and no row is the

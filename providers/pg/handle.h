@@ -181,7 +181,7 @@ enum { RING_TURNS = 1u, RING_WORK = 2u };
 /* The bell has a connection and a thread of its own for the notifications of other processes.  The
  * thread waits for events only, and begins with the first waiter. */
 dk_status bell_new(struct handle *h, struct bell **ret_bell, struct why *why);
-void bell_free(struct bell *bell); /* also while the server does not answer */
+void bell_free(struct bell *bell); /* even while the server does not answer */
 /* Call it when something may have become ready: waiters of this handle look at once, and other
  * handles that listen are notified.  `listening`: what the operation's function returned from
  * "schema".listening(), which it calls after its first write: see schema/listener.sql. */

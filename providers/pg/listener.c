@@ -57,7 +57,8 @@ drop_and_say(struct bell *bell, const struct why *why)
   char line[sizeof why->text + 100];
 
   int length = snprintf(line, sizeof line,
-                        "other handles cannot be heard, so waiting fetches look each second: %s",
+                        "notifications of other handles cannot be received, so waiting fetches "
+                        "poll once a second: %s",
                         why->text);
   if (!bell->has_failed && length > 0 && (size_t)length < sizeof line)
     host->log(host, 1, (struct dk_bytes){line, (size_t)length});
@@ -240,8 +241,8 @@ static void
 say_deaf(struct bell *bell)
 {
   static const char line[] =
-    "the server's sessions are lent out by a pooler, so no notification can be heard: waiting "
-    "fetches look each second";
+    "a pooler lends out the server's sessions, so no notification can be received: waiting "
+    "fetches poll once a second";
   const struct dk_host *host = bell->h->host;
 
   if (!bell->has_said_deaf)

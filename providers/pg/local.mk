@@ -170,7 +170,7 @@ providers_pg_test_values_LDADD = $(pg_test_libraries)
 providers_pg_test_why_LDADD = $(pg_test_libraries)
 
 # Connections and answers of a real server; what operations cost, counted at the wire and by the
-# server; answers that are lost on the wire; who is told of what, and by whom.
+# server; answers that are lost on the wire; which handles are notified, and by which.
 server_tests += \
 	providers/pg/test-bell.pg \
 	providers/pg/test-cost.pg \
@@ -204,7 +204,7 @@ providers_pg_test_admin_pg_LDADD = $(pg_test_libraries)
 providers_pg_test_delete_pg_LDADD = $(pg_test_libraries)
 providers_pg_test_prune_pg_LDADD = $(pg_test_libraries)
 
-# Rows that others hold, or that cannot be handed over; what somebody has taken away; people and
+# Rows that others hold, or that cannot be delivered; parts that are missing; people and
 # roles that read; many at once, on few rows; waits in the server; a server that ends sessions,
 # crashes, and comes back.
 server_tests += \

@@ -12,7 +12,7 @@ refuse_too_large(struct operation *op, const struct dk_item *item)
 {
   if (item->payload.len <= MAX_PAYLOAD)
     return DK_OK;
-  return refuse(op, DK_TOO_LARGE, "a payload of %zu bytes; at most %d are stored",
+  return refuse(op, DK_TOO_LARGE, "the payload has %zu bytes; expected at most %d",
                 item->payload.len, (int)MAX_PAYLOAD);
 }
 
@@ -46,10 +46,10 @@ apply_enqueue_message(struct operation *op, const struct dk_item *item)
   bool is_whole = PQntuples(r) == 1;
   PQclear(r);
   if (!is_whole)
-    return refuse(op, DK_CORRUPT, "the function gave no row");
+    return refuse(op, DK_CORRUPT, "the function returned no row");
   if (status != DK_OK)
-    return refuse(op, status, "a message of instance \"%.64s\" with the id \"%.64s\" is stored",
-                  item->instance.ptr, item->id.ptr);
+    return refuse(op, status, "a message of instance \"%.64s\" with the id \"%.64s\" is already "
+                  "stored", item->instance.ptr, item->id.ptr);
   bell_ring(op->h->bell, RING_TURNS, listening);
   return DK_OK;
 }

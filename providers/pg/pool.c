@@ -121,7 +121,8 @@ place_or_queue(struct pool *pool, struct connection *fresh, struct queued *queue
 static void
 hand_to(struct pool *pool, struct queued *queued, struct connection *place)
 {
-  static const char failed[] = "an eventfd takes no byte: a call waits for a connection in vain";
+  static const char failed[] =
+    "cannot write to an eventfd: a call that waits for a connection is not woken";
   const uint64_t one = 1;
 
   assert(mutex_is_held(&pool->mutex));
@@ -183,7 +184,7 @@ wait_in_queue(struct pool *pool, struct dk_call *call, struct queued *queued,
   if (place)
     give_place(pool, place);
   return why_set(why, status == DK_OK ? DK_INTERNAL : status,
-                 "cancelled while it waited for a connection that is free");
+                 "cancelled while it waited for a free connection");
 }
 
 /* Gives a new place, if one more is allowed; else waits for one. */
@@ -242,7 +243,7 @@ settle_for_fewer(struct pool *pool, struct connection *place, const struct why *
   pool->has_said_full = pool->has_said_full || is_news;
   mutex_unlock(&pool->mutex);
   if (is_news) {
-    snprintf(line, sizeof line, "the calls of this handle share the connections that it has, and "
+    snprintf(line, sizeof line, "the calls of this handle share its present connections, and "
              "it asks for one more every %d s: %.700s", GROW_MS / 1000, why->text);
     pool->host->log(pool->host, 2, (struct dk_bytes){line, strlen(line)});
   }

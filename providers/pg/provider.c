@@ -138,9 +138,9 @@ static const struct dk_provider provider = {
   .version = "1",
   .built_with = "gcc " __VERSION__,
   .help = "A store in a schema of a PostgreSQL database (13 or later, encoding UTF8), for all "
-          "processes on all machines that reach it.  The role needs no more than CREATE on the "
-          "database, or a schema of its own.  Without DK_OPEN_HOST_CLOCK the server's clock "
-          "decides.",
+          "processes on all machines that reach it.  The role needs only CREATE on the "
+          "database, or a schema of its own.  Without DK_OPEN_HOST_CLOCK all times are those of "
+          "the server's clock.",
   .params = pg_params,
   .extensions = extensions,
   .limits = &limits,

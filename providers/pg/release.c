@@ -38,7 +38,7 @@ apply_release_fetch(struct operation *op, uint64_t fetch_id)
   values_done(&v);
   TRY(status);
   if (PQntuples(r) != 1)
-    status = refuse(op, DK_CORRUPT, "the function gave %d rows", PQntuples(r));
+    status = refuse(op, DK_CORRUPT, "the function returned %d rows", PQntuples(r));
   else if (!field_is_null(r, 0, 1))
     bell_ring(op->h->bell, RING_TURNS | RING_WORK, field_bigint(r, 0, 1));
   PQclear(r);

@@ -92,10 +92,10 @@ refuse_cluster(const struct servers *servers, const struct identity *identity, c
 
   write_where(where, sizeof where, pg);
   return why_set(why, DK_UNAVAILABLE,
-                 "the server at %s is of another database cluster: its system identifier is %llu, "
-                 "expected %llu, on which this store was opened; mend conninfo, or whatever leads "
-                 "there; if the store was moved there (pg_upgrade, a dump), end this process and "
-                 "start it again",
+                 "the server at %s belongs to another database cluster: its system identifier is "
+                 "%llu; expected %llu, on which this store was opened; correct conninfo, or the "
+                 "name or proxy that leads there; if the store was moved there (pg_upgrade, a "
+                 "dump), restart this process",
                  where, (unsigned long long)identity->system,
                  (unsigned long long)servers->highest.system);
 }
@@ -108,10 +108,9 @@ refuse_superseded(const struct servers *servers, const struct identity *identity
 
   write_where(where, sizeof where, pg);
   return why_set(why, DK_UNAVAILABLE,
-                 "the server at %s takes writes, but was superseded: it is on timeline %u, and "
-                 "this store has been on timeline %u, at %s; end the old server or fence it off "
-                 "(docs/postgresql.md, Failover); if it is the right one, end this process and "
-                 "start it again",
+                 "the server at %s accepts writes, but was superseded: it is on timeline %u, and "
+                 "this store has been on timeline %u, at %s; stop the old server or fence it off "
+                 "(docs/postgresql.md, Failover); if it is the right one, restart this process",
                  where, identity->timeline, servers->highest.timeline, servers->where);
 }
 
@@ -129,8 +128,8 @@ note_highest(struct servers *servers, const struct identity *identity, const PGc
     return;
   write_where(where, sizeof where, pg);
   if (before != 0) {
-    snprintf(line, sizeof line, "the server at %s, on timeline %u, has taken the place of that at "
-             "%s, on timeline %u, whose sessions are ended", where, identity->timeline,
+    snprintf(line, sizeof line, "the server at %s, on timeline %u, has replaced the one at "
+             "%s, on timeline %u, whose sessions are closed", where, identity->timeline,
              servers->where, before);
     log_line(servers, 2, line);
   }
@@ -156,8 +155,8 @@ tell_withheld(struct servers *servers, const struct why *refusal)
   assert(mutex_is_held(&servers->mutex));
   if (servers->is_told)
     return;
-  snprintf(line, sizeof line, "which server a session is on cannot be asked for, so one that was "
-           "superseded is not recognised: %.700s", refusal->text);
+  snprintf(line, sizeof line, "the server does not give its identity, so a superseded server would "
+           "not be recognised: %.700s", refusal->text);
   log_line(servers, 1, line);
   servers->is_told = true;
 }
@@ -173,10 +172,10 @@ servers_judge_withheld(struct servers *servers, const struct why *refusal, const
   write_where(where, sizeof where, pg);
   if (servers->highest.timeline != 0)
     status = why_set(why, DK_UNAVAILABLE,
-                     "the server at %s does not say which it is, so it may be one that was "
+                     "the server at %s does not give its identity, so it may be one that was "
                      "superseded: this store has been on timeline %u, at %s; let the role run "
                      "pg_control_system(), pg_current_wal_lsn() and pg_walfile_name(), or, if it "
-                     "is the right one, end this process and start it again: %.400s",
+                     "is the right one, restart this process: %.400s",
                      where, servers->highest.timeline, servers->where, refusal->text);
   else
     tell_withheld(servers, refusal);
@@ -229,13 +228,13 @@ servers_timeline(struct servers *servers)
 void
 servers_tell(struct servers *servers, const struct identity *identity, char *room, size_t size)
 {
-  char on[40] = "whose timeline is not known";
+  char on[40] = "on an unknown timeline";
 
   if (identity->timeline != 0)
     snprintf(on, sizeof on, "on timeline %u", identity->timeline);
   mutex_lock(&servers->mutex);
-  snprintf(room, size, "the server of this session, %s, was superseded by that at %s, on timeline "
-           "%u", on, servers->where, servers->highest.timeline);
+  snprintf(room, size, "the server of this session, %s, was superseded by the one at %s, on "
+           "timeline %u", on, servers->where, servers->highest.timeline);
   mutex_unlock(&servers->mutex);
 }
 

@@ -9,8 +9,8 @@
  * pooler lends out nothing is left: the functions of the schema set for themselves what they need,
  * and any other request has the same settings before it, in the same transaction and round trip.
  *
- * Not set are default_transaction_read_only, because whoever sets it wants no writes, and the
- * settings that only a superuser may change. */
+ * Not set are default_transaction_read_only, because an administrator sets it to forbid writes, and
+ * the settings that only a superuser may change. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,7 +77,7 @@ static dk_status
 refuse_standby(const struct connection *c, struct why *why)
 {
   return why_set(why, DK_UNAVAILABLE,
-                 "%s is a standby, which takes no writes; name its primary (with several hosts "
+                 "%s is a standby, which accepts no writes; name its primary (with several hosts "
                  "target_session_attrs=read-write finds it), or open the store with "
                  "DK_OPEN_READ_ONLY",
                  c->settings->shown);
@@ -87,9 +87,9 @@ static dk_status
 refuse_read_only(const struct connection *c, struct why *why)
 {
   return why_set(why, DK_UNAVAILABLE,
-                 "%s takes no writes, for its sessions are read-only: "
+                 "%s accepts no writes, because its sessions are read-only: "
                  "default_transaction_read_only is on for the role \"%s\", the database or the "
-                 "server; ask who has set it; or open the store with DK_OPEN_READ_ONLY",
+                 "server; have it turned off, or open the store with DK_OPEN_READ_ONLY",
                  c->settings->shown, PQuser(c->pg));
 }
 
@@ -98,9 +98,9 @@ static dk_status
 refuse_isolation(const struct connection *c, const char *isolation, struct why *why)
 {
   return why_set(why, DK_REFUSED,
-                 "default_transaction_isolation is \"%.40s\" on %s, and there is a pooler between, "
-                 "so that the session cannot be told another; expected read committed: ALTER ROLE "
-                 "\"%s\" SET default_transaction_isolation = 'read committed'",
+                 "default_transaction_isolation is \"%.40s\" on %s, and cannot be changed for a "
+                 "session that a pooler lends out; expected read committed: ALTER ROLE \"%s\" SET "
+                 "default_transaction_isolation = 'read committed'",
                  isolation, c->settings->shown, PQuser(c->pg));
 }
 
@@ -110,7 +110,7 @@ session_judge(struct connection *c, const PGresult *r, const struct why *refusal
 {
   TRY(result_check(r, "ototbtt", "connect", why));
   if (PQntuples(r) != 1)
-    return why_set(why, DK_UNAVAILABLE, "connect: %s gave %d rows; expected one",
+    return why_set(why, DK_UNAVAILABLE, "connect: %s returned %d rows; expected one",
                    c->settings->shown, PQntuples(r));
   c->is_own = field_bool(r, 0, 2);
   if (field_bool(r, 0, 0) && !c->settings->is_read_only)

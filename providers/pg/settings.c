@@ -19,25 +19,25 @@ enum {
 
 const struct dk_param pg_params[] = {
   {.key = "conninfo", .type = "string", .fallback = "",
-   .help = "which server, as libpq takes it: \"host=... dbname=... user=...\" or postgresql://...; "
-           "without it libpq's environment (PGHOST, PGDATABASE, PGSERVICE, ...) says so.  "
-           "hostaddr spares a name lookup, which nothing can take back"},
+   .help = "the server, in libpq's form: \"host=... dbname=... user=...\" or postgresql://...; "
+           "without it libpq's environment (PGHOST, PGDATABASE, PGSERVICE, ...) names it.  "
+           "hostaddr avoids a name lookup, which cannot be cancelled"},
   {.key = "password", .type = "string", .flags = DK_PARAM_SECRET,
-   .help = "the password; better in a passfile (~/.pgpass), where no command line shows it"},
+   .help = "the password; a passfile (~/.pgpass) is better, because command lines are visible"},
   {.key = "schema", .type = "string", .fallback = "durakit", .flags = DK_PARAM_STORE,
-   .help = "the schema that is the store: any name of up to 63 bytes that does not begin with pg_"},
+   .help = "the schema of the store: any name of up to 63 bytes that does not begin with pg_"},
   {.key = "pool", .type = "integer", .fallback = "16",
-   .help = "connections at most, 1 to 1000, made as they are needed; whoever waits for work has "
-           "one more"},
+   .help = "the most connections, 1 to 1000, each opened when it is needed; a handle that waits "
+           "for work has one more"},
   {.key = "connect_timeout", .type = "duration", .fallback = "10s",
    .help = "how long to wait for a connection before DK_UNAVAILABLE; if conninfo has several "
            "hosts, for each of them, and then 3s by default"},
   {.key = "answer_timeout", .type = "duration", .fallback = "20s",
-   .help = "how long to wait for an answer, or for more of it, before the connection is given up; "
-           "what was to be written is then DK_OUTCOME_UNKNOWN.  A fetch or a renewal waits no "
+   .help = "how long to wait for an answer, or for more of it, before the connection is closed; "
+           "a write is then DK_OUTCOME_UNKNOWN.  A fetch or a renewal waits no "
            "longer than the lease that it asks for; a deletion waits three times as long"},
   {.key = "lock_timeout", .type = "duration", .fallback = "5s",
-   .help = "how long the server waits for a row that another holds before DK_BUSY"},
+   .help = "how long the server waits for a row that another transaction holds, before DK_BUSY"},
   {.key = NULL},
 };
 
@@ -101,7 +101,7 @@ read_duration(const struct dk_open *open, const char *key, int64_t fallback, int
         !__builtin_mul_overflow(number, units[i].ms, ret_ms) && *ret_ms >= 1 &&
         *ret_ms <= INT32_MAX)
       return DK_OK;
-  return why_set(why, DK_INVALID, "%s is \"%.40s\"; expected a duration as 500ms or 5s, at least "
+  return why_set(why, DK_INVALID, "%s is \"%.40s\"; expected a duration like 500ms or 5s, at least "
                                   "1ms and at most 596h", key, text);
 }
 
@@ -121,8 +121,8 @@ read_times(const struct dk_open *open, int64_t of_conninfo, struct settings *s, 
     return DK_OK;
   if (is_lock_given)
     return why_set(why, DK_INVALID, "lock_timeout is %lldms and answer_timeout %lldms; expected "
-                                    "lock_timeout to be the shorter: else each wait for a row "
-                                    "becomes an outcome that nobody knows",
+                                    "lock_timeout to be the shorter: otherwise the outcome of "
+                                    "a call that waits for a row is unknown",
                    (long long)s->lock_ms, (long long)s->answer_ms);
   s->lock_ms = s->answer_ms / 2 > 0 ? s->answer_ms / 2 : 1;
   return DK_OK;
@@ -156,7 +156,7 @@ check_schema(const char *name, struct why *why)
     return why_set(why, DK_INVALID, "schema is empty; expected the name of a schema");
   if (strlen(name) > MAX_NAME)
     return why_set(why, DK_INVALID,
-                   "schema is \"%.80s\", %zu bytes; the server takes %d; give a shorter name%s",
+                   "schema is \"%.80s\", %zu bytes; expected at most %d; give a shorter name%s",
                    name, strlen(name), MAX_NAME,
                    strstr(name, "-dk") ? " (a test adds up to 41 bytes to the one that it is given)"
                                        : "");

@@ -27,7 +27,7 @@ static const char waits_sql[] =
   "     OR a.pid OPERATOR(pg_catalog.=) ANY (pg_catalog.pg_blocking_pids($1))))"
   " THEN pg_catalog.concat('the server waits for its synchronous standby (',"
   "   'synchronous_standby_names = ''', pg_catalog.current_setting('synchronous_standby_names'),"
-  "   '''), which does not confirm; look whether it runs and follows, or take it out of there')"
+  "   '''), which does not confirm; check that it runs and follows, or remove it from there')"
   " ELSE coalesce((SELECT pg_catalog.concat('it waits for a lock that process ', b.pid,"
   "     ' of role \"', b.usename, '\" (', b.application_name, ') holds')"
   "   FROM pg_catalog.pg_stat_activity b"

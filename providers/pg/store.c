@@ -102,7 +102,7 @@ read_row(struct connection *c, struct dk_call *call, const char *what, const cha
 static dk_status
 overtaken(struct why *why, const struct connection *c)
 {
-  why_set(why, DK_BUSY, "schema %s (%s): others make and remove it all the time; try again",
+  why_set(why, DK_BUSY, "schema %s (%s): other processes keep making and removing it; try again",
           c->settings->quoted, c->settings->shown);
   snprintf(why->sqlstate, sizeof why->sqlstate, OVERTAKEN);
   return DK_BUSY;
@@ -146,7 +146,7 @@ refuse_others(const struct connection *c, const struct found *found, struct why 
   return why_set(why, DK_REFUSED,
                  "schema %s of database %s (%s): not a store: expected no such schema, an empty "
                  "one, or a table meta with durakit_version; found %lld objects, \"%s\" among "
-                 "them; nothing was changed; name another with the setting schema",
+                 "them; nothing was changed; name another schema with the setting schema",
                  c->settings->quoted, found->database, c->settings->shown,
                  (long long)found->objects, found->first);
 }
@@ -157,8 +157,8 @@ refuse_without_rights(const struct connection *c, const struct found *found, str
   if (found->may_use && found->may_read)
     return DK_OK;
   return why_set(why, DK_REFUSED,
-                 "schema %s of database %s (%s): the role \"%s\" may not read it; its owner can "
-                 "grant it: GRANT USAGE ON SCHEMA %s TO \"%s\"; GRANT SELECT ON ALL TABLES IN "
+                 "schema %s of database %s (%s): the role \"%s\" has no right to read it; its "
+                 "owner can run: GRANT USAGE ON SCHEMA %s TO \"%s\"; GRANT SELECT ON ALL TABLES IN "
                  "SCHEMA %s TO \"%s\"; to write, INSERT, UPDATE, DELETE, and USAGE ON ALL "
                  "SEQUENCES too",
                  c->settings->quoted, found->database, c->settings->shown, found->role,
@@ -171,8 +171,8 @@ check_version(const struct connection *c, const struct found *found, int32_t ver
 {
   if (version > SCHEMA_VERSION)
     return why_set(why, DK_REFUSED,
-                   "schema %s (%s): its tables have version %d, and this plugin knows them up to "
-                   "version %d; use the plugin that has made it, or a later one",
+                   "schema %s (%s): its tables have version %d, and this plugin knows versions up "
+                   "to %d; use the plugin that made it, or a later one",
                    c->settings->quoted, c->settings->shown, version, SCHEMA_VERSION);
   if (version < 1 || (version > 1 && found->marks != ALL_MARKS)) {
     why_set(why, DK_CORRUPT,
@@ -187,9 +187,9 @@ check_version(const struct connection *c, const struct found *found, int32_t ver
   if (version > 1 && version < SCHEMA_VERSION)
     return why_set(why, DK_REFUSED,
                    "schema %s (%s): its tables have version %d, of a build that was never "
-                   "released; this plugin takes version %d, and migrates version 1 only; end what "
-                   "is in it with the build that made it, then DROP SCHEMA %s CASCADE and make it "
-                   "anew",
+                   "released; this plugin accepts version %d, and migrates only version 1; finish "
+                   "its work with the build that made it, then DROP SCHEMA %s CASCADE and make it "
+                   "again",
                    c->settings->quoted, c->settings->shown, version, SCHEMA_VERSION,
                    c->settings->quoted);
   return DK_OK;
@@ -227,9 +227,9 @@ check_schema_name(const struct connection *c, const struct meta *meta, struct wh
     return DK_OK;
   return why_set(why, DK_REFUSED,
                  "schema %s (%s): the store was made in the schema \"%s\", and was renamed or "
-                 "copied since; its functions still name that one, so it is left alone; give it "
-                 "its name back (ALTER SCHEMA %s RENAME TO \"%s\"), or restore the copy into a "
-                 "database of its own, with the name that it had",
+                 "copied since; its functions still use that name, so it cannot be opened; rename "
+                 "it back (ALTER SCHEMA %s RENAME TO \"%s\"), or restore the copy into another "
+                 "database, under the old name",
                  c->settings->quoted, c->settings->shown, meta->schema, c->settings->quoted,
                  meta->schema);
 }
@@ -303,14 +303,14 @@ refuse_to_make(const struct connection *c, const struct found *found, struct why
     return DK_OK;
   if (found->has_schema)
     return why_set(why, DK_REFUSED,
-                   "schema %s (%s) is empty, but the role \"%s\" may make nothing in it; let its "
-                   "owner run: GRANT USAGE, CREATE ON SCHEMA %s TO \"%s\"",
+                   "schema %s (%s) is empty, but the role \"%s\" has no right to create tables in "
+                   "it; let its owner run: GRANT USAGE, CREATE ON SCHEMA %s TO \"%s\"",
                    c->settings->quoted, c->settings->shown, found->role, c->settings->quoted,
                    found->role);
   return why_set(why, DK_REFUSED,
-                 "schema %s (%s) is not there, and the role \"%s\" may make none; let the owner of "
-                 "the database run: GRANT CREATE ON DATABASE \"%s\" TO \"%s\"; or: CREATE SCHEMA "
-                 "%s AUTHORIZATION \"%s\"",
+                 "schema %s (%s) does not exist, and the role \"%s\" has no right to create it; "
+                 "let the owner of the database run: GRANT CREATE ON DATABASE \"%s\" TO \"%s\"; "
+                 "or: CREATE SCHEMA %s AUTHORIZATION \"%s\"",
                  c->settings->quoted, c->settings->shown, found->role, found->database, found->role,
                  c->settings->quoted, found->role);
 }
@@ -408,7 +408,8 @@ static dk_status
 not_there(const struct connection *c, const struct found *found, struct why *why)
 {
   return why_set(why, DK_NOT_FOUND,
-                 "schema %s of database %s (%s): there is no store, and none was to be made",
+                 "schema %s of database %s (%s): there is no store, and the host did not ask to "
+                 "make one",
                  c->settings->quoted, found->database, c->settings->shown);
 }
 
@@ -439,7 +440,7 @@ open_once(struct connection *c, struct dk_call *call, const struct dk_open *open
   TRY(refuse_others(c, found, why));
   if (found->is_in_recovery && !(open->flags & DK_OPEN_READ_ONLY))
     return why_set(why, DK_UNAVAILABLE,
-                   "%s: the server is a standby, which takes no writes; name the primary "
+                   "%s: the server is a standby, which accepts no writes; name the primary "
                    "(target_session_attrs=read-write in conninfo chooses it among several), or "
                    "open with DK_OPEN_READ_ONLY",
                    c->settings->shown);
@@ -480,14 +481,14 @@ add_holder(struct connection *c, struct dk_call *call, dk_status status, struct 
     return;
   values_begin(&values);
   value_text(&values, schema);
-  status = read_row(c, call, "who is in the way", holder_sql, &values, "t", &r, &ignored);
+  status = read_row(c, call, "which session blocks", holder_sql, &values, "t", &r, &ignored);
   values_done(&values);
   if (status != DK_OK)
     return;
   take_text(holder, sizeof holder, r, 0);
   PQclear(r);
   snprintf(before, sizeof before, "%s", why->text);
-  why_set(why, DK_BUSY, "schema %s: %.600s; it was %s who held it", c->settings->quoted, before,
+  why_set(why, DK_BUSY, "schema %s: %.600s; the lock was held by %s", c->settings->quoted, before,
           holder);
 }
 
@@ -500,7 +501,7 @@ warn_of_losses(const struct connection *c, const struct found *found)
   if (!*found->unsafe)
     return;
   int n = snprintf(line, sizeof line,
-                   "%s: the server runs with %s: what it acknowledges may be lost, or damaged, "
+                   "%s: the server runs with %s: acknowledged commits may be lost, or damaged, "
                    "when its machine loses power",
                    c->settings->shown, found->unsafe);
   if (n > 0)
@@ -555,8 +556,8 @@ remove_store(struct connection *c, struct dk_call *call, const struct found *fou
     char said[sizeof why->text];
     snprintf(said, sizeof said, "%s", why->text);
     status = why_set(why, DK_REFUSED,
-                     "schema %s: something that is not ours is in it, or uses it; nothing was "
-                     "removed: %.600s",
+                     "schema %s: something that Durakit did not make is in it, or uses it; nothing "
+                     "was removed: %.600s",
                      c->settings->quoted, said);
   }
   return status;

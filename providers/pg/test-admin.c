@@ -20,7 +20,7 @@ given_rows(const char *schema)
     " created_at) VALUES ('B', 1, 1, 1, 3, 'order', '1', NULL, 1000),"
     " ('a', 2, 2, 1, 3, 'order', '2', NULL, 2000), ('a1', 3, 3, 1, 3, 'Order', '1', 'a', 2001),"
     " ('a2', 4, 5, 1, 3, 'order_', '1', 'a', 3000), ('b', 5, 4, 2, 0, 'order', '1.0', 'B', 999),"
-    " ('\xc3\xa4', 6, 2, 2, 3, 'order', '1', 'nobody', 2000)",
+    " ('\xc3\xa4', 6, 2, 2, 3, 'order', '1', 'absent', 2000)",
     "INSERT INTO execution(instance, execution, status, started_at, completed_at, output) VALUES"
     " ('B', 1, 1, 1000, 0, NULL), ('a', 1, 2, 2000, 5000, 'out'), ('a1', 1, 3, 2001, 5001, ''),"
     " ('a2', 1, 5, 3000, 7000, NULL), ('b', 1, 4, 999, 1500, NULL),"
@@ -44,8 +44,8 @@ static void
 test_order(struct handle_under_test *h)
 {
   is(listed(h, NULL, NULL, 0), "B a a1 a2 b p q \xc3\xa4", "all, bytewise");
-  is(listed(h, NULL, "a1", 0), "a2 b p q \xc3\xa4", "those after one that is there");
-  is(listed(h, NULL, "a11", 2), "a2 b", "two after one that is not");
+  is(listed(h, NULL, "a1", 0), "a2 b p q \xc3\xa4", "those after one that exists");
+  is(listed(h, NULL, "a11", 2), "a2 b", "two after one that does not exist");
   is(listed(h, NULL, "\xc3\xa4", 0), "", "none after the last");
   is(listed(h, NULL, "A", 1), "B", "the first, after what comes before it");
 }
@@ -62,7 +62,7 @@ static const struct {
   {"a name", {.name = {"order", 5}}, "B a b \xc3\xa4"},
   {"a version", {.version = {"1", 1}}, "B a1 a2 \xc3\xa4"},
   {"a parent", {.parent_instance = {"a", 1}}, "a1 a2"},
-  {"a parent that is not there", {.parent_instance = {"nobody", 6}}, "\xc3\xa4"},
+  {"a parent that does not exist", {.parent_instance = {"absent", 6}}, "\xc3\xa4"},
   {"a parent, of roots", {.flags = DK_FILTER_ROOTS, .parent_instance = {"a", 1}}, ""},
   {"what runs", {.statuses = STATUS(DK_RUNNING)}, "B"},
   {"what has failed or was cancelled", {.statuses = STATUS(DK_FAILED) | STATUS(DK_CANCELLED)},
@@ -104,12 +104,12 @@ test_filters(struct handle_under_test *h)
 static void
 test_ids(struct handle_under_test *h)
 {
-  struct dk_bytes ids[] = {bytes("b"), bytes("nobody"), bytes("a"), bytes("b"), bytes("p"),
+  struct dk_bytes ids[] = {bytes("b"), bytes("absent"), bytes("a"), bytes("b"), bytes("p"),
                            bytes("left over")};
   struct dk_instance_filter filter = {.struct_size = sizeof filter, .flags = DK_FILTER_IDS,
                                       .ids = ids, .n_ids = 6};
 
-  is(listed(h, &filter, NULL, 0), "a b p", "of a list of ids those that are there, each once");
+  is(listed(h, &filter, NULL, 0), "a b p", "of a list of ids those that exist, each once");
   is(listed(h, &filter, "a", 1), "b", "in pages, too");
   filter.name = bytes("order");
   is(listed(h, &filter, NULL, 0), "a b", "with a name beside it both hold");
@@ -150,21 +150,21 @@ test_not_started(struct handle_under_test *h, const char *schema)
   sql(plain, "UPDATE \"%s\".message SET enqueued_at = 4711", schema);
   struct dk_turn *turn = turn_of(h, "new");
   struct dk_instance i = told(h, "new");
-  ok(i.status == DK_NOT_STARTED && i.created_at == 4711, "it is as old as its oldest message");
+  ok(i.status == DK_NOT_STARTED && i.created_at == 4711, "it was created with its oldest message");
   cmp_ok(i.locked_until, ">", turn->head.now, "its turn is held");
   ok(!i.owner.ptr && !i.name.ptr && !i.version.ptr && !i.parent_instance.ptr && !i.output.ptr &&
      !i.birth && !i.execution_id && !i.last_event_id && !i.started_at && !i.completed_at,
-     "nothing else is told");
+     "all else is absent");
   struct dk_turn_result empty = {.struct_size = sizeof empty};
   struct dk_commit_outcome outcome;
   cmp_ok(dk_store_ack_orchestration_item(h->store, h->caller, turn->head.lock_token, &empty,
                                          &outcome), "==", DK_OK, "an empty commit");
   is(listed(h, NULL, NULL, 0), "new", "a message is left");
-  cmp_ok(told(h, "new").locked_until, "==", 0, "and nobody has its turn");
+  cmp_ok(told(h, "new").locked_until, "==", 0, "and its turn is free");
   sql(plain, "UPDATE \"%s\".instance SET ready_at = 0", schema);
   sql(plain, "UPDATE \"%s\".message SET visible_at = 0", schema);
   dk_store_ack_orchestration_item(h->store, h->caller, fetch_turn(h), &empty, &outcome);
-  is(listed(h, NULL, NULL, 0), "", "without messages it is gone");
+  is(listed(h, NULL, NULL, 0), "", "without messages it is not listed");
 }
 
 /* ADMIN-3. */
@@ -186,7 +186,7 @@ test_facts(struct handle_under_test *h, const char *schema)
   ok(turn->head.birth == first.birth && first.birth > 0, "the birth that its turns show");
   cmp_ok(told(h, "inst").locked_until, "==", turn->head.now + LEASE, "until when its turn is held");
   sql(plain, "UPDATE \"%s\".instance SET locked_until = 17", schema);
-  cmp_ok(told(h, "inst").locked_until, "==", 0, "a lease that is over holds nothing");
+  cmp_ok(told(h, "inst").locked_until, "==", 0, "an expired lease holds nothing");
   sql(plain, "UPDATE \"%s\".instance SET locked_until = 9000000000000", schema);
   sql(plain, "UPDATE \"%s\".instance SET created_at = 17", schema);
   try_to_commit(h, turn->head.lock_token, (struct dk_turn_result){
@@ -194,14 +194,14 @@ test_facts(struct handle_under_test *h, const char *schema)
   struct dk_instance between = told(h, "inst");
   ok(between.status == DK_CONTINUED_AS_NEW && between.execution_id == 1 &&
      between.completed_at >= between.started_at && strcmp(between.output.ptr, "go on") == 0,
-     "between two executions it is told of the one that is over");
+     "between two executions the one that has ended is listed");
   ok(!between.owner.ptr && between.last_event_id == 5, "the last commit named no owner");
   COMMIT(h, "inst", .execution_id = 2);
   struct dk_instance next = told(h, "inst");
   ok(next.status == DK_RUNNING && next.execution_id == 2 && next.last_event_id == 0 &&
      next.completed_at == 0 && !next.output.ptr && next.birth == first.birth,
      "then of the next one");
-  cmp_ok(next.created_at, "==", 17, "it was created when it was");
+  cmp_ok(next.created_at, "==", 17, "its creation time stays");
 }
 
 /* ADMIN-5. */
@@ -231,7 +231,7 @@ test_executions(struct handle_under_test *h)
                  history->execution.completed_at == e->completed_at &&
                  history->execution.output.len == e->output.len;
   }
-  ok(are_alike, "each as read_history tells it, 10 after 9");
+  ok(are_alike, "each as read_history returns it, 10 after 9");
   request.after = 8;
   request.max_executions = 2;
   dk_store_list_executions(h->store, h->caller, &request, &some);
@@ -242,7 +242,7 @@ test_executions(struct handle_under_test *h)
   cmp_ok(some->n_items, "==", 0, "none is above all");
   request.instance = text("ins");
   cmp_ok(dk_store_list_executions(h->store, h->caller, &request, &some), "==", DK_OK,
-         "an id that is not there");
+         "an id that does not exist");
   cmp_ok(some->n_items, "==", 0, "has none");
 }
 
@@ -277,9 +277,9 @@ test_messages(struct handle_under_test *h)
   request.max_messages = 1;
   dk_store_read_messages(h->store, h->caller, &request, &found);
   ok(found->n_items == 1 && found->items[0].payload.ptr[0] == '3', "the first of them");
-  request.instance = text("nobody");
+  request.instance = text("absent");
   dk_store_read_messages(h->store, h->caller, &request, &found);
-  cmp_ok(found->n_items, "==", 0, "nobody has none");
+  cmp_ok(found->n_items, "==", 0, "an instance that does not exist has none");
 }
 
 /* ---- counts ---------------------------------------------------------------------------------- */
@@ -311,7 +311,7 @@ test_stats(struct handle_under_test *h, const char *schema)
   ok(s.messages_ready == 1 && s.messages_delayed == 2 && s.messages_locked == 1 &&
      s.oldest_message == 50, "messages: one is ready, one held, two delayed");
   ok(s.activities_ready == 2 && s.activities_delayed == 1 && s.activities_locked == 1 &&
-     s.oldest_activity == 10, "activities: one whose lease is over is ready again");
+     s.oldest_activity == 10, "activities: one whose lease has ended is ready again");
 }
 
 /* ---- no other operation is disturbed --------------------------------------------------------- */
@@ -326,7 +326,7 @@ all_that_is(const char *schema)
   return whole;
 }
 
-/* ADMIN-7: while others hold each row, and nothing is other than before. */
+/* ADMIN-7: while other sessions hold each row, and nothing changes. */
 static void
 test_looking(struct handle_under_test *h, const char *schema)
 {
@@ -341,7 +341,7 @@ test_looking(struct handle_under_test *h, const char *schema)
   sql(plain, "SELECT FROM \"%s\".instance FOR UPDATE", schema);
   sql(plain, "UPDATE \"%s\".message SET attempt = 9", schema);
   sql(plain, "DELETE FROM \"%s\".execution", schema);
-  is(listed(h, NULL, NULL, 0), "B a a1 a2 b p q \xc3\xa4", "while others hold all rows: a list");
+  is(listed(h, NULL, NULL, 0), "B a a1 a2 b p q \xc3\xa4", "while all rows are held: a list");
   cmp_ok(dk_store_list_executions(h->store, h->caller, &executions, &found), "==", DK_OK,
          "executions");
   cmp_ok(dk_store_read_messages(h->store, h->caller, &messages, &read), "==", DK_OK, "messages");
@@ -364,11 +364,11 @@ test_locked_table(struct handle_under_test *h, const char *schema)
   sql(plain, "BEGIN");
   sql(plain, "LOCK TABLE \"%s\".instance IN ACCESS EXCLUSIVE MODE", schema);
   cmp_ok(dk_store_list_instances(h->store, h->caller, &request, &instances), "==", DK_BUSY,
-         "a table that is locked is not waited for without end");
+         "the wait for a locked table has a limit");
   sql(plain, "ROLLBACK");
 }
 
-/* What was written by hand, and no host would take. */
+/* Values that were written by hand, and that no host would accept. */
 static void
 test_damage(struct handle_under_test *h, const char *schema)
 {
@@ -379,7 +379,8 @@ test_damage(struct handle_under_test *h, const char *schema)
   cmp_ok(dk_store_list_instances(h->store, h->caller, &request, &instances), "==", DK_CORRUPT,
          "a name of no bytes");
   const char *why = dk_caller_failure(h->caller)->text;
-  ok(strstr(why, "instance \"a\": its name is no text"), "is told, and whose it is: %s", why);
+  ok(strstr(why, "instance \"a\": its name is not a text"), "is reported, with its instance: %s",
+     why);
   request.after = text("a");
   cmp_ok(dk_store_list_instances(h->store, h->caller, &request, &instances), "==", DK_OK,
          "those after it are listed");

@@ -73,7 +73,7 @@ watched_init(struct watched_clock *watched)
   pthread_cond_init(&watched->changed, NULL);
 }
 
-/* Until a wait with a long patience, or a short one, is under way: once it is so it stays so. */
+/* Waits until a wait with a long, or a short, patience is under way; then it stays under way. */
 static void
 until_patience_is(struct watched_clock *watched, bool is_long)
 {
@@ -158,7 +158,7 @@ end_waiting(struct waiting *w)
 
 /* ---- what the server knows ------------------------------------------------------------------- */
 
-/* Asks until it is so, or it will never be: half a minute. */
+/* Asks until the condition holds; gives up after half a minute. */
 static bool
 becomes(PGconn *pg, const char *question)
 {
@@ -208,7 +208,7 @@ struct bells {
   PGconn *pg;
 };
 
-/* The wait that the other's message ends was to last for seconds yet: what ends it is its bell. */
+/* The wait that the other's message ends would have lasted for seconds more: its bell ends it. */
 static void
 test_other_handle_wakes(struct bells *t)
 {
@@ -219,7 +219,7 @@ test_other_handle_wakes(struct bells *t)
   ok(becomes(t->pg, "count(*) = 1 FROM listener"), "a waiting handle is registered");
   enqueue(&t->there, "other");
   cmp_ok(end_waiting(&w), "==", DK_OK, "the fetch brings what another handle has enqueued");
-  cmp_ok(t->clock.ended, "==", DK_OK, "and it was told of it");
+  cmp_ok(t->clock.ended, "==", DK_OK, "a notification has woken it");
 }
 
 /* A process that stores one message and ends, as commands do. */
@@ -235,7 +235,7 @@ test_closing_handle_wakes(struct bells *t)
   enqueue(&brief, "brief");
   close_store(&brief);
   cmp_ok(end_waiting(&w), "==", DK_OK, "the fetch brings what a handle has enqueued and left");
-  cmp_ok(t->clock.ended, "==", DK_OK, "and it was told of it");
+  cmp_ok(t->clock.ended, "==", DK_OK, "a notification has woken it");
 }
 
 static void
@@ -248,7 +248,7 @@ test_who_is_told(struct bells *t)
   until_patience_is(&t->clock, true);
   enqueue(&t->here, "own");
   cmp_ok(end_waiting(&w), "==", DK_OK, "the fetch brings what its own handle has enqueued");
-  cmp_ok(count_notifications(t->pg), "==", 0, "while nobody else listens nobody is told");
+  cmp_ok(count_notifications(t->pg), "==", 0, "while no other handle listens, none is notified");
   sql(t->pg, "INSERT INTO listener(number) VALUES (4711)");
   enqueue(&t->here, "told");
   int n = 0;
@@ -257,9 +257,9 @@ test_who_is_told(struct bells *t)
     if (n == 0)
       free(sql_value(t->pg, "SELECT pg_catalog.pg_sleep(0.01)"));
   }
-  cmp_ok(n, "==", 1, "while another listens it is told");
+  cmp_ok(n, "==", 1, "while another handle listens, it is notified");
   ok(becomes(t->pg, "count(*) = 0 FROM listener WHERE number = 4711"),
-     "a listener without a session is forgotten");
+     "a listener without a session is removed");
   sql(t->pg, "UNLISTEN *");
   fetch_turn(&t->here);
 }
@@ -314,7 +314,7 @@ test_listener_is_cut(struct bells *t)
   until_patience_is(&t->clock, true);
   enqueue(&t->there, "again");
   cmp_ok(end_waiting(&w), "==", DK_OK, "and what another handle has enqueued comes");
-  cmp_ok(t->clock.ended, "==", DK_OK, "and is told again");
+  cmp_ok(t->clock.ended, "==", DK_OK, "and it is notified again");
   free(number);
 }
 
@@ -343,7 +343,7 @@ test_writer_that_does_not_know(struct bells *t)
   until_patience_is(&clock, true);
   pass("when it has ended, patience is long");
   dk_cancel(w.canceller);
-  cmp_ok(end_waiting(&w), "==", DK_CALL_CANCELLED, "and a fetch can be called back");
+  cmp_ok(end_waiting(&w), "==", DK_CALL_CANCELLED, "and a fetch can be cancelled");
   close_store(&late);
 }
 
@@ -400,7 +400,7 @@ wait_idly(struct wire *wire, bool is_lent)
     expect_quiet(wire, 7, 1000, "behind a pooler");
   } else {
     until_patient(&clock, IDLE);
-    expect_quiet(wire, 0, 5000, "told of what others do");
+    expect_quiet(wire, 0, 5000, "notified of what others do");
   }
   int n_cancelled = 0;
   for (int i = 0; i < IDLE; i++) {
@@ -426,7 +426,7 @@ test_idle(void)
   wire_free(wire);
 }
 
-/* ---- a server that stands still -------------------------------------------------------------- */
+/* ---- a server that is stopped ---------------------------------------------------------------- */
 
 static void
 run_command(const char *variable)
@@ -452,7 +452,7 @@ test_close_while_server_stands_still(struct bells *t)
   run_command("DURAKIT_PG_PAUSE");
   dk_cancel(w.canceller);
   cmp_ok(end_waiting(&w), "==", DK_CALL_CANCELLED,
-         "a fetch that waits is called back while the server stands still");
+         "a waiting fetch is cancelled while the server is stopped");
   close_store(&t->here);
   close_store(&t->there);
   pass("and both handles are closed");

@@ -291,13 +291,13 @@ test_busy(const struct busy_case *c, PGconn *pg)
   sql(pg, "ROLLBACK");
   char *after = store_as_text(pg);
   is(after, before, "nothing is changed");
-  cmp_ok(c->run(&held), "==", DK_OK, "and it is done when that is let go");
+  cmp_ok(c->run(&held), "==", DK_OK, "and it is done when the row is released");
   free(before);
   free(after);
   remove_all(&held);
 }
 
-/* ---- let go while it waits ------------------------------------------------------------------- */
+/* ---- the row is released while it waits ------------------------------------------------------ */
 
 struct waiting {
   struct held held;
@@ -324,7 +324,7 @@ number_of(PGconn *pg, const char *query)
   return number;
 }
 
-/* The server's clock has gone on when it is let go, and what is stored must be of after that. */
+/* The server's clock has advanced when the row is released; what is stored has a later time. */
 static void
 test_time(const struct busy_case *c, PGconn *pg)
 {
@@ -341,9 +341,9 @@ test_time(const struct busy_case *c, PGconn *pg)
   int64_t then = number_of(pg, "SELECT busy.clock(NULL)");
   sql(pg, "ROLLBACK");
   pthread_join(thread, NULL);
-  cmp_ok(w.status, "==", DK_OK, "is done when that is let go");
+  cmp_ok(w.status, "==", DK_OK, "is done when the row is released");
   int64_t now = number_of(pg, c->time);
-  ok(now >= then, "and by the time of then: %lld, not before %lld", (long long)now,
+  ok(now >= then, "and with the time of that moment: %lld, not before %lld", (long long)now,
      (long long)then);
   remove_all(&w.held);
 }

@@ -50,7 +50,7 @@ test_greetings(void)
     dk_status status;
     const char *words;
   } rows[] = {
-    {"a server as it should be", {.version = "15.1"}, 0, DK_OK, ""},
+    {"a suitable server", {.version = "15.1"}, 0, DK_OK, ""},
     {"the first version", {.version = "13.0"}, 0, DK_OK, ""},
     {"an old server", {.version = "12.9"}, 0, DK_REFUSED, "version 12.9; expected 13"},
     {"an older one", {.version = "9.6.24"}, 0, DK_REFUSED, "version 9.6.24; expected 13"},
@@ -58,7 +58,7 @@ test_greetings(void)
     {"a standby", {.session = {.is_standby = true}}, 0, DK_UNAVAILABLE,
      "target_session_attrs=read-write"},
     {"a standby, to read", {.session = {.is_standby = true}}, DK_OPEN_READ_ONLY, DK_OK, ""},
-    {"one that may not write", {.session = {.is_own = true, .is_read_only = true}}, 0,
+    {"one that must not write", {.session = {.is_own = true, .is_read_only = true}}, 0,
      DK_UNAVAILABLE, "default_transaction_read_only is on for the role \"me\""},
     {"the same, to read", {.session = {.is_own = true, .is_read_only = true}}, DK_OPEN_READ_ONLY,
      DK_OK, ""},
@@ -66,19 +66,19 @@ test_greetings(void)
     {"serializable, through a pooler", {.session = {.isolation = "serializable"}}, 0, DK_REFUSED,
      "expected read committed"},
     {"a wrong password", {.severity = "FATAL", .sqlstate = "28P01", .message = "no, \"me\""}, 0,
-     DK_REFUSED, "FATAL:  no, \"me\" (SQLSTATE 28P01); look at user, password"},
+     DK_REFUSED, "FATAL:  no, \"me\" (SQLSTATE 28P01); check the user, the pass"},
     {"no database", {.severity = "FATAL", .sqlstate = "3D000", .message = "no"}, 0, DK_REFUSED,
-     "(SQLSTATE 3D000); name a database"},
+     "(SQLSTATE 3D000); name an existing database"},
     {"no right to connect", {.severity = "FATAL", .sqlstate = "42501", .message = "no"}, 0,
      DK_REFUSED, "GRANT CONNECT"},
     {"too many connections", {.severity = "FATAL", .sqlstate = "53300", .message = "no"}, 0,
      DK_UNAVAILABLE, "lower the setting pool"},
     {"starting up", {.severity = "FATAL", .sqlstate = "57P03", .message = "no"}, 0, DK_UNAVAILABLE,
-     "starts or stops"},
+     "starting or stopping"},
     {"a bad option", {.severity = "FATAL", .sqlstate = "42704", .message = "no"}, 0, DK_REFUSED,
-     "the parameters that conninfo gives"},
+     "check the parameters in conninfo"},
     {"no memory", {.severity = "FATAL", .sqlstate = "53200", .message = "no"}, 0, DK_NO_MEMORY,
-     "lacks memory"},
+     "too little memory"},
     {"a fault", {.severity = "FATAL", .sqlstate = "XX000", .message = "no"}, 0, DK_REFUSED,
      "XX000"},
   };
@@ -89,7 +89,7 @@ test_greetings(void)
     lone_begin(&s, rows[i].flags, serve_greeting, &greeting);
     expect_open(&s, rows[i].status, rows[i].words, rows[i].name);
     if (rows[i].status != DK_OK)
-      ok(!strstr(s.why.text, "LOCATION"), "no place in the server's source is told");
+      ok(!strstr(s.why.text, "LOCATION"), "no place in the server's source is shown");
     if (greeting.sqlstate)
       is(s.why.sqlstate, greeting.sqlstate, "its SQLSTATE is known");
     lone_end(&s);
@@ -111,8 +111,8 @@ test_notices(void)
   fflush(stderr);
   dup2(err, STDERR_FILENO);
   close(err);
-  cmp_ok(status, "==", DK_OK, "a warning is no refusal");
-  cmp_ok(lseek(fileno(kept), 0, SEEK_END), "==", 0, "nothing goes to standard error");
+  cmp_ok(status, "==", DK_OK, "a warning is not a refusal");
+  cmp_ok(lseek(fileno(kept), 0, SEEK_END), "==", 0, "nothing is written to standard error");
   fclose(kept);
   is(s.host.log, "the server says: mind", "a warning goes to the log");
   cmp_ok(s.host.level, "==", 2, "as one");
@@ -146,19 +146,19 @@ test_strangers(void)
   lone_begin(&s, 0, serve_silence, NULL);
   s.settings.connect_ms = 30;
   expect_open(&s, DK_UNAVAILABLE, "no answer within 30ms", "silence");
-  cmp_ok(s.call.events & DK_WAIT_ANSWER, "!=", 0, "time stands still for who waits for a server");
+  cmp_ok(s.call.events & DK_WAIT_ANSWER, "!=", 0, "the host's clock stops in a wait for a server");
   lone_end(&s);
 
   for (int at = 1; at <= 2; at++) {
     lone_begin(&s, 0, serve_silence, NULL);
     s.call.cancel_at = at;
-    expect_open(&s, DK_CALL_CANCELLED, "", "taken back at a wait");
+    expect_open(&s, DK_CALL_CANCELLED, "", "cancelled at a wait");
     cmp_ok(s.call.n_cancelled, "==", 1, "which then was the last");
     lone_end(&s);
   }
   lone_begin(&s, 0, serve_silence, NULL);
   call_cancel(&s.call);
-  expect_open(&s, DK_CALL_CANCELLED, "", "taken back before");
+  expect_open(&s, DK_CALL_CANCELLED, "", "cancelled before");
   cmp_ok(fake_connections(s.fake), "==", 0, "the server was not asked");
   lone_end(&s);
 }
@@ -244,7 +244,7 @@ run(struct lone *s, bool writes, const char *payload, size_t length)
   return status;
 }
 
-/* What becomes of a request: of one that writes, of one that reads, and of the connection. */
+/* The outcome of a request that writes, and of one that reads; and the connection's state. */
 static const struct {
   const char *name;
   struct play play;
@@ -255,7 +255,7 @@ static const struct {
   {"an answer", {ANSWER, 0, 0}, DK_OK, DK_OK, true, 0},
   {"an answer inside a transaction", {ANSWER_IN_TRANSACTION, 0, 0}, DK_OK, DK_OK, true, 0},
   {"the end", {CLOSE, 0, 0}, DK_OUTCOME_UNKNOWN, DK_UNAVAILABLE, false, 0},
-  {"rows, and no word of the commit", {CLOSE_AFTER_ROWS, 0, 0}, DK_OUTCOME_UNKNOWN, DK_UNAVAILABLE,
+  {"rows, and no end of the commit", {CLOSE_AFTER_ROWS, 0, 0}, DK_OUTCOME_UNKNOWN, DK_UNAVAILABLE,
    false, 0},
   {"half a row", {HALF_A_ROW, 0, 0}, DK_OUTCOME_UNKNOWN, DK_UNAVAILABLE, false, 0},
   {"nothing", {SAY_NOTHING, 0, 0}, DK_OUTCOME_UNKNOWN, DK_UNAVAILABLE, false, 30},
@@ -271,9 +271,9 @@ static const struct {
    false, 0},
   {"an administrator who leaves it open", {ERROR, "FATAL", "57P01"}, DK_OUTCOME_UNKNOWN,
    DK_UNAVAILABLE, false, 0},
-  {"a death of another kind", {ERROR_AND_CLOSE, "FATAL", "53200"}, DK_OUTCOME_UNKNOWN, DK_NO_MEMORY,
+  {"another FATAL error", {ERROR_AND_CLOSE, "FATAL", "53200"}, DK_OUTCOME_UNKNOWN, DK_NO_MEMORY,
    false, 0},
-  {"a death that nobody knows", {ERROR_AND_CLOSE, "FATAL", "ZZZ01"}, DK_OUTCOME_UNKNOWN,
+  {"a FATAL error that is unknown", {ERROR_AND_CLOSE, "FATAL", "ZZZ01"}, DK_OUTCOME_UNKNOWN,
    DK_UNAVAILABLE, false, 0},
   {"a fault", {ERROR, "ERROR", "ZZZ01"}, DK_INTERNAL, DK_INTERNAL, true, 0},
   {"a warning", {WARN_AND_ANSWER, "WARNING", "01000"}, DK_OK, DK_OK, true, 0},
@@ -295,12 +295,12 @@ test_answers(void)
     cmp_ok(s.c.pg != NULL, "==", plays[i / 2].stays, "%s: the connection", plays[i / 2].name);
     note("%s", s.why.text);
     if (s.why.status == DK_OUTCOME_UNKNOWN)
-      has_words(s.why.text, "not known", "it is said");
+      has_words(s.why.text, "the outcome is unknown", "it is reported");
     lone_end(&s);
   }
 }
 
-/* Taken back while the server is asked: the answer is waited for, if it writes, for a moment. */
+/* Cancelled while the server is asked: a request that writes waits for the answer for a moment. */
 static void
 test_taken_back(void)
 {
@@ -312,7 +312,7 @@ test_taken_back(void)
     expect_open(&s, DK_OK, "", "open");
     s.call.cancel_at = s.call.n_waits + 1;
     cmp_ok(run(&s, writes != 0, "x", 1), "==", writes ? DK_OUTCOME_UNKNOWN : DK_CALL_CANCELLED,
-           "taken back while the server was asked");
+           "cancelled while the server was asked");
     cmp_ok(s.call.n_cancelled, "==", 1, "it did not wait again");
     ok(!s.c.pg, "and has no connection");
     lone_end(&s);
@@ -331,7 +331,7 @@ test_taken_back(void)
     expect_open(&s, DK_OK, "", "open");
     s.call.cancel_at = s.call.n_waits + 1;
     s.call.is_late = is_late != 0;
-    cmp_ok(run(&s, true, "x", 1), "==", DK_OK, "taken back %s the answer comes: it is taken",
+    cmp_ok(run(&s, true, "x", 1), "==", DK_OK, "cancelled %s the answer comes: it is used",
            is_late ? "as" : "before");
     cmp_ok(s.call.n_cancelled, "==", 1, "it did not ask the host to wait again");
     ok(s.c.pg && connection_is_alive(&s.c), "and the connection stays");
@@ -472,7 +472,7 @@ test_failed_first_use(void)
 }
 #endif
 
-/* More than sockets hold.  What is not sent to its end cannot have been done. */
+/* More than sockets hold.  A request that was not wholly sent cannot have been done. */
 enum { MUCH = 8 << 20 };
 
 static void
@@ -499,12 +499,12 @@ test_deaf(void)
     expect_open(&s, DK_OK, "", "open");
     if (way == 0) {
       s.call.cancel_at = s.call.n_waits + 1;
-      cmp_ok(run(&s, true, much, MUCH), "==", DK_CALL_CANCELLED, "taken back before all was sent");
+      cmp_ok(run(&s, true, much, MUCH), "==", DK_CALL_CANCELLED, "cancelled before all was sent");
       cmp_ok(s.call.events, "==", DK_WAIT_READ | DK_WAIT_WRITE | DK_WAIT_ANSWER, "waits for both");
     } else if (way == 1) {
       s.settings.answer_ms = 30;
       cmp_ok(run(&s, true, much, MUCH), "==", DK_UNAVAILABLE, "no time to send all of it");
-      has_words(s.why.text, "nothing was done", "and that is said");
+      has_words(s.why.text, "nothing was done", "and that is reported");
     } else {
       cmp_ok(write(told[1], "r", 1), "==", 1, "the server begins to read");
       cmp_ok(run(&s, true, much, MUCH), "==", DK_OK, "all is sent and answered");
@@ -518,7 +518,7 @@ test_deaf(void)
   free(much);
 }
 
-/* Says so much before it reads that both would wait for ever if only one of them was waited for. */
+/* Sends so much before it reads that both would wait for ever if only one direction was polled. */
 static void
 serve_talk(int fd, void *context)
 {
@@ -539,7 +539,7 @@ test_talk(void)
   lone_begin(&s, 0, serve_talk, NULL);
   expect_open(&s, DK_OK, "", "open");
   cmp_ok(run(&s, true, much, MUCH), "==", DK_OK, "a server that talks first");
-  cmp_ok(s.host.level, "==", 0, "its notices are for who looks for a fault");
+  cmp_ok(s.host.level, "==", 0, "its notices are logged below warnings only");
   lone_end(&s);
   free(much);
 }

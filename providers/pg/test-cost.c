@@ -118,7 +118,7 @@ test_no_walks(struct wire *wire, const char *what)
     diag("%.3000s", bad ? bad : "there are no plans");
 }
 
-/* What would be missed if it were not found out. */
+/* The test itself finds a statement that walks a table. */
 static void
 test_finder(struct server *s)
 {
@@ -128,12 +128,12 @@ test_finder(struct server *s)
   wire_forget(s->wire);
   sql(pg, "SELECT count(*) FROM message WHERE payload = 'x'");
   ok(wire_notices(s->wire) == 1 && walks_a_table(wire_notice(s->wire, 0)),
-     "a statement that walks a table is found out");
+     "a statement that walks a table is found");
   sql(pg, "SET enable_seqscan = off");
   wire_forget(s->wire);
   sql(pg, "SELECT count(*) FROM message WHERE instance = 'x'");
   ok(wire_notices(s->wire) == 1 && !walks_a_table(wire_notice(s->wire, 0)),
-     "one that goes by a key is not");
+     "one that uses a key is not reported");
   ok(pages_of("Buffers: shared hit=31 read=2 dirtied=1\n  Buffers: shared hit=9") == 33 &&
        pages_of("Buffers: shared read=4") == 4 && pages_of("Result") == 0,
      "pages are read from plans");
@@ -375,7 +375,8 @@ statements_of_commit(struct handle_under_test *h, struct wire *wire, const char 
   wire_forget(wire);
   commit_cancelling(h, token, 1, n, &outcome);
   ok(outcome.report.free_rows == n && wire_counts(wire).round_trips == 1,
-     "%zu rows are deleted in one round trip, %" PRIu64 " are told", n, outcome.report.free_rows);
+     "%zu rows are deleted in one round trip, %" PRIu64 " are reported", n,
+     outcome.report.free_rows);
   dk_caller_reset(h->caller);
   return wire_notices(wire);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row that cannot be handed over is reported once, by its name, and does not block the others:
+/* A row that cannot be delivered is reported once, by its name, and does not block the others:
  * payloads of which a part is lost (pg_surgery removes it), and rows that were written by hand. */
 #include <pthread.h>
 #include <stdio.h>
@@ -168,18 +168,18 @@ test_message(struct handle_under_test *h)
   break_payloads("message");
   enqueue(h, "fine");
   is_told(h, try_turn(h, NULL, &turn), "\"broken\"", "message ", "a message that cannot be read");
-  is_turn_of(h, "fine", "the next fetch brings what stands behind it");
+  is_turn_of(h, "fine", "the next fetch brings the one behind it");
   is_no_turn(h, "and then there is nothing");
   open_store(&other, getenv("DURAKIT_PG"), schema);
   enqueue(h, "broken");
   is_no_turn(&other, "nor for a new handle, also with one message more");
   enqueue(h, "later");
-  is_turn_of(&other, "later", "which goes on with others");
+  is_turn_of(&other, "later", "and others are fetched");
   close_store(&other);
   sql(server.plain, "DELETE FROM damage.message WHERE octet_length(payload) > 1000");
   sql(server.plain, "UPDATE damage.instance SET ready_at = 0, locked_until = 0"
       " WHERE instance = 'broken'");
-  is_turn_of(h, "broken", "repaired as the manual says, it comes");
+  is_turn_of(h, "broken", "after the repair that the manual describes, it is fetched");
   remove_all();
 }
 
@@ -199,7 +199,7 @@ test_history(struct handle_under_test *h)
   is_turn_of(h, "fine", "the next fetch brings another instance");
   sql(server.plain, "UPDATE damage.instance SET ready_at = 0, locked_until = 0"
       " WHERE instance = 'old'");
-  cmp_ok(try_turn(h, "me", &turn), "==", DK_OK, "who needs no history gets the turn");
+  cmp_ok(try_turn(h, "me", &turn), "==", DK_OK, "an owner that needs no history gets the turn");
   remove_all();
 }
 
@@ -252,8 +252,8 @@ test_crowd(struct handle_under_test *h)
     dk_caller_free(fetchers[i].h.caller);
   }
   cmp_ok(have, "==", FETCHERS, "each of %d fetchers gets a turn", (int)FETCHERS);
-  cmp_ok(corrupt, "==", 1, "one of them is told of the one that cannot be read");
-  cmp_ok(others, "==", 0, "and nobody of anything else");
+  cmp_ok(corrupt, "==", 1, "one fetcher gets the report of the message that cannot be read");
+  cmp_ok(others, "==", 0, "and no fetcher gets another error");
   remove_all();
 }
 
@@ -289,7 +289,7 @@ test_odd_turns(struct handle_under_test *h)
 
   enqueue(h, "counted");
   sql(server.plain, "UPDATE damage.message SET attempt = -1 WHERE instance = 'counted'");
-  is_told(h, try_turn(h, NULL, &turn), "\"counted\"", "attempt is 0", "an attempt that none is");
+  is_told(h, try_turn(h, NULL, &turn), "\"counted\"", "attempt is 0", "an impossible attempt");
   is_no_turn(h, "is set aside as well");
   remove_all();
 }

@@ -144,14 +144,14 @@ static const struct {
   dk_status status;
   const char *says, *what;
 } refused[] = {
-  {"over nobody", 0, DK_NOT_FOUND, "\"nobody\" is not there", "one that is not there"},
-  {"over nobody", DK_DELETE_FORCE, DK_NOT_FOUND, "\"nobody\"", "by force too"},
+  {"over absent", 0, DK_NOT_FOUND, "\"absent\" does not exist", "an unknown instance"},
+  {"over absent", DK_DELETE_FORCE, DK_NOT_FOUND, "\"absent\"", "by force too"},
   {"over empty", DK_DELETE_FORCE, DK_NOT_FOUND, "\"empty\"", "an address without messages"},
-  {"running over", 0, DK_REFUSED, "\"running\" is not over: it is running", "one that runs"},
-  {"over pending", 0, DK_REFUSED, "\"pending\" is not over: it has not started", "has not started"},
-  {"over again", 0, DK_REFUSED, "\"again\" is not over: it goes on as new", "continued as new"},
-  {"mother", 0, DK_REFUSED, "\"grandchild\" is not over", "of which a descendant runs"},
-  {"child over", 0, DK_REFUSED, "\"child\" has a parent that is there, \"mother\"", "a child"},
+  {"running over", 0, DK_REFUSED, "\"running\" has not ended: it is running", "one that runs"},
+  {"over pending", 0, DK_REFUSED, "\"pending\" has not ended: it has not started", "not started"},
+  {"over again", 0, DK_REFUSED, "\"again\" has not ended: it continues as new", "continued as new"},
+  {"mother", 0, DK_REFUSED, "\"grandchild\" has not ended", "of which a descendant runs"},
+  {"child over", 0, DK_REFUSED, "\"child\" is a child of \"mother\", which exists", "a child"},
   {"over grandchild", DK_DELETE_FORCE, DK_REFUSED, "\"child\"", "a child, by force"},
   {"of-pending", DK_DELETE_FORCE, DK_REFUSED, "\"pending\"", "whose parent has not started"},
 };
@@ -167,7 +167,7 @@ test_refused(void)
   given_over("mother", NULL, 1);
   given_over("child", "mother", 1);
   given_over("of-pending", "pending", 1);
-  given_over("of-nobody", "nobody at all", 1);
+  given_over("of-absent", "absent, too", 1);
   COMMIT(&h, "grandchild", .parent_instance = text("child"));
   COMMIT(&h, "running", .status = DK_RUNNING);
   COMMIT(&h, "again", .status = DK_CONTINUED_AS_NEW);
@@ -180,9 +180,9 @@ test_refused(void)
   expect_done(try_to_delete(&h, "", 0, &removed), "an empty list");
   is_removed(&removed, "0 0 0 0 0 -", "deletes nothing");
   char *after = digest(schema);
-  is(after, before, "nothing has changed in all this");
-  expect_done(try_to_delete(&h, "of-nobody over of-nobody", 0, &removed),
-              "a parent that is not there is none");
+  is(after, before, "nothing has changed");
+  expect_done(try_to_delete(&h, "of-absent over of-absent", 0, &removed),
+              "a parent that does not exist does not count");
   is_removed(&removed, "2 2 2 0 0 -", "and an id twice is that id");
   cmp_ok(removed.roots, "==", 2, "and one root");
   expect_done(try_to_delete(&h, "grandchild mother", DK_DELETE_FORCE, &removed),
@@ -217,7 +217,7 @@ test_descendants(void)
   is_removed(&removed, "4 0 0 0 0 -", "and so does the ring, with what hangs on it");
   cmp_ok(removed.roots, "==", 1, "of which one was named");
   expect_done(try_to_delete(&h, "self", 0, &removed), "one that is its own parent");
-  is_left("", "all are gone");
+  is_left("", "all are deleted");
   end_store();
 }
 
@@ -327,10 +327,10 @@ until_somebody_waits(void)
       return;
     free(sql_value(plain, "SELECT pg_catalog.pg_sleep(0.01)"));
   }
-  BAIL_OUT("nobody waits for a lock");
+  BAIL_OUT("no session waits for a lock");
 }
 
-/* DEL-2: what it is when its row is had, and not when it was looked at. */
+/* DEL-2: its state under the lock counts, and not its state at the first look. */
 static void
 test_judged_late(const char *change, dk_status expected, const char *left, const char *what)
 {
@@ -379,11 +379,11 @@ test_unknown_outcome(void)
   given_over("first", NULL, 1);
   given_over("second", NULL, 1);
   cmp_ok(delete_and_be_ended(), "==", DK_OUTCOME_UNKNOWN,
-         "when its session has ended nobody knows what became of a deletion");
+         "after its session has ended, the outcome of a deletion is unknown");
   is_left("first second", "this one was undone");
   expect_done(try_to_delete(&h, "first second", 0, NULL), "and can be tried again");
   expect_refused(try_to_delete(&h, "first second", 0, NULL), DK_NOT_FOUND, "\"first\"",
-                 "of one that was done the next try says that they are not there");
+                 "after a deletion that was done, the next try finds nothing");
   end_store();
 }
 
@@ -416,7 +416,7 @@ test_matching(void)
   given_over("a", NULL, 1);
   given_over("b", "c", 1);
   given_over("c", NULL, 1);
-  given_over("d", "nobody", 1);
+  given_over("d", "absent", 1);
   COMMIT(&h, "e", .status = DK_RUNNING);
   given_over("f", NULL, 2);
   COMMIT(&h, "g", .parent_instance = text("f"), .status = DK_CONTINUED_AS_NEW);
@@ -431,7 +431,7 @@ test_matching(void)
   cmp_ok(removed.roots, "==", 1, "which is the root");
   filter = (struct dk_instance_filter){.struct_size = sizeof filter, .flags = DK_FILTER_IDS};
   removed = delete_page(&filter, NULL, 9);
-  is_removed(&removed, "0 0 0 0 0 -", "an empty list of ids empties nothing");
+  is_removed(&removed, "0 0 0 0 0 -", "an empty list of ids deletes nothing");
   removed = delete_page(NULL, "c", 9);
   is_removed(&removed, "1 1 1 0 0 -", "then one whose parent is not there, to the end");
   is_left("e f g i", "what runs, has a child that does, or has not started is passed over");
@@ -463,7 +463,7 @@ test_pages(void)
        (size_t)removed.events);
     snprintf(after, sizeof after, "%s", removed.next.ptr ? removed.next.ptr : "");
   } while (*after && ++pages < 20);
-  cmp_ok(gone, "==", 4500, "all are gone");
+  cmp_ok(gone, "==", 4500, "all are deleted");
   ok(pages > 4 && pages < 10, "after some %d pages", pages);
   run("INSERT INTO instance(instance, birth, status, execution) VALUES ('large', 1, 2, 1)");
   run("INSERT INTO history(instance, execution, event) SELECT 'large', 1, n"

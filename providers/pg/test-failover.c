@@ -94,7 +94,7 @@ end_crowd(struct member crowd[CROWD], dk_status status)
   return n;
 }
 
-/* Who holds the row that all of them want, until they wait for it: each has a connection then. */
+/* Holds the row that all of them want until they wait for it: each has a connection then. */
 static PGconn *
 hold_the_row(void)
 {
@@ -145,7 +145,7 @@ test_ended(struct handle_under_test *h, PGconn *super)
 {
   given_connections(h, "ended");
   end_sessions(super);
-  test_crowd_is_served(h, "after that all sessions were ended");
+  test_crowd_is_served(h, "after all sessions were ended");
   end_sessions(super);
   test_all_work(h, "after an administrator has ended all sessions");
 }
@@ -159,9 +159,9 @@ test_read_only(struct handle_under_test *h, PGconn *super)
   end_sessions(super);
   for (int i = 0; i < 2; i++)
     expect_words(h, try_to_enqueue(h, "refused", "1"), DK_UNAVAILABLE,
-                 "default_transaction_read_only is on", "a server that takes no writes");
+                 "default_transaction_read_only is on", "a server that accepts no writes");
   sql(super, "ALTER DATABASE \"%s\" RESET default_transaction_read_only", PQdb(super));
-  test_crowd_is_served(h, "when it takes writes again");
+  test_crowd_is_served(h, "when it accepts writes again");
   cmp_ok(try_to_enqueue(h, "refused", "1"), "==", DK_OK, "what was refused had not been done");
 }
 
@@ -184,13 +184,13 @@ test_restart(struct handle_under_test *h)
   expect_words(h, try_to_enqueue(h, "down", "1"), DK_UNAVAILABLE, "cannot connect to",
                "while it is down");
   run("DURAKIT_PG_START");
-  test_crowd_is_served(h, "after a restart that nobody was told of");
+  test_crowd_is_served(h, "after a restart without a notice");
   run("DURAKIT_PG_CRASH");
   run("DURAKIT_PG_START");
   test_all_work(h, "after a restart");
 }
 
-/* What waits in the server as it crashes may have been done, for all that anybody knows. */
+/* It is unknown whether a request that waits in the server during the crash was done. */
 static void
 test_crash_under_requests(struct handle_under_test *h)
 {
@@ -221,18 +221,18 @@ open_hurried(struct handle_under_test *h, const char *lock_timeout, const char *
   open_with(h, library_under_test(), 0, &options, settings, 4);
 }
 
-/* What is asked of it, for a lease of so long, if it is one that brings a lease. */
+/* The request; lease_ms if it brings a lease. */
 enum deed { FETCH_TURN, FETCH_WORK, RENEW, ENQUEUE, DELETE };
 
 static dk_status
 do_deed(struct handle_under_test *h, enum deed deed, int64_t lock_ms, struct dk_bytes token)
 {
-  const struct dk_bytes nobody = text("nobody");
+  const struct dk_bytes absent = text("absent");
   const struct dk_fetch_turn turns = {.struct_size = sizeof turns, .lock_ms = lock_ms};
   const struct dk_fetch_work works = {
     .struct_size = sizeof works, .lock_ms = lock_ms, .max_items = 1};
   const struct dk_delete_instances deletion = {
-    .struct_size = sizeof deletion, .instances = &nobody, .n_instances = 1};
+    .struct_size = sizeof deletion, .instances = &absent, .n_instances = 1};
   struct dk_removed removed;
   struct dk_turn *turn;
   struct dk_works *found;
@@ -292,7 +292,7 @@ until_commits_wait(PGconn *super)
   PGconn *pg = connect_to(conninfo);
   bool waits = false;
 
-  sql(super, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+  sql(super, "ALTER SYSTEM SET synchronous_standby_names = 'absent'");
   sql(super, "SELECT pg_reload_conf()");
   while (!waits) {
     bool is_done = false;
@@ -316,7 +316,7 @@ static void
 test_standby_that_is_gone(PGconn *super)
 {
   static const char words[] =
-    "waits for its synchronous standby (synchronous_standby_names = 'nobody')";
+    "waits for its synchronous standby (synchronous_standby_names = 'absent')";
   struct member first;
   struct handle_under_test h;
 
@@ -327,8 +327,8 @@ test_standby_that_is_gone(PGconn *super)
     BAIL_OUT("no thread");
   until(super, "count(*) > 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
   expect_words(&h, try_to_enqueue(&h, "crowded", "behind"), DK_BUSY, words,
-               "who waits for the lock of a commit that waits");
-  ok(!strstr(dk_caller_failure(h.caller)->text, "lock_timeout more time"), "and nothing else");
+               "a call that waits for the lock of a commit that waits");
+  ok(!strstr(dk_caller_failure(h.caller)->text, "increase lock_timeout"), "and nothing else");
   pthread_join(first.thread, NULL);
   expect_words(&first.h, first.status, DK_OUTCOME_UNKNOWN, words, "the commit itself");
   expect_logged(words, "it was logged meanwhile");

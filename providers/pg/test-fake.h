@@ -16,7 +16,7 @@ void fake_stop(struct fake *fake);
 const char *fake_folder(const struct fake *fake);
 int fake_connections(struct fake *fake); /* so far */
 
-/* ---- for the test's function: they give up silently when the client is gone ------------------ */
+/* ---- for the test's function: they give up silently when the client has left ---------------- */
 
 void fake_send(int fd, const void *bytes, size_t size);
 void fake_message(int fd, char type, const void *body, size_t size);

@@ -44,7 +44,7 @@ milliseconds_until(const struct dk_call *call, int64_t until)
   return until == INT64_MAX ? -1 : left < 0 ? 0 : left > 100000 ? 100000 : (int)left;
 }
 
-/* The answer is there in real time, and the call's time goes to the end of the wait. */
+/* The answer comes in real time, and the call's time moves to the end of the wait. */
 static dk_status
 wait_blindly(struct dk_call *call, struct pollfd fds[2], int64_t until)
 {
@@ -123,7 +123,7 @@ call_init(struct dk_call *call)
 void
 call_done(struct dk_call *call)
 {
-  cmp_ok(call->n_cancelled, "<=", 2, "the call did not go on after it was taken back");
+  cmp_ok(call->n_cancelled, "<=", 2, "the call did not go on after it was cancelled");
   close(call->cancel_fd);
 }
 
@@ -133,7 +133,7 @@ call_cancel(struct dk_call *call)
   const uint64_t one = 1;
 
   if (write(call->cancel_fd, &one, sizeof one) < 0)
-    BAIL_OUT("the call cannot be taken back");
+    BAIL_OUT("the call cannot be cancelled");
 }
 
 struct dk_bytes

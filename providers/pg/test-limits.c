@@ -146,7 +146,7 @@ run(struct lone *s, bool writes, const char *payload, size_t length)
 
 enum { PIECES = 12 };
 
-/* A piece of the answer for each byte that it is told. */
+/* Sends a piece of the answer for each byte that it receives. */
 static void
 serve_pieces(int fd, void *context)
 {
@@ -168,7 +168,7 @@ tell_server(struct dk_call *call)
   const int *told = call->context;
 
   if (write(told[1], "x", 1) != 1)
-    BAIL_OUT("the server cannot be told");
+    BAIL_OUT("the server cannot be notified");
 }
 
 /* Each piece takes half of the limit, and all of them six times as long; a script has none. */

@@ -29,7 +29,7 @@ lone_end(struct lone *s)
   fake_stop(s->fake);
   settings_done(&s->settings);
   call_done(&s->call);
-  ok(!strstr(s->why.text, "hunter2"), "no password is told");
+  ok(!strstr(s->why.text, "hunter2"), "no password is shown");
 }
 
 void

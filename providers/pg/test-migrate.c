@@ -131,7 +131,7 @@ test_rows(void)
           " WHERE birth > 0",
           "(order-1,t,1,2,6,\"{1,3,0}\",order,1.2.0,,0,,0)"
           " (order-2,t,2,1,2,,order,1.2.0,order-1,0,,1000) (order-3,t,3,1,2,,bill,,,0,,2000)");
-  is_kept(schema, "and who is none yet",
+  is_kept(schema, "and an address that is no instance yet",
           "SELECT instance, birth, status, execution, locked_until, created_at FROM instance"
           " WHERE birth = 0", "(\"order 'ü' 4\",0,0,0,0,0)");
   is_kept(schema, "when each is ready",
@@ -191,7 +191,7 @@ test_use(void)
   cmp_ok(dk_store_renew_work_item_lock(h.store, h.caller, works->items[0].work.lock_token, LEASE),
          "==", DK_LOCK_LOST, "and its worker learns of it");
   close_store(&h);
-  cmp_ok(try_open(schema, HOST), "==", DK_REFUSED, "the clock is that of who has migrated it");
+  cmp_ok(try_open(schema, HOST), "==", DK_REFUSED, "its clock is that of the migrating open");
   expect_done(try_destroy(schema), "removed");
 }
 
@@ -220,12 +220,12 @@ test_owner(void)
   expect_done(try_open(schema, RW), "the owner migrates it,");
   grant_all(schema, PQuser(pg));
   expect_done(try_open_as(other, schema, RW),
-              "and with the rights that he grants on its tables the other works with it, too");
+              "and with the rights on its tables that the owner grants, the other role can use it");
   PQfinish(pg);
   drop(schema);
 }
 
-/* ---- what cannot be understood --------------------------------------------------------------- */
+/* ---- rows that cannot be migrated ------------------------------------------------------------ */
 
 static const struct {
   const char *what, *change, *says;
@@ -246,13 +246,13 @@ static const struct {
   {"a negative count", "UPDATE worker_queue SET attempt_count = -1 WHERE id = 14", "id = 14"},
   {"one activity twice", "INSERT INTO worker_queue SELECT 21, work_item, visible_at, NULL, NULL, 0,"
                          " created_at FROM worker_queue WHERE id = 11", "another row"},
-  {"a message for nobody", "UPDATE orchestrator_queue SET instance_id = '' WHERE id = 9",
+  {"a message without an instance", "UPDATE orchestrator_queue SET instance_id = '' WHERE id = 9",
    "orchestrator_queue"},
   {"an unknown status", "UPDATE executions SET status = 'Asleep' WHERE instance_id = 'order-2'",
    "order-2"},
   {"an execution that is missing", "DELETE FROM executions WHERE instance_id = 'order-3'",
    "current execution"},
-  {"a history of nobody's", "INSERT INTO history VALUES('x', 1, 1, 'a', 'b', 1)", "'x'"},
+  {"a history without an instance", "INSERT INTO history VALUES('x', 1, 1, 'a', 'b', 1)", "'x'"},
   {"an event 0", "UPDATE history SET event_id = 0 WHERE event_id = 1 AND instance_id = 'order-2'",
    "event_id = 0"},
   {"a name of no bytes", "UPDATE instances SET orchestration_name = ''"
@@ -295,7 +295,7 @@ test_read_only(void)
   free(before);
   free(after);
   expect_done(try_destroy(schema), "version 1 is ours too: removed");
-  ok(!schema_is_there(schema), "it is not there any more");
+  ok(!schema_is_there(schema), "it no longer exists");
 }
 
 static void

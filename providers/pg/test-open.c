@@ -29,7 +29,7 @@ expect_holder(PGconn *holder, dk_status found, const char *name)
 {
   char words[160];
 
-  snprintf(words, sizeof words, "it was process %d of role \"%s\" (nightly report) who held it",
+  snprintf(words, sizeof words, "the lock was held by process %d of role \"%s\" (nightly report)",
            PQbackendPID(holder), role);
   expect_refused(found, DK_BUSY, words, name);
 }
@@ -55,15 +55,15 @@ test_in_the_way(void)
 
   sql(holder, "BEGIN");
   sql(holder, "SELECT pg_advisory_xact_lock(hashtextextended('durakit %s', 0))", fresh);
-  expect_holder(holder, try_open(fresh, CREATE), "another makes, migrates or removes it");
+  expect_holder(holder, try_open(fresh, CREATE), "another process makes, migrates or removes it");
   ok(!schema_is_there(fresh), "nothing is made");
   sql(holder, "ROLLBACK");
   PQfinish(holder);
-  expect_done(try_open(schema, RW), "when nobody is in the way, it is opened");
+  expect_done(try_open(schema, RW), "when no session blocks it, it is opened");
   expect_done(try_destroy(schema), "and removed");
 }
 
-/* ---- taken back ------------------------------------------------------------------------------ */
+/* ---- cancelled ------------------------------------------------------------------------------- */
 
 struct opening {
   const char *schema;
@@ -92,7 +92,7 @@ open_for_long(void *argument)
   return NULL;
 }
 
-/* Until a session waits for what this one holds, or none does. */
+/* Waits until a session waits for what this one holds, or until none does. */
 static bool
 wait_until(PGconn *pg, bool somebody_waits)
 {
@@ -141,7 +141,7 @@ test_taken_back(const char *lock, const char *schema, dk_status expected, const 
   ok(wait_until(holder, true), "%s: it waits", name);
   dk_cancel(o.canceller);
   pthread_join(thread, NULL);
-  cmp_ok(o.status, "==", expected, "%s: taken back while it does", name);
+  cmp_ok(o.status, "==", expected, "%s: cancelled while it waits", name);
   if (server_looks())
     ok(wait_until(holder, false), "%s: and the server does not go on either", name);
   sql(holder, "ROLLBACK");
@@ -151,7 +151,7 @@ test_taken_back(const char *lock, const char *schema, dk_status expected, const 
 
 /* ---- another name ---------------------------------------------------------------------------- */
 
-/* Its functions name the schema that it was; which may be there, and another's. */
+/* Its functions use the schema's old name, under which there may be another schema. */
 static void
 test_renamed(void)
 {
@@ -162,17 +162,17 @@ test_renamed(void)
   enqueue(&h, "kept");
   close_store(&h);
   sql(plain, "ALTER SCHEMA \"%s\" RENAME TO \"%s\"", schema, other);
-  expect_refused(try_open(other, RW), DK_REFUSED, schema, "it was renamed: the old name is said");
+  expect_refused(try_open(other, RW), DK_REFUSED, schema, "it was renamed: its old name is named");
   ok(strstr(said, "ALTER SCHEMA") && strstr(said, other), "and what to do");
   expect_done(try_open(schema, CREATE), "another is made where it was");
   char *before = digest(schema);
   expect_refused(try_open(other, CREATE), DK_REFUSED, schema, "the renamed one is refused");
   expect_refused(try_open(other, RO), DK_REFUSED, schema, "read-only too");
   char *after = digest(schema);
-  is(after, before, "and the other is left alone");
+  is(after, before, "and the other is unchanged");
   expect_done(try_destroy(schema), "when that is removed");
   sql(plain, "ALTER SCHEMA \"%s\" RENAME TO \"%s\"", other, schema);
-  expect_done(open_as(conninfo, schema, RW, &h), "with its name back it is opened");
+  expect_done(open_as(conninfo, schema, RW, &h), "under its old name it is opened");
   cmp_ok(fetch_turn(&h).len, ">", 0, "and has what it had");
   close_store(&h);
   expect_done(try_destroy(schema), "removed");
@@ -264,7 +264,7 @@ test_traps(struct wire *wire)
   sql(trapped, "SET search_path = \"%s\", pg_catalog", evil);
   sql(trapped, "SELECT 'a' || 'b'::pg_catalog.text");
   char *ran = sql_value(super, "SELECT is_called FROM \"%s\".ran", evil);
-  is(ran, "t", "the traps are set: who is careless springs one");
+  is(ran, "t", "the traps are set: a careless statement springs one");
   free(ran);
   PQfinish(trapped);
   sql(super, "SELECT setval('\"%s\".ran', 1, false)", evil);
@@ -280,7 +280,7 @@ test_traps(struct wire *wire)
   sql(super, "DROP SCHEMA \"%s\" CASCADE", evil);
 }
 
-/* ---- dear plans ------------------------------------------------------------------------------ */
+/* ---- costly plans ---------------------------------------------------------------------------- */
 
 #ifdef LIBPQ_HAS_PIPELINING
 
@@ -326,10 +326,9 @@ test_dear_plans(const char *by)
 }
 #endif
 
-/* ---- a short time ---------------------------------------------------------------------------- */
+/* ---- a short statement_timeout --------------------------------------------------------------- */
 
-/* What the role has for statement_timeout is over before a new session has been told its settings,
- * as it may be. */
+/* The role's statement_timeout may have passed before a new session has received its settings. */
 static void
 test_short_time(void)
 {

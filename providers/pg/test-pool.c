@@ -181,13 +181,13 @@ test_queue(void)
   struct connection *c = take(&s);
   for (int i = 0; i < 3; i++)
     begin_waiting(&w[i], &s, &turn);
-  cmp_ok(atomic_load(&turn), "==", 0, "there is none for three who wait");
+  cmp_ok(atomic_load(&turn), "==", 0, "three calls wait, and no place is free");
   for (int i = 0; i < 3; i++) {
     pool_give_back(s.pool, c);
     end_waiting(&w[i]);
     cmp_ok(w[i].status, "==", DK_OK, "waiter %d is given one", i);
-    cmp_ok(w[i].number, "==", i, "in the order of coming");
-    ok(w[i].c == c, "the one that there is");
+    cmp_ok(w[i].number, "==", i, "in the order of arrival");
+    ok(w[i].c == c, "the only one");
   }
   cmp_ok(fake_connections(s.fake), "==", 1, "no other was made");
   pool_give_back(s.pool, c);
@@ -211,20 +211,20 @@ test_leaving(void)
       begin_waiting(&w[i], &s, &turn);
     call_cancel(&w[who].call);
     end_waiting(&w[who]);
-    cmp_ok(w[who].status, "==", DK_CALL_CANCELLED, "waiter %d is called back", who);
+    cmp_ok(w[who].status, "==", DK_CALL_CANCELLED, "waiter %d is cancelled", who);
     for (int i = 0; i < 3; i++) {
       if (i == who)
         continue;
       pool_give_back(s.pool, c);
       end_waiting(&w[i]);
-      cmp_ok(w[i].status, "==", DK_OK, "the others get theirs");
+      cmp_ok(w[i].status, "==", DK_OK, "the others are given one");
     }
     pool_give_back(s.pool, c);
     c = take(&s);
     begin_waiting(&w[0], &s, &turn);
     pool_give_back(s.pool, c);
     end_waiting(&w[0]);
-    cmp_ok(w[0].status, "==", DK_OK, "the queue is whole for who comes later");
+    cmp_ok(w[0].status, "==", DK_OK, "the queue is whole for later calls");
     pool_give_back(s.pool, c);
     scene_end(&s);
   }
@@ -259,8 +259,8 @@ test_both(void)
     pool_give_back(s.pool, c);
     scene_end(&s);
   }
-  note("%d were given one, %d called back", n_given, n_back);
-  cmp_ok(n_given + n_back, "==", 30, "all have heard of one of the two");
+  note("%d were given one, %d were cancelled", n_given, n_back);
+  cmp_ok(n_given + n_back, "==", 30, "each was given one or was cancelled");
 }
 
 static void
@@ -429,7 +429,7 @@ test_growth(void)
     sched_yield();
   pool_give_back(s.pool, c[0]);
   end_waiting(&w);
-  cmp_ok(w.status, "==", DK_OK, "who was refused one more waits for one that there is");
+  cmp_ok(w.status, "==", DK_OK, "a call that was refused one more waits for an existing one");
   ok(w.c == c[0], "and is given it");
   cmp_ok(atomic_load(&n_refused), "==", 1, "the server has refused one");
   cmp_ok(atomic_load(&n_lines), "==", 1, "which is logged");

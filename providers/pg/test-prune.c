@@ -89,7 +89,7 @@ test_which(void)
   struct dk_removed removed = PRUNE(.instance = inst, .keep = 20);
   is_removed(&removed, "1 0 0 0 0 -", "the newest twenty of ten stay");
   removed = PRUNE(.instance = inst, .keep = 8);
-  is_removed(&removed, "1 2 4 0 0 -", "all but the newest eight go");
+  is_removed(&removed, "1 2 4 0 0 -", "all but the newest eight are deleted");
   is_left("inst", "3 4 5 6 7 8 9 10 /  3 4 5 6 7 8 910", "with their histories");
   removed = PRUNE(.instance = inst, .keep = 2, .completed_before = 4000);
   is_removed(&removed, "1 1 2 0 0 -", "before a time, not at it");
@@ -98,7 +98,7 @@ test_which(void)
   run("UPDATE execution SET status = 1, completed_at = 0 WHERE execution = 6");
   removed = PRUNE(.instance = inst);
   is_removed(&removed, "1 4 8 0 0 -", "keep 0 is 1");
-  is_left("inst", "6 10 /  610", "the current one stays, and what nobody has ended");
+  is_left("inst", "6 10 /  610", "the current one stays, and one that has not ended");
   run("UPDATE execution SET status = 2, completed_at = 9 WHERE execution = 10");
   removed = PRUNE(.instance = inst, .completed_before = 10);
   is_removed(&removed, "1 0 0 0 0 -", "the current one when it has ended, too");
@@ -112,10 +112,10 @@ test_not_found(void)
   begin_store("unknown");
   enqueue(&h, "pending");
   struct dk_removed removed = PRUNE(.instance = text("pending"));
-  ok(removed.messages == DK_NOT_FOUND && strstr(said, "\"pending\" is not there"),
+  ok(removed.messages == DK_NOT_FOUND && strstr(said, "\"pending\" does not exist"),
      "one that has not started is not found: %s", said);
-  removed = PRUNE(.instance = text("nobody"));
-  cmp_ok(removed.messages, "==", DK_NOT_FOUND, "nor one that is not there");
+  removed = PRUNE(.instance = text("absent"));
+  cmp_ok(removed.messages, "==", DK_NOT_FOUND, "nor one that does not exist");
   end_store();
 }
 
@@ -150,7 +150,7 @@ test_rest(void)
          "and nothing else has changed");
   run("DROP TABLE kept");
   ok(told(&h, "inst").created_at == before.created_at && before.created_at > 0,
-     "it was created when it was");
+     "its creation time stays");
   struct dk_event event = {3, text("c")};
   struct dk_turn_result end = {.execution_id = 4, .events = &event, .n_events = 1,
                                .status = DK_CONTINUED_AS_NEW};
@@ -170,18 +170,18 @@ test_no_waits(void)
   sql(plain, "BEGIN");
   sql(plain, "UPDATE \"%s\".instance SET ready_at = 5", schema);
   struct dk_removed removed = PRUNE(.instance = text("inst"));
-  is_removed(&removed, "1 2 4 0 0 -", "a turn that is being committed is not in the way");
+  is_removed(&removed, "1 2 4 0 0 -", "a turn that is being committed does not block it");
   sql(plain, "ROLLBACK");
   sql(plain, "BEGIN");
   sql(plain, "SELECT FROM \"%s\".instance FOR UPDATE", schema);
   run("INSERT INTO execution SELECT instance, 1, 4, 1, 1 FROM instance");
   removed = PRUNE(.instance = text("inst"));
-  is_removed(&removed, "1 0 0 0 0 -", "where nothing goes nobody is waited for");
+  is_removed(&removed, "1 0 0 0 0 -", "where nothing is deleted, there is no wait");
   sql(plain, "COMMIT");
   sql(plain, "BEGIN");
   sql(plain, "SELECT FROM \"%s\".instance FOR UPDATE", schema);
   removed = PRUNE(.instance = text("inst"));
-  cmp_ok(removed.messages, "==", DK_BUSY, "who deletes the instance is");
+  cmp_ok(removed.messages, "==", DK_BUSY, "a deletion of the instance blocks it");
   sql(plain, "ROLLBACK");
   end_store();
 }
@@ -202,7 +202,7 @@ test_pages(void)
   given_chain("d", 1);
   run("UPDATE instance SET parent = 'a' WHERE instance = 'd'");
   struct dk_removed removed = PRUNE(.filter = &all, .max_instances = 2, .keep = 2);
-  is_removed(&removed, "2 1 2 0 0 b", "two are looked at, also one of which nothing goes");
+  is_removed(&removed, "2 1 2 0 0 b", "two are looked at, even if nothing of one is deleted");
   removed = PRUNE(.filter = &all, .max_instances = 2, .keep = 2, .after = text("b"));
   is_removed(&removed, "2 2 4 0 0 -", "two more, and that was all");
   removed = PRUNE(.filter = &roots, .max_instances = 9);
@@ -229,7 +229,7 @@ test_bounds(void)
       " generate_series(1, 3) x, generate_series(1, 10) n");
   removed = PRUNE(.filter = &all, .max_instances = 1000000);
   ok(removed.executions + removed.events >= 20000 && removed.executions + removed.events < 20030 &&
-     removed.next.ptr, "or about 20,000 rows go: %zu and %zu", (size_t)removed.executions,
+     removed.next.ptr, "or about 20,000 rows are deleted: %zu and %zu", (size_t)removed.executions,
      (size_t)removed.events);
   run("INSERT INTO instance(instance, birth, status, execution) VALUES ('large', 1, 1, 30000)");
   run("INSERT INTO execution(instance, execution, status, started_at, completed_at)"

@@ -156,7 +156,7 @@ test_as_many_as_rows(struct handle_under_test *h, PGconn *pg, bool of_work)
   }
   cmp_ok(all.got, "==", ROUNDS * CALLERS, "%d callers, %d rows of %s: each gets one, each time",
          (int)CALLERS, (int)CALLERS, of_work ? "work" : "turns");
-  cmp_ok(all.nothing, "==", 0, "none is told that there is nothing");
+  cmp_ok(all.nothing, "==", 0, "no call finds nothing");
   ok(differ, "no two get the same");
   sql(pg, "TRUNCATE races.instance, races.message, races.work");
 }
@@ -195,7 +195,7 @@ sessions_wait(PGconn *pg, long n)
 }
 
 /* CANCEL-1, CANCEL-6: a row that leaves its place while the commit waits for it is deleted where it
- * is then, and told as what it has become. */
+ * is then, and reported as what it has become. */
 static void
 test_claimed_meanwhile(struct handle_under_test *h, PGconn *pg)
 {
@@ -213,12 +213,12 @@ test_claimed_meanwhile(struct handle_under_test *h, PGconn *pg)
   ok(somebody_waits(pg), "a commit waits for a row that is being claimed");
   sql(pg, "COMMIT");
   pthread_join(thread, NULL);
-  cmp_ok(c.outcome.report.free_rows, "==", 1, "the one that was free is told as free");
-  cmp_ok(c.outcome.report.locked_rows, "==", 1, "and the one that was claimed as locked");
+  cmp_ok(c.outcome.report.free_rows, "==", 1, "the free row is reported as free");
+  cmp_ok(c.outcome.report.locked_rows, "==", 1, "and the claimed row as locked");
   ok(c.outcome.n_stolen == 1 && c.outcome.stolen[0].owner.len == 5 &&
-       memcmp(c.outcome.stolen[0].owner.ptr, "thief", 5) == 0, "with who has claimed it");
+       memcmp(c.outcome.stolen[0].owner.ptr, "thief", 5) == 0, "with the claim's owner");
   char *left = sql_value(pg, "SELECT count(*) FROM races.work");
-  is(left, "0", "both are gone");
+  is(left, "0", "both are deleted");
   free(left);
   dk_caller_free(taker.caller);
   dk_caller_free(c.h.caller);
@@ -408,18 +408,18 @@ test_born_first(struct handle_under_test *h, PGconn *pg)
   begin_thread(&threads[0], give_birth, &birth);
   ok(sessions_wait(pg, 1), "a child is being born");
   begin_thread(&threads[1], delete_mother, &deletion);
-  ok(sessions_wait(pg, 2), "who deletes its mother waits for that");
+  ok(sessions_wait(pg, 2), "the deletion of its mother waits for that");
   sql(pg, "ROLLBACK");
   for (int i = 0; i < 2; i++)
     pthread_join(threads[i], NULL);
   ok(birth.status == DK_OK && deletion.status == DK_OK, "the birth is committed, and the deletion");
-  cmp_ok(deletion.removed.instances, "==", 2, "both are gone");
+  cmp_ok(deletion.removed.instances, "==", 2, "both are deleted");
   cmp_ok(deletion.removed.executions, "==", 2, "with what the child has done");
   end_meeting(&birth, &deletion, pg);
 }
 
-/* And if it was second, it has no parent that is there; it is told to try again, and does not wait,
- * for it has rows of its own that the deletion may want. */
+/* And if it was second, its parent no longer exists.  The commit returns DK_BUSY and does not wait,
+ * because the deletion may need rows that the commit has locked. */
 static void
 test_deleted_first(struct handle_under_test *h, PGconn *pg)
 {
@@ -434,8 +434,8 @@ test_deleted_first(struct handle_under_test *h, PGconn *pg)
   cmp_ok(commit_birth(&birth.h, birth.token), "==", DK_BUSY, "her child is not born meanwhile");
   sql(pg, "ROLLBACK");
   pthread_join(thread, NULL);
-  ok(deletion.status == DK_OK && deletion.removed.instances == 1, "she is gone");
-  cmp_ok(commit_birth(&birth.h, birth.token), "==", DK_OK, "then it is, as a child of nobody");
+  ok(deletion.status == DK_OK && deletion.removed.instances == 1, "she is deleted");
+  cmp_ok(commit_birth(&birth.h, birth.token), "==", DK_OK, "then it is born, without a parent");
   end_meeting(&birth, &deletion, pg);
 }
 
@@ -452,18 +452,18 @@ test_in_order(struct handle_under_test *h, PGconn *pg)
   sql(pg, "BEGIN");
   sql(pg, "SELECT FROM races.instance WHERE instance = 'b' FOR UPDATE");
   begin_thread(&thread, delete_mother, &deletion);
-  ok(sessions_wait(pg, 1), "who deletes a family waits for one of it");
+  ok(sessions_wait(pg, 1), "the deletion of a family waits for one of its members");
   char *is_free = sql_value(pg, "SELECT string_agg(instance, ' ') FROM (SELECT instance"
                             " FROM races.instance ORDER BY 1 FOR UPDATE SKIP LOCKED) x");
   is(is_free, "b mother", "and has taken the one before, and none after it");
   free(is_free);
   sql(pg, "ROLLBACK");
   pthread_join(thread, NULL);
-  cmp_ok(deletion.removed.instances, "==", 3, "then all are gone");
+  cmp_ok(deletion.removed.instances, "==", 3, "then all are deleted");
   dk_caller_free(deletion.h.caller);
 }
 
-/* A turn of a family in which anybody may be the child of anybody. */
+/* A turn of a family in which any instance may be the child of any other. */
 static dk_status
 commit_in_family(struct caller *c, const struct dk_turn *turn, int step)
 {
@@ -494,7 +494,7 @@ commit_in_family(struct caller *c, const struct dk_turn *turn, int step)
                                          &outcome);
 }
 
-/* What is not there, or has a parent, is no trouble. */
+/* An instance that does not exist, or has a parent, is no error. */
 static void
 remove_some(struct caller *c, int step)
 {
@@ -584,7 +584,7 @@ test_families(struct handle_under_test *h, PGconn *pg)
 
 /* ---- as the server counts -------------------------------------------------------------------- */
 
-/* A session tells what it has counted at its end, at the latest. */
+/* A session reports its counts at its end, at the latest. */
 static void
 until_alone(PGconn *pg)
 {

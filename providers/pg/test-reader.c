@@ -229,7 +229,7 @@ test_removing(PGconn *owner)
 
   cmp_ok(dk_store_delete_instances(h.store, h.caller, &deletion, NULL), "==", DK_REFUSED,
          "it is refused a deletion");
-  ok(strstr(dk_caller_failure(h.caller)->text, "42501"), "for want of a right: %s",
+  ok(strstr(dk_caller_failure(h.caller)->text, "42501"), "because a right is missing: %s",
      dk_caller_failure(h.caller)->text);
   cmp_ok(dk_store_delete_matching(h.store, h.caller, &matching, NULL), "==", DK_REFUSED,
          "by a filter, too");
@@ -254,7 +254,7 @@ test_read_only_handle(void)
   ok(dk_store_read_history(h.store, h.caller, &request, &history) == DK_OK &&
        history->n_events == 6, "a handle of this role that only reads the history");
   cmp_ok(dk_store_enqueue_for_orchestrator(h.store, h.caller, &item), "==", DK_REFUSED,
-         "and is refused what would write");
+         "and every write is refused");
   close_store(&h);
 }
 

@@ -107,7 +107,7 @@ test_turn(void)
   release(&all.far, 7);
   is_turn(&all.near, "one", "another handle has it at once, as delivered for the first time");
   release(&all.far, 7);
-  cmp_ok(try_turn(&all.far, 0, &turn), "==", DK_NOTHING, "from whom it is not taken");
+  cmp_ok(try_turn(&all.far, 0, &turn), "==", DK_NOTHING, "and it is not taken from that one");
   forget_all();
 }
 
@@ -153,7 +153,7 @@ test_waiter(void)
   until(all.pg, "count(*) > 0 FROM release.listener");
   release(&all.near, 9);
   pthread_join(thread, &status);
-  cmp_ok((int)(intptr_t)status, "==", DK_OK, "who waits on another handle has it");
+  cmp_ok((int)(intptr_t)status, "==", DK_OK, "a fetch that waits on another handle gets it");
   forget_all();
 }
 

@@ -11,7 +11,7 @@
 #include "providers/pg/test-handle.h"
 #include "providers/pg/test-wire.h"
 
-/* What was said on the wire since the last forgetting: `n` questions with an answer each. */
+/* What went over the wire since the last wire_forget: `n` requests with an answer each. */
 static void
 test_wire_said(struct wire *wire, size_t n, const char *what)
 {
@@ -123,7 +123,7 @@ test_turns(struct handle_under_test *h, struct wire *wire)
   commit_much(h, turn->head.lock_token);
   test_wire_said(wire, 1, "ack_orchestration_item, 3,000 events and 3,000 activities");
   turn = fetch_turn_as(h, "me");
-  ok(turn->n_events == 0, "who has the history gets none");
+  ok(turn->n_events == 0, "an owner that has the history gets none");
   test_wire_said(wire, 1, "fetch_orchestration_item, warm");
   expect(h, dk_store_renew_orchestration_item_lock(h->store, h->caller, turn->head.lock_token,
                                                    LEASE), DK_OK, "renew");
@@ -238,7 +238,7 @@ test_reuse(struct handle_under_test *h, struct wire *wire)
   sql(pg, "DROP FUNCTION \"round \"\"trips\".forget()");
   wire_forget(wire);
   enqueue(h, "again");
-  test_wire_said(wire, 4, "one that is gone: tried, session reset, settled, prepared and run");
+  test_wire_said(wire, 4, "one that was deleted: tried, session reset, settled, prepared and run");
   enqueue(h, "again");
   test_wire_said(wire, 1, "and from then on reused");
   char *n = sql_value(pg, "SELECT count(*) FROM \"round \"\"trips\".message"

@@ -20,7 +20,7 @@ be_silent(int fd)
     continue;
 }
 
-/* Who comes to a frozen server. */
+/* A session on a frozen server. */
 static void
 freeze(int fd, struct play *p)
 {
@@ -60,7 +60,7 @@ settle(int fd, struct play *p)
   fake_greet(fd, "15.1", "UTF8");
   if (p->denies && fake_read_request(fd)) {
     atomic_fetch_add(&p->n_requests, 1);
-    fake_error(fd, 'E', "ERROR", p->denies, "you may not ask");
+    fake_error(fd, 'E', "ERROR", p->denies, "no right to ask");
     fake_ready(fd, 'I');
   }
   if (!fake_read_request(fd))

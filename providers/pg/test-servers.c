@@ -28,10 +28,10 @@ test_judgement(void)
      "host=/nowhere"},
     {"another cluster", SYSTEM, "000000010000000000000001", "7709876934548409746",
      "000000020000000000000001",
-     "its system identifier is 7709876934548409746, expected 7709876934548409745"},
+     "its system identifier is 7709876934548409746; expected 7709876934548409745"},
     {"a standby, which writes no timeline", SYSTEM, "000000020000000000000001", SYSTEM, NULL, NULL},
     {"a standby of another cluster", SYSTEM, "000000020000000000000001", "1", NULL,
-     "of another database cluster"},
+     "belongs to another database cluster"},
     {"one that says nothing", SYSTEM, "000000020000000000000001", NULL, NULL, NULL},
     {"the first, when the cluster is not known", NULL, "000000020000000000000001", SYSTEM,
      "000000020000000000000002", NULL},
@@ -68,23 +68,23 @@ test_next_host(void)
   expect_at(&s, &c, NEW, "the next host is tried");
   cmp_ok(atomic_load(&s.n_lines), "==", 1, "that is logged");
   has_words(s.lines[0], "was superseded", "why");
-  has_words(s.lines[0], "the next host is tried", "and what is done");
+  has_words(s.lines[0], "trying the next host", "and what is done");
   cmp_ok(open_connection(&s, &second), "==", DK_OK, "another session");
   expect_at(&s, &second, NEW, "at once");
-  cmp_ok(fake_connections(s.fake[OLD]), "==", 1, "the old server is not tried any more");
+  cmp_ok(fake_connections(s.fake[OLD]), "==", 1, "the old server is no longer tried");
   cmp_ok(atomic_load(&s.n_lines), "==", 1, "and nothing more is logged");
   connection_close(&c);
   connection_close(&second);
 
-  /* When the new one has gone, the others have their turn again. */
+  /* When the new one is unreachable, the others are tried again. */
   s.play[OLD].session.file = "0000000B0000000000000001";
   atomic_store(&s.play[NEW].is_frozen, true);
   s.settings.host_ms = 1000;
   cmp_ok(open_connection(&s, &c), "==", DK_OK, "the first host again");
   expect_at(&s, &c, OLD, "the new one is frozen");
-  has_words(s.lines[1], "on timeline 11, has taken the place of that at", "which is logged");
+  has_words(s.lines[1], "on timeline 11, has replaced the one at", "which is logged");
   cmp_ok(open_connection(&s, &second), "==", DK_OK, "another session");
-  cmp_ok(fake_connections(s.fake[NEW]), "==", 3, "the frozen one is not tried first any more");
+  cmp_ok(fake_connections(s.fake[NEW]), "==", 3, "the frozen one is no longer tried first");
   connection_close(&c);
   connection_close(&second);
   scene_end(&s);
@@ -118,9 +118,9 @@ test_withheld(void)
 
     scene_begin(&s, 1);
     s.play[OLD].denies = states[i];
-    cmp_ok(open_connection(&s, &c), "==", DK_OK, "%s: who may not ask does without", states[i]);
+    cmp_ok(open_connection(&s, &c), "==", DK_OK, "%s: no right, no identity", states[i]);
     cmp_ok(atomic_load(&s.n_lines), "==", 1, "it is logged");
-    has_words(s.lines[0], "you may not ask", "in the server's words");
+    has_words(s.lines[0], "no right to ask", "with the server's message");
     int before = atomic_load(&s.play[OLD].n_requests);
     cmp_ok(open_connection(&s, &second), "==", DK_OK, "another session");
     cmp_ok(atomic_load(&s.play[OLD].n_requests), "==", before + 2, "asks again");
@@ -131,8 +131,8 @@ test_withheld(void)
   }
 }
 
-/* Once a server has said which it is, none is believed that does not, whatever the reason: the
- * guard holds for the life of the handle, and the next session that is told goes on. */
+/* Once a server has given its identity, none that withholds it is used, whatever the reason: the
+ * guard holds for the life of the handle, and the next session that receives it goes on. */
 static void
 test_withheld_later(void)
 {
@@ -141,23 +141,23 @@ test_withheld_later(void)
 
   scene_begin(&s, 1);
   s.play[OLD].denies = "XX000";
-  cmp_ok(open_connection(&s, &before), "==", DK_OK, "a session that does not know where it is");
+  cmp_ok(open_connection(&s, &before), "==", DK_OK, "a session on an unknown server");
   ok(connection_is_alive(&before), "is alive while nothing is known");
   s.play[OLD].denies = NULL;
-  cmp_ok(open_connection(&s, &c), "==", DK_OK, "the next one is told");
+  cmp_ok(open_connection(&s, &c), "==", DK_OK, "the next session receives it");
   connection_close(&c);
-  ok(!connection_is_alive(&before), "the first one is of no use any more");
+  ok(!connection_is_alive(&before), "the first one can no longer be used");
   connection_close(&before);
   s.play[OLD].denies = "XX000";
-  cmp_ok(open_connection(&s, &c), "==", DK_UNAVAILABLE, "a server that does not say is refused");
-  has_words(s.why.text, "does not say which it is", "its words");
-  has_words(s.why.text, "you may not ask", "the server's words");
+  cmp_ok(open_connection(&s, &c), "==", DK_UNAVAILABLE, "a server that withholds it is refused");
+  has_words(s.why.text, "does not give its identity", "its words");
+  has_words(s.why.text, "no right to ask", "the server's words");
   s.play[OLD].denies = NULL;
-  cmp_ok(open_connection(&s, &c), "==", DK_OK, "one that says so again is taken");
+  cmp_ok(open_connection(&s, &c), "==", DK_OK, "one that gives it again is used");
   connection_close(&c);
   meet(&s, SYSTEM, "0000000A0000000000000001");
   s.play[OLD].denies = "42501";
-  cmp_ok(open_connection(&s, &c), "==", DK_UNAVAILABLE, "nor may a superseded one keep silent");
+  cmp_ok(open_connection(&s, &c), "==", DK_UNAVAILABLE, "so is a superseded one");
   scene_end(&s);
 }
 
@@ -181,12 +181,12 @@ test_idle(void)
   pool_give_back(pool, c[1]);
   ok(connection_is_alive(c[2]), "a session is alive");
   meet(&s, SYSTEM, "0000000A0000000000000001");
-  ok(!connection_is_alive(c[2]), "and of no use once its server was superseded");
+  ok(!connection_is_alive(c[2]), "and unusable once its server was superseded");
   pool_give_back(pool, c[2]);
   s.play[OLD].session.file = "0000000A0000000000000002";
   if (pool_take(pool, &s.call, &taken, &s.why) != DK_OK)
     BAIL_OUT("take: %s", s.why.text);
-  cmp_ok(taken->identity.timeline, "==", 10, "who takes one is given one of the right server");
+  cmp_ok(taken->identity.timeline, "==", 10, "a call is given a session on the right server");
   cmp_ok(fake_connections(s.fake[OLD]), "==", 4, "a new one");
   for (int i = 0; i < 3; i++)
     connected += c[i]->pg != NULL;

@@ -179,14 +179,14 @@ test_refusals(void)
   } rows[] = {
     {"SELECT 1/0", "22012", DK_INTERNAL, true, "division by zero"},
     {"SELECT nonsense", "42703", DK_CORRUPT, true, "\"nonsense\" does not exist"},
-    {"SELECT * FROM nowhere.table_of_ours", "42P01", DK_CORRUPT, true, "open it again"},
+    {"SELECT * FROM nowhere.table_of_ours", "42P01", DK_CORRUPT, true, "open the store again"},
     {"SELECT count(*) FROM pg_catalog.pg_class FOR UPDATE", "0A000", DK_REFUSED, true,
-     "refuses that for good"},
-    {"DO $$ BEGIN RAISE 'no'; END $$", "P0001", DK_REFUSED, true, "what somebody has added"},
+     "does not support this"},
+    {"DO $$ BEGIN RAISE 'no'; END $$", "P0001", DK_REFUSED, true, "what was added to"},
     {"DO $$ BEGIN RAISE 'no' USING HINT = 'so it goes'; END $$", "P0001", DK_REFUSED, true,
      "no (so it goes) (SQLSTATE"},
     {"CREATE TEMP TABLE mine(i int PRIMARY KEY, CHECK (i > 0))", "", DK_OK, true, ""},
-    {"INSERT INTO pg_temp.mine VALUES (0)", "23514", DK_REFUSED, true, "what somebody has added"},
+    {"INSERT INTO pg_temp.mine VALUES (0)", "23514", DK_REFUSED, true, "what was added to"},
     {"INSERT INTO pg_temp.mine VALUES (1), (1)", "23505", DK_CORRUPT, true, "mine_pkey"},
     {"ALTER TABLE pg_temp.mine RENAME CONSTRAINT mine_pkey TO message_id", "", DK_OK, true, ""},
     {"INSERT INTO pg_temp.mine VALUES (1), (1)", "23505", DK_BUSY, true, "try again"},
@@ -276,7 +276,7 @@ test_settled(void)
   ok(s.c.is_own, "the session is known as one of our own");
   session_end(&s);
   cmp_ok(session_try(&s, server, "options='-c synchronous_commit=remote_apply'", NULL), "==", DK_OK,
-         "who wants more than durable");
+         "a role that wants more than durability");
   expect_setting(&s, "synchronous_commit", "remote_apply");
   session_end(&s);
 }
@@ -336,7 +336,7 @@ test_hidden_pooler(void)
   for (; s.c.is_own && n < 20; n++) {
     cmp_ok(ask_often(&s, "SELECT 1"), "==", DK_OK, "a session, and what is prepared there");
     script(&s, "DEALLOCATE ALL");
-    cmp_ok(ask_often(&s, "SELECT 1"), "==", DK_BUSY, "is gone for the time %d", n + 1);
+    cmp_ok(ask_often(&s, "SELECT 1"), "==", DK_BUSY, "was lost, time %d", n + 1);
     cmp_ok(connection_renew(&s.c, &s.call, &s.why), "==", DK_OK, "a new beginning");
   }
   ok(n > 1 && n < 20, "after %d times it is taken for one that is lent out", n);
@@ -395,7 +395,7 @@ test_sessions(void)
   cmp_ok(connection_script(&s.c, &s.call, "make", "CREATE SCHEMA mine", &s.why), "==",
          DK_UNAVAILABLE, "one that has become so does not write");
   has_words(s.why.text, "25006", "its SQLSTATE");
-  ok(!s.c.pg, "the next will look whether the server is still one that only reads");
+  ok(!s.c.pg, "the next session will check whether the server still only reads");
   session_end(&s);
 
   cmp_ok(session_try(&s, server, "dbname=durakit_nowhere", NULL), "==", DK_REFUSED, "no database");
@@ -420,7 +420,7 @@ test_locks(void)
   cmp_ok(connection_script(&b.c, &b.call, "lock",
                            "SET LOCAL lock_timeout = '20ms'; "
                            "SELECT pg_catalog.pg_advisory_xact_lock(4711)", &b.why), "==", DK_BUSY,
-         "a lock that another holds");
+         "a lock that another session holds");
   is(b.why.sqlstate, "55P03", "its SQLSTATE");
   has_words(b.why.text, "lock_timeout", "what to do");
   script(&a, "COMMIT");
@@ -468,7 +468,7 @@ test_terminated(void)
     cmp_ok(ask(&s, "SELECT pg_catalog.pg_sleep(100)", writes != 0, NULL), "==",
            writes ? DK_OUTCOME_UNKNOWN : DK_UNAVAILABLE, "terminated while it runs");
     is(s.why.sqlstate, "57P01", "its SQLSTATE");
-    ok(!s.c.pg, "the connection is gone");
+    ok(!s.c.pg, "the connection has ended");
     session_end(&s);
   }
   struct session s;
@@ -499,7 +499,7 @@ test_stopped(void)
       cmp_ok(ask(&s, "SELECT 1", true, NULL), "==", DK_OUTCOME_UNKNOWN, "no answer in time");
     } else if (way == 1) {
       s.call.cancel_at = s.call.n_waits + 1;
-      cmp_ok(ask(&s, "SELECT 1", true, NULL), "==", DK_OUTCOME_UNKNOWN, "taken back meanwhile");
+      cmp_ok(ask(&s, "SELECT 1", true, NULL), "==", DK_OUTCOME_UNKNOWN, "cancelled meanwhile");
     } else {
       ok(connection_is_alive(&s.c), "idle, nothing is seen of it");
     }
@@ -526,7 +526,7 @@ change_hba(struct session *by, const char *how)
   script(by, "SELECT pg_catalog.pg_reload_conf()");
 }
 
-/* A role with a password, in the settings or in conninfo, right or wrong or not there. */
+/* A role with a password, in the settings or in conninfo, right, wrong or missing. */
 static void
 test_password(void)
 {
@@ -535,7 +535,7 @@ test_password(void)
   session_begin(&by, superuser);
   script(&by, "CREATE ROLE durakit_scram LOGIN PASSWORD 'right hunter2'");
   change_hba(&by, "'local all durakit_scram scram-sha-256' || E'\\n' || content");
-  /* Who connects before the server has taken it is let in by any. */
+  /* Before the server has applied the change, any password is accepted. */
   dk_status status;
   while ((status = session_try(&s, server, "user=durakit_scram", "wrong hunter2")) == DK_OK)
     session_end(&s);
@@ -564,7 +564,7 @@ struct committing {
   char sql[100];          /* another each time: an idle session that has not begun it shows none */
 };
 
-/* Or when it has not waited: the server takes a new setting when it comes to it. */
+/* Or when it has not waited: the server applies a new setting a little later. */
 static void
 cancel_when_it_commits(struct dk_call *call)
 {
@@ -602,7 +602,7 @@ test_standby(void)
   session_begin(&by, superuser);
   session_begin(&s, superuser);
   script(&s, "SET application_name = 'it waits'");
-  script(&by, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+  script(&by, "ALTER SYSTEM SET synchronous_standby_names = 'absent'");
   script(&by, "SET synchronous_commit = local; SELECT pg_catalog.pg_reload_conf()");
   for (int i = 0; i < MOST_TRIES && status == DK_OK; i++) {
     struct committing committing = {.by = &by};

@@ -178,7 +178,7 @@ test_schema(void)
   refuses("schema", "", "schema is empty");
   refuses("schema", "pg_x", "belong to the server");
   refuses("schema", "0123456789012345678901234567890123456789012345678901234567890123",
-          "64 bytes; the server takes 63");
+          "64 bytes; expected at most 63");
   refuses("schema", "a-name-of-23-bytes-or-so-dk0123456789012345678901234567890123456789",
           "a test adds up to 41 bytes");
   static const char *const broken[] = {
@@ -246,12 +246,12 @@ test_unreadable(void)
   refuses("conninfo", "host", "missing \"=\" after \"host\"");
   refuses("conninfo", "hots=db", "invalid connection option \"hots\"");
   refuses("conninfo", "host='db", "unterminated quoted string");
-  refuses("conninfo", "replication=database", "leave it out");
-  refuses("conninfo", "replication=1 host=db", "leave it out");
-  refuses("conninfo", "host=db port=http", "port is no number");
-  refuses("conninfo", "postgresql://app:secr@Zw77@db/work", "host has an @ in it");
-  refuses("conninfo", "dbname=postgresql://app:Zw77@db/work", "dbname is an address");
-  refuses("conninfo", "dbname='host=db password=Zw77'", "has a password in it");
+  refuses("conninfo", "replication=database", "remove it");
+  refuses("conninfo", "replication=1 host=db", "remove it");
+  refuses("conninfo", "host=db port=http", "port is not a number");
+  refuses("conninfo", "postgresql://app:secr@Zw77@db/work", "host contains an @");
+  refuses("conninfo", "dbname=postgresql://app:Zw77@db/work", "dbname contains an address");
+  refuses("conninfo", "dbname='host=db password=Zw77'", "an address or a password");
 
   struct settings s;
   takes("conninfo", "replication=false", &s);
@@ -296,7 +296,7 @@ test_params(void)
   setenv("PGSERVICE", "mine", 1);
   takes("conninfo", "", &s);
   cmp_ok(conninfo_params(&s, &params, &why), "==", DK_OK, "params");
-  ok(!told(&params, "keepalives_idle"), "also if the environment names it");
+  ok(!told(&params, "keepalives_idle"), "even if the environment names it");
   settings_done(&s);
   unsetenv("PGSERVICE");
 }

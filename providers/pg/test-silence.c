@@ -24,10 +24,10 @@ test_frozen(void)
     cmp_ok(ask(&s, &s.call, &c, writes != 0, 0, &s.why), "==",
            writes ? DK_OUTCOME_UNKNOWN : DK_UNAVAILABLE, "%s on a frozen server ends",
            writes ? "what writes" : "what reads");
-    has_words(s.why.text, "on timeline 1, was superseded by that at", "its words");
-    has_words(s.why.text, writes ? "not known" : "nothing was done", "what may have come of it");
+    has_words(s.why.text, "on timeline 1, was superseded by the one at", "its words");
+    has_words(s.why.text, writes ? "unknown" : "nothing was done", "what is known of it");
     ok(!c.pg, "the session is dropped");
-    has_words(s.lines[0], "has taken the place", "it is logged");
+    has_words(s.lines[0], "has replaced the one at", "it is logged");
     cmp_ok(atomic_load(&s.n_lines), "==", 1, "once");
     int tried = fake_connections(s.fake[OLD]);
     cmp_ok(open_connection(&s, &second), "==", DK_OK, "the next session");
@@ -119,9 +119,9 @@ test_lives_on(void)
   expect_at(&s, &c, OLD, "before");
   cmp_ok(ask(&s, &s.call, &c, true, 0, &s.why), "==", DK_OUTCOME_UNKNOWN,
          "a call on a server that lives, but was superseded, ends");
-  has_words(s.why.text, "on timeline 1, was superseded by that at", "its words");
+  has_words(s.why.text, "on timeline 1, was superseded by the one at", "its words");
   int last = atomic_load(&s.n_lines) - 1;
-  has_words(s.lines[last], "has taken the place",
+  has_words(s.lines[last], "has replaced the one at",
             "it is logged, and after that not what the old one waits for");
   for (int i = 0; i < last; i++) /* on a busy machine the first look may end too early */
     has_words(s.lines[i], "ask: no answer yet: the server waits", "what was logged before");
@@ -154,7 +154,7 @@ test_lives_beside_standby(void)
   cmp_ok(fake_connections(s.fake[NEW]), ">", 0, "the other host was looked at");
   int tried = fake_connections(s.fake[NEW]);
   cmp_ok(open_connection(&s, &second), "==", DK_OK, "the next session");
-  expect_at(&s, &second, OLD, "where it was");
+  expect_at(&s, &second, OLD, "on the same server");
   cmp_ok(fake_connections(s.fake[NEW]), "==", tried, "without a try at the standby");
   connection_close(&c);
   connection_close(&second);
@@ -174,7 +174,7 @@ test_told_in_the_end(void)
   servers_note_wait(s.servers, "another", "the server waits for its synchronous standby");
   s.settings.silence_ms = s.settings.answer_ms;
   cmp_ok(ask(&s, &s.call, &c, true, 50, &s.why), "==", DK_OUTCOME_UNKNOWN, "no answer");
-  has_words(s.why.text, "within 50ms: the server waits for its synchronous standby; whether",
+  has_words(s.why.text, "within 50ms: the server waits for its synchronous standby; the outcome",
             "its words");
   scene_end(&s);
 }
@@ -221,13 +221,13 @@ test_nobody(void)
   s.call.at_wait = pass_when_tried;
   s.call.context = &s;
   cmp_ok(ask(&s, &s.call, &c, true, s.settings.answer_ms - 1, &s.why), "==", DK_OUTCOME_UNKNOWN,
-         "nobody answers");
-  has_words(s.why.text, "within 599999ms; whether it was done is not known; by then the lease",
+         "no server answers");
+  has_words(s.why.text, "within 599999ms; the outcome is unknown; by then the lease",
             "its words");
   scene_end(&s);
 }
 
-/* Taken back while it looks. */
+/* Cancelled while it looks. */
 static void
 test_taken_back(void)
 {
@@ -241,7 +241,7 @@ test_taken_back(void)
     atomic_store(&s.play[NEW].is_frozen, true);
     s.call.cancel_at = s.call.n_waits + at;
     cmp_ok(ask(&s, &s.call, &c, false, 0, &s.why), "==", DK_CALL_CANCELLED,
-           "taken back at wait %d", at);
+           "cancelled at wait %d", at);
     cmp_ok(s.call.n_cancelled, "==", 1, "which then is the last");
     scene_end(&s);
   }
@@ -275,7 +275,7 @@ test_answered_too_late(void)
            writes ? DK_OUTCOME_UNKNOWN : DK_OK, "an answer of a server that was superseded, to %s",
            writes ? "what writes" : "what reads");
     if (writes)
-      has_words(s.why.text, "was superseded by that at", "its words");
+      has_words(s.why.text, "was superseded by the one at", "its words");
     connection_close(&c);
     scene_end(&s);
   }
@@ -299,7 +299,7 @@ ask_in_vain(void *context)
   return NULL;
 }
 
-/* Of many that wait one looks at a time, and what it finds ends all. */
+/* Of many waiting calls one looks at a time, and its finding ends all of them. */
 static void
 test_many(void)
 {

@@ -66,9 +66,9 @@ test_standby(const char *schema)
   struct handle_under_test h;
 
   expect_refused(try_open_as(standby, schema, RW), DK_UNAVAILABLE, "is a standby",
-                 "a standby takes no writes");
+                 "a standby accepts no writes");
   expect_refused(try_open_as(standby, schema, CREATE), DK_UNAVAILABLE,
-                 "target_session_attrs=read-write", "and it is said how its primary is found");
+                 "target_session_attrs=read-write", "and the text says how to find its primary");
   if (!expect_done(open_as(standby, schema, RO, &h), "it is opened read-only"))
     return;
   cmp_ok(dk_store_read_history(h.store, h.caller, &request, &history), "==", DK_OK,
@@ -96,7 +96,7 @@ test_takeover(const char *both, const char *schema)
   cmp_ok(acknowledged, "==", MESSAGES, "messages are acknowledged");
   run("DURAKIT_PG_CRASH");
   expect_refused(try_to_enqueue(&h, MESSAGES), DK_UNAVAILABLE, "cannot connect to",
-                 "while none of the two takes writes");
+                 "while neither of the two accepts writes");
   run("DURAKIT_PG_PROMOTE");
   expect_done(try_to_enqueue(&h, MESSAGES), "when the standby was promoted, the handle goes on");
   int there = 0;

@@ -25,10 +25,10 @@ test_missing(void)
 {
   const char *schema = named("missing");
 
-  expect_refused(try_open(schema, RW), DK_NOT_FOUND, "none was to be made", "no store");
+  expect_refused(try_open(schema, RW), DK_NOT_FOUND, "did not ask to make one", "no store");
   expect_refused(try_open(schema, RO), DK_NOT_FOUND, schema, "read-only: no store");
   expect_refused(try_open(schema, RO | CREATE), DK_NOT_FOUND, schema, "read-only makes none");
-  expect_done(try_destroy(schema), "what is not there is removed");
+  expect_done(try_destroy(schema), "removing a store that does not exist succeeds");
   ok(!schema_is_there(schema), "nothing was made");
 }
 
@@ -40,8 +40,8 @@ test_made(void)
   expect_done(try_open(schema, CREATE), "a store is made");
   char *before = digest(schema);
   expect_done(try_open(schema, CREATE), "and opened");
-  expect_done(try_open(schema, RW), "also without DK_OPEN_CREATE");
-  expect_done(try_open(schema, RO), "also read-only");
+  expect_done(try_open(schema, RW), "without DK_OPEN_CREATE too");
+  expect_done(try_open(schema, RO), "read-only too");
   expect_refused(try_open(schema, HOST), DK_REFUSED, "the server's clock",
                  "TIME-7: not by the other clock");
   expect_refused(try_open(schema, HOST | RO), DK_REFUSED, "without DK_OPEN_HOST_CLOCK",
@@ -51,7 +51,7 @@ test_made(void)
   free(before);
   free(after);
   expect_done(try_destroy(schema), "it is removed");
-  ok(!schema_is_there(schema), "and is not there any more");
+  ok(!schema_is_there(schema), "and no longer exists");
   expect_done(try_open(schema, CREATE | HOST), "another, of the hosts' clock");
   expect_refused(try_open(schema, RW), DK_REFUSED, "the hosts' clock", "and that is recorded");
   expect_done(try_destroy(schema), "removed");
@@ -89,12 +89,12 @@ test_others(void)
 
   sql(plain, "CREATE SCHEMA \"%s\"; CREATE TABLE \"%s\".diary(day date)", schema, schema);
   char *before = digest(schema);
-  expect_refused(try_open(schema, CREATE), DK_REFUSED, "diary", "somebody else's schema");
+  expect_refused(try_open(schema, CREATE), DK_REFUSED, "diary", "another program's schema");
   expect_refused(try_open(schema, RO), DK_REFUSED, "not a store", "read-only too");
   expect_refused(try_destroy(schema), DK_REFUSED, "diary", "nor is it removed");
   sql(plain, "CREATE TABLE \"%s\".meta(version int)", schema);
   expect_refused(try_open(schema, CREATE), DK_REFUSED, "durakit_version",
-                 "also if it has a table meta of its own");
+                 "even if it has a table meta of its own");
   sql(plain, "DROP TABLE \"%s\".meta", schema);
   char *after = digest(schema);
   is(after, before, "it is as it was");
@@ -114,7 +114,7 @@ test_versions(void)
   expect_done(try_open(schema, CREATE), "a store");
   sql(plain, "UPDATE \"%s\".meta SET durakit_version = 17", schema);
   expect_refused(try_open(schema, CREATE), DK_REFUSED, "version 17", "of a later version");
-  ok(strstr(said, "version 4"), "both numbers are said");
+  ok(strstr(said, "versions up to 4"), "both numbers are reported");
   expect_refused(try_open(schema, RO), DK_REFUSED, "version 17", "read-only too");
   expect_refused(try_destroy(schema), DK_REFUSED, "version 17", "nor is it removed");
   for (int version = 2; version < 4; version++) {
@@ -144,11 +144,11 @@ test_guests(void)
   expect_done(try_open(schema, CREATE), "a store");
   sql(plain, "CREATE TABLE \"%s\".guest(x int)", schema);
   char *before = digest(schema);
-  expect_refused(try_destroy(schema), DK_REFUSED, "guest", "a table of somebody's is in it");
+  expect_refused(try_destroy(schema), DK_REFUSED, "guest", "another program's table is in it");
   sql(plain, "DROP TABLE \"%s\".guest; CREATE SCHEMA \"%s\"", schema, other);
   sql(plain, "CREATE VIEW \"%s\".report AS SELECT * FROM \"%s\".history", other, schema);
-  expect_refused(try_destroy(schema), DK_REFUSED, "report", "somebody's view needs it");
-  ok(strstr(said, "move away") && !strstr(said, "report it"), "what to do is said, and only that");
+  expect_refused(try_destroy(schema), DK_REFUSED, "report", "another program's view needs it");
+  ok(strstr(said, "remove or move") && !strstr(said, "report it"), "the text says what to do only");
   cmp_ok(number(plain, "SELECT count(*) FROM \"%s\".report", other), "==", 0, "the view is there");
   sql(plain, "CREATE TABLE \"%s\".guest(x int)", schema);
   char *after = digest(schema);
@@ -171,7 +171,7 @@ test_in_use(void)
   expect_refused(try_destroy(schema), DK_BUSY, "try again", "in use by another session");
   sql(plain, "COMMIT");
   expect_done(try_open(schema, RW), "it is whole");
-  expect_done(try_destroy(schema), "and removed when nobody uses it");
+  expect_done(try_destroy(schema), "and removed when no session uses it");
 }
 
 /* ---- rights ---------------------------------------------------------------------------------- */
@@ -188,7 +188,7 @@ test_schema_of_an_administrator(void)
   expect_refused(try_open_as(by, named("own"), CREATE), DK_REFUSED, "GRANT CREATE ON DATABASE",
                  "without CREATE on the database");
   expect_refused(try_open_as(by, schema, CREATE), DK_REFUSED, "GRANT USAGE, CREATE ON SCHEMA",
-                 "in a schema of somebody else's");
+                 "in another role's schema");
   sql(super, "GRANT USAGE, CREATE ON SCHEMA \"%s\" TO \"%s\"", schema, guest);
   expect_refused(try_open_as(by, schema, RW), DK_NOT_FOUND, "no store", "an empty schema is none");
   expect_done(try_open_as(by, schema, CREATE), "one that it may use becomes a store");
@@ -355,7 +355,7 @@ test_durability_is_said(void)
 
   expect_done(try_open(schema, CREATE), "a store");
   if (is_unsafe)
-    ok(strstr(said, "fsync=off") && strstr(said, "power"), "a server that does not sync is told");
+    ok(strstr(said, "fsync=off") && strstr(said, "power"), "a server without syncs is reported");
   else
     is(said, "", "a server that syncs is not warned of");
   expect_done(try_destroy(schema), "removed");
@@ -453,7 +453,7 @@ test_at_once(void)
     expect_done(try_destroy(schema), "removed");
   }
   cmp_ok(at_once(schema, make_or_remove), "==", PROCESSES,
-         "ten make and remove one store: nobody fails but to try again");
+         "ten make and remove one store: the only failure is DK_BUSY");
   expect_done(try_open(schema, CREATE), "afterwards it is made");
   expect_done(try_destroy(schema), "and removed");
 }

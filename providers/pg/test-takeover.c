@@ -147,7 +147,7 @@ expect_work(struct member *waiter, struct handle_under_test *h)
   if (dk_store_enqueue_for_worker(h->store, h->caller, &item) != DK_OK)
     BAIL_OUT("enqueue: %s", dk_caller_failure(h->caller)->text);
   pthread_join(waiter->thread, NULL);
-  cmp_ok(waiter->status, "==", DK_OK, "who waits for work gets what the new primary has");
+  cmp_ok(waiter->status, "==", DK_OK, "a call that waits for work gets what the new primary has");
   dk_caller_free(waiter->h.caller);
 }
 
@@ -165,7 +165,7 @@ test_freeze(struct handle_under_test *h)
   for (int i = 0; i < CROWD; i++)
     n_ended += end_member(&crowd[i]);
   cmp_ok(n_ended, "==", CROWD, "all calls that wait for the frozen server end");
-  expect_logged("on timeline 2, has taken the place of that at", "it is logged");
+  expect_logged("on timeline 2, has replaced the one at", "it is logged");
   for (int i = 0; i < CROWD; i += 2)
     cmp_ok(try_to_enqueue(h, 10 + i), "==", DK_OK, "the call that follows works on the other one");
   cmp_ok(try_to_enqueue(h, 0), "==", DK_DUPLICATE, "what was acknowledged is there");

@@ -52,7 +52,7 @@ test_scalars(void)
   expect_value(&v, 5, 20, "\1\2\3\4\5\6\7\10", 8, "a bigint");
   expect_value(&v, 6, 25, "text", 4, "a text");
   expect_value(&v, 7, 25, "", 0, "an empty text");
-  ok(v.bytes[7] != NULL, "which is no NULL");
+  ok(v.bytes[7] != NULL, "which is not NULL");
   expect_value(&v, 8, 25, NULL, 0, "an absent text");
   expect_value(&v, 9, 17, "\0\377", 2, "bytes");
   expect_value(&v, 10, 17, NULL, 0, "absent bytes");
@@ -158,7 +158,7 @@ test_too_large(void)
       value_bytea(&v, (struct dk_bytes){"", (size_t)1 << 30});
     else
       value_text(&v, (struct dk_bytes){"", SIZE_MAX});
-    cmp_ok(v.status, "==", DK_TOO_LARGE, "more than the server takes");
+    cmp_ok(v.status, "==", DK_TOO_LARGE, "more than the server accepts");
     value_bigint(&v, 1);
     cmp_ok(v.status, "==", DK_TOO_LARGE, "stays an error");
     cmp_ok(v.n, "==", 0, "and nothing is added");
@@ -218,7 +218,7 @@ test_fields(void)
   cmp_ok(field_int(r, 0, 1), "==", 0, "as an integer 0");
   ok(field_bytes(r, 0, 2).ptr == NULL, "as a text absent");
   ok(!field_bool(r, 0, 4), "as a boolean false");
-  ok(field_is_null(r, 0, 3), "and it is told");
+  ok(field_is_null(r, 0, 3), "and that can be asked");
   PQclear(r);
 }
 
@@ -240,7 +240,7 @@ test_wrong_answers(void)
   expect_corrupt(result_of(all_types, 5, 1, all_values), "bity", "one column too many");
   expect_corrupt(result_of(all_types, 4, 1, all_values), "bityo", "one column too few");
   expect_corrupt(result_of(all_types, 5, 1, all_values), "biyto", "two types exchanged");
-  expect_corrupt(result_of(all_types, 5, 1, all_values), "bity?", "a type that is none");
+  expect_corrupt(result_of(all_types, 5, 1, all_values), "bity?", "a type that does not exist");
   expect_corrupt(result_of(all_types, 5, 0, all_values), "bityo", "numbers as text");
   expect_corrupt(result_of(all_types, 2, 1, short_values), "bi", "a bigint of four bytes");
   expect_corrupt(PQmakeEmptyPGresult(NULL, PGRES_COMMAND_OK), "", "no rows at all");

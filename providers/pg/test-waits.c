@@ -200,7 +200,7 @@ test_lease_that_ends(struct handle_under_test *h, PGconn *pg)
   sql(pg, "SELECT * FROM enqueue_work(NULL, 5000, 'order', 1, 7, 0, 0, NULL, '')");
   begin_waiting(&w, h);
   ok(somebody_waits_for(pg),
-     "a commit waits for somebody who stores an activity that it schedules");
+     "a commit waits for a session that stores an activity that it schedules");
   until_lease_is_over(pg);
   sql(pg, "ROLLBACK");
   cmp_ok(end_waiting(&w), "==", DK_LOCK_LOST, "its lease has ended meanwhile, and it is refused");
@@ -219,7 +219,7 @@ test_lease_that_ends(struct handle_under_test *h, PGconn *pg)
   w = (struct waiting){.run = run_commit, .token = fetch_turn(h), .schedules = 8, .cancels = 8};
   begin_waiting(&w, h);
   cmp_ok(end_waiting(&w), "==", DK_OK, "CANCEL-3: what one commit schedules and cancels");
-  ok(is_so(pg, "count(*) = 0 FROM work WHERE activity = 8"), "is not there");
+  ok(is_so(pg, "count(*) = 0 FROM work WHERE activity = 8"), "is not stored");
 }
 
 /* TIME-1. */
@@ -247,7 +247,7 @@ test_delay(struct handle_under_test *h, PGconn *pg)
 
 /* ---- for how long ---------------------------------------------------------------------------- */
 
-/* CALL-2: what comes meanwhile is free, and stays so for nobody because of what is held. */
+/* CALL-2: a row that becomes ready meanwhile is fetched although another row is held. */
 static void
 test_what_comes_meanwhile(struct handle_under_test *h, struct handle_under_test *impatient,
                           PGconn *pg)
@@ -258,10 +258,10 @@ test_what_comes_meanwhile(struct handle_under_test *h, struct handle_under_test 
   sql(pg, "BEGIN");
   sql(pg, "SELECT 1 FROM instance WHERE instance = 'held' FOR NO KEY UPDATE");
   begin_waiting(&w, h);
-  ok(somebody_waits_for(pg), "a fetch waits for an instance that another holds");
+  ok(somebody_waits_for(pg), "a fetch waits for an instance that another session holds");
   enqueue(h, "free");
   cmp_ok(end_waiting(&w), "==", DK_OK, "one that comes meanwhile is brought");
-  is(w.found, "free", "although the other is held on");
+  is(w.found, "free", "although the other is still held");
   w = (struct waiting){.run = run_fetch_turn, .wait_until = INT64_MAX};
   begin_waiting(&w, impatient);
   cmp_ok(end_waiting(&w), "==", DK_BUSY, "a fetch waits no longer than lock_timeout");
@@ -272,12 +272,12 @@ test_what_comes_meanwhile(struct handle_under_test *h, struct handle_under_test 
   sql(pg, "BEGIN");
   sql(pg, "SELECT 1 FROM work WHERE instance = 'held' FOR NO KEY UPDATE");
   begin_waiting(&w, h);
-  ok(somebody_waits_for(pg), "a fetch waits for work that another holds");
+  ok(somebody_waits_for(pg), "a fetch waits for work that another session holds");
   PGconn *other = connect_into_schema();
   sql(other, "SELECT * FROM enqueue_work(NULL, 5000, 'free', 1, 1, 0, 0, NULL, '')");
   PQfinish(other);
   cmp_ok(end_waiting(&w), "==", DK_OK, "work that comes meanwhile is brought");
-  is(w.found, "free", "although the other is held on");
+  is(w.found, "free", "although the other is still held");
   w = (struct waiting){.run = run_fetch_work, .wait_until = INT64_MAX};
   begin_waiting(&w, impatient);
   cmp_ok(end_waiting(&w), "==", DK_BUSY, "a fetch waits no longer than lock_timeout");
@@ -302,7 +302,7 @@ test_read(struct handle_under_test *impatient, PGconn *pg)
 
 /* ---- taken back ------------------------------------------------------------------------------ */
 
-/* A long poll that is taken back while the server is about to answer it, and then does. */
+/* A long poll that is cancelled while the server is about to answer it, and then does. */
 static dk_status
 fetch_taken_back(struct handle_under_test *h, PGconn *pg, struct waiting *w, const char *table)
 {
@@ -322,7 +322,7 @@ fetch_taken_back(struct handle_under_test *h, PGconn *pg, struct waiting *w, con
   return status;
 }
 
-/* CALL-1: what the server has handed out by then is brought; nobody has it otherwise.  A machine
+/* CALL-1: what the server has handed out by then is brought, or no worker has it.  A machine
  * that is slow enough lets the moment pass that the fetch waits, and then it is not known. */
 static void
 test_taken_back(struct handle_under_test *h, PGconn *pg)
@@ -348,7 +348,7 @@ test_taken_back(struct handle_under_test *h, PGconn *pg)
       sql(pg, "SELECT * FROM enqueue_work(NULL, 5000, '%s', 1, 1, 0, 0, NULL, '')", name);
       status = fetch_taken_back(h, pg, &w, rows[i].table);
     }
-    cmp_ok(status, "==", DK_OK, "%s that is found for a fetch taken back is brought", rows[i].name);
+    cmp_ok(status, "==", DK_OK, "%s that is found for a cancelled fetch is brought", rows[i].name);
     ok(strncmp(w.found, "late-", 5) == 0, "whole: \"%s\"", w.found);
     ok(!is_so(pg, rows[i].leased), "and is leased");
     sql(pg, "DELETE FROM work");
@@ -376,7 +376,7 @@ test_session(PGconn *pg)
   sql(pg, "ROLLBACK");
   ok(is_so(pg, "count(*) > 5 AND bool_and('jit=off' = ANY (p.proconfig)) FROM pg_catalog.pg_proc p"
                " WHERE p.pronamespace = 'waits'::regnamespace AND p.proconfig IS NOT NULL"),
-     "no operation is compiled, however dear the server thinks it");
+     "no operation is compiled, however costly the server thinks it");
 }
 
 /* TOKEN-1: as a copy that was made table by table has it. */
@@ -395,7 +395,7 @@ test_number(struct handle_under_test *h, PGconn *pg)
   cmp_ok(run_fetch_work(&work), "==", DK_CORRUPT, "and so is that of work");
   ok(is_so(pg, "count(*) = 0 FROM work WHERE epoch <> 0"), "which is not claimed");
   sql(pg, "SELECT setval('number', %s)", last);
-  cmp_ok(run_fetch_work(&work), "==", DK_OK, "it is when the sequence is put where it was");
+  cmp_ok(run_fetch_work(&work), "==", DK_OK, "it is claimed when the sequence is restored");
   free(last);
 }
 

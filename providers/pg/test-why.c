@@ -216,19 +216,19 @@ test_tell(void)
   struct why why;
 
   for (size_t i = 0; i < sizeof quiet / sizeof quiet[0]; i++) {
-    why_set(&why, quiet[i], "not to be told");
+    why_set(&why, quiet[i], "not to be reported");
     cmp_ok(why_tell(&why, &host, &call), "==", quiet[i], "the status comes back");
   }
-  cmp_ok(call.n, "==", 0, "what is no error is not told");
-  why_set(&why, DK_CALL_CANCELLED, "waited for it");
-  cmp_ok(why_tell(&why, &host, &call), "==", DK_CALL_CANCELLED, "a cancelled call comes back");
-  is(call.text, "waited for it", "and what it waited for is told");
+  cmp_ok(call.n, "==", 0, "what is no error is not reported");
+  why_set(&why, DK_CALL_CANCELLED, "the call waited");
+  cmp_ok(why_tell(&why, &host, &call), "==", DK_CALL_CANCELLED, "a cancelled call's status");
+  is(call.text, "the call waited", "and what it waited for is reported");
   why_set(&why, DK_REFUSED, "told");
   cmp_ok(why_tell(&why, &host, &call), "==", DK_REFUSED, "an error comes back");
-  is(call.text, "told", "and is told");
+  is(call.text, "told", "and is reported");
 }
 
-/* A connection that was never made has something to say, and so has none at all. */
+/* A connection that was never made has a message; a missing connection has a text too. */
 static void
 test_connections(void)
 {
@@ -248,7 +248,7 @@ test_connections(void)
   PQfinish(pg);
   cmp_ok(why_connection(&why, NULL, SENT, true, "commit"), "==", DK_OUTCOME_UNKNOWN,
          "without a connection");
-  is(why.text, "commit: the connection to the server was lost; whether it was done is not known",
+  is(why.text, "commit: the connection to the server was lost; the outcome is unknown",
      "its words");
 
   PGresult *result = PQmakeEmptyPGresult(NULL, PGRES_FATAL_ERROR);

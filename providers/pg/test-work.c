@@ -104,9 +104,9 @@ test_held_row(struct handle_under_test *h, PGconn *pg)
   sql(pg, "BEGIN");
   sql(pg, "SELECT 1 FROM work WHERE activity = 1 FOR NO KEY UPDATE");
   begin_fetching(&f, h, false);
-  ok(somebody_waits(pg), "a fetch waits for the only row that is ready, which another holds");
+  ok(somebody_waits(pg), "a fetch waits for the only ready row, which another session holds");
   sql(pg, "ROLLBACK");
-  cmp_ok(end_fetching(&f), "==", DK_OK, "and brings it when it is let go");
+  cmp_ok(end_fetching(&f), "==", DK_OK, "and brings it when it is released");
   cmp_ok(f.activity, "==", 1, "it and no other");
 
   enqueue_activity(h, 2, "gpu", 10);
@@ -114,13 +114,13 @@ test_held_row(struct handle_under_test *h, PGconn *pg)
   sql(pg, "BEGIN");
   sql(pg, "SELECT 1 FROM work WHERE activity = 2 FOR NO KEY UPDATE");
   begin_fetching(&f, h, false);
-  cmp_ok(end_fetching(&f), "==", DK_OK, "what is held keeps nobody from what is not");
+  cmp_ok(end_fetching(&f), "==", DK_OK, "a held row does not keep a fetch from a free one");
   cmp_ok(f.activity, "==", 3, "which comes");
   begin_fetching(&f, h, false);
   ok(somebody_waits(pg), "the next fetch waits for the one that is held");
   sql(pg, "DELETE FROM work WHERE activity = 2");
   sql(pg, "COMMIT");
-  cmp_ok(end_fetching(&f), "==", DK_NOTHING, "and says that there is nothing when it is gone");
+  cmp_ok(end_fetching(&f), "==", DK_NOTHING, "and finds nothing when it is deleted");
   sql(pg, "DELETE FROM work");
 }
 
@@ -134,16 +134,16 @@ test_held_instance(struct handle_under_test *h, PGconn *pg)
   sql(pg, "BEGIN");
   sql(pg, "SELECT 1 FROM instance WHERE instance = 'held' FOR NO KEY UPDATE");
   begin_fetching(&f, h, true);
-  ok(somebody_waits(pg), "a fetch waits for the only instance that is ready, which another holds");
+  ok(somebody_waits(pg), "a fetch waits for the only ready instance, which another session holds");
   enqueue(h, "free");
   struct handle_under_test other = with_caller(h);
   struct dk_turn *turn = NULL;
-  cmp_ok(try_to_fetch_turn(&other, &turn), "==", DK_OK, "which keeps nobody from another");
+  cmp_ok(try_to_fetch_turn(&other, &turn), "==", DK_OK, "another fetch gets another instance");
   ok(turn && turn->head.instance.len == 4 && memcmp(turn->head.instance.ptr, "free", 4) == 0,
      "which comes");
   dk_caller_free(other.caller);
   sql(pg, "ROLLBACK");
-  cmp_ok(end_fetching(&f), "==", DK_OK, "and brings it when it is let go");
+  cmp_ok(end_fetching(&f), "==", DK_OK, "and brings it when it is released");
 }
 
 /* ---- whose history it is --------------------------------------------------------------------- */
@@ -193,11 +193,11 @@ test_preferred(struct handle_under_test *h, PGconn *pg)
   commit_as(h, "mine", "me");
   enqueue(h, "yours");
   enqueue(h, "mine");
-  cmp_ok(count_brought(h, pg, NULL, "yours", N), "==", N, "nobody gets what is ready longest");
-  cmp_ok(count_brought(h, pg, "other", "yours", N), "==", N, "as who has committed neither does");
+  cmp_ok(count_brought(h, pg, NULL, "yours", N), "==", N, "no owner: what is ready longest");
+  cmp_ok(count_brought(h, pg, "other", "yours", N), "==", N, "so does an owner of neither");
   cmp_ok(count_brought(h, pg, "me", "mine", N), "==", N - N / 8,
-         "who has committed another last gets that, but for one fetch in eight");
-  cmp_ok(count_brought(h, pg, "you", "yours", N), "==", N, "and the other's owner gets his");
+         "the owner of the other instance gets that, but for one fetch in eight");
+  cmp_ok(count_brought(h, pg, "you", "yours", N), "==", N, "and the other owner gets its own");
   sql(pg, "TRUNCATE instance, message");
 }
 

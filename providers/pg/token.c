@@ -151,7 +151,7 @@ is_work_token(struct dk_bytes text, int64_t *ret_store, struct token *ret_token)
 static dk_status
 refuse_strange_token(struct operation *op)
 {
-  return refuse(op, DK_LOCK_LOST, "this token was never given out");
+  return refuse(op, DK_LOCK_LOST, "this token was never issued");
 }
 
 static dk_status
@@ -159,8 +159,8 @@ refuse_anothers_token(struct operation *op, int64_t store)
 {
   if (store == op->h->store.number)
     return DK_OK;
-  return refuse(op, DK_LOCK_LOST, "this token is another store's, or of this one before it was "
-                                  "removed and made again");
+  return refuse(op, DK_LOCK_LOST, "this token belongs to another store, or to this one before it "
+                                  "was removed and made again");
 }
 
 dk_status
@@ -172,7 +172,7 @@ read_turn_token(struct operation *op, struct dk_bytes text, struct token *ret_to
   if (is_turn_token(text, &store, ret_token))
     return refuse_anothers_token(op, store);
   if (is_work_token(text, &store, &other))
-    return refuse(op, DK_LOCK_LOST, "this token is a work item's; a turn's is needed");
+    return refuse(op, DK_LOCK_LOST, "this token belongs to a work item; expected one of a turn");
   return refuse_strange_token(op);
 }
 
@@ -185,7 +185,7 @@ read_work_token(struct operation *op, struct dk_bytes text, struct token *ret_to
   if (is_work_token(text, &store, ret_token))
     return refuse_anothers_token(op, store);
   if (is_turn_token(text, &store, &other))
-    return refuse(op, DK_LOCK_LOST, "this token is a turn's; a work item's is needed");
+    return refuse(op, DK_LOCK_LOST, "this token belongs to a turn; expected one of a work item");
   return refuse_strange_token(op);
 }
 
@@ -195,16 +195,15 @@ refuse_dead_token(struct operation *op, int64_t epoch, int64_t row_epoch, int64_
                   int64_t store_now)
 {
   if (row_epoch == 0)
-    return refuse(op, DK_LOCK_LOST, "this row is gone: what it stood for is done, was cancelled or "
-                                    "was removed; or it was not there, and the token was never "
-                                    "given out");
+    return refuse(op, DK_LOCK_LOST, "there is no row for this token: its work was done, cancelled "
+                                    "or deleted, or the token was never issued");
   if (epoch > row_epoch)
     return refuse_strange_token(op);
   if (locked_until == 0)
-    return refuse(op, DK_LOCK_LOST, "this token is used up: its lock was given back or committed");
+    return refuse(op, DK_LOCK_LOST, "this token is used: its lock was given back or committed");
   if (epoch != row_epoch)
-    return refuse(op, DK_LOCK_LOST, "this token was taken over: its lease ran out or was given "
-                                    "back, and it was delivered again since");
-  return refuse(op, DK_LOCK_LOST, "the lease of this token ran out %" PRId64 " ms ago; nobody has "
+    return refuse(op, DK_LOCK_LOST, "this token was taken over: its lease ended or was given "
+                                    "back, and its row was fetched again");
+  return refuse(op, DK_LOCK_LOST, "the lease of this token ended %" PRId64 " ms ago; no fetch has "
                                   "taken over yet", store_now - locked_until);
 }

@@ -111,7 +111,7 @@ hand_up_head(struct operation *op, const PGresult *r, int row, int64_t now, int6
   head.lock_token = turn_token(op->h, room, head.instance, field_bigint(r, row, A));
   head.lease_left_ms = lock_ms - (host->now(host) - op->sent_at);
   if (head.lease_left_ms < 1)
-    return refuse(op, DK_BUSY, "the lease was over before the turn could be handed up");
+    return refuse(op, DK_BUSY, "the lease ended before the turn could be delivered");
   return host->turn(op->call, &head);
 }
 
@@ -140,7 +140,8 @@ hand_up_row(struct operation *op, const PGresult *r, int row, int64_t lock_ms)
   case TURN_MESSAGE:
     return hand_up_message(op, r, row);
   default:
-    return refuse(op, DK_CORRUPT, "the function gave a row of kind %d", field_int(r, row, KIND));
+    return refuse(op, DK_CORRUPT, "the function returned a row of kind %d",
+                  field_int(r, row, KIND));
   }
 }
 
@@ -175,8 +176,8 @@ undo_claim(struct operation *op, const PGresult *r, dk_status why)
     return why;
   dk_status status = send_abandon(op, &token, 0, true, &answer);
   if (status == DK_CALL_CANCELLED)
-    return refuse(op, DK_OUTCOME_UNKNOWN, "the call was taken back before a turn that the host did "
-                  "not take was given back; its lease runs out");
+    return refuse(op, DK_OUTCOME_UNKNOWN, "the call was cancelled before a turn that the host did "
+                  "not accept was given back; its lease will end by itself");
   if (status != DK_OK)
     return status;
   bell_ring(op->h->bell, RING_TURNS, field_bigint(answer, 0, 1));
@@ -264,7 +265,7 @@ apply_fetch_turn(struct operation *op, const struct dk_fetch_turn *request, int6
   else if (found == TURN_IN_VAIN)
     status = ATTEMPT_IN_VAIN;
   else if (found != TURN_NOTHING)
-    status = refuse(op, DK_CORRUPT, "the function gave %d rows", PQntuples(r));
+    status = refuse(op, DK_CORRUPT, "the function returned %d rows", PQntuples(r));
   else if (!field_is_null(r, 0, C))
     *ret_due = host_time(op, field_bigint(r, 0, B), field_bigint(r, 0, C));
   PQclear(r);
@@ -280,7 +281,7 @@ turn_take_answer(struct operation *op, const struct token *token, PGresult *r)
   dk_status status = DK_OK;
 
   if (PQntuples(r) != 1)
-    status = refuse(op, DK_CORRUPT, "the function gave %d rows", PQntuples(r));
+    status = refuse(op, DK_CORRUPT, "the function returned %d rows", PQntuples(r));
   else if (field_int(r, 0, 0) != DK_OK)
     status = refuse_dead_token(op, token->epoch, field_bigint(r, 0, 2), field_bigint(r, 0, 3),
                                field_bigint(r, 0, 4));

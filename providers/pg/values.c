@@ -326,8 +326,8 @@ check_column(const PGresult *r, int column, const struct kind *kind, const char 
 {
   if (PQftype(r, column) != kind->type || PQfformat(r, column) != 1)
     return why_set(why, DK_CORRUPT,
-                   "%s: column %d of the answer is of type %u; expected %s in binary; the "
-                   "functions in the schema are not this version's",
+                   "%s: column %d of the answer has type %u; expected %s in binary; the "
+                   "functions in the schema are of another version",
                    what, column + 1, PQftype(r, column), kind->name);
   for (int row = 0; row < PQntuples(r) && kind->size > 0; row++)
     if (!PQgetisnull(r, row, column) && PQgetlength(r, row, column) != kind->size)
@@ -344,7 +344,7 @@ result_check(const PGresult *r, const char *types, const char *what, struct why 
   if (PQresultStatus(r) != PGRES_TUPLES_OK || PQnfields(r) != n)
     return why_set(why, DK_CORRUPT,
                    "%s: the answer has %d columns; expected %d; the functions in the schema are "
-                   "not this version's",
+                   "of another version",
                    what, PQnfields(r), n);
   for (int column = 0; column < n; column++)
     TRY(check_column(r, column, kind_of(types[column]), what, why));

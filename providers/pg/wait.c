@@ -59,9 +59,9 @@ wait_look(struct operation *op, const struct fetch *f, int64_t *ret_due)
     if (host->cancelled(op->call))
       return DK_CALL_CANCELLED;
   }
-  return refuse(op, DK_BUSY, "what is due was held by other transactions at each of %d looks, for "
-                "%lldms of them by the same; look for a transaction that somebody left open, or "
-                "give lock_timeout more time", (int)op->tries, (long long)waited_ms);
+  return refuse(op, DK_BUSY, "other transactions held all that is due at each of %d attempts, and "
+                "the same one for %lldms; look for a transaction that was left open, or "
+                "increase lock_timeout", (int)op->tries, (long long)waited_ms);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */

@@ -14,18 +14,18 @@
 enum effect { STAYS, ENDS, LOSES };
 
 static const char system_refuses[] =
-  "the server's system refuses something; look at the server's log";
+  "the operating system of the server refuses something; see the server's log";
 static const char part_is_missing[] =
-  "a part of the store is missing: it was removed, or damaged by hand, or changed by a later "
-  "version; open it again; if that finds nothing wrong, go back to a copy that is whole";
+  "a part of the store is missing: it was removed, damaged by hand, or changed by a later "
+  "version; open the store again; if that finds nothing wrong, restore a backup";
 static const char part_is_changed[] =
-  "a table or function of the store is not as it was made; go back to a copy that is whole";
-static const char somebody_added[] =
-  "no trigger and no such constraint is the store's own; remove what somebody has added to its "
-  "tables";
+  "a table or function of the store was changed; restore a backup";
+static const char addition_refuses[] =
+  "a trigger or constraint that is not the store's own refuses this; remove what was added to "
+  "the store's tables";
 static const char ids_run_out[] =
-  "the server has no numbers left for transactions; VACUUM its databases, as its log says";
-static const char same_moment[] = "somebody has stored the same at the same moment; try again";
+  "the server has no transaction ids left; VACUUM its databases, as its log says";
+static const char same_moment[] = "another call has stored the same at the same moment; try again";
 
 static const struct meaning {
   const char *sqlstate;
@@ -34,26 +34,26 @@ static const struct meaning {
   const char *next;
 } meanings[] = {
   /* connections */
-  {"08", DK_UNAVAILABLE, LOSES, "the connection was lost; look at the server's log"},
-  {"08001", DK_UNAVAILABLE, LOSES, "look whether the server runs"},
-  {"08004", DK_UNAVAILABLE, LOSES, "the server takes no connection; look at its log"},
-  {"57P01", DK_UNAVAILABLE, LOSES, "an administrator has ended the session"},
-  {"57P02", DK_UNAVAILABLE, LOSES, "the server recovers from a crash"},
-  {"57P03", DK_UNAVAILABLE, LOSES, "the server starts or stops"},
-  {"57P04", DK_UNAVAILABLE, LOSES, "the database was dropped; look at conninfo's dbname"},
+  {"08", DK_UNAVAILABLE, LOSES, "the connection was lost; see the server's log"},
+  {"08001", DK_UNAVAILABLE, LOSES, "check that the server runs"},
+  {"08004", DK_UNAVAILABLE, LOSES, "the server accepts no connection; see its log"},
+  {"57P01", DK_UNAVAILABLE, LOSES, "an administrator ended the session"},
+  {"57P02", DK_UNAVAILABLE, LOSES, "the server is recovering from a crash"},
+  {"57P03", DK_UNAVAILABLE, LOSES, "the server is starting or stopping"},
+  {"57P04", DK_UNAVAILABLE, LOSES, "the database was dropped; check dbname in conninfo"},
   {"57P05", DK_UNAVAILABLE, LOSES, "the server's idle_session_timeout has ended the session"},
   {"25P03", DK_UNAVAILABLE, ENDS, "a transaction was idle for too long; try again"},
   {"25P04", DK_UNAVAILABLE, LOSES,
-   "the server's transaction_timeout has ended the session; try again, or give it more time "
-   "(ALTER ROLE ... SET transaction_timeout)"},
-  {"57", DK_UNAVAILABLE, ENDS, "look at the server's log, and try again"},
+   "the server's transaction_timeout has ended the session; try again, or increase it (ALTER ROLE "
+   "... SET transaction_timeout)"},
+  {"57", DK_UNAVAILABLE, ENDS, "see the server's log, and try again"},
   {"57014", DK_BUSY, STAYS,
-   "a statement_timeout or an administrator has ended the request; try again, or give it more "
-   "time (ALTER ROLE ... SET statement_timeout)"},
+   "a statement_timeout or an administrator has ended the request; try again, or increase it "
+   "(ALTER ROLE ... SET statement_timeout)"},
   /* rights, and existing objects */
-  {"28", DK_REFUSED, ENDS, "look at user, password and the server's pg_hba.conf"},
-  {"0P", DK_REFUSED, ENDS, "look at the role that conninfo names"},
-  {"3D000", DK_REFUSED, ENDS, "name a database that is there (conninfo's dbname), or make it: "
+  {"28", DK_REFUSED, ENDS, "check the user, the password and the server's pg_hba.conf"},
+  {"0P", DK_REFUSED, ENDS, "check the role that conninfo names"},
+  {"3D000", DK_REFUSED, ENDS, "name an existing database (dbname in conninfo), or create it: "
                               "CREATE DATABASE ... ENCODING 'UTF8'"},
   {"42501", DK_REFUSED, STAYS,
    "let the owner grant it to the role: USAGE on the schema, EXECUTE on its functions, SELECT and, "
@@ -61,11 +61,12 @@ static const struct meaning {
    "CREATE on the database"},
   /* After a failover, or behind a pooler, another session may take writes. */
   {"25006", DK_UNAVAILABLE, ENDS,
-   "the session is read-only: name a server that takes writes (target_session_attrs=read-write "
-   "chooses it among several), look for default_transaction_read_only, or open the store with "
+   "the session is read-only: name a server that accepts writes (target_session_attrs=read-write "
+   "chooses it among several), check default_transaction_read_only, or open the store with "
    "DK_OPEN_READ_ONLY"},
   /* what no longer exists, or is not as it was made */
-  {"3F000", DK_REFUSED, STAYS, "the store's schema is not there any more; close and open again"},
+  {"3F000", DK_REFUSED, STAYS,
+   "the store's schema no longer exists; close the store and open it again"},
   {"42P01", DK_CORRUPT, STAYS, part_is_missing},
   {"42703", DK_CORRUPT, STAYS, part_is_missing},
   {"42704", DK_CORRUPT, STAYS, part_is_missing},
@@ -76,44 +77,45 @@ static const struct meaning {
   {"42804", DK_CORRUPT, STAYS, part_is_changed},
   {"42809", DK_CORRUPT, STAYS, part_is_changed},
   {"0A000", DK_REFUSED, STAYS,
-   "the server refuses that for good; look at what serves there (docs/postgresql.md, Versions), "
-   "and whether somebody has changed the store's tables"},
+   "the server does not support this; check which server it is (docs/postgresql.md, Versions), "
+   "and whether the store's tables were changed"},
   /* what another program has added to it */
-  {"23", DK_REFUSED, STAYS, somebody_added},
-  {"38", DK_REFUSED, STAYS, somebody_added},
-  {"39", DK_REFUSED, STAYS, somebody_added},
-  {"P0001", DK_REFUSED, STAYS, somebody_added},
+  {"23", DK_REFUSED, STAYS, addition_refuses},
+  {"38", DK_REFUSED, STAYS, addition_refuses},
+  {"39", DK_REFUSED, STAYS, addition_refuses},
+  {"P0001", DK_REFUSED, STAYS, addition_refuses},
   /* others were there at the same time */
-  {"40", DK_BUSY, STAYS, "others changed the same; try again"},
-  {"40001", DK_BUSY, STAYS, "others changed the same; try again"},
+  {"40", DK_BUSY, STAYS, "other transactions changed the same rows; try again"},
+  {"40001", DK_BUSY, STAYS, "other transactions changed the same rows; try again"},
   {"40003", DK_UNAVAILABLE, LOSES, "the server does not know whether it was done"},
-  {"40P01", DK_BUSY, STAYS, "a deadlock was undone; try again"},
-  {"55P03", DK_BUSY, STAYS, "others hold what it needs; try again, or give lock_timeout more time"},
-  {"55006", DK_BUSY, STAYS, "others use it; try again"},
-  {"2BP01", DK_REFUSED, STAYS, "move away what is not the store's, and try again"},
+  {"40P01", DK_BUSY, STAYS, "the server ended a deadlock; try again"},
+  {"55P03", DK_BUSY, STAYS,
+   "other transactions hold the lock; try again, or increase lock_timeout"},
+  {"55006", DK_BUSY, STAYS, "other sessions use it; try again"},
+  {"2BP01", DK_REFUSED, STAYS, "remove or move what is not the store's, and try again"},
   {"23505", DK_CORRUPT, STAYS,
-   "a row stands where none can be, or somebody has added a constraint to the store's tables; "
-   "remove it, or go back to a copy that is whole"},
+   "there is a row that the store cannot have made, or a constraint was added to its tables; "
+   "remove it, or restore a backup"},
   {"26000", DK_BUSY, STAYS, "try again"},
   {"42P05", DK_BUSY, STAYS, "try again"},
   {"72000", DK_BUSY, STAYS, "try again"},
   /* what there is too little of */
-  {"53", DK_UNAVAILABLE, STAYS, "the server lacks something; look at its log, and try again"},
-  {"53100", DK_UNAVAILABLE, STAYS, "make room on the server's disk; then try again"},
-  {"53200", DK_NO_MEMORY, STAYS, "the server lacks memory; try again, or give it more"},
+  {"53", DK_UNAVAILABLE, STAYS, "the server has run out of something; see its log, and try again"},
+  {"53100", DK_UNAVAILABLE, STAYS, "free space on the server's disk, and try again"},
+  {"53200", DK_NO_MEMORY, STAYS, "the server has too little memory; try again, or give it more"},
   {"55000", DK_REFUSED, STAYS,
-   "it is not in the state for that; a database that takes no connections is opened by ALTER "
-   "DATABASE ... ALLOW_CONNECTIONS true"},
+   "the server or database is not in the right state; if the database accepts no connections: "
+   "ALTER DATABASE ... ALLOW_CONNECTIONS true"},
   {"53300", DK_UNAVAILABLE, ENDS,
    "the server, the database or the role has no connection left; lower the setting pool, or raise "
    "max_connections, or the CONNECTION LIMIT"},
-  {"53400", DK_UNAVAILABLE, STAYS, "a limit of the server is reached; look at its settings"},
+  {"53400", DK_UNAVAILABLE, STAYS, "a limit of the server is reached; see its settings"},
   {"54", DK_TOO_LARGE, STAYS, "send less at once"},
   /* what is broken */
   {"58", DK_UNAVAILABLE, STAYS, system_refuses},
-  {"F0", DK_UNAVAILABLE, STAYS, "look at the server's configuration file"},
-  {"XX001", DK_CORRUPT, STAYS, "the database is damaged; go back to a copy that is whole"},
-  {"XX002", DK_CORRUPT, STAYS, "an index is damaged; REINDEX it, and look at the disk"},
+  {"F0", DK_UNAVAILABLE, STAYS, "check the server's configuration file"},
+  {"XX001", DK_CORRUPT, STAYS, "the database is damaged; restore a backup"},
+  {"XX002", DK_CORRUPT, STAYS, "an index is damaged; REINDEX it, and check the disk"},
   {"22021", DK_INVALID, STAYS, "send text in UTF-8"},
 };
 
@@ -133,19 +135,19 @@ static const struct {
   {"varsup.c", {"54000", DK_UNAVAILABLE, STAYS, ids_run_out}},
   {"multixact.c", {"54000", DK_UNAVAILABLE, STAYS, ids_run_out}},
   {"async.c", {"54000", DK_UNAVAILABLE, STAYS,
-               "the queue of NOTIFY is full: some session listens in a transaction that does not "
-               "end; end it (pg_notification_queue_usage(), pg_stat_activity)"}},
+               "the NOTIFY queue is full: a session listens in a transaction that does not end; "
+               "end that transaction (pg_notification_queue_usage(), pg_stat_activity)"}},
   /* The server's own files: it has no right to open them, or they do not exist. */
   {"md.c", {"42501", DK_UNAVAILABLE, STAYS, system_refuses}},
   {"fd.c", {"42501", DK_UNAVAILABLE, STAYS, system_refuses}},
   {"md.c", {"58P01", DK_CORRUPT, STAYS,
-            "a file of the database is missing; go back to a copy that is whole"}},
+            "a file of the database is missing; restore a backup"}},
 };
 
 static const struct meaning other = {
   "", DK_INTERNAL, STAYS, "this is a fault of the plugin or of the server; report it"};
 /* Any error that ended the session. */
-static const char after_death[] = "the session has ended; look at the server's log, and try again";
+static const char after_death[] = "the session has ended; see the server's log, and try again";
 
 /* Functions of the schema may raise a status by its name: DK and its digits. */
 static bool
@@ -216,7 +218,7 @@ static const char *
 next_after(const char *sqlstate, const char *place)
 {
   return *sqlstate ? meaning_of(sqlstate, place)->next
-                   : "try again, and look whether the server runs";
+                   : "check that the server runs, and try again";
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -307,7 +309,7 @@ why_connection(struct why *why, const PGconn *pg, enum progress progress, bool w
   why_line(room, sizeof room, pg ? PQerrorMessage(pg) : "");
   return why_set(why, status, "%s: the connection to the server was lost%s%s; %s", what,
                  *room ? ": " : "", room,
-                 status == DK_OUTCOME_UNKNOWN ? "whether it was done is not known"
+                 status == DK_OUTCOME_UNKNOWN ? "the outcome is unknown"
                                               : "nothing was done; try again");
 }
 
@@ -338,13 +340,13 @@ static const char *
 next_after_connect(const char *sqlstate)
 {
   if (!*sqlstate)
-    return "start the server, or name another: conninfo=\"host=... dbname=... user=...\"; a "
-           "throw-away one for tests is started by tests/with-postgres in the source tree";
+    return "start the server, or name another: conninfo=\"host=... dbname=... user=...\"; "
+           "for tests, tests/with-postgres in the source tree starts a temporary one";
   if (strncmp(sqlstate, "42501", 5) == 0)
     return "let the owner of the database grant it: GRANT CONNECT ON DATABASE ... TO ...";
   if (strncmp(sqlstate, "42", 2) == 0 || strncmp(sqlstate, "22", 2) == 0 ||
       strncmp(sqlstate, "0A", 2) == 0)
-    return "look at the parameters that conninfo gives";
+    return "check the parameters in conninfo";
   return next_after(sqlstate, "");
 }
 
@@ -410,18 +412,18 @@ why_result(struct why *why, const PGresult *result, bool writes, const char *wha
     status = status_of_loss(writes);
   why_line(room, sizeof room, *message ? message : PQresultErrorMessage(result));
   if (!*room)
-    snprintf(room, sizeof room, "the server answers with what was not asked for");
+    snprintf(room, sizeof room, "the server's answer does not fit the request");
   detail = *detail ? detail : hint;
   why_line(detail_room, sizeof detail_room, detail);
   if (is_raised_status(sqlstate, &raised)) /* by a function of the schema: its words are ours */
     why_set(why, status, "%s: %s%s%s", what, room, *detail ? ": " : "", detail_room);
   else if (!*sqlstate)
     why_set(why, status, "%s: %s; %s", what, room,
-            status == DK_OUTCOME_UNKNOWN ? "whether it was done is not known" : "try again");
+            status == DK_OUTCOME_UNKNOWN ? "the outcome is unknown" : "try again");
   else
     why_set(why, status, "%s: %s%s%s%s (SQLSTATE %s)%s; %s", what, room, *detail ? " (" : "",
             detail_room, *detail ? ")" : "", sqlstate,
-            status == DK_OUTCOME_UNKNOWN ? "; whether it was done is not known" : "",
+            status == DK_OUTCOME_UNKNOWN ? "; the outcome is unknown" : "",
             is_strange ? after_death : next_after(sqlstate, place));
   return add_sqlstate(why, sqlstate);
 }

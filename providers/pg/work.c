@@ -10,7 +10,7 @@ refuse_odd_work(struct operation *op, const struct dk_item *item)
 {
   TRY(refuse_unknown(op, item->session.ptr != NULL, "a session"));
   if (item->tag.ptr && item->tag.len == 0)
-    return refuse(op, DK_INVALID, "activity %llu has an empty tag; without a tag it is absent",
+    return refuse(op, DK_INVALID, "activity %llu has an empty tag; expected a tag, or none",
                   (unsigned long long)item->activity_id);
   return DK_OK;
 }
@@ -28,7 +28,7 @@ run_for_status(struct operation *op, const char *function, struct values *v, con
   if (status != DK_OK)
     return status;
   if (PQntuples(row) != 1) {
-    status = refuse(op, DK_CORRUPT, "%s gave %d rows where one was expected", function,
+    status = refuse(op, DK_CORRUPT, "%s returned %d rows; expected one", function,
                     PQntuples(row));
     PQclear(row);
     return status;
@@ -60,7 +60,7 @@ apply_enqueue_work(struct operation *op, const struct dk_item *item)
   dk_status status = field_int(row, 0, 0);
   PQclear(row);
   if (status == DK_DUPLICATE)
-    return refuse(op, DK_DUPLICATE, "activity %llu of execution %llu is stored",
+    return refuse(op, DK_DUPLICATE, "activity %llu of execution %llu is already stored",
                   (unsigned long long)item->activity_id, (unsigned long long)item->execution_id);
   return status;
 }
@@ -146,7 +146,7 @@ hand_up_item(struct operation *op, const struct dk_fetch_work *request, const PG
   };
 
   if (work.lease_left_ms < 1)
-    return refuse(op, DK_BUSY, "the lease was over before the work could be handed up");
+    return refuse(op, DK_BUSY, "the lease ended before the work could be delivered");
   return host->work(op->call, &work);
 }
 
@@ -169,8 +169,8 @@ give_back_row(struct operation *op, const PGresult *rows, int i)
   value_bool(&v, true);
   dk_status status = run_for_status(op, "abandon_work", &v, HELD_TYPES, RING_WORK, &row);
   if (status == DK_CALL_CANCELLED)
-    return refuse(op, DK_OUTCOME_UNKNOWN, "the call was taken back before work that the host did "
-                  "not take was given back; its lease runs out");
+    return refuse(op, DK_OUTCOME_UNKNOWN, "the call was cancelled before work that the host did "
+                  "not accept was given back; its lease will end by itself");
   TRY(status);
   PQclear(row);
   return DK_OK;
@@ -360,8 +360,8 @@ apply_ack_work(struct operation *op, struct dk_bytes text, const struct dk_work_
   value_bytea(&v, completion->payload);
   dk_status status = run_with_token(op, "ack_work", &token, &v, RING_TURNS);
   if (status == DK_DUPLICATE)
-    return refuse(op, DK_DUPLICATE, "a message with the completion's id is stored: \"%.*s\"",
-                  (int)completion->id.len, completion->id.ptr);
+    return refuse(op, DK_DUPLICATE, "a message with the completion's id is already stored: "
+                  "\"%.*s\"", (int)completion->id.len, completion->id.ptr);
   return status;
 }
 

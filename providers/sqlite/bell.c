@@ -58,7 +58,7 @@ listen_to_file(struct bell *bell, struct why *why)
   int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
   if (fd < 0)
     return why_errno(why, errno,
-                     "no inotify descriptor is left, without which a call cannot wait for work "
+                     "no inotify descriptor is left, and a call needs one to wait for work "
                      "(sysctl fs.inotify.max_user_instances, ulimit -n)",
                      bell->path);
   if (inotify_add_watch(fd, bell->path, IN_MODIFY | IN_ATTRIB) < 0) {

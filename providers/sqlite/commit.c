@@ -57,7 +57,7 @@ refuse_form(struct operation *op, const struct turn *turn, const struct dk_turn_
   if (execution == 0)
     return is_bare(r) ? DK_OK
                       : refuse(op, DK_INVALID,
-                               "an empty commit (execution_id 0) brings messages only");
+                               "an empty commit (execution_id 0) may have only messages");
   if (is_first && (!r->name.ptr || !r->version.ptr))                         /* ACK-4 */
     return refuse(op, DK_INVALID, "the first commit of an instance needs name and version");
   if (execution == turn->execution + 1 || (!is_first && execution == turn->execution))
@@ -87,7 +87,7 @@ refuse_size(struct operation *op, const struct dk_turn_result *r)
   if (items <= MAX_COMMIT_ITEMS && bytes <= MAX_COMMIT_BYTES)
     return DK_OK;
   return refuse(op, DK_TOO_LARGE,
-                "a commit of %zu items and %llu bytes; at most %d and %d are taken", items,
+                "the commit has %zu items and %llu bytes; expected at most %d and %d", items,
                 (unsigned long long)bytes, MAX_COMMIT_ITEMS, MAX_COMMIT_BYTES);
 }
 
@@ -103,7 +103,7 @@ refuse_old_event(struct operation *op, uint64_t event, uint64_t last)
 {
   if (event > last)
     return DK_OK;
-  return refuse(op, DK_DUPLICATE, "event %llu is not above the last one, which is %llu",
+  return refuse(op, DK_DUPLICATE, "event %llu does not follow the last one, which is %llu",
                 (unsigned long long)event, (unsigned long long)last);
 }
 

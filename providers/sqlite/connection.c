@@ -48,8 +48,8 @@ cannot_be_written(const char *path, struct why *why)
 {
   if (!rights_are_lacking(path, true, why))
     why_set(why, DK_UNAVAILABLE,
-            "%s: the file could not be opened for writing, though the process has the right to; "
-            "try again, and look at the number of descriptors (ulimit -n) and the system's log",
+            "%s: the file could not be opened for writing, although the process has the right; "
+            "try again, and check the number of descriptors (ulimit -n) and the system's log",
             path);
 }
 
@@ -140,21 +140,22 @@ struct pragma {
 };
 
 static const struct pragma of_every_connection[] = {
-  {"secure_delete", "0", "another SQLite is needed: deleting must not overwrite with zeros"},
-  {"wal_autocheckpoint", "0", "another SQLite is needed: checkpoints belong to the writer"},
-  {"foreign_keys", "1", "another SQLite is needed, not compiled with SQLITE_OMIT_FOREIGN_KEY"},
-  {"trusted_schema", "0", "another SQLite is needed, 3.31 or later"},
-  {"cell_size_check", "1", "another SQLite is needed"},
-  {"temp_store", "2", "another SQLite is needed, not compiled with SQLITE_TEMP_STORE=0"},
+  {"secure_delete", "0", "use another SQLite: deleting must not overwrite with zeros"},
+  {"wal_autocheckpoint", "0", "use another SQLite: only the writer may make checkpoints"},
+  {"foreign_keys", "1", "use an SQLite compiled without SQLITE_OMIT_FOREIGN_KEY"},
+  {"trusted_schema", "0", "use SQLite 3.31 or later"},
+  {"cell_size_check", "1", "use another SQLite"},
+  {"temp_store", "2", "use an SQLite compiled without SQLITE_TEMP_STORE=0"},
 };
 
 static const struct pragma wal = {
-  "journal_mode", "wal", "the file must lie on a disk of this machine and be writable once"};
+  "journal_mode", "wal",
+  "the file must be on a disk of this machine, and writable at the first open"};
 
 /* These a file has from its first page on. */
 static const struct pragma of_the_file[] = {
   {"page_size", "4096",
-   "on a copy: PRAGMA journal_mode=DELETE; PRAGMA page_size=4096; VACUUM; then put it back"},
+   "on a copy, run PRAGMA journal_mode=DELETE; PRAGMA page_size=4096; VACUUM; then use the copy"},
   {"encoding", "UTF-8", "dump it with the sqlite3 shell and load it into a new UTF-8 file"},
 };
 
@@ -187,8 +188,8 @@ read_back(struct connection *c, const char *path, const char *name, const char *
   else if (!found)
     why_set(why, DK_NO_MEMORY, "%s: out of memory", sql);
   else if (strcmp(found, expected) != 0)
-    why_set(why, DK_REFUSED, "%s: %s does not hold; expected %s, found %s; %s", path, sql, expected,
-            found, next);
+    why_set(why, DK_REFUSED, "%s: %s has the wrong value; expected %s, found %s; %s", path, sql,
+            expected, found, next);
   else
     why->status = DK_OK;
   sqlite3_finalize(statement);
@@ -214,8 +215,7 @@ set_options(struct connection *c, const char *path, struct why *why)
     int code = sqlite3_db_config(c->db, options[i].option, options[i].value, &found);
     if (code != SQLITE_OK || found != options[i].value)
       return why_set(why, DK_REFUSED,
-                     "%s: %s cannot be set; expected %d, found %d; another SQLite is needed than "
-                     "%s",
+                     "%s: %s cannot be set; expected %d, found %d; use another SQLite than %s",
                      path, options[i].name, options[i].value, found, sqlite3_libversion());
   }
   return DK_OK;
@@ -227,9 +227,9 @@ connection_settle(struct connection *c, const struct settings *settings, struct 
   const char *path = settings->path;
   const struct pragma synchronous = {
     "synchronous", settings->synchronous == SYNCHRONOUS_FULL ? "2" : "1",
-    "another SQLite is needed"};
+    "use another SQLite"};
   const struct pragma query_only = {"query_only", c->kind == CONNECTION_READER ? "1" : "0",
-                                    "another SQLite is needed"};
+                                    "use another SQLite"};
 
   TRY(set_options(c, path, why));
   /* No memory map: a stray write of the process would reach the file.  If SQLite was compiled

@@ -90,8 +90,8 @@ find_named(struct operation *op, struct list *list, struct dk_bytes *ret_named)
     TRY(find_address(op, request->instances[i], &address));
     if (!is_instance(&address))
       return refuse(op, DK_NOT_FOUND,
-                    "instance \"%.64s\" has neither a turn committed nor a message; nothing was "
-                    "deleted; leave it out, and try again",
+                    "instance \"%.64s\" does not exist: it has neither a committed turn nor a "
+                    "message; nothing was deleted; leave it out, and try again",
                     request->instances[i].ptr);
     list_add(list, (uint64_t)address.iid);
   }
@@ -110,8 +110,8 @@ refuse_children_of_others(struct operation *op, struct dk_bytes named, struct dk
   TRY(sql_next(sql, row, &is_there));
   if (is_there)
     return refuse(op, DK_REFUSED,
-                  "instance \"%.64s\" is a child of \"%.64s\", which is there and would stay; "
-                  "nothing was deleted; delete the parent, and its children go with it",
+                  "instance \"%.64s\" is a child of \"%.64s\", which exists and would stay; "
+                  "nothing was deleted; delete the parent, and its children are deleted too",
                   (const char *)sqlite3_column_text(row, 0),
                   (const char *)sqlite3_column_text(row, 1));
   sql_close(row);
@@ -141,14 +141,14 @@ refuse_unfinished(struct operation *op, const struct unfinished *unfinished)
 {
   const char *state = unfinished->status == DK_RUNNING ? "is running"
                       : unfinished->status == DK_CONTINUED_AS_NEW
-                        ? "has continued as new and is to begin its next execution"
+                        ? "continues as new"
                         : "has not started";
 
   if (!unfinished->is_there)
     return DK_OK;
   return refuse(op, DK_REFUSED,
-                "instance \"%s\" %s, and would go; nothing was deleted; cancel it and wait for its "
-                "end, or delete it with DK_DELETE_FORCE", unfinished->id, state);
+                "instance \"%s\" has not ended: it %s; nothing was deleted; cancel it and wait "
+                "until it ends, or delete it now with DK_DELETE_FORCE", unfinished->id, state);
 }
 
 static dk_status

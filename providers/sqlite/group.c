@@ -138,8 +138,8 @@ read_meta(struct group *g)
   if (!is_there) {
     sql_close(row);
     g->sql->is_broken = true;
-    return why_set(&g->sql->why, DK_CORRUPT, "the row of table meta is gone; the store is damaged: "
-                                             "restore it from a backup");
+    return why_set(&g->sql->why, DK_CORRUPT, "table meta has no row; the store is damaged: "
+                                             "restore a backup");
   }
   g->counter = sqlite3_column_int64(row, 0);
   g->commits = sqlite3_column_int64(row, 1);
@@ -238,7 +238,7 @@ renew_log(struct group *g, struct why *why)
   int code = sqlite3_wal_checkpoint_v2(h->writer.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 
   if (code != SQLITE_OK) {
-    why_sqlite(why, h->writer.db, code, "a sync of the log has failed, and writing it back");
+    why_sqlite(why, h->writer.db, code, "writing back the log after a failed sync");
   } else if (overwrite(g) != DK_OK) {
     *why = g->sql->why;
   } else {
@@ -358,8 +358,8 @@ group_attempt(struct group *g, struct operation *const *ops, size_t n, struct wh
 /* ---- a group --------------------------------------------------------------------------------- */
 
 static const char *const unknown_outcome =
-  "the disk failed while this was committed, and it cannot be told whether it is stored: repeat "
-  "it, marked DK_REPEATED, when the disk works again";
+  "the disk failed during the commit, and it is unknown whether this is stored: repeat it, marked "
+  "DK_REPEATED, when the disk works again";
 
 /* Runs it alone.  If it refused, its answer stands; otherwise the database's error is reported. */
 static unsigned
@@ -423,8 +423,8 @@ note_failed_checkpoint(struct handle *h)
   int code = sqlite3_extended_errcode(h->writer.db);
 
   snprintf(line, sizeof line,
-           "sqlite: %s: the log could not be written back to the database, which will be tried "
-           "again: %s", h->files.settings.path, sqlite3_errmsg(h->writer.db));
+           "sqlite: %s: the log could not be written back to the database (this will be tried "
+           "again): %s", h->files.settings.path, sqlite3_errmsg(h->writer.db));
   h->host->log(h->host, 2, (struct dk_bytes){line, strlen(line)});
   if (why_poisons(code))
     group_disconnect(h);

@@ -132,7 +132,7 @@ make_then_name(const char *path, const struct stat *store)
 }
 
 static const char cannot_give_rights[] =
-  "the lock file cannot be given the rights of those who may write the store";
+  "cannot give the lock file the rights of the users who may write the store";
 
 static int
 make_file(const char *path, const struct stat *store, const char **ret_what)
@@ -156,7 +156,7 @@ open_file(const char *path, const char *store, bool create, bool *ret_is_new,
   bool is_there = stat(store, &there) == 0;
 
   if (!is_there && errno != ENOENT) {
-    *ret_what = "the store, whose rights its lock file gets, cannot be looked at";
+    *ret_what = "the store's rights, which its lock file gets, cannot be read";
     return -1;
   }
   if (!is_there) /* it is about to be made: ours */
@@ -235,7 +235,7 @@ lockfile_look(const struct lockfile *l, bool *ret_is_current, struct why *why)
   bool is_seen = fstat(l->fd, &mine) == 0 && stat(l->path, &there) == 0;
 
   if (!is_seen && errno != ENOENT)
-    return why_errno(why, errno, "the lock file cannot be looked at", l->path);
+    return why_errno(why, errno, "the lock file cannot be examined", l->path);
   *ret_is_current = is_seen && mine.st_ino == there.st_ino && mine.st_dev == there.st_dev;
   return DK_OK;
 }
@@ -252,8 +252,8 @@ try_byte(const struct lockfile *l, int byte, struct why *why)
     return DK_BUSY;
   if (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)
     return why_set(why, DK_REFUSED,
-                   "%s: the filesystem there has no locks by open file description, without which "
-                   "two processes would damage the store; put it on a disk of this machine",
+                   "%s: this filesystem has no locks by open file description, without which two "
+                   "processes would damage the store; put the store on a disk of this machine",
                    l->path);
   return why_errno(why, errno, "the store cannot be locked", l->path);
 }
@@ -284,8 +284,8 @@ wait_for_byte(struct lockfile *l, int byte, int64_t busy_ms, int64_t since, int 
     int64_t waited = real_ms() - since;
     if (waited >= busy_ms)
       return why_set(why, DK_BUSY,
-                     "%s: another process has held the store for %lld ms; expected it free within "
-                     "busy_timeout, %lld ms; try again, and look for a process that is stopped",
+                     "%s: another process has held the store for %lld ms; expected it to be free "
+                     "within busy_timeout, %lld ms; try again, and look for a stopped process",
                      l->path, (long long)waited, (long long)busy_ms);
     /* With a new ear look once more: what was rung before was not heard.  If there is none (the
      * user's inotify descriptors are used up, for example), the steps are short enough. */

@@ -77,7 +77,7 @@ dk_status
 refuse_too_large(struct operation *op, const struct dk_item *item)
 {
   if (item->payload.len > MAX_PAYLOAD)
-    return refuse(op, DK_TOO_LARGE, "a payload of %zu bytes; at most %d are stored",
+    return refuse(op, DK_TOO_LARGE, "the payload has %zu bytes; expected at most %d",
                   item->payload.len, MAX_PAYLOAD);
   return DK_OK;
 }
@@ -112,7 +112,8 @@ refuse_stored_message(struct operation *op, const struct dk_item *item)
   sql_close(row);
   if (!is_there)
     return DK_OK;
-  return refuse(op, DK_DUPLICATE, "a message of instance \"%.64s\" with the id \"%.64s\" is stored",
+  return refuse(op, DK_DUPLICATE,
+                "a message of instance \"%.64s\" with the id \"%.64s\" is already stored",
                 item->instance.ptr, item->id.ptr);
 }
 

@@ -87,7 +87,7 @@ refuse_row(const struct demand *demand, const char *path, int64_t row, struct wh
 {
   return why_set(why, DK_REFUSED,
                  "%s: version 1 cannot be migrated to version %d: %s, row %lld: %s; nothing was "
-                 "changed; look at it with: SELECT * FROM %s WHERE rowid = %lld, then mend or "
+                 "changed; look at it with: SELECT * FROM %s WHERE rowid = %lld, then repair or "
                  "delete it, and open the store again",
                  path, SCHEMA_VERSION, demand->table, (long long)row, demand->what, demand->table,
                  (long long)row);
@@ -146,8 +146,8 @@ check_columns(struct connection *c, const char *path, struct why *why)
     sqlite3_finalize(statement);
     if (code == SQLITE_ERROR)
       return why_set(why, DK_CORRUPT,
-                     "%s: the store is damaged: %s; expected the columns of version 1; go back to "
-                     "a copy that is whole",
+                     "%s: the store is damaged: %s; expected the columns of version 1; restore "
+                     "a backup",
                      path, sqlite3_errmsg(c->db));
     if (code != SQLITE_OK)
       return why_sqlite(why, c->db, code, "looking at the tables of version 1");
@@ -167,8 +167,8 @@ check_tables(struct connection *c, const char *path, struct why *why)
                          &found, why));
   if (found != 6)
     return why_set(why, DK_CORRUPT,
-                   "%s: its user_version is 1, but of the six tables of version 1 it has %lld; go "
-                   "back to a copy that is whole",
+                   "%s: its user_version is 1, but it has %lld of the six tables of version 1; "
+                   "restore a backup",
                    path, (long long)found);
   return check_columns(c, path, why);
 }
@@ -265,7 +265,7 @@ check_counts(struct connection *c, const char *path, struct why *why)
     TRY(connection_integer(c, counts[i].sql, &missing, why));
     if (missing != 0)
       return why_set(why, DK_INTERNAL,
-                     "%s: %lld %s of version 1 did not arrive in version %d; nothing was changed; "
+                     "%s: %lld %s of version 1 are missing in version %d; nothing was changed; "
                      "this is a fault of the plugin, report it",
                      path, (long long)missing, counts[i].what, SCHEMA_VERSION);
   }

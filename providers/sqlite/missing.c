@@ -38,9 +38,9 @@ look_for(sqlite3 *db, sqlite3_stmt *look, const struct part *p, struct why *why)
   if (is_there)
     return DK_OK;
   return why_set(why, DK_CORRUPT,
-                 "%s: the store is damaged: %s%s%s %s is not there; expected all of version %d; "
-                 "end all processes, and restore it from a backup; if a build made it that was "
-                 "never released, remove it and make it anew",
+                 "%s: the store is damaged: %s%s%s %s is missing; expected all of version %d; end "
+                 "all processes that use it, and restore a backup; if a build that was never "
+                 "released made it, remove it and make it again",
                  path ? path : "", p->column ? "column " : "", p->column ? p->column : "",
                  p->column ? " of table" : p->kind, p->name, SCHEMA_VERSION);
 }

@@ -37,7 +37,7 @@ handle_new(const struct dk_host *host, struct handle **ret_handle, struct why *w
   h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (h->wake_fd < 0) {
     free(h);
-    return why_errno(why, errno, "open: make an eventfd for", "the writer thread");
+    return why_errno(why, errno, "open: no eventfd could be made", "the writer thread");
   }
   h->host = host;
   h->files.lock.fd = -1;
@@ -59,8 +59,8 @@ open_files(struct handle *h, struct dk_call *call, const struct dk_open *open, s
     return why_set(why, DK_UNSUPPORTED, "open: flags 0x%x are not known to this version",
                    open->flags & ~known);
   if (!(open->flags & DK_OPEN_HOST_CLOCK))                             /* TIME-7 */
-    return why_set(why, DK_REFUSED, "open: this plugin goes by the host's clock only; open the "
-                                    "store with DK_OPEN_HOST_CLOCK");
+    return why_set(why, DK_REFUSED, "open: this plugin uses only the host's clock; open the store "
+                                    "with DK_OPEN_HOST_CLOCK");
   TRY(store_files_open(&h->files, open, h->host->cancel_fd(call), &h->writer, why));
   h->ids = h->files.ids;
   return DK_OK;
@@ -128,9 +128,9 @@ static const struct dk_provider provider = {
   .name = "sqlite",
   .version = "1",
   .built_with = "gcc " __VERSION__ ", SQLite " SQLITE_VERSION,
-  .help = "A store in one SQLite file, for all processes of one machine.  All writes of a store go "
-          "one group after the other, and a commit at the limits takes seconds: where such are "
-          "made, let leases be 30 s or longer.",
+  .help = "A store in one SQLite file, for all processes of one machine.  All writes of a store "
+          "wait for one another, and a commit at the limits takes seconds: if there are such "
+          "commits, make leases 30 s or longer.",
   .params = sqlite_params,
   .extensions = extensions,
   .limits = &limits,

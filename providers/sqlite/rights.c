@@ -49,7 +49,7 @@ folder_lacks(const char *path, struct why *why)
   int error = lack_of(folder, W_OK | X_OK);
   if (error)
     why_set(why, DK_REFUSED,
-            "%s: the folder cannot be written: %s; SQLite makes files beside the store: give the "
+            "%s: the folder cannot be written: %s; SQLite makes files beside the store; give the "
             "process the right to write the folder",
             folder, strerror_r(error, room, sizeof room));
   return error != 0;

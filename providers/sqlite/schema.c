@@ -50,8 +50,8 @@ schema_judge(const struct marks *marks, const char *path, enum schema_found *ret
                    (unsigned long long)marks->application_id, (long long)marks->tables);
   if (marks->user_version > SCHEMA_VERSION)
     return why_set(why, DK_REFUSED,
-                   "%s: its tables have version %lld, and this plugin knows them up to version %d; "
-                   "use the plugin that has made it, or a later one",
+                   "%s: its tables have version %lld, and this plugin knows versions up to %d; use "
+                   "the plugin that made it, or a later one",
                    path, (long long)marks->user_version, SCHEMA_VERSION);
   if (marks->user_version < 1)
     return why_set(why, DK_CORRUPT,
@@ -70,8 +70,8 @@ schema_look(struct connection *c, const char *path, enum schema_found *ret_found
 
   if (status != DK_OK && (why->code & 0xff) == SQLITE_NOTADB)
     return why_set(why, DK_REFUSED,
-                   "%s: not an SQLite database; expected one, or no file, or an empty one; name "
-                   "another file",
+                   "%s: not an SQLite database; expected an SQLite database, an empty file or no "
+                   "file; name another file",
                    path);
   return status == DK_OK ? schema_judge(&marks, path, ret_found, why) : status;
 }
@@ -100,7 +100,7 @@ schema_check_clock(struct connection *c, struct why *why)
   TRY(connection_integer(c, "SELECT clock FROM meta", &clock, why));
   if (clock != DK_CLOCK_HOST)
     return why_set(why, DK_REFUSED,
-                   "the times in the store are of clock kind %lld; expected %d, the host's",
+                   "the store's times are of clock kind %lld; expected %d, the host's clock",
                    (long long)clock, (int)DK_CLOCK_HOST);
   return DK_OK;
 }

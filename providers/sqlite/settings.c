@@ -13,14 +13,13 @@ enum { MAX_PATH_BYTES = 500, DEFAULT_BUSY_MS = 5000 };
 
 const struct dk_param sqlite_params[] = {
   {.key = "store", .type = "path", .flags = DK_PARAM_REQUIRED | DK_PARAM_STORE,
-   .help = "file that holds the store; -wal, -shm and -lock lie beside it.  On a disk of this "
-           "machine, not on a network"},
+   .help = "the store's file, on a disk of this machine, not on a network; files with -wal, -shm "
+           "and -lock after its name are made beside it"},
   {.key = "synchronous", .type = "string", .fallback = "full",
-   .help = "full: what was acknowledged survives a power cut; normal: faster, and a power cut may "
-           "take back the last commits, but never a part of one"},
+   .help = "full: acknowledged commits survive a power cut; normal: faster, but a power cut may "
+           "undo the last commits, each as a whole"},
   {.key = "busy_timeout", .type = "duration", .fallback = "5s",
-   .help = "how long a call waits for another process that holds the store before it answers "
-           "DK_BUSY"},
+   .help = "how long a call waits for another process that holds the store, before DK_BUSY"},
   {.key = NULL},
 };
 
@@ -65,7 +64,7 @@ read_busy_timeout(const struct dk_setting *setting, int64_t *ret_ms, struct why 
                      i < sizeof units / sizeof units[0]; i++)
     if (strcmp(rest, units[i].name) == 0 && !__builtin_mul_overflow(number, units[i].ms, ret_ms))
       return DK_OK;
-  return why_set(why, DK_INVALID, "busy_timeout is \"%.40s\"; expected a duration as 500ms or 5s",
+  return why_set(why, DK_INVALID, "busy_timeout is \"%.40s\"; expected a duration like 500ms or 5s",
                  setting->value.ptr);
 }
 
@@ -85,8 +84,8 @@ resolve_new(const char *path, char **ret_path, struct why *why)
   struct stat link;
 
   if (lstat(path, &link) == 0)
-    return why_set(why, DK_REFUSED, "%s: a symbolic link that leads nowhere; name the file itself",
-                   path);
+    return why_set(why, DK_REFUSED,
+                   "%s: a symbolic link to a file that does not exist; name the file itself", path);
   if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
     return why_set(why, DK_INVALID, "%s: a folder; expected the name of a file", path);
   char *before = slash ? strndup(path, (size_t)(name - path)) : strdup(".");
@@ -123,7 +122,7 @@ resolve(const char *path, char **ret_path, struct why *why)
   else if (!*ret_path)
     status = refuse_path(path, errno, "the path of the store", why);
   if (status == DK_OK && strlen(*ret_path) > MAX_PATH_BYTES) {
-    status = why_set(why, DK_INVALID, "%.100s...: the path is %zu bytes long; SQLite takes %d",
+    status = why_set(why, DK_INVALID, "%.100s...: the path is %zu bytes long; expected at most %d",
                      *ret_path, strlen(*ret_path), MAX_PATH_BYTES);
     free(*ret_path);
     *ret_path = NULL;

@@ -26,14 +26,15 @@ look_at_file(const char *path, bool *ret_is_there, struct why *why)
 
   *ret_is_there = stat(path, &file) == 0;
   if (!*ret_is_there)
-    return errno == ENOENT ? DK_OK : why_errno(why, errno, "the store cannot be looked at", path);
+    return errno == ENOENT ? DK_OK : why_errno(why, errno, "the store cannot be examined", path);
   if (!S_ISREG(file.st_mode))
-    return why_set(why, DK_REFUSED, "%s: no file, but a %s; name a file", path,
+    return why_set(why, DK_REFUSED, "%s: expected a file, found a %s; name a file", path,
                    S_ISDIR(file.st_mode) ? "folder" : "device, pipe or socket");
   if (file.st_nlink > 1)
     return why_set(why, DK_REFUSED,
-                   "%s: the file has %lu names (hard links); expected one, for under another name "
-                   "it has another lock file and log, and both would damage it; remove the others",
+                   "%s: the file has %lu names (hard links); expected one, because each name has "
+                   "its own lock file and log, and their users would damage the store; remove the "
+                   "other names",
                    path, (unsigned long)file.st_nlink);
   return DK_OK;
 }
@@ -41,7 +42,8 @@ look_at_file(const char *path, bool *ret_is_there, struct why *why)
 static dk_status
 not_there(const char *path, struct why *why)
 {
-  return why_set(why, DK_NOT_FOUND, "%s: there is no store, and none was to be made", path);
+  return why_set(why, DK_NOT_FOUND, "%s: there is no store, and the host did not ask to make one",
+                 path);
 }
 
 /* An empty file is an empty database.  Its mode must not depend on the umask. */
@@ -90,7 +92,7 @@ look_at_ids(const char *path, struct store_ids *ret_ids, struct why *why)
       ret_ids->of[i].dev = file.st_dev;
       ret_ids->of[i].ino = file.st_ino;
     } else if (errno != ENOENT) {
-      return why_errno(why, errno, "the file cannot be looked at", name);
+      return why_errno(why, errno, "the file cannot be examined", name);
     }
   }
   return DK_OK;
@@ -101,8 +103,8 @@ not_the_same(const char *path, const char *ending, struct why *why)
 {
   return why_set(why, DK_REFUSED,
                  "%s%s: expected the file that was there when the store was opened, found another "
-                 "or none: it was removed, moved or replaced; close the store, see to it that all "
-                 "of its files are what they should be, and open it again",
+                 "or none: it was removed, moved or replaced; close the store, put its own files "
+                 "back, and open it again",
                  path, ending);
 }
 
@@ -394,8 +396,8 @@ refuse_what_is_not_ours(const struct settings *settings, bool had_lock, int wake
                      settings->path);
   if (status == DK_OK && found == SCHEMA_EMPTY && !had_lock)
     status = why_set(why, DK_REFUSED,
-                     "%s: an empty file without our lock file beside it; remove it yourself if you "
-                     "do not need it",
+                     "%s: an empty file with no lock file beside it, so Durakit did not make it; "
+                     "remove it yourself if you do not need it",
                      settings->path);
   connection_close(&c);
   return status;

@@ -34,7 +34,7 @@ statements_of_commit(struct handle_under_test *h, const char *instance, size_t n
   struct dk_bytes token = fetch_turn(h);
   forget_statements();
   commit_cancelling(h, token, 1, n, &outcome);
-  ok(outcome.report.free_rows == n, "%zu rows are deleted, %llu are told", n,
+  ok(outcome.report.free_rows == n, "%zu rows are deleted, %llu are reported", n,
      (unsigned long long)outcome.report.free_rows);
   return n_statements();
 }
@@ -109,15 +109,15 @@ test_plans(void)
     if (strncmp(sql_name(i), "STATS_", 6) == 0)
       continue; /* counts every row */
     plan_of(db, sql_text(i), plan, sizeof plan);
-    if (!ok(is_flat(plan), "%s goes by a key or an index", sql_name(i)))
+    if (!ok(is_flat(plan), "%s uses a key or an index", sql_name(i)))
       diag("%s\n%s", sql_text(i), plan);
   }
   plan_of(db, "SELECT * FROM message WHERE payload=?1", plan, sizeof plan);
-  ok(!is_flat(plan), "a statement that walks a table is found out");
+  ok(!is_flat(plan), "a statement that walks a table is found");
   sqlite3_close(db);
 }
 
-/* The text that ran, not the one that was meant. */
+/* Checks the text that ran, not a copy of it. */
 static void
 test_plan_of_cancellation(struct handle_under_test *h)
 {
@@ -191,7 +191,7 @@ test_odd_rows(struct handle_under_test *h)
      "thousands of one execution are only counted, and the large payload goes with its row");
   ok(outcome.report.free_rows == n_free && outcome.report.locked_rows == HELD &&
        outcome.n_stolen == HELD,
-     "%zu free and %d held: told are %llu, %llu, and %zu by their tokens", n_free, HELD,
+     "%zu free and %d held: reported are %llu, %llu, and %zu by their tokens", n_free, HELD,
      (unsigned long long)outcome.report.free_rows, (unsigned long long)outcome.report.locked_rows,
      outcome.n_stolen);
   expect_no_work(h);
@@ -284,7 +284,7 @@ test_a_million(void)
   close_store(&h);
 }
 
-/* The statements of a deletion do not grow with what goes. */
+/* The statements of a deletion do not grow with the number of deleted rows. */
 static void
 test_statements_of_deletion(void)
 {
@@ -407,7 +407,7 @@ work_together(struct crowd *crowd)
   return n_syncs() ? (double)(CALLERS * OPERATIONS) / (double)n_syncs() : 0;
 }
 
-/* Whom a busy machine lets wait is in no group: a few rounds, of which one has to do it. */
+/* On a busy machine a caller may come too late for a group: one of a few rounds must share. */
 static void
 test_syncs_together(struct crowd *crowd, const char *what)
 {

@@ -66,7 +66,7 @@ doer_close(struct doer *doer)
   const char *stuck = doer->store ? dk_store_close(doer->store) : NULL;
 
   if (stuck)
-    BAIL_OUT("close: %s did not come back", stuck);
+    BAIL_OUT("close: %s did not return", stuck);
   dk_caller_free(doer->caller);
 }
 
@@ -146,7 +146,7 @@ dk_status
 wait_in_vain(struct doer *doer)
 {
   struct dk_bytes token;
-  dk_status status = fetch_work(doer, "nobody's", NOW + 2, &token);
+  dk_status status = fetch_work(doer, "unused", NOW + 2, &token);
 
   passed = 0;
   return status;

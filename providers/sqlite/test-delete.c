@@ -59,7 +59,7 @@ test_everything(void)
   expect_no_leftovers("all.db", "an instance with everything");
   cmp_ok(rows_in("all.db"), "==", before, "nothing else has changed");
   expect(&h, delete_ids(&h, "inst", DK_DELETE_FORCE, &removed), DK_NOT_FOUND, "inst",
-         "it is not there any more");
+         "it no longer exists");
   close_store(&h);
 }
 
@@ -79,25 +79,26 @@ test_tree(void)
     snprintf(parent, sizeof parent, "%s", child);
   }
   make(&h, "wide", .parent = "deep-7", .status = DK_CANCELLED);
-  make(&h, "other", .parent = "nobody", .status = DK_COMPLETED);
-  send(&h, "nobody-yet", NULL, NOON + 5, 10);
+  make(&h, "other", .parent = "absent", .status = DK_COMPLETED);
+  send(&h, "absent-yet", NULL, NOON + 5, 10);
   expect(&h, delete_ids(&h, "deep-7", DK_DELETE_FORCE, &removed), DK_REFUSED,
-         "is a child of \"deep-6\"", "a child alone is not deleted, with force either");
+         "is a child of \"deep-6\"", "a child alone is not deleted, even by force");
   expect(&h, delete_ids(&h, "deep-7 deep-6", 0, &removed), DK_REFUSED, "is a child of \"deep-5\"",
-         "nor with its parent, if that one's would stay");
-  cmp_ok(number_in("tree.db", "SELECT count(*) FROM instance"), "==", 304, "nothing is half gone");
+         "nor with its parent, if the grandparent would stay");
+  cmp_ok(number_in("tree.db", "SELECT count(*) FROM instance"), "==", 304, "nothing was deleted");
   expect(&h, delete_ids(&h, "deep-3 root deep-3", 0, &removed), DK_OK, "",
-         "with the whole tree it goes");
+         "with the whole tree it is deleted");
   expect_removed(&removed, 302, 302, 604, 0, 0, "a tree");
   cmp_ok(removed.roots, "==", 2, "of which two were named");
   expect_no_leftovers("tree.db", "a tree");
   cmp_ok(number_in("tree.db", "SELECT count(*) FROM instance WHERE instance IN"
-                              " ('other', 'nobody-yet')"), "==", 2, "the others are there");
-  expect(&h, delete_ids(&h, "other", 0, &removed), DK_OK, "", "a parent that is not there is none");
+                              " ('other', 'absent-yet')"), "==", 2, "the others are there");
+  expect(&h, delete_ids(&h, "other", 0, &removed), DK_OK, "",
+         "a parent that does not exist does not count");
   close_store(&h);
 }
 
-/* No walk around a ring is without end. */
+/* A walk around a ring ends. */
 static void
 test_ring(void)
 {
@@ -111,7 +112,7 @@ test_ring(void)
   make(&h, "d", .parent = "b", .status = DK_COMPLETED);
   make(&h, "self", .parent = "self", .status = DK_COMPLETED);
   expect(&h, delete_ids(&h, "d", 0, &removed), DK_REFUSED, "child of \"b\"", "a child of a ring");
-  expect(&h, delete_ids(&h, "b", 0, &removed), DK_OK, "", "a ring goes whole");
+  expect(&h, delete_ids(&h, "b", 0, &removed), DK_OK, "", "a ring is deleted as a whole");
   expect_removed(&removed, 4, 4, 8, 0, 0, "a ring");
   cmp_ok(removed.roots, "==", 1, "of which one was named");
   expect(&h, delete_ids(&h, "self", 0, &removed), DK_OK, "", "a ring of one, too");
@@ -135,24 +136,26 @@ test_refusals(void)
   drop_turn(&h, take_turn(&h, "only an address"));
   int64_t before = rows_in("refused.db"), commits = number_in("refused.db",
                                                               "SELECT commits FROM meta");
-  expect(&h, delete_ids(&h, "fine over", 0, &removed), DK_REFUSED, "\"child\" has continued as new",
-         "a descendant between two executions is not over");
-  expect(&h, delete_ids(&h, "fine pending", 0, &removed), DK_REFUSED, "\"pending\" has not started",
-         "what has not started is not over");
-  expect(&h, delete_ids(&h, "fine nobody", 0, &removed), DK_NOT_FOUND, "\"nobody\"",
-         "one that is not there");
+  expect(&h, delete_ids(&h, "fine over", 0, &removed), DK_REFUSED,
+         "\"child\" has not ended: it continues as new",
+         "a descendant between two executions has not ended");
+  expect(&h, delete_ids(&h, "fine pending", 0, &removed), DK_REFUSED,
+         "\"pending\" has not ended: it has not started",
+         "an instance that has not started has not ended");
+  expect(&h, delete_ids(&h, "fine absent", 0, &removed), DK_NOT_FOUND, "\"absent\"",
+         "one that does not exist");
   struct dk_bytes address[] = {text("fine"), text("only an address")};
   struct dk_delete_instances request = {.struct_size = sizeof request, .instances = address,
                                         .n_instances = 2, .flags = DK_DELETE_FORCE};
   expect(&h, dk_store_delete_instances(h.store, h.caller, &request, NULL), DK_NOT_FOUND,
-         "only an address", "an address without messages is not there");
+         "only an address", "an address without messages does not exist");
   expect(&h, delete_ids(&h, "", 0, &removed), DK_OK, "", "an empty list");
   expect_removed(&removed, 0, 0, 0, 0, 0, "an empty list");
   cmp_ok(rows_in("refused.db"), "==", before, "nothing was deleted");
   cmp_ok(number_in("refused.db", "SELECT commits FROM meta"), "==", commits,
          "nor committed: none of them has cost a sync");
   expect(&h, delete_ids(&h, "fine fine pending", DK_DELETE_FORCE, &removed), DK_OK, "",
-         "by force what has not started goes");
+         "by force one that has not started is deleted");
   expect_removed(&removed, 2, 1, 2, 1, 0, "an id twice is that id");
   cmp_ok(removed.roots, "==", 2, "and one root");
   close_store(&h);
@@ -187,16 +190,16 @@ expect_dead(struct handle_under_test *h, struct dk_bytes turn, struct dk_bytes w
   int64_t before = rows_in("tokens.db");
 
   note("%s", when);
-  expect(h, commit(h, turn, 0), DK_LOCK_LOST, "gone", "a commit");
-  expect(h, commit(h, turn, DK_REPEATED), DK_LOCK_LOST, "gone", "a commit that is repeated");
+  expect(h, commit(h, turn, 0), DK_LOCK_LOST, "deleted", "a commit");
+  expect(h, commit(h, turn, DK_REPEATED), DK_LOCK_LOST, "deleted", "a commit that is repeated");
   expect(h, dk_store_renew_orchestration_item_lock(h->store, h->caller, turn, 10), DK_LOCK_LOST,
-         "gone", "a renewal");
+         "deleted", "a renewal");
   expect(h, dk_store_abandon_orchestration_item(h->store, h->caller, turn, 0, 0), DK_LOCK_LOST,
-         "gone", "a turn that is given back");
+         "deleted", "a turn that is given back");
   expect(h, complete(h, work, "inst"), DK_LOCK_LOST, "its instance was deleted", "an ack");
-  expect(h, dk_store_renew_work_item_lock(h->store, h->caller, work, 10), DK_LOCK_LOST, "gone",
+  expect(h, dk_store_renew_work_item_lock(h->store, h->caller, work, 10), DK_LOCK_LOST, "deleted",
          "a renewal of work");
-  expect(h, dk_store_abandon_work_item(h->store, h->caller, work, 0, 0), DK_LOCK_LOST, "gone",
+  expect(h, dk_store_abandon_work_item(h->store, h->caller, work, 0, 0), DK_LOCK_LOST, "deleted",
          "work that is given back");
   cmp_ok(rows_in("tokens.db"), "==", before, "bring nothing back");
 }
@@ -231,7 +234,7 @@ test_tokens(void)
   work = take_work(&h);
   turn = take_turn(&h, "inst");
   expect(&h, delete_ids(&h, "inst", DK_DELETE_FORCE, &removed), DK_OK, "", "deleted while held");
-  expect_dead(&h, turn, work, "when it is gone");
+  expect_dead(&h, turn, work, "when it is deleted");
   close_store(&h);
   open_scene(&h, "tokens.db");
   make(&h, "inst", .activities = 1);
@@ -248,7 +251,7 @@ test_tokens(void)
   close_store(&h);
 }
 
-/* A commit that is done, and whose answer was lost, when the instance was deleted. */
+/* The instance is deleted after a commit whose answer was lost. */
 static void
 test_repeated_commit(void)
 {
@@ -260,7 +263,7 @@ test_repeated_commit(void)
   expect(&h, commit(&h, token, 0), DK_OK, "", "a commit");
   expect(&h, commit(&h, token, DK_REPEATED), DK_OK, "", "is done when it is repeated");
   expect(&h, delete_ids(&h, "inst", DK_DELETE_FORCE, &removed), DK_OK, "", "but deleted");
-  expect(&h, commit(&h, token, DK_REPEATED), DK_LOCK_LOST, "gone", "it is not done again");
+  expect(&h, commit(&h, token, DK_REPEATED), DK_LOCK_LOST, "deleted", "it is not done again");
   cmp_ok(rows_in("repeated.db"), "==", 0, "nothing comes back");
   close_store(&h);
 }
@@ -332,7 +335,7 @@ delete_trees(int begins)
   return n;
 }
 
-/* Each tree goes once, whole, to one of them. */
+/* Each tree is deleted once, as a whole, by one of them. */
 static void
 test_two_processes(void)
 {
@@ -434,7 +437,7 @@ test_matching(void)
   make(&h, "b-grandchild", .parent = "b-child");
   make(&h, "c");
   make(&h, "c-child", .parent = "c", .status = DK_COMPLETED);
-  make(&h, "d", .parent = "nobody", .status = DK_CANCELLED);
+  make(&h, "d", .parent = "absent", .status = DK_CANCELLED);
   make(&h, "d-child", .name = "bill", .parent = "d", .status = DK_COMPLETED);
   make(&h, "e", .status = DK_CONTINUED_AS_NEW);
   make(&h, "f", .name = "bill", .status = DK_COMPLETED);
@@ -447,8 +450,8 @@ test_matching(void)
   ok(removed.instances == 1 && is_next(&removed, "a"), "a page of one, and where it ended");
   removed = delete_page(&h, &orders, text("a"), 1);
   ok(removed.instances == 2 && removed.roots == 1 && is_next(&removed, "d"),
-     "the next passes over what runs, whoever's descendant does, and children; one root goes with "
-     "its child, whatever the name of that");
+     "the next passes over what runs, what has a running descendant, and children; one root is "
+     "deleted with its child, whatever the child's name is");
   removed = delete_page(&h, &orders, text("d"), 10);
   ok(removed.instances == 0 && !removed.next.ptr, "and that was all");
   removed = delete_page(&h, &all, (struct dk_bytes){NULL, 0}, 10);

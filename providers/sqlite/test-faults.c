@@ -223,7 +223,7 @@ count(struct one_case *c)
     if (class != 0 && (!strchr(c->texts[i], ':') || strlen(c->texts[i]) < 40))
       complain(c, i, "it does not say why");
     if (class == 3 && c->fault->is_once)
-      complain(c, i, "it could have been found out");
+      complain(c, i, "the outcome should be known");
   }
 }
 
@@ -370,9 +370,9 @@ static void
 test_writing_back(void)
 {
   static const struct fault of_writing_back[] = {
-    {CALL_WRITE | CALL_SYNC, ENOSPC, false, false, "no room for the log's way back"},
-    {CALL_WRITE | CALL_SYNC, EIO, true, false, "a failure on the log's way back"},
-    {CALL_WRITE | CALL_SYNC, EIO, false, false, "no way back for the log"},
+    {CALL_WRITE | CALL_SYNC, ENOSPC, false, false, "no room to write the log back"},
+    {CALL_WRITE | CALL_SYNC, EIO, true, false, "a failure while the log is written back"},
+    {CALL_WRITE | CALL_SYNC, EIO, false, false, "the log cannot be written back"},
   };
   const struct fault none = {CALL_WRITE | CALL_SYNC, 0, true, false, "no fault"};
 
@@ -399,7 +399,7 @@ test_closing(void)
   begin_store(&doer);
   calls = (struct calls){.kinds = CALL_SYNC, .fails_from = 1, .error = EIO, .watch = disk_watch};
   answer(&c, COMMITTING, &doer);
-  cmp_ok(c.answers[COMMITTING], "==", DK_OUTCOME_UNKNOWN, "nothing is synced: it is not known");
+  cmp_ok(c.answers[COMMITTING], "==", DK_OUTCOME_UNKNOWN, "nothing is synced: unknown outcome");
   calls = (struct calls){.watch = disk_watch};
   doer_close(&doer);
   if (doer_open(&doer, path, 0) != DK_OK)

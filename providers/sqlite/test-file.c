@@ -30,7 +30,7 @@ main(int argc, char **argv)
   expect_answer(db, "SELECT count(*) FROM message", "0", "no message is left");
   expect_answer(db, "SELECT count(*) FROM work", "0", "no activity is left");
   expect_answer(db, "SELECT count(*) FROM instance WHERE ready_at IS NOT NULL", "0",
-                "no instance is noted as ready");
+                "no instance is marked as ready");
   expect_answer(db, "SELECT count(*) FROM large WHERE id NOT IN"
                     " (SELECT large FROM history WHERE large IS NOT NULL"
                     "  UNION SELECT large FROM execution WHERE large IS NOT NULL)", "0",

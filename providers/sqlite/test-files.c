@@ -97,7 +97,7 @@ copy_file(const char *from, const char *to)
   char *bytes = bytes_of(from, &size);
 
   if (!bytes)
-    BAIL_OUT("%s is not there", from);
+    BAIL_OUT("%s does not exist", from);
   make_file(to, bytes, size);
   free(bytes);
 }

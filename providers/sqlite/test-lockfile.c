@@ -85,7 +85,7 @@ test_one_owner(void)
   expect_refused(lockfile_try(&b.lock, &why), DK_BUSY, "another process", "", "and by no other");
   int64_t before = real_ms();
   expect_refused(lockfile_take(&b.lock, 60, -1, &why), DK_BUSY, "busy_timeout, 60 ms", "owner-lock",
-                 "who waits is told");
+                 "a waiter gets the reason");
   cmp_ok(real_ms() - before, ">=", 60, "after the time");
   lockfile_release(&a.lock);
   cmp_ok(lockfile_try(&b.lock, &why), "==", DK_OK, "it is free after the release");
@@ -101,7 +101,7 @@ test_one_owner(void)
   close_handle(&b);
 }
 
-/* An open that fails removes the lock file that it has made, unless others use it. */
+/* A failed open removes the lock file that it has made, unless other handles use it. */
 static void
 test_in_use(void)
 {
@@ -114,12 +114,12 @@ test_in_use(void)
   cmp_ok(lockfile_use(&user.lock, &why), "==", DK_OK, "and uses it");
   lockfile_release(&user.lock);
   lockfile_take(&maker.lock, 0, -1, &why);
-  cmp_ok(lockfile_use(&maker.lock, &why), "==", DK_OK, "so does the one who has made it");
+  cmp_ok(lockfile_use(&maker.lock, &why), "==", DK_OK, "so does the handle that has made it");
   lockfile_unlink_if_unused(&maker.lock);
-  ok(is_current(&user.lock), "who leaves it to others removes it not");
+  ok(is_current(&user.lock), "a handle does not remove it while others use it");
   close_handle(&user);
   lockfile_unlink_if_unused(&maker.lock);
-  ok(!is_current(&maker.lock), "and removes it when nobody else uses it");
+  ok(!is_current(&maker.lock), "and removes it when no other handle uses it");
   close_handle(&maker);
 }
 
@@ -195,14 +195,14 @@ test_nobody_passes(void)
     BAIL_OUT("no thread");
   for (int64_t since = real_ms(); !gate_is_held(store); is_readable(w.took[0], 1))
     if (real_ms() - since > 60000)
-      BAIL_OUT("who waits does not hold the gate");
+      BAIL_OUT("the waiter does not hold the gate");
   /* The waiter has the gate, then the store: the handle that releases comes behind it. */
   lockfile_release(&a.lock);
-  expect_refused(lockfile_take(&a.lock, 0, -1, &why), DK_BUSY, "", "", "nobody passes a waiter");
+  expect_refused(lockfile_take(&a.lock, 0, -1, &why), DK_BUSY, "", "", "no handle passes a waiter");
   expect_refused(lockfile_try(&a.lock, &why), DK_BUSY, "", "", "nor by a try");
   ok(is_readable(w.took[0], 60000) && read(w.took[0], &byte, 1) == 1 && byte == 1,
      "the waiter has it");
-  ok(write(w.go_on[1], &byte, 1) == 1, "and lets it go");
+  ok(write(w.go_on[1], &byte, 1) == 1, "and releases it");
   pthread_join(thread, NULL);
   cmp_ok(lockfile_take(&a.lock, 60000, -1, &why), "==", DK_OK, "then it is free");
   close_handle(&a);
@@ -240,7 +240,7 @@ test_owner_dies(void)
   close(pipes[0]), close(pipes[1]);
 }
 
-/* Nothing may be lost for lack of a descriptor. */
+/* Nothing is lost for lack of a descriptor. */
 static void
 test_taken_without_an_ear(void)
 {
@@ -253,7 +253,7 @@ test_taken_without_an_ear(void)
   free(b.bell.path);
   b.bell.path = strdup("/nowhere/to-be-watched");
   expect_refused(lockfile_take(&b.lock, 20, -1, &why), DK_BUSY, "busy_timeout, 20 ms", "deaf-lock",
-                 "who cannot hear the bell waits too");
+                 "a handle that cannot hear the bell waits too");
   close_handle(&b);
   close_handle(&a);
 }
@@ -483,7 +483,7 @@ test_numbers(void)
   ok(is_readable(far->fd, 0), "which is heard");
   hear_numbers(&b, far, before);
   ok(after[QUEUE_WORK] != before[QUEUE_WORK] && after[QUEUE_TURNS] != before[QUEUE_TURNS],
-     "and makes everybody look");
+     "and makes all waiters look");
   close_handle(&a);
   close_handle(&b);
 }
@@ -518,7 +518,7 @@ test_bell(void)
   bell_take_back(&a.bell, two);
   bell_hear_out(&a.bell, one);
   two = lend(&a);
-  ok(!is_readable(two->fd, 0), "who borrows an ear hears it out");
+  ok(!is_readable(two->fd, 0), "a borrowed ear has heard all earlier rings");
   for (size_t i = 0; i < 100; i++)
     ears[i] = lend(&a);
   cmp_ok(inotify_descriptors(), "==", 2, "two handles have two inotify descriptors");
@@ -587,7 +587,7 @@ test_no_ring_is_lost(void)
     done += result != NULL;
     slept += listeners[i].slept;
   }
-  cmp_ok(done, "==", LISTENERS, "all listeners came back");
+  cmp_ok(done, "==", LISTENERS, "all listeners returned");
   cmp_ok(slept, "==", 0, "none slept through a ring");
   close_handle(&h);
 }
@@ -608,7 +608,7 @@ main(void)
     test_not_made_by_root();
     test_group_store();
   } else {
-    skip(1, "whose the lock file is that root makes: only root can make it");
+    skip(1, "the owner of a lock file that root makes: only root can make it");
   }
   test_bell();
   test_numbers();

@@ -71,7 +71,7 @@ given_everyone(struct handle_under_test *h)
   make(h, "a", .name = "bill", .version = "2");
   set_time(NOON + 200);
   make(h, "ä", .status = DK_CANCELLED, .parent = "a0");
-  make(h, "B", .status = DK_COMPLETED, .parent = "not there");
+  make(h, "B", .status = DK_COMPLETED, .parent = "absent");
   set_time(NOON + 300);
   make(h, "a0", .status = DK_CONTINUED_AS_NEW, .parent = "a");
   drop_turn(h, take_turn(h, "dropped"));
@@ -99,14 +99,14 @@ test_order(struct handle_under_test *h)
     ok(strcmp(paged, everyone) == 0 && pages == (6 + size - 1) / size,
        "pages of %u, %u of them: \"%s\"", size, pages, paged);
   }
-  is(list(h, NULL, "a00", 2), "b pending", "after an id that is not there");
+  is(list(h, NULL, "a00", 2), "b pending", "after an id that does not exist");
   is(list(h, NULL, "ä", 0), "", "after the last");
 }
 
 static void
 test_filters(struct handle_under_test *h)
 {
-  struct dk_bytes some[] = {text("pending"), text("b"), text("nobody"), text("B"), text("b"),
+  struct dk_bytes some[] = {text("pending"), text("b"), text("absent"), text("B"), text("b"),
                             text("dropped")};
   const uint32_t over = 1u << DK_COMPLETED | 1u << DK_FAILED | 1u << DK_CANCELLED;
 
@@ -119,10 +119,10 @@ test_filters(struct handle_under_test *h)
   is(filtered(h, .version = text("2")), "a", "by version");
   is(filtered(h, .name = text("order"), .version = text("2")), "", "by both: all must hold");
   is(filtered(h, .parent_instance = text("a")), "a0 b", "the children of one");
-  is(filtered(h, .parent_instance = text("not there")), "B", "and of one that is not there");
+  is(filtered(h, .parent_instance = text("absent")), "B", "and of one that does not exist");
   is(filtered(h, .flags = DK_FILTER_ROOTS), "a pending", "those without a parent");
   is(filtered(h, .flags = DK_FILTER_ROOTS, .parent_instance = text("a")), "", "both: none");
-  is(filtered(h, .statuses = over), "B b ä", "by status: what is over");
+  is(filtered(h, .statuses = over), "B b ä", "by status: what has ended");
   is(filtered(h, .statuses = 1u << DK_NOT_STARTED | 1u << DK_CONTINUED_AS_NEW), "a0 pending",
      "not started, or between two executions");
   is(filtered(h, .flags = DK_FILTER_IDS, .ids = some, .n_ids = 6, .statuses = over), "B b",
@@ -152,7 +152,7 @@ test_pages_of_filters(struct handle_under_test *h)
   is(list(h, &children, "b", 1), "", "and no more");
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- what is listed -------------------------------------------------------------------------- */
 
 static bool
 equals(struct dk_bytes found, const char *expected)
@@ -185,11 +185,11 @@ test_facts(struct handle_under_test *h)
        !i->output.ptr, "times; a running one has no output");
   cmp_ok(i->locked_until, "==", NOON + 1050 + 500, "its turn is held");
   set_time(NOON + 1050 + 500);
-  cmp_ok(look_at(h, "facts", 0)->locked_until, "==", 0, "until the lease is over");
+  cmp_ok(look_at(h, "facts", 0)->locked_until, "==", 0, "until the lease has ended");
   drop_turn(h, take_turn(h, "facts"));
   i = look_at(h, "b", DK_LIST_OUTPUT);
   ok(i->status == DK_FAILED && i->completed_at == NOON && i->output.len == 10 && !i->owner.ptr,
-     "one that is over has a completion and an output, and this one no owner");
+     "one that has ended has a completion and an output, and this one no owner");
   ok(!look_at(h, "b", 0)->output.ptr, "the output only if it is asked for");
   i = look_at(h, "a0", DK_LIST_OUTPUT);
   ok(i->status == DK_CONTINUED_AS_NEW && i->completed_at == NOON + 300 && i->output.len == 10,
@@ -210,7 +210,7 @@ test_creation(struct handle_under_test *h)
      "created with the first execution, started with the current one");
   cmp_ok(dk_store_prune_executions(h->store, h->caller, &prune, NULL), "==", DK_OK, "a prune");
   i = look_at(h, "long", 0);
-  ok(i->created_at == NOON + 2000 && i->started_at == NOON + 3000, "both are so still");
+  ok(i->created_at == NOON + 2000 && i->started_at == NOON + 3000, "neither has changed");
 }
 
 /* ADMIN-4. */
@@ -240,7 +240,7 @@ test_pending(struct handle_under_test *h)
        "with the lease, if it is held; since the oldest that is stored still");
     drop_turn(h, token);
   }
-  ok(!look_at(h, "soon", 0), "gone with its messages");
+  ok(!look_at(h, "soon", 0), "deleted with its messages");
   make(h, "soon");
   cmp_ok(look_at(h, "soon", 0)->status, "==", DK_RUNNING, "an instance after its first commit");
 }
@@ -271,9 +271,9 @@ test_executions(struct handle_under_test *h)
   cmp_ok(dk_store_list_executions(h->store, h->caller, &request, &found), "==", DK_OK,
          "after the largest number");
   cmp_ok(found->n_items, "==", 0, "there are none");
-  request = (struct dk_list_executions){.struct_size = sizeof request, .instance = text("nobody")};
+  request = (struct dk_list_executions){.struct_size = sizeof request, .instance = text("absent")};
   cmp_ok(dk_store_list_executions(h->store, h->caller, &request, &found), "==", DK_OK,
-         "of one that is not there");
+         "of one that does not exist");
   cmp_ok(found->n_items, "==", 0, "there are none");
 }
 
@@ -304,8 +304,9 @@ test_messages(struct handle_under_test *h)
   request.max_messages = 2;
   dk_store_read_messages(h->store, h->caller, &request, &found);
   ok(found->n_items == 2 && found->items[1].payload.len == 10, "the first two");
-  request.instance = text("nobody");
-  cmp_ok(dk_store_read_messages(h->store, h->caller, &request, &found), "==", DK_OK, "of nobody");
+  request.instance = text("absent");
+  cmp_ok(dk_store_read_messages(h->store, h->caller, &request, &found), "==", DK_OK,
+         "of an unknown instance");
   cmp_ok(found->n_items, "==", 0, "none");
 }
 
@@ -321,7 +322,7 @@ stats_of(struct handle_under_test *h)
   return stats;
 }
 
-/* ADMIN-6: what was given back, or whose lease ran out, is ready, whatever token it bears. */
+/* ADMIN-6: what was given back, or whose lease has ended, is ready, whatever token it has. */
 static void
 test_stats(void)
 {
@@ -362,13 +363,13 @@ test_stats(void)
   s = stats_of(&h);
   ok(s.messages_delayed == 0 && s.messages_locked == 0 && s.messages_ready == 5 &&
        s.activities_delayed == 0 && s.activities_locked == 0 && s.activities_ready == 4,
-     "when all leases have run out all is ready");
+     "when all leases have ended, all is ready");
   close_store(&h);
 }
 
-/* ---- beside everybody ------------------------------------------------------------------------ */
+/* ---- while another process holds the store --------------------------------------------------- */
 
-/* ADMIN-7: the writer is not asked: another process has the store, and goes on having it. */
+/* ADMIN-7: the writer does not take part: another process holds the store, and keeps it. */
 static void
 test_while_locked(struct handle_under_test *h)
 {

@@ -138,7 +138,7 @@ static const struct {
   const char *spoil, *part, *other_part, *name;
 } refusals[] = {
   {"UPDATE worker_queue SET work_item = 'no JSON' WHERE id = 12", "worker_queue, row 12",
-   "cannot be read", "a work item that is no JSON"},
+   "cannot be read", "a work item that is not JSON"},
   {"UPDATE worker_queue SET work_item = '{\"ActivityExecute\":{\"instance\":\"a\",\"id\":1}}'"
    " WHERE id = 13",
    "worker_queue, row 13", "execution_id", "a work item without its execution"},
@@ -157,14 +157,14 @@ static const struct {
    " WHERE id = 8",
    "orchestrator_queue, row 8", "1 to 1024 bytes", "a target that is too long"},
   {"UPDATE executions SET status = 'Sleeping' WHERE instance_id = 'order-3'", "executions, row 4",
-   "Running, Completed", "a status that nobody knows"},
+   "Running, Completed", "an unknown status"},
   {"DELETE FROM executions WHERE instance_id = 'order-1' AND execution_id = 2", "instances, row 1",
    "no row in executions", "an instance without its execution"},
   {"UPDATE history SET event_id = 'x' WHERE rowid = 3", "history, row 3", "event_id",
    "an event without a number"},
   {"UPDATE instances SET created_at = 'today' WHERE instance_id = 'order-2'", "instances, row 2",
    "created_at", "an instance that was created at no time"},
-  {"DROP TABLE worker_queue", "of the six tables of version 1 it has 5", "", "a table is missing"},
+  {"DROP TABLE worker_queue", "it has 5 of the six tables of version 1", "", "a table is missing"},
 };
 
 static void
@@ -189,7 +189,7 @@ test_refusals(void)
     free(after);
   }
   sql_at(place("refused-0"), "DELETE FROM worker_queue WHERE id = 12");
-  cmp_ok(try_open(place("refused-0"), 0), "==", DK_OK, "the way out that the text names is one");
+  cmp_ok(try_open(place("refused-0"), 0), "==", DK_OK, "the repair that the text names works");
   make_version_1(place("reader"));
   expect_refused(try_open(place("reader"), DK_OPEN_READ_ONLY), DK_REFUSED, "version 1",
                  "open it once for writing", "a reader migrates nothing");

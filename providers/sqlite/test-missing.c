@@ -209,7 +209,7 @@ main(void)
     in_reading += open_tells(&parts[i], DK_OPEN_READ_ONLY);
     in_operations += operations_tell(&parts[i]);
   }
-  cmp_ok(in_open, "==", tried, "open tells what is missing");
+  cmp_ok(in_open, "==", tried, "open reports what is missing");
   cmp_ok(in_reading, "==", tried, "and so it does to read");
   cmp_ok(in_operations, "==", tried, "so do operations, which work when it is back");
   test_version_1();

@@ -58,12 +58,12 @@ test_removed(const char *ending)
   given_store(&doer, name);
   read_history(&doer); /* which brings nothing, on a connection that is kept */
   if (unlink(named(name, ending)) < 0)
-    BAIL_OUT("%s is not there", named(name, ending));
-  snprintf(name, sizeof name, "store%s is removed: it is said", ending);
+    BAIL_OUT("%s does not exist", named(name, ending));
+  snprintf(name, sizeof name, "store%s is removed: it is reported", ending);
   expect_told(&doer, enqueue_bytes(&doer, "lost", 100), DK_REFUSED, "removed, moved or replaced",
               name);
   expect_told(&doer, read_history(&doer), DK_REFUSED, "removed, moved or replaced",
-              "and a reader is told too");
+              "and to a reader too");
   doer_close(&doer);
 }
 
@@ -79,7 +79,7 @@ test_replaced(void)
     if (rename(named("other.db", endings[i]), named("replaced.db", endings[i])) < 0 && i == 0)
       BAIL_OUT("the store cannot be replaced");
   expect_told(&doer, enqueue_bytes(&doer, "lost", 100), DK_REFUSED, "removed, moved or replaced",
-              "another store lies there: it is said");
+              "another store is in its place: it is reported");
   doer_close(&doer);
   cmp_ok(doer_open(&doer, place("replaced.db"), 0), "==", DK_OK, "it can be opened");
   cmp_ok(number_at(place("replaced.db"),

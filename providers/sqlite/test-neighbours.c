@@ -72,7 +72,7 @@ real_ms(void)
   return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
-/* Real time, for what cannot be seen to have happened. */
+/* Real time, for an event that cannot be observed. */
 static void
 let_ms_pass(int ms)
 {
@@ -265,7 +265,7 @@ test_idle_pollers(void)
     let_ms_pass(2);
   }
   ok(atomic_load(&looks_for_work) == 0,
-     "who waits for work does not look when messages come (%d looks)",
+     "a wait for work does not look when messages come (%d looks)",
      atomic_load(&looks_for_work));
   enqueue_work(&h, 1);
   expect_done(&work, DK_OK, "but has the work when it comes");
@@ -278,7 +278,7 @@ test_idle_pollers(void)
     let_ms_pass(2);
   }
   ok(atomic_load(&looks_for_turns) == 0,
-     "who waits for a turn does not look when work comes (%d looks)",
+     "a wait for a turn does not look when work comes (%d looks)",
      atomic_load(&looks_for_turns));
   enqueue(&h, "second");
   expect_done(&turn, DK_OK, "but has the turn when it comes");
@@ -352,7 +352,7 @@ test_cancelled_neighbour(void)
   dk_cancel(canceller);
   pthread_join(cancelled.thread, NULL);
   cmp_ok(cancelled.status, "==", DK_CALL_CANCELLED, "a call behind the one that runs is cancelled");
-  ok(strstr(dk_caller_failure(cancelled.h.caller)->text, "cancelled while others were served"),
+  ok(strstr(dk_caller_failure(cancelled.h.caller)->text, "cancelled while other operations ran"),
      "and says what it waited for");
   dk_caller_free(cancelled.h.caller);
   let_ms_pass(30);

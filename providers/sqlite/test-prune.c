@@ -72,9 +72,10 @@ test_which(void)
   struct dk_removed removed = prune(&h, "inst", 5, NOON + 3);
   is(executions_of(&h, "inst"), "3 4 5 6 7 8 9", "before that time, not at it");
   ok(removed.instances == 1 && removed.executions == 2 && removed.events == 5 &&
-       removed.messages == 0 && removed.activities == 0 && !removed.next.ptr, "what went is told");
+       removed.messages == 0 && removed.activities == 0 && !removed.next.ptr,
+     "the deleted rows are counted");
   prune(&h, "inst", 3, NOON + 900);
-  is(executions_of(&h, "inst"), "4 7 8 9", "the newest stay, by number, and what nobody has ended");
+  is(executions_of(&h, "inst"), "4 7 8 9", "the newest stay, by number; so does an unfinished one");
   prune(&h, "inst", 4, 0);
   is(executions_of(&h, "inst"), "4 7 8 9", "the newest four are these, whatever their numbers are");
   removed = prune(&h, "inst", 900, 0);

@@ -49,7 +49,7 @@ test_modes(mode_t umask_bits)
     chmod(lock, modes[i].store);
     cmp_ok(try_open(path, 0), "==", DK_OK, "an earlier build gave it that of the store");
     cmp_ok(mode_of(lock), "==", modes[i].lock & (modes[i].store | 0600),
-           "the rights of those who only read are taken");
+           "the rights of users who only read are removed");
   }
   umask(before);
   destroy(path);
@@ -134,7 +134,7 @@ expect_unhindered(const char *path, const char *name)
   char has_it = 'n';
   pid_t holder = begin_holding(path, &has_it);
 
-  cmp_ok(has_it, "==", 'n', "%s: who only reads gets no lock", name);
+  cmp_ok(has_it, "==", 'n', "%s: a user who only reads gets no lock", name);
   cmp_ok(try_open(path, 0), "==", DK_OK, "%s: and the store is written meanwhile", name);
   kill(holder, SIGKILL);
   waitpid(holder, NULL, 0);

@@ -219,7 +219,8 @@ expect_no_leftovers(const char *name, const char *what)
     " UNION ALL SELECT large FROM history WHERE large NOTNULL)");
 
   if (!ok(stray == 0 && payloads == 0, "%s: no row is left over", what))
-    diag("%lld rows of nobody, %lld payloads of no row", (long long)stray, (long long)payloads);
+    diag("rows without instance: %lld, payloads without row: %lld", (long long)stray,
+         (long long)payloads);
 }
 
 void

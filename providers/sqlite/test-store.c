@@ -55,8 +55,8 @@ test_missing(void)
 {
   const char *path = place("missing");
 
-  expect_refused(try_open(path, RW), DK_NOT_FOUND, path, "none was to be made", "no store");
-  expect_refused(try_open(path, RO), DK_NOT_FOUND, path, "none was to be made",
+  expect_refused(try_open(path, RW), DK_NOT_FOUND, path, "did not ask to make one", "no store");
+  expect_refused(try_open(path, RO), DK_NOT_FOUND, path, "did not ask to make one",
                  "read-only: no store");
   expect_refused(try_open(path, RO | CREATE), DK_NOT_FOUND, path, "", "read-only makes none");
   ok(nothing(path), "nothing was made");
@@ -64,7 +64,7 @@ test_missing(void)
                  "the folder of the store", "no-folder", "no folder for it");
 
   make_file(path, "", 0);
-  expect_refused(try_open(path, RW), DK_NOT_FOUND, path, "none was to be made", "an empty file");
+  expect_refused(try_open(path, RW), DK_NOT_FOUND, path, "did not ask to make", "an empty file");
   expect_refused(try_open(path, RO), DK_NOT_FOUND, path, "", "an empty file, read-only");
   ok(only_file(path), "nothing was made beside it");
   cmp_ok(try_open(path, CREATE), "==", DK_OK, "an empty file becomes a store");
@@ -97,7 +97,7 @@ test_group_mode(void)
   chmod(path, 0660);
   unlink(beside(path, "-lock"));
   cmp_ok(try_open(path, RW), "==", DK_OK, "opened without its lock file");
-  cmp_ok(mode_of(beside(path, "-lock")), "==", 0660, "who may open the store may lock it");
+  cmp_ok(mode_of(beside(path, "-lock")), "==", 0660, "a user who may open the store may lock it");
 }
 
 static void
@@ -288,7 +288,7 @@ spoilt(const char *name, const char *sql)
 static void
 test_not_for_us(void)
 {
-  refuse(spoilt("later", "PRAGMA user_version = 9"), DK_REFUSED, "version 9", "version 2",
+  refuse(spoilt("later", "PRAGMA user_version = 9"), DK_REFUSED, "version 9", "versions up to 2",
          "a later version, with both numbers");
   refuse(spoilt("zero", "PRAGMA user_version = 0"), DK_CORRUPT, "user_version is 0", "1 to 2",
          "ours, but of no version");
@@ -316,7 +316,7 @@ test_no_file(void)
   expect_refused(try_open(place("pipe"), CREATE), DK_REFUSED, "pipe", "name a file", "a pipe");
   if (symlink("nowhere", place("dangling")) < 0)
     BAIL_OUT("no symbolic link");
-  expect_refused(try_open(place("dangling"), CREATE), DK_REFUSED, "leads nowhere", "dangling",
+  expect_refused(try_open(place("dangling"), CREATE), DK_REFUSED, "does not exist", "dangling",
                  "a symbolic link to nothing");
   cmp_ok(try_open(path, CREATE), "==", DK_OK, "a store");
   if (link(path, place("other-name")) < 0)
@@ -338,7 +338,7 @@ test_lock_is_held(void)
   struct connection c;
 
   cmp_ok(open_files(path, CREATE, &files, &c), "==", DK_OK, "a store");
-  cmp_ok(lockfile_take(&files.lock, 0, -1, &why), "==", DK_OK, "somebody holds it");
+  cmp_ok(lockfile_take(&files.lock, 0, -1, &why), "==", DK_OK, "another handle holds it");
   expect_refused(try_open(path, RW), DK_BUSY, "held-lock", "busy_timeout, 300 ms", "opening waits");
   expect_refused(destroy(path), DK_BUSY, "held-lock", "another process", "removing it waits");
   cmp_ok(try_open(path, RO), "==", DK_OK, "a reader need not wait");
@@ -461,8 +461,8 @@ test_destroy(void)
   const char *path = place("removed"), *theirs = place("tables"), *empty = place("empty");
   size_t size, size_after;
 
-  cmp_ok(destroy(path), "==", DK_OK, "what is not there");
-  cmp_ok(destroy(place("no-folder/store")), "==", DK_OK, "nor its folder");
+  cmp_ok(destroy(path), "==", DK_OK, "removing a store that does not exist");
+  cmp_ok(destroy(place("no-folder/store")), "==", DK_OK, "or whose folder does not exist");
   ok(nothing(path), "leaves nothing");
   try_open(path, CREATE);
   ok(is_there(beside(path, "-wal")) && is_there(beside(path, "-lock")), "a store with its files");
@@ -473,7 +473,7 @@ test_destroy(void)
   ok(nothing(path), "whole");
 
   char *before = bytes_of(theirs, &size);
-  expect_refused(destroy(theirs), DK_REFUSED, "another program", theirs, "somebody else's stays");
+  expect_refused(destroy(theirs), DK_REFUSED, "another program", theirs, "another program's stays");
   char *after = bytes_of(theirs, &size_after);
   ok(size == size_after && memcmp(before, after, size) == 0, "as it was");
   ok(only_file(theirs), "with no lock file");

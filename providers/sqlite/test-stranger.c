@@ -64,7 +64,7 @@ test_lock(struct handle_under_test *h)
   work_a_little(h);
   stranger.sql = NULL;
   ok(stranger.tries > 20 && stranger.refused == stranger.tries,
-     "from its first read on nobody else has the lock of the database: %zu of %zu tries refused",
+     "from its first read on no other program gets the database's lock: %zu of %zu tries refused",
      stranger.refused, stranger.tries);
 }
 

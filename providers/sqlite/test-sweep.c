@@ -84,7 +84,7 @@ neighbour_writes(void)
 
   if (write(neighbour, "w", 1) != 1 ||
       read(neighbour, &status, sizeof status) != (ssize_t)sizeof status)
-    BAIL_OUT("the other process is gone");
+    BAIL_OUT("the other process has ended");
   return status;
 }
 

@@ -52,7 +52,7 @@ static bool
 is_said(const struct trouble *trouble)
 {
   bool says = strstr(why.text, trouble->part) || (trouble->error == ENOSPC && why.code &&
-                                                  strstr(why.text, "make room"));
+                                                  strstr(why.text, "free space"));
 
   if (!says)
     diag("%s: the text was: %s", trouble->name, why.text);
@@ -78,7 +78,7 @@ test_making(const struct trouble *trouble)
   }
   destroy(path);
   cmp_ok(n, ">", 2, "%s from each of %d calls on: no store is made", trouble->name, n - 1);
-  cmp_ok(wrong, "==", 0, "%s: it is said, nothing is left, and the next open makes it",
+  cmp_ok(wrong, "==", 0, "%s: it is reported, nothing is left, and the next open makes it",
          trouble->name);
   if (trouble->error == EIO)
     cmp_ok(poisoned, ">", 0, "%s: the connection is not to be used again", trouble->name);
@@ -113,7 +113,7 @@ test_migrating(const struct trouble *trouble)
   destroy(path);
   cmp_ok(kept, ">", calls_step() > 1 ? 0 : 2,
          "%s from each of %d calls on: %d times version 1 is left", trouble->name, n - 1, kept);
-  cmp_ok(wrong, "==", 0, "%s: it is said, nothing has changed, and the next open migrates it",
+  cmp_ok(wrong, "==", 0, "%s: it is reported, nothing has changed, and the next open migrates it",
          trouble->name);
   free(version_1);
 }
@@ -132,7 +132,7 @@ test_writing(const struct trouble *trouble)
   calls = (struct calls){.kinds = trouble->kinds, .fails_from = 1, .error = trouble->error};
   cmp_ok(connection_exec(&c, "INSERT INTO instance(instance) VALUES('x')", "inserting", &why), "==",
          DK_UNAVAILABLE, "%s: a write fails", trouble->name);
-  ok(is_said(trouble) && strstr(why.text, "inserting"), "%s: it is said", trouble->name);
+  ok(is_said(trouble) && strstr(why.text, "inserting"), "%s: it is reported", trouble->name);
   bool poisons = why.poisons;
   cmp_ok(poisons, "==", trouble->error == EIO, "%s: whether the connection is to be used again",
          trouble->name);
@@ -144,7 +144,7 @@ test_writing(const struct trouble *trouble)
            "%s: another is opened", trouble->name);
   }
   cmp_ok(connection_exec(&c, "INSERT INTO instance(instance) VALUES('y')", "inserting", &why), "==",
-         DK_OK, "%s: when it is over, a write works", trouble->name);
+         DK_OK, "%s: when the disk works again, a write works", trouble->name);
   connection_integer(&c, "SELECT count(*) FROM instance WHERE instance = 'y'", &n, &why);
   cmp_ok(n, "==", 1, "%s: and is there", trouble->name);
   close_files(&files, &c);
@@ -170,7 +170,7 @@ test_memory(void)
       diag("with %lld bytes: %d: %s", (long long)room, status, why.text);
   }
   cmp_ok(refused, ">", calls_step() > 1 ? 0 : 3, "no memory: refused with %d sizes", refused);
-  cmp_ok(wrong, "==", 0, "no memory: it is said, and nothing is left");
+  cmp_ok(wrong, "==", 0, "no memory: it is reported, and nothing is left");
   cmp_ok(status, "==", DK_OK, "with enough of it the store is made");
 }
 

@@ -68,7 +68,7 @@ test_texts(void)
   int code = sqlite3_exec(db, "INSERT INTO t VALUES(1)", NULL, NULL, NULL);
   cmp_ok(code, "==", SQLITE_CONSTRAINT, "a primary code");
   expect_refused(why_sqlite(&why, db, code, "inserting"), DK_INTERNAL, "inserting: ", "t.a",
-                 "what SQLite says is in the text");
+                 "SQLite's message is in the text");
   cmp_ok(why.code, "==", SQLITE_CONSTRAINT_UNIQUE, "the extended code is kept");
   ok(!why.poisons, "the connection can be used");
   sqlite3_close(db);
@@ -76,14 +76,14 @@ test_texts(void)
                  "SQLITE_IOERR_FSYNC", "system's log", "without a connection");
   ok(why.poisons, "a failed sync poisons");
   expect_refused(why_set(&why, DK_BUSY, "%s %d", "text", 7), DK_BUSY, "text 7", "", "a text");
-  ok(why.code == 0 && !why.poisons, "is nothing of SQLite's");
+  ok(why.code == 0 && !why.poisons, "has no code of SQLite");
   char big[3000];
   memset(big, 'x', sizeof big - 1);
   big[sizeof big - 1] = '\0';
   why_set(&why, DK_BUSY, "%s", big);
   cmp_ok(strlen(why.text), "==", sizeof why.text - 1, "what is too long is cut");
   expect_refused(why_errno(&why, ENOSPC, "writing", "/a"), DK_UNAVAILABLE, "/a: writing",
-                 "make room", "a full disk");
+                 "free space", "a full disk");
   expect_refused(why_errno(&why, EACCES, "writing", "/a"), DK_REFUSED, "Permission denied",
                  "read-only", "no right");
   expect_refused(why_errno(&why, ENOMEM, "writing", "/a"), DK_NO_MEMORY, "/a", "", "no memory");
@@ -127,7 +127,7 @@ expect_path(const char *store, const char *expected)
 
   cmp_ok(read_settings(store, NULL, NULL, &settings), "==", DK_OK, "store %s", store);
   is(settings.path, expected, "is this file");
-  cmp_ok(settings.synchronous, "==", SYNCHRONOUS_FULL, "synchronous is full unless it is said");
+  cmp_ok(settings.synchronous, "==", SYNCHRONOUS_FULL, "synchronous is full by default");
   settings_done(&settings);
 }
 
@@ -149,7 +149,7 @@ test_settings(void)
   expect_busy("1h", 3600000);
   expect_busy("7", 7);
   expect_path("store", place("store"));
-  expect_path("//nobody", "/nobody");
+  expect_path("//absent", "/absent");
   snprintf(path, sizeof path, "%s/./store", folder);
   expect_path(path, place("store"));
   cmp_ok(read_settings("a", "normal", NULL, &settings), "==", DK_OK, "synchronous normal");
@@ -163,16 +163,16 @@ test_settings(void)
   expect_refused(read_settings("a", "off", NULL, &settings), DK_INVALID, "\"off\"",
                  "full or normal", "synchronous off");
   expect_refused(read_settings("a", NULL, "5 days", &settings), DK_INVALID, "5 days", "500ms",
-                 "a busy_timeout that is none");
+                 "a busy_timeout that is not a duration");
   expect_refused(read_settings("a", NULL, "99999999999999999h", &settings), DK_INVALID, "9h",
                  "500ms", "a busy_timeout that is too long");
   expect_refused(read_settings("folder/x", NULL, NULL, &settings), DK_NOT_FOUND, "folder/x",
-                 "the folder of the store", "a folder that is not there");
+                 "the folder of the store", "a folder that does not exist");
   memset(path, 'x', sizeof path);
   path[255] = '/';
   path[511] = '\0';
   expect_refused(read_settings(path, NULL, NULL, &settings), DK_NOT_FOUND, "the folder", "xxx",
-                 "a long path that leads nowhere");
+                 "a long path that does not exist");
   for (int i = 0; i < 255; i++)
     memcpy(path + 2 * i, "./", 2);
   memset(path + 300, 'y', 200);

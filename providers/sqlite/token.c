@@ -91,7 +91,7 @@ is_work_token(struct dk_bytes text, struct token *ret_token)
 static dk_status
 refuse_strange_token(struct operation *op)
 {
-  return refuse(op, DK_LOCK_LOST, "this token was never given out");
+  return refuse(op, DK_LOCK_LOST, "this token was never issued");
 }
 
 /* Of its form; was it this store that gave it? */
@@ -99,8 +99,8 @@ static dk_status
 refuse_anothers_token(struct operation *op, const struct token *token)
 {
   if (token->store != op->group->store)
-    return refuse(op, DK_LOCK_LOST, "this token is another store's, or of this one before it was "
-                                    "removed and made again");
+    return refuse(op, DK_LOCK_LOST, "this token belongs to another store, or to this one before "
+                                    "it was removed and made again");
   return token->epoch > op->group->counter ? refuse_strange_token(op) : DK_OK;
 }
 
@@ -112,7 +112,7 @@ read_turn_token(struct operation *op, struct dk_bytes text, struct token *ret_to
   if (is_turn_token(text, ret_token))
     return refuse_anothers_token(op, ret_token);
   if (is_work_token(text, &other))
-    return refuse(op, DK_LOCK_LOST, "this token is a work item's; a turn's is needed");
+    return refuse(op, DK_LOCK_LOST, "this token belongs to a work item; expected one of a turn");
   return refuse_strange_token(op);
 }
 
@@ -124,7 +124,7 @@ read_work_token(struct operation *op, struct dk_bytes text, struct token *ret_to
   if (is_work_token(text, ret_token))
     return refuse_anothers_token(op, ret_token);
   if (is_turn_token(text, &other))
-    return refuse(op, DK_LOCK_LOST, "this token is a turn's; a work item's is needed");
+    return refuse(op, DK_LOCK_LOST, "this token belongs to a turn; expected one of a work item");
   return refuse_strange_token(op);
 }
 
@@ -135,10 +135,10 @@ refuse_dead_token(struct operation *op, int64_t epoch, int64_t row_epoch, int64_
   if (epoch > row_epoch)
     return refuse_strange_token(op);
   if (locked_until == 0)
-    return refuse(op, DK_LOCK_LOST, "this token is used up: its lock was given back or committed");
+    return refuse(op, DK_LOCK_LOST, "this token is used: its lock was given back or committed");
   if (epoch != row_epoch)
-    return refuse(op, DK_LOCK_LOST, "this token was taken over: its lease ran out or was given "
-                                    "back, and it was delivered again since");
-  return refuse(op, DK_LOCK_LOST, "the lease of this token ran out %" PRId64 " ms ago; nobody has "
+    return refuse(op, DK_LOCK_LOST, "this token was taken over: its lease ended or was given "
+                                    "back, and its row was fetched again");
+  return refuse(op, DK_LOCK_LOST, "the lease of this token ended %" PRId64 " ms ago; no fetch has "
                                   "taken over yet", op->group->now - locked_until);
 }

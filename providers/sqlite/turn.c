@@ -182,7 +182,7 @@ hand_up_head(struct operation *op, const struct turn *turn, sqlite3_stmt *row, b
   }
   head.lease_left_ms = until - host->now(host);
   if (head.lease_left_ms < 1)
-    return refuse(op, DK_BUSY, "the lease was over before the turn could be handed up");
+    return refuse(op, DK_BUSY, "the lease ended before the turn could be delivered");
   return host->turn(op->call, &head);
 }
 
@@ -278,7 +278,7 @@ hand_up_turn(struct operation *op, const struct turn *before, sqlite3_stmt *row,
     TRY(hand_up_events(op, before));
   TRY(hand_up_messages(op, before, claimed));
   if (claimed->seq == 0)
-    return refuse(op, DK_CORRUPT, "instance %lld is noted as ready and has no message; the store "
+    return refuse(op, DK_CORRUPT, "instance %lld is marked as ready but has no message; the store "
                   "is damaged", (long long)before->iid);
   return DK_OK;
 }
@@ -321,7 +321,7 @@ find_live_turn(struct operation *op, struct turn *ret_turn)
   TRY(read_turn_token(op, op->token, &token));
   TRY(read_turn(op, token.of.iid, ret_turn, NULL));
   if (ret_turn->iid == 0)
-    return refuse(op, DK_LOCK_LOST, "this token was never given out, or its instance is gone");
+    return refuse(op, DK_LOCK_LOST, "this token was never issued, or its instance was deleted");
   if (ret_turn->epoch != token.epoch || ret_turn->locked_until <= op->group->now)
     return refuse_dead_token(op, token.epoch, ret_turn->epoch, ret_turn->locked_until);
   return DK_OK;

@@ -11,7 +11,7 @@
 
 /* Of what the process has the right to do. */
 #define NO_DESCRIPTOR                                                                              \
-  "the process has the right to it: try again, and look at the number of descriptors (ulimit -n) " \
+  "the process has the right, so try again, and check the number of descriptors (ulimit -n) "      \
   "and the system's log"
 
 #define REPORT_IT "this is a fault of the plugin or of SQLite; report it"
@@ -26,44 +26,45 @@ static const struct meaning {
   const char *name, *next;
 } meanings[] = {
   {SQLITE_BUSY, DK_BUSY, false, "SQLITE_BUSY",
-   "another process holds the database; try again, or give busy_timeout more time"},
+   "another process holds the database; try again, or increase busy_timeout"},
   {SQLITE_BUSY_RECOVERY, DK_BUSY, false, "SQLITE_BUSY_RECOVERY",
-   "another process recovers the database after a crash; try again"},
+   "another process is recovering the database after a crash; try again"},
   {SQLITE_BUSY_SNAPSHOT, DK_BUSY, false, "SQLITE_BUSY_SNAPSHOT", "try again"},
   {SQLITE_LOCKED, DK_BUSY, false, "SQLITE_LOCKED", "try again"},
   {SQLITE_PROTOCOL, DK_BUSY, true, "SQLITE_PROTOCOL", "the locks are contended; try again"},
-  {SQLITE_FULL, DK_UNAVAILABLE, false, "SQLITE_FULL", "make room where the store lies; try again"},
+  {SQLITE_FULL, DK_UNAVAILABLE, false, "SQLITE_FULL", "free space on the store's disk; try again"},
   {SQLITE_NOMEM, DK_NO_MEMORY, false, "SQLITE_NOMEM", "give the process more memory"},
   {SQLITE_IOERR_NOMEM, DK_NO_MEMORY, false, "SQLITE_IOERR_NOMEM", "give the process more memory"},
-  {SQLITE_IOERR, DK_UNAVAILABLE, true, "SQLITE_IOERR", "look at the disk and the system's log"},
+  {SQLITE_IOERR, DK_UNAVAILABLE, true, "SQLITE_IOERR", "check the disk and the system's log"},
   {SQLITE_IOERR_READ, DK_UNAVAILABLE, true, "SQLITE_IOERR_READ",
-   "the disk cannot be read; look at the system's log"},
+   "the disk cannot be read; see the system's log"},
   {SQLITE_IOERR_SHORT_READ, DK_UNAVAILABLE, true, "SQLITE_IOERR_SHORT_READ",
-   "the file is shorter than it should be; look at who else writes it"},
+   "the file is shorter than it should be; check whether another program writes it"},
   {SQLITE_IOERR_WRITE, DK_UNAVAILABLE, true, "SQLITE_IOERR_WRITE",
-   "the disk cannot be written; look at the system's log"},
+   "the disk cannot be written; see the system's log"},
   {SQLITE_IOERR_FSYNC, DK_UNAVAILABLE, true, "SQLITE_IOERR_FSYNC",
-   "the disk did not take what was written; look at the system's log"},
+   "the disk did not store what was written; see the system's log"},
   {SQLITE_IOERR_DIR_FSYNC, DK_UNAVAILABLE, true, "SQLITE_IOERR_DIR_FSYNC",
-   "the disk did not take what was written; look at the system's log"},
+   "the disk did not store what was written; see the system's log"},
   {SQLITE_IOERR_TRUNCATE, DK_UNAVAILABLE, true, "SQLITE_IOERR_TRUNCATE",
-   "look at the disk and the system's log"},
+   "check the disk and the system's log"},
   {SQLITE_IOERR_SHMOPEN, DK_UNAVAILABLE, true, "SQLITE_IOERR_SHMOPEN",
-   "the folder must be writable and on a disk of this machine; look at the system's log"},
+   "the folder must be writable and on a disk of this machine; see the system's log"},
   {SQLITE_IOERR_SHMSIZE, DK_UNAVAILABLE, true, "SQLITE_IOERR_SHMSIZE",
-   "make room where the store lies, and look at the system's log; try again"},
+   "free space on the store's disk, and see the system's log; try again"},
   {SQLITE_IOERR_CORRUPTFS, DK_UNAVAILABLE, true, "SQLITE_IOERR_CORRUPTFS",
-   "the disk cannot be read; look at the system's log, and check the filesystem"},
+   "the disk cannot be read; see the system's log, and check the filesystem"},
   {SQLITE_CORRUPT, DK_CORRUPT, true, "SQLITE_CORRUPT",
-   "run PRAGMA integrity_check, and go back to a copy that is whole"},
+   "run PRAGMA integrity_check, and restore a backup"},
   {SQLITE_NOTADB, DK_CORRUPT, true, "SQLITE_NOTADB",
-   "something has overwritten the store; go back to a copy that is whole"},
+   "something has overwritten the store; restore a backup"},
   {SQLITE_READONLY, DK_UNAVAILABLE, true, "SQLITE_READONLY", NO_DESCRIPTOR},
   {SQLITE_READONLY_DBMOVED, DK_UNAVAILABLE, true, "SQLITE_READONLY_DBMOVED",
-   "the file was moved or removed while it was open, or could not be looked at; try again"},
+   "the file was moved or removed while it was open, or could not be examined; try again"},
   {SQLITE_CANTOPEN, DK_UNAVAILABLE, true, "SQLITE_CANTOPEN", NO_DESCRIPTOR},
   {SQLITE_PERM, DK_UNAVAILABLE, true, "SQLITE_PERM", NO_DESCRIPTOR},
-  {SQLITE_NOLFS, DK_UNAVAILABLE, false, "SQLITE_NOLFS", "the filesystem has no large files"},
+  {SQLITE_NOLFS, DK_UNAVAILABLE, false, "SQLITE_NOLFS",
+   "the filesystem does not support large files"},
   {SQLITE_TOOBIG, DK_TOO_LARGE, false, "SQLITE_TOOBIG", "send less at once"},
   {SQLITE_CONSTRAINT, DK_INTERNAL, false, "SQLITE_CONSTRAINT", REPORT_IT},
 };
@@ -133,7 +134,7 @@ why_errno(struct why *why, int error, const char *what, const char *path)
     status = DK_REFUSED;
     next = "; give the process the right to write it and its folder, or open the store read-only";
   } else if (error == ENOSPC || error == EDQUOT) {
-    next = "; make room where the store lies, and try again";
+    next = "; free space on the store's disk, and try again";
   }
   return why_set(why, status, "%s: %s: %s%s", path, what, strerror_r(error, room, sizeof room),
                  next);

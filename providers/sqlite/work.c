@@ -13,7 +13,7 @@ refuse_odd_work(struct operation *op, const struct dk_item *item)
 {
   TRY(refuse_unknown(op, item->session.ptr, "a session"));
   if (item->tag.ptr && item->tag.len == 0)
-    return refuse(op, DK_INVALID, "activity %llu has an empty tag; without a tag it is absent",
+    return refuse(op, DK_INVALID, "activity %llu has an empty tag; expected a tag, or none",
                   (unsigned long long)item->activity_id);
   return DK_OK;
 }
@@ -31,7 +31,7 @@ refuse_stored_work(struct operation *op, const struct identity *of)
   sql_close(row);
   if (!is_there)
     return DK_OK;
-  return refuse(op, DK_DUPLICATE, "activity %lld of execution %lld is stored",
+  return refuse(op, DK_DUPLICATE, "activity %lld of execution %lld is already stored",
                 (long long)of->activity, (long long)of->execution);
 }
 
@@ -285,7 +285,7 @@ hand_up_item(struct operation *op, struct candidate *c, struct dk_work *work)
   work->lock_token = work_token(op, room, &c->of, c->epoch);
   work->lease_left_ms = time_add(op->group->now, request->lock_ms) - host->now(host);
   if (work->lease_left_ms < 1)
-    return refuse(op, DK_BUSY, "the lease was over before the work could be handed up");
+    return refuse(op, DK_BUSY, "the lease ended before the work could be delivered");
   return host->work(op->call, work);
 }
 
@@ -381,8 +381,8 @@ find_live_work(struct operation *op, struct held_work *ret_work)
   TRY(sql_next(sql, row, &is_there));
   if (!is_there) {
     sql_close(row);
-    return refuse(op, DK_LOCK_LOST, "this row is gone: the activity was cancelled by a commit, or "
-                                    "is done, or its instance was deleted");
+    return refuse(op, DK_LOCK_LOST, "there is no row for this token: the activity was cancelled "
+                                    "by a commit or is done, or its instance was deleted");
   }
   epoch = sqlite3_column_int64(row, 1);
   ret_work->locked_until = epoch ? sqlite3_column_int64(row, 0) : 0;
@@ -405,7 +405,7 @@ delete_work(struct operation *op, const struct held_work *work)
   TRY(sql_run(sql, SQL_DELETE_WORK, "iiii", of->iid, of->execution, of->activity,
               work->token.epoch));
   if (sqlite3_changes(sql->connection->db) != 1)
-    return refuse(op, DK_LOCK_LOST, "this row is gone");
+    return refuse(op, DK_LOCK_LOST, "there is no row for this token");
   return delete_large(op, work->large);
 }
 

@@ -233,7 +233,7 @@ tell_cancelled(const struct handle *h, const struct operation *op, bool waited_f
   struct why why;
 
   why_set(&why, DK_CALL_CANCELLED, "%s: cancelled while %s: %s", op->name,
-          waited_for_lock ? "another process held the store" : "others were served",
+          waited_for_lock ? "another process held the store" : "other operations ran",
           h->files.settings.path);
   return why_tell(&why, h->host, op->call);
 }
@@ -287,7 +287,7 @@ writer_start(struct handle *h, struct why *why)
   int error = start_thread(h);
 
   if (error != 0)
-    return why_errno(why, error, "start the writer thread for", h->files.settings.path);
+    return why_errno(why, error, "the writer thread cannot be started", h->files.settings.path);
   h->has_thread = true;
   return DK_OK;
 }

@@ -28,7 +28,7 @@ void
 close_store(struct handle_under_test *h)
 {
   if (dk_store_close(h->store) != 0)
-    BAIL_OUT("close: an operation did not come back");
+    BAIL_OUT("close: an operation did not return");
   dk_caller_free(h->caller);
 }
 

@@ -361,7 +361,7 @@ work(PGconn *pg)
   int64_t to = floor_.is_fan_in ? 1 : 100 + claim.at % DONE_INSTANCES;
   if (only_number(
           floor_run(pg, ACK_WORK, true, 5, claim.iid, claim.epoch, now_ms(), claim.at, to)) < 0)
-    die("a row is gone");
+    die("a row was deleted");
   return 2;
 }
 
@@ -428,7 +428,7 @@ floor_cancel_all(PGconn *pg)
 
 /* ---- a slice --------------------------------------------------------------------------------- */
 
-/* Until the slice is over, or the work that lay ready; one operation in any case. */
+/* Until the slice has ended or the ready work is done; one operation in any case. */
 static void *
 call_until_it_ends(void *pg)
 {

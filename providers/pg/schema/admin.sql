@@ -208,7 +208,7 @@ BEGIN
       CONTINUE;
     END;
   END LOOP;
-  RAISE EXCEPTION 'the descendants change all the time' USING ERRCODE = 'serialization_failure';
+  RAISE EXCEPTION 'the descendants keep changing' USING ERRCODE = 'serialization_failure';
 END
 $$;
 

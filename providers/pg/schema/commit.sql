@@ -29,7 +29,7 @@ BEGIN
       LATERAL (SELECT 1 FROM @schema@.work w WHERE w.instance = p_instance
                AND w.execution = x.execution AND w.activity = x.activity OFFSET 0) AS w LIMIT 1;
   IF NOT FOUND THEN
-    RAISE EXCEPTION 'an activity with this identity was stored at this moment; the next try says so'
+    RAISE EXCEPTION 'an activity with this identity was stored at the same moment'
       USING ERRCODE = 'serialization_failure';
   END IF;
 END
@@ -152,7 +152,7 @@ BEGIN
     ELSIF p_now IS NULL AND v.locked_until <= @schema@.clock(NULL)
         AND v_now + v_rows < @schema@.clock(NULL) THEN
       -- TIME-6: only a wait for an ack of the same activity takes so long.
-      RAISE EXCEPTION 'the lease ended while an activity that is stored was waited for'
+      RAISE EXCEPTION 'the lease ended while the commit waited to store an activity'
         USING ERRCODE = 'DK@DK_LOCK_LOST@';
     END IF;
   END IF;
@@ -160,7 +160,7 @@ BEGIN
     RETURN QUERY SELECT * FROM @schema@.cancel_listed(p_instance, c_execution, c_activity);
     v_now := @schema@.clock(p_now);
     IF v.locked_until <= v_now THEN                                               -- TIME-6
-      RAISE EXCEPTION 'the lease ended while an activity that is cancelled was waited for'
+      RAISE EXCEPTION 'the lease ended while the commit waited to cancel an activity'
         USING ERRCODE = 'DK@DK_LOCK_LOST@';
     END IF;
   END IF;

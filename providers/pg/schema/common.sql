@@ -33,8 +33,8 @@ $$;
 CREATE FUNCTION @schema@.refuse_number(p_number bigint, p_seen bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-  RAISE EXCEPTION 'the store''s sequence "number" has fallen behind: it gives %, and what is stored '
-    'has %; set it above all that is stored, as docs/postgresql.md says', p_number, p_seen
+  RAISE EXCEPTION 'the store''s sequence "number" has fallen behind: it gave %, and a stored row '
+    'has %; set it above all stored numbers, as docs/postgresql.md describes', p_number, p_seen
     USING ERRCODE = 'DK@DK_CORRUPT@';
 END
 $$;

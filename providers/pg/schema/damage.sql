@@ -20,7 +20,7 @@ BEGIN
       WHERE x.instance = p_instance AND x.visible_at <= p_now ORDER BY x.visible_at, x.seq LOOP
     v_at := format('message %s', m.seq);
     IF m.bytes > p_most THEN
-      RETURN format('%s has %s bytes, and at most %s are handed over', v_at, m.bytes, p_most);
+      RETURN format('%s has %s bytes; at most %s can be delivered', v_at, m.bytes, p_most);
     END IF;
     PERFORM md5(m.payload);
   END LOOP;
@@ -32,7 +32,7 @@ BEGIN
       WHERE h.instance = p_instance AND h.execution = v.execution ORDER BY h.event LOOP
     v_at := format('event %s of execution %s', m.event, v.execution);
     IF m.bytes > p_most THEN
-      RETURN format('%s has %s bytes, and at most %s are handed over', v_at, m.bytes, p_most);
+      RETURN format('%s has %s bytes; at most %s can be delivered', v_at, m.bytes, p_most);
     END IF;
     PERFORM md5(m.payload);
   END LOOP;
@@ -90,7 +90,7 @@ CREATE FUNCTION @schema@.why_not_work(p_payload bytea, p_most bigint) RETURNS te
 LANGUAGE plpgsql AS $$
 BEGIN
   IF octet_length(p_payload) > p_most THEN
-    RETURN format('its payload has %s bytes, and at most %s are handed over',
+    RETURN format('its payload has %s bytes; at most %s can be delivered',
                   octet_length(p_payload), p_most);
   END IF;
   PERFORM md5(p_payload);

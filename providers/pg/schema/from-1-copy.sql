@@ -76,7 +76,7 @@ BEGIN
   WHERE c.old <> c.new LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'DK@DK_INTERNAL@', MESSAGE = pg_catalog.format(
-      'of %s %s of version 1, %s arrived; nothing was changed; this is a fault of '
+      'version 1 has %s %s, and %s were copied; nothing was changed; this is a fault of '
       'the plugin, report it', v.old, v.what, v.new);
   END IF;
 END

@@ -17,8 +17,7 @@ DECLARE
 BEGIN
   IF v_found <> 6 THEN
     RAISE EXCEPTION USING ERRCODE = 'DK@DK_CORRUPT@', MESSAGE = pg_catalog.format(
-      'its version is 1, but of the six tables of version 1 it has %s; go back to a copy that is '
-      'whole', v_found);
+      'its version is 1, but it has %s of the six tables of version 1; restore a backup', v_found);
   END IF;
 END
 $whole$;
@@ -127,7 +126,7 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'DK@DK_REFUSED@', MESSAGE = pg_catalog.format(
       'version 1 cannot be migrated: %s, the row with %s: %s; nothing was changed; '
-      'look at it with: SELECT * FROM %I.%I WHERE %s, then mend or delete it, and open the store '
+      'look at it with: SELECT * FROM %I.%I WHERE %s, then repair or delete it, and open the store '
       'again', v.tab, v.row, v.what, @schema_literal@, v.tab, v.row);
   END IF;
 END

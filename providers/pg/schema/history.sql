@@ -40,4 +40,4 @@ CREATE VIEW @schema@.history_text AS
   SELECT h.instance, h.execution, h.event, @schema@.readable(h.payload) AS payload
   FROM @schema@.history h;
 COMMENT ON VIEW @schema@.history_text IS 'Durakit: the histories, for people: payloads as text '
-  'where they are any, else with their odd bytes escaped.';
+  'if they are text, else with the other bytes escaped.';

@@ -13,7 +13,7 @@ CREATE UNLOGGED TABLE @schema@.listener (
   number bigint PRIMARY KEY
 );
 COMMENT ON TABLE @schema@.listener IS
-  'handles that listen for notifications; a row without a session is removed by the next one';
+  'handles that listen for notifications; the next listener removes a row without a session';
 
 -- 0: none; the number of the only one; -1: several.  The view is for a RETURNING of the write
 -- itself: a statement locks its tables before it takes its snapshot.

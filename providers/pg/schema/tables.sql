@@ -140,7 +140,8 @@ COMMENT ON TABLE @schema@.instance IS 'Durakit: one row for each orchestration i
   '4 continued as new, 5 cancelled. Times are milliseconds since 1970.';
 COMMENT ON COLUMN @schema@.instance.ready_at IS 'when a turn can be fetched; null: no messages';
 COMMENT ON COLUMN @schema@.instance.locked_until IS 'end of the turn''s lease; 0: none';
-COMMENT ON COLUMN @schema@.instance.owner IS 'who has its history in memory since the last commit';
+COMMENT ON COLUMN @schema@.instance.owner IS
+  'the worker that has its history in memory since the last commit';
 COMMENT ON COLUMN @schema@.instance.pinned IS '{major,minor,patch} of the current execution';
 
 -- attempt: deliveries that have ended.  One that is under way, or whose lease has ended without a

@@ -365,7 +365,7 @@ ack_work(const struct claim *claim, int64_t time)
   const int64_t to = is_fan_in ? 1 : 100 + claim->act % DONE_INSTANCES;
 
   if (floor_run(bind(ACK_WORK, 4, claim->iid, claim->act, claim->epoch, time)) != 1)
-    die("a row is gone");
+    die("a row was deleted");
   add_message(to, time);
   floor_run(bind(WAKE, 2, to, time));
 }
@@ -509,7 +509,7 @@ main(int argc, char **argv)
   memset(floor_.payload, 'x', PAYLOAD);
   while (fgets(line, sizeof(line), stdin)) {
     if (strncmp(line, "set ", 4) == 0)
-      puts("ok"); /* what the provider is told about waiting is nothing to the floor */
+      puts("ok"); /* the floor ignores what the provider receives about waiting */
     else if (strcmp(line, "about\n") == 0)
       about();
     else if (sscanf(line, "begin %31s %" SCNd64 " %" SCNd64, workload, &a, &b) == 3)
