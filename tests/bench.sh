@@ -52,7 +52,7 @@ is $? 0 'with a floor'
 is "$(tail -n 1 "$scratch/out")" 'BENCH reached=1 missed=0 failed=0' 'the floor is reached'
 like "$(cat "$scratch/out")" 'floor: slow, on ' 'the floor says what it is'
 
-# One that ends, and has started somebody who holds its line: nobody waits for that one.
+# A floor that ends, and has started a process that holds its pipe: the bench does not wait for it.
 cat > "$scratch/floor" <<'SH'
 #!/bin/sh
 sleep 300 &
@@ -62,10 +62,10 @@ SH
 timeout 100 "$durakit" bench "$model" --pairs 1 --slice 10 --only turn-1 --floor "$scratch/floor" \
   > "$scratch/out" 2> "$scratch/err"
 is $? 4 'a floor that ends and leaves a process with its line'
-like "$(cat "$scratch/out" "$scratch/err")" 'ended with exit 3' 'how it ended is told'
+like "$(cat "$scratch/out" "$scratch/err")" 'ended with exit 3' 'its exit code is reported'
 for pid in $(find "$scratch" -name '*.sleeper' -exec cat {} +); do kill "$pid" 2> /dev/null; done
 
-# What the provider is told, the floor is told first, on its input.
+# The floor receives the provider's settings first, on its input.
 cat > "$scratch/floor" <<'SH'
 #!/bin/sh
 while read -r line; do
@@ -80,17 +80,17 @@ SH
 bench --only work-1 --floor "$scratch/floor" --set mutant=work/newest-first
 is $? 0 'with a floor and a setting'
 like "$(cat "$scratch/out")" 'floor: told mutant=work/newest-first, 1$' \
-  'the floor is told of it, and not by an argument'
+  'the floor receives it, and not as an argument'
 
 bench --only turn-1-2,work-4-8
 is $? 0 'callers against fewer callers'
 is "$(grep -c 'at least 0.9: .*ops/s, against [0-9]' "$scratch/out")" 2 \
-  'need no floor, and tell both rates'
+  'need no floor, and print both rates'
 
-printf '#!/bin/sh\nread -r line\necho "no the disk is away"\n' > "$scratch/floor"
+printf '#!/bin/sh\nread -r line\necho "no the disk has failed"\n' > "$scratch/floor"
 bench --only turn-1 --floor "$scratch/floor"
-is $? 4 'a floor that fails is no figure'
-like "$(cat "$scratch/out")" 'failed: the floor: the disk is away' 'and says why'
+is $? 4 'a floor that fails gives no figure'
+like "$(cat "$scratch/out")" 'failed: the floor: the disk has failed' 'and says why'
 printf '#!/bin/sh\nread -r line\nkill -9 $$\n' > "$scratch/floor"
 bench --only turn-1 --floor "$scratch/floor"
 is $? 4 'one that is killed neither'

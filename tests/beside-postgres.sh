@@ -6,7 +6,7 @@
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 scratch
 with=$top_srcdir/tests/with-postgres
-chmod 711 "$scratch" # the server may belong to somebody else
+chmod 711 "$scratch" # the server may belong to another user
 TMPDIR=$scratch
 export TMPDIR
 unset DURAKIT_PG WITH_POSTGRES_DURABLE WITH_POSTGRES_VERSION
@@ -126,10 +126,10 @@ for version in 7.3 7.40 74 7.4.3 "${major}0" '*'; do
   "$with" -q --tap -v "$version" true > "$scratch/out" 2>&1
   is $? 4 "-v $version: refused"
   like "$(cat "$scratch/out")" "there is no PostgreSQL .*; found: 7.4.30 in $scratch/old, " \
-    "-v $version: it is said which there are"
+    "-v $version: the existing ones are named"
 done
-# A psql of somebody else's comes first in PATH, beside a durakit: what is run is the server's own
-# psql, and the same durakit.
+# Another psql comes first in PATH, beside a durakit: the server's own psql is run, and the durakit
+# of PATH.
 mkdir "$scratch/foreign"
 for name in psql pg_dump durakit; do
   printf '#!/bin/sh\necho "the foreign %s"\n' $name > "$scratch/foreign/$name"
@@ -139,10 +139,10 @@ PATH=$scratch/foreign:$path
 is "$("$with" -q psql -Atc 'SELECT 1' 2>&1)" 1 "the server's own psql comes before that of PATH"
 like "$("$with" -q pg_dump --version 2>&1)" " $major" 'and so do its other programs'
 is "$("$with" -q durakit 2>&1)" 'the foreign durakit' 'durakit is the one of PATH, all the same'
-DURAKIT_STORE=nobody
+DURAKIT_STORE=absent
 export DURAKIT_STORE
 like "$("$with" -q sh -c 'eval "$DURAKIT_PG_DENY"; psql -Atc "SELECT 2"' 2>&1)" \
-  'schema "nobody" does not exist' 'what the kit is given uses it, too'
+  'schema "absent" does not exist' 'what the kit is given uses it, too'
 unset DURAKIT_STORE
 
 # Programs without a psql beside them, behind links in PATH: any psql will do.
@@ -228,13 +228,13 @@ begin
 kill -KILL $pid
 wait $pid 2> /dev/null
 eventually nothing_is_left
-ok $? 'killed: the server and its folder are gone' || diag "$(servers)" "$(folders)"
+ok $? 'killed: the server has ended and its folder is removed' || diag "$(servers)" "$(folders)"
 kill "$(cat "$scratch/runs")"
 begin
 kill -KILL -$pid
 wait $pid 2> /dev/null
 eventually nothing_is_left
-ok $? 'killed with its whole process group: they are gone' || diag "$(servers)" "$(folders)"
+ok $? 'killed with its whole process group: the same' || diag "$(servers)" "$(folders)"
 
 for moment in 0 0.2 0.8; do
   setsid "$with" -q true > "$scratch/out" 2>&1 &

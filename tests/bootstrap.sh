@@ -115,18 +115,18 @@ run 0
 is "$(count 'install .*valgrind$')" 1 'sudo without a password: so they are'
 machine 1000 valgrind
 run 4
-is "$(count '^apt-get')" 0 'nobody in particular: nothing is installed'
-like "$err" 'apt-get install --no-install-recommends valgrind$' 'the one command is said'
+is "$(count '^apt-get')" 0 'without rights: nothing is installed'
+like "$err" 'apt-get install --no-install-recommends valgrind$' 'the one command is printed'
 like "$err" '^  valgrind .*memory' 'with the reason'
 
 machine 0 postgresql
 run 0
 is "$(count '^conf create_main_cluster = false$')" 2 'postgresql: no server while it is installed'
-is "$(ls "$scratch/etc" 2> ls.err)" '' 'and what said so is gone afterwards'
+is "$(ls "$scratch/etc" 2> ls.err)" '' 'and the setting for that is removed afterwards'
 : > "$SAYS/apt-fails"
 machine 0 postgresql
 run 4
-is "$(ls "$scratch/etc" 2> ls.err)" '' 'also when apt-get fails'
+is "$(ls "$scratch/etc" 2> ls.err)" '' 'even if apt-get fails'
 rm "$SAYS/apt-fails"
 mkdir -p "$scratch/etc"
 echo 'of the administrator' > "$conf"

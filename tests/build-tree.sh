@@ -44,8 +44,8 @@ mkdir -p tree/runner tree/conformance/model/.libs tree/bin
 cp "$DURAKIT" tree/bin/durakit
 cp "$DURAKIT" tree/runner/durakit
 cp "$MODEL" tree/conformance/model/.libs/only-here.so
-is "$(found only-here "$scratch/tree/bin/durakit")" '' 'a command in bin looks beside nothing'
-is "$(found only-here "$scratch/tree/runner/durakit")" '' 'one in a folder runner neither'
+is "$(found only-here "$scratch/tree/bin/durakit")" '' 'a command in bin finds no plugin'
+is "$(found only-here "$scratch/tree/runner/durakit")" '' 'so does one in a folder runner'
 touch tree/config.status
 is "$(found only-here "$scratch/tree/bin/durakit")" '' 'bin in a build is not where it is built'
 is "$(found only-here "$scratch/tree/runner/durakit")" \
@@ -55,7 +55,7 @@ like "$("$scratch/tree/runner/durakit" probe onlyhere 2>&1)" 'did you mean only-
 mkdir -p tree/runner/.libs
 mv tree/runner/durakit tree/runner/.libs/
 is "$(found only-here "$scratch/tree/runner/.libs/durakit")" \
-  "$scratch/tree/conformance/model/.libs/only-here.so" 'also when the linker put it in .libs'
+  "$scratch/tree/conformance/model/.libs/only-here.so" 'even if the linker put it in .libs'
 ln -s "$scratch/tree/runner/.libs/durakit" link
 is "$(found only-here ./link)" "$scratch/tree/conformance/model/.libs/only-here.so" \
   'also through a link'

@@ -26,7 +26,7 @@ ok $? 'the page shows commands'
 is "$(grep -c ': charge ends early: cancelled$' served)" 3 'serve prints each cancellation'
 end_server
 is "$? $(tail -n 1 served)" '0 serve: ends; what it works on is given back' \
-  'and ends at the signal'
+  'and ends after SIGTERM'
 
 # ---- tables --------------------------------------------------------------------------------------
 
@@ -142,10 +142,10 @@ for schema in status wait history instances cancel delete prune; do
   echo "durakit.$schema/1 complete"
 done | sort -u - all > documented
 is "$(sed 's/_base64$//' printed | sort -u | comm -13 documented -)" '' \
-  'JSON: what is printed is told'
+  'JSON: each printed member is documented'
 # A failure of the store, and what only some instances have at a time.
 sed 's/_base64$//' printed | sort -u | comm -23 documented - > missing
 is "$(grep -v -e '^durakit.cancel/1 instances\[\]\.\(error\|text\)$' \
-           -e '^durakit.wait/1 instances\[\]\.input$' missing)" '' 'JSON: what is told is printed'
+           -e '^durakit.wait/1 instances\[\]\.input$' missing)" '' 'JSON: no other is documented'
 
 done_testing

@@ -100,7 +100,7 @@ judge_killed() {
   second=$(requested)
   [ "$second" -gt "$first" ] && [ "$second" -lt $n ]
   ok $? "$second of $n are requested by then"
-  is "$(grep -c ': requested$' half.txt)" $((second - first)) 'each that it has asked for is told'
+  is "$(grep -c ': requested$' half.txt)" $((second - first)) 'each of its requests is printed'
   is "$(tail -n 1 half.txt)" "$((second - first)) requested, $first already requested" \
     'and counted'
   is "$(halfway close)" 5 'a reader that goes away'
@@ -130,7 +130,7 @@ judge_histories() {
   is "$(json '" ".join(sorted(set(i["cancelled"]["reason"] for i in o["instances"])))')" \
     'close kill term' 'for three reasons: the first request of each counts'
   is "$(json 'sum(i["cancelled"]["reason"] == "kill" for i in o["instances"])')" "$first" \
-    'and those are as many as were told'
+    'and those are as many as were printed'
 }
 
 # ---- lists ---------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ PYTHON
   is "$(tail -n 1 out.txt)" "$n would be deleted, including descendants" 'delete: a dry run'
   before=$(sum_of_store)
   d delete --all > out.txt 2> err.txt < /dev/null
-  is $? 2 'delete: many, and nobody to ask'
+  is $? 2 'delete: many, and no terminal to ask on'
   is "$(sum_of_store)" "$before" 'nothing is written'
   d delete --all --yes --json > out.txt
   has 'o["removed"]["instances"], o["removed"]["roots"]' "($n, $n)" 'delete: all'

@@ -78,7 +78,7 @@ sweep() {
     at=$((at + step))
   done
   [ -s whole.txt ] && [ "$all" -gt 0 ] && [ -z "$wrong" ]
-  ok $? "durakit $1 ${2-} ${3-}: whole, or an error that is told ($all allocations)"
+  ok $? "durakit $1 ${2-} ${3-}: whole, or an error that is reported ($all allocations)"
   if [ -n "$wrong" ]; then
     diag "exit $whole without a fault; at$wrong of $all:"
     diag "$(steady wrong.txt | diff whole.txt - | head -n 10)"

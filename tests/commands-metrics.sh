@@ -113,7 +113,7 @@ hears '^order-1 works$'
 d start order-2 --name order > out.txt
 hears '^order-2 works$'
 d cancel order-1 order-2 --wait 60s --reason enough > out.txt
-hears 'is told to end: cancelled$' && hears 'is told to end: cancelled$'
+hears 'must end: cancelled$' && hears 'must end: cancelled$'
 serve_saves
 ok $? 'a runtime saves what it has counted'
 is "$(reads one.prom)" 'families 13' 'as it should be'
@@ -225,11 +225,11 @@ is "$(tail -n 1 out.txt | sed "s/$crab/CRAB/")" \
 
 # ---- what is refused -----------------------------------------------------------------------------
 
-# Of a store that is not there: with a file that is wrong nobody asks for it.
+# Of a store that does not exist: if a file is wrong, the store is not opened.
 on_store "$MODEL" "store=$scratch/gone/model.store"
 cp "$scratch/store-1/one.prom" .
 d stats --metrics one.prom > out.txt 2> err.txt
-is $? 4 'a store that is not there, and a file that is as it should be'
+is $? 4 'a store that does not exist, and a valid file'
 refuses 2 'a file that is not there' stats --metrics one.prom --metrics none.prom <<'TEXT'
 durakit: none.prom: the file of metrics cannot be read
   expected  a file that dk_runtime_save_metrics has written

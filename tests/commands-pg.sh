@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The commands that operate a store, on PostgreSQL: tests/commands.sh, or the script that is named,
-# in a schema of its own, which is gone afterwards, for the server may be a user's.
+# in a schema of its own, which is removed afterwards, because the server may be a user's.
 # needs: tests/operate/serve
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"

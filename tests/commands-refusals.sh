@@ -128,7 +128,7 @@ durakit: --jsonl: cannot be combined with --json
   expected  one of the two
   next      durakit instances --help shows examples
 TEXT
-# An option with a value says one thing: the second would replace what somebody meant as well.
+# An option with a value is given once: a second one would silently replace the first.
 twice() {
   option=$1
   shift
@@ -229,7 +229,7 @@ durakit: --reason: has the control character U+0085
   expected  at most 1024 bytes of text in one line
   next      durakit cancel --help shows examples
 TEXT
-refuses 2 'such a name of somebody' cancel order-1 --json --by "$(printf '\302\233m')" <<'TEXT'
+refuses 2 'such a name' cancel order-1 --json --by "$(printf '\302\233m')" <<'TEXT'
 durakit: --by: has the control character U+009B
   expected  at most 256 bytes of text in one line
   next      durakit cancel --help shows examples
@@ -428,7 +428,7 @@ judge_no_store() {
   rm -r "$scratch/gone"
 }
 
-# As somebody who may read the store's files and not write them.
+# As a user who may read the store's files and not write them.
 judge_read_only() {
   on_store "$1" "store=$scratch/readable/store"
   mkdir "$scratch/readable"
@@ -440,7 +440,7 @@ judge_read_only() {
   if [ "$(id -u)" -eq 0 ]; then
     as='setpriv --reuid=65534 --regid=65534 --clear-groups'
     if ! $as test -r "$1" -a -x "$DURAKIT" -a -r "$scratch/readable/store" 2> /dev/null; then
-      skip 'a store that may not be written' 'there is no way to be somebody else'
+      skip 'a store without the right to write' 'this process cannot become another user'
       return
     fi
   fi
@@ -449,7 +449,7 @@ judge_read_only() {
     # shellcheck disable=SC2086
     $as "$DURAKIT" $command --provider "$1" --settings settings > out.txt 2> err.txt < /dev/null
     code=$?
-    refused_open "a store that may not be written: $command" 'the store cannot be opened' \
+    refused_open "a store without the right to write: $command" 'the store cannot be opened' \
       DK_REFUSED "$rights"
   done
   # What only looks needs no such right.
@@ -510,7 +510,7 @@ if [ -w /dev/full ]; then
   is "$? $(cat err.txt)" '4 durakit: standard output: cannot be written
   found     No space left on device
   next      this command changes nothing; you can repeat it' 'a full disk'
-  d start order-9 --name nobody-has-it > out.txt
+  d start order-9 --name unknown-name > out.txt
   d cancel order-9 > /dev/full 2> err.txt
   is "$? $(cat err.txt)" '4 durakit: standard output: cannot be written
   found     No space left on device
@@ -647,14 +647,14 @@ interrupted() {
     --provider "$plugin" --settings settings "$@" > out.txt
 }
 
-# While it waits: two ids, of which the first is over at once.
-d start order-3 --name nobody-has-it > out.txt
+# While it waits: two ids, of which the first has ended.
+d start order-3 --name unknown-name > out.txt
 interrupted line wait order-1 order-3
 is "$(usual < out.txt)" 'order-1: cancelled by ME
 5' 'SIGINT while it waits'
 is "$(cat err.txt)" 'durakit: interrupted: the instances continue' 'and it says so'
 
-# While it reads: nobody writes, and nobody closes the other end.
+# While it reads: the other end is open, and nothing is written to it.
 before=$(sha256sum "$scratch/model.store")
 mkfifo ids.fifo
 for command in 'cancel --ids-from -' 'cancel --ids-from - --json' 'cancel --ids-from ids.fifo' \
@@ -667,7 +667,7 @@ durakit: interrupted: no instance was changed' "SIGINT while it reads: $command"
 done
 is "$(sha256sum "$scratch/model.store")" "$before" 'and nothing was written'
 
-# Nothing to do is told, for a condition or a list may be wrong.
+# It reports that there is nothing to do, because a condition or a list may be wrong.
 printf '\n\n' > none.ids
 for command in cancel delete; do
   d $command --ids-from none.ids > out.txt 2> err.txt

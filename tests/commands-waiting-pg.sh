@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A command on a server whose synchronous standby is away says so, and ends.
+# A command on a server whose synchronous standby is unreachable reports that, and ends.
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 [ -z "${SANITIZER_CFLAGS:-}" ] || skip_all 'sanitizers find libpq'\''s own'
 [ -f "${PG_PLUGIN:-}" ] || skip_all 'the pg plugin was left out'
 if [ $# -eq 0 ]; then
-  [ -z "${DURAKIT_PG:-}" ] || skip_all 'the server is somebody'\''s: its settings stay as they are'
+  [ -z "${DURAKIT_PG:-}" ] || skip_all 'this is a user'\''s server: its settings stay as they are'
   exec "$top_srcdir/tests/with-postgres" -q --tap "${SHELL:-sh}" "$0" here
 fi
 scratch
@@ -15,8 +15,8 @@ on="--provider $PG_PLUGIN --settings settings"
 echo "conninfo=$DURAKIT_PG" > settings
 # shellcheck disable=SC2086
 run_ok 'a store' "$DURAKIT" start order-1 --name order --create $on
-run_ok 'a synchronous standby that is not there' psql -q -X "$DURAKIT_PG_SUPER" \
-  -c "ALTER SYSTEM SET synchronous_standby_names = 'nobody'" -c 'SELECT pg_reload_conf()'
+run_ok 'a synchronous standby that does not exist' psql -q -X "$DURAKIT_PG_SUPER" \
+  -c "ALTER SYSTEM SET synchronous_standby_names = 'absent'" -c 'SELECT pg_reload_conf()'
 # shellcheck disable=SC2086
 timeout 120 "$DURAKIT" start order-2 --name order $on --patience 9s > out.txt 2> err.txt
 is "$? $(cat out.txt)" '4 ' 'a start ends without it'

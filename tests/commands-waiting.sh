@@ -27,7 +27,7 @@ gives_up() {
   is "$(cat out.txt)" '' "$name: and nothing else"
 }
 
-# waits_for_server NAME COMMAND...: with a limit of 5 s, for a store that is away all the time.
+# waits_for_server NAME COMMAND...: with a limit of 5 s, for a store that stays unreachable.
 waits_for_server() {
   name=$1
   shift

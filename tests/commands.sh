@@ -104,8 +104,8 @@ judge_running() {
 order-2: requested
 1 requested, 1 cancelled by now
 TEXT
-  hears '^order-2 is told to end'
-  is "$heard" 'order-2 is told to end: cancelled' 'the activity was told'
+  hears '^order-2 must end'
+  is "$heard" 'order-2 must end: cancelled' 'the activity was notified'
   tells 0 'history: what was cancelled with it' history order-2 <<'TEXT'
    1  TIME  started order
    2  TIME  activity last
@@ -166,15 +166,15 @@ TEXT
   tells 0 'it has come' wait waiting-1 --timeout 60s <<'TEXT'
 waiting-1: completed: in full
 TEXT
-  tells 1 'raise: what is over' raise waiting-1 paid <<'TEXT'
+  tells 1 'raise: an instance that has ended' raise waiting-1 paid <<'TEXT'
 waiting-1: has ended (completed); nothing was sent
 TEXT
-  tells 1 'raise: what is not there' raise nowhere paid <<'TEXT'
+  tells 1 'raise: an instance that does not exist' raise nowhere paid <<'TEXT'
 nowhere: not found; nothing was sent
 TEXT
 }
 
-# Whoever sends under the wrong name, or by the wrong command, learns it at once.
+# A sender that uses the wrong name, or the wrong command, learns it at once.
 judge_what_is_waited_for() {
   d start booking-1 --name booking > out.txt
   d start late-1 --name late > out.txt
@@ -298,8 +298,8 @@ TEXT
 family-1.1: cancelled by family-1: end
 family-1.2: cancelled by family-1: end
 TEXT
-  hears '^family-1\.[12] is told to end: cancelled$' &&
-    hears '^family-1\.[12] is told to end: cancelled$'
+  hears '^family-1\.[12] must end: cancelled$' &&
+    hears '^family-1\.[12] must end: cancelled$'
   ok $? 'and what they did'
   d delete family-1.1 > out.txt 2> err.txt
   is $? 1 'delete: a child alone'
@@ -349,7 +349,7 @@ judge_prune() {
   d start account-1 --name account --input 5 > out.txt
   hears '^account-1 runs$' && hears '^account-1 runs$' && hears '^account-1 runs$' &&
     hears '^account-1 runs$' && hears '^account-1 runs$' && hears '^account-1 runs$'
-  ok $? 'an instance goes on as new'
+  ok $? 'an instance continues as new'
   reaches account-1 6 2
   tells 0 'prune --dry-run' prune account-1 --keep 2 --dry-run <<'TEXT'
 account-1: 4 of 6 executions would be removed, with 8 events
@@ -381,7 +381,7 @@ TEXT
    1  TIME  started account: 1
    2  TIME  continued: 0
 TEXT
-  refuses 1 'history: one that is gone' history account-1 --execution 2 <<'TEXT'
+  refuses 1 'history: one that was deleted' history account-1 --execution 2 <<'TEXT'
 durakit: account-1: this execution is not stored
   next      without --execution the latest is shown
 TEXT
@@ -428,10 +428,10 @@ judge_strange_text() {
   d cancel "$escape" "$rtl" nowhere"$escape" --reason 'line' >> all.txt 2>&1
   d delete "$rtl" "$escape" >> all.txt 2>&1
   [ "$(grep -c 'esc' all.txt)" -gt 20 ]
-  ok $? 'text that would move a terminal is told'
+  ok $? 'text that would move a terminal is printed'
   is "$(tr -d '\n -~' < all.txt | od -c)" "$(printf '' | od -c)" 'and none of it moves one'
   d wait --json -- -x > out.txt
-  has 'o["instances"][0].get("output_base64")' "$(base64 < bytes)" 'bytes are told as base64'
+  has 'o["instances"][0].get("output_base64")' "$(base64 < bytes)" 'bytes are printed as base64'
 }
 
 # ---- all of it, on one store ---------------------------------------------------------------------
@@ -457,7 +457,7 @@ judge_store() {
   like "$(grep -c '^order-1 runs$' served.txt)" '^0$' 'what was cancelled before never ran'
 }
 
-# An event whose bytes are no event: what it was cannot be told, nor when.
+# An event whose bytes are not an event: neither its kind nor its time is known.
 judge_unreadable() {
   command -v sqlite3 > sqlite3.txt || { skip 'an unreadable event' 'no sqlite3'; return; }
   sqlite3 "$1" "UPDATE history SET payload = x'ff', large = NULL WHERE event = 2 AND iid =
@@ -487,7 +487,7 @@ judge_rights() {
                  'prune account-1 --keep 1'; do
     # shellcheck disable=SC2086
     d $command > out.txt 2> err.txt
-    is $? 4 "it may not: $command"
+    is $? 4 "it must not: $command"
     like "$(cat out.txt err.txt)" 'DK_REFUSED: ' 'and the provider says why'
   done
   psql -q -X -c "GRANT INSERT, UPDATE ON ALL TABLES IN SCHEMA \"$schema\" TO $role" \
@@ -496,7 +496,7 @@ judge_rights() {
   d delete broken-1 > out.txt 2> err.txt
   is $? 4 'delete'
   like "$(cat err.txt)" 'DK_REFUSED: ' 'is refused'
-  run_ok 'and nothing is gone' d status broken-1
+  run_ok 'and nothing is deleted' d status broken-1
 }
 
 if [ $# -gt 0 ]; then

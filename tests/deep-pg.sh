@@ -25,7 +25,7 @@ mode=
 
 # ---- beside it -----------------------------------------------------------------------------------
 
-# They end with this script, however it ends: also if it is killed, for each looks after it.
+# They end with this script, even if it is killed, because each checks whether it still runs.
 loops=
 busy() {
   for number in 1 2 3 4; do

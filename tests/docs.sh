@@ -56,8 +56,8 @@ damaged 'an answer is to nothing' "/^PAPER_NAMES(\"000\", \"$lost\")/d" \
   "$lost is answered for paper 000, which names it 0 times: it needs one PAPER_NAMES line"
 lost=test_ack_work_item_none_deletes_without_enqueue
 damaged 'an answer names a stranger' \
-  "/^PAPER_TEST(\"000\", \"$lost\"/,/)\$/s,cancel/ack-without-completion,cancel/nobody," \
-  "$lost names the check cancel/nobody, which does not exist"
+  "/^PAPER_TEST(\"000\", \"$lost\"/,/)\$/s,cancel/ack-without-completion,cancel/absent," \
+  "$lost names the check cancel/absent, which does not exist"
 
 # Every check, mutant or clause that a page names in code is one: `area/words`, `AREA-1`.
 "$top_builddir/runner/durakit" list checks > "$scratch/known"
@@ -66,7 +66,7 @@ damaged 'an answer names a stranger' \
 areas=$(sed -n 's,^\([a-z]*\)/.*,\1,p' "$scratch/known" | sort -u | paste -sd '|' -)
 upper=$(printf %s "$areas" | tr '[:lower:]' '[:upper:]')
 
-# strangers FILE: what it names and nobody knows.
+# strangers FILE: the names in it that do not exist.
 strangers() {
   grep -oE "\`($areas)/[a-z0-9-]+\`|^- ($areas)/[a-z0-9-]+|($upper)-[0-9]+" "$1" |
     sed -e 's/^- //' -e 's/`//g' | sort -u |
@@ -120,7 +120,7 @@ for count in 'There are 400 checks.' 'more than 600 deliberately broken variants
              'all 1,653 mutants' '167 of 167 clauses' '143 providers in the zoo' \
              'it says `passed=374`' 'clauses: 167'; do
   echo "$count" > "$scratch/sample"
-  is "$(counts "$scratch/sample")" "1:$count" "a document may not say: $count"
+  is "$(counts "$scratch/sample")" "1:$count" "a document must not say: $count"
 done
 find "$top_srcdir" \( -path "$top_builddir" -o -path '*/.git' \) -prune -o -name '*.md' -print |
   grep -v -e '/docs/contract\.md$' -e '/docs/coverage\.md$' | sort > "$scratch/pages"

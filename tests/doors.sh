@@ -103,7 +103,7 @@ done
 
 # Each kind of mistake is found.
 cat > "$scratch/lies.md" <<'LIES'
-`core/base/text.c`, `core/base/AREA.c` and `nobody/here.c`, `core/none` and `none.h`
+`core/base/text.c`, `core/base/AREA.c` and `absent/here.c`, `core/none` and `none.h`
 [a](../no-such-page.md)
 `dk_no_such_call()`, and `dk_call_make()`
 `dk_call_make()` | `core/base/text.c`
@@ -111,7 +111,7 @@ make -C build check; make -C build no-such-target
 make -C build docs T='tests/docs.sh tests/none.sh hist/none core/none'
 `make try T=core/base/test-text`
 LIES
-is "$(missing_files "$scratch/lies.md" | sed 's/.*md:/:/')" ":1: nobody/here.c is no file
+is "$(missing_files "$scratch/lies.md" | sed 's/.*md:/:/')" ":1: absent/here.c is no file
 :1: core/none is no file
 :1: none.h is no file" 'a file that does not exist would be found'
 is "$(missing_links "$scratch/lies.md" | sed 's/.*md:/:/')" ":2: ../no-such-page.md is no file" \

@@ -175,7 +175,7 @@ ALL
 # ---- serve ---------------------------------------------------------------------------------------
 
 shows './serve --metrics serve.prom' 'usage: ./serve PROVIDER key=value... [ARGUMENT...]
-exit 2' 'serve: without a provider it tells its usage'
+exit 2' 'serve: without a provider it prints its usage'
 ./serve --metrics serve.prom model > served 2>&1 &
 pid=$!
 until grep -q '^serve: works' served || ! kill -0 $pid; do :; done

@@ -28,15 +28,15 @@ export PATH PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR TMPDIR
 mkdir "$TMPDIR" "$scratch/mine"
 chmod 755 "$scratch"
 
-# Without rights: nobody, where we are root and may become somebody else; else whoever we are.
+# Without rights: as user 65534 if we are root and can change the user; else as the present user.
 as_user() { "$@"; }
 who="user $(id -u)"
 if [ "$(id -u)" -eq 0 ] && command -v setpriv > /dev/null; then
-  nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs "$@"; }
+  unprivileged() { setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs "$@"; }
   chown 65534:65534 "$TMPDIR" "$scratch/mine"
-  if nobody sh -c 'cd "$1" && durakit --version' sh "$scratch/mine" > /dev/null 2>&1; then
-    as_user() { nobody "$@"; }
-    who='nobody'
+  if unprivileged sh -c 'cd "$1" && durakit --version' sh "$scratch/mine" > /dev/null 2>&1; then
+    as_user() { unprivileged "$@"; }
+    who='user 65534'
   fi
 fi
 [ "$(as_user id -u)" -ne 0 ] || diag 'there is no way to give up rights here: it runs as root'
@@ -111,7 +111,7 @@ says() {
 broken missing '/\.renew_work_item_lock = /s/\.renew_work_item_lock = renew_work_item_lock,//'
 as_user durakit certify ./missing/minimal.so > out 2> err
 is $? 3 'missing: the exit code says that it cannot be loaded'
-says err 'missing: what is told' <<'TEXT'
+says err 'missing: what is printed' <<'TEXT'
 durakit: ./missing/minimal.so: 1 required operation is missing: renew_work_item_lock
   expected  all ten required members of struct dk_ops (durakit/provider.h)
   found     NULL
@@ -122,7 +122,7 @@ like "$(cat out err)" 'renew_work_item_lock.*WORK-6' 'missing: --next names it, 
 
 as_user durakit certify ./minimal.so --set colour=blue > out 2> err
 is $? 2 'setting: the exit code says that it is the usage'
-says err 'setting: what is told' <<'TEXT'
+says err 'setting: what is printed' <<'TEXT'
 durakit: colour: the plugin has no such setting
   expected  no setting at all
   next      durakit probe PLUGIN shows them
@@ -135,7 +135,7 @@ is $? 1 'clause: the exit code says that one is violated'
 like "$(cat out)" '^✗ cancel/locked-row  CANCEL-1 MUST  fail' 'clause: the check and its clause'
 as_user durakit check ./spared/minimal.so --only cancel/locked-row --format human > out 2>&1
 sed -n '/^    what /,/^    found /p' out > err
-says err 'clause: what is told' <<'TEXT'
+says err 'clause: what is printed' <<'TEXT'
     what      renew_work(t, token, .ms = 4 * LEASE_MS) answered DK_OK, not DK_LOCK_LOST
     expected  DK_LOCK_LOST
     found     DK_OK

@@ -2,7 +2,7 @@
 # Reads the rows of a table ("folder: folders it may use"), then sources.  Prints every row that
 # names what has no row above it, and every #include that the table does not allow.  Included names
 # are looked up as the compiler does: beside the file, in core/include, in the top folder.  Names
-# that are nobody's of ours are the system's.
+# that belong to no folder of ours are the system's.
 
 # The row of a file: its own, or that of the longest folder of the table that it lies in.  kind: ""
 # or "tests of ".
@@ -82,6 +82,6 @@ FILENAME == list { is_ours[$0] = 1; next }
       print FILENAME ":" FNR ": <" name "> is no C standard header that it may use"
   } else if (!is_allowed(from, target) &&
              !(is_test(FILENAME) && is_allowed(row_of(FILENAME, "tests of "), target))) {
-    print FILENAME ":" FNR ": " from " may not use " target
+    print FILENAME ":" FNR ": " from " must not include " target
   }
 }

@@ -52,18 +52,18 @@ judge core/base/a.c '#include <stdlib.h>' '' 'a header of the system'
 judge core/base/test-a.c '#include "conformance/tap/tap.h"' '' 'a test and its TAP'
 judge providers/pg/a.c '#include <durakit/provider.h>' '' 'a provider and its one header'
 judge core/base/a.c '#include "core/plugin/loader.h"' \
-  'core/base/a.c:1: core/base may not use core/plugin/loader.h' 'base does not use plugin'
+  'core/base/a.c:1: core/base must not include core/plugin/loader.h' 'base does not use plugin'
 judge core/base/a.c '#include "../plugin/loader.h"' \
-  'core/base/a.c:1: core/base may not use core/plugin/loader.h' 'nor by another way'
+  'core/base/a.c:1: core/base must not include core/plugin/loader.h' 'nor by another way'
 judge core/base/a.c '#include "conformance/tap/tap.h"' \
-  'core/base/a.c:1: core/base may not use conformance/tap/tap.h' 'TAP is for tests'
+  'core/base/a.c:1: core/base must not include conformance/tap/tap.h' 'TAP is for tests'
 judge core/base/test-a.c '#include "runner/run.h"' \
-  'core/base/test-a.c:1: core/base may not use runner/run.h' 'a test does not use everything'
+  'core/base/test-a.c:1: core/base must not include runner/run.h' 'a test does not use everything'
 judge providers/pg/a.c '  #  include <durakit/host.h>' \
-  'providers/pg/a.c:1: providers/pg may not use core/include/durakit/host.h' \
+  'providers/pg/a.c:1: providers/pg must not include core/include/durakit/host.h' \
   'a provider does not use the host'
 judge runner/a.c '#include "core/plugin/loader.h"' \
-  'runner/a.c:1: runner may not use core/plugin/loader.h' 'the runner goes through host.h'
+  'runner/a.c:1: runner must not include core/plugin/loader.h' 'the runner goes through host.h'
 judge core/include/durakit/a.h '#include <stdio.h>' \
   'core/include/durakit/a.h:1: <stdio.h> is no C standard header that it may use' \
   'the public header needs little'

@@ -5,7 +5,7 @@
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 [ -f "${PG_PLUGIN:-}" ] || skip_all 'the pg plugin was left out'
-# The roles of the page are made, so that it must not be anybody else's server.
+# The roles of the page are made, so the server must be ours alone.
 unset DURAKIT_PG
 if [ $# -eq 0 ]; then
   exec "$top_srcdir/tests/with-postgres" -q --tap "${SHELL:-sh}" "$0" '{kit}'
@@ -30,9 +30,9 @@ like "$(cat said)" '^hello-Ada is completed' 'the worker works'
 is "$(tail -n 1 "$(ls -t step.*.out | xargs grep -l '^hello-world' | head -n 1)")" \
   'hello-world is completed: Hello, world!' 'a restored store goes on'
 
-# ask ROLE SQL: what it is told, in one line.
+# ask ROLE SQL: the server's answer, in one line.
 ask() { psql -X -A -t -U "$1" -d work -c "$2" 2>&1 | paste -sd ' ' -; }
-like "$(ask reader 'DELETE FROM durakit.work')" 'permission denied' 'who looks changes nothing'
+like "$(ask reader 'DELETE FROM durakit.work')" 'permission denied' 'a reader changes nothing'
 like "$(ask reader "SELECT nextval('durakit.number')")" 'permission denied' 'nor draws a number'
 like "$(ask worker 'DROP TABLE durakit.work')" 'must be owner' 'who works removes nothing'
 like "$(ask worker 'CREATE TABLE durakit.mine()')" 'permission denied' 'and makes nothing'

@@ -50,7 +50,7 @@ cd .. || exit 99
 
 # ---- restored by root, a store of others ---------------------------------------------------------
 
-# works_as USER: one of the store's group, without a lock file that somebody else has made before.
+# works_as USER: one of the store's group, without a lock file that another user has made before.
 works_as() {
   (cd given && setpriv --reuid="$1" --regid=54322 --clear-groups \
     hi/hello sqlite store=store/orders.db "u$1" 2>&1 | tail -n 1)
@@ -58,7 +58,7 @@ works_as() {
 whose() { stat -c '%u:%g %a' given/store/orders.db*; }
 if [ "$(id -u)" -ne 0 ] || ! command -v setpriv > /dev/null ||
      ! setpriv --reuid=54321 --regid=54322 --clear-groups ls "$top_builddir/.libs" > libraries; then
-  skip 'restored by root: the store of a group is theirs' 'nobody else can be asked here'
+  skip 'restored by root: the store of a group is theirs' 'this process cannot become another user'
 else
   mkdir given given/store given/backup
   ln -s ../hi given/hi

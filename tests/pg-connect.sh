@@ -40,7 +40,7 @@ refused() {
     printf '%s\n' "$found" | grep -q -e "^  found  *$class: .*$words"
   ok $? "$name: $class" || diag "exit $code, expected: $class: ...$words; $found"
   ! grep -q -F "$secret" "$scratch/out" && ! grep -q 'report it' "$scratch/out"
-  ok $? "$name: no password is told, and nobody is told to report it" ||
+  ok $? "$name: no password is printed, and no advice to report it" ||
     diag "$(cat "$scratch/out")"
 }
 
@@ -77,7 +77,7 @@ at="host=$PGHOST port=$PGPORT dbname=durakit"
 
 refused 'no such socket' DK_UNAVAILABLE 'No such file.*tests/with-postgres' \
   "host=$scratch/nowhere user=me password=$secret dbname=durakit"
-refused 'nobody at the port' DK_UNAVAILABLE 'Connection refused.*start the server' \
+refused 'no server at the port' DK_UNAVAILABLE 'Connection refused.*start the server' \
   "hostaddr=127.0.0.1 port=1 user=me password=$secret dbname=durakit"
 refused 'no address' DK_UNAVAILABLE 'could not parse network address' \
   "hostaddr=nowhere user=me password=$secret dbname=durakit"
@@ -128,7 +128,7 @@ fi
 
 refused 'no such database' DK_REFUSED '3D000.*CREATE DATABASE' \
   "host=$PGHOST port=$PGPORT user=durakit password=$secret dbname=nowhere"
-refused 'no such role' DK_REFUSED '28000.*check the user' "$at user=nobody-of-that-name"
+refused 'no such role' DK_REFUSED '28000.*check the user' "$at user=absent"
 refused 'a role that does not log in' DK_REFUSED '28000.*check the user' "$at user=sleeper"
 refused 'rejected by pg_hba.conf' DK_REFUSED '28000.*pg_hba.conf' "$at user=rejected"
 refused 'a wrong password' DK_REFUSED '28P01.*password' "$at user=guarded password=wrong-$secret"
@@ -169,7 +169,7 @@ refused 'a server that says nothing' DK_UNAVAILABLE 'no answer within 300ms' "$a
 patience=60s
 sh -c "$DURAKIT_PG_RESUME"
 
-# While somebody is connected it ends for everybody else only.
+# While a session is connected, the server refuses all others.
 mkfifo "$scratch/hold"
 psql -X -q -A -t "$super dbname=durakit" < "$scratch/hold" > "$scratch/held" 2>&1 &
 exec 3> "$scratch/hold"

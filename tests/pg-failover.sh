@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # A primary with a synchronous standby, two workers under load (tests/failover), and four ways in
-# which another server takes the place of theirs.  Each has servers of its own.
+# which another server replaces theirs.  Each has servers of its own.
 #
 #   kill     all processes of the primary are killed (-9), the standby is promoted
 #   freeze   they are stopped (SIGSTOP), the standby is promoted; later they go on
@@ -12,7 +12,7 @@
 #            from then on no commit of the old primary is confirmed
 #
 # Nothing that was acknowledged is lost, no activity runs to its end twice, and the workers are at
-# work again soon after the promotion.  Nobody asks an old primary that came back for anything.
+# work again soon after the promotion.  No worker uses an old primary that came back.
 #
 #   RUNS=5 SCENARIOS='freeze back' tests/pg-failover.sh      so often [1], and these [all]
 #   DURAKIT_FAILOVER_ORDERS=N   so many orders in each [250; live: 1000]
@@ -52,7 +52,7 @@ psql -X -q -At -h '$new_host' -p '$new_port' -U postgres -d '$PGDATABASE' -c "SE
 END
 }
 
-# Nobody has asked it for anything, and the workers say why they do not.
+# No worker has used it, and the workers log why they do not.
 judge_old() {
   ended=$(cat "$scratch/ended")
   [ "$ended" -ge 2 ]
@@ -63,7 +63,7 @@ judge_old() {
   is "$(grep -c '"failover"\.' "$folder/back.log")" 0 'and not asked for anything of the store'
   is "$(standby_ask "$old_host" "$old_port" \
     'SELECT timeline_id FROM pg_control_checkpoint()')" 1 'it is alive, on its old timeline'
-  like "$(cat "$scratch/log")" '^worker .*was superseded' 'the workers say why'
+  like "$(cat "$scratch/log")" '^worker .*was superseded' 'the workers log why'
 }
 
 # The program's points are one of ours; what it tells of itself stands in the log.

@@ -19,7 +19,7 @@ plugin=${PG_PLUGIN:-$top_builddir/providers/pg/.libs/pg.so}
 owner=$(stat -c %U "$(dirname "$DURAKIT_PG_LOG")/data")
 folder=$(mktemp -d /tmp/durakit-pooler.XXXXXX)
 printf '"durakit" ""\n' > "$folder/users"
-# One session for all: what is left in it is found there by whoever comes next.
+# One session for all: a client finds what the one before has left in it.
 cat > "$folder/ini" <<END
 [databases]
 durakit = host=$PGHOST port=$PGPORT dbname=durakit
@@ -56,7 +56,7 @@ is "$(ask 'SELECT 1')" 1 'the pooler lends sessions out' || {
 
 # ---- the plugin through it ---------------------------------------------------------------------
 
-# What a session that somebody used is like: each setting that is not as the server begins with.
+# The state of a used session: each setting that differs from the one that the server begins with.
 state() {
   ask "SELECT string_agg(name, ' ' ORDER BY name) FROM pg_catalog.pg_settings
          WHERE source = 'session' AND name NOT IN ('application_name', 'transaction_isolation')"

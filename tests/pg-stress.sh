@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The PostgreSQL plugin under stress (tests/stress), in real time: callers who get in each other's
-# way, processes that are killed, connections that are cut at both ends, a server that crashes.
-# What must hold is told by stress itself (stress.sh has what it finds); the server's log tells of
+# The PostgreSQL plugin under stress (tests/stress), in real time: callers that compete for the same
+# rows, processes that are killed, connections that are cut at both ends, a server that crashes.
+# The program stress reports what must hold (stress.sh has what it finds); the server's log reports
 # deadlocks.
 #
 #   DURAKIT_DEEP=1    much longer

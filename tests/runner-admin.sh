@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The profile `admin`: what durakit.admin/1 is judged by.  Every provider that declares it is judged
-# by that with its core, and whoever does not declare it is told so.
+# by that with its core; if a provider does not declare it, the run reports that.
 # needs: conformance/fixtures/zoo/honest-memory.so
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"

@@ -94,7 +94,7 @@ for view in tap human; do
       echo "request $at: another command to repeat it: $(cat repro)"
     fi
   done > wrong
-  is "$(cat wrong)" '' "whichever request fails: all of the $view, or an error that is told"
+  is "$(cat wrong)" '' "whichever request fails: all of the $view, or an error that is reported"
 done
 
 # ---- checks that pass ----------------------------------------------------------------------------

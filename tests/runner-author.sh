@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What an author reads while a plugin is not whole or not right yet: no operation that is still to
-# be written is a failure, and no failure is told as another one.
+# What an author reads while a plugin is incomplete or wrong: an operation that is still to be
+# written is no failure, and no failure is reported as another one.
 # needs: conformance/fixtures/zoo/blocks.so conformance/fixtures/zoo/hangs-in-constructor.so
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
@@ -98,7 +98,7 @@ if [ -n "${VALGRIND-}" ]; then
   like "$(cat out)" '^  clause: "ERR-1"' 'by the same clause'
 fi
 
-# What the kit meets itself, and what it cannot look at, is nobody's fault.
+# If the kit fails itself, or cannot check something, the plugin is not at fault.
 "$DURAKIT" check ./away.so --only turn/birth --set "store=$scratch/no/folder/s" > out 2> err
 is $? 4 'a folder that is not there: exit 4'
 like "$(cat err)" '^  found .*nor can the kit write in .*No such file' 'which the kit has met, too'
@@ -115,7 +115,7 @@ is $? 4 'an address that the user gave: exit 4'
 "$DURAKIT" check ./away.so --only turn/birth > out 2> err
 is $? 1 'and none: exit 1'
 
-# ---- an operation that does not come back --------------------------------------------------------
+# ---- an operation that does not return -----------------------------------------------------------
 
 sed 's/^  return renew(begin(self, call, "renew_work_item_lock".*/ \
     for (volatile int i = 0; i == 0;) continue; &/' "$minimal" > loops.c
@@ -161,11 +161,11 @@ like "$(cat tap)" '^  message: "renew_work_item_lock did not come back' 'and sti
   --format human --timeout-scale 0.2 > human 2> err
 like "$(cat human)" '^violated: a time-out in renew_work_item_lock (2 checks)$' 'an overview'
 is "$(grep -c '^✗ .*  timeout: as in token/unknown-work-token$' human)" 1 \
-  'what hangs at the same place is told once'
+  'what hangs at the same place is printed once'
 sed 's/^  if (!found)$/  if (found) abort();\n&/' "$minimal" > crashes.c
 build crashes
 "$DURAKIT" check ./crashes.so --only 'turn/*' --format human > human 2> err
-is "$(grep -c '^    found .*SIGABRT' human)" 1 'one crash is told once'
+is "$(grep -c '^    found .*SIGABRT' human)" 1 'one crash is printed once'
 [ "$(grep -c '^✗ .*  crash: as in turn/' human)" -gt 5 ]
 ok $? 'all others refer to it'
 like "$(cat human)" '^violated: ABI-7 ([1-9][0-9]* checks)$' 'and the overview counts them'
@@ -207,7 +207,7 @@ fi
 if [ ! -f "${SQLITE_PLUGIN-}" ]; then
   skip 'a store that is busy' 'SQLite is left out of this build'
 else
-  run_ok 'a call that is told to come again does so, and is no trouble of the kit' \
+  run_ok 'a call that gets DK_BUSY is repeated, and is no error of the kit' \
     "$DURAKIT" check "$SQLITE_PLUGIN" --only call/back-from-the-queue --set busy_timeout=5
 fi
 

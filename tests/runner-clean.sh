@@ -52,7 +52,7 @@ like "$(cat tap)" 'verdict: "timeout"' 'by its time-out'
 like "$(cat tap)" 'open did not come back' 'in open'
 is "$(grep -c "x-dk${me}a-1-a" srv/log)" 2 'the store is removed at once, and again at the end'
 is "$(stores)" '' 'so that none is left, though the server made it in between'
-is "$(folder_of "${me}a")" '' 'and the folder of the run is gone'
+is "$(folder_of "${me}a")" '' 'and the folder of the run is removed'
 
 touch srv/refuse
 rm srv/log
@@ -93,7 +93,7 @@ like "$(cat err)" "$folder: stores could not be removed: x-dk${me}b-7-3 did not 
   'names the run and the store'
 like "$(cat err)" '--timeout-scale gives it more time' 'and what helps'
 is "$(stores)" "x-dk${me}b-7-3" 'all others are removed, though they took longer in all'
-is "$(cat "$folder/journal")" "dk${me}b-7-3" 'what is gone stands in the journal no more'
+is "$(cat "$folder/journal")" "dk${me}b-7-3" 'the journal no longer has what was removed'
 rm "srv/hang-x-dk${me}b-7-3" srv/log
 clean --set server="$here/srv"
 is $? 0 'afterwards it comes to an end' || diag "$(cat err)"
@@ -112,7 +112,7 @@ is_clean() {
   [ ! -e "$folder" ] && [ -z "$(stores)" ]
 }
 
-# clean_failing_at N: that request for memory fails; afterwards all is gone, or said and not lost.
+# clean_failing_at N: that request for memory fails; afterwards all is removed, or it is reported.
 clean_failing_at() {
   put_back
   timeout -k 5 60 env FAIL_AT="$1" COUNT_TO="$here/count" LD_PRELOAD="$here/fails.so" \
@@ -192,7 +192,7 @@ find precious | sort > precious.before
 
 MOVER=link "$DURAKIT" check ./mover.so --only 'turn/*' --run-id linked --classify 0 -j1 > tap 2> err
 is "$(find precious | sort | diff precious.before -)" '' 'nothing is removed behind a link'
-is "$(folder_of linked)" '' 'the folder of that run is gone'
+is "$(folder_of linked)" '' 'the folder of that run is removed'
 like "$(cat tap)" 'verdict: "host-damage"' 'the plugin is at fault'
 like "$(cat tap)" 'found: "../../checks"' 'for what it has moved'
 is "$(grep -c -e '^ok' -e '^not ok' tap)" "$(sed -n 's/^1\.\.//p' tap)" 'and each check was run'
@@ -205,7 +205,7 @@ is $? 1 'a plugin that takes the names of the next checks is at fault' || diag "
 is "$(grep -c '^ *verdict: "error"' tap)" 0 'and the kit has no error of its own'
 like "$(cat tap)" 'verdict: "host-damage"' 'it is host damage'
 like "$(cat tap)" 'message: "names outside of the folder of the check' 'in words'
-is "$(folder_of n$$)" '' 'the folder of that run is gone'
+is "$(folder_of n$$)" '' 'the folder of that run is removed'
 
 # Results are written in the folder that was made for them, and nowhere else.
 mkdir -p precious/birth
@@ -228,7 +228,7 @@ if "$DURAKIT" list providers > /dev/null 2>&1 && command -v valgrind > ls.err \
   MOVER=fifo timeout -k 5 100 "$DURAKIT" check ./mover.so --only turn/birth --memcheck \
     --run-id "p$$" --classify 0 > tap 2> err
   is $? 0 'a FIFO among the output of Valgrind is not read' || diag "$(cat tap err)"
-  is "$(folder_of p$$)" '' 'the folder of that run is gone'
+  is "$(folder_of p$$)" '' 'the folder of that run is removed'
   : > precious/123.xml
   find precious | sort > precious.before
   MOVER=memcheck timeout -k 5 100 "$DURAKIT" check ./mover.so --memcheck \

@@ -20,7 +20,7 @@ certify_as() {
 }
 
 # judges FIXTURE VERDICT JOBS: the first five checks have this verdict, and those that ran beside
-# them; of all others it is told that they are not run.  (Those that need a server,
+# them; all others are reported as not run.  (Those that need a server,
 # durakit.admin/1 or release_fetch are skipped where the plugin gets so far that it says it has
 # none.)
 judges() {

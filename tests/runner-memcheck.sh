@@ -326,7 +326,7 @@ is $? 6 'neither is hidden in the provider' || diag "$(cat err tap)"
 is "$(grep -c '^# suppression unused: a [cp]o[pk][ey]* (matches the provider' tap)" 2 \
   'both entries are unused' || diag "$(cat tap)"
 "$DURAKIT" check ./uses-third.so --only memory/cycle --memcheck --classify 0 > tap 2> err
-is $? 4 "in the library they are nobody's, but count" || diag "$(cat err tap)"
+is $? 4 "in the library they have no owner, but count" || diag "$(cat err tap)"
 "$DURAKIT" check ./uses-third.so --only memory/cycle --memcheck --classify 0 \
   --suppressions author.supp --out third > tap 2> err
 is $? 0 'until an entry with a reason hides them' || diag "$(cat err tap)"

@@ -129,14 +129,14 @@ mine=abc$$
 "$DURAKIT" check model --only turn/birth --run-id "$mine" --set "store=$scratch/s" > out 2> err
 is $? 0 'a run with an id of its own passes'
 is "$(ls "$scratch" | grep '^s-')" '' 'and leaves no store'
-echo 'of somebody else' > "$scratch/s-dk$mine-1-a"
+echo 'of another program' > "$scratch/s-dk$mine-1-a"
 refuses 2 'a store that exists' check model --only turn/birth --run-id "$mine" \
   --set "store=$scratch/s" <<TEXT
 durakit: $scratch/s-dk$mine-1-a: a store of this name exists already, and is left alone
   expected  names of the kit's own making that are not in use
   next      another --run-id; durakit clean removes what dead runs have left
 TEXT
-is "$(cat "$scratch/s-dk$mine-1-a")" 'of somebody else' 'and it is untouched'
+is "$(cat "$scratch/s-dk$mine-1-a")" 'of another program' 'and it is untouched'
 run_ok 'another id passes' "$DURAKIT" check model --only turn/birth --run-id "${mine}d" \
   --set "store=$scratch/s"
 

@@ -44,11 +44,11 @@ is "$(grep -c '^ok' again)" 1 'alone'
 is $? 0 'a run that passes, into the same folder'
 is "$(find out -type f | sort)" out/results.jsonl 'no evidence of the earlier failures is left'
 mkdir other
-echo 'of somebody else' > other/results.jsonl
+echo 'of another program' > other/results.jsonl
 "$DURAKIT" check "$MODEL" --only turn/birth --out other > tap 2> err
 is $? 2 'results that durakit did not write: exit 2'
 like "$(cat err)" '^durakit: other: the folder has other files already$' 'and it says so'
-is "$(cat other/results.jsonl)" 'of somebody else' 'they are untouched'
+is "$(cat other/results.jsonl)" 'of another program' 'they are untouched'
 rm other/results.jsonl
 mkdir other/checks
 "$DURAKIT" check "$MODEL" --only turn/birth --out other > tap 2> err
@@ -100,7 +100,7 @@ until_it tap '^not ok 1' $pid
 ok $? 'a run with an id of its own'
 "$DURAKIT" check "$MODEL" --only turn/birth --run-id "$twice" > tap2 2> err2
 is $? 2 'another of that id is refused while it lives'
-like "$(cat err2)" "^durakit: $twice: a run of this id lives\$" 'and that is said'
+like "$(cat err2)" "^durakit: $twice: a run of this id lives\$" 'and that is reported'
 # One that died under the same id.
 base=${TMPDIR:-/tmp}
 mkdir -m 700 "$base/durakit-run-$twice-0"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A provider that tells everybody the secrets it is given: the runner must not pass them on.  It is
- * a plugin on its own: whatever it is asked, it fails and says its password. */
+/* A provider that puts its secrets into its texts: the runner must not pass them on.  It is a
+ * plugin on its own: each call fails, with the password in the text. */
 #include <stdio.h>
 #include <string.h>
 

@@ -94,7 +94,7 @@ quiet 'nor as one' 'abc\n' tap err
 
 # A provider that works, and shouts its secret wherever it can.  Of all that is printed and written,
 # names of files included, nothing has the first eight bytes of it, nor so many of an escaped form:
-# then what stands before the first letter that anybody escapes is nowhere.
+# so what comes before the first letter that any format escapes is nowhere.
 ${CC:-cc} -std=gnu11 -shared -fPIC -w ${SANITIZER_CFLAGS:-} -I"$top_srcdir/core/include" \
   -I"$top_srcdir" "$top_srcdir/tests/runner-loud.c" -o loud.so \
   > cc.out 2>&1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A server behind the store: what a run may do to it, what it says when it may not, and that all is
-# undone, however the run ends.
+# A server behind the store: what a run may do to it, what it reports if it has no right to, and
+# that all is undone, however the run ends.
 # needs: zoo
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
@@ -84,11 +84,11 @@ like "$(cat tap)" '^not ok 1 - srv/rights-withdrawn' 'and finds the same'
 # ---- commands that fail --------------------------------------------------------------------------
 
 check honest-server srv/crash --store-crash 'echo no such thing >&2; exit 3' --store-start true
-is $? 4 'a command that fails is no fault of the provider'
-like "$(cat tap)" 'store-crash\\\?.*ended with exit 3.* no such thing' 'what it has said is told'
+is $? 4 'a command that fails is not the provider'"'"'s fault'
+like "$(cat tap)" 'store-crash\\\?.*ended with exit 3.* no such thing' 'its output is reported'
 check honest-server srv/crash --store-crash 'kill $PPID'
-is $? 2 'who crashes a server has to say how it is started'
-like "$(cat err)" 'store-start' 'and is told the option'
+is $? 2 '--store-crash needs --store-start'
+like "$(cat err)" 'store-start' 'and the option is named'
 check honest-server srv/crash --through server=/x --store-address /x/y
 is $? 2 'a way through the kit has a place for the kit'
 check honest-server srv/crash --through 'server={folder}/y' --store-address nowhere
@@ -101,7 +101,7 @@ like "$(cat err)" 'did you mean server' 'as any other is'
 
 # ---- commands that have no effect ----------------------------------------------------------------
 
-# no_effect OPTION CHECK [OPTION...]: the check is an error that names the option; nobody's fault.
+# no_effect OPTION CHECK [OPTION...]: the check is an error that names the option, and no failure.
 no_effect() {
   option=$1 what=$2
   shift 2
@@ -170,6 +170,6 @@ for signal in TERM KILL; do
 done
 
 "$zoo/server" crash "$here/s"
-is $? 0 'the server of the zoo is gone'
+is $? 0 'the server of the zoo has ended'
 
 done_testing

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What all checks meet alike is told by five of them; the others are not run, and the run
-# is over within seconds.
+# What all checks meet alike is reported by five of them; the others are not run, and the run
+# ends within seconds.
 # needs: zoo
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
@@ -38,7 +38,7 @@ tells_once() {
   [ "$judged" -ge 5 ] && [ "$judged" -le 8 ]
   ok $? "$fixture: five are $verdict, and what ran beside them" || diag "$judged are"
   first=$(sed -n 's/^# 5 checks ended as \([^ ]*\) did ('"$verdict"': .*/\1/p' tap)
-  is "$(count '^# 5 checks ended as ')" 1 "$fixture: the cause is told once"
+  is "$(count '^# 5 checks ended as ')" 1 "$fixture: the cause is reported once"
   is "$(sed -n "/^not ok [0-9]* - $(printf '%s' "$first" | sed 's,/,\\/,')\$/{n
 n
 p
@@ -66,7 +66,7 @@ s/^  verdict: //p
 
 # A person reads the story once.
 timeout 300 "$DURAKIT" certify "$zoo/exit-in-open.so" --format human -j2 > human 2> err
-is "$(grep -c '^    check ' human)" 1 'a person is told the story once'
+is "$(grep -c '^    check ' human)" 1 'a person reads it once'
 [ "$(wc -l < human)" -lt 60 ]
 ok $? 'on less than two pages' || diag "$(wc -l < human) lines"
 like "$(cat human)" '^- .* and [0-9]* more  not run, because 5 checks' 'and the rest in a line'
@@ -118,7 +118,7 @@ tells_once ./enqueue 1 fail certify
 ok $? 'enqueue: in a few lines for each' || diag "$(wc -l < tap)"
 timeout 300 "$DURAKIT" certify ./enqueue.so --format human -j2 > human 2> err
 is $? 1 'enqueue: exit 1 for a person, too'
-is "$(grep -c '^    check ' human)" 1 'enqueue: a person is told the story once'
+is "$(grep -c '^    check ' human)" 1 'enqueue: a person reads it once'
 [ "$(wc -l < human)" -lt 60 ]
 ok $? 'enqueue: on less than two pages' || diag "$(wc -l < human) lines"
 like "$(cat human)" '^✗ .*fail: as [a-z/-]*: enqueue_for_orchestrator answered DK_INTERNAL.*such' \
@@ -126,7 +126,7 @@ like "$(cat human)" '^✗ .*fail: as [a-z/-]*: enqueue_for_orchestrator answered
 like "$(cat human)" '^violated: enqueue_for_orchestrator answered DK_INTERNAL ([5-8] checks)$' \
   'enqueue: and are counted'
 
-# Where others pass, each is run; those that are alike are told in a line.
+# Where others pass, each is run; those that are alike are reported in a line.
 refusing read -DREAD=DK_CORRUPT
 for format in human tap; do
   "$DURAKIT" check ./read.so --only 'hist/*,turn/*' --format "$format" > "$format" 2> err
@@ -148,16 +148,16 @@ ok $? 'read: in a line each' || diag "$(wc -l < human) lines for $failed failure
 like "$(cat human)" "^violated: read_history answered DK_CORRUPT ($failed checks)" 'read: counted'
 is "$(count '^  reruns: ')" 1 'read: only the first is run again'
 "$DURAKIT" check ./read.so --only 'hist/*,turn/*' --format tap --verbose > tap 2> err
-is "$(count '^  same_as: ') $(count '^  found: ')" "0 $failed" 'read: --verbose tells each whole'
+is "$(count '^  same_as: ') $(count '^  found: ')" "0 $failed" 'read: --verbose prints each in full'
 
-# What differs is told whole: another operation, another status, other words.
+# What differs is reported in full: another operation, another status, other words.
 refusing words -DENQUEUE=DK_INTERNAL -DOTHER_WORDS -DREAD=DK_CORRUPT
 "$DURAKIT" check ./words.so --only 'turn/*,hist/*,queue/*,abi/*' --format tap > tap 2> err
 is $? 1 'words: exit 1'
 is "$(count '^  verdict: "not-run"')" 0 'words: each is run'
 value found | sed 's/ ([0-9]*)//' > found
 for words in 'no such table' 'no row was written'; do
-  is "$(grep -c "^\"DK_INTERNAL.*enqueue.*$words" found)" 1 "words: '$words' is told whole once"
+  is "$(grep -c "^\"DK_INTERNAL.*enqueue.*$words" found)" 1 "words: '$words' is in full once"
 done
 value message | grep -v ' answered DK_OK' | sed -n 's/^"\(.*\)" \([^ ]*\)$/\2 \1/p' > messages
 value same_as | tr -d '"' | while read -r told by; do

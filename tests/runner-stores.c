@@ -127,7 +127,7 @@ stores_destroy(const struct dk_host *host, struct dk_call *call, const struct dk
   if (has(&place, "", place.store) && rmdir(path) != 0)
     return say(host, call, DK_UNAVAILABLE, "it cannot be removed");
   if (!again && has(&place, "", "late") && !make(&place))
-    return say(host, call, DK_INTERNAL, "the server has not done what it was told");
+    return say(host, call, DK_INTERNAL, "the server has not done what was requested");
   return DK_OK;
 }
 

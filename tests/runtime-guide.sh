@@ -62,7 +62,7 @@ rows options.md '1 2 3' '^`[a-z_]+`$' | grep '^[a-z_]* [0-9][0-9]* [0-9]' > told
 is "$(diff numbers told)" '' 'options: defaults and least values are those of options.c'
 like "$(cat "$runtime/options.c")" 'options->max_quarantined = 2 \* options->activity_slots;' \
   'options: max_quarantined is twice activity_slots'
-like "$(cat options.md)" '^| `max_quarantined` | 2 × `activity_slots` | 1 |' 'and so it is told'
+like "$(cat options.md)" '^| `max_quarantined` | 2 × `activity_slots` | 1 |' 'and the page has it'
 least=$(sed -n 's/.*LEAST_RENEWAL_MS = \([0-9]*\).*/\1/p' "$runtime/options.c")
 is "$(grep -c "lock - buffer, which has to be $least ms at least" options.md)" 2 \
   'options: the least time between renewals'
@@ -79,7 +79,7 @@ is "$(rows log.md '1 2 3' '^`DK_LOG_' | $AWK '{ print tolower($0) }' | sort | di
 
 section "$guide" '### Counters and health' > counters.md
 is "$(grep -o '`[a-z_]*`' counters.md | tr -d '`' | grep -v '^dk_' | sort)" \
-  "$(members dk_counters)" 'counters: each is told, and no other'
+  "$(members dk_counters)" 'counters: the page has each, and no other'
 
 # Families and closed lists, as metrics.c has them: "name type label = value, value; name".
 metrics=$runtime/shared/metrics.c

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runtimes in a storm (tests/storm): processes that are killed, one that is stopped, the store away
-# in the middle, cancellations asked for meanwhile.  Nothing fails, nothing is done twice.  And with
-# a store that loses completions, or does not delete what was cancelled, the storm says so.
+# Runtimes in a storm (tests/storm): processes that are killed, one that is stopped, a store that is
+# unreachable for a while, cancellations requested meanwhile.  Nothing fails, nothing is done twice.
+# And the storm finds a store that loses completions, or does not delete what was cancelled.
 #
-#   DURAKIT_DEEP=1    1,000 instances, the store away for a minute; on PostgreSQL too
+#   DURAKIT_DEEP=1    1,000 instances, the store unreachable for a minute; on PostgreSQL too
 # needs: tests/storm/storm providers/sqlite/test-file
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
@@ -20,7 +20,7 @@ storm() {
   "$top_builddir/tests/storm/storm" "$@" > "$scratch/out" 2>&1
 }
 
-# holds WHAT ARGUMENT...: and what it has counted is told.
+# holds WHAT ARGUMENT...: and its counts are printed.
 holds() {
   what=$1
   shift
@@ -37,7 +37,7 @@ finds() {
   storm -p 1 -k 0 -n 20 -q 2000 -s 100 -l 1000 "$@" "$model" "mutant=$mutant" "store=$scratch/store"
   [ $? -ne 0 ]
   ok $? "$mutant is found" || diag "$(cat "$scratch/out")"
-  like "$(cat "$scratch/out")" "^not ok .*$point" 'and it is said what does not hold'
+  like "$(cat "$scratch/out")" "^not ok .*$point" 'and it is reported what does not hold'
 }
 
 if [ -f "$sqlite" ]; then

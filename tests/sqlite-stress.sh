@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The SQLite plugin under stress (tests/stress), in real time: two processes on one file; one, and
-# then two, of which a hundred are killed at their work.  What must hold is told by stress itself
-# (stress.sh has what it finds), and then the file is looked at.
+# then two, of which a hundred are killed at their work.  The program stress reports what must
+# hold (stress.sh has what it finds), and then the file is checked.
 #
 #   DURAKIT_DEEP=1    on the disk of $TMPDIR, and longer
 # needs: tests/stress/stress providers/sqlite/test-file

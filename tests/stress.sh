@@ -20,7 +20,7 @@ finds() {
   stress -p 1 -n 4000 -s 5 "$@" "$model" "mutant=$mutant"
   [ $? -ne 0 ]
   ok $? "$mutant is found" || diag "$(cat "$scratch/out")"
-  like "$(cat "$scratch/out")" "^not ok .*$pattern" 'and it is said what does not hold'
+  like "$(cat "$scratch/out")" "^not ok .*$pattern" 'and it is reported what does not hold'
 }
 
 stress -n 2000 "$model"
@@ -36,7 +36,7 @@ stress -p 1 -k 3 -w 20 -x "echo ran >> '$scratch/ran'" "$model"
 ok $? 'the model, and a command beside it' || diag "$(cat "$scratch/out")"
 is "$(grep -c ran "$scratch/ran")" 3 'which was run so often'
 stress -p 1 -k 3 -w 20 -x 'exit 1' "$model"
-ok $((! $?)) 'one that fails is told'
+ok $((! $?)) 'one that fails is reported'
 like "$(cat "$scratch/out")" '^not ok .* the command was run' 'by its own point'
 
 finds cancel/only-unlocked 'what a commit has cancelled'

@@ -99,7 +99,7 @@ is "$(grep -v '^#' todo.tap)" 'TAP version 13
 not ok 1 - a todo that fails # TODO issue 7
 ok 2 - a todo that passes # TODO issue 7
 ok 3 - after the todo' 'todo: its points'
-is "$(grep -c '^# ' todo.tap)" 4 'todo: an expected failure is told on standard output'
+is "$(grep -c '^# ' todo.tap)" 4 'todo: an expected failure is printed on standard output'
 prints todo err ''
 exits todo-and-fail 1
 exits skip 0
@@ -131,7 +131,7 @@ ok 2 - two
 exits done-testing 0
 exits without-plan 255
 is "$(grep '^#' without-plan.tap)" \
-  '# libtap was misused: neither plan() nor done_testing() was called' 'without-plan: is told'
+  '# libtap was misused: neither plan() nor done_testing() was called' 'without-plan: is reported'
 exits unknown-relation 255
 exits 300-fail 254
 exits values 0

@@ -25,7 +25,7 @@ ok $? 'an unknown program'
 is "$(sed '$d' err)" \
   "try: core/base/test-chksum is neither a test program, nor a script, nor a check
   nearest   core/base/test-checksum
-  next      make try, without T, shows what T may be" 'is refused, and the nearest name is told'
+  next      make try, without T, shows what T may be" 'is refused, and the nearest name is printed'
 is "$(grep -c '^ok' out)" 0 'before anything is run'
 try_here 'turn/birth HIST-2'
 is $? 0 'a check, and the checks of a clause'
@@ -35,7 +35,7 @@ like "$(cat out)" '^# try: HIST-2 passed: [1-9]' 'each has a verdict'
 try_here turn/brith
 [ $? -ne 0 ]
 ok $? 'an unknown check'
-like "$(cat err)" '^  nearest   turn/birth$' 'is refused, and the nearest is told'
+like "$(cat err)" '^  nearest   turn/birth$' 'is refused, and the nearest is printed'
 try_here ''
 [ $? -ne 0 ]
 ok $? 'nothing to try'

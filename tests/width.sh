@@ -123,7 +123,7 @@ is "$(too_long 80 terminal.txt)" '' 'its lines are no longer'
 like "$(tr '\r' '\n' < terminal.txt)" '^\[#* *\] [0-9]* of [0-9]*' 'and how far it is'
 "$DURAKIT" check ./x.so --only 'cancel/*' --set mutant=cancel/only-unlocked --format human \
   > pipe.txt 2> err.txt
-is "$(cat err.txt)" '' 'in a pipe nothing is told of it in less than a minute'
+is "$(cat err.txt)" '' 'in a pipe nothing is printed about it in less than a minute'
 
 # The bar is as long as there is room: a line that is full cannot be taken away again.
 for columns in 100 60 40 24; do

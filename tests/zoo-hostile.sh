@@ -46,7 +46,7 @@ judge() {
   is "$(sed -n 's/^ *verdict: *"\{0,1\}\([a-z-]*\)"\{0,1\}$/\1/p' out.tap | grep -vx not-run |
     sort -u)" "$2" "$at: each verdict is $2"
   [ "$(grep -c "^  verdict: \"$2\"" out.tap)" -ge 5 ]
-  ok $? "$at: what is not run is told by five that were"
+  ok $? "$at: what is not run is reported by five that were"
   is "$(grep -c '^ok' out.tap)" 0 "$at: no check passes"
   is "$(grep -c -e '^Bail out' -e '^::' -e '^ok 1$' out.tap)" 0 "$at: nothing is forged"
   if command -v prove > /dev/null; then
@@ -74,7 +74,7 @@ for jobs in -j1 -j4; do
   judge orphan host-damage $jobs $enough
 done
 
-# What these plugins have started is gone.
+# What these plugins have started has ended.
 is "$(ps -e -o args= 2> /dev/null | grep -c "[c]heck $zoo/")" 0 'no process is left'
 
 done_testing

@@ -91,7 +91,7 @@ typedef void dk_more_fn(void *self,
 END
 )" 'dk_more dk_either dk_time dk_other_fn dk_more_fn dk_inner' 'what it passes over would be found'
 
-# A draft is told to people.
+# The page names the draft.
 draft=$(sed -n 's/^DRAFT(\(.*\))/\1/p' "$abi/golden.def")
 minor=$(sed -n 's/^MINOR(\(.*\))/\1/p' "$abi/golden.def")
 like "$(cat "$top_srcdir/docs/abi.md")" "^| 2\.$minor draft $draft |" \

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Hosts and providers of different minors: who tests for a member lives, who reads beyond the table
-# that he was given faults at once, and a table that is gone after close cannot be read by luck.
+# Hosts and providers of different minors: code that tests for a member works, code that reads
+# beyond its table faults at once, and a table that close has freed cannot be read by chance.
 # needs: tests/abi/versions
 
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/tap.sh"

@@ -204,7 +204,7 @@ until_done(struct driver *d, int n, const char *what)
   }
 }
 
-/* So long as it takes until somebody has noticed it. */
+/* The time that the workers need to notice it. */
 static void
 let_pass(int64_t ms)
 {

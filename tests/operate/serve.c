@@ -57,7 +57,7 @@ last(dk_task *task, dk_str input)
   (void)input;
   note("%s works", info->instance.ptr);
   int32_t cause = dk_task_sleep(task, 3600 * 1000);
-  note("%s is told to end: %s", info->instance.ptr,
+  note("%s must end: %s", info->instance.ptr,
        cause == DK_CAUSE_CANCELLED ? "cancelled" : "otherwise");
   return dk_done(task, dk_str_of(""));
 }

@@ -189,13 +189,13 @@ tell_bodies(const struct shared *shared)
 {
   unsigned runs = atomic_load(&shared->n_runs), first = atomic_load(&shared->n_first);
 
-  diag("%u bodies of steps began; %u of them again, for their process had gone", runs,
+  diag("%u bodies of steps began; %u of them again, because their process had ended", runs,
        runs - first);
-  diag("activities told to end: %u for their rows were deleted, %u at a stop; leases lost: %u",
+  diag("activities notified to end: %u because of deleted rows, %u at a stop; leases lost: %u",
        atomic_load(&shared->causes[DK_CAUSE_CANCELLED]),
        atomic_load(&shared->causes[DK_CAUSE_SHUTDOWN]),
        atomic_load(&shared->numbers[DK_LOG_LEASE_LOST]));
-  diag("turns dropped %u, put off %u; store away %u, back %u; strays %u; refused results %u",
+  diag("turns dropped %u, delayed %u; store unreachable %u, back %u; strays %u; refused results %u",
        atomic_load(&shared->numbers[DK_LOG_TURN_DROPPED]),
        atomic_load(&shared->numbers[DK_LOG_STALLED]),
        atomic_load(&shared->numbers[DK_LOG_STORE_AWAY]),
@@ -220,7 +220,7 @@ judge_queues(const struct run *run, struct verdict *v)
   if (!ok(turns == 0 && work == 0, "the queues are empty"))
     diag("%d turns and %d activities are left (-1: they cannot be fetched: %s)", turns, work,
          dk_caller_failure(v->caller)->text);
-  diag("%d turns held only messages for what is over", strays);
+  diag("%d turns held only messages for instances that have ended", strays);
 }
 
 void
@@ -237,16 +237,16 @@ judge(const struct run *run, struct dk_store *store)
       judge_instance(&v, i + MOST_INSTANCES);
   }
   tell_shapes(&v);
-  cmp_ok(v.not_over, "==", 0, "every instance has ended once, as it was asked to");
+  cmp_ok(v.not_over, "==", 0, "every instance has ended once, as requested");
   cmp_ok(v.failed, "==", 0, "none has failed");
   cmp_ok(v.wrong_output, "==", 0, "each has the right output");
   cmp_ok(v.twice, "==", 0, "nothing is recorded twice, no completion is missing");
   cmp_ok(v.wrong_ids, "==", 0, "the event ids ascend without a gap: no turn is committed twice");
-  cmp_ok(v.wrong_ends, "==", 0, "nothing ends that did not begin");
-  cmp_ok(v.wrong_cancels, "==", 0, "what was cancelled was asked for, and took effect once");
+  cmp_ok(v.wrong_ends, "==", 0, "all that has ended had begun");
+  cmp_ok(v.wrong_cancels, "==", 0, "each cancellation was requested, and took effect once");
   cmp_ok(v.unreadable, "==", 0, "all histories can be read");
   cmp_ok(atomic_load(&shared->wrongly_cancelled), "==", 0,
-         "no activity was told that it is cancelled when it was not");
+         "no activity was notified of a cancellation that was not made");
   cmp_ok(atomic_load(&shared->levels[DK_LEVEL_ERROR + 1]), "==", 0, "no error was logged");
   judge_queues(run, &v);
   tell_bodies(shared);

@@ -87,7 +87,7 @@ end_process(struct driver *d, pid_t pid, int number)
 
   kill(pid, number);
   if (waitpid(pid, &status, 0) != pid)
-    BAIL_OUT("a process is gone: %s", strerror(errno));
+    BAIL_OUT("a process has ended: %s", strerror(errno));
   if (number == SIGKILL ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
                         : WIFEXITED(status) && WEXITSTATUS(status) == 0)
     return;
@@ -153,7 +153,7 @@ cancel_part(struct driver *d, int part)
   d->asked += asking.asked;
 }
 
-/* ---- the store is away ----------------------------------------------------------------------- */
+/* ---- the store is unreachable ---------------------------------------------------------------- */
 
 static void
 run_command(const char *command)
@@ -302,7 +302,7 @@ until_over(struct driver *d, struct dk_client *client, int number)
   instance_name(name, number);
   while ((status = dk_client_wait(client, dk_str_of(name), 200, &info)) != DK_OK)
     if (!goes_on(d)) {
-      diag("%s is not over: status %d: %s", name, (int)status, dk_client_error(client));
+      diag("%s has not ended: status %d: %s", name, (int)status, dk_client_error(client));
       return false;
     }
   d->progress_at = ticks_now();
@@ -361,9 +361,9 @@ drive(const struct run *run)
        (long long)(ticks_now() - began), d.killed, d.stopped, (long long)run->away_ms);
   for (int i = 0; i < run->processes; i++)
     end_process(&d, d.pids[i], SIGTERM);
-  cmp_ok(d.killed, "==", run->kills, "so many processes were killed at their work");
-  cmp_ok(d.wrong_exits, "==", 0, "the others stopped in good order, when they were told to");
-  cmp_ok(d.asked, "==", holds(run), "so many cancellations were asked for");
+  cmp_ok(d.killed, "==", run->kills, "all planned kills hit a working process");
+  cmp_ok(d.wrong_exits, "==", 0, "the others stopped in good order after SIGTERM");
+  cmp_ok(d.asked, "==", holds(run), "all planned cancellations were requested");
   judge(run, faulty_store(d.faulty));
   dk_client_free(client);
   faulty_close(d.faulty);

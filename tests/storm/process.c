@@ -11,7 +11,7 @@
 
 enum { LOOK_MS = 20, TURN_SLOTS = 4, ACTIVITY_SLOTS = 16 };
 
-/* An activity was told that it is cancelled: did anybody cancel it? */
+/* An activity was notified that it is cancelled: was it? */
 static bool
 may_be_cancelled(const struct dk_log_event *event)
 {
@@ -39,7 +39,7 @@ listen(void *context, const struct dk_log_event *event)
     fprintf(stderr, "# error: %.*s\n", (int)event->text.len, event->text.ptr);
 }
 
-/* The store is away as long as the driver says so. */
+/* The store is unreachable for as long as the driver requests. */
 static void
 until_told(const struct run *run, struct faulty *faulty, const sigset_t *signals)
 {

@@ -89,7 +89,7 @@ do_nothing_for_ever(dk_task *task, dk_str input)
 {
   (void)input;
   dk_task_sleep(task, NEVER_MS);
-  return dk_error(task, "this must not be stored: nobody waits for it");
+  return dk_error(task, "this must not be stored: no code waits for it");
 }
 
 /* ---- orchestrations -------------------------------------------------------------------------- */

@@ -42,7 +42,7 @@ struct shared {
   atomic_uint runs[2 * MOST_INSTANCES][MOST_STEPS]; /* children: from MOST_INSTANCES on */
   atomic_uint n_first, n_runs;  /* steps that were run for the first time; and at all */
   atomic_uint numbers[NUMBERS], levels[LEVELS], causes[CAUSES];
-  atomic_uint wrongly_cancelled; /* activities that nobody has cancelled, and were told so */
+  atomic_uint wrongly_cancelled; /* activities that were notified without a cancellation */
   atomic_uint not_given_back;    /* by those that stopped in good order */
   atomic_bool is_away;
 };

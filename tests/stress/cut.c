@@ -13,7 +13,7 @@ enum { MOST_FDS = 1024 };
 struct cutter {
   const struct run *run;
   uint64_t state;                /* of chance */
-  bool is_old[MOST_FDS];         /* sockets that were here before, and are nobody's business */
+  bool is_old[MOST_FDS];         /* sockets that were here before, and are left alone */
   bool is_started;
   _Atomic bool ends;
   pthread_t thread;
@@ -28,7 +28,7 @@ chance(struct cutter *cutter, uint64_t below)
   return (cutter->state >> 11) % below;
 }
 
-/* And not yet shut by anybody. */
+/* And not yet shut. */
 static bool
 is_connected(int fd)
 {

@@ -187,7 +187,7 @@ drain(const struct run *run, struct told *told)
     is_done = is_done && drain_all(run, store, caller, &has_more);
   } while (is_done && has_more);
   if (dk_store_close(store))
-    broken(run->journal, "close: an operation did not come back");
+    broken(run->journal, "close: an operation did not return");
   dk_caller_free(caller);
   return is_done;
 }

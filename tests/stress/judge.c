@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The invariants, from the journal and the histories.  What a killed process has asked and nobody
- * has answered may have happened or not; but then wholly. */
+/* The invariants, from the journal and the histories.  What a killed process has requested without
+ * an answer may have happened or not; but if so, wholly. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,7 +220,7 @@ judge_cancelled(struct court *c)
     if (came_after && answer_of(e) == DK_OK)
       wrong(&w, "a cancelled activity was acknowledged after the commit", e->number, e->asked);
     if (e->kind == ACKED && answer_of(e) == DK_LOCK_LOST && !a->is_gone && e->until > e->since)
-      wrong(&w, "an ack was refused though nobody cancelled, under a live lease", e->number,
+      wrong(&w, "an ack was refused without a cancellation, under a live lease", e->number,
             e->asked);
   }
   tell(&w, "what a commit has cancelled is neither delivered nor acknowledged after it");
@@ -324,7 +324,7 @@ judge_leases(struct court *c, enum kind kind, const char *name)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-/* Whatever was unknown has come to light, but for acks, whose row is gone in any case. */
+/* Each unknown outcome was found out, except of acks, whose row is deleted in both cases. */
 static void
 judge_unknown(struct court *c)
 {

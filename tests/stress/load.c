@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a thread does: the operations at random, for whatever instance comes.  Nobody waits for
- * anybody: a turn is committed, given back or left to its lease; a few work items are held and
- * ended later, so that commits cancel what somebody holds.  Who holds something tries again while
- * the store cannot be reached. */
+/* What a thread does: the operations at random, for any instance that it fetches.  No thread waits
+ * for another: a turn is committed, given back or left to its lease; a few work items are held and
+ * ended later, so that commits cancel held items.  A holder tries again while the store cannot be
+ * reached. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -603,7 +603,7 @@ note_violation(void *context, const char *operation, const char *clause, const c
   broken(context, "%s breaks %s: %s", operation, clause, what);
 }
 
-/* As many as can be; fewer are told. */
+/* As many as can be started; fewer are reported. */
 static int
 start_workers(const struct run *run, int slot, uint64_t seed, struct dk_store *store,
               struct worker *workers, pthread_t *threads)
@@ -639,7 +639,7 @@ run_load(const struct run *run, int slot, uint64_t seed)
   if (workers && threads && caller && open_store(run, &options, 0, caller, &store))
     n = start_workers(run, slot, seed, store, workers, threads);
   if (n > 0 && run->harm == CUT_SOCKETS && !cutter_start(cutter))
-    broken(run->journal, "nobody could be started to cut sockets");
+    broken(run->journal, "the thread that cuts sockets could not be started");
   for (int i = 0; i < n; i++) {
     pthread_join(threads[i], NULL);
     dk_caller_free(workers[i].caller);
@@ -647,7 +647,7 @@ run_load(const struct run *run, int slot, uint64_t seed)
   }
   cutter_end(cutter);
   if (store && dk_store_close(store))
-    broken(run->journal, "close: an operation did not come back");
+    broken(run->journal, "close: an operation did not return");
   dk_caller_free(caller);
   free(threads);
   free(workers);

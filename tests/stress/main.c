@@ -162,7 +162,7 @@ start(const struct run *run, int slot, uint64_t seed)
   _exit(0);
 }
 
-/* Returns when it has ended by itself, or the time is over. */
+/* Returns when it has ended by itself, or the time has passed. */
 static bool
 ends_within(pid_t pid, int ms)
 {

@@ -62,7 +62,7 @@ struct journal {
   atomic_uint_fast64_t answers[8]; /* by enum answer */
   atomic_uint_fast64_t harmed;     /* sockets that were shut */
   atomic_uint_fast64_t unknown;    /* outcomes that were unknown at first */
-  atomic_uint_fast64_t unresolved; /* outcomes that nobody came to know */
+  atomic_uint_fast64_t unresolved; /* outcomes that stayed unknown */
   atomic_uint_fast64_t recent[MOST_INSTANCES][MOST_RECENT]; /* scheduled; 0: none */
   atomic_bool stops;
   atomic_bool is_broken;
@@ -115,7 +115,7 @@ struct run {
   int life_ms;           /* between two of them, at most */
   uint64_t instances;
   bool keeps_histories;  /* all are one owner, whose fetches bring no history */
-  uint64_t operations;   /* of each process; 0: until it is told to stop */
+  uint64_t operations;   /* of each process; 0: until it must stop */
   int64_t lease_ms;
   uint64_t seed;
 };
