@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# durakit bench: what it measures and how it says so.  No figure is judged here: a machine that is
+# durakit bench: what it measures, and how it reports.  No figure is judged here: a machine that is
 # shared has no times.
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
@@ -96,7 +96,7 @@ bench --only turn-1 --floor "$scratch/floor"
 is $? 4 'one that is killed neither'
 like "$(cat "$scratch/out")" 'failed: the floor: was ended by signal 9' 'and says how it ended'
 bench --only turn-1 --floor "$scratch/not-there"
-is $? 4 'nor one that is not there'
+is $? 4 'nor one that does not exist'
 like "$(cat "$scratch/out")" 'not-there: No such file' 'which is named'
 
 # One item in a commit less than the row needs.
@@ -110,6 +110,6 @@ bench --only no-such-row
 is $? 2 'an unknown row is refused'
 like "$(cat "$scratch/err")" 'turn-1, turn-16' 'and those that there are are named'
 "$durakit" bench "$scratch/nothing.so" > "$scratch/out" 2> "$scratch/err"
-is $? 3 'a plugin that is not there is refused'
+is $? 3 'a plugin that does not exist is refused'
 
 done_testing

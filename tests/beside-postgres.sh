@@ -11,7 +11,7 @@ TMPDIR=$scratch
 export TMPDIR
 unset DURAKIT_PG WITH_POSTGRES_DURABLE WITH_POSTGRES_VERSION
 "$with" -q --tap true > "$scratch/probe" 2>&1 || { cat "$scratch/probe"; exit 99; }
-grep -q SKIP "$scratch/probe" && skip_all 'postgres is not there (Debian: postgresql)'
+grep -q SKIP "$scratch/probe" && skip_all 'postgres is not installed (Debian: postgresql)'
 
 # Servers that were started here.
 servers() { pgrep -f "postgres.* -D $scratch/durakit-pg" || :; }
@@ -59,7 +59,7 @@ like "$(cat "$scratch/err")" 'permission denied for schema a' 'DURAKIT_PG_READER
 ok $? 'the server is not root'
 is "$(sed -n 7p "$scratch/out")" 'drwx------' 'its folder is for its owner only'
 is "$(sed -n 8p "$scratch/out")" log 'the log can be read'
-like "$(cat "$scratch/err")" 'fsync=off' 'what is unsafe is said'
+like "$(cat "$scratch/err")" 'fsync=off' 'what is unsafe is reported'
 nothing_is_left
 ok $? 'afterwards nothing is left' || diag "$(servers)" "$(folders)"
 
@@ -90,7 +90,7 @@ in_tree() {
 }
 in_tree durakit certify > "$scratch/out" 2>&1
 is $? 127 'durakit is not built'
-like "$(cat "$scratch/out")" 'make it: ./bootstrap && make -C build' 'and it is said how it is made'
+like "$(cat "$scratch/out")" 'make it: ./bootstrap && make -C build' 'and how to make it'
 mkdir -p "$tree/build/runner"
 printf '#!/bin/sh\necho "built $*"\n' > "$tree/build/runner/durakit"
 chmod +x "$tree/build/runner/durakit"
@@ -102,7 +102,7 @@ is "$(in_tree durakit 2>&1)" installed 'one that is installed comes first, as it
 
 # ---- which version -------------------------------------------------------------------------------
 
-# One of another version comes first in PATH: its server cannot be made, and says so.
+# One of another version comes first in PATH: making its server fails, and the reason is reported.
 mkdir "$scratch/old"
 for name in initdb pg_ctl psql; do
   printf '#!/bin/sh\necho "the old %s"\nexit 1\n' $name > "$scratch/old/$name"
@@ -217,7 +217,7 @@ for signal in TERM HUP INT; do
   wait $pid
   code=$?
   case $signal in TERM) want=143 ;; HUP) want=129 ;; INT) want=130 ;; esac
-  is $code $want "SIG$signal: the exit code says so"
+  is $code $want "SIG$signal: the exit code shows it"
   eventually gone "$(cat "$scratch/runs")"
   ok $? "SIG$signal: the command has ended"
   nothing_is_left
@@ -256,7 +256,7 @@ wait
 is "$(cat "$scratch"/out-[12] | tr '\n' ' ')" '1 2 ' 'several at once do not meet'
 is "$(printf '%s' "$("$with" 2>&1; echo $?)" | tail -n 1)" 4 'no command: refused'
 "$with" -q "$scratch/no-such-command" > "$scratch/out" 2>&1
-is $? 127 'a command that is not there'
+is $? 127 'a command that does not exist'
 nothing_is_left
 ok $? 'nothing is left of those' || diag "$(servers)" "$(folders)"
 "$with" -q -c no_such_setting=1 true > "$scratch/out" 2>&1

@@ -4,7 +4,7 @@
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 scratch
-bash=$(command -v bash) || skip_all 'bash is not there'
+bash=$(command -v bash) || skip_all 'bash is not installed'
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
 # A tree that is configured in no time, and a machine that does what the files in its folder say.
@@ -155,7 +155,7 @@ run 1 check
 is "$(echo "$out" | tail -n 1)" '1 passed, 3 failed, 1 skipped' 'check: failures and skips'
 is "$(echo "$out" | sed -n '/^====/,/^# found/p')" '==== build/made.log
 not ok 2 - not so well
-# found: nothing' 'check: what the failed tests have said'
+# found: nothing' 'check: the output of the failed tests'
 like "$out" '^ *12 *64  made$' 'check: the slowest tests, with their times'
 tests 2 PASS
 run 1 check
@@ -184,7 +184,7 @@ is "$(grep -v ' \(all\|check\)$' "$log")" 'configure --enable-werror' \
   'one build for all: no command configures or builds again what another has built'
 machine 0
 run 0 certify -- --disable-werror
-is "$(count '^configure --disable-werror$')" 1 'a warning that stands in the way can be passed over'
+is "$(count '^configure --disable-werror$')" 1 'a warning that blocks the build can be ignored'
 machine 0
 run 0 check
 is "$(count '^configure')" 0 'which is kept'

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# An instance that no worker can go on with: durakit status tells why, and until when it is delayed,
+# An instance that no worker can continue: durakit status shows why, and until when it is delayed,
 # and a cancellation does not wait for that.  On SQLite; with arguments on that store:
 # tests/commands-delayed-pg.sh.
 
@@ -12,7 +12,7 @@ scratch
 . "$top_srcdir/tests/operate/store.sh"
 [ -x "$serve" ] || skip_all 'the runtime for the tests is not built'
 
-# is_delayed INSTANCE: waits until its status says so.
+# is_delayed INSTANCE: waits until its status shows that.
 is_delayed() {
   until d status "$1" > status.txt && grep -q '^  delayed ' status.txt; do
     kill -0 "$serve_pid" || return
@@ -29,7 +29,7 @@ judge() {
   is_delayed typo-1
   like "$(usual < status.txt | tr '\n' ' ')" \
     'status      not started .* delayed     until TIME: unregistered: no orchestration "ordre"' \
-    'status tells why it is not started'
+    'status shows why it is not started'
   like "$(tail -n 1 status.txt)$(grep ' delayed ' status.txt)" \
     'register it (dk_register_orchestration), or cancel' 'and what to do'
   d status typo-1 --json > out.txt
@@ -56,7 +56,7 @@ judge() {
   is "$(grep -c ' delayed ' status.txt)" 0 'nothing is delayed any more'
 }
 
-# An event for an instance that waits, damaged in the store: status tells which message it is, why
+# An event for an instance that waits, damaged in the store: status shows which message it is, why
 # it cannot be read, and the instance can be cancelled and deleted.
 judge_unreadable() {
   serve_begin

@@ -85,7 +85,7 @@ says 0 '  status      not started' '--provider with its settings' \
 # ---- what is wrong with them ---------------------------------------------------------------------
 
 DURAKIT_SETTINGS=$scratch/nowhere
-says 2 "durakit: $scratch/nowhere: the file of settings cannot be read" 'a file that is not there' \
+says 2 "durakit: $scratch/nowhere: the file of settings cannot be read" 'a missing file' \
   status order-1
 like "$(tr '\n' ' ' < err.txt)" \
   'found  *No such file .*next  *make it readable, or name another file with DURAKIT_SETTINGS' \
@@ -99,7 +99,7 @@ DURAKIT_SETTINGS=$scratch/first
 says 2 'durakit: --provider: is missing' 'settings without a provider are for none' status order-1
 DURAKIT_PROVIDER=nowhere
 export DURAKIT_PROVIDER
-says 3 'durakit: nowhere: no plugin of this name is installed' 'a plugin that is not there' \
+says 3 'durakit: nowhere: no plugin of this name is installed' 'a plugin that does not exist' \
   status order-1
 
 if [ -f "${SQLITE_PLUGIN:-}" ]; then

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# docs/commands.md tells the truth: its commands are typed, its outputs are printed, and its tables
+# docs/commands.md is true: its commands are typed, its outputs are printed, and its tables
 # of exit codes, metrics and JSON are those of the code.
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
@@ -30,7 +30,7 @@ is "$? $(tail -n 1 served)" '0 serve: ends; what it works on is given back' \
 
 # ---- tables --------------------------------------------------------------------------------------
 
-# section HEADING: what stands below it, up to the next one.
+# section HEADING: the text below it, up to the next one.
 section() { awk -v heading="## $1" '/^## / { inside = $0 == heading } inside' "$page"; }
 for command in start status wait history raise enqueue cancel instances delete prune stats; do
   "$DURAKIT" $command --help > help
@@ -56,7 +56,7 @@ section JSON | awk -F ' *[|] *' '
     }
   }' | sort -u > documented
 [ "$(wc -l < documented)" -gt 70 ]
-ok $? 'JSON: the page tells members'
+ok $? 'JSON: the page documents members'
 
 # What is printed: of stores in which there is something of everything.
 cat > paths.py <<'PYTHON'

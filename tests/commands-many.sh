@@ -15,7 +15,7 @@ scratch
 start_many() { eval "\"$serve\" --start $1 $2 \"$plugin\" $serve_settings"; }
 # The number in one counts object of the last --json.
 count() { json "o['counts']['$1']"; }
-# All that the store is made of, but for what says who has it open.
+# All of the store but the record of the processes that have it open.
 sum_of_store() {
   if [ -n "$store_file" ]; then
     (cd "$scratch" && sha256sum "$store_file" "$store_file"-wal 2> /dev/null)
@@ -44,7 +44,7 @@ judge_dry_run() {
   is "$(sum_of_store)" "$before" 'and nothing is written'
   d cancel --name order > out.txt 2> err.txt < /dev/null
   is $? 2 'without a terminal many are not cancelled by the way'
-  like "$(cat err.txt)" '^  expected  --yes, or --expect N$' 'and what is needed is said'
+  like "$(cat err.txt)" '^  expected  --yes, or --expect N$' 'and what is needed is reported'
   is "$(sum_of_store)" "$before" 'nothing is written'
   printf 'quick-1\n' | d cancel --ids-from - --dry-run > out.txt
   is "$(cat out.txt)" 'quick-1: not found

@@ -230,7 +230,7 @@ on_store "$MODEL" "store=$scratch/gone/model.store"
 cp "$scratch/store-1/one.prom" .
 d stats --metrics one.prom > out.txt 2> err.txt
 is $? 4 'a store that does not exist, and a valid file'
-refuses 2 'a file that is not there' stats --metrics one.prom --metrics none.prom <<'TEXT'
+refuses 2 'a file that does not exist' stats --metrics one.prom --metrics none.prom <<'TEXT'
 durakit: none.prom: the file of metrics cannot be read
   expected  a file that dk_runtime_save_metrics has written
   found     No such file or directory

@@ -149,7 +149,7 @@ twice --name start order-3 --name order --name other
 twice --input start order-3 --name order --input a --input a
 twice --provider status order-1 --provider sqlite
 is "$(d instances --name order --json --json | grep -c '"order-[12]"')" 2 \
-  'a switch says what it has said'
+  'a switch may be repeated'
 
 # What --version is elsewhere: instances of a version.
 for command in 'status order-1' 'wait order-1' 'history order-1' 'raise order-1 paid' stats; do
@@ -202,13 +202,13 @@ durakit: ids:3: "or\x80der" cannot be the id of an instance
   expected  1 to 1024 bytes of UTF-8
   next      durakit cancel --help shows examples
 TEXT
-refuses 2 'a file that is not there' cancel --ids-from gone <<'TEXT'
+refuses 2 'a file that does not exist' cancel --ids-from gone <<'TEXT'
 durakit: gone: cannot be read
   expected  a file, or - for standard input
   found     No such file or directory
   next      durakit cancel --help shows examples
 TEXT
-refuses 2 'an input that is not there' start order-3 --name order --input @gone <<'TEXT'
+refuses 2 'an input that does not exist' start order-3 --name order --input @gone <<'TEXT'
 durakit: gone: cannot be read
   expected  a file, or - for standard input
   found     No such file or directory
@@ -617,7 +617,7 @@ delete="$DURAKIT delete --provider $plugin --settings settings --all"
 is "$(on_terminal n $delete)" 'durakit: this deletes at most 3 instances that have ended, with '\
 'their descendants. Continue? [y/N] n
 durakit: nothing was done
-exit 5' 'delete asks, too, and counts no child that goes with its parent'
+exit 5' 'delete asks, too, and counts no child that is deleted with its parent'
 is "$(sha256sum "$scratch/model.store")" "$before" 'and nothing is deleted'
 
 # interrupted WHEN COMMAND ARGUMENT...: SIGINT when it has written a line, or when it watches

@@ -82,6 +82,6 @@ like "$(cat err.txt)" 'the store is unreachable; the command waits for it' \
   'wait: from the beginning, too'
 (cd / && sh -c "$DURAKIT_PG_START")
 wait $waiter
-is "$? $(cat out.txt)" '1 order-9: not found' 'wait: and tells what it finds when it is back'
+is "$? $(cat out.txt)" '1 order-9: not found' 'wait: and reports what it finds later'
 
 done_testing

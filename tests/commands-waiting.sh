@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Commands on a store that does not answer: after a few seconds they say what they wait for, after
-# their patience they end, and whether it was done they tell.
+# their patience they end, and report whether the work was done.
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 : "${SQLITE_PLUGIN:=}" "${PG_PLUGIN:=}"
@@ -74,7 +74,7 @@ if [ -f "$SQLITE_PLUGIN" ]; then
   is "$? $(sed 's/failed: .*/failed/' out.txt | tr '\n' ' ')" '4 order-1: failed 1 failed ' \
     'cancel: a store that stays busy has failed'
   [ "$(grep -c 'has not answered' err.txt)" -le 1 ]
-  ok $? 'cancel: which is said once at most'
+  ok $? 'cancel: which is reported once at most'
   # Who only reads is not held up.
   d status order-1 > out.txt
   is "$? $(head -n 1 out.txt | cut -c 1-7)" '0 order-1' 'status: answered at once'
@@ -88,7 +88,7 @@ if [ -f "$SQLITE_PLUGIN" ]; then
   wait $starter
   is "$? $(cat out.txt)" '0 order-3: started' 'what comes back in time is done'
   d start order-4 --name order > out.txt 2> err.txt
-  is "$? $(cat err.txt)" '0 ' 'and without a wait nothing is said'
+  is "$? $(cat err.txt)" '0 ' 'and without a wait nothing is reported'
 fi
 
 # ---- a server that takes connections and says nothing --------------------------------------------
@@ -125,7 +125,7 @@ fi
 "$DURAKIT" start order-1 --name order --provider sqlite --patience 0 > out.txt 2> err.txt
 is "$? $(head -n 1 err.txt)" '2 durakit: --patience: cannot be "0"' 'no patience is none'
 for command in start status wait history raise enqueue cancel instances delete prune stats; do
-  like "$("$DURAKIT" $command --help)" '--patience DURATION .*30s' "$command --help tells of it"
+  like "$("$DURAKIT" $command --help)" '--patience DURATION .*30s' "$command --help shows it"
 done
 
 done_testing

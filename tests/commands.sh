@@ -16,7 +16,7 @@ scratch
 judge_not_started() {
   d start order-1 --name order > out.txt 2> err.txt
   is $? 4 'start: without a store'
-  like "$(cat err.txt)" 'there is no such store$' 'and it says so'
+  like "$(cat err.txt)" 'there is no such store$' 'and it reports that'
   d instances > out.txt 2> err.txt
   is $? 4 'nothing was made'
 
@@ -151,7 +151,7 @@ TEXT
   has 'o["counts"]' \
     "{'requested': 0, 'already_requested': 0, 'over': 1, 'not_found': 1, 'failed': 0}" \
     'and the sums'
-  tells 1 'status: one that is not there' status nowhere <<'TEXT'
+  tells 1 'status: one that does not exist' status nowhere <<'TEXT'
 nowhere
   status      not found
 TEXT
@@ -389,8 +389,8 @@ TEXT
   is "$? $(json 'o["execution"], o["events"], o["complete"]')" '1 (None, [], False)' 'and in JSON'
   d history nowhere --json > out.txt 2> err.txt
   is "$? $(json 'o["execution"], o["events"], o["complete"]')" '1 (None, [], False)' \
-    'of what is not there nothing is complete'
-  refuses 1 'prune: one that is not there' prune nowhere --keep 1 <<'TEXT'
+    'nothing of a missing instance is complete'
+  refuses 1 'prune: one that does not exist' prune nowhere --keep 1 <<'TEXT'
 durakit: nowhere: there is no such instance, or it never ran
   next      durakit instances lists all
 TEXT

@@ -5,7 +5,7 @@
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 [ -x "$DURAKIT" ] && [ -f "$MODEL" ] || skip_all 'the command or the model is not built'
-command -v bash > /dev/null || skip_all 'bash is not there'
+command -v bash > /dev/null || skip_all 'bash is not installed'
 scratch
 cd "$scratch" || exit 99
 unset DURAKIT_PLUGIN_PATH
@@ -118,7 +118,7 @@ offers 'DURAKIT_TEST_VARIABLE' certify mine.so --set-env password = DURAKIT_TEST
 offers '' certify mine.so --set store = x
 offers '' certify mine.so --seed ''
 
-# ---- a command that is not there, or that is another one -----------------------------------------
+# ---- a command that does not exist, or that is another one ---------------------------------------
 
 printf '#!/bin/sh\necho broken >&2\nexit 9\n' > broken
 chmod 755 broken

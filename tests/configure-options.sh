@@ -26,7 +26,7 @@ builds() {
   mkdir "$scratch/build"
   cd "$scratch/build" || exit 99
   run_ok "$*: configure" "$top_srcdir/configure" --enable-werror "$@" || return
-  like "$tap_out" "$pattern" "$*: the summary says so"
+  like "$tap_out" "$pattern" "$*: the summary shows that"
   run_ok "$*: make" "$MAKE" -s -j"$jobs" || return
   run_ok "$*: make check" check
 }

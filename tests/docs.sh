@@ -28,7 +28,7 @@ is "$(lacking clauses '### [' '](contract.md#')" '' 'it has a heading for each c
 is "$(lacking checks '| `' '` |')" '' 'a line for each check'
 is "$(lacking mutants '`' '`')" '' 'and each mutant'
 
-# damaged NAME SED-SCRIPT SAYS: with such a papers.def gen-coverage ends with 1, and says so.
+# damaged NAME SED-SCRIPT SAYS: with such a papers.def gen-coverage ends with 1, and reports SAYS.
 papers=conformance/contract/papers.def
 mkdir -p "$scratch/conformance/contract"
 damaged() {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What is easily forgotten: each setting of a plugin of ours stands in the page of that plugin, each
+# What is easily forgotten: each setting of a plugin of ours is in the page of that plugin, each
 # option of a command in a page, and in a call of that command in a test.
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
@@ -21,7 +21,7 @@ settings() {
   ok $? "${1##*/} has settings" || diag "$(cat "$scratch/err")"
   for key in $keys; do
     tells_of "$2" "$key"
-    ok $? "${1##*/}: $2 tells of the setting $key"
+    ok $? "${1##*/}: $2 has the setting $key"
   done
 }
 settings "$MODEL" docs/provider-testing-guide.md
@@ -83,7 +83,7 @@ in_test() {
 
 while read -r option short commands; do
   in_page "$option" "$short" "$commands"
-  ok $? "$option of $commands stands in a page" ||
+  ok $? "$option of $commands is in a page" ||
     diag 'docs/commands.md has those of commands that operate a store'
   in_test "$option" "$short" "$commands"
   ok $? "$option of $commands is used in a test" ||
@@ -91,7 +91,7 @@ while read -r option short commands; do
 done < "$scratch/options"
 
 ! in_page --forgotten - cancel && ! in_page --forgotten - 'check|certify'
-ok $? 'an option that stands in no page would be found'
+ok $? 'an option that is in no page would be found'
 ! in_page --pairs - cancel && ! in_test --reason - certify && in_test --reason - cancel
 ok $? 'so would one that another command has'
 ! in_test --forgotten - cancel && ! in_test --reasons - cancel

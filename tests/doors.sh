@@ -9,7 +9,7 @@ cd "$top_srcdir" || exit 99
 doors='ARCHITECTURE.md CONTRIBUTING.md HACKING.md SECURITY.md'
 pages=$(ls -- *.md tests/*.md 2> "$scratch/err" | grep -v -x README.md)
 
-# names PAGE: what stands in a page between backquotes, a line each, with the number of its line.
+# names PAGE: the texts between backquotes in a page, a line each, with the number of its line.
 names() {
   ${AWK:-awk} '/^```/ { fence = !fence; next } fence { next }
     { n = split($0, part, "`"); for (i = 2; i < n; i += 2) print FNR, part[i] }' "$1"
@@ -118,7 +118,7 @@ is "$(missing_links "$scratch/lies.md" | sed 's/.*md:/:/')" ":2: ../no-such-page
   'so would a link to none'
 is "$(missing_functions "$scratch/lies.md" | sed 's/.*md:/:/')" \
   ":3: dk_no_such_call() is defined nowhere
-:4: dk_call_make() is not in core/base/text.c" 'a function that is not there, or elsewhere'
+:4: dk_call_make() is not in core/base/text.c" 'a function that does not exist, or is elsewhere'
 is "$(missing_targets "$scratch/lies.md" | sed 's/.*md:/:/')" ":5: no-such-target is no target" \
   'and a target'
 

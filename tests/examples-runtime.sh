@@ -50,7 +50,7 @@ shows() {
 # ---- hello ---------------------------------------------------------------------------------------
 
 shows './hello' 'usage: ./hello PROVIDER key=value... [ARGUMENT...]
-exit 2' 'hello: without a provider it tells its usage'
+exit 2' 'hello: without a provider it prints its usage'
 ./hello no-such-plugin > out 2>&1
 like "$(cat out)" "^no-such-plugin: No such file" \
   'hello: a plugin that is nowhere is named'
@@ -83,7 +83,7 @@ read_counts() {
 }
 
 # judge_fan PROVIDER: four run at once, and these three providers hand out rows in their order.  One
-# that is slow stands before the third offer; and when sixteen have begun, all four slots are taken
+# that is slow comes before the third offer; and when sixteen have begun, all four slots are taken
 # by slow ones.
 judge_fan() {
   counts='N ran to their end, in time

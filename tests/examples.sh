@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A stranger's path: the installed example, copied to an empty folder, built with nothing but
 # pkg-config durakit, certified by the installed command as a user without rights; and what the
-# command says to an author who has forgotten an operation, mistyped a setting, broken a clause.
+# command reports to an author who has forgotten an operation, mistyped a setting, broken a clause.
 #
 #   DURAKIT_DEEP=1    all is certified under memcheck, too: else parts of it are checked so
 
@@ -50,7 +50,7 @@ case $examples in
   "$root"*) ;;
   *) examples=$root$examples ;;
 esac
-run_ok "pkg-config tells $who where the examples are" \
+run_ok "pkg-config shows $who where the examples are" \
   as_user cp "$examples/provider-minimal/Makefile" "$examples/provider-minimal/minimal.c" \
   "$examples/provider-minimal/minimal.cc" .
 build() {
@@ -102,7 +102,7 @@ broken() {
   run_ok "$1: it builds" as_user "$MAKE" -s -C "$1" minimal.so CC="$CC" CFLAGS="$SANITIZER_CFLAGS"
 }
 
-# says FILE: the output is what stands here, but for the place and the numbers of a run.
+# says FILE: the output is this text, but for the place and the numbers of a run.
 says() {
   sed -e "s|$scratch/mine/||" "$1" > plain
   is "$(cat plain)" "$(cat)" "$2"

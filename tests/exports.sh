@@ -75,7 +75,7 @@ faults() {
 }
 
 if ! command -v readelf > /dev/null; then
-  skip 'plugins' 'readelf is not there (Debian: binutils)'
+  skip 'plugins' 'readelf is not installed (Debian: binutils)'
 elif [ -n "${SANITIZER_CFLAGS:-}" ]; then
   skip 'plugins' 'sanitizers add their own libraries'
 else

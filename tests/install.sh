@@ -34,7 +34,7 @@ query() {
     "$PKG_CONFIG" "$@" durakit
 }
 version=$(sed -n 's/.*PACKAGE_VERSION "\(.*\)"/\1/p' "$top_builddir/config.h")
-is "$(query --modversion)" "$version" 'pkg-config tells the version'
+is "$(query --modversion)" "$version" 'pkg-config prints the version'
 is "$(query --variable=plugindir)" "$(dirname "$plugin")" 'and where plugins belong'
 
 headers=$(cd "$(dirname "$(found '*/include/durakit/provider.h')")" && ls | tr '\n' ' ')

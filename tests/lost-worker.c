@@ -2,8 +2,8 @@
 /* The README's own order, for tests/lost-worker.sh, which makes order.c of the README's lines.
  *
  *   lost-worker start PROVIDER key=value...   stores the starts of all orders
- *   lost-worker hang PROVIDER key=value...    works; its charges begin and do not come back
- *   lost-worker work PROVIDER key=value...    works, and tells how each order has ended */
+ *   lost-worker hang PROVIDER key=value...    works; its charges begin and do not return
+ *   lost-worker work PROVIDER key=value...    works, and prints how each order has ended */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

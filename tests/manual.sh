@@ -94,7 +94,7 @@ is "$(cd "$pages" && echo *.1 | tr ' ' '\n' | sort)" "$({ echo durakit.1
 
 run_ok 'without a name there is no page' \
   sh -c '! "$0" durakit-gone' "$top_builddir/runner/gen-manual"
-like "$tap_out" '^gen-manual: there is no page "durakit-gone"; expected durakit or' 'and it says so'
+like "$tap_out" '^gen-manual: there is no page "durakit-gone"; expected durakit or' 'and why'
 
 # ---- roff ----------------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ if command -v man > /dev/null; then
   man -l "$pages/durakit-check.1" > shown 2>&1
   like "$(cat shown)" '^ *--only WHAT' 'man shows a page'
 else
-  skip 'man shows a page' 'man is not there'
+  skip 'man shows a page' 'man is not installed'
 fi
 
 # ---- what the lint is worth ----------------------------------------------------------------------

@@ -28,7 +28,7 @@ like "$(cat said)" '^ completed *| *2$' 'instances are counted by status'
 like "$(cat said)" '"kind":"completed".*Hello, world!' 'the reader sees a history as text'
 like "$(cat said)" '^hello-Ada is completed' 'the worker works'
 is "$(tail -n 1 "$(ls -t step.*.out | xargs grep -l '^hello-world' | head -n 1)")" \
-  'hello-world is completed: Hello, world!' 'a restored store goes on'
+  'hello-world is completed: Hello, world!' 'a restored store continues'
 
 # ask ROLE SQL: the server's answer, in one line.
 ask() { psql -X -A -t -U "$1" -d work -c "$2" 2>&1 | paste -sd ' ' -; }

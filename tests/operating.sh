@@ -5,7 +5,7 @@
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 [ -f "${SQLITE_PLUGIN:-}" ] || skip_all 'the sqlite plugin was left out'
-command -v sqlite3 > /dev/null || skip_all 'the shell of SQLite is not there (Debian: sqlite3)'
+command -v sqlite3 > /dev/null || skip_all 'the shell of SQLite is not installed (Debian: sqlite3)'
 scratch
 . "$top_srcdir/tests/typed.sh"
 page=$top_srcdir/docs/operating.md
@@ -28,7 +28,7 @@ is "$(sqlite3 -readonly aside/orders.db 'SELECT count(*) FROM meta')" 1 \
   "$(sqlite3 -readonly store/orders.db 'SELECT store FROM meta')" ]
 ok $? 'the restored one has another number'
 is "$(tail -n 1 "$(grep -l 'hi/hello sqlite store=store' step.*.text | tail -n 1 |
-      sed 's/text$/out/')")" 'hello-world is completed: Hello, world!' 'and goes on'
+      sed 's/text$/out/')")" 'hello-world is completed: Hello, world!' 'and continues'
 
 # The parts are all: what is below other headings shows no command.
 follow_document "$page" '|Back to an older state|'

@@ -118,13 +118,13 @@ if python3 -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2> /dev/null; th
     sleep 0.1
   done
   over="hostaddr=127.0.0.1 port=$(cat "$scratch/port") dbname=durakit gssencmode=disable"
-  refused 'TLS is asked for, and not there' DK_UNAVAILABLE 'does not support SSL' \
+  refused 'TLS is requested, and the server has none' DK_UNAVAILABLE 'does not support SSL' \
     "$over user=guarded password=$secret sslmode=require"
   try "$over user=guarded password=$secret sslmode=disable"
   ok $? 'over TCP with the password it is let in' || diag "$(cat "$scratch/out")"
 fi
 
-# ---- who is not let in -------------------------------------------------------------------------
+# ---- roles that are refused --------------------------------------------------------------------
 
 refused 'no such database' DK_REFUSED '3D000.*CREATE DATABASE' \
   "host=$PGHOST port=$PGPORT user=durakit password=$secret dbname=nowhere"

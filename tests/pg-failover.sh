@@ -66,7 +66,7 @@ judge_old() {
   like "$(cat "$scratch/log")" '^worker .*was superseded' 'the workers log why'
 }
 
-# The program's points are one of ours; what it tells of itself stands in the log.
+# The program's points are one of ours; its details are in the log.
 run_program() {
   "$program" -n "${DURAKIT_FAILOVER_ORDERS:-250}" -w "${DURAKIT_FAILOVER_AFTER:-3000}" \
     -s "${DURAKIT_FAILOVER_MS:-10000}" "$@" "$plugin" "conninfo=$both" schema=failover \
@@ -103,7 +103,7 @@ run_scenario() {
 [ "${1-}" != --scenario ] || run_scenario "$2"
 [ -f "$plugin" ] && [ -x "$program" ] || skip_all 'the plugin or tests/failover is not built'
 [ -z "${DURAKIT_PG-}" ] || skip_all 'the server of DURAKIT_PG is not one of tests/with-postgres'
-"$top_srcdir/tests/with-postgres" -q true 2> /dev/null || skip_all 'postgres is not there'
+"$top_srcdir/tests/with-postgres" -q true 2> /dev/null || skip_all 'postgres is not installed'
 export top_srcdir top_builddir number
 number=1
 while [ "$number" -le "${RUNS:-1}" ]; do

@@ -5,7 +5,7 @@
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 PATH=$PATH:/usr/sbin
-command -v pgbouncer > /dev/null || skip_all 'pgbouncer is not there (Debian: pgbouncer)'
+command -v pgbouncer > /dev/null || skip_all 'pgbouncer is not installed (Debian: pgbouncer)'
 if [ $# -eq 0 ]; then
   exec "$top_srcdir/tests/with-postgres" -q --tap "${SHELL:-sh}" "$0" '{kit}'
 fi

@@ -21,7 +21,7 @@ like "$(text "$scratch/state.sql")" "'DK201'" 'also within a word'
 printf '%s\n' 'SELECT @DK_SOMETHING@;' > "$scratch/bad.sql"
 text "$scratch/bad.sql" > "$scratch/out" 2> "$scratch/err"
 is $? 1 'a name that no header has is refused'
-like "$(cat "$scratch/err")" 'bad.sql:1: .* DK_SOMETHING' 'and it is said which, and where'
+like "$(cat "$scratch/err")" 'bad.sql:1: .* DK_SOMETHING' 'and it is reported which, and where'
 
 # Statuses and SQLSTATEs of ours, and kinds and refusals, are never written as numbers.
 bare=$(sed 's/--.*//' "$pg"/schema/*.sql |

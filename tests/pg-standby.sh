@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # A real standby beside the server of tests/with-postgres, for providers/pg/test-standby: it reads
-# there, and goes on there when the primary has ended and the standby was promoted.
+# there, and continues there when the primary has ended and the standby was promoted.
 # needs: providers/pg/test-standby providers/pg/test-takeover
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"

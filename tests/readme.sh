@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The README tells the truth: what it shows as output is what the command prints, and every command
+# The README is true: what it shows as output is what the command prints, and every command
 # that it shows can be typed.
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
@@ -26,7 +26,7 @@ show_document "$readme"
 ok $? 'the README shows output'
 
 # Who reads from the top has installed what is copied, and knows how it is found.
-# told_before FILE FIRST THEN: the line that has FIRST stands above the first one that has THEN.
+# told_before FILE FIRST THEN: the line that has FIRST is above the first one that has THEN.
 told_before() {
   awk -v first="$2" -v then="$3" '
     index($0, first) && !told { told = NR }
@@ -36,7 +36,7 @@ told_before() {
 examples='pkg-config --variable=examplesdir'
 for first in 'make -C build install' PKG_CONFIG_PATH; do
   told_before "$readme" "$first" "$examples"
-  ok $? "the README tells of $first before it is needed"
+  ok $? "the README explains $first before it is needed"
 done
 pages=0
 for page in "$top_srcdir"/docs/*.md; do
@@ -44,7 +44,7 @@ for page in "$top_srcdir"/docs/*.md; do
   pages=$((pages + 1))
   told_before "$page" '(../README.md#installing)' "$examples" &&
     told_before "$page" PKG_CONFIG_PATH "$examples"
-  ok $? "${page##*/} tells where the examples come from, and PKG_CONFIG_PATH"
+  ok $? "${page##*/} names the source of the examples, and PKG_CONFIG_PATH"
 done
 [ $pages -ge 5 ] && grep -q -x '## Installing' "$readme"
 ok $? 'they are looked at, and what they point to is there'

@@ -42,16 +42,16 @@ fi
 is $? 1 'one that deletes what runs fails'
 like "$(cat out)" 'DEL-2' 'and the clause is named'
 
-# ---- who does not --------------------------------------------------------------------------------
+# ---- a provider that does not --------------------------------------------------------------------
 
 plain=$top_builddir/conformance/fixtures/zoo/honest-memory.so
 if [ -f "$plain" ]; then
   "$DURAKIT" check "$plain" --profile admin --format tap > plain.tap 2> plain.err
   is "$(grep -c '# SKIP the provider does not declare durakit.admin/1$' plain.tap)" "$n" \
-    'who does not declare it is asked nothing, and told why'
+    'one that does not declare it is not judged by it, and the reason is printed'
   is "$(grep -c '^not ok' plain.tap)" 0 'and fails nothing'
 else
-  skip 'who does not declare it' 'the zoo is not built'
+  skip 'one that does not declare it' 'the zoo is not built'
 fi
 
 done_testing

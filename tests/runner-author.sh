@@ -100,7 +100,7 @@ fi
 
 # If the kit fails itself, or cannot check something, the plugin is not at fault.
 "$DURAKIT" check ./away.so --only turn/birth --set "store=$scratch/no/folder/s" > out 2> err
-is $? 4 'a folder that is not there: exit 4'
+is $? 4 'a folder that does not exist: exit 4'
 like "$(cat err)" '^  found .*nor can the kit write in .*No such file' 'which the kit has met, too'
 long=$(printf '%0300d' 0)
 "$DURAKIT" check ./away.so --only turn/birth --set "store=$scratch/$long" > out 2> err
@@ -146,7 +146,7 @@ is $? 0 'a correct provider that is slow passes: its operations end' || diag "$(
 is $? 7 'one that is slower than a run can wait for: exit 7' || diag "$(cat tap err)"
 like "$(cat tap)" '^  verdict: "unexercised"' 'which is no violation'
 like "$(cat tap)" '^  message: "the store is too slow for this check.*--timeout-scale' \
-  'and is said, with what helps'
+  'and is reported, with what helps'
 sed 's/^  return renew(begin(self, call, "renew_work_item_lock".*/ \
     for (volatile int i = 0; i == 0;) continue; &/' slow.c > slow-loops.c
 build slow-loops

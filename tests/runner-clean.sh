@@ -60,10 +60,10 @@ check "${me}b"
 is $? 1 'the same with a server that does not remove it any more'
 is "$(stores | grep -c -e '-1-a$')" 1 'it stays'
 like "$(cat err)" "left over, for their check was ended while they were made:.* x-dk${me}b-1-a" \
-  'that is said'
+  'that is reported'
 like "$(cat tap)" 'could not be removed; see .*/journal; durakit clean' 'with what removes it'
 folder=$(folder_of "${me}b")
-like "$(cat "$folder/journal")" "^dk${me}b-1-a\$" 'and it stands in the journal'
+like "$(cat "$folder/journal")" "^dk${me}b-1-a\$" 'and it is in the journal'
 
 # ---- of another server ---------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ is "$(stores)" "x-dk${me}b-7-3" 'all others are removed, though they took longer
 is "$(cat "$folder/journal")" "dk${me}b-7-3" 'the journal no longer has what was removed'
 rm "srv/hang-x-dk${me}b-7-3" srv/log
 clean --set server="$here/srv"
-is $? 0 'afterwards it comes to an end' || diag "$(cat err)"
+is $? 0 'afterwards it ends' || diag "$(cat err)"
 is "$(cat srv/log)" "x-dk${me}b-7-3" 'and tries nothing twice'
 is "$(stores)$(folder_of "${me}b")" '' 'nothing is left'
 
@@ -159,7 +159,7 @@ if [ -z "${SANITIZER_CFLAGS-}" ]; then
     mkfifo "$folder/$name"
     timeout -k 5 20 "$DURAKIT" clean ./stores.so --set store=x --set server="$here/srv" > out 2> err
     is $? 4 "a FIFO for its $name is an error" || diag "$(cat err)"
-    like "$(cat err)" "$folder: left alone: .*: it is no regular file" 'which is said'
+    like "$(cat err)" "$folder: left alone: .*: it is no regular file" 'which is reported'
     is "$(stores)" "$(cd kept.srv && ls -d x-*)" 'and no store is touched'
   done
   put_back
@@ -244,7 +244,7 @@ if [ "$(id -u)" = 0 ] && unshare -m true 2> /dev/null; then
   MOVER=mount unshare -m "$DURAKIT" check ./mover.so --only turn/birth --run-id mounted > tap 2> err
   is "$(find precious | sort | diff precious.before -)" '' 'what is mounted is not emptied'
   like "$(cat err)" 'durakit-run-mounted-.*: the folder of the run could not be removed whole' \
-    'what is left is said'
+    'what is left is reported'
   like "$(cat err)" 'found .* here: another file system is mounted there' 'with the place'
   # The mount has ended with its namespace.
   for path in $(folder_of mounted); do rm -r "$path"; done

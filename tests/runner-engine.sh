@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Plugins that end, hang or print: the run goes on over all checks, and none of them passes.
+# Plugins that end, hang or print: the run continues with all checks, and none of them passes.
 # needs: zoo
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
@@ -148,7 +148,7 @@ missing=$zoo/missing-renew-work-item-lock.so
 "$DURAKIT" certify "$missing" --format tap > tap 2> err
 is $? 3 'certify refuses a plugin that lacks an operation'
 "$DURAKIT" check "$missing" --next --format human > human 2> err
-is $? 5 'check --next goes on, and is incomplete'
+is $? 5 'check --next continues, and is incomplete'
 like "$(cat human)" '9 of 10 required operations are written; next: renew_work_item_lock' \
   'and names the next one'
 is "$(grep -c 'skipped: ' human)" 0 'and shows nothing of what waits for it'
@@ -163,7 +163,7 @@ ok $? 'as TAP does'
 is $? 3 'probe of it: exit 3'
 like "$(cat out)" '^limits  *id ' 'probe describes it'
 like "$(cat out)" '^missing  *renew_work_item_lock$' 'and lists what is missing'
-like "$(cat err)" 'a required operation is missing' 'and says so'
+like "$(cat err)" 'a required operation is missing' 'and reports that'
 "$DURAKIT" probe "$zoo/missing-all-operations.so" --json > out 2> err
 is $? 3 'probe of one without operations: exit 3'
 like "$(cat out)" '"read_history"' 'probe --json lists what is missing'

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A provider that is another one (MODEL, a path) in all it answers.  When it is loaded it lowers a
- * limit (LIMIT, VALUE) of the process that started it; with HARD also the one beyond which nobody
- * raises it again. */
+/* A provider that answers as another one does (MODEL, a path).  When it is loaded it lowers a limit
+ * (LIMIT, VALUE) of the process that started it; with HARD the hard limit too, so that the process
+ * cannot raise it again. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <sys/resource.h>

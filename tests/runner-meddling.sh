@@ -52,7 +52,7 @@ reports file-size RLIMIT_FSIZE
 plugin processor-time -DLIMIT=RLIMIT_CPU -DVALUE=0
 reports processor-time RLIMIT_CPU
 
-# A run that has no right to raise a limit again goes on with what is left, and ends.
+# A run that has no right to raise a limit again continues with what is left, and ends.
 plugin for-good -DLIMIT=RLIMIT_AS -DVALUE=1048576 -DHARD
 for jobs in -j1 -j4; do
   check for-good $jobs

@@ -73,7 +73,7 @@ like "$(cat tap)" '^  verdict: "early-exit"$' 'an early exit is no pass here eit
   > tap 2> err
 is $? 0 'a constructor that starts a thread' || diag "$(cat err tap)"
 like "$(cat tap)" '^# memcheck: each check was a start of Valgrind of its own, .* threads' \
-  'and its checks are not copies, which is said'
+  'and its checks are not copies, which is reported'
 
 # ---- what passes ---------------------------------------------------------------------------------
 
@@ -82,7 +82,7 @@ is $? 0 'the model passes' || diag "$(cat err tap)"
 like "$(cat tap)" '^ok [0-9]* - memory/cycle@memcheck$' 'and its cycles leave nothing'
 is "$(grep -c unexercised tap)" 0 'no race is judged for its overlaps'
 like "$(cat tap)" '^# suppression used: ' 'suppressions that were used are listed'
-like "$(cat tap)" ', mode memcheck, ' 'the mode is said'
+like "$(cat tap)" ', mode memcheck, ' 'the mode is reported'
 under 6 grows-in-a-global memory/cycle
 like "$(cat tap)" '^  found: ".*, more of it after each of [34] cycles' \
   'growth over cycles is a finding'
@@ -282,7 +282,7 @@ sed '1,8d' author.supp > only.supp
   --out hidden > tap 2> err
 is $? 6 'what is taken for another place hides nothing of the provider' || diag "$(cat err tap)"
 like "$(cat tap)" "^# suppression unused: by letters (matches the provider's own findings, which" \
-  'and that is said'
+  'and that is reported'
 like "$(tail -n 1 hidden/results.jsonl)" '"used":0,"author":true,"name":"by letters","fits_' \
   'in results.jsonl, too'
 
@@ -348,11 +348,11 @@ done
 
 mkdir empty
 "$DURAKIT" certify "$MODEL" --no-memcheck > tap 2> err
-like "$(tail -n 1 tap)" '^# RESULT=.* memcheck=not-tested ' '--no-memcheck stands in the last line'
-like "$(cat tap)" '^# memcheck was left out: --no-memcheck$' 'and is said'
+like "$(tail -n 1 tap)" '^# RESULT=.* memcheck=not-tested ' '--no-memcheck is in the last line'
+like "$(cat tap)" '^# memcheck was left out: --no-memcheck$' 'and is reported'
 PATH=$scratch/empty "$DURAKIT" certify "$MODEL" > tap 2> err
 like "$(tail -n 1 tap)" '^# RESULT=.* memcheck=not-tested ' 'without a valgrind: so does that'
-like "$(cat err)" 'memory is not tested' 'and it is said what it means'
+like "$(cat err)" 'memory is not tested' 'and its meaning is reported'
 PATH=$scratch/empty "$DURAKIT" check "$MODEL" --only turn/birth --memcheck > tap 2> err
 is $? 4 'check --memcheck without a valgrind: exit 4'
 like "$(cat err)" 'there is no valgrind on PATH' 'and why'

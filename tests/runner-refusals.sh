@@ -10,7 +10,7 @@ cp "$MODEL" model.so
 DURAKIT_PLUGIN_PATH=$scratch
 export DURAKIT_PLUGIN_PATH
 
-# refuses CODE NAME ARGUMENTS...: what standard error must be stands on standard input; a line
+# refuses CODE NAME ARGUMENTS...: standard input has what standard error must be; a line
 # that ends in "..." may go on in any way.
 refuses() {
   wanted=$1
@@ -62,7 +62,7 @@ durakit: ./other.so: ...
   found     ...
   next      ...
 TEXT
-like "$(cat err)" 'machine\|architecture' 'another architecture: it is said'
+like "$(cat err)" 'machine\|architecture' 'another architecture: it is reported'
 refuses 3 'a name of no plugin' certify modle <<TEXT
 durakit: modle: no plugin of this name is installed
   expected  modle.so in $scratch, ...
@@ -97,7 +97,7 @@ durakit: settings:2: this line is not a setting
   expected  key = value, or # a comment
   next      durakit certify --help shows examples
 TEXT
-refuses 2 'a file of settings that is not there' certify model --settings gone <<'TEXT'
+refuses 2 'a file of settings that does not exist' certify model --settings gone <<'TEXT'
 durakit: gone: the file of settings cannot be read
   expected  lines of key = value
   found     No such file or directory
@@ -140,7 +140,7 @@ is "$(cat "$scratch/s-dk$mine-1-a")" 'of another program' 'and it is untouched'
 run_ok 'another id passes' "$DURAKIT" check model --only turn/birth --run-id "${mine}d" \
   --set "store=$scratch/s"
 
-refuses 4 'a folder that is not there' certify model --set "store=$scratch/no/s" <<'TEXT'
+refuses 4 'a folder that does not exist' certify model --set "store=$scratch/no/s" <<'TEXT'
 durakit: model: its store cannot be made
   expected  a place where the kit may make stores of its own
   found     DK_...
@@ -224,11 +224,11 @@ durakit: --set-env: needs a key and a variable
   expected  KEY=VARIABLE
   next      durakit certify --help shows examples
 TEXT
-refuses 2 'an option that is not there yet' check model --race <<'TEXT'
+refuses 2 'an option that does not exist yet' check model --race <<'TEXT'
 durakit: --race: there is no such option of durakit check
   next      durakit check --help lists them
 TEXT
-refuses 2 'a command that is not there yet' doctor <<'TEXT'
+refuses 2 'a command that does not exist yet' doctor <<'TEXT'
 durakit: doctor: there is no such command
   expected  certify, check, list, explain, probe, repro, selftest, clean, bench, start, ...
   next      durakit --help shows examples
@@ -309,7 +309,7 @@ durakit: settings: has no header of a run
   found     no line with "type":"header"
   next      durakit repro --help shows examples
 TEXT
-refuses 2 'results that are not there' repro nofile <<'TEXT'
+refuses 2 'results that do not exist' repro nofile <<'TEXT'
 durakit: nofile: cannot be read
   expected  a results.jsonl of durakit certify --out FOLDER
   found     No such file or directory

@@ -79,9 +79,9 @@ for name in INT TERM; do
   kill -$name $pid
   wait $pid
   is $? 5 "$name: exit 5"
-  like "$(cat err)" '^durakit: interrupted: [0-9]* of [0-9]* checks were not run$' "$name: is said"
+  like "$(cat err)" '^durakit: interrupted: [0-9]* of [0-9]* checks were not run$' "$name: reported"
   is "$(grep -c -e '^ok' -e '^not ok' tap)" "$(sed -n 's/^1\.\.//p' tap)" "$name: the plan is kept"
-  like "$(cat tap)" 'verdict: "not-run"' "$name: what was not run says so"
+  like "$(cat tap)" 'verdict: "not-run"' "$name: a check that was not run is reported as such"
   like "$(tail -n 1 $results)" '"result":"INCOMPLETE"' "$name: so do the results"
   is "$(ls stores)" '' "$name: no store is left"
   folder=$(ls -d /dev/shm/durakit-run-*-$pid /tmp/durakit-run-*-$pid 2> ls.err)
@@ -141,7 +141,7 @@ ok $? 'it leaves its folder'
 ok $? 'and a store'
 "$DURAKIT" clean > clean 2> err
 [ -d "$folder" ]
-ok $? 'clean keeps what tells of stores'
+ok $? 'clean keeps the record of stores'
 like "$(cat err)" 'durakit clean PLUGIN --set' 'and says what it needs'
 "$DURAKIT" clean "$zoo/blocks.so" --set "store=$scratch/elsewhere" > clean 2> err
 like "$(cat clean)" '^removed the folder.* of [0-9]* dead run\(s, and the stores of 0 of them\)*$' \
@@ -165,7 +165,7 @@ exec 9>> both/results.jsonl
 flock 9
 "$DURAKIT" check "$MODEL" --only turn/birth --out both > said 2> err
 is $? 2 'while another run writes there, none is begun'
-like "$(cat err)" 'both: another run writes its results there' 'and says so'
+like "$(cat err)" 'both: another run writes its results there' 'and reports that'
 exec 9>&-
 run_ok 'what was there is as it was' cmp before both/results.jsonl
 run_ok 'afterwards it is written again' "$DURAKIT" check "$MODEL" --only turn/birth --out both

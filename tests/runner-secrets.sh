@@ -9,7 +9,7 @@ scratch
 cd "$scratch" || exit 99
 ${CC:-cc} -std=gnu11 -shared -fPIC ${SANITIZER_CFLAGS:-} -I"$top_srcdir/core/include" \
   -I"$top_srcdir" "$top_srcdir/tests/runner-secret.c" -o secret.so > cc.out 2>&1
-ok $? 'the provider that tells its secrets is built' || diag "$(cat cc.out)"
+ok $? 'the provider that prints its secrets is built' || diag "$(cat cc.out)"
 
 PASSWORD=hunter2-of-the-environment
 export PASSWORD
@@ -43,12 +43,12 @@ quiet 'nor in the human view' hunter2-on-the-line human
 
 "$DURAKIT" repro results/results.jsonl > tap 2> err
 is $? 2 'what was masked must be given again'
-like "$(cat err)" '^durakit: password: was masked when it was recorded$' 'and that is said'
+like "$(cat err)" '^durakit: password: was masked when it was recorded$' 'and that is reported'
 "$DURAKIT" repro results/results.jsonl --set password=hunter2-again > tap 2> err
 is $? 1 'given again, it is repeated'
 quiet 'and shown nowhere' hunter2-again tap err
 like "$(cat err)" '^durakit: again: durakit check .*/secret.so --only turn/birth' \
-  'the command is said first'
+  'the command is printed first'
 
 "$DURAKIT" check ./secret.so --only turn/birth --out results \
   --set "address=host=db password='it is hunter2' user=me" > tap 2> err
@@ -56,7 +56,7 @@ quiet 'a password inside an address is nowhere' 'it is hunter2' tap err results
 "$DURAKIT" check ./secret.so --only turn/birth --out results \
   --set "user=host=db password='hun\\'ter3' port=1" > tap 2> err
 quiet 'a password that the shell would quote is nowhere' ter3 tap err results
-like "$(cat tap)" '^# settings: user=.*\*\*\*.*port=1' 'and what stands beside it is shown'
+like "$(cat tap)" '^# settings: user=.*\*\*\*.*port=1' 'and what is beside it is shown'
 "$DURAKIT" check ./secret.so --only turn/birth --format human \
   --set "user=host=db password='hun\\'ter3' port=1" > human 2>&1
 quiet 'nor in the human view' ter3 human
@@ -71,7 +71,7 @@ for length in $(seq 60 30 240) $(seq 440 12 560); do
     --set password=hunter2-that-is-cut > "tap.$length" 2> err
 done
 quiet 'nor a part of one, wherever the text was cut' hunt tap.* results
-like "$(cat tap.*)" '\*\*\*' 'which stands there masked'
+like "$(cat tap.*)" '\*\*\*' 'which is masked there'
 "$DURAKIT" probe ./secret.so --set password=hunter2-probed > probe 2>&1
 quiet 'nor what probe shows' hunter2-probed probe
 printf 'password = hunter2-in-a-file\n' > settings
@@ -151,7 +151,7 @@ for words in 'status x' 'wait x --timeout 1s' 'cancel x' 'history x' 'raise x e'
 done
 unset LOUD LOUD_FAIL
 
-# gdb tells the command that it starts.
+# gdb prints the command that it starts.
 mkdir bin
 cat > bin/gdb <<'EOF'
 #!/bin/sh

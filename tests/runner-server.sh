@@ -39,7 +39,7 @@ until_there() {
 "$zoo/server" start "$here/s"
 is $? 0 'the server of the zoo is there'
 
-# ---- what is not given is not tested, and said ---------------------------------------------------
+# ---- what is not given is not tested, and that is reported ---------------------------------------
 
 check honest-server \
   'srv/connection-lost,SRV-4,srv/rights-withdrawn,srv/messages-lost,srv/stopped-call-returns'
@@ -49,7 +49,7 @@ like "$(cat tap)" 'srv/rights-withdrawn # SKIP needs --store-deny and --store-al
 like "$(cat tap)" 'srv/messages-lost # SKIP needs --through and --store-address' 'and messages'
 like "$(cat tap)" 'returns # SKIP needs --store-pause and --store-resume' 'and a server that stops'
 like "$(cat tap)" '^# server: tested are lost connections; not tested: crash and restart' \
-  'what is not tested is said before all results'
+  'what is not tested is reported before all results'
 like "$(cat tap)" '^ok [0-9]* - srv/connection-lost$' 'connections are cut without any command'
 
 "$DURAKIT" check "$MODEL" --only srv,turn/birth > tap 2> err
@@ -64,7 +64,7 @@ check_hurting honest-server 'srv/crash,srv/rights-withdrawn' --out good
 is $? 0 'with commands it is crashed, and its rights are withdrawn'
 is "$(grep -c '^ok.*[a-z]$' tap)" 2 'and both are tested'
 like "$(cat tap)" '^# server: tested are lost connections, crash and restart, rights withdrawn;' \
-  'which is said'
+  'which is reported'
 like "$(head -n 1 good/results.jsonl)" '"option":"--store-crash"' 'the commands are recorded'
 is "$(grep -r -l geheim1 good tap err)" '' 'and no password'
 
@@ -76,7 +76,7 @@ is $? 0 'the server is there again'
 
 check server-right-is-busy srv/rights-withdrawn --out again --classify 0 \
   --store-deny "'$zoo/server' deny '$here/s'" --store-allow "'$zoo/server' allow '$here/s'"
-is $? 1 'who takes a refused right for a busy server fails'
+is $? 1 'a provider that takes a refused right for a busy server fails'
 "$DURAKIT" repro again/results.jsonl > tap 2> err
 is $? 1 'repro does to the server what was done then'
 like "$(cat tap)" '^not ok 1 - srv/rights-withdrawn' 'and finds the same'
@@ -145,7 +145,7 @@ like "$(cat err)" 'refuses for another reason: .*role has no right' 'and the pro
 "$DURAKIT" probe "$zoo/honest-server.so" --set server="$here/s/socket" \
   --set store="$here/mine" > out 2> err
 is $? 4 'nor is it for a probe'
-like "$(cat err)" 'refuses for another reason: .*role has no right' 'which tells it too'
+like "$(cat err)" 'refuses for another reason: .*role has no right' 'which reports it too'
 "$zoo/server" allow "$here/s"
 check honest-server turn/birth --set store="$here/mine"
 is $? 0 'with the right to it the same store is made'
@@ -165,7 +165,7 @@ for signal in TERM KILL; do
   kill -s $signal $pid
   wait $pid 2> wait.err
   until_there resumed
-  is $? 0 'the server is let go on'
+  is $? 0 'the server is resumed'
   "$zoo/server" resume "$here/s"
 done
 

@@ -42,7 +42,7 @@ tells_once() {
   is "$(sed -n "/^not ok [0-9]* - $(printf '%s' "$first" | sed 's,/,\\/,')\$/{n
 n
 p
-}" tap)" "  verdict: \"$verdict\"" "$fixture: with a check that tells it all"
+}" tap)" "  verdict: \"$verdict\"" "$fixture: with a check that reports it in full"
   is "$(count "^  reason: \"not run, because 5 checks ended as $first did and none has passed")" \
     "$(($(count '^not ok') - judged))" "$fixture: so does each that is not run"
 }

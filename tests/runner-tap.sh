@@ -47,7 +47,7 @@ is "$((passed + others))" "$(wc -l < checks | tr -d ' ')" 'passed and not passed
 is "$(grep ' # SKIP$' one.tap)" '' 'no skip without a reason'
 clauses=$("$DURAKIT" list clauses | wc -l | tr -d ' ')
 like "$(sed -n '/^# provider: /{n;p;}' one.tap)" "^# clauses: [1-9][0-9]* of $clauses are judged" \
-  'after the provider it is said how much of the contract is judged'
+  'after the provider comes how much of the contract is judged'
 like "$(cat one.tap)" '^# canaries: \([0-9]*\) of \1 caught' 'the canaries were caught'
 is "$(ls -d /dev/shm/durakit-run-*-$$ 2> ls.err)" '' 'no folder is left'
 
@@ -112,7 +112,7 @@ is $? 0 'it passes'
 sed -n 's/.*  skipped: //p' human > reasons
 [ "$(wc -l < reasons)" -ge 4 ]
 ok $? 'but for what it does not declare'
-is "$(sort reasons | uniq -d)" '' 'and each reason stands in one line'
+is "$(sort reasons | uniq -d)" '' 'and each reason is in one line'
 
 # ---- selection -----------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# docs/runtime.md tells the truth: its tables are what the code says, its C is compiled, its
+# docs/runtime.md is true: its tables are what the code says, its C is compiled, its
 # commands are typed, and what it shows as output is what is printed.
 #
 #   <!-- program: NAME -->   the block of C that follows is a whole program, built as ./NAME; the
@@ -39,7 +39,7 @@ rows() {
     }' "$1" | sort
 }
 
-# section DOCUMENT HEADING: what stands below it, up to the next one.
+# section DOCUMENT HEADING: the text below it, up to the next one.
 section() {
   $AWK -v heading="$2" '/^#/ { inside = $0 == heading } inside' "$1"
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A self-test takes minutes: it tells how far it is beside a bar, and one that is interrupted says
+# A self-test takes minutes: it shows its progress beside a bar, and one that is interrupted prints
 # so in words, in its last line and by its exit code.
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
@@ -50,7 +50,7 @@ like "$(cat err.lines)" '^durakit: interrupted by SIGTERM: not all of the kit' \
   'and that it was interrupted'
 like "$(tail -n 1 out.txt)" \
   '^SELFTEST=INCOMPLETE points=[0-9]* failed=0; mutants not judged; zoo not judged; seconds=' \
-  'the last line says so, too'
+  'the last line shows that, too'
 
 interrupt_at 'the model: [1-9][0-9]* of [0-9]+' --format tap
 is $? 5 'with TAP: exit 5'

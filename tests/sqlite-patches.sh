@@ -73,13 +73,13 @@ certify() {
   sed -n 's/ \(fail\|crash\|timeout\|early-exit\|host-damage\)$//p' "$1/verdicts" > "$1/failed"
 }
 
-# says NAME FILE: each phrase stands in the text, however its lines are broken.
+# says NAME FILE: each phrase is in the text, however its lines are broken.
 says() {
   tr -s ' \n' ' ' < "$2" > "$2.flat"
   header "$1" Says | while read -r phrase; do
     grep -qF -e "$phrase" "$2.flat" || echo "$phrase"
   done > "$2.missing"
-  is "$(cat "$2.missing")" '' "$1: the text tells what to mend" || diag "$(cat "$2")"
+  is "$(cat "$2.missing")" '' "$1: the text says what to repair" || diag "$(cat "$2")"
 }
 
 judge_by_kit() {

@@ -83,7 +83,7 @@ standby_wait() {
 standby_make() {
   [ -n "${DURAKIT_PG_LOG:-}" ] ||
     skip_all 'the server of DURAKIT_PG is not one of tests/with-postgres'
-  command -v pg_basebackup > /dev/null || skip_all 'pg_basebackup is not there'
+  command -v pg_basebackup > /dev/null || skip_all 'pg_basebackup is not installed'
   standby_find_owner
   standby_choose_places
   trap 'standby_stop; rm -rf "${scratch:-}"' EXIT

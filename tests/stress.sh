@@ -81,6 +81,6 @@ fi
 
 "$top_builddir/tests/stress/stress" -p 1 > "$scratch/out" 2>&1
 is $? 2 'without a plugin it refuses'
-like "$(cat "$scratch/out")" '^usage: ' 'and tells how it is used'
+like "$(cat "$scratch/out")" '^usage: ' 'and prints its usage'
 
 done_testing

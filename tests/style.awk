@@ -71,7 +71,7 @@ function check_licence_line(    want) {
 
 # The text of a failure is for people, and no product decides by it; tests may read it.  Looked at
 # are it, what a file takes from it (x = failure->text), and `why`, as which it is handed on.  Who
-# only makes other words of it says so in the line.
+# only makes other words of it has a remark in the line.
 function check_decision(    words, compared) {
   if (FILENAME ~ /(^|\/)test-[^\/]*$|\/testing\// || \
       FILENAME !~ /(^|\/)(core|runner|providers|examples)\//)

@@ -39,7 +39,7 @@ like "$(cat err)" '^  nearest   turn/birth$' 'is refused, and the nearest is pri
 try_here ''
 [ $? -ne 0 ]
 ok $? 'nothing to try'
-like "$(cat err)" '^  core/base/test-text .*a test program' 'tells what may be tried'
+like "$(cat err)" '^  core/base/test-text .*a test program' 'shows what may be tried'
 
 # ---- verdicts ------------------------------------------------------------------------------------
 

@@ -133,8 +133,8 @@ commands_of() {
   ' "$1"
 }
 
-# is_too_busy COMMAND: it has failed, and all that was wrong are races that found no overlap.  What
-# a certification has said may have gone to a file, or to prove.
+# is_too_busy COMMAND: it has failed, and only because races found no overlap.  The output of a
+# certification may be in a file, or prove may have it.
 is_too_busy() {
   case $1 in
     *certify* | prove*) said=$scratch/bin/certified ;;
@@ -164,12 +164,12 @@ type_command() {
       if command -v gdb > /dev/null; then
         like "$(echo quit | eval "$2" 2>&1)" '/' "$2"
       else
-        skip "$2" 'gdb is not there'
+        skip "$2" 'gdb is not installed'
       fi
       return ;;
     *memcheck* | *suppressions*)
       if [ -z "${VALGRIND-}" ] || [ -n "${SANITIZER_CFLAGS-}" ]; then
-        skip "$2" 'Valgrind is not there, or sanitizers are'
+        skip "$2" 'no Valgrind, or sanitizers'
         return
       fi ;;
   esac

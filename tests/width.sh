@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What stands on a terminal of 80 columns: no line is longer, so that no word is broken; what goes
+# The output on a terminal of 80 columns: no line is longer, so that no word is broken; what goes
 # into a pipe is as it was.
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
@@ -13,7 +13,7 @@ cp "$MODEL" x.so
 unset HARNESS_ACTIVE CI NO_COLOR DURAKIT_PROVIDER DURAKIT_SETTINGS
 
 # on_terminal COLUMNS COMMAND...: its output, both streams, on such a terminal; its exit code.
-# Columns 0: the terminal does not tell.
+# Columns 0: the terminal does not report them.
 cat > on-terminal.py <<'PYTHON'
 import fcntl, os, pty, struct, sys, termios
 columns = int(sys.argv[1])
@@ -62,7 +62,7 @@ for line in open(sys.argv[2], encoding="utf-8", newline="\n"):
 PYTHON
 }
 
-# keeps ARGUMENT...: the same words in 80 columns, of a terminal that tells and of one that does
+# keeps ARGUMENT...: the same words in 80 columns, if the terminal reports them and if it does
 # not, as in a pipe.
 keeps() {
   "$DURAKIT" "$@" > pipe.txt 2> err.txt < /dev/null
@@ -144,14 +144,14 @@ long=$(printf '%060d' 7)
 on_terminal 80 "$DURAKIT" instances --provider "$MODEL_FULL" --set store="$scratch/store" \
   > terminal.txt
 is "$(broken 80 terminal.txt)" '' 'durakit instances: no id is broken'
-like "$(cat terminal.txt)" "$long" 'which stands there'
+like "$(cat terminal.txt)" "$long" 'which is there'
 
 # ---- what is next --------------------------------------------------------------------------------
 
 "$DURAKIT" check ./x.so --next --only turn/birth --format tap > pipe.txt 2> err.txt
 next='required operations are written'
 [ "$(grep -n "$next" pipe.txt | cut -d : -f 1)" -lt "$(grep -n '^ok 1' pipe.txt | cut -d : -f 1)" ]
-ok $? 'in a pipe --next tells first what is next' || diag "$(cat pipe.txt)"
+ok $? 'in a pipe --next prints first what is next' || diag "$(cat pipe.txt)"
 on_terminal 80 "$DURAKIT" check ./x.so --next --only turn/birth > terminal.txt
 like "$(tail -n 3 terminal.txt)" "$next" 'on a terminal at the end'
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Plugins that want to end, hold up or forge a run: it goes on, each check gets its verdict, the
+# Plugins that try to end, block or forge a run: it continues, each check gets its verdict, the
 # stream is well-formed, and the exit code says that the plugin has failed; with one job and with
 # several.
 # needs: zoo

@@ -18,7 +18,7 @@ sed -n 's/^ZOO_[A-Z]*("\([^"]*\)",.*/\1/p' "$fixtures/zoo.def" | sort > "$scratc
 
 [ "$(wc -l < "$scratch/table")" -gt 80 ]
 ok $? 'the table is found'
-is "$(uniq -d < "$scratch/table")" '' 'no name stands twice in the table'
+is "$(uniq -d < "$scratch/table")" '' 'no name is twice in the table'
 is "$(comm -3 "$scratch/table" "$scratch/kinds")" '' 'the sources have what zoo.def names'
 
 for name in $(cat "$scratch/table"); do

@@ -309,7 +309,7 @@ give_up_silent(const struct exchange *x, bool is_unknown, struct why *why)
             : "check that the server runs, or increase answer_timeout");
 }
 
-/* There will be no answer; the connection goes. */
+/* There will be no answer; the connection is closed. */
 static dk_status
 connection_give_up(struct exchange *x, struct why *why)
 {

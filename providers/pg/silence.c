@@ -16,8 +16,8 @@
 /* ---- what the server waits for --------------------------------------------------------------- */
 
 /* $1: the process of the session that waits; NULL: any session of this database.  A session that
- * commits waits for the standby with all its locks, for which others then wait.  Not every role may
- * see what the sessions of another role wait for. */
+ * commits waits for the standby with all its locks, for which others then wait.  Some roles have
+ * no right to see what the sessions of another role wait for. */
 static const char waits_sql[] =
   "SELECT CASE"
   " WHEN EXISTS (SELECT 1 FROM pg_catalog.pg_stat_activity a"

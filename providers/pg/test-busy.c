@@ -187,8 +187,8 @@ run_read_history(struct held *held)
 #define TIME_OF_LEASE(n) "SELECT ready_at - 3600000 FROM busy.work WHERE activity = " #n
 #define TIME_OF_COMMIT "SELECT max(visible_at) FROM busy.message WHERE instance = 'mine'"
 
-/* `first` is committed; `holds` stands in a transaction that is open.  `time`: the operation's now,
- * by what it has stored; NULL: it stores none. */
+/* `first` is committed; `holds` runs in a transaction that stays open.  `time`: the operation's
+ * now, by what it has stored; NULL: it stores none. */
 static const struct busy_case {
   const char *name, *first, *holds;
   run_fn *run;

@@ -322,7 +322,7 @@ test_taken_back(void)
   lone_begin(&s, 0, serve_play, &play);
   expect_open(&s, DK_OK, "", "open");
   call_cancel(&s.call);
-  cmp_ok(run(&s, true, "x", 1), "==", DK_CALL_CANCELLED, "taken back before it was sent");
+  cmp_ok(run(&s, true, "x", 1), "==", DK_CALL_CANCELLED, "cancelled before it was sent");
   ok(connection_is_alive(&s.c), "the connection is as it was");
   lone_end(&s);
 

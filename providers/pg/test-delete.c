@@ -108,7 +108,7 @@ test_nothing_left(void)
   expect_refused(try_to_delete(&h, "order-1", 0, &removed), DK_REFUSED, "is running",
                  "what runs is not deleted,");
   expect_done(try_to_delete(&h, "order-1", DK_DELETE_FORCE, &removed), "but by force");
-  is_removed(&removed, "1 2 3 2 4 -", "what went is counted");
+  is_removed(&removed, "1 2 3 2 4 -", "the deleted rows are counted");
   char *after = digest(schema);
   is(after, before, "nothing is left in any table, and all others are as they were");
   free(before);
@@ -186,7 +186,7 @@ test_refused(void)
   is_removed(&removed, "2 2 2 0 0 -", "and an id twice is that id");
   cmp_ok(removed.roots, "==", 2, "and one root");
   expect_done(try_to_delete(&h, "grandchild mother", DK_DELETE_FORCE, &removed),
-              "a child goes with a parent that goes");
+              "a child is deleted with its parent");
   is_removed(&removed, "3 3 2 0 0 -", "each once");
   expect_done(try_to_delete(&h, "pending again running", DK_DELETE_FORCE, &removed),
               "by force all");
@@ -212,7 +212,7 @@ test_descendants(void)
   run("INSERT INTO instance(instance, birth, status, execution, parent) VALUES ('a', 1, 2, 1, 'c'),"
       " ('b', 2, 3, 1, 'a'), ('c', 3, 2, 1, 'b'), ('d', 4, 5, 1, 'b'), ('self', 5, 2, 1, 'self')");
   expect_done(try_to_delete(&h, "deep-1", 0, &removed), "2,000 deep");
-  is_removed(&removed, "2000 0 0 0 0 -", "all go");
+  is_removed(&removed, "2000 0 0 0 0 -", "all are deleted");
   expect_done(try_to_delete(&h, "b", 0, &removed), "one of a ring");
   is_removed(&removed, "4 0 0 0 0 -", "and so does the ring, with what hangs on it");
   cmp_ok(removed.roots, "==", 1, "of which one was named");
@@ -240,7 +240,7 @@ test_long_ids(void)
   struct dk_instance_filter filter = {.struct_size = sizeof filter,
                                       .parent_instance = text(ids[0])};
   is(listed(&h, &filter, NULL, 0), ids[1], "a child of 1,024 bytes is found by a parent of 1,024");
-  expect_done(try_to_delete(&h, ids[0], 0, &removed), "and goes with it");
+  expect_done(try_to_delete(&h, ids[0], 0, &removed), "and is deleted with it");
   is_removed(&removed, "2 2 0 0 0 -", "both");
   end_store();
 }
@@ -427,13 +427,13 @@ test_matching(void)
   removed = delete_page(NULL, NULL, 1);
   is_removed(&removed, "1 1 1 0 0 a", "one, and where the page has ended");
   removed = delete_page(NULL, "a", 1);
-  is_removed(&removed, "2 2 2 0 0 c", "the next is a child; with its parent it goes");
+  is_removed(&removed, "2 2 2 0 0 c", "the next is a child, deleted with its parent");
   cmp_ok(removed.roots, "==", 1, "which is the root");
   filter = (struct dk_instance_filter){.struct_size = sizeof filter, .flags = DK_FILTER_IDS};
   removed = delete_page(&filter, NULL, 9);
   is_removed(&removed, "0 0 0 0 0 -", "an empty list of ids deletes nothing");
   removed = delete_page(NULL, "c", 9);
-  is_removed(&removed, "1 1 1 0 0 -", "then one whose parent is not there, to the end");
+  is_removed(&removed, "1 1 1 0 0 -", "then one whose parent does not exist, to the end");
   is_left("e f g i", "what runs, has a child that does, or has not started is passed over");
   end_store();
 }
@@ -469,7 +469,7 @@ test_pages(void)
   run("INSERT INTO history(instance, execution, event) SELECT 'large', 1, n"
       " FROM generate_series(1, 30000) n");
   removed = delete_page(NULL, NULL, 1);
-  is_removed(&removed, "1 0 30000 0 0 -", "one that is larger than a page goes, whole");
+  is_removed(&removed, "1 0 30000 0 0 -", "one that is larger than a page is deleted whole");
   end_store();
 }
 

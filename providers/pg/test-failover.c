@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server that ends sessions, crashes, comes back, or accepts no writes for a while: what an open
- * handle answers meanwhile, and that it goes on by itself.  Crashes are for a server that
+ * handle answers meanwhile, and that it continues by itself.  Crashes are for a server that
  * tests/with-postgres has made. */
 #include <pthread.h>
 #include <stdio.h>

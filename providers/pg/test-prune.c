@@ -119,7 +119,7 @@ test_not_found(void)
   end_store();
 }
 
-/* PRUNE-3, PRUNE-5: all but those executions is as it was, and goes on. */
+/* PRUNE-3, PRUNE-5: all but those executions is unchanged, and continues. */
 static void
 test_rest(void)
 {

@@ -21,8 +21,8 @@ static const char columns[] =
   "SELECT format('UPDATE reader.%I SET %I = %I', table_name, column_name, column_name)"
   " FROM information_schema.columns JOIN pg_tables ON tablename = table_name"
   " AND schemaname = table_schema WHERE table_schema = 'reader' ORDER BY 1";
-/* and the functions that are not said to read only: with a time at which all that is stored is due,
- * this session's own number, and little room, so that each comes to what it would write. */
+/* and the functions that are not declared as reading only: with a time at which all that is stored
+ * is due, this session's own number, and little room, so that each reaches its write. */
 static const char functions[] =
   "SELECT format('SELECT * FROM reader.%I(%s)', p.proname, (SELECT string_agg(CASE"
   "   WHEN p.proargnames[n] = 'p_pid' THEN 'pg_backend_pid()'"
@@ -71,7 +71,7 @@ expect_all_refused(PGconn *owner, PGconn *reader, const char *query, const char 
   PQclear(rows);
 }
 
-/* All that is stored, and where the sequence stands. */
+/* All that is stored, and the sequence's number. */
 static char *
 store_as_text(PGconn *owner)
 {

@@ -119,7 +119,7 @@ test_work(void)
   given_session();
   given_activities(&all.near, "one", ITEMS);
   wire_cut_answer(all.wire);
-  cmp_ok(try_work(&all.far, 8, &works), "==", DK_OUTCOME_UNKNOWN, "work is fetched in vain");
+  cmp_ok(try_work(&all.far, 8, &works), "==", DK_OUTCOME_UNKNOWN, "a fetch of work is lost");
   cmp_ok(try_work(&all.near, 0, &works), "==", DK_NOTHING, "and it is locked");
   release(&all.far, 8);
   is_work(&all.near, "all of it is fetched at once, as for the first time");

@@ -81,7 +81,7 @@ test_enqueue(struct handle_under_test *h, struct wire *wire)
   free(large);
 }
 
-/* Many events, activities and messages; then it goes on. */
+/* Many events, activities and messages; then it continues. */
 static void
 commit_much(struct handle_under_test *h, struct dk_bytes token)
 {

@@ -223,7 +223,7 @@ test_raised(void)
                            "DO $$ BEGIN RAISE EXCEPTION 'so it is' USING ERRCODE = 'DK201',"
                            " DETAIL = 'look there'; END $$", &s.why), "==", DK_LOCK_LOST,
          "a status that a function raises");
-  is(s.why.text, "raise: so it is: look there", "and its words are all that is said");
+  is(s.why.text, "raise: so it is: look there", "and only its words are reported");
   cmp_ok(ask(&s, "SELECT 1", false, NULL), "==", DK_OK, "the connection goes on");
   session_end(&s);
 }

@@ -260,7 +260,7 @@ test_unreadable(void)
 
 /* ---- the parameters for libpq ---------------------------------------------------------------- */
 
-/* What stands last, as libpq takes it; conninfo's words stand where dbname is. */
+/* The last value, which libpq uses; conninfo's words are in the place of dbname. */
 static const char *
 told(const struct connect_params *params, const char *keyword)
 {

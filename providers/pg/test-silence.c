@@ -70,7 +70,7 @@ test_promoted_later(void)
   scene_end(&s);
 }
 
-/* The server runs, and reports what the session waits for: the call goes on waiting. */
+/* The server runs, and reports what the session waits for: the call continues to wait. */
 static void *
 answer_when_logged(void *context)
 {
@@ -96,7 +96,7 @@ test_busy(void)
   if (pthread_create(&thread, NULL, answer_when_logged, &s) != 0)
     BAIL_OUT("no thread");
   cmp_ok(ask(&s, &s.call, &c, true, 0, &s.why), "==", DK_OK,
-         "a call on a server that lives goes on waiting, until it is answered");
+         "a call on a running server continues to wait, until it is answered");
   pthread_join(thread, NULL);
   has_words(s.lines[0], "ask: no answer yet: the server waits for its synchronous standby",
             "what it waits for is logged");
@@ -118,7 +118,7 @@ test_lives_on(void)
   cmp_ok(open_connection(&s, &c), "==", DK_OK, "a session");
   expect_at(&s, &c, OLD, "before");
   cmp_ok(ask(&s, &s.call, &c, true, 0, &s.why), "==", DK_OUTCOME_UNKNOWN,
-         "a call on a server that lives, but was superseded, ends");
+         "a call on a running server that was superseded ends");
   has_words(s.why.text, "on timeline 1, was superseded by the one at", "its words");
   int last = atomic_load(&s.n_lines) - 1;
   has_words(s.lines[last], "has replaced the one at",
@@ -133,8 +133,8 @@ test_lives_on(void)
   scene_end(&s);
 }
 
-/* The server runs, and the other host has a standby: the call goes on waiting, and the order stays.
- */
+/* The server runs, and the other host has a standby: the call continues to wait, and the order
+ * stays. */
 static void
 test_lives_beside_standby(void)
 {
@@ -149,7 +149,7 @@ test_lives_beside_standby(void)
   cmp_ok(open_connection(&s, &c), "==", DK_OK, "a session");
   if (pthread_create(&thread, NULL, answer_when_logged, &s) != 0)
     BAIL_OUT("no thread");
-  cmp_ok(ask(&s, &s.call, &c, true, 0, &s.why), "==", DK_OK, "the call goes on waiting");
+  cmp_ok(ask(&s, &s.call, &c, true, 0, &s.why), "==", DK_OK, "the call continues to wait");
   pthread_join(thread, NULL);
   cmp_ok(fake_connections(s.fake[NEW]), ">", 0, "the other host was looked at");
   int tried = fake_connections(s.fake[NEW]);

@@ -98,7 +98,7 @@ test_takeover(const char *both, const char *schema)
   expect_refused(try_to_enqueue(&h, MESSAGES), DK_UNAVAILABLE, "cannot connect to",
                  "while neither of the two accepts writes");
   run("DURAKIT_PG_PROMOTE");
-  expect_done(try_to_enqueue(&h, MESSAGES), "when the standby was promoted, the handle goes on");
+  expect_done(try_to_enqueue(&h, MESSAGES), "when the standby was promoted, the handle continues");
   int there = 0;
   while (there <= MESSAGES && try_to_enqueue(&h, there) == DK_DUPLICATE)
     there++;

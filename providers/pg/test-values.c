@@ -9,7 +9,7 @@
 
 #include "conformance/tap/tap.h"
 
-/* ---- what goes to the server ----------------------------------------------------------------- */
+/* ---- values for the server ------------------------------------------------------------------- */
 
 static void
 expect_value(const struct values *v, int i, Oid type, const char *bytes, int length,

@@ -300,7 +300,7 @@ test_read(struct handle_under_test *impatient, PGconn *pg)
          DK_OK, "and can be repeated");
 }
 
-/* ---- taken back ------------------------------------------------------------------------------ */
+/* ---- cancelled ------------------------------------------------------------------------------- */
 
 /* A long poll that is cancelled while the server is about to answer it, and then does. */
 static dk_status

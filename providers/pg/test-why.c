@@ -161,7 +161,7 @@ test_lines(void)
   is(line(40, NULL), "", "nothing is an empty line");
   is(line(40, "a word\n\n"), "a word", "its end is left out");
   is(line(40, "one\n\tand on\ntwo"), "one and on; two", "lines become one");
-  is(line(40, "one\r\n  and on"), "one   and on", "what is set in goes on");
+  is(line(40, "one\r\n  and on"), "one   and on", "an indented line continues");
   is(line(10, "0123456789"), "012345...", "a long one is cut");
   is(line(10, "012345"), "012345", "one that there is room for, with dots, is not");
   is(line(10, "01234\303\2446789"), "01234...", "nor inside a character");

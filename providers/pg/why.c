@@ -272,7 +272,7 @@ why_line(char *room, size_t size, const char *text)
     length--;
   for (size_t i = 0; i < length; i++) {
     char c = text[i] == '\t' || text[i] == '\r' ? ' ' : text[i];
-    /* A line that is set in goes on with the one before. */
+    /* An indented line continues the one before. */
     bool is_end = c == '\n' && text[i + 1] != '\t' && text[i + 1] != ' ';
     size_t n = is_end ? 2 : c == '\n' ? 0 : 1;
     if (used + n + sizeof "..." > size) {

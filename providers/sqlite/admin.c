@@ -129,7 +129,7 @@ sqlite_delete_instances(void *self, struct dk_call *call, const struct dk_delete
   return submit_removal(h, call, name, apply_delete_instances, request);
 }
 
-/* The host sees to it; but where it does not, everything would go. */
+/* The host checks this; but if it did not, everything would be deleted. */
 static dk_status
 refuse_without_filter(const struct handle *h, struct dk_call *call, const char *name,
                       const struct dk_instance_filter *filter)

@@ -361,7 +361,7 @@ static const char *const unknown_outcome =
   "the disk failed during the commit, and it is unknown whether this is stored: repeat it, marked "
   "DK_REPEATED, when the disk works again";
 
-/* Runs it alone.  If it refused, its answer stands; otherwise the database's error is reported. */
+/* Runs it alone.  If it refused, its answer stays; otherwise the database's error is reported. */
 static unsigned
 run_alone(struct handle *h, struct operation *op)
 {

@@ -188,7 +188,7 @@ test_odd_rows(struct handle_under_test *h)
   }
   commit_odd(h, THOUSANDS, &outcome);
   ok(has_run(sql_text(SQL_CANCEL_OF_EXECUTION)) && has_run(sql_text(SQL_DELETE_ALL_LARGE)),
-     "thousands of one execution are only counted, and the large payload goes with its row");
+     "thousands of one execution are only counted, and the large payload is deleted with its row");
   ok(outcome.report.free_rows == n_free && outcome.report.locked_rows == HELD &&
        outcome.n_stolen == HELD,
      "%zu free and %d held: reported are %llu, %llu, and %zu by their tokens", n_free, HELD,

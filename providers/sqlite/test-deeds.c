@@ -484,7 +484,7 @@ prepare(struct deed *d, struct doer *doer)
     prepare_locked_work(d, doer);
 }
 
-/* What goes with it is amid a turn. */
+/* Its descendant is in the middle of a turn. */
 static void
 prepare_child(struct doer *doer)
 {

@@ -19,7 +19,7 @@ expect_removed(const struct dk_removed *found, uint64_t instances, uint64_t exec
                found->events == events && found->messages == messages &&
                found->activities == activities && !found->next.ptr;
 
-  if (!ok(holds, "%s: what went is counted", what))
+  if (!ok(holds, "%s: the deleted rows are counted", what))
     diag("%llu instances, %llu executions, %llu events, %llu messages, %llu activities",
          (unsigned long long)found->instances, (unsigned long long)found->executions,
          (unsigned long long)found->events, (unsigned long long)found->messages,
@@ -285,7 +285,7 @@ wait_for_turn(void *context)
   return &instance;
 }
 
-/* A fetch that waits for the timer of a deleted instance goes on waiting. */
+/* A fetch that waits for the timer of a deleted instance continues to wait. */
 static void
 test_waiting(void)
 {
@@ -300,7 +300,7 @@ test_waiting(void)
   waiter = with_caller(&h);
   if (pthread_create(&thread, NULL, wait_for_turn, &waiter) != 0)
     BAIL_OUT("no thread");
-  expect(&h, delete_ids(&h, "inst", DK_DELETE_FORCE, &removed), DK_OK, "", "deleted amid a wait");
+  expect(&h, delete_ids(&h, "inst", DK_DELETE_FORCE, &removed), DK_OK, "", "deleted during a wait");
   send(&h, "next", NULL, 0, 10);
   pthread_join(thread, &instance);
   ok(instance && strncmp(((struct dk_bytes *)instance)->ptr, "next", 4) == 0,
@@ -368,7 +368,7 @@ test_two_processes(void)
     total += WEXITSTATUS(status);
   }
   close(ends[0]);
-  cmp_ok(total, "==", TREES, "two processes delete %d trees: each goes once", TREES);
+  cmp_ok(total, "==", TREES, "two processes delete %d trees: each is deleted once", TREES);
   cmp_ok(rows_in("rivals.db"), "==", 0, "and nothing is left");
 }
 
@@ -456,7 +456,7 @@ test_matching(void)
   ok(removed.instances == 0 && !removed.next.ptr, "and that was all");
   removed = delete_page(&h, &all, (struct dk_bytes){NULL, 0}, 10);
   ok(removed.instances == 1 && removed.executions == 1 && removed.events == 2,
-     "the last that may go");
+     "the last that may be deleted");
   cmp_ok(number_in("matching.db", "SELECT count(*) FROM instance"), "==", 9, "the others stay");
   expect_no_leftovers("matching.db", "pages");
   close_store(&h);

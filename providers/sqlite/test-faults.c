@@ -36,7 +36,7 @@ static const struct fault faults[] = {
   {CALL_WRITE | CALL_CUT | CALL_SYNC, EIO, false, true, "neither writes nor syncs"},
   {CALL_WRITE | CALL_CUT, EROFS, false, true, "a filesystem that became read-only"},
   {CALL_READ, EIO, true, false, "a read that fails"},
-  {CALL_OPEN | CALL_MAP, ENOMEM, true, false, "a file that cannot be had"},
+  {CALL_OPEN | CALL_MAP, ENOMEM, true, false, "a file that cannot be opened"},
   {CALL_ANY | CALL_READ | CALL_OPEN | CALL_MAP, EIO, false, false, "no disk"},
   {CALL_MEMORY, ENOMEM, true, false, "no memory, once"},
 };
@@ -128,10 +128,10 @@ static void
 look_everywhere(struct one_case *c)
 {
   copy_files();
-  look(c, copy, "it is not so in what a killed process leaves");
+  look(c, copy, "it does not hold in what a killed process leaves");
   disk_cut(copy);
-  look(c, copy, "it is not so after a power cut");
-  look(c, path, "it is not so in the store");
+  look(c, copy, "it does not hold after a power cut");
+  look(c, path, "it does not hold in the store");
 }
 
 /* ---- doing ----------------------------------------------------------------------------------- */
@@ -221,13 +221,13 @@ count(struct one_case *c)
     if (class == 2 || (class == 0 && c->answers[i] != DK_OK))
       complain(c, i, "an answer that is not of a fault");
     if (class != 0 && (!strchr(c->texts[i], ':') || strlen(c->texts[i]) < 40))
-      complain(c, i, "it does not say why");
+      complain(c, i, "it does not report why");
     if (class == 3 && c->fault->is_once)
       complain(c, i, "the outcome should be known");
   }
 }
 
-/* Mended: what was refused works, and what is unknown is found out by repeating it. */
+/* After the repair, what was refused works, and repeating finds out what was unknown. */
 static void
 repeat(struct one_case *c, struct doer *doer)
 {
@@ -247,7 +247,7 @@ repeat(struct one_case *c, struct doer *doer)
     if (found != expected) {
       snprintf(c->texts[i], sizeof c->texts[i], "%s", failure_of(doer));
       c->answers[i] = found;
-      complain(c, i, "it does not work when it is mended");
+      complain(c, i, "it does not work after the repair");
     }
     c->answers[i] = DK_OK;
   }
@@ -287,9 +287,9 @@ try_case(const struct fault *fault, int n, int deed)
   look_everywhere(&c);
   repeat(&c, &doer);
   disk_cut(copy);
-  look(&c, copy, "it is not so after a later power cut");
+  look(&c, copy, "it does not hold after a later power cut");
   doer_close(&doer);
-  look(&c, path, "it is not so when it was closed");
+  look(&c, path, "it does not hold after the close");
   calls = (struct calls){.count = 0};
   disk_end();
   tally.cases++;
@@ -355,11 +355,11 @@ try_writing_back(const struct fault *fault, int n)
   look_everywhere(&c);
   repeat(&c, &doer);
   disk_cut(copy);
-  look(&c, copy, "it is not so after a later power cut");
+  look(&c, copy, "it does not hold after a later power cut");
   if (number_at(copy, "SELECT count(*) FROM large WHERE length(payload)=16777216") != 1)
     complain(&c, READING, "it is lost");
   doer_close(&doer);
-  look(&c, path, "it is not so when it was closed");
+  look(&c, path, "it does not hold after the close");
   calls = (struct calls){.count = 0};
   disk_end();
   tally.cases++;
@@ -404,9 +404,9 @@ test_closing(void)
   doer_close(&doer);
   if (doer_open(&doer, path, 0) != DK_OK)
     BAIL_OUT("%s", failure_of(&doer));
-  cmp_ok(enqueue_bytes(&doer, "later", 10), "==", DK_OK, "the next handle goes on");
+  cmp_ok(enqueue_bytes(&doer, "later", 10), "==", DK_OK, "the next handle continues");
   disk_cut(copy);
-  look(&c, copy, "it is not so after a power cut");
+  look(&c, copy, "it does not hold after a power cut");
   cmp_ok(number_at(copy, "SELECT count(*) FROM instance WHERE instance='later'"), "==", 1,
          "and what it has done is there after a power cut");
   ok(!c.is_wrong, "and all else");

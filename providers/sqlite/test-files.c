@@ -258,7 +258,7 @@ make_version_1(const char *path)
     BAIL_OUT("no memory");
   sql = bytes_of(name, &size);
   if (!sql)
-    BAIL_OUT("%s is not there (top_srcdir)", name);
+    BAIL_OUT("%s does not exist (top_srcdir)", name);
   sql_at(path, sql);
   free(sql);
   free(name);

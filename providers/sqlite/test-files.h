@@ -16,9 +16,9 @@ void begin(void);
 int end(void);                            /* gives the program's exit status */
 const char *place(const char *name);      /* a path in the folder; the last 256 are there */
 bool is_there(const char *path);
-mode_t mode_of(const char *path);         /* the permissions; 07777777 if it is not there */
+mode_t mode_of(const char *path);         /* the permissions; 07777777 if it does not exist */
 void make_file(const char *path, const void *bytes, size_t size);
-char *bytes_of(const char *path, size_t *ret_size); /* to be freed; NULL: it is not there */
+char *bytes_of(const char *path, size_t *ret_size); /* to be freed; NULL: it does not exist */
 void copy_file(const char *from, const char *to);
 
 /* The plugin's side. */

@@ -95,7 +95,7 @@ test_mode(void)
 
   given_store(&doer, "mode.db");
   chmod(place("mode.db"), 0400);
-  cmp_ok(enqueue_bytes(&doer, "new", 100), "==", DK_OK, "its mode forbids writing: it goes on");
+  cmp_ok(enqueue_bytes(&doer, "new", 100), "==", DK_OK, "its mode forbids writing: it continues");
   chmod(place("mode.db"), 0600);
   doer_close(&doer);
   cmp_ok(number_at(place("mode.db"), "SELECT count(*) FROM message"), "==", 2,
@@ -158,8 +158,8 @@ test_left_log(const char *template)
   cmp_ok(log.st_size, ">", 4096, "it has left its log");
   unlink(place("left.db-shm")); /* as after a crash of the machine */
   cmp_ok(doer_open(&doer, path, 0), "==", DK_OK, "the next opens the store");
-  cmp_ok(enqueue_bytes(&doer, "next", 100), "==", DK_OK, "and goes on");
-  cmp_ok(deeds_look(path, states), "==", 0, "all fits together");
+  cmp_ok(enqueue_bytes(&doer, "next", 100), "==", DK_OK, "and continues");
+  cmp_ok(deeds_look(path, states), "==", 0, "all is consistent");
   for (int i = 0; i < READING; i++)
     done += states[i] == DONE;
   cmp_ok(done, "==", READING, "and all that it has acknowledged is there");
@@ -209,7 +209,7 @@ test_member(const char *template)
   sqlite3_hard_heap_limit64(0);
   expect_told(&members[0].doer, members[0].answer, DK_NO_MEMORY, "memory",
               "one that needs more memory than there is fails");
-  cmp_ok(deeds_look(path, states), "==", 0, "all fits together");
+  cmp_ok(deeds_look(path, states), "==", 0, "all is consistent");
   for (int i = 0; i < READING; i++)
     done += members[i + 1].answer == DK_OK && states[i] == DONE;
   cmp_ok(done, "==", READING, "the others are done");

@@ -79,7 +79,7 @@ test_which(void)
   prune(&h, "inst", 4, 0);
   is(executions_of(&h, "inst"), "4 7 8 9", "the newest four are these, whatever their numbers are");
   removed = prune(&h, "inst", 900, 0);
-  ok(removed.instances == 1 && removed.executions == 0, "of which nothing goes counts");
+  ok(removed.instances == 1 && removed.executions == 0, "one of which nothing is deleted counts");
   prune(&h, "inst", 0, 0);
   is(executions_of(&h, "inst"), "4 9", "0 is 1");
   expect_no_leftovers("which.db", "prunes");
@@ -95,7 +95,7 @@ test_which(void)
   close_store(&h);
 }
 
-/* PRUNE-3, PRUNE-5: amid a turn, with work of an execution that goes. */
+/* PRUNE-3, PRUNE-5: during a turn, with work of an execution that is deleted. */
 static void
 test_nothing_else(void)
 {
@@ -110,17 +110,17 @@ test_nothing_else(void)
   make(&h, "child", .parent = "inst", .executions = 2);
   struct dk_bytes work = take_work(&h), turn = take_turn(&h, "inst");
   struct dk_removed removed = prune(&h, "inst", 0, 0);
-  ok(removed.executions == 2 && removed.events == 4, "two executions go, amid a turn");
+  ok(removed.executions == 2 && removed.events == 4, "two executions are deleted, during a turn");
   cmp_ok(number_in("else.db", "SELECT count(*) FROM work WHERE payload IS NULL AND large IN"
                               " (SELECT id FROM large)"), "==", 6, "work stays, with its payloads");
   cmp_ok(number_in("else.db", "SELECT count(*) FROM message"), "==", 2, "so do messages");
   expect(&h, dk_store_renew_work_item_lock(h.store, h.caller, work, LEASE), DK_OK, "",
-         "work of an execution that went is held as it was");
+         "work of a deleted execution is still held");
   expect(&h, dk_store_ack_orchestration_item(h.store, h.caller, turn, &result, &outcome), DK_OK, "",
-         "the turn is committed, and the next execution goes on from there");
+         "the turn is committed, and the next execution continues from there");
   is(executions_of(&h, "inst"), "3 4", "by its number");
-  is(executions_of(&h, "child"), "1 2", "of others nothing goes");
-  expect_no_leftovers("else.db", "a prune amid a turn");
+  is(executions_of(&h, "child"), "1 2", "nothing of others is deleted");
+  expect_no_leftovers("else.db", "a prune during a turn");
   close_store(&h);
 }
 
@@ -139,11 +139,11 @@ test_pages(void)
   send(&h, "pending", NULL, NOON + 99, 10);
   struct dk_removed removed = prune_page(&h, NULL, 2, 0);
   ok(removed.instances == 2 && removed.executions == 2 && removed.next.len == 1 &&
-       removed.next.ptr[0] == 'b', "a page of two: one that runs, and one of which nothing goes");
+       removed.next.ptr[0] == 'b', "a page of two, with nothing to delete");
   removed = prune_page(&h, "b", 2, 2);
   ok(removed.instances == 1 && removed.executions == 2 && !removed.next.ptr,
      "the next is the last; the filter has passed over one");
-  is(executions_of(&h, "c"), "1 2 3", "of which nothing went");
+  is(executions_of(&h, "c"), "1 2 3", "of which nothing was deleted");
   close_store(&h);
 }
 

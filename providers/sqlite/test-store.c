@@ -223,7 +223,7 @@ contents_of(const char *path)
   return c;
 }
 
-/* No byte of it is changed, nor is what is left recovered or taken back: that is its owner's. */
+/* No byte of it is changed, and what its owner has left is neither recovered nor rolled back. */
 static void
 test_foreign_and_killed(const char *name, const char *sql, const char *ending)
 {

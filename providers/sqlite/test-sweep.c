@@ -223,7 +223,7 @@ enum before { CLOSED, LEFT_LOG, DATABASE_ONLY, TO_READ, EMPTY_FOLDER, OLD_VERSIO
 
 static const char *const way_names[WAYS] = {
   "open what was closed", "open what a killed process left", "open the database alone",
-  "open read-only", "make a store", "migrate version 1", "close", "wait in vain", "read again"};
+  "open read-only", "make a store", "migrate version 1", "close", "wait for nothing", "read again"};
 
 static void
 write_and_die(void *context)

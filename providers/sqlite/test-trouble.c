@@ -81,7 +81,7 @@ test_making(const struct trouble *trouble)
   cmp_ok(wrong, "==", 0, "%s: it is reported, nothing is left, and the next open makes it",
          trouble->name);
   if (trouble->error == EIO)
-    cmp_ok(poisoned, ">", 0, "%s: the connection is not to be used again", trouble->name);
+    cmp_ok(poisoned, ">", 0, "%s: the connection must not be used again", trouble->name);
 }
 
 /* Migrating: what was there is there, or what there was to be. */
@@ -134,7 +134,7 @@ test_writing(const struct trouble *trouble)
          DK_UNAVAILABLE, "%s: a write fails", trouble->name);
   ok(is_said(trouble) && strstr(why.text, "inserting"), "%s: it is reported", trouble->name);
   bool poisons = why.poisons;
-  cmp_ok(poisons, "==", trouble->error == EIO, "%s: whether the connection is to be used again",
+  cmp_ok(poisons, "==", trouble->error == EIO, "%s: whether the connection may be used again",
          trouble->name);
   calls.fails_from = 0;
   if (poisons) {

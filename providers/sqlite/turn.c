@@ -31,7 +31,7 @@ compare_versions(struct dk_version a, struct dk_version b)
   return a.patch == b.patch ? 0 : a.patch < b.patch ? -1 : 1;
 }
 
-/* PIN-1 to PIN-5; the pin stands in columns 3 to 5. */
+/* PIN-1 to PIN-5; the pin is in columns 3 to 5. */
 static bool
 fits_ranges(const struct dk_fetch_turn *request, sqlite3_stmt *row)
 {
@@ -327,7 +327,7 @@ find_live_turn(struct operation *op, struct turn *ret_turn)
   return DK_OK;
 }
 
-/* TURN-6, TURN-7: it stands behind those that are ready now. */
+/* TURN-6, TURN-7: it comes after those that are ready now. */
 dk_status
 release_turn(struct operation *op, const struct turn *turn, int64_t done_epoch)
 {

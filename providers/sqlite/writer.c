@@ -90,7 +90,7 @@ take_group(struct handle *h, struct operation *group[LARGEST_GROUP], int64_t unt
 
 /* ---- the writer ------------------------------------------------------------------------------ */
 
-/* Lets their callers go. */
+/* Wakes their callers. */
 static void
 writer_finish(struct handle *h, struct operation *const *group, size_t n)
 {

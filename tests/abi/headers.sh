@@ -68,6 +68,6 @@ for clause in $clauses; do
   grep -q "CLAUSE(\"$clause\"" "$top_srcdir/conformance/contract/areas"/*.def ||
     missing="${missing:-} $clause"
 done
-is "${missing:-}" '' 'every clause that the manuals name stands in the contract'
+is "${missing:-}" '' 'every clause that the manuals name is in the contract'
 
 done_testing

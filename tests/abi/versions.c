@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* versions PLUGIN: loads it and opens it with a host table that ends at an unreadable page, then
  * asks for one operation.  Options: --older plays a host with one member less; --late calls the
- * plugin once more after close, when it reads a table that is gone.  Exit 0: it went well; a fault
- * kills it. */
+ * plugin once more after close, when it reads a table that was freed.  Exit 0: success; a fault
+ * kills the process. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers whose server is taken away under load, and another takes its place.
+/* Workers under load whose server is lost and replaced by another.
  *
  *   main.c      the command: the load, what is done to the servers, and what must have become of it
- *   process.c   one worker: a runtime, until it is told to stop
+ *   process.c   one worker: a runtime, until SIGTERM
  *
- * What the workers do stands in memory that all share.  All that is done to the servers happens at
- * a point of the whole's progress (the orders that were done), but for the promotion, which comes
- * as long after the event as somebody takes to notice it. */
+ * What the workers do is recorded in shared memory.  All that is done to the servers happens at a
+ * point of the whole's progress (the orders that were done), except the promotion, which comes
+ * after the time that an operator needs to notice the event. */
 #ifndef DK_TESTS_FAILOVER_H
 #define DK_TESTS_FAILOVER_H
 

@@ -191,7 +191,7 @@ expect_progress(struct driver *d, const char *what)
     d->progress_at = real_ms();
   d->progress = done;
   if (real_ms() - d->progress_at > d->run->patience_ms)
-    BAIL_OUT("nothing goes on: %u orders are done, %d acknowledged, of %d; waited for: %s", done,
+    BAIL_OUT("no progress: %u orders are done, %d acknowledged, of %d; waited for: %s", done,
              atomic_load(&d->n_acked), d->run->orders, what);
 }
 

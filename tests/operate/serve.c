@@ -13,7 +13,7 @@
  *   booking   waits for a message of the queue "bookings"
  *   late      begins to wait for "paid", drops it, looks into the queue "bookings", and waits for
  *             "done"
- *   family    two children, NAME of the input       account  goes on as new INPUT times, then waits
+ *   family    two children, NAME of the input       account  continues INPUT times, then waits
  */
 #include <durakit/runtime.h>
 

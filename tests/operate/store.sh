@@ -35,7 +35,7 @@ usual() {
 }
 
 # says_on STREAM OTHER CODE NAME COMMAND ARGUMENT...: it ends with CODE, and says in the file STREAM
-# what stands on standard input, and nothing in OTHER.
+# what standard input has, and nothing in OTHER.
 says_on() {
   stream=$1 other=$2 want=$3 name=$4
   shift 4

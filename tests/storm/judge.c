@@ -136,8 +136,8 @@ judge_instance(struct verdict *v, int number)
 
 /* ---- the queues ------------------------------------------------------------------------------ */
 
-/* What a killed process held may still be locked, so a lease is waited for.  A message for what is
- * over is nobody's (the second of two cancellations): it goes, as a runtime lets it go. */
+/* What a killed process held may still be locked, so this waits for a lease.  A message for an
+ * instance that has ended (the second of two cancellations) is dropped, as a runtime drops it. */
 static int
 drain_turns(struct verdict *v, int64_t wait_ms, int *ret_strays)
 {

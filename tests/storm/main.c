@@ -5,7 +5,7 @@
  *
  *   -p N  processes [3]      -k N   so many are killed, and others started [4]
  *   -n N  instances [60]     -l MS  locks of turns and activities [2000]
- *   -w MS the store is away for so long in the middle [0: never]
+ *   -w MS the store is unreachable for so long in the middle [0: never]
  *   -d COMMAND, -u COMMAND   what takes it away and brings it back, for sh [a store in front]
  *   -s MS a process that is stopped drains for so long [5000]
  *   -q MS so long without any progress is the end [120000]
@@ -260,7 +260,7 @@ act(struct driver *d, enum what what)
   d->progress_at = ticks_now();
 }
 
-/* False: nothing goes on any more. */
+/* False: there is no more progress. */
 static bool
 goes_on(struct driver *d)
 {
@@ -271,7 +271,7 @@ goes_on(struct driver *d)
   d->progress = runs;
   if (ticks_now() - d->progress_at < d->run->patience_ms)
     return true;
-  diag("nothing goes on: %u steps were begun, of %u", runs, all_steps(d->run));
+  diag("no progress: %u steps were begun, of %u", runs, all_steps(d->run));
   return false;
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runtimes in a storm: many processes on one store, some of them killed, one stopped, the store
- * away for a while, cancellations asked for; and what must have become of every orchestration.
+ * unreachable for a while, cancellations requested; and the required end of each orchestration.
  *
  *   main.c      the command, the processes, and what is done to them
- *   process.c   one process: a runtime, until it is told to stop
+ *   process.c   one process: a runtime, until SIGTERM
  *   shapes.c    the orchestrations and activities
  *   judge.c     what must hold at the end, from the histories and the queues
  *
- * What the processes have done stands in memory that all share, so that what a killed one has done
+ * What the processes have done is in shared memory, so that what a killed one has done
  * is counted too.  All that is done to them happens at a point of the whole's progress (the steps
  * that were run for the first time), so that it hits the middle on a slow machine as on a fast one.
  */

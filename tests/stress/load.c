@@ -243,8 +243,8 @@ open_activities(const struct dk_turn *turn, uint64_t open[MOST_OPEN])
   return n;
 }
 
-/* Who keeps histories in memory knows them without being told: as far as these tests need it, in
- * the journal.  What is taken out of it is cancelled by nobody else. */
+/* A worker that keeps histories in memory gets none with a turn: the journal has what these tests
+ * need of them.  What is taken out of it is cancelled by no other worker. */
 static size_t
 remembered_activities(struct worker *w, const struct dk_turn *turn, uint64_t open[MOST_OPEN])
 {

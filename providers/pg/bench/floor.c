@@ -129,7 +129,7 @@ static struct {
   char payload[PAYLOAD];
 } floor_;
 
-static pthread_mutex_t dying = PTHREAD_MUTEX_INITIALIZER; /* one thread tells why */
+static pthread_mutex_t dying = PTHREAD_MUTEX_INITIALIZER; /* one thread prints why */
 
 /* No more than one line, and nothing of the connection's settings. */
 __attribute__((noreturn, format(printf, 1, 2))) static void

@@ -243,7 +243,7 @@ BEGIN
   UPDATE @schema@.instance i SET ready_at = v_until, locked_until = v_until
     WHERE i.instance = p_instance;
   status := @DK_OK@;
-  IF v_until < v.locked_until THEN -- who waits for the old end hears of a sooner one
+  IF v_until < v.locked_until THEN -- notifies a fetch that waits for the old end
     listening := @schema@.listening();
   END IF;
   RETURN NEXT;
