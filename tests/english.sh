@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The documents are in plain English: this test refuses phrases that an international engineer has
-# to read twice.  To check more files, name them in texts; to refuse another phrase, add one line.
+# Documents, messages, comments and names of test points are in plain English: this test refuses
+# phrases that an international engineer has to read twice.  To check more files, name them in
+# texts or sources; to refuse another phrase, add one line.
 
 . "${top_srcdir:-$(dirname "$0")/..}/tests/tap.sh"
 scratch
@@ -12,6 +13,13 @@ cd "$top_srcdir" || exit 99
 texts() {
   ls -- *.md NEWS TODO docs/*.md tests/README.md core/include/durakit/*.h |
     grep -v -x docs/coverage.md
+}
+
+# Comments and strings are judged of what is C, and whole scripts and SQL, except this script.
+sources() {
+  find core providers conformance runner examples tests \( -path '*/include/durakit' -prune \) -o \
+    \( -name '*.[ch]' -o -name '*.def' -o -name '*.sh' -o -name '*.sql' \) -print |
+    grep -v -x tests/english.sh | sort
 }
 
 # One phrase a line: an extended regular expression, =, what to say instead, =, a sample.
@@ -37,6 +45,9 @@ PHRASES
 # FILE=TEXT: names that have to stay.
 cat > "$scratch/allowed" <<'ALLOWED'
 docs/runtime.md=committed, dropped, stalled, lost
+core/runtime/shared/metrics.c=" stalled
+core/runtime/shared/test-metrics.c=stalled
+core/runtime/turn/test-turn-metrics.c=stalled
 ALLOWED
 
 # Prints FILE:LINE: PHRASE for each paragraph that has one.  Code is not judged: blocks, indented
@@ -48,6 +59,7 @@ function judge(    i, words) {
     while (at[i] == file && (here = index(words, allowed[i])))
       words = substr(words, 1, here - 1) substr(words, here + length(allowed[i]))
   gsub(/`[^`]*`/, "`", words)
+  gsub(/[a-z0-9]+(-[a-z0-9]+)+/, "`", words) # ids of checks and mutants
   gsub(/[*][*]/, "", words)
   gsub(/[*][^* ][^*]*[^* ][*]/, "*", words)
   for (i = 1; i <= n; i++)
@@ -71,17 +83,54 @@ fence || /^    / || /^$/ { judge(); next }
   if (FILENAME ~ /[.]h$/) sub(/^ *(\/?[*]+|[*])/, "", line)
   sub(/^ *([-*]|[0-9]+[.]) /, ". ", line) # an item begins a sentence
   text = text " " line
-  file = FILENAME
+  file = name ? name : FILENAME
 }
 END { judge() }
 AWK
-check() { ${AWK:-awk} -f "$scratch/english.awk" "$scratch/allowed" "$scratch/phrases" "$1"; }
+# C as text: code is left out, a string ends with a quotation mark; lines stay where they are.
+cat > "$scratch/c-text.awk" <<'AWK'
+{
+  out = ""
+  for (i = 1; i <= length($0); i++) {
+    char = substr($0, i, 1)
+    two = substr($0, i, 2)
+    if (within == "/*" && two == "*/") { within = ""; i++ }
+    else if (within == "\"" && char == "\\") i++
+    else if (within == "\"" && char == "\"") within = "between"
+    else if (within == "/*" || within == "\"") out = out char
+    else if (two == "/*") { within = two; i++; out = out " \" " }
+    else if (two == "//") { out = out substr($0, i + 2); break }
+    else if (char == "\"") { if (within != "between") out = out " \" "; within = char }
+    else if (char == "'") { i += substr($0, i + 1, 1) == "\\" ? 3 : 2 }
+    else if (char !~ /[ \t]/) within = ""
+  }
+  gsub(/[*`]/, " ", out)
+  sub(/^ +/, "", out)
+  print out ~ /^ *$/ ? "" : " " out
+}
+AWK
+check_source() {
+  case $1 in
+    *.[ch] | *.def) ${AWK:-awk} -f "$scratch/c-text.awk" "$1" ;;
+    *) sed 's/`//g; s/^    */ /' "$1" ;;
+  esac > "$scratch/text"
+  check "$scratch/text" "$1"
+}
+# check FILE [NAME]: as if the file had this name
+check() {
+  ${AWK:-awk} -v name="$2" -f "$scratch/english.awk" "$scratch/allowed" "$scratch/phrases" "$1"
+}
 
 [ "$(texts | wc -l)" -ge 13 ]
 ok $? 'the documents are there'
 for file in $(texts); do
   is "$(check "$file")" '' "$file is in plain English"
 done
+
+for file in $(sources); do
+  check_source "$file"
+done > "$scratch/found"
+is "$(cat "$scratch/found")" '' 'comments, messages and names of test points are in plain English'
 
 # Each phrase is found, even across a line; and code is left alone.
 while IFS== read -r phrase instead sample; do
