@@ -59,7 +59,7 @@ rm srv/log
 check "${me}b"
 is $? 1 'the same with a server that does not remove it any more'
 is "$(stores | grep -c -e '-1-a$')" 1 'it stays'
-like "$(cat err)" "left over, for their check was ended while they were made:.* x-dk${me}b-1-a" \
+like "$(cat err)" "left over, because their check was ended while they were made:.* x-dk${me}b-1-a" \
   'that is reported'
 like "$(cat tap)" 'could not be removed; see .*/journal; durakit clean' 'with what removes it'
 folder=$(folder_of "${me}b")
@@ -69,7 +69,7 @@ like "$(cat "$folder/journal")" "^dk${me}b-1-a\$" 'and it is in the journal'
 
 rm srv/hang-make srv/late
 clean --set server="$here/other"
-like "$(cat err)" "$folder: left alone, .*stores.so --set store=x, made with another server" \
+like "$(cat err)" "$folder: left alone, .*stores.so --set store=x, with another server" \
   'clean on another server says whose stores they are'
 [ -d "$folder" ] && [ -n "$(stores)" ]
 ok $? 'and forgets nothing'
@@ -204,7 +204,7 @@ MOVER=names timeout -k 5 120 "$DURAKIT" check ./mover.so --only 'turn/*' --run-i
 is $? 1 'a plugin that takes the names of the next checks is at fault' || diag "$(cat err)"
 is "$(grep -c '^ *verdict: "error"' tap)" 0 'and the kit has no error of its own'
 like "$(cat tap)" 'verdict: "host-damage"' 'it is host damage'
-like "$(cat tap)" 'message: "names outside of the folder of the check' 'in words'
+like "$(cat tap)" 'message: "the check took names outside its folder' 'in words'
 is "$(folder_of n$$)" '' 'the folder of that run is removed'
 
 # Results are written in the folder that was made for them, and nowhere else.
@@ -243,7 +243,7 @@ fi
 if [ "$(id -u)" = 0 ] && unshare -m true 2> /dev/null; then
   MOVER=mount unshare -m "$DURAKIT" check ./mover.so --only turn/birth --run-id mounted > tap 2> err
   is "$(find precious | sort | diff precious.before -)" '' 'what is mounted is not emptied'
-  like "$(cat err)" 'durakit-run-mounted-.*: the folder of the run could not be removed whole' \
+  like "$(cat err)" 'durakit-run-mounted-.*: the folder of the run could not be removed completely' \
     'what is left is reported'
   like "$(cat err)" 'found .* here: another file system is mounted there' 'with the place'
   # The mount has ended with its namespace.

@@ -129,7 +129,7 @@ suppresses 2 'a suppression without a reason is refused' <<'TEXT'
 }
 TEXT
 is "$(cat err)" "durakit: author.supp:3: this suppression has no reason
-  expected  a line above it that begins with # and says why it is right
+  expected  a line above it that begins with # and says why it is justified
   next      durakit check --help shows examples" 'with its line'
 suppresses 2 'one that hides the provider is refused' <<'TEXT'
 # It is not so bad.
@@ -140,7 +140,7 @@ suppresses 2 'one that hides the provider is refused' <<'TEXT'
    obj:*/leaks-one-byte.so
 }
 TEXT
-like "$(cat err)" '^durakit: author.supp:6: its first frame is the provider$' 'with the line'
+like "$(cat err)" '^durakit: author.supp:6: its first frame matches the provider$' 'with the line'
 suppresses 2 'one that hides a function of the provider is refused' <<'TEXT'
 # It is not so bad.
 {
@@ -150,7 +150,7 @@ suppresses 2 'one that hides a function of the provider is refused' <<'TEXT'
    fun:leak_a_*
 }
 TEXT
-like "$(cat err)" '^durakit: author.supp:6: its first frame is a function of the provider$' \
+like "$(cat err)" '^durakit: author.supp:6: its first frame matches a function of the provider$' \
   'with the line'
 suppresses 2 'one that hides anything is refused' <<'TEXT'
 # It is not so bad.
@@ -162,7 +162,7 @@ suppresses 2 'one that hides anything is refused' <<'TEXT'
    obj:*/libthird.so*
 }
 TEXT
-like "$(cat err)" '^durakit: author.supp:6: its first frame may be anything' 'with the line'
+like "$(cat err)" '^durakit: author.supp:6: its first frame matches anything' 'with the line'
 suppresses 2 'one without a frame is refused' <<'TEXT'
 # It is not so bad.
 {

@@ -106,9 +106,9 @@ TEXT
 refuses 2 'a value that the plugin does not take' certify model \
   --set mutant=cancel/only-unlockd <<'TEXT'
 durakit: model: its store cannot be made
-  expected  settings that its open takes
+  expected  settings that its open accepts
   found     DK_INVALID: ...
-  next      look at the settings
+  next      check the settings
 TEXT
 like "$(cat err)" 'cancel/only-unlocked' 'a value that the plugin does not take: its own words'
 "$DURAKIT" certify model --set store=a --set store=b > out 2> err
@@ -117,7 +117,7 @@ like "$(cat err)" 'store' 'a setting twice: which'
 
 refuses 2 'a file for Valgrind without it' check model --only turn/birth --suppressions settings \
   <<'TEXT'
-durakit: --suppressions: is for runs under Valgrind
+durakit: --suppressions: is only for runs under Valgrind
   expected  --memcheck
   next      durakit check --help shows examples
 TEXT
@@ -132,9 +132,9 @@ is "$(ls "$scratch" | grep '^s-')" '' 'and leaves no store'
 echo 'of another program' > "$scratch/s-dk$mine-1-a"
 refuses 2 'a store that exists' check model --only turn/birth --run-id "$mine" \
   --set "store=$scratch/s" <<TEXT
-durakit: $scratch/s-dk$mine-1-a: a store of this name exists already, and is left alone
-  expected  names of the kit's own making that are not in use
-  next      another --run-id; durakit clean removes what dead runs have left
+durakit: $scratch/s-dk$mine-1-a: a store of this name exists already; it was not touched
+  expected  names made by the kit that are not in use
+  next      use another --run-id; durakit clean removes what dead runs have left
 TEXT
 is "$(cat "$scratch/s-dk$mine-1-a")" 'of another program' 'and it is untouched'
 run_ok 'another id passes' "$DURAKIT" check model --only turn/birth --run-id "${mine}d" \
@@ -142,9 +142,9 @@ run_ok 'another id passes' "$DURAKIT" check model --only turn/birth --run-id "${
 
 refuses 4 'a folder that does not exist' certify model --set "store=$scratch/no/s" <<'TEXT'
 durakit: model: its store cannot be made
-  expected  a place where the kit may make stores of its own
+  expected  a place where the kit can make stores of its own
   found     DK_...
-  next      look at the settings, and whether the folder is there and can be written to
+  next      check the settings, and that the folder exists and is writable
 TEXT
 # For root every folder can be written to but those of the kernel.
 read_only=$scratch/read-only
@@ -153,9 +153,9 @@ chmod 555 "$read_only"
 touch "$read_only/x" 2> touch.err && read_only=/proc
 refuses 4 'a read-only folder' certify model --set "store=$read_only/s" <<'TEXT'
 durakit: model: its store cannot be made
-  expected  a place where the kit may make stores of its own
+  expected  a place where the kit can make stores of its own
   found     DK_...
-  next      look at the settings, and whether the folder is there and can be written to
+  next      check the settings, and that the folder exists and is writable
 TEXT
 refuses 4 'results that cannot be written' check model --only turn/birth --out /proc/out <<'TEXT'
 durakit: /proc/out: results cannot be written there

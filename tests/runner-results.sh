@@ -100,7 +100,7 @@ until_it tap '^not ok 1' $pid
 ok $? 'a run with an id of its own'
 "$DURAKIT" check "$MODEL" --only turn/birth --run-id "$twice" > tap2 2> err2
 is $? 2 'another of that id is refused while it lives'
-like "$(cat err2)" "^durakit: $twice: a run of this id lives\$" 'and that is reported'
+like "$(cat err2)" "^durakit: $twice: a run with this id is still alive\$" 'and that is reported'
 # One that died under the same id.
 base=${TMPDIR:-/tmp}
 mkdir -m 700 "$base/durakit-run-$twice-0"
@@ -146,12 +146,12 @@ like "$(cat err)" 'durakit clean PLUGIN --set' 'and says what it needs'
 "$DURAKIT" clean "$zoo/blocks.so" --set "store=$scratch/elsewhere" > clean 2> err
 like "$(cat clean)" '^removed the folder.* of [0-9]* dead run\(s, and the stores of 0 of them\)*$' \
   'clean with a store elsewhere claims no store'
-like "$(cat err)" "left alone, for its stores are of .*blocks.so --set store=.*/stores/s" \
+like "$(cat err)" "left alone, for its stores were made by .*blocks.so --set store=.*/stores/s" \
   'and says where they are'
 [ -d "$folder" ] && [ -n "$(ls stores)" ]
 ok $? 'and leaves both'
 "$DURAKIT" clean "$MODEL" > clean 2> err
-like "$(cat err)" 'left alone, for its stores are of .*blocks.so' 'so does one with another plugin'
+like "$(cat err)" 'left alone, for its stores were made by .*blocks.so' 'so does one with another plugin'
 run_ok 'clean with the plugin and its settings' "$DURAKIT" clean "$zoo/blocks.so" \
   --set "store=$scratch/stores/s"
 is "$(ls stores)" '' 'removes the stores'

@@ -48,7 +48,7 @@ like "$(cat tap)" 'srv/crash # SKIP needs --store-crash and --store-start' 'a cr
 like "$(cat tap)" 'srv/rights-withdrawn # SKIP needs --store-deny and --store-allow' 'so are rights'
 like "$(cat tap)" 'srv/messages-lost # SKIP needs --through and --store-address' 'and messages'
 like "$(cat tap)" 'returns # SKIP needs --store-pause and --store-resume' 'and a server that stops'
-like "$(cat tap)" '^# server: tested are lost connections; not tested: crash and restart' \
+like "$(cat tap)" '^# server: tested: lost connections; not tested: crash and restart' \
   'what is not tested is reported before all results'
 like "$(cat tap)" '^ok [0-9]* - srv/connection-lost$' 'connections are cut without any command'
 
@@ -63,7 +63,7 @@ is "$(grep -c '^# server:' tap)" 0 'nor is anything said of one'
 check_hurting honest-server 'srv/crash,srv/rights-withdrawn' --out good
 is $? 0 'with commands it is crashed, and its rights are withdrawn'
 is "$(grep -c '^ok.*[a-z]$' tap)" 2 'and both are tested'
-like "$(cat tap)" '^# server: tested are lost connections, crash and restart, rights withdrawn;' \
+like "$(cat tap)" '^# server: tested: lost connections, crash and restart, withdrawn rights;' \
   'which is reported'
 like "$(head -n 1 good/results.jsonl)" '"option":"--store-crash"' 'the commands are recorded'
 is "$(grep -r -l geheim1 good tap err)" '' 'and no password'
@@ -107,7 +107,7 @@ no_effect() {
   shift 2
   check honest-server "$what" --classify 0 "$@"
   is $? 4 "$option that has no effect is no fault of the provider"
-  like "$(cat tap)" "message: .*$option.x3a it ended with exit 0 and has had no effect" \
+  like "$(cat tap)" "message: .*$option.x3a it ended with exit 0 but had no effect" \
     "$option: it is named"
   is "$(grep -c 'verdict: "error"' tap)" "$(grep -c '^not ok' tap)" "$option: that is all"
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verdict over a child under Valgrind: first the one over any child, then its memory.  A check
- * that has failed by itself keeps that verdict, and its findings stand beside it. */
+ * that has failed by itself keeps that verdict, and its findings are reported beside it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,10 +15,10 @@ static const char *
 expected_of(const char *clause)
 {
   if (strcmp(clause, "MEM-1") == 0)
-    return "bytes that have been written before they are read or handed up";
+    return "bytes that are written before they are read or passed to the host";
   if (strcmp(clause, "MEM-3") == 0)
-    return "memory that is given back when the store is closed and the plugin unloaded";
-  return "accesses within memory that is the provider's own at that time";
+    return "memory that is freed by the time the store is closed and the plugin unloaded";
+  return "accesses only to memory that the provider owns at that time";
 }
 
 static void
@@ -49,7 +49,7 @@ static void
 say_kit(struct outcome *outcome, const struct finding *finding, const char *self)
 {
   outcome->verdict = VERDICT_ERROR;
-  say_finding(outcome, finding, "; no frame of it is the provider's", self);
+  say_finding(outcome, finding, "; no frame of its stack is in the provider", self);
   outcome->report->clause[0] = '\0';
   PUT(outcome->report->expected, "a kit without memory errors: please report this");
 }
@@ -63,12 +63,12 @@ say_mapped(struct outcome *outcome)
   PUT(r->clause, "MEM-4");
   PUT(r->message, "memcheck: the plugin stays mapped after it was unloaded, though it declares "
                   "unload 1");
-  PUT(r->expected, "a file that is gone from the process after the last dlclose, or unload 0");
-  PUT(r->found, "it is in /proc/self/maps still: a thread-local destructor, an own dlopen, "
-                "RTLD_NODELETE or a unique symbol (g++ without -fno-gnu-unique) keeps it");
+  PUT(r->expected, "a file that is unmapped after the last dlclose; or declare unload 0");
+  PUT(r->found, "/proc/self/maps still lists it: a thread-local destructor, a dlopen of its own, "
+                "RTLD_NODELETE or a unique symbol (g++ without -fno-gnu-unique) keeps it mapped");
 }
 
-/* Without Valgrind's own last word nothing is known of the memory. */
+/* Without the last word in Valgrind's output nothing is known about the memory. */
 static void
 say_unjudged(struct outcome *outcome, const struct findings *findings)
 {
@@ -79,13 +79,13 @@ say_unjudged(struct outcome *outcome, const struct findings *findings)
     PUT(r->clause, "ABI-7");
     PUT(r->message, "the process ended while the plugin was unloaded, %s", outcome->ended);
     PUT(r->expected, "a destructor that returns");
-    PUT(r->found, "its end %s", outcome->ended);
+    PUT(r->found, "it ended %s", outcome->ended);
     return;
   }
   outcome->verdict = VERDICT_ERROR;
-  PUT(r->message, "Valgrind has left no whole report of this check");
-  PUT(r->expected, "XML up to its last word");
-  PUT(r->found, findings && findings->there ? "XML that is cut" : "no file");
+  PUT(r->message, "Valgrind left no complete report of this check");
+  PUT(r->expected, "a complete XML file");
+  PUT(r->found, findings && findings->there ? "an XML file that is cut off" : "no file");
 }
 
 static void
@@ -103,8 +103,7 @@ judge_pass(struct outcome *outcome, const char *object, const char *self)
     say_mapped(outcome);
   } else if ((finding = findings_first(findings, OWNER_UNKNOWN)) != NULL) {
     outcome->verdict = VERDICT_MEMORY;
-    say_finding(outcome, finding, "; whose it is cannot be told, for no frame is the provider's",
-                NULL);
+    say_finding(outcome, finding, "; it is unknown whose it is: no frame is in the provider", NULL);
   } else if ((finding = findings_first(findings, OWNER_KIT)) != NULL) {
     say_kit(outcome, finding, self);
   }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* A longer one was no measurement: the probe itself gets less. */
+/* A longer time cannot be a measurement: the probe itself gets less. */
 #define LONGEST_TRIP_NS INT64_C(60000000000)
 
 #define TAME(array) ((array)[sizeof(array) - 1] = '\0')
@@ -30,12 +30,12 @@ judge_tame(struct kit_report *report)
     TAME(report->stores[i]);
   if (report->n_stores > KIT_MAX_STORES)
     report->n_stores = KIT_MAX_STORES;
-  /* The kit writes no other; so something runs that is not the kit. */
+  /* The kit writes no other phase; so other code runs. */
   if (report->phase < PHASE_START || report->phase > PHASE_DONE)
     report->phase = PHASE_LOAD;
 }
 
-/* Anything may stand there, and only 0 and 1 may be read as a bool. */
+/* The byte may have any value, and only 0 and 1 may be read as a bool. */
 static void
 tame_bool(bool *value)
 {
@@ -103,7 +103,7 @@ static void
 describe_end(struct outcome *outcome, const siginfo_t *how)
 {
   if (how->si_code == 0) {
-    PUT(outcome->ended, "unseen: somebody else took its exit status");
+    PUT(outcome->ended, "unseen: another process took its exit status");
   } else if (how->si_code == CLD_EXITED) {
     PUT(outcome->ended, "with exit %d", how->si_status);
   } else {
@@ -123,8 +123,8 @@ describe_place(const struct kit_report *report, char *text, size_t size)
            report->operation);
 }
 
-/* A call is to blame that has taken half of the time or more: on a busy machine the last of many
- * would be blamed for all that came before it. */
+/* A call is blamed only if it has taken half of the time or more: on a busy machine the last of
+ * many calls would else be blamed for all calls before it. */
 static void
 say_timeout(struct outcome *outcome, const struct ending *ending, const char *place)
 {
@@ -135,15 +135,15 @@ say_timeout(struct outcome *outcome, const struct ending *ending, const char *pl
   if (ending->called_ns / 500000 < ending->deadline_ms)
     r->running = 0;
   if (r->running == 1 && r->operation[0])
-    PUT(first, "%s did not come back, and so the check ", r->operation);
+    PUT(first, "%s did not return, so the check ", r->operation);
   PUT(r->message, "%sdid not end in time: %u operation%s in %" PRId64 " ms, %s; if the store is "
-                  "slow: --timeout-scale",
+                  "slow, raise --timeout-scale",
       first, r->operations, r->operations == 1 ? "" : "s", ending->deadline_ms, place);
   PUT(r->expected, "an end within %" PRId64 " ms", ending->deadline_ms);
   PUT(r->found, "still running; ended %s", outcome->ended);
 }
 
-/* Nothing hung, so nothing is known against the provider: nor for it. */
+/* No call hung.  The provider has neither failed nor passed. */
 static void
 say_slow(struct outcome *outcome, const struct ending *ending, const char *place)
 {
@@ -154,22 +154,23 @@ say_slow(struct outcome *outcome, const struct ending *ending, const char *place
   outcome->slow = true;
   r->running = 0;
   r->clause[0] = '\0';
-  PUT(r->message, "the store is too slow for this check: %u operations in %" PRId64 " ms, and they "
-                  "still ended, %s; give it more time with --timeout-scale",
+  PUT(r->message, "the store is too slow for this check: %u operations in %" PRId64 " ms, none of "
+                  "which hung, %s; give the check more time with --timeout-scale",
       r->operations, ms, place);
   PUT(r->expected, "an end within %" PRId64 " ms", ms);
   PUT(r->found, "still running; ended %s", outcome->ended);
 }
 
-/* A command of the user's, which the provider cannot help. */
+/* A command of the user's, for which the provider is not to blame. */
 static void
 say_command_timeout(struct outcome *outcome, const struct ending *ending)
 {
   struct kit_report *r = outcome->report;
 
   outcome->verdict = VERDICT_ERROR;
-  PUT(r->message, "%s: the command had not ended when the time of the check, %" PRId64 " ms, was "
-                  "up; it has to end once it has had its effect; if it is slow: --timeout-scale",
+  PUT(r->message, "%s: the command had not ended after %" PRId64 " ms, the time limit of the "
+                  "check; it must end once it has had its effect; if it is slow, raise "
+                  "--timeout-scale",
       r->command, ending->deadline_ms);
   PUT(r->expected, "a command that ends");
   PUT(r->found, "still running");
@@ -182,7 +183,7 @@ say_flood(struct outcome *outcome, const char *place)
 
   outcome->verdict = VERDICT_HOST_DAMAGE;
   PUT(r->clause, "ABI-6");
-  PUT(r->message, "wrote output without end, %s", place);
+  PUT(r->message, "the process wrote output without end, %s", place);
   PUT(r->expected, "nothing on standard output, and little on standard error");
   PUT(r->found, "more than %d MiB; ended %s", OUTPUT_MOST_MIB, outcome->ended);
 }
@@ -194,9 +195,9 @@ say_unseen(struct outcome *outcome)
   struct kit_report *r = outcome->report;
 
   outcome->verdict = VERDICT_ERROR;
-  PUT(r->message, "the end of the process was not seen");
+  PUT(r->message, "the runner did not see how the process ended");
   PUT(r->expected, "an exit status");
-  PUT(r->found, "none: SIGCHLD is ignored, or another took it");
+  PUT(r->found, "none: SIGCHLD is ignored, or another process took it");
 }
 
 /* Nothing of the plugin has run, so it is not to blame. */
@@ -206,32 +207,32 @@ say_before_load(struct outcome *outcome, const struct ending *ending)
   struct kit_report *r = outcome->report;
 
   outcome->verdict = VERDICT_ERROR;
-  PUT(r->expected, "a process that comes to load the plugin");
+  PUT(r->expected, "a process that begins to load the plugin");
   if (ending->timed_out) {
-    PUT(r->message, "the process had not begun to load the plugin after %" PRId64 " ms, so that "
-                    "nothing is known of it: look at what else the machine does, and give more "
-                    "time with --timeout-scale", ending->deadline_ms);
+    PUT(r->message, "the process had not begun to load the plugin after %" PRId64 " ms, so the "
+                    "plugin was not tested: see what else the machine is doing, and give the check "
+                    "more time with --timeout-scale", ending->deadline_ms);
     PUT(r->found, "still running; ended %s", outcome->ended);
     return;
   }
-  PUT(r->message, "the process ended %s before it began to load the plugin, so that nothing is "
-                  "known of it: look whether memory, processes or descriptors have run out (the "
-                  "kernel's log names what it has ended), and try again", outcome->ended);
-  PUT(r->found, "its end %s", outcome->ended);
+  PUT(r->message, "the process ended %s before it began to load the plugin, so the plugin was not "
+                  "tested: check whether memory, processes or descriptors have run out (the "
+                  "kernel's log names the processes that it ended), and try again", outcome->ended);
+  PUT(r->found, "it ended %s", outcome->ended);
 }
 
-/* It had passed, the plugin was closed and nothing of it was left: nobody but another process can
- * have ended it. */
+/* It had passed, the plugin was closed and nothing of it was left: so another process has ended
+ * it. */
 static void
 say_ended_by_others(struct outcome *outcome)
 {
   struct kit_report *r = outcome->report;
 
   outcome->verdict = VERDICT_ERROR;
-  PUT(r->message, "the process was ended %s when the check was over, by another process or by the "
-                  "kernel for want of memory: try again", outcome->ended);
-  PUT(r->expected, "an exit of its own");
-  PUT(r->found, "its end %s", outcome->ended);
+  PUT(r->message, "the process was ended %s after the check had passed, by another process or by "
+                  "the kernel because memory ran out: try again", outcome->ended);
+  PUT(r->expected, "a process that exits by itself");
+  PUT(r->found, "it ended %s", outcome->ended);
 }
 
 static void
@@ -242,8 +243,8 @@ say_crash(struct outcome *outcome, const char *place)
   outcome->verdict = VERDICT_CRASH;
   PUT(r->clause, "ABI-7");
   PUT(r->message, "the process was ended %s, %s", outcome->ended, place);
-  PUT(r->expected, "a process that lives until the check is over");
-  PUT(r->found, "its end %s", outcome->ended);
+  PUT(r->expected, "a process that lives until the check has ended");
+  PUT(r->found, "it ended %s", outcome->ended);
 }
 
 static void
@@ -255,11 +256,11 @@ say_early_exit(struct outcome *outcome, const char *place, bool forged)
   PUT(r->clause, "ABI-7");
   PUT(r->message, "the process ended early, %s, %s%s", outcome->ended, place,
       forged ? "; the verdict in its memory is not the kit's" : "");
-  PUT(r->expected, "a process that lives until the check is over");
-  PUT(r->found, "its end %s", outcome->ended);
+  PUT(r->expected, "a process that lives until the check has ended");
+  PUT(r->found, "it ended %s", outcome->ended);
 }
 
-/* What the kit in the child said last may have hidden what is lost. */
+/* The child's last word about memory may be forged, and hide leaks. */
 static void
 say_unsealed(struct outcome *outcome)
 {
@@ -267,12 +268,13 @@ say_unsealed(struct outcome *outcome)
 
   outcome->verdict = VERDICT_HOST_DAMAGE;
   PUT(r->clause, "ABI-5");
-  PUT(r->message, "the kit's last word about memory is not the kit's alone");
-  PUT(r->expected, "a socket to the runner that nobody but the kit uses");
-  PUT(r->found, "another socket in its place, or a question that somebody else has asked");
+  PUT(r->message, "other code than the kit used the kit's socket to the runner, so leaks may be "
+                  "hidden");
+  PUT(r->expected, "a socket to the runner that only the kit uses");
+  PUT(r->found, "another socket in its place, or a request on it that the kit did not make");
 }
 
-/* The child said that it passed, or found no overlap; what it did beside counts, too. */
+/* The child reported a pass, or no overlap; its side effects count as well. */
 static void
 look_beside(struct outcome *outcome, const struct ending *ending)
 {
@@ -281,8 +283,8 @@ look_beside(struct outcome *outcome, const struct ending *ending)
   if (outcome->orphans[0]) {
     outcome->verdict = VERDICT_HOST_DAMAGE;
     PUT(r->clause, "ABI-5");
-    PUT(r->message, "a process was left behind");
-    PUT(r->expected, "nothing that runs on after close");
+    PUT(r->message, "the check left a process behind");
+    PUT(r->expected, "no process of the provider's that still runs after close");
     PUT(r->found, "%s", outcome->orphans);
   } else if (ending->stdout_bytes > 0) {
     outcome->verdict = VERDICT_HOST_DAMAGE;
@@ -293,7 +295,7 @@ look_beside(struct outcome *outcome, const struct ending *ending)
   }
 }
 
-/* In a copy of the process that holds the plugin under Valgrind it was loaded before. */
+/* Under Valgrind a child that is a copy of the zygote has the plugin loaded from the start. */
 static bool
 has_begun(const struct outcome *outcome, const struct task *task)
 {
@@ -310,8 +312,8 @@ ended_by_others(const struct outcome *outcome, const struct task *task,
          && !outcome->orphans[0];
 }
 
-/* What the kit itself needs was changed: that is the verdict, whatever else came of it, unless it
- * has failed already. */
+/* Something that the kit itself needs was changed: this becomes the verdict, unless the check has
+ * failed already. */
 static bool
 is_damage(struct outcome *outcome, const char *found)
 {
@@ -324,7 +326,7 @@ is_damage(struct outcome *outcome, const char *found)
   return true;
 }
 
-/* The next checks would not have their folders. */
+/* Without this the next checks would not get their folders. */
 static void
 look_at_intrusion(struct outcome *outcome, const struct ending *ending)
 {
@@ -332,12 +334,12 @@ look_at_intrusion(struct outcome *outcome, const struct ending *ending)
 
   if (!is_damage(outcome, ending->intruded))
     return;
-  PUT(r->message, "names outside of the folder of the check were taken, which later checks need");
-  PUT(r->expected, "nothing made outside of the folder in which the check begins");
+  PUT(r->message, "the check took names outside its folder that later checks need");
+  PUT(r->expected, "no file or folder made outside the folder in which the check begins");
   PUT(r->found, "%s", ending->intruded);
 }
 
-/* With less memory or fewer descriptors the kit itself goes wrong. */
+/* With less memory or fewer descriptors the kit itself would fail. */
 static void
 look_at_meddling(struct outcome *outcome, const struct ending *ending)
 {
@@ -345,12 +347,12 @@ look_at_meddling(struct outcome *outcome, const struct ending *ending)
 
   if (!is_damage(outcome, ending->meddled))
     return;
-  PUT(r->message, "limits of the process that started the check were changed");
+  PUT(r->message, "the check changed limits of the process that started it");
   PUT(r->expected, "limits (setrlimit, prlimit) that stay as they were");
   PUT(r->found, "%s", ending->meddled);
 }
 
-/* The kit says crash and early exit itself, of another process of the check. */
+/* The kit itself reports crash and early exit, of another process of the check. */
 static bool
 is_a_word(int32_t verdict)
 {
@@ -358,16 +360,16 @@ is_a_word(int32_t verdict)
          || verdict == VERDICT_EARLY_EXIT;
 }
 
-/* Something in the child has written a verdict, the kit or another. */
+/* A verdict was written in the child, by the kit or by other code. */
 static bool
 has_spoken(const struct kit_report *report)
 {
   return is_a_word(report->verdict) && report->word == (KIT_SAID ^ (uint64_t)report->verdict);
 }
 
-/* By a pass or a skip a plugin would win something: such a word needs its seal, as all that the kit
- * has said, and the pass the last phase, too.  What is against the plugin is believed as it
- * stands. */
+/* A plugin would profit from a forged pass or skip.  So both need their seal, and no request for a
+ * seal may have gone unanswered; a pass also needs the last phase.  A verdict against the plugin is
+ * believed without a seal. */
 static bool
 is_believed(const struct kit_report *report, const struct seals *seals)
 {
@@ -379,7 +381,7 @@ is_believed(const struct kit_report *report, const struct seals *seals)
          && seals_match(seals, KIT_SEAL_VERDICT, report->seal);
 }
 
-/* What the kit in the child said, if it did; VERDICT_NONE if not. */
+/* The verdict that the kit in the child has written; VERDICT_NONE if there is none. */
 static enum verdict
 spoken(const struct kit_report *report, const struct seals *seals)
 {

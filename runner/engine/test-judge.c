@@ -172,7 +172,7 @@ blames(int64_t called_ms, bool blamed, const char *name)
   memcpy(outcome.report->operation, "read_history", sizeof("read_history"));
   judge_child(&outcome, &task, &ending);
   is(verdict_name(outcome.verdict), "timeout", "%s: a time-out", name);
-  ok((strstr(outcome.report->message, "read_history did not come back") != NULL) == blamed,
+  ok((strstr(outcome.report->message, "read_history did not return") != NULL) == blamed,
      "%s: the call is %sblamed", name, blamed ? "" : "not ");
   ok((outcome.report->running == 1) == blamed, "%s: nor counted as one that hangs", name);
   free(outcome.report);

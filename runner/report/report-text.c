@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said about a run, wherever it is said. */
+/* Sentences about a run, for all views. */
 #include "runner/report/report-text.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 const char report_kit_version[] = PACKAGE_VERSION;
 
-/* The numbers have suffixes of C ("0u"), which people do not want to read. */
+/* Written out, because the numbers have C suffixes ("0u") that a reader does not want. */
 _Static_assert(DK_ABI_MAJOR == 2 && DK_ABI_MINOR == 3 && DK_ABI_DRAFT == 1, "report_abi says it");
 const char report_abi[] = "2.3 draft 1";
 
@@ -59,7 +59,7 @@ report_clauses(struct dk_text *text)
     judged += clauses[i].planned_issue == 0 ? 1 : 0;
   dk_text_printf(text, "clauses: %zu of %zu are judged by this kit", judged, n);
   if (judged < n)
-    dk_text_puts(text, "; the others are planned");
+    dk_text_puts(text, "; the other clauses are planned");
 }
 
 void
@@ -129,7 +129,7 @@ report_next(struct dk_text *text, const struct run *run, const struct result *re
   if (result->verdict != VERDICT_TIMEOUT || !result->outcome)
     return;
   repro_command(text, run, result->check->id, false);
-  dk_text_puts(text, " --gdb; there continue, and ^C and bt show where it is");
+  dk_text_puts(text, " --gdb; in gdb type continue, then ^C and bt to see where it hangs");
 }
 
 const char *
@@ -159,7 +159,7 @@ report_more_trace(struct dk_text *text, const struct run *run, const struct resu
 {
   if (left_out == 0)
     return;
-  dk_text_printf(text, "%u more before these", left_out);
+  dk_text_printf(text, "%u earlier lines", left_out);
   if (run->options->out)
     dk_text_printf(text, ", in %s/checks/%s/trace.txt", run->options->out, result->id);
   else
@@ -176,7 +176,8 @@ report_suppression(struct dk_text *text, const struct suppressed *entry)
   if (entry->count > 0)
     dk_text_printf(text, "suppression used: %s (%u)", entry->name, entry->count);
   else
-    dk_text_printf(text, "suppression unused: %s (matches %s, which nothing hides)", entry->name,
+    dk_text_printf(text, "suppression unused: %s (matches %s, which cannot be hidden)",
+                   entry->name,
                    entry->provider > 0 ? "the provider's own findings"
                                        : "findings with no frame in another library");
 }
@@ -234,15 +235,15 @@ report_server(struct dk_text *text, const struct run *run)
     const char *given, *what, *options;
   } rows[] = {
     {h->crash, "crash and restart", "--store-crash, --store-start"},
-    {h->pause, "a server that is stopped", "--store-pause, --store-resume"},
-    {h->through, "messages that are lost", "--through, --store-address"},
-    {h->deny, "rights withdrawn", "--store-deny, --store-allow"},
+    {h->pause, "a stopped server", "--store-pause, --store-resume"},
+    {h->through, "lost messages", "--through, --store-address"},
+    {h->deny, "withdrawn rights", "--store-deny, --store-allow"},
   };
   bool first = true;
 
   if (!run->described || run->probe->shared < 3)
     return;
-  dk_text_puts(text, "server: tested are lost connections");
+  dk_text_puts(text, "server: tested: lost connections");
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
     if (rows[i].given)
       dk_text_printf(text, ", %s", rows[i].what);

@@ -164,7 +164,7 @@ cause_text(struct dk_text *text, const struct result *first)
   const struct kit_report *report = first->outcome->report;
 
   dk_text_printf(text, "%d checks ended as %s did (%s: %s), and none has passed: the others are "
-                       "not run, for they would end so, too", CAUSE_ALIKE, first->id,
+                       "not run, because they would end in the same way", CAUSE_ALIKE, first->id,
                  verdict_name(first->verdict),
                  report->answer[0] ? report->answer : report->message);
 }

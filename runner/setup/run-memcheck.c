@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Valgrind adds to a run: whether it is there, the author's suppressions, and which of all
- * were used. */
+/* What a run needs for Valgrind: Valgrind itself, the author's suppressions, and the count of those
+ * that were used. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 #include "runner/memory/suppressions.h"
 #include "runner/setup/run-setup.h"
 
-/* certify goes on without it, and says what that means; who asks for nothing else is refused. */
+/* `certify` continues without it, and prints what is then not tested; a run that asks for nothing
+ * but Valgrind is refused. */
 static int
 go_without(struct run *run, const char *why)
 {
@@ -20,14 +21,15 @@ go_without(struct run *run, const char *why)
                                         NULL, "durakit check without --memcheck runs natively"});
   snprintf(run->no_memcheck, sizeof(run->no_memcheck), "not tested: %.200s", why);
   message_problem(&(struct problem){run->options->arguments[0],
-                                    "memory is not tested: no invalid access, no use of undefined "
-                                    "bytes, no leak is looked for",
+                                    "memory is not tested: invalid accesses, uses of undefined "
+                                    "bytes and leaks are not found",
                                     "valgrind, and a durakit built with it", why,
-                                    "--no-memcheck says that this is meant"}, NULL);
+                                    "install Valgrind; or use --no-memcheck if this is intended"},
+                  NULL);
   return EXIT_PASSED;
 }
 
-/* The results name them by whole paths, for whoever repeats them is in another folder. */
+/* The results have their absolute paths, because a repetition may be run in another folder. */
 static int
 take_files(struct run *run)
 {
@@ -38,7 +40,7 @@ take_files(struct run *run)
     code = run_read_suppressions(run, &run->valgrind.authors, run->options->suppressions[i]);
     if (code == EXIT_PASSED && (!path || !memcheck_add_file(&run->valgrind, path)))
       code = run_refuse(run, EXIT_USAGE,
-                        &(struct problem){run->options->suppressions[i], "cannot be taken",
+                        &(struct problem){run->options->suppressions[i], "cannot be used",
                                           "a path of at most 1000 bytes", path, NULL});
     free(path);
   }
@@ -56,7 +58,7 @@ run_take_memcheck(struct run *run)
   run->native = certify || options->both || !options->memcheck;
   if (options->n_suppressions > 0 && !wanted)
     return run_refuse(run, EXIT_USAGE,
-                      &(struct problem){"--suppressions", "is for runs under Valgrind",
+                      &(struct problem){"--suppressions", "is only for runs under Valgrind",
                                         certify ? "no --no-memcheck" : "--memcheck", NULL, NULL});
   if (certify && options->no_memcheck)
     snprintf(run->no_memcheck, sizeof(run->no_memcheck), "left out: --no-memcheck");
@@ -64,7 +66,7 @@ run_take_memcheck(struct run *run)
     return EXIT_PASSED;
   if (!memcheck_find(&run->valgrind, why, sizeof(why)))
     return go_without(run, why);
-  /* One that could not be loaded hangs or ends a zygote, too. */
+  /* A plugin that could not be loaded would also hang or end a zygote. */
   run->valgrind.plugin = run->described ? run->plugin : NULL;
   run->memcheck = true;
   engine_use_memcheck(run->engine, &run->valgrind);

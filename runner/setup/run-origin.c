@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes and compares the file "origin" in the folders of runs: texts that end in NUL, for a value
- * may hold anything else.  A secret stands there as its checksum only, and so do all settings but
- * the one that names the store: they say which server it is on, perhaps with a password. */
+/* Writes and compares the file "origin" in the folders of runs: texts that end in NUL, because a
+ * value may contain any other byte.  Of a secret it has only the checksum; and only checksums of
+ * all settings but the one that names the store: they name its server, perhaps with a password. */
 #include "runner/setup/run-origin.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ any_failed(const struct dk_text parts[PARTS])
   return failed;
 }
 
-/* What stands in a run's file; false: out of memory. */
+/* The texts of a run's file; false: out of memory. */
 static bool
 describe_origin(const struct run *run, struct dk_text parts[PARTS])
 {
@@ -146,7 +146,8 @@ same(const struct dk_text *a, const struct dk_text *b)
   return strcmp(dk_text_str(a), dk_text_str(b)) == 0;
 }
 
-/* A provider is known by its name, which stays when its file is moved; else by its file. */
+/* A provider is identified by its name, which stays the same when its file is moved; if it has
+ * none, by its file. */
 static bool
 same_plugin(const struct dk_text one[PARTS], const struct dk_text other[PARTS])
 {
@@ -160,7 +161,7 @@ say_parts(struct dk_text *text, const struct dk_text parts[PARTS])
 {
   struct dk_text word = DK_TEXT_EMPTY;
 
-  dk_text_puts(text, "its stores are of ");
+  dk_text_puts(text, "its stores were made by ");
   dk_text_add_escaped(text, dk_text_str(&parts[PLUGIN]), parts[PLUGIN].length, DK_ESCAPE_VISIBLE);
   if (parts[VALUE].length > 0 || parts[DIGEST].length > 0) {
     dk_text_add_escaped(&word, dk_text_str(&parts[VALUE]), parts[VALUE].length,
@@ -176,7 +177,7 @@ say_parts(struct dk_text *text, const struct dk_text parts[PARTS])
   dk_text_done(&word);
 }
 
-/* "pool=0123456789abcdef" stands in the list, or only "pool=" of it. */
+/* The list has "pool=0123456789abcdef"; or it has "pool=", if `pair` ends there. */
 static bool
 has_setting(const struct dk_text *list, const char *pair, size_t length)
 {
@@ -191,7 +192,7 @@ has_setting(const struct dk_text *list, const char *pair, size_t length)
   return false;
 }
 
-/* The keys of `list` that are not in `other`; those too that have another value there. */
+/* Adds the keys of `list` that `other` lacks; with `values` also those with another value there. */
 static void
 say_keys(struct dk_text *text, const char *how, const struct dk_text *list,
          const struct dk_text *other, bool values)
@@ -219,8 +220,8 @@ compare_origins(const struct dk_text theirs[PARTS], const struct dk_text ours[PA
       && same(&theirs[OTHERS], &ours[OTHERS]))
     return RUN_ORIGIN_SAME;
   say_parts(ret_how, theirs);
-  say_keys(ret_how, ", made with another ", &theirs[OTHERS], &ours[OTHERS], true);
-  say_keys(ret_how, ", made without ", &ours[OTHERS], &theirs[OTHERS], false);
+  say_keys(ret_how, ", with another ", &theirs[OTHERS], &ours[OTHERS], true);
+  say_keys(ret_how, ", without ", &ours[OTHERS], &theirs[OTHERS], false);
   return RUN_ORIGIN_DIFFERS;
 }
 
@@ -239,8 +240,8 @@ run_origin_compare(const struct run *run, int folder, struct dk_text *ret_how)
   if (reason != 0 && reason != ENOENT) {
     dk_text_printf(ret_how, "its origin cannot be read: %s", file_words(reason));
   } else if (!whole) {
-    dk_text_puts(ret_how, "it does not say whose its stores are, as this version would have; its "
-                          "journal names them, to be removed by hand, and then this folder");
+    dk_text_puts(ret_how, "an older version made it, and did not record the plugin and settings; "
+                          "remove the stores that its journal names by hand, then this folder");
     origin = RUN_ORIGIN_DIFFERS;
   } else {
     origin = compare_origins(theirs, ours, ret_how);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the options to a plugin that is ready to be checked.  What the plugin does on the way is
- * never an end of the run: only refusals by loader, settings and store are. */
+/* From the options to a plugin that is ready to be checked.  If the plugin crashes or hangs on the
+ * way, the run continues: only refusals by the loader, the settings and the store end it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +69,7 @@ find_plugin(struct run *run)
   errno = 0;
   run->plugin = resolve_plugin(run->options->arguments[0], &problem, words);
   if (!run->plugin && errno == ENOMEM)
-    code = refuse_errno(run, run->options->arguments[0], "cannot be looked for", NULL);
+    code = refuse_errno(run, run->options->arguments[0], "cannot be searched for", NULL);
   else if (!run->plugin)
     code = run_refuse(run, EXIT_PLUGIN, &problem);
   for (size_t i = 0; i < 3; i++)
@@ -77,7 +77,7 @@ find_plugin(struct run *run)
   return code;
 }
 
-/* Before anything is known of the parameters: whatever looks like a password. */
+/* Before the parameters are known: masks all that looks like a password. */
 static void
 mask_settings(struct run *run)
 {
@@ -93,11 +93,12 @@ refuse_folder(struct run *run)
 {
   if (errno == EADDRINUSE)
     return run_refuse(run, EXIT_USAGE,
-                      &(struct problem){run->options->run_id, "a run of this id lives",
-                                        "an id of its own, for its stores are named after it",
-                                        run->folder.path, "another --run-id, or none"});
+                      &(struct problem){run->options->run_id, "a run with this id is still alive",
+                                        "an id that no living run has, because it is part of the "
+                                        "names of stores",
+                                        run->folder.path, "use another --run-id, or none"});
   return refuse_errno(run, run->folder.path, "the folder of the run cannot be made",
-                      "TMPDIR may name another place");
+                      "set TMPDIR to another place");
 }
 
 int
@@ -122,7 +123,8 @@ run_begin(struct run *run, const struct options *options)
                         NULL);
   run->engine = engine_new(&run->folder, options->jobs ? options->jobs : 1);
   if (!run->engine)
-    return refuse_errno(run, "the engine", "cannot be set up", "durakit clean, or a smaller -j");
+    return refuse_errno(run, "the engine", "cannot be set up",
+                        "run durakit clean, or use a smaller -j");
   engine_on_wait(run->engine, out_wait, run->out);
   run_set_deadline(run);
   return EXIT_PASSED;
@@ -140,10 +142,10 @@ remove_folder(struct run *run)
   folder_done(&run->folder, &left);
   if (left.n > 0) {
     dk_text_printf(&what, "%s: %s", left.name, left.why);
-    message_problem(&(struct problem){path, "the folder of the run could not be removed whole",
+    message_problem(&(struct problem){path, "the folder of the run could not be removed completely",
                                       "nothing in it but what the run itself has made",
                                       dk_text_str(&what),
-                                      "what is there was left as it is: look at it, and remove it"},
+                                      "the rest was not touched: look at it, and remove it"},
                     &run->secrets);
   }
   dk_text_done(&what);
@@ -172,7 +174,7 @@ run_end(struct run *run)
 
 /* ---- what the plugin says of itself ---------------------------------------------------------- */
 
-/* The child did not come back well: that is said, and each check will meet it again. */
+/* The child ended or hung: reports that.  Each check will fail in the same way. */
 void
 run_note_trouble(struct run *run, const struct outcome *outcome, const char *doing)
 {
@@ -184,11 +186,11 @@ run_note_trouble(struct run *run, const struct outcome *outcome, const char *doi
              outcome->ended);
   if (outcome->verdict == VERDICT_TIMEOUT)
     run_note_hung_probe(run);
-  message_print("%s: %s; the run goes on", run->options->arguments[0],
+  message_print("%s: %s; the run continues", run->options->arguments[0],
                 run->trouble);
 }
 
-/* A child that came back and still has no good word: the kit's or the machine's trouble. */
+/* A child that ended well and reported no success: the fault of the kit or of the machine. */
 static int
 refuse_trouble(struct run *run, const struct outcome *outcome)
 {
@@ -310,8 +312,8 @@ is_path(const struct run *run, const char *key)
   return false;
 }
 
-/* A child has a folder of its own, where a path that begins nowhere would mean another place than
- * in the user's. */
+/* A child has a folder of its own, so a relative path would lead elsewhere than in the user's
+ * folder. */
 static int
 make_paths_absolute(struct run *run)
 {
@@ -333,7 +335,7 @@ make_paths_absolute(struct run *run)
   return EXIT_PASSED;
 }
 
-/* All that the user gives, and a store, which the kit always gives. */
+/* The user's settings, and a store, which the kit always gives. */
 static struct dk_setting *
 all_settings(const struct run *run, size_t *ret_n)
 {
@@ -351,7 +353,7 @@ all_settings(const struct run *run, size_t *ret_n)
   return all;
 }
 
-/* Types and what is required, as the host that loads the plugin sees it. */
+/* Types and required settings, as the host that loads the plugin judges them. */
 static int
 check_values(struct run *run)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stores of a run: names that are in use already, the first one that is made, what is left. */
+/* The stores of a run: names that are in use already, the first store, stores left over. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -17,9 +17,9 @@ refuse_name(struct run *run, const char *name)
 {
   return run_refuse(run, EXIT_USAGE,
                     &(struct problem){name,
-                                      "a store of this name exists already, and is left alone",
-                                      "names of the kit's own making that are not in use", NULL,
-                                      "another --run-id; durakit clean removes what dead runs "
+                                      "a store of this name exists already; it was not touched",
+                                      "names made by the kit that are not in use", NULL,
+                                      "use another --run-id; durakit clean removes what dead runs "
                                       "have left"});
 }
 
@@ -55,8 +55,8 @@ refuse_existing(struct run *run)
   return code;
 }
 
-/* The answers to making a store that say something of the place or the settings.  All others are
- * the plugin's own, and the checks will say so. */
+/* A few statuses of open mean that the place or the settings are wrong.  All others are the
+ * plugin's fault, and the checks will report them. */
 static int
 code_of_open(const struct run *run, dk_status status)
 {
@@ -81,14 +81,13 @@ next_of_open(const struct run *run, int code)
     if (strcmp(run->probe->params[i].key, run->store_key) != 0
         || strcmp(run->probe->params[i].type, "path") != 0)
       continue;
-    return code == EXIT_USAGE ? "look at the settings"
-                              : "look at the settings, and whether the folder is there and can be "
-                                "written to";
+    return code == EXIT_USAGE ? "check the settings"
+                              : "check the settings, and that the folder exists and is writable";
   }
-  return "look at the settings, and whether the server runs";
+  return "check the settings, and that the server runs";
 }
 
-/* Nothing is missing there: each check will meet it, and judge it. */
+/* The place is well, so this is the provider's fault: each check will meet it, and judge it. */
 static int
 blame_open(struct run *run, const char *found)
 {
@@ -122,12 +121,12 @@ judge_open(struct run *run, const struct kit_probe *probe)
   return run_refuse(run, code,
                     &(struct problem){run->plugin, "its store cannot be made",
                                       code == EXIT_USAGE
-                                        ? "settings that its open takes"
-                                        : "a place where the kit may make stores of its own",
+                                        ? "settings that its open accepts"
+                                        : "a place where the kit can make stores of its own",
                                       found, next_of_open(run, code)});
 }
 
-/* A check that was repeated has made stores of the same names. */
+/* A repeated check has made stores with the same names. */
 static bool
 is_unsure(const struct run *run, const char *suffix)
 {
@@ -157,7 +156,8 @@ note_unsure(struct run *run, const struct outcome *outcome)
   }
 }
 
-/* The client is dead, and its server goes on with what it was told; nobody says when it is done. */
+/* The client is dead, and its server still executes the last request; no answer will say when it is
+ * done. */
 static void
 wait_for_server(const struct run *run)
 {
@@ -184,7 +184,7 @@ run_note_leftovers(struct run *run, const struct outcome *outcome)
   }
 }
 
-/* The next of them, as many as a process removes, without those that it has removed. */
+/* The next stores, as many as one process can remove; drops those that it has removed. */
 static bool
 remove_some_unsure(struct run *run, size_t first, struct dk_text *left)
 {
@@ -223,8 +223,8 @@ run_remove_unsure(struct run *run)
   if (left.length > 0) {
     struct dk_text shown = DK_TEXT_EMPTY;
     secrets_mask(&run->secrets, &shown, dk_text_str(&left), left.length);
-    message_print("left over, for their check was ended while they were made: %s; durakit clean "
-                  "PLUGIN with the same settings tries again", dk_text_str(&shown));
+    message_print("left over, because their check was ended while they were made: %s; to remove "
+                  "them: durakit clean PLUGIN with the same settings", dk_text_str(&shown));
     dk_text_done(&shown);
   }
   dk_text_done(&left);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads an author's file of suppressions.  Each entry has its reason in the line above it.  None
- * hides what the provider does, which finding-owner.c sees to; one whose first frame that is not
- * the allocator's plainly is the provider's, or may be anything, is refused here already, for its
- * author believes that it works. */
+/* Reads an author's file of suppressions.  Each entry has its reason in the line above it.  No
+ * entry can hide the provider's own findings: finding-owner.c sees to that.  An entry is refused
+ * here if its first frame that is not the allocator's plainly is the provider's, or matches
+ * anything, because its author believes that it works. */
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -18,7 +18,7 @@ struct reading {
   struct run *run;
   const char *path;
   FILE *file;
-  char *real;              /* the plugin, behind all links; NULL: it cannot be told */
+  char *real;              /* the plugin, behind all links; NULL: unknown */
   unsigned line;           /* of `text` */
   char *text;              /* without blanks around it */
   size_t room;
@@ -82,7 +82,7 @@ next_of_entry(struct reading *reading)
 
 /* ---- the first frame ------------------------------------------------------------------------- */
 
-/* These stand on top of each leak, whosever it is. */
+/* The top frames of each leak, whoever has allocated the block. */
 static bool
 may_be_allocator(const char *frame)
 {
@@ -105,24 +105,24 @@ has_letters(const char *pattern)
   return pattern[strcspn(pattern, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")] != '\0';
 }
 
-/* Why the first frame may not be this; NULL: it may. */
+/* Why the first frame must not be this; NULL: it is allowed. */
 static const char *
 fault_of_frame(const struct reading *reading, const char *frame)
 {
   const char *plugin = reading->run->plugin;
 
   if (strcmp(frame, "...") == 0 || !has_letters(frame + 4))
-    return "its first frame may be anything, the provider too";
+    return "its first frame matches anything, even the provider";
   if (strncmp(frame, "obj:", 4) == 0
       && (suppression_glob(frame + 4, plugin)
           || (reading->real && suppression_glob(frame + 4, reading->real))))
-    return "its first frame is the provider";
+    return "its first frame matches the provider";
   if (strncmp(frame, "fun:", 4) == 0 && symbols_any(plugin, frame + 4))
-    return "its first frame is a function of the provider";
+    return "its first frame matches a function of the provider";
   return NULL;
 }
 
-/* The first frame that is not the allocator's; EXIT_PASSED if there is nothing against it. */
+/* Judges the first frame that is not the allocator's; EXIT_PASSED if it is allowed. */
 static int
 look_at_frame(const struct reading *reading, const char *frame, bool *looked)
 {
@@ -131,8 +131,8 @@ look_at_frame(const struct reading *reading, const char *frame, bool *looked)
   const char *fault = fault_of_frame(reading, frame);
   *looked = true;
   return fault ? refuse_suppression(reading, reading->line, fault,
-                                    "the function or the library that does what is to be hidden, "
-                                    "by its name",
+                                    "the name of the function or library whose findings it "
+                                    "hides",
                                     frame)
                : EXIT_PASSED;
 }
@@ -170,11 +170,11 @@ read_kind(const struct reading *reading, struct suppression *entry)
       break;
   }
   if (!ours)
-    return refuse_suppression(reading, reading->line, "is for no check that is run here",
+    return refuse_suppression(reading, reading->line, "is not for Memcheck, the only tool in use",
                               "Memcheck:...",
                               reading->text);
   if (!suppression_is_kind(colon + 1))
-    return refuse_suppression(reading, reading->line, "Memcheck finds nothing of this kind",
+    return refuse_suppression(reading, reading->line, "Memcheck has no findings of this kind",
                               "Addr1 to Addr32, Value1 to Value32, Cond, Jump, Free, Overlap, "
                               "Param, User, "
                               "CoreMem, Mempool, FishyValue, Leak", colon + 1);
@@ -204,9 +204,8 @@ read_leak_kinds(const struct reading *reading, struct suppression *entry)
     entry->leaks |= bit;
     if (bit == 0)
       return refuse_suppression(reading, reading->line, "there is no such kind of leak",
-                                "definite, indirect, possible, reachable with commas between them, "
-                                "or all, "
-                                "or none", word);
+                                "definite, indirect, possible, reachable, separated by commas; or "
+                                "all; or none", word);
   }
   return EXIT_PASSED;
 }
@@ -223,7 +222,7 @@ static int
 read_frame(const struct reading *reading, struct suppression *entry)
 {
   if (!is_frame(reading->text))
-    return refuse_suppression(reading, reading->line, "this is no frame",
+    return refuse_suppression(reading, reading->line, "this line is not a frame",
                               "fun:, obj: or src: and a name, or ...", reading->text);
   if (entry->n_frames == SUPPRESSION_FRAMES)
     return refuse_suppression(reading, reading->line, "the entry has too many frames", "at most 24",
@@ -247,7 +246,7 @@ read_extra(struct reading *reading, struct suppression *entry, unsigned begin)
   if (must) {
     if (is_frame(reading->text) || strcmp(reading->text, "}") == 0)
       return refuse_suppression(reading, reading->line,
-                                "the entry does not say of which parameter it is",
+                                "the entry does not name its parameter",
                                 entry->kind[0] == 'P' ? "a line such as write(buf)"
                                                       : "a line such as malloc(size)",
                                 reading->text);
@@ -291,7 +290,7 @@ read_entry(struct reading *reading, struct suppression *entry)
   }
   if (code == EXIT_PASSED && !looked)
     code = refuse_suppression(reading, begin, "the entry names no frame, and would hide everything",
-                              "fun: or obj: of what is to be hidden", NULL);
+                              "fun: or obj: with the name of a function or library", NULL);
   return code;
 }
 
@@ -309,19 +308,20 @@ add_entry(struct reading *reading, struct suppressions *entries)
   return read_entry(reading, &entries->items[entries->n++]);
 }
 
-/* One outside of the entries, or the one that begins one. */
+/* A line outside the entries, or the one that begins an entry. */
 static int
 take_suppression_line(struct reading *reading, struct suppressions *entries)
 {
   if (!reading->text[0] || reading->text[0] == '#')
     return EXIT_PASSED;
   if (strcmp(reading->text, "{") != 0)
-    return refuse_suppression(reading, reading->line, "this line is of no entry",
-                              "{ on a line of its own, or # before what is a comment",
+    return refuse_suppression(reading, reading->line, "this line belongs to no entry",
+                              "{ on a line of its own, or # before a comment",
                               reading->text);
   if (!reading->reason)
     return refuse_suppression(reading, reading->line, "this suppression has no reason",
-                              "a line above it that begins with # and says why it is right", NULL);
+                              "a line above it that begins with # and says why it is justified",
+                              NULL);
   return add_entry(reading, entries);
 }
 
@@ -338,8 +338,9 @@ run_read_suppressions(struct run *run, struct suppressions *entries, const char 
     code = take_suppression_line(&reading, entries);
   if (!reading.file || (!more && ferror(reading.file)))
     code = run_refuse(run, EXIT_USAGE,
-                      &(struct problem){path, "cannot be read", "a file of Valgrind's suppressions",
-                                        strerror(errno), NULL});
+                      &(struct problem){path, "cannot be read",
+                                        "a file of suppressions for Valgrind", strerror(errno),
+                                        NULL});
   free(reading.text);
   free(reading.real);
   if (reading.file)
