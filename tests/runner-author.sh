@@ -124,7 +124,7 @@ build loops
   > tap 2> err
 is $? 1 'an operation that loops: exit 1'
 like "$(cat tap)" '^  verdict: "timeout"' 'a time-out'
-like "$(cat tap)" '^  message: "renew_work_item_lock did not come back' 'which names it'
+like "$(cat tap)" '^  message: "renew_work_item_lock did not return' 'which names it'
 like "$(cat tap)" '^  next: ".*--gdb' 'and says how to see where it is'
 is "$(grep -c '^  usual_cause:' tap)" 0 'and guesses no cause'
 "$DURAKIT" check ./loops.so --only token/unknown-work-token --format human --timeout-scale 0.2 \
@@ -153,7 +153,7 @@ build slow-loops
 "$DURAKIT" check ./slow-loops.so --only token/unknown-work-token --format tap \
   --timeout-scale 0.2 > tap 2> err
 is $? 1 'a slow one that loops, too: exit 1'
-like "$(cat tap)" '^  message: "renew_work_item_lock did not come back' 'and still a time-out'
+like "$(cat tap)" '^  message: "renew_work_item_lock did not return' 'and still a time-out'
 
 # ---- many failures -------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ touch srv/hang-make srv/late
 check "${me}a"
 is $? 1 'a check is ended while it makes its store'
 like "$(cat tap)" 'verdict: "timeout"' 'by its time-out'
-like "$(cat tap)" 'open did not come back' 'in open'
+like "$(cat tap)" 'open did not return' 'in open'
 is "$(grep -c "x-dk${me}a-1-a" srv/log)" 2 'the store is removed at once, and again at the end'
 is "$(stores)" '' 'so that none is left, though the server made it in between'
 is "$(folder_of "${me}a")" '' 'and the folder of the run is removed'
