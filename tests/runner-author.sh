@@ -68,7 +68,7 @@ build taken
   > tap 2> err
 is $? 4 'no descriptor is left: exit 4, trouble of the machine'
 like "$(cat tap)" '^  verdict: "error"' 'and no violation'
-like "$(cat tap)" '^  found: "DK_UNAVAILABLE.*nor can the kit write .*Too many open files' \
+like "$(cat tap)" '^  found: "DK_UNAVAILABLE.*the kit cannot write .*Too many open files' \
   'which the kit has met, too'
 
 # ---- a store that cannot be opened ---------------------------------------------------------------
@@ -100,12 +100,12 @@ fi
 
 # If the kit fails itself, or cannot check something, the plugin is not at fault.
 "$DURAKIT" check ./away.so --only turn/birth --set "store=$scratch/no/folder/s" > out 2> err
-is $? 4 'a folder that does not exist: exit 4'
-like "$(cat err)" '^  found .*nor can the kit write in .*No such file' 'which the kit has met, too'
+is $? 4 'a folder that is not there: exit 4'
+like "$(cat err)" '^  found .*the kit cannot write in .*No such file' 'which the kit has met, too'
 long=$(printf '%0300d' 0)
 "$DURAKIT" check ./away.so --only turn/birth --set "store=$scratch/$long" > out 2> err
 is $? 4 'a name that is too long: exit 4'
-like "$(cat err)" '^  found .*nor can the kit write in .*too long' 'which the kit has met, too'
+like "$(cat err)" '^  found .*the kit cannot write in .*too long' 'which the kit has met, too'
 refuses_open -DSHARED=3
 "$DURAKIT" check ./away.so --only turn/birth > out 2> err
 is $? 4 'a server, which the kit cannot look at: exit 4'

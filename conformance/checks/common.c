@@ -80,7 +80,7 @@ the_item_of(struct dk_check *t, const char *instance, uint64_t activity_id)
   expect(t, status != DK_NOTHING, "activity %llu of \"%s\" is ready, but the fetch found none",
          (unsigned long long)activity_id, instance);
   expect_status(t, status, DK_OK);
-  expect(t, works->n_items > 0, "fetch_work_item answered DK_OK and brought nothing");
+  expect(t, works->n_items > 0, "fetch_work_item answered DK_OK and returned no item");
   struct dk_work_item *work = &works->items[0];
   expect_text(t, work->item.instance, instance, "instance of the one activity that is ready");
   expect_equal(t, work->item.activity_id, activity_id, "the one activity that is ready");

@@ -179,7 +179,7 @@ kit_fork_processes(struct dk_check *t)
   uint32_t n = t->job->check->processes;
 
   if (n > KIT_PROCESSES)
-    kit_trouble(t, "the check wants %u other processes, at most %d are possible", n, KIT_PROCESSES);
+    kit_trouble(t, "the check needs %u other processes; at most %d are possible", n, KIT_PROCESSES);
   for (uint32_t i = 0; i < n; i++) {
     prepare_process(t, &t->shared->actors[1 + i], i);
     fork_process(t, &t->shared->actors[1 + i]);
@@ -316,7 +316,7 @@ judge_death(struct dk_check *t, struct actor *who)
     return;
   if (atomic_load(&who->loads) == 0)
     kit_trouble(t, "%s, another process of the check, ended before it began to load the plugin (%s "
-                   "%d): look whether memory or processes have run out, and try again", who->name,
+                   "%d): check whether memory or processes have run out, and try again", who->name,
                 info.si_code == CLD_EXITED ? "exit" : "signal", info.si_status);
   snprintf(t->report->clause, sizeof(t->report->clause), "ABI-7");
   if (info.si_code == CLD_EXITED)

@@ -36,7 +36,7 @@ kit_fetch_work(struct dk_check *t, const struct fetch_work_args *a, const char *
   if (a->start)
     return NULL;
   kit_expect(t, works->n_items > 0, "n_items > 0", file, line,
-             "fetch_work_item answered DK_OK and brought nothing");
+             "fetch_work_item answered DK_OK and returned no item");
   return &works->items[0];
 }
 

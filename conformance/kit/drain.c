@@ -52,7 +52,7 @@ end_line(struct drain *d)
   char *copy = dk_arena_strdup(d->arena, dk_text_str(&d->text));
 
   if (copy == NULL || dk_text_failed(&d->text))
-    kit_trouble(d->t, "no memory for what the drain tells");
+    kit_trouble(d->t, "no memory for the lines of the drain");
   /* Real instants differ from run to run. */
   *LIST_ADD(d->t, d->arena, d->lines) =
     (struct kit_line){d->t->real_time ? 0 : elapsed(d->t), copy};
@@ -458,7 +458,7 @@ probe_turns(struct drain *d)
 {
   for (size_t i = 0; i < d->t->owners.n; i++)
     probe_owner(d, d->t->owners.items[i]);
-  probe_owner(d, bytes("durakit: nobody"));
+  probe_owner(d, bytes("durakit: no such owner"));
   for (size_t i = 0; i < d->t->pins.n; i++)
     probe_pin(d, d->t->pins.items[i]);
   probe_pin(d, (struct dk_version){UINT32_MAX, UINT32_MAX, UINT32_MAX});
@@ -512,8 +512,8 @@ static void
 bound(struct drain *d, uint32_t n, const char *what)
 {
   if (n >= KIT_MAX_FETCHES)
-    kit_fail(d->t, VERDICT_FAIL, NULL, "what was taken and acknowledged is gone", NULL,
-             "after %d %s that were fetched and acknowledged there are still more", n, what);
+    kit_fail(d->t, VERDICT_FAIL, NULL, "what was fetched and acknowledged does not come again",
+             NULL, "after %d %s that were fetched and acknowledged there are still more", n, what);
 }
 
 static void

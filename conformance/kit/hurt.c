@@ -4,8 +4,8 @@
  * Connections are cut from within: a provider of this process waits for its server by host->wait,
  * which the kit has made, and between its calls its sockets are found in /proc/self/fd.  A server
  * is crashed, stopped and so on by commands of the user; they are run by the hand, a process beside
- * the run (runner/engine/server-commands.c), which undoes what was done as soon as whoever asked
- * is gone.
+ * the run (runner/engine/server-commands.c), which restores the server as soon as the process that
+ * asked has ended.
  *
  * Owns the descriptor to the hand.  A cut is armed by the check's thread, and taken by whichever
  * thread waits then; there is no lock. */
@@ -40,7 +40,7 @@ wait_for_real(struct dk_check *t, int ms)
 
 /* ---- sockets of the provider ----------------------------------------------------------------- */
 
-/* Connected to somebody, so that there is something to cut. */
+/* The socket is connected, so that there is something to cut. */
 static bool
 is_connection(int fd)
 {
@@ -140,7 +140,7 @@ was_cut(struct dk_check *t)
 {
   static const char *const words[] = {
     [CUT_REQUEST] = "the connection was cut in the wait for an answer",
-    [CUT_ANSWER] = "the answer was thrown away, and the connection cut",
+    [CUT_ANSWER] = "the answer was discarded, and the connection cut",
     [CRASH_SERVER] = "the server was crashed in the wait for an answer",
   };
   struct kit_cut *armed = &t->shared->cut;
@@ -212,7 +212,7 @@ connect_to_hand(const char *path)
   return fd;
 }
 
-/* One line there, one line back. */
+/* Sends one line, and reads one line. */
 static bool
 exchange(int fd, const char *line, char *ret_answer, size_t size)
 {
@@ -237,7 +237,7 @@ exchange(int fd, const char *line, char *ret_answer, size_t size)
   return n > 0;
 }
 
-/* While the hand is at work it is a command that is waited for, and not the provider. */
+/* While the hand works, the kit waits for a command, and not for the provider. */
 static bool
 hurt_ask(struct kit_report *report, int fd, const char *option, const char *line, char *ret_answer,
          size_t size)
@@ -248,7 +248,7 @@ hurt_ask(struct kit_report *report, int fd, const char *option, const char *line
   return answered;
 }
 
-/* May be called by whoever waits, so it judges nothing.  False: `ret_answer` says why. */
+/* A thread of the provider's may call it, so it judges nothing.  False: `ret_answer` says why. */
 static bool
 ask_hand(struct dk_check *t, const char *verb, char *ret_answer, size_t size)
 {
@@ -279,14 +279,14 @@ command(struct dk_check *t, const char *verb)
 
 /* ---- whether it has had its effect ----------------------------------------------------------- */
 
-/* By a handle of its own: what the one under test answers is the provider's. */
+/* Asks a handle of its own, because the answers of the one under test are the provider's. */
 static void
 expect_no_answer(struct dk_check *t, const char *verb, const char *wanted)
 {
   char why[700];
 
   if (kit_store_answers(t, why, sizeof(why)))
-    kit_trouble(t, "--store-%s: it ended with exit 0 and has had no effect: expected %s; %s", verb,
+    kit_trouble(t, "--store-%s: it ended with exit 0 but had no effect: expected %s; %s", verb,
                 wanted, why);
 }
 
@@ -299,8 +299,8 @@ expect_answer(struct dk_check *t, const char *verb, int within_ms)
 
   while (!kit_store_answers(t, why, sizeof(why))) {
     if (real_time_ms() >= bound)
-      kit_trouble(t, "--store-%s: it ended with exit 0 and has had no effect: expected a server "
-                  "that answers, at the latest %d s later; %s", verb, within_ms / 1000, why);
+      kit_trouble(t, "--store-%s: it ended with exit 0 but had no effect: expected a server that "
+                  "answers within %d s; %s", verb, within_ms / 1000, why);
     wait_for_real(t, ASKED_EVERY_MS);
   }
 }
@@ -314,13 +314,14 @@ judge_crashed(struct dk_check *t)
 void
 judge_not_paused(struct dk_check *t, const char *call)
 {
-  kit_trouble(t, "--store-pause: the server still answers: it ended with exit 0, and then %s was "
-              "answered with DK_OK", call);
+  kit_trouble(t, "--store-pause: it ended with exit 0, but the server still answers: %s returned "
+              "DK_OK", call);
 }
 
 /* ---- on demand ------------------------------------------------------------------------------- */
 
-/* A new handle may have to wait for the call that runs: it is asked later. */
+/* Its effect is checked later (judge_crashed), because a new handle might wait for the running
+ * call. */
 void
 crash_server_now(struct dk_check *t)
 {
@@ -357,7 +358,7 @@ void
 deny_rights(struct dk_check *t)
 {
   command(t, "deny");
-  expect_no_answer(t, "deny", "a store that may not be used until --store-allow");
+  expect_no_answer(t, "deny", "a store that refuses every call until --store-allow");
 }
 
 void
@@ -381,12 +382,12 @@ kit_hurt_end(struct dk_check *t)
   if (!hurt_ask(t->report, t->hand_fd, "--store-start, --store-resume or --store-allow", "mend\n",
                 answer, sizeof(answer)) ||
       strncmp(answer, "ok", 2) != 0)
-    kit_trace_printf(t, "the server may not be well again: %s", answer);
+    kit_trace_printf(t, "the server might not be restored: %s", answer);
   close(t->hand_fd);
   t->hand_fd = -1;
 }
 
-/* The hand serves one after the other, and undoes in between. */
+/* The hand serves one check after the other, and restores the server in between. */
 void
 kit_wait_until_mended(const struct kit_job *job)
 {

@@ -71,7 +71,7 @@ close_store(struct process *p)
   const char *stuck = dk_store_close(p->store);
 
   if (stuck != NULL)
-    process_refuse(p, DK_INTERNAL, "a call did not come back when the store was closed", stuck);
+    process_refuse(p, DK_INTERNAL, "a call did not return when the store was closed", stuck);
   p->store = NULL;
 }
 

@@ -425,7 +425,7 @@ cut_at_message(struct dk_check *t, struct message_cut cut)
   struct kit_proxy *proxy = &t->shared->proxy;
 
   if (proxy->pid <= 0)
-    kit_trouble(t, "nobody stands between provider and server in this check");
+    kit_trouble(t, "this check has no process between provider and server");
   if (atomic_load(&proxy->holds) != 0)
     kit_trouble(t, "a piece is still held");
   atomic_store(&proxy->countdown, 0);

@@ -312,7 +312,7 @@ judge_overlaps(struct dk_check *t)
   set_phase(t, PHASE_RUN);
   t->pass = 0;
   kit_fail(t, VERDICT_UNEXERCISED, NULL, NULL, NULL,
-           "only %u of %u overlaps were seen in %u rounds: nothing is known about the race",
+           "only %u of %u overlaps were seen in %u rounds: the race was not tested",
            r->overlaps, t->enough, r->rounds);
 }
 
@@ -327,7 +327,7 @@ end_what_runs(struct dk_check *t)
     return true;
   if (t->verdict != VERDICT_NONE)
     return false;
-  snprintf(t->report->message, sizeof(t->report->message), "a thread of the runtime runs on");
+  snprintf(t->report->message, sizeof(t->report->message), "a thread of the runtime still runs");
   t->verdict = VERDICT_ERROR;
   return false;
 }

@@ -128,7 +128,7 @@ void
 hold_at_clock(struct dk_check *t, uint32_t question)
 {
   if (t->real_time)
-    kit_trouble(t, "only who asks a virtual clock can be held");
+    kit_trouble(t, "a call can be held only where it asks a virtual clock");
   atomic_store(&t->shared->gate.asked, 0);
   atomic_store(&t->shared->gate.countdown, (int32_t)question);
 }

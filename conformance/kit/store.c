@@ -253,8 +253,8 @@ close_store(struct dk_check *t, const char *whose, struct dk_store *store)
   kit_left(t);
   if (stuck != NULL) {
     snprintf(t->report->clause, sizeof(t->report->clause), "CALL-4");
-    kit_fail(t, VERDICT_FAIL, NULL, "every call comes back when its handle is closed", stuck,
-             "%s of %s did not come back when the handle was closed", stuck, whose);
+    kit_fail(t, VERDICT_FAIL, NULL, "every call returns when its handle is closed", stuck,
+             "%s of %s did not return when the handle was closed", stuck, whose);
   }
   kit_judge_violation(t);
 }
@@ -408,7 +408,7 @@ kit_store_answers(struct dk_check *t, char *ret_why, size_t size)
 {
   struct actor *who = kit_actor(t, NULL);
   struct dk_read_history request = {.struct_size = sizeof(request),
-                                    .instance = bytes("durakit: is anybody there")};
+                                    .instance = bytes("durakit: no such instance")};
   struct dk_history *history;
   struct dk_store *store = NULL;
   uint32_t flags = kit_open_flags(t->shared, t->provider) & ~(uint32_t)DK_OPEN_CREATE;
@@ -420,7 +420,7 @@ kit_store_answers(struct dk_check *t, char *ret_why, size_t size)
     status = dk_store_read_history(store, who->caller, &request, &history);
   snprintf(ret_why, size, "%s of a new handle answered %s: %s", doing,
            kit_status_name(status, name, sizeof(name)),
-           status == DK_OK ? "all is well" : dk_caller_failure(who->caller)->text);
+           status == DK_OK ? "the store works" : dk_caller_failure(who->caller)->text);
   if (store != NULL)
     close_store(t, "a new handle", store);
   return status == DK_OK;

@@ -42,7 +42,7 @@ wrong_assertion(struct dk_check *t)
 static void
 wrong_status(struct dk_check *t)
 {
-  expect_status(t, renew_turn(t, bytes("nobody's")), DK_OK);
+  expect_status(t, renew_turn(t, bytes("unknown")), DK_OK);
 }
 
 static void
@@ -133,7 +133,7 @@ static const struct expected alone[] = {
             "attempt 1"},
   {.name = "a wrong status", .run = wrong_status, .verdict = VERDICT_FAIL,
    .message = "answered DK_LOCK_LOST, not DK_OK", .found = "DK_LOCK_LOST: ",
-   .trace = "main renew_orchestration_item_lock(\"nobody's\", extend 30000) -> DK_LOCK_LOST: "},
+   .trace = "main renew_orchestration_item_lock(\"unknown\", extend 30000) -> DK_LOCK_LOST: "},
   {.name = "a wrong number", .run = wrong_number, .verdict = VERDICT_FAIL,
    .message = "sum: 2, not 3", .found = "2 (1 + 1)"},
   {.name = "a wrong text", .run = wrong_text, .verdict = VERDICT_FAIL,

@@ -256,7 +256,7 @@ static const struct expected twins[] = {
   {.name = "a region that deletes", .run = region_that_deletes, .verdict = VERDICT_FAIL,
    .message = "with the refused call: nothing like it / without: history of \"inst\" execution 1"},
   {.name = "a check that is not steady", .run = unsteady, .verdict = VERDICT_ERROR,
-   .message = "part at call 3, before the region: nothing more in the one, main "
+   .message = "differ at call 3, before the region: nothing more in one, main "
               "enqueue_for_orchestrator -> DK_OK in the other"},
   {.name = "a region in a region", .run = region_in_region, .verdict = VERDICT_ERROR,
    .message = "before() inside another region"},

@@ -57,7 +57,7 @@ kit_go_to(struct dk_check *t, int64_t time)
   if (time <= now(t))
     return;
   if (t->clock->wait(t->clock, &wait) != DK_NOTHING)
-    kit_trouble(t, "time did not move on");
+    kit_trouble(t, "the clock did not advance");
 }
 
 /* As a machine whose clock was wrong: whoever opens the store next finds an earlier time. */
@@ -78,7 +78,7 @@ void
 set_host_clock_forward(struct dk_check *t, int64_t ms)
 {
   if (t->shared->own_clock == 0)
-    kit_trouble(t, "the host's clock is set forward only where stores go by their own");
+    kit_trouble(t, "the host's clock is set forward only where stores use their own clock");
   atomic_fetch_add(&t->shared->gate.ahead, ms);
   kit_trace_printf(t, "the host's clock jumps forward by %lld ms", (long long)ms);
 }
@@ -91,7 +91,7 @@ hold_at_line(struct dk_check *t, struct actor *actor)
   struct actor *who = kit_actor(t, actor);
 
   if (who->kind == IS_MAIN)
-    kit_trouble(t, "the check itself cannot stand at the line of a race: use another actor");
+    kit_trouble(t, "the check itself cannot wait at the line of a race: use another actor");
   who->held = 1;
 }
 

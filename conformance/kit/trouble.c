@@ -90,7 +90,8 @@ kit_place_is_well(const struct dk_provider *provider, const struct kit_job *job,
   if (reason == 0)
     reason = look_at_name(store);
   if (reason != 0)
-    snprintf(ret_why, size, " (nor can the kit write in %.200s: %s)", folder, strerror(reason));
+    snprintf(ret_why, size, " (the kit cannot write in %.200s either: %s)", folder,
+             strerror(reason));
   else
     snprintf(ret_why, size, " (the kit itself can write there)");
   return reason == 0;

@@ -69,8 +69,8 @@ say_parting(struct dk_check *t, const struct kit_log_line *with, const struct ki
   if (without != NULL)
     say_log_line(t, without, b, sizeof(b));
   kit_fail(t, VERDICT_ERROR, NULL, a, b,
-           "the two runs of a twin part at call %zu, before the region: %s in the one, %s in the "
-           "other; where a provider may choose, take all and pick by identity",
+           "the two runs of a twin differ at call %zu, before the region: %s in one, %s in the "
+           "other; where a provider may choose, fetch all and pick by identity",
            t->twin.n_compared + 1, a, b);
 }
 
@@ -152,7 +152,7 @@ kit_twin_remembered(struct dk_check *t, struct actor *who)
   struct op *op = &who->op;
 
   if (twin->n_skipped == twin->calls.n || twin->calls.items[twin->n_skipped].kind != op->kind)
-    kit_trouble(t, "the two runs of a twin part inside the region, at %s", kit_op_name(op->kind));
+    kit_trouble(t, "the two runs of a twin differ inside the region, at %s", kit_op_name(op->kind));
   const struct kit_remembered *was = &twin->calls.items[twin->n_skipped++];
   if (was->status == DK_OK && brings_results(op))
     kit_trouble(t, "%s answered DK_OK between before and expect_unchanged: only refused calls "
@@ -280,7 +280,7 @@ kit_expect_unchanged(struct dk_check *t, const char *file, int line)
     kit_drain(t, &twin->arena, &twin->with);
   } else {
     if (twin->n_skipped < twin->calls.n)
-      kit_trouble(t, "the two runs of a twin part inside the region: a call is missing");
+      kit_trouble(t, "the two runs of a twin differ inside the region: a call is missing");
     twin->skips = false;
     kit_drain(t, &t->arena, &without);
     twin_compare(t, &twin->with.seen, &without.seen, where);
