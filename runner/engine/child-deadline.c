@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The deadline of a child: what it is not to be blamed for moves it. */
+/* The deadline of a child, which moves for delays that are not its fault. */
 #include "runner/engine/child-deadline.h"
 
 #include "runner/system/clock.h"
@@ -7,13 +7,13 @@
 
 enum {
   START_MS = 5000, /* until a check begins to load the plugin */
-  LEAST_MS = 50,   /* that are worth it */
+  LEAST_MS = 50,   /* shorter delays do not move the deadline */
   MOST_TIMES_GRANTED = 10,
-  MOST_OPERATIONS = 5000, /* no check makes half as many: these are made in a loop */
-  PARTS = 4 /* of its deadline: one for each look whether operations still end */
+  MOST_OPERATIONS = 5000, /* no check makes half as many: more are an endless loop */
+  PARTS = 4 /* of its deadline: after each the engine looks whether operations still end */
 };
 
-/* Each store that is removed has the whole time. */
+/* Each store to be removed gets the whole time. */
 void
 child_deadline_of_next_store(struct slot *slot)
 {
@@ -26,8 +26,8 @@ child_deadline_of_next_store(struct slot *slot)
   slot->deadline_ns = clock_ns() + slot->task.deadline_ms * 1000000;
 }
 
-/* On a machine that has more to do than processors, a check is not blamed for the time in which it
- * could not run: its deadline moves by so much, if not for ever. */
+/* On a busy machine a check is not blamed for the time in which it waited for a processor: its
+ * deadline moves by that time, up to a limit. */
 static bool
 grant_time(struct slot *slot)
 {
@@ -42,8 +42,8 @@ grant_time(struct slot *slot)
   return true;
 }
 
-/* The time of a check begins when it begins to load the plugin: what comes before takes long on a
- * busy machine only. */
+/* The time of a check begins when it begins to load the plugin: the steps before that take long
+ * only on a busy machine. */
 static bool
 grant_start(struct slot *slot, int64_t now)
 {
@@ -57,8 +57,8 @@ grant_start(struct slot *slot, int64_t now)
   return true;
 }
 
-/* Its operations still end: the store is slow, and does not hang.  The last has begun or ended in
- * half of the time before its deadline; one that has run for longer is what hangs. */
+/* Its operations still end: the store is slow, and does not hang.  The last operation has begun or
+ * ended within the last half of the time; one that has run for longer hangs. */
 static bool
 still_works(const struct slot *slot, int64_t now)
 {

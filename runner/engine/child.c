@@ -32,8 +32,8 @@ child_call(const struct task *task, struct kit_shared *shared, const struct kit_
   }
 }
 
-/* All descriptors of the runner's own are close-on-exec; those that it was given itself are not.
- * One of them is for the child. */
+/* The runner's own descriptors are close-on-exec; those that it inherited are not.  One of them is
+ * for the child. */
 static int
 close_own(int keep)
 {
@@ -50,7 +50,7 @@ close_own(int keep)
   return closedir(folder);
 }
 
-/* Standard input is /dev/null, output goes to files, the rest of the runner's is closed. */
+/* Standard input is /dev/null, output goes to files, the runner's other descriptors are closed. */
 static int
 take_descriptors(const struct child *child, const struct kit_job *job)
 {
@@ -69,14 +69,14 @@ child_main(const struct child *child, const struct kit_job *job)
 
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  /* Whatever loses its parent in here comes to this process, and to the runner when this one has
-   * ended: so the runner knows whose it is. */
+  /* A process that loses its parent in here becomes a child of this process, and of the runner when
+   * this process has ended: so the runner knows whose it is. */
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (getppid() != child->runner || take_descriptors(child, job) != 0 || chdir(child->folder) != 0)
     _exit(70);
   setrlimit(RLIMIT_CORE, &no_core);
   signal(SIGPIPE, SIG_DFL);
-  /* A signal that a parent of the runner blocks would make a crash look like a pass. */
+  /* If a parent of the runner blocks a signal, a crash could look like a pass. */
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   child_call(child->task, child->shared, job);

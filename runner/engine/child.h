@@ -14,13 +14,13 @@ struct child {
   int output, errors;         /* descriptors 1 and 2 of the child */
   pid_t runner;
   bool memcheck;              /* Valgrind judges the memory at the end */
-  void *held;                 /* there: the plugin as it was linked before, or NULL */
+  void *held;                 /* under memcheck: the plugin as it was linked before, or NULL */
 };
 
 /* Never returns.  `job` is the task's with the engine's members filled in. */
 __attribute__((noreturn)) void child_main(const struct child *child, const struct kit_job *job);
 
-/* Calls what the kind of the task asks for: in a child, or in the runner for --in-process. */
+/* Runs the task by its kind: in a child, or in the runner for --in-process. */
 void child_call(const struct task *task, struct kit_shared *shared, const struct kit_job *job);
 
 #endif

@@ -28,9 +28,9 @@
 
 enum {
   GRACE_MS = 200,
-  MEMCHECK_GRACE_MS = 5000, /* Valgrind tells where a child hangs before it ends it */
+  MEMCHECK_GRACE_MS = 5000, /* Valgrind reports where a child hangs before it ends */
   DESTROY_MS = 5000, /* each store */
-  LOOK_MS = 50 /* between two looks at what the children have written */
+  LOOK_MS = 50 /* between two looks at the size of the children's output */
 };
 
 struct engine {
@@ -40,16 +40,16 @@ struct engine {
   struct slot *slots;
   int signal_fd;
   struct pollfd *watched;    /* the signals, and the seals of each slot */
-  sigset_t mask;             /* as it was; only to be put back */
+  sigset_t mask;             /* as it was, to be restored */
   struct sigaction on_child; /* as it was */
   struct strangers strangers;
   struct limits limits;
-  char meddled[200];         /* limits that a child has changed, and no check was judged for yet */
+  char meddled[200];         /* limits that a child has changed, not yet part of a verdict */
   struct task_names names;   /* of its tasks */
-  char why[400];             /* the last task could not be started; "": it was */
+  char why[400];             /* why the last task could not be started; "": it was */
   int interrupted;
-  engine_wait_fn *on_wait;   /* NULL: nobody */
-  void *context;             /* of that */
+  engine_wait_fn *on_wait;   /* NULL: none */
+  void *context;             /* of on_wait */
 };
 
 /* ---- signals and limits ---------------------------------------------------------------------- */
@@ -74,7 +74,7 @@ send_signal(struct slot *slot, int number)
   slot->signals++;
 }
 
-/* SIGTERM, some grace, SIGKILL.  A stopped process gets its SIGTERM only when it goes on. */
+/* SIGTERM, a grace period, SIGKILL.  A stopped process gets its SIGTERM only when it continues. */
 static void
 push(struct slot *slot)
 {
@@ -102,8 +102,8 @@ take_interruption(struct engine *engine, int number)
   }
 }
 
-/* The kernel's signal for a limit that a child has lowered.  It may come when that limit was set
- * back already, so that what counts is the limit which is in force now. */
+/* The kernel's signal for a limit that a child has lowered.  It may arrive when that limit is
+ * restored already, so only the limit in force now counts. */
 static bool
 is_of_lowered_limit(struct engine *engine, const struct signalfd_siginfo *info)
 {
@@ -128,7 +128,8 @@ hear_signals(struct engine *engine)
 
 /* ---- making and ending it -------------------------------------------------------------------- */
 
-/* Whoever ignores SIGCHLD and execs passes that on, and then the kernel keeps no exit status. */
+/* A parent that ignores SIGCHLD passes that on by exec, and then the kernel keeps no exit
+ * status. */
 static int
 take_signals(struct engine *engine)
 {
@@ -144,7 +145,7 @@ take_signals(struct engine *engine)
   sigaddset(&wanted, SIGHUP);
   sigaddset(&wanted, SIGXCPU); /* a limit that a child may lower; the others fail a call */
   sigaddset(&wanted, SIGXFSZ);
-  /* Nothing else stays blocked, whatever a parent has left so. */
+  /* No other signal stays blocked, even if a parent has blocked it. */
   if (sigprocmask(SIG_SETMASK, &wanted, &engine->mask) != 0)
     return -1;
   engine->signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -196,7 +197,7 @@ engine_free(struct engine *engine)
     orphans_end(&engine->strangers, NULL, 0, text, sizeof(text));
   orphans_forget_strangers(&engine->strangers);
   if (engine->signal_fd >= 0) {
-    hear_signals(engine); /* none that is pending ends the process now */
+    hear_signals(engine); /* so that no pending signal ends the process now */
     close(engine->signal_fd);
   }
   sigaction(SIGCHLD, &engine->on_child, NULL);
@@ -266,7 +267,7 @@ engine_interrupted(const struct engine *engine)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-/* Keeps the errno; false. */
+/* Notes what failed and keeps errno; returns false. */
 static bool
 engine_fail(struct engine *engine, const char *what, const char *where)
 {
@@ -278,7 +279,7 @@ engine_fail(struct engine *engine, const char *what, const char *where)
   return false;
 }
 
-/* The folder of the task, and the job with what lies in it. */
+/* Makes the folder of the task, and puts its files into the job. */
 static bool
 prepare_task(struct engine *engine, struct slot *slot, const struct task *task)
 {
@@ -294,12 +295,13 @@ prepare_task(struct engine *engine, struct slot *slot, const struct task *task)
     return engine_fail(engine, "mkdir", slot->folder);
   slot->output = slot_open_file(slot, "out");
   if (slot->output < 0)
-    return engine_fail(engine, "the file of the output beside", slot->folder);
+    return engine_fail(engine, "the file for its output beside", slot->folder);
   slot->errors = slot_open_file(slot, "err");
   return slot->errors >= 0 || engine_fail(engine, "the file of the errors beside", slot->folder);
 }
 
-/* Under memcheck it becomes another program, and starts late: its time begins when it is there. */
+/* Under memcheck the child becomes another program, and starts late: its time begins when it has
+ * started. */
 static bool
 start_memcheck(const struct engine *engine, struct slot *slot)
 {
@@ -314,7 +316,7 @@ start_memcheck(const struct engine *engine, struct slot *slot)
   return slot->pid > 0;
 }
 
-/* Forks; what was buffered is written before, so that no child writes it again. */
+/* Forks.  Buffered output is written before, so that no child writes it again. */
 static bool
 fork_sealed(struct engine *engine, struct slot *slot)
 {
@@ -327,7 +329,7 @@ fork_sealed(struct engine *engine, struct slot *slot)
 
   if (!slot_reserve(slot)) {
     errno = ENOMEM;
-    return engine_fail(engine, "room for its outcome", "");
+    return engine_fail(engine, "memory for its outcome", "");
   }
   kit_shared_reset(slot->shared);
   fflush(NULL);
@@ -344,7 +346,7 @@ fork_sealed(struct engine *engine, struct slot *slot)
   slot->flooded = false;
   if (slot->task.memcheck) {
     if (!start_memcheck(engine, slot))
-      return engine_fail(engine, "a start under Valgrind", "");
+      return engine_fail(engine, "the start under Valgrind", "");
   } else {
     slot->pid = fork();
     if (slot->pid == 0)
@@ -357,7 +359,7 @@ fork_sealed(struct engine *engine, struct slot *slot)
   return true;
 }
 
-/* The child has its end of the seals' socket, and the runner keeps no copy of that. */
+/* The child has its end of the socket for seals; the runner keeps no copy of it. */
 static bool
 fork_child(struct engine *engine, struct slot *slot)
 {
@@ -386,7 +388,7 @@ engine_start(struct engine *engine, const struct task *task)
     slot = engine->slots[i].busy ? NULL : &engine->slots[i];
   if (!slot) {
     errno = EAGAIN;
-    return engine_fail(engine, "a place for it", "");
+    return engine_fail(engine, "a free slot", "");
   }
   engine->why[0] = '\0';
   if (slot_makes_stores(task))
@@ -401,7 +403,7 @@ engine_start(struct engine *engine, const struct task *task)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-/* The leader has ended and is not reaped yet, so its group's number belongs to nobody else; unless
+/* The leader of the group has ended and is not reaped yet, so no other group has its number; unless
  * its end was not seen. */
 static void
 end_group(struct engine *engine, struct slot *slot, bool seen, char *orphans, size_t size)
@@ -471,7 +473,7 @@ leave_slot(struct engine *engine, struct slot *slot, struct outcome *outcome)
   return outcome;
 }
 
-/* Only a check is judged by it, and only one that has loaded the plugin: no canary. */
+/* Only a check that has loaded the plugin is judged by it: no canary. */
 static void
 take_meddling(struct engine *engine, const struct slot *slot, struct ending *ending)
 {
@@ -483,7 +485,7 @@ take_meddling(struct engine *engine, const struct slot *slot, struct ending *end
   engine->meddled[0] = engine->names.intruded[0] = '\0';
 }
 
-/* The child of this slot has ended.  NULL: another one runs, which removes its stores. */
+/* The child of this slot has ended.  NULL: a second child now runs, which removes its stores. */
 static struct outcome *
 finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
 {
@@ -522,7 +524,8 @@ finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
 
 /* ---- watching -------------------------------------------------------------------------------- */
 
-/* Waits, and answers the children that have asked for a seal; poll passes by what is -1. */
+/* Waits, and answers the children that have asked for a seal; poll skips descriptors that are
+ * -1. */
 static void
 poll_all(struct engine *engine, int timeout)
 {
@@ -536,8 +539,8 @@ poll_all(struct engine *engine, int timeout)
   }
 }
 
-/* Waits for a signal, a child's question, the first deadline, or until output is to be looked at:
- * never longer, whatever became of the signals. */
+/* Waits for a signal, a child's question, the first deadline, or the next look at the output: never
+ * longer, even if signals are lost. */
 static void
 watch_children(struct engine *engine)
 {
@@ -554,7 +557,7 @@ watch_children(struct engine *engine)
   look_at_limits(engine);
 }
 
-/* Pushes the children that write without end: they fill the memory that all checks share. */
+/* Ends the children that write without end: they fill the memory that all checks share. */
 static void
 stop_floods(struct engine *engine)
 {
@@ -568,7 +571,7 @@ stop_floods(struct engine *engine)
   }
 }
 
-/* Pushes the children whose time is up. */
+/* Ends the children whose time is up. */
 static void
 meet_deadlines(struct engine *engine)
 {
@@ -586,7 +589,7 @@ meet_deadlines(struct engine *engine)
   }
 }
 
-/* It has ended: how, or nothing (si_code 0) if its status is lost. */
+/* How the child has ended; si_code 0 if its status is lost. */
 static bool
 has_ended(const struct slot *slot, siginfo_t *ret_how)
 {
@@ -596,7 +599,7 @@ has_ended(const struct slot *slot, siginfo_t *ret_how)
   return errno == ECHILD;
 }
 
-/* The outcome of one that has ended. */
+/* The outcome of a child that has ended. */
 static struct outcome *
 find_ended_child(struct engine *engine)
 {
@@ -616,7 +619,7 @@ struct outcome *
 engine_wait(struct engine *engine)
 {
   while (engine_running(engine) > 0) {
-    hear_signals(engine); /* though some child has always ended */
+    hear_signals(engine); /* even if some child has always ended */
     struct outcome *outcome = find_ended_child(engine);
     if (outcome)
       return outcome;

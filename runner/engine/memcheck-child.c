@@ -29,7 +29,7 @@ struct here {
 
 /* ---- a check --------------------------------------------------------------------------------- */
 
-/* The file that the runner has made, if that is what still has its name. */
+/* Opens the file that the runner has made, if the name still belongs to it. */
 static int
 open_beside(const struct request *request, const char *ending)
 {
@@ -81,7 +81,7 @@ read_all(int fd, void *bytes, size_t size)
   return n == (ssize_t)size;
 }
 
-/* Forks the check, tells its number, and is gone: without a word, for it has nothing to report. */
+/* Forks the check, passes on its process id, and ends at once, without any output. */
 __attribute__((noreturn)) static void
 be_between(const struct here *here, const struct request *request, const int number[2],
            const int go[2])
@@ -135,8 +135,8 @@ fork_check(const struct here *here, const struct request *request)
   return pid;
 }
 
-/* Until the runner closes its end.  What is requested lies in no block, for that would be a leak of
- * each check. */
+/* Runs until the runner closes its end.  The request does not lie on the heap: there it would be a
+ * leak of each check. */
 static int
 serve(const struct here *here)
 {

@@ -9,19 +9,19 @@
 #include "core/base/text.h"
 #include "runner/engine/engine.h"
 
-/* What the child is told.  All texts lie in the bytes that it was made of. */
+/* A task for the child.  All its texts lie in the bytes from which it was made. */
 struct request {
-  struct task task;          /* of kind TASK_CHECK, with a job whose folder is there */
+  struct task task;          /* of kind TASK_CHECK, with a job whose folder exists */
   struct dk_setting *settings;
   pid_t runner;
 };
 
-/* dk_text_failed tells of no memory. */
+/* Without memory, dk_text_failed is true of the bytes. */
 void request_write(struct dk_text *bytes, const struct task *task, const struct kit_job *job,
                    pid_t runner);
-/* The check of this id; NULL: there is none. */
+/* Returns the check with this id; NULL: there is none. */
 typedef const struct check *request_find_fn(const char *id);
-/* false: the bytes are cut, or name a check that `find` does not know. */
+/* false: the bytes are incomplete, or name a check that `find` does not know. */
 bool request_read(struct request *ret, const char *bytes, size_t size, request_find_fn *find);
 void request_done(struct request *request);
 

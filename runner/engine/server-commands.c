@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs commands for one asker after another.  Owns its listening socket, and in the runner one end
- * of a pair by which each notices that the other is gone. */
+/* Runs commands for one client after another.  Owns its listening socket, and in the runner one end
+ * of a socket pair by which each side notices that the other has ended. */
 #include "runner/engine/server-commands.h"
 
 #include <errno.h>
@@ -31,14 +31,14 @@ struct work {
   const struct server_options *commands;
   const char *folder;
   int listener, runner;
-  bool crashed, paused, denied; /* by the present asker, and not undone yet */
-  bool went_on;                 /* it was paused for so long that it was resumed unasked */
+  bool crashed, paused, denied; /* by the present client, and not undone yet */
+  bool went_on;                 /* it was paused for so long that the helper resumed it */
   char store[LINE];             /* whose rights were withdrawn */
 };
 
 /* ---- one command ----------------------------------------------------------------------------- */
 
-/* {store} and {folder} stand for themselves in the command, as text. */
+/* Replaces {store} and {folder} in the command by their values, unquoted. */
 static void
 fill_in(struct dk_text *text, const char *command, const char *store, const char *folder)
 {
@@ -85,7 +85,7 @@ wait_for(pid_t pid, int *ret_status)
   return in_time ? 0 : -1;
 }
 
-/* What it has said, in one line. */
+/* The command's output, in one line. */
 static void
 tell_output(int output, char *buffer, size_t size)
 {
@@ -130,7 +130,7 @@ run_command(const struct work *work, const char *command, const char *store, cha
 
 /* ---- what is asked --------------------------------------------------------------------------- */
 
-/* The other way round.  Whoever asks is told of the first that fails. */
+/* Undoes all that was done.  `said` has the output of the command that failed. */
 static bool
 mend(struct work *work, char *said, size_t size)
 {
@@ -170,7 +170,7 @@ obey(struct work *work, const char *verb, const char *store, char *said, size_t 
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
     if (strcmp(rows[i].verb, verb) != 0 || !rows[i].command)
       continue;
-    /* Before, for one that fails halfway has to be undone as well. */
+    /* Noted before it is run, because a command that fails halfway must be undone as well. */
     *rows[i].done = *rows[i].done || rows[i].after;
     bool well = run_command(work, rows[i].command, store, said, size);
     *rows[i].done = well ? rows[i].after : *rows[i].done;
@@ -180,7 +180,7 @@ obey(struct work *work, const char *verb, const char *store, char *said, size_t 
   return false;
 }
 
-/* False: the asker has gone, or the runner has. */
+/* False: the client has ended, or the runner has. */
 static bool
 hear_asker(struct work *work, int asker)
 {
@@ -208,7 +208,7 @@ hear_asker(struct work *work, int asker)
   return send(asker, answer, strlen(answer), MSG_NOSIGNAL) > 0;
 }
 
-/* One asker after another, until the runner is gone. */
+/* Serves one client after another, until the runner has ended. */
 __attribute__((noreturn)) static void
 serve(struct work *work)
 {
@@ -261,8 +261,8 @@ listen_at(const char *path)
   return -1;
 }
 
-/* The first child ends at once, so that the second is nobody's here.  It has a session of its own,
- * for it has to undo things after a ^C too. */
+/* The first child ends at once, so that the second is no child of the runner.  It has a session of
+ * its own, because it must restore the server even after a ^C. */
 static bool
 fork_away(struct work *work, int runner_end)
 {

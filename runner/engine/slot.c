@@ -65,7 +65,7 @@ remove_file(const struct slot *slot, const char *ending)
   unlinkat(slot->parent, name, 0);
 }
 
-/* What is left is told at the end of the run, whose folder it is in. */
+/* What cannot be removed is reported at the end of the run, with the run's folder. */
 void
 slot_remove_folder(struct slot *slot)
 {
@@ -121,17 +121,18 @@ collect_output(struct outcome *outcome, const struct slot *slot)
 
   outcome->output_total = out + err;
   read_output(outcome, slot->output, out > half && err > half ? half : OUTPUT_KEPT);
-  /* A line of its own ends what is cut here: see secrets.c for why that matters. */
+  /* A cut text ends with a line of its own: secrets.c says why that matters. */
   if (outcome->output_size < out && outcome->output_size > 0)
     outcome->output[outcome->output_size - 1] = '\n';
   read_output(outcome, slot->errors, OUTPUT_KEPT - outcome->output_size);
   if (outcome->output_size > 0)
     return;
-  free(outcome->output); /* results are kept until the run is over */
+  free(outcome->output); /* results are kept until the run ends */
   outcome->output = NULL;
 }
 
-/* What linking the plugin did in the zygote is told by memory/cycle, once for all checks. */
+/* Findings from linking the plugin in the zygote are reported by memory/cycle, once for all
+ * checks. */
 static void
 collect_findings(struct outcome *outcome, const struct slot *slot,
                  const struct memcheck *memcheck)
@@ -190,7 +191,7 @@ slot_collect(struct slot *slot, const struct memcheck *memcheck)
   return outcome;
 }
 
-/* What lies in the shared map may be anything; only this run's own stores may be removed. */
+/* The shared map may contain anything; only this run's own stores may be removed. */
 static bool
 is_ours(const struct slot *slot, const char *suffix)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One place of the engine, in which one task runs at a time: its folder, its files of output, and
- * what is collected of them at its end.  For engine.c and slot.c. */
+/* One slot of the engine, in which one task runs at a time: its folder, its files for output, and
+ * the outcome that is collected from them at its end.  For engine.c and slot.c. */
 #ifndef DK_RUNNER_ENGINE_SLOT_H
 #define DK_RUNNER_ENGINE_SLOT_H
 
@@ -24,14 +24,14 @@ struct slot {
   char name[24];
   int output, errors;
   int64_t started_ns, deadline_ns;
-  int64_t granted_ns;        /* of that deadline: for the time that it waited for a processor */
+  int64_t granted_ns;        /* part of the deadline: time that it waited for a processor */
   int signals;               /* 0: none yet; 1: SIGTERM was sent; 2: SIGKILL */
-  int64_t worked_ns;         /* of that deadline: for the operations that still ended */
+  int64_t worked_ns;         /* part of the deadline: because operations still ended */
   bool timed_out, slow, flooded;
-  int64_t called_ns;         /* timed out: so long the call had run that had not come back */
-  struct outcome *outcome;   /* of the task that runs, made before its child is */
+  int64_t called_ns;         /* timed out: how long the call had run that had not returned */
+  struct outcome *outcome;   /* of the task that runs, made before its child */
   struct outcome *pending;   /* the check's, while its stores are removed */
-  char stores[KIT_MAX_STORES][64]; /* those */
+  char stores[KIT_MAX_STORES][64]; /* stores to be removed */
   size_t n_stores;
   uint32_t tried;            /* of the stores that this task removes */
 };
@@ -40,8 +40,8 @@ struct slot {
 bool slot_init(struct slot *slot, const struct folder *folder, unsigned number);
 void slot_done(struct slot *slot);
 
-/* The outcome of its task, with all the memory that the end of the child needs: nothing that fails
- * while one runs loses what came of it.  false: no memory. */
+/* Makes the outcome of its task, with all the memory that the end of the child needs: so no failure
+ * while a task runs loses its result.  false: no memory. */
 bool slot_reserve(struct slot *slot);
 
 /* The file FOLDER.ending, new and empty, whatever had this name; -1 with errno. */
@@ -50,13 +50,13 @@ void slot_close_output(struct slot *slot);
 /* The folder and the files beside it. */
 void slot_remove_folder(struct slot *slot);
 
-/* It makes stores that do not go with its folder. */
+/* The task makes stores that are not removed with its folder. */
 bool slot_makes_stores(const struct task *task);
-/* Those that the check announced and did not remove, into the slot. */
+/* Takes the stores that the check announced and did not remove, into the slot. */
 void slot_list_stores(struct slot *slot, const struct kit_report *report);
-/* Those that it was making and of which no answer came, into the outcome. */
+/* Takes the stores that it was making, without an answer yet, into the outcome. */
 void slot_list_unsure(const struct slot *slot, struct outcome *outcome);
-/* Takes those out that the child which removes them has removed. */
+/* Drops the stores that the removing child has removed. */
 void slot_forget_gone(struct slot *slot, const struct outcome *removal);
 
 uint64_t slot_stdout_bytes(const struct slot *slot);

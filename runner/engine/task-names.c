@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gives numbers to tasks, and finds those that a task has taken: see task-names.h. */
+/* Numbers tasks, and finds numbers that a task has taken: see task-names.h. */
 #include "runner/engine/task-names.h"
 
 #include <dirent.h>
@@ -13,7 +13,7 @@
 
 #include "runner/system/remove.h"
 
-enum { MOST_TRIES = 100 }; /* for one task, if something has its name that cannot be removed */
+enum { MOST_TRIES = 100 }; /* for one task, if its name is taken and cannot be freed */
 
 static void
 note_intrusion(struct task_names *names, const char *name)
@@ -47,7 +47,7 @@ task_names_make_folder(struct task_names *names, int parent, char *ret_name, siz
   return false;
 }
 
-/* "17", "17.out", "17.err": of a task that was not started yet, or of none. */
+/* "17", "17.out", "17.err": the names of a task that was not started yet, or of no task. */
 static bool
 is_to_come(const struct task_names *names, const char *name)
 {
@@ -58,7 +58,7 @@ is_to_come(const struct task_names *names, const char *name)
          && (*end == '\0' || strcmp(end, ".out") == 0 || strcmp(end, ".err") == 0);
 }
 
-/* Removes and notes what has the name of a task to come, or of its files. */
+/* Removes and notes files and folders with the name of a future task, or of its files. */
 static void
 clear(struct task_names *names, int folder)
 {

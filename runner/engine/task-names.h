@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The numbers by which tasks and their folders are called, in folders that every task can write to:
- * one may take those of the tasks after it. */
+/* The numbers that name tasks and their folders.  Every task can write to the parent folder, so it
+ * may take the names of later tasks. */
 #ifndef DK_RUNNER_ENGINE_TASK_NAMES_H
 #define DK_RUNNER_ENGINE_TASK_NAMES_H
 
@@ -12,14 +12,14 @@
 
 struct task_names {
   uint64_t last;             /* that was given */
-  char intruded[64];         /* what a task has taken, and nobody was blamed for yet; "": nothing */
+  char intruded[64];         /* a name that a task has taken, not yet part of a verdict; "": none */
 };
 
-/* A new folder under the next number; false with errno.  What has that name is removed, or passed
- * by. */
+/* Makes a folder under the next number; false with errno.  A name that is taken is freed, or
+ * skipped. */
 bool task_names_make_folder(struct task_names *names, int parent, char *ret_name, size_t size);
-/* After a task: puts back the folders of tasks that it has moved, removes what has the name of a
- * task to come or of its files, and notes the first of them. */
+/* After a task: puts back the folders of tasks that it has moved, removes files and folders with
+ * the name of a future task or of its files, and notes the first of them. */
 void task_names_look(struct task_names *names, const struct folder *folder);
 
 #endif

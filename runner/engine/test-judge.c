@@ -74,7 +74,7 @@ judges_whose_it_is(void)
   left.phase = PHASE_LOAD;
   judged(left, VERDICT_CRASH, "ABI-7", "killed while it loads");
   left.phase = (enum phase)77;
-  judged(left, VERDICT_CRASH, "ABI-7", "killed in a phase that there is not");
+  judged(left, VERDICT_CRASH, "ABI-7", "killed in a phase that does not exist");
   left.phase = PHASE_START;
   left.code = CLD_EXITED;
   left.status = 70;
@@ -93,9 +93,9 @@ judges_whose_it_is(void)
   left.plugin = "/x.so";
   left.code = CLD_KILLED;
   left.status = SIGKILL;
-  judged(left, VERDICT_ERROR, "", "killed when all was over");
+  judged(left, VERDICT_ERROR, "", "killed after everything had ended");
   left.orphans = "a process";
-  judged(left, VERDICT_CRASH, "ABI-7", "killed when all was over but a process of the plugin's");
+  judged(left, VERDICT_CRASH, "ABI-7", "killed after all but a process of the plugin's had ended");
   left.orphans = NULL;
   left.seal = SEAL + 1;
   judged(left, VERDICT_CRASH, "ABI-7", "killed after a word without its seal");
@@ -138,9 +138,9 @@ judges(void)
   judged(left, VERDICT_HOST_DAMAGE, "ABI-6", "output without end, and no word");
   left = well;
   left.code = 0;
-  judged(left, VERDICT_ERROR, "", "the word, and an end that nobody saw");
+  judged(left, VERDICT_ERROR, "", "the word, and an end that was not seen");
   left.verdict = VERDICT_FAIL;
-  judged(left, VERDICT_FAIL, "", "a failure, said, and an end that nobody saw");
+  judged(left, VERDICT_FAIL, "", "a reported failure, and an end that was not seen");
   left = well;
   left.orphans = "process 17 (helper)";
   judged(left, VERDICT_HOST_DAMAGE, "ABI-5", "the word, and a process left behind");
@@ -152,9 +152,9 @@ judges(void)
   left.meddled = "RLIMIT_AS was set to 4096";
   judged(left, VERDICT_HOST_DAMAGE, "ABI-5", "the word, and a lower limit of the runner");
   left.verdict = VERDICT_ERROR;
-  judged(left, VERDICT_HOST_DAMAGE, "ABI-5", "trouble, said, and a lower limit of the runner");
+  judged(left, VERDICT_HOST_DAMAGE, "ABI-5", "reported trouble, and a lower limit of the runner");
   left.verdict = VERDICT_FAIL;
-  judged(left, VERDICT_FAIL, "", "a failure, said, and a lower limit of the runner");
+  judged(left, VERDICT_FAIL, "", "a reported failure, and a lower limit of the runner");
 }
 
 /* The words of a time-out: which call, if any, is to blame. */
@@ -174,11 +174,11 @@ blames(int64_t called_ms, bool blamed, const char *name)
   is(verdict_name(outcome.verdict), "timeout", "%s: a time-out", name);
   ok((strstr(outcome.report->message, "read_history did not return") != NULL) == blamed,
      "%s: the call is %sblamed", name, blamed ? "" : "not ");
-  ok((outcome.report->running == 1) == blamed, "%s: nor counted as one that hangs", name);
+  ok((outcome.report->running == 1) == blamed, "%s: it counts as hanging only if blamed", name);
   free(outcome.report);
 }
 
-/* A store that is slow has done nothing wrong that was seen. */
+/* A store that is slow has shown no fault. */
 static void
 blames_nothing_slow(void)
 {
@@ -194,12 +194,12 @@ blames_nothing_slow(void)
   memcpy(outcome.report->clause, "ACK-1", sizeof("ACK-1"));
   judge_child(&outcome, &task, &ending);
   is(verdict_name(outcome.verdict), "unexercised", "slow: neither passed nor failed");
-  ok(outcome.slow, "slow: it is told from a race without overlaps");
+  ok(outcome.slow, "slow: it differs from a race without overlaps");
   is(outcome.report->clause, "", "slow: no clause is blamed");
   ok(outcome.report->running == 0, "slow: no call, either");
   ok(strstr(outcome.report->message, "too slow for this check: 969 operations in 55000 ms") != NULL
        && strstr(outcome.report->message, "--timeout-scale") != NULL,
-     "slow: the words say so, and what helps");
+     "slow: the message says so, and what helps");
   free(outcome.report);
 }
 
@@ -221,11 +221,11 @@ believes_no_other_word(void)
     judged(WITH(.verdict = (int32_t)never[i], .said = true, .code = CLD_EXITED),
            VERDICT_EARLY_EXIT, "ABI-7", "a word that no child may say");
   judged(WITH(.verdict = VERDICT_FAIL, .said = true, .code = CLD_EXITED), VERDICT_FAIL, "",
-         "a failure, said");
+         "a reported failure");
   judged(WITH(.verdict = VERDICT_SKIP, .said = true, .code = CLD_EXITED, .seal = SEAL),
-         VERDICT_SKIP, "", "a skip, said");
+         VERDICT_SKIP, "", "a reported skip");
   judged(WITH(.verdict = VERDICT_FAIL, .said = true, .code = CLD_KILLED, .status = SIGABRT),
-         VERDICT_FAIL, "", "a failure, said before a signal");
+         VERDICT_FAIL, "", "a failure, reported before a signal");
 }
 
 /* The word alone is a constant, which a plugin can write as well. */
@@ -243,7 +243,7 @@ believes_no_forged_word(void)
   judged(left, VERDICT_EARLY_EXIT, "ABI-7", "a pass before the last phase");
   left = well;
   left.n_unanswered = 1;
-  judged(left, VERDICT_EARLY_EXIT, "ABI-7", "a pass after a question that nobody answered");
+  judged(left, VERDICT_EARLY_EXIT, "ABI-7", "a pass after a question without an answer");
   left = well;
   left.status = KIT_EXIT_UNSEALED;
   judged(left, VERDICT_HOST_DAMAGE, "ABI-5", "a last word about memory without a seal");
@@ -278,8 +278,8 @@ draws_seals(void)
   ok(seals_match(&seals, KIT_SEAL_VERDICT, first), "which matches for its use");
   ok(!seals_match(&seals, KIT_SEAL_VERDICT, second), "and for no other");
   asked(&seals, end, KIT_SEAL_VERDICT);
-  ok(!seals_match(&seals, KIT_SEAL_VERDICT, first), "one that is asked for twice counts no more");
-  ok(asked(&seals, end, KIT_SEALS) == 0, "there is none for what is no use");
+  ok(!seals_match(&seals, KIT_SEAL_VERDICT, first), "if it is asked for twice it no longer counts");
+  ok(asked(&seals, end, KIT_SEALS) == 0, "there is none for an unknown use");
   seals_end(&seals);
   ok(seals_match(&seals, KIT_SEAL_MEMORY, second), "the numbers outlive the child");
   close(end);
@@ -297,7 +297,7 @@ tames(void)
   cmp_ok(strlen(report->message), "<", sizeof(report->message), "a message ends");
   cmp_ok(strlen(report->trace[KIT_TRACE_LINES - 1].text), "<", KIT_TRACE_WIDTH, "a trace ends");
   cmp_ok(report->n_stores, "<=", KIT_MAX_STORES, "no more stores than there are");
-  ok(report->phase == PHASE_LOAD, "a phase that there is, and in which something may run");
+  ok(report->phase == PHASE_LOAD, "an existing phase, in which a call may run");
   free(report);
 }
 
@@ -324,7 +324,7 @@ tames_a_probe(int filling)
       BAIL_OUT("row %zu has no end", i);
   }
   ok(probe->round_trip_ns >= 0 && probe->round_trip_ns <= INT64_C(60000000000),
-     "a time that can be reckoned with");
+     "a time that can be computed with");
   unsigned char loaded;
   memcpy(&loaded, &probe->loaded, 1);
   cmp_ok(loaded, "<=", 1, "a yes or no");

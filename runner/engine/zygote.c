@@ -22,7 +22,7 @@
 #include "runner/system/file.h"
 #include "runner/system/remove.h"
 
-/* A zygote that needs longer is taken for one that hangs: its plugin's constructor does. */
+/* A zygote that needs longer is considered to hang, in its plugin's constructor. */
 enum { READY_MS = 30000, FORK_MS = 30000 };
 
 void
@@ -55,7 +55,7 @@ zygote_done(struct zygote *zygote)
   zygote->folder = -1;
 }
 
-/* In the place of whatever has its name. */
+/* Replaces anything that has its name. */
 static bool
 make_folder(struct zygote *zygote)
 {
@@ -89,7 +89,7 @@ become(const struct memcheck *memcheck, const struct zygote *zygote, const char 
   _exit(71);
 }
 
-/* Output of the zygote itself is the constructor's: the checks would show it. */
+/* Output of the zygote itself is the constructor's: the checks will show it. */
 static bool
 take_null(void)
 {
@@ -114,7 +114,7 @@ become_zygote(const struct memcheck *memcheck, const struct zygote *zygote, cons
 
 /* ---- talking --------------------------------------------------------------------------------- */
 
-/* false: it has ended, or says nothing in time. */
+/* false: it has ended, or does not answer in time. */
 static bool
 hear_zygote(struct zygote *zygote, int64_t ms, struct zygote_answer *ret)
 {
@@ -143,7 +143,7 @@ send_request(const struct zygote *zygote, const struct task *task, const struct 
   return told;
 }
 
-/* From now on this plugin's checks are cold. */
+/* From now on this plugin's checks run cold. */
 static void
 zygote_give_up(struct zygote *zygote, const char *why)
 {
@@ -174,9 +174,9 @@ zygote_begin(struct zygote *zygote, const struct memcheck *memcheck, const char 
   close(ends[1]);
   zygote->socket = ends[0];
   if (zygote->pid < 0 || !hear_zygote(zygote, READY_MS, &answer)) {
-    zygote_give_up(zygote, "linking it did not come to an end that can be forked");
+    zygote_give_up(zygote, "linking it did not end in a process that can be forked");
   } else if (answer.word == ZYGOTE_THREADS) {
-    snprintf(why, sizeof(why), "it has %d threads once it is linked", answer.value);
+    snprintf(why, sizeof(why), "it has %d threads after linking", answer.value);
     zygote_give_up(zygote, why);
   } else if (answer.word != ZYGOTE_READY) {
     zygote_give_up(zygote, "it cannot be linked");

@@ -23,7 +23,7 @@ struct zygote {
 };
 
 void zygote_init(struct zygote *zygote, int run_folder, unsigned number);
-/* Ends it, if there is one. */
+/* Ends the zygote, if there is one. */
 void zygote_done(struct zygote *zygote);
 
 /* The way of memcheck_child_main, as its arguments say it. */
@@ -36,13 +36,13 @@ struct zygote_answer {
   int32_t word, value;       /* FORKED: the child; THREADS: how many */
 };
 
-/* A child for this task; its folder and files are there.  0 with errno.  `file` is that of the
- * shared map.  A zygote is made if there is none for this plugin; one that does not come forth, or
- * ends, leaves the plugin to cold children. */
+/* Makes a child for this task, whose folder and files exist.  0 with errno.  `file` is that of the
+ * shared map.  Makes a zygote if there is none for this plugin; if that fails, or the zygote ends,
+ * the plugin's checks run in cold children. */
 pid_t zygote_start_child(struct zygote *zygote, const struct memcheck *memcheck,
                          const struct task *task, const struct kit_job *job, int file);
 
-/* In the other program: never returns but with an exit code of a wrong call. */
+/* In the other program: returns only if it was called wrongly, with an exit code. */
 struct check;
 int memcheck_child_main(int argc, char **argv, const struct check *(*find)(const char *id));
 
