@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The human view: what failed, with its story; one last line. */
+/* The human view: each failure with its report; one last line. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ painted(const struct out *out, enum paint paint)
   return out->color ? codes[paint] : "";
 }
 
-/* Masked and escaped; false: there is nothing to show. */
+/* Masks and escapes the text; false: there is nothing to show. */
 static bool
 show(struct dk_text *ret_shown, struct out *out, const struct run *run, const char *text)
 {
@@ -39,7 +39,7 @@ show(struct dk_text *ret_shown, struct out *out, const struct run *run, const ch
   return shows;
 }
 
-/* Masked, escaped, and broken at blanks so that it stays beside its label. */
+/* Prints the text masked, escaped, and broken at blanks so that it stays beside its label. */
 static void
 print_wrapped(struct out *out, const struct run *run, const char *label, const char *text)
 {
@@ -74,7 +74,7 @@ print_line(struct out *out, const struct run *run, const char *label, const char
   dk_text_done(&shown);
 }
 
-/* Both empty the text.  What is not whole is not shown, and the output is lost. */
+/* Both empty the text.  An incomplete text is not shown, and the output counts as lost. */
 static void
 print_text(struct out *out, const struct run *run, const char *label, struct dk_text *text)
 {
@@ -185,7 +185,7 @@ print_outcome(struct out *out, const struct run *run, const struct result *resul
   dk_text_done(&text);
 }
 
-/* The rest of its line. */
+/* Prints the rest of the line. */
 static void
 print_brief(struct out *out, const struct run *run, const struct dk_text *text)
 {
@@ -239,7 +239,8 @@ print_failure(struct out *out, const struct run *run, const struct result *resul
   dk_text_done(&text);
 }
 
-/* Many checks need the same: they are reported in one line, whatever stands between them. */
+/* Checks that are skipped for one reason are reported in one line, even if other checks lie between
+ * them. */
 void
 out_human_skipped(struct out *out)
 {
@@ -276,7 +277,7 @@ out_human_result(struct out *out, const struct run *run, const struct result *re
   if (result->spared_by) {
     note_skipped(out, result);
   } else if (result->verdict == VERDICT_SKIP) {
-    /* Who writes a provider knows what is not written; the last line counts it. */
+    /* With --next the author knows what is not written yet; the last line counts it. */
     if (!run->options->next || out->verbose)
       note_skipped(out, result);
   } else if (result->verdict != VERDICT_PASS) {

@@ -61,7 +61,7 @@ yaml(struct out *out, const struct run *run, const char *key, const char *value)
   free(masked);
 }
 
-/* Nothing of a text without anything in it.  Empties the text. */
+/* Writes the text, if it is not empty.  Empties it. */
 static void
 yaml_text(struct out *out, const struct run *run, const char *key, struct dk_text *text)
 {
@@ -139,7 +139,7 @@ yaml_output(struct out *out, const struct run *run, const struct outcome *outcom
   dk_text_done(&shown);
 }
 
-/* Each finding on a line of its own; the first is in `found`, too. */
+/* Each finding on a line of its own; the first finding is also in `found`. */
 static void
 yaml_findings(struct out *out, const struct run *run, const struct result *result)
 {
@@ -204,7 +204,7 @@ yaml_block(struct out *out, const struct run *run, const struct result *result)
   dk_text_done(&text);
 }
 
-/* What came of others is told there. */
+/* A check that was not run has only a verdict and a reason. */
 static void
 yaml_spared(struct out *out, const struct result *result)
 {
@@ -214,7 +214,7 @@ yaml_spared(struct out *out, const struct result *result)
   tap_yaml_end(out->tap);
 }
 
-/* Its story is that of an earlier point; its own are the clause and the command. */
+/* It failed as an earlier point did, and refers to that; only clause and command are its own. */
 static void
 yaml_told(struct out *out, const struct run *run, const struct result *result,
           const struct result *told)
@@ -242,7 +242,7 @@ out_tap_result(struct out *out, const struct run *run, const struct result *resu
 
   if (!out->tap)
     return;
-  /* Crashes and the like are told whole, though alike: their traces tell them apart. */
+  /* Crashes and the like are reported in full, even if alike: their traces may differ. */
   const struct result *told =
     result->shared && !out->verbose ? overview_same(run, result) : NULL;
   if (run_result_is_advice(result))

@@ -62,7 +62,7 @@ out_free(struct out *out)
   free(out);
 }
 
-/* A reader of TAP must learn that there is no plan, and why. */
+/* A reader of TAP must learn why there is no plan. */
 void
 out_refusal(struct out *out, const struct problem *problem, const struct secrets *secrets)
 {

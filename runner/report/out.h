@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the user reads: TAP, or the human view.  Both get the same results in plan order.
+/* The output for the user: TAP, or the human view.  Both get the same results in plan order.
  * Standard output is a private copy that no child has; progress goes to standard error. */
 #ifndef DK_RUNNER_REPORT_OUT_H
 #define DK_RUNNER_REPORT_OUT_H
@@ -13,13 +13,13 @@
 struct out {
   enum format format;      /* tap or human */
   bool color, verbose, began;
-  bool lost;               /* a text could not be built: the run is no success */
+  bool lost;               /* a text could not be built: the run does not succeed */
   FILE *file;
   struct tap *tap;
-  unsigned width;          /* of the terminal; 0: it is none */
+  unsigned width;          /* of the terminal; 0: not a terminal */
   struct progress progress;
-  struct skipped {              /* human: not reported yet, in the order of their first */
-    const struct result *first; /* of n with one reason */
+  struct skipped {              /* human: skipped checks that are not reported yet */
+    const struct result *first; /* of n checks with one reason */
     size_t n;
   } skipped[32];
   size_t n_skipped;
@@ -28,29 +28,29 @@ struct out {
 struct out *out_new(const struct options *options); /* NULL: no memory, no descriptor */
 void out_free(struct out *out);
 
-/* Instead of a run. */
+/* Reports that there is no run, and why. */
 void out_refusal(struct out *out, const struct problem *problem, const struct secrets *secrets);
-/* `canaries`: what to say of them. */
+/* `canaries`: the result of the canaries, in words. */
 void out_begin(struct out *out, const struct run *run, const char *canaries);
 void out_result(struct out *out, const struct run *run, const struct result *result);
 void out_progress(struct out *out, const struct run *run, size_t done);
-/* What begins, for progress, before the checks or instead of them. */
+/* Names the part that begins, for progress, before the checks or instead of them. */
 void out_part(struct out *out, const char *part);
 /* Called while something runs: `context` is the struct out. */
 void out_wait(void *context);
 void out_comment(struct out *out, const char *text);
-/* The same of a text that was put together; one that is not whole is lost, and the run with it. */
+/* The same for a text that was built.  If it is incomplete the output counts as lost. */
 void out_comment_text(struct out *out, const struct dk_text *text);
-/* The last line.  false: something could not be written. */
+/* Writes the last line.  false: something could not be written. */
 bool out_end(struct out *out, const struct totals *totals);
 
 /* ---- shared by the two views ----------------------------------------------------------------- */
 
-/* Text from the child with secrets masked; from malloc.  NULL without memory, or if the text is not
- * whole: then the output is lost, and never a piece of it is shown for the whole. */
+/* Text from the child with secrets masked; from malloc.  NULL without memory, or if the text is
+ * incomplete: then the output counts as lost, and no part of the text is shown. */
 char *out_masked(struct out *out, const struct run *run, const char *text);
 char *out_masked_text(struct out *out, const struct run *run, const struct dk_text *text);
-/* The n-th of the last `most` lines of the trace, NULL behind them; `ret_left_out` lines stand
+/* The n-th of the last `most` lines of the trace, NULL after them; `ret_left_out` lines come
  * before. */
 const struct kit_trace_line *out_trace(const struct kit_report *report, unsigned most, unsigned n,
                                        unsigned *ret_left_out);
@@ -60,7 +60,7 @@ void out_tap_result(struct out *out, const struct run *run, const struct result 
 void out_tap_end(struct out *out, const struct totals *totals);
 void out_human_begin(struct out *out, const struct run *run, const char *canaries);
 void out_human_result(struct out *out, const struct run *run, const struct result *result);
-void out_human_skipped(struct out *out); /* reports those that were not reported yet */
+void out_human_skipped(struct out *out); /* reports skipped checks that were not reported yet */
 void out_human_end(struct out *out, const struct totals *totals);
 
 /* "passed=90 failed=0 ..." */

@@ -10,7 +10,7 @@
 #include "runner/memory/findings.h"
 #include "runner/run/cause.h"
 
-/* What a result counts for: a clause, or an operation that does not come back. */
+/* A group of failures: those of one clause, or of one operation that does not return. */
 struct group {
   char name[96];
   unsigned checks;
@@ -36,7 +36,7 @@ is_named(const struct result *result, char *name, size_t size)
   return true;
 }
 
-/* The same check in the other mode says nothing new if it says the same. */
+/* If the same check fails in the same way in the other mode, it is not counted again. */
 static bool
 is_counted(const struct run *run, size_t number, const char *name)
 {
@@ -128,7 +128,7 @@ overview_same(const struct run *run, const struct result *result)
   return NULL;
 }
 
-/* The same check natively; NULL: it is not known yet. */
+/* The result of the same check natively; NULL: not known yet. */
 static const struct result *
 twin_of(const struct run *run, const struct result *result)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Estimates by what was done so far: see progress.h. */
+/* Estimates from what was done so far: see progress.h. */
 #include "runner/report/progress.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #define SECOND INT64_C(1000000000)
 #define MINUTE (60 * SECOND)
 
-/* Of a check under Valgrind, in checks that are run natively. */
+/* The cost of a check under Valgrind, in checks that are run natively. */
 enum { MEMCHECK_WEIGHT = 12 };
 enum { LONGEST_BAR = 30, SHORTEST_BAR = 5 };
 
@@ -43,7 +43,7 @@ progress_text(struct dk_text *text, size_t done, size_t n, double share, int64_t
     dk_text_printf(text, ", about %.0f min left", left / 60);
 }
 
-/* One column stays free: a terminal that is written full goes to its next line. */
+/* One column stays free, because a full line moves the cursor to the next line. */
 void
 progress_bar(struct dk_text *bar, size_t done, size_t n, const char *text, unsigned width)
 {
@@ -145,7 +145,7 @@ progress_tell(struct progress *progress, size_t done, size_t n, double share, in
     print_progress(progress, now_ns);
 }
 
-/* On a terminal the bar stands there already. */
+/* On a terminal there is a bar already. */
 void
 progress_wait(struct progress *progress, int64_t now_ns)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces of text about a run that all views and files share.  None is masked yet. */
+/* Pieces of text about a run that all views and files share.  Secrets in them are not masked. */
 #ifndef DK_RUNNER_REPORT_REPORT_TEXT_H
 #define DK_RUNNER_REPORT_REPORT_TEXT_H
 
@@ -12,31 +12,31 @@ void report_manifest(struct dk_text *text);  /* "0x..." */
 void report_seed(struct dk_text *text, const struct run *run);
 void report_kit(struct dk_text *text);       /* "durakit 0.1.0, ABI ..., contract ..." */
 void report_provider(struct dk_text *text, const struct run *run);
-void report_clauses(struct dk_text *text);   /* how much of the contract has a judge */
+void report_clauses(struct dk_text *text);   /* how many clauses of the contract are judged */
 void report_settings(struct dk_text *text, const struct run *run);
 const char *report_mode(const struct run *run); /* "native", "native and memcheck", "memcheck" */
 void report_run(struct dk_text *text, const struct run *run);
-/* Which of the runs of a twin check it was; "" for the only one. */
+/* Which run of a twin check it was; empty if there was only one. */
 void report_region(struct dk_text *text, const struct kit_report *report);
-/* What to do about it, where the clause cannot tell; "": nothing. */
+/* The next step, where the clause does not show it; empty: none. */
 void report_next(struct dk_text *text, const struct run *run, const struct result *result);
-/* What usually breaks it; NULL: nothing is known of the cause, as with a time-out. */
+/* What usually breaks the clause; NULL: the cause is unknown, as with a time-out. */
 const char *report_usually(const struct result *result);
 void report_reruns(struct dk_text *text, const struct result *result);
 void report_leftovers(struct dk_text *text, const struct run *run, const struct outcome *outcome);
-/* "suppression used: libc: ... (3)"; or that it is not, and why. */
+/* "suppression used: libc: ... (3)"; or that it is unused, and why. */
 struct suppressed;
 void report_suppression(struct dk_text *text, const struct suppressed *entry);
-/* The n-th finding of memcheck as one line, `most` lines at most; false: there is none. */
+/* The n-th finding of memcheck as one line, of `most` lines at most; false: there is none. */
 struct findings;
 bool report_finding(struct dk_text *text, const struct findings *findings, unsigned n,
                     unsigned most);
-/* Where Valgrind's own output of it lies; "" if it is not kept. */
+/* The path of Valgrind's own output; empty if it is not kept. */
 void report_xml(struct dk_text *text, const struct run *run, const struct result *result);
 void report_more_trace(struct dk_text *text, const struct run *run, const struct result *result,
                        unsigned left_out);
-/* What is tested of a server behind the store, and what the user gave no command for; empty for a
- * provider that declares none. */
+/* What is tested of a server behind the store, and what is not, because the user gave no command
+ * for it; empty if the provider declares no server. */
 void report_server(struct dk_text *text, const struct run *run);
 
 #endif

@@ -6,11 +6,11 @@
 #include "core/base/text.h"
 #include "runner/run/run.h"
 
-/* The whole command, with all that is needed for these checks, quoted for a shell, masked. */
+/* The whole command, with all options that these checks need, quoted for a shell, masked. */
 void repro_command(struct dk_text *text, const struct run *run, const char *only, bool memcheck);
-/* That of one result. */
+/* The command for one result. */
 void repro_of(struct dk_text *text, const struct run *run, const struct result *result);
-/* One word for a shell. */
+/* Quotes one word for a shell. */
 void repro_quote(struct dk_text *text, const char *word);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes results.jsonl, and the long things of what did not pass beside it. */
+/* Writes results.jsonl, and beside it traces, outputs and findings of what did not pass. */
 #include "runner/report/results.h"
 
 #include <errno.h>
@@ -29,11 +29,11 @@
 
 struct results_file {
   FILE *file;
-  int folder;              /* open, whatever becomes of its name */
+  int folder;              /* open, so that a change of its name does no harm */
   bool failed;
 };
 
-/* Its first line is the header of a run. */
+/* The first line of the file is the header of a run. */
 static bool
 is_of_a_run(int results)
 {
@@ -51,8 +51,8 @@ is_empty(int results)
   return fstat(results, &st) == 0 && st.st_size == 0;
 }
 
-/* What an earlier run has written goes, so that no evidence of it lies beside the new results; what
- * it has not written is left alone: -1 with EEXIST. */
+/* Removes what an earlier run has written, so that it does not lie beside the new results.  Other
+ * files are not touched: -1 with EEXIST. */
 static int
 make_results_room(int folder, int results)
 {
@@ -64,7 +64,7 @@ make_results_room(int folder, int results)
   return -1;
 }
 
-/* Nobody else's: two runs that write there at once would leave the record of neither. */
+/* Locks the file: two runs that write it at once would destroy the results of both. */
 static int
 open_alone(int folder)
 {
@@ -86,7 +86,7 @@ open_alone(int folder)
   return -1;
 }
 
-/* The file, emptied; NULL with errno, and then nothing of the folder was changed. */
+/* The file, emptied; NULL with errno, and then the folder was not changed. */
 static FILE *
 open_results(int folder)
 {
@@ -142,7 +142,7 @@ results_are_written(const struct results_file *file)
   return !file || !file->failed;
 }
 
-/* Takes the object. */
+/* Frees the object. */
 static void
 write_line(struct results_file *file, json_t *object)
 {
@@ -152,7 +152,7 @@ write_line(struct results_file *file, json_t *object)
   json_decref(object);
 }
 
-/* Masked; what is not valid UTF-8 is escaped, for JSON has nothing else. */
+/* Masks the text, and escapes what is not valid UTF-8, because JSON requires it. */
 static json_t *
 text_value(const struct run *run, const char *bytes, size_t length)
 {
@@ -185,7 +185,7 @@ put_fact(json_t *object, const char *key, struct dk_text *text)
   dk_text_done(text);
 }
 
-/* The same, masked; nothing of a text without anything in it.  Empties the text. */
+/* The same for a dk_text, if it is not empty.  Empties it. */
 static void
 put_text(json_t *object, const struct run *run, const char *key, struct dk_text *text)
 {
@@ -217,7 +217,7 @@ settings_of(const struct run *run)
   return list;
 }
 
-/* How its server could be hurt, for repro. */
+/* The options for the server, for repro. */
 static json_t *
 server_of(const struct run *run)
 {
@@ -395,7 +395,7 @@ put_counts(json_t *object, const struct result *result)
   }
 }
 
-/* Takes the descriptor; -1: it cannot be made. */
+/* Closes the descriptor; -1: the folder cannot be made. */
 static int
 results_enter(int folder, const char *name)
 {
@@ -406,7 +406,8 @@ results_enter(int folder, const char *name)
   return inner;
 }
 
-/* The folder checks/ID, whose parts are folders: through no link, for the plugin knows its path. */
+/* The folder checks/ID, one folder for each part of ID.  Follows no link, because the plugin knows
+ * the path. */
 static int
 enter_folder_of(const struct results_file *file, const struct result *result)
 {
@@ -420,7 +421,7 @@ enter_folder_of(const struct results_file *file, const struct result *result)
   return folder;
 }
 
-/* checks/ID/NAME; NULL: it cannot be made. */
+/* Opens checks/ID/NAME; NULL: it cannot be made. */
 static FILE *
 open_beside(struct results_file *file, const struct result *result, const char *name)
 {
@@ -437,7 +438,7 @@ open_beside(struct results_file *file, const struct result *result, const char *
   return beside;
 }
 
-/* A file of its own beside the results, masked. */
+/* Writes the bytes into a file of their own beside the results, masked. */
 static void
 write_masked(struct results_file *file, const struct run *run, const struct result *result,
              const char *name, const char *bytes, size_t size)
@@ -503,7 +504,8 @@ results_add(struct results_file *file, const struct run *run, const struct resul
   write_line(file, object);
 }
 
-/* How often each has hidden something; `fits_provider` is what an author's would have hidden. */
+/* How often each suppression has hidden something; `fits_provider`: how many of the provider's
+ * findings an author's suppression would have hidden. */
 static json_t *
 suppressions_of(const struct run *run)
 {

@@ -6,16 +6,16 @@
 
 #include "runner/run/run.h"
 
-/* In this folder, which is made if need be; NULL with errno. */
+/* Begins results in this folder, which is made if it does not exist; NULL with errno. */
 struct results_file *results_new(const char *folder);
 void results_close(struct results_file *file);
 
 void results_header(struct results_file *file, const struct run *run, const char *canaries);
-/* Also the trace and the output of a check that did not pass, under checks/ID/. */
+/* Also writes the trace and the output of a check that did not pass, under checks/ID/. */
 void results_add(struct results_file *file, const struct run *run, const struct result *result);
 void results_footer(struct results_file *file, const struct run *run,
                     const struct totals *totals);
-/* All of it could be written so far. */
+/* Everything could be written so far. */
 bool results_are_written(const struct results_file *file);
 
 #endif

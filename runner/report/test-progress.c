@@ -37,7 +37,7 @@ test_bar(void)
   draws(2, 2, 5, "9 of");
 }
 
-/* A line for each minute of the run, whatever part of it that is in. */
+/* A line for each minute of the run, across its parts. */
 static void
 test_parts(void)
 {
@@ -45,13 +45,13 @@ test_parts(void)
 
   progress_begin(&progress, "one", 5 * SECOND);
   progress_tell(&progress, 1, 2, 0.5, 6 * SECOND);
-  cmp_ok(progress.told_ns, "==", 5 * SECOND, "nothing is told in the first minute");
+  cmp_ok(progress.told_ns, "==", 5 * SECOND, "nothing is printed in the first minute");
   progress_begin(&progress, "two", 40 * SECOND);
   cmp_ok(progress.n, "==", 0, "another part begins with nothing done");
   progress_wait(&progress, 64 * SECOND);
-  cmp_ok(progress.told_ns, "==", 5 * SECOND, "nor is it because a part begins");
+  cmp_ok(progress.told_ns, "==", 5 * SECOND, "nor because a part begins");
   progress_wait(&progress, 66 * SECOND);
-  cmp_ok(progress.told_ns, "==", 66 * SECOND, "then it is, though nothing has come to an end");
+  cmp_ok(progress.told_ns, "==", 66 * SECOND, "then a line is printed, even if nothing has ended");
   progress_tell(&progress, 1, 2, 0.5, 70 * SECOND);
   cmp_ok(progress.told_ns, "==", 66 * SECOND, "once");
 }
@@ -66,7 +66,7 @@ test_share(void)
   struct run run = {.results = results, .n_results = 4};
 
   ok(progress_share(&run) > 0 && progress_share(&run) < 0.2,
-     "what is left to Valgrind is most of the work");
+     "most of the work is left to Valgrind");
   results[2].done = results[3].done = true;
   ok(progress_share(&run) > 0.999, "all of it");
   run.n_results = 0;
@@ -89,8 +89,8 @@ main(void)
   test_bar();
   test_parts();
 
-  ok(!progress_is_due(&progress, 5 * SECOND), "nothing is due at the begin");
-  ok(!progress_is_due(&progress, 64 * SECOND), "nor before a minute is over");
+  ok(!progress_is_due(&progress, 5 * SECOND), "nothing is due at the beginning");
+  ok(!progress_is_due(&progress, 64 * SECOND), "nor before a minute has passed");
   ok(progress_is_due(&progress, 66 * SECOND), "then it is");
   ok(!progress_is_due(&progress, 100 * SECOND), "once");
   ok(progress_is_due(&progress, 130 * SECOND), "and a minute later again");
