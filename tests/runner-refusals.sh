@@ -283,11 +283,11 @@ durakit: turn/brith: there is no such check, clause, area or topic
   next      did you mean turn/birth?
 TEXT
 refuses 5 'a pattern that fits nothing' check model --only 'x*' <<'TEXT'
-durakit: x*: no check fits this pattern, so that nothing is selected
+durakit: x*: no check matches this pattern, so nothing is selected
   next      durakit list checks shows what can be selected
 TEXT
 refuses 5 'a pattern of no area' check model --only 'cancl/*' <<'TEXT'
-durakit: cancl/*: no check fits this pattern, so that nothing is selected
+durakit: cancl/*: no check matches this pattern, so nothing is selected
   next      did you mean cancel/*? durakit list checks shows what can be selected
 TEXT
 refuses 5 'a clause without a check' check model --only ERR-6 <<'TEXT'

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose a finding of Valgrind is, whether an author's suppression hides it, what it breaks, and how
- * it is told. */
+/* The owner of a finding of Valgrind, whether an author's suppression hides it, the clause that it
+ * violates, and its text. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include "runner/memory/findings.h"
 #include "runner/memory/suppressions.h"
 
-/* Found again in so many of KIT_MEMORY_CYCLES, it grows. */
+/* A block found again in so many of KIT_MEMORY_CYCLES is a leak that grows. */
 enum { CYCLES_THAT_GROW = KIT_MEMORY_CYCLES - 1 };
 
 static bool
@@ -36,7 +36,7 @@ finding_is_leak(const struct finding *finding)
   return strncmp(finding->kind, "Leak_", 5) == 0;
 }
 
-/* Of a block that nobody has freed, whoever asked for it: the topmost of the two. */
+/* A block that was not freed belongs to the one that asked for it: the topmost of the two. */
 static enum owner
 owner_of_leak(const struct finding *finding, const char *object, const char *self)
 {
@@ -51,8 +51,8 @@ owner_of_leak(const struct finding *finding, const char *object, const char *sel
   return OWNER_UNKNOWN;
 }
 
-/* Of an error, the provider if it has any part in it: it called the kit with what is wrong, or the
- * memory is its own. */
+/* An error belongs to the provider if it has any part in it: it passed wrong data to the kit, or
+ * the memory is its own. */
 static enum owner
 owner_of_error(const struct finding *finding, const char *object, const char *self)
 {
@@ -70,7 +70,7 @@ owner_of_error(const struct finding *finding, const char *object, const char *se
   return owner;
 }
 
-/* ---- what an author hides -------------------------------------------------------------------- */
+/* ---- suppressions of the author -------------------------------------------------------------- */
 
 static bool
 begins(const char *text, const char *with)
@@ -78,8 +78,8 @@ begins(const char *text, const char *with)
   return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Neither the kit nor the plugin, nor what stands on top of the stacks of both: the C library, and
- * what Valgrind puts in its place. */
+/* A library other than the kit, the plugin and what is on top of the stacks of both: the C library,
+ * and what Valgrind puts in its place. */
 static bool
 is_other_library(const struct parties *parties, const struct frame *frame)
 {
@@ -106,8 +106,8 @@ has_other_library(const struct parties *parties, const struct finding *finding)
   return has;
 }
 
-/* The names of an entry tell nothing of whose a finding is: what the provider has its part in
- * stays, and so does what cannot be told to be another's. */
+/* The names of an entry do not show whose a finding is.  So it hides no finding in which the
+ * provider has a part, and none that is not clearly another library's. */
 bool
 findings_hide(struct findings *findings, struct finding *finding)
 {
@@ -130,16 +130,16 @@ findings_hide(struct findings *findings, struct finding *finding)
     used.count = other ? 1 : 0;
     used.provider = provider ? 1 : 0;
     used.nobody = !other && !provider ? 1 : 0;
-    /* What is hidden is also told. */
+    /* Hidden findings are counted, and reported. */
     hidden = findings_add_suppressed(&findings->suppressed, &findings->n_suppressed, &used)
                                                                                    && other;
   }
   return hidden;
 }
 
-/* ---- what counts ----------------------------------------------------------------------------- */
+/* ---- findings that count --------------------------------------------------------------------- */
 
-/* The same stack at the end of later cycles: one finding, which knows how many. */
+/* Findings with the same stack at the end of later cycles become one, which has their number. */
 static void
 join_cycles(struct findings *findings)
 {
@@ -155,20 +155,20 @@ join_cycles(struct findings *findings)
         continue;
       first->cycles += other->cycle > last && other->cycle > 1 ? 1 : 0;
       last = other->cycle > last ? other->cycle : last;
-      other->stack_hash = (uint64_t)j; /* is told by the first */
+      other->stack_hash = (uint64_t)j; /* is reported by the first */
       other->cycle = 0;
       snprintf(other->kind, sizeof(other->kind), "Leak_StillReachable");
     }
   }
 }
 
-/* What can still be reached is in use, unless it grows.  Of its own blocks the kit knows where the
- * pointers are: in frames that Valgrind does not see, perhaps. */
+/* A block that can still be reached is in use, unless it grows.  The kit's own blocks might be
+ * reached through pointers that Valgrind does not see. */
 static bool
 counts(const struct findings *findings, const struct finding *finding)
 {
   if (finding_is_leak(finding) && (finding->late || !findings->judged))
-    return false; /* the check did not end by itself, or is over: much is in use still */
+    return false; /* the check did not end by itself, or had ended: much is still in use */
   if (!finding_is_leak(finding) || strcmp(finding->kind, "Leak_DefinitelyLost") == 0)
     return true;
   if (finding->owner == OWNER_KIT)

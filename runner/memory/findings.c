@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads Valgrind's XML (protocol 4).  A file may be cut where its process was killed: what stands
- * before the cut counts.  Owns what it has read. */
+/* Reads Valgrind's XML (protocol 4).  A file may be cut off where its process was killed: all that
+ * comes before counts.  Owns what it has read. */
 #include "runner/memory/findings.h"
 
 #include <dirent.h>
@@ -19,22 +19,22 @@
 
 enum { DEPTH = 16, TEXT = 1024, PIECE = 64 * 1024, MOST_XML = 64 << 20 };
 
-/* Where the parser is. */
+/* The state of the parser. */
 struct reader {
   struct findings *findings;
   bool own;                  /* the file of the check's own process */
-  const char *path[DEPTH];   /* names of the open elements, of those that we know */
+  const char *path[DEPTH];   /* names of the open elements, as far as they are known */
   unsigned depth;
   char text[TEXT];           /* of the element that is open */
   size_t length;
-  struct finding *error;     /* that is open; NULL: none, or it is left out */
+  struct finding *error;     /* the open one; NULL: none, or it is left out */
   struct stack *stack;
   struct suppressed pair;
-  unsigned cycle;            /* that runs */
+  unsigned cycle;            /* the current one */
   bool over;                 /* the child has had its last word: leaks are of no check */
 };
 
-/* Names that are compared below, so that a path is a list of these. */
+/* The names that are compared below; a path is a list of these. */
 static const char *const known[] = {
   "valgrindoutput", "error", "fatal_signal", "clientmsg", "suppcounts", "pair", "count", "name",
   "kind", "what", "xwhat", "text", "leakedbytes", "leakedblocks", "auxwhat", "xauxwhat", "stack",
@@ -68,9 +68,9 @@ is_within(const struct reader *reader, const char *name)
   return false;
 }
 
-/* ---- beginnings ------------------------------------------------------------------------------ */
+/* ---- elements that begin --------------------------------------------------------------------- */
 
-/* One more than are kept, until it is known whether it is hidden. */
+/* Takes one more than are kept, until it is known whether it is hidden. */
 static struct finding *
 add_finding(struct findings *findings)
 {
@@ -96,7 +96,7 @@ free_frames(struct finding *finding)
     free(finding->stacks[i].frames);
 }
 
-/* It is read: the last one. */
+/* The last one has been read. */
 static void
 end_finding(struct findings *findings, struct finding *finding)
 {
@@ -129,7 +129,7 @@ add_frame(struct stack *stack)
   return true;
 }
 
-/* The first stack of an error has no words of its own; each other one follows its auxwhat. */
+/* The first stack of an error has no text of its own; each other stack follows its auxwhat. */
 static struct stack *
 next_stack(struct finding *error)
 {
@@ -186,7 +186,7 @@ take_text(void *data, const char *text, int length)
   reader->length += n;
 }
 
-/* ---- ends ------------------------------------------------------------------------------------ */
+/* ---- elements that end ----------------------------------------------------------------------- */
 
 #define COPY(array, text) snprintf((array), sizeof(array), "%.*s", (int)sizeof(array) - 1, (text))
 
@@ -210,8 +210,8 @@ end_in_frame(struct reader *reader, const char *text)
     frame->line = (unsigned)strtoul(text, NULL, 10);
 }
 
-/* "24 bytes in 1 blocks are definitely lost in loss record 3 of 7": the record says nobody
- * anything. */
+/* "24 bytes in 1 blocks are definitely lost in loss record 3 of 7": drops the record, which means
+ * nothing to a reader. */
 static void
 take_what(struct finding *error, const char *text)
 {
@@ -249,8 +249,8 @@ begins_with(const char *text, const char *begin)
   return strncmp(text, begin, strlen(begin)) == 0;
 }
 
-/* The kit says it once.  A word before that, with the seal of the kit, was said by a plugin that
- * has got hold of it: what was lost in between is not late. */
+/* The kit writes its last word once.  If it comes twice, the plugin has got hold of the seal and
+ * wrote the first: leaks between the two are not late. */
 static void
 take_last_word(struct reader *reader)
 {
@@ -262,7 +262,7 @@ take_last_word(struct reader *reader)
   findings->judged = true;
 }
 
-/* "0123456789abcdef cycle 2".  A plugin can print the same, but for the seal. */
+/* "0123456789abcdef cycle 2".  A plugin can print the same, but without the seal. */
 static void
 take_sealed(struct reader *reader, const char *said)
 {
@@ -386,7 +386,7 @@ findings_parse(struct findings *findings, const char *xml, size_t size, bool own
     XML_SetUserData(parser, reader);
     XML_SetElementHandler(parser, begin_element, end_element);
     XML_SetCharacterDataHandler(parser, take_text);
-    /* Without the last word: a file that is cut is no error. */
+    /* Does not end the document: a file that is cut off is no error. */
     for (size_t at = 0; well && at < size; at += PIECE) {
       size_t n = size - at < PIECE ? size - at : PIECE;
       well = XML_Parse(parser, xml + at, (int)n, 0) == XML_STATUS_OK;
@@ -402,7 +402,7 @@ findings_parse(struct findings *findings, const char *xml, size_t size, bool own
   return well;
 }
 
-/* What lies in it, or the beginning of that; false: it is not there, or no file. */
+/* Its contents, or the beginning of them; false: it does not exist, or is no file. */
 static bool
 read_xml(int folder, const char *name, struct dk_text *ret)
 {
@@ -437,7 +437,7 @@ add_own(struct findings *findings, int folder, const char *name)
   findings->xml_size = xml.length < FINDINGS_XML ? xml.length : FINDINGS_XML;
 }
 
-/* Another description than the caller's, which it leaves where it is; NULL with errno. */
+/* Opens the folder again, so that the caller's descriptor keeps its position; NULL with errno. */
 static DIR *
 list_folder(int folder)
 {

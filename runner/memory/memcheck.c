@@ -14,7 +14,7 @@
 #include "runner/memory/findings.h"
 #include "runner/memory/suppressions.h"
 
-/* On PATH, as a shell would find it. */
+/* Finds valgrind on PATH, as a shell would. */
 static bool
 find_valgrind(char *buffer, size_t size)
 {
@@ -30,7 +30,7 @@ find_valgrind(char *buffer, size_t size)
   return false;
 }
 
-/* Not in the folder of the run, for there a plugin could put something else in their place. */
+/* They are not in the folder of the run, where a plugin could replace them. */
 static bool
 write_own(struct memcheck *memcheck)
 {
@@ -92,7 +92,7 @@ memcheck_add_file(struct memcheck *memcheck, const char *path)
   return true;
 }
 
-/* No file of options of the user's may change what is found; and no limit may hide some of it. */
+/* No option file of the user must change the findings, and no limit must hide any. */
 static const char *const always[] = {
   "--tool=memcheck", "--command-line-only=yes", "--xml=yes", "--leak-check=no",
   "--show-leak-kinds=all", "--keep-debuginfo=yes", "--error-limit=no", "--fair-sched=yes",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run needs to run checks under Valgrind: the command, and the suppressions. */
+/* The means to run checks under Valgrind: the command, and the suppressions. */
 #ifndef DK_RUNNER_MEMORY_MEMCHECK_H
 #define DK_RUNNER_MEMORY_MEMCHECK_H
 
@@ -18,19 +18,19 @@ struct memcheck {
   char self[4096];           /* this executable */
   int own_fd;                /* our suppressions, in memory, sealed; 0: none */
   char own[64];              /* their path, for other processes */
-  const char *files[MEMCHECK_FILES]; /* of suppressions, ours first, which is for Valgrind; NULL at
+  const char *files[MEMCHECK_FILES]; /* of suppressions; the first is ours, for Valgrind; NULL at
                                         the end */
   char author[MEMCHECK_FILES - 2][1024];
-  struct suppressions authors; /* what is in the author's files */
-  const char *plugin;        /* for a zygote, when a check needs none; NULL: none */
+  struct suppressions authors; /* the entries of the author's files */
+  const char *plugin;        /* for a zygote, if a check needs no plugin; NULL: none */
 };
 
-/* Finds what is needed; false with a reason for people.  Either way memcheck_done ends it. */
+/* Finds the means; false with a reason in words.  Call memcheck_done in both cases. */
 bool memcheck_find(struct memcheck *memcheck, char *why, size_t size);
 void memcheck_done(struct memcheck *memcheck);
 
-/* The path of another file of suppressions, an author's, to be named in results; false: too many,
- * or it is too long. */
+/* Notes the path of an author's file of suppressions, for the results; false: too many, or the path
+ * is too long. */
 bool memcheck_add_file(struct memcheck *memcheck, const char *path);
 
 /* The words of a command line, in `buffer`'s memory: valgrind ... self MEMCHECK_WORD `way` numbers

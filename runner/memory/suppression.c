@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one entry of Valgrind's format fits: the kind, what stands beside it, and the frames from
- * the top of the first stack on, as Valgrind 3.19 compares them; but names are those of the XML,
- * which shows those of C++ as they are written. */
+/* Whether a finding matches one entry in Valgrind's format: by the kind, its parameter, and the
+ * frames from the top of the first stack on, as Valgrind 3.19 compares them.  But names are those
+ * of the XML, which has C++ names in demangled form. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static const char *const kinds[] = {
   "Value8", "Value16", "Value32", "Cond", "Jump", "Free", "Overlap", "Param", "User", "CoreMem",
   "Mempool", "FishyValue", "Leak"};
 
-/* Kinds of the XML that have one kind of suppression each. */
+/* The kinds of the XML with one kind of suppression each. */
 static const struct {
   const char *found, *entry;
 } simple[] = {{"UninitCondition", "Cond"}, {"UninitCondition", "Value0"},
@@ -50,8 +50,8 @@ suppression_leak_bit(const char *name)
 bool
 suppression_glob(const char *pattern, const char *text)
 {
-  const char *star = NULL; /* behind the last one */
-  const char *from = NULL; /* what it ends before */
+  const char *star = NULL; /* after the last star */
+  const char *from = NULL; /* where its match ends */
 
   while (*text) {
     if (*pattern == '*') {
@@ -139,7 +139,7 @@ fits_kind(const struct suppression *entry, const struct finding *finding)
 
 /* ---- the frames ------------------------------------------------------------------------------ */
 
-/* "file.c" is any line of it. */
+/* "file.c" matches any line of it. */
 static bool
 fits_source(const char *pattern, const struct frame *frame)
 {
@@ -151,7 +151,7 @@ fits_source(const char *pattern, const struct frame *frame)
   return suppression_glob(pattern, frame->file) || suppression_glob(pattern, place);
 }
 
-/* What is not known has a name in Valgrind, too. */
+/* Valgrind's name for what is unknown. */
 static const char *
 known_or(const char *text)
 {
@@ -168,14 +168,14 @@ fits_frame(const char *pattern, const struct frame *frame)
   return fits_source(pattern + 4, frame);
 }
 
-/* What lies below the entry's last frame does not matter. */
+/* Frames below the entry's last frame do not matter. */
 static bool
 fits_frames(const struct suppression *entry, const struct stack *stack)
 {
   unsigned at = 0;      /* in the stack */
   unsigned n = 0;       /* in the entry */
-  unsigned again = 0;   /* behind the last "..." of the entry; 0: there was none */
-  unsigned skipped = 0; /* what that one ends before */
+  unsigned again = 0;   /* after the last "..." of the entry; 0: there was none */
+  unsigned skipped = 0; /* where its match ends */
 
   while (n < entry->n_frames) {
     if (strcmp(entry->frames[n], "...") == 0) {

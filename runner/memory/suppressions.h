@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Valgrind's suppressions: our own, which are part of the command and go to Valgrind, and those
- * of an author, which do not: Valgrind would take a finding of the provider's for one in another
- * library as soon as the names fit.  They are applied here, where it is known whose one is. */
+/* Valgrind's suppressions: our own, which are part of the command and are passed to Valgrind, and
+ * those of an author, which are not: as soon as the names match, Valgrind would hide a finding of
+ * the provider's.  They are applied here, where the owner of a finding is known. */
 #ifndef DK_RUNNER_MEMORY_SUPPRESSIONS_H
 #define DK_RUNNER_MEMORY_SUPPRESSIONS_H
 
@@ -10,7 +10,7 @@
 
 struct finding;
 
-/* All files of runner/memory/suppressions, one after the other. */
+/* The text of all files of runner/memory/suppressions. */
 extern const char suppressions_own[];
 
 enum { SUPPRESSION_FRAMES = 24 }; /* as many as Valgrind takes */
@@ -32,13 +32,13 @@ struct suppressions {
 
 void suppressions_done(struct suppressions *entries);
 
-/* By its names alone, whosever the finding is. */
+/* Matches by names alone, without regard to the owner. */
 bool suppression_fits(const struct suppression *entry, const struct finding *finding);
-/* A kind of Memcheck's that there is. */
+/* True: Memcheck has such a kind. */
 bool suppression_is_kind(const char *kind);
 /* "definite" of match-leak-kinds, or "Leak_DefinitelyLost" of the XML; 0: neither. */
 unsigned suppression_leak_bit(const char *name);
-/* Valgrind's patterns: * for any letters, ? for one, and nothing else. */
+/* Valgrind's patterns: * for any letters, ? for one letter, and nothing else. */
 bool suppression_glob(const char *pattern, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks the symbol tables of an ELF file of this machine's kind, whose parts may lie anywhere. */
+/* Walks the symbol tables of an ELF file for this machine, whose parts may lie anywhere. */
 #include "runner/memory/symbols.h"
 
 #include <elf.h>
@@ -43,7 +43,7 @@ table_has(const struct file *file, const ElfW(Shdr) *table, const ElfW(Shdr) *na
   return false;
 }
 
-/* A copy: e_shoff may be any number, and so the headers lie anywhere. */
+/* Copies it, because e_shoff may be any number, and so the headers need not be aligned. */
 static bool
 take_section(const struct file *file, const ElfW(Ehdr) *header, size_t number, ElfW(Shdr) *ret)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Valgrind's XML: whose a finding is, what of it counts, what an author's suppression hides of it,
- * and a file that is cut. */
+/* Valgrind's XML: the owner of a finding, which findings count, which an author's suppression
+ * hides, and a file that is cut off. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ read_under(struct findings *findings, const struct suppressions *authors, const 
     findings->seals.numbers[KIT_SEAL_CYCLE + i] = 0xb1 + i;
   dk_text_printf(&text, "%s%s%s", head, body, whole ? tail : "<error><kind>Inv");
   bool well = findings_parse(findings, dk_text_str(&text), text.length, true);
-  ok(well, "it is XML as far as it goes");
+  ok(well, "it is XML, perhaps cut off");
   findings_judge(findings, cycles);
   dk_text_done(&text);
 }
@@ -93,7 +93,7 @@ errors(void)
   release(&f);
 
   read_it(&f, ERROR("InvalidRead", "<what>Invalid read</what>", LIBC), true, false);
-  ok(findings_first(&f, OWNER_UNKNOWN) != NULL, "one without either is nobody's, and counts");
+  ok(findings_first(&f, OWNER_UNKNOWN) != NULL, "one without either has no owner, and counts");
   release(&f);
 }
 
@@ -113,19 +113,19 @@ leaks(void)
   release(&f);
 
   read_it(&f, LEAK("Leak_StillReachable", LIBC OURS) JUDGED, true, false);
-  ok(!findings_any(&f), "what can still be reached does not count");
+  ok(!findings_any(&f), "a block that can still be reached does not count");
   release(&f);
 
   read_it(&f, JUDGED LEAK("Leak_DefinitelyLost", LIBC OURS), true, false);
-  ok(!findings_any(&f), "nor what is lost after the last word");
+  ok(!findings_any(&f), "nor one that is lost after the last word");
   release(&f);
 
   read_it(&f, JUDGED LEAK("Leak_DefinitelyLost", LIBC OURS) JUDGED, true, false);
-  ok(findings_first(&f, OWNER_PROVIDER) != NULL, "but between two of them it counts");
+  ok(findings_first(&f, OWNER_PROVIDER) != NULL, "but between two last words it counts");
   release(&f);
 
   read_it(&f, LEAK("Leak_DefinitelyLost", LIBC OURS), true, false);
-  ok(!findings_any(&f), "nor any leak of a check that did not come to its end");
+  ok(!findings_any(&f), "nor any leak of a check that did not reach its end");
   release(&f);
 }
 
@@ -147,14 +147,14 @@ cycles(void)
 
   read_it(&f, leak, true, true);
   const struct finding *first = findings_first(&f, OWNER_PROVIDER);
-  cmp_ok(first ? first->cycles : 0, "==", KIT_MEMORY_CYCLES, "what every cycle adds to, grows");
+  cmp_ok(first ? first->cycles : 0, "==", KIT_MEMORY_CYCLES, "a leak of every cycle grows");
   release(&f);
   read_it(&f, cache, true, true);
-  ok(!findings_any(&f), "what is made once does not");
+  ok(!findings_any(&f), "one that is made once does not");
   release(&f);
 }
 
-/* What the plugin itself prints is nobody's word: it has no seal, or that of another word. */
+/* Lines that the plugin itself prints do not count: they have no seal, or that of another word. */
 static void
 forged(void)
 {
@@ -177,17 +177,17 @@ forged(void)
 
     dk_text_printf(&body, "%s%s", words[i], LEAK("Leak_DefinitelyLost", LIBC OURS));
     read_it(&f, dk_text_str(&body), true, false);
-    ok(!f.judged, "word %zu is not the kit's last", i);
+    ok(!f.judged, "word %zu is not the kit's last word", i);
     release(&f);
     dk_text_puts(&body, JUDGED);
     read_it(&f, dk_text_str(&body), true, false);
-    ok(f.judged && findings_first(&f, OWNER_PROVIDER), "and hides no leak that comes after it");
+    ok(f.judged && findings_first(&f, OWNER_PROVIDER), "and hides no leak between the two");
     release(&f);
     dk_text_done(&body);
   }
   read_it(&f, grown, true, true);
   const struct finding *first = findings_first(&f, OWNER_PROVIDER);
-  cmp_ok(first ? first->cycles : 0, "==", KIT_MEMORY_CYCLES, "nor do other words count cycles");
+  cmp_ok(first ? first->cycles : 0, "==", KIT_MEMORY_CYCLES, "nor do other words count as cycles");
   release(&f);
 }
 
@@ -200,15 +200,15 @@ cut(void)
               "<event>sent</event><stack>" OURS "</stack></fatal_signal>"
               "<suppcounts><pair><count>3</count><name>libc: x</name></pair></suppcounts>",
           false, false);
-  ok(!f.whole && !f.judged, "a file that is cut is not whole");
-  is(f.stopped, "SIGTERM: sent", "but tells what ended it");
+  ok(!f.whole && !f.judged, "a file that is cut off is incomplete");
+  is(f.stopped, "SIGTERM: sent", "but says what ended it");
   is(f.stopped_at.n == 1 ? f.stopped_at.frames[0].function : "", "mine", "and where");
   is(f.n_suppressed == 1 ? f.suppressed[0].name : "", "libc: x", "and what was suppressed");
-  ok(findings_any(&f), "which is something to tell");
+  ok(findings_any(&f), "which is reported");
   release(&f);
 
   f = (struct findings){.n = 0};
-  ok(!findings_parse(&f, "<a></b>", 7, true), "what is no XML is refused");
+  ok(!findings_parse(&f, "<a></b>", 7, true), "a text that is not XML is refused");
   release(&f);
 }
 
@@ -222,9 +222,9 @@ cut(void)
 #define ENTRY(of_kind, ...) \
   ((struct suppression){.name = "entry", .kind = of_kind, .leaks = ~0u, .frames = {__VA_ARGS__}})
 
-/* What came of one entry and one finding. */
+/* The result of one entry and one finding. */
 struct came {
-  size_t findings;           /* that are left */
+  size_t findings;           /* that remain */
   unsigned used, provider, nobody;
 };
 
@@ -263,17 +263,17 @@ leaves(struct suppression entry, const char *body, const char *what)
   struct came came = apply(entry, body);
 
   ok(came.findings == 1 && came.used == 0 && came.provider == 0 && came.nobody == 0,
-     "not fitting: %s", what);
+     "not matching: %s", what);
 }
 
-/* It fits, and hides nothing all the same. */
+/* It matches, and still hides nothing. */
 static void
 refuses(struct suppression entry, const char *body, bool provider, const char *what)
 {
   struct came came = apply(entry, body);
 
   ok(came.findings == 1 && came.used == 0 && came.provider == (provider ? 1 : 0)
-     && came.nobody == (provider ? 0 : 1), "fitting, and nothing is hidden: %s", what);
+     && came.nobody == (provider ? 0 : 1), "matching, and nothing is hidden: %s", what);
 }
 
 static void
@@ -282,10 +282,10 @@ hidden(void)
   hides(ENTRY("Leak", "fun:malloc", "obj:*/libthird.so*"), LOST(LIBC THIRD),
         "a leak in another library");
   hides(ENTRY("Leak", "fun:m?ll*", "fun:third"), LOST(LIBC THIRD KITS),
-        "one below which the kit stands");
+        "one above frames of the kit");
   hides(ENTRY("Leak", "...", "fun:third"), LOST(LIBC LIBC LIBC THIRD), "any frames before it");
   hides(ENTRY("Leak", "...", "fun:third", "...", "fun:run"), LOST(LIBC THIRD LIBC THIRD KITS),
-        "the second of two ways");
+        "the second of two possible matches");
   hides(ENTRY("Addr2", "src:f.c:7"), READ(THIRD), "an access by its source");
   hides(ENTRY("Cond", "fun:third"),
         ERROR("UninitCondition", "<what>Conditional jump or move depends on</what>", THIRD),
@@ -303,9 +303,9 @@ hidden(void)
 
   leaves(ENTRY("Addr4", "fun:third"), READ(THIRD), "another size");
   leaves(ENTRY("Value2", "fun:third"), READ(THIRD), "another kind");
-  leaves(ENTRY("Leak", "fun:third"), LOST(LIBC THIRD), "not from the top on");
+  leaves(ENTRY("Leak", "fun:third"), LOST(LIBC THIRD), "not from the top");
   leaves(ENTRY("Leak", "...", "fun:third", "fun:third"), LOST(LIBC THIRD LIBC),
-         "a frame that is not there");
+         "a missing frame");
   struct suppression reachable = ENTRY("Leak", "...", "fun:third");
   reachable.leaks = suppression_leak_bit("reachable");
   leaves(reachable, LOST(LIBC THIRD), "another kind of leak");
@@ -313,7 +313,7 @@ hidden(void)
          JUDGED LEAK("Leak_DefinitelyLost", LIBC THIRD), "after the last word");
 }
 
-/* The author's own names for what the provider does. */
+/* Names with which an author could hide the provider's findings. */
 static void
 not_hidden(void)
 {
@@ -324,7 +324,7 @@ not_hidden(void)
           "a library that the provider has called");
   refuses(ENTRY("Addr2", "fun:memmove"),
           READ(FRAME("/lib/vgpreload_memcheck.so", "memmove") OURS KITS), true,
-          "a copy of the provider's");
+          "a copy made by the provider");
   refuses(ENTRY("Addr2", "fun:inlined"), READ(FRAME("/p.so", "inlined") OURS KITS), true,
           "an inlined function");
   refuses(ENTRY("Addr2", "fun:third"),
@@ -332,23 +332,23 @@ not_hidden(void)
           true, "memory of the provider's");
   refuses(ENTRY("Addr2", "fun:memmove"),
           READ(FRAME("/lib/vgpreload_memcheck.so", "memmove") LIBC KITS), false,
-          "what is in no other library");
+          "a finding in no other library");
   for (int i = 0; i < FINDING_CALLERS - 1; i++)
     dk_text_puts(&deep, THIRD);
   hides(ENTRY("Addr2", "fun:third"), "<error><kind>InvalidRead</kind><what>Invalid read of size 2"
                                      "</what><stack>" THIRD THIRD "</stack></error>",
-        "a stack that ends");
+        "a complete stack");
   struct dk_text body = DK_TEXT_EMPTY;
   dk_text_printf(&body, READ("%s%s"), dk_text_str(&deep), OURS);
-  refuses(ENTRY("Addr2", "fun:third"), dk_text_str(&body), true, "a provider far below");
+  refuses(ENTRY("Addr2", "fun:third"), dk_text_str(&body), true, "the provider far below");
   dk_text_reset(&body);
   dk_text_printf(&body, READ("%s%s"), dk_text_str(&deep), THIRD);
-  refuses(ENTRY("Addr2", "fun:third"), dk_text_str(&body), false, "a stack that may go on");
+  refuses(ENTRY("Addr2", "fun:third"), dk_text_str(&body), false, "a stack that may be incomplete");
   dk_text_done(&body);
   dk_text_done(&deep);
 }
 
-/* Whatever comes first, what is hidden takes no room. */
+/* Hidden findings take no room, even if they come first. */
 static void
 crowd(void)
 {
@@ -362,12 +362,12 @@ crowd(void)
     dk_text_puts(&body, READ(THIRD));
   dk_text_puts(&body, READ(OURS));
   read_under(&f, &authors, dk_text_str(&body), true, false);
-  ok(findings_first(&f, OWNER_PROVIDER) != NULL, "the provider's is found behind many others");
+  ok(findings_first(&f, OWNER_PROVIDER) != NULL, "the provider's is kept after many others");
   cmp_ok(f.n_suppressed == 1 ? f.suppressed[0].count : 0, "==", FINDINGS_MOST + 5,
          "which are counted");
   release(&f);
   read_under(&f, NULL, dk_text_str(&body), true, false);
-  ok(f.n == FINDINGS_MOST && f.left_out == 6, "of what counts, only so many are kept");
+  ok(f.n == FINDINGS_MOST && f.left_out == 6, "of those that count, only a limited number is kept");
   release(&f);
   dk_text_done(&body);
 }
@@ -379,7 +379,7 @@ globs(void)
   ok(!suppression_glob("a*b*c", "aXbbYcd"), "stars, and another end");
   ok(suppression_glob("operator new[](*)", "operator new[](unsigned long)"), "[ is a letter");
   ok(!suppression_glob("a?", "a"), "? is one letter");
-  ok(suppression_glob("*", ""), "* is also none");
+  ok(suppression_glob("*", ""), "* also matches no letter");
 }
 
 int

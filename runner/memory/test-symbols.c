@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The symbols of an ELF file are found wherever its section headers lie: at an odd offset too,
- * where a build with sanitizers sees each access that is not aligned. */
+/* The symbols of an ELF file are found wherever its section headers lie, even at an odd offset; a
+ * build with sanitizers reports each access that is not aligned. */
 #include "runner/memory/symbols.h"
 
 #include <elf.h>
@@ -32,7 +32,7 @@ read_self(size_t *ret_size)
   return bytes;
 }
 
-/* Its section headers once more, behind the end, so that they lie at offset `over` modulo 8. */
+/* Appends a copy of its section headers, so that they lie at offset `over` modulo 8. */
 static void
 write_moved(FILE *file, const char *bytes, size_t size, size_t over)
 {
@@ -64,11 +64,11 @@ main(void)
       BAIL_OUT("%s cannot be made", path);
     write_moved(file, bytes, size, over);
     fclose(file);
-    ok(symbols_any(path, "mai?"), "a function is found, %zu bytes off", over);
-    ok(!symbols_any(path, "no_such_function_*"), "and only one that there is");
+    ok(symbols_any(path, "mai?"), "a function is found with headers %zu bytes off", over);
+    ok(!symbols_any(path, "no_such_function_*"), "and only one that exists");
   }
   ok(truncate(path, (off_t)size) == 0 && !symbols_any(path, "main"),
-     "section headers beyond the end are none");
+     "section headers beyond the end are ignored");
   unlink(path);
   free(bytes);
   return done_testing();

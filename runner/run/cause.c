@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares what ended each of the first checks of a run.  Owns the counts in struct run. */
+/* Compares how each of the first checks of a run ended.  Owns the counts in struct run. */
 #include "runner/run/cause.h"
 
 #include <ctype.h>
@@ -14,7 +14,7 @@ behind_number(const char *text)
   return text;
 }
 
-/* Up to the end of both, or of their first clauses. */
+/* Compares up to the end of both, or up to their first colons. */
 static bool
 same_but_for_numbers(const char *a, const char *b, bool first_clause)
 {
@@ -36,15 +36,16 @@ has_failed(const struct result *result)
          && !run_result_is_advice(result);
 }
 
-/* In the steps of a check, or beside them: by the answer of one operation. */
+/* The answer of one operation shows the failure, whether in the steps of the check or beside
+ * them. */
 static bool
 is_told_by_answer(const struct result *result)
 {
   return has_failed(result) && result->outcome && result->outcome->report->answer[0];
 }
 
-/* Every check goes through all phases but its own steps; and of its memory, under Valgrind, what is
- * found first is told by its place. */
+/* The check failed in a phase that every check goes through; or, under Valgrind, by a finding,
+ * whose place identifies it. */
 static bool
 is_beside_steps(const struct result *result)
 {
@@ -71,7 +72,7 @@ cause_is_same(const struct result *a, const struct result *b)
                                  a->verdict == VERDICT_HOST_DAMAGE);
 }
 
-/* How many have ended as this one has, itself among them, and the first of those. */
+/* How many checks have ended as this one has, counting itself; and the first of them. */
 static unsigned
 count_same(const struct run *run, const struct result *result, const struct result **ret_first)
 {
@@ -88,8 +89,8 @@ count_same(const struct run *run, const struct result *result, const struct resu
   return n;
 }
 
-/* Whatever has run in this mode: in its own steps, another check may do without the operation that
- * these have failed by. */
+/* All checks that have run in this mode ended in the same way.  Needed for failures in a check's
+ * own steps, because another check may not use the operation that failed. */
 static bool
 all_are_same(const struct run *run, const struct result *result)
 {
@@ -149,7 +150,7 @@ cause_note_answer(struct run *run, struct result *result)
   return is_known;
 }
 
-/* What ends all checks natively ends them under Valgrind. */
+/* A cause that ends all checks natively ends them under Valgrind, too. */
 const struct result *
 cause_of(const struct run *run, const struct result *result)
 {

@@ -63,7 +63,8 @@ plan_check(size_t i)
   return i - n_core < n_runtime ? runtime[i - n_core] : &kit_memory_cycle;
 }
 
-/* What a provider declares is judged with its core: an extension's checks are of both profiles. */
+/* What a provider declares is judged with its core: the checks of an extension belong to both
+ * profiles. */
 bool
 plan_is_of_profile(const struct check *check, enum profile profile)
 {
@@ -112,7 +113,7 @@ plan_tests(const struct check *check, const char *clause)
   return false;
 }
 
-/* "cancel" is the area, as "cancel/..." and CANCEL-5 are. */
+/* "cancel" is the area, as in "cancel/..." and CANCEL-5. */
 static bool
 is_in_area(const struct check *check, const char *area)
 {
@@ -132,7 +133,7 @@ check_fits(const struct check *check, const char *pattern)
          || is_in_area(check, pattern);
 }
 
-/* ---- what fits nothing ----------------------------------------------------------------------- */
+/* ---- patterns that select nothing ------------------------------------------------------------ */
 
 static void
 try_names(struct suggest *nearest)
@@ -149,7 +150,7 @@ try_names(struct suggest *nearest)
     suggest_try(nearest, topics[i].name);
 }
 
-/* "cancl/..." and "cancl*" are near the area cancel; "" if none with checks is near. */
+/* For "cancl/..." and "cancl*" the area cancel; "" if no area with checks is similar. */
 static void
 nearest_area(const char *pattern, char *area, size_t size)
 {
@@ -173,15 +174,15 @@ nearest_area(const char *pattern, char *area, size_t size)
   free(word);
 }
 
-/* A clause, or a pattern, that is right as such and selects no check. */
+/* A clause or a pattern that is valid and selects no check. */
 static int
 say_nothing_selected(const char *pattern, const struct dk_clause *clause)
 {
-  const char *why = !clause ? "no check fits this pattern, so that nothing is selected"
+  const char *why = !clause ? "no check matches this pattern, so nothing is selected"
                     : clause->planned_issue
-                      ? "no check tests this clause yet, so that nothing is selected"
+                      ? "no check tests this clause yet, so nothing is selected"
                       : "no check names this clause first: the host or the loader enforces "
-                        "it, or its CHECK is missing, so that nothing is selected";
+                        "it, or its CHECK is missing, so nothing is selected";
   char area[32] = "";
   struct dk_text next = DK_TEXT_EMPTY;
 
@@ -225,15 +226,15 @@ say_nothing_fits(const struct options *options, const char *pattern)
   return code;
 }
 
-/* The checks of the runtime have clauses of the contract too, but take real time: outside of their
- * profile only who names them gets them. */
+/* The checks of the runtime also have clauses of the contract, but take real time: outside their
+ * profile they run only if they are named. */
 static bool
 names_runtime(const char *pattern)
 {
   return strcasecmp(pattern, "run") == 0 || strncmp(pattern, "run/", 4) == 0;
 }
 
-/* Marks what fits one pattern of the comma-separated ones at `list`; moves on. */
+/* Marks the checks that match the first of the comma-separated patterns at `list`; moves on. */
 static int
 mark_one(const struct options *options, const char **list, bool *marked)
 {

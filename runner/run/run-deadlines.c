@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long a check may take: by the store's clock, by what was measured, by what hung before. */
+/* How long a check may take: depends on the store's clock, on measured times, and on time-outs
+ * so far. */
 #include "runner/run/run.h"
 
 enum {
   LEAST_DEADLINE_MS = 5000,
-  SHORTEST_MS = 1000,      /* however much others have hung */
-  ROUND_TRIPS = 500,       /* that one operation may take: a fetch that waits looks 320 times */
-  LEAST_ROUND_TRIPS = 50,  /* however much others have hung */
-  REAL_TIME_MS = 30000,    /* of a check that waits in real time, in each run of its twins */
-  ON_SERVER_MS = 20000,    /* a machine that is busy makes a server slower than one process */
-  WITH_RUNTIME_MS = 120000, /* of one that waits for a runtime, several times */
-  WAITS_OF_RUNTIME = 3,    /* so many at most before it has failed */
-  WITH_SERVER_MS = 120000, /* of one that cuts a connection, or crashes a server, many times */
-  HUNG_DEADLINE_MS = 400,  /* when the plugin hung already while it was probed */
+  SHORTEST_MS = 1000,      /* even if many checks have hung */
+  ROUND_TRIPS = 500,       /* in one operation: a fetch that waits looks 320 times */
+  LEAST_ROUND_TRIPS = 50,  /* even if many checks have hung */
+  REAL_TIME_MS = 30000,    /* for a check that waits in real time, in each run of its twins */
+  ON_SERVER_MS = 20000,    /* a busy machine slows a server more than one process */
+  WITH_RUNTIME_MS = 120000, /* for a check that waits for a runtime, several times */
+  WAITS_OF_RUNTIME = 3,    /* at most so many before it has failed */
+  WITH_SERVER_MS = 120000, /* for a check that cuts a connection, or crashes a server, many times */
+  HUNG_DEADLINE_MS = 400,  /* if the plugin already hung while it was probed */
   HUNG_SHORTEST_MS = 100,
   TIMEOUTS_TO_HALVE = 3,
-  MORE_MS = 50000,         /* while operations end: the longest check at 20 ms each, and more */
+  MORE_MS = 50000,         /* while operations end: more than the longest check at 20 ms each */
   TIMES_SLOWEST = 4,
-  TIMES_MEMCHECK = 20,     /* slower than natively, at most */
-  TIMES_SLOW_MEMCHECK = 3  /* the same of what mostly waits */
+  TIMES_MEMCHECK = 20,     /* how much slower than natively, at most */
+  TIMES_SLOW_MEMCHECK = 3  /* the same for checks that mostly wait */
 };
 
 static int64_t
@@ -77,8 +78,8 @@ run_note_time(struct run *run, bool race, const struct outcome *outcome)
     run->slowest_ms[race] = larger(run->slowest_ms[race], ms);
 }
 
-/* What a check needs, as far as that was measured.  Once one has passed on a store that goes by its
- * own clock, any other may wait for a lease in real time. */
+/* The time that a check needs, as far as it was measured.  Once a check has passed on a store that
+ * uses its own clock, any other may wait for a lease in real time. */
 static int64_t
 needed_ms(const struct run *run, bool race)
 {
@@ -87,10 +88,10 @@ needed_ms(const struct run *run, bool race)
   return larger(run->least_ms, TIMES_SLOWEST * run->slowest_ms[race]);
 }
 
-/* Three time-outs in a run halve what the others get, down to what was seen to be needed: a check
- * that is merely slow is not blamed for others that hang.  So the run over a plugin that hangs in
- * every check takes less than six deadlines, and the least time for each check; at worst, when some
- * pass and the rest hang, a deadline for each that hangs. */
+/* After three time-outs in a run the other checks get half the time, but not less than was measured
+ * to be needed: a check that is merely slow is not blamed because others hang.  So a run over a
+ * plugin that hangs in every check takes less than six deadlines, and the least time for each
+ * check; at worst, if some pass and the rest hang, a deadline for each that hangs. */
 int64_t
 run_deadline(const struct run *run, bool race)
 {
@@ -100,7 +101,8 @@ run_deadline(const struct run *run, bool race)
   return ms < run->deadline_ms ? ms : run->deadline_ms;
 }
 
-/* Three that were still too slow halve what the others get: in all less than six times this. */
+/* After three checks that were still too slow the others get half: in all less than six times
+ * this. */
 int64_t
 run_more(const struct run *run)
 {
@@ -139,7 +141,7 @@ run_note_memcheck_time(struct run *run, const struct outcome *outcome)
     run->memcheck_slowest_ms = larger(run->memcheck_slowest_ms, ms);
 }
 
-/* What hangs natively has hung already: those halve it too. */
+/* Checks that hung natively count as well. */
 int64_t
 run_memcheck_deadline(const struct run *run)
 {

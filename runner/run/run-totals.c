@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts results, and makes the exit code of them. */
+/* Counts results, and derives the exit code from them. */
 #include <string.h>
 
 #include "conformance/contract/contract.h"
@@ -14,14 +14,14 @@ run_is_violation(enum verdict verdict)
          || verdict == VERDICT_TIMEOUT || verdict == VERDICT_EARLY_EXIT;
 }
 
-/* The first that holds decides. */
+/* The first condition that holds decides. */
 static int
 exit_code_of(const struct run *run, const struct totals *totals, bool canaries_missed)
 {
   const unsigned *counts = totals->counts;
 
   if (canaries_missed)
-    return EXIT_INCOMPLETE; /* a verdict of this engine is worth nothing */
+    return EXIT_INCOMPLETE; /* no verdict of this engine can be trusted */
   if (engine_interrupted(run->engine))
     return EXIT_INCOMPLETE;
   if (totals->failed > 0)
@@ -33,7 +33,7 @@ exit_code_of(const struct run *run, const struct totals *totals, bool canaries_m
   if (totals->memory > 0)
     return EXIT_FINDINGS;
   if (run->probe->n_missing > 0)
-    return EXIT_INCOMPLETE; /* --next, on the way */
+    return EXIT_INCOMPLETE; /* --next: operations are missing */
   if (counts[VERDICT_FLAKY] > 0 || counts[VERDICT_UNEXERCISED] > 0)
     return EXIT_UNCLEAR;
   return totals->passed + totals->advised > 0 ? EXIT_PASSED : EXIT_INCOMPLETE;

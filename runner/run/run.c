@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows from what a run knows: its tasks, its times, its secrets. */
+/* What follows from the state of a run: its tasks, times and secrets. */
 #include "runner/run/run.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ run_task(const struct run *run, enum task_kind kind)
 {
   struct task task = {.kind = kind, .deadline_ms = run_scaled(run, RUN_PROBE_MS)};
 
-  /* No check is judged by it: less time for checks is not less for this. */
+  /* No check is judged by it, so its time is not reduced with that of checks. */
   task.removal_ms = task.deadline_ms > RUN_PROBE_MS ? task.deadline_ms : RUN_PROBE_MS;
   task.job.plugin = run->plugin;
   task.job.settings = run->settings;
@@ -43,7 +43,7 @@ run_task(const struct run *run, enum task_kind kind)
   return task;
 }
 
-/* Of a plugin that could not be asked every setting may be one. */
+/* If the plugin could not be probed, every setting may be secret. */
 bool
 run_is_secret(const struct run *run, const struct given *given)
 {

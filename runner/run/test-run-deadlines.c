@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long a check may take: never shorter than what was seen to be needed, and bounded in all. */
+/* How long a check may take: never less than was measured to be needed, and bounded in all. */
 #include "conformance/tap/tap.h"
 #include "runner/run/run.h"
 
@@ -44,7 +44,7 @@ by_the_host(void)
   hangs(&run, 60);
   cmp_ok(run_deadline(&run, false), "==", 1000, "never less than a second");
   ends(&run, VERDICT_PASS, 700);
-  cmp_ok(run_deadline(&run, false), ">=", 2800, "nor than four times what one took that passed");
+  cmp_ok(run_deadline(&run, false), ">=", 2800, "nor four times what a passed check took");
   cmp_ok(run_deadline(&run, true), "==", 1000, "of its kind: races take longer");
   ends(&run, VERDICT_PASS, 4000);
   cmp_ok(run_deadline(&run, false), "==", 5000, "but never more than at the beginning");
@@ -59,15 +59,15 @@ by_the_store(void)
   struct kit_probe probe;
   struct run run = probed(&probe, DK_CLOCK_STORE, 1);
 
-  cmp_ok(run_deadline(&run, false), ">=", 30000, "so long as a check may wait in real time");
+  cmp_ok(run_deadline(&run, false), ">=", 30000, "as long as a check may wait in real time");
   ends(&run, VERDICT_PASS, 10);
   hangs(&run, 60);
-  cmp_ok(run_deadline(&run, false), ">=", 30000, "also beside checks that hang");
+  cmp_ok(run_deadline(&run, false), ">=", 30000, "even beside checks that hang");
   run = probed(&probe, DK_CLOCK_STORE | DK_CLOCK_HOST, 1);
-  cmp_ok(run_deadline(&run, false), "==", 5000, "not if it can go by the host's clock");
+  cmp_ok(run_deadline(&run, false), "==", 5000, "but not if it can use the host's clock");
 }
 
-/* Every check hangs: how long that takes in all. */
+/* The total time if every check hangs. */
 static int64_t
 total(struct run *run)
 {
@@ -86,15 +86,16 @@ is_bounded(void)
   struct kit_probe probe;
   struct run run = probed(&probe, DK_CLOCK_HOST, 1);
 
-  cmp_ok(total(&run), "<=", 6 * 5000 + CHECKS * 1000, "what hangs everywhere is soon judged");
+  cmp_ok(total(&run), "<=", 6 * 5000 + CHECKS * 1000, "a plugin that always hangs is judged soon");
   run = probed(&probe, DK_CLOCK_STORE, 1);
-  cmp_ok(total(&run), "<=", 6 * 120000 + CHECKS * 1000, "with the store's clock, too");
+  cmp_ok(total(&run), "<=", 6 * 120000 + CHECKS * 1000, "also with the store's clock");
   run = probed(&probe, DK_CLOCK_STORE, 1);
   run_note_hung_probe(&run);
-  cmp_ok(total(&run), "<=", 6 * 400 + CHECKS * 100, "what hung in the probe at once");
+  cmp_ok(total(&run), "<=", 6 * 400 + CHECKS * 100, "at once if it hung in the probe");
 }
 
-/* What is slow, and does not hang, gets more; three that were ended all the same halve that. */
+/* A check that is slow, and does not hang, gets more time; three that still were too slow halve
+ * that. */
 static void
 gives_more(void)
 {
@@ -108,15 +109,15 @@ gives_more(void)
   int64_t first = run_more(&run);
   struct run slower = probed(&probe, DK_CLOCK_HOST, 20);
   cmp_ok(run_deadline(&slower, false), ">", 320 * 20,
-         "so may a fetch that looks again and again: one operation in many calls");
+         "so may a fetch that looks again and again: one operation of many calls");
   hangs(&run, 60);
-  cmp_ok(run_more(&run), "==", first, "whatever has hung");
+  cmp_ok(run_more(&run), "==", first, "even if others have hung");
   for (unsigned i = 0; i < CHECKS; i++) {
     ms += run_more(&run);
     run_note_time(&run, false, &slow);
   }
-  cmp_ok(ms, "<=", 6 * first, "what is too slow everywhere is soon judged, too");
-  cmp_ok(run.timeouts, "==", 60, "and makes no deadline of others shorter");
+  cmp_ok(ms, "<=", 6 * first, "a plugin that is always too slow is also judged soon");
+  cmp_ok(run.timeouts, "==", 60, "and shortens no other deadline");
 }
 
 int
