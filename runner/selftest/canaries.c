@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each canary is a check that does one wrong thing by itself; no plugin is loaded for it, so that
- * it says the same whatever the plugin under test is.  Those of memory do it in this file, which
- * then counts as the plugin's. */
+/* Each canary is a check that does one wrong thing by itself.  No plugin is loaded for it, so that
+ * its result does not depend on the plugin under test.  The canaries of memory make their errors in
+ * this file, which then counts as the plugin. */
 #include "runner/selftest/canaries.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ const char *const canaries_to_come =
 static void
 wrong_assertion(struct dk_check *t)
 {
-  expect(t, getpid() < 0, "a canary expects what does not hold");
+  expect(t, getpid() < 0, "a canary expects something false");
 }
 
 static void
@@ -63,7 +63,7 @@ write_to_stdout(struct dk_check *t)
 
 #define HERE __attribute__((noinline))
 
-/* A block that the compiler knows nothing about. */
+/* A block about which the compiler knows nothing. */
 HERE static volatile char *
 block(struct dk_check *t, size_t size)
 {
@@ -86,9 +86,9 @@ HERE static void
 undefined_byte(struct dk_check *t)
 {
   volatile char *byte = block(t, 1);
-  bool differs = *byte - *byte != 0; /* never, and yet nobody wrote it */
+  bool differs = *byte - *byte != 0; /* never; but the byte was never written */
 
-  expect(t, !differs, "a byte is what it is");
+  expect(t, !differs, "a byte is equal to itself");
   free((void *)(uintptr_t)byte);
 }
 
@@ -104,7 +104,7 @@ write_past_the_end(struct dk_check *t)
 
 struct canary {
   struct check check;
-  enum verdict verdict;  /* that it must get */
+  enum verdict verdict;  /* the one that it must get */
   int64_t deadline_ms;
 };
 
@@ -122,7 +122,7 @@ static const struct canary canaries[] = {
   {{.id = "canary/leak", .clauses = "MEM-3", .says = "a block that is lost is found", .run = leak},
    VERDICT_MEMORY, MEMCHECK_MS},
   {{.id = "canary/undefined-byte", .clauses = "MEM-1",
-    .says = "a byte that nobody wrote is found", .run = undefined_byte},
+    .says = "a byte that was never written is found", .run = undefined_byte},
    VERDICT_MEMORY, MEMCHECK_MS},
   {{.id = "canary/write-past-the-end", .clauses = "MEM-2",
     .says = "a write beyond a block is found", .run = write_past_the_end},

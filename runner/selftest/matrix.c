@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kill matrix: checks against mutants of the model.  The clean run tells which mutants would
+/* The kill matrix: checks against mutants of the model.  The clean run shows which mutants would
  * have mattered in which check; only those cells are run, which is sound for sequential checks.
- * And of those only what decides something: each mutant on the check that is meant to catch it, and
- * on the others for the same clause, which must differ from that one in what they catch.  With
- * --verbose all that matter are run, to show who catches what.  Owns the table of cells. */
+ * And of those only the cells that decide something: each mutant on the check that is meant to
+ * catch it, and on the other checks of the same clause, which must catch different mutants.  With
+ * --verbose all cells that matter are run, to show which checks catch which mutants.  Owns the
+ * table of cells. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,7 @@ struct matrix {
   int64_t *clean_ms;    /* [check] */
 };
 
-/* What to run: a list of cells; mutant n_mutants is none. */
+/* A list of cells to run; mutant n_mutants stands for no mutant. */
 struct cell {
   uint32_t check, mutant;
 };
@@ -45,7 +46,7 @@ at(uint8_t *table, const struct matrix *matrix, size_t check, size_t mutant)
   return &table[check * matrix->n_mutants + mutant];
 }
 
-/* Of the work: the time of the clean run.  A race has the machine to itself. */
+/* The share of the work: the time of the clean run.  A race has the machine to itself. */
 static double
 weight(const struct matrix *matrix, const struct cell *cell)
 {
@@ -97,7 +98,7 @@ may_start(const struct matrix *matrix, const struct cells *cells, size_t next, b
   return !(race_runs || is_race(matrix, &cells->items[next])) || engine_running(engine) == 0;
 }
 
-/* The settings must last as long as the child's copy of them is not made: until fork, here. */
+/* The settings must last until the child has its copy: here until fork. */
 static int
 run_cells(struct matrix *matrix, const struct cells *cells, take_fn *take)
 {
@@ -134,8 +135,8 @@ run_cells(struct matrix *matrix, const struct cells *cells, take_fn *take)
 
 /* ---- the model itself ------------------------------------------------------------------------ */
 
-/* What of the model is no fault: on a busy machine a race may be seen too seldom to be judged; it
- * has to catch its mutants all the same. */
+/* Results that are no fault of the model.  On a busy machine a race may overlap too seldom to be
+ * judged; it must catch its mutants all the same. */
 static bool
 is_clean(const struct check *check, enum verdict verdict)
 {
@@ -160,10 +161,10 @@ take_clean(struct matrix *matrix, const struct cell *cell, const struct outcome 
   matrix->clean_ms[cell->check] =
     ms > matrix->clean_ms[cell->check] ? ms : matrix->clean_ms[cell->check];
   dk_text_printf(&name, check->needs & NEEDS_SERVER
-                          ? "the model, which has no server, is not asked for %s"
+                          ? "the model, which has no server, is not judged by %s"
                           : "the model passes %s", check->id);
   if (passed && outcome->verdict == VERDICT_UNEXERCISED)
-    dk_text_puts(&name, ", as far as its race was seen");
+    dk_text_puts(&name, ", as far as its race overlapped");
   dk_text_printf(&detail, "%s: %s", verdict_name(outcome->verdict), outcome->report->message);
   if (outcome->verdict == VERDICT_SKIP)
     dk_text_printf(&detail, "%s", outcome->report->skip_reason);
@@ -212,7 +213,8 @@ take_mutant(struct matrix *matrix, const struct cell *cell, const struct outcome
   *at(matrix->verdicts, matrix, cell->check, cell->mutant) = (uint8_t)outcome->verdict;
 }
 
-/* An expectation that did not hold, or the comparison of the process: no crash, no time-out. */
+/* Caught: an expectation or the comparison of the process failed.  A crash or a time-out does not
+ * count. */
 static bool
 is_kill(enum verdict verdict)
 {
@@ -238,8 +240,9 @@ same_clause(const struct matrix *matrix, size_t a, size_t b)
          && memcmp(matrix->checks[a]->clauses, matrix->checks[b]->clauses, n) == 0;
 }
 
-/* In a race another order may come to what the clean runs did not: what it is meant to catch is
- * tried, whether they came to it or not.  On what takes real time nothing else is. */
+/* In a race another order may reach code that the clean runs did not: so it is run on the mutants
+ * that it is meant to catch, even if those runs did not reach them.  A check in real time is run on
+ * no others. */
 static bool
 matters(struct matrix *matrix, size_t c, size_t m)
 {
@@ -282,8 +285,8 @@ run_mutants(struct matrix *matrix, struct cells *cells)
   return run_cells(matrix, cells, take_mutant);
 }
 
-/* A race is won or lost by chance, and on a busy machine more often lost: one that has missed what
- * it is meant to catch is tried again. */
+/* A race overlaps by chance, and on a busy machine less often: if it has missed a mutant that it is
+ * meant to catch, it is run again. */
 static int
 run_missed_races(struct matrix *matrix, struct cells *cells)
 {
@@ -330,7 +333,7 @@ is_like_another(struct matrix *matrix, size_t a)
   return false;
 }
 
-/* What was not run yet, of some mutants and of the checks that are still like another. */
+/* The cells not run yet, of some mutants and of the checks that still equal another. */
 static void
 add_rest(struct matrix *matrix, struct cells *cells, size_t from, size_t until)
 {
@@ -343,8 +346,8 @@ add_rest(struct matrix *matrix, struct cells *cells, size_t from, size_t until)
   }
 }
 
-/* Two for one clause that have caught the same so far may differ in what they are not meant for:
- * that is run bit by bit, until they do. */
+/* Two checks of one clause that have caught the same so far may differ on mutants that they are not
+ * meant to catch: those are run in small portions, until the two differ. */
 static int
 run_rest_of_pairs(struct matrix *matrix, struct cells *cells, size_t *n_run)
 {
@@ -374,7 +377,7 @@ list_catchers(const struct matrix *matrix, size_t mutant, struct dk_text *text)
   }
 }
 
-/* Each mutant is caught by the check that is meant to. */
+/* Each mutant is caught by the check that is meant to catch it. */
 static void
 judge_mutant(struct matrix *matrix, size_t m)
 {
@@ -391,10 +394,10 @@ judge_mutant(struct matrix *matrix, size_t m)
   if (c == matrix->n_checks)
     dk_text_puts(&detail, "there is no such check");
   else if (verdict == VERDICT_NONE)
-    dk_text_puts(&detail, "the check never comes to where it would matter");
+    dk_text_puts(&detail, "the check never reaches the code that it changes");
   else
     dk_text_printf(&detail, "%s", verdict_name(verdict));
-  dk_text_printf(&detail, "; caught by:%s", others.length ? dk_text_str(&others) : " nobody");
+  dk_text_printf(&detail, "; caught by:%s", others.length ? dk_text_str(&others) : " no check");
   matrix->selftest->caught += is_kill(verdict) ? 1u : 0u;
   selftest_point(matrix->selftest, is_kill(verdict), dk_text_str(&name), dk_text_str(&detail));
   if (matrix->selftest->options->verbose)
@@ -405,9 +408,9 @@ judge_mutant(struct matrix *matrix, size_t m)
   dk_text_done(&others);
 }
 
-/* ---- what the tables must have --------------------------------------------------------------- */
+/* ---- rules for the tables -------------------------------------------------------------------- */
 
-/* Some plugins of the zoo are what no defect of the model can be: mutants of one check. */
+/* Some plugins of the zoo have defects that the model cannot have: mutants of one check. */
 static bool
 is_for_fixture(const char *check)
 {
@@ -421,8 +424,8 @@ is_for_fixture(const char *check)
   return false;
 }
 
-/* A check that catches nothing of its own could as well be left out: each is meant for a mutant,
- * and catches it. */
+/* A check that catches nothing of its own is not needed: so each check is meant for a mutant, and
+ * must catch it. */
 static void
 judge_check(struct matrix *matrix, size_t c)
 {
@@ -446,18 +449,18 @@ judge_clause(struct matrix *matrix, const struct dk_clause *clause)
 
   if (clause->by != DK_BY_CHECK)
     return;
-  /* Of a planned clause a check may hold a part already; none is for it. */
+  /* Checks may test a part of a planned clause already, but no check is for it. */
   for (size_t c = 0; c < matrix->n_checks && !tested; c++)
     tested = clause->planned_issue ? plan_is_first(matrix->checks[c], clause->id)
                                    : plan_tests(matrix->checks[c], clause->id);
-  dk_text_printf(&name, clause->planned_issue ? "%s is planned, and no check is for it yet"
+  dk_text_printf(&name, clause->planned_issue ? "%s is planned, and has no check yet"
                                               : "%s has a check", clause->id);
   selftest_point(matrix->selftest, tested == (clause->planned_issue == 0), dk_text_str(&name),
-                 tested ? "one is" : "it has none");
+                 tested ? "it has one" : "it has none");
   dk_text_done(&name);
 }
 
-/* Two checks that catch the same mutants and are for the same clause: one of them is not needed. */
+/* If two checks for one clause catch the same mutants, one of them is not needed. */
 static void
 judge_kill_sets(struct matrix *matrix)
 {

@@ -13,7 +13,7 @@
 #include "runner/setup/run-setup.h"
 #include "runner/system/clock.h"
 
-enum { JOBS = 3 /* some only wait */ };
+enum { JOBS = 3 /* more than processors: some checks only wait */ };
 
 void
 selftest_point(struct selftest *selftest, bool holds, const char *name, const char *detail)
@@ -116,7 +116,7 @@ add_parts(struct dk_text *text, const struct selftest *selftest, int code)
     dk_text_puts(text, "; zoo not judged");
 }
 
-/* A reader of TAP must not take what came so far for all. */
+/* A reader of TAP must not mistake the results so far for all. */
 static void
 tell_interrupted(struct selftest *selftest)
 {

@@ -22,19 +22,19 @@ struct selftest {
   unsigned passed_by;    /* providers of the zoo that nothing here can judge */
 };
 
-/* `detail` is shown if it does not hold; may be NULL. */
+/* `detail` is shown if the point fails; may be NULL. */
 void selftest_point(struct selftest *selftest, bool holds, const char *name, const char *detail);
 __attribute__((format(printf, 2, 3))) void
 selftest_note(struct selftest *selftest, const char *format, ...);
 
-/* So much of this part of the test is done; `share`: of its work. */
+/* Reports how much of this part of the test is done; `share`: of its work. */
 void selftest_progress(struct selftest *selftest, size_t done, size_t n, double share);
 
-/* The word in the last line: INCOMPLETE if it was interrupted; PARTLY if all that was tested holds,
- * and the zoo was not here or not all of it could be judged. */
+/* The word in the last line: INCOMPLETE if it was interrupted; PARTLY if no point failed, but the
+ * zoo was missing or could not be judged completely. */
 const char *selftest_word(const struct selftest *selftest, int code);
 
-/* matrix.c: the model passes, its mutants do not.  EXIT_PASSED, or what ended the test. */
+/* matrix.c: the model passes, its mutants do not.  EXIT_PASSED, or the code that ended the test. */
 int matrix_run(struct selftest *selftest);
 /* zoo.c: each provider of the zoo gets its one verdict. */
 int zoo_run(struct selftest *selftest);

@@ -9,13 +9,13 @@ main(void)
 
   plan(NO_PLAN);
   is(selftest_word(&selftest, EXIT_PASSED), "PASS", "all of it held");
-  is(selftest_word(&selftest, EXIT_INCOMPLETE), "INCOMPLETE", "it did not come to its end");
+  is(selftest_word(&selftest, EXIT_INCOMPLETE), "INCOMPLETE", "it was interrupted");
   selftest.passed_by = 1;
-  is(selftest_word(&selftest, EXIT_PASSED), "PARTLY", "nor while a provider of it was passed by");
+  is(selftest_word(&selftest, EXIT_PASSED), "PARTLY", "a provider of the zoo was not judged");
   selftest.passed_by = 0;
   selftest.zoo_is_there = false;
-  is(selftest_word(&selftest, EXIT_PASSED), "PARTLY", "without the zoo it is no pass");
-  is(selftest_word(&selftest, EXIT_ENVIRONMENT), "FAIL", "without the zoo, and not to its end");
+  is(selftest_word(&selftest, EXIT_PASSED), "PARTLY", "without the zoo");
+  is(selftest_word(&selftest, EXIT_ENVIRONMENT), "FAIL", "without the zoo, and ended early");
   selftest.failed = 1;
   is(selftest_word(&selftest, EXIT_PASSED), "FAIL", "without the zoo, and a point failed");
   selftest.zoo_is_there = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The zoo: this very command, run over each provider with one defect; exit code, verdicts, clause
- * and words must be the ones in the table.  Owns the children and the files of their output. */
+/* The zoo: this same command, run over each provider with one defect; exit code, verdicts, clause
+ * and message must be those of the table.  Owns the children and the files of their output. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -36,14 +36,14 @@ struct zoo_tour {
   struct visit visits[MOST_JOBS];
   unsigned jobs, running, servers;
   bool memcheck;       /* Valgrind is here */
-  char without[600];   /* or why it is not */
+  char without[600];   /* if it is not: why */
 };
 
 /* ---- one visit ------------------------------------------------------------------------------- */
 
 /* ---- the server of some ---------------------------------------------------------------------- */
 
-/* One of its commands; it is no provider code, and so it may be run from here. */
+/* Runs one of its commands; that is no provider code, so it may be run from here. */
 static bool
 command_server(const struct zoo_tour *tour, const char *command, const char *folder)
 {
@@ -62,7 +62,8 @@ command_server(const struct zoo_tour *tour, const char *command, const char *fol
   return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* The words by which a run may hurt it; they last until the process becomes another program. */
+/* The options that let a run crash, pause and restrict it; they last until the process executes
+ * another program. */
 static size_t
 put_server_words(const char **words, size_t n, const struct zoo_tour *tour, const char *folder)
 {
@@ -84,7 +85,7 @@ put_server_words(const char **words, size_t n, const struct zoo_tour *tour, cons
   return n;
 }
 
-/* The words of the command; `options` is cut up. */
+/* The words of the command; splits `options`. */
 static size_t
 put_words(const char **words, const struct dk_fixture *fixture, const char *path, char *options)
 {
@@ -96,7 +97,7 @@ put_words(const char **words, const struct dk_fixture *fixture, const char *path
   words[n++] = path;
   words[n++] = "--format=tap";
   if (!fixture->only)
-    words[n++] = "--no-memcheck"; /* what is about memory asks for it */
+    words[n++] = "--no-memcheck"; /* fixtures about memory ask for Valgrind */
   if (strcmp(fixture->verdict, "pass") == 0 && !strstr(fixture->options, "--timeout-scale"))
     words[n++] = "--timeout-scale=4"; /* nothing hangs, but the machine may be busy */
   if (fixture->only) {
@@ -164,14 +165,14 @@ begin_visit(struct zoo_tour *tour, const struct dk_fixture *fixture)
   return true;
 }
 
-/* ---- what it said ---------------------------------------------------------------------------- */
+/* ---- its output ------------------------------------------------------------------------------ */
 
 struct heard {
   unsigned points, passed, skipped;
-  unsigned unseen;          /* races of an honest one that a busy machine has not shown */
+  unsigned unseen;          /* races of an honest one that did not overlap on a busy machine */
   bool bailed_out, plan;
-  const char *wrong;        /* the first thing that is not as the table has it */
-  char value[80];           /* that */
+  const char *wrong;        /* the first thing that differs from the table */
+  char value[80];           /* its value */
 };
 
 static void
@@ -232,7 +233,7 @@ hear_line(struct heard *heard, const struct dk_fixture *fixture, const char *lin
   }
 }
 
-/* `output` is cut into lines. */
+/* Splits `output` into lines. */
 static void
 hear_fixture(struct heard *heard, const struct dk_fixture *fixture, char *output)
 {
@@ -242,11 +243,11 @@ hear_fixture(struct heard *heard, const struct dk_fixture *fixture, char *output
   for (char *line; (line = strtok_r(rest, "\n", &rest)) != NULL;)
     hear_line(heard, fixture, line);
   if (!phrase)
-    blame(heard, "these words are missing", fixture->phrase);
+    blame(heard, "this phrase is missing", fixture->phrase);
   bool refused = strcmp(fixture->verdict, "refused") == 0;
   if (refused || (heard->points == 0 && fixture->exit_code == 4)) {
     if (heard->points > 0 || heard->plan || !heard->bailed_out)
-      blame(heard, "checks", "a plan or points, and not one line that bails out");
+      blame(heard, "checks", "a plan or points, instead of one line that bails out");
   } else if (heard->points == 0 || !heard->plan || heard->bailed_out) {
     blame(heard, "checks", "no plan with points");
   } else if (strcmp(fixture->verdict, "pass") == 0
@@ -294,7 +295,7 @@ judge_visit(struct zoo_tour *tour, const struct visit *visit, int status)
 
 /* ---- the tour -------------------------------------------------------------------------------- */
 
-/* Waits for a child to end, or for the first deadline; then ends those that are late. */
+/* Waits for a child to end, or for the first deadline; then ends the children that are late. */
 static void
 wait_a_while(struct zoo_tour *tour)
 {
@@ -329,7 +330,7 @@ take_ended(struct zoo_tour *tour)
   }
 }
 
-/* One that only a memory checker can judge, where there is none. */
+/* Passes over a fixture that only Valgrind can judge, if it is not available. */
 static bool
 passes_by(struct zoo_tour *tour, const struct dk_fixture *fixture)
 {
@@ -339,7 +340,7 @@ passes_by(struct zoo_tour *tour, const struct dk_fixture *fixture)
   return true;
 }
 
-/* Who was interrupted ends in order, and those that do not are ended. */
+/* After an interruption the children end in order; those that do not are killed. */
 static void
 interrupt_all(struct zoo_tour *tour)
 {
@@ -354,7 +355,7 @@ interrupt_all(struct zoo_tour *tour)
   }
 }
 
-/* From the end: there stand those that take longest, and mostly wait. */
+/* Begins at the end, with those that take longest and mostly wait. */
 static void
 walk(struct zoo_tour *tour)
 {
@@ -399,8 +400,8 @@ zoo_run(struct selftest *selftest)
   struct stat st;
 
   if (!tour.folder) {
-    selftest_note(selftest, "the zoo is not here: it is built for make check, and --zoo FOLDER "
-                            "or DURAKIT_ZOO tells where it is");
+    selftest_note(selftest, "the zoo was not found: make check builds it; name its folder by "
+                            "--zoo FOLDER or DURAKIT_ZOO");
     return EXIT_PASSED;
   }
   if (stat(tour.folder, &st) != 0 || !S_ISDIR(st.st_mode))
