@@ -104,7 +104,7 @@ like "$(cat "$scratch/out")" 'not-there: No such file' 'which is named'
   "$top_srcdir/examples/provider-minimal/minimal.c"
 "$durakit" bench "$scratch/small.so" --pairs 1 --slice 10 --only turn-1,cancel > "$scratch/out"
 is $? 0 'a row that the limits of a provider do not allow is no failure'
-like "$(cat "$scratch/out")" 'cancel *left out: the provider takes 1000 items' 'and is left out'
+like "$(cat "$scratch/out")" 'cancel *left out: the provider allows 1000 items' 'and is left out'
 
 bench --only no-such-row
 is $? 2 'an unknown row is refused'

@@ -200,7 +200,7 @@ durakit: --json: takes no value
   next      durakit list --help shows examples
 TEXT
 refuses 2 'an unknown workload' bench model --only turn1 <<'TEXT'
-durakit: --only: no workload has such a name
+durakit: --only: no workload has this name
   expected  turn-1, turn-16, ...
   next      durakit bench --help shows examples
 TEXT

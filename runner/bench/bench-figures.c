@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The median of a few measurements, and how sure one may be of it: no shape of their distribution
- * is supposed. */
+/* The median of a few measurements, with its confidence interval.  Nothing is assumed about their
+ * distribution. */
 #include <stdlib.h>
 
 #include "runner/bench/bench.h"
@@ -14,8 +14,9 @@ compare_figures(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-/* How many values may be left out at each end so that the interval still holds the median with 95
- * in 100: the true median is below the k-th of n with the chance of fewer than k heads in n. */
+/* How many values may be left out at each end so that the interval still contains the median with a
+ * probability of 95 %: the true median is below the k-th of n values with the probability of fewer
+ * than k heads in n tosses. */
 static size_t
 left_out(size_t n)
 {

@@ -2,11 +2,11 @@
 /* The workloads of the bench on a store, with as many threads as there are callers.
  *
  *   turn         fetch a turn, commit it: 3 events, 1 activity, 1 message to itself
- *   turn-timers  the same among B instances whose only message is due in a day
+ *   turn-timers  the same beside B instances whose only message is due in a day
  *   work         fetch an activity, ack it with a completion for one of 16 instances
  *   fan-in       the same, all completions for one instance
- *   work-leased  the same among B activities that somebody holds
- *   cancel       one commit that cancels A activities among B of other instances
+ *   work-leased  the same beside B activities that are leased
+ *   cancel       one commit that cancels A activities beside B of other instances
  *
  * Payloads have 150 bytes, and an operation is one call that succeeded.
  */
@@ -23,8 +23,8 @@ enum {
   PAYLOAD = 150,
   INSTANCES = 64,     /* that always have a message */
   DONE_INSTANCES = 16, /* that get completions */
-  ROOM = 4000,        /* work items that lie ready when a slice begins */
-  AT_ONCE = 10000,    /* rows in one commit of the preparations */
+  ROOM = 4000,        /* work items that are ready when a slice begins */
+  AT_ONCE = 10000,    /* rows in one commit of the preparation */
   LEASE_MS = 600000,
   A_DAY_MS = 86400000
 };
@@ -53,7 +53,7 @@ text(const char *string)
   return (struct dk_bytes){string, strlen(string)};
 }
 
-/* The first failure is the one that is told. */
+/* The first failure is reported. */
 static bool
 note_load_failure(struct load *load, struct dk_caller *caller, const char *doing)
 {
@@ -76,7 +76,7 @@ note_words(struct load *load, const char *words)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* The next turn of any instance; NULL and true: there is none now. */
+/* Fetches the next turn of any instance; NULL and true: there is none now. */
 static bool
 take_turn(struct load *load, struct dk_caller *caller, struct dk_turn **ret_turn)
 {
@@ -155,7 +155,7 @@ turn_of(struct load *load, const char *instance, struct dk_turn **ret_turn)
   dk_caller_reset(load->callers[0]);
   if (!send_start(load, instance) || !take_turn(load, load->callers[0], ret_turn))
     return false;
-  return *ret_turn || note_words(load, "a message was enqueued, and no turn is there");
+  return *ret_turn || note_words(load, "a message was enqueued, but there is no turn");
 }
 
 static bool
@@ -222,7 +222,7 @@ schedule(struct load *load, const char *instance, size_t n)
   return well;
 }
 
-/* As many as one commit takes, and not too many. */
+/* As many as one commit allows, up to a bound. */
 static int64_t
 at_once(const struct load *load)
 {
@@ -326,7 +326,7 @@ step_fan_in(struct load *load, struct dk_caller *caller)
   return do_work(load, caller, "bench");
 }
 
-/* The completions of the slice before. */
+/* Removes the completions of the slice before. */
 static bool
 consume_messages(struct load *load)
 {
@@ -355,7 +355,7 @@ top_up_work(struct load *load)
   return schedule_all(load, "bench", missing);
 }
 
-/* Takes `n` items, which stay locked. */
+/* Fetches `n` items, which stay locked. */
 static bool
 hold_work(struct load *load, int64_t n)
 {
@@ -448,7 +448,7 @@ struct thread {
   pthread_t thread;
 };
 
-/* Until the slice is over, or there may not be work for everybody; once in any case. */
+/* Runs until the slice has ended, or there might not be work for all callers; at least once. */
 static void *
 call_until_it_ends(void *argument)
 {

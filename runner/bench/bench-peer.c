@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One side of a measurement: a process that is asked, a line at a time. */
+/* One side of a measurement: a process that gets a request in a line, and answers in a line. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 
 enum { A_SECOND = 1000 };
 
-/* Both ends are streams of their own, for reading and for writing. */
+/* Opens two streams, one for reading and one for writing. */
 static bool
 open_streams(int fd, FILE **ret_from, FILE **ret_to)
 {
@@ -90,8 +90,8 @@ bench_peer_execute(struct peer *peer, const char *name, const char *program, con
   return take_end(peer, pid, fd);
 }
 
-/* Who holds the other end of the line may be somebody that the peer has started, and outlive it: so
- * there is a word to wait for only as long as the peer lives.  False: none comes any more. */
+/* The other end of the socket may also be held by a process that the peer has started, and that
+ * outlives it: so the wait ends when the peer ends.  False: no answer will come. */
 static bool
 has_word(const struct peer *peer)
 {
@@ -109,7 +109,7 @@ has_word(const struct peer *peer)
   return ends[0].revents != 0;
 }
 
-/* A line and its '\n', without a buffer, so that nothing has been read that poll does not see. */
+/* Reads a line with its '\n', without a buffer, so that poll sees all that was not read. */
 static bool
 read_line(const struct peer *peer, char *line, size_t size)
 {
@@ -123,7 +123,7 @@ read_line(const struct peer *peer, char *line, size_t size)
   return n > 0;
 }
 
-/* What came instead of an answer. */
+/* Notes what came instead of an answer. */
 static bool
 note_end(struct peer *peer)
 {
@@ -151,7 +151,7 @@ bench_peer_ask(struct peer *peer, char *ret_answer, size_t size, const char *for
   vfprintf(peer->to, format, args);
   va_end(args);
   fputc('\n', peer->to);
-  fflush(peer->to); /* who has ended hears nothing any more, but may have said why */
+  fflush(peer->to); /* a peer that has ended reads nothing more, but may have written why */
   if (!read_line(peer, line, sizeof(line)))
     return note_end(peer);
   line[strcspn(line, "\n")] = '\0';
@@ -167,7 +167,7 @@ bench_peer_ask(struct peer *peer, char *ret_answer, size_t size, const char *for
 void
 bench_peer_end(struct peer *peer)
 {
-  /* The end of the input ends it; it has its store to remove. */
+  /* The end of its input ends the peer, which then removes its store. */
   if (peer->to) {
     fflush(peer->to);
     shutdown(fileno(peer->to), SHUT_WR);

@@ -39,7 +39,7 @@ load_plugin(struct served *served)
   return false;
 }
 
-/* Ends the store that there is, and removes it. */
+/* Closes the store, if there is one, and removes it. */
 static bool
 end_store(struct served *served)
 {
@@ -51,7 +51,7 @@ end_store(struct served *served)
     dk_caller_free(load->callers[i]);
   *load = (struct load){0};
   if (stuck) {
-    snprintf(served->trouble, sizeof(served->trouble), "close: %s does not come back", stuck);
+    snprintf(served->trouble, sizeof(served->trouble), "close: %s does not return", stuck);
     return false;
   }
   if (dk_store_destroy(served->library, NULL, served->caller, p->settings, p->n_settings) != DK_OK)
@@ -105,7 +105,7 @@ about(struct served *served, FILE *to)
   const struct dk_provider *provider = dk_library_provider(served->library);
 
   fprintf(to, "ok %s %s, built with %s\n", provider->name, provider->version,
-          provider->built_with ? provider->built_with : "(not said)");
+          provider->built_with ? provider->built_with : "(unknown)");
 }
 
 static bool
@@ -126,7 +126,7 @@ answer(struct served *served, const char *line, FILE *to)
   }
   if (sscanf(line, "run %" SCNd64, &a) == 1)
     return serve_slice(served, a, to);
-  snprintf(served->trouble, sizeof(served->trouble), "not a line of the protocol");
+  snprintf(served->trouble, sizeof(served->trouble), "a line that is not part of the protocol");
   return false;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `durakit bench`: each row sets two sides against each other, slice by slice in turns, so that a
- * busy machine slows both; what is told is their ratio.  Absolute rates stand beside it for
- * orientation only. */
+/* `durakit bench`: each row compares two sides that run slices in turns, so that a busy machine
+ * slows both; the result is their ratio.  Absolute rates are printed beside it for orientation
+ * only. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -26,7 +26,7 @@ enum {
 
 enum who { PROVIDER, FLOOR };
 
-/* One side: who, and what it is asked to begin. */
+/* One side: the provider or the floor, and its workload. */
 struct side {
   enum who who;
   const char *workload;
@@ -39,7 +39,7 @@ struct row {
   struct side sides[2];
   bool single;    /* one operation a slice */
   bool of_times;  /* else of rates */
-  double reach;   /* at least, of rates; at most, of times; 0: it is told, and not judged */
+  double reach;   /* least ratio of rates, greatest of times; 0: printed, and not judged */
 };
 
 static const struct row rows[] = {
@@ -93,7 +93,7 @@ struct measured {
   struct figures figures;   /* of the ratios */
   struct sum sums[2];
   bool left_out;            /* the provider's limits do not allow it */
-  char trouble[700];        /* why there is no figure; "": there is */
+  char trouble[700];        /* why there is no figure; "": there is one */
 };
 
 struct bench {
@@ -124,7 +124,7 @@ make_folder(struct bench *bench)
     bench->folder[0] = '\0';
     return run_refuse(&bench->run, EXIT_ENVIRONMENT,
                       &(struct problem){name, "the folder for the stores cannot be made", NULL,
-                                        strerror(error), "TMPDIR may name another place"});
+                                        strerror(error), "set TMPDIR to another place"});
   }
   bench->on_disk = statfs(bench->folder, &system) == 0 && system.f_type != TMPFS;
   return EXIT_PASSED;
@@ -140,7 +140,7 @@ store_is_path(const struct run *run)
   return true;
 }
 
-/* The provider's settings, with a store of this side's own; its value is written to `value`. */
+/* The provider's settings, with a store of its own for this side; writes its name to `value`. */
 static bool
 settings_of_side(const struct bench *bench, unsigned side, struct bench_provider *ret,
                  char *value, size_t size)
@@ -163,7 +163,8 @@ settings_of_side(const struct bench *bench, unsigned side, struct bench_provider
   return true;
 }
 
-/* A floor on a server is told what names it: never as an argument, where all could see it. */
+/* A floor on a server gets the settings that name the server: never as arguments, which all users
+ * can see. */
 static bool
 start_floor(struct bench *bench, unsigned number, struct peer *ret_peer)
 {
@@ -200,7 +201,7 @@ start_side(struct bench *bench, unsigned number, const struct side *side, struct
 
 /* ---- one row --------------------------------------------------------------------------------- */
 
-/* Seconds an operation; 0: `trouble` of the peer says why there are none. */
+/* Seconds for one operation; 0: `trouble` of the peer says why there is no figure. */
 static double
 measure_slice(const struct bench *bench, struct peer *peer, struct sum *sum)
 {
@@ -212,7 +213,7 @@ measure_slice(const struct bench *bench, struct peer *peer, struct sum *sum)
     return 0;
   if (sscanf(answer, "%" SCNu64 " %" SCNd64 " %" SCNu64, &operations, &ns, &syncs) != 3
       || operations == 0 || ns <= 0) {
-    snprintf(peer->trouble, sizeof(peer->trouble), "no operation came to an end in a slice: %s",
+    snprintf(peer->trouble, sizeof(peer->trouble), "no operation ended in a slice: %s",
              answer);
     return 0;
   }
@@ -232,7 +233,7 @@ begin_side(struct peer *peer, const struct side *side)
                         side->a, side->b);
 }
 
-/* One pair: the sides take turns in being first. */
+/* Runs one pair of slices; the sides take turns at being first. */
 static bool
 measure_pair(const struct bench *bench, const struct row *row, struct peer *peers, size_t sides,
              unsigned pair, struct sum *sums, double *ret_ratio)
@@ -249,7 +250,7 @@ measure_pair(const struct bench *bench, const struct row *row, struct peer *peer
   return true;
 }
 
-/* Of the workloads so many, and of the next one so many pairs. */
+/* Reports the number of finished workloads, and of finished pairs of the next. */
 static void
 tell_progress(struct bench *bench, size_t n_done, unsigned pairs)
 {
@@ -281,7 +282,7 @@ measure_pairs(struct bench *bench, struct measured *m, struct peer *peers, size_
   return true;
 }
 
-/* A commit that cancels so many is more than one may hold. */
+/* The workload needs a commit with more items than the provider allows. */
 static bool
 is_beyond_limits(const struct bench *bench, struct measured *m)
 {
@@ -291,7 +292,7 @@ is_beyond_limits(const struct bench *bench, struct measured *m)
   if (!m->row->single || (uint64_t)side->a < most)
     return false;
   m->left_out = true;
-  snprintf(m->trouble, sizeof(m->trouble), "the provider takes %" PRIu64 " items in a commit",
+  snprintf(m->trouble, sizeof(m->trouble), "the provider allows %" PRIu64 " items in a commit",
            most);
   return true;
 }
@@ -318,7 +319,7 @@ measure_row(struct bench *bench, struct measured *m, size_t n_done)
     bench_peer_end(&peers[i]);
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- the results ----------------------------------------------------------------------------- */
 
 static bool
 is_reached(const struct measured *m)
@@ -414,8 +415,8 @@ tell_front(struct bench *bench)
                "95 %% interval.",
                bench->pairs, bench->slice_ms);
   if (!bench->on_disk && store_is_path(&bench->run))
-    printer_line(&bench->printer, "The stores lie in memory, where a sync costs nothing: TMPDIR "
-                                  "may name a disk.");
+    printer_line(&bench->printer, "The stores lie in memory, where a sync costs nothing; set "
+                                  "TMPDIR to a disk to measure syncs.");
   printer_flush(&bench->printer);
 }
 
@@ -483,10 +484,10 @@ measure_all(struct bench *bench)
     n++;
   }
   if (n == 0)
-    return usage(options, "--only", "no workload has such a name",
+    return usage(options, "--only", "no workload has this name",
                  "turn-1, turn-16, work-1, work-16, fan-in, cancel, cancel-growth, "
                  "cancel-foreign, timers, leases, turn-1-2 to turn-8-16 or work-1-2 to work-8-16, "
-                 "with commas between",
+                 "separated by commas",
                  NULL);
   int code = options->json ? tell_json(bench, measured, n) : EXIT_PASSED;
   int end = print_bench_end(bench, measured, n);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `durakit bench`: workloads on a provider, side by side with a floor if there is one.
  *
- * Both sides are processes that speak one protocol of lines, so that slices can take turns:
+ * Both sides are processes that speak the same protocol of lines, so that slices can take turns:
  *
  *   set KEY=VALUE             ok                               floors only, first: a setting
  *   about                     ok TEXT                          what it is, settings read back
  *   begin WORKLOAD A B        ok                               a new store, made ready
  *   run MS                    ok OPERATIONS NANOSECONDS SYNCS  as many as fit; `cancel`: one
  *
- * "no TEXT" is the answer to what failed, and the last one.  The end of the input ends the process
- * and removes the store.  A workload's A is the number of callers ("turn", "work"), or the rows in
- * question; B is the rows of others.
+ * "no TEXT" is the answer to a request that failed, and the last answer.  The end of the input ends
+ * the process, which removes its store.  A is the number of callers ("turn", "work"), or of rows
+ * that the workload changes; B is the number of other rows.
  */
 #ifndef DK_RUNNER_BENCH_BENCH_H
 #define DK_RUNNER_BENCH_BENCH_H
@@ -27,13 +27,13 @@
 
 struct options;
 int command_bench(const struct options *options);
-/* What `bench --only` takes; NULL behind the last. */
+/* The names for `bench --only`; NULL after the last. */
 const char *bench_name(size_t i);
 
 /* ---- bench-figures.c ------------------------------------------------------------------------- */
 
-/* The median, and an interval that holds the true one in at least 95 of 100 runs (all of them,
- * where there are too few). */
+/* The median, and an interval that contains the true median in at least 95 of 100 runs (all values,
+ * if there are too few). */
 struct figures {
   double median, low, high;
 };
@@ -45,12 +45,13 @@ struct peer {
   const char *name;
   pid_t pid;
   FILE *to, *from;
-  char trouble[512]; /* why it answers no more; "": it does */
-  void (*on_wait)(void *context); /* called each second while it is waited for; NULL: nobody */
+  char trouble[512]; /* why it no longer answers; "": it does */
+  void (*on_wait)(void *context); /* called each second of a wait for it; NULL: not used */
   void *context;
 };
 
-/* The child runs `serve` with a provider's store, or executes `program` with a store's path. */
+/* Start a peer: a child runs `serve` with a provider's store, or executes `program` with the path
+ * of a store. */
 typedef void serve_fn(FILE *from, FILE *to, void *context);
 bool bench_peer_fork(struct peer *peer, const char *name, serve_fn *serve, void *context);
 bool bench_peer_execute(struct peer *peer, const char *name, const char *program,
@@ -64,7 +65,7 @@ void bench_peer_end(struct peer *peer);
 
 struct bench_provider {
   const char *plugin;          /* absolute */
-  struct dk_setting *settings; /* the STORE parameter is the last, unless the plugin has none */
+  struct dk_setting *settings; /* the STORE parameter is the last, if the plugin has one */
   size_t n_settings;
 };
 serve_fn bench_serve; /* context: struct bench_provider */
@@ -83,17 +84,17 @@ struct load {
   uint64_t syncs;                 /* of the slice */
   _Atomic int64_t left;           /* work items that were there when the slice began */
   _Atomic uint64_t sequence;      /* activities, and executions of callers, that are new */
-  char trouble[512];              /* the first thing that failed; "": nothing */
+  char trouble[512];              /* the first failure; "": none */
   _Atomic bool failed;
 };
-/* All answer false with `trouble` when something fails. */
+/* All return false, with `trouble`, if something fails. */
 bool bench_load_begin(struct load *load, const char *workload, int64_t a, int64_t b);
 bool bench_load_run(struct load *load, int64_t ms, int64_t *ret_ns);
 
 /* ---- syncs.c --------------------------------------------------------------------------------- */
 
-/* How often anything in this process has called fsync, fdatasync or msync: the command's own
- * definitions stand before the C library's. */
+/* How often fsync, fdatasync or msync were called in this process: the command's own definitions
+ * take the place of the C library's. */
 uint64_t syncs_so_far(void);
 
 #endif

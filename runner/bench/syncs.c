@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts what a plugin, or a library of its, has written through to the disk.  The command exports
- * these names, and the dynamic linker finds them before the C library's; they do what those do. */
+/* Counts how often a plugin, or one of its libraries, syncs to the disk.  The command exports these
+ * names, and the dynamic linker finds them before the C library's; they do the same. */
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

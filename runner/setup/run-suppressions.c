@@ -82,7 +82,7 @@ next_of_entry(struct reading *reading)
 
 /* ---- the first frame ------------------------------------------------------------------------- */
 
-/* The top frames of each leak, whoever has allocated the block. */
+/* The top frames of each leak, for all owners of blocks. */
 static bool
 may_be_allocator(const char *frame)
 {

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Never goes back. */
+/* Never moves backwards. */
 int64_t clock_ns(void);
 
 #endif

@@ -20,7 +20,7 @@
 /* A container's /dev/shm may be too small for the largest check. */
 enum { ROOM_MIB = 48 };
 
-/* A folder without a lock is not made any more, or not removed any more, after so long. */
+/* After this time a folder without a lock is no longer being made or removed. */
 enum { MAKING_S = 60 };
 
 static bool
@@ -84,7 +84,7 @@ close_all(struct folder *folder)
   close_fd(&folder->lock_fd);
 }
 
-/* It gets its name when its lock is held, so that a run that lives never looks dead. */
+/* It gets its name when its lock is held, so that a living run never looks dead. */
 static int
 make_in(struct folder *folder, const char *base, const char *run_id)
 {
@@ -107,7 +107,8 @@ make_in(struct folder *folder, const char *base, const char *run_id)
   return -1;
 }
 
-/* Two runs of one id would make stores of the same names.  Each looks after it has its lock. */
+/* Two runs with one id would make stores with the same names.  Each run looks after it has its
+ * lock. */
 static int
 refuse_second(struct folder *folder, const char *run_id)
 {
@@ -133,14 +134,14 @@ folder_make(struct folder *folder, const char *run_id)
 
   *folder = (struct folder)FOLDER_NONE;
   for (size_t i = 0; i < n; i++) {
-    /* The last resort is tried whatever room it has. */
+    /* The last place is used even if it has little room. */
     if ((i + 1 == n || has_room(bases[i])) && make_in(folder, bases[i], run_id) == 0)
       return refuse_second(folder, run_id);
   }
   return -1;
 }
 
-/* What has this name is still the open folder, and not something that was put there. */
+/* True: the name still belongs to the open folder, and not to something that was put there. */
 static bool
 has_name(int fd, int above, const char *name)
 {
@@ -150,7 +151,7 @@ has_name(int fd, int above, const char *name)
          && own.st_dev == named.st_dev && own.st_ino == named.st_ino;
 }
 
-/* Its path as it is now; " (deleted)" stands behind that of one without a name. */
+/* Its present path; for a folder without a name the kernel appends " (deleted)". */
 static void
 path_now(int fd, char *path, size_t size)
 {
@@ -161,7 +162,7 @@ path_now(int fd, char *path, size_t size)
   path[n > 0 ? n : 0] = '\0';
 }
 
-/* What has its name changes places with it, so that nothing is lost or followed. */
+/* Exchanges it with anything that has its name, so that nothing is lost or followed. */
 static bool
 was_moved(const struct folder *folder, int part, const char *name)
 {
@@ -184,7 +185,7 @@ folder_put_back(const struct folder *folder)
   return checks ? "checks" : others ? "others" : NULL;
 }
 
-/* Empty, it has a name somewhere: the one that it was made with, or another. */
+/* Notes the folder if it still has a name after the removal: then it was moved. */
 static void
 note_moved(struct remains *left, int fd)
 {
@@ -203,12 +204,12 @@ note_moved(struct remains *left, int fd)
 void
 folder_done(struct folder *folder, struct remains *left)
 {
-  if (folder->lock_fd < 0) /* it was not made: what has this path is another's */
+  if (folder->lock_fd < 0) /* it was not made: the path may belong to another run */
     return;
   remove_inside(folder->checks, left);
   remove_inside(folder->others, left);
   if (!folder->keep) {
-    struct remains again = {.n = 0}; /* the same once more */
+    struct remains again = {.n = 0}; /* of the second attempt */
     bool emptied = remove_inside(folder->fd, left && left->n == 0 ? left : &again);
     if (emptied && has_name(folder->fd, AT_FDCWD, folder->path))
       rmdir(folder->path);
@@ -266,14 +267,14 @@ folder_remove_tree(const char *path, struct remains *left)
 
 /* ---- of other runs --------------------------------------------------------------------------- */
 
-/* Ours alone: what others could write says nothing. */
+/* True: only this user can write to it; a folder that others can write to proves nothing. */
 static bool
 is_trusted(const struct stat *st)
 {
   return S_ISDIR(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & 07777) == 0700;
 }
 
-/* What of a folder nobody can open is no folder of ours; all else is a failure. */
+/* The errors that mean that it is no folder of ours; all others are failures. */
 static bool
 is_out_of_reach(int reason)
 {
@@ -288,7 +289,7 @@ folder_dead_run_done(struct dead_run *dead)
   close_fd(&dead->fd);
 }
 
-/* A dead one has no lock, or one that can be held. */
+/* The folder of a dead run has no lock, or one that can be taken. */
 static enum folder_state
 look_at_lock(struct dead_run *run, const struct stat *st)
 {
@@ -323,7 +324,8 @@ folder_look(const char *path, struct dead_run *ret)
   return state;
 }
 
-/* Shared, so that two who look do not take each other for a run.  1, 0, or -1 with errno. */
+/* Takes the lock shared, so that two callers do not mistake each other for a run.  1, 0, or -1 with
+ * errno. */
 static int
 is_locked(int base, const char *folder)
 {
@@ -341,7 +343,7 @@ is_locked(int base, const char *folder)
   return locked;
 }
 
-/* A listing may not be shorter than the folder: NULL with errno 0 at its end only. */
+/* A listing must not be shorter than the folder: NULL with errno 0 only at its end. */
 static const struct dirent *
 next_named(DIR *dir, const char *prefix)
 {
@@ -354,7 +356,7 @@ next_named(DIR *dir, const char *prefix)
   return entry;
 }
 
-/* 1, 0, or -1 with errno; a place that there is not has none. */
+/* 1, 0, or -1 with errno; a place that does not exist has none. */
 static int
 find_live_in(const char *base, const char *run_id, const char *own, char *ret_path, size_t size)
 {
@@ -421,7 +423,7 @@ folder_find_stores(const char *value, const char *run_id,
   return reason == 0 ? 0 : -1;
 }
 
-/* ---- folders of others ----------------------------------------------------------------------- */
+/* ---- other folders --------------------------------------------------------------------------- */
 
 int
 folder_make_path(const char *path)

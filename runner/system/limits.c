@@ -41,7 +41,7 @@ limits_note(struct limits *limits)
     read_limit(i, &limits->own[i]);
 }
 
-/* The hard limit may be beyond what this user can raise: then as far as that. */
+/* If this user cannot raise the hard limit again, raises it as far as possible. */
 static bool
 set_back(int which, struct rlimit *own, const struct rlimit *found)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds, names, ends and reaps processes that nobody waits for. */
+/* Finds, names, ends and reaps orphaned processes. */
 #include "runner/system/orphans.h"
 
 #include <ctype.h>
@@ -14,7 +14,7 @@
 
 enum {
   ROUNDS = 64,
-  STEP_MS = 10, STEPS = 100 /* a killed process is waited for so often */
+  STEP_MS = 10, STEPS = 100 /* of the wait for a killed process */
 };
 
 struct process {
@@ -74,7 +74,7 @@ add_pid(struct pids *pids, long pid)
   return true;
 }
 
-/* The numbers in /proc/self/task/PID/children; false: this kernel does not keep them. */
+/* Reads the numbers in /proc/self/task/PID/children; false: this kernel does not have the file. */
 static bool
 children_listed(struct pids *pids)
 {
@@ -158,8 +158,8 @@ orphans_forget_strangers(struct strangers *strangers)
   *strangers = (struct strangers){0};
 }
 
-/* One of them, or what one of them has started and left: that stays in its group, while each of our
- * children makes a group of its own. */
+/* True: a stranger, or a process that a stranger has started and left: that stays in its group,
+ * while each of our children makes a group of its own. */
 static bool
 is_stranger(const struct strangers *strangers, pid_t pid)
 {
@@ -192,8 +192,8 @@ leads_to(pid_t pid, const char *link, const char *folder)
   return strncmp(target, folder, length) == 0 && strchr("/.", target[length]) != NULL;
 }
 
-/* The task's own child, or a process that has the task's folder or output as its own.  What has
- * given up all of them belongs to whoever asks first. */
+/* True: the task's own child, or a process that uses the task's folder or output.  A process that
+ * uses none of them counts for the first task that asks. */
 static bool
 belongs_to(pid_t pid, const struct running *task)
 {
@@ -224,7 +224,8 @@ describe_process(const struct process *process, char *text, size_t size)
              process->name);
 }
 
-/* After SIGKILL.  What we may not kill, or the kernel holds, is waited for only so long. */
+/* Waits for a killed process, for a limited time, because the kernel may hold it.  Does not wait if
+ * it could not be killed. */
 static bool
 reap(pid_t pid, bool killed)
 {
@@ -237,7 +238,7 @@ reap(pid_t pid, bool killed)
   return found != 0;
 }
 
-/* Ends one child that is not ours; a zombie was dead already.  True if it lived. */
+/* Ends one orphan; a zombie was dead already.  True: it was alive. */
 static bool
 end_one(struct strangers *strangers, pid_t pid, char *text, size_t size)
 {
@@ -249,7 +250,7 @@ end_one(struct strangers *strangers, pid_t pid, char *text, size_t size)
     describe_process(&process, text, size);
   bool gone = reap(pid, kill(pid, SIGKILL) == 0);
   if (!gone && seen) {
-    process.group = pid; /* it answers for nobody else */
+    process.group = pid; /* as a stranger it must not protect others of its group */
     add_stranger(strangers, &process);
   }
   return lived;

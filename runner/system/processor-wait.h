@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Of the thread that has waited most, in nanoseconds, since it began; 0 where the kernel does not
- * tell, or the process is gone. */
+/* The time of the thread that has waited most, in nanoseconds, since it began; 0 if the kernel does
+ * not report it, or the process has ended. */
 int64_t processor_wait_ns(pid_t pid);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each step opens one name in a folder that is open, and looks where it has come. */
+/* Each step opens one name in an open folder, and checks where it leads. */
 #include "runner/system/remove.h"
 
 #include <dirent.h>
@@ -21,7 +21,7 @@ note_remains(struct remains *left, const char *name, const char *why)
   return false;
 }
 
-/* A bind mount is of the same device, but has a number of its own. */
+/* A bind mount has the same device, but a mount number of its own. */
 static bool
 is_same_mount(int one, int other)
 {
@@ -34,8 +34,8 @@ is_same_mount(int one, int other)
          && (!(a.stx_mask & b.stx_mask & STATX_MNT_ID) || a.stx_mnt_id == b.stx_mnt_id);
 }
 
-/* The folder that `path` (O_PATH) is, to be read; -1 with errno.  Perhaps its owner may not enter
- * it any more. */
+/* Opens the folder `path` (an O_PATH descriptor) for reading; -1 with errno.  Its owner might no
+ * longer have the right to enter it. */
 static int
 open_to_read(int path)
 {
@@ -48,7 +48,7 @@ open_to_read(int path)
   return chmod(name, 0700) == 0 ? openat(path, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 }
 
-/* Only a folder answers so. */
+/* Only a folder gives these errors. */
 bool
 remove_entry(int folder, const char *name, struct remains *left)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Removes folders with all in them: by descriptor, so that nobody who moves a part of the way leads
- * it elsewhere; through no link; and never on another file system or mount than it began on. */
+/* Removes folders with all their contents: by descriptor, so that moving a part of the path does
+ * not lead it elsewhere; through no link; and never on another file system or mount than the
+ * first. */
 #ifndef DK_RUNNER_SYSTEM_REMOVE_H
 #define DK_RUNNER_SYSTEM_REMOVE_H
 
@@ -12,11 +13,13 @@ struct remains {
   unsigned n;
 };
 
-/* What is in the open folder, which stays; false if something is left.  `left` may be NULL. */
+/* Removes the contents of the open folder, which stays; false: something is left.  `left` may be
+ * NULL. */
 bool remove_inside(int folder, struct remains *left);
-/* What has this name, a file or a folder with all in it; true also if nothing has. */
+/* Removes what has this name, a file or a folder with all its contents; true even if nothing has
+ * it. */
 bool remove_entry(int folder, const char *name, struct remains *left);
-/* The same of a folder only. */
+/* The same, but only for a folder. */
 bool remove_at(int parent, const char *name, struct remains *left);
 
 #endif

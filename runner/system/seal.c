@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draws and gives out seals.  A number is drawn when it is asked for: before that it is in no
- * memory, that of the runner's forked copies included. */
+ * memory, not even in that of the runner's forked copies. */
 #include "runner/system/seal.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ seals_begin(struct seals *seals, int *ret_end)
   return true;
 }
 
-/* 0 if there is no randomness: then nothing is believed. */
+/* 0 without randomness: then no seal is believed. */
 static uint64_t
 draw(void)
 {
@@ -53,7 +53,7 @@ seals_answer(struct seals *seals)
 
   while (seals->fd >= 0 && (n = recv(seals->fd, &use, 1, MSG_DONTWAIT)) >= 0) {
     uint64_t number = n == 1 ? number_for(seals, use) : 0;
-    /* Nobody holds the other end, or somebody asks without reading: there is no more to say. */
+    /* The other end is closed, or is not read: so no more seals are given out. */
     if (n == 0
         || send(seals->fd, &number, sizeof(number), MSG_DONTWAIT | MSG_NOSIGNAL)
              != (ssize_t)sizeof(number))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The seals of one child: random numbers that it asks for when it has something to say that only
- * the kit may say.  See kit_ask_seal. */
+/* The seals of one child: random numbers that it asks for when it reports something that only the
+ * kit may report.  See kit_ask_seal. */
 #ifndef DK_RUNNER_SYSTEM_SEAL_H
 #define DK_RUNNER_SYSTEM_SEAL_H
 
@@ -17,12 +17,12 @@ struct seals {
 
 /* For a new child, which gets the other end; false with errno. */
 bool seals_begin(struct seals *seals, int *ret_end);
-/* Answers what has been asked, without waiting. */
+/* Answers all pending requests, without waiting. */
 void seals_answer(struct seals *seals);
 /* The child has ended; its numbers stay. */
 void seals_end(struct seals *seals);
 
-/* The number is the one that was given for this use, and was asked for once. */
+/* True: the number was given out for this use, and was asked for once. */
 bool seals_match(const struct seals *seals, int use, uint64_t number);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder of a run: removed whole, and nothing outside of it; a lock that tells the dead. */
+/* The folder of a run: it is removed completely, and nothing outside it; its lock shows whether the
+ * run is dead. */
 #include "runner/system/folder.h"
 
 #include <fcntl.h>
@@ -54,13 +55,13 @@ removes_only_its_own(void)
     BAIL_OUT("no link can be made");
   chmod(in_base("tree/a/b"), 0);
   ok(folder_remove_tree(in_base("tree"), NULL), "a tree is removed");
-  ok(!is_there(in_base("tree")), "and gone");
-  ok(is_there(in_base("outside/file")), "what a link in it points to stays");
-  ok(folder_remove_tree(in_base("tree"), NULL), "what is not there is removed");
+  ok(!is_there(in_base("tree")), "and no longer exists");
+  ok(is_there(in_base("outside/file")), "the target of a link in it stays");
+  ok(folder_remove_tree(in_base("tree"), NULL), "a tree that does not exist counts as removed");
   if (symlink(in_base("outside"), in_base("link")) != 0)
     BAIL_OUT("no link can be made");
-  ok(!folder_remove_tree(in_base("link"), NULL), "a link is no tree");
-  ok(is_there(in_base("outside/file")), "and what it points to stays");
+  ok(!folder_remove_tree(in_base("link"), NULL), "a link is not a tree");
+  ok(is_there(in_base("outside/file")), "and its target stays");
 }
 
 static void
@@ -73,17 +74,17 @@ tells_the_dead(void)
   if (folder_make(&folder, "test") != 0)
     BAIL_OUT("no folder of a run can be made");
   snprintf(path, sizeof(path), "%s", folder.path);
-  cmp_ok(folder_look(path, &dead), "==", FOLDER_LIVES, "a run that lives");
+  cmp_ok(folder_look(path, &dead), "==", FOLDER_LIVES, "a living run");
   struct folder second;
   cmp_ok(folder_make(&second, "test"), "==", -1, "no second run gets its id");
-  is(second.path, path, "and whose it is is said");
+  is(second.path, path, "and the path of the living run is returned");
   folder_done(&second, NULL);
   cmp_ok(folder_look(path, &dead), "==", FOLDER_LIVES, "it lives on");
   folder_note(&folder, '+', 3);
   folder_note_store(&folder, "dktest-3-a");
   folder_done(&folder, NULL);
   ok(is_there(path), "with stores left over the journal stays");
-  cmp_ok(folder_look(path, &dead), "==", FOLDER_DEAD, "a run that is dead");
+  cmp_ok(folder_look(path, &dead), "==", FOLDER_DEAD, "a dead run");
   cmp_ok(dead.lock_fd, ">=", 0, "it is locked while it is cleaned");
   folder_dead_run_done(&dead);
   ok(folder_remove_tree(path, NULL), "and is removed");
@@ -95,7 +96,7 @@ tells_the_dead(void)
   ok(!is_there(path), "without leftovers nothing stays");
 }
 
-/* A folder with a lock that nobody holds, as a dead run leaves it. */
+/* A folder with a lock that is not held, as a dead run leaves it. */
 static const char *
 left_folder(const char *name, mode_t mode)
 {
@@ -129,9 +130,9 @@ believes_only_its_own(void)
   if (symlink(in_base("own"), in_base("link-to-own")) != 0)
     BAIL_OUT("no link can be made");
   is_state(in_base("link-to-own"), FOLDER_FOREIGN, "a link");
-  is_state(in_base("gone"), FOLDER_FOREIGN, "what is not there");
+  is_state(in_base("gone"), FOLDER_FOREIGN, "a missing one");
   unlink(in_base("own/lock"));
-  is_state(in_base("own"), FOLDER_LIVES, "a young one without a lock may get one still");
+  is_state(in_base("own"), FOLDER_LIVES, "a young one without a lock may still get one");
   const char *other = left_folder("other", 0700);
   if (geteuid() == 0 && chown(other, 65534, 65534) == 0)
     is_state(other, FOLDER_FOREIGN, "one of another user");
@@ -155,17 +156,17 @@ finds_the_stores_of_a_run(void)
   touch(in_base("sx.db-dkrun-1-a"));
   cmp_ok(folder_find_stores(in_base("s*.db"), "run", note_suffix, &text), "==", 0,
          "the stores of a run can be looked for");
-  is(dk_text_str(&text), "[dkrun-1-a]", "by their name as it is");
+  is(dk_text_str(&text), "[dkrun-1-a]", "by their exact name");
   dk_text_reset(&text);
   cmp_ok(folder_find_stores(in_base("nowhere/s"), "run", note_suffix, &text), "==", 0,
-         "a folder that is not there has none");
+         "a missing folder has none");
   cmp_ok(folder_find_stores("server", "run", note_suffix, &text), "==", 0,
-         "nor has what is no path");
+         "nor has a name that is not a path");
   is(dk_text_str(&text), "", "none is found there");
   dk_text_done(&text);
 }
 
-/* What a plugin may do to the folder of its run. */
+/* A plugin replaces or moves the folder of its run. */
 static void
 follows_no_swapped_name(void)
 {
@@ -182,11 +183,11 @@ follows_no_swapped_name(void)
   if (rename(checks, moved) != 0 || symlink(in_base("target"), checks) != 0)
     BAIL_OUT("the name cannot be swapped");
   mkdirat(folder.checks, "7", 0700);
-  ok(remove_at(folder.checks, "7", &left), "a check's folder is removed where it is");
-  ok(is_there(in_base("target/7/file")), "and not where its name leads now");
+  ok(remove_at(folder.checks, "7", &left), "a check's folder is removed where it is now");
+  ok(is_there(in_base("target/7/file")), "and not where its name leads");
   folder_done(&folder, &left);
   ok(!is_there(moved) && left.n == 0, "the rest is removed with the run's folder");
-  ok(is_there(in_base("target/7/file")), "and what the link points to stays");
+  ok(is_there(in_base("target/7/file")), "and the target of the link stays");
 
   if (folder_make(&folder, "moved") != 0)
     BAIL_OUT("no folder can be made");
@@ -195,7 +196,7 @@ follows_no_swapped_name(void)
   if (rename(checks, moved) != 0)
     BAIL_OUT("it cannot be moved");
   folder_done(&folder, &left);
-  ok(left.n == 1 && strcmp(left.name, moved) == 0, "what was moved out of it is told");
+  ok(left.n == 1 && strcmp(left.name, moved) == 0, "a folder that was moved out of it is reported");
   rmdir(moved);
 
   left = (struct remains){.n = 0};
@@ -206,8 +207,8 @@ follows_no_swapped_name(void)
   if (rename(folder.path, moved) != 0 || mkdir(checks, 0700) != 0)
     BAIL_OUT("it cannot be replaced");
   folder_done(&folder, &left);
-  ok(left.n == 1 && strcmp(left.name, moved) == 0, "a run's folder with another name is told");
-  ok(is_there(checks), "and what has its name is left alone");
+  ok(left.n == 1 && strcmp(left.name, moved) == 0, "a run's folder with another name is reported");
+  ok(is_there(checks), "and the folder with its name is not touched");
   rmdir(moved);
   rmdir(checks);
 }
@@ -222,14 +223,14 @@ crosses_no_mount(void)
   touch(in_base("precious/file"));
   if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0
       || mount(in_base("precious"), in_base("mounted/in/here"), "none", MS_BIND, NULL) != 0) {
-    skip(3, "mounting needs rights that this user has not");
+    skip(3, "mounting needs rights that this user does not have");
     return;
   }
   struct remains left = {.n = 0};
   int fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   ok(!remove_at(fd, "mounted", &left), "a folder with a mount in it is not removed");
-  ok(left.n > 0 && strcmp(left.name, "here") == 0, "the mount is told");
-  ok(is_there(in_base("precious/file")), "what is mounted stays");
+  ok(left.n > 0 && strcmp(left.name, "here") == 0, "the mount is reported");
+  ok(is_there(in_base("precious/file")), "the mounted folder stays");
   umount(in_base("mounted/in/here"));
   close(fd);
 }

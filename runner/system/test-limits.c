@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits of the own process: what was lowered is found, named and set back, as far as that goes. */
+/* Limits of the own process: those that were lowered are found, named and restored as far as
+ * possible. */
 #include "runner/system/limits.h"
 
 #include <string.h>
@@ -31,7 +32,7 @@ sets_back(void)
   getrlimit(RLIMIT_FSIZE, &before);
   limits_note(&limits);
   ok(!limits_restore(&limits, text, sizeof(text)), "nothing was changed");
-  is(text, "", "and nothing is said");
+  is(text, "", "and nothing is reported");
   lower(RLIMIT_FSIZE, 4096, false);
   lower(RLIMIT_NOFILE, 20, false);
   ok(limits_restore(&limits, text, sizeof(text)), "two were lowered");
@@ -48,12 +49,12 @@ knows_of_processor_time(void)
   struct limits limits;
 
   limits_note(&limits);
-  ok(limits_leave_processor_time(&limits), "of the processor's time there is some left");
+  ok(limits_leave_processor_time(&limits), "some of the processor time is left");
   limits.own[RLIMIT_CPU].rlim_cur = 0;
-  ok(!limits_leave_processor_time(&limits), "of none there is nothing left");
+  ok(!limits_leave_processor_time(&limits), "nothing is left of a limit of 0");
 }
 
-/* In a child without any right, whatever this one has: true if it all is as it should be. */
+/* In a child without any privilege, even if this process has some: true if all is as expected. */
 static bool
 is_said_once(void)
 {
@@ -79,7 +80,7 @@ goes_on_with_what_is_left(void)
   if (pid == 0)
     _exit(is_said_once() ? 0 : 1);
   ok(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0,
-     "what cannot be raised again is said so, once");
+     "a limit that cannot be raised again is reported once");
 }
 
 int

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose a child is: strangers stay, what was left behind is ended, what cannot be is not waited
- * for. */
+/* The owner of a child: strangers stay, orphans are ended, and there is no wait for those that
+ * cannot be ended. */
 #include "runner/system/orphans.h"
 
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 #include "conformance/tap/tap.h"
 
-/* What this process and its children are called, also when something else runs them. */
+/* The name of this process and its children, even under an interpreter such as Valgrind. */
 #define NAME "orphans-test"
 
 /* A child that lives until it is killed, in this group; 0: in one of its own. */
@@ -56,15 +56,15 @@ spares_strangers(void)
   kill(dead, SIGKILL);
   siginfo_t how;
   waitid(P_PID, (id_t)dead, &how, WEXITED | WNOWAIT);
-  ok(orphans_note_strangers(&strangers), "children that were there before are noted");
+  ok(orphans_note_strangers(&strangers), "earlier children are noted");
   pid_t left = sleeper(0);
   pid_t of_group = sleeper(before);
-  cmp_ok(orphans_end(&strangers, NULL, 0, text, sizeof(text)), "==", 1, "one was left behind");
+  cmp_ok(orphans_end(&strangers, NULL, 0, text, sizeof(text)), "==", 1, "one orphan was left");
   ok(strstr(text, NAME) != NULL, "and is named");
   cmp_ok(waitpid(left, NULL, WNOHANG), "==", -1, "it is ended and reaped");
-  ok(lives(before), "a child that was there before lives");
-  ok(lives(of_group), "so does what is in its group");
-  cmp_ok(waitpid(dead, NULL, WNOHANG), "==", dead, "one that was dead before is not reaped");
+  ok(lives(before), "an earlier child lives");
+  ok(lives(of_group), "so does a process in its group");
+  cmp_ok(waitpid(dead, NULL, WNOHANG), "==", dead, "an earlier child that was dead is not reaped");
   end(of_group);
   end(before);
   orphans_forget_strangers(&strangers);
@@ -79,18 +79,19 @@ spares_the_running(void)
   struct running running = {child, NULL};
 
   cmp_ok(orphans_end(&strangers, &running, 1, text, sizeof(text)), "==", 0, "nothing is left");
-  is(text, "", "and nothing is said");
+  is(text, "", "and nothing is reported");
   ok(lives(child), "a task that runs is not touched");
   end(child);
 }
 
-/* In a child, for it gives up root: 0 if the one it may not kill is left, in time. */
+/* In a child, because it gives up root: 0 if the process that it is not permitted to kill is left
+ * in time. */
 static int
 meet_a_stronger_one(void)
 {
   struct strangers strangers = {0};
   char text[160];
-  pid_t stronger = sleeper(getpid()); /* ended with the group, for it survives our death */
+  pid_t stronger = sleeper(getpid()); /* ended with the group, because it survives our death */
 
   if (setresuid(65534, 65534, 65534) != 0)
     return 1;
@@ -107,7 +108,7 @@ does_not_wait_for_what_lives_on(void)
   int status = -1;
 
   if (geteuid() != 0) {
-    skip(1, "only root has a child that it may not kill");
+    skip(1, "only root can make a child that it cannot kill");
     return;
   }
   pid_t pid = fork();
@@ -118,7 +119,7 @@ does_not_wait_for_what_lives_on(void)
   waitpid(pid, &status, 0);
   kill(-pid, SIGKILL);
   ok(WIFEXITED(status) && WEXITSTATUS(status) == 0,
-     "one that cannot be ended is blamed once, and not waited for (0x%x)", (unsigned)status);
+     "one that cannot be ended is reported once, without a wait (0x%x)", (unsigned)status);
 }
 
 int

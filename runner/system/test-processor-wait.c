@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that waits for a processor is told from one that waits for anything else. */
+/* A process that waits for a processor is distinguished from one that waits for anything else. */
 #include "runner/system/processor-wait.h"
 
 #include <poll.h>
@@ -26,15 +26,15 @@ sleeps(pid_t pid)
   snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
   FILE *file = fopen(path, "re");
   if (!file)
-    return true; /* it has ended, which the points below tell */
+    return true; /* it has ended, which the points below show */
   if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
     state = '\0';
   fclose(file);
   return state == 'S';
 }
 
-/* A child on the first processor that this process may use; it spins, or pauses.  When this is
- * back it does so: until then it may have waited for a processor, however busy the machine is. */
+/* Makes a child on the first processor that this process may use; it spins, or pauses.  When this
+ * returns it does so: before that it may have waited for a processor. */
 static pid_t
 child(const cpu_set_t *one, bool spins)
 {
@@ -49,7 +49,7 @@ child(const cpu_set_t *one, bool spins)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     sched_setaffinity(0, sizeof(*one), one);
     close(ready[0]);
-    close(ready[1]); /* its end is what is waited for */
+    close(ready[1]); /* so that the child's end is the only one */
     for (;;) {
       if (!spins)
         pause();
@@ -59,7 +59,7 @@ child(const cpu_set_t *one, bool spins)
     BAIL_OUT("no process can be made");
   close(ready[1]);
   if (read(ready[0], &byte, 1) != 0)
-    BAIL_OUT("the child does not get ready");
+    BAIL_OUT("the child does not become ready");
   close(ready[0]);
   while (!spins && !sleeps(pid))
     poll(NULL, 0, 1);
@@ -103,7 +103,7 @@ main(void)
   pid_t pids[3];
 
   if (access("/proc/self/schedstat", R_OK) != 0)
-    plan(SKIP_ALL, "the kernel does not tell how long a process waited (/proc/PID/schedstat)");
+    plan(SKIP_ALL, "the kernel does not report how long a process waited (/proc/PID/schedstat)");
   one_processor(&one);
   for (int i = 0; i < 3; i++)
     pids[i] = child(&one, i < 2);
@@ -115,6 +115,6 @@ main(void)
     kill(pids[i], SIGKILL);
     waitpid(pids[i], NULL, 0);
   }
-  cmp_ok(processor_wait_ns(pids[0]), "==", 0, "of one that is gone nothing is known");
+  cmp_ok(processor_wait_ns(pids[0]), "==", 0, "for one that has ended it is 0");
   return done_testing();
 }
