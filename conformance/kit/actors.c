@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who makes a call: the check's own thread, or an actor that waits for operations.
  *
- * An actor is given an operation by its semaphore, and says that it is done by an eventfd: so
- * the check waits for it as a provider waits for work, through the clock, and virtual time may
- * move.  For a process the end of a pipe stands beside that, so that its death is noticed at
- * once.  The word is given before the actor becomes idle on the clock; otherwise time could
- * jump, or a deadlock be seen, in between.  The actors' descriptors and threads are gone before
+ * An actor gets an operation by its semaphore, and signals its end by an eventfd: so the check
+ * waits for it as a provider waits for work, through the clock, and virtual time may move.  For a
+ * process the check also waits for the end of a pipe, so that its death is noticed at once.  The
+ * signal is given before the actor becomes idle on the clock; otherwise time could jump, or a
+ * deadlock be seen, in between.  The actors' descriptors and threads are closed and joined before
  * the process's state is compared.
  */
 #include "conformance/kit/kit.h"
@@ -24,8 +24,8 @@
 
 /* ---- the actor's side ------------------------------------------------------------------------ */
 
-/* Moves to the place-th processor that this thread may use, and stays free to leave it: two
- * that wake one another tend to end up on one, where they would never overlap. */
+/* Moves to the place-th processor that this thread may use, and stays free to leave it: two threads
+ * that wake one another tend to end up on one processor, where they would never overlap. */
 static void
 go_to_processor(int32_t place)
 {
@@ -44,9 +44,9 @@ go_to_processor(int32_t place)
   }
 }
 
-/* The two that race release each other, and no third thread takes their processors: whoever comes
- * last says when both go, so soon that both are still on their processors.  Bounded, for a partner
- * that never comes. */
+/* The two racing actors release each other, so that no third thread takes their processors: the
+ * second to arrive sets the time when both go, so soon that both are still on their processors.
+ * The wait is bounded, in case the partner never arrives. */
 void
 kit_stand_at_line(struct actor *who)
 {
@@ -71,7 +71,7 @@ kit_done(struct actor *who)
   uint64_t one = 1;
   ssize_t n;
 
-  /* The word first: once `done` is seen it is there to be taken back, and none is left over for
+  /* The signal comes first: so when `done` is seen it can be consumed, and none is left over for
    * the next call. */
   do
     n = write(who->done_fd, &one, sizeof(one));
@@ -122,7 +122,7 @@ join_clock(struct dk_check *t, struct actor *who)
     kit_trouble(t, "the virtual clock has no room for another actor");
 }
 
-/* Done or dead, in one descriptor: when the process dies its end of the pipe is closed. */
+/* One descriptor for done or dead: when the process dies its end of the pipe is closed. */
 static void
 watch_process(struct dk_check *t, struct actor *who)
 {
@@ -158,7 +158,8 @@ fork_process(struct dk_check *t, struct actor *who)
   who->life_fd = life[0];
   child = fork();
   if (child == 0) {
-    /* Nobody outlives the check; the runner's group kill covers the moment before this. */
+    /* The process must not outlive the check; until here the runner's kill of the group covers
+     * that. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
       _exit(0);
@@ -172,7 +173,8 @@ fork_process(struct dk_check *t, struct actor *who)
   watch_process(t, who);
 }
 
-/* Before anything is loaded: a plugin that starts a thread in its constructor hangs in a copy. */
+/* Called before anything is loaded: a plugin that starts a thread in its constructor would hang in
+ * a forked copy. */
 void
 kit_fork_processes(struct dk_check *t)
 {
@@ -304,7 +306,7 @@ kit_give(struct dk_check *t, struct actor *who)
   sem_post(&who->go);
 }
 
-/* The other process is gone in the middle of its call: by whose signal, or by its own exit? */
+/* The other process has ended during its call: finds whether by a signal or by its own exit. */
 static void
 judge_death(struct dk_check *t, struct actor *who)
 {
@@ -355,7 +357,7 @@ kit_wait_done(struct dk_check *t, struct actor *who)
   while (atomic_load_explicit(&who->done, memory_order_acquire) == 0)
     wait_once(t, who);
   kit_left(t);
-  /* It has said so; from here it only becomes idle.  Takes the word back for the next call. */
+  /* It has signalled its end, and now becomes idle.  Consumes the signal, for the next call. */
   if (t->shared->clock != NULL)
     dk_virtual_clock_join(t->shared->clock, 0, who->clock_actor);
   struct pollfd ready = {.fd = who->done_fd, .events = POLLIN};
@@ -404,7 +406,7 @@ finished_commit(struct dk_check *t, struct actor *actor)
   return &who->op.outcome;
 }
 
-/* In real time nobody can see that a call waits: it has not returned after a while. */
+/* In real time a call counts as waiting if it has not returned after a while. */
 static bool
 waits_for_real(struct actor *who)
 {
@@ -413,8 +415,8 @@ waits_for_real(struct actor *who)
   return poll(&done, 1, 200) == 0;
 }
 
-/* Who looks on by the clock does not see that a process dies: another thread does, and says to the
- * clock that it is idle. */
+/* A thread that waits by the clock does not notice the death of a process: another thread does, and
+ * marks the process as idle on the clock. */
 struct death_watch {
   struct actor *who;
   pthread_t thread;
@@ -526,7 +528,7 @@ finish_quietly(struct dk_check *t, struct actor *who)
   kit_conclude(t, who);
 }
 
-/* Calls that a check has left running come back, handles are closed, threads joined. */
+/* Cancels calls that the check has left running, closes handles and joins threads. */
 void
 kit_end_actors(struct dk_check *t)
 {
@@ -549,7 +551,7 @@ kit_end_actors(struct dk_check *t)
   }
 }
 
-/* In peace it closes and unloads; otherwise it is killed. */
+/* After a pass the process closes and unloads; otherwise it is killed. */
 static void
 quit_process(struct actor *who, bool in_peace)
 {
@@ -570,7 +572,7 @@ quit_process(struct actor *who, bool in_peace)
   who->in_use = 0;
 }
 
-/* Its place may be taken by an actor of another kind; no second process is forked. */
+/* An actor of another kind may take its place; no second process is forked. */
 void
 kill_process(struct dk_check *t, struct actor *actor)
 {
@@ -606,8 +608,8 @@ comes_back(struct actor *who)
   return true;
 }
 
-/* After a failure: those that still run are called back, and other processes killed.  False: a call
- * did not come back, so that nothing can be closed. */
+/* After a failure: cancels the calls that still run, and kills other processes.  False: a call did
+ * not return, so that nothing can be closed. */
 bool
 kit_call_actors_back(struct dk_check *t)
 {

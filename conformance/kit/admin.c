@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations of durakit.admin/1: their words, and all that the kit does with a request and its
- * reply, as words.c, trace.c and copy.c do for the others.  Owns nothing. */
+/* The operations of durakit.admin/1: their functions for checks, and all that the kit does with a
+ * request and its reply, as words.c, trace.c and copy.c do for the others.  Owns nothing. */
 #include "conformance/kit/kit.h"
 
 #include <inttypes.h>
@@ -389,7 +389,7 @@ kit_take_back_admin(const struct op *op)
 static void
 name_ids(struct dk_check *t, const struct dk_bytes *ids, size_t n)
 {
-  enum { FEW = 64 }; /* those of a long list are met by other calls */
+  enum { FEW = 64 }; /* other calls meet the instances of a longer list */
 
   for (size_t i = 0; i < n && i < FEW; i++)
     kit_name_instance(t, ids[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One call, from the words of a check to its reply: traced before and after, counted, its instants
- * named for the drain, its results copied, and judged by what the host saw.  All of it is done by
- * the check's own thread; only kit_op_run in between may belong to an actor. */
+/* One call, from the request of a check to its reply: it is traced before and after, counted, its
+ * instants noted for the drain, its results copied, and judged by what the host saw.  The check's
+ * own thread does all of this; only kit_op_run in between may run on an actor. */
 #include "conformance/kit/kit.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "core/base/sat.h"
 
-/* ---- what the drain must know ---------------------------------------------------------------- */
+/* ---- notes for the drain --------------------------------------------------------------------- */
 
 void
 kit_name_instant(struct dk_check *t, int64_t time)
@@ -81,8 +81,8 @@ name_result(struct dk_check *t, const struct dk_turn_result *r, int64_t time)
     name_item(t, r->orchestrator_items[i], time);
 }
 
-/* Each instant that this call names, if it is made now, and whom: before the call, and after it
- * too, because a call may wait. */
+/* Notes each instant and each instance that this call names, as if it were made now: before the
+ * call, and again after it, because a call may wait. */
 static void
 name_all(struct dk_check *t, const struct op *op)
 {
@@ -192,7 +192,7 @@ note_operation(struct dk_check *t, const struct op *op)
   t->report->operations++;
 }
 
-/* Everybody waits, and nobody until a time: whatever should have woken them did not. */
+/* All actors wait, and none has a time limit: what should have woken one of them did not. */
 static void
 judge_deadlock(struct dk_check *t, const struct actor *who)
 {
@@ -241,7 +241,7 @@ call_judge(struct dk_check *t, struct actor *who)
   skip_if_missing(t, who);
 }
 
-/* The reply is there: takes it over from the actor. */
+/* The reply has arrived: takes it over from the actor. */
 dk_status
 kit_conclude(struct dk_check *t, struct actor *who)
 {
@@ -273,8 +273,8 @@ run_here(struct dk_check *t, struct actor *who)
     dk_canceller_reset(who->canceller);
 }
 
-/* The check's own calls, and those of another handle as long as nothing was started on it, are
- * made by the check's own thread. */
+/* The check's own thread makes the check's own calls, and those of another handle until a call is
+ * started on it. */
 static bool
 runs_here(const struct actor *who, bool start)
 {
@@ -313,7 +313,7 @@ kit_call(struct dk_check *t, struct actor *who, bool start)
   return kit_conclude(t, who);
 }
 
-/* ---- calls without a word of the kit -------------------------------------------------------- */
+/* ---- calls without a function of the kit ----------------------------------------------------- */
 
 bool
 kit_skips(struct dk_check *t, const char *call)
@@ -348,7 +348,7 @@ kit_traced(struct dk_check *t, dk_status status, const char *call)
   return kit_conclude(t, who);
 }
 
-/* ---- calls of the drain --------------------------------------------------------------------- */
+/* ---- calls of the drain ---------------------------------------------------------------------- */
 
 dk_status
 kit_call_quietly(struct dk_check *t)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common sentences made of several calls: fetch exactly this one, a usual beginning, a usual turn.
+/* Common steps of several calls: fetch exactly this one, a usual beginning, a usual turn.
  *
- * Which instance or work item comes first is the provider's choice.  What a search for one takes
- * on its way stays locked, and is kept as spare: a later search of the same kind gives it if its
- * lease still runs. */
+ * Which instance or work item comes first is the provider's choice.  Others that a search fetches
+ * on its way stay locked, and are kept as spare: a later search of the same kind returns them if
+ * their lease still runs. */
 #include "conformance/kit/kit.h"
 
 #include <inttypes.h>
@@ -106,7 +106,7 @@ take_spare_work(struct dk_check *t, const char *instance, uint64_t execution_id,
   return found;
 }
 
-/* All there is, one by one, however the provider orders it. */
+/* Fetches all work items, one by one, in any order. */
 static void
 take_all_work(struct dk_check *t, const struct fetch_work_args *a, const char *file, int line)
 {
@@ -180,7 +180,7 @@ plain_activity(struct dk_check *t, uint64_t number)
   };
 }
 
-/* Any number of activities, also more than the words of a commit have room for. */
+/* Any number of activities, even more than fit into the options of a commit. */
 void
 given_instance_with_activities(struct dk_check *t, const char *instance, uint64_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies: results live in a caller only until its next call of the kind, while a check wants to
- * hold two turns side by side; and a request for another process must lie in the shared map.  All
- * of them go into an arena; no memory is trouble of the kit, never a failure of the provider. */
+/* Copies: results live in a caller only until its next call of the kind, while a check may hold two
+ * turns side by side; and a request for another process must lie in the shared map.  All copies go
+ * into an arena; if memory runs out that is trouble of the kit, never a failure of the provider. */
 #include "conformance/kit/kit.h"
 
 #include <string.h>
@@ -220,7 +220,7 @@ kit_copy_result(struct dk_check *t, struct dk_arena *arena, const struct dk_turn
   return r;
 }
 
-/* ---- taking back ----------------------------------------------------------------------------- */
+/* ---- overwriting ----------------------------------------------------------------------------- */
 
 enum { NOT_YOURS = 0x5a };
 
@@ -261,8 +261,8 @@ take_back_result(const struct dk_turn_result *r)
   kit_overwrite(r->owner);
 }
 
-/* ABI-10: the texts of a request are gone once its call is over; a provider that kept a pointer
- * reads what was never sent. */
+/* ABI-10: after its call has returned the texts of a request are overwritten; a provider that kept
+ * a pointer then reads what was never sent. */
 void
 kit_take_back(const struct op *op)
 {

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The drain: everything that a store would ever tell, as lines.
+/* The drain: everything that a store would ever return, as lines.
  *
  * It goes through time, and stops 1 ms before and at each instant that the check has named, then
- * far later; at each it reads all histories, asks who is warm and what fits which pin, takes all
- * turns by an empty commit and all work without a completion.  Where durakit.admin/1 is declared it
- * lists and counts before that, in lines that are kept apart and compared last: what a call has
- * done is told best by who meets it.
- * A line has its instant and what can be seen, but no token; a birth is told by its number among
- * those of its instance.  In real time there are two stops, at once and at the last instant that is
- * near, and no times are told. */
+ * far later.  At each stop it reads all histories, finds the owners and pins of instances, takes
+ * all turns by an empty commit and all work without a completion.  Where durakit.admin/1 is
+ * declared it lists and counts before that, in lines that are kept apart and compared last: the
+ * lines of fetches show the effect of a call best. A line has its instant and what can be seen, but
+ * no token; a birth is shown by its number among those of its instance.  In real time there are two
+ * stops, at once and at the last near instant, and the lines have no times. */
 #include "conformance/kit/kit.h"
 
 #include <inttypes.h>
@@ -21,11 +20,11 @@
 
 enum {
   LEASE = 1000,
-  PROBE_LEASE = 30000,    /* all are given back; in real time it must not end before */
+  PROBE_LEASE = 30000,    /* all turns are given back; in real time it must not end before that */
   MOST_EXECUTIONS = 64,
   LONG_PAYLOAD = 64,
-  MOST_TRIES = 8,         /* of a call that may be tried again */
-  CLOCKS_DIFFER_MS = 50   /* in real time: the store's is not quite ours */
+  MOST_TRIES = 8,         /* of a call with a retryable status */
+  CLOCKS_DIFFER_MS = 50   /* in real time: the store's clock may differ from ours by so much */
 };
 
 struct birth {
@@ -38,7 +37,7 @@ struct drain {
   struct dk_check *t;
   struct dk_arena *arena;
   struct kit_drained *told;
-  kit_lines *lines;              /* of the two, where the next one goes */
+  kit_lines *lines;              /* which of the two gets the next line */
   struct dk_text text;
   LIST(struct birth) births;
   uint32_t n_turns, n_work;
@@ -116,7 +115,7 @@ drain_begin(struct drain *d, enum op_kind kind)
   return kit_begin(d->t, kit_actor(d->t, NULL), kind);
 }
 
-/* As its host would: what may be tried again is. */
+/* As a host does: a call with a retryable status is tried again. */
 static dk_status
 call_until_clear(struct drain *d)
 {
@@ -127,7 +126,7 @@ call_until_clear(struct drain *d)
   return status;
 }
 
-/* A refusal while draining is a line too: the twin must be refused alike. */
+/* A refusal while draining is a line, too: the twin must be refused in the same way. */
 static bool
 call(struct drain *d)
 {
@@ -166,7 +165,7 @@ tell_history(struct drain *d, struct dk_bytes instance, const struct dk_history 
   }
 }
 
-/* Gives the execution's number; 0 if there is none. */
+/* Returns the execution's number; 0 if there is none. */
 static uint64_t
 drain_execution(struct drain *d, struct dk_bytes instance, uint64_t execution_id)
 {
@@ -184,7 +183,7 @@ drain_execution(struct drain *d, struct dk_bytes instance, uint64_t execution_id
 static void
 drain_histories(struct drain *d)
 {
-  /* The list may grow meanwhile, by instances that only the drain meets. */
+  /* Meanwhile the list may grow by instances that only the drain meets. */
   for (size_t i = 0; i < d->t->instances.n; i++) {
     struct dk_bytes instance = d->t->instances.items[i];
     uint64_t latest = drain_execution(d, instance, 0);
@@ -194,7 +193,7 @@ drain_histories(struct drain *d)
   }
 }
 
-/* ---- what is listed -------------------------------------------------------------------------- */
+/* ---- lists and counts ------------------------------------------------------------------------ */
 
 static uint32_t
 birth_number(struct drain *d, struct dk_bytes instance, uint64_t birth)
@@ -248,7 +247,7 @@ drain_list(struct drain *d)
     tell_instance(d, &op->instances->items[i]);
 }
 
-/* In real time two runs do not count at the same moment. */
+/* Not in real time, where two runs do not count at the same moment. */
 static void
 drain_stats(struct drain *d)
 {
@@ -330,10 +329,10 @@ drain_turn(struct drain *d)
   return call(d);
 }
 
-/* ---- what only a fetch shows ----------------------------------------------------------------- */
+/* ---- owners and pins, which only a fetch shows ----------------------------------------------- */
 
 /* One question to all instances: each that comes is fetched once and held, and then all are given
- * back as if nothing had been. */
+ * back unchanged. */
 struct probe {
   const char *as;                /* "to owner me" */
   struct dk_bytes owner;
@@ -352,7 +351,7 @@ is_met_already(const struct probe *p, struct dk_bytes instance)
   return false;
 }
 
-/* False when no more come; also when one comes again while it is held, which ends the round. */
+/* False: no more come; or one comes again while it is held, which ends the round. */
 static bool
 probe_next(struct drain *d, struct probe *p)
 {
@@ -396,7 +395,7 @@ run_probe(struct drain *d, struct probe *p)
   }
 }
 
-/* TURN-5: to whom is it warm? */
+/* TURN-5: for which owner is an instance warm? */
 static void
 probe_owner(struct drain *d, struct dk_bytes owner)
 {
@@ -430,7 +429,7 @@ version_before(struct dk_version v)
   return (struct dk_version){v.major - 1, UINT32_MAX, UINT32_MAX}; /* the last before 0.0.0 */
 }
 
-/* PIN-1: with the pin alone, and with all but the pin. */
+/* PIN-1: fetches for the pinned version alone, and for all other versions. */
 static void
 probe_pin(struct drain *d, struct dk_version pin)
 {
@@ -451,8 +450,8 @@ probe_pin(struct drain *d, struct dk_version pin)
   run_probe(d, &(struct probe){.as = all_but, .ranges = others, .n_ranges = n});
 }
 
-/* Also as an owner and for a pin that nobody has named: what a refused call made up would be as
- * unseen as what it copied. */
+/* Also asks as an owner and for a pin that no request has named, because a refused call could have
+ * set one that it made up. */
 static void
 probe_turns(struct drain *d)
 {
@@ -570,7 +569,8 @@ go_through_time(struct drain *d)
   stop(d);
 }
 
-/* Not at each instant, for no line tells when it was seen; and only as long as the job allows. */
+/* In real time it does not stop at each instant, because lines have no times; and it waits only as
+ * long as the job allows. */
 static void
 wait_for_what_is_near(struct drain *d)
 {

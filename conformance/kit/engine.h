@@ -4,7 +4,7 @@
  *
  * The runner makes one shared map (kit_shared_new) before it forks.  The child calls kit_run,
  * which loads the plugin, opens a store, runs the check with all its passes, closes, destroys its
- * stores, compares the process with its former state, and last of all writes the verdict.  If the
+ * stores, compares the process with its former state, and at the end writes the verdict.  If the
  * runner finds no verdict (after an early exit, a signal, a time-out), that is a failure with a
  * name of its own.
  */
@@ -51,35 +51,35 @@ struct kit_trace_line {
 /* What the child leaves for the runner.  Lies in the shared map; plain data only. */
 struct kit_report {
   uint64_t word;               /* KIT_SAID ^ verdict: written last, by the child */
-  uint64_t seal;               /* before it: what the runner has answered; see kit_ask_seal */
-  int32_t n_unanswered;        /* times that the kit has asked for one and has got none */
+  uint64_t seal;               /* written before it: the runner's answer; see kit_ask_seal */
+  int32_t n_unanswered;        /* how often the kit has asked for a seal and got none */
   int32_t verdict;
   int32_t phase;
   int32_t pass;                /* 0, or which pass of a twin run */
-  char operation[48];          /* the present one, or the last */
+  char operation[48];          /* the current one, or the last */
   int32_t running;             /* 1: it has not returned yet */
-  int64_t since_ns;            /* CLOCK_MONOTONIC: it began, or the last one ended */
-  char clause[16];             /* which clause is broken */
-  char message[1024];          /* in words: what did not hold */
+  int64_t since_ns;            /* CLOCK_MONOTONIC: when it began, or the last one ended */
+  char clause[16];             /* the violated clause */
+  char message[1024];          /* what did not hold, in words */
   char expected[1024];
   char found[2048];
   char where[128];             /* file:line of the expectation */
-  char answer[200];            /* the call that failed, if it alone shows the failure, whatever
-                                  the check is: "open answered DK_INTERNAL: ..."; "": it does not */
+  char answer[200];            /* the call that failed, if it shows the failure without regard to
+                                  the check: "open answered DK_INTERNAL: ..."; "": it does not */
   char skip_reason[256];
   uint32_t regions;            /* twin regions that were judged */
   uint32_t overlaps, rounds;   /* races */
   uint32_t operations;         /* calls made */
-  char command[64];            /* "--store-crash": the kit waits for it; "": for none */
+  char command[64];            /* "--store-crash": the command that the kit waits for; "": none */
   int32_t real_time;           /* the provider cannot use the host's clock: times were real */
-  int64_t virtual_ms;          /* how far the clock went */
-  uint32_t n_trace;            /* lines written in all; the ring keeps the last KIT_TRACE_LINES */
+  int64_t virtual_ms;          /* how far the virtual clock advanced */
+  uint32_t n_trace;            /* lines written; the ring keeps the last KIT_TRACE_LINES */
   struct kit_trace_line trace[KIT_TRACE_LINES];
   uint32_t n_stores;           /* announced before they were made; the suffix of each */
   char stores[KIT_MAX_STORES][64];
   uint8_t store_gone[KIT_MAX_STORES]; /* destroyed by the child itself */
-  uint8_t store_making[KIT_MAX_STORES]; /* no answer says whether it was made: a server may do so
-                                           yet, after it was destroyed too */
+  uint8_t store_making[KIT_MAX_STORES]; /* unknown whether it was made: a server may still make it,
+                                           even after it was destroyed */
   uint8_t reached[KIT_MAX_MUTANTS];   /* for durakit.mutant-reached/1, by number in areas.def */
 };
 #define KIT_SAID UINT64_C(0x6475726b69743264)
@@ -132,8 +132,8 @@ struct kit_job {
   struct kit_hurt hurt;
 };
 
-/* The name of the store with this suffix ("-" between them): the value of the STORE parameter, and
- * what a person has to remove. */
+/* The name of the store with this suffix (and "-" before it): the value of the STORE parameter, and
+ * what a person must remove if it is left over. */
 void kit_store_name(const struct kit_job *job, const char *suffix, char *buffer, size_t size);
 
 struct kit_shared;
@@ -144,7 +144,7 @@ void kit_shared_free(struct kit_shared *shared);
  * errno), to be mapped by both.  They read plain data only, so that it may lie anywhere. */
 int kit_shared_file(void);
 struct kit_shared *kit_shared_map(int file);
-/* Back to the beginning, for the next child. */
+/* Resets the map for the next child. */
 void kit_shared_reset(struct kit_shared *shared);
 struct kit_report *kit_report_of(struct kit_shared *shared);
 
@@ -174,14 +174,14 @@ struct kit_probe {
   char extensions[32][64];
   char missing[16][64];
   bool has_enqueue_for_worker, has_interrupt, has_release_fetch;
-  struct dk_refusal refusal;   /* number != 0: it could not be loaded */
+  struct dk_refusal refusal;   /* number != 0: the plugin could not be loaded */
   bool loaded, opened;         /* opened: a store was made, and destroyed again */
-  bool exists;                 /* not opened: there is a store of this name, left alone */
+  bool exists;                 /* not opened: a store of this name exists, and was not touched */
   dk_status open_status;
   char open_text[512];
-  bool place_is_well;          /* DK_UNAVAILABLE, though the kit itself can write where it lies */
+  bool place_is_well;          /* DK_UNAVAILABLE, although the kit itself can write there */
   int64_t round_trip_ns;       /* one enqueue, measured: time-outs are scaled by it */
-  uint32_t threads_after_load; /* a constructor that starts threads */
+  uint32_t threads_after_load; /* more than one: a constructor starts threads */
 };
 struct kit_probe *kit_probe_of(struct kit_shared *shared);
 /* With `open` it also opens a store of the kit's own making, uses it once and destroys it. */
@@ -191,31 +191,31 @@ void kit_probe(struct kit_shared *shared, const struct kit_job *job, bool open);
 /* This program runs under Valgrind. */
 bool kit_under_memcheck(void);
 uint32_t kit_threads(void); /* of this process */
-/* Links the plugin and does nothing else with it; NULL with the reason. */
+/* Links the plugin, and nothing else; NULL with the reason. */
 void *kit_memory_hold(const char *plugin, char *why, size_t size);
-/* What has leaked by now is no leak of the children that are forked from here on. */
+/* Blocks that have leaked before do not count for the children that are forked after this. */
 void kit_memory_baseline(void);
-/* In a child, after kit_run and once its map is not needed: unloads the plugin if the job asks for
- * it (`held` may be NULL), checks that it was unmapped, and asks Valgrind for leaks.  All findings
- * are in Valgrind's output, also the last word.  False: that word has no seal. */
+/* In a child, after kit_run, when its map is no longer needed: unloads the plugin if the job asks
+ * for it (`held` may be NULL), checks that it was unmapped, and asks Valgrind for leaks.  All
+ * findings are in Valgrind's output, and so is the last word.  False: that word has no seal. */
 bool kit_memory_end(struct kit_shared *shared, const struct kit_job *job, void *held);
-/* The check memory/cycle: open, every operation, close, again and again. */
+/* The check memory/cycle: repeats open, every operation, close. */
 extern const struct check kit_memory_cycle;
 
 /* The child's lines in Valgrind's output.  KIT_MEMORY_JUDGED and KIT_MEMORY_CYCLE follow the seal
  * of their use, in KIT_SEAL_DIGITS digits, and a space. */
 #define KIT_MEMORY_SAID "durakit: "
 #define KIT_MEMORY_JUDGED "memory was judged"       /* its last word */
-#define KIT_MEMORY_MAPPED "the plugin stays mapped" /* though it may be unloaded */
-#define KIT_MEMORY_CYCLE "cycle "                   /* the number of the one that has ended */
+#define KIT_MEMORY_MAPPED "the plugin stays mapped" /* although it was unloaded */
+#define KIT_MEMORY_CYCLE "cycle "                   /* and the number of the cycle that ended */
 enum { KIT_MEMORY_CYCLES = 4 };                     /* after one that warms up */
 
 /* ---- seals ----------------------------------------------------------------------------------- */
 
-/* What each seal is for.  A plugin runs in the process of its check, and can write whatever the kit
+/* The uses of seals.  A plugin runs in the process of its check, and can write all that the kit
  * writes.  So a word by which a provider passes counts only with a seal: a random number that the
- * runner draws when it is asked for, so that it is nowhere before.  The kit asks when the word is
- * due, and a seal that is asked for twice no longer counts. */
+ * runner draws when it is asked for it, so that it does not exist before.  The kit asks when the
+ * word is due, and a seal that is asked for twice no longer counts. */
 enum {
   KIT_SEAL_VERDICT,
   KIT_SEAL_MEMORY,                                  /* KIT_MEMORY_JUDGED */
@@ -223,11 +223,11 @@ enum {
   KIT_SEALS = KIT_SEAL_CYCLE + KIT_MEMORY_CYCLES + 1,
   KIT_SEAL_DIGITS = 16
 };
-/* 0, which is counted in the report (NULL: it is unmapped already): other code in the process has
- * asked for it, or has put another socket in the place of the runner's.  Then no pass of the child
- * counts. */
+/* Asks the runner for the seal of this use.  0: other code in the process has asked for it, or has
+ * replaced the runner's socket; the report counts that (NULL: it is unmapped already), and then no
+ * pass of the child counts. */
 uint64_t kit_ask_seal(struct kit_report *report, const struct kit_job *job, int use);
-enum { KIT_EXIT_UNSEALED = 71 };                    /* of a child whose last word has no seal */
+enum { KIT_EXIT_UNSEALED = 71 };                    /* if the child's last word has no seal */
 
 /* The settings that the user gave, checked against the parameters.  In a child; the refusal, if
  * any, is in kit_probe_of(shared)->refusal (number 0, `what` not empty). */

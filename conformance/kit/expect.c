@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Expectations.  The first one that does not hold fills the report and leaves the check, always by
- * the one way out in kit_leave; the frames of a check own nothing, so nothing is lost. */
+/* Expectations.  The first one that does not hold fills the report and leaves the check, always
+ * through kit_leave; the stack frames of a check own nothing, so nothing is lost. */
 #include "conformance/kit/kit.h"
 
 #include <inttypes.h>
@@ -18,19 +18,19 @@ kit_status_name(dk_status status, char *buffer, size_t size)
   return buffer;
 }
 
-/* ---- the one way out ------------------------------------------------------------------------- */
+/* ---- leaving the check ----------------------------------------------------------------------- */
 
 void
 kit_leave(struct dk_check *t)
 {
   if (t->may_leave)
     longjmp(t->leave, 1);
-  /* No step of the engine runs: nothing is left to come back to. */
+  /* No step of the engine runs: there is nothing to return to. */
   kit_say_verdict(t->report, t->job, t->verdict == VERDICT_NONE ? VERDICT_ERROR : t->verdict);
   _Exit(0);
 }
 
-/* The first clause of the check: what it is for. */
+/* The first clause of the check is the one that it tests. */
 static void
 set_own_clause(struct dk_check *t)
 {
@@ -85,7 +85,7 @@ kit_trouble(struct dk_check *t, const char *format, ...)
   kit_fail(t, VERDICT_ERROR, NULL, NULL, NULL, "%s", text);
 }
 
-/* The host saw a rule of the ABI broken: after the call in which it was. */
+/* Called after each call: fails if the host saw that a rule of the ABI was broken in it. */
 void
 kit_judge_violation(struct dk_check *t)
 {
@@ -100,7 +100,7 @@ kit_judge_violation(struct dk_check *t)
            "in %s the provider broke %s: %s", v->operation, v->clause, v->text);
 }
 
-/* What an operation says when it cannot work, whatever it was asked. */
+/* Statuses that mean that an operation does not work at all, for any request. */
 static bool
 is_trouble(dk_status status)
 {
@@ -120,8 +120,8 @@ kit_note_answer(struct dk_check *t, const char *operation, dk_status status, con
            text != NULL ? text : "");
 }
 
-/* The call that the check has made last; if it was made without a word of the kit, the host has its
- * name. */
+/* The operation of the check's last call; if it was made without a function of the kit, the host
+ * has its name. */
 static void
 note_last_answer(struct dk_check *t, dk_status status)
 {
@@ -157,7 +157,7 @@ words(struct words *w, const char *file, int line, const char *format, va_list a
   vsnprintf(w->what, sizeof(w->what), format, args);
 }
 
-/* What the last call brought: the trace tells it best. */
+/* The result of the last call, as in the trace. */
 static const char *
 last_call(const struct dk_check *t)
 {
@@ -232,7 +232,7 @@ expect_same_bytes(struct dk_check *t, struct dk_bytes got, struct dk_bytes wante
 
   kit_say_bytes(&expected, wanted);
   kit_say_bytes(&found, got);
-  /* Freed before the check is left: the report has its own copies. */
+  /* Freed before the check is left; the report has its own copies. */
   char e[512], f[512];
   snprintf(e, sizeof(e), "%s", dk_text_str(&expected));
   snprintf(f, sizeof(f), "%s", dk_text_str(&found));
@@ -273,7 +273,7 @@ kit_expect_bytes(struct dk_check *t, struct dk_bytes got, struct dk_bytes wanted
   expect_same_bytes(t, got, wanted, &w);
 }
 
-/* What came although nothing should have. */
+/* Fails if a fetch returned something although nothing should be there. */
 static void
 expect_nothing(struct dk_check *t, dk_status status, const char *what, const char *file, int line)
 {

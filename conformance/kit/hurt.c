@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done to a server and to the connections to it.
+/* Crashes, stops and restricts a server, and cuts the connections to it.
  *
- * Connections are cut from within: a provider of this process waits for its server by host->wait,
- * which the kit has made, and between its calls its sockets are found in /proc/self/fd.  A server
- * is crashed, stopped and so on by commands of the user; they are run by the hand, a process beside
- * the run (runner/engine/server-commands.c), which restores the server as soon as the process that
+ * Connections are cut from within: a provider in this process waits for its server by host->wait,
+ * which is the kit's, and between calls its sockets are found in /proc/self/fd.  A server is
+ * crashed, stopped and so on by the user's commands; they are run by the hand, a process beside the
+ * run (runner/engine/server-commands.c), which restores the server as soon as the process that
  * asked has ended.
  *
- * Owns the descriptor to the hand.  A cut is armed by the check's thread, and taken by whichever
- * thread waits then; there is no lock. */
+ * Owns the descriptor to the hand.  A cut is armed by the check's thread, and made by the thread
+ * that waits then; there is no lock. */
 #include "conformance/kit/kit.h"
 
 #include <dirent.h>
@@ -185,7 +185,7 @@ kit_cut_wait(struct kit_shared *shared, struct dk_clock *behind, const struct dk
   if (cut->what == CUT_ANSWER) {
     *ret_status = behind->wait(behind, wait);
     if (*ret_status != DK_OK || (wait->events & DK_WAIT_READ) == 0)
-      return true; /* nothing has come that could be lost */
+      return true; /* no answer has come that could be lost */
     throw_away(wait->fd);
   }
   shutdown(wait->fd, SHUT_RDWR);

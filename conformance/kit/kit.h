@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the kit share.  Checks and runner see check.h and engine.h only.
+/* Declarations that the files of the kit share.  Checks and runner see only check.h and engine.h.
  *
  * Two kinds of memory.  `struct kit_shared` is one map, made before any fork and at one address in
  * all processes: report, clock, and each actor's operation with its request and reply.  A process
@@ -69,7 +69,7 @@ enum op_kind {
 /* One call: every request, and the reply. */
 struct op {
   enum op_kind kind;
-  int32_t at_line;                 /* it first waits at the line of a race */
+  int32_t at_line;                 /* it waits first at the line of a race */
   struct dk_bytes token;
   int64_t ms;                      /* renew: the extension; abandon: the delay */
   int32_t ignore_attempt;
@@ -91,8 +91,8 @@ struct op {
   dk_status status;
   int32_t by_host;
   char text[512];                  /* of the failure */
-  struct named_item duplicate;     /* of a commit that is one */
-  int32_t broken;                  /* the actor could not load or open; `text` has the reason */
+  struct named_item duplicate;     /* of a commit that was refused as a duplicate */
+  int32_t broken;                  /* the actor could not load or open; `text` says why */
   struct dk_turn *turn;
   struct dk_works *works;
   struct dk_history *history;
@@ -122,23 +122,23 @@ struct actor {
   struct kit_shared *shared;
   const struct kit_job *job;
 
-  /* Of the check's process; an actor that is a process has its own store and caller. */
+  /* In the check's process; an actor that is a process has its own store and caller. */
   struct dk_store *store;
   struct dk_caller *caller;
   struct dk_canceller *canceller;
   pthread_t thread;
-  int32_t has_thread, given, held; /* given: an operation was given and not yet concluded */
+  int32_t has_thread, given, held; /* given: it has an operation that is not yet concluded */
   uint32_t trace_line;             /* of the operation that runs */
   pid_t pid;
-  int life_fd, done_fd, wait_fd;   /* done_fd: it is done; wait_fd: that, or it has died */
+  int life_fd, done_fd, wait_fd;   /* done_fd: it is done; wait_fd: it is done or has died */
   struct dk_arena requests;        /* of a process: its part of the map */
   void *reply;
   size_t reply_size;
 
   sem_t go;
   _Atomic int32_t done;
-  _Atomic int32_t begun;           /* the call, on the actor's own thread */
-  _Atomic int32_t loads;           /* a process: it has begun to load the plugin */
+  _Atomic int32_t begun;           /* the call has begun on the actor's own thread */
+  _Atomic int32_t loads;           /* of a process: it has begun to load the plugin */
   struct op op;
 };
 
@@ -155,25 +155,25 @@ struct kit_gate {
   sem_t met;                       /* both racing calls have begun */
   _Atomic int32_t countdown;       /* questions until a call is held; 0: not armed */
   _Atomic int32_t holds;
-  _Atomic int32_t asked;           /* questions of others since then */
+  _Atomic int32_t asked;           /* questions of other calls since then */
   _Atomic int32_t answers;         /* calls that wait for a server's answer */
   _Atomic int64_t pushed;          /* the time is at least this */
-  _Atomic int64_t ahead;           /* of the clock behind: where stores use their own */
+  _Atomic int64_t ahead;           /* of the clock behind the gate, where stores use their own */
   struct kit_shared *shared;
 };
-/* What is to happen at a wait for a server (hurt.c).  Of the check's own process only. */
+/* What shall happen at a wait for a server (hurt.c).  Only in the check's own process. */
 struct kit_cut {
   _Atomic int32_t countdown;       /* waits until then; 0: not armed */
   _Atomic int32_t done;
   int32_t what;                    /* enum cut */
   struct dk_check *by;
-  char trouble[512];               /* why the server could not be crashed; "": it could */
+  char trouble[512];               /* why the server could not be crashed; "": it was */
 };
 bool kit_gate_init(struct kit_gate *gate, struct dk_clock *behind);
 void kit_gate_reset(struct kit_gate *gate, int64_t ahead);
 enum { KIT_HOST_BEHIND_MS = 3600000 }; /* where stores use their own clock */
 
-/* The process between provider and server, and what it is to do (proxy.c). */
+/* The process between provider and server, and what it shall do (proxy.c). */
 struct kit_proxy {
   pid_t pid;
   _Atomic int32_t countdown;       /* pieces until then; 0: not armed */
@@ -182,7 +182,7 @@ struct kit_proxy {
   _Atomic int32_t go;
   _Atomic uint32_t n_connections;
   struct message_cut cut;
-  char key[64], value[KIT_MAX_VALUE]; /* the setting by which it is reached; "": there is none */
+  char key[64], value[KIT_MAX_VALUE]; /* the setting that connects through it; "": there is none */
 };
 
 struct kit_shared {
@@ -225,21 +225,21 @@ void kit_give(struct dk_check *t, struct actor *who);
 void kit_wait_done(struct dk_check *t, struct actor *who);
 /* The actor's side: the operation is done. */
 void kit_done(struct actor *who);
-/* Returns when both actors are at the line, or the time limit has passed: then the call of this one
- * begins. */
+/* Returns when both actors are at the line, or the time limit has passed; then the call of this
+ * actor begins. */
 void kit_stand_at_line(struct actor *who);
 /* One of the two racing calls has begun; and the race has ended (stall.c). */
 void kit_race_begins(struct kit_shared *shared);
 void kit_race_is_over(struct kit_shared *shared);
 void kit_end_actors(struct dk_check *t);
 bool kit_call_actors_back(struct dk_check *t);
-/* The started call of this actor has returned, or does so within this time. */
+/* True: the started call of this actor has returned, or returns within this time. */
 bool kit_is_done(struct actor *who, int wait_ms);
 int64_t kit_real_ns(void);
 
 /* ---- whose fault (trouble.c) ----------------------------------------------------------------- */
 
-/* Notes this answer, for which a check is about to fail, if it alone shows the failure. */
+/* Notes this answer, because of which a check will now fail, if it alone shows the failure. */
 void kit_note_answer(struct dk_check *t, const char *operation, dk_status status,
                      const char *text);
 /* True: the kit itself can write where this store is.  False: it cannot, or it cannot check that,
@@ -247,11 +247,11 @@ void kit_note_answer(struct dk_check *t, const char *operation, dk_status status
  * `ret_why` continues the provider's text. */
 bool kit_place_is_well(const struct dk_provider *provider, const struct kit_job *job,
                        const char *store, char *ret_why, size_t size);
-/* DK_UNAVAILABLE of a call that should succeed.  VERDICT_ERROR: the place is not well; else
- * VERDICT_FAIL, by ERR-1. */
+/* The verdict on DK_UNAVAILABLE from a call that should succeed.  VERDICT_ERROR: the kit cannot
+ * write there either; else VERDICT_FAIL, by ERR-1. */
 enum verdict kit_judge_unavailable(struct dk_check *t, char *ret_why, size_t size);
 
-/* ---- hurting a server (hurt.c, proxy.c) ------------------------------------------------------ */
+/* ---- disturbing a server (hurt.c, proxy.c) --------------------------------------------------- */
 
 /* At a wait for a server: true if the wait has ended, with this status. */
 bool kit_cut_wait(struct kit_shared *shared, struct dk_clock *behind, const struct dk_wait *wait,
@@ -261,9 +261,10 @@ void kit_note_own_sockets(struct dk_check *t);
 void kit_hurt_end(struct dk_check *t);
 /* For a process that only needs a working server: waits until it works. */
 void kit_wait_until_mended(const struct kit_job *job);
-/* "": the check may be run; else what the user did not give, in `why`. */
+/* Sets `why` to the options that the check needs and the user did not give; "": it can be run. */
 bool kit_lacks_power(const struct kit_job *job, const struct check *check, char *why, size_t size);
-/* Before the plugin is loaded; a job without --through: nothing. */
+/* Starts the process between provider and server, before the plugin is loaded, if the job has
+ * --through. */
 void kit_proxy_start(struct dk_check *t);
 void kit_proxy_end(struct dk_check *t);
 
@@ -274,7 +275,7 @@ struct kit_token {
   int32_t known;        /* of a turn: was the instance known when it was fetched? */
 };
 
-struct kit_log_line {   /* what two runs of a twin must have in common */
+struct kit_log_line {   /* a call, which both runs of a twin must have in common */
   enum op_kind kind;
   int32_t actor;
   dk_status status;
@@ -285,7 +286,7 @@ struct kit_remembered { /* a call of a region */
   dk_status status;
   int64_t ended;
   const char *text;
-  const struct op *reply; /* of durakit.admin/1: what it brought; else NULL */
+  const struct op *reply; /* the result of a look of durakit.admin/1; else NULL */
 };
 
 struct kit_line {
@@ -305,19 +306,19 @@ struct kit_line {
 typedef LIST(struct kit_line) kit_lines;
 
 struct kit_drained {
-  kit_lines seen;   /* by fetches and reads of histories */
-  kit_lines listed; /* by durakit.admin/1, where it is declared */
+  kit_lines seen;   /* from fetches and reads of histories */
+  kit_lines listed; /* from durakit.admin/1, where it is declared */
 };
 
 struct kit_twin {
   uint32_t region, regions;      /* the last one begun; how many pass 0 had */
-  bool inside, skips;            /* inside a region; and its calls are left out */
+  bool inside, skips;            /* inside a region; its calls are left out */
   struct dk_arena arena;         /* lives through both runs of one region */
   LIST(struct kit_log_line) log; /* of the run with the calls, up to the region */
   size_t n_compared;             /* of the run without them: how many lines agreed */
   LIST(struct kit_remembered) calls;
   size_t n_skipped;
-  struct kit_drained with;       /* what the drain found */
+  struct kit_drained with;       /* the lines of the drain with the calls */
 };
 
 struct dk_check {
@@ -329,12 +330,12 @@ struct dk_check {
   bool has_sessions, has_admin, real_time;
   int64_t waited_ms;             /* in real time, by the check itself, in this pass */
   int hand_fd;                   /* to the process for commands on the server; -1: not asked yet */
-  int *own_sockets;              /* there before the plugin was loaded */
+  int *own_sockets;              /* that existed before the plugin was loaded */
   size_t n_own_sockets;
   size_t host_size;              /* of the table that stores see; 0: all of it */
-  bool only_reads;               /* the next handle */
-  struct dk_library *through;    /* which opens the next handle; NULL: the plugin's own */
-  bool (*ending)(struct dk_check *t); /* NULL: nothing is to be done at the end of the pass */
+  bool only_reads;               /* open the next handle read-only */
+  struct dk_library *through;    /* opens the next handle; NULL: the plugin's own */
+  bool (*ending)(struct dk_check *t); /* called at the end of the pass; NULL: none */
   struct dk_clock *clock;
   struct dk_arena arena;         /* lives through one pass */
   int64_t start;
@@ -342,14 +343,14 @@ struct dk_check {
   jmp_buf leave;
   bool may_leave;
   enum verdict verdict;
-  uint32_t enough;               /* overlaps that a race wants */
+  uint32_t enough;               /* overlaps that a race needs */
   int64_t rounds_began;
   char pass_suffix[48];
-  struct actor *last;            /* whose call was the last to be concluded */
+  struct actor *last;            /* the actor whose call was concluded last */
   LIST(struct kit_token) tokens;
   LIST(struct dk_bytes) instances;
   LIST(int64_t) instants;
-  LIST(struct dk_bytes) owners;           /* of turns, as requests have named them */
+  LIST(struct dk_bytes) owners;           /* of turns, that requests have named */
   LIST(struct dk_version) pins;
   LIST(struct dk_turn *) spare_turns;     /* fetched on the way to another */
   LIST(struct dk_work_item *) spare_work;
@@ -390,11 +391,11 @@ struct op *kit_begin(struct dk_check *t, struct actor *who, enum op_kind kind);
 struct dk_arena *kit_requests(struct dk_check *t, struct actor *who);
 dk_status kit_call(struct dk_check *t, struct actor *who, bool start);
 dk_status kit_conclude(struct dk_check *t, struct actor *who);
-/* Without trace, log and judgement: for the drain. */
+/* A call without trace, log and judgement, for the drain. */
 dk_status kit_call_quietly(struct dk_check *t);
 /* As advance_to, however long it takes. */
 void kit_go_to(struct dk_check *t, int64_t time);
-/* For the report: what the check waits for from here on; until kit_left. */
+/* Sets the operation in the report, until kit_left. */
 void kit_enter(struct dk_check *t, const char *operation);
 void kit_left(struct dk_check *t);
 void kit_name_instant(struct dk_check *t, int64_t time);
@@ -414,25 +415,25 @@ struct dk_bytes kit_keep(const struct kit_request *r, const char *text);
 
 bool kit_is_admin(enum op_kind kind);
 dk_status kit_admin_operation(struct op *op, struct dk_store *store, struct dk_caller *caller);
-/* Each does for these operations what the function without `admin` in its name does for all. */
+/* Each does for these operations the same as the function without `admin` in its name for all. */
 void kit_name_admin(struct dk_check *t, const struct op *op);
 void kit_say_admin_op(struct dk_check *t, struct dk_text *text, const struct op *op);
 void kit_say_admin_reply(struct dk_check *t, struct dk_text *text, const struct op *op);
 void kit_copy_admin_reply(struct dk_check *t, struct dk_arena *arena, struct op *op);
 void kit_take_back_admin(const struct op *op);
-/* The reply of another one, as if it were its own. */
+/* Gives an operation the reply of another one. */
 void kit_give_admin_reply(struct op *op, const struct op *reply);
 
 /* ---- failures (expect.c) --------------------------------------------------------------------- */
 
-/* Ends the check as not run, or not run to its end, for this reason. */
+/* Ends the check as skipped, for this reason. */
 __attribute__((noreturn, format(printf, 2, 3))) void
 kit_skip(struct dk_check *t, const char *format, ...);
 /* Ends the check: expected and found may be NULL. */
 __attribute__((noreturn, format(printf, 6, 7))) void
 kit_fail(struct dk_check *t, enum verdict verdict, const char *where, const char *expected,
          const char *found, const char *format, ...);
-/* Ends the check for a fault of the kit, or of its user. */
+/* Ends the check because of a fault of the kit or of its user. */
 __attribute__((noreturn, format(printf, 2, 3))) void
 kit_trouble(struct dk_check *t, const char *format, ...);
 __attribute__((noreturn)) void kit_leave(struct dk_check *t);
@@ -447,7 +448,7 @@ bool kit_twin_skips(struct dk_check *t);
 dk_status kit_twin_remembered(struct dk_check *t, struct actor *who);
 void kit_twin_remember(struct dk_check *t, const struct op *op);
 void kit_twin_log(struct dk_check *t, const struct actor *who, const struct op *op);
-/* How many passes the check needs in all, once pass 0 is through. */
+/* How many passes the check needs in all, after pass 0. */
 int32_t kit_twin_passes(const struct dk_check *t);
 void kit_twin_begin_pass(struct dk_check *t);
 void kit_drain(struct dk_check *t, struct dk_arena *arena, struct kit_drained *ret_lines);
@@ -472,7 +473,7 @@ bool kit_store_value(const struct kit_shared *shared, const struct kit_job *job,
                      const char *suffix, char *buffer, size_t size);
 /* false: no room left in the list. */
 bool kit_announce(struct kit_report *report, const char *suffix);
-/* Notes the answer to its making; until then it is being made. */
+/* Notes the answer to the open that makes it; until then it is being made. */
 void kit_announce_made(struct kit_report *report, const char *suffix, dk_status status);
 void kit_announce_gone(struct kit_report *report, const char *suffix);
 dk_status kit_open(struct dk_check *t, struct actor *who);
@@ -482,8 +483,8 @@ void kit_destroy_store(struct dk_check *t);
 void kit_refuse_existing_store(struct dk_check *t);
 /* Comes before the provider's text, when it refuses to open a store that must not be made. */
 #define KIT_MAY_EXIST "it may exist already, or the provider refuses for another reason: "
-/* Checks, with a handle of its own, that the store is reached and answers a call.  If not,
- * `ret_why` is the answer. */
+/* Checks, with a handle of its own, that the store can be reached and answers a call.  `ret_why`
+ * gets the answer. */
 bool kit_store_answers(struct dk_check *t, char *ret_why, size_t size);
 
 /* ---- the process (state.c) ------------------------------------------------------------------- */
@@ -495,10 +496,10 @@ void kit_state_free(struct kit_state *state);
 bool kit_state_differs(const struct kit_state *before, const struct kit_state *after,
                        struct kit_report *report);
 uint32_t kit_count_threads(void);
-/* Any thread of it has a processor or waits for one; the one that asks does not count. */
+/* True: a thread of it, other than the caller's, has a processor or waits for one. */
 bool kit_process_runs(pid_t pid);
 
-/* The last word. */
+/* Writes the verdict, as the last word. */
 void kit_say_verdict(struct kit_report *report, const struct kit_job *job, enum verdict verdict);
 
 #endif
