@@ -241,7 +241,7 @@ call_judge(struct dk_check *t, struct actor *who)
   skip_if_missing(t, who);
 }
 
-/* The reply has arrived: takes it over from the actor. */
+/* The reply has arrived: takes it from the actor. */
 dk_status
 kit_conclude(struct dk_check *t, struct actor *who)
 {

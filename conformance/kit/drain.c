@@ -52,7 +52,7 @@ end_line(struct drain *d)
 
   if (copy == NULL || dk_text_failed(&d->text))
     kit_trouble(d->t, "no memory for the lines of the drain");
-  /* Real instants differ from run to run. */
+  /* Times in real time differ from run to run. */
   *LIST_ADD(d->t, d->arena, d->lines) =
     (struct kit_line){d->t->real_time ? 0 : elapsed(d->t), copy};
   dk_text_reset(&d->text);

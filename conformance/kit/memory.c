@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a child does under memcheck beside its check: it holds the plugin that its parent has
- * linked, gives it back for good, and asks Valgrind what has leaked.  And the one check that is
- * about nothing else: memory/cycle.  All findings go into Valgrind's own output, in order, with the
- * words of engine.h between them. */
+/* The tasks of a child under memcheck beside its check: it holds the plugin that its parent has
+ * linked, unloads it, and asks Valgrind for leaks.  And memory/cycle, the check that is only about
+ * memory.  All findings go into Valgrind's own output, in order, with the lines of engine.h between
+ * them. */
 #include "conformance/kit/kit.h"
 
 #include <dlfcn.h>
@@ -30,7 +30,7 @@ runs_on_valgrind(void)
   return RUNNING_ON_VALGRIND != 0;
 }
 
-/* Pointers in frames that have ended would keep a lost block "reachable". */
+/* Old pointers on the stack would keep a lost block "reachable". */
 __attribute__((noinline)) static void
 clear_old_frames(void)
 {
@@ -40,8 +40,8 @@ clear_old_frames(void)
     old[i] = 0;
 }
 
-/* With XML Valgrind looks for leaks once more at the end, whatever it was told: that costs as much
- * again, and finds what is the kit's to keep. */
+/* With XML Valgrind would look for leaks once more at the end, whatever its options: that takes the
+ * same time again, and finds blocks that the kit is right to keep. */
 static void
 set_baseline(void)
 {
@@ -79,7 +79,7 @@ ask_for_leaks(void)
 }
 #endif
 
-/* A word that would hide what is lost, if the plugin said it. */
+/* Writes a word that would hide leaks if the plugin could write it. */
 static bool
 say_sealed(struct kit_report *report, const struct kit_job *job, int use, const char *what)
 {
@@ -127,9 +127,9 @@ same_file(const struct stat *one, const struct stat *other)
   return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
 }
 
-/* "7f00-7f01 r-xp 00000000 08:01 1234   /path", whatever the path that it was loaded by.  Some file
- * systems (overlayfs, btrfs) show another device there than stat does: then what lies at the path
- * is compared. */
+/* "7f00-7f01 r-xp 00000000 08:01 1234   /path", whatever path it was loaded by.  Some file systems
+ * (overlayfs, btrfs) show another device there than stat does: then the file at the path is
+ * compared. */
 static bool
 is_line_of(const char *line, const char *plugin, const struct stat *wanted)
 {
@@ -228,7 +228,7 @@ use_work(struct dk_check *t, const char *instance)
   must(t, ack_turn(t, fetch_turn(t), .events = {{4}}, .status = DK_COMPLETED, .output = "done"));
 }
 
-/* What is there is looked at, and what is over goes. */
+/* Looks at all there is, and deletes what has ended. */
 static void
 use_admin(struct dk_check *t, const char *instance)
 {
@@ -246,7 +246,7 @@ use_admin(struct dk_check *t, const char *instance)
   expect_status(t, delete_instances(t, .ids = {instance}), DK_NOT_FOUND);
 }
 
-/* MEM-3: what a cycle leaves, the next one leaves again. */
+/* MEM-3: if a cycle leaks, the next one leaks the same again. */
 static void
 run_cycles(struct dk_check *t)
 {
@@ -271,6 +271,6 @@ run_cycles(struct dk_check *t)
 const struct check kit_memory_cycle = {
   .id = "memory/cycle",
   .clauses = "MEM-3",
-  .says = "open, every operation and close, again and again, leave nothing allocated",
+  .says = "open, every operation and close, repeated, leave nothing allocated",
   .run = run_cycles
 };

@@ -94,7 +94,7 @@ operation(struct op *op, struct dk_store *s, struct dk_caller *c)
 void
 kit_op_run(struct op *op, struct dk_store *store, struct dk_caller *caller)
 {
-  if (op->began_ns == 0) /* else it has begun a race */
+  if (op->began_ns == 0) /* else it is in a race, which has set it */
     op->began_ns = kit_real_ns();
   op->status = operation(op, store, caller);
   op->ended_ns = kit_real_ns();

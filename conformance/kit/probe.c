@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What else a child does for the runner: describes a plugin, judges settings, removes stores. */
+/* The other tasks of a child: describes a plugin, judges settings, removes stores. */
 #include "conformance/kit/kit.h"
 
 #include <stdio.h>
@@ -87,7 +87,7 @@ load(struct kit_shared *shared, const struct kit_job *job)
 
 /* ---- a store of its own ---------------------------------------------------------------------- */
 
-/* What a store is opened with: everything on the frame of the one who does it. */
+/* The means to open a store: all of them on the caller's stack frame. */
 struct opening {
   struct kit_shared *shared;
   const struct kit_job *job;
@@ -98,7 +98,7 @@ struct opening {
   char suffix[64], value[KIT_MAX_VALUE];
 };
 
-/* In real time, whatever the provider can do: nothing here waits. */
+/* In real time, even if the provider can use the host's clock: nothing here waits. */
 static bool
 begin_opening(struct opening *o, const char *suffix)
 {
@@ -122,7 +122,7 @@ open_store(struct opening *o, uint32_t flags, struct dk_store **ret_store)
                        ret_store);
 }
 
-/* The status that open gave, and its words: with what the kit itself finds in that place. */
+/* Notes the status and text of open, and what the kit itself finds in that place. */
 static void
 note_open(const struct opening *o, struct kit_probe *probe, dk_status status, const char *before)
 {
@@ -137,7 +137,7 @@ note_open(const struct opening *o, struct kit_probe *probe, dk_status status, co
   snprintf(probe->open_text, sizeof(probe->open_text), "%s%.*s%s", before, (int)room, text, why);
 }
 
-/* Only where the provider says that there is none may one be made, and removed.  False: the probe
+/* A store may be made, and removed, only if the provider says that there is none.  False: the probe
  * says why not. */
 static bool
 is_free(struct opening *o, uint32_t flags, struct kit_probe *probe)
@@ -216,7 +216,7 @@ probe_store(struct kit_shared *shared, const struct kit_job *job, struct dk_libr
   dk_caller_free(o.caller);
 }
 
-/* ---- what the runner asks for ---------------------------------------------------------------- */
+/* ---- tasks of the runner --------------------------------------------------------------------- */
 
 static void
 finish_well(struct kit_report *report, const struct kit_job *job, bool well)

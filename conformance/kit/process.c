@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An actor that is a process of its own.  It is forked before the check's process loads anything;
- * with its first operation it loads the plugin itself and opens the same store, and from there it
- * runs what it is given as a thread would.  It owns its library, handle and caller; the caller's
- * memory is the actor's part of the shared map, so that the check reads the results where they
- * lie. */
+ * with its first operation it loads the plugin itself and opens the same store, and then runs
+ * operations as a thread does.  It owns its library, handle and caller; the caller's memory is the
+ * actor's part of the shared map, so that the check can read the results there. */
 #include "conformance/kit/kit.h"
 
 #include <stdio.h>
@@ -89,7 +88,7 @@ process_run(struct process *p)
     close_store(p);
     break;
   default:
-    /* To be ready at the line, the handle comes first. */
+    /* Opens the handle first, to be ready at the line. */
     if (!need_store(p))
       break;
     if (op->at_line != 0)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between a provider and its server: a process that passes on what both send, and on demand drops a
- * piece or holds it back, closes the connection, to both or in one direction, or resets it.
+/* A process between a provider and its server: it passes on what both send, and on demand drops a
+ * piece or holds it, closes the connection to both or in one direction, or resets it.
  *
  * A piece is what one side has sent and the other has not yet been given: with a protocol of
  * questions and answers, a message.  The process is forked before the plugin is loaded, and owns
- * its listening socket and all connections; what it is to do lies in the shared map.  It ends with
- * the check's process. */
+ * its listening socket and all connections; its orders lie in the shared map.  It ends with the
+ * check's process. */
 #include "conformance/kit/kit.h"
 
 #include <arpa/inet.h>
@@ -26,11 +26,11 @@
 enum {
   MOST_PAIRS = 64,
   PIECE = 1 << 16,
-  HELD_LOOK_MS = 2 /* between two looks at whether what is held may go */
+  HELD_LOOK_MS = 2 /* between two looks whether the held piece may go */
 };
 
 struct pair {
-  int provider, server; /* -1: this place is free */
+  int provider, server; /* -1: this entry is free */
   bool requests_ended, answers_ended;
 };
 
@@ -38,7 +38,7 @@ struct proxy {
   struct kit_proxy *told;
   const char *address;
   int listener;
-  struct pair *held;   /* its piece is still in its socket; NULL: nothing is held */
+  struct pair *held;   /* whose piece is held in its socket; NULL: none */
   struct pair pairs[MOST_PAIRS];
   char piece[PIECE];
 };
@@ -136,8 +136,8 @@ close_pair(struct pair *pair)
   *pair = (struct pair){.provider = -1, .server = -1};
 }
 
-/* Whoever reads next is told of an error, not of an end: so it is with TCP, and else for whoever
- * has sent what was not read. */
+/* Closes with a reset, so that the next read fails instead of finding the end: with TCP always, and
+ * with other sockets if unread data is left. */
 static void
 reset_pair(struct pair *pair)
 {
@@ -163,7 +163,7 @@ proxy_send_all(int fd, const char *bytes, size_t size)
   return true;
 }
 
-/* Is it this piece that something is to happen to? */
+/* True: this piece is the one to cut. */
 static bool
 is_the_one(struct proxy *p, bool is_answer)
 {
@@ -173,7 +173,7 @@ is_the_one(struct proxy *p, bool is_answer)
          atomic_fetch_sub(&told->countdown, 1) == 1;
 }
 
-/* Nothing more comes this way; what comes the other way is passed on as ever. */
+/* Ends this direction; the other direction is passed on as before. */
 static void
 end_half(struct pair *pair, bool is_answer)
 {
@@ -199,7 +199,7 @@ cut(struct proxy *p, struct pair *pair)
   atomic_store(&p->told->done, 1);
 }
 
-/* False: one of the two is gone. */
+/* False: one of the two has closed the connection. */
 static bool
 pass_piece_on(struct proxy *p, const struct pair *pair, bool is_answer)
 {
@@ -238,7 +238,7 @@ pass_on(struct proxy *p, struct pair *pair, bool is_answer)
     close_pair(pair);
 }
 
-/* What was held is passed on, and all goes on as if nothing had been; or its connection is gone. */
+/* Passes on the held piece, and continues as before; or its connection has been closed. */
 static void
 proxy_let_go(struct proxy *p)
 {
@@ -272,8 +272,8 @@ take_connection(struct proxy *p)
   atomic_fetch_add(&p->told->n_connections, 1);
 }
 
-/* Of a direction that has ended only the other's end is heard (POLLHUP); of a connection that is
- * held, nothing. */
+/* For a direction that has ended, waits only for the end of the other (POLLHUP); for a connection
+ * that is held, for nothing. */
 static struct pollfd
 end_of(const struct proxy *p, const struct pair *pair, bool is_answer)
 {
@@ -332,7 +332,7 @@ be_proxy(struct kit_proxy *told, const char *address, int listener)
 
 /* ---- the check's side ------------------------------------------------------------------------ */
 
-/* "host={folder} port={port}" with what is meant. */
+/* Fills in "host={folder} port={port}". */
 static void
 fill_in(struct dk_check *t, const char *form, const char *folder, unsigned port)
 {
@@ -446,7 +446,7 @@ trace_cut(struct dk_check *t, const struct message_cut *cut)
                    cut->passed_on ? "passed on" : "dropped", ends[end]);
 }
 
-/* What was passed on may be here before the connection is closed. */
+/* The piece that was passed on may arrive before the connection is closed. */
 static void
 until_done(struct dk_check *t)
 {
@@ -465,7 +465,7 @@ message_was_cut(struct dk_check *t)
   return done;
 }
 
-/* Whoever takes the countdown to 0 says a moment later that it holds. */
+/* The proxy brings the countdown to 0 a moment before it says that it holds the piece. */
 bool
 message_is_held(struct dk_check *t, struct actor *actor)
 {

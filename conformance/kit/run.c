@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One check from its first step to its last word: see engine.h.
+/* One check from its first step to its verdict: see engine.h.
  *
  * The steps: a snapshot of the process, the clock, the other processes, the plugin; then for each
- * pass a fresh store, the check, and the store's end; then everything is given back and the
+ * pass a fresh store, the check, and the store's removal; then everything is released and the
  * process is compared with the snapshot.  A step that fails has filled the report and left by
- * kit_leave, which comes back to `guarded`; the first failure decides. */
+ * kit_leave, which returns to `guarded`; the first failure decides. */
 #include "conformance/kit/kit.h"
 
 #include <stdio.h>
@@ -82,7 +82,7 @@ offers(const struct dk_provider *p, const char *id)
   return false;
 }
 
-/* In real time stores are given the system's clock itself, but where the kit comes between. */
+/* In real time stores get the system's clock itself, unless the kit must hold calls at it. */
 static void
 put_gate_before_clock(struct dk_check *t)
 {
@@ -91,7 +91,7 @@ put_gate_before_clock(struct dk_check *t)
   t->shared->is_gated = 1;
 }
 
-/* Other processes of the check see it too: they were forked, and have not opened yet. */
+/* Other processes of the check see it, too: they were forked, and have not opened a store yet. */
 static void
 go_by_real_time(struct dk_check *t, bool own_clock)
 {
@@ -137,7 +137,7 @@ has_store_parameter(const struct dk_provider *provider)
   return false;
 }
 
-/* ABI-12: with a store for each handle nothing is shared, whatever the descriptor says. */
+/* ABI-12: with a store for each handle nothing is shared, even if the descriptor declares it. */
 static void
 fail_untrue_sharing(struct dk_check *t)
 {
@@ -287,7 +287,7 @@ end_pass(struct dk_check *t)
   kit_destroy_store(t);
 }
 
-/* After a failure: where the check stood then is what the report goes on saying. */
+/* After a failure the report keeps the phase and operation of the failure. */
 static void
 clean_up(struct dk_check *t)
 {
@@ -316,7 +316,7 @@ judge_overlaps(struct dk_check *t)
            r->overlaps, t->enough, r->rounds);
 }
 
-/* false: something still runs. */
+/* False: something still runs. */
 static bool
 end_what_runs(struct dk_check *t)
 {
@@ -332,7 +332,7 @@ end_what_runs(struct dk_check *t)
   return false;
 }
 
-/* False if something still runs, so that nothing can be given back. */
+/* False: something still runs, so that nothing can be released. */
 static bool
 run_passes(struct dk_check *t)
 {
@@ -341,7 +341,7 @@ run_passes(struct dk_check *t)
     if (!end_what_runs(t))
       return false;
     if (t->verdict != VERDICT_NONE)
-      kit_hurt_end(t); /* a stopped server would hold up the calls that are called back */
+      kit_hurt_end(t); /* a stopped server would delay the calls that are cancelled */
     if (t->verdict != VERDICT_NONE && !kit_call_actors_back(t))
       return false;
     guarded(t, t->verdict == VERDICT_NONE ? end_pass : clean_up);

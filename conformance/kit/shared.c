@@ -84,7 +84,7 @@ kit_shared_free(struct kit_shared *shared)
     munmap(shared, map_size());
 }
 
-/* Gives all pages back, so that they read as zeros, at the cost of those that were touched. */
+/* Frees all pages, so that they read as zeros; costs time only for pages that were touched. */
 void
 kit_shared_reset(struct kit_shared *shared)
 {

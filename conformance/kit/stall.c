@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time that passes while a call runs, and calls that meet.
  *
- * The clock that stores are given is the virtual one behind a gate.  A check arms the gate, and
- * whoever asks for the time so many questions later is held in its question: a provider that reads
- * the clock under its lock then keeps all others waiting for it, and one that asks again when it
- * hands something up does so too.  When another call has come as far as it can, time is pushed on
- * and the held one let go.
+ * Stores get the virtual clock behind a gate.  A check arms the gate, and the n-th call that then
+ * asks for the time is held in its question: a provider that reads the clock under its lock then
+ * keeps all other calls waiting, and so does one that asks again when it passes on a result.  When
+ * another call has come as far as it can, time is advanced and the held call released.
  *
  * Of two calls that race, the one that asks for the time first is held until the other has begun:
  * so they overlap, however late the other gets a processor.
  *
- * Nobody is ever held by an unarmed gate, and one gate holds one thread.  All of it lies in the
- * shared map, because the held one may be another process.  What was pushed is the truth until the
- * virtual clock has caught up (time_has_passed). */
+ * An unarmed gate never holds a call, and one gate holds one thread.  All of it lies in the shared
+ * map, because the held call may be in another process.  The advanced time is the true time until
+ * the virtual clock has caught up (time_has_passed). */
 #include "conformance/kit/kit.h"
 
 #include <errno.h>
@@ -20,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Whoever asks, for a provider may do so on a thread of its own.  Bounded, for a partner that never
- * comes. */
+/* Holds any thread that asks, because a provider may ask on a thread of its own.  The wait is
+ * bounded, in case the partner never arrives. */
 static void
 meet(struct kit_gate *gate)
 {
@@ -105,14 +104,14 @@ kit_gate_init(struct kit_gate *gate, struct dk_clock *behind)
   return sem_init(&gate->go, 1, 0) == 0 && sem_init(&gate->met, 1, 0) == 0;
 }
 
-/* Nobody is held: a new pass begins. */
+/* Resets the gate, when no call is held: a new pass begins. */
 void
 kit_gate_reset(struct kit_gate *gate, int64_t ahead)
 {
   atomic_store(&gate->ahead, ahead);
   atomic_store(&gate->countdown, 0);
   atomic_store(&gate->asked, 0);
-  atomic_store(&gate->answers, 0); /* whoever was killed has not counted it down */
+  atomic_store(&gate->answers, 0); /* a killed process has not counted it down */
   atomic_store(&gate->pushed, 0);
 }
 
@@ -158,7 +157,7 @@ let_clock_go(struct dk_check *t)
   stall_let_go(&t->shared->gate);
 }
 
-/* Its thread may have to wait for a processor; the check's own deadline bounds that. */
+/* Its thread may wait for a processor; the check's own deadline bounds that. */
 void
 until_begun(struct dk_check *t, struct actor *actor)
 {
@@ -168,11 +167,11 @@ until_begun(struct dk_check *t, struct actor *actor)
     continue;
 }
 
-/* ---- who waits, and who is only slow --------------------------------------------------------- */
+/* ---- calls that wait, and calls that are only slow ------------------------------------------- */
 
-/* Who has been told the time and is not done: it waits for the held one if nothing of it has run in
- * so many looks, and it is no server that it waits for.  A machine that is busy makes it slow, and
- * then it does run, or waits for a processor. */
+/* A call that has got the time and is not done waits for the held one if none of its threads has
+ * run in so many looks, and it does not wait for a server.  On a busy machine it is slow, but then
+ * it runs, or waits for a processor. */
 static bool
 waits_for_held(struct dk_check *t, struct actor *who)
 {
@@ -192,7 +191,7 @@ waits_for_held(struct dk_check *t, struct actor *who)
 
 /* ---- time passes ----------------------------------------------------------------------------- */
 
-/* Who has not asked for the time yet will be told the new one. */
+/* A call that has not asked for the time yet will get the new time. */
 enum passed
 pass_time(struct dk_check *t, struct actor *actor, int64_t ms)
 {

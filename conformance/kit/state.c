@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process as a plugin finds it and as it must leave it: descriptors, threads, signals, folder,
- * umask, locale, environment, and what was written to standard output.  Owns the two snapshots
- * that are compared; both are taken when nothing of the kit's own is open. */
+/* The state of the process that a plugin must leave as it was: descriptors, threads, signals,
+ * folder, umask, locale, environment, and the size of standard output.  Owns the two snapshots that
+ * are compared; both are taken when the kit itself has nothing open. */
 #include "conformance/kit/kit.h"
 
 #include <dirent.h>
@@ -35,7 +35,7 @@ struct kit_state {
   char folder[1024];
   char locale[512];
   uint64_t environment;
-  off_t written; /* to standard output; -1: it is no file */
+  off_t written; /* to standard output; -1: it is not a file */
 };
 
 /* ---- taking it ------------------------------------------------------------------------------- */
@@ -54,7 +54,7 @@ kit_count_threads(void)
   return n;
 }
 
-/* Has this thread a processor, or waits for one? */
+/* True: this thread has a processor, or waits for one. */
 static bool
 thread_runs(const char *folder, const char *thread)
 {
@@ -96,7 +96,7 @@ compare_descriptors(const void *a, const void *b)
   return ((const struct descriptor *)a)->number - ((const struct descriptor *)b)->number;
 }
 
-/* However many the host has: one that was left out would hide one that is left over. */
+/* Grows the list as needed: a descriptor that is left out could hide one that is left over. */
 static struct descriptor *
 add_descriptor(struct kit_state *state)
 {
@@ -181,7 +181,7 @@ kit_state_take(void)
 {
   struct kit_state *state = calloc(1, sizeof(*state));
 
-  fflush(stdout); /* a plugin's printf stands in the same buffer as ours */
+  fflush(stdout); /* a plugin's printf uses the same buffer as ours */
   if (state == NULL || !take_descriptors(state)) {
     kit_state_free(state);
     return NULL;
@@ -254,8 +254,8 @@ descriptors_differ(const struct kit_state *before, const struct kit_state *after
   return false;
 }
 
-/* A thread that was joined may be seen for a moment longer: looks again for a while, in which one
- * that waits for a processor does not count. */
+/* A thread that was joined may be visible for a moment longer: so looks again for a while, in which
+ * time spent waiting for a processor does not count. */
 static bool
 threads_differ(const struct kit_state *before, const struct kit_state *after,
                struct kit_report *report)

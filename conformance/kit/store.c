@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stores of the kit's own making: their names, how they are opened, closed and destroyed.
  *
- * A name is announced in the report before the store is made, so that the runner can remove what a
- * killed check left behind; and it is never one that existed before. */
+ * A name is announced in the report before the store is made, so that the runner can remove the
+ * stores of a killed check; and it is never one that existed before. */
 #include "conformance/kit/kit.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ on_violation(void *context, const char *operation, const char *clause, const cha
   struct kit_violation *v = &shared->violation;
   int32_t none = 0;
 
-  /* The first one counts: the rest may follow from it. */
+  /* The first violation counts: the others may follow from it. */
   if (!atomic_compare_exchange_strong(&v->happened, &none, 1))
     return;
   snprintf(v->operation, sizeof(v->operation), "%s", operation);
@@ -103,8 +103,8 @@ kit_settings(const struct kit_shared *shared, const struct kit_job *job, const c
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Which parameter tells stores apart, and whether the kit chooses its value: a path in the check's
- * folder.  false: the user has to give it. */
+/* Finds the parameter that names the store, and whether the kit chooses its value: a path in the
+ * check's folder.  false: the user must give it. */
 bool
 kit_find_store_key(struct kit_shared *shared, const struct kit_job *job,
                    const struct dk_provider *provider)
@@ -161,7 +161,7 @@ kit_announce(struct kit_report *report, const char *suffix)
 {
   int i = find_announced(report, suffix);
 
-  /* A place whose store is gone again may be used for another. */
+  /* The entry of a store that was removed may be used again. */
   for (uint32_t k = 0; i < 0 && k < report->n_stores; k++) {
     if (report->store_gone[k] != 0 && report->store_making[k] == 0)
       i = (int)k;
@@ -281,7 +281,7 @@ kit_close(struct dk_check *t, struct actor *who)
     close_store(t, who->name, store);
 }
 
-/* An operation on the actor's own process: it opens or closes its handle. */
+/* An operation in the actor's own process: it opens or closes its handle. */
 void
 kit_run_handle_op(struct dk_check *t, struct actor *who, enum op_kind kind)
 {
@@ -374,8 +374,8 @@ say_exists(struct dk_check *t)
               t->shared->store_value);
 }
 
-/* Before anything is changed, and only in the first pass: the later names differ by a letter.  In
- * the check's own folder nothing can exist. */
+/* Called before anything is changed, and only in the first pass, because later names differ only by
+ * a letter.  In the check's own folder nothing can exist. */
 void
 kit_refuse_existing_store(struct dk_check *t)
 {
@@ -426,8 +426,8 @@ kit_store_answers(struct dk_check *t, char *ret_why, size_t size)
   return status == DK_OK;
 }
 
-/* ABI-3: a handle may offer less than is declared, but not on a store that its open has made: there
- * what is declared has to hold. */
+/* ABI-3: a handle may offer less than is declared, but not for a store that its open has made:
+ * there the declaration must hold. */
 static void
 judge_extensions(struct dk_check *t, struct actor *who)
 {

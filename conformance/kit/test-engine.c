@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is around a check: the process's state, stores, settings, the probe. */
+/* The environment of a check: the process's state, stores, settings, the probe. */
 #include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
@@ -155,8 +155,8 @@ test_existing_store(void)
   run_job(&job);
   ok(said(VERDICT_ERROR) && strstr(report()->message, "exists already") != NULL,
      "a store that exists already is refused");
-  ok(report()->n_stores == 0, "and not announced, so that nobody removes it");
-  ok(unlink(path) == 0, "and it is still there");
+  ok(report()->n_stores == 0, "and not announced, so that it is not removed");
+  ok(unlink(path) == 0, "and it still exists");
   run_job(&job);
   ok(said(VERDICT_PASS), "a store of that name is made where there is none");
   ok(access(path, F_OK) != 0, "and removed again");
@@ -174,7 +174,7 @@ probe_open(const struct kit_job *job)
   kit_probe(meta.shared, job, true);
 }
 
-/* What the provider refuses, a folder, is told in its words, and left alone. */
+/* A folder with the name of a store: the provider's refusal is reported, and it is not touched. */
 static void
 test_refused_store(void)
 {
@@ -183,22 +183,22 @@ test_refused_store(void)
   struct kit_probe *probe = kit_probe_of(meta.shared);
   int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-  /* Of a path that does not begin at the root only the provider can say what is there. */
+  /* Of a relative path only the provider can say what it is. */
   ok(here >= 0 && chdir(meta.folder) == 0, "in a folder of its own");
   job.store_value = "other";
-  ok(mkdir("other-dkt1-7-a", 0700) == 0, "there is something else");
+  ok(mkdir("other-dkt1-7-a", 0700) == 0, "a folder has the name of the store");
   run_job(&job);
   ok(said(VERDICT_ERROR) && strstr(report()->message, KIT_MAY_EXIST) != NULL &&
        strlen(strstr(report()->message, KIT_MAY_EXIST)) > strlen(KIT_MAY_EXIST),
-     "it is refused with the provider's words: %s", report()->message);
+     "it is refused with the provider's text: %s", report()->message);
   ok(report()->n_stores == 0 && rename("other-dkt1-7-a", "other-dkt1-7-probe") == 0,
      "and left alone");
   run_in_child(probe_open, &job);
   ok(said(VERDICT_ERROR) && !probe->opened && !probe->exists &&
        probe->open_status == DK_REFUSED && strstr(probe->open_text, KIT_MAY_EXIST) != NULL &&
        strlen(probe->open_text) > strlen(KIT_MAY_EXIST),
-     "so it is by a probe: %s", probe->open_text);
-  ok(report()->n_stores == 0 && rmdir("other-dkt1-7-probe") == 0, "which leaves it alone, too");
+     "a probe also refuses it: %s", probe->open_text);
+  ok(report()->n_stores == 0 && rmdir("other-dkt1-7-probe") == 0, "and leaves it alone");
   ok(fchdir(here) == 0, "back again");
   close(here);
 }
@@ -229,13 +229,13 @@ test_probe(void)
        probe->threads_after_load == 1,
      "and describes it");
   run_in_child(probe_open, &job);
-  ok(said(VERDICT_PASS) && probe->opened && probe->round_trip_ns > 0, "or opens it too");
+  ok(said(VERDICT_PASS) && probe->opened && probe->round_trip_ns > 0, "or also opens a store");
   ok(stores_are_gone() && report()->n_stores == 1, "and leaves no store");
   job.plugin = "/dev/null";
   run_in_child(probe_closed, &job);
   ok(said(VERDICT_ERROR) && !probe->loaded && probe->refusal.number != 0 &&
        report()->message[0] != '\0',
-     "what is no plugin is refused: %s", report()->message);
+     "a file that is not a plugin is refused: %s", report()->message);
 }
 
 static void
@@ -253,7 +253,7 @@ test_settings(void)
   run_in_child(check_settings, &job);
   ok(said(VERDICT_ERROR) && kit_probe_of(meta.shared)->refusal.number == 0 &&
        kit_probe_of(meta.shared)->refusal.what[0] != '\0',
-     "one that it does not: %s", kit_probe_of(meta.shared)->refusal.what);
+     "one that it does not know: %s", kit_probe_of(meta.shared)->refusal.what);
 }
 
 static void
@@ -265,16 +265,16 @@ test_left_stores(void)
 
   run_job(&job);
   kit_store_name(&job, "dkt1-7-a", path, sizeof(path));
-  ok(said(VERDICT_NONE) || report()->word == 0, "a check that left has no word");
+  ok(said(VERDICT_NONE) || report()->word == 0, "a check that exited has no verdict");
   ok(report()->n_stores == 1 && strcmp(report()->stores[0], "dkt1-7-a") == 0 &&
        report()->store_gone[0] == 0 && access(path, F_OK) == 0,
-     "its store is announced, and there");
+     "its store is announced, and exists");
   run_in_child(destroy_stores, &job);
   ok(said(VERDICT_PASS) && access(path, F_OK) != 0, "another child removes it: %s",
      report()->message);
 }
 
-/* By checks of no plugin, as the runner's canaries are. */
+/* Uses checks without a plugin, like the runner's canaries. */
 static void
 test_damages(void)
 {

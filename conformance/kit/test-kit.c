@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of a check: alone, with other handles, threads and processes, and in races. */
+/* The vocabulary of checks: alone, with other handles, threads and processes, and in races. */
 #include <signal.h>
 #include <unistd.h>
 
@@ -143,7 +143,7 @@ static const struct expected alone[] = {
   {.name = "a turn that should be", .run = wants_a_turn, .verdict = VERDICT_FAIL,
    .message = "fetch_turn_of(nowhere), after 0 other turns, answered DK_NOTHING, not DK_OK"},
   {.name = "two turns side by side", .run = two_turns_side_by_side, .verdict = VERDICT_PASS},
-  {.name = "a call without a word", .run = own_call, .verdict = VERDICT_PASS,
+  {.name = "a call without a function of the kit", .run = own_call, .verdict = VERDICT_PASS,
    .trace = "main dk_store_enqueue_for_orchestrator(store_of("},
   {.name = "a call that waits for ever", .run = waits_for_ever, .verdict = VERDICT_FAIL,
    .message = "deadlock in virtual time: all calls wait and no time limit is left"},
@@ -419,7 +419,7 @@ static const struct expected together[] = {
    .verdict = VERDICT_PASS},
   {.name = "a cancelled call", .run = cancelled_call, .verdict = VERDICT_PASS,
    .trace = "thread 1 fetch_work_item -> DK_CALL_CANCELLED"},
-  {.name = "a thread that nobody wakes", .run = deaf_thread, .verdict = VERDICT_FAIL,
+  {.name = "a thread that is not woken", .run = deaf_thread, .verdict = VERDICT_FAIL,
    .message = "work that should have woken fetch_orchestration_item of thread 1 did not"},
   {.name = "a call that does not wait", .run = does_not_wait, .verdict = VERDICT_FAIL,
    .message = "fetch_orchestration_item of thread 1 should have waited, but returned DK_OK"},
@@ -438,8 +438,8 @@ static const struct expected together[] = {
    .message = "only 0 of 1 overlaps were seen in 400 rounds"},
 };
 
-/* Whether two overlap is up to the machine: few processors, or Valgrind, may leave nothing to
- * see. */
+/* Whether two calls overlap depends on the machine: with few processors, or under Valgrind, none
+ * might. */
 static void
 test_race(const char *name, void (*run)(struct dk_check *t), uint32_t processes)
 {

@@ -42,7 +42,7 @@ capture_output(void)
   close(fd);
 }
 
-/* How the child ended is its own affair: the report tells. */
+/* How the child ended does not matter here: the report says it. */
 void
 run_job(const struct kit_job *job)
 {
@@ -150,7 +150,7 @@ run_expected(const struct expected *e)
   run_job(&job);
   judge(e);
   if (e->verdict == VERDICT_PASS)
-    ok(stores_are_gone() && report()->phase == PHASE_DONE, "%s: its stores are gone", e->name);
+    ok(stores_are_gone() && report()->phase == PHASE_DONE, "%s: its stores were removed", e->name);
 }
 
 void
@@ -165,7 +165,7 @@ run_in_child(void (*act)(const struct kit_job *job), const struct kit_job *job)
     act(job);
     _exit(0);
   }
-  ok(status_of_child(child) == 0, "the child comes to its end");
+  ok(status_of_child(child) == 0, "the child ends");
 }
 
 void

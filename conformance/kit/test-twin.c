@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Twin runs: what changes a store is seen by what it does, and misuse of the words is trouble. */
+/* Twin runs: a changed store is found by its effects, and misuse of the functions is trouble. */
 #include <stdlib.h>
 
 #include "conformance/kit/test-meta.h"
@@ -54,7 +54,7 @@ region_among_others(struct dk_check *t)
   must(t, ack_turn(t, turn, .on = process));
 }
 
-/* A call that is left out has used up its cancellation too: the drain must not be cancelled. */
+/* A call that is left out also uses up its cancellation: the drain must not be cancelled. */
 static void
 region_with_a_cancelled_call(struct dk_check *t)
 {
@@ -99,7 +99,7 @@ region_that_takes_off_an_attempt(struct dk_check *t)
   expect_unchanged(t);
 }
 
-/* Looks at no status: the effect alone must be seen. */
+/* Ignores the status: the effect alone must be found. */
 static void
 renew_of_an_expired_turn(struct dk_check *t)
 {
@@ -112,7 +112,7 @@ renew_of_an_expired_turn(struct dk_check *t)
   expect_unchanged(t);
 }
 
-/* Neither owner nor pin stands in what a fetch without them brings. */
+/* A fetch without owner and pin shows neither. */
 static void
 refused_with_owner_and_pin(struct dk_check *t)
 {
@@ -126,7 +126,7 @@ refused_with_owner_and_pin(struct dk_check *t)
   expect_unchanged(t);
 }
 
-/* Nothing but the end of the lease shows it. */
+/* Only the end of the lease shows it. */
 static void
 region_that_moves_a_short_lease(struct dk_check *t)
 {
@@ -150,20 +150,20 @@ steady_with_a_short_lease(struct dk_check *t)
   expect_unchanged(t);
 }
 
-/* Looking brings the same in all runs, also in the one in which nobody looks. */
+/* A look returns the same in all runs, even in the one that does not make it. */
 static void
 region_that_looks(struct dk_check *t)
 {
   given_instance(t, "inst");
   must(t, enqueue(t, "inst", .id = "m1"));
   before(t);
-  const struct dk_instances *list = list_instances(t, .only = {.ids = {"inst", "nobody"}});
+  const struct dk_instances *list = list_instances(t, .only = {.ids = {"inst", "unknown"}});
   expect_equal(t, list->n_items, 1, "instances of the list");
   expect_text(t, list->items[0].name, "order", "name");
   expect_equal(t, list_executions(t, "inst")->n_items, 1, "executions");
   expect_text(t, read_messages(t, "inst")->items[0].id, "m1", "id of the message");
   expect_equal(t, read_stats(t)->running, 1, "instances that run");
-  expect_status(t, delete_instances(t, .ids = {"nobody"}), DK_NOT_FOUND);
+  expect_status(t, delete_instances(t, .ids = {"unknown"}), DK_NOT_FOUND);
   expect_unchanged(t);
 }
 
@@ -175,11 +175,11 @@ region_that_deletes(struct dk_check *t)
   given_instance(t, "inst");
   before(t);
   must(t, delete_instances(t, .ids = {"inst"}, .force = true, .ret = &removed));
-  expect_equal(t, removed.instances, 1, "instances that went");
+  expect_equal(t, removed.instances, 1, "deleted instances");
   expect_unchanged(t);
 }
 
-/* Not the same in each run: a fault of the check. */
+/* The runs differ: a fault of the check. */
 static void
 unsteady(struct dk_check *t)
 {
@@ -267,7 +267,7 @@ static const struct expected twins[] = {
    .message = "thread 1 got fetch_orchestration_item while its call"},
 };
 
-/* On a busy machine a short lease may end too soon: these have no place where machines are busy. */
+/* On a busy machine a short lease may end too soon: these run only with DURAKIT_DEEP. */
 static const struct expected in_real_time[] = {
   {.name = "in real time", .run = steady_with_a_short_lease, .real_time = true,
    .verdict = VERDICT_PASS, .trace = "not looked at: 1 instants more than 1000 ms away"},

@@ -26,8 +26,8 @@ advance(struct dk_check *t, int64_t ms)
   advance_to(t, dk_sat_add(now(t), ms));
 }
 
-/* In real time nobody waits half a minute for each lease: such a check is left there, by name.
- * What stands on a store's own clock has checks of its own, with leases that are short. */
+/* In real time a check must not wait half a minute for each lease: it is skipped.  The store's own
+ * clock has checks of its own, with short leases. */
 static void
 wait_no_longer_than_is_sane(struct dk_check *t, int64_t ms)
 {
@@ -60,7 +60,7 @@ kit_go_to(struct dk_check *t, int64_t time)
     kit_trouble(t, "the clock did not advance");
 }
 
-/* As a machine whose clock was wrong: whoever opens the store next finds an earlier time. */
+/* As on a machine whose clock was wrong: the next handle finds an earlier time. */
 void
 set_clock_back(struct dk_check *t, int64_t ms)
 {
@@ -95,7 +95,7 @@ hold_at_line(struct dk_check *t, struct actor *actor)
   who->held = 1;
 }
 
-/* Each lets the other go as it comes to the line; the check only waits, without taking a
+/* Each actor releases the other when it reaches the line; the check only waits, without taking a
  * processor. */
 bool
 race(struct dk_check *t, struct actor *a, struct actor *b)

@@ -52,7 +52,7 @@ kit_trace_printf(struct dk_check *t, const char *format, ...)
 struct kit_token *
 kit_token(struct dk_check *t, struct dk_bytes bytes)
 {
-  /* The latest first: a provider that gives one token twice is told by its latest meaning. */
+  /* The latest first: if a provider gives one token twice, its latest meaning counts. */
   for (size_t i = t->tokens.n; i > 0; i--) {
     if (same_bytes(t->tokens.items[i - 1].bytes, bytes))
       return &t->tokens.items[i - 1];
@@ -97,7 +97,7 @@ kit_say_bytes(struct dk_text *text, struct dk_bytes bytes)
     dk_text_printf(text, " (%zu bytes)", bytes.len);
 }
 
-/* Times are told from the beginning of the check; what never comes and what is absent as such. */
+/* Times are relative to the beginning of the check; 0 and "never" are written as such. */
 void
 kit_say_time(struct dk_check *t, struct dk_text *text, int64_t time)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose fault it is that a store is unavailable: the surroundings', if the kit itself finds what is
- * missing there, or cannot look (a server); else the provider's. */
+/* Whose fault it is that a store is unavailable: the environment's, if the kit itself cannot write
+ * there either, or cannot look (a server); else the provider's. */
 #include "conformance/kit/kit.h"
 
 #include <errno.h>
@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the store needs at least for one operation. */
+/* The space that a store needs at least for one operation. */
 enum { ROOM = 64 * 1024 };
 
-/* A file without a name, where the store lies: made, written and synced. */
+/* Makes, writes and syncs a file without a name where the store lies. */
 static int
 write_beside(const char *folder)
 {
@@ -27,11 +27,11 @@ write_beside(const char *folder)
     reason = errno;
   if (fd >= 0)
     close(fd);
-  /* A file system without such files says nothing of its room. */
+  /* A file system without such files does not show whether it has room. */
   return reason == EOPNOTSUPP || reason == EISDIR || reason == EINVAL ? 0 : reason;
 }
 
-/* Of a store that is a path; else the check's own. */
+/* The folder of a store that is a path; else the check's own. */
 static void
 folder_of_store(const struct kit_job *job, const char *store, char *folder, size_t size)
 {
@@ -43,7 +43,8 @@ folder_of_store(const struct kit_job *job, const char *store, char *folder, size
     snprintf(folder, size, "%s", job->folder != NULL ? job->folder : ".");
 }
 
-/* The system cannot even look at a file of this name: it is too long, say. */
+/* The errno if the system cannot even look at a file with this name, because it is too long,
+ * say. */
 static int
 look_at_name(const char *store)
 {
@@ -63,7 +64,7 @@ is_address(const struct dk_provider *provider, const char *key, const char *valu
          (p != NULL && p->key != NULL && p->type != NULL && strcmp(p->type, "address") == 0);
 }
 
-/* Behind a server, which the kit cannot look at. */
+/* True: the store is behind a server, which the kit cannot examine. */
 static bool
 lies_elsewhere(const struct dk_provider *provider, const struct kit_job *job, const char *store)
 {

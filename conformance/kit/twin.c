@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Twin runs: that refused calls changed nothing is proved by their absence.
+/* Twin runs prove that refused calls changed nothing: one run makes them, the other does not.
  *
  * Pass 0 runs the check through.  For its k-th region (before ...  expect_unchanged) pass 2k-1
  * runs it again in a fresh store, up to the end of that region, and drains the store; pass 2k does
- * the same without making the calls of the region: they give back what they gave in pass 2k-1.
- * What the two drains tell must be the same.  Before the region the two must have done the same;
- * if not, the check let the provider choose, and the comparison would mean nothing: trouble of the
- * kit. */
+ * the same without making the calls of the region: they return what they returned in pass 2k-1.
+ * The lines of the two drains must be equal.  Before the region the two runs must have made equal
+ * calls with equal results; if not, the check let the provider choose, and the comparison would
+ * mean nothing: trouble of the kit. */
 #include "conformance/kit/kit.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Which region this pass is about (0: none), and whether it is the run without the calls. */
+/* Sets the region of this pass (0: none), and whether it is the run without the calls. */
 static uint32_t
 region_of_pass(const struct dk_check *t)
 {
@@ -48,7 +48,7 @@ kit_twin_begin_pass(struct dk_check *t)
   memset(&twin->with, 0, sizeof(twin->with));
 }
 
-/* ---- what both must have in common ----------------------------------------------------------- */
+/* ---- the log, which both must have in common ------------------------------------------------- */
 
 static void
 say_log_line(const struct dk_check *t, const struct kit_log_line *line, char *buffer, size_t size)
@@ -88,7 +88,7 @@ kit_twin_log(struct dk_check *t, const struct actor *who, const struct op *op)
     op->kind, (int32_t)(who - t->shared->actors), op->status
   };
 
-  /* Only up to the region that this pass is about. */
+  /* Logs only up to the region of this pass. */
   if (t->pass == 0 || twin->region >= region_of_pass(t))
     return;
   if (!is_without(t)) {
@@ -110,7 +110,7 @@ kit_twin_skips(struct dk_check *t)
   return t->twin.skips;
 }
 
-/* Looking is the one call that a region may make with results: the run without it is given them. */
+/* Only looks of durakit.admin/1 may have results in a region: the run without them gets these. */
 static const struct op *
 reply_to_keep(struct dk_check *t, const struct op *op)
 {
@@ -144,7 +144,7 @@ brings_results(const struct op *op)
   return op->kind == OP_FETCH_TURN || op->kind == OP_FETCH_WORK || op->kind == OP_READ_HISTORY;
 }
 
-/* In place of the call: its status and text, and the time that it took. */
+/* In place of the call: returns its status and text, and lets the time pass that it took. */
 dk_status
 kit_twin_remembered(struct dk_check *t, struct actor *who)
 {
@@ -189,7 +189,7 @@ kit_before(struct dk_check *t)
   twin->skips = true;
 }
 
-/* The earliest line that one of the two lacks; NULL if there is none. */
+/* The earliest line that only one of the two has; NULL if there is none. */
 static const struct kit_line *
 first_difference(const kit_lines *with, const kit_lines *without, bool *ret_is_with)
 {
@@ -221,7 +221,7 @@ has_line(const kit_lines *lines, const struct kit_line *line)
   return false;
 }
 
-/* The line of the other run that tells of the same thing at the same time, for the reader: the one
+/* For the report: the line of the other run about the same thing at the same time, which is the one
  * with the longest common beginning, of those that only the other run has. */
 static const char *
 counterpart(const struct kit_line *line, const kit_lines *own, const kit_lines *others)
@@ -287,5 +287,5 @@ kit_expect_unchanged(struct dk_check *t, const char *file, int line)
     twin_compare(t, &twin->with.listed, &without.listed, where);
     t->report->regions++;
   }
-  kit_leave(t); /* this pass has told what it was for */
+  kit_leave(t); /* this pass has served its purpose */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vocabulary: each word of check.h as a request.  Texts are copied into the request's memory,
- * so that an actor in another process can read them, and so that a started call does not depend on
- * the check's frames. */
+/* The vocabulary: turns each function of check.h into a request.  Texts are copied into the
+ * request's memory, so that an actor in another process can read them, and so that a started call
+ * does not depend on the check's stack frames. */
 #include "conformance/kit/kit.h"
 
 #include <inttypes.h>
@@ -120,7 +120,7 @@ kit_keep(const struct kit_request *r, const char *text)
   return kit_copy_bytes(r->t, r->arena, bytes(text));
 }
 
-/* The bytes if there are any, else the text, else the usual one. */
+/* The bytes if there are any, else the text, else the default. */
 static struct dk_bytes
 payload(const struct kit_request *r, struct dk_bytes any, const char *text, const char *usual)
 {
@@ -359,7 +359,7 @@ add_cancellations(const struct kit_request *r, const struct ack_turn_args *a,
   result->n_cancelled_messages = n;
 }
 
-/* The first commit of an instance needs name and version, and most checks are not about that. */
+/* The first commit of an instance needs name and version; most checks are not about them. */
 static bool
 needs_name(struct dk_check *t, struct dk_bytes token, const struct ack_turn_args *a)
 {
