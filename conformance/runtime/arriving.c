@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes too late, twice, or at the worst moment; and two runtimes on one store. */
+/* Messages that come too late, twice, or at the worst moment; and two runtimes on one store. */
 #include "conformance/runtime/runs.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 /* ---- by hand --------------------------------------------------------------------------------- */
 
-/* An activity that no runtime here takes: the check itself is its worker. */
+/* An activity that no runtime here fetches: the check itself is its worker. */
 static dk_future *
 elsewhere(dk_orch *o)
 {
@@ -27,20 +27,20 @@ completion(struct dk_check *t, uint64_t execution, uint64_t activity, const char
   return payload.ptr;
 }
 
-/* The one that waits is fetched, done, and acknowledged. */
+/* Fetches the waiting activity, and acknowledges it with a result. */
 static void
 do_elsewhere(struct dk_check *t, uint64_t activity, const char *text)
 {
   struct dk_work_item *work = fetch_work(t);
 
-  expect_equal(t, work->work.item->activity_id, activity, "the activity that waits");
+  expect_equal(t, work->work.item->activity_id, activity, "the waiting activity");
   must(t, ack_work(t, work->work.lock_token, .to = "i", .id = "done",
                    .payload = completion(t, 1, activity, text)));
 }
 
 /* ---- completions ----------------------------------------------------------------------------- */
 
-/* One activity that completes, one that loses, one that is awaited. */
+/* One activity completes, one loses, one is awaited. */
 static dk_result
 three_steps(dk_orch *o, dk_str input)
 {
@@ -53,7 +53,8 @@ three_steps(dk_orch *o, dk_str input)
   return dk_completed(o, result);
 }
 
-/* Already in the history; of a loser; of another execution; and the second of two in one batch. */
+/* Completions that are already in the history; of a loser; of another execution; and the second of
+ * two in one batch. */
 void
 run_late_completions(struct dk_check *t)
 {
@@ -71,11 +72,11 @@ run_late_completions(struct dk_check *t)
   do_elsewhere(t, open, "first");
   must(t, enqueue(t, "i", .id = "4", .payload = completion(t, 1, open, "second")));
   start_runtime(t);
-  eventually(t, counters(t).strays == 4, "four messages are for nobody");
+  eventually(t, counters(t).strays == 4, "four messages are stray");
   raise_event(t, "i", "go");
   expect_end(t, "i", "completed: first");
   expect_equal(t, count_events(t, "i", 1, "activity_completed", NULL), 2, "completions");
-  expect_equal(t, counters(t).strays, 4, "messages that came for nobody");
+  expect_equal(t, counters(t).strays, 4, "stray messages");
   expect_no_warning(t);
   expect_queues_empty(t);
 }
@@ -89,7 +90,8 @@ waits_elsewhere(dk_orch *o, dk_str input)
   return dk_completed(o, result);
 }
 
-/* It was acknowledged before the turn that cancels: it counts, and is not ended. */
+/* The activity was acknowledged before the turn that cancels: its completion counts, and it is not
+ * ended. */
 void
 run_completion_queued(struct dk_check *t)
 {
@@ -106,7 +108,7 @@ run_completion_queued(struct dk_check *t)
   expect_end(t, "i", "cancelled: no use (the check)");
   expect_equal(t, count_events(t, "i", 1, "activity_completed", NULL), 1, "completions");
   expect_equal(t, count_events(t, "i", 1, "ended", NULL), 0, "ended activities");
-  expect_equal(t, atomic_load(&marks.echoed), 0, "activities that began after it");
+  expect_equal(t, atomic_load(&marks.echoed), 0, "activities that began after the cancellation");
   expect_no_warning(t);
   expect_nothing_left(t);
 }
@@ -143,7 +145,7 @@ run_cancel_in_retry(struct dk_check *t)
   given_activity(t, "fails", fails, NULL);
   start_runtime(t);
   start_instance(t, "i", "retries", "");
-  eventually(t, count_events(t, "i", 1, "timer", NULL) == 1, "the second attempt is waited for");
+  eventually(t, count_events(t, "i", 1, "timer", NULL) == 1, "it waits for the second attempt");
   cancel_instance(t, "i");
   expect_end(t, "i", "cancelled: no use (the check)");
   expect_equal(t, atomic_load(&tries), 1, "attempts");
@@ -152,7 +154,7 @@ run_cancel_in_retry(struct dk_check *t)
   expect_nothing_left(t);
 }
 
-/* Runs an activity and begins anew, for ever. */
+/* Runs an activity and continues as new, for ever. */
 static dk_result
 goes_on(dk_orch *o, dk_str input)
 {
@@ -167,7 +169,7 @@ goes_on_when_told(dk_orch *o, dk_str input)
   dk_continue_as_new(o, input, NULL);
 }
 
-/* Once in the turn that would continue, and once wherever it hits. */
+/* One is cancelled in the turn that would continue, one at any moment. */
 void
 run_cancel_continuing(struct dk_check *t)
 {
@@ -180,7 +182,7 @@ run_cancel_continuing(struct dk_check *t)
   start_runtime(t);
   expect_end(t, "told", "cancelled: no use (the check)");
   start_instance(t, "i", "goes on", "");
-  eventually(t, atomic_load(&marks.echoed) >= 3, "it is in its third execution at least");
+  eventually(t, atomic_load(&marks.echoed) >= 3, "it has reached its third execution");
   cancel_instance(t, "i");
   expect_end(t, "i", "cancelled: no use (the check)");
   eventually(t, counters(t).orchestrations_cancelled == 2, "both are counted");
@@ -196,7 +198,7 @@ echoes(dk_orch *o, dk_str input)
   return dk_completed(o, input);
 }
 
-/* Asked before its first turn, behind the start and before it. */
+/* Cancelled before its first turn, after the start and before it. */
 void
 run_cancel_before_start(struct dk_check *t)
 {
@@ -222,7 +224,8 @@ name_of(char name[32], uint32_t i)
   snprintf(name, 32, "i-%u", i);
 }
 
-/* On two handles; one stops in the middle, and the other one completes everything, once. */
+/* Two runtimes on two handles; one stops in the middle, and the other completes everything,
+ * once. */
 void
 run_two_runtimes(struct dk_check *t)
 {
@@ -237,7 +240,7 @@ run_two_runtimes(struct dk_check *t)
     name_of(name, i);
     start_instance(t, name, "echoes", "x");
   }
-  eventually(t, atomic_load(&marks.echoed) >= n, "both are in the middle of it");
+  eventually(t, atomic_load(&marks.echoed) >= n, "a third of the activities have run");
   stop_second_runtime(t);
   for (uint32_t i = 0; i < n; i++) {
     name_of(name, i);

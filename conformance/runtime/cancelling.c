@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cancels an activity: each way in which an orchestration stops to want its result. */
+/* What cancels an activity: each way in which an orchestration no longer needs its result. */
 #include "conformance/runtime/runs.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 /* ---- orchestrations -------------------------------------------------------------------------- */
 
-/* The activity begins, then a time limit for it. */
+/* Schedules the activity, then a time limit for it. */
 static dk_result
 times_out(dk_orch *o, dk_str input)
 {
@@ -51,7 +51,7 @@ leaves(dk_orch *o, dk_str input)
   return dk_completed(o, dk_str_of("without it"));
 }
 
-/* So many at once as the input says. */
+/* Schedules as many at once as the input says. */
 static dk_result
 fans_out(dk_orch *o, dk_str input)
 {
@@ -95,7 +95,7 @@ run_select_timeout(struct dk_check *t)
   expect_nothing_left(t);
 }
 
-/* An attempt that is deleted before it began is as good. */
+/* An attempt may also be deleted before it began. */
 void
 run_retry_timeout(struct dk_check *t)
 {
@@ -123,7 +123,7 @@ cancels_what_it_leaves(struct dk_check *t, const char *how, const char *end, con
   raise_event(t, "i", "go");
   expect_end(t, "i", end);
   expect_told(t, 1);
-  expect_equal(t, count_events(t, "i", 1, "ended", code), 1, "activities that %s has ended", code);
+  expect_equal(t, count_events(t, "i", 1, "ended", code), 1, "activities ended as %s", code);
   expect_equal(t, count_events(t, "i", 1, "activity_completed", NULL), 0, "completions");
   eventually(t, atomic_load(&marks.told) == 1, "the body sees that it is cancelled");
   expect_no_warning(t);
@@ -174,8 +174,8 @@ run_cancel_instance(struct dk_check *t)
 
 /* ---- many ------------------------------------------------------------------------------------ */
 
-/* When the end is seen all rows are gone, those that nobody has begun and those that are held: it
- * was one commit. */
+/* When the instance has ended all rows have been deleted, those of activities that had not begun
+ * and those that were leased: it was one commit. */
 void
 run_mass(struct dk_check *t)
 {
@@ -198,7 +198,7 @@ run_mass(struct dk_check *t)
   expect_nothing_left(t);
 }
 
-/* Each ends in its own time and way, and nothing comes of any. */
+/* Each ends in its own time and way, and none has a result. */
 void
 run_together(struct dk_check *t)
 {
@@ -210,7 +210,7 @@ run_together(struct dk_check *t)
   cancel_instance(t, "i");
   expect_end(t, "i", "cancelled: no use (the check)");
   expect_told(t, 3);
-  eventually(t, atomic_load(&marks.ended) == 2, "two see it and end");
+  eventually(t, atomic_load(&marks.ended) == 2, "two notice it and end");
   expect_equal(t, counters(t).grace_exceeded, 0, "activities without grace left");
   release_deaf();
   eventually(t, atomic_load(&marks.ended) == 3, "the third ends later");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is no cancellation: a store that cannot be reached for a moment, a lease that is lost; and
- * what is one though no orchestration has decided it. */
+/* Events that are no cancellation: a store that cannot be reached for a moment, a lost lease; and a
+ * cancellation that no orchestration has decided. */
 #include "conformance/runtime/runs.h"
 #include "conformance/runtime/unsteady.h"
 
@@ -23,7 +23,7 @@ given_unsteady_runtime(struct dk_check *t, int64_t lock_ms)
   given_orchestration(t, "works", works);
 }
 
-/* A renewal that can be tried again is tried again, and nobody is told. */
+/* A renewal with a retryable failure is tried again, and no body is notified. */
 void
 run_renewal_retried(struct dk_check *t)
 {
@@ -34,19 +34,19 @@ run_renewal_retried(struct dk_check *t)
   start_instance(t, "i", "works", "obeys");
   eventually(t, refused_renewals() >= 2 && counters(t).renewals >= 2,
              "renewals are refused and succeed in turn");
-  eventually(t, heard(DK_LOG_RENEWAL_RETRIED) > 0, "the log tells that it is tried again");
-  expect_equal(t, atomic_load(&marks.ended), 0, "bodies that were told to end");
+  eventually(t, heard(DK_LOG_RENEWAL_RETRIED) > 0, "the log says that the renewal is tried again");
+  expect_equal(t, atomic_load(&marks.ended), 0, "bodies that have ended");
   expect_equal(t, heard(DK_LOG_ACTIVITY_CANCELLED) + heard(DK_LOG_LEASE_LOST), 0, "lost leases");
   set_unsteadiness(RENEWS);
   cancel_instance(t, "i");
   expect_end(t, "i", "cancelled: no use (the check)");
   expect_told(t, 1);
-  eventually(t, atomic_load(&marks.told) == 1, "a real cancellation is told all the same");
+  eventually(t, atomic_load(&marks.told) == 1, "a real cancellation still reaches the body");
   expect_equal(t, atomic_load(&marks.began), 1, "activities that have begun");
   expect_nothing_left(t);
 }
 
-/* The body is told why, nothing comes of it, and the activity is run again. */
+/* The body learns the cause, its result is not used, and the activity is run again. */
 void
 run_lease_lost(struct dk_check *t)
 {
@@ -55,21 +55,21 @@ run_lease_lost(struct dk_check *t)
   set_unsteadiness(RENEWS_NEVER);
   start_runtime(t);
   start_instance(t, "i", "works", "obeys");
-  eventually(t, atomic_load(&marks.lost) > 0, "the body is told that its lease is lost");
-  eventually(t, heard(DK_LOG_LEASE_LOST) > 0, "the log tells it");
-  expect_equal(t, atomic_load(&marks.told), 0, "bodies that were told of a cancellation");
+  eventually(t, atomic_load(&marks.lost) > 0, "the body learns that its lease is lost");
+  eventually(t, heard(DK_LOG_LEASE_LOST) > 0, "the log has the lost lease");
+  expect_equal(t, atomic_load(&marks.told), 0, "bodies that were notified of a cancellation");
   set_unsteadiness(RENEWS);
   eventually(t, atomic_load(&marks.began) > atomic_load(&marks.lost), "the activity begins again");
   cancel_instance(t, "i");
   expect_end(t, "i", "cancelled: no use (the check)");
   eventually(t, atomic_load(&marks.ended) == atomic_load(&marks.began), "it ends");
   expect_equal(t, counters(t).activities_completed + counters(t).activities_failed, 0, "results");
-  expect_equal(t, counters(t).strays, 0, "messages that came for nobody");
+  expect_equal(t, counters(t).strays, 0, "stray messages");
   expect_queues_empty(t);
 }
 
-/* The row is deleted by somebody who is no runtime, as a command that removes an instance would:
- * the worker learns it by its next renewal. */
+/* A client that is no runtime deletes the row, as a command that removes an instance does: the
+ * worker learns it by its next renewal. */
 void
 run_force_deleted(struct dk_check *t)
 {

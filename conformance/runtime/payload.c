@@ -10,14 +10,14 @@ payload_event(struct dk_arena *arena, struct dk_bytes payload, struct told *ret_
 {
   struct event event;
 
-  *ret_why = "there is no memory";
+  *ret_why = "out of memory";
   if (event_decode(arena, payload, &event, ret_why) != DK_OK)
     return false;
   *ret_told = (struct told){event_kind_name(event.kind), code_name(event.code), event.source};
   return true;
 }
 
-/* Takes the text away. */
+/* Moves the text into the arena, and frees it. */
 static struct dk_bytes
 keep(struct dk_arena *arena, struct dk_text *text)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A runtime on the check's store: see run.h.
  *
- * One check at a time runs in a process; its state is the one `run`, for activities are given no
- * context.  Locking: `lock` guards what was heard; nothing is called under it. */
+ * One check at a time runs in a process; its state is in `run`, because activities get no context.
+ * Locking: `lock` guards the log lines; no function is called under it. */
 #include "conformance/runtime/run.h"
 
 #include <inttypes.h>
@@ -28,8 +28,8 @@ struct run {
   struct dk_client *client;
   struct dk_caller *caller;
   struct dk_zygote *zygote;
-  struct dk_library *library; /* which stands for the plugin's; NULL: none does */
-  bool stays;                 /* a thread of a runtime that was stopped runs on */
+  struct dk_library *library; /* in the place of the plugin's; NULL: none */
+  bool stays;                 /* a thread of a stopped runtime still runs */
   struct dk_runtime_options options;
   struct dk_arena arena;
 
@@ -44,7 +44,7 @@ static bool by_renewal;
 static atomic_int deaf_may_end;
 struct marks marks;
 
-/* ---- what the runtimes say ------------------------------------------------------------------- */
+/* ---- the log of the runtimes ----------------------------------------------------------------- */
 
 static void
 keep_line(const struct dk_log_event *event)
@@ -55,8 +55,8 @@ keep_line(const struct dk_log_event *event)
   snprintf(line->text, sizeof(line->text), "%.*s", (int)event->text.len, event->text.ptr);
 }
 
-/* A machine that is busy has such warnings, and they are no cancellation's; and limits are short
- * here on purpose. */
+/* Such warnings come on a busy machine, and not from cancellations; and limits are short here on
+ * purpose. */
 static bool
 is_expected(int32_t number)
 {
@@ -114,7 +114,7 @@ heard_how(int32_t number, int32_t cause, int32_t learnt)
   return n;
 }
 
-/* The end of what was heard, for the report of a check that has failed. */
+/* Adds the last log lines to the report of a failed check. */
 static void
 show_lines(struct dk_check *t)
 {
@@ -133,7 +133,7 @@ run_out_of_patience(struct dk_check *t)
   return ticks_after(ticks_now(), patience_ms(t));
 }
 
-/* A moment in which others run. */
+/* Waits for a moment, in which other threads run. */
 bool
 run_waits(int64_t until)
 {
@@ -150,7 +150,7 @@ echo(dk_task *task, dk_str input)
   return dk_done(task, input);
 }
 
-/* Counts how it began, and how it was told. */
+/* Counts how it began, and how it was notified. */
 static void
 until_told(dk_task *task)
 {
@@ -207,8 +207,8 @@ quarantined(struct dk_runtime *runtime)
   return c.quarantined_now;
 }
 
-/* Whatever the check has come to: nothing runs any more, and nothing is left.  false: a thread
- * is, which may still use the store. */
+/* In all cases: ends everything that runs, and frees everything.  false: a thread still runs, and
+ * may use the store. */
 static bool
 end_run(struct dk_check *t)
 {
@@ -261,8 +261,8 @@ given_orchestration(struct dk_check *t, const char *name, dk_orchestration_fn *f
   expect(t, status == DK_OK, "the orchestration %s is registered: status %d", name, (int)status);
 }
 
-/* With the local signal no renewal comes in the time of a check; without it one comes soon, and a
- * lease outlasts a machine that is busy. */
+/* With the local signal no renewal is due during a check; without it renewals are frequent, and a
+ * lease is long enough for a busy machine. */
 static struct dk_runtime_options
 usual_options(void)
 {
@@ -319,7 +319,7 @@ is_by_renewal(void)
   return by_renewal;
 }
 
-/* They are made by a process without threads, and so before the store is opened. */
+/* A process without threads must make them, so before the store is opened. */
 void
 given_processes(struct dk_check *t)
 {
@@ -327,7 +327,7 @@ given_processes(struct dk_check *t)
   run->client = NULL;
   close_handle(t, NULL);
   dk_status status = dk_zygote_start(run->registry, &run->zygote);
-  expect(t, status == DK_OK, "a process that makes processes is started: status %d", (int)status);
+  expect(t, status == DK_OK, "the process that forks others is started: status %d", (int)status);
   run->options.zygote = run->zygote;
   open_handle(t, NULL);
   run->client = dk_client_new(store_of(t, NULL), NULL);
@@ -369,8 +369,8 @@ stop(struct dk_check *t, int which)
   run->runtimes[which] = NULL;
   int32_t is_gone = dk_runtime_stop(runtime, patience_ms(t), &leftover);
   run->stays |= !is_gone;
-  expect(t, is_gone, "the runtime stops, and none of its threads runs on");
-  expect_equal(t, leftover.not_given_back, 0, "what could not be given back");
+  expect(t, is_gone, "the runtime stops, and none of its threads still runs");
+  expect_equal(t, leftover.not_given_back, 0, "turns and activities that could not be given back");
 }
 
 void
@@ -470,8 +470,8 @@ run_expect_end(struct dk_check *t, const char *instance, const char *words, cons
   dk_status status =
     dk_client_wait(run->client, dk_str_of(instance), patience_ms(t), &info);
 
-  kit_expect(t, status != DK_NOTHING, words, file, line, "%s comes to its end", instance);
-  kit_expect(t, status == DK_OK, words, file, line, "%s is waited for: %s", instance,
+  kit_expect(t, status != DK_NOTHING, words, file, line, "%s ends in time", instance);
+  kit_expect(t, status == DK_OK, words, file, line, "the client waits for %s: %s", instance,
              dk_client_error(run->client));
   say_end(&text, &info);
   snprintf(ended, sizeof(ended), "%s", dk_text_str(&text));
@@ -482,7 +482,8 @@ run_expect_end(struct dk_check *t, const char *instance, const char *words, cons
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
-/* Without a line in the trace, for it is asked again and again.  NULL: no turn was committed. */
+/* Without a line in the trace, because it is called again and again.  NULL: no turn was
+ * committed. */
 static const struct dk_history *
 history_of(struct dk_check *t, const char *instance, uint64_t execution)
 {
@@ -530,7 +531,7 @@ event_id(struct dk_check *t, const char *instance, const char *kind, uint32_t wh
     if (is_of_kind(t, &history->events[i], kind, NULL) && --which == 0)
       return history->events[i].event_id;
   }
-  expect(t, false, "the history of %s has so many events %s", instance, kind);
+  expect(t, false, "the history of %s has that many events %s", instance, kind);
   return 0;
 }
 
@@ -550,7 +551,7 @@ void
 expect_told(struct dk_check *t, uint32_t n)
 {
   eventually(t, heard_how(DK_LOG_ACTIVITY_CANCELLED, DK_CAUSE_CANCELLED, learnt_here()) >= n,
-             "%u activities are told that they are cancelled, %s", n,
+             "%u activities are notified that they are cancelled, %s", n,
              by_renewal ? "by a renewal" : "by the commit");
   expect_equal(t, heard(DK_LOG_ACTIVITY_CANCELLED), n, "cancelled activities in the log");
 }
@@ -560,7 +561,7 @@ expect_all_told(struct dk_check *t)
 {
   eventually(t, atomic_load(&marks.ended) == atomic_load(&marks.began), "every body ends");
   expect_nothing_left(t);
-  expect_equal(t, atomic_load(&marks.told), atomic_load(&marks.began), "bodies that were told");
+  expect_equal(t, atomic_load(&marks.told), atomic_load(&marks.began), "bodies that were notified");
 }
 
 void
@@ -574,7 +575,7 @@ expect_queues_empty(struct dk_check *t)
 void
 expect_nothing_left(struct dk_check *t)
 {
-  expect_equal(t, counters(t).strays, 0, "messages that came for nobody");
-  expect_equal(t, counters(t).results_refused, 0, "results that were refused");
+  expect_equal(t, counters(t).strays, 0, "stray messages");
+  expect_equal(t, counters(t).results_refused, 0, "refused results");
   expect_queues_empty(t);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an activity is told that it is cancelled, what it may do then, and what others may do
- * meanwhile. */
+/* How an activity is notified that it is cancelled, what it may do then, and what other activities
+ * may do meanwhile. */
 #include "conformance/runtime/runs.h"
 
 #include <poll.h>
@@ -36,7 +36,7 @@ given_works(struct dk_check *t)
   return options;
 }
 
-/* The instance "i" runs this activity, alone, and the body has begun. */
+/* The instance "i" runs only this activity, and its body has begun. */
 static void
 given_running(struct dk_check *t, const char *activity)
 {
@@ -82,12 +82,12 @@ run_grace_kept(struct dk_check *t)
   cancel_and_expect(t, "i");
   expect_told(t, 1);
   eventually(t, counters(t).grace_kept == 1, "the body ends within its grace");
-  expect_equal(t, heard(DK_LOG_GRACE_EXCEEDED), 0, "warnings that the grace is over");
+  expect_equal(t, heard(DK_LOG_GRACE_EXCEEDED), 0, "warnings of an expired grace");
   expect_no_warning(t);
   expect_nothing_left(t);
 }
 
-/* The only slot goes on to the next activity while the body still runs. */
+/* The only slot runs the next activity while the body still runs. */
 void
 run_grace_exceeded(struct dk_check *t)
 {
@@ -98,7 +98,7 @@ run_grace_exceeded(struct dk_check *t)
   given_running(t, "deaf");
   cancel_and_expect(t, "i");
   expect_told(t, 1);
-  eventually(t, heard(DK_LOG_GRACE_EXCEEDED) == 1, "a warning that the grace is over");
+  eventually(t, heard(DK_LOG_GRACE_EXCEEDED) == 1, "a warning that the grace has expired");
   start_instance(t, "next", "works", "echo");
   expect_end(t, "next", "completed: echo");
   expect_equal(t, atomic_load(&marks.ended), 0, "bodies that have ended");
@@ -109,7 +109,7 @@ run_grace_exceeded(struct dk_check *t)
   expect_nothing_left(t);
 }
 
-/* One ends well and one badly, and neither is heard of again. */
+/* One succeeds and one fails, and neither has an effect. */
 void
 run_grace_dropped(struct dk_check *t)
 {
@@ -128,19 +128,19 @@ run_grace_dropped(struct dk_check *t)
   expect_nothing_left(t);
 }
 
-/* Never heard of it when its result goes out: the store refuses that. */
+/* It has not noticed the cancellation when it sends its result: the store refuses that. */
 void
 run_late_result(struct dk_check *t)
 {
   given_works(t)->flags = DK_RUNTIME_NO_LOCAL_SIGNAL;
   given_running(t, "deaf");
   cancel_and_expect(t, "i");
-  expect_equal(t, heard(DK_LOG_ACTIVITY_CANCELLED), 0, "activities that were told");
+  expect_equal(t, heard(DK_LOG_ACTIVITY_CANCELLED), 0, "activities that were notified");
   release_deaf();
   eventually(t, heard(DK_LOG_RESULT_REFUSED) == 1, "the store refuses the result");
   expect_equal(t, heard_how(DK_LOG_RESULT_REFUSED, DK_CAUSE_CANCELLED, DK_LEARNT_BY_ACK), 1,
-               "results that were refused for the row is gone");
-  expect_equal(t, counters(t).strays, 0, "messages that came for nobody");
+               "results that were refused because the row was deleted");
+  expect_equal(t, counters(t).strays, 0, "stray messages");
   expect_no_warning(t);
   expect_queues_empty(t);
 }
@@ -149,7 +149,7 @@ run_late_result(struct dk_check *t)
 
 static int began_pipe[2] = {-1, -1};
 
-/* In a process of its own, which does not survive being told. */
+/* In a process of its own, which crashes when it is notified. */
 static dk_result
 crashes(dk_task *task, dk_str input)
 {
@@ -217,7 +217,7 @@ echoes_and_waits(dk_orch *o, dk_str input)
   return dk_completed(o, dk_await(o, dk_external(o, "go")));
 }
 
-/* What has come before the cancellation stays, and there is nothing to cancel. */
+/* A completion before the cancellation stays, and there is nothing to cancel. */
 void
 run_completes_before(struct dk_check *t)
 {
@@ -230,7 +230,7 @@ run_completes_before(struct dk_check *t)
   expect_equal(t, count_events(t, "i", 1, "activity_completed", NULL), 1, "completions");
   expect_equal(t, count_events(t, "i", 1, "ended", NULL), 0, "ended activities");
   expect_equal(t, counters(t).activities_cancelled, 0, "cancelled activities");
-  expect_equal(t, heard(DK_LOG_ACTIVITY_CANCELLED), 0, "activities that were told");
+  expect_equal(t, heard(DK_LOG_ACTIVITY_CANCELLED), 0, "activities that were notified");
   expect_no_warning(t);
   expect_nothing_left(t);
 }
@@ -290,13 +290,14 @@ run_child_with_token(struct dk_check *t)
   cancel_and_expect(t, "i");
   expect_told(t, 1);
   eventually(t, atomic_load(&marks.ended) == 1, "the body and its thread end");
-  expect_equal(t, atomic_load(&child_told), 1, "threads that were told");
+  expect_equal(t, atomic_load(&child_told), 1, "threads that were notified");
   eventually(t, counters(t).grace_kept == 1, "within the grace");
   expect_no_warning(t);
   expect_nothing_left(t);
 }
 
-/* Nobody tells it, and nobody waits for it: the slot is free, and the thread is the user's. */
+/* The thread is not notified, and the runtime does not wait for it: the slot is free, and the
+ * thread is the user's. */
 void
 run_child_without_token(struct dk_check *t)
 {
@@ -387,15 +388,15 @@ run_high_concurrency(struct dk_check *t)
   each(t, n, "i", ends_cancelled);
   eventually(t, counters(t).orchestrations_cancelled == n, "each instance is counted");
   expect_told(t, slots);
-  expect_equal(t, counters(t).activities_cancelled, slots, "activities that are counted");
+  expect_equal(t, counters(t).activities_cancelled, slots, "cancelled activities in the counters");
   expect_equal(t, is_by_renewal() ? counters(t).learnt_by_renewal : counters(t).learnt_by_commit,
-               slots, "those that are counted by how they have learnt it");
+               slots, "activities counted by the way they have learnt it");
   expect_equal(t, counters(t).activities_completed, 0, "activities that have completed");
   expect_no_warning(t);
   expect_all_told(t);
 }
 
-/* The slots are full and others wait for one: those that are cancelled make room for them. */
+/* All slots are busy and other activities wait: the cancelled ones make room for them. */
 void
 run_all_slots_busy(struct dk_check *t)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of the runtime's checks, and that of their negative controls.
  *
- * They are no part of dk_checks: areas.def asks that each check is meant for a mutant of its own,
- * and a mutant for one check, which is what the kill matrix proves, mutant by mutant, in virtual
- * time.  A check of the runtime rests on many clauses at once and takes real time; so each has one
- * mutant on which it is shown to fail, and that is known by its own check already. */
+ * They are not part of dk_checks: areas.def requires that each check is meant for a mutant of its
+ * own, and each mutant for one check, which the kill matrix proves, mutant by mutant, in virtual
+ * time.  A check of the runtime depends on many clauses at once and takes real time; so each has
+ * one mutant on which it must fail, and which belongs to another check. */
 #include <stdio.h>
 #include <string.h>
 
@@ -38,8 +38,8 @@ test_checks(void)
     const struct check *check = checks[i];
 
     ok(strncmp(check->id, "run/", 4) == 0 && check->flags == flags && check->run != NULL,
-       "%s is of the profile", check->id);
-    ok(has_known_clauses(check), "%s rests on clauses that there are: %s", check->id,
+       "%s belongs to the profile", check->id);
+    ok(has_known_clauses(check), "%s depends on existing clauses: %s", check->id,
        check->clauses);
     for (size_t j = 0; j < i; j++)
       if (strcmp(check->id, checks[j]->id) == 0)
@@ -47,7 +47,7 @@ test_checks(void)
   }
 }
 
-/* None of the contract's checks is of this profile. */
+/* None of the contract's checks belongs to this profile. */
 static void
 test_apart(void)
 {
@@ -56,7 +56,7 @@ test_apart(void)
 
   for (size_t i = 0; i < n; i++)
     runtime += (core[i]->flags & IS_RUNTIME) != 0 || strncmp(core[i]->id, "run/", 4) == 0;
-  cmp_ok(runtime, "==", 0, "no check of the profile core is one of the runtime");
+  cmp_ok(runtime, "==", 0, "no check of the profile core belongs to the runtime");
 }
 
 static void

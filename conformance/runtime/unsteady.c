@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A provider before a provider: see unsteady.h.  Its handles are the real one's, and so are all of
- * its operations but for one. */
+/* A provider in front of a provider: see unsteady.h.  Its handles are the real one's, and so are
+ * all its operations but one. */
 #include "conformance/runtime/unsteady.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ renew(void *self, struct dk_call *call, struct dk_bytes token, int64_t extend_ms
   if (!refuses())
     return real->ops->renew_work_item_lock(self, call, token, extend_ms);
   atomic_fetch_add(&refused, 1);
-  return real_host->fail(call, DK_BUSY, bytes("as the check has planned it"));
+  return real_host->fail(call, DK_BUSY, bytes("as the check has planned"));
 }
 
 void
@@ -72,7 +72,7 @@ make_unsteady(struct dk_check *t)
   atomic_store(&refused, 0);
   set_unsteadiness(RENEWS);
   int32_t failed = dk_library_from_descriptor(&copy, 0, &library, &refusal);
-  expect(t, failed == 0, "a provider before the one under test: %s", refusal.what);
+  expect(t, failed == 0, "a provider in front of the one under test: %s", refusal.what);
   close_handle(t, NULL);
   open_handle_through(t, library);
   return library;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A provider that stands before the one under test and does not always renew the lease of work. */
+/* A provider in front of the one under test that does not always renew the lease of work. */
 #ifndef DK_CONFORMANCE_UNSTEADY_H
 #define DK_CONFORMANCE_UNSTEADY_H
 
@@ -11,11 +11,11 @@ enum unsteadiness {
   RENEWS_NEVER
 };
 
-/* The check's own handle is from here on such a one; before given_runtime.  What is to be given to
- * keep_library after it. */
+/* Makes the check's own handle one of such a provider; called before given_runtime.  Pass the
+ * result to keep_library after that. */
 struct dk_library *make_unsteady(struct dk_check *t);
 void set_unsteadiness(enum unsteadiness unsteadiness);
-/* How many calls were answered DK_BUSY. */
+/* How many calls were answered with DK_BUSY. */
 uint32_t refused_renewals(void);
 
 #endif
