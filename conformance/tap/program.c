@@ -10,14 +10,14 @@
 
 #include "core/base/text.h"
 
-/* The state of the test program that this process is, the one mutable object of this folder: the
- * calls that C programmers know from libtap name no object, so it has to be somewhere. */
+/* The state of this test program, the only mutable object of this folder: the calls that C
+ * programmers know from libtap take no object, so the state must be global. */
 static struct program {
   struct tap *tap; /* NULL before the first call */
   struct dk_text todo;
   bool in_todo;
   bool has_plan;
-  const char *misuse; /* the first one that the producer cannot see */
+  const char *misuse; /* the first misuse that the producer cannot see */
 } program;
 
 static struct tap *
@@ -43,7 +43,7 @@ end_program(void)
   return program.misuse ? -1 : failed;
 }
 
-/* To standard error, where a person sees it under prove; a failure that is expected is told on
+/* Writes to standard error, where a person sees it under prove; an expected failure is reported on
  * standard output. */
 static void
 program_tell(const struct dk_text *text)
@@ -72,7 +72,7 @@ program_point(bool passed, const char *name, va_list args)
   return passed;
 }
 
-/* Where a point failed, what was expected, and what was there instead; frees the two. */
+/* Reports where a point failed, what was expected and what was found; frees the two texts. */
 static void
 tell_failure(const char *file, int line, struct dk_text *expected, struct dk_text *found)
 {
@@ -159,7 +159,7 @@ is_negative(struct tap_integer n)
   return !n.is_unsigned && n.value < 0;
 }
 
-/* -1, 0 or 1: of two with the same sign the bits decide. */
+/* -1, 0 or 1; for two numbers of the same sign the bits decide. */
 static int
 program_compare(struct tap_integer a, struct tap_integer b)
 {
@@ -168,7 +168,7 @@ program_compare(struct tap_integer a, struct tap_integer b)
   return ((uintmax_t)a.value > (uintmax_t)b.value) - ((uintmax_t)a.value < (uintmax_t)b.value);
 }
 
-/* What each relation says of an order that compare gives; -1 for none of them. */
+/* Whether the relation holds for an order that `compare` returned; -1: no such relation. */
 static int
 relation_holds(const char *relation, int order)
 {

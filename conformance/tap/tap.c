@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libtap, the producer: see tap.h.  Owns the text of the line that is being put together.
+/* libtap, the producer: see tap.h.  Owns the text of the line that is being built.
  *
- * What the consumers need, and so what is written: a block with nothing in it, a list item that
- * looks like a map, and bytes that do not decode all make prove drop the rest of a stream;
- * automake's driver looks for a directive at the end of the line first, so that a reason must not
- * hold a second one. */
+ * The output respects the weaknesses of consumers: an empty block, a list item that looks like a
+ * map, and bytes that do not decode all make prove drop the rest of a stream; automake's driver
+ * looks for a directive from the end of the line, so a reason must not contain a second one. */
 #define TAP_NO_MACROS
 #include "conformance/tap/tap.h"
 
@@ -24,13 +23,13 @@ enum plan {
 };
 
 enum block {
-  BLOCK_NOT_HERE,   /* the last line was no point */
+  BLOCK_NOT_HERE,   /* the last line was not a point */
   BLOCK_MAY_BEGIN,  /* the last line was a point */
   BLOCK_BEGUN,      /* begun, with nothing written yet */
   BLOCK_OPEN,
   BLOCK_LIST_EMPTY, /* "  key:" is written, its line is not ended */
   BLOCK_LIST,
-  BLOCK_REFUSED,    /* begun where none may stand: what follows is dropped until its end */
+  BLOCK_REFUSED,    /* begun in a wrong place: what follows is dropped until its end */
 };
 
 struct tap {
@@ -53,7 +52,7 @@ blame(struct tap *tap, const char *misuse)
     tap->misuse = misuse;
 }
 
-/* Writes what was put together, whole or not at all. */
+/* Writes the line that was built, completely or not at all. */
 static void
 write_out(struct tap *tap)
 {
@@ -81,7 +80,7 @@ looks_like_directive(const char *text)
   return strncasecmp(text, "todo", 4) == 0 || strncasecmp(text, "skip", 4) == 0;
 }
 
-/* Adds text to a line that has a directive: none but the real one may be found in it. */
+/* Adds text to a line that has a directive, so that no second directive can be found in it. */
 static void
 add_beside_directive(struct tap *tap, const char *text, enum dk_escape how)
 {
@@ -216,7 +215,7 @@ tap_point(struct tap *tap, bool passed, const char *name, enum tap_directive dir
   tap->block = BLOCK_MAY_BEGIN;
 }
 
-/* Adds the text as comments, one for each of its lines; an end of line at its end begins none. */
+/* Adds the text as comments, one for each of its lines; a final end of line begins no comment. */
 static void
 add_comments(struct dk_text *to, const char *text)
 {
@@ -279,7 +278,7 @@ is_key(const char *key)
   return *key && key[strspn(key, "abcdefghijklmnopqrstuvwxyz_")] == '\0';
 }
 
-/* Begins "  key:" and opens the block if need be; false if there is no place for it. */
+/* Begins "  key:" and opens the block if it is not open; false: it is not allowed here. */
 static bool
 add_key(struct tap *tap, const char *key)
 {
@@ -300,7 +299,7 @@ add_key(struct tap *tap, const char *key)
   return true;
 }
 
-/* A scalar and the end of its line. */
+/* Adds a scalar and the end of its line. */
 static void
 add_scalar(struct tap *tap, const void *value, size_t size)
 {
@@ -383,14 +382,14 @@ tap_yaml_end(struct tap *tap)
   end_block(tap);
 }
 
-/* Says what is wrong with the number of points; false if it is. */
+/* False: the number of points is wrong; a comment says how. */
 static bool
 plan_was_kept(struct tap *tap)
 {
   if (tap->plan == PLAN_SKIP_ALL)
     return tap->points == 0;
   if (tap->points == 0 && tap->plan == PLAN_NONE) {
-    /* A plan of 1..0 would be taken for "all skipped", and so for a success. */
+    /* A plan of 1..0 would mean "all skipped", and so a success. */
     tap_comment(tap, "no test was run, so there is no plan");
     return false;
   }

@@ -3,9 +3,9 @@
  * read it alike.
  *
  * Two layers.  The producer (struct tap) writes one stream to any FILE.  The calls of a test
- * program (plan, ok, is, ...) write to standard output through a producer of their own, and tell
- * about failures on standard error; TAP_NO_MACROS before the #include leaves out their short names.
- * Neither has a lock: one thread at a time.
+ * program (plan, ok, is, ...) write to standard output through a producer of their own, and report
+ * failures on standard error; TAP_NO_MACROS before the #include leaves out their short names.
+ * Neither has a lock: only one thread at a time may use them.
  *
  *     #include "conformance/tap/tap.h"
  *
@@ -28,17 +28,17 @@
 
 /* ---- The producer ------------------------------------------------------------------------------
  *
- * Every call leaves a whole line behind and flushes it, so a crash loses nothing and a forked child
- * inherits nothing.  Text from anywhere may be given: what would break the line, forge a directive
- * or not decode is escaped.  Misuse (a point after the last plan, a block where none may stand) is
- * never hidden: it is a comment at the end, and tap_done returns -1. */
+ * Every call writes a whole line and flushes it, so a crash loses nothing and a forked child
+ * inherits nothing.  Text from any source may be given: parts that would break the line, forge a
+ * directive or not decode are escaped.  Misuse (a point after the last plan, a block in a wrong
+ * place) is never hidden: a comment at the end reports it, and tap_done returns -1. */
 
 struct tap;
 
 enum tap_directive {
   TAP_NONE,
   TAP_SKIP,
-  TAP_TODO /* a point that is not ok and has this directive is not counted as failed */
+  TAP_TODO /* a point that is not ok and has this directive does not count as failed */
 };
 
 /* 14 if TAP_VERSION asks for 14 or more, else 13: an older prove refuses a stream that says 14. */
@@ -48,10 +48,10 @@ int tap_version_from_environment(void);
  * NULL: out of memory. */
 struct tap *tap_new(FILE *out, int version);
 
-/* How many points there will be (before the first) or were (after the last); once at most. */
+/* How many points there will be (before the first) or were (after the last); at most once. */
 void tap_plan(struct tap *tap, unsigned points);
 
-/* Instead of a plan and points: there are none, and why. */
+/* Instead of a plan and points: why there are none. */
 void tap_plan_skip_all(struct tap *tap, const char *why);
 
 /* The next point.  The producer numbers them.  `name` and `reason` may be NULL. */
@@ -61,7 +61,7 @@ void tap_point(struct tap *tap, bool passed, const char *name, enum tap_directiv
 /* One comment for each line of the text. */
 void tap_comment(struct tap *tap, const char *text);
 
-/* The same to any other place, standard error say. */
+/* The same to any other file, such as standard error. */
 void tap_comment_to(FILE *out, const char *text);
 
 /* Ends the stream: nothing after it is written.  `why` may be NULL. */
@@ -105,7 +105,7 @@ enum { NO_PLAN = -1, SKIP_ALL = -2 };
 
 #define TAP_FORMAT(text, first) __attribute__((format(printf, text, first)))
 
-/* An integer of any type, told apart from a negative one of the same bits. */
+/* An integer of any type; a large unsigned one differs from a negative one with the same bits. */
 struct tap_integer {
   intmax_t value;
   int is_unsigned; /* `value` holds the bits of a uintmax_t */
@@ -158,7 +158,7 @@ __attribute__((warn_unused_result)) int tap_program_done_testing(void);
 #define exit_status() tap_program_exit_status()
 #define done_testing() tap_program_done_testing()
 
-/* Only integers: a double would lose what is behind its point, so it does not compile cleanly. */
+/* Only integers: a double would lose its fraction, so the compiler warns of it. */
 #define TAP_INTEGER(n)                                                                             \
   ((struct tap_integer){(intmax_t)(n), _Generic((n),                                               \
     unsigned long: 1, unsigned long long: 1,                                                       \

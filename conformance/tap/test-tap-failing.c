@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Not a test: a program that passes and fails on purpose, for tests/tap-consumers.sh.  Its argument
- * says how; what consumers read there is made by the same code as the streams of our tests. */
+ * selects how; its stream is made by the same code as the streams of our tests. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -237,8 +237,8 @@ hard_values(void)
   return tap_done(tap) == 0 ? 0 : 1;
 }
 
-/* One value as a YAML reader has to give it back, in numbers: a byte that was escaped is the
- * character of that number. */
+/* Prints one value as a YAML reader must return it, in numbers: an escaped byte is the character
+ * with that number. */
 static void
 print_value(const char *name, const char *bytes)
 {
@@ -270,7 +270,7 @@ expected_values(void)
   return 0;
 }
 
-/* Directives whose texts look like directives: each consumer has to see the real one. */
+/* Directives whose texts look like directives: each consumer must find the real one. */
 static int
 hard_directives(void)
 {

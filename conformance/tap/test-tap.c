@@ -24,7 +24,7 @@ record(struct recorded *r, int version)
     BAIL_OUT("out of memory");
 }
 
-/* Ends the stream: tap_done has to return `result`, and the stream to be `expected`. */
+/* Ends the stream: tap_done must return `result`, and the stream must be `expected`. */
 static void
 recorded_is(struct recorded *r, int result, const char *expected, const char *name)
 {
@@ -99,7 +99,7 @@ directives(void)
   recorded_is(&r, 0, "TAP version 13\n1..0 # SKIP \n", "all skipped without a reason");
 }
 
-/* Names and texts as somebody might write them to break or forge a stream. */
+/* Names and texts that could break or forge a stream. */
 static void
 escapes(void)
 {
@@ -250,7 +250,7 @@ versions(void)
   recorded_is(&r, 0, "TAP version 14\nok 1\n1..1\n", "version 14");
   record(&r, 15);
   tap_point(r.tap, true, NULL, TAP_NONE, NULL);
-  recorded_is(&r, 0, "TAP version 14\nok 1\n1..1\n", "a version that there is not");
+  recorded_is(&r, 0, "TAP version 14\nok 1\n1..1\n", "an unknown version");
   record(&r, 12);
   tap_point(r.tap, true, NULL, TAP_NONE, NULL);
   recorded_is(&r, 0, "TAP version 13\nok 1\n1..1\n", "a version without blocks");
@@ -285,7 +285,7 @@ wrong_numbers(void)
   recorded_is(&r, -1, "TAP version 13\nok 1\n1..2\n# planned 2, ran 1\n", "a wrong plan last");
 }
 
-/* Does one wrong thing after a good point; the stream has to say so and to stay readable. */
+/* Does one wrong thing after a good point; the stream must report it and stay readable. */
 static void
 misuse_is_told(void (*wrong)(struct tap *), const char *lines, const char *complaint,
                const char *name)
@@ -454,7 +454,7 @@ cannot_write(void)
 {
   FILE *full = fopen("/dev/full", "w");
 
-  cmp_ok(tap_done(NULL), "==", -1, "no stream is no success");
+  cmp_ok(tap_done(NULL), "==", -1, "without a stream there is no success");
   if (!full) {
     skip(1, "there is no /dev/full");
     return;
@@ -463,23 +463,23 @@ cannot_write(void)
   if (!tap)
     BAIL_OUT("out of memory");
   tap_point(tap, true, "a", TAP_NONE, NULL);
-  cmp_ok(tap_done(tap), "==", -1, "a stream that cannot be written is no success");
+  cmp_ok(tap_done(tap), "==", -1, "a stream that cannot be written is a failure");
   fclose(full);
 }
 
-/* Each call leaves whole lines behind, so that a crash loses none. */
+/* Each call writes whole lines, so that a crash loses none. */
 static void
 flushed_at_once(void)
 {
   struct recorded r;
 
   record(&r, 13);
-  is(r.text, "TAP version 13\n", "the version is there at once");
+  is(r.text, "TAP version 13\n", "the version is written at once");
   tap_point(r.tap, false, "a", TAP_NONE, NULL);
-  is(r.text, "TAP version 13\nnot ok 1 - a\n", "a point is there at once");
+  is(r.text, "TAP version 13\nnot ok 1 - a\n", "a point is written at once");
   tap_yaml_begin(r.tap);
   tap_yaml_number(r.tap, "a", 1);
-  is(r.text, "TAP version 13\nnot ok 1 - a\n  ---\n  a: 1\n", "a key is there at once");
+  is(r.text, "TAP version 13\nnot ok 1 - a\n  ---\n  a: 1\n", "a key is written at once");
   tap_yaml_end(r.tap);
   tap_comment(r.tap, "b");
   recorded_is(&r, 1, "TAP version 13\nnot ok 1 - a\n  ---\n  a: 1\n  ...\n# b\n1..1\n", "and all");

@@ -368,7 +368,7 @@ has_spoken(const struct kit_report *report)
 }
 
 /* A plugin would profit from a forged pass or skip.  So both need their seal, and no request for a
- * seal may have gone unanswered; a pass also needs the last phase.  A verdict against the plugin is
+ * seal may be unanswered; a pass also needs the last phase.  A verdict against the plugin is
  * believed without a seal. */
 static bool
 is_believed(const struct kit_report *report, const struct seals *seals)

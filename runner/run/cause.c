@@ -90,7 +90,7 @@ count_same(const struct run *run, const struct result *result, const struct resu
 }
 
 /* All checks that have run in this mode ended in the same way.  Needed for failures in a check's
- * own steps, because another check may not use the operation that failed. */
+ * own steps, because another check might not use the operation that failed. */
 static bool
 all_are_same(const struct run *run, const struct result *result)
 {
