@@ -151,7 +151,8 @@ like "$(cat err)" "left alone, for its stores were made by .*blocks.so --set sto
 [ -d "$folder" ] && [ -n "$(ls stores)" ]
 ok $? 'and leaves both'
 "$DURAKIT" clean "$MODEL" > clean 2> err
-like "$(cat err)" 'left alone, for its stores were made by .*blocks.so' 'so does one with another plugin'
+like "$(cat err)" 'left alone, for its stores were made by .*blocks.so' \
+  'so does one with another plugin'
 run_ok 'clean with the plugin and its settings' "$DURAKIT" clean "$zoo/blocks.so" \
   --set "store=$scratch/stores/s"
 is "$(ls stores)" '' 'removes the stores'
