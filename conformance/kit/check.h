@@ -118,7 +118,7 @@ struct actor *another_handle(struct dk_check *t);  /* opens the same store again
 struct actor *another_thread(struct dk_check *t);  /* same handle, own thread */
 struct actor *another_process(struct dk_check *t); /* own process, own handle */
 
-/* With .start = true a call returns DK_OK at once and goes on; `finish` gives its status, and
+/* With .start = true a call returns DK_OK at once and continues; `finish` gives its status, and
  * finished_turn or finished_work the result of a fetch.  An actor makes one call at a time.  The
  * check's own thread makes the calls of another handle until one is started: from then on that
  * handle has a thread of its own.  A process loads the plugin and opens the store with its first
@@ -396,7 +396,7 @@ void hold_at_line(struct dk_check *t, struct actor *actor);
 void hold_at_clock(struct dk_check *t, uint32_t question);
 /* Waits until one is held (true), or the call of this actor is done (false): then none will be. */
 bool stands_at_clock(struct dk_check *t, struct actor *actor);
-/* Lets the held call go on without any passed time. */
+/* Lets the held call continue without passed time. */
 void let_clock_go(struct dk_check *t);
 /* Waits until the started call of this actor has begun, and returns at once if it is done. */
 void until_begun(struct dk_check *t, struct actor *actor);
@@ -448,14 +448,14 @@ void crash_server(struct dk_check *t);
 void start_server(struct dk_check *t);
 void crash_server_now(struct dk_check *t); /* while a call runs; call judge_crashed afterwards */
 void judge_crashed(struct dk_check *t); /* after that, or CRASH_SERVER: checks its effect */
-void pause_server(struct dk_check *t); /* goes on by itself after SERVER_PAUSE_MS */
+void pause_server(struct dk_check *t); /* it continues by itself after SERVER_PAUSE_MS */
 /* For a call that was answered, which a stopped server cannot do: the command had no effect. */
 __attribute__((noreturn)) void judge_not_paused(struct dk_check *t, const char *call);
-bool resume_server(struct dk_check *t); /* false: it had gone on by itself */
+bool resume_server(struct dk_check *t); /* false: it had continued by itself */
 void deny_rights(struct dk_check *t);
 void allow_rights(struct dk_check *t);
 enum { SERVER_PAUSE_MS = 12000 };
-/* Real time, whatever clock the store goes by. */
+/* Real time, even if the store uses the host's clock. */
 int64_t real_time_ms(void);
 void wait_for_real(struct dk_check *t, int ms);
 

@@ -104,8 +104,8 @@ struct kit_hurt {
 struct kit_job {
   const struct check *check;
   /* Absolute path.  NULL: nothing is loaded and no store is opened; kit_run calls the check's
-   * function alone, and judges and compares as ever.  So the runner's canaries use the same engine,
-   * whatever plugin is under test; they use `expect` and nothing of a store. */
+   * function alone, and judges and compares as usual.  So the runner's canaries use the same engine,
+   * with any plugin under test; they use `expect`, and no store. */
   const char *plugin;
   const struct dk_setting *settings;   /* as the user gave them, without the STORE parameter */
   size_t n_settings;
@@ -117,7 +117,7 @@ struct kit_job {
   uint64_t seed;
   int32_t settle_ms;                   /* 20 if the provider's `shared` is 3 (see probe), else 0 */
   int32_t answer_ms;                   /* so long a server may take, in real time; 0: as usual */
-  bool real_time;                      /* whatever clocks the provider can use */
+  bool real_time;                      /* even if the provider can use the host's clock */
   int64_t real_wait_ms;                /* in real time: so far ahead each run of a twin looks, and
                                           so long it may take more; 0: it does not wait */
   int64_t rounds_until_ns;             /* CLOCK_MONOTONIC: later no race looks for overlaps, so that

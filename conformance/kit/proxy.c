@@ -438,7 +438,7 @@ cut_at_message(struct dk_check *t, struct message_cut cut)
 static void
 trace_cut(struct dk_check *t, const struct message_cut *cut)
 {
-  static const char *const ends[] = {"closed", "reset", "ended in this direction", "goes on"};
+  static const char *const ends[] = {"closed", "reset", "ended in this direction", "stays open"};
   int end = cut->held && cut->passed_on ? 3 : cut->half ? 2 : cut->reset ? 1 : 0;
 
   kit_trace_printf(t, "(meanwhile piece %u of the %s was %s%s, and the connection %s)", cut->n,

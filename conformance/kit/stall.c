@@ -153,7 +153,7 @@ stall_let_go(struct kit_gate *gate)
 void
 let_clock_go(struct dk_check *t)
 {
-  kit_trace_printf(t, "the held call goes on");
+  kit_trace_printf(t, "the held call continues");
   stall_let_go(&t->shared->gate);
 }
 

@@ -90,7 +90,7 @@ size_of(int fd)
   return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* The beginning of a file, behind what is there already. */
+/* Appends the beginning of a file to the output. */
 static void
 read_output(struct outcome *outcome, int fd, size_t most)
 {

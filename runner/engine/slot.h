@@ -44,7 +44,8 @@ void slot_done(struct slot *slot);
  * while a task runs loses its result.  false: no memory. */
 bool slot_reserve(struct slot *slot);
 
-/* The file FOLDER.ending, new and empty, whatever had this name; -1 with errno. */
+/* Makes the file FOLDER.ending, new and empty, and replaces anything with this name; -1 with
+ * errno. */
 int slot_open_file(const struct slot *slot, const char *ending);
 void slot_close_output(struct slot *slot);
 /* The folder and the files beside it. */

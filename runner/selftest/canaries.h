@@ -11,7 +11,7 @@
 unsigned canaries_run(struct run *run, char *text, size_t size);
 /* The number of canaries; those of memory count only in runs under memcheck. */
 unsigned canaries_count(const struct run *run);
-/* Their names, in order; NULL behind the last of all. */
+/* Their names, in order; NULL after the last. */
 const char *canaries_name(unsigned number);
 /* The canary with this id, for a child that knows only the id; NULL: none. */
 const struct check *canaries_find(const char *id);

@@ -136,7 +136,7 @@ run_cells(struct matrix *matrix, const struct cells *cells, take_fn *take)
 /* ---- the model itself ------------------------------------------------------------------------ */
 
 /* Results that are no fault of the model.  On a busy machine a race may overlap too seldom to be
- * judged; it must catch its mutants all the same. */
+ * judged; it must still catch its mutants. */
 static bool
 is_clean(const struct check *check, enum verdict verdict)
 {
