@@ -100,7 +100,7 @@ fi
 
 # If the kit fails itself, or cannot check something, the plugin is not at fault.
 "$DURAKIT" check ./away.so --only turn/birth --set "store=$scratch/no/folder/s" > out 2> err
-is $? 4 'a folder that is not there: exit 4'
+is $? 4 'a folder that does not exist: exit 4'
 like "$(cat err)" '^  found .*the kit cannot write in .*No such file' 'which the kit has met, too'
 long=$(printf '%0300d' 0)
 "$DURAKIT" check ./away.so --only turn/birth --set "store=$scratch/$long" > out 2> err

@@ -60,7 +60,7 @@ check "${me}b"
 is $? 1 'the same with a server that does not remove it any more'
 is "$(stores | grep -c -e '-1-a$')" 1 'it stays'
 like "$(cat err)" \
-  "left over, because their check was ended while they were made:.* x-dk${me}b-1-a" 'that is said'
+  "left over, because their check was ended while they were made:.* x-dk${me}b-1-a" 'that is reported'
 like "$(cat tap)" 'could not be removed; see .*/journal; durakit clean' 'with what removes it'
 folder=$(folder_of "${me}b")
 like "$(cat "$folder/journal")" "^dk${me}b-1-a\$" 'and it is in the journal'
@@ -245,7 +245,7 @@ if [ "$(id -u)" = 0 ] && unshare -m true 2> /dev/null; then
   is "$(find precious | sort | diff precious.before -)" '' 'what is mounted is not emptied'
   like "$(cat err)" \
     'durakit-run-mounted-.*: the folder of the run could not be removed completely' \
-    'what is left is said'
+    'what is left is reported'
   like "$(cat err)" 'found .* here: another file system is mounted there' 'with the place'
   # The mount has ended with its namespace.
   for path in $(folder_of mounted); do rm -r "$path"; done
