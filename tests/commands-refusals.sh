@@ -270,7 +270,7 @@ durakit: --name: "bad\xff" cannot be the name of an orchestration
   expected  1 to 1024 bytes of UTF-8
   next      durakit start --help shows examples
 TEXT
-refuses 2 'an empty name of who cancels' cancel order-1 --by '' <<'TEXT'
+refuses 2 'an empty name for --by' cancel order-1 --by '' <<'TEXT'
 durakit: --by: cannot be ""
   expected  a text, not empty
   next      durakit cancel --help shows examples
