@@ -51,11 +51,6 @@ conformance_libdkcontract_la_SOURCES = \
 	$(NULL)
 
 noinst_PROGRAMS += conformance/contract/gen-contract
-conformance_contract_gen_contract_SOURCES = conformance/contract/gen-contract.c
-conformance_contract_gen_contract_LDADD = \
-	conformance/libdkcontract.la \
-	core/libdkbase.la \
-	$(NULL)
 
 # ---- the model: a plugin, and the reference that the kit is tested with --------------------------
 
@@ -263,20 +258,15 @@ unit_tests += \
 	$(NULL)
 
 # Of the model, those that the kit cannot make: its log, threads, many rows.
-model_test_handle = \
+check_LTLIBRARIES += conformance/model/libtesting.la
+conformance_model_libtesting_la_SOURCES = \
 	conformance/model/test-handle.c \
 	conformance/model/test-handle.h \
 	$(NULL)
-conformance_model_test_admin_SOURCES = conformance/model/test-admin.c $(model_test_handle)
-conformance_model_test_extension_SOURCES = conformance/model/test-extension.c $(model_test_handle)
-conformance_model_test_log_SOURCES = conformance/model/test-log.c $(model_test_handle)
-conformance_model_test_model_SOURCES = conformance/model/test-model.c $(model_test_handle)
 
 # Of the kit: small checks, some wrong on purpose, each in a child of its own.
-kit_test_sources = \
+check_LTLIBRARIES += conformance/kit/libtesting.la
+conformance_kit_libtesting_la_SOURCES = \
 	conformance/kit/test-meta.c \
 	conformance/kit/test-meta.h \
 	$(NULL)
-conformance_kit_test_engine_SOURCES = conformance/kit/test-engine.c $(kit_test_sources)
-conformance_kit_test_kit_SOURCES = conformance/kit/test-kit.c $(kit_test_sources)
-conformance_kit_test_twin_SOURCES = conformance/kit/test-twin.c $(kit_test_sources)

@@ -8,11 +8,9 @@ runner_durakit_LDFLAGS = $(count_syncs) $(AM_LDFLAGS)
 
 # Makes docs/coverage.md: it needs all tables, of the contract, the checks and the zoo.
 noinst_PROGRAMS += runner/gen-coverage
-runner_gen_coverage_SOURCES = runner/gen-coverage.c
 
 # Makes the pages of the manual from the help (docs/local.mk).
 noinst_PROGRAMS += runner/gen-manual
-runner_gen_manual_SOURCES = runner/gen-manual.c
 
 noinst_LTLIBRARIES += runner/libdkrunner.la
 runner_libdkrunner_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(EXPAT_CFLAGS)

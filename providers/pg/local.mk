@@ -102,8 +102,7 @@ providers/pg/schema-text.c: $(pg_numbers) $(pg_schema) $(pg_migration) providers
 # ---- its floor, for `make bench` ----------------------------------------------------------------
 
 noinst_PROGRAMS += providers/pg/bench/floor
-providers_pg_bench_floor_SOURCES = providers/pg/bench/floor.c
-providers_pg_bench_floor_LDADD = $(PG_LIBS) -lpthread
+providers/pg/bench/%: libraries = $(PG_LIBS) -lpthread
 
 # On a server of its own, which writes through to the disk; DURAKIT_PG names another.
 benches += bench-pg
@@ -137,14 +136,11 @@ providers_pg_libpgtest_la_SOURCES = \
 	providers/pg/test-wire.c \
 	providers/pg/test-wire.h \
 	$(NULL)
-pg_test_libraries = \
+providers/pg/%: libraries = \
 	providers/pg/libpgtest.la \
 	providers/pg/libdkpg.la \
-	core/libdkplugin.la \
-	conformance/libdktap.la \
-	core/libdkbase.la \
+	$(with_plugin) \
 	$(PG_LIBS) \
-	-ldl -lpthread \
 	$(NULL)
 
 # Those that need no server are unit tests: settings, values, connections, before a server that says
@@ -160,14 +156,6 @@ unit_tests += \
 	providers/pg/test-values \
 	providers/pg/test-why \
 	$(NULL)
-providers_pg_test_connection_LDADD = $(pg_test_libraries)
-providers_pg_test_limits_LDADD = $(pg_test_libraries)
-providers_pg_test_pool_LDADD = $(pg_test_libraries)
-providers_pg_test_servers_LDADD = $(pg_test_libraries)
-providers_pg_test_settings_LDADD = $(pg_test_libraries)
-providers_pg_test_silence_LDADD = $(pg_test_libraries)
-providers_pg_test_values_LDADD = $(pg_test_libraries)
-providers_pg_test_why_LDADD = $(pg_test_libraries)
 
 # Connections and answers of a real server; what operations cost, counted at the wire and by the
 # server; answers that are lost on the wire; which handles are notified, and by which.
@@ -178,11 +166,6 @@ server_tests += \
 	providers/pg/test-round-trips.pg \
 	providers/pg/test-session.pg \
 	$(NULL)
-providers_pg_test_bell_pg_LDADD = $(pg_test_libraries)
-providers_pg_test_cost_pg_LDADD = $(pg_test_libraries)
-providers_pg_test_release_pg_LDADD = $(pg_test_libraries)
-providers_pg_test_round_trips_pg_LDADD = $(pg_test_libraries)
-providers_pg_test_session_pg_LDADD = $(pg_test_libraries)
 
 # Whose schema it is; opening, making, migrating and removing a store.
 server_tests += \
@@ -190,9 +173,6 @@ server_tests += \
 	providers/pg/test-open.pg \
 	providers/pg/test-store.pg \
 	$(NULL)
-providers_pg_test_migrate_pg_LDADD = $(pg_test_libraries)
-providers_pg_test_open_pg_LDADD = $(pg_test_libraries)
-providers_pg_test_store_pg_LDADD = $(pg_test_libraries)
 
 # Looking at instances, and removing them.
 server_tests += \
@@ -200,9 +180,6 @@ server_tests += \
 	providers/pg/test-delete.pg \
 	providers/pg/test-prune.pg \
 	$(NULL)
-providers_pg_test_admin_pg_LDADD = $(pg_test_libraries)
-providers_pg_test_delete_pg_LDADD = $(pg_test_libraries)
-providers_pg_test_prune_pg_LDADD = $(pg_test_libraries)
 
 # Rows that others hold, or that cannot be delivered; parts that are missing; people and
 # roles that read; many at once, on few rows; waits in the server; a server that ends sessions,
@@ -217,14 +194,6 @@ server_tests += \
 	providers/pg/test-waits.pg \
 	providers/pg/test-work.pg \
 	$(NULL)
-providers_pg_test_busy_pg_LDADD = $(pg_test_libraries)
-providers_pg_test_damage_pg_LDADD = $(pg_test_libraries)
-providers_pg_test_failover_pg_LDADD = $(pg_test_libraries)
-providers_pg_test_missing_pg_LDADD = $(pg_test_libraries)
-providers_pg_test_races_pg_LDADD = $(pg_test_libraries)
-providers_pg_test_reader_pg_LDADD = $(pg_test_libraries)
-providers_pg_test_waits_pg_LDADD = $(pg_test_libraries)
-providers_pg_test_work_pg_LDADD = $(pg_test_libraries)
 
 # Under stress: crowds, kills, cuts and crashes.  Ways not to get a connection; a real pooler
 # between; a real standby.  The whole kit against it.
@@ -240,5 +209,3 @@ check_PROGRAMS += \
 	providers/pg/test-standby \
 	providers/pg/test-takeover \
 	$(NULL)
-providers_pg_test_standby_LDADD = $(pg_test_libraries)
-providers_pg_test_takeover_LDADD = $(pg_test_libraries)

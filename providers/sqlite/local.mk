@@ -68,9 +68,8 @@ providers_sqlite_sqlite_la_SOURCES = providers/sqlite/provider.c
 # ---- its floor, for `make bench` ----------------------------------------------------------------
 
 noinst_PROGRAMS += providers/sqlite/bench/floor
-providers_sqlite_bench_floor_SOURCES = providers/sqlite/bench/floor.c
 providers_sqlite_bench_floor_LDFLAGS = $(count_syncs) $(AM_LDFLAGS)
-providers_sqlite_bench_floor_LDADD = $(SQLITE_LIBS)
+providers/sqlite/bench/%: libraries = $(SQLITE_LIBS)
 
 benches += bench-sqlite
 bench-sqlite: runner/durakit$(EXEEXT) providers/sqlite/bench/floor$(EXEEXT) \
@@ -91,14 +90,11 @@ providers_sqlite_libsqlitetest_la_SOURCES = \
 	providers/sqlite/test-files.c \
 	providers/sqlite/test-files.h \
 	$(NULL)
-sqlite_test_libraries = \
+providers/sqlite/%: libraries = \
 	providers/sqlite/libsqlitetest.la \
 	providers/sqlite/libdksqlite.la \
-	core/libdkplugin.la \
-	conformance/libdktap.la \
-	core/libdkbase.la \
+	$(with_plugin) \
 	$(SQLITE_LIBS) \
-	-ldl -lpthread \
 	$(NULL)
 
 # What defines functions of the C library stands in the programs that mean it.  With SQLite's system
@@ -141,36 +137,20 @@ unit_tests += \
 	providers/sqlite/test-why \
 	$(NULL)
 providers_sqlite_test_cost_SOURCES = providers/sqlite/test-cost.c $(sqlite_test_handle)
-providers_sqlite_test_cost_LDADD = $(sqlite_test_libraries)
 providers_sqlite_test_delete_SOURCES = providers/sqlite/test-delete.c $(sqlite_test_scene)
-providers_sqlite_test_delete_LDADD = $(sqlite_test_libraries)
 providers_sqlite_test_faults_SOURCES = \
 	providers/sqlite/test-disk.c \
 	providers/sqlite/test-disk.h \
 	providers/sqlite/test-faults.c \
 	$(sqlite_test_calls) \
 	$(NULL)
-providers_sqlite_test_faults_LDADD = $(sqlite_test_libraries)
 providers_sqlite_test_identity_SOURCES = providers/sqlite/test-identity.c $(sqlite_test_handle)
-providers_sqlite_test_identity_LDADD = $(sqlite_test_libraries)
 providers_sqlite_test_killed_SOURCES = providers/sqlite/test-killed.c $(sqlite_test_calls)
-providers_sqlite_test_killed_LDADD = $(sqlite_test_libraries)
 providers_sqlite_test_locked_SOURCES = providers/sqlite/test-locked.c $(sqlite_test_calls)
-providers_sqlite_test_locked_LDADD = $(sqlite_test_libraries)
-providers_sqlite_test_lockfile_LDADD = $(sqlite_test_libraries)
 providers_sqlite_test_look_SOURCES = providers/sqlite/test-look.c $(sqlite_test_scene)
-providers_sqlite_test_look_LDADD = $(sqlite_test_libraries)
-providers_sqlite_test_migrate_LDADD = $(sqlite_test_libraries)
-providers_sqlite_test_missing_LDADD = $(sqlite_test_libraries)
-providers_sqlite_test_moved_LDADD = $(sqlite_test_libraries)
 providers_sqlite_test_neighbours_SOURCES = providers/sqlite/test-neighbours.c $(sqlite_test_handle)
-providers_sqlite_test_neighbours_LDADD = $(sqlite_test_libraries)
 providers_sqlite_test_prune_SOURCES = providers/sqlite/test-prune.c $(sqlite_test_scene)
-providers_sqlite_test_prune_LDADD = $(sqlite_test_libraries)
-providers_sqlite_test_readers_LDADD = $(sqlite_test_libraries)
-providers_sqlite_test_store_LDADD = $(sqlite_test_libraries)
 providers_sqlite_test_stranger_SOURCES = providers/sqlite/test-stranger.c $(sqlite_test_handle)
-providers_sqlite_test_stranger_LDADD = $(sqlite_test_libraries)
 providers_sqlite_test_sweep_SOURCES = \
 	providers/sqlite/test-sweep.c \
 	providers/sqlite/test-system.c \
@@ -178,10 +158,7 @@ providers_sqlite_test_sweep_SOURCES = \
 	$(NULL)
 # Its functions stand in for the system's.
 providers_sqlite_test_sweep_LDFLAGS = -Wl,--export-dynamic $(AM_LDFLAGS)
-providers_sqlite_test_sweep_LDADD = $(sqlite_test_libraries)
 providers_sqlite_test_trouble_SOURCES = providers/sqlite/test-trouble.c $(sqlite_test_calls)
-providers_sqlite_test_trouble_LDADD = $(sqlite_test_libraries)
-providers_sqlite_test_why_LDADD = $(sqlite_test_libraries)
 
 # Defects that the kit finds, as patches of the plugin.
 script_tests += tests/sqlite-patches.sh
@@ -189,8 +166,6 @@ script_tests += tests/sqlite-patches.sh
 # Under stress, and what the file is like afterwards.
 script_tests += tests/sqlite-stress.sh
 check_PROGRAMS += providers/sqlite/test-file
-providers_sqlite_test_file_SOURCES = providers/sqlite/test-file.c
-providers_sqlite_test_file_LDADD = conformance/libdktap.la core/libdkbase.la $(SQLITE_LIBS)
 EXTRA_DIST += \
 	conformance/fixtures/sqlite/cancel-by-activity-id.patch \
 	conformance/fixtures/sqlite/cancel-only-unlocked-rows.patch \
