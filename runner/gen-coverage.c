@@ -6,7 +6,6 @@
  * what a paper names is not answered once, or when an answer names no check or one that does not
  * exist.
  */
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CANCEL: an activity is cancelled by deleting its row, in the commit that decided it. */
-#include <string.h>
-
 #include "conformance/checks/checks.h"
 
 /* ---- which rows are deleted, and which stay -------------------------------------------------- */

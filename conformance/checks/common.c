@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The words that the checks of several areas share. */
-#include <string.h>
-
 #include "conformance/checks/checks.h"
 
 struct taken_turns

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TAG: which worker gets which activity. */
 #include <stdio.h>
-#include <string.h>
 
 #include "conformance/checks/checks.h"
 

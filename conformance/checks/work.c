@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WORK: one row is one activity to run; it is fetched, renewed, abandoned and acknowledged. */
-#include <string.h>
-
 #include "conformance/checks/checks.h"
 
 /* ---- exclusive, and none left out ------------------------------------------------------------ */

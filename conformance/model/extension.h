@@ -6,8 +6,6 @@
 
 #include <durakit/provider.h>
 
-#include <stdbool.h>
-
 struct model_status {
   struct dk_extension head;
   void *self;

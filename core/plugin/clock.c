@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The system's clock: CLOCK_REALTIME that never goes back.  Owns the latest time that it returned,
  * one for the whole process; it is atomic, and there is no lock. */
-#include <errno.h>
 #include <stdatomic.h>
 #include <sys/timerfd.h>
 #include <time.h>

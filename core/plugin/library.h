@@ -3,7 +3,6 @@
 #ifndef DK_PLUGIN_LIBRARY_H
 #define DK_PLUGIN_LIBRARY_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>

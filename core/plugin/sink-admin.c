@@ -2,8 +2,6 @@
 /* The upcalls for the results of durakit.admin/1: see sink.h.  Owns nothing. */
 #include "core/plugin/sink.h"
 
-#include "core/plugin/store.h"
-
 /* ---- executions and messages ----------------------------------------------------------------- */
 
 /* ADMIN-5: numbers ascend from the one requested, and there are no more than requested. */

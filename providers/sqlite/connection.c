@@ -4,7 +4,6 @@
 #include "providers/sqlite/connection.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What of the tables, columns and indexes of version 2 a store has not: see schema.h.  What there
  * has to be is asked of a database in memory that is made as a store is made. */
-#include <string.h>
-
 #include "providers/sqlite/schema.h"
 #include "providers/sqlite/tables.h"
 

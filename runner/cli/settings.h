@@ -3,7 +3,6 @@
 #ifndef DK_RUNNER_CLI_SETTINGS_H
 #define DK_RUNNER_CLI_SETTINGS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include <durakit/provider.h>

@@ -3,7 +3,6 @@
 #include "runner/operate/show.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 #include "core/base/utf8.h"
 #include "runner/cli/json-memory.h"

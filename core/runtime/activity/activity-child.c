@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 
 #include "core/runtime/activity/activity.h"
-#include "core/runtime/activity/token.h"
 #include "core/runtime/activity/zygote.h"
 
 /* How often the token is checked if it has no descriptor. */

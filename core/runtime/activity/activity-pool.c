@@ -5,7 +5,6 @@
 #include "core/runtime/activity/zygote.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
