@@ -2,7 +2,16 @@
 # The reference plugins.  Each has a local.mk of its own beside its source, included here under its
 # condition (WITH_SQLITE, WITH_PG).
 
-# What the tests of both share.
+# What both share.
+provider_shared = \
+	providers/shared/basics.h \
+	providers/shared/mutex.h \
+	providers/shared/request.c \
+	providers/shared/request.h \
+	providers/shared/text.c \
+	providers/shared/text.h \
+	$(NULL)
+# What their tests share.
 provider_test_words = \
 	providers/testing/handle.c \
 	providers/testing/handle.h \

@@ -23,11 +23,12 @@ fi
 
 # copy TREE: the plugin's sources, and what they include.
 copy() {
-  mkdir -p "$1/providers/sqlite" "$1/core/base" "$1/core/include/durakit" "$1/conformance" &&
+  mkdir -p "$1/providers/sqlite" "$1/providers/shared" "$1/core/include/durakit" \
+    "$1/conformance" &&
     cp "$top_srcdir"/providers/sqlite/*.[ch] "$top_srcdir"/providers/sqlite/*.def \
       "$1/providers/sqlite" &&
     rm -f "$1"/providers/sqlite/test-* &&
-    cp "$top_srcdir"/core/base/*.h "$1/core/base" &&
+    cp "$top_srcdir"/providers/shared/*.[ch] "$1/providers/shared" &&
     cp "$top_srcdir"/core/include/durakit/*.h "$1/core/include/durakit" &&
     cp "$top_srcdir/conformance/provider.map" "$1/conformance" &&
     rules > "$1/rules.mk" &&
@@ -39,7 +40,7 @@ copy() {
 rules() {
   cat <<'MAKE'
 .RECIPEPREFIX = >
-objects := $(patsubst %.c,%.o,$(wildcard providers/sqlite/*.c))
+objects := $(patsubst %.c,%.o,$(wildcard providers/sqlite/*.c providers/shared/*.c))
 flags = -std=gnu11 -D_GNU_SOURCE -DNDEBUG -Icore/include -I. -O1 -g -fPIC -fvisibility=hidden
 sqlite.so: $(objects)
 > $(CC) $(SANITIZER_CFLAGS) -shared -Wl,-z,now -Wl,--version-script=conformance/provider.map \
@@ -55,7 +56,7 @@ build() {
   ${MAKE:-make} -s -j2 -C "$1" -f rules.mk sqlite.so CC="${CC:-cc}" \
     SANITIZER_CFLAGS="${SANITIZER_CFLAGS-}" \
     SQLITE_CFLAGS="$(${PKG_CONFIG:-pkg-config} --cflags sqlite3)" \
-    LIBRARIES="$top_builddir/core/.libs/libdkbase.a $(${PKG_CONFIG:-pkg-config} --libs sqlite3)"
+    LIBRARIES="$(${PKG_CONFIG:-pkg-config} --libs sqlite3)"
 }
 
 # header NAME KEY: what follows KEY in the lines before the diff.

@@ -22,7 +22,7 @@ tsan_or_skip "$flags"
 build_plugin() {
   ${CC:-cc} $flags $includes -fvisibility=hidden -shared \
     "-Wl,--version-script=$top_srcdir/conformance/provider.map" \
-    $(sources providers/sqlite) $(sources core/base) \
+    $(sources providers/sqlite) $(sources providers/shared) \
     $(${PKG_CONFIG:-pkg-config} --cflags --libs sqlite3) -lpthread -o "$scratch/sqlite.so"
 }
 # shellcheck disable=SC2046,SC2086

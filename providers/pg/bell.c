@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "providers/pg/bell.h"
@@ -157,15 +156,6 @@ bell_leave(struct bell *bell, struct waiter *waiter, dk_status status)
 
 /* ---- for the operations ---------------------------------------------------------------------- */
 
-int64_t
-bell_real_ms(void)
-{
-  struct timespec t;
-
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* Under the mutex.  The thread takes no signals: they are the host's. */
 static void
 wake_thread(struct bell *bell)
@@ -254,7 +244,7 @@ bell_free(struct bell *bell)
     return;
   mutex_lock(&bell->mutex);
   bell->is_stopping = true;
-  bell->end_by = bell_real_ms() + LAST_WORDS_MS;
+  bell->end_by = real_ms() + LAST_WORDS_MS;
   bell_make_readable(bell->wake_fd);
   mutex_unlock(&bell->mutex);
   if (bell->has_thread)

@@ -8,7 +8,7 @@
 #define DK_PG_BELL_H
 
 #include "providers/pg/handle.h"
-#include "providers/pg/mutex.h"
+#include "providers/shared/mutex.h"
 
 enum work { CONNECT, IDENTIFY, REGISTER, LISTEN, SETTLE, TELL, NO_WORK };
 
@@ -45,7 +45,6 @@ struct bell {
 
 /* ---- bell.c ---------------------------------------------------------------------------------- */
 
-int64_t bell_real_ms(void);
 /* Make an eventfd (or -1: nothing) readable, and not readable. */
 void bell_make_readable(int fd);
 void bell_read_out(int fd);

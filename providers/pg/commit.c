@@ -5,56 +5,6 @@
 
 #include "providers/pg/handle.h"
 
-/* ---- refusing -------------------------------------------------------------------------------- */
-
-static dk_status
-commit_refuse_what_is_unknown(struct operation *op, const struct dk_turn_result *r)
-{
-  TRY(refuse_unknown(op, (r->flags & ~(uint32_t)DK_REPEATED) != 0, "a flag of the commit"));
-  TRY(refuse_unknown(op, r->status < DK_STATUS_KEEP || r->status > DK_CANCELLED, "the status"));
-  TRY(refuse_unknown(op, r->n_kv || r->custom_status_op, "what belongs to an extension"));
-  for (size_t i = 0; i < r->n_worker_items; i++) {
-    TRY(refuse_unknown(op, r->worker_items[i]->flags != 0, "a flag of an activity"));
-    TRY(refuse_odd_work(op, r->worker_items[i]));
-  }
-  for (size_t i = 0; i < r->n_orchestrator_items; i++)
-    TRY(refuse_unknown(op, r->orchestrator_items[i]->flags != 0, "a flag of a message"));
-  return DK_OK;
-}
-
-/* ACK-8: an empty commit brings messages and nothing else. */
-static bool
-is_bare(const struct dk_turn_result *r)
-{
-  return !r->status && !r->n_events && !r->n_worker_items && !r->n_cancelled_activities &&
-         !r->n_cancelled_messages && !r->output.ptr && !r->name.ptr && !r->version.ptr &&
-         !r->parent_instance.ptr && !r->owner.ptr && !r->pinned;
-}
-
-/* ERR-4: the host counts too. */
-static dk_status
-refuse_size(struct operation *op, const struct dk_turn_result *r)
-{
-  const size_t lists[] = {r->n_events, r->n_worker_items, r->n_orchestrator_items,
-                          r->n_cancelled_activities, r->n_cancelled_messages};
-  size_t items = 0;
-  uint64_t bytes = r->output.len;
-
-  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
-    items += lists[i];
-  for (size_t i = 0; i < r->n_events; i++)
-    bytes += r->events[i].payload.len;
-  for (size_t i = 0; i < r->n_worker_items; i++)
-    bytes += r->worker_items[i]->payload.len;
-  for (size_t i = 0; i < r->n_orchestrator_items; i++)
-    bytes += r->orchestrator_items[i]->payload.len;
-  if (items <= MAX_COMMIT_ITEMS && bytes <= MAX_COMMIT_BYTES)
-    return DK_OK;
-  return refuse(op, DK_TOO_LARGE,
-                "the commit has %zu items and %llu bytes; expected at most %d and %d", items,
-                (unsigned long long)bytes, (int)MAX_COMMIT_ITEMS, (int)MAX_COMMIT_BYTES);
-}
-
 /* ---- values ---------------------------------------------------------------------------------- */
 
 /* Members of the elements of a list, by their number. */
@@ -99,7 +49,7 @@ static void
 add_facts(struct values *v, const struct dk_turn_result *r)
 {
   value_bool(values_next(v, "p_is_repeated"), (r->flags & DK_REPEATED) != 0);
-  value_bool(values_next(v, "p_is_bare"), is_bare(r));
+  value_bool(values_next(v, "p_is_bare"), commit_is_bare(r));
   value_bigint(values_next(v, "p_execution"), (int64_t)r->execution_id);
   value_int(values_next(v, "p_status"), r->status);
   value_text(values_next(v, "p_name"), r->name);

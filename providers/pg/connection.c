@@ -23,9 +23,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 /* Past this libpq's buffers are worth a new connection: it never makes them smaller. */
 enum { LARGE_TEXT = 16 << 20 };
@@ -67,16 +65,6 @@ bool
 connection_read(PGconn *pg)
 {
   return PQconsumeInput(pg) && (!PQsslInUse(pg) || PQconsumeInput(pg));
-}
-
-/* Never 0. */
-static int64_t
-real_ms(void)
-{
-  struct timespec t;
-
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 + 1;
 }
 
 /* CALL-1, CALL-4: the host has cancelled the call, and the request is done or being done.  The wait

@@ -99,15 +99,15 @@ dk_status connection_renew(struct connection *c, struct dk_call *call, struct wh
 dk_status connection_script(struct connection *c, struct dk_call *call, const char *what,
                             const char *sql, struct why *why);
 
-/* TIME-5: a sum of times stops at the ends. */
-static inline int64_t
-time_add(int64_t a, int64_t b)
+/* FNV-1a: the hash so far, and these bytes. */
+static inline uint64_t
+hash_mix(uint64_t hash, const void *bytes, size_t n)
 {
-  int64_t sum;
+  const unsigned char *at = bytes;
 
-  if (!__builtin_add_overflow(a, b, &sum))
-    return sum;
-  return a < 0 ? INT64_MIN : INT64_MAX;
+  for (size_t i = 0; i < n; i++)
+    hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+  return hash;
 }
 
 /* ---- for both (connect.c) -------------------------------------------------------------------- */

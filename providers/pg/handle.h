@@ -31,14 +31,9 @@
 #include "providers/pg/answers.h"
 #include "providers/pg/connection.h"
 #include "providers/pg/store.h"
+#include "providers/shared/request.h"
 
-enum {
-  MAX_ID = 1024,
-  MAX_PAYLOAD = 16 << 20,
-  MAX_COMMIT_BYTES = 64 << 20,
-  MAX_COMMIT_ITEMS = 200000,
-  MAX_TOKEN = 2 * MAX_ID + 128
-};
+enum { MAX_TOKEN = 2 * MAX_ID + 128 };
 
 struct bell;
 
@@ -82,10 +77,6 @@ dk_status operation_run(struct operation *op, const char *function, bool writes,
 /* Converts a time of the store's clock to the host's; `store_now` came with the answer of the last
  * attempt.  INT64_MAX stays what it is. */
 int64_t host_time(const struct operation *op, int64_t store_now, int64_t store_time);
-/* Reports the reason to the host, behind the operation's name. */
-dk_status refuse(struct operation *op, dk_status status, const char *format, ...)
-  __attribute__((format(printf, 3, 4)));
-dk_status refuse_unknown(struct operation *op, bool is_unknown, const char *what);
 
 /* What an attempt of a fetch answers inside: due rows are there, but a transaction that runs holds
  * them.  Nothing is reported to the host; the caller tries again in a new transaction: see call.c.
@@ -170,9 +161,6 @@ dk_status apply_release_fetch(struct operation *op, uint64_t fetch_id);
 uint64_t fetch_id_of_turn(const struct dk_fetch_turn *request);
 uint64_t fetch_id_of_work(const struct dk_fetch_work *request);
 void value_fetch_id(struct values *v, uint64_t fetch_id);
-
-/* Refuses an activity that the store does not accept, also in a commit (work.c). */
-dk_status refuse_odd_work(struct operation *op, const struct dk_item *item);
 
 /* ---- the bell, and waiting ------------------------------------------------------------------- */
 

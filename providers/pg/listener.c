@@ -89,7 +89,7 @@ listener_begin(struct bell *bell, enum work work)
 {
   assert(work != NO_WORK);
   bell->under_way = work;
-  bell->since = bell_real_ms();
+  bell->since = real_ms();
   bell->events = POLLIN | POLLOUT;
 }
 
@@ -116,7 +116,7 @@ begin_registration(struct bell *bell)
   int64_t random;
 
   if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
-    random = bell_real_ms() ^ (int64_t)(intptr_t)bell;
+    random = real_ms() ^ (int64_t)(intptr_t)bell;
   random = (random & INT64_MAX) | 1;
   snprintf(number, sizeof number, "%lld", (long long)random);
   snprintf(pid, sizeof pid, "%d", PQbackendPID(bell->pg));
@@ -429,7 +429,7 @@ drop_what_is_late(struct bell *bell)
   const struct settings *settings = &bell->h->settings;
   int64_t limit = bell->under_way == CONNECT ? bell->limit_ms : settings->answer_ms;
 
-  if (!bell->pg || bell->under_way == NO_WORK || bell_real_ms() - bell->since <= limit)
+  if (!bell->pg || bell->under_way == NO_WORK || real_ms() - bell->since <= limit)
     return;
   if (bell->under_way == CONNECT && connection_go_on(settings, bell->h->servers, &bell->pg))
     listener_begin(bell, CONNECT);
@@ -443,7 +443,7 @@ has_ended(struct bell *bell)
 {
   mutex_lock(&bell->mutex);
   bool is_owed = (bell->to_tell || bell->telling) && (bell->pg || bell->is_poked);
-  bool has = bell->is_stopping && (!is_owed || bell_real_ms() >= bell->end_by);
+  bool has = bell->is_stopping && (!is_owed || real_ms() >= bell->end_by);
   mutex_unlock(&bell->mutex);
   return has;
 }
@@ -453,7 +453,7 @@ static int
 time_left(struct bell *bell)
 {
   mutex_lock(&bell->mutex);
-  int64_t left = bell->is_stopping ? bell->end_by - bell_real_ms() : -1;
+  int64_t left = bell->is_stopping ? bell->end_by - real_ms() : -1;
   if (bell->is_stopping && left < 0)
     left = 0;
   mutex_unlock(&bell->mutex);

@@ -4,6 +4,7 @@
 
 noinst_LTLIBRARIES += providers/pg/libdkpg.la
 providers_pg_libdkpg_la_SOURCES = \
+	$(provider_shared) \
 	providers/pg/admin.c \
 	providers/pg/answers.h \
 	providers/pg/bell.c \
@@ -20,7 +21,6 @@ providers_pg_libdkpg_la_SOURCES = \
 	providers/pg/listener.c \
 	providers/pg/message.c \
 	providers/pg/migrate.c \
-	providers/pg/mutex.h \
 	providers/pg/pool.c \
 	providers/pg/release.c \
 	providers/pg/schema.c \
@@ -46,12 +46,7 @@ nodist_providers_pg_libdkpg_la_SOURCES = providers/pg/schema-text.c
 
 pkglib_LTLIBRARIES += providers/pg/pg.la
 providers_pg_pg_la_LDFLAGS = $(PLUGIN_FLAGS)
-providers_pg_pg_la_LIBADD = \
-	providers/pg/libdkpg.la \
-	core/libdkbase.la \
-	$(PG_LIBS) \
-	-lpthread \
-	$(NULL)
+providers_pg_pg_la_LIBADD = providers/pg/libdkpg.la $(PG_LIBS) -lpthread
 EXTRA_providers_pg_pg_la_DEPENDENCIES = $(provider_map)
 providers_pg_pg_la_SOURCES = providers/pg/provider.c
 

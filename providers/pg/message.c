@@ -6,16 +6,6 @@
 /* "status", "listening" */
 static const char answer[] = "ib";
 
-/* ERR-4: the host has checked before; what it does not check is refused here. */
-static dk_status
-refuse_too_large(struct operation *op, const struct dk_item *item)
-{
-  if (item->payload.len <= MAX_PAYLOAD)
-    return DK_OK;
-  return refuse(op, DK_TOO_LARGE, "the payload has %zu bytes; expected at most %d",
-                item->payload.len, (int)MAX_PAYLOAD);
-}
-
 static dk_status
 send_message(struct operation *op, const struct dk_item *item, PGresult **ret)
 {

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "providers/pg/connection.h"
-#include "providers/pg/mutex.h"
+#include "providers/shared/mutex.h"
 
 /* On the stack of the call that waits. */
 struct queued {

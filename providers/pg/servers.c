@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "providers/pg/mutex.h"
+#include "providers/shared/mutex.h"
 
 struct servers {
   const struct dk_host *host;

@@ -187,26 +187,15 @@ session_settle(struct connection *c, struct dk_call *call, struct why *why)
 
 /* ---- prepared statements --------------------------------------------------------------------- */
 
-/* FNV-1a. */
-static uint64_t
-mix(uint64_t hash, const void *bytes, size_t n)
-{
-  const unsigned char *at = bytes;
-
-  for (size_t i = 0; i < n; i++)
-    hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
-  return hash;
-}
-
 /* Made of the text and the types: a statement of this name is this statement, whichever client has
  * prepared it. */
 static uint64_t
 hash_of(const struct request *request)
 {
   const struct values *v = request->values;
-  uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), request->sql, strlen(request->sql));
+  uint64_t hash = hash_mix(UINT64_C(0xcbf29ce484222325), request->sql, strlen(request->sql));
 
-  return mix(hash, v->types, (size_t)v->n * sizeof v->types[0]);
+  return hash_mix(hash, v->types, (size_t)v->n * sizeof v->types[0]);
 }
 
 struct statement

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "providers/shared/text.h"
+
 enum {
   MAX_NAME = 63, /* the server cuts longer names, and then two would be one */
   MAX_POOL = 1000,
@@ -41,15 +43,6 @@ const struct dk_param pg_params[] = {
   {.key = NULL},
 };
 
-static const char *
-pg_settings_value_of(const struct dk_open *open, const char *key)
-{
-  for (size_t i = 0; i < open->n_settings; i++)
-    if (strcmp(open->settings[i].key, key) == 0 && open->settings[i].value.ptr)
-      return open->settings[i].value.ptr;
-  return NULL;
-}
-
 static char *
 copy(const char *text, struct why *why)
 {
@@ -84,23 +77,11 @@ static dk_status
 read_duration(const struct dk_open *open, const char *key, int64_t fallback, int64_t *ret_ms,
               struct why *why)
 {
-  static const struct {
-    const char *name;
-    int64_t ms;
-  } units[] = {{"", 1}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
-  const char *text = pg_settings_value_of(open, key);
-  char *rest;
+  const char *text = setting_value(open, key);
 
   *ret_ms = fallback;
-  if (!text)
+  if (!text || (text_is_duration(text, ret_ms) && *ret_ms >= 1 && *ret_ms <= INT32_MAX))
     return DK_OK;
-  errno = 0;
-  long long number = strtoll(text, &rest, 10);
-  for (size_t i = 0; rest != text && errno == 0 && i < sizeof units / sizeof units[0]; i++)
-    if (strcmp(rest, units[i].name) == 0 &&
-        !__builtin_mul_overflow(number, units[i].ms, ret_ms) && *ret_ms >= 1 &&
-        *ret_ms <= INT32_MAX)
-      return DK_OK;
   return why_set(why, DK_INVALID, "%s is \"%.40s\"; expected a duration like 500ms or 5s, at least "
                                   "1ms and at most 596h", key, text);
 }
@@ -108,8 +89,8 @@ read_duration(const struct dk_open *open, const char *key, int64_t fallback, int
 static dk_status
 read_times(const struct dk_open *open, int64_t of_conninfo, struct settings *s, struct why *why)
 {
-  bool is_lock_given = pg_settings_value_of(open, "lock_timeout") != NULL;
-  bool is_connect_given = of_conninfo > 0 || pg_settings_value_of(open, "connect_timeout");
+  bool is_lock_given = setting_value(open, "lock_timeout") != NULL;
+  bool is_connect_given = of_conninfo > 0 || setting_value(open, "connect_timeout");
 
   TRY(read_duration(open, "connect_timeout", of_conninfo > 0 ? of_conninfo : DEFAULT_CONNECT_MS,
                     &s->connect_ms, why));
@@ -130,25 +111,6 @@ read_times(const struct dk_open *open, int64_t of_conninfo, struct settings *s, 
 
 /* ---- the schema ------------------------------------------------------------------------------ */
 
-static bool
-is_utf8(const char *text)
-{
-  const unsigned char *at = (const unsigned char *)text;
-
-  while (*at) {
-    int more = *at < 0x80 ? 0 : *at >= 0xc2 && *at < 0xe0 ? 1 : (*at & 0xf0) == 0xe0 ? 2
-               : *at >= 0xf0 && *at < 0xf5                                           ? 3
-                                                                                     : -1;
-    if (more < 0 || (*at == 0xe0 && at[1] < 0xa0) || (*at == 0xed && at[1] > 0x9f) ||
-        (*at == 0xf0 && at[1] < 0x90) || (*at == 0xf4 && at[1] > 0x8f))
-      return false;
-    for (at++; more > 0; more--, at++)
-      if ((*at & 0xc0) != 0x80)
-        return false;
-  }
-  return true;
-}
-
 static dk_status
 check_schema(const char *name, struct why *why)
 {
@@ -160,7 +122,7 @@ check_schema(const char *name, struct why *why)
                    name, strlen(name), MAX_NAME,
                    strstr(name, "-dk") ? " (a test adds up to 41 bytes to the one that it is given)"
                                        : "");
-  if (!is_utf8(name))
+  if (!text_is_utf8(name, strlen(name)))
     return why_set(why, DK_INVALID, "schema is not valid UTF-8");
   if (strncmp(name, "pg_", 3) == 0)
     return why_set(why, DK_INVALID,
@@ -194,13 +156,13 @@ quote(const char *name, struct why *why)
 static dk_status
 read_all(const struct dk_open *open, struct settings *s, struct why *why)
 {
-  const char *conninfo = pg_settings_value_of(open, "conninfo"),
-             *schema = pg_settings_value_of(open, "schema");
-  const char *password = pg_settings_value_of(open, "password");
+  const char *conninfo = setting_value(open, "conninfo"),
+             *schema = setting_value(open, "schema");
+  const char *password = setting_value(open, "password");
   int64_t of_conninfo;
 
   TRY(check_schema(schema ? schema : "durakit", why));
-  TRY(read_pool(pg_settings_value_of(open, "pool"), &s->pool, why));
+  TRY(read_pool(setting_value(open, "pool"), &s->pool, why));
   TRY(conninfo_read(conninfo ? conninfo : "", &s->shown, &of_conninfo, why));
   TRY(read_times(open, of_conninfo, s, why));
   s->conninfo = copy(conninfo ? conninfo : "", why);

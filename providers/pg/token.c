@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "providers/pg/handle.h"
+#include "providers/shared/text.h"
 
 static struct dk_bytes
 pg_token_finish(char room[MAX_TOKEN], int length, struct dk_bytes instance)
@@ -42,81 +43,18 @@ work_token(const struct handle *h, char room[MAX_TOKEN], struct dk_bytes instanc
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Takes a hex number, from 1 to INT64_MAX, and a dot off the front.  One number has one spelling,
- * so one token has one. */
-static bool
-take_number(struct dk_bytes *text, int64_t *ret_number)
-{
-  static const char digits[] = "0123456789abcdef";
-  uint64_t number = 0;
-  size_t i = 0;
-
-  for (; i < text->len && i < 16; i++) {
-    const char *digit = memchr(digits, text->ptr[i], 16);
-    if (!digit || (i == 0 && digit == digits))
-      break;
-    number = number << 4 | (uint64_t)(digit - digits);
-  }
-  if (i == 0 || number > INT64_MAX || i == text->len || text->ptr[i] != '.')
-    return false;
-  *ret_number = (int64_t)number;
-  *text = (struct dk_bytes){text->ptr + i + 1, text->len - i - 1};
-  return true;
-}
-
-static bool
-pg_token_take_letter(struct dk_bytes *text, char letter)
-{
-  if (text->len == 0 || text->ptr[0] != letter)
-    return false;
-  *text = (struct dk_bytes){text->ptr + 1, text->len - 1};
-  return true;
-}
-
-/* How many bytes the character takes that begins here; 0: it is none of UTF-8. */
-static size_t
-length_of_character(const unsigned char *at, size_t left)
-{
-  static const struct {
-    unsigned char mask, lead;
-    size_t length;
-    uint32_t least;
-  } forms[] = {
-    {0x80, 0, 1, 1}, {0xe0, 0xc0, 2, 0x80}, {0xf0, 0xe0, 3, 0x800}, {0xf8, 0xf0, 4, 0x10000}};
-
-  for (size_t form = 0; form < sizeof forms / sizeof forms[0]; form++) {
-    size_t length = forms[form].length;
-    uint32_t code = at[0] & (unsigned char)~forms[form].mask;
-    if ((at[0] & forms[form].mask) != forms[form].lead)
-      continue;
-    if (length > left)
-      return 0;
-    for (size_t i = 1; i < length; i++) {
-      if ((at[i] & 0xc0) != 0x80)
-        return 0;
-      code = code << 6 | (at[i] & 0x3fu);
-    }
-    bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
-    return code < forms[form].least || code > 0x10ffff || is_surrogate ? 0 : length;
-  }
-  return 0;
-}
-
 /* A token's bytes may be any, and the server takes no others as text. */
 static bool
 is_an_id(struct dk_bytes text)
 {
-  const unsigned char *at = (const unsigned char *)text.ptr;
-  size_t length;
+  return text.len > 0 && text.len <= MAX_ID && text_is_utf8(text.ptr, text.len);
+}
 
-  if (text.len == 0 || text.len > MAX_ID)
-    return false;
-  for (size_t i = 0; i < text.len; i += length) {
-    length = length_of_character(at + i, text.len - i);
-    if (length == 0)
-      return false;
-  }
-  return true;
+/* A number and the dot behind it. */
+static bool
+take_number(struct dk_bytes *text, int64_t *ret_number)
+{
+  return token_take_number(text, ret_number) && token_take_letter(text, '.');
 }
 
 static bool
@@ -124,7 +62,7 @@ is_turn_token(struct dk_bytes text, int64_t *ret_store, struct token *ret_token)
 {
   struct token token = {.epoch = 0};
 
-  if (!pg_token_take_letter(&text, 't') || !take_number(&text, ret_store) ||
+  if (!token_take_letter(&text, 't') || !take_number(&text, ret_store) ||
       !take_number(&text, &token.epoch) || !is_an_id(text))
     return false;
   token.instance = text;
@@ -137,7 +75,7 @@ is_work_token(struct dk_bytes text, int64_t *ret_store, struct token *ret_token)
 {
   struct token token = {.epoch = 0};
 
-  if (!pg_token_take_letter(&text, 'w') || !take_number(&text, ret_store) ||
+  if (!token_take_letter(&text, 'w') || !take_number(&text, ret_store) ||
       !take_number(&text, &token.epoch) || !take_number(&text, &token.execution) ||
       !take_number(&text, &token.activity) || !is_an_id(text))
     return false;

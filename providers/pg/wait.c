@@ -66,12 +66,6 @@ wait_look(struct operation *op, const struct fetch *f, int64_t *ret_due)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-static int64_t
-earlier(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
-
 static dk_status
 look_and_wait(struct operation *op, const struct fetch *f, struct waiter *waiter)
 {
@@ -86,7 +80,8 @@ look_and_wait(struct operation *op, const struct fetch *f, struct waiter *waiter
       return status;
 
     int64_t patience = bell_patience(op->h->bell, waiter);
-    int64_t until = earlier(earlier(due, f->wait_until), time_add(host->now(host), patience));
+    int64_t until = time_earlier(due, f->wait_until);
+    until = time_earlier(until, time_add(host->now(host), patience));
     status = host->wait(op->call, waiter->fd, DK_WAIT_READ, until);
     if (status != DK_OK && status != DK_NOTHING)                       /* CALL-4, CALL-6 */
       return status;
@@ -110,36 +105,26 @@ run_fetch(struct operation *op, const struct fetch *f)
 
 /* ---- both queues ----------------------------------------------------------------------------- */
 
-/* FNV-1a. */
-static uint64_t
-mix(uint64_t hash, const void *bytes, size_t n)
-{
-  const unsigned char *at = bytes;
-
-  for (size_t i = 0; i < n; i++)
-    hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
-  return hash;
-}
-
 static uint64_t
 group_of_turns(const struct dk_fetch_turn *request)
 {
   size_t n = request->ranges ? request->n_ranges : SIZE_MAX; /* any version */
-  uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), &n, sizeof n);
+  uint64_t hash = hash_mix(UINT64_C(0xcbf29ce484222325), &n, sizeof n);
 
   for (size_t i = 0; request->ranges && i < n; i++)
-    hash = mix(hash, &request->ranges[i], sizeof request->ranges[i]);
+    hash = hash_mix(hash, &request->ranges[i], sizeof request->ranges[i]);
   return hash;
 }
 
 static uint64_t
 group_of_work(const struct dk_fetch_work *request)
 {
-  uint64_t hash = mix(UINT64_C(0x84222325cbf29ce4), &request->tag_rule, sizeof request->tag_rule);
+  uint64_t hash =
+    hash_mix(UINT64_C(0x84222325cbf29ce4), &request->tag_rule, sizeof request->tag_rule);
 
   for (size_t i = 0; i < request->n_tags; i++) {
-    hash = mix(hash, &request->tags[i].len, sizeof request->tags[i].len);
-    hash = mix(hash, request->tags[i].ptr, request->tags[i].len);
+    hash = hash_mix(hash, &request->tags[i].len, sizeof request->tags[i].len);
+    hash = hash_mix(hash, request->tags[i].ptr, request->tags[i].len);
   }
   return hash;
 }

@@ -7,8 +7,9 @@
 
 #include <stdbool.h>
 
-#include <durakit/provider.h>
 #include <libpq-fe.h>
+
+#include "providers/shared/basics.h"
 
 struct why {
   dk_status status;
@@ -47,12 +48,5 @@ bool why_ends_connection(const char *sqlstate);
 bool why_server_is_full(const struct why *why);
 /* Reports the failure to the host, and returns the status; below DK_BUSY nothing is reported. */
 dk_status why_tell(const struct why *why, const struct dk_host *host, struct dk_call *call);
-
-#define TRY(call)                    \
-  do {                               \
-    dk_status try_status_ = (call);  \
-    if (try_status_ != DK_OK)        \
-      return try_status_;            \
-  } while (0)
 
 #endif

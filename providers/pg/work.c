@@ -5,16 +5,6 @@
 
 /* ---- storing --------------------------------------------------------------------------------- */
 
-dk_status
-refuse_odd_work(struct operation *op, const struct dk_item *item)
-{
-  TRY(refuse_unknown(op, item->session.ptr != NULL, "a session"));
-  if (item->tag.ptr && item->tag.len == 0)
-    return refuse(op, DK_INVALID, "activity %llu has an empty tag; expected a tag, or none",
-                  (unsigned long long)item->activity_id);
-  return DK_OK;
-}
-
 /* Runs a function that answers by one row (status, listening, ...) with the given values, and frees
  * them.  Rings if something became ready.  On DK_OK *ret_row is set. */
 static dk_status

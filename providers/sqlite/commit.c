@@ -25,39 +25,15 @@ find_turn_to_commit(struct operation *op, struct turn *ret_turn, bool *ret_is_do
 }
 
 static dk_status
-commit_refuse_what_is_unknown(struct operation *op, const struct dk_turn_result *r)
-{
-  TRY(refuse_unknown(op, r->flags & ~(uint32_t)DK_REPEATED, "a flag of the commit"));
-  TRY(refuse_unknown(op, r->status < DK_STATUS_KEEP || r->status > DK_CANCELLED, "the status"));
-  TRY(refuse_unknown(op, r->n_kv || r->custom_status_op, "what belongs to an extension"));
-  for (size_t i = 0; i < r->n_worker_items; i++) {
-    TRY(refuse_unknown(op, r->worker_items[i]->flags != 0, "a flag of an activity"));
-    TRY(refuse_odd_work(op, r->worker_items[i]));
-  }
-  for (size_t i = 0; i < r->n_orchestrator_items; i++)
-    TRY(refuse_unknown(op, r->orchestrator_items[i]->flags != 0, "a flag of a message"));
-  return DK_OK;
-}
-
-/* ACK-8: an empty commit brings messages and nothing else. */
-static bool
-is_bare(const struct dk_turn_result *r)
-{
-  return !r->status && !r->n_events && !r->n_worker_items && !r->n_cancelled_activities &&
-         !r->n_cancelled_messages && !r->output.ptr && !r->name.ptr && !r->version.ptr &&
-         !r->parent_instance.ptr && !r->owner.ptr && !r->pinned;
-}
-
-static dk_status
 refuse_form(struct operation *op, const struct turn *turn, const struct dk_turn_result *r)
 {
   bool is_first = turn->known == 0;
   int64_t execution = (int64_t)r->execution_id;
 
   if (execution == 0)
-    return is_bare(r) ? DK_OK
-                      : refuse(op, DK_INVALID,
-                               "an empty commit (execution_id 0) may have only messages");
+    return commit_is_bare(r) ? DK_OK
+                             : refuse(op, DK_INVALID,
+                                      "an empty commit (execution_id 0) may have only messages");
   if (is_first && (!r->name.ptr || !r->version.ptr))                         /* ACK-4 */
     return refuse(op, DK_INVALID, "the first commit of an instance needs name and version");
   if (execution == turn->execution + 1 || (!is_first && execution == turn->execution))
@@ -65,30 +41,6 @@ refuse_form(struct operation *op, const struct turn *turn, const struct dk_turn_
   return refuse(op, DK_INVALID,                                              /* ACK-5, EXEC-2 */
                 "execution %lld is neither the current one (%lld) nor the next",
                 (long long)execution, (long long)turn->execution);
-}
-
-/* ERR-4: the host counts too. */
-static dk_status
-refuse_size(struct operation *op, const struct dk_turn_result *r)
-{
-  const size_t lists[] = {r->n_events, r->n_worker_items, r->n_orchestrator_items,
-                          r->n_cancelled_activities, r->n_cancelled_messages};
-  size_t items = 0;
-  uint64_t bytes = r->output.len;
-
-  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
-    items += lists[i];
-  for (size_t i = 0; i < r->n_events; i++)
-    bytes += r->events[i].payload.len;
-  for (size_t i = 0; i < r->n_worker_items; i++)
-    bytes += r->worker_items[i]->payload.len;
-  for (size_t i = 0; i < r->n_orchestrator_items; i++)
-    bytes += r->orchestrator_items[i]->payload.len;
-  if (items <= MAX_COMMIT_ITEMS && bytes <= MAX_COMMIT_BYTES)
-    return DK_OK;
-  return refuse(op, DK_TOO_LARGE,
-                "the commit has %zu items and %llu bytes; expected at most %d and %d", items,
-                (unsigned long long)bytes, MAX_COMMIT_ITEMS, MAX_COMMIT_BYTES);
 }
 
 static int64_t

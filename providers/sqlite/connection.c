@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "providers/sqlite/elapsed.h"
 #include "providers/sqlite/rights.h"
 
 /* ---- waiting for programs that do not know our lock file ------------------------------------- */

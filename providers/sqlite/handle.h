@@ -34,15 +34,12 @@
 #include <assert.h>
 #include <pthread.h>
 
-#include "providers/sqlite/mutex.h"
+#include "providers/shared/mutex.h"
+#include "providers/shared/request.h"
 #include "providers/sqlite/statements.h"
 #include "providers/sqlite/store.h"
 
 enum {
-  MAX_ID = 1024,
-  MAX_PAYLOAD = 16 << 20,
-  MAX_COMMIT_BYTES = 64 << 20,
-  MAX_COMMIT_ITEMS = 200000,
   CHECKPOINT_PAGES = 4096, /* of 4 KiB: the log's size at which it is written back */
   RESTART_PAGES = 2 * CHECKPOINT_PAGES, /* its size at which readers are waited for, */
   RESTART_MS = 200,       /* in real time, this long for each RESTART_PAGES, */
@@ -153,28 +150,12 @@ void group_checkpoint(struct handle *h, bool is_last);
 void group_leave(struct handle *h);
 void group_disconnect(struct handle *h);
 
-/* TIME-5: a sum of times stops at the ends. */
-static inline int64_t
-time_add(int64_t a, int64_t b)
-{
-  int64_t sum;
-
-  if (!__builtin_add_overflow(a, b, &sum))
-    return sum;
-  return a < 0 ? INT64_MIN : INT64_MAX;
-}
-
 static inline int64_t
 fresh_number(struct operation *op)
 {
   assert(op->group); /* group.c, 2 */
   return ++op->group->counter;
 }
-
-/* Reports the reason to the host, behind the operation's name. */
-dk_status refuse(struct operation *op, dk_status status, const char *format, ...)
-  __attribute__((format(printf, 3, 4)));
-dk_status refuse_unknown(struct operation *op, bool is_unknown, const char *what);
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
@@ -221,7 +202,6 @@ dk_status store_payload(struct operation *op, struct dk_bytes payload, int64_t *
 dk_status delete_large(struct operation *op, int64_t large); /* 0: none */
 /* Runs to its end a statement that returns, in its first column, the payloads to be deleted. */
 dk_status delete_with_payloads(struct operation *op, sqlite3_stmt *row);
-dk_status refuse_too_large(struct operation *op, const struct dk_item *item);
 
 apply_fn apply_enqueue_message;
 
@@ -244,7 +224,6 @@ apply_fn apply_fetch_turn, apply_renew_turn, apply_abandon_turn, apply_commit;
 
 dk_status refuse_stored_work(struct operation *op, const struct identity *of);
 dk_status insert_work(struct operation *op, int64_t iid, const struct dk_item *item);
-dk_status refuse_odd_work(struct operation *op, const struct dk_item *item);
 
 apply_fn apply_fetch_work, apply_ack_work, apply_renew_work, apply_abandon_work, apply_enqueue_work;
 

@@ -4,6 +4,7 @@
 
 noinst_LTLIBRARIES += providers/sqlite/libdksqlite.la
 providers_sqlite_libdksqlite_la_SOURCES = \
+	$(provider_shared) \
 	providers/sqlite/admin.c \
 	providers/sqlite/admin.h \
 	providers/sqlite/bell.c \
@@ -12,7 +13,6 @@ providers_sqlite_libdksqlite_la_SOURCES = \
 	providers/sqlite/connection.c \
 	providers/sqlite/connection.h \
 	providers/sqlite/delete.c \
-	providers/sqlite/elapsed.h \
 	providers/sqlite/group.c \
 	providers/sqlite/handle.h \
 	providers/sqlite/history.c \
@@ -20,7 +20,6 @@ providers_sqlite_libdksqlite_la_SOURCES = \
 	providers/sqlite/list.h \
 	providers/sqlite/lockfile.c \
 	providers/sqlite/lockfile.h \
-	providers/sqlite/mutex.h \
 	providers/sqlite/look.c \
 	providers/sqlite/message.c \
 	providers/sqlite/migrate.c \
@@ -56,12 +55,7 @@ providers_sqlite_libdksqlite_la_SOURCES = \
 
 pkglib_LTLIBRARIES += providers/sqlite/sqlite.la
 providers_sqlite_sqlite_la_LDFLAGS = $(PLUGIN_FLAGS)
-providers_sqlite_sqlite_la_LIBADD = \
-	providers/sqlite/libdksqlite.la \
-	core/libdkbase.la \
-	$(SQLITE_LIBS) \
-	-lpthread \
-	$(NULL)
+providers_sqlite_sqlite_la_LIBADD = providers/sqlite/libdksqlite.la $(SQLITE_LIBS) -lpthread
 EXTRA_providers_sqlite_sqlite_la_DEPENDENCIES = $(provider_map)
 providers_sqlite_sqlite_la_SOURCES = providers/sqlite/provider.c
 

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "providers/sqlite/elapsed.h"
 
 /* The bytes that are locked; the first is also the one that is written to ring for the lock.
  * Behind them a number for each queue, larger with each ring for it. */

@@ -30,7 +30,7 @@
 #ifndef DK_SQLITE_LOCKFILE_H
 #define DK_SQLITE_LOCKFILE_H
 
-#include "providers/sqlite/mutex.h"
+#include "providers/shared/mutex.h"
 #include "providers/sqlite/why.h"
 
 struct ear {

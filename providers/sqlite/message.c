@@ -72,16 +72,6 @@ delete_with_payloads(struct operation *op, sqlite3_stmt *row)
   return DK_OK;
 }
 
-/* ERR-4: the host has checked before; what it does not check is refused here. */
-dk_status
-refuse_too_large(struct operation *op, const struct dk_item *item)
-{
-  if (item->payload.len > MAX_PAYLOAD)
-    return refuse(op, DK_TOO_LARGE, "the payload has %zu bytes; expected at most %d",
-                  item->payload.len, MAX_PAYLOAD);
-  return DK_OK;
-}
-
 /* ---- messages -------------------------------------------------------------------------------- */
 
 /* TIME-5: from when an item is visible. */

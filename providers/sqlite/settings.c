@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "providers/shared/text.h"
+
 /* SQLite accepts no longer name: 512 with the longest name that it puts behind ours, "-journal". */
 enum { MAX_PATH_BYTES = 500, DEFAULT_BUSY_MS = 5000 };
 
@@ -22,49 +24,26 @@ const struct dk_param sqlite_params[] = {
   {.key = NULL},
 };
 
-static const struct dk_setting *
-setting_of(const struct dk_open *open, const char *key)
-{
-  for (size_t i = 0; i < open->n_settings; i++)
-    if (strcmp(open->settings[i].key, key) == 0 && open->settings[i].value.ptr)
-      return &open->settings[i];
-  return NULL;
-}
-
 static dk_status
-read_synchronous(const struct dk_setting *setting, enum synchronous *ret, struct why *why)
+read_synchronous(const char *text, enum synchronous *ret, struct why *why)
 {
   *ret = SYNCHRONOUS_FULL;
-  if (!setting || strcmp(setting->value.ptr, "full") == 0)
+  if (!text || strcmp(text, "full") == 0)
     return DK_OK;
-  if (strcmp(setting->value.ptr, "normal") != 0)
-    return why_set(why, DK_INVALID, "synchronous is \"%.40s\"; expected full or normal",
-                   setting->value.ptr);
+  if (strcmp(text, "normal") != 0)
+    return why_set(why, DK_INVALID, "synchronous is \"%.40s\"; expected full or normal", text);
   *ret = SYNCHRONOUS_NORMAL;
   return DK_OK;
 }
 
-/* The host has checked the form: a number, and ms, s, m, h or nothing. */
 static dk_status
-read_busy_timeout(const struct dk_setting *setting, int64_t *ret_ms, struct why *why)
+read_busy_timeout(const char *text, int64_t *ret_ms, struct why *why)
 {
-  static const struct {
-    const char *name;
-    int64_t ms;
-  } units[] = {{"", 1}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
-  char *rest;
-
   *ret_ms = DEFAULT_BUSY_MS;
-  if (!setting)
+  if (!text || text_is_duration(text, ret_ms))
     return DK_OK;
-  errno = 0;
-  long long number = strtoll(setting->value.ptr, &rest, 10);
-  for (size_t i = 0; rest != setting->value.ptr && errno == 0 && number >= 0 &&
-                     i < sizeof units / sizeof units[0]; i++)
-    if (strcmp(rest, units[i].name) == 0 && !__builtin_mul_overflow(number, units[i].ms, ret_ms))
-      return DK_OK;
   return why_set(why, DK_INVALID, "busy_timeout is \"%.40s\"; expected a duration like 500ms or 5s",
-                 setting->value.ptr);
+                 text);
 }
 
 static dk_status
@@ -132,14 +111,14 @@ resolve(const char *path, char **ret_path, struct why *why)
 dk_status
 settings_read(const struct dk_open *open, struct settings *ret_settings, struct why *why)
 {
-  const struct dk_setting *store = setting_of(open, "store");
+  const char *store = setting_value(open, "store");
   struct settings settings;
 
-  if (!store || store->value.len == 0)
+  if (!store || !*store)
     return why_set(why, DK_INVALID, "the setting store is missing; expected the path of a file");
-  TRY(read_synchronous(setting_of(open, "synchronous"), &settings.synchronous, why));
-  TRY(read_busy_timeout(setting_of(open, "busy_timeout"), &settings.busy_ms, why));
-  TRY(resolve(store->value.ptr, &settings.path, why));
+  TRY(read_synchronous(setting_value(open, "synchronous"), &settings.synchronous, why));
+  TRY(read_busy_timeout(setting_value(open, "busy_timeout"), &settings.busy_ms, why));
+  TRY(resolve(store, &settings.path, why));
   *ret_settings = settings;
   return DK_OK;
 }

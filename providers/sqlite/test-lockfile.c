@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "providers/sqlite/test-files.h"
@@ -48,15 +47,6 @@ is_current(const struct lockfile *l)
   if (lockfile_look(l, &is, &why) != DK_OK)
     BAIL_OUT("%s", why.text);
   return is;
-}
-
-static int64_t
-real_ms(void)
-{
-  struct timespec time;
-
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
 static bool

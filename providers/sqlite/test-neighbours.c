@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "conformance/tap/tap.h"
+#include "providers/shared/basics.h"
 #include "providers/sqlite/test-handle.h"
 
 /* ---- what they share ------------------------------------------------------------------------- */
@@ -61,15 +62,6 @@ log_size(const char *name)
 
   snprintf(path, sizeof path, "%s-wal", path_of(name));
   return stat(path, &there) == 0 ? (long)there.st_size : 0;
-}
-
-static int64_t
-real_ms(void)
-{
-  struct timespec time;
-
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
 /* Real time, for an event that cannot be observed. */

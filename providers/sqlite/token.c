@@ -6,8 +6,8 @@
  * removed and made again, finds no row by chance. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
+#include "providers/shared/text.h"
 #include "providers/sqlite/handle.h"
 
 struct dk_bytes
@@ -31,44 +31,13 @@ work_token(const struct operation *op, char room[MAX_TOKEN], const struct identi
   return (struct dk_bytes){room, (size_t)length};
 }
 
-/* Takes a hex number, from 1 to INT64_MAX, off the front.  One number has one spelling, so one
- * token has one. */
-static bool
-take_number(struct dk_bytes *text, int64_t *ret_number)
-{
-  static const char digits[] = "0123456789abcdef";
-  uint64_t number = 0;
-  size_t i = 0;
-
-  for (; i < text->len && i < 16; i++) {
-    const char *digit = memchr(digits, text->ptr[i], 16);
-    if (!digit || (i == 0 && digit == digits))
-      break;
-    number = number << 4 | (uint64_t)(digit - digits);
-  }
-  if (i == 0 || number > INT64_MAX)
-    return false;
-  *ret_number = (int64_t)number;
-  *text = (struct dk_bytes){text->ptr + i, text->len - i};
-  return true;
-}
-
-static bool
-sqlite_token_take_letter(struct dk_bytes *text, char letter)
-{
-  if (text->len == 0 || text->ptr[0] != letter)
-    return false;
-  *text = (struct dk_bytes){text->ptr + 1, text->len - 1};
-  return true;
-}
-
 static bool
 is_turn_token(struct dk_bytes text, struct token *ret_token)
 {
   *ret_token = (struct token){.epoch = 0};
-  return sqlite_token_take_letter(&text, 't') && take_number(&text, &ret_token->store) &&
-         sqlite_token_take_letter(&text, '.') && take_number(&text, &ret_token->of.iid) &&
-         sqlite_token_take_letter(&text, '.') && take_number(&text, &ret_token->epoch) &&
+  return token_take_letter(&text, 't') && token_take_number(&text, &ret_token->store) &&
+         token_take_letter(&text, '.') && token_take_number(&text, &ret_token->of.iid) &&
+         token_take_letter(&text, '.') && token_take_number(&text, &ret_token->epoch) &&
          text.len == 0;
 }
 
@@ -78,11 +47,11 @@ is_work_token(struct dk_bytes text, struct token *ret_token)
   struct identity *of = &ret_token->of;
 
   *ret_token = (struct token){.epoch = 0};
-  return sqlite_token_take_letter(&text, 'w') && take_number(&text, &ret_token->store) &&
-         sqlite_token_take_letter(&text, '.') && take_number(&text, &of->iid) &&
-         sqlite_token_take_letter(&text, '.') && take_number(&text, &of->execution) &&
-         sqlite_token_take_letter(&text, '.') && take_number(&text, &of->activity) &&
-         sqlite_token_take_letter(&text, '.') && take_number(&text, &ret_token->epoch) &&
+  return token_take_letter(&text, 'w') && token_take_number(&text, &ret_token->store) &&
+         token_take_letter(&text, '.') && token_take_number(&text, &of->iid) &&
+         token_take_letter(&text, '.') && token_take_number(&text, &of->execution) &&
+         token_take_letter(&text, '.') && token_take_number(&text, &of->activity) &&
+         token_take_letter(&text, '.') && token_take_number(&text, &ret_token->epoch) &&
          text.len == 0;
 }
 

@@ -10,12 +10,6 @@
 /* How often it looks without an ear, when the descriptors are used up; host time. */
 enum { DEAF_STEP_MS = 100 };
 
-static int64_t
-earlier(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
-
 /* DK_OK: rung; DK_NOTHING: it is `until`; else the wait was ended. */
 static dk_status
 wait_for_ring(struct handle *h, const struct operation *op, struct ear *ear, uint64_t number,
@@ -47,7 +41,7 @@ look_and_wait(struct handle *h, struct operation *op, struct ear *ear, int64_t w
     dk_status status = writer_submit(h, op);                           /* CALL-2 */
     if (status != DK_NOTHING || is_last)
       return status;
-    status = wait_for_ring(h, op, ear, number, earlier(op->due, wait_until));
+    status = wait_for_ring(h, op, ear, number, time_earlier(op->due, wait_until));
     if (status != DK_OK && status != DK_NOTHING)                       /* CALL-4, CALL-6 */
       return status;
   }
@@ -63,7 +57,8 @@ wait_for_ear(struct handle *h, struct operation *op, struct ear **ret_ear, int64
 
   while (bell_lend(&h->files.bell, ret_ear, &why) != DK_OK) {
     int64_t step = time_add(host->now(host), DEAF_STEP_MS);
-    dk_status status = host->wait(op->call, -1, 0, earlier(step, earlier(op->due, wait_until)));
+    int64_t until = time_earlier(step, time_earlier(op->due, wait_until));
+    dk_status status = host->wait(op->call, -1, 0, until);
     if (status != DK_OK && status != DK_NOTHING)
       return status;
     bool is_last = host->now(host) >= wait_until;

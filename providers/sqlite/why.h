@@ -7,18 +7,10 @@
 #ifndef DK_SQLITE_WHY_H
 #define DK_SQLITE_WHY_H
 
-#include <durakit/provider.h>
 #include <sqlite3.h>
-
 #include <stdbool.h>
 
-/* The only control macro: returns any status but DK_OK. */
-#define TRY(expression)                                                                            \
-  do {                                                                                             \
-    dk_status try_status_ = (expression);                                                          \
-    if (try_status_ != DK_OK)                                                                      \
-      return try_status_;                                                                          \
-  } while (0)
+#include "providers/shared/basics.h"
 
 struct why {
   dk_status status;

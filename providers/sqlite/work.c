@@ -8,16 +8,6 @@
 
 /* ---- storing --------------------------------------------------------------------------------- */
 
-dk_status
-refuse_odd_work(struct operation *op, const struct dk_item *item)
-{
-  TRY(refuse_unknown(op, item->session.ptr, "a session"));
-  if (item->tag.ptr && item->tag.len == 0)
-    return refuse(op, DK_INVALID, "activity %llu has an empty tag; expected a tag, or none",
-                  (unsigned long long)item->activity_id);
-  return DK_OK;
-}
-
 /* CANCEL-11: one identity, one row. */
 dk_status
 refuse_stored_work(struct operation *op, const struct identity *of)

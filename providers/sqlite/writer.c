@@ -16,7 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "providers/sqlite/elapsed.h"
 #include "providers/sqlite/handle.h"
 
 enum { LARGEST_GROUP = 512, RELEASE_STEP_MS = 20 };

@@ -2,8 +2,8 @@
 /* A mutex that knows which thread holds it, so that code which must run under it can assert it.
  *
  * Only the holder writes `owner`, and a condition's wait gives up both. */
-#ifndef DK_PG_MUTEX_H
-#define DK_PG_MUTEX_H
+#ifndef DK_PROVIDERS_MUTEX_H
+#define DK_PROVIDERS_MUTEX_H
 
 #include <errno.h>
 #include <pthread.h>
@@ -54,6 +54,24 @@ mutex_unlock(struct mutex *mutex)
 {
   mutex_set_owner(mutex, NULL);
   pthread_mutex_unlock(&mutex->mutex);
+}
+
+/* Opens the mutex while it waits; may return early. */
+static inline void
+mutex_wait(struct mutex *mutex, pthread_cond_t *condition)
+{
+  mutex_set_owner(mutex, NULL);
+  pthread_cond_wait(condition, &mutex->mutex);
+  mutex_set_owner(mutex, &errno);
+}
+
+/* The same, until a time of the condition's clock at the longest. */
+static inline void
+mutex_wait_until(struct mutex *mutex, pthread_cond_t *condition, const struct timespec *until)
+{
+  mutex_set_owner(mutex, NULL);
+  pthread_cond_timedwait(condition, &mutex->mutex, until);
+  mutex_set_owner(mutex, &errno);
 }
 
 #endif
