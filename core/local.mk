@@ -19,6 +19,7 @@ noinst_LTLIBRARIES += \
 core_libdkbase_la_SOURCES = \
 	core/base/arena.c \
 	core/base/arena.h \
+	core/base/bytes.h \
 	core/base/checksum.c \
 	core/base/checksum.h \
 	core/base/lock.h \

@@ -4,7 +4,6 @@
 #include "conformance/model/apply.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- key-values and custom status ------------------------------------------------------------ */
 
@@ -14,13 +13,8 @@ place_of_key(struct instance *instance, struct dk_bytes name)
 {
   struct key **place = &instance->keys;
 
-  while (*place) {
-    struct dk_bytes at = (*place)->name;
-    int order = memcmp(at.ptr, name.ptr, at.len < name.len ? at.len : name.len);
-    if (order > 0 || (order == 0 && at.len >= name.len))
-      break;
+  while (*place && str_compare((*place)->name, name) < 0)
     place = &(*place)->next;
-  }
   return place;
 }
 

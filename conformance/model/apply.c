@@ -72,10 +72,7 @@ find_or_make_instance(struct store *s, struct dk_bytes id)
 static bool
 has_smaller_id(const struct message *a, const struct message *b)
 {
-  size_t shorter = a->id.len < b->id.len ? a->id.len : b->id.len;
-  int order = shorter ? memcmp(a->id.ptr, b->id.ptr, shorter) : 0;
-
-  return order < 0 || (order == 0 && a->id.len < b->id.len);
+  return str_compare(a->id, b->id) < 0;
 }
 
 /* QUEUE-2: by effective visible time, then by arrival. */

@@ -205,7 +205,7 @@ place_after(const struct op *op, struct instance *const *all, struct dk_bytes af
 
   while (after.ptr && from < to) {
     size_t middle = from + (to - from) / 2;
-    if (compare_bytes(all[middle]->id, after) > 0)
+    if (str_compare(all[middle]->id, after) > 0)
       to = middle;
     else
       from = middle + 1;

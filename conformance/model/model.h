@@ -40,6 +40,7 @@
 
 #include "conformance/contract/mutants.h"
 #include "conformance/model/extension.h"
+#include "core/base/bytes.h"
 #include "core/base/text.h"
 
 #define TRY(call)                                                                                  \
@@ -240,7 +241,6 @@ struct session *find_session(const struct store *s, struct dk_bytes id);
  */
 struct instance *const *instances_in_order(struct store *s);
 bool same_bytes(struct dk_bytes a, struct dk_bytes b);
-int compare_bytes(struct dk_bytes a, struct dk_bytes b); /* as memcmp, the shorter one first */
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 

@@ -94,15 +94,6 @@ same_bytes(struct dk_bytes a, struct dk_bytes b)
   return !a.ptr == !b.ptr && a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
-int
-compare_bytes(struct dk_bytes a, struct dk_bytes b)
-{
-  size_t shorter = a.len < b.len ? a.len : b.len;
-  int order = shorter ? memcmp(a.ptr, b.ptr, shorter) : 0;
-
-  return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 uint64_t
 hash_of_instance(struct dk_bytes id)
 {
@@ -140,7 +131,7 @@ compare_instances(const void *a, const void *b)
 {
   const struct instance *const *x = a, *const *y = b;
 
-  return compare_bytes((*x)->id, (*y)->id);
+  return str_compare((*x)->id, (*y)->id);
 }
 
 /* ADMIN-1.  What mutants sort by. */

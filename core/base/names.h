@@ -5,9 +5,8 @@
 
 #include <durakit/runtime.h>
 
-#include <stdbool.h>
-
 #include "core/base/arena.h"
+#include "core/base/bytes.h"
 
 struct name_entry;
 
@@ -23,12 +22,5 @@ void **names_at(struct names *names, struct dk_arena *arena, dk_str name);
 
 /* The pointer; NULL if the map does not have the name. */
 void *names_find(const struct names *names, dk_str name);
-
-/* Bytes are equal; absent is equal to empty. */
-static inline bool
-str_equal(dk_str a, dk_str b)
-{
-  return a.len == b.len && (a.len == 0 || a.ptr == b.ptr || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
 
 #endif

@@ -5,8 +5,8 @@
 #include "core/plugin/request.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "core/base/bytes.h"
 #include "core/plugin/field.h"
 #include "core/plugin/library.h"
 
@@ -254,15 +254,6 @@ compare_numbers(uint64_t a, uint64_t b)
 }
 
 static int
-compare_bytes(struct dk_bytes a, struct dk_bytes b)
-{
-  size_t shorter = a.len < b.len ? a.len : b.len;
-  int order = shorter > 0 ? memcmp(a.ptr, b.ptr, shorter) : 0;
-
-  return order != 0 ? order : compare_numbers(a.len, b.len);
-}
-
-static int
 compare_activities(const struct dk_item *a, const struct dk_item *b)
 {
   int order = compare_numbers(a->execution_id, b->execution_id);
@@ -273,9 +264,9 @@ compare_activities(const struct dk_item *a, const struct dk_item *b)
 static int
 compare_messages(const struct dk_item *a, const struct dk_item *b)
 {
-  int order = compare_bytes(a->instance, b->instance);
+  int order = str_compare(a->instance, b->instance);
 
-  return order != 0 ? order : compare_bytes(a->id, b->id);
+  return order != 0 ? order : str_compare(a->id, b->id);
 }
 
 static int

@@ -2,6 +2,8 @@
 /* The upcalls for the results of durakit.admin/1: see sink.h.  Owns nothing. */
 #include "core/plugin/sink.h"
 
+#include "core/base/bytes.h"
+
 /* ---- executions and messages ----------------------------------------------------------------- */
 
 /* ADMIN-5: numbers ascend from the one requested, and there are no more than requested. */
@@ -40,15 +42,6 @@ dk_sink_expect_message(struct dk_call *call)
 
 /* ---- instances ------------------------------------------------------------------------------- */
 
-static int
-sink_admin_compare_ids(struct dk_bytes a, struct dk_bytes b)
-{
-  size_t shorter = a.len < b.len ? a.len : b.len;
-  int order = shorter > 0 ? memcmp(a.ptr, b.ptr, shorter) : 0;
-
-  return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 /* ADMIN-1: ids ascend from the one requested, and there are no more than requested. */
 static dk_status
 expect_next_instance(struct dk_call *call, struct dk_bytes instance)
@@ -61,7 +54,7 @@ expect_next_instance(struct dk_call *call, struct dk_bytes instance)
   if (asked->max_instances > 0 && rows->n >= asked->max_instances)
     return dk_call_violated(call, "ADMIN-1", "more than the %u instances that were requested",
                             asked->max_instances);
-  if (!last.ptr || sink_admin_compare_ids(instance, last) > 0)
+  if (!last.ptr || str_compare(instance, last) > 0)
     return DK_OK;
   return dk_call_violated(call, "ADMIN-1", "instance \"%.64s\" after \"%.64s\"", instance.ptr,
                           last.ptr);

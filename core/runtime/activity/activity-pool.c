@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/base/bytes.h"
+
 enum { GIVE_BACK_MS = 5000 };
 
 /* ---- starting -------------------------------------------------------------------------------- */
@@ -156,12 +158,6 @@ activity_pool_start(const struct activity_pool_setup *setup, struct activity_poo
 
 /* ---- commits --------------------------------------------------------------------------------- */
 
-static bool
-is_same(dk_str a, dk_str b)
-{
-  return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
 /* Signals the activity of that row to end, and returns it with a reference; NULL: it belongs to
  * another worker, has ended, or is still being fetched and will be signalled when it arrives. */
 static struct activity *
@@ -174,10 +170,10 @@ signal_owner(struct activity_pool *pool, dk_str instance, const struct dk_stolen
   for (struct activity *activity = pool->activities; activity && !found; activity = activity->next)
     if (activity->task.info.activity_id == stolen->activity_id &&
         activity->task.info.execution_id == stolen->execution_id &&
-        is_same(activity->lock_token, stolen->lock_token) &&
-        is_same(activity->task.info.instance, instance))
+        str_equal(activity->lock_token, stolen->lock_token) &&
+        str_equal(activity->task.info.instance, instance))
       found = activity;
-  if (!found && pool->is_fetching && is_same(stolen->owner, dk_str_of(pool->setup.name)))
+  if (!found && pool->is_fetching && str_equal(stolen->owner, dk_str_of(pool->setup.name)))
     activity_note_early(pool, stolen->lock_token, since_ns);
   if (found && activity_signal(found, DK_CAUSE_CANCELLED, DK_LEARNT_BY_COMMIT, since_ns))
     found->references++;

@@ -259,15 +259,6 @@ fill(struct info_reader *l, const struct selection *selection, struct stream *st
            : DK_OK;
 }
 
-static int
-client_filter_compare(dk_str a, dk_str b)
-{
-  size_t n = a.len < b.len ? a.len : b.len;
-  int order = n > 0 ? memcmp(a.ptr, b.ptr, n) : 0;
-
-  return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 /* Which to report next: below 0 the unborn one, above 0 the started one, 0: both are the same
  * instance. */
 static int
@@ -275,8 +266,8 @@ next_of(const struct stream *unborn, const struct stream *started)
 {
   if (!has_next(unborn) || !has_next(started))
     return has_next(unborn) ? -1 : 1;
-  return client_filter_compare(unborn->rows->items[unborn->next].instance,
-                               started->rows->items[started->next].instance);
+  return str_compare(unborn->rows->items[unborn->next].instance,
+                     started->rows->items[started->next].instance);
 }
 
 static dk_status

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/checksum.h"
 #include "core/runtime/shared/ticks.h"
 
 enum { ROWS = 1024, MOST_IN_A_ROW = 32, LONG_OVER_MS = 10 * 1000 };
@@ -77,10 +78,8 @@ retry_counts_free(struct retry_counts *retries)
 static struct retry_count **
 row_of(struct retry_counts *retries, dk_str instance)
 {
-  uint64_t hash = 0xcbf29ce484222325u;
+  uint64_t hash = dk_fnv1a64(DK_FNV1A64_START, instance.ptr, instance.len);
 
-  for (size_t i = 0; i < instance.len; i++)
-    hash = (hash ^ (unsigned char)instance.ptr[i]) * 0x100000001b3u;
   return &retries->rows[(hash ^ hash >> 32) % ROWS];
 }
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/bytes.h"
+#include "core/base/checksum.h"
 #include "core/base/lock.h"
 
 enum { ROWS = 4096 };
@@ -22,12 +24,6 @@ struct cache {
 };
 
 /* ---- an entry -------------------------------------------------------------------------------- */
-
-static bool
-same_text(dk_str a, dk_str b)
-{
-  return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
 
 /* Absent stays absent. */
 static bool
@@ -177,7 +173,7 @@ static struct dk_kv *
 find_key(struct remembered *remembered, dk_str key)
 {
   for (size_t i = 0; i < remembered->n_kv; i++)
-    if (same_text(remembered->kv[i].key, key))
+    if (str_equal(remembered->kv[i].key, key))
       return &remembered->kv[i];
   return NULL;
 }
@@ -273,14 +269,11 @@ cache_free(struct cache *cache)
   free(cache);
 }
 
-/* FNV-1a */
 static struct remembered **
 row_of(struct cache *cache, dk_str instance)
 {
-  uint64_t hash = 0xcbf29ce484222325u;
+  uint64_t hash = dk_fnv1a64(DK_FNV1A64_START, instance.ptr, instance.len);
 
-  for (size_t i = 0; i < instance.len; i++)
-    hash = (hash ^ (unsigned char)instance.ptr[i]) * 0x100000001b3u;
   return &cache->rows[(hash ^ hash >> 32) % ROWS];
 }
 
@@ -344,7 +337,7 @@ take_out(struct cache *cache, dk_str instance)
 {
   struct remembered *entry = *row_of(cache, instance);
 
-  while (entry && !same_text(entry->instance, instance))
+  while (entry && !str_equal(entry->instance, instance))
     entry = entry->next;
   if (entry)
     unlink_entry(cache, entry);

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "core/base/checksum.h"
 #include "core/runtime/turn/turn-thread.h"
 #include "core/runtime/turn/turn.h"
 
@@ -39,9 +40,7 @@ short_limits_free(struct short_limits *limits)
 static uint64_t
 add_text(uint64_t hash, dk_str text)
 {
-  for (size_t i = 0; i < text.len; i++)
-    hash = (hash ^ (unsigned char)text.ptr[i]) * UINT64_C(0x100000001b3);
-  return (hash ^ 0x100) * UINT64_C(0x100000001b3);
+  return (dk_fnv1a64(hash, text.ptr, text.len) ^ 0x100) * UINT64_C(0x100000001b3);
 }
 
 static bool
@@ -58,9 +57,8 @@ bool
 short_limits_are_news(struct short_limits *limits, dk_str orchestration, dk_str activity,
                       const char *line)
 {
-  uint64_t place = UINT64_C(0xcbf29ce484222325);
+  uint64_t place = add_text(DK_FNV1A64_START, orchestration);
 
-  place = add_text(place, orchestration);
   place = add_text(place, activity);
   place = add_text(place, dk_str_of(line));
   dk_lock(&limits->lock);
