@@ -173,12 +173,6 @@ attend(struct activity_pool *pool, int64_t now)
 }
 
 static int64_t
-sooner(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
-
-static int64_t
 next_look(const struct activity_pool *pool)
 {
   int64_t at = cancel_at(pool, &pool->own);
@@ -186,9 +180,9 @@ next_look(const struct activity_pool *pool)
   assert(dk_lock_is_held(&pool->lock)); /* 1 */
   for (const struct activity *activity = pool->activities; activity; activity = activity->next)
     if (is_overdue(activity, INT64_MAX))
-      at = sooner(at, activity->grace_until);
+      at = ticks_sooner(at, activity->grace_until);
   for (const struct slot *slot = pool->slots; slot; slot = slot->next)
-    at = sooner(at, cancel_at(pool, slot));
+    at = ticks_sooner(at, cancel_at(pool, slot));
   return at;
 }
 
@@ -205,7 +199,7 @@ activity_deadlines_main(void *argument)
     join_returned(pool);
     int64_t until = next_look(pool);
     if (!fill_slots(pool))
-      until = sooner(until, now + TRY_AGAIN_MS);
+      until = ticks_sooner(until, now + TRY_AGAIN_MS);
     ticks_cond_wait(&pool->deadlines_changed, &pool->lock, until);
   }
   dk_unlock(&pool->lock);

@@ -140,14 +140,6 @@ pause_before_next(const struct asking *asking, int64_t until)
   dk_unlock(&pool->lock);
 }
 
-static bool
-may_be_asked_again(dk_status status)
-{
-  int32_t class = dk_status_class(status);
-
-  return class == 1 || class == 3 || status == DK_CALL_CANCELLED;
-}
-
 /* The store refuses a result for reasons other than the result (a missing right, damage): another
  * attempt now would end the same way, so the activity is delayed. */
 static bool
@@ -242,7 +234,7 @@ static bool
 is_clear(struct asking *asking, dk_status *status)
 {
   if (!is_refused(asking, *status))
-    return !may_be_asked_again(*status);
+    return !health_may_pass(*status);
   dk_status delayed = delay_refused(asking, *status);
   if (delayed == DK_LOCK_LOST)
     *status = delayed;
@@ -495,7 +487,7 @@ activity_finish_conclude(const struct asking *asking, const struct outcome *outc
     count_ack(asking, COUNT_WORK_ACKS_OK);
   } else if (status == DK_LOCK_LOST) {
     log_dead_token(asking);
-  } else if (may_be_asked_again(status) || is_refused(asking, status)) {
+  } else if (health_may_pass(status) || is_refused(asking, status)) {
     log_lost(asking, status);
   } else if (dk_status_class(status) == 2) {
     count_ack(asking, COUNT_WORK_ACKS_ERROR);

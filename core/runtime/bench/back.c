@@ -66,9 +66,9 @@ back_cancel_all(struct scene *s, int round)
 static void
 two_renewals(void)
 {
-  int64_t until = now_ns() + 2 * INTERVAL_MS * INT64_C(1000000);
+  int64_t until = ticks_ns() + 2 * INTERVAL_MS * INT64_C(1000000);
 
-  while (now_ns() < until)
+  while (ticks_ns() < until)
     pause_a_moment();
 }
 

@@ -17,6 +17,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "core/runtime/shared/ticks.h"
+
 enum { SLOTS = 32, MOST_SETTINGS = 8 };
 
 struct bench {
@@ -54,15 +56,14 @@ void judge(struct bench *bench, bool is_reached);
 /* Checks the condition until it holds. */
 #define WAIT_FOR(condition)                                                                        \
   do {                                                                                             \
-    int64_t until_ = now_ns() + 300 * INT64_C(1000000000);                                         \
+    int64_t until_ = ticks_ns() + 300 * INT64_C(1000000000);                                       \
     while (!(condition))                                                                           \
-      if (now_ns() > until_)                                                                       \
+      if (ticks_ns() > until_)                                                                     \
         die("waited too long for: %s", #condition);                                                \
       else                                                                                         \
         pause_a_moment();                                                                          \
   } while (0)
 void pause_a_moment(void);
-int64_t now_ns(void);
 double median_of(double *values, size_t n);                   /* sorts them, */
 double quantile_of(const double *sorted, size_t n, double q); /* as this wants them */
 

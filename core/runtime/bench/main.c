@@ -10,7 +10,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 struct turn_seen turns_seen[MOST_NUMBERS];
@@ -33,15 +32,6 @@ judge(struct bench *bench, bool is_reached)
 {
   puts(is_reached ? ": reached" : ": missed");
   bench->has_missed |= !is_reached;
-}
-
-int64_t
-now_ns(void)
-{
-  struct timespec t;
-
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 void
@@ -109,7 +99,7 @@ __wrap_dk_store_fetch_orchestration_item(struct dk_store *store, struct dk_calle
   if (status == DK_OK) {
     fetched.number = number_of((*ret_turn)->head.instance);
     fetched.is_warm = (*ret_turn)->head.known && (*ret_turn)->n_events == 0;
-    fetched.at = now_ns();
+    fetched.at = ticks_ns();
   }
   return status;
 }
@@ -127,15 +117,15 @@ __wrap_dk_store_ack_orchestration_item(struct dk_store *store, struct dk_caller 
                                        struct dk_bytes token, const struct dk_turn_result *result,
                                        struct dk_commit_outcome *ret_outcome)
 {
-  int64_t called_at = now_ns();
+  int64_t called_at = ticks_ns();
   dk_status status = __real_dk_store_ack_orchestration_item(store, caller, token, result,
                                                             ret_outcome);
   struct turn_seen *seen = &turns_seen[fetched.number];
 
   if (status == DK_OK) {
-    atomic_store(&seen->committed_at, now_ns());
+    atomic_store(&seen->committed_at, ticks_ns());
     atomic_store(&seen->decided, called_at - fetched.at);
-    atomic_store(&seen->whole, now_ns() - fetched.at);
+    atomic_store(&seen->whole, ticks_ns() - fetched.at);
     atomic_store(&seen->is_warm, fetched.is_warm);
     atomic_fetch_add(&seen->n, 1);
   }

@@ -125,7 +125,7 @@ fill(struct scene *scene, unsigned instances, unsigned executions)
 {
   struct filling f = {.scene = scene, .executions = executions};
   pthread_t fillers[FILLERS];
-  int64_t from = now_ns();
+  int64_t from = ticks_ns();
 
   while (f.instances < instances) {
     unsigned n = instances - f.instances < SEED ? instances - f.instances : SEED;
@@ -138,7 +138,7 @@ fill(struct scene *scene, unsigned instances, unsigned executions)
       pthread_join(fillers[i], NULL);
   }
   printf("          %u instances with %u executions each made in %.0f s\n", instances, executions,
-         (double)(now_ns() - from) / 1e9);
+         (double)(ticks_ns() - from) / 1e9);
 }
 
 static bool
@@ -158,11 +158,11 @@ page_ns(struct scene *s, char *after, size_t size, unsigned *ret_n)
   const struct dk_list_instances request = {.struct_size = sizeof request, .max_instances = PAGE,
                                             .after = dk_str_of(*after ? after : NULL)};
   struct dk_instances *page;
-  int64_t from = now_ns();
+  int64_t from = ticks_ns();
 
   dk_caller_reset(s->caller);
   want(dk_store_list_instances(s->store, s->caller, &request, &page), s->caller, "a page");
-  double took = (double)(now_ns() - from);
+  double took = (double)(ticks_ns() - from);
   *ret_n = (unsigned)page->n_items;
   if (page->n_items > 0)
     snprintf(after, size, "%s", page->items[page->n_items - 1].instance.ptr);
@@ -220,11 +220,11 @@ start_steadily(void *context)
 {
   struct scene *s = context;
   struct dk_client *client = dk_client_new(s->store, NULL);
-  int64_t from = now_ns();
+  int64_t from = ticks_ns();
   char name[32];
 
   while (client && !atomic_load(&stops)) {
-    unsigned due = (unsigned)((now_ns() - from) * PER_SECOND / 1000000000);
+    unsigned due = (unsigned)((ticks_ns() - from) * PER_SECOND / 1000000000);
     if (atomic_load(&started) >= due) {
       pause_a_moment();
       continue;
@@ -246,7 +246,7 @@ prune_all(struct scene *s)
                              .max_instances = PRUNE_PAGE};
   struct dk_caller *caller = dk_caller_new(NULL, 0);
   struct dk_removed removed = {.instances = 0};
-  int64_t from = now_ns();
+  int64_t from = ticks_ns();
   uint64_t gone = 0;
   char after[64];
 
@@ -260,7 +260,7 @@ prune_all(struct scene *s)
   dk_caller_free(caller);
   if (gone != (uint64_t)PRUNED * (EXECUTIONS - 1))
     die("%llu executions were pruned of %d", (unsigned long long)gone, PRUNED * (EXECUTIONS - 1));
-  return (double)(now_ns() - from) / 1e9;
+  return (double)(ticks_ns() - from) / 1e9;
 }
 
 void
@@ -284,12 +284,12 @@ bench_prune(struct bench *bench)
   WAIT_FOR(five_ended() >= ended_before + PER_SECOND / 2);
 
   double before = five_rate(&scene);
-  int64_t from = now_ns();
+  int64_t from = ticks_ns();
   unsigned ended = five_ended();
   double took = prune_all(&scene);
-  while (now_ns() - from < A_RATE_MS * INT64_C(1000000))
+  while (ticks_ns() - from < A_RATE_MS * INT64_C(1000000))
     pause_a_moment();
-  double lasted = (double)(now_ns() - from) / 1e9;
+  double lasted = (double)(ticks_ns() - from) / 1e9;
   double meanwhile = (five_ended() - ended) / lasted;
   atomic_store(&stops, true);
   pthread_join(starter, NULL);

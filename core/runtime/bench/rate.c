@@ -93,11 +93,11 @@ double
 five_rate(const struct scene *scene)
 {
   unsigned before = atomic_load(&rate.ended);
-  int64_t from = now_ns();
+  int64_t from = ticks_ns();
 
-  while (now_ns() - from < scene->bench->slice_ms * INT64_C(1000000))
+  while (ticks_ns() - from < scene->bench->slice_ms * INT64_C(1000000))
     pause_a_moment();
-  return (atomic_load(&rate.ended) - before) * 1e9 / (double)(now_ns() - from);
+  return (atomic_load(&rate.ended) - before) * 1e9 / (double)(ticks_ns() - from);
 }
 
 unsigned

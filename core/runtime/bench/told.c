@@ -24,7 +24,7 @@ held(dk_task *task, dk_str input)
     poll(&token, 1, -1);
   if (dk_task_cancelled(task) != DK_CAUSE_CANCELLED)
     die("the lease of an activity was lost");
-  atomic_store(&told_at[number_of(dk_task_info(task)->instance)], now_ns());
+  atomic_store(&told_at[number_of(dk_task_info(task)->instance)], ticks_ns());
   atomic_fetch_add(&n_told, 1);
   return dk_error(task, "cancelled");
 }

@@ -49,7 +49,7 @@ struct lease {
   struct leases *leases;
   struct lease_terms terms;   /* its texts follow the struct */
   enum lease_state state;
-  int64_t deadline, renew_at;
+  int64_t deadline;
   int64_t good_at;            /* lock_ms before the deadline; unchanged when it is lost */
   struct renewer *renewer;    /* the one that renews it; a resting lease may have one too */
   uint32_t retries;           /* since the last DK_OK */
@@ -146,12 +146,6 @@ look_at(struct lease *lease, int64_t at)
     pthread_cond_signal(&leases->clock_looks);
 }
 
-static int64_t
-sooner(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
-
 static void
 begin_to_wait(struct lease *lease, int64_t renew_at)
 {
@@ -159,8 +153,7 @@ begin_to_wait(struct lease *lease, int64_t renew_at)
   assert(lease->state == LEASE_WAITS || lease->state == LEASE_RENEWS); /* 2 */
   assert(!lease->renewer);                                             /* 4 */
   lease->state = LEASE_WAITS;
-  lease->renew_at = renew_at;
-  look_at(lease, sooner(renew_at, lease->deadline));
+  look_at(lease, ticks_sooner(renew_at, lease->deadline));
 }
 
 static void
@@ -318,7 +311,7 @@ renew(struct renewer *renewer, struct lease *lease)
   lease->renewer = renewer;
   health_ask(&leases->log->health, &lease->renews, HEALTH_RENEWALS, 0);
   renewer->cancel_at = began + longest_renewal(lease);
-  look_at(lease, sooner(renewer->cancel_at, lease->deadline));
+  look_at(lease, ticks_sooner(renewer->cancel_at, lease->deadline));
   dk_canceller_reset(renewer->canceller);
   dk_unlock(&leases->lock);
   dk_caller_reset(renewer->caller);
@@ -457,7 +450,7 @@ watch_renewal(struct lease *lease, bool is_kept, int64_t now)
   assert(dk_lock_is_held(&lease->leases->lock)); /* 1 */
   if (hangs)
     renewer->cancel_at = now + longest_renewal(lease);
-  look_at(lease, is_kept ? sooner(renewer->cancel_at, lease->deadline) : renewer->cancel_at);
+  look_at(lease, is_kept ? ticks_sooner(renewer->cancel_at, lease->deadline) : renewer->cancel_at);
   if (hangs)
     cancel_renewal(renewer);
 }
@@ -531,7 +524,7 @@ new_lease(struct leases *leases, const struct lease_terms *terms)
   lease->terms.instance = move_in(&at, terms->instance);
   lease->terms.activity = move_in(&at, terms->activity);
   lease->terms.orchestration = move_in(&at, terms->orchestration);
-  lease->deadline = sooner(terms->deadline, ticks_after(ticks_now(), terms->lock_ms));
+  lease->deadline = ticks_sooner(terms->deadline, ticks_after(ticks_now(), terms->lock_ms));
   lease->good_at = lease->deadline - terms->lock_ms;
   return lease;
 }

@@ -178,6 +178,14 @@ health_rest(struct health *health, struct asker *asker)
 }
 
 bool
+health_may_pass(dk_status status)
+{
+  int32_t class = dk_status_class(status);
+
+  return class == 1 || class == 3 || status == DK_CALL_CANCELLED;
+}
+
+bool
 health_fails(struct health *health, enum health_kind kind)
 {
   dk_lock(&health->lock);

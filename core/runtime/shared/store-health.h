@@ -70,6 +70,9 @@ bool health_refused(struct health *health, struct asker *asker, dk_status status
  * until a request succeeds, or until none was made for a minute.  The asker may be resting
  * already. */
 void health_rest(struct health *health, struct asker *asker);
+/* A request that ended like this may succeed if it is repeated.  DK_CALL_CANCELLED: it hung, was
+ * cancelled, and nothing was done. */
+bool health_may_pass(dk_status status);
 /* It was logged that this kind fails, and not yet that it works again. */
 bool health_fails(struct health *health, enum health_kind kind);
 

@@ -18,6 +18,12 @@ int64_t ticks_of(struct dk_store *store, int64_t deadline);
 /* `ms` milliseconds after that tick; at most INT64_MAX. */
 int64_t ticks_after(int64_t tick, int64_t ms);
 
+static inline int64_t
+ticks_sooner(int64_t a, int64_t b)
+{
+  return a < b ? a : b;
+}
+
 /* A condition whose waits are limited by ticks. */
 void ticks_cond_init(pthread_cond_t *condition);
 /* Waits until it is signalled or the tick has come (INT64_MAX: no limit); may return early. */

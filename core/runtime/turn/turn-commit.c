@@ -19,15 +19,6 @@ enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 500 };
 
 /* ---- one attempt after the other ------------------------------------------------------------- */
 
-/* DK_CALL_CANCELLED: it hung, was cancelled, and nothing was done. */
-static bool
-can_be_tried_again(dk_status status)
-{
-  int32_t class = dk_status_class(status);
-
-  return class == 1 || class == 3 || status == DK_CALL_CANCELLED;
-}
-
 static dk_status
 turn_commit_attempt(struct turn *turn, const struct dk_turn_result *result,
                     struct dk_commit_outcome *outcome)
@@ -86,7 +77,7 @@ send_until_clear(struct turn *turn, struct dk_turn_result *result,
     dk_status status = turn_commit_attempt(turn, result, outcome);
     if (turn->is_unsure)
       result->flags |= DK_REPEATED;
-    if (!can_be_tried_again(status) || turn_thread_is_abandoned(turn->thread))
+    if (!health_may_pass(status) || turn_thread_is_abandoned(turn->thread))
       return status;
     log_retry(turn, status);
     if (!is_ours(turn) || !turn_thread_pause(turn->thread, pause) || !is_ours(turn))
@@ -262,7 +253,7 @@ fate_of(struct turn *turn, dk_status status)
     return FATE_LEFT;
   if (status == DK_LOCK_LOST)
     return FATE_LOST;
-  if (can_be_tried_again(status))
+  if (health_may_pass(status))
     return turn_thread_ends(turn->thread) && !turn->is_unsure ? FATE_AGAIN : FATE_DROPPED;
   return refused_by_store(turn, status);
 }
