@@ -37,7 +37,7 @@ struct reader {
 /* The names that are compared below; a path is a list of these. */
 static const char *const known[] = {
   "valgrindoutput", "error", "fatal_signal", "clientmsg", "suppcounts", "pair", "count", "name",
-  "kind", "what", "xwhat", "text", "leakedbytes", "leakedblocks", "auxwhat", "xauxwhat", "stack",
+  "kind", "what", "xwhat", "text", "leakedbytes", "auxwhat", "xauxwhat", "stack",
   "frame", "ip", "obj", "fn", "file", "line", "signame", "event", "errorcounts"};
 
 static const char *
@@ -233,8 +233,6 @@ end_in_error(struct reader *reader, const char *text)
     take_what(error, text);
   } else if (inside(reader, 0, "leakedbytes")) {
     error->bytes = strtoull(text, NULL, 10);
-  } else if (inside(reader, 0, "leakedblocks")) {
-    error->blocks = strtoull(text, NULL, 10);
   } else if (inside(reader, 0, "auxwhat")
              || (inside(reader, 0, "text") && inside(reader, 1, "xauxwhat"))) {
     struct stack *stack = next_stack(error);

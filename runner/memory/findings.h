@@ -38,7 +38,7 @@ struct finding {
   struct stack stacks[FINDING_STACKS];
   unsigned n_stacks;
   uint64_t stack_hash;
-  uint64_t bytes, blocks;    /* of a leak */
+  uint64_t bytes;            /* of a leak */
   bool late;                 /* after the child's last word */
   unsigned cycle;            /* the cycle of memory/cycle at whose end it was found; 0: the end */
   unsigned cycles;           /* in how many cycles after the first it was found again */
