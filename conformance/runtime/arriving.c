@@ -58,10 +58,7 @@ three_steps(dk_orch *o, dk_str input)
 void
 run_late_completions(struct dk_check *t)
 {
-  given_runtime(t);
-  given_orchestration(t, "three steps", three_steps);
-  start_runtime(t);
-  start_instance(t, "i", "three steps", "");
+  given_started(t, "three steps", three_steps, "");
   eventually(t, count_events(t, "i", 1, "activity", NULL) == 3, "the third activity waits");
   uint64_t known = event_id(t, "i", "activity", 1), lost = event_id(t, "i", "activity", 2);
   uint64_t open = event_id(t, "i", "activity", 3);
@@ -95,10 +92,7 @@ waits_elsewhere(dk_orch *o, dk_str input)
 void
 run_completion_queued(struct dk_check *t)
 {
-  given_runtime(t);
-  given_orchestration(t, "waits elsewhere", waits_elsewhere);
-  start_runtime(t);
-  start_instance(t, "i", "waits elsewhere", "");
+  given_started(t, "waits elsewhere", waits_elsewhere, "");
   eventually(t, count_events(t, "i", 1, "activity", NULL) == 1, "an activity waits");
   uint64_t activity = event_id(t, "i", "activity", 1);
   stop_runtime(t);
@@ -146,8 +140,7 @@ run_cancel_in_retry(struct dk_check *t)
   start_runtime(t);
   start_instance(t, "i", "retries", "");
   eventually(t, count_events(t, "i", 1, "timer", NULL) == 1, "it waits for the second attempt");
-  cancel_instance(t, "i");
-  expect_end(t, "i", "cancelled: no use (the check)");
+  cancel_and_expect(t, "i");
   expect_equal(t, atomic_load(&tries), 1, "attempts");
   expect_equal(t, counters(t).activities_cancelled, 0, "cancelled activities");
   expect_no_warning(t);
@@ -183,8 +176,7 @@ run_cancel_continuing(struct dk_check *t)
   expect_end(t, "told", "cancelled: no use (the check)");
   start_instance(t, "i", "goes on", "");
   eventually(t, atomic_load(&marks.echoed) >= 3, "it has reached its third execution");
-  cancel_instance(t, "i");
-  expect_end(t, "i", "cancelled: no use (the check)");
+  cancel_and_expect(t, "i");
   eventually(t, counters(t).orchestrations_cancelled == 2, "both are counted");
   expect_no_warning(t);
   expect_queues_empty(t);

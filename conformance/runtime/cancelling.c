@@ -81,10 +81,7 @@ three(dk_orch *o, dk_str input)
 void
 run_select_timeout(struct dk_check *t)
 {
-  given_runtime(t);
-  given_orchestration(t, "times out", times_out);
-  start_runtime(t);
-  start_instance(t, "i", "times out", "");
+  given_started(t, "times out", times_out, "");
   eventually(t, atomic_load(&marks.began) == 1, "the activity begins");
   raise_event(t, "i", "go");
   expect_end(t, "i", "completed: timed out");
@@ -99,10 +96,7 @@ run_select_timeout(struct dk_check *t)
 void
 run_retry_timeout(struct dk_check *t)
 {
-  given_runtime(t);
-  given_orchestration(t, "retries", retries);
-  start_runtime(t);
-  start_instance(t, "i", "retries", "");
+  given_started(t, "retries", retries, "");
   expect_end(t, "i", "failed: activity obeys took longer than 1000 ms (attempt 2 of 2)");
   expect_equal(t, count_events(t, "i", 1, "dropped", "select_loser_timeout"), 2, "losers");
   expect(t, atomic_load(&marks.began) > 0, "an attempt begins within its second");
@@ -115,10 +109,7 @@ run_retry_timeout(struct dk_check *t)
 static void
 cancels_what_it_leaves(struct dk_check *t, const char *how, const char *end, const char *code)
 {
-  given_runtime(t);
-  given_orchestration(t, "leaves", leaves);
-  start_runtime(t);
-  start_instance(t, "i", "leaves", how);
+  given_started(t, "leaves", leaves, how);
   eventually(t, atomic_load(&marks.began) == 1, "the activity begins");
   raise_event(t, "i", "go");
   expect_end(t, "i", end);
@@ -149,22 +140,12 @@ run_continue_as_new(struct dk_check *t)
                          "terminal_continued_as_new");
 }
 
-static dk_result
-works(dk_orch *o, dk_str input)
-{
-  return dk_completed(o, dk_await(o, dk_activity(o, input.ptr, input)));
-}
-
 void
 run_cancel_instance(struct dk_check *t)
 {
-  given_runtime(t);
-  given_orchestration(t, "works", works);
-  start_runtime(t);
-  start_instance(t, "i", "works", "obeys");
+  given_started(t, "works", works, "obeys");
   eventually(t, atomic_load(&marks.began) == 1, "the activity begins");
-  cancel_instance(t, "i");
-  expect_end(t, "i", "cancelled: no use (the check)");
+  cancel_and_expect(t, "i");
   expect_told(t, 1);
   expect_equal(t, count_events(t, "i", 1, "ended", "terminal_cancelled"), 1, "ended activities");
   eventually(t, atomic_load(&marks.told) == 1, "the body sees that it is cancelled");
@@ -186,8 +167,7 @@ run_mass(struct dk_check *t)
   start_runtime(t);
   start_instance(t, "i", "fans out", many == 20 ? "2" : "6");
   eventually(t, atomic_load(&marks.began) == 8, "every slot has an activity");
-  cancel_instance(t, "i");
-  expect_end(t, "i", "cancelled: no use (the check)");
+  cancel_and_expect(t, "i");
   expect_no_work(t);
   expect_equal(t, count_events(t, "i", 1, "ended", "terminal_cancelled"), many, "ended activities");
   expect_told(t, 8);
@@ -202,13 +182,9 @@ run_mass(struct dk_check *t)
 void
 run_together(struct dk_check *t)
 {
-  given_runtime(t);
-  given_orchestration(t, "three", three);
-  start_runtime(t);
-  start_instance(t, "i", "three", "");
+  given_started(t, "three", three, "");
   eventually(t, atomic_load(&marks.began) == 3, "all three begin");
-  cancel_instance(t, "i");
-  expect_end(t, "i", "cancelled: no use (the check)");
+  cancel_and_expect(t, "i");
   expect_told(t, 3);
   eventually(t, atomic_load(&marks.ended) == 2, "two notice it and end");
   expect_equal(t, counters(t).grace_exceeded, 0, "activities without grace left");

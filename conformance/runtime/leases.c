@@ -4,12 +4,6 @@
 #include "conformance/runtime/runs.h"
 #include "conformance/runtime/unsteady.h"
 
-static dk_result
-works(dk_orch *o, dk_str input)
-{
-  return dk_completed(o, dk_await(o, dk_activity(o, input.ptr, input)));
-}
-
 static void
 given_unsteady_runtime(struct dk_check *t, int64_t lock_ms)
 {
@@ -38,8 +32,7 @@ run_renewal_retried(struct dk_check *t)
   expect_equal(t, atomic_load(&marks.ended), 0, "bodies that have ended");
   expect_equal(t, heard(DK_LOG_ACTIVITY_CANCELLED) + heard(DK_LOG_LEASE_LOST), 0, "lost leases");
   set_unsteadiness(RENEWS);
-  cancel_instance(t, "i");
-  expect_end(t, "i", "cancelled: no use (the check)");
+  cancel_and_expect(t, "i");
   expect_told(t, 1);
   eventually(t, atomic_load(&marks.told) == 1, "a real cancellation still reaches the body");
   expect_equal(t, atomic_load(&marks.began), 1, "activities that have begun");
@@ -60,8 +53,7 @@ run_lease_lost(struct dk_check *t)
   expect_equal(t, atomic_load(&marks.told), 0, "bodies that were notified of a cancellation");
   set_unsteadiness(RENEWS);
   eventually(t, atomic_load(&marks.began) > atomic_load(&marks.lost), "the activity begins again");
-  cancel_instance(t, "i");
-  expect_end(t, "i", "cancelled: no use (the check)");
+  cancel_and_expect(t, "i");
   eventually(t, atomic_load(&marks.ended) == atomic_load(&marks.began), "it ends");
   expect_equal(t, counters(t).activities_completed + counters(t).activities_failed, 0, "results");
   expect_equal(t, counters(t).strays, 0, "stray messages");

@@ -439,6 +439,22 @@ raise_event(struct dk_check *t, const char *instance, const char *event)
                "event for", instance);
 }
 
+void
+given_started(struct dk_check *t, const char *name, dk_orchestration_fn *function,
+              const char *input)
+{
+  given_runtime(t);
+  given_orchestration(t, name, function);
+  start_runtime(t);
+  start_instance(t, "i", name, input);
+}
+
+dk_result
+works(dk_orch *o, dk_str input)
+{
+  return dk_completed(o, dk_await(o, dk_activity(o, input.ptr, input)));
+}
+
 static const char *
 how_it_ended(int32_t status)
 {

@@ -63,10 +63,20 @@ extern struct marks marks;
 void start_instance(struct dk_check *t, const char *instance, const char *name, const char *input);
 void cancel_instance(struct dk_check *t, const char *instance); /* "no use", by "the check" */
 void raise_event(struct dk_check *t, const char *instance, const char *event);
+/* A runtime that runs this orchestration as "i". */
+void given_started(struct dk_check *t, const char *name, dk_orchestration_fn *function,
+                   const char *input);
+/* An orchestration: awaits the activity that its input names. */
+dk_result works(dk_orch *o, dk_str input);
 /* Waits for its end: "completed: output", "failed: error", "cancelled: reason (by)". */
 #define expect_end(t, instance, words) run_expect_end(t, instance, words, __FILE__, __LINE__)
 void run_expect_end(struct dk_check *t, const char *instance, const char *words, const char *file,
                     int line);
+#define cancel_and_expect(t, instance)                                                             \
+  do {                                                                                             \
+    cancel_instance(t, instance);                                                                  \
+    expect_end(t, instance, "cancelled: no use (the check)");                                      \
+  } while (0)
 
 /* ---- waiting and looking --------------------------------------------------------------------- */
 

@@ -12,12 +12,6 @@
 #include "conformance/kit/engine.h"
 
 static dk_result
-works(dk_orch *o, dk_str input)
-{
-  return dk_completed(o, dk_await(o, dk_activity(o, input.ptr, input)));
-}
-
-static dk_result
 two_activities(dk_orch *o, dk_str input)
 {
   dk_future *first = dk_activity(o, "obeys", input);
@@ -43,13 +37,6 @@ given_running(struct dk_check *t, const char *activity)
   start_runtime(t);
   start_instance(t, "i", "works", activity);
   eventually(t, atomic_load(&marks.began) == 1, "the activity begins");
-}
-
-static void
-cancel_and_expect(struct dk_check *t, const char *instance)
-{
-  cancel_instance(t, instance);
-  expect_end(t, instance, "cancelled: no use (the check)");
 }
 
 /* ---- the token ------------------------------------------------------------------------------- */
@@ -113,10 +100,7 @@ run_grace_exceeded(struct dk_check *t)
 void
 run_grace_dropped(struct dk_check *t)
 {
-  given_runtime(t);
-  given_orchestration(t, "two activities", two_activities);
-  start_runtime(t);
-  start_instance(t, "i", "two activities", "");
+  given_started(t, "two activities", two_activities, "");
   eventually(t, atomic_load(&marks.began) == 2, "both begin");
   cancel_and_expect(t, "i");
   expect_told(t, 2);
@@ -221,10 +205,7 @@ echoes_and_waits(dk_orch *o, dk_str input)
 void
 run_completes_before(struct dk_check *t)
 {
-  given_runtime(t);
-  given_orchestration(t, "echoes and waits", echoes_and_waits);
-  start_runtime(t);
-  start_instance(t, "i", "echoes and waits", "");
+  given_started(t, "echoes and waits", echoes_and_waits, "");
   eventually(t, count_events(t, "i", 1, "activity_completed", NULL) == 1, "it is completed");
   cancel_and_expect(t, "i");
   expect_equal(t, count_events(t, "i", 1, "activity_completed", NULL), 1, "completions");
