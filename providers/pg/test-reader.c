@@ -163,7 +163,7 @@ test_view(struct handle_under_test *h, PGconn *reader)
   }
 }
 
-/* As docs/postgresql.md grants it. */
+/* As docs/operating.md grants it. */
 static void
 test_reads(PGconn *owner, PGconn *reader)
 {
