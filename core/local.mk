@@ -22,6 +22,7 @@ core_libdkbase_la_SOURCES = \
 	core/base/bytes.h \
 	core/base/checksum.c \
 	core/base/checksum.h \
+	core/base/grow.h \
 	core/base/lock.h \
 	core/base/names.c \
 	core/base/names.h \

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/grow.h"
 #include "runner/cli/printer.h"
 #include "runner/commands/commands.h"
 #include "runner/report/out.h"
@@ -54,15 +55,11 @@ add_suffix(struct suffixes *suffixes, const char *text)
   }
   if (strlen(text) >= sizeof(*suffixes->items))
     return;
-  if (suffixes->n == suffixes->room) {
-    size_t room = suffixes->room + 256;
-    void *grown = reallocarray(suffixes->items, room, sizeof(*suffixes->items));
-    suffixes->failed = suffixes->failed || !grown;
-    if (!grown)
-      return;
-    suffixes->items = grown;
-    suffixes->room = room;
-  }
+  void *grown = dk_grown(suffixes->items, suffixes->n, &suffixes->room, sizeof(*suffixes->items));
+  suffixes->failed = suffixes->failed || !grown;
+  if (!grown)
+    return;
+  suffixes->items = grown;
   memcpy(suffixes->items[suffixes->n++], text, strlen(text) + 1);
 }
 

@@ -14,6 +14,7 @@
 
 #include "conformance/kit/engine.h"
 #include "core/base/checksum.h"
+#include "core/base/grow.h"
 #include "runner/system/file.h"
 #include "runner/system/remove.h"
 
@@ -74,16 +75,13 @@ is_within(const struct reader *reader, const char *name)
 static struct finding *
 add_finding(struct findings *findings)
 {
-  if (findings->n == findings->room) {
-    size_t room = findings->room ? 2 * findings->room : 4;
-    struct finding *grown = reallocarray(findings->items, room, sizeof(*grown));
-    if (!grown) {
-      findings->left_out++;
-      return NULL;
-    }
-    findings->items = grown;
-    findings->room = room;
+  struct finding *grown = dk_grown(findings->items, findings->n, &findings->room, sizeof(*grown));
+
+  if (!grown) {
+    findings->left_out++;
+    return NULL;
   }
+  findings->items = grown;
   struct finding *finding = &findings->items[findings->n++];
   *finding = (struct finding){.stack_hash = DK_FNV1A64_START};
   return finding;
@@ -117,14 +115,10 @@ add_frame(struct stack *stack)
 {
   if (stack->n == FINDING_FRAMES)
     return false;
-  if (stack->n == stack->room) {
-    unsigned room = stack->room ? 2 * stack->room : 8;
-    struct frame *grown = reallocarray(stack->frames, room, sizeof(*grown));
-    if (!grown)
-      return false;
-    stack->frames = grown;
-    stack->room = room;
-  }
+  struct frame *grown = dk_grown(stack->frames, stack->n, &stack->room, sizeof(*grown));
+  if (!grown)
+    return false;
+  stack->frames = grown;
   stack->frames[stack->n++] = (struct frame){.line = 0};
   return true;
 }

@@ -27,7 +27,8 @@ struct frame {
 struct stack {
   char what[256];            /* of the second and third: "Address 0x... is 0 bytes after ..." */
   struct frame *frames;
-  unsigned n, room;
+  unsigned n;
+  size_t room;
 };
 
 enum owner { OWNER_UNKNOWN, OWNER_PROVIDER, OWNER_KIT };

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/grow.h"
 #include "core/base/utf8.h"
 #include "runner/cli/printer.h"
 #include "runner/cli/status-words.h"
@@ -192,15 +193,12 @@ json_of_outcome(const struct dk_cancel_outcome *o)
 static void
 remember(struct cancelling *c, dk_str id)
 {
-  if (c->n_waited == c->room) {
-    size_t room = c->room ? 2 * c->room : 64;
-    char **grown = reallocarray(c->waited, room, sizeof(*grown));
-    c->no_memory = c->no_memory || !grown;
-    if (!grown)
-      return;
-    c->waited = grown;
-    c->room = room;
-  }
+  char **grown = dk_grown(c->waited, c->n_waited, &c->room, sizeof(*grown));
+
+  c->no_memory = c->no_memory || !grown;
+  if (!grown)
+    return;
+  c->waited = grown;
   char *copy = strndup(id.ptr, id.len); /* an id has no NUL */
   c->no_memory = c->no_memory || !copy;
   if (copy)

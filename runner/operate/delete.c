@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/grow.h"
 #include "runner/cli/message.h"
 #include "runner/cli/printer.h"
 #include "runner/operate/host.h"
@@ -229,15 +230,11 @@ take_selected(void *context, const struct dk_instance_info *info)
 
   if (info->status == DK_RUNNING || info->status == DK_NOT_STARTED)
     return host_interrupted(&d->host);
-  if (d->n_selected == d->room) {
-    size_t room = d->room ? 2 * d->room : 64;
-    struct tree_node *grown = reallocarray(d->selected, room, sizeof(*grown));
-    d->no_memory = d->no_memory || !grown;
-    if (!grown)
-      return 1;
-    d->selected = grown;
-    d->room = room;
-  }
+  struct tree_node *grown = dk_grown(d->selected, d->n_selected, &d->room, sizeof(*grown));
+  d->no_memory = d->no_memory || !grown;
+  if (!grown)
+    return 1;
+  d->selected = grown;
   struct tree_node *node = &d->selected[d->n_selected++];
   *node = (struct tree_node){
     .id = strndup(info->instance.ptr, info->instance.len),

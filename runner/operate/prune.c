@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/grow.h"
 #include "runner/cli/message.h"
 #include "runner/cli/printer.h"
 #include "runner/operate/host.h"
@@ -31,16 +32,13 @@ static int32_t
 take_execution(void *context, const struct dk_execution *execution)
 {
   struct pruning *p = context;
+  struct dk_execution *grown =
+    dk_grown(p->executions, p->n_executions, &p->room, sizeof(*grown));
 
-  if (p->n_executions == p->room) {
-    size_t room = p->room ? 2 * p->room : 64;
-    struct dk_execution *grown = reallocarray(p->executions, room, sizeof(*grown));
-    p->no_memory = p->no_memory || !grown;
-    if (!grown)
-      return 1;
-    p->executions = grown;
-    p->room = room;
-  }
+  p->no_memory = p->no_memory || !grown;
+  if (!grown)
+    return 1;
+  p->executions = grown;
   p->executions[p->n_executions++] = *execution;
   return host_interrupted(&p->host);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/grow.h"
 #include "runner/operate/targets.h"
 
 enum {
@@ -29,15 +30,11 @@ tree_has(const struct tree *tree, const char *id)
 static bool
 make_room_in_tree(struct tree *tree)
 {
-  if (tree->n < tree->room)
-    return true;
-  size_t room = tree->room ? 2 * tree->room : 16;
-  struct tree_node *grown = reallocarray(tree->nodes, room, sizeof(*grown));
-  if (!grown)
-    return false;
-  tree->nodes = grown;
-  tree->room = room;
-  return true;
+  struct tree_node *grown = dk_grown(tree->nodes, tree->n, &tree->room, sizeof(*grown));
+
+  if (grown)
+    tree->nodes = grown;
+  return grown != NULL;
 }
 
 static void

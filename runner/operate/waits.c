@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/grow.h"
+
 /* Calls of one kind for the name. */
 struct calls {
   const char *call, *arrival; /* the kinds of event */
@@ -32,14 +34,11 @@ is_named(const struct watch *w, dk_str name)
 static bool
 add_call(struct calls *calls, uint64_t id)
 {
-  if (calls->n == calls->room) {
-    size_t room = calls->room ? 2 * calls->room : 16;
-    uint64_t *grown = reallocarray(calls->ids, room, sizeof(*grown));
-    if (!grown)
-      return false;
-    calls->ids = grown;
-    calls->room = room;
-  }
+  uint64_t *grown = dk_grown(calls->ids, calls->n, &calls->room, sizeof(*grown));
+
+  if (!grown)
+    return false;
+  calls->ids = grown;
   calls->ids[calls->n++] = id;
   return true;
 }

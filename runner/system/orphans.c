@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/grow.h"
+
 enum {
   ROUNDS = 64,
   STEP_MS = 10, STEPS = 100 /* of the wait for a killed process */
@@ -62,14 +64,11 @@ read_process(pid_t pid, struct process *ret)
 static bool
 add_pid(struct pids *pids, long pid)
 {
-  if (pids->n == pids->room) {
-    size_t room = pids->room ? 2 * pids->room : 64;
-    pid_t *grown = reallocarray(pids->items, room, sizeof(*grown));
-    if (!grown)
-      return false;
-    pids->items = grown;
-    pids->room = room;
-  }
+  pid_t *grown = dk_grown(pids->items, pids->n, &pids->room, sizeof(*grown));
+
+  if (!grown)
+    return false;
+  pids->items = grown;
   pids->items[pids->n++] = (pid_t)pid;
   return true;
 }
@@ -122,14 +121,12 @@ find_children(struct pids *pids)
 static bool
 add_stranger(struct strangers *strangers, const struct process *process)
 {
-  if (strangers->n == strangers->room) {
-    size_t room = strangers->room ? 2 * strangers->room : 16;
-    struct stranger *grown = reallocarray(strangers->items, room, sizeof(*grown));
-    if (!grown)
-      return false;
-    strangers->items = grown;
-    strangers->room = room;
-  }
+  struct stranger *grown =
+    dk_grown(strangers->items, strangers->n, &strangers->room, sizeof(*grown));
+
+  if (!grown)
+    return false;
+  strangers->items = grown;
   strangers->items[strangers->n++] =
     (struct stranger){process->pid, process->group, process->started};
   return true;

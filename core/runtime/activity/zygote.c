@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/grow.h"
 #include "core/base/lock.h"
 #include "core/plugin/memory.h"
 
@@ -58,14 +59,11 @@ struct nursery {
 static bool
 remember(struct nursery *nursery, pid_t pid)
 {
-  if (nursery->n == nursery->room) {
-    size_t room = nursery->room > 0 ? 2 * nursery->room : 16;
-    pid_t *children = realloc(nursery->children, room * sizeof(*children));
-    if (!children)
-      return false;
-    nursery->children = children;
-    nursery->room = room;
-  }
+  pid_t *children = dk_grown(nursery->children, nursery->n, &nursery->room, sizeof(*children));
+
+  if (!children)
+    return false;
+  nursery->children = children;
   nursery->children[nursery->n++] = pid;
   return true;
 }

@@ -10,6 +10,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/checksum.h"
+#include "core/base/grow.h"
 #include "core/base/lock.h"
 
 enum { ROWS = 4096 };
@@ -65,25 +66,11 @@ remembered_free(struct remembered *remembered)
   free(remembered);
 }
 
-/* The list, grown by one if necessary; NULL: no memory. */
-static void *
-grown(void *list, size_t n, size_t *room, size_t size)
-{
-  if (n < *room)
-    return list;
-  size_t wanted = *room ? *room * 2 : 16;
-  void *bigger = reallocarray(list, wanted, size);
-
-  if (bigger)
-    *room = wanted;
-  return bigger;
-}
-
 struct event *
 remembered_next(struct remembered *remembered)
 {
-  struct event *events = grown(remembered->events, remembered->n_events, &remembered->room,
-                               sizeof(*events));
+  struct event *events = dk_grown(remembered->events, remembered->n_events, &remembered->room,
+                                  sizeof(*events));
 
   if (!events)
     return NULL;
@@ -181,7 +168,7 @@ find_key(struct remembered *remembered, dk_str key)
 static bool
 add_key(struct remembered *remembered, struct dk_kv added)
 {
-  struct dk_kv *kv = grown(remembered->kv, remembered->n_kv, &remembered->kv_room, sizeof(*kv));
+  struct dk_kv *kv = dk_grown(remembered->kv, remembered->n_kv, &remembered->kv_room, sizeof(*kv));
 
   if (!kv)
     return false;
