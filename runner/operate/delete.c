@@ -362,28 +362,13 @@ print_delete_sums(struct deleting *d, int code)
     message_print("interrupted: what is reported was done; you can repeat the same command");
 }
 
-static int
-begin_deleting(struct deleting *d, const struct options *options)
-{
-  bool many = targets_are_many(options);
-  int code = many ? targets_check_may_ask(options) : EXIT_PASSED;
-
-  d->removed.struct_size = sizeof(d->removed);
-  d->host = (struct host){.options = options};
-  if (code == EXIT_PASSED)
-    code = host_load(&d->host, options, "delete");
-  if (code == EXIT_PASSED && !many)
-    code = targets_ids_take(&d->host, &d->ids);
-  return code == EXIT_PASSED
-           ? host_open(&d->host, options->operating.dry_run ? DK_OPEN_READ_ONLY : 0)
-           : code;
-}
-
 int
 operate_delete(const struct options *options)
 {
-  struct deleting d = {.printer = printer_of(options, "durakit.delete/1", "instances")};
-  int code = begin_deleting(&d, options);
+  struct deleting d = {.host = {.options = options},
+                       .printer = printer_of(options, "durakit.delete/1", "instances"),
+                       .removed = {.struct_size = sizeof(d.removed)}};
+  int code = targets_begin(&d.host, &d.ids, options, "delete");
 
   if (code == EXIT_PASSED) {
     code = targets_are_many(options) ? delete_selected(&d) : delete_named(&d);

@@ -199,30 +199,16 @@ print_pruning_sums(struct pruning *p, int code)
     message_print("interrupted: what is reported was done; you can repeat the same command");
 }
 
-static int
-begin_pruning(struct pruning *p, const struct options *options)
-{
-  const struct operating *operating = &options->operating;
-  bool many = targets_are_many(options);
-  int code = many ? targets_check_may_ask(options) : EXIT_PASSED;
-
-  p->keep = operating->keep > 0 ? operating->keep : 1;
-  p->completed_before = operating->chosen.completed_before;
-  p->removed.struct_size = sizeof(p->removed);
-  p->host = (struct host){.options = options};
-  if (code == EXIT_PASSED)
-    code = host_load(&p->host, options, "prune");
-  if (code == EXIT_PASSED && !many)
-    code = targets_ids_take(&p->host, &p->ids);
-  return code == EXIT_PASSED ? host_open(&p->host, operating->dry_run ? DK_OPEN_READ_ONLY : 0)
-                             : code;
-}
-
 int
 operate_prune(const struct options *options)
 {
-  struct pruning p = {.printer = printer_of(options, "durakit.prune/1", "instances")};
-  int code = begin_pruning(&p, options);
+  const struct operating *operating = &options->operating;
+  struct pruning p = {.host = {.options = options},
+                      .printer = printer_of(options, "durakit.prune/1", "instances"),
+                      .keep = operating->keep > 0 ? operating->keep : 1,
+                      .completed_before = operating->chosen.completed_before,
+                      .removed = {.struct_size = sizeof(p.removed)}};
+  int code = targets_begin(&p.host, &p.ids, options, "prune");
 
   if (code == EXIT_PASSED) {
     code = targets_are_many(options) ? prune_selected(&p) : prune_named(&p);

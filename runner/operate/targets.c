@@ -231,6 +231,21 @@ targets_check_may_ask(const struct options *options)
                "--dry-run lists the selected instances");
 }
 
+int
+targets_begin(struct host *host, struct ids *ids, const struct options *options,
+              const char *needs_admin)
+{
+  bool many = targets_are_many(options);
+  int code = many ? targets_check_may_ask(options) : EXIT_PASSED;
+
+  if (code == EXIT_PASSED)
+    code = host_load(host, options, needs_admin);
+  if (code == EXIT_PASSED && !many)
+    code = targets_ids_take(host, ids);
+  return code == EXIT_PASSED ? host_open(host, options->operating.dry_run ? DK_OPEN_READ_ONLY : 0)
+                             : code;
+}
+
 /* Whether a line that begins with y comes before a signal does. */
 static bool
 hears_yes(const struct host *host)

@@ -30,6 +30,11 @@ void targets_ids_done(struct ids *ids);
 bool targets_are_many(const struct options *options);
 struct dk_instance_filter targets_filter(const struct chosen *chosen);
 
+/* Loads the plugin, takes the ids if there are no conditions, and opens the store, read-only for a
+ * dry run.  `needs_admin` as for host_load; the codes of ids_take. */
+int targets_begin(struct host *host, struct ids *ids, const struct options *options,
+                  const char *needs_admin);
+
 /* Asks the person at the terminal.  EXIT_PASSED: continue; EXIT_INCOMPLETE: do nothing. */
 __attribute__((format(printf, 2, 3))) int targets_confirm(const struct host *host,
                                                           const char *format, ...);
