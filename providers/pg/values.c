@@ -7,18 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the server's catalogue; they never change. */
-enum {
-  OID_BOOL = 16,
-  OID_BYTEA = 17,
-  OID_BIGINT = 20,
-  OID_INT = 23,
-  OID_TEXT = 25,
-  OID_BYTEAS = 1001,
-  OID_TEXTS = 1009,
-  OID_BIGINTS = 1016
-};
-
 enum {
   PIECE_BYTES = 1000,
   ARRAY_HEAD = 20,        /* dimensions, NULLs?, element type, length, first index */
@@ -127,31 +115,31 @@ value_null(struct values *v, Oid type)
 void
 value_bool(struct values *v, bool value)
 {
-  add_number(v, OID_BOOL, value, 1);
+  add_number(v, TYPE_BOOL, value, 1);
 }
 
 void
 value_int(struct values *v, int32_t value)
 {
-  add_number(v, OID_INT, (uint64_t)value, 4);
+  add_number(v, TYPE_INT, (uint64_t)value, 4);
 }
 
 void
 value_bigint(struct values *v, int64_t value)
 {
-  add_number(v, OID_BIGINT, (uint64_t)value, 8);
+  add_number(v, TYPE_BIGINT, (uint64_t)value, 8);
 }
 
 void
 value_text(struct values *v, struct dk_bytes text)
 {
-  values_add(v, OID_TEXT, text.ptr, text.len);
+  values_add(v, TYPE_TEXT, text.ptr, text.len);
 }
 
 void
 value_bytea(struct values *v, struct dk_bytes bytes)
 {
-  values_add(v, OID_BYTEA, bytes.ptr, bytes.len);
+  values_add(v, TYPE_BYTEA, bytes.ptr, bytes.len);
 }
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
@@ -181,13 +169,13 @@ value_bigints(struct values *v, size_t n, value_bigint_of *of, const void *conte
   char *room = room_for(v, size);
   if (!room)
     return;
-  char *at = put_array_head(room, n, false, OID_BIGINT);
+  char *at = put_array_head(room, n, false, TYPE_BIGINT);
   for (size_t i = 0; i < n; i++) {
     at = values_put(at, sizeof(int64_t), 4);
     at = values_put(at, (uint64_t)of(context, i), sizeof(int64_t));
   }
   assert(at == room + size);
-  values_add(v, OID_BIGINTS, room, size);
+  values_add(v, TYPE_BIGINTS, room, size);
 }
 
 /* The size of the array, or more than is taken. */
@@ -242,13 +230,13 @@ add_array(struct values *v, Oid type, Oid element_type, size_t n, value_bytes_of
 void
 value_texts(struct values *v, size_t n, value_bytes_of *of, const void *context)
 {
-  add_array(v, OID_TEXTS, OID_TEXT, n, of, context);
+  add_array(v, TYPE_TEXTS, TYPE_TEXT, n, of, context);
 }
 
 void
 value_byteas(struct values *v, size_t n, value_bytes_of *of, const void *context)
 {
-  add_array(v, OID_BYTEAS, OID_BYTEA, n, of, context);
+  add_array(v, TYPE_BYTEAS, TYPE_BYTEA, n, of, context);
 }
 
 /* ---- fields ---------------------------------------------------------------------------------- */
@@ -306,8 +294,8 @@ static const struct kind {
   int size;
   const char *name;
 } kinds[] = {
-  {'b', OID_BIGINT, 8, "bigint"}, {'i', OID_INT, 4, "integer"}, {'t', OID_TEXT, 0, "text"},
-  {'y', OID_BYTEA, 0, "bytea"},   {'o', OID_BOOL, 1, "boolean"}, {'\0', 0, 0, "a known type"},
+  {'b', TYPE_BIGINT, 8, "bigint"}, {'i', TYPE_INT, 4, "integer"}, {'t', TYPE_TEXT, 0, "text"},
+  {'y', TYPE_BYTEA, 0, "bytea"},   {'o', TYPE_BOOL, 1, "boolean"}, {'\0', 0, 0, "a known type"},
 };
 
 static const struct kind *
