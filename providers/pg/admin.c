@@ -121,10 +121,8 @@ pg_list_instances(void *self, struct dk_call *call, const struct dk_list_instanc
   add_filter(&v, request->filter, request->after);
   value_bigint(&v, request->max_instances);
   value_bool(&v, (request->flags & DK_LIST_OUTPUT) != 0);
-  dk_status status = operation_run(&op, "list_instances", false, &v, "tibbttttbbbbby", &r);
-  values_done(&v);
-  if (status != DK_OK)
-    return status;
+  TRY(operation_run(&op, "list_instances", false, &v, "tibbttttbbbbby", &r));
+  dk_status status = DK_OK;
   for (int row = 0; status == DK_OK && row < PQntuples(r); row++)
     status = hand_up_instance(&op, r, row);
   PQclear(r);
@@ -167,10 +165,8 @@ pg_list_executions(void *self, struct dk_call *call, const struct dk_list_execut
   value_text(&v, request->instance);
   value_bigint(&v, (int64_t)request->after);
   value_bigint(&v, request->max_executions);
-  dk_status status = operation_run(&op, "list_executions", false, &v, "bbbbiy", &r);
-  values_done(&v);
-  if (status != DK_OK)
-    return status;
+  TRY(operation_run(&op, "list_executions", false, &v, "bbbbiy", &r));
+  dk_status status = DK_OK;
   for (int row = 0; status == DK_OK && row < PQntuples(r); row++)
     status = pg_admin_hand_up_execution(&op, request->instance, r, row);
   PQclear(r);
@@ -207,10 +203,8 @@ pg_read_messages(void *self, struct dk_call *call, const struct dk_read_messages
   operation_values(&op, &v);
   value_text(&v, request->instance);
   value_bigint(&v, request->max_messages);
-  dk_status status = operation_run(&op, "read_messages", false, &v, "tbby", &r);
-  values_done(&v);
-  if (status != DK_OK)
-    return status;
+  TRY(operation_run(&op, "read_messages", false, &v, "tbby", &r));
+  dk_status status = DK_OK;
   for (int row = 0; status == DK_OK && row < PQntuples(r); row++)
     status = hand_up_message(&op, request->instance, r, row);
   PQclear(r);
@@ -245,13 +239,10 @@ pg_read_stats(void *self, struct dk_call *call, const struct dk_read_stats *requ
   TRY(refuse_unknown(&op, request->flags != 0, "a flag of the counts"));
   op.is_large = true;
   operation_values(&op, &v);
-  dk_status status = operation_run(&op, "read_stats", false, &v, "bbbbbbbbbbbbbbbbb", &r);
-  values_done(&v);
-  if (status != DK_OK)
-    return status;
-  status = PQntuples(r) == 1
-             ? hand_up_stats(&op, r)
-             : refuse(&op, DK_CORRUPT, "the function returned %d rows", PQntuples(r));
+  TRY(operation_run(&op, "read_stats", false, &v, "bbbbbbbbbbbbbbbbb", &r));
+  dk_status status = PQntuples(r) == 1 ? hand_up_stats(&op, r)
+                                       : refuse(&op, DK_CORRUPT, "the function returned %d rows",
+                                                PQntuples(r));
   PQclear(r);
   return status;
 }
@@ -313,14 +304,11 @@ hand_up_removed(struct operation *op, const PGresult *r)
 static dk_status
 run_removal(struct operation *op, const char *function, const char *missing, struct values *v)
 {
+  dk_status status;
   PGresult *r;
 
   op->is_large = true;
-  dk_status status = operation_run(op, function, true, v, removed_types, &r);
-
-  values_done(v);
-  if (status != DK_OK)
-    return status;
+  TRY(operation_run(op, function, true, v, removed_types, &r));
   if (PQntuples(r) != 1)
     status = refuse(op, DK_CORRUPT, "the function returned %d rows", PQntuples(r));
   else if (field_int(r, 0, STATUS) != DK_OK)

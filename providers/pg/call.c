@@ -127,9 +127,9 @@ answer_ms_of(const struct operation *op)
   return op->lease_ms > 0 && lease < all ? lease : all;
 }
 
-dk_status
-operation_run(struct operation *op, const char *function, bool writes, struct values *v,
-              const char *types, PGresult **ret)
+static dk_status
+run_on_connection(struct operation *op, const char *function, bool writes, struct values *v,
+                  const char *types, PGresult **ret)
 {
   struct handle *h = op->h;
   struct why why = {.status = DK_OK};
@@ -153,6 +153,16 @@ operation_run(struct operation *op, const char *function, bool writes, struct va
     return status;
   }
   return status == why.status ? why_tell(&why, h->host, op->call) : status;
+}
+
+dk_status
+operation_run(struct operation *op, const char *function, bool writes, struct values *v,
+              const char *types, PGresult **ret)
+{
+  dk_status status = run_on_connection(op, function, writes, v, types, ret);
+
+  values_done(v);
+  return status;
 }
 
 /* ---- the operations -------------------------------------------------------------------------- */

@@ -96,9 +96,7 @@ send_commit(struct operation *op, const struct token *token, const struct dk_tur
   value_bigint(values_next(&v, "p_epoch"), token->epoch);
   add_facts(&v, r);
   add_lists(&v, r);
-  dk_status status = operation_run(op, "commit_turn", true, &v, "ibbbbtt", ret);
-  values_done(&v);
-  return status;
+  return operation_run(op, "commit_turn", true, &v, "ibbbbtt", ret);
 }
 
 /* ---- the refusal ----------------------------------------------------------------------------- */

@@ -147,7 +147,6 @@ damage_find(struct operation *op, const char *function, struct values *v, const 
   op->keeps = &second;
   dk_status status = operation_run(op, function, true, v, "tt", &r);
   op->keeps = NULL;
-  values_done(v);
   if (status != DK_OK)
     return why_tell(first, op->h->host, op->call);
   status = PQntuples(r) > 0

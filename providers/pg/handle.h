@@ -71,7 +71,8 @@ void operation_values(struct operation *op, struct values *v);
 /* Runs `SELECT * FROM "schema".function($1, ..., $n)` with these values in one attempt on a
  * connection of the pool.  The answer has answer_timeout; three times that for what is large (a
  * deletion, a commit of many items); for a lease as long as the lease lasts, because a later answer
- * is worth nothing.  `types` as for result_check.  Reports an error to the host. */
+ * is worth nothing.  `types` as for result_check.  Reports an error to the host.  Frees the values.
+ */
 dk_status operation_run(struct operation *op, const char *function, bool writes, struct values *v,
                         const char *types, PGresult **ret);
 /* Converts a time of the store's clock to the host's; `store_now` came with the answer of the last

@@ -51,11 +51,8 @@ pg_read_history(void *self, struct dk_call *call, const struct dk_read_history *
   else
     value_bigint(&v, (int64_t)request->from_event);
   value_bigint(&v, request->max_events);
-  dk_status status = operation_run(&op, "read_history", false, &v, "ibbbbiy", &r);
-  values_done(&v);
-  if (status != DK_OK)
-    return status;
-  status = hand_up_rows(&op, r);
+  TRY(operation_run(&op, "read_history", false, &v, "ibbbbiy", &r));
+  dk_status status = hand_up_rows(&op, r);
   PQclear(r);
   return status;
 }

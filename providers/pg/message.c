@@ -17,9 +17,7 @@ send_message(struct operation *op, const struct dk_item *item, PGresult **ret)
   value_bigint(&v, item->visible_at);
   value_bigint(&v, item->delay_ms);
   value_bytea(&v, item->payload);
-  dk_status status = operation_run(op, "enqueue_message", true, &v, answer, ret);
-  values_done(&v);
-  return status;
+  return operation_run(op, "enqueue_message", true, &v, answer, ret);
 }
 
 /* QUEUE-1, QUEUE-2, QUEUE-4. */

@@ -34,9 +34,7 @@ apply_release_fetch(struct operation *op, uint64_t fetch_id)
 
   operation_values(op, &v);
   value_bigint(&v, (int64_t)fetch_id);
-  status = operation_run(op, "release_fetch", true, &v, "ib", &r);
-  values_done(&v);
-  TRY(status);
+  TRY(operation_run(op, "release_fetch", true, &v, "ib", &r));
   if (PQntuples(r) != 1)
     status = refuse(op, DK_CORRUPT, "the function returned %d rows", PQntuples(r));
   else if (!field_is_null(r, 0, 1))

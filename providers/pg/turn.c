@@ -38,9 +38,7 @@ send_fetch(struct operation *op, const struct dk_fetch_turn *request, PGresult *
   else
     value_null(&v, TYPE_BIGINTS);
   value_fetch_id(&v, fetch_id_of_turn(request));
-  dk_status status = operation_run(op, "fetch_turn", true, &v, "ibbbbbbtttty", ret);
-  values_done(&v);
-  return status;
+  return operation_run(op, "fetch_turn", true, &v, "ibbbbbbtttty", ret);
 }
 
 /* An instance that the server cannot read would stand first for ever. */
@@ -158,9 +156,7 @@ send_abandon(struct operation *op, const struct token *token, int64_t delay_ms,
   value_bigint(&v, token->epoch);
   value_bigint(&v, delay_ms);
   value_bool(&v, ignore_attempt);
-  dk_status status = operation_run(op, "abandon_turn", true, &v, "ibbbb", ret);
-  values_done(&v);
-  return status;
+  return operation_run(op, "abandon_turn", true, &v, "ibbbb", ret);
 }
 
 /* TURN-12, POISON-6: the host does not accept the turn, which is claimed by now.  If the release
@@ -226,7 +222,6 @@ keep_aside(struct operation *op, const PGresult *r, const struct fault *f)
   if (operation_run(op, "keep_turn_aside", true, &v, "o", &answer) == DK_OK)
     PQclear(answer);
   op->keeps = NULL;
-  values_done(&v);
   return damage_refuse(op, field_bytes(r, 1, T1), f->text);
 }
 
@@ -304,9 +299,8 @@ apply_renew_turn(struct operation *op, struct dk_bytes text, int64_t extend_ms)
   value_text(&v, token.instance);
   value_bigint(&v, token.epoch);
   value_bigint(&v, extend_ms);
-  dk_status status = operation_run(op, "renew_turn", true, &v, "ibbbb", &r);
-  values_done(&v);
-  return status == DK_OK ? turn_take_answer(op, &token, r) : status;
+  TRY(operation_run(op, "renew_turn", true, &v, "ibbbb", &r));
+  return turn_take_answer(op, &token, r);
 }
 
 /* TURN-7, TURN-8, POISON-4. */

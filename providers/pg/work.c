@@ -12,14 +12,11 @@ run_for_status(struct operation *op, const char *function, struct values *v, con
                uint32_t rings, PGresult **ret_row)
 {
   PGresult *row;
-  dk_status status = operation_run(op, function, true, v, types, &row);
 
-  values_done(v);
-  if (status != DK_OK)
-    return status;
+  TRY(operation_run(op, function, true, v, types, &row));
   if (PQntuples(row) != 1) {
-    status = refuse(op, DK_CORRUPT, "%s returned %d rows; expected one", function,
-                    PQntuples(row));
+    dk_status status = refuse(op, DK_CORRUPT, "%s returned %d rows; expected one", function,
+                              PQntuples(row));
     PQclear(row);
     return status;
   }
@@ -211,7 +208,6 @@ keep_aside(struct operation *op, const PGresult *rows, int i, const struct fault
   op->keeps = &why;
   if (operation_run(op, "keep_work_aside", true, &v, "o", &row) == DK_OK)
     PQclear(row);
-  values_done(&v);
   op->keeps = NULL;
   TRY(give_back_but(op, rows, i));
   return damage_refuse(op, token.instance, f->text);
@@ -256,9 +252,7 @@ send_fetch(struct operation *op, const struct dk_fetch_work *request, PGresult *
   struct values v;
 
   add_request(op, request, &v);
-  dk_status status = operation_run(op, "fetch_work", true, &v, ITEM_TYPES, ret);
-  values_done(&v);
-  return status;
+  return operation_run(op, "fetch_work", true, &v, ITEM_TYPES, ret);
 }
 
 /* An item that the server cannot read would stand first for ever. */
