@@ -485,7 +485,7 @@ cancel_call(struct dk_check *t, struct actor *actor)
 
   if (who->canceller == NULL)
     kit_trouble(t, "a call of %s cannot be cancelled from here", who->name);
-  kit_trace_printf(t, "cancel the call of %s", who->name);
+  say_in_trace(t, "cancel the call of %s", who->name);
   dk_cancel(who->canceller);
 }
 
@@ -578,7 +578,7 @@ kill_process(struct dk_check *t, struct actor *actor)
 {
   if (actor == NULL || actor->kind != IS_PROCESS || actor->given)
     kit_trouble(t, "kill_process() is for another process that has no call running");
-  kit_trace_printf(t, "%s is killed", actor->name);
+  say_in_trace(t, "%s is killed", actor->name);
   quit_process(actor, false);
   actor->kind = IS_HANDLE;
 }

@@ -591,8 +591,8 @@ wait_for_what_is_near(struct drain *d)
     stop(d);
   }
   if (n_later > 0)
-    kit_trace_printf(t, "not looked at: %zu instants more than %" PRId64 " ms away (time is real)",
-                     n_later, t->job->real_wait_ms);
+    say_in_trace(t, "not looked at: %zu instants more than %" PRId64 " ms away (time is real)",
+                 n_later, t->job->real_wait_ms);
 }
 
 void
@@ -608,7 +608,7 @@ kit_drain(struct dk_check *t, struct dk_arena *arena, struct kit_drained *ret_to
     go_through_time(&d);
   sort_lines(&ret_told->seen);
   sort_lines(&ret_told->listed);
-  kit_trace_printf(t, "drained: %zu lines, %u turns, %u work items", ret_told->seen.n, d.n_turns,
-                   d.n_work);
+  say_in_trace(t, "drained: %zu lines, %u turns, %u work items", ret_told->seen.n, d.n_turns,
+               d.n_work);
   dk_text_done(&d.text);
 }

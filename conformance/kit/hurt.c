@@ -115,7 +115,7 @@ cut_connections(struct dk_check *t)
 {
   size_t n = for_each_connection(t, cut_connection);
 
-  kit_trace_printf(t, "%zu connection%s cut between two calls", n, n == 1 ? " is" : "s are");
+  say_in_trace(t, "%zu connection%s cut between two calls", n, n == 1 ? " is" : "s are");
   return n;
 }
 
@@ -150,7 +150,7 @@ was_cut(struct dk_check *t)
     kit_trouble(t, "--store-crash: %s", armed->trouble);
   bool done = atomic_load(&armed->done) != 0;
   if (done)
-    kit_trace_printf(t, "(meanwhile %s)", words[armed->what]);
+    say_in_trace(t, "(meanwhile %s)", words[armed->what]);
   return done;
 }
 
@@ -273,7 +273,7 @@ command(struct dk_check *t, const char *verb)
 
   if (!ask_hand(t, verb, answer, ROOM))
     kit_trouble(t, "--store-%s: %s", verb, answer);
-  kit_trace_printf(t, "--store-%s: %s", verb, answer);
+  say_in_trace(t, "--store-%s: %s", verb, answer);
   return answer;
 }
 
@@ -382,7 +382,7 @@ kit_hurt_end(struct dk_check *t)
   if (!hurt_ask(t->report, t->hand_fd, "--store-start, --store-resume or --store-allow", "mend\n",
                 answer, sizeof(answer)) ||
       strncmp(answer, "ok", 2) != 0)
-    kit_trace_printf(t, "the server might not be restored: %s", answer);
+    say_in_trace(t, "the server might not be restored: %s", answer);
   close(t->hand_fd);
   t->hand_fd = -1;
 }

@@ -361,8 +361,6 @@ struct dk_check {
 
 uint32_t kit_trace(struct kit_report *report, int64_t at, const char *text);
 void kit_trace_add(struct kit_report *report, uint32_t line, const char *text);
-void kit_trace_printf(struct dk_check *t, const char *format, ...)
-  __attribute__((format(printf, 2, 3)));
 void kit_say_op(struct dk_check *t, struct dk_text *text, const struct op *op);
 void kit_say_reply(struct dk_check *t, struct dk_text *text, const struct op *op);
 void kit_say_bytes(struct dk_text *text, struct dk_bytes bytes);

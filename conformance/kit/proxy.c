@@ -441,9 +441,9 @@ trace_cut(struct dk_check *t, const struct message_cut *cut)
   static const char *const ends[] = {"closed", "reset", "ended in this direction", "stays open"};
   int end = cut->held && cut->passed_on ? 3 : cut->half ? 2 : cut->reset ? 1 : 0;
 
-  kit_trace_printf(t, "(meanwhile piece %u of the %s was %s%s, and the connection %s)", cut->n,
-                   cut->is_answer ? "server" : "provider", cut->held ? "held, and then " : "",
-                   cut->passed_on ? "passed on" : "dropped", ends[end]);
+  say_in_trace(t, "(meanwhile piece %u of the %s was %s%s, and the connection %s)", cut->n,
+               cut->is_answer ? "server" : "provider", cut->held ? "held, and then " : "",
+               cut->passed_on ? "passed on" : "dropped", ends[end]);
 }
 
 /* The piece that was passed on may arrive before the connection is closed. */

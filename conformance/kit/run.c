@@ -241,8 +241,8 @@ begin_pass(struct dk_check *t)
   t->report->pass = t->pass;
   kit_twin_begin_pass(t);
   if (t->pass > 0)
-    kit_trace_printf(t, "--- twin of region %d, %s its calls", (t->pass + 1) / 2,
-                     t->pass % 2 == 1 ? "with" : "without");
+    say_in_trace(t, "--- twin of region %d, %s its calls", (t->pass + 1) / 2,
+                 t->pass % 2 == 1 ? "with" : "without");
   if (t->job->plugin == NULL)
     return;
   set_phase(t, PHASE_OPEN);

@@ -153,7 +153,7 @@ stall_let_go(struct kit_gate *gate)
 void
 let_clock_go(struct dk_check *t)
 {
-  kit_trace_printf(t, "the held call continues");
+  say_in_trace(t, "the held call continues");
   stall_let_go(&t->shared->gate);
 }
 
@@ -208,8 +208,8 @@ pass_time(struct dk_check *t, struct actor *actor, int64_t ms)
     done = !waits_for_held(t, who);
   atomic_store(&gate->pushed, now(t) + ms);
   bool asks_now = !asked && atomic_load(&gate->asked) != 0;
-  kit_trace_printf(t, "%lld ms pass while a call is held and %s %s", (long long)ms, who->name,
-                   done ? "is done" : "waits for it");
+  say_in_trace(t, "%lld ms pass while a call is held and %s %s", (long long)ms, who->name,
+               done ? "is done" : "waits for it");
   stall_let_go(gate);
   return done || asks_now ? PASSED_AFTER : PASSED_DURING;
 }

@@ -318,7 +318,7 @@ open_handle(struct dk_check *t, struct actor *actor)
 
   if (who->kind == IS_THREAD || who->store != NULL)
     kit_trouble(t, "open_handle(%s): it has a handle", who->name);
-  kit_trace_printf(t, "open %s", who->name);
+  say_in_trace(t, "open %s", who->name);
   if (who->kind == IS_PROCESS)
     kit_run_handle_op(t, who, OP_OPEN);
   else
@@ -329,7 +329,7 @@ void
 open_handle_of_older_host(struct dk_check *t, size_t host_size)
 {
   t->host_size = host_size;
-  kit_trace_printf(t, "the host is an older one: its table has %zu bytes", host_size);
+  say_in_trace(t, "the host is an older one: its table has %zu bytes", host_size);
   open_handle(t, NULL);
   t->host_size = 0;
 }
@@ -338,7 +338,7 @@ void
 open_handle_to_read(struct dk_check *t)
 {
   t->only_reads = true;
-  kit_trace_printf(t, "with DK_OPEN_READ_ONLY:");
+  say_in_trace(t, "with DK_OPEN_READ_ONLY:");
   open_handle(t, NULL);
   t->only_reads = false;
 }
@@ -356,7 +356,7 @@ close_handle(struct dk_check *t, struct actor *actor)
 {
   struct actor *who = kit_actor(t, actor);
 
-  kit_trace_printf(t, "close %s", who->name);
+  say_in_trace(t, "close %s", who->name);
   if (who->kind == IS_PROCESS)
     kit_run_handle_op(t, who, OP_CLOSE);
   else if (who->kind == IS_THREAD || who->store == NULL)
@@ -524,8 +524,8 @@ open_status(struct dk_check *t, uint32_t flags, const char *store_suffix)
   if (status == DK_OK)
     close_store(t, "the opened store", store);
   kit_judge_violation(t);
-  kit_trace_printf(t, "open(%s, flags %u) -> %s", suffix, flags,
-                   kit_status_name(status, name, sizeof(name)));
+  say_in_trace(t, "open(%s, flags %u) -> %s", suffix, flags,
+               kit_status_name(status, name, sizeof(name)));
   return status;
 }
 
@@ -537,7 +537,7 @@ destroy_store(struct dk_check *t, const char *store_suffix)
 
   suffix_of(t, store_suffix, suffix);
   status = destroy(t, suffix);
-  kit_trace_printf(t, "destroy_store(%s) -> %s", suffix,
-                   kit_status_name(status, name, sizeof(name)));
+  say_in_trace(t, "destroy_store(%s) -> %s", suffix,
+               kit_status_name(status, name, sizeof(name)));
   return status;
 }

@@ -71,7 +71,7 @@ set_clock_back(struct dk_check *t, int64_t ms)
   if (t->real_time)
     kit_trouble(t, "the system's clock cannot be set back");
   dk_virtual_clock_restart(t->shared->clock, now(t) - ms);
-  kit_trace_printf(t, "the clock is set back by %lld ms", (long long)ms);
+  say_in_trace(t, "the clock is set back by %lld ms", (long long)ms);
 }
 
 void
@@ -80,7 +80,7 @@ set_host_clock_forward(struct dk_check *t, int64_t ms)
   if (t->shared->own_clock == 0)
     kit_trouble(t, "the host's clock is set forward only where stores use their own clock");
   atomic_fetch_add(&t->shared->gate.ahead, ms);
-  kit_trace_printf(t, "the host's clock jumps forward by %lld ms", (long long)ms);
+  say_in_trace(t, "the host's clock jumps forward by %lld ms", (long long)ms);
 }
 
 /* ---- races ----------------------------------------------------------------------------------- */

@@ -36,7 +36,7 @@ kit_trace_add(struct kit_report *report, uint32_t number, const char *text)
 }
 
 void
-kit_trace_printf(struct dk_check *t, const char *format, ...)
+say_in_trace(struct dk_check *t, const char *format, ...)
 {
   char text[KIT_TRACE_WIDTH];
   va_list args;

@@ -165,7 +165,7 @@ kit_twin_remembered(struct dk_check *t, struct actor *who)
   if (who->canceller != NULL) /* as after the call: the next one runs again */
     dk_canceller_reset(who->canceller);
   t->last = who;
-  kit_trace_printf(t, "%s %s is left out", who->name, kit_op_name(op->kind));
+  say_in_trace(t, "%s %s is left out", who->name, kit_op_name(op->kind));
   return op->status;
 }
 

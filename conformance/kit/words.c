@@ -5,7 +5,6 @@
 #include "conformance/kit/kit.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/sat.h"
@@ -60,18 +59,6 @@ int64_t
 patience_ms(const struct dk_check *t)
 {
   return t->job->patience_ms > 0 ? t->job->patience_ms : USUAL_PATIENCE_MS;
-}
-
-void
-say_in_trace(struct dk_check *t, const char *format, ...)
-{
-  char text[KIT_TRACE_WIDTH];
-  va_list args;
-
-  va_start(args, format);
-  vsnprintf(text, sizeof(text), format, args);
-  va_end(args);
-  kit_trace_printf(t, "%s", text);
 }
 
 void
