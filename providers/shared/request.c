@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a request may not be, for both plugins: see request.h. */
+/* What both plugins refuse: see request.h. */
 #include "providers/shared/request.h"
 
 dk_status
