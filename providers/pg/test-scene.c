@@ -130,7 +130,7 @@ scene_begin(struct scene *s, int n_hosts)
   snprintf(conninfo, sizeof conninfo, "host=%s%s%s user=me", fake_folder(s->fake[OLD]),
            n_hosts > 1 ? "," : "", n_hosts > 1 ? fake_folder(s->fake[NEW]) : "");
   s->settings = SETTINGS(0, "conninfo", conninfo, "answer_timeout", "10m");
-  s->settings.silence_ms = 50;
+  s->settings.silence_ms = 250; /* within which a busy machine makes a session */
   if (servers_new(&s->host.host, &s->settings, &s->servers, &s->why) != DK_OK)
     BAIL_OUT("no memory of servers");
 }
@@ -151,7 +151,10 @@ open_connection(struct scene *s, struct connection *c)
 {
   *c = (struct connection){
     .host = &s->host.host, .settings = &s->settings, .servers = s->servers};
-  return connection_open(c, &s->call, &s->why);
+  dk_status status = connection_open(c, &s->call, &s->why);
+  if (status != DK_OK)
+    diag("a session is refused: %s", s->why.text);
+  return status;
 }
 
 void
