@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server whose answers a test defines: see test-fake.h.
  *
- * Locking: `mutex` guards the threads and their sockets. */
+ * Locking: `mutex` guards the threads and their sockets, and is held while a connection is
+ * accepted: so none is missing in a count that is taken when no other is pending. */
 #include "providers/pg/test-fake.h"
 
 #include <arpa/inet.h>
 #include <libpq-fe.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,10 +58,14 @@ static void *
 accept_all(void *context)
 {
   struct fake *fake = context;
-  int fd;
+  struct pollfd pending = {.fd = fake->listener, .events = POLLIN};
 
-  while ((fd = accept4(fake->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+  for (;;) {
+    poll(&pending, 1, -1);
     pthread_mutex_lock(&fake->mutex);
+    int fd = accept4(fake->listener, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0)
+      break;
     if (fake->n_guests == MOST_CONNECTIONS)
       BAIL_OUT("too many connections to the fake server");
     struct guest *guest = &fake->guests[fake->n_guests++];
@@ -67,6 +74,7 @@ accept_all(void *context)
       BAIL_OUT("no thread for the fake server");
     pthread_mutex_unlock(&fake->mutex);
   }
+  pthread_mutex_unlock(&fake->mutex);
   return NULL;
 }
 
@@ -124,10 +132,17 @@ fake_folder(const struct fake *fake)
 int
 fake_connections(struct fake *fake)
 {
-  pthread_mutex_lock(&fake->mutex);
-  int n = fake->n_guests;
-  pthread_mutex_unlock(&fake->mutex);
-  return n;
+  struct pollfd pending = {.fd = fake->listener, .events = POLLIN};
+
+  for (;;) {
+    pthread_mutex_lock(&fake->mutex);
+    int n = fake->n_guests;
+    bool all = poll(&pending, 1, 0) == 0;
+    pthread_mutex_unlock(&fake->mutex);
+    if (all)
+      return n;
+    sched_yield();
+  }
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
