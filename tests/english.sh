@@ -118,7 +118,7 @@ check_source() {
 }
 # check FILE [NAME]: as if the file had this name
 check() {
-  ${AWK:-awk} -v name="$2" -f "$scratch/english.awk" "$scratch/allowed" "$scratch/phrases" "$1"
+  ${AWK:-awk} -v name="${2:-}" -f "$scratch/english.awk" "$scratch/allowed" "$scratch/phrases" "$1"
 }
 
 [ "$(texts | wc -l)" -ge 13 ]

@@ -60,7 +60,8 @@ check "${me}b"
 is $? 1 'the same with a server that does not remove it any more'
 is "$(stores | grep -c -e '-1-a$')" 1 'it stays'
 like "$(cat err)" \
-  "left over, because their check was ended while they were made:.* x-dk${me}b-1-a" 'that is reported'
+  "left over, because their check was ended while they were made:.* x-dk${me}b-1-a" \
+  'that is reported'
 like "$(cat tap)" 'could not be removed; see .*/journal; durakit clean' 'with what removes it'
 folder=$(folder_of "${me}b")
 like "$(cat "$folder/journal")" "^dk${me}b-1-a\$" 'and it is in the journal'

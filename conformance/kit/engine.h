@@ -104,8 +104,8 @@ struct kit_hurt {
 struct kit_job {
   const struct check *check;
   /* Absolute path.  NULL: nothing is loaded and no store is opened; kit_run calls the check's
-   * function alone, and judges and compares as usual.  So the runner's canaries use the same engine,
-   * with any plugin under test; they use `expect`, and no store. */
+   * function alone, and judges and compares as usual.  So the runner's canaries use the same
+   * engine, with any plugin under test; they use `expect`, and no store. */
   const char *plugin;
   const struct dk_setting *settings;   /* as the user gave them, without the STORE parameter */
   size_t n_settings;
