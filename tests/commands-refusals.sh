@@ -184,7 +184,7 @@ durakit: raise: "" cannot be the name of an event
   next      durakit raise --help shows examples
 TEXT
 refuses 2 'a setting without a value' start order-3 --name order --set foo <<'TEXT'
-durakit: --set: there is no key with a value
+durakit: --set: needs a key and a value
   expected  KEY=VALUE
   next      durakit start --help shows examples
 TEXT

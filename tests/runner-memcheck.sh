@@ -72,7 +72,7 @@ like "$(cat tap)" '^  verdict: "early-exit"$' 'an early exit is no pass here eit
 "$DURAKIT" check "$zoo/constructor-thread.so" --only turn/commit-frees --memcheck --classify 0 \
   > tap 2> err
 is $? 0 'a constructor that starts a thread' || diag "$(cat err tap)"
-like "$(cat tap)" '^# memcheck: each check was a start of Valgrind of its own, .* threads' \
+like "$(cat tap)" '^# memcheck: Valgrind was started anew for each check, .* threads' \
   'and its checks are not copies, which is reported'
 
 # ---- what passes ---------------------------------------------------------------------------------

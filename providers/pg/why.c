@@ -94,8 +94,8 @@ static const struct meaning {
   {"55006", DK_BUSY, STAYS, "other sessions use it; try again"},
   {"2BP01", DK_REFUSED, STAYS, "remove or move what is not the store's, and try again"},
   {"23505", DK_CORRUPT, STAYS,
-   "there is a row that the store cannot have made, or a constraint was added to its tables; "
-   "remove it, or restore a backup"},
+   "a row that the store cannot have made refuses this, or an index that is not its own; remove "
+   "what was added to the store's tables, or restore a backup"},
   {"26000", DK_BUSY, STAYS, "try again"},
   {"42P05", DK_BUSY, STAYS, "try again"},
   {"72000", DK_BUSY, STAYS, "try again"},

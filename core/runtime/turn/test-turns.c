@@ -455,7 +455,7 @@ test_taken_is_not_named(void)
   rig_run(&rig, "p", "parent", "free");
   is(rig_result(&rig, "p"), "completed: succeeded, hello x", "the turn is made again");
   cmp_ok(listener_count(rig.listener, DK_LOG_STALLED), "==", 1, "after it was delayed, once");
-  rig_is_told(&rig, DK_LOG_STALLED, "p", "taken", "");
+  rig_is_told(&rig, DK_LOG_STALLED, "p", "already stored", "");
   rig_end(&rig);
 }
 
