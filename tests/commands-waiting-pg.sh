@@ -46,6 +46,7 @@ took=$(($(date +%s) - began))
 [ $took -ge 5 ] && [ $took -lt 18 ]
 ok $? "wait: after $took s of 6 s"
 (cd / && sh -c "$DURAKIT_PG_RESUME")
+rm -f err.txt # that of before is not to be read
 # shellcheck disable=SC2086
 "$DURAKIT" wait order-1 $on --timeout 10s > out.txt 2> err.txt &
 waiter=$!
@@ -62,6 +63,7 @@ ok $? "wait: after $took s of 10 s"
 (cd / && sh -c "$DURAKIT_PG_RESUME")
 
 # A store that becomes unreachable while the command waits for an instance: order-1 never ends.
+rm -f err.txt # that of before is not to be read
 # shellcheck disable=SC2086
 "$DURAKIT" wait order-1 $on --timeout 1h > out.txt 2> err.txt &
 waiter=$!
@@ -74,6 +76,7 @@ like "$(cat err.txt)" 'the store is unreachable; the command waits for it' 'wait
 kill -TERM $waiter
 wait $waiter
 is $? 5 'wait: and it waits until it is interrupted'
+rm -f err.txt # that of before is not to be read
 # shellcheck disable=SC2086
 "$DURAKIT" wait order-9 $on --timeout 10m > out.txt 2> err.txt &
 waiter=$!

@@ -79,6 +79,7 @@ if [ -f "$SQLITE_PLUGIN" ]; then
   d status order-1 > out.txt
   is "$? $(head -n 1 out.txt | cut -c 1-7)" '0 order-1' 'status: answered at once'
   # Longer than it takes: as if nothing had been.
+  rm -f err.txt
   "$DURAKIT" start order-3 --name order "$@" --patience 10m \
     > out.txt 2> err.txt < /dev/null 7>&- &
   starter=$!
