@@ -317,17 +317,18 @@ enter(struct op *op, void *self, struct dk_call *call, const char *name)
 void
 let_others_pass(const struct store *s)
 {
-  enum { A_GOOD_CHANCE = 3000 };
+  enum { A_GOOD_CHANCE_NS = 4 * 1000 * 1000 };
   struct stat before, now;
 
   if (fstat(s->fd, &before) < 0)
     return;
-  now = before;
-  for (int i = 0; i < A_GOOD_CHANCE && now.st_size == before.st_size; i++) {
+  do {
     sched_yield();
     if (fstat(s->fd, &now) < 0)
       return;
-  }
+  } while (now.st_size == before.st_size &&
+           (time.tv_sec - begun.tv_sec) * 1000000000 + time.tv_nsec - begun.tv_nsec <
+             A_GOOD_CHANCE_NS);
 }
 
 dk_status
