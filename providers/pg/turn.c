@@ -107,7 +107,7 @@ hand_up_head(struct operation *op, const PGresult *r, int row, int64_t now, int6
   };
 
   head.lock_token = turn_token(op->h, room, head.instance, field_bigint(r, row, A));
-  head.lease_left_ms = lock_ms - (host->now(host) - op->sent_at);
+  head.lease_left_ms = time_add(op->sent_at, lock_ms) - host->now(host);
   if (head.lease_left_ms < 1)
     return refuse(op, DK_BUSY, "the lease ended before the turn could be delivered");
   return host->turn(op->call, &head);
