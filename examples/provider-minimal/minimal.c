@@ -457,9 +457,9 @@ static dk_status refuse_commit(struct op *op, const struct dk_turn_result *r) {
 static dk_status make_execution(struct op *op, const struct dk_turn_result *r) {
   const struct row *old = op->turn->current;
   bool begins = !old || old->item.execution_id != r->execution_id;
-  struct dk_bytes output = r->status || begins ? r->output : old->item.payload; /* [ACK-9] */
-  TRY(make(op, EXECUTION, bytes(&op->turn->id),
-           ITEM(.execution_id = r->execution_id, .payload = output)));
+  struct dk_bytes kept = begins ? (struct dk_bytes){NULL, 0} : old->item.payload;
+  TRY(make(op, EXECUTION, bytes(&op->turn->id), ITEM(.execution_id = r->execution_id,
+           .payload = r->status ? r->output : kept))); /* [ACK-9] */
   struct facts *f = &op->rows->facts;
   if (old)
     *f = old->facts;
