@@ -63,6 +63,7 @@ model_sources = \
 	conformance/model/apply.c \
 	conformance/model/apply.h \
 	conformance/model/cancel.c \
+	conformance/model/choice.h \
 	conformance/model/commit.c \
 	conformance/model/delete.c \
 	conformance/model/err.c \

@@ -69,7 +69,7 @@ version_of(const struct op *op, const struct instance *instance)
   static const struct dk_bytes first = {"1.0.0", 5};
   bool is_later = instance->current != instance->first;
 
-  return DEFECT(M_ADMIN_VERSION_OF_FIRST, is_later && !same_bytes(instance->facts->version, first))
+  return DEFECT(M_ADMIN_VERSION_OF_FIRST, is_later && !equal_bytes(instance->facts->version, first))
            ? first : instance->facts->version;
 }
 

@@ -49,7 +49,7 @@ apply_key_comes(struct store *s, const struct step *p)
   made->value = keep(&tail, p->payload);
   made->updated_at = p->enqueued_at;
   struct key **place = place_of_key(instance, p->id);
-  if (*place && same_bytes((*place)->name, p->id))
+  if (*place && equal_bytes((*place)->name, p->id))
     remove_key(place);
   made->next = *place;
   *place = made;
@@ -68,7 +68,7 @@ apply_key_goes(struct store *s, const struct step *p)
     return DK_OK;
   }
   struct key **place = place_of_key(instance, p->id);
-  if (*place && same_bytes((*place)->name, p->id))
+  if (*place && equal_bytes((*place)->name, p->id))
     remove_key(place);
   return DK_OK;
 }

@@ -69,7 +69,7 @@ is_alike(const struct identity *a, const struct identity *b, int32_t mutant)
   struct dk_bytes x = a->instance, y = b->instance;
 
   if (mutant == M_CANCEL_ANY_EXECUTION)
-    return same_bytes(x, y);
+    return equal_bytes(x, y);
   if (a->execution_id != b->execution_id)
     return false;
   if (mutant == M_CANCEL_INSTANCE_BY_PREFIX)
@@ -108,7 +108,7 @@ sweep(struct op *op, const struct instance *turn, const struct dk_turn_result *r
     const struct row *row = OWNER_OF(at, struct row, link);
     const struct identity *i = &row->identity;
 
-    if (!same_bytes(i->instance, turn->id))
+    if (!equal_bytes(i->instance, turn->id))
       continue;
     if (unlocks)
       change_row(op, row, (struct lock){.epoch = row->lock.epoch}, row->owner, row->visible_at,

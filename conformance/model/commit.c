@@ -459,7 +459,7 @@ enqueue_messages(struct op *op, const struct instance *turn, const struct dk_tur
       release_turn(op, target, false);
     if (DEFECT(M_ACK_TIMER_FIRES_AT_ONCE, visible_at > op->now))
       visible_at = op->now;
-    if (DEFECT(M_ACK_MESSAGES_GO_TO_ITSELF, !same_bytes(to, turn->id)))
+    if (DEFECT(M_ACK_MESSAGES_GO_TO_ITSELF, !equal_bytes(to, turn->id)))
       to = turn->id;
     write_message(op, to, item, visible_at);
   }

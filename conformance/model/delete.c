@@ -535,7 +535,7 @@ next_of(const struct deletion *d, size_t from, size_t until, struct dk_bytes aft
     return after;
   if (until == s->instances.n || MUTANT(M_DEL_NO_NEXT) || MUTANT(M_DEL_LIMIT_COUNTS_PASSED))
     return none;
-  if (DEFECT(M_DEL_NEXT_IS_LAST_DELETED, !same_bytes(last, d->all[until - 1]->id)))
+  if (DEFECT(M_DEL_NEXT_IS_LAST_DELETED, !equal_bytes(last, d->all[until - 1]->id)))
     return last.ptr ? last : after;
   if (DEFECT(M_DEL_NEXT_IS_ONE_FURTHER, until < s->instances.n))
     return d->all[until]->id;

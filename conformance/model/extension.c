@@ -114,7 +114,7 @@ session_free_at(const struct op *op, const struct row *row, const struct dk_fetc
     return INT64_MIN;
   if (request->session_rule == DK_SESSION_NONE || !request->owner.ptr)
     return INT64_MAX;
-  if (is_held && same_bytes(session->owner, request->owner))
+  if (is_held && equal_bytes(session->owner, request->owner))
     return INT64_MIN;
   if (request->session_rule == DK_SESSION_HELD)
     return INT64_MAX;

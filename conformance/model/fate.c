@@ -107,7 +107,7 @@ is_text(const struct op *op, struct dk_bytes wanted, struct dk_bytes text)
 {
   const struct store *s = op->s;
 
-  if (!wanted.ptr || same_bytes(wanted, text))
+  if (!wanted.ptr || equal_bytes(wanted, text))
     return true;
   return text.ptr && (DEFECT(M_ADMIN_FILTER_BY_PREFIX, begins_with(text, wanted)) ||
                       DEFECT(M_ADMIN_FILTER_PADDED,

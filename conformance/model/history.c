@@ -75,7 +75,7 @@ model_history_hand_up_execution(const struct reading *r)
 
   if (DEFECT(M_EXEC_ONE_STATUS, e->status != current->status))
     head.status = current->status;
-  if (DEFECT(M_EXEC_ONE_OUTPUT, !same_bytes(e->output, current->output)))
+  if (DEFECT(M_EXEC_ONE_OUTPUT, !equal_bytes(e->output, current->output)))
     head.output = current->output;
   if (DEFECT(M_EXEC_TIMES_IN_SECONDS, e->started_at % SECOND || e->completed_at % SECOND)) {
     head.started_at -= e->started_at % SECOND;

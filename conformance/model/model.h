@@ -39,6 +39,7 @@
 #include <sys/types.h>
 
 #include "conformance/contract/mutants.h"
+#include "conformance/model/choice.h"
 #include "conformance/model/extension.h"
 #include "core/base/bytes.h"
 #include "core/base/text.h"
@@ -215,6 +216,7 @@ struct store {
   size_t n_watches;
   int32_t mutant;       /* its number; -1: none, this is the model itself */
   const struct dk_mutant_reached *reached;
+  const struct dk_model_choice *choice; /* the host's; NULL: it makes none */
   /* of mutants */
   struct dk_text unwritten;        /* what is answered but not yet in the log */
   int64_t first_now;               /* of the handle's first operation */
@@ -231,6 +233,18 @@ is_mutant(const struct store *s, int32_t number)
   return s->mutant == number;
 }
 
+/* The host has chosen what a fetch is to hand out, or what not. */
+static inline bool
+follows_choice(const struct store *s)
+{
+  return s->choice && s->choice->what != DK_CHOICE_FREE;
+}
+static inline bool
+is_passed_over(const struct store *s, bool is_chosen)
+{
+  return is_chosen != (s->choice->what == DK_CHOICE_ONLY);
+}
+
 dk_status state_init(struct store *s);
 void state_done(struct store *s);
 struct instance *find_instance(const struct store *s, struct dk_bytes id);
@@ -240,7 +254,7 @@ struct session *find_session(const struct store *s, struct dk_bytes id);
 /* All instances, s->instances.n, in the order of their ids, until the next step; NULL: no memory.
  */
 struct instance *const *instances_in_order(struct store *s);
-bool same_bytes(struct dk_bytes a, struct dk_bytes b);
+bool equal_bytes(struct dk_bytes a, struct dk_bytes b);
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 

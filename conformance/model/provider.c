@@ -51,6 +51,8 @@ choose_mutant(struct op *op, const char *id)
     s->reached = host->service(host, DK_MUTANT_REACHED);
   if (s->reached && !DK_HAS_FIELD(dk_mutant_reached, s->reached, reached))
     s->reached = NULL;
+  if (DK_HAS(dk_host, host, service))
+    s->choice = host->service(host, DK_MODEL_CHOICE);
   if (id && s->mutant < 0)
     return refuse(op, DK_INVALID, "there is no mutant \"%s\"; the nearest is \"%s\"", id,
                   dk_mutant_nearest(id));

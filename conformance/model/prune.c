@@ -75,7 +75,7 @@ take_more(struct op *op, const struct instance *instance, uint64_t execution_id)
   FOR_EACH(at, &s->rows) {
     const struct identity *i = &OWNER_OF(at, struct row, link)->identity;
     if (DEFECT(M_PRUNE_TAKES_WORK, i->execution_id == execution_id &&
-                                     same_bytes(i->instance, instance->id)))
+                                     equal_bytes(i->instance, instance->id)))
       delete_row(op, i->instance, &(struct dk_activity){i->execution_id, i->activity_id});
   }
   if (DEFECT(M_PRUNE_TAKES_MESSAGES, instance->messages.next != &instance->messages))

@@ -116,7 +116,7 @@ is_taken_for(const struct store *s, struct dk_bytes other, struct dk_bytes id)
 {
   return DEFECT(M_QUEUE_INSTANCES_IN_ANY_CASE, is_same_in_any_case(other, id)) ||
          DEFECT(M_QUEUE_INSTANCES_PADDED,
-                same_bytes(without_blanks(other), without_blanks(id))) ||
+                equal_bytes(without_blanks(other), without_blanks(id))) ||
          DEFECT(M_QUEUE_INSTANCES_BY_PATTERN, fits_pattern(other, id)) ||
          DEFECT(M_QUEUE_INSTANCES_NORMALISED, is_same_composed(other, id));
 }
@@ -131,7 +131,7 @@ instance_meant(const struct store *s, struct dk_bytes id)
     struct dk_bytes other = OWNER_OF(at, struct instance, link)->id;
     if (++n > LOOKS_AT_MOST)
       break;
-    if (!same_bytes(other, id) && is_taken_for(s, other, id))
+    if (!equal_bytes(other, id) && is_taken_for(s, other, id))
       return other;
   }
   return id;
@@ -152,7 +152,7 @@ is_alike_stored(const struct store *s, struct dk_bytes instance, struct dk_bytes
     if (!other.ptr)
       continue;
     if (DEFECT(M_QUEUE_IDS_IN_ANY_CASE, is_same_in_any_case(other, id)) ||
-        DEFECT(M_QUEUE_IDS_PADDED, same_bytes(without_blanks(other), without_blanks(id))))
+        DEFECT(M_QUEUE_IDS_PADDED, equal_bytes(without_blanks(other), without_blanks(id))))
       return true;
   }
   return false;

@@ -89,7 +89,7 @@ table_remove(struct table *t, struct entry *entry)
 /* ---- finding --------------------------------------------------------------------------------- */
 
 bool
-same_bytes(struct dk_bytes a, struct dk_bytes b)
+equal_bytes(struct dk_bytes a, struct dk_bytes b)
 {
   return !a.ptr == !b.ptr && a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
@@ -120,7 +120,7 @@ find_instance(const struct store *s, struct dk_bytes id)
 {
   FOR_EACH_IN(&s->instances, hash_of_instance(id), e) {
     struct instance *instance = OWNER_OF(e, struct instance, entry);
-    if (same_bytes(instance->id, id))
+    if (equal_bytes(instance->id, id))
       return instance;
   }
   return NULL;
@@ -206,7 +206,7 @@ find_message(const struct store *s, struct dk_bytes instance, struct dk_bytes id
     return NULL;
   FOR_EACH_IN(&s->messages, hash_of_message(instance, id), e) {
     struct message *message = OWNER_OF(e, struct message, entry);
-    if (same_bytes(message->of->id, instance) && same_bytes(message->id, id))
+    if (equal_bytes(message->of->id, instance) && equal_bytes(message->id, id))
       return message;
   }
   return NULL;
@@ -217,7 +217,7 @@ find_session(const struct store *s, struct dk_bytes id)
 {
   struct session *session = s->sessions;
 
-  while (session && !same_bytes(session->id, id))
+  while (session && !equal_bytes(session->id, id))
     session = session->next;
   return session;
 }
@@ -229,7 +229,7 @@ find_row(const struct store *s, const struct identity *i)
     struct row *row = OWNER_OF(e, struct row, entry);
     if (row->identity.execution_id == i->execution_id &&
         row->identity.activity_id == i->activity_id &&
-        same_bytes(row->identity.instance, i->instance))
+        equal_bytes(row->identity.instance, i->instance))
       return row;
   }
   return NULL;

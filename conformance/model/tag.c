@@ -28,7 +28,7 @@ trimmed(struct dk_bytes text)
 static bool
 is_same_trimmed(struct dk_bytes a, struct dk_bytes b)
 {
-  return same_bytes(trimmed(a), trimmed(b));
+  return equal_bytes(trimmed(a), trimmed(b));
 }
 
 static bool
@@ -85,7 +85,7 @@ is_same_tag(const struct store *s, struct dk_bytes tag, struct dk_bytes listed)
     {M_TAG_BY_PREFIX, begins_with},           {M_TAG_NORMALIZED, is_same_normalized},
     {M_TAG_FIRST_64_BYTES, is_same_at_first},
   };
-  bool is_same = same_bytes(tag, listed);
+  bool is_same = equal_bytes(tag, listed);
 
   for (size_t i = 0; !is_same && i < sizeof wrong / sizeof wrong[0]; i++)
     if (DEFECT(wrong[i].mutant, wrong[i].is_same(tag, listed)))

@@ -75,6 +75,8 @@ choose_instance(struct op *op, const struct dk_fetch_turn *request, uint64_t *re
     int64_t visible_at = due_at(op, OWNER_OF(turn->messages.next, struct message, link));
     int64_t free_at = turn_free_at(op, &turn->lock);
 
+    if (follows_choice(s) && is_passed_over(s, equal_bytes(turn->id, s->choice->instance)))
+      continue;
     if (DEFECT(M_QUEUE_LOOKS_AT_A_HUNDRED, ++looked == 100))
       break;
     if (!fits_ranges(op, turn, request)) {
@@ -111,7 +113,7 @@ is_warm(const struct op *op, const struct instance *turn, const struct dk_fetch_
   if (b.ptr && (DEFECT(M_TURN_OWNER_BY_LENGTH, a.len == b.len) ||
                 DEFECT(M_TURN_OWNER_BY_PREFIX, memcmp(a.ptr, b.ptr, shorter) == 0)))
     return true;
-  return REFUSED(M_TURN_AFFINITY_IGNORED, HOLDS(M_TURN_ANYBODY_IS_OWNER, same_bytes(a, b)));
+  return REFUSED(M_TURN_AFFINITY_IGNORED, HOLDS(M_TURN_ANYBODY_IS_OWNER, equal_bytes(a, b)));
 }
 
 /* TURN-4, TURN-11, TURN-13: what the head reports of a known instance. */
@@ -252,7 +254,7 @@ own_instance(const struct op *op, const struct dk_fetch_turn *request)
   FOR_EACH(at, &op->s->waiting) {
     struct instance *turn = OWNER_OF(at, struct instance, link);
 
-    if (request->owner.len > 0 && turn->facts && same_bytes(turn->facts->owner, request->owner) &&
+    if (request->owner.len > 0 && turn->facts && equal_bytes(turn->facts->owner, request->owner) &&
         due_at(op, OWNER_OF(turn->messages.next, struct message, link)) <= op->now &&
         turn_free_at(op, &turn->lock) <= op->now && fits_ranges(op, turn, request))
       return turn;

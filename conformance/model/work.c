@@ -100,6 +100,23 @@ pass_by_tagged(struct op *op, const struct row *row, const struct dk_fetch_work 
   op->leaves_traces = true;
 }
 
+/* WORK-8: a fetch may bring fewer than there are, and any of them. */
+static bool
+is_left_out(const struct store *s, const struct row *row)
+{
+  bool is_chosen = false;
+
+  if (!follows_choice(s))
+    return false;
+  for (size_t i = 0; i < s->choice->n_items; i++) {
+    const struct dk_item *item = &s->choice->items[i].item;
+    is_chosen = is_chosen || (item->activity_id == row->identity.activity_id &&
+                              item->execution_id == row->identity.execution_id &&
+                              equal_bytes(item->instance, row->identity.instance));
+  }
+  return is_passed_over(s, is_chosen);
+}
+
 /* WORK-2, TAG-2: what does not fit is skipped and stays as it is. */
 static bool
 is_eligible(struct op *op, const struct row *row, const struct dk_fetch_work *request)
@@ -223,6 +240,8 @@ look_for_work(struct op *op, const void *asked)
     return refuse(op, DK_INVALID, "the request has another size than expected");
   FOR_EACH(at, &s->rows) {
     const struct row *row = OWNER_OF(at, struct row, link);
+    if (is_left_out(s, row))
+      continue;
     if (!is_eligible(op, row, request)) {
       misfits += !fits_tags(op, row, request) && row_free_at(op, &row->lock) <= op->now ? 1 : 0;
       if (DEFECT(M_WORK_LOOKS_AT_A_HUNDRED, ++passed == 100) ||
@@ -369,7 +388,7 @@ send_though_deleted(struct op *op, struct dk_bytes text, const struct dk_item *c
   if (!completion || !parse_work_token(s, text, &token) ||
       (!DEFECT(M_CANCEL_LATE_COMPLETION_TO_OTHERS,
                is_of_deleted_row(s, text) &&
-                 !same_bytes(completion->instance, token.of.instance)) &&
+                 !equal_bytes(completion->instance, token.of.instance)) &&
        !DEFECT(M_DEL_LATE_ACK_ENQUEUES, token.epoch <= s->epochs && /* DEL-5 */
                                           !find_instance(s, token.of.instance))))
     return;
