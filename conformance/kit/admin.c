@@ -368,6 +368,32 @@ take_back_ids(const struct dk_bytes *ids, size_t n)
     kit_overwrite(ids[i]);
 }
 
+/* `op` is a copy that still has the texts of another one. */
+void
+kit_copy_admin_request(struct dk_check *t, struct dk_arena *arena, struct op *op)
+{
+  struct dk_instance_filter *filter = &op->filter;
+
+  filter->ids = kit_copy_list(t, arena, filter->ids, filter->n_ids);
+  filter->name = kit_copy_bytes(t, arena, filter->name);
+  filter->version = kit_copy_bytes(t, arena, filter->version);
+  filter->parent_instance = kit_copy_bytes(t, arena, filter->parent_instance);
+  if (op->list_instances.filter != NULL)
+    op->list_instances.filter = filter;
+  if (op->delete_matching.filter != NULL)
+    op->delete_matching.filter = filter;
+  if (op->prune.filter != NULL)
+    op->prune.filter = filter;
+  op->list_instances.after = kit_copy_bytes(t, arena, op->list_instances.after);
+  op->list_executions.instance = kit_copy_bytes(t, arena, op->list_executions.instance);
+  op->read_messages.instance = kit_copy_bytes(t, arena, op->read_messages.instance);
+  op->delete_instances.instances = kit_copy_list(t, arena, op->delete_instances.instances,
+                                                 op->delete_instances.n_instances);
+  op->delete_matching.after = kit_copy_bytes(t, arena, op->delete_matching.after);
+  op->prune.instance = kit_copy_bytes(t, arena, op->prune.instance);
+  op->prune.after = kit_copy_bytes(t, arena, op->prune.after);
+}
+
 void
 kit_take_back_admin(const struct op *op)
 {

@@ -220,6 +220,38 @@ kit_copy_result(struct dk_check *t, struct dk_arena *arena, const struct dk_turn
   return r;
 }
 
+const struct dk_bytes *
+kit_copy_list(struct dk_check *t, struct dk_arena *arena, const struct dk_bytes *list, size_t n)
+{
+  struct dk_bytes *copy = list == NULL ? NULL : kit_alloc(t, arena, n, sizeof(*copy));
+
+  for (size_t i = 0; copy != NULL && i < n; i++)
+    copy[i] = kit_copy_bytes(t, arena, list[i]);
+  return copy;
+}
+
+void
+kit_copy_request(struct dk_check *t, struct dk_arena *arena, const struct op *from, struct op *to)
+{
+  *to = *from;
+  to->token = kit_copy_bytes(t, arena, from->token);
+  to->item = copy_item(t, arena, &from->item);
+  to->fetch_turn.owner = kit_copy_bytes(t, arena, from->fetch_turn.owner);
+  if (from->fetch_turn.ranges != NULL)
+    to->fetch_turn.ranges = copy_array(t, arena, from->fetch_turn.ranges, from->fetch_turn.n_ranges,
+                                       sizeof(*from->fetch_turn.ranges));
+  to->fetch_work.owner = kit_copy_bytes(t, arena, from->fetch_work.owner);
+  to->fetch_work.tags = kit_copy_list(t, arena, from->fetch_work.tags, from->fetch_work.n_tags);
+  to->read_history.instance = kit_copy_bytes(t, arena, from->read_history.instance);
+  if (from->work_result.completion != NULL) {
+    to->item = copy_item(t, arena, from->work_result.completion);
+    to->work_result.completion = &to->item;
+  }
+  if (from->result != NULL)
+    to->result = kit_copy_result(t, arena, from->result);
+  kit_copy_admin_request(t, arena, to);
+}
+
 /* ---- overwriting ----------------------------------------------------------------------------- */
 
 enum { NOT_YOURS = 0x5a };

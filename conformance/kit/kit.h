@@ -355,7 +355,14 @@ struct dk_check {
   LIST(struct dk_turn *) spare_turns;     /* fetched on the way to another */
   LIST(struct dk_work_item *) spare_work;
   struct kit_twin twin;
+  /* Of a check that asks for passes of its own. */
+  int32_t passes;                /* in all; 0: as many as its regions need */
+  struct dk_arena lasting;       /* lives through all passes */
+  void *plan;                    /* in it, from the first pass on */
 };
+
+/* The check is to be run once more after this pass, in a fresh store: for one without regions. */
+void kit_want_pass(struct dk_check *t);
 
 /* ---- trace (trace.c) ------------------------------------------------------------------------- */
 
@@ -375,6 +382,11 @@ struct dk_bytes kit_copy_bytes(struct dk_check *t, struct dk_arena *arena, struc
 void kit_copy_reply(struct dk_check *t, struct dk_arena *arena, struct op *op);
 const struct dk_turn_result *kit_copy_result(struct dk_check *t, struct dk_arena *arena,
                                              const struct dk_turn_result *result);
+const struct dk_bytes *kit_copy_list(struct dk_check *t, struct dk_arena *arena,
+                                     const struct dk_bytes *list, size_t n); /* NULL: NULL */
+/* A copy of the request: kind, token and all that is sent. */
+void kit_copy_request(struct dk_check *t, struct dk_arena *arena, const struct op *from,
+                      struct op *to);
 /* Overwrites the texts of a request, which are the kit's own copies, after the call, when nothing
  * may read them any longer. */
 void kit_take_back(const struct op *op);
@@ -419,6 +431,7 @@ void kit_say_admin_op(struct dk_check *t, struct dk_text *text, const struct op 
 void kit_say_admin_reply(struct dk_check *t, struct dk_text *text, const struct op *op);
 void kit_copy_admin_reply(struct dk_check *t, struct dk_arena *arena, struct op *op);
 void kit_take_back_admin(const struct op *op);
+void kit_copy_admin_request(struct dk_check *t, struct dk_arena *arena, struct op *op);
 /* Gives an operation the reply of another one. */
 void kit_give_admin_reply(struct op *op, const struct op *reply);
 

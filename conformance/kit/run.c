@@ -240,7 +240,7 @@ begin_pass(struct dk_check *t)
   t->waited_ms = 0;
   t->report->pass = t->pass;
   kit_twin_begin_pass(t);
-  if (t->pass > 0)
+  if (t->pass > 0 && t->twin.regions > 0)
     say_in_trace(t, "--- twin of region %d, %s its calls", (t->pass + 1) / 2,
                  t->pass % 2 == 1 ? "with" : "without");
   if (t->job->plugin == NULL)
@@ -255,11 +255,11 @@ static void
 run_pass(struct dk_check *t)
 {
   begin_pass(t);
-  set_phase(t, t->pass == 0 ? PHASE_RUN : PHASE_TWIN);
+  set_phase(t, t->pass > 0 && t->twin.regions > 0 ? PHASE_TWIN : PHASE_RUN);
   t->job->check->run(t);
   if (t->twin.inside)
     kit_trouble(t, "the check ended between before and expect_unchanged");
-  if (t->pass > 0)
+  if (t->pass > 0 && t->twin.regions > 0)
     kit_trouble(t, "the twin run ended before its region was reached");
 }
 
@@ -369,6 +369,7 @@ run_give_back(struct dk_check *t, bool in_peace)
   dk_virtual_clock_done(t->shared->clock);
   dk_arena_done(&t->arena);
   dk_arena_done(&t->twin.arena);
+  dk_arena_done(&t->lasting);
 }
 
 static void
@@ -407,6 +408,7 @@ kit_run(struct kit_shared *shared, const struct kit_job *job)
     kit_shared_trim(shared, job->check->processes);
   dk_arena_init(&t->arena);
   dk_arena_init(&t->twin.arena);
+  dk_arena_init(&t->lasting);
   if (guarded(t, run_prepare))
     in_peace = run_passes(t);
   run_give_back(t, in_peace);

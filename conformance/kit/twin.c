@@ -26,10 +26,18 @@ is_without(const struct dk_check *t)
   return t->pass > 0 && t->pass % 2 == 0;
 }
 
+void
+kit_want_pass(struct dk_check *t)
+{
+  if (t->twin.regions > 0)
+    kit_trouble(t, "a check with regions cannot ask for passes of its own");
+  t->passes = t->pass + 2;
+}
+
 int32_t
 kit_twin_passes(const struct dk_check *t)
 {
-  return 1 + 2 * (int32_t)t->twin.regions;
+  return t->passes > 0 ? t->passes : 1 + 2 * (int32_t)t->twin.regions;
 }
 
 void
@@ -40,7 +48,7 @@ kit_twin_begin_pass(struct dk_check *t)
   twin->region = 0;
   twin->inside = twin->skips = false;
   twin->n_compared = twin->n_skipped = 0;
-  if (t->pass % 2 == 0)
+  if (t->pass % 2 == 0 || twin->regions == 0)
     return;
   dk_arena_reset(&twin->arena);
   memset(&twin->log, 0, sizeof(twin->log));
@@ -89,7 +97,7 @@ kit_twin_log(struct dk_check *t, const struct actor *who, const struct op *op)
   };
 
   /* Logs only up to the region of this pass. */
-  if (t->pass == 0 || twin->region >= region_of_pass(t))
+  if (twin->regions == 0 || t->pass == 0 || twin->region >= region_of_pass(t))
     return;
   if (!is_without(t)) {
     *LIST_ADD(t, &twin->arena, &twin->log) = line;
