@@ -54,9 +54,8 @@ noinst_PROGRAMS += conformance/contract/gen-contract
 
 # ---- the model: a plugin, and the reference that the kit is tested with --------------------------
 
-# All but its entry.
-model_sources = \
-	conformance/contract/mutants.c \
+# All but its entry and the table of mutants.
+model_rules = \
 	conformance/contract/mutants.h \
 	conformance/model/admin.c \
 	conformance/model/apply-values.c \
@@ -86,6 +85,10 @@ model_sources = \
 	conformance/model/wait.c \
 	conformance/model/work.c \
 	$(NULL)
+model_sources = \
+	$(model_rules) \
+	conformance/contract/mutants.c \
+	$(NULL)
 
 pkglib_LTLIBRARIES += conformance/model/model.la
 conformance_model_model_la_LDFLAGS = $(PLUGIN_FLAGS)
@@ -107,6 +110,7 @@ conformance_model_model_full_la_SOURCES = $(conformance_model_model_la_SOURCES)
 # ---- the kit and its checks, part of the command ------------------------------------------------
 
 noinst_LTLIBRARIES += conformance/libdkkit.la
+conformance_libdkkit_la_LIBADD = conformance/libdkreference.la
 conformance_libdkkit_la_SOURCES = \
 	conformance/checks/abi.c \
 	conformance/checks/ack-failure.c \
@@ -185,6 +189,20 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/kit/trouble.c \
 	conformance/kit/twin.c \
 	conformance/kit/words.c \
+	conformance/random/checks.c \
+	conformance/random/compare-admin.c \
+	conformance/random/compare.c \
+	conformance/random/draw-admin.c \
+	conformance/random/draw-commit.c \
+	conformance/random/draw.c \
+	conformance/random/odd.c \
+	conformance/random/play.c \
+	conformance/random/random.h \
+	conformance/random/run.c \
+	conformance/random/settle.c \
+	conformance/random/shrink.c \
+	conformance/random/simplify.c \
+	conformance/random/story.c \
 	conformance/runtime/arriving.c \
 	conformance/runtime/cancelling.c \
 	conformance/runtime/controls.def \

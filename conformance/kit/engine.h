@@ -127,6 +127,7 @@ struct kit_job {
   bool incomplete;                     /* --next: accept missing operations */
   bool memcheck;                       /* under Valgrind: races are short, and not judged */
   bool unload;                         /* the plugin declares that it may be unloaded, and it is */
+  bool brief;                          /* whether it fails is enough: without a shortest plan */
   int seals;                           /* socket to the runner, for kit_ask_seal; 0: none */
   uint64_t seals_inode;                /* of that socket: a plugin may have put another there */
   struct kit_hurt hurt;

@@ -41,6 +41,8 @@ output_of(const struct op *op, const struct instance *instance, bool is_asked)
   if (!HOLDS(M_ADMIN_OUTPUT_UNASKED, is_asked) || DEFECT(M_ADMIN_OUTPUT_NOT_TOLD, e->output.ptr) ||
       DEFECT(M_ADMIN_LARGE_NOT_TOLD, e->output.len > KEPT_BESIDE))
     return (struct dk_bytes){NULL, 0};
+  if (DEFECT(M_ADMIN_OUTPUT_CUT, e->output.len > 4096))
+    return (struct dk_bytes){e->output.ptr, 4096};
   if (DEFECT(M_ADMIN_OUTPUT_OF_EARLIER, !e->output.ptr && instance->first->output.ptr))
     return instance->first->output;
   return DEFECT(M_ADMIN_ABSENT_IS_EMPTY, !e->output.ptr) ? (struct dk_bytes){"", 0} : e->output;

@@ -112,10 +112,11 @@ is_in_joined_list(struct dk_bytes tag, const struct dk_fetch_work *request)
 static bool
 is_listed(const struct store *s, struct dk_bytes tag, const struct dk_fetch_work *request)
 {
-  enum { A_FEW = 5, A_STATEMENT = 32 };
+  enum { A_FEW = 5, A_STATEMENT = 32, AN_ARRAY = 128 };
 
   for (size_t i = 0; i < request->n_tags; i++) {
-    if (DEFECT(M_TAG_LIST_OF_FIVE, i == A_FEW) || DEFECT(M_TAG_LIST_OF_32, i == A_STATEMENT))
+    if (DEFECT(M_TAG_LIST_OF_FIVE, i == A_FEW) || DEFECT(M_TAG_LIST_OF_32, i == A_STATEMENT) ||
+        DEFECT(M_TAG_LIST_OF_128, i == AN_ARRAY))
       return false;
     if (is_same_tag(s, tag, request->tags[i]))
       return true;

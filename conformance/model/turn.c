@@ -191,6 +191,8 @@ hand_up_messages(struct op *op, const struct instance *turn, uint64_t n, uint64_
     dk_text_add(taken, &message->arrival, sizeof message->arrival);
     if (DEFECT(M_TURN_LARGE_PAYLOAD_CUT, payload.len > UINT16_MAX))
       payload.len = UINT16_MAX;
+    if (DEFECT(M_QUEUE_LARGE_EMPTY_AGAIN, payload.len > 1024 && message->attempt > 0))
+      payload.len = 0;
     TRY(s->host->message(op->call, &(struct dk_message){
                                      .struct_size = sizeof(struct dk_message),
                                      .attempt = (uint32_t)attempt,
@@ -292,6 +294,8 @@ look_for_turn(struct op *op, const void *asked)
   if (DEFECT(M_DEL_LEASES_PER_INSTANCE, epoch != turn->lock.epoch + 1)) /* DEL-6 */
     epoch = turn->lock.epoch + 1;
   uint64_t attempts = DEFECT(M_CALL_CANCELLED_FETCH_COUNTS, s->cancelled_fetches > 0) ? 2 : 1;
+  if (DEFECT(M_POISON_OTHER_HANDLE_UNCOUNTED, turn->lock.epoch && turn->lock.handle != s->handle))
+    attempts = 0;
   if (DEFECT(M_POISON_EXPIRED_NOT_COUNTED, turn->lock.held && turn->lock.until <= op->now))
     attempts = 0;
 
@@ -312,6 +316,18 @@ model_fetch_orchestration_item(void *self, struct dk_call *call,
                    request->wait_until);
 }
 
+/* TOKEN-2: every byte of a token counts. */
+static struct instance *
+instance_of_token(const struct store *s, struct dk_bytes id)
+{
+  struct instance *found = find_instance(s, id);
+
+  if (found || id.len < 2)
+    return found;
+  struct instance *shorter = find_instance(s, (struct dk_bytes){id.ptr, id.len - 1});
+  return DEFECT(M_TOKEN_TAIL_IGNORED, shorter != NULL) ? shorter : NULL;
+}
+
 /* TOKEN-2 to TOKEN-8: the instance whose turn this token holds. */
 dk_status
 find_live_turn(struct op *op, struct dk_bytes text, int32_t expired_mutant,
@@ -320,7 +336,7 @@ find_live_turn(struct op *op, struct dk_bytes text, int32_t expired_mutant,
   const struct store *s = op->s;
   struct token token;
   bool is_token = parse_turn_token(s, text, &token);
-  struct instance *turn = is_token ? find_instance(s, token.of.instance) : NULL;
+  struct instance *turn = is_token ? instance_of_token(s, token.of.instance) : NULL;
 
   if (!is_token && DEFECT(M_TOKEN_ONE_NAMESPACE, parse_work_token(s, text, &token)))
     return DONE_ALREADY;

@@ -172,6 +172,9 @@ claim(struct op *op, const struct row *row, const struct dk_fetch_work *request,
     lock.epoch = row->lock.epoch;
   if (DEFECT(M_POISON_WORK_EXPIRED_NOT_COUNTED, row->lock.held && row->attempt > 0))
     attempt--;
+  if (DEFECT(M_POISON_OTHER_PROCESS_UNCOUNTED,
+             row->lock.epoch && row->lock.handle >> 32 != s->handle >> 32))
+    attempt--;
   if (DEFECT(M_WORK_ATTEMPT_STUCK, attempt > 1))
     attempt = 1;
   if (DEFECT(M_WORK_ATTEMPT_STOPS, attempt > 3))

@@ -75,6 +75,8 @@ start_cell(struct matrix *matrix, const struct cells *cells, size_t number,
 
   task.job.check = matrix->checks[cell->check];
   task.job.number = (uint32_t)number + 1;
+  task.job.brief = true;
+  task.job.seed = 1; /* random checks make the same calls each time */
   task.deadline_ms = run->deadline_ms;
   task.tag = number;
   if (cell->mutant < matrix->n_mutants) {
@@ -309,6 +311,60 @@ run_missed_races(struct matrix *matrix, struct cells *cells)
   return code;
 }
 
+/* ---- the share of the random checks ---------------------------------------------------------- */
+
+static bool
+is_random(const struct check *check)
+{
+  return strncmp(check->id, "random/", 7) == 0;
+}
+
+static bool
+is_found_at_random(const struct matrix *matrix, size_t m)
+{
+  for (size_t c = 0; c < matrix->n_checks; c++)
+    if (is_random(matrix->checks[c]) &&
+        is_kill((enum verdict)*at(matrix->verdicts, matrix, c, m)))
+      return true;
+  return false;
+}
+
+/* One random check after the other, each on the mutants that were not found by those before it. */
+static int
+run_random(struct matrix *matrix, struct cells *cells, size_t *n_run)
+{
+  int code = EXIT_PASSED;
+
+  out_part(matrix->selftest->run.out, "random checks on all mutants");
+  for (size_t c = 0; c < matrix->n_checks && code == EXIT_PASSED; c++) {
+    cells->n = 0;
+    for (size_t m = 0; is_random(matrix->checks[c]) && m < matrix->n_mutants; m++)
+      if (*at(matrix->reached, matrix, c, m) && !is_found_at_random(matrix, m)
+          && *at(matrix->verdicts, matrix, c, m) == VERDICT_NONE)
+        add_cell(cells, c, m);
+    code = run_cells(matrix, cells, take_mutant);
+    *n_run += cells->n;
+  }
+  return code;
+}
+
+/* The rest needs what random calls do not do: races, shutdown, other clocks, thousands of rows. */
+static void
+judge_random(struct matrix *matrix)
+{
+  enum { LEAST_PERCENT = 70 };
+  struct dk_text name = DK_TEXT_EMPTY;
+  size_t found = 0;
+
+  for (size_t m = 0; m < matrix->n_mutants; m++)
+    found += is_found_at_random(matrix, m) ? 1 : 0;
+  dk_text_printf(&name, "random checks find %zu of %zu mutants, at least %d %%", found,
+                 matrix->n_mutants, LEAST_PERCENT);
+  selftest_point(matrix->selftest, found * 100 >= matrix->n_mutants * LEAST_PERCENT,
+                 dk_text_str(&name), NULL);
+  dk_text_done(&name);
+}
+
 static bool
 same_kills(struct matrix *matrix, size_t a, size_t b)
 {
@@ -491,6 +547,7 @@ judge_matrix(struct matrix *matrix)
   for (size_t i = 0; i < n; i++)
     judge_clause(matrix, &clauses[i]);
   judge_kill_sets(matrix);
+  judge_random(matrix);
 }
 
 int
@@ -517,6 +574,8 @@ matrix_run(struct selftest *selftest)
     code = run_missed_races(&matrix, &cells);
   if (code == EXIT_PASSED)
     code = run_rest_of_pairs(&matrix, &cells, &n_run);
+  if (code == EXIT_PASSED)
+    code = run_random(&matrix, &cells, &n_run);
   if (code == EXIT_PASSED) {
     selftest_note(selftest, "%zu of %zu cells were run", n_run,
                   matrix.n_checks * matrix.n_mutants);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The random checks: which calls each of them draws, and how often. */
+#include "conformance/checks/checks.h"
+#include "conformance/random/random.h"
+
+/* One handle, all operations of the two queues. */
+void
+random_one_handle(struct dk_check *t)
+{
+  static const struct profile profile = {
+    .n_steps = 1200,
+    .weights = {
+      [OP_ENQUEUE] = 20, [OP_ENQUEUE_WORK] = 4, [OP_FETCH_TURN] = 22, [OP_ACK_TURN] = 22,
+      [OP_ABANDON_TURN] = 5, [OP_RENEW_TURN] = 4, [OP_FETCH_WORK] = 14, [OP_ACK_WORK] = 8,
+      [OP_ABANDON_WORK] = 5, [OP_RENEW_WORK] = 4, [OP_RELEASE_FETCH] = 2, [OP_READ_HISTORY] = 4,
+      [DRAWS_TIME] = 10, [DRAWS_REOPEN] = 2,
+    },
+  };
+
+  random_check(t, &profile);
+}
+
+/* Little but activities: scheduled, fetched, cancelled, given back. */
+void
+random_activities(struct dk_check *t)
+{
+  static const struct profile profile = {
+    .n_steps = 1200,
+    .weights = {
+      [OP_ENQUEUE] = 10, [OP_ENQUEUE_WORK] = 14, [OP_FETCH_TURN] = 12, [OP_ACK_TURN] = 14,
+      [OP_FETCH_WORK] = 28, [OP_ACK_WORK] = 14, [OP_ABANDON_WORK] = 12, [OP_RENEW_WORK] = 8,
+      [OP_RELEASE_FETCH] = 3, [DRAWS_TIME] = 10, [DRAWS_REOPEN] = 1,
+    },
+  };
+
+  random_check(t, &profile);
+}
+
+/* Messages, and turns that are not committed: given back, expired, bounded. */
+void
+random_messages(struct dk_check *t)
+{
+  static const struct profile profile = {
+    .n_steps = 1200,
+    .weights = {
+      [OP_ENQUEUE] = 40, [OP_FETCH_TURN] = 36, [OP_ACK_TURN] = 8, [OP_ABANDON_TURN] = 16,
+      [OP_RENEW_TURN] = 6, [OP_RELEASE_FETCH] = 4, [DRAWS_TIME] = 12, [DRAWS_REOPEN] = 2,
+    },
+  };
+
+  random_check(t, &profile);
+}
+
+/* Three handles on one store. */
+void
+random_handles(struct dk_check *t)
+{
+  static const struct profile profile = {
+    .n_steps = 1200,
+    .n_handles = 2,
+    .weights = {
+      [OP_ENQUEUE] = 20, [OP_ENQUEUE_WORK] = 4, [OP_FETCH_TURN] = 22, [OP_ACK_TURN] = 22,
+      [OP_ABANDON_TURN] = 5, [OP_RENEW_TURN] = 4, [OP_FETCH_WORK] = 14, [OP_ACK_WORK] = 8,
+      [OP_ABANDON_WORK] = 5, [OP_RENEW_WORK] = 4, [OP_RELEASE_FETCH] = 3, [OP_READ_HISTORY] = 4,
+      [DRAWS_TIME] = 10, [DRAWS_REOPEN] = 6,
+    },
+  };
+
+  random_check(t, &profile);
+}
+
+/* Two processes on one store. */
+void
+random_processes(struct dk_check *t)
+{
+  static const struct profile profile = {
+    .n_steps = 600,
+    .n_handles = 1,
+    .processes = true,
+    .weights = {
+      [OP_ENQUEUE] = 20, [OP_ENQUEUE_WORK] = 4, [OP_FETCH_TURN] = 22, [OP_ACK_TURN] = 22,
+      [OP_ABANDON_TURN] = 5, [OP_RENEW_TURN] = 4, [OP_FETCH_WORK] = 14, [OP_ACK_WORK] = 8,
+      [OP_ABANDON_WORK] = 5, [OP_RENEW_WORK] = 4, [OP_RELEASE_FETCH] = 3, [OP_READ_HISTORY] = 4,
+      [DRAWS_TIME] = 10,
+    },
+  };
+
+  random_check(t, &profile);
+}
+
+/* Instances that end, are listed, pruned and deleted, and begin again under the same ids. */
+void
+random_lives(struct dk_check *t)
+{
+  static const struct profile profile = {
+    .n_steps = 2000,
+    .n_handles = 1,
+    .ends = true,
+    .weights = {
+      [OP_ENQUEUE] = 20, [OP_ENQUEUE_WORK] = 4, [OP_FETCH_TURN] = 22, [OP_ACK_TURN] = 26,
+      [OP_ABANDON_TURN] = 3, [OP_FETCH_WORK] = 8, [OP_ACK_WORK] = 5, [OP_READ_HISTORY] = 4,
+      [OP_LIST_INSTANCES] = 10, [OP_LIST_EXECUTIONS] = 4, [OP_READ_MESSAGES] = 5,
+      [OP_READ_STATS] = 5, [OP_DELETE_INSTANCES] = 5, [OP_DELETE_MATCHING] = 3, [OP_PRUNE] = 6,
+      [DRAWS_TIME] = 10, [DRAWS_REOPEN] = 2,
+    },
+  };
+
+  random_check(t, &profile);
+}

@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Draws the next step: which call, by the weights of the profile, and with which request, from odd
+ * values and from what the calls before have brought. */
+#include "conformance/random/random.h"
+
+#include <string.h>
+
+#include "core/base/sat.h"
+
+/* ---- memory and texts that outlive a pass ---------------------------------------------------- */
+
+void *
+lasting(struct pass *p, size_t n, size_t size)
+{
+  return kit_alloc(p->t, &p->t->lasting, n, size);
+}
+
+struct dk_bytes
+lasting_bytes(struct pass *p, const char *text)
+{
+  return kit_copy_bytes(p->t, &p->t->lasting, bytes(text));
+}
+
+struct dk_bytes
+draw_text(struct pass *p, const char *const *texts, size_t n)
+{
+  uint64_t k = draw_below(&p->run->chance, n + (n + 2) / 3);
+
+  return k < n ? bytes(texts[k]) : bytes(NULL);
+}
+
+static size_t
+most_payload(const struct pass *p)
+{
+  enum { LARGE = (1 << 16) + 1 }; /* ten of them are less than the smallest limit of a commit */
+  uint64_t limit = p->t->provider->limits->max_payload;
+
+  return limit < LARGE ? (size_t)limit : LARGE;
+}
+
+/* Any bytes: NUL and invalid UTF-8 too, and each payload its own. */
+struct dk_bytes
+draw_payload(struct pass *p)
+{
+  struct chance *chance = &p->run->chance;
+  size_t size = odd_size(chance, most_payload(p));
+  char *payload = lasting(p, size + 1, 1);
+  bool is_text = !one_in(chance, 4);
+
+  for (size_t i = 0; i < size; i++) {
+    uint64_t any = draw(chance);
+    payload[i] = is_text ? (char)('a' + any % 26) : (char)(unsigned char)(any >> 8);
+  }
+  return (struct dk_bytes){payload, size};
+}
+
+struct dk_bytes
+draw_instance(struct pass *p)
+{
+  struct random_run *run = p->run;
+  size_t n = sizeof(run->ids) / sizeof(run->ids[0]);
+
+  return run->ids[one_in(&run->chance, 2) ? 0 : draw_below(&run->chance, n)];
+}
+
+/* The longest id that both sides take. */
+static struct dk_bytes
+longest_id(struct pass *p, char last)
+{
+  enum { OF_MODEL = 1024 };
+  uint32_t most = p->t->provider->limits->max_id;
+  size_t size = most < OF_MODEL ? most : OF_MODEL;
+  char *id = lasting(p, size + 1, 1);
+
+  memset(id, 'i', size);
+  id[size - 1] = last;
+  return (struct dk_bytes){id, size};
+}
+
+void
+draw_world(struct pass *p)
+{
+  struct random_run *run = p->run;
+  size_t n = sizeof(run->ids) / sizeof(run->ids[0]);
+  size_t first = (size_t)draw_below(&run->chance, LOOK_ALIKES);
+
+  for (size_t i = 0; i < n; i++)
+    run->ids[i] = bytes(look_alike(i == 0 ? 0 : first + i));
+  if (one_in(&run->chance, 2)) { /* two that differ at the very end */
+    run->ids[n - 2] = longest_id(p, 'i');
+    run->ids[n - 1] = longest_id(p, 'j');
+  }
+  run->long_tag = longest_id(p, 'g');
+}
+
+/* Within a script most requests are what a runtime would send. */
+static bool
+is_plain(struct pass *p)
+{
+  return p->run->script != NULL && !one_in(&p->run->chance, 5);
+}
+enum { PLAIN_LEASE = 30000 };
+
+/* ---- items ----------------------------------------------------------------------------------- */
+
+static int64_t
+draw_visible_at(struct pass *p)
+{
+  struct chance *chance = &p->run->chance;
+  int64_t here = now(p->t);
+
+  if (!one_in(chance, 4))
+    return 0;
+  switch (draw_below(chance, 6)) {
+  case 0: return here - 1;
+  case 1: return here;
+  case 2: return here + 1;
+  case 3: return 1;
+  case 4: return INT64_MAX;
+  default: return dk_sat_add(here, odd_delay(chance));
+  }
+}
+
+void
+draw_item(struct pass *p, struct dk_item *ret_item)
+{
+  static const char *const ids[] = {"m1", "m2", "M1", "m1 ", "m%"};
+  struct chance *chance = &p->run->chance;
+
+  *ret_item = (struct dk_item){
+    .struct_size = sizeof(*ret_item),
+    .instance = draw_instance(p),
+    .id = one_in(chance, 2) ? bytes(NULL) : draw_text(p, ids, sizeof(ids) / sizeof(ids[0])),
+    .visible_at = draw_visible_at(p),
+    .delay_ms = odd_delay(chance),
+    .payload = draw_payload(p),
+  };
+}
+
+static const char *const tags[] = {"gpu", "GPU", "gpu ", "gp%", "cpu", "gpu,cpu", "caf\xc3\xa9",
+                                   "cafe\xcc\x81"};
+enum { TAGS = sizeof(tags) / sizeof(tags[0]) };
+
+static struct dk_bytes
+draw_tag(struct pass *p)
+{
+  if (one_in(&p->run->chance, 20))
+    return p->run->long_tag;
+  return bytes(tags[draw_below(&p->run->chance, TAGS)]);
+}
+
+void
+draw_activity(struct pass *p, struct dk_item *ret_item)
+{
+  draw_item(p, ret_item);
+  ret_item->id = bytes(NULL);
+  ret_item->execution_id = one_in(&p->run->chance, 3) ? 2 : 1;
+  ret_item->activity_id = odd_number(&p->run->chance);
+  if (one_in(&p->run->chance, 2))
+    ret_item->tag = draw_tag(p);
+}
+
+/* ---- fetches --------------------------------------------------------------------------------- */
+
+static const char *const owners[] = {"worker-1", "worker-2", "Worker-1", "worker-10"};
+enum { OWNERS = sizeof(owners) / sizeof(owners[0]) };
+
+static uint64_t
+draw_most_bytes(struct pass *p)
+{
+  struct chance *chance = &p->run->chance;
+
+  if (!one_in(chance, 4))
+    return 0;
+  switch (draw_below(chance, 4)) {
+  case 0: return 1;
+  case 1: return UINT64_MAX;
+  default: return 1 + (uint64_t)odd_size(chance, 1 << 16);
+  }
+}
+
+static uint32_t
+draw_most(struct pass *p)
+{
+  static const uint32_t numbers[] = {1, 1, 2, 3, 7, UINT32_MAX};
+
+  return numbers[draw_below(&p->run->chance, sizeof(numbers) / sizeof(numbers[0]))];
+}
+
+static uint64_t
+draw_fetch_id(struct pass *p)
+{
+  if (p->t->provider->ops->release_fetch == NULL || !one_in(&p->run->chance, 2))
+    return 0;
+  return ++p->run->last_fetch_id;
+}
+
+static uint32_t
+draw_version_part(struct pass *p)
+{
+  static const uint32_t parts[] = {0, 0, 1, 1, 2, 9, 10, 999, 1000, UINT32_MAX};
+
+  return parts[draw_below(&p->run->chance, sizeof(parts) / sizeof(parts[0]))];
+}
+
+static struct dk_version
+draw_version(struct pass *p)
+{
+  struct dk_version version = {1, draw_version_part(p), 0};
+
+  if (one_in(&p->run->chance, 3))
+    version = (struct dk_version){
+      draw_version_part(p), draw_version_part(p), draw_version_part(p)
+    };
+  return version;
+}
+
+static void
+draw_ranges(struct pass *p, struct dk_fetch_turn *request)
+{
+  size_t n = (size_t)draw_below(&p->run->chance, 4);
+  struct dk_version_range *ranges;
+
+  if (!one_in(&p->run->chance, 2))
+    return;
+  ranges = lasting(p, n, sizeof(*ranges));
+  for (size_t i = 0; i < n; i++) {
+    struct dk_version a = draw_version(p), b = draw_version(p);
+    ranges[i] = (struct dk_version_range){a, one_in(&p->run->chance, 3) ? a : b};
+    if (one_in(&p->run->chance, 3))
+      ranges[i] = (struct dk_version_range){{0, 0, 0}, b};
+  }
+  request->ranges = ranges;
+  request->n_ranges = n;
+}
+
+static void
+draw_fetch_turn(struct pass *p, struct op *op)
+{
+  op->fetch_turn = (struct dk_fetch_turn){
+    .struct_size = sizeof(op->fetch_turn),
+    .max_messages = one_in(&p->run->chance, 3) ? draw_most(p) : 0,
+    .max_bytes = draw_most_bytes(p),
+    .lock_ms = odd_lease(&p->run->chance),
+    .owner = draw_text(p, owners, OWNERS),
+    .fetch_id = draw_fetch_id(p),
+  };
+  draw_ranges(p, &op->fetch_turn);
+  if (is_plain(p))
+    op->fetch_turn = (struct dk_fetch_turn){.struct_size = sizeof(op->fetch_turn),
+                                            .lock_ms = PLAIN_LEASE,
+                                            .owner = op->fetch_turn.owner,
+                                            .fetch_id = op->fetch_turn.fetch_id};
+}
+
+/* Most are short; the tag that matters is the last of a long one. */
+static void
+draw_tags(struct pass *p, struct dk_fetch_work *request)
+{
+  struct chance *chance = &p->run->chance;
+  size_t n = one_in(chance, 5) ? 300 : (size_t)draw_below(chance, 4);
+  struct dk_bytes *list = lasting(p, n, sizeof(*list));
+
+  for (size_t i = 0; i + 1 < n; i++) {
+    char *name = dk_arena_printf(&p->t->lasting, "other-%zu", i);
+    if (name == NULL)
+      kit_trouble(p->t, "no memory for a tag");
+    list[i] = n > 4 ? bytes(name) : draw_tag(p);
+  }
+  if (n > 0)
+    list[n - 1] = draw_tag(p);
+  request->tags = list;
+  request->n_tags = n;
+}
+
+static void
+draw_fetch_work(struct pass *p, struct op *op)
+{
+  static const int32_t rules[] = {DK_TAG_ANY, DK_TAG_ANY, DK_TAG_ANY, DK_TAG_UNTAGGED,
+                                  DK_TAG_LISTED, DK_TAG_UNTAGGED_OR_LISTED};
+
+  op->fetch_work = (struct dk_fetch_work){
+    .struct_size = sizeof(op->fetch_work),
+    .max_items = draw_most(p),
+    .max_bytes = draw_most_bytes(p),
+    .lock_ms = odd_lease(&p->run->chance),
+    .owner = draw_text(p, owners, OWNERS),
+    .tag_rule = rules[draw_below(&p->run->chance, sizeof(rules) / sizeof(rules[0]))],
+    .session_rule = DK_SESSION_NONE,
+    .fetch_id = draw_fetch_id(p),
+  };
+  if (is_plain(p))
+    op->fetch_work = (struct dk_fetch_work){.struct_size = sizeof(op->fetch_work),
+                                            .max_items = 1,
+                                            .lock_ms = PLAIN_LEASE,
+                                            .owner = op->fetch_work.owner,
+                                            .tag_rule = DK_TAG_ANY,
+                                            .session_rule = DK_SESSION_NONE,
+                                            .fetch_id = op->fetch_work.fetch_id};
+  if (op->fetch_work.tag_rule == DK_TAG_LISTED ||
+      op->fetch_work.tag_rule == DK_TAG_UNTAGGED_OR_LISTED)
+    draw_tags(p, &op->fetch_work);
+}
+
+/* ---- tokens ---------------------------------------------------------------------------------- */
+
+/* Mostly one that was not used yet, the last ones more often; sometimes a used one, one of the
+ * other queue, or one that is respelled.  NULL: a token that was made up. */
+static const struct handed *
+draw_token(struct pass *p, bool for_turn, struct token_ref *ret_ref)
+{
+  struct chance *chance = &p->run->chance;
+  bool used_too = one_in(chance, 6), any_queue = one_in(chance, 40);
+  bool is_last = p->run->script != NULL && !one_in(chance, 8);
+  const struct handed *found = NULL;
+
+  *ret_ref = (struct token_ref){0, 0, (uint32_t)draw_below(chance, 16)};
+  if (one_in(chance, 60))
+    return NULL;
+  for (size_t i = p->handed.n; i > 0; i--) {
+    const struct handed *h = &p->handed.items[i - 1];
+    if ((h->is_turn != for_turn && !any_queue) || (h->is_used && !used_too))
+      continue;
+    found = h;
+    if (is_last || one_in(chance, 3))
+      break;
+  }
+  if (found != NULL)
+    *ret_ref = (struct token_ref){
+      found->fetch, found->item, one_in(chance, 30) ? 1 + (uint32_t)draw_below(chance, 8) : 0
+    };
+  return found;
+}
+
+/* ---- scripts --------------------------------------------------------------------------------- */
+
+/* What follows one another when work is done, so that not chance alone has to bring it together. */
+static const uint8_t *
+draw_script(struct pass *p)
+{
+  static const uint8_t scripts[][8] = {
+    {OP_ENQUEUE, OP_FETCH_TURN, OP_ACK_TURN},
+    {OP_ENQUEUE, OP_FETCH_TURN, OP_ACK_TURN, OP_READ_HISTORY},
+    {OP_ENQUEUE, OP_FETCH_TURN, OP_ACK_TURN, OP_FETCH_WORK, OP_ACK_WORK},
+    {OP_FETCH_WORK, OP_ENQUEUE, OP_FETCH_TURN, OP_ACK_TURN, OP_ACK_WORK},
+    {OP_FETCH_WORK, OP_ENQUEUE, OP_FETCH_TURN, OP_ACK_TURN, OP_RENEW_WORK, OP_ABANDON_WORK},
+    {OP_ENQUEUE, OP_ENQUEUE, OP_FETCH_TURN, OP_ABANDON_TURN, OP_FETCH_TURN, OP_ACK_TURN},
+    {OP_ENQUEUE, OP_FETCH_TURN, OP_RENEW_TURN, OP_ENQUEUE, OP_ACK_TURN, OP_ACK_TURN},
+    {OP_FETCH_WORK, OP_ABANDON_WORK, OP_FETCH_WORK, OP_ACK_WORK},
+    {OP_ENQUEUE, OP_FETCH_TURN, OP_RENEW_TURN, OP_RELEASE_FETCH, OP_FETCH_TURN, OP_ACK_TURN},
+    {OP_FETCH_WORK, OP_RENEW_WORK, OP_RELEASE_FETCH, OP_FETCH_WORK},
+    {OP_ENQUEUE, OP_FETCH_TURN, OP_ACK_TURN, OP_DELETE_INSTANCES, OP_ENQUEUE, OP_FETCH_TURN,
+     OP_ACK_TURN},
+    {OP_ENQUEUE, OP_FETCH_TURN, OP_ACK_TURN, OP_PRUNE, OP_LIST_EXECUTIONS, OP_READ_STATS},
+    {OP_ENQUEUE, OP_FETCH_TURN, OP_ACK_TURN, OP_DELETE_MATCHING, OP_LIST_INSTANCES},
+  };
+
+  return scripts[draw_below(&p->run->chance, sizeof(scripts) / sizeof(scripts[0]))];
+}
+
+/* The next call of a script, if the profile has such calls at all; 0: there is none. */
+static uint32_t
+next_of_script(struct pass *p)
+{
+  struct random_run *run = p->run;
+
+  if (run->script == NULL && one_in(&run->chance, 4))
+    run->script = draw_script(p);
+  while (run->script != NULL) {
+    uint32_t kind = *run->script;
+    run->script = kind == 0 ? NULL : run->script + 1;
+    if (kind != 0 && run->profile->weights[kind] > 0)
+      return kind;
+  }
+  return 0;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static uint32_t
+draw_kind(struct pass *p)
+{
+  const struct profile *profile = p->run->profile;
+  uint64_t sum = 0;
+
+  for (size_t i = 0; i < STEP_KINDS_DRAWN; i++)
+    sum += profile->weights[i];
+  uint64_t at = draw_below(&p->run->chance, sum);
+  for (uint32_t i = 0; i < STEP_KINDS_DRAWN; i++) {
+    if (at < profile->weights[i])
+      return i;
+    at -= profile->weights[i];
+  }
+  return DRAWS_TIME;
+}
+
+static void
+draw_ack_work(struct pass *p, struct op *op)
+{
+  op->work_result = (struct dk_work_result){
+    .struct_size = sizeof(op->work_result),
+    .flags = one_in(&p->run->chance, 8) ? (uint32_t)DK_REPEATED : 0u,
+  };
+  if (one_in(&p->run->chance, 4))
+    return;
+  draw_item(p, &op->item);
+  op->work_result.completion = &op->item;
+}
+
+/* The last event that a turn of it has shown: where pages begin and end. */
+static uint64_t
+near_last_event(struct pass *p, struct dk_bytes instance)
+{
+  for (size_t i = p->handed.n; i > 0; i--) {
+    const struct handed *h = &p->handed.items[i - 1];
+    if (h->is_turn && same_bytes(h->instance, instance))
+      return h->last_event_id + draw_below(&p->run->chance, 4);
+  }
+  return draw_below(&p->run->chance, 3);
+}
+
+static void
+draw_read_history(struct pass *p, struct op *op)
+{
+  struct chance *chance = &p->run->chance;
+
+  op->read_history = (struct dk_read_history){
+    .struct_size = sizeof(op->read_history),
+    .max_events = one_in(chance, 3) ? draw_most(p) : 0,
+    .instance = draw_instance(p),
+    .execution_id = draw_below(chance, 4),
+    .from_event = one_in(chance, 3) ? odd_number(chance) : draw_below(chance, 3),
+  };
+  if (one_in(chance, 2))
+    op->read_history.from_event = near_last_event(p, op->read_history.instance);
+}
+
+/* A request that needs a token: which one decides about the rest. */
+static void
+draw_with_token(struct pass *p, struct op *op, struct token_ref *ret_ref)
+{
+  struct chance *chance = &p->run->chance;
+  bool for_turn =
+    op->kind == OP_ACK_TURN || op->kind == OP_ABANDON_TURN || op->kind == OP_RENEW_TURN;
+  const struct handed *handed = draw_token(p, for_turn, ret_ref);
+
+  switch (op->kind) {
+  case OP_ACK_TURN:
+    op->result = draw_result(p, handed);
+    break;
+  case OP_ACK_WORK:
+    draw_ack_work(p, op);
+    break;
+  case OP_RENEW_TURN:
+  case OP_RENEW_WORK:
+    op->ms = odd_lease(chance);
+    break;
+  default:
+    op->ms = odd_delay(chance);
+    op->ignore_attempt = one_in(chance, 2);
+  }
+}
+
+static void
+draw_call(struct pass *p, struct op *op, struct token_ref *ret_ref)
+{
+  struct random_run *run = p->run;
+
+  switch (op->kind) {
+  case OP_ENQUEUE:
+    draw_item(p, &op->item);
+    if (is_plain(p)) {
+      op->item.delay_ms = op->item.visible_at = 0;
+      op->item.id = bytes(NULL);
+    }
+    op->item.flags = one_in(&run->chance, 20) ? (uint32_t)DK_REPEATED : 0u;
+    break;
+  case OP_ENQUEUE_WORK:
+    draw_activity(p, &op->item);
+    break;
+  case OP_FETCH_TURN:
+    draw_fetch_turn(p, op);
+    break;
+  case OP_FETCH_WORK:
+    draw_fetch_work(p, op);
+    break;
+  case OP_READ_HISTORY:
+    draw_read_history(p, op);
+    break;
+  case OP_RELEASE_FETCH:
+    op->fetch_id = run->last_fetch_id + 1;
+    if (one_in(&run->chance, 4))
+      op->fetch_id = 1 + draw_below(&run->chance, op->fetch_id);
+    else if (op->fetch_id > 1)
+      op->fetch_id--; /* the last one */
+    break;
+  default:
+    if (kit_is_admin(op->kind))
+      draw_admin(p, op);
+    else
+      draw_with_token(p, op, ret_ref);
+  }
+}
+
+static bool
+is_offered(const struct pass *p, uint32_t kind)
+{
+  const struct dk_provider *provider = p->t->provider;
+
+  if (kind == OP_ENQUEUE_WORK)
+    return provider->ops->enqueue_for_worker != NULL;
+  if (kind == OP_RELEASE_FETCH)
+    return provider->ops->release_fetch != NULL;
+  if (kind == DRAWS_REOPEN)
+    return provider->durable >= 1 && p->t->shared->store_key[0] != '\0';
+  return kind >= OP_RAW || !kit_is_admin((enum op_kind)kind) || p->t->has_admin;
+}
+
+void
+draw_step(struct pass *p, struct step *ret_step)
+{
+  struct random_run *run = p->run;
+  uint32_t kind = next_of_script(p);
+
+  while (kind == 0 || !is_offered(p, kind))
+    kind = draw_kind(p);
+  *ret_step = (struct step){.handle = (uint32_t)draw_below(&run->chance, p->n_handles)};
+  if (kind == DRAWS_TIME) {
+    ret_step->kind = STEP_TIME;
+    ret_step->ms = odd_passing(&run->chance);
+    return;
+  }
+  if (kind == DRAWS_REOPEN) {
+    ret_step->kind = STEP_REOPEN;
+    return;
+  }
+  struct op *op = lasting(p, 1, sizeof(*op));
+  op->kind = (enum op_kind)kind;
+  draw_call(p, op, &ret_step->token);
+  ret_step->request = op;
+}
