@@ -109,6 +109,14 @@ conformance_model_model_full_la_SOURCES = $(conformance_model_model_la_SOURCES)
 
 # ---- the kit and its checks, part of the command ------------------------------------------------
 
+# The model again, beside which random checks run a provider.
+noinst_LTLIBRARIES += conformance/libdkreference.la
+conformance_libdkreference_la_CPPFLAGS = $(AM_CPPFLAGS) -Ddurakit_provider_2=dk_model_entry
+conformance_libdkreference_la_SOURCES = \
+	$(model_rules) \
+	conformance/model/provider.c \
+	$(NULL)
+
 noinst_LTLIBRARIES += conformance/libdkkit.la
 conformance_libdkkit_la_LIBADD = conformance/libdkreference.la
 conformance_libdkkit_la_SOURCES = \
@@ -120,6 +128,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/admin-words.c \
 	conformance/checks/admin.c \
 	conformance/checks/admin.h \
+	conformance/checks/beside.c \
 	conformance/checks/call.c \
 	conformance/checks/cancel.c \
 	conformance/checks/checks.c \

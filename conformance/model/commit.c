@@ -659,18 +659,25 @@ ack_orchestration_item(struct op *op, struct dk_bytes token, const struct dk_tur
     TRY(stop_half_done(op, turn, r));
 
   bool is_early = DEFECT(M_CANCEL_DELETE_FIRST, r->n_worker_items && r->n_cancelled_activities);
+  if (MUTANT(M_ACK_QUEUES_FIRST)) {                                 /* ACK-1 */
+    enqueue_messages(op, turn, r);
+    TRY(write_in_between(op));
+  }
   remove_messages_of_turn(op, turn);                                /* ACK-3 */
   if (r->execution_id || DEFECT(M_ACK_EMPTY_COMMIT_CREATES, !turn->birth)) {
     store_execution(op, turn, r);                                   /* ACK-9, EXEC-1 */
     store_facts(op, turn, r);                                       /* ACK-4, ACK-10 */
     append_events(op, turn, r);                                     /* HIST-1 */
   }
+  if (MUTANT(M_ACK_TWO_TRANSACTIONS))                               /* ACK-1: one step */
+    TRY(write_in_between(op));
   if (is_early)
     delete_cancelled_activities(op, turn, r);
   insert_activities(op, turn, r);                                   /* CANCEL-3: insert first, */
   if (!is_early)
     delete_cancelled_activities(op, turn, r);                       /* CANCEL-1: delete second */
-  enqueue_messages(op, turn, r);                                    /* ACK-7 */
+  if (!MUTANT(M_ACK_QUEUES_FIRST))
+    enqueue_messages(op, turn, r);                                  /* ACK-7 */
   remove_cancelled_messages(op, turn, r);                           /* ACK-13 */
   change_keys(op, turn, r);
   change_custom_status(op, turn, r);

@@ -200,8 +200,7 @@ pause_after_the_first(struct deletion *d)
 {
   struct op *op = d->op;
 
-  TRY(write_so_far(op));
-  TRY(let_others_in(op));
+  TRY(write_in_between(op));
   d->all = instances_in_order(op->s);
   return d->all ? DK_OK : refuse(op, DK_NO_MEMORY, "out of memory");
 }

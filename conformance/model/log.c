@@ -438,6 +438,13 @@ write_so_far(struct op *op)
   return status;
 }
 
+dk_status
+write_in_between(struct op *op)
+{
+  TRY(write_so_far(op));
+  return let_others_in(op);
+}
+
 static bool
 is_answered_only(struct op *op)
 {

@@ -336,6 +336,7 @@ dk_status leave(struct op *op, dk_status status);
  * nothing is locked, waits before that until another handle has written, or for a while. */
 dk_status let_others_in(struct op *op);
 dk_status write_so_far(struct op *op); /* as a record of its own */
+dk_status write_in_between(struct op *op); /* the same, and then others come in */
 void let_others_pass(const struct store *s);
 void write_step(struct op *op, const struct step *step);
 #define STEP(op, ...) write_step(op, &(struct step){__VA_ARGS__})

@@ -446,6 +446,8 @@ ack_work_item(struct op *op, struct dk_bytes text, const struct dk_work_result *
                        "a flag of the completion"));
     TRY(refuse_stored_completion(op, &token, row, completion));        /* WORK-4, QUEUE-4 */
     remove_row_of(op, &token, row, MUTANT(M_WORK_ACK_KEEPS_ROW));      /* WORK-4: both */
+    if (MUTANT(M_WORK_ACK_IN_TWO))
+      TRY(write_in_between(op));
     enqueue_completion(op, &token.of, completion);                     /* or neither */
     return DK_OK;
   }
