@@ -142,6 +142,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/exec.c \
 	conformance/checks/hist.c \
 	conformance/checks/interrupt.c \
+	conformance/checks/disk.c \
 	conformance/checks/large.c \
 	conformance/checks/pin.c \
 	conformance/checks/poison.c \
@@ -178,6 +179,8 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/kit/check.h \
 	conformance/kit/common.c \
 	conformance/kit/copy.c \
+	conformance/kit/disk.c \
+	conformance/kit/disk.h \
 	conformance/kit/drain.c \
 	conformance/kit/engine.h \
 	conformance/kit/expect.c \

@@ -2,9 +2,8 @@
 # runner/: the command durakit.  All but main.c is a library, so that its tests can use the parts.
 
 bin_PROGRAMS += runner/durakit
-# bench/syncs.c stands in for functions of the C library, in this program and in what it loads.
-runner_durakit_SOURCES = runner/main.c runner/bench/syncs.c
-runner_durakit_LDFLAGS = $(count_syncs) $(AM_LDFLAGS)
+runner_durakit_SOURCES = runner/main.c
+runner_durakit_LDFLAGS = $(watch_files) $(AM_LDFLAGS)
 
 # Makes docs/coverage.md: it needs all tables, of the contract, the checks and the zoo.
 noinst_PROGRAMS += runner/gen-coverage

@@ -170,13 +170,14 @@ test_needs(void)
                          NEEDS_HOST_CLOCK | NEEDS_STORE | NEEDS_RIVALS | NEEDS_DURABLE |
                          NEEDS_TWO_CLOCKS | NEEDS_STORE_CLOCK | NEEDS_SERVER | NEEDS_CRASH |
                          NEEDS_PAUSE | NEEDS_RIGHTS | NEEDS_PROXY | NEEDS_ADMIN |
-                         NEEDS_RELEASE | NEEDS_ROOTS | NEEDS_DUPLICATE;
+                         NEEDS_RELEASE | NEEDS_ROOTS | NEEDS_DUPLICATE |
+                         NEEDS_FILES | NEEDS_POWER;
 
   const uint32_t known_flags = IS_RACE | IS_SLOW | IS_ALONE;
 
   for (size_t i = 0; i < n_checks; i++) {
     const struct check *check = checks[i];
-    bool many = (check->needs & NEEDS_PROCESSES) != 0;
+    bool many = (check->needs & (NEEDS_PROCESSES | NEEDS_FILES)) != 0;
 
     ok(check->run && (check->needs & ~known) == 0 && (check->flags & ~known_flags) == 0,
        "%s can be run, with needs and flags that are known", check->id);

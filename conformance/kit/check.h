@@ -43,7 +43,10 @@ enum {
   NEEDS_ADMIN = 16384u,      /* durakit.admin/1 */
   NEEDS_RELEASE = 32768u,    /* the optional operation release_fetch */
   NEEDS_ROOTS = 65536u,      /* ABI 2.2: struct dk_removed has `roots` from then on */
-  NEEDS_DUPLICATE = 131072u  /* ABI 2.3: a duplicate is named from then on */
+  NEEDS_DUPLICATE = 131072u, /* ABI 2.3: a duplicate is named from then on */
+  NEEDS_FILES = 262144u,     /* no server: its other processes may have the store in turn, and what
+                                they do to files is seen */
+  NEEDS_POWER = 524288u      /* ... and survives a power cut: `durable` is 2 */
 };
 enum {
   IS_RACE = 1u, /* runs alone, and reports how many overlaps it saw */
@@ -130,6 +133,26 @@ const struct dk_commit_outcome *finished_commit(struct dk_check *t, struct actor
 void until_it_waits(struct dk_check *t, struct actor *actor); /* if it returns, the check fails */
 void cancel_call(struct dk_check *t, struct actor *actor);    /* of a thread or another handle */
 void kill_process(struct dk_check *t, struct actor *actor);   /* SIGKILL: it cannot be used again */
+
+/* The next call of this process is made by a copy of it, which opens the store for it and is
+ * killed: before the n-th call by which it changes or syncs a file, in the midst of that (a write
+ * of which whole sectors remain), or with the loss of all that was not synced; n 0: as soon as the
+ * call has answered.  No other handle may be open unless `shared` permits it. */
+enum end_of_process { KILLED = 1, TORN, POWER_CUT };
+void kill_in_next_call(struct dk_check *t, struct actor *process, enum end_of_process how,
+                       uint32_t n);
+/* In the next call of this process the n-th such call fails with this errno; `lasts`: so do all
+ * that follow it.  The process lives on. */
+void fail_in_next_call(struct dk_check *t, struct actor *process, int error, bool lasts,
+                       uint32_t n);
+/* What became of that call. */
+struct last_call {
+  bool answered;          /* before it was killed, with this status */
+  dk_status status;
+  uint32_t calls, writes, syncs; /* that reached the files */
+  const char *at;         /* the last one: "pwrite of 4096 bytes to store-wal" */
+};
+struct last_call last_call_of(struct dk_check *t, struct actor *process);
 
 /* ---- operations ------------------------------------------------------------------------------ */
 /* All of them trace themselves.  Those that return dk_status are for expect_status and must. */

@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "conformance/kit/disk.h"
 #include "conformance/kit/engine.h"
 #include "core/base/arena.h"
 #include "core/base/text.h"
@@ -131,6 +132,7 @@ struct actor {
   uint32_t trace_line;             /* of the operation that runs */
   pid_t pid;
   int life_fd, done_fd, wait_fd;   /* done_fd: it is done; wait_fd: it is done or has died */
+  struct kit_doom doom;            /* of its next call */
   struct dk_arena requests;        /* of a process: its part of the map */
   void *reply;
   size_t reply_size;

@@ -5,7 +5,12 @@
  * actor's part of the shared map, so that the check can read the results there. */
 #include "conformance/kit/kit.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct process {
@@ -74,11 +79,64 @@ close_store(struct process *p)
   p->store = NULL;
 }
 
+/* ---- an operation that ends with its process ------------------------------------------------- */
+
+/* In a copy of this process, which has loaded nothing: only what the operation itself does to files
+ * is counted, but what open has written may be lost with it. */
+static void
+run_and_die(struct process *p)
+{
+  struct op *op = &p->who->op;
+
+  if (op->doom.end == KIT_POWER_CUT)
+    kit_disk_record();
+  if (op->kind == OP_OPEN)
+    kit_disk_arm(&op->doom);
+  if (!need_store(p))
+    _exit(0);
+  kit_disk_arm(&op->doom);
+  if (op->kind == OP_OPEN)
+    op->status = DK_OK;
+  else
+    kit_op_run(op, p->store, p->caller);
+  atomic_store(&op->doom.has_answered, 1);
+  kit_disk_end(&op->doom);
+}
+
+static void
+run_doomed(struct process *p)
+{
+  struct op *op = &p->who->op;
+  int how = 0;
+  pid_t child;
+
+  op->status = DK_OUTCOME_UNKNOWN;
+  child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    run_and_die(p);
+  }
+  while (child > 0 && waitpid(child, &how, 0) < 0 && errno == EINTR)
+    continue;
+  /* The caller lies in the shared map, and was left in the midst of a call. */
+  p->caller = dk_caller_new(p->who->reply, p->who->reply_size);
+  if (p->caller == NULL)
+    _exit(1);
+  if (child < 0 || (WIFEXITED(how) && op->broken == 0))
+    process_refuse(p, DK_INTERNAL, "a process that was to be killed", "it has ended by itself");
+  else if (WIFSIGNALED(how) && WTERMSIG(how) != SIGKILL)
+    process_refuse(p, DK_INTERNAL, "a process that was to be killed", strsignal(WTERMSIG(how)));
+}
+
 static void
 process_run(struct process *p)
 {
   struct op *op = &p->who->op;
 
+  if (op->doom.end != KIT_LIVES_ON) {
+    run_doomed(p);
+    return;
+  }
   switch (op->kind) {
   case OP_OPEN:
     if (need_store(p))
@@ -94,7 +152,9 @@ process_run(struct process *p)
     if (op->at_line != 0)
       kit_stand_at_line(p->who);
     atomic_store(&p->who->begun, 1);
+    kit_disk_arm(op->doom.error != 0 ? &op->doom : NULL);
     kit_op_run(op, p->store, p->caller);
+    kit_disk_arm(NULL);
   }
 }
 

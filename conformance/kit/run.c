@@ -155,7 +155,9 @@ skip_what_is_not_offered(struct dk_check *t)
   const struct check *check = t->job->check;
   int32_t shared = t->provider->shared;
   bool handles = (check->needs & NEEDS_HANDLES) != 0;
-  bool processes = (check->needs & NEEDS_PROCESSES) != 0 || check->processes > 0;
+  bool in_turn = (check->needs & NEEDS_FILES) != 0;
+  bool processes =
+    (check->needs & NEEDS_PROCESSES) != 0 || (check->processes > 0 && !in_turn);
   char why[160];
 
   if ((check->needs & NEEDS_ADMIN) != 0 && !t->has_admin)
@@ -175,6 +177,11 @@ skip_what_is_not_offered(struct dk_check *t)
   if ((check->needs & NEEDS_DURABLE) != 0 && t->provider->durable < 1)
     kit_skip(t, "needs a store that outlives its last handle; the provider declares durable %d",
          t->provider->durable);
+  if (in_turn && shared >= 3)
+    kit_skip(t, "needs a store in files; the provider declares shared %d, a server", shared);
+  if ((check->needs & NEEDS_POWER) != 0 && t->provider->durable < 2)
+    kit_skip(t, "needs a store that survives a power cut; the provider declares durable %d",
+             t->provider->durable);
   if ((check->needs & NEEDS_WORKER_ENQUEUE) != 0 && t->provider->ops->enqueue_for_worker == NULL)
     kit_skip(t, "needs enqueue_for_worker, which is optional and which the provider lacks");
   if ((check->needs & NEEDS_RELEASE) != 0 && t->provider->ops->release_fetch == NULL)

@@ -163,8 +163,13 @@ apply_records(struct op *op, struct dk_bytes rest)
     memcpy(&head, rest.ptr, sizeof head);
     if (head.own_checksum != checksum_of_head(&head))
       return another_follows(rest) ? corrupt(op, "has a damaged head") : cut_off(op);
-    if (head.length > rest.len - sizeof head)
+    bool is_torn = head.length > rest.len - sizeof head;
+    if (REFUSED(M_QUEUE_TORN_RECORD_TRUSTED, is_torn))
       return cut_off(op);
+    if (is_torn) {
+      head.length = rest.len - sizeof head;
+      head.checksum = dk_crc32c(0, rest.ptr + sizeof head, head.length);
+    }
     struct dk_bytes steps = {rest.ptr + sizeof head, head.length};
     rest = (struct dk_bytes){steps.ptr + steps.len, rest.len - sizeof head - steps.len};
     if (head.checksum != dk_crc32c(0, steps.ptr, steps.len))
@@ -396,9 +401,11 @@ write_record(struct op *op, struct dk_bytes record)
   if (write_all(s->fd, record.ptr, record.len, s->end) < 0) {
     int error = errno;
     (void)!ftruncate(s->fd, s->end);
+    if (MUTANT(M_ERR_FULL_DISK_IS_INTERNAL))
+      return refuse(op, DK_INTERNAL, "cannot append to the log: %s", strerror(error));
     return refuse(op, DK_UNAVAILABLE, "cannot append to the log: %s", strerror(error));
   }
-  if (fdatasync(s->fd) < 0)
+  if (!MUTANT(M_QUEUE_NEVER_SYNCED) && fdatasync(s->fd) < 0)
     return refuse(op, DK_OUTCOME_UNKNOWN, "cannot sync the log: %s", strerror(errno));
   return DK_OK;
 }
@@ -451,7 +458,8 @@ is_answered_only(struct op *op)
   struct store *s = op->s;
   size_t head = s->unwritten.length ? sizeof(struct head) : 0;
 
-  if (!DEFECT(M_QUEUE_WRITTEN_LATER, strcmp(op->name, "enqueue_for_orchestrator") == 0))
+  if (!DEFECT(M_QUEUE_WRITTEN_LATER, strcmp(op->name, "enqueue_for_orchestrator") == 0) &&
+      !DEFECT(M_QUEUE_ACKED_LATER, strcmp(op->name, "ack_work_item") == 0))
     return false;
   dk_text_add(&s->unwritten, op->record.bytes + head, op->record.length - head);
   return true;
@@ -593,6 +601,7 @@ log_open(struct op *op, const char *path, uint32_t flags)
   s->is_read_only = s->is_file && REFUSED(M_ABI_READER_WRITES, flags & DK_OPEN_READ_ONLY);
   may_create = (may_create && HOLDS(M_ABI_READER_MAKES, !(flags & DK_OPEN_READ_ONLY))) ||
                !s->is_file;
+  bool was_there = s->is_file && access(path, F_OK) == 0;
   s->fd = s->is_file ? open(path, (s->is_read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK |
                                     (may_create ? O_CREAT : 0), 0600)
                      : memfd_create("durakit-model", MFD_CLOEXEC);
@@ -600,6 +609,8 @@ log_open(struct op *op, const char *path, uint32_t flags)
     return refuse_path(op, s->is_file ? path : "memory");
   if (fstat(s->fd, &kind) < 0 || !S_ISREG(kind.st_mode))
     return refuse(op, DK_REFUSED, "%s is not a file", path);
+  if (DEFECT(M_ABI_HALF_MADE_REFUSED, was_there && kind.st_size == 0))        /* ABI-13 */
+    return refuse(op, DK_CORRUPT, "%s is empty", path);
   s->handle = (uint64_t)getpid() << 32 | (uint32_t)s->fd;
   s->end = LOG_FROM;
 

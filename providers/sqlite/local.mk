@@ -62,7 +62,7 @@ providers_sqlite_sqlite_la_SOURCES = providers/sqlite/provider.c
 # ---- its floor, for `make bench` ----------------------------------------------------------------
 
 noinst_PROGRAMS += providers/sqlite/bench/floor
-providers_sqlite_bench_floor_LDFLAGS = $(count_syncs) $(AM_LDFLAGS)
+providers_sqlite_bench_floor_LDFLAGS = $(watch_files) $(AM_LDFLAGS)
 providers/sqlite/bench/%: libraries = $(SQLITE_LIBS)
 
 benches += bench-sqlite

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/kit/disk.h"
 #include "runner/bench/bench.h"
 #include "runner/system/clock.h"
 
@@ -407,11 +408,11 @@ run_cancel(struct load *load, int64_t *ret_ns)
   struct dk_event event = {well ? turn->head.last_event_id + 1 : 1, payload()};
   struct dk_turn_result result = {.events = &event, .n_events = 1, .cancelled_activities = list,
                                   .n_cancelled_activities = (size_t)load->a};
-  uint64_t syncs = syncs_so_far();
+  uint64_t syncs = kit_disk_syncs();
   int64_t start = clock_ns();
   well = well && commit_turn(load, load->callers[0], turn, &result);
   *ret_ns = clock_ns() - start;
-  load->syncs = syncs_so_far() - syncs;
+  load->syncs = kit_disk_syncs() - syncs;
   load->operations = 1;
   free(list);
   return well;
@@ -468,7 +469,7 @@ run_threads(struct load *load, int64_t ms, int64_t *ret_ns)
 {
   struct thread threads[BENCH_CALLERS];
   int64_t started = 0;
-  uint64_t syncs = syncs_so_far();
+  uint64_t syncs = kit_disk_syncs();
   int64_t start = clock_ns();
 
   load->ends_ns = start + ms * 1000000;
@@ -481,7 +482,7 @@ run_threads(struct load *load, int64_t ms, int64_t *ret_ns)
   for (int64_t i = 0; i < started; i++)
     pthread_join(threads[i].thread, NULL);
   *ret_ns = clock_ns() - start;
-  load->syncs = syncs_so_far() - syncs;
+  load->syncs = kit_disk_syncs() - syncs;
   return started == load->a ? !load->failed : note_words(load, "a thread cannot be started");
 }
 

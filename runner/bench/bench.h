@@ -91,10 +91,4 @@ struct load {
 bool bench_load_begin(struct load *load, const char *workload, int64_t a, int64_t b);
 bool bench_load_run(struct load *load, int64_t ms, int64_t *ret_ns);
 
-/* ---- syncs.c --------------------------------------------------------------------------------- */
-
-/* How often fsync, fdatasync or msync were called in this process: the command's own definitions
- * take the place of the C library's. */
-uint64_t syncs_so_far(void);
-
 #endif

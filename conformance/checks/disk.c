@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* QUEUE-9, ACK-1, WORK-4: a process is killed in an operation, at each call by which it changes or
+ * syncs a file, one after the other; then the store is opened again.  The operation is there whole
+ * or not at all, and whole if it was answered; and made once more it has no second effect. */
+#include "conformance/checks/checks.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* One operation: what it needs, how it is made, and what it leaves. */
+struct scene {
+  const char *name;
+  /* Gives the token, if the operation takes one. */
+  struct dk_bytes (*given)(struct dk_check *t, const char *id);
+  dk_status (*act)(struct dk_check *t, struct actor *on, const char *id, struct dk_bytes token,
+                   bool repeated);
+  /* True: it is there, whole.  False: nothing of it is.  Half of it ends the check. */
+  bool (*is_there)(struct dk_check *t, const char *id);
+  /* Takes what is left, so that the next round finds no turn and no work. */
+  void (*clear)(struct dk_check *t, const char *id);
+};
+
+static void
+take_everything(struct dk_check *t)
+{
+  struct dk_turn *turn = NULL;
+  struct dk_works *works = NULL;
+
+  advance(t, 2 * LEASE_MS);
+  while (try_fetch_turn(t, &turn) == DK_OK)
+    must(t, ack_turn(t, turn, .empty = true));
+  while (try_fetch_work(t, &works) == DK_OK)
+    must(t, ack_work(t, works->items[0].work.lock_token));
+}
+
+static void
+clear_all(struct dk_check *t, const char *id)
+{
+  (void)id;
+  take_everything(t);
+}
+
+/* So large that a write of it can be torn. */
+static struct dk_bytes
+large(struct dk_check *t)
+{
+  enum { LARGE = 3000 };
+
+  return filled(t, LARGE, 'p');
+}
+
+/* ---- enqueue --------------------------------------------------------------------------------- */
+
+static struct dk_bytes
+nothing_given(struct dk_check *t, const char *id)
+{
+  (void)t;
+  (void)id;
+  return bytes(NULL);
+}
+
+static dk_status
+make_enqueue(struct dk_check *t, struct actor *on, const char *id, struct dk_bytes token,
+             bool repeated)
+{
+  (void)token;
+  dk_status status = enqueue(t, id, .on = on, .id = "once", .bytes = large(t),
+                             .repeated = repeated);
+  return repeated && status == DK_DUPLICATE ? DK_OK : status;
+}
+
+static bool
+is_enqueued(struct dk_check *t, const char *id)
+{
+  struct dk_turn *turn = NULL;
+  dk_status status = try_fetch_turn(t, &turn);
+
+  if (status == DK_NOTHING)
+    return false;
+  expect_status(t, status, DK_OK);
+  expect_text(t, turn->head.instance, id, "instance of the message");
+  expect_ids(t, turn, "once");
+  expect_bytes(t, turn->messages[0].payload, large(t), "payload of the message");
+  must(t, abandon_turn(t, turn->head.lock_token));
+  return true;
+}
+
+/* ---- commit ---------------------------------------------------------------------------------- */
+
+static struct dk_bytes
+given_turn(struct dk_check *t, const char *id)
+{
+  given_instance_with_activities(t, id, 2);
+  return next_turn(t, id)->head.lock_token;
+}
+
+static dk_status
+make_commit(struct dk_check *t, struct actor *on, const char *id, struct dk_bytes token,
+            bool repeated)
+{
+  (void)id;
+  return ack_token(t, token, .on = on, .repeated = repeated, .events = {{2}, {3}},
+                   .schedule = {{7, .bytes = large(t)}, {8}}, .cancel = {2}, .send = {{"sink"}},
+                   .status = DK_COMPLETED, .output = "result");
+}
+
+static bool
+is_committed(struct dk_check *t, const char *id)
+{
+  struct dk_history *history = read_history(t, id);
+  bool there = history->execution.status == DK_COMPLETED;
+  struct taken_work work = take_work(t);
+  struct dk_turn *turn = NULL;
+
+  expect_equal(t, history->n_events, there ? 3 : 1, "events, where the status is %s",
+               there ? "completed" : "running");
+  expect_text(t, history->execution.output, there ? "result" : NULL, "output");
+  expect_equal(t, work.n, there ? 3 : 2, "activities, as the history says");
+  expect(t, (item_of(&work, id, 1, 2) == NULL) == there, "activity 2, as the history says");
+  expect(t, (item_of(&work, id, 1, 7) != NULL) == there, "activity 7, as the history says");
+  for (size_t i = 0; i < work.n; i++)
+    must(t, abandon_work(t, work.items[i]->work.lock_token, .ignore_attempt = true));
+  expect_status(t, try_fetch_turn(t, &turn), there ? DK_OK : DK_NOTHING);
+  if (turn != NULL) {
+    expect_text(t, turn->head.instance, "sink", "the instance that the commit has sent to");
+    must(t, abandon_turn(t, turn->head.lock_token));
+  }
+  return there;
+}
+
+/* ---- ack of work ----------------------------------------------------------------------------- */
+
+static struct dk_bytes
+given_work(struct dk_check *t, const char *id)
+{
+  given_instance_with_activities(t, id, 1);
+  return fetch_work(t)->work.lock_token;
+}
+
+static dk_status
+make_ack(struct dk_check *t, struct actor *on, const char *id, struct dk_bytes token,
+         bool repeated)
+{
+  (void)id;
+  dk_status status = ack_work(t, token, .on = on, .to = "sink", .repeated = repeated);
+  return repeated && status == DK_LOCK_LOST ? DK_OK : status;
+}
+
+/* Its completion is stored. */
+static bool
+is_acked(struct dk_check *t, const char *id)
+{
+  struct dk_turn *turn = NULL;
+  dk_status status = try_fetch_turn(t, &turn);
+
+  (void)id;
+  if (turn != NULL) {
+    expect_text(t, turn->head.instance, "sink", "the instance that has the completion");
+    expect_equal(t, turn->n_messages, 1, "completions");
+    must(t, abandon_turn(t, turn->head.lock_token));
+  }
+  return status == DK_OK;
+}
+
+/* When the lease has ended: no activity, and one completion. */
+static void
+clear_ack(struct dk_check *t, const char *id)
+{
+  struct dk_works *works = NULL;
+
+  advance(t, 2 * LEASE_MS);
+  expect_status(t, try_fetch_work(t, &works), DK_NOTHING);
+  expect(t, is_acked(t, id), "the activity was acknowledged, and its completion is there");
+  take_everything(t);
+}
+
+/* ---- through all of them --------------------------------------------------------------------- */
+
+static const struct scene scenes[] = {
+  {"enqueue_for_orchestrator", nothing_given, make_enqueue, is_enqueued, clear_all},
+  {"ack_orchestration_item", given_turn, make_commit, is_committed, clear_all},
+  {"ack_work_item", given_work, make_ack, is_acked, clear_ack},
+};
+enum { SCENES = sizeof(scenes) / sizeof(scenes[0]), MOST_CALLS = 200 };
+
+/* One round: killed at the n-th call, or with n 0 after the answer.  Gives what was seen. */
+static struct last_call
+kill_once(struct dk_check *t, struct actor *victim, const struct scene *scene, const char *id,
+          enum end_of_process how, uint32_t n)
+{
+  struct dk_bytes token = scene->given(t, id);
+
+  close_handle(t, NULL);
+  kill_in_next_call(t, victim, how, n);
+  scene->act(t, victim, id, token, false);
+  struct last_call last = last_call_of(t, victim);
+  if (last.answered)
+    say_in_trace(t, "it has answered, after %u writes and %u syncs, and is killed", last.writes,
+                 last.syncs);
+  else
+    say_in_trace(t, "it is killed at call %u: %s", last.calls, last.at);
+  open_handle(t, NULL);
+  if (last.answered)
+    expect_status(t, last.status, DK_OK);
+  bool there = scene->is_there(t, id);
+  expect(t, there || !last.answered,
+         "%s answered DK_OK, its process was killed then, and what it did is lost", scene->name);
+  expect_status(t, scene->act(t, NULL, id, token, true), DK_OK);
+  expect(t, scene->is_there(t, id), "%s was made again, and is there", scene->name);
+  scene->clear(t, id);
+  return last;
+}
+
+/* At each call: as many as the operation makes, which is seen when it is not killed in one. */
+static void
+kill_in_each_call(struct dk_check *t, enum end_of_process how)
+{
+  struct actor *victim = another_process(t);
+  uint32_t seen = 0;
+
+  for (size_t s = 0; s < SCENES; s++) {
+    char id[64];
+    uint32_t n = 0;
+    struct last_call last;
+    do {
+      snprintf(id, sizeof(id), "inst-%zu-%u", s, n);
+      last = kill_once(t, victim, &scenes[s], id, how, n);
+      seen += last.calls;
+      n++;
+    } while ((n == 1 || !last.answered) && n < MOST_CALLS && last.calls > 0);
+  }
+  if (seen == 0)
+    skip_check(t, "does not see how this provider writes: not by functions of the C library that "
+               "the kit can stand in for (write, pwrite, fsync, ...)");
+}
+
+/* QUEUE-9: killed in any of its calls, a process leaves an operation whole, or nothing of it. */
+void
+disk_killed_at_each_call(struct dk_check *t)
+{
+  kill_in_each_call(t, KILLED);
+}
+
+/* QUEUE-9: the same, and all that was not synced is lost. */
+void
+disk_power_cut(struct dk_check *t)
+{
+  kill_in_each_call(t, POWER_CUT);
+}
+
+/* QUEUE-9: the same, in the midst of a write. */
+void
+disk_torn_write(struct dk_check *t)
+{
+  kill_in_each_call(t, TORN);
+}
+
+/* ---- the store itself ------------------------------------------------------------------------ */
+
+/* ABI-13: whatever was there of a store when its making ended, it is made by the next open. */
+static void
+kill_while_made(struct dk_check *t, enum end_of_process how)
+{
+  struct actor *maker = another_process(t);
+  struct last_call last = {.calls = 1};
+
+  for (uint32_t n = 1; !last.answered && last.calls > 0 && n < MOST_CALLS; n++) {
+    close_handle(t, NULL);
+    must(t, destroy_store(t, NULL));
+    kill_in_next_call(t, maker, how, n);
+    open_handle(t, maker);
+    last = last_call_of(t, maker);
+    say_in_trace(t, "it is killed at call %u of its open: %s", last.calls, last.at);
+    open_handle(t, NULL);
+    must(t, enqueue(t, "inst", .bytes = large(t)));
+    expect_bytes(t, the_turn_of(t, "inst")->messages[0].payload, large(t), "payload");
+  }
+  if (last.calls == 0)
+    skip_check(t, "does not see how this provider writes");
+}
+
+/* ABI-13: killed at any call that makes a store. */
+void
+disk_killed_while_made(struct dk_check *t)
+{
+  kill_while_made(t, KILLED);
+}
+
+/* ---- a disk that is full or broken ----------------------------------------------------------- */
+
+/* As a runtime would: what may be tried again is, and what may have happened is repeated. */
+static void
+repeat_until_done(struct dk_check *t, struct actor *worker, const struct scene *scene,
+                  const char *id, struct dk_bytes token)
+{
+  enum { FEW = 5 };
+  dk_status status = DK_BUSY;
+
+  for (int tries = 0; tries < FEW && status != DK_OK; tries++) {
+    status = scene->act(t, worker, id, token, true);
+    expect(t, status == DK_OK || dk_status_class(status) == 1 || dk_status_class(status) == 3,
+           "%s, made again when the disk was well, may say that it should be tried again, and "
+           "nothing else", scene->name);
+  }
+  expect_status(t, status, DK_OK);
+}
+
+/* One round; true: the call that was to fail was reached. */
+static bool
+fail_once(struct dk_check *t, struct actor *worker, const struct scene *scene, const char *id,
+          int error, bool lasts, uint32_t n)
+{
+  struct dk_bytes token = scene->given(t, id);
+
+  close_handle(t, NULL);
+  open_handle(t, worker);
+  fail_in_next_call(t, worker, error, lasts, n);
+  dk_status status = scene->act(t, worker, id, token, false);
+  struct last_call last = last_call_of(t, worker);
+  say_in_trace(t, "call %u was to fail, of %u: %s", n, last.calls, last.at);
+  expect(t, status == DK_OK || dk_status_class(status) == 1 || dk_status_class(status) == 3,
+         "%s met a disk that is %s (%s): it may be tried again, or its outcome is unknown",
+         scene->name, error == ENOSPC ? "full" : "broken", last.at);
+  repeat_until_done(t, worker, scene, id, token);
+  close_handle(t, worker);
+  open_handle(t, NULL);
+  expect(t, scene->is_there(t, id), "%s was made again, and is there", scene->name);
+  scene->clear(t, id);
+  return last.calls >= n;
+}
+
+/* ERR-1: what fails because of the disk may be tried again; nothing is half done, and when the disk
+ * is well the same handle works. */
+void
+disk_full_or_broken(struct dk_check *t)
+{
+  static const int errors[] = {ENOSPC, EIO};
+  struct actor *worker = another_process(t);
+
+  for (size_t s = 0; s < SCENES; s++) {
+    for (size_t e = 0; e < 4; e++) {
+      char id[64];
+      uint32_t n = 0;
+      do {
+        snprintf(id, sizeof(id), "inst-%zu-%zu-%u", s, e, ++n);
+      } while (fail_once(t, worker, &scenes[s], id, errors[e % 2], e >= 2, n) && n < MOST_CALLS);
+    }
+  }
+}
