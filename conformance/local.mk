@@ -168,6 +168,8 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/topics.c \
 	conformance/checks/topics.def \
 	conformance/checks/topics.h \
+	conformance/checks/varied-rows.h \
+	conformance/checks/variations.def \
 	conformance/checks/turn.c \
 	conformance/checks/work.c \
 	conformance/fixtures/zoo-table.c \
@@ -200,6 +202,8 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/kit/trace.c \
 	conformance/kit/trouble.c \
 	conformance/kit/twin.c \
+	conformance/kit/vary.c \
+	conformance/kit/vary.h \
 	conformance/kit/words.c \
 	conformance/random/checks.c \
 	conformance/random/compare-admin.c \

@@ -40,6 +40,7 @@ script_tests += \
 	tests/runner-server.sh \
 	tests/runner-shared-cause.sh \
 	tests/runner-tap.sh \
+	tests/runner-variations.sh \
 	tests/zoo.sh \
 	tests/zoo-hostile.sh \
 	tests/bench.sh \

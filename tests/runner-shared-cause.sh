@@ -27,6 +27,7 @@ tells_once() {
   code=$2
   verdict=$3
   shift 3
+  [ "$1" != certify ] || set -- "$@" --effort quick
   # Seconds are enough on a machine that is idle; the whole run would be more than all of this.
   timeout 300 "$DURAKIT" "$@" "$plugin" --format tap -j2 > tap 2> err
   is $? "$code" "$fixture: exit $code" || diag "$(tail -n 5 tap err)"
@@ -65,7 +66,8 @@ s/^  verdict: //p
 }' tap | sort -u | grep -v not-run)" '' 'what is so natively is not run under Valgrind'
 
 # A person reads the story once.
-timeout 300 "$DURAKIT" certify "$zoo/exit-in-open.so" --format human -j2 > human 2> err
+timeout 300 "$DURAKIT" certify "$zoo/exit-in-open.so" --effort quick --format human -j2 \
+  > human 2> err
 is "$(grep -c '^    check ' human)" 1 'a person reads it once'
 [ "$(wc -l < human)" -lt 60 ]
 ok $? 'on less than two pages' || diag "$(wc -l < human) lines"
@@ -116,7 +118,7 @@ refusing enqueue -DENQUEUE=DK_INTERNAL
 tells_once ./enqueue 1 fail certify
 [ "$(grep -c '^  ' tap)" -lt 4500 ]
 ok $? 'enqueue: in a few lines for each' || diag "$(wc -l < tap)"
-timeout 300 "$DURAKIT" certify ./enqueue.so --format human -j2 > human 2> err
+timeout 300 "$DURAKIT" certify --effort quick ./enqueue.so --format human -j2 > human 2> err
 is $? 1 'enqueue: exit 1 for a person, too'
 is "$(grep -c '^    check ' human)" 1 'enqueue: a person reads it once'
 [ "$(wc -l < human)" -lt 60 ]
@@ -172,7 +174,7 @@ if command -v valgrind > /dev/null && [ -z "${SANITIZER_CFLAGS-}" ] &&
   "$DURAKIT" check "$MODEL" --only turn/birth --memcheck --format tap > tap 2> err; then
   # The first check passes, so that no other is left out, and nearly all of these fail.
   refusing nearly -DENQUEUE=DK_INTERNAL '-DWORKS_IN="-1-"'
-  timeout 300 "$DURAKIT" certify ./nearly.so --format tap -j2 > tap 2> err
+  timeout 300 "$DURAKIT" certify --effort quick ./nearly.so --format tap -j2 > tap 2> err
   is $? 1 'nearly: exit 1'
   is "$(count '^ok 1 - ')" 1 'nearly: the first check passes'
   alike=$(grep '^  same_as: ' tap | grep -vc '@memcheck"$')

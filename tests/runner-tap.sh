@@ -27,7 +27,7 @@ ok $? 'there are checks'
 
 # ---- everything, one after the other and four at a time ------------------------------------------
 
-"$DURAKIT" certify ./x.so --no-memcheck > one.tap 2> one.err
+"$DURAKIT" certify ./x.so --effort quick --no-memcheck > one.tap 2> one.err
 code=$?
 [ $code -eq 0 ] || [ $code -eq 7 ]
 ok $? 'the model passes' || diag "$(grep -A 30 '^not ok' one.tap)"
@@ -38,7 +38,7 @@ ok $? 'every check has its point, in the order of the list'
 numbered one.tap
 ok $? 'the points are numbered'
 is "$(sed -n 2p one.tap)" "1..$(wc -l < checks | tr -d ' ')" 'the plan comes first'
-"$DURAKIT" certify ./x.so --no-memcheck -j4 > four.tap 2> four.err
+"$DURAKIT" certify ./x.so --effort quick --no-memcheck -j4 > four.tap 2> four.err
 names four.tap | cmp -s - checks
 ok $? 'with -j4 too'
 passed=$(sed -n 's/^# RESULT=.* passed=\([0-9]*\) .*/\1/p' one.tap)
@@ -57,7 +57,7 @@ like "$("$DURAKIT" certify --help)" 'finds mistakes, not malice' 'the help says 
 
 if command -v prove > which.out; then
   # On a busy machine a race may be seen too seldom, which is no pass.
-  prove -e "$DURAKIT certify --no-memcheck --format tap" ./x.so > prove.out 2>&1
+  prove -e "$DURAKIT certify --effort quick --no-memcheck --format tap" ./x.so > prove.out 2>&1
   [ $? -le 1 ]
   ok $? 'prove runs certify' || diag "$(cat prove.out)"
   like "$(cat prove.out)" "^Files=1, Tests=$(wc -l < checks | tr -d ' ')," 'and reads every point'
@@ -123,7 +123,7 @@ for only in 'cancel/*' cancel CANCEL-5 no-state lock-stealing ack-failure mass-c
 done
 "$DURAKIT" check ./x.so --only turn/birth --repeat 5 > repeat.tap
 is "$(names repeat.tap)" 'turn/birth' '--repeat has one point'
-"$DURAKIT" certify ./x.so --no-memcheck > /dev/full 2> full.err
+"$DURAKIT" certify ./x.so --effort quick --no-memcheck > /dev/full 2> full.err
 is $? 4 'output that cannot be written is exit 4'
 
 # ---- a SHOULD ------------------------------------------------------------------------------------

@@ -133,6 +133,9 @@ kit_begin(struct dk_check *t, struct actor *who, enum op_kind kind)
     dk_arena_reset(&who->requests);
   memset(&who->op, 0, sizeof(who->op));
   who->op.kind = kind;
+  who->op.variation = t->job->check == NULL ? NULL : t->job->check->variation;
+  who->op.doom = who->doom;
+  memset(&who->doom, 0, sizeof(who->doom));
   return &who->op;
 }
 
@@ -228,6 +231,31 @@ skip_if_missing(struct dk_check *t, struct actor *who)
   }
 }
 
+/* QUEUE-6, WORK-3, HIST-1. */
+static void
+judge_distortion(struct dk_check *t, const struct actor *who)
+{
+  const struct op *op = &who->op;
+
+  if (op->distorted[0] == '\0')
+    return;
+  kit_fail(t, VERDICT_FAIL, NULL, "what was stored, byte for byte", op->distorted, "%s: %s (%s)",
+           kit_op_name(op->kind), op->distorted, op->variation->says);
+}
+
+/* A variation may ask for more than this provider takes, which the host refuses. */
+static void
+skip_if_too_much(struct dk_check *t, const struct actor *who)
+{
+  const struct op *op = &who->op;
+  const struct variation *v = op->variation;
+
+  if (v != NULL && op->by_host != 0 &&
+      ((op->status == DK_TOO_LARGE && v->padding > 0) ||
+       (op->status == DK_INVALID && v->before_ids != NULL)))
+    kit_skip(t, "%s is beyond the provider's limits: %.120s", v->id, op->text);
+}
+
 static void
 call_judge(struct dk_check *t, struct actor *who)
 {
@@ -237,6 +265,8 @@ call_judge(struct dk_check *t, struct actor *who)
   if (op->broken != 0)
     kit_fail(t, VERDICT_FAIL, NULL, "the store can be used by another process", op->text, "%s: %s",
              who->name, op->text);
+  judge_distortion(t, who);
+  skip_if_too_much(t, who);
   judge_deadlock(t, who);
   skip_if_missing(t, who);
 }
@@ -264,11 +294,39 @@ kit_conclude(struct dk_check *t, struct actor *who)
   return op->status;
 }
 
+/* Of a variation: two handles take the check's own calls in turn. */
+static struct dk_store *
+store_in_turn(struct dk_check *t, struct actor *who)
+{
+  bool is_second = who->kind == IS_MAIN && t->second != NULL && t->report->operations % 2 == 0;
+
+  return is_second ? t->second : kit_store_of(t, who);
+}
+
+/* Of a variation: nothing that a handle has in memory outlives a call.  Not while threads use it.
+ */
+static void
+reopen_before_call(struct dk_check *t, struct actor *who)
+{
+  const struct variation *variation = who->op.variation;
+
+  if (variation == NULL || !variation->reopens || who->kind != IS_MAIN || who->store == NULL)
+    return;
+  for (int i = 1; i < KIT_ACTORS; i++)
+    if (t->shared->actors[i].in_use && t->shared->actors[i].kind == IS_THREAD)
+      return;
+  struct op op = who->op;
+  kit_close(t, who);
+  kit_reopen(t, who);
+  who->op = op;
+}
+
 static void
 run_here(struct dk_check *t, struct actor *who)
 {
+  reopen_before_call(t, who);
   dk_caller_set_actor(who->caller, 0);
-  kit_op_run(&who->op, kit_store_of(t, who), who->caller);
+  kit_op_run(&who->op, store_in_turn(t, who), who->caller);
   if (dk_cancelled(who->canceller))
     dk_canceller_reset(who->canceller);
 }
@@ -359,5 +417,6 @@ kit_call_quietly(struct dk_check *t)
   run_here(t, who);
   kit_left(t);
   kit_judge_violation(t);
+  judge_distortion(t, who);
   return who->op.status;
 }

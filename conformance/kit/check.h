@@ -52,20 +52,39 @@ enum {
   IS_RACE = 1u, /* runs alone, and reports how many overlaps it saw */
   IS_SLOW = 2u, /* takes real time: the kill matrix runs it only on mutants that it must catch */
   IS_ALONE = 4u, /* runs alone, also under Valgrind: it disturbs what other checks use */
-  IS_RUNTIME = 8u /* of the profile `runtime`: the runtime on the provider, in real time */
+  IS_RUNTIME = 8u, /* of the profile `runtime`: the runtime on the provider, in real time */
+  /* What its subject excludes from variations. */
+  OF_SIZES = 16u, OF_IDS = 32u, OF_NUMBERS = 64u, OF_HANDLES = 128u, OF_ALL = 256u
+};
+
+/* The same again in another way, which the check does not see. */
+struct variation {
+  const char *id;          /* "payload-1025" */
+  const char *says;        /* for people: "each payload has 1,025 bytes more" */
+  uint32_t not_for;        /* checks with one of these flags */
+  size_t padding;          /* bytes behind each payload */
+  const char *before_ids;  /* stands before each id and tag; NULL: nothing */
+  uint64_t above_numbers;  /* is added to the ids of events and activities */
+  bool alternates;         /* the check's own calls are made by two handles in turn */
+  bool reopens;            /* its own handle is closed and opened before each of its calls */
 };
 
 struct check {
-  const char *id;       /* "cancel/ack-after-deletion" */
+  const char *id;       /* "cancel/ack-after-deletion", "queue/order~payload-1025" */
   const char *clauses;  /* "CANCEL-5 TOKEN-6": the first one is the one that it tests */
   const char *says;     /* one line for people: what must hold */
   void (*run)(struct dk_check *t);
   uint32_t needs, flags;
   uint32_t processes;   /* other processes that it uses, at most 3; forked before the load */
+  const struct variation *variation; /* NULL: as it is written */
 };
 
 /* All checks of the profile `core`, area by area, in the contract's order. */
 const struct check *const *dk_checks(size_t *ret_n);
+/* The same checks with each variation, which not every one of them is for. */
+size_t dk_varied_count(void);
+const struct check *dk_varied_check(size_t i);
+bool dk_variation_applies(const struct check *check);
 /* Those of the profile `runtime` (conformance/runtime). */
 const struct check *const *dk_runtime_checks(size_t *ret_n);
 

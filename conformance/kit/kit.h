@@ -104,6 +104,9 @@ struct op {
   struct dk_stats stats;
   struct dk_removed removed;
   int64_t began_ns, ended_ns;      /* real time, for the witness of a race */
+  struct kit_doom doom;            /* of a process */
+  const struct variation *variation; /* NULL: none */
+  char distorted[80];              /* what came back otherwise than it was sent; "": nothing */
 };
 
 const char *kit_op_name(enum op_kind kind); /* "ack_work_item" */
@@ -356,6 +359,7 @@ struct dk_check {
   LIST(struct dk_version) pins;
   LIST(struct dk_turn *) spare_turns;     /* fetched on the way to another */
   LIST(struct dk_work_item *) spare_work;
+  struct dk_store *second;       /* of a variation: another handle for the check's own calls */
   struct kit_twin twin;
   /* Of a check that asks for passes of its own. */
   int32_t passes;                /* in all; 0: as many as its regions need */
@@ -491,6 +495,7 @@ void kit_announce_made(struct kit_report *report, const char *suffix, dk_status 
 void kit_announce_gone(struct kit_report *report, const char *suffix);
 dk_status kit_open(struct dk_check *t, struct actor *who);
 void kit_close(struct dk_check *t, struct actor *who);
+void kit_reopen(struct dk_check *t, struct actor *who); /* after kit_close; a failure ends it */
 void kit_new_store(struct dk_check *t);
 void kit_destroy_store(struct dk_check *t);
 void kit_refuse_existing_store(struct dk_check *t);

@@ -2,6 +2,7 @@
 /* One function that runs an operation on a store: for the check itself, for threads and for
  * processes alike.  Owns nothing; the reply's results lie in the caller's memory. */
 #include "conformance/kit/kit.h"
+#include "conformance/kit/vary.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -96,7 +97,10 @@ kit_op_run(struct op *op, struct dk_store *store, struct dk_caller *caller)
 {
   if (op->began_ns == 0) /* else it is in a race, which has set it */
     op->began_ns = kit_real_ns();
-  op->status = operation(op, store, caller);
+  if (op->variation != NULL)
+    kit_vary(op, store, caller, operation);
+  else
+    op->status = operation(op, store, caller);
   op->ended_ns = kit_real_ns();
 
   const struct dk_failure *failure = dk_caller_failure(caller);

@@ -259,6 +259,16 @@ close_store(struct dk_check *t, const char *whose, struct dk_store *store)
   kit_judge_violation(t);
 }
 
+/* Of a variation. */
+static bool
+wants_second(const struct dk_check *t, const struct actor *who)
+{
+  const struct check *check = t->job->check;
+
+  return who->kind == IS_MAIN && check != NULL && check->variation != NULL &&
+         check->variation->alternates;
+}
+
 dk_status
 kit_open(struct dk_check *t, struct actor *who)
 {
@@ -266,6 +276,8 @@ kit_open(struct dk_check *t, struct actor *who)
   if (t->only_reads)
     flags = (flags & ~(uint32_t)DK_OPEN_CREATE) | DK_OPEN_READ_ONLY;
   dk_status status = try_open(t, who, flags, t->shared->store_value, &who->store);
+  if (status == DK_OK && wants_second(t, who))
+    status = try_open(t, who, flags, t->shared->store_value, &t->second);
 
   kit_judge_violation(t);
   return status;
@@ -274,8 +286,12 @@ kit_open(struct dk_check *t, struct actor *who)
 void
 kit_close(struct dk_check *t, struct actor *who)
 {
-  struct dk_store *store = who->store;
+  struct dk_store *store = who->store, *second = t->second;
 
+  if (who->kind == IS_MAIN && second != NULL) {
+    t->second = NULL;
+    close_store(t, "the second handle", second);
+  }
   who->store = NULL;
   if (store != NULL)
     close_store(t, who->name, store);
@@ -309,6 +325,12 @@ judge_open(struct dk_check *t, struct actor *who, dk_status status)
   kit_note_answer(t, "open", status, text);
   kit_fail(t, verdict, NULL, "DK_OK", text, "open of %s answered %s: %s%s", who->name,
            kit_status_name(status, name, sizeof(name)), text, why);
+}
+
+void
+kit_reopen(struct dk_check *t, struct actor *who)
+{
+  judge_open(t, who, kit_open(t, who));
 }
 
 void

@@ -141,6 +141,9 @@ static const char certify[] =
   "                          declares; admin tests durakit.admin/1 alone; runtime runs the\n"
   "                          runtime on the provider, in real time, with the integration tests\n"
   "                          of the design papers; all is core and runtime\n"
+  "  --effort HOW            default runs each check also in two of its variations (larger\n"
+  "                          payloads, other ids, two handles, ...: CHECK~VARIATION); quick runs\n"
+  "                          none of them, deep all of them, under Valgrind too\n"
   "  --no-memcheck           runs no check under Valgrind; the result says so\n";
 
 static const char check[] =
@@ -155,7 +158,8 @@ static const char check[] =
   "  durakit check ./my_provider.so --only turn/birth --gdb\n"
   "\n"
   "Which checks:\n"
-  "  --only WHAT             ids, patterns, clauses, areas or topics, separated by commas\n"
+  "  --only WHAT             ids, patterns, clauses, areas or topics, separated by commas; with ~\n"
+  "                          also variations: 'queue/*~payload-1025'\n"
   "  --profile WHICH         selects from core (the default), admin, runtime or all\n"
   "  --memcheck              runs the checks under Valgrind; memory/cycle runs only there\n"
   "  --next                  accepts missing operations, and names the next one to write\n"

@@ -65,18 +65,6 @@ take_jobs(struct options *o, const char *option, const char *value)
 }
 
 static int
-take_classify(struct options *o, const char *option, const char *value)
-{
-  return take_count(o, option, value, 0, &o->classify);
-}
-
-static int
-take_repeat(struct options *o, const char *option, const char *value)
-{
-  return take_count(o, option, value, 1, &o->repeat);
-}
-
-static int
 take_pairs(struct options *o, const char *option, const char *value)
 {
   int code = take_count(o, option, value, 1, &o->pairs);
@@ -86,11 +74,14 @@ take_pairs(struct options *o, const char *option, const char *value)
   return code;
 }
 
-static int
-take_slice(struct options *o, const char *option, const char *value)
-{
-  return take_count(o, option, value, 1, &o->slice_ms);
-}
+#define COUNT_OPTION(name, least, member)                                                          \
+  static int take_##name(struct options *o, const char *option, const char *value)                 \
+  {                                                                                                \
+    return take_count(o, option, value, least, &o->member);                                        \
+  }
+COUNT_OPTION(classify, 0, classify)
+COUNT_OPTION(repeat, 1, repeat)
+COUNT_OPTION(slice, 1, slice_ms)
 
 static int
 take_timeout_scale(struct options *o, const char *option, const char *value)
@@ -128,17 +119,37 @@ take_run_id(struct options *o, const char *option, const char *value)
   return EXIT_PASSED;
 }
 
+/* One of a few words. */
+struct word {
+  const char *name;
+  int value;
+};
 static int
-take_format(struct options *o, const char *option, const char *value)
+take_word(struct options *o, const char *option, const char *value, const struct word *words,
+          const char *expected, int *ret_value)
 {
-  if (strcmp(value, "tap") == 0)
-    o->format = FORMAT_TAP;
-  else if (strcmp(value, "human") == 0)
-    o->format = FORMAT_HUMAN;
-  else
-    return usage_bad_value(o, option, value, "tap or human");
-  return EXIT_PASSED;
+  for (; words->name; words++) {
+    if (strcmp(words->name, value) == 0) {
+      *ret_value = words->value;
+      return EXIT_PASSED;
+    }
+  }
+  return usage_bad_value(o, option, value, expected);
 }
+#define WORD_OPTION(member, expected, ...)                                                         \
+  static int take_##member(struct options *o, const char *option, const char *value)               \
+  {                                                                                                \
+    static const struct word words[] = {__VA_ARGS__, {NULL, 0}};                                   \
+    int chosen = 0, code = take_word(o, option, value, words, expected, &chosen);                  \
+    if (code == EXIT_PASSED)                                                                       \
+      o->member = chosen;                                                                          \
+    return code;                                                                                   \
+  }
+WORD_OPTION(format, "tap or human", {"tap", FORMAT_TAP}, {"human", FORMAT_HUMAN})
+WORD_OPTION(color, "auto, always or never", {"auto", COLOR_AUTO}, {"always", COLOR_ALWAYS},
+            {"never", COLOR_NEVER})
+WORD_OPTION(effort, "quick, default or deep", {"quick", EFFORT_QUICK}, {"default", EFFORT_DEFAULT},
+            {"deep", EFFORT_DEEP})
 
 static const struct {
   const char *name;
@@ -169,20 +180,6 @@ take_profile(struct options *o, const char *option, const char *value)
     }
   }
   return usage_bad_value(o, option, value, "core, admin, runtime or all");
-}
-
-static int
-take_color(struct options *o, const char *option, const char *value)
-{
-  if (strcmp(value, "always") == 0)
-    o->color = COLOR_ALWAYS;
-  else if (strcmp(value, "never") == 0)
-    o->color = COLOR_NEVER;
-  else if (strcmp(value, "auto") == 0)
-    o->color = COLOR_AUTO;
-  else
-    return usage_bad_value(o, option, value, "auto, always or never");
-  return EXIT_PASSED;
 }
 
 /* One pattern, or several in one value, separated by commas. */
@@ -305,6 +302,7 @@ static const struct option_row rows[] = {
   {"--only", "GLOB|CLAUSE|TOPIC", OF(CHECK) | REPEATS, take_only},
   {"--only", "WORKLOADS", OF(BENCH) | REPEATS, take_only},
   {"--profile", "core|admin|runtime|all", OF(CERTIFY) | OF(CHECK) | OF(LIST), take_profile},
+  {"--effort", "quick|default|deep", OF(CERTIFY), take_effort},
   {"--memcheck", NULL, OF(CHECK), take_memcheck},
   {"--no-memcheck", NULL, OF(CERTIFY), take_no_memcheck},
   {"--suppressions", "FILE", RUNS | REPEATS, take_suppressions},

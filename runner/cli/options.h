@@ -35,6 +35,8 @@ enum command {
   COMMANDS
 };
 
+/* How many variations of the checks are run: none, two of each check, all. */
+enum effort { EFFORT_DEFAULT, EFFORT_QUICK, EFFORT_DEEP };
 enum format { FORMAT_AUTO, FORMAT_TAP, FORMAT_HUMAN };
 /* Which checks: those of the contract (as far as the provider declares it), of these the ones for
  * durakit.admin/1, those of the runtime on the provider. */
@@ -77,6 +79,7 @@ struct options {
   const char **only;         /* patterns, with commas between several */
   size_t n_only;
   enum profile profile;
+  enum effort effort;        /* certify */
   enum format format;
   enum color color;
   unsigned jobs;             /* for runs, as many as processors if it was not given; else 0 */

@@ -149,18 +149,44 @@ spare_twin(struct result *result, const struct result *first)
   result->twin_failed = true;
 }
 
+/* The result of the check of which this is a variation, if it has failed; NULL: it has not. */
+static const struct result *
+failed_without_variation(const struct run *run, const struct result *result)
+{
+  for (size_t i = 0; result->check->variation && i < run->n_results; i++) {
+    const struct result *other = &run->results[i];
+    if (other->check->run == result->check->run && !other->check->variation
+        && other->mode == result->mode)
+      return run_is_violation(other->verdict) ? other : NULL;
+  }
+  return NULL;
+}
+
+/* A check that fails as it is written says nothing new in another way. */
+static void
+spare_variation(struct result *result, const struct result *plain)
+{
+  char reason[sizeof(result->reason)];
+
+  snprintf(reason, sizeof(reason), "not run, because %s failed", plain->id);
+  settle_without_run(result, VERDICT_NOT_RUN, reason);
+  result->spared_by = plain;
+  result->twin_failed = true;
+}
+
 /* A check that hung natively would hang many times as long under Valgrind, and find nothing new. */
 static void
 start_next(struct queue *queue)
 {
   size_t number = queue->order[queue->next++];
   struct result *result = &queue->run->results[number];
+  const struct result *plain = failed_without_variation(queue->run, result);
   const struct result *cause = cause_of(queue->run, result);
   const struct result *hung = overview_hung_twin(queue->run, result);
   const struct result *failed = overview_failed_twin(queue->run, result);
   char reason[256];
 
-  if (!cause && !hung && !failed && start_check(queue, number))
+  if (!cause && !hung && !failed && !plain && start_check(queue, number))
     return;
   if (hung)
     snprintf(reason, sizeof(reason), "not run under Valgrind, because %s hung natively",
@@ -170,6 +196,8 @@ start_next(struct queue *queue)
              engine_reason(queue->run->engine));
   if (cause)
     spare(result, cause);
+  else if (plain)
+    spare_variation(result, plain);
   else if (failed && !hung)
     spare_twin(result, failed);
   else
@@ -369,12 +397,26 @@ run_queue(struct run *run)
 
 /* ---- the whole run --------------------------------------------------------------------------- */
 
+/* Valgrind takes fifty times as long: variations run there only if they were asked for.  A check
+ * that would be skipped is skipped once, and not in its variations. */
+static bool
+is_varied(const struct run *run, const struct check *check, enum mode mode)
+{
+  const struct options *options = run->options;
+
+  if (options->n_only > 0 || options->effort == EFFORT_DEEP)
+    return true;
+  return mode == MODE_NATIVE && plan_is_offered(check, run->probe, run->store_key != NULL);
+}
+
 static void
 add_results(struct run *run, const struct check **checks, size_t n, enum mode mode)
 {
   for (size_t i = 0; i < n; i++) {
     struct result *result = &run->results[run->n_results];
     if (mode == MODE_NATIVE && checks[i] == &kit_memory_cycle)
+      continue;
+    if (checks[i]->variation && !is_varied(run, checks[i], mode))
       continue;
     *result = (struct result){.check = checks[i], .mode = mode};
     result->number = (uint32_t)++run->n_results;

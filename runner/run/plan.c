@@ -63,6 +63,35 @@ plan_check(size_t i)
   return i - n_core < n_runtime ? runtime[i - n_core] : &kit_memory_cycle;
 }
 
+/* Behind them the varied ones. */
+static size_t
+count_all(void)
+{
+  return plan_count() + dk_varied_count();
+}
+
+static const struct check *
+any_check(size_t i)
+{
+  return i < plan_count() ? plan_check(i) : dk_varied_check(i - plan_count());
+}
+
+/* `certify` runs each check in two of its variations, those of neighbours in others. */
+static bool
+is_of_effort(const struct options *options, size_t i)
+{
+  enum { ONE_IN = 3 };
+  size_t n_checks;
+
+  if (i < plan_count())
+    return true;
+  if (options->command != COMMAND_CERTIFY || options->effort == EFFORT_QUICK)
+    return false;
+  dk_checks(&n_checks);
+  i -= plan_count();
+  return options->effort == EFFORT_DEEP || (i / n_checks + i % n_checks) % ONE_IN == 0;
+}
+
 /* What a provider declares is judged with its core: the checks of an extension belong to both
  * profiles. */
 bool
@@ -75,12 +104,49 @@ plan_is_of_profile(const struct check *check, enum profile profile)
   return ((unsigned)profile & of) != 0;
 }
 
+static bool
+declares(const struct kit_probe *probe, const char *extension)
+{
+  for (uint32_t i = 0; i < probe->n_extensions; i++)
+    if (strcmp(probe->extensions[i], extension) == 0)
+      return true;
+  return false;
+}
+
+bool
+plan_is_offered(const struct check *check, const struct kit_probe *probe, bool has_store)
+{
+  bool in_turn = (check->needs & NEEDS_FILES) != 0;
+  struct {
+    uint32_t need;
+    bool is_there;
+  } needs[] = {
+    {NEEDS_ADMIN, declares(probe, "durakit.admin/1")},
+    {NEEDS_HANDLES, probe->shared >= 1 && has_store},
+    {NEEDS_RIVALS, probe->thread_model >= DK_PARALLEL || probe->shared >= 1},
+    {NEEDS_PROCESSES, probe->shared >= 2 && has_store},
+    {NEEDS_STORE, has_store},
+    {NEEDS_DURABLE, probe->durable >= 1},
+    {NEEDS_SERVER, probe->shared >= 3},
+    {NEEDS_WORKER_ENQUEUE, probe->has_enqueue_for_worker},
+    {NEEDS_RELEASE, probe->has_release_fetch},
+    {NEEDS_HOST_CLOCK, (probe->clocks & DK_CLOCK_HOST) != 0},
+    {NEEDS_TWO_CLOCKS, probe->clocks == (DK_CLOCK_HOST | DK_CLOCK_STORE)},
+    {NEEDS_STORE_CLOCK, (probe->clocks & DK_CLOCK_STORE) != 0},
+  };
+
+  for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++)
+    if ((check->needs & needs[i].need) != 0 && !needs[i].is_there)
+      return false;
+  return check->processes == 0 || in_turn || probe->shared >= 2;
+}
+
 const struct check *
 plan_find(const char *id)
 {
-  for (size_t i = 0; i < plan_count(); i++) {
-    if (strcmp(plan_check(i)->id, id) == 0)
-      return plan_check(i);
+  for (size_t i = 0; i < count_all(); i++) {
+    if (strcmp(any_check(i)->id, id) == 0)
+      return any_check(i);
   }
   return NULL;
 }
@@ -127,6 +193,8 @@ check_fits(const struct check *check, const char *pattern)
 {
   const struct dk_topic *topic = dk_topic_find(pattern);
 
+  if (check->variation && (!dk_variation_applies(check) || !strchr(pattern, '~')))
+    return false;
   if (topic)
     return dk_topic_has(topic, check->id);
   return fnmatch(pattern, check->id, 0) == 0 || plan_tests(check, pattern)
@@ -249,8 +317,8 @@ mark_one(const struct options *options, const char **list, bool *marked)
   char *mode = strstr(pattern, "@memcheck");
   if (mode)
     *mode = '\0';
-  for (size_t i = 0; i < plan_count(); i++) {
-    const struct check *check = plan_check(i);
+  for (size_t i = 0; i < count_all(); i++) {
+    const struct check *check = any_check(i);
     if (check_fits(check, pattern)
         && (plan_is_of_profile(check, options->profile) || names_runtime(pattern)))
       found = marked[i] = true;
@@ -265,8 +333,9 @@ mark_one(const struct options *options, const char **list, bool *marked)
 static int
 mark(const struct options *options, bool *marked)
 {
-  for (size_t i = 0; options->n_only == 0 && i < plan_count(); i++)
-    marked[i] = plan_is_of_profile(plan_check(i), options->profile);
+  for (size_t i = 0; options->n_only == 0 && i < count_all(); i++)
+    marked[i] = plan_is_of_profile(any_check(i), options->profile) &&
+                dk_variation_applies(any_check(i)) && is_of_effort(options, i);
   for (size_t i = 0; i < options->n_only; i++) {
     const char *list = options->only[i];
     do {
@@ -281,7 +350,7 @@ mark(const struct options *options, bool *marked)
 const struct check **
 plan_select(const struct options *options, size_t *ret_n, int *ret_code)
 {
-  size_t n = plan_count();
+  size_t n = count_all();
   const struct check **selected = calloc(n + 1, sizeof(const struct check *));
   bool *marked = calloc(n, sizeof(*marked));
   size_t taken = 0;
@@ -293,7 +362,7 @@ plan_select(const struct options *options, size_t *ret_n, int *ret_code)
     message_print("out of memory");
   for (size_t i = 0; *ret_code == EXIT_PASSED && i < n; i++) {
     if (marked[i])
-      selected[taken++] = plan_check(i);
+      selected[taken++] = any_check(i);
   }
   free(marked);
   if (*ret_code == EXIT_PASSED && taken == 0) {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "conformance/kit/check.h"
+#include "conformance/kit/engine.h"
 #include "runner/cli/options.h"
 
 /* The hash of the manifest: check ids with their clauses, the text of the clauses, the mutants. */
@@ -22,6 +22,9 @@ size_t plan_count(void);
 const struct check *plan_check(size_t i);
 bool plan_is_of_profile(const struct check *check, enum profile profile);
 const struct check *plan_find(const char *id); /* NULL: no such check */
+/* What the check needs is what the provider declares, as far as that can be known before it runs.
+ */
+bool plan_is_offered(const struct check *check, const struct kit_probe *probe, bool has_store);
 /* The check has this clause, as its first or another one. */
 bool plan_tests(const struct check *check, const char *clause);
 /* The length of the clause that the check is for, at the beginning of its list. */
