@@ -149,6 +149,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/checks/prune.c \
 	conformance/checks/queue.c \
 	conformance/checks/limits.c \
+	conformance/checks/linear.c \
 	conformance/checks/mass.c \
 	conformance/checks/no-state.c \
 	conformance/checks/own-clock.c \

@@ -429,6 +429,9 @@ bool more_rounds(struct dk_check *t, uint32_t enough);
 /* For races: the next started call of this actor waits at the line until `race` lets it go. */
 void hold_at_line(struct dk_check *t, struct actor *actor);
 
+/* When the finished call of this actor began and ended, in real time. */
+void call_times(struct dk_check *t, struct actor *actor, int64_t *ret_began, int64_t *ret_ended);
+
 /* ---- time that passes in a call -------------------------------------------------------------- */
 
 /* Holds the call that asks for the time as the n-th from now (`question`), whatever locks it has:

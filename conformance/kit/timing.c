@@ -109,6 +109,15 @@ race(struct dk_check *t, struct actor *a, struct actor *b)
 }
 
 void
+call_times(struct dk_check *t, struct actor *actor, int64_t *ret_began, int64_t *ret_ended)
+{
+  const struct op *op = &kit_actor(t, actor)->op;
+
+  *ret_began = op->began_ns;
+  *ret_ended = op->ended_ns;
+}
+
+void
 witness(struct dk_check *t, bool overlapped)
 {
   if (overlapped)

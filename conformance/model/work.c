@@ -513,6 +513,26 @@ model_abandon_work_item(void *self, struct dk_call *call, struct dk_bytes token,
   return leave(&op, abandon_work_item(&op, token, delay_ms, ignore_attempt));
 }
 
+/* A mutant reads the row, lets others in, and writes the row as it was, with a later end. */
+static dk_status
+renew_in_two(struct op *op, const struct token *token, const struct row *row, int64_t extend_ms)
+{
+  struct dk_item item = {.struct_size = sizeof item, .payload = {"", 0}};
+  struct lock lock = row->lock;
+  uint64_t attempt = row->attempt;
+  int64_t visible_at = row->visible_at;
+
+  TRY(let_others_in(op));
+  row = find_row(op->s, &token->of);
+  if (!row) {
+    write_row(op, &token->of, &item, (struct dk_bytes){NULL, 0}, visible_at);
+    return DK_OK;
+  }
+  lock.until = lease_end(op, op->now, extend_ms);
+  change_row(op, row, lock, row->owner, visible_at, attempt);
+  return DK_OK;
+}
+
 static dk_status
 renew_work_item_lock(struct op *op, struct dk_bytes text, int64_t extend_ms)
 {
@@ -526,6 +546,8 @@ renew_work_item_lock(struct op *op, struct dk_bytes text, int64_t extend_ms)
     return lost(op, "the orchestration has ended");
   if (!row)
     return DK_OK;
+  if (MUTANT(M_CANCEL_RENEW_WRITES_BACK))                                  /* CANCEL-7 */
+    return renew_in_two(op, &token, row, extend_ms);
   enum { A_DAY = 24 * 3600 * 1000 };
   if (DEFECT(M_WORK_RENEW_AT_MOST_A_DAY, extend_ms > A_DAY))
     extend_ms = A_DAY;
