@@ -348,3 +348,69 @@ err_form_before_state(struct dk_check *t)
   expect_refusal(t, ack_turn(t, unknown, .nameless = true, .send = {{"other", .id = "stored"}}),
                  DK_INVALID, "a first commit without a name, with a message that is stored,");
 }
+
+/* ---- a host without memory ------------------------------------------------------------------- */
+
+/* One call, of which the n-th result is refused; DK_OK: it has fewer results. */
+static dk_status
+refuse_nth(struct dk_check *t, uint32_t n, dk_status got)
+{
+  dk_caller_refuse_result(caller_of(t, NULL), 0);
+  expect(t, got == DK_OK || got == DK_NO_MEMORY,
+         "the host has no memory for result %u, and so the operation returns DK_NO_MEMORY", n);
+  return got;
+}
+#define WITHOUT_RESULT(t, n, call)                                                                 \
+  (dk_caller_refuse_result(caller_of(t, NULL), n), refuse_nth(t, n, (call)))
+
+/* What was refused comes again when its lease has ended, if one was left: whole, and in order. */
+static void
+expect_all_again(struct dk_check *t)
+{
+  advance(t, LEASE_MS);
+  struct dk_turn *turn = the_turn_of(t, "inst");
+  expect_equal(t, turn->n_events, 3, "events of the turn, after its fetch was refused");
+  expect_ids(t, turn, "first", "second");
+  must(t, abandon_turn(t, turn->head.lock_token));
+  struct taken_work work = take_work(t);
+  expect_equal(t, work.n, 3, "work items, after their fetch was refused");
+  for (size_t i = 0; i < work.n; i++)
+    must(t, abandon_work(t, work.items[i]->work.lock_token));
+}
+
+/* ERR-1: a result that the host refuses ends the operation with the host's status; nothing of it is
+ * lost, and the next call works. */
+void
+err_result_refused(struct dk_check *t)
+{
+  struct dk_turn *turn = NULL;
+  struct dk_works *works = NULL;
+  dk_status status = DK_NO_MEMORY;
+
+  given_instance_with_activities(t, "inst", 3);
+  must(t, ack_turn(t, next_turn(t, "inst"), .events = {{2}, {3}}));
+  must(t, enqueue(t, "inst", .id = "first"));
+  must(t, enqueue(t, "inst", .id = "second"));
+  for (uint32_t n = 1; status != DK_OK; n++) {
+    status = WITHOUT_RESULT(t, n, try_read_history(t, "inst"));
+    expect_equal(t, read_history(t, "inst")->n_events, 3, "events that are read then");
+  }
+  status = DK_NO_MEMORY;
+  for (uint32_t n = 1; status != DK_OK; n++) {
+    status = WITHOUT_RESULT(t, n, try_fetch_turn(t, &turn));
+    if (status == DK_OK)
+      must(t, abandon_turn(t, turn->head.lock_token));
+    must(t, enqueue(t, "other"));
+    must(t, ack_turn(t, fetch_turn_of(t, "other"), .empty = true));
+    expect_all_again(t);
+  }
+  status = DK_NO_MEMORY;
+  for (uint32_t n = 1; status != DK_OK; n++) {
+    status = WITHOUT_RESULT(t, n, try_fetch_work(t, &works, .max_items = 3));
+    for (size_t i = 0; status == DK_OK && i < works->n_items; i++)
+      must(t, abandon_work(t, works->items[i].work.lock_token));
+    expect_all_again(t);
+    if (n > 3)
+      break; /* a provider may hand up fewer */
+  }
+}

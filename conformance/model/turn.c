@@ -299,7 +299,10 @@ look_for_turn(struct op *op, const void *asked)
   if (DEFECT(M_POISON_EXPIRED_NOT_COUNTED, turn->lock.held && turn->lock.until <= op->now))
     attempts = 0;
 
-  TRY(hand_up_turn(op, turn, request, epoch, until));
+  dk_status handed = hand_up_turn(op, turn, request, epoch, until);
+  if (DEFECT(M_ERR_REFUSED_RESULT_IS_NOTHING, handed == DK_NO_MEMORY)) /* ERR-1 */
+    return DK_NOTHING;
+  TRY(handed);
   TRY(take_messages(op, turn, n, epoch, attempts));                  /* POISON-1 */
   STEP(op, .kind = TURN_LOCK, .instance = turn->id, .epoch = epoch, .until = until, .held = true,
        .handle = s->handle, .fetch_id = fetch_id_of_turn(op, request, &turn->lock),

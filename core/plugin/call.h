@@ -133,6 +133,7 @@ struct dk_caller {
   struct dk_arena arena;
   bool is_own;               /* made by malloc */
   bool is_unchecked;
+  uint32_t refuses;          /* the n-th result from now on; 0: none */
   int32_t actor;
   struct dk_canceller *canceller;
   struct dk_failure failure;

@@ -68,6 +68,12 @@ dk_caller_set_unchecked(struct dk_caller *caller, int32_t unchecked)
 }
 
 void
+dk_caller_refuse_result(struct dk_caller *caller, uint32_t n)
+{
+  caller->refuses = n;
+}
+
+void
 dk_caller_reset(struct dk_caller *caller)
 {
   dk_arena_reset(&caller->arena);

@@ -129,6 +129,9 @@ dk_sink_expect(struct dk_call *call, uint32_t takes, const char *upcall)
   if (!(call->operation->takes & takes))
     return dk_call_violated(call, "ABI-4", "%s was called by %s, which has no such result", upcall,
                             name);
+  bool never_refused = (takes & (DK_TAKES_STOLEN | DK_TAKES_DUPLICATE | DK_TAKES_REMOVED)) != 0;
+  if (!never_refused && call->caller->refuses > 0 && --call->caller->refuses == 0)
+    return dk_sink_no_memory(call);
   return DK_OK;
 }
 

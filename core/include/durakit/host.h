@@ -131,6 +131,9 @@ void dk_caller_set_actor(struct dk_caller *caller, int32_t actor);
 /* For a conformance kit: with 1 the host passes requests on unchanged and does not refuse any
  * itself. */
 void dk_caller_set_unchecked(struct dk_caller *caller, int32_t unchecked);
+/* For tests of providers: the n-th result that is handed up from now on finds no memory
+ * (DK_NO_MEMORY); 0: none does. */
+void dk_caller_refuse_result(struct dk_caller *caller, uint32_t n);
 /* Discards all results and failures. */
 void dk_caller_reset(struct dk_caller *caller);
 /* How the last call failed; status DK_OK if it did not. */
