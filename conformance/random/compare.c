@@ -287,7 +287,7 @@ same_turn(struct pass *p)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-static const struct dk_work_item *
+const struct dk_work_item *
 find_work(const struct dk_works *works, const struct dk_item *like)
 {
   for (size_t i = 0; i < works->n_items; i++) {

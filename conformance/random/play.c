@@ -99,17 +99,6 @@ hand_out_turn(struct pass *p)
   });
 }
 
-static const struct dk_work_item *
-same_item(const struct dk_works *works, const struct dk_item *like)
-{
-  for (size_t i = 0; i < works->n_items; i++)
-    if (works->items[i].item.activity_id == like->activity_id &&
-        works->items[i].item.execution_id == like->execution_id &&
-        same_bytes(works->items[i].item.instance, like->instance))
-      return &works->items[i];
-  return NULL;
-}
-
 static bool
 hand_out_works(struct pass *p)
 {
@@ -117,7 +106,7 @@ hand_out_works(struct pass *p)
 
   for (size_t i = 0; i < works->n_items; i++) {
     const struct dk_item *item = &works->items[i].item;
-    const struct dk_work_item *other = same_item(p->ours.works, item);
+    const struct dk_work_item *other = find_work(p->ours.works, item);
     if (!hand_out(p, (struct handed){
                        .fetch = p->step,
                        .item = (uint32_t)i,

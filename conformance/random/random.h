@@ -174,6 +174,8 @@ void settle(struct pass *p);
 
 /* True if the two replies agree; else the difference is noted. */
 bool replies_agree(struct pass *p);
+/* The one of this identity; NULL: there is none. */
+const struct dk_work_item *find_work(const struct dk_works *works, const struct dk_item *like);
 bool admin_replies_agree(struct pass *p);
 /* Each notes a difference and returns false if the two are not equal. */
 bool differs(struct pass *p, const char *clause, const char *what, const char *expected,

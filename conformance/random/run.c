@@ -59,7 +59,7 @@ begin_telling(struct dk_check *t, const struct random_run *run)
 {
   t->report->n_trace = 0;
   say_in_trace(t, "the shortest of %u plans that were tried, %zu steps of %u:", run->tries,
-                   run->plan.n, run->n_drawn);
+               run->plan.n, run->n_drawn);
 }
 
 static void
