@@ -108,6 +108,47 @@ like "$(cat tap)" '^ok 1 - turn/birth@memcheck' 'not in each check'
 like "$(cat tap)" '^  message: "memcheck.x3a Invalid write .*, in write_at_load (constructor\.c:' \
   'but once, by memory/cycle'
 
+# ---- copies of what memory/cycle leaves ----------------------------------------------------------
+
+# Each open after the sixth in a process loses a byte: only a copy of the process that has run the
+# cycles comes so far in one check.
+cat > seventh.c <<'TEXT'
+#include <stdlib.h>
+static void *seventh_malloc(size_t size);
+#define malloc(size) seventh_malloc(size)
+#include "minimal.c"
+#undef malloc
+static int opens;
+static void *
+seventh_malloc(size_t size)
+{
+  if (++opens > 6)
+    *(volatile char *)malloc(1) = 1;
+  return malloc(size);
+}
+TEXT
+${CC:-cc} -g -fPIC -shared -I"$top_srcdir/core/include" -I"$top_srcdir/examples/provider-minimal" \
+  seventh.c -o seventh.so > cc.out 2>&1
+ok $? 'a plugin that leaks from its seventh open on is built' || diag "$(cat cc.out)"
+"$DURAKIT" check ./seventh.so --only turn/birth --memcheck > tap 2> err
+is $? 0 'a check alone opens it once, and passes' || diag "$(cat err tap)"
+"$DURAKIT" check ./seventh.so --only turn/birth,memory/cycle --memcheck --classify 0 > tap 2> err
+is $? 6 'beside memory/cycle it does not' || diag "$(cat err tap)"
+like "$(cat tap)" '^not ok 1 - turn/birth@memcheck$' 'for it is a copy of the process of the cycles'
+like "$(cat tap)" 'definitely lost, in seventh_malloc (seventh\.c:' 'and the leak is its own'
+like "$(cat tap)" '^ok 2 - memory/cycle@memcheck$' 'and not one that each of the cycles has'
+
+# What a check finds alone, it finds in such a copy.
+for under_pair in leaks-in-error:token/unknown-turn-token leaks-at-unload:turn/commit-frees \
+  undefined-member:turn/commit-frees use-after-free:turn/commit-frees \
+  undefined-byte:$ack writes-one-past:turn/commit-frees; do
+  under_check=${under_pair#*:}
+  "$DURAKIT" check "$zoo/${under_pair%%:*}.so" --only "memory/cycle,$under_check" --memcheck \
+    --classify 0 > tap 2> err
+  is $? 6 "${under_pair%%:*}: exit 6 beside memory/cycle too" || diag "$(cat err tap)"
+  like "$(cat tap)" "^not ok 1 - $under_check@memcheck\$" "${under_pair%%:*}: found by its check"
+done
+
 # ---- suppressions --------------------------------------------------------------------------------
 
 # suppresses CODE NAME: with the entry on standard input.

@@ -191,11 +191,16 @@ void kit_probe(struct kit_shared *shared, const struct kit_job *job, bool open);
 
 /* This program runs under Valgrind. */
 bool kit_under_memcheck(void);
+/* Valgrind has reported no error in this process, nor in those of which it is a copy. */
+bool kit_memory_is_sound(void);
 uint32_t kit_threads(void); /* of this process */
 /* Links the plugin, and nothing else; NULL with the reason. */
 void *kit_memory_hold(const char *plugin, char *why, size_t size);
 /* Blocks that have leaked before do not count for the children that are forked after this. */
 void kit_memory_baseline(void);
+/* In a copy of a child, after kit_run: drops what belonged to the check, but keeps the plugin;
+ * children that are forked after this are judged as after kit_memory_baseline. */
+void kit_memory_inherit(struct kit_shared *shared, const struct kit_job *job);
 /* In a child, after kit_run, when its map is no longer needed: unloads the plugin if the job asks
  * for it (`held` may be NULL), checks that it was unmapped, and asks Valgrind for leaks.  All
  * findings are in Valgrind's output, and so is the last word.  False: that word has no seal. */

@@ -55,6 +55,12 @@ ask_for_leaks(void)
   clear_old_frames();
   VALGRIND_DO_ADDED_LEAK_CHECK;
 }
+
+bool
+kit_memory_is_sound(void)
+{
+  return VALGRIND_COUNT_ERRORS == 0;
+}
 #else
 static void
 say(const char *what)
@@ -76,6 +82,12 @@ set_baseline(void)
 static void
 ask_for_leaks(void)
 {
+}
+
+bool
+kit_memory_is_sound(void)
+{
+  return true;
 }
 #endif
 
@@ -118,6 +130,13 @@ kit_memory_hold(const char *plugin, char *why, size_t size)
 void
 kit_memory_baseline(void)
 {
+  set_baseline();
+}
+
+void
+kit_memory_inherit(struct kit_shared *shared, const struct kit_job *job)
+{
+  kit_shared_drop(shared, job->check->processes);
   set_baseline();
 }
 

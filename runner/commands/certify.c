@@ -17,8 +17,12 @@
 #include "runner/selftest/canaries.h"
 #include "runner/setup/run-setup.h"
 
+/* The tag of a task that has no result. */
+static const uint64_t NO_RESULT = UINT64_MAX;
+
 /* The queue of one run.  When several checks run at a time, races are the last of the native runs,
- * since they run alone; a run under Valgrind always follows its native twin. */
+ * since they run alone; a run under Valgrind always follows its native twin.  The first of these is
+ * memory/cycle, which runs in each slot: so the others find their code translated. */
 struct queue {
   struct run *run;
   size_t *order;
@@ -36,28 +40,40 @@ is_race(const struct result *result)
   return (result->check->flags & IS_RACE) != 0 && result->mode == MODE_NATIVE;
 }
 
-/* A race, or a check that disturbs a server which other checks would use meanwhile. */
+static bool
+warms(const struct result *result)
+{
+  return result->check == &kit_memory_cycle;
+}
+
+/* A race, or a check that disturbs a server which other checks would use meanwhile; or the one that
+ * each slot needs for itself first. */
 static bool
 runs_alone(const struct result *result)
 {
-  return is_race(result) || (result->check->flags & IS_ALONE) != 0;
+  return is_race(result) || warms(result) || (result->check->flags & IS_ALONE) != 0;
+}
+
+enum turn_of { FIRST_OF_ALL, TOGETHER, ALONE };
+
+static enum turn_of
+turn_of(const struct queue *queue, const struct result *result)
+{
+  if (warms(result))
+    return FIRST_OF_ALL;
+  return queue->run->options->jobs > 1 && runs_alone(result) ? ALONE : TOGETHER;
 }
 
 static void
-add_to_order(struct queue *queue, enum mode mode, bool alone)
+add_to_order(struct queue *queue, enum mode mode)
 {
-  for (size_t i = 0; i < queue->run->n_results; i++) {
-    const struct result *result = &queue->run->results[i];
-    if (result->mode == mode && runs_alone(result) == alone)
-      queue->order[queue->n++] = i;
+  for (enum turn_of turn = FIRST_OF_ALL; turn <= ALONE; turn++) {
+    for (size_t i = 0; i < queue->run->n_results; i++) {
+      const struct result *result = &queue->run->results[i];
+      if (result->mode == mode && turn_of(queue, result) == turn)
+        queue->order[queue->n++] = i;
+    }
   }
-}
-
-static void
-add_all_to_order(struct queue *queue)
-{
-  for (size_t i = 0; i < queue->run->n_results; i++)
-    queue->order[queue->n++] = i;
 }
 
 static bool
@@ -68,14 +84,8 @@ queue_begin(struct queue *queue, struct run *run)
   queue->repeats = calloc(run->n_results + 1, sizeof(*queue->repeats));
   if (!queue->order || !queue->repeats)
     return false;
-  if (run->options->jobs > 1) {
-    add_to_order(queue, MODE_NATIVE, false);
-    add_to_order(queue, MODE_NATIVE, true);
-    add_to_order(queue, MODE_MEMCHECK, false);
-    add_to_order(queue, MODE_MEMCHECK, true);
-  } else {
-    add_all_to_order(queue);
-  }
+  add_to_order(queue, MODE_NATIVE);
+  add_to_order(queue, MODE_MEMCHECK);
   for (size_t i = 0; i < run->n_results; i++)
     queue->repeats[i] = run->options->repeat - 1;
   return true;
@@ -93,6 +103,19 @@ static int64_t
 at_least(int64_t a, int64_t b)
 {
   return a > b ? a : b;
+}
+
+/* Once more in each free slot, only for what comes after it there: without it that takes longer. */
+static void
+warm_other_slots(const struct run *run, const struct task *first)
+{
+  struct task task = *first;
+
+  task.tag = NO_RESULT;
+  task.job.number = (uint32_t)run->n_results;
+  do
+    task.job.number++;
+  while (engine_has_room(run->engine) && engine_start(run->engine, &task));
 }
 
 static bool
@@ -116,10 +139,13 @@ start_check(struct queue *queue, size_t number)
   /* The second run of an undefined byte finds its origin, too. */
   task.origins = task.memcheck && result->verdict == VERDICT_MEMORY
                  && strcmp(result->outcome->report->clause, "MEM-1") == 0;
+  task.warms = task.memcheck && warms(result);
   task.tag = number;
   if (!engine_start(run->engine, &task))
     return false;
   queue->one_runs_alone = runs_alone(result);
+  if (task.warms && !result->outcome)
+    warm_other_slots(run, &task);
   return true;
 }
 
@@ -327,6 +353,12 @@ take_outcome(struct queue *queue, struct outcome *outcome)
 {
   struct run *run = queue->run;
   size_t number = (size_t)outcome->tag;
+
+  if (outcome->tag == NO_RESULT) {
+    run_note_leftovers(run, outcome);
+    outcome_free(outcome);
+    return;
+  }
   struct result *result = &run->results[number];
   bool is_rerun = result->outcome != NULL && result->verdict != VERDICT_PASS;
 

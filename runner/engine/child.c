@@ -32,10 +32,20 @@ child_call(const struct task *task, struct kit_shared *shared, const struct kit_
   }
 }
 
-/* The runner's own descriptors are close-on-exec; those that it inherited are not.  One of them is
- * for the child. */
+static bool
+keeps(const struct child *child, const struct kit_job *job, int fd)
+{
+  for (const int *kept = child->keeps; kept && *kept >= 0; kept++) {
+    if (*kept == fd)
+      return true;
+  }
+  return fd == job->seals;
+}
+
+/* The runner's own descriptors are close-on-exec; those that it inherited are not.  Some of them
+ * are for the child. */
 static int
-close_own(int keep)
+close_own(const struct child *child, const struct kit_job *job)
 {
   DIR *folder = opendir("/proc/self/fd");
   struct dirent *entry;
@@ -44,7 +54,8 @@ close_own(int keep)
     return -1;
   while ((entry = readdir(folder)) != NULL) {
     int fd = atoi(entry->d_name);
-    if (fd > 2 && fd != keep && fd != dirfd(folder) && (fcntl(fd, F_GETFD) & FD_CLOEXEC))
+    if (fd > 2 && !keeps(child, job, fd) && fd != dirfd(folder)
+        && (fcntl(fd, F_GETFD) & FD_CLOEXEC))
       close(fd);
   }
   return closedir(folder);
@@ -58,7 +69,7 @@ take_descriptors(const struct child *child, const struct kit_job *job)
 
   if (null < 0 || dup2(null, 0) < 0 || dup2(child->output, 1) < 0 || dup2(child->errors, 2) < 0)
     return -1;
-  return close_own(job->seals);
+  return close_own(child, job);
 }
 
 void
@@ -80,6 +91,8 @@ child_main(const struct child *child, const struct kit_job *job)
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   child_call(child->task, child->shared, job);
+  if (child->leave_heir && kit_report_of(child->shared)->verdict == VERDICT_PASS)
+    child->leave_heir(child, job);
   if (child->memcheck && !kit_memory_end(child->shared, job, child->held))
     _exit(KIT_EXIT_UNSEALED);
   _exit(0);

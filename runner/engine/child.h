@@ -15,6 +15,10 @@ struct child {
   pid_t runner;
   bool memcheck;              /* Valgrind judges the memory at the end */
   void *held;                 /* under memcheck: the plugin as it was linked before, or NULL */
+  const int *keeps;           /* descriptors that stay open, until a negative one; NULL: none */
+  /* Called when the check has passed, before the plugin is unloaded; NULL: is not. */
+  void (*leave_heir)(const struct child *child, const struct kit_job *job);
+  void *context;              /* of leave_heir */
 };
 
 /* Never returns.  `job` is the task's with the engine's members filled in. */

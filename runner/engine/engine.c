@@ -431,7 +431,7 @@ static bool
 start_removal(struct engine *engine, struct slot *slot, struct outcome *outcome)
 {
   slot->task.kind = TASK_DESTROY;
-  slot->task.memcheck = false;
+  slot->task.memcheck = slot->task.warms = false;
   slot->task.suffixes = (const char (*)[64])slot->stores;
   slot->task.n_suffixes = slot->n_stores;
   slot->task.deadline_ms = slot->task.removal_ms ? slot->task.removal_ms : DESTROY_MS;
@@ -500,6 +500,8 @@ finish_child(struct engine *engine, struct slot *slot, const siginfo_t *how)
                           .seals = &slot->seals};
 
   seals_end(&slot->seals);
+  if (slot->task.warms)
+    zygote_take_heir(&slot->zygote);
   end_group(engine, slot, how->si_code != 0, orphans, sizeof(orphans));
   look_at_limits(engine);
   task_names_look(&engine->names, engine->folder);

@@ -33,6 +33,8 @@ struct task {
   bool memcheck;             /* under Valgrind; a check only */
   bool origins;              /* under memcheck: find where undefined bytes come from, in a cold
                                 child */
+  bool warms;                /* under memcheck: if it passes without a finding, the next checks of
+                                its slot are copies of its process */
   int64_t deadline_ms;       /* to remove stores: of each */
   int64_t more_ms;           /* of a check: so much longer at most, while its operations end */
   int64_t removal_ms;        /* to remove each store that the task leaves behind; 0: as usual */

@@ -44,9 +44,12 @@ open_beside(const struct request *request, const char *ending)
   return -1;
 }
 
+static void leave_heir(const struct child *child, const struct kit_job *job);
+
 __attribute__((noreturn)) static void
-become_check(const struct here *here, const struct request *request)
+become_check(struct here *here, const struct request *request)
 {
+  const int keeps[] = {here->request_fd, here->file, -1};
   struct child child = {.task = &request->task,
                         .shared = kit_shared_map(here->file),
                         .folder = request->task.job.folder,
@@ -54,10 +57,15 @@ become_check(const struct here *here, const struct request *request)
                         .errors = open_beside(request, "err"),
                         .runner = request->runner,
                         .memcheck = true,
-                        .held = here->held};
+                        .held = here->held,
+                        .context = here};
 
   if (!child.shared)
     _exit(70);
+  if (request->task.warms && here->held) {
+    child.keeps = keeps;
+    child.leave_heir = leave_heir;
+  }
   child_main(&child, &request->task.job);
 }
 
@@ -83,7 +91,7 @@ read_all(int fd, void *bytes, size_t size)
 
 /* Forks the check, passes on its process id, and ends at once, without any output. */
 __attribute__((noreturn)) static void
-be_between(const struct here *here, const struct request *request, const int number[2],
+be_between(struct here *here, const struct request *request, const int number[2],
            const int go[2])
 {
   pid_t pid = fork();
@@ -103,7 +111,7 @@ be_between(const struct here *here, const struct request *request, const int num
 
 /* The check's number; 0: it could not be forked. */
 static pid_t
-fork_check(const struct here *here, const struct request *request)
+fork_check(struct here *here, const struct request *request)
 {
   int number[2];
   int go[2];
@@ -138,7 +146,7 @@ fork_check(const struct here *here, const struct request *request)
 /* Runs until the runner closes its end.  The request does not lie on the heap: there it would be a
  * leak of each check. */
 static int
-serve(const struct here *here)
+serve(struct here *here)
 {
   char *bytes = mmap(NULL, MOST_REQUEST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
                      0);
@@ -161,6 +169,47 @@ serve(const struct here *here)
   return well ? 0 : 70;
 }
 
+/* ---- an heir --------------------------------------------------------------------------------- */
+
+/* Gives up what belongs to the check, but stays in its folder: by that the runner knows whose it is
+ * until it takes it. */
+static bool
+leave_check(const struct kit_job *job)
+{
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+  close(job->seals);
+  return null > 2 && dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(null, 2) == 2
+         && close(null) == 0;
+}
+
+/* Until the runner takes it no request comes, and then the runner is its parent. */
+__attribute__((noreturn)) static void
+be_heir(const struct child *child, const struct kit_job *job)
+{
+  setpgid(0, 0);
+  if (!leave_check(job))
+    _exit(70);
+  kit_memory_inherit(child->shared, job);
+  _exit(serve(child->context));
+}
+
+/* Valgrind does not report again in a copy what it has reported in the original, and a copy has one
+ * thread: without an heir the next checks are copies of the zygote. */
+static void
+leave_heir(const struct child *child, const struct kit_job *job)
+{
+  if (!kit_memory_is_sound() || kit_threads() > 1)
+    return;
+  pid_t pid = fork();
+  if (pid == 0)
+    be_heir(child, job);
+  if (pid > 0) {
+    setpgid(pid, pid);
+    answer(child->context, ZYGOTE_HEIR, pid);
+  }
+}
+
 static int
 be_zygote(struct here *here, const char *plugin)
 {
@@ -181,7 +230,7 @@ be_zygote(struct here *here, const char *plugin)
 /* ---- cold ------------------------------------------------------------------------------------ */
 
 static int
-be_cold(const struct here *here)
+be_cold(struct here *here)
 {
   struct request request;
   struct stat st;

@@ -60,6 +60,7 @@ request_write(struct dk_text *bytes, const struct task *task, const struct kit_j
   put_text(bytes, job->hurt.through);
   put_text(bytes, job->hurt.address);
   put_number(bytes, task->tag);
+  put_number(bytes, task->warms);
   put_number(bytes, (uint64_t)runner);
   put_number(bytes, job->n_settings);
   for (size_t i = 0; i < job->n_settings; i++) {
@@ -160,6 +161,7 @@ request_read(struct request *ret, const char *bytes, size_t size, request_find_f
   job->hurt.through = take_text(&reader);
   job->hurt.address = take_text(&reader);
   ret->task.tag = take_request_number(&reader);
+  ret->task.warms = take_request_number(&reader) != 0;
   ret->runner = (pid_t)take_request_number(&reader);
   return take_request_settings(&reader, ret) && job->check && job->run && job->folder;
 }

@@ -143,10 +143,10 @@ collect_findings(struct outcome *outcome, const struct slot *slot,
 
   outcome->cold = zygote->cold || slot->task.origins;
   outcome->findings = findings_read(&parties, &slot->seals, zygote->folder, slot->pid,
-                                    zygote->pid);
-  if (!outcome->findings || zygote->pid <= 0 || slot->task.job.check != &kit_memory_cycle)
+                                    (const pid_t[2]){zygote->pid, zygote->linker});
+  if (!outcome->findings || zygote->linker <= 0 || slot->task.job.check != &kit_memory_cycle)
     return;
-  snprintf(name, sizeof(name), "%ld.xml", (long)zygote->pid);
+  snprintf(name, sizeof(name), "%ld.xml", (long)zygote->linker);
   findings_add_file(outcome->findings, zygote->folder, name);
 }
 

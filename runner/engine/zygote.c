@@ -33,16 +33,21 @@ zygote_init(struct zygote *zygote, int run_folder, unsigned number)
 }
 
 static void
+end_process(pid_t pid)
+{
+  kill(pid, SIGKILL);
+  while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+    continue;
+}
+
+static void
 zygote_end(struct zygote *zygote)
 {
-  if (zygote->pid > 0) {
-    kill(zygote->pid, SIGKILL);
-    while (waitpid(zygote->pid, NULL, 0) < 0 && errno == EINTR)
-      continue;
-  }
+  if (zygote->pid > 0)
+    end_process(zygote->pid);
   if (zygote->socket >= 0)
     close(zygote->socket);
-  zygote->pid = 0;
+  zygote->pid = zygote->linker = 0;
   zygote->socket = -1;
 }
 
@@ -172,6 +177,7 @@ zygote_begin(struct zygote *zygote, const struct memcheck *memcheck, const char 
   if (zygote->pid == 0)
     become_zygote(memcheck, zygote, (const int[2]){ends[1], file});
   close(ends[1]);
+  zygote->linker = zygote->pid;
   zygote->socket = ends[0];
   if (zygote->pid < 0 || !hear_zygote(zygote, READY_MS, &answer)) {
     zygote_give_up(zygote, "linking it did not end in a process that can be forked");
@@ -193,6 +199,29 @@ start_warm(struct zygote *zygote, const struct task *task, const struct kit_job 
     return answer.value;
   zygote_give_up(zygote, "its process under Valgrind ended");
   return 0;
+}
+
+/* A child of this process that runs.  The number was sent by a process in which the plugin ran. */
+static bool
+is_own_child(pid_t pid)
+{
+  siginfo_t how = {.si_pid = 0};
+
+  return pid > 0 && waitid(P_PID, (id_t)pid, &how, WEXITED | WNOWAIT | WNOHANG) == 0
+         && how.si_pid == 0;
+}
+
+void
+zygote_take_heir(struct zygote *zygote)
+{
+  struct zygote_answer answer;
+
+  if (zygote->pid <= 0
+      || recv(zygote->socket, &answer, sizeof(answer), MSG_DONTWAIT) != (ssize_t)sizeof(answer)
+      || answer.word != ZYGOTE_HEIR || !is_own_child(answer.value))
+    return;
+  end_process(zygote->pid);
+  zygote->pid = answer.value;
 }
 
 /* The request lies in a file without a name. */

@@ -443,7 +443,7 @@ list_folder(int folder)
 
 struct findings *
 findings_read(const struct parties *parties, const struct seals *seals, int folder, pid_t child,
-              pid_t zygote)
+              const pid_t zygotes[2])
 {
   struct findings *findings = calloc(1, sizeof(*findings));
   DIR *dir = list_folder(folder);
@@ -456,7 +456,7 @@ findings_read(const struct parties *parties, const struct seals *seals, int fold
   while (findings && dir && (entry = readdir(dir)) != NULL) {
     char *end;
     long pid = strtol(entry->d_name, &end, 10);
-    if (strcmp(end, ".xml") != 0 || pid == (long)zygote)
+    if (strcmp(end, ".xml") != 0 || pid == zygotes[0] || pid == zygotes[1])
       continue;
     if (pid == (long)child)
       add_own(findings, folder, entry->d_name);

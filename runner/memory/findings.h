@@ -82,11 +82,11 @@ struct findings {
   size_t xml_size;
 };
 
-/* Reads and removes all PID.xml in the open folder but the zygote's; `child` is the check's own
+/* Reads and removes all PID.xml in the open folder but those of zygotes; `child` is the check's own
  * process, which has these seals.  Findings that the author's suppressions hide are only counted.
  * Reads only regular files, and only the beginning of a very long one.  NULL: no memory. */
 struct findings *findings_read(const struct parties *parties, const struct seals *seals,
-                               int folder, pid_t child, pid_t zygote);
+                               int folder, pid_t child, const pid_t zygotes[2]);
 /* Adds the findings of one file, which may be cut off. */
 void findings_add_file(struct findings *findings, int folder, const char *name);
 void findings_free(struct findings *findings);
