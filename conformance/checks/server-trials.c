@@ -2,6 +2,8 @@
 /* Trials of operations: see server-trials.h. */
 #include "conformance/checks/server-trials.h"
 
+#include "conformance/checks/admin.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -29,15 +31,30 @@ deed_name(enum deed deed)
     [DEED_CANCEL] = "ack_orchestration_item, which cancels activities",
     [DEED_READ_HISTORY] = "read_history",
     [DEED_ENQUEUE_WORK] = "enqueue_for_worker",
+    [DEED_DELETE] = "delete_instances",
+    [DEED_PRUNE] = "prune",
   };
 
   return names[deed];
 }
 
-int
-deeds_of(struct dk_check *t)
+static bool
+is_offered(struct dk_check *t, enum deed deed)
 {
-  return provider(t)->ops->enqueue_for_worker ? DEEDS : DEED_ENQUEUE_WORK;
+  if (deed == DEED_ENQUEUE_WORK)
+    return provider(t)->ops->enqueue_for_worker;
+  if (deed == DEED_DELETE || deed == DEED_PRUNE)
+    return dk_store_extension(store_of(t, NULL), DK_ADMIN);
+  return true;
+}
+
+enum deed
+next_deed(struct dk_check *t, enum deed deed)
+{
+  do
+    deed++;
+  while (deed < DEEDS && !is_offered(t, deed));
+  return deed;
 }
 
 /* A message of unknown outcome may come later, when a server has found time for it. */
@@ -100,7 +117,7 @@ static bool
 is_of_work(enum deed deed)
 {
   return deed == DEED_FETCH_WORK || deed == DEED_ACK_WORK || deed == DEED_ABANDON_WORK ||
-         deed == DEED_RENEW_WORK;
+         deed == DEED_RENEW_WORK || deed == DEED_DELETE;
 }
 
 static uint64_t
@@ -125,12 +142,14 @@ trial_of(struct dk_check *t, enum deed deed)
   snprintf(trial.instance, sizeof(trial.instance), "%s-%u",
            deed == DEED_ENQUEUE_NAMELESS ? NAMELESS : "inst", calls_so_far(t));
   snprintf(trial.other, sizeof(trial.other), "other-%u", calls_so_far(t));
-  if (deed == DEED_ENQUEUE || deed == DEED_ENQUEUE_NAMELESS)
+  if (deed == DEED_PRUNE)
+    given_executions(t, trial.instance, 3, 0);
+  if (deed == DEED_ENQUEUE || deed == DEED_ENQUEUE_NAMELESS || deed == DEED_PRUNE)
     return trial;
   given_instance_with_activities(t, trial.instance, activities_of(deed));
   if (activities_of(deed) > 0 && deed != DEED_FETCH_WORK)
     trial.work = fetch_work(t, .lock_ms = HELD_MS);
-  if (deed == DEED_FETCH_TURN)
+  if (deed == DEED_FETCH_TURN || deed == DEED_DELETE)
     must(t, enqueue(t, trial.instance, .id = "first"));
   else if (!is_of_work(deed) && deed != DEED_READ_HISTORY && deed != DEED_ENQUEUE_WORK)
     trial.turn = held_turn(&trial);
@@ -216,6 +235,10 @@ call(struct trial *trial, bool start, bool repeated)
   case DEED_ENQUEUE_WORK:
     return enqueue_work(t, trial->instance, .on = on, .start = start, .repeated = repeated,
                         .activity = {7});
+  case DEED_DELETE:
+    return delete_instances(t, .ids = {trial->instance}, .force = true, .on = on, .start = start);
+  case DEED_PRUNE:
+    return prune(t, trial->instance, .keep = 1, .on = on, .start = start);
   default:
     return read_it(trial, start);
   }
@@ -289,13 +312,18 @@ fail_denied(const struct trial *trial, const char *what_shows_it)
          dk_status_name(trial->denied, name, sizeof(name)), what_shows_it);
 }
 
-/* DK_LOCK_LOST or DK_DUPLICATE, as the answer to a repeat, shows that the call had happened. */
+/* DK_LOCK_LOST, DK_DUPLICATE or DK_NOT_FOUND, as the answer to a repeat, shows that the call had
+ * happened. */
 static void
 expect_not_denied(const struct trial *trial, dk_status status, dk_status had_happened)
 {
-  if (status == had_happened && !trial->is_unknown && trial->denied != DK_OK)
-    fail_denied(trial, had_happened == DK_DUPLICATE ? "its repeat was answered DK_DUPLICATE"
-                                                    : "its repeat was answered DK_LOCK_LOST");
+  char name[32], what[64];
+
+  if (status != had_happened || trial->is_unknown || trial->denied == DK_OK)
+    return;
+  snprintf(what, sizeof(what), "its repeat was answered %s",
+           dk_status_name(had_happened, name, sizeof(name)));
+  fail_denied(trial, what);
 }
 
 static void
@@ -500,6 +528,17 @@ trial_settle(struct trial *trial, dk_status status)
     expect_done(trial, status, DK_DUPLICATE);
     must(t, ack_work(t, the_item_of(t, trial->instance, 7)->work.lock_token));
     expect_no_work(t);
+    break;
+  case DEED_DELETE:
+    expect_done(trial, status, DK_NOT_FOUND);
+    expect_gone(t, trial->instance);
+    expect_status(t, ack_work(t, trial->work->work.lock_token, .to = trial->other), DK_LOCK_LOST);
+    expect_no_more_turns(t);
+    break;
+  case DEED_PRUNE:
+    expect_status(t, status, DK_OK);
+    expect_executions(t, trial->instance, 3);
+    expect_equal(t, read_history(t, trial->instance)->n_events, 1, "events that are kept");
     break;
   default:
     expect_status(t, status, DK_OK);

@@ -23,7 +23,9 @@ enum deed {
   DEED_RENEW_WORK,
   DEED_CANCEL,           /* a commit that cancels an activity that is held and one that is free */
   DEED_READ_HISTORY,
-  DEED_ENQUEUE_WORK,     /* the last, because a provider need not have it */
+  DEED_ENQUEUE_WORK,     /* optional */
+  DEED_DELETE,           /* of durakit.admin/1: of an instance with an activity that is held */
+  DEED_PRUNE,
   DEEDS
 };
 
@@ -40,7 +42,10 @@ struct trial {
 };
 
 const char *deed_name(enum deed deed); /* "ack_orchestration_item" */
-int deeds_of(struct dk_check *t);      /* those before this one are offered by the provider */
+/* The first of the provider's after this one; DEEDS: there is none. */
+enum deed next_deed(struct dk_check *t, enum deed deed);
+#define FOR_EACH_DEED(t, deed) \
+  for (enum deed deed = DEED_ENQUEUE; deed < DEEDS; deed = next_deed(t, deed))
 
 /* A new instance with what the deed needs; everything else is out of the way. */
 struct trial trial_of(struct dk_check *t, enum deed deed);

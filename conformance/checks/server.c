@@ -26,11 +26,11 @@ struct cuts {
 static void
 try_each_cut(struct dk_check *t, enum cut cut, struct cuts *cuts)
 {
-  for (int deed = 0; deed < deeds_of(t); deed++) {
+  FOR_EACH_DEED(t, deed) {
     bool is_cut = true;
 
     for (uint32_t n = 1; n <= MOST_WAITS && is_cut; n++) {
-      struct trial trial = trial_of(t, (enum deed)deed);
+      struct trial trial = trial_of(t, deed);
 
       cut_at_wait(t, cut, n);
       dk_status status = trial_call(&trial, false);
@@ -79,8 +79,8 @@ srv_idle_connection_lost(struct dk_check *t)
 {
   size_t cut = 0;
 
-  for (int deed = 0; deed < deeds_of(t); deed++) {
-    struct trial trial = trial_of(t, (enum deed)deed);
+  FOR_EACH_DEED(t, deed) {
+    struct trial trial = trial_of(t, deed);
 
     cut += cut_connections(t);
     dk_status status = trial_call(&trial, false);
@@ -139,11 +139,11 @@ srv_woken_on_a_new_connection(struct dk_check *t)
 static void
 try_all_through(struct dk_check *t, struct message_cut cut)
 {
-  for (int deed = 0; deed < deeds_of(t); deed++) {
+  FOR_EACH_DEED(t, deed) {
     bool is_cut = true;
 
     for (cut.n = 1; cut.n <= MOST_WAITS && is_cut; cut.n++) {
-      struct trial trial = trial_of(t, (enum deed)deed);
+      struct trial trial = trial_of(t, deed);
 
       cut_at_message(t, cut);
       dk_status status = trial_call(&trial, false);
@@ -211,8 +211,8 @@ expect_down(struct dk_check *t)
 void
 srv_crash(struct dk_check *t)
 {
-  for (int deed = 0; deed < deeds_of(t); deed++) {
-    struct trial trial = trial_of(t, (enum deed)deed);
+  FOR_EACH_DEED(t, deed) {
+    struct trial trial = trial_of(t, deed);
 
     cut_at_wait(t, CRASH_SERVER, 1);
     dk_status status = trial_call(&trial, false);
@@ -255,11 +255,11 @@ crash_all_holding(struct dk_check *t, struct message_cut cut)
 {
   struct actor *other = another_thread(t);
 
-  for (int deed = 0; deed < deeds_of(t); deed++) {
+  FOR_EACH_DEED(t, deed) {
     bool is_held = deed != DEED_READ_HISTORY;
 
     for (cut.n = 1; cut.n <= MOST_WAITS && is_held; cut.n++) {
-      struct trial trial = trial_of(t, (enum deed)deed);
+      struct trial trial = trial_of(t, deed);
       dk_status status;
 
       trial.on = other;
@@ -345,8 +345,8 @@ srv_stopped_call_returns(struct dk_check *t)
 {
   struct actor *other = another_thread(t);
 
-  for (int deed = 0; deed < deeds_of(t); deed++) {
-    struct trial trial = trial_of(t, (enum deed)deed);
+  FOR_EACH_DEED(t, deed) {
+    struct trial trial = trial_of(t, deed);
 
     trial.on = other;
     pause_server(t);
@@ -393,8 +393,8 @@ srv_rights_withdrawn(struct dk_check *t)
 {
   struct trial trials[DEEDS];
 
-  for (int deed = 0; deed < deeds_of(t); deed++) {
-    trials[deed] = trial_of(t, (enum deed)deed);
+  FOR_EACH_DEED(t, deed) {
+    trials[deed] = trial_of(t, deed);
     deny_rights(t);
     expect_status(t, trial_call(&trials[deed], false), DK_REFUSED);
     allow_rights(t);
