@@ -91,6 +91,16 @@ is "$repro" "check ./x.so --only cancel/locked-row --seed 0x0000000000000007 --s
 "$DURAKIT" $repro > again.tap 2> again.err
 is $? 1 'which fails again'
 is "$(grep message again.tap)" "$(grep message point.tap)" 'with the same words'
+race=cancel/ack-races-commit
+"$DURAKIT" check ./x.so --only $race --out races > race.tap 2> race.err
+like "$(cat race.tap)" \
+  '^#   ack_work_item DK_[A-Z_]*, ack_orchestration_item DK_OK: [0-9]* ([0-9]* at once)$' \
+  'a race that passes says how its calls were answered'
+like "$(cat races/results.jsonl)" '"answers":\[{"what":"ack_work_item DK_' 'and so do its results'
+seen=$(sed -n 's/^#   ack_work_item .*: \([0-9]*\) (.*/\1/p' race.tap |
+  awk '{ n += $1 } END { print n }')
+is "$(sed -n 's/.*"rounds":\([0-9]*\),.*/\1/p' races/results.jsonl)" "$seen" \
+  'each of its rounds counts once'
 TAP_VERSION=14 "$DURAKIT" check ./x.so --only turn/birth > version.tap
 is "$(sed -n 1p version.tap)" 'TAP version 14' 'TAP_VERSION is honoured'
 

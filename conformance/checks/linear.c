@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 enum kind { COMMIT, GIVE_BACK_TURN, ACK, RENEW, GIVE_BACK, KINDS };
-enum { CALLS = 4, OUTCOMES = 64 };
+enum { CALLS = 4 };
 
 struct call {
   enum kind kind;
@@ -22,11 +22,6 @@ struct world {
   bool turn_is_held;
   enum { HELD, FREE, DELETED } row;
   bool is_committed, is_acked;
-};
-
-struct table { /* how often each outcome was seen */
-  size_t n;
-  struct { char what[CALLS * 8]; uint32_t times; } rows[OUTCOMES];
 };
 
 /* ---- one after the other --------------------------------------------------------------------- */
@@ -152,33 +147,6 @@ look_and_clear(struct dk_check *t, const char *id)
 }
 
 static void
-count_outcome(struct table *table, const struct call calls[CALLS])
-{
-  char what[CALLS * 8] = "";
-
-  for (size_t i = 0, n = 0; i < CALLS; i++)
-    n += (size_t)snprintf(what + n, sizeof(what) - n, "%.1s%d ", word_of(calls[i].kind),
-                          (int)calls[i].status);
-  for (size_t i = 0; i < table->n; i++) {
-    if (same_bytes(bytes(table->rows[i].what), bytes(what))) {
-      table->rows[i].times++;
-      return;
-    }
-  }
-  if (table->n == OUTCOMES)
-    return;
-  snprintf(table->rows[table->n].what, sizeof(what), "%s", what);
-  table->rows[table->n++].times = 1;
-}
-
-static void
-tell_outcomes(struct dk_check *t, const struct table *table)
-{
-  for (size_t i = 0; i < table->n; i++)
-    say_in_trace(t, "outcome %s: %u times", table->rows[i].what, table->rows[i].times);
-}
-
-static void
 judge_round(struct dk_check *t, const struct call calls[CALLS], const struct world *end)
 {
   const struct world start = {.turn_is_held = true, .row = HELD};
@@ -202,7 +170,6 @@ cancel_in_some_order(struct dk_check *t)
 {
   static const enum kind others[] = {GIVE_BACK, GIVE_BACK_TURN, ACK, COMMIT, RENEW};
   struct call calls[CALLS] = {{.kind = COMMIT}, {.kind = ACK}, {.kind = RENEW}};
-  struct table table = {.n = 0};
 
   for (size_t i = 0; i < CALLS; i++)
     calls[i].on = racer(t);
@@ -224,9 +191,7 @@ cancel_in_some_order(struct dk_check *t)
       call_times(t, calls[i].on, &calls[i].began, &calls[i].ended);
     }
     witness(t, overlapped);
-    count_outcome(&table, calls);
     const struct world end = look_and_clear(t, id);
     judge_round(t, calls, &end);
   }
-  tell_outcomes(t, &table);
 }

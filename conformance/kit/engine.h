@@ -48,6 +48,13 @@ struct kit_trace_line {
   char text[KIT_TRACE_WIDTH];  /* "main renew_work_item_lock(#1, extend 5000) -> DK_OK" */
 };
 
+/* How the two calls of a race were answered, and how often; "others" if there are too many. */
+enum { KIT_ANSWERS = 12 };
+struct kit_answers {
+  char what[96];               /* "ack_work_item DK_OK, ack_orchestration_item DK_OK" */
+  uint32_t times, at_once;     /* at_once: the calls overlapped */
+};
+
 /* What the child leaves for the runner.  Lies in the shared map; plain data only. */
 struct kit_report {
   uint64_t word;               /* KIT_SAID ^ verdict: written last, by the child */
@@ -69,6 +76,8 @@ struct kit_report {
   char skip_reason[256];
   uint32_t regions;            /* twin regions that were judged */
   uint32_t overlaps, rounds;   /* races */
+  uint32_t n_answers;
+  struct kit_answers answers[KIT_ANSWERS]; /* of races: what was seen, in this order */
   uint32_t operations;         /* calls made */
   char command[64];            /* "--store-crash": the command that the kit waits for; "": none */
   int32_t real_time;           /* the provider cannot use the host's clock: times were real */

@@ -5,6 +5,8 @@
 #include "conformance/kit/kit.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "core/base/sat.h"
 
@@ -95,6 +97,35 @@ hold_at_line(struct dk_check *t, struct actor *actor)
   who->held = 1;
 }
 
+/* The last entry is for all that have no room. */
+static struct kit_answers *
+answers_of(struct kit_report *report, const char *what)
+{
+  for (uint32_t i = 0; i < report->n_answers; i++) {
+    if (strcmp(report->answers[i].what, what) == 0)
+      return &report->answers[i];
+  }
+  if (report->n_answers == KIT_ANSWERS)
+    return &report->answers[KIT_ANSWERS - 1];
+  struct kit_answers *answers = &report->answers[report->n_answers++];
+  snprintf(answers->what, sizeof(answers->what), "%s",
+           report->n_answers == KIT_ANSWERS ? "others" : what);
+  return answers;
+}
+
+static void
+count_answers(struct dk_check *t, const struct op *one, const struct op *other, bool at_once)
+{
+  char what[sizeof(t->report->answers[0].what)], name[2][32];
+
+  snprintf(what, sizeof(what), "%s %s, %s %s", kit_op_name(one->kind),
+           dk_status_name(one->status, name[0], sizeof(name[0])), kit_op_name(other->kind),
+           dk_status_name(other->status, name[1], sizeof(name[1])));
+  struct kit_answers *answers = answers_of(t->report, what);
+  answers->times++;
+  answers->at_once += at_once ? 1u : 0u;
+}
+
 /* Each actor releases the other when it reaches the line; the check only waits, without taking a
  * processor. */
 bool
@@ -105,7 +136,9 @@ race(struct dk_check *t, struct actor *a, struct actor *b)
   kit_wait_done(t, a);
   kit_wait_done(t, b);
   kit_race_is_over(t->shared);
-  return a->op.began_ns < b->op.ended_ns && b->op.began_ns < a->op.ended_ns;
+  bool at_once = a->op.began_ns < b->op.ended_ns && b->op.began_ns < a->op.ended_ns;
+  count_answers(t, &a->op, &b->op, at_once);
+  return at_once;
 }
 
 void

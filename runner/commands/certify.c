@@ -336,6 +336,22 @@ tell_cause(struct queue *queue, const struct result *result)
   dk_text_done(&text);
 }
 
+/* What a race has seen, for an author who runs this one. */
+static void
+tell_answers(const struct run *run, const struct result *result)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+  bool passed = result->outcome && result->verdict == VERDICT_PASS;
+
+  for (unsigned i = 0; passed && i < result->outcome->report->n_answers; i++) {
+    dk_text_puts(&text, "  ");
+    report_answers(&text, &result->outcome->report->answers[i]);
+    out_comment_text(run->out, &text);
+    dk_text_reset(&text);
+  }
+  dk_text_done(&text);
+}
+
 static void
 show_ready(struct queue *queue)
 {
@@ -344,6 +360,8 @@ show_ready(struct queue *queue)
   for (; queue->shown < run->n_results && run->results[queue->shown].done; queue->shown++) {
     tell_cause(queue, &run->results[queue->shown]);
     out_result(run->out, run, &run->results[queue->shown]);
+    if (run->options->command == COMMAND_CHECK)
+      tell_answers(run, &run->results[queue->shown]);
   }
   out_progress(run->out, run, queue->finished);
 }

@@ -28,6 +28,10 @@ judge_tame(struct kit_report *report)
     TAME(report->trace[i].text);
   for (size_t i = 0; i < KIT_MAX_STORES; i++)
     TAME(report->stores[i]);
+  for (size_t i = 0; i < KIT_ANSWERS; i++)
+    TAME(report->answers[i].what);
+  if (report->n_answers > KIT_ANSWERS)
+    report->n_answers = KIT_ANSWERS;
   if (report->n_stores > KIT_MAX_STORES)
     report->n_stores = KIT_MAX_STORES;
   /* The kit writes no other phase; so other code runs. */

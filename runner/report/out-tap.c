@@ -96,6 +96,22 @@ yaml_clause(struct out *out, const struct dk_clause *clause)
 }
 
 static void
+yaml_answers(struct out *out, const struct run *run, const struct kit_report *report)
+{
+  struct dk_text text = DK_TEXT_EMPTY;
+
+  if (report->n_answers == 0)
+    return;
+  tap_yaml_list_begin(out->tap, "answers");
+  for (unsigned i = 0; i < report->n_answers; i++) {
+    report_answers(&text, &report->answers[i]);
+    yaml_item(out, run, &text);
+  }
+  tap_yaml_list_end(out->tap);
+  dk_text_done(&text);
+}
+
+static void
 yaml_trace(struct out *out, const struct run *run, const struct result *result)
 {
   const struct kit_report *report = result->outcome->report;
@@ -171,6 +187,7 @@ yaml_outcome(struct out *out, const struct run *run, const struct result *result
   report_region(&text, report);
   yaml_text(out, run, "run", &text);
   yaml_findings(out, run, result);
+  yaml_answers(out, run, report);
   yaml_trace(out, run, result);
   report_reruns(&text, result);
   yaml_text(out, run, "reruns", &text);

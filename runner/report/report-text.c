@@ -116,6 +116,13 @@ report_region(struct dk_text *text, const struct kit_report *report)
 }
 
 void
+report_answers(struct dk_text *text, const struct kit_answers *answers)
+{
+  dk_text_printf(text, "%s: %u (%u at once)", answers->what, answers->times,
+                 answers->at_once);
+}
+
+void
 report_reruns(struct dk_text *text, const struct result *result)
 {
   if (result->reruns > 0)

@@ -16,6 +16,8 @@ void report_clauses(struct dk_text *text);   /* how many clauses of the contract
 void report_settings(struct dk_text *text, const struct run *run);
 const char *report_mode(const struct run *run); /* "native", "native and memcheck", "memcheck" */
 void report_run(struct dk_text *text, const struct run *run);
+/* How the two calls of a race were answered, and how often. */
+void report_answers(struct dk_text *text, const struct kit_answers *answers);
 /* Which run of a twin check it was; empty if there was only one. */
 void report_region(struct dk_text *text, const struct kit_report *report);
 /* The next step, where the clause does not show it; empty: none. */

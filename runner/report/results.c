@@ -376,6 +376,19 @@ put_story(json_t *object, const struct run *run, const struct result *result)
 }
 
 static void
+put_answers(json_t *object, const struct kit_report *report)
+{
+  json_t *list = json_array();
+
+  for (unsigned i = 0; i < report->n_answers; i++) {
+    const struct kit_answers *answers = &report->answers[i];
+    json_array_append_new(list, json_pack("{s:s, s:i, s:i}", "what", answers->what, "times",
+                                          (int)answers->times, "at_once", (int)answers->at_once));
+  }
+  json_object_set_new(object, "answers", list);
+}
+
+static void
 put_counts(json_t *object, const struct result *result)
 {
   const struct outcome *outcome = result->outcome;
@@ -388,6 +401,7 @@ put_counts(json_t *object, const struct result *result)
   if (result->check->flags & IS_RACE) {
     json_object_set_new(object, "rounds", json_integer(report->rounds));
     json_object_set_new(object, "overlaps", json_integer(report->overlaps));
+    put_answers(object, report);
   }
   if (result->reruns > 0) {
     json_object_set_new(object, "reruns", json_integer(result->reruns));
