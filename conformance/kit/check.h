@@ -543,6 +543,17 @@ int64_t patience_ms(const struct dk_check *t);
 #define traced(t, call) \
   (kit_skips(t, #call) ? kit_skipped_status(t) : kit_traced(t, (call), #call))
 
+/* What must not grow from one cycle of open, use and close to the next: memory, mappings, thread
+ * keys.  A look follows each close.  Only growth in each of the looks that count is a failure:
+ * what is made once, or up to a limit, is none. */
+enum { GROWTH_KINDS = 3 };
+struct growth {
+  uint64_t last[GROWTH_KINDS], least[GROWTH_KINDS];
+  uint32_t cycles; /* that counted */
+};
+void growth_look(struct growth *growth, bool counts);
+void expect_no_growth(struct dk_check *t, const struct growth *growth);
+
 /* ---- behind the macros (conformance/kit) ----------------------------------------------------- */
 
 __attribute__((format(printf, 6, 7))) void

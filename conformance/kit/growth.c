@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What grows from one cycle of open, use and close to the next: see check.h.  A resource that is
+ * allocated once, or up to a limit, does not grow in every counted cycle; a leak does. */
+#include "conformance/kit/kit.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- malloc ---------------------------------------------------------------------------------- */
+
+#if defined __GLIBC__ && __GLIBC_PREREQ(2, 33)
+
+/* Memory that a thread frees may stay in a cache of that thread, and counts as used there.  So the
+ * cache is filled, for each size that it takes: then it holds the same at each look. */
+static void
+fill_own_cache(void)
+{
+  enum { SMALLEST = 24, LARGEST = 1032, STEP = 16, DEPTH = 7 };
+  void *volatile pieces[DEPTH];
+
+  for (size_t size = SMALLEST; size <= LARGEST; size += STEP) {
+    for (size_t i = 0; i < DEPTH; i++)
+      pieces[i] = malloc(size);
+    for (size_t i = 0; i < DEPTH; i++)
+      free(pieces[i]);
+  }
+}
+
+#endif
+
+/* The bytes that malloc has given out and that were not freed; 0 if this cannot be known, and under
+ * Valgrind, which reports leaks itself. */
+static uint64_t
+used_by_malloc(void)
+{
+#if defined __GLIBC__ && __GLIBC_PREREQ(2, 33)
+  if (kit_under_memcheck())
+    return 0;
+  fill_own_cache();
+  struct mallinfo2 info = mallinfo2();
+
+  return info.uordblks + info.hblkhd;
+#else
+  return 0;
+#endif
+}
+
+/* The bytes that malloc itself has mapped, used or not.  Valgrind's malloc has only the older
+ * function. */
+static uint64_t
+mapped_by_malloc(void)
+{
+#if defined __GLIBC__ && __GLIBC_PREREQ(2, 33)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  if (kit_under_memcheck())
+    return (unsigned)mallinfo().arena;
+#pragma GCC diagnostic pop
+  struct mallinfo2 info = mallinfo2();
+
+  return info.arena + info.hblkhd;
+#else
+  return 0;
+#endif
+}
+
+/* ---- the kinds ------------------------------------------------------------------------------- */
+
+/* The address space in use, without malloc's part; 0 if another malloc (a sanitizer's) does not
+ * report its part. */
+static uint64_t
+mapped_beside_malloc(void)
+{
+  FILE *file = fopen("/proc/self/statm", "re");
+  uint64_t pages = 0;
+
+  if (file != NULL && fscanf(file, "%" SCNu64, &pages) != 1)
+    pages = 0;
+  if (file != NULL)
+    fclose(file);
+  uint64_t all = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+  uint64_t mallocs = mapped_by_malloc();
+  return mallocs > 0 && all > mallocs ? all - mallocs : 0;
+}
+
+/* No function counts them: so this creates all that are free, and deletes them again. */
+static uint64_t
+thread_keys(void)
+{
+  pthread_key_t keys[PTHREAD_KEYS_MAX];
+  size_t n = 0;
+
+  while (n < PTHREAD_KEYS_MAX && pthread_key_create(&keys[n], NULL) == 0)
+    n++;
+  for (size_t i = 0; i < n; i++)
+    pthread_key_delete(keys[i]);
+  return PTHREAD_KEYS_MAX - n;
+}
+
+static const struct {
+  uint64_t (*look)(void);
+  const char *what, *instead;
+} kinds[GROWTH_KINDS] = {
+  {used_by_malloc, "bytes of malloc", "all that open and the operations allocate is freed"},
+  {mapped_beside_malloc, "bytes mapped beside malloc's",
+   "all that open and the operations map (mmap, shmat, dlopen) is unmapped"},
+  {thread_keys, "thread keys (pthread_key_create)",
+   "a key is made once for the process, or deleted in close"},
+};
+
+/* ---- judging --------------------------------------------------------------------------------- */
+
+void
+growth_look(struct growth *growth, bool counts)
+{
+  for (size_t i = 0; i < GROWTH_KINDS; i++) {
+    uint64_t is = kinds[i].look(), was = growth->last[i];
+    uint64_t grown = is > was ? is - was : 0;
+
+    growth->last[i] = is;
+    if (counts && (growth->cycles == 0 || grown < growth->least[i]))
+      growth->least[i] = grown;
+  }
+  growth->cycles += counts ? 1 : 0;
+}
+
+void
+expect_no_growth(struct dk_check *t, const struct growth *growth)
+{
+  char found[128];
+
+  for (size_t i = 0; i < GROWTH_KINDS; i++) {
+    if (growth->cycles == 0 || growth->least[i] == 0)
+      continue;
+    snprintf(found, sizeof(found), "%" PRIu64 " more %s after each cycle, at least",
+             growth->least[i], kinds[i].what);
+    snprintf(t->report->clause, sizeof(t->report->clause), "CALL-8");
+    kit_fail(t, VERDICT_FAIL, NULL, kinds[i].instead, found,
+             "%s grow: %" PRIu64 " that each of the last %u cycles of open, use and close has "
+             "left, at least", kinds[i].what, growth->least[i], growth->cycles);
+  }
+}
