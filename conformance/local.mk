@@ -118,7 +118,7 @@ conformance_libdkreference_la_SOURCES = \
 	$(NULL)
 
 noinst_LTLIBRARIES += conformance/libdkkit.la
-conformance_libdkkit_la_LIBADD = conformance/libdkreference.la
+conformance_libdkkit_la_LIBADD = conformance/libdkreference.la -lm
 conformance_libdkkit_la_SOURCES = \
 	conformance/checks/abi.c \
 	conformance/checks/ack-failure.c \
@@ -198,7 +198,11 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/kit/run.c \
 	conformance/kit/shared.c \
 	conformance/kit/stall.c \
+	conformance/kit/state-files.c \
+	conformance/kit/state-process.c \
+	conformance/kit/state-signals.c \
 	conformance/kit/state.c \
+	conformance/kit/state.h \
 	conformance/kit/store.c \
 	conformance/kit/timing.c \
 	conformance/kit/trace.c \
@@ -289,6 +293,7 @@ unit_tests += \
 	conformance/model/test-model \
 	conformance/kit/test-engine \
 	conformance/kit/test-kit \
+	conformance/kit/test-state \
 	conformance/kit/test-twin \
 	conformance/checks/test-checks \
 	conformance/runtime/test-runs \

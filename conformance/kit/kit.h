@@ -505,14 +505,19 @@ void kit_refuse_existing_store(struct dk_check *t);
  * gets the answer. */
 bool kit_store_answers(struct dk_check *t, char *ret_why, size_t size);
 
-/* ---- the process (state.c) ------------------------------------------------------------------- */
+/* ---- the process (state.h) ------------------------------------------------------------------- */
 
 struct kit_state;
-struct kit_state *kit_state_take(void); /* NULL: no memory, or /proc cannot be read */
+/* `before`: the one that it will be compared with; NULL: it is the first.  NULL: no memory. */
+struct kit_state *kit_state_take(struct kit_shared *shared, const struct kit_job *job,
+                                 const struct kit_state *before);
 void kit_state_free(struct kit_state *state);
 /* Reports the first difference; false if there is none. */
 bool kit_state_differs(const struct kit_state *before, const struct kit_state *after,
                        struct kit_report *report);
+/* Gives the check a $TMPDIR of its own, in its folder; and removes it, if nothing is left in it. */
+void kit_temporary_begin(const struct kit_job *job);
+void kit_temporary_end(const struct kit_job *job);
 uint32_t kit_count_threads(void);
 /* True: a thread of it, other than the caller's, has a processor or waits for one. */
 bool kit_process_runs(pid_t pid);

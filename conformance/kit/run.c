@@ -388,23 +388,38 @@ compare_states(struct dk_check *t, const struct kit_state *before)
   if (before == NULL || (t->verdict != VERDICT_NONE && t->verdict != VERDICT_UNEXERCISED))
     return;
   set_phase(t, PHASE_COMPARE);
-  after = kit_state_take();
-  if (after != NULL && kit_state_differs(before, after, t->report))
+  after = kit_state_take(t->shared, t->job, before);
+  if (after == NULL) {
+    snprintf(t->report->message, sizeof(t->report->message),
+             "no memory to compare the process with what it was before the plugin was loaded");
+    t->verdict = VERDICT_ERROR;
+  } else if (kit_state_differs(before, after, t->report)) {
     t->verdict = VERDICT_HOST_DAMAGE;
+  }
   kit_state_free(after);
+}
+
+/* The state before anything is loaded, with a temporary folder of the check's own. */
+static struct kit_state *
+take_first_state(struct kit_shared *shared, const struct kit_job *job)
+{
+  kit_temporary_begin(job);
+  return kit_state_take(shared, job, NULL);
 }
 
 void
 kit_run(struct kit_shared *shared, const struct kit_job *job)
 {
-  struct kit_state *before = job->in_process ? NULL : kit_state_take();
+  struct kit_state *before = job->in_process ? NULL : take_first_state(shared, job);
   struct dk_check *t = calloc(1, sizeof(*t));
   bool in_peace = true;
 
-  if (t == NULL) {
+  if (t == NULL || (before == NULL && !job->in_process)) {
     snprintf(kit_report_of(shared)->message, sizeof(kit_report_of(shared)->message),
              "no memory for the check, before the plugin was loaded");
     kit_say_verdict(kit_report_of(shared), job, VERDICT_ERROR);
+    kit_state_free(before);
+    free(t);
     return;
   }
   t->shared = shared;
@@ -425,6 +440,8 @@ kit_run(struct kit_shared *shared, const struct kit_job *job)
     set_phase(t, PHASE_DONE);
   }
   kit_state_free(before);
+  if (!job->in_process)
+    kit_temporary_end(job);
   kit_say_verdict(t->report, job, t->verdict);
   free(t);
 }

@@ -1,196 +1,205 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of the process that a plugin must leave as it was: descriptors, threads, signals,
- * folder, umask, locale, environment, and the size of standard output.  Owns the two snapshots that
- * are compared; both are taken when the kit itself has nothing open. */
-#include "conformance/kit/kit.h"
+/* The process as a plugin finds it and as it must leave it (see state.h): the table of what is
+ * compared, and the comparison.  Both states are taken when nothing of the kit is open. */
+#include "conformance/kit/state.h"
 
-#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
-#include <locale.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/checksum.h"
-
-enum { FIRST_DESCRIPTORS = 64, SIGNALS = 64, SHOWN = 80 };
-
-struct descriptor {
-  int number;
-  char target[128];
+/* In order of importance: the first difference is reported. */
+static const struct compared table[] = {
+  {.take = state_take_watched, .differs = state_watched_differs},
+  {.take = state_take_folders, .clause = "ABI-5",
+   .instead = "use whole paths, or openat() with a descriptor of your own"},
+  {.take = state_take_limits, .clause = "ABI-5",
+   .instead = "limits hold for all of the host: adapt to them, or start a program with limits of "
+              "its own"},
+  {.take = state_take_descriptors, .clause = "ABI-6", .removed = "of the host was closed",
+   .added = "is still open after close",
+   .instead = "do not close a descriptor that you did not open, nor put another in its place",
+   .leaving = "close all that the handle has opened"},
+  {.take = state_take_flags, .clause = "ABI-6",
+   .instead = "use F_SETFL and F_SETFD only on descriptors that you have opened"},
+  {.take = state_take_written, .differs = state_written_differs},
+  {.take = state_take_streams, .clause = "ABI-6",
+   .instead = "leave the host's streams as they are, and log through host->log"},
+  {.take = state_take_threads, .differs = state_threads_differ},
+  {.take = state_take_handlers, .clause = "ABI-5",
+   .instead = "set no signal handlers: they are the host's, with their flags and masks"},
+  {.take = state_take_mask, .clause = "ABI-5",
+   .instead = "block signals only while you start a thread, and restore the mask at once"},
+  {.take = state_take_signal_stack, .clause = "ABI-5",
+   .instead = "set one only in threads of your own"},
+  {.take = state_take_alarms, .clause = "ABI-5",
+   .instead = "use host->wait, which takes a time: the signal of this timer would end the host"},
+  {.take = state_take_timers, .clause = "ABI-5", .added = "was not deleted",
+   .removed = "of the host was deleted", .instead = "delete timers of your own only",
+   .leaving = "delete all timers of the handle (timer_delete) in close"},
+  {.take = state_take_umask, .clause = "ABI-5",
+   .instead = "give open() and mkdir() a mode, or fchmod() what you have made"},
+  {.take = state_take_locale, .clause = "ABI-5",
+   .instead = "use functions without a locale, or uselocale() and back within the call"},
+  {.take = state_take_environment, .clause = "ABI-5", .removed = "was removed",
+   .added = "was added", .hidden = true,
+   .instead = "do not change the environment: other threads may read it at the same time"},
+  {.take = state_take_groups, .clause = "ABI-5",
+   .instead = "give a session or a group to a program that you start, by posix_spawn"},
+  {.take = state_take_rights, .clause = "ABI-5",
+   .instead = "leave user, groups, capabilities and filters as the host has set them"},
+  {.take = state_take_control, .clause = "ABI-5",
+   .instead = "leave it as it is, or set it in a program that you start"},
+  {.take = state_take_scheduling, .clause = "ABI-5",
+   .instead = "change the priority of threads of your own only"},
+  {.take = state_take_affinity, .clause = "ABI-5",
+   .instead = "bind threads of your own only, never one that calls you"},
+  {.take = state_take_names, .clause = "ABI-5",
+   .instead = "name threads of your own only: the main thread's name is that of the process"},
+  {.take = state_take_command_line, .clause = "ABI-5", .hidden = true,
+   .instead = "leave the arguments of the host's main() as they are"},
+  {.take = state_take_rounding, .clause = "ABI-5",
+   .instead = "restore it before you return; do not link the plugin with -ffast-math, which "
+              "changes it when the plugin is loaded"},
+  {.take = state_take_locked_memory, .clause = "ABI-5",
+   .instead = "lock only pages of your own (mlock), not all of the process (mlockall)"},
+  {.take = state_take_namespaces, .clause = "ABI-5",
+   .instead = "enter namespaces in a program that you start"},
+  {.take = state_take_segments, .clause = "ABI-5", .added = "was left behind",
+   .instead = "remove it (IPC_RMID) in close, or in destroy_store if it belongs to the store",
+   .leaving = "remove it (IPC_RMID) in close, or in destroy_store if it belongs to the store"},
+  {.take = state_take_temporary, .clause = "ABI-5", .added = "was left in $TMPDIR",
+   .instead = "remove temporary files in close at the latest",
+   .leaving = "remove temporary files in close at the latest; unlink a file at once if no other "
+              "process opens it"},
 };
 
-struct kit_state {
-  struct descriptor *descriptors;
-  size_t n_descriptors, room;
-  uint32_t threads;
-  struct sigaction handlers[SIGNALS + 1];
-  bool has_handler[SIGNALS + 1];
-  sigset_t mask;
-  mode_t umask;
-  char folder[1024];
-  char locale[512];
-  uint64_t environment;
-  off_t written; /* to standard output; -1: it is not a file */
-};
+enum { ROWS = sizeof(table) / sizeof(table[0]) };
 
-/* ---- taking it ------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
-uint32_t
-kit_count_threads(void)
+const char *
+state_text(struct kit_state *state, const char *format, ...)
 {
-  DIR *folder = opendir("/proc/self/task");
-  const struct dirent *entry;
-  uint32_t n = 0;
+  va_list args;
 
-  while (folder != NULL && (entry = readdir(folder)) != NULL)
-    n += entry->d_name[0] != '.';
-  if (folder != NULL)
-    closedir(folder);
-  return n;
+  va_start(args, format);
+  const char *text = dk_arena_vprintf(&state->arena, format, args);
+  va_end(args);
+  state->failed = state->failed || text == NULL;
+  return text == NULL ? "" : text;
 }
 
-/* True: this thread has a processor, or waits for one. */
-static bool
-thread_runs(const char *folder, const char *thread)
+/* There is no upper limit: an entry that was left out could hide a difference. */
+void
+state_add(struct kit_state *state, const char *key, const char *format, ...)
 {
-  char path[128], line[512];
-  ssize_t n = -1;
+  va_list args;
 
-  snprintf(path, sizeof(path), "%s/%.20s/stat", folder, thread);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd >= 0) {
-    n = read(fd, line, sizeof(line) - 1);
-    close(fd);
-  }
-  line[n > 0 ? n : 0] = '\0';
-  const char *state = strrchr(line, ')'); /* the program's name may have any letters */
-  return state != NULL && strlen(state) > 2 && (state[2] == 'R' || state[2] == 'D');
-}
+  if (state->n == state->room) {
+    size_t room = state->room == 0 ? 256 : state->room * 2;
+    void *more = reallocarray(state->entries, room, sizeof(*state->entries));
 
-bool
-kit_process_runs(pid_t pid)
-{
-  char folder[64], self[24];
-  const struct dirent *entry;
-  bool runs = false;
-
-  snprintf(folder, sizeof(folder), "/proc/%ld/task", (long)pid);
-  snprintf(self, sizeof(self), "%ld", (long)gettid());
-  DIR *threads = opendir(folder);
-  while (threads != NULL && !runs && (entry = readdir(threads)) != NULL)
-    runs = entry->d_name[0] != '.' && strcmp(entry->d_name, self) != 0 &&
-           thread_runs(folder, entry->d_name);
-  if (threads != NULL)
-    closedir(threads);
-  return runs;
-}
-
-static int
-compare_descriptors(const void *a, const void *b)
-{
-  return ((const struct descriptor *)a)->number - ((const struct descriptor *)b)->number;
-}
-
-/* Grows the list as needed: a descriptor that is left out could hide one that is left over. */
-static struct descriptor *
-add_descriptor(struct kit_state *state)
-{
-  if (state->n_descriptors == state->room) {
-    size_t room = state->room == 0 ? FIRST_DESCRIPTORS : state->room * 2;
-    void *more = reallocarray(state->descriptors, room, sizeof(*state->descriptors));
-
+    state->failed = state->failed || more == NULL;
     if (more == NULL)
-      return NULL;
-    state->descriptors = more;
+      return;
+    state->entries = more;
     state->room = room;
   }
-  return &state->descriptors[state->n_descriptors++];
+  struct state_entry *entry = &state->entries[state->n];
+  entry->row = state->row;
+  entry->key = dk_arena_strdup(&state->arena, key);
+  va_start(args, format);
+  entry->value = dk_arena_vprintf(&state->arena, format, args);
+  va_end(args);
+  if (entry->key == NULL || entry->value == NULL)
+    state->failed = true;
+  else
+    state->n++;
 }
 
-static bool
-take_descriptor(struct kit_state *state, int folder, const char *name)
+const char *
+state_file(struct kit_state *state, const char *path, size_t most)
 {
-  struct descriptor *d;
-  ssize_t length;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  char *text = fd < 0 ? NULL : dk_arena_alloc(&state->arena, most + 1);
+  size_t length = 0;
+  ssize_t n = text == NULL ? -1 : 0;
 
-  if (name[0] == '.' || atoi(name) == folder)
-    return true;
-  d = add_descriptor(state);
-  if (d == NULL)
-    return false;
-  d->number = atoi(name);
-  length = readlinkat(folder, name, d->target, sizeof(d->target) - 1);
-  d->target[length < 0 ? 0 : length] = '\0';
-  return true;
+  while (text != NULL && length < most
+         && ((n = read(fd, text + length, most - length)) > 0 || (n < 0 && errno == EINTR)))
+    length += n > 0 ? (size_t)n : 0;
+  if (fd >= 0)
+    close(fd);
+  if (n < 0)
+    return "unknown";
+  if (length > 0 && text[length - 1] == '\n')
+    length--;
+  text[length] = '\0';
+  return text;
 }
 
-static bool
-take_descriptors(struct kit_state *state)
+const char *
+state_link(struct kit_state *state, const char *path)
 {
-  DIR *folder = opendir("/proc/self/fd");
-  const struct dirent *entry;
-  bool well = folder != NULL;
+  char target[1024];
+  ssize_t n = readlink(path, target, sizeof(target));
 
-  while (well && (entry = readdir(folder)) != NULL)
-    well = take_descriptor(state, dirfd(folder), entry->d_name);
-  if (folder != NULL)
-    closedir(folder);
-  if (well && state->n_descriptors > 0)
-    qsort(state->descriptors, state->n_descriptors, sizeof(*state->descriptors),
-          compare_descriptors);
-  return well;
+  return n < 0 ? "unknown" : state_text(state, "%.*s", (int)n, target);
 }
 
-static void
-take_signals(struct kit_state *state)
+const char *
+state_status(struct kit_state *state, const char *name)
 {
-  for (int i = 1; i <= SIGNALS; i++)
-    state->has_handler[i] = sigaction(i, NULL, &state->handlers[i]) == 0;
-  pthread_sigmask(SIG_SETMASK, NULL, &state->mask);
+  enum { MOST = 16384 };
+  size_t length = strlen(name);
+  const char *line;
+
+  if (state->status == NULL)
+    state->status = state_file(state, "/proc/self/status", MOST);
+  for (line = state->status; line != NULL; line = strchr(line, '\n')) {
+    line += *line == '\n' ? 1 : 0;
+    if (strncmp(line, name, length) == 0)
+      break;
+  }
+  if (line == NULL)
+    return "unknown";
+  line += length + strspn(line + length, "\t ");
+  char *value = dk_arena_copy(&state->arena, line, strcspn(line, "\n"));
+  for (char *at = value; at != NULL && (at = strchr(at, '\t')) != NULL; at++)
+    *at = ' ';
+  state->failed = state->failed || value == NULL;
+  return value == NULL ? "" : value;
 }
 
-static void
-take_environment(struct kit_state *state)
-{
-  state->environment = DK_FNV1A64_START;
-  for (char **entry = environ; entry != NULL && *entry != NULL; entry++)
-    state->environment = dk_fnv1a64(state->environment, *entry, strlen(*entry) + 1);
-}
-
-static void
-take_rest(struct kit_state *state)
-{
-  const char *locale = setlocale(LC_ALL, NULL);
-  struct stat out;
-
-  state->umask = umask(0);
-  umask(state->umask);
-  if (getcwd(state->folder, sizeof(state->folder)) == NULL)
-    snprintf(state->folder, sizeof(state->folder), "(unknown)");
-  snprintf(state->locale, sizeof(state->locale), "%s", locale == NULL ? "" : locale);
-  state->written = fstat(STDOUT_FILENO, &out) == 0 && S_ISREG(out.st_mode) ? out.st_size : -1;
-}
+/* ---- the state ------------------------------------------------------------------------------- */
 
 struct kit_state *
-kit_state_take(void)
+kit_state_take(struct kit_shared *shared, const struct kit_job *job,
+               const struct kit_state *before)
 {
   struct kit_state *state = calloc(1, sizeof(*state));
 
-  fflush(stdout); /* a plugin's printf uses the same buffer as ours */
-  if (state == NULL || !take_descriptors(state)) {
-    kit_state_free(state);
+  fflush(stdout); /* a plugin's printf stands in the same buffer as ours */
+  if (state == NULL)
     return NULL;
+  state->shared = shared;
+  state->job = job;
+  state->before = before;
+  dk_arena_init(&state->arena);
+  for (size_t i = 0; i < STATE_FOLDERS; i++)
+    state->watched[i] = -1;
+  for (size_t i = 0; i < ROWS; i++) {
+    state->row = &table[i];
+    if (table[i].take != NULL)
+      table[i].take(state);
   }
-  state->threads = kit_count_threads();
-  take_signals(state);
-  take_environment(state);
-  take_rest(state);
-  return state;
+  if (!state->failed)
+    return state;
+  kit_state_free(state);
+  return NULL;
 }
 
 void
@@ -198,14 +207,20 @@ kit_state_free(struct kit_state *state)
 {
   if (state == NULL)
     return;
-  free(state->descriptors);
+  for (size_t i = 0; i < STATE_FOLDERS; i++) {
+    if (state->watched[i] >= 0)
+      close(state->watched[i]);
+  }
+  free(state->entries);
+  dk_arena_done(&state->arena);
   free(state);
 }
 
 /* ---- comparing ------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 4, 5))) static bool
-damage(struct kit_report *report, const char *clause, const char *expected, const char *format, ...)
+bool
+state_damage(struct kit_report *report, const char *clause, const char *expected,
+             const char *format, ...)
 {
   va_list args;
 
@@ -218,125 +233,80 @@ damage(struct kit_report *report, const char *clause, const char *expected, cons
   return true;
 }
 
-static const struct descriptor *
-find_descriptor(const struct kit_state *state, int number)
+/* The entry with this key.  Both states have them in nearly the same order, so the search begins
+ * behind the one that was found last. */
+static const struct state_entry *
+find_entry(const struct kit_state *state, const struct state_entry *wanted, size_t *last)
 {
-  for (size_t i = 0; i < state->n_descriptors; i++) {
-    if (state->descriptors[i].number == number)
-      return &state->descriptors[i];
+  for (size_t i = 0; i < state->n; i++) {
+    size_t at = (*last + 1 + i) % state->n;
+    const struct state_entry *entry = &state->entries[at];
+
+    if (entry->row == wanted->row && strcmp(entry->key, wanted->key) == 0) {
+      *last = at;
+      return entry;
+    }
   }
   return NULL;
 }
 
 static bool
-descriptors_differ(const struct kit_state *before, const struct kit_state *after,
-                   struct kit_report *report)
+say_changed(const struct state_entry *was, const struct state_entry *is,
+            struct kit_report *report)
 {
-  for (size_t i = 0; i < before->n_descriptors; i++) {
-    const struct descriptor *was = &before->descriptors[i];
-    const struct descriptor *is = find_descriptor(after, was->number);
+  char expected[sizeof(report->expected)];
 
-    if (is == NULL)
-      return damage(report, "ABI-6", "the host's descriptors stay open",
-                    "descriptor %d (%s) of the host was closed", was->number, was->target);
-    if (strcmp(was->target, is->target) != 0)
-      return damage(report, "ABI-6", "the host's descriptors stay what they are",
-                    "descriptor %d of the host was %s and is now %s", was->number, was->target,
-                    is->target);
+  if (was->row->hidden)
+    return state_damage(report, was->row->clause, was->row->instead, "%s was changed", was->key);
+  snprintf(expected, sizeof(expected), "%.400s, as before the plugin was loaded; %s", was->value,
+           was->row->instead);
+  return state_damage(report, was->row->clause, expected, "%s is now %.400s; it was %.400s",
+                      was->key, is->value, was->value);
+}
+
+static bool
+say_other(const struct state_entry *entry, const char *words, const char *clause,
+          const char *instead, struct kit_report *report)
+{
+  if (entry->row->hidden)
+    return state_damage(report, clause, instead, "%s %s", entry->key, words);
+  return state_damage(report, clause, instead, "%s (%.400s) %s", entry->key, entry->value, words);
+}
+
+static bool
+entries_differ(const struct compared *row, const struct kit_state *before,
+               const struct kit_state *after, struct kit_report *report)
+{
+  size_t last = 0;
+
+  for (size_t i = 0; i < before->n; i++) {
+    const struct state_entry *was = &before->entries[i];
+    const struct state_entry *is = was->row == row ? find_entry(after, was, &last) : was;
+
+    if (is == NULL && row->removed != NULL)
+      return say_other(was, row->removed, row->clause, row->instead, report);
+    if (is != NULL && strcmp(was->value, is->value) != 0)
+      return say_changed(was, is, report);
   }
-  for (size_t i = 0; i < after->n_descriptors; i++) {
-    const struct descriptor *is = &after->descriptors[i];
+  last = 0;
+  for (size_t i = 0; i < after->n && row->added != NULL; i++) {
+    const struct state_entry *is = &after->entries[i];
 
-    if (find_descriptor(before, is->number) == NULL)
-      return damage(report, "CALL-8", "after close nothing of the handle is left",
-                    "descriptor %d (%s) is still open after close", is->number, is->target);
+    if (is->row == row && find_entry(before, is, &last) == NULL)
+      return row->leaving != NULL ? say_other(is, row->added, "CALL-8", row->leaving, report)
+                                  : say_other(is, row->added, row->clause, row->instead, report);
   }
   return false;
-}
-
-/* A thread that was joined may be visible for a moment longer: so looks again for a while, in which
- * time spent waiting for a processor does not count. */
-static bool
-threads_differ(const struct kit_state *before, const struct kit_state *after,
-               struct kit_report *report)
-{
-  enum { LOOKS = 150 };
-  const struct timespec look = {.tv_nsec = 2000000};
-  int64_t bound = kit_real_ns() + INT64_C(10000000000);
-  uint32_t n = after->threads;
-
-  for (int still = 0; n > before->threads && still < LOOKS && kit_real_ns() < bound;) {
-    (void)ppoll(NULL, 0, &look, NULL);
-    still += kit_process_runs(getpid()) ? 0 : 1;
-    n = kit_count_threads();
-  }
-  return n != before->threads &&
-         damage(report, "CALL-8", "after close nothing of the handle is left",
-                "%u threads after close, %u before the plugin was loaded", n, before->threads);
-}
-
-static bool
-signals_differ(const struct kit_state *before, const struct kit_state *after,
-               struct kit_report *report)
-{
-  for (int i = 1; i <= SIGNALS; i++) {
-    if (before->has_handler[i] && after->has_handler[i] &&
-        before->handlers[i].sa_handler != after->handlers[i].sa_handler)
-      return damage(report, "ABI-5", "signal handlers are the host's",
-                    "the handler of signal %d (%s) was changed", i, strsignal(i));
-    if (sigismember(&before->mask, i) != sigismember(&after->mask, i))
-      return damage(report, "ABI-5", "the signal mask is the host's",
-                    "the signal mask was changed: signal %d (%s)", i, strsignal(i));
-  }
-  return false;
-}
-
-static bool
-rest_differs(const struct kit_state *before, const struct kit_state *after,
-             struct kit_report *report)
-{
-  if (strcmp(before->folder, after->folder) != 0)
-    return damage(report, "ABI-5", before->folder, "the working directory is now %.400s",
-                  after->folder);
-  if (before->umask != after->umask)
-    return damage(report, "ABI-5", "the umask is the host's", "the umask was %03o and is now %03o",
-                  (unsigned)before->umask, (unsigned)after->umask);
-  if (strcmp(before->locale, after->locale) != 0)
-    return damage(report, "ABI-5", before->locale, "the locale is now %.400s", after->locale);
-  if (before->environment != after->environment)
-    return damage(report, "ABI-5", "the environment is the host's", "the environment was changed");
-  return false;
-}
-
-static bool
-output_differs(const struct kit_state *before, const struct kit_state *after,
-               struct kit_report *report)
-{
-  char start[SHOWN];
-  struct dk_text text = DK_TEXT_EMPTY;
-  ssize_t n = 0;
-  int fd;
-
-  if (before->written < 0 || after->written <= before->written)
-    return false;
-  fd = open("/proc/self/fd/1", O_RDONLY | O_CLOEXEC);
-  if (fd >= 0) {
-    n = pread(fd, start, sizeof(start), before->written);
-    close(fd);
-  }
-  dk_text_add_escaped(&text, start, n > 0 ? (size_t)n : 0, DK_ESCAPE_VISIBLE);
-  damage(report, "ABI-6", "nothing is written to standard output",
-         "%lld bytes were written to standard output: %s",
-         (long long)(after->written - before->written), dk_text_str(&text));
-  dk_text_done(&text);
-  return true;
 }
 
 bool
 kit_state_differs(const struct kit_state *before, const struct kit_state *after,
                   struct kit_report *report)
 {
-  return descriptors_differ(before, after, report) || output_differs(before, after, report) ||
-         threads_differ(before, after, report) || signals_differ(before, after, report) ||
-         rest_differs(before, after, report);
+  for (size_t i = 0; i < ROWS; i++) {
+    if (table[i].differs != NULL ? table[i].differs(before, after, report)
+                                 : entries_differ(&table[i], before, after, report))
+      return true;
+  }
+  return false;
 }

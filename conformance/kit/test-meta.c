@@ -42,6 +42,16 @@ capture_output(void)
   close(fd);
 }
 
+/* A child that ended early could not. */
+static void
+remove_temporary(void)
+{
+  char path[128];
+
+  snprintf(path, sizeof(path), "%s/tmp", meta.folder);
+  rmdir(path);
+}
+
 /* How the child ended does not matter here: the report says it. */
 void
 run_job(const struct kit_job *job)
@@ -57,6 +67,7 @@ run_job(const struct kit_job *job)
     _exit(0);
   }
   status_of_child(child);
+  remove_temporary();
 }
 
 struct kit_job
