@@ -187,6 +187,7 @@ conformance_libdkkit_la_SOURCES = \
 	conformance/kit/drain.c \
 	conformance/kit/engine.h \
 	conformance/kit/expect.c \
+	conformance/kit/forks.c \
 	conformance/kit/growth.c \
 	conformance/kit/hurt.c \
 	conformance/kit/kit.h \

@@ -190,6 +190,12 @@ struct kit_proxy {
   char key[64], value[KIT_MAX_VALUE]; /* the setting that connects through it; "": there is none */
 };
 
+/* A copy of the check's process, or of one beside it, that has ended without exec (forks.c). */
+struct kit_fork {
+  _Atomic int32_t copy;            /* its number; 0: there was none */
+  char operation[48];              /* in which it was made */
+};
+
 struct kit_shared {
   struct kit_report report;
   struct kit_probe probe;
@@ -201,6 +207,7 @@ struct kit_shared {
   int32_t is_gated;                /* in real time too, stores are given the gate */
   struct kit_cut cut;
   struct kit_proxy proxy;
+  struct kit_fork fork;
   _Atomic int32_t at_line;         /* how many actors wait at the line of a race */
   _Atomic int32_t ready;           /* ... and are ready to go */
   _Atomic int64_t go_ns;           /* when both go; 0: not yet known */
@@ -515,6 +522,8 @@ void kit_state_free(struct kit_state *state);
 /* Reports the first difference; false if there is none. */
 bool kit_state_differs(const struct kit_state *before, const struct kit_state *after,
                        struct kit_report *report);
+/* From here on, in this process: a plugin that forks and does not exec is a difference. */
+void kit_watch_forks(struct kit_shared *shared, const struct kit_job *job);
 /* Gives the check a $TMPDIR of its own, in its folder; and removes it, if nothing is left in it. */
 void kit_temporary_begin(const struct kit_job *job);
 void kit_temporary_end(const struct kit_job *job);

@@ -166,6 +166,7 @@ kit_process_main(struct actor *who)
   p.caller = dk_caller_new(who->reply, who->reply_size);
   if (p.caller == NULL)
     _exit(1);
+  kit_watch_forks(who->shared, who->job);
   for (;;) {
     while (sem_wait(&who->go) != 0)
       continue;

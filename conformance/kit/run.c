@@ -211,6 +211,7 @@ static void
 run_prepare(struct dk_check *t)
 {
   run_do_begin(t);
+  kit_watch_forks(t->shared, t->job);
   if (t->job->plugin == NULL)
     return;
   load(t);

@@ -28,6 +28,7 @@ static const struct compared table[] = {
   {.take = state_take_streams, .clause = "ABI-6",
    .instead = "leave the host's streams as they are, and log through host->log"},
   {.take = state_take_threads, .differs = state_threads_differ},
+  {.differs = state_forks_differ},
   {.take = state_take_handlers, .clause = "ABI-5",
    .instead = "set no signal handlers: they are the host's, with their flags and masks"},
   {.take = state_take_mask, .clause = "ABI-5",

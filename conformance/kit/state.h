@@ -2,7 +2,7 @@
 /* The process at one moment, as entries: a key in words ("the umask") and a value as text.
  *
  * state.c has the table of what is compared, and compares; state-files.c, state-process.c and
- * state-signals.c take the entries.  To compare one more thing: a function that
+ * state-signals.c take the entries, forks.c watches.  To compare one more thing: a function that
  * adds its entries, and a row of the table.
  */
 #ifndef DK_KIT_STATE_H
@@ -102,5 +102,9 @@ void state_take_command_line(struct kit_state *state);
 void state_take_rounding(struct kit_state *state);
 void state_take_locked_memory(struct kit_state *state);
 void state_take_namespaces(struct kit_state *state);
+
+/* forks.c: */
+bool state_forks_differ(const struct kit_state *before, const struct kit_state *after,
+                        struct kit_report *report);
 
 #endif

@@ -331,7 +331,7 @@ changes_root(struct dk_check *t)
   expect(t, chroot(meta.folder) == 0, "another root");
 }
 
-/* ---- other programs -------------------------------------------------------------- */
+/* ---- copies, and other programs -------------------------------------------------------------- */
 
 static void
 await(struct dk_check *t, pid_t pid)
@@ -341,6 +341,32 @@ await(struct dk_check *t, pid_t pid)
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
     continue;
   expect(t, status == 0, "it ends well");
+}
+
+static void
+forks(struct dk_check *t)
+{
+  pid_t pid = fork();
+
+  if (pid == 0)
+    _exit(0);
+  await(t, pid);
+}
+
+/* It has work to do, which takes some time, and closes what it has inherited. */
+static void
+forks_to_work(struct dk_check *t)
+{
+  pid_t pid = fork();
+
+  if (pid == 0) {
+    for (int i = 3; i < 64; i++)
+      close(i);
+    for (clock_t begun = clock(); clock() - begun < CLOCKS_PER_SEC / 10;)
+      continue;
+    _exit(0);
+  }
+  await(t, pid);
 }
 
 static void
@@ -469,6 +495,8 @@ static const struct expected differences[] = {
   FOUND(changes_thread_locale, "ABI-5", "(uselocale) is now"),
   FOUND(adds_variable, "ABI-5", "the environment variable TEST_STATE_NEW was added"),
   FOUND(removes_variable, "ABI-5", "the environment variable TEST_STATE was removed"),
+  FOUND(forks, "ABI-5", "the process was forked"),
+  FOUND(forks_to_work, "ABI-5", "has ended without exec"),
   GROWS(loses_mappings, "bytes mapped beside malloc's grow: 65536 "),
   GROWS(loses_keys, "thread keys (pthread_key_create) grow: 1 "),
   HARMLESS(removes_temporary),
