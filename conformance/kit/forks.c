@@ -2,10 +2,10 @@
 /* Finds a plugin that forks without exec: the copy has the host's locks, connections and buffers,
  * but only one of its threads.
  *
- * pthread_atfork calls the functions below around each fork.  It does not for posix_spawn, system,
- * popen and vfork, which end in another program.  The copy writes its number into a pipe and keeps
- * its end open; exec closes that end.  The parent looks what becomes of the copy before fork
- * returns, when no other code can have waited for the copy yet: the kernel knows whether a process
+ * The C library calls the functions below around each fork (pthread_atfork), but not around
+ * posix_spawn, system, popen and vfork, which end in another program.  The copy writes its number
+ * into a pipe and keeps its end open; exec closes that end.  The parent looks at the copy before
+ * fork returns, when no other code can have waited for it yet: the kernel knows whether a process
  * has called exec.  A copy that sleeps for long is left alone: if it still runs when the check has
  * ended, the runner finds it. */
 #include "conformance/kit/state.h"
@@ -25,8 +25,8 @@ enum {
 
 enum fate { UNDECIDED, ENDED_AS_COPY, NO_COPY };
 
-/* Of the process that forks.  One fork at a time. */
-static struct kit_shared *watched; /* NULL: forks are not looked at */
+/* Of the process that forks.  `forking` is held around each fork, and guards `ends`. */
+static struct kit_shared *watched; /* NULL: forks are not watched */
 static pthread_mutex_t forking = PTHREAD_MUTEX_INITIALIZER;
 static int ends[2] = {-1, -1};
 
@@ -84,7 +84,7 @@ look_at_copy(pid_t pid)
   return state == 'Z' || state == 'X' ? ENDED_AS_COPY : UNDECIDED;
 }
 
-/* Until it is another program, has ended, or has slept for long. */
+/* Waits until it is another program, has ended, or has slept for long. */
 static enum fate
 follow_copy(pid_t pid, int end)
 {
@@ -119,7 +119,19 @@ after_fork(void)
   pthread_mutex_unlock(&forking);
 }
 
-/* Checks of the runtime are left out: the runtime itself forks a process, for its activities. */
+pid_t
+kit_fork(void)
+{
+  struct kit_shared *was = watched;
+  pid_t pid;
+
+  watched = NULL;
+  pid = fork();
+  watched = was;
+  return pid;
+}
+
+/* Not in checks of the runtime: the runtime itself forks a process for its activities. */
 void
 kit_watch_forks(struct kit_shared *shared, const struct kit_job *job)
 {

@@ -524,6 +524,8 @@ bool kit_state_differs(const struct kit_state *before, const struct kit_state *a
                        struct kit_report *report);
 /* From here on, in this process: a plugin that forks and does not exec is a difference. */
 void kit_watch_forks(struct kit_shared *shared, const struct kit_job *job);
+/* fork, by the kit itself: no difference. */
+pid_t kit_fork(void);
 /* Gives the check a $TMPDIR of its own, in its folder; and removes it, if nothing is left in it. */
 void kit_temporary_begin(const struct kit_job *job);
 void kit_temporary_end(const struct kit_job *job);

@@ -111,7 +111,7 @@ run_doomed(struct process *p)
   pid_t child;
 
   op->status = DK_OUTCOME_UNKNOWN;
-  child = fork();
+  child = kit_fork();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     run_and_die(p);
