@@ -61,13 +61,15 @@ close_own(const struct child *child, const struct kit_job *job)
   return closedir(folder);
 }
 
-/* Standard input is /dev/null, output goes to files, the runner's other descriptors are closed. */
+/* Standard input is /dev/null, output goes to files, the runner's other descriptors are closed.  The
+ * runner opened the files with O_NONBLOCK; a program usually finds them without it. */
 static int
 take_descriptors(const struct child *child, const struct kit_job *job)
 {
   int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-  if (null < 0 || dup2(null, 0) < 0 || dup2(child->output, 1) < 0 || dup2(child->errors, 2) < 0)
+  if (null < 0 || dup2(null, 0) < 0 || dup2(child->output, 1) < 0 || dup2(child->errors, 2) < 0
+      || fcntl(1, F_SETFL, O_APPEND) < 0 || fcntl(2, F_SETFL, O_APPEND) < 0)
     return -1;
   return close_own(child, job);
 }
