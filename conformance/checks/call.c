@@ -302,6 +302,7 @@ count_entries(struct dk_check *t, const char *folder)
   return n;
 }
 
+/* Calls each required operation. */
 static void
 use_and_close(struct dk_check *t)
 {
@@ -310,14 +311,23 @@ use_and_close(struct dk_check *t)
 
   must(t, enqueue(t, "inst"));
   must(t, ack_turn(t, fetch_turn(t), .schedule = {{1}}));
-  must(t, ack_work(t, fetch_work(t)->work.lock_token));
+  struct dk_bytes token = fetch_work(t)->work.lock_token;
+  must(t, renew_work(t, token));
+  must(t, abandon_work(t, token));
+  while (try_fetch_work(t, &works) == DK_OK)
+    must(t, ack_work(t, works->items[0].work.lock_token));
+  read_history(t, "inst");
   expect_status(t, try_fetch_turn(t, &turn, .wait_ms = 50), DK_NOTHING);
   expect_status(t, try_fetch_work(t, &works, .wait_ms = 50), DK_NOTHING);
+  must(t, enqueue(t, "inst"));
+  turn = fetch_turn(t);
+  must(t, renew_turn(t, turn->head.lock_token));
+  must(t, abandon_turn(t, turn->head.lock_token));
   close_handle(t, NULL);
 }
 
-/* CALL-8: threads, descriptors, memory, mappings and thread keys do not grow over cycles of open, use
- * and close. */
+/* CALL-8: threads, descriptors, memory, mappings and thread keys do not grow over cycles of open,
+ * use and close. */
 void
 call_cycles_leave_nothing(struct dk_check *t)
 {
