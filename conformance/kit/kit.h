@@ -526,9 +526,8 @@ bool kit_state_differs(const struct kit_state *before, const struct kit_state *a
 void kit_watch_forks(struct kit_shared *shared, const struct kit_job *job);
 /* fork, by the kit itself: no difference. */
 pid_t kit_fork(void);
-/* Gives the check a $TMPDIR of its own, in its folder; and removes it, if nothing is left in it. */
-void kit_temporary_begin(const struct kit_job *job);
-void kit_temporary_end(const struct kit_job *job);
+/* Makes the check's own folder its $TMPDIR. */
+void kit_set_temporary(const struct kit_job *job);
 uint32_t kit_count_threads(void);
 /* True: a thread of it, other than the caller's, has a processor or waits for one. */
 bool kit_process_runs(pid_t pid);

@@ -400,11 +400,11 @@ compare_states(struct dk_check *t, const struct kit_state *before)
   kit_state_free(after);
 }
 
-/* The state before anything is loaded, with a temporary folder of the check's own. */
+/* The state before anything is loaded. */
 static struct kit_state *
 take_first_state(struct kit_shared *shared, const struct kit_job *job)
 {
-  kit_temporary_begin(job);
+  kit_set_temporary(job);
   return kit_state_take(shared, job, NULL);
 }
 
@@ -441,8 +441,6 @@ kit_run(struct kit_shared *shared, const struct kit_job *job)
     set_phase(t, PHASE_DONE);
   }
   kit_state_free(before);
-  if (!job->in_process)
-    kit_temporary_end(job);
   kit_say_verdict(t->report, job, t->verdict);
   free(t);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of the process's state what has to do with files: descriptors, streams, folders, what is left in
- * folders that programs share, and shared memory, semaphores and queues of System V.
+/* The part of the process's state that has to do with files: descriptors, streams, folders, files
+ * that are left, and shared memory, semaphores and queues of System V.
  *
- * Many programs make files in /dev/shm and /tmp.  Only the kernel knows which of them this process
- * has made, and reports it where it offers fanotify (Linux 5.13; not in every container).  $TMPDIR
- * is a folder of the check's own. */
+ * The check's own folder is its working directory and its $TMPDIR.  Many programs make files in
+ * /dev/shm, /tmp and /var/tmp.  Only the kernel knows which of them this process has made, and
+ * reports it if it offers fanotify (Linux 5.13; not in every container). */
 #include "conformance/kit/state.h"
 
 #include <dirent.h>
@@ -61,7 +61,7 @@ state_take_descriptors(struct kit_state *state)
   each_descriptor(state, take_target);
 }
 
-/* Other programs may change the flags of a terminal, or of a pipe that was inherited. */
+/* Other programs may change the flags of a terminal, or of an inherited pipe. */
 static bool
 is_shared(int number)
 {
@@ -90,7 +90,10 @@ take_flags_of(struct kit_state *state, int number)
                                known[i].name);
   }
   if (own >= 0 && (own & FD_CLOEXEC) != 0)
-    snprintf(flags + used, sizeof(flags) - used, "%sFD_CLOEXEC", used > 0 ? " " : "");
+    used += (size_t)snprintf(flags + used, sizeof(flags) - used, "%sFD_CLOEXEC",
+                             used > 0 ? " " : "");
+  if (of_file != 0 && (fcntl(number, F_GETOWN) != 0 || fcntl(number, F_GETSIG) != 0))
+    snprintf(flags + used, sizeof(flags) - used, "%sF_SETOWN", used > 0 ? " " : "");
   snprintf(key, sizeof(key), "the set of flags of descriptor %d", number);
   state_add(state, key, "%s", flags);
 }
@@ -103,7 +106,7 @@ state_take_flags(struct kit_state *state)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-/* A stream gets its buffer when it is first used; that is no change.  Only glibc shows whether a
+/* A stream gets its buffer when it is first used; that is not a change.  Only glibc shows whether a
  * stream is unbuffered, or has a buffer that is not the library's. */
 static const char *
 buffer_of(FILE *stream)
@@ -174,46 +177,40 @@ state_take_folders(struct kit_state *state)
   state_add(state, "the root directory", "%s", state_link(state, "/proc/self/root"));
 }
 
+/* The store of a check: if the check has not removed it, the runner does. */
 static bool
-temporary_path(const struct kit_job *job, char *path, size_t size)
+is_store(const struct kit_job *job, const char *name)
 {
-  int n = job->folder == NULL ? -1 : snprintf(path, size, "%s/tmp", job->folder);
+  char mark[32];
 
-  return n > 0 && (size_t)n < size;
+  snprintf(mark, sizeof(mark), "dk%.12s-%u-", job->run, job->number);
+  return strstr(name, mark) != NULL
+         || (job->store_value == NULL && strncmp(name, "store-", strlen("store-")) == 0);
 }
 
+/* Without a folder of its own, which it then shares with other checks, it gets none. */
 void
-kit_temporary_begin(const struct kit_job *job)
+kit_set_temporary(const struct kit_job *job)
 {
-  char path[512];
-
-  if (temporary_path(job, path, sizeof(path)) && path[0] == '/'
-      && (mkdir(path, 0700) == 0 || errno == EEXIST))
-    setenv("TMPDIR", path, 1);
+  if (job->folder != NULL && job->folder[0] == '/')
+    setenv("TMPDIR", job->folder, 1);
 }
 
-/* If files are left in it, the runner removes it with the folder of the check. */
-void
-kit_temporary_end(const struct kit_job *job)
-{
-  char path[512];
-
-  if (temporary_path(job, path, sizeof(path)))
-    rmdir(path);
-}
-
+/* The folder is also that of the check's other processes, which may be killed before they can
+ * remove a file. */
 void
 state_take_temporary(struct kit_state *state)
 {
-  char path[512], key[300];
-  DIR *folder = temporary_path(state->job, path, sizeof(path)) ? opendir(path) : NULL;
+  const struct kit_job *job = state->job;
+  DIR *folder = job->folder == NULL || job->check->processes > 0 ? NULL : opendir(job->folder);
   const struct dirent *entry;
 
   while (folder != NULL && (entry = readdir(folder)) != NULL) {
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-      continue;
-    snprintf(key, sizeof(key), "the file %s", entry->d_name);
-    state_add(state, key, "temporary");
+    const char *name = entry->d_name;
+
+    if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !is_store(job, name))
+      state_add(state, state_text(state, "the file %s", name), "in the working directory, which "
+                "is also $TMPDIR");
   }
   if (folder != NULL)
     closedir(folder);
@@ -221,7 +218,7 @@ state_take_temporary(struct kit_state *state)
 
 /* ---- folders that programs share ------------------------------------------------------------- */
 
-static const char *const shared_folders[STATE_FOLDERS] = {"/dev/shm", "/tmp"};
+static const char *const shared_folders[STATE_FOLDERS] = {"/dev/shm", "/tmp", "/var/tmp"};
 
 #ifdef FAN_REPORT_DFID_NAME
 
@@ -252,18 +249,8 @@ name_of_event(const struct fanotify_event_metadata *event)
   return (const char *)handle->f_handle + handle->handle_bytes;
 }
 
-/* The store of a check: the runner removes it if the check has not. */
-static bool
-is_store(const struct kit_job *job, const char *name)
-{
-  char mark[32];
-
-  snprintf(mark, sizeof(mark), "dk%.12s-%u-", job->run, job->number);
-  return strstr(name, mark) != NULL;
-}
-
-/* Has this process made the name, and does it still exist?  (Without privileges the kernel names no
- * other process.) */
+/* True: this process has made the name, and it still exists.  (Without privileges the kernel names
+ * no other process.) */
 static bool
 is_left(const struct kit_job *job, const struct fanotify_event_metadata *event,
         const char *folder, char *path, size_t size)
@@ -277,7 +264,7 @@ is_left(const struct kit_job *job, const struct fanotify_event_metadata *event,
   return lstat(path, &st) == 0;
 }
 
-/* The first name that was made since the folder is watched, and still exists. */
+/* Finds the first name that this process has made in the watched folder, and that still exists. */
 static bool
 find_left(const struct kit_job *job, int group, const char *folder, char *path, size_t size)
 {
@@ -346,8 +333,8 @@ state_watched_differs(const struct kit_state *before, const struct kit_state *af
 
 /* ---- System V -------------------------------------------------------------------------------- */
 
-/* Of semaphores and queues the kernel does not keep which process has made them, but which has used
- * them last.  Those that were never used count as this check's if its user owns them. */
+/* Of semaphores and queues the kernel keeps the process that used them last, not the one that made
+ * them.  Those that were never used count as this check's if its user owns them. */
 static bool
 is_own_set(int id, int n, unsigned creator)
 {

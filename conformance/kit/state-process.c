@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of the process's state what the process is and may do: threads, limits, ids, scheduling, names,
- * the floating-point unit, locale and environment.  What each thread has for itself is compared for
- * the main thread, which makes the calls. */
+/* The part of the process's state that says what the process is and may do: threads, limits, ids,
+ * scheduling, names, the floating-point unit, locale and environment.  The state that each thread
+ * has of its own is compared for the main thread, which makes the calls. */
 #include "conformance/kit/state.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
+#ifdef __SSE__
+#include <fpu_control.h>
+#endif
 #include <locale.h>
 #include <poll.h>
 #include <sched.h>
@@ -42,7 +45,7 @@ kit_count_threads(void)
   return n;
 }
 
-/* Has this thread a processor, or waits for one? */
+/* True: this thread has a processor, or waits for one. */
 static bool
 thread_runs(const char *folder, const char *thread)
 {
@@ -84,8 +87,8 @@ state_take_threads(struct kit_state *state)
   state->threads = kit_count_threads();
 }
 
-/* A thread that was joined may be seen for a moment longer: looks again for a while, in which one
- * that waits for a processor does not count. */
+/* A thread that was joined may be visible for a moment longer: so looks again for a while, in which
+ * time spent waiting for a processor does not count. */
 bool
 state_threads_differ(const struct kit_state *before, const struct kit_state *after,
                      struct kit_report *report)
@@ -169,7 +172,7 @@ state_take_locale(struct kit_state *state)
     state_add(state, "the locale of the thread (uselocale)", "%p", (void *)own);
 }
 
-/* Values may be secrets: only their checksums are kept, and only names are reported. */
+/* Values may be secrets: only their checksums are kept, and only the names are reported. */
 void
 state_take_environment(struct kit_state *state)
 {
@@ -262,7 +265,7 @@ state_take_scheduling(struct kit_state *state)
   state_add(state, "the input/output priority", "%ld", syscall(SYS_ioprio_get, OF_PROCESS, 0));
 }
 
-/* Another program may change it for a whole container.  Then the parent's changes too. */
+/* Another program may change it for a whole container.  Then the parent's changes, too. */
 void
 state_take_affinity(struct kit_state *state)
 {
@@ -307,7 +310,8 @@ state_take_command_line(struct kit_state *state)
 
 /* ---- the floating-point unit ----------------------------------------------------------------- */
 
-/* The exceptions that it has noted so far do not count. */
+/* The exceptions that it has noted so far do not count.  On x86 each of its two units has a control
+ * word, with rounding, traps and precision; fegetround reads only one of them. */
 void
 state_take_rounding(struct kit_state *state)
 {
@@ -328,9 +332,15 @@ state_take_rounding(struct kit_state *state)
   state_add(state, "the set of floating-point traps", "%#x", (unsigned)fegetexcept());
 #endif
 #ifdef __SSE__
-  enum { FLUSH = 0x8040 }; /* FTZ and DAZ */
-  bool kept = (__builtin_ia32_stmxcsr() & FLUSH) == 0;
-  state_add(state, "the treatment of denormal numbers", "%s", kept ? "as they are" : "as zero");
+  enum { FLUSH = 0x8040, NOTED = 0x3f }; /* FTZ and DAZ; the exceptions */
+  unsigned control = __builtin_ia32_stmxcsr();
+  fpu_control_t of_x87;
+
+  _FPU_GETCW(of_x87);
+  state_add(state, "the treatment of denormal numbers", "%s",
+            (control & FLUSH) == 0 ? "as they are" : "as zero");
+  state_add(state, "the control word of SSE (MXCSR)", "%#x", control & ~(unsigned)NOTED);
+  state_add(state, "the control word of the x87 unit", "%#x", (unsigned)of_x87);
 #endif
 }
 

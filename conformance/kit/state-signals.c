@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of the process's state what has to do with signals: handlers, the mask, the alternate stack, and
- * the timers that send them. */
+/* The part of the process's state that has to do with signals: handlers, the mask, the alternate
+ * stack, and the timers that send them. */
 #include "conformance/kit/state.h"
 
 #include <dlfcn.h>
@@ -28,9 +28,10 @@ add_numbers(char *text, size_t size, const sigset_t *set, int but)
   char number[16];
 
   for (int i = 1; i <= SIGNALS; i++) {
+    if (i == but || sigismember(set, i) != 1)
+      continue;
     snprintf(number, sizeof(number), "%d", i);
-    if (i != but && sigismember(set, i) == 1)
-      add_words(text, size, " ", number);
+    add_words(text, size, " ", number);
   }
 }
 

@@ -10,7 +10,7 @@
 
 #include "conformance/kit/kit.h"
 
-enum { STATE_FOLDERS = 2 }; /* that programs share, in which new names are noticed */
+enum { STATE_FOLDERS = 3 }; /* that programs share, in which new names are noticed */
 
 /* A row of the table.  An entry whose value has changed breaks `clause`.  So does an entry that was
  * removed or added, if the row has words for that; they continue "KEY (VALUE)". */
@@ -25,6 +25,7 @@ struct compared {
   const char *leaving;         /* what is added breaks CALL-8, and this is what a provider does
                                   instead; NULL: it breaks `clause` */
   bool hidden;                 /* the value is the checksum of a possible secret: it is not shown */
+  bool costs_time;             /* only checks of what is left behind compare it */
 };
 
 struct state_entry {
@@ -43,7 +44,7 @@ struct kit_state {
   const struct compared *row;      /* that is being taken */
   const char *status;              /* /proc/self/status; NULL: not read yet */
   uint32_t threads;
-  off_t written;                   /* to standard output; -1: it is no file */
+  off_t written;                   /* to standard output; -1: it is not a file */
   int watched[STATE_FOLDERS];      /* -1: not watched */
 };
 

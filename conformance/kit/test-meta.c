@@ -42,16 +42,6 @@ capture_output(void)
   close(fd);
 }
 
-/* A child that ended early could not. */
-static void
-remove_temporary(void)
-{
-  char path[128];
-
-  snprintf(path, sizeof(path), "%s/tmp", meta.folder);
-  rmdir(path);
-}
-
 /* How the child ended does not matter here: the report says it. */
 void
 run_job(const struct kit_job *job)
@@ -67,7 +57,6 @@ run_job(const struct kit_job *job)
     _exit(0);
   }
   status_of_child(child);
-  remove_temporary();
 }
 
 struct kit_job
@@ -147,7 +136,8 @@ static void
 run_expected(const struct expected *e)
 {
   struct check check = {
-    .id = "meta/check", .clauses = "TURN-1 ACK-1", .run = e->run, .processes = e->processes
+    .id = "meta/check", .clauses = e->clauses == NULL ? "TURN-1 ACK-1" : e->clauses,
+    .run = e->run, .processes = e->processes
   };
   struct kit_job job = job_of(&check, e->without_plugin ? NULL : meta.model);
   struct dk_setting mutant = {"mutant", bytes(e->mutant)};

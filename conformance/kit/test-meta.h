@@ -20,6 +20,7 @@ struct expected {
   void (*run)(struct dk_check *t);
   enum verdict verdict;
   const char *clause, *message, *trace, *found, *mutant;
+  const char *clauses; /* of the check; NULL: some */
   uint32_t processes;
   bool without_plugin, real_time;
 };

@@ -46,6 +46,12 @@ changes_flags_of_own(struct dk_check *t)
 }
 
 static void
+changes_owner(struct dk_check *t)
+{
+  expect(t, fcntl(1, F_SETOWN, getpid()) == 0, "the owner is set");
+}
+
+static void
 changes_buffer(struct dk_check *t)
 {
   expect(t, setvbuf(stdout, NULL, _IONBF, 0) == 0, "stdout is not buffered");
@@ -286,6 +292,14 @@ notes_exceptions(struct dk_check *t)
 }
 
 #ifdef __SSE__
+/* As _MM_SET_ROUNDING_MODE does. */
+static void
+rounds_in_one_unit(struct dk_check *t)
+{
+  (void)t;
+  __builtin_ia32_ldmxcsr((__builtin_ia32_stmxcsr() & ~0x603fU) | 0x4000);
+}
+
 static void
 flushes_denormals(struct dk_check *t)
 {
@@ -460,19 +474,20 @@ warms_up(struct dk_check *t)
 
 #define FOUND(of, by, words)                                                                       \
   {.name = #of, .run = of, .verdict = VERDICT_HOST_DAMAGE, .clause = by, .message = words,         \
-   .without_plugin = true}
+   .clauses = "CALL-8", .without_plugin = true}
 #define GROWS(of, words)                                                                           \
   {.name = #of, .run = of, .verdict = VERDICT_FAIL, .clause = "CALL-8", .message = words,          \
    .without_plugin = true}
 #define HARMLESS(of)                                                                               \
-  {.name = #of, .run = of, .verdict = VERDICT_PASS, .without_plugin = true}
+  {.name = #of, .run = of, .verdict = VERDICT_PASS, .clauses = "CALL-8", .without_plugin = true}
 
 static const struct expected differences[] = {
   FOUND(changes_flags, "ABI-6", "the set of flags of descriptor 1 is now O_APPEND O_NONBLOCK"),
   FOUND(changes_flags_of_own, "ABI-6", "the set of flags of descriptor 0 is now"),
+  FOUND(changes_owner, "ABI-6", "the set of flags of descriptor 1 is now F_SETOWN; it was none"),
   FOUND(changes_buffer, "ABI-6", "the buffer of stdout is now none; it was written"),
   FOUND(gives_buffer, "ABI-6", "the buffer of stdout is now in foreign memory"),
-  FOUND(leaves_temporary, "CALL-8", "(temporary) was left in $TMPDIR"),
+  FOUND(leaves_temporary, "CALL-8", "(in the working directory, which is also $TMPDIR) was left"),
   FOUND(leaves_segment, "CALL-8", "of shared memory (4096 bytes) was left behind"),
   FOUND(leaves_semaphores, "CALL-8", "of semaphores (of 3) was left behind"),
   FOUND(leaves_queue, "CALL-8", "(System V) was left behind"),
@@ -490,6 +505,7 @@ static const struct expected differences[] = {
   FOUND(offers_itself, "ABI-5", "oom_score_adj is now 999; it was"),
   FOUND(changes_rounding, "ABI-5", "rounding mode is now towards zero; it was to nearest"),
 #ifdef __SSE__
+  FOUND(rounds_in_one_unit, "ABI-5", "the control word of SSE (MXCSR) is now 0x5f80; it was 0x1f80"),
   FOUND(flushes_denormals, "ABI-5", "the treatment of denormal numbers is now as zero"),
 #endif
   FOUND(changes_thread_locale, "ABI-5", "(uselocale) is now"),
@@ -497,8 +513,8 @@ static const struct expected differences[] = {
   FOUND(removes_variable, "ABI-5", "the environment variable TEST_STATE was removed"),
   FOUND(forks, "ABI-5", "the process was forked"),
   FOUND(forks_to_work, "ABI-5", "has ended without exec"),
-  GROWS(loses_mappings, "bytes mapped beside malloc's grow: 65536 "),
-  GROWS(loses_keys, "thread keys (pthread_key_create) grow: 1 "),
+  GROWS(loses_mappings, "left at least 65536 more bytes mapped outside malloc"),
+  GROWS(loses_keys, "left at least 1 more thread keys (pthread_key_create)"),
   HARMLESS(removes_temporary),
   HARMLESS(restores_handlers),
   HARMLESS(notes_exceptions),
@@ -600,7 +616,7 @@ run_if(bool can, const struct expected *expected)
 static void
 test_conditions(void)
 {
-  static const struct expected memory = GROWS(loses_memory, "bytes of malloc grow: ");
+  static const struct expected memory = GROWS(loses_memory, "more bytes of malloc");
   static const struct expected rest[] = {
     FOUND(changes_affinity, "ABI-5", "the set of processors (affinity) is now"),
     FOUND(changes_priority, "ABI-5", "the nice value is now"),
