@@ -189,7 +189,7 @@ like "$(cat out)" '^turn/birth$' 'with the one check'
 # ---- what the other commands say -----------------------------------------------------------------
 
 like "$("$DURAKIT" --version)" \
-  '^durakit [0-9.]*, ABI 2\.3 draft 1, contract .*, manifest 0x[0-9a-f]*$' '--version'
+  '^durakit [0-9.]*, ABI 2\.4 draft 1, contract .*, manifest 0x[0-9a-f]*$' '--version'
 for command in certify check list explain probe repro selftest clean bench; do
   like "$("$DURAKIT" $command --help)" "^  durakit $command" "$command --help shows examples"
 done

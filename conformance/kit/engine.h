@@ -176,7 +176,7 @@ void kit_destroy_stores(struct kit_shared *shared, const struct kit_job *job,
 struct kit_probe {
   char name[128], version[128], built_with[256], help[1024];
   int32_t thread_model, durable, shared, unload;
-  uint32_t clocks, abi_minor;
+  uint32_t clocks, abi_minor, runtime;
   uint64_t stamp;
   struct dk_limits limits;
   uint32_t n_params, n_extensions, n_missing;

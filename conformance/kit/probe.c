@@ -55,6 +55,7 @@ describe(struct kit_probe *probe, const struct dk_library *library)
   probe->shared = p->shared;
   probe->unload = p->unload;
   probe->clocks = p->clocks;
+  probe->runtime = p->runtime;
   probe->abi_minor = p->abi_minor;
   probe->stamp = p->stamp;
   if (p->limits != NULL)

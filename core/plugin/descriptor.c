@@ -285,7 +285,8 @@ check_numbers(const struct dk_provider *p, const char *path, struct dk_refusal *
      "DK_CLOCK_HOST (1), DK_CLOCK_STORE (2) or both (3)"},
     {p->durable, 0, 2, "durable", "0 (not), 1 (survives a kill) or 2 (survives a power cut)"},
     {p->shared, 0, 3, "shared", "0 (one handle), 1 (one process), 2 (one host) or 3 (many hosts)"},
-    {p->unload, 0, 1, "unload", "0 or 1"},
+    {p->unload, 0, p->runtime & DK_RUNTIME_STAYS ? 0 : 1, "unload",
+     p->runtime & DK_RUNTIME_STAYS ? "0, because it declares DK_RUNTIME_STAYS" : "0 or 1"},
   };
 
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

@@ -273,7 +273,7 @@ static void
 test_entry(struct folder *folder)
 {
   setenv("DK_TEST_ENTRY", "declines", 1);
-  expect_refused(folder->good, DK_LOAD_DECLINED, "declines this host", "ABI 2.3", "NULL");
+  expect_refused(folder->good, DK_LOAD_DECLINED, "declines this host", "ABI 2.4", "NULL");
   setenv("DK_TEST_ENTRY", "impure", 1);
   expect_refused(folder->good, DK_LOAD_NOT_PURE, "returned something else", "same pointer",
                  "another");
@@ -500,6 +500,8 @@ test_values(void)
   NO_SENSE(d.provider.durable = 3, "durable", "survives", "3");
   NO_SENSE(d.provider.shared = -1, "shared", "one handle", "-1");
   NO_SENSE(d.provider.unload = 2, "unload", "0 or 1", "2");
+  NO_SENSE((d.provider.unload = 1, d.provider.runtime = DK_RUNTIME_STAYS), "unload",
+           "DK_RUNTIME_STAYS", "1");
   NO_SENSE(d.limits.max_id = 254, "limits.max_id", "at least 255", "254");
   NO_SENSE(d.limits.max_commit_items = 99, "limits.max_commit_items", "at least 100", "99");
   NO_SENSE(d.limits.struct_size = 8, "limits.struct_size", "at least 32", "8");

@@ -44,6 +44,17 @@ durable_name(int32_t durable)
 }
 
 static const char *
+runtime_name(uint32_t runtime)
+{
+  static const char *const names[] = {
+    "", "its threads and descriptors stay when the last handle is closed",
+    "cannot run under Valgrind",
+    "its threads and descriptors stay when the last handle is closed; cannot run under Valgrind"};
+
+  return names[runtime & (DK_RUNTIME_STAYS | DK_RUNTIME_NO_MEMCHECK)];
+}
+
+static const char *
 clocks_name(uint32_t clocks)
 {
   if (clocks == (DK_CLOCK_HOST | DK_CLOCK_STORE))
@@ -135,11 +146,14 @@ probe_json(const struct run *run)
 {
   const struct kit_probe *p = run->probe;
   json_t *object = json_pack(
-    "{s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:o, s:I, s:f}", "path",
+    "{s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:I, s:f}",
+    "path",
     safe(run->plugin), "name", safe(p->name), "version", safe(p->version), "built_with",
     safe(p->built_with), "help", safe(p->help), "thread_model",
     thread_model_name(p->thread_model), "clocks", clocks_name(p->clocks), "durable",
     durable_name(p->durable), "shared", shared_name(p->shared), "unload", p->unload,
+    "runtime_stays", (p->runtime & DK_RUNTIME_STAYS) != 0, "no_memcheck",
+    (p->runtime & DK_RUNTIME_NO_MEMCHECK) != 0,
     "enqueue_for_worker", p->has_enqueue_for_worker, "interrupt", p->has_interrupt,
     "release_fetch", p->has_release_fetch, "limits", limits_json(&p->limits),
     "threads_after_load", (json_int_t)p->threads_after_load,
@@ -244,6 +258,7 @@ probe_text(struct dk_text *out, const struct run *run)
   line(out, "clocks", clocks_name(p->clocks));
   line(out, "durable", durable_name(p->durable));
   line(out, "shared by", shared_name(p->shared));
+  line(out, "runtime", runtime_name(p->runtime));
   show_limits(out, &p->limits);
   show_settings(out, p);
   for (uint32_t i = 0; i < p->n_extensions; i++)
@@ -251,7 +266,7 @@ probe_text(struct dk_text *out, const struct run *run)
   show_optional(out, p);
   for (uint32_t i = 0; i < p->n_missing; i++)
     line(out, i == 0 ? "missing" : "", p->missing[i]);
-  if (p->threads_after_load > 1)
+  if (p->threads_after_load > 1 && !(p->runtime & DK_RUNTIME_NO_MEMCHECK))
     line(out, "note",
          "its constructors start threads, so that Valgrind is started anew for each check");
   show_store(out, run);

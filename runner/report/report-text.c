@@ -14,8 +14,8 @@
 const char report_kit_version[] = PACKAGE_VERSION;
 
 /* Written out, because the numbers have C suffixes ("0u") that a reader does not want. */
-_Static_assert(DK_ABI_MAJOR == 2 && DK_ABI_MINOR == 3 && DK_ABI_DRAFT == 1, "report_abi says it");
-const char report_abi[] = "2.3 draft 1";
+_Static_assert(DK_ABI_MAJOR == 2 && DK_ABI_MINOR == 4 && DK_ABI_DRAFT == 1, "report_abi says it");
+const char report_abi[] = "2.4 draft 1";
 
 void
 report_manifest(struct dk_text *text)

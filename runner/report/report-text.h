@@ -7,7 +7,7 @@
 #include "runner/run/run.h"
 
 extern const char report_kit_version[];
-extern const char report_abi[];              /* "2.3 draft 1" */
+extern const char report_abi[];              /* "2.4 draft 1" */
 void report_manifest(struct dk_text *text);  /* "0x..." */
 void report_seed(struct dk_text *text, const struct run *run);
 void report_kit(struct dk_text *text);       /* "durakit 0.1.0, ABI ..., contract ..." */

@@ -104,7 +104,7 @@ static const struct dk_provider provider = {
   DK_MAGIC, sizeof(struct dk_provider), DK_STAMP, DK_ABI_MINOR, DK_CLOCK_HOST,
   DK_ONE_AT_A_TIME, 0, 0, 1, "durakit",
   "tiny", "0", "by hand", "Loads, and can do nothing.", params, extensions, &limits, &ops,
-  tiny_open, tiny_close, tiny_destroy, tiny_extension
+  tiny_open, tiny_close, tiny_destroy, tiny_extension, 0, 0
 };
 
 const struct dk_provider *durakit_provider_2(uint32_t host_minor)

@@ -16,7 +16,7 @@ mkdir -p "$scratch/later/durakit"
 sed -e 's/^#define DK_ABI_MINOR .*/#define DK_ABI_MINOR 99u/' \
     -e 's/^  void (\*duplicate)(.*/&\n  const void *(*added)(const void *, const char *);/' \
     -e 's/^  dk_release_fetch_fn \*release_fetch;/&\n  void (*added)(void *self);/' \
-    -e 's/^  dk_extension_fn \*extension;/&\n  void (*added)(void *self);/' \
+    -e 's/^  uint32_t runtime, reserved; .*/&\n  void (*added)(void *self);/' \
     "$header" > "$scratch/later/durakit/provider.h"
 is "$(grep -c 'added)(' "$scratch/later/durakit/provider.h")" 3 'a header of a later minor was made'
 

@@ -60,7 +60,7 @@ extern "C" {
 #endif
 
 #define DK_ABI_MAJOR 2
-#define DK_ABI_MINOR 3u
+#define DK_ABI_MINOR 4u
 #define DK_ABI_DRAFT 1u /* part of the stamp until the layout is frozen; see docs/abi.md */
 #define DK_MAGIC 0x324b4431u
 
@@ -516,6 +516,13 @@ enum { DK_ONE_AT_A_TIME = 1000, DK_ONE_PER_HANDLE = 2000, DK_PARALLEL = 3000 }; 
  * opening the store with the other kind is DK_REFUSED.  [TIME-7] */
 enum { DK_CLOCK_HOST = 1u, DK_CLOCK_STORE = 2u };
 enum { DK_PARAM_REQUIRED = 1u, DK_PARAM_SECRET = 2u, DK_PARAM_STORE = 4u };
+/* What the runtime of a language other than C brings into the process, if nothing in the file can
+ * prevent it.  DK_RUNTIME_STAYS: threads, descriptors, signal handlers on the alternate stack
+ * (SA_ONSTACK), that stack, and a raised limit of open descriptors belong to the library, not to a
+ * handle.  They stay when the last handle is closed, so unload is 0; they do not grow with the
+ * number of handles or calls.  DK_RUNTIME_NO_MEMCHECK: the file cannot run under Valgrind.  A Go
+ * plugin declares both; a Rust plugin neither.  [ABI-5, CALL-8] */
+enum { DK_RUNTIME_STAYS = 1u, DK_RUNTIME_NO_MEMCHECK = 2u };
 
 /* A setting that open takes.  type: string, path, integer, boolean, duration, address.  A STORE
  * parameter identifies the store: its value may be extended by "-" and up to 40 characters of
@@ -608,6 +615,7 @@ struct dk_provider {
    * declared extension is offered; on another store (an older schema, read-only) there may be
    * fewer.  [concurrent] [ABI-3] */
   dk_extension_fn *extension;
+  uint32_t runtime, reserved;          /* DK_RUNTIME_...; 0: none.  [2.4] */
 };
 
 /* ---- layout ---------------------------------------------------------------------------------- */
